@@ -1,0 +1,102 @@
+/*
+ * The arena: one address range per process, reserved once, from which communicators take chunks of pages.
+ *
+ *   page 0           header: magic, layout, watermark, free stacks
+ *   pages 1..m       page table: 8 bytes a page (class, owner link)
+ *   pages m+1..      chunks, taken by raising the watermark; given back to a free stack of their class
+ *
+ * A page here is 4 KiB whatever the machine's. Memory is type-stable: a page that once held operations never holds
+ * anything else, so a stale handle always meets a state word. Nothing in the arena is a pointer; everything is an
+ * index (page, or slot = 128-byte unit), so the range can be read at another address or from another process.
+ *
+ * Threads: take and give are lock-free and may be called by anybody, callbacks included; open and close by init with
+ * the registry lock held; touch_ahead by the dump thread. Memory is committed lazily by the kernel; touch_ahead writes
+ * into pages beyond the watermark, so that a callback that takes a chunk meets no page fault.
+ *
+ * The range is never unmapped while the process lives (late callbacks), and a forked child has no copy of it
+ * (MADV_DONTFORK): its callbacks are off until its own init, which opens a new one.
+ */
+#ifndef NI_ARENA_H
+#define NI_ARENA_H
+
+#include "op.h"
+
+#define NI_PAGE_BYTES 4096u
+#define NI_SLOTS_PER_PAGE (NI_PAGE_BYTES / NI_SLOT_BYTES)
+
+/* What a chunk is for; each class has one size. */
+enum ni_chunk_class {
+  NI_CHUNK_NONE = 0,
+  NI_CHUNK_COMM,      /* struct ni_comm */
+  NI_CHUNK_OP_FIRST,  /* one page of operations: all that a quiet communicator needs */
+  NI_CHUNK_OP_COLL,   /* growth step of the collective pool */
+  NI_CHUNK_OP_P2P,    /* growth step of the P2P pool */
+  NI_CHUNK_COUNT
+};
+
+struct ni_page {
+  _Atomic uint32_t next; /* next chunk's first page: of the free stack or of the owning pool; 0 ends */
+  _Atomic uint8_t cls;   /* enum ni_chunk_class; set once, never changed */
+  uint8_t pad[3];
+};
+
+struct ni_arena_header {
+  uint64_t magic;
+  uint32_t version, header_bytes, page_bytes, slot_bytes;
+  uint32_t n_pages, first_page;
+  uint32_t chunk_pages[NI_CHUNK_COUNT];
+  _Atomic uint32_t watermark;                /* first page never taken */
+  _Atomic uint32_t free_pages;               /* pages on the free stacks */
+  _Atomic uint64_t free_stack[NI_CHUNK_COUNT]; /* page 32 | tag 32 */
+};
+
+struct ni_arena {
+  unsigned char *base;
+  struct ni_arena_header *hdr;
+  struct ni_page *page;
+  uint32_t n_pages;
+  uint32_t touched;     /* dump thread: pages below are committed */
+  uint32_t seen_mark;   /* dump thread: watermark at the last touch_ahead */
+  uint64_t cap_bytes;
+};
+
+/*
+ * Reserves cap_bytes (rounded down to pages, 1 MiB .. 8 GiB). coll_slots and p2p_slots: growth steps in operations,
+ * rounded up to whole pages. 0, -ENOMEM (the range cannot be reserved) or -EINVAL (cap too small for its own tables).
+ */
+int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots);
+
+/* First page of a chunk, or 0 when the cap is reached. Lock-free. The chunk's memory is zero or holds an earlier life
+ * of the same class. Acquires what the giver of a reused chunk released. */
+uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls);
+
+/* Returns a chunk for its class to be taken again. Lock-free. */
+void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page);
+
+/* Dump thread: commits pages ahead of the watermark: twice what was taken since the last call, within bounds.
+ * Cheap when nothing was taken. */
+void ni_arena_touch_ahead(struct ni_arena *a);
+
+/* Bytes taken and not given back, tables included; and the highest the watermark has been. Any thread. */
+uint64_t ni_arena_used_bytes(const struct ni_arena *a);
+uint64_t ni_arena_high_bytes(const struct ni_arena *a);
+
+static inline struct ni_op *ni_arena_op(const struct ni_arena *a, uint32_t slot) {
+  return (struct ni_op *)(void *)(a->base + (uint64_t)slot * NI_SLOT_BYTES);
+}
+
+static inline void *ni_arena_page(const struct ni_arena *a, uint32_t page) {
+  return a->base + (uint64_t)page * NI_PAGE_BYTES;
+}
+
+/* Class of the page a slot lies in; NI_CHUNK_NONE for anything out of range. */
+static inline enum ni_chunk_class ni_arena_page_class(const struct ni_arena *a, uint32_t page) {
+  return ni_likely(page < a->n_pages) ? (enum ni_chunk_class)ni_load_rlx(&a->page[page].cls) : NI_CHUNK_NONE;
+}
+
+/* The operation that a slot number from outside names, or NULL when no operation can live there. */
+static inline struct ni_op *ni_arena_op_checked(const struct ni_arena *a, uint32_t slot) {
+  return ni_likely(ni_arena_page_class(a, slot / NI_SLOTS_PER_PAGE) >= NI_CHUNK_OP_FIRST) ? ni_arena_op(a, slot) : NULL;
+}
+
+#endif

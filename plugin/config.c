@@ -1,0 +1,328 @@
+/*
+ * One table is all there is to a setting: reading, refusing, printing, the process line and docs/settings.md walk it.
+ * Numbers are parsed here, not by strtol: strictly, without the locale, and without the symbols that newer C libraries
+ * put in strtol's place (glibc_compat.h).
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json_text.h"
+
+enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, DIRECTORY };
+
+struct setting {
+  const char *name, *fallback;
+  enum type type;
+  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format or char[NI_DIR_MAX_BYTES] */
+  int64_t def, min, max;
+  const char *accepted; /* said when it is set to something: why that has no effect */
+  const char *help;
+};
+
+#define AT(member) offsetof(struct ni_config, member)
+#define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
+#define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
+#define ANY_BYTES INT64_MAX / 2
+
+static const char default_dir[] = "nccl-inspector-%j";
+
+static const struct setting table[] = {
+    {"NCCL_INSPECTOR_ENABLE", NULL, BOOL, AT(enable), 0, 0, 1, NULL, "Record. 0: no events are asked for, costs nothing."},
+    {"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", NULL, BOOL, AT(dump_thread), 1, 0, 1, NULL,
+     "0: no thread; as interval -1, written by the finalizing or exiting thread."},
+    {"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", NULL, INT, AT(interval_us), 1000000, -1, INT64_C(3600000000),
+     NULL, "Time between writes. 0: as soon as there is data. -1: at communicator teardown and process exit, and early "
+     "when the arena fills."},
+    {"NCCL_INSPECTOR_DUMP_DIR", NULL, DIRECTORY, AT(dump_dir), 0, 1, NI_DIR_MAX_BYTES - 1, NULL,
+     "Where files go; created with parents. %h host, %p pid, %j job id, %r global rank, %% a percent sign."},
+    {"NCCL_INSPECTOR_DUMP_VERBOSE", NULL, BOOL, AT(verbose), 0, 0, 1, NULL, "Event traces of every channel."},
+    {"NCCL_INSPECTOR_DUMP_FORMAT", NULL, FORMAT, AT(format), NI_FORMAT_JSONL_GZ, 0, 0, NULL,
+     "Suffix and compression of the files; the lines are the same."},
+    {"NCCL_INSPECTOR_DUMP_CONTROL_LINES", NULL, BOOL, AT(control_lines), 1, 0, 1, NULL,
+     "0: operation lines only; losses and clocks are then not in the log."},
+    {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", NULL, BYTES, AT(min_size_bytes), 0, 0, ANY_BYTES, NULL,
+     "Smaller operations are left out and counted."},
+    {"NCCL_INSPECTOR_ENABLE_P2P", NULL, BOOL, AT(enable_p2p), 1, 0, 1, NULL, "0: Send and Recv are left out and counted."},
+    {"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", NULL, BOOL, AT(require_kernel_timing), 0, 0, 1, NULL,
+     "1: operations without a kernel time are left out and counted."},
+    {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_PROFILE_COLL_POOL_SIZE", COUNT, AT(coll_pool_slots), 256, 1, 1 << 20, NULL,
+     "Collectives by which a communicator's pool grows, or its size when growth is off."},
+    {"NCCL_INSPECTOR_P2P_POOL_SIZE", "NCCL_PROFILE_P2P_POOL_SIZE", COUNT, AT(p2p_pool_slots), 256, 1, 1 << 20, NULL,
+     "The same for Send and Recv."},
+    {"NCCL_INSPECTOR_COMM_POOL_SIZE", NULL, COUNT, AT(comm_pool_slots), 256, 1, 1 << 20, NULL,
+     "Communicators by which their table grows, or its size when growth is off."},
+    {"NCCL_INSPECTOR_POOL_GROW", NULL, BOOL, AT(pool_grow), 1, 0, 1, NULL,
+     "0: fixed pools, for sizing; what finds no slot is dropped and counted."},
+    {"NCCL_INSPECTOR_POOL_KEEP", NULL, KEEP, AT(pool_keep_last), 0, 0, 1, NULL,
+     "What a full fixed pool keeps; last: the oldest finished operation is overwritten and counted."},
+    {"NCCL_INSPECTOR_POOL_MAX_BYTES", NULL, BYTES, AT(pool_max_bytes), 268435456, 1 << 20, INT64_C(8) << 30, NULL,
+     "Address range of all pools of the process; memory is taken as it is needed."},
+    {"NCCL_INSPECTOR_FILE_MAX_BYTES", NULL, BYTES, AT(file_max_bytes), 0, 0, ANY_BYTES, NULL,
+     "Start a new file beyond. 0: no limit."},
+    {"NCCL_INSPECTOR_DIR_MAX_BYTES", NULL, BYTES, AT(dir_max_bytes), 0, 0, ANY_BYTES, NULL,
+     "Remove this process's oldest files beyond; what goes is counted. 0: no limit."},
+    {"NCCL_INSPECTOR_KEEP_SECONDS", NULL, COUNT, AT(keep_seconds), 0, 0, INT64_C(1000000000), NULL,
+     "Remove this process's files that were finished longer ago; what goes is counted. 0: keep."},
+    {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NULL, COUNT, AT(group_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_PROFILE_COLL_API_POOL_SIZE", NULL, COUNT, AT(coll_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_PROFILE_P2P_API_POOL_SIZE", NULL, COUNT, AT(p2p_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_PROFILE_KERNEL_LAUNCH_POOL_SIZE", NULL, COUNT, AT(kernel_launch_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", NULL, COUNT, AT(proxy_ctrl_pool_slots), 16, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_PROFILE_PROXY_DETACH_POOL_SIZE", NULL, COUNT, AT(proxy_detach_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
+     "Example plugin's setting."},
+    {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NULL, COUNT, AT(coll_ring_slots), 0, 0, INT64_C(1) << 32, NO_RING,
+     "NVIDIA's ring of finished collectives."},
+    {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NULL, COUNT, AT(p2p_ring_slots), 0, 0, INT64_C(1) << 32, NO_RING,
+     "NVIDIA's ring of finished Send and Recv."},
+    {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(prom_dump), 0, 0, 1,
+     "accepted, but there is no Prometheus output yet; the log is written as usual", "Prometheus text files."},
+    {"NCCL_INSPECTOR_OTEL_EXPORT", NULL, BOOL, AT(otel_export), 0, 0, 1,
+     "accepted, but there is no OpenTelemetry output yet; the log is written as usual", "OpenTelemetry export."},
+};
+#define N_SETTINGS (sizeof table / sizeof *table)
+
+static const char *const format_names[NI_FORMAT_COUNT] = {"jsonl.gz", "jsonl", "log", "log.gz"};
+static const char *const format_suffixes[NI_FORMAT_COUNT] = {".jsonl.gz", ".jsonl", ".log", ".log.gz"};
+
+const char *ni_format_suffix(enum ni_format f) { return format_suffixes[f < NI_FORMAT_COUNT ? f : 0]; }
+
+/* ---- values ------------------------------------------------------------------------------------------------- */
+
+/* An optional '-', digits, for bytes an optional k, m or g; nothing else. False also when it does not fit. */
+static bool parse_number(const char *s, bool suffix, int64_t *out) {
+  bool negative = *s == '-';
+  int64_t v = 0;
+  if (negative) s++;
+  if (*s < '0' || *s > '9') return false;
+  for (; *s >= '0' && *s <= '9'; s++)
+    if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *s - '0', &v)) return false;
+  if (suffix && *s) {
+    int shift = *s == 'k' || *s == 'K' ? 10 : *s == 'm' || *s == 'M' ? 20 : *s == 'g' || *s == 'G' ? 30 : 0;
+    if (shift == 0 || __builtin_mul_overflow(v, INT64_C(1) << shift, &v)) return false;
+    s++;
+  }
+  *out = negative ? -v : v;
+  return *s == 0;
+}
+
+static void set_number(struct ni_config *c, const struct setting *s, int64_t v) {
+  char *p = (char *)c + s->at;
+  switch (s->type) {
+    case BOOL:
+    case KEEP: *(bool *)p = v != 0; break;
+    case INT: *(int64_t *)(void *)p = v; break;
+    case COUNT:
+    case BYTES: *(uint64_t *)(void *)p = (uint64_t)v; break;
+    case FORMAT: *(enum ni_format *)(void *)p = (enum ni_format)v; break;
+    case DIRECTORY: break;
+  }
+}
+
+static int64_t get_number(const struct ni_config *c, const struct setting *s) {
+  const char *p = (const char *)c + s->at;
+  switch (s->type) {
+    case BOOL:
+    case KEEP: return *(const bool *)p;
+    case INT: return *(const int64_t *)(const void *)p;
+    case COUNT:
+    case BYTES: return (int64_t) * (const uint64_t *)(const void *)p;
+    case FORMAT: return *(const enum ni_format *)(const void *)p;
+    case DIRECTORY: break;
+  }
+  return 0;
+}
+
+static bool set_text(struct ni_config *c, const struct setting *s, const char *value) {
+  int64_t v;
+  switch (s->type) {
+    case DIRECTORY: {
+      size_t n = strlen(value);
+      if (n < (size_t)s->min || n > (size_t)s->max) return false;
+      memcpy((char *)c + s->at, value, n + 1);
+      return true;
+    }
+    case FORMAT:
+      for (v = 0; v < NI_FORMAT_COUNT; v++)
+        if (strcmp(value, format_names[v]) == 0) return set_number(c, s, v), true;
+      return false;
+    case KEEP:
+      v = strcmp(value, "last") == 0;
+      if (!v && strcmp(value, "first") != 0) return false;
+      return set_number(c, s, v), true;
+    default:
+      if (!parse_number(value, s->type == BYTES, &v) || v < s->min || v > s->max) return false;
+      return set_number(c, s, v), true;
+  }
+}
+
+static void set_default(struct ni_config *c, const struct setting *s) {
+  if (s->type == DIRECTORY)
+    memcpy((char *)c + s->at, default_dir, sizeof default_dir);
+  else
+    set_number(c, s, s->def);
+}
+
+static bool is_default(const struct ni_config *c, const struct setting *s) {
+  return s->type == DIRECTORY ? strcmp((const char *)c + s->at, default_dir) == 0 : get_number(c, s) == s->def;
+}
+
+/* Text of a number of this setting, as a user would write it. */
+static void number_text(const struct setting *s, int64_t v, char *out, size_t cap) {
+  if (s->type == FORMAT)
+    snprintf(out, cap, "%s", format_names[v]);
+  else if (s->type == KEEP)
+    snprintf(out, cap, "%s", v ? "last" : "first");
+  else
+    snprintf(out, cap, "%lld", (long long)v);
+}
+
+static void default_text(const struct setting *s, char *out, size_t cap) {
+  if (s->type == DIRECTORY)
+    snprintf(out, cap, "%s", default_dir);
+  else
+    number_text(s, s->def, out, cap);
+}
+
+static void range_text(const struct setting *s, char *out, size_t cap) {
+  switch (s->type) {
+    case BOOL: snprintf(out, cap, "0 or 1"); break;
+    case KEEP: snprintf(out, cap, "first or last"); break;
+    case FORMAT: snprintf(out, cap, "%s, %s, %s or %s", format_names[0], format_names[1], format_names[2], format_names[3]); break;
+    case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
+    case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;
+    default: snprintf(out, cap, "%lld to %lld", (long long)s->min, (long long)s->max); break;
+  }
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------- */
+
+/* Values come from outside: shortened, without control characters. */
+static void printable(char *out, size_t cap, const char *s) {
+  size_t n = 0;
+  for (; *s && n < cap - 1; s++) out[n++] = (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s;
+  out[n] = 0;
+  if (*s && cap > 4) memcpy(out + cap - 4, "...", 4);
+}
+
+static void refuse(const struct setting *s, const char *name, const char *value, ni_config_warn_fn warn, void *arg) {
+  if (!warn) return;
+  char text[512], shown[64], range[96], def[32];
+  printable(shown, sizeof shown, value);
+  range_text(s, range, sizeof range);
+  default_text(s, def, sizeof def);
+  snprintf(text, sizeof text, "%s=\"%s\" is not accepted: %s expected; using the default %s.", name, shown, range, def);
+  warn(arg, text);
+}
+
+static bool known_name(const char *name, size_t n) {
+  for (size_t i = 0; i < N_SETTINGS; i++)
+    if (strlen(table[i].name) == n && memcmp(table[i].name, name, n) == 0) return true;
+  return false;
+}
+
+/* A misspelt setting would otherwise be a silent default. A few are named, so that nobody's log is flooded. */
+static void report_unknown(ni_config_warn_fn warn, void *arg) {
+  int left = 8;
+  if (!warn || !environ) return;
+  for (char **e = environ; *e && left > 0; e++) {
+    if (strncmp(*e, "NCCL_INSPECTOR_", 15) != 0 || known_name(*e, strcspn(*e, "="))) continue;
+    char name[96], text[256];
+    size_t n = strcspn(*e, "=");
+    snprintf(name, sizeof name, "%.*s", n < 90 ? (int)n : 90, *e);
+    char shown[96];
+    printable(shown, sizeof shown, name);
+    snprintf(text, sizeof text, "%s is not a setting of this plugin (misspelt? docs/settings.md lists them); ignored.",
+             shown);
+    warn(arg, text);
+    left--;
+  }
+}
+
+int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
+  int refused = 0;
+  bool interval_set = false;
+  memset(c, 0, sizeof *c);
+  for (size_t i = 0; i < N_SETTINGS; i++) {
+    const struct setting *s = &table[i];
+    const char *name = s->name, *value = getenv(name);
+    set_default(c, s);
+    if ((!value || !*value) && s->fallback) value = getenv(name = s->fallback);
+    if (!value || !*value) continue;
+    if (!set_text(c, s, value)) {
+      set_default(c, s);
+      refuse(s, name, value, warn, arg);
+      refused++;
+    } else if (s->accepted && warn && (s->type != BOOL || get_number(c, s))) {
+      char text[256];
+      snprintf(text, sizeof text, "%s is %s.", name, s->accepted);
+      warn(arg, text);
+    } else if (s->at == AT(interval_us)) {
+      interval_set = c->interval_us != NI_INTERVAL_NEVER;
+    }
+  }
+  if (!c->dump_thread) {
+    if (interval_set && warn)
+      warn(arg, "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS has no effect, because "
+                "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0; records are written at communicator teardown and process exit.");
+    c->interval_us = NI_INTERVAL_NEVER;
+  }
+  report_unknown(warn, arg);
+  return refused;
+}
+
+static const char *value_text(const struct ni_config *c, const struct setting *s, char *buf, size_t cap) {
+  if (s->type == DIRECTORY) return (const char *)c + s->at;
+  number_text(s, get_number(c, s), buf, cap);
+  return buf;
+}
+
+void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *arg) {
+  for (size_t i = 0; i < N_SETTINGS; i++) {
+    const struct setting *s = &table[i];
+    if (is_default(c, s)) continue;
+    char number[32], shown[512], def[32], text[768];
+    printable(shown, sizeof shown, value_text(c, s, number, sizeof number));
+    default_text(s, def, sizeof def);
+    snprintf(text, sizeof text, "%s=%s (default %s)", s->name, shown, def);
+    emit(arg, text);
+  }
+}
+
+size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap) {
+  if (cap < NI_SETTINGS_JSON_BYTES) return 0;
+  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_JSON_STRING_MAX_BYTES, "every setting fits");
+  char *p = buf;
+  *p++ = '{';
+  for (size_t i = 0; i < N_SETTINGS; i++) {
+    if (is_default(c, &table[i])) continue;
+    char number[32];
+    if (p > buf + 1) *p++ = ',';
+    p = ni_json_string(p, table[i].name);
+    *p++ = ':';
+    p = ni_json_string(p, value_text(c, &table[i], number, sizeof number));
+  }
+  *p++ = '}';
+  *p = 0;
+  return (size_t)(p - buf);
+}
+
+bool ni_config_doc(size_t i, struct ni_setting_doc *out) {
+  if (i >= N_SETTINGS) return false;
+  out->name = table[i].name;
+  out->fallback = table[i].fallback;
+  out->help = table[i].help;
+  out->accepted = table[i].accepted;
+  default_text(&table[i], out->value, sizeof out->value);
+  range_text(&table[i], out->range, sizeof out->range);
+  return true;
+}

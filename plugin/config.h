@@ -1,0 +1,111 @@
+/*
+ * The settings: one table (config.c) of every environment variable, and the struct they are parsed into.
+ *
+ * ni_config_read is called once, by the first init of the process (and by a forked child's own first init); after that
+ * the struct is constant and any thread may read it. It owns its text (no allocation, nothing to free). getenv is
+ * called nowhere else: environ may be changed by another thread of the host at any time, so it is read as little and
+ * as early as possible. No static variables: a caller that wipes the struct has wiped everything.
+ *
+ * Failure. A bad value is reported through `warn` with the variable, the value, the accepted range and the default that
+ * is used instead; reading never fails. An empty value counts as not set. Booleans are 0 or 1. Byte sizes take a
+ * suffix k, m or g (binary, either case). Unknown NCCL_INSPECTOR_* variables are reported, because they are mostly
+ * misspelt ones.
+ *
+ * Not promised: that a directory can be created or written; out_file says so when it tries.
+ */
+#ifndef NI_CONFIG_H
+#define NI_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NI_DIR_MAX_BYTES 1024     /* dump directory before and after the tokens are put in, terminator included */
+#define NI_JOB_ID_BYTES 128
+#define NI_ENV_VALUE_BYTES 128    /* a launcher variable longer than this is left out of the process line */
+#define NI_ENV_MAX 16
+#define NI_SETTINGS_JSON_BYTES 16384 /* enough for ni_config_settings_json whatever the values */
+
+#define NI_INTERVAL_NEVER (-1) /* write at communicator teardown and process exit only */
+
+enum ni_format { NI_FORMAT_JSONL_GZ = 0, NI_FORMAT_JSONL, NI_FORMAT_LOG, NI_FORMAT_LOG_GZ, NI_FORMAT_COUNT };
+
+struct ni_config {
+  bool enable;
+  bool dump_thread;            /* false: interval_us is NI_INTERVAL_NEVER and no thread may be started */
+  bool verbose;
+  bool control_lines;
+  bool enable_p2p;
+  bool require_kernel_timing;
+  bool pool_grow;
+  bool pool_keep_last;         /* fixed pools keep the newest instead of the first */
+  bool prom_dump, otel_export; /* accepted, not there yet */
+  enum ni_format format;
+  int64_t interval_us;         /* > 0 period; 0 as soon as there is data; NI_INTERVAL_NEVER */
+  uint64_t min_size_bytes;
+  uint64_t coll_pool_slots, p2p_pool_slots, comm_pool_slots; /* growth step, or the size when growth is off */
+  uint64_t group_api_pool_slots, coll_api_pool_slots, p2p_api_pool_slots, kernel_launch_pool_slots;
+  uint64_t proxy_ctrl_pool_slots, proxy_detach_pool_slots; /* accepted: we keep no such objects */
+  uint64_t coll_ring_slots, p2p_ring_slots;                /* accepted: not needed */
+  uint64_t pool_max_bytes;
+  uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */
+  char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */
+};
+
+/* What the launcher says about this process; read from the environment together with the settings. */
+struct ni_job {
+  char job_id[NI_JOB_ID_BYTES]; /* safe as a path component: [A-Za-z0-9._-], not starting with '.'; "unknown-jobid" */
+  int64_t rank, local_rank, world_size; /* -1: not stated */
+  uint32_t n_env;
+  struct ni_env_pair {
+    const char *name;               /* constant */
+    char value[NI_ENV_VALUE_BYTES]; /* hostile text */
+  } env[NI_ENV_MAX];                /* the launcher variables that are set, for the process line */
+};
+
+/* Takes one message, a complete sentence without newline, valid during the call only. Control characters of the
+ * environment are replaced by '?' in it. */
+typedef void (*ni_config_warn_fn)(void *arg, const char *text);
+
+/* Reads the settings. warn may be NULL. Returns the number of values that were refused. May be called again. */
+int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg);
+
+/*
+ * Reads what the launcher says (job.c). Job id: SLURM_JOB_ID, SLURM_JOBID, PBS_JOBID, LSB_JOBID, FLUX_JOB_ID, and
+ * inside a Kubernetes pod (KUBERNETES_SERVICE_HOST is set) JOB_NAME, then POD_NAME; every character unsafe in a path
+ * becomes '_'. Global rank: RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, FLUX_TASK_RANK, SLURM_PROCID; the first
+ * that holds a number counts, and local rank and world size come from the same launcher.
+ */
+void ni_job_read(struct ni_job *j);
+
+/*
+ * The dump directory with its tokens put in: %h host (made path-safe), %p pid, %j job id, %r global rank or
+ * "unknown-rank", %% a percent sign; any other %x stays as it is. Returns its length without terminator, or
+ * -ENAMETOOLONG when it does not fit (out is then empty).
+ */
+int ni_config_dump_dir(const struct ni_config *c, const struct ni_job *j, const char *host, int64_t pid, char *out,
+                       size_t cap);
+
+/* Writes a path-safe copy of text: [A-Za-z0-9._-] stay, all else becomes '_', a leading '.' too; "" becomes `empty`.
+ * Cut at cap - 1 bytes; cap > 0. */
+void ni_path_component(char *out, size_t cap, const char *text, const char *empty);
+
+/* Tells, one message each, every setting that differs from its default. */
+void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *arg);
+
+/* The same as a JSON object {"NCCL_INSPECTOR_X":"value",...}; {} when there is none. Returns the length, always less
+ * than NI_SETTINGS_JSON_BYTES; 0 when cap is too small. Terminated. */
+size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap);
+
+/* ".jsonl.gz" and so on. */
+const char *ni_format_suffix(enum ni_format f);
+static inline bool ni_format_compressed(enum ni_format f) { return f == NI_FORMAT_JSONL_GZ || f == NI_FORMAT_LOG_GZ; }
+
+/* The table for documentation and tests: row i as the texts of docs/settings.md, false behind the last. */
+struct ni_setting_doc {
+  const char *name, *fallback /* NULL: none */, *accepted /* NULL: has effect */, *help;
+  char value[32], range[96]; /* default and accepted range */
+};
+bool ni_config_doc(size_t i, struct ni_setting_doc *out);
+
+#endif

@@ -1,0 +1,380 @@
+/*
+ * From done lists to lines in the open block, and from a written block to free slots.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "done_ring.h"
+#include "dump.h"
+
+/* ---- chains of slots, linked by ni_op.next; owned by the dump role ---- */
+
+static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot); }
+
+void ni_chain_append(struct ni_chain *c, uint32_t slot) {
+  ni_store_rlx(&op_at(slot)->next, 0);
+  if (c->n++) ni_store_rlx(&op_at(c->last)->next, slot);
+  else c->first = slot;
+  c->last = slot;
+}
+
+uint32_t ni_chain_take(struct ni_chain *c) {
+  uint32_t slot = c->first;
+  if (c->n == 0) return 0;
+  c->first = ni_load_rlx(&op_at(slot)->next);
+  if (--c->n == 0) c->first = c->last = 0;
+  return slot;
+}
+
+void ni_side_busy(struct ni_dump *d, struct ni_side *s) {
+  if (s->in_busy) return;
+  s->in_busy = 1;
+  s->next_busy = d->busy;
+  d->busy = s;
+}
+
+/* ---- collect ---- */
+
+/* Takes communicators in that init has announced. One that finds no memory stays announced for the next tick. */
+static void take_joining(struct ni_dump *d) {
+  struct ni_side *s = atomic_exchange_explicit(&d->joining, NULL, memory_order_acquire), *turned = NULL;
+  while (s) {
+    struct ni_side *next = s->next;
+    s->next = turned;
+    turned = s;
+    s = next;
+  }
+  while ((s = turned)) {
+    turned = s->next;
+    if (s->index >= d->cap_index) {
+      uint32_t cap = d->cap_index ? d->cap_index : 64;
+      while (cap <= s->index) cap *= 2;
+      struct ni_side **p = realloc(d->by_index, cap * sizeof *p);
+      if (!p) {
+        struct ni_side *head = atomic_load_explicit(&d->joining, memory_order_relaxed);
+        do s->next = head;
+        while (!atomic_compare_exchange_weak_explicit(&d->joining, &head, s, memory_order_release, memory_order_relaxed));
+        continue;
+      }
+      memset(p + d->cap_index, 0, (cap - d->cap_index) * sizeof *p);
+      d->by_index = p;
+      d->cap_index = cap;
+    }
+    d->by_index[s->index] = s;
+    s->next = d->sides;
+    d->sides = s;
+    d->n_sides++;
+    d->comms_changed = 1;
+  }
+}
+
+static void append_chain(struct ni_side *s, uint32_t slot) {
+  while (slot) {
+    struct ni_op *op = op_at(slot);
+    uint32_t next = ni_load_rlx(&op->next);
+    ni_chain_append(&s->kind[op->kind].todo, slot);
+    slot = next;
+  }
+}
+
+static int collect_side(struct ni_dump *d, struct ni_side *s) {
+  uint32_t n = 0;
+  if (s->stage != NI_SIDE_LIVE) return 0; /* its final line is out: what finishes at exit after it is in flight there */
+  if (ni_g.keep_last) {
+    struct ni_done_ring *ring = ni_g.ring[s->index];
+    for (uint32_t slot; (slot = ni_done_ring_pop(ring)) != 0; n++) ni_chain_append(&s->kind[op_at(slot)->kind].todo, slot);
+  } else {
+    append_chain(s, ni_done_drain(&ni_g.arena, &s->comm->done, &n));
+  }
+  if (n) ni_side_busy(d, s);
+  return n != 0;
+}
+
+int ni_drain_collect(struct ni_dump *d) {
+  int moved = 0;
+  take_joining(d);
+  if (ni_g.keep_last) { /* only at a flush: what is taken here can no longer be overwritten */
+    for (struct ni_side *s = d->sides; s; s = s->next) moved |= collect_side(d, s);
+    return moved;
+  }
+  uint32_t words = (d->cap_index + 63) / 64;
+  for (uint32_t w = 0; w < words; w++) {
+    if (!ni_load_rlx(&ni_g.dirty[w])) continue;
+    /* Acquire pairs with the or in publish_done: the entry that set the bit is on the list. A communicator that is not
+     * taken in yet gets its bit back: whoever set it came after the join, so the joining list is not empty. Otherwise the
+     * bit is of a communicator that is gone (its entry was drained before the bit came), and kept it would never let an
+     * interval of 0 sleep again. */
+    uint64_t bits = ni_swap_acqrel(&ni_g.dirty[w], 0);
+    while (bits) {
+      uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
+      bits &= bits - 1;
+      struct ni_side *s = i < d->cap_index ? d->by_index[i] : NULL;
+      if (s) moved |= collect_side(d, s);
+      else if (atomic_load_explicit(&d->joining, memory_order_acquire)) ni_or_rel(&ni_g.dirty[w], UINT64_C(1) << (i % 64));
+    }
+  }
+  return moved;
+}
+
+/* ---- slots ---- */
+
+/* The slot's next life. Relaxed: the push that follows releases it, and stale handles see one generation or the other. */
+static void new_life(struct ni_op *op) {
+  ni_store_rlx(&op->state, ni_state_make(ni_state_gen(ni_load_rlx(&op->state)) + 1, 0, 0));
+}
+
+static void put_free(struct ni_side *s, int kind, struct ni_chain *c) {
+  if (!c->n) return;
+  ni_pool_put_chain(&ni_g.arena, &s->comm->kind[kind].pool, c->first, c->last);
+  *c = (struct ni_chain){0};
+}
+
+void ni_drain_rest(struct ni_dump *d, struct ni_side_kind *k, uint32_t slot) {
+  struct ni_op *op = op_at(slot);
+  op->seen_ms = d->judge_ms;
+  op->seen_prog = (uint32_t)d->ticks;
+  ni_chain_append(&k->rest, slot);
+}
+
+/* A slot whose operation leaves no line. */
+static void give_slot(struct ni_dump *d, struct ni_side *s, int kind, uint32_t slot) {
+  struct ni_op *op = op_at(slot);
+  if (ni_state_flags(ni_load_rlx(&op->state)) & NI_OP_RETIRED) {
+    ni_drain_rest(d, &s->kind[kind], slot);
+    return;
+  }
+  new_life(op);
+  ni_pool_put_chain(&ni_g.arena, &s->comm->kind[kind].pool, slot, slot);
+}
+
+/* ---- format ---- */
+
+_Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of ni_schema.h");
+static const uint8_t reason_of[] = {[NI_GPU_ZERO] = NI_BAD_ZERO_STAMP,
+                                    [NI_GPU_STOP_BEFORE_START] = NI_BAD_STOP_BEFORE_START,
+                                    [NI_GPU_SPAN_TOO_LONG] = NI_BAD_SPAN_TOO_LONG,
+                                    [NI_GPU_AFTER_ARRIVAL] = NI_BAD_AFTER_ARRIVAL};
+
+/*
+ * Judges the GPU stamps; counts one reason an operation when they cannot be true, so that the counts add up.
+ *
+ * Stamps that only we can find impossible (they lie in the future, or span hours) have become the measure of the poller's
+ * "before the previous work" by then. We make it forget them, and until an operation passes that test again its verdict
+ * alone is not believed.
+ */
+static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, struct ni_gpu_stamps *g) {
+  struct ni_side_kind *k = &s->kind[op->kind];
+  if (ni_prog_started(prog) == 0) return false;
+  if (ni_prog_started(prog) != ni_prog_stopped(prog) && ni_state_want(ni_load_rlx(&op->state)) == NI_WANT_UNKNOWN) {
+    k->fallback[NI_BAD_NO_STOP_STAMP]++; /* a channel started while we retired it: its line will say late */
+    return false;
+  }
+  uint32_t bad = ni_load_rlx(&op->bad);
+  if (bad == 1u << NI_BAD_BEFORE_PREVIOUS && s->poisoned) bad = 0;
+  else if (!bad) s->poisoned = 0;
+  if (bad) {
+    k->fallback[__builtin_ctz(bad)]++;
+    return false;
+  }
+  g->start_ns = ni_load_rlx(&op->gpu_start_ns);
+  g->stop_ns = ni_load_rlx(&op->gpu_stop_ns);
+  g->first_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_first));
+  g->done_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done));
+  enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
+  (void)ni_gpu_fit_observe(&s->fit, g, v);
+  if (v == NI_GPU_OK) return true;
+  k->fallback[reason_of[v]]++;
+  s->poisoned = 1;
+  ni_add_rlx(&s->comm->forget, 1); /* pairs with nothing: the poller's relaxed load may come late, see above */
+  return false;
+}
+
+static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r) {
+  /* Relaxed: the operation is finished, the drain's acquire (or the judge's exchange) came before. */
+  uint64_t state = ni_load_rlx(&op->state);
+  uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
+  bool self = op->kind == NI_KIND_P2P && op->root == s->ident.rank;
+  memset(r, 0, sizeof *r);
+  r->kind = (enum ni_kind)op->kind;
+  r->func = ni_intern_text(&ni_g.intern, op->func);
+  r->datatype = ni_intern_text(&ni_g.intern, op->datatype);
+  if (op->kind == NI_KIND_COLL) {
+    r->algo = ni_intern_text(&ni_g.intern, op->algo);
+    r->proto = ni_intern_text(&ni_g.intern, op->proto);
+  }
+  r->sn = op->sn;
+  r->rec_sn = op->rec_sn;
+  r->root = op->root;
+  r->msg_bytes = op->count * ni_intern_elem_bytes(&ni_g.intern, op->datatype);
+  r->nchannels_observed = want == NI_WANT_UNKNOWN;
+  r->nchannels = self ? 0 : r->nchannels_observed ? ni_prog_started(prog) : op->nchannels;
+  r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
+  r->enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start);
+
+  struct ni_gpu_stamps g = {0};
+  struct ni_timing_in t = {.gpu_ok = gpu_believed(s, op, prog, &g)};
+  t.has_kernel = ni_prog_started(prog) && ni_prog_started(prog) == ni_prog_stopped(prog);
+  t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
+  if (t.has_kernel)
+    t.kernel_cpu_ns = ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done) - ni_load_rlx(&op->ticks_first));
+  t.bracket_ns = op->ticks_stop ? ni_clock_span_ns(&ni_g.clock, op->ticks_stop - op->ticks_start) : 0;
+  ni_timing_fill(r, ni_func_from_name(r->func), s->ident.n_ranks, &t);
+  int64_t offset;
+  if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) {
+    r->has |= NI_HAS_GPU_DELTA;
+    r->gpu_start_delta_ns =
+        (int64_t)(g.start_ns + (uint64_t)offset - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));
+  }
+}
+
+/* One finished operation into the open block. On an error it is as if it had not been tried. */
+static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind *k) {
+  struct ni_op *op = op_at(k->todo.first);
+  struct ni_gpu_fit fit = s->fit;
+  uint8_t poisoned = s->poisoned;
+  uint64_t fallback[NI_FALLBACK_COUNT];
+  memcpy(fallback, k->fallback, sizeof fallback);
+  struct ni_record r;
+  fill_record(s, op, &r);
+  if (ni_g.config.require_kernel_timing && r.timing != NI_TIMING_KERNEL_GPU) {
+    k->judged_out++;
+    give_slot(d, s, op->kind, ni_chain_take(&k->todo)); /* no write to wait for; perhaps none will ever come */
+    return 0;
+  }
+  int rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
+  if (rc) { /* it will come again: its stamps must not be judged twice */
+    s->fit = fit;
+    s->poisoned = poisoned;
+    memcpy(k->fallback, fallback, sizeof fallback);
+    return rc;
+  }
+  k->in_block++;
+  d->block_records++;
+  ni_chain_append(&k->held, ni_chain_take(&k->todo));
+  /* One writer at a time (the dump role), so load and store: a locked add would cost a record 5 ns. */
+  ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
+  return 0;
+}
+
+/* At exit time is short: text goes to disk in pieces, so that the end of the process finds most of it there, and what
+ * cannot be formatted in time is given up while there is time to say so. */
+static int leave_check(const struct ni_dump *d) {
+  if (ni_likely(!ni_load_acq(&d->exiting))) return 0; /* pairs with ni_dump_exit's release: leave_by_ns is there */
+  if (ni_gz_text_bytes(d->gz) >= NI_EXIT_TEXT) return -EFBIG;
+  return ni_load_rlx(&d->progress) % 64 == 0 && ni_monotonic_ns() >= d->leave_by_ns ? -ETIMEDOUT : 0;
+}
+
+void ni_drain_give_up(struct ni_dump *d) {
+  for (struct ni_side *s = d->sides; s; s = s->next)
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+      struct ni_side_kind *k = &s->kind[kind];
+      uint64_t n = k->todo.n, from = UINT64_MAX, to = 0;
+      for (uint32_t slot; (slot = ni_chain_take(&k->todo)) != 0;) {
+        uint64_t sn = op_at(slot)->rec_sn;
+        if (sn < from) from = sn;
+        if (sn > to) to = sn;
+      }
+      k->lost_write += n;
+      if (n) ni_lines_given_up(d, s, kind, n, from, to);
+    }
+}
+
+int ni_drain_format(struct ni_dump *d) {
+  for (struct ni_side *s = d->busy; s; s = s->next_busy) {
+    if (!s->announced) {
+      ni_lines_comm(d, s);
+      if (!s->announced) return ni_gz_finished(d->gz) ? -EBUSY : -EFBIG;
+    }
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+      while (s->kind[kind].todo.n) {
+        int rc = leave_check(d);
+        if (rc == 0) rc = format_one(d, s, &s->kind[kind]);
+        if (rc) return rc;
+      }
+  }
+  return 0;
+}
+
+/* ---- settle ---- */
+
+void ni_drain_settle(struct ni_dump *d, int ok) {
+  struct ni_side *s = d->busy;
+  d->busy = NULL;
+  while (s) {
+    struct ni_side *next = s->next_busy;
+    s->in_busy = 0;
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+      struct ni_side_kind *k = &s->kind[kind];
+      struct ni_chain free_now = {0};
+      for (uint32_t slot; (slot = ni_chain_take(&k->held)) != 0;) {
+        struct ni_op *op = op_at(slot);
+        if (ni_state_flags(ni_load_rlx(&op->state)) & NI_OP_RETIRED) {
+          ni_drain_rest(d, k, slot);
+        } else {
+          new_life(op);
+          ni_chain_append(&free_now, slot);
+        }
+      }
+      put_free(s, kind, &free_now);
+      if (ok) k->written += k->in_block;
+      else k->lost_write += k->in_block;
+      k->in_block = 0;
+      if (k->todo.n) ni_side_busy(d, s);
+    }
+    s = next;
+  }
+  for (s = d->closed_in_block ? d->sides : NULL; s; s = s->next)
+    if (s->stage == NI_SIDE_CLOSED) s->stage = NI_SIDE_WRITTEN;
+  d->closed_in_block = 0;
+  d->block_records = 0;
+}
+
+/* ---- release ---- */
+
+static void free_side(struct ni_dump *d, struct ni_side *s) {
+  struct ni_comm *c = s->comm;
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
+  d->by_index[s->index] = NULL;
+  d->n_sides--;
+  d->comms_changed = 1;
+  pthread_mutex_lock(&ni_g.lock);
+  if (ni_g.ring) {
+    ni_done_ring_free(ni_g.ring[s->index]);
+    ni_g.ring[s->index] = NULL;
+  }
+  ni_index_give(s->index);
+  pthread_mutex_unlock(&ni_g.lock);
+  /* Release: a later init that takes the page sees it as we leave it (through the arena's stack). */
+  ni_store_rel(&c->state, ni_comm_state(s->gen + 1, NI_COMM_FREE));
+  ni_arena_give(&ni_g.arena, NI_CHUNK_COMM, c->page);
+  ni_line_prefix_free(&s->prefix);
+  free(s);
+}
+
+void ni_drain_release(struct ni_dump *d) {
+  for (struct ni_side **p = &d->sides, *s; (s = *p);) {
+    uint32_t resting = 0;
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+      struct ni_side_kind *k = &s->kind[kind];
+      struct ni_chain rested = {0};
+      while (k->rest.n) {
+        struct ni_op *op = op_at(k->rest.first);
+        if (d->judge_ms - op->seen_ms < NI_REST_MS || (uint32_t)d->ticks - op->seen_prog < NI_REST_TICKS) break;
+        uint32_t slot = ni_chain_take(&k->rest);
+        new_life(op);
+        ni_chain_append(&rested, slot);
+      }
+      put_free(s, kind, &rested);
+      resting += k->rest.n;
+    }
+    /* Exit closes communicators that nobody has finalized: callbacks still run on them, and use their pools. */
+    int in_use = ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_LIVE; /* pairs with finalize's release */
+    if (s->stage == NI_SIDE_WRITTEN && !in_use && !resting && !s->in_busy) {
+      *p = s->next;
+      free_side(d, s);
+    } else {
+      p = &s->next;
+    }
+  }
+}

@@ -1,0 +1,196 @@
+/*
+ * The dump side: from finished operations to bytes on disk. Private to drain.c, judge.c, lines.c, flush.c and
+ * dump_thread.c, in the order in which data flows.
+ *
+ *   done list ─▶ drain.c: record, line ─▶ block (one gzip member) ─▶ flush.c: write() ─▶ slots given back
+ *   unknown channel counts, missing children ─▶ judge.c ─▶ drain.c
+ *   accounting, clocks, pools ─▶ lines.c ─▶ block
+ *
+ * Threads: everything here is called by whoever holds the dump role (`role`): the dump thread, or, without one, the
+ * thread that finalizes or exits. Only `joining` and the request words are met by others.
+ *
+ * A slot's way: on the communicator's done list (DONE) ─▶ todo (drained, in order) ─▶ held (its line is in the open
+ * block) ─▶ write() has returned ─▶ free list with a new generation; a retired one rests 5 s in between, because a late
+ * child may still name it. Todo grows when the disk fails: lines are then not formatted, slots stay taken, and in the end
+ * the pools meet their cap and count drops. Nothing is thrown away before that.
+ */
+#ifndef NI_DUMP_H
+#define NI_DUMP_H
+
+#include <errno.h>
+
+#include "format_jsonl.h"
+#include "gpu_id.h"
+#include "gz_writer.h"
+#include "out_file.h"
+#include "state.h"
+#include "timing.h"
+
+#define NI_REST_MS 5000u        /* a retired slot rests at least so long */
+#define NI_REST_TICKS 50u       /* and so many ticks: a stopped process wakes with the clock far ahead */
+#define NI_TICK_MS 10           /* while anything moves */
+#define NI_IDLE_MS 100          /* while nothing does: 10 wake-ups a second are 0.01 % of a core */
+#define NI_CLOCK_LINE_MS 60000   /* a clock line at most so often */
+#define NI_STATS_MS 10000       /* a dump_stats line at most so often per communicator, unless something was lost */
+#define NI_SCAN_MS 1000         /* how often the slots of a communicator are searched for missing children */
+#define NI_JUDGE_STEP_MS 200u
+#define NI_SETTLE_MS 100u      /* a communicator's last line waits so long for callbacks that are still on their way */
+#define NI_ROOM_BYTES (128u << 10) /* all control lines that one communicator says at once */
+#define NI_EXIT_TEXT (4u << 20) /* text of one block at exit */
+#define NI_CWD_BYTES 4096u
+#define NI_SMALL_TEXT (32u << 10) /* below 100 ms intervals, less text than this waits until 100 ms have passed */
+
+/* What the next new file begins with. */
+enum { NI_HEAD_NONE = 0, NI_HEAD_FIRST, NI_HEAD_LATER };
+
+/* Why this is the last look at a communicator, if it is. */
+enum ni_end { NI_END_NONE = 0, NI_END_DESTROY, NI_END_EXIT };
+
+struct ni_chain {
+  uint32_t first, last, n;
+};
+
+struct ni_side_kind {
+  struct ni_chain todo, held, rest;
+  uint64_t in_block;   /* operation lines in the open block */
+  uint64_t written;    /* on disk */
+  uint64_t judged_out; /* filtered after the end, by timing source */
+  uint64_t incomplete;
+  uint64_t lost_write;
+  uint64_t fallback[NI_FALLBACK_COUNT];
+  uint64_t stats_lines, stats_dropped; /* as the last dump_stats line had them */
+  uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
+};
+
+enum ni_side_stage {
+  NI_SIDE_LIVE = 0,
+  NI_SIDE_CLOSED,  /* drained, final lines are in the open block */
+  NI_SIDE_WRITTEN, /* that block is on disk; retired slots may rest */
+};
+
+/* What the dump side knows of a communicator; made by init, owned by the dump role from then on. */
+struct ni_side {
+  struct ni_side *next;      /* joining list, then list of all */
+  struct ni_side *next_busy; /* sides with operations to format, or in the open block */
+  struct ni_comm *comm;
+  uint32_t index, gen;
+  uint8_t has_gpu, in_busy, announced, stage;
+  uint8_t poisoned; /* impossible stamps were found; see gpu_believed */
+  struct ni_gpu_id gpu;
+  struct ni_ident ident;
+  struct ni_line_prefix prefix;
+  struct ni_gpu_fit fit;
+  uint64_t init_ns;
+  uint32_t watch;          /* operations with unknown channel count, ours now; linked by watch_next */
+  uint64_t last_stats_ms, last_scan_ms, clock_samples;
+  uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
+  struct ni_side_kind kind[NI_KIND_COUNT];
+};
+
+struct ni_dump {
+  /* met by init, finalize, exit */
+  pthread_mutex_t role;          /* held by whoever drains and writes, also during write() */
+  _Atomic(struct ni_side *) joining; /* pushed by init (release), taken by the dump role (acquire) */
+  _Atomic uint32_t closings;     /* finalize calls not yet looked at */
+  _Atomic uint32_t ask, answer;  /* requests to write everything now; futex words. answer catches up with ask */
+  _Atomic uint32_t exiting;      /* 1: the process leaves */
+  uint64_t leave_by_ns;          /* then: when formatting ends, whatever is left. CLOCK_MONOTONIC */
+  _Atomic uint32_t has_thread;
+  _Atomic uint32_t waiting;      /* threads inside a request */
+  _Atomic uint64_t progress;     /* raised with every record formatted and every block written: shows the waiters that
+                                    waiting helps */
+  /* dump role */
+  struct ni_side *sides;         /* all communicators not yet released */
+  struct ni_side *busy;          /* those with operations to format, or in the open block */
+  struct ni_side **by_index;     /* registry index -> side */
+  uint32_t cap_index;
+  uint32_t n_sides, closed_in_block;
+  struct ni_gz *gz, *gz_head;    /* the open block; the small member at the head of a new file */
+  struct ni_out out;
+  struct ni_origin origin;
+  struct ni_line_prefix process_prefix;
+  char hostname[256], boot_id[64], exe[256];
+  char cwd[NI_CWD_BYTES];        /* at the first init, "" unknown: relative folders mean that one, whoever changes it later */
+  char settings[NI_SETTINGS_JSON_BYTES];
+  struct ni_job job;
+  uint64_t ticks;                /* of the loop */
+  uint64_t now_ns;               /* CLOCK_MONOTONIC at the start of this tick */
+  uint64_t now_ms;               /* the same in ms */
+  uint32_t judge_ms;             /* time that judgements go by: at most NI_JUDGE_STEP_MS a tick, so that a process that
+                                    was stopped, or a starved dump thread, does not make operations look quiet */
+  uint64_t ts_us;                /* dump_timestamp_us of the open block */
+  uint64_t last_flush_ms, last_sample_ms, last_clock_line_ms, block_records;
+  uint32_t seen_mark;            /* the arena's watermark at the last tick */
+  int last_error;
+  uint64_t start_ns;             /* Unix ns of the file's name */
+  _Atomic uint8_t open;          /* a session: a log file is named, records go to it */
+  uint8_t awaited;               /* somebody waits for what this tick does */
+  uint8_t moved, watching;       /* of this tick: something happened; a communicator has operations to judge */
+  uint8_t no_room;               /* a line that is said once did not fit: flush first */
+  uint8_t early_told, head_set, comms_changed, ended;
+  uint8_t sealed;                /* the process leaves, and every communicator has said its last */
+  char line[NI_LINE_MAX_BYTES];
+};
+
+/* ---- chains (drain.c) ---- */
+void ni_chain_append(struct ni_chain *c, uint32_t slot); /* at the end */
+uint32_t ni_chain_take(struct ni_chain *c); /* from the front; 0: empty */
+void ni_side_busy(struct ni_dump *d, struct ni_side *s);
+
+/* ---- drain.c ---- */
+
+/* Takes new communicators in and moves what is on the done lists to the sides' todo chains. 1 if anything moved. */
+int ni_drain_collect(struct ni_dump *d);
+/* Formats todo into the open block until it is empty or the block takes no more. 0, or -EBUSY, -EFBIG, -ENOMEM, and
+ * -ETIMEDOUT when the process leaves and its time is over. Nothing is lost on an error: what was not formatted stays in
+ * todo. */
+int ni_drain_format(struct ni_dump *d);
+/* At exit, out of time: what is left in todo counts as lost by write_error. Its slots are not used again. */
+void ni_drain_give_up(struct ni_dump *d);
+/* The open block is on disk (ok) or given up: settles its records and frees slots and closed communicators. */
+void ni_drain_settle(struct ni_dump *d, int ok);
+/* A retired operation that leaves no record: rests, then its slot is free. */
+void ni_drain_rest(struct ni_dump *d, struct ni_side_kind *k, uint32_t slot);
+/* Gives rested slots back and releases communicators that are done with. */
+void ni_drain_release(struct ni_dump *d);
+
+/* ---- judge.c ---- */
+
+/* Retires what no callback will complete (docs/architecture.md, completion). */
+void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
+/* Slots in flight now, by walking their states. */
+uint64_t ni_judge_in_flight(struct ni_side *s, enum ni_kind kind);
+
+/* ---- lines.c ---- */
+
+/* A formatted line of n bytes (0: nothing to do) goes into the open block. 0 or negative errno as ni_gz_append. */
+int ni_lines_put(struct ni_dump *d, const char *line, size_t n);
+/* 0: all that one communicator says at once will fit into the open block. Errors as ni_gz_append; no_room is set. What
+ * is said only once asks before it forgets. */
+int ni_lines_room(struct ni_dump *d);
+void ni_lines_comm(struct ni_dump *d, struct ni_side *s);
+void ni_lines_stats(struct ni_dump *d, struct ni_side *s, int final);
+/* count operations are not going to be written, whose numbers lie in from..to. */
+void ni_lines_given_up(struct ni_dump *d, struct ni_side *s, int kind, uint64_t count, uint64_t from, uint64_t to);
+void ni_lines_gaps(struct ni_dump *d, struct ni_side *s);
+/* Everything a communicator says last; its records are in the block already. */
+void ni_lines_end(struct ni_dump *d, struct ni_side *s, enum ni_end end);
+void ni_lines_clock(struct ni_dump *d);
+void ni_lines_late(struct ni_dump *d);
+void ni_lines_process_end(struct ni_dump *d);
+void ni_lines_note(struct ni_dump *d, const char *text);
+/* Prepares what every new file begins with: the process, and in later files the communicators alive. 0 or -errno. */
+int ni_lines_head(struct ni_dump *d);
+/* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */
+int64_t ni_side_unsettled(const struct ni_side *s, int kind);
+/* Counters of callbacks and dump side together. */
+uint64_t ni_side_filtered(const struct ni_side *s, int kind, enum ni_filter f);
+uint64_t ni_side_dropped(const struct ni_side *s, int kind, enum ni_drop why);
+
+/* ---- flush.c ---- */
+
+/* Writes the open block if there is one. 0: nothing is pending any more; negative errno: kept for the next try.
+ * force: also during the pause after a failure. */
+int ni_flush(struct ni_dump *d, int force);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * The event pool of one communicator and kind: slots for operations in flight.
+ *
+ *   get:  free list ─▶ fresh slot of the newest chunk ─▶ new chunk from the arena ─▶ 0: counted by the caller
+ *   put:  the dump thread gives slots back when the write() that holds their record has returned
+ *
+ * call     | get (starter)   put (dump thread)   walk (dump thread)   close (dump thread)
+ * get      | free            free                free                 needs the communicator closed
+ * put      |                 one thread          same thread          same thread
+ *
+ * Lock-free: a failed exchange means another thread took a slot or a chunk. get never allocates from the heap and
+ * makes no system call; it meets a page fault only when it overtakes the dump thread's touch_ahead.
+ * Slots used first are used again first (LIFO), and a fresh one is taken only when none is free: so the number of
+ * fresh slots ever taken is the high water of operations in flight or waiting to be written.
+ */
+#ifndef NI_EVENT_POOL_H
+#define NI_EVENT_POOL_H
+
+#include "arena.h"
+
+struct ni_pool {
+  _Atomic uint64_t free_head; /* slot 32 | tag 32; the tag is raised at each pop */
+  _Atomic uint64_t bump;      /* next fresh slot 32 | fresh slots left 32 */
+  _Atomic uint32_t chunks;    /* first page of the newest chunk; linked by ni_page.next */
+  _Atomic uint32_t capacity;  /* slots in all chunks */
+  _Atomic uint32_t growths;
+  uint8_t fixed;              /* 1: never grows after open */
+  uint8_t step_class;         /* enum ni_chunk_class */
+  uint8_t pad[2];
+};
+
+/*
+ * Opens an empty pool. grow: first chunk of one page, then steps. Not grow: exactly fixed_slots slots in one chunk of
+ * step_class, which must hold them. 0 or -ENOMEM (the arena's cap). init only.
+ */
+int ni_pool_open(struct ni_arena *a, struct ni_pool *p, enum ni_chunk_class step_class, int grow, uint32_t fixed_slots);
+
+/* A slot, owned by the caller until it is published; 0 when the pool is fixed and full (*why_cap = 0) or the arena has
+ * no chunk left (*why_cap = 1). Lock-free, any number of threads. */
+uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap);
+
+/* Gives back a chain of slots linked by ni_op.next from first to last. Dump thread only. */
+void ni_pool_put_chain(struct ni_arena *a, struct ni_pool *p, uint32_t first, uint32_t last);
+
+/* Calls fn for every slot that was ever taken from the pool. Dump thread only; slots may live meanwhile. */
+void ni_pool_walk(struct ni_arena *a, struct ni_pool *p, void (*fn)(struct ni_op *op, uint32_t slot, void *arg), void *arg);
+
+/* Gives all chunks back. Dump thread, after the communicator was closed and its records were written. */
+void ni_pool_close(struct ni_arena *a, struct ni_pool *p);
+
+static inline uint32_t ni_pool_capacity(const struct ni_pool *p) { return ni_load_rlx(&p->capacity); }
+static inline uint32_t ni_pool_high_water(const struct ni_pool *p) {
+  return ni_load_rlx(&p->capacity) - (uint32_t)(ni_load_rlx(&p->bump) >> 32);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * Handles and contexts: opaque 64-bit tags, never pointers.
+ *
+ * NCCL gives back what it was given, but with PXN a proxy hands us handles and contexts that another process made, and
+ * buggy paths hand us handles of operations long finished (contract 4.3, 7). A tag can be checked without touching
+ * memory it does not own: the payload is mixed with a random number of the process, so that a foreign tag decodes to
+ * noise; index, page type and generation are then compared with what is really there.
+ *
+ *   63..60 kind | 59..54 zero | 53..28 slot (128-byte unit of the arena) | 27..0 generation         operation
+ *   63..60 kind | 59..54 channel | 53 direction | 52..27 page of the communicator | 26..0 number    channel (KernelCh)
+ *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group
+ *   63..60 kind | 59..54 zero | 53..28 page of the communicator | 27..0 generation                  context
+ *
+ * The kind is not mixed and never 0, so no tag is NULL. All functions are pure: any thread, wait-free.
+ */
+#ifndef NI_HANDLE_H
+#define NI_HANDLE_H
+
+#include <stdint.h>
+
+enum ni_handle_kind {
+  NI_H_NONE = 0,
+  NI_H_GROUP = 1,
+  NI_H_OP = 2,       /* Coll or P2p: the slot knows which */
+  NI_H_CHANNEL = 3,  /* a KernelCh of an operation */
+  NI_H_FILTERED = 4, /* an operation the settings leave out: its children are nobody's anomaly */
+  NI_H_DROPPED = 5,  /* an operation that found no slot: counted at its start, its children are not counted again */
+  NI_H_CONTEXT = 6,
+};
+
+#define NI_H_GEN_BITS 28
+#define NI_H_GEN_MASK ((UINT64_C(1) << NI_H_GEN_BITS) - 1)
+#define NI_H_IDX_BITS 26
+#define NI_H_IDX_MASK ((UINT64_C(1) << NI_H_IDX_BITS) - 1)
+#define NI_H_PAYLOAD_MASK ((UINT64_C(1) << 60) - 1)
+
+static inline enum ni_handle_kind ni_handle_kind(const void *h) {
+  return (enum ni_handle_kind)((uintptr_t)h >> 60);
+}
+
+static inline void *ni_handle_pack(enum ni_handle_kind kind, uint64_t payload, uint64_t nonce) {
+  return (void *)(uintptr_t)(((uint64_t)kind << 60) | ((payload ^ nonce) & NI_H_PAYLOAD_MASK));
+}
+
+static inline uint64_t ni_handle_payload(const void *h, uint64_t nonce) {
+  return ((uint64_t)(uintptr_t)h ^ nonce) & NI_H_PAYLOAD_MASK;
+}
+
+/* index: slot or page; gen is cut to its low 28 bits. */
+static inline uint64_t ni_payload_slot(uint32_t index, uint32_t gen) {
+  return ((uint64_t)index << NI_H_GEN_BITS) | (gen & NI_H_GEN_MASK);
+}
+static inline uint32_t ni_payload_index(uint64_t p) { return (uint32_t)((p >> NI_H_GEN_BITS) & NI_H_IDX_MASK); }
+static inline uint32_t ni_payload_gen(uint64_t p) { return (uint32_t)(p & NI_H_GEN_MASK); }
+
+/* A KernelCh is found through its communicator's channel cell, not through its operation: number tells the KernelChs of
+ * one cell apart (27 bits). */
+#define NI_H_NUMBER_MASK ((UINT32_C(1) << 27) - 1)
+static inline uint64_t ni_payload_cell(uint32_t channel, uint32_t dir, uint32_t comm_page, uint32_t number) {
+  return (uint64_t)channel << 54 | (uint64_t)dir << 53 | (uint64_t)comm_page << 27 | (number & NI_H_NUMBER_MASK);
+}
+static inline uint32_t ni_payload_cell_index(uint64_t p) { return (uint32_t)(p >> 53); } /* 2 x channel + direction */
+static inline uint32_t ni_payload_cell_page(uint64_t p) { return (uint32_t)((p >> 27) & NI_H_IDX_MASK); }
+static inline uint32_t ni_payload_cell_number(uint64_t p) { return (uint32_t)p & NI_H_NUMBER_MASK; }
+
+static inline uint64_t ni_payload_group(uint32_t comm_page, uint32_t ordinal) {
+  return ((uint64_t)comm_page << 34) | ordinal;
+}
+static inline uint32_t ni_payload_group_page(uint64_t p) { return (uint32_t)((p >> 34) & NI_H_IDX_MASK); }
+static inline uint32_t ni_payload_group_ordinal(uint64_t p) { return (uint32_t)p; }
+
+#endif

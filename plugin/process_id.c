@@ -1,0 +1,28 @@
+#include "process_id.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+void ni_process_boot_id(char *out, size_t cap) {
+  out[0] = 0;
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t n = read(fd, out, cap - 1);
+  close(fd);
+  out[n > 0 ? n : 0] = 0;
+  out[strcspn(out, "\n")] = 0;
+}
+
+void ni_process_exe(char *out, size_t cap) {
+  char path[4096];
+  out[0] = 0;
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return;
+  path[n] = 0;
+  const char *base = strrchr(path, '/');
+  base = base ? base + 1 : path;
+  size_t len = strnlen(base, cap - 1);
+  memcpy(out, base, len);
+  out[len] = 0;
+}

@@ -1,0 +1,79 @@
+/*
+ * All mutable global state of the plugin, in one object.
+ *
+ * It lies in pages marked MADV_WIPEONFORK, so in a child of fork (or of a raw clone without CLONE_VM) every byte reads
+ * zero: `armed` is 0, callbacks and exit handlers do nothing, locks are unlocked, no thread is believed to run. The
+ * child's own first init then starts from nothing. The memory the parent's pointers named is lost to the child, which
+ * is the price of never touching a lock that another thread held at the fork.
+ */
+#ifndef NI_STATE_H
+#define NI_STATE_H
+
+#include <pthread.h>
+
+#include "clock.h"
+#include "comm.h"
+#include "config.h"
+#include "intern.h"
+#include "late.h"
+#include "log.h"
+
+#define NI_MAX_COMMS 65536u
+#define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
+#define NI_WIPE_ALIGN 65536u /* the largest page size of aarch64 */
+
+struct ni_done_ring;
+struct ni_dump; /* dump_thread.h */
+
+struct ni_global {
+  /* ---- read by every callback ---- */
+  _Atomic uint32_t armed; /* 1 from the first init of this process on; release there, acquire in the callbacks */
+  uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
+  uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
+  _Atomic uint8_t mask_was_off; /* KernelCh was seen off after an init: 1 from then on */
+  uint8_t keep_last;
+  uint8_t enable_p2p;
+  uint8_t wake_on_push;   /* interval 0 */
+  enum ni_clock_source tick_source;
+  uint64_t min_size_bytes;
+  uint64_t nonce;
+  const int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
+  struct ni_arena arena;
+
+  /* ---- met by callbacks and the dump thread ---- */
+  _Alignas(NI_CACHE_LINE) _Atomic uint32_t sleeping; /* interval 0: the dump thread sleeps and wants a wake */
+  _Atomic uint32_t wake_word; /* futex: raised to wake the dump thread */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t stray[NI_STRAY_COUNT]; /* strays that belong to no communicator */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t dirty[NI_MAX_COMMS / 64]; /* communicators whose done list became non-empty */
+  struct ni_late_ring late;
+  struct ni_intern intern;
+  struct ni_done_ring **ring; /* by registry index; only with POOL_KEEP=last */
+
+  /* ---- init, finalize, exit ---- */
+  pthread_mutex_t lock; /* registry; never held during I/O */
+  uint8_t configured;   /* settings were read */
+  uint8_t off;          /* ENABLE is 0, or the process could not be set up: nothing is ever recorded */
+  uint8_t exit_hooked;
+  _Atomic uint32_t live; /* communicators between init and finalize; written under the lock */
+  _Atomic uint32_t refused_comms; /* communicators that could not be taken in */
+  uint32_t next_index;
+  uint32_t *free_index; /* stack of registry indices given back */
+  uint32_t n_free_index, cap_free_index;
+  int nccl_version;     /* e.g. 23007, 0 unknown */
+  struct ni_config config;
+  struct ni_log log;
+  struct ni_clock clock; /* dump role; callbacks use tick_source only */
+  struct ni_dump *dump;
+};
+
+/* Gives a registry index back. ni_g.lock is held. */
+void ni_index_give(uint32_t index); /* lifecycle.c */
+
+union ni_global_pages {
+  _Alignas(NI_WIPE_ALIGN) struct ni_global g;
+  unsigned char pages[(sizeof(struct ni_global) + NI_WIPE_ALIGN - 1) / NI_WIPE_ALIGN * NI_WIPE_ALIGN];
+};
+extern union ni_global_pages ni_global_pages; /* lifecycle.c */
+#define ni_g (ni_global_pages.g)
+
+#endif

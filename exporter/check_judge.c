@@ -1,0 +1,266 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static const struct {
+  const char *name, *one, *many;
+} problems[NI_PROBLEM_COUNT] = {
+    [NI_PROBLEM_UNREADABLE] = {"unreadable", "path could not be read", "paths could not be read"},
+    [NI_PROBLEM_CUT] = {"cut", "file cut at its end", "files cut at their end"},
+    [NI_PROBLEM_DAMAGED] = {"damaged", "place of damaged gzip data", "places of damaged gzip data"},
+    [NI_PROBLEM_BAD_LINES] = {"bad_lines", "bad line", "bad lines"},
+    [NI_PROBLEM_ORPHANS] = {"orphans", "record without a header before it", "records without a header before them"},
+    [NI_PROBLEM_MARKER] = {"marker", "record more or less than a marker announces",
+                           "records more or less than a marker announces"},
+    [NI_PROBLEM_DROPPED] = {"dropped", "operation dropped", "operations dropped"},
+    [NI_PROBLEM_INCOMPLETE] = {"incomplete", "operation incomplete", "operations incomplete"},
+    [NI_PROBLEM_IN_FLIGHT] = {"in_flight", "operation still in flight at the end",
+                              "operations still in flight at the end"},
+    [NI_PROBLEM_REFUSED] = {"refused", "communicator not recorded at all", "communicators not recorded at all"},
+    [NI_PROBLEM_LATE] = {"late", "operation with a channel that came late", "operations with a channel that came late"},
+    [NI_PROBLEM_NO_FINAL] = {"no_final", "rank of a communicator without a final line: killed, or still running",
+                             "ranks of communicators without a final line: killed, or still running"},
+    [NI_PROBLEM_NO_ACCOUNTING] = {"no_accounting",
+                                  "rank of a communicator without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)",
+                                  "ranks of communicators without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)"},
+    [NI_PROBLEM_SUM] = {"sum", "operation that the final lines do not account for",
+                        "operations that the final lines do not account for"},
+    [NI_PROBLEM_WRITTEN] = {"written", "record more or less than stated as written",
+                            "records more or less than stated as written"},
+    [NI_PROBLEM_STATED] = {"stated", "loss told differently by the lines about it",
+                           "losses told differently by the lines about them"},
+    [NI_PROBLEM_MISSING] = {"missing", "operation missing by its number", "operations missing by their numbers"},
+    [NI_PROBLEM_DOUBLE] = {"double", "record there twice", "records there twice"},
+    [NI_PROBLEM_RANKS] = {"ranks", "rank missing", "ranks missing"},
+    [NI_PROBLEM_CLOCK] = {"clock", "implausible clock line", "implausible clock lines"},
+    [NI_PROBLEM_EXPECT] = {"expect", "operation more or less than expected", "operations more or less than expected"},
+    [NI_PROBLEM_EMPTY] = {"empty", "file empty", "files empty"},
+    [NI_PROBLEM_MIXED] = {"mixed", "kind of file name", "kinds of file names together"},
+    [NI_PROBLEM_UNEVEN] = {"uneven", "communicator whose ranks started unequal numbers of collectives",
+                           "communicators whose ranks started unequal numbers of collectives"},
+    [NI_PROBLEM_UNKNOWN_KIND] = {"unknown_kind", "line of a kind this version does not know",
+                                 "lines of a kind this version does not know"},
+    [NI_PROBLEM_FILTERED] = {"filtered", "operation left out as asked for", "operations left out as asked for"},
+};
+
+const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
+const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
+  return count == 1 ? problems[code].one : problems[code].many;
+}
+
+/* A communicator is its hash and its size: a hash that comes back with another size is another one. */
+static int by_comm(const void *a, const void *b) {
+  const struct ni_check_comm *x = *(struct ni_check_comm *const *)a, *y = *(struct ni_check_comm *const *)b;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  int c = strcmp(x->process->hostname, y->process->hostname);
+  if (c) return c;
+  if (x->process->pid != y->process->pid) return x->process->pid < y->process->pid ? -1 : 1;
+  if (x->process->file != y->process->file) return x->process->file < y->process->file ? -1 : 1;
+  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
+}
+
+size_t ni_check_group_end(const struct ni_check *c, size_t from) {
+  size_t i = from + 1;
+  while (i < c->n_comms && c->comms[i]->hash == c->comms[from]->hash &&
+         c->comms[i]->n_ranks == c->comms[from]->n_ranks)
+    i++;
+  return i;
+}
+
+static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+#define AT_FORMAT "communicator 0x%" PRIx64 " rank %d (%s pid %lld)"
+#define AT(x) (x)->hash, (x)->rank, (x)->process->hostname, (long long)(x)->process->pid
+
+static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
+  static const char *const words[] = {"collectives", "P2P"};
+  struct ni_check_kind *k = &x->kind[which];
+  const char *what = words[which];
+  if (k->dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, k->dropped, AT_FORMAT, AT(x));
+  if (k->incomplete) ni_check_problem(c, NI_PROBLEM_INCOMPLETE, k->incomplete, AT_FORMAT, AT(x));
+  if (x->final && k->in_flight) ni_check_problem(c, NI_PROBLEM_IN_FLIGHT, k->in_flight, AT_FORMAT, AT(x));
+  if (k->filtered) ni_check_problem(c, NI_PROBLEM_FILTERED, k->filtered, AT_FORMAT, AT(x));
+  uint64_t late = k->late > k->late_lines ? k->late : k->late_lines;
+  if (late) ni_check_problem(c, NI_PROBLEM_LATE, late, AT_FORMAT, AT(x));
+
+  if (x->final) {
+    uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
+    if (sum != k->started)
+      ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, k->started),
+                       AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
+                                 " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
+                       AT(x), k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
+    if (k->written != k->records)
+      ni_check_problem(c, NI_PROBLEM_WRITTEN, apart(k->written, k->records),
+                       AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), k->written, what,
+                       k->records);
+    else if (k->flushed != k->written)
+      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->flushed, k->written),
+                       AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " are stated as written", AT(x),
+                       k->flushed, what, k->written);
+    if (k->gap_lines != k->dropped)
+      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->gap_lines, k->dropped),
+                       AT_FORMAT ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, AT(x), k->dropped, what,
+                       k->gap_lines);
+    if (k->incomplete_lines != k->incomplete)
+      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->incomplete_lines, k->incomplete),
+                       AT_FORMAT ": %" PRIu64 " %s incomplete, %" PRIu64 " lines about them", AT(x), k->incomplete,
+                       what, k->incomplete_lines);
+  }
+
+  const struct ni_seq_set *s = &k->rec_sn;
+  if (s->doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, s->doubles, AT_FORMAT, AT(x));
+  if (!s->distinct) return;
+  /* With a final line every number below started has to be there or be accounted for; without one, what is missing
+   * below the highest number seen can still be in flight, and what came after it is unknown. */
+  uint64_t explained = k->filtered + k->dropped + k->incomplete + (x->final || k->stated ? k->in_flight : 0);
+  uint64_t end = x->final && k->started > s->highest ? k->started : s->highest + 1;
+  uint64_t missing = end - s->distinct;
+  struct ni_seq_range hole;
+  if (x->final && s->highest >= k->started)
+    ni_check_problem(c, NI_PROBLEM_SUM, s->highest + 1 - k->started,
+                     AT_FORMAT ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", AT(x), s->highest, k->started,
+                     what);
+  else if (missing > explained && ni_seq_set_first_hole(s, 0, &hole))
+    ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained,
+                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64, AT(x), what, hole.from, hole.to);
+  else if (missing > explained)
+    ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained, AT_FORMAT ": %s after rec_sn %" PRIu64, AT(x), what,
+                     s->highest);
+}
+
+static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
+  for (int i = 0; i < NI_KIND_COUNT; i++)
+    if (x->kind[i].nvidia_dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, x->kind[i].nvidia_dropped, AT_FORMAT, AT(x));
+  for (struct ni_check_func *f = x->funcs; f; f = f->next) {
+    if (f->sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, f->sn.doubles, AT_FORMAT ": %s", AT(x), f->name);
+    /* Counting starts at 0 or 1, by version. */
+    uint64_t from = f->sn.lowest <= 1 ? f->sn.lowest : 0, missing = ni_seq_set_missing(&f->sn, from);
+    struct ni_seq_range hole;
+    if (missing && ni_seq_set_first_hole(&f->sn, from, &hole))
+      ni_check_problem(c, NI_PROBLEM_MISSING, missing,
+                       AT_FORMAT ": %s, first hole coll_sn %" PRIu64 " to %" PRIu64
+                                 " (lost, or below NVIDIA's minimum size: its log does not say)",
+                       AT(x), f->name, hole.from, hole.to);
+  }
+}
+
+static void judge_group(struct ni_check *c, size_t from, size_t to) {
+  struct ni_check_comm *first = c->comms[from];
+  uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
+  int32_t missing_first = -1, next = 0;
+  for (size_t i = from; i < to; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    bool again = i > from && c->comms[i - 1]->rank == x->rank;
+    if (x->rank >= 0 && !again) {
+      if (x->rank > next && missing_first < 0) missing_first = next;
+      next = x->rank + 1;
+      seen++;
+    }
+    /* A communicator that came and went more than once has no single count per rank. */
+    all_final &= x->final && !again;
+    if (x->kind[0].started < least) least = x->kind[0].started;
+    if (x->kind[0].started > most) most = x->kind[0].started;
+  }
+  if (missing_first < 0 && next < first->n_ranks) missing_first = next;
+  if (!c->partial && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
+    ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
+                     "communicator 0x%" PRIx64 ": %" PRIu64 " of %d ranks, rank %d is the first missing", first->hash,
+                     seen, first->n_ranks, missing_first);
+  if (all_final && least != most && to - from > 1)
+    ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "communicator 0x%" PRIx64 ": %" PRIu64 " to %" PRIu64, first->hash, least,
+                     most);
+}
+
+static void judge_expect(struct ni_check *c) {
+  for (size_t i = 0; i < c->n_expect; i++) {
+    uint64_t have = 0;
+    for (size_t k = 0; k < c->funcs.n; k++)
+      if (strcmp(c->funcs.item[k].name, c->expect[i].func) == 0) have = c->funcs.item[k].count;
+    if (have != c->expect[i].count)
+      ni_check_problem(c, NI_PROBLEM_EXPECT, apart(have, c->expect[i].count), "%s: %" PRIu64 " of %" PRIu64,
+                       c->expect[i].func, have, c->expect[i].count);
+  }
+}
+
+int ni_check_judge(struct ni_check *c) {
+  c->comms = calloc(c->n_comms + 1, sizeof(struct ni_check_comm *));
+  if (!c->comms) return -ENOMEM;
+  size_t n = 0;
+  for (size_t i = 0; i < c->n_buckets; i++)
+    for (struct ni_check_comm *x = c->bucket[i]; x; x = x->next) c->comms[n++] = x;
+  qsort(c->comms, n, sizeof *c->comms, by_comm);
+  for (size_t i = 0; i < n; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    if (!x->ours) {
+      judge_nvidia(c, x);
+      continue;
+    }
+    if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
+    else if (!x->final) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
+    for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
+  }
+  for (size_t i = 0, end; i < n; i = end) {
+    end = ni_check_group_end(c, i);
+    judge_group(c, i, end);
+  }
+  judge_expect(c);
+  unsigned kinds = (unsigned)__builtin_popcount(c->files.kinds);
+  if (kinds > 1) ni_check_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
+  return 0;
+}
+
+bool ni_check_complete(const struct ni_check *c) {
+  for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
+    if (c->problem[i].places) return false;
+  return true;
+}
+
+static void free_tally(struct ni_tally *t) {
+  for (size_t i = 0; i < t->n; i++) free(t->item[i].name);
+}
+
+void ni_check_free(struct ni_check *c) {
+  for (size_t i = 0; i < c->n_buckets; i++)
+    for (struct ni_check_comm *x = c->bucket[i], *next; x; x = next) {
+      next = x->next;
+      for (struct ni_check_func *f = x->funcs, *after; f; f = after) {
+        after = f->next;
+        ni_seq_set_free(&f->sn);
+        free(f->name);
+        free(f);
+      }
+      for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->kind[k].rec_sn);
+      free(x->name);
+      free(x);
+    }
+  for (struct ni_check_process *p = c->processes, *next; p; p = next) {
+    next = p->next;
+    free(p->hostname);
+    free(p->origin);
+    free(p);
+  }
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++)
+    for (int k = 0; k < NI_CHECK_WHERES; k++) free(c->problem[i].where[k]);
+  for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i]);
+  for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
+  free_tally(&c->funcs);
+  free_tally(&c->dropped_by);
+  free_tally(&c->filtered_by);
+  free_tally(&c->strays);
+  free_tally(&c->fallback_by);
+  free_tally(&c->unknown_kinds);
+  free_tally(&c->hosts);
+  free(c->expect);
+  free(c->bucket);
+  free(c->comms);
+  ni_files_free(&c->files);
+  ni_inputs_free(&c->inputs);
+  *c = (struct ni_check){0};
+}

@@ -1,0 +1,238 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "json_out.h"
+
+#define SCHEMA "nccl-inspector-check-1"
+enum { ROWS_MAX = 40 };
+
+/* Sums over the ranks of one communicator. */
+struct row {
+  const struct ni_check_comm *first;
+  const char *name;
+  uint64_t ranks, records[NI_KIND_COUNT], filtered, dropped, incomplete, in_flight, late, missing, doubles, not_final;
+};
+
+static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
+  struct row r = {.first = c->comms[from]};
+  for (size_t i = from; i < to; i++) {
+    const struct ni_check_comm *x = c->comms[i];
+    if (x->rank >= 0 && (i == from || c->comms[i - 1]->rank != x->rank)) r.ranks++;
+    if (!r.name) r.name = x->name;
+    if (x->ours && !x->final) r.not_final++;
+    for (int k = 0; k < NI_KIND_COUNT; k++) {
+      const struct ni_check_kind *n = &x->kind[k];
+      r.records[k] += n->records;
+      r.filtered += n->filtered;
+      r.dropped += n->dropped + n->nvidia_dropped;
+      r.incomplete += n->incomplete;
+      r.in_flight += n->in_flight;
+      r.late += n->late > n->late_lines ? n->late : n->late_lines;
+      r.doubles += n->rec_sn.doubles;
+      uint64_t end = x->final && n->started > n->rec_sn.highest ? n->started
+                     : n->rec_sn.distinct                       ? n->rec_sn.highest + 1
+                                                                : 0;
+      uint64_t explained = n->filtered + n->dropped + n->incomplete + n->in_flight;
+      if (x->ours && end > n->rec_sn.distinct + explained) r.missing += end - n->rec_sn.distinct - explained;
+    }
+    for (const struct ni_check_func *f = x->funcs; f; f = f->next) {
+      r.doubles += f->sn.doubles;
+      r.missing += ni_seq_set_missing(&f->sn, f->sn.lowest <= 1 ? f->sn.lowest : 0);
+    }
+  }
+  return r;
+}
+
+static bool row_fine(const struct row *r, bool partial) {
+  return !r->dropped && !r->incomplete && !r->in_flight && !r->late && !r->missing && !r->doubles && !r->not_final &&
+         (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
+}
+
+static void print_row(const struct row *r) {
+  char ranks[32];
+  snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
+  printf("0x%-16" PRIx64 "  %-16.16s %9s %10" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %6" PRIu64 " %6" PRIu64
+         " %5" PRIu64 " %8" PRIu64 " %7" PRIu64 "%s\n",
+         r->first->hash, r->name ? r->name : "-", ranks, r->records[NI_KIND_COLL], r->records[NI_KIND_P2P], r->filtered,
+         r->dropped, r->incomplete, r->in_flight, r->late, r->missing, r->doubles, r->not_final ? "  no final line" : "");
+}
+
+/* Rows with something to see come first where not all fit. */
+static void print_table(const struct ni_check *c) {
+  size_t groups = 0, shown = 0;
+  for (size_t i = 0; i < c->n_comms; i = ni_check_group_end(c, i)) groups++;
+  if (!groups) return;
+  bool all = c->all || groups <= ROWS_MAX;
+  printf("\n%-18s  %-16s %9s %10s %9s %8s %8s %6s %6s %5s %8s %7s\n", "communicator", "name", "ranks", "coll", "p2p",
+         "filtered", "dropped", "incmpl", "flight", "late", "missing", "double");
+  for (int pass = all ? 1 : 0; pass < 2; pass++)
+    for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
+      end = ni_check_group_end(c, i);
+      struct row r = row_of(c, i, end);
+      if (!all && row_fine(&r, c->partial) != (pass == 1)) continue;
+      print_row(&r);
+      shown++;
+    }
+  if (shown < groups) printf("... and %zu more communicators (--all shows them)\n", groups - shown);
+}
+
+static void print_bytes(char *out, size_t n, uint64_t bytes) {
+  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  double v = (double)bytes;
+  unsigned u = 0;
+  while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) v /= 1000, u++;
+  snprintf(out, n, "%.*f %s", u > 0 && v < 99.95 ? 1 : 0, v, units[u]);
+}
+
+static void print_tally(const char *title, const struct ni_tally *t) {
+  if (!t->n && !t->other) return;
+  printf("%-12s", title);
+  for (size_t i = 0; i < t->n; i++) printf("%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
+  if (t->other) printf("%sothers %" PRIu64, t->n ? ", " : "", t->other);
+  printf("\n");
+}
+
+static void print_verdict(const struct ni_check *c) {
+  bool complete = ni_check_complete(c);
+  printf("%s", complete ? "COMPLETE" : "INCOMPLETE: ");
+  const char *between = "";
+  for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    printf("%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    if (p->where[0]) printf(" (%s%s)", p->where[0], p->places > 1 ? ", ..." : "");
+    between = "; ";
+  }
+  printf("\n");
+}
+
+void ni_check_print(const struct ni_check *c) {
+  if (c->quiet) {
+    print_verdict(c);
+    return;
+  }
+  char file_bytes[32], text_bytes[32];
+  print_bytes(file_bytes, sizeof file_bytes, c->file_bytes);
+  print_bytes(text_bytes, sizeof text_bytes, c->text_bytes);
+  printf("files       %zu (%s, %s of text), %zu process%s on %zu%s host%s\n", c->files.n, file_bytes, text_bytes,
+         c->n_processes, c->n_processes == 1 ? "" : "es", c->hosts.n, c->hosts.other ? " or more" : "",
+         c->hosts.n == 1 ? "" : "s");
+  printf("lines       %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
+         " bad\n",
+         c->lines, c->operations, c->control_lines, c->proxy_lines, c->bad_lines);
+  print_tally("operations", &c->funcs);
+  print_tally("dropped", &c->dropped_by);
+  print_tally("filtered", &c->filtered_by);
+  print_tally("CPU-timed", &c->fallback_by);
+  print_tally("strays", &c->strays);
+  print_table(c);
+  if (c->bad_lines) {
+    printf("\nbad lines  ");
+    for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
+      if (c->reasons[i]) printf(" %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+    printf("\n");
+    for (size_t i = 0; i < c->n_samples; i++) printf("  %s\n", c->sample[i]);
+  }
+  printf("\n");
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    printf("%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
+      if (p->where[k]) printf("              %s\n", p->where[k]);
+    if (p->places > NI_CHECK_WHERES) printf("              and %" PRIu64 " more places\n", p->places - NI_CHECK_WHERES);
+  }
+  print_verdict(c);
+}
+
+static void json_tally(struct ni_json *j, const char *key, const struct ni_tally *t) {
+  ni_json_object(j, key);
+  for (size_t i = 0; i < t->n; i++) ni_json_u64(j, t->item[i].name, t->item[i].count);
+  if (t->other) ni_json_u64(j, "(others)", t->other);
+  ni_json_end_object(j);
+}
+
+static void json_comms(struct ni_json *j, const struct ni_check *c) {
+  ni_json_array(j, "communicators");
+  for (size_t i = 0, end; i < c->n_comms; i = end) {
+    end = ni_check_group_end(c, i);
+    struct row r = row_of(c, i, end);
+    char hash[32];
+    snprintf(hash, sizeof hash, "0x%" PRIx64, r.first->hash);
+    ni_json_object(j, NULL);
+    ni_json_text(j, "hash", hash);
+    ni_json_text(j, "name", r.name);
+    ni_json_i64(j, "n_ranks", r.first->n_ranks);
+    ni_json_u64(j, "ranks_seen", r.ranks);
+    ni_json_u64(j, "coll_records", r.records[NI_KIND_COLL]);
+    ni_json_u64(j, "p2p_records", r.records[NI_KIND_P2P]);
+    ni_json_u64(j, "filtered", r.filtered);
+    ni_json_u64(j, "dropped", r.dropped);
+    ni_json_u64(j, "incomplete", r.incomplete);
+    ni_json_u64(j, "in_flight", r.in_flight);
+    ni_json_u64(j, "late", r.late);
+    ni_json_u64(j, "missing", r.missing);
+    ni_json_u64(j, "doubles", r.doubles);
+    ni_json_u64(j, "ranks_without_final_line", r.not_final);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void json_problems(struct ni_json *j, const char *key, const struct ni_check *c, int from, int to) {
+  ni_json_array(j, key);
+  for (int i = from; i < to; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "code", ni_problem_name((enum ni_problem_code)i));
+    ni_json_text(j, "text", ni_problem_text((enum ni_problem_code)i, p->count));
+    ni_json_u64(j, "count", p->count);
+    ni_json_u64(j, "places", p->places);
+    ni_json_array(j, "where");
+    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
+      if (p->where[k]) ni_json_text(j, NULL, p->where[k]);
+    ni_json_end_array(j);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+void ni_check_print_json(const struct ni_check *c) {
+  struct ni_json json, *j = &json;
+  ni_json_begin(j, stdout);
+  ni_json_object(j, NULL);
+  ni_json_text(j, "schema", SCHEMA);
+  ni_json_text(j, "verdict", ni_check_complete(c) ? "COMPLETE" : "INCOMPLETE");
+  ni_json_u64(j, "files", c->files.n);
+  ni_json_u64(j, "file_bytes", c->file_bytes);
+  ni_json_u64(j, "text_bytes", c->text_bytes);
+  ni_json_u64(j, "processes", c->n_processes);
+  ni_json_u64(j, "lines", c->lines);
+  ni_json_u64(j, "operations", c->operations);
+  ni_json_u64(j, "control_lines", c->control_lines);
+  ni_json_u64(j, "proxy_lines", c->proxy_lines);
+  ni_json_u64(j, "bad_lines", c->bad_lines);
+  ni_json_u64(j, "unknown_keys", c->unknown_keys);
+  ni_json_u64(j, "notes_in_logs", c->notes);
+  ni_json_object(j, "bad_lines_by");
+  for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
+    if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+  ni_json_end_object(j);
+  ni_json_array(j, "bad_line_samples");
+  for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i]);
+  ni_json_end_array(j);
+  json_tally(j, "operations_by", &c->funcs);
+  json_tally(j, "dropped_by", &c->dropped_by);
+  json_tally(j, "filtered_by", &c->filtered_by);
+  json_tally(j, "timing_fallback_by", &c->fallback_by);
+  json_tally(j, "strays", &c->strays);
+  json_tally(j, "unknown_kinds", &c->unknown_kinds);
+  json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
+  json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
+  json_comms(j, c);
+  ni_json_end_object(j);
+  ni_json_finish(j);
+}

@@ -1,0 +1,396 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "line_reader.h"
+
+/* What holds while one file is read. */
+struct reading {
+  struct ni_check *c;
+  const struct ni_file *file;
+  char *origin;
+  struct ni_check_process *process;
+  struct ni_check_comm *comm;   /* of the last line with a header */
+  struct ni_check_comm *marker; /* NVIDIA v4.3: whose records follow */
+  uint64_t announced, followed;
+  uint64_t marker_line;
+};
+
+void ni_check_problem(struct ni_check *c, enum ni_problem_code code, uint64_t count, const char *where, ...) {
+  struct ni_problem *p = &c->problem[code];
+  p->count += count;
+  if (p->places < NI_CHECK_WHERES) {
+    va_list ap;
+    va_start(ap, where);
+    if (vasprintf(&p->where[p->places], where, ap) < 0) p->where[p->places] = NULL;
+    va_end(ap);
+  }
+  p->places++;
+}
+
+int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count) {
+  size_t i = t->last;
+  if (i >= t->n || strcmp(t->item[i].name, name) != 0)
+    for (i = 0; i < t->n && strcmp(t->item[i].name, name) != 0; i++) {}
+  if (i == t->n) {
+    if (t->n == NI_CHECK_NAMES) {
+      t->other += count;
+      return 0;
+    }
+    t->item[i].name = strdup(name);
+    if (!t->item[i].name) return -ENOMEM;
+    t->item[i].count = 0;
+    t->n++;
+  }
+  t->item[i].count += count;
+  t->last = i;
+  return 0;
+}
+
+/* The path without extension and rotation number: what all files of one process share. */
+static char *origin_of(const char *path) {
+  char *o = strdup(path), *slash = o ? strrchr(o, '/') : NULL;
+  char *dot = o ? strstr(slash ? slash : o, ".log") : NULL;
+  if (o && !dot) dot = strstr(slash ? slash : o, ".jsonl");
+  if (dot) *dot = 0;
+  return o;
+}
+
+static int new_process(struct reading *r, const struct ni_line *l, uint64_t start_ns) {
+  struct ni_check *c = r->c;
+  struct ni_check_process *p = calloc(1, sizeof *p);
+  if (!p) return -ENOMEM;
+  p->hostname = strdup(l->meta.hostname);
+  p->origin = strdup(r->origin);
+  if (!p->hostname || !p->origin) {
+    free(p->hostname);
+    free(p->origin);
+    free(p);
+    return -ENOMEM;
+  }
+  p->pid = l->meta.pid;
+  p->start_ns = start_ns;
+  p->ours = l->meta.producer != NULL;
+  p->file = r->file;
+  p->next = c->processes;
+  c->processes = p;
+  c->n_processes++;
+  r->process = p;
+  return ni_tally_add(&c->hosts, p->hostname, 1);
+}
+
+/*
+ * The process a line belongs to. A process line names it by its start; else (NVIDIA's logs, a file whose first line was
+ * lost) it is the one with that host and pid in the files of this name.
+ */
+static int find_process(struct reading *r, const struct ni_line *l) {
+  struct ni_check_process *p = r->process;
+  uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
+  if (p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0 &&
+      (start_ns == 0 || start_ns == p->start_ns))
+    return 0;
+  r->comm = NULL;
+  for (p = r->c->processes; p; p = p->next)
+    if (p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0 &&
+        ((start_ns != 0 && p->start_ns == start_ns) ||
+         ((start_ns == 0 || p->start_ns == 0) && strcmp(p->origin, r->origin) == 0)))
+      break;
+  r->process = p;
+  if (!p) return new_process(r, l, start_ns);
+  if (start_ns) p->start_ns = start_ns;
+  return 0;
+}
+
+static size_t bucket_of(const struct ni_check *c, const struct ni_check_process *p, uint64_t hash, int32_t rank) {
+  uint64_t h = (hash ^ (uint64_t)(uint32_t)rank * 0x9e3779b97f4a7c15ULL ^ (uintptr_t)p) * 0xff51afd7ed558ccdULL;
+  return (size_t)(h >> 20) & (c->n_buckets - 1);
+}
+
+static int grow_buckets(struct ni_check *c) {
+  size_t n = c->n_buckets ? 2 * c->n_buckets : 256;
+  struct ni_check_comm **old = c->bucket, **b = calloc(n, sizeof(struct ni_check_comm *));
+  size_t n_old = c->n_buckets;
+  if (!b) return -ENOMEM;
+  c->bucket = b;
+  c->n_buckets = n;
+  /* From last to first, so that newer ones of one bucket stay in front: the newest instance is found first. */
+  for (size_t i = 0; i < n_old; i++) {
+    struct ni_check_comm *reversed = NULL, *next;
+    for (struct ni_check_comm *x = old[i]; x; x = next) {
+      next = x->next;
+      x->next = reversed;
+      reversed = x;
+    }
+    for (struct ni_check_comm *x = reversed; x; x = next) {
+      next = x->next;
+      size_t k = bucket_of(c, x->process, x->hash, x->rank);
+      x->next = b[k];
+      b[k] = x;
+    }
+  }
+  free(old);
+  return 0;
+}
+
+/* init_ns 0: the newest instance. A hash can come back in one process after destroy and init; a comm line tells. */
+static int find_comm(struct reading *r, const struct ni_ident *id, uint64_t init_ns, struct ni_check_comm **out) {
+  struct ni_check *c = r->c;
+  struct ni_check_comm *x = NULL;
+  if (c->n_buckets)
+    for (x = c->bucket[bucket_of(c, r->process, id->comm_hash, id->rank)]; x; x = x->next)
+      if (x->process == r->process && x->hash == id->comm_hash && x->rank == id->rank &&
+          (init_ns == 0 || x->init_ns == 0 || x->init_ns == init_ns))
+        break;
+  if (!x) {
+    if (c->n_comms >= c->n_buckets && grow_buckets(c) < 0) return -ENOMEM;
+    x = calloc(1, sizeof *x);
+    if (!x) return -ENOMEM;
+    x->process = r->process;
+    x->hash = id->comm_hash;
+    x->rank = id->rank;
+    x->n_ranks = id->n_ranks;
+    x->nnodes = id->nnodes;
+    x->ours = r->process->ours;
+    size_t k = bucket_of(c, r->process, x->hash, x->rank);
+    x->next = c->bucket[k];
+    c->bucket[k] = x;
+    c->n_comms++;
+  }
+  if (init_ns) x->init_ns = init_ns;
+  if (!x->name && id->comm_name && !(x->name = strdup(id->comm_name))) return -ENOMEM;
+  *out = x;
+  return 0;
+}
+
+static int count_nvidia(struct ni_check_comm *x, const struct ni_record *op) {
+  struct ni_check_func *f = x->funcs;
+  while (f && strcmp(f->name, op->func) != 0) f = f->next;
+  if (!f) {
+    f = calloc(1, sizeof *f);
+    if (!f || !(f->name = strdup(op->func))) {
+      free(f);
+      return -ENOMEM;
+    }
+    f->next = x->funcs;
+    x->funcs = f;
+  }
+  return ni_seq_set_add(&f->sn, op->sn);
+}
+
+static int take_operation(struct reading *r, const struct ni_line *l, struct ni_check_comm *x) {
+  struct ni_check_kind *k = &x->kind[l->is_p2p];
+  k->records++;
+  r->c->operations++;
+  int e = ni_tally_add(&r->c->funcs, l->op.func, 1);
+  if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
+  else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(x, &l->op);
+  return e;
+}
+
+static int take_by(struct ni_tally *t, const struct ni_by *by) {
+  uint64_t listed = 0;
+  for (uint32_t i = 0; i < by->n; i++) {
+    listed += by->item[i].count;
+    if (ni_tally_add(t, by->item[i].name, by->item[i].count) < 0) return -ENOMEM;
+  }
+  t->other += by->total - listed;
+  return 0;
+}
+
+static void close_marker(struct reading *r) {
+  if (r->marker && r->followed != r->announced)
+    ni_check_problem(r->c, NI_PROBLEM_MARKER,
+                     r->announced > r->followed ? r->announced - r->followed : r->followed - r->announced,
+                     "%s:%llu announces %llu records, %llu follow", r->file->path, (unsigned long long)r->marker_line,
+                     (unsigned long long)r->announced, (unsigned long long)r->followed);
+  r->marker = NULL;
+}
+
+static int take_stats(struct reading *r, const struct ni_line *l, struct ni_check_comm *x, uint64_t line_no) {
+  const struct ni_stats_line *s = &l->stats;
+  if (!s->has_accounting) {
+    close_marker(r);
+    /* Up to v4.2 the marker only counts what self-contained lines hold; from v4.3 on bare records follow it. */
+    const char *v = l->meta.version;
+    if (strcmp(v, "v4.0") != 0 && strcmp(v, "v4.1") != 0 && strcmp(v, "v4.2") != 0) {
+      r->marker = x;
+      r->announced = s->records[0] + s->records[1] + s->proxy_records;
+      r->followed = 0;
+      r->marker_line = line_no;
+    }
+    for (int k = 0; k < NI_KIND_COUNT; k++)
+      if (s->dropped_total[k] > x->kind[k].nvidia_dropped) x->kind[k].nvidia_dropped = s->dropped_total[k];
+    return 0;
+  }
+  bool newest = l->meta.dump_timestamp_us >= x->stats_at;
+  for (int i = 0; i < NI_KIND_COUNT; i++) {
+    struct ni_check_kind *k = &x->kind[i];
+    const struct ni_kind_stats *n = &s->kind[i];
+    k->flushed += s->records[i];
+    if (!newest) continue;
+    k->stated = true;
+    k->started = n->started;
+    k->written = n->written;
+    k->filtered = n->filtered_by.total;
+    k->dropped = n->dropped_by.total;
+    k->incomplete = n->incomplete;
+    k->late = n->late;
+    k->in_flight = n->in_flight;
+    k->fallback = n->timing_fallback_by.total;
+    /* Totals since the start: only the last line of a communicator may be added up by cause. */
+    if (!s->final) continue;
+    if (take_by(&r->c->dropped_by, &n->dropped_by) < 0 || take_by(&r->c->filtered_by, &n->filtered_by) < 0 ||
+        take_by(&r->c->fallback_by, &n->timing_fallback_by) < 0)
+      return -ENOMEM;
+  }
+  if (newest) x->stats_at = l->meta.dump_timestamp_us;
+  if (s->final) x->final = true;
+  if (s->refused_communicators)
+    ni_check_problem(r->c, NI_PROBLEM_REFUSED, s->refused_communicators,
+                     "%s: raise NCCL_INSPECTOR_POOL_MAX_BYTES, or give the job more memory", r->file->path);
+  return s->final ? take_by(&r->c->strays, &s->strays) : 0;
+}
+
+/* A clock that cannot be right makes every time in the file wrong. */
+static void take_clock(struct reading *r, const struct ni_clock_line *k, uint64_t line_no) {
+  struct ni_check_process *p = r->process;
+  const char *wrong = NULL;
+  if (k->realtime_ns < 1000000000000000000ULL || k->realtime_ns > 4102444800000000000ULL)
+    wrong = "realtime_ns is not between 2001 and 2100";
+  else if (!(k->ns_per_tick >= 0.01 && k->ns_per_tick <= 1000))
+    wrong = "ns_per_tick is not between 0.01 and 1000";
+  else if (p->has_clock && (k->ticks < p->clock.ticks || k->monotonic_ns < p->clock.monotonic_ns))
+    wrong = "runs backwards";
+  else if (p->has_clock) {
+    double told = (double)(k->ticks - p->clock.ticks) * k->ns_per_tick;
+    double real = (double)(k->monotonic_ns - p->clock.monotonic_ns), off = fabs(told - real);
+    if (off > 1e6 && off > 1e-3 * real) wrong = "ticks and monotonic_ns disagree by more than 0.1 %";
+  }
+  if (wrong) ni_check_problem(r->c, NI_PROBLEM_CLOCK, 1, "%s:%llu %s", r->file->path, (unsigned long long)line_no, wrong);
+  p->has_clock = true;
+  p->clock.ticks = k->ticks;
+  p->clock.monotonic_ns = k->monotonic_ns;
+}
+
+static struct ni_check_kind *kind_of(struct ni_check_comm *x, const char *name) {
+  return &x->kind[strcmp(name, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL];
+}
+
+static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_no) {
+  struct ni_check *c = r->c;
+  c->unknown_keys += l->unknown_keys;
+  if (!l->has_header) {
+    if (l->kind == NI_LINE_PROXY) c->proxy_lines++;
+    if (!r->marker) {
+      ni_check_problem(c, NI_PROBLEM_ORPHANS, 1, "%s:%llu", r->file->path, (unsigned long long)line_no);
+      return 0;
+    }
+    r->followed++;
+    return l->kind == NI_LINE_OP ? take_operation(r, l, r->marker) : 0;
+  }
+  int e = find_process(r, l);
+  if (e < 0) return e;
+  struct ni_check_comm *x = r->comm;
+  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
+  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS;
+  if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
+    e = find_comm(r, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
+    if (e < 0) return e;
+    r->comm = x;
+  }
+  if (l->kind == NI_LINE_OP) return take_operation(r, l, x);
+  c->control_lines++;
+  r->process->control_lines = true;
+  switch (l->kind) {
+    case NI_LINE_PROXY: c->proxy_lines++; break;
+    case NI_LINE_CLOCK: take_clock(r, &l->clock, line_no); break;
+    case NI_LINE_NOTE: c->notes++; break;
+    case NI_LINE_UNKNOWN:
+      ni_check_problem(c, NI_PROBLEM_UNKNOWN_KIND, 1, "%s:%llu %s", r->file->path, (unsigned long long)line_no,
+                       l->kind_name);
+      return ni_tally_add(&c->unknown_kinds, l->kind_name, 1);
+    default: break;
+  }
+  if (!about_comm) return 0;
+  if (l->kind == NI_LINE_DUMP_STATS) return take_stats(r, l, x, line_no);
+  if (l->kind == NI_LINE_GAP) kind_of(x, l->gap.kind)->gap_lines += l->gap.count;
+  if (l->kind == NI_LINE_INCOMPLETE) kind_of(x, l->unfinished.kind)->incomplete_lines++;
+  if (l->kind == NI_LINE_LATE) kind_of(x, l->late.kind)->late_lines++;
+  return 0;
+}
+
+static void reject(struct reading *r, enum ni_reject why, const struct ni_line *l, uint64_t line_no) {
+  struct ni_check *c = r->c;
+  c->reasons[why]++;
+  if (why == NI_REJ_BLANK) return;
+  c->bad_lines++;
+  const char *key = why == NI_REJ_TOO_LONG ? NULL : l->bad_key;
+  ni_check_problem(c, NI_PROBLEM_BAD_LINES, 1, "%s:%llu", r->file->path, (unsigned long long)line_no);
+  if (c->n_samples == NI_CHECK_SAMPLES) return;
+  if (asprintf(&c->sample[c->n_samples], "%s:%llu: %s%s%s%s", r->file->path, (unsigned long long)line_no,
+               ni_reject_name(why), key ? " (" : "", key ? key : "", key ? ")" : "") >= 0)
+    c->n_samples++;
+}
+
+static void judge_file(struct reading *r, const struct ni_reader_stats *s) {
+  struct ni_check *c = r->c;
+  unsigned long long at = s->first_damage_at;
+  c->file_bytes += s->file_bytes;
+  c->text_bytes += s->text_bytes;
+  c->lines += s->lines;
+  if (s->lines == 0 && s->damages == 0) ni_check_problem(c, NI_PROBLEM_EMPTY, 1, "%s", r->file->path);
+  if (s->cut)
+    ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside a gzip member, %llu lines before it", r->file->path,
+                     (unsigned long long)s->lines);
+  if (s->damages > s->cut)
+    ni_check_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %llu: %s%s", r->file->path, at,
+                     s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
+                     s->gave_up ? ", gave up" : "");
+}
+
+static int read_file(struct reading *r, struct ni_parser *parser, struct ni_line *line) {
+  struct ni_check *c = r->c;
+  struct ni_reader *reader;
+  struct ni_text t;
+  int e = ni_reader_open(&reader, r->file->path, NULL), got;
+  if (e == -ENOMEM) return e;
+  if (e < 0) {
+    ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", r->file->path, strerror(-e));
+    return 0;
+  }
+  while ((got = ni_reader_next(reader, &t)) == 1) {
+    enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(parser, t.text, t.len, t.room, line);
+    if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
+    else if (why == NI_OK) e = take_line(r, line, t.line_no);
+    else if (t.unterminated && !ni_reader_stats(reader)->cut && why != NI_REJ_BLANK)
+      ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside line %llu", r->file->path, (unsigned long long)t.line_no);
+    else if (!t.unterminated || why == NI_REJ_BLANK)
+      reject(r, why, line, t.line_no);
+    if (e < 0) break;
+  }
+  if (got < 0 && got != -ENOMEM)
+    ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", r->file->path, strerror(-got));
+  close_marker(r);
+  judge_file(r, ni_reader_stats(reader));
+  ni_reader_close(reader);
+  return got == -ENOMEM ? got : e;
+}
+
+int ni_check_read(struct ni_check *c) {
+  struct ni_parser *parser = NULL;
+  struct ni_line *line = malloc(sizeof *line);
+  int e = line ? ni_parser_new(&parser) : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < c->files.n_bad; i++)
+    ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", c->files.bad[i].path, strerror(c->files.bad[i].error));
+  for (size_t i = 0; e == 0 && i < c->files.n; i++) {
+    struct reading r = {.c = c, .file = &c->files.file[i], .origin = origin_of(c->files.file[i].path)};
+    e = r.origin ? read_file(&r, parser, line) : -ENOMEM;
+    free(r.origin);
+  }
+  ni_parser_free(parser);
+  free(line);
+  return e;
+}

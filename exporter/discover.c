@@ -1,0 +1,170 @@
+#include "discover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The chain of directories above the present one: a link back to any of them is a loop. */
+struct above {
+  const struct above *up;
+  dev_t dev;
+  ino_t ino;
+  unsigned depth;
+};
+
+static int add_bad(struct ni_files *f, const char *path, int error) {
+  if (f->n_bad == f->cap_bad) {
+    size_t cap = f->cap_bad ? 2 * f->cap_bad : 16;
+    struct ni_unreadable *p = realloc(f->bad, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    f->bad = p;
+    f->cap_bad = cap;
+  }
+  char *copy = strdup(path);
+  if (!copy) return -ENOMEM;
+  f->bad[f->n_bad++] = (struct ni_unreadable){copy, error};
+  return 0;
+}
+
+static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
+  if (f->n == f->cap) {
+    size_t cap = f->cap ? 2 * f->cap : 64;
+    struct ni_file *p = realloc(f->file, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    f->file = p;
+    f->cap = cap;
+  }
+  char *copy = strdup(path);
+  if (!copy) return -ENOMEM;
+  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino};
+  return 0;
+}
+
+/* Bit of the extension, 0: no log. Rotated files carry a number behind (x.jsonl.gz.1). */
+static unsigned extension(const char *name) {
+  static const char *const ext[] = {".log", ".log.gz", ".jsonl", ".jsonl.gz"};
+  size_t n = strlen(name), end = n;
+  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
+  if (end < n && end > 1 && name[end - 1] == '.') n = end - 1;
+  for (unsigned i = 0; i < sizeof ext / sizeof *ext; i++) {
+    size_t k = strlen(ext[i]);
+    if (n > k && memcmp(name + n - k, ext[i], k) == 0) return 1u << i;
+  }
+  return 0;
+}
+
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static int visit(struct ni_files *f, const char *path, const struct above *up, bool named);
+
+static int visit_directory(struct ni_files *f, const char *path, const struct stat *st, const struct above *up) {
+  struct above here = {up, st->st_dev, st->st_ino, up ? up->depth + 1 : 0};
+  for (const struct above *a = up; a; a = a->up)
+    if (a->dev == here.dev && a->ino == here.ino) return 0;
+  if (here.depth > NI_DISCOVER_DEPTH) return add_bad(f, path, ELOOP);
+  DIR *d = opendir(path);
+  if (!d) return add_bad(f, path, errno);
+  int e = 0;
+  struct dirent *entry;
+  while (e == 0 && (errno = 0, entry = readdir(d))) {
+    if (entry->d_name[0] == '.') continue;
+    /* Without a stat of its own, an ordinary file with another name is no business of ours. */
+    if (entry->d_type == DT_REG && !extension(entry->d_name)) continue;
+    char *child;
+    size_t n = strlen(path);
+    if (asprintf(&child, "%s%s%s", path, n > 0 && path[n - 1] == '/' ? "" : "/", entry->d_name) < 0) {
+      e = -ENOMEM;
+      break;
+    }
+    e = visit(f, child, &here, false);
+    free(child);
+  }
+  if (e == 0 && errno) e = add_bad(f, path, errno);
+  closedir(d);
+  return e;
+}
+
+static int visit(struct ni_files *f, const char *path, const struct above *up, bool named) {
+  struct stat st;
+  if (stat(path, &st) < 0) {
+    if (!named && !extension(base_of(path))) return 0;
+    return add_bad(f, path, errno);
+  }
+  if (S_ISDIR(st.st_mode)) return visit_directory(f, path, &st, up);
+  unsigned ext = extension(base_of(path));
+  if (!named && !ext) return 0;
+  if (!S_ISREG(st.st_mode)) return add_bad(f, path, EINVAL);
+  f->kinds |= ext;
+  return add_file(f, path, &st);
+}
+
+static int by_path(const void *a, const void *b) {
+  const char *x = ((const struct ni_file *)a)->path, *y = ((const struct ni_file *)b)->path;
+  int c = strverscmp(x, y); /* rotated files in the order they were written: .2 before .10 */
+  return c ? c : strcmp(x, y);
+}
+
+static int by_inode(const void *a, const void *b) {
+  const struct ni_file *x = a, *y = b;
+  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
+  if (x->ino != y->ino) return x->ino < y->ino ? -1 : 1;
+  return by_path(a, b);
+}
+
+static int by_bad_path(const void *a, const void *b) {
+  return strcmp(((const struct ni_unreadable *)a)->path, ((const struct ni_unreadable *)b)->path);
+}
+
+/* Sorted by path; of several names of one file the first in order stays. */
+static void settle(struct ni_files *f) {
+  if (f->n_bad > 1) qsort(f->bad, f->n_bad, sizeof *f->bad, by_bad_path);
+  if (f->n < 2) return;
+  qsort(f->file, f->n, sizeof *f->file, by_inode);
+  size_t kept = 1;
+  for (size_t i = 1; i < f->n; i++) {
+    const struct ni_file *last = &f->file[kept - 1];
+    if (f->file[i].dev == last->dev && f->file[i].ino == last->ino) {
+      free(f->file[i].path);
+      f->doubles++;
+    } else {
+      f->file[kept++] = f->file[i];
+    }
+  }
+  f->n = kept;
+  qsort(f->file, f->n, sizeof *f->file, by_path);
+}
+
+int ni_discover(struct ni_files *out, char *const *path, size_t n) {
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    struct stat st;
+    glob_t g;
+    if (stat(path[i], &st) < 0 && strpbrk(path[i], "*?[") && glob(path[i], 0, NULL, &g) == 0) {
+      for (size_t k = 0; e == 0 && k < g.gl_pathc; k++) {
+        bool directory = stat(g.gl_pathv[k], &st) == 0 && S_ISDIR(st.st_mode);
+        e = visit(out, g.gl_pathv[k], NULL, !directory);
+      }
+      globfree(&g);
+    } else {
+      e = visit(out, path[i], NULL, true);
+    }
+  }
+  settle(out);
+  return e;
+}
+
+void ni_files_free(struct ni_files *f) {
+  for (size_t i = 0; i < f->n; i++) free(f->file[i].path);
+  for (size_t i = 0; i < f->n_bad; i++) free(f->bad[i].path);
+  free(f->file);
+  free(f->bad);
+  *f = (struct ni_files){0};
+}

@@ -1,0 +1,45 @@
+/*
+ * Which files are logs: directories (searched through), files and glob patterns, into one sorted list without doubles.
+ *
+ * In directories the names that count end in .log, .log.gz, .jsonl, .jsonl.gz; a file that is named outright counts
+ * whatever its name. Symbolic links are followed, loops and second ways to the same file are recognised by device and
+ * inode. What cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
+ * passed over. Called by one thread; the list belongs to the caller (ni_files_free).
+ */
+#ifndef NI_DISCOVER_H
+#define NI_DISCOVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ni_file {
+  char *path;
+  uint64_t bytes;
+  dev_t dev;
+  ino_t ino;
+};
+
+struct ni_unreadable {
+  char *path;
+  int error; /* errno */
+};
+
+struct ni_files {
+  struct ni_file *file;
+  size_t n, cap;
+  struct ni_unreadable *bad;
+  size_t n_bad, cap_bad;
+  unsigned kinds;  /* bit per extension seen; more than one is worth a warning */
+  size_t doubles;  /* further names of files that are in the list already */
+
+};
+
+/* Directories deeper than this are listed as unreadable (ELOOP). */
+#define NI_DISCOVER_DEPTH 64
+
+/* Adds what the n paths name. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
+int ni_discover(struct ni_files *out, char *const *path, size_t n);
+void ni_files_free(struct ni_files *files);
+
+#endif

@@ -1,0 +1,133 @@
+#include "inflate.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#ifdef NI_HAVE_ISAL
+#include <isa-l/igzip_lib.h>
+#endif
+
+struct ni_inflater {
+  bool is_zlib;
+  z_stream zs;
+#ifdef NI_HAVE_ISAL
+  struct inflate_state isal;
+#endif
+};
+
+int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
+  *out = NULL;
+  if (engine == NI_INFLATE_AUTO) {
+    const char *wish = getenv("NI_INFLATE");
+#ifdef NI_HAVE_ISAL
+    engine = wish && strcmp(wish, "zlib") == 0 ? NI_INFLATE_ZLIB : NI_INFLATE_ISAL;
+#else
+    (void)wish;
+    engine = NI_INFLATE_ZLIB;
+#endif
+  }
+#ifndef NI_HAVE_ISAL
+  if (engine == NI_INFLATE_ISAL) return -ENOTSUP;
+#endif
+  struct ni_inflater *z = calloc(1, sizeof *z);
+  if (!z) return -ENOMEM;
+  z->is_zlib = engine == NI_INFLATE_ZLIB;
+  if (z->is_zlib && inflateInit2(&z->zs, 15 + 16) != Z_OK) {
+    free(z);
+    return -ENOMEM;
+  }
+#ifdef NI_HAVE_ISAL
+  if (!z->is_zlib) isal_inflate_init(&z->isal);
+#endif
+  ni_inflater_reset(z);
+  *out = z;
+  return 0;
+}
+
+void ni_inflater_free(struct ni_inflater *z) {
+  if (!z) return;
+  if (z->is_zlib) inflateEnd(&z->zs);
+  free(z);
+}
+
+const char *ni_inflater_name(const struct ni_inflater *z) { return z->is_zlib ? "zlib" : "isa-l"; }
+
+void ni_inflater_reset(struct ni_inflater *z) {
+  if (z->is_zlib) {
+    inflateReset(&z->zs);
+    return;
+  }
+#ifdef NI_HAVE_ISAL
+  isal_inflate_reset(&z->isal);
+  z->isal.crc_flag = ISAL_GZIP;
+#endif
+}
+
+static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
+                                        size_t *out_len) {
+  uInt ni = *in_len > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uInt)*in_len;
+  uInt no = *out_len > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uInt)*out_len;
+  z->zs.next_in = (Bytef *)(uintptr_t)*in;
+  z->zs.avail_in = ni;
+  z->zs.next_out = *out;
+  z->zs.avail_out = no;
+  z->zs.msg = NULL;
+  int r = inflate(&z->zs, Z_NO_FLUSH);
+  *in = z->zs.next_in;
+  *in_len -= ni - z->zs.avail_in;
+  *out = z->zs.next_out;
+  *out_len -= no - z->zs.avail_out;
+  if (r == Z_STREAM_END) return NI_INF_END;
+  if (r == Z_OK || r == Z_BUF_ERROR) return NI_INF_MORE;
+  const char *m = z->zs.msg ? z->zs.msg : "";
+  if (strstr(m, "check")) return strstr(m, "header") ? NI_INF_BAD_HEADER : NI_INF_BAD_CHECKSUM;
+  return strstr(m, "header crc") || strstr(m, "unknown compression") ? NI_INF_BAD_HEADER : NI_INF_BAD_DATA;
+}
+
+#ifdef NI_HAVE_ISAL
+static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
+                                        size_t *out_len) {
+  struct inflate_state *s = &z->isal;
+  uint32_t ni = *in_len > INT32_MAX ? INT32_MAX : (uint32_t)*in_len;
+  uint32_t no = *out_len > INT32_MAX ? INT32_MAX : (uint32_t)*out_len;
+  s->next_in = (uint8_t *)(uintptr_t)*in;
+  s->avail_in = ni;
+  s->next_out = *out;
+  s->avail_out = no;
+  int r = isal_inflate(s);
+  *in = s->next_in;
+  *in_len -= ni - s->avail_in;
+  *out = s->next_out;
+  *out_len -= no - s->avail_out;
+  switch (r) {
+    case ISAL_DECOMP_OK:
+    case ISAL_END_INPUT:
+    case ISAL_OUT_OVERFLOW: return s->block_state == ISAL_BLOCK_FINISH ? NI_INF_END : NI_INF_MORE;
+    case ISAL_INVALID_WRAPPER:
+    case ISAL_UNSUPPORTED_METHOD: return NI_INF_BAD_HEADER;
+    case ISAL_INCORRECT_CHECKSUM: return NI_INF_BAD_CHECKSUM;
+    default: return NI_INF_BAD_DATA;
+  }
+}
+#endif
+
+enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
+                                        size_t *out_len) {
+#ifdef NI_HAVE_ISAL
+  if (!z->is_zlib) return step_isal(z, in, in_len, out, out_len);
+#endif
+  return step_zlib(z, in, in_len, out, out_len);
+}
+
+const char *ni_inflate_result_name(enum ni_inflate_result r) {
+  switch (r) {
+    case NI_INF_MORE: return "cut";
+    case NI_INF_END: return "ok";
+    case NI_INF_BAD_HEADER: return "bad gzip header";
+    case NI_INF_BAD_DATA: return "damaged gzip data";
+    case NI_INF_BAD_CHECKSUM: return "wrong gzip checksum";
+  }
+  return "unknown";
+}

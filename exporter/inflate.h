@@ -1,0 +1,40 @@
+/*
+ * One gzip member after the other, by isa-l where it is there and by zlib elsewhere, behind one interface.
+ *
+ * The caller owns both buffers; the inflater keeps at most its own window. A member is checked against its CRC and
+ * length; what follows a member is the caller's business. NI_INFLATE=zlib in the environment forces zlib (tests compare
+ * the two). Threads: one inflater belongs to one thread. Failure: -ENOMEM from open; damaged data by cause from step.
+ */
+#ifndef NI_INFLATE_H
+#define NI_INFLATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum ni_inflate_engine { NI_INFLATE_AUTO = 0, NI_INFLATE_ISAL, NI_INFLATE_ZLIB };
+
+enum ni_inflate_result {
+  NI_INF_MORE = 0,  /* all input consumed or the output is full: go on */
+  NI_INF_END,       /* the member is complete and its checksum right; *in stands behind it */
+  NI_INF_BAD_HEADER,
+  NI_INF_BAD_DATA,
+  NI_INF_BAD_CHECKSUM,
+};
+
+struct ni_inflater;
+
+/* 0, -ENOMEM, or -ENOTSUP when isa-l is asked for and was not there when this was built. */
+int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine);
+void ni_inflater_free(struct ni_inflater *z);
+const char *ni_inflater_name(const struct ni_inflater *z);
+
+/* Before the first and between members. */
+void ni_inflater_reset(struct ni_inflater *z);
+
+/* Consumes from *in (advanced, *in_len reduced) and writes to *out (advanced, *out_len reduced). */
+enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
+                                        size_t *out_len);
+
+const char *ni_inflate_result_name(enum ni_inflate_result r);
+
+#endif

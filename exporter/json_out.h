@@ -1,0 +1,40 @@
+/*
+ * Writes JSON for machines: objects, arrays, commas and escapes, nothing kept in memory.
+ *
+ * State: the nesting, at most NI_JSON_DEPTH deep. Text that is not UTF-8 has its bad bytes written as U+FFFD, so the
+ * output is always valid. NaN and infinities become null. One thread per struct; nothing to free. Write errors stay in
+ * the FILE (ferror).
+ */
+#ifndef NI_JSON_OUT_H
+#define NI_JSON_OUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define NI_JSON_DEPTH 32
+
+struct ni_json {
+  FILE *f;
+  unsigned depth;
+  bool filled[NI_JSON_DEPTH]; /* something stands before: a comma is due */
+};
+
+void ni_json_begin(struct ni_json *j, FILE *f);
+
+/* key NULL: an element of an array, or the document itself. */
+void ni_json_object(struct ni_json *j, const char *key);
+void ni_json_array(struct ni_json *j, const char *key);
+void ni_json_end_object(struct ni_json *j);
+void ni_json_end_array(struct ni_json *j);
+void ni_json_text(struct ni_json *j, const char *key, const char *value); /* NULL: null */
+void ni_json_u64(struct ni_json *j, const char *key, uint64_t value);
+void ni_json_i64(struct ni_json *j, const char *key, int64_t value);
+void ni_json_f64(struct ni_json *j, const char *key, double value);
+/* With so many significant digits (1..17): for pages and tables, where size counts. */
+void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits);
+void ni_json_bool(struct ni_json *j, const char *key, bool value);
+/* A line feed behind the document. */
+void ni_json_finish(struct ni_json *j);
+
+#endif

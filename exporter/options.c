@@ -1,0 +1,57 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+int ni_inputs_add(struct ni_inputs *in, const char *path) {
+  char **p = realloc(in->path, (in->n + 1) * sizeof *p);
+  if (!p) return -ENOMEM;
+  in->path = p;
+  p[in->n] = strdup(path);
+  if (!p[in->n]) return -ENOMEM;
+  in->n++;
+  return 0;
+}
+
+void ni_inputs_free(struct ni_inputs *in) {
+  for (size_t i = 0; i < in->n; i++) free(in->path[i]);
+  free(in->path);
+  *in = (struct ni_inputs){0};
+}
+
+/* The part of --a_b=c before the '=' only: values keep their underscores. */
+static void unify_spelling(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (strncmp(argv[i], "--", 2) == 0)
+      for (char *p = argv[i] + 2; *p && *p != '='; p++)
+        if (*p == '_') *p = '-';
+}
+
+int ni_options_parse(const struct argp *argp, int argc, char **argv, void *input, int *done) {
+  argp_err_exit_status = NI_EXIT_USAGE;
+  *done = 0;
+  unify_spelling(argc, argv);
+  /* argp prints help and messages about wrong options itself and exits; what comes back is a parser's own refusal. */
+  error_t e = argp_parse(argp, argc, argv, 0, NULL, input);
+  if (e == 0) return 0;
+  *done = 1;
+  fprintf(stderr, "%s: %s\n", argv[0], strerror(e));
+  return e == ENOMEM ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_USAGE;
+}
+
+int ni_parse_expect(const char *text, char **name, uint64_t *count) {
+  const char *eq = strrchr(text, '=');
+  if (!eq || eq == text || eq[1] < '0' || eq[1] > '9') return -EINVAL;
+  char *end;
+  errno = 0;
+  unsigned long long n = strtoull(eq + 1, &end, 10);
+  if (errno || *end) return -EINVAL;
+  *name = strndup(text, (size_t)(eq - text));
+  if (!*name) return -ENOMEM;
+  *count = n;
+  return 0;
+}

@@ -1,0 +1,93 @@
+/*
+ * One column of the row group under construction: the open page, the finished pages, the dictionary, the statistics.
+ *
+ *   append ─▶ open page (codes, or bytes as they will stand in the file) ─▶ close: encode, compress, header ─▶ blocks
+ *
+ * A chunk starts in DICT mode. It turns to PLAIN for good when its dictionary is full, or when the first page shows
+ * that nearly all values are distinct; the next row groups of that column then start PLAIN. Pages end by rows or by
+ * bytes, on their own in each column.
+ *
+ * Threads: the writer's only. Ownership: ni_chunk_free frees all; the environment is shared by a writer's columns.
+ * Failure: -ENOMEM, -EIO (codec), -EINVAL (code outside its dictionary), -EMSGSIZE. The chunk is then good for free
+ * only.
+ */
+#ifndef NI_PARQUET_COLUMN_CHUNK_H
+#define NI_PARQUET_COLUMN_CHUNK_H
+
+#include "chunk_blocks.h"
+#include "chunk_stats.h"
+#include "page_codec.h"
+#include "pq_dict.h"
+#include "thrift_compact.h"
+#include "writer.h"
+
+/* Rows handled at once: temporary arrays of this size stay in the first-level cache. */
+#define NI_SLICE_ROWS 1024u
+/* A page of long strings ends here, whatever its rows. */
+#define NI_PAGE_BYTES 65536u
+/* What the columns of one writer share. */
+struct ni_chunk_env {
+  struct ni_page_codec codec;
+  uint32_t page_rows, dict_entries;
+  bool no_dict;
+  uint64_t replaced_strings;
+  struct ni_tc header;    /* page header under construction */
+  uint8_t *body, *packed; /* page before and after compression */
+  size_t body_cap, packed_cap;
+  char *utf8; /* replaced text */
+  size_t utf8_cap;
+  struct ni_pq_str dense[NI_SLICE_ROWS]; /* values of a slice without its nulls, any type */
+  uint64_t wide[NI_SLICE_ROWS];          /* INT32 as dictionary keys */
+};
+
+void ni_chunk_env_free(struct ni_chunk_env *env);
+size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env);
+
+enum ni_chunk_mode { NI_CHUNK_DICT, NI_CHUNK_PLAIN, NI_CHUNK_BITS /* booleans */ };
+
+struct ni_chunk {
+  enum ni_pq_type type;
+  unsigned width; /* bytes of a value in PLAIN; 0 for strings, 1 for booleans (which take a bit) */
+  enum ni_chunk_mode mode;
+  bool start_plain; /* the dictionary did not pay in the row group before */
+
+  /* the open page */
+  uint32_t page_rows, page_values;
+  bool page_has_nulls;
+  uint8_t *level_bits; /* one bit a row, valid when page_has_nulls */
+  uint16_t *codes;     /* DICT and BITS: page_values of them */
+  uint8_t *plain;      /* PLAIN: room for the levels, then plain_len bytes of values */
+  size_t plain_len, plain_cap;
+
+  struct ni_dict dict;
+  uint16_t *code_map; /* caller's code -> ours */
+  uint32_t code_map_n, code_map_cap;
+  uint64_t code_map_epoch;
+
+  /* the chunk */
+  struct ni_blocks pages;
+  uint64_t n_rows, n_nulls, n_nans, uncompressed_bytes, compressed_bytes;
+  uint32_t n_plain_pages, n_dict_pages;
+  struct ni_chunk_stats stats;
+};
+
+void ni_chunk_init(struct ni_chunk *c, enum ni_pq_type type, const struct ni_chunk_env *env);
+void ni_chunk_free(struct ni_chunk *c);
+/* Ready for the next row group. */
+void ni_chunk_reset(struct ni_chunk *c, const struct ni_chunk_env *env);
+
+/* Adds rows [off, off + n) of a column; n at most NI_SLICE_ROWS. */
+int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in, size_t off,
+                    uint32_t n);
+/* Ends the open page and takes the dictionary into the statistics: the chunk is complete. */
+int ni_chunk_close(struct ni_chunk *c, struct ni_chunk_env *env);
+/*
+ * The dictionary page, compressed, in env->packed and its header in env->header; *packed_len 0 when the chunk has none.
+ * Adds to the chunk's sizes. Valid until the next call with env.
+ */
+int ni_chunk_dict_page(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len);
+
+/* Bytes held, without code_map: its size follows the caller's batches, and row groups must not end by those. */
+size_t ni_chunk_memory_bytes(const struct ni_chunk *c, const struct ni_chunk_env *env);
+
+#endif

@@ -1,0 +1,154 @@
+#include "page_build.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parquet_ids.h"
+
+void ni_level_bits_fill(uint8_t *bits, uint32_t row, uint32_t n, bool valid) {
+  uint32_t end = row + n;
+  for (; row < end && row % 8; row++)
+    bits[row / 8] = (uint8_t)((bits[row / 8] & ~(1u << row % 8)) | (unsigned)valid << row % 8);
+  if (row >= end) return;
+  /* The last byte is filled whole: what lies past the end is overwritten by the rows to come, or cleared at the end. */
+  memset(bits + row / 8, valid ? 0xff : 0, (end - row + 7) / 8);
+}
+
+void ni_level_bits_add(uint8_t *bits, uint32_t row, const uint8_t *valid, uint32_t n) {
+  uint32_t i = 0;
+  for (; i < n && (row + i) % 8; i++) {
+    uint32_t r = row + i;
+    bits[r / 8] = (uint8_t)((bits[r / 8] & ~(1u << r % 8)) | (unsigned)(valid[i] != 0) << r % 8);
+  }
+  for (; i + 8 <= n; i += 8) {
+    uint64_t v;
+    memcpy(&v, valid + i, 8);
+    /* Every byte that is not 0 becomes 1; then byte k of eight goes to bit k of the product's top byte. */
+    v = ((v | ((v & 0x7f7f7f7f7f7f7f7full) + 0x7f7f7f7f7f7f7f7full)) >> 7) & 0x0101010101010101ull;
+    bits[(row + i) / 8] = (uint8_t)((v * 0x0102040810204080ull) >> 56);
+  }
+  if (i < n) bits[(row + i) / 8] = 0;
+  for (; i < n; i++) bits[(row + i) / 8] |= (uint8_t)((unsigned)(valid[i] != 0) << (row + i) % 8);
+}
+
+static int reserve(uint8_t **p, size_t *cap, size_t need) {
+  if (need <= *cap) return 0;
+  /* Contents need not survive, so free and malloc spare a copy. */
+  free(*p);
+  *p = malloc(need);
+  *cap = *p ? need : 0;
+  return *p ? 0 : -ENOMEM;
+}
+
+/* Length-prefixed definition levels of the open page; returns the end. */
+static uint8_t *put_levels(const struct ni_chunk *c, uint8_t *out) {
+  uint8_t *end;
+  if (c->page_values == c->page_rows || c->page_values == 0) {
+    end = ni_hybrid_same(out + 4, c->page_rows, c->page_values != 0);
+  } else {
+    if (c->page_rows % 8) c->level_bits[c->page_rows / 8] &= (uint8_t)((1u << c->page_rows % 8) - 1);
+    end = ni_hybrid_bitmap(out + 4, c->level_bits, c->page_rows);
+  }
+  uint32_t len = (uint32_t)(end - out - 4);
+  memcpy(out, &len, 4);
+  return end;
+}
+
+/* Compresses a page to env->packed and begins its header (the common fields). */
+static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, const uint8_t *body, size_t len,
+                size_t *packed_len) {
+  size_t bound = ni_page_codec_bound(&env->codec, len);
+  int rc = reserve(&env->packed, &env->packed_cap, bound);
+  if (rc) return rc;
+  rc = ni_page_codec_run(&env->codec, env->packed, bound, body, len, packed_len);
+  if (rc) return rc;
+  if (len > INT32_MAX || *packed_len > INT32_MAX) return -EMSGSIZE;
+  struct ni_tc *t = &env->header;
+  ni_tc_reset(t);
+  ni_tc_field_i32(t, PAGE_TYPE, page_type);
+  ni_tc_field_i32(t, PAGE_UNCOMPRESSED, (int32_t)len);
+  ni_tc_field_i32(t, PAGE_COMPRESSED, (int32_t)*packed_len);
+  ni_tc_field_i32(t, PAGE_CRC, (int32_t)ni_page_crc(0, env->packed, *packed_len));
+  c->uncompressed_bytes += len;
+  c->compressed_bytes += *packed_len;
+  return 0;
+}
+
+/* Ends the header of a page. */
+static int seal(struct ni_chunk *c, struct ni_chunk_env *env) {
+  uint8_t stop = 0;
+  ni_tc_raw(&env->header, &stop, 1);
+  if (env->header.failed) return -ENOMEM;
+  c->uncompressed_bytes += env->header.len;
+  c->compressed_bytes += env->header.len;
+  return 0;
+}
+
+int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
+  const uint8_t *body;
+  size_t len;
+  int encoding = ENCODING_PLAIN;
+  if (c->mode == NI_CHUNK_PLAIN) {
+    /* The values stand in place; the levels go right before them. */
+    size_t room = ni_level_room(env->page_rows);
+    if (!c->plain) { /* nothing but nulls so far */
+      c->plain = malloc(room);
+      if (!c->plain) return -ENOMEM;
+      c->plain_cap = room;
+    }
+    int rc = reserve(&env->body, &env->body_cap, room);
+    if (rc) return rc;
+    size_t levels = (size_t)(put_levels(c, env->body) - env->body);
+    memcpy(c->plain + room - levels, env->body, levels);
+    body = c->plain + room - levels;
+    len = levels + c->plain_len;
+  } else {
+    unsigned width = c->mode == NI_CHUNK_DICT ? ni_code_width(c->dict.n) : 1;
+    int rc =
+        reserve(&env->body, &env->body_cap, ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
+    if (rc) return rc;
+    uint8_t *out = put_levels(c, env->body);
+    if (c->mode == NI_CHUNK_BITS) {
+      out = ni_bitpack(out, c->codes, c->page_values, 1);
+    } else if (c->page_values) { /* a page of nulls alone must not ask for a dictionary that may not exist */
+      encoding = ENCODING_RLE_DICTIONARY;
+      *out++ = (uint8_t)width;
+      out = ni_hybrid_encode(out, c->codes, c->page_values, width);
+    }
+    body = env->body;
+    len = (size_t)(out - env->body);
+  }
+  size_t packed_len;
+  int rc = pack(c, env, PAGE_TYPE_DATA, body, len, &packed_len);
+  if (rc) return rc;
+  struct ni_tc *t = &env->header;
+  ni_tc_begin(t, PAGE_DATA_HEADER);
+  ni_tc_field_i32(t, DATA_NUM_VALUES, (int32_t)c->page_rows);
+  ni_tc_field_i32(t, DATA_ENCODING, encoding);
+  ni_tc_field_i32(t, DATA_DEFINITION_ENCODING, ENCODING_RLE);
+  ni_tc_field_i32(t, DATA_REPETITION_ENCODING, ENCODING_RLE);
+  ni_tc_end(t);
+  if ((rc = seal(c, env)) != 0) return rc;
+  if (encoding == ENCODING_PLAIN)
+    c->n_plain_pages++;
+  else
+    c->n_dict_pages++;
+  if ((rc = ni_blocks_append(&c->pages, t->data, t->len)) != 0) return rc;
+  return ni_blocks_append(&c->pages, env->packed, packed_len);
+}
+
+int ni_page_dict(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len) {
+  size_t len = ni_dict_page_bytes(&c->dict, c->width);
+  int rc = reserve(&env->body, &env->body_cap, len);
+  if (rc) return rc;
+  ni_dict_page(&c->dict, c->width, env->body);
+  if ((rc = pack(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0) return rc;
+  struct ni_tc *t = &env->header;
+  ni_tc_begin(t, PAGE_DICT_HEADER);
+  ni_tc_field_i32(t, DICT_NUM_VALUES, (int32_t)c->dict.n);
+  ni_tc_field_i32(t, DICT_ENCODING, ENCODING_PLAIN);
+  ni_tc_end(t);
+  return seal(c, env);
+}

@@ -1,0 +1,184 @@
+#include "pq_footer.h"
+
+#include <string.h>
+
+#include "parquet_ids.h"
+
+#ifndef NI_VERSION
+#define NI_VERSION "0"
+#endif
+#ifndef NI_GIT_REV
+#define NI_GIT_REV "unknown"
+#endif
+/* parquet-mr parses this form, and distrusts the statistics of a file whose writer it cannot parse. */
+#define CREATED_BY "nccl-inspector version " NI_VERSION " (build " NI_GIT_REV ")"
+
+static int physical_type(enum ni_pq_type type) {
+  switch (type) {
+    case NI_PQ_BOOL: return TYPE_BOOLEAN;
+    case NI_PQ_INT32: return TYPE_INT32;
+    case NI_PQ_DOUBLE: return TYPE_DOUBLE;
+    case NI_PQ_STRING: return TYPE_BYTE_ARRAY;
+    default: return TYPE_INT64;
+  }
+}
+
+static void put_bounds(struct ni_tc *t, const void *min, const void *max, size_t n, bool old) {
+  if (old) {
+    ni_tc_field_binary(t, STAT_MAX_OLD, max, n);
+    ni_tc_field_binary(t, STAT_MIN_OLD, min, n);
+    return;
+  }
+  ni_tc_field_binary(t, STAT_MAX, max, n);
+  ni_tc_field_binary(t, STAT_MIN, min, n);
+}
+
+/* One set of bounds in PLAIN form. The old pair is defined by signed comparison, so strings do not have it. */
+static void put_min_max(struct ni_tc *t, const struct ni_chunk *c, bool old) {
+  const struct ni_chunk_stats *st = &c->stats;
+  if (!st->has || (c->type == NI_PQ_STRING && (old || st->text_too_long))) return;
+  if (c->type == NI_PQ_STRING) {
+    ni_tc_field_binary(t, STAT_MAX, st->text_max, st->text_max_len);
+    ni_tc_field_binary(t, STAT_MIN, st->text_min, st->text_min_len);
+  } else if (c->type == NI_PQ_DOUBLE) {
+    /* Zeros of both signs compare equal: the bounds must hold either. */
+    double min = st->dbl_min == 0 ? -0.0 : st->dbl_min, max = st->dbl_max == 0 ? 0.0 : st->dbl_max;
+    put_bounds(t, &min, &max, 8, old);
+  } else { /* little-endian: the first bytes are the narrow value */
+    put_bounds(t, &st->int_min, &st->int_max, c->width, old);
+  }
+}
+
+static void put_statistics(struct ni_tc *t, const struct ni_chunk *c) {
+  ni_tc_begin(t, META_STATISTICS);
+  put_min_max(t, c, true);
+  ni_tc_field_i64(t, STAT_NULL_COUNT, (int64_t)c->n_nulls);
+  put_min_max(t, c, false);
+  if (c->type == NI_PQ_DOUBLE) ni_tc_field_i64(t, STAT_NAN_COUNT, (int64_t)c->n_nans);
+  ni_tc_end(t);
+}
+
+static void put_encoding_stat(struct ni_tc *t, int page_type, int encoding, uint32_t n) {
+  if (n == 0) return;
+  ni_tc_begin(t, 0);
+  ni_tc_field_i32(t, ENCODING_STAT_PAGE_TYPE, page_type);
+  ni_tc_field_i32(t, ENCODING_STAT_ENCODING, encoding);
+  ni_tc_field_i32(t, ENCODING_STAT_COUNT, (int32_t)n);
+  ni_tc_end(t);
+}
+
+static void put_chunk(struct ni_tc *t, const struct ni_pq_field *field, const struct ni_chunk *c,
+                      const struct ni_chunk_place *place, enum ni_pq_codec codec) {
+  const bool dict = c->n_dict_pages > 0;
+  ni_tc_begin(t, 0);
+  ni_tc_field_i64(t, CHUNK_FILE_OFFSET, 0); /* deprecated; 0 says that no copy of the metadata is elsewhere */
+  ni_tc_begin(t, CHUNK_META);
+  ni_tc_field_i32(t, META_TYPE, physical_type(c->type));
+  ni_tc_field_list(t, META_ENCODINGS, NI_TC_I32, dict ? 3 : 2);
+  ni_tc_element_i32(t, ENCODING_PLAIN); /* of the dictionary page too */
+  ni_tc_element_i32(t, ENCODING_RLE);
+  if (dict) ni_tc_element_i32(t, ENCODING_RLE_DICTIONARY);
+  ni_tc_field_list(t, META_PATH, NI_TC_BINARY, 1);
+  ni_tc_element_text(t, field->name);
+  ni_tc_field_i32(t, META_CODEC, ni_page_codec_id(codec));
+  ni_tc_field_i64(t, META_NUM_VALUES, (int64_t)c->n_rows);
+  ni_tc_field_i64(t, META_UNCOMPRESSED, (int64_t)c->uncompressed_bytes);
+  ni_tc_field_i64(t, META_COMPRESSED, (int64_t)c->compressed_bytes);
+  ni_tc_field_i64(t, META_DATA_PAGE_OFFSET, (int64_t)place->data_offset);
+  if (place->dict_offset) ni_tc_field_i64(t, META_DICT_PAGE_OFFSET, (int64_t)place->dict_offset);
+  put_statistics(t, c);
+  ni_tc_field_list(t, META_ENCODING_STATS, NI_TC_STRUCT, (dict ? 2u : 0u) + (c->n_plain_pages > 0));
+  put_encoding_stat(t, PAGE_TYPE_DICTIONARY, ENCODING_PLAIN, dict);
+  put_encoding_stat(t, PAGE_TYPE_DATA, ENCODING_RLE_DICTIONARY, c->n_dict_pages);
+  put_encoding_stat(t, PAGE_TYPE_DATA, ENCODING_PLAIN, c->n_plain_pages);
+  ni_tc_end(t);
+  ni_tc_end(t);
+}
+
+void ni_footer_row_group(struct ni_tc *t, const struct ni_pq_field *fields, const struct ni_chunk *chunks,
+                         const struct ni_chunk_place *places, size_t n_fields, enum ni_pq_codec codec,
+                         uint64_t n_rows) {
+  uint64_t bytes = 0, compressed = 0;
+  ni_tc_begin(t, 0);
+  ni_tc_field_list(t, GROUP_COLUMNS, NI_TC_STRUCT, n_fields);
+  for (size_t i = 0; i < n_fields; i++) {
+    put_chunk(t, &fields[i], &chunks[i], &places[i], codec);
+    bytes += chunks[i].uncompressed_bytes;
+    compressed += chunks[i].compressed_bytes;
+  }
+  ni_tc_field_i64(t, GROUP_BYTES, (int64_t)bytes);
+  ni_tc_field_i64(t, GROUP_ROWS, (int64_t)n_rows);
+  ni_tc_field_i64(t, GROUP_FILE_OFFSET,
+                  (int64_t)(places[0].dict_offset ? places[0].dict_offset : places[0].data_offset));
+  ni_tc_field_i64(t, GROUP_COMPRESSED, (int64_t)compressed);
+  ni_tc_end(t);
+}
+
+static void put_logical_type(struct ni_tc *t, enum ni_pq_type type) {
+  if (type == NI_PQ_STRING) {
+    ni_tc_field_i32(t, SCHEMA_CONVERTED, CONVERTED_UTF8);
+    ni_tc_begin(t, SCHEMA_LOGICAL);
+    ni_tc_begin(t, LOGICAL_STRING);
+    ni_tc_end(t);
+    ni_tc_end(t);
+  } else if (type == NI_PQ_TIMESTAMP_US) {
+    ni_tc_field_i32(t, SCHEMA_CONVERTED, CONVERTED_TIMESTAMP_MICROS);
+    ni_tc_begin(t, SCHEMA_LOGICAL);
+    ni_tc_begin(t, LOGICAL_TIMESTAMP);
+    ni_tc_field_bool(t, TIMESTAMP_UTC, true);
+    ni_tc_begin(t, TIMESTAMP_UNIT);
+    ni_tc_begin(t, UNIT_MICROS);
+    ni_tc_end(t);
+    ni_tc_end(t);
+    ni_tc_end(t);
+    ni_tc_end(t);
+  }
+}
+
+static void put_schema(struct ni_tc *t, const struct ni_footer *f) {
+  ni_tc_field_list(t, FILE_SCHEMA, NI_TC_STRUCT, f->n_fields + 1);
+  ni_tc_begin(t, 0); /* the root */
+  ni_tc_field_text(t, SCHEMA_NAME, "schema");
+  ni_tc_field_i32(t, SCHEMA_NUM_CHILDREN, (int32_t)f->n_fields);
+  ni_tc_end(t);
+  for (size_t i = 0; i < f->n_fields; i++) {
+    ni_tc_begin(t, 0);
+    ni_tc_field_i32(t, SCHEMA_TYPE, physical_type(f->fields[i].type));
+    ni_tc_field_i32(t, SCHEMA_REPETITION, REPETITION_OPTIONAL);
+    ni_tc_field_text(t, SCHEMA_NAME, f->fields[i].name);
+    put_logical_type(t, f->fields[i].type);
+    ni_tc_end(t);
+  }
+}
+
+void ni_footer_file(struct ni_tc *t, const struct ni_footer *f) {
+  size_t start = t->len;
+  ni_tc_field_i32(t, FILE_VERSION, 1);
+  put_schema(t, f);
+  ni_tc_field_i64(t, FILE_ROWS, (int64_t)f->n_rows);
+  ni_tc_field_list(t, FILE_GROUPS, NI_TC_STRUCT, f->n_row_groups);
+  ni_tc_raw(t, f->row_groups->data, f->row_groups->len);
+  if (f->n_metadata) {
+    ni_tc_field_list(t, FILE_KEY_VALUES, NI_TC_STRUCT, f->n_metadata);
+    for (size_t i = 0; i < f->n_metadata; i++) {
+      ni_tc_begin(t, 0);
+      ni_tc_field_text(t, KEY_VALUE_KEY, f->metadata[i].key);
+      ni_tc_field_text(t, KEY_VALUE_VALUE, f->metadata[i].value);
+      ni_tc_end(t);
+    }
+  }
+  ni_tc_field_text(t, FILE_CREATED_BY, CREATED_BY);
+  /* Without an order given for every column, readers must ignore min_value and max_value. */
+  ni_tc_field_list(t, FILE_ORDERS, NI_TC_STRUCT, f->n_fields);
+  for (size_t i = 0; i < f->n_fields; i++) {
+    ni_tc_begin(t, 0);
+    ni_tc_begin(t, ORDER_TYPE);
+    ni_tc_end(t);
+    ni_tc_end(t);
+  }
+  const uint8_t stop = 0;
+  ni_tc_raw(t, &stop, 1);
+  uint32_t len = (uint32_t)(t->len - start);
+  ni_tc_raw(t, &len, 4);
+  ni_tc_raw(t, "PAR1", 4);
+}

@@ -1,0 +1,23 @@
+/*
+ * Valid UTF-8 or not, and making it so. Pure functions, any thread.
+ *
+ * A STRING column with one bad byte makes readers refuse the whole column (pyarrow, DuckDB), so the writer lets none
+ * in.
+ */
+#ifndef NI_PARQUET_UTF8_H
+#define NI_PARQUET_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Surrogates, overlong forms and values over U+10FFFF are invalid; NUL is a character like any other. */
+bool ni_utf8_valid(const char *p, size_t n);
+
+/*
+ * Copies text, each maximal ill-formed part replaced by U+FFFD (the practice Unicode recommends, and what Python's
+ * errors="replace" does). `out` needs 3 * n bytes. Returns the bytes written.
+ */
+size_t ni_utf8_replace(char *out, const char *p, size_t n);
+
+#endif

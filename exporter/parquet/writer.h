@@ -1,0 +1,131 @@
+/*
+ * A flat Parquet file, written column batch by column batch.
+ *
+ * Model: create → append* → finish, or abort at any point. Rows gather in pages (one per column), pages in a row group
+ * that stays in memory, encoded and compressed, until it is full; then it goes to the file in one piece. A row group is
+ * full at `row_group_rows` rows, or earlier when the writer holds `memory_bytes`. finish writes the footer, and renames
+ * the temporary file. Where pages and row groups end depends on the rows alone, never on how they were cut into
+ * batches: the same rows in the same order give the same bytes.
+ *
+ * What is written: format version 1, data page v1, OPTIONAL columns, RLE_DICTIONARY while the distinct values stay few,
+ * PLAIN otherwise, a CRC for every page, min/max/null_count for every column chunk. docs/parquet.md says why.
+ *
+ * Threads: one writer is used by one thread at a time; different writers by different threads at once. No shared state.
+ * Ownership: the writer copies what it keeps. Arrays given to append may be reused when it returns.
+ * Failure: 0 or a negative errno. An error of append or finish is final for the writer: later calls return it again,
+ * and the only thing left to do is abort. ni_pq_error() names the file and the reason.
+ * Not promised: durability (no fsync unless asked), reading, nested columns.
+ */
+#ifndef NI_PARQUET_WRITER_H
+#define NI_PARQUET_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ni_pq_type {
+  NI_PQ_BOOL = 0,     /* values: uint8_t, 0 is false */
+  NI_PQ_INT32,        /* int32_t */
+  NI_PQ_INT64,        /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
+  NI_PQ_TIMESTAMP_US, /* int64_t, microseconds since 1970 in UTC */
+  NI_PQ_DOUBLE,       /* double; every bit pattern survives, NaN is not null */
+  NI_PQ_STRING,       /* struct ni_pq_str, or uint32_t codes into a ni_pq_dict */
+  NI_PQ_TYPE_COUNT
+};
+
+enum ni_pq_codec { NI_PQ_ZSTD = 0, NI_PQ_SNAPPY, NI_PQ_GZIP, NI_PQ_NONE, NI_PQ_CODEC_COUNT };
+
+/* Longest string the writer takes: a value must fit into a page. */
+#define NI_PQ_STR_MAX_BYTES (16u << 20)
+
+struct ni_pq_field {
+  const char *name; /* valid UTF-8, not empty, unique in the file */
+  enum ni_pq_type type;
+};
+
+/* Text, not terminated. What is no valid UTF-8 is replaced by U+FFFD and counted: readers refuse such a column. */
+struct ni_pq_str {
+  const char *p;
+  uint32_t len;
+};
+
+/*
+ * A dictionary of the caller's. `epoch` names its contents: while it stays the same (and is not 0) a code keeps its
+ * string and the dictionary only grows, so the writer looks each code up once a row group. 0: looked up in each append.
+ */
+struct ni_pq_dict {
+  const struct ni_pq_str *values;
+  uint32_t n;
+  uint64_t epoch;
+};
+
+/* One column of a batch. */
+struct ni_pq_column {
+  const void *values;            /* n_rows values of the field's C type; what stands at a null is not looked at */
+  const uint8_t *valid;          /* n_rows bytes, 0 is null; NULL: all are valid */
+  const struct ni_pq_dict *dict; /* strings only: `values` are uint32_t codes into it */
+  bool repeat;                   /* values[0] and valid[0] stand for every row */
+};
+
+struct ni_pq_key_value {
+  const char *key, *value;
+};
+
+/* All zero is the default. */
+struct ni_pq_options {
+  enum ni_pq_codec codec;
+  int level;               /* 0: the default (zstd 1, gzip 1). zstd -7..19, gzip 1..9, others ignore it */
+  uint32_t row_group_rows; /* 0: 262144 */
+  uint32_t page_rows;      /* 0: 8192. Rounded up to a multiple of 8 */
+  uint32_t dict_entries;   /* distinct values after which a column chunk turns to PLAIN; 0: 16384; at most 32768 */
+  size_t memory_bytes;     /* 0: 16 MiB. Held at most, one slice of 1024 rows and the codec's own state aside */
+  bool no_dict;            /* every column PLAIN */
+  bool direct;             /* create `path` itself (O_EXCL) instead of a temporary name beside it */
+  bool sync;               /* fsync before the rename */
+  const struct ni_pq_key_value *metadata; /* footer key/value pairs, UTF-8 */
+  size_t n_metadata;
+};
+
+struct ni_pq_totals {
+  uint64_t rows, row_groups, file_bytes;
+  uint64_t replaced_strings; /* distinct or single values that were no valid UTF-8 */
+};
+
+struct ni_pq;
+
+/* Whether this build can write `codec`; for NI_PQ_SNAPPY and NI_PQ_ZSTD that depends on the libraries found. */
+bool ni_pq_codec_available(enum ni_pq_codec codec);
+/* "zstd", "snappy", "gzip", "none"; NULL when out of range. */
+const char *ni_pq_codec_name(enum ni_pq_codec codec);
+
+/*
+ * Opens a file: `path`, or when path is NULL the open descriptor `fd` at its present position (a pipe will do; the
+ * descriptor stays the caller's). `fields`, `options` (NULL: default) and the texts in them are copied. On success *out
+ * is the writer, which finish or abort frees. On failure *out is NULL and `message` (may be NULL) tells why.
+ * -EINVAL: bad schema or option; -ENOTSUP: codec not built in; -ENOMEM; or what open() gave.
+ */
+int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_pq_field *fields, size_t n_fields,
+                 const struct ni_pq_options *options, char *message, size_t message_bytes);
+
+/*
+ * Adds n_rows rows; `columns` has one entry per field. -EINVAL: a missing array, a dictionary for a column that has no
+ * strings, a code outside its dictionary; -EMSGSIZE: a string over NI_PQ_STR_MAX_BYTES; -ENOMEM; or what write() gave.
+ */
+int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_rows);
+
+/*
+ * Writes the last row group and the footer, renames. On success frees w and fills totals (may be NULL). On failure w
+ * lives on for ni_pq_error and must be aborted.
+ */
+int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals);
+
+/* Removes what was written to a path and frees w. NULL is fine. */
+void ni_pq_abort(struct ni_pq *w);
+
+/* Text of the first error, "" when there was none. Lives as long as w. */
+const char *ni_pq_error(const struct ni_pq *w);
+
+/* Bytes that w holds now, without the codec's own state. */
+size_t ni_pq_memory_bytes(const struct ni_pq *w);
+
+#endif

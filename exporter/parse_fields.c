@@ -1,0 +1,365 @@
+#include "parse_fields.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define KEY(k) .key = k "\"", .len = sizeof(k)
+#define F(k, t, s, m, ...) {KEY(k), .type = NI_F_##t, .offset = offsetof(struct s, m), __VA_ARGS__}
+#define OBJ(k, s, m, table, ...) F(k, OBJECT, s, m, .sub = &table, __VA_ARGS__)
+#define REQ .flags = NI_FLAG_REQUIRED
+#define NUL .flags = NI_FLAG_NULL
+#define TABLE(name, ...) \
+  static struct ni_table name = {.field = name##_fields, .n = sizeof name##_fields / sizeof *name##_fields, \
+                                 __VA_ARGS__}
+#define DEFAULTS(s, d) .defaults = &d, .size = sizeof(struct s)
+
+/* ---- header, metadata ------------------------------------------------------------------------------------------ */
+
+static const struct ni_field header_fields[] = {
+    F("id", HASH, ni_ident, comm_hash, REQ),
+    F("comm_name", STR, ni_ident, comm_name, NUL),
+    F("rank", I32, ni_ident, rank, REQ, .min = -1),
+    F("n_ranks", I32, ni_ident, n_ranks, REQ),
+    F("nnodes", I32, ni_ident, nnodes, REQ),
+};
+static const struct ni_ident header_defaults;
+TABLE(header, DEFAULTS(ni_ident, header_defaults));
+
+static const struct ni_field metadata_fields[] = {
+    F("inspector_output_format_version", STR, ni_meta, version, .flags = 0),
+    F("git_rev", STR, ni_meta, git_rev, NUL),
+    F("rec_mechanism", STR, ni_meta, rec_mechanism, NUL),
+    F("dump_timestamp_us", U64, ni_meta, dump_timestamp_us, REQ),
+    F("hostname", STR, ni_meta, hostname, REQ),
+    F("pid", I64, ni_meta, pid, REQ),
+    F("producer", STR, ni_meta, producer, NUL),
+};
+static const struct ni_meta metadata_defaults = {.version = "", .git_rev = "", .rec_mechanism = "", .hostname = ""};
+TABLE(metadata, DEFAULTS(ni_meta, metadata_defaults));
+const struct ni_field *const ni_field_timestamp = &metadata_fields[3];
+
+/* ---- channel events of verbose lines --------------------------------------------------------------------------- */
+
+static const struct ni_field event_fields[] = {
+    F("channel_id", I32, ni_trace_event, channel, .min = -1),
+    F("kernel_start_sn", U64, ni_trace_event, start_sn, NUL),
+    F("kernel_stop_sn", U64, ni_trace_event, stop_sn, NUL),
+    F("kernel_record_sn", U64, ni_trace_event, record_sn, NUL),
+    F("kernel_start_ts", U64, ni_trace_event, start_us, NUL),
+    F("kernel_stop_ts", U64, ni_trace_event, stop_us, NUL),
+    F("kernel_record_ts", U64, ni_trace_event, record_us, NUL),
+};
+TABLE(event, .defaults = NULL);
+
+static const struct ni_field trace_fields[] = {
+    F("coll_start_sn", U64, ni_trace, start_sn, NUL), F("coll_stop_sn", U64, ni_trace, stop_sn, NUL),
+    F("coll_start_ts", U64, ni_trace, start_us, NUL), F("coll_stop_ts", U64, ni_trace, stop_us, NUL),
+    F("kernel_events", EVENTS, ni_trace, event, .sub = &event),
+    F("p2p_start_sn", U64, ni_trace, start_sn, NUL),  F("p2p_stop_sn", U64, ni_trace, stop_sn, NUL),
+    F("p2p_start_ts", U64, ni_trace, start_us, NUL),  F("p2p_stop_ts", U64, ni_trace, stop_us, NUL),
+};
+TABLE(trace, .defaults = NULL);
+
+#define TRACE_FIELDS                                                                     \
+  {KEY("event_trace_sn"), .type = NI_F_TRACE, .sub = &trace, .has = offsetof(struct ni_trace, has_sn)}, \
+  {KEY("event_trace_ts"), .type = NI_F_TRACE, .sub = &trace, .has = offsetof(struct ni_trace, has_ts)}
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+/* In the order of our lines; NVIDIA's v4.2 has algo and proto after the name, which costs two probes of the table. */
+static const struct ni_field coll_fields[] = {
+    F("coll", STR, ni_record, func, REQ),
+    F("coll_sn", U64, ni_record, sn, REQ),
+    F("coll_msg_size_bytes", U64, ni_record, msg_bytes, REQ),
+    F("coll_exec_time_us", U64, ni_record, exec_us, REQ),
+    F("coll_timing_source", TIMING, ni_record, timing, NUL),
+    F("coll_algobw_gbs", BW, ni_record, algobw_gbs, .has = NI_HAS_ALGOBW),
+    F("coll_busbw_gbs", BW, ni_record, busbw_gbs, .has = NI_HAS_BUSBW),
+    F("coll_algo", STR, ni_record, algo, NUL),
+    F("coll_proto", STR, ni_record, proto, NUL),
+    F("coll_datatype", STR, ni_record, datatype, NUL),
+    F("coll_root", I32, ni_record, root, NUL, .min = -1, .has = NI_HAS_ROOT),
+    F("coll_nchannels", U32, ni_record, nchannels, NUL, .has = NI_HAS_NCHANNELS),
+    F("nchannels_src", OBSERVED, ni_record, nchannels_observed, .flags = 0),
+    F("coll_exec_time_ns", U64, ni_record, exec_ns, NUL, .has = NI_HAS_EXEC_NS),
+    F("coll_enqueue_ns", U64, ni_record, enqueue_ns, NUL, .has = NI_HAS_ENQUEUE),
+    F("coll_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
+    F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
+    F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
+    TRACE_FIELDS,
+};
+static const struct ni_record coll_defaults = {.kind = NI_KIND_COLL, .func = ""};
+TABLE(coll, DEFAULTS(ni_record, coll_defaults), .has_at = 1 + offsetof(struct ni_record, has));
+
+static const struct ni_field p2p_fields[] = {
+    F("p2p", STR, ni_record, func, REQ),
+    F("p2p_sn", U64, ni_record, sn, REQ),
+    F("p2p_peer", I32, ni_record, root, REQ, .min = -1),
+    F("p2p_msg_size_bytes", U64, ni_record, msg_bytes, REQ),
+    F("p2p_exec_time_us", U64, ni_record, exec_us, REQ),
+    F("p2p_timing_source", TIMING, ni_record, timing, NUL),
+    F("p2p_algobw_gbs", BW, ni_record, algobw_gbs, .has = NI_HAS_ALGOBW),
+    F("p2p_busbw_gbs", BW, ni_record, busbw_gbs, .has = NI_HAS_BUSBW),
+    F("p2p_datatype", STR, ni_record, datatype, NUL),
+    F("p2p_nchannels", U32, ni_record, nchannels, NUL, .has = NI_HAS_NCHANNELS),
+    F("nchannels_src", OBSERVED, ni_record, nchannels_observed, .flags = 0),
+    F("p2p_exec_time_ns", U64, ni_record, exec_ns, NUL, .has = NI_HAS_EXEC_NS),
+    F("p2p_enqueue_ns", U64, ni_record, enqueue_ns, NUL, .has = NI_HAS_ENQUEUE),
+    F("p2p_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
+    F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
+    F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
+    TRACE_FIELDS,
+};
+static const struct ni_record p2p_defaults = {.kind = NI_KIND_P2P, .func = ""};
+TABLE(p2p, DEFAULTS(ni_record, p2p_defaults), .has_at = 1 + offsetof(struct ni_record, has));
+
+static const struct ni_field proxy_fields[] = {
+    F("record_type", STR, ni_proxy_line, record_type, REQ),
+    F("record_sn", U64, ni_proxy_line, record_sn, .flags = 0),
+    F("parent_type", STR, ni_proxy_line, parent_type, NUL),
+    F("parent_sn", U64, ni_proxy_line, parent_sn, NUL),
+    F("proxy_op_sn", U64, ni_proxy_line, proxy_op_sn, NUL),
+    F("rank", I32, ni_proxy_line, rank, .min = -1),
+    F("channel_id", I32, ni_proxy_line, channel, .min = -1),
+    F("peer", I32, ni_proxy_line, peer, .min = -1),
+    F("direction", STR, ni_proxy_line, direction, NUL),
+    F("is_final", BOOL, ni_proxy_line, is_final, .flags = 0),
+    F("trans_size_bytes", U64, ni_proxy_line, trans_size_bytes, NUL),
+    F("total_us", F64, ni_proxy_line, total_us, .flags = 0),
+    F("gpu_produce_us", F64, ni_proxy_line, gpu_produce_us, .flags = 0),
+    F("peer_credit_us", F64, ni_proxy_line, peer_credit_us, .flags = 0),
+    F("wire_us", F64, ni_proxy_line, wire_us, .flags = 0),
+    F("flush_us", F64, ni_proxy_line, flush_us, .flags = 0),
+    F("gpu_consume_us", F64, ni_proxy_line, gpu_consume_us, .flags = 0),
+    F("op_bw_gbs", BW, ni_proxy_line, op_bw_gbs, .flags = 0),
+};
+static const struct ni_proxy_line proxy_defaults = {
+    .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, .total_us = NAN,
+    .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN, .gpu_consume_us = NAN,
+    .op_bw_gbs = NAN};
+TABLE(proxy, DEFAULTS(ni_proxy_line, proxy_defaults));
+
+/* ---- lines about the run --------------------------------------------------------------------------------------- */
+
+static const struct ni_field process_fields[] = {
+    F("start_ns", U64, ni_process_line, start_ns, REQ),
+    F("boot_id", STR, ni_process_line, boot_id, NUL),
+    F("exe", STR, ni_process_line, exe, NUL),
+    F("rank", I32, ni_process_line, rank, NUL, .min = -1),
+    F("local_rank", I32, ni_process_line, local_rank, NUL, .min = -1),
+    F("world_size", I32, ni_process_line, world_size, NUL, .min = -1),
+    F("env", PAIRS, ni_process_line, env, .flags = 0),
+    F("nccl_version", I32, ni_process_line, nccl_version, NUL),
+    F("interface", STR, ni_process_line, interface, NUL),
+    F("settings", PAIRS, ni_process_line, settings, .flags = 0),
+};
+static const struct ni_process_line process_defaults = {
+    .boot_id = "", .exe = "", .interface = "", .rank = -1, .local_rank = -1, .world_size = -1, .nccl_version = -1};
+TABLE(process, DEFAULTS(ni_process_line, process_defaults));
+
+static const struct ni_field comm_fields[] = {
+    F("name", STR, ni_comm_line, name, NUL),
+    F("hash", HASH, ni_comm_line, hash, REQ),
+    F("rank", I32, ni_comm_line, rank, REQ, .min = -1),
+    F("n_ranks", I32, ni_comm_line, n_ranks, REQ),
+    F("nnodes", I32, ni_comm_line, nnodes, .flags = 0),
+    F("gpu_index", I32, ni_comm_line, gpu_index, NUL, .min = -1),
+    F("gpu_uuid", STR, ni_comm_line, gpu_uuid, NUL),
+    F("gpu_pci", STR, ni_comm_line, gpu_pci, NUL),
+    F("init_ns", U64, ni_comm_line, init_ns, NUL),
+};
+static const struct ni_comm_line comm_defaults = {.gpu_index = -1};
+TABLE(comm, DEFAULTS(ni_comm_line, comm_defaults));
+
+static const struct ni_field comm_end_fields[] = {
+    F("why", STR, ni_comm_end_line, why, REQ),
+    F("ns", U64, ni_comm_end_line, ns, NUL),
+};
+static const struct ni_comm_end_line comm_end_defaults = {.why = ""};
+TABLE(comm_end, DEFAULTS(ni_comm_end_line, comm_end_defaults));
+
+static const struct ni_field clock_line_fields[] = {
+    F("source", STR, ni_clock_line, source, REQ),
+    F("ticks", U64, ni_clock_line, ticks, REQ),
+    F("monotonic_ns", U64, ni_clock_line, monotonic_ns, REQ),
+    F("realtime_ns", U64, ni_clock_line, realtime_ns, REQ),
+    F("ns_per_tick", F64, ni_clock_line, ns_per_tick, .flags = 0),
+    F("gpu_offset_ns", I64, ni_clock_line, gpu_offset_ns, NUL),
+    F("gpu_offset_at_ns", I64, ni_clock_line, gpu_offset_at_ns, NUL),
+    F("gpu_samples", U64, ni_clock_line, gpu_samples, NUL),
+};
+static const struct ni_clock_line clock_defaults = {
+    .source = "", .gpu_offset_ns = NI_NO_OFFSET, .gpu_offset_at_ns = NI_NO_OFFSET};
+TABLE(clock_line, DEFAULTS(ni_clock_line, clock_defaults));
+
+static const struct ni_field kind_stats_fields[] = {
+    F("started", U64, ni_kind_stats, started, REQ),
+    F("written", U64, ni_kind_stats, written, REQ),
+    F("filtered_by", BY, ni_kind_stats, filtered_by, .flags = 0),
+    F("dropped_by", BY, ni_kind_stats, dropped_by, .flags = 0),
+    F("incomplete", U64, ni_kind_stats, incomplete, REQ),
+    F("late", U64, ni_kind_stats, late, .flags = 0),
+    F("in_flight", U64, ni_kind_stats, in_flight, REQ),
+    F("timing_fallback_by", BY, ni_kind_stats, timing_fallback_by, .flags = 0),
+};
+TABLE(kind_stats, .defaults = NULL);
+
+static const struct ni_field stats_fields[] = {
+    F("coll_records", U64, ni_stats_line, records[0], REQ),
+    F("coll_dropped_total", U64, ni_stats_line, dropped_total[0], .flags = 0),
+    F("coll_dropped_since_last_dump", U64, ni_stats_line, dropped_since[0], .flags = 0),
+    F("p2p_records", U64, ni_stats_line, records[1], .flags = 0),
+    F("p2p_dropped_total", U64, ni_stats_line, dropped_total[1], .flags = 0),
+    F("p2p_dropped_since_last_dump", U64, ni_stats_line, dropped_since[1], .flags = 0),
+    F("proxy_records", U64, ni_stats_line, proxy_records, .flags = 0),
+    F("proxy_dropped_total", U64, ni_stats_line, proxy_dropped_total, .flags = 0),
+    F("proxy_dropped_since_last_dump", U64, ni_stats_line, proxy_dropped_since, .flags = 0),
+    F("final", BOOL, ni_stats_line, final, .flags = 0),
+    OBJ("coll", ni_stats_line, kind[0], kind_stats, .has = offsetof(struct ni_stats_line, has_accounting)),
+    OBJ("p2p", ni_stats_line, kind[1], kind_stats, .has = offsetof(struct ni_stats_line, has_accounting)),
+    F("strays", BY, ni_stats_line, strays, .flags = 0),
+    F("refused_communicators", U64, ni_stats_line, refused_communicators, .flags = 0),
+    F("proxy_ops_dropped_total", U64, ni_stats_line, proxy_ops_dropped_total, .flags = 0),
+};
+static const struct ni_stats_line stats_defaults;
+TABLE(stats, DEFAULTS(ni_stats_line, stats_defaults));
+
+static const struct ni_field gap_fields[] = {
+    F("kind", STR, ni_gap_line, kind, REQ),
+    F("count", U64, ni_gap_line, count, REQ),
+    F("cause", STR, ni_gap_line, cause, REQ),
+    F("rec_sn_from", U64, ni_gap_line, rec_sn_from, NUL),
+    F("rec_sn_to", U64, ni_gap_line, rec_sn_to, NUL),
+};
+static const struct ni_gap_line gap_defaults = {.kind = "", .cause = ""};
+TABLE(gap, DEFAULTS(ni_gap_line, gap_defaults));
+
+static const struct ni_field late_fields[] = {
+    F("kind", STR, ni_late_line, kind, REQ),
+    F("func", STR, ni_late_line, func, NUL),
+    F("sn", U64, ni_late_line, sn, NUL),
+    F("rec_sn", U64, ni_late_line, rec_sn, NUL),
+    F("channel", I32, ni_late_line, channel, NUL, .min = -1),
+    F("stop_gpu_ns", U64, ni_late_line, stop_gpu_ns, NUL),
+};
+static const struct ni_late_line late_defaults = {.kind = "", .func = "", .channel = -1};
+TABLE(late, DEFAULTS(ni_late_line, late_defaults));
+
+static const struct ni_field unfinished_fields[] = {
+    F("kind", STR, ni_unfinished_line, kind, REQ),
+    F("func", STR, ni_unfinished_line, func, NUL),
+    F("sn", U64, ni_unfinished_line, sn, NUL),
+    F("rec_sn", U64, ni_unfinished_line, rec_sn, NUL),
+    F("msg_size_bytes", U64, ni_unfinished_line, msg_bytes, NUL),
+    F("channels_expected", I32, ni_unfinished_line, channels_expected, NUL, .min = -1),
+    F("channels_started", I32, ni_unfinished_line, channels_started, NUL),
+    F("channels_stopped", I32, ni_unfinished_line, channels_stopped, NUL),
+    F("enqueue_ns", U64, ni_unfinished_line, enqueue_ns, NUL),
+    F("age_ms", U64, ni_unfinished_line, age_ms, NUL),
+    F("why", STR, ni_unfinished_line, why, NUL),
+};
+static const struct ni_unfinished_line unfinished_defaults = {.kind = "", .func = "", .why = "", .channels_expected = -1};
+TABLE(unfinished, DEFAULTS(ni_unfinished_line, unfinished_defaults));
+
+static const struct ni_field pool_fields[] = {
+    F("kind", STR, ni_pool_line, kind, REQ),
+    F("capacity", U64, ni_pool_line, capacity, .flags = 0),
+    F("high_water", U64, ni_pool_line, high_water, .flags = 0),
+    F("growths", U64, ni_pool_line, growths, .flags = 0),
+    F("bytes", U64, ni_pool_line, bytes, .flags = 0),
+    F("slot_bytes", U64, ni_pool_line, slot_bytes, .flags = 0),
+    F("dropped", U64, ni_pool_line, dropped, .flags = 0),
+    F("capacity_bytes", U64, ni_pool_line, capacity_bytes, .flags = 0),
+    F("used_bytes", U64, ni_pool_line, used_bytes, .flags = 0),
+    F("high_water_bytes", U64, ni_pool_line, high_water_bytes, .flags = 0),
+    F("cap_bytes", U64, ni_pool_line, cap_bytes, .flags = 0),
+};
+static const struct ni_pool_line pool_defaults = {.kind = ""};
+TABLE(pool, DEFAULTS(ni_pool_line, pool_defaults));
+
+static const struct ni_field note_fields[] = {F("text", STR, ni_note_line, text, REQ)};
+static const struct ni_note_line note_defaults = {.text = ""};
+TABLE(note, DEFAULTS(ni_note_line, note_defaults));
+
+/* ---- top level ------------------------------------------------------------------------------------------------- */
+
+#define KIND(k, m, table, k2, ...) F(k, KIND, ni_line, m, .sub = &table, .arg = k2, __VA_ARGS__)
+static const struct ni_field line_fields[] = {
+    OBJ("header", ni_line, ident, header, .flags = 0),
+    OBJ("metadata", ni_line, meta, metadata, .flags = 0),
+    KIND("coll_perf", op, coll, NI_LINE_OP, .flags = 0),
+    KIND("p2p_perf", op, p2p, NI_LINE_OP, .flags = NI_FLAG_P2P),
+    KIND("dump_stats", stats, stats, NI_LINE_DUMP_STATS, .flags = 0),
+    KIND("proxy_trace", proxy, proxy, NI_LINE_PROXY, .flags = 0),
+    KIND("process", process, process, NI_LINE_PROCESS, .flags = 0),
+    KIND("comm", comm, comm, NI_LINE_COMM, .flags = 0),
+    KIND("comm_end", comm_end, comm_end, NI_LINE_COMM_END, .flags = 0),
+    KIND("clock", clock, clock_line, NI_LINE_CLOCK, .flags = 0),
+    KIND("gap", gap, gap, NI_LINE_GAP, .flags = 0),
+    KIND("late", late, late, NI_LINE_LATE, .flags = 0),
+    KIND("incomplete", unfinished, unfinished, NI_LINE_INCOMPLETE, .flags = 0),
+    KIND("stuck", unfinished, unfinished, NI_LINE_STUCK, .flags = 0),
+    KIND("in_flight", unfinished, unfinished, NI_LINE_IN_FLIGHT, .flags = 0),
+    KIND("pool_stats", pool, pool, NI_LINE_POOL_STATS, .flags = 0),
+    KIND("note", note, note, NI_LINE_NOTE, .flags = 0),
+    TRACE_FIELDS,
+};
+struct ni_table ni_table_line = {
+    .field = line_fields, .n = sizeof line_fields / sizeof *line_fields};
+
+static void complete(struct ni_table *t) {
+  t->required = 0;
+  for (uint32_t i = 0; i < t->n; i++) {
+    if (t->field[i].flags & NI_FLAG_REQUIRED) t->required |= 1ULL << i;
+    if (t->field[i].sub) complete(t->field[i].sub);
+  }
+}
+
+static void complete_all(void) { complete(&ni_table_line); }
+
+void ni_tables_init(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, complete_all);
+}
+
+const char *ni_reject_name(enum ni_reject reason) {
+  static const char *const names[NI_REJ_COUNT] = {
+      [NI_OK] = "ok",
+      [NI_REJ_BLANK] = "blank",
+      [NI_REJ_BAD_JSON] = "bad_json",
+      [NI_REJ_BAD_UTF8] = "bad_utf8",
+      [NI_REJ_NOT_OBJECT] = "not_object",
+      [NI_REJ_NO_PERF] = "no_perf_object",
+      [NI_REJ_TWO_KINDS] = "two_kinds",
+      [NI_REJ_MISSING_KEY] = "missing_key",
+      [NI_REJ_BAD_TYPE] = "bad_type",
+      [NI_REJ_OUT_OF_RANGE] = "out_of_range",
+      [NI_REJ_BAD_VALUE] = "bad_value",
+      [NI_REJ_DUPLICATE_KEY] = "duplicate_key",
+      [NI_REJ_TOO_DEEP] = "too_deep",
+      [NI_REJ_TOO_LONG] = "too_long",
+      [NI_REJ_NO_MEMORY] = "no_memory",
+  };
+  return (unsigned)reason < NI_REJ_COUNT ? names[reason] : "unknown";
+}
+
+const char *ni_line_kind_name(enum ni_line_kind kind) {
+  static const char *const names[NI_LINE_KIND_COUNT] = {
+      [NI_LINE_OP] = "op",
+      [NI_LINE_PROXY] = "proxy_trace",
+      [NI_LINE_PROCESS] = "process",
+      [NI_LINE_COMM] = "comm",
+      [NI_LINE_COMM_END] = "comm_end",
+      [NI_LINE_CLOCK] = "clock",
+      [NI_LINE_DUMP_STATS] = "dump_stats",
+      [NI_LINE_GAP] = "gap",
+      [NI_LINE_LATE] = "late",
+      [NI_LINE_INCOMPLETE] = "incomplete",
+      [NI_LINE_STUCK] = "stuck",
+      [NI_LINE_IN_FLIGHT] = "in_flight",
+      [NI_LINE_POOL_STATS] = "pool_stats",
+      [NI_LINE_NOTE] = "note",
+      [NI_LINE_UNKNOWN] = "unknown",
+  };
+  return (unsigned)kind < NI_LINE_KIND_COUNT ? names[kind] : "unknown";
+}

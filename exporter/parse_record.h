@@ -1,0 +1,247 @@
+/*
+ * From one line of text to one record: the only place in the exporter that knows JSON.
+ *
+ * A parser turns a line into a struct ni_line, tagged by kind: an operation (ours or NVIDIA's, v4.0 to v4.4), or one of
+ * the lines that describe the run (docs/format.md lists every key). Keys may come in any order; unknown keys are passed
+ * over (after their JSON was verified) and counted; a known key twice, a wrong type or a value out of its range rejects
+ * the line with a reason and the key. Nothing a line can contain crashes the parser.
+ *
+ * Lines of v4.3 and v4.4 come without header and metadata after a marker (NI_LINE_DUMP_STATS): has_header is false and
+ * the caller supplies the context of the last marker of the same file.
+ *
+ * Threads: a parser belongs to one thread; different parsers are independent. Ownership: ni_parser_free() frees
+ * everything; every string in a struct ni_line is owned by the parser and valid until its next ni_parse_line().
+ * Failure: reasons (enum ni_reject) for bad lines; -ENOMEM for the machine. Not promised: numbers of operations without
+ * a stated limit are kept as they are, a plausible wrong value is not found here.
+ */
+#ifndef NI_PARSE_RECORD_H
+#define NI_PARSE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ni_record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes that must be readable after a line for it to be parsed where it lies. */
+#define NI_PARSE_PADDING 64
+/* No group of GPUs moves an exabyte a second: what is above was never measured. */
+#define NI_BW_MAX_GBS 1e9
+#define NI_NO_OFFSET INT64_MIN
+#define NI_BY_MAX 12
+#define NI_PAIRS_MAX 48
+#define NI_TRACE_MAX 64
+
+enum ni_line_kind {
+  NI_LINE_OP = 0,     /* coll_perf, p2p_perf */
+  NI_LINE_PROXY,      /* proxy_trace (NVIDIA v4.3 and later) */
+  NI_LINE_PROCESS,
+  NI_LINE_COMM,
+  NI_LINE_COMM_END,
+  NI_LINE_CLOCK,
+  NI_LINE_DUMP_STATS, /* ours (stats.has_accounting), or NVIDIA's marker */
+  NI_LINE_GAP,
+  NI_LINE_LATE,
+  NI_LINE_INCOMPLETE,
+  NI_LINE_STUCK,      /* the three of them in line->unfinished */
+  NI_LINE_IN_FLIGHT,
+  NI_LINE_POOL_STATS,
+  NI_LINE_NOTE,
+  NI_LINE_UNKNOWN,    /* header, metadata and a key of a later version: kind_name says which */
+  NI_LINE_KIND_COUNT
+};
+
+enum ni_reject {
+  NI_OK = 0,
+  NI_REJ_BLANK,         /* nothing but white space */
+  NI_REJ_BAD_JSON,
+  NI_REJ_BAD_UTF8,
+  NI_REJ_NOT_OBJECT,    /* JSON, but a number, a string, an array */
+  NI_REJ_NO_PERF,       /* an object without any record in it */
+  NI_REJ_TWO_KINDS,     /* more than one record in one line */
+  NI_REJ_MISSING_KEY,
+  NI_REJ_BAD_TYPE,
+  NI_REJ_OUT_OF_RANGE,
+  NI_REJ_BAD_VALUE,     /* right type, but no such value: a hash that is not hexadecimal, a NUL in a name */
+  NI_REJ_DUPLICATE_KEY,
+  NI_REJ_TOO_DEEP,
+  NI_REJ_TOO_LONG,      /* given by the reader (line_reader.h) */
+  NI_REJ_NO_MEMORY,
+  NI_REJ_COUNT
+};
+
+/* The "metadata" object. */
+struct ni_meta {
+  const char *version;   /* inspector_output_format_version, "" when absent */
+  const char *git_rev, *rec_mechanism;
+  const char *hostname;
+  const char *producer;  /* NULL: not ours */
+  uint64_t dump_timestamp_us;
+  int64_t pid;
+};
+
+/* Numbers by name, for causes that a later version may add to. total is the sum over all, also over those not listed. */
+struct ni_by {
+  uint64_t total;
+  uint32_t n, more;      /* listed; not listed for want of space */
+  struct {
+    const char *name;
+    uint64_t count;
+  } item[NI_BY_MAX];
+};
+
+struct ni_pairs {
+  uint32_t n, more;
+  struct {
+    const char *key, *value;
+  } item[NI_PAIRS_MAX];
+};
+
+struct ni_process_line {
+  uint64_t start_ns;     /* Unix ns; 0: not stated */
+  const char *boot_id, *exe, *interface;
+  int32_t rank, local_rank, world_size; /* as the launcher gives them, -1: not given */
+  int32_t nccl_version;  /* 23007 is 2.30.7; -1: unknown */
+  struct ni_pairs env, settings;
+};
+
+struct ni_comm_line {
+  const char *name;      /* NULL: none */
+  uint64_t hash;
+  int32_t rank, n_ranks, nnodes;
+  int32_t gpu_index;     /* -1: unknown */
+  const char *gpu_uuid, *gpu_pci; /* NULL: unknown */
+  uint64_t init_ns;
+};
+
+struct ni_comm_end_line {
+  const char *why;
+  uint64_t ns;
+};
+
+struct ni_clock_line {
+  const char *source;
+  uint64_t ticks, monotonic_ns, realtime_ns;
+  double ns_per_tick;      /* 0: none given */
+  int64_t gpu_offset_ns;   /* NI_NO_OFFSET: none measured */
+  int64_t gpu_offset_at_ns;
+  uint64_t gpu_samples;
+};
+
+struct ni_kind_stats {
+  uint64_t started, written, incomplete, late, in_flight;
+  struct ni_by filtered_by, dropped_by, timing_fallback_by;
+};
+
+struct ni_stats_line {
+  uint64_t records[NI_KIND_COUNT], dropped_total[NI_KIND_COUNT], dropped_since[NI_KIND_COUNT];
+  uint64_t proxy_records, proxy_dropped_total, proxy_dropped_since, proxy_ops_dropped_total;
+  bool final;
+  bool has_accounting;     /* "coll" and "p2p" objects present: the line is ours */
+  struct ni_kind_stats kind[NI_KIND_COUNT];
+  struct ni_by strays;
+  uint64_t refused_communicators; /* of the process: not recorded at all */
+};
+
+struct ni_gap_line {
+  const char *kind, *cause;
+  uint64_t count, rec_sn_from, rec_sn_to;
+};
+
+struct ni_late_line {
+  const char *kind, *func;
+  uint64_t sn, rec_sn, stop_gpu_ns;
+  int32_t channel;
+};
+
+struct ni_unfinished_line {
+  const char *kind, *func, *why;
+  uint64_t sn, rec_sn, msg_bytes, enqueue_ns, age_ms;
+  int32_t channels_expected; /* -1: not known */
+  int32_t channels_started, channels_stopped;
+};
+
+struct ni_pool_line {
+  const char *kind;          /* coll, p2p, arena */
+  uint64_t capacity, high_water, growths, bytes, slot_bytes, dropped;
+  uint64_t capacity_bytes, used_bytes, high_water_bytes, cap_bytes; /* arena */
+};
+
+struct ni_note_line {
+  const char *text;
+};
+
+/* NVIDIA's proxy_trace. NAN: phase not measured. */
+struct ni_proxy_line {
+  const char *record_type, *parent_type, *direction;
+  uint64_t record_sn, parent_sn, proxy_op_sn, trans_size_bytes;
+  int32_t rank, channel, peer;
+  bool is_final;
+  double total_us, gpu_produce_us, peer_credit_us, wire_us, flush_us, gpu_consume_us, op_bw_gbs;
+};
+
+/* Channel events of a verbose record. Times are Unix us, 0: not stated. */
+struct ni_trace_event {
+  int32_t channel;
+  uint64_t start_sn, stop_sn, record_sn, start_us, stop_us, record_us;
+};
+
+struct ni_trace {
+  bool has_sn, has_ts;
+  uint64_t start_sn, stop_sn, start_us, stop_us; /* the operation's own bracket */
+  uint32_t n, more;          /* events kept; beyond NI_TRACE_MAX */
+  struct ni_trace_event event[NI_TRACE_MAX];
+};
+
+struct ni_line {
+  enum ni_line_kind kind;
+  bool has_header;           /* header and metadata were there: ident and meta are filled */
+  bool is_p2p;               /* of an operation: from p2p_perf */
+  struct ni_ident ident;
+  struct ni_meta meta;
+  const char *kind_name;     /* the key that holds the record */
+  const char *bad_key;       /* of a rejected line: the key at fault, or NULL */
+  uint32_t unknown_keys;
+  const char *unknown_key;   /* the first one, NULL: none */
+  const struct ni_trace *trace; /* NULL: not verbose */
+  union {
+    struct ni_record op;
+    struct ni_process_line process;
+    struct ni_comm_line comm;
+    struct ni_comm_end_line comm_end;
+    struct ni_clock_line clock;
+    struct ni_stats_line stats;
+    struct ni_gap_line gap;
+    struct ni_late_line late;
+    struct ni_unfinished_line unfinished;
+    struct ni_pool_line pool;
+    struct ni_note_line note;
+    struct ni_proxy_line proxy;
+  };
+};
+
+struct ni_parser;
+
+/* 0 or -ENOMEM. */
+int ni_parser_new(struct ni_parser **out);
+void ni_parser_free(struct ni_parser *p);
+
+/*
+ * Parses text[0..len), one line without its line feed. room is the number of bytes that may be read (and, for the
+ * duration of the call, written: every byte is as it was when the call returns) from text on; with less than
+ * len + NI_PARSE_PADDING the line is copied first. NI_OK: *out is complete. Else the reason; out->bad_key may name a key.
+ */
+enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t room, struct ni_line *out);
+
+/* Names as they appear in messages and in JSON output; never NULL. */
+const char *ni_reject_name(enum ni_reject reason);
+const char *ni_line_kind_name(enum ni_line_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

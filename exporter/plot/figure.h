@@ -1,0 +1,57 @@
+/*
+ * The figures as gnuplot text: one function per kind, each writing a script that stands alone.
+ *
+ * A script starts from gnuplot's defaults (ni_fig_begin), so an error in one leaves nothing behind for the next. Data
+ * go into datablocks as numbers; texts only through ni_fig_quoted() and ni_fig_label().
+ * Threads: pure, any. Ownership: nothing is kept. Failure: write errors stay in the FILE.
+ */
+#ifndef NI_FIGURE_H
+#define NI_FIGURE_H
+
+#include <stdio.h>
+
+#include "plot.h"
+
+enum { NI_FIG_W = 1000, NI_FIG_H = 600, NI_FIG_PANEL = 500, NI_FIG_PANELS = 36, NI_FIG_POINTS = 24000 };
+
+struct ni_figure {
+  void (*write)(FILE *f, const struct ni_figure *fig);
+  const struct ni_summary *s;
+  enum ni_plot_format format;
+  uint32_t first, n;  /* cells; other kinds of figure say what they mean by it */
+  char path[400];     /* below the summary's folder, ending of the format included */
+};
+
+/* Okabe and Ito's colours, the yellow darkened for white paper. */
+#define NI_FIG_COLORS 7
+extern const char *const ni_fig_color[NI_FIG_COLORS];
+
+/* Terminal, size in pixels (PDF: hundredths of an inch), output file, and what all figures share. */
+void ni_fig_begin(FILE *f, const struct ni_figure *fig, int width, int height);
+
+/* 'text', safe whatever it holds: quotes doubled, control characters and what is no UTF-8 replaced, 120 characters. */
+void ni_fig_quoted(FILE *f, const char *text);
+/* The same for tic labels, which gnuplot takes as formats. */
+void ni_fig_label(FILE *f, const char *text);
+
+/* "123456" -> "123 456" and so on is left to the reader: 3 significant digits, never an exponent below a million. */
+void ni_fig_number(double v, char *out, size_t size);
+
+/* Range and tics of axis 'x' or 'y' for data lo..hi; logarithmic when they span more than a decade. Returns that. */
+bool ni_fig_axis(FILE *f, char axis, double lo, double hi);
+/* Tics that read 1KB, 10KB, ... on a logarithmic axis of bytes. */
+void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi);
+/* Duration tics (µs in, text in µs, ms, s out) between lo and hi; range and log scale as ni_fig_axis. */
+void ni_fig_time_axis(FILE *f, char axis, double lo_us, double hi_us);
+/* x: time since the first record, bins 0..n_bins of the run. */
+void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
+
+void ni_fig_scatter(FILE *f, const struct ni_figure *fig);
+void ni_fig_combined(FILE *f, const struct ni_figure *fig);
+void ni_fig_histogram(FILE *f, const struct ni_figure *fig);
+void ni_fig_boxplot(FILE *f, const struct ni_figure *fig);
+void ni_fig_by_size(FILE *f, const struct ni_figure *fig);     /* first: a group; its kind and function is meant */
+void ni_fig_percentiles(FILE *f, const struct ni_figure *fig); /* first: a group; its type, kind and function */
+void ni_fig_heat(FILE *f, const struct ni_figure *fig);
+
+#endif

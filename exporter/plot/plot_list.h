@@ -1,0 +1,27 @@
+/*
+ * Which figures a summary gets, and under which names.
+ *
+ * Threads: one call at a time. Ownership: the caller frees ni_plots.figure. Failure: -ENOMEM, the list as far as it is.
+ */
+#ifndef NI_PLOT_LIST_H
+#define NI_PLOT_LIST_H
+
+#include "figure.h"
+
+struct ni_plots {
+  const struct ni_summary *s;
+  const struct ni_render_options *o;
+  const char *dir;
+  enum ni_plot_format format;
+  struct ni_figure *figure;
+  size_t n, room;
+  size_t faults;            /* figures that gnuplot complained about */
+  char first[300];          /* the first complaint, with its figure */
+};
+
+/* One message to the user. */
+void ni_plots_say(const struct ni_render_options *o, const char *line);
+
+int ni_plots_list(struct ni_plots *p);
+
+#endif

@@ -1,0 +1,51 @@
+// Makes the two pieces of report.html: what stands before the data and what stands behind.
+// Style and script are inlined, and the page's Content-Security-Policy names exactly their hashes.
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+
+const out = process.argv[2];
+const common = { bundle: true, minify: true, write: false, charset: 'utf8', legalComments: 'none', logLevel: 'warning' };
+const script = await build({
+  ...common,
+  entryPoints: ['src/main.js'],
+  format: 'iife',
+  target: ['es2020'],
+  // ECharts carries development checks behind this name.
+  define: { 'process.env.NODE_ENV': '"production"', __DEV__: 'false' },
+});
+const style = await build({ ...common, entryPoints: ['src/style.css'] });
+
+const version = (name) => JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8')).version;
+const licences =
+  `/* Contains Apache ECharts ${version('echarts')} (Apache-2.0, the Apache Software Foundation), ` +
+  `zrender ${version('zrender')} (BSD-3-Clause, Baidu Inc.), tslib ${version('tslib')} (0BSD, Microsoft). */\n`;
+// "</script" and "<!--" would end or upset the element that holds the text.
+const js = licences + script.outputFiles[0].text.replace(/<\/(script)/gi, '<\\/$1').replace(/<!--/g, '<\\!--').trim();
+const css = style.outputFiles[0].text.trim();
+if (/<\/style/i.test(css)) throw new Error('the style ends its own element');
+
+const hash = (text) => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
+const policy = [
+  "default-src 'none'",
+  `script-src ${hash(js)}`,
+  `style-src ${hash(css)}`,
+  'img-src data: blob:', // the charts' own pictures
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+
+const page = readFileSync('src/page.html', 'utf8');
+const filled = page
+  .split('@POLICY@').join(policy)
+  .split('@STYLE@').join(css);
+const [head, rest] = filled.split('@DATA@');
+if (rest === undefined) throw new Error('src/page.html has no @DATA@');
+const tail = rest.split('@SCRIPT@').join(js);
+for (const [name, text] of [['head', head], ['tail', tail]]) {
+  writeFileSync(join(out, `report_assets.${name}.tmp`), text);
+}
+// The tail is what make looks at: last.
+renameSync(join(out, 'report_assets.head.tmp'), join(out, 'report_assets.head'));
+renameSync(join(out, 'report_assets.tail.tmp'), join(out, 'report_assets.tail'));

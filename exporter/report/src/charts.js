@@ -1,0 +1,137 @@
+// ECharts, only the pieces used; themes; and one place that knows every chart: drawn when it comes into view, again when
+// the theme changes, all of them before printing.
+import * as echarts from 'echarts/core';
+import { BarChart, LineChart, ScatterChart, CustomChart } from 'echarts/charts';
+import { GridComponent, TooltipComponent, LegendComponent, DataZoomComponent, VisualMapComponent, AriaComponent } from 'echarts/components';
+import { CanvasRenderer } from 'echarts/renderers';
+import { byId, el } from './dom.js';
+
+echarts.use([BarChart, LineChart, ScatterChart, CustomChart, GridComponent, TooltipComponent, LegendComponent,
+  DataZoomComponent, VisualMapComponent, AriaComponent, CanvasRenderer]);
+
+// Okabe and Ito, told apart with every kind of colour blindness; the dark set is the same hues, lighter.
+const LIGHT = {
+  series: ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#b58900', '#56b4e9', '#5d5d5d', '#882255'],
+  transfer: '#0072b2', waiting: '#e69f00', outside: '#c3c8d1', onTransfer: '#ffffff',
+  text: '#1b2330', dim: '#566173', line: '#d5dae2', card: '#ffffff',
+  late: [178, 60, 0], even: [244, 245, 247], wait: [0, 92, 158], none: [255, 255, 255],
+};
+const DARK = {
+  series: ['#56b4e9', '#f0853c', '#2fc79a', '#e3a1c6', '#e8c547', '#9ad2f5', '#b8bec9', '#d487a9'],
+  transfer: '#56b4e9', waiting: '#e69f00', outside: '#4a5464', onTransfer: '#10151c',
+  text: '#e6eaf1', dim: '#a0abbd', line: '#333c4a', card: '#1a2029',
+  late: [255, 140, 66], even: [44, 52, 64], wait: [96, 178, 245], none: [26, 32, 41],
+};
+
+const charts = new Map(); // id -> {make, chart, seen}
+let dark = false;
+let printing = false;
+
+export const palette = () => (dark && !printing ? DARK : LIGHT);
+
+const FONT = 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+function base() {
+  const c = palette();
+  return {
+    animation: false,
+    backgroundColor: 'transparent',
+    color: c.series,
+    textStyle: { color: c.text, fontFamily: FONT },
+    aria: { enabled: true },
+  };
+}
+// richText is drawn on the canvas: no markup is made of names, and the policy forbids inline style anyway.
+export const tooltip = (more = {}) => {
+  const c = palette();
+  return {
+    renderMode: 'richText', confine: true, backgroundColor: c.card, borderColor: c.line, borderWidth: 1,
+    textStyle: { color: c.text, fontSize: 12, fontFamily: FONT, lineHeight: 17 }, ...more,
+  };
+};
+export function axis(more) {
+  const c = palette();
+  return {
+    nameTextStyle: { color: c.dim }, nameLocation: 'middle',
+    axisLine: { show: true, lineStyle: { color: c.dim } },
+    axisLabel: { color: c.dim, hideOverlap: true, ...(more.axisLabel || {}) },
+    axisTick: { lineStyle: { color: c.line } },
+    splitLine: { show: true, lineStyle: { color: c.line } },
+    ...Object.fromEntries(Object.entries(more).filter(([k]) => k !== 'axisLabel')),
+  };
+}
+export const legend = (more = {}) => ({ type: 'scroll', top: 0, textStyle: { color: palette().text },
+  pageTextStyle: { color: palette().dim }, pageIconColor: palette().dim, ...more });
+export const zoom = (more = {}) => ({ type: 'inside', zoomOnMouseWheel: 'ctrl', moveOnMouseMove: 'shift', ...more });
+
+// A log axis where the data span more than a decade; limits a little beyond the data, at 1, 2 or 5 times a power of ten.
+export function scale(values) {
+  const positive = values.filter((v) => v > 0);
+  if (positive.length === 0) return { type: 'value' };
+  const lo = Math.min(...positive), hi = Math.max(...positive);
+  const nice = (v, up) => {
+    const e = 10 ** Math.floor(Math.log10(v) + 1e-9);
+    const steps = [1, 2, 5, 10].map((s) => s * e);
+    return up ? steps.find((s) => s >= v * 0.9999) : [...steps].reverse().find((s) => s <= v * 1.0001);
+  };
+  if (hi / lo <= 10) return { type: 'value', min: 0 };
+  return { type: 'log', min: nice(lo, false), max: nice(hi, true) };
+}
+
+function draw(entry) {
+  const node = byId(entry.id);
+  const option = entry.make();
+  if (!option) {
+    if (entry.chart) entry.chart.dispose();
+    entry.chart = null;
+    node.classList.remove('chart', 'tall');
+    node.replaceChildren(el('p', { class: 'none', text: entry.empty }));
+    return;
+  }
+  if (!entry.chart) {
+    node.replaceChildren();
+    node.classList.add('chart');
+    entry.chart = echarts.init(node, null, { renderer: 'canvas' });
+    if (entry.ready) entry.ready(entry.chart);
+  } else entry.chart.resize();
+  entry.chart.setOption({ ...base(), ...option }, true);
+  node.dataset.drawn = '1';
+}
+
+const seen = 'IntersectionObserver' in window ? new IntersectionObserver((list) => {
+  for (const item of list) {
+    const entry = charts.get(item.target.id);
+    if (!item.isIntersecting || !entry || entry.seen) continue;
+    entry.seen = true;
+    draw(entry);
+  }
+}, { rootMargin: '300px' }) : null;
+
+// make() returns ECharts options, or null when there is nothing to show: then `empty` stands there as text.
+export function chart(id, make, empty, ready) {
+  const entry = { id, make, empty, ready, chart: null, seen: false };
+  charts.set(id, entry);
+  if (seen) seen.observe(byId(id));
+  else { entry.seen = true; draw(entry); }
+}
+export function redraw(id) {
+  const entry = charts.get(id);
+  if (entry && entry.seen) draw(entry);
+}
+export function redrawAll() {
+  for (const entry of charts.values()) if (entry.seen) draw(entry);
+}
+
+addEventListener('resize', () => {
+  for (const entry of charts.values()) if (entry.chart) entry.chart.resize();
+});
+addEventListener('beforeprint', () => {
+  printing = true;
+  for (const entry of charts.values()) { entry.seen = true; draw(entry); }
+});
+addEventListener('afterprint', () => { printing = false; redrawAll(); });
+
+export function theme(isDark) {
+  dark = isDark;
+  document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  redrawAll();
+}

@@ -1,0 +1,159 @@
+// Rank x time against the peers' median. The axes are ECharts'; the cells are painted by hand, since there may be 400,000,
+// and where several fall on one pixel the one furthest from 1 is shown: one late rank among 2,048 stays visible.
+import { page, processes, hosts, heat, ratioOf, binTime } from './data.js';
+import { byId, el, options, announce } from './dom.js';
+import { chart, redraw, palette, axis, zoom } from './charts.js';
+import { times, duration, count, known, durationTick } from './format.js';
+
+const SPAN = 24; // steps of the cells' bytes to a factor of 2: there the colour is full
+
+function colors() {
+  const c = palette();
+  const table = new Uint8ClampedArray(256 * 4);
+  for (let b = 0; b < 256; b++) {
+    const t = Math.max(-1, Math.min(1, (b - 128) / SPAN));
+    const end = t < 0 ? c.late : c.wait, k = Math.abs(t) ** 0.8;
+    for (let i = 0; i < 3; i++) table[b * 4 + i] = b ? c.even[i] + (end[i] - c.even[i]) * k : c.none[i];
+    table[b * 4 + 3] = b ? 255 : 0;
+  }
+  return table;
+}
+
+export function rankByTime() {
+  const tip = el('div', { class: 'tip', hidden: true, role: 'tooltip' });
+  byId('c-heat').parentElement.append(tip);
+  const order = byId('heat-order'), host = byId('heat-host');
+  options(host, [['', 'all'], ...hosts.map((h, i) => [i, h.name])]);
+  let rows = [];
+  let cursor = null; // [row, bin] by keyboard
+
+  function arrange() {
+    rows = [...Array(Math.min(heat.rows, processes.length)).keys()].filter((r) => host.value === '' || processes[r].host === Number(host.value));
+    // As they come they are ordered by host, rank and GPU.
+    if (order.value === 'early') rows.sort((a, b) => (processes[b].late_ns || 0) - (processes[a].late_ns || 0) || a - b);
+  }
+  arrange();
+
+  const label = (r, brief) => {
+    const p = processes[r];
+    if (brief) return `rank ${p.rank}`;
+    return `${p.hostName}${p.gpu >= 0 ? ` GPU ${p.gpu}` : ''} rank ${p.rank}`;
+  };
+  // Tics at 1, 2 or 5 times a power of ten of the time unit, in cells.
+  function step() {
+    const span = (page.last_us - page.first_us) || 1, unit = span > 14400e6 ? 3600e6 : span > 240e6 ? 60e6 : 1;
+    const raw = span / 7 / unit, e = 10 ** Math.floor(Math.log10(raw));
+    return ([1, 2, 5, 10].find((s) => s * e >= raw) * e * unit * page.n_bins) / span / heat.run;
+  }
+  const when = (bin) => (heat.bins ? `+${duration(binTime(bin, heat.run) - page.first_us)}` : '');
+  function tell(row, bin) {
+    const r = rows[row], v = ratioOf(heat.cells[r * heat.bins + bin]);
+    const said = !known(v) ? 'nothing to compare' : v < 0.97 ? `${times(v)} the peers' median: arrived late` : v > 1.03 ? `${times(v)} the peers' median: waited` : `${times(v)} the peers' median`;
+    return `${label(r)}, ${when(bin)}: ${said}`;
+  }
+
+  // The picture of the grid's area. Cell (row, bin) lies at x0 + bin * w, y0 + row * h; all in CSS pixels.
+  let picture = null, pictureKey = '';
+  function paint(area, x0, w, y0, h) {
+    const ratio = window.devicePixelRatio || 1;
+    const width = Math.max(1, Math.round(area.width * ratio)), height = Math.max(1, Math.round(area.height * ratio));
+    const table = colors();
+    const key = [width, height, x0, w, y0, h, order.value, host.value, table.subarray(4, 12)].join();
+    if (key === pictureKey) return picture;
+    // [first, behind the last) cell under each pixel of an axis, at least one.
+    const under = (pixels, start, origin, size, n) => Array.from({ length: pixels }, (_, p) => {
+      const a = Math.floor((start + p / ratio - origin) / size + 1e-6), b = Math.ceil((start + (p + 1) / ratio - origin) / size - 1e-6);
+      // More than one pixel to a cell: the cell at its middle, so that edges are sharp.
+      const at = size * ratio >= 1 ? Math.floor((start + (p + 0.5) / ratio - origin) / size) : a;
+      return [Math.max(0, at), Math.min(n, size * ratio >= 1 ? at + 1 : Math.max(b, a + 1))];
+    });
+    const columns = under(width, area.x, x0, w, heat.bins), lines = under(height, area.y, y0, h, rows.length);
+    picture = el('canvas', { width, height });
+    const context = picture.getContext('2d'), image = context.createImageData(width, height);
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        let best = 0;
+        for (let r = lines[y][0]; r < lines[y][1]; r++) {
+          const base = rows[r] * heat.bins;
+          for (let b = columns[x][0]; b < columns[x][1]; b++) {
+            const v = heat.cells[base + b];
+            if (v && (!best || Math.abs(v - 128) > Math.abs(best - 128))) best = v;
+          }
+        }
+        image.data.set(table.subarray(best * 4, best * 4 + 4), (y * width + x) * 4);
+      }
+    }
+    context.putImageData(image, 0, 0);
+    pictureKey = key;
+    return picture;
+  }
+
+  byId('heat-note').textContent = "Each cell: the rank's mean duration against the median of its peers in the same operations. Orange: shorter, it arrived late and the others waited for it. Blue: longer, it waited."
+    + (heat.left_out ? ` ${count(heat.left_out)} processes left out.` : '');
+
+  chart('c-heat', () => {
+    if (!rows.length || !heat.bins) return null;
+    byId('c-heat').style.height = `${Math.max(220, Math.min(640, 110 + rows.length * 22))}px`;
+    const c = palette();
+    const css = (v) => `rgb(${v.join(',')})`;
+    return {
+      grid: { left: 12, right: 56, top: 14, bottom: 66, containLabel: true },
+      xAxis: axis({ type: 'value', min: 0, max: heat.bins, interval: step(), name: page.start_times ? 'time since the first operation' : 'time of the dump since the first one; a dump holds what ran since the one before', nameGap: 26, splitLine: { show: false },
+        axisLabel: { formatter: (v) => `+${durationTick((v * heat.run / page.n_bins) * (page.last_us - page.first_us))}` } }),
+      yAxis: axis({ type: 'category', data: rows.map((r) => label(r, byId('c-heat').clientWidth < 600)), inverse: true, splitLine: { show: false }, axisTick: { show: false },
+        axisLabel: { color: c.text, fontSize: 11, width: 230, overflow: 'truncate' } }),
+      dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' }), zoom({ yAxisIndex: 0, filterMode: 'none' }),
+        ...(rows.length > 40 ? [{ type: 'slider', yAxisIndex: 0, filterMode: 'none', width: 18, right: 8, showDetail: false, brushSelect: false, borderColor: c.line }] : [])],
+      visualMap: { type: 'continuous', min: -1, max: 1, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemWidth: 12, itemHeight: 160, seriesIndex: 0, dimension: 0,
+        inRange: { color: [css(c.late), css(c.even), css(c.wait)] }, text: ['waited 2×', 'late 0.5×'], textStyle: { color: c.dim } },
+      series: [{
+        type: 'custom', silent: true, data: [[0, 0]], clip: true,
+        renderItem: (params, api) => {
+          const s = params.coordSys;
+          const [x0, middle] = api.coord([0, 0]), [w, h] = api.size([1, 1]);
+          const y0 = middle - h / 2;
+          const children = [{ type: 'image', style: { image: paint(s, x0, w, y0, h), x: s.x, y: s.y, width: s.width, height: s.height } }];
+          if (cursor) {
+            children.push({ type: 'rect', shape: { x: x0 + cursor[1] * w, y: y0 + cursor[0] * h, width: w, height: h },
+              style: { fill: 'none', stroke: c.text, lineWidth: 2 } });
+          }
+          return { type: 'group', children };
+        },
+      }],
+    };
+  }, "No operation was seen from two ranks or more, so there are no peers to compare with.", (instance) => {
+    instance.getZr().on('mousemove', (e) => {
+      const at = cellAt(instance, e.offsetX, e.offsetY);
+      tip.hidden = !at;
+      if (!at) return;
+      tip.textContent = tell(...at);
+      const area = byId('c-heat');
+      tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4)}px`;
+      tip.style.top = `${area.offsetTop + e.offsetY + 18}px`;
+    });
+    instance.getZr().on('globalout', () => { tip.hidden = true; });
+  });
+
+  function cellAt(instance, x, y) {
+    if (!instance.containPixel('grid', [x, y])) return null;
+    const [bin] = instance.convertFromPixel('grid', [x, y]);
+    const row = Math.round(instance.convertFromPixel({ yAxisIndex: 0 }, y));
+    return row < 0 || row >= rows.length ? null : [row, Math.max(0, Math.min(heat.bins - 1, Math.floor(bin)))];
+  }
+
+  const area = byId('c-heat');
+  area.tabIndex = 0;
+  area.addEventListener('keydown', (e) => {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key];
+    if (!step || !rows.length) return;
+    e.preventDefault();
+    cursor = cursor ? [cursor[0] + step[0], cursor[1] + step[1]] : [0, 0];
+    cursor[0] = Math.max(0, Math.min(rows.length - 1, cursor[0]));
+    cursor[1] = Math.max(0, Math.min(heat.bins - 1, cursor[1]));
+    redraw('c-heat');
+    announce(tell(...cursor));
+  });
+  const again = () => { cursor = null; arrange(); redraw('c-heat'); };
+  order.addEventListener('change', again);
+  host.addEventListener('change', again);
+}

@@ -1,0 +1,54 @@
+// The operations that cost the most, each with a command that shows it with all its ranks.
+import { page, outliers } from './data.js';
+import { byId, el, copy as copyText, replace } from './dom.js';
+import { table } from './table.js';
+import { bytes, count, duration, rfc3339, iso, times, since } from './format.js';
+
+// As one word of a shell, whatever is in it.
+const word = (text) => (/^[\w./:=+,@%-]+$/.test(text) ? text : `'${String(text).replace(/'/g, "'\\''")}'`);
+
+export function command(o) {
+  const parts = ['nccl-inspector', 'summary', '--input_dir', page.input_name || 'LOGS', '--comm', o.comm_id, '--coll', o.func];
+  if (page.start_times && o.time_us > 0) {
+    // Ranks start an operation at different times; its slowest record and a little more on both sides.
+    const around = Math.ceil(Math.max(o.us, o.peers_us)) + 1000;
+    parts.push('--since', rfc3339(o.time_us - around), '--until', rfc3339(o.time_us + around));
+  }
+  parts.push('--output_dir', `outlier-${o.func}-${o.sn}`);
+  return parts.map((p) => word(String(p))).join(' ');
+}
+
+const KIND = ['late', 'slow'];
+
+export function outlierTable() {
+  byId('outlier-note').textContent = outliers.length
+    ? 'late: this rank came so late that its peers waited for it. slow: the whole operation took much longer than usual. Largest loss first.' : '';
+  if (!outliers.length) {
+    replace(byId('outliers'), el('p', { class: 'none', text: 'No operation stands out.' }));
+    return;
+  }
+  table(byId('outliers'), [
+    { title: 'Kind', get: (o) => KIND[o.kind] },
+    { title: 'Host', get: (o) => o.host, text: true },
+    { title: 'Rank', csv: 'rank', help: 'global rank', num: true, get: (o) => o.global_rank, show: (o) => String(o.global_rank) },
+    { title: 'in comm.', csv: 'comm_rank', help: 'rank in the communicator', num: true, get: (o) => o.rank, show: (o) => String(o.rank) },
+    { title: 'Pid', num: true, get: (o) => o.pid, hidden: true },
+    { title: 'Communicator', get: (o) => o.comm_id, show: (o) => el('span', { class: 'mono', text: o.comm_id }) },
+    { title: 'Operation', csv: 'function', get: (o) => o.func, show: (o) => `${o.func} ${bytes(o.bytes)}`, text: true },
+    { title: 'Bytes', num: true, get: (o) => o.bytes, show: (o) => count(o.bytes), hidden: true },
+    { title: 'Seq no', csv: 'sn', help: 'sequence number', num: true, get: (o) => o.sn, show: (o) => String(o.sn) },
+    { title: 'When', csv: 'time_us', num: true, get: (o) => o.time_us, show: (o) => el('span', { title: iso(o.time_us), text: since(o.time_us - page.first_us) }) },
+    { title: 'Took', csv: 'us', num: true, get: (o) => o.us, show: (o) => duration(o.us) },
+    { title: 'Usual', csv: 'usual_us', num: true, get: (o) => o.peers_us, show: (o) => `${duration(o.peers_us)} (${times(o.us / o.peers_us)})`,
+      help: "late: the peers' median in the same operation; slow: the median transfer time of the group" },
+    { title: 'Lost', csv: 'lost_us', num: true, get: (o) => o.lost_us, show: (o) => duration(o.lost_us) },
+    { title: 'Look closer', action: true, get: () => '',
+      show: (o) => el('button', { type: 'button', class: 'copy', text: 'Copy command', title: command(o), 'data-command': command(o),
+        onclick: (e) => {
+          copyText(command(o));
+          const button = e.currentTarget;
+          button.textContent = 'Copied';
+          setTimeout(() => { button.textContent = 'Copy command'; }, 1500);
+        } }) },
+  ], outliers, { page: 10, file: 'outliers.csv' });
+}

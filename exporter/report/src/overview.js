@@ -1,0 +1,113 @@
+// First what is missing, then where the time went.
+import { page, groups, comms, hosts, processes } from './data.js';
+import { byId, el, replace } from './dom.js';
+import { chart, palette, tooltip, axis, legend } from './charts.js';
+import { table } from './table.js';
+import { count, bytes, duration, percent, short, iso, known, operation } from './format.js';
+
+export function head() {
+  const job = page.job;
+  const version = job.nccl_version > 0
+    ? `NCCL ${Math.floor(job.nccl_version / 10000)}.${Math.floor(job.nccl_version / 100) % 100}.${job.nccl_version % 100}` : null;
+  const parts = [
+    job.id ? `job ${job.id}` : null, job.exe, job.world_size > 0 ? `world size ${job.world_size}` : null, version,
+    page.input_name ? `from ${page.input_name}` : null,
+    page.records ? `${iso(page.first_us)} to ${iso(page.last_us)} (${duration(page.last_us - page.first_us)})` : null,
+  ];
+  byId('job').textContent = parts.filter(Boolean).join(' · ');
+  document.title = `NCCL Inspector report${job.id ? `: job ${job.id}` : ''}`;
+  byId('foot').textContent = [`nccl-inspector ${page.version || ''}`.trim(), job.formats ? `formats ${job.formats}` : null,
+    job.producers ? `written by ${job.producers}` : null].filter(Boolean).join(' · ');
+}
+
+export function completeness() {
+  const i = page.input;
+  const verdict = byId('verdict');
+  verdict.classList.add(page.complete ? 'good' : 'bad');
+  replace(verdict,
+    el('span', { text: page.complete ? 'COMPLETE: every operation that the logs know of is in these figures.'
+      : 'INCOMPLETE: read the figures below with this in mind.' }),
+    i.trouble.length ? el('ul', {}, ...i.trouble.map((text) => el('li', { text }))) : null);
+
+  const card = (value, label, bad) => el('div', { class: bad ? 'card bad' : 'card' }, el('b', { text: value }), el('span', { text: label }));
+  const lost = i.stated_losses;
+  replace(byId('cards'),
+    card(count(page.records), 'records'),
+    card(count(page.operations), 'operations'),
+    card(count(i.files), `files, ${bytes(i.bytes)}`, i.files_failed > 0),
+    card(count(processes.length + (processes.leftOut || 0)), 'processes seen', i.missing_ranks > 0),
+    card(count(hosts.length + (hosts.leftOut || 0)), 'hosts', i.missing_hosts > 0),
+    card(count(lost), 'lost, as the logs say', lost > 0),
+    card(count(i.gaps), 'missing in sequence', i.gaps > 0),
+    card(count(i.bad_lines + i.orphans), 'lines not readable', i.bad_lines + i.orphans > 0));
+
+  const causes = [
+    ...i.losses_by_cause.rows.map(([name, n]) => [`lost: ${name}`, n]),
+    ...i.bad_by_reason.rows.map(([name, n]) => [`line not read: ${name}`, n]),
+    ...i.out_of_range_by.rows.map(([name, n]) => [`kept out of the statistics: ${name}`, n]),
+    ['files that could not be read', i.files_failed], ['files cut at the end', i.cut_files], ['files damaged inside', i.damaged_files],
+    ['empty files', i.files_empty], ['missing in sequence, no cause stated', i.gaps], ['duplicates, counted once', i.duplicates],
+    ['records without a marker before them', i.orphans], ['ranks without a log', i.missing_ranks], ['hosts without a log', i.missing_hosts],
+    ['records without a bandwidth (in the times only)', i.no_bandwidth], ['lines of a kind not known to this version', i.unknown_lines],
+    ['left out by the filters asked for', i.filtered_out], ['operations whose clocks disagree (not in the job view)', page.clocks_disagree],
+  ].filter(([, n]) => n > 0).map(([cause, n]) => ({ cause, n }));
+  if (causes.length) {
+    table(byId('losses'), [{ title: 'Cause', get: (r) => r.cause, wrap: true }, { title: 'Count', num: true, get: (r) => r.n, show: (r) => count(r.n) }],
+      causes, { file: 'losses.csv', page: 12, caption: '' });
+  } else replace(byId('losses'), el('p', { class: 'none', text: 'Nothing lost, nothing skipped.' }));
+  replace(byId('wheres'), i.where.length
+    ? el('ul', { class: 'plain mono' }, ...i.where.map((text) => el('li', { text })))
+    : el('p', { class: 'none', text: 'No place to name.' }));
+}
+
+const TOP = 15;
+const cut = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
+const label = (c, n = 256) => `${c.name && c.name !== 'unknown' ? `${cut(c.name, n)} ` : ''}${c.id}`;
+
+export function whereTimeWent() {
+  const total = (c) => c.transfer_ns + c.waiting_ns + (known(c.outside_ns) ? c.outside_ns : 0);
+  const used = comms.filter((c) => known(c.transfer_ns) && c.transfer_ns + c.waiting_ns > 0)
+    .sort((a, b) => b.transfer_ns + b.waiting_ns - a.transfer_ns - a.waiting_ns);
+  const shown = used.slice(0, TOP).reverse();
+  const outside = shown.some((c) => known(c.outside_ns));
+  byId('time-note').textContent = `Per communicator, mean over its ranks, collectives: transfer is what the last rank to arrive needs, waiting is what the others spend in kernels until it comes${outside ? ', outside is the rest of the time between its first and last operation' : ''}.`
+    + (outside ? '' : ' The time outside NCCL is not shown: these logs do not say when operations started.')
+    + (used.length > TOP ? ` The ${TOP} with the most time in kernels, of ${count(used.length)}; all are in the table "Communicators".` : '');
+  byId('c-time').style.height = `${Math.max(180, 96 + 30 * shown.length)}px`;
+  chart('c-time', () => {
+    if (!shown.length) return null;
+    const c = palette();
+    const part = (name, color, get, text) => ({
+      name, type: 'bar', stack: 'time', color, data: shown.map((x) => (get(x) || 0) / total(x) * 100), barMaxWidth: 22,
+      label: { show: true, color: text, fontSize: 11, formatter: (p) => (p.value >= 7 ? `${p.value.toFixed(0)} %` : '') },
+    });
+    return {
+      grid: { left: 8, right: 24, top: 36, bottom: 36, containLabel: true },
+      legend: legend(),
+      tooltip: tooltip({ trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: (list) => {
+        const x = shown[list[0].dataIndex];
+        return [`${label(x)} (${x.typeName}, ${x.n_ranks} ranks, ${x.nnodes} nodes)`, `transfer  ${duration(x.transfer_ns / 1e3)}`, `waiting  ${duration(x.waiting_ns / 1e3)}`,
+          outside ? `outside NCCL  ${duration(known(x.outside_ns) ? x.outside_ns / 1e3 : null)}` : null, `${count(x.operations)} operations`].filter(Boolean).join('\n');
+      } }),
+      xAxis: axis({ type: 'value', max: 100, name: outside ? 'share of the time from first to last operation' : 'share of the time in kernels', nameGap: 26, axisLabel: { formatter: '{value} %' } }),
+      yAxis: axis({ type: 'category', data: shown.map((x) => (byId('c-time').clientWidth < 600 ? cut(x.name || x.id, 12) : label(x, 18))), axisLabel: { color: c.text, hideOverlap: false }, splitLine: { show: false } }),
+      series: [
+        part('transfer', c.transfer, (x) => x.transfer_ns, c.onTransfer), part('waiting', c.waiting, (x) => x.waiting_ns, '#1b2330'),
+        ...(outside ? [part('outside NCCL', c.outside, (x) => x.outside_ns, c.text)] : []),
+      ],
+    };
+  }, 'No communicator has collectives seen from two ranks or more.');
+
+  const share = (g) => el('span', {}, percent(g.share), el('progress', { max: '1', value: String(g.share || 0), 'aria-hidden': 'true' }));
+  table(byId('top-groups'), [
+    { title: 'Operation', get: operation, text: true },
+    { title: 'Type', get: (g) => g.typeName }, { title: 'Timing', get: (g) => g.timingName },
+    { title: 'Share of time', num: true, get: (g) => g.share, show: share },
+    { title: 'Operations', num: true, get: (g) => g.operations, show: (g) => count(g.operations) },
+    { title: 'p50', num: true, get: (g) => g.us.p50, show: (g) => duration(g.us.p50) },
+    { title: 'p99', num: true, get: (g) => g.us.p99, show: (g) => duration(g.us.p99) },
+    { title: 'Transfer p50', num: true, get: (g) => g.transfer_us.p50, show: (g) => duration(g.transfer_us.p50) },
+    { title: 'Busbw p50', num: true, get: (g) => g.busbw.p50, show: (g) => `${short(g.busbw.p50)} GB/s` },
+    { title: '% of peak', num: true, get: (g) => g.of_best, show: (g) => percent(g.of_best), help: 'p50 against the highest p90 of any size or communicator of this function and type' },
+  ], groups.slice(0, 10), { page: 0 });
+}

@@ -1,0 +1,87 @@
+#include "seq_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Index of the first range that ends at or after sn. */
+static size_t place(const struct ni_seq_set *s, uint64_t sn) {
+  size_t lo = 0, hi = s->n;
+  while (lo < hi) {
+    size_t mid = lo + (hi - lo) / 2;
+    if (s->range[mid].to < sn) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+static void fold(struct ni_seq_set *s) {
+  size_t half = s->n / 2;
+  s->floor = s->range[half].from;
+  s->n -= half;
+  memmove(s->range, s->range + half, s->n * sizeof *s->range);
+}
+
+static int insert(struct ni_seq_set *s, size_t i, uint64_t sn) {
+  if (s->n == s->cap) {
+    size_t cap = s->cap ? 2 * s->cap : 4;
+    struct ni_seq_range *p = realloc(s->range, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    s->range = p;
+    s->cap = cap;
+  }
+  memmove(s->range + i + 1, s->range + i, (s->n - i) * sizeof *s->range);
+  s->range[i] = (struct ni_seq_range){sn, sn};
+  s->n++;
+  return 0;
+}
+
+int ni_seq_set_add(struct ni_seq_set *s, uint64_t sn) {
+  if (sn < s->floor) {
+    s->unsure++;
+    return 0;
+  }
+  /* Nearly always the number after the last one. */
+  size_t i = s->n > 0 && sn > s->range[s->n - 1].to ? s->n : place(s, sn);
+  if (i < s->n && s->range[i].from <= sn) {
+    s->doubles++;
+    return 0;
+  }
+  if (i > 0 && s->range[i - 1].to + 1 == sn) {
+    s->range[i - 1].to = sn;
+    if (i < s->n && s->range[i].from == sn + 1) {
+      s->range[i - 1].to = s->range[i].to;
+      memmove(s->range + i, s->range + i + 1, (s->n - i - 1) * sizeof *s->range);
+      s->n--;
+    }
+  } else if (i < s->n && s->range[i].from == sn + 1) {
+    s->range[i].from = sn;
+  } else {
+    int e = insert(s, i, sn);
+    if (e < 0) return e;
+    if (s->n > NI_SEQ_SET_MAX) fold(s);
+  }
+  if (!s->distinct++ || sn < s->lowest) s->lowest = sn;
+  if (sn > s->highest) s->highest = sn;
+  return 0;
+}
+
+void ni_seq_set_free(struct ni_seq_set *s) {
+  free(s->range);
+  *s = (struct ni_seq_set){0};
+}
+
+uint64_t ni_seq_set_missing(const struct ni_seq_set *s, uint64_t from) {
+  return s->distinct ? s->highest - from + 1 - s->distinct : 0;
+}
+
+int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_seq_range *out) {
+  if (!s->distinct || s->floor > 0) return 0;
+  if (s->range[0].from > from) {
+    *out = (struct ni_seq_range){from, s->range[0].from - 1};
+    return 1;
+  }
+  if (s->n < 2) return 0;
+  *out = (struct ni_seq_range){s->range[0].to + 1, s->range[1].from - 1};
+  return 1;
+}

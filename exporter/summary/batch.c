@@ -1,0 +1,403 @@
+#include "batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of batches that may wait for their turn, all files together: a share of --memory. */
+#define WAITING_SHARE 4
+
+struct queue {
+  struct ni_batch *first, **end;
+  bool done;
+};
+
+struct ni_parquet_file {
+  pthread_mutex_t lock;
+  pthread_cond_t turn;
+  struct ni_pq *w;             /* NULL: no Parquet wanted */
+  int next;                    /* the range whose rows come now */
+  struct queue *queue;         /* per range */
+  uint32_t *scratch;           /* codes or numbers of one column of header texts */
+  int64_t *wide;
+};
+
+static _Atomic uint64_t waiting_bytes; /* relaxed: a level */
+
+struct column {
+  const char *name;
+  enum ni_pq_type type;
+  uint16_t from;               /* enum below */
+  bool ours, optional;
+};
+
+enum from { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
+            MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
+            PRODUCER, KIND, N_FROM };
+
+static const struct column columns[] = {
+    {"id", NI_PQ_STRING, ID, false, false},
+    {"comm_name", NI_PQ_STRING, NAME, false, true},
+    {"rank", NI_PQ_INT64, RANK, false, false},
+    {"n_ranks", NI_PQ_INT64, N_RANKS, false, false},
+    {"nnodes", NI_PQ_INT64, NNODES, false, false},
+    {"comm_type", NI_PQ_STRING, TYPE, false, false},
+    {"coll", NI_PQ_STRING, FUNC, false, false},
+    {"coll_sn", NI_PQ_INT64, SN, false, false},
+    {"coll_msg_size_bytes", NI_PQ_INT64, MSG, false, false},
+    {"coll_exec_time_us", NI_PQ_INT64, EXEC_US, false, false},
+    {"coll_timing_source", NI_PQ_STRING, TIMING, false, true},
+    {"coll_algobw_gbs", NI_PQ_DOUBLE, ALGOBW, false, false},
+    {"coll_busbw_gbs", NI_PQ_DOUBLE, BUSBW, false, false},
+    {"inspector_output_format_version", NI_PQ_STRING, VERSION, false, false},
+    {"git_rev", NI_PQ_STRING, GIT_REV, false, false},
+    {"rec_mechanism", NI_PQ_STRING, MECHANISM, false, false},
+    {"dump_timestamp_us", NI_PQ_INT64, DUMP, false, false},
+    {"hostname", NI_PQ_STRING, HOST, false, false},
+    {"pid", NI_PQ_INT64, PID, false, false},
+    {"coll_algo", NI_PQ_STRING, ALGO, true, true},
+    {"coll_proto", NI_PQ_STRING, PROTO, true, true},
+    {"coll_datatype", NI_PQ_STRING, DATATYPE, true, false},
+    {"coll_root", NI_PQ_INT64, ROOT, true, false},
+    {"coll_nchannels", NI_PQ_INT64, NCHANNELS, true, false},
+    {"coll_exec_time_ns", NI_PQ_INT64, EXEC_NS, true, false},
+    {"coll_enqueue_ns", NI_PQ_INT64, ENQUEUE, true, false},
+    {"coll_gpu_start_delta_ns", NI_PQ_INT64, DELTA, true, false},
+    {"rec_sn", NI_PQ_INT64, REC_SN, true, false},
+    {"nccl_tests_size_bytes", NI_PQ_INT64, TESTS, true, false},
+    {"producer", NI_PQ_STRING, PRODUCER, true, false},
+    {"kind", NI_PQ_STRING, KIND, true, false},
+};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
+  int e = 0;
+  for (int i = 0; e == 0 && i < NI_TIMING_COUNT; i++) e = ni_name(&r->names, NULL, ni_timing_names[i], &w->timing[i]);
+  if (e == 0) e = ni_name(&r->names, NULL, "coll", &w->kind[NI_KIND_COLL]);
+  if (e == 0) e = ni_name(&r->names, NULL, "p2p", &w->kind[NI_KIND_P2P]);
+  return e;
+}
+
+void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l, uint32_t context,
+                  uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype) {
+  const struct ni_record *o = &l->op;
+  uint32_t i = b->n++, has = o->has;
+  if (i > 0 && context != b->context[0]) b->mixed_contexts = true;
+  b->context[i] = context;
+  b->func[i] = func;
+  b->timing[i] = w->timing[o->timing];
+  b->has_timing[i] = o->timing != NI_TIMING_NONE;
+  b->kind[i] = w->kind[l->is_p2p];
+  b->sn[i] = (int64_t)o->sn;
+  b->msg_bytes[i] = (int64_t)o->msg_bytes;
+  b->exec_us[i] = (int64_t)o->exec_us;
+  b->dump_us[i] = (int64_t)l->meta.dump_timestamp_us;
+  b->algobw[i] = o->algobw_gbs;
+  b->busbw[i] = o->busbw_gbs;
+  b->has_algobw[i] = (has & NI_HAS_ALGOBW) != 0;
+  b->has_busbw[i] = (has & NI_HAS_BUSBW) != 0;
+  b->has_ours =
+      b->has_ours || (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) || algo || proto || datatype || l->is_p2p;
+  b->algo[i] = algo;
+  b->proto[i] = proto;
+  b->datatype[i] = datatype;
+  b->has_algo[i] = algo != 0;
+  b->has_proto[i] = proto != 0;
+  b->has_datatype[i] = datatype != 0;
+  b->root[i] = o->root;
+  b->has_root[i] = l->is_p2p || (has & NI_HAS_ROOT);
+  b->nchannels[i] = o->nchannels;
+  b->has_nchannels[i] = (has & NI_HAS_NCHANNELS) != 0;
+  b->exec_ns[i] = (int64_t)o->exec_ns;
+  b->has_exec_ns[i] = (has & NI_HAS_EXEC_NS) != 0;
+  b->enqueue_ns[i] = (int64_t)o->enqueue_ns;
+  b->has_enqueue[i] = (has & NI_HAS_ENQUEUE) != 0;
+  b->gpu_delta_ns[i] = o->gpu_start_delta_ns;
+  b->has_delta[i] = (has & NI_HAS_GPU_DELTA) != 0;
+  b->rec_sn[i] = (int64_t)o->rec_sn;
+  b->has_rec_sn[i] = (has & NI_HAS_REC_SN) != 0;
+  b->tests_bytes[i] = (int64_t)o->tests_bytes;
+  b->has_tests[i] = (has & NI_HAS_TESTS_SIZE) != 0;
+}
+
+static void batch_clear(struct ni_batch *b) {
+  b->n = 0;
+  b->next = NULL;
+  b->mixed_contexts = b->has_ours = false;
+}
+
+/* Ours come last; NVIDIA's exporter follows the order of keys, where algorithm and protocol stand behind the function. */
+static int column_at(const struct ni_run *r, int i) {
+  if (!r->opt.compat || i <= FUNC || i > PROTO) return i;
+  return i == FUNC + 1 ? ALGO : i == FUNC + 2 ? PROTO : i - 2;
+}
+
+static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, const struct column *c) {
+  if (!r->opt.compat) return true;
+  if (c->from == NAME) return f->has_name;
+  if (c->from == TIMING) return f->has_timing;
+  if (c->from == ALGO || c->from == PROTO) return f->has_algo;
+  return !c->ours;
+}
+
+int ni_parquet_new(struct ni_sum_file *f) {
+  struct ni_parquet_file *p = calloc(1, sizeof *p);
+  if (!p) return -ENOMEM;
+  f->out = p;
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->turn, NULL);
+  p->queue = calloc((size_t)f->n_ranges + 1, sizeof *p->queue);
+  p->scratch = malloc(NI_BATCH_ROWS * sizeof *p->scratch);
+  p->wide = malloc(NI_BATCH_ROWS * sizeof *p->wide);
+  if (!p->queue || !p->scratch || !p->wide) return -ENOMEM;
+  for (int i = 0; i < f->n_ranges; i++) p->queue[i].end = &p->queue[i].first;
+  return 0;
+}
+
+/* Opened with its first row: a log without records gives no file, as with the reference. */
+static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
+  struct ni_pq_field field[N_COLUMNS];
+  char path[4096], message[512];
+  size_t n = 0;
+  for (int k = 0, i; k < N_COLUMNS; k++)
+    if (i = column_at(r, k), wanted(r, f, &columns[i]))
+      field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
+  snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
+  struct ni_pq_options o = {.codec = r->opt.codec, .memory_bytes = 8u << 20, .direct = true};
+  int e = ni_pq_create(&f->out->w, path, -1, field, n, &o, message, sizeof message);
+  if (e < 0) ni_run_fail(r, e, "%s", message);
+  return e;
+}
+
+/* Texts and numbers that stand in the header: one for all rows, or gathered. */
+static void header_column(const struct ni_run *r, struct ni_parquet_file *p, const struct ni_batch *b, enum from from,
+                          struct ni_pq_column *c, uint32_t *code0, int64_t *number0) {
+  uint32_t n = b->mixed_contexts ? b->n : 1;
+  bool text = false;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_context *x = &r->context[b->context[i]];
+    const struct ni_sum_member *m = &r->member[x->member];
+    const struct ni_sum_comm *k = &r->comm[m->comm];
+    uint32_t code = 0;
+    int64_t v = 0;
+    switch (from) {
+      case ID: code = k->id; break;
+      case NAME: code = x->name; break;
+      case TYPE: code = r->names.n; break; /* replaced below */
+      case VERSION: code = x->version; break;
+      case GIT_REV: code = x->git_rev; break;
+      case MECHANISM: code = x->mechanism; break;
+      case HOST: code = r->process[m->process].host; break;
+      case PRODUCER: code = x->producer; break;
+      case RANK: v = m->rank; break;
+      case N_RANKS: v = k->n_ranks; break;
+      case NNODES: v = m->nnodes; break;
+      default: v = r->process[m->process].pid; break;
+    }
+    text = from != RANK && from != N_RANKS && from != NNODES && from != PID;
+    if (from == TYPE) code = (uint32_t)ni_comm_type_of(k->n_ranks, m->nnodes);
+    if (n == 1) {
+      *code0 = code;
+      *number0 = v;
+    } else if (text) {
+      p->scratch[i] = code;
+    } else {
+      p->wide[i] = v;
+    }
+  }
+  c->repeat = n == 1;
+  c->values = n == 1 ? (text ? (const void *)code0 : (const void *)number0)
+              : text ? (const void *)p->scratch
+                     : (const void *)p->wide;
+}
+
+/*
+ * One call of the writer for each batch. Columns of the header are gathered into memory of the batch's own, since all
+ * columns go at once; a batch of one context needs none.
+ */
+int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_batch *b) {
+  static const uint8_t no[1] = {0};
+  struct ni_parquet_file *p = f->out;
+  struct ni_pq_column col[N_COLUMNS] = {0};
+  struct ni_pq_str types[NI_TYPE_COUNT];
+  uint32_t code[N_COLUMNS];
+  int64_t number[N_COLUMNS];
+  void *gathered[N_COLUMNS] = {0};
+  uint8_t *gathered_valid[2] = {0};
+  int e = 0;
+  if (b->n == 0) return 0;
+  if (!p->w && (e = open_writer(r, f)) < 0) return e;
+  for (int i = 0; i < NI_TYPE_COUNT; i++)
+    types[i] = (struct ni_pq_str){ni_comm_type_names[i], (uint32_t)strlen(ni_comm_type_names[i])};
+  /* The tables grow while others read; pointers into them hold under the lock. */
+  pthread_mutex_lock(&r->lock);
+  struct ni_pq_dict type_dict = {types, NI_TYPE_COUNT, 2}, dict = {r->names.text, 0, 1};
+  size_t n = 0;
+  for (int k = 0, i; e == 0 && k < N_COLUMNS; k++) {
+    i = column_at(r, k);
+    if (!wanted(r, f, &columns[i])) continue;
+    struct ni_pq_column *c = &col[n++];
+    bool text = columns[i].type == NI_PQ_STRING;
+    if (text) c->dict = columns[i].from == TYPE ? &type_dict : &dict;
+    switch (columns[i].from) {
+      case FUNC: c->values = b->func; continue;
+      case SN: c->values = b->sn; continue;
+      case MSG: c->values = b->msg_bytes; continue;
+      case EXEC_US: c->values = b->exec_us; continue;
+      case TIMING: c->values = b->timing; c->valid = b->has_timing; continue;
+      case ALGOBW: c->values = b->algobw; c->valid = b->has_algobw; continue;
+      case BUSBW: c->values = b->busbw; c->valid = b->has_busbw; continue;
+      case DUMP: c->values = b->dump_us; continue;
+      case KIND: c->values = b->kind; continue;
+      case ALGO: c->values = b->algo; c->valid = b->has_algo; break;
+      case PROTO: c->values = b->proto; c->valid = b->has_proto; break;
+      case DATATYPE: c->values = b->datatype; c->valid = b->has_datatype; break;
+      case ROOT: c->values = b->root; c->valid = b->has_root; break;
+      case NCHANNELS: c->values = b->nchannels; c->valid = b->has_nchannels; break;
+      case EXEC_NS: c->values = b->exec_ns; c->valid = b->has_exec_ns; break;
+      case ENQUEUE: c->values = b->enqueue_ns; c->valid = b->has_enqueue; break;
+      case DELTA: c->values = b->gpu_delta_ns; c->valid = b->has_delta; break;
+      case REC_SN: c->values = b->rec_sn; c->valid = b->has_rec_sn; break;
+      case TESTS: c->values = b->tests_bytes; c->valid = b->has_tests; break;
+      default:
+        header_column(r, p, b, (enum from)columns[i].from, c, &code[i], &number[i]);
+        if (!c->repeat) {
+          size_t size = b->n * (text ? sizeof *p->scratch : sizeof *p->wide);
+          if (!(gathered[i] = malloc(size))) e = -ENOMEM;
+          else c->values = memcpy(gathered[i], c->values, size);
+        }
+        if (e == 0 && (columns[i].from == NAME || columns[i].from == PRODUCER)) {
+          uint32_t rows = c->repeat ? 1 : b->n;
+          uint8_t **valid = &gathered_valid[columns[i].from == PRODUCER];
+          if (!(*valid = malloc(rows))) e = -ENOMEM;
+          else
+            for (uint32_t row = 0; row < rows; row++) (*valid)[row] = ((const uint32_t *)c->values)[row] != 0;
+          c->valid = *valid;
+        }
+        continue;
+    }
+    if (!b->has_ours) { /* NVIDIA's lines have none of these: nulls by the batch */
+      c->repeat = true;
+      c->valid = no;
+    }
+  }
+  pthread_mutex_lock(&r->names.lock);
+  dict.n = r->names.n;
+  pthread_mutex_unlock(&r->names.lock);
+  pthread_mutex_unlock(&r->lock);
+  if (e == 0) e = ni_pq_append(p->w, col, b->n);
+  if (e < 0) ni_run_fail(r, e, "%s", p->w && *ni_pq_error(p->w) ? ni_pq_error(p->w) : strerror(-e));
+  for (int i = 0; i < N_COLUMNS; i++) free(gathered[i]);
+  free(gathered_valid[0]);
+  free(gathered_valid[1]);
+  return e;
+}
+
+/* Writes what waits of range p->next. Called without the lock by whoever owns that range's turn. */
+static int drain(struct ni_run *r, struct ni_sum_file *f, int range) {
+  struct ni_parquet_file *p = f->out;
+  for (;;) {
+    pthread_mutex_lock(&p->lock);
+    struct ni_batch *b = p->queue[range].first;
+    if (b) {
+      p->queue[range].first = b->next;
+      if (!b->next) p->queue[range].end = &p->queue[range].first;
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (!b) return 0;
+    int e = ni_parquet_write(r, f, b);
+    free(b);
+    atomic_fetch_sub_explicit(&waiting_bytes, sizeof *b, memory_order_relaxed);
+    if (e < 0) return e;
+  }
+}
+
+int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct ni_batch **batch) {
+  struct ni_parquet_file *p = f->out;
+  int e = 0;
+  if (r->opt.no_parquet) {
+    batch_clear(*batch);
+    return 0;
+  }
+  pthread_mutex_lock(&p->lock);
+  while (p->next != range && !ni_run_stopped(r) &&
+         atomic_load_explicit(&waiting_bytes, memory_order_relaxed) > r->opt.memory_bytes / WAITING_SHARE)
+    pthread_cond_wait(&p->turn, &p->lock);
+  if (p->next != range) {
+    struct ni_batch *fresh = ni_run_stopped(r) ? NULL : malloc(sizeof *fresh);
+    if (fresh) {
+      (*batch)->next = NULL;
+      *p->queue[range].end = *batch;
+      p->queue[range].end = &(*batch)->next;
+      atomic_fetch_add_explicit(&waiting_bytes, sizeof *fresh, memory_order_relaxed);
+      *batch = fresh;
+    } else {
+      e = ni_run_stopped(r) ? -ECANCELED : -ENOMEM;
+    }
+    pthread_mutex_unlock(&p->lock);
+    batch_clear(*batch);
+    return e;
+  }
+  pthread_mutex_unlock(&p->lock);
+  e = drain(r, f, range);
+  if (e == 0) e = ni_parquet_write(r, f, *batch);
+  batch_clear(*batch);
+  return e;
+}
+
+int ni_parquet_close(struct ni_run *r, struct ni_sum_file *f) {
+  struct ni_parquet_file *p = f->out;
+  int e = 0;
+  if (p->w && (e = ni_pq_finish(p->w, NULL)) < 0) {
+    ni_run_fail(r, e, "%s", ni_pq_error(p->w));
+    return e;
+  }
+  p->w = NULL;
+  ni_parquet_abort(f);
+  return 0;
+}
+
+int ni_parquet_range_done(struct ni_run *r, struct ni_sum_file *f, int range) {
+  struct ni_parquet_file *p = f->out;
+  int e = 0;
+  pthread_mutex_lock(&p->lock);
+  p->queue[range].done = true;
+  bool mine = p->next == range;
+  pthread_mutex_unlock(&p->lock);
+  /* The one whose turn it is goes on through all ranges that are done; the next unfinished one finds its turn itself. */
+  while (mine && e == 0) {
+    int now = p->next;
+    e = drain(r, f, now);
+    pthread_mutex_lock(&p->lock);
+    p->next = now + 1;
+    mine = p->next < f->n_ranges && p->queue[p->next].done;
+    pthread_cond_broadcast(&p->turn);
+    pthread_mutex_unlock(&p->lock);
+  }
+  if (ni_run_stopped(r)) {
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->turn);
+    pthread_mutex_unlock(&p->lock);
+  }
+  if (atomic_fetch_sub_explicit(&f->left, 1, memory_order_acq_rel) == 1 && e == 0 && !ni_run_stopped(r))
+    e = ni_parquet_close(r, f);
+  return e;
+}
+
+void ni_parquet_abort(struct ni_sum_file *f) {
+  struct ni_parquet_file *p = f->out;
+  if (!p) return;
+  f->out = NULL;
+  ni_pq_abort(p->w);
+  for (int i = 0; p->queue && i < f->n_ranges; i++)
+    for (struct ni_batch *b = p->queue[i].first, *next; b; b = next) {
+      next = b->next;
+      free(b);
+    }
+  free(p->queue);
+  free(p->scratch);
+  free(p->wide);
+  pthread_mutex_destroy(&p->lock);
+  pthread_cond_destroy(&p->turn);
+  free(p);
+}

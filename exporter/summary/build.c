@@ -1,0 +1,362 @@
+/*
+ * The result's tables in their order, and what follows once all cells are summed.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+
+enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
+
+/* The contract's four come first, then by name. */
+static int func_place(const char *func) {
+  static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
+  for (int i = 0; i < 4; i++)
+    if (strcmp(func, four[i]) == 0) return i;
+  return 4;
+}
+
+static int by_cell(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
+  const char *f = ni_name_text(&r->names, x->func), *g = ni_name_text(&r->names, y->func);
+  if (x->type != y->type) return x->type < y->type ? -1 : 1;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (x->func != y->func) {
+    int k = func_place(f) - func_place(g);
+    return k ? k : strcmp(f, g);
+  }
+  return x->msg_bytes < y->msg_bytes ? -1 : x->msg_bytes > y->msg_bytes;
+}
+
+static int by_comm(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_sum_comm *x = &r->comm[*(const uint32_t *)a], *y = &r->comm[*(const uint32_t *)b];
+  int k = strcmp(ni_name_text(&r->names, x->id), ni_name_text(&r->names, y->id));
+  if (k) return k;
+  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
+  return strcmp(ni_name_text(&r->names, x->job), ni_name_text(&r->names, y->job));
+}
+
+static int by_process(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_sum_process *x = &r->process[*(const uint32_t *)a], *y = &r->process[*(const uint32_t *)b];
+  const char *h = ni_name_text(&r->names, x->host), *g = ni_name_text(&r->names, y->host);
+  int k = x->host == y->host ? 0 : strverscmp(h, g);
+  if (k == 0) k = strcmp(h, g);
+  if (k) return k;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
+  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  return strcmp(ni_name_text(&r->names, x->origin), ni_name_text(&r->names, y->origin));
+}
+
+static uint32_t *numbers(uint32_t n) {
+  uint32_t *p = calloc(n + 1, sizeof *p);
+  for (uint32_t i = 0; p && i < n; i++) p[i] = i;
+  return p;
+}
+
+/* A process that does not state its global rank has the one of its largest communicator: usually the world's. */
+static int guess_ranks(struct ni_run *r, struct ni_summary *s, bool *stated) {
+  int32_t *size = calloc(r->n_processes + 1, sizeof *size);
+  uint64_t *hash = calloc(r->n_processes + 1, sizeof *hash);
+  (void)s;
+  if (!size || !hash) {
+    free(size);
+    free(hash);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < r->n_processes; i++) stated[i] = r->process[i].rank >= 0;
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    const struct ni_sum_member *m = &r->member[i];
+    const struct ni_sum_comm *c = &r->comm[m->comm];
+    uint32_t p = m->process;
+    if (stated[p] || m->rank < 0 || c->n_ranks < size[p] || (c->n_ranks == size[p] && c->hash >= hash[p])) continue;
+    size[p] = c->n_ranks;
+    hash[p] = c->hash;
+    r->process[p].rank = m->rank;
+  }
+  free(size);
+  free(hash);
+  return 0;
+}
+
+static int build_processes(struct ni_run *r, struct ni_summary *s) {
+  uint32_t n = r->n_processes, *order = numbers(n);
+  bool *stated = calloc(n + 1, sizeof *stated);
+  int e = -ENOMEM;
+  s->process = calloc(n + 1, sizeof *s->process);
+  s->host = calloc(n + 1, sizeof *s->host);
+  r->process_at = calloc(n + 1, sizeof *r->process_at);
+  if (!order || !stated || !s->process || !s->host || !r->process_at) goto out;
+  e = guess_ranks(r, s, stated);
+  if (e < 0) goto out;
+  qsort_r(order, n, sizeof *order, by_process, r);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_sum_process *p = &r->process[order[i]];
+    const char *host = ni_name_text(&r->names, p->host);
+    uint32_t file = 0;
+    r->process_at[order[i]] = i;
+    if (s->n_hosts == 0 || s->host[s->n_hosts - 1].name != host) s->host[s->n_hosts++] = (struct ni_host){.name = host};
+    s->host[s->n_hosts - 1].n_processes++;
+    e = ni_name(&r->names, NULL, r->files.file[p->file].path, &file);
+    if (e < 0) goto out;
+    s->process[s->n_processes++] =
+        (struct ni_process){.host = (uint32_t)s->n_hosts - 1, .pid = p->pid, .rank = p->rank, .gpu = p->gpu,
+                            .rank_stated = stated[order[i]], .file = ni_name_text(&r->names, file),
+                            .relative = NAN, .busbw_relative = NAN};
+  }
+  e = 0;
+out:
+  free(order);
+  free(stated);
+  return e;
+}
+
+struct seat { /* of a member: for counting ranks and hosts of a communicator */
+  uint32_t comm, host, process;
+  int32_t rank;
+};
+static int by_rank(const void *a, const void *b) {
+  const struct seat *x = a, *y = b;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : 0;
+}
+static int by_host(const void *a, const void *b) {
+  const struct seat *x = a, *y = b;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  return x->host != y->host ? (x->host < y->host ? -1 : 1) : 0;
+}
+
+static int by_place(const void *a, const void *b) {
+  const struct seat *x = a, *y = b;
+  if (x->process != y->process) return x->process < y->process ? -1 : 1;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : 0;
+}
+
+static int count_seats(struct ni_run *r, struct ni_summary *s) {
+  struct seat *seat = calloc(r->n_members + 1, sizeof *seat);
+  if (!seat) return -ENOMEM;
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    const struct ni_sum_member *m = &r->member[i];
+    seat[i] = (struct seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
+                            r->process_at[m->process], m->rank};
+  }
+  qsort(seat, r->n_members, sizeof *seat, by_place);
+  for (uint32_t i = 0, n = 0; i < r->n_members; i++) {
+    bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
+    if (!same) n = 1;
+    else if (seat[i].rank != seat[i - 1].rank) n++;
+    if (n > s->process[seat[i].process].ranks) s->process[seat[i].process].ranks = n;
+  }
+  qsort(seat, r->n_members, sizeof *seat, by_rank);
+  for (uint32_t i = 0; i < r->n_members; i++)
+    if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0) s->comm[seat[i].comm].ranks_seen++;
+  qsort(seat, r->n_members, sizeof *seat, by_host);
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    struct ni_comm *c = &s->comm[seat[i].comm];
+    if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0) c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
+  }
+  free(seat);
+  for (size_t i = 0; i < s->n_comms; i++) {
+    const struct ni_comm *c = &s->comm[i];
+    if (c->n_ranks > 0 && c->ranks_seen < (uint32_t)c->n_ranks)
+      s->input.missing_ranks += (uint32_t)c->n_ranks - c->ranks_seen;
+    if (c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen &&
+        (uint32_t)c->nnodes - c->hosts_seen > s->input.missing_hosts)
+      s->input.missing_hosts = (uint32_t)c->nnodes - c->hosts_seen;
+  }
+  return 0;
+}
+
+static int build_comms(struct ni_run *r, struct ni_summary *s) {
+  uint32_t n = r->n_comms, *order = numbers(n);
+  s->comm = calloc(n + 1, sizeof *s->comm);
+  r->comm_at = calloc(n + 1, sizeof *r->comm_at);
+  if (!order || !s->comm || !r->comm_at) {
+    free(order);
+    return -ENOMEM;
+  }
+  qsort_r(order, n, sizeof *order, by_comm, r);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_sum_comm *c = &r->comm[order[i]];
+    struct ni_comm *x = &s->comm[s->n_comms++];
+    r->comm_at[order[i]] = i;
+    *x = (struct ni_comm){.hash = c->hash, .name = c->name ? ni_name_text(&r->names, c->name) : NULL,
+                          .type = ni_comm_type_of(c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
+                          .one_host = -1};
+    snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, c->id));
+  }
+  free(order);
+  return count_seats(r, s);
+}
+
+static int build_cells(struct ni_run *r, struct ni_summary *s) {
+  uint32_t *order = r->cell_order = numbers(r->n_cells);
+  s->cell = calloc(r->n_cells + 1, sizeof *s->cell);
+  if (!order || !s->cell) return -ENOMEM;
+  qsort_r(order, r->n_cells, sizeof *order, by_cell, r);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < r->n_cells; i++) {
+    const struct ni_sum_cell *c = &r->cell[order[i]];
+    const char *func = ni_name_text(&r->names, c->func);
+    if (c->n == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4))) continue;
+    order[kept++] = order[i];
+    struct ni_cell *x = &s->cell[s->n_cells++];
+    x->type = (enum ni_comm_type)c->type;
+    x->kind = (enum ni_kind)c->kind;
+    x->func = func;
+    x->msg_bytes = c->msg_bytes;
+    ni_human_bytes(c->msg_bytes, x->human);
+  }
+  return 0;
+}
+
+/* "v4.0, v4.3" */
+static int build_job(struct ni_run *r, struct ni_summary *s) {
+  char formats[128] = "";
+  uint32_t code = 0;
+  for (int i = 0; i < 10; i++)
+    if (r->tally.versions & 1u << i)
+      snprintf(formats + strlen(formats), sizeof formats - strlen(formats), "%sv4.%d", *formats ? ", " : "", i);
+  int e = ni_name(&r->names, NULL, formats, &code);
+  s->job = (struct ni_job){.world_size = -1,
+                           .nccl_version = -1,
+                           .formats = ni_name_text(&r->names, code),
+                           .producers = r->tally.versions & 1u << 31 ? "nccl-inspector"
+                                        : r->tally.records           ? "NVIDIA"
+                                                                     : ""};
+  for (uint32_t i = 0; i < r->n_processes; i++) { /* smallest texts, largest numbers: whoever came first */
+    const struct ni_sum_process *p = &r->process[i];
+    const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
+               *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;
+    if (id && (!s->job.id || strcmp(id, s->job.id) < 0)) s->job.id = id;
+    if (exe && (!s->job.exe || strcmp(exe, s->job.exe) < 0)) s->job.exe = exe;
+    if (p->world_size > s->job.world_size) s->job.world_size = p->world_size;
+    if (p->nccl_version > s->job.nccl_version) s->job.nccl_version = p->nccl_version;
+  }
+  return e;
+}
+
+int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
+  int e = build_processes(r, s);
+  if (e == 0) e = build_comms(r, s);
+  if (e == 0) e = build_cells(r, s);
+  if (e == 0) e = build_job(r, s);
+  if (e < 0 || !r->tally.any) return e;
+  s->first_us = r->tally.first_us;
+  s->last_us = r->tally.last_us;
+  s->time_from = r->tally.no_start ? NI_TIME_DUMP : NI_TIME_START;
+  s->n_bins = s->last_us > s->first_us ? NI_SUM_TIME_BINS : 1;
+  return 0;
+}
+
+/* A process's bandwidth beside the median of its groups, weighted by records. */
+static int relative_bandwidths(struct ni_summary *s) {
+  double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
+  int e = sum && n ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
+    const struct ni_slice *x = &s->by_process[i];
+    double usual = s->group[x->group].busbw_gbs.p50;
+    if (!(usual > 0) || x->busbw_gbs.n == 0) continue;
+    sum[x->of] += x->busbw_gbs.mean / usual * (double)x->busbw_gbs.n;
+    n[x->of] += (double)x->busbw_gbs.n;
+  }
+  for (size_t i = 0; e == 0 && i < s->n_processes; i++)
+    if (n[i] > 0) s->process[i].busbw_relative = sum[i] / n[i];
+  for (size_t i = 0; e == 0 && i < s->n_hosts; i++) s->host[i].relative = s->host[i].busbw_relative = NAN;
+  for (size_t i = 0, k; e == 0 && i < s->n_processes; i = k) {
+    struct ni_host *h = &s->host[s->process[i].host];
+    double all = 0, weight = 0, relative = 0;
+    for (k = i; k < s->n_processes && s->process[k].host == s->process[i].host; k++) {
+      const struct ni_process *p = &s->process[k];
+      h->records += p->records;
+      h->exec_ns += p->exec_ns;
+      h->compared += p->compared;
+      h->shortest += p->shortest;
+      h->late += p->late;
+      h->late_ns += p->late_ns;
+      if (p->compared) relative += p->relative * (double)p->compared;
+      all += sum[k];
+      weight += n[k];
+    }
+    if (h->compared) h->relative = relative / (double)h->compared;
+    if (weight > 0) h->busbw_relative = all / weight;
+  }
+  free(sum);
+  free(n);
+  return e;
+}
+
+/* Groups of one type, kind and function are neighbours; [from, to) are such. */
+static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice) {
+  double best[NI_TIMING_COUNT] = {0};
+  for (size_t i = from; i < to; i++) {
+    const struct ni_group *g = &s->group[i];
+    if (g->busbw_gbs.n && g->busbw_gbs.p90 > best[g->timing]) best[g->timing] = g->busbw_gbs.p90;
+  }
+  for (; *slice < s->n_by_comm && s->by_comm[*slice].group < to; ++*slice) {
+    const struct ni_slice *x = &s->by_comm[*slice];
+    unsigned timing = s->group[x->group].timing;
+    if (x->busbw_gbs.n >= PEAK_RECORDS_MIN && x->busbw_gbs.p90 > best[timing]) best[timing] = x->busbw_gbs.p90;
+  }
+  for (size_t i = from; i < to; i++) {
+    struct ni_group *g = &s->group[i];
+    g->of_best = best[g->timing] > 0 ? g->busbw_gbs.p50 / best[g->timing] : NAN;
+  }
+}
+
+int ni_build_end(struct ni_run *r, struct ni_summary *s) {
+  double all = 0;
+  size_t slice = 0;
+  for (size_t i = 0; i < s->n_groups; i++) all += s->group[i].us.mean * (double)s->group[i].us.n;
+  for (size_t from = 0, to; from < s->n_groups; from = to) {
+    const struct ni_group *f = &s->group[from];
+    for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
+                    strcmp(s->group[to].func, f->func) == 0; to++) {
+      struct ni_group *g = &s->group[to];
+      g->time_share = all > 0 ? g->us.mean * (double)g->us.n / all : 0;
+    }
+    of_best(s, from, to, &slice);
+  }
+  int e = relative_bandwidths(s);
+  if (e == 0) e = ni_findings(s);
+  return e < 0 ? e : ni_judge_input(r, s);
+}
+
+void ni_summary_free(struct ni_summary *s) {
+  for (size_t i = 0; i < s->n_cells; i++) free(s->cell[i].point);
+  for (size_t i = 0; i < s->n_groups; i++)
+    if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
+  free(s->no_bins);
+  for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
+  for (size_t i = 0; i < s->input.n_bad_by_reason; i++) free((char *)s->input.bad_by_reason[i].name);
+  for (size_t i = 0; i < s->input.n_losses_by_cause; i++) free((char *)s->input.losses_by_cause[i].name);
+  for (size_t i = 0; i < s->input.n_out_of_range_by; i++) free((char *)s->input.out_of_range_by[i].name);
+  free(s->input.trouble);
+  free(s->input.where);
+  free(s->input.bad_by_reason);
+  free(s->input.losses_by_cause);
+  free(s->input.out_of_range_by);
+  free(s->cell);
+  free(s->group);
+  free(s->mix);
+  free(s->comm);
+  free(s->process);
+  free(s->host);
+  free(s->by_comm);
+  free(s->by_process);
+  free(s->by_host);
+  free(s->outlier);
+  free(s->pair);
+  free(s->heat.relative);
+  free(s->heat.count);
+  if (s->memory) ni_names_free(s->memory);
+  free(s->memory);
+  *s = (struct ni_summary){0};
+}

@@ -1,0 +1,259 @@
+/*
+ * What stands out, in sentences: the one judgement that terminal, summary.json and page show.
+ *
+ * Ranks that are late are told by the durations of one operation on all ranks, so a slow link does not make them. A
+ * slow link or host is told by transfer times (the shortest duration over the ranks), which are free of waiting, so a
+ * late rank does not make them; only communicators that did the same work are compared. What neither shows, but makes
+ * all of a host's bandwidths low, is told last.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
+
+const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communicator", "slow_host"};
+
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+const char *ni_findings_rules(void) {
+  return "named are ranks late (below 0.8 of their peers' median) in " TEXT(NI_FIND_LATE_SHARE) " or more of their "
+         "operations, communicators and hosts with more than " TEXT(NI_FIND_TRANSFER) " times the transfer time of those "
+         "that did the same work, and hosts below " TEXT(NI_FIND_BUSBW) " of the median bandwidth";
+}
+
+const char *ni_safe_text(const char *text, char out[81]) {
+  int n = 0;
+  for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p && n < 80; p++)
+    out[n++] = *p < 0x20 || *p == 0x7f ? '?' : (char)*p;
+  if (n == 80) { /* not half a character */
+    int k = n;
+    while (k > 0 && ((unsigned char)out[k - 1] & 0xc0) == 0x80) k--;
+    if (k > 0 && (unsigned char)out[k - 1] >= 0xc0) {
+      unsigned char lead = (unsigned char)out[k - 1];
+      int want = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+      if (n - (k - 1) < want) n = k - 1;
+    }
+  }
+  out[n] = 0;
+  return out;
+}
+
+struct list {
+  struct ni_finding *item;
+  size_t n, cap;
+};
+
+static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
+  if (l->n == l->cap) {
+    size_t cap = l->cap ? 2 * l->cap : 16;
+    struct ni_finding *p = realloc(l->item, cap * sizeof *p);
+    if (!p) return NULL;
+    l->item = p;
+    l->cap = cap;
+  }
+  l->item[l->n] = (struct ni_finding){.kind = kind, .of = of};
+  return &l->item[l->n++];
+}
+
+/* "2.20 s", "13.0 ms", "950 us" */
+static const char *duration(double us, char out[32]) {
+  double v = us < 999.95 ? us : us < 999950 ? us / 1e3 : us / 1e6;
+  snprintf(out, 32, "%.*f %s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, us < 999.95 ? "us" : us < 999950 ? "ms" : "s");
+  return out;
+}
+
+static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
+  for (uint32_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    char host[81], gpu[24] = "", lost[32];
+    if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
+    struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
+    if (!f) return -ENOMEM;
+    explained[p->host] = true;
+    f->compared = p->compared;
+    f->value = (double)p->late / (double)p->compared;
+    f->lost_us = p->late_ns / 1e3;
+    if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
+      snprintf(f->text, sizeof f->text, "process %lld on %s (%u ranks) came late to %.0f %% of %" PRIu64
+               " operations with one of its ranks; each of their peers waited %s in all", (long long)p->pid,
+               ni_safe_text(s->host[p->host].name, host), p->ranks, 100 * f->value, p->compared,
+               duration(f->lost_us, lost));
+      continue;
+    }
+    if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
+    snprintf(f->text, sizeof f->text,
+             "rank %d on %s%s%s came late to %.0f %% of %" PRIu64
+             " operations; each of its peers waited %s for it in all",
+             p->rank, ni_safe_text(s->host[p->host].name, host), gpu,
+             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
+             duration(f->lost_us, lost));
+  }
+  return 0;
+}
+
+struct work {                /* of one communicator */
+  uint32_t comm;
+  int type, n_ranks;
+  double operations, bytes, transfer_ns;
+};
+
+static int by_number(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static int by_shape(const void *a, const void *b) {
+  const struct work *x = a, *y = b;
+  if (x->type != y->type) return x->type - y->type;
+  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
+  if (x->operations != y->operations) return x->operations < y->operations ? -1 : 1;
+  if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+  return x->comm < y->comm ? -1 : 1;
+}
+
+/* Of two the lower one: then the other is measured by it. scratch has room for n. */
+static double usual_transfer(const struct work *w, size_t n, double *scratch) {
+  for (size_t i = 0; i < n; i++) scratch[i] = w[i].transfer_ns;
+  qsort(scratch, n, sizeof *scratch, by_number);
+  return n == 2 ? scratch[0] : (scratch[(n - 1) / 2] + scratch[n / 2]) / 2;
+}
+
+static bool same_work(const struct work *a, const struct work *b) {
+  return a->type == b->type && a->n_ranks == b->n_ranks && b->operations - a->operations <= ALIKE * b->operations &&
+         fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
+}
+
+static void like_text(size_t alike, char out[64]) {
+  if (alike == 2) snprintf(out, 64, "the other one that did the same work");
+  else snprintf(out, 64, "the median of %zu that did the same work", alike);
+}
+
+struct slow_host { /* communicators within one host that are slow */
+  uint32_t n, first;
+  double factor, lost_us;
+  size_t alike;
+};
+
+static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike, struct slow_host *h,
+                     struct list *out) {
+  const struct ni_comm *c = &s->comm[w->comm];
+  double factor = w->transfer_ns / usual, lost = (w->transfer_ns - usual) / 1e3;
+  if (c->one_host >= 0) {
+    h += c->one_host;
+    if (h->n++ == 0) h->first = w->comm;
+    h->factor += factor;
+    h->alike = alike;
+    if (lost > h->lost_us) h->lost_us = lost;
+    return 0;
+  }
+  char name[81], like[64], more[32];
+  struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, w->comm);
+  if (!f) return -ENOMEM;
+  f->compared = alike;
+  f->value = factor;
+  f->lost_us = lost;
+  like_text(alike, like);
+  snprintf(f->text, sizeof f->text,
+           "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
+           ni_safe_text(c->name, name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
+           like, duration(lost, more));
+  return 0;
+}
+
+static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct list *out) {
+  struct work *w = calloc(s->n_comms + 1, sizeof *w);
+  double *bytes = calloc(s->n_comms + 1, sizeof *bytes);
+  size_t n = 0;
+  int e = w && bytes ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < s->n_by_comm; i++)
+    bytes[s->by_comm[i].of] += (double)s->by_comm[i].records * (double)s->group[s->by_comm[i].group].msg_bytes;
+  for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
+    const struct ni_comm *c = &s->comm[i];
+    if (c->n_ranks > 1 && c->transfer_ns > 0)
+      w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->operations, bytes[i], c->transfer_ns};
+  }
+  if (n) qsort(w, n, sizeof *w, by_shape);
+  /* Neighbours that did the same work as the first of them; `bytes` has served and lends its room. */
+  for (size_t from = 0, to; e == 0 && from < n; from = to) {
+    for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
+    double usual = usual_transfer(w + from, to - from, bytes);
+    for (size_t i = from; e == 0 && to - from >= 2 && i < to; i++)
+      if (w[i].transfer_ns > NI_FIND_TRANSFER * usual) e = slow_comm(s, &w[i], usual, to - from, hosts, out);
+  }
+  free(w);
+  free(bytes);
+  return e;
+}
+
+static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, const bool *explained,
+                      struct list *out) {
+  for (uint32_t i = 0; i < s->n_hosts; i++) {
+    const struct ni_host *h = &s->host[i];
+    const struct slow_host *x = &slow[i];
+    bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW;
+    char host[81], name[81], like[64], more[32];
+    if (x->n == 0 && !low) continue;
+    struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
+    if (!f) return -ENOMEM;
+    ni_safe_text(h->name, host);
+    if (x->n == 0) {
+      f->value = h->busbw_relative;
+      f->lost_us = (1 - f->value) * h->exec_ns / 1e3 / (h->n_processes ? h->n_processes : 1);
+      snprintf(f->text, sizeof f->text,
+               "host %s: its bus bandwidth is %.2f of the median of like operations on all hosts "
+               "(waiting included)",
+               host, f->value);
+      continue;
+    }
+    f->compared = x->alike;
+    f->value = x->factor / x->n;
+    f->lost_us = x->lost_us;
+    like_text(x->alike, like);
+    const struct ni_comm *c = &s->comm[x->first];
+    if (x->n == 1)
+      snprintf(f->text, sizeof f->text,
+               "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
+               "%s: %s more",
+               host, ni_safe_text(c->name, name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
+               duration(f->lost_us, more));
+    else
+      snprintf(f->text, sizeof f->text,
+               "host %s: %u of its communicators need %.2f times the transfer time of those that "
+               "did the same work: up to %s more",
+               host, x->n, f->value, duration(f->lost_us, more));
+  }
+  return 0;
+}
+
+static int by_loss(const void *a, const void *b) {
+  const struct ni_finding *x = a, *y = b;
+  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
+  return x->of < y->of ? -1 : x->of > y->of;
+}
+
+int ni_findings(struct ni_summary *s) {
+  struct list found = {0};
+  bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
+  struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
+  int e = explained && hosts ? 0 : -ENOMEM;
+  if (e == 0) e = late_ranks(s, &found, explained);
+  if (e == 0) e = slow_comms(s, hosts, &found);
+  if (e == 0) e = slow_hosts(s, hosts, explained, &found);
+  if (e == 0) {
+    if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);
+    s->n_findings = found.n < NI_SUM_FINDINGS ? found.n : NI_SUM_FINDINGS;
+    s->findings_left_out = found.n - s->n_findings;
+    if (found.n) memcpy(s->finding, found.item, s->n_findings * sizeof *found.item);
+  }
+  free(found.item);
+  free(explained);
+  free(hosts);
+  return e;
+}

@@ -1,0 +1,38 @@
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed"};
+
+void ni_human_bytes(uint64_t bytes, char *out) {
+  static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes == 0) {
+    memcpy(out, "0B", 3);
+    return;
+  }
+  unsigned u = 0;
+  double divisor = 1;
+  for (uint64_t n = bytes; n >= 1000; n /= 1000) {
+    u++;
+    divisor *= 1000;
+  }
+  snprintf(out, 32, "%.2f%s", (double)bytes / divisor, units[u]);
+}
+
+void ni_size_dir(uint64_t bytes, char *out) {
+  char human[32];
+  ni_human_bytes(bytes, human);
+  snprintf(out, 80, "msg_size_%llu_%s", (unsigned long long)bytes, human);
+}
+
+void ni_file_word(const char *name, char *out, size_t size) {
+  size_t n = 0;
+  for (const unsigned char *p = (const unsigned char *)name; *p && n + 4 < size && n < 160; p++) {
+    unsigned c = *p;
+    if ((c - '0' < 10) || ((c | 32) - 'a' < 26) || c == '-' || c == '_') out[n++] = (char)c;
+    else n += (size_t)snprintf(out + n, size - n, "%%%02X", c);
+  }
+  out[n] = 0;
+}

@@ -1,0 +1,261 @@
+/*
+ * Sends and receives put together: who sent to whom, how long both sides took, and which of them waited.
+ *
+ * Model: a message is a Send of rank a to peer b and the Recv of rank b from peer a, in one communicator, of one size.
+ * Numbers of P2P records count each rank's own operations, so the two sides do not share them; but NCCL keeps the order
+ * within a pair: the k-th Send a to b meets the k-th Recv at b from a. Both cells of a size are read in order of their
+ * numbers side by side, and what has no counterpart yet waits in a queue of its pair. Where a record is lost on one side
+ * the counts differ (the table shows both) and later messages of that pair may be matched one off.
+ *
+ * Bounds: PAIRS_OPEN pairs of one size at a time, WAITING_MAX records in all queues, NI_SUM_PAIRS rows in the result,
+ * those with most time; what is left out is counted. Threads: main only, before the cells are joined and freed.
+ * Failure: -ENOMEM, -errno of the spill file.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+
+enum { PAIRS_OPEN = 4096, BUCKETS = 4 * PAIRS_OPEN, DIST_LIMIT = 256 };
+#define WAITING_MAX (1u << 20)
+
+struct waiting {
+  uint64_t exec_ns;
+  uint8_t timing;
+};
+
+struct queue {
+  struct waiting *item;
+  uint32_t first, n, cap;
+};
+
+struct pair {
+  uint32_t comm;             /* in the result */
+  int32_t from, to;
+  uint32_t from_process, to_process;
+  uint64_t count[2], matched, exec_ns, waited_ns[2]; /* [0] Send, [1] Recv */
+  struct ni_dist us[2], transfer;
+  struct queue queue[2];
+  bool unmatchable;          /* its queue did not fit: its order is lost */
+};
+
+struct matching {
+  struct ni_run *r;
+  struct ni_summary *s;
+  struct pair *pair;
+  uint32_t n, *bucket;
+  uint64_t waiting;
+};
+
+static struct pair *find(struct matching *m, uint32_t comm, int32_t from, int32_t to) {
+  uint64_t h = ((uint64_t)comm << 40 ^ (uint64_t)(uint32_t)from << 20 ^ (uint32_t)to) * 0x9e3779b97f4a7c15ULL;
+  uint32_t k = (uint32_t)(h >> 40) % BUCKETS;
+  for (; m->bucket[k]; k = (k + 1) % BUCKETS) {
+    struct pair *p = &m->pair[m->bucket[k] - 1];
+    if (p->comm == comm && p->from == from && p->to == to) return p;
+  }
+  if (m->n == PAIRS_OPEN) return NULL;
+  struct pair *p = &m->pair[m->n++];
+  m->bucket[k] = m->n;
+  *p = (struct pair){.comm = comm, .from = from, .to = to, .from_process = UINT32_MAX, .to_process = UINT32_MAX,
+                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}}, .transfer = {.limit = DIST_LIMIT}};
+  return p;
+}
+
+static int push(struct queue *q, const struct waiting *w) {
+  if (q->n == q->cap) {
+    uint32_t cap = q->cap ? 2 * q->cap : 8;
+    struct waiting *p = malloc(cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    for (uint32_t i = 0; i < q->n; i++) p[i] = q->item[(q->first + i) % q->cap];
+    free(q->item);
+    *q = (struct queue){p, 0, q->n, cap};
+  }
+  q->item[(q->first + q->n++) % q->cap] = *w;
+  return 0;
+}
+
+/* side: 0 Send, 1 Recv. */
+static int take(struct matching *m, const struct ni_part *part, uint32_t comm, int side) {
+  int32_t from = side ? part->e.peer : part->rank, to = side ? part->rank : part->e.peer;
+  struct pair *p = find(m, comm, from, to);
+  if (!p) {
+    m->s->pair_records_left_out++;
+    return 0;
+  }
+  *(side ? &p->to_process : &p->from_process) = part->process;
+  p->count[side]++;
+  p->exec_ns += part->e.exec_ns;
+  int e = ni_dist_add(&p->us[side], part->e.exec_ns, 1);
+  if (e < 0 || p->unmatchable) return e;
+  struct waiting w = {part->e.exec_ns, part->e.timing};
+  struct queue *other = &p->queue[!side];
+  if (other->n == 0) {
+    if (m->waiting == WAITING_MAX) {
+      p->unmatchable = true;
+      return 0;
+    }
+    m->waiting++;
+    return push(&p->queue[side], &w);
+  }
+  struct waiting x = other->item[other->first];
+  other->first = (other->first + 1) % other->cap;
+  other->n--;
+  m->waiting--;
+  p->matched++;
+  /* Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the kernel. */
+  if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU) return 0;
+  uint64_t send = side ? x.exec_ns : w.exec_ns, recv = side ? w.exec_ns : x.exec_ns;
+  if (send > recv) p->waited_ns[0] += send - recv;
+  else p->waited_ns[1] += recv - send;
+  return ni_dist_add(&p->transfer, send < recv ? send : recv, 1);
+}
+
+/* One side of a size: its join, and the operation that comes next. */
+struct side {
+  struct ni_join *join;
+  struct ni_operation op;
+  uint64_t *taken;           /* --skip-first, by communicator */
+  bool has;
+};
+
+static int advance(struct matching *m, struct side *x) {
+  int got = 0;
+  while (x->join && (got = ni_join_next(x->join, &x->op)) > 0)
+    if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first) break;
+  x->has = got > 0;
+  return got < 0 ? got : 0;
+}
+
+static int add_rows(struct matching *m, const struct ni_cell *cell) {
+  struct ni_summary *s = m->s;
+  struct ni_pair *rows = realloc(s->pair, (s->n_pairs + m->n + 1) * sizeof *rows);
+  if (!rows) return -ENOMEM;
+  s->pair = rows;
+  for (uint32_t i = 0; i < m->n; i++) {
+    const struct pair *p = &m->pair[i];
+    struct ni_pair *x = &rows[s->n_pairs++];
+    *x = (struct ni_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
+                          .to_process = p->to_process, .msg_bytes = cell->msg_bytes, .sends = p->count[0],
+                          .recvs = p->count[1], .matched = p->matched, .exec_ns = (double)p->exec_ns,
+                          .sender_waited_us = (double)p->waited_ns[0] / 1e3,
+                          .receiver_waited_us = (double)p->waited_ns[1] / 1e3};
+    memcpy(x->human, cell->human, sizeof x->human);
+    int e = ni_dist_stats(&p->us[0], 1e3, &x->send_us);
+    if (e == 0) e = ni_dist_stats(&p->us[1], 1e3, &x->recv_us);
+    if (e == 0) e = ni_dist_stats(&p->transfer, 1e3, &x->transfer_us);
+    if (e < 0) return e;
+    x->bandwidth_gbs = x->transfer_us.p50 > 0 ? (double)cell->msg_bytes / (x->transfer_us.p50 * 1e3) : NAN;
+  }
+  return 0;
+}
+
+static void forget(struct matching *m) {
+  for (uint32_t i = 0; i < m->n; i++) {
+    struct pair *p = &m->pair[i];
+    for (int k = 0; k < 2; k++) {
+      ni_dist_free(&p->us[k]);
+      free(p->queue[k].item);
+    }
+    ni_dist_free(&p->transfer);
+  }
+  m->n = 0;
+  m->waiting = 0;
+  memset(m->bucket, 0, BUCKETS * sizeof *m->bucket);
+}
+
+static bool is(const struct ni_cell *c, const char *func) {
+  return c->kind == NI_KIND_P2P && strcmp(c->func, func) == 0;
+}
+
+/* Send and Recv of one communicator type and size; either may be missing (NULL). */
+static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_sum_cell *send,
+                      struct ni_sum_cell *recv) {
+  struct ni_run *r = m->r;
+  struct side side[2] = {0};
+  struct ni_sum_cell *from[2] = {send, recv};
+  int e = 0;
+  for (int k = 0; e == 0 && k < 2; k++) {
+    if (!(side[k].taken = calloc(r->n_comms + 1, sizeof *side[k].taken))) e = -ENOMEM;
+    if (e == 0 && from[k]) e = ni_join_begin(&side[k].join, r, from[k]);
+    if (e == 0) e = advance(m, &side[k]);
+  }
+  uint64_t n = 0;
+  while (e == 0 && (side[0].has || side[1].has)) {
+    int k = !side[0].has || (side[1].has && side[1].op.sn < side[0].op.sn);
+    if ((++n & 1023) == 0 && ni_run_stopped(r)) e = -EINTR;
+    uint32_t comm = r->comm_at[side[k].op.comm];
+    for (uint32_t i = 0; e == 0 && i < side[k].op.n; i++) e = take(m, &side[k].op.part[i], comm, k);
+    if (e == 0) e = advance(m, &side[k]);
+  }
+  if (e == 0) e = add_rows(m, cell);
+  for (int k = 0; k < 2; k++) {
+    ni_join_end(side[k].join);
+    free(side[k].taken);
+  }
+  forget(m);
+  return e;
+}
+
+static int place(const struct ni_pair *x, const struct ni_pair *y) {
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  if (x->to != y->to) return x->to < y->to ? -1 : 1;
+  return x->msg_bytes < y->msg_bytes ? -1 : x->msg_bytes > y->msg_bytes;
+}
+static int by_place(const void *a, const void *b) { return place(a, b); }
+static int by_time(const void *a, const void *b) {
+  const struct ni_pair *x = a, *y = b;
+  return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : place(x, y);
+}
+
+/* The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size. */
+static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c, const char *func) {
+  size_t lo = 0, hi = s->n_cells;
+  while (lo < hi) {
+    size_t mid = lo + (hi - lo) / 2;
+    const struct ni_cell *x = &s->cell[mid];
+    int k = x->type != c->type ? (x->type < c->type ? -1 : 1) : x->kind != NI_KIND_P2P ? -1 : strcmp(x->func, func);
+    if (k == 0) k = x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
+    if (k == 0) return x;
+    if (k < 0) lo = mid + 1;
+    else hi = mid;
+  }
+  return NULL;
+}
+
+/* Keeps the rows with the most time. */
+static void prune(struct ni_summary *s) {
+  if (s->n_pairs <= NI_SUM_PAIRS) return;
+  qsort(s->pair, s->n_pairs, sizeof *s->pair, by_time);
+  for (size_t i = NI_SUM_PAIRS; i < s->n_pairs; i++) s->pair_records_left_out += s->pair[i].sends + s->pair[i].recvs;
+  s->n_pairs = NI_SUM_PAIRS;
+}
+
+int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
+  struct matching m = {.r = r, .s = s};
+  int e = 0;
+  bool any = false;
+  for (size_t i = 0; i < s->n_cells; i++) any = any || s->cell[i].kind == NI_KIND_P2P;
+  if (!any || r->opt.compat) return 0;
+  m.pair = malloc(PAIRS_OPEN * sizeof *m.pair);
+  m.bucket = calloc(BUCKETS, sizeof *m.bucket);
+  if (!m.pair || !m.bucket) e = -ENOMEM;
+  for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
+    const struct ni_cell *c = &s->cell[i];
+    bool send = is(c, "Send"), recv = is(c, "Recv");
+    if (!send && !recv) continue;
+    const struct ni_cell *pair = other_side(s, c, send ? "Recv" : "Send");
+    struct ni_sum_cell *other = pair ? &r->cell[r->cell_order[pair - s->cell]] : NULL;
+    struct ni_sum_cell *own = &r->cell[r->cell_order[i]];
+    if (send) e = match_size(&m, c, own, other);
+    else if (!other) e = match_size(&m, c, NULL, own);
+    if (e == 0) prune(s);
+  }
+  free(m.pair);
+  free(m.bucket);
+  if (e == 0 && s->n_pairs) qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
+  return e;
+}

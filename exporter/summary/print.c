@@ -1,0 +1,188 @@
+/*
+ * What the terminal shows: first who and how much, then whether it is all there, then where the time went.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "output.h"
+
+enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
+
+static const char *time_text(int64_t us, char out[32]) {
+  time_t t = (time_t)(us / 1000000);
+  struct tm tm;
+  if (!gmtime_r(&t, &tm) || !strftime(out, 32, "%Y-%m-%d %H:%M:%SZ", &tm)) *out = 0;
+  return out;
+}
+
+static void print_job(const struct ni_summary *s, FILE *f) {
+  char a[81], b[81], first[32], last[32];
+  const char *gap = "";
+  if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a)), gap = ", ";
+  if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b)), gap = ", ";
+  if (s->job.nccl_version > 0)
+    fprintf(f, "%sNCCL %d.%d.%d", gap, s->job.nccl_version / 10000, s->job.nccl_version / 100 % 100,
+            s->job.nccl_version % 100), gap = ", ";
+  fprintf(f, "%s%zu hosts, %zu processes, %zu communicators", gap, s->n_hosts, s->n_processes, s->n_comms);
+  if (s->records)
+    fprintf(f, "\n%s to %s (%.1f s)", time_text(s->first_us, first), time_text(s->last_us, last),
+            (double)(s->last_us - s->first_us) / 1e6);
+  fprintf(f, "\n%" PRIu64 " records, %" PRIu64 " operations, from %" PRIu64 " files", s->records, s->operations,
+          s->input.files);
+  if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
+  if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " records filtered out as asked for", s->input.filtered_out);
+  fprintf(f, "\n");
+}
+
+static void print_verdict(const struct ni_summary *s, FILE *f) {
+  if (s->complete) {
+    fprintf(f, "COMPLETE\n");
+    return;
+  }
+  for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++) {
+    fprintf(f, "%s", i == 0 ? "INCOMPLETE: " : "            ");
+    for (const unsigned char *p = (const unsigned char *)s->input.trouble[i]; *p; p++)
+      putc(*p < 0x20 || *p == 0x7f ? '?' : *p, f);
+    putc('\n', f);
+  }
+  if (s->input.n_trouble > TROUBLE_SHOWN)
+    fprintf(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
+}
+
+static int by_share(const void *a, const void *b, void *summary) {
+  const struct ni_summary *s = summary;
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  double p = s->group[x].time_share, q = s->group[y].time_share;
+  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
+}
+
+static void number(FILE *f, double v, const char *format, const char *none) {
+  if (isnan(v)) fprintf(f, "%10s", none);
+  else fprintf(f, strcmp(format, "us") == 0 ? "%10.1f" : strcmp(format, "gbs") == 0 ? "%10.2f" : "%9.0f%%", v);
+}
+
+static void print_groups(const struct ni_summary *s, FILE *f) {
+  uint32_t *order = malloc((s->n_groups + 1) * sizeof *order);
+  if (!order) return;
+  for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
+  qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
+  if (s->n_groups)
+    fprintf(f, "\n  time   %-12s %-16s %10s %-14s %10s %10s %10s %10s\n", "type", "function", "size", "timed by",
+            "p50 us", "p99 us", "busbw GB/s", "of peak");
+  for (size_t i = 0; i < s->n_groups && i < GROUPS_SHOWN; i++) {
+    const struct ni_group *g = &s->group[order[i]];
+    char func[81];
+    fprintf(f, "%5.1f%%   %-12s %-16.40s %10s %-14s", 100 * g->time_share, ni_comm_type_names[g->type],
+            ni_safe_text(g->func, func), s->cell[g->cell].human,
+            *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
+    number(f, g->us.p50, "us", "-");
+    number(f, g->us.p99, "us", "-");
+    number(f, g->busbw_gbs.p50, "gbs", "-");
+    number(f, 100 * g->of_best, "%", "-");
+    fprintf(f, "%s\n", g->us.approx || g->busbw_gbs.approx ? "  (percentiles within 0.4 %)" : "");
+  }
+  if (s->n_groups > GROUPS_SHOWN)
+    fprintf(f, "  and %zu more groups, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN);
+  free(order);
+}
+
+static void print_findings(const struct ni_summary *s, FILE *f) {
+  if (s->n_findings == 0) {
+    if (s->records) fprintf(f, "\nno rank, host or communicator stands out\n");
+    return;
+  }
+  fprintf(f, "\nwhat stands out:\n");
+  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) fprintf(f, "  %s\n", s->finding[i].text);
+  uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
+  if (more) fprintf(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  fprintf(f, "  (%s)\n", ni_findings_rules());
+}
+
+/* "node-1 rank 3 (global rank 11)" */
+static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, FILE *f) {
+  const struct ni_process *p = &s->process[o->process];
+  char host[81];
+  fprintf(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host), o->rank);
+  if (p->rank_stated) fprintf(f, " (global rank %d)", p->rank);
+}
+
+static void print_outliers(const struct ni_summary *s, FILE *f) {
+  if (s->n_outliers) fprintf(f, "\nlargest single losses (all in summary.json):\n");
+  for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
+    const struct ni_outlier *o = &s->outlier[i];
+    char func[81];
+    ni_safe_text(s->group[o->group].func, func);
+    fprintf(f, "  ");
+    if (o->kind == NI_OUTLIER_LATE) {
+      print_seat(s, o, f);
+      fprintf(f, " came late to %s %" PRIu64 " of %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn,
+              s->comm[o->comm].id, o->us, o->peers_us);
+      continue;
+    }
+    fprintf(f, "%s %" PRIu64 " of %s took %.0f us at its fastest rank (", func, o->sn, s->comm[o->comm].id, o->us);
+    print_seat(s, o, f);
+    fprintf(f, "), usual are %.0f us\n", o->peers_us);
+  }
+}
+
+void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f) {
+  print_job(s, f);
+  print_verdict(s, f);
+  if (r->opt.quiet) return;
+  print_groups(s, f);
+  print_findings(s, f);
+  print_outliers(s, f);
+}
+
+struct tests_row {
+  uint64_t bytes;
+  const struct ni_slice *slice;
+};
+static int by_bytes(const void *a, const void *b) {
+  const struct tests_row *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+  return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/* nccl-tests' size: of the whole buffer where NCCL counts one rank's part; its time: the mean. */
+void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
+  struct tests_row *row = malloc((s->n_by_comm + 1) * sizeof *row);
+  if (!row) return;
+  for (uint32_t c = 0; c < s->n_comms; c++) {
+    for (uint32_t g0 = 0; g0 < s->n_groups; g0++) {
+      const struct ni_group *head = &s->group[g0];
+      if (g0 > 0 && strcmp(head->func, s->group[g0 - 1].func) == 0 && head->kind == s->group[g0 - 1].kind &&
+          head->type == s->group[g0 - 1].type)
+        continue;
+      size_t n = 0;
+      for (size_t i = 0; i < s->n_by_comm; i++) {
+        const struct ni_group *g = &s->group[s->by_comm[i].group];
+        if (s->by_comm[i].of != c || g->kind != head->kind || g->type != head->type || strcmp(g->func, head->func) != 0)
+          continue;
+        row[n].bytes = ni_nccl_tests_bytes(ni_func_from_name(g->func), g->msg_bytes, s->comm[c].n_ranks);
+        row[n++].slice = &s->by_comm[i];
+      }
+      if (n == 0) continue;
+      qsort(row, n, sizeof *row, by_bytes);
+      char func[81], name[81];
+      fprintf(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", ni_safe_text(head->func, func), s->comm[c].id,
+              s->comm[c].name ? " " : "", ni_safe_text(s->comm[c].name, name), s->comm[c].n_ranks, s->comm[c].nnodes);
+      fprintf(f, "#\n#%12s %12s %14s %10s %10s %10s %10s\n", "size", "records", "timed by", "time", "time p99", "algbw",
+              "busbw");
+      fprintf(f, "#%12s %12s %14s %10s %10s %10s %10s\n", "(B)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
+      for (size_t i = 0; i < n; i++) {
+        const struct ni_slice *x = row[i].slice;
+        const struct ni_group *g = &s->group[x->group];
+        double algbw = (double)row[i].bytes / (x->us.mean * 1e3);
+        fprintf(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10.2f %10.2f\n", row[i].bytes, x->records,
+                *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, algbw,
+                algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks));
+      }
+      fprintf(f, "\n");
+    }
+  }
+  free(row);
+}

@@ -1,0 +1,123 @@
+#include "reading.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int grow_streams(struct ni_reading *x) {
+  uint32_t cap = x->cap_streams ? 2 * x->cap_streams : 64, size = 4 * cap;
+  struct ni_stream *s = realloc(x->stream, cap * sizeof *s);
+  if (!s) return -ENOMEM;
+  x->stream = s;
+  x->cap_streams = cap;
+  uint32_t *b = calloc(size, sizeof *b);
+  if (!b) return -ENOMEM;
+  free(x->bucket);
+  x->bucket = b;
+  x->mask = size - 1;
+  for (uint32_t i = 0; i < x->n_streams; i++) {
+    uint64_t h = ((uint64_t)s[i].member << 32 ^ (uint64_t)s[i].func << 1 ^ s[i].kind ^ s[i].msg_bytes * 0x85ebca6bULL) *
+                 0x9e3779b97f4a7c15ULL;
+    uint32_t k = (uint32_t)(h >> 32) & x->mask;
+    while (b[k]) k = (k + 1) & x->mask;
+    b[k] = i + 1;
+  }
+  return 0;
+}
+
+/* Which numbers are followed: ours by rec_sn, NVIDIA's collectives by function. NVIDIA's P2P numbers say too little. */
+int ni_find_seq(struct ni_reading *x, uint32_t member, uint32_t func, uint8_t kind, bool rec_sn, struct ni_seq **out) {
+  *out = NULL;
+  if (!rec_sn && kind == NI_KIND_P2P) return 0;
+  if (rec_sn) func = 0;
+  struct ni_seq *q = x->seqs;
+  while (q && (q->member != member || q->func != func || q->kind != kind)) q = q->next;
+  if (!q) {
+    q = calloc(1, sizeof *q);
+    if (!q) return -ENOMEM;
+    *q = (struct ni_seq){.next = x->seqs, .member = member, .func = func, .kind = kind};
+    x->seqs = q;
+  }
+  *out = q;
+  return 0;
+}
+
+int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
+                       struct ni_stream **out) {
+  uint64_t msg = l->op.msg_bytes;
+  uint8_t kind = l->is_p2p;
+  struct ni_stream *s = x->last_stream;
+  if (s && s->member == c->c.member && s->func == func && s->msg_bytes == msg && s->kind == kind) {
+    *out = s;
+    return 0;
+  }
+  if (x->n_streams == x->cap_streams && grow_streams(x) < 0) return -ENOMEM;
+  uint64_t h = ((uint64_t)c->c.member << 32 ^ (uint64_t)func << 1 ^ kind ^ msg * 0x85ebca6bULL) * 0x9e3779b97f4a7c15ULL;
+  uint32_t k = (uint32_t)(h >> 32) & x->mask;
+  for (; x->bucket[k]; k = (k + 1) & x->mask) {
+    s = &x->stream[x->bucket[k] - 1];
+    if (s->member == c->c.member && s->func == func && s->msg_bytes == msg && s->kind == kind) {
+      x->last_stream = *out = s;
+      return 0;
+    }
+  }
+  struct ni_stream n = {.member = c->c.member, .func = func, .msg_bytes = msg, .kind = kind};
+  struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(c->n_ranks, c->nnodes), .kind = kind, .func = func,
+                            .msg_bytes = msg};
+  int e = ni_find_cell(x->r, &key, &n.cell);
+  if (e == 0) e = ni_find_seq(x, n.member, func, kind, (l->op.has & NI_HAS_REC_SN) != 0, &n.seq);
+  if (e == 0 && !(n.piece = calloc(1, sizeof *n.piece))) e = -ENOMEM;
+  if (e < 0) return e;
+  n.piece->member = n.member;
+  n.piece->file = (uint32_t)x->file_no;
+  n.piece->range = (uint32_t)x->range_no;
+  n.piece->ordinal = x->ordinal++;
+  s = &x->stream[x->n_streams++];
+  *s = n;
+  x->bucket[k] = x->n_streams;
+  x->last_stream = *out = s;
+  return 0;
+}
+
+int ni_follow(struct ni_seq *q, uint64_t sn) {
+  if (!q) return 0;
+  struct ni_span *last = q->n ? &q->span[q->n - 1] : NULL;
+  if (last && sn == last->to + 1) {
+    last->to = sn;
+    return 0;
+  }
+  if (q->n == q->cap) {
+    size_t cap = q->cap ? 2 * q->cap : 8;
+    struct ni_span *s = realloc(q->span, cap * sizeof *s);
+    if (!s) return -ENOMEM;
+    q->span = s;
+    q->cap = cap;
+  }
+  q->span[q->n++] = (struct ni_span){sn, sn};
+  return 0;
+}
+
+int ni_hand_over(struct ni_reading *x) {
+  int e = 0;
+  for (uint32_t i = 0; i < x->n_streams; i++) {
+    struct ni_piece *p = x->stream[i].piece;
+    if (e == 0) e = ni_segment_end(&p->s, &x->r->store);
+    if (e == 0) e = ni_cell_take(x->r, x->stream[i].cell, p);
+    if (e < 0) {
+      ni_segment_free(&p->s, &x->r->store);
+      free(p);
+    }
+  }
+  x->n_streams = 0;
+  x->last_stream = NULL;
+  if (x->bucket) memset(x->bucket, 0, (x->mask + 1) * sizeof *x->bucket);
+  pthread_mutex_lock(&x->r->lock);
+  for (struct ni_seq *q = x->seqs, *next; q; q = next) {
+    next = q->next;
+    q->next = x->r->member[q->member].seqs;
+    x->r->member[q->member].seqs = q;
+  }
+  x->seqs = NULL;
+  pthread_mutex_unlock(&x->r->lock);
+  return e;
+}

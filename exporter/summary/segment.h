@@ -1,0 +1,92 @@
+/*
+ * The records of one rank in one cell, packed: what the join across ranks reads.
+ *
+ * Model: a segment is written once, by one thread, record after record, and then read once. Each record is a handful of
+ * variable-length differences to the one before (9 bytes for NVIDIA's lines, 16 for ours), in blocks of memory; when
+ * the store holds more than its limit, blocks that are full go to a temporary file instead. Records come nearly in
+ * order of sn; a segment knows by how much it is out of order (`back`), so that a reader with a small heap hands them
+ * out in order: a record may go out once `back` more has been read.
+ *
+ * Threads: a segment belongs to one thread while it is written and to one while it is read; the store is shared (its
+ * counters are atomic, the file is written with pwrite at places taken by fetch-add). Ownership: ni_segment_free(),
+ * then ni_store_close(). Failure: -ENOMEM, -errno of the temporary file. Not promised: anything about the bytes.
+ */
+#ifndef NI_SEGMENT_H
+#define NI_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ni_store {
+  int fd;                      /* the temporary file, unlinked; -1 until it is needed */
+  const char *dir;             /* where it is made */
+  atomic_int fd_state;         /* 0 none, 1 being made, 2 there, < 0: -errno. Release pairs with acquire in spill() */
+  _Atomic uint64_t file_end;   /* relaxed: only hands out places */
+  _Atomic uint64_t held_bytes; /* relaxed: a level, not a promise */
+  uint64_t limit_bytes;
+};
+
+/* One record, unpacked. */
+struct ni_entry {
+  uint64_t sn;
+  uint64_t exec_ns;
+  uint64_t bytes_per_s;        /* bus bandwidth; NI_NO_BW: none */
+  uint64_t dump_us;
+  int64_t start_ns;            /* Unix; NI_NO_START: not known */
+  int32_t peer;                /* P2P */
+  uint8_t timing;
+  uint8_t mix;                 /* code of algorithm and protocol */
+};
+#define NI_NO_BW UINT64_MAX
+#define NI_NO_START INT64_MIN
+
+struct ni_block {
+  uint8_t *at;                 /* NULL: in the file */
+  uint64_t offset;
+  uint32_t len, size;          /* size: of the memory */
+};
+
+struct ni_segment {
+  uint64_t n, min_sn, max_sn, back;
+  struct ni_block *block;
+  uint32_t n_blocks, cap_blocks;
+  struct ni_entry *last;       /* while it is written: there may be hundreds of thousands of short ones */
+};
+
+void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes);
+void ni_store_close(struct ni_store *st);
+
+/* The temporary file for others: a place of its own for `bytes`, and bytes to and from there. 0 or -errno. */
+int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset);
+int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset);
+int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset);
+
+int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_entry *e);
+/* No more records come: gives back what the last block does not use, or puts all that is held into the file. */
+int ni_segment_end(struct ni_segment *s, struct ni_store *st);
+void ni_segment_free(struct ni_segment *s, struct ni_store *st);
+
+/* Reads a segment in order of sn; records of equal sn in the order of writing. */
+struct ni_segment_reader {
+  const struct ni_segment *s;
+  struct ni_store *st;
+  uint32_t block;
+  const uint8_t *at, *end;
+  uint8_t *buffer;             /* of a block from the file */
+  uint64_t read, given, high;
+  struct ni_entry last;
+  struct ni_waiting {
+    struct ni_entry e;
+    uint64_t order;
+  } *heap;
+  size_t n_heap, cap_heap;
+};
+
+void ni_segment_read(struct ni_segment_reader *r, const struct ni_segment *s, struct ni_store *st);
+/* 1: *e; 0: no more; -errno. */
+int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e);
+void ni_segment_read_end(struct ni_segment_reader *r);
+
+#endif

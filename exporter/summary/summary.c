@@ -1,0 +1,422 @@
+/*
+ * nccl-inspector summary: the command line, and the phases one after the other.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../command.h"
+#include "../plot/plot.h"
+#include "../report/report.h"
+#include "dataset.h"
+#include "output.h"
+
+#define DEFAULT_MEMORY_BYTES (128ULL << 20)
+#define MIN_MEMORY_BYTES (16ULL << 20)
+/* Of --memory for packed records; a quarter may wait for its turn at Parquet, the rest is what is made of them. */
+#define NI_STORE_SHARE 8
+
+enum { OPT_JOBS = 'j', OPT_OUTPUT = NI_OPT_OWN, OPT_MEMORY, OPT_NO_PLOTS, OPT_NO_HTML, OPT_NO_PARQUET, OPT_NO_CSV,
+       OPT_COMPRESSION, OPT_COMPAT, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_SKIP, OPT_FORMAT,
+       OPT_PROGRESS, OPT_SCRIPTS, OPT_PLOT_FORMAT, OPT_FORCE, OPT_DATASET };
+
+static int parse_number(const char *text, uint64_t *out) {
+  char *end;
+  errno = 0;
+  unsigned long long v = strtoull(text, &end, 10);
+  if (errno || end == text || *text == '-') return -EINVAL;
+  uint64_t unit = 1;
+  if (*end) {
+    const char *k = strchr("KMGT", *end);
+    if (!k || (end[1] && strcmp(end + 1, "iB") != 0 && strcmp(end + 1, "B") != 0 && strcmp(end + 1, "i") != 0))
+      return -EINVAL;
+    for (int i = 0; i <= (int)(k - "KMGT"); i++) unit <<= 10;
+  }
+  *out = v * unit;
+  return v > UINT64_MAX / unit ? -ERANGE : 0;
+}
+
+/* "10m", "1.5h": µs. Plain numbers are seconds. */
+static int parse_span(const char *text, int64_t *us) {
+  char *end;
+  errno = 0;
+  double v = strtod(text, &end), unit = 1;
+  if (errno || end == text || v < 0) return -EINVAL;
+  if (strcmp(end, "m") == 0) unit = 60;
+  else if (strcmp(end, "h") == 0) unit = 3600;
+  else if (strcmp(end, "d") == 0) unit = 86400;
+  else if (strcmp(end, "ms") == 0) unit = 1e-3;
+  else if (strcmp(end, "us") == 0) unit = 1e-6;
+  else if (*end && strcmp(end, "s") != 0) return -EINVAL;
+  if (v * unit > 1e11) return -ERANGE;
+  *us = (int64_t)(v * unit * 1e6 + 0.5);
+  return 0;
+}
+
+static int parse_when(const char *text, struct ni_when *w) {
+  if (*text == '-' || *text == '+') {
+    w->base = *text == '-' ? NI_WHEN_BEFORE_END : NI_WHEN_AFTER_START;
+    return parse_span(text + 1, &w->us);
+  }
+  w->base = NI_WHEN_ABSOLUTE;
+  struct tm tm = {0};
+  int year, month, day, hour, minute, n = 0;
+  double second;
+  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &second, &n) == 6 && n) {
+    tm.tm_year = year - 1900;
+    tm.tm_mon = month - 1;
+    tm.tm_mday = day;
+    tm.tm_hour = hour;
+    tm.tm_min = minute;
+    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second < 0 || second >= 61)
+      return -EINVAL;
+    int64_t zone = 0;
+    int h, m;
+    char sign;
+    const char *rest = text + n;
+    if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0) {
+      int used = 0;
+      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used] || (sign != '+' && sign != '-'))
+        return -EINVAL;
+      zone = (sign == '-' ? -1 : 1) * (h * 3600 + m * 60);
+    }
+    w->us = ((int64_t)timegm(&tm) - zone) * 1000000 + (int64_t)(second * 1e6 + 0.5);
+    return 0;
+  }
+  char *end;
+  errno = 0;
+  double v = strtod(text, &end);
+  if (errno || end == text || *end || v < 0 || v > 4102444800.0) return -EINVAL;
+  w->us = (int64_t)(v * 1e6 + 0.5);
+  return 0;
+}
+
+static int add_words(struct ni_words *w, const char *list) {
+  while (*list) {
+    size_t n = strcspn(list, ",");
+    if (n) {
+      char **p = realloc(w->word, (w->n + 1) * sizeof(char *));
+      if (!p) return -ENOMEM;
+      w->word = p;
+      if (!(p[w->n] = strndup(list, n))) return -ENOMEM;
+      w->n++;
+    }
+    list += n + (list[n] == ',');
+  }
+  return 0;
+}
+
+static void free_words(struct ni_words *w) {
+  for (size_t i = 0; i < w->n; i++) free(w->word[i]);
+  free(w->word);
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct ni_sum_options *o = state->input;
+  uint64_t v;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
+    case OPT_OUTPUT: o->output_dir = arg; return 0;
+    case OPT_JOBS:
+      if (parse_number(arg, &v) < 0 || v < 1 || v > 1024)
+        argp_error(state, "--jobs=%s: want a number from 1 to 1024", arg);
+      o->jobs = (unsigned)v;
+      return 0;
+    case OPT_MEMORY:
+      if (parse_number(arg, &v) < 0 || v < MIN_MEMORY_BYTES)
+        argp_error(state, "--memory=%s: want a size of 16M or more, such as 128M or 2G", arg);
+      o->memory_bytes = v;
+      return 0;
+    case OPT_NO_PLOTS: o->no_plots = true; return 0;
+    case OPT_NO_HTML: o->no_html = true; return 0;
+    case OPT_NO_PARQUET: o->no_parquet = true; return 0;
+    case OPT_NO_CSV: o->no_csv = true; return 0;
+    case OPT_COMPRESSION:
+      for (v = 0; v < NI_PQ_CODEC_COUNT && strcmp(arg, ni_pq_codec_name((enum ni_pq_codec)v)) != 0; v++) {}
+      if (v == NI_PQ_CODEC_COUNT) argp_error(state, "--compression=%s: want zstd, snappy, gzip or none", arg);
+      else if (!ni_pq_codec_available((enum ni_pq_codec)v)) argp_error(state, "--compression=%s: not built in", arg);
+      o->codec = (enum ni_pq_codec)v;
+      return 0;
+    case OPT_COMPAT: o->compat = true; return 0;
+    case OPT_SINCE:
+    case OPT_UNTIL:
+      if (parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
+        argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
+                   "the start)", key == OPT_SINCE ? "since" : "until", arg);
+      return 0;
+    case OPT_COLL: return add_words(&o->coll, arg) < 0 ? ENOMEM : 0;
+    case OPT_COMM: return add_words(&o->comm, arg) < 0 ? ENOMEM : 0;
+    case OPT_HOST: return add_words(&o->host, arg) < 0 ? ENOMEM : 0;
+    case OPT_RANK: return add_words(&o->rank, arg) < 0 ? ENOMEM : 0;
+    case OPT_SKIP:
+      if (parse_number(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
+      return 0;
+    case OPT_FORMAT:
+      if (strcmp(arg, "nccl-tests") != 0) argp_error(state, "--format=%s: want nccl-tests", arg);
+      o->nccl_tests = true;
+      return 0;
+    case OPT_PROGRESS:
+      if (strcmp(arg, "json") != 0) argp_error(state, "--progress=%s: want json", arg);
+      o->progress_json = true;
+      return 0;
+    case OPT_SCRIPTS: o->keep_scripts = true; return 0;
+    case OPT_PLOT_FORMAT:
+      if (strcmp(arg, "png") != 0 && strcmp(arg, "svg") != 0 && strcmp(arg, "pdf") != 0)
+        argp_error(state, "--plot-format=%s: want png, svg or pdf", arg);
+      o->plot_format = arg;
+      return 0;
+    case OPT_DATASET: o->dataset = true; return 0;
+    case OPT_FORCE: o->force = true; return 0;
+    case NI_OPT_JSON: o->json = true; return 0;
+    case 'q': o->quiet = true; return 0;
+    case ARGP_KEY_END:
+      if (o->dataset && o->compat) argp_error(state, "--dataset is no part of NVIDIA's output: leave out --compat");
+      if (o->inputs.n == 0 && !o->compat) argp_error(state, "which logs? give a directory, files or a pattern");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option options[] = {
+    {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)",
+     0},
+    {"output-dir", OPT_OUTPUT, "DIR", 0, "Where to write (default: NAME-analysis in the current folder)", 0},
+    {"force", OPT_FORCE, NULL, 0, "Write into a folder that holds other files", 0},
+    {"jobs", OPT_JOBS, "N", 0, "Threads (default: one for each CPU this process may use)", 1},
+    {"memory", OPT_MEMORY, "SIZE", 0,
+     "Keep about so much in memory, put the rest into temporary files in the output folder (default 128M)", 1},
+    {"no-plots", OPT_NO_PLOTS, NULL, 0, "No pictures", 2},
+    {"no-html", OPT_NO_HTML, NULL, 0, "No report.html", 2},
+    {"no-parquet", OPT_NO_PARQUET, NULL, 0, "No Parquet files", 2},
+    {"no-csv", OPT_NO_CSV, NULL, 0, "No table of each single operation", 2},
+    {"dataset", OPT_DATASET, NULL, 0, "Also all records as one sorted Parquet data set, partitioned by host", 2},
+    {"compression", OPT_COMPRESSION, "CODEC", 0, "Of Parquet pages: zstd (default), snappy, gzip, none", 2},
+    {"plot-format", OPT_PLOT_FORMAT, "FORMAT", 0, "png (default), svg, pdf", 2},
+    {"keep-scripts", OPT_SCRIPTS, NULL, 0, "Keep the plots' gnuplot scripts", 2},
+    {"compat", OPT_COMPAT, NULL, 0, "Only the files, columns and exit codes of NVIDIA's exporter", 2},
+    {"since", OPT_SINCE, "TIME", 0,
+     "Only records from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start",
+     3},
+    {"until", OPT_UNTIL, "TIME", 0, "Only records up to then", 3},
+    {"coll", OPT_COLL, "NAME,...", 0, "Only these functions (AllReduce, Send, ...)", 3},
+    {"comm", OPT_COMM, "ID|NAME,...", 0, "Only these communicators, by hash (0x...) or name", 3},
+    {"host", OPT_HOST, "NAME,...", 0, "Only these hosts", 3},
+    {"rank", OPT_RANK, "N,...", 0, "Only these ranks (within the communicator)", 3},
+    {"skip-first", OPT_SKIP, "N", 0,
+     "Leave out the first N operations of each function, size and communicator (warm-up)", 3},
+    {"json", NI_OPT_JSON, NULL, 0, "summary.json on standard output instead of the text", 4},
+    {"format", OPT_FORMAT, "nccl-tests", 0, "The table of nccl-tests, with its sizes, on standard output", 4},
+    {"quiet", 'q', NULL, 0, "Totals and verdict only", 4},
+    {"progress", OPT_PROGRESS, "json", 0, "Progress as JSON lines on standard error", 4},
+    {0}};
+
+static void on_signal(int sig) { ni_summary_stop = sig; }
+
+static unsigned cpus(void) {
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return n < 1 ? 1 : (unsigned)n;
+}
+
+/* The reference refuses to mix; it knows these four by name. */
+static int compat_refuses(const struct ni_run *r) {
+  if (r->files.n == 0) {
+    printf("No inspector logs found\n");
+    return 1;
+  }
+  if (r->files.kinds & (r->files.kinds - 1)) {
+    fprintf(stderr, "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
+    return 1;
+  }
+  return 0;
+}
+
+static void write_log(struct ni_run *r, const struct ni_summary *s) {
+  ni_out_log(r, "INFO", "%llu files, %llu lines, %llu records", (unsigned long long)s->input.files,
+             (unsigned long long)s->input.lines, (unsigned long long)s->input.records);
+  if (s->groups_without_slices)
+    ni_out_log(r, "WARNING", "%llu groups with the fewest records are not in the tables by communicator, rank and host",
+               (unsigned long long)s->groups_without_slices);
+  for (size_t i = 0; i < r->files.n; i++)
+    if (r->file[i].has_trace)
+      ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
+                 r->file[i].file->path);
+  for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_bad_by_reason; i++)
+    ni_out_log(r, "WARNING", "bad lines, %s: %llu", s->input.bad_by_reason[i].name,
+               (unsigned long long)s->input.bad_by_reason[i].count);
+  for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
+  for (size_t i = 0; i < s->input.n_losses_by_cause; i++)
+    ni_out_log(r, "WARNING", "stated as lost, %s: %llu", s->input.losses_by_cause[i].name,
+               (unsigned long long)s->input.losses_by_cause[i].count);
+  for (size_t i = 0; i < s->input.n_out_of_range_by; i++)
+    ni_out_log(r, "WARNING", "left out of the statistics, %s: %llu", s->input.out_of_range_by[i].name,
+               (unsigned long long)s->input.out_of_range_by[i].count);
+}
+
+/* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
+static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
+  struct ni_render_options o = {.plot_format = r->opt.plot_format ? r->opt.plot_format : "png",
+                                .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
+                                .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
+  char dir[PATH_MAX], path[PATH_MAX + 16];
+  int e = 0;
+  snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
+  if ((s->n_cells || !r->opt.compat) && mkdir(dir, 0777) < 0 && errno != EEXIST) return -errno;
+  if (!r->opt.compat) {
+    snprintf(path, sizeof path, "%s/summary.json", dir);
+    e = ni_write_tables(s, dir);
+    if (e == 0) e = ni_write_json(s, path);
+  }
+  if (e < 0) return e;
+  if (!r->opt.no_plots && s->n_cells && (e = ni_plots_render(s, &o, dir)) < 0)
+    ni_out_log(r, "ERROR", "plots: %s", strerror(-e));
+  if (!r->opt.no_html && !r->opt.compat) {
+    snprintf(path, sizeof path, "%s/report.html", r->tmp_dir);
+    if ((e = ni_report_render(s, &o, path)) < 0) ni_out_log(r, "ERROR", "report.html: %s", strerror(-e));
+  }
+  return 0;
+}
+
+static int run_phases(struct ni_run *r, struct ni_summary *s, const char *command) {
+  int e = ni_out_begin(r);
+  if (e < 0) return e;
+  ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
+  e = ni_plan(r);
+  if (e == 0) e = ni_resolve_times(r);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
+  if (e == 0) e = ni_read_all(r);
+  if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
+  if (e == 0) e = ni_build_begin(r, s);
+  if (e == 0) e = ni_pairs_all(r, s);
+  if (e == 0) e = ni_figures_all(r, s);
+  if (e == 0) e = ni_build_end(r, s);
+  if (e < 0) return e;
+  write_log(r, s);
+  e = render(r, s, command);
+  if (e < 0) {
+    ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
+    return e;
+  }
+  return ni_out_commit(r);
+}
+
+static void show(const struct ni_run *r, const struct ni_summary *s) {
+  if (r->opt.compat) {
+    printf("Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
+    return;
+  }
+  if (r->opt.json) {
+    ni_json_summary(s, stdout);
+    return;
+  }
+  if (r->opt.nccl_tests) {
+    ni_print_nccl_tests(s, stdout);
+    return;
+  }
+  ni_print_summary(s, r, stdout);
+  printf("\nwritten to %s/\n", r->out_dir);
+}
+
+static void run_free(struct ni_run *r) {
+  for (size_t i = 0; r->file && i < r->files.n; i++) {
+    struct ni_sum_file *f = &r->file[i];
+    ni_parquet_abort(f);
+    for (int k = 0; f->range && k < f->n_ranges; k++)
+      for (uint32_t b = 0; b < f->range[k].n_bad; b++) free(f->range[k].bad[b].key);
+    free(f->range);
+    free(f->parquet);
+  }
+  free(r->file);
+  ni_files_free(&r->files);
+  ni_tables_free(r);
+  ni_store_close(&r->store);
+  free(r->comm_at);
+  free(r->process_at);
+  free(r->cell_order);
+  free(r->sorted);
+  free(r->out_dir);
+  free(r->tmp_dir);
+  ni_inputs_free(&r->opt.inputs);
+  free_words(&r->opt.coll);
+  free_words(&r->opt.comm);
+  free_words(&r->opt.host);
+  free_words(&r->opt.rank);
+}
+
+static char *join_words(int argc, char **argv) {
+  size_t n = 1;
+  for (int i = 0; i < argc; i++) n += strlen(argv[i]) + 1;
+  char *text = calloc(n, 1);
+  for (int i = 0; text && i < argc; i++) {
+    if (i) strcat(text, " ");
+    strcat(text, argv[i]);
+  }
+  return text;
+}
+
+int ni_summary_run(int argc, char **argv) {
+  static const struct argp argp = {options,
+                                   parse_option,
+                                   "DIR|FILE|PATTERN...",
+                                   "Figures, tables, Parquet files, plots and one page from inspector logs."
+                                   "\vExit codes: 0 all there, 2 the data is incomplete (what, how many and where is "
+                                   "said), 1 could not run, 64 wrong "
+                                   "usage. With --compat those of NVIDIA's exporter.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
+  struct ni_run r = {.lock_fd = -1, .opt = {.jobs = cpus(), .memory_bytes = DEFAULT_MEMORY_BYTES,
+                             .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
+  struct ni_summary s = {0};
+  char *command = join_words(argc, argv);
+  int done, code, e = ni_run_tables(&r);
+  if (e < 0 || !command) return NI_EXIT_COULD_NOT_RUN;
+  code = ni_options_parse(&argp, argc, argv, &r.opt, &done);
+  if (done) goto out;
+  code = NI_EXIT_COULD_NOT_RUN;
+  if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
+  if (r.opt.inputs.n == 0) {
+    fprintf(stderr, "%s: --input_dir is missing\n", argv[0]);
+    goto out;
+  }
+  e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n);
+  if (e == 0 && r.opt.compat && compat_refuses(&r)) goto out;
+  if (e == 0 && r.files.n == 0) {
+    for (size_t i = 0; i < r.files.n_bad; i++)
+      fprintf(stderr, "%s: %s: %s\n", argv[0], r.files.bad[i].path, strerror(r.files.bad[i].error));
+    fprintf(stderr, "%s: no log files (*.log, *.log.gz, *.jsonl, *.jsonl.gz) in what was given\n", argv[0]);
+    goto out;
+  }
+  struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
+  sigaction(SIGINT, &act, &old_int);
+  sigaction(SIGTERM, &act, &old_term);
+  sigaction(SIGHUP, &act, &old_hup);
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
+  if (e == 0) e = run_phases(&r, &s, command);
+  if (e < 0) {
+    ni_out_abort(&r);
+    if (ni_summary_stop)
+      fprintf(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
+              r.out_dir ? r.out_dir : "the output");
+    else fprintf(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
+  } else {
+    show(&r, &s);
+    code = s.complete || r.opt.compat ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+  }
+  sigaction(SIGINT, &old_int, NULL);
+  sigaction(SIGTERM, &old_term, NULL);
+  sigaction(SIGHUP, &old_hup, NULL);
+out:
+  ni_summary_free(&s);
+  run_free(&r);
+  free(command);
+  return code;
+}

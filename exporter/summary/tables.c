@@ -1,0 +1,261 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "state.h"
+
+volatile sig_atomic_t ni_summary_stop;
+
+static uint64_t mix64(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+  return h ^ (h >> 29);
+}
+
+/* Open addressing; buckets hold index + 1. Called with the lock held. */
+static int grow_buckets(uint32_t **bucket, uint32_t *mask, uint32_t n,
+                        uint64_t (*hash)(const struct ni_run *, uint32_t), const struct ni_run *r) {
+  if (*bucket && 2 * n < *mask) return 0;
+  uint32_t size = *bucket ? 2 * (*mask + 1) : 256;
+  uint32_t *b = calloc(size, sizeof *b);
+  if (!b) return -ENOMEM;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t k = (uint32_t)(hash(r, i) >> 16) & (size - 1);
+    while (b[k]) k = (k + 1) & (size - 1);
+    b[k] = i + 1;
+  }
+  free(*bucket);
+  *bucket = b;
+  *mask = size - 1;
+  return 0;
+}
+
+static int grow_array(void *array, uint32_t *cap, uint32_t n, size_t item) {
+  if (n < *cap) return 0;
+  uint32_t bigger = *cap ? 2 * *cap : 64;
+  void *p = realloc(*(void **)array, bigger * item);
+  if (!p) return -ENOMEM;
+  *(void **)array = p;
+  *cap = bigger;
+  return 0;
+}
+
+static uint64_t hash_process(const struct ni_run *r, uint32_t i) {
+  const struct ni_sum_process *p = &r->process[i];
+  return mix64(mix64(mix64(p->host, (uint64_t)p->pid), p->start_ns), p->origin);
+}
+static uint64_t hash_comm(const struct ni_run *r, uint32_t i) {
+  const struct ni_sum_comm *c = &r->comm[i];
+  return mix64(mix64(c->hash, (uint32_t)c->n_ranks), c->job);
+}
+static uint64_t hash_member(const struct ni_run *r, uint32_t i) {
+  const struct ni_sum_member *m = &r->member[i];
+  return mix64(mix64(mix64(m->comm, m->process), (uint32_t)m->rank), (uint32_t)m->nnodes);
+}
+static uint64_t hash_context(const struct ni_run *r, uint32_t i) {
+  const struct ni_context *c = &r->context[i];
+  return mix64(mix64(mix64(mix64(mix64(c->member, c->name), c->version), c->git_rev), c->mechanism), c->producer);
+}
+static uint64_t hash_cell(const struct ni_run *r, uint32_t i) {
+  const struct ni_sum_cell *c = &r->cell[i];
+  return mix64(mix64(mix64(c->type, c->kind), c->func), c->msg_bytes);
+}
+
+int ni_run_tables(struct ni_run *r) {
+  pthread_mutex_init(&r->lock, NULL);
+  void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return -ENOMEM;
+  r->context = p;
+  r->n_mix = 1; /* 0: not stated */
+  return ni_names_init(&r->names);
+}
+
+void ni_tables_free(struct ni_run *r) {
+  for (uint32_t i = 0; i < r->n_cells; i++) {
+    for (size_t k = 0; k < r->cell[i].n; k++) {
+      if (!r->cell[i].piece[k]) continue;
+      ni_segment_free(&r->cell[i].piece[k]->s, &r->store);
+      free(r->cell[i].piece[k]);
+    }
+    free(r->cell[i].piece);
+  }
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    for (struct ni_seq *q = r->member[i].seqs, *next; q; q = next) {
+      next = q->next;
+      free(q->span);
+      free(q);
+    }
+    free(r->member[i].told);
+  }
+  free(r->process);
+  free(r->comm);
+  free(r->member);
+  free(r->cell);
+  free(r->member_bucket);
+  free(r->cell_bucket);
+  free(r->comm_bucket);
+  free(r->context_bucket);
+  free(r->process_bucket);
+  if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
+  ni_names_free(&r->names);
+  pthread_mutex_destroy(&r->lock);
+}
+
+enum ni_comm_type ni_comm_type_of(int32_t n_ranks, int32_t nnodes) {
+  if (n_ranks == 1) return NI_TYPE_SINGLE_RANK;
+  if (nnodes == 1) return NI_TYPE_NVLINK_ONLY;
+  return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
+}
+
+/*
+ * The candidate is written behind the last item, hashed there, and stays if it is new. `same` compares what identifies
+ * it. One shape for the five tables.
+ */
+#define FIND(table, n_items, bucket, mask, hash, same)                              \
+  do {                                                                              \
+    e = grow_buckets(&r->bucket, &r->mask, r->n_items, hash, r);                    \
+    if (e < 0) break;                                                               \
+    r->table[r->n_items] = key;                                                     \
+    uint32_t k = (uint32_t)(hash(r, r->n_items) >> 16) & r->mask;                   \
+    for (; r->bucket[k]; k = (k + 1) & r->mask) {                                   \
+      x = &r->table[r->bucket[k] - 1];                                              \
+      if (same) break;                                                              \
+    }                                                                               \
+    if (!r->bucket[k]) r->bucket[k] = ++r->n_items;                                 \
+    *out = r->bucket[k] - 1;                                                        \
+  } while (0)
+
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
+                    uint32_t *out) {
+  struct ni_sum_process key = {.host = host, .pid = pid, .start_ns = start_ns, .origin = start_ns ? 0 : origin,
+                               .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file}, *x;
+  pthread_mutex_lock(&r->lock);
+  int e = grow_array(&r->process, &r->cap_processes, r->n_processes, sizeof key);
+  if (e == 0)
+    FIND(process, n_processes, process_bucket, process_mask, hash_process,
+         x->host == host && x->pid == pid && x->start_ns == start_ns && x->origin == key.origin);
+  if (e == 0 && file < r->process[*out].file) r->process[*out].file = file;
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, uint32_t name, uint32_t *out) {
+  struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .job = job}, *x;
+  int e = grow_array(&r->comm, &r->cap_comms, r->n_comms, sizeof key);
+  if (e == 0)
+    FIND(comm, n_comms, comm_bucket, comm_mask, hash_comm,
+         x->hash == key.hash && x->n_ranks == key.n_ranks && x->job == job);
+  if (e < 0) return e;
+  /* The smallest text, so that it does not depend on who came first. */
+  if (name && (!r->comm[*out].name ||
+               strcmp(ni_name_text(&r->names, name), ni_name_text(&r->names, r->comm[*out].name)) < 0))
+    r->comm[*out].name = name;
+  if (id->nnodes > r->comm[*out].nnodes) r->comm[*out].nnodes = id->nnodes;
+  if (!r->comm[*out].id) {
+    char text[24];
+    snprintf(text, sizeof text, "0x%llx", (unsigned long long)id->comm_hash);
+    e = ni_name(&r->names, NULL, text, &r->comm[*out].id);
+  }
+  return e;
+}
+
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
+                   uint32_t *out) {
+  pthread_mutex_lock(&r->lock);
+  uint32_t comm;
+  int e = find_comm(r, job, id, name, &comm);
+  struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
+  if (e == 0) e = grow_array(&r->member, &r->cap_members, r->n_members, sizeof key);
+  if (e == 0)
+    FIND(member, n_members, member_bucket, member_mask, hash_member,
+         x->process == process && x->comm == comm && x->rank == id->rank && x->nnodes == id->nnodes);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  struct ni_context key = *c, *x;
+  int e = 0;
+  pthread_mutex_lock(&r->lock);
+  if (r->n_contexts + 1 >= NI_CONTEXTS_MAX) e = -ENOSPC;
+  if (e == 0)
+    FIND(context, n_contexts, context_bucket, context_mask, hash_context, memcmp(x, &key, sizeof key) == 0);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
+  struct ni_sum_cell key = *c, *x;
+  pthread_mutex_lock(&r->lock);
+  int e = grow_array(&r->cell, &r->cap_cells, r->n_cells, sizeof key);
+  if (e == 0)
+    FIND(cell, n_cells, cell_bucket, cell_mask, hash_cell,
+         x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
+  *out = 0;
+  if (!algo && !proto) return 0;
+  pthread_mutex_lock(&r->lock);
+  unsigned i = 1;
+  while (i < r->n_mix && (r->mix[i].algo != algo || r->mix[i].proto != proto)) i++;
+  if (i == r->n_mix && r->n_mix < NI_MIX_MAX) {
+    r->mix[i].algo = algo;
+    r->mix[i].proto = proto;
+    r->n_mix++;
+  }
+  *out = i < r->n_mix ? (uint8_t)i : 0;
+  pthread_mutex_unlock(&r->lock);
+  return 0;
+}
+
+int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
+  pthread_mutex_lock(&r->lock);
+  struct ni_sum_cell *c = &r->cell[cell];
+  int e = 0;
+  if (c->n == c->cap) {
+    size_t cap = c->cap ? 2 * c->cap : 8;
+    struct ni_piece **p = realloc(c->piece, cap * sizeof(struct ni_piece *));
+    if (!p) e = -ENOMEM;
+    else {
+      c->piece = p;
+      c->cap = cap;
+    }
+  }
+  if (e == 0) {
+    c->piece[c->n++] = piece;
+    c->records += piece->s.n;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
+  int none = 0;
+  pthread_mutex_lock(&r->lock);
+  if (atomic_compare_exchange_strong_explicit(&r->error, &none, error, memory_order_relaxed, memory_order_relaxed)) {
+    va_list ap;
+    va_start(ap, text);
+    vsnprintf(r->error_text, sizeof r->error_text, text, ap);
+    va_end(ap);
+  }
+  pthread_mutex_unlock(&r->lock);
+}
+
+int ni_run_threads(struct ni_run *r, void *(*work)(void *)) {
+  unsigned n = r->opt.jobs, started = 0;
+  pthread_t *t = n > 1 ? calloc(n - 1, sizeof *t) : NULL;
+  atomic_store_explicit(&r->next_task, 0, memory_order_relaxed);
+  /* A thread that cannot be had is one less; this one always works. */
+  for (; t && started < n - 1; started++)
+    if (pthread_create(&t[started], NULL, work, r) != 0) break;
+  work(r);
+  for (unsigned i = 0; i < started; i++) pthread_join(t[i], NULL);
+  free(t);
+  if (ni_summary_stop) return -EINTR;
+  return atomic_load_explicit(&r->error, memory_order_relaxed);
+}

@@ -1,0 +1,138 @@
+/*
+ * Drives a profiler plugin callback by callback, for benchmarks and small host programs: any .so, the newest interface
+ * both sides know. No NCCL, no threads of its own. The descriptors of v4, v5 and v6 agree in every field used here (the
+ * type is one byte in v4, the first of eight in v5 and v6), so one struct serves all.
+ */
+#ifndef NI_TEST_PLUG_H
+#define NI_TEST_PLUG_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "nccl/profiler_abi.h"
+
+struct plug {
+  int version;
+  void *lib, *vtable;
+  int mask;
+  enum ni_result (*start)(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
+  enum ni_result (*stop)(void *handle);
+  enum ni_result (*record)(void *handle, enum ni_prof_state st, union ni_prof_state_v4 *args);
+  enum ni_result (*finalize)(void *ctx);
+};
+
+static inline uint64_t plug_now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* want: 4, 5, 6, or 0 for the newest that the plugin has. Exits with a message when it cannot be loaded. */
+static inline struct plug plug_open(const char *path, int want) {
+  struct plug p = {0};
+  p.lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!p.lib) {
+    fprintf(stderr, "cannot load %s: %s\n", path, dlerror());
+    exit(1);
+  }
+  for (int v = want ? want : 6; v >= (want ? want : 4); v--) {
+    char name[32];
+    snprintf(name, sizeof name, "ncclProfiler_v%d", v);
+    if ((p.vtable = dlsym(p.lib, name)) != NULL) {
+      p.version = v;
+      break;
+    }
+  }
+  if (!p.vtable) {
+    fprintf(stderr, "%s has no interface v4 to v6 that was asked for\n", path);
+    exit(1);
+  }
+  void *const *slot = p.vtable;
+  memcpy(&p.start, &slot[2], sizeof p.start);
+  memcpy(&p.stop, &slot[3], sizeof p.stop);
+  memcpy(&p.record, &slot[4], sizeof p.record);
+  memcpy(&p.finalize, &slot[5], sizeof p.finalize);
+  return p;
+}
+
+/* A logger that says nothing: some plugins call it without looking whether there is one. */
+static inline void plug_quiet(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt,
+                              ...) {
+  (void)level, (void)flags, (void)where, (void)line, (void)fmt;
+}
+
+static inline void *plug_init(struct plug *p, uint64_t hash, const char *name, int n_nodes, int n_ranks, int rank,
+                              ni_logger_fn logger) {
+  void *ctx = NULL;
+  if (p->version == 4) {
+    const struct ni_prof_vtable_v4 *v = p->vtable;
+    v->init(&ctx, &p->mask, name, hash, n_nodes, n_ranks, rank, logger);
+  } else {
+    const struct ni_prof_vtable_v5 *v = p->vtable; /* v6 has the same init */
+    v->init(&ctx, hash, &p->mask, name, n_nodes, n_ranks, rank, logger);
+  }
+  return ctx;
+}
+
+/* A prepared AllReduce (or P2P): descriptors that an operation only has to fill its numbers into. */
+struct plug_op {
+  struct ni_prof_descr_v6 group, op, ch;
+  union ni_prof_state_v4 st;
+  uint64_t sn, gpu_ns;
+};
+
+static inline void plug_op_init(struct plug_op *o, size_t count, int channels) {
+  memset(o, 0, sizeof *o);
+  o->group.type = NI_EV_GROUP;
+  o->op.type = NI_EV_COLL;
+  o->op.coll.func = "AllReduce";
+  o->op.coll.datatype = "ncclFloat32";
+  o->op.coll.algo = "RING";
+  o->op.coll.proto = "SIMPLE";
+  o->op.coll.count = count;
+  o->op.coll.nChannels = (uint8_t)channels;
+  o->op.coll.nWarps = 16;
+  o->ch.type = NI_EV_KERNEL_CH;
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  o->gpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - 60000000000u;
+}
+
+/* start(Group) start(Coll) stop(Coll) stop(Group): what the application thread does. Returns the Coll's handle. */
+static inline void *plug_launch(const struct plug *p, void *ctx, struct plug_op *o) {
+  void *group = NULL, *op = NULL;
+  p->start(ctx, &group, &o->group);
+  o->op.parentObj = p->version == 4 ? group : NULL;
+  if (p->version > 4) o->op.coll.parentGroup = group;
+  o->op.coll.seqNumber = o->sn++;
+  p->start(ctx, &op, &o->op);
+  if (op) p->stop(op);
+  if (group) p->stop(group);
+  return op;
+}
+
+/* All channels of one operation: every start, then each stamp and stop, as the progress thread does. */
+static inline void plug_channels(const struct plug *p, void *ctx, struct plug_op *o, void *op, int channels,
+                                 uint64_t exec_ns) {
+  void *ch[64];
+  o->ch.parentObj = op;
+  o->gpu_ns += exec_ns + 2000;
+  for (int c = 0; c < channels; c++) {
+    o->ch.kernelCh.channelId = (uint8_t)c;
+    o->ch.kernelCh.pTimer = o->gpu_ns + (uint64_t)c * 32;
+    ch[c] = NULL;
+    p->start(ctx, &ch[c], &o->ch);
+  }
+  for (int c = 0; c < channels; c++) {
+    if (!ch[c]) continue;
+    o->st.kernelCh.pTimer = o->gpu_ns + exec_ns + (uint64_t)c * 32;
+    p->record(ch[c], NI_ST_KERNEL_CH_STOP, &o->st);
+    p->stop(ch[c]);
+  }
+}
+
+#endif

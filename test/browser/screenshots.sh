@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes docs/img/*.png anew from logs with a late rank and a slow node: BUILD=build test/browser/screenshots.sh
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+BUILD=$(realpath "${BUILD:-build}")
+[ -d "$BUILD/browser/node_modules" ] || { echo "run test/cases/report_browser.sh first: it gets playwright-core"; exit 1; }
+cp test/browser/*.mjs "$BUILD/browser/"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p docs/img
+root=$PWD
+cd "$work"
+"$BUILD/test/host/loggen" logs --ranks 32 --node 8 --ops 4000 --sizes 1024,8192,65536,524288,2097152,8388608 --format ours \
+  --comm-name --straggler 19 --slow-node 3 --outliers 8 --p2p 200 --gzip
+"$BUILD/nccl-inspector" summary --input-dir logs --output-dir out --quiet >/dev/null
+node "$BUILD/browser/screenshots.mjs" "$work/out/report.html" "$root/docs/img"
+for f in bandwidth_by_size_AllReduce scatter_plot_nvlink-only_AllReduce heat_map; do cp "out/summary/$f.png" "$root/docs/img/plot-$f.png"; done
+ls -l "$root/docs/img"

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Rotation: every file stands alone, what expired is counted, and nothing else is missing.
+. "$(dirname "$0")/../host/lib.sh"
+US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
+
+each_file_knows_its_communicators() {
+  python3 - "$TMP/logs" <<'PY' || fail "$CASE: a file has records of a communicator that it does not announce"
+import glob, gzip, json, sys
+bad = 0
+for path in sorted(glob.glob(sys.argv[1] + "/*")):
+    known = set()
+    for line in gzip.open(path, "rt"):
+        o = json.loads(line)
+        if "comm" in o: known.add(o["header"]["id"])
+        if ("coll_perf" in o or "p2p_perf" in o) and o["header"]["id"] not in known:
+            bad += 1
+            if bad < 5: print(path, line[:200])
+sys.exit(bad > 0)
+PY
+}
+
+run "FILE_MAX_BYTES 20k" NCCL_INSPECTOR_FILE_MAX_BYTES=20k $US=500 init 0 duet 0 5000 10000 init 1 duet 1 5000 20000 fin 0 \
+  duet 1 5000 20000 fin 1
+verify --end destroy
+[ "$(ls "$TMP/logs" | wc -l)" -ge 5 ] || fail "$CASE: no rotation"
+each_file_knows_its_communicators
+run "FILE_MAX_BYTES smaller than a block" NCCL_INSPECTOR_FILE_MAX_BYTES=100 $US=500 init 0 duet 0 5000 20000 fin 0
+verify --end destroy
+each_file_knows_its_communicators
+run "DIR_MAX_BYTES 40k" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 duet 0 20000 40000 fin 0
+[ "$(du -sb --apparent-size "$TMP/logs" | cut -f1)" -le 49152 ] || fail "$CASE: $(du -sb "$TMP/logs") bytes"
+verify --lost 1-20000 --end destroy
+run "KEEP_SECONDS 1" NCCL_INSPECTOR_KEEP_SECONDS=1 $US=500 init 0 duet 0 6000 1500 fin 0
+verify --lost 1-6000 --end destroy
+
+# A new file because of a failure must stand alone as well.
+run "new file after EIO" LD_PRELOAD="$BUILD/test/fault_io.so" $US=500 init 0 ops 0 500 sleep 150 \
+  fault write=EIO@1,ftruncate=EIO@1 ops 0 500 sleep 150 ops 0 500 fin 0
+verify --end destroy --files 2
+each_file_knows_its_communicators
+run "directory deleted" $US=500 init 0 ops 0 500 sleep 150 sh "rm -rf $TMP/logs" ops 0 500 fin 0
+verify --lost 500 --files 1
+each_file_knows_its_communicators
+finish

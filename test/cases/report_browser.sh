@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# report.html in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build}
+skip() { echo "$1"; exit 77; }
+[ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
+command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
+[ -s "$BUILD/report/report_assets.tail" ] || skip "this build makes no report.html"
+[ -x "$BUILD/test/unit/test_render" ] || skip "no $BUILD/test/unit/test_render (make tests)"
+
+tool=$BUILD/browser
+mkdir -p "$tool"
+cp test/browser/*.json test/browser/*.mjs "$tool/"
+if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
+  (cd "$tool" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >"$tool/npm.log" 2>&1 ||
+    skip "npm could not get playwright-core ($tool/npm.log)"
+  cp "$tool/package-lock.json" "$tool/installed.json"
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$BUILD/test/unit/test_render" --page "$work/small" 2 11
+"$BUILD/test/unit/test_render" --page "$work/big" 256 60
+"$BUILD/test/unit/test_render" --page "$work/nothing" 0 0
+node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# What stands out: a planted straggler and a slow node are named, with rank, host and numbers that follow from the plan,
+# in text and JSON alike; a job without either names nobody; the straggler of a simulated job is named by global rank.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
+fails=0
+run() { # name loggen options...
+  mkdir -p "$work/$1"
+  "$loggen" "$work/$1" --ranks 16 --node 4 --ops 300 "${@:2}"
+  "$inspector" summary "$work/$1" --output-dir "$work/$1-out" --no-plots --no-html --no-parquet --no-csv >"$work/$1.txt"
+}
+expect() { # name python-condition over f (findings), g (groups), text
+  python3 - "$work/$1-out/summary/summary.json" "$work/$1.txt" "$2" <<'P' || { echo "FAIL $1: $2"; fails=$((fails + 1)); }
+import json, sys
+s = json.load(open(sys.argv[1]))
+text, f, g, o = open(sys.argv[2]).read(), s["findings"], s["groups"], s["outliers"]
+shown = "  " + "\n  ".join(x["text"] for x in f[:6])
+assert not f or shown in text, text
+if not eval(sys.argv[3]):
+    print(json.dumps(f, indent=1)); sys.exit(1)
+P
+}
+run calm --format ours
+expect calm 'f == [] and "no rank, host or communicator stands out" in text'
+expect calm 'all(0 < x["of_best"] < 1 for x in g) and max(x["of_best"] for x in g) > 0.85'
+run late --format ours --straggler 11
+expect late 'len(f) == 1 and (f[0]["kind"], f[0]["rank"], f[0]["hostname"], f[0]["rank_stated"]) == ("late_rank", 11, "node-2", True)'
+expect late 'f[0]["late_share"] == 1 and f[0]["operations"] == 600 and "rank 11 on node-2" in text and "100 %" in f[0]["text"]'
+expect late 'all(x["global_rank"] == 11 for x in o if x["kind"] == "late") and {x["rank"] for x in o if x["kind"] == "late"} <= {3, 11}'
+run slow --format v4.0 --slow-node 2
+expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_host", "node-2", 4)'
+expect slow '1.95 < f[0]["transfer_ratio"] < 2.05 and f[0]["lost_us"] > 0'
+run pair --ranks 8 --slow-node 1
+expect pair 'len(f) == 1 and f[0]["hostname"] == "node-1" and f[0]["communicators_alike"] == 2'
+run both --format ours --slow-node 1 --straggler 9
+expect both '[(x["kind"], x["hostname"]) for x in f] == [("late_rank", "node-2"), ("slow_host", "node-1")]'
+
+sim=$BUILD/nccl-sim plugin=$BUILD/libnccl-profiler-inspector.so
+if [ -x "$sim" ] && [ -e "$plugin" ]; then
+  mkdir "$work/job"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job timeout 50 "$sim" --quiet --plugin "$plugin" --job 2x8 --procs \
+    --set straggler=11 --set straggler_ms=3 --rate 300 >/dev/null
+  "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html >"$work/job.txt"
+  expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.9 and x["lost_us"] > 330000 for x in f)'
+fi
+[ $fails = 0 ]

@@ -1,0 +1,195 @@
+/*
+ * libFuzzer: bytes as a sequence of callbacks, with handles that are valid, stale, of the wrong kind or forged, in any
+ * order, on the real core. It must never crash or hang, and when the communicators are over the accounting must close:
+ * started = written + filtered + dropped + incomplete, nothing in flight, no memory kept, every record's text well formed.
+ *
+ * There is no dump thread and no file: the dump role's functions are called here, with the judge's clock in the input's
+ * hands. The process's random number is fixed, so that an input means the same in every run and can forge handles.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../plugin/callbacks.h"
+#include "../../plugin/done_ring.h"
+#include "../../plugin/dump.h"
+#include "../../plugin/lifecycle.h"
+
+static void need(int truth) {
+  if (!truth) abort();
+}
+
+static const uint8_t *in, *in_end;
+static unsigned byte(void) { return in < in_end ? *in++ : 0; }
+static uint64_t number(int bytes) {
+  uint64_t v = 0;
+  while (bytes--) v = v << 8 | byte();
+  return v;
+}
+
+enum { COMMS = 3, HANDLES = 64 };
+static void *ctx[COMMS], *handle[HANDLES];
+static unsigned n_handles;
+static int mask;
+static const char *const texts[] = {"AllReduce", "ncclFloat32", "Send", "Recv", "RING", "ncclInt8", "Broadcast", "", NULL,
+                                    "a name that is much longer than the table has room for", "\x01\xff\"\\"};
+
+static const char *text(void) { return texts[byte() % (sizeof texts / sizeof *texts)]; }
+static void keep(void *h) {
+  if (h) handle[n_handles++ % HANDLES] = h;
+}
+static void *some_handle(void) { return handle[byte() % HANDLES]; }
+static void *some_context(void) { return ctx[byte() % COMMS]; }
+
+static void set_up(void) {
+  setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+  setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1);
+  setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
+  setenv("NCCL_INSPECTOR_DUMP_DIR", "/nonexistent", 1);
+  setenv("NCCL_INSPECTOR_POOL_MAX_BYTES", "1m", 1); /* so that the arena's cap is met */
+  setenv("NCCL_INSPECTOR_COLL_POOL_SIZE", "40", 1);
+  setenv("NCCL_INSPECTOR_P2P_POOL_SIZE", "40", 1);
+  struct ni_init_args a = {.comm_hash = 1, .n_nodes = 1, .n_ranks = 2};
+  ni_init(6, &ctx[0], &mask, &a);
+  need(ni_g.dump != NULL);
+  ni_g.nonce = 0x5a5a5a5a5a5a5a5a;
+  ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring);
+  need(ni_g.ring != NULL);
+}
+
+/* What ni_finalize and close_sides do, without a thread and a file. */
+static void end_comm(struct ni_dump *d, struct ni_side *s) {
+  struct ni_comm *c = s->comm;
+  ni_store_rel(&c->state, ni_comm_state((uint32_t)ni_load_rlx(&c->state), NI_COMM_CLOSING));
+  ni_judge(d, s, NI_END_DESTROY);
+  (void)ni_drain_collect(d);
+  need(ni_drain_format(d) == 0);
+  ni_lines_late(d);
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    need(ni_side_unsettled(s, kind) == 0);
+    need(ni_judge_in_flight(s, (enum ni_kind)kind) == 0);
+  }
+  ni_lines_end(d, s, NI_END_DESTROY);
+  s->stage = NI_SIDE_WRITTEN;
+  ni_g.live--;
+}
+
+static void settle(struct ni_dump *d) {
+  const void *block;
+  size_t n;
+  need(ni_gz_finish_member(d->gz, &block, &n) == 0);
+  if (n) { /* lines, each of them one object */
+    const char *t = block;
+    need(t[0] == '{' && t[n - 1] == '\n' && t[n - 2] == '}');
+    need(memchr(t, 0, n) == NULL);
+  }
+  ni_gz_release(d->gz);
+  ni_drain_settle(d, 1);
+}
+
+static void open_comm(unsigned i) {
+  struct ni_init_args a = {.comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(), .rank = (int)byte()};
+  ni_init(6, &ctx[i], &mask, &a);
+}
+
+static void one_step(struct ni_dump *d) {
+  switch (byte() % 16) {
+    case 0: {
+      unsigned i = byte() % COMMS;
+      (void)ni_drain_collect(d);
+      for (struct ni_side *s = d->sides; s; s = s->next)
+        if (s->stage == NI_SIDE_LIVE && s->comm->page == ni_payload_index(ni_handle_payload(ctx[i], ni_g.nonce)) &&
+            ni_handle_kind(ctx[i]) == NI_H_CONTEXT)
+          end_comm(d, s);
+      if (d->n_sides < 8) open_comm(i);
+      break;
+    }
+    case 1: keep(ni_cb_group_start(some_context())); break;
+    case 2:
+    case 3:
+    case 4: {
+      struct ni_start s = {.sn = number(1), .func = text(), .datatype = text(), .algo = text(), .proto = text(),
+                           .count = number(2), .root = (int8_t)byte(), .nchannels = (uint8_t)byte(), .group = some_handle()};
+      void *c = some_context();
+      keep(ni_cb_op_start(c, byte() & 1 ? NI_KIND_P2P : NI_KIND_COLL, &s));
+      break;
+    }
+    case 5:
+    case 6: {
+      void *parent = some_handle();
+      unsigned channel = byte();
+      keep(ni_cb_channel_start(parent, channel & 1 ? channel : channel % 8, number(2)));
+      break;
+    }
+    case 7: {
+      void *h = some_handle();
+      ni_cb_channel_stamp(h, number(2));
+      break;
+    }
+    case 8:
+    case 9: ni_cb_stop(some_handle()); break;
+    case 10: keep((void *)(uintptr_t)number(8)); break; /* forged */
+    case 11: { /* a valid one with a bit changed */
+      uint64_t h = (uint64_t)(uintptr_t)some_handle();
+      keep((void *)(uintptr_t)(h ^ UINT64_C(1) << (byte() % 64)));
+      break;
+    }
+    case 12: ni_cb_unknown(); break;
+    case 13: /* time passes; perhaps the disk takes what there is */
+      d->judge_ms += byte() * 40 + 1;
+      d->now_ms += 1000;
+      d->ticks += byte();
+      (void)ni_drain_collect(d);
+      for (struct ni_side *s = d->sides; s; s = s->next)
+        if (s->stage == NI_SIDE_LIVE) {
+          ni_judge(d, s, NI_END_NONE);
+          ni_lines_gaps(d, s);
+        }
+      need(ni_drain_format(d) == 0);
+      ni_lines_late(d);
+      if (byte() & 1) settle(d);
+      ni_drain_release(d);
+      break;
+    case 14: mask = (int)byte(); break; /* NCCL's mask is anybody's */
+    case 15: ctx[byte() % COMMS] = some_handle(); break; /* a context that is none */
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (!ni_g.dump) set_up();
+  struct ni_dump *d = ni_g.dump;
+  in = data;
+  in_end = data + size;
+  unsigned settings = byte();
+  ni_g.config.pool_grow = settings & 1;
+  ni_g.keep_last = !(settings & 1) && settings & 2;
+  ni_g.enable_p2p = !(settings & 4);
+  ni_g.min_size_bytes = settings & 8 ? 1000 : 0;
+  ni_g.p2p_channels_valid = !(settings & 16);
+  ni_g.config.require_kernel_timing = !!(settings & 32);
+  ni_store_rlx(&ni_g.mask_was_off, 0);
+  mask = 0x46;
+  memset(handle, 0, sizeof handle);
+  n_handles = 0;
+  for (unsigned i = 0; i < COMMS; i++)
+    if (ctx[i] == NULL || d->n_sides < COMMS) open_comm(i);
+  while (in < in_end) one_step(d);
+  /* The end: everything is settled and every byte comes back. */
+  (void)ni_drain_collect(d);
+  for (struct ni_side *s = d->sides; s; s = s->next)
+    if (s->stage == NI_SIDE_LIVE) end_comm(d, s);
+  settle(d);
+  for (int i = 0; i < 2; i++) {
+    d->judge_ms += NI_REST_MS;
+    d->ticks += NI_REST_TICKS;
+    ni_lines_late(d);
+    settle(d);
+    ni_drain_release(d);
+  }
+  need(d->n_sides == 0 && d->sides == NULL && d->busy == NULL);
+  need(ni_arena_used_bytes(&ni_g.arena) == (uint64_t)ni_g.arena.hdr->first_page * NI_PAGE_BYTES);
+  need(ni_g.live == 0);
+  memset(ctx, 0, sizeof ctx);
+  return 0;
+}

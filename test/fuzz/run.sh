@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Builds and runs every fuzzer (test/fuzz/fuzz_*.c) under AddressSanitizer and UndefinedBehaviorSanitizer.
+#   test/fuzz/run.sh [seconds for each] [name...]
+# Starts from test/fuzz/corpus/NAME; what it adds goes to BUILD/corpus/NAME (BUILD: build-fuzz), and findings to
+# BUILD/findings: run the fuzzer with such a file as argument to see it again. NAME.dict is used when there is one.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+seconds=${1:-10}
+shift || true
+BUILD=build-fuzz
+CC=${FUZZ_CC:-clang} CXX=${FUZZ_CXX:-clang++}
+passed=0 failed=0
+
+mkdir -p "$BUILD"
+printf 'int LLVMFuzzerTestOneInput(const char *d, long n);\nint LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }\n' >"$BUILD/probe.c"
+if ! "$CC" -fsanitize=fuzzer,address "$BUILD/probe.c" -o "$BUILD/probe" >/dev/null 2>&1; then
+  echo "skip  $CC cannot build fuzzers (apt-get install clang libclang-rt-dev)"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+fi
+san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g" "$BUILD/libplugin_test.a" \
+  "$BUILD/libexporter.a" >"$BUILD/make.log" 2>&1; then
+  echo "FAIL  build"
+  tail -n 30 "$BUILD/make.log"
+  echo "0 passed, 1 failed"
+  exit 1
+fi
+libs=
+for l in simdjson isal zstd snappy; do
+  echo 'int main(void) { return 0; }' | "$CC" -x c - -l$l -o "$BUILD/probe" 2>/dev/null && libs="$libs -l$l"
+done
+isal=
+case $libs in *isal*) isal=-DNI_HAVE_ISAL=1 ;; esac
+
+one() { # source
+  local name corpus=$BUILD/corpus found=$BUILD/findings rc=0 seeds args
+  name=$(basename "$1" .c)
+  name=${name#fuzz_}
+  seeds=test/fuzz/corpus/$name
+  mkdir -p "$corpus/$name" "$found" "$BUILD/fuzz"
+  # shellcheck disable=SC2086
+  "$CC" -std=c11 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing -Iinclude $isal $san -c "$1" -o "$BUILD/fuzz/$name.o" >"$BUILD/fuzz/$name.log" 2>&1 &&
+    "$CXX" -fsanitize=fuzzer,address,undefined -o "$BUILD/fuzz/$name" "$BUILD/fuzz/$name.o" "$BUILD/libplugin_test.a" \
+      "$BUILD/libexporter.a" $libs -lz -ldl -lpthread -lm >>"$BUILD/fuzz/$name.log" 2>&1 || {
+    echo "FAIL  $name does not build"
+    tail -n 20 "$BUILD/fuzz/$name.log"
+    return 1
+  }
+  args="-max_total_time=$seconds -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
+  [ -e "test/fuzz/$name.dict" ] && args="$args -dict=test/fuzz/$name.dict"
+  [ -d "$seeds" ] || seeds=
+  # shellcheck disable=SC2086
+  "$BUILD/fuzz/$name" $args "$corpus/$name" $seeds >"$BUILD/fuzz/$name.log" 2>&1 || rc=$?
+  if [ $rc != 0 ]; then
+    echo "FAIL  $name (exit $rc)"
+    grep -v '^#' "$BUILD/fuzz/$name.log" | tail -n 50
+    return 1
+  fi
+  echo "ok    $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$BUILD/fuzz/$name.log") inputs in $seconds s," \
+    "$(grep -o 'cov: [0-9]*' "$BUILD/fuzz/$name.log" | tail -n 1 | sed 's/cov: //') edges"
+}
+
+for src in test/fuzz/fuzz_*.c; do
+  name=$(basename "$src" .c)
+  if [ $# -gt 0 ]; then case " $* " in *" ${name#fuzz_} "*) ;; *) continue ;; esac; fi
+  if one "$src"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

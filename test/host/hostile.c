@@ -1,0 +1,172 @@
+/*
+ * hostile SO    calls that no correct NCCL makes: NULL everywhere, unknown types and states, channels above 63, foreign,
+ * forged, stale and doubled handles and contexts, zero ranks. The plugin must neither crash nor record what it cannot
+ * know; what it counted is checked by the script against what is printed here. In between, 100 good operations per
+ * interface version.
+ */
+#include "../bench/plug.h"
+
+static unsigned seed = 12345;
+static uint64_t rnd(void) {
+  uint64_t x = 0;
+  for (int i = 0; i < 8; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    x = x << 8 | seed >> 24;
+  }
+  return x;
+}
+
+static void good(struct plug *p, void *ctx, struct plug_op *o, int n) {
+  for (int i = 0; i < n; i++) {
+    void *h = plug_launch(p, ctx, o);
+    plug_channels(p, ctx, o, h, 4, 20000);
+  }
+}
+
+static void nulls(struct plug *p, void *ctx) {
+  struct ni_prof_descr_v6 d = {.type = NI_EV_COLL};
+  void *h = (void *)1;
+  union ni_prof_state_v4 st = {0};
+  p->start(ctx, NULL, &d);
+  p->start(ctx, &h, NULL);
+  if (h) printf("bad: a handle without a descriptor\n");
+  p->start(NULL, NULL, NULL);
+  h = (void *)1;
+  p->start(NULL, &h, &d);
+  if (h) printf("bad: a handle without a context\n");
+  p->stop(NULL);
+  p->record(NULL, NI_ST_KERNEL_CH_STOP, &st);
+  p->record(NULL, NI_ST_KERNEL_CH_STOP, NULL);
+  p->finalize(NULL);
+  if (p->version == 4) {
+    const struct ni_prof_vtable_v4 *v = p->vtable;
+    v->init(NULL, NULL, NULL, 0, 0, 0, 0, NULL);
+  } else {
+    const struct ni_prof_vtable_v5 *v = p->vtable;
+    v->init(NULL, 0, NULL, NULL, 0, 0, 0, NULL);
+  }
+}
+
+/* All strings NULL: Coll and P2p with nothing in them. They are operations, and are recorded as such. */
+static void empty(struct plug *p, void *ctx) {
+  struct ni_prof_descr_v6 d = {.type = NI_EV_COLL};
+  void *h = NULL;
+  d.coll.nChannels = 1;
+  p->start(ctx, &h, &d);
+  p->stop(h);
+  struct ni_prof_descr_v6 k = {.type = NI_EV_KERNEL_CH, .parentObj = h};
+  void *c = NULL;
+  p->start(ctx, &c, &k); /* stamp 0 */
+  p->record(c, NI_ST_KERNEL_CH_STOP, NULL);
+  p->stop(c);
+}
+
+static void unknown(struct plug *p, void *ctx) {
+  static const uint64_t types[] = {0, 3, 0x80, 0xff, 0x55};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    struct ni_prof_descr_v6 d = {.type = types[i]};
+    void *h = (void *)1;
+    p->start(ctx, &h, &d);
+    if (h) printf("bad: a handle for type %llx\n", (unsigned long long)types[i]);
+  }
+}
+
+static void channels(struct plug *p, void *ctx, struct plug_op *o) {
+  void *h = plug_launch(p, ctx, o), *c = NULL;
+  for (int ch = 64; ch < 256; ch++) {
+    o->ch.parentObj = h;
+    o->ch.kernelCh.channelId = (uint8_t)ch;
+    o->ch.kernelCh.pTimer = 1;
+    c = (void *)1;
+    p->start(ctx, &c, &o->ch);
+    if (c) printf("bad: a handle for channel %d\n", ch);
+  }
+  plug_channels(p, ctx, o, h, 4, 20000);
+}
+
+/* Handles of nobody: random words, random words of each kind, pointers, our own with one bit changed. */
+static void forged(struct plug *p, void *ctx, struct plug_op *o, long n) {
+  void *mine = plug_launch(p, ctx, o);
+  union ni_prof_state_v4 st = {.kernelCh = {1}};
+  for (long i = 0; i < n; i++) {
+    uint64_t x = rnd();
+    switch (i % 4) {
+      case 0: break;
+      case 1: x = (x & 0x0fffffffffffffff) | (uint64_t)(i / 4 % 16) << 60; break;
+      case 2: x = (uint64_t)(uintptr_t)&st + (x & 0xffff); break;
+      case 3: x = (uint64_t)(uintptr_t)mine ^ UINT64_C(1) << (x % 64); break;
+    }
+    void *h = (void *)(uintptr_t)x, *c = NULL;
+    if (h == mine) continue;
+    p->stop(h);
+    p->record(h, NI_ST_KERNEL_CH_STOP, &st);
+    p->record(h, (enum ni_prof_state)(x % 40), &st);
+    o->ch.parentObj = h;
+    o->ch.kernelCh.channelId = (uint8_t)(x % 64);
+    p->start(ctx, &c, &o->ch);
+    if (c) p->stop(c);
+    struct ni_prof_descr_v6 d = o->op;
+    d.parentObj = h;
+    void *op = NULL;
+    p->start(h, &op, &d); /* as a context */
+    if (op) printf("bad: an operation on a forged context %llx\n", (unsigned long long)x);
+    if (h != ctx) p->finalize(h);
+  }
+  plug_channels(p, ctx, o, mine, 4, 20000); /* and ours is still good */
+}
+
+static void doubled(struct plug *p, void *ctx, struct plug_op *o) {
+  void *h = plug_launch(p, ctx, o), *c = NULL;
+  union ni_prof_state_v4 st;
+  p->stop(h);
+  p->stop(h); /* its bracket is closed */
+  o->ch.parentObj = h;
+  o->ch.kernelCh.channelId = 0;
+  o->gpu_ns += 30000;
+  o->ch.kernelCh.pTimer = o->gpu_ns;
+  p->start(ctx, &c, &o->ch);
+  st.kernelCh.pTimer = o->gpu_ns + 1000;
+  p->record(c, NI_ST_KERNEL_CH_STOP, &st);
+  p->stop(c);
+  p->stop(c); /* a second time */
+  p->stop(c);
+  p->record(c, NI_ST_KERNEL_CH_STOP, &st);
+  for (int ch = 1; ch < 4; ch++) {
+    o->ch.kernelCh.channelId = (uint8_t)ch;
+    p->start(ctx, &c, &o->ch);
+    p->record(c, NI_ST_KERNEL_CH_STOP, &st);
+    p->stop(c);
+  }
+  p->stop(h); /* finished by now */
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return fprintf(stderr, "usage: hostile SO\n"), 64;
+  int n_comms = 0;
+  for (int version = 4; version <= 6; version++) {
+    struct plug p = plug_open(argv[1], version);
+    struct plug_op o;
+    nulls(&p, NULL);
+    void *ctx = plug_init(&p, 0xa000 + (uint64_t)version, "hostile", 1, 4, 0, NULL);
+    void *other = plug_init(&p, 0xb000 + (uint64_t)version, NULL, 0, 0, -1, NULL); /* no ranks at all */
+    void *dead = plug_init(&p, 0xc000 + (uint64_t)version, "dead", -1, -1, 2147483647, NULL);
+    p.finalize(dead);
+    plug_op_init(&o, 1024, 4);
+    good(&p, ctx, &o, 50);
+    good(&p, other, &o, 3);
+    struct plug_op dead_op = o;
+    if (plug_launch(&p, dead, &dead_op)) printf("bad: an operation after finalize\n");
+    nulls(&p, ctx);
+    empty(&p, ctx);
+    unknown(&p, ctx);
+    channels(&p, ctx, &o);
+    doubled(&p, ctx, &o);
+    forged(&p, ctx, &o, 200000);
+    good(&p, ctx, &o, 50);
+    p.finalize(ctx);
+    p.finalize(other);
+    n_comms += 3;
+  }
+  printf("communicators %d\n", n_comms);
+  return 0;
+}

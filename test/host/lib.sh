@@ -1,0 +1,89 @@
+# For test/cases/{fault,life,load,hostile}_*.sh: run the scripted host (test/host/host.c) against the plugin, compare its
+# logs with what it did. Sourced; sets BUILD, PLUGIN, HOST, TMP (removed at exit).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+BUILD=$(realpath -m "${BUILD:-build}")
+PLUGIN=${NI_PLUGIN:-$BUILD/libnccl-profiler-inspector.so}
+HOST=$BUILD/test/host/host
+VARIANT=${NI_VARIANT:-}
+for f in "$HOST" "$PLUGIN"; do
+  [ -e "$f" ] || { echo "$f is not built"; exit 77; }
+done
+TMP=$(mktemp -d)
+CLEANUP=:
+trap 'eval "$CLEANUP"; chmod -R u+rwx "$TMP" 2>/dev/null || true; rm -rf "$TMP"' EXIT
+failures=0
+
+# Variables that a developer's shell may have set must not decide a test.
+for v in $(env | sed -n 's/^\(NCCL_INSPECTOR_[A-Z0-9_]*\|NCCL_PROFILE[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
+# The plugin frees nothing at exit, because callbacks may still run; preloaded objects come before the sanitizer's.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:verify_asan_link_order=0:abort_on_error=0:exitcode=99}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:exitcode=99:die_after_fork=0:report_thread_leaks=0}
+
+# host [NAME=value ...] verbs...: runs the script. Leaves $TMP/logs, $TMP/truth, $TMP/out and NCCL's log in $TMP/nccl.log.
+host() {
+  local -a vars=()
+  while [[ $1 == *=* ]]; do vars+=("$1"); shift; done
+  rm -rf "$TMP/logs" "$TMP/truth" "$TMP/nccl.log"
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" HOST_LOG="$TMP/nccl.log" "${vars[@]}" \
+    timeout --kill-after=2 "${LIMIT:-25}" "$HOST" "$PLUGIN" "$TMP/truth" "$@" >"$TMP/out" 2>&1
+}
+
+fail() {
+  echo "FAIL $*"
+  failures=$((failures + 1))
+}
+
+# run NAME [NAME=value ...] verbs... : the host must end with status $RC (default 0).
+run() {
+  local name=$1 rc=0
+  shift
+  CASE=$name
+  { host "$@"; } 2>/dev/null || rc=$?
+  if [ $rc != "${RC:-0}" ]; then
+    fail "$name: the host ended with $rc, ${RC:-0} expected"
+    tail -n 15 "$TMP/out"
+    [ -e "$TMP/nccl.log" ] && tail -n 5 "$TMP/nccl.log"
+    return 0
+  fi
+  if grep -q 'ERROR: .*Sanitizer\|WARNING: ThreadSanitizer\|runtime error:' "$TMP/out"; then
+    fail "$name: a sanitizer has something to say"
+    head -n 40 "$TMP/out"
+  fi
+}
+
+# verify [options]: the log of the last run against its truth.
+verify() {
+  if python3 test/host/verify.py "$TMP/logs" "$TMP/truth" "$@" >"$TMP/verify" 2>&1; then
+    printf 'ok   %-32s %s\n' "$CASE" "$(tail -n 1 "$TMP/verify")"
+  else
+    fail "$CASE"
+    cat "$TMP/verify"
+  fi
+}
+
+# checked RC [options]: what nccl-inspector check says of the last log; RC 0 fine, 2 incomplete.
+checked() {
+  local want=$1 rc=0
+  shift
+  [ -x "$BUILD/nccl-inspector" ] || return 0
+  "$BUILD/nccl-inspector" check "$TMP/logs" "$@" >"$TMP/check" 2>&1 || rc=$?
+  [ $rc = "$want" ] || { fail "$CASE: nccl-inspector check returns $rc, not $want"; tail -n 15 "$TMP/check"; }
+}
+
+# said TEXT: NCCL's log must have the text; unsaid: must not.
+said() {
+  grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null || { fail "$CASE: NCCL's log does not say: $1"; tail -n 5 "$TMP/nccl.log" 2>/dev/null; }
+}
+unsaid() {
+  if grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null; then fail "$CASE: NCCL's log says: $1"; fi
+}
+
+skip_under() { # VARIANT WHY
+  if [ "$VARIANT" = "$1" ]; then echo "not under $1: $2"; exit 77; fi
+}
+
+finish() {
+  [ $failures = 0 ] || { echo "$failures failed"; exit 1; }
+  exit 0
+}

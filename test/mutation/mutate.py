@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""mutate.py LIST BUILD [name ...]   breaks one rule of the plugin at a time; some test must notice.
+
+LIST holds blocks, separated by empty lines ("#" begins a comment line):
+    name: what is broken
+    file: plugin/x.c
+    - a line as it stands (several: consecutive lines); must occur exactly once
+    + what takes its place (none: it is left out)
+    by: unit test_x [pattern] | sim [NAME=value ...] scenario [options] | case name | orders |
+        host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
+All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
+the tree as it is. Works in copies of the tree; only what a mutation touches is compiled again.
+"""
+import os, re, shutil, subprocess, sys, tempfile, threading, time
+
+def read_list(path):
+    blocks = []
+    for text in re.split(r"\n\s*\n", open(path).read()):
+        m = {"old": [], "new": [], "by": []}
+        for line in text.splitlines():
+            if line.startswith("#") or not line.strip():
+                continue
+            if line.startswith("- ") or line == "-":
+                m["old"].append(line[2:])
+            elif line.startswith("+ ") or line == "+":
+                m["new"].append(line[2:])
+            else:
+                key, sep, value = line.partition(": ")
+                if not sep or key not in ("name", "file", "by"):
+                    sys.exit(f"{path}: `{line}`: accepted are name:, file:, by:, - and +")
+                m["by"].append(value) if key == "by" else m.__setitem__(key, value)
+        if m["old"] or "name" in m:
+            if not (m.get("name") and m.get("file") and m["old"] and m["by"]):
+                sys.exit(f"{path}: {m.get('name', text[:60])}: name, file, - lines and by are needed")
+            blocks.append(m)
+    return blocks
+
+class Tree:
+    """A copy of the tree with its build folder, in which things are broken and mended."""
+    def __init__(self, build, where):
+        self.dir, self.build = where, build # the same name, because the dependency files hold it
+        for d in ("Makefile", "scripts", "include", "plugin", "exporter", "test"):
+            (shutil.copytree if os.path.isdir(d) else shutil.copy2)(d, os.path.join(where, d))
+        keep = shutil.ignore_patterns("test-logs", "node_modules", "sysroot")
+        shutil.copytree(build, os.path.join(where, build), ignore=keep, symlinks=True)
+        shutil.rmtree(os.path.join(where, build, "obj/plugin"))
+        for f in ("libnccl-profiler-inspector.so", "libplugin_test.a"): # make would not miss the objects
+            os.unlink(os.path.join(where, build, f))
+
+    def prepare(self):
+        return self.make("plugin", self.build + "/libplugin_test.a")
+
+    def run(self, args, limit, **env):
+        e = dict(os.environ, BUILD=self.build, **env)
+        try:
+            p = subprocess.run(args, cwd=self.dir, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=limit, start_new_session=True)
+            return p.returncode, p.stdout.decode(errors="replace")
+        except subprocess.TimeoutExpired as t:
+            return 124, (t.stdout or b"").decode(errors="replace") + "\nno end after %d s" % limit
+
+    def make(self, *targets):
+        # The plugin's test build: it yields between visible effects, so that short races become long ones.
+        rc, out = self.run(["make", "-s", "-j2", "BUILD=" + self.build, "OPT=-O1 -DNI_STRESS -DNI_DEBUG"] + list(targets), 300)
+        return None if rc == 0 else out
+
+    def detect(self, by):
+        """0: passes, 77: cannot run here, anything else: noticed. And what was said."""
+        kind, _, rest = by.partition(" ")
+        if kind == "unit":
+            words = rest.split()
+            out = self.make(f"{self.build}/test/unit/{words[0]}")
+            return (1, out) if out else self.run([f"{self.build}/test/unit/{words[0]}"] + words[1:], 60)
+        if kind == "orders":
+            return self.run(["test/aarch64/orders.sh"], 60)
+        out = self.make("plugin")
+        if out:
+            return 1, out
+        if kind == "case":
+            return self.run([f"test/cases/{rest}.sh"], 90)
+        words = rest.split()
+        env = dict(w.split("=", 1) for w in words if re.match(r"[A-Z_]+=", w))
+        words = [w for w in words if not re.match(r"[A-Z_]+=", w)]
+        if kind == "host":
+            split = words.index("--")
+            env = {k: v.replace("BUILD/", os.path.join(self.dir, self.build) + "/") for k, v in env.items()}
+            with tempfile.TemporaryDirectory() as tmp:
+                rc, out = self.run([f"{self.build}/test/host/host", f"{self.build}/libnccl-profiler-inspector.so", tmp + "/truth",
+                                    *words[:split]], 30, NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=tmp + "/logs", **env)
+                return (rc, out) if rc else self.run([sys.executable, "test/host/verify.py", tmp + "/logs", tmp + "/truth",
+                                                      *words[split + 1:]], 30)
+        if kind == "sim":
+            with tempfile.TemporaryDirectory() as tmp:
+                sim = f"{self.build}/nccl-sim"
+                rc, out = self.run([sim, "--quiet", "--plugin", f"{self.build}/libnccl-profiler-inspector.so", "--scenario",
+                                    *words, "--truth", tmp + "/truth"], 50, NCCL_INSPECTOR_ENABLE="1",
+                                   NCCL_INSPECTOR_DUMP_DIR=tmp + "/logs", **env)
+                return (rc, out) if rc else self.run([sim, "--verify", tmp + "/truth", tmp + "/logs"], 30)
+        return 1, f"`{by}`: accepted are unit, sim, host, case and orders"
+
+def main():
+    blocks, build = read_list(sys.argv[1]), sys.argv[2]
+    if sys.argv[3:]:
+        blocks = [b for b in blocks if any(w in b["name"] for w in sys.argv[3:])]
+    lock, results = threading.Lock(), {"ok": 0, "FAIL": 0, "skip": 0}
+    def say(outcome, text, more=""):
+        with lock:
+            results[outcome] += 1
+            print(f"{outcome:5} {text}", flush=True)
+            if more:
+                print("\n".join("      " + l for l in more.splitlines()[-20:]), flush=True)
+
+    unusable = {}
+    def baseline(tree, by):
+        rc, out = tree.detect(by)
+        if rc:
+            unusable[by] = rc
+        if rc == 77:
+            print(f"      {by} cannot run here: {out.splitlines()[-1] if out else ''}", flush=True)
+        elif rc:
+            say("FAIL", f"`{by}` fails on the tree as it is", out)
+
+    def mutation(tree, m):
+        path = os.path.join(tree.dir, m["file"])
+        text = open(path).read()
+        old = "\n".join(m["old"]) + "\n"
+        if text.count(old) != 1:
+            return say("FAIL", f"{m['name']}: its lines occur {text.count(old)} times in {m['file']}, not once", old)
+        able = [by for by in m["by"] if by not in unusable]
+        if not able:
+            return say("skip", f"{m['name']}: nothing that could notice it runs here")
+        open(path, "w").write(text.replace(old, "".join(l + "\n" for l in m["new"])))
+        try:
+            broken = tree.make("plugin")
+            if broken:
+                return say("FAIL", f"{m['name']}: does not compile", broken)
+            for by in able:
+                rc, out = tree.detect(by)
+                if rc not in (0, 77):
+                    return say("ok", f"{m['name']}: noticed by {by}")
+            say("FAIL", f"{m['name']}: nobody notices it ({', '.join(able)})")
+        finally:
+            open(path, "w").write(text)
+
+    def spread(fn, work):
+        work, threads = list(work), []
+        def worker(tree):
+            while True:
+                with lock:
+                    if not work:
+                        return
+                    item = work.pop(0)
+                try:
+                    fn(tree, item)
+                except Exception as e:
+                    say("FAIL", f"{item['name'] if isinstance(item, dict) else item}: {e!r}")
+        for t in trees:
+            threads.append(threading.Thread(target=worker, args=(t,)))
+            threads[-1].start()
+        for t in threads:
+            t.join()
+
+    with tempfile.TemporaryDirectory(prefix="ni-mutation-") as tmp:
+        trees = []
+        for i in range(min(2, os.cpu_count() or 1)):
+            where = os.path.join(tmp, str(i))
+            os.mkdir(where)
+            trees.append(Tree(build, where))
+        started = time.monotonic()
+        for tree in trees:
+            out = tree.prepare()
+            if out:
+                sys.exit(out)
+        spread(baseline, dict.fromkeys(by for m in blocks for by in m["by"]))
+        spread(mutation, blocks)
+    print(f"{time.monotonic() - started:.0f} s")
+    print(f"{results['ok']} passed, {results['FAIL']} failed, {results['skip']} skipped")
+    return 1 if results["FAIL"] else 0
+
+sys.exit(main())

@@ -1,0 +1,269 @@
+/*
+ * A rank's application thread: walks the scenario's steps, launches kernels and raises what NCCL raises around them.
+ * States, threads and ownership: engine.h. Sequences: contract 3.1 to 3.7 and 3.11.
+ */
+#include <string.h>
+
+#include "engine.h"
+#include "ends.h"
+#include "truth.h"
+
+bool ni_takes_part(const struct ni_crank *c, const struct ni_step *st) {
+  if (st->skip_rank == c->id.rank) return false;
+  return st->pair_from < 0 || st->pair_from == c->id.rank || st->pair_to == c->id.rank;
+}
+
+/* An empty collective, and any on a communicator of one rank, returns before anything is raised. */
+bool ni_task_mine(const struct ni_crank *c, const struct ni_task *t) {
+  if (t->kind == NI_TASK_COLL && (t->count == 0 || c->id.n_ranks < 2)) return false;
+  return t->only_rank < 0 || t->only_rank == c->id.rank;
+}
+
+int ni_participants(const struct ni_crank *c, const struct ni_step *st) {
+  int live = c->decl->live;
+  if (st->pair_from < 0) return live; /* a rank that skips is still waited for */
+  return (st->pair_from < live) + (st->pair_to < live && st->pair_to != st->pair_from);
+}
+
+static void start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const struct ni_task *t,
+                      int mask, bool captured, void **slot) {
+  struct ni_prof_descr_v6 d;
+  void *stream = (void *)(uintptr_t)(0x5500000000u + (uintptr_t)c->comm * 64);
+  bool coll = t->kind == NI_TASK_COLL;
+  if (ni_core.release < 22800) return;
+  if (!r->group_api && ni_wants_group_api(mask)) {
+    memset(&d, 0, sizeof d);
+    d.type = NI_EV_GROUP_API;
+    d.groupApi.graphCaptured = captured;
+    d.groupApi.groupDepth = st->user_group ? 2 : 1;
+    ni_core_start(c->ctx, &r->group_api, &d);
+    ni_core_record(r->group_api, NI_ST_GROUP_API_START_END, NULL);
+  }
+  memset(&d, 0, sizeof d);
+  d.parentObj = r->group_api;
+  if (coll && ni_wants_coll_api(mask)) {
+    d.type = NI_EV_COLL_API;
+    d.collApi.func = t->func_name;
+    d.collApi.count = t->count;
+    d.collApi.datatype = t->dtype;
+    d.collApi.root = t->root;
+    d.collApi.stream = stream;
+    d.collApi.graphCaptured = captured;
+    r->coll_api = NULL;
+    ni_core_start(c->ctx, &r->coll_api, &d);
+  } else if (!coll && ni_wants_p2p_api(mask)) {
+    d.type = NI_EV_P2P_API;
+    d.p2pApi.func = t->func_name;
+    d.p2pApi.count = t->count;
+    d.p2pApi.datatype = t->dtype;
+    d.p2pApi.stream = stream;
+    d.p2pApi.graphCaptured = captured;
+    r->p2p_api = NULL;
+    ni_core_start(c->ctx, &r->p2p_api, &d);
+  }
+  /* Stopped also when nothing was started now: the old handle is still there (contract Q7). */
+  *slot = coll ? r->coll_api : r->p2p_api;
+  ni_core_stop(*slot);
+}
+
+static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
+  void *launch = NULL;
+  if (ni_core.release < 22800 || !(mask & NI_EV_KERNEL_LAUNCH)) return;
+  struct ni_prof_descr_v6 d;
+  memset(&d, 0, sizeof d);
+  d.type = NI_EV_KERNEL_LAUNCH;
+  d.parentObj = r->group_api;
+  d.kernelLaunch.stream = (void *)(uintptr_t)(0x5500000000u + (uintptr_t)c->comm * 64);
+  ni_core_start(c->ctx, &launch, &d);
+  ni_core_stop(launch);
+}
+
+/* 2.29 and later give a lone Broadcast no events unless NCCL_ALLGATHERV_ENABLE=0; its number still advances. */
+static int latch(const struct ni_task *t) {
+  if (t->kind == NI_TASK_COLL && t->func == NI_FUNC_BROADCAST && ni_core.release >= 22900 && ni_run.scn->set.allgatherv)
+    return 0;
+  return ni_core_mask();
+}
+
+static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
+  bool captured = st->verb == NI_DO_GRAPH, part = ni_takes_part(c, st);
+  int participants = ni_participants(c, st), n_masks = 0, first = ni_core_mask();
+  int masks[NI_MAX_TASKS];
+  void *api[NI_MAX_TASKS];
+  if (st->n_tasks > NI_MAX_TASKS) ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
+  r->group_api = NULL;
+  for (int p = 0; p < st->n_plans; p++)
+    for (int i = 0; i < st->plans[p].n_tasks; i++, n_masks++) {
+      const struct ni_task *t = &st->plans[p].tasks[i];
+      api[n_masks] = NULL;
+      masks[n_masks] = latch(t);
+      if (part && ni_task_mine(c, t)) start_api(r, c, st, t, ni_core_mask(), captured, &api[n_masks]);
+    }
+  ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
+  for (int p = 0, at = 0; p < st->n_plans; at += st->plans[p++].n_tasks) {
+    bool mine = false;
+    for (int i = 0; i < st->plans[p].n_tasks; i++)
+      mine |= ni_task_mine(c, &st->plans[p].tasks[i]);
+    uint64_t index = c->next_index;
+    if (!captured && participants > 1) c->next_index++;
+    if (!part || !mine) continue;
+    kernel_launch(r, c, first);
+    if (!captured)
+      ni_bracket(c, st, &st->plans[p], masks + at, api + at, false, ni_now(), index, &r->rng);
+  }
+  if (captured) ni_graph_capture(r, c, st, masks, api);
+  ni_core_stop(r->group_api);
+  r->group_api = NULL;
+}
+
+static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
+  const struct ni_task *t = &st->plans[0].tasks[0];
+  int mask = ni_core_mask();
+  void *api = NULL, *coll = NULL;
+  struct ni_prof_descr_v6 d;
+  r->group_api = NULL;
+  start_api(r, c, st, t, mask, false, &api);
+  ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
+  if (ni_core.release >= 22900 && (mask & (NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH))) {
+    bool bytes = t->func == NI_FUNC_ALLGATHER;
+    memset(&d, 0, sizeof d);
+    d.type = NI_EV_CE_COLL;
+    d.parentObj = api;
+    d.rank = c->id.rank;
+    d.ceColl.seqNumber = d.ceColl.ceSeqNum = (uint32_t)atomic_fetch_add(&c->sn[NI_FUNC_OTHER], 1);
+    d.ceColl.func = t->func_name;
+    d.ceColl.count = bytes ? ni_task_bytes(t) : t->count;
+    d.ceColl.datatype = bytes ? "ncclInt8" : t->dtype;
+    d.ceColl.syncStrategy = "UC";
+    ni_core_start(c->ctx, &coll, &d);
+    for (int i = 0; coll && i < st->ce_syncs + st->ce_batches; i++) {
+      bool sync = i < st->ce_syncs / 2 || i >= st->ce_syncs / 2 + st->ce_batches;
+      void *child = NULL;
+      if (!(ni_core_mask() & (sync ? NI_EV_CE_SYNC : NI_EV_CE_BATCH))) continue;
+      memset(&d, 0, sizeof d);
+      d.type = sync ? NI_EV_CE_SYNC : NI_EV_CE_BATCH;
+      d.parentObj = coll;
+      d.rank = c->id.rank;
+      if (sync) {
+        d.ceCollSync.isComplete = i > st->ce_syncs / 2;
+        d.ceCollSync.nRanks = c->id.n_ranks;
+      } else {
+        d.ceCollBatch.numOps = c->id.n_ranks;
+        d.ceCollBatch.totalBytes = ni_task_bytes(t) * (uint64_t)c->id.n_ranks;
+      }
+      ni_core_start(c->ctx, &child, &d);
+      ni_core_stop(child);
+    }
+    ni_core_stop(coll);
+  }
+  ni_core_stop(r->group_api);
+  r->group_api = NULL;
+}
+
+/* Holds the application back to the rate and lets a straggler be late. */
+static void pace(struct ni_rank *r, const struct ni_step *st) {
+  const struct ni_settings *set = &ni_run.scn->set;
+  uint64_t period = set->rate > 0 ? (uint64_t)(1e9 / set->rate) : 0;
+  if (atomic_load_explicit(&ni_run.halt, memory_order_relaxed)) ni_park();
+  if (set->gap_us) ni_sleep_ns(set->gap_us * 1000ull);
+  if (set->straggler_rank == r->rank && st->pair_from < 0)
+    ni_sleep_ns((uint64_t)(set->straggler_ms * 1e6 * (0.8 + (ni_rand(&r->rng) % 400) / 1000.0)));
+  if (!period) return;
+  uint64_t now = ni_now();
+  if (!r->next_due_ns || now > r->next_due_ns + 1000000000u) r->next_due_ns = now;
+  if (r->next_due_ns > now + 80000) ni_sleep_ns(r->next_due_ns - now - 60000);
+  while (ni_now() < r->next_due_ns) {
+  }
+  r->next_due_ns += period * (uint64_t)(st->n_tasks > 0 ? st->n_tasks : 1);
+}
+
+struct job {
+  pthread_t thread;
+  void (*f)(struct ni_crank *);
+  struct ni_crank *c;
+};
+
+static void *job_main(void *arg) {
+  struct job *j = arg;
+  j->f(j->c);
+  ni_core_flush_counts();
+  return NULL;
+}
+
+static void each_comm(struct ni_rank *r, const struct ni_step *st, void (*f)(struct ni_crank *)) {
+  struct job *jobs = ni_xalloc((size_t)st->n_comms * sizeof *jobs);
+  int n = 0;
+  for (int i = 0; i < st->n_comms; i++) {
+    struct ni_crank *c = r->cranks[st->comms[i]];
+    if (!c) continue;
+    jobs[n] = (struct job){.f = f, .c = c};
+    if (!st->concurrent) f(c);
+    else if (pthread_create(&jobs[n].thread, NULL, job_main, &jobs[n])) ni_die(NI_SIM_FAILED, "cannot create a thread");
+    else n++;
+  }
+  while (n > 0) pthread_join(jobs[--n].thread, NULL);
+  free(jobs);
+}
+
+static void run_step(struct ni_rank *r, const struct ni_step *st) {
+  struct ni_crank *c = st->comm >= 0 ? r->cranks[st->comm] : NULL;
+  bool mine = st->who < 0 || st->who == r->rank;
+  switch (st->verb) {
+    case NI_DO_WORK:
+    case NI_DO_CE:
+    case NI_DO_GRAPH:
+      if (!c || !c->up) return;
+      for (uint64_t i = 0; i < st->times; i++) {
+        if (st->verb != NI_DO_GRAPH) pace(r, st);
+        if (st->verb == NI_DO_CE) do_ce(r, c, st);
+        else do_work(r, c, st);
+      }
+      return;
+    case NI_DO_REPLAY:
+      if (c && c->up) ni_graph_replay(r, st);
+      return;
+    case NI_DO_INIT: each_comm(r, st, ni_crank_init); return;
+    case NI_DO_DESTROY: each_comm(r, st, ni_crank_destroy); return;
+    case NI_DO_ABORT: each_comm(r, st, ni_crank_abort); return;
+    case NI_DO_SYNC: each_comm(r, st, ni_crank_drain); return;
+    case NI_DO_SLEEP:
+      if (mine) ni_sleep_ns(st->value);
+      return;
+    case NI_DO_MASK:
+      if (mine || ni_run.scn->set.procs) atomic_store_explicit(&ni_core.mask, (int)st->value, memory_order_relaxed);
+      return;
+    case NI_DO_BARRIER: pthread_barrier_wait(&ni_run.barrier); return;
+    case NI_DO_END:
+      if (mine || ni_run.scn->set.procs) ni_end_process(st->how);
+      return;
+    case NI_DO_LOOP:
+    case NI_DO_END_LOOP: return;
+  }
+}
+
+void *ni_app_main(void *arg) {
+  struct ni_rank *r = arg;
+  const struct ni_scn *s = ni_run.scn;
+  uint64_t left[16];
+  int depth = 0;
+  for (int i = 0; i < s->n_comms; i++)
+    if (r->cranks[i] && !s->comms[i].explicit_init) ni_crank_init(r->cranks[i]);
+  for (int i = 0; i < s->n_steps; i++) {
+    const struct ni_step *st = &s->steps[i];
+    if (st->verb == NI_DO_LOOP) {
+      if (st->times == 0) i = st->match;
+      else left[depth++] = st->times;
+    } else if (st->verb == NI_DO_END_LOOP) {
+      if (--left[depth - 1] > 0) i = st->match;
+      else depth--;
+    } else {
+      run_step(r, st);
+    }
+  }
+  ni_graph_stop(r);
+  if (s->set.end == NI_END_FINALIZE)
+    for (int i = 0; i < s->n_comms; i++)
+      if (r->cranks[i] && r->cranks[i]->up) ni_crank_destroy(r->cranks[i]);
+  ni_core_flush_counts();
+  return NULL;
+}

@@ -1,0 +1,111 @@
+/*
+ * The simulated core's side of the profiler interface: finding the plugin and calling it as a given release would.
+ *
+ * The rest of nccl-sim speaks v6 descriptors only. This room translates them to the version the plugin was found with,
+ * with the omissions and the garbage that NCCL's own translations have, and with native behaviour where the release
+ * speaks that version itself (v4 on 2.27, v5 on 2.28, v6 on 2.29 and 2.30).
+ *
+ * State: one `struct ni_core` per process, as NCCL's globals are: the library (loaded at the first communicator,
+ * counted, closed with the last, a failure is final), and the activation mask, one int whose address every init
+ * receives. Threads: load and unload under a lock; calls from any thread. Ownership: handles and contexts belong to the
+ * plugin. Failure: load returns false with a reason on stderr; results of callbacks are ignored, as NCCL ignores them.
+ */
+#ifndef NI_SIM_CORE_H
+#define NI_SIM_CORE_H
+
+#include <nccl/profiler_abi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sim.h"
+
+enum ni_poison { NI_POISON_AA, NI_POISON_PLAUSIBLE }; /* what unfilled p2p.nChannels holds: 0xAA, or 1 to 8 */
+
+enum ni_call { /* what the call counters count */
+  NI_CALL_INIT,
+  NI_CALL_START,
+  NI_CALL_STOP,
+  NI_CALL_RECORD,
+  NI_CALL_FINALIZE,
+  NI_CALL_COUNT
+};
+
+struct ni_core {
+  int release;           /* as ncclGetVersion gives it: 23007 is 2.30.7 */
+  int want_interface;    /* 0: the newest both sides know */
+  const char *library;   /* --plugin; NULL: NCCL_PROFILER_PLUGIN and its rules */
+  enum ni_poison poison;
+  bool quiet;            /* the plugin's log messages are not shown */
+  /* below: set by this room */
+  pthread_mutex_t lock;
+  int interface; /* 1..6; 0: not loaded */
+  int refs;
+  bool failed;          /* sticky, as in NCCL */
+  _Atomic bool gone;    /* up to 2.27: an init failed and the profiler pointer is null for the whole process */
+  _Atomic bool filled;  /* translated versions: function pointers exist only after an init that returned 0 */
+  void *dl;
+  const void *vtable;
+  _Atomic int mask;     /* relaxed on both sides: a flag word, nothing is published through it */
+  _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
+  _Atomic uint64_t starts[16];             /* by event bit */
+  _Atomic uint64_t null_handles[16];       /* starts that left the handle NULL, by event bit */
+};
+
+extern struct ni_core ni_core;
+
+/* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
+int ni_core_release(const char *text);
+/* Newest interface of a release: 1..6. */
+int ni_core_newest(int release);
+/* True when the release speaks this interface itself, without a translation. */
+bool ni_core_native(int release, int interface);
+
+/* One more user. True when a plugin is there. */
+bool ni_core_load(void);
+/* One user less; closes the library with the last. */
+void ni_core_unload(void);
+
+struct ni_comm_ident {
+  const char *name; /* NULL: none */
+  uint64_t hash;
+  int n_nodes, n_ranks, rank;
+};
+
+/* ni_core_init returns the plugin's result, 0 when there is no plugin. */
+int ni_core_init(void **ctx, const struct ni_comm_ident *id);
+void ni_core_finalize(void *ctx);
+/* `d` is filled by the caller for its type; *handle is left as it was when the event is not forwarded. */
+void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
+void ni_core_stop(void *handle);
+void ni_core_record(void *handle, enum ni_prof_state state, const union ni_prof_state_v4 *args);
+/* The calling thread's counts are added to ni_core's; called before a thread ends. */
+void ni_core_flush_counts(void);
+
+static inline int ni_core_mask(void) { return atomic_load_explicit(&ni_core.mask, memory_order_relaxed); }
+
+/* What NCCL derives from a mask (contract 4.2): which events a task with this latched mask raises. */
+static inline bool ni_wants_group(int m) {
+  return m & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH |
+              NI_EV_NET_PLUGIN);
+}
+static inline bool ni_wants_coll(int m) {
+  return m & (NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN);
+}
+/* 2.27 does not derive P2p from the NetPlugin bit. */
+static inline bool ni_wants_p2p(int m, int release) {
+  int bits = NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH;
+  if (release >= 22800) bits |= NI_EV_NET_PLUGIN;
+  return m & bits;
+}
+static inline bool ni_wants_proxy_op(int m) { return m & (NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
+static inline bool ni_wants_proxy_step(int m) { return m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
+static inline bool ni_wants_group_api(int m) { return m & ~NI_EV_PROXY_CTRL & NI_EV_ALL; }
+static inline bool ni_wants_coll_api(int m) {
+  return m & (NI_EV_COLL_API | NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN |
+              NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH);
+}
+static inline bool ni_wants_p2p_api(int m) {
+  return m & (NI_EV_P2P_API | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* The simulated device: when kernels and their channels start and stop. States and threads: engine.h. */
+#include "engine.h"
+
+static uint64_t scaled(const struct ni_kernel *k, uint64_t ns) { return ns * k->noise >> 10; }
+
+uint64_t ni_kernel_end(const struct ni_kernel *k) { return k->met_ns + scaled(k, k->plan->total_ns); }
+
+void ni_kernel_put(struct ni_crank *c, struct ni_kernel *k) {
+  if (atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1) return;
+  pthread_mutex_lock(&c->lock);
+  k->next = c->free_kernels;
+  c->free_kernels = k;
+  pthread_mutex_unlock(&c->lock);
+}
+
+void ni_device_advance(struct ni_crank *c) {
+  for (struct ni_kernel *k; (k = c->gpu_head);) {
+    if (k->state == 0) {
+      k->start_ns = k->launch_ns > c->stream_free_ns ? k->launch_ns : c->stream_free_ns;
+      if (!k->hangs && k->participants > 1 && !ni_meet_arrive(c->meet, k->index, k->start_ns)) return;
+      k->state = 1;
+    }
+    if (k->hangs) return;
+    if (k->state == 1) {
+      if (k->participants > 1) {
+        if (!ni_meet_done(c->meet, k->index, k->participants, &k->met_ns)) return;
+      } else {
+        k->met_ns = k->start_ns;
+      }
+      k->state = 2;
+    }
+    c->stream_free_ns = ni_kernel_end(k);
+    c->gpu_head = k->next;
+    if (!c->gpu_head) c->gpu_tail = NULL;
+    ni_kernel_put(c, k);
+  }
+}
+
+static uint64_t jitter(const struct ni_kernel *k, int ch, int which) {
+  return (k->hash >> ((ch * 5 + which * 11) % 48)) & (k->plan->jitter_ns - 1);
+}
+
+bool ni_node_start_at(const struct ni_node *n, uint64_t *at) {
+  const struct ni_kernel *k = n->work->kernel;
+  const struct ni_task *t = n->work->task;
+  if (k->state == 0) return false;
+  if (n->ch == t->late_ch) { /* counted from the moment the other channels have stopped */
+    if (k->state != 2) return false;
+    *at = k->met_ns + scaled(k, t->rel_stop_ns + t->late_ns) + k->plan->jitter_ns + jitter(k, n->ch, 0);
+    return true;
+  }
+  if (t->rel_start_ns == 0) {
+    *at = k->start_ns + jitter(k, n->ch, 0);
+    return true;
+  }
+  if (k->state != 2) return false;
+  *at = k->met_ns + scaled(k, t->rel_start_ns) + jitter(k, n->ch, 0);
+  return true;
+}
+
+bool ni_node_stop_at(const struct ni_node *n, uint64_t *at) {
+  const struct ni_kernel *k = n->work->kernel;
+  const struct ni_task *t = n->work->task;
+  if (k->state != 2) return false;
+  uint64_t rel = t->rel_stop_ns;
+  if (n->ch == t->late_ch) rel += t->late_ns + (t->rel_stop_ns - t->rel_start_ns);
+  *at = k->met_ns + scaled(k, rel) + jitter(k, n->ch, 1) + (n->ch == t->late_ch ? 2 * k->plan->jitter_ns : 0);
+  return true;
+}
+
+/* The planted fault is on the task's last channel only: one bad stamp must spoil the operation, not a majority. */
+static enum ni_stamps fault(const struct ni_node *n) {
+  const struct ni_task *t = n->work->task;
+  return n->ch == t->ch0 + t->n_ch - 1 ? t->stamps : NI_STAMPS_GOOD;
+}
+
+uint64_t ni_stamp_start(const struct ni_node *n, uint64_t at) {
+  const struct ni_gpu_clock *clock = &n->work->c->owner->clock;
+  switch (fault(n)) {
+    case NI_STAMPS_ZERO: return 0;
+    case NI_STAMPS_STALE: return ni_gpu_stamp(clock, at - 20000000000u);
+    case NI_STAMPS_LONG: return ni_gpu_stamp(clock, at - 7200000000000u);
+    default: return ni_gpu_stamp(clock, at);
+  }
+}
+
+uint64_t ni_stamp_stop(const struct ni_node *n, uint64_t at) {
+  const struct ni_gpu_clock *clock = &n->work->c->owner->clock;
+  switch (fault(n)) {
+    case NI_STAMPS_BACKWARD: return n->start_stamp - 4096;
+    case NI_STAMPS_STALE: return n->start_stamp + 8192;
+    case NI_STAMPS_FUTURE: return ni_gpu_stamp(clock, at + 10000000000u);
+    default: return ni_gpu_stamp(clock, at);
+  }
+}

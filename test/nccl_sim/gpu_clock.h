@@ -1,0 +1,33 @@
+/*
+ * A GPU's clock: near Unix time, with an offset and a drift of its own, in steps of 32 ns as the hardware shows.
+ * Pure functions; immutable after ni_gpu_clock_set.
+ */
+#ifndef NI_SIM_GPU_CLOCK_H
+#define NI_SIM_GPU_CLOCK_H
+
+#include <math.h>
+
+#include "sim.h"
+
+struct ni_gpu_clock {
+  uint64_t epoch_ns;  /* monotonic, where the drift starts */
+  int64_t base_ns;    /* Unix minus monotonic, plus offset */
+  double drift;       /* 1e-6 is 1 ppm */
+};
+
+static inline void ni_gpu_clock_set(struct ni_gpu_clock *c, uint64_t mono_ns, int64_t unix_minus_mono, uint64_t random,
+                                    double offset_us, double drift_ppm) {
+  if (isnan(offset_us)) offset_us = (double)(random % 6000000) / 1000 - 3000;
+  if (isnan(drift_ppm)) drift_ppm = (double)((random >> 32) % 40000) / 1000 - 20;
+  c->epoch_ns = mono_ns;
+  c->base_ns = unix_minus_mono + (int64_t)(offset_us * 1000);
+  c->drift = drift_ppm * 1e-6;
+}
+
+/* Stamp for a monotonic host time. */
+static inline uint64_t ni_gpu_stamp(const struct ni_gpu_clock *c, uint64_t mono_ns) {
+  int64_t since = (int64_t)(mono_ns - c->epoch_ns);
+  return (uint64_t)((int64_t)mono_ns + c->base_ns + (int64_t)((double)since * c->drift)) & ~31ull;
+}
+
+#endif

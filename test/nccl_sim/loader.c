@@ -1,0 +1,97 @@
+/* Finding and closing the profiler library as NCCL does (contract 1.2, 1.3). States and threads: core.h. */
+#include <dlfcn.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core.h"
+
+struct ni_core ni_core = {.release = 23007, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+int ni_core_release(const char *text) {
+  int a = 0, b = 0, c = 0;
+  int n = sscanf(text, "%d.%d.%d", &a, &b, &c);
+  if (n == 1 && a >= 22300) return a;
+  if (n < 2 || a != 2 || b < 23 || b > 30) return 0;
+  static const int last_patch[] = {4, 3, 1, 6, 7, 9, 7, 7}; /* newest tag read of 2.23 .. 2.30 */
+  return a * 10000 + b * 100 + (n == 3 ? c : last_patch[b - 23]);
+}
+
+int ni_core_newest(int release) {
+  if (release < 22400) return 1;
+  if (release < 22600) return 2;
+  if (release < 22700) return 3;
+  if (release < 22800) return 4;
+  return release < 22900 ? 5 : 6;
+}
+
+bool ni_core_native(int release, int interface) { return ni_core_newest(release) == interface; }
+
+static void *try_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+
+static void *open_by_rules(const char *value, char *shown, size_t cap) {
+  char name[255];
+  snprintf(name, sizeof name, "%s", value); /* NCCL cuts at 255 bytes without a word */
+  size_t n = strlen(name);
+  snprintf(shown, cap, "%s", name);
+  if (n == 0) {
+    snprintf(shown, cap, "libnccl-profiler.so");
+    return try_open(shown);
+  }
+  if (strcasecmp(name, "none") == 0 && ni_core.release >= 22800) return NULL;
+  if (strncasecmp(name, "STATIC_PLUGIN", n) == 0) return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+  bool so = n > 6 && strncmp(name, "lib", 3) == 0 && strcmp(name + n - 3, ".so") == 0;
+  void *dl = try_open(name);
+  if (dl || strchr(name, '/') || so) return dl;
+  snprintf(shown, cap, "libnccl-profiler-%s.so", name);
+  return try_open(shown);
+}
+
+bool ni_core_load(void) {
+  pthread_mutex_lock(&ni_core.lock);
+  if (!ni_core.vtable && !ni_core.failed) {
+    const char *env = ni_core.library ? ni_core.library : getenv("NCCL_PROFILER_PLUGIN");
+    char shown[300];
+    ni_core.dl = open_by_rules(env ? env : "", shown, sizeof shown);
+    if (!ni_core.dl) {
+      const char *why = dlerror();
+      ni_say("no profiler: %s: %s", shown, why ? why : "switched off");
+    }
+    int newest = ni_core_newest(ni_core.release);
+    int from = ni_core.want_interface ? ni_core.want_interface : newest;
+    int to = ni_core.want_interface ? ni_core.want_interface : 1;
+    for (int v = from; ni_core.dl && v >= to && !ni_core.vtable; v--) {
+      char symbol[32];
+      snprintf(symbol, sizeof symbol, "ncclProfiler_v%d", v);
+      ni_core.vtable = dlsym(ni_core.dl, symbol);
+      ni_core.interface = v;
+    }
+    if (!ni_core.vtable) {
+      if (ni_core.dl) {
+        ni_say("no profiler: %s has no ncclProfiler_v%d%s", shown, from, from > to ? " or older" : "");
+        dlclose(ni_core.dl);
+      }
+      ni_core.dl = NULL;
+      ni_core.interface = 0;
+      ni_core.failed = true;
+      /* NCCL goes on without a profiler; whoever names one here wants to see it. */
+      if (ni_core.library) ni_die(NI_SIM_FAILED, "--plugin %s: not loaded", ni_core.library);
+    }
+    ni_core.filled = false;
+    ni_core.gone = false;
+  }
+  bool there = ni_core.vtable != NULL;
+  if (there) ni_core.refs++;
+  pthread_mutex_unlock(&ni_core.lock);
+  return there;
+}
+
+void ni_core_unload(void) {
+  pthread_mutex_lock(&ni_core.lock);
+  if (ni_core.refs > 0 && --ni_core.refs == 0) {
+    dlclose(ni_core.dl);
+    ni_core.dl = NULL;
+    ni_core.vtable = NULL;
+    ni_core.interface = 0;
+  }
+  pthread_mutex_unlock(&ni_core.lock);
+}

@@ -1,0 +1,183 @@
+/*
+ * Network operations of the progress thread: ProxyOp, ProxyStep, ProxyCtrl, and operations served for other processes.
+ *
+ * One machine per operation: append -> start(ProxyOp); first pass -> in progress; then transfers one after another,
+ * each with the states of contract 3.3 and their documented repetitions (Q1, Q3); CollNet never stops (Q2). All of it
+ * runs on P; the operations are P's own. States: engine.h.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+struct ni_netop {
+  struct ni_netop *next;
+  struct ni_work *work; /* NULL: served for another process */
+  void *ctx, *handle, *step;
+  int mask;
+  bool send, foreign, never_stops;
+  int phase; /* 0: not yet in progress; then states of one transfer, 1.. */
+  int at, n_steps, repeats;
+  size_t bytes;
+};
+
+/* A ring crossing the node on a channel: one send, one receive; P2P: one. Counted only where ranks span nodes. */
+int ni_netops_of(const struct ni_crank *c, const struct ni_task *t) {
+  if (c->id.n_nodes < 2) return 0;
+  if (t->kind != NI_TASK_COLL) return t->n_ch;
+  int per = c->id.n_ranks / c->id.n_nodes ? c->id.n_ranks / c->id.n_nodes : 1;
+  bool first = c->id.rank % per == 0, last = c->id.rank % per == per - 1;
+  return t->collnet ? 0 : t->n_ch * (first + last);
+}
+
+static void add(struct ni_proxy *p, struct ni_work *w, bool send, int ch, bool foreign) {
+  const struct ni_task *t = w->task;
+  struct ni_netop *o = ni_xalloc(sizeof *o);
+  struct ni_prof_descr_v6 d;
+  o->work = foreign ? NULL : w;
+  o->mask = w->mask | (foreign ? NI_EV_PROXY_OP | NI_EV_PROXY_STEP : 0); /* the other process's latched mask counts */
+  o->ctx = foreign ? ni_run.wild : w->c->ctx;
+  o->send = send;
+  o->foreign = foreign;
+  o->never_stops = t->collnet;
+  o->n_steps = ni_run.scn->set.net_steps;
+  o->bytes = ni_task_bytes(t) / (t->n_ch ? t->n_ch : 1) / (uint64_t)o->n_steps;
+  memset(&d, 0, sizeof d);
+  d.type = NI_EV_PROXY_OP;
+  d.parentObj = foreign ? (char *)ni_run.wild + 128 : w->handle;
+  d.rank = foreign ? w->c->id.rank + 1 : w->c->id.rank;
+  d.proxyOp.pid = foreign ? getpid() + 1 : getpid();
+  d.proxyOp.channelId = (uint8_t)ch;
+  d.proxyOp.peer = (w->c->id.rank + (send ? 1 : w->c->id.n_ranks - 1)) % w->c->id.n_ranks;
+  d.proxyOp.nSteps = o->n_steps;
+  d.proxyOp.chunkSize = 1048576;
+  d.proxyOp.isSend = send && !t->collnet;
+  ni_core_start(o->ctx, &o->handle, &d);
+  if (o->never_stops) { /* nothing ever calls for it again */
+    free(o);
+    return;
+  }
+  o->next = p->netops;
+  p->netops = o;
+}
+
+void ni_netops_append(struct ni_proxy *p, struct ni_work *w) {
+  const struct ni_task *t = w->task;
+  bool self = t->kind != NI_TASK_COLL && w->peer == w->c->id.rank;
+  if (t->pxn) add(p, w, true, t->ch0, true);
+  if (self || !ni_wants_proxy_op(w->mask)) return;
+  if (t->collnet && w->c->id.n_nodes > 1)
+    for (int i = 0; i < t->n_ch; i++) add(p, w, false, t->ch0 + i, false);
+  int n = ni_netops_of(w->c, t);
+  for (int i = 0; i < n; i++) {
+    bool send = t->kind == NI_TASK_SEND || (t->kind == NI_TASK_COLL && i >= n / 2);
+    if (t->kind == NI_TASK_COLL && n == t->n_ch) send = w->c->id.rank % 2 != 0;
+    add(p, w, send, t->ch0 + i % t->n_ch, false);
+  }
+}
+
+static void start_step(struct ni_netop *o) {
+  struct ni_prof_descr_v6 d;
+  /* 2.27 starts no step under a NULL operation. */
+  if (!o->handle && ni_core.release < 22800) return;
+  memset(&d, 0, sizeof d);
+  d.type = NI_EV_PROXY_STEP;
+  d.parentObj = o->handle;
+  d.proxyStep.step = o->at;
+  ni_core_start(o->ctx, &o->step, &d);
+}
+
+static void record_step(struct ni_netop *o, enum ni_prof_state state) {
+  union ni_prof_state_v4 a = {.proxyStep = {o->bytes}};
+  if (o->handle) ni_core_record(o->step, state, &a);
+}
+
+/* One pass over one operation; true when it is finished. */
+static bool advance(struct ni_proxy *p, struct ni_netop *o) {
+  bool steps = ni_wants_proxy_step(o->mask);
+  if (o->phase == 0) {
+    ni_core_record(o->handle, NI_ST_PROXY_OP_IN_PROGRESS, NULL);
+    o->phase = 1;
+    return false;
+  }
+  if (!steps) o->at = o->n_steps;
+  if (o->at < o->n_steps) {
+    int most = ni_run.scn->set.repeats;
+    switch (o->phase) {
+      case 1:
+        o->step = NULL;
+        start_step(o);
+        if (o->send) record_step(o, NI_ST_PROXY_STEP_SEND_GPU_WAIT);
+        o->repeats = most ? (int)(ni_rand(&p->rng) % (unsigned)(most + 1)) : 0;
+        o->phase = 2;
+        break;
+      case 2: /* send: waits for a peer's credit, once or more; recv: asks again and again with a new start */
+        if (o->send) record_step(o, NI_ST_PROXY_STEP_SEND_PEER_WAIT);
+        else if (o->repeats) start_step(o);
+        if (o->repeats-- <= 0) o->phase = 3;
+        break;
+      case 3:
+        record_step(o, o->send ? NI_ST_PROXY_STEP_SEND_WAIT : NI_ST_PROXY_STEP_RECV_WAIT);
+        o->phase = o->send ? 6 : 4;
+        break;
+      case 4: record_step(o, NI_ST_PROXY_STEP_RECV_FLUSH_WAIT); o->phase = 5; break;
+      case 5: record_step(o, NI_ST_PROXY_STEP_RECV_GPU_WAIT); o->phase = 6; break;
+      default:
+        ni_core_stop(o->step);
+        o->step = NULL;
+        o->at++;
+        o->phase = 1;
+        break;
+    }
+    return false;
+  }
+  /* It cannot be finished before the kernel is. */
+  if (o->work && (o->work->kernel->state != 2 || ni_kernel_end(o->work->kernel) > ni_now())) return false;
+  ni_core_stop(o->handle);
+  return true;
+}
+
+bool ni_netops_pass(struct ni_proxy *p, uint64_t now) {
+  (void)now;
+  bool moved = false;
+  for (struct ni_netop **at = &p->netops, *o; (o = *at);) {
+    int phase = o->phase, step = o->at;
+    if (advance(p, o)) {
+      *at = o->next;
+      if (o->work) ni_work_put(o->work);
+      free(o);
+      moved = true;
+    } else {
+      moved |= o->phase != phase || o->at != step;
+      at = &o->next;
+    }
+  }
+  return moved;
+}
+
+/*
+ * A ProxyCtrl event with its two states; the live mask is read for each call, so records can vanish while the stop
+ * still comes. SLEEP blocks in between until something is posted.
+ */
+void ni_proxy_ctrl(struct ni_proxy *p, enum ni_prof_state first, enum ni_prof_state last, int appended) {
+  void *handle = NULL;
+  union ni_prof_state_v4 a;
+  struct ni_prof_descr_v6 d;
+  memset(&a, 0, sizeof a);
+  memset(&d, 0, sizeof d);
+  d.type = NI_EV_PROXY_CTRL;
+  if (ni_core_mask() & NI_EV_PROXY_CTRL) ni_core_start(p->creator_ctx, &handle, &d);
+  if (ni_core_mask() & NI_EV_PROXY_CTRL) ni_core_record(handle, first, &a);
+  if (first == NI_ST_PROXY_CTRL_IDLE || first == NI_ST_PROXY_CTRL_ACTIVE) { /* these have one state only */
+    ni_core_stop(handle);
+    return;
+  }
+  if (first == NI_ST_PROXY_CTRL_SLEEP) {
+    pthread_mutex_lock(&p->lock);
+    while (!p->posted && !p->stop && !p->abort) pthread_cond_wait(&p->cond, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+  }
+  a.proxyCtrl.appendedProxyOps = appended < 0 ? 0 : appended;
+  if (ni_core_mask() & NI_EV_PROXY_CTRL) ni_core_record(handle, last, &a);
+  ni_core_stop(handle);
+}

@@ -1,0 +1,262 @@
+/*
+ * The progress thread: takes posted works, polls the device, raises KernelCh and the network events.
+ *
+ * As in NCCL: works come in append batches of at most 16 operation counts every 8 passes; each polls through a chain of
+ * its own per (communicator, channel, direction), first in, first out; only the head of a chain is polled, once per
+ * pass, so that start and stop of one KernelCh never fall in the same pass. States and threads: engine.h.
+ */
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "engine.h"
+#include "truth.h"
+
+enum { APPEND_BATCH = 16, APPEND_EVERY = 8 };
+
+void ni_proxy_post(struct ni_proxy *p, struct ni_work *first, struct ni_work *last, int n) {
+  pthread_mutex_lock(&p->lock);
+  last->next = NULL;
+  if (p->posted_tail) p->posted_tail->next = first;
+  else p->posted = first;
+  p->posted_tail = last;
+  p->n_posted += n;
+  atomic_store_explicit(&p->wake, 1, memory_order_release);
+  pthread_cond_signal(&p->cond);
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void serve(struct ni_proxy *p, struct ni_crank *c) {
+  if (c->running) return;
+  c->running = true;
+  if ((p->n_run & (p->n_run - 1)) == 0) {
+    p->run = realloc(p->run, (size_t)(p->n_run ? 2 * p->n_run : 1) * sizeof *p->run);
+    if (!p->run) ni_die(NI_SIM_FAILED, "out of memory");
+  }
+  p->run[p->n_run++] = c;
+}
+
+static void take_kernels(struct ni_crank *c) {
+  pthread_mutex_lock(&c->lock);
+  struct ni_kernel *k = c->posted_kernels, *tail = c->posted_tail;
+  c->posted_kernels = c->posted_tail = NULL;
+  pthread_mutex_unlock(&c->lock);
+  if (!k) return;
+  if (c->gpu_tail) c->gpu_tail->next = k;
+  else c->gpu_head = k;
+  c->gpu_tail = tail;
+}
+
+static void append_work(struct ni_proxy *p, struct ni_work *w) {
+  struct ni_crank *c = w->c;
+  serve(p, c);
+  int dir = w->task->kind == NI_TASK_RECV;
+  if (!w->n_nodes) {
+    w->next = c->shadow;
+    c->shadow = w;
+  }
+  int n = w->n_nodes; /* the last node done frees the work */
+  for (int i = 0; i < n; i++) {
+    struct ni_chain *ch = &c->chains[dir][w->nodes[i].ch];
+    if (ch->tail) ch->tail->next = &w->nodes[i];
+    else ch->head = &w->nodes[i];
+    ch->tail = &w->nodes[i];
+    c->active[dir] |= 1ull << w->nodes[i].ch;
+  }
+  ni_netops_append(p, w);
+}
+
+/* Returns how many works came over. */
+static int append(struct ni_proxy *p) {
+  struct ni_work *list;
+  int n = 0, counts = 0;
+  pthread_mutex_lock(&p->lock);
+  list = p->posted;
+  struct ni_work *w = list, *last = NULL;
+  while (w && counts < APPEND_BATCH) {
+    /* Polling operations of a P2P have one count per channel: a batch ends earlier with them. */
+    counts += w->task->kind == NI_TASK_COLL ? 1 : w->n_nodes ? w->n_nodes : 1;
+    last = w;
+    w = w->next;
+    n++;
+  }
+  p->posted = w;
+  if (!w) p->posted_tail = NULL;
+  p->n_posted -= n;
+  pthread_mutex_unlock(&p->lock);
+  if (!n) return 0;
+  last->next = NULL;
+  for (struct ni_work *x = list, *next; x; x = next) {
+    next = x->next;
+    append_work(p, x);
+  }
+  return n;
+}
+
+static void start_node(struct ni_node *n, uint64_t at) {
+  struct ni_work *w = n->work;
+  n->state = NI_NODE_STARTED;
+  n->start_stamp = ni_stamp_start(n, at);
+  if (!w->first_ns) w->first_ns = ni_unix_now();
+  struct ni_prof_descr_v6 d;
+  d.type = NI_EV_KERNEL_CH;
+  d.parentObj = w->handle;
+  d.rank = 0;
+  d.kernelCh.channelId = n->ch;
+  d.kernelCh.pTimer = n->start_stamp;
+  ni_core_start(w->c->ctx, &n->handle, &d);
+}
+
+static void stop_node(struct ni_node *n, uint64_t at) {
+  struct ni_work *w = n->work;
+  union ni_prof_state_v4 a;
+  n->stop_stamp = ni_stamp_stop(n, at);
+  if (w->n_done == w->n_nodes - 1) w->last_ns = ni_unix_now(); /* before the callback: an upper one follows in truth */
+  a.kernelCh.pTimer = n->stop_stamp;
+  ni_core_record(n->handle, NI_ST_KERNEL_CH_STOP, &a);
+  ni_core_stop(n->handle);
+  n->state = NI_NODE_DONE;
+  w->n_done++;
+}
+
+/* A channel that lags more than 64 works behind the device reads the slot of a later work (contract Q4). */
+static struct ni_node *overrun(struct ni_node *n, uint64_t now, bool start) {
+  struct ni_node *x = n;
+  for (int i = 0; i < 64 && x; i++) x = x->next;
+  uint64_t at;
+  if (x && (start ? ni_node_start_at(x, &at) : ni_node_stop_at(x, &at)) && at <= now) return x;
+  return n;
+}
+
+/* One look at the head of one chain. */
+static bool poll(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
+  struct ni_node *n = ch->head;
+  uint64_t at;
+  bool start = n->state == NI_NODE_POSTED;
+  if (!(start ? ni_node_start_at(n, &at) : ni_node_stop_at(n, &at))) return false;
+  if (at > now) {
+    if (at < *next_ns) *next_ns = at;
+    return false;
+  }
+  if (ni_run.scn->set.overrun) {
+    struct ni_node *x = overrun(n, now, start);
+    if (x != n) (void)(start ? ni_node_start_at(x, &at) : ni_node_stop_at(x, &at));
+  }
+  if (start) {
+    start_node(n, at);
+    return true;
+  }
+  struct ni_node *next = n->next;
+  stop_node(n, at);
+  ch->head = next;
+  if (!next) ch->tail = NULL;
+  ni_work_put(n->work);
+  return true;
+}
+
+static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uint64_t *next_ns) {
+  bool moved = false;
+  for (int dir = 0; dir < 2; dir++) {
+    /* Channels in a different order each pass: nothing may rest on it. */
+    unsigned turn = ni_rand(&p->rng) & 63;
+    uint64_t mask = c->active[dir];
+    mask = turn ? mask >> turn | mask << (64 - turn) : mask;
+    for (; mask; mask &= mask - 1) {
+      unsigned ch = ((unsigned)__builtin_ctzll(mask) + turn) & 63;
+      moved |= poll(&c->chains[dir][ch], now, next_ns);
+      if (!c->chains[dir][ch].head) c->active[dir] &= ~(1ull << ch);
+    }
+  }
+  /* Works nobody polls end with their kernel. */
+  struct ni_work *keep = NULL;
+  for (struct ni_work *w = c->shadow, *next; w; w = next) {
+    next = w->next;
+    uint64_t end = w->kernel->state == 2 ? ni_kernel_end(w->kernel) : UINT64_MAX;
+    if (end <= now) {
+      ni_work_put(w);
+      moved = true;
+    } else {
+      if (end < *next_ns) *next_ns = end;
+      w->next = keep;
+      keep = w;
+    }
+  }
+  c->shadow = keep;
+  return moved;
+}
+
+static void back_off(uint64_t now, uint64_t next_ns) {
+  uint64_t wait = next_ns > now ? next_ns - now : 0;
+  if (wait > 60000) ni_sleep_ns(next_ns == UINT64_MAX ? 30000 : wait - 50000 > 500000 ? 500000 : wait - 50000);
+  else sched_yield();
+}
+
+static void *progress_main(void *arg) {
+  struct ni_proxy *p = arg;
+  prctl(PR_SET_NAME, "NCCL Progress 0");
+  for (bool idle = true;;) {
+    if (idle && !p->netops) {
+      pthread_mutex_lock(&p->lock);
+      bool stop = p->stop && !p->posted, quiet = !p->posted && !p->stop;
+      pthread_mutex_unlock(&p->lock);
+      if (stop) break;
+      if (quiet) {
+        ni_proxy_ctrl(p, NI_ST_PROXY_CTRL_SLEEP, NI_ST_PROXY_CTRL_WAKEUP, -1);
+      }
+    }
+    pthread_mutex_lock(&p->lock);
+    bool abort = p->abort;
+    int posted = p->n_posted;
+    pthread_mutex_unlock(&p->lock);
+    if (abort) break;
+    int appended = 0;
+    if (posted && (idle || p->passes % APPEND_EVERY == 0)) {
+      appended = append(p);
+      ni_proxy_ctrl(p, NI_ST_PROXY_CTRL_APPEND, NI_ST_PROXY_CTRL_APPEND_END, appended);
+    }
+    p->passes++;
+    uint64_t now = ni_now(), next_ns = UINT64_MAX;
+    bool moved = appended > 0;
+    for (int i = 0; i < p->n_run; i++) {
+      struct ni_crank *c = p->run[i];
+      take_kernels(c);
+      ni_device_advance(c);
+      moved |= poll_crank(p, c, now, &next_ns);
+      if (!c->gpu_head && !c->active[0] && !c->active[1] && !c->shadow) {
+        c->running = false;
+        p->run[i--] = p->run[--p->n_run];
+      }
+    }
+    moved |= ni_netops_pass(p, now);
+    bool was_idle = idle;
+    idle = p->n_run == 0 && !p->netops;
+    if (idle != was_idle)
+      ni_proxy_ctrl(p, idle ? NI_ST_PROXY_CTRL_IDLE : NI_ST_PROXY_CTRL_ACTIVE, NI_ST_PROXY_CTRL_IDLE, -1);
+    if (!moved && !idle) back_off(now, next_ns);
+    if (ni_run.scn->set.poll_delay_us && ni_rand(&p->rng) % 16 == 0)
+      ni_sleep_ns(ni_rand(&p->rng) % (ni_run.scn->set.poll_delay_us * 1000ull));
+  }
+  ni_core_flush_counts();
+  return NULL;
+}
+
+void ni_proxy_start(struct ni_proxy *p) {
+  pthread_attr_t a;
+  pthread_attr_init(&a);
+  pthread_attr_setstacksize(&a, 256 * 1024);
+  if (pthread_create(&p->thread, &a, progress_main, p))
+    ni_die(NI_SIM_FAILED, "cannot create a progress thread; progress_threads=N shares N between all communicators");
+  pthread_attr_destroy(&a);
+  p->started = true;
+}
+
+void ni_proxy_join(struct ni_proxy *p, bool abort) {
+  pthread_mutex_lock(&p->lock);
+  bool started = p->started;
+  p->stop = true;
+  p->abort |= abort;
+  p->started = false;
+  pthread_cond_broadcast(&p->cond);
+  pthread_mutex_unlock(&p->lock);
+  if (started) pthread_join(p->thread, NULL);
+}

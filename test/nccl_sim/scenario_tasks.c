@@ -1,0 +1,178 @@
+/* The operations that a scenario line describes; see scenario_parser.h. */
+#include "scenario_parser.h"
+
+#include <string.h>
+
+#include "settings.h"
+
+const char *const ni_stamps_names[NI_STAMPS_COUNT] = {"good", "zero", "backward", "stale", "future", "long"};
+
+struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
+  struct ni_scn *s = p->scn;
+  if ((s->n_steps & (s->n_steps - 1)) == 0) {
+    s->steps = realloc(s->steps, (size_t)(s->n_steps ? 2 * s->n_steps : 1) * sizeof *s->steps);
+    if (!s->steps) ni_die(NI_SIM_FAILED, "out of memory");
+  }
+  struct ni_step *st = &s->steps[s->n_steps++];
+  *st = (struct ni_step){.verb = verb, .line = p->line, .comm = -1, .times = 1, .skip_rank = -1, .pair_from = -1,
+                         .pair_to = -1, .graph = -1, .who = -1};
+  return st;
+}
+
+static struct ni_task *add_task(struct ni_step *st) {
+  struct ni_plan *plan = &st->plans[0];
+  plan->tasks = realloc(plan->tasks, (size_t)(plan->n_tasks + 1) * sizeof *plan->tasks);
+  if (!plan->tasks) ni_die(NI_SIM_FAILED, "out of memory");
+  struct ni_task *t = &plan->tasks[plan->n_tasks++];
+  *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1, .warps = 16};
+  return t;
+}
+
+static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, struct ni_task *t) {
+  static const char *const types[] = {"ncclInt8", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16",
+                                      "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3",
+                                      "ncclFloat8e5m2", "Unknown"};
+  static const char *const algos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
+  static const char *const protos[] = {"LL", "LL128", "SIMPLE"};
+  const char *dtype = ni_arg_text(p, "dtype", "ncclFloat32");
+  if (strcmp(dtype, "ncclUint8") == 0) dtype = "Unknown"; /* NCCL's own table has no case for it */
+  int d = ni_pick(dtype, types, (int)(sizeof types / sizeof *types));
+  if (d < 0) ni_bad(p, "dtype=%s: not a name NCCL prints", dtype);
+  t->dtype = types[d];
+  t->elem = ni_datatype_bytes(types[d]);
+  double bytes = ni_arg_num(p, "bytes", 1048576, 0, 1e15);
+  double count = ni_arg_num(p, "count", -1, 0, 1e15);
+  t->count = count >= 0 ? (uint64_t)count : (uint64_t)bytes / t->elem;
+  const char *algo = ni_arg_text(p, "algo", NULL), *proto = ni_arg_text(p, "proto", NULL);
+  if (algo) {
+    int a = ni_pick(algo, algos, 7);
+    if (a < 0) ni_bad(p, "algo=%s: accepted are TREE RING COLLNET_DIRECT COLLNET_CHAIN NVLS NVLS_TREE PAT", algo);
+    t->algo = algos[a];
+  }
+  if (proto) {
+    int a = ni_pick(proto, protos, 3);
+    if (a < 0) ni_bad(p, "proto=%s: accepted are LL LL128 SIMPLE", proto);
+    t->proto = protos[a];
+  }
+  t->n_ch = (uint8_t)ni_arg_num(p, "channels", 0, 1, 64);
+  t->ch0 = (uint8_t)ni_arg_num(p, "first", 0, 0, 63);
+  if (t->ch0 + t->n_ch > 64) ni_bad(p, "first + channels must not exceed 64");
+  t->root = (int)ni_arg_num(p, "root", 0, 0, c->n_ranks - 1);
+  const char *late = ni_arg_text(p, "late", NULL);
+  if (late) {
+    int ch;
+    unsigned ms;
+    if (sscanf(late, "%d:%u", &ch, &ms) != 2 || ch < 0 || ch > 63 || ms > 600000)
+      ni_bad(p, "late=%s: accepted is CHANNEL:MILLISECONDS", late);
+    t->late_ch = ch;
+    t->late_ms = ms;
+  }
+  t->missing_ch = (int)ni_arg_num(p, "missing", -1, 0, 63);
+  const char *hang = ni_arg_text(p, "hang", NULL);
+  if (hang) t->hang_rank = strcmp(hang, "all") == 0 ? -2 : (int)ni_arg_num(p, "hang", -1, 0, c->n_ranks - 1);
+  const char *stamps = ni_arg_text(p, "stamps", "good");
+  int k = ni_pick(stamps, ni_stamps_names, NI_STAMPS_COUNT);
+  if (k < 0) ni_bad(p, "stamps=%s: accepted are good zero backward stale future long", stamps);
+  t->stamps = (enum ni_stamps)k;
+  t->pxn = ni_arg_num(p, "pxn", 0, 0, 1) != 0;
+}
+
+struct ni_step *ni_scn_work_step(struct ni_parser_state *p, int comm) {
+  struct ni_step *st = p->block;
+  if (st) {
+    if (st->comm != comm) ni_bad(p, "a group here has one communicator: `%s`", p->scn->comms[st->comm].name);
+    return st;
+  }
+  st = ni_scn_add_step(p, NI_DO_WORK);
+  st->comm = comm;
+  st->plans = ni_xalloc(sizeof *st->plans);
+  st->n_plans = 1;
+  return st;
+}
+
+void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st) {
+  if (p->block) return;
+  st->times = (uint64_t)ni_arg_num(p, "repeat", 1, 0, 1e12);
+  st->queue_ms = (uint32_t)ni_arg_num(p, "queue_ms", 0, 0, 3600000);
+  st->skip_rank = (int)ni_arg_num(p, "skip", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
+}
+
+void ni_scn_coll(struct ni_parser_state *p) {
+  int comm = ni_arg_comm(p);
+  struct ni_comm_decl *c = &p->scn->comms[comm];
+  struct ni_step *st = ni_scn_work_step(p, comm);
+  ni_scn_step_keys(p, st);
+  struct ni_task *t = add_task(st);
+  const char *func = ni_arg_text(p, "func", "AllReduce");
+  t->func = ni_func_from_name(func);
+  if (t->func < NI_FUNC_ALLREDUCE || t->func > NI_FUNC_REDUCE)
+    ni_bad(p, "func=%s: accepted are AllReduce AllGather ReduceScatter Broadcast Reduce", func);
+  t->func_name = ni_func_table[t->func].name;
+  read_task(p, c, t);
+  ni_model_defaults(p->scn, c, t);
+}
+
+static void add_p2p(struct ni_parser_state *p, struct ni_step *st, int kind, int shift, int first) {
+  struct ni_comm_decl *c = &p->scn->comms[st->comm];
+  struct ni_task *t = add_task(st);
+  t->kind = kind;
+  t->func = kind == NI_TASK_SEND ? NI_FUNC_SEND : NI_FUNC_RECV;
+  t->func_name = ni_func_table[t->func].name;
+  read_task(p, c, t);
+  t->shift = shift;
+  ni_model_defaults(p->scn, c, t);
+  t->ch0 = (uint8_t)((first + t->ch0) % 64);
+  if (t->ch0 + t->n_ch > 64) t->ch0 = 0;
+}
+
+void ni_scn_p2p(struct ni_parser_state *p) {
+  int comm = ni_arg_comm(p);
+  int n = p->scn->comms[comm].n_ranks;
+  struct ni_step *st = ni_scn_work_step(p, comm);
+  ni_scn_step_keys(p, st);
+  int from = (int)ni_arg_num(p, "from", 0, 0, n - 1), to = (int)ni_arg_num(p, "to", n - 1, 0, n - 1);
+  add_p2p(p, st, NI_TASK_SEND, 0, 0);
+  struct ni_task *t = st->plans[0].tasks;
+  t[st->plans[0].n_tasks - 1].peer = to;
+  t[st->plans[0].n_tasks - 1].only_rank = from;
+  add_p2p(p, st, NI_TASK_RECV, 0, 0);
+  t = st->plans[0].tasks + st->plans[0].n_tasks - 1;
+  t->peer = from;
+  t->only_rank = to;
+  t->paired = true;
+  if (!p->block) {
+    st->pair_from = from;
+    st->pair_to = to;
+  }
+}
+
+void ni_scn_shifts(struct ni_parser_state *p, int from, int to) {
+  int comm = ni_arg_comm(p);
+  struct ni_step *st = ni_scn_work_step(p, comm);
+  ni_scn_step_keys(p, st);
+  int n_ch = (int)ni_arg_num(p, "channels", 2, 1, 64), rounds = 32 / n_ch ? 32 / n_ch : 1;
+  for (int k = from; k < to; k++) {
+    int first = (k % rounds) * n_ch;
+    add_p2p(p, st, NI_TASK_SEND, k, first);
+    add_p2p(p, st, NI_TASK_RECV, k, first);
+    st->plans[0].tasks[st->plans[0].n_tasks - 1].paired = true;
+  }
+  if (!p->block) st->user_group = true;
+}
+
+void ni_scn_ce(struct ni_parser_state *p) {
+  int comm = ni_arg_comm(p);
+  struct ni_step *st = ni_scn_work_step(p, comm);
+  st->verb = NI_DO_CE;
+  ni_scn_step_keys(p, st);
+  st->ce_batches = (int)ni_arg_num(p, "batches", 1, 0, 1000);
+  st->ce_syncs = (int)ni_arg_num(p, "syncs", 2, 0, 1000);
+  struct ni_task *t = add_task(st);
+  const char *func = ni_arg_text(p, "func", "AllGather");
+  t->func = ni_func_from_name(func);
+  if (t->func != NI_FUNC_ALLGATHER && t->func < NI_FUNC_ALLTOALL)
+    ni_bad(p, "func=%s: the copy engine has AllGather AlltoAll Scatter Gather", func);
+  t->func_name = ni_func_table[t->func].name;
+  read_task(p, &p->scn->comms[comm], t);
+  ni_model_defaults(p->scn, &p->scn->comms[comm], t);
+}

@@ -1,0 +1,129 @@
+/* The table of settings: one line each for the name, the default, the range and the meaning. See scenario.h. */
+#include "settings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core.h"
+
+enum type { INT, U32, U64, DBL, BOOL, RELEASE, INTERFACE, END_HOW, POISON };
+
+static const struct setting {
+  const char *name;
+  enum type type;
+  size_t at;
+  double def, min, max;
+  const char *help;
+} table[] = {
+#define F(member) offsetof(struct ni_settings, member)
+    {"nccl", RELEASE, F(release), 23007, 0, 0, "release to simulate: 2.27, 2.28.3, 2.30 ..."},
+    {"interface", INTERFACE, F(interface), 0, 0, 6, "v4, v5, v6 instead of the newest both sides know"},
+    {"seed", U64, F(seed), 1, 0, 1e18, "all random choices follow from it"},
+    {"ranks", INT, F(ranks), 1, 1, 65536, "ranks of the job"},
+    {"nodes", INT, F(nodes), 1, 1, 4096, "nodes the ranks are spread over, in blocks"},
+    {"procs", BOOL, F(procs), 0, 0, 1, "1: one process per rank"},
+    {"rate", DBL, F(rate), 0, 0, 1e7, "operations per second and rank; 0: as fast as possible"},
+    {"time_scale", DBL, F(time_scale), 1, 0, 1000, "factor on device durations"},
+    {"inflight", INT, F(inflight), 256, 1, 65536, "operations a communicator may have on the device"},
+    {"launch_us", U32, F(launch_us), 3, 0, 1e6, "from the launch to the kernel's start"},
+    {"stop_delay_us", U32, F(stop_delay_us), 0, 0, 1e6, "random delay before a bracket closes, at most"},
+    {"poll_delay_us", U32, F(poll_delay_us), 0, 0, 1e6, "random delay of the progress thread, at most"},
+    {"gap_us", U32, F(gap_us), 0, 0, 1e7, "host time between operations"},
+    {"progress_threads", INT, F(progress_threads), 0, 0, 256, "communicators share so many; 0: one each"},
+    {"poison", POISON, F(poison), 0, 0, 1, "unfilled p2p.nChannels of the v4 translation: aa, plausible"},
+    {"net_steps", INT, F(net_steps), 2, 1, 4096, "network transfers per proxy operation"},
+    {"repeats", INT, F(repeats), 2, 0, 1000, "most repeated recv starts and send waits per transfer"},
+    {"overrun", BOOL, F(overrun), 0, 0, 1, "1: stamps of a lagging channel come from work 64 later"},
+    {"gpu_offset_us", DBL, F(gpu_offset_us), NAN, -1e15, 1e15, "GPU clock minus Unix time; unset: by seed, +-3 ms"},
+    {"gpu_drift_ppm", DBL, F(gpu_drift_ppm), NAN, -1000, 1000, "GPU clock drift; unset: by seed, +-20"},
+    {"straggler", INT, F(straggler_rank), -1, -1, 65535, "global rank that comes late to every collective"},
+    {"straggler_ms", DBL, F(straggler_ms), 0.2, 0, 60000, "how late"},
+    {"slow_rank", INT, F(slow_rank), -1, -1, 65535, "global rank with a slow link"},
+    {"slow_factor", DBL, F(slow_factor), 2, 1, 1000, "how much longer its communicators' transfers take"},
+    {"end", END_HOW, F(end), 0, 0, 0, "finalize, exit, quick_exit, _exit, sigkill"},
+    {"allgatherv", BOOL, F(allgatherv), 1, 0, 1, "0: as NCCL_ALLGATHERV_ENABLE=0, Broadcast is seen on 2.29 and later"},
+    {"vary_percent", INT, F(vary_percent), 20, 0, 60, "noise on device durations"},
+#undef F
+};
+
+const char *const ni_end_names[NI_END_COUNT] = {"finalize", "exit", "quick_exit", "_exit", "sigkill"};
+
+int ni_pick(const char *value, const char *const *names, int n) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(value, names[i]) == 0) return i;
+  return -1;
+}
+
+bool ni_number(const char *text, double *out) {
+  char *end;
+  errno = 0;
+  double v = strtod(text, &end);
+  if (end == text || errno) return false;
+  switch (*end) {
+    case 'k': case 'K': v *= 1024; end++; break;
+    case 'm': case 'M': v *= 1048576; end++; break;
+    case 'g': case 'G': v *= 1073741824; end++; break;
+    default: break;
+  }
+  *out = v;
+  return *end == 0;
+}
+
+static void store(struct ni_settings *s, const struct setting *t, double v) {
+  char *at = (char *)s + t->at;
+  switch (t->type) {
+    case U32: *(uint32_t *)at = (uint32_t)v; break;
+    case U64: *(uint64_t *)at = (uint64_t)v; break;
+    case DBL: *(double *)at = v; break;
+    case BOOL: *(bool *)at = v != 0; break;
+    default: *(int *)at = (int)v; break;
+  }
+}
+
+void ni_settings_default(struct ni_settings *s) {
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) store(s, &table[i], table[i].def);
+}
+
+bool ni_settings_set(struct ni_settings *s, const char *name, const char *value, char *why, size_t cap) {
+  static const char *const poisons[] = {"aa", "plausible"};
+  const struct setting *t = NULL;
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (strcmp(table[i].name, name) == 0) t = &table[i];
+  if (!t) return false;
+  double v = 0;
+  *why = 0;
+  if (t->type == RELEASE) {
+    v = ni_core_release(value);
+    if (v == 0) snprintf(why, cap, "nccl=%s: accepted are 2.23 to 2.30, with a patch level or without", value);
+  } else if (t->type == END_HOW) {
+    v = ni_pick(value, ni_end_names, NI_END_COUNT);
+    if (v < 0) snprintf(why, cap, "end=%s: accepted are finalize, exit, quick_exit, _exit, sigkill", value);
+  } else if (t->type == POISON) {
+    v = ni_pick(value, poisons, 2);
+    if (v < 0) snprintf(why, cap, "poison=%s: accepted are aa and plausible", value);
+  } else if (t->type == INTERFACE) {
+    const char *digits = value[0] == 'v' ? value + 1 : value;
+    if (strcmp(value, "auto") != 0 && (!ni_number(digits, &v) || v < 4 || v > 6))
+      snprintf(why, cap, "interface=%s: accepted are auto, v4, v5, v6", value);
+  } else if (!ni_number(value, &v) || !(v >= t->min && v <= t->max) || (t->type != DBL && v != floor(v))) {
+    snprintf(why, cap, "%s=%s: accepted is a%s number from %g to %g", name, value, t->type == DBL ? "" : " whole",
+             t->min, t->max);
+  }
+  if (!*why) store(s, t, v);
+  return true;
+}
+
+void ni_settings_help(FILE *out) {
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    char def[32] = "";
+    if (table[i].type == RELEASE) snprintf(def, sizeof def, "2.30");
+    else if (table[i].type == END_HOW) snprintf(def, sizeof def, "finalize");
+    else if (table[i].type == POISON) snprintf(def, sizeof def, "aa");
+    else if (table[i].type == INTERFACE) snprintf(def, sizeof def, "auto");
+    else if (isnan(table[i].def)) snprintf(def, sizeof def, "-");
+    else snprintf(def, sizeof def, "%g", table[i].def);
+    fprintf(out, "  %-17s %-9s %s\n", table[i].name, def, table[i].help);
+  }
+}

@@ -1,0 +1,43 @@
+/*
+ * The truth file: what really happened, from outside the plugin, one flat JSON object per line (docs/simulator.md).
+ *
+ * Lines are collected per communicator and appended to the file in whole lines, so several processes may share it.
+ * Threads: any. Failure: a truth that cannot be written ends the run, as nothing could be verified after it.
+ */
+#ifndef NI_SIM_TRUTH_H
+#define NI_SIM_TRUTH_H
+
+#include "engine.h"
+
+struct ni_truth_channel {
+  int ch;
+  uint64_t start, stop; /* stamps */
+};
+
+struct ni_truth_op { /* one line; strings are not NULL */
+  uint64_t hash, sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, last_ns;
+  int rank, root, peer, nch, desc_nch, done_ch, mask, n_channels;
+  bool coll, called, null_handle, unordered, missing;
+  const char *func, *dtype, *algo, *proto, *timing, *stamps;
+  enum ni_outcome out;
+  unsigned late_ms;
+  struct ni_truth_channel channels[64];
+};
+
+/* Without a scenario's structures (replay): one line, written at once. */
+void ni_truth_line(const struct ni_truth_op *o);
+void ni_truth_comm_line(const struct ni_comm_ident *id);
+
+/* NULL: no truth is kept and every other call does nothing. Call before fork; truncates the file. */
+void ni_truth_open(const char *path);
+/* Once per process, after its environment is set. */
+void ni_truth_process(const char *host, uint64_t seed, int mask_steps);
+void ni_truth_comm(struct ni_crank *c);
+/* One operation; emitted once, DONE by whoever drops the last reference, others by ni_truth_close_comm. */
+void ni_truth_work(struct ni_work *w, enum ni_outcome out);
+/* Works still in flight are emitted with `out`. Nothing of this communicator is accepted afterwards. */
+void ni_truth_close_comm(struct ni_crank *c, enum ni_outcome out);
+/* The process ends this way now. */
+void ni_truth_end(enum ni_end how);
+
+#endif

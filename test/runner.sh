@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Runs every unit test and every script of test/cases, each with a time limit, and counts.
+#   BUILD=build-asan test/runner.sh [pattern]
+#   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
+# NI_SECOND_TRY=0: a test that fails is not run again.
+# Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
+# as one. The last line is "N passed, N failed, N skipped"; the exit status is 0 only without failures.
+set -u
+cd "$(dirname "$0")/.."
+export BUILD=${BUILD:-build}
+export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
+limit=${NI_TEST_LIMIT:-300}
+pattern=${1:-}
+logs=$BUILD/test-logs
+rm -rf "$logs" && mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+
+run() { # name command...
+  local name=$1 started=$SECONDS rc
+  shift
+  [[ $name =~ ${NI_ONLY:-.} ]] || return 0
+  [ -z "${NI_SKIP:-}" ] || [[ ! $name =~ $NI_SKIP ]] || return 0
+  timeout --kill-after=10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+  rc=$?
+  local again=
+  if [ $rc != 0 ] && [ $rc != 77 ] && [ "${NI_SECOND_TRY:-1}" = 1 ]; then
+    # Real time is measured on machines that others use too. What fails twice fails; a second try is always told.
+    mv "$logs/$name.log" "$logs/$name.first.log"
+    timeout --kill-after=10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+    rc=$?
+    again=" (second try; the first: $logs/$name.first.log)"
+  fi
+  case $rc in
+    0) passed=$((passed + 1)); printf 'ok    %-40s %3d s%s\n' "$name" $((SECONDS - started)) "$again" ;;
+    77) skipped=$((skipped + 1)); printf 'skip  %-40s %s\n' "$name" "$(tail -n 1 "$logs/$name.log")" ;;
+    *)
+      failed=$((failed + 1))
+      [ $rc = 124 ] && echo "no end after $limit s" >>"$logs/$name.log"
+      printf 'FAIL  %-40s exit %d; the end of %s:\n' "$name" $rc "$logs/$name.log"
+      tail -n 40 "$logs/$name.log" | sed 's/^/      /' ;;
+  esac
+}
+
+for t in "$BUILD"/test/unit/test_*; do
+  case $t in *.d | *.o) continue ;; esac
+  [ -x "$t" ] && case $(basename "$t") in *"$pattern"*) run "$(basename "$t")" "$t" ;; esac
+done
+for t in test/cases/*.sh; do
+  [ -x "$t" ] && case $(basename "$t" .sh) in *"$pattern"*) run "$(basename "$t" .sh)" "$t" ;; esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

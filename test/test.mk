@@ -1,0 +1,66 @@
+# Targets that run things: checks, build variants with sanitizers, fuzzers, benchmarks, lint.
+#
+# A variant is a whole build in a folder of its own, so that variants never mix:
+#   make check-tsan      builds build-tsan and runs the tests marked for it there
+.PHONY: check check-loop check-asan check-tsan check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
+        bench lint format install uninstall
+
+check: tests
+	$(Q)BUILD=$(BUILD) test/runner.sh
+
+# Races need repetition: the threaded tests until stopped, or LOOPS times.
+LOOPS ?= 20
+check-loop: tests
+	$(Q)for i in $$(seq $(LOOPS)); do BUILD=$(BUILD) test/runner.sh sim || exit 1; done
+
+# What a sanitizer variant leaves out or is limited to, so that check.sh stays within its time: the browser and foreign
+# readers run programs that are not ours, loads are repeated in other cases. check-long.sh leaves nothing out.
+ASAN_SKIP ?= parquet_foreign|parquet_volume|report_|summary_foreign|plugin_symbols|load_burst|life_many|load_rotation|sim_load|sim_traps|test_render
+TSAN_ONLY ?= ^(test_core|test_event_pool|test_op_state|test_log|test_clock|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
+ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+TSAN_FLAGS := -fsanitize=thread -fno-omit-frame-pointer
+asan ubsan:
+	$(Q)$(MAKE) BUILD=build-asan SAN="$(ASAN_FLAGS)" OPT="-O1 -g -DNI_DEBUG -DNI_STRESS" tests
+tsan:
+	$(Q)$(MAKE) BUILD=build-tsan SAN="$(TSAN_FLAGS)" OPT="-O1 -g -DNI_DEBUG -DNI_STRESS" tests
+check-asan: asan
+	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(ASAN_SKIP)' test/runner.sh
+check-tsan: tsan
+	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' test/runner.sh
+
+check-fuzz:
+	$(Q)test/fuzz/run.sh 10
+fuzz:
+	$(Q)test/fuzz/run.sh 600
+check-mutation:
+	$(Q)test/mutation/run.sh
+check-model:
+	$(Q)test/model/run.sh
+check-aarch64:
+	$(Q)test/aarch64/run.sh
+
+bench: all tools
+	$(Q)BUILD=$(BUILD) test/bench/run.sh
+
+lint:
+	$(Q)scripts/lint.sh
+format:
+	$(Q)clang-format -i plugin/*.[ch] exporter/*.[ch] exporter/*/*.[ch] include/*.h include/nccl/*.h test/*/*.[ch]
+
+install: all
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR)
+	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(EXP_BIN) $(SIM_BIN) $(DESTDIR)$(BINDIR)/
+uninstall:
+	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(DESTDIR)$(BINDIR)/nccl-inspector $(DESTDIR)$(BINDIR)/nccl-sim
+
+help:
+	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'
+	@echo 'make check       all tests on this build; check-loop repeats the threaded ones (LOOPS=20)'
+	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them'
+	@echo 'make fuzz        ten minutes of each fuzzer; check-fuzz ten seconds'
+	@echo 'make check-mutation check-model check-aarch64'
+	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
+	@echo 'make lint format install uninstall clean      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+
+include test/bench_exporter.mk

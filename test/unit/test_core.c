@@ -1,0 +1,495 @@
+/*
+ * The whole plugin, driven through its callbacks and looked at from inside: what needs an odd moment or an odd setting.
+ * Each test runs in a forked child, whose state is empty (state.h), so each has settings of its own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../plugin/callbacks.h"
+#include "../../plugin/dump.h"
+#include "../../plugin/futex.h"
+#include "../../plugin/lifecycle.h"
+
+static char dir[] = "/tmp/ni_core_XXXXXX";
+static int mask;
+
+static void *open_comm(uint64_t hash) {
+  void *ctx = NULL;
+  struct ni_init_args a = {.comm_hash = hash, .comm_name = "core", .n_nodes = 1, .n_ranks = 2};
+  ni_init(6, &ctx, &mask, &a);
+  return ctx;
+}
+
+static void *start_op(void *ctx, uint64_t sn, int channels) {
+  struct ni_start d = {.sn = sn, .func = "AllReduce", .datatype = "ncclFloat32", .algo = "RING", .proto = "LL",
+                       .count = 1024, .nchannels = (uint8_t)channels, .nwarps = 4, .group = ni_cb_group_start(ctx)};
+  return ni_cb_op_start(ctx, NI_KIND_COLL, &d);
+}
+
+/* One operation on one channel from start to end. gpu_ns 0: without stamps. Returns the KernelCh's handle, now stale. */
+static void *run_op(void *ctx, uint64_t sn, uint64_t gpu_ns) {
+  void *op = start_op(ctx, sn, 1), *ch = ni_cb_channel_start(op, 0, gpu_ns);
+  ni_cb_stop(op);
+  ni_cb_channel_stamp(ch, gpu_ns ? gpu_ns + 1000 : 0);
+  ni_cb_stop(ch);
+  return ch;
+}
+
+static struct ni_comm *comm_at(void *ctx) {
+  return ni_arena_comm(&ni_g.arena, ni_payload_index(ni_handle_payload(ctx, ni_g.nonce)));
+}
+
+static void sleep_ms(unsigned ms) { usleep(ms * 1000); }
+static uint64_t now_ms(void) { return ni_monotonic_ns() / 1000000; }
+
+/* In the child: a failed condition is its exit status, by line. */
+#define CHECK(c)                                         \
+  do {                                                   \
+    if (!(c)) {                                          \
+      fprintf(stderr, "line %d: " #c "\n", __LINE__);    \
+      _exit(1);                                          \
+    }                                                    \
+  } while (0)
+
+static void in_child(void (*fn)(void), const char *const *settings) {
+  pid_t pid = fork();
+  assert_int_not_equal(pid, -1);
+  if (pid == 0) {
+    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
+    setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
+    for (; settings && settings[0]; settings += 2) setenv(settings[0], settings[1], 1);
+    fn();
+    _exit(0);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+}
+
+/* ---- operations that leave no line give their slots back all the same ---- */
+
+static void filtered_slots(void) {
+  void *ctx = open_comm(1);
+  struct ni_comm *c = comm_at(ctx);
+  for (uint64_t i = 0; i < 1000; i++) {
+    run_op(ctx, i, 0);
+    if (i % 100 == 99) sleep_ms(100);
+  }
+  uint64_t at = now_ms();
+  ni_finalize(ctx);
+  CHECK(now_ms() - at < 1000);
+  CHECK(ni_load_rlx(&c->kind[NI_KIND_COLL].started) == 1000);
+  CHECK(ni_load_rlx(&c->kind[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL]) == 0);
+}
+static void operations_without_a_line_give_their_slots_back(void **state) {
+  (void)state;
+  in_child(filtered_slots, (const char *const[]){"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1",
+                                                 "NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0", "NCCL_INSPECTOR_POOL_GROW", "0",
+                                                 "NCCL_INSPECTOR_COLL_POOL_SIZE", "256",
+                                                 "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "1000", NULL});
+}
+
+/* ---- the page of a communicator in its next life ---- */
+
+static void next_life(void) {
+  void *first = open_comm(1), *old = run_op(first, 0, 1000000);
+  ni_finalize(first);
+  void *second = open_comm(2);
+  struct ni_comm *c = comm_at(second);
+  CHECK(comm_at(first) == c && first != second);
+  void *op = start_op(second, 0, 1), *ch = ni_cb_channel_start(op, 0, 2000000);
+  CHECK(ch != old);
+  ni_cb_stop(old); /* comes late: it is not the KernelCh that is open now */
+  CHECK(ni_load_rlx(&c->stray[NI_STRAY_DOUBLE_STOP]) == 1);
+  CHECK(ni_load_rlx(&c->done.head) == 0);
+  ni_cb_stop(op);
+  ni_cb_channel_stamp(ch, 2001000);
+  ni_cb_stop(ch);
+  CHECK(ni_load_rlx(&c->done.head) != 0);
+  /* A start with the old context is refused; with the old one's pool nothing could be taken either. */
+  CHECK(start_op(first, 1, 1) == NULL);
+  ni_finalize(second);
+}
+static void a_stale_channel_is_not_taken_for_one_of_the_next_life(void **state) {
+  (void)state;
+  in_child(next_life, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+static void closed_pool(void) {
+  void *ctx = open_comm(1);
+  struct ni_comm *c = comm_at(ctx);
+  run_op(ctx, 0, 1000);
+  ni_finalize(ctx);
+  CHECK(ni_comm_phase_of(ni_load_acq(&c->state)) == NI_COMM_FREE);
+  uint64_t high = ni_arena_high_bytes(&ni_g.arena), used = ni_arena_used_bytes(&ni_g.arena);
+  int why = 9; /* a starter that passed the check of its context before finalize and goes on after it */
+  CHECK(ni_pool_get(&ni_g.arena, &c->kind[NI_KIND_COLL].pool, &why) == 0);
+  CHECK(ni_arena_high_bytes(&ni_g.arena) == high && ni_arena_used_bytes(&ni_g.arena) == used);
+}
+static void a_closed_pool_gives_nothing(void **state) {
+  (void)state;
+  in_child(closed_pool, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+/* ---- interval 0 ---- */
+
+static void stray_bit(void) {
+  void *ctx = open_comm(1);
+  run_op(ctx, 0, 1000);
+  sleep_ms(300);
+  ni_or_sc(&ni_g.dirty[0], UINT64_C(1) << 7); /* of a communicator that is gone by the time its bit comes */
+  ni_futex_wake_one(&ni_g.wake_word);
+  sleep_ms(50);
+  clock_t before = clock();
+  sleep_ms(500);
+  CHECK(clock() - before < CLOCKS_PER_SEC / 10); /* CPU time of the process: it sleeps */
+  ni_finalize(ctx);
+}
+/* A push wakes the sleeping thread; without that it would look again after a second. */
+static void woken(void) {
+  void *ctx = open_comm(1);
+  struct ni_comm *c = comm_at(ctx);
+  for (uint64_t i = 0; i < 4; i++) {
+    sleep_ms(250); /* asleep by now, for a second */
+    run_op(ctx, i, 1000 * (i + 1));
+    sleep_ms(100);
+    CHECK(ni_load_rlx(&c->done.head) == 0);
+  }
+  ni_finalize(ctx);
+}
+static void interval_0_wakes_at_once(void **state) {
+  (void)state;
+  in_child(woken, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "0", NULL});
+}
+static void a_bit_of_nobody_does_not_keep_the_thread_awake(void **state) {
+  (void)state;
+  in_child(stray_bit, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "0", NULL});
+}
+
+/* ---- the last lines wait for a callback that is on its way ---- */
+
+/* A callback that has counted its operation, is held up for 40 ms, and only then takes its slot. */
+static void *held_up(void *arg) {
+  sleep_ms(40);
+  (void)atomic_fetch_sub_explicit(&((struct ni_comm *)arg)->kind[NI_KIND_COLL].started, 1, memory_order_relaxed);
+  return NULL;
+}
+static void on_its_way(void) {
+  void *ctx = open_comm(1);
+  struct ni_comm *c = comm_at(ctx);
+  pthread_t t;
+  run_op(ctx, 0, 1000);
+  ni_add_rlx(&c->kind[NI_KIND_COLL].started, 1);
+  CHECK(pthread_create(&t, NULL, held_up, c) == 0);
+  uint64_t at = now_ms();
+  ni_finalize(ctx);
+  uint64_t took = now_ms() - at;
+  CHECK(took >= 35 && took < 1000);
+  pthread_join(t, NULL);
+  ctx = open_comm(2); /* and not for ever */
+  c = comm_at(ctx);
+  ni_add_rlx(&c->kind[NI_KIND_COLL].started, 1);
+  at = now_ms();
+  ni_finalize(ctx);
+  took = now_ms() - at;
+  CHECK(took >= NI_SETTLE_MS - 10 && took < 1000);
+}
+static void last_lines_wait_for_a_callback_on_its_way(void **state) {
+  (void)state;
+  in_child(on_its_way, NULL);
+}
+
+/* ---- the judge, with its clock in our hands: without a dump thread nobody else calls it ---- */
+
+static struct ni_op *slot_of(void *op) { return ni_arena_op(&ni_g.arena, ni_payload_index(ni_handle_payload(op, ni_g.nonce))); }
+
+static struct ni_side *side_of(struct ni_dump *d) {
+  (void)ni_drain_collect(d);
+  return d->sides;
+}
+static uint32_t judged(struct ni_dump *d, struct ni_side *s, uint32_t at_ms) {
+  d->judge_ms = at_ms;
+  ni_judge(d, s, NI_END_NONE);
+  return s->kind[NI_KIND_COLL].todo.n;
+}
+static void channel(void *op, uint32_t ch, uint64_t gpu_ns) {
+  void *h = ni_cb_channel_start(op, ch, gpu_ns);
+  ni_cb_channel_stamp(h, gpu_ns + 100);
+  ni_cb_stop(h);
+}
+
+static void judge_rules(void) {
+  void *ctx = open_comm(1), *open = start_op(ctx, 0, 0); /* 0 channels: CollNet, the count is unknown */
+  struct ni_dump *d = ni_g.dump;
+  struct ni_side *s = side_of(d);
+  struct ni_comm *c = comm_at(ctx);
+  struct ni_late late;
+  channel(open, 0, 1000);
+  CHECK(judged(d, s, 1) == 0 && judged(d, s, 20000) == 0); /* its bracket is open */
+  void *running = ni_cb_channel_start(open, 1, 2000);
+  ni_cb_stop(open);
+  CHECK(judged(d, s, 40000) == 0 && judged(d, s, 60000) == 0); /* a channel runs */
+  ni_cb_channel_stamp(running, 2100);
+  ni_cb_stop(running);
+  CHECK(judged(d, s, 60001) == 0 && judged(d, s, 61000) == 0); /* quiet for 999 ms, overtaken by nobody */
+  CHECK(judged(d, s, 61001) == 1);
+  /* Overtaken by an operation of a later Group: 50 ms. */
+  void *second = start_op(ctx, 1, 0), *third = start_op(ctx, 2, 0);
+  channel(second, 0, 3000);
+  ni_cb_stop(second);
+  ni_cb_stop(third);
+  CHECK(judged(d, s, 70000) == 1 && judged(d, s, 70060) == 1);
+  running = ni_cb_channel_start(third, 0, 4000);
+  CHECK(judged(d, s, 70061) == 2);
+  /* A channel that comes now is late, and says which. */
+  CHECK(!ni_late_pop(&ni_g.late, &late));
+  channel(second, 5, 5000);
+  CHECK(ni_load_rlx(&c->kind[NI_KIND_COLL].late) == 1);
+  CHECK(ni_late_pop(&ni_g.late, &late) && late.sn == 1 && late.rec_sn == 1 && late.channel == 5 && late.stop_gpu_ns == 5100);
+  /* Written, the slots rest, because such a channel may still come; 5 s and 50 ticks later they begin another life. */
+  struct ni_op *slot = slot_of(second);
+  uint32_t gen = ni_state_gen(slot->state);
+  CHECK(ni_drain_format(d) == 0);
+  ni_drain_settle(d, 1);
+  CHECK(s->kind[NI_KIND_COLL].written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
+  d->judge_ms += 4900;
+  d->ticks += 100;
+  ni_drain_release(d);
+  CHECK(s->kind[NI_KIND_COLL].rest.n == 2 && ni_state_gen(slot->state) == gen);
+  channel(second, 6, 6000);
+  CHECK(ni_late_pop(&ni_g.late, &late) && late.channel == 6);
+  d->judge_ms += 200;
+  ni_drain_release(d);
+  CHECK(s->kind[NI_KIND_COLL].rest.n == 0 && ni_state_gen(slot->state) == gen + 1);
+  uint64_t stale = ni_load_rlx(&ni_g.stray[NI_STRAY_STALE_HANDLE]);
+  channel(second, 7, 7000);
+  CHECK(!ni_late_pop(&ni_g.late, &late) && ni_load_rlx(&ni_g.stray[NI_STRAY_STALE_HANDLE]) == stale + 1);
+  ni_cb_stop(running);
+  ni_finalize(ctx);
+}
+static void the_judge_knows_quiet_overtaken_late_and_rest(void **state) {
+  (void)state;
+  in_child(judge_rules, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+/* A channel that starts and stops while its operation is being retired is in the record, or late, or both. */
+enum { ROUNDS = 4000 };
+static void *volatile racing_op;
+static _Atomic int round_no, done_no;
+static void *racing_poller(void *arg) {
+  (void)arg;
+  for (int i = 1; i <= ROUNDS; i++) {
+    while (ni_load_acq(&round_no) != i) {
+    }
+    channel(racing_op, 1, (uint64_t)i * 1000);
+    ni_store_rel(&done_no, i);
+  }
+  return NULL;
+}
+static void retired_meanwhile(void) {
+  void *ctx = open_comm(1);
+  struct ni_dump *d = ni_g.dump;
+  struct ni_side *s = side_of(d);
+  struct ni_comm *c = comm_at(ctx);
+  struct ni_late late;
+  pthread_t t;
+  CHECK(pthread_create(&t, NULL, racing_poller, NULL) == 0);
+  for (int i = 1; i <= ROUNDS; i++) {
+    void *op = racing_op = start_op(ctx, (uint64_t)i, 0);
+    ni_cb_stop(op);
+    channel(op, 0, (uint64_t)i * 1000 - 500);
+    struct ni_op *slot = slot_of(op);
+    slot->poller_tid = 0; /* another thread serves it from here on, by agreement */
+    uint64_t late_before = ni_load_rlx(&c->kind[NI_KIND_COLL].late);
+    slot->seen_prog = ni_load_rlx(&slot->prog);
+    slot->seen_ms = 1;
+    ni_store_rel(&round_no, i);
+    for (int k = i % 97; k; k--) __asm__ volatile("");
+    while (judged(d, s, 5000) == 0) slot->seen_prog = ni_load_rlx(&slot->prog), slot->seen_ms = 1;
+    uint32_t in_record = ni_prog_stopped(ni_load_acq(&slot->prog));
+    while (ni_load_acq(&done_no) != i) {
+    }
+    uint64_t late_now = ni_load_rlx(&c->kind[NI_KIND_COLL].late) - late_before;
+    CHECK(in_record + late_now >= 2);
+    (void)ni_late_pop(&ni_g.late, &late);
+    CHECK(ni_drain_format(d) == 0);
+    ni_drain_settle(d, 1);
+    d->judge_ms += 6000;
+    d->ticks += 100;
+    ni_drain_release(d);
+  }
+  pthread_join(t, NULL);
+  ni_finalize(ctx);
+}
+static void a_channel_is_in_the_record_or_late(void **state) {
+  (void)state;
+  in_child(retired_meanwhile, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0",
+                                                    "NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0", NULL});
+}
+
+/* ---- rare moments, made at the point between two effects (stress builds) ---- */
+
+#ifdef NI_STRESS
+static void *hooked_op;
+static struct ni_pool hooked_pool;
+static struct ni_arena hooked_arena;
+static uint32_t taken[3];
+
+static void retire_now(void) { /* the dump thread, between this stop's look at the state and its count */
+  ni_testpoint_hook = NULL;
+  struct ni_op *op = slot_of(hooked_op);
+  ni_store_rel(&op->state, ni_load_acq(&op->state) | NI_STATE_FLAG(NI_OP_RETIRED));
+}
+static void stop_meets_retiring(void) {
+  void *ctx = open_comm(1), *ch = ni_cb_channel_start(hooked_op = start_op(ctx, 0, 0), 0, 1000);
+  struct ni_comm *c = comm_at(ctx);
+  ni_cb_stop(hooked_op);
+  ni_cb_channel_stamp(ch, 1100);
+  ni_testpoint_hook = retire_now;
+  ni_cb_stop(ch);
+  CHECK(ni_testpoint_hook == NULL && ni_load_rlx(&c->kind[NI_KIND_COLL].late) == 1);
+}
+static void a_channel_is_late_when_retired_halfway(void **state) {
+  (void)state;
+  in_child(stop_meets_retiring, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+static uint32_t get_hooked(void) {
+  int why;
+  return ni_pool_get(&hooked_arena, &hooked_pool, &why);
+}
+static void others_take_both_and_one_comes_back(void) { /* ABA: the head is what it was, and its successor is not */
+  ni_testpoint_hook = NULL;
+  taken[0] = get_hooked();
+  taken[1] = get_hooked();
+  ni_pool_put_chain(&hooked_arena, &hooked_pool, taken[0], taken[0]);
+}
+static void the_free_list_notices_a_slot_that_came_back(void **state) {
+  (void)state;
+  assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64), 0);
+  assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
+  for (int i = 0; i < 2; i++) taken[i] = get_hooked();
+  for (int i = 0; i < 2; i++) ni_pool_put_chain(&hooked_arena, &hooked_pool, taken[i], taken[i]);
+  ni_testpoint_hook = others_take_both_and_one_comes_back;
+  uint32_t first = get_hooked(), second = get_hooked();
+  assert_true(first == taken[0]);
+  assert_true(second != taken[1]); /* that one is somebody's */
+}
+
+static void another_grows_first(void) {
+  ni_testpoint_hook = NULL;
+  taken[0] = get_hooked();
+}
+static void the_chunk_of_the_loser_comes_back(void **state) {
+  (void)state;
+  assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64), 0);
+  assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
+  for (uint32_t i = 0; i < NI_SLOTS_PER_PAGE; i++) assert_int_not_equal(get_hooked(), 0);
+  ni_testpoint_hook = another_grows_first;
+  uint32_t mine = get_hooked();
+  assert_true(mine && taken[0] && mine != taken[0]);
+  assert_int_equal(ni_pool_capacity(&hooked_pool), NI_SLOTS_PER_PAGE + 64);
+  uint64_t used = ni_arena_used_bytes(&hooked_arena) - (uint64_t)hooked_arena.hdr->first_page * NI_PAGE_BYTES;
+  assert_int_equal(used, ni_pool_capacity(&hooked_pool) * NI_SLOT_BYTES);
+}
+#endif
+
+/* ---- stamps of a chain ---- */
+
+static void chain_order(void) {
+  void *ctx = open_comm(1), *op = start_op(ctx, 0, 2);
+  channel(op, 0, 1000); /* 1000 .. 1100 */
+  struct ni_op *first = slot_of(op);
+  CHECK(first->bad == 0);
+  op = start_op(ctx, 1, 2); /* another Group: cannot have started before the one before it stopped */
+  channel(op, 1, 1050);     /* another channel: may */
+  CHECK(slot_of(op)->bad == 0);
+  channel(op, 0, 1050);
+  CHECK(slot_of(op)->bad == 1u << NI_BAD_BEFORE_PREVIOUS);
+  op = start_op(ctx, 2, 2);
+  channel(op, 0, 1150);
+  CHECK(slot_of(op)->bad == 0);
+  ni_finalize(ctx);
+}
+static void a_chain_is_first_in_first_out(void **state) {
+  (void)state;
+  in_child(chain_order, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+static void unknown_bytes(void **state) {
+  (void)state;
+  static struct ni_intern t;
+  ni_intern_reset(&t);
+  assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "ncclFloat64")), 8);
+  assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "of tomorrow")), 1);
+  assert_int_equal(ni_intern_elem_bytes(&t, 0), 1); /* no string, or none that found a place: the count is the size */
+}
+
+/* ---- room in the block ---- */
+
+static void room_that_was_reserved_is_there(void **state) {
+  (void)state;
+  static uint64_t noise[512], x = 1;
+  for (int plain = 0; plain < 2; plain++) {
+    struct ni_gz *gz = ni_gz_create(!plain, NI_GZ_LEVEL);
+    const void *block;
+    size_t n, text = 0;
+    assert_non_null(gz);
+    while (ni_gz_reserve(gz, NI_ROOM_BYTES) == 0) {
+      for (size_t i = 0; i < NI_ROOM_BYTES / sizeof noise; i++) {
+        for (size_t j = 0; j < sizeof noise / sizeof *noise; j++) noise[j] = x = x * 6364136223846793005u + 1442695040888963407u;
+        assert_int_equal(ni_gz_append(gz, noise, sizeof noise), 0);
+      }
+      text += NI_ROOM_BYTES;
+    }
+    assert_int_equal(ni_gz_reserve(gz, NI_ROOM_BYTES), -EFBIG);
+    assert_in_range(text, NI_GZ_MAX_BYTES / 2, NI_GZ_MAX_BYTES);
+    assert_int_equal(ni_gz_finish_member(gz, &block, &n), 0);
+    assert_int_equal(ni_gz_reserve(gz, 1), -EBUSY);
+    ni_gz_free(gz);
+  }
+}
+
+static int make_dir(void **state) {
+  (void)state;
+  return mkdtemp(dir) ? 0 : -1;
+}
+static int remove_dir(void **state) {
+  (void)state;
+  char cmd[64];
+  snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+  return system(cmd);
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]); /* "*" is any text */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(operations_without_a_line_give_their_slots_back),
+      cmocka_unit_test(a_stale_channel_is_not_taken_for_one_of_the_next_life),
+      cmocka_unit_test(a_closed_pool_gives_nothing),
+      cmocka_unit_test(a_bit_of_nobody_does_not_keep_the_thread_awake),
+      cmocka_unit_test(last_lines_wait_for_a_callback_on_its_way),
+      cmocka_unit_test(interval_0_wakes_at_once),
+      cmocka_unit_test(the_judge_knows_quiet_overtaken_late_and_rest),
+      cmocka_unit_test(a_channel_is_in_the_record_or_late),
+      cmocka_unit_test(a_chain_is_first_in_first_out),
+      cmocka_unit_test(unknown_bytes),
+#ifdef NI_STRESS
+      cmocka_unit_test(a_channel_is_late_when_retired_halfway),
+      cmocka_unit_test(the_free_list_notices_a_slot_that_came_back),
+      cmocka_unit_test(the_chunk_of_the_loser_comes_back),
+#endif
+      cmocka_unit_test(room_that_was_reserved_is_there),
+  };
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

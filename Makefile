@@ -1,0 +1,148 @@
+# NCCL Inspector: the profiler plugin, its offline command and a simulated NCCL.
+#
+#   make               build/libnccl-profiler-inspector.so, build/nccl-inspector, build/nccl-sim
+#   make check         unit tests, scenarios and golden output       make help   every target
+#
+# Folders are found by wildcard: a new .c file in plugin/, exporter/ or test/ needs no line here.
+# Set V=1 to see the commands. CFLAGS, CXXFLAGS, CPPFLAGS and LDFLAGS of the user are appended to ours.
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+BINDIR  ?= $(PREFIX)/bin
+MANDIR  ?= $(PREFIX)/share/man
+DESTDIR ?=
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+PKG_CONFIG ?= pkg-config
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+say = @$(if $(filter 1,$(V)),:,printf '  %-7s %s\n' '$(1)' '$(2)')
+
+include scripts/version.mk
+
+WARN   := -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
+CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
+OPT    ?= -O2 -g
+SAN    ?=
+cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fno-strict-aliasing $(SAN) -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
+cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(WARN) $(SAN) -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
+VERSION_FLAGS = -DNI_VERSION='"$(NI_VERSION)"' -DNI_GIT_REV='"$(NI_GIT_REV)"'
+
+# ---- optional libraries: a missing one switches its feature off with one clear line --------------------------
+# Found by compiling against them, so that a cross compiler is asked and not the host.
+have = $(shell printf '#include <$(1)>\nint main(void){return 0;}\n' | $(2) $(3) -x $(4) - -o /dev/null $(5) $(CPPFLAGS) $(LDFLAGS) >/dev/null 2>&1 && echo 1)
+HAVE_ISAL    := $(call have,isa-l/igzip_lib.h,$(CC),,c,-lisal)
+HAVE_SIMDJSON := $(call have,simdjson.h,$(CXX),-std=c++17,c++,-lsimdjson)
+HAVE_ZSTD    := $(call have,zstd.h,$(CC),,c,-lzstd)
+HAVE_SNAPPY  := $(call have,snappy-c.h,$(CC),,c,-lsnappy)
+# zlib is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own.
+ZLIB_A ?= $(shell $(CC) -print-file-name=libz.a)
+
+# ---- plugin ------------------------------------------------------------------------------------------------
+PLUGIN_SRC := $(sort $(wildcard plugin/*.c))
+PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
+PLUGIN_SO  := $(BUILD)/libnccl-profiler-inspector.so
+PLUGIN_CFLAGS := -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
+# -z nodelete: NCCL's unload paths are unsafe (docs/embedding.md).
+PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/plugin.map \
+  -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
+# glibc before 2.34 has pthread and dl functions in libraries of their own. The .so names them as needed although a newer
+# glibc to link against no longer asks for it; -print-file-name gives a bare name back where there is no such file.
+old_libs = $(foreach l,libpthread.so.0 libdl.so.2,$(if $(findstring /,$(shell $(CC) -print-file-name=$(l))),-l:$(l)))
+PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(old_libs) -Wl,--pop-state -lpthread -ldl -lm
+
+# ---- exporter ----------------------------------------------------------------------------------------------
+EXP_SRC    := $(sort $(wildcard exporter/*.c exporter/*/*.c))
+EXP_CXX    := $(sort $(wildcard exporter/*.cc exporter/*/*.cc))
+EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
+EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/main.o,$(EXP_OBJ))
+EXP_LIB    := $(BUILD)/libexporter.a
+EXP_BIN    := $(BUILD)/nccl-inspector
+EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
+EXP_LIBS   := $(if $(HAVE_SIMDJSON),-lsimdjson) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -lm
+
+# ---- simulator ---------------------------------------------------------------------------------------------
+SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c))
+SIM_OBJ := $(SIM_SRC:%.c=$(BUILD)/obj/%.o)
+SIM_BIN := $(BUILD)/nccl-sim
+
+# ---- tests -------------------------------------------------------------------------------------------------
+UNIT_SRC  := $(sort $(wildcard test/unit/test_*.c))
+UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
+TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
+TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
+# Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
+HOST_SRC  := $(sort $(wildcard test/host/*.c))
+HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
+PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
+PRELOAD_SO  := $(PRELOAD_SRC:test/preload/%.c=$(BUILD)/test/%.so)
+BENCH_SRC := $(sort $(wildcard test/bench/*.c))
+BENCH_BIN := $(BENCH_SRC:test/bench/%.c=$(BUILD)/test/bench/%)
+
+.PHONY: all plugin exporter sim tests tools help clean
+all: plugin exporter sim
+plugin: $(PLUGIN_SO)
+exporter: $(EXP_BIN)
+sim: $(SIM_BIN)
+tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(BENCH_BIN)
+tests: all tools $(UNIT_BIN)
+
+$(BUILD)/obj/plugin/%.o: plugin/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(PLUGIN_CFLAGS) -c $< -o $@
+$(BUILD)/obj/exporter/%.o: exporter/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(EXP_FLAGS) -c $< -o $@
+$(BUILD)/obj/exporter/%.o: exporter/%.cc
+	$(call say,CXX,$<)
+	$(Q)mkdir -p $(@D) && $(CXX) $(cxxflags) $(EXP_FLAGS) -c $< -o $@
+$(BUILD)/obj/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(VERSION_FLAGS) -c $< -o $@
+
+$(PLUGIN_SO): $(PLUGIN_OBJ) plugin/plugin.map
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(PLUGIN_LDFLAGS) -o $@ $(PLUGIN_OBJ) $(ZLIB_A) $(PLUGIN_LIBS) $(LDFLAGS)
+$(BUILD)/libplugin_test.a: $(PLUGIN_OBJ)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(PLUGIN_OBJ)
+$(EXP_LIB): $(EXP_LIBOBJ)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(EXP_LIBOBJ)
+$(EXP_BIN): $(BUILD)/obj/exporter/main.o $(EXP_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
+$(SIM_BIN): $(SIM_OBJ) $(EXP_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)
+
+# A unit test links both halves as archives, so it takes only what it names.
+$(BUILD)/test/unit/%: $(BUILD)/obj/test/unit/%.o $(BUILD)/libplugin_test.a $(EXP_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ -lcmocka $(EXP_LIBS) $(ZLIB_A) -ldl $(LDFLAGS)
+$(BUILD)/test/%.so: test/plugins/%.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< -lpthread $(LDFLAGS)
+$(BUILD)/test/%.so: test/preload/%.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fPIC -shared -MMD -MP -o $@ $< -ldl -lpthread $(LDFLAGS)
+$(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+$(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+
+include exporter/report/report.mk
+
+clean:
+	rm -rf $(BUILD)
+
+include test/test.mk
+
+ALL_D := $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
+-include $(ALL_D)
+.SECONDARY:

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# What a reader would remark, said by machines first: widths and blanks, the tree's own format, shell scripts, faults that
+# clang-tidy sees, file lengths, paths of one machine. Ends with "N passed, N failed"; a missing tool skips its part.
+#   scripts/lint.sh [fast]     fast: without clang-tidy
+set -u
+cd "$(dirname "$0")/.." || exit 2
+passed=0 failed=0 skipped=0
+MAX_WIDTH=160 # of C outside test/unit (literal log lines); 120 is the rule, but a table or a message may hang over
+MAX_LINES=600
+# A table of facts of six interface versions side by side; a parser whose lookup tables would only move.
+LONG_BY_NATURE="include/nccl/profiler_abi.h exporter/parse_simdjson.cc"
+# A file that differs from clang-format in more than this share of its lines follows other rules.
+MAX_DIFF_PERCENT=40
+
+files() { # patterns: tracked and new files that are text of ours
+  git ls-files -co --exclude-standard -- "$@" | grep -v '^test/fuzz/corpus/\|package-lock.json' | while read -r f; do [ -f "$f" ] && echo "$f"; done
+}
+part() { # name findings
+  local name=$1 findings=$2
+  if [ -z "$findings" ]; then
+    passed=$((passed + 1))
+    echo "ok    $name"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  $name"
+    echo "$findings" | head -n 40 | sed 's/^/      /'
+  fi
+}
+skip() {
+  skipped=$((skipped + 1))
+  echo "skip  $*"
+}
+
+# Bytes that continue a UTF-8 character are no columns.
+# shellcheck disable=SC2046
+part "widths and blanks" "$(LC_ALL=C awk -v max=$MAX_WIDTH '{line = $0; gsub(/[\200-\277]/, "", line)}
+  length(line) > max && FILENAME !~ /^test\/unit/ && FILENAME ~ /\.(c|h|cc)$/ {print FILENAME ":" FNR ": " length(line) " columns, at most " max}
+  /[ \t]$/ {print FILENAME ":" FNR ": blanks at the end of the line"}
+  /^ *\t/ && FILENAME ~ /\.(c|h|cc|py)$/ {print FILENAME ":" FNR ": a tab"}' $(files '*.c' '*.h' '*.cc' '*.py' '*.sh' '*.mk' '*.pml' Makefile))"
+
+part "lengths" "$(for f in $(files '*.c' '*.h' '*.cc' '*.py' '*.sh' '*.js' '*.css'); do
+  case " $LONG_BY_NATURE " in *" $f "*) continue ;; esac
+  n=$(wc -l <"$f")
+  [ "$n" -le $MAX_LINES ] || echo "$f: $n lines, at most $MAX_LINES: split it by what its parts know"
+done)"
+
+part "paths of one machine" "$(files '*' | grep -v '^scripts/lint.sh$' |
+  xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.-])/(work|home/[a-z]+|root)/|/tmp/brief' 2>/dev/null)"
+
+if command -v clang-format >/dev/null; then
+  part "format (.clang-format)" "$(for f in $(files 'plugin/*.[ch]' 'include/*.h' 'exporter/*.[ch]' 'exporter/*/*.[ch]' 'test/*/*.[ch]'); do
+    n=$(diff <(clang-format "$f") "$f" | grep -c '^>')
+    [ $((100 * n)) -le $((MAX_DIFF_PERCENT * $(wc -l <"$f"))) ] || echo "$f: clang-format would change $n lines of $(wc -l <"$f")"
+  done)"
+else
+  skip "clang-format is missing"
+fi
+
+if command -v shellcheck >/dev/null; then
+  # Sourced libraries set what others use; words are split on purpose where they are options.
+  # shellcheck disable=SC2046
+  part "shell scripts" "$(shellcheck -s bash -S warning -e SC2034,SC2048,SC2164,SC2206,SC2046,SC1091 -f gcc $(files '*.sh'))"
+else
+  skip "shellcheck is missing"
+fi
+
+if [ "${1:-}" = fast ]; then
+  skip "clang-tidy, as asked"
+elif command -v clang-tidy >/dev/null; then
+  part "clang-tidy on plugin/" "$(files 'plugin/*.c' |
+    xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -Iinclude -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
+    grep -E '(warning|error): ' | sort -u)"
+else
+  skip "clang-tidy is missing"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -151,6 +151,8 @@ static const struct ni_field process_fields[] = {
     F("env", PAIRS, ni_process_line, env, .flags = 0),
     F("nccl_version", I32, ni_process_line, nccl_version, NUL),
     F("interface", STR, ni_process_line, interface, NUL),
+    F("recovered_ns", U64, ni_process_line, recovered_ns, NUL),
+    F("recovered_live", BOOL, ni_process_line, recovered_live, .flags = 0),
     F("settings", PAIRS, ni_process_line, settings, .flags = 0),
 };
 static const struct ni_process_line process_defaults = {
@@ -257,8 +259,18 @@ static const struct ni_field unfinished_fields[] = {
     F("enqueue_ns", U64, ni_unfinished_line, enqueue_ns, NUL),
     F("age_ms", U64, ni_unfinished_line, age_ms, NUL),
     F("why", STR, ni_unfinished_line, why, NUL),
+    F("state", STR, ni_unfinished_line, state, NUL),
+    F("datatype", STR, ni_unfinished_line, datatype, NUL),
+    F("root", I32, ni_unfinished_line, root, NUL, .min = -1),
+    F("peer", I32, ni_unfinished_line, peer, NUL, .min = -1),
+    F("channels_open", HASH, ni_unfinished_line, channels_open, NUL),
+    F("net_peer", I32, ni_unfinished_line, net_peer, NUL, .min = -1),
+    F("net_channel", I32, ni_unfinished_line, net_channel, NUL, .min = -1),
+    F("net_state", STR, ni_unfinished_line, net_state, NUL),
 };
-static const struct ni_unfinished_line unfinished_defaults = {.kind = "", .func = "", .why = "", .channels_expected = -1};
+static const struct ni_unfinished_line unfinished_defaults = {
+    .kind = "", .func = "", .why = "", .state = "", .datatype = "", .net_state = "", .channels_expected = -1,
+    .root = -1, .peer = -1, .net_peer = -1, .net_channel = -1};
 TABLE(unfinished, DEFAULTS(ni_unfinished_line, unfinished_defaults));
 
 static const struct ni_field pool_fields[] = {

@@ -105,6 +105,8 @@ struct ni_process_line {
   const char *boot_id, *exe, *interface;
   int32_t rank, local_rank, world_size; /* as the launcher gives them, -1: not given */
   int32_t nccl_version;  /* 23007 is 2.30.7; -1: unknown */
+  uint64_t recovered_ns; /* Unix ns when `recover` read the black box; 0: the process wrote this file itself */
+  bool recovered_live;   /* the process was alive then: more may have followed */
   struct ni_pairs env, settings;
 };
 
@@ -162,6 +164,13 @@ struct ni_unfinished_line {
   uint64_t sn, rec_sn, msg_bytes, enqueue_ns, age_ms;
   int32_t channels_expected; /* -1: not known */
   int32_t channels_started, channels_stopped;
+  /* stuck and in_flight only; "", -1 and 0 where the line does not say */
+  const char *state;         /* called, launched, kernel, network, finishing */
+  const char *datatype;
+  int32_t root, peer;        /* of a collective; of a P2P */
+  uint64_t channels_open;    /* bit per channel that has started and not stopped */
+  int32_t net_peer, net_channel;
+  const char *net_state;     /* what the oldest waiting network operation waits for */
 };
 
 struct ni_pool_line {

@@ -231,6 +231,7 @@ static void test_run_lines(void **state) {
       {"\"late\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":1,\"rec_sn\":1,\"channel\":3,\"stop_gpu_ns\":9}", NI_LINE_LATE},
       {"\"incomplete\":{\"kind\":\"p2p\",\"func\":\"Send\",\"sn\":1,\"rec_sn\":1,\"msg_size_bytes\":1,\"channels_expected\":null,\"channels_started\":1,\"channels_stopped\":0,\"enqueue_ns\":1,\"age_ms\":5,\"why\":\"finalize\"}", NI_LINE_INCOMPLETE},
       {"\"stuck\":{\"kind\":\"p2p\"}", NI_LINE_STUCK},
+      {"\"in_flight\":{\"kind\":\"coll\",\"state\":\"kernel\",\"root\":3,\"channels_open\":\"0x8000000000000001\"}", NI_LINE_IN_FLIGHT},
       {"\"in_flight\":{\"kind\":\"p2p\"}", NI_LINE_IN_FLIGHT},
       {"\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,\"high_water_bytes\":3,\"cap_bytes\":4}", NI_LINE_POOL_STATS},
       {"\"note\":{\"text\":\"x\"}", NI_LINE_NOTE},
@@ -242,6 +243,17 @@ static void test_run_lines(void **state) {
     assert_int_equal(line.kind, others[i].kind);
     assert_int_equal(line.unknown_keys, 0);
   }
+  assert_int_equal(
+      parse("{" HEAD "," OURS ",\"in_flight\":{\"kind\":\"p2p\",\"func\":\"Recv\",\"state\":\"network\",\"datatype\":\"ncclInt8\","
+            "\"peer\":3,\"channels_open\":\"0x8000000000000001\",\"net_peer\":4,\"net_channel\":63,\"net_state\":\"recv_wait\"}}"),
+      NI_OK);
+  const struct ni_unfinished_line *u = &line.unfinished;
+  assert_string_equal(u->state, "network");
+  assert_true(u->peer == 3 && u->root == -1 && u->net_peer == 4 && u->net_channel == 63);
+  assert_true(u->channels_open == 0x8000000000000001);
+  assert_string_equal(u->net_state, "recv_wait");
+  assert_int_equal(parse("{" HEAD "," OURS ",\"process\":{\"start_ns\":5,\"recovered_ns\":7,\"recovered_live\":true}}"), NI_OK);
+  assert_true(line.process.recovered_ns == 7 && line.process.recovered_live);
 }
 
 /* Every reason, and the key it names. Each is tried after the head was learnt, so that the short way is met too. */

@@ -163,15 +163,6 @@ static void *times_work(void *arg) {
   return NULL;
 }
 
-static int64_t resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last) {
-  switch (w->base) {
-    case NI_WHEN_ABSOLUTE: return w->us;
-    case NI_WHEN_BEFORE_END: return last - w->us;
-    case NI_WHEN_AFTER_START: return first + w->us;
-    default: return none;
-  }
-}
-
 int ni_resolve_times(struct ni_run *r) {
   int e = 0;
   bool relative = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
@@ -181,8 +172,8 @@ int ni_resolve_times(struct ni_run *r) {
     e = ni_run_threads(r, times_work);
     if (r->tally.first_us == INT64_MAX) r->tally.first_us = r->tally.last_us = 0;
   }
-  r->since_us = resolve(&r->opt.since, INT64_MIN, r->tally.first_us, r->tally.last_us);
-  r->until_us = resolve(&r->opt.until, INT64_MAX, r->tally.first_us, r->tally.last_us);
+  r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, r->tally.first_us, r->tally.last_us);
+  r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, r->tally.first_us, r->tally.last_us);
   r->tally.first_us = r->tally.last_us = 0;
   return e;
 }

@@ -10,24 +10,18 @@
 
 #include "reading.h"
 
-static bool any_word(const struct ni_words *w, const char *text, bool prefix) {
-  for (size_t i = 0; i < w->n; i++)
-    if (prefix ? strncmp(text, w->word[i], strlen(w->word[i])) == 0 : strcmp(text, w->word[i]) == 0) return true;
-  return false;
-}
-
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;
   char text[24];
   if (o->comm.n) {
     snprintf(text, sizeof text, "0x%llx", (unsigned long long)l->ident.comm_hash);
-    if (!any_word(&o->comm, text, false) && !(l->ident.comm_name && any_word(&o->comm, l->ident.comm_name, false)))
+    if (!ni_words_have(&o->comm, text) && !(l->ident.comm_name && ni_words_have(&o->comm, l->ident.comm_name)))
       return false;
   }
-  if (o->host.n && !any_word(&o->host, l->meta.hostname, false)) return false;
+  if (o->host.n && !ni_words_have(&o->host, l->meta.hostname)) return false;
   if (o->rank.n) {
     snprintf(text, sizeof text, "%d", l->ident.rank);
-    if (!any_word(&o->rank, text, false)) return false;
+    if (!ni_words_have(&o->rank, text)) return false;
   }
   return true;
 }
@@ -131,7 +125,7 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
                      : o->exec_us > UINT64_MAX / 1000 ? UINT64_MAX
                                                       : o->exec_us * 1000;
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
-  bool take = c->wanted && (!r->opt.coll.n || any_word(&r->opt.coll, o->func, false)) && time_us >= r->since_us &&
+  bool take = c->wanted && (!r->opt.coll.n || ni_words_have(&r->opt.coll, o->func)) && time_us >= r->since_us &&
               time_us <= r->until_us && !(r->opt.compat && l->is_p2p);
   /* The numbers are followed before filters and limits: a record that is there is not lost. */
   if (!take) {

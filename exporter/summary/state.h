@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "../discover.h"
+#include "../filters.h"
 #include "../line_reader.h"
 #include "../options.h"
 #include "../parse_record.h"
@@ -34,17 +35,6 @@
 /* No link moves more than this (GB/s): ten times what a switch of 2026 gives one GPU. */
 #define NI_SUM_MAX_GBS 10000.0
 #define NI_SUM_MAX_EXEC_NS 3600000000000ULL
-
-enum ni_when_base { NI_WHEN_NONE = 0, NI_WHEN_ABSOLUTE, NI_WHEN_BEFORE_END, NI_WHEN_AFTER_START };
-struct ni_when {
-  enum ni_when_base base;
-  int64_t us;
-};
-
-struct ni_words { /* a filter: any of these; n == 0: everything */
-  char **word;
-  size_t n;
-};
 
 struct ni_sum_options {
   struct ni_inputs inputs;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../command.h"
+#include "../filters.h"
 #include "../plot/plot.h"
 #include "../report/report.h"
 #include "dataset.h"
@@ -26,97 +27,6 @@ enum { OPT_JOBS = 'j', OPT_OUTPUT = NI_OPT_OWN, OPT_MEMORY, OPT_NO_PLOTS, OPT_NO
        OPT_COMPRESSION, OPT_COMPAT, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_SKIP, OPT_FORMAT,
        OPT_PROGRESS, OPT_SCRIPTS, OPT_PLOT_FORMAT, OPT_FORCE, OPT_DATASET };
 
-static int parse_number(const char *text, uint64_t *out) {
-  char *end;
-  errno = 0;
-  unsigned long long v = strtoull(text, &end, 10);
-  if (errno || end == text || *text == '-') return -EINVAL;
-  uint64_t unit = 1;
-  if (*end) {
-    const char *k = strchr("KMGT", *end);
-    if (!k || (end[1] && strcmp(end + 1, "iB") != 0 && strcmp(end + 1, "B") != 0 && strcmp(end + 1, "i") != 0))
-      return -EINVAL;
-    for (int i = 0; i <= (int)(k - "KMGT"); i++) unit <<= 10;
-  }
-  *out = v * unit;
-  return v > UINT64_MAX / unit ? -ERANGE : 0;
-}
-
-/* "10m", "1.5h": µs. Plain numbers are seconds. */
-static int parse_span(const char *text, int64_t *us) {
-  char *end;
-  errno = 0;
-  double v = strtod(text, &end), unit = 1;
-  if (errno || end == text || v < 0) return -EINVAL;
-  if (strcmp(end, "m") == 0) unit = 60;
-  else if (strcmp(end, "h") == 0) unit = 3600;
-  else if (strcmp(end, "d") == 0) unit = 86400;
-  else if (strcmp(end, "ms") == 0) unit = 1e-3;
-  else if (strcmp(end, "us") == 0) unit = 1e-6;
-  else if (*end && strcmp(end, "s") != 0) return -EINVAL;
-  if (v * unit > 1e11) return -ERANGE;
-  *us = (int64_t)(v * unit * 1e6 + 0.5);
-  return 0;
-}
-
-static int parse_when(const char *text, struct ni_when *w) {
-  if (*text == '-' || *text == '+') {
-    w->base = *text == '-' ? NI_WHEN_BEFORE_END : NI_WHEN_AFTER_START;
-    return parse_span(text + 1, &w->us);
-  }
-  w->base = NI_WHEN_ABSOLUTE;
-  struct tm tm = {0};
-  int year, month, day, hour, minute, n = 0;
-  double second;
-  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &second, &n) == 6 && n) {
-    tm.tm_year = year - 1900;
-    tm.tm_mon = month - 1;
-    tm.tm_mday = day;
-    tm.tm_hour = hour;
-    tm.tm_min = minute;
-    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second < 0 || second >= 61)
-      return -EINVAL;
-    int64_t zone = 0;
-    int h, m;
-    char sign;
-    const char *rest = text + n;
-    if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0) {
-      int used = 0;
-      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used] || (sign != '+' && sign != '-'))
-        return -EINVAL;
-      zone = (sign == '-' ? -1 : 1) * (h * 3600 + m * 60);
-    }
-    w->us = ((int64_t)timegm(&tm) - zone) * 1000000 + (int64_t)(second * 1e6 + 0.5);
-    return 0;
-  }
-  char *end;
-  errno = 0;
-  double v = strtod(text, &end);
-  if (errno || end == text || *end || v < 0 || v > 4102444800.0) return -EINVAL;
-  w->us = (int64_t)(v * 1e6 + 0.5);
-  return 0;
-}
-
-static int add_words(struct ni_words *w, const char *list) {
-  while (*list) {
-    size_t n = strcspn(list, ",");
-    if (n) {
-      char **p = realloc(w->word, (w->n + 1) * sizeof(char *));
-      if (!p) return -ENOMEM;
-      w->word = p;
-      if (!(p[w->n] = strndup(list, n))) return -ENOMEM;
-      w->n++;
-    }
-    list += n + (list[n] == ',');
-  }
-  return 0;
-}
-
-static void free_words(struct ni_words *w) {
-  for (size_t i = 0; i < w->n; i++) free(w->word[i]);
-  free(w->word);
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
   struct ni_sum_options *o = state->input;
   uint64_t v;
@@ -125,12 +35,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
     case OPT_OUTPUT: o->output_dir = arg; return 0;
     case OPT_JOBS:
-      if (parse_number(arg, &v) < 0 || v < 1 || v > 1024)
+      if (ni_parse_size(arg, &v) < 0 || v < 1 || v > 1024)
         argp_error(state, "--jobs=%s: want a number from 1 to 1024", arg);
       o->jobs = (unsigned)v;
       return 0;
     case OPT_MEMORY:
-      if (parse_number(arg, &v) < 0 || v < MIN_MEMORY_BYTES)
+      if (ni_parse_size(arg, &v) < 0 || v < MIN_MEMORY_BYTES)
         argp_error(state, "--memory=%s: want a size of 16M or more, such as 128M or 2G", arg);
       o->memory_bytes = v;
       return 0;
@@ -147,16 +57,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     case OPT_COMPAT: o->compat = true; return 0;
     case OPT_SINCE:
     case OPT_UNTIL:
-      if (parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
+      if (ni_parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
         argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
                    "the start)", key == OPT_SINCE ? "since" : "until", arg);
       return 0;
-    case OPT_COLL: return add_words(&o->coll, arg) < 0 ? ENOMEM : 0;
-    case OPT_COMM: return add_words(&o->comm, arg) < 0 ? ENOMEM : 0;
-    case OPT_HOST: return add_words(&o->host, arg) < 0 ? ENOMEM : 0;
-    case OPT_RANK: return add_words(&o->rank, arg) < 0 ? ENOMEM : 0;
+    case OPT_COLL: return ni_words_add(&o->coll, arg) < 0 ? ENOMEM : 0;
+    case OPT_COMM: return ni_words_add(&o->comm, arg) < 0 ? ENOMEM : 0;
+    case OPT_HOST: return ni_words_add(&o->host, arg) < 0 ? ENOMEM : 0;
+    case OPT_RANK: return ni_words_add(&o->rank, arg) < 0 ? ENOMEM : 0;
     case OPT_SKIP:
-      if (parse_number(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
+      if (ni_parse_size(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
       return 0;
     case OPT_FORMAT:
       if (strcmp(arg, "nccl-tests") != 0) argp_error(state, "--format=%s: want nccl-tests", arg);
@@ -345,10 +255,10 @@ static void run_free(struct ni_run *r) {
   free(r->out_dir);
   free(r->tmp_dir);
   ni_inputs_free(&r->opt.inputs);
-  free_words(&r->opt.coll);
-  free_words(&r->opt.comm);
-  free_words(&r->opt.host);
-  free_words(&r->opt.rank);
+  ni_words_free(&r->opt.coll);
+  ni_words_free(&r->opt.comm);
+  ni_words_free(&r->opt.host);
+  ni_words_free(&r->opt.rank);
 }
 
 static char *join_words(int argc, char **argv) {

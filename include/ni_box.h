@@ -1,0 +1,219 @@
+/*
+ * The black box: the plugin's arena as a file in tmpfs, read by another program, also after the process was killed.
+ * docs/blackbox.md says how to read one; this header is the layout. The plugin writes it (plugin/box.c), the exporter
+ * reads it by this header alone, and takes every number in a file for hostile.
+ *
+ *   file = memory of the writer: its byte order, its clock. Page p (4096 bytes, whatever the machine's) lies at p * 4096.
+ *
+ *   page 0      struct ni_box_header
+ *   further     pieces that the header places: arena words, class map, texts, two session blocks
+ *   data_page.. pages of communicators and operations; page p is in use when class_map[p] is not 0
+ *
+ * Self-describing: where a field of an operation or a communicator lies is in the header's field table, so that a
+ * reader needs no knowledge of the plugin's structs, and the structs may change without a new version. A field the writer
+ * does not have has size 0; fields are only ever added at the end of the list. `version` changes when the meaning of
+ * something here changes; a reader refuses a version above its own.
+ *
+ * Threads: static parts are written before `state` leaves NI_BOX_MAKING. What changes later says by whom it is written.
+ * Numbers that change are single aligned words, so a reader sees them old or new, never torn; where several belong
+ * together there are two copies and a word that says which one is whole.
+ */
+#ifndef NI_BOX_H
+#define NI_BOX_H
+
+#include <stdint.h>
+
+#define NI_BOX_MAGIC "NIBLKBOX" /* 8 bytes, no terminator */
+#define NI_BOX_VERSION 1u
+#define NI_BOX_BYTE_ORDER UINT32_C(0x01020304) /* as the writer stores it; reads 0x04030201 on the other kind */
+#define NI_BOX_PAGE_BYTES 4096u
+#define NI_BOX_PREFIX "nccl-inspector-" /* file name: prefix, host, "-pid", pid, "-", 16 hex digits, suffix */
+#define NI_BOX_SUFFIX ".box"
+#define NI_BOX_DIR "/dev/shm"
+#define NI_BOX_KINDS 2u /* enum ni_kind of ni_record.h: 0 collectives, 1 P2P */
+
+enum ni_box_state {
+  NI_BOX_MAKING = 0, /* the process was killed while it made the box: nothing had been recorded */
+  NI_BOX_LIVE = 1,   /* may hold what the log does not have */
+  NI_BOX_EMPTY = 2,  /* no communicator is open, and everything is in the log */
+};
+
+/* One relation of the clocks; the conversion is in docs/blackbox.md. */
+struct ni_box_clock {
+  uint64_t mult; /* ns per tick in units of 2^-40 */
+  uint64_t ticks, monotonic_ns, realtime_ns; /* the same moment */
+};
+
+/* A piece of the file. stride: bytes from one entry to the next, where it has entries. */
+struct ni_box_piece {
+  uint64_t at, bytes;
+  uint32_t stride, entries;
+};
+
+/* Where a field lies in its struct. size: of the whole field in bytes, 0: the writer has no such field. */
+struct ni_box_field {
+  uint16_t at, size;
+};
+
+/*
+ * Fields, in an order that is never changed; new ones go to the end of the list. X(name, bytes of one element): a field
+ * with a larger size is an array (or text), its number of elements is size / bytes.
+ *
+ * OP: one operation's slot. COMM: one communicator. KIND: one of its NI_BOX_KINDS accounts, at COMM_KIND + kind *
+ * kind_stride. CELL: one of its 2 * 64 channel chains, at COMM_CELL + index * cell_stride; index = 2 * channel + (1: Recv,
+ * 0: Send or collective). TEXT: one interned string.
+ */
+#define NI_BOX_FIELDS(X)                                                                                              \
+  X(OP_STATE, 8)        /* the commit word: NI_BOX_GEN, NI_BOX_FLAGS, NI_BOX_WANT */                                  \
+  X(OP_PROG, 4)         /* channels started << 16 | stopped */                                                        \
+  X(OP_GPU_START_NS, 8) /* earliest start stamp, GPU clock; all ones: none */                                         \
+  X(OP_GPU_STOP_NS, 8)  /* latest stop stamp; 0: none */                                                              \
+  X(OP_TICKS_FIRST, 8)  /* arrival of the first channel's start; 0: none */                                           \
+  X(OP_TICKS_DONE, 8)   /* arrival of the last channel's stop; 0: none */                                             \
+  X(OP_GROUP_ORD, 4)    /* ordinal of its Group on the communicator */                                                \
+  X(OP_COMM_PAGE, 4)                                                                                                  \
+  X(OP_KIND, 1)                                                                                                       \
+  X(OP_DIR, 1)          /* 1: Recv */                                                                                 \
+  X(OP_BAD, 1)          /* bit i: stamps cannot be true, reason ni_fallback_names[i] */                               \
+  X(OP_MASK_DOUBT, 1)   /* 0: channel events were on; 1: were off at some time; 2: were off at its start */           \
+  X(OP_TICKS_START, 8)  /* the start callback */                                                                      \
+  X(OP_TICKS_STOP, 8)   /* end of the bracket; 0 where it is not needed */                                            \
+  X(OP_SN, 8)                                                                                                         \
+  X(OP_COUNT, 8)        /* elements */                                                                                \
+  X(OP_REC_SN, 8)                                                                                                     \
+  X(OP_ROOT, 4)         /* or peer; signed */                                                                         \
+  X(OP_FUNC, 1)         /* texts' numbers; 0: "Unknown" */                                                            \
+  X(OP_DATATYPE, 1)                                                                                                   \
+  X(OP_ALGO, 1)                                                                                                       \
+  X(OP_PROTO, 1)                                                                                                      \
+  X(OP_NCHANNELS, 1)    /* as NCCL gave it; 0 where that cannot be trusted */                                         \
+  X(COMM_STATE, 8)      /* generation 32 | phase 8: 0 free, 1 live, 2 being closed */                                 \
+  X(COMM_HASH, 8)                                                                                                     \
+  X(COMM_RANK, 4)                                                                                                     \
+  X(COMM_N_RANKS, 4)                                                                                                  \
+  X(COMM_N_NODES, 4)                                                                                                  \
+  X(COMM_HAS_NAME, 1)                                                                                                 \
+  X(COMM_NAME, 1)       /* hostile text, terminated */                                                                \
+  X(COMM_INIT_NS, 8)    /* Unix ns: init_ns of its comm line */                                                       \
+  X(COMM_INIT_TICKS, 8) /* a slot whose OP_TICKS_START is before it belongs to the page's life before */              \
+  X(COMM_GPU_INDEX, 4)  /* -1: not known */                                                                           \
+  X(COMM_GPU_UUID, 1)   /* terminated; "": not known */                                                               \
+  X(COMM_GPU_PCI, 1)                                                                                                  \
+  X(COMM_GROUP_ORD, 4)  /* Groups announced */                                                                        \
+  X(COMM_NEWEST_GROUP, 4) /* newest Group seen on the device */                                                       \
+  X(COMM_STRAY, 8)      /* by ni_stray_names */                                                                       \
+  X(COMM_KIND, 1)       /* where the accounts begin */                                                                \
+  X(COMM_CELL, 1)       /* where the channel chains begin */                                                          \
+  X(COMM_FIT_OFFSET_NS, 8) /* host monotonic - GPU clock, signed; valid when FIT_SAMPLES is not 0 */                  \
+  X(COMM_FIT_AT_NS, 8)  /* monotonic: when it was last confirmed */                                                   \
+  X(COMM_FIT_SAMPLES, 8)                                                                                              \
+  X(COMM_POISONED, 1)   /* 1: "older than the previous work" alone is not believed (ni_timing.h) */                   \
+  X(KIND_STARTED, 8)    /* the next rec_sn */                                                                         \
+  X(KIND_FILTERED, 8)   /* by ni_filter_names; callbacks' part */                                                     \
+  X(KIND_DROPPED, 8)    /* by ni_drop_names; callbacks' part */                                                       \
+  X(KIND_LATE, 8)                                                                                                     \
+  X(KIND_WRITTEN, 8)    /* as the dump thread counted: what it says is in the log */                                  \
+  X(KIND_JUDGED_OUT, 8) /* dump thread's part of filtered: no_kernel_timing */                                        \
+  X(KIND_INCOMPLETE, 8)                                                                                               \
+  X(KIND_LOST_WRITE, 8) /* dump thread's part of dropped: write_error */                                              \
+  X(KIND_FALLBACK, 8)   /* by ni_fallback_names, of operations formatted */                                           \
+  X(CELL_OPEN, 8)       /* operation whose channel is between start and stop: slot << 28 | generation 28; 0: none */  \
+  X(CELL_START_NS, 8)   /* its start stamp, GPU clock */                                                              \
+  X(TEXT_READY, 1)      /* 0: not there yet */                                                                        \
+  X(TEXT_ELEM_BYTES, 1) /* size if it is a datatype's name; 0 counts as 1 */                                          \
+  X(TEXT_TEXT, 1)       /* terminated */
+
+enum ni_box_field_id {
+#define NI_BOX_ENUM(name, bytes) NI_BOX_##name,
+  NI_BOX_FIELDS(NI_BOX_ENUM)
+#undef NI_BOX_ENUM
+  NI_BOX_FIELD_COUNT
+};
+#define NI_BOX_FIELD_MAX 256u
+
+/* OP_STATE. A free slot has no flag. DONE is the moment of "finished". */
+enum {
+  NI_BOX_OP_LIVE = 1 << 0,    /* the descriptor is whole */
+  NI_BOX_OP_CLOSED = 1 << 1,  /* the start/stop bracket is over */
+  NI_BOX_OP_KDONE = 1 << 2,   /* as many channels stopped as were wanted */
+  NI_BOX_OP_DONE = 1 << 3,    /* finished */
+  NI_BOX_OP_RETIRED = 1 << 4, /* the dump thread judged it over: finished, unless GIVEN_UP */
+  NI_BOX_OP_GIVEN_UP = 1 << 5, /* with RETIRED: incomplete, never a record */
+  NI_BOX_OP_SETTLED = 1 << 6, /* with RETIRED: its record is written or counted elsewhere; the slot rests */
+};
+#define NI_BOX_WANT_UNKNOWN 255u
+#define NI_BOX_GEN(state) ((uint32_t)(state))
+#define NI_BOX_FLAGS(state) ((uint32_t)((state) >> 32) & 0xff)
+#define NI_BOX_WANT(state) ((uint32_t)((state) >> 40) & 0xff) /* channels expected; 255: not known */
+#define NI_BOX_STARTED(prog) ((uint32_t)(prog) >> 16)
+#define NI_BOX_STOPPED(prog) ((uint32_t)(prog) & 0xffff)
+#define NI_BOX_COMM_PHASE(state) ((uint32_t)((state) >> 32) & 0xff)
+#define NI_BOX_CELL_SLOT(open) ((uint32_t)((open) >> 28)) /* slot number: byte offset / slot_bytes */
+#define NI_BOX_CELL_GEN(open) ((uint32_t)(open) & 0xfffffff) /* low 28 bits of the generation */
+
+/* A session: the log file that is being written. Begins the block; the bytes of dir, file and line follow one another,
+ * not terminated. line is the log's process line without LF (docs/format.md). */
+struct ni_box_session {
+  uint64_t start_ns; /* Unix ns: start_ns of the process line */
+  uint32_t dir_bytes, file_bytes, line_bytes, pad;
+};
+#define NI_BOX_SESSION_BYTES (80u << 10) /* of one block */
+
+struct ni_box_header {
+  /* what it is: constant */
+  char magic[8];
+  uint32_t byte_order, version;
+  uint32_t header_bytes; /* sizeof of the writer: what lies beyond is absent, not 0 */
+  uint32_t n_fields;     /* NI_BOX_FIELD_COUNT of the writer */
+  uint32_t page_bytes, slot_bytes;
+  uint32_t comm_pages; /* pages of one communicator */
+  uint32_t comm_class; /* class_map value of a communicator's pages, of each of them */
+  uint64_t op_classes; /* bit c: pages of class c hold operations, page_bytes / slot_bytes slots each */
+  uint32_t data_page;  /* first page of data */
+  uint32_t n_pages;    /* pages of the file; what the process kept beyond is not in the box */
+  uint32_t kind_stride, cell_stride;
+  char producer[32];   /* "nccl-inspector-c 0.1.0", terminated */
+  char git_rev[16];
+  /* whose it is: constant */
+  int64_t pid;            /* as the process sees itself, that is in its pid namespace */
+  uint64_t pid_namespace; /* inode of /proc/self/ns/pid; 0: not known */
+  uint64_t start_ticks;   /* field 22 of /proc/self/stat; 0: not known */
+  uint32_t uid, clock_source; /* enum ni_clock_source: 0 clock_gettime, 1 tsc, 2 cntvct */
+  uint64_t made_ns;       /* Unix ns */
+  char boot_id[40];       /* terminated */
+  char hostname[256];     /* terminated; hostile text */
+  char exe[256];
+  int64_t rank, local_rank, world_size; /* of the launcher; -1: not known */
+  uint32_t nccl_version, interface;     /* 23007 or 0; N of ncclProfiler_vN */
+  /* pieces: constant */
+  struct ni_box_piece words;     /* private to the plugin, but for the two offsets below */
+  struct ni_box_piece class_map; /* one byte a page of the file: 0 never taken. Written once, by who takes the page */
+  struct ni_box_piece texts;
+  struct ni_box_piece session[2];
+  uint64_t watermark_at; /* uint32: pages from here on were never taken */
+  uint64_t outside_at;   /* uint32: pages in use outside the file, because it could not grow in time: what lies there
+                            was lost with the process */
+  /* what moves: written by the dump thread, but for state */
+  uint32_t state;             /* enum ni_box_state. Release, after all that it speaks of */
+  uint32_t committed_pages;   /* the file has memory up to here */
+  uint32_t clock_now;         /* 0 or 1: clock[] that is whole; release after it */
+  uint32_t session_now;       /* 0 or 1: session[] that is whole; 2: none yet */
+  uint64_t heartbeat_ns;      /* CLOCK_MONOTONIC */
+  uint64_t heartbeat_unix_ns;
+  uint32_t heartbeat_every_ms; /* promised; 0: nothing is promised (no communicator open, or no dump thread) */
+  uint32_t refused_communicators;
+  uint64_t process_stray[16]; /* by ni_stray_names, as of the heartbeat */
+  struct ni_box_clock clock[2];
+  struct ni_box_field field[NI_BOX_FIELD_MAX];
+};
+_Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");
+_Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table holds all fields");
+
+/* Bytes of one element of a field. */
+static const uint8_t ni_box_elem_bytes[NI_BOX_FIELD_COUNT] = {
+#define NI_BOX_BYTES(name, bytes) bytes,
+    NI_BOX_FIELDS(NI_BOX_BYTES)
+#undef NI_BOX_BYTES
+};
+
+#endif

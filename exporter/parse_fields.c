@@ -293,6 +293,40 @@ static const struct ni_field note_fields[] = {F("text", STR, ni_note_line, text,
 static const struct ni_note_line note_defaults = {.text = ""};
 TABLE(note, DEFAULTS(ni_note_line, note_defaults));
 
+static const struct ni_field control_fields[] = {
+    F("source", STR, ni_control_line, source, REQ),
+    F("file", STR, ni_control_line, file, NUL),
+    F("line", U64, ni_control_line, line, NUL),
+    F("command", STR, ni_control_line, command, REQ),
+    F("mark", STR, ni_control_line, mark, NUL),
+    F("result", STR, ni_control_line, result, REQ),
+    F("why", STR, ni_control_line, why, NUL),
+    F("events", STR, ni_control_line, events, NUL),
+    F("verbose", BOOL, ni_control_line, verbose, .flags = 0),
+    F("sample", U64, ni_control_line, sample, .flags = 0),
+    F("ns", U64, ni_control_line, ns, .flags = 0),
+};
+static const struct ni_control_line control_defaults = {.source = "", .command = "", .result = "", .events = "", .sample = 1};
+TABLE(control, DEFAULTS(ni_control_line, control_defaults));
+
+static const struct ni_field rollup_fields[] = {
+    F("kind", STR, ni_rollup_line, kind, REQ),
+    F("func", STR, ni_rollup_line, func, REQ),
+    F("msg_size_bytes", U64, ni_rollup_line, msg_bytes, REQ),
+    F("msg_size_to_bytes", U64, ni_rollup_line, msg_to_bytes, .flags = 0),
+    F("timing_source", TIMING, ni_rollup_line, timing, NUL),
+    F("from_ns", U64, ni_rollup_line, from_ns, .flags = 0),
+    F("to_ns", U64, ni_rollup_line, to_ns, .flags = 0),
+    F("count", U64, ni_rollup_line, count, REQ),
+    F("sum_bytes", U64, ni_rollup_line, sum_bytes, .flags = 0),
+    F("sum_ns", U64, ni_rollup_line, sum_ns, REQ),
+    F("min_ns", U64, ni_rollup_line, min_ns, REQ),
+    F("max_ns", U64, ni_rollup_line, max_ns, REQ),
+    F("hist", HIST, ni_rollup_line, hist, .flags = 0),
+};
+static const struct ni_rollup_line rollup_defaults = {.kind = "", .func = ""};
+TABLE(rollup, DEFAULTS(ni_rollup_line, rollup_defaults));
+
 /* ---- top level ------------------------------------------------------------------------------------------------- */
 
 #define KIND(k, m, table, k2, ...) F(k, KIND, ni_line, m, .sub = &table, .arg = k2, __VA_ARGS__)
@@ -314,6 +348,8 @@ static const struct ni_field line_fields[] = {
     KIND("in_flight", unfinished, unfinished, NI_LINE_IN_FLIGHT, .flags = 0),
     KIND("pool_stats", pool, pool, NI_LINE_POOL_STATS, .flags = 0),
     KIND("note", note, note, NI_LINE_NOTE, .flags = 0),
+    KIND("control", control, control, NI_LINE_CONTROL, .flags = 0),
+    KIND("rollup", rollup, rollup, NI_LINE_ROLLUP, .flags = 0),
     TRACE_FIELDS,
 };
 struct ni_table ni_table_line = {
@@ -371,6 +407,8 @@ const char *ni_line_kind_name(enum ni_line_kind kind) {
       [NI_LINE_IN_FLIGHT] = "in_flight",
       [NI_LINE_POOL_STATS] = "pool_stats",
       [NI_LINE_NOTE] = "note",
+      [NI_LINE_CONTROL] = "control",
+      [NI_LINE_ROLLUP] = "rollup",
       [NI_LINE_UNKNOWN] = "unknown",
   };
   return (unsigned)kind < NI_LINE_KIND_COUNT ? names[kind] : "unknown";

@@ -28,6 +28,7 @@ enum ni_field_type {
   NI_F_TIMING, /* name of a timing source -> enum ni_timing */
   NI_F_OBSERVED, /* "observed" -> true */
   NI_F_BY,     /* object of numbers -> struct ni_by */
+  NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */
   NI_F_OBJECT, /* sub-table */
   NI_F_TRACE,  /* sub-table into the parser's trace */

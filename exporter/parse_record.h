@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ni_hist.h"
 #include "ni_record.h"
 
 #ifdef __cplusplus
@@ -33,7 +34,6 @@ extern "C" {
 #define NI_NO_OFFSET INT64_MIN
 #define NI_BY_MAX 12
 #define NI_PAIRS_MAX 48
-#define NI_TRACE_MAX 64
 
 enum ni_line_kind {
   NI_LINE_OP = 0,     /* coll_perf, p2p_perf */
@@ -50,6 +50,8 @@ enum ni_line_kind {
   NI_LINE_IN_FLIGHT,
   NI_LINE_POOL_STATS,
   NI_LINE_NOTE,
+  NI_LINE_CONTROL,    /* detail was changed while the job ran, or a mark was set */
+  NI_LINE_ROLLUP,     /* what all operations of one function and size came to in a minute */
   NI_LINE_UNKNOWN,    /* header, metadata and a key of a later version: kind_name says which */
   NI_LINE_KIND_COUNT
 };
@@ -183,6 +185,25 @@ struct ni_note_line {
   const char *text;
 };
 
+struct ni_control_line {
+  const char *source;    /* "file", "duty" or "budget" */
+  const char *file;      /* NULL: not from a file */
+  const char *command, *result, *why; /* why: NULL where there is nothing to explain */
+  const char *mark;      /* NULL: no mark */
+  const char *events;    /* kinds of events asked for from here on */
+  bool verbose;
+  uint64_t line, sample, ns; /* line 0: not stated; sample: one record in so many */
+};
+
+struct ni_rollup_line {
+  const char *kind, *func;
+  enum ni_timing timing;
+  uint64_t msg_bytes;    /* the size, or the smallest of a class of sizes */
+  uint64_t msg_to_bytes; /* of a class: the largest; 0: one size */
+  uint64_t from_ns, to_ns, count, sum_bytes, sum_ns, min_ns, max_ns;
+  uint64_t hist[NI_HIST_BUCKETS];
+};
+
 /* NVIDIA's proxy_trace. NAN: phase not measured. */
 struct ni_proxy_line {
   const char *record_type, *parent_type, *direction;
@@ -190,19 +211,6 @@ struct ni_proxy_line {
   int32_t rank, channel, peer;
   bool is_final;
   double total_us, gpu_produce_us, peer_credit_us, wire_us, flush_us, gpu_consume_us, op_bw_gbs;
-};
-
-/* Channel events of a verbose record. Times are Unix us, 0: not stated. */
-struct ni_trace_event {
-  int32_t channel;
-  uint64_t start_sn, stop_sn, record_sn, start_us, stop_us, record_us;
-};
-
-struct ni_trace {
-  bool has_sn, has_ts;
-  uint64_t start_sn, stop_sn, start_us, stop_us; /* the operation's own bracket */
-  uint32_t n, more;          /* events kept; beyond NI_TRACE_MAX */
-  struct ni_trace_event event[NI_TRACE_MAX];
 };
 
 struct ni_line {
@@ -228,6 +236,8 @@ struct ni_line {
     struct ni_unfinished_line unfinished;
     struct ni_pool_line pool;
     struct ni_note_line note;
+    struct ni_control_line control;
+    struct ni_rollup_line rollup;
     struct ni_proxy_line proxy;
   };
 };

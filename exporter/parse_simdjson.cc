@@ -330,6 +330,25 @@ ni_reject read_by(ni_parser &p, od::value &v, ni_by &by) {
   return NI_OK;
 }
 
+/* {"<lower edge in ns>":count,...}; an edge of another bucket width counts where it lies. */
+ni_reject read_hist(od::value &v, uint64_t *hist) {
+  od::object o;
+  memset(hist, 0, NI_HIST_BUCKETS * sizeof *hist);
+  if (simdjson::error_code e = v.get_object().get(o)) return e == simdjson::INCORRECT_TYPE ? NI_REJ_BAD_TYPE : reason_of(e);
+  for (auto item : o) {
+    od::field f;
+    uint64_t edge = 0, count = 0;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return reason_of(e);
+    const char *s = f.key().raw(), *first = s;
+    for (; is_digit(*s) && s - first < 19; s++) edge = edge * 10 + static_cast<unsigned char>(*s - '0');
+    if (s == first || *s != '"') return NI_REJ_BAD_VALUE;
+    if (ni_reject r = read_u64(token(f.value()), count)) return r;
+    uint64_t &bucket = hist[ni_hist_bucket(edge)];
+    if (__builtin_add_overflow(bucket, count, &bucket) || bucket > INT64_MAX) return NI_REJ_OUT_OF_RANGE;
+  }
+  return NI_OK;
+}
+
 ni_reject read_pairs(ni_parser &p, od::value &v, ni_pairs &pairs) {
   od::object o;
   pairs.n = pairs.more = 0;
@@ -455,6 +474,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       return NI_OK;
     }
     case NI_F_BY: return read_by(p, v, *reinterpret_cast<ni_by *>(at));
+    case NI_F_HIST: return read_hist(v, reinterpret_cast<uint64_t *>(at));
     case NI_F_PAIRS: return read_pairs(p, v, *reinterpret_cast<ni_pairs *>(at));
     case NI_F_OBJECT: return enter(p, v, *f.sub, at);
     case NI_F_EVENTS: return read_events(p, v, *f.sub);

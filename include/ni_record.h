@@ -23,6 +23,20 @@ struct ni_ident {
   int32_t rank, n_ranks, nnodes;
 };
 
+/* Channel events of a verbose record: event_trace_sn, event_trace_ts. Times are Unix us, 0: not stated. */
+#define NI_TRACE_MAX 64
+struct ni_trace_event {
+  int32_t channel;
+  uint64_t start_sn, stop_sn, record_sn, start_us, stop_us, record_us;
+};
+
+struct ni_trace {
+  bool has_sn, has_ts;
+  uint64_t start_sn, stop_sn, start_us, stop_us; /* the operation's own bracket */
+  uint32_t n, more;          /* events kept; beyond NI_TRACE_MAX */
+  struct ni_trace_event event[NI_TRACE_MAX];
+};
+
 /* Which optional fields a record carries; the plugin sets them all, NVIDIA's logs only some. */
 enum {
   NI_HAS_EXEC_NS = 1 << 0,
@@ -55,6 +69,7 @@ struct ni_record {
   int64_t gpu_start_delta_ns; /* GPU start - enqueue in the aligned clock (NI_HAS_GPU_DELTA) */
   uint64_t rec_sn;         /* per process, communicator and kind, given at start (NI_HAS_REC_SN) */
   double algobw_gbs, busbw_gbs; /* 1e9 bytes per second */
+  const struct ni_trace *trace; /* writer: NULL: not verbose. The exporter's is in its struct ni_line */
 };
 
 /* ns -> us as the log has it: rounded half up, 1 for anything positive below. */

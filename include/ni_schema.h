@@ -27,11 +27,14 @@ enum ni_line_key {
   NI_LKEY_INCOMPLETE,
   NI_LKEY_POOL_STATS,
   NI_LKEY_NOTE,
+  NI_LKEY_CONTROL,
+  NI_LKEY_ROLLUP,
   NI_LKEY_COUNT
 };
 static const char *const ni_line_keys[NI_LKEY_COUNT] = {
     "coll_perf", "p2p_perf", "process", "comm",       "comm_end",   "clock",
-    "dump_stats", "gap",     "late",    "incomplete", "pool_stats", "note"};
+    "dump_stats", "gap",     "late",    "incomplete", "pool_stats", "note",
+    "control",    "rollup"};
 
 /* Kind of operation as control lines spell it; index is enum ni_kind. */
 static const char *const ni_kind_names[2] = {"coll", "p2p"};
@@ -49,8 +52,15 @@ static const char *const ni_drop_names[NI_DROP_COUNT] = {"pool_full", "arena_ful
                                                          "expired"};
 
 /* Which setting left an operation out on purpose: filtered_by{}. */
-enum ni_filter { NI_FILTER_MIN_SIZE = 0, NI_FILTER_P2P_DISABLED, NI_FILTER_NO_KERNEL_TIMING, NI_FILTER_COUNT };
-static const char *const ni_filter_names[NI_FILTER_COUNT] = {"min_size", "p2p_disabled", "no_kernel_timing"};
+enum ni_filter {
+  NI_FILTER_MIN_SIZE = 0,
+  NI_FILTER_P2P_DISABLED,
+  NI_FILTER_NO_KERNEL_TIMING,
+  NI_FILTER_SAMPLED, /* NCCL_INSPECTOR_SAMPLE: in the roll-ups, without a record of its own */
+  NI_FILTER_COUNT
+};
+static const char *const ni_filter_names[NI_FILTER_COUNT] = {"min_size", "p2p_disabled", "no_kernel_timing",
+                                                             "sampled"};
 
 /* Why GPU stamps were not believed: timing_fallback_by{}. Same order as the plugin's enum ni_bad. */
 #define NI_FALLBACK_COUNT 6

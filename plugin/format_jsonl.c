@@ -12,19 +12,17 @@
 #include <stdlib.h>
 
 #include "config.h"
-#include "json_text.h"
+#include "format_line.h"
 
-#define OP_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 1024)
+#define TRACE_MAX (NI_TRACE_MAX * 300 + 512) /* two lists; three 20-digit numbers and their keys in each entry */
+#define OP_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 1024 + TRACE_MAX)
 #define ENV_PAIR_MAX (6 * NI_ENV_VALUE_BYTES + 64)
-#define CONTROL_BODY_MAX (3 * NI_JSON_STRING_MAX_BYTES + 4096)
 #define PROCESS_BODY_MAX (3 * NI_JSON_STRING_MAX_BYTES + NI_ENV_MAX * ENV_PAIR_MAX + NI_SETTINGS_JSON_BYTES + 1024)
 /* comm_name, hostname, git_rev cut to what they may be at most; the rest of the prefix is below 1 KiB. */
 #define ORIGIN_TEXT_MAX 256
 #define PREFIX_MAX (NI_JSON_STRING_MAX_BYTES + 3 * (6 * ORIGIN_TEXT_MAX + 8) + 1024)
 _Static_assert(PREFIX_MAX + PROCESS_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest line fits");
 _Static_assert(PREFIX_MAX + OP_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest operation line fits");
-
-#define LIT NI_JSON_LIT
 
 /* Names of the process: what is over ORIGIN_TEXT_MAX is cut, so that three of them leave room for the rest. */
 static char *put_origin_text(char *p, const char *s) {
@@ -77,22 +75,6 @@ void ni_line_prefix_free(struct ni_line_prefix *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* The prefix with its timestamp; NULL when cap cannot hold the worst case of this line. */
-static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, size_t body_max) {
-  if (cap < (size_t)px->head_len + px->tail_len + 20 + body_max) return NULL;
-  memcpy(buf, px->text, px->head_len);
-  char *p = ni_json_put_u64(buf + px->head_len, ts_us);
-  memcpy(p, px->text + px->head_len, px->tail_len);
-  return p + px->tail_len;
-}
-
-static inline size_t end_line(const char *buf, char *p) { return (size_t)(LIT(p, "}}\n") - buf); }
-
-#define U64(key, v) (p = LIT(p, key), p = ni_json_put_u64(p, (v)))
-#define I64(key, v) (p = LIT(p, key), p = ni_json_put_i64(p, (v)))
-#define STR(key, v) (p = LIT(p, key), p = ni_json_string(p, (v)))
-#define GBS(key, known, v) (p = LIT(p, key), p = (known) ? ni_json_fixed(p, (v), 6) : LIT(p, "null"))
-
 static inline bool stated(const char *s) { return s && *s; }
 
 /* What both kinds have behind their datatype; `pre` is a literal, "coll_" or "p2p_". */
@@ -112,6 +94,35 @@ static inline bool stated(const char *s) { return s && *s; }
     GBS(",\"" pre "algobw_gbs\":", r->has & NI_HAS_ALGOBW, r->algobw_gbs);                         \
     GBS(",\"" pre "busbw_gbs\":", r->has & NI_HAS_BUSBW, r->busbw_gbs);                            \
   } while (0)
+
+/* One of the two lists of a verbose record; `what` and `pre` are literals: "sn" or "ts", "coll_" or "p2p_". */
+#define TRACE_LIST(what, pre, m)                                                           \
+  do {                                                                                     \
+    U64(",\"event_trace_" what "\":{\"" pre "start_" what "\":", t->start_##m);             \
+    U64(",\"" pre "stop_" what "\":", t->stop_##m);                                        \
+    p = LIT(p, ",\"kernel_events\":[");                                                    \
+    for (uint32_t i = 0; i < t->n; i++) {                                                  \
+      const struct ni_trace_event *e = &t->event[i];                                       \
+      if (i) *p++ = ',';                                                                   \
+      I64("{\"channel_id\":", e->channel);                                                 \
+      U64(",\"kernel_start_" what "\":", e->start_##m);                                    \
+      U64(",\"kernel_stop_" what "\":", e->stop_##m);                                      \
+      U64(",\"kernel_record_" what "\":", e->record_##m);                                  \
+      *p++ = '}';                                                                          \
+    }                                                                                      \
+    p = LIT(p, "]}");                                                                      \
+  } while (0)
+
+static char *put_trace(char *p, const struct ni_trace *t, bool p2p) {
+  if (p2p) {
+    TRACE_LIST("sn", "p2p_", sn);
+    TRACE_LIST("ts", "p2p_", us);
+  } else {
+    TRACE_LIST("sn", "coll_", sn);
+    TRACE_LIST("ts", "coll_", us);
+  }
+  return p;
+}
 
 size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, const struct ni_record *r) {
   char *p = begin_line(buf, cap, px, ts_us, OP_BODY_MAX);
@@ -135,10 +146,9 @@ size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *px, uint
   }
   if (r->has & NI_HAS_REC_SN) U64(",\"rec_sn\":", r->rec_sn);
   if (r->has & NI_HAS_TESTS_SIZE) U64(",\"nccl_tests_size_bytes\":", r->tests_bytes);
+  if (r->trace) p = put_trace(p, r->trace, r->kind != NI_KIND_COLL);
   return end_line(buf, p);
 }
-
-static char *put_i64_or_null(char *p, int64_t v, bool known) { return known ? ni_json_put_i64(p, v) : LIT(p, "null"); }
 
 size_t ni_format_process(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                          const struct ni_process_line *in) {
@@ -268,8 +278,6 @@ size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *
   if (in->refused_communicators) U64(",\"refused_communicators\":", in->refused_communicators);
   return end_line(buf, p);
 }
-
-static inline const char *kind_name(enum ni_kind k) { return ni_kind_names[k == NI_KIND_P2P]; }
 
 size_t ni_format_gap(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                      const struct ni_gap_line *in) {

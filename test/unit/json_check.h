@@ -79,10 +79,21 @@ static bool jc_object(struct jc *c, int depth) {
   }
 }
 
+static bool jc_array(struct jc *c, int depth) {
+  if (*c->p++ != '[') return false;
+  if (c->p < c->end && *c->p == ']') return c->p++, true;
+  for (;;) {
+    if (!jc_value(c, depth + 1) || c->p >= c->end) return false;
+    if (*c->p == ']') return c->p++, true;
+    if (*c->p++ != ',') return false;
+  }
+}
+
 static bool jc_value(struct jc *c, int depth) {
   if (c->p >= c->end || depth > 8) return false;
   switch (*c->p) {
     case '{': return jc_object(c, depth);
+    case '[': return jc_array(c, depth);
     case '"': return jc_string(c);
     case 't': return jc_lit(c, "true");
     case 'f': return jc_lit(c, "false");

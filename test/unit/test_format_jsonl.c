@@ -12,6 +12,7 @@
 #include "../../plugin/config.h"
 #include "../../plugin/format_jsonl.h"
 #include "json_check.h"
+#include "ni_hist.h"
 
 static char buf[NI_LINE_MAX_BYTES];
 static const struct ni_origin origin = {.hostname = "node-a", .git_rev = "1a2b3c4d5", .version = "0.1.0", .pid = 4242};
@@ -202,7 +203,48 @@ static void control_lines(void **state) {
                         "\"high_water_bytes\":3,\"cap_bytes\":4}}\n");
   expect_line(ni_format_note(buf, sizeof buf, &p, 9, "wrote \"early\""),
               PROC_HEAD "\"note\":{\"text\":\"wrote \\\"early\\\"\"}}\n");
+  struct ni_control_line ml = {"file", "nccl-inspector.control", 2, "mark a \"b\"", "done", "a \"b\"", NULL, "coll", true, 10, 5};
+  expect_line(ni_format_control(buf, sizeof buf, &p, 9, &ml),
+              PROC_HEAD "\"control\":{\"source\":\"file\",\"file\":\"nccl-inspector.control\",\"line\":2,"
+                        "\"command\":\"mark a \\\"b\\\"\",\"mark\":\"a \\\"b\\\"\",\"result\":\"done\",\"why\":null,"
+                        "\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}}\n");
+  struct ni_control_line dl = {"duty", NULL, 0, "kernelch off", "done", NULL, "why", "coll", false, 1, 6};
+  expect_line(ni_format_control(buf, sizeof buf, &p, 9, &dl),
+              PROC_HEAD "\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\","
+                        "\"why\":\"why\",\"events\":\"coll\",\"verbose\":false,\"sample\":1,\"ns\":6}}\n");
+  uint32_t hist[NI_HIST_BUCKETS] = {1, [NI_HIST_BUCKETS - 1] = 2};
+  struct ni_rollup_line rl = {NI_KIND_P2P, "Send", NI_TIMING_KERNEL_CPU, 1024, 2047, 1, 2, 3, 4000, 6000, 900, 3000, hist};
+  expect_line(ni_format_rollup(buf, sizeof buf, &c, 9, &rl),
+              HEAD META("9") "\"rollup\":{\"kind\":\"p2p\",\"func\":\"Send\",\"msg_size_bytes\":1024,"
+                             "\"msg_size_to_bytes\":2047,\"timing_source\":\"kernel_cpu\",\"from_ns\":1,\"to_ns\":2,"
+                             "\"count\":3,\"sum_bytes\":4000,\"sum_ns\":6000,\"min_ns\":900,\"max_ns\":3000,"
+                             "\"hist\":{\"0\":1,\"68719476736\":2}}}\n");
   ni_line_prefix_free(&p);
+  ni_line_prefix_free(&c);
+}
+
+/* NVIDIA's form, both kinds. */
+static void verbose_records(void **state) {
+  (void)state;
+  struct ni_line_prefix c = prefix(&ident);
+  struct ni_trace t = {.start_sn = 1, .stop_sn = 2, .start_us = 100, .stop_us = 104, .n = 2,
+                       .event = {{0, 3, 6, 5, 120, 179, 178}, {7, 4, 8, 0, 121, 180, 0}}};
+  struct ni_record r = {.kind = NI_KIND_COLL, .func = "AllReduce", .timing = NI_TIMING_KERNEL_CPU, .trace = &t};
+  expect_line(ni_format_op(buf, sizeof buf, &c, 9, &r),
+              HEAD META("9") "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0,\"coll_msg_size_bytes\":0,"
+              "\"coll_exec_time_us\":0,\"coll_timing_source\":\"kernel_cpu\",\"coll_algobw_gbs\":null,\"coll_busbw_gbs\":null,"
+              "\"event_trace_sn\":{\"coll_start_sn\":1,\"coll_stop_sn\":2,\"kernel_events\":["
+              "{\"channel_id\":0,\"kernel_start_sn\":3,\"kernel_stop_sn\":6,\"kernel_record_sn\":5},"
+              "{\"channel_id\":7,\"kernel_start_sn\":4,\"kernel_stop_sn\":8,\"kernel_record_sn\":0}]},"
+              "\"event_trace_ts\":{\"coll_start_ts\":100,\"coll_stop_ts\":104,\"kernel_events\":["
+              "{\"channel_id\":0,\"kernel_start_ts\":120,\"kernel_stop_ts\":179,\"kernel_record_ts\":178},"
+              "{\"channel_id\":7,\"kernel_start_ts\":121,\"kernel_stop_ts\":180,\"kernel_record_ts\":0}]}}}\n");
+  r.kind = NI_KIND_P2P;
+  t.n = 0;
+  size_t n = ni_format_op(buf, sizeof buf, &c, 9, &r);
+  buf[n] = 0;
+  assert_non_null(strstr(buf, "\"event_trace_sn\":{\"p2p_start_sn\":1,\"p2p_stop_sn\":2,\"kernel_events\":[]},"
+                              "\"event_trace_ts\":{\"p2p_start_ts\":100,\"p2p_stop_ts\":104,\"kernel_events\":[]}}}\n"));
   ni_line_prefix_free(&c);
 }
 
@@ -278,7 +320,15 @@ static void extremes(void **state) {
                                     UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
-    for (int k = 0; k < 7; k++) {
+    static struct ni_trace trace;
+    memset(&trace, 0xff, sizeof trace);
+    trace.n = NI_TRACE_MAX;
+    struct ni_control_line ctl = {evil, evil, UINT64_MAX, evil, evil, evil, evil, evil, false, UINT64_MAX, UINT64_MAX};
+    static uint32_t hist[NI_HIST_BUCKETS];
+    memset(hist, 0xff, sizeof hist);
+    struct ni_rollup_line rl = {NI_KIND_P2P, evil, NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, hist};
+    for (int k = 0; k < 10; k++) {
       /* From a buffer of nothing upwards: either 0, or a whole line within cap. */
       for (size_t cap = 0;; cap += 997) {
         if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
@@ -292,6 +342,9 @@ static void extremes(void **state) {
           case 4: n = ni_format_comm(guard, cap, &p, UINT64_MAX, &cl); break;
           case 5: n = ni_format_incomplete(guard, cap, &p, UINT64_MAX, &il); break;
           case 6: n = ni_format_note(guard, cap, &p, UINT64_MAX, evil); break;
+          case 7: n = ni_format_control(guard, cap, &p, UINT64_MAX, &ctl); break;
+          case 8: n = ni_format_rollup(guard, cap, &p, UINT64_MAX, &rl); break;
+          case 9: r.trace = &trace; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.trace = NULL; break;
         }
         assert_true(n <= cap);
         assert_int_equal(guard[cap], 0x5a);
@@ -364,7 +417,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "--sample")) return sample();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(op_lines),      cmocka_unit_test(keys_follow_the_schema), cmocka_unit_test(control_lines),
-      cmocka_unit_test(stats_line),    cmocka_unit_test(extremes),
+      cmocka_unit_test(verbose_records), cmocka_unit_test(stats_line),    cmocka_unit_test(extremes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,6 +235,7 @@ static void test_run_lines(void **state) {
       {"\"in_flight\":{\"kind\":\"p2p\"}", NI_LINE_IN_FLIGHT},
       {"\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,\"high_water_bytes\":3,\"cap_bytes\":4}", NI_LINE_POOL_STATS},
       {"\"note\":{\"text\":\"x\"}", NI_LINE_NOTE},
+      {"\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\",\"why\":null,\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}", NI_LINE_CONTROL},
   };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     char text[2048];
@@ -254,6 +255,39 @@ static void test_run_lines(void **state) {
   assert_string_equal(u->net_state, "recv_wait");
   assert_int_equal(parse("{" HEAD "," OURS ",\"process\":{\"start_ns\":5,\"recovered_ns\":7,\"recovered_live\":true}}"), NI_OK);
   assert_true(line.process.recovered_ns == 7 && line.process.recovered_live);
+}
+
+static void test_rollup_lines(void **state) {
+  (void)state;
+  assert_int_equal(parse("{" HEAD "," OURS ",\"rollup\":{\"kind\":\"p2p\",\"func\":\"Send\",\"msg_size_bytes\":1024,"
+                         "\"msg_size_to_bytes\":2047,\"timing_source\":\"kernel_cpu\",\"from_ns\":1,\"to_ns\":2,\"count\":3,"
+                         "\"sum_bytes\":4000,\"sum_ns\":6000,\"min_ns\":900,\"max_ns\":3000,\"hist\":{\"0\":1,\"2048\":2}}}"), NI_OK);
+  assert_int_equal(line.kind, NI_LINE_ROLLUP);
+  assert_int_equal(line.rollup.msg_to_bytes, 2047);
+  assert_int_equal(line.rollup.timing, NI_TIMING_KERNEL_CPU);
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) all += line.rollup.hist[i];
+  assert_int_equal(all, 3);
+  assert_int_equal(line.rollup.hist[0], 1);
+  assert_int_equal(line.rollup.hist[ni_hist_bucket(2048)], 2);
+  static const struct {
+    const char *hist;
+    enum ni_reject why;
+  } bad[] = {{"[]", NI_REJ_BAD_TYPE}, {"{\"x\":1}", NI_REJ_BAD_VALUE}, {"{\"\":1}", NI_REJ_BAD_VALUE},
+             {"{\"1\":-1}", NI_REJ_OUT_OF_RANGE}, {"{\"1\":\"2\"}", NI_REJ_BAD_TYPE},
+             {"{\"1\":9223372036854775807,\"2\":1}", NI_REJ_OUT_OF_RANGE},
+             {"{\"99999999999999999999\":1}", NI_REJ_BAD_VALUE}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[2048];
+    snprintf(text, sizeof text, "{" HEAD "," OURS ",\"rollup\":{\"kind\":\"coll\",\"func\":\"x\",\"msg_size_bytes\":1,"
+             "\"count\":1,\"sum_ns\":1,\"min_ns\":1,\"max_ns\":1,\"hist\":%s}}", bad[i].hist);
+    assert_int_equal(parse(text), bad[i].why);
+  }
+  /* Buckets: every edge begins its own, and the one before ends there. */
+  for (uint32_t b = 0; b < NI_HIST_BUCKETS; b++) {
+    assert_int_equal(ni_hist_bucket(ni_hist_edge(b)), b);
+    if (b) assert_int_equal(ni_hist_bucket(ni_hist_edge(b) - 1), b - 1);
+  }
 }
 
 /* Every reason, and the key it names. Each is tried after the head was learnt, so that the short way is met too. */
@@ -395,7 +429,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nvidia_v40),  cmocka_unit_test(test_ours),        cmocka_unit_test(test_any_order_and_unknown_keys),
       cmocka_unit_test(test_no_value),    cmocka_unit_test(test_doubles),     cmocka_unit_test(test_bare_and_marker),
-      cmocka_unit_test(test_verbose),     cmocka_unit_test(test_run_lines),   cmocka_unit_test(test_rejections),
+      cmocka_unit_test(test_verbose),     cmocka_unit_test(test_run_lines), cmocka_unit_test(test_rollup_lines),   cmocka_unit_test(test_rejections),
       cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_heads_do_not_mix), cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

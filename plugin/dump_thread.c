@@ -304,7 +304,10 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
   uint32_t closing = 0;
   int over = 0;
   if (!blocked) {
-    if (ni_gz_text_bytes(d->gz) == 0) d->ts_us = ni_realtime_ns() / 1000;
+    if (ni_gz_text_bytes(d->gz) == 0) {
+      d->ts_us = ni_realtime_ns() / 1000;
+      d->text_max = ni_out_size_limit() / 2; /* compressed it is less than that; the other half is for the file's head */
+    }
     if (!d->sealed) closing = gather(d, ask, end);
     /* At exit all is said now; what callbacks finish while the write is tried again was in flight. */
     d->sealed = end == NI_END_EXIT && !closing;

@@ -177,10 +177,15 @@ static int make_dirs(const char *dir) {
 }
 
 /* The whole of data at the end of the file, or a negative errno with up to n bytes of it there. */
+uint64_t ni_out_size_limit(void) {
+  struct rlimit lim;
+  return getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
+}
+
 static int put(int fd, uint64_t at, const unsigned char *data, size_t n) {
   /* Asked first: write() beyond the limit would raise SIGXFSZ in a thread of the job. */
-  struct rlimit lim;
-  if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && at + n > lim.rlim_cur) return -EFBIG;
+  uint64_t limit = ni_out_size_limit();
+  if (at > limit || n > limit - at) return -EFBIG;
   while (n) {
     ssize_t got = write(fd, data, n);
     if (got < 0 && errno == EINTR) continue;

@@ -69,6 +69,9 @@ int ni_out_set_preamble(struct ni_out *o, const void *data, size_t n);
  */
 int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force);
 
+/* Bytes that a file may have by this process's RLIMIT_FSIZE now; UINT64_MAX: no limit. A block above it is never taken. */
+uint64_t ni_out_size_limit(void);
+
 /* Drops files that are over keep_seconds or dir_max_bytes, and looks whether the current file was deleted.
  * ni_out_write does it by itself; for ticks without data. */
 void ni_out_expire(struct ni_out *o, uint64_t now_ns);

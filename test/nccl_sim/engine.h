@@ -129,6 +129,7 @@ struct ni_proxy {
   struct ni_netop *netops;
   uint64_t rng, passes;
   int idle_state;
+  struct ni_proxy *made_before;
 };
 
 struct ni_graph { /* one captured group of one rank */

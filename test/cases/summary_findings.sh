@@ -43,8 +43,8 @@ sim=$BUILD/nccl-sim plugin=$BUILD/libnccl-profiler-inspector.so
 if [ -x "$sim" ] && [ -e "$plugin" ]; then
   mkdir "$work/job"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job timeout 50 "$sim" --quiet --plugin "$plugin" --job 2x8 --procs \
-    --set straggler=11 --set straggler_ms=3 --rate 300 >/dev/null
+    --set straggler=11 --set straggler_ms=15 --rate 300 >/dev/null
   "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html >"$work/job.txt"
-  expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.9 and x["lost_us"] > 330000 for x in f)'
+  expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.6 and x["lost_us"] > 330000 for x in f)'
 fi
 [ $fails = 0 ]

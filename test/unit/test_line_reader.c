@@ -21,6 +21,7 @@ struct bytes {
 };
 
 static void add(struct bytes *b, const void *p, size_t n) {
+  if (n == 0) return; /* an empty file has no buffer at all */
   if (b->n + n > b->cap) b->p = realloc(b->p, b->cap = 2 * (b->n + n));
   memcpy(b->p + b->n, p, n);
   b->n += n;

@@ -19,6 +19,10 @@
 #include "../nccl_sim/truth_read.h"
 #include "../nccl_sim/truth_read.c"
 
+/* Refused scenarios leave by longjmp where nccl-sim would end: what the reader held then is not given back here. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "detect_leaks=0"; }
+
 static jmp_buf died;
 static bool expected;
 static char message[512];

@@ -86,6 +86,10 @@ static const struct ni_field coll_fields[] = {
     F("coll_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
     F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
     F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
+    F("call_sn", U64, ni_record, call_sn, NUL, .has = NI_HAS_CALL_SN),
+    F("plan_sn", U64, ni_record, plan_sn, NUL, .has = NI_HAS_PLAN_SN),
+    F("graph", BOOL, ni_record, graph, .flags = 0),
+    F("coll_src", SRC, ni_record, src, .flags = 0),
     TRACE_FIELDS,
 };
 static const struct ni_record coll_defaults = {.kind = NI_KIND_COLL, .func = ""};
@@ -108,6 +112,9 @@ static const struct ni_field p2p_fields[] = {
     F("p2p_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
     F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
     F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
+    F("call_sn", U64, ni_record, call_sn, NUL, .has = NI_HAS_CALL_SN),
+    F("plan_sn", U64, ni_record, plan_sn, NUL, .has = NI_HAS_PLAN_SN),
+    F("graph", BOOL, ni_record, graph, .flags = 0),
     TRACE_FIELDS,
 };
 static const struct ni_record p2p_defaults = {.kind = NI_KIND_P2P, .func = ""};
@@ -132,11 +139,27 @@ static const struct ni_field proxy_fields[] = {
     F("flush_us", F64, ni_proxy_line, flush_us, .flags = 0),
     F("gpu_consume_us", F64, ni_proxy_line, gpu_consume_us, .flags = 0),
     F("op_bw_gbs", BW, ni_proxy_line, op_bw_gbs, .flags = 0),
+    F("n_steps", U64, ni_proxy_line, n_steps, NUL),
+    F("chunk_size_bytes", U64, ni_proxy_line, chunk_size_bytes, NUL),
+    F("n_steps_started", U64, ni_proxy_line, n_steps_started, NUL),
+    F("n_steps_completed", U64, ni_proxy_line, n_steps_completed, NUL),
+    F("n_steps_dropped", U64, ni_proxy_line, n_steps_dropped, NUL),
+    F("timing_source", STR, ni_proxy_line, timing_source, NUL),
+    F("proxy_step_sn", U64, ni_proxy_line, proxy_step_sn, NUL),
+    F("step", I64, ni_proxy_line, step, NUL),
+    F("max_step_us", F64, ni_proxy_line, max_step_us, .flags = 0),
+    F("parent_func", STR, ni_proxy_line, parent_func, NUL),
+    F("parent_rec_sn", U64, ni_proxy_line, parent_rec_sn, NUL),
+    F("origin_pid", I64, ni_proxy_line, origin_pid, NUL),
+    F("start_ns", U64, ni_proxy_line, start_ns, NUL),
+    F("progress_us", F64, ni_proxy_line, progress_us, .flags = 0),
+    F("state", STR, ni_proxy_line, state, NUL),
 };
 static const struct ni_proxy_line proxy_defaults = {
     .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, .total_us = NAN,
     .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN, .gpu_consume_us = NAN,
-    .op_bw_gbs = NAN};
+    .op_bw_gbs = NAN, .timing_source = "", .step = -1, .max_step_us = NAN, .parent_func = "",
+    .parent_rec_sn = NI_NO_SN, .origin_pid = -1, .progress_us = NAN, .state = ""};
 TABLE(proxy, DEFAULTS(ni_proxy_line, proxy_defaults));
 
 /* ---- lines about the run --------------------------------------------------------------------------------------- */
@@ -206,6 +229,23 @@ static const struct ni_field kind_stats_fields[] = {
 };
 TABLE(kind_stats, .defaults = NULL);
 
+static const struct ni_field event_stats_fields[] = {
+    F("started", U64, ni_event_stats, started, REQ),
+    F("written", U64, ni_event_stats, written, REQ),
+    F("dropped", U64, ni_event_stats, dropped, REQ),
+    F("in_flight", U64, ni_event_stats, in_flight, REQ),
+};
+TABLE(event_stats, .defaults = NULL);
+
+#define EVENT(k, e) OBJ(k, ni_events_stats, kind[e], event_stats, .flags = 0)
+static const struct ni_field events_fields[] = {
+    EVENT("groupapi", NI_EVENT_GROUP_API), EVENT("collapi", NI_EVENT_COLL_API), EVENT("p2papi", NI_EVENT_P2P_API),
+    EVENT("launch", NI_EVENT_LAUNCH),      EVENT("group", NI_EVENT_GROUP),      EVENT("ce", NI_EVENT_CE),
+    EVENT("sync", NI_EVENT_SYNC),          EVENT("batch", NI_EVENT_BATCH),      EVENT("proxyop", NI_EVENT_PROXY_OP),
+    EVENT("steps", NI_EVENT_STEPS),        EVENT("proxyctrl", NI_EVENT_PROXY_CTRL), EVENT("net", NI_EVENT_NET),
+};
+TABLE(events, .defaults = NULL);
+
 static const struct ni_field stats_fields[] = {
     F("coll_records", U64, ni_stats_line, records[0], REQ),
     F("coll_dropped_total", U64, ni_stats_line, dropped_total[0], .flags = 0),
@@ -220,6 +260,7 @@ static const struct ni_field stats_fields[] = {
     OBJ("coll", ni_stats_line, kind[0], kind_stats, .has = offsetof(struct ni_stats_line, has_accounting)),
     OBJ("p2p", ni_stats_line, kind[1], kind_stats, .has = offsetof(struct ni_stats_line, has_accounting)),
     F("strays", BY, ni_stats_line, strays, .flags = 0),
+    OBJ("events", ni_stats_line, events, events, .has = offsetof(struct ni_stats_line, has_events)),
     F("refused_communicators", U64, ni_stats_line, refused_communicators, .flags = 0),
     F("proxy_ops_dropped_total", U64, ni_stats_line, proxy_ops_dropped_total, .flags = 0),
 };
@@ -326,6 +367,68 @@ static const struct ni_field rollup_fields[] = {
 };
 static const struct ni_rollup_line rollup_defaults = {.kind = "", .func = ""};
 TABLE(rollup, DEFAULTS(ni_rollup_line, rollup_defaults));
+/* ---- events: one struct for all of them, each kind of line with the keys it may have ---- */
+
+#define TIMES F("start_ns", U64, ni_event_line, start_ns, REQ), F("dur_ns", I64, ni_event_line, dur_ns, NUL)
+#define EV_SN F("ev_sn", U64, ni_event_line, ev_sn, REQ)
+#define STREAM F("stream", HASH, ni_event_line, stream, .flags = 0)
+#define CALLED                                                                                           \
+  F("func", STR, ni_event_line, func, NUL), F("call_sn", U64, ni_event_line, call_sn, NUL),               \
+      F("count", U64, ni_event_line, count, .flags = 0), F("datatype", STR, ni_event_line, datatype, NUL), \
+      F("root", I32, ni_event_line, root, .min = -1)
+
+static const struct ni_field api_fields[] = {
+    F("api", STR, ni_event_line, api, REQ), EV_SN, CALLED,
+    F("group_sn", U64, ni_event_line, group_sn, NUL), STREAM,
+    F("graph", BOOL, ni_event_line, graph, .flags = 0),
+    F("seen", STR, ni_event_line, seen, NUL),
+    F("depth", I32, ni_event_line, depth, .min = -1),
+    F("start_end_ns", I64, ni_event_line, start_end_ns, NUL),
+    F("end_begin_ns", I64, ni_event_line, end_begin_ns, NUL), TIMES,
+};
+static const struct ni_field launch_fields[] = {
+    EV_SN, F("group_sn", U64, ni_event_line, group_sn, NUL), F("plan_sn", U64, ni_event_line, plan_sn, NUL), STREAM,
+    TIMES,
+};
+static const struct ni_field group_fields[] = {EV_SN, F("plan_sn", U64, ni_event_line, plan_sn, NUL), TIMES};
+static const struct ni_field ce_fields[] = {
+    EV_SN, F("ce_sn", U64, ni_event_line, ce_sn, NUL), CALLED,
+    F("sync_strategy", STR, ni_event_line, sync_strategy, NUL), STREAM, TIMES,
+};
+static const struct ni_field sync_fields[] = {
+    EV_SN, F("ce_sn", U64, ni_event_line, ce_sn, NUL),
+    F("is_complete", BOOL, ni_event_line, is_complete, .flags = 0),
+    F("n_ranks", I32, ni_event_line, n_ranks, .min = -1), TIMES,
+};
+static const struct ni_field batch_fields[] = {
+    EV_SN, F("ce_sn", U64, ni_event_line, ce_sn, NUL), F("n_ops", I32, ni_event_line, n_ops, .min = -1),
+    F("total_bytes", U64, ni_event_line, bytes, .flags = 0),
+    F("intra_sync", BOOL, ni_event_line, intra_sync, .flags = 0), TIMES,
+};
+static const struct ni_field proxy_ctrl_fields[] = {
+    EV_SN, F("what", STR, ni_event_line, what, REQ), F("appended", U64, ni_event_line, appended, .flags = 0), TIMES,
+};
+static const struct ni_field net_fields[] = {
+    EV_SN, F("type", STR, ni_event_line, type, REQ), F("version", I32, ni_event_line, version, .min = -1),
+    F("proxy_op_sn", U64, ni_event_line, proxy_op_sn, NUL), F("step", I64, ni_event_line, step, NUL),
+    F("device", I64, ni_event_line, device, .flags = 0), F("wr_id", U64, ni_event_line, wr_id, .flags = 0),
+    F("opcode", I64, ni_event_line, op, .flags = 0), F("qp", I64, ni_event_line, qp, .flags = 0),
+    F("bytes", U64, ni_event_line, bytes, .flags = 0), F("fd", I64, ni_event_line, fd, .flags = 0),
+    F("op", I64, ni_event_line, op, .flags = 0), F("updates", U64, ni_event_line, updates, .flags = 0), TIMES,
+};
+static const struct ni_event_line event_line_defaults = {
+    .api = "", .func = "", .datatype = "", .seen = "", .sync_strategy = "", .what = "", .type = "",
+    .call_sn = NI_NO_SN, .group_sn = NI_NO_SN, .plan_sn = NI_NO_SN, .ce_sn = NI_NO_SN, .proxy_op_sn = NI_NO_SN,
+    .dur_ns = -1, .start_end_ns = -1, .end_begin_ns = -1, .step = -1};
+#define EVENT_TABLE(name) TABLE(name, DEFAULTS(ni_event_line, event_line_defaults))
+EVENT_TABLE(api);
+EVENT_TABLE(launch);
+EVENT_TABLE(group);
+EVENT_TABLE(ce);
+EVENT_TABLE(sync);
+EVENT_TABLE(batch);
+EVENT_TABLE(proxy_ctrl);
+EVENT_TABLE(net);
 
 /* ---- top level ------------------------------------------------------------------------------------------------- */
 
@@ -350,6 +453,14 @@ static const struct ni_field line_fields[] = {
     KIND("note", note, note, NI_LINE_NOTE, .flags = 0),
     KIND("control", control, control, NI_LINE_CONTROL, .flags = 0),
     KIND("rollup", rollup, rollup, NI_LINE_ROLLUP, .flags = 0),
+    KIND("api", event, api, NI_LINE_API, .flags = 0),
+    KIND("launch", event, launch, NI_LINE_LAUNCH, .flags = 0),
+    KIND("group", event, group, NI_LINE_GROUP, .flags = 0),
+    KIND("ce", event, ce, NI_LINE_CE, .flags = 0),
+    KIND("sync", event, sync, NI_LINE_SYNC, .flags = 0),
+    KIND("batch", event, batch, NI_LINE_BATCH, .flags = 0),
+    KIND("proxy_ctrl", event, proxy_ctrl, NI_LINE_PROXY_CTRL, .flags = 0),
+    KIND("net", event, net, NI_LINE_NET, .flags = 0),
     TRACE_FIELDS,
 };
 struct ni_table ni_table_line = {
@@ -409,6 +520,14 @@ const char *ni_line_kind_name(enum ni_line_kind kind) {
       [NI_LINE_NOTE] = "note",
       [NI_LINE_CONTROL] = "control",
       [NI_LINE_ROLLUP] = "rollup",
+      [NI_LINE_API] = "api",
+      [NI_LINE_LAUNCH] = "launch",
+      [NI_LINE_GROUP] = "group",
+      [NI_LINE_CE] = "ce",
+      [NI_LINE_SYNC] = "sync",
+      [NI_LINE_BATCH] = "batch",
+      [NI_LINE_PROXY_CTRL] = "proxy_ctrl",
+      [NI_LINE_NET] = "net",
       [NI_LINE_UNKNOWN] = "unknown",
   };
   return (unsigned)kind < NI_LINE_KIND_COUNT ? names[kind] : "unknown";

@@ -27,6 +27,7 @@ enum ni_field_type {
   NI_F_BW,     /* as F64, 0 to NI_BW_MAX_GBS */
   NI_F_TIMING, /* name of a timing source -> enum ni_timing */
   NI_F_OBSERVED, /* "observed" -> true */
+  NI_F_SRC,    /* name of ni_src_names -> enum ni_src */
   NI_F_BY,     /* object of numbers -> struct ni_by */
   NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */

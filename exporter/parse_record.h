@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ni_events.h"
 #include "ni_hist.h"
 #include "ni_record.h"
 
@@ -32,6 +33,7 @@ extern "C" {
 /* No group of GPUs moves an exabyte a second: what is above was never measured. */
 #define NI_BW_MAX_GBS 1e9
 #define NI_NO_OFFSET INT64_MIN
+#define NI_NO_SN UINT64_MAX /* of a number that a line does not have, or has as null */
 #define NI_BY_MAX 12
 #define NI_PAIRS_MAX 48
 
@@ -52,6 +54,14 @@ enum ni_line_kind {
   NI_LINE_NOTE,
   NI_LINE_CONTROL,    /* detail was changed while the job ran, or a mark was set */
   NI_LINE_ROLLUP,     /* what all operations of one function and size came to in a minute */
+  NI_LINE_API,        /* from here to NI_LINE_NET: events, in line->event */
+  NI_LINE_LAUNCH,
+  NI_LINE_GROUP,
+  NI_LINE_CE,
+  NI_LINE_SYNC,
+  NI_LINE_BATCH,
+  NI_LINE_PROXY_CTRL,
+  NI_LINE_NET,
   NI_LINE_UNKNOWN,    /* header, metadata and a key of a later version: kind_name says which */
   NI_LINE_KIND_COUNT
 };
@@ -140,6 +150,13 @@ struct ni_kind_stats {
   struct ni_by filtered_by, dropped_by, timing_fallback_by;
 };
 
+struct ni_event_stats {
+  uint64_t started, written, dropped, in_flight;
+};
+struct ni_events_stats {
+  struct ni_event_stats kind[NI_EVENT_COUNT]; /* by bit of ni_events.h */
+};
+
 struct ni_stats_line {
   uint64_t records[NI_KIND_COUNT], dropped_total[NI_KIND_COUNT], dropped_since[NI_KIND_COUNT];
   uint64_t proxy_records, proxy_dropped_total, proxy_dropped_since, proxy_ops_dropped_total;
@@ -147,6 +164,8 @@ struct ni_stats_line {
   bool has_accounting;     /* "coll" and "p2p" objects present: the line is ours */
   struct ni_kind_stats kind[NI_KIND_COUNT];
   struct ni_by strays;
+  bool has_events;
+  struct ni_events_stats events;
   uint64_t refused_communicators; /* of the process: not recorded at all */
 };
 
@@ -204,13 +223,34 @@ struct ni_rollup_line {
   uint64_t hist[NI_HIST_BUCKETS];
 };
 
-/* NVIDIA's proxy_trace. NAN: phase not measured. */
+/* NVIDIA's proxy_trace, and ours, which has the keys from n_steps on. NAN: phase not measured. */
 struct ni_proxy_line {
   const char *record_type, *parent_type, *direction;
   uint64_t record_sn, parent_sn, proxy_op_sn, trans_size_bytes;
   int32_t rank, channel, peer;
   bool is_final;
   double total_us, gpu_produce_us, peer_credit_us, wire_us, flush_us, gpu_consume_us, op_bw_gbs;
+  uint64_t n_steps, chunk_size_bytes, n_steps_started, n_steps_completed, n_steps_dropped, proxy_step_sn;
+  uint64_t parent_rec_sn; /* NI_NO_SN: not stated */
+  uint64_t start_ns;      /* Unix ns, 0: not stated */
+  int64_t step;           /* -1: not stated */
+  int64_t origin_pid;     /* of an operation served for another process; -1: our own */
+  double max_step_us, progress_us;
+  const char *timing_source, *parent_func, *state;
+};
+
+/* The other events (docs/format.md, 4b). Each kind of line fills what it has; numbers without a value are NI_NO_SN or
+ * -1, texts "". */
+struct ni_event_line {
+  const char *api, *func, *datatype, *seen, *sync_strategy, *what, *type;
+  uint64_t ev_sn, call_sn, group_sn, plan_sn, ce_sn, proxy_op_sn;
+  uint64_t start_ns;      /* Unix ns */
+  int64_t dur_ns;         /* -1: it never stopped */
+  int64_t start_end_ns, end_begin_ns; /* after start_ns */
+  uint64_t count, stream, bytes, appended, wr_id, updates;
+  int64_t step, device, op, qp, fd;
+  int32_t root, depth, n_ranks, n_ops, version;
+  bool graph, is_complete, intra_sync;
 };
 
 struct ni_line {
@@ -239,6 +279,7 @@ struct ni_line {
     struct ni_control_line control;
     struct ni_rollup_line rollup;
     struct ni_proxy_line proxy;
+    struct ni_event_line event;
   };
 };
 

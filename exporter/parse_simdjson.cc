@@ -453,6 +453,14 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       *reinterpret_cast<ni_timing *>(at) = timing;
       return NI_OK;
     }
+    case NI_F_SRC: {
+      const char *name;
+      if (*t != '"') break;
+      if (ni_reject r = read_string(p, v, t, name)) return r;
+      for (int i = 1; i < NI_SRC_COUNT; i++)
+        if (strcmp(name, ni_src_names[i]) == 0) *reinterpret_cast<ni_src *>(at) = static_cast<ni_src>(i);
+      return *reinterpret_cast<ni_src *>(at) == NI_SRC_EVENT ? NI_REJ_BAD_VALUE : NI_OK;
+    }
     case NI_F_OBSERVED: {
       const char *name;
       if (*t != '"') break;

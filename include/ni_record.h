@@ -48,7 +48,13 @@ enum {
   NI_HAS_TESTS_SIZE = 1 << 6,
   NI_HAS_ALGOBW = 1 << 7, /* unset: null, "nan", absent or not measurable */
   NI_HAS_BUSBW = 1 << 8,
+  NI_HAS_CALL_SN = 1 << 9,
+  NI_HAS_PLAN_SN = 1 << 10,
 };
+
+/* How a collective became known, where it is not its Coll event: the interface does not show every one as a kernel. */
+enum ni_src { NI_SRC_EVENT = 0, NI_SRC_API /* its API call alone */, NI_SRC_CE /* copy engine */, NI_SRC_COUNT };
+static const char *const ni_src_names[NI_SRC_COUNT] = {"", "api", "ce"};
 
 struct ni_record {
   enum ni_kind kind;
@@ -70,6 +76,10 @@ struct ni_record {
   uint64_t rec_sn;         /* per process, communicator and kind, given at start (NI_HAS_REC_SN) */
   double algobw_gbs, busbw_gbs; /* 1e9 bytes per second */
   const struct ni_trace *trace; /* writer: NULL: not verbose. The exporter's is in its struct ni_line */
+  uint64_t call_sn;        /* number of the API call on the communicator, over all functions (NI_HAS_CALL_SN) */
+  uint64_t plan_sn;        /* number of the kernel plan (NI_HAS_PLAN_SN) */
+  enum ni_src src;
+  bool graph;              /* replayed from a CUDA graph */
 };
 
 /* ns -> us as the log has it: rounded half up, 1 for anything positive below. */

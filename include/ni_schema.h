@@ -29,12 +29,22 @@ enum ni_line_key {
   NI_LKEY_NOTE,
   NI_LKEY_CONTROL,
   NI_LKEY_ROLLUP,
+  NI_LKEY_API, /* from here on: events (ni_events.h) */
+  NI_LKEY_LAUNCH,
+  NI_LKEY_GROUP,
+  NI_LKEY_CE,
+  NI_LKEY_SYNC,
+  NI_LKEY_BATCH,
+  NI_LKEY_PROXY,
+  NI_LKEY_PROXY_CTRL,
+  NI_LKEY_NET,
   NI_LKEY_COUNT
 };
 static const char *const ni_line_keys[NI_LKEY_COUNT] = {
     "coll_perf", "p2p_perf", "process", "comm",       "comm_end",   "clock",
     "dump_stats", "gap",     "late",    "incomplete", "pool_stats", "note",
-    "control",    "rollup"};
+    "control",    "rollup",  "api",     "launch",     "group",      "ce",
+    "sync",       "batch",   "proxy_trace", "proxy_ctrl", "net"};
 
 /* Kind of operation as control lines spell it; index is enum ni_kind. */
 static const char *const ni_kind_names[2] = {"coll", "p2p"};
@@ -76,14 +86,16 @@ enum ni_stray {
   NI_STRAY_DOUBLE_STOP,
   NI_STRAY_BAD_CONTEXT,
   NI_STRAY_UNKNOWN_TYPE,
+  NI_STRAY_UNKNOWN_STATE,
+  NI_STRAY_LATE_CALL, /* a Coll for an API call that was recorded as seen by its call alone */
   NI_STRAY_COUNT
 };
 static const char *const ni_stray_names[NI_STRAY_COUNT] = {"null_parent", "stale_handle", "foreign_handle",
                                                            "bad_channel", "double_stop",  "bad_context",
-                                                           "unknown_type"};
+                                                           "unknown_type", "unknown_state", "late_call"};
 
 /* Keys of an operation line, in the order in which they are written. */
-enum ni_key_type { NI_KEY_STRING, NI_KEY_UINT, NI_KEY_INT, NI_KEY_GBS /* six decimals, or null */ };
+enum ni_key_type { NI_KEY_STRING, NI_KEY_UINT, NI_KEY_INT, NI_KEY_GBS /* six decimals, or null */, NI_KEY_BOOL };
 enum ni_key_when { NI_WHEN_ALWAYS, NI_WHEN_STATED /* left out where the record does not have it */ };
 struct ni_key {
   const char *name;
@@ -91,7 +103,7 @@ struct ni_key {
   enum ni_key_when when;
 };
 
-#define NI_COLL_KEY_COUNT 18
+#define NI_COLL_KEY_COUNT 22
 static const struct ni_key ni_coll_keys[NI_COLL_KEY_COUNT] = {
     {"coll", NI_KEY_STRING, NI_WHEN_ALWAYS},
     {"coll_sn", NI_KEY_UINT, NI_WHEN_ALWAYS},
@@ -111,9 +123,13 @@ static const struct ni_key ni_coll_keys[NI_COLL_KEY_COUNT] = {
     {"coll_gpu_start_delta_ns", NI_KEY_INT, NI_WHEN_STATED},
     {"rec_sn", NI_KEY_UINT, NI_WHEN_STATED},
     {"nccl_tests_size_bytes", NI_KEY_UINT, NI_WHEN_STATED},
+    {"call_sn", NI_KEY_UINT, NI_WHEN_STATED},
+    {"plan_sn", NI_KEY_UINT, NI_WHEN_STATED},
+    {"graph", NI_KEY_BOOL, NI_WHEN_STATED},      /* true, only then */
+    {"coll_src", NI_KEY_STRING, NI_WHEN_STATED}, /* "api" or "ce", only then */
 };
 
-#define NI_P2P_KEY_COUNT 16
+#define NI_P2P_KEY_COUNT 19
 static const struct ni_key ni_p2p_keys[NI_P2P_KEY_COUNT] = {
     {"p2p", NI_KEY_STRING, NI_WHEN_ALWAYS},
     {"p2p_sn", NI_KEY_UINT, NI_WHEN_ALWAYS},
@@ -131,6 +147,9 @@ static const struct ni_key ni_p2p_keys[NI_P2P_KEY_COUNT] = {
     {"p2p_gpu_start_delta_ns", NI_KEY_INT, NI_WHEN_STATED},
     {"rec_sn", NI_KEY_UINT, NI_WHEN_STATED},
     {"nccl_tests_size_bytes", NI_KEY_UINT, NI_WHEN_STATED},
+    {"call_sn", NI_KEY_UINT, NI_WHEN_STATED},
+    {"plan_sn", NI_KEY_UINT, NI_WHEN_STATED},
+    {"graph", NI_KEY_BOOL, NI_WHEN_STATED},
 };
 
 #endif

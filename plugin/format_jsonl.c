@@ -146,6 +146,11 @@ size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *px, uint
   }
   if (r->has & NI_HAS_REC_SN) U64(",\"rec_sn\":", r->rec_sn);
   if (r->has & NI_HAS_TESTS_SIZE) U64(",\"nccl_tests_size_bytes\":", r->tests_bytes);
+  if (r->has & NI_HAS_CALL_SN) U64(",\"call_sn\":", r->call_sn);
+  if (r->has & NI_HAS_PLAN_SN) U64(",\"plan_sn\":", r->plan_sn);
+  if (r->graph) p = LIT(p, ",\"graph\":true");
+  if (r->kind == NI_KIND_COLL && r->src != NI_SRC_EVENT)
+    STR(",\"coll_src\":", ni_src_names[r->src < NI_SRC_COUNT ? r->src : 0]);
   if (r->trace) p = put_trace(p, r->trace, r->kind != NI_KIND_COLL);
   return end_line(buf, p);
 }

@@ -23,7 +23,8 @@ for l in lines:
     kinds |= set(json.loads(l)) - {"header", "metadata"}
     out.append(l)
 want = {"coll_perf", "p2p_perf", "process", "comm", "comm_end", "clock", "dump_stats", "gap", "late", "incomplete",
-        "stuck", "in_flight", "pool_stats", "note", "control", "rollup"}
+        "stuck", "in_flight", "pool_stats", "note", "control", "rollup",
+        "api", "launch", "group", "ce", "sync", "batch", "proxy_trace", "proxy_ctrl", "net"}
 assert kinds == want, "examples of %s missing or extra" % (kinds ^ want)
 open(sys.argv[2] + "/x.jsonl", "w").write("".join(l + "\n" for l in out))
 doc = json.loads(subprocess.run([sys.argv[1], "check", "--json", sys.argv[2]], capture_output=True, text=True).stdout)

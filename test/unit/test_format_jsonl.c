@@ -106,6 +106,9 @@ static void keys_follow_the_schema(void **state) {
   struct ni_line_prefix p = prefix(&ident);
   struct ni_record r = coll_record();
   r.nchannels_observed = true;
+  r.has |= NI_HAS_CALL_SN | NI_HAS_PLAN_SN;
+  r.graph = true;
+  r.src = NI_SRC_CE;
   for (int kind = 0; kind < 2; kind++) {
     r.kind = (enum ni_kind)kind;
     const struct ni_key *k = kind ? ni_p2p_keys : ni_coll_keys;

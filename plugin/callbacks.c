@@ -193,7 +193,9 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->func = ni_intern_id(&ni_g.intern, d->func);
   op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", contract 5.1 */
   op->mask_doubt = (uint8_t)doubt;
-  op->poller_tid = 0;
+  op->poller = 0;
+  op->call_sn = 0;
+  op->origin = 0;
   op->ticks_start = ticks;
   op->ticks_stop = 0;
   op->sn = kind == NI_KIND_P2P ? rec_sn : d->sn;
@@ -218,9 +220,10 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
 HOT void check_poller(struct ni_op *op) {
 #ifdef NI_DEBUG
   static _Thread_local char here;
-  uint32_t me = (uint32_t)((uintptr_t)&here >> 4) | 1;
-  if (op->poller_tid && op->poller_tid != me) __builtin_trap();
-  op->poller_tid = me;
+  uintptr_t at = (uintptr_t)&here >> 12;
+  uint8_t me = (uint8_t)((at ^ at >> 8 ^ at >> 16) | 1); /* two threads may share a number; most do not */
+  if (op->poller && op->poller != me) __builtin_trap();
+  op->poller = me;
 #else
   (void)op;
 #endif

@@ -11,14 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "json_text.h"
 
-enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, DIRECTORY };
+enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY };
 
 struct setting {
   const char *name, *fallback;
   enum type type;
-  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format or char[NI_DIR_MAX_BYTES] */
+  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format, uint32_t or char[NI_DIR_MAX_BYTES] */
   int64_t def, min, max;
   const char *accepted; /* said when it is set to something: why that has no effect */
   const char *help;
@@ -48,6 +49,18 @@ static const struct setting table[] = {
     {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", NULL, BYTES, AT(min_size_bytes), 0, 0, ANY_BYTES, NULL,
      "Smaller operations are left out and counted."},
     {"NCCL_INSPECTOR_ENABLE_P2P", NULL, BOOL, AT(enable_p2p), 1, 0, 1, NULL, "0: Send and Recv are left out and counted."},
+    {"NCCL_INSPECTOR_EVENTS", "NCCL_PROFILE_EVENT_MASK", EVENTS, AT(events), NI_KINDS_STANDARD, 0, NI_KINDS_ALL, NULL,
+     "Kinds of event (docs/events.md): a preset light, standard, deep or trace, names, all, -name; or NCCL's mask as a number."},
+    {"NCCL_INSPECTOR_ENABLE_PROXY", NULL, BOOL, AT(enable_proxy), 0, 0, 1, NULL,
+     "1: adds proxyop, proxystep and steps to the events."},
+    {"NCCL_INSPECTOR_DUMP_PROXY_STEPS", NULL, BOOL, AT(dump_proxy_steps), 1, 0, 1, NULL,
+     "0: no line for single proxy steps; their operation has their sums."},
+    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1, NULL,
+     "flat: a line for each step. nested: the steps of one operation that come together in one line."},
+    {"NCCL_INSPECTOR_PROXY_OP_POOL_SIZE", NULL, COUNT, AT(proxy_op_pool_slots), 0, 0, 1 << 20, NULL,
+     "Proxy operations in flight per communicator; more are dropped and counted. 0: as many as the arena holds."},
+    {"NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", NULL, COUNT, AT(proxy_step_pool_slots), 0, 0, 1 << 20, NULL,
+     "Other events, single steps among them, that wait to be written, per communicator. 0: as many as the arena holds."},
     {"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", NULL, BOOL, AT(require_kernel_timing), 0, 0, 1, NULL,
      "1: operations without a kernel time are left out and counted."},
     {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_PROFILE_COLL_POOL_SIZE", COUNT, AT(coll_pool_slots), 256, 1, 1 << 20, NULL,
@@ -124,6 +137,8 @@ static void set_number(struct ni_config *c, const struct setting *s, int64_t v) 
     case COUNT:
     case BYTES: *(uint64_t *)(void *)p = (uint64_t)v; break;
     case FORMAT: *(enum ni_format *)(void *)p = (enum ni_format)v; break;
+    case EVENTS: *(uint32_t *)(void *)p = (uint32_t)v; break;
+    case MODE: *(bool *)p = v != 0; break;
     case DIRECTORY: break;
   }
 }
@@ -137,6 +152,8 @@ static int64_t get_number(const struct ni_config *c, const struct setting *s) {
     case COUNT:
     case BYTES: return (int64_t) * (const uint64_t *)(const void *)p;
     case FORMAT: return *(const enum ni_format *)(const void *)p;
+    case EVENTS: return *(const uint32_t *)(const void *)p;
+    case MODE: return *(const bool *)p;
     case DIRECTORY: break;
   }
   return 0;
@@ -155,6 +172,17 @@ static bool set_text(struct ni_config *c, const struct setting *s, const char *v
       for (v = 0; v < NI_FORMAT_COUNT; v++)
         if (strcmp(value, format_names[v]) == 0) return set_number(c, s, v), true;
       return false;
+    case EVENTS: {
+      uint32_t kinds;
+      char why[64];
+      if (parse_number(value, false, &v)) return v >= 0 && v <= s->max ? set_number(c, s, v), true : false;
+      if (!ni_events_parse(value, &kinds, why, sizeof why)) return false;
+      return set_number(c, s, kinds), true;
+    }
+    case MODE:
+      v = strcmp(value, "nested") == 0;
+      if (!v && strcmp(value, "flat") != 0) return false;
+      return set_number(c, s, v), true;
     case KEEP:
       v = strcmp(value, "last") == 0;
       if (!v && strcmp(value, "first") != 0) return false;
@@ -182,6 +210,10 @@ static void number_text(const struct setting *s, int64_t v, char *out, size_t ca
     snprintf(out, cap, "%s", format_names[v]);
   else if (s->type == KEEP)
     snprintf(out, cap, "%s", v ? "last" : "first");
+  else if (s->type == EVENTS)
+    ni_events_text((uint32_t)v, out, cap);
+  else if (s->type == MODE)
+    snprintf(out, cap, "%s", v ? "nested" : "flat");
   else
     snprintf(out, cap, "%lld", (long long)v);
 }
@@ -197,6 +229,8 @@ static void range_text(const struct setting *s, char *out, size_t cap) {
   switch (s->type) {
     case BOOL: snprintf(out, cap, "0 or 1"); break;
     case KEEP: snprintf(out, cap, "first or last"); break;
+    case EVENTS: snprintf(out, cap, "names of events with commas, or 0 to %lld", (long long)s->max); break;
+    case MODE: snprintf(out, cap, "flat or nested"); break;
     case FORMAT: snprintf(out, cap, "%s, %s, %s or %s", format_names[0], format_names[1], format_names[2], format_names[3]); break;
     case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
     case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;
@@ -276,6 +310,8 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
                 "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0; records are written at communicator teardown and process exit.");
     c->interval_us = NI_INTERVAL_NEVER;
   }
+  if (c->enable_proxy) c->events |= NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS);
+  if (!c->dump_proxy_steps) c->events &= ~NI_KINDS(NI_EVENT_STEPS);
   report_unknown(warn, arg);
   return refused;
 }
@@ -290,7 +326,7 @@ void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *ar
   for (size_t i = 0; i < N_SETTINGS; i++) {
     const struct setting *s = &table[i];
     if (is_default(c, s)) continue;
-    char number[32], shown[512], def[32], text[768];
+    char number[NI_EVENTS_TEXT_BYTES], shown[512], def[32], text[768];
     printable(shown, sizeof shown, value_text(c, s, number, sizeof number));
     default_text(s, def, sizeof def);
     snprintf(text, sizeof text, "%s=%s (default %s)", s->name, shown, def);
@@ -300,12 +336,12 @@ void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *ar
 
 size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap) {
   if (cap < NI_SETTINGS_JSON_BYTES) return 0;
-  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_JSON_STRING_MAX_BYTES, "every setting fits");
+  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_EVENTS_TEXT_BYTES + NI_JSON_STRING_MAX_BYTES, "every setting fits");
   char *p = buf;
   *p++ = '{';
   for (size_t i = 0; i < N_SETTINGS; i++) {
     if (is_default(c, &table[i])) continue;
-    char number[32];
+    char number[NI_EVENTS_TEXT_BYTES];
     if (p > buf + 1) *p++ = ',';
     p = ni_json_string(p, table[i].name);
     *p++ = ':';

@@ -40,12 +40,15 @@ struct ni_config {
   bool pool_grow;
   bool pool_keep_last;         /* fixed pools keep the newest instead of the first */
   bool prom_dump, otel_export; /* accepted, not there yet */
+  bool enable_proxy, dump_proxy_steps, proxy_nested;
+  uint32_t events;             /* kinds to record (ni_events.h) at the start, with what the proxy settings add or take */
   enum ni_format format;
   int64_t interval_us;         /* > 0 period; 0 as soon as there is data; NI_INTERVAL_NEVER */
   uint64_t min_size_bytes;
   uint64_t coll_pool_slots, p2p_pool_slots, comm_pool_slots; /* growth step, or the size when growth is off */
   uint64_t group_api_pool_slots, coll_api_pool_slots, p2p_api_pool_slots, kernel_launch_pool_slots;
   uint64_t proxy_ctrl_pool_slots, proxy_detach_pool_slots; /* accepted: we keep no such objects */
+  uint64_t proxy_op_pool_slots, proxy_step_pool_slots;     /* 0: no limit but the arena */
   uint64_t coll_ring_slots, p2p_ring_slots;                /* accepted: not needed */
   uint64_t pool_max_bytes;
   uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */

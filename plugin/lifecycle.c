@@ -9,6 +9,7 @@
 
 #include "done_ring.h"
 #include "dump_thread.h"
+#include "events.h"
 #include "nccl_version.h"
 #include "want.h"
 
@@ -60,6 +61,7 @@ static int set_up(int interface, const int *mask) {
   ni_g.nccl_version = ni_nccl_version(mask);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
+  ni_store_rlx(&ni_g.kinds, c->events);
   ni_g.keep_last = !c->pool_grow && c->pool_keep_last;
   ni_g.min_size_bytes = c->min_size_bytes;
   ni_clock_init(&ni_g.clock, false);
@@ -144,18 +146,8 @@ static int open_pools(struct ni_comm *c) {
   return rc;
 }
 
-/* Place of this NCCL's activation mask. An entry never changes while a communicator of its NCCL lives; a fifth copy of
- * libnccl shares the last place, which then holds NULL: KernelCh counts as on. */
-static uint8_t mask_id(const int *mask) {
-  for (uint8_t i = 0; i < NI_MAX_MASKS - 1; i++) {
-    if (!ni_g.mask[i]) ni_g.mask[i] = mask;
-    if (ni_g.mask[i] == mask) return i;
-  }
-  return NI_MAX_MASKS - 1;
-}
-
 /* Takes a communicator in. Registry lock held. 0 and its context, or a negative errno with nothing kept. */
-static int add_comm(const struct ni_init_args *a, const int *mask, void **context) {
+static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   uint32_t index;
   int rc = index_take(&index);
   if (rc) return rc;
@@ -176,7 +168,6 @@ static int add_comm(const struct ni_init_args *a, const int *mask, void **contex
   c->hash = a->comm_hash;
   c->page = page;
   c->index = index;
-  c->mask_id = mask_id(mask);
   c->rank = a->rank;
   c->n_ranks = a->n_ranks;
   c->n_nodes = a->n_nodes;
@@ -192,6 +183,7 @@ static int add_comm(const struct ni_init_args *a, const int *mask, void **contex
   struct ni_side *side = ni_side_new(ni_g.dump, c, &ident);
   if (!side) goto out_ring;
   side->gen = gen;
+  c->mask_id = ni_events_use_mask(mask);
 
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
   ni_store_rel(&c->state, ni_comm_state(gen, NI_COMM_LIVE));
@@ -214,9 +206,9 @@ out_index:
   return rc;
 }
 
-/* The mask is one int of the process that NCCL reads without a lock (contract 6): an atomic store of the same value. */
-static void store_mask(int *mask, int value) {
-  if (mask) __atomic_store_n(mask, value, __ATOMIC_RELAXED);
+/* The mask is one int of the process that NCCL reads without a lock (contract 6): an atomic store. */
+static void clear_mask(int *mask) {
+  if (mask) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
 }
 
 enum ni_result ni_init(int interface, void **context, int *mask, const struct ni_init_args *args) {
@@ -226,7 +218,7 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
   if (!ni_g.configured) configure(interface, mask);
   *context = dead_context();
   if (ni_g.off || (ni_g.dump && ni_load_acq(&ni_g.dump->exiting))) {
-    store_mask(mask, 0);
+    clear_mask(mask);
     pthread_mutex_unlock(&ni_g.lock);
     return NI_RES_SUCCESS;
   }
@@ -236,16 +228,16 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
   if (live == 0 && ni_dump_idle(ni_g.dump)) {
     ni_intern_reset(&ni_g.intern);
     memset(ni_g.mask, 0, sizeof ni_g.mask);
+    memset(ni_g.mask_users, 0, sizeof ni_g.mask_users);
   }
   int rc = add_comm(args, mask, context);
   if (rc == 0) {
     ni_store_rel(&ni_g.live, live + 1);
-    store_mask(mask, NI_EV_COLL | NI_EV_KERNEL_CH | (ni_g.config.enable_p2p ? NI_EV_P2P : 0));
   } else {
     ni_add_rlx(&ni_g.refused_comms, 1);
     ni_log_warn(&ni_g.log, "communicator 0x%llx is not recorded: %s; raise NCCL_INSPECTOR_POOL_MAX_BYTES (now %llu)",
                 (unsigned long long)args->comm_hash, strerror(-rc), (unsigned long long)ni_g.config.pool_max_bytes);
-    if (live == 0) store_mask(mask, 0);
+    if (live == 0) clear_mask(mask);
   }
   pthread_mutex_unlock(&ni_g.lock);
   return NI_RES_SUCCESS;
@@ -262,6 +254,7 @@ enum ni_result ni_finalize(void *context) {
   uint64_t state = ni_load_acq(&c->state);
   if ((state & NI_H_GEN_MASK) != ni_payload_gen(p) || ni_comm_phase_of(state) != NI_COMM_LIVE) return NI_RES_SUCCESS;
   if (ni_load_acq(&ni_g.dump->exiting)) return NI_RES_SUCCESS; /* its final line is written: "exit" */
+  uint8_t mask_id = c->mask_id; /* while it is ours: the page may have another owner soon */
   /* Release pairs with close_sides' acquire. Only the caller's exchange counts: finalize twice is finalize once. */
   if (!atomic_compare_exchange_strong_explicit(&c->state, &state, ni_comm_state((uint32_t)state, NI_COMM_CLOSING),
                                                memory_order_release, memory_order_relaxed))
@@ -269,6 +262,7 @@ enum ni_result ni_finalize(void *context) {
   pthread_mutex_lock(&ni_g.lock);
   uint32_t live = ni_load_rlx(&ni_g.live) - 1;
   ni_store_rel(&ni_g.live, live);
+  ni_events_leave_mask(mask_id);
   pthread_mutex_unlock(&ni_g.lock);
   ni_dump_finalize(ni_g.dump, live == 0);
   /* NCCL may be unloaded after the last finalize: its logger with it. Unless another communicator came meanwhile. */

@@ -41,6 +41,12 @@ enum {
   NI_OP_RETIRED = 1 << 4, /* finished by the dump thread's judgement: a late child may still come */
 };
 
+/* Where an operation comes from (op->origin). */
+enum {
+  NI_OP_CALLED = 1 << 0,   /* its API call is known (interface v5 and later) */
+  NI_OP_REPLAYED = 1 << 1, /* from a CUDA graph */
+};
+
 /* Why GPU stamps of an operation cannot be true (op->bad). Order as in the log's timing_fallback_by. */
 enum ni_bad {
   NI_BAD_ZERO_STAMP = 0,
@@ -74,7 +80,7 @@ struct ni_op {
   uint8_t dir;         /* 1: Recv, the other chain of a channel; starter */
   _Atomic uint8_t bad; /* bit set of enum ni_bad; poller */
   uint8_t mask_doubt;  /* enum ni_mask_doubt; starter */
-  uint32_t poller_tid; /* debug builds: who serves the channels */
+  uint32_t call_sn;    /* number of its API call, low half; with NI_OP_CALLED. Starter */
   /* line 1: written by the starter, read by the dump thread */
   uint64_t ticks_start;
   uint64_t ticks_stop; /* end of the bracket; only where it may become the finish (want 0 or unknown) */
@@ -85,7 +91,8 @@ struct ni_op {
   uint8_t func, datatype, algo, proto; /* numbers of the intern table */
   uint8_t nchannels;   /* as NCCL gave it, where it can be trusted */
   uint8_t nwarps;
-  uint16_t pad1;
+  uint8_t origin;      /* NI_OP_CALLED, NI_OP_REPLAYED */
+  uint8_t poller;      /* debug builds: who serves the channels */
   uint32_t watch_next; /* list of operations with an unknown channel count: dump thread after the push */
   uint32_t seen_prog;  /* dump thread: prog at the last look */
   uint32_t seen_ms;    /* dump thread: when prog was last seen to move, ms of its own clock */

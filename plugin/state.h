@@ -37,7 +37,8 @@ struct ni_global {
   enum ni_clock_source tick_source;
   uint64_t min_size_bytes;
   uint64_t nonce;
-  const int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
+  int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
+  _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
   struct ni_arena arena;
 
   /* ---- met by callbacks and the dump thread ---- */
@@ -56,6 +57,7 @@ struct ni_global {
   uint8_t exit_hooked;
   _Atomic uint32_t live; /* communicators between init and finalize; written under the lock */
   _Atomic uint32_t refused_comms; /* communicators that could not be taken in */
+  uint32_t mask_users[NI_MAX_MASKS]; /* communicators between init and finalize by their NCCL */
   uint32_t next_index;
   uint32_t *free_index; /* stack of registry indices given back */
   uint32_t n_free_index, cap_free_index;

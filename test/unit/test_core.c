@@ -309,7 +309,7 @@ static void retired_meanwhile(void) {
     ni_cb_stop(op);
     channel(op, 0, (uint64_t)i * 1000 - 500);
     struct ni_op *slot = slot_of(op);
-    slot->poller_tid = 0; /* another thread serves it from here on, by agreement */
+    slot->poller = 0; /* another thread serves it from here on, by agreement */
     uint64_t late_before = ni_load_rlx(&c->kind[NI_KIND_COLL].late);
     slot->seen_prog = ni_load_rlx(&slot->prog);
     slot->seen_ms = 1;

@@ -1,0 +1,133 @@
+/* Lists of kinds, NCCL's mask of each interface version, and switching while communicators of two NCCLs live. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../plugin/events.h"
+#include "../../plugin/lifecycle.h"
+#include "../../plugin/state.h"
+
+#define K(e) NI_KINDS(NI_EVENT_##e)
+
+static void lists(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    uint32_t kinds;
+  } good[] = {
+      {"standard", NI_KINDS_STANDARD},
+      {"coll, p2p kernelch", NI_KINDS_STANDARD},
+      {"deep,-net", NI_KINDS_DEEP & ~K(NET)},
+      {"all", NI_KINDS_ALL},
+      {"trace,-steps", NI_KINDS_DEEP},
+      {"-kernelch", K(COLL) | K(P2P)},
+      {"light,kernelch,-proxyop", (NI_KINDS_LIGHT | K(KERNEL_CH)) & ~K(PROXY_OP)},
+      {" ce\tsync,,batch ", K(CE) | K(SYNC) | K(BATCH)},
+      {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD},
+      {"none", 0},
+  };
+  char text[NI_EVENTS_TEXT_BYTES], why[128];
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    uint32_t got = 1, again = 1;
+    assert_true(ni_events_parse(good[i].text, &got, why, sizeof why));
+    assert_int_equal(got, good[i].kinds);
+    ni_events_text(got, text, sizeof text);
+    assert_true(ni_events_parse(text, &again, why, sizeof why));
+    assert_int_equal(again, got);
+  }
+  ni_events_text(NI_KINDS_ALL & ~K(GROUP), text, sizeof text); /* the longest list fits */
+  assert_non_null(strstr(text, ",steps"));
+  static const char *const bad[] = {"", " , ", "col", "standard,-", "Coll", "coll;p2p", "--coll", "collx"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    uint32_t got = 77;
+    assert_false(ni_events_parse(bad[i], &got, why, sizeof why));
+    assert_int_equal(got, 77);
+    assert_true(strlen(why) > 10);
+  }
+}
+
+static void masks(void **state) {
+  (void)state;
+  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 6, true), 0x46);
+  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 6, false), 0x42);
+  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 2, true), 0x06);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 1, true), 0x3f);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 3, true), 0xff);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 4, true), 0xff);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 5, true), 0xfff);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 6, true), 0x7fff);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 6, false), 0x7fff & ~0x404);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 7, true), 0);
+  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 0, true), 0);
+}
+
+static char dir[] = "/tmp/ni_events_XXXXXX";
+static int mask_a, mask_b;
+
+static void *open_comm(uint64_t hash, int *mask) {
+  void *ctx = NULL;
+  struct ni_init_args a = {.comm_hash = hash, .n_nodes = 1, .n_ranks = 2};
+  ni_init(6, &ctx, mask, &a);
+  return ctx;
+}
+
+#define CHECK(c)                                         \
+  do {                                                   \
+    if (!(c)) {                                          \
+      fprintf(stderr, "line %d: " #c "\n", __LINE__);    \
+      _exit(1);                                          \
+    }                                                    \
+  } while (0)
+
+/* A mask is written while a communicator of its NCCL lives, and never after: the library may be unmapped. */
+static void switching_child(void) {
+  void *a1 = open_comm(1, &mask_a), *a2 = open_comm(2, &mask_a), *b = open_comm(3, &mask_b);
+  CHECK(mask_a == 0x1 && mask_b == 0x1);
+  ni_events_set(NI_KINDS_TRACE);
+  CHECK(mask_a == 0x7fff && mask_b == 0x7fff && ni_events_get() == NI_KINDS_TRACE);
+  ni_finalize(a1);
+  ni_finalize(b);
+  ni_events_set(NI_KINDS_STANDARD);
+  CHECK(mask_a == 0x46 && mask_b == 0x7fff);
+  b = open_comm(4, &mask_b); /* a new one gets what holds now */
+  CHECK(mask_b == 0x46);
+  ni_finalize(a2);
+  ni_finalize(b);
+  ni_events_set(0);
+  CHECK(mask_a == 0x46 && mask_b == 0x46);
+  a1 = open_comm(5, &mask_a);
+  CHECK(mask_a == 0);
+  ni_finalize(a1);
+}
+
+static void switching(void **state) {
+  (void)state;
+  pid_t pid = fork();
+  assert_int_not_equal(pid, -1);
+  if (pid == 0) {
+    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
+    setenv("NCCL_PROFILE_EVENT_MASK", "1", 1);
+    switching_child();
+    _exit(0);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(masks), cmocka_unit_test(switching)};
+  if (!mkdtemp(dir)) return 1;
+  int rc = cmocka_run_group_tests(tests, NULL, NULL);
+  char cmd[64];
+  snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+  return system(cmd) == 0 ? rc : 1;
+}

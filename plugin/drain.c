@@ -261,7 +261,7 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
  * time is short: text goes to disk in pieces, so that the end of the process finds most of it there, and what cannot be
  * formatted in time is given up while there is time to say so. */
 static int leave_check(const struct ni_dump *d) {
-  if (ni_gz_text_bytes(d->gz) > d->text_max) return -EFBIG;
+  if (d->text_max && ni_gz_text_bytes(d->gz) >= d->text_max) return -EFBIG;
   if (ni_likely(!ni_load_acq(&d->exiting))) return 0; /* pairs with ni_dump_exit's release: leave_by_ns is there */
   if (ni_gz_text_bytes(d->gz) >= NI_EXIT_TEXT) return -EFBIG;
   return ni_load_rlx(&d->progress) % 64 == 0 && ni_monotonic_ns() >= d->leave_by_ns ? -ETIMEDOUT : 0;

@@ -119,7 +119,7 @@ struct ni_dump {
   uint32_t judge_ms;             /* time that judgements go by: at most NI_JUDGE_STEP_MS a tick, so that a process that
                                     was stopped, or a starved dump thread, does not make operations look quiet */
   uint64_t ts_us;                /* dump_timestamp_us of the open block */
-  uint64_t text_max;             /* text after which the open block takes no more: RLIMIT_FSIZE */
+  uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
   uint64_t last_flush_ms, last_sample_ms, last_clock_line_ms, block_records;
   uint32_t seen_mark;            /* the arena's watermark at the last tick */
   int last_error;

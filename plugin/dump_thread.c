@@ -307,7 +307,8 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
   if (!blocked) {
     if (ni_gz_text_bytes(d->gz) == 0) {
       d->ts_us = ni_realtime_ns() / 1000;
-      d->text_max = ni_out_size_limit() / 2; /* compressed it is less than that; the other half is for the file's head */
+      uint64_t limit = ni_out_size_limit(); /* compressed, text is less than half of it; the file's head needs room too */
+      d->text_max = limit == UINT64_MAX ? 0 : limit / 2 + 1;
     }
     if (!d->sealed) closing = gather(d, ask, end);
     /* At exit all is said now; what callbacks finish while the write is tried again was in flight. */

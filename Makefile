@@ -136,6 +136,7 @@ $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
 
+include test/gpu/gpu.mk
 include exporter/report/report.mk
 
 clean:

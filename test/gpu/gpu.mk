@@ -1,0 +1,40 @@
+# The tools of scripts/gpu_validate.sh: built everywhere, they need no GPU and no header of NVIDIA's to build.
+#   gpu_drive         real collectives through the NCCL C API, with a truth file
+#   gpu_check         that truth against the plugin's logs
+#   gpu_contract      a recording of callbacks against what is known of NCCL
+#   force_vN.so       a profiler that has one interface version only, and passes all calls to NI_FORCE_PLUGIN
+#   fake/             an NCCL and a CUDA driver without a GPU, to test the above
+GPU_OUT := $(BUILD)/test/gpu
+GPU_O   := $(BUILD)/obj/test/gpu
+SIM_O   := $(BUILD)/obj/test/nccl_sim
+GPU_FORCE := $(foreach v,1 2 3 4 5 6,$(BUILD)/test/force_v$(v).so)
+GPU_FAKE  := $(GPU_OUT)/fake/libnccl.so.2 $(GPU_OUT)/fake/libcuda.so.1
+GPU_BINS  := $(GPU_OUT)/gpu_drive $(GPU_OUT)/gpu_check $(GPU_OUT)/gpu_contract
+.PHONY: gpu-tools gpu-portable
+gpu-tools: $(GPU_BINS) $(GPU_FORCE) $(GPU_FAKE)
+tools: gpu-tools
+
+$(GPU_OUT)/gpu_drive: $(addprefix $(GPU_O)/,drive.o rank.o plans.o plan_cost.o gpu_api.o)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl $(LDFLAGS)
+$(GPU_OUT)/gpu_check: $(addprefix $(GPU_O)/,check.o check_times.o truth_read.o say.o) $(SIM_O)/log_source.o $(EXP_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
+$(GPU_OUT)/gpu_contract: $(addprefix $(GPU_O)/,contract.o say.o) $(SIM_O)/recording.o $(SIM_O)/recording_json.o
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -lm $(LDFLAGS)
+$(GPU_OUT)/fake/libcuda.so.1: test/gpu/fake/fake_cuda.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< $(LDFLAGS)
+# -Bsymbolic: the loader's names are those of nccl-sim's own, and a test may have both in one process.
+$(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/loader.c $(wildcard test/nccl_sim/shim*.c) $(wildcard test/nccl_sim/*.h)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -fPIC -shared -fvisibility=hidden -Wl,-Bsymbolic -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
+$(BUILD)/test/force_v%.so: test/gpu/force_version.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -DNI_FORCE_VERSION=$* -fPIC -shared -fvisibility=hidden -o $@ $< -ldl $(LDFLAGS)
+
+# Everything that a machine with a GPU needs, without the libraries that such a machine may lack: build-gpu/ can be copied.
+gpu-portable:
+	$(Q)$(MAKE) BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD= HAVE_SNAPPY= LDFLAGS="$(LDFLAGS) -static-libgcc -static-libstdc++ -s" \
+	  EXP_LIBS="-l:libsimdjson.a -l:libz.a -lpthread -lm" plugin exporter sim gpu-tools build-gpu/test/recorder.so build-gpu/test/noop.so

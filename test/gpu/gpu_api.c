@@ -1,0 +1,26 @@
+/* See gpu_api.h. */
+#include "gpu_api.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+int ni_gpu_open(struct ni_gpu_api *api, const char *cuda, const char *nccl, char *why, size_t cap) {
+  if (!cuda) cuda = "libcuda.so.1";
+  if (!nccl) nccl = "libnccl.so.2";
+  void *c = dlopen(cuda, RTLD_NOW | RTLD_GLOBAL);
+  if (!c) return snprintf(why, cap, "CUDA driver: %s", dlerror()), NI_GPU_NO_DRIVER;
+  void *n = dlopen(nccl, RTLD_NOW | RTLD_GLOBAL);
+  if (!n) return snprintf(why, cap, "NCCL: %s", dlerror()), -1;
+  const char *missing = NULL;
+#define TAKE(ret, name, args) \
+  if (!(*(void **)&api->name = dlsym(n, "nccl" #name))) missing = "nccl" #name;
+#define MAY(ret, name, args) *(void **)&api->name = dlsym(n, "nccl" #name);
+  NI_NCCL_FUNCTIONS(TAKE, MAY)
+  if (missing) return snprintf(why, cap, "%s has no %s; NCCL 2.27 or later is needed", nccl, missing), -1;
+#undef TAKE
+#define TAKE(name, args) \
+  if (!(*(void **)&api->name = dlsym(c, #name))) missing = #name;
+  NI_CUDA_FUNCTIONS(TAKE)
+  if (missing) return snprintf(why, cap, "%s has no %s; a driver of CUDA 11.4 or later is needed", cuda, missing), -1;
+  return 0;
+}

@@ -40,11 +40,19 @@ static void sequence_axis(FILE *f, const struct ni_summary *s, uint32_t first, u
           fmax(1, e * (m > 5 ? 10 : m > 2 ? 5 : m > 1 ? 2 : 1)));
 }
 
-/* $name: sequence number, bandwidth, colour index of the communicator; every step-th point. */
+/*
+ * $name: sequence number, bandwidth, colour of the communicator; one of `step` points. Colours tell up to seven
+ * communicators apart; of more, the index still separates neighbours. It is a column and not an expression in `using`,
+ * and points are squares: gnuplot makes three system calls for each evaluation, and cairo fills a square at a third of
+ * a circle's cost. Half of the time of these pictures went there.
+ */
 static void points(FILE *f, const char *name, const struct ni_cell *c, uint32_t step) {
   fprintf(f, "$%s << EOD\n", name);
-  for (uint32_t i = 0; i < c->n_points; i += step)
-    fprintf(f, "%" PRIu64 " %.5g %u\n", c->point[i].sn, (double)c->point[i].busbw_gbs, c->point[i].comm);
+  for (uint32_t i = 0; i < c->n_points; i += step) {
+    uint64_t at = i + ni_pick(i / step, step);
+    const struct ni_point *p = &c->point[at < c->n_points ? at : i];
+    fprintf(f, "%" PRIu64 " %.5g %u\n", p->sn, (double)p->busbw_gbs, (unsigned)(p->comm % NI_FIG_COLORS));
+  }
   if (c->n_points == 0) fprintf(f, "NaN NaN NaN\n");
   fprintf(f, "EOD\n");
 }
@@ -108,7 +116,7 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   for (uint32_t i = 0; i < fig->n; i++) {
     char mean[40];
     ni_fig_number(c[i].busbw_gbs.mean, mean, sizeof mean);
-    fprintf(f, "%s$p%u using 1:2:(%u) with points pt 7 ps 0.45 lc palette", i ? ", \\\n  " : "", i, i);
+    fprintf(f, "%s$p%u using 1:2 with points pt 5 ps 0.4 lc palette cb %u", i ? ", \\\n  " : "", i, i);
     if (keyed) fprintf(f, " title 'MsgSize: %s (Mean: %s GB/s)'", c[i].human, mean);
     else fprintf(f, " notitle");
   }
@@ -137,25 +145,66 @@ static uint32_t choose(const struct ni_figure *fig, uint32_t *chosen) {
   return n;
 }
 
+/*
+ * Which communicator has which colour, in the line below the title; with more than have a colour or room, only what
+ * colours mean. Labels are of the whole picture: written with the first panel, taken away before the second.
+ */
+static void communicator_key(FILE *f, const struct ni_summary *s, const uint32_t *cell, uint32_t n, int width,
+                             double at) {
+  uint32_t comm[NI_FIG_COLORS], found = 0, most = (uint32_t)width / 215;
+  if (most > NI_FIG_COLORS) most = NI_FIG_COLORS;
+  bool all = true;
+  for (uint32_t c = 0; c < n && all; c++)
+    for (uint32_t i = 0; i < s->cell[cell[c]].n_points && all; i++) {
+      uint32_t k = 0, which = s->cell[cell[c]].point[i].comm;
+      while (k < found && comm[k] != which && comm[k] % NI_FIG_COLORS != which % NI_FIG_COLORS) k++;
+      if (k < found && comm[k] == which) continue;
+      all = k == found && found < most; /* not: two of one colour, or no room */
+      if (all) comm[found++] = which;
+    }
+  if (!all) {
+    fprintf(f, "set label 90 'one colour for each communicator, repeated beyond %d' at screen 0.5,%.4f center font ',9'\n",
+            NI_FIG_COLORS, at);
+    return;
+  }
+  for (uint32_t i = 1; i < found; i++)
+    for (uint32_t k = i; k > 0 && comm[k - 1] > comm[k]; k--) {
+      uint32_t t = comm[k];
+      comm[k] = comm[k - 1];
+      comm[k - 1] = t;
+    }
+  for (uint32_t i = 0; i < found; i++) {
+    const struct ni_comm *x = &s->comm[comm[i]];
+    char text[80];
+    snprintf(text, sizeof text, "%.14s%s%.18s", x->name ? x->name : "", x->name && *x->name ? " " : "", x->id);
+    fprintf(f, "set label %u ", 90 + i);
+    ni_fig_quoted(f, text);
+    fprintf(f, " at screen %.4f,%.4f left font ',8' point pt 5 ps 0.8 lc rgb '%s' offset 0.8,0\n",
+            0.5 + (215.0 * i - 107.0 * found) / width, at, ni_fig_color[comm[i] % NI_FIG_COLORS]);
+  }
+}
+
 void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
   const struct ni_summary *s = fig->s;
   const struct ni_cell *c = &s->cell[fig->first];
   uint32_t chosen[NI_FIG_PANELS], n = choose(fig, chosen);
   uint32_t columns = n < 3 ? n : 3, rows = (n + columns - 1) / columns, step = step_for(s, fig->first, fig->n);
+  int width = (int)columns * NI_FIG_PANEL, height = (int)rows * NI_FIG_PANEL + 40;
   char title[240];
-  ni_fig_begin(f, fig, (int)columns * NI_FIG_PANEL, (int)rows * NI_FIG_PANEL + 40);
+  ni_fig_begin(f, fig, width, height);
   int len = snprintf(title, sizeof title, "Comm Type: %s, Coll Type: %.60s", ni_comm_type_names[c->type], c->func);
   if (n < fig->n)
     snprintf(title + len, sizeof title - (size_t)len, " (the %u of %u sizes with the most time)", n, fig->n);
   /* The title has 40 pixels of its own, whatever the number of rows. */
   fprintf(f, "set multiplot layout %u,%u margins screen %.4f,%.4f,%.4f,%.4f spacing screen %.4f,%.4f title ",
-          rows, columns, 76.0 / (columns * NI_FIG_PANEL), 1 - 24.0 / (columns * NI_FIG_PANEL),
-          58.0 / (rows * NI_FIG_PANEL + 40),
-          1 - 76.0 / (rows * NI_FIG_PANEL + 40), 98.0 / (columns * NI_FIG_PANEL), 96.0 / (rows * NI_FIG_PANEL + 40));
+          rows, columns, 76.0 / width, 1 - 24.0 / width, 58.0 / height, 1 - 84.0 / height, 98.0 / width,
+          96.0 / height);
   ni_fig_quoted(f, title);
   fprintf(f, " font ',13'\nset xlabel 'Op Seq No' offset 0,0.5\n"
-             "set ylabel 'Mean Collective Bus BW (GB/s)' offset 0.5,0\nunset key\n"
+             "set ylabel 'Mean Collective Bus BW (GB/s)' offset -0.2,0\nunset key\n"
              "unset colorbox\n");
+  communicator_key(f, s, chosen, n, width, 1 - 38.0 / height);
+  thinned_note(f, largest_stride(s, fig->first, fig->n, step));
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_cell *x = &s->cell[chosen[i]];
     double lo, hi;
@@ -164,11 +213,11 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
     ni_fig_axis(f, 'y', lo, hi);
     sequence_axis(f, s, chosen[i], 1);
     points(f, "p", x, step);
-    /* Colours tell up to seven communicators apart; of more, the index still separates neighbours. */
-    fprintf(f, "color(i) = int(i) %% %d\nset palette maxcolors %d defined (", NI_FIG_COLORS, NI_FIG_COLORS);
+    fprintf(f, "set palette maxcolors %d defined (", NI_FIG_COLORS);
     for (int k = 0; k < NI_FIG_COLORS; k++) fprintf(f, "%s%d '%s'", k ? ", " : "", k, ni_fig_color[k]);
-    fprintf(f, ")\nset cbrange [0:%d]\nplot $p using 1:2:(color($3)) with points pt 7 ps 0.4 lc palette\n",
+    fprintf(f, ")\nset cbrange [0:%d]\nplot $p using 1:2:3 with points pt 5 ps 0.35 lc palette\n",
             NI_FIG_COLORS - 1);
+    if (i == 0) fprintf(f, "unset label\n");
   }
   fprintf(f, "unset multiplot\n");
 }

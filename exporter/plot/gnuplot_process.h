@@ -1,9 +1,10 @@
 /*
- * One gnuplot process: started without a shell, fed with figures, watched.
+ * One gnuplot process: started without a shell, told to load scripts, watched.
  *
- * States: started -> (fed)* -> ended. gnuplot goes on after an error in a command, so one figure that it cannot draw
- * costs that figure only. Each figure is followed by a mark that gnuplot writes to its stderr: it tells which figure a
- * complaint belongs to, and how far it came when it dies.
+ * Commands go through its stdin, figures through files: it reads stdin byte by byte, one system call each, and a figure
+ * has up to 200 kB. States: started -> (load -> wait)* -> ended. gnuplot goes on after an error in a script, so one
+ * figure that it cannot draw costs that figure only. Behind each script it writes a mark to its stderr: that tells when
+ * it is done and which figure a complaint belongs to.
  * Threads: one per struct. Ownership: ni_gnuplot_start() takes descriptors and a child, ni_gnuplot_end() gives both
  * back, also after an error. Failure: 0 or -errno, see each function; SIGPIPE is never raised.
  * Not promised: that gnuplot drew what was meant; it says nothing of fonts it replaced.
@@ -14,26 +15,29 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { NI_GNUPLOT_LIMIT_S = 120 }; /* a gnuplot that takes nothing for so long, or does not end, is killed */
+enum { NI_GNUPLOT_LIMIT_S = 120 }; /* a gnuplot that takes longer for one figure, or to end, is killed */
 
 struct ni_gnuplot {
   pid_t pid;
   int in;         /* our end of its stdin, a socket */
-  int complaints; /* its stderr, a memory file */
+  int complaints; /* our end of its stderr, a pipe */
+  char text[512]; /* of its stderr: a line that is not complete; cut there when it is longer */
+  size_t n;
 };
 
 /* Starts program (found by PATH) in directory. 0; -ENOENT: no such program; -errno. Nothing to end after an error. */
 int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory);
 
-/* Feeds one figure. 0; -EPIPE: gnuplot ended, by itself or because it took nothing for NI_GNUPLOT_LIMIT_S. */
-int ni_gnuplot_send(struct ni_gnuplot *g, const char *text, size_t n);
+/* Tells it to load a script, a path from its directory without quotes or control characters. 0; -EPIPE: it ended. */
+int ni_gnuplot_load(struct ni_gnuplot *g, const char *script);
 
 /*
- * Lets it finish and frees everything. fault() is called for each figure (0, 1, ... as sent) that gnuplot complained
- * about, with its first message. *finished: figures it came past. 0, also with faults; -EIO: it died, and the last
- * words are in `last` (never NULL, cut to size); -ETIMEDOUT: it was killed.
+ * Waits until it is done with the script that was loaded last. 0: `message` is its first error in it, or empty. -EPIPE:
+ * it ended, and its last words are there. -ETIMEDOUT: NI_GNUPLOT_LIMIT_S went by. message is cut to size.
  */
-int ni_gnuplot_end(struct ni_gnuplot *g, size_t *finished, void (*fault)(void *, size_t figure, const char *message),
-                   void *context, char *last, size_t size);
+int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size);
+
+/* Lets it end, or kills it after NI_GNUPLOT_LIMIT_S (now: at once), and frees all. The signal it ended by, or 0. */
+int ni_gnuplot_end(struct ni_gnuplot *g, int now);
 
 #endif

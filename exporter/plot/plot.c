@@ -1,6 +1,8 @@
 #include "plot.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,48 +28,97 @@ static int make_folders(const char *dir, const char *path) {
   return 0;
 }
 
-static int keep(const struct ni_plots *p, const struct ni_figure *fig, const char *text, size_t n) {
-  char name[440], full[4400];
-  snprintf(name, sizeof name, "gnuplot/%s.gp", fig->path);
-  for (char *c = name + strlen("gnuplot/"); *c; c++)
+/* Where the script of a figure lies, from the summary's folder. */
+static void script_name(const struct ni_figure *fig, char out[440]) {
+  snprintf(out, 440, "gnuplot/%s.gp", fig->path);
+  for (char *c = out + strlen("gnuplot/"); *c; c++)
     if (*c == '/') *c = '-';
-  int rc = make_folders(p->dir, name);
+}
+
+static int in_folder(const struct ni_plots *p, const char *name, char full[4400]) {
+  return (size_t)snprintf(full, 4400, "%s/%s", p->dir, name) < 4400 ? 0 : -ENAMETOOLONG;
+}
+
+static int write_script(const struct ni_plots *p, const struct ni_figure *fig, const char *name) {
+  char full[4400];
+  int rc = make_folders(p->dir, fig->path);
+  if (!rc) rc = make_folders(p->dir, name);
+  if (!rc) rc = in_folder(p, name, full);
   if (rc) return rc;
-  if ((size_t)snprintf(full, sizeof full, "%s/%s", p->dir, name) >= sizeof full) return -ENAMETOOLONG;
   FILE *f = fopen(full, "we");
   if (!f) return -errno;
+  errno = 0;
   fprintf(f, "# From the folder above this one: gnuplot %s\n", name);
-  fwrite(text, 1, n, f);
-  bool failed = ferror(f);
-  return fclose(f) != 0 || failed ? -EIO : 0;
+  fig->write(f, fig);
+  fprintf(f, "unset output\n");
+  rc = ferror(f) ? (errno ? -errno : -EIO) : 0;
+  return fclose(f) != 0 && !rc ? -errno : rc;
 }
 
-static void on_fault(void *context, size_t figure, const char *message) {
-  struct ni_plots *p = context;
-  char full[4400];
-  const char *path = figure < p->n ? p->figure[figure].path : "end";
-  if (p->faults++ == 0) snprintf(p->first, sizeof p->first, "%.120s: %.160s", path, message);
-  /* What it left of this picture may be half a picture. */
-  if (figure < p->n && (size_t)snprintf(full, sizeof full, "%s/%s", p->dir, path) < sizeof full) unlink(full);
-}
-
-/* Feeds every figure; a gnuplot that ends early is found out at the end. */
-static int feed(struct ni_plots *p, struct ni_gnuplot *g) {
-  int rc = 0;
-  for (size_t i = 0; i < p->n && !rc; i++) {
-    char *text = NULL;
-    size_t n = 0;
-    if ((rc = make_folders(p->dir, p->figure[i].path))) break;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return -ENOMEM;
-    p->figure[i].write(f, &p->figure[i]);
-    fprintf(f, "unset output\n");
-    if (fclose(f) != 0) rc = -ENOMEM;
-    if (!rc && p->o->keep_scripts) rc = keep(p, &p->figure[i], text, n);
-    if (!rc) rc = ni_gnuplot_send(g, text, n);
-    free(text);
+/* Without --keep-scripts nothing of them stays. */
+static void remove_scripts(const struct ni_plots *p) {
+  char name[440], full[4400];
+  for (size_t i = 0; i < p->n; i++) {
+    script_name(&p->figure[i], name);
+    if (!in_folder(p, name, full)) unlink(full);
   }
-  return rc;
+  if (!in_folder(p, "gnuplot", full)) rmdir(full);
+}
+
+/* A gnuplot and the thread that feeds it. They take figures from one list, so a slow figure holds up its own only. */
+struct painter {
+  struct ni_plots *p;
+  _Atomic size_t *next;    /* in p->figure; relaxed: it hands out numbers, nothing else passes through it */
+  pthread_t thread;
+  struct ni_gnuplot g;
+  size_t finished, faults; /* figures it came past, and those of them that gnuplot complained about */
+  size_t worst;            /* the first of these in the list; p->n: none */
+  int rc;                  /* why it did not go on; 0: the list was at its end */
+  char message[160];       /* the complaint about `worst` */
+  char last[200];          /* last words */
+};
+
+/* Waits for figure `at`, which is loaded. What gnuplot leaves of a picture that it cannot draw may be half a picture. */
+static int finish(struct painter *w, size_t at) {
+  char message[200], full[4400];
+  int rc = ni_gnuplot_wait(&w->g, message, sizeof message);
+  if (rc == 0 && !*message) {
+    w->finished++;
+    return 0;
+  }
+  if (!in_folder(w->p, w->p->figure[at].path, full)) unlink(full);
+  if (rc) {
+    memcpy(w->last, message, sizeof message);
+    return rc;
+  }
+  w->finished++;
+  if (w->faults++ == 0) { /* a painter takes figures in order of the list */
+    w->worst = at;
+    snprintf(w->message, sizeof w->message, "%.150s", message);
+  }
+  return 0;
+}
+
+/* Takes figures until none is left. While gnuplot draws one, the script of the next is written. */
+static void *paint(void *painter) {
+  struct painter *w = painter;
+  char name[440];
+  size_t i, drawing = w->p->n;
+  while (!w->rc && (i = atomic_fetch_add_explicit(w->next, 1, memory_order_relaxed)) < w->p->n) {
+    script_name(&w->p->figure[i], name);
+    int rc = write_script(w->p, &w->p->figure[i], name);
+    if (drawing < w->p->n) w->rc = finish(w, drawing);
+    drawing = w->p->n;
+    if (!w->rc) w->rc = rc;
+    if (!w->rc) {
+      ni_gnuplot_load(&w->g, name); /* if it has ended, waiting for it says so, and why */
+      drawing = i;
+    }
+  }
+  if (drawing < w->p->n) w->rc = finish(w, drawing);
+  int signal = ni_gnuplot_end(&w->g, w->rc == -ETIMEDOUT);
+  if (w->rc == -EPIPE && signal) snprintf(w->last, sizeof w->last, "killed by signal %d", signal);
+  return NULL;
 }
 
 static void take_dates(const struct ni_plots *p) {
@@ -76,13 +127,60 @@ static void take_dates(const struct ni_plots *p) {
     if ((size_t)snprintf(full, sizeof full, "%s/%s", p->dir, p->figure[i].path) < sizeof full) ni_pdf_take_date(full);
 }
 
+/* So many at most: each wants 20 MB and a core, and the reader of a hundred pictures is not in that hurry. */
+enum { PAINTERS_MAX = 16, FIGURES_EACH = 4 };
+
+static size_t painters_for(const struct ni_plots *p) {
+  size_t n = p->o->jobs ? p->o->jobs : 1, most = (p->n + FIGURES_EACH - 1) / FIGURES_EACH;
+  if (n > most) n = most;
+  return n < PAINTERS_MAX ? n : PAINTERS_MAX;
+}
+
+/* Starts up to n painters, all but the first in threads of their own; how many, or why not even one. */
+static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atomic size_t *next, const char *program) {
+  for (size_t i = 0; i < n; i++) {
+    w[i] = (struct painter){.p = p, .next = next, .worst = p->n};
+    int rc = ni_gnuplot_start(&w[i].g, program, p->dir);
+    if (!rc && i > 0 && (rc = -pthread_create(&w[i].thread, NULL, paint, &w[i]))) ni_gnuplot_end(&w[i].g, 1);
+    if (rc) return i ? (int)i : rc;
+  }
+  return (int)n;
+}
+
+/* One line on what went wrong with the pictures, and its code; 0: nothing. */
+static int verdict(const struct ni_plots *p, const struct painter *w, int n, char *line, size_t size) {
+  size_t finished = 0, faults = 0;
+  const struct painter *failed = NULL, *worst = NULL;
+  for (int i = 0; i < n; i++) {
+    finished += w[i].finished;
+    faults += w[i].faults;
+    if (!failed && w[i].rc) failed = &w[i];
+    if (w[i].faults && (!worst || w[i].worst < worst->worst)) worst = &w[i];
+  }
+  if (finished < p->n && failed) {
+    int at = snprintf(line, size, "plots: %zu of %zu drawn, then ", finished, p->n);
+    if (failed->rc == -ETIMEDOUT)
+      snprintf(line + at, size - (size_t)at, "gnuplot did nothing for %d s and was ended", (int)NI_GNUPLOT_LIMIT_S);
+    else if (failed->rc == -EPIPE)
+      snprintf(line + at, size - (size_t)at, "gnuplot ended%s%s", *failed->last ? ": " : "", failed->last);
+    else snprintf(line + at, size - (size_t)at, "no script could be written: %s", strerror(-failed->rc));
+    return failed->rc == -EPIPE ? -EIO : failed->rc;
+  }
+  if (faults) {
+    snprintf(line, size, "plots: gnuplot could not draw %zu of %zu; first %.120s: %s", faults, p->n,
+             p->figure[worst->worst].path, worst->message);
+    return -EIO;
+  }
+  return 0;
+}
+
 int ni_plots_render(const struct ni_summary *summary, const struct ni_render_options *options,
                     const char *summary_dir) {
   struct ni_plots p = {.s = summary, .o = options, .dir = summary_dir};
   const char *program = options->gnuplot ? options->gnuplot : "gnuplot";
-  struct ni_gnuplot g;
-  char line[700], last[200] = "";
-  size_t finished = 0;
+  struct painter w[PAINTERS_MAX];
+  _Atomic size_t next = 0;
+  char line[700];
   int rc = ni_plot_format_parse(options->plot_format, &p.format);
   if (rc) {
     snprintf(line, sizeof line, "plots: no format '%.20s'; png, svg and pdf there are", options->plot_format);
@@ -90,7 +188,9 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     return rc;
   }
   if ((rc = ni_plots_list(&p)) || p.n == 0) goto free_list;
-  if ((rc = ni_gnuplot_start(&g, program, summary_dir))) {
+  int n = start_painters(w, painters_for(&p), &p, &next, program);
+  if (n < 0) {
+    rc = n;
     if (rc == -ENOENT)
       snprintf(line, sizeof line,
                "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --no-plots silences this)", program);
@@ -98,25 +198,11 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     ni_plots_say(options, line);
     goto free_list;
   }
-  int fed = feed(&p, &g);
-  int ended = ni_gnuplot_end(&g, &finished, on_fault, &p, last, sizeof last);
+  paint(&w[0]);
+  for (int i = 1; i < n; i++) pthread_join(w[i].thread, NULL);
   if (p.format == NI_PLOT_PDF) take_dates(&p);
-  if (fed && fed != -EPIPE) {
-    snprintf(line, sizeof line, "plots: %zu of %zu drawn, then: %s", finished, p.n, strerror(-fed));
-    rc = fed;
-  } else if (ended == -ETIMEDOUT) {
-    snprintf(line, sizeof line, "plots: %zu of %zu drawn, then gnuplot did nothing for %d s and was ended", finished,
-             p.n, (int)NI_GNUPLOT_LIMIT_S);
-    rc = ended;
-  } else if (finished < p.n) {
-    snprintf(line, sizeof line, "plots: %zu of %zu drawn, then gnuplot ended%s%s", finished, p.n, *last ? ": " : "",
-             last);
-    rc = -EIO;
-  } else if (p.faults) {
-    snprintf(line, sizeof line, "plots: gnuplot could not draw %zu of %zu; first %s", p.faults, p.n, p.first);
-    rc = -EIO;
-  }
-  if (rc) ni_plots_say(options, line);
+  if (!options->keep_scripts) remove_scripts(&p);
+  if ((rc = verdict(&p, w, n, line, sizeof line))) ni_plots_say(options, line);
 free_list:
   free(p.figure);
   return rc;

@@ -1,12 +1,12 @@
 /*
  * The figures of a summary, drawn by gnuplot.
  *
- * One gnuplot process draws all of them: it is fed through a pipe with commands and the data already aggregated in
- * struct ni_summary, so no temporary file is written, and no shell is asked. Names out of logs are hostile text: they
- * only reach gnuplot inside single-quoted strings, bytes below 0x20 removed, with enhanced text off.
+ * options->jobs gnuplot processes draw them, each fed by a thread. A figure is a script with its data, already aggregated
+ * in struct ni_summary, in summary_dir/gnuplot; no shell is asked. Names out of logs are hostile text: they only reach
+ * gnuplot inside single-quoted strings, bytes below 0x20 removed, with enhanced text off.
  *
- * The same summary gives the same bytes: nothing in a picture comes from the clock, and the date that cairo puts into a
- * PDF is taken out again.
+ * The same summary gives the same bytes, whichever gnuplot draws a figure: its script stands alone, nothing in a picture
+ * comes from the clock, and the date that cairo puts into a PDF is taken out again.
  *
  * Threads: one call at a time. Ownership: everything stays with the caller. Failure: a picture that cannot be drawn
  * never ends the summary; the cause is told once through options->say and returned.
@@ -24,8 +24,7 @@ int ni_plot_format_parse(const char *name, enum ni_plot_format *format);
 /*
  * Draws the figures into summary_dir, which exists; the folders below it (msg_size_*) are made as needed.
  * The reference's four kinds come under its names; without compat also bandwidth_by_size_<function>,
- * time_percentiles_<type>_<function> and heat_map. With keep_scripts each figure's gnuplot script, data included, stays
- * in summary_dir/gnuplot.
+ * time_percentiles_<type>_<function> and heat_map. With keep_scripts the scripts stay.
  * 0; -EINVAL: no such format; -ENOENT: no gnuplot; -EIO: gnuplot failed for some or all (its first complaint is in the
  * message); -ETIMEDOUT: it hung and was killed; -ENOMEM, -errno of mkdir, spawn. Never raises SIGPIPE in the caller.
  */

@@ -15,8 +15,6 @@ struct ni_plots {
   enum ni_plot_format format;
   struct ni_figure *figure;
   size_t n, room;
-  size_t faults;            /* figures that gnuplot complained about */
-  char first[300];          /* the first complaint, with its figure */
 };
 
 /* One message to the user. */

@@ -181,9 +181,11 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
     for (int k = 0; k < 3; k++) {
       ni_json_array(j, NULL);
       for (size_t i = 0; i < x->n_points; i += step) {
-        if (k == 0) ni_json_u64(j, NULL, x->point[i].sn);
-        if (k == 1) ni_json_u64(j, NULL, x->point[i].comm);
-        if (k == 2) ni_json_rounded(j, NULL, (double)x->point[i].busbw_gbs, 4);
+        size_t at = i + ni_pick(i / step, step);
+        const struct ni_point *p = &x->point[at < x->n_points ? at : i];
+        if (k == 0) ni_json_u64(j, NULL, p->sn);
+        if (k == 1) ni_json_u64(j, NULL, p->comm);
+        if (k == 2) ni_json_rounded(j, NULL, (double)p->busbw_gbs, 4);
       }
       ni_json_end_array(j);
     }

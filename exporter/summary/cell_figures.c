@@ -226,16 +226,20 @@ static int job_view(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_o
   return ni_dist_add(&g->job, (uint64_t)(last - first), 1);
 }
 
+static bool turn_of_point(const struct ni_cell_sums *c) {
+  return c->operations % c->stride == ni_pick(c->operations / c->stride, c->stride);
+}
+
 static int add_point(struct ni_cell_sums *c, uint64_t sn, uint32_t comm, double gbs, int64_t us) {
   if (!c->series) return 0;
   if (!c->point && !(c->point = malloc(NI_SUM_SCATTER * sizeof *c->point))) return -ENOMEM;
   if (c->stride == 0) c->stride = 1;
-  if (c->operations % c->stride) return 0;
-  if (c->n_points == NI_SUM_SCATTER) { /* every second goes, from now on every second comes */
-    for (uint32_t i = 0; i < NI_SUM_SCATTER / 2; i++) c->point[i] = c->point[2 * i];
+  if (!turn_of_point(c)) return 0;
+  if (c->n_points == NI_SUM_SCATTER) { /* one of two goes, from now on half as many come */
+    for (uint32_t i = 0; i < NI_SUM_SCATTER / 2; i++) c->point[i] = c->point[2 * i + ni_pick(i, 2)];
     c->n_points = NI_SUM_SCATTER / 2;
     c->stride *= 2;
-    if (c->operations % c->stride) return 0;
+    if (!turn_of_point(c)) return 0;
   }
   c->point[c->n_points++] = (struct ni_point){sn, comm, (float)gbs, us};
   return 0;

@@ -88,7 +88,7 @@ struct ni_cell {
   struct ni_box box;
   struct ni_point *point;    /* by sn, communicator */
   uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells */
-  uint64_t point_stride;     /* one of so many operations is a point */
+  uint64_t point_stride;     /* of so many operations one is a point, see ni_pick() */
 };
 
 struct ni_time_bin {         /* of a group; n == 0: nothing happened, figures NAN */
@@ -292,6 +292,7 @@ struct ni_summary {
 struct ni_render_options {
   const char *plot_format;     /* "png", "svg", "pdf" */
   bool keep_scripts, compat, quiet;
+  unsigned jobs;               /* gnuplots at once, 0 is 1; no picture depends on it */
   const char *command;         /* the command line, for the page */
   const char *input;           /* what was read, as the user wrote it */
   const char *version;
@@ -310,6 +311,16 @@ int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(void);
 /* Text for a terminal: control characters are '?', cut at 80 bytes between characters. NULL is "". Returns out. */
 const char *ni_safe_text(const char *text, char out[81]);
+
+/*
+ * Thinning: of each `n` neighbours (n >= 1) one is shown, which of them is chosen by the number of their block as if by
+ * dice. A fixed step would take the same communicator every time where operations take turns.
+ */
+static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
+  block = (block + 1) * 0x9e3779b97f4a7c15u;
+  block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
+  return (block ^ block >> 32) % n;
+}
 
 /* The contract's size text: 8192 is "8.19KB", 999999 is "1000.00KB", 0 is "0B". out: 32 bytes. */
 void ni_human_bytes(uint64_t bytes, char *out);

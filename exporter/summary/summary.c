@@ -175,7 +175,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
 static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format ? r->opt.plot_format : "png",
                                 .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
-                                .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
+                                .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);

@@ -107,6 +107,17 @@ if [ -e out3/.tmp-$pid ]; then
   "$inspector" summary logs --output-dir out3 $fast -q >/dev/null 2>&1 || [ $? = 2 ]
   [ -z "$(find out3 -name '.tmp-*')" ] || { echo "what a killed run left is still there"; exit 1; }
 fi
+# Points of a picture are thinned, and where communicators take turns no communicator goes.
+"$inspector" summary many --output-dir many-plots --no-csv --no-parquet --keep-scripts -q >/dev/null
+if command -v gnuplot >/dev/null; then
+  for f in combined_scatter_plot scatter_plot; do
+    script=many-plots/summary/gnuplot/${f}_nvlink-only_AllReduce.png.gp
+    grep -q 'up to one of [0-9]* operations shown' "$script"
+    awk -v name="$script" 'NF == 3 && $1 + 0 == $1 && !/[^0-9. ]/ { n[$3]++; all++ }
+      END { for (c in n) { kinds++; if (n[c] < all / 4) { print name ": of " all " points " n[c] " of communicator " c; exit 1 } }
+            if (all < 2000 || kinds != 2) { print name ": " kinds + 0 " communicators, " all + 0 " points"; exit 1 } }' "$script"
+  done
+fi
 # A full disk is told, and is no result.
 if ulimit -f 64 2>/dev/null; then
   code 1 env "$inspector" summary many --output-dir full --no-plots --no-html

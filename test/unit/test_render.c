@@ -205,7 +205,7 @@ static void plot_names(void **state) {
   (void)state;
   need_gnuplot();
   struct said said = {0};
-  struct ni_render_options o = {.say = hear, .say_context = &said};
+  struct ni_render_options o = {.jobs = 2, .say = hear, .say_context = &said};
   struct ni_summary *s = synthetic_summary(2, 4);
   assert_int_equal(ni_plots_render(s, &o, dir), 0);
   assert_int_equal(said.lines, 0);
@@ -247,6 +247,32 @@ static void plot_same(void **state) {
     char *b = read_all(in_dir(name), &m);
     assert_int_equal(n, m);
     assert_memory_equal(a, b, n);
+  }
+}
+
+/* Whichever gnuplot of however many draws a figure: all the same bytes, all figures. */
+static void plot_jobs(void **state) {
+  (void)state;
+  need_gnuplot();
+  static const char *const name[] = {"scatter_plot_mixed_AllReduce.png", "combined_scatter_plot_mixed_AllReduce.png",
+                                     "heat_map.png", "time_percentiles_mixed_AllReduce.png",
+                                     "bandwidth_by_size_AllReduce.png",
+                                     "msg_size_1024_1.02KB/boxplots/boxplot_mixed_AllReduce_1024.png",
+                                     "msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png"};
+  enum { N = sizeof name / sizeof *name };
+  char *first[N];
+  size_t length[N];
+  for (unsigned jobs = 1; jobs <= 7; jobs += 3) {
+    struct ni_render_options o = {.jobs = jobs};
+    assert_int_equal(ni_plots_render(few(synthetic_summary(2, 4), 6), &o, dir), 0);
+    for (int i = 0; i < N; i++) {
+      size_t n;
+      char *bytes = read_all(in_dir(name[i]), &n);
+      if (jobs == 1) first[i] = bytes, length[i] = n;
+      assert_int_equal(n, length[i]);
+      assert_memory_equal(bytes, first[i], n);
+      assert_int_equal(unlink(in_dir(name[i])), 0);
+    }
   }
 }
 
@@ -389,8 +415,11 @@ static void plot_half(void **state) {
   (void)state;
   need_gnuplot();
   struct said said = {0};
-  write_script("wrapped", "#!/bin/sh\nsed 's/^set title .Message Size: 1.07GB.*/broken command/' | gnuplot \"$@\"\n");
-  struct ni_render_options o = {.gnuplot = in_dir("wrapped"), .say = hear, .say_context = &said};
+  write_script("wrapped",
+               "#!/bin/sh\nwhile read -r word script; do\n"
+               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' \"$(echo $script | tr -d \\')\"\n"
+               "printf '%s %s\\n' \"$word\" \"$script\"\ndone | gnuplot \"$@\"\n");
+  struct ni_render_options o = {.jobs = 2, .gnuplot = in_dir("wrapped"), .say = hear, .say_context = &said};
   assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), -EIO);
   assert_int_equal(said.lines, 1);
   assert_non_null(strstr(said.last, "could not draw 2 of "));
@@ -421,6 +450,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test_setup_teardown(page_same, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_names, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_compat, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_jobs, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_same, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_hostile, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_degenerate, setup, teardown),

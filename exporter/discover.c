@@ -58,6 +58,9 @@ static unsigned extension(const char *name) {
   return 0;
 }
 
+/* Not 0: a file of that name counts where directories are searched. */
+static unsigned counts(const struct ni_files *f, const char *name) { return f->wanted ? f->wanted(name) : extension(name); }
+
 static const char *base_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -77,7 +80,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
   while (e == 0 && (errno = 0, entry = readdir(d))) {
     if (entry->d_name[0] == '.') continue;
     /* Without a stat of its own, an ordinary file with another name is no business of ours. */
-    if (entry->d_type == DT_REG && !extension(entry->d_name)) continue;
+    if (entry->d_type == DT_REG && !counts(f, entry->d_name)) continue;
     char *child;
     size_t n = strlen(path);
     if (asprintf(&child, "%s%s%s", path, n > 0 && path[n - 1] == '/' ? "" : "/", entry->d_name) < 0) {
@@ -95,11 +98,11 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
 static int visit(struct ni_files *f, const char *path, const struct above *up, bool named) {
   struct stat st;
   if (stat(path, &st) < 0) {
-    if (!named && !extension(base_of(path))) return 0;
+    if (!named && !counts(f, base_of(path))) return 0;
     return add_bad(f, path, errno);
   }
   if (S_ISDIR(st.st_mode)) return visit_directory(f, path, &st, up);
-  unsigned ext = extension(base_of(path));
+  unsigned ext = counts(f, base_of(path));
   if (!named && !ext) return 0;
   if (!S_ISREG(st.st_mode)) return add_bad(f, path, EINVAL);
   f->kinds |= ext;

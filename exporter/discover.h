@@ -9,6 +9,7 @@
 #ifndef NI_DISCOVER_H
 #define NI_DISCOVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,7 +33,7 @@ struct ni_files {
   size_t n_bad, cap_bad;
   unsigned kinds;  /* bit per extension seen; more than one is worth a warning */
   size_t doubles;  /* further names of files that are in the list already */
-
+  bool (*wanted)(const char *name); /* other names than those of logs; NULL: logs. Set before ni_discover() */
 };
 
 /* Directories deeper than this are listed as unreadable (ELOOP). */

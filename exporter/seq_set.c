@@ -85,3 +85,42 @@ int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_s
   *out = (struct ni_seq_range){s->range[0].to + 1, s->range[1].from - 1};
   return 1;
 }
+
+bool ni_seq_set_has(const struct ni_seq_set *s, uint64_t sn) {
+  size_t i = place(s, sn);
+  return i < s->n && s->range[i].from <= sn;
+}
+
+int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b) {
+  if (!b->n) return 0;
+  struct ni_seq_range *out = malloc((a->n + b->n) * sizeof *out);
+  if (!out) return -ENOMEM;
+  size_t n = 0;
+  uint64_t distinct = 0;
+  for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
+    bool mine = k == b->n || (i < a->n && a->range[i].from <= b->range[k].from);
+    struct ni_seq_range r = mine ? a->range[i++] : b->range[k++];
+    /* Touching or overlapping: one range. A range that ends at the last number there is touches whatever follows. */
+    if (n && (out[n - 1].to == UINT64_MAX || r.from <= out[n - 1].to + 1)) {
+      if (r.to > out[n - 1].to) out[n - 1].to = r.to;
+    } else {
+      out[n++] = r;
+    }
+  }
+  for (size_t i = 0; i < n; i++) distinct += out[i].to - out[i].from + 1;
+  uint64_t folded = a->distinct + b->distinct;
+  for (size_t i = 0; i < a->n; i++) folded -= a->range[i].to - a->range[i].from + 1;
+  for (size_t i = 0; i < b->n; i++) folded -= b->range[i].to - b->range[i].from + 1;
+  free(a->range);
+  a->range = out;
+  a->cap = a->n + b->n;
+  a->n = n;
+  a->doubles += a->distinct + b->distinct - folded - distinct + b->doubles;
+  a->lowest = a->distinct && a->lowest < b->lowest ? a->lowest : b->lowest;
+  a->highest = a->distinct && a->highest > b->highest ? a->highest : b->highest;
+  a->distinct = distinct + folded; /* numbers that fold() took out are in no range and stay counted */
+  a->unsure += b->unsure;
+  if (b->floor > a->floor) a->floor = b->floor;
+  while (a->n > NI_SEQ_SET_MAX) fold(a);
+  return 0;
+}

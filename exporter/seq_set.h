@@ -7,6 +7,7 @@
 #ifndef NI_SEQ_SET_H
 #define NI_SEQ_SET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,11 @@ struct ni_seq_set {
 /* 0, or -ENOMEM (the number is then not in the set). */
 int ni_seq_set_add(struct ni_seq_set *s, uint64_t sn);
 void ni_seq_set_free(struct ni_seq_set *s);
+
+bool ni_seq_set_has(const struct ni_seq_set *s, uint64_t sn); /* below floor: unsure, then false */
+
+/* Adds all of b to a; numbers in both count as doubles of a. 0 or -ENOMEM (a is unchanged). */
+int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b);
 
 /* Numbers in [from, highest] that never came. from <= lowest. */
 uint64_t ni_seq_set_missing(const struct ni_seq_set *s, uint64_t from);

@@ -93,8 +93,41 @@ static void test_bounded(void **state) {
   ni_seq_set_free(&s);
 }
 
+static void add_range(struct ni_seq_set *s, uint64_t from, uint64_t to) {
+  for (uint64_t i = from; i <= to; i++) assert_int_equal(ni_seq_set_add(s, i), 0);
+}
+
+/* Merged intervals are what adding every number gives. */
+static void test_merge(void **state) {
+  (void)state;
+  static const uint64_t parts[][4] = {{0, 9, 10, 19}, {10, 19, 0, 9}, {0, 9, 5, 14}, {0, 9, 20, 29}, {3, 3, 0, 9}, {0, 99, 50, 60}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    struct ni_seq_set a = {0}, b = {0}, both = {0};
+    add_range(&a, parts[i][0], parts[i][1]);
+    add_range(&a, 200, 210);
+    add_range(&b, parts[i][2], parts[i][3]);
+    add_range(&b, 211, 215);
+    add_range(&both, parts[i][0], parts[i][1]);
+    add_range(&both, 200, 215);
+    add_range(&both, parts[i][2], parts[i][3]);
+    assert_int_equal(ni_seq_set_merge(&a, &b), 0);
+    assert_int_equal(a.n, both.n);
+    assert_memory_equal(a.range, both.range, a.n * sizeof *a.range);
+    assert_true(a.distinct == both.distinct && a.doubles == both.doubles);
+    assert_true(a.lowest == both.lowest && a.highest == both.highest);
+    for (uint64_t k = 0; k < 230; k++) assert_int_equal(ni_seq_set_has(&a, k), ni_seq_set_has(&both, k));
+    struct ni_seq_set empty = {0};
+    assert_int_equal(ni_seq_set_merge(&empty, &a), 0);
+    assert_int_equal(empty.distinct, a.distinct);
+    ni_seq_set_free(&a);
+    ni_seq_set_free(&b);
+    ni_seq_set_free(&both);
+    ni_seq_set_free(&empty);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_array), cmocka_unit_test(test_in_order_is_one_range),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_merge), cmocka_unit_test(test_against_array), cmocka_unit_test(test_in_order_is_one_range),
                                      cmocka_unit_test(test_ends), cmocka_unit_test(test_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,300 @@
+/*
+ * Reading and checking the file into the image that everything else decodes (box_decode.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "box_image.h"
+#include "life.h"
+
+#define SETTLE_TRIES 3 /* looks at a page whose slots move */
+
+static uint64_t unix_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t cap, const char *text, ...) {
+  va_list ap;
+  va_start(ap, text);
+  vsnprintf(why, cap, text, ap);
+  va_end(ap);
+  return -EBADMSG;
+}
+
+/* n bytes at `at`; behind the file's end they are 0. 0 or -errno. */
+static int read_at(int fd, void *to, size_t n, uint64_t at) {
+  unsigned char *p = to;
+  while (n) {
+    ssize_t got = pread(fd, p, n, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    if (got == 0) break;
+    p += got;
+    n -= (size_t)got;
+    at += (uint64_t)got;
+  }
+  memset(p, 0, n);
+  return 0;
+}
+
+/* ---- checks ---- */
+
+static bool inside(const struct ni_box *b, uint64_t at, uint64_t bytes) {
+  return at <= b->bytes && bytes <= b->bytes - at;
+}
+
+static bool piece_ok(const struct ni_box *b, const struct ni_box_piece *p, uint64_t entries) {
+  return inside(b, p->at, p->bytes) && (!entries || (p->stride && entries <= p->bytes / p->stride));
+}
+
+static int check_header(const struct ni_box *b, char *why, size_t cap) {
+  const struct ni_box_header *h = &b->h;
+  if (memcmp(h->magic, NI_BOX_MAGIC, 8) != 0) return refuse(why, cap, "this is no black box: it does not begin as one");
+  if (h->byte_order != NI_BOX_BYTE_ORDER)
+    return refuse(why, cap, "written by a machine of the other byte order: read it there");
+  if (h->version == 0 || h->version > NI_BOX_VERSION)
+    return refuse(why, cap, "layout %u, this program reads up to %u: use the nccl-inspector of the plugin that wrote it",
+                  h->version, NI_BOX_VERSION);
+  if (h->header_bytes < offsetof(struct ni_box_header, field) || h->header_bytes > NI_BOX_PAGE_BYTES)
+    return refuse(why, cap, "damaged: header_bytes is %u, %zu to %u are possible", h->header_bytes,
+                  offsetof(struct ni_box_header, field), NI_BOX_PAGE_BYTES);
+  if (h->page_bytes != NI_BOX_PAGE_BYTES)
+    return refuse(why, cap, "damaged: pages of %u bytes, 4096 are possible", h->page_bytes);
+  if (h->slot_bytes < 16 || h->slot_bytes > h->page_bytes || h->page_bytes % h->slot_bytes || h->slot_bytes % 8)
+    return refuse(why, cap, "damaged: slots of %u bytes", h->slot_bytes);
+  if (h->comm_pages == 0 || h->comm_pages > 4096) return refuse(why, cap, "damaged: communicators of %u pages", h->comm_pages);
+  if (h->comm_class == 0 || h->comm_class > 255) return refuse(why, cap, "damaged: page class %u", h->comm_class);
+  if (!piece_ok(b, &h->class_map, 0) || !piece_ok(b, &h->texts, h->texts.entries) || !piece_ok(b, &h->session[0], 0) ||
+      !piece_ok(b, &h->session[1], 0) || !inside(b, h->watermark_at, 4) || h->watermark_at % 4 ||
+      !inside(b, h->outside_at, 4) || h->outside_at % 4)
+    return refuse(why, cap, "cut short: a piece that its header names lies beyond its %llu bytes",
+                  (unsigned long long)b->bytes);
+  return 0;
+}
+
+/* Bytes of the struct that a field lies in. */
+static uint64_t room_of(const struct ni_box_header *h, uint32_t id) {
+  if (id <= NI_BOX_OP_NCHANNELS) return h->slot_bytes;
+  if (id >= NI_BOX_CELL_OPEN && id <= NI_BOX_CELL_START_NS) return h->cell_stride;
+  if (id >= NI_BOX_KIND_STARTED && id <= NI_BOX_KIND_FALLBACK) return h->kind_stride;
+  if (id >= NI_BOX_TEXT_READY && id <= NI_BOX_TEXT_TEXT) return h->texts.stride;
+  return (uint64_t)h->comm_pages * h->page_bytes;
+}
+
+static int take_fields(struct ni_box *b, char *why, size_t cap) {
+  static const enum ni_box_field_id needed[] = {
+      NI_BOX_OP_STATE, NI_BOX_OP_PROG, NI_BOX_OP_COMM_PAGE, NI_BOX_OP_KIND, NI_BOX_OP_TICKS_START, NI_BOX_OP_SN,
+      NI_BOX_OP_REC_SN, NI_BOX_COMM_STATE, NI_BOX_COMM_HASH, NI_BOX_COMM_RANK, NI_BOX_COMM_N_RANKS,
+      NI_BOX_COMM_INIT_TICKS, NI_BOX_COMM_KIND, NI_BOX_KIND_STARTED};
+  const struct ni_box_header *h = &b->h;
+  uint32_t most = (h->header_bytes - (uint32_t)offsetof(struct ni_box_header, field)) / (uint32_t)sizeof h->field[0];
+  uint64_t comm_bytes = (uint64_t)h->comm_pages * h->page_bytes;
+  for (uint32_t i = 0; i < NI_BOX_FIELD_COUNT; i++) {
+    struct ni_box_field f = i < h->n_fields && i < most ? h->field[i] : (struct ni_box_field){0};
+    if (f.size < ni_box_elem_bytes[i] || (uint64_t)f.at + f.size > room_of(h, i)) f = (struct ni_box_field){0};
+    b->field[i] = f;
+  }
+  struct ni_box_field *kind = &b->field[NI_BOX_COMM_KIND], *cell = &b->field[NI_BOX_COMM_CELL];
+  if ((uint64_t)kind->at + (uint64_t)NI_BOX_KINDS * h->kind_stride > comm_bytes) kind->size = 0;
+  if ((uint64_t)cell->at + 2 * 64 * (uint64_t)h->cell_stride > comm_bytes) cell->size = 0;
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (b->field[needed[i]].size == 0)
+      return refuse(why, cap, "damaged: field %d of its table is missing or out of place", (int)needed[i]);
+  return 0;
+}
+
+/* ---- the image ---- */
+
+unsigned char ni_box_class(const struct ni_box *b, uint32_t page) {
+  return page < b->h.class_map.bytes ? b->image[b->h.class_map.at + page] : 0;
+}
+
+bool ni_box_ops_class(const struct ni_box *b, unsigned char cls) {
+  return cls && cls != b->h.comm_class && cls < 64 && (b->h.op_classes >> cls & 1);
+}
+
+/*
+ * One page of slots of a process that may be running: state words, slots, state words again, each by a read of its own.
+ * When a state changed in between, all is taken again; a slot that never rests reads as free, and is counted.
+ */
+static int settle_ops(struct ni_box *b, int fd, uint32_t page) {
+  uint64_t at = (uint64_t)page * NI_BOX_PAGE_BYTES;
+  unsigned char *have = b->image + at, before[NI_BOX_PAGE_BYTES], after[NI_BOX_PAGE_BYTES];
+  uint32_t size = b->h.slot_bytes, word = b->field[NI_BOX_OP_STATE].at;
+  int e = read_at(fd, before, sizeof before, at);
+  for (int i = 0; e == 0 && i < SETTLE_TRIES; i++) {
+    bool moved = false;
+    if ((e = read_at(fd, have, NI_BOX_PAGE_BYTES, at)) < 0 || (e = read_at(fd, after, sizeof after, at)) < 0) break;
+    for (uint32_t s = 0; s < NI_BOX_PAGE_BYTES; s += size) {
+      if (memcmp(before + s + word, after + s + word, 8) == 0) continue;
+      moved = true;
+      if (i + 1 < SETTLE_TRIES) continue;
+      memset(have + s, 0, size);
+      b->moving++;
+    }
+    if (!moved) break;
+    memcpy(before, after, sizeof before);
+  }
+  return e;
+}
+
+/* Everything that is in use: pieces, then pages below the watermark. */
+static int take_image(struct ni_box *b, int fd) {
+  const struct ni_box_header *h = &b->h;
+  const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
+    e = read_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
+  if (e == 0) e = read_at(fd, &b->watermark, 4, h->watermark_at);
+  if (e == 0) e = read_at(fd, &b->outside, 4, h->outside_at);
+  b->end_page = b->watermark < h->n_pages ? b->watermark : h->n_pages;
+  if (b->end_page > b->bytes / NI_BOX_PAGE_BYTES) b->end_page = (uint32_t)(b->bytes / NI_BOX_PAGE_BYTES);
+  for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
+    unsigned char cls = ni_box_class(b, p);
+    uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+    if (ni_box_ops_class(b, cls) && b->life != NI_LIFE_DEAD && !b->is_copy) e = settle_ops(b, fd, p);
+    else if (cls) e = read_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+  }
+  return e;
+}
+
+/* Where communicators begin: every comm_pages pages of their class. */
+static int find_comms(struct ni_box *b) {
+  b->comm_page = malloc((b->end_page / b->h.comm_pages + 1) * sizeof *b->comm_page);
+  if (!b->comm_page) return -ENOMEM;
+  for (uint32_t p = b->h.data_page; p < b->end_page;) {
+    if (ni_box_class(b, p) != b->h.comm_class) {
+      p++;
+      continue;
+    }
+    if (b->end_page - p < b->h.comm_pages) break;
+    b->comm_page[b->n_comm_pages++] = p;
+    p += b->h.comm_pages;
+  }
+  return 0;
+}
+
+static int read_header(struct ni_box *b, int fd, char *why, size_t cap) {
+  int e = read_at(fd, &b->h, sizeof b->h, 0);
+  if (e < 0 || (e = check_header(b, why, cap)) < 0) return e;
+  b->h.producer[sizeof b->h.producer - 1] = b->h.git_rev[sizeof b->h.git_rev - 1] = 0;
+  b->h.boot_id[sizeof b->h.boot_id - 1] = b->h.hostname[sizeof b->h.hostname - 1] = b->h.exe[sizeof b->h.exe - 1] = 0;
+  return 0;
+}
+
+/*
+ * What moves is read again behind the image: the clock relation and the heartbeat must not be older than what is in it.
+ * What must not move has to be as it was, or the image was checked against another header.
+ */
+static int read_header_again(struct ni_box *b, int fd, char *why, size_t cap) {
+  struct ni_box_header first = b->h;
+  int e = read_header(b, fd, why, cap);
+  if (e < 0) return e;
+  size_t constant = offsetof(struct ni_box_header, state);
+  if (memcmp(&first, &b->h, constant) != 0) return refuse(why, cap, "it was replaced while it was read: read it again");
+  if (!b->is_copy && b->life != NI_LIFE_DEAD) b->life = ni_life_of(&b->h, &b->life_why); /* perhaps it ended meanwhile */
+  return 0;
+}
+
+/* A copy has one page more, which says so. */
+static int look_for_copy_page(struct ni_box *b, int fd) {
+  struct ni_box_copy c;
+  if (b->bytes < 2 * NI_BOX_PAGE_BYTES) return 0;
+  int e = read_at(fd, &c, sizeof c, b->bytes - NI_BOX_PAGE_BYTES);
+  if (e < 0 || memcmp(c.magic, NI_BOX_COPY_MAGIC, 8) != 0 || c.version != 1 ||
+      c.box_bytes != b->bytes - NI_BOX_PAGE_BYTES)
+    return e;
+  b->is_copy = true;
+  b->bytes = c.box_bytes;
+  b->taken_ns = c.taken_unix_ns;
+  b->life = c.life <= NI_LIFE_DEAD ? (enum ni_life)c.life : NI_LIFE_UNKNOWN;
+  b->life_why = "as it was when the copy was taken";
+  return 0;
+}
+
+static int load(struct ni_box *b, int fd, char *why, size_t cap) {
+  struct stat st;
+  if (fstat(fd, &st) != 0) return -errno;
+  if (!S_ISREG(st.st_mode)) return refuse(why, cap, "not a regular file");
+  if ((size_t)st.st_size < sizeof(struct ni_box_header))
+    return refuse(why, cap, "%lld bytes: too short for a black box", (long long)st.st_size);
+  if ((uint64_t)st.st_size > NI_BOX_MAX_BYTES)
+    return refuse(why, cap, "%lld bytes: no black box is so large", (long long)st.st_size);
+  b->bytes = (uint64_t)st.st_size;
+  b->owner = st.st_uid;
+  int e = look_for_copy_page(b, fd);
+  if (e < 0 || (e = read_header(b, fd, why, cap)) < 0 || (e = take_fields(b, why, cap)) < 0) return e;
+  if (!b->is_copy) {
+    b->life = ni_life_of(&b->h, &b->life_why);
+    b->taken_ns = unix_now();
+  }
+  void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return -ENOMEM;
+  b->image = p;
+  b->image_bytes = b->bytes;
+  if ((e = take_image(b, fd)) < 0 || (e = find_comms(b)) < 0) return e;
+  return read_header_again(b, fd, why, cap);
+}
+
+int ni_box_open(struct ni_box **out, const char *path, char *why, size_t cap) {
+  *why = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return -errno;
+  struct ni_box *b = calloc(1, sizeof *b);
+  int e = b ? load(b, fd, why, cap) : -ENOMEM;
+  close(fd);
+  if (e < 0) ni_box_close(b);
+  else *out = b;
+  return e;
+}
+
+void ni_box_close(struct ni_box *b) {
+  if (!b) return;
+  if (b->image) munmap(b->image, b->image_bytes);
+  free(b->comm_page);
+  for (size_t i = 0; i < sizeof b->text / sizeof *b->text; i++) free(b->text[i]);
+  free(b);
+}
+
+/* ---- copies ---- */
+
+static int write_at(int fd, const void *from, size_t n, uint64_t at) {
+  const unsigned char *p = from;
+  while (n) {
+    ssize_t put = pwrite(fd, p, n, (off_t)at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return put < 0 ? -errno : -EIO;
+    p += put;
+    n -= (size_t)put;
+    at += (uint64_t)put;
+  }
+  return 0;
+}
+
+int ni_box_write_copy(const struct ni_box *b, int fd) {
+  const struct ni_box_header *h = &b->h;
+  const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
+  unsigned char page[NI_BOX_PAGE_BYTES] = {0};
+  struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns, .box_bytes = b->bytes};
+  memcpy(c.magic, NI_BOX_COPY_MAGIC, 8);
+  memcpy(page, &c, sizeof c);
+  int e = write_at(fd, h, sizeof *h, 0);
+  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
+    e = write_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
+  if (e == 0) e = write_at(fd, &b->watermark, 4, h->watermark_at);
+  if (e == 0) e = write_at(fd, &b->outside, 4, h->outside_at);
+  for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
+    uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+    if (ni_box_class(b, p)) e = write_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+  }
+  return e == 0 ? write_at(fd, page, sizeof page, b->bytes) : e;
+}

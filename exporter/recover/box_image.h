@@ -1,0 +1,29 @@
+/* What box.c fills and box_decode.c reads: the inside of struct ni_box. */
+#ifndef NI_BOX_IMAGE_H
+#define NI_BOX_IMAGE_H
+
+#include "box.h"
+
+struct ni_box {
+  struct ni_box_header h; /* a checked copy; of its field table `field` is used */
+  struct ni_box_field field[NI_BOX_FIELD_COUNT]; /* checked against their structs; size 0: absent */
+  unsigned char *image;   /* of the file; pages not in use are 0 */
+  uint64_t image_bytes;
+  uint64_t bytes;         /* of the box */
+  uint32_t watermark, outside, end_page; /* end_page: behind the last page that can be in use, inside the file */
+  uint32_t *comm_page;    /* where communicators begin, ascending */
+  size_t n_comm_pages;
+  uint64_t moving;
+  uint32_t owner;
+  bool is_copy;
+  enum ni_life life;
+  const char *life_why;
+  uint64_t taken_ns;
+  char *text[3];          /* dir, file, line of the session */
+};
+
+/* Class of a page; 0 beyond the map. */
+unsigned char ni_box_class(const struct ni_box *b, uint32_t page);
+bool ni_box_ops_class(const struct ni_box *b, unsigned char cls);
+
+#endif

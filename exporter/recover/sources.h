@@ -1,0 +1,29 @@
+/*
+ * Where the black boxes and the logs of a command line are.
+ *
+ *   PATH...     a box or a copy of one, or a directory: its boxes (*.box and copies) and its logs, searched through
+ *   --box-dir   where boxes of this machine lie (NI_BOX_DIR): asked when the paths hold none; of them those count whose log
+ *               lies in one of the paths, or all without a path
+ *
+ * One thread; ni_box_sources_free(). Failure: -ENOMEM; what cannot be read is in `bad`.
+ */
+#ifndef NI_BOX_SOURCES_H
+#define NI_BOX_SOURCES_H
+
+#include "../discover.h"
+#include "../options.h"
+#include "box.h"
+
+struct ni_box_sources {
+  struct ni_files logs;     /* of the paths */
+  struct ni_files boxes;    /* box files found or named */
+  bool named;               /* boxes come from the paths, not from box_dir */
+};
+
+/* 0 or -ENOMEM. */
+int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir);
+void ni_box_sources_free(struct ni_box_sources *s);
+/* Does the name end as a box or a copy of one does? */
+bool ni_box_name(const char *path);
+
+#endif

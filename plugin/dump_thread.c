@@ -36,7 +36,6 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   if (!getcwd(d->cwd, sizeof d->cwd) || d->cwd[0] != '/') d->cwd[0] = 0; /* gone, or above our root */
   ni_config_settings_json(c, d->settings, sizeof d->settings);
   ni_job_read(&d->job);
-  d->text_max = UINT64_MAX; /* until the first tick looks */
   d->origin = (struct ni_origin){.hostname = d->hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
   return d;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Bytes of batches that may wait for their turn, all files together: a share of --memory. */
-#define WAITING_SHARE 4
+#define WAITING_SHARE 8
 
 struct queue {
   struct ni_batch *first, **end;

@@ -85,12 +85,19 @@ static int peek(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parse
   return e;
 }
 
+/* A range has its full size from files of so many on, and a quarter of it at least. */
+enum { RANGES_MIN = 64 };
+
 static int plan_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser) {
   bool gzip = false;
   int e = name_origin(r, f), n = 1;
   if (e == 0) e = peek(r, f, parser, &gzip);
   if (e < 0) return e;
-  uint64_t each = gzip ? NI_RANGE_GZIP_BYTES : NI_RANGE_PLAIN_BYTES, want = f->file->bytes / each + 1;
+  /* Small ones in a small file: what is read ahead of its turn is at most a range for each thread. */
+  uint64_t most = gzip ? NI_RANGE_GZIP_BYTES : NI_RANGE_PLAIN_BYTES, each = f->file->bytes / RANGES_MIN;
+  if (each < most / 4) each = most / 4;
+  if (each > most) each = most;
+  uint64_t want = f->file->bytes / each + 1;
   if (want > 65536) want = 65536;
   struct ni_range *range = calloc(want, sizeof *range);
   if (!range) return -ENOMEM;

@@ -337,11 +337,37 @@ static void progress(struct ni_run *r, size_t done, size_t all) {
     fprintf(stderr, "\rreading: %zu of %zu parts%s", done, all, done == all ? "\n" : "");
 }
 
+/*
+ * The next range for this thread: of its own file; else of a file that nobody reads; else of the one with most left.
+ * Ranges that are read ahead of their turn fill memory until it comes, so threads keep to files of their own as long as
+ * there are enough. The ranges of a file are begun in order. *nth: how many are begun, this one too. false: none left.
+ */
+static bool take_range(struct ni_reading *x, size_t *nth) {
+  struct ni_run *r = x->r;
+  struct ni_sum_file *most = NULL;
+  pthread_mutex_lock(&r->lock);
+  if (x->f && x->f->begun < x->f->n_ranges) most = x->f;
+  for (; !most && r->next_file < r->files.n; r->next_file++)
+    if (r->file[r->next_file].begun < r->file[r->next_file].n_ranges) most = &r->file[r->next_file];
+  for (size_t i = 0, none = !most; none && i < r->files.n; i++) {
+    struct ni_sum_file *f = &r->file[i];
+    if (f->begun < f->n_ranges && (!most || f->n_ranges - f->begun > most->n_ranges - most->begun)) most = f;
+  }
+  if (most) {
+    x->f = most;
+    x->file_no = (int)(most - r->file);
+    x->range_no = most->begun++;
+    *nth = ++r->ranges_begun;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return most != NULL;
+}
+
 static void *work(void *arg) {
   struct ni_run *r = arg;
   struct ni_reading *x = calloc(1, sizeof *x);
-  size_t n_tasks = 0;
-  for (size_t i = 0; i < r->files.n; i++) n_tasks += (size_t)r->file[i].n_ranges;
+  size_t n_ranges = 0, nth;
+  for (size_t i = 0; i < r->files.n; i++) n_ranges += (size_t)r->file[i].n_ranges;
   int e = x && (x->batch = malloc(sizeof *x->batch)) ? ni_parser_new(&x->parser) : -ENOMEM;
   if (e == 0) {
     x->r = r;
@@ -351,15 +377,9 @@ static void *work(void *arg) {
     if (e == 0 && r->opt.dataset) e = ni_sorter_new(&x->sorter, r, &x->words);
   }
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  while (e == 0 && !ni_run_stopped(r)) {
-    size_t task = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed), file = 0, range = task;
-    if (task >= n_tasks) break;
-    while (range >= (size_t)r->file[file].n_ranges) range -= (size_t)r->file[file++].n_ranges;
-    x->f = &r->file[file];
-    x->file_no = (int)file;
-    x->range_no = (int)range;
+  while (e == 0 && !ni_run_stopped(r) && take_range(x, &nth)) {
     e = read_range(x);
-    progress(r, task + 1, n_tasks);
+    progress(r, nth, n_ranges);
   }
   if (x) {
     if ((e = ni_sorter_end(x->sorter)) < 0) ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));

@@ -146,7 +146,7 @@ struct ni_sum_file {
   char *parquet;               /* base name of its Parquet file */
   const char *folder;          /* of that, in the output; NULL: parquet_files */
   struct ni_sum_range *range;
-  int n_ranges;
+  int n_ranges, begun;         /* begun: ranges that a thread took; under the run's lock */
   atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
   uint64_t start_ns;           /* from the process line at its beginning */
   uint32_t job;
@@ -191,6 +191,7 @@ struct ni_run {
   struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;
+  size_t next_file, ranges_begun; /* while reading, under the lock */
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   uint64_t marker_surplus;

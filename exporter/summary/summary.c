@@ -20,8 +20,8 @@
 
 #define DEFAULT_MEMORY_BYTES (128ULL << 20)
 #define MIN_MEMORY_BYTES (16ULL << 20)
-/* Of --memory for packed records; a quarter may wait for its turn at Parquet, the rest is what is made of them. */
-#define NI_STORE_SHARE 8
+/* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
+#define NI_STORE_SHARE 16
 
 enum { OPT_JOBS = 'j', OPT_OUTPUT = NI_OPT_OWN, OPT_MEMORY, OPT_NO_PLOTS, OPT_NO_HTML, OPT_NO_PARQUET, OPT_NO_CSV,
        OPT_COMPRESSION, OPT_COMPAT, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_SKIP, OPT_FORMAT,

@@ -177,9 +177,11 @@ static const struct ni_field process_fields[] = {
     F("recovered_ns", U64, ni_process_line, recovered_ns, NUL),
     F("recovered_live", BOOL, ni_process_line, recovered_live, .flags = 0),
     F("settings", PAIRS, ni_process_line, settings, .flags = 0),
+    F("blackbox", STR, ni_process_line, blackbox, NUL),
+    F("blackbox_why", STR, ni_process_line, blackbox_why, NUL),
 };
 static const struct ni_process_line process_defaults = {
-    .boot_id = "", .exe = "", .interface = "", .rank = -1, .local_rank = -1, .world_size = -1, .nccl_version = -1};
+    .boot_id = "", .exe = "", .interface = "", .blackbox = "", .blackbox_why = "", .rank = -1, .local_rank = -1, .world_size = -1, .nccl_version = -1};
 TABLE(process, DEFAULTS(ni_process_line, process_defaults));
 
 static const struct ni_field comm_fields[] = {

@@ -120,6 +120,7 @@ struct ni_process_line {
   uint64_t recovered_ns; /* Unix ns when `recover` read the black box; 0: the process wrote this file itself */
   bool recovered_live;   /* the process was alive then: more may have followed */
   struct ni_pairs env, settings;
+  const char *blackbox, *blackbox_why; /* path of the black box; why there is none. "": not stated */
 };
 
 struct ni_comm_line {

@@ -157,7 +157,7 @@ struct ni_box_session {
   uint64_t start_ns; /* Unix ns: start_ns of the process line */
   uint32_t dir_bytes, file_bytes, line_bytes, pad;
 };
-#define NI_BOX_SESSION_BYTES (80u << 10) /* of one block */
+#define NI_BOX_SESSION_BYTES (88u << 10) /* of one block */
 
 struct ni_box_header {
   /* what it is: constant */

@@ -11,50 +11,128 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ARENA_MAGIC UINT64_C(0x314152414e494e49) /* "INI" "NARA1", little endian */
-#define TOUCH_MIN_PAGES 32u                        /* 128 KiB: what a new job of a few communicators takes at once */
-#define TOUCH_MAX_PAGES 512u                       /* 2 MiB: 16,000 operations between two ticks of 10 ms */
+#include "box_file.h"
+#include "intern.h"
+
+#define TOUCH_MIN_PAGES 32u   /* 128 KiB: what a new job of a few communicators takes at once */
+#define TOUCH_MAX_PAGES 512u  /* 2 MiB: 16,000 operations between two ticks of 10 ms */
+/* A dump thread that does not run for 50 ms on a busy machine at 600,000 operations a second still keeps all in the box. */
+#define COMMIT_MIN_PAGES 1024u /* 4 MiB */
+#define COMMIT_MAX_PAGES 8192u
+#define MAX_PAGES ((NI_H_IDX_MASK + 1) / NI_SLOTS_PER_PAGE) /* that handles can name: 8 GiB */
+#define MAP_ALIGN_PAGES 16u /* the file's part ends at a page border of any machine: 64 KiB */
+
+_Static_assert(sizeof(struct ni_arena_words) <= NI_PAGE_BYTES, "one page of the front");
+_Static_assert(sizeof(struct ni_text) * NI_INTERN_TEXTS <= (NI_FRONT_SESSIONS - NI_FRONT_TEXTS) * NI_PAGE_BYTES, "texts fit");
+_Static_assert(NI_BOX_SESSION_BYTES % NI_PAGE_BYTES == 0 && NI_BOX_PAGE_BYTES == NI_PAGE_BYTES, "whole pages");
 
 static uint32_t pages_of(uint64_t bytes) { return (uint32_t)((bytes + NI_PAGE_BYTES - 1) / NI_PAGE_BYTES); }
 
-int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots) {
-  uint32_t n = (uint32_t)(cap_bytes / NI_PAGE_BYTES);
-  uint32_t table = pages_of((uint64_t)n * sizeof(struct ni_page));
-  if (cap_bytes > UINT64_C(8) << 30 || n < table + 8) return -EINVAL;
-  void *p = mmap(NULL, (uint64_t)n * NI_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                 -1, 0);
-  if (p == MAP_FAILED) return -ENOMEM;
-  /* A huge page would be zeroed inside a callback, 100 us long, and count 2 MiB for the first slot. Both calls are
-   * advice: an old kernel without them works too, at that cost. */
-  (void)madvise(p, (uint64_t)n * NI_PAGE_BYTES, MADV_NOHUGEPAGE);
-  (void)madvise(p, (uint64_t)n * NI_PAGE_BYTES, MADV_DONTFORK);
+static uint32_t align_up(uint32_t pages) { return (pages + MAP_ALIGN_PAGES - 1) / MAP_ALIGN_PAGES * MAP_ALIGN_PAGES; }
 
+/* Front of an arena whose file has box_pages pages. */
+static uint32_t front_pages(uint32_t box_pages) { return NI_FRONT_CLASS_MAP + pages_of(box_pages); }
+
+uint64_t ni_arena_box_min_bytes(void) { return (uint64_t)align_up(front_pages(256) + 256) * NI_PAGE_BYTES; }
+
+uint64_t ni_arena_box_max_bytes(uint64_t cap_bytes) {
+  uint32_t n = (uint32_t)(cap_bytes / NI_PAGE_BYTES), half = (uint32_t)MAX_PAGES / 2;
+  uint32_t pages = align_up(front_pages(n) + n);
+  return (uint64_t)(pages < half ? pages : half) * NI_PAGE_BYTES;
+}
+
+/* Maps the file over the arena's beginning and gives memory to the parts that are used from the first moment. */
+static int map_box(struct ni_arena *a, struct ni_box_file *box, uint32_t front) {
+  uint64_t front_bytes = (uint64_t)front * NI_PAGE_BYTES, sessions = (uint64_t)NI_FRONT_SESSIONS * NI_PAGE_BYTES;
+  int rc = ni_box_file_commit(box, 0, sessions);
+  if (rc == 0)
+    rc = ni_box_file_commit(box, (uint64_t)NI_FRONT_CLASS_MAP * NI_PAGE_BYTES, front_bytes);
+  if (rc) return rc;
+  void *p = mmap(a->base, box->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, box->fd, 0);
+  return p == MAP_FAILED ? -errno : 0;
+}
+
+static void open_region(struct ni_arena *a, int which, uint32_t first, uint32_t limit, uint32_t end) {
+  struct ni_region *g = &a->hdr->region[which];
+  g->first = first;
+  g->end = end;
+  ni_store_rlx(&g->watermark, first);
+  ni_store_rlx(&g->limit, limit);
+  a->ahead[which].touched = a->ahead[which].seen_mark = first;
+}
+
+int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots,
+                  struct ni_box_file *box) {
+  uint32_t cap = (uint32_t)(cap_bytes / NI_PAGE_BYTES), overhead = 1 + pages_of((uint64_t)cap * sizeof(struct ni_page));
+  if (cap_bytes > UINT64_C(8) << 30 || cap < overhead + 8) return -EINVAL;
+  uint32_t budget = cap - overhead, box_pages = box ? (uint32_t)(box->bytes / NI_PAGE_BYTES) : 0;
+  uint32_t front = front_pages(box_pages), plain = box ? box_pages : front;
+  uint64_t most = (uint64_t)plain + budget;
+  uint32_t table = pages_of((most + most / 256 + 8) * sizeof(struct ni_page)); /* its own pages included */
+  uint32_t n = (uint32_t)(most + table > MAX_PAGES ? MAX_PAGES : most + table);
+  uint64_t bytes = (uint64_t)n * NI_PAGE_BYTES;
+
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return -ENOMEM;
   memset(a, 0, sizeof *a);
   a->base = p;
-  a->hdr = p;
-  a->page = (struct ni_page *)(void *)(a->base + NI_PAGE_BYTES);
+  int rc = box ? map_box(a, box, front) : 0;
+  if (rc) {
+    (void)munmap(p, bytes);
+    memset(a, 0, sizeof *a);
+    return rc;
+  }
+  /* A huge page would be zeroed inside a callback, 100 us long, and count 2 MiB for the first slot. Both calls are
+   * advice: an old kernel without them works too, at that cost. */
+  (void)madvise(p, bytes, MADV_NOHUGEPAGE);
+  (void)madvise(p, bytes, MADV_DONTFORK);
+
+  a->hdr = (struct ni_arena_words *)ni_arena_page(a, NI_FRONT_WORDS);
+  a->page = (struct ni_page *)ni_arena_page(a, plain);
+  a->class_map = box ? (_Atomic uint8_t *)ni_arena_page(a, NI_FRONT_CLASS_MAP) : NULL;
+  a->box = box;
   a->n_pages = n;
-  a->cap_bytes = (uint64_t)n * NI_PAGE_BYTES;
-  struct ni_arena_header *h = a->hdr;
-  h->magic = ARENA_MAGIC;
-  h->version = 1;
-  h->header_bytes = sizeof *h;
-  h->page_bytes = NI_PAGE_BYTES;
-  h->slot_bytes = NI_SLOT_BYTES;
-  h->n_pages = n;
-  h->first_page = 1 + table;
-  h->chunk_pages[NI_CHUNK_COMM] = 2;
+  a->map_bytes = bytes;
+  a->cap_bytes = (uint64_t)cap * NI_PAGE_BYTES;
+  struct ni_arena_words *h = a->hdr;
+  h->overhead_pages = overhead;
+  h->budget_pages = budget;
+  h->chunk_pages[NI_CHUNK_COMM] = NI_COMM_PAGES;
   h->chunk_pages[NI_CHUNK_OP_FIRST] = 1;
   h->chunk_pages[NI_CHUNK_OP_COLL] = pages_of((uint64_t)coll_slots * NI_SLOT_BYTES);
   h->chunk_pages[NI_CHUNK_OP_P2P] = pages_of((uint64_t)p2p_slots * NI_SLOT_BYTES);
-  ni_store_rlx(&h->watermark, h->first_page);
-  a->touched = a->seen_mark = h->first_page;
+  open_region(a, NI_REGION_BOX, box ? front : 0, box ? front : 0, box_pages);
+  open_region(a, NI_REGION_PLAIN, plain + table, n, n);
   ni_arena_touch_ahead(a);
   return 0;
 }
 
+uint32_t ni_arena_taken_pages(const struct ni_arena *a) {
+  const struct ni_region *g = a->hdr->region;
+  return ni_load_rlx(&g[0].watermark) - g[0].first + ni_load_rlx(&g[1].watermark) - g[1].first;
+}
+
+/*
+ * A fresh chunk of n pages of class cls, or 0. Relaxed: a fresh chunk carries nobody's stores, and the memory below
+ * `limit` is the kernel's doing. The class goes in before the chunk leaves here; whoever learns of a slot in it does so
+ * through a handle, which the taker passes on. Two takers at once, one in each region, may pass the budget by a chunk.
+ */
+static uint32_t take_fresh(struct ni_arena *a, int which, enum ni_chunk_class cls, uint32_t n) {
+  struct ni_region *g = &a->hdr->region[which];
+  uint32_t mark = ni_load_rlx(&g->watermark);
+  do {
+    if (ni_load_rlx(&g->limit) - mark < n || ni_arena_taken_pages(a) + n > a->hdr->budget_pages) return 0;
+  } while (!ni_cas_rlx(&g->watermark, &mark, mark + n));
+  for (uint32_t i = 0; i < n; i++) {
+    ni_store_rlx(&a->page[mark + i].cls, (uint8_t)cls);
+    if (which == NI_REGION_BOX) ni_store_rlx(&a->class_map[mark + i], (uint8_t)cls);
+  }
+  if (which == NI_REGION_PLAIN && a->class_map) ni_add_rlx(&a->hdr->outside, n);
+  return mark;
+}
+
 uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
-  struct ni_arena_header *h = a->hdr;
+  struct ni_arena_words *h = a->hdr;
   uint32_t n = h->chunk_pages[cls];
   /* Acquire pairs with the release in ni_arena_give: the last owner's stores to the chunk are seen. */
   uint64_t head = ni_load_acq(&h->free_stack[cls]);
@@ -67,18 +145,12 @@ uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
       return page;
     }
   }
-  /* Relaxed: a fresh chunk carries nobody's stores. The class goes in before the chunk leaves here; whoever learns of
-   * a slot in it does so through a handle, which the taker passes on. */
-  uint32_t mark = ni_load_rlx(&h->watermark);
-  do {
-    if (a->n_pages - mark < n) return 0;
-  } while (!ni_cas_rlx(&h->watermark, &mark, mark + n));
-  for (uint32_t i = 0; i < n; i++) ni_store_rlx(&a->page[mark + i].cls, (uint8_t)cls);
-  return mark;
+  uint32_t page = take_fresh(a, NI_REGION_BOX, cls, n);
+  return page ? page : take_fresh(a, NI_REGION_PLAIN, cls, n);
 }
 
 void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page) {
-  struct ni_arena_header *h = a->hdr;
+  struct ni_arena_words *h = a->hdr;
   ni_add_rlx(&h->free_pages, h->chunk_pages[cls]);
   uint64_t head = ni_load_rlx(&h->free_stack[cls]), mine;
   do {
@@ -87,31 +159,65 @@ void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page) {
   } while (!ni_cas_rel(&h->free_stack[cls], &head, mine)); /* release: pairs with ni_arena_take */
 }
 
-void ni_arena_touch_ahead(struct ni_arena *a) {
-  uint32_t mark = ni_load_rlx(&a->hdr->watermark);
-  uint32_t ahead = 2 * (mark - a->seen_mark);
+/* Raises the file's limit by at most `pages`. Beyond what the file system grants it stays, and callbacks take plain
+ * pages; the next tick asks again. */
+static void commit(struct ni_arena *a, uint32_t pages) {
+  struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
+  uint32_t limit = ni_load_rlx(&g->limit), left = g->end - limit;
+  uint32_t granted = left ? ni_box_file_step(a->box, pages < left ? pages : left) : 0;
+  if (!granted) return;
+  uint32_t to = limit + granted;
+  if (ni_box_file_commit(a->box, (uint64_t)limit * NI_PAGE_BYTES, (uint64_t)to * NI_PAGE_BYTES)) return;
+  ni_store_rlx(&g->limit, to);
+}
+
+/* Keeps the file ahead of the callbacks, in steps that make the calls rare. */
+static void commit_ahead(struct ni_arena *a, uint32_t taken) {
+  struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
+  uint32_t step = COMMIT_MIN_PAGES;
+  while (step < 4 * taken && step < COMMIT_MAX_PAGES) step *= 2;
+  if (ni_load_rlx(&g->limit) - ni_load_rlx(&g->watermark) < step / 2) commit(a, step);
+}
+
+void ni_arena_commit(struct ni_arena *a, uint64_t bytes) { commit(a, pages_of(bytes)); }
+
+static void touch_region(struct ni_arena *a, int which, uint32_t mark, uint32_t taken) {
+  uint32_t ahead = 2 * taken, limit = ni_load_rlx(&a->hdr->region[which].limit), *touched = &a->ahead[which].touched;
   if (ahead < TOUCH_MIN_PAGES) ahead = TOUCH_MIN_PAGES;
   if (ahead > TOUCH_MAX_PAGES) ahead = TOUCH_MAX_PAGES;
-  a->seen_mark = mark;
-  if (a->touched < mark) a->touched = mark; /* the callbacks were faster and took the faults themselves */
+  if (*touched < mark) *touched = mark; /* the callbacks were faster and took the faults themselves */
   uint64_t want = (uint64_t)mark + ahead;
-  if (want > a->n_pages) want = a->n_pages;
-  for (; a->touched < want; a->touched++) {
+  if (want > limit) want = limit;
+  for (; *touched < want; ++*touched) {
     /* A write is needed (a read maps the shared zero page), and the page may be taken and in use by now: or-ing
      * nothing into its first word disturbs nobody. */
-    _Atomic uint64_t *w = ni_arena_page(a, a->touched);
+    _Atomic uint64_t *w = ni_arena_page(a, *touched);
     (void)atomic_fetch_or_explicit(w, 0, memory_order_relaxed);
-    /* The page table's own page for it, likewise. */
-    if (a->touched % (NI_PAGE_BYTES / sizeof(struct ni_page)) == 0)
-      (void)atomic_fetch_or_explicit(&a->page[a->touched].next, 0, memory_order_relaxed);
+    /* The page table's own page for it, and the class map's, likewise. */
+    if (*touched % (NI_PAGE_BYTES / sizeof(struct ni_page)) == 0)
+      (void)atomic_fetch_or_explicit(&a->page[*touched].next, 0, memory_order_relaxed);
+    if (which == NI_REGION_BOX && *touched % NI_PAGE_BYTES == 0)
+      (void)atomic_fetch_or_explicit(&a->class_map[*touched], 0, memory_order_relaxed);
+  }
+}
+
+void ni_arena_touch_ahead(struct ni_arena *a) {
+  for (int which = 0; which < NI_REGIONS; which++) {
+    struct ni_region *g = &a->hdr->region[which];
+    uint32_t mark = ni_load_rlx(&g->watermark), taken = mark - a->ahead[which].seen_mark;
+    a->ahead[which].seen_mark = mark;
+    if (which == NI_REGION_BOX && a->box) commit_ahead(a, taken);
+    /* Plain pages are the second choice beside a box: nothing is spent on them until the file is at its end. */
+    if (which == NI_REGION_PLAIN && a->box && !ni_load_rlx(&a->hdr->outside) && ni_box_file_grows(a->box)) continue;
+    touch_region(a, which, mark, taken);
   }
 }
 
 uint64_t ni_arena_used_bytes(const struct ni_arena *a) {
-  uint32_t used = ni_load_rlx(&a->hdr->watermark) - ni_load_rlx(&a->hdr->free_pages);
+  uint32_t used = a->hdr->overhead_pages + ni_arena_taken_pages(a) - ni_load_rlx(&a->hdr->free_pages);
   return (uint64_t)used * NI_PAGE_BYTES;
 }
 
 uint64_t ni_arena_high_bytes(const struct ni_arena *a) {
-  return (uint64_t)ni_load_rlx(&a->hdr->watermark) * NI_PAGE_BYTES;
+  return (uint64_t)(a->hdr->overhead_pages + ni_arena_taken_pages(a)) * NI_PAGE_BYTES;
 }

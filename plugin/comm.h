@@ -1,5 +1,5 @@
 /*
- * One communicator: two pages of the arena, written by callbacks, read by the dump thread.
+ * One communicator: a few pages of the arena, written by callbacks, read by the dump thread.
  *
  *   FREE ──init──▶ LIVE ──finalize──▶ CLOSING ──dump thread: drained, final lines written──▶ FREE, generation + 1
  *
@@ -15,6 +15,7 @@
 
 #include "done_list.h"
 #include "event_pool.h"
+#include "gpu_id.h"
 #include "ni_record.h"
 #include "ni_schema.h"
 
@@ -37,6 +38,16 @@ struct ni_gap_mark {
   _Atomic uint64_t last;  /* rec_sn + 1 of the last */
 };
 
+/* Account of what the dump role decided. Plain words: one writer, and aligned, so that a reader of the black box sees
+ * them old or new. Each is raised after the state of the slots it counts has changed (docs/blackbox.md). */
+struct ni_told {
+  uint64_t written;    /* on disk */
+  uint64_t judged_out; /* filtered after the end, by timing source */
+  uint64_t incomplete;
+  uint64_t lost_write;
+  uint64_t fallback[NI_FALLBACK_COUNT];
+};
+
 struct ni_comm_kind {
   struct ni_pool pool;
   _Atomic uint64_t started; /* every operation announced; the next rec_sn */
@@ -44,6 +55,7 @@ struct ni_comm_kind {
   _Atomic uint64_t dropped[NI_DROP_COUNT];
   _Atomic uint64_t late;
   struct ni_gap_mark gap[NI_DROP_OVERWRITTEN + 1]; /* causes that callbacks meet */
+  _Alignas(NI_CACHE_LINE) struct ni_told told;     /* dump role */
 };
 
 struct ni_comm {
@@ -56,6 +68,13 @@ struct ni_comm {
   uint8_t has_name;
   uint8_t mask_id; /* ni_g.mask[]: which NCCL's activation mask it follows */
   char name[NI_COMM_NAME_BYTES];
+  uint64_t init_ns;    /* Unix ns */
+  uint64_t init_ticks;
+  struct ni_gpu_id gpu; /* index -1, "": not known */
+  /* dump role, for the black box: what it knows of the GPU clock (struct ni_gpu_relation) */
+  _Alignas(NI_CACHE_LINE) int64_t fit_offset_ns;
+  uint64_t fit_at_ns, fit_samples;
+  uint8_t poisoned;
   /* starter */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
@@ -68,7 +87,7 @@ struct ni_comm {
   _Atomic uint64_t stray[NI_STRAY_COUNT];
   _Alignas(NI_CACHE_LINE) struct ni_chan_cell cell[2 * NI_CHANNELS]; /* 2 x channel + (1: Recv, 0: Send or collective) */
 };
-_Static_assert(sizeof(struct ni_comm) <= 2 * NI_PAGE_BYTES, "a communicator takes two pages");
+_Static_assert(sizeof(struct ni_comm) <= NI_COMM_PAGES * NI_PAGE_BYTES, "its pages hold a communicator");
 
 static inline uint64_t ni_comm_state(uint32_t gen, enum ni_comm_phase phase) { return gen | (uint64_t)phase << 32; }
 static inline enum ni_comm_phase ni_comm_phase_of(uint64_t state) { return (enum ni_comm_phase)(uint8_t)(state >> 32); }

@@ -13,8 +13,9 @@
 
 #include "events.h"
 #include "json_text.h"
+#include "ni_box.h"
 
-enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY };
+enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX };
 
 struct setting {
   const char *name, *fallback;
@@ -75,6 +76,10 @@ static const struct setting table[] = {
      "What a full fixed pool keeps; last: the oldest finished operation is overwritten and counted."},
     {"NCCL_INSPECTOR_POOL_MAX_BYTES", NULL, BYTES, AT(pool_max_bytes), 268435456, 1 << 20, INT64_C(8) << 30, NULL,
      "Address range of all pools of the process; memory is taken as it is needed."},
+    {"NCCL_INSPECTOR_BLACKBOX", NULL, BOX, AT(blackbox_dir), 0, 0, NI_DIR_MAX_BYTES - 1, NULL,
+     "Keep what is not yet written in a file in /dev/shm that outlives a kill (docs/blackbox.md). A folder: there; a tmpfs."},
+    {"NCCL_INSPECTOR_STUCK_SECONDS", NULL, COUNT, AT(stuck_seconds), 300, 0, INT64_C(1000000000), NULL,
+     "An operation in flight for longer is written once, with its state, while it hangs. 0: never."},
     {"NCCL_INSPECTOR_FILE_MAX_BYTES", NULL, BYTES, AT(file_max_bytes), 0, 0, ANY_BYTES, NULL,
      "Start a new file beyond. 0: no limit."},
     {"NCCL_INSPECTOR_DIR_MAX_BYTES", NULL, BYTES, AT(dir_max_bytes), 0, 0, ANY_BYTES, NULL,
@@ -139,7 +144,8 @@ static void set_number(struct ni_config *c, const struct setting *s, int64_t v) 
     case FORMAT: *(enum ni_format *)(void *)p = (enum ni_format)v; break;
     case EVENTS: *(uint32_t *)(void *)p = (uint32_t)v; break;
     case MODE: *(bool *)p = v != 0; break;
-    case DIRECTORY: break;
+    case DIRECTORY:
+    case BOX: break;
   }
 }
 
@@ -154,9 +160,19 @@ static int64_t get_number(const struct ni_config *c, const struct setting *s) {
     case FORMAT: return *(const enum ni_format *)(const void *)p;
     case EVENTS: return *(const uint32_t *)(const void *)p;
     case MODE: return *(const bool *)p;
-    case DIRECTORY: break;
+    case DIRECTORY:
+    case BOX: break;
   }
   return 0;
+}
+
+/* Is the value a text in struct ni_config? */
+static bool is_text(const struct setting *s) { return s->type == DIRECTORY || s->type == BOX; }
+
+static const char *default_string(const struct setting *s) { return s->type == BOX ? NI_BOX_DIR : default_dir; }
+
+static void set_string(struct ni_config *c, const struct setting *s, const char *value) {
+  memcpy((char *)c + s->at, value, strlen(value) + 1); /* its length was looked at */
 }
 
 static bool set_text(struct ni_config *c, const struct setting *s, const char *value) {
@@ -165,9 +181,15 @@ static bool set_text(struct ni_config *c, const struct setting *s, const char *v
     case DIRECTORY: {
       size_t n = strlen(value);
       if (n < (size_t)s->min || n > (size_t)s->max) return false;
-      memcpy((char *)c + s->at, value, n + 1);
+      set_string(c, s, value);
       return true;
     }
+    case BOX:
+      if (strcmp(value, "0") == 0) value = "";
+      else if (strcmp(value, "1") == 0) value = NI_BOX_DIR;
+      else if (value[0] != '/' || strlen(value) > (size_t)s->max) return false;
+      set_string(c, s, value);
+      return true;
     case FORMAT:
       for (v = 0; v < NI_FORMAT_COUNT; v++)
         if (strcmp(value, format_names[v]) == 0) return set_number(c, s, v), true;
@@ -194,14 +216,12 @@ static bool set_text(struct ni_config *c, const struct setting *s, const char *v
 }
 
 static void set_default(struct ni_config *c, const struct setting *s) {
-  if (s->type == DIRECTORY)
-    memcpy((char *)c + s->at, default_dir, sizeof default_dir);
-  else
-    set_number(c, s, s->def);
+  if (is_text(s)) set_string(c, s, default_string(s));
+  else set_number(c, s, s->def);
 }
 
 static bool is_default(const struct ni_config *c, const struct setting *s) {
-  return s->type == DIRECTORY ? strcmp((const char *)c + s->at, default_dir) == 0 : get_number(c, s) == s->def;
+  return is_text(s) ? strcmp((const char *)c + s->at, default_string(s)) == 0 : get_number(c, s) == s->def;
 }
 
 /* Text of a number of this setting, as a user would write it. */
@@ -219,10 +239,8 @@ static void number_text(const struct setting *s, int64_t v, char *out, size_t ca
 }
 
 static void default_text(const struct setting *s, char *out, size_t cap) {
-  if (s->type == DIRECTORY)
-    snprintf(out, cap, "%s", default_dir);
-  else
-    number_text(s, s->def, out, cap);
+  if (is_text(s)) snprintf(out, cap, "%s", s->type == BOX ? "1" : default_dir);
+  else number_text(s, s->def, out, cap);
 }
 
 static void range_text(const struct setting *s, char *out, size_t cap) {
@@ -232,6 +250,7 @@ static void range_text(const struct setting *s, char *out, size_t cap) {
     case EVENTS: snprintf(out, cap, "names of events with commas, or 0 to %lld", (long long)s->max); break;
     case MODE: snprintf(out, cap, "flat or nested"); break;
     case FORMAT: snprintf(out, cap, "%s, %s, %s or %s", format_names[0], format_names[1], format_names[2], format_names[3]); break;
+    case BOX: snprintf(out, cap, "0, 1 or an absolute path of at most %lld bytes", (long long)s->max); break;
     case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
     case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;
     default: snprintf(out, cap, "%lld to %lld", (long long)s->min, (long long)s->max); break;
@@ -317,7 +336,10 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
 }
 
 static const char *value_text(const struct ni_config *c, const struct setting *s, char *buf, size_t cap) {
-  if (s->type == DIRECTORY) return (const char *)c + s->at;
+  if (is_text(s)) {
+    const char *text = (const char *)c + s->at;
+    return s->type == BOX && !*text ? "0" : text;
+  }
   number_text(s, get_number(c, s), buf, cap);
   return buf;
 }

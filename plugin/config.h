@@ -52,6 +52,8 @@ struct ni_config {
   uint64_t coll_ring_slots, p2p_ring_slots;                /* accepted: not needed */
   uint64_t pool_max_bytes;
   uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */
+  uint64_t stuck_seconds;          /* 0: off */
+  char blackbox_dir[NI_DIR_MAX_BYTES]; /* "": no black box */
   char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */
 };
 

@@ -137,10 +137,16 @@ void ni_drain_rest(struct ni_dump *d, struct ni_side_kind *k, uint32_t slot) {
   ni_chain_append(&k->rest, slot);
 }
 
+/* A retired operation's record is written, or counted elsewhere: a reader of the black box passes over it. */
+static void mark_settled(struct ni_op *op) {
+  (void)atomic_fetch_or_explicit(&op->state, NI_STATE_FLAG(NI_OP_SETTLED), memory_order_relaxed);
+}
+
 /* A slot whose operation leaves no line. */
 static void give_slot(struct ni_dump *d, struct ni_side *s, int kind, uint32_t slot) {
   struct ni_op *op = op_at(slot);
   if (ni_state_flags(ni_load_rlx(&op->state)) & NI_OP_RETIRED) {
+    mark_settled(op);
     ni_drain_rest(d, &s->kind[kind], slot);
     return;
   }
@@ -167,14 +173,14 @@ static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, str
   struct ni_side_kind *k = &s->kind[op->kind];
   if (ni_prog_started(prog) == 0) return false;
   if (ni_prog_started(prog) != ni_prog_stopped(prog) && ni_state_want(ni_load_rlx(&op->state)) == NI_WANT_UNKNOWN) {
-    k->fallback[NI_BAD_NO_STOP_STAMP]++; /* a channel started while we retired it: its line will say late */
+    k->told->fallback[NI_BAD_NO_STOP_STAMP]++; /* a channel started while we retired it: its line will say late */
     return false;
   }
   uint32_t bad = ni_load_rlx(&op->bad);
   if (bad == 1u << NI_BAD_BEFORE_PREVIOUS && s->poisoned) bad = 0;
   else if (!bad) s->poisoned = 0;
   if (bad) {
-    k->fallback[__builtin_ctz(bad)]++;
+    k->told->fallback[__builtin_ctz(bad)]++;
     return false;
   }
   g->start_ns = ni_load_rlx(&op->gpu_start_ns);
@@ -184,7 +190,7 @@ static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, str
   enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
   (void)ni_gpu_fit_observe(&s->fit, g, v);
   if (v == NI_GPU_OK) return true;
-  k->fallback[reason_of[v]]++;
+  k->told->fallback[reason_of[v]]++;
   s->poisoned = 1;
   ni_add_rlx(&s->comm->forget, 1); /* pairs with nothing: the poller's relaxed load may come late, see above */
   return false;
@@ -234,19 +240,19 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
   struct ni_gpu_fit fit = s->fit;
   uint8_t poisoned = s->poisoned;
   uint64_t fallback[NI_FALLBACK_COUNT];
-  memcpy(fallback, k->fallback, sizeof fallback);
+  memcpy(fallback, k->told->fallback, sizeof fallback);
   struct ni_record r;
   fill_record(s, op, &r);
   if (ni_g.config.require_kernel_timing && r.timing != NI_TIMING_KERNEL_GPU) {
-    k->judged_out++;
     give_slot(d, s, op->kind, ni_chain_take(&k->todo)); /* no write to wait for; perhaps none will ever come */
+    k->told->judged_out++;
     return 0;
   }
   int rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
   if (rc) { /* it will come again: its stamps must not be judged twice */
     s->fit = fit;
     s->poisoned = poisoned;
-    memcpy(k->fallback, fallback, sizeof fallback);
+    memcpy(k->told->fallback, fallback, sizeof fallback);
     return rc;
   }
   k->in_block++;
@@ -277,7 +283,8 @@ void ni_drain_give_up(struct ni_dump *d) {
         if (sn < from) from = sn;
         if (sn > to) to = sn;
       }
-      k->lost_write += n;
+      d->gave_up |= n != 0;
+      k->told->lost_write += n;
       if (n) ni_lines_given_up(d, s, kind, n, from, to);
     }
 }
@@ -312,6 +319,7 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
       for (uint32_t slot; (slot = ni_chain_take(&k->held)) != 0;) {
         struct ni_op *op = op_at(slot);
         if (ni_state_flags(ni_load_rlx(&op->state)) & NI_OP_RETIRED) {
+          mark_settled(op);
           ni_drain_rest(d, k, slot);
         } else {
           new_life(op);
@@ -319,11 +327,12 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
         }
       }
       put_free(s, kind, &free_now);
-      if (ok) k->written += k->in_block;
-      else k->lost_write += k->in_block;
+      if (ok) k->told->written += k->in_block;
+      else k->told->lost_write += k->in_block;
       k->in_block = 0;
       if (k->todo.n) ni_side_busy(d, s);
     }
+    ni_keep_fit(s);
     s = next;
   }
   for (s = d->closed_in_block ? d->sides : NULL; s; s = s->next)

@@ -29,6 +29,7 @@
 #define NI_REST_MS 5000u        /* a retired slot rests at least so long */
 #define NI_REST_TICKS 50u       /* and so many ticks: a stopped process wakes with the clock far ahead */
 #define NI_TICK_MS 10           /* while anything moves */
+#define NI_HEARTBEAT_MS 1000u   /* of the black box: the longest pause of a dump thread that is not parked */
 #define NI_IDLE_MS 100          /* while nothing does: 10 wake-ups a second are 0.01 % of a core */
 #define NI_CLOCK_LINE_MS 60000   /* a clock line at most so often */
 #define NI_STATS_MS 10000       /* a dump_stats line at most so often per communicator, unless something was lost */
@@ -52,12 +53,8 @@ struct ni_chain {
 
 struct ni_side_kind {
   struct ni_chain todo, held, rest;
-  uint64_t in_block;   /* operation lines in the open block */
-  uint64_t written;    /* on disk */
-  uint64_t judged_out; /* filtered after the end, by timing source */
-  uint64_t incomplete;
-  uint64_t lost_write;
-  uint64_t fallback[NI_FALLBACK_COUNT];
+  struct ni_told *told; /* of the communicator, in the arena */
+  uint64_t in_block;    /* operation lines in the open block */
   uint64_t stats_lines, stats_dropped; /* as the last dump_stats line had them */
   uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
 };
@@ -121,7 +118,7 @@ struct ni_dump {
   uint64_t ts_us;                /* dump_timestamp_us of the open block */
   uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
   uint64_t last_flush_ms, last_sample_ms, last_clock_line_ms, block_records;
-  uint32_t seen_mark;            /* the arena's watermark at the last tick */
+  uint32_t seen_mark;            /* pages taken from the arena, at the last tick */
   int last_error;
   uint64_t start_ns;             /* Unix ns of the file's name */
   _Atomic uint8_t open;          /* a session: a log file is named, records go to it */
@@ -129,6 +126,7 @@ struct ni_dump {
   uint8_t moved, watching;       /* of this tick: something happened; a communicator has operations to judge */
   uint8_t no_room;               /* a line that is said once did not fit: flush first */
   uint8_t early_told, head_set, comms_changed, ended;
+  uint8_t gave_up;               /* finished operations were left unwritten at exit: the black box has them */
   uint8_t sealed;                /* the process leaves, and every communicator has said its last */
   char line[NI_LINE_MAX_BYTES];
 };
@@ -180,6 +178,8 @@ void ni_lines_clock(struct ni_dump *d);
 void ni_lines_late(struct ni_dump *d);
 void ni_lines_process_end(struct ni_dump *d);
 void ni_lines_note(struct ni_dump *d, const char *text);
+/* The process line, in d->line; its length. */
+size_t ni_lines_process(struct ni_dump *d);
 /* Prepares what every new file begins with: the process, and in later files the communicators alive. 0 or -errno. */
 int ni_lines_head(struct ni_dump *d);
 /* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */

@@ -53,6 +53,7 @@ struct ni_side *ni_side_new(struct ni_dump *d, struct ni_comm *c, const struct n
   s->comm = c;
   s->index = c->index;
   s->ident = *ident;
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) s->kind[kind].told = &c->kind[kind].told;
   s->init_ns = ni_realtime_ns();
   s->has_gpu = ni_gpu_id_read(&s->gpu) == 0;
   if (ni_line_prefix_init(&s->prefix, ident, &d->origin)) {
@@ -111,6 +112,8 @@ static int open_session(struct ni_dump *d) {
   d->early_told = 0;
   d->last_flush_ms = d->now_ms;
   d->last_clock_line_ms = d->now_ms;
+  d->ts_us = d->start_ns / 1000;
+  ni_keep_session(&ni_g.box, &ni_g.arena, d->start_ns, path, ni_out_base(&d->out), d->line, ni_lines_process(d));
   return 0;
 }
 
@@ -129,6 +132,8 @@ static void close_session(struct ni_dump *d) {
                         strerror(-rc));
   ni_line_prefix_free(&d->process_prefix);
   ni_store_rel(&d->open, 0); /* pairs with ni_dump_idle */
+  ni_keep_state(&ni_g.box, 0);
+  if (atomic_load(&d->joining)) ni_keep_state(&ni_g.box, 1); /* see add_comm */
 }
 
 /* ---- one tick ---- */
@@ -254,9 +259,11 @@ static void read_time(struct ni_dump *d) {
   d->judge_ms += step < NI_JUDGE_STEP_MS ? (uint32_t)step : NI_JUDGE_STEP_MS;
   if (d->judge_ms == 0) d->judge_ms = 1; /* 0 means "never looked" */
   d->ticks++;
+  ni_keep_heartbeat(&ni_g.box, now, ni_load_rlx(&d->has_thread) ? NI_HEARTBEAT_MS : 0);
   if (d->now_ms - d->last_sample_ms < 1000) return;
   d->last_sample_ms = d->now_ms;
   (void)ni_clock_sample(&ni_g.clock);
+  ni_keep_clock(&ni_g.box, &ni_g.clock);
 }
 
 /* From the done lists to the open block. Returns how many communicators are still to be closed. */
@@ -330,7 +337,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
     }
   }
   if (d->ticks % 16 == 0) ni_drain_release(d);
-  uint32_t mark = ni_load_rlx(&ni_g.arena.hdr->watermark);
+  uint32_t mark = ni_arena_taken_pages(&ni_g.arena);
   d->moved |= mark != d->seen_mark || d->watching;
   d->seen_mark = mark;
   ni_arena_touch_ahead(&ni_g.arena);
@@ -361,6 +368,7 @@ static int anything_dirty(const struct ni_dump *d) {
 
 static void rest(struct ni_dump *d, uint32_t seen_wake) {
   if (!d->open && !d->sides && !atomic_load_explicit(&d->joining, memory_order_acquire)) {
+    ni_keep_heartbeat(&ni_g.box, ni_monotonic_ns(), 0);
     ni_futex_wait(&ni_g.wake_word, seen_wake, UINT64_MAX); /* parked: init, finalize and exit raise the word */
     return;
   }
@@ -386,6 +394,7 @@ static void *thread_main(void *arg) {
   /* A host thread with a real-time policy may have made us; a logger must not compete with it. */
   struct sched_param p = {0};
   (void)sched_setscheduler(0, SCHED_OTHER, &p);
+  ni_keep_prune_others(&ni_g.box, ni_g.config.blackbox_dir, ((struct ni_dump *)arg)->boot_id);
   for (;;) {
     uint32_t seen = ni_load_acq(&ni_g.wake_word); /* before the work: a wake during it ends the sleep at once */
     pthread_mutex_lock(&d->role);
@@ -475,5 +484,6 @@ int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !at
 void ni_dump_exit(struct ni_dump *d) {
   d->leave_by_ns = ni_monotonic_ns() + LEAVE_MS * MS_NS;
   ni_store_rel(&d->exiting, 1); /* pairs with the acquire in serve and in leave_check */
-  (void)request(d, EXIT_MS, EXIT_MS);
+  /* All that had finished is in the log: the box has nothing to add. */
+  if (request(d, EXIT_MS, EXIT_MS) && !d->gave_up) ni_keep_end(&ni_g.box);
 }

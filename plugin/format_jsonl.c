@@ -17,7 +17,7 @@
 #define TRACE_MAX (NI_TRACE_MAX * 300 + 512) /* two lists; three 20-digit numbers and their keys in each entry */
 #define OP_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 1024 + TRACE_MAX)
 #define ENV_PAIR_MAX (6 * NI_ENV_VALUE_BYTES + 64)
-#define PROCESS_BODY_MAX (3 * NI_JSON_STRING_MAX_BYTES + NI_ENV_MAX * ENV_PAIR_MAX + NI_SETTINGS_JSON_BYTES + 1024)
+#define PROCESS_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + NI_ENV_MAX * ENV_PAIR_MAX + NI_SETTINGS_JSON_BYTES + 1024)
 /* comm_name, hostname, git_rev cut to what they may be at most; the rest of the prefix is below 1 KiB. */
 #define ORIGIN_TEXT_MAX 256
 #define PREFIX_MAX (NI_JSON_STRING_MAX_BYTES + 3 * (6 * ORIGIN_TEXT_MAX + 8) + 1024)
@@ -182,6 +182,10 @@ size_t ni_format_process(char *buf, size_t cap, const struct ni_line_prefix *px,
   } else {
     memcpy(p, in->settings_json, n);
     p += n;
+  }
+  if (in->blackbox_wanted) {
+    STR(",\"blackbox\":", in->blackbox);
+    if (!in->blackbox) STR(",\"blackbox_why\":", in->blackbox_why);
   }
   return end_line(buf, p);
 }

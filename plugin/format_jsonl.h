@@ -21,7 +21,7 @@
 #include "ni_record.h"
 #include "ni_schema.h"
 
-#define NI_LINE_MAX_BYTES 65536
+#define NI_LINE_MAX_BYTES 73728
 
 /* What all lines of a process have in common. Strings may be NULL: "unknown". */
 struct ni_origin {
@@ -54,6 +54,9 @@ struct ni_process_line {
   uint32_t n_env;                        /* at most NI_ENV_MAX */
   int32_t nccl_version;                  /* <= 0: null */
   const char *settings_json;             /* from ni_config_settings_json; NULL: {} */
+  bool blackbox_wanted;                  /* false: no word of it */
+  const char *blackbox;                  /* path; NULL: there is none, and blackbox_why says why */
+  const char *blackbox_why;
 };
 size_t ni_format_process(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                          const struct ni_process_line *in);

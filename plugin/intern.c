@@ -4,8 +4,10 @@
 
 #include "ni_names.h"
 
-void ni_intern_reset(struct ni_intern *t) {
+void ni_intern_reset(struct ni_intern *t, struct ni_text *text) {
+  memset((void *)text, 0, NI_INTERN_TEXTS * sizeof *text);
   memset((void *)t, 0, sizeof *t);
+  t->text = text;
   ni_store_rlx(&t->n, 1);
 }
 

@@ -32,10 +32,11 @@ struct ni_intern {
     _Atomic uintptr_t key;
     _Atomic uint32_t id;
   } hash[NI_INTERN_HASH];
-  struct ni_text text[NI_INTERN_TEXTS];
+  struct ni_text *text; /* [NI_INTERN_TEXTS], in the arena: the black box has them */
 };
 
-void ni_intern_reset(struct ni_intern *t);
+/* Empties the table. text: its memory from here on. */
+void ni_intern_reset(struct ni_intern *t, struct ni_text *text);
 
 /* Slow path of ni_intern_id: copies the text and publishes it. Bounded; reads at most NI_INTERN_CHARS - 1 bytes. */
 uint8_t ni_intern_add(struct ni_intern *t, const char *s);

@@ -26,8 +26,8 @@
 
 /* Sets RETIRED by compare-exchange on the unchanged word; 0 when a callback was faster. acq_rel: the starter's stores
  * (its CLOSED exchange) are seen, and a callback that reads RETIRED sees that the slot is ours. */
-static int retire(struct ni_op *op, uint64_t state) {
-  uint64_t now = state | NI_STATE_FLAG(NI_OP_RETIRED);
+static int retire(struct ni_op *op, uint64_t state, uint32_t flags) {
+  uint64_t now = state | NI_STATE_FLAG(NI_OP_RETIRED | flags);
   if (!atomic_compare_exchange_strong_explicit(&op->state, &state, now, memory_order_acq_rel, memory_order_acquire)) return 0;
   atomic_thread_fence(memory_order_seq_cst); /* pairs with check_retired in callbacks.c: prog is read after this */
   return 1;
@@ -49,7 +49,7 @@ static uint32_t quiet_ms(struct ni_dump *d, struct ni_op *op, uint32_t prog) {
 /* Gives an operation up, with its line. 0: not yet, because the line does not fit or a callback was faster. */
 static int incomplete(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot, uint64_t state,
                       const char *why) {
-  if (ni_lines_room(d) || !retire(op, state)) return 0;
+  if (ni_lines_room(d) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
   struct ni_side_kind *k = &s->kind[op->kind];
   uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
   uint64_t enqueue_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
@@ -66,7 +66,7 @@ static int incomplete(struct ni_dump *d, struct ni_side *s, struct ni_op *op, ui
       .age_ms = d->now_ns > enqueue_ns ? (d->now_ns - enqueue_ns) / 1000000 : 0,
       .why = why,
   };
-  k->incomplete++;
+  k->told->incomplete++;
   (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
   ni_drain_rest(d, k, slot);
   return 1;
@@ -84,7 +84,7 @@ static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op,
   else
     done = closed && (end == NI_END_DESTROY ||
                       (quiet >= QUIET_MS && (op->mask_doubt == NI_MASK_OFF || overtaken(s, op))));
-  if (done && retire(op, state)) {
+  if (done && retire(op, state, 0)) {
     ni_chain_append(&s->kind[op->kind].todo, slot);
     ni_side_busy(d, s);
     return 1;
@@ -132,7 +132,7 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
   uint32_t prog = ni_load_acq(&op->prog), quiet = quiet_ms(x->d, op, prog);
   if (op->mask_doubt && ni_prog_started(prog) == 0 && (ni_state_flags(state) & NI_OP_CLOSED) &&
       (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && overtaken(x->s, op)))) {
-    if (!retire(op, state)) return;
+    if (!retire(op, state, 0)) return;
     ni_chain_append(&x->s->kind[op->kind].todo, slot);
     ni_side_busy(x->d, x->s);
   } else if (x->end == NI_END_DESTROY) {
@@ -149,7 +149,7 @@ void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
     s->last_scan_ms = d->now_ms;
     for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
       struct ni_side_kind *k = &s->kind[kind];
-      uint64_t settled = k->written + k->in_block + k->judged_out + k->incomplete + k->todo.n;
+      uint64_t settled = k->told->written + k->in_block + k->told->judged_out + k->told->incomplete + k->todo.n;
       /* Drops and filters left out: at worst a scan too many. */
       scan |= ni_load_rlx(&s->comm->kind[kind].started) != settled;
     }

@@ -66,18 +66,20 @@ static int set_up(int interface, const int *mask) {
   ni_g.min_size_bytes = c->min_size_bytes;
   ni_clock_init(&ni_g.clock, false);
   ni_g.tick_source = ni_g.clock.source;
-  ni_intern_reset(&ni_g.intern);
-  int rc = ni_arena_open(&ni_g.arena, c->pool_max_bytes, (uint32_t)c->coll_pool_slots, (uint32_t)c->p2p_pool_slots);
+  int rc = ni_keep_open_arena(&ni_g.box, &ni_g.arena, c);
   if (rc) return rc;
+  ni_intern_reset(&ni_g.intern, ni_arena_page(&ni_g.arena, NI_FRONT_TEXTS));
   if (ni_g.keep_last && !(ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring))) rc = -ENOMEM;
   if (rc == 0 && !(ni_g.dump = ni_dump_new(c))) rc = -ENOMEM;
   if (rc) {
     free(ni_g.ring);
     ni_g.ring = NULL;
-    (void)munmap(ni_g.arena.base, ni_g.arena.cap_bytes);
+    (void)munmap(ni_g.arena.base, ni_g.arena.map_bytes);
     memset(&ni_g.arena, 0, sizeof ni_g.arena);
+    ni_keep_drop(&ni_g.box);
     return rc;
   }
+  ni_keep_begin(&ni_g.box, &ni_g.arena, ni_g.dump, interface, ni_g.nccl_version);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
   ni_store_rel(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback */
@@ -108,6 +110,9 @@ static void configure(int interface, const int *mask) {
     return;
   }
   ni_config_print(&ni_g.config, tell_setting, NULL);
+  if (ni_g.box.wanted && !ni_g.box.h)
+    ni_log_info(&ni_g.log, "no black box: %s. What is not yet written when the process is killed is lost "
+                "(NCCL_INSPECTOR_BLACKBOX)", ni_g.box.why);
   ni_log_info(&ni_g.log, "version %s (%s), interface v%d, NCCL %d, clock %s", NI_VERSION, NI_GIT_REV, interface,
               ni_g.nccl_version, ni_clock_source_name(ni_g.clock.source));
 }
@@ -183,11 +188,17 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   struct ni_side *side = ni_side_new(ni_g.dump, c, &ident);
   if (!side) goto out_ring;
   side->gen = gen;
+  c->init_ns = side->init_ns;
+  c->init_ticks = ni_ticks(ni_g.tick_source);
+  c->gpu = side->gpu;
+  if (!side->has_gpu) c->gpu.index = -1;
   c->mask_id = ni_events_use_mask(mask);
 
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
   ni_store_rel(&c->state, ni_comm_state(gen, NI_COMM_LIVE));
   ni_dump_join(ni_g.dump, side);
+  /* Dekker's pattern with close_session: joined, then LIVE stored; EMPTY stored, then the joining list read. */
+  ni_keep_state(&ni_g.box, 1);
   *context = ni_handle_pack(NI_H_CONTEXT, ni_payload_slot(page, gen), ni_g.nonce);
   return 0;
 
@@ -226,7 +237,7 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
   /* libnccl may have been unloaded and loaded again in between: its strings' addresses mean nothing now. Not while the
    * dump role still has operations to format. */
   if (live == 0 && ni_dump_idle(ni_g.dump)) {
-    ni_intern_reset(&ni_g.intern);
+    ni_intern_reset(&ni_g.intern, ni_g.intern.text);
     memset(ni_g.mask, 0, sizeof ni_g.mask);
     memset(ni_g.mask_users, 0, sizeof ni_g.mask_users);
   }

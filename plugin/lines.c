@@ -36,17 +36,17 @@ void ni_lines_comm(struct ni_dump *d, struct ni_side *s) {
 
 uint64_t ni_side_filtered(const struct ni_side *s, int kind, enum ni_filter f) {
   uint64_t n = ni_load_rlx(&s->comm->kind[kind].filtered[f]);
-  return f == NI_FILTER_NO_KERNEL_TIMING ? n + s->kind[kind].judged_out : n;
+  return f == NI_FILTER_NO_KERNEL_TIMING ? n + s->kind[kind].told->judged_out : n;
 }
 
 uint64_t ni_side_dropped(const struct ni_side *s, int kind, enum ni_drop why) {
   uint64_t n = ni_load_rlx(&s->comm->kind[kind].dropped[why]);
-  return why == NI_DROP_WRITE_ERROR ? n + s->kind[kind].lost_write : n;
+  return why == NI_DROP_WRITE_ERROR ? n + s->kind[kind].told->lost_write : n;
 }
 
 int64_t ni_side_unsettled(const struct ni_side *s, int kind) {
   const struct ni_side_kind *k = &s->kind[kind];
-  uint64_t settled = k->written + k->in_block + k->incomplete;
+  uint64_t settled = k->told->written + k->in_block + k->told->incomplete;
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += ni_side_filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_COUNT; w++) settled += ni_side_dropped(s, kind, (enum ni_drop)w);
   return (int64_t)(ni_load_rlx(&s->comm->kind[kind].started) - settled);
@@ -60,16 +60,16 @@ int64_t ni_side_unsettled(const struct ni_side *s, int kind) {
  */
 static void fill_kind(struct ni_side *s, int kind, int final, struct ni_kind_stats *o) {
   struct ni_side_kind *k = &s->kind[kind];
-  uint64_t settled = o->written = k->written + k->in_block, dropped = 0;
+  uint64_t settled = o->written = k->told->written + k->in_block, dropped = 0;
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = ni_side_filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_COUNT; w++) {
     /* At exit operations are still dropped: the last line states those that its gap lines name, more are in flight. */
     bool as_told = final && w <= NI_DROP_OVERWRITTEN;
     dropped += o->dropped[w] = as_told ? k->gap_seen[w] : ni_side_dropped(s, kind, (enum ni_drop)w);
   }
-  settled += dropped + (o->incomplete = k->incomplete);
+  settled += dropped + (o->incomplete = k->told->incomplete);
   o->late = ni_load_rlx(&s->comm->kind[kind].late);
-  memcpy(o->fallback, k->fallback, sizeof o->fallback);
+  memcpy(o->fallback, k->told->fallback, sizeof o->fallback);
   atomic_thread_fence(memory_order_seq_cst); /* the counters above are read before `started` below */
   o->started = ni_load_rlx(&s->comm->kind[kind].started);
   o->in_flight = o->started > settled ? o->started - settled : 0;
@@ -229,8 +229,7 @@ void ni_lines_note(struct ni_dump *d, const char *text) {
 
 static int put_head(struct ni_dump *d, size_t n) { return n ? ni_gz_append(d->gz_head, d->line, n) : 0; }
 
-int ni_lines_head(struct ni_dump *d) {
-  if (!ni_g.config.control_lines) return 0;
+size_t ni_lines_process(struct ni_dump *d) {
   char interface[8] = {'v', (char)('0' + ni_g.interface), 0};
   struct ni_process_line in = {.start_ns = d->start_ns,
                                .boot_id = d->boot_id,
@@ -242,8 +241,16 @@ int ni_lines_head(struct ni_dump *d) {
                                .env = d->job.env,
                                .n_env = d->job.n_env,
                                .nccl_version = ni_g.nccl_version,
-                               .settings_json = d->settings};
-  int rc = put_head(d, ni_format_process(d->line, sizeof d->line, &d->process_prefix, d->ts_us, &in));
+                               .settings_json = d->settings,
+                               .blackbox_wanted = ni_g.box.wanted,
+                               .blackbox = ni_g.box.h ? ni_g.box.file.path : NULL,
+                               .blackbox_why = ni_g.box.why};
+  return ni_format_process(d->line, sizeof d->line, &d->process_prefix, d->ts_us, &in);
+}
+
+int ni_lines_head(struct ni_dump *d) {
+  if (!ni_g.config.control_lines) return 0;
+  int rc = put_head(d, ni_lines_process(d));
   /* Files after the first say again which communicators are alive; in the first their own lines come by themselves. */
   for (struct ni_side *s = ni_out_files(&d->out) ? d->sides : NULL; s && rc == 0; s = s->next)
     if (s->announced) rc = put_head(d, comm_line(d, s));

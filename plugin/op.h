@@ -39,6 +39,9 @@ enum {
   NI_OP_KDONE = 1 << 2,   /* as many channels stopped as were wanted */
   NI_OP_DONE = 1 << 3,    /* finished: on the done list, or the dump thread's */
   NI_OP_RETIRED = 1 << 4, /* finished by the dump thread's judgement: a late child may still come */
+  NI_OP_GIVEN_UP = 1 << 5, /* with RETIRED: incomplete, there is no record */
+  NI_OP_SETTLED = 1 << 6, /* with RETIRED: written or counted; the slot rests */
+  NI_OP_TOLD = 1 << 7,    /* in flight for so long that its stuck line was written */
 };
 
 /* Where an operation comes from (op->origin). */

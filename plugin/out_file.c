@@ -343,6 +343,8 @@ int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_record
 }
 
 void ni_out_hold(struct ni_out *o, bool hold) { o->s->held = hold; }
+const char *ni_out_base(const struct ni_out *o) { return o->s ? o->s->base : ""; }
+
 uint64_t ni_out_next_try_ns(const struct ni_out *o) { return o->s->next_try_ns; }
 struct ni_out_lost ni_out_lost(const struct ni_out *o) { return o->s->lost; }
 uint64_t ni_out_files(const struct ni_out *o) { return o->s->n_files; }

@@ -80,6 +80,9 @@ void ni_out_expire(struct ni_out *o, uint64_t now_ns);
  * says so may then be over dir_max_bytes. */
 void ni_out_hold(struct ni_out *o, bool hold);
 
+/* Name of the files without suffix and number: <host>-pid<pid>-<start>. */
+const char *ni_out_base(const struct ni_out *o);
+
 /* When the next unforced write is worth trying; 0: now. CLOCK_MONOTONIC. */
 uint64_t ni_out_next_try_ns(const struct ni_out *o);
 

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "box.h"
 #include "clock.h"
 #include "comm.h"
 #include "config.h"
@@ -66,6 +67,7 @@ struct ni_global {
   struct ni_log log;
   struct ni_clock clock; /* dump role; callbacks use tick_source only */
   struct ni_dump *dump;
+  struct ni_keeper box;
 };
 
 /* Gives a registry index back. ni_g.lock is held. */

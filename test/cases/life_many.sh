@@ -10,7 +10,7 @@ run "twice $many communicators one after the other" $US=500 init 1 cycle $many 2
   cycle $many 2 sleep 200 rss 65536 fin 1
 verify --end destroy --files 1
 # 16 KiB each: its struct, and the first page of both pools.
-run "2,000 at once" init 9000 rss 0 many $at_once 5 sleep 300 rss 40000 fin 9000
+run "2,000 at once" init 9000 rss 0 many $at_once 5 sleep 300 rss 48000 fin 9000
 verify --end destroy --files 1
 run "init to finalize, 300 times, a file each" $US=1000000 cycle 20 10 rss 0 cycle 300 10 rss $((1024 * slow))
 verify --end destroy --files 320

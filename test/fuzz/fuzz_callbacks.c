@@ -188,7 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ni_drain_release(d);
   }
   need(d->n_sides == 0 && d->sides == NULL && d->busy == NULL);
-  need(ni_arena_used_bytes(&ni_g.arena) == (uint64_t)ni_g.arena.hdr->first_page * NI_PAGE_BYTES);
+  need(ni_arena_used_bytes(&ni_g.arena) == (uint64_t)ni_g.arena.hdr->overhead_pages * NI_PAGE_BYTES);
   need(ni_g.live == 0);
   memset(ctx, 0, sizeof ctx);
   return 0;

@@ -10,8 +10,10 @@ for f in "$HOST" "$PLUGIN"; do
   [ -e "$f" ] || { echo "$f is not built"; exit 77; }
 done
 TMP=$(mktemp -d)
+# Killed hosts leave their black boxes behind: here, and not in everybody's /dev/shm.
+BOXES=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || BOXES=0
 CLEANUP=:
-trap 'eval "$CLEANUP"; chmod -R u+rwx "$TMP" 2>/dev/null || true; rm -rf "$TMP"' EXIT
+trap 'eval "$CLEANUP"; chmod -R u+rwx "$TMP" 2>/dev/null || true; rm -rf "$TMP"; [ "$BOXES" = 0 ] || rm -rf "$BOXES"' EXIT
 failures=0
 
 # Variables that a developer's shell may have set must not decide a test.
@@ -25,7 +27,8 @@ host() {
   local -a vars=()
   while [[ $1 == *=* ]]; do vars+=("$1"); shift; done
   rm -rf "$TMP/logs" "$TMP/truth" "$TMP/nccl.log"
-  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" HOST_LOG="$TMP/nccl.log" "${vars[@]}" \
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" \
+    HOST_LOG="$TMP/nccl.log" "${vars[@]}" \
     timeout --kill-after=2 "${LIMIT:-25}" "$HOST" "$PLUGIN" "$TMP/truth" "$@" >"$TMP/out" 2>&1
 }
 

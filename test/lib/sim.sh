@@ -9,7 +9,9 @@ for f in "$SIM" "$PLUGIN"; do
   [ -e "$f" ] || { echo "$f is not built"; exit 77; }
 done
 TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+# Killed processes leave their black boxes behind: here, and not in everybody's /dev/shm.
+BOXES=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || BOXES=0
+trap 'rm -rf "$TMP"; [ "$BOXES" = 0 ] || rm -rf "$BOXES"' EXIT
 failures=0
 
 # Variables that a developer's shell may have set must not decide a test.
@@ -22,7 +24,7 @@ run_logged() {
   local scenario=$1 what=--scenario; shift
   [[ $scenario =~ ^[0-9]+x[0-9]+$ ]] && what=--job
   rm -rf "$TMP/truth" "$TMP/logs"
-  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" "${vars[@]}" timeout 50 "$SIM" --quiet \
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" "${vars[@]}" timeout 50 "$SIM" --quiet \
     --plugin "$PLUGIN" $what "$scenario" --truth "$TMP/truth" "$@"
 }
 

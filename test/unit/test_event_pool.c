@@ -16,8 +16,8 @@
 static struct ni_arena arena;
 
 static void fresh(uint64_t cap, uint32_t step) {
-  if (arena.base) munmap(arena.base, arena.cap_bytes);
-  assert_int_equal(ni_arena_open(&arena, cap, step, step), 0);
+  if (arena.base) munmap(arena.base, arena.map_bytes);
+  assert_int_equal(ni_arena_open(&arena, cap, step, step, NULL), 0);
 }
 
 static void put_one(struct ni_pool *p, uint32_t slot) { ni_pool_put_chain(&arena, p, slot, slot); }
@@ -38,7 +38,7 @@ static void grows_until_the_cap(void **state) {
   }
   assert_int_equal(why, 1);
   /* All pages behind header and table went into slots, but for less than a step. */
-  uint32_t pages = arena.n_pages - arena.hdr->first_page;
+  uint32_t pages = arena.hdr->budget_pages;
   assert_in_range(n, (pages - 8) * NI_SLOTS_PER_PAGE, pages * NI_SLOTS_PER_PAGE);
   assert_int_equal(ni_pool_high_water(&p), n);
   free(seen);
@@ -99,14 +99,14 @@ static void arena_can_be_read_at_another_address(void **state) {
     ni_arena_op(&arena, slot)->rec_sn = (uint64_t)i;
     ni_store_rlx(&ni_arena_op(&arena, slot)->state, ni_state_make(7, NI_OP_LIVE, 8));
   }
-  unsigned char *copy = mmap(NULL, arena.cap_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  memcpy(copy, arena.base, arena.cap_bytes);
+  unsigned char *copy = mmap(NULL, arena.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(copy, arena.base, arena.map_bytes);
   struct ni_arena other = arena;
   other.base = copy;
-  other.hdr = (struct ni_arena_header *)copy;
-  other.page = (struct ni_page *)(copy + NI_PAGE_BYTES);
+  other.hdr = (struct ni_arena_words *)(copy + ((unsigned char *)arena.hdr - arena.base));
+  other.page = (struct ni_page *)(copy + ((unsigned char *)arena.page - arena.base));
   struct ni_pool *q = (struct ni_pool *)(copy + ((unsigned char *)p - arena.base));
-  memset(arena.base, 0xee, arena.cap_bytes); /* the first one is gone */
+  memset(arena.base, 0xee, arena.map_bytes); /* the first one is gone */
   uint64_t sum = 0;
   uint32_t live = 0;
   for (uint32_t page = q->chunks; page; page = other.page[page].next) {
@@ -118,7 +118,7 @@ static void arena_can_be_read_at_another_address(void **state) {
   }
   assert_int_equal(live, 100);
   assert_int_equal(sum, 4950);
-  munmap(copy, arena.cap_bytes);
+  munmap(copy, arena.map_bytes);
 }
 
 /* ---- threads: takers get slots, finish them over the done list; one thread returns them ---- */

@@ -299,7 +299,8 @@ static void extremes(void **state) {
     r.gpu_start_delta_ns = INT64_MIN;
     r.algobw_gbs = -999999999999999.0;
     r.busbw_gbs = NAN;
-    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT64_MAX, INT64_MAX, INT64_MAX, NULL, 0, INT32_MAX, NULL};
+    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT64_MAX, INT64_MAX, INT64_MAX, NULL, 0, INT32_MAX, NULL, true,
+                                 evil, evil};
     static struct ni_env_pair env[NI_ENV_MAX];
     for (int i = 0; i < NI_ENV_MAX; i++) {
       env[i].name = "TORCHELASTIC_RESTART_COUNT_LONG_";
@@ -375,7 +376,8 @@ static int sample(void) {
   struct ni_ident proc = {0, NULL, 3, 8, 0};
   struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
   struct ni_env_pair env[1] = {{"SLURM_JOB_ID", "77"}};
-  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, env, 1, 23007, "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}"};
+  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, env, 1, 23007, "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}",
+                               true, NULL, "/dev/shm: not a tmpfs"};
   struct ni_gpu_id gpu = {2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0"};
   struct ni_comm_line cl = {&ident, &gpu, ns};
   struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, true, -700, ns, 40};

@@ -1,0 +1,243 @@
+#include "box_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ni_box.h"
+#include "out_file.h"
+
+#define TMPFS 0x01021994          /* statfs: TMPFS_MAGIC of linux/magic.h */
+#define UNLIMITED (UINT64_C(4) << 30) /* a tmpfs without a size says 0 blocks; we take it for a small one */
+#define STEP_SHARE 64u            /* one step is at most this part of what is free: ranks start at the same time */
+
+/* ---- space ---- */
+
+/* Free bytes for us in the file system of fd (or of path, fd < 0); 0 when it is no tmpfs or cannot be asked. */
+static uint64_t free_bytes(int fd, const char *path, int *error) {
+  struct statfs s;
+  *error = 0;
+  if (fd >= 0 ? fstatfs(fd, &s) : statfs(path, &s)) *error = -errno;
+  else if ((uint32_t)s.f_type != TMPFS) *error = -ENODEV;
+  if (*error) return 0;
+  if (s.f_blocks == 0) return UNLIMITED;
+  return (uint64_t)s.f_bavail * (uint64_t)s.f_bsize;
+}
+
+/* ---- making ---- */
+
+static int say(char why[NI_BOX_WHY_BYTES], int rc, const char *dir, const char *what) {
+  snprintf(why, NI_BOX_WHY_BYTES, "%.100s: %s", dir, what);
+  return rc;
+}
+
+/* A descriptor above 2: the host may have closed its own first three, and would write into ours. */
+static int above_two(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+  (void)close(fd);
+  errno = error;
+  return up;
+}
+
+static int create(struct ni_box_file *f, const char *dir, const char *host, int64_t pid) {
+  for (int attempt = 0; attempt < 4; attempt++) { /* 64 random bits do not meet twice by chance */
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+      struct timespec t;
+      (void)clock_gettime(CLOCK_MONOTONIC, &t);
+      number = ((uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)pid) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    int n = snprintf(f->path, sizeof f->path, "%s/" NI_BOX_PREFIX "%.64s-pid%lld-%016llx" NI_BOX_SUFFIX, dir, host,
+                     (long long)pid, (unsigned long long)number);
+    if (n < 0 || (size_t)n >= sizeof f->path) return -ENAMETOOLONG;
+    f->fd = above_two(open(f->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (f->fd >= 0) return 0;
+    if (errno != EEXIST) return -errno;
+  }
+  return -EEXIST;
+}
+
+int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, int64_t pid, uint64_t least, uint64_t most,
+                     char why[NI_BOX_WHY_BYTES]) {
+  memset(f, 0, sizeof *f);
+  f->fd = -1;
+  int rc;
+  uint64_t room = free_bytes(-1, dir, &rc);
+  if (rc == -ENODEV) return say(why, rc, dir, "not a tmpfs, where a store could wait for a disk");
+  if (rc) return say(why, rc, dir, strerror(-rc));
+  /* A length beyond RLIMIT_FSIZE would be SIGXFSZ for the host. Growing later stays below the length. */
+  uint64_t limit = ni_out_size_limit();
+  if (limit < most) most = limit;
+  f->bytes = (room / 4 < most ? room / 4 : most) & ~UINT64_C(65535);
+  if (f->bytes < least) return say(why, -ENOSPC, dir, "a quarter of what is free, or RLIMIT_FSIZE, is too little");
+  if ((rc = create(f, dir, host, pid)) != 0) return say(why, rc, dir, strerror(-rc));
+  struct statx st;
+  /* The folder may be a link to another file system by now: the file itself is asked. */
+  (void)free_bytes(f->fd, NULL, &rc);
+  if (rc == 0 && (ftruncate(f->fd, (off_t)f->bytes) || statx(f->fd, "", AT_EMPTY_PATH, STATX_INO, &st))) rc = -errno;
+  if (rc) {
+    (void)unlink(f->path);
+    ni_box_file_made(f);
+    return say(why, rc, dir, rc == -ENODEV ? "not a tmpfs" : strerror(-rc));
+  }
+  f->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+  f->ino = st.stx_ino;
+  return 0;
+}
+
+void ni_box_file_made(struct ni_box_file *f) {
+  if (f->fd >= 0) (void)close(f->fd);
+  f->fd = -1;
+}
+
+/* ---- growing ---- */
+
+/* The file, open; above 2. -1: not to be had now, or (gone is set) not ours any more. */
+static int open_again(struct ni_box_file *f) {
+  struct statx st;
+  int fd = above_two(open(f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (fd < 0) {
+    f->gone |= errno == ENOENT || errno == ELOOP;
+    return -1;
+  }
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) || st.stx_ino != f->ino ||
+      ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) != f->dev) {
+    f->gone = 1;
+    (void)close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages) {
+  if (f->gone) return 0;
+  int rc;
+  uint64_t room = free_bytes(f->fd, f->path, &rc), want = (uint64_t)pages * NI_BOX_PAGE_BYTES;
+  if (rc) {
+    f->gone |= rc == -ENOENT || rc == -ENODEV;
+    return 0;
+  }
+  if (want > room / STEP_SHARE) want = room / STEP_SHARE;
+  if (want < 65536) return 0; /* the file system is as good as full */
+  if (f->committed + want > (room + f->committed) / 4) return 0;
+  return (uint32_t)(want / NI_BOX_PAGE_BYTES);
+}
+
+int ni_box_file_commit(struct ni_box_file *f, uint64_t from, uint64_t to) {
+  int fd = f->fd >= 0 ? f->fd : f->gone ? -1 : open_again(f), rc;
+  if (fd < 0) return -ENOENT;
+  do rc = fallocate(fd, 0, (off_t)from, (off_t)(to - from)) ? -errno : 0;
+  while (rc == -EINTR);
+  if (fd != f->fd) (void)close(fd);
+  if (rc == 0) f->committed += to - from;
+  return rc;
+}
+
+void ni_box_file_remove(struct ni_box_file *f) {
+  int fd = f->gone ? -1 : open_again(f);
+  if (fd < 0) return;
+  (void)close(fd);
+  (void)unlink(f->path);
+  f->gone = 1;
+}
+
+/* ---- who lives ---- */
+
+uint64_t ni_box_pid_namespace(void) {
+  struct statx st;
+  return statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &st) ? 0 : st.stx_ino;
+}
+
+uint64_t ni_box_start_ticks(int64_t pid) {
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+  int fd = above_two(open(path, O_RDONLY | O_CLOEXEC));
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  (void)close(fd);
+  text[n > 0 ? n : 0] = 0;
+  const char *p = strrchr(text, ')'); /* the name before it is hostile text */
+  for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
+  uint64_t ticks = 0;
+  for (; p && p[1] >= '0' && p[1] <= '9'; p++) ticks = 10 * ticks + (uint64_t)(p[1] - '0');
+  return ticks;
+}
+
+/* Only what is certain: another boot, or this pid namespace and no such process. */
+static bool is_dead(const struct ni_box_header *h, const char *boot_id, uint64_t my_namespace) {
+  if (!boot_id[0] || !h->boot_id[0]) return false;
+  if (strncmp(h->boot_id, boot_id, sizeof h->boot_id) != 0) return true;
+  if (!my_namespace || h->pid_namespace != my_namespace || !h->start_ticks) return false;
+  return ni_box_start_ticks(h->pid) != h->start_ticks;
+}
+
+/* ---- pruning ---- */
+
+struct old_box {
+  char name[256];
+  uint64_t last_ns; /* Unix ns of its last heartbeat */
+};
+
+static int by_age(const void *a, const void *b) {
+  uint64_t x = ((const struct old_box *)a)->last_ns, y = ((const struct old_box *)b)->last_ns;
+  return x < y ? 1 : x > y ? -1 : 0; /* youngest first */
+}
+
+/* Reads name's header. 0: a box of this user that can be judged. */
+static int read_header(int dir, const char *name, struct ni_box_header *h) {
+  struct statx st;
+  int fd = above_two(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (fd < 0) return -1;
+  int rc = statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) || !S_ISREG(st.stx_mode) || st.stx_uid != geteuid() ||
+           pread(fd, h, sizeof *h, 0) != (ssize_t)sizeof *h || memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) != 0 ||
+           h->byte_order != NI_BOX_BYTE_ORDER || h->version != NI_BOX_VERSION;
+  (void)close(fd);
+  h->boot_id[sizeof h->boot_id - 1] = 0;
+  return rc ? -1 : 0;
+}
+
+uint32_t ni_box_prune(const char *dir, const char *boot_id) {
+  DIR *d = opendir(dir);
+  if (!d) return 0;
+  uint64_t my_namespace = ni_box_pid_namespace(), now_ns;
+  struct timespec t;
+  (void)clock_gettime(CLOCK_REALTIME, &t);
+  now_ns = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+  uint32_t removed = 0, n = 0, cap = 0;
+  struct old_box *old = NULL;
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    size_t len = strlen(e->d_name), suffix = sizeof NI_BOX_SUFFIX - 1;
+    if (strncmp(e->d_name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) != 0 || len < suffix || len >= sizeof old->name ||
+        strcmp(e->d_name + len - suffix, NI_BOX_SUFFIX) != 0)
+      continue;
+    struct ni_box_header h;
+    if (read_header(dirfd(d), e->d_name, &h) || !is_dead(&h, boot_id, my_namespace)) continue;
+    if (h.state != NI_BOX_LIVE || now_ns > h.heartbeat_unix_ns + NI_BOX_KEEP_SECONDS * UINT64_C(1000000000)) {
+      removed += unlinkat(dirfd(d), e->d_name, 0) == 0;
+      continue;
+    }
+    if (n == cap) {
+      struct old_box *more = realloc(old, (cap = cap ? 2 * cap : 128) * sizeof *more);
+      if (!more) break; /* the rest another time */
+      old = more;
+    }
+    memcpy(old[n].name, e->d_name, len + 1);
+    old[n++].last_ns = h.heartbeat_unix_ns;
+  }
+  if (n > NI_BOX_KEEP_FILES) {
+    qsort(old, n, sizeof *old, by_age);
+    for (uint32_t i = NI_BOX_KEEP_FILES; i < n; i++) removed += unlinkat(dirfd(d), old[i].name, 0) == 0;
+  }
+  free(old);
+  (void)closedir(d);
+  return removed;
+}

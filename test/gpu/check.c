@@ -194,7 +194,7 @@ static void match_all(struct ni_gpu_check *c) {
     i = k;
   }
   for (; r < c->n_recs; r++) t.extra++, tell(&t, NULL, &c->recs[r], "never issued");
-  ni_gpu_row(c, t.missing || t.extra || !t.matched ? "FAIL" : "ok", "each operation once",
+  ni_gpu_row(c, t.missing || t.extra || !(t.matched + t.wrong) ? "FAIL" : "ok", "each operation once",
              "%llu issued, %llu in the log, %llu missing, %llu never issued", (unsigned long long)t.expected,
              (unsigned long long)(t.matched + t.wrong), (unsigned long long)t.missing, (unsigned long long)t.extra);
   ni_gpu_row(c, t.wrong ? "FAIL" : "ok", "size, datatype, root, peer, algorithm", "%llu of %llu wrong",
@@ -225,7 +225,8 @@ static void timing_sources(struct ni_gpu_check *c) {
     if (!o->rec || o->op.peer == c->truth.processes[o->process].rank) continue; /* no kernel event for a rank's own */
     n[o->rec->r.timing]++, all++;
   }
-  double share = all ? 100.0 * (double)n[NI_TIMING_KERNEL_GPU] / (double)all : 0;
+  if (!all) return;
+  double share = 100.0 * (double)n[NI_TIMING_KERNEL_GPU] / (double)all;
   ni_gpu_row(c, c->any_timing ? "info" : share >= 99 ? "ok" : "FAIL", "timed by the GPU",
              "%.2f %% (%llu by kernel_cpu, %llu by collective_cpu)", share, (unsigned long long)n[NI_TIMING_KERNEL_CPU],
              (unsigned long long)n[NI_TIMING_COLLECTIVE_CPU]);

@@ -20,8 +20,8 @@ static uint64_t at_most(struct ni_rank *r, uint64_t bytes) { return bytes < r->o
 /* Every size of every collective, some times each, with the gap between two events beside it. */
 static void sweep(struct ni_rank *r) {
   struct ni_gcomm *c = world(r);
-  for (int f = 0; f < N_COLLECTIVES; f++)
-    for (uint64_t bytes = 8; bytes <= r->opt->max_bytes; bytes *= 2) {
+  for (uint64_t bytes = 8; bytes <= r->opt->max_bytes; bytes *= 2) /* small ones first: those fit in any time */
+    for (int f = 0; f < N_COLLECTIVES; f++) {
       char what[64];
       snprintf(what, sizeof what, "%s/%llu", collectives[f], (unsigned long long)bytes);
       if (!ni_rank_time_for(r, "sweep", what)) continue;

@@ -284,7 +284,7 @@ static int add_op(struct ncclComm *c, ni_stream s, const char *func, uint64_t co
   struct task t = {.func = func, .dtype = name, .bytes = count * size, .count = count, .root = root, .peer = peer,
                    .coll = peer < 0, .mask = ni_core_mask()};
   t.algo = algo && strcasecmp(algo, "tree") == 0 ? "TREE" : "RING";
-  t.proto = proto && strcasecmp(proto, "ll") == 0 ? "LL" : "SIMPLE";
+  t.proto = !proto || strcasecmp(proto, "simple") == 0 ? "SIMPLE" : strcasecmp(proto, "ll") == 0 ? "LL" : "LL128";
   t.channels = t.bytes > 65536 ? 4 : 1;
   if (strcmp(func, "AllGather") == 0 || strcmp(func, "Broadcast") == 0) t.count = t.bytes, t.dtype = "ncclInt8";
   const char *agv = getenv("NCCL_ALLGATHERV_ENABLE");

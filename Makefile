@@ -64,7 +64,7 @@ EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
 EXP_BIN    := $(BUILD)/nccl-inspector
 EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
-EXP_LIBS   := $(if $(HAVE_SIMDJSON),-lsimdjson) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -lm
+EXP_LIBS   := $(if $(HAVE_SIMDJSON),-lsimdjson) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
 
 # ---- simulator ---------------------------------------------------------------------------------------------
 SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c))

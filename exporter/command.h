@@ -26,5 +26,6 @@ int ni_summary_run(int argc, char **argv);
 int ni_pools_run(int argc, char **argv);
 int ni_recover_run(int argc, char **argv);
 int ni_snapshot_run(int argc, char **argv);
+int ni_doctor_run(int argc, char **argv);
 
 #endif

@@ -48,7 +48,8 @@ static void take_line(const struct ni_line *l, void *arg) {
   }
 }
 
-#define CMP(a, b) if ((a) != (b)) return (a) < (b) ? -1 : 1
+#define CMP(a, b) \
+  if ((a) != (b)) return (a) < (b) ? -1 : 1
 
 static int rec_order(const void *x, const void *y) {
   const struct ni_gpu_rec *a = x, *b = y;
@@ -98,7 +99,8 @@ static void tell(struct tally *t, const struct ni_gpu_true_op *o, const struct n
             (unsigned long long)o->op.bytes, o->op.dtype, o->op.root, o->op.peer, o->op.how);
   if (r)
     fprintf(stderr, "; logged %s %s %llu B %s %s/%s root or peer %d rec_sn %llu", r->comm, r->func,
-            (unsigned long long)r->r.msg_bytes, r->dtype, r->algo, r->proto, r->r.root, (unsigned long long)r->r.rec_sn);
+            (unsigned long long)r->r.msg_bytes, r->dtype, r->algo, r->proto, r->r.root,
+            (unsigned long long)r->r.rec_sn);
   fputc('\n', stderr);
 }
 
@@ -151,7 +153,8 @@ static void match(struct ni_gpu_check *c, struct ni_gpu_true_op *ops, size_t n, 
         used[found] = true;
         o->rec = &recs[found];
         if (found + 1 > further) further = found + 1;
-      } else if (here < at + width && here < m && !strcmp(o->op.func, recs[here].func) && !soon(c, ops, k, n, &recs[here])) {
+      } else if (here < at + width && here < m && !strcmp(o->op.func, recs[here].func) &&
+                 !soon(c, ops, k, n, &recs[here])) {
         /* The same function with another value stands in its place: it is that operation, told wrongly. */
         tell(t, o, &recs[here], differs(c, o, &recs[here]));
         t->wrong++;
@@ -180,15 +183,16 @@ static void match_all(struct ni_gpu_check *c) {
     struct ni_gpu_true_op *o = &c->truth.ops[i];
     int pid = c->truth.processes[o->process].pid;
     size_t k = i;
-    while (k < c->truth.n_ops && c->truth.ops[k].process == o->process && !strcmp(c->truth.ops[k].op.comm, o->op.comm) &&
-           (c->truth.ops[k].op.peer >= 0) == (o->op.peer >= 0))
+    while (k < c->truth.n_ops && c->truth.ops[k].process == o->process &&
+           !strcmp(c->truth.ops[k].op.comm, o->op.comm) && (c->truth.ops[k].op.peer >= 0) == (o->op.peer >= 0))
       k++;
     enum ni_kind kind = o->op.peer >= 0 ? NI_KIND_P2P : NI_KIND_COLL;
     struct ni_gpu_rec key = {.pid = pid, .r.kind = kind};
     keep(key.comm, sizeof key.comm, o->op.comm);
     while (r < c->n_recs && rec_order(&c->recs[r], &key) < 0) t.extra++, tell(&t, NULL, &c->recs[r++], "never issued");
     size_t e = r;
-    while (e < c->n_recs && c->recs[e].pid == pid && !strcmp(c->recs[e].comm, o->op.comm) && c->recs[e].r.kind == kind) e++;
+    while (e < c->n_recs && c->recs[e].pid == pid && !strcmp(c->recs[e].comm, o->op.comm) && c->recs[e].r.kind == kind)
+      e++;
     match(c, o, k - i, &c->recs[r], e - r, &t);
     r = e;
     i = k;
@@ -201,7 +205,8 @@ static void match_all(struct ni_gpu_check *c) {
              (unsigned long long)t.wrong, (unsigned long long)t.expected);
   ni_gpu_row(c, t.misplaced ? "FAIL" : "ok", "order of issue", "%llu out of order", (unsigned long long)t.misplaced);
   if (t.invisible)
-    ni_gpu_row(c, "info", "not shown by NCCL", "%llu Broadcasts: this release raises no event for them", (unsigned long long)t.invisible);
+    ni_gpu_row(c, "info", "not shown by NCCL", "%llu Broadcasts: this release raises no event for them",
+               (unsigned long long)t.invisible);
   if (c->truth.skipped_time || c->truth.skipped_other)
     ni_gpu_row(c, "info", "left out of the plan", "%zu for want of time, %zu not supported here", c->truth.skipped_time,
                c->truth.skipped_other);
@@ -210,12 +215,13 @@ static void match_all(struct ni_gpu_check *c) {
   bool closes = c->started == sum && c->written == c->n_recs && !c->filtered && !c->dropped && !c->bad_lines &&
                 c->finals == c->truth.n_processes && c->incomplete + c->in_flight <= t.lost &&
                 c->started == t.expected + t.lost;
-  ni_gpu_row(c, closes ? "ok" : "FAIL", "accounting",
-             "started %llu = written %llu + filtered %llu + dropped %llu + incomplete %llu + in flight %llu; %llu final "
-             "lines of %zu processes, %llu bad lines",
-             (unsigned long long)c->started, (unsigned long long)c->written, (unsigned long long)c->filtered,
-             (unsigned long long)c->dropped, (unsigned long long)c->incomplete, (unsigned long long)c->in_flight,
-             (unsigned long long)c->finals, c->truth.n_processes, (unsigned long long)c->bad_lines);
+  ni_gpu_row(
+      c, closes ? "ok" : "FAIL", "accounting",
+      "started %llu = written %llu + filtered %llu + dropped %llu + incomplete %llu + in flight %llu; %llu final "
+      "lines of %zu processes, %llu bad lines",
+      (unsigned long long)c->started, (unsigned long long)c->written, (unsigned long long)c->filtered,
+      (unsigned long long)c->dropped, (unsigned long long)c->incomplete, (unsigned long long)c->in_flight,
+      (unsigned long long)c->finals, c->truth.n_processes, (unsigned long long)c->bad_lines);
 }
 
 static void timing_sources(struct ni_gpu_check *c) {
@@ -227,16 +233,20 @@ static void timing_sources(struct ni_gpu_check *c) {
   }
   if (!all) return;
   double share = 100.0 * (double)n[NI_TIMING_KERNEL_GPU] / (double)all;
-  ni_gpu_row(c, c->any_timing ? "info" : share >= 99 ? "ok" : "FAIL", "timed by the GPU",
-             "%.2f %% (%llu by kernel_cpu, %llu by collective_cpu)", share, (unsigned long long)n[NI_TIMING_KERNEL_CPU],
-             (unsigned long long)n[NI_TIMING_COLLECTIVE_CPU]);
+  ni_gpu_row(c,
+             c->any_timing ? "info"
+             : share >= 99 ? "ok"
+                           : "FAIL",
+             "timed by the GPU", "%.2f %% (%llu by kernel_cpu, %llu by collective_cpu)", share,
+             (unsigned long long)n[NI_TIMING_KERNEL_CPU], (unsigned long long)n[NI_TIMING_COLLECTIVE_CPU]);
 }
 
 int main(int argc, char **argv) {
   static struct ni_gpu_check c = {.busbw_percent = 2};
   static const struct option options[] = {{"any-timing", no_argument, NULL, 'a'},
                                           {"shared-gpu", no_argument, NULL, 's'},
-                                          {"costs", no_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+                                          {"costs", no_argument, NULL, 'c'},
+                                          {NULL, 0, NULL, 0}};
   struct ni_log_totals totals;
   bool costs = false;
   for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
@@ -245,12 +255,14 @@ int main(int argc, char **argv) {
     else if (o == 'c') costs = true;
     else return 64;
   if (argc - optind != (costs ? 1 : 2)) {
-    fprintf(stderr, "Usage: gpu_check [--any-timing] [--shared-gpu] TRUTH-DIR LOG-DIR\n       gpu_check --costs TRUTH-DIR\n");
+    fprintf(stderr,
+            "Usage: gpu_check [--any-timing] [--shared-gpu] TRUTH-DIR LOG-DIR\n       gpu_check --costs TRUTH-DIR\n");
     return 64;
   }
   ni_gpu_truth_read(&c.truth, argv[optind]);
   if (costs) {
-    for (size_t i = 0; i < c.truth.n_costs; i++) printf("%s\t%llu\n", c.truth.costs[i].what, (unsigned long long)c.truth.costs[i].ns);
+    for (size_t i = 0; i < c.truth.n_costs; i++)
+      printf("%s\t%llu\n", c.truth.costs[i].what, (unsigned long long)c.truth.costs[i].ns);
     return 0;
   }
   if (ni_logs_read(argv[optind + 1], take_line, &c, &totals) < 0) {
@@ -260,7 +272,8 @@ int main(int argc, char **argv) {
   c.bad_lines = totals.bad + totals.damaged;
   size_t done = 0;
   for (size_t i = 0; i < c.truth.n_processes; i++) done += c.truth.processes[i].done;
-  ni_gpu_row(&c, done == c.truth.n_processes ? "ok" : "FAIL", "the job itself", "%zu of %zu ranks came to their end", done, c.truth.n_processes);
+  ni_gpu_row(&c, done == c.truth.n_processes ? "ok" : "FAIL", "the job itself", "%zu of %zu ranks came to their end",
+             done, c.truth.n_processes);
   match_all(&c);
   timing_sources(&c);
   ni_gpu_check_times(&c);

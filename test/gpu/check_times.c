@@ -47,14 +47,16 @@ static void class_row(struct ni_gpu_check *c, const char *what, uint64_t from, u
   if (n) {
     qsort(v, n, sizeof *v, by_value);
     ni_gpu_row(c, over ? "FAIL" : "ok", what,
-               "event - execution: median %.1f us, p5 %.1f, p95 %.1f (%zu operations); %zu longer than their events, worst %.1f us",
+               "event - execution: median %.1f us, p5 %.1f, p95 %.1f (%zu operations); %zu longer than their events, "
+               "worst %.1f us",
                at(v, n, 0.5) / 1e3, at(v, n, 0.05) / 1e3, at(v, n, 0.95) / 1e3, n, over, worst / 1e3);
   }
   free(v);
 }
 
 static int by_func_size(const void *x, const void *y) {
-  const struct ni_gpu_true_op *a = *(const struct ni_gpu_true_op *const *)x, *b = *(const struct ni_gpu_true_op *const *)y;
+  const struct ni_gpu_true_op *a = *(const struct ni_gpu_true_op *const *)x,
+                              *b = *(const struct ni_gpu_true_op *const *)y;
   int n = strcmp(a->op.func, b->op.func);
   if (n) return n;
   if (a->op.bytes != b->op.bytes) return a->op.bytes < b->op.bytes ? -1 : 1;
@@ -90,10 +92,15 @@ static void bandwidths(struct ni_gpu_check *c) {
     if (!where || fabs(off) > fabs(worst)) worst = off, where = o + i, log_bw = log, event_bw = event;
   }
   if (cells)
-    ni_gpu_row(c, c->shared_gpu ? "info" : outside ? "FAIL" : "ok", "bus bandwidth, 32 MiB and more",
-               "%zu of %zu (function, size) within %.0f %% of the events; furthest %+.2f %%: %s of %llu B, log %.2f GB/s, events %.2f%s",
-               cells - outside, cells, c->busbw_percent, worst, (*where)->op.func, (unsigned long long)size_of(*where), log_bw,
-               event_bw, c->shared_gpu ? "; not judged, ranks take turns on the GPU" : "");
+    ni_gpu_row(c,
+               c->shared_gpu ? "info"
+               : outside     ? "FAIL"
+                             : "ok",
+               "bus bandwidth, 32 MiB and more",
+               "%zu of %zu (function, size) within %.0f %% of the events; furthest %+.2f %%: %s of %llu B, log %.2f "
+               "GB/s, events %.2f%s",
+               cells - outside, cells, c->busbw_percent, worst, (*where)->op.func, (unsigned long long)size_of(*where),
+               log_bw, event_bw, c->shared_gpu ? "; not judged, ranks take turns on the GPU" : "");
   free(o);
 }
 
@@ -107,7 +114,8 @@ void ni_gpu_check_times(struct ni_gpu_check *c) {
     if (!v) ni_die(1, "gpu_check: out of memory");
     for (size_t i = 0; i < c->truth.n_gaps; i++) v[i] = (double)c->truth.gaps[i];
     qsort(v, c->truth.n_gaps, sizeof *v, by_value);
-    ni_gpu_row(c, "info", "two events and a memset of 8 bytes", "median %.1f us, p95 %.1f: so much of a small operation's time is no kernel",
+    ni_gpu_row(c, "info", "two events and a memset of 8 bytes",
+               "median %.1f us, p95 %.1f: so much of a small operation's time is no kernel",
                at(v, c->truth.n_gaps, 0.5) / 1e3, at(v, c->truth.n_gaps, 0.95) / 1e3);
     free(v);
   }

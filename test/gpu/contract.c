@@ -23,7 +23,22 @@ struct rule {
   char first[200];
 };
 
-enum { ONCE, PARENT, STATE22, STAMPS, COUNT_COLL, COUNT_P2P, SELF, FIFO, DEVICE_ORDER, NUMBERS, BRACKET, POLLER, RANK, N_RULES };
+enum {
+  ONCE,
+  PARENT,
+  STATE22,
+  STAMPS,
+  COUNT_COLL,
+  COUNT_P2P,
+  SELF,
+  FIFO,
+  DEVICE_ORDER,
+  NUMBERS,
+  BRACKET,
+  POLLER,
+  RANK,
+  N_RULES
+};
 static struct rule rules[N_RULES] = {
     [ONCE] = {.what = "an event starts once and stops once"},
     [PARENT] = {.what = "a KernelCh's parent is a Coll or P2p that has started"},
@@ -53,7 +68,7 @@ static void rule(int r, bool holds, const char *fmt, ...) {
 }
 
 struct chain { /* communicator, channel, direction */
-  int last; /* event, -1 none */
+  int last;    /* event, -1 none */
 };
 
 static void check(const char *path) {
@@ -75,21 +90,24 @@ static void check(const char *path) {
     bool kernel = e->d.type == NI_EV_KERNEL_CH;
     int ptype = e->parent >= 0 ? (int)rec.events[e->parent].d.type : 0, comm = parent ? rec.events[e->parent].comm : -1;
     int recv = ptype == NI_EV_P2P && strcmp(rec.events[e->parent].d.p2p.func, "Recv") == 0;
-    struct chain *chain = kernel && comm >= 0 && e->d.kernelCh.channelId < 64 ? &chains[comm][e->d.kernelCh.channelId][recv] : NULL;
+    struct chain *chain =
+        kernel && comm >= 0 && e->d.kernelCh.channelId < 64 ? &chains[comm][e->d.kernelCh.channelId][recv] : NULL;
     if (call->kind == NI_REC_START) {
       x->starts++;
       x->start_ns = call->at_ns;
       x->thread = call->thread;
       if (!kernel) continue;
       x->stamp[0] = e->d.kernelCh.pTimer;
-      rule(PARENT, parent && parent->starts && (ptype == NI_EV_COLL || ptype == NI_EV_P2P), "event %d, parent %d", call->event, e->parent);
+      rule(PARENT, parent && parent->starts && (ptype == NI_EV_COLL || ptype == NI_EV_P2P), "event %d, parent %d",
+           call->event, e->parent);
       if (!parent) continue;
       parent->children++;
       late_children += parent->stops;
       if (comm >= 0) {
         same_thread += parent->thread == call->thread;
         if (!poller[comm]) poller[comm] = call->thread;
-        rule(POLLER, poller[comm] == call->thread, "communicator %d: threads %u and %u", comm, poller[comm], call->thread);
+        rule(POLLER, poller[comm] == call->thread, "communicator %d: threads %u and %u", comm, poller[comm],
+             call->thread);
       }
       if (chain) {
         struct seen *before = chain->last >= 0 ? &s[chain->last] : NULL;
@@ -119,15 +137,15 @@ static void check(const char *path) {
 
   bool whole = false; /* a communicator was finalized: what it began has ended */
   for (int i = 0; i < rec.n_calls; i++) whole |= rec.calls[i].kind == NI_REC_FINALIZE;
-  uint64_t (*next)[6] = ni_xalloc((size_t)(rec.n_comms + 1) * sizeof *next);
+  uint64_t(*next)[6] = ni_xalloc((size_t)(rec.n_comms + 1) * sizeof *next);
   static const char *const funcs[6] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", ""};
   bool any_kernel = false;
   for (int i = 0; i < rec.n_events; i++) any_kernel |= rec.events[i].d.type == NI_EV_KERNEL_CH;
   for (int i = 0; i < rec.n_events; i++) {
     const struct ni_event_rec *e = &rec.events[i];
     const struct seen *x = &s[i];
-    rule(ONCE, x->starts == 1 && (x->stops == 1 || (!whole && x->stops == 0)), "event %d of type 0x%llx: %d starts, %d stops",
-         i, (unsigned long long)e->d.type, x->starts, x->stops);
+    rule(ONCE, x->starts == 1 && (x->stops == 1 || (!whole && x->stops == 0)),
+         "event %d of type 0x%llx: %d starts, %d stops", i, (unsigned long long)e->d.type, x->starts, x->stops);
     bool coll = e->d.type == NI_EV_COLL;
     if ((!coll && e->d.type != NI_EV_P2P) || e->comm < 0) continue;
     rule(RANK, e->d.rank == rec.comms[e->comm].rank, "event %d: rank %d of %d", i, e->d.rank, rec.comms[e->comm].rank);
@@ -138,8 +156,9 @@ static void check(const char *path) {
     if (coll) {
       int f = 0;
       while (f < 5 && strcmp(e->d.coll.func, funcs[f])) f++;
-      rule(NUMBERS, next[e->comm][f] == 0 || e->d.coll.seqNumber == next[e->comm][f], "communicator %d %s: %llu after %llu",
-           e->comm, e->d.coll.func, (unsigned long long)e->d.coll.seqNumber, (unsigned long long)next[e->comm][f] - 1);
+      rule(NUMBERS, next[e->comm][f] == 0 || e->d.coll.seqNumber == next[e->comm][f],
+           "communicator %d %s: %llu after %llu", e->comm, e->d.coll.func, (unsigned long long)e->d.coll.seqNumber,
+           (unsigned long long)next[e->comm][f] - 1);
       next[e->comm][f] = e->d.coll.seqNumber + 1;
     }
     if (!any_kernel || (!whole && x->children != x->child_stops)) continue;
@@ -149,9 +168,12 @@ static void check(const char *path) {
       rule(coll ? COUNT_COLL : COUNT_P2P, x->children == want, "event %d (%s): %d of %d", i,
            coll ? e->d.coll.func : e->d.p2p.func, x->children, want);
   }
-  printf("info\trecording %s\t%d calls, %d events, %d communicators, %d threads; %llu KernelCh began after their operation's stop, "
-         "%llu on its thread\n", path, rec.n_calls, rec.n_events, rec.n_comms, rec.n_threads, (unsigned long long)late_children,
-         (unsigned long long)same_thread);
+  printf(
+      "info\trecording %s\t%d calls, %d events, %d communicators, %d threads; %llu KernelCh began after their "
+      "operation's stop, "
+      "%llu on its thread\n",
+      path, rec.n_calls, rec.n_events, rec.n_comms, rec.n_threads, (unsigned long long)late_children,
+      (unsigned long long)same_thread);
   free(next);
   free(poller);
   free(chains);
@@ -166,7 +188,11 @@ int main(int argc, char **argv) {
     const struct rule *x = &rules[r];
     const char *verdict = x->broken ? "FAIL" : x->held ? "ok" : "info";
     printf("%s\t%s\t%llu times, %llu exceptions%s%s\n", verdict, x->what, (unsigned long long)x->held,
-           (unsigned long long)x->broken, x->broken ? "; first: " : x->held ? "" : " (not in it)", x->first);
+           (unsigned long long)x->broken,
+           x->broken ? "; first: "
+           : x->held ? ""
+                     : " (not in it)",
+           x->first);
     broken += x->broken > 0;
   }
   return broken ? 1 : 0;

@@ -157,15 +157,21 @@ static int wait_for(pid_t *pids, int n, int seconds) {
 }
 
 int main(int argc, char **argv) {
-  static struct ni_drive_options opt = {.ranks = 2, .iterations = 5, .max_bytes = 268435456, .plans = "probe",
-                                        .end = "destroy", .seconds = 120};
-  static const struct option options[] = {
-      {"out", required_argument, NULL, 'o'},       {"plans", required_argument, NULL, 'p'},
-      {"end", required_argument, NULL, 'e'},       {"layout", required_argument, NULL, 'l'},
-      {"ranks", required_argument, NULL, 'r'},     {"iterations", required_argument, NULL, 'i'},
-      {"max-bytes", required_argument, NULL, 'm'}, {"seconds", required_argument, NULL, 's'},
-      {"nccl", required_argument, NULL, 'n'},      {"cuda", required_argument, NULL, 'c'},
-      {"version-of", required_argument, NULL, 'v'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+  static struct ni_drive_options opt = {
+      .ranks = 2, .iterations = 5, .max_bytes = 268435456, .plans = "probe", .end = "destroy", .seconds = 120};
+  static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                          {"plans", required_argument, NULL, 'p'},
+                                          {"end", required_argument, NULL, 'e'},
+                                          {"layout", required_argument, NULL, 'l'},
+                                          {"ranks", required_argument, NULL, 'r'},
+                                          {"iterations", required_argument, NULL, 'i'},
+                                          {"max-bytes", required_argument, NULL, 'm'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"nccl", required_argument, NULL, 'n'},
+                                          {"cuda", required_argument, NULL, 'c'},
+                                          {"version-of", required_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
   static const char *const ends[] = {"destroy", "finalize", "exit", "quick_exit", "abort"};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (c) {
       case 'o': opt.dir = optarg; break;
@@ -191,7 +197,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) known |= strcmp(opt.end, ends[i]) == 0;
   if (!known) usage("--end: accepted is destroy, finalize, exit, quick_exit or abort");
   if (!opt.dir || optind != argc) usage("--out DIR is needed, and nothing but options");
-  if (mkdir(opt.dir, 0755) < 0 && errno != EEXIST) return fprintf(stderr, "gpu_drive: %s: %s\n", opt.dir, strerror(errno)), 1;
+  if (mkdir(opt.dir, 0755) < 0 && errno != EEXIST)
+    return fprintf(stderr, "gpu_drive: %s: %s\n", opt.dir, strerror(errno)), 1;
   struct ni_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return perror("gpu_drive: shared memory"), 1;
   pid_t pids[NI_MAX_RANKS];

@@ -33,8 +33,10 @@ __attribute__((constructor)) static void take(void) {
     return;
   }
   fprintf(stderr, "force_v%d: %s\n", NI_FORCE_VERSION,
-          !path ? "NI_FORCE_PLUGIN is not set" : lib ? "the plugin has no such version" : dlerror());
-  mine[0] = (void *)(size_t)"none";
+          !path ? "NI_FORCE_PLUGIN is not set"
+          : lib ? "the plugin has no such version"
+                : dlerror());
+  mine[0] = (void *)(size_t) "none";
   memcpy(&mine[1], &init, sizeof init);
   for (int i = 2; i < MEMBERS; i++) memcpy(&mine[i], &rest, sizeof rest);
 }

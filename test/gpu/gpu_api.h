@@ -33,8 +33,8 @@ enum { NI_CUDA_CC_MAJOR = 75 }; /* device attribute: compute capability, major *
 
 /* NCCL's numbers of datatypes, in the order of its enum; names as NCCL prints them. */
 enum { NI_DT_UINT8 = 1, NI_DT_FLOAT32 = 7, NI_DT_FLOAT8E4M3 = 10, NI_DT_COUNT = 12 };
-static const char *const ni_dt_names[NI_DT_COUNT] = {"ncclInt8",    "ncclUint8",   "ncclInt32",      "ncclUint32",
-                                                     "ncclInt64",   "ncclUint64",  "ncclFloat16",    "ncclFloat32",
+static const char *const ni_dt_names[NI_DT_COUNT] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+                                                     "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
                                                      "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
 
 /*
@@ -50,55 +50,56 @@ struct ni_nccl_config {
   int split_share, traffic_class;
   const char *comm_name;
 };
-#define NI_NCCL_CONFIG(name_)                                                                                          \
-  {                                                                                                                    \
-    sizeof(struct ni_nccl_config), 0xcafebeef, 22703, INT_MIN, INT_MIN, INT_MIN, INT_MIN, NULL, INT_MIN, INT_MIN, name_ \
+#define NI_NCCL_CONFIG(name_)                                                                                     \
+  {                                                                                                               \
+    sizeof(struct ni_nccl_config), 0xcafebeef, 22703, INT_MIN, INT_MIN, INT_MIN, INT_MIN, NULL, INT_MIN, INT_MIN, \
+        name_                                                                                                     \
   }
 
-#define NI_NCCL_FUNCTIONS(X, OPTIONAL)                                                                              \
-  X(int, GetVersion, (int *))                                                                                       \
-  X(int, GetUniqueId, (struct ni_unique_id *))                                                                      \
-  X(const char *, GetErrorString, (int))                                                                            \
-  X(int, CommInitRankConfig, (ni_nccl_comm *, int, struct ni_unique_id, int, struct ni_nccl_config *))              \
-  X(int, CommSplit, (ni_nccl_comm, int, int, ni_nccl_comm *, struct ni_nccl_config *))                              \
-  X(int, CommFinalize, (ni_nccl_comm))                                                                              \
-  X(int, CommDestroy, (ni_nccl_comm))                                                                               \
-  X(int, CommAbort, (ni_nccl_comm))                                                                                 \
-  X(int, CommGetAsyncError, (ni_nccl_comm, int *))                                                                  \
-  X(int, GroupStart, (void))                                                                                        \
-  X(int, GroupEnd, (void))                                                                                          \
-  X(int, AllReduce, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))                              \
-  X(int, Reduce, (const void *, void *, size_t, int, int, int, ni_nccl_comm, ni_stream))                            \
-  X(int, Broadcast, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))                              \
-  X(int, AllGather, (const void *, void *, size_t, int, ni_nccl_comm, ni_stream))                                   \
-  X(int, ReduceScatter, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))                          \
-  X(int, Send, (const void *, size_t, int, int, ni_nccl_comm, ni_stream))                                           \
-  X(int, Recv, (void *, size_t, int, int, ni_nccl_comm, ni_stream))                                                 \
-  OPTIONAL(int, AlltoAll, (const void *, void *, size_t, int, ni_nccl_comm, ni_stream))                             \
+#define NI_NCCL_FUNCTIONS(X, OPTIONAL)                                                                 \
+  X(int, GetVersion, (int *))                                                                          \
+  X(int, GetUniqueId, (struct ni_unique_id *))                                                         \
+  X(const char *, GetErrorString, (int))                                                               \
+  X(int, CommInitRankConfig, (ni_nccl_comm *, int, struct ni_unique_id, int, struct ni_nccl_config *)) \
+  X(int, CommSplit, (ni_nccl_comm, int, int, ni_nccl_comm *, struct ni_nccl_config *))                 \
+  X(int, CommFinalize, (ni_nccl_comm))                                                                 \
+  X(int, CommDestroy, (ni_nccl_comm))                                                                  \
+  X(int, CommAbort, (ni_nccl_comm))                                                                    \
+  X(int, CommGetAsyncError, (ni_nccl_comm, int *))                                                     \
+  X(int, GroupStart, (void))                                                                           \
+  X(int, GroupEnd, (void))                                                                             \
+  X(int, AllReduce, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))                 \
+  X(int, Reduce, (const void *, void *, size_t, int, int, int, ni_nccl_comm, ni_stream))               \
+  X(int, Broadcast, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))                 \
+  X(int, AllGather, (const void *, void *, size_t, int, ni_nccl_comm, ni_stream))                      \
+  X(int, ReduceScatter, (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream))             \
+  X(int, Send, (const void *, size_t, int, int, ni_nccl_comm, ni_stream))                              \
+  X(int, Recv, (void *, size_t, int, int, ni_nccl_comm, ni_stream))                                    \
+  OPTIONAL(int, AlltoAll, (const void *, void *, size_t, int, ni_nccl_comm, ni_stream))                \
   OPTIONAL(const char *, GetLastError, (ni_nccl_comm))
 
-#define NI_CUDA_FUNCTIONS(X)                                      \
-  X(cuInit, (unsigned))                                           \
-  X(cuDriverGetVersion, (int *))                                  \
-  X(cuDeviceGetCount, (int *))                                    \
-  X(cuDeviceGet, (int *, int))                                    \
-  X(cuDeviceGetName, (char *, int, int))                          \
-  X(cuDeviceGetAttribute, (int *, int, int))                      \
-  X(cuDevicePrimaryCtxRetain, (void **, int))                     \
-  X(cuCtxSetCurrent, (void *))                                    \
-  X(cuMemAlloc_v2, (ni_devptr *, size_t))                         \
-  X(cuMemsetD8Async, (ni_devptr, unsigned char, size_t, ni_stream)) \
-  X(cuStreamCreate, (ni_stream *, unsigned))                      \
-  X(cuStreamSynchronize, (ni_stream))                             \
-  X(cuStreamQuery, (ni_stream))                                   \
-  X(cuEventCreate, (ni_event *, unsigned))                        \
-  X(cuEventRecord, (ni_event, ni_stream))                         \
-  X(cuEventElapsedTime, (float *, ni_event, ni_event))            \
-  X(cuStreamBeginCapture_v2, (ni_stream, int))                    \
-  X(cuStreamEndCapture, (ni_stream, ni_graph *))                  \
+#define NI_CUDA_FUNCTIONS(X)                                                      \
+  X(cuInit, (unsigned))                                                           \
+  X(cuDriverGetVersion, (int *))                                                  \
+  X(cuDeviceGetCount, (int *))                                                    \
+  X(cuDeviceGet, (int *, int))                                                    \
+  X(cuDeviceGetName, (char *, int, int))                                          \
+  X(cuDeviceGetAttribute, (int *, int, int))                                      \
+  X(cuDevicePrimaryCtxRetain, (void **, int))                                     \
+  X(cuCtxSetCurrent, (void *))                                                    \
+  X(cuMemAlloc_v2, (ni_devptr *, size_t))                                         \
+  X(cuMemsetD8Async, (ni_devptr, unsigned char, size_t, ni_stream))               \
+  X(cuStreamCreate, (ni_stream *, unsigned))                                      \
+  X(cuStreamSynchronize, (ni_stream))                                             \
+  X(cuStreamQuery, (ni_stream))                                                   \
+  X(cuEventCreate, (ni_event *, unsigned))                                        \
+  X(cuEventRecord, (ni_event, ni_stream))                                         \
+  X(cuEventElapsedTime, (float *, ni_event, ni_event))                            \
+  X(cuStreamBeginCapture_v2, (ni_stream, int))                                    \
+  X(cuStreamEndCapture, (ni_stream, ni_graph *))                                  \
   X(cuGraphInstantiateWithFlags, (ni_graph_exec *, ni_graph, unsigned long long)) \
-  X(cuGraphLaunch, (ni_graph_exec, ni_stream))                    \
-  X(cuGraphExecDestroy, (ni_graph_exec))                          \
+  X(cuGraphLaunch, (ni_graph_exec, ni_stream))                                    \
+  X(cuGraphExecDestroy, (ni_graph_exec))                                          \
   X(cuGraphDestroy, (ni_graph))
 
 struct ni_gpu_api {

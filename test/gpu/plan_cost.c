@@ -37,7 +37,8 @@ void ni_plan_cost(struct ni_rank *r) {
   if (!c) c = ni_rank_world(r, "ni-world", false);
   r->untimed = true;
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-    uint64_t enqueue[BURSTS], elapsed[BURSTS], cpu[BURSTS], bytes = sizes[s] < 8u * (unsigned)c->ranks ? 8u * (unsigned)c->ranks : sizes[s];
+    uint64_t enqueue[BURSTS], elapsed[BURSTS], cpu[BURSTS],
+        bytes = sizes[s] < 8u * (unsigned)c->ranks ? 8u * (unsigned)c->ranks : sizes[s];
     int n = 0;
     for (int b = 0; b < BURSTS + WARM_UP; b++) {
       if (!ni_rank_time_for(r, "cost", "burst")) break;

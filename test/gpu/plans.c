@@ -15,7 +15,9 @@ static struct ni_gcomm *world(struct ni_rank *r) {
   return ni_rank_world(r, "ni-world", false);
 }
 
-static uint64_t at_most(struct ni_rank *r, uint64_t bytes) { return bytes < r->opt->max_bytes ? bytes : r->opt->max_bytes; }
+static uint64_t at_most(struct ni_rank *r, uint64_t bytes) {
+  return bytes < r->opt->max_bytes ? bytes : r->opt->max_bytes;
+}
 
 /* Every size of every collective, some times each, with the gap between two events beside it. */
 static void sweep(struct ni_rank *r) {
@@ -26,8 +28,8 @@ static void sweep(struct ni_rank *r) {
       snprintf(what, sizeof what, "%s/%llu", collectives[f], (unsigned long long)bytes);
       if (!ni_rank_time_for(r, "sweep", what)) continue;
       for (int i = 0; i < r->opt->iterations; i++)
-        ni_rank_coll(r, c, collectives[f], NI_DT_FLOAT32, bytes < 4u * (unsigned)c->ranks ? 4u * (unsigned)c->ranks : bytes,
-                     f >= 3 ? i % c->ranks : 0);
+        ni_rank_coll(r, c, collectives[f], NI_DT_FLOAT32,
+                     bytes < 4u * (unsigned)c->ranks ? 4u * (unsigned)c->ranks : bytes, f >= 3 ? i % c->ranks : 0);
       ni_rank_settle(r);
     }
   /* What two events with next to nothing between them are apart: the part of a small operation's time that is no kernel. */
@@ -151,7 +153,8 @@ static void graph(struct ni_rank *r) {
 
 static void split(struct ni_rank *r) {
   struct ni_gcomm *c = world(r);
-  struct ni_gcomm *own = ni_rank_split(r, c, 0, "ni-split", false), *shared = ni_rank_split(r, c, 0, "ni-split-share", true);
+  struct ni_gcomm *own = ni_rank_split(r, c, 0, "ni-split", false),
+                  *shared = ni_rank_split(r, c, 0, "ni-split-share", true);
   for (int i = 0; i < r->opt->iterations; i++) {
     ni_rank_coll(r, own, "AllReduce", NI_DT_FLOAT32, 4096, 0);
     ni_rank_coll(r, shared, "AllGather", NI_DT_FLOAT32, 4096, 0);
@@ -193,7 +196,8 @@ static void comms(struct ni_rank *r) {
 static void mix(struct ni_rank *r) {
   struct ni_gcomm *c = world(r);
   for (int f = 0; f < N_COLLECTIVES; f++)
-    for (uint64_t bytes = 64; bytes <= at_most(r, 4 << 20); bytes *= 256) ni_rank_coll(r, c, collectives[f], NI_DT_FLOAT32, bytes, 0);
+    for (uint64_t bytes = 64; bytes <= at_most(r, 4 << 20); bytes *= 256)
+      ni_rank_coll(r, c, collectives[f], NI_DT_FLOAT32, bytes, 0);
   ni_rank_settle(r);
   all_to_all(r, c, NI_DT_FLOAT32, 4096);
   ni_rank_group_start(r);

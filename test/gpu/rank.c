@@ -209,8 +209,10 @@ void ni_rank_alltoall(struct ni_rank *r, struct ni_gcomm *c, int dtype, uint64_t
     pend(r, c, "Recv", name, share, 0, peer);
   }
   r->open_group = 0;
-  ni_rank_nccl(r, c, r->api.AlltoAll((void *)(uintptr_t)r->send, (void *)(uintptr_t)r->recv,
-                                     share / ni_datatype_bytes(name), dtype, c->nccl, r->stream), "ncclAlltoAll");
+  ni_rank_nccl(r, c,
+               r->api.AlltoAll((void *)(uintptr_t)r->send, (void *)(uintptr_t)r->recv, share / ni_datatype_bytes(name),
+                               dtype, c->nccl, r->stream),
+               "ncclAlltoAll");
 }
 
 void ni_rank_group_start(struct ni_rank *r) {
@@ -267,7 +269,8 @@ static void write_pending(struct ni_rank *r, bool timed) {
     struct ni_pending *p = &r->pending[i];
     float ms = 0;
     if (timed && p->event >= 0)
-      ni_rank_cuda(r, r->api.cuEventElapsedTime(&ms, r->events[p->event], r->events[p->event + 1]), "cuEventElapsedTime");
+      ni_rank_cuda(r, r->api.cuEventElapsedTime(&ms, r->events[p->event], r->events[p->event + 1]),
+                   "cuEventElapsedTime");
     const struct ni_gpu_op *o = &p->op;
     fprintf(r->truth, NI_GPU_OP_FORMAT, o->comm, (unsigned long long)o->group, o->func, o->dtype,
             (unsigned long long)o->bytes, o->root, o->peer, timed ? o->how : "lost",

@@ -24,8 +24,8 @@ enum { NI_MAX_RANKS = 16, NI_MAX_IDS = 64, NI_MAX_PENDING = 2048, NI_MAX_COMMS =
 
 /* Shared by all ranks of a run; anonymous shared memory made by the parent. */
 struct ni_shared {
-  _Atomic int arrived, turn;       /* barrier: the last to arrive resets and raises turn; acq_rel, pairs with itself */
-  _Atomic int decision;            /* rank 0's; written before, read after a barrier: relaxed */
+  _Atomic int arrived, turn; /* barrier: the last to arrive resets and raises turn; acq_rel, pairs with itself */
+  _Atomic int decision;      /* rank 0's; written before, read after a barrier: relaxed */
   struct ni_unique_id id[NI_MAX_IDS]; /* written by rank 0 before a barrier */
 };
 
@@ -87,7 +87,8 @@ struct ni_gcomm *ni_rank_split(struct ni_rank *r, struct ni_gcomm *c, int color,
 
 /* One operation. bytes: the size nccl-tests would print (whole buffer for AllGather and ReduceScatter). */
 void ni_rank_coll(struct ni_rank *r, struct ni_gcomm *c, const char *func, int dtype, uint64_t bytes, int root);
-void ni_rank_p2p(struct ni_rank *r, struct ni_gcomm *c, bool send, int dtype, uint64_t bytes, int peer, uint64_t offset);
+void ni_rank_p2p(struct ni_rank *r, struct ni_gcomm *c, bool send, int dtype, uint64_t bytes, int peer,
+                 uint64_t offset);
 /* ncclAlltoAll, which NCCL turns into a group of sends and receives; api.AlltoAll must be there. share: bytes per peer. */
 void ni_rank_alltoall(struct ni_rank *r, struct ni_gcomm *c, int dtype, uint64_t share);
 void ni_rank_group_start(struct ni_rank *r);

@@ -101,7 +101,9 @@ int cuMemsetD8Async(ni_devptr p, unsigned char v, size_t n, ni_stream s) {
   fake_cuda_run(s, 1000 + n / 1000, &a, &b);
   return 0;
 }
-int cuStreamCreate(ni_stream *s, unsigned flags) { return (void)flags, *s = calloc(1, sizeof **s), *s ? 0 : OUT_OF_MEMORY; }
+int cuStreamCreate(ni_stream *s, unsigned flags) {
+  return (void)flags, *s = calloc(1, sizeof **s), *s ? 0 : OUT_OF_MEMORY;
+}
 int cuStreamQuery(ni_stream s) { return now_ns() >= s->free_ns ? 0 : NI_CUDA_NOT_READY; }
 int cuStreamSynchronize(ni_stream s) {
   for (uint64_t now; (now = now_ns()) < s->free_ns;) {
@@ -111,7 +113,9 @@ int cuStreamSynchronize(ni_stream s) {
   }
   return 0;
 }
-int cuEventCreate(ni_event *e, unsigned flags) { return (void)flags, *e = calloc(1, sizeof **e), *e ? 0 : OUT_OF_MEMORY; }
+int cuEventCreate(ni_event *e, unsigned flags) {
+  return (void)flags, *e = calloc(1, sizeof **e), *e ? 0 : OUT_OF_MEMORY;
+}
 int cuEventRecord(ni_event e, ni_stream s) {
   uint64_t now = now_ns();
   if (s->capture) return 0;

@@ -75,7 +75,11 @@ struct plan {
 
 static _Thread_local struct {
   int depth, n;
-  struct { struct ncclComm *c; ni_stream s; struct task t; } ops[64];
+  struct {
+    struct ncclComm *c;
+    ni_stream s;
+    struct task t;
+  } ops[64];
   void *group_api;
 } group;
 static unsigned fault_at;
@@ -158,7 +162,8 @@ static void *proxy_main(void *arg) {
 
 /* ---- launching ---------------------------------------------------------------------------------------------- */
 
-static void raise_task(struct plan *p, struct task *t, void *group_handle, uint64_t start_ns, uint64_t end_ns, bool wrong) {
+static void raise_task(struct plan *p, struct task *t, void *group_handle, uint64_t start_ns, uint64_t end_ns,
+                       bool wrong) {
   struct ncclComm *c = p->c;
   struct ni_prof_descr_v6 d;
   void *h = NULL;
@@ -190,7 +195,8 @@ static void raise_task(struct plan *p, struct task *t, void *group_handle, uint6
   }
   if (wrong && faulty("lose")) return;
   if (wrong && faulty("size")) d.type == NI_EV_COLL ? d.coll.count++ : d.p2p.count++;
-  if (wrong && faulty("dtype")) d.type == NI_EV_COLL ? (d.coll.datatype = "ncclFloat64") : (d.p2p.datatype = "ncclFloat64");
+  if (wrong && faulty("dtype"))
+    d.type == NI_EV_COLL ? (d.coll.datatype = "ncclFloat64") : (d.p2p.datatype = "ncclFloat64");
   if (wrong && faulty("algo")) d.coll.algo = "TREE";
   if (wrong && faulty("peer") && !t->coll) d.p2p.peer++;
   bool self = !t->coll && t->peer == c->id.rank;
@@ -281,8 +287,14 @@ static int add_op(struct ncclComm *c, ni_stream s, const char *func, uint64_t co
   const char *algo = getenv("NCCL_ALGO"), *proto = getenv("NCCL_PROTO");
   const char *name = dtype == NI_DT_UINT8 ? "Unknown" : ni_dt_names[dtype];
   uint64_t size = ni_datatype_bytes(ni_dt_names[dtype]);
-  struct task t = {.func = func, .dtype = name, .bytes = count * size, .count = count, .root = root, .peer = peer,
-                   .coll = peer < 0, .mask = ni_core_mask()};
+  struct task t = {.func = func,
+                   .dtype = name,
+                   .bytes = count * size,
+                   .count = count,
+                   .root = root,
+                   .peer = peer,
+                   .coll = peer < 0,
+                   .mask = ni_core_mask()};
   t.algo = algo && strcasecmp(algo, "tree") == 0 ? "TREE" : "RING";
   t.proto = !proto || strcasecmp(proto, "simple") == 0 ? "SIMPLE" : strcasecmp(proto, "ll") == 0 ? "LL" : "LL128";
   t.channels = t.bytes > 65536 ? 4 : 1;
@@ -370,7 +382,8 @@ int ncclGetUniqueId(struct ni_unique_id *id) {
   memcpy(id->internal, &x, sizeof x);
   return 0;
 }
-int ncclCommInitRankConfig(ni_nccl_comm *out, int ranks, struct ni_unique_id id, int rank, struct ni_nccl_config *config) {
+int ncclCommInitRankConfig(ni_nccl_comm *out, int ranks, struct ni_unique_id id, int rank,
+                           struct ni_nccl_config *config) {
   uint64_t hash;
   memcpy(&hash, id.internal, sizeof hash);
   if (config && config->magic != 0xcafebeef) return 4;

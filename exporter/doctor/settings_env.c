@@ -1,0 +1,120 @@
+/*
+ * The environment: names that are nearly those of settings, and settings that work against each other. What the plugin
+ * itself refuses (a bad value, a name of ours that does not exist) it says in the trial; here is what it cannot see.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+/* Letters to change, add or take away to get from a to b; more than `most` is `most` + 1. */
+static int distance(const char *a, size_t n, const char *b, int most) {
+  size_t m = strlen(b);
+  int row[128];
+  if (m >= 127 || n >= 127 || (n > m ? n - m : m - n) > (size_t)most) return most + 1;
+  for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+  for (size_t i = 1; i <= n; i++) {
+    int corner = row[0];
+    row[0] = (int)i;
+    for (size_t j = 1; j <= m; j++) {
+      int keep = corner + (a[i - 1] != b[j - 1]), above = row[j] + 1, left = row[j - 1] + 1;
+      corner = row[j];
+      row[j] = keep < above ? keep : above;
+      if (left < row[j]) row[j] = left;
+    }
+  }
+  return row[m] > most ? most + 1 : row[m];
+}
+
+static const char *nearest(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {
+  static const char *const others[] = {"NCCL_PROFILER_PLUGIN"};
+  const char *best = NULL;
+  int least = 4;
+  for (size_t i = 0; i < d->n_known + 1; i++) {
+    const char *k = i < d->n_known ? d->known[i] : others[0];
+    int far = distance(name, n, k, 3);
+    if (far == 0) *exact = true;
+    if (far < least) least = far, best = k;
+  }
+  return best;
+}
+
+/* NVIDIA's inspector has names that ours does not; this room knows what a name of ours begins with. */
+static bool like_ours(const char *e) {
+  return strncmp(e, "NCCL_INSPECTOR_", 15) == 0 || strncmp(e, "NCCL_INSPECT", 12) == 0 ||
+         strncmp(e, "INSPECTOR_", 10) == 0 || strncmp(e, "NCCL_PROF", 9) == 0;
+}
+
+static void names(struct ni_doctor *d) {
+  size_t wrong = 0;
+  for (char **e = environ; e && *e; e++) {
+    size_t n = strcspn(*e, "=");
+    bool exact = false;
+    if (!like_ours(*e) || n >= 120) continue;
+    const char *best = nearest(d, *e, n, &exact);
+    if (exact) continue;
+    char advice[256];
+    bool ours = strncmp(*e, "NCCL_INSPECTOR_", 15) == 0;
+    if (!best && !ours) continue;
+    if (best) snprintf(advice, sizeof advice, "Did you mean %s?", best);
+    else snprintf(advice, sizeof advice, "docs/settings.md lists the settings.");
+    ni_doctor_add(d, "settings", NI_DOC_WARNING, advice, "%.*s is no setting of this plugin; it has no effect", (int)n,
+                  *e);
+    wrong++;
+  }
+  if (!wrong && d->n_known)
+    ni_doctor_add(d, "settings", NI_DOC_OK, NULL, "no misspelt name among NCCL_INSPECTOR_*, NCCL_PROFILE*");
+}
+
+static bool is(const char *name, const char *value) {
+  const char *v = getenv(name);
+  return v && strcmp(v, value) == 0;
+}
+
+static bool set(const char *name) {
+  const char *v = getenv(name);
+  return v && *v;
+}
+
+static void conflicts(struct ni_doctor *d) {
+  const char *enable = getenv("NCCL_INSPECTOR_ENABLE");
+  if (!enable || !*enable)
+    ni_doctor_add(d, "settings", NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+                  "NCCL_INSPECTOR_ENABLE is not set: the plugin is loaded and records nothing");
+  else if (strcmp(enable, "0") == 0)
+    ni_doctor_add(d, "settings", NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+                  "NCCL_INSPECTOR_ENABLE=0: nothing is recorded");
+  if (is("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_WARNING, "Leave NCCL_INSPECTOR_DUMP_CONTROL_LINES at 1.",
+                  "NCCL_INSPECTOR_DUMP_CONTROL_LINES=0: losses, clocks and the accounting are not in the log, so "
+                  "nobody can check it");
+  if (is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") || is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
+                  "records are written at teardown and exit only: a job that is killed leaves none");
+  if (is("NCCL_INSPECTOR_POOL_KEEP", "last") && !is("NCCL_INSPECTOR_POOL_GROW", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_WARNING,
+                  "Set NCCL_INSPECTOR_POOL_GROW=0, or leave NCCL_INSPECTOR_POOL_KEEP out.",
+                  "NCCL_INSPECTOR_POOL_KEEP=last has no effect while pools grow");
+  if (is("NCCL_INSPECTOR_POOL_GROW", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_WARNING,
+                  "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
+                  "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)");
+  if (is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"))
+    ni_doctor_add(
+        d, "settings", NI_DOC_NOTE, NULL,
+        "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)");
+  if (set("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES") && !is("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_NOTE, NULL,
+                  "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)",
+                  getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES"));
+  if (is("NCCL_INSPECTOR_ENABLE_P2P", "0"))
+    ni_doctor_add(d, "settings", NI_DOC_NOTE, NULL,
+                  "NCCL_INSPECTOR_ENABLE_P2P=0: Send and Recv are left out (and counted)");
+}
+
+void ni_doctor_settings(struct ni_doctor *d) {
+  if (d->plugin_path && d->plugin_ours) names(d);
+  conflicts(d);
+}

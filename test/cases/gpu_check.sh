@@ -57,7 +57,7 @@ notice "a record twice" "each operation once" FAKE_NCCL_FAULT=twice:7 --plans $a
 notice "a wrong size" "size, datatype" FAKE_NCCL_FAULT=size:9 --plans $all
 notice "a wrong datatype" "size, datatype" FAKE_NCCL_FAULT=dtype:3 --plans mix
 notice "a wrong algorithm" "size, datatype" FAKE_NCCL_FAULT=algo:3 NCCL_ALGO=Ring --plans mix
-notice "a wrong peer" "each operation once" FAKE_NCCL_FAULT=peer:500 --plans p2p,p2p,p2p,p2p,p2p
+notice "a wrong peer" "size, datatype" FAKE_NCCL_FAULT=peer:500 --plans $all
 notice "kernels longer than their events" "execution time" FAKE_NCCL_FAULT=slow:1 --plans sweep
 notice "another plugin" "each operation once" NCCL_PROFILER_PLUGIN="$HERE/test/noop.so" --plans mix
 

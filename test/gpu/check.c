@@ -9,7 +9,7 @@
 #include "../nccl_sim/log_source.h"
 #include "../nccl_sim/sim.h"
 
-enum { SHOWN = 8, LOOK_AHEAD = 16 };
+enum { SHOWN = 8, LOOK_AHEAD = 16, MAX_GROUP = 256 };
 
 void ni_gpu_row(struct ni_gpu_check *c, const char *verdict, const char *what, const char *fmt, ...) {
   va_list ap;
@@ -104,70 +104,97 @@ static void tell(struct tally *t, const struct ni_gpu_true_op *o, const struct n
   fputc('\n', stderr);
 }
 
-/* Does the record belong to one of the next operations? Then what was looked for is missing, and not told wrongly. */
-static bool soon(const struct ni_gpu_check *c, const struct ni_gpu_true_op *ops, size_t from, size_t n,
-                 const struct ni_gpu_rec *r) {
-  for (size_t i = from; i < n && i < from + LOOK_AHEAD; i++)
-    if (!differs(c, &ops[i], r)) return true;
-  return false;
+/* How many of the records from `at` on are what ops[i..k) were, each for one of them. take: remember the pairs. */
+static size_t match_set(const struct ni_gpu_check *c, struct ni_gpu_true_op *ops, size_t i, size_t k,
+                        const struct ni_gpu_rec *recs, size_t m, size_t at, size_t width, bool take) {
+  bool used[MAX_GROUP] = {false};
+  size_t matched = 0;
+  for (; i < k; i++) {
+    if (ni_gpu_invisible(&c->truth, &ops[i])) continue;
+    for (size_t q = 0; q < width && q < MAX_GROUP && at + q < m; q++) {
+      if (used[q] || differs(c, &ops[i], &recs[at + q])) continue;
+      used[q] = true;
+      matched++;
+      if (take) ops[i].rec = &recs[at + q];
+      break;
+    }
+  }
+  return matched;
+}
+
+/* ops[*k]: the end of the group that begins with ops[i], an ungrouped operation alone. Returns its visible operations. */
+static size_t group_end(const struct ni_gpu_check *c, const struct ni_gpu_true_op *ops, size_t i, size_t n, size_t *k) {
+  size_t width = 0;
+  for (*k = i; *k < n && (*k == i || (ops[i].op.group && ops[*k].op.group == ops[i].op.group)); ++*k)
+    width += !ni_gpu_invisible(&c->truth, &ops[*k]);
+  return width;
+}
+
+/* How well the operations from i on go with the records from `at` on, for a stretch. */
+static size_t fits(const struct ni_gpu_check *c, struct ni_gpu_true_op *ops, size_t i, size_t n,
+                   const struct ni_gpu_rec *recs, size_t m, size_t at) {
+  size_t good = 0, seen = 0, k;
+  for (; i < n && seen < LOOK_AHEAD; i = k) {
+    size_t width = group_end(c, ops, i, n, &k);
+    good += match_set(c, ops, i, k, recs, m, at, width, false);
+    seen += width;
+    at += width;
+  }
+  return good;
 }
 
 /*
- * One communicator, process and kind: ops[0..n) and recs[0..m), both in order. Each operation, or each group as a set,
- * is looked for at its place; what is not there is looked for a little further on, so that one loss, or one record too
- * many, is one fault and what follows is in its place again.
+ * One communicator, process and kind: ops[0..n) and recs[0..m), both in order. Where a group does not find its records, one
+ * was told wrongly (both go on), is missing (the records wait) or is there too often (the operations wait): whatever the
+ * following operations agree with best. What is left on both sides and would match elsewhere was out of order.
  */
 static void match(struct ni_gpu_check *c, struct ni_gpu_true_op *ops, size_t n, const struct ni_gpu_rec *recs, size_t m,
                   struct tally *t) {
-  bool *used = calloc(m + 1, 1);
-  size_t at = 0; /* records before are used or given up */
-  if (!used) ni_die(1, "gpu_check: out of memory");
-  for (size_t i = 0; i < n;) {
-    size_t k = i + 1, width = 0; /* ops[i..k) may come in any order, in recs[at..at + width) */
-    while (ops[i].op.group && k < n && ops[k].op.group == ops[i].op.group) k++;
-    for (size_t q = i; q < k; q++) width += !ni_gpu_invisible(&c->truth, &ops[q]);
-    size_t further = at + width;
-    for (; i < k; i++) {
-      struct ni_gpu_true_op *o = &ops[i];
-      bool lost = strcmp(o->op.how, "lost") == 0;
-      size_t found = m, here = at;
-      if (ni_gpu_invisible(&c->truth, o)) {
-        t->invisible++;
-        continue;
+  size_t at = 0, k;
+  for (size_t i = 0; i < n; i = k) {
+    size_t width = group_end(c, ops, i, n, &k), from = at;
+    size_t matched = match_set(c, ops, i, k, recs, m, at, width, false), next = at + width;
+    if (matched < width) {
+      size_t best = matched + fits(c, ops, k, n, recs, m, next),
+             score = matched + fits(c, ops, k, n, recs, m, at + matched);
+      if (score > best) best = score, next = at + matched;
+      for (size_t e = 1; e <= LOOK_AHEAD && at + e < m; e++) {
+        score = match_set(c, ops, i, k, recs, m, at + e, width, false) + fits(c, ops, k, n, recs, m, at + e + width);
+        if (score > best) best = score, from = at + e, next = from + width;
       }
-      if (lost) t->lost++;
-      else t->expected++;
-      for (size_t q = at; q < m && q < at + width + LOOK_AHEAD && found == m; q++)
-        if (!used[q] && !differs(c, o, &recs[q])) found = q;
-      while (here < m && used[here]) here++;
-      if (found < at + width && found < m) {
-        used[found] = true;
-        o->rec = &recs[found];
-        t->matched += !lost;
-      } else if (lost) {
-        continue;
-      } else if (found < m) {
-        tell(t, o, &recs[found], "not where it was issued");
-        t->misplaced++;
-        t->matched++;
-        used[found] = true;
-        o->rec = &recs[found];
-        if (found + 1 > further) further = found + 1;
-      } else if (here < at + width && here < m && !strcmp(o->op.func, recs[here].func) &&
-                 !soon(c, ops, k, n, &recs[here])) {
-        /* The same function with another value stands in its place: it is that operation, told wrongly. */
-        tell(t, o, &recs[here], differs(c, o, &recs[here]));
-        t->wrong++;
-        used[here] = true;
-      } else {
+    }
+    match_set(c, ops, i, k, recs, m, from, width, true);
+    at = next;
+  }
+
+  bool *used = calloc(m + 1, 1);
+  if (!used) ni_die(1, "gpu_check: out of memory");
+  for (size_t i = 0; i < n; i++) {
+    struct ni_gpu_true_op *o = &ops[i];
+    if (strcmp(o->op.how, "lost") == 0) t->lost++;
+    else if (ni_gpu_invisible(&c->truth, o)) t->invisible++;
+    else t->expected++, t->matched += o->rec != NULL;
+    if (o->rec) used[o->rec - recs] = true;
+  }
+  for (int pass = 0; pass < 2; pass++) /* what is left: in another place, then with another value, else missing */
+    for (size_t i = 0; i < n; i++) {
+      struct ni_gpu_true_op *o = &ops[i];
+      if (o->rec || ni_gpu_invisible(&c->truth, o)) continue;
+      bool lost = strcmp(o->op.how, "lost") == 0;
+      size_t q = 0;
+      while (q < m &&
+             (used[q] || (pass == 0 ? differs(c, o, &recs[q]) != NULL : strcmp(o->op.func, recs[q].func) != 0)))
+        q++;
+      if (q < m && (pass == 0 || !lost)) {
+        tell(t, o, &recs[q], pass == 0 ? "not where it was issued" : differs(c, o, &recs[q]));
+        used[q] = true;
+        if (pass == 1) t->wrong++;
+        else o->rec = &recs[q], t->misplaced += !lost, t->matched += !lost;
+      } else if (pass == 1 && !lost) {
         tell(t, o, NULL, "not in the log");
         t->missing++;
       }
     }
-    /* After something came late everything before it is given up; else the next is behind what is used without a hole. */
-    if (further > at + width) at = further;
-    while (at < m && used[at]) at++;
-  }
   for (size_t q = 0; q < m; q++)
     if (!used[q]) t->extra++, tell(t, NULL, &recs[q], "never issued");
   free(used);

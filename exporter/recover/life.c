@@ -17,12 +17,14 @@ static size_t read_small(const char *path, char *buf, size_t cap) {
   return n > 0 ? (size_t)n : 0;
 }
 
-/* Field 22 of /proc/PID/stat; 0: there is no such process. The name in field 2 may hold anything, so from its last ')'. */
+/* Field 22 of /proc/PID/stat; 0: there is no such process, or it is dead and its parent has not taken note (state Z, X). The
+ * name in field 2 may hold anything, so from its last ')'. */
 static uint64_t start_ticks(int64_t pid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
   if (!read_small(path, text, sizeof text)) return 0;
   char *p = strrchr(text, ')');
+  if (p && p[1] == ' ' && strchr("ZXx", p[2])) return 0;
   for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
   return p ? strtoull(p + 1, NULL, 10) : 0;
 }

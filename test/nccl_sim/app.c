@@ -9,7 +9,7 @@
 #include "truth.h"
 
 bool ni_takes_part(const struct ni_crank *c, const struct ni_step *st) {
-  if (st->skip_rank == c->id.rank) return false;
+  if (st->skip_rank == c->id.rank || (st->only_rank >= 0 && st->only_rank != c->id.rank)) return false;
   return st->pair_from < 0 || st->pair_from == c->id.rank || st->pair_to == c->id.rank;
 }
 
@@ -234,7 +234,8 @@ static void run_step(struct ni_rank *r, const struct ni_step *st) {
       return;
     case NI_DO_BARRIER: pthread_barrier_wait(&ni_run.barrier); return;
     case NI_DO_END:
-      if (mine || ni_run.scn->set.procs) ni_end_process(st->how);
+      /* Without a rank it is every process; one that holds several ranks ends by its first. */
+      if (st->who < 0 ? ni_run.scn->set.procs || r->rank == 0 : mine) ni_end_process(st->how);
       return;
     case NI_DO_LOOP:
     case NI_DO_END_LOOP: return;

@@ -197,7 +197,7 @@ static void do_verb(struct ni_parser_state *p, const char *verb) {
     ni_scn_add_step(p, NI_DO_BARRIER);
   } else if (strcmp(verb, "exit") == 0) {
     const char *how = ni_arg_text(p, "how", "exit");
-    int k = ni_pick(how, ni_end_names, NI_END_COUNT), who = (int)ni_arg_num(p, "rank", 0, 0, 65535);
+    int k = ni_pick(how, ni_end_names, NI_END_COUNT), who = (int)ni_arg_num(p, "rank", -1, 0, 65535);
     if (k < 1) ni_bad(p, "how=%s: accepted are exit quick_exit _exit sigkill", how);
     st = ni_scn_add_step(p, NI_DO_END);
     st->how = (enum ni_end)k;

@@ -91,6 +91,7 @@ struct ni_step {
   uint64_t times;    /* repeat of WORK, CE; LOOP; REPLAY */
   uint32_t queue_ms; /* the kernel waits so long in its stream */
   int skip_rank;     /* this rank never calls it; -1 none */
+  int only_rank;     /* no other rank calls it, and this one waits for them; -1 none */
   int pair_from, pair_to; /* only these two ranks take part; -1: all */
   int graph;         /* GRAPH, REPLAY: index of the graph */
   int match;         /* LOOP <-> END_LOOP */

@@ -14,7 +14,7 @@ struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
     if (!s->steps) ni_die(NI_SIM_FAILED, "out of memory");
   }
   struct ni_step *st = &s->steps[s->n_steps++];
-  *st = (struct ni_step){.verb = verb, .line = p->line, .comm = -1, .times = 1, .skip_rank = -1, .pair_from = -1,
+  *st = (struct ni_step){.verb = verb, .line = p->line, .comm = -1, .times = 1, .skip_rank = -1, .only_rank = -1, .pair_from = -1,
                          .pair_to = -1, .graph = -1, .who = -1};
   return st;
 }
@@ -95,6 +95,7 @@ void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st) {
   st->times = (uint64_t)ni_arg_num(p, "repeat", 1, 0, 1e12);
   st->queue_ms = (uint32_t)ni_arg_num(p, "queue_ms", 0, 0, 3600000);
   st->skip_rank = (int)ni_arg_num(p, "skip", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
+  st->only_rank = (int)ni_arg_num(p, "only", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
 }
 
 void ni_scn_coll(struct ni_parser_state *p) {

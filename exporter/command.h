@@ -26,6 +26,7 @@ int ni_summary_run(int argc, char **argv);
 int ni_pools_run(int argc, char **argv);
 int ni_recover_run(int argc, char **argv);
 int ni_snapshot_run(int argc, char **argv);
+int ni_hang_run(int argc, char **argv);
 int ni_doctor_run(int argc, char **argv);
 
 #endif

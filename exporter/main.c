@@ -16,6 +16,7 @@ static const struct ni_command commands[] = {
     {"pools", ni_pools_run, "what the event pools of a run reached, and the settings that follow"},
     {"recover", ni_recover_run, "what a killed process had not written yet, from its black box into its log"},
     {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too, on shared storage"},
+    {"hang", ni_hang_run, "does the job hang, in which operation, and which ranks are missing from it?"},
     {"doctor", ni_doctor_run, "would this environment give complete logs? findings, each with what to do"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -90,33 +90,6 @@ static int search(struct found *f, const char *dir, const char *stem, size_t n, 
   return e;
 }
 
-/* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */
-static char *real_of(const char *path) {
-  char *real = realpath(path, NULL);
-  const char *slash = strrchr(path, '/');
-  const char *last = slash ? slash + 1 : path;
-  if (real || errno != ENOENT || slash == path || !*last || strcmp(last, "..") == 0 || strcmp(last, ".") == 0) return real;
-  char *up = slash ? strndup(path, (size_t)(slash - path)) : strdup("."), *above = up ? real_of(up) : NULL;
-  if (above && asprintf(&real, "%s/%s", strcmp(above, "/") == 0 ? "" : above, last) < 0) real = NULL;
-  free(up);
-  free(above);
-  return real;
-}
-
-/* Is dir one of the paths of the command line, or below one? */
-static bool under_inputs(const struct recover *r, const char *dir) {
-  char *real = real_of(dir);
-  bool is = false;
-  for (size_t i = 0; real && !is && i < r->inputs.n; i++) {
-    char *path = real_of(r->inputs.path[i]);
-    size_t n = path ? strlen(path) : 0;
-    is = path && strncmp(real, path, n) == 0 && (real[n] == 0 || real[n] == '/' || n == 1);
-    free(path);
-  }
-  free(real);
-  return is;
-}
-
 /* A name for the log of a process that was killed before it had one. */
 static int invented_stem(const struct ni_box_header *h, char **out) {
   char host[sizeof h->hostname];
@@ -160,12 +133,12 @@ static int find_log(const struct recover *r, const struct ni_box *b, struct foun
   for (size_t i = 0; e == 0 && i < r->sources.logs.n; i++)
     if (same_stem(base_of(r->sources.logs.file[i].path), name, n))
       e = take_file(f, r->sources.logs.file[i].path, session.start_ns);
-  *other = !r->sources.named && r->inputs.n && !f->dir && !(has && under_inputs(r, session.dir));
+  *other = !r->sources.named && r->inputs.n && !f->dir && !(has && ni_box_under(&r->inputs, session.dir));
   if (e == 0 && has && !*other) e = search(f, session.dir, name, n, session.start_ns, &r->sources.logs);
   const char *dir = r->output ? r->output : f->dir;
   struct stat st;
   /* Where a box says is written only if it is our own box, or if the command line names the place: it may be anybody's. */
-  if (!dir && has && (ni_box_owner(b) == geteuid() || under_inputs(r, session.dir))) dir = session.dir;
+  if (!dir && has && (ni_box_owner(b) == geteuid() || ni_box_under(&r->inputs, session.dir))) dir = session.dir;
   if (!dir && r->inputs.n == 1 && stat(r->inputs.path[0], &st) == 0 && S_ISDIR(st.st_mode)) dir = r->inputs.path[0];
   bool elsewhere = r->output && (!f->dir || strcmp(f->dir, r->output) != 0) && (!has || strcmp(session.dir, r->output) != 0);
   if (e == 0 && elsewhere) e = search(f, r->output, name, n, session.start_ns, &r->sources.logs);

@@ -1,6 +1,7 @@
 #include "sources.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,6 +42,32 @@ int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, co
   }
   free(logs);
   return e;
+}
+
+/* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */
+static char *real_of(const char *path) {
+  char *real = realpath(path, NULL);
+  const char *slash = strrchr(path, '/');
+  const char *last = slash ? slash + 1 : path;
+  if (real || errno != ENOENT || slash == path || !*last || strcmp(last, "..") == 0 || strcmp(last, ".") == 0) return real;
+  char *up = slash ? strndup(path, (size_t)(slash - path)) : strdup("."), *above = up ? real_of(up) : NULL;
+  if (above && asprintf(&real, "%s/%s", strcmp(above, "/") == 0 ? "" : above, last) < 0) real = NULL;
+  free(up);
+  free(above);
+  return real;
+}
+
+bool ni_box_under(const struct ni_inputs *in, const char *dir) {
+  char *real = real_of(dir);
+  bool is = false;
+  for (size_t i = 0; real && !is && i < in->n; i++) {
+    char *path = real_of(in->path[i]);
+    size_t n = path ? strlen(path) : 0;
+    is = path && strncmp(real, path, n) == 0 && (real[n] == 0 || real[n] == '/' || n == 1);
+    free(path);
+  }
+  free(real);
+  return is;
 }
 
 void ni_box_sources_free(struct ni_box_sources *s) {

@@ -23,6 +23,8 @@ struct ni_box_sources {
 /* 0 or -ENOMEM. */
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir);
 void ni_box_sources_free(struct ni_box_sources *s);
+/* Is dir one of the paths of the command line, or below one? It need not be there. */
+bool ni_box_under(const struct ni_inputs *in, const char *dir);
 /* Does the name end as a box or a copy of one does? */
 bool ni_box_name(const char *path);
 

@@ -1,0 +1,254 @@
+/*
+ * Which knots hang, which of them explain the others, and how certain that is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verdict.h"
+
+static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  return &v->model->process[w->member->process];
+}
+
+/* ---- pending ---- */
+
+/* Newest start or end of an operation of each process, in whatever communicator. By process number. */
+static uint64_t *activity(const struct ni_hang_model *m) {
+  uint64_t *t = calloc(m->n_processes + 1, sizeof *t);
+  for (size_t i = 0; t && i < m->n_buckets; i++)
+    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
+      if (x->active_ns > t[x->process]) t[x->process] = x->active_ns;
+  return t;
+}
+
+/* Until when this rank is known to be where it is. */
+static uint64_t known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = process_of(v, w);
+  if (w->member->open_ns) return w->member->open_ns;
+  /* From a log: a stuck line, and no record since, as long as the process still writes. */
+  return w->op && w->op->seen_ns > p->alive_ns ? w->op->seen_ns : p->alive_ns;
+}
+
+static void wait_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
+  uint64_t known = UINT64_MAX, moved = k->newest_ns;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    bool inside = w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
+    bool blocks = ni_hang_blocks(k, w);
+    const struct ni_hang_process *p = process_of(v, w);
+    uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->process];
+    if (blocks && t > moved) moved = t;
+    if ((inside || blocks) && w->where != NI_HANG_GONE && w->where != NI_HANG_HAS_LEFT) {
+      uint64_t u = known_until(v, w);
+      if (u < known) known = u;
+    }
+  }
+  k->pending_ns = known != UINT64_MAX && known > moved ? known - moved : 0;
+}
+
+/* ---- graph ---- */
+
+struct edge {
+  uint64_t seat;
+  uint32_t knot;
+};
+
+static int by_edge(const void *a, const void *b) {
+  const struct edge *x = a, *y = b;
+  if (x->seat != y->seat) return x->seat < y->seat ? -1 : 1;
+  return x->knot < y->knot ? -1 : x->knot > y->knot;
+}
+
+struct graph {
+  struct ni_hang_verdict *v;
+  struct edge *inside; /* who waits where */
+  size_t n_inside;
+  uint32_t *index, *low, *stack; /* Tarjan's: numbers of knots from 1, lowest one reached, the stack */
+  bool *on_stack, *leaves;
+  uint32_t counter, depth, rings;
+};
+
+static size_t first_edge(const struct graph *g, uint64_t seat) {
+  size_t lo = 0, hi = g->n_inside;
+  while (lo < hi) {
+    size_t mid = lo + (hi - lo) / 2;
+    if (g->inside[mid].seat < seat) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+static int gather_edges(struct graph *g) {
+  size_t n = 0;
+  for (size_t i = 0; i < g->v->n; i++) n += g->v->knot[i].n;
+  g->inside = malloc((n + 1) * sizeof *g->inside);
+  if (!g->inside) return -ENOMEM;
+  for (size_t i = 0; i < g->v->n; i++) {
+    const struct ni_hang_knot *k = &g->v->knot[i];
+    for (size_t j = 0; k->hangs && j < k->n; j++) {
+      const struct ni_hang_view *w = &k->view[j];
+      /* Queued counts where nobody else is further: otherwise it is what this rank holds up, not where it waits. */
+      bool waits = w->where == NI_HANG_INSIDE || (w->where == NI_HANG_QUEUED && !ni_hang_blocks(k, w));
+      if (waits) g->inside[g->n_inside++] = (struct edge){w->seat, (uint32_t)i};
+    }
+  }
+  if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
+  return 0;
+}
+
+/* One knot and all that it leads to. Depth is at most the number of knots that hang. */
+static void visit(struct graph *g, uint32_t at) {
+  struct ni_hang_knot *k = &g->v->knot[at];
+  g->index[at] = g->low[at] = ++g->counter;
+  g->stack[g->depth++] = at;
+  g->on_stack[at] = true;
+  for (size_t j = 0; j < k->n; j++) {
+    if (!ni_hang_blocks(k, &k->view[j])) continue;
+    for (size_t e = first_edge(g, k->view[j].seat); e < g->n_inside && g->inside[e].seat == k->view[j].seat; e++) {
+      uint32_t to = g->inside[e].knot;
+      if (to == at) continue;
+      if (k->leads_to < 0) k->leads_to = (int32_t)to;
+      if (!g->index[to]) {
+        visit(g, to);
+        if (g->low[to] < g->low[at]) g->low[at] = g->low[to];
+        g->leaves[at] |= !g->on_stack[to];
+      } else if (g->on_stack[to]) {
+        if (g->index[to] < g->low[at]) g->low[at] = g->index[to];
+      } else {
+        g->leaves[at] = true; /* to a part of the graph that is done: this one is a consequence */
+      }
+    }
+  }
+  if (g->low[at] != g->index[at]) return;
+  /* A whole ring, or a knot by itself, is on top of the stack. */
+  uint32_t from = g->depth;
+  bool leaves = false;
+  do leaves |= g->leaves[g->stack[--from]];
+  while (g->stack[from] != at);
+  uint32_t ring = g->depth - from > 1 ? ++g->rings : 0;
+  while (g->depth > from) {
+    uint32_t i = g->stack[--g->depth];
+    g->on_stack[i] = false;
+    g->v->knot[i].ring = ring;
+    g->v->knot[i].root = !leaves;
+  }
+}
+
+static int connect(struct ni_hang_verdict *v) {
+  struct graph g = {.v = v};
+  size_t n = v->n + 1;
+  int e = gather_edges(&g);
+  g.index = calloc(n, sizeof *g.index);
+  g.low = calloc(n, sizeof *g.low);
+  g.stack = calloc(n, sizeof *g.stack);
+  g.on_stack = calloc(n, sizeof *g.on_stack);
+  g.leaves = calloc(n, sizeof *g.leaves);
+  if (!g.index || !g.low || !g.stack || !g.on_stack || !g.leaves) e = -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < v->n; i++)
+    if (v->knot[i].hangs && !g.index[i]) visit(&g, i);
+  free(g.inside);
+  free(g.index);
+  free(g.low);
+  free(g.stack);
+  free(g.on_stack);
+  free(g.leaves);
+  return e;
+}
+
+/* ---- verdict ---- */
+
+static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED]; }
+
+static int by_weight(const void *a, const void *b) {
+  const struct ni_hang_knot *x = a, *y = b;
+  if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
+  if (x->root != y->root) return x->root ? -1 : 1;
+  if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
+  size_t p = waiting(x), q = waiting(y);
+  if (p != q) return p > q ? -1 : 1;
+  if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;
+  if (x->any->hash != y->any->hash) return x->any->hash < y->any->hash ? -1 : 1;
+  return (int)x->kind - (int)y->kind;
+}
+
+/* leads_to names a place in the array that is about to be sorted. */
+static int sort_knots(struct ni_hang_verdict *v) {
+  struct place {
+    uint64_t hash;
+    enum ni_kind kind;
+  } *was = calloc(v->n + 1, sizeof *was);
+  if (!was) return -ENOMEM;
+  for (size_t i = 0; i < v->n; i++) was[i] = (struct place){v->knot[i].any->hash, v->knot[i].kind};
+  if (v->n > 1) qsort(v->knot, v->n, sizeof *v->knot, by_weight);
+  for (size_t i = 0; i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    if (k->leads_to < 0) continue;
+    struct place p = was[k->leads_to];
+    k->leads_to = -1;
+    for (size_t j = 0; j < v->n_hangs && k->leads_to < 0; j++)
+      if (v->knot[j].any->hash == p.hash && v->knot[j].kind == p.kind) k->leads_to = (int32_t)j;
+  }
+  free(was);
+  return 0;
+}
+
+static bool hopeless(const struct ni_hang_knot *k) {
+  return k->count[NI_HANG_GONE] || k->count[NI_HANG_HAS_LEFT] || k->call_mismatch || k->size_mismatch ||
+         k->type_mismatch || k->root_mismatch;
+}
+
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns) {
+  *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns};
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *p = &m->process[i];
+    if (p->alive_ns > v->now_ns) v->now_ns = p->alive_ns;
+    if (p->look_ns > v->now_ns) v->now_ns = p->look_ns;
+  }
+  uint64_t *active = activity(m);
+  int e = active ? ni_hang_find_knots(v) : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    uint64_t limit = hopeless(k) && after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : after_ns;
+    wait_of(v, k, active);
+    k->hangs = waiting(k) > 0 && k->pending_ns >= limit;
+    v->n_hangs += k->hangs;
+  }
+  free(active);
+  if (e == 0) e = connect(v);
+  for (size_t i = 0; i < v->n; i++) v->n_roots += v->knot[i].hangs && v->knot[i].root;
+  if (e == 0) e = sort_knots(v);
+  v->answer = v->n_hangs ? NI_HANG_LIKELY : NI_HANG_NO_HANG;
+  return e;
+}
+
+void ni_hang_verdict_free(struct ni_hang_verdict *v) {
+  for (size_t i = 0; i < v->n; i++) free(v->knot[i].view);
+  free(v->knot);
+  *v = (struct ni_hang_verdict){0};
+}
+
+bool ni_hang_complete(const struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  if (v->n_hangs == 0 || m->unreadable) return false;
+  for (size_t i = 0; i < v->n_hangs; i++) {
+    const struct ni_hang_knot *k = &v->knot[i];
+    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure)) return false;
+  }
+  return true;
+}
+
+bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
+  if (a->n_hangs == 0 || b->n == 0) return false;
+  const struct ni_hang_knot *x = &a->knot[0];
+  for (size_t i = 0; i < b->n; i++) {
+    const struct ni_hang_knot *y = &b->knot[i];
+    if (x->any->hash != y->any->hash || x->kind != y->kind || x->n != y->n || x->op.sn != y->op.sn ||
+        strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
+      continue;
+    for (size_t j = 0; j < x->n; j++)
+      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where) return false;
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,305 @@
+#include "model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+int ni_hang_name(struct ni_hang_model *m, const char *text) {
+  if (!text || !*text) return 0;
+  for (size_t i = 1; i < m->n_names; i++) /* a few dozen: func, datatype, state */
+    if (strcmp(m->name[i], text) == 0) return (int)i;
+  if (m->n_names == 0) m->n_names = 1;
+  if (m->n_names > UINT16_MAX) return 0;
+  if (m->n_names >= m->cap_names) {
+    size_t cap = m->cap_names ? 2 * m->cap_names : 32;
+    char **p = realloc(m->name, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    p[0] = NULL;
+    m->name = p;
+    m->cap_names = cap;
+  }
+  if (!(m->name[m->n_names] = strdup(text))) return -ENOMEM;
+  return (int)m->n_names++;
+}
+
+const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name) {
+  return name == 0 || name >= m->n_names ? "" : m->name[name];
+}
+
+void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why) {
+  m->unreadable++;
+  if (m->first_bad) return;
+  size_t n = strlen(path) + strlen(why) + 3;
+  m->first_bad = malloc(n);
+  if (m->first_bad) strcat(strcat(strcpy(m->first_bad, path), ": "), why);
+}
+
+/* ---- processes ---- */
+
+int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
+  for (size_t i = m->n_processes; i-- > 0;) { /* the newest is asked for most; a file has one or two of its own */
+    struct ni_hang_process *p = &m->process[i];
+    if (p->pid != pid || (start_ns && p->start_ns && p->start_ns != start_ns) || strcmp(p->host, host) != 0) continue;
+    if (start_ns) p->start_ns = start_ns;
+    return (int64_t)i;
+  }
+  if (m->n_processes == m->cap_processes) {
+    size_t cap = m->cap_processes ? 2 * m->cap_processes : 4;
+    struct ni_hang_process *p = realloc(m->process, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    m->process = p;
+    m->cap_processes = cap;
+  }
+  struct ni_hang_process *p = &m->process[m->n_processes];
+  *p = (struct ni_hang_process){.pid = pid, .start_ns = start_ns, .rank = -1, .world = -1};
+  if (!(p->host = strdup(host))) return -ENOMEM;
+  return (int64_t)m->n_processes++;
+}
+
+/* ---- members ---- */
+
+static size_t bucket_of(const struct ni_hang_model *m, uint32_t process, uint64_t hash, int32_t rank) {
+  uint64_t h = (hash ^ (uint64_t)(uint32_t)rank * 0x9e3779b97f4a7c15ULL ^ (uint64_t)process << 32) * 0xff51afd7ed558ccdULL;
+  return (size_t)(h >> 20) & (m->n_buckets - 1);
+}
+
+static int grow(struct ni_hang_model *m) {
+  size_t n = m->n_buckets ? 4 * m->n_buckets : 16;
+  struct ni_hang_member **old = m->bucket, **b = calloc(n, sizeof(struct ni_hang_member *));
+  size_t n_old = m->n_buckets;
+  if (!b) return -ENOMEM;
+  m->bucket = b;
+  m->n_buckets = n;
+  for (size_t i = 0; i < n_old; i++)
+    for (struct ni_hang_member *x = old[i], *next; x; x = next) {
+      next = x->chain;
+      size_t k = bucket_of(m, x->process, x->hash, x->rank);
+      x->chain = b[k];
+      b[k] = x;
+    }
+  free(old);
+  return 0;
+}
+
+struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
+                                         uint64_t init_ns) {
+  struct ni_hang_member *x = NULL, *best = NULL;
+  if (m->n_buckets)
+    for (x = m->bucket[bucket_of(m, process, id->comm_hash, id->rank)]; x; x = x->chain) {
+      if (x->process != process || x->hash != id->comm_hash || x->rank != id->rank) continue;
+      if (init_ns && x->init_ns && x->init_ns != init_ns) continue;
+      if (!best || x->init_ns > best->init_ns) best = x;
+    }
+  if (!best) {
+    if (m->n_members >= m->n_buckets && grow(m) < 0) return NULL;
+    x = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    x->process = process;
+    x->hash = id->comm_hash;
+    x->rank = id->rank;
+    x->n_ranks = id->n_ranks;
+    x->n_nodes = id->nnodes;
+    x->started[0] = x->started[1] = NI_HANG_NONE;
+    size_t k = bucket_of(m, process, x->hash, x->rank);
+    x->chain = m->bucket[k];
+    m->bucket[k] = x;
+    m->n_members++;
+    best = x;
+  }
+  if (init_ns) best->init_ns = init_ns;
+  if (!best->name && id->comm_name && !(best->name = strdup(id->comm_name))) return NULL;
+  return best;
+}
+
+static void raise(uint64_t *at, uint64_t value) {
+  if (value > *at) *at = value;
+}
+
+static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
+  uint8_t i = 0;
+  while (i < x->n_fin && x->fin[i].func != func) i++;
+  if (i == x->n_fin) {
+    if (i == NI_HANG_FUNCS) return; /* more functions than NCCL has: their numbers are then not known */
+    x->fin[x->n_fin++] = (struct ni_hang_func){func, 0};
+  }
+  raise(&x->fin[i].next, next);
+}
+
+int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
+  raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
+  if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
+  if (op->kind != NI_KIND_COLL) return 0;
+  raise_func(x, op->func, op->sn + 1);
+  /* The newest stay. Records come nearly in order, so the oldest place is nearly always the next one. */
+  uint32_t at = x->n_recent;
+  if (at == NI_HANG_RECENT) {
+    at = 0;
+    for (uint32_t i = 1; i < NI_HANG_RECENT; i++)
+      if (x->recent[i].rec_sn < x->recent[at].rec_sn) at = i;
+    if (x->recent[at].rec_sn >= op->rec_sn) return 0;
+  } else {
+    x->n_recent++;
+  }
+  x->recent[at] = *op;
+  return 0;
+}
+
+int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
+  raise(&x->active_ns, op->enqueue_ns);
+  for (uint32_t i = 0; i < x->n_open; i++)
+    if (x->open[i].kind == op->kind && x->open[i].rec_sn == op->rec_sn) {
+      if (op->seen_ns >= x->open[i].seen_ns) x->open[i] = *op;
+      return 0;
+    }
+  if (x->n_open == x->cap_open) {
+    uint32_t cap = x->cap_open ? 2 * x->cap_open : 4;
+    struct ni_hang_op *p = realloc(x->open, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    x->open = p;
+    x->cap_open = cap;
+  }
+  x->open[x->n_open++] = *op;
+  return 0;
+}
+
+/* ---- merging ---- */
+
+static int take_names(struct ni_hang_model *a, const struct ni_hang_model *b, uint16_t *map) {
+  for (size_t i = 1; i < b->n_names; i++) {
+    int k = ni_hang_name(a, b->name[i]);
+    if (k < 0) return k;
+    map[i] = (uint16_t)k;
+  }
+  return 0;
+}
+
+static void rename_op(struct ni_hang_op *op, const uint16_t *map) {
+  op->func = map[op->func];
+  op->datatype = map[op->datatype];
+  op->net_state = map[op->net_state];
+}
+
+static int copy_text(char **a, const char *b) {
+  return *a || !b || (*a = strdup(b)) ? 0 : -ENOMEM;
+}
+
+static int merge_process(struct ni_hang_process *a, const struct ni_hang_process *b) {
+  if (a->rank < 0) a->rank = b->rank;
+  if (a->world < 0) a->world = b->world;
+  if (!*a->boot_id) memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
+  /* Its own last lines are final; otherwise the newest look counts. */
+  if (b->life == NI_HANG_LEFT || (a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns && b->life)) a->life = b->life;
+  raise(&a->look_ns, b->look_ns);
+  raise(&a->alive_ns, b->alive_ns);
+  if (b->file && b->file_ns >= a->file_ns) {
+    free(a->file);
+    a->file = NULL;
+  }
+  raise(&a->file_ns, b->file_ns);
+  a->has_box |= b->has_box;
+  a->has_log |= b->has_log;
+  return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
+}
+
+static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b, const uint16_t *map) {
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    if (ni_seq_set_merge(&a->recorded[k], &b->recorded[k]) < 0) return -ENOMEM;
+  for (uint8_t i = 0; i < b->n_fin; i++) raise_func(a, map[b->fin[i].func], b->fin[i].next);
+  for (uint32_t i = 0; i < b->n_recent; i++) {
+    struct ni_hang_op op = b->recent[i];
+    rename_op(&op, map);
+    if (ni_hang_finished(a, &op) < 0) return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < b->n_open; i++) {
+    struct ni_hang_op op = b->open[i];
+    rename_op(&op, map);
+    if (ni_hang_in_flight(a, &op) < 0) return -ENOMEM;
+  }
+  if (b->started_ns > a->started_ns || a->started[0] == NI_HANG_NONE) {
+    memcpy(a->started, b->started, sizeof a->started);
+    a->started_ns = b->started_ns;
+  }
+  raise(&a->open_ns, b->open_ns);
+  raise(&a->active_ns, b->active_ns);
+  raise(&a->log_ns, b->log_ns);
+  raise(&a->end_ns, b->end_ns);
+  raise(&a->invisible, b->invisible);
+  a->destroyed |= b->destroyed;
+  return 0;
+}
+
+static void free_member(struct ni_hang_member *x) {
+  for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->recorded[k]);
+  free(x->open);
+  free(x->name);
+  free(x);
+}
+
+int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) {
+  uint16_t *map = calloc(b->n_names + 1, sizeof *map);
+  uint32_t *process = calloc(b->n_processes + 1, sizeof *process);
+  int e = map && process ? take_names(a, b, map) : -ENOMEM;
+  for (size_t i = 0; i < b->n_processes && e == 0; i++) {
+    const struct ni_hang_process *p = &b->process[i];
+    int64_t k = ni_hang_process_of(a, p->host, p->pid, p->start_ns);
+    e = k < 0 ? (int)k : merge_process(&a->process[process[i] = (uint32_t)k], p);
+  }
+  for (size_t i = 0; i < b->n_buckets && e == 0; i++)
+    for (const struct ni_hang_member *x = b->bucket[i]; x && e == 0; x = x->chain) {
+      struct ni_ident id = {x->hash, x->name, x->rank, x->n_ranks, x->n_nodes};
+      struct ni_hang_member *y = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
+      e = y ? merge_member(y, x, map) : -ENOMEM;
+    }
+  a->files += b->files;
+  a->boxes += b->boxes;
+  a->lines += b->lines;
+  a->bad_lines += b->bad_lines;
+  a->unreadable += b->unreadable;
+  if (copy_text(&a->first_bad, b->first_bad) < 0) e = -ENOMEM;
+  free(map);
+  free(process);
+  return e;
+}
+
+/* ---- the end of reading ---- */
+
+static void settle_member(struct ni_hang_member *x) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < x->n_open; i++) {
+    const struct ni_hang_op *op = &x->open[i];
+    bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
+    /* A newer look that shows everything in flight, and not this: it has finished since. */
+    done |= op->seen_ns < x->open_ns;
+    if (!done) x->open[kept++] = *op;
+  }
+  x->n_open = kept;
+}
+
+void ni_hang_model_settle(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_buckets; i++)
+    for (struct ni_hang_member *x = m->bucket[i]; x; x = x->chain) {
+      settle_member(x);
+      m->process[x->process].n_members++;
+    }
+}
+
+void ni_hang_model_free(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_buckets; i++)
+    for (struct ni_hang_member *x = m->bucket[i], *next; x; x = next) {
+      next = x->chain;
+      free_member(x);
+    }
+  for (size_t i = 0; i < m->n_processes; i++) {
+    free(m->process[i].host);
+    free(m->process[i].exe);
+    free(m->process[i].file);
+  }
+  for (size_t i = 1; i < m->n_names; i++) free(m->name[i]);
+  free(m->name);
+  free(m->process);
+  free(m->bucket);
+  free(m->first_bad);
+  *m = (struct ni_hang_model){0};
+}

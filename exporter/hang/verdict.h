@@ -1,0 +1,102 @@
+/*
+ * From what is known of every rank to a verdict: does the job hang, where, and who is missing?
+ *
+ * A *knot* is a communicator with an operation that some rank has called and not all have finished: all its collectives in
+ * one, all its sends and receives in another. For each rank the judge decides where it is (enum ni_hang_where); ranks that
+ * others wait for are its blockers. A blocker may itself wait in another knot: knots form a graph, and what hangs is
+ * where the graph ends: a knot whose blockers wait nowhere, or a ring of knots (a deadlock).
+ *
+ *   pending of a knot = newest moment that all who matter are known at - the last time anything moved: the newest call
+ *                       of the operation, and any start or end of an operation of a blocker, in whatever communicator
+ *
+ * A knot is a hang when it is pending for `after_ns`; when a process is gone or calls disagree, which no patience mends,
+ * for NI_HANG_GRACE_NS. So a rank that checkpoints, evaluates or compiles is late, not hung, until after_ns are over, and
+ * a rank that works elsewhere is never called hung.
+ *
+ * A rank without data, or whose data is older than the call, is "no data": never "never called".
+ *
+ * Threads: one. Ownership: ni_hang_verdict_free(); the model must live as long. Failure: -ENOMEM.
+ */
+#ifndef NI_HANG_VERDICT_H
+#define NI_HANG_VERDICT_H
+
+#include "model.h"
+
+#define NI_HANG_AFTER_NS UINT64_C(300000000000) /* as NCCL_INSPECTOR_STUCK_SECONDS */
+#define NI_HANG_GRACE_NS UINT64_C(10000000000)
+#define NI_HANG_OUTLIVED_NS UINT64_C(5000000000) /* a dead process counts as the cause when others lived so much longer */
+
+enum ni_hang_where {
+  NI_HANG_FINISHED = 0,
+  NI_HANG_INSIDE,       /* in the kernel, on the network, finishing: op->state says */
+  NI_HANG_QUEUED,       /* launched, no channel has started */
+  NI_HANG_API_ONLY,     /* called, not launched */
+  NI_HANG_NEVER,        /* never called it, as of a look that is newer than the first call */
+  NI_HANG_OTHER_CALL,   /* called something else of the same communicator instead */
+  NI_HANG_GONE,         /* its process is dead, and others lived on */
+  NI_HANG_HAS_LEFT,     /* destroyed the communicator, or its process ended in order */
+  NI_HANG_NO_DATA,
+  NI_HANG_NOT_INVOLVED, /* sends and receives: neither waits nor is waited for */
+  NI_HANG_WHERE_COUNT
+};
+
+/* One rank of a knot. */
+struct ni_hang_view {
+  const struct ni_hang_member *member;
+  const struct ni_hang_op *op;  /* what it does there; of FINISHED and OTHER_CALL what it did instead; NULL: nothing known */
+  int32_t rank;
+  enum ni_hang_where where;
+  int32_t waits_for;            /* sends and receives: rank whose counterpart is missing; -1 */
+  uint64_t seat;                /* who: the same in all communicators */
+};
+
+struct ni_hang_knot {
+  const struct ni_hang_member *any; /* for name, hash, ranks */
+  enum ni_kind kind;
+  struct ni_hang_op op;     /* the first one not finished by all; of P2P one that waits */
+  bool has_last;
+  struct ni_hang_op last;   /* the last collective that everybody finished */
+  struct ni_hang_view *view;
+  size_t n;                 /* members known, one a rank, ascending */
+  uint64_t unseen;          /* ranks of the communicator without any member */
+  size_t count[NI_HANG_WHERE_COUNT]; /* unseen ranks count as NO_DATA */
+  bool call_mismatch;       /* some called another function */
+  bool size_mismatch, type_mismatch, root_mismatch; /* of the same call */
+  bool unsure;              /* numbers of the ranks could not be compared */
+  size_t blind;             /* ranks that never called it, but run operations here whose kernels NCCL does not show */
+  uint64_t first_ns, newest_ns; /* first and newest call */
+  uint64_t pending_ns;
+  bool hangs;
+  int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
+  uint32_t ring;            /* knots of one deadlock have one number; 0: none */
+  bool root;                /* nothing explains it but itself, or its ring */
+};
+
+enum ni_hang_answer { NI_HANG_NO_HANG = 0, NI_HANG_LIKELY, NI_HANG_CERTAIN };
+
+struct ni_hang_verdict {
+  const struct ni_hang_model *model;
+  enum ni_hang_answer answer;
+  bool second_look;         /* an earlier look at all agrees */
+  struct ni_hang_knot *knot; /* hangs first, roots of them first, most ranks waiting first */
+  size_t n, n_hangs, n_roots;
+  uint64_t after_ns;
+  uint64_t now_ns;          /* newest moment any source speaks of */
+  size_t n_communicators, n_ranks; /* seen; members */
+  size_t blind;             /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
+};
+
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns);
+void ni_hang_verdict_free(struct ni_hang_verdict *v);
+
+/* Is everything known that the first knot needs: every rank read, no rank without data, numbers comparable? */
+bool ni_hang_complete(const struct ni_hang_verdict *v);
+/* Do both say that the same operation hangs for the same ranks? */
+bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
+
+/* knots.c: all knots of a model, views filled, nothing judged. 0 or -ENOMEM. */
+int ni_hang_find_knots(struct ni_hang_verdict *v);
+/* Others wait for a rank that is there. */
+bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
+
+#endif

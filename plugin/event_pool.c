@@ -34,6 +34,19 @@ int ni_pool_open(struct ni_arena *a, struct ni_pool *p, enum ni_chunk_class step
   return 0;
 }
 
+/*
+ * A slot that nobody has had. The first of a page is written before it is read: where the callbacks are faster than the
+ * dump thread, which touches pages ahead of them, a read would map the shared zero page, and the write after it would cost
+ * a second fault with a flush of every core's TLB. The slot after it is fetched meanwhile.
+ */
+static uint32_t fresh(struct ni_arena *a, uint32_t slot) {
+  struct ni_op *op = ni_arena_op(a, slot);
+  if (slot % NI_SLOTS_PER_PAGE == 0) (void)atomic_fetch_or_explicit(&op->state, 0, memory_order_relaxed);
+  __builtin_prefetch(op + 1, 1);
+  __builtin_prefetch((const char *)(op + 1) + 64, 1);
+  return slot;
+}
+
 uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
   /* Acquire pairs with put_chain's release: `next` of the slot and its state word as the dump thread left them. */
   uint64_t head = ni_load_acq(&p->free_head);
@@ -54,7 +67,7 @@ uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
   for (;;) {
     uint32_t left = (uint32_t)(bump >> 32);
     if (left) {
-      if (ni_cas_acq(&p->bump, &bump, bump_make((uint32_t)bump + 1, left - 1))) return (uint32_t)bump;
+      if (ni_cas_acq(&p->bump, &bump, bump_make((uint32_t)bump + 1, left - 1))) return fresh(a, (uint32_t)bump);
       continue;
     }
     if (p->fixed) {
@@ -73,7 +86,7 @@ uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
                                                 memory_order_acquire)) {
       chunk_link(a, p, page, slots);
       ni_add_rlx(&p->growths, 1);
-      return first;
+      return fresh(a, first);
     }
     ni_arena_give(a, (enum ni_chunk_class)p->step_class, page); /* another thread grew the pool first */
   }

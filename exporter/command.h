@@ -28,5 +28,6 @@ int ni_recover_run(int argc, char **argv);
 int ni_snapshot_run(int argc, char **argv);
 int ni_hang_run(int argc, char **argv);
 int ni_doctor_run(int argc, char **argv);
+int ni_trace_run(int argc, char **argv);
 
 #endif

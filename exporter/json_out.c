@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no surrogates). */
-static unsigned utf8_length(const unsigned char *s) {
+unsigned ni_json_utf8_length(const unsigned char *s) {
   if (s[0] < 0x80) return 1;
   if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
   unsigned n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -23,7 +22,7 @@ static unsigned utf8_length(const unsigned char *s) {
 static void put_string(FILE *f, const char *text) {
   putc('"', f);
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    unsigned n = utf8_length(s);
+    unsigned n = ni_json_utf8_length(s);
     if (n == 0) {
       fputs("\\ufffd", f);
       s++;

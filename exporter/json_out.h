@@ -38,6 +38,8 @@ void ni_json_fixed_decimals(struct ni_json *j, const char *key, double value, in
 /* "0x1f" */
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_bool(struct ni_json *j, const char *key, bool value);
+/* Length of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no surrogates). */
+unsigned ni_json_utf8_length(const unsigned char *s);
 /* A line feed behind the document. */
 void ni_json_finish(struct ni_json *j);
 

@@ -18,6 +18,7 @@ static const struct ni_command commands[] = {
     {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too, on shared storage"},
     {"hang", ni_hang_run, "does the job hang, in which operation, and which ranks are missing from it?"},
     {"doctor", ni_doctor_run, "would this environment give complete logs? findings, each with what to do"},
+    {"trace", ni_trace_run, "a timeline for Perfetto and chrome://tracing, all clocks aligned"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

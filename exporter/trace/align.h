@@ -1,0 +1,40 @@
+/*
+ * A straight line between bounds: the clock of one host against another's.
+ *
+ * Both hosts ran the same collectives. None can end on either before the last has started, so for each, with times in
+ * the two clocks, (end here - start there) is at least the difference of the clocks and (start here - end there) at most.
+ * The line offset + drift * t that keeps the largest distance from all these bounds is the estimate; half of what is left
+ * between the bounds along it is how wrong it can be while the clocks run straight.
+ *
+ * Pure functions. Failure: none.
+ */
+#ifndef NI_TRACE_ALIGN_H
+#define NI_TRACE_ALIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Two clocks are never further apart in rate: NTP slews by 500 ppm at most, crystals are within 100. */
+#define NI_LINE_DRIFT_MAX 300e-6
+/* Over less than this a drift is not told from noise. */
+#define NI_LINE_DRIFT_SPAN_NS INT64_C(1000000000)
+
+struct ni_line_bound {
+  int64_t t;                   /* relative to any epoch */
+  int64_t low, high;           /* low <= offset at t <= high */
+};
+
+struct ni_line_fit {
+  double offset_ns, drift;     /* offset(t) = offset_ns + drift * t */
+  double room_ns;              /* half the distance of the bounds along the line; < 0: they contradict by so much */
+  size_t used, rejected;
+};
+
+/*
+ * b: in any order, is put into another. Bounds that no clock explains (their middle is further from the median than they
+ * are wide, drift allowed for) are left out and counted. n == 0: all zero.
+ */
+void ni_line_fit(struct ni_line_bound *b, size_t n, struct ni_line_fit *out);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * The second pass: every line that is shown becomes events in aligned time.
+ */
+#include "emit.h"
+
+#include <string.h>
+
+static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+  if (l->kind == NI_LINE_OP) return ni_tr_emit_op(r, w, l);
+  return ni_tr_emit_mark(r, w, l);
+}
+
+int ni_tr_emit(struct ni_tr *r) {
+  ni_tr_rewind(r);
+  for (uint32_t i = 0; i < r->n_members; i++) ni_tr_sort_gaps(&r->member[i]);
+  int e = ni_tr_pass(r, false, take);
+  if (e == 0) e = ni_tr_emit_kept(r);
+  return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
+}

@@ -1,0 +1,92 @@
+#include "match.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn, uint64_t msg_bytes) {
+  uint64_t h = mix(comm_hash + 0x9e3779b97f4a7c15ULL);
+  for (const char *p = func; *p; p++) h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+  return mix(mix(mix(h ^ instance) + sn) + msg_bytes);
+}
+
+int ni_match_init(struct ni_match *m) {
+  *m = (struct ni_match){.mask = 2 * NI_MATCH_ENTRIES - 1, .bound = UINT64_MAX};
+  m->entry = malloc(NI_MATCH_ENTRIES * sizeof *m->entry);
+  m->op = calloc(m->mask + 1, sizeof *m->op);
+  return m->entry && m->op ? 0 : -ENOMEM;
+}
+
+void ni_match_free(struct ni_match *m) {
+  free(m->entry);
+  free(m->op);
+  *m = (struct ni_match){0};
+}
+
+static struct ni_match_op *slot_of(struct ni_match *m, uint64_t key) {
+  uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ULL >> 40) & m->mask;
+  while (m->op[k].n && m->op[k].key != key) k = (k + 1) & m->mask;
+  return &m->op[k];
+}
+
+/* Half of the sample leaves. */
+static int halve(struct ni_match *m) {
+  struct ni_match_op *old = m->op;
+  struct ni_match_entry *entry = m->entry;
+  uint32_t n = 0;
+  m->op = calloc(m->mask + 1, sizeof *m->op);
+  m->entry = malloc(NI_MATCH_ENTRIES * sizeof *m->entry);
+  if (!m->op || !m->entry) {
+    free(m->op);
+    free(m->entry);
+    m->op = old;
+    m->entry = entry;
+    return -ENOMEM;
+  }
+  m->bound /= 2;
+  m->n_ops = 0;
+  for (uint32_t i = 0; i <= m->mask; i++) {
+    if (!old[i].n || old[i].key >= m->bound) continue;
+    struct ni_match_op *op = slot_of(m, old[i].key);
+    *op = (struct ni_match_op){.key = old[i].key, .n = old[i].n};
+    m->n_ops++;
+    for (uint32_t e = old[i].first; e; e = entry[e - 1].next) {
+      m->entry[n] = entry[e - 1];
+      m->entry[n].next = op->first;
+      op->first = ++n;
+    }
+  }
+  m->n_entries = n;
+  free(old);
+  free(entry);
+  return 0;
+}
+
+int ni_match_add(struct ni_match *m, uint64_t key, const struct ni_match_entry *entry) {
+  if (key >= m->bound) return 0;
+  struct ni_match_op *op = slot_of(m, key);
+  /* The same number twice from one rank: the first counts, as in summaries. */
+  for (uint32_t e = op->n ? op->first : 0; e; e = m->entry[e - 1].next)
+    if (m->entry[e - 1].member == entry->member) return 0;
+  while (m->n_entries == NI_MATCH_ENTRIES) {
+    int e = halve(m);
+    if (e < 0) return e;
+    if (key >= m->bound) return 0;
+    op = slot_of(m, key);
+  }
+  if (!op->n) {
+    *op = (struct ni_match_op){.key = key};
+    m->n_ops++;
+  }
+  m->entry[m->n_entries] = *entry;
+  m->entry[m->n_entries].next = op->first;
+  op->first = ++m->n_entries;
+  op->n++;
+  return 0;
+}

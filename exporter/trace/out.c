@@ -1,0 +1,163 @@
+#include "out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../json_out.h"
+
+enum { ROOM = 64 }; /* a number fits */
+
+int ni_tr_out_open(struct ni_tr_out *o, const char *path) {
+  *o = (struct ni_tr_out){0};
+  size_t len = strlen(path);
+  bool packed = len > 3 && strcmp(path + len - 3, ".gz") == 0, standard = strcmp(path, "-") == 0;
+  o->path = strdup(path);
+  o->text = malloc(NI_TR_OUT_BYTES);
+  int fd = -1;
+  if (!o->path || !o->text) goto out_memory;
+  if (standard) {
+    fd = dup(STDOUT_FILENO);
+  } else {
+    const char *slash = strrchr(path, '/');
+    int dir = slash ? (int)(slash - path) + 1 : 0;
+    if (asprintf(&o->tmp, "%.*s.%s.tmp-%ld", dir, path, path + dir, (long)getpid()) < 0) {
+      o->tmp = NULL;
+      goto out_memory;
+    }
+    fd = open(o->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
+  if (fd < 0) {
+    int e = -errno;
+    free(o->tmp);
+    o->tmp = NULL;
+    ni_tr_out_abort(o);
+    return e;
+  }
+  o->gz = gzdopen(fd, packed ? "wb1" : "wbT");
+  if (!o->gz) {
+    close(fd);
+    goto out_memory;
+  }
+  gzbuffer(o->gz, 128 << 10);
+  return 0;
+out_memory:
+  ni_tr_out_abort(o);
+  return -ENOMEM;
+}
+
+static void flush(struct ni_tr_out *o) {
+  size_t n = o->n;
+  o->n = 0;
+  if (o->error || !n || gzwrite(o->gz, o->text, (unsigned)n) == (int)n) return;
+  o->error = errno ? -errno : -EIO;
+}
+
+static char *room(struct ni_tr_out *o, size_t n) {
+  if (o->n + n > NI_TR_OUT_BYTES) flush(o);
+  return o->text + o->n;
+}
+
+void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
+  size_t n = strlen(text);
+  if (n > NI_TR_OUT_BYTES / 2) n = NI_TR_OUT_BYTES / 2; /* literals and numbers only: never */
+  memcpy(room(o, n), text, n);
+  o->n += n;
+}
+
+void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
+  *room(o, 1) = '"';
+  o->n++;
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    char *p = room(o, ROOM);
+    unsigned n = *s < 0x80 ? 1 : ni_json_utf8_length(s);
+    if (n == 0) {
+      memcpy(p, "\\ufffd", 6);
+      o->n += 6;
+      s++;
+    } else if (*s == '"' || *s == '\\') {
+      p[0] = '\\';
+      p[1] = (char)*s++;
+      o->n += 2;
+    } else if (*s < 0x20 || *s == 0x7f) {
+      o->n += (size_t)sprintf(p, "\\u%04x", *s++);
+    } else {
+      memcpy(p, s, n);
+      o->n += n;
+      s += n;
+    }
+  }
+  *room(o, 1) = '"';
+  o->n++;
+}
+
+void ni_tr_out_u64(struct ni_tr_out *o, uint64_t v) {
+  char digits[20], *p = room(o, ROOM);
+  int n = 0;
+  do digits[n++] = (char)('0' + v % 10);
+  while (v /= 10);
+  o->n += (size_t)n;
+  while (n) *p++ = digits[--n];
+}
+
+void ni_tr_out_i64(struct ni_tr_out *o, int64_t v) {
+  if (v < 0) ni_tr_out_text(o, "-");
+  ni_tr_out_u64(o, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void ni_tr_out_hex(struct ni_tr_out *o, uint64_t v) {
+  char *p = room(o, ROOM);
+  o->n += (size_t)sprintf(p, "\"0x%llx\"", (unsigned long long)v);
+}
+
+void ni_tr_out_us(struct ni_tr_out *o, int64_t ns) {
+  if (ns < 0) ni_tr_out_text(o, "-");
+  uint64_t v = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+  ni_tr_out_u64(o, v / 1000);
+  unsigned rest = (unsigned)(v % 1000);
+  if (!rest) return;
+  char *p = room(o, ROOM);
+  p[0] = '.';
+  p[1] = (char)('0' + rest / 100);
+  p[2] = (char)('0' + rest / 10 % 10);
+  p[3] = (char)('0' + rest % 10);
+  o->n += 4;
+}
+
+void ni_tr_out_f64(struct ni_tr_out *o, double v) {
+  char *p = room(o, 400);
+  if (!isfinite(v) || fabs(v) > 1e300) ni_tr_out_text(o, "null");
+  else o->n += (size_t)snprintf(p, 400, "%.6f", v);
+}
+
+static void release(struct ni_tr_out *o) {
+  free(o->tmp);
+  free(o->path);
+  free(o->text);
+  *o = (struct ni_tr_out){0};
+}
+
+int ni_tr_out_commit(struct ni_tr_out *o, uint64_t *bytes) {
+  struct stat st;
+  flush(o);
+  int k = gzclose(o->gz);
+  o->gz = NULL;
+  if (!o->error && k != Z_OK) o->error = k == Z_ERRNO && errno ? -errno : -EIO;
+  if (!o->error && o->tmp && rename(o->tmp, o->path) < 0) o->error = -errno;
+  if (bytes) *bytes = !o->error && o->tmp && stat(o->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+  int e = o->error;
+  if (e) ni_tr_out_abort(o);
+  else release(o);
+  return e;
+}
+
+void ni_tr_out_abort(struct ni_tr_out *o) {
+  if (o->gz) gzclose(o->gz);
+  if (o->tmp) unlink(o->tmp);
+  release(o);
+}

@@ -1,0 +1,252 @@
+/*
+ * What the user is told: what there is, how far the clocks can be believed, what is not in the timeline.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../json_out.h"
+#include "write.h"
+
+#define SCHEMA "nccl-inspector-trace-1"
+enum { HOSTS_SHOWN = 16 };
+
+static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
+
+static bool host_shown(const struct ni_tr *r, uint32_t host) {
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].shown && r->process[r->unit[i].process].host == host) return true;
+  return false;
+}
+
+/* 1234 -> "1.234 us"; the unit that leaves one to three digits. */
+static const char *span(int64_t ns, char *out, size_t size) {
+  double v = (double)(ns < 0 ? -ns : ns);
+  const char *sign = ns < 0 ? "-" : "";
+  if (v < 1e3) snprintf(out, size, "%s%.0f ns", sign, v);
+  else if (v < 1e6) snprintf(out, size, "%s%.3g us", sign, v / 1e3);
+  else if (v < 1e9) snprintf(out, size, "%s%.4g ms", sign, v / 1e6);
+  else snprintf(out, size, "%s%.6g s", sign, v / 1e9);
+  return out;
+}
+
+void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
+  const struct ni_tr_host *h = &r->host[host];
+  char offset[32], error[32];
+  if (host == r->reference) {
+    snprintf(out, size, "clock: the reference");
+  } else if (!h->aligned) {
+    snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", host_name(r, r->reference));
+  } else {
+    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " collectives with %s)",
+                     h->offset_ns < 0 ? "" : "+", span((int64_t)h->offset_ns, offset, sizeof offset),
+                     span(h->error_ns, error, sizeof error), h->drift * 1e6, h->matched, host_name(r, h->via));
+    if (n > 0 && (size_t)n < size && h->contradiction)
+      snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
+  }
+}
+
+static void utc(int64_t ns, char *out, size_t size) {
+  time_t t = (time_t)(ns / 1000000000);
+  struct tm tm;
+  char text[32];
+  gmtime_r(&t, &tm);
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(out, size, "%s.%06dZ", text, (int)(ns % 1000000000 / 1000));
+}
+
+struct told {
+  const char *name;
+  uint64_t count;
+  const char *text;            /* for the terminal */
+};
+
+/* What makes the timeline incomplete, in one list for all outputs. */
+static unsigned left_out(const struct ni_tr *r, struct told *t) {
+  const struct ni_tr_counts *c = &r->count;
+  const struct told all[] = {
+      {"lost", c->lost, "operations lost, as the logs say (drawn where they fell)"},
+      {"no_start_time", c->no_start, "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
+      {"bad_lines", c->bad_lines, "bad lines"},
+      {"orphans", c->orphans, "records of v4.3 without a marker before them"},
+      {"cut_files", c->cut, "files cut at their end"},
+      {"damaged_files", c->damaged, "files with damaged gzip data"},
+      {"unreadable_files", c->unreadable + r->files.n_bad, "files that could not be read"},
+      {"no_final_line", c->not_final, "processes without a final line: killed, or still running"},
+      {"unfinished_not_kept", c->open_lost, "unfinished operations beyond 4,096 of one communicator"},
+  };
+  unsigned n = 0;
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].count) t[n++] = all[i];
+  return n;
+}
+
+bool ni_tr_incomplete(const struct ni_tr *r) {
+  struct told t[16];
+  return left_out(r, t) > 0;
+}
+
+static int64_t worst_gpu_spread(const struct ni_tr *r) {
+  int64_t worst = 0;
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > worst) worst = r->unit[i].clock.spread_ns;
+  return worst;
+}
+
+static void counts(const struct ni_tr *r, uint32_t *ranks, uint32_t *hosts) {
+  *ranks = *hosts = 0;
+  for (uint32_t i = 0; i < r->n_units; i++) *ranks += r->unit[i].shown;
+  for (uint32_t i = 0; i < r->n_hosts; i++) *hosts += host_shown(r, i);
+}
+
+void ni_tr_print(const struct ni_tr *r) {
+  const struct ni_tr_counts *c = &r->count;
+  struct told t[16];
+  char text[512], a[32];
+  uint32_t ranks, hosts, shown = 0;
+  /* With -o - the file is standard output. */
+  FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
+  counts(r, &ranks, &hosts);
+  fprintf(f, "timeline    %" PRIu64 " operations of %u rank%s on %u host%s: %" PRIu64 " slices, %" PRIu64 " arrows\n", c->shown,
+          ranks, ranks == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", c->slices, c->arrows);
+  if (c->slices || c->events) {
+    utc(r->t0_ns, text, sizeof text);
+    fprintf(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
+  }
+  for (uint32_t i = 0; !r->opt.quiet && hosts > 1 && i < r->n_hosts; i++) {
+    if (!host_shown(r, i)) continue;
+    ni_tr_clock_text(r, i, text, sizeof text);
+    if (shown++ < HOSTS_SHOWN) fprintf(f, "host        %s, %s\n", host_name(r, i), text);
+  }
+  if (shown > HOSTS_SHOWN) fprintf(f, "            ... and %u more hosts; all are in the file's otherData\n", shown - HOSTS_SHOWN);
+  int64_t spread = worst_gpu_spread(r);
+  if (!r->opt.quiet && (spread || r->contradiction_ns)) {
+    fprintf(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
+    if (r->contradiction_ns) fprintf(f, "; ranks of one host contradict each other by up to %s", span(r->contradiction_ns, a, sizeof a));
+    fprintf(f, "\n");
+  }
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) fprintf(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count, t[i].text);
+  if (c->first_bad) fprintf(f, "            first bad line: %s\n", c->first_bad);
+  if (c->open) fprintf(f, "unfinished  %" PRIu64 " operations never ended: search for NOT FINISHED\n", c->open);
+  if (c->start_assumed)
+    fprintf(f, "note        %" PRIu64 " operations have no GPU times: drawn from their enqueue on\n", c->start_assumed);
+  if (c->arrows_back)
+    fprintf(f, "note        %" PRIu64 " arrows left out: their other end is not in the timeline, or later by the clocks\n", c->arrows_back);
+  if (strcmp(r->out_path, "-") == 0) return;
+  fprintf(f, "\nwritten to  %s (%.1f MB)%s\n", r->out_path, (double)r->out_bytes / 1e6,
+          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
+}
+
+void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
+  struct told t[16];
+  char text[512];
+  utc(r->t0_ns, text, sizeof text);
+  ni_tr_out_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":");
+  ni_tr_out_string(o, ""); /* as text: a double has no room for it */
+  o->n--;
+  ni_tr_out_i64(o, r->t0_ns);
+  ni_tr_out_text(o, "\",\"start_utc\":");
+  ni_tr_out_string(o, text);
+  ni_tr_out_text(o, ",\"operations\":");
+  ni_tr_out_u64(o, r->count.shown);
+  ni_tr_out_text(o, ",\"clock_reference\":");
+  ni_tr_out_string(o, r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
+  ni_tr_out_text(o, ",\"clocks\":[");
+  bool comma = false;
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    const struct ni_tr_host *h = &r->host[i];
+    if (!host_shown(r, i)) continue;
+    ni_tr_out_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":");
+    comma = true;
+    ni_tr_out_string(o, host_name(r, i));
+    ni_tr_out_text(o, ",\"aligned\":");
+    ni_tr_out_text(o, h->aligned ? "true" : "false");
+    ni_tr_out_text(o, ",\"offset_us\":");
+    ni_tr_out_us(o, (int64_t)h->offset_ns);
+    ni_tr_out_text(o, ",\"error_us\":");
+    if (h->aligned) ni_tr_out_us(o, h->error_ns);
+    else ni_tr_out_text(o, "null");
+    ni_tr_out_text(o, ",\"drift_ppm\":");
+    ni_tr_out_f64(o, h->drift * 1e6);
+    ni_tr_out_text(o, ",\"contradictory\":");
+    ni_tr_out_text(o, h->contradiction ? "true" : "false");
+    ni_tr_out_text(o, ",\"collectives\":");
+    ni_tr_out_u64(o, h->matched);
+    ni_tr_out_text(o, ",\"collectives_rejected\":");
+    ni_tr_out_u64(o, h->rejected);
+    ni_tr_out_text(o, ",\"text\":");
+    ni_tr_clock_text(r, i, text, sizeof text);
+    ni_tr_out_string(o, text);
+    ni_tr_out_text(o, "}");
+  }
+  ni_tr_out_text(o, "],\"gpu_clock_spread_us\":");
+  ni_tr_out_us(o, worst_gpu_spread(r));
+  ni_tr_out_text(o, ",\"gpu_clock_contradiction_us\":");
+  ni_tr_out_us(o, r->contradiction_ns);
+  ni_tr_out_text(o, ",\"incomplete\":{");
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) {
+    ni_tr_out_text(o, i ? ",\"" : "\"");
+    ni_tr_out_text(o, t[i].name);
+    ni_tr_out_text(o, "\":");
+    ni_tr_out_u64(o, t[i].count);
+  }
+  ni_tr_out_text(o, "}}");
+}
+
+void ni_tr_print_json(const struct ni_tr *r) {
+  const struct ni_tr_counts *c = &r->count;
+  struct ni_json j;
+  struct told t[16];
+  char text[512];
+  uint32_t ranks, hosts;
+  counts(r, &ranks, &hosts);
+  ni_json_begin(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema_version", SCHEMA);
+  ni_json_text(&j, "output", r->out_path);
+  ni_json_u64(&j, "output_bytes", r->out_bytes);
+  ni_json_i64(&j, "start_unix_ns", r->t0_ns);
+  ni_json_i64(&j, "span_ns", r->t1_ns - r->t0_ns);
+  ni_json_u64(&j, "ranks", ranks);
+  ni_json_u64(&j, "hosts", hosts);
+  ni_json_u64(&j, "operations", c->shown);
+  ni_json_u64(&j, "slices", c->slices);
+  ni_json_u64(&j, "events", c->events);
+  ni_json_u64(&j, "arrows", c->arrows);
+  ni_json_u64(&j, "arrows_left_out", c->arrows_back);
+  ni_json_u64(&j, "unfinished", c->open);
+  ni_json_u64(&j, "start_assumed", c->start_assumed);
+  ni_json_u64(&j, "unknown_lines", c->unknown_lines);
+  ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));
+  ni_json_array(&j, "clocks");
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    const struct ni_tr_host *h = &r->host[i];
+    if (!host_shown(r, i)) continue;
+    ni_json_object(&j, NULL);
+    ni_json_text(&j, "host", host_name(r, i));
+    ni_json_bool(&j, "aligned", h->aligned);
+    ni_json_i64(&j, "offset_ns", (int64_t)h->offset_ns);
+    if (h->aligned) ni_json_i64(&j, "error_ns", h->error_ns);
+    else ni_json_f64(&j, "error_ns", NAN);
+    ni_json_f64(&j, "drift_ppm", h->drift * 1e6);
+    ni_json_bool(&j, "contradictory", h->contradiction);
+    ni_json_u64(&j, "collectives", h->matched);
+    ni_json_u64(&j, "collectives_rejected", h->rejected);
+    ni_tr_clock_text(r, i, text, sizeof text);
+    ni_json_text(&j, "text", text);
+    ni_json_end_object(&j);
+  }
+  ni_json_end_array(&j);
+  ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
+  ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
+  ni_json_object(&j, "incomplete");
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);
+  ni_json_end_object(&j);
+  ni_json_end_object(&j);
+  ni_json_finish(&j);
+}

@@ -32,6 +32,7 @@ struct work {
   struct side *side;           /* of the operation at hand */
   uint32_t *list, n_list;
   struct edge *edge;           /* to via */
+  bool windowed;               /* only what runs between --since and --until: clocks are straight for a short time */
   uint32_t *order, n_order;    /* hosts, nearest first */
 };
 
@@ -42,10 +43,20 @@ static int64_t correction(const struct ni_tr *r, uint32_t member, int64_t stated
   return better - stated;
 }
 
+/* By the clock of the reference where it took part, else of whoever stands first. */
+static bool in_window(const struct work *w, const struct ni_match_op *op) {
+  const struct ni_tr *r = w->r;
+  const struct ni_match_entry *by = &r->match.entry[op->first - 1];
+  for (uint32_t i = op->first; i; i = r->match.entry[i - 1].next)
+    if (r->process[r->member[r->match.entry[i - 1].member].process].host == r->reference) by = &r->match.entry[i - 1];
+  return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
+}
+
 static void gather(struct work *w, const struct ni_match_op *op) {
   struct ni_tr *r = w->r;
   for (uint32_t i = 0; i < w->n_list; i++) w->side[w->list[i]].there = false;
   w->n_list = 0;
+  if (w->windowed && !in_window(w, op)) return;
   for (uint32_t i = op->first; i; i = r->match.entry[i - 1].next) {
     const struct ni_match_entry *e = &r->match.entry[i - 1];
     if (!r->unit[r->member[e->member].unit].shown) continue;
@@ -141,7 +152,7 @@ static void fit(struct work *w) {
     /* The line is over h's clock, via's is over its own; products of drifts vanish. */
     h->offset_ns = f.offset_ns + via->offset_ns - via->drift * f.offset_ns;
     h->drift = f.drift + via->drift;
-    h->error_ns = via->error_ns + (int64_t)(f.room_ns < 0 ? -f.room_ns : f.room_ns) + 1;
+    h->error_ns = via->error_ns + (int64_t)f.error_ns + 1;
     h->contradiction = f.room_ns < 0 || via->contradiction;
     h->matched = f.used;
     h->rejected = f.rejected;
@@ -157,29 +168,49 @@ static uint32_t reference_of(const struct ni_tr *r) {
   return best == NI_TR_NONE ? NI_TR_NONE : r->process[r->unit[best].process].host;
 }
 
-int ni_tr_align(struct ni_tr *r) {
+static void free_work(struct work *w) {
+  for (uint32_t i = 0; w->edge && i < w->r->n_hosts; i++) free(w->edge[i].b);
+  free(w->shared);
+  free(w->side);
+  free(w->list);
+  free(w->edge);
+  free(w->order);
+}
+
+static int align(struct ni_tr *r, bool windowed) {
   uint32_t n = r->n_hosts;
-  r->epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2;
-  r->reference = reference_of(r);
-  if (r->reference == NI_TR_NONE) return 0;
-  if (n > HOSTS_MAX)
-    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", n, HOSTS_MAX);
-  struct work w = {.r = r, .shared = calloc((size_t)n * n, sizeof *w.shared), .side = calloc(n, sizeof *w.side),
-                   .list = calloc(n, sizeof *w.list), .edge = calloc(n, sizeof *w.edge),
+  struct work w = {.r = r, .windowed = windowed, .shared = calloc((size_t)n * n, sizeof *w.shared),
+                   .side = calloc(n, sizeof *w.side), .list = calloc(n, sizeof *w.list), .edge = calloc(n, sizeof *w.edge),
                    .order = calloc(n, sizeof *w.order)};
   int e = w.shared && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
+  r->contradiction_ns = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    r->host[i].via = NI_TR_NONE;
+    r->host[i].aligned = false;
+  }
   if (e == 0) e = each_operation(&w, count_pairs);
   if (e == 0) {
     choose(&w);
     e = each_operation(&w, collect);
   }
   if (e == 0) fit(&w);
-  for (uint32_t i = 0; w.edge && i < n; i++) free(w.edge[i].b);
-  free(w.shared);
-  free(w.side);
-  free(w.list);
-  free(w.edge);
-  free(w.order);
+  free_work(&w);
+  return e;
+}
+
+int ni_tr_align(struct ni_tr *r) {
+  r->epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2;
+  r->reference = reference_of(r);
+  if (r->reference == NI_TR_NONE) return 0;
+  if (r->n_hosts > HOSTS_MAX)
+    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", r->n_hosts,
+                      HOSTS_MAX);
+  bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
+  int e = align(r, windowed);
+  /* A short window may hold nothing that joins all hosts: then the whole run has to do. */
+  bool all = true;
+  for (uint32_t i = 0; i < r->n_units; i++) all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].aligned;
+  if (e == 0 && windowed && !all) e = align(r, false);
   ni_match_free(&r->match);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
 }

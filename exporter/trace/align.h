@@ -28,6 +28,7 @@ struct ni_line_bound {
 struct ni_line_fit {
   double offset_ns, drift;     /* offset(t) = offset_ns + drift * t */
   double room_ns;              /* half the distance of the bounds along the line; < 0: they contradict by so much */
+  double error_ns;             /* how wrong the line can be; where bounds contradict, for 9 of 10 */
   size_t used, rejected;
 };
 

@@ -6,8 +6,19 @@
 #include <string.h>
 
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
-  if (l->kind == NI_LINE_OP) return ni_tr_emit_op(r, w, l);
-  return ni_tr_emit_mark(r, w, l);
+  switch (l->kind) {
+    case NI_LINE_OP: return ni_tr_emit_op(r, w, l);
+    case NI_LINE_PROXY: return ni_tr_emit_proxy(r, w, l);
+    case NI_LINE_API:
+    case NI_LINE_LAUNCH:
+    case NI_LINE_GROUP:
+    case NI_LINE_CE:
+    case NI_LINE_SYNC:
+    case NI_LINE_BATCH:
+    case NI_LINE_PROXY_CTRL:
+    case NI_LINE_NET: return ni_tr_emit_event(r, w, l);
+    default: return ni_tr_emit_mark(r, w, l);
+  }
 }
 
 int ni_tr_emit(struct ni_tr *r) {

@@ -103,6 +103,16 @@ static int to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns,
   return err;
 }
 
+/* A mark that somebody set, or a change of detail: from there on other things are recorded. */
+static int take_control(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_control_line *c) {
+  char text[256];
+  int64_t at = ni_tr_sane((int64_t)c->ns) ? (int64_t)c->ns : w->dump_us * 1000;
+  if (c->mark) snprintf(text, sizeof text, "mark: %.200s", c->mark);
+  else snprintf(text, sizeof text, "%.20s: %.180s%s", c->source, c->command, strcmp(c->result, "refused") == 0 ? " (refused)" : "");
+  r->count.marks += c->mark != NULL;
+  return to_units(r, w, at, NI_TR_C_MARK, text, NI_TR_K_EVENTS, c->events);
+}
+
 int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   if (l->kind == NI_LINE_CLOCK) {
@@ -122,6 +132,7 @@ int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct n
       return m ? life(r, w, (int64_t)l->comm_end.ns, what) : 0;
     }
     case NI_LINE_NOTE: return to_units(r, w, w->dump_us * 1000, NI_TR_C_MARK, "note", NI_TR_K_TEXT, l->note.text);
+    case NI_LINE_CONTROL: return take_control(r, w, &l->control);
     case NI_LINE_DUMP_STATS: return m && !l->stats.has_accounting ? dropped(r, w, &l->stats) : 0;
     default: return 0;
   }
@@ -171,6 +182,12 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   ni_tr_u64(&e, NI_TR_K_BYTES, u->msg_bytes);
   ni_tr_u64(&e, NI_TR_K_WHY, x->why);
   if (x->state) ni_tr_u64(&e, NI_TR_K_STATE, x->state);
+  if (u->channels_open) ni_tr_u64(&e, NI_TR_K_OPEN, u->channels_open);
+  if (x->net_state) {
+    ni_tr_u64(&e, NI_TR_K_NET_STATE, x->net_state);
+    ni_tr_i64(&e, NI_TR_K_NET_PEER, u->net_peer);
+    ni_tr_i64(&e, NI_TR_K_NET_CHANNEL, u->net_channel);
+  }
   if (u->channels_expected >= 0) ni_tr_i64(&e, NI_TR_K_EXPECTED, u->channels_expected);
   ni_tr_i64(&e, NI_TR_K_STARTED, u->channels_started);
   ni_tr_i64(&e, NI_TR_K_STOPPED, u->channels_stopped);

@@ -34,6 +34,9 @@ static int describe(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_m
   ni_tr_i64(e, NI_TR_K_RANK, m->rank);
   ni_tr_u64(e, NI_TR_K_COMM, m->hash);
   if (o->has & NI_HAS_REC_SN) ni_tr_u64(e, NI_TR_K_REC_SN, o->rec_sn);
+  if (o->has & NI_HAS_CALL_SN) ni_tr_u64(e, NI_TR_K_CALL_SN, o->call_sn);
+  if (o->has & NI_HAS_PLAN_SN) ni_tr_u64(e, NI_TR_K_PLAN_SN, o->plan_sn);
+  if (o->graph) ni_tr_u64(e, NI_TR_K_GRAPH, 1);
   return err;
 }
 
@@ -91,7 +94,8 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   bool bracket_only = o->timing == NI_TIMING_COLLECTIVE_CPU;
   e.category = l->is_p2p ? NI_TR_C_P2P : NI_TR_C_COLL;
   if (bracket_only) {
-    err = name_of(r, l, " (enqueue only)", &e.name);
+    err = name_of(r, l, o->src == NI_SRC_CE ? " (copy engine, enqueue only)" : o->src == NI_SRC_API ? " (API call only)"
+                                                                                               : " (enqueue only)", &e.name);
     if (err == 0) err = ni_tr_track(r, m->unit, w->member, NI_TR_T_ENQUEUE, 0, &e.track);
     e.category = NI_TR_C_ENQUEUE;
   } else {
@@ -109,18 +113,26 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   if (err < 0) return err;
   if (enqueue != NI_TR_NO_TIME && !bracket_only && how != NI_TR_BY_ENQUEUE) ni_tr_i64(&e, NI_TR_K_WAITED, e.ts - enqueue);
 
-  bool calls = r->process[w->process].has_calls;
-  if (!bracket_only && !calls && enqueue != NI_TR_NO_TIME) {
-    uint64_t arrow = ni_tr_arrow_id(w->member, 0, l->is_p2p, o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn);
+  const struct ni_tr_process *p = &r->process[w->process];
+  bool flows = !r->opt.no_flows && !bracket_only;
+  /* Where the group of the plan is a line of its own, it shows the enqueue. */
+  if (!bracket_only && !(o->has & NI_HAS_PLAN_SN) && enqueue != NI_TR_NO_TIME) {
+    uint64_t arrow = ni_tr_arrow_id(w->member, NI_TR_A_ENQUEUE, l->is_p2p, o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn);
     /* A kernel may have begun before its call was told of (contract: the bracket comes after the launch). */
-    bool forward = enqueue <= e.ts && how != NI_TR_BY_ENQUEUE;
+    bool forward = enqueue < e.ts && how != NI_TR_BY_ENQUEUE;
     int64_t bracket = 0;
     if (l->trace && l->trace->has_ts && l->trace->start_us && l->trace->stop_us > l->trace->start_us &&
         l->trace->stop_us - l->trace->start_us < 3600000000u)
       bracket = (int64_t)(l->trace->stop_us - l->trace->start_us) * 1000;
     err = put_enqueue(r, w, m, l, name, arrow, forward, enqueue, bracket);
-    if (forward && !r->opt.no_flows) ni_tr_arrow(&e, NI_TR_A_ENQUEUE, false, arrow);
+    if (forward && flows) ni_tr_arrow(&e, NI_TR_A_ENQUEUE, false, arrow);
   }
+  if (flows && p->has_api && (o->has & NI_HAS_CALL_SN) && !o->graph)
+    ni_tr_arrow(&e, NI_TR_A_CALL, false, ni_tr_arrow_id(w->member, NI_TR_A_CALL, l->is_p2p, o->call_sn));
+  if (flows && p->has_launches && (o->has & NI_HAS_PLAN_SN))
+    ni_tr_arrow(&e, NI_TR_A_LAUNCH, false, ni_tr_arrow_id(w->member, NI_TR_A_LAUNCH, 0, o->plan_sn));
+  if (flows && p->has_net && (o->has & NI_HAS_REC_SN))
+    ni_tr_arrow(&e, NI_TR_A_NET, true, ni_tr_arrow_id(w->member, NI_TR_A_NET, l->is_p2p, o->rec_sn));
   if (err == 0) err = ni_tr_put(r, &e);
   if (err == 0 && l->trace && l->trace->has_ts) err = put_channels(r, w, m, l, name);
   return err;

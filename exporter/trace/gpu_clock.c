@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NEIGHBOURS = 4 };
+
 int ni_gpu_clock_add(struct ni_gpu_clock *c, int64_t at_ns, int64_t offset_ns) {
   if (c->n == c->cap) {
     size_t cap = c->cap ? 2 * c->cap : 16;
@@ -34,21 +36,25 @@ static bool above(const struct ni_gpu_point *a, const struct ni_gpu_point *b, co
   return (double)(b->offset_ns - a->offset_ns) >= slope * (double)(b->at_ns - a->at_ns);
 }
 
-/* The lower convex hull of point[from..to) at time t; beyond its ends it goes on flat. */
-static int64_t hull_at(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull, int64_t t) {
+/*
+ * The line below point[from..to) that lies nearest to them all, at time t: of the lower convex hull the edge over the mean
+ * of their times (the sum of the distances is least there). Its outer edges hang on single points and are worth nothing.
+ */
+static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull, int64_t t) {
   size_t n = 0;
   int64_t lowest = c->point[from].offset_ns;
+  double mean = 0;
   for (size_t i = from; i < to; i++) {
     const struct ni_gpu_point *p = &c->point[i];
     if (p->offset_ns < lowest) lowest = p->offset_ns;
+    mean += (double)(p->at_ns - c->point[from].at_ns) / (double)(to - from);
     if (n && hull[n - 1].at_ns == p->at_ns) continue; /* sorted: the one that is there is lower */
     while (n >= 2 && above(&hull[n - 2], &hull[n - 1], p)) n--;
     hull[n++] = *p;
   }
   if (hull[n - 1].at_ns - hull[0].at_ns < NI_GPU_DRIFT_SPAN_NS) return lowest;
-  /* The edge over t, or the outermost one: prolonged, as a drift does not end with the last line. */
   size_t k = 1;
-  while (k + 1 < n && hull[k].at_ns < t) k++;
+  while (k + 1 < n && (double)(hull[k].at_ns - c->point[from].at_ns) < mean) k++;
   const struct ni_gpu_point *a = &hull[k - 1], *b = &hull[k];
   double slope = (double)(b->offset_ns - a->offset_ns) / (double)(b->at_ns - a->at_ns);
   if (slope > NI_GPU_DRIFT_MAX) slope = NI_GPU_DRIFT_MAX;
@@ -87,13 +93,15 @@ int ni_gpu_clock_finish(struct ni_gpu_clock *c) {
   struct ni_gpu_point *hull = malloc(c->n * sizeof *hull);
   int e = c->knot && hull ? 0 : -ENOMEM;
   size_t from = 0, to = 0;
-  int64_t near = 2 * (step > NI_GPU_KNOT_NS ? step : NI_GPU_KNOT_NS);
+  int64_t near = NI_GPU_NEAR_KNOTS * (step > NI_GPU_KNOT_NS ? step : NI_GPU_KNOT_NS);
   for (size_t i = 0; e == 0 && i < n; i++) {
     int64_t t = first + (int64_t)i * step;
     while (from + 1 < c->n && c->point[from].at_ns < t - near) from++;
     if (to < from + 1) to = from + 1;
     while (to < c->n && c->point[to].at_ns <= t + near) to++;
-    c->knot[i] = (struct ni_gpu_point){t, hull_at(c, from, to, hull, t)};
+    /* Where lines are rare, a few more on either side. */
+    size_t a = from > NEIGHBOURS ? from - NEIGHBOURS : 0, b = c->n - to > NEIGHBOURS ? to + NEIGHBOURS : c->n;
+    c->knot[i] = (struct ni_gpu_point){t, line_at(c, a, b, hull, t)};
   }
   free(hull);
   if (e < 0) return e;

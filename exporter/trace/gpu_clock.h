@@ -4,8 +4,8 @@
  * Every clock line says: at this moment the smallest (arrival on the host - GPU time stamp) was so much. Delivery takes
  * time, so each is an upper bound of the offset between the clocks, and the lowest ones are best. The two clocks drift
  * against each other (20 ppm is 1.2 ms a minute, the plugin's window), so a minimum that is some seconds old is off by
- * that. Here the offset at any time is the line below all points nearby: at knots NI_GPU_KNOT_NS apart the lower convex
- * hull of the points within twice that distance, between the knots linear.
+ * that. Here the offset at any time is the line below all points nearby that lies nearest to them: at knots NI_GPU_KNOT_NS
+ * apart that of the points within five times that distance, between the knots linear.
  *
  * A record was written with the offset that the last clock line before it states; what is to be added to its GPU times
  * is (offset here) - (offset stated).
@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #define NI_GPU_KNOT_NS INT64_C(60000000000)
+#define NI_GPU_NEAR_KNOTS 5 /* crystals keep their rate within 0.1 ppm for some minutes */
 /* Over less than this no drift can be told from noise of the delivery; clocks above this rate apart are broken. */
 #define NI_GPU_DRIFT_SPAN_NS INT64_C(5000000000)
 #define NI_GPU_DRIFT_MAX 300e-6

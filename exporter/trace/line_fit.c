@@ -21,16 +21,23 @@ static double room(const struct ni_line_bound *p, size_t n, double drift, double
   return (high - low) / 2;
 }
 
+static int64_t width(const struct ni_line_bound *b) { return b->high > b->low ? b->high - b->low : 0; }
+
+static int by_width(const void *a, const void *b) {
+  int64_t x = width(a), y = width(b);
+  return x < y ? -1 : x > y;
+}
+
 /* Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else. */
 static size_t reject(struct ni_line_bound *b, size_t n) {
   qsort(b, n, sizeof *b, by_middle);
   struct ni_line_bound m = b[n / 2];
-  int64_t middle = m.low / 2 + m.high / 2, half = m.high / 2 - m.low / 2;
+  int64_t middle = m.low / 2 + m.high / 2;
   size_t kept = 0;
   for (size_t i = 0; i < n; i++) {
     int64_t x = b[i].low / 2 + b[i].high / 2, off = x > middle ? x - middle : middle - x;
     int64_t apart = b[i].t > m.t ? b[i].t - m.t : m.t - b[i].t;
-    int64_t slack = (half > 0 ? half : 0) + (b[i].high > b[i].low ? b[i].high / 2 - b[i].low / 2 : 0) + 1000000;
+    int64_t slack = width(&m) / 2 + width(&b[i]) / 2 + 1000000;
     if (off <= slack + (int64_t)(NI_LINE_DRIFT_MAX * (double)apart)) b[kept++] = b[i];
   }
   return kept;
@@ -55,6 +62,12 @@ void ni_line_fit(struct ni_line_bound *b, size_t n, struct ni_line_fit *out) {
   }
   out->drift = (from + to) / 2;
   out->room_ns = room(b, used, out->drift, &out->offset_ns);
+  out->error_ns = out->room_ns;
+  if (out->room_ns < 0) {
+    /* The truth lies within each bound, the line outside of some by so much: off by that and the bound's width. */
+    qsort(b, used, sizeof *b, by_width);
+    out->error_ns = (double)width(&b[used * 9 / 10]) - out->room_ns;
+  }
   out->used = used;
   out->rejected = n - used;
 }

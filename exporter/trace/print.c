@@ -68,6 +68,7 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
   const struct told all[] = {
       {"lost", c->lost, "operations lost, as the logs say (drawn where they fell)"},
+      {"events_lost", c->events_lost, "events (calls, launches, network) lost, as the logs say"},
       {"no_start_time", c->no_start, "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
       {"bad_lines", c->bad_lines, "bad lines"},
       {"orphans", c->orphans, "records of v4.3 without a marker before them"},
@@ -133,6 +134,12 @@ void ni_tr_print(const struct ni_tr *r) {
   if (c->open) fprintf(f, "unfinished  %" PRIu64 " operations never ended: search for NOT FINISHED\n", c->open);
   if (c->start_assumed)
     fprintf(f, "note        %" PRIu64 " operations have no GPU times: drawn from their enqueue on\n", c->start_assumed);
+  if (c->sampled)
+    fprintf(f, "note        %" PRIu64 " operations were left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled);
+  if (c->filtered > c->sampled)
+    fprintf(f, "note        %" PRIu64 " operations were left out by the plugin's settings: empty space is not idleness\n", c->filtered - c->sampled);
+  if (c->proxy_untimed)
+    fprintf(f, "note        %" PRIu64 " proxy records of NVIDIA's inspector have no time: not drawn\n", c->proxy_untimed);
   if (c->arrows_back)
     fprintf(f, "note        %" PRIu64 " arrows left out: their other end is not in the timeline, or later by the clocks\n", c->arrows_back);
   if (strcmp(r->out_path, "-") == 0) return;
@@ -182,7 +189,9 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
     ni_tr_out_string(o, text);
     ni_tr_out_text(o, "}");
   }
-  ni_tr_out_text(o, "],\"gpu_clock_spread_us\":");
+  ni_tr_out_text(o, "],\"left_out_by_settings\":");
+  ni_tr_out_u64(o, r->count.filtered);
+  ni_tr_out_text(o, ",\"gpu_clock_spread_us\":");
   ni_tr_out_us(o, worst_gpu_spread(r));
   ni_tr_out_text(o, ",\"gpu_clock_contradiction_us\":");
   ni_tr_out_us(o, r->contradiction_ns);
@@ -221,6 +230,9 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_u64(&j, "unfinished", c->open);
   ni_json_u64(&j, "start_assumed", c->start_assumed);
   ni_json_u64(&j, "unknown_lines", c->unknown_lines);
+  ni_json_u64(&j, "marks", c->marks);
+  ni_json_u64(&j, "left_out_by_settings", c->filtered);
+  ni_json_u64(&j, "proxy_without_time", c->proxy_untimed);
   ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));
   ni_json_array(&j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {

@@ -8,8 +8,7 @@
 
 #include "trace.h"
 
-/* Unix ns between 2001 and 2100: anything else is no time of a job. */
-static bool sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
+bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
 #define EXEC_MAX_NS INT64_C(3600000000000)
 
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
@@ -38,7 +37,7 @@ enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_
     *start_ns = (int64_t)l->trace->start_us * 1000;
     how = NI_TR_BY_ENQUEUE;
   }
-  return how != NI_TR_NOWHERE && sane(*start_ns) ? how : NI_TR_NOWHERE;
+  return how != NI_TR_NOWHERE && ni_tr_sane(*start_ns) ? how : NI_TR_NOWHERE;
 }
 
 /* Functions in which every rank needs something from every other, so that none can end before the last has begun. */
@@ -66,7 +65,7 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
 }
 
 static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
-  if (k->gpu_offset_ns == NI_NO_OFFSET || !sane(k->gpu_offset_at_ns)) return 0;
+  if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_tr_sane(k->gpu_offset_at_ns)) return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
   if (r->n_points == r->cap_points) {
     uint32_t cap = r->cap_points ? 2 * r->cap_points : 256;
@@ -123,8 +122,28 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
   *x = (struct ni_tr_open){.u = *u, .told_us = told_us, .kind = kind};
   int e = ni_name(&r->names, &r->cache, u->func, &x->func);
   if (e == 0) e = ni_name(&r->names, &r->cache, u->why, &x->why);
-  x->u.func = x->u.why = x->u.kind = NULL;
+  if (e == 0) e = ni_name(&r->names, &r->cache, u->state, &x->state);
+  if (e == 0) e = ni_name(&r->names, &r->cache, u->net_state, &x->net_state);
+  x->u.func = x->u.why = x->u.kind = x->u.state = x->u.net_state = x->u.datatype = NULL;
   return e;
+}
+
+/* What the settings left out, and events lost; the newest line of a communicator counts. */
+static void take_stats(struct ni_tr *r, struct ni_tr_member *m, const struct ni_stats_line *s, int64_t told_us) {
+  if (!s->has_accounting) {
+    for (int k = 0; k < NI_KIND_COUNT; k++) r->count.lost += s->dropped_since[k];
+    return;
+  }
+  if (told_us < m->stats_us) return;
+  m->stats_us = told_us;
+  m->filtered = m->sampled = m->events_dropped = 0;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct ni_by *by = &s->kind[k].filtered_by;
+    m->filtered += by->total;
+    for (uint32_t i = 0; i < by->n; i++)
+      if (strcmp(by->item[i].name, "sampled") == 0) m->sampled += by->item[i].count;
+  }
+  for (int k = 0; s->has_events && k < NI_EVENT_COUNT; k++) m->events_dropped += s->events.kind[k].dropped;
 }
 
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
@@ -140,8 +159,11 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_IN_FLIGHT: return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
     case NI_LINE_DUMP_STATS:
       if (l->stats.has_accounting && l->stats.final && !m) p->final = true;
-      for (int k = 0; m && !l->stats.has_accounting && k < NI_KIND_COUNT; k++) r->count.lost += l->stats.dropped_since[k];
+      if (m) take_stats(r, m, &l->stats, w->dump_us);
       return 0;
+    case NI_LINE_API: p->has_api = true; return 0;
+    case NI_LINE_LAUNCH: p->has_launches = true; return 0;
+    case NI_LINE_PROXY: p->has_net |= l->proxy.start_ns != 0; return 0;
     case NI_LINE_UNKNOWN: r->count.unknown_lines++; return 0;
     default: return 0;
   }
@@ -153,6 +175,12 @@ int ni_tr_scan(struct ni_tr *r) {
   int e = ni_match_init(&r->match);
   if (e == 0) e = ni_tr_pass(r, true, take);
   if (e == 0) e = ni_tr_settle(r);
+  if (e == 0)
+    for (uint32_t i = 0; i < r->n_members; i++) {
+      r->count.filtered += r->member[i].filtered;
+      r->count.sampled += r->member[i].sampled;
+      r->count.events_lost += r->member[i].events_dropped;
+    }
   if (e == 0)
     for (uint32_t i = 0; i < r->n_processes; i++) r->count.not_final += r->process[i].has_lines && !r->process[i].final;
   return e;

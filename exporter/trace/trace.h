@@ -69,7 +69,7 @@ struct ni_tr_process {
   int64_t last_us;             /* latest dump */
   bool ours, final, has_lines; /* final line of the process read; lines about the run */
   uint32_t first_unit;         /* chain by next_in_process */
-  bool has_calls;              /* api, launch or group lines: no need to draw the enqueue */
+  bool has_api, has_launches, has_net; /* lines of these kinds: worth an arrow */
 };
 
 struct ni_tr_unit {
@@ -107,8 +107,7 @@ struct ni_tr_gap {
 /* An operation of which a stuck, in_flight or incomplete line was seen; the newest line counts. */
 struct ni_tr_open {
   struct ni_unfinished_line u; /* strings are not kept, but the names below */
-  uint32_t func, why, state, datatype;
-  uint64_t channels_open;
+  uint32_t func, why, state, net_state; /* names */
   int64_t told_us;
   bool finished;               /* a record followed */
   uint8_t kind;
@@ -125,7 +124,9 @@ struct ni_tr_member {
   size_t n_gaps, cap_gaps;
   struct ni_tr_open *open;
   size_t n_open, cap_open;
-  uint64_t records, dropped_told;
+  uint64_t records, filtered, sampled; /* filtered, sampled: by the newest accounting */
+  uint64_t events_dropped;
+  int64_t stats_us;
   int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
   uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
   bool shown, announced;       /* announced: its begin is drawn */
@@ -143,6 +144,7 @@ struct ni_tr_counts {
   uint64_t lines, bad_lines, operations, shown, no_start, start_assumed, orphans, unknown_lines, proxy_untimed;
   uint64_t lost, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
   uint64_t events, slices, arrows, arrows_back, file_bytes, text_bytes, open_lost;
+  uint64_t filtered, sampled, events_lost;
   char *first_bad;             /* file:line: reason */
 };
 
@@ -218,6 +220,7 @@ static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_
 
 /* When a record ran, in its host's clock: start and duration in ns. */
 enum ni_tr_placed { NI_TR_BY_GPU, NI_TR_BY_CPU, NI_TR_BY_ENQUEUE, NI_TR_NOWHERE };
+bool ni_tr_sane(int64_t unix_ns); /* between 2001 and 2100: anything else is no time of a job */
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns);
 
 /* print.c */

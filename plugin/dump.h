@@ -35,6 +35,7 @@
 #define NI_STATS_MS 10000       /* a dump_stats line at most so often per communicator, unless something was lost */
 #define NI_SCAN_MS 1000         /* how often the slots of a communicator are searched for missing children */
 #define NI_JUDGE_STEP_MS 200u
+#define NI_AWAY_MS 5000u       /* a tick so late means that the process did not run */
 #define NI_SETTLE_MS 100u      /* a communicator's last line waits so long for callbacks that are still on their way */
 #define NI_ROOM_BYTES (128u << 10) /* all control lines that one communicator says at once */
 #define NI_EXIT_TEXT (4u << 20) /* text of one block at exit */
@@ -115,6 +116,7 @@ struct ni_dump {
   uint64_t now_ms;               /* the same in ms */
   uint32_t judge_ms;             /* time that judgements go by: at most NI_JUDGE_STEP_MS a tick, so that a process that
                                     was stopped, or a starved dump thread, does not make operations look quiet */
+  uint64_t awake_ns;             /* CLOCK_MONOTONIC: when the process last began to run again after a stop; 0: never stopped */
   uint64_t ts_us;                /* dump_timestamp_us of the open block */
   uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
   uint64_t last_flush_ms, last_sample_ms, last_clock_line_ms, block_records;
@@ -126,6 +128,7 @@ struct ni_dump {
   uint8_t moved, watching;       /* of this tick: something happened; a communicator has operations to judge */
   uint8_t no_room;               /* a line that is said once did not fit: flush first */
   uint8_t early_told, head_set, comms_changed, ended;
+  uint8_t urgent;                /* a line that cannot wait is in the open block */
   uint8_t gave_up;               /* finished operations were left unwritten at exit: the black box has them */
   uint8_t sealed;                /* the process leaves, and every communicator has said its last */
   char line[NI_LINE_MAX_BYTES];
@@ -159,6 +162,15 @@ void ni_drain_release(struct ni_dump *d);
 void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
 /* Slots in flight now, by walking their states. */
 uint64_t ni_judge_in_flight(struct ni_side *s, enum ni_kind kind);
+
+/* ---- unfinished.c ---- */
+
+/* What all lines about an operation that has not finished say of it. */
+void ni_unfinished_fill(struct ni_dump *d, struct ni_op *op, uint64_t state, uint32_t prog, struct ni_incomplete_line *in);
+/* Writes the operation's stuck line if it is time; 1 if so. */
+int ni_unfinished_stuck(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot);
+/* The process leaves: names what is in flight. */
+void ni_unfinished_at_exit(struct ni_dump *d, struct ni_side *s);
 
 /* ---- lines.c ---- */
 

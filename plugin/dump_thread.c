@@ -197,6 +197,7 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     if (why == NI_END_DESTROY && still_on_its_way(d, s)) continue;
     if (ni_lines_room(d) && (ni_flush(d, d->awaited) || ni_lines_room(d))) continue;
     if (!s->announced) ni_lines_comm(d, s);
+    if (why == NI_END_EXIT) ni_unfinished_at_exit(d, s);
     ni_lines_end(d, s, why);
     s->stage = NI_SIDE_CLOSED;
     d->closed_in_block++;
@@ -226,7 +227,7 @@ static int flush_due(struct ni_dump *d) {
   size_t text = ni_gz_text_bytes(d->gz);
   uint64_t since = d->now_ms - d->last_flush_ms;
   int64_t us = ni_g.config.interval_us;
-  if (d->no_room) return 1;
+  if (d->no_room || d->urgent) return 1;
   if (!text) return d->closed_in_block || d->busy; /* nothing to write, and so nothing to wait for */
   if (us == NI_INTERVAL_NEVER) {
     if (d->closed_in_block) return 1;
@@ -256,6 +257,7 @@ static void read_time(struct ni_dump *d) {
   uint64_t now = ni_monotonic_ns(), step = now / MS_NS - d->now_ms; /* whole ms, so that ticks of less add up */
   d->now_ns = now;
   d->now_ms = now / MS_NS;
+  if (d->ticks && step > NI_AWAY_MS) d->awake_ns = now;
   d->judge_ms += step < NI_JUDGE_STEP_MS ? (uint32_t)step : NI_JUDGE_STEP_MS;
   if (d->judge_ms == 0) d->judge_ms = 1; /* 0 means "never looked" */
   d->ticks++;

@@ -33,6 +33,7 @@ int ni_flush(struct ni_dump *d, int force) {
   if (rc == 0) {
     (void)ni_add_rlx(&d->progress, 1);
     ni_gz_release(d->gz);
+    d->urgent = 0;
     ni_drain_settle(d, 1);
     ni_log_info_once(&ni_g.log, NI_LOG_CAUSE_FILES, "writing %s", ni_out_path(&d->out));
     return 0;

@@ -315,9 +315,14 @@ size_t ni_format_late(char *buf, size_t cap, const struct ni_line_prefix *px, ui
 
 size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                             const struct ni_incomplete_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
+  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX + NI_JSON_STRING_MAX_BYTES);
   if (!p) return 0;
-  STR("\"incomplete\":{\"kind\":", kind_name(in->kind));
+  switch (in->line) {
+    case NI_UNFINISHED_STUCK: p = LIT(p, "\"stuck\":{\"kind\":"); break;
+    case NI_UNFINISHED_IN_FLIGHT: p = LIT(p, "\"in_flight\":{\"kind\":"); break;
+    default: p = LIT(p, "\"incomplete\":{\"kind\":");
+  }
+  p = ni_json_string(p, kind_name(in->kind));
   STR(",\"func\":", in->func);
   U64(",\"sn\":", in->sn);
   U64(",\"rec_sn\":", in->rec_sn);
@@ -328,6 +333,13 @@ size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *
   U64(",\"enqueue_ns\":", in->enqueue_ns);
   U64(",\"age_ms\":", in->age_ms);
   STR(",\"why\":", in->why);
+  if (in->line == NI_UNFINISHED_INCOMPLETE) return end_line(buf, p);
+  STR(",\"state\":", in->state);
+  STR(",\"datatype\":", in->datatype);
+  if (in->kind == NI_KIND_COLL) I64(",\"root\":", in->root);
+  else I64(",\"peer\":", in->root);
+  p = ni_json_hex(LIT(p, ",\"channels_open\":\""), in->channels_open);
+  *p++ = '"';
   return end_line(buf, p);
 }
 

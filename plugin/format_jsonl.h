@@ -123,6 +123,8 @@ struct ni_late_line {
 size_t ni_format_late(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                       const struct ni_late_line *in);
 
+/* An operation that has not finished: which line says so. */
+enum ni_unfinished { NI_UNFINISHED_INCOMPLETE = 0, NI_UNFINISHED_STUCK, NI_UNFINISHED_IN_FLIGHT };
 struct ni_incomplete_line {
   enum ni_kind kind;
   const char *func;
@@ -131,7 +133,12 @@ struct ni_incomplete_line {
   uint32_t channels_started, channels_stopped;
   uint64_t enqueue_ns; /* Unix ns */
   uint64_t age_ms;
-  const char *why; /* "overtaken" or "finalize" */
+  const char *why; /* incomplete: "overtaken" or "finalize"; stuck: "stuck"; in_flight: "exit" */
+  /* stuck and in_flight only */
+  enum ni_unfinished line;
+  const char *state, *datatype;
+  int32_t root; /* or peer */
+  uint64_t channels_open; /* bit per channel */
 };
 size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                             const struct ni_incomplete_line *in);

@@ -51,21 +51,9 @@ static int incomplete(struct ni_dump *d, struct ni_side *s, struct ni_op *op, ui
                       const char *why) {
   if (ni_lines_room(d) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
   struct ni_side_kind *k = &s->kind[op->kind];
-  uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
-  uint64_t enqueue_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
-  struct ni_incomplete_line in = {
-      .kind = (enum ni_kind)op->kind,
-      .func = ni_intern_text(&ni_g.intern, op->func),
-      .sn = op->sn,
-      .rec_sn = op->rec_sn,
-      .msg_bytes = op->count * ni_intern_elem_bytes(&ni_g.intern, op->datatype),
-      .channels_expected = want == NI_WANT_UNKNOWN ? -1 : (int32_t)want,
-      .channels_started = ni_prog_started(prog),
-      .channels_stopped = ni_prog_stopped(prog),
-      .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start),
-      .age_ms = d->now_ns > enqueue_ns ? (d->now_ns - enqueue_ns) / 1000000 : 0,
-      .why = why,
-  };
+  struct ni_incomplete_line in;
+  ni_unfinished_fill(d, op, state, ni_load_acq(&op->prog), &in);
+  in.why = why;
   k->told->incomplete++;
   (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
   ni_drain_rest(d, k, slot);
@@ -89,6 +77,7 @@ static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op,
     ni_side_busy(d, s);
     return 1;
   }
+  if (!done && !end) (void)ni_unfinished_stuck(d, s, op, slot);
   return end == NI_END_DESTROY && !done && incomplete(d, s, op, slot, state, "finalize");
 }
 
@@ -121,14 +110,10 @@ struct scan {
   enum ni_end end;
 };
 
-static int in_flight(uint64_t state) {
-  return (ni_state_flags(state) & (NI_OP_LIVE | NI_OP_DONE | NI_OP_RETIRED)) == NI_OP_LIVE;
-}
-
 static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
   struct scan *x = arg;
   uint64_t state = ni_load_acq(&op->state); /* pairs with the LIVE store: the descriptor is there */
-  if (!in_flight(state) || ni_state_want(state) == NI_WANT_UNKNOWN) return;
+  if (!ni_op_in_flight(state) || ni_state_want(state) == NI_WANT_UNKNOWN) return;
   uint32_t prog = ni_load_acq(&op->prog), quiet = quiet_ms(x->d, op, prog);
   if (op->mask_doubt && ni_prog_started(prog) == 0 && (ni_state_flags(state) & NI_OP_CLOSED) &&
       (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && overtaken(x->s, op)))) {
@@ -139,6 +124,8 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
     (void)incomplete(x->d, x->s, op, slot, state, "finalize");
   } else if ((ni_state_flags(state) & NI_OP_CLOSED) && quiet >= QUIET_MISSING_MS && overtaken(x->s, op)) {
     (void)incomplete(x->d, x->s, op, slot, state, "overtaken");
+  } else if (!x->end) {
+    (void)ni_unfinished_stuck(x->d, x->s, op, slot);
   }
 }
 
@@ -161,7 +148,7 @@ void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
 
 static void count_one(struct ni_op *op, uint32_t slot, void *arg) {
   (void)slot;
-  *(uint64_t *)arg += in_flight(ni_load_rlx(&op->state)) != 0; /* relaxed: a count, no field is read */
+  *(uint64_t *)arg += ni_op_in_flight(ni_load_rlx(&op->state)) != 0; /* relaxed: a count, no field is read */
 }
 
 uint64_t ni_judge_in_flight(struct ni_side *s, enum ni_kind kind) {

@@ -28,6 +28,7 @@ enum ni_log_cause {
   NI_LOG_CAUSE_CLOCK,
   NI_LOG_CAUSE_MEMORY,
   NI_LOG_CAUSE_INCOMPLETE,
+  NI_LOG_CAUSE_STUCK,     /* an operation in flight for long */
   NI_LOG_CAUSE_EARLY,     /* interval -1 had to write early */
   NI_LOG_CAUSE_FILES,     /* where the log goes: said once */
   NI_LOG_CAUSE_SETTINGS,  /* settings: said once */

@@ -111,6 +111,9 @@ static inline uint32_t ni_state_want(uint64_t s) { return (uint32_t)(s >> 40) & 
 static inline uint64_t ni_state_make(uint32_t gen, uint32_t flags, uint32_t want) {
   return gen | NI_STATE_FLAG(flags) | (uint64_t)want << 40;
 }
+static inline int ni_op_in_flight(uint64_t state) {
+  return (ni_state_flags(state) & (NI_OP_LIVE | NI_OP_DONE | NI_OP_RETIRED)) == NI_OP_LIVE;
+}
 static inline uint32_t ni_prog_started(uint32_t prog) { return prog >> 16; }
 static inline uint32_t ni_prog_stopped(uint32_t prog) { return prog & 0xffff; }
 

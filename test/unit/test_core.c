@@ -437,6 +437,63 @@ static void unknown_bytes(void **state) {
   assert_int_equal(ni_intern_elem_bytes(&t, 0), 1); /* no string, or none that found a place: the count is the size */
 }
 
+/* ---- stuck ---- */
+
+static char *log_text(void) {
+  static char text[1 << 16];
+  char cmd[128];
+  snprintf(cmd, sizeof cmd, "cat %s/*-pid%d-* 2>/dev/null", dir, (int)getpid());
+  FILE *f = popen(cmd, "r");
+  CHECK(f);
+  size_t n = fread(text, 1, sizeof text - 1, f);
+  pclose(f);
+  text[n] = 0;
+  return text;
+}
+
+static int lines_with(const char *text, const char *a, const char *b) {
+  int n = 0;
+  for (const char *line = text, *end; *line; line = end + 1) {
+    end = strchrnul(line, '\n');
+    const char *x = strstr(line, a), *y = strstr(line, b);
+    n += x && y && x < end && y < end;
+    if (!*end) break;
+  }
+  return n;
+}
+
+static void stuck_once(void) {
+  void *ctx = open_comm(1);
+  run_op(ctx, 1, 1000);
+  void *kernel = start_op(ctx, 2, 2), *ch = ni_cb_channel_start(kernel, 5, 2000);
+  ni_cb_stop(kernel);
+  ni_cb_stop(start_op(ctx, 3, 2));
+  void *open = start_op(ctx, 4, 1), *ch2 = ni_cb_channel_start(open, 6, 3000);
+  ni_cb_channel_stamp(ch2, 4000);
+  ni_cb_stop(ch2);
+  mask &= ~NI_EV_KERNEL_CH; /* from here on nobody can know whether a channel will come */
+  void *doubt = start_op(ctx, 5, 1);
+  for (int i = 0; i < 100 && lines_with(log_text(), "\"stuck\"", "\"finishing\"") == 0; i++) sleep_ms(100);
+  sleep_ms(1500); /* twice would be seen by now */
+  char *text = log_text();
+  CHECK(lines_with(text, "\"stuck\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":2,", "\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,\"channels_open\":\"0x20\"") == 1);
+  CHECK(lines_with(text, "\"stuck\"", "\"sn\":3,") == 1 && lines_with(text, "\"sn\":3,", "\"state\":\"launched\"") == 1);
+  CHECK(lines_with(text, "\"stuck\"", "\"sn\":4,") == 1 && lines_with(text, "\"sn\":4,", "\"state\":\"finishing\"") == 1);
+  CHECK(lines_with(text, "\"stuck\"", "stuck") == 3);
+  ni_cb_stop(open); /* and a stuck operation that ends after all is a record */
+  ni_cb_stop(doubt);
+  (void)ch;
+  ni_finalize(ctx);
+  text = log_text();
+  CHECK(lines_with(text, "\"coll_perf\"", "\"coll_sn\":4,") == 1);
+  CHECK(lines_with(text, "\"incomplete\"", "\"sn\":2,") == 1 && lines_with(text, "\"incomplete\"", "\"sn\":3,") == 1);
+}
+static void long_in_flight_is_told_once(void **state) {
+  (void)state;
+  in_child(stuck_once, (const char *const[]){"NCCL_INSPECTOR_STUCK_SECONDS", "1",
+                                             "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1", NULL});
+}
+
 /* ---- room in the block ---- */
 
 static void room_that_was_reserved_is_there(void **state) {
@@ -486,6 +543,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_channel_is_in_the_record_or_late),
       cmocka_unit_test(a_chain_is_first_in_first_out),
       cmocka_unit_test(unknown_bytes),
+      cmocka_unit_test(long_in_flight_is_told_once),
 #ifdef NI_STRESS
       cmocka_unit_test(a_channel_is_late_when_retired_halfway),
       cmocka_unit_test(the_free_list_notices_a_slot_that_came_back),

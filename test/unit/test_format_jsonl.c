@@ -186,12 +186,20 @@ static void control_lines(void **state) {
   expect_line(ni_format_late(buf, sizeof buf, &c, 9, &ll),
               HEAD META("9") "\"late\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,\"channel\":63,"
                              "\"stop_gpu_ns\":99}}\n");
-  struct ni_incomplete_line il = {NI_KIND_COLL, "AllGather", 5, 6, 4096, 8, 3, 2, 77, 10000, "overtaken"};
+  struct ni_incomplete_line il = {NI_KIND_COLL, "AllGather", 5, 6, 4096, 8, 3, 2, 77, 10000, "overtaken", NI_UNFINISHED_INCOMPLETE,
+                                  NULL, NULL, 0, 0};
   expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &il),
               HEAD META("9") "\"incomplete\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,"
                              "\"msg_size_bytes\":4096,\"channels_expected\":8,\"channels_started\":3,"
                              "\"channels_stopped\":2,\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"overtaken\"}}\n");
   il.channels_expected = -1;
+  struct ni_incomplete_line st = {NI_KIND_P2P, "Recv", 5, 6, 4096, -1, 3, 2, 77, 10000, "exit", NI_UNFINISHED_IN_FLIGHT,
+                                  "kernel", "ncclInt8", 3, 0x80000000000000a1};
+  expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &st),
+              HEAD META("9") "\"in_flight\":{\"kind\":\"p2p\",\"func\":\"Recv\",\"sn\":5,\"rec_sn\":6,"
+              "\"msg_size_bytes\":4096,\"channels_expected\":null,\"channels_started\":3,\"channels_stopped\":2,"
+              "\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"exit\",\"state\":\"kernel\",\"datatype\":\"ncclInt8\","
+              "\"peer\":3,\"channels_open\":\"0x80000000000000a1\"}}\n");
   size_t n = ni_format_incomplete(buf, sizeof buf, &c, 9, &il);
   char *got = jc_get(buf, n, "incomplete.channels_expected");
   assert_string_equal(got, "null");
@@ -321,7 +329,8 @@ static void extremes(void **state) {
     memset(gpu.pci, evil[0], sizeof gpu.pci - 1);
     struct ni_comm_line cl = {&id, &gpu, UINT64_MAX};
     struct ni_incomplete_line il = {NI_KIND_P2P, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MAX,
-                                    UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil};
+                                    UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil, NI_UNFINISHED_STUCK,
+                                    evil, evil, INT32_MIN, UINT64_MAX};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
     static struct ni_trace trace;
@@ -383,7 +392,8 @@ static int sample(void) {
   struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, true, -700, ns, 40};
   struct ni_record r = coll_record();
   struct ni_gap_line gap = {NI_KIND_COLL, NI_DROP_POOL_FULL, 1, 1, 1};
-  struct ni_incomplete_line il = {NI_KIND_COLL, "AllReduce", 1, 2, 4096, -1, 3, 2, ns, 10000, "finalize"};
+  struct ni_incomplete_line il = {NI_KIND_COLL, "AllReduce", 1, 2, 4096, -1, 3, 2, ns, 10000, "finalize",
+                                  NI_UNFINISHED_INCOMPLETE, NULL, NULL, 0, 0};
   struct ni_pool_line ol = {NI_KIND_COLL, 256, 2, 1, 32768, 128, 1};
   struct ni_arena_line al = {1 << 20, 65536, 65536, 1 << 28};
   struct ni_stats_line st = {.final = true};

@@ -40,6 +40,7 @@ struct ni_check_kind {
   uint64_t flushed;              /* sum of *_records over the dump_stats lines */
   uint64_t gap_lines, incomplete_lines, late_lines; /* gap_lines: sum of their counts */
   uint64_t nvidia_dropped;       /* *_dropped_total of NVIDIA's marker */
+  uint64_t rolled, sampled;      /* counted in rollup lines; left out by NCCL_INSPECTOR_SAMPLE */
 };
 
 /* NVIDIA: coll_sn counts per function. */
@@ -69,7 +70,7 @@ struct ni_check_process {
   char *hostname, *origin;       /* origin: name of its first file without number and extension */
   int64_t pid;
   uint64_t start_ns;
-  bool ours, control_lines;
+  bool ours, control_lines, rollups;
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
   const struct ni_file *file;    /* the first one */
@@ -95,6 +96,7 @@ enum ni_problem_code {
   NI_PROBLEM_MISSING,     /* numbers that never came and that nothing explains */
   NI_PROBLEM_DOUBLE,
   NI_PROBLEM_RANKS,
+  NI_PROBLEM_ROLLUP,      /* roll-ups count another number than written + sampled */
   NI_PROBLEM_CLOCK,
   NI_PROBLEM_EXPECT,
   NI_PROBLEM_EMPTY,       /* from here on: worth a line, no verdict */

@@ -36,6 +36,8 @@ static const struct {
     [NI_PROBLEM_MISSING] = {"missing", "operation missing by its number", "operations missing by their numbers"},
     [NI_PROBLEM_DOUBLE] = {"double", "record there twice", "records there twice"},
     [NI_PROBLEM_RANKS] = {"ranks", "rank missing", "ranks missing"},
+    [NI_PROBLEM_ROLLUP] = {"rollup", "operation more or less in the roll-ups than was written or sampled",
+                           "operations more or less in the roll-ups than were written or sampled"},
     [NI_PROBLEM_CLOCK] = {"clock", "implausible clock line", "implausible clock lines"},
     [NI_PROBLEM_EXPECT] = {"expect", "operation more or less than expected", "operations more or less than expected"},
     [NI_PROBLEM_EMPTY] = {"empty", "file empty", "files empty"},
@@ -108,6 +110,10 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->gap_lines, k->dropped),
                        AT_FORMAT ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, AT(x), k->dropped, what,
                        k->gap_lines);
+    if (x->process->rollups && k->rolled != k->written + k->sampled)
+      ni_check_problem(c, NI_PROBLEM_ROLLUP, apart(k->rolled, k->written + k->sampled),
+                       AT_FORMAT ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", AT(x), k->rolled,
+                       what, k->written, k->sampled);
     if (k->incomplete_lines != k->incomplete)
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->incomplete_lines, k->incomplete),
                        AT_FORMAT ": %" PRIu64 " %s incomplete, %" PRIu64 " lines about them", AT(x), k->incomplete,

@@ -235,6 +235,8 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     k->started = n->started;
     k->written = n->written;
     k->filtered = n->filtered_by.total;
+    for (uint32_t b = 0; b < n->filtered_by.n; b++)
+      if (strcmp(n->filtered_by.item[b].name, "sampled") == 0) k->sampled = n->filtered_by.item[b].count;
     k->dropped = n->dropped_by.total;
     k->incomplete = n->incomplete;
     k->late = n->late;
@@ -316,6 +318,10 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   }
   if (!about_comm) return 0;
   if (l->kind == NI_LINE_DUMP_STATS) return take_stats(r, l, x, line_no);
+  if (l->kind == NI_LINE_ROLLUP) {
+    kind_of(x, l->rollup.kind)->rolled += l->rollup.count;
+    r->process->rollups = true;
+  }
   if (l->kind == NI_LINE_GAP) kind_of(x, l->gap.kind)->gap_lines += l->gap.count;
   if (l->kind == NI_LINE_INCOMPLETE) kind_of(x, l->unfinished.kind)->incomplete_lines++;
   if (l->kind == NI_LINE_LATE) kind_of(x, l->late.kind)->late_lines++;

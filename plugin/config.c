@@ -15,12 +15,13 @@
 #include "json_text.h"
 #include "ni_box.h"
 
-enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX };
+enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, SAMPLE, DUTY, PERCENT };
 
 struct setting {
   const char *name, *fallback;
   enum type type;
-  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format, uint32_t or char[NI_DIR_MAX_BYTES] */
+  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format, uint32_t, struct ni_duty or
+                char[NI_DIR_MAX_BYTES] */
   int64_t def, min, max;
   const char *accepted; /* said when it is set to something: why that has no effect */
   const char *help;
@@ -86,6 +87,16 @@ static const struct setting table[] = {
      "Remove this process's oldest files beyond; what goes is counted. 0: no limit."},
     {"NCCL_INSPECTOR_KEEP_SECONDS", NULL, COUNT, AT(keep_seconds), 0, 0, INT64_C(1000000000), NULL,
      "Remove this process's files that were finished longer ago; what goes is counted. 0: keep."},
+    {"NCCL_INSPECTOR_CONTROL_FILE", NULL, BOOL, AT(control_file), 1, 0, 1, NULL,
+     "Look for control files in the dump directory, once a second (control.md). 0: do not."},
+    {"NCCL_INSPECTOR_SAMPLE", NULL, SAMPLE, AT(sample), 1, 1, NI_SAMPLE_MAX, NULL,
+     "Write one record in N, the same operations on all ranks; the others are in the roll-ups and counted as sampled."},
+    {"NCCL_INSPECTOR_ROLLUP_SECONDS", NULL, COUNT, AT(rollup_seconds), 60, 0, 86400, NULL,
+     "Time between rollup lines: counts and times of all operations by function and size. 0: none."},
+    {"NCCL_INSPECTOR_KERNELCH_DUTY", NULL, DUTY, AT(duty), 0, 0, 0, NULL,
+     "Ask for KernelCh events during ON of every PERIOD only, the same slices on all ranks. 0: always."},
+    {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NULL, PERCENT, AT(max_overhead), 0, 0, 100 * NI_PERCENT_ONE, NULL,
+     "Step detail down when the callbacks take more of one CPU, or operations are dropped. 0: never."},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NULL, COUNT, AT(group_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
      "Example plugin's setting."},
     {"NCCL_PROFILE_COLL_API_POOL_SIZE", NULL, COUNT, AT(coll_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
@@ -140,7 +151,10 @@ static void set_number(struct ni_config *c, const struct setting *s, int64_t v) 
     case KEEP: *(bool *)p = v != 0; break;
     case INT: *(int64_t *)(void *)p = v; break;
     case COUNT:
-    case BYTES: *(uint64_t *)(void *)p = (uint64_t)v; break;
+    case BYTES:
+    case SAMPLE:
+    case PERCENT: *(uint64_t *)(void *)p = (uint64_t)v; break;
+    case DUTY: *(struct ni_duty *)(void *)p = (struct ni_duty){(uint32_t)(v >> 32), (uint32_t)v}; break;
     case FORMAT: *(enum ni_format *)(void *)p = (enum ni_format)v; break;
     case EVENTS: *(uint32_t *)(void *)p = (uint32_t)v; break;
     case MODE: *(bool *)p = v != 0; break;
@@ -156,7 +170,13 @@ static int64_t get_number(const struct ni_config *c, const struct setting *s) {
     case KEEP: return *(const bool *)p;
     case INT: return *(const int64_t *)(const void *)p;
     case COUNT:
-    case BYTES: return (int64_t) * (const uint64_t *)(const void *)p;
+    case BYTES:
+    case SAMPLE:
+    case PERCENT: return (int64_t) * (const uint64_t *)(const void *)p;
+    case DUTY: {
+      const struct ni_duty *d = (const void *)p;
+      return (int64_t)d->on_ms << 32 | d->period_ms;
+    }
     case FORMAT: return *(const enum ni_format *)(const void *)p;
     case EVENTS: return *(const uint32_t *)(const void *)p;
     case MODE: return *(const bool *)p;
@@ -209,6 +229,9 @@ static bool set_text(struct ni_config *c, const struct setting *s, const char *v
       v = strcmp(value, "last") == 0;
       if (!v && strcmp(value, "first") != 0) return false;
       return set_number(c, s, v), true;
+    case SAMPLE: return ni_sample_parse(value, (uint64_t *)(void *)((char *)c + s->at));
+    case PERCENT: return ni_percent_parse(value, (uint64_t *)(void *)((char *)c + s->at));
+    case DUTY: return ni_duty_parse(value, (struct ni_duty *)(void *)((char *)c + s->at));
     default:
       if (!parse_number(value, s->type == BYTES, &v) || v < s->min || v > s->max) return false;
       return set_number(c, s, v), true;
@@ -234,6 +257,12 @@ static void number_text(const struct setting *s, int64_t v, char *out, size_t ca
     ni_events_text((uint32_t)v, out, cap);
   else if (s->type == MODE)
     snprintf(out, cap, "%s", v ? "nested" : "flat");
+  else if (s->type == SAMPLE)
+    snprintf(out, cap, "1/%lld", (long long)v);
+  else if (s->type == PERCENT)
+    ni_percent_text((uint64_t)v, out, cap);
+  else if (s->type == DUTY)
+    ni_duty_text((struct ni_duty){(uint32_t)(v >> 32), (uint32_t)v}, out, cap);
   else
     snprintf(out, cap, "%lld", (long long)v);
 }
@@ -253,6 +282,9 @@ static void range_text(const struct setting *s, char *out, size_t cap) {
     case BOX: snprintf(out, cap, "0, 1 or an absolute path of at most %lld bytes", (long long)s->max); break;
     case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
     case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;
+    case SAMPLE: snprintf(out, cap, "1/N, N from 1 to %lld", (long long)s->max); break;
+    case PERCENT: snprintf(out, cap, "0 to 100, at most three decimals"); break;
+    case DUTY: snprintf(out, cap, "0, or ON/PERIOD such as 1s/60s, 500ms/1m; ON from 100ms, PERIOD to 24h"); break;
     default: snprintf(out, cap, "%lld to %lld", (long long)s->min, (long long)s->max); break;
   }
 }
@@ -331,6 +363,9 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
   }
   if (c->enable_proxy) c->events |= NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS);
   if (!c->dump_proxy_steps) c->events &= ~NI_KINDS(NI_EVENT_STEPS);
+  if (!c->dump_thread && warn && (c->duty.period_ms || c->max_overhead))
+    warn(arg, "NCCL_INSPECTOR_KERNELCH_DUTY and NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT have no effect, because "
+              "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0; what is asked for does not change.");
   report_unknown(warn, arg);
   return refused;
 }

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail_text.h"
+
 #define NI_DIR_MAX_BYTES 1024     /* dump directory before and after the tokens are put in, terminator included */
 #define NI_JOB_ID_BYTES 128
 #define NI_ENV_VALUE_BYTES 128    /* a launcher variable longer than this is left out of the process line */
@@ -54,6 +56,11 @@ struct ni_config {
   uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */
   uint64_t stuck_seconds;          /* 0: off */
   char blackbox_dir[NI_DIR_MAX_BYTES]; /* "": no black box */
+  bool control_file;           /* read by the dump thread, control.h */
+  uint64_t sample;             /* one record in so many is written; 1: all */
+  uint64_t rollup_seconds;     /* 0: no roll-ups */
+  struct ni_duty duty;         /* KernelCh in slices; 0/0: always */
+  uint64_t max_overhead;       /* thousandths of a percent of one CPU; 0: no limit */
   char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */
 };
 

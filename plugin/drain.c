@@ -7,6 +7,7 @@
 
 #include "done_ring.h"
 #include "dump.h"
+#include "sample.h"
 
 /* ---- chains of slots, linked by ni_op.next; owned by the dump role ---- */
 
@@ -248,6 +249,14 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
     k->told->judged_out++;
     return 0;
   }
+  if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r.sn)) {
+    if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->roll_pool, op->func, &r, d->real_ms * 1000000);
+    give_slot(d, s, op->kind, ni_chain_take(&k->todo));
+    /* One writer, the dump role; in the communicator, so that whoever reads its accounts from outside finds it. */
+    _Atomic uint64_t *sampled = &s->comm->kind[r.kind].filtered[NI_FILTER_SAMPLED];
+    ni_store_rlx(sampled, ni_load_rlx(sampled) + 1);
+    return 0;
+  }
   int rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
   if (rc) { /* it will come again: its stamps must not be judged twice */
     s->fit = fit;
@@ -255,6 +264,7 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
     memcpy(k->told->fallback, fallback, sizeof fallback);
     return rc;
   }
+  if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->roll_pool, op->func, &r, d->real_ms * 1000000);
   k->in_block++;
   d->block_records++;
   ni_chain_append(&k->held, ni_chain_take(&k->todo));
@@ -359,6 +369,7 @@ static void free_side(struct ni_dump *d, struct ni_side *s) {
   /* Release: a later init that takes the page sees it as we leave it (through the arena's stack). */
   ni_store_rel(&c->state, ni_comm_state(s->gen + 1, NI_COMM_FREE));
   ni_arena_give(&ni_g.arena, NI_CHUNK_COMM, c->page);
+  ni_rollup_free(&s->rollup, &d->roll_pool);
   ni_line_prefix_free(&s->prefix);
   free(s);
 }

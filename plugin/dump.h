@@ -23,6 +23,7 @@
 #include "gpu_id.h"
 #include "gz_writer.h"
 #include "out_file.h"
+#include "rollup.h"
 #include "state.h"
 #include "timing.h"
 
@@ -81,6 +82,9 @@ struct ni_side {
   uint64_t init_ns;
   uint32_t watch;          /* operations with unknown channel count, ours now; linked by watch_next */
   uint64_t last_stats_ms, last_scan_ms, clock_samples;
+  struct ni_rollup rollup;
+  uint64_t rollup_period;  /* number of the period since 1970 that `rollup` counts for */
+  uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
   uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
   struct ni_side_kind kind[NI_KIND_COUNT];
 };
@@ -104,6 +108,10 @@ struct ni_dump {
   uint32_t cap_index;
   uint32_t n_sides, closed_in_block;
   struct ni_gz *gz, *gz_head;    /* the open block; the small member at the head of a new file */
+  struct ni_gz *gz_roll;         /* block of the roll-ups' own file; NULL: their lines go to the log */
+  struct ni_out roll_out;
+  struct ni_rollup_pool roll_pool;
+  uint8_t roll_open;
   struct ni_out out;
   struct ni_origin origin;
   struct ni_line_prefix process_prefix;
@@ -114,6 +122,8 @@ struct ni_dump {
   uint64_t ticks;                /* of the loop */
   uint64_t now_ns;               /* CLOCK_MONOTONIC at the start of this tick */
   uint64_t now_ms;               /* the same in ms */
+  uint64_t real_ms;              /* Unix ms at the start of this tick */
+  uint64_t sample;               /* one record in so many is written */
   uint32_t judge_ms;             /* time that judgements go by: at most NI_JUDGE_STEP_MS a tick, so that a process that
                                     was stopped, or a starved dump thread, does not make operations look quiet */
   uint64_t awake_ns;             /* CLOCK_MONOTONIC: when the process last began to run again after a stop; 0: never stopped */
@@ -190,15 +200,27 @@ void ni_lines_clock(struct ni_dump *d);
 void ni_lines_late(struct ni_dump *d);
 void ni_lines_process_end(struct ni_dump *d);
 void ni_lines_note(struct ni_dump *d, const char *text);
-/* The process line, in d->line; its length. */
+/* The process line and the comm line of a side, in d->line; their length. */
 size_t ni_lines_process(struct ni_dump *d);
-/* Prepares what every new file begins with: the process, and in later files the communicators alive. 0 or -errno. */
-int ni_lines_head(struct ni_dump *d);
+size_t ni_lines_comm_text(struct ni_dump *d, struct ni_side *s);
+/* Prepares what every new file of `out` begins with: the process, and with comms the communicators alive. 0 or -errno. */
+int ni_lines_head(struct ni_dump *d, struct ni_out *out, int comms);
 /* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */
 int64_t ni_side_unsettled(const struct ni_side *s, int kind);
 /* Counters of callbacks and dump side together. */
 uint64_t ni_side_filtered(const struct ni_side *s, int kind, enum ni_filter f);
 uint64_t ni_side_dropped(const struct ni_side *s, int kind, enum ni_drop why);
+
+/* ---- rollup_lines.c: roll-ups as lines, in the log or, where files expire, in a file of their own ---- */
+
+int ni_roll_counted(void); /* are there roll-ups at all? */
+int ni_roll_open(struct ni_dump *d, const struct ni_out_options *log); /* with a session. 0 or negative errno */
+void ni_roll_close(struct ni_dump *d);
+/* Says what a side has counted, when its period is over or now. 0: nothing is left; else as ni_gz_append, and the rest
+ * is said by the next call. */
+int ni_roll_say(struct ni_dump *d, struct ni_side *s, int now);
+/* Writes what was said into the file of their own, if there is one. force: as ni_flush. 0 or negative errno. */
+int ni_roll_flush(struct ni_dump *d, int force);
 
 /* ---- flush.c ---- */
 

@@ -36,6 +36,7 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   if (!getcwd(d->cwd, sizeof d->cwd) || d->cwd[0] != '/') d->cwd[0] = 0; /* gone, or above our root */
   ni_config_settings_json(c, d->settings, sizeof d->settings);
   ni_job_read(&d->job);
+  d->sample = c->sample;
   d->origin = (struct ni_origin){.hostname = d->hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
   return d;
 }
@@ -44,6 +45,7 @@ void ni_dump_free(struct ni_dump *d) {
   if (!d) return;
   ni_gz_free(d->gz);
   ni_gz_free(d->gz_head);
+  ni_gz_free(d->gz_roll);
   free(d);
 }
 
@@ -102,6 +104,10 @@ static int open_session(struct ni_dump *d) {
                              .n_ranks = d->job.world_size > 0 ? (int32_t)d->job.world_size : 0};
   rc = ni_line_prefix_init(&d->process_prefix, &process, &d->origin);
   if (rc == 0 && (rc = ni_out_init(&d->out, &o)) != 0) ni_line_prefix_free(&d->process_prefix);
+  if (rc == 0 && (rc = ni_roll_open(d, &o)) != 0) {
+    (void)ni_out_close(&d->out, NULL);
+    ni_line_prefix_free(&d->process_prefix);
+  }
   if (rc) {
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot prepare the log in %s: %s; trying again", dir,
                         strerror(-rc));
@@ -126,6 +132,7 @@ static int session_wanted(const struct ni_dump *d) {
 }
 
 static void close_session(struct ni_dump *d) {
+  ni_roll_close(d);
   int rc = ni_out_close(&d->out, NULL);
   if (rc)
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "closing the log failed: %s; its last records may be lost",
@@ -165,6 +172,11 @@ static enum ni_end end_of(const struct ni_side *s, enum ni_end end) {
   return ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_CLOSING ? NI_END_DESTROY : end;
 }
 
+/* Roll-ups that did not fit: makes room. 0, or it has to wait. */
+static int roll_out_of_the_way(struct ni_dump *d) {
+  return d->roll_open ? ni_roll_flush(d, d->awaited) : ni_flush(d, d->awaited);
+}
+
 /*
  * Last lines of the sides that finalize has left; at exit, of all. Returns how many are still to be closed.
  * Judge, drain, last lines, each for all sides: what the judge met half-way was finished by a callback and is on the done
@@ -195,6 +207,11 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     if (!why) continue;
     open++;
     if (why == NI_END_DESTROY && still_on_its_way(d, s)) continue;
+    int unsaid = ni_roll_say(d, s, 1);
+    for (uint32_t i = 0; unsaid && i < 4 * NI_ROLLUP_ENTRIES && roll_out_of_the_way(d) == 0; i++) unsaid = ni_roll_say(d, s, 1);
+    if (unsaid) continue;
+    /* Where files may not grow long the last lines get a block of their own: roll-ups compress less well than records. */
+    if (d->text_max && ni_gz_text_bytes(d->gz) > d->text_max / 8 && ni_flush(d, d->awaited)) continue;
     if (ni_lines_room(d) && (ni_flush(d, d->awaited) || ni_lines_room(d))) continue;
     if (!s->announced) ni_lines_comm(d, s);
     if (why == NI_END_EXIT) ni_unfinished_at_exit(d, s);
@@ -219,8 +236,10 @@ static void look_at_sides(struct ni_dump *d) {
     if (s->stage != NI_SIDE_LIVE) continue;
     ni_judge(d, s, NI_END_NONE);
     ni_lines_gaps(d, s);
+    d->no_room |= ni_roll_say(d, s, 0) != 0 && !d->roll_open;
     d->watching |= s->watch != 0;
   }
+  (void)ni_roll_flush(d, 0);
 }
 
 static int flush_due(struct ni_dump *d) {
@@ -258,6 +277,7 @@ static void read_time(struct ni_dump *d) {
   d->now_ns = now;
   d->now_ms = now / MS_NS;
   if (d->ticks && step > NI_AWAY_MS) d->awake_ns = now;
+  d->real_ms = ni_realtime_ns() / MS_NS;
   d->judge_ms += step < NI_JUDGE_STEP_MS ? (uint32_t)step : NI_JUDGE_STEP_MS;
   if (d->judge_ms == 0) d->judge_ms = 1; /* 0 means "never looked" */
   d->ticks++;

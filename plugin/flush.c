@@ -11,7 +11,8 @@
 static int renew_head(struct ni_dump *d) {
   uint8_t which = ni_out_files(&d->out) ? NI_HEAD_LATER : NI_HEAD_FIRST;
   if (d->head_set == which && !(which == NI_HEAD_LATER && d->comms_changed)) return 0;
-  if (ni_lines_head(d)) return d->head_set == NI_HEAD_NONE ? -ENOMEM : 0;
+  /* Files after the first say again which communicators are alive; in the first their own lines come by themselves. */
+  if (ni_lines_head(d, &d->out, which == NI_HEAD_LATER)) return d->head_set == NI_HEAD_NONE ? -ENOMEM : 0;
   d->head_set = which;
   d->comms_changed = 0;
   return 0;

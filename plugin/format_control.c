@@ -42,6 +42,7 @@ size_t ni_format_rollup(char *buf, size_t cap, const struct ni_line_prefix *px, 
   U64(",\"sum_ns\":", in->sum_ns);
   U64(",\"min_ns\":", in->min_ns);
   U64(",\"max_ns\":", in->max_ns);
+  if (!in->hist) return end_line(buf, p);
   p = LIT(p, ",\"hist\":{");
   bool first = true;
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {

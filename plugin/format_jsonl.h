@@ -180,7 +180,7 @@ struct ni_rollup_line {
   uint64_t msg_bytes, msg_to_bytes; /* a class of sizes: first and last; one size: msg_to_bytes 0 */
   uint64_t from_ns, to_ns;          /* Unix ns */
   uint64_t count, sum_bytes, sum_ns, min_ns, max_ns;
-  const uint32_t *hist;             /* NI_HIST_BUCKETS counts */
+  const uint32_t *hist;             /* NI_HIST_BUCKETS counts; NULL: left out */
 };
 size_t ni_format_rollup(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                         const struct ni_rollup_line *in);

@@ -136,8 +136,9 @@ void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
     s->last_scan_ms = d->now_ms;
     for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
       struct ni_side_kind *k = &s->kind[kind];
-      uint64_t settled = k->told->written + k->in_block + k->told->judged_out + k->told->incomplete + k->todo.n;
-      /* Drops and filters left out: at worst a scan too many. */
+      uint64_t settled = k->told->written + k->in_block + k->told->judged_out + k->told->incomplete + k->todo.n +
+                         ni_load_rlx(&s->comm->kind[kind].filtered[NI_FILTER_SAMPLED]);
+      /* Drops and other filters left out: at worst a scan too many. */
       scan |= ni_load_rlx(&s->comm->kind[kind].started) != settled;
     }
   }

@@ -21,13 +21,13 @@ static int put_control(struct ni_dump *d, size_t n) {
   return ni_g.config.control_lines ? ni_lines_put(d, d->line, n) : 0;
 }
 
-static size_t comm_line(struct ni_dump *d, struct ni_side *s) {
+size_t ni_lines_comm_text(struct ni_dump *d, struct ni_side *s) {
   struct ni_comm_line in = {&s->ident, s->has_gpu ? &s->gpu : NULL, s->init_ns};
   return ni_format_comm(d->line, sizeof d->line, &s->prefix, d->ts_us, &in);
 }
 
 void ni_lines_comm(struct ni_dump *d, struct ni_side *s) {
-  if (put_control(d, comm_line(d, s))) return;
+  if (put_control(d, ni_lines_comm_text(d, s))) return;
   s->announced = 1;
   d->comms_changed = 1; /* the head of the next file names it, too */
 }
@@ -248,16 +248,15 @@ size_t ni_lines_process(struct ni_dump *d) {
   return ni_format_process(d->line, sizeof d->line, &d->process_prefix, d->ts_us, &in);
 }
 
-int ni_lines_head(struct ni_dump *d) {
+int ni_lines_head(struct ni_dump *d, struct ni_out *out, int comms) {
   if (!ni_g.config.control_lines) return 0;
   int rc = put_head(d, ni_lines_process(d));
-  /* Files after the first say again which communicators are alive; in the first their own lines come by themselves. */
-  for (struct ni_side *s = ni_out_files(&d->out) ? d->sides : NULL; s && rc == 0; s = s->next)
-    if (s->announced) rc = put_head(d, comm_line(d, s));
+  for (struct ni_side *s = comms ? d->sides : NULL; s && rc == 0; s = s->next)
+    if (s->announced) rc = put_head(d, ni_lines_comm_text(d, s));
   const void *block;
   size_t n;
   if (rc == 0) rc = ni_gz_finish_member(d->gz_head, &block, &n);
-  if (rc == 0) rc = ni_out_set_preamble(&d->out, block, n);
+  if (rc == 0) rc = ni_out_set_preamble(out, block, n);
   ni_gz_discard(d->gz_head);
   return rc;
 }

@@ -29,6 +29,7 @@
 struct past_file {
   uint64_t n; /* number in its name, 0: none */
   uint64_t bytes, records, closed_ns;
+  uint64_t head; /* bytes of it that every file begins with: more than that is worth keeping, records or not */
   uint64_t ino;
   uint32_t dev_major, dev_minor;
 };
@@ -36,7 +37,7 @@ struct past_file {
 struct ni_out_state {
   char dir[PATH_MAX];
   char base[NAME_BYTES];
-  char suffix[16];
+  char suffix[32];
   char path[PATH_MAX + NAME_BYTES + 64];
   uint64_t file_max_bytes, dir_max_bytes, keep_ns, file_age_ns;
   unsigned char *preamble;
@@ -46,7 +47,7 @@ struct ni_out_state {
   struct past_file now;   /* the open file; bytes: length of its whole blocks */
   struct past_file *past; /* n_past of cap_past */
   size_t n_past, cap_past;
-  uint64_t past_bytes;
+  uint64_t past_bytes, other_bytes;
   uint64_t pause_ns, next_try_ns;
   int close_error;
   bool held; /* nothing expires */
@@ -148,10 +149,10 @@ static void end_file(struct ni_out_state *s, uint64_t now_ns, bool do_close) {
   forget_file(s);
 }
 
-/* The file is of no use any more. One without records is taken away again, so that retries do not fill the directory. */
+/* The file is of no use any more. An empty one is taken away again, so that retries do not fill the directory. */
 static void abandon_file(struct ni_out_state *s, uint64_t now_ns) {
   struct statx st;
-  if (s->now.records) {
+  if (s->now.bytes > s->now.head) {
     end_file(s, now_ns, true);
     return;
   }
@@ -229,7 +230,7 @@ static int open_file(struct ni_out_state *s, uint64_t now_ns) {
   }
   if (s->preamble_len && (err = put(fd, 0, s->preamble, s->preamble_len)) != 0) goto out_close;
   s->fd = fd;
-  s->now = (struct past_file){.n = s->next_n++, .bytes = s->preamble_len, .ino = st.stx_ino,
+  s->now = (struct past_file){.n = s->next_n++, .bytes = s->preamble_len, .head = s->preamble_len, .ino = st.stx_ino,
                               .dev_major = st.stx_dev_major, .dev_minor = st.stx_dev_minor};
   s->opened_ns = now_ns;
   s->n_files++;
@@ -277,7 +278,7 @@ static int try_write(struct ni_out_state *s, const unsigned char *data, size_t n
 }
 
 static void rotate(struct ni_out_state *s, size_t n, uint64_t now_ns) {
-  if (s->fd < 0 || s->now.records == 0) return;
+  if (s->fd < 0 || s->now.bytes <= s->now.head) return;
   bool full = s->file_max_bytes && s->now.bytes + n > s->file_max_bytes;
   bool old = s->file_age_ns && now_ns - s->opened_ns >= s->file_age_ns;
   /* Without memory to remember the old file it goes on growing: a limit broken is better than a record lost. */
@@ -307,7 +308,7 @@ static void remove_oldest(struct ni_out_state *s) {
 static void expire(struct ni_out_state *s, uint64_t now_ns) {
   if (s->held) return;
   while (s->n_past && s->keep_ns && now_ns - s->past[0].closed_ns > s->keep_ns) remove_oldest(s);
-  while (s->n_past && s->dir_max_bytes && s->past_bytes + s->now.bytes > s->dir_max_bytes) remove_oldest(s);
+  while (s->n_past && s->dir_max_bytes && s->past_bytes + s->now.bytes + s->other_bytes > s->dir_max_bytes) remove_oldest(s);
 }
 
 void ni_out_expire(struct ni_out *o, uint64_t now_ns) {
@@ -323,10 +324,10 @@ int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_record
   if (!force && now_ns < s->next_try_ns) return -EAGAIN;
   look_at_file(s, now_ns);
   rotate(s, n, now_ns);
-  bool was_open = s->fd >= 0, had_records = s->now.records > 0;
+  bool was_open = s->fd >= 0, had_blocks = s->now.bytes > s->now.head;
   int err = try_write(s, data, n, now_ns);
   /* What a new file may cure: a length limit that the old file has reached, a broken or vanished file. */
-  if (was_open && ((err == -EFBIG && had_records) || err == -EIO || err == -ESTALE || err == -EBADF)) {
+  if (was_open && ((err == -EFBIG && had_blocks) || err == -EIO || err == -ESTALE || err == -EBADF)) {
     if (s->fd >= 0) abandon_file(s, now_ns);
     err = try_write(s, data, n, now_ns);
   }
@@ -342,6 +343,7 @@ int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_record
   return 0;
 }
 
+void ni_out_reserve(struct ni_out *o, uint64_t bytes) { o->s->other_bytes = bytes; }
 void ni_out_hold(struct ni_out *o, bool hold) { o->s->held = hold; }
 const char *ni_out_base(const struct ni_out *o) { return o->s ? o->s->base : ""; }
 

@@ -83,6 +83,9 @@ void ni_out_hold(struct ni_out *o, bool hold);
 /* Name of the files without suffix and number: <host>-pid<pid>-<start>. */
 const char *ni_out_base(const struct ni_out *o);
 
+/* Bytes in other files that count against dir_max_bytes, too. */
+void ni_out_reserve(struct ni_out *o, uint64_t bytes);
+
 /* When the next unforced write is worth trying; 0: now. CLOCK_MONOTONIC. */
 uint64_t ni_out_next_try_ns(const struct ni_out *o);
 

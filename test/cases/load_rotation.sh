@@ -28,7 +28,7 @@ run "FILE_MAX_BYTES smaller than a block" NCCL_INSPECTOR_FILE_MAX_BYTES=100 $US=
 verify --end destroy
 each_file_knows_its_communicators
 run "DIR_MAX_BYTES 40k" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 duet 0 20000 40000 fin 0
-[ "$(du -sb --apparent-size "$TMP/logs" | cut -f1)" -le 49152 ] || fail "$CASE: $(du -sb "$TMP/logs") bytes"
+[ "$(du -sb --apparent-size "$TMP/logs" | cut -f1)" -le 45056 ] || fail "$CASE: $(du -sb "$TMP/logs") bytes"
 verify --lost 1-20000 --end destroy
 run "KEEP_SECONDS 1" NCCL_INSPECTOR_KEEP_SECONDS=1 $US=500 init 0 duet 0 6000 1500 fin 0
 verify --lost 1-6000 --end destroy

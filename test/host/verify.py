@@ -9,6 +9,8 @@ or lies in a gap line whose counts add up to the accounting; the accounting of t
   --unflushed         ... and what was finished but not yet written
   --no-control        the log has no control lines
   --min-size N        smaller operations are filtered; --no-p2p: P2P are
+  --sample N          NCCL_INSPECTOR_SAMPLE=1/N: exactly the operations that the rule names have records
+  --no-rollup         there are no roll-ups; else they must agree with records and final line, always
   --kernel-only       operations without kernel time are filtered (mode self)
   --timing any        not only kernel_gpu (the default where channels are seen)
   --end WHY           comm_end of every communicator
@@ -37,6 +39,8 @@ ap.add_argument("--no-control", action="store_true")
 ap.add_argument("--min-size", type=int, default=0)
 ap.add_argument("--no-p2p", action="store_true")
 ap.add_argument("--kernel-only", action="store_true")
+ap.add_argument("--sample", type=int, default=1)
+ap.add_argument("--no-rollup", action="store_true")
 ap.add_argument("--timing", default="")
 ap.add_argument("--end", default="")
 ap.add_argument("--stray", action="append", default=[])
@@ -70,6 +74,7 @@ class Comm:
         self.done = {"c": 0, "p": 0}
         self.records = {"c": {}, "p": {}}
         self.gaps, self.stats, self.ends, self.comm_lines, self.incomplete, self.late = [], [], [], [], [], []
+        self.rollups = {"coll": [], "p2p": []}
         self.fin = False
 
 
@@ -86,6 +91,65 @@ for line in open(A.truth):
         c.done[w[2]] = max(c.done[w[2]], int(w[3]))
     elif w[0] == "F":
         c.fin = True
+
+
+def keeps(h, sn):
+    """Has the operation a record under NCCL_INSPECTOR_SAMPLE? plugin/sample.h."""
+    m = (1 << 64) - 1
+    x = (h + sn * 0x9E3779B97F4A7C15) & m
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & m
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & m
+    return (x ^ x >> 31) % A.sample == 0
+
+
+def bucket_edge(ns):
+    """Lower edge of the roll-ups' bucket, docs/format.md."""
+    if ns < 1024:
+        return 0
+    e = min(ns.bit_length() - 1, 36)
+    return 1 << 36 if e == 36 else (ns >> (e - 2)) << (e - 2)
+
+
+def check_rollups(h, name, rolls, want, final):
+    """want: (func, size, timing, exec_ns) of all operations that were counted; None where the files do not tell."""
+    count = sum(r["count"] for r in rolls)
+    if count != final["written"] + final["filtered_by"].get("sampled", 0):
+        err("0x%x %s: roll-ups count %d, the final line says %s" % (h, name, count, final))
+    for r in rolls:
+        if r["func"] == "(others)":
+            if "hist" in r or not r["count"]:
+                err("0x%x %s: roll-up %s" % (h, name, r))
+            continue
+        hist = {int(k): v for k, v in r["hist"].items()}
+        if sum(hist.values()) != r["count"] or not r["count"] or bucket_edge(r["min_ns"]) != min(hist) or \
+           bucket_edge(r["max_ns"]) != max(hist) or not r["from_ns"] <= r["to_ns"]:
+            err("0x%x %s: roll-up %s" % (h, name, r))
+        if "msg_size_to_bytes" not in r and r["sum_bytes"] != r["count"] * r["msg_size_bytes"]:
+            err("0x%x %s: roll-up %s" % (h, name, r))
+    if want is None:
+        return
+    # By function and timing source; all together where the plugin had more of them than a table holds.
+    others = any(r["func"] == "(others)" for r in rolls)
+    got, is_, hists = {}, {}, ({}, {})
+    for r in rolls:
+        g = got.setdefault(None if others else (r["func"], r["timing_source"]), [0, 0, 0, 1 << 63, 0])
+        g[:] = [g[0] + r["count"], g[1] + r["sum_bytes"], g[2] + r["sum_ns"], min(g[3], r["min_ns"]), max(g[4], r["max_ns"])]
+        for k, v in r.get("hist", {}).items():
+            hists[0][int(k)] = hists[0].get(int(k), 0) + v
+    exact = {}
+    for func, size, timing, ns in want:
+        g = is_.setdefault(None if others else (func, timing), [0, 0, 0, 1 << 63, 0])
+        g[:] = [g[0] + 1, g[1] + size, g[2] + ns, min(g[3], ns), max(g[4], ns)]
+        hists[1][bucket_edge(ns)] = hists[1].get(bucket_edge(ns), 0) + 1
+        exact.setdefault((func, size, timing), []).append(ns)
+    if got != is_:
+        err("0x%x %s: roll-ups are %s, the operations %s" % (h, name, got, is_))
+    if hists[0] != hists[1] and not others:
+        err("0x%x %s: histograms are %s, the operations' %s" % (h, name, hists[0], hists[1]))
+    for r in rolls:
+        ns = exact.get((r["func"], r["msg_size_bytes"], r["timing_source"]))
+        if "msg_size_to_bytes" not in r and r["func"] != "(others)" and (not ns or r["count"] > len(ns) or r["min_ns"] not in ns or r["max_ns"] not in ns):
+            err("0x%x %s: roll-up %s, operations %s" % (h, name, r, ns))
 
 
 def expected(c, h, kind, n, run):
@@ -219,6 +283,8 @@ for path in paths:
                 c.incomplete.append(v)
             elif k == "late":
                 c.late.append(v)
+            elif k == "rollup":
+                c.rollups[v["kind"]].append(v)
 
 # ---- comparison ----
 total = lost = n_open = stated = 0
@@ -249,7 +315,7 @@ for h, c in sorted(comms.items()):
     for kind, name in (("c", "coll"), ("p", "p2p")):
         p = "coll_" if kind == "c" else "p2p_"
         recs, missing, filtered, unfinished, started = c.records[kind], [], 0, 0, 0
-        allowed = set()
+        allowed, counted, uncertain = set(), [], False
         for run in c.runs[kind]:
             first, n_run, mode = run[0], run[1], run[2]
             started = max(started, first + n_run)
@@ -269,6 +335,15 @@ for h, c in sorted(comms.items()):
                     filtered += 1
                     if r is not None:
                         err("0x%x %s %d should be filtered" % (h, kind, n))
+                    continue
+                if A.sample > 1 and not keeps(h, e[p + "sn"]):
+                    if n >= first + upto:
+                        uncertain = True
+                        continue
+                    filtered += 1
+                    counted.append((e[p[:-1]], e[p + "msg_size_bytes"], e.get(p + "timing_source"), e.get(p + "exec_time_ns")))
+                    if r is not None:
+                        err("0x%x %s %d should be sampled away" % (h, kind, n))
                     continue
                 if r is None:
                     if n < first + upto:
@@ -312,6 +387,14 @@ for h, c in sorted(comms.items()):
                 if why not in dropped:
                     err("0x%x %s: a gap of %s, dropped_by has none" % (h, name, why))
             flt = sum(f["filtered_by"].values())
+            if A.no_rollup:
+                if c.rollups[name]:
+                    err("0x%x %s: roll-ups %s" % (h, name, c.rollups[name][:2]))
+            elif not dropped.get("write_error"):
+                for n, r in recs.items():
+                    counted.append((r[p[:-1]], r[p + "msg_size_bytes"], r[p + "timing_source"], r[p + "exec_time_ns"]))
+                known = not process_drops and not uncertain and not dropped.get("expired") and all(x[3] is not None for x in counted)
+                check_rollups(h, name, c.rollups[name], counted if known else None, f)
             left = f["started"] - f["written"] - flt - sum(dropped.values()) - f["incomplete"] - f["in_flight"]
             if left:
                 err("0x%x %s: the accounting misses %d: %s" % (h, name, left, f))

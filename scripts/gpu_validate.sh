@@ -8,7 +8,7 @@
 #   --out DIR       table.txt, table.tsv, machine.txt, validation.md, recordings.tar.gz, details.tar.gz (default out/gpu)
 #   --stages LIST   of: probe shapes ends versions record cost sweep algos torch nccltests (default all, in this order)
 #   --seconds N     no stage begins after; default 540, so that the whole ends within ten minutes
-#   --build DIR     built elsewhere, e.g. by `make gpu-portable` (default: build-gpu or build, else make)
+#   --build DIR     built before (default: build, build-gpu of `make gpu-portable`, else make); the table names its commit
 #   --nccl SO       default: what `nccl-inspector doctor --find-nccl` finds first (NCCL_HOME, PyTorch's wheel, CUDA, system)
 #   --no-mps        do not try NVIDIA's MPS, which lets ranks on one GPU run at the same time
 #   --keep          keep the logs of all stages in details.tar.gz, not only those of failed ones
@@ -56,7 +56,7 @@ usable() { # build folder: everything there, and made for this system
   "$1/nccl-sim" --help >/dev/null 2>&1 && { "$1/test/gpu/gpu_check" >/dev/null 2>&1; [ $? = 64 ]; }
 }
 if [ -z "$build" ]; then
-  for b in build-gpu build; do usable $b && build=$b && break; done
+  for b in build build-gpu; do usable $b && build=$b && break; done
   if [ -z "$build" ]; then
     echo "gpu_validate: building"
     make -s -j"$(nproc)" all tools || {

@@ -20,8 +20,6 @@ if [ "$(id -u)" != 0 ]; then
   doctor "read-only" 2 NCCL_INSPECTOR_DUMP_DIR="$TMP/readonly/logs"
   says problem directory "the plugin says: .*Permission denied"
 fi
-doctor "in /proc" 2 NCCL_INSPECTOR_DUMP_DIR=/proc/nccl-logs
-says problem directory "the plugin says"
 
 # A small file system of its own needs a namespace, or root.
 mkdir "$TMP/full"

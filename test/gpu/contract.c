@@ -144,8 +144,9 @@ static void check(const char *path) {
   for (int i = 0; i < rec.n_events; i++) {
     const struct ni_event_rec *e = &rec.events[i];
     const struct seen *x = &s[i];
-    rule(ONCE, x->starts == 1 && (x->stops == 1 || (!whole && x->stops == 0)),
-         "event %d of type 0x%llx: %d starts, %d stops", i, (unsigned long long)e->d.type, x->starts, x->stops);
+    if (e->d.type & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_KERNEL_CH | NI_EV_PROXY_OP))
+      rule(ONCE, x->starts == 1 && (x->stops == 1 || (!whole && x->stops == 0)),
+           "event %d of type 0x%llx: %d starts, %d stops", i, (unsigned long long)e->d.type, x->starts, x->stops);
     bool coll = e->d.type == NI_EV_COLL;
     if ((!coll && e->d.type != NI_EV_P2P) || e->comm < 0) continue;
     rule(RANK, e->d.rank == rec.comms[e->comm].rank, "event %d: rank %d of %d", i, e->d.rank, rec.comms[e->comm].rank);

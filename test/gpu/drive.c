@@ -89,6 +89,8 @@ static _Noreturn void rank_main(const struct ni_drive_options *opt, struct ni_sh
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
     setenv("NCCL_IB_DISABLE", "1", 0);
     setenv("NCCL_NET", "Socket", 0);
+    setenv("NCCL_NET_PLUGIN", "none", 0);
+    setenv("NCCL_MNNVL_ENABLE", "0", 0);
   }
   snprintf(id, sizeof id, "%d", rank);
   setenv("RANK", id, 1);

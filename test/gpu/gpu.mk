@@ -34,7 +34,14 @@ $(BUILD)/test/force_v%.so: test/gpu/force_version.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -DNI_FORCE_VERSION=$* -fPIC -shared -fvisibility=hidden -o $@ $< -ldl $(LDFLAGS)
 
-# Everything that a machine with a GPU needs, without the libraries that such a machine may lack: build-gpu/ can be copied.
+# Everything that a machine with a GPU needs, for one that lacks compilers or libraries: copy build-gpu/ (without obj/) there.
+# What is not glibc's goes along in build-gpu/lib.
+ifdef PORTABLE
+LDFLAGS += -s -Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/../lib:$$ORIGIN/../../lib'
+endif
 gpu-portable:
-	$(Q)$(MAKE) BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD= HAVE_SNAPPY= LDFLAGS="$(LDFLAGS) -static-libgcc -static-libstdc++ -s" \
-	  EXP_LIBS="-l:libsimdjson.a -l:libz.a -lpthread -lm" plugin exporter sim gpu-tools build-gpu/test/recorder.so build-gpu/test/noop.so
+	$(Q)$(MAKE) PORTABLE=1 BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD= HAVE_SNAPPY= EXP_LIBS="-lsimdjson -l:libz.a -lpthread -ldl -lm" \
+	  plugin exporter sim gpu-tools build-gpu/test/recorder.so build-gpu/test/noop.so
+	$(Q)mkdir -p build-gpu/lib && ldd build-gpu/nccl-inspector | awk '/=> \// {print $$3}' | \
+	  grep -vE '/(libc|libm|libpthread|libdl|ld-linux[^/]*)\.so' | xargs -I{} cp -L {} build-gpu/lib/
+	@echo "build-gpu/: $$(du -sh --exclude=obj build-gpu | cut -f1) to copy; scripts/gpu_validate.sh finds it"

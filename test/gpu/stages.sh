@@ -46,7 +46,15 @@ drive() {
     "${vars[@]}" timeout -k 5 $((limit + 70)) "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" --cuda "$cuda" \
     --ranks $ranks --seconds "$limit" --layout "$layout" "$@" >"$run/out" 2>&1
   rc=$?
-  [ $rc = 0 ] || row "$([ "${refusable:-0}" = 1 ] && echo info || echo FAIL)" "$stage" "$name: the run itself" "gpu_drive ended with $rc: $(grep -a 'gpu_drive:\|WARN' "$run/out" | tail -n 1 | cut -c1-200)"
+  [ $rc = 0 ] && return 0
+  row "$([ "${refusable:-0}" = 1 ] && echo info || echo FAIL)" "$stage" "$name: the run itself" "gpu_drive ended with $rc: $(grep -a 'gpu_drive:\|WARN' "$run/out" | tail -n 1 | cut -c1-200)"
+  # A client that died may have taken MPS with it.
+  if [ "${mps_runs:-0}" = 1 ]; then stop_mps; start_mps; fi
+  if [ "${refusable:-0}" = 0 ]; then # whose fault is it?
+    env NCCL_DEBUG=WARN "${vars[@]}" NCCL_PROFILER_PLUGIN=none timeout -k 5 $((limit + 70)) "$GPU/gpu_drive" --out "$run/without" --nccl "$nccl" \
+      --cuda "$cuda" --ranks $ranks --seconds "$limit" --layout "$layout" "$@" >"$run/out-without" 2>&1
+    row info "$stage" "$name: the same without a plugin" "gpu_drive ended with $?"
+  fi
   return $rc
 }
 
@@ -210,7 +218,8 @@ stage_sweep() {
 
 # ---- recordings ---------------------------------------------------------------------------------------------------
 stage_record() {
-  local gpu n=0 f name
+  local gpu n=0 f name sim=$version
+  [ "$release" -ge 23100 ] && sim=2.30 # the newest that nccl-sim plays
   gpu=$(sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 | tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g')
   drive record 60 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
     --max-bytes 4194304 || return
@@ -220,7 +229,7 @@ stage_record() {
     mv "$f" "$WORK/recordings/$name.rec"
     n=$((n + 1))
     rm -rf "$WORK/replay"
-    if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/replay timeout 60 "$build/nccl-sim" --quiet --plugin "$plugin" --nccl "$version" \
+    if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/replay timeout 60 "$build/nccl-sim" --quiet --plugin "$plugin" --nccl "$sim" \
       --replay "$WORK/recordings/$name.rec" --truth "$WORK/replay.truth" >"$WORK/replay.out" 2>&1 &&
       "$build/nccl-sim" --verify "$WORK/replay.truth" "$WORK/replay" >"$WORK/replay.out" 2>&1; then
       row ok record "rank $((n - 1)): replayed" "$(tail -n 1 "$WORK/replay.out")"

@@ -19,8 +19,8 @@
 struct ni_gpu_process { /* one truth file */
   int pid, rank, ranks, nccl;
   char layout[16], device[64], algo[16], proto[16];
-  bool broadcast_on; /* NCCL_ALLGATHERV_ENABLE=0 */
-  bool done, aborted;
+  bool broadcast_on;          /* NCCL_ALLGATHERV_ENABLE=0 */
+  bool done, aborted, exited; /* exited: without destroying its communicators */
 };
 
 struct ni_gpu_true_op {

@@ -103,6 +103,7 @@ static _Noreturn void rank_main(const struct ni_drive_options *opt, struct ni_sh
   if (strcmp(opt->end, "abort") == 0) {
     hang_and_abort(&r);
   } else if (strstr(opt->end, "exit")) {
+    usleep(100000); /* the device is done; NCCL's progress thread shall have seen it */
     for (int i = 0; i < r.n_comms; i++)
       if (r.comm[i].nccl) fprintf(r.truth, "end comm=%s how=%s\n", r.comm[i].name, opt->end);
   } else {

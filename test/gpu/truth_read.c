@@ -64,6 +64,7 @@ static void read_line(struct ni_gpu_truth *t, const char *path, char *line) {
     c->ns = ns;
   } else if (strncmp(line, "end ", 4) == 0) {
     if (strstr(line, "how=abort")) p->aborted = true;
+    if (strstr(line, "exit")) p->exited = true;
   } else if (strcmp(line, "done") == 0) {
     p->done = true;
   }

@@ -72,9 +72,9 @@ build=$(realpath "$build")
 plugin=$build/libnccl-profiler-inspector.so
 GPU=$build/test/gpu
 
-cuda=libcuda.so.1
+cuda=() # found by gpu_drive
 if [ $fake = 1 ]; then
-  nccl=$GPU/fake/libnccl.so.2 cuda=$GPU/fake/libcuda.so.1 mps=0
+  nccl=$GPU/fake/libnccl.so.2 cuda=(--cuda "$GPU/fake/libcuda.so.1") mps=0
 elif [ -z "$nccl" ]; then
   nccl=$("$build/nccl-inspector" doctor --find-nccl 2>/dev/null | head -n 1)
 fi

@@ -43,7 +43,7 @@ drive() {
   rm -rf "$run"
   mkdir -p "$run"
   env NCCL_DEBUG="${NCCL_DEBUG:-WARN}" NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$run/logs" \
-    "${vars[@]}" timeout -k 5 $((limit + 70)) "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" --cuda "$cuda" \
+    "${vars[@]}" timeout -k 5 $((limit + 70)) "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" "${cuda[@]}" \
     --ranks $ranks --seconds "$limit" --layout "$layout" "$@" >"$run/out" 2>&1
   rc=$?
   [ $rc = 0 ] && return 0
@@ -52,7 +52,7 @@ drive() {
   if [ "${mps_runs:-0}" = 1 ]; then stop_mps; start_mps; fi
   if [ "${refusable:-0}" = 0 ]; then # whose fault is it?
     env NCCL_DEBUG=WARN "${vars[@]}" NCCL_PROFILER_PLUGIN=none timeout -k 5 $((limit + 70)) "$GPU/gpu_drive" --out "$run/without" --nccl "$nccl" \
-      --cuda "$cuda" --ranks $ranks --seconds "$limit" --layout "$layout" "$@" >"$run/out-without" 2>&1
+      "${cuda[@]}" --ranks $ranks --seconds "$limit" --layout "$layout" "$@" >"$run/out-without" 2>&1
     row info "$stage" "$name: the same without a plugin" "gpu_drive ended with $?"
   fi
   return $rc
@@ -101,7 +101,7 @@ try() { # layout: does one AllReduce work?
   run=$WORK/probe-$1${mps_runs:+-mps$mps_runs}
   mkdir -p "$run"
   NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$run/logs" timeout -k 5 60 \
-    "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" --cuda "$cuda" --ranks $ranks --seconds 20 --layout "$1" --plans probe \
+    "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" "${cuda[@]}" --ranks $ranks --seconds 20 --layout "$1" --plans probe \
     >"$run/out" 2>&1
 }
 

@@ -101,6 +101,8 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   h->chunk_pages[NI_CHUNK_OP_FIRST] = 1;
   h->chunk_pages[NI_CHUNK_OP_COLL] = pages_of((uint64_t)coll_slots * NI_SLOT_BYTES);
   h->chunk_pages[NI_CHUNK_OP_P2P] = pages_of((uint64_t)p2p_slots * NI_SLOT_BYTES);
+  h->chunk_pages[NI_CHUNK_EVENT] = 4;  /* 128 events */
+  h->chunk_pages[NI_CHUNK_PROXY] = 12; /* 128 proxy operations */
   open_region(a, NI_REGION_BOX, box ? front : 0, box ? front : 0, box_pages);
   open_region(a, NI_REGION_PLAIN, plain + table, n, n);
   ni_arena_touch_ahead(a);
@@ -127,7 +129,7 @@ static uint32_t take_fresh(struct ni_arena *a, int which, enum ni_chunk_class cl
     ni_store_rlx(&a->page[mark + i].cls, (uint8_t)cls);
     if (which == NI_REGION_BOX) ni_store_rlx(&a->class_map[mark + i], (uint8_t)cls);
   }
-  if (which == NI_REGION_PLAIN && a->class_map) ni_add_rlx(&a->hdr->outside, n);
+  if (which == NI_REGION_PLAIN && a->class_map && cls < NI_CHUNK_EVENT) ni_add_rlx(&a->hdr->outside, n);
   return mark;
 }
 
@@ -145,6 +147,9 @@ uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
       return page;
     }
   }
+  /* Events are no part of a black box, and never take an operation's place. */
+  if (cls >= NI_CHUNK_EVENT)
+    return ni_arena_taken_pages(a) + n > h->budget_pages / 2 ? 0 : take_fresh(a, NI_REGION_PLAIN, cls, n);
   uint32_t page = take_fresh(a, NI_REGION_BOX, cls, n);
   return page ? page : take_fresh(a, NI_REGION_PLAIN, cls, n);
 }

@@ -35,6 +35,8 @@ enum ni_chunk_class {
   NI_CHUNK_OP_FIRST,  /* one page of operations: all that a quiet communicator needs */
   NI_CHUNK_OP_COLL,   /* growth step of the collective pool */
   NI_CHUNK_OP_P2P,    /* growth step of the P2P pool */
+  NI_CHUNK_EVENT,     /* events of other kinds, event_slot.h */
+  NI_CHUNK_PROXY,     /* proxy operations, event_slot.h */
   NI_CHUNK_COUNT
 };
 
@@ -101,7 +103,8 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
 /* Commits and hands out file pages for `bytes` more, in one go: where no thread will do it later. init only. */
 void ni_arena_commit(struct ni_arena *a, uint64_t bytes);
 
-/* First page of a chunk, or 0 when the cap is reached. Lock-free. The chunk's memory is zero or holds an earlier life
+/* First page of a chunk, or 0 when the cap is reached (for events, half of it: they never take an operation's place).
+ * Lock-free. The chunk's memory is zero or holds an earlier life
  * of the same class. Acquires what the giver of a reused chunk released. */
 uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls);
 
@@ -134,7 +137,8 @@ static inline enum ni_chunk_class ni_arena_page_class(const struct ni_arena *a, 
 
 /* The operation that a slot number from outside names, or NULL when no operation can live there. */
 static inline struct ni_op *ni_arena_op_checked(const struct ni_arena *a, uint32_t slot) {
-  return ni_likely(ni_arena_page_class(a, slot / NI_SLOTS_PER_PAGE) >= NI_CHUNK_OP_FIRST) ? ni_arena_op(a, slot) : NULL;
+  uint32_t cls = (uint32_t)ni_arena_page_class(a, slot / NI_SLOTS_PER_PAGE) - NI_CHUNK_OP_FIRST;
+  return ni_likely(cls <= NI_CHUNK_OP_P2P - NI_CHUNK_OP_FIRST) ? ni_arena_op(a, slot) : NULL;
 }
 
 #endif

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-static uint32_t chunk_slots(const struct ni_arena *a, uint32_t page) {
-  return a->hdr->chunk_pages[ni_load_rlx(&a->page[page].cls)] * NI_SLOTS_PER_PAGE;
+static uint32_t chunk_slots(const struct ni_arena *a, const struct ni_pool *p, uint32_t page) {
+  return a->hdr->chunk_pages[ni_load_rlx(&a->page[page].cls)] * NI_SLOTS_PER_PAGE / p->stride;
 }
 
 static uint64_t bump_make(uint32_t slot, uint32_t left) { return slot | (uint64_t)left << 32; }
@@ -26,9 +26,10 @@ int ni_pool_open(struct ni_arena *a, struct ni_pool *p, enum ni_chunk_class step
   memset(p, 0, sizeof *p);
   p->step_class = (uint8_t)step_class;
   p->fixed = !grow;
+  p->stride = 1;
   uint32_t page = ni_arena_take(a, grow ? NI_CHUNK_OP_FIRST : step_class);
   if (!page) return -ENOMEM;
-  uint32_t slots = grow ? chunk_slots(a, page) : fixed_slots;
+  uint32_t slots = grow ? chunk_slots(a, p, page) : fixed_slots;
   chunk_link(a, p, page, slots);
   ni_store_rlx(&p->bump, bump_make(page * NI_SLOTS_PER_PAGE, slots));
   return 0;
@@ -45,6 +46,13 @@ static uint32_t fresh(struct ni_arena *a, uint32_t slot) {
   __builtin_prefetch(op + 1, 1);
   __builtin_prefetch((const char *)(op + 1) + 64, 1);
   return slot;
+}
+
+void ni_pool_open_empty(struct ni_pool *p, enum ni_chunk_class step_class, uint8_t stride, uint32_t limit) {
+  memset(p, 0, sizeof *p);
+  p->step_class = (uint8_t)step_class;
+  p->stride = stride;
+  p->limit = limit;
 }
 
 uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
@@ -67,10 +75,10 @@ uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
   for (;;) {
     uint32_t left = (uint32_t)(bump >> 32);
     if (left) {
-      if (ni_cas_acq(&p->bump, &bump, bump_make((uint32_t)bump + 1, left - 1))) return fresh(a, (uint32_t)bump);
+      if (ni_cas_acq(&p->bump, &bump, bump_make((uint32_t)bump + p->stride, left - 1))) return fresh(a, (uint32_t)bump);
       continue;
     }
-    if (p->fixed) {
+    if (p->fixed || (p->limit && ni_load_rlx(&p->capacity) >= p->limit)) { /* two that grow at once: a chunk over */
       *why_cap = 0;
       return 0;
     }
@@ -79,10 +87,10 @@ uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap) {
       *why_cap = 1;
       return 0;
     }
-    uint32_t slots = chunk_slots(a, page), first = page * NI_SLOTS_PER_PAGE;
+    uint32_t slots = chunk_slots(a, p, page), first = page * NI_SLOTS_PER_PAGE;
     NI_TESTPOINT();
     /* Strong, so that a chunk is not returned for a spurious failure; release pairs with the acquires above. */
-    if (atomic_compare_exchange_strong_explicit(&p->bump, &bump, bump_make(first + 1, slots - 1), memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&p->bump, &bump, bump_make(first + p->stride, slots - 1), memory_order_acq_rel,
                                                 memory_order_acquire)) {
       chunk_link(a, p, page, slots);
       ni_add_rlx(&p->growths, 1);
@@ -104,10 +112,10 @@ void ni_pool_put_chain(struct ni_arena *a, struct ni_pool *p, uint32_t first, ui
 void ni_pool_walk(struct ni_arena *a, struct ni_pool *p, void (*fn)(struct ni_op *op, uint32_t slot, void *arg), void *arg) {
   uint32_t left_total = ni_pool_capacity(p);
   for (uint32_t page = ni_load_acq(&p->chunks); page; page = ni_load_rlx(&a->page[page].next)) {
-    uint32_t n = chunk_slots(a, page);
+    uint32_t n = chunk_slots(a, p, page);
     if (n > left_total) n = left_total; /* a fixed pool uses only a part of its chunk */
     left_total -= n;
-    for (uint32_t i = 0; i < n; i++) fn(ni_arena_op(a, page * NI_SLOTS_PER_PAGE + i), page * NI_SLOTS_PER_PAGE + i, arg);
+    for (uint32_t i = 0, slot = page * NI_SLOTS_PER_PAGE; i < n; i++, slot += p->stride) fn(ni_arena_op(a, slot), slot, arg);
   }
 }
 

@@ -26,7 +26,9 @@ struct ni_pool {
   _Atomic uint32_t growths;
   uint8_t fixed;              /* 1: never grows after open */
   uint8_t step_class;         /* enum ni_chunk_class */
-  uint8_t pad[2];
+  uint8_t stride;             /* slots of one object; its number is that of its first slot */
+  uint8_t pad;
+  uint32_t limit;             /* capacity at which it stops growing; 0: none */
 };
 
 /*
@@ -35,7 +37,11 @@ struct ni_pool {
  */
 int ni_pool_open(struct ni_arena *a, struct ni_pool *p, enum ni_chunk_class step_class, int grow, uint32_t fixed_slots);
 
-/* A slot, owned by the caller until it is published; 0 when the pool is fixed and full (*why_cap = 0) or the arena has
+/* Opens a pool of objects of `stride` slots that holds nothing yet and takes its first chunk when it is needed. limit:
+ * objects, reached by whole chunks; 0: as many as the arena gives. Never fails. */
+void ni_pool_open_empty(struct ni_pool *p, enum ni_chunk_class step_class, uint8_t stride, uint32_t limit);
+
+/* A slot, owned by the caller until it is published; 0 when the pool is full (*why_cap = 0) or the arena has
  * no chunk left (*why_cap = 1). Lock-free, any number of threads. */
 uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap);
 

@@ -10,6 +10,9 @@
  *   63..60 kind | 59..54 channel | 53 direction | 52..27 page of the communicator | 26..0 number    channel (KernelCh)
  *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group
  *   63..60 kind | 59..54 zero | 53..28 page of the communicator | 27..0 generation                  context
+ *   63..60 kind | 59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half          API call
+ *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation
+ *   63..60 kind | 59..54 step modulo 64 | 53..28 slot of the proxy operation | 27..0 its generation proxy step
  *
  * The kind is not mixed and never 0, so no tag is NULL. All functions are pure: any thread, wait-free.
  */
@@ -26,6 +29,10 @@ enum ni_handle_kind {
   NI_H_FILTERED = 4, /* an operation the settings leave out: its children are nobody's anomaly */
   NI_H_DROPPED = 5,  /* an operation that found no slot: counted at its start, its children are not counted again */
   NI_H_CONTEXT = 6,
+  NI_H_CALL = 7,  /* CollApi, P2pApi: names its number also when its slot lives another life (graph replays) */
+  NI_H_EVENT = 8, /* any other event with a slot */
+  NI_H_PROXY = 9,
+  NI_H_STEP = 10,
 };
 
 #define NI_H_GEN_BITS 28
@@ -62,6 +69,18 @@ static inline uint64_t ni_payload_cell(uint32_t channel, uint32_t dir, uint32_t 
 static inline uint32_t ni_payload_cell_index(uint64_t p) { return (uint32_t)(p >> 53); } /* 2 x channel + direction */
 static inline uint32_t ni_payload_cell_page(uint64_t p) { return (uint32_t)((p >> 27) & NI_H_IDX_MASK); }
 static inline uint32_t ni_payload_cell_number(uint64_t p) { return (uint32_t)p & NI_H_NUMBER_MASK; }
+
+static inline uint64_t ni_payload_call(uint32_t slot, uint32_t captured, uint32_t p2p, uint32_t number) {
+  return (uint64_t)slot << 34 | (uint64_t)captured << 33 | (uint64_t)p2p << 32 | number;
+}
+static inline uint32_t ni_payload_call_slot(uint64_t p) { return (uint32_t)(p >> 34) & NI_H_IDX_MASK; }
+static inline uint32_t ni_payload_call_captured(uint64_t p) { return (uint32_t)(p >> 33) & 1; }
+static inline uint32_t ni_payload_call_p2p(uint64_t p) { return (uint32_t)(p >> 32) & 1; }
+
+static inline uint64_t ni_payload_step(uint32_t step, uint32_t slot, uint32_t gen) {
+  return (uint64_t)(step & 63) << 54 | ni_payload_slot(slot, gen);
+}
+static inline uint32_t ni_payload_step_low(uint64_t p) { return (uint32_t)(p >> 54) & 63; }
 
 static inline uint64_t ni_payload_group(uint32_t comm_page, uint32_t ordinal) {
   return ((uint64_t)comm_page << 34) | ordinal;

@@ -62,6 +62,8 @@ struct ni_check_comm {
   bool final, ours;
   uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
   struct ni_check_kind kind[NI_KIND_COUNT];
+  uint64_t event_lines[NI_EVENT_COUNT];
+  struct ni_events_stats events; /* of the newest dump_stats line */
   struct ni_check_func *funcs;
 };
 
@@ -71,6 +73,7 @@ struct ni_check_process {
   int64_t pid;
   uint64_t start_ns;
   bool ours, control_lines, rollups;
+  bool files_gone;     /* expired, or deleted by somebody */
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
   const struct ni_file *file;    /* the first one */
@@ -95,6 +98,8 @@ enum ni_problem_code {
   NI_PROBLEM_STATED,      /* gap or incomplete lines say another number than the final line */
   NI_PROBLEM_MISSING,     /* numbers that never came and that nothing explains */
   NI_PROBLEM_DOUBLE,
+  NI_PROBLEM_EVENTS,      /* event lines that are not there, or more than were written */
+  NI_PROBLEM_EVENTS_LOST, /* events that found no room */
   NI_PROBLEM_RANKS,
   NI_PROBLEM_ROLLUP,      /* roll-ups count another number than written + sampled */
   NI_PROBLEM_CLOCK,
@@ -130,6 +135,7 @@ struct ni_check {
   uint64_t reasons[NI_REJ_COUNT];
   char *sample[NI_CHECK_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
+  uint64_t events[NI_EVENT_COUNT];  /* lines by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds, hosts;
   uint64_t unknown_keys, notes;
 

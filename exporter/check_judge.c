@@ -35,6 +35,8 @@ static const struct {
                            "losses told differently by the lines about them"},
     [NI_PROBLEM_MISSING] = {"missing", "operation missing by its number", "operations missing by their numbers"},
     [NI_PROBLEM_DOUBLE] = {"double", "record there twice", "records there twice"},
+    [NI_PROBLEM_EVENTS] = {"events", "event line other than stated", "event lines other than stated"},
+    [NI_PROBLEM_EVENTS_LOST] = {"events_dropped", "event dropped", "events dropped"},
     [NI_PROBLEM_RANKS] = {"ranks", "rank missing", "ranks missing"},
     [NI_PROBLEM_ROLLUP] = {"rollup", "operation more or less in the roll-ups than was written or sampled",
                            "operations more or less in the roll-ups than were written or sampled"},
@@ -79,6 +81,23 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 #define AT_FORMAT "communicator 0x%" PRIx64 " rank %d (%s pid %lld)"
 #define AT(x) (x)->hash, (x)->rank, (x)->process->hostname, (long long)(x)->process->pid
+
+static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
+  for (int k = 0; k < NI_EVENT_COUNT; k++) {
+    const struct ni_event_stats *s = &x->events.kind[k];
+    if (s->dropped) ni_check_problem(c, NI_PROBLEM_EVENTS_LOST, s->dropped, AT_FORMAT ": %s", AT(x), ni_event_names[k]);
+    if (!x->final) continue;
+    uint64_t sum = s->written + s->dropped + s->in_flight;
+    if (sum != s->started)
+      ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, s->started), AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64
+                       " written + dropped + in flight", AT(x), s->started, ni_event_names[k], sum);
+    /* Files that went by rotation took event lines along; how many is not counted. */
+    if (s->written != x->event_lines[k] && !(x->process->files_gone && x->event_lines[k] < s->written))
+      ni_check_problem(c, NI_PROBLEM_EVENTS, apart(s->written, x->event_lines[k]),
+                       AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), s->written,
+                       ni_event_names[k], x->event_lines[k]);
+  }
+}
 
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   static const char *const words[] = {"collectives", "P2P"};
@@ -211,6 +230,7 @@ int ni_check_judge(struct ni_check *c) {
     if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
     else if (!x->final) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
     for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
+    judge_events(c, x);
   }
   for (size_t i = 0, end; i < n; i = end) {
     end = ni_check_group_end(c, i);

@@ -108,6 +108,16 @@ static void print_verdict(const struct ni_check *c) {
   printf("\n");
 }
 
+static void print_events(const struct ni_check *c) {
+  const char *before = "events      ";
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (c->events[i]) {
+      printf("%s%s %" PRIu64, before, ni_event_names[i], c->events[i]);
+      before = ", ";
+    }
+  if (*before == ',') printf("\n");
+}
+
 void ni_check_print(const struct ni_check *c) {
   if (c->quiet) {
     print_verdict(c);
@@ -123,6 +133,7 @@ void ni_check_print(const struct ni_check *c) {
          " bad\n",
          c->lines, c->operations, c->control_lines, c->proxy_lines, c->bad_lines);
   print_tally("operations", &c->funcs);
+  print_events(c);
   print_tally("dropped", &c->dropped_by);
   print_tally("filtered", &c->filtered_by);
   print_tally("CPU-timed", &c->fallback_by);
@@ -225,6 +236,10 @@ void ni_check_print_json(const struct ni_check *c) {
   for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i]);
   ni_json_end_array(j);
   json_tally(j, "operations_by", &c->funcs);
+  ni_json_object(j, "events_by");
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (c->events[i]) ni_json_u64(j, ni_event_names[i], c->events[i]);
+  ni_json_end_object(j);
   json_tally(j, "dropped_by", &c->dropped_by);
   json_tally(j, "filtered_by", &c->filtered_by);
   json_tally(j, "timing_fallback_by", &c->fallback_by);

@@ -209,6 +209,23 @@ static void close_marker(struct reading *r) {
   r->marker = NULL;
 }
 
+/* The kind of event that a line is, or -1. */
+static int event_of(const struct ni_line *l) {
+  switch (l->kind) {
+    case NI_LINE_API:
+      return l->event.api[0] == 'g' ? NI_EVENT_GROUP_API : l->event.api[0] == 'p' ? NI_EVENT_P2P_API : NI_EVENT_COLL_API;
+    case NI_LINE_LAUNCH: return NI_EVENT_LAUNCH;
+    case NI_LINE_GROUP: return NI_EVENT_GROUP;
+    case NI_LINE_CE: return NI_EVENT_CE;
+    case NI_LINE_SYNC: return NI_EVENT_SYNC;
+    case NI_LINE_BATCH: return NI_EVENT_BATCH;
+    case NI_LINE_PROXY_CTRL: return NI_EVENT_PROXY_CTRL;
+    case NI_LINE_NET: return NI_EVENT_NET;
+    case NI_LINE_PROXY: return strcmp(l->proxy.record_type, "proxy_step") == 0 ? NI_EVENT_STEPS : NI_EVENT_PROXY_OP;
+    default: return -1;
+  }
+}
+
 static int take_stats(struct reading *r, const struct ni_line *l, struct ni_check_comm *x, uint64_t line_no) {
   const struct ni_stats_line *s = &l->stats;
   if (!s->has_accounting) {
@@ -244,11 +261,13 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     k->fallback = n->timing_fallback_by.total;
     /* Totals since the start: only the last line of a communicator may be added up by cause. */
     if (!s->final) continue;
+    if (l->ident.comm_hash == 0 && n->dropped_by.total) x->process->files_gone = true;
     if (take_by(&r->c->dropped_by, &n->dropped_by) < 0 || take_by(&r->c->filtered_by, &n->filtered_by) < 0 ||
         take_by(&r->c->fallback_by, &n->timing_fallback_by) < 0)
       return -ENOMEM;
   }
   if (newest) x->stats_at = l->meta.dump_timestamp_us;
+  if (newest) x->events = s->events;
   if (s->final) x->final = true;
   if (s->refused_communicators)
     ni_check_problem(r->c, NI_PROBLEM_REFUSED, s->refused_communicators,
@@ -297,7 +316,8 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   if (e < 0) return e;
   struct ni_check_comm *x = r->comm;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
-  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS;
+  int event = event_of(l);
+  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS || event >= 0;
   if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
     e = find_comm(r, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
     if (e < 0) return e;
@@ -317,6 +337,10 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
     default: break;
   }
   if (!about_comm) return 0;
+  if (event >= 0) {
+    c->events[event]++;
+    x->event_lines[event]++;
+  }
   if (l->kind == NI_LINE_DUMP_STATS) return take_stats(r, l, x, line_no);
   if (l->kind == NI_LINE_ROLLUP) {
     kind_of(x, l->rollup.kind)->rolled += l->rollup.count;

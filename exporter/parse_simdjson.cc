@@ -566,7 +566,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
 /* What a table cannot say: values that contradict one another. */
 ni_reject settle(ni_parser &p) {
   ni_line &l = *p.line;
-  if (l.kind == NI_LINE_OP && l.has_header && (l.ident.rank < 0 || l.ident.rank >= l.ident.n_ranks)) {
+  if (l.kind == NI_LINE_OP && l.has_header && (l.ident.rank < 0 || (l.ident.n_ranks > 0 && l.ident.rank >= l.ident.n_ranks))) {
     l.bad_key = "rank";
     return NI_REJ_OUT_OF_RANGE;
   }

@@ -47,11 +47,11 @@ struct pools {
   int64_t pid;
   struct pool *pool;
   size_t n, cap;
-  uint64_t arena_high, arena_cap;
+  uint64_t arena_high, arena_cap, event_bytes;
   /* the run */
   struct totals kind[NI_KIND_COUNT];
   uint64_t processes, lines, arena_full, pool_full, overwritten, max_pools[NI_KIND_COUNT], max_comms;
-  uint64_t run_arena_high, run_arena_cap;
+  uint64_t run_arena_high, run_arena_cap, run_event_bytes; /* events: they grow whatever POOL_GROW says */
   bool growth_off, keep_last;
 };
 
@@ -86,8 +86,9 @@ static void fold(struct pools *p) {
   p->max_comms = larger(p->max_comms, larger(of_kind[0], of_kind[1]));
   p->run_arena_high = larger(p->run_arena_high, p->arena_high);
   p->run_arena_cap = larger(p->run_arena_cap, p->arena_cap);
+  p->run_event_bytes = larger(p->run_event_bytes, p->event_bytes);
   p->n = 0;
-  p->arena_high = p->arena_cap = 0;
+  p->arena_high = p->arena_cap = p->event_bytes = 0;
 }
 
 static int take_pool(struct pools *p, const struct ni_line *l) {
@@ -95,6 +96,10 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
   if (strcmp(in->kind, "arena") == 0) {
     p->arena_high = larger(p->arena_high, in->high_water_bytes);
     p->arena_cap = larger(p->arena_cap, in->cap_bytes);
+    return 0;
+  }
+  if (strcmp(in->kind, "event") == 0 || strcmp(in->kind, "proxy") == 0) {
+    p->event_bytes += in->bytes;
     return 0;
   }
   uint8_t kind = strcmp(in->kind, names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL;
@@ -178,7 +183,7 @@ struct advice {
 
 static struct advice advise(const struct pools *p) {
   struct advice a = {0};
-  a.fixed_bytes = TABLE_BYTES + p->max_comms * COMM_BYTES;
+  a.fixed_bytes = TABLE_BYTES + p->max_comms * COMM_BYTES + p->run_event_bytes;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const struct totals *t = &p->kind[k];
     a.drops += t->dropped;

@@ -93,7 +93,7 @@ static inline double ni_algobw_gbs(enum ni_func func, uint64_t msg_bytes, int32_
 /*
  * Sets timing, exec_ns, exec_us, tests_bytes, bandwidths and their NI_HAS_* bits in *r from its func and msg_bytes.
  * func: enum of r->func. n_ranks: of the communicator. Bandwidths need a kernel time above 0 and a known bus factor;
- * otherwise their bits are cleared and the line says null. algobw of a function without a known factor is null as well,
+ * otherwise their bits are cleared and the line says null; n_ranks below 1 is an unknown number. algobw of a function without a known factor is null as well,
  * because its size is not known either.
  */
 static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_t n_ranks, const struct ni_timing_in *in) {
@@ -112,12 +112,16 @@ static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_
   r->has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE);
   r->algobw_gbs = r->busbw_gbs = 0;
   if (ni_func_table[func].factor == 0) return; /* the size that users mean is not known either */
+  /* v1 to v3 never say how many ranks there are: what depends on it is not stated. */
+  if (n_ranks < 1 && ni_func_table[func].times_ranks) return;
   r->tests_bytes = ni_nccl_tests_bytes(func, r->msg_bytes, n_ranks);
   r->has |= NI_HAS_TESTS_SIZE;
   if (r->timing == NI_TIMING_COLLECTIVE_CPU || r->exec_ns == 0) return;
   r->algobw_gbs = ni_algobw_gbs(func, r->msg_bytes, n_ranks, r->exec_ns);
-  r->busbw_gbs = r->algobw_gbs * ni_bus_factor(func, n_ranks);
-  r->has |= NI_HAS_ALGOBW | NI_HAS_BUSBW;
+  r->has |= NI_HAS_ALGOBW;
+  if (n_ranks < 1 && ni_func_table[func].factor != 1) return;
+  r->busbw_gbs = r->algobw_gbs * (n_ranks < 1 ? 1 : ni_bus_factor(func, n_ranks));
+  r->has |= NI_HAS_BUSBW;
 }
 
 #endif

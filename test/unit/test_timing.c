@@ -43,6 +43,13 @@ static void sources(void **state) {
   assert_true(r.has & NI_HAS_TESTS_SIZE);
   r = fill("AllReduce", 1 << 20, 8, (struct ni_timing_in){.gpu_ok = true}); /* zero span: no bandwidth, no division */
   assert_false(r.has & (NI_HAS_ALGOBW | NI_HAS_BUSBW));
+  /* Unknown number of ranks: only what does not depend on it. */
+  r = fill("AllReduce", 1 << 20, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
+  assert_int_equal(r.has & (NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW), NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW);
+  r = fill("AllGather", 1 << 20, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
+  assert_int_equal(r.has & (NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW), 0);
+  r = fill("Send", 1000, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
+  assert_true((r.has & NI_HAS_BUSBW) && r.busbw_gbs == 1);
   r = fill("PutSignal", 1 << 20, 8, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 100});
   assert_false(r.has & (NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE));
   assert_int_equal(r.exec_ns, 100);

@@ -6,49 +6,19 @@
  *   poller:  counts channels in prog, keeps stamps (plain stores)               -> its exchange KDONE (acq_rel)
  *   starter: exchange CLOSED (acq_rel); whichever exchange shows both pushes    -> dump thread's drain (acquire)
  */
-#include "callbacks.h"
+#include "callbacks_in.h"
 
 #include "done_ring.h"
 #include "futex.h"
 #include "want.h"
 
-/* Anomalies are rare: out of line, so that the ways that matter stay short. */
-#define COLD __attribute__((noinline, cold)) static
-#define HOT static inline __attribute__((always_inline))
+#include <string.h>
 
-/* ---- from tag to memory ---- */
+__attribute__((noinline, cold)) void ni_stray(enum ni_stray why) { ni_add_rlx(&ni_g.stray[why], 1); }
 
-COLD void *stray_process(enum ni_stray why) {
-  ni_add_rlx(&ni_g.stray[why], 1);
-  return NULL;
-}
 COLD void *stray_comm(struct ni_comm *c, enum ni_stray why) {
   ni_add_rlx(&c->stray[why], 1);
   return NULL;
-}
-
-/* The live communicator that a context names, or NULL (counted once the plugin is on). */
-HOT struct ni_comm *comm_of(const void *context) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL; /* pairs with init's release: nonce and arena are there */
-  if (ni_unlikely(ni_handle_kind(context) != NI_H_CONTEXT)) return stray_process(NI_STRAY_BAD_CONTEXT);
-  uint64_t p = ni_handle_payload(context, ni_g.nonce);
-  uint32_t page = ni_payload_index(p);
-  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) return stray_process(NI_STRAY_BAD_CONTEXT);
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
-  uint64_t s = ni_load_acq(&c->state); /* pairs with init's release store of LIVE: identity and pools are there */
-  if (ni_unlikely((s & NI_H_GEN_MASK) != ni_payload_gen(p) || ni_comm_phase_of(s) != NI_COMM_LIVE))
-    return stray_process(NI_STRAY_BAD_CONTEXT);
-  return c;
-}
-
-/* The operation that a payload names, with its state in *state; NULL (counted) when it is over or never was. */
-HOT struct ni_op *op_of(uint64_t payload, uint64_t *state) {
-  struct ni_op *op = ni_arena_op_checked(&ni_g.arena, ni_payload_index(payload));
-  *state = 0;
-  if (ni_unlikely(!op)) return stray_process(NI_STRAY_FOREIGN_HANDLE);
-  *state = ni_load_acq(&op->state); /* pairs with the LIVE store in ni_cb_op_start: the descriptor is there */
-  if (ni_unlikely(!ni_state_is(*state, ni_payload_gen(payload)))) return stray_process(NI_STRAY_STALE_HANDLE);
-  return op;
 }
 
 /* ---- loss ---- */
@@ -115,6 +85,7 @@ void *ni_cb_group_start(const void *context) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   uint32_t ord = ni_add_rlx(&c->group_ord, 1) + 1; /* relaxed: only the number matters, the handle carries it */
+  if (ni_unlikely(ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_GROUP))) return ni_events_group_start(c, ord);
   return ni_handle_pack(NI_H_GROUP, ni_payload_group(c->page, ord), ni_g.nonce);
 }
 
@@ -124,6 +95,7 @@ HOT uint32_t group_ordinal(struct ni_comm *c, const void *group) {
     uint64_t p = ni_handle_payload(group, ni_g.nonce);
     if (ni_likely(ni_payload_group_page(p) == c->page)) return ni_payload_group_ordinal(p);
   }
+  if (ni_unlikely(ni_handle_kind(group) == NI_H_EVENT)) return ni_events_group_ordinal(c, group);
   return ni_load_rlx(&c->group_ord);
 }
 
@@ -147,11 +119,33 @@ HOT enum ni_mask_doubt mask_doubt(const struct ni_comm *c) {
   return ni_unlikely(ni_load_rlx(&ni_g.mask_was_off)) ? NI_MASK_MAYBE_NONE : NI_MASK_SURE;
 }
 
+/*
+ * v1 to v3 name the communicator with each operation only. The first one to come writes it down; who comes meanwhile
+ * does without, since it is needed by the dump thread alone.
+ */
+COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
+  uint32_t unknown = NI_IDENT_UNKNOWN;
+  if (ni_load_rlx(&c->ident) != NI_IDENT_UNKNOWN ||
+      !atomic_compare_exchange_strong_explicit(&c->ident, &unknown, NI_IDENT_WRITING, memory_order_relaxed,
+                                               memory_order_relaxed))
+    return;
+  c->late_hash = id->hash;
+  c->late_rank = id->rank;
+  if (id->name) { /* the user's memory, only valid now (contract 4.1) */
+    size_t n = strnlen(id->name, NI_COMM_NAME_BYTES - 1);
+    memcpy(c->name, id->name, n);
+    c->has_name = 1;
+  }
+  ni_store_rel(&c->ident, NI_IDENT_KNOWN); /* pairs with the dump thread's acquire */
+}
+
 void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   struct ni_comm_kind *k = &c->kind[kind];
   uint64_t ticks = ni_ticks(ni_g.tick_source);
+  uint32_t call_sn = 0, origin = d->call ? ni_events_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
+  if (ni_unlikely(d->ident)) late_ident(c, d->ident);
   uint64_t rec_sn = ni_add_rlx(&k->started, 1); /* relaxed: a number; the record carries it */
   uint8_t datatype = ni_intern_id(&ni_g.intern, d->datatype);
 
@@ -178,9 +172,10 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   enum ni_mask_doubt doubt = mask_doubt(c);
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
-                                                     .self = kind == NI_KIND_P2P && d->root == c->rank,
+                                                     .self = kind == NI_KIND_P2P && d->root == (d->ident ? d->ident->rank : c->rank),
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
-                                                     .kernel_ch = doubt != NI_MASK_OFF});
+                                                     .kernel_ch = doubt != NI_MASK_OFF,
+                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});
   ni_store_rlx(&op->prog, 0);
   ni_store_rlx(&op->gpu_start_ns, UINT64_MAX);
   ni_store_rlx(&op->gpu_stop_ns, 0);
@@ -194,8 +189,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", contract 5.1 */
   op->mask_doubt = (uint8_t)doubt;
   op->poller = 0;
-  op->call_sn = 0;
-  op->origin = 0;
+  op->call_sn = call_sn;
+  op->origin = (uint8_t)origin;
   op->ticks_start = ticks;
   op->ticks_stop = 0;
   op->sn = kind == NI_KIND_P2P ? rec_sn : d->sn;
@@ -398,18 +393,38 @@ HOT void op_stop(const void *handle) {
 
 enum ni_result ni_cb_stop(void *handle) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NI_RES_SUCCESS;
-  switch (ni_handle_kind(handle)) {
-    case NI_H_CHANNEL: channel_stop(handle); break;
+  enum ni_handle_kind kind = ni_handle_kind(handle);
+  if (kind == NI_H_CHANNEL) {
+    channel_stop(handle);
+    return NI_RES_SUCCESS;
+  }
+  switch (kind) {
     case NI_H_OP: op_stop(handle); break;
+    case NI_H_STEP: ni_step_stop(handle); break;
+    case NI_H_PROXY: ni_proxy_stop(handle); break;
+    case NI_H_CALL: ni_event_call_stop(handle); break;
+    case NI_H_EVENT: ni_event_stop(handle); break;
     case NI_H_GROUP:
     case NI_H_FILTERED:
     case NI_H_DROPPED: break;
     default:
-      if (handle) (void)stray_process(NI_STRAY_FOREIGN_HANDLE);
+      if (handle) ni_stray(NI_STRAY_FOREIGN_HANDLE);
   }
   return NI_RES_SUCCESS;
 }
 
+void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value) {
+  if (!handle || ni_unlikely(!ni_load_acq(&ni_g.armed))) return;
+  switch (ni_handle_kind(handle)) {
+    case NI_H_STEP: ni_step_state(handle, state, value); break;
+    case NI_H_PROXY: ni_proxy_state(handle, state, value); break;
+    case NI_H_EVENT: ni_event_state(handle, state, value); break;
+    case NI_H_FILTERED:
+    case NI_H_DROPPED: break;
+    default: ni_stray(NI_STRAY_UNKNOWN_STATE);
+  }
+}
+
 void ni_cb_unknown(void) {
-  if (ni_load_acq(&ni_g.armed)) (void)stray_process(NI_STRAY_UNKNOWN_TYPE);
+  if (ni_load_acq(&ni_g.armed)) ni_stray(NI_STRAY_UNKNOWN_TYPE);
 }

@@ -15,11 +15,15 @@
 
 #include "done_list.h"
 #include "event_pool.h"
+#include "event_store.h"
 #include "gpu_id.h"
 #include "ni_record.h"
 #include "ni_schema.h"
 
 #define NI_COMM_NAME_BYTES 256u
+
+/* Is it known who the communicator is? With v1 to v3 its first operation says so. */
+enum { NI_IDENT_GIVEN = 0, NI_IDENT_UNKNOWN, NI_IDENT_WRITING, NI_IDENT_KNOWN };
 
 enum ni_comm_phase { NI_COMM_FREE = 0, NI_COMM_LIVE = 1, NI_COMM_CLOSING = 2 };
 
@@ -75,6 +79,9 @@ struct ni_comm {
   _Alignas(NI_CACHE_LINE) int64_t fit_offset_ns;
   uint64_t fit_at_ns, fit_samples;
   uint8_t poisoned;
+  _Atomic uint32_t ident; /* NI_IDENT_* */
+  int32_t late_rank;
+  uint64_t late_hash;
   /* starter */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
@@ -85,6 +92,7 @@ struct ni_comm {
   /* met by poller, starter and dump thread */
   _Alignas(NI_CACHE_LINE) struct ni_done_list done;
   _Atomic uint64_t stray[NI_STRAY_COUNT];
+  struct ni_event_store events;
   _Alignas(NI_CACHE_LINE) struct ni_chan_cell cell[2 * NI_CHANNELS]; /* 2 x channel + (1: Recv, 0: Send or collective) */
 };
 _Static_assert(sizeof(struct ni_comm) <= NI_COMM_PAGES * NI_PAGE_BYTES, "its pages hold a communicator");

@@ -218,6 +218,15 @@ static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r
   r->nchannels = self ? 0 : r->nchannels_observed ? ni_prog_started(prog) : op->nchannels;
   r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
   r->enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start);
+  if (op->origin & NI_OP_CALLED) {
+    r->has |= NI_HAS_CALL_SN;
+    r->call_sn = ni_events_call_sn(s, op->kind == NI_KIND_P2P, op->call_sn);
+    r->graph = op->origin & NI_OP_REPLAYED;
+  }
+  if (ni_load_rlx(&ni_g.kinds) & (NI_KINDS(NI_EVENT_GROUP) | NI_KINDS(NI_EVENT_LAUNCH))) {
+    r->has |= NI_HAS_PLAN_SN;
+    r->plan_sn = op->group_ord;
+  }
 
   struct ni_gpu_stamps g = {0};
   struct ni_timing_in t = {.gpu_ok = gpu_believed(s, op, prog, &g)};
@@ -233,6 +242,12 @@ static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r
     r->gpu_start_delta_ns =
         (int64_t)(g.start_ns + (uint64_t)offset - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));
   }
+}
+
+/* One writer, the dump role; in the communicator, so that whoever reads its accounts from outside finds it. */
+static void count_sampled(struct ni_side *s, enum ni_kind kind) {
+  _Atomic uint64_t *sampled = &s->comm->kind[kind].filtered[NI_FILTER_SAMPLED];
+  ni_store_rlx(sampled, ni_load_rlx(sampled) + 1);
 }
 
 /* One finished operation into the open block. On an error it is as if it had not been tried. */
@@ -252,9 +267,7 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
   if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r.sn)) {
     if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->roll_pool, op->func, &r, d->real_ms * 1000000);
     give_slot(d, s, op->kind, ni_chain_take(&k->todo));
-    /* One writer, the dump role; in the communicator, so that whoever reads its accounts from outside finds it. */
-    _Atomic uint64_t *sampled = &s->comm->kind[r.kind].filtered[NI_FILTER_SAMPLED];
-    ni_store_rlx(sampled, ni_load_rlx(sampled) + 1);
+    count_sampled(s, r.kind);
     return 0;
   }
   int rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
@@ -273,10 +286,36 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
   return 0;
 }
 
+int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn) {
+  struct ni_side_kind *k = &s->kind[r->kind];
+  struct ni_comm_kind *c = &s->comm->kind[r->kind];
+  int rc = ni_lines_room(d);
+  if (rc) return rc;
+  r->rec_sn = ni_add_rlx(&c->started, 1); /* relaxed: a number */
+  r->sn = (*sn)++;
+  if (r->msg_bytes < ni_g.min_size_bytes) {
+    ni_add_rlx(&c->filtered[NI_FILTER_MIN_SIZE], 1);
+  } else if (ni_g.config.require_kernel_timing) {
+    k->told->judged_out++;
+  } else {
+    if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->roll_pool, func, r, d->real_ms * 1000000);
+    if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r->sn)) {
+      count_sampled(s, r->kind);
+      return 0;
+    }
+    (void)ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, r)); /* there is room */
+    k->in_block++;
+    d->block_records++;
+    ni_side_busy(d, s);
+    ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
+  }
+  return 0;
+}
+
 /* Is the open block to be written before more goes in? It must fit into a file where files may not grow long. At exit
  * time is short: text goes to disk in pieces, so that the end of the process finds most of it there, and what cannot be
  * formatted in time is given up while there is time to say so. */
-static int leave_check(const struct ni_dump *d) {
+int ni_drain_check(const struct ni_dump *d) {
   if (d->text_max && ni_gz_text_bytes(d->gz) >= d->text_max) return -EFBIG;
   if (ni_likely(!ni_load_acq(&d->exiting))) return 0; /* pairs with ni_dump_exit's release: leave_by_ns is there */
   if (ni_gz_text_bytes(d->gz) >= NI_EXIT_TEXT) return -EFBIG;
@@ -307,7 +346,7 @@ int ni_drain_format(struct ni_dump *d) {
     }
     for (int kind = 0; kind < NI_KIND_COUNT; kind++)
       while (s->kind[kind].todo.n) {
-        int rc = leave_check(d);
+        int rc = ni_drain_check(d);
         if (rc == 0) rc = format_one(d, s, &s->kind[kind]);
         if (rc) return rc;
       }
@@ -320,6 +359,7 @@ int ni_drain_format(struct ni_dump *d) {
 void ni_drain_settle(struct ni_dump *d, int ok) {
   struct ni_side *s = d->busy;
   d->busy = NULL;
+  ni_events_settle(&d->detached, ok);
   while (s) {
     struct ni_side *next = s->next_busy;
     s->in_busy = 0;
@@ -342,6 +382,7 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
       k->in_block = 0;
       if (k->todo.n) ni_side_busy(d, s);
     }
+    ni_events_settle(&s->ev, ok);
     ni_keep_fit(s);
     s = next;
   }
@@ -356,6 +397,8 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
 static void free_side(struct ni_dump *d, struct ni_side *s) {
   struct ni_comm *c = s->comm;
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
+  ni_pool_close(&ni_g.arena, &c->events.events);
+  ni_pool_close(&ni_g.arena, &c->events.proxies);
   d->by_index[s->index] = NULL;
   d->n_sides--;
   d->comms_changed = 1;

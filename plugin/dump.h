@@ -61,6 +61,14 @@ struct ni_side_kind {
   uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
 };
 
+/* What the dump side knows of a store's events. */
+struct ni_side_events {
+  struct ni_chain todo, wait; /* wait: API calls without an operation yet */
+  uint64_t in_block[NI_EVENT_COUNT], written[NI_EVENT_COUNT], lost[NI_EVENT_COUNT];
+  uint64_t stats_lines, stats_dropped;  /* proxy lines as the last dump_stats line had them */
+  uint64_t api_sn[NI_FUNC_COUNT];       /* coll_sn of collectives without a Coll event */
+};
+
 enum ni_side_stage {
   NI_SIDE_LIVE = 0,
   NI_SIDE_CLOSED,  /* drained, final lines are in the open block */
@@ -74,6 +82,7 @@ struct ni_side {
   struct ni_comm *comm;
   uint32_t index, gen;
   uint8_t has_gpu, in_busy, announced, stage;
+  uint8_t identified; /* who it is is known, and stands in the prefix */
   uint8_t poisoned; /* impossible stamps were found; see gpu_believed */
   struct ni_gpu_id gpu;
   struct ni_ident ident;
@@ -87,6 +96,7 @@ struct ni_side {
   uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
   uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
   struct ni_side_kind kind[NI_KIND_COUNT];
+  struct ni_side_events ev;
 };
 
 struct ni_dump {
@@ -141,6 +151,7 @@ struct ni_dump {
   uint8_t urgent;                /* a line that cannot wait is in the open block */
   uint8_t gave_up;               /* finished operations were left unwritten at exit: the black box has them */
   uint8_t sealed;                /* the process leaves, and every communicator has said its last */
+  struct ni_side_events detached; /* of ni_g.detached */
   char line[NI_LINE_MAX_BYTES];
 };
 
@@ -166,6 +177,29 @@ void ni_drain_rest(struct ni_dump *d, struct ni_side_kind *k, uint32_t slot);
 /* Gives rested slots back and releases communicators that are done with. */
 void ni_drain_release(struct ni_dump *d);
 
+/* 0, or why nothing more goes into the open block now: -EFBIG, -ETIMEDOUT. */
+int ni_drain_check(const struct ni_dump *d);
+/* A record that no slot holds: a collective known by its API call or from the copy engine, func its name's number in the
+ * intern table. Takes its rec_sn, and its coll_sn from *sn. 0, or as ni_lines_room; nothing is counted then. */
+int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn);
+
+/* ---- event_dump.c ---- */
+
+/* Takes what callbacks have closed. 1 if anything moved. */
+int ni_events_collect(struct ni_dump *d);
+/* As ni_drain_format. */
+int ni_events_format(struct ni_dump *d);
+/* At exit, out of time: what is left counts as dropped. */
+void ni_events_give_up(struct ni_dump *d);
+/* Looks at API calls that wait for their operation. */
+void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
+/* The communicator is over: what never stopped is closed and goes to todo. */
+void ni_events_close(struct ni_side *s);
+void ni_events_settle(struct ni_side_events *ev, int ok);
+void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out);
+/* A call's number from its low half. */
+uint64_t ni_events_call_sn(const struct ni_side *s, int p2p, uint32_t low);
+
 /* ---- judge.c ---- */
 
 /* Retires what no callback will complete (docs/architecture.md, completion). */
@@ -189,6 +223,8 @@ int ni_lines_put(struct ni_dump *d, const char *line, size_t n);
 /* 0: all that one communicator says at once will fit into the open block. Errors as ni_gz_append; no_room is set. What
  * is said only once asks before it forgets. */
 int ni_lines_room(struct ni_dump *d);
+/* Who the communicator is, when that came after init (v1 to v3). force: make an identity up. 1: it is known. */
+int ni_side_identify(struct ni_dump *d, struct ni_side *s, int force);
 void ni_lines_comm(struct ni_dump *d, struct ni_side *s);
 void ni_lines_stats(struct ni_dump *d, struct ni_side *s, int final);
 /* count operations are not going to be written, whose numbers lie in from..to. */

@@ -150,6 +150,10 @@ static int format_all(struct ni_dump *d) {
   int rc;
   while ((rc = ni_drain_format(d)) == -EFBIG)
     if (ni_flush(d, d->awaited)) return -EBUSY;
+  while (rc == 0 && (rc = ni_events_format(d)) == -EFBIG) {
+    if (ni_flush(d, d->awaited)) return -EBUSY;
+    rc = 0;
+  }
   return rc;
 }
 
@@ -192,13 +196,22 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
   if (!open) return 0;
   /* At exit callbacks may finish more at any time: what was finished when we first looked is in, more is in flight. */
   if (end != NI_END_EXIT) (void)ni_drain_collect(d);
+  (void)ni_events_collect(d);
+  for (struct ni_side *s = d->sides; s; s = s->next) {
+    enum ni_end why = end_of(s, end);
+    if (why) (void)ni_side_identify(d, s, 1);
+    if (why == NI_END_DESTROY) ni_events_close(s);
+  }
   int rc = format_all(d);
   if (rc == -ETIMEDOUT && end == NI_END_EXIT) {
     ni_drain_give_up(d);
+    ni_events_give_up(d);
     ni_lines_note(d, "the process left before everything could be written: the rest is counted as write_error or in flight");
     rc = 0;
   }
   if (rc || ni_gz_finished(d->gz)) return open; /* the disk does not take it: later */
+  for (struct ni_side *s = d->sides; s; s = s->next)
+    if (end_of(s, end)) ni_events_judge(d, s, end_of(s, end));
   ni_lines_late(d);
   if (d->no_room && ni_flush(d, d->awaited)) return open;
   open = 0;
@@ -207,6 +220,7 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     if (!why) continue;
     open++;
     if (why == NI_END_DESTROY && still_on_its_way(d, s)) continue;
+    if (s->ev.wait.n || s->ev.todo.n) continue; /* the block took no more */
     int unsaid = ni_roll_say(d, s, 1);
     for (uint32_t i = 0; unsaid && i < 4 * NI_ROLLUP_ENTRIES && roll_out_of_the_way(d) == 0; i++) unsaid = ni_roll_say(d, s, 1);
     if (unsaid) continue;
@@ -234,7 +248,9 @@ static void look_at_sides(struct ni_dump *d) {
   if (d->n_sides > 256 && d->ticks % 10) return; /* thousands of communicators: ten ticks are soon enough */
   for (struct ni_side *s = d->sides; s; s = s->next) {
     if (s->stage != NI_SIDE_LIVE) continue;
+    if (!ni_side_identify(d, s, 0)) continue; /* nothing has happened on it yet */
     ni_judge(d, s, NI_END_NONE);
+    ni_events_judge(d, s, NI_END_NONE);
     ni_lines_gaps(d, s);
     d->no_room |= ni_roll_say(d, s, 0) != 0 && !d->roll_open;
     d->watching |= s->watch != 0;
@@ -295,6 +311,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
   uint32_t seen = ni_load_acq(&d->closings), closing = 0;
   if (!ni_g.keep_last || ask || seen || d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
     d->moved |= ni_drain_collect(d);
+  d->moved |= ni_events_collect(d);
   look_at_sides(d);
   d->moved |= format_all(d) != 0;
   ni_lines_late(d);
@@ -505,7 +522,7 @@ int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !at
 
 void ni_dump_exit(struct ni_dump *d) {
   d->leave_by_ns = ni_monotonic_ns() + LEAVE_MS * MS_NS;
-  ni_store_rel(&d->exiting, 1); /* pairs with the acquire in serve and in leave_check */
+  ni_store_rel(&d->exiting, 1); /* pairs with the acquire in serve and in ni_drain_check */
   /* All that had finished is in the log: the box has nothing to add. */
   if (request(d, EXIT_MS, EXIT_MS) && !d->gave_up) ni_keep_end(&ni_g.box);
 }

@@ -59,7 +59,12 @@ int ni_events_mask(uint32_t kinds, int interface, bool p2p) {
   return (int)(kinds & known[interface]);
 }
 
-static int mask_now(void) { return ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p); }
+static int mask_now(void) {
+  int mask = ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p);
+  /* Before the mask is written: an operation enqueued under it must not be taken for one that has no channels. */
+  if (mask & (int)NI_KINDS(NI_EVENT_KERNEL_CH)) ni_store_rel(&ni_g.kernel_ch_ever, 1);
+  return mask;
+}
 
 /* An atomic store: NCCL's threads read the int at any time (contract 6). */
 static void store_all(void) {
@@ -68,9 +73,14 @@ static void store_all(void) {
     if (ni_g.mask_users[i] && ni_g.mask[i]) __atomic_store_n(ni_g.mask[i], value, __ATOMIC_RELAXED);
 }
 
+void ni_events_take(uint32_t kinds) {
+  if (!ni_g.config.control_lines) kinds &= ~NI_KINDS_WITH_LINES; /* operation lines only: the others would have none */
+  ni_store_rlx(&ni_g.kinds, kinds & NI_KINDS_ALL);
+}
+
 void ni_events_set(uint32_t kinds) {
   pthread_mutex_lock(&ni_g.lock); /* a libnccl whose communicators are all finalized may be unloaded: not written then */
-  ni_store_rlx(&ni_g.kinds, kinds & NI_KINDS_ALL);
+  ni_events_take(kinds);
   store_all();
   pthread_mutex_unlock(&ni_g.lock);
 }

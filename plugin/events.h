@@ -36,6 +36,8 @@ int ni_events_mask(uint32_t kinds, int interface, bool p2p);
  */
 void ni_events_set(uint32_t kinds);
 uint32_t ni_events_get(void);
+/* The same for the time to come only: before the first communicator. */
+void ni_events_take(uint32_t kinds);
 
 /* Called by init and finalize with the registry lock held: a communicator uses, or no longer uses, this NCCL's mask.
  * Use returns the place in ni_g.mask[] and writes the mask. */

@@ -267,6 +267,24 @@ static char *put_kind_stats(char *p, const struct ni_kind_stats *s) {
   return p;
 }
 
+/* ,"events":{...} when there are any. */
+static char *put_event_counts(char *p, const struct ni_event_count *e) {
+  bool first = true;
+  for (int i = 0; i < NI_EVENT_COUNT; i++) {
+    if (!e[i].started) continue;
+    p = first ? LIT(p, ",\"events\":{") : LIT(p, ",");
+    first = false;
+    p = ni_json_string(p, ni_event_names[i]);
+    U64(":{\"started\":", e[i].started);
+    U64(",\"written\":", e[i].written);
+    U64(",\"dropped\":", e[i].dropped);
+    U64(",\"in_flight\":", e[i].in_flight);
+    *p++ = '}';
+  }
+  if (!first) *p++ = '}';
+  return p;
+}
+
 size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                             const struct ni_stats_line *in) {
   char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
@@ -278,12 +296,15 @@ size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *
   U64(",\"p2p_records\":", p2p->records);
   U64(",\"p2p_dropped_total\":", dropped_total(p2p));
   U64(",\"p2p_dropped_since_last_dump\":", p2p->dropped_since_last);
-  /* NVIDIA's keys of a record type that we do not write. */
-  p = LIT(p, ",\"proxy_records\":0,\"proxy_dropped_total\":0,\"proxy_dropped_since_last_dump\":0,\"final\":");
+  U64(",\"proxy_records\":", in->proxy_records);
+  U64(",\"proxy_dropped_total\":", in->proxy_dropped_total);
+  U64(",\"proxy_dropped_since_last_dump\":", in->proxy_dropped_since);
+  p = LIT(p, ",\"final\":");
   p = in->final ? LIT(p, "true") : LIT(p, "false");
   p = put_kind_stats(LIT(p, ",\"coll\":"), coll);
   p = put_kind_stats(LIT(p, ",\"p2p\":"), p2p);
   p = put_counts(LIT(p, ",\"strays\":"), ni_stray_names, in->strays, NI_STRAY_COUNT);
+  p = put_event_counts(p, in->events);
   if (in->refused_communicators) U64(",\"refused_communicators\":", in->refused_communicators);
   return end_line(buf, p);
 }
@@ -347,7 +368,7 @@ size_t ni_format_pool_stats(char *buf, size_t cap, const struct ni_line_prefix *
                             const struct ni_pool_line *in) {
   char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
   if (!p) return 0;
-  STR("\"pool_stats\":{\"kind\":", kind_name(in->kind));
+  STR("\"pool_stats\":{\"kind\":", in->kind);
   U64(",\"capacity\":", in->capacity);
   U64(",\"high_water\":", in->high_water);
   U64(",\"growths\":", in->growths);

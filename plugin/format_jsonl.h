@@ -18,6 +18,7 @@
 #define NI_FORMAT_JSONL_H
 
 #include "gpu_id.h"
+#include "ni_events.h"
 #include "ni_record.h"
 #include "ni_schema.h"
 
@@ -95,10 +96,16 @@ struct ni_kind_stats {
   uint64_t incomplete, late, in_flight;
   uint64_t fallback[NI_FALLBACK_COUNT];
 };
+/* Accounting of one kind of event (ni_events.h). */
+struct ni_event_count {
+  uint64_t started, written, dropped, in_flight;
+};
 struct ni_stats_line {
   bool final;
   struct ni_kind_stats kind[NI_KIND_COUNT];
   uint64_t strays[NI_STRAY_COUNT];
+  struct ni_event_count events[NI_EVENT_COUNT]; /* written for kinds that were started */
+  uint64_t proxy_records, proxy_dropped_total, proxy_dropped_since;
   uint64_t refused_communicators; /* of the process; written when not 0 */
 };
 size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
@@ -144,7 +151,7 @@ size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *
                             const struct ni_incomplete_line *in);
 
 struct ni_pool_line {
-  enum ni_kind kind;
+  const char *kind; /* "coll", "p2p", "event" or "proxy" */
   uint64_t capacity, high_water; /* slots */
   uint64_t growths, bytes, slot_bytes, dropped;
 };

@@ -61,7 +61,8 @@ static int set_up(int interface, const int *mask) {
   ni_g.nccl_version = ni_nccl_version(mask);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
-  ni_store_rlx(&ni_g.kinds, c->events);
+  ni_events_take(c->events);
+  ni_event_store_open(&ni_g.detached, c->proxy_step_pool_slots, c->proxy_op_pool_slots);
   ni_g.keep_last = !c->pool_grow && c->pool_keep_last;
   ni_g.min_size_bytes = c->min_size_bytes;
   ni_clock_init(&ni_g.clock, false);
@@ -181,6 +182,8 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
     memcpy(c->name, a->comm_name, len);
     c->has_name = 1;
   }
+  if (a->ident_follows) ni_store_rlx(&c->ident, NI_IDENT_UNKNOWN);
+  ni_event_store_open(&c->events, ni_g.config.proxy_step_pool_slots, ni_g.config.proxy_op_pool_slots);
   if (open_pools(c)) goto out_page;
   if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))
     goto out_pools;

@@ -13,6 +13,7 @@
 #ifndef NI_LIFECYCLE_H
 #define NI_LIFECYCLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nccl/profiler_abi.h"
@@ -20,7 +21,8 @@
 struct ni_init_args {
   uint64_t comm_hash;
   const char *comm_name; /* the user's, copied here; may be NULL */
-  int n_nodes, n_ranks, rank;
+  int n_nodes, n_ranks, rank; /* 0, 0, -1 where not known */
+  bool ident_follows;    /* v1 to v3: hash, name and rank come with the first operation */
   ni_logger_fn logger;   /* may be NULL */
 };
 

@@ -26,7 +26,34 @@ size_t ni_lines_comm_text(struct ni_dump *d, struct ni_side *s) {
   return ni_format_comm(d->line, sizeof d->line, &s->prefix, d->ts_us, &in);
 }
 
+int ni_side_identify(struct ni_dump *d, struct ni_side *s, int force) {
+  if (s->identified) return 1;
+  struct ni_comm *c = s->comm;
+  uint32_t known = ni_load_acq(&c->ident); /* pairs with late_ident's release */
+  if (known != NI_IDENT_GIVEN && known != NI_IDENT_KNOWN && !force) return 0;
+  struct ni_ident id = s->ident;
+  if (known == NI_IDENT_KNOWN) {
+    id.comm_hash = c->late_hash;
+    id.comm_name = c->has_name ? c->name : NULL;
+    id.rank = c->late_rank;
+  }
+  /* The translations of 2.27 and later have no hash for v1 to v3: one of our own, so that communicators stay apart in
+   * this process; it joins nothing across processes. */
+  if (id.comm_hash == 0 && known != NI_IDENT_GIVEN)
+    id.comm_hash = ((s->init_ns ^ ni_g.nonce) * UINT64_C(0x9e3779b97f4a7c15) + s->index) | UINT64_C(1) << 63;
+  struct ni_line_prefix p;
+  if (known != NI_IDENT_GIVEN) {
+    if (ni_line_prefix_init(&p, &id, &d->origin)) return 0; /* no memory: the next tick tries again */
+    ni_line_prefix_free(&s->prefix);
+    s->prefix = p;
+    s->ident = id;
+  }
+  s->identified = 1;
+  return 1;
+}
+
 void ni_lines_comm(struct ni_dump *d, struct ni_side *s) {
+  if (!ni_side_identify(d, s, 0)) return;
   if (put_control(d, ni_lines_comm_text(d, s))) return;
   s->announced = 1;
   d->comms_changed = 1; /* the head of the next file names it, too */
@@ -77,12 +104,27 @@ static void fill_kind(struct ni_side *s, int kind, int final, struct ni_kind_sta
   o->dropped_since_last = dropped - k->stats_dropped;
 }
 
+static void fill_events(struct ni_stats_line *in, const struct ni_event_store *st, const struct ni_side_events *ev) {
+  ni_events_fill_stats(st, ev, in->events);
+  const struct ni_event_count *ops = &in->events[NI_EVENT_PROXY_OP], *steps = &in->events[NI_EVENT_STEPS];
+  in->proxy_records = ops->written + steps->written - ev->stats_lines;
+  in->proxy_dropped_total = ops->dropped + steps->dropped;
+  in->proxy_dropped_since = in->proxy_dropped_total - ev->stats_dropped;
+}
+
+static void told_events(const struct ni_stats_line *in, struct ni_side_events *ev) {
+  ev->stats_lines += in->proxy_records;
+  ev->stats_dropped = in->proxy_dropped_total;
+}
+
 void ni_lines_stats(struct ni_dump *d, struct ni_side *s, int final) {
   struct ni_stats_line in = {.final = final != 0};
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) fill_kind(s, kind, final, &in.kind[kind]);
   for (int i = 0; i < NI_STRAY_COUNT; i++) in.strays[i] = ni_load_rlx(&s->comm->stray[i]);
+  fill_events(&in, &s->comm->events, &s->ev);
   if (put_control(d, ni_format_dump_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in))) return;
   s->last_stats_ms = d->now_ms;
+  told_events(&in, &s->ev);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     s->kind[kind].stats_lines = in.kind[kind].written;
     s->kind[kind].stats_dropped += in.kind[kind].dropped_since_last;
@@ -124,12 +166,24 @@ void ni_lines_given_up(struct ni_dump *d, struct ni_side *s, int kind, uint64_t 
   (void)put_control(d, ni_format_gap(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
 }
 
+/* Only of pools that were used; what they could not take is counted by kind in dump_stats. */
+static void event_pool_line(struct ni_dump *d, struct ni_side *s, const char *kind, const struct ni_pool *p, uint64_t bytes) {
+  uint64_t cap = ni_pool_capacity(p);
+  struct ni_pool_line in = {.kind = kind,
+                            .capacity = cap,
+                            .high_water = ni_pool_high_water(p),
+                            .growths = ni_load_rlx(&p->growths),
+                            .bytes = cap * bytes,
+                            .slot_bytes = bytes};
+  if (cap) (void)put_control(d, ni_format_pool_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+}
+
 static void pool_lines(struct ni_dump *d, struct ni_side *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     struct ni_pool *p = &s->comm->kind[kind].pool;
     uint64_t cap = ni_pool_capacity(p), dropped = 0;
     for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) dropped += ni_side_dropped(s, kind, (enum ni_drop)why);
-    struct ni_pool_line in = {.kind = (enum ni_kind)kind,
+    struct ni_pool_line in = {.kind = ni_kind_names[kind],
                               .capacity = cap,
                               .high_water = ni_pool_high_water(p),
                               .growths = ni_load_rlx(&p->growths),
@@ -138,6 +192,9 @@ static void pool_lines(struct ni_dump *d, struct ni_side *s) {
                               .dropped = dropped};
     (void)put_control(d, ni_format_pool_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
   }
+  const struct ni_event_store *st = &s->comm->events;
+  event_pool_line(d, s, "event", &st->events, NI_SLOT_BYTES);
+  event_pool_line(d, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES);
 }
 
 static void clock_line(struct ni_dump *d, const struct ni_line_prefix *p, const struct ni_side *s) {
@@ -207,6 +264,7 @@ void ni_lines_process_end(struct ni_dump *d) {
   /* Losses and strays that belong to no communicator: header id 0x0. */
   struct ni_stats_line st = {.final = true, .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
   for (int i = 0; i < NI_STRAY_COUNT; i++) st.strays[i] = ni_load_rlx(&ni_g.stray[i]);
+  fill_events(&st, &ni_g.detached, &d->detached);
   ni_out_expire(&d->out, d->now_ns); /* a last look at what became of earlier files */
   struct ni_out_lost lost = ni_out_lost(&d->out);
   st.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = lost.expired_records;

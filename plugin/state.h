@@ -38,6 +38,7 @@ struct ni_global {
   enum ni_clock_source tick_source;
   uint64_t min_size_bytes;
   uint64_t nonce;
+  _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
   int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
   _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
   struct ni_arena arena;
@@ -47,6 +48,8 @@ struct ni_global {
   _Atomic uint32_t wake_word; /* futex: raised to wake the dump thread */
   _Alignas(NI_CACHE_LINE) _Atomic uint64_t stray[NI_STRAY_COUNT]; /* strays that belong to no communicator */
   _Alignas(NI_CACHE_LINE) _Atomic uint64_t dirty[NI_MAX_COMMS / 64]; /* communicators whose done list became non-empty */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t group_sn; /* GroupApi events of the process */
+  struct ni_event_store detached; /* events of no communicator */
   struct ni_late_ring late;
   struct ni_intern intern;
   struct ni_done_ring **ring; /* by registry index; only with POOL_KEEP=last */

@@ -18,11 +18,13 @@ struct ni_want {
   bool self;               /* P2P with the communicator's own rank: never a KernelCh */
   bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
   bool kernel_ch;          /* KernelCh is in the mask now */
+  bool never;              /* nor has it ever been, in this process */
 };
 
 /* 0: finished at its stop; 1..64: that many; NI_WANT_UNKNOWN: the dump thread judges. */
 static inline uint32_t ni_want_channels(const struct ni_want *w) {
   if (w->self) return 0;
+  if (!w->kernel_ch && w->never) return 0;
   if (!w->kernel_ch) return NI_WANT_UNKNOWN; /* it may have been on when the task was made or the graph captured */
   if (w->kind == NI_KIND_P2P && !w->p2p_channels_valid) return NI_WANT_UNKNOWN; /* the byte is never read */
   if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0 */

@@ -25,12 +25,14 @@ int ni_participants(const struct ni_crank *c, const struct ni_step *st) {
   return (st->pair_from < live) + (st->pair_to < live && st->pair_to != st->pair_from);
 }
 
-static void start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const struct ni_task *t,
-                      int mask, bool captured, void **slot) {
+/* Returns the call's number; -1 when no API event is raised. */
+static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const struct ni_task *t,
+                                  int mask, bool captured) {
   struct ni_prof_descr_v6 d;
+  struct ni_called called = {NULL, -1};
   void *stream = (void *)(uintptr_t)(0x5500000000u + (uintptr_t)c->comm * 64);
-  bool coll = t->kind == NI_TASK_COLL;
-  if (ni_core.release < 22800) return;
+  bool coll = t->kind == NI_TASK_COLL, shown = ni_core.interface >= 5;
+  if (ni_core.release < 22800) return called;
   if (!r->group_api && ni_wants_group_api(mask)) {
     memset(&d, 0, sizeof d);
     d.type = NI_EV_GROUP_API;
@@ -50,6 +52,7 @@ static void start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_ste
     d.collApi.stream = stream;
     d.collApi.graphCaptured = captured;
     r->coll_api = NULL;
+    if (shown) called.call = c->calls[0]++;
     ni_core_start(c->ctx, &r->coll_api, &d);
   } else if (!coll && ni_wants_p2p_api(mask)) {
     d.type = NI_EV_P2P_API;
@@ -59,11 +62,13 @@ static void start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_ste
     d.p2pApi.stream = stream;
     d.p2pApi.graphCaptured = captured;
     r->p2p_api = NULL;
+    if (shown) called.call = c->calls[1]++;
     ni_core_start(c->ctx, &r->p2p_api, &d);
   }
   /* Stopped also when nothing was started now: the old handle is still there (contract Q7). */
-  *slot = coll ? r->coll_api : r->p2p_api;
-  ni_core_stop(*slot);
+  called.handle = coll ? r->coll_api : r->p2p_api;
+  ni_core_stop(called.handle);
+  return called;
 }
 
 static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
@@ -85,50 +90,91 @@ static int latch(const struct ni_task *t) {
   return ni_core_mask();
 }
 
+struct group { /* what the launching of a group needs, perhaps on a helper thread */
+  struct ni_rank *r;
+  struct ni_crank *c;
+  const struct ni_step *st;
+  const int *masks;
+  const struct ni_called *api;
+  int first; /* mask of the group */
+  bool part, captured;
+};
+
+static void launch_group(const struct group *g) {
+  const struct ni_step *st = g->st;
+  struct ni_crank *c = g->c;
+  for (int p = 0, at = 0; p < st->n_plans; at += st->plans[p++].n_tasks) {
+    bool mine = false;
+    for (int i = 0; i < st->plans[p].n_tasks; i++)
+      mine |= ni_task_mine(c, &st->plans[p].tasks[i]);
+    if (st->plans[p].tasks[0].symmetric) continue; /* another scheduler's: neither launch nor bracket is raised */
+    uint64_t index = c->next_index;
+    if (!g->captured && ni_participants(c, st) > 1) c->next_index++;
+    if (!g->part || !mine) continue;
+    kernel_launch(g->r, c, g->first);
+    if (!g->captured)
+      ni_bracket(c, st, &st->plans[p], g->masks + at, g->api + at, false, ni_now(), index, &g->r->rng);
+  }
+}
+
+static void *helper_main(void *arg) {
+  const struct group *g = arg;
+  ni_sleep_ns(g->st->nonblocking_ms * 1000000ull);
+  launch_group(g);
+  ni_core_flush_counts();
+  return NULL;
+}
+
 static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
   bool captured = st->verb == NI_DO_GRAPH, part = ni_takes_part(c, st);
-  int participants = ni_participants(c, st), n_masks = 0, first = ni_core_mask();
-  int masks[NI_MAX_TASKS];
-  void *api[NI_MAX_TASKS];
+  int n_masks = 0, masks[NI_MAX_TASKS];
+  struct ni_called api[NI_MAX_TASKS];
+  struct group g = {.r = r, .c = c, .st = st, .masks = masks, .api = api, .first = ni_core_mask(), .part = part,
+                    .captured = captured};
   if (st->n_tasks > NI_MAX_TASKS) ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
   r->group_api = NULL;
   for (int p = 0; p < st->n_plans; p++)
     for (int i = 0; i < st->plans[p].n_tasks; i++, n_masks++) {
       const struct ni_task *t = &st->plans[p].tasks[i];
-      api[n_masks] = NULL;
+      uint64_t before = ni_unix_now();
+      api[n_masks] = (struct ni_called){NULL, -1};
       masks[n_masks] = latch(t);
-      if (part && ni_task_mine(c, t)) start_api(r, c, st, t, ni_core_mask(), captured, &api[n_masks]);
+      if (!part || !ni_task_mine(c, t)) continue;
+      int live = ni_core_mask();
+      api[n_masks] = start_api(r, c, st, t, live, captured);
+      bool unseen = t->symmetric || !ni_wants_coll(masks[n_masks]);
+      if (unseen && !captured && t->kind == NI_TASK_COLL && api[n_masks].call >= 0 && (live & NI_EV_COLL))
+        ni_truth_call(c, t, api[n_masks].call, "api", before, ni_unix_now());
     }
   ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
-  for (int p = 0, at = 0; p < st->n_plans; at += st->plans[p++].n_tasks) {
-    bool mine = false;
-    for (int i = 0; i < st->plans[p].n_tasks; i++)
-      mine |= ni_task_mine(c, &st->plans[p].tasks[i]);
-    uint64_t index = c->next_index;
-    if (!captured && participants > 1) c->next_index++;
-    if (!part || !mine) continue;
-    kernel_launch(r, c, first);
-    if (!captured)
-      ni_bracket(c, st, &st->plans[p], masks + at, api + at, false, ni_now(), index, &r->rng);
+  if (st->nonblocking_ms && !captured) {
+    pthread_t helper;
+    ni_core_stop(r->group_api);
+    if (pthread_create(&helper, NULL, helper_main, &g)) ni_die(NI_SIM_FAILED, "cannot create a thread");
+    pthread_join(helper, NULL);
+  } else {
+    launch_group(&g);
+    if (captured) ni_graph_capture(r, c, st, masks, api);
+    ni_core_stop(r->group_api);
   }
-  if (captured) ni_graph_capture(r, c, st, masks, api);
-  ni_core_stop(r->group_api);
   r->group_api = NULL;
 }
 
 static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
   const struct ni_task *t = &st->plans[0].tasks[0];
   int mask = ni_core_mask();
-  void *api = NULL, *coll = NULL;
+  void *coll = NULL;
   struct ni_prof_descr_v6 d;
+  uint64_t before = ni_unix_now();
   r->group_api = NULL;
-  start_api(r, c, st, t, mask, false, &api);
+  struct ni_called api = start_api(r, c, st, t, mask, false);
+  bool raised = ni_core.release >= 22900 && (mask & (NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH));
   ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
-  if (ni_core.release >= 22900 && (mask & (NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH))) {
+  if (raised) {
     bool bytes = t->func == NI_FUNC_ALLGATHER;
     memset(&d, 0, sizeof d);
     d.type = NI_EV_CE_COLL;
-    d.parentObj = api;
+    d.parentObj = api.handle;
     d.rank = c->id.rank;
     d.ceColl.seqNumber = d.ceColl.ceSeqNum = (uint32_t)atomic_fetch_add(&c->sn[NI_FUNC_OTHER], 1);
     d.ceColl.func = t->func_name;
@@ -156,6 +202,11 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
     }
     ni_core_stop(coll);
   }
+  /* A CeColl carries the pair that was rewritten to bytes. */
+  struct ni_task shown = *t;
+  bool ce = raised && ni_core.interface >= 6;
+  if (ce && t->func == NI_FUNC_ALLGATHER) shown.dtype = "ncclInt8";
+  if (api.call >= 0 && (mask & NI_EV_COLL)) ni_truth_call(c, &shown, api.call, ce ? "ce" : "api", before, ni_unix_now());
   ni_core_stop(r->group_api);
   r->group_api = NULL;
 }

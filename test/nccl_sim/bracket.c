@@ -115,6 +115,7 @@ static void start_task(struct ni_work *w, void *group, void *api) {
   w->called = ni_core.interface != 0;
   w->rec = atomic_fetch_add_explicit(&c->rec[!coll], 1, memory_order_relaxed);
   w->before_ns = ni_unix_now();
+  ni_core_who(&c->id);
   ni_core_start(c->ctx, &w->handle, &d);
   w->after_ns = ni_unix_now();
 }
@@ -141,7 +142,7 @@ static void fill_nodes(struct ni_work *w) {
 }
 
 void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_plan *plan, const int *masks,
-                void *const *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng) {
+                const struct ni_called *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng) {
   const struct ni_settings *set = &ni_run.scn->set;
   struct ni_work *works[NI_MAX_TASKS];
   int n = 0, any = 0, participants = ni_participants(c, st);
@@ -161,6 +162,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
     struct ni_work *w = works[n++] = ni_work_get(c, t);
     w->kernel = k;
     w->mask = masks[i];
+    w->call = api[i].call;
     w->by_graph = by_graph;
     w->unordered = c->decl->two_threads;
     any |= masks[i];
@@ -175,7 +177,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
     ni_core_start(c->ctx, &group, &d);
   }
   for (int i = 0, j = 0; i < plan->n_tasks && j < n; i++)
-    if (ni_task_mine(c, &plan->tasks[i])) start_task(works[j++], group, api[i]);
+    if (ni_task_mine(c, &plan->tasks[i])) start_task(works[j++], group, api[i].handle);
   for (int i = 0; i < n; i++) {
     fill_nodes(works[i]);
     atomic_store_explicit(&works[i]->busy, 1, memory_order_release);

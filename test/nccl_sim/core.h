@@ -74,6 +74,8 @@ struct ni_comm_ident {
 /* ni_core_init returns the plugin's result, 0 when there is no plugin. */
 int ni_core_init(void **ctx, const struct ni_comm_ident *id);
 void ni_core_finalize(void *ctx);
+/* v1 to v3 carry this with every Coll and P2p that the calling thread raises from here on. */
+void ni_core_who(const struct ni_comm_ident *id);
 /* `d` is filled by the caller for its type; *handle is left as it was when the event is not forwarded. */
 void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
 void ni_core_stop(void *handle);

@@ -65,6 +65,7 @@ struct ni_work {
   void *handle;
   int mask;  /* latched */
   int peer;
+  int64_t call; /* number of its API call on the communicator, -1: none was raised */
   _Atomic uint64_t sn, rec;
   _Atomic bool called;     /* start(Coll or P2p) reached the plugin */
   _Atomic bool unordered;  /* A and H may have raced for `rec` */
@@ -96,6 +97,7 @@ struct ni_crank { /* one communicator on one rank */
   _Atomic uint64_t sn[NI_FUNC_COUNT]; /* relaxed: a counter; A's and H's */
   _Atomic uint64_t rec[2]; /* relaxed: a counter */
   uint64_t next_index;     /* kernels, counted alike on all ranks; A's */
+  int64_t calls[2];        /* API calls raised: collectives, Send and Recv; A's */
   pthread_mutex_t lock;
   pthread_cond_t room;
   struct ni_work *free_works, **works;
@@ -132,10 +134,15 @@ struct ni_proxy {
   struct ni_proxy *made_before;
 };
 
+struct ni_called { /* the API event of an operation */
+  void *handle;
+  int64_t call; /* -1: none was raised */
+};
+
 struct ni_graph { /* one captured group of one rank */
   const struct ni_step *step;
   int *masks;       /* latched, by task */
-  void **api;       /* CollApi, P2pApi handles of capture time */
+  struct ni_called *api; /* of capture time */
   bool has_proxy;
 };
 
@@ -196,10 +203,11 @@ struct ni_work *ni_work_get(struct ni_crank *c, const struct ni_task *t);
 void ni_work_put(struct ni_work *w); /* drops one reference */
 /* Raises Group, Coll, P2p for one plan and posts its works. `masks` and `api` by task of the plan. */
 void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_plan *plan, const int *masks,
-                void *const *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng);
+                const struct ni_called *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng);
 
 /* ---- graph.c: capture on A, replay on H */
-void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const int *masks, void **api);
+void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const int *masks,
+                      const struct ni_called *api);
 void ni_graph_replay(struct ni_rank *r, const struct ni_step *st);
 void ni_graph_stop(struct ni_rank *r);
 

@@ -8,7 +8,7 @@
 #include "engine.h"
 
 static void run_plan(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, int p, const int *masks,
-                     void *const *api, bool replayed) {
+                     const struct ni_called *api, bool replayed) {
   const struct ni_plan *plan = &st->plans[p];
   uint64_t index = c->next_index;
   bool mine = false;
@@ -18,7 +18,8 @@ static void run_plan(struct ni_rank *r, struct ni_crank *c, const struct ni_step
     ni_bracket(c, st, plan, masks, api, replayed, ni_now(), index, replayed ? &r->h_rng : &r->rng);
 }
 
-void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const int *masks, void **api) {
+void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const int *masks,
+                      const struct ni_called *api) {
   struct ni_graph *g = &r->graphs[st->graph];
   size_t n = (size_t)st->n_tasks;
   g->step = st;

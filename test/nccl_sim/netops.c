@@ -46,7 +46,7 @@ static void add(struct ni_proxy *p, struct ni_work *w, bool send, int ch, bool f
   d.type = NI_EV_PROXY_OP;
   d.parentObj = foreign ? (char *)ni_run.wild + 128 : w->handle;
   d.rank = foreign ? w->c->id.rank + 1 : w->c->id.rank;
-  d.proxyOp.pid = foreign ? getpid() + 1 : getpid();
+  d.proxyOp.pid = foreign && t->pxn != 2 ? getpid() + 1 : getpid();
   d.proxyOp.channelId = (uint8_t)ch;
   d.proxyOp.peer = (w->c->id.rank + (send ? 1 : w->c->id.n_ranks - 1)) % w->c->id.n_ranks;
   d.proxyOp.nSteps = o->n_steps;
@@ -66,7 +66,8 @@ void ni_netops_append(struct ni_proxy *p, struct ni_work *w) {
   bool self = t->kind != NI_TASK_COLL && w->peer == w->c->id.rank;
   if (t->pxn) add(p, w, true, t->ch0, true);
   if (self || !ni_wants_proxy_op(w->mask)) return;
-  if (t->collnet && w->c->id.n_nodes > 1)
+  /* Up to 2.26 the transport itself started its operations, and CollNet's had none. */
+  if (t->collnet && ni_core.release >= 22700 && w->c->id.n_nodes > 1)
     for (int i = 0; i < t->n_ch; i++) add(p, w, false, t->ch0 + i, false);
   int n = ni_netops_of(w->c, t);
   for (int i = 0; i < n; i++) {
@@ -92,11 +93,18 @@ static void record_step(struct ni_netop *o, enum ni_prof_state state) {
   if (o->handle) ni_core_record(o->step, state, &a);
 }
 
+/* 2.27 and later say once that it moves; before, each stage of each transfer, with the bytes so far. */
+static void record_op(struct ni_netop *o, enum ni_prof_state stage) {
+  union ni_prof_state_v4 a = {.proxyStep = {o->bytes * (uint64_t)o->at}};
+  if (ni_core.release >= 22700) ni_core_record(o->handle, NI_ST_PROXY_OP_IN_PROGRESS, NULL);
+  else ni_core_record(o->handle, stage, &a);
+}
+
 /* One pass over one operation; true when it is finished. */
 static bool advance(struct ni_proxy *p, struct ni_netop *o) {
   bool steps = ni_wants_proxy_step(o->mask);
   if (o->phase == 0) {
-    ni_core_record(o->handle, NI_ST_PROXY_OP_IN_PROGRESS, NULL);
+    record_op(o, o->send ? NI_ST_PROXY_OP_SEND_POSTED : NI_ST_PROXY_OP_RECV_POSTED);
     o->phase = 1;
     return false;
   }
@@ -112,8 +120,8 @@ static bool advance(struct ni_proxy *p, struct ni_netop *o) {
         o->phase = 2;
         break;
       case 2: /* send: waits for a peer's credit, once or more; recv: asks again and again with a new start */
-        if (o->send) record_step(o, NI_ST_PROXY_STEP_SEND_PEER_WAIT);
-        else if (o->repeats) start_step(o);
+        if (!o->send && o->repeats) start_step(o);
+        else if (o->send && ni_core.release >= 22700) record_step(o, NI_ST_PROXY_STEP_SEND_PEER_WAIT);
         if (o->repeats-- <= 0) o->phase = 3;
         break;
       case 3:
@@ -126,6 +134,7 @@ static bool advance(struct ni_proxy *p, struct ni_netop *o) {
         ni_core_stop(o->step);
         o->step = NULL;
         o->at++;
+        if (ni_core.release < 22700) record_op(o, o->send ? NI_ST_PROXY_OP_SEND_DONE : NI_ST_PROXY_OP_RECV_DONE);
         o->phase = 1;
         break;
     }

@@ -71,7 +71,9 @@ static void take_line(const struct ni_line *l, void *arg) {
       r->arena_cap = l->pool.cap_bytes;
       return;
     }
-    struct pool *p = pool_of(r, (int)l->meta.pid, l->ident.comm_hash, l->ident.rank, l->pool.kind[0] == 'p', false);
+    bool p2p = strcmp(l->pool.kind, "p2p") == 0;
+    if (!p2p && strcmp(l->pool.kind, "coll") != 0) return; /* events' pools have no sizes to recommend */
+    struct pool *p = pool_of(r, (int)l->meta.pid, l->ident.comm_hash, l->ident.rank, p2p, false);
     if (!p) return;
     p->seen = true;
     p->capacity = l->pool.capacity;

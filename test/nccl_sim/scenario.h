@@ -50,7 +50,8 @@ struct ni_task {
   int missing_ch;    /* no events of this channel */
   int hang_rank;     /* this rank's kernel never ends; -2: every rank's */
   enum ni_stamps stamps;
-  bool pxn;          /* this process also serves a proxy operation of another one */
+  int pxn;           /* this process also serves a proxy operation of another one: 1; 2: whose pid is this one's */
+  bool symmetric;    /* a symmetric-memory kernel: raises its API call and nothing else */
   /* device time relative to the moment all ranks are in the kernel, before noise; set by ni_model_times */
   uint64_t rel_start_ns, rel_stop_ns, late_ns;
 };
@@ -99,6 +100,7 @@ struct ni_step {
   int who;           /* global rank that does it (MASK, SLEEP, END); -1 all */
   enum ni_end how;
   int ce_batches, ce_syncs;
+  uint32_t nonblocking_ms; /* > 0: the group's stop comes first, its kernels so much later, from a helper thread */
 };
 
 struct ni_comm_decl {

@@ -74,7 +74,8 @@ static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, s
   int k = ni_pick(stamps, ni_stamps_names, NI_STAMPS_COUNT);
   if (k < 0) ni_bad(p, "stamps=%s: accepted are good zero backward stale future long", stamps);
   t->stamps = (enum ni_stamps)k;
-  t->pxn = ni_arg_num(p, "pxn", 0, 0, 1) != 0;
+  t->pxn = (int)ni_arg_num(p, "pxn", 0, 0, 2);
+  t->symmetric = ni_arg_num(p, "symmetric", 0, 0, 1) != 0;
 }
 
 struct ni_step *ni_scn_work_step(struct ni_parser_state *p, int comm) {
@@ -96,6 +97,7 @@ void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st) {
   st->queue_ms = (uint32_t)ni_arg_num(p, "queue_ms", 0, 0, 3600000);
   st->skip_rank = (int)ni_arg_num(p, "skip", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
   st->only_rank = (int)ni_arg_num(p, "only", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
+  st->nonblocking_ms = (uint32_t)ni_arg_num(p, "nonblocking", 0, 0, 60000);
 }
 
 void ni_scn_coll(struct ni_parser_state *p) {

@@ -19,7 +19,7 @@ static const struct setting {
 } table[] = {
 #define F(member) offsetof(struct ni_settings, member)
     {"nccl", RELEASE, F(release), 23007, 0, 0, "release to simulate: 2.27, 2.28.3, 2.30 ..."},
-    {"interface", INTERFACE, F(interface), 0, 0, 6, "v4, v5, v6 instead of the newest both sides know"},
+    {"interface", INTERFACE, F(interface), 0, 0, 6, "v1 to v6 instead of the newest both sides know"},
     {"seed", U64, F(seed), 1, 0, 1e18, "all random choices follow from it"},
     {"ranks", INT, F(ranks), 1, 1, 65536, "ranks of the job"},
     {"nodes", INT, F(nodes), 1, 1, 4096, "nodes the ranks are spread over, in blocks"},

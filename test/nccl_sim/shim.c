@@ -12,7 +12,7 @@
 
 struct face {
   int events; /* forwarded */
-  int last_state;
+  int last_state; /* of translations; native cores raise what their release has */
   int (*init)(void **ctx, const struct ni_comm_ident *id);
   void (*start)(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
 };
@@ -21,6 +21,7 @@ static _Thread_local struct {
   uint64_t calls[NI_CALL_COUNT], starts[16], nulls[16];
 } counts;
 static _Thread_local uint64_t poison_state;
+static _Thread_local struct ni_comm_ident old_ident; /* of the communicator whose operation is raised next */
 
 static void log_line(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
   if (ni_core.quiet && level != NI_LOG_WARN) return;
@@ -35,6 +36,12 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
 static int init_v6(void **ctx, const struct ni_comm_ident *id) {
   const struct ni_prof_vtable_v6 *v = ni_core.vtable; /* v5 has the same init */
   return v->init(ctx, id->hash, (int *)&ni_core.mask, id->name, id->n_nodes, id->n_ranks, id->rank, log_line);
+}
+
+static int init_v1(void **ctx, const struct ni_comm_ident *id) { /* v1 to v3: who it is comes with each operation */
+  const struct ni_prof_vtable_v1 *v = ni_core.vtable;
+  (void)id;
+  return v->init(ctx, (int *)&ni_core.mask);
 }
 
 static int init_v4(void **ctx, const struct ni_comm_ident *id) {
@@ -119,7 +126,83 @@ static void start_v4(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
   ((const struct ni_prof_vtable_v4 *)ni_core.vtable)->startEvent(ctx, handle, &e);
 }
 
+/* NCCL's own numbers, as its translation to v1 finds them; what it does not know becomes the last one named. */
+static uint8_t code(const char *text, const char *const *names, int n, int other) {
+  for (int i = 0; text && i < n; i++)
+    if (strcmp(text, names[i]) == 0) return (uint8_t)i;
+  return (uint8_t)other;
+}
+static uint8_t func_code(const char *s) {
+  static const char *const names[] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce", "SendRecv", "Send", "Recv"};
+  return code(s, names, 8, 6);
+}
+static uint8_t type_code(const char *s) {
+  static const char *const names[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",  "ncclInt64",      "ncclUint64",
+                                      "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  return code(s, names, 12, 8);
+}
+static uint8_t algo_code(const char *s) {
+  static const char *const names[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"};
+  return code(s, names, 7, 6);
+}
+static uint8_t proto_code(const char *s) {
+  static const char *const names[] = {"LL", "LL128", "SIMPLE"};
+  return code(s, names, 3, 2);
+}
+
+#define AS_IS(x) (x)
+/* What v1, v2 and v3 have in common, by the name of each field: the head, Coll, P2p and the proxy. Translations clear the
+ * descriptor and know neither name nor hash (contract 1.4). */
+#define OLD_START(version, FUNC, TYPE, ALGO, PROTO, MORE)                                       \
+  static void start_v##version(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {          \
+    struct ni_prof_descr_v##version e;                                                          \
+    bool native = ni_core_native(ni_core.release, version);                                     \
+    memset(&e, 0, sizeof e);                                                                    \
+    e.type = (uint8_t)d->type;                                                                  \
+    e.parentObj = d->parentObj;                                                                 \
+    e.rank = d->rank;                                                                           \
+    if (d->type == NI_EV_COLL) {                                                                \
+      e.parentObj = d->coll.parentGroup;                                                        \
+      e.coll.name = native ? old_ident.name : NULL;                                             \
+      e.coll.commHash = native ? old_ident.hash : 0;                                            \
+      e.coll.seqNumber = d->coll.seqNumber;                                                     \
+      e.coll.func = FUNC(d->coll.func);                                                         \
+      e.coll.sendBuff = d->coll.sendBuff;                                                       \
+      e.coll.recvBuff = d->coll.recvBuff;                                                       \
+      e.coll.count = d->coll.count;                                                             \
+      e.coll.root = d->coll.root;                                                               \
+      e.coll.datatype = TYPE(d->coll.datatype);                                                 \
+      e.coll.nMaxChannels = d->coll.nChannels;                                                  \
+      e.coll.nWarps = d->coll.nWarps;                                                           \
+      e.coll.algo = ALGO(d->coll.algo);                                                         \
+      e.coll.proto = PROTO(d->coll.proto);                                                      \
+    } else if (d->type == NI_EV_P2P) {                                                          \
+      e.parentObj = d->p2p.parentGroup;                                                         \
+      e.p2p.name = native ? old_ident.name : NULL;                                              \
+      e.p2p.commHash = native ? old_ident.hash : 0;                                             \
+      e.p2p.func = FUNC(d->p2p.func);                                                           \
+      e.p2p.buff = d->p2p.buff;                                                                 \
+      e.p2p.datatype = TYPE(d->p2p.datatype);                                                   \
+      e.p2p.count = d->p2p.count;                                                               \
+      e.p2p.peer = d->p2p.peer;                                                                 \
+    } else if (d->type == NI_EV_PROXY_OP) {                                                     \
+      memcpy(&e.proxyOp, &d->proxyOp, sizeof e.proxyOp);                                        \
+    } else if (d->type == NI_EV_PROXY_STEP) {                                                   \
+      e.proxyStep.step = d->proxyStep.step;                                                     \
+    }                                                                                           \
+    MORE                                                                                        \
+    ((const struct ni_prof_vtable_v##version *)ni_core.vtable)->startEvent(ctx, handle, &e);    \
+  }
+OLD_START(1, func_code, type_code, algo_code, proto_code, )
+OLD_START(2, AS_IS, AS_IS, AS_IS, AS_IS, )
+OLD_START(3, AS_IS, AS_IS, AS_IS, AS_IS,
+          if (d->type == NI_EV_KERNEL_CH) e.kernelCh.channelId = d->kernelCh.channelId;
+          if (d->type == NI_EV_NET_PLUGIN) { e.netPlugin.id = d->netPlugin.id; e.netPlugin.data = d->netPlugin.data; })
+
 static const struct face faces[] = {
+    [1] = {0x3f, NI_ST_PROXY_CTRL_APPEND_END, init_v1, start_v1},
+    [2] = {0x3f, NI_ST_PROXY_CTRL_APPEND_END, init_v1, start_v2},
+    [3] = {0xff, NI_ST_PROXY_CTRL_APPEND_END, init_v1, start_v3},
     [4] = {0xff, NI_ST_KERNEL_CH_STOP, init_v4, start_v4},
     [5] = {0xfff, NI_ST_GROUP_API_END_BEGIN, init_v6, start_v5},
     [6] = {NI_EV_ALL, NI_ST_CE_BATCH_COMPLETE, init_v6, start_v6},
@@ -128,9 +211,7 @@ static const struct face faces[] = {
 static const struct face *face(void) {
   int v = ni_core.interface;
   if (!v || ni_core.gone) return NULL;
-  const struct face *f = &faces[v];
-  if (v < 4 || !f->init) ni_die(NI_SIM_FAILED, "interface v%d: nccl-sim speaks v4, v5 and v6", v);
-  return f;
+  return &faces[v];
 }
 
 /* Calls on a translated version go through pointers that a successful init has filled; before that NCCL would crash. */
@@ -167,6 +248,8 @@ void ni_core_finalize(void *ctx) {
   ((const struct ni_prof_vtable_v6 *)ni_core.vtable)->finalize(ctx);
 }
 
+void ni_core_who(const struct ni_comm_ident *id) { old_ident = *id; }
+
 void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
   const struct face *f = face();
   if (!f || !(f->events & d->type) || !callable()) return;
@@ -187,6 +270,15 @@ void ni_core_record(void *handle, enum ni_prof_state state, const union ni_prof_
   const struct face *f = face();
   if (!handle || !f || (int)state > f->last_state || !callable()) return;
   counts.calls[NI_CALL_RECORD]++;
+  if (ni_core.interface <= 3) {
+    union ni_prof_state_v1 old;
+    memset(&old, 0, sizeof old);
+    if (args && state <= NI_ST_PROXY_OP_RECV_DONE) old.proxyOp.transSize = args->proxyStep.transSize;
+    else if (args && state >= NI_ST_PROXY_CTRL_IDLE) old.proxyCtrl.appendedProxyOps = args->proxyCtrl.appendedProxyOps;
+    bool none = ni_core.release < 22600 && state >= NI_ST_PROXY_STEP_SEND_GPU_WAIT && state <= NI_ST_PROXY_STEP_RECV_GPU_WAIT;
+    ((const struct ni_prof_vtable_v1 *)ni_core.vtable)->recordEventState(handle, state, none ? NULL : &old);
+    return;
+  }
   union ni_prof_state_v4 a;
   memset(&a, 0xAA, sizeof a);
   bool none = state == NI_ST_GROUP_API_START_END || state == NI_ST_GROUP_API_END_BEGIN;

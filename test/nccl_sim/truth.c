@@ -105,13 +105,13 @@ static size_t format(char *to, const struct ni_truth_op *o) {
   size_t cap = LINE;
   int n = snprintf(to, cap,
                    "{\"t\":\"op\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"kind\":\"%s\",\"func\":\"%s\","
-                   "\"sn\":%llu,\"rec\":%llu,\"called\":%d,\"null\":%d,\"unordered\":%d,\"out\":\"%s\","
+                   "\"sn\":%llu,\"rec\":%llu,\"call\":%lld,\"called\":%d,\"null\":%d,\"unordered\":%d,\"out\":\"%s\","
                    "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"peer\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
                    "\"nch\":%d,\"desc_nch\":%d,\"missing\":%d,\"done_ch\":%d,\"mask\":%d,\"timing\":\"%s\","
                    "\"stamps\":\"%s\",\"exec_ns\":%llu,\"enq_from\":%llu,\"enq_to\":%llu,\"first_ns\":%llu,"
                    "\"last_ns\":%llu,\"end_ns\":%llu,\"late_ms\":%u,\"ch\":[",
                    getpid(), (unsigned long long)o->hash, o->rank, o->coll ? "coll" : "p2p", o->func,
-                   (unsigned long long)o->sn, (unsigned long long)o->rec, o->called, o->null_handle, o->unordered,
+                   (unsigned long long)o->sn, (unsigned long long)o->rec, (long long)o->call, o->called, o->null_handle, o->unordered,
                    out_names[o->out], (unsigned long long)o->bytes, o->dtype, o->root, o->peer, o->algo, o->proto,
                    o->nch, o->desc_nch, o->missing, o->done_ch, o->mask, o->timing, o->stamps,
                    (unsigned long long)o->exec_ns, (unsigned long long)o->enq_from, (unsigned long long)o->enq_to,
@@ -149,6 +149,7 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
                           .desc_nch = t->collnet ? 0 : t->n_ch,
                           .done_ch = w->n_done,
                           .mask = w->mask,
+                          .call = w->call,
                           .coll = coll,
                           .called = w->called,
                           .null_handle = w->handle == NULL,
@@ -170,9 +171,29 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
     if (n->state == NI_NODE_DONE && n->stop_stamp > last) last = n->stop_stamp;
   }
   o.exec_ns = last > first ? last - first : 0;
-  o.timing = self || !w->n_nodes ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD ? "kernel_cpu" : "kernel_gpu";
+  o.timing = self || !w->n_nodes ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
   b->n += format(b->text + b->n, &o);
   if (b->n >= KEEP) flush(b);
+}
+
+void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, const char *src, uint64_t from_ns,
+                   uint64_t to_ns) {
+  struct ni_truth_buf *b = c->truth;
+  if (fd < 0 || !b) return;
+  char line[1024];
+  int n = snprintf(line, sizeof line,
+                   "{\"t\":\"call\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"func\":\"%s\",\"call\":%lld,\"src\":\"%s\","
+                   "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"enq_from\":%llu,\"enq_to\":%llu}\n",
+                   getpid(), (unsigned long long)c->id.hash, c->id.rank, t->func_name, (long long)call, src,
+                   (unsigned long long)ni_task_bytes(t), t->dtype, t->root, (unsigned long long)from_ns,
+                   (unsigned long long)to_ns);
+  pthread_mutex_lock(&b->lock);
+  if (!b->closed) {
+    memcpy(b->text + b->n, line, (size_t)n);
+    b->n += (size_t)n;
+    if (b->n >= KEEP) flush(b);
+  }
+  pthread_mutex_unlock(&b->lock);
 }
 
 void ni_truth_work(struct ni_work *w, enum ni_outcome out) {

@@ -16,6 +16,7 @@ struct ni_truth_channel {
 
 struct ni_truth_op { /* one line; strings are not NULL */
   uint64_t hash, sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, last_ns;
+  int64_t call; /* -1: none */
   int rank, root, peer, nch, desc_nch, done_ch, mask, n_channels;
   bool coll, called, null_handle, unordered, missing;
   const char *func, *dtype, *algo, *proto, *timing, *stamps;
@@ -35,6 +36,9 @@ void ni_truth_process(const char *host, uint64_t seed, int mask_steps);
 void ni_truth_comm(struct ni_crank *c);
 /* One operation; emitted once, DONE by whoever drops the last reference, others by ni_truth_close_comm. */
 void ni_truth_work(struct ni_work *w, enum ni_outcome out);
+/* A collective of which the plugin is shown the API call (src "api") or a copy-engine collective ("ce"), never a Coll. */
+void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, const char *src, uint64_t from_ns,
+                   uint64_t to_ns);
 /* Works still in flight are emitted with `out`. Nothing of this communicator is accepted afterwards. */
 void ni_truth_close_comm(struct ni_crank *c, enum ni_outcome out);
 /* The process ends this way now. */

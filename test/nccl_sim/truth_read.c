@@ -47,6 +47,7 @@ static void read_op(struct ni_true *t, const char *line) {
   o->pid = ni_scan_int(line, "pid", 0);
   o->hash = ni_scan_u64(line, "hash", 0);
   o->rank = ni_scan_int(line, "rank", 0);
+  o->call = ni_scan_int(line, "call", -1);
   ni_scan_text(line, "kind", kind, sizeof kind);
   o->p2p = kind[0] == 'p';
   ni_scan_text(line, "func", o->func, sizeof o->func);
@@ -102,6 +103,18 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       ni_scan_text(line, "name", c->name, sizeof c->name);
     } else if (strcmp(kind, "op") == 0) {
       read_op(t, line);
+    } else if (strcmp(kind, "call") == 0) {
+      t->calls = grow(t->calls, t->n_calls, sizeof *t->calls);
+      struct ni_true_call *c = &t->calls[t->n_calls++];
+      *c = (struct ni_true_call){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
+                                 .root = ni_scan_int(line, "root", 0), .hash = ni_scan_u64(line, "hash", 0),
+                                 .bytes = ni_scan_u64(line, "bytes", 0), .enq_from = ni_scan_u64(line, "enq_from", 0),
+                                 .enq_to = ni_scan_u64(line, "enq_to", 0), .call = ni_scan_int(line, "call", -1)};
+      ni_scan_text(line, "func", c->func, sizeof c->func);
+      ni_scan_text(line, "dtype", c->dtype, sizeof c->dtype);
+      ni_scan_text(line, "src", c->src, sizeof c->src);
+      const struct ni_true_proc *p = proc_of(t, c->pid);
+      c->proc = p ? (int)(p - t->procs) : 0;
     } else if (strcmp(kind, "end") == 0) {
       struct ni_true_proc *p = proc_of(t, ni_scan_int(line, "pid", 0));
       char how[16];
@@ -121,6 +134,7 @@ void ni_truth_free(struct ni_true *t) {
   free(t->ops);
   free(t->comms);
   free(t->procs);
+  free(t->calls);
 }
 
 const struct ni_true_comm *ni_true_comm(const struct ni_true *t, int pid, uint64_t hash, int rank) {
@@ -132,8 +146,9 @@ const struct ni_true_comm *ni_true_comm(const struct ni_true *t, int pid, uint64
 bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op) {
   const struct ni_true_proc *p = &t->procs[op->proc];
   if (p->mask_steps) return true;
-  if (!op->p2p) return op->desc_nch == 0;
   const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
+  if (c && c->interface <= 3) return c->interface == 3; /* a bound is all that v3 has; v1 and v2 have no channels */
+  if (!op->p2p) return op->desc_nch == 0;
   return c && c->interface == 4 && (p->nccl < 22703 || p->nccl >= 22800);
 }
 

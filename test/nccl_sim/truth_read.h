@@ -13,11 +13,20 @@ struct ni_true_op {
   bool p2p, called, null_handle, unordered, missing;
   char func[24], dtype[20], algo[20], proto[12], timing[20], stamps[12], out[8];
   uint64_t sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, last_ns, end_ns;
+  int64_t call; /* -1: no API event */
   int root, peer, nch, desc_nch, done_ch, mask;
   unsigned late_ms;
   int proc; /* index */
   int matches;
   bool in_gap; /* verify: covered by a `gap` line */
+};
+
+struct ni_true_call { /* a collective without a Coll event */
+  int pid, rank, root, proc;
+  uint64_t hash, bytes, enq_from, enq_to;
+  int64_t call;
+  char func[24], dtype[20], src[8];
+  bool found;
 };
 
 struct ni_true_comm {
@@ -42,7 +51,8 @@ struct ni_true {
   struct ni_true_op *ops;
   struct ni_true_comm *comms;
   struct ni_true_proc *procs;
-  size_t n_ops, n_comms, n_procs;
+  struct ni_true_call *calls;
+  size_t n_ops, n_comms, n_procs, n_calls;
 };
 
 void ni_truth_load(struct ni_true *t, const char *path);

@@ -204,7 +204,7 @@ static void control_lines(void **state) {
   char *got = jc_get(buf, n, "incomplete.channels_expected");
   assert_string_equal(got, "null");
   free(got);
-  struct ni_pool_line ol = {NI_KIND_COLL, 256, 17, 1, 32768, 128, 0};
+  struct ni_pool_line ol = {"coll", 256, 17, 1, 32768, 128, 0};
   expect_line(ni_format_pool_stats(buf, sizeof buf, &c, 9, &ol),
               HEAD META("9") "\"pool_stats\":{\"kind\":\"coll\",\"capacity\":256,\"high_water\":17,\"growths\":1,"
                              "\"bytes\":32768,\"slot_bytes\":128,\"dropped\":0}}\n");
@@ -394,7 +394,7 @@ static int sample(void) {
   struct ni_gap_line gap = {NI_KIND_COLL, NI_DROP_POOL_FULL, 1, 1, 1};
   struct ni_incomplete_line il = {NI_KIND_COLL, "AllReduce", 1, 2, 4096, -1, 3, 2, ns, 10000, "finalize",
                                   NI_UNFINISHED_INCOMPLETE, NULL, NULL, 0, 0};
-  struct ni_pool_line ol = {NI_KIND_COLL, 256, 2, 1, 32768, 128, 1};
+  struct ni_pool_line ol = {"coll", 256, 2, 1, 32768, 128, 1};
   struct ni_arena_line al = {1 << 20, 65536, 65536, 1 << 28};
   struct ni_stats_line st = {.final = true};
   struct ni_kind_stats *k = st.kind;

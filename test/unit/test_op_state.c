@@ -74,7 +74,7 @@ static void race_has_one_winner(void **state) {
 
 static void expected_channels(void **state) {
   (void)state;
-  struct ni_want coll = {NI_KIND_COLL, 8, false, false, true}, p2p = {NI_KIND_P2P, 4, false, true, true};
+  struct ni_want coll = {NI_KIND_COLL, 8, false, false, true, false}, p2p = {NI_KIND_P2P, 4, false, true, true, false};
   assert_int_equal(ni_want_channels(&coll), 8);
   coll.nchannels = 64;
   assert_int_equal(ni_want_channels(&coll), 64);
@@ -85,6 +85,8 @@ static void expected_channels(void **state) {
   coll.nchannels = 8;
   coll.kernel_ch = false;
   assert_int_equal(ni_want_channels(&coll), NI_WANT_UNKNOWN);
+  coll.never = true; /* not asked for since the process began: nothing to wait for */
+  assert_int_equal(ni_want_channels(&coll), 0);
   assert_int_equal(ni_want_channels(&p2p), 4);
   p2p.p2p_channels_valid = false; /* plausible garbage of the v4 translation */
   assert_int_equal(ni_want_channels(&p2p), NI_WANT_UNKNOWN);

@@ -50,6 +50,11 @@ static bool row_fine(const struct row *r, bool partial) {
          (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
 }
 
+/* The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to say. */
+static bool row_empty(const struct row *r) {
+  return r->first->hash == 0 && !r->records[NI_KIND_COLL] && !r->records[NI_KIND_P2P] && !r->filtered && row_fine(r, true);
+}
+
 static void print_row(const struct row *r) {
   char ranks[32];
   snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
@@ -62,7 +67,10 @@ static void print_row(const struct row *r) {
 /* Rows with something to see come first where not all fit. */
 static void print_table(const struct ni_check *c) {
   size_t groups = 0, shown = 0;
-  for (size_t i = 0; i < c->n_comms; i = ni_check_group_end(c, i)) groups++;
+  for (size_t i = 0, end; i < c->n_comms; i = end) {
+    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+    groups += !row_empty(&r);
+  }
   if (!groups) return;
   bool all = c->all || groups <= ROWS_MAX;
   printf("\n%-18s  %-16s %9s %10s %9s %8s %8s %6s %6s %5s %8s %7s\n", "communicator", "name", "ranks", "coll", "p2p",
@@ -71,7 +79,7 @@ static void print_table(const struct ni_check *c) {
     for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
       end = ni_check_group_end(c, i);
       struct row r = row_of(c, i, end);
-      if (!all && row_fine(&r, c->partial) != (pass == 1)) continue;
+      if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
       print_row(&r);
       shown++;
     }
@@ -170,6 +178,7 @@ static void json_comms(struct ni_json *j, const struct ni_check *c) {
   for (size_t i = 0, end; i < c->n_comms; i = end) {
     end = ni_check_group_end(c, i);
     struct row r = row_of(c, i, end);
+    if (row_empty(&r)) continue;
     char hash[32];
     snprintf(hash, sizeof hash, "0x%" PRIx64, r.first->hash);
     ni_json_object(j, NULL);

@@ -112,13 +112,11 @@ int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_
       rc = ni_arena_open(a, c->pool_max_bytes, coll, p2p, &b->file);
       if (rc == 0) {
         if (!c->dump_thread) ni_arena_commit(a, NO_THREAD_COMMIT);
-        ni_box_file_made(&b->file);
         b->h = ni_arena_page(a, NI_FRONT_HEADER);
         return 0;
       }
       snprintf(b->why, sizeof b->why, "%.100s: %s", c->blackbox_dir, strerror(-rc));
       ni_box_file_remove(&b->file);
-      ni_box_file_made(&b->file);
     }
   }
   return ni_arena_open(a, c->pool_max_bytes, coll, p2p, NULL);
@@ -183,6 +181,10 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   ni_keep_heartbeat(b, ni_monotonic_ns(), 0);
   memcpy(h->magic, NI_BOX_MAGIC, sizeof h->magic);
   ni_keep_state(b, 1);
+  int rc = ni_box_file_publish(&b->file);
+  if (rc == 0) return;
+  snprintf(b->why, sizeof b->why, "%.100s: %s", b->file.path, strerror(-rc));
+  b->h = NULL; /* the arena goes on in a file without a name, which ends with the process */
 }
 
 void ni_keep_drop(struct ni_keeper *b) {

@@ -48,22 +48,46 @@ static int above_two(int fd) {
   return up;
 }
 
-static int create(struct ni_box_file *f, const char *dir, const char *host, int64_t pid) {
-  for (int attempt = 0; attempt < 4; attempt++) { /* 64 random bits do not meet twice by chance */
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-      struct timespec t;
-      (void)clock_gettime(CLOCK_MONOTONIC, &t);
-      number = ((uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)pid) * UINT64_C(0x9e3779b97f4a7c15);
-    }
-    int n = snprintf(f->path, sizeof f->path, "%s/" NI_BOX_PREFIX "%.64s-pid%lld-%016llx" NI_BOX_SUFFIX, dir, host,
-                     (long long)pid, (unsigned long long)number);
-    if (n < 0 || (size_t)n >= sizeof f->path) return -ENAMETOOLONG;
-    f->fd = above_two(open(f->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (f->fd >= 0) return 0;
-    if (errno != EEXIST) return -errno;
+static void close_file(struct ni_box_file *f) {
+  if (f->fd >= 0) (void)close(f->fd);
+  f->fd = -1;
+}
+
+/* Chooses a name. 0 or -ENAMETOOLONG. */
+static int name_file(struct ni_box_file *f, const char *dir, const char *host, int64_t pid) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    number = ((uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)pid) * UINT64_C(0x9e3779b97f4a7c15);
   }
-  return -EEXIST;
+  int n = snprintf(f->path, sizeof f->path, "%s/" NI_BOX_PREFIX "%.64s-pid%lld-%016llx" NI_BOX_SUFFIX, dir, host,
+                   (long long)pid, (unsigned long long)number);
+  return n < 0 || (size_t)n >= sizeof f->path ? -ENAMETOOLONG : 0;
+}
+
+/* Without a name where the kernel can do that and /proc is there to name it later; else under its name at once. */
+static int create(struct ni_box_file *f, const char *dir, const char *host, int64_t pid) {
+  int rc = name_file(f, dir, host, pid);
+  if (rc) return rc;
+  f->fd = access("/proc/self/fd", X_OK) ? -1 : above_two(open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  f->hidden = f->fd >= 0;
+  if (!f->hidden) f->fd = above_two(open(f->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  return f->fd < 0 ? -errno : 0; /* 64 random bits do not meet twice by chance */
+}
+
+int ni_box_file_publish(struct ni_box_file *f) {
+  int rc = 0;
+  if (f->hidden) {
+    char fd[64];
+    snprintf(fd, sizeof fd, "/proc/self/fd/%d", f->fd);
+    /* Fails when the name is taken: nobody's file is ever replaced, and no link followed. */
+    rc = linkat(AT_FDCWD, fd, AT_FDCWD, f->path, AT_SYMLINK_FOLLOW) ? -errno : 0;
+  }
+  if (rc == 0) f->hidden = 0;
+  f->gone |= rc != 0;
+  close_file(f);
+  return rc;
 }
 
 int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, int64_t pid, uint64_t least, uint64_t most,
@@ -85,18 +109,13 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
   (void)free_bytes(f->fd, NULL, &rc);
   if (rc == 0 && (ftruncate(f->fd, (off_t)f->bytes) || statx(f->fd, "", AT_EMPTY_PATH, STATX_INO, &st))) rc = -errno;
   if (rc) {
-    (void)unlink(f->path);
-    ni_box_file_made(f);
+    if (!f->hidden) (void)unlink(f->path);
+    close_file(f);
     return say(why, rc, dir, rc == -ENODEV ? "not a tmpfs" : strerror(-rc));
   }
   f->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
   f->ino = st.stx_ino;
   return 0;
-}
-
-void ni_box_file_made(struct ni_box_file *f) {
-  if (f->fd >= 0) (void)close(f->fd);
-  f->fd = -1;
 }
 
 /* ---- growing ---- */
@@ -109,13 +128,11 @@ static int open_again(struct ni_box_file *f) {
     f->gone |= errno == ENOENT || errno == ELOOP;
     return -1;
   }
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) || st.stx_ino != f->ino ||
-      ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) != f->dev) {
-    f->gone = 1;
-    (void)close(fd);
-    return -1;
-  }
-  return fd;
+  int asked = statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) == 0;
+  if (asked && st.stx_ino == f->ino && ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) == f->dev) return fd;
+  f->gone |= asked; /* another file of that name: never touched */
+  (void)close(fd);
+  return -1;
 }
 
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages) {
@@ -143,10 +160,12 @@ int ni_box_file_commit(struct ni_box_file *f, uint64_t from, uint64_t to) {
 }
 
 void ni_box_file_remove(struct ni_box_file *f) {
-  int fd = f->gone ? -1 : open_again(f);
-  if (fd < 0) return;
-  (void)close(fd);
-  (void)unlink(f->path);
+  close_file(f);
+  int fd = f->gone || f->hidden ? -1 : open_again(f);
+  if (fd >= 0) {
+    (void)close(fd);
+    (void)unlink(f->path);
+  }
   f->gone = 1;
 }
 

@@ -3,7 +3,7 @@
  *
  * Knows nothing of what is in it but the header's identity (ni_box.h), which pruning looks at.
  *
- * Threads: make and remove by init or exit; step, commit and prune by the dump thread (commit also by the first init,
+ * Threads: make, publish and remove by init or exit; step, commit and prune by the dump thread (commit also by the first init,
  * before there is one). No descriptor is kept: a host may close what it does not know, so each commit opens the file
  * again and looks that it is the one that was made.
  * Failure: never fatal. Whatever is refused, the arena goes on in ordinary memory.
@@ -24,7 +24,8 @@
 #define NI_BOX_KEEP_SECONDS (72u * 3600u)
 
 struct ni_box_file {
-  int fd;         /* open from make to ni_box_file_made; -1 then */
+  int fd;         /* open from make to publish or remove; -1 then */
+  uint8_t hidden; /* 1: has no name yet; the kernel takes it away when we are killed now */
   uint64_t bytes; /* length of the file */
   uint64_t committed; /* bytes that have been given memory */
   uint64_t dev, ino;
@@ -33,15 +34,17 @@ struct ni_box_file {
 };
 
 /*
- * Makes dir/nccl-inspector-<host>-pid<pid>-<random>.box, 0600, empty (sparse), open in f->fd. host is path-safe.
+ * Makes the file that will be dir/nccl-inspector-<host>-pid<pid>-<random>.box, 0600, empty (sparse), open in f->fd. host is
+ * path-safe. Its name it gets by publish, when it is whole; so nobody ever meets half a box.
  * Length: most bytes, but at most a quarter of what is free in the file system, and at least `least`.
  * 0, or a negative errno with a sentence in why: -ENODEV no tmpfs, -ENOSPC too small, ...
  */
 int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, int64_t pid, uint64_t least, uint64_t most,
                      char why[NI_BOX_WHY_BYTES]);
 
-/* Making is over: closes the descriptor. */
-void ni_box_file_made(struct ni_box_file *f);
+/* The box is whole: gives it its name and closes the descriptor. 0 or a negative errno: it has no name, and goes with the
+ * process. */
+int ni_box_file_publish(struct ni_box_file *f);
 
 /* How many of `pages` the file may grow by now, by the rule of the quarter; 0 when the file system is short. */
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages);
@@ -52,7 +55,7 @@ int ni_box_file_commit(struct ni_box_file *f, uint64_t from, uint64_t to);
 /* False when it will never grow again. */
 static inline bool ni_box_file_grows(const struct ni_box_file *f) { return !f->gone; }
 
-/* Unlinks the file, if it is still ours. The mapping stays. */
+/* Unlinks the file, if it is still ours, and closes it. The mapping stays. */
 void ni_box_file_remove(struct ni_box_file *f);
 
 /* Inode of the pid namespace and start time of this process (ni_box.h); 0 where /proc does not say. */

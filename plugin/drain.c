@@ -283,6 +283,8 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
   ni_chain_append(&k->held, ni_chain_take(&k->todo));
   /* One writer at a time (the dump role), so load and store: a locked add would cost a record 5 ns. */
   ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
+  /* A tick with a backlog is long, and callbacks go on taking pages. */
+  if (ni_load_rlx(&d->progress) % 512 == 0) ni_arena_touch_ahead(&ni_g.arena);
   return 0;
 }
 

@@ -30,16 +30,24 @@ struct recover {
 
 /* ---- the log of one box ---- */
 
-/* <host>-pid<pid>-<start> of a log's name: it ends where the extension begins. */
-static size_t stem_length(const char *name) {
-  const char *dot = strstr(name, ".jsonl");
-  if (!dot) dot = strstr(name, ".log");
-  return dot ? (size_t)(dot - name) : strlen(name);
-}
-
 static const char *base_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
+}
+
+/* Where the number of a rotated file begins, "<stem>.7.jsonl.gz", or else its extension; NULL: neither. */
+static const char *number_of(const char *name) {
+  const char *end = strstr(name, ".jsonl");
+  if (!end) end = strstr(name, ".log");
+  const char *dot = end;
+  while (dot && dot > name && dot[-1] >= '0' && dot[-1] <= '9') dot--;
+  return dot && dot < end && dot > name && dot[-1] == '.' ? dot - 1 : end;
+}
+
+/* <host>-pid<pid>-<start> of a log's name: it ends where number and extension begin. */
+static size_t stem_length(const char *name) {
+  const char *dot = number_of(name);
+  return dot ? (size_t)(dot - name) : strlen(name);
 }
 
 static bool same_stem(const char *name, const char *stem, size_t n) {
@@ -60,7 +68,12 @@ static int take_file(struct found *f, const char *path, uint64_t start_ns) {
   return ni_log_state_read(&f->log, path, start_ns);
 }
 
-static int by_version(const void *a, const void *b) { return strverscmp(*(char *const *)a, *(char *const *)b); }
+/* The first file of a log has no number. */
+static int by_number(const void *a, const void *b) {
+  const char *x = number_of(base_of(*(char *const *)a)), *y = number_of(base_of(*(char *const *)b));
+  unsigned long m = x ? strtoul(x + 1, NULL, 10) : 0, n = y ? strtoul(y + 1, NULL, 10) : 0;
+  return m < n ? -1 : m > n;
+}
 
 /* Files of the stem in one directory, in the order in which they were written. skip: a list that was read already. */
 static int search(struct found *f, const char *dir, const char *stem, size_t n, uint64_t start_ns, const struct ni_files *skip) {
@@ -77,7 +90,7 @@ static int search(struct found *f, const char *dir, const char *stem, size_t n, 
     else found++;
   }
   closedir(d);
-  if (found > 1) qsort(path, found, sizeof *path, by_version);
+  if (found > 1) qsort(path, found, sizeof *path, by_number);
   for (size_t i = 0; i < found; i++) {
     struct stat st;
     bool have = stat(path[i], &st) != 0;

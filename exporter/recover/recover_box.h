@@ -35,7 +35,7 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
                    struct ni_recovered *out);
 void ni_recovered_free(struct ni_recovered *r);
 
-/* Writes len bytes of text as gzip to stem.jsonl.gz, or the first free stem.jsonl.gz.N (recover_file.c). *path: malloc'd. */
+/* Writes len bytes of text as gzip to stem.jsonl.gz, or the first free stem.N.jsonl.gz (recover_file.c). *path: malloc'd. */
 int ni_recover_write(const char *stem, const char *text, size_t len, char **path);
 
 /* A finished slot as a record, as the plugin's own fill_record has it (docs/blackbox.md, "Values of a record"). */

@@ -62,7 +62,7 @@ static int name_it(const char *hidden, const char *stem, char **path) {
   for (int i = 0; i < MAX_NUMBER; i++) {
     char number[16] = "";
     if (i) snprintf(number, sizeof number, ".%d", i);
-    if (asprintf(path, "%s.jsonl.gz%s", stem, number) < 0) {
+    if (asprintf(path, "%s%s.jsonl.gz", stem, number) < 0) {
       *path = NULL;
       return -ENOMEM;
     }

@@ -31,7 +31,7 @@ run "no descriptors for a while" $US=500 init 1 sleep 30 nofile 3 init 0 ops 0 2
 verify --files 1
 run "mkdir EROFS for a while" $IO $US=500 fault mkdir=EROFS init 0 ops 0 2000 sleep 100 fault all=ok sleep 200 fin 0
 verify --files 1
-run "statx fails" $IO $US=500 fault statx=EIO@3 init 0 ops 0 2000 sleep 150 ops 0 2000 sleep 150 ops 0 10 fin 0
+run "statx fails" $IO $US=500 init 0 ops 0 10 sleep 50 fault statx=EIO@3 ops 0 2000 sleep 150 ops 0 2000 sleep 150 ops 0 10 fin 0
 verify
 run "close fails" $IO $US=500 init 0 ops 0 2000 fault close=EIO fin 0
 verify

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
 
 #include "../bench/plug.h"
 #include "truth.h"
@@ -31,7 +33,9 @@ struct comm {
   int channels;
   uint64_t base_ns;
 };
-static struct comm comms[MAX_COMMS];
+static struct comm comms_here[MAX_COMMS];
+static struct comm *comms = comms_here; /* or in a file that outlives us: verb "live" */
+_Static_assert(sizeof(struct comm) == 80 && offsetof(struct comm, done) == 40, "verify.py --live reads it");
 static _Atomic uint64_t next_hash = 0xc0de0000;
 static struct plug plug;
 static int p2p_self;

@@ -3,6 +3,7 @@
  *
  *   RULE   call=how[@N|@N+]    how: an errno name, "short" (write), "hang" (write), or "ok"; @N the Nth call only, @N+
  *                              from the Nth on; calls are counted from the moment the rule is set
+ *                              "kill", "killhalf", "killafter" (write): SIGKILL before it, when half is written, after it
  * Only calls made by the plugin's own code are touched, told by the return address. ni_fault_set (exported; the host's
  * verb "fault", or the environment variable NI_FAULT at load) sets one; several are separated by commas.
  * "hang" waits until the rule is taken back. Any thread; rules are few and never removed, only switched.
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { HOW_OK = 0, HOW_SHORT = -1, HOW_HANG = -2 }; /* above 0: an errno */
+enum { HOW_OK = 0, HOW_SHORT = -1, HOW_HANG = -2, HOW_KILL = -3, HOW_KILL_HALF = -4, HOW_KILL_AFTER = -5 }; /* above 0: an errno */
 
 struct rule {
   const char *call;
@@ -73,6 +74,7 @@ static int how_of(const char *s) {
     const char *name;
     int how;
   } names[] = {{"ok", HOW_OK},         {"short", HOW_SHORT},   {"hang", HOW_HANG},     {"ENOSPC", ENOSPC},
+               {"kill", HOW_KILL},     {"killhalf", HOW_KILL_HALF}, {"killafter", HOW_KILL_AFTER},
                {"EIO", EIO},           {"EINTR", EINTR},       {"EROFS", EROFS},       {"EDQUOT", EDQUOT},
                {"EACCES", EACCES},     {"EMFILE", EMFILE},     {"ENOMEM", ENOMEM},     {"EAGAIN", EAGAIN},
                {"EBADF", EBADF},       {"ESTALE", ESTALE},     {"EINVAL", EINVAL},     {"ENOSYS", ENOSYS},

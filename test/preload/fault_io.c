@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -29,6 +30,10 @@ EXPORT ssize_t write(int fd, const void *data, size_t n) {
     if (atomic_load(&rules[WRITE].how) != HOW_HANG) return real(fd, data, n);
     struct timespec t = {0, 1000000};
     nanosleep(&t, NULL);
+  }
+  if (v <= HOW_KILL) {
+    if (v != HOW_KILL && real(fd, data, v == HOW_KILL_HALF ? n / 2 : n) < 0) _exit(66);
+    raise(SIGKILL);
   }
   if (v == HOW_SHORT) return real(fd, data, n > 1 ? n / 2 : n);
   if (v) FAIL_WITH(v);

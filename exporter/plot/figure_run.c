@@ -179,10 +179,11 @@ void ni_fig_heat(FILE *f, const struct ni_figure *fig) {
   if (step < 1) step = 1;
   for (uint32_t r = 0; r < rows; r += step) {
     const struct ni_process *p = &s->process[(uint64_t)r * h->rows / rows];
-    char text[100], gpu[24] = "";
+    char text[140], gpu[24] = "", ranks[48];
     if (p->gpu >= 0) snprintf(gpu, sizeof gpu, " GPU %d", p->gpu);
     const char *host = s->host[p->host].name;
-    snprintf(text, sizeof text, "%.20s%s%s rank %d", host, strlen(host) > 20 ? ".." : "", gpu, p->rank);
+    snprintf(text, sizeof text, "%.20s%s%s %s", host, strlen(host) > 20 ? ".." : "", gpu,
+             ni_ranks_text(p, ranks));
     fprintf(f, "%s", r ? ", " : "");
     ni_fig_label(f, text);
     fprintf(f, " %.1f", r + 0.5);

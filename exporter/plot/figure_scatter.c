@@ -71,10 +71,10 @@ static uint64_t largest_stride(const struct ni_summary *s, uint32_t first, uint3
   return most;
 }
 
-static void thinned_note(FILE *f, uint64_t stride) {
+static void thinned_note(FILE *f, uint64_t stride, int height) {
   if (stride > 1)
-    fprintf(f, "set label 99 'up to one of %" PRIu64 " operations shown' at screen 0.99,0.02 right font ',8'\n",
-            stride);
+    fprintf(f, "set label 99 'up to one of %" PRIu64 " operations shown' at screen 0.99,%.4f right font ',8'\n", stride,
+            11.0 / height);
 }
 
 void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
@@ -91,7 +91,7 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   sequence_axis(f, s, fig->first, fig->n);
   if (!extent(s, fig->first, fig->n, &lo, &hi)) lo = hi = 1;
   ni_fig_axis(f, 'y', lo, hi);
-  thinned_note(f, largest_stride(s, fig->first, fig->n, step));
+  thinned_note(f, largest_stride(s, fig->first, fig->n, step), NI_FIG_H);
   bool keyed = fig->n <= KEYED_SIZES;
   for (uint32_t i = 0; i < fig->n; i++) {
     char name[16];
@@ -105,7 +105,7 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   if (keyed) {
     fprintf(f, "unset colorbox\nset key outside right top Left reverse samplen 0.5 spacing 1.1 font ',9'\n");
   } else {
-    fprintf(f, "unset key\nset cblabel 'Message size'\nset rmargin screen 0.86\nset cbtics (");
+    fprintf(f, "unset key\nset cblabel 'Message size'\nset rmargin screen 0.84\nset cbtics (");
     for (uint32_t k = 0; k <= 12; k++) {
       uint32_t i = k * (fig->n - 1) / 12;
       fprintf(f, "%s'%s' %u", k ? ", " : "", c[i].human, i);
@@ -204,7 +204,7 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
              "set ylabel 'Mean Collective Bus BW (GB/s)' offset -0.2,0\nunset key\n"
              "unset colorbox\n");
   communicator_key(f, s, chosen, n, width, 1 - 38.0 / height);
-  thinned_note(f, largest_stride(s, fig->first, fig->n, step));
+  thinned_note(f, largest_stride(s, fig->first, fig->n, step), height);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_cell *x = &s->cell[chosen[i]];
     double lo, hi;

@@ -63,16 +63,18 @@ static void write_hosts(struct ni_json *j, const struct ni_summary *s) {
 
 static void write_processes(struct ni_json *j, const struct ni_summary *s) {
   static const char *const columns[] = {
-      "host", "pid", "rank", "stated", "gpu", "records", "exec_ns", "compared", "shortest", "late", "late_ns",
+      "host", "pid", "rank", "ranks", "stated", "gpu", "records", "exec_ns", "compared", "shortest", "late", "late_ns",
       "relative", "busbw_relative", NULL};
   size_t shown = ni_page_at_most(s->n_processes, NI_PAGE_PROCESSES);
   ni_page_table_begin(j, "processes", columns);
   for (size_t i = 0; i < shown; i++) {
     const struct ni_process *p = &s->process[i];
+    char ranks[48];
     ni_json_array(j, NULL);
     ni_json_u64(j, NULL, p->host);
     ni_json_i64(j, NULL, p->pid);
-    ni_json_i64(j, NULL, p->rank);
+    ni_json_i64(j, NULL, p->ranks > 1 ? p->first : p->rank);
+    ni_json_text(j, NULL, p->ranks > 1 ? ni_ranks_text(p, ranks) : NULL);
     ni_json_u64(j, NULL, p->rank_stated);
     ni_json_i64(j, NULL, p->gpu);
     ni_json_u64(j, NULL, p->records);
@@ -114,7 +116,8 @@ static void write_outliers(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, NULL, s->comm[o->comm].id);
     ni_page_name(j, NULL, s->group[o->group].func);
     ni_json_u64(j, NULL, s->group[o->group].msg_bytes);
-    ni_json_i64(j, NULL, p->rank);
+    if (p->ranks > 1) ni_json_text(j, NULL, NULL);
+    else ni_json_i64(j, NULL, p->rank);
     ni_json_end_array(j);
   }
   ni_page_table_end(j, s->n_outliers, shown);

@@ -74,7 +74,9 @@ static int guess_ranks(struct ni_run *r, struct ni_summary *s, bool *stated) {
     const struct ni_sum_member *m = &r->member[i];
     const struct ni_sum_comm *c = &r->comm[m->comm];
     uint32_t p = m->process;
-    if (stated[p] || m->rank < 0 || c->n_ranks < size[p] || (c->n_ranks == size[p] && c->hash >= hash[p])) continue;
+    if (stated[p] || m->rank < 0 || c->n_ranks < size[p]) continue;
+    /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
+    if (c->n_ranks == size[p] && (c->hash > hash[p] || (c->hash == hash[p] && m->rank > r->process[p].rank))) continue;
     size[p] = c->n_ranks;
     hash[p] = c->hash;
     r->process[p].rank = m->rank;
@@ -147,11 +149,16 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
                             r->process_at[m->process], m->rank};
   }
   qsort(seat, r->n_members, sizeof *seat, by_place);
-  for (uint32_t i = 0, n = 0; i < r->n_members; i++) {
+  for (uint32_t i = 0, n = 0, from = 0; i < r->n_members; i++) {
+    struct ni_process *p = &s->process[seat[i].process];
     bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
-    if (!same) n = 1;
+    if (!same) n = 1, from = i;
     else if (seat[i].rank != seat[i - 1].rank) n++;
-    if (n > s->process[seat[i].process].ranks) s->process[seat[i].process].ranks = n;
+    if (n <= p->ranks) continue;
+    p->ranks = n;
+    p->first = seat[from].rank;
+    p->last = seat[i].rank;
+    if (n > 1) p->gpu = -1;
   }
   qsort(seat, r->n_members, sizeof *seat, by_rank);
   for (uint32_t i = 0; i < r->n_members; i++)

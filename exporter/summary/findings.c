@@ -71,7 +71,7 @@ static const char *duration(double us, char out[32]) {
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    char host[81], gpu[24] = "", lost[32];
+    char host[81], gpu[24] = "", lost[32], ranks[48];
     if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
     if (!f) return -ENOMEM;
@@ -80,9 +80,9 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     f->value = (double)p->late / (double)p->compared;
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
-      snprintf(f->text, sizeof f->text, "process %lld on %s (%u ranks) came late to %.0f %% of %" PRIu64
+      snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
                " operations with one of its ranks; each of their peers waited %s in all", (long long)p->pid,
-               ni_safe_text(s->host[p->host].name, host), p->ranks, 100 * f->value, p->compared,
+               ni_safe_text(s->host[p->host].name, host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
                duration(f->lost_us, lost));
       continue;
     }

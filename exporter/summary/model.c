@@ -21,6 +21,13 @@ void ni_human_bytes(uint64_t bytes, char *out) {
   snprintf(out, 32, "%.2f%s", (double)bytes / divisor, units[u]);
 }
 
+const char *ni_ranks_text(const struct ni_process *p, char out[48]) {
+  if (p->ranks < 2) snprintf(out, 48, "rank %d", p->rank);
+  else if ((uint32_t)(p->last - p->first) + 1 == p->ranks) snprintf(out, 48, "ranks %d-%d", p->first, p->last);
+  else snprintf(out, 48, "%u of ranks %d-%d", p->ranks, p->first, p->last);
+  return out;
+}
+
 void ni_size_dir(uint64_t bytes, char *out) {
   char human[32];
   ni_human_bytes(bytes, human);

@@ -152,8 +152,9 @@ struct ni_process {
   int64_t pid;
   int32_t rank;              /* global, from a process line or the rank in the largest communicator */
   bool rank_stated;          /* from a process line */
-  uint32_t ranks;            /* in its largest communicator: above 1, one process drives several GPUs */
-  int32_t gpu;               /* index on its host, -1: not known */
+  uint32_t ranks;            /* of it in one communicator, at most: above 1, one process drives several GPUs */
+  int32_t first, last;       /* with several: the lowest and the highest of them */
+  int32_t gpu;               /* index on its host, -1: not known, or several */
   const char *file;          /* one of its files, as found */
   uint64_t records;
   double exec_ns;            /* sum over records */
@@ -321,6 +322,9 @@ static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
   block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
   return (block ^ block >> 32) % n;
 }
+
+/* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
+const char *ni_ranks_text(const struct ni_process *p, char out[48]);
 
 /* The contract's size text: 8192 is "8.19KB", 999999 is "1000.00KB", 0 is "0B". out: 32 bytes. */
 void ni_human_bytes(uint64_t bytes, char *out);

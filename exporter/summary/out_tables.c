@@ -280,6 +280,12 @@ static void json_comms(struct ni_json *j, const struct ni_summary *s) {
   ni_json_end_array(j);
 }
 
+/* Of a process with several ranks it is not known which one is meant. */
+static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
+  if (p->ranks > 1) ni_json_text(j, "global_rank", NULL);
+  else ni_json_i64(j, "global_rank", p->rank);
+}
+
 static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < s->n_processes; i++) {
@@ -289,6 +295,11 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
     ni_json_i64(j, "pid", p->pid);
     ni_json_i64(j, "rank", p->rank);
     ni_json_bool(j, "rank_stated", p->rank_stated);
+    if (p->ranks > 1) {
+      char text[48];
+      ni_json_u64(j, "ranks_in_process", p->ranks);
+      ni_json_text(j, "ranks", ni_ranks_text(p, text));
+    }
     ni_json_u64(j, "records", p->records);
     ni_json_f64(j, "exec_time_us", p->exec_ns / 1e3);
     ni_json_u64(j, "compared", p->compared);
@@ -334,7 +345,7 @@ static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "hostname", s->host[s->process[o->process].host].name);
     ni_json_i64(j, "pid", s->process[o->process].pid);
     ni_json_i64(j, "rank", o->rank);
-    ni_json_i64(j, "global_rank", s->process[o->process].rank);
+    json_global_rank(j, &s->process[o->process]);
     ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
     ni_json_u64(j, "sn", o->sn);
     ni_json_f64(j, "exec_time_us", o->us);
@@ -352,7 +363,7 @@ static void json_side(struct ni_json *j, const struct ni_summary *s, const char 
   if (process != UINT32_MAX) {
     ni_json_text(j, "hostname", s->host[s->process[process].host].name);
     ni_json_i64(j, "pid", s->process[process].pid);
-    ni_json_i64(j, "global_rank", s->process[process].rank);
+    json_global_rank(j, &s->process[process]);
   }
   ni_json_end_object(j);
 }
@@ -393,7 +404,11 @@ static void json_findings(struct ni_json *j, const struct ni_summary *s) {
       const struct ni_process *p = &s->process[x->of];
       ni_json_text(j, "hostname", s->host[p->host].name);
       ni_json_i64(j, "pid", p->pid);
-      ni_json_i64(j, "rank", p->rank);
+      if (p->ranks > 1) {
+        char ranks[48];
+        ni_json_text(j, "rank", NULL);
+        ni_json_text(j, "ranks", ni_ranks_text(p, ranks));
+      } else ni_json_i64(j, "rank", p->rank);
       ni_json_bool(j, "rank_stated", p->rank_stated);
       if (p->gpu >= 0) ni_json_i64(j, "gpu", p->gpu);
       ni_json_f64(j, "late_share", x->value);

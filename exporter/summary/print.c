@@ -106,7 +106,7 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
   const struct ni_process *p = &s->process[o->process];
   char host[81];
   fprintf(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host), o->rank);
-  if (p->rank_stated) fprintf(f, " (global rank %d)", p->rank);
+  if (p->rank_stated && p->ranks < 2) fprintf(f, " (global rank %d)", p->rank);
 }
 
 static void print_outliers(const struct ni_summary *s, FILE *f) {

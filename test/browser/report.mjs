@@ -200,6 +200,15 @@ for (const p of [page, dark]) {
 await dark.emulateMedia({ media: 'print', colorScheme: 'dark' });
 await dark.evaluate(() => dispatchEvent(new Event('beforeprint')));
 for (const id of CHARTS) same(await dark.locator(`#${id}`).getAttribute('data-drawn'), '1', `${id} is drawn for print, seen or not`);
+// Each canvas was drawn for the paper's width (720 of the main column) and is as wide as its place: nothing is cut off.
+for (const id of CHARTS) {
+  const { drawn, wanted, shown, room } = await dark.locator(`#${id} canvas`).first().evaluate((c) => {
+    const place = c.closest('.chart').parentElement.clientWidth;
+    return { drawn: c.width / devicePixelRatio, wanted: place * 720 / document.querySelector('main').clientWidth,
+      shown: c.getBoundingClientRect().width, room: c.closest('.chart').clientWidth };
+  });
+  ok(Math.abs(drawn - wanted) < 2 && Math.abs(shown - room) < 2, `${id} fits the paper (${drawn} of ${wanted}, ${shown} of ${room})`);
+}
 same(await background(dark), 'rgb(255, 255, 255)', 'paper is white');
 same(await dark.locator('nav').isVisible(), false, 'no navigation on paper');
 same(dark.complaints, [], 'nothing complained in the dark');

@@ -46,5 +46,15 @@ if [ -x "$sim" ] && [ -e "$plugin" ]; then
     --set straggler=11 --set straggler_ms=15 --rate 300 >/dev/null
   "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html >"$work/job.txt"
   expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.6 and x["lost_us"] > 330000 for x in f)'
+  # One process with all ranks: it is named with them, and no rank is passed off as the one.
+  mkdir "$work/threads"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/threads timeout 50 "$sim" --quiet --plugin "$plugin" --job 1x8 \
+    --set straggler=5 --set straggler_ms=15 --rate 300 >/dev/null
+  "$inspector" summary "$work/threads" --output-dir "$work/threads-out" --no-plots >"$work/threads.txt"
+  expect threads 'len(s["ranks"]) == 1 and s["ranks"][0]["ranks_in_process"] == 8 and s["ranks"][0]["ranks"] == "ranks 0-7"'
+  expect threads 'all(x["global_rank"] is None and x["rank"] == 5 for x in o if x["kind"] == "late") and "global rank" not in text'
+  expect threads 'all("(ranks 0-7)" in x["text"] and x["rank"] is None for x in f if x["kind"] == "late_rank")'
+  [ ! -e "$work/threads-out/report.html" ] || grep -q '"ranks 0-7"' "$work/threads-out/report.html" ||
+    { echo "FAIL threads: the page does not name the ranks"; fails=$((fails + 1)); }
 fi
 [ $fails = 0 ]

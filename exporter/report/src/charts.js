@@ -77,6 +77,13 @@ export function scale(values) {
   return { type: 'log', min: nice(lo, false), max: nice(hi, true) };
 }
 
+// Paper is narrower than most windows, and a canvas does not follow: charts are drawn for it, the style fits them in.
+const PAPER = 720;
+function paperSize(node) {
+  const main = document.querySelector('main').clientWidth || PAPER;
+  return { width: Math.round(node.parentElement.clientWidth * PAPER / main), height: parseFloat(node.style.height) || (node.classList.contains('tall') ? 420 : 280) };
+}
+
 function draw(entry) {
   const node = byId(entry.id);
   const option = entry.make();
@@ -87,12 +94,13 @@ function draw(entry) {
     node.replaceChildren(el('p', { class: 'none', text: entry.empty }));
     return;
   }
+  const size = printing ? paperSize(node) : { width: 'auto', height: 'auto' };
   if (!entry.chart) {
     node.replaceChildren();
     node.classList.add('chart');
-    entry.chart = echarts.init(node, null, { renderer: 'canvas' });
+    entry.chart = echarts.init(node, null, { renderer: 'canvas', ...(printing ? size : {}) });
     if (entry.ready) entry.ready(entry.chart);
-  } else entry.chart.resize();
+  } else entry.chart.resize(size); // before the options: only these are painted at once
   entry.chart.setOption({ ...base(), ...option }, true);
   node.dataset.drawn = '1';
 }
@@ -122,6 +130,7 @@ export function redrawAll() {
 }
 
 addEventListener('resize', () => {
+  if (printing) return;
   for (const entry of charts.values()) if (entry.chart) entry.chart.resize();
 });
 addEventListener('beforeprint', () => {

@@ -40,6 +40,8 @@ for (const g of groups) {
 }
 for (const c of cells.values()) c.busbw = stats(c.busbw);
 for (const c of [...comms, ...pairs]) c.typeName = raw.types[c.type];
+// "rank 5", or "ranks 0-7" of a process that drives several GPUs.
+for (const p of processes) p.rankName = p.ranks || `rank ${p.rank}`;
 for (const p of processes) p.hostName = hosts[p.host] ? hosts[p.host].name : `host ${p.host}`;
 
 // One byte a cell: 0 nothing, else 128 + 24 log2(duration / peers' median).

@@ -12,7 +12,7 @@ export function short(v) {
   if (!known(v)) return NONE;
   const a = Math.abs(v);
   if (a !== 0 && (a < 1e-4 || a >= 1e7)) return v.toExponential(2);
-  return a >= 1000 ? count(v) : a >= 100 ? v.toFixed(0) : a >= 10 ? v.toFixed(1) : a >= 1 ? v.toFixed(2) : String(+v.toPrecision(3));
+  return a >= 1000 ? count(v) : a >= 100 ? v.toFixed(0) : a >= 10 ? v.toFixed(1) : a >= 1 ? v.toFixed(2) : a === 0 ? '0' : v.toPrecision(3);
 }
 // On an axis: no trailing zeros.
 export const tick = (v) => (known(v) ? (Math.abs(v) >= 1e6 || (v !== 0 && Math.abs(v) < 1e-4) ? v.toExponential() : count2(+v.toPrecision(4))) : NONE);

@@ -3,6 +3,7 @@ import { page, groups, groupAt, series, cells, comms, binTime } from './data.js'
 import { byId, el, options, replace } from './dom.js';
 import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
 import { count, duration, short, percent, operation, known, tick, durationTick } from './format.js';
+import { runAxis } from './time_axis.js';
 
 const MANY_COMMS = 7; // colours to tell apart
 
@@ -17,16 +18,15 @@ export function oneGroup() {
     if (!s) return null;
     const c = palette();
     const limits = scale([...s.us_p10, ...s.us_p99].filter(known));
-    const x = s.n.map((_, b) => since(b));
-    const line = (name, values, color, type) => ({ name, type: 'line', color, data: values, showSymbol: s.n.filter(Boolean).length < 12, symbolSize: 5, connectNulls: true,
+    const line = (name, values, color, type) => ({ name, type: 'line', color, data: values.map((v, b) => [b + 0.5, v]), showSymbol: s.n.filter(Boolean).length < 12, symbolSize: 5, connectNulls: true,
       lineStyle: { width: name === 'p50' ? 2.5 : 1.3, type } });
     return {
       grid: { left: 12, right: 16, top: 36, bottom: 40, containLabel: true }, legend: legend(), dataZoom: [zoom()],
       tooltip: tooltip({ trigger: 'axis', formatter: (list) => {
         const b = list[0].dataIndex;
-        return [x[b], ...list.map((l) => `${l.seriesName}  ${duration(l.value)}`), `${count(s.n[b])} records`].join('\n');
+        return [since(b), ...list.map((l) => `${l.seriesName}  ${duration(l.value[1])}`), `${count(s.n[b])} records`].join('\n');
       } }),
-      xAxis: axis({ type: 'category', data: x, name: page.start_times ? 'time since the first operation' : 'time of the dump since the first', nameGap: 26, splitLine: { show: false } }),
+      xAxis: runAxis(page.n_bins, 1, page.start_times ? 'time since the first operation' : 'time of the dump since the first'),
       yAxis: axis({ ...limits, axisLabel: { formatter: durationTick } }),
       series: [line('p99', s.us_p99, c.series[1], 'solid'), line('p90', s.us_p90, c.series[4], 'solid'), line('p50', s.us_p50, c.series[0], 'solid'), line('p10', s.us_p10, c.series[2], 'dashed')],
     };

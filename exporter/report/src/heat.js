@@ -3,7 +3,8 @@
 import { page, processes, hosts, heat, ratioOf, binTime } from './data.js';
 import { byId, el, options, announce } from './dom.js';
 import { chart, redraw, palette, axis, zoom } from './charts.js';
-import { times, duration, count, known, durationTick } from './format.js';
+import { times, duration, count, known } from './format.js';
+import { runAxis } from './time_axis.js';
 
 const SPAN = 24; // steps of the cells' bytes to a factor of 2: there the colour is full
 
@@ -36,15 +37,9 @@ export function rankByTime() {
 
   const label = (r, brief) => {
     const p = processes[r];
-    if (brief) return `rank ${p.rank}`;
-    return `${p.hostName}${p.gpu >= 0 ? ` GPU ${p.gpu}` : ''} rank ${p.rank}`;
+    if (brief) return p.rankName;
+    return `${p.hostName}${p.gpu >= 0 ? ` GPU ${p.gpu}` : ''} ${p.rankName}`;
   };
-  // Tics at 1, 2 or 5 times a power of ten of the time unit, in cells.
-  function step() {
-    const span = (page.last_us - page.first_us) || 1, unit = span > 14400e6 ? 3600e6 : span > 240e6 ? 60e6 : 1;
-    const raw = span / 7 / unit, e = 10 ** Math.floor(Math.log10(raw));
-    return ([1, 2, 5, 10].find((s) => s * e >= raw) * e * unit * page.n_bins) / span / heat.run;
-  }
   const when = (bin) => (heat.bins ? `+${duration(binTime(bin, heat.run) - page.first_us)}` : '');
   function tell(row, bin) {
     const r = rows[row], v = ratioOf(heat.cells[r * heat.bins + bin]);
@@ -98,10 +93,9 @@ export function rankByTime() {
     const css = (v) => `rgb(${v.join(',')})`;
     return {
       grid: { left: 12, right: 56, top: 14, bottom: 66, containLabel: true },
-      xAxis: axis({ type: 'value', min: 0, max: heat.bins, interval: step(), name: page.start_times ? 'time since the first operation' : 'time of the dump since the first one; a dump holds what ran since the one before', nameGap: 26, splitLine: { show: false },
-        axisLabel: { formatter: (v) => `+${durationTick((v * heat.run / page.n_bins) * (page.last_us - page.first_us))}` } }),
+      xAxis: runAxis(heat.bins, heat.run, page.start_times ? 'time since the first operation' : 'time of the dump since the first one; a dump holds what ran since the one before'),
       yAxis: axis({ type: 'category', data: rows.map((r) => label(r, byId('c-heat').clientWidth < 600)), inverse: true, splitLine: { show: false }, axisTick: { show: false },
-        axisLabel: { color: c.text, fontSize: 11, width: 230, overflow: 'truncate' } }),
+        axisLabel: { color: c.text, fontSize: 11, lineHeight: 17, width: 230, overflow: 'truncate' } }),
       dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' }), zoom({ yAxisIndex: 0, filterMode: 'none' }),
         ...(rows.length > 40 ? [{ type: 'slider', yAxisIndex: 0, filterMode: 'none', width: 18, right: 8, showDetail: false, brushSelect: false, borderColor: c.line }] : [])],
       visualMap: { type: 'continuous', min: -1, max: 1, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemWidth: 12, itemHeight: 160, seriesIndex: 0, dimension: 0,

@@ -2,7 +2,7 @@
 import { page, outliers } from './data.js';
 import { byId, el, copy as copyText, replace } from './dom.js';
 import { table } from './table.js';
-import { bytes, count, duration, rfc3339, iso, times, since } from './format.js';
+import { bytes, count, duration, rfc3339, iso, times, since, known } from './format.js';
 
 // As one word of a shell, whatever is in it.
 const word = (text) => (/^[\w./:=+,@%-]+$/.test(text) ? text : `'${String(text).replace(/'/g, "'\\''")}'`);
@@ -30,7 +30,7 @@ export function outlierTable() {
   table(byId('outliers'), [
     { title: 'Kind', get: (o) => KIND[o.kind] },
     { title: 'Host', get: (o) => o.host, text: true },
-    { title: 'Rank', csv: 'rank', help: 'global rank', num: true, get: (o) => o.global_rank, show: (o) => String(o.global_rank) },
+    { title: 'Rank', csv: 'rank', help: 'global rank', num: true, get: (o) => o.global_rank, show: (o) => (known(o.global_rank) ? String(o.global_rank) : null) },
     { title: 'in comm.', csv: 'comm_rank', help: 'rank in the communicator', num: true, get: (o) => o.rank, show: (o) => String(o.rank) },
     { title: 'Pid', num: true, get: (o) => o.pid, hidden: true },
     { title: 'Communicator', get: (o) => o.comm_id, show: (o) => el('span', { class: 'mono', text: o.comm_id }) },

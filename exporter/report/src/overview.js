@@ -64,6 +64,9 @@ const TOP = 15;
 const cut = (text, n) => (text.length > n ? `${text.slice(0, n - 1)}…` : text);
 const label = (c, n = 256) => `${c.name && c.name !== 'unknown' ? `${cut(c.name, n)} ` : ''}${c.id}`;
 
+// Names are often shared: the end of the number tells them apart.
+const brief = (c) => `${c.name && c.name !== 'unknown' ? `${cut(c.name, 8)} ` : ''}…${c.id.slice(-5)}`;
+
 export function whereTimeWent() {
   const total = (c) => c.transfer_ns + c.waiting_ns + (known(c.outside_ns) ? c.outside_ns : 0);
   const used = comms.filter((c) => known(c.transfer_ns) && c.transfer_ns + c.waiting_ns > 0)
@@ -90,7 +93,7 @@ export function whereTimeWent() {
           outside ? `outside NCCL  ${duration(known(x.outside_ns) ? x.outside_ns / 1e3 : null)}` : null, `${count(x.operations)} operations`].filter(Boolean).join('\n');
       } }),
       xAxis: axis({ type: 'value', max: 100, name: outside ? 'share of the time from first to last operation' : 'share of the time in kernels', nameGap: 26, axisLabel: { formatter: '{value} %' } }),
-      yAxis: axis({ type: 'category', data: shown.map((x) => (byId('c-time').clientWidth < 600 ? cut(x.name || x.id, 12) : label(x, 18))), axisLabel: { color: c.text, hideOverlap: false }, splitLine: { show: false } }),
+      yAxis: axis({ type: 'category', data: shown.map((x) => (byId('c-time').clientWidth < 600 ? brief(x) : label(x, 18))), axisLabel: { color: c.text, hideOverlap: false }, splitLine: { show: false } }),
       series: [
         part('transfer', c.transfer, (x) => x.transfer_ns, c.onTransfer), part('waiting', c.waiting, (x) => x.waiting_ns, '#1b2330'),
         ...(outside ? [part('outside NCCL', c.outside, (x) => x.outside_ns, c.text)] : []),

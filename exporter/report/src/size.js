@@ -54,7 +54,7 @@ export function bandwidthBySize() {
       legend: legend(),
       tooltip: tooltip({ trigger: 'item', formatter: ({ data: { g } }) => `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${short(g.busbw.p50)} GB/s\np10 ${short(g.busbw.p10)}, p90 ${short(g.busbw.p90)}\n${count(g.busbw.n)} records` }),
       xAxis: axis({ type: narrow ? 'value' : 'log',  name: 'message size', nameGap: 28, min: Math.max(sizes[0], 1) / (narrow ? 1 : 2), max: sizes[sizes.length - 1] * (narrow ? 1 : 2),
-        axisLabel: { formatter: (v) => bytes(v, 1) } }),
+        axisLabel: { formatter: (v) => bytes(v, 1), showMinLabel: narrow || sizes.length === 1, showMaxLabel: narrow || sizes.length === 1 } }),
       yAxis: axis({ ...limits, name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 44, axisLabel: { formatter: tick } }),
       series,
     };

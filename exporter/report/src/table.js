@@ -51,13 +51,13 @@ export function table(where, columns, rows, settings = {}) {
         announce(`Sorted by ${column.title}, ${down ? 'largest' : 'smallest'} first`);
         where.querySelector(`th button[data-column="${i}"]`).focus();
       } });
-    return el('th', { scope: 'col', class: column.num ? 'num' : null, 'aria-sort': state }, column.action ? column.title : button);
+    return el('th', { scope: 'col', class: column.num ? 'num' : column.action ? 'action' : null, 'aria-sort': state }, column.action ? column.title : button);
   }
 
   function cell(column, row) {
     const shown = column.show ? column.show(row) : column.get(row);
     const text = column.text && typeof shown === 'string';
-    return el('td', { class: column.num ? 'num' : column.wrap ? 'wrap' : text ? 'text' : null, title: text ? shown : null }, known(shown) ? shown : '–');
+    return el('td', { class: column.num ? 'num' : column.action ? 'action' : column.wrap ? 'wrap' : text ? 'text' : null, title: text ? shown : null }, known(shown) ? shown : '–');
   }
 
   function draw() {

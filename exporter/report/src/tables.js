@@ -12,12 +12,13 @@ const peers = [
   n('Mean against peers', 'relative', times, { help: "mean of duration / peers' median; below 1 it arrives late" }),
   n('Compared', 'compared'), n('Shortest in', 'shortest', count, { help: 'operations in which all others waited for it' }),
   n('Late in', 'late', count, { help: "operations with less than 0.8 of the peers' median" }), n('Time lost by a peer', 'late_ns', ns),
-  n('Busbw against median', 'busbw_relative', times),
+  n('GB/s against median', 'busbw_relative', times),
 ];
-const stat = (key, unit, show) => ['mean', 'stddev', 'min', 'p50', 'p90', 'p99', 'max'].map((k) => n(`${unit} ${k}`, (g) => g[key][k], show, { csv: `${key}_${k}` }));
+const bus = { help: 'bus bandwidth' };
+const stat = (key, unit, show, more) => ['mean', 'stddev', 'min', 'p50', 'p90', 'p99', 'max'].map((k) => n(`${unit} ${k}`, (g) => g[key][k], show, { ...more, csv: `${key}_${k}` }));
 const sliceColumns = (title, name) => [
   t(title, name, { text: true }), t('Function', (r) => r.func, { text: true }), n('Size', 'bytes', (v) => bytes(v)), t('Type', (r) => r.typeName), t('Timing', (r) => r.timingName),
-  n('Records', 'records'), n('Time mean', 'us_mean', us), n('Time p50', 'us_p50', us), n('Time p99', 'us_p99', us), n('Busbw mean', 'bw_mean', short), n('Busbw p50', 'bw_p50', short), n('Busbw min', 'bw_min', short),
+  n('Records', 'records'), n('Time mean', 'us_mean', us), n('Time p50', 'us_p50', us), n('Time p99', 'us_p99', us), n('GB/s mean', 'bw_mean', short, bus), n('GB/s p50', 'bw_p50', short, bus), n('GB/s min', 'bw_min', short, bus),
 ];
 function sliceRows(kind) {
   const rows = slices[kind].filter((s) => groupAt.has(s.group)).map((s) => {
@@ -27,13 +28,13 @@ function sliceRows(kind) {
   rows.leftOut = slices[kind].leftOut + slices[kind].length - rows.length;
   return rows;
 }
-const rankName = (i) => (processes[i] ? `${processes[i].hostName} rank ${processes[i].rank}` : `process ${i}`);
+const rankName = (i) => (processes[i] ? `${processes[i].hostName} ${processes[i].rankName}` : `process ${i}`);
 const commName = (i) => (comms[i] ? [comms[i].name, comms[i].id].filter(Boolean).join(' ') : `communicator ${i}`);
 
 const TABLES = [
   { name: 'Groups', file: 'groups.csv', rows: () => groups, sort: ['share', true], columns: [
     t('Function', (g) => g.func, { text: true }), n('Size', 'bytes', (v) => bytes(v)), t('Type', (g) => g.typeName), t('Kind', (g) => (g.kind ? 'p2p' : 'collective')), t('Timing', (g) => g.timingName),
-    n('Share of time', 'share', percent), n('Records', 'records'), n('Operations', 'operations'), ...stat('us', 'Time', us), ...stat('busbw', 'Busbw', short),
+    n('Share of time', 'share', percent), n('Records', 'records'), n('Operations', 'operations'), ...stat('us', 'Time', us), ...stat('busbw', 'GB/s', short, bus),
     n('Transfer p50', (g) => g.transfer_us.p50, us, { csv: 'transfer_us_p50' }), n('Job view p50', (g) => g.job_us.p50, us, { csv: 'job_us_p50' }), n('% of peak', 'of_best', percent), t('Algorithm/protocol', (g) => g.mix, { text: true }),
   ] },
   { name: 'Communicators', file: 'communicators.csv', rows: () => comms, sort: ['transfer_ns', true], columns: [
@@ -42,7 +43,7 @@ const TABLES = [
     n('Transfer', 'transfer_ns', ns), n('Waiting', 'waiting_ns', ns), n('Outside NCCL', 'outside_ns', ns), n('First to last', 'span_ns', ns),
   ] },
   { name: 'Ranks', file: 'ranks.csv', rows: () => processes, sort: ['late_ns', true], columns: [
-    t('Host', (p) => p.hostName, { text: true }), n('GPU', (p) => (p.gpu < 0 ? null : p.gpu), (v) => (v === null ? null : String(v)), { csv: 'gpu' }), n('Rank', 'rank', String), n('Pid', 'pid', String),
+    t('Host', (p) => p.hostName, { text: true }), n('GPU', (p) => (p.gpu < 0 ? null : p.gpu), (v) => (v === null ? null : String(v)), { csv: 'gpu' }), n('Rank', 'rank', String, { show: (p) => p.rankName.replace(/ranks? /, '') }), t('Ranks of the process', (p) => p.rankName, { csv: 'ranks', hidden: true }), n('Pid', 'pid', String),
     n('Records', 'records'), n('Time in kernels', 'exec_ns', ns), ...peers ] },
   { name: 'Hosts', file: 'hosts.csv', rows: () => hosts, sort: ['late_ns', true], columns: [
     t('Host', (h) => h.name, { text: true }), n('Processes', 'processes'), n('Records', 'records'), n('Time in kernels', 'exec_ns', ns), ...peers ] },

@@ -51,6 +51,10 @@ done
 for end in destroy finalize exit quick_exit abort; do agree "end by $end" --plans mix --end $end; done
 agree "4 ranks, algorithm forced" NCCL_ALGO=Tree --plans mix,p2p,groups --ranks 4
 
+drive FAKE_NCCL_UNNAMED=1 --plans mix
+"$GPU/gpu_check" --any-timing --unnamed "$TMP/truth" "$TMP/logs" >"$TMP/rows" 2>&1 && grep -q '^ok.each operation once' "$TMP/rows" ||
+  { echo "FAIL communicators without a name"; cat "$TMP/rows"; failures=$((failures + 1)); }
+
 notice "a lost operation" "each operation once" FAKE_NCCL_FAULT=lose:5 --plans $all
 notice "a lost P2P" "each operation once" FAKE_NCCL_FAULT=lose:500 --plans $all
 notice "a record twice" "each operation once" FAKE_NCCL_FAULT=twice:7 --plans $all

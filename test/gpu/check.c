@@ -202,8 +202,17 @@ static void match(struct ni_gpu_check *c, struct ni_gpu_true_op *ops, size_t n, 
   free(used);
 }
 
+/* Records without a name are those of the process's only communicator. */
+static void name_records(struct ni_gpu_check *c) {
+  for (size_t i = 0; i < c->n_recs; i++)
+    for (size_t k = 0; !*c->recs[i].comm && k < c->truth.n_ops; k++)
+      if (c->truth.processes[c->truth.ops[k].process].pid == c->recs[i].pid)
+        keep(c->recs[i].comm, sizeof c->recs[i].comm, c->truth.ops[k].op.comm);
+}
+
 static void match_all(struct ni_gpu_check *c) {
   struct tally t = {0};
+  if (c->unnamed) name_records(c);
   sorting = &c->truth;
   qsort(c->truth.ops, c->truth.n_ops, sizeof *c->truth.ops, op_order);
   qsort(c->recs, c->n_recs, sizeof *c->recs, rec_order);
@@ -278,6 +287,7 @@ int main(int argc, char **argv) {
   static struct ni_gpu_check c = {.busbw_percent = 2};
   static const struct option options[] = {{"any-timing", no_argument, NULL, 'a'},
                                           {"shared-gpu", no_argument, NULL, 's'},
+                                          {"unnamed", no_argument, NULL, 'u'},
                                           {"costs", no_argument, NULL, 'c'},
                                           {NULL, 0, NULL, 0}};
   struct ni_log_totals totals;
@@ -285,11 +295,13 @@ int main(int argc, char **argv) {
   for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
     if (o == 'a') c.any_timing = true;
     else if (o == 's') c.shared_gpu = true;
+    else if (o == 'u') c.unnamed = true;
     else if (o == 'c') costs = true;
     else return 64;
   if (argc - optind != (costs ? 1 : 2)) {
     fprintf(stderr,
-            "Usage: gpu_check [--any-timing] [--shared-gpu] TRUTH-DIR LOG-DIR\n       gpu_check --costs TRUTH-DIR\n");
+            "Usage: gpu_check [--any-timing] [--shared-gpu] [--unnamed] TRUTH-DIR LOG-DIR\n       gpu_check --costs "
+            "TRUTH-DIR\n");
     return 64;
   }
   ni_gpu_truth_read(&c.truth, argv[optind]);

@@ -5,6 +5,7 @@
  * Each rank is alone: durations are a formula of the size. A communicator has a proxy thread that raises KernelCh when
  * the device, which is a clock, gets there. An operation of 4242 elements never ends.
  *   FAKE_NCCL_VERSION=22809   the release it claims to be (default 23007)
+ *   FAKE_NCCL_UNNAMED=1       communicators have no name, as for plugins before v4
  *   FAKE_NCCL_FAULT=what:N    the Nth operation of the process is told wrongly to the profiler: lose, twice, size,
  *                             dtype, algo, peer; or slow:0, every kernel of 32 MiB or more 10 % longer than the events
  *                             say. The checker must notice each (test/cases/gpu_check.sh).
@@ -341,7 +342,7 @@ static int add_op(struct ncclComm *c, ni_stream s, const char *func, uint64_t co
 
 static struct ncclComm *new_comm(uint64_t hash, int ranks, int rank, const struct ni_nccl_config *config) {
   struct ncclComm *c = ni_xalloc(sizeof *c);
-  const char *name = config && config->magic == 0xcafebeef ? config->comm_name : NULL;
+  const char *name = config && config->magic == 0xcafebeef && !getenv("FAKE_NCCL_UNNAMED") ? config->comm_name : NULL;
   c->id = (struct ni_comm_ident){name ? strdup(name) : NULL, hash, ranks, ranks, rank};
   c->nonblocking = config && config->blocking == 0;
   c->in_progress = c->nonblocking ? 3 : 0;

@@ -53,6 +53,9 @@ struct ni_gpu_check {
   struct ni_gpu_truth truth;
   struct ni_gpu_rec *recs;
   size_t n_recs, failures;
+  struct ni_gpu_rec
+      *calls; /* records that were made from an API call, as no kernel of theirs is shown: Broadcast since 2.29 */
+  size_t n_calls;
   /* from the final lines */
   uint64_t started, written, filtered, dropped, incomplete, in_flight, finals, bad_lines;
   bool any_timing, shared_gpu, unnamed; /* unnamed: before v4 a plugin is told no communicator's name */
@@ -66,6 +69,8 @@ void ni_gpu_truth_read(struct ni_gpu_truth *t, const char *dir);
 bool ni_gpu_invisible(const struct ni_gpu_truth *t, const struct ni_gpu_true_op *o);
 void ni_gpu_row(struct ni_gpu_check *c, const char *verdict, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same by process: Broadcast, 2.29 or later, without the setting that brings its events back. */
+bool ni_gpu_no_broadcast(const struct ni_gpu_process *p);
 /* Execution times against events, bandwidths; needs the match. */
 void ni_gpu_check_times(struct ni_gpu_check *c);
 

@@ -224,7 +224,8 @@ stage_record() {
   local gpu n=0 f name sim=$version
   [ "$release" -ge 23100 ] && sim=2.30 # the newest that nccl-sim plays
   gpu=$(sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 | tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g')
-  drive record 60 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
+  # With the setting every Broadcast has its kernel events; that 2.29 hides them otherwise is looked at in `shapes`.
+  drive record 60 NCCL_ALLGATHERV_ENABLE=0 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
     --max-bytes 4194304 || return
   mkdir -p "$WORK/recordings"
   for f in "$WORK"/callbacks-*.rec; do

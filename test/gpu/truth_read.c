@@ -82,7 +82,8 @@ void ni_gpu_truth_read(struct ni_gpu_truth *t, const char *dir) {
   if (!t->n_processes) ni_die(1, "gpu_check: %s: no truth-<rank>.txt of gpu_drive in it", dir);
 }
 
+bool ni_gpu_no_broadcast(const struct ni_gpu_process *p) { return p->nccl >= 22900 && !p->broadcast_on; }
+
 bool ni_gpu_invisible(const struct ni_gpu_truth *t, const struct ni_gpu_true_op *o) {
-  const struct ni_gpu_process *p = &t->processes[o->process];
-  return strcmp(o->op.func, "Broadcast") == 0 && p->nccl >= 22900 && !p->broadcast_on;
+  return strcmp(o->op.func, "Broadcast") == 0 && ni_gpu_no_broadcast(&t->processes[o->process]);
 }

@@ -19,6 +19,7 @@ struct played { /* one event */
   uint64_t before_ns, after_ns, start_stamp, stop_stamp, first_ns, last_ns, rec;
   uint64_t gpu_first, gpu_last;
   int channels, done, mask;
+  int64_t call; /* of an API call: its number; of an operation: that of the call it comes from, -1 none was shown */
 };
 
 static struct {
@@ -26,6 +27,7 @@ static struct {
   struct played *played;
   void **ctx;
   uint64_t (*rec)[2]; /* operations started, by communicator and kind */
+  int64_t (*calls)[2]; /* API calls shown to the plugin, likewise */
   pthread_mutex_t lock;
   pthread_cond_t cond;
   int turn;
@@ -70,7 +72,14 @@ static void do_start(const struct ni_call_rec *c) {
     if (!parent->channels++) parent->first_ns = p->before_ns;
     if (!parent->gpu_first || p->start_stamp < parent->gpu_first) parent->gpu_first = p->start_stamp;
   }
-  if (op && e->comm >= 0) p->rec = play.rec[e->comm][!coll]++;
+  p->call = -1;
+  if (op && e->comm >= 0) {
+    p->rec = play.rec[e->comm][!coll]++;
+    bool from_call = parent && parent->called && (play.r.events[e->parent].d.type & (NI_EV_COLL_API | NI_EV_P2P_API));
+    if (from_call) p->call = parent->call;
+  }
+  if ((d.type & (NI_EV_COLL_API | NI_EV_P2P_API)) && e->comm >= 0 && ni_core.interface >= 5)
+    p->call = play.calls[e->comm][d.type == NI_EV_P2P_API]++;
   ni_core_start(e->comm >= 0 ? play.ctx[e->comm] : NULL, &p->handle, &d);
   p->after_ns = ni_unix_now();
 }
@@ -107,7 +116,7 @@ static void emit(int event) {
       .done_ch = p->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",
       .proto = coll ? e->d.coll.proto : "", .timing = p->channels ? "kernel_gpu" : "collective_cpu", .stamps = "good",
-      .out = p->channels == p->done ? NI_OUT_DONE : NI_OUT_OPEN};
+      .call = p->call, .out = p->channels == p->done ? NI_OUT_DONE : NI_OUT_OPEN};
   for (int i = 0; i < play.r.n_events && o.n_channels < 64; i++)
     if (play.r.events[i].parent == event && play.r.events[i].d.type == NI_EV_KERNEL_CH)
       o.channels[o.n_channels++] = (struct ni_truth_channel){
@@ -185,6 +194,7 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
   play.played = ni_xalloc((size_t)play.r.n_events * sizeof *play.played);
   play.ctx = ni_xalloc((size_t)play.r.n_comms * sizeof *play.ctx);
   play.rec = ni_xalloc((size_t)play.r.n_comms * sizeof *play.rec);
+  play.calls = ni_xalloc((size_t)play.r.n_comms * sizeof *play.calls);
   pthread_mutex_init(&play.lock, NULL);
   pthread_cond_init(&play.cond, NULL);
   ni_run.scenario = "replay";

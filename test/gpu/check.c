@@ -81,6 +81,7 @@ static const char *differs(const struct ni_gpu_check *c, const struct ni_gpu_tru
   if (strcmp(o->op.dtype, r->dtype)) return "datatype";
   if (!coll && o->op.peer != r->r.root) return "peer";
   if (rooted && o->op.root != r->r.root) return "root";
+  if (coll && !*r->algo) return "algorithm"; /* recorded from its call: NCCL never showed the kernel */
   if (coll && *p->algo && strcmp(o->op.func, "AllReduce") == 0 && strcasecmp(p->algo, r->algo)) return "algorithm";
   if (coll && *p->proto && strcmp(o->op.func, "AllReduce") == 0 && strcasecmp(p->proto, r->proto)) return "protocol";
   return NULL;

@@ -270,7 +270,8 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
     count_sampled(s, r.kind);
     return 0;
   }
-  int rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
+  int rc = r.has & NI_HAS_GPU_DELTA ? ni_lines_gpu_offset(d, s) : 0;
+  if (rc == 0) rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
   if (rc) { /* it will come again: its stamps must not be judged twice */
     s->fit = fit;
     s->poisoned = poisoned;

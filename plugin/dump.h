@@ -88,6 +88,8 @@ struct ni_side {
   struct ni_ident ident;
   struct ni_line_prefix prefix;
   struct ni_gpu_fit fit;
+  int64_t stated_offset_ns;  /* of the last clock line of this communicator */
+  uint8_t offset_stated;
   uint64_t init_ns;
   uint32_t watch;          /* operations with unknown channel count, ours now; linked by watch_next */
   uint64_t last_stats_ms, last_scan_ms, clock_samples;
@@ -233,6 +235,9 @@ void ni_lines_gaps(struct ni_dump *d, struct ni_side *s);
 /* Everything a communicator says last; its records are in the block already. */
 void ni_lines_end(struct ni_dump *d, struct ni_side *s, enum ni_end end);
 void ni_lines_clock(struct ni_dump *d);
+/* Before a record with GPU times: a clock line when the offset of the GPU's clock in use is not the one last stated, so
+ * that readers know which offset each record was written with. 0, or ni_lines_put()'s error: the record must wait, too. */
+int ni_lines_gpu_offset(struct ni_dump *d, struct ni_side *s);
 void ni_lines_late(struct ni_dump *d);
 void ni_lines_process_end(struct ni_dump *d);
 void ni_lines_note(struct ni_dump *d, const char *text);

@@ -197,7 +197,7 @@ static void pool_lines(struct ni_dump *d, struct ni_side *s) {
   event_pool_line(d, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES);
 }
 
-static void clock_line(struct ni_dump *d, const struct ni_line_prefix *p, const struct ni_side *s) {
+static int clock_line(struct ni_dump *d, const struct ni_line_prefix *p, struct ni_side *s) {
   struct ni_clock *c = &ni_g.clock;
   struct ni_clock_line in = {.source = ni_clock_source_name(c->source),
                              .ticks = c->newest.ticks,
@@ -213,22 +213,38 @@ static void clock_line(struct ni_dump *d, const struct ni_line_prefix *p, const 
     in.gpu_offset_at_ns = at + to_unix;
     in.gpu_samples = s->fit.n_samples;
   }
-  (void)put_control(d, ni_format_clock(d->line, sizeof d->line, p, d->ts_us, &in));
+  int rc = put_control(d, ni_format_clock(d->line, sizeof d->line, p, d->ts_us, &in));
+  if (rc == 0 && in.has_gpu) {
+    s->stated_offset_ns = offset;
+    s->offset_stated = 1;
+  }
+  return rc;
+}
+
+/* Below this a difference is not worth a line: the GPU's clock counts in steps of 32 ns to 1 us. */
+enum { STATED_NS = 1000 };
+
+int ni_lines_gpu_offset(struct ni_dump *d, struct ni_side *s) {
+  int64_t offset, off;
+  if (!ni_g.config.control_lines || !ni_gpu_fit_offset(&s->fit, &offset, NULL)) return 0;
+  if (s->offset_stated && !__builtin_sub_overflow(offset, s->stated_offset_ns, &off) && off >= -STATED_NS && off <= STATED_NS)
+    return 0;
+  return clock_line(d, &s->prefix, s);
 }
 
 void ni_lines_clock(struct ni_dump *d) {
-  clock_line(d, &d->process_prefix, NULL);
+  (void)clock_line(d, &d->process_prefix, NULL);
   for (struct ni_side *s = d->sides; s; s = s->next)
     if (s->fit.n_samples != s->clock_samples) {
       s->clock_samples = s->fit.n_samples;
-      clock_line(d, &s->prefix, s);
+      (void)clock_line(d, &s->prefix, s);
     }
 }
 
 void ni_lines_end(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
   ni_lines_gaps(d, s);
   pool_lines(d, s);
-  clock_line(d, &s->prefix, s);
+  (void)clock_line(d, &s->prefix, s);
   for (int kind = 0; end == NI_END_DESTROY && kind < NI_KIND_COUNT; kind++) {
     struct ni_kind_stats k;
     fill_kind(s, kind, 1, &k);
@@ -260,7 +276,7 @@ void ni_lines_process_end(struct ni_dump *d) {
                              .high_water_bytes = ni_arena_high_bytes(&ni_g.arena),
                              .cap_bytes = ni_g.arena.cap_bytes};
   (void)put_control(d, ni_format_arena_stats(d->line, sizeof d->line, &d->process_prefix, d->ts_us, &in));
-  clock_line(d, &d->process_prefix, NULL);
+  (void)clock_line(d, &d->process_prefix, NULL);
   /* Losses and strays that belong to no communicator: header id 0x0. */
   struct ni_stats_line st = {.final = true, .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
   for (int i = 0; i < NI_STRAY_COUNT; i++) st.strays[i] = ni_load_rlx(&ni_g.stray[i]);

@@ -152,7 +152,8 @@ static void fit(struct work *w) {
     /* The line is over h's clock, via's is over its own; products of drifts vanish. */
     h->offset_ns = f.offset_ns + via->offset_ns - via->drift * f.offset_ns;
     h->drift = f.drift + via->drift;
-    h->error_ns = via->error_ns + (int64_t)f.error_ns + 1;
+    h->room_ns = via->room_ns + (int64_t)f.error_ns + 1;
+    h->error_ns = h->room_ns + h->gpu_ns + r->host[r->reference].gpu_ns;
     h->contradiction = f.room_ns < 0 || via->contradiction;
     h->matched = f.used;
     h->rejected = f.rejected;
@@ -205,6 +206,10 @@ int ni_tr_align(struct ni_tr *r) {
   if (r->n_hosts > HOSTS_MAX)
     return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", r->n_hosts,
                       HOSTS_MAX);
+  for (uint32_t i = 0; i < r->n_units; i++) {
+    struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > h->gpu_ns) h->gpu_ns = r->unit[i].clock.spread_ns;
+  }
   bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
   int e = align(r, windowed);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */

@@ -52,7 +52,7 @@ static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, str
     while (n >= 2 && above(&hull[n - 2], &hull[n - 1], p)) n--;
     hull[n++] = *p;
   }
-  if (hull[n - 1].at_ns - hull[0].at_ns < NI_GPU_DRIFT_SPAN_NS) return lowest;
+  if (hull[n - 1].at_ns - hull[0].at_ns < NI_GPU_DRIFT_SPAN_NS || to - from < NI_GPU_DRIFT_POINTS) return lowest;
   size_t k = 1;
   while (k + 1 < n && (double)(hull[k].at_ns - c->point[from].at_ns) < mean) k++;
   const struct ni_gpu_point *a = &hull[k - 1], *b = &hull[k];

@@ -21,8 +21,9 @@
 
 #define NI_GPU_KNOT_NS INT64_C(60000000000)
 #define NI_GPU_NEAR_KNOTS 5 /* crystals keep their rate within 0.1 ppm for some minutes */
-/* Over less than this no drift can be told from noise of the delivery; clocks above this rate apart are broken. */
-#define NI_GPU_DRIFT_SPAN_NS INT64_C(5000000000)
+/* Over less time, or of fewer points, no drift can be told from noise of the delivery. Rates further apart are broken. */
+#define NI_GPU_DRIFT_SPAN_NS INT64_C(200000000)
+#define NI_GPU_DRIFT_POINTS 8
 #define NI_GPU_DRIFT_MAX 300e-6
 
 struct ni_gpu_point {

@@ -89,8 +89,11 @@ static int count_pairs(struct work *w) {
   uint32_t n = w->r->n_hosts;
   for (uint32_t i = 0; i < w->n_list; i++) {
     struct side *s = &w->side[w->list[i]];
-    if (s->start - s->end > w->r->contradiction_ns && s->start - s->end < 1000000000)
-      w->r->contradiction_ns = s->start - s->end;
+    int64_t against = s->start - s->end;
+    if (against > 0 && against < 1000000000) {
+      if (against > w->r->contradiction_ns) w->r->contradiction_ns = against;
+      if (against > w->r->host[w->list[i]].gpu_ns) w->r->host[w->list[i]].gpu_ns = against;
+    }
     for (uint32_t k = 0; k < i; k++) {
       w->shared[(size_t)w->list[i] * n + w->list[k]]++;
       w->shared[(size_t)w->list[k] * n + w->list[i]]++;
@@ -154,7 +157,8 @@ static void fit(struct work *w) {
     h->drift = f.drift + via->drift;
     h->room_ns = via->room_ns + (int64_t)f.error_ns + 1;
     h->error_ns = h->room_ns + h->gpu_ns + r->host[r->reference].gpu_ns;
-    h->contradiction = f.room_ns < 0 || via->contradiction;
+    /* Bounds may cross by what the GPUs' clocks are off; beyond that it is the hosts' that do not run straight. */
+    h->contradiction = -f.room_ns > (double)(h->gpu_ns + via->gpu_ns) || via->contradiction;
     h->matched = f.used;
     h->rejected = f.rejected;
     h->aligned = true;
@@ -178,6 +182,14 @@ static void free_work(struct work *w) {
   free(w->order);
 }
 
+static void set_gpu_errors(struct ni_tr *r) {
+  for (uint32_t i = 0; i < r->n_hosts; i++) r->host[i].gpu_ns = 0;
+  for (uint32_t i = 0; i < r->n_units; i++) {
+    struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > h->gpu_ns) h->gpu_ns = r->unit[i].clock.spread_ns;
+  }
+}
+
 static int align(struct ni_tr *r, bool windowed) {
   uint32_t n = r->n_hosts;
   struct work w = {.r = r, .windowed = windowed, .shared = calloc((size_t)n * n, sizeof *w.shared),
@@ -185,6 +197,7 @@ static int align(struct ni_tr *r, bool windowed) {
                    .order = calloc(n, sizeof *w.order)};
   int e = w.shared && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
   r->contradiction_ns = 0;
+  set_gpu_errors(r);
   for (uint32_t i = 0; i < n; i++) {
     r->host[i].via = NI_TR_NONE;
     r->host[i].aligned = false;
@@ -206,10 +219,6 @@ int ni_tr_align(struct ni_tr *r) {
   if (r->n_hosts > HOSTS_MAX)
     return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", r->n_hosts,
                       HOSTS_MAX);
-  for (uint32_t i = 0; i < r->n_units; i++) {
-    struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
-    if (r->unit[i].shown && r->unit[i].clock.spread_ns > h->gpu_ns) h->gpu_ns = r->unit[i].clock.spread_ns;
-  }
   bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
   int e = align(r, windowed);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */

@@ -151,12 +151,25 @@ int ni_tr_emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   return err < 0 ? err : ni_tr_put(r, &e);
 }
 
+static void join(struct ni_tr_event *e, uint32_t member, bool p2p, uint64_t rec_sn) {
+  ni_tr_arrow(e, NI_TR_A_NET, false, ni_tr_arrow_id(member, NI_TR_A_NET, p2p, rec_sn));
+  ni_tr_arrow(e, NI_TR_A_POST, false, ni_tr_arrow_id(member, NI_TR_A_POST, p2p, rec_sn));
+}
+
+/* Some network operations never stop although all is well (CollNet). One that hangs belongs to an operation that does. */
+static bool parent_hangs(const struct ni_tr *r, const struct ni_tr_where *w, bool p2p, uint64_t rec_sn) {
+  const struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
+  for (size_t i = 0; m && i < m->n_open; i++)
+    if (m->open[i].u.rec_sn == rec_sn && m->open[i].kind == p2p) return !m->open[i].finished;
+  return false;
+}
+
 /* A network operation, or one of its steps. Several of one channel and direction are under way at once. */
 int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   const struct ni_proxy_line *x = &l->proxy;
   struct place at = place_of(r, w);
   struct ni_tr_event e = {0};
-  char size[32], text[128];
+  char size[32], text[160];
   if (!at.shown) return 0;
   if (!x->start_ns || !ni_tr_sane((int64_t)x->start_ns)) {
     r->count.proxy_untimed++;
@@ -167,8 +180,18 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   ni_human_bytes(x->trans_size_bytes, size);
   if (step) snprintf(text, sizeof text, "%s step %lld", send ? "send" : "receive", (long long)x->step);
   else snprintf(text, sizeof text, "%s rank %d, %s", send ? "send to" : "receive from", x->peer, size);
-  double total = isfinite(x->total_us) && x->total_us >= 0 && x->total_us < 3.6e9 ? x->total_us : -1;
-  int err = times(r, w, &e, x->start_ns, total < 0 ? -1 : (int64_t)llround(total * 1000), NI_TR_C_NET, text);
+  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0;
+  bool known = isfinite(x->total_us) && x->total_us >= 0 && x->total_us < 3.6e9;
+  if (!known && !parent_hangs(r, w, p2p, x->parent_rec_sn)) {
+    known = true;
+    e.phase = NI_TR_INSTANT;
+    memcpy(text + strlen(text), " (no stop)", sizeof " (no stop)");
+  }
+  /* Posted operations of one connection wait for each other: from the first progress on it is this one's turn. */
+  int64_t waited = isfinite(x->progress_us) && x->progress_us > 0 && x->progress_us < 3.6e9 ? llround(x->progress_us * 1000) : 0;
+  int64_t total = e.phase == NI_TR_INSTANT ? waited : known ? llround(x->total_us * 1000) : -1;
+  if (known && waited > total) waited = 0;
+  int err = times(r, w, &e, x->start_ns + (uint64_t)waited, known ? total - waited : -1, NI_TR_C_NET, text);
   if (err == 0)
     err = ni_tr_track(r, at.unit, w->member, step ? NI_TR_T_STEPS : send ? NI_TR_T_NET_SEND : NI_TR_T_NET_RECV,
                       x->channel < 0 ? 0 : (uint32_t)x->channel, &e.track);
@@ -182,6 +205,7 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
     ni_tr_u64(&e, NI_TR_K_STEPS, x->n_steps);
     ni_tr_u64(&e, NI_TR_K_STEPS_DONE, x->n_steps_completed);
     ni_tr_f64(&e, NI_TR_K_MAX_STEP, x->max_step_us);
+    ni_tr_i64(&e, NI_TR_K_QUEUED, waited);
     err = ni_tr_text(r, &e, NI_TR_K_FUNC, x->parent_func);
     if (err == 0) err = ni_tr_text(r, &e, NI_TR_K_STATE, x->state);
   }
@@ -191,8 +215,7 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   ni_tr_f64(&e, NI_TR_K_FLUSH, x->flush_us);
   ni_tr_f64(&e, NI_TR_K_GPU_CONSUME, x->gpu_consume_us);
   if (x->origin_pid >= 0) ni_tr_i64(&e, NI_TR_K_PID, x->origin_pid);
-  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0;
-  if (!r->opt.no_flows && !step && w->member != NI_TR_NONE && x->parent_rec_sn != NI_NO_SN)
-    ni_tr_arrow(&e, NI_TR_A_NET, false, ni_tr_arrow_id(w->member, NI_TR_A_NET, p2p, x->parent_rec_sn));
+  if (!r->opt.no_flows && !step && e.phase != NI_TR_INSTANT && w->member != NI_TR_NONE && x->parent_rec_sn != NI_NO_SN)
+    join(&e, w->member, p2p, x->parent_rec_sn);
   return err < 0 ? err : ni_tr_put(r, &e);
 }

@@ -40,17 +40,6 @@ static int describe(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_m
   return err;
 }
 
-/* The call's bracket in verbose logs, else the moment of its start. */
-static int put_enqueue(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_tr_member *m, const struct ni_line *l,
-                       uint32_t name, uint64_t arrow, bool forward, int64_t at, int64_t dur) {
-  struct ni_tr_event e = {.ts = at, .dur = dur, .name = name, .category = NI_TR_C_ENQUEUE};
-  int err = ni_tr_track(r, m->unit, w->member, NI_TR_T_ENQUEUE, 0, &e.track);
-  if (err < 0) return err;
-  ni_tr_u64(&e, NI_TR_K_SN, l->op.sn);
-  if (forward && !r->opt.no_flows) ni_tr_arrow(&e, NI_TR_A_ENQUEUE, true, arrow);
-  return ni_tr_put(r, &e);
-}
-
 /* Channel events are times at which the CPU heard of them. A start without a stop goes to the end of its operation. */
 static int put_channels(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_tr_member *m, const struct ni_line *l,
                         uint32_t name) {
@@ -115,17 +104,25 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
 
   const struct ni_tr_process *p = &r->process[w->process];
   bool flows = !r->opt.no_flows && !bracket_only;
-  /* Where the group of the plan is a line of its own, it shows the enqueue. */
-  if (!bracket_only && !(o->has & NI_HAS_PLAN_SN) && enqueue != NI_TR_NO_TIME) {
-    uint64_t arrow = ni_tr_arrow_id(w->member, NI_TR_A_ENQUEUE, l->is_p2p, o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn);
+  /* Where the group of the plan is a line of its own, it shows the enqueue; network operations hang on the operation's. */
+  if (!bracket_only && (!(o->has & NI_HAS_PLAN_SN) || p->has_net) && enqueue != NI_TR_NO_TIME) {
+    uint64_t number = o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn;
     /* A kernel may have begun before its call was told of (contract: the bracket comes after the launch). */
     bool forward = enqueue < e.ts && how != NI_TR_BY_ENQUEUE;
-    int64_t bracket = 0;
+    struct ni_tr_event q = {.ts = enqueue, .name = name, .category = NI_TR_C_ENQUEUE};
+    err = ni_tr_track(r, m->unit, w->member, NI_TR_T_ENQUEUE, 0, &q.track);
+    ni_tr_u64(&q, NI_TR_K_SN, o->sn);
+    if (flows && forward) {
+      uint64_t id = ni_tr_arrow_id(w->member, NI_TR_A_ENQUEUE, l->is_p2p, number);
+      ni_tr_arrow(&q, NI_TR_A_ENQUEUE, true, id);
+      ni_tr_arrow(&e, NI_TR_A_ENQUEUE, false, id);
+    }
+    if (flows && p->has_net) ni_tr_arrow(&q, NI_TR_A_POST, true, ni_tr_arrow_id(w->member, NI_TR_A_POST, l->is_p2p, number));
+    /* The call's bracket in verbose logs, else the moment of its start. */
     if (l->trace && l->trace->has_ts && l->trace->start_us && l->trace->stop_us > l->trace->start_us &&
         l->trace->stop_us - l->trace->start_us < 3600000000u)
-      bracket = (int64_t)(l->trace->stop_us - l->trace->start_us) * 1000;
-    err = put_enqueue(r, w, m, l, name, arrow, forward, enqueue, bracket);
-    if (forward && flows) ni_tr_arrow(&e, NI_TR_A_ENQUEUE, false, arrow);
+      q.dur = (int64_t)(l->trace->stop_us - l->trace->start_us) * 1000;
+    if (err == 0) err = ni_tr_put(r, &q);
   }
   if (flows && p->has_api && (o->has & NI_HAS_CALL_SN) && !o->graph)
     ni_tr_arrow(&e, NI_TR_A_CALL, false, ni_tr_arrow_id(w->member, NI_TR_A_CALL, l->is_p2p, o->call_sn));

@@ -32,7 +32,7 @@ enum ni_tr_value { NI_TR_U64, NI_TR_I64, NI_TR_TEXT, NI_TR_HEX, NI_TR_HASH, NI_T
   X(SEEN, "seen", TEXT) X(DEPTH, "depth", U64) X(STEPS, "steps", U64) X(STEPS_DONE, "steps_completed", U64)        \
   X(STEP, "step", U64) X(TOTAL, "total_us", US) X(GPU_PRODUCE, "gpu_produce_us", US)                               \
   X(PEER_CREDIT, "peer_credit_us", US) X(WIRE, "wire_us", US) X(FLUSH, "flush_us", US)                             \
-  X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(PID, "origin_pid", I64)                    \
+  X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(QUEUED, "queued_us", US) X(PID, "origin_pid", I64)                    \
   X(OPS, "ops", U64) X(SOURCE, "source", TEXT) X(EVENTS, "events", TEXT) X(NET_PEER, "net_peer", I64)              \
   X(NET_CHANNEL, "net_channel", I64) X(NET_STATE, "net_state", TEXT) X(DIRECTION, "direction", TEXT)               \
   X(PROXY_SN, "proxy_op_sn", U64) X(EV_SN, "ev_sn", U64) X(CE_SN, "ce_sn", U64)
@@ -49,7 +49,7 @@ enum ni_tr_category { NI_TR_C_COLL, NI_TR_C_P2P, NI_TR_C_CHANNEL, NI_TR_C_ENQUEU
                       NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNT };
 
 /* What an arrow is from and to. */
-enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_COUNT };
+enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST, NI_TR_A_COUNT };
 struct ni_tr_arrow {
   uint64_t id;
   uint8_t kind, out;           /* out: begins here */

@@ -55,9 +55,10 @@ struct ni_tr_host {
   /* align.c: aligned = t - (offset_ns + drift * (t - epoch_ns)) */
   bool aligned;                /* false: nothing in common with the reference; its own clock is used */
   double offset_ns, drift;
-  int64_t error_ns;            /* half of what the matched collectives leave open, added up along the way, and the scatter
-                                  of the GPU clocks at both ends */
-  int64_t room_ns, gpu_ns;     /* the parts: on the way so far; of its worst GPU */
+  int64_t error_ns;            /* half of what the matched collectives leave open, added up along the way, and the
+                                  errors of the GPU clocks at both ends */
+  int64_t room_ns, gpu_ns;     /* the parts: on the way so far; of its worst GPU, by scatter and by
+                                  contradictions between its ranks */
   bool contradiction;          /* no straight line agrees with all of them; error_ns says by how much */
   uint32_t via;                /* the host it was compared with; itself: the reference */
   uint64_t matched, rejected;  /* collectives compared on that way; those that no clock explains */

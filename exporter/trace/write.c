@@ -20,7 +20,7 @@
 #include "write.h"
 
 static const char *const arrow_names[NI_TR_A_COUNT] = {"enqueue to kernel", "call to kernel", "call to launch",
-                                                       "launch to kernel", "kernel to network"};
+                                                       "launch to kernel", "kernel to network", "enqueue to network"};
 
 /* Arrows that have begun: two tables that take turns, so that the newest 262,144 at least are remembered. */
 enum { BEGUN_SLOTS = 1 << 19, BEGUN_MAX = BEGUN_SLOTS / 2 };
@@ -175,13 +175,11 @@ static void place(struct writer *w, uint32_t pid, uint32_t tid, int64_t ts) {
   ni_tr_out_us(&w->out, ts - w->r->t0_ns);
 }
 
-static void put_arrow(struct writer *w, const struct ni_tr_arrow *a, uint32_t pid, uint32_t tid, int64_t ts) {
+/* 1: written; 0: not, what it joins is not there. */
+static bool put_arrow(struct writer *w, const struct ni_tr_arrow *a, uint32_t pid, uint32_t tid, int64_t ts) {
   struct ni_tr *r = w->r;
   uint64_t id = a->id | 1; /* 0 marks a free place */
-  if (a->out ? !begin_arrow(&w->begun, id) : !has_begun(&w->begun, id)) {
-    r->count.arrows_back += !a->out;
-    return;
-  }
+  if (a->out ? !begin_arrow(&w->begun, id) : !has_begun(&w->begun, id)) return false;
   begin(w, a->out ? "s" : "f\",\"bp\":\"e");
   ni_tr_out_text(&w->out, "\",\"name\":\"");
   ni_tr_out_text(&w->out, arrow_names[a->kind]);
@@ -190,6 +188,19 @@ static void put_arrow(struct writer *w, const struct ni_tr_arrow *a, uint32_t pi
   place(w, pid, tid, ts);
   ni_tr_out_text(&w->out, "}");
   r->count.arrows += !a->out;
+  return true;
+}
+
+/* A network operation comes from its kernel, or, when it was posted before the kernel began, from the enqueue. */
+static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t pid, uint32_t tid) {
+  bool from_kernel = false;
+  for (unsigned i = 0; i < e->n_arrows; i++) {
+    const struct ni_tr_arrow *a = &e->arrow[i];
+    if (a->kind == NI_TR_A_POST && !a->out && from_kernel) continue;
+    bool done = put_arrow(w, a, pid, tid, e->ts);
+    if (a->kind == NI_TR_A_NET && !a->out) from_kernel = done;
+    else w->r->count.arrows_back += !done && !a->out;
+  }
 }
 
 static int put_event(struct writer *w, const struct ni_tr_event *e) {
@@ -213,7 +224,7 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   if (e->category == NI_TR_C_LOSS || e->category == NI_TR_C_OPEN) ni_tr_out_text(&w->out, ",\"cname\":\"terrible\"");
   if (e->n_args) put_args(w, e);
   ni_tr_out_text(&w->out, "}");
-  for (unsigned i = 0; i < e->n_arrows; i++) put_arrow(w, &e->arrow[i], pid, lane->tid, e->ts);
+  put_arrows(w, e, pid, lane->tid);
   if (e->ts + e->dur > r->t1_ns) r->t1_ns = e->ts + e->dur;
   return 0;
 }

@@ -156,7 +156,7 @@ def everything(o, ranks, world, t):
              "n_steps_started": 2, "n_steps_completed": 2, "n_steps_dropped": 0, "trans_size_bytes": 1048576,
              "timing_source": "proxy_cpu", "total_us": 300.5, "gpu_produce_us": 100.25, "peer_credit_us": 0.0, "wire_us": 200.25,
              "op_bw_gbs": 3.5, "max_step_us": 180.0, "parent_func": "AllReduce", "parent_rec_sn": rec,
-             "start_ns": at(ms + 150000), "progress_us": 1.2}
+             "start_ns": at(ms + 150000), "progress_us": 0.5}
     x.add("proxy_trace", proxy, t + 2 * ms, world)
     x.add("proxy_trace", {**proxy, "record_sn": 1, "direction": "recv", "total_us": None, "state": "wire",
                           "start_ns": at(ms + 160000)}, t + 2 * ms, world)
@@ -189,6 +189,9 @@ def everything(o, ranks, world, t):
     y.add("stuck", {**stuck, "sn": o.ops + 7, "rec_sn": y.rec[WORLD], "enqueue_ns": y.clock(t + 500 * ms)}, t + 800 * ms, world)
     y.add("in_flight", {**stuck, "sn": o.ops + 7, "rec_sn": y.rec[WORLD], "enqueue_ns": y.clock(t + 500 * ms), "age_ms": 450,
                         "why": "killed"}, t + 950 * ms, world)
+    hung = {**proxy, "parent_sn": o.ops + 7, "parent_rec_sn": y.rec[WORLD], "rank": 1, "peer": 0, "total_us": None, "state": "wire",
+            "start_ns": y.clock(t + 510 * ms)}
+    y.add("proxy_trace", hung, t + 900 * ms, world)
     y.add("note", {"text": "wrote early: three quarters of the pool's cap are in use"}, t + 30 * ms)
 
 

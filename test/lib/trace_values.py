@@ -55,10 +55,14 @@ def full(x, truth):
     kernel = [s for s in find(0, "AllReduce 1.05MB") if s["t"] - t == MS + 120000]
     assert len(kernel) == 1 and kernel[0]["track"] == "world: collectives" and kernel[0]["d"] == 880000, kernel
     send = one(0, "send to rank 1, 1.05MB")
-    assert place(send) == ("world: network send 02", MS + 150000, 300500), place(send)
+    assert place(send) == ("world: network send 02", MS + 150500, 300000), place(send)
     assert send["args"]["wire_us"] == trace_check.Decimal("200.250") and "flush_us" not in send["args"], send
-    recv = one(0, "receive from rank 1, 1.05MB NOT FINISHED")
-    assert recv["track"] == "world: network receive 02" and recv["cat"] == "unfinished" and recv["args"]["state"] == "wire"
+    # Never stopped: of a finished operation a mark, of one that hangs a slice to the end of the log.
+    recv = [i for i in x.instants if i["name"] == "receive from rank 1, 1.05MB (no stop)"]
+    assert len(recv) == 1 and recv[0]["track"] == "world: network receive 02" and recv[0]["t"] - t == MS + 160500, recv
+    hung = one(1, "send to rank 0, 1.05MB NOT FINISHED")
+    assert hung["track"] == "world: network send 02" and hung["cat"] == "unfinished" and hung["args"]["state"] == "wire"
+    assert hung["t"] - t == 510 * MS + 500 and abs(hung["t"] + hung["d"] - t - 1000 * MS) < 2000, place(hung)
     steps = [one(0, "send step 0"), one(0, "send step 1")]
     assert [place(s)[1:] for s in steps] == [(MS + 151000, 150000), (MS + 211000, 150000)]
     assert {s["track"] for s in steps} == {"world: network steps 02", "world: network steps 02 (2)"}
@@ -68,7 +72,8 @@ def full(x, truth):
     arrows = {(a["name"], a["from"]["name"], a["to"]["t"] - t, a["to"]["track"]) for a in x.arrows if a["to"]["t"] >= t}
     for a in (("call to launch", "group", MS + 100000, "API calls"), ("launch to kernel", "launch", MS + 120000, "world: collectives"),
               ("call to kernel", "AllReduce", MS + 120000, "world: collectives"),
-              ("kernel to network", "AllReduce 1.05MB", MS + 150000, "world: network send 02")):
+              ("kernel to network", "AllReduce 1.05MB", MS + 150500, "world: network send 02"),
+              ("enqueue to kernel", "AllReduce 1.05MB", MS + 120000, "world: collectives")):
         assert a in arrows, (a, sorted(arrows))
     sends = find(0, "Send to 1 65.54KB")
     rows = sorted((s["t"] - t, s["track"]) for s in sends if s["cat"] == "p2p")

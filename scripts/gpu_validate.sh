@@ -42,6 +42,9 @@ for s in ${stages//,/ }; do
   esac
 done
 
+# What an earlier run left must not be taken for this one's.
+(cd "$out" 2>/dev/null && rm -f table.txt table.tsv machine.txt validation.md recordings.tar.gz details.tar.gz)
+
 # ---- is there a GPU? ----------------------------------------------------------------------------------------------
 if [ $fake = 0 ] && ! ls /dev/nvidia[0-9]* /dev/dxg >/dev/null 2>&1 && ! nvidia-smi -L >/dev/null 2>&1; then
   echo "gpu_validate: no NVIDIA GPU found: there is no /dev/nvidia* here and nvidia-smi lists none. Nothing was run."

@@ -25,6 +25,32 @@ mkdir "$TMP/real"
 tar -C "$TMP/real" --strip-components=1 -xzf "$TMP/out/recordings.tar.gz"
 NI_REAL_DATA=$TMP/real BUILD=$BUILD test/cases/sim_replay_real.sh >"$TMP/log" 2>&1 || bad "the replay test does not take its recordings"
 
+# The way of a real machine: two GPUs, MPS and nccl-tests, each a stand-in on the PATH.
+mkdir "$TMP/bin"
+cat >"$TMP/bin/nvidia-smi" <<'EOS'
+#!/bin/sh
+case "$*" in -L) echo "GPU 0: stand-in"; echo "GPU 1: stand-in" ;; *) echo "stand-in, 0, 0, Default" ;; esac
+EOS
+cat >"$TMP/bin/nvidia-cuda-mps-control" <<EOS
+#!/bin/sh
+[ "\$1" = -d ] && echo start >>"$TMP/mps" || cat >>"$TMP/mps"
+EOS
+cat >"$TMP/bin/all_reduce_perf" <<EOS
+#!/bin/sh
+"$BUILD/test/gpu/gpu_drive" --out "$TMP/t" --nccl "$BUILD/test/gpu/fake/libnccl.so.2" --cuda "$BUILD/test/gpu/fake/libcuda.so.1" --plans sweep \
+  --max-bytes 67108864 >/dev/null 2>&1
+echo "    33554432       8388608     float     sum      -1   1680.0   19.97   19.97      0   1680.0   19.97   19.97      0"
+echo "    67108864      16777216     float     sum      -1   3360.0   10.00   10.00      0   3360.0   10.00   10.00      0"
+EOS
+chmod +x "$TMP"/bin/*
+rc=0
+PATH=$TMP/bin:$PATH LD_LIBRARY_PATH=$BUILD/test/gpu/fake FAKE_CUDA_DEVICES=2 FAKE_NCCL_VERSION=2.28.9 \
+  validate --nccl "$BUILD/test/gpu/fake/libnccl.so.2" --stages ends,nccltests || rc=$?
+[ $rc = 1 ] && grep -q '^ok	nccltests	AllReduce of 33554432' "$TMP/out/table.tsv" && grep -q '^FAIL	nccltests	AllReduce of 67108864' "$TMP/out/table.tsv" ||
+  bad "nccl-tests: the first size agrees, the second does not; exit $rc"
+grep -q '^info	probe	used below	layout gpus, 2 ranks' "$TMP/out/table.tsv" || bad "two GPUs were not used"
+[ "$(tr '\n' ' ' <"$TMP/mps")" = "start quit " ] || bad "MPS was not started and ended once: $(cat "$TMP/mps")"
+
 rc=0
 FAKE_NCCL_FAULT=lose:3 validate --fake --stages ends || rc=$?
 [ $rc = 1 ] && grep -q '^VERDICT: FAILED' "$TMP/out/table.txt" || bad "a lost operation: exit $rc, 1 expected"
@@ -35,6 +61,7 @@ if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1 && ! command -v nvidia-smi >/dev/null;
   rc=0
   validate || rc=$?
   [ $rc = 77 ] && grep -q 'no NVIDIA GPU found' "$TMP/log" || bad "no GPU: exit $rc, 77 expected"
+  [ ! -e "$TMP/out/table.txt" ] || bad "an earlier run's table is still there"
 fi
 rc=0
 validate --stages nonsense || rc=$?

@@ -342,7 +342,7 @@ stage_nccltests() {
     timeout -k 5 "$(left 90)" "$perf" -b 32M -e 256M -f 2 -g "$n" -n 20 -w 5 >"$run/out" 2>&1 || { row FAIL nccltests "all_reduce_perf" "$(tail -n 1 "$run/out")"; return; }
   # Its out-of-place bus bandwidth is column 8. Ours: the median over ranks and operations of that size.
   awk '$1 ~ /^[0-9]+$/ && NF >= 12 {print $1, $8}' "$run/out" | while read -r bytes theirs; do
-    ours=$(gzip -dcq "$run"/logs/*.gz | grep -a "\"nccl_tests_size_bytes\":$bytes}" | sed -n 's/.*"coll_busbw_gbs":\([0-9.]*\).*/\1/p' | sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}')
+    ours=$(gzip -dcq "$run"/logs/*.gz | grep -aE "\"coll\":\"AllReduce\".*\"nccl_tests_size_bytes\":$bytes[,}]" | sed -n 's/.*"coll_busbw_gbs":\([0-9.]*\).*/\1/p' | sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}')
     awk -v a="$ours" -v b="$theirs" 'BEGIN {d = b > 0 ? 100 * (a / b - 1) : 100; exit !(d >= -2 && d <= 2)}' && v=ok || v=FAIL
     row $v nccltests "AllReduce of $bytes B" "log ${ours:-none} GB/s, nccl-tests $theirs"
   done

@@ -48,8 +48,9 @@ static int read_at(int fd, void *to, size_t n, uint64_t at) {
 
 /* ---- checks ---- */
 
+/* Page 0 is the header's. */
 static bool inside(const struct ni_box *b, uint64_t at, uint64_t bytes) {
-  return at <= b->bytes && bytes <= b->bytes - at;
+  return at >= NI_BOX_PAGE_BYTES && at <= b->bytes && bytes <= b->bytes - at;
 }
 
 static bool piece_ok(const struct ni_box *b, const struct ni_box_piece *p, uint64_t entries) {
@@ -76,7 +77,7 @@ static int check_header(const struct ni_box *b, char *why, size_t cap) {
   if (!piece_ok(b, &h->class_map, 0) || !piece_ok(b, &h->texts, h->texts.entries) || !piece_ok(b, &h->session[0], 0) ||
       !piece_ok(b, &h->session[1], 0) || !inside(b, h->watermark_at, 4) || h->watermark_at % 4 ||
       !inside(b, h->outside_at, 4) || h->outside_at % 4)
-    return refuse(why, cap, "cut short: a piece that its header names lies beyond its %llu bytes",
+    return refuse(why, cap, "cut short or damaged: a piece that its header names is not in its %llu bytes",
                   (unsigned long long)b->bytes);
   return 0;
 }

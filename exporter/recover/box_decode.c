@@ -32,12 +32,11 @@ static int32_t get_i32(const struct ni_box *b, const unsigned char *base, enum n
   return (int32_t)(uint32_t)get(b, base, id);
 }
 
-/* The text lies in the image; its last byte is made an end when it has none. NULL: empty or absent. */
-static const char *get_text(const struct ni_box *b, unsigned char *base, enum ni_box_field_id id) {
+/* The text lies in the image. NULL: empty, absent, or without an end. */
+static const char *get_text(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
   const struct ni_box_field *f = &b->field[id];
-  if (f->size < 2) return NULL;
-  base[f->at + f->size - 1] = 0;
-  return base[f->at] ? (const char *)(base + f->at) : NULL;
+  const char *text = (const char *)(base + f->at);
+  return f->size && *text && memchr(text, 0, f->size) ? text : NULL;
 }
 
 static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint64_t *out, uint32_t n) {
@@ -102,13 +101,13 @@ uint64_t ni_box_seen_ns(const struct ni_box *b) {
 
 /* ---- communicators ---- */
 
-static unsigned char *comm_base(const struct ni_box *b, size_t i) {
+static const unsigned char *comm_base(const struct ni_box *b, size_t i) {
   return b->image + (uint64_t)b->comm_page[i] * NI_BOX_PAGE_BYTES;
 }
 
 bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
   if (i >= b->n_comm_pages) return false;
-  unsigned char *c = comm_base(b, i);
+  const unsigned char *c = comm_base(b, i);
   *out = (struct ni_box_comm){
       .page = b->comm_page[i],
       .phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE)),
@@ -178,7 +177,7 @@ static const char *text_of(const struct ni_box *b, uint64_t number, uint32_t *el
   const struct ni_box_piece *t = &b->h.texts;
   if (elem_bytes) *elem_bytes = 1;
   if (number == 0 || number >= t->entries) return "Unknown";
-  unsigned char *e = b->image + t->at + number * t->stride;
+  const unsigned char *e = b->image + t->at + number * t->stride;
   if (!get(b, e, NI_BOX_TEXT_READY)) return "Unknown";
   if (elem_bytes && get(b, e, NI_BOX_TEXT_ELEM_BYTES)) *elem_bytes = (uint32_t)get(b, e, NI_BOX_TEXT_ELEM_BYTES);
   const char *s = get_text(b, e, NI_BOX_TEXT_TEXT);

@@ -37,7 +37,10 @@ struct job {
 
 /* ---- gathering ---- */
 
-static bool sound(const struct ni_ident *id) { return id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks; }
+/* Hash 0 stands for the whole process in a log. */
+static bool sound(const struct ni_ident *id) {
+  return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks;
+}
 
 static int gather_comms(struct job *j) {
   struct ni_box_comm c;

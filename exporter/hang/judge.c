@@ -30,21 +30,60 @@ static uint64_t known_until(const struct ni_hang_verdict *v, const struct ni_han
   return w->op && w->op->seen_ns > p->alive_ns ? w->op->seen_ns : p->alive_ns;
 }
 
-static void wait_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
-  uint64_t known = UINT64_MAX, moved = k->newest_ns;
+static uint64_t since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
+
+static bool waits(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
+}
+
+/* pending by those who wait alone, and by all who matter: *all is never more. */
+static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const uint64_t *active, uint64_t *all,
+                           uint64_t *inside_known) {
+  uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    bool inside = w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
-    bool blocks = ni_hang_blocks(k, w);
     const struct ni_hang_process *p = process_of(v, w);
+    bool blocks = ni_hang_blocks(k, w);
     uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->process];
     if (blocks && t > moved) moved = t;
-    if ((inside || blocks) && w->where != NI_HANG_GONE && w->where != NI_HANG_HAS_LEFT) {
-      uint64_t u = known_until(v, w);
-      if (u < known) known = u;
-    }
+    if ((!waits(w) && !blocks) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
+    uint64_t u = known_until(v, w);
+    if (u < known) known = u;
+    if (waits(w) && u < known_in) known_in = u;
   }
-  k->pending_ns = known != UINT64_MAX && known > moved ? known - moved : 0;
+  *all = known == UINT64_MAX ? 0 : since(known, moved);
+  *inside_known = known_in;
+  return known_in == UINT64_MAX ? 0 : since(known_in, moved);
+}
+
+/*
+ * A rank of which nothing was heard since long before those who wait were seen last: that it had not called then says
+ * nothing about now.
+ */
+static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
+  for (size_t i = 0; i < k->n; i++) {
+    struct ni_hang_view *w = &k->view[i];
+    if (w->where != NI_HANG_NEVER || known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
+    w->where = NI_HANG_NO_DATA;
+    k->count[NI_HANG_NEVER]--;
+    k->count[NI_HANG_NO_DATA]++;
+  }
+}
+
+static bool hopeless(const struct ni_hang_knot *k) {
+  return k->count[NI_HANG_GONE] || k->count[NI_HANG_HAS_LEFT] || k->call_mismatch || k->size_mismatch ||
+         k->type_mismatch || k->root_mismatch;
+}
+
+static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
+  uint64_t limit = hopeless(k) && v->after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : v->after_ns, inside_known;
+  uint64_t alone = pending_of(v, k, active, &k->pending_ns, &inside_known);
+  if (k->pending_ns < limit && alone >= limit) {
+    forget_stale(v, k, inside_known);
+    (void)pending_of(v, k, active, &k->pending_ns, &inside_known);
+  }
+  k->hangs = k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
+  v->n_hangs += k->hangs;
 }
 
 /* ---- graph ---- */
@@ -89,8 +128,8 @@ static int gather_edges(struct graph *g) {
     for (size_t j = 0; k->hangs && j < k->n; j++) {
       const struct ni_hang_view *w = &k->view[j];
       /* Queued counts where nobody else is further: otherwise it is what this rank holds up, not where it waits. */
-      bool waits = w->where == NI_HANG_INSIDE || (w->where == NI_HANG_QUEUED && !ni_hang_blocks(k, w));
-      if (waits) g->inside[g->n_inside++] = (struct edge){w->seat, (uint32_t)i};
+      bool stays = w->where == NI_HANG_INSIDE || (w->where == NI_HANG_QUEUED && !ni_hang_blocks(k, w));
+      if (stays) g->inside[g->n_inside++] = (struct edge){w->seat, (uint32_t)i};
     }
   }
   if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
@@ -193,11 +232,6 @@ static int sort_knots(struct ni_hang_verdict *v) {
   return 0;
 }
 
-static bool hopeless(const struct ni_hang_knot *k) {
-  return k->count[NI_HANG_GONE] || k->count[NI_HANG_HAS_LEFT] || k->call_mismatch || k->size_mismatch ||
-         k->type_mismatch || k->root_mismatch;
-}
-
 int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns) {
   *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns};
   for (size_t i = 0; i < m->n_processes; i++) {
@@ -207,13 +241,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   }
   uint64_t *active = activity(m);
   int e = active ? ni_hang_find_knots(v) : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < v->n; i++) {
-    struct ni_hang_knot *k = &v->knot[i];
-    uint64_t limit = hopeless(k) && after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : after_ns;
-    wait_of(v, k, active);
-    k->hangs = waiting(k) > 0 && k->pending_ns >= limit;
-    v->n_hangs += k->hangs;
-  }
+  for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
   free(active);
   if (e == 0) e = connect(v);
   for (size_t i = 0; i < v->n; i++) v->n_roots += v->knot[i].hangs && v->knot[i].root;
@@ -247,7 +275,8 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
         strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
       continue;
     for (size_t j = 0; j < x->n; j++)
-      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where) return false;
+      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where || !process_of(b, &y->view[j])->has_box)
+        return false; /* a log of now is no look of then */
     return true;
   }
   return false;

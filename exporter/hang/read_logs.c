@@ -154,7 +154,8 @@ static int take_line(struct reading *r, const struct ni_line *l) {
     case NI_LINE_IN_FLIGHT: return take_unfinished(r, l);
     case NI_LINE_DUMP_STATS: take_stats(r, l); return 0;
     case NI_LINE_COMM_END:
-      r->x->destroyed = strcmp(l->comm_end.why, "exit") != 0;
+      /* By its process's end (exit, or killed as recover has it) it is not over for the rank: how it stood counts. */
+      r->x->destroyed = strcmp(l->comm_end.why, "destroy") == 0 || strcmp(l->comm_end.why, "abort") == 0;
       r->x->end_ns = l->comm_end.ns;
       return 0;
     default: return 0;

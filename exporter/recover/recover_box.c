@@ -39,7 +39,7 @@ struct job {
 
 /* Hash 0 stands for the whole process in a log. */
 static bool sound(const struct ni_ident *id) {
-  return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks;
+  return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks && id->nnodes >= 0;
 }
 
 static int gather_comms(struct job *j) {

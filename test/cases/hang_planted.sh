@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Every planted hang of the simulator is named right: who is missing, from which operation of which communicator.
 . "$(dirname "$0")/../lib/hang.sh"
+test/lib/hang_sources.sh >"$TMP/sources" 2>&1 &
+SOURCES=$!
 
 job hang_late
 hangs "late rank" world "ReduceScatter 0" never_called=2 inside=0,1,3
@@ -19,4 +21,6 @@ job hang_pipeline
 hangs "pipeline whose first stage is missing" pp p2p never_called=0 inside=1,2,3
 job hang_chain
 hangs "a communicator that waits for another" tp1 "AllReduce 20" never_called=3 inside=2 consequences=1
+wait $SOURCES || { fail "sources of a verdict"; }
+cat "$TMP/sources"
 finish

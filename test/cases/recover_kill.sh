@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SIGKILL, then recover: every finished operation is in the log once, the accounts close, a second run writes nothing; a
+# running process is left alone; copies serve as well; what is damaged is named and costs nothing else. Kills at 1,000 random
+# instants are in test/fault.
+. "$(dirname "$0")/../lib/hang.sh"
+
+cat >"$TMP/kill.scn" <<'S'
+# work, then a kill while operations are on their way
+var n=400
+set ranks=2 procs=1
+comm world label=world
+comm other label=other
+coll world func=AllReduce bytes=1m repeat=$n
+coll other func=AllGather bytes=64k repeat=100
+p2p world from=0 to=1 bytes=64k repeat=50
+coll world func=AllReduce bytes=256m repeat=8
+exit how=sigkill
+S
+
+killed() { # [NAME=value ...] [nccl-sim's options]
+  job "$TMP/kill.scn" "$@"
+  wait "$JOB" || fail "nccl-sim ended with $?"
+  JOB=
+}
+recover() {
+  RC=0
+  "$INSPECTOR" recover "$@" >"$TMP/out" 2>&1 || RC=$?
+}
+agrees() { # NAME
+  if "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/verify" 2>&1; then
+    echo "ok   $1: $(tail -n 1 "$TMP/verify")"
+  else
+    fail "$1"
+    tail -n 8 "$TMP/verify"
+  fi
+}
+# Everything that had finished is there: of the truth's operations none is missing that was done before the kill.
+complete() { # NAME codes that may be problems
+  RC=0
+  "$INSPECTOR" check "$TMP/logs" --json >"$TMP/check" 2>&1 || RC=$?
+  python3 - "$TMP/check" "$2" <<'P' || fail "$1: check"
+import json, sys
+doc = json.load(open(sys.argv[1]))
+codes = {p["code"] for p in doc["problems"]}
+assert codes <= set(sys.argv[2].split()), doc["problems"]
+P
+}
+
+for us in 1000000 500; do
+  killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$us
+  recover "$TMP/logs" --box-dir "$BOXES"
+  [ "$RC" = 0 ] || { fail "interval $us: recover ends with $RC"; cat "$TMP/out"; }
+  agrees "killed at interval $us us"
+  complete "interval $us" "in_flight cut damaged"
+  recover "$TMP/logs" --box-dir "$BOXES"
+  grep -q -- '->' "$TMP/out" && fail "interval $us: the second run recovers again: $(cat "$TMP/out")"
+  [ "$("$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" | grep -c 'nothing to recover')" = 2 ] || fail "two boxes, two answers"
+  "$INSPECTOR" summary "$TMP/logs" --output-dir "$TMP/summary" --force --no-plots -q >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "summary: $(tail -n 3 "$TMP/out")"
+done
+
+# Copies, read after the boxes are gone; a cut copy and a foreign file beside them.
+killed
+"$INSPECTOR" snapshot --box-dir "$BOXES" --output "$TMP/copies" -q || fail "snapshot ends with $?"
+rm "$BOXES"/*.box
+head -c 9000 "$(find "$TMP/copies" -name '*.box' | head -n 1)" >"$TMP/copies/cut.box"
+echo "not a box" >"$TMP/copies/foreign.box"
+recover "$TMP/copies"
+[ "$RC" = 2 ] || fail "damaged boxes: exit code $RC"
+grep -q 'cut short.*cut.box' "$TMP/out" || fail "the cut box is not named: $(cat "$TMP/out")"
+grep -q 'too short.*foreign.box' "$TMP/out" || fail "the foreign file is not named: $(cat "$TMP/out")"
+agrees "from copies"
+"$INSPECTOR" snapshot "$TMP/copies" --output "$TMP/again" --exit-zero -q >"$TMP/out" 2>&1 || fail "snapshot --exit-zero ends with $?"
+RC=0
+"$INSPECTOR" snapshot "$TMP/copies" --output /proc/nowhere -q >"$TMP/out" 2>&1 || RC=$?
+[ "$RC" = 1 ] || fail "snapshot to a place that cannot be: exit code $RC"
+
+# A process that runs: nothing is written beside its log; elsewhere on demand, marked.
+rm -rf "$TMP/copies"
+job hang_late
+hangs "a job that runs" world "ReduceScatter 0" never_called=2 inside=0,1,3
+before=$(ls "$TMP/logs")
+recover "$TMP/logs" --box-dir "$BOXES"
+{ [ "$RC" = 0 ] && [ "$(grep -c 'left alone' "$TMP/out")" = 4 ]; } || fail "running processes: $(cat "$TMP/out")"
+[ "$(ls "$TMP/logs")" = "$before" ] || fail "something was written beside the log of a running process"
+recover "$TMP/logs" --box-dir "$BOXES" --live --output "$TMP/live"
+[ "$(zcat "$TMP"/live/* | grep -c '"in_flight":{.*"why":"alive"')" = 3 ] || fail "three ranks are in flight: $(cat "$TMP/out")"
+[ "$(zcat "$TMP"/live/* | grep -c '"recovered_live":true')" = 3 ] || fail "the parts are not marked"
+recover "$TMP/logs" --box-dir "$BOXES" --live
+[ "$RC" = 64 ] || fail "--live without --output: exit code $RC"
+finish

@@ -121,7 +121,19 @@ struct ni_box_field {
   X(CELL_START_NS, 8)   /* its start stamp, GPU clock */                                                              \
   X(TEXT_READY, 1)      /* 0: not there yet */                                                                        \
   X(TEXT_ELEM_BYTES, 1) /* size if it is a datatype's name; 0 counts as 1 */                                          \
-  X(TEXT_TEXT, 1)       /* terminated */
+  X(TEXT_TEXT, 1)       /* terminated */                                                                              \
+  X(OP_CALL_SN, 4)      /* low half of its API call's number, with NI_BOX_ORIGIN_CALLED */                            \
+  X(OP_ORIGIN, 1)       /* NI_BOX_ORIGIN_* */                                                                         \
+  X(COMM_CALLS, 8)      /* API calls: collectives; Send and Recv. The next call_sn */                                 \
+  X(PROXY_STATE, 8)     /* as OP_STATE: LIVE, and CLOSED when it has stopped */                                       \
+  X(PROXY_COMM_PAGE, 4) /* 0: served for another process */                                                           \
+  X(PROXY_FLAGS, 1)     /* NI_BOX_PROXY_* */                                                                          \
+  X(PROXY_CHANNEL, 1)                                                                                                 \
+  X(PROXY_PARENT_KIND, 1) /* the operation it is part of, with NI_BOX_PROXY_PARENT: its kind */                       \
+  X(PROXY_PARENT_REC_SN, 8) /* and rec_sn */                                                                          \
+  X(PROXY_PEER, 4)      /* rank of the communicator; signed */                                                        \
+  X(PROXY_PHASE, 1)     /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
+  X(PROXY_STEP_LAST, 8) /* and ticks since when */
 
 enum ni_box_field_id {
 #define NI_BOX_ENUM(name, bytes) NI_BOX_##name,
@@ -150,6 +162,18 @@ enum {
 #define NI_BOX_COMM_PHASE(state) ((uint32_t)((state) >> 32) & 0xff)
 #define NI_BOX_CELL_SLOT(open) ((uint32_t)((open) >> 28)) /* slot number: byte offset / slot_bytes */
 #define NI_BOX_CELL_GEN(open) ((uint32_t)(open) & 0xfffffff) /* low 28 bits of the generation */
+
+enum { NI_BOX_ORIGIN_CALLED = 1 << 0, NI_BOX_ORIGIN_REPLAYED = 1 << 1 }; /* its API call is known; from a CUDA graph */
+enum { NI_BOX_PROXY_SEND = 1 << 3, NI_BOX_PROXY_PARENT = 1 << 5 };
+enum {
+  NI_BOX_PHASE_NONE = 0, /* no transfer in this place */
+  NI_BOX_PHASE_GPU_PRODUCE,
+  NI_BOX_PHASE_PEER_CREDIT,
+  NI_BOX_PHASE_WIRE,
+  NI_BOX_PHASE_FLUSH,
+  NI_BOX_PHASE_GPU_CONSUME,
+  NI_BOX_PHASE_COUNT
+};
 
 /* A session: the log file that is being written. Begins the block; the bytes of dir, file and line follow one another,
  * not terminated. line is the log's process line without LF (docs/format.md). */
@@ -205,6 +229,9 @@ struct ni_box_header {
   uint64_t process_stray[16]; /* by ni_stray_names, as of the heartbeat */
   struct ni_box_clock clock[2];
   struct ni_box_field field[NI_BOX_FIELD_MAX];
+  /* Network operations, constant. Pages of proxy_class come in chunks of so many, one after the other; in a chunk they lie
+   * from its beginning, proxy_bytes each, across borders of pages. 0: the writer has none. */
+  uint32_t proxy_class, proxy_bytes, proxy_chunk_pages, pad;
 };
 _Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");
 _Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table holds all fields");

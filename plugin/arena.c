@@ -134,6 +134,12 @@ static uint32_t take_fresh(struct ni_arena *a, int which, enum ni_chunk_class cl
   return mark;
 }
 
+/* A hint: others take meanwhile. */
+static int half_free(const struct ni_region *g) {
+  uint32_t mark = ni_load_rlx(&g->watermark);
+  return mark - g->first < (g->end - g->first) / 2;
+}
+
 uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
   struct ni_arena_words *h = a->hdr;
   uint32_t n = h->chunk_pages[cls];
@@ -148,10 +154,15 @@ uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
       return page;
     }
   }
-  /* Events are no part of a black box, and never take an operation's place. */
-  if (cls >= NI_CHUNK_EVENT)
-    return ni_arena_taken_pages(a) + n > h->budget_pages / 2 ? 0 : take_fresh(a, NI_REGION_PLAIN, cls, n);
-  uint32_t page = take_fresh(a, NI_REGION_BOX, cls, n);
+  /* Events never take an operation's place. Of them only network operations are in the black box, as long as half of it
+   * is free: which transfer waits for whom is what one wants to know of a job that hangs. */
+  uint32_t page = 0;
+  if (cls >= NI_CHUNK_EVENT) {
+    if (ni_arena_taken_pages(a) + n > h->budget_pages / 2) return 0;
+    if (cls == NI_CHUNK_PROXY && half_free(&h->region[NI_REGION_BOX])) page = take_fresh(a, NI_REGION_BOX, cls, n);
+    return page ? page : take_fresh(a, NI_REGION_PLAIN, cls, n);
+  }
+  page = take_fresh(a, NI_REGION_BOX, cls, n);
   return page ? page : take_fresh(a, NI_REGION_PLAIN, cls, n);
 }
 

@@ -23,8 +23,15 @@ _Static_assert(SAME(NI_BOX_OP_LIVE, NI_OP_LIVE) && SAME(NI_BOX_OP_CLOSED, NI_OP_
 _Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && NI_COMM_FREE == 0 && NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 &&
                    NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 && NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
                "numbers that ni_box.h states");
+_Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&
+                   SAME(NI_BOX_PROXY_SEND, NI_EVF_SEND) && SAME(NI_BOX_PROXY_PARENT, NI_EVF_PARENT) &&
+                   SAME(NI_BOX_PHASE_PEER_CREDIT, NI_PH_PEER_CREDIT) && SAME(NI_BOX_PHASE_WIRE, NI_PH_WIRE) &&
+                   SAME(NI_BOX_PHASE_COUNT, NI_PH_COUNT) && SAME(NI_EVS_LIVE, NI_BOX_OP_LIVE) &&
+                   SAME(NI_EVS_CLOSED, NI_BOX_OP_CLOSED),
+               "what it says of calls and of network operations");
 
 #define OP(f) {offsetof(struct ni_op, f), sizeof(((struct ni_op *)0)->f)}
+#define PROXY(f) {offsetof(struct ni_proxy_slot, f), sizeof(((struct ni_proxy_slot *)0)->f)}
 #define COMM(f) {offsetof(struct ni_comm, f), sizeof(((struct ni_comm *)0)->f)}
 #define KIND(f) {offsetof(struct ni_comm_kind, f), sizeof(((struct ni_comm_kind *)0)->f)}
 #define CELL(f) {offsetof(struct ni_chan_cell, f), sizeof(((struct ni_chan_cell *)0)->f)}
@@ -89,6 +96,18 @@ static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
     [NI_BOX_TEXT_READY] = TEXT(ready),
     [NI_BOX_TEXT_ELEM_BYTES] = TEXT(elem_bytes),
     [NI_BOX_TEXT_TEXT] = TEXT(text),
+    [NI_BOX_OP_CALL_SN] = OP(call_sn),
+    [NI_BOX_OP_ORIGIN] = OP(origin),
+    [NI_BOX_COMM_CALLS] = COMM(events.calls),
+    [NI_BOX_PROXY_STATE] = PROXY(state),
+    [NI_BOX_PROXY_COMM_PAGE] = PROXY(comm_page),
+    [NI_BOX_PROXY_FLAGS] = PROXY(flags),
+    [NI_BOX_PROXY_CHANNEL] = PROXY(channel),
+    [NI_BOX_PROXY_PARENT_KIND] = PROXY(parent_kind),
+    [NI_BOX_PROXY_PARENT_REC_SN] = PROXY(parent_rec_sn),
+    [NI_BOX_PROXY_PEER] = PROXY(peer),
+    [NI_BOX_PROXY_PHASE] = PROXY(phase),
+    [NI_BOX_PROXY_STEP_LAST] = PROXY(step_last),
 };
 _Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
 
@@ -150,6 +169,9 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   h->op_classes = 1u << NI_CHUNK_OP_FIRST | 1u << NI_CHUNK_OP_COLL | 1u << NI_CHUNK_OP_P2P;
   h->data_page = a->hdr->region[NI_REGION_BOX].first;
   h->n_pages = a->hdr->region[NI_REGION_BOX].end;
+  h->proxy_class = NI_CHUNK_PROXY;
+  h->proxy_bytes = sizeof(struct ni_proxy_slot);
+  h->proxy_chunk_pages = a->hdr->chunk_pages[NI_CHUNK_PROXY];
   h->kind_stride = sizeof(struct ni_comm_kind);
   h->cell_stride = sizeof(struct ni_chan_cell);
   copy_text(h->producer, sizeof h->producer, NI_PRODUCER " " NI_VERSION);

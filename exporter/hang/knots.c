@@ -153,7 +153,11 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   if (w->where == NI_HANG_FINISHED || w->where == NI_HANG_OTHER_CALL) return;
   if (dead_before_others(f->m, c, p)) w->where = NI_HANG_GONE;
   else if (left(x, p)) w->where = NI_HANG_HAS_LEFT;
-  else if (w->where == NI_HANG_NEVER) k->blind += x->invisible > 0;
+  else if (w->where == NI_HANG_NEVER) {
+    /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
+    if (k->op.call_sn && x->calls >= k->op.call_sn) w->where = NI_HANG_API_ONLY;
+    else k->blind += x->invisible > 0;
+  }
 }
 
 static void place(const struct finding *f, const struct comm *c, struct ni_hang_knot *k, struct ni_hang_view *w,

@@ -219,6 +219,7 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
   }
   if (b->started_ns > a->started_ns || a->started[0] == NI_HANG_NONE) {
     memcpy(a->started, b->started, sizeof a->started);
+    a->calls = b->calls;
     a->started_ns = b->started_ns;
   }
   raise(&a->open_ns, b->open_ns);

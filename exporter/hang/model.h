@@ -42,6 +42,7 @@ enum ni_hang_state {
 /* One operation, in flight or finished. Names are numbers of the model's table (ni_hang_name). */
 struct ni_hang_op {
   uint64_t sn, rec_sn, bytes;
+  uint64_t call_sn;      /* number of its API call + 1; 0: not known */
   uint64_t enqueue_ns;   /* 0: not stated */
   uint64_t seen_ns;      /* the source saw it in flight at this time; finished: when it ended, 0 unknown */
   uint64_t channels_open;
@@ -98,6 +99,7 @@ struct ni_hang_member {
   uint32_t n_open, cap_open;
   /* how much of it is known */
   uint64_t started[NI_KIND_COUNT]; /* NI_HANG_NONE: not stated */
+  uint64_t calls;        /* API calls of collectives, with started_ns; 0: not known */
   uint64_t started_ns;   /* ... at this time */
   uint64_t open_ns;      /* `open` is all there is in flight at this time; 0: never known */
   uint64_t active_ns;    /* newest start or end of an operation */

@@ -13,11 +13,13 @@ struct taking {
   const struct ni_box *b;
   struct ni_hang_model *m;
   struct ni_hang_member **member; /* by the box's communicators; NULL: over */
+  struct ni_box_comm *comm;
   size_t n;
   uint64_t seen_ns;
 };
 
-static enum ni_hang_state state_of(const struct ni_box_op *op, uint64_t open) {
+static enum ni_hang_state state_of(const struct ni_box_op *op, uint64_t open, bool on_network) {
+  if (on_network) return NI_HANG_NETWORK;
   if (op->started == 0 && !open) return NI_HANG_LAUNCHED;
   return !open && op->started == op->stopped && op->want == op->stopped ? NI_HANG_FINISHING : NI_HANG_KERNEL;
 }
@@ -42,12 +44,23 @@ static int take_op(const struct ni_box_op *in, void *arg) {
                           .started = (int32_t)in->started,
                           .stopped = (int32_t)in->stopped,
                           .net_peer = -1, .net_channel = -1};
+  uint64_t call;
+  if (ni_box_call_of(&t->comm[i], in, &call)) op.call_sn = call + 1;
   if (in->is != NI_BOX_SLOT_IN_FLIGHT) {
     op.seen_ns = in->ticks_done > in->ticks_start ? ni_box_unix_ns(t->b, in->ticks_done) : 0;
     return ni_hang_finished(x, &op);
   }
   op.channels_open = ni_box_open_channels(t->b, (size_t)i, in);
-  op.state = (uint8_t)state_of(in, op.channels_open);
+  struct ni_box_net net;
+  bool moves = ni_box_net_of(t->b, in, &net);
+  if (moves) {
+    int text = ni_hang_name(t->m, net.waits_for);
+    if (text < 0) return text;
+    op.net_peer = net.peer;
+    op.net_channel = net.channel;
+    op.net_state = (uint16_t)text;
+  }
+  op.state = (uint8_t)state_of(in, op.channels_open, moves && net.on_network);
   op.seen_ns = t->seen_ns;
   return ni_hang_in_flight(x, &op);
 }
@@ -56,14 +69,17 @@ static int take_comms(struct taking *t, uint32_t process) {
   struct ni_box_comm c;
   while (ni_box_comm_at(t->b, t->n, &c)) t->n++;
   t->member = calloc(t->n + 1, sizeof(struct ni_hang_member *));
-  if (!t->member) return -ENOMEM;
+  t->comm = calloc(t->n + 1, sizeof *t->comm);
+  if (!t->member || !t->comm) return -ENOMEM;
   for (size_t i = 0; i < t->n; i++) {
     (void)ni_box_comm_at(t->b, i, &c);
     if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks) continue;
     struct ni_hang_member *x = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
     if (!x) return -ENOMEM;
     t->member[i] = x;
+    t->comm[i] = c;
     for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = c.kind[k].started;
+    x->calls = c.kind[NI_KIND_COLL].calls;
     x->started_ns = x->open_ns = t->seen_ns;
     if (c.phase == 2) {
       x->destroyed = true;
@@ -95,6 +111,7 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   int e = h->state == NI_BOX_LIVE ? take_comms(&t, (uint32_t)k) : 0;
   if (e == 0 && t.n) e = ni_box_each_op(b, take_op, &t);
   free(t.member);
+  free(t.comm);
   return e;
 }
 

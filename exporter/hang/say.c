@@ -256,7 +256,12 @@ static void part_other_calls(struct parts *p) {
   fputs(" instead", p->f);
 }
 
-static void part_network(struct parts *p) {
+static bool is_rank(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  (void)v, (void)k;
+  return w->rank == *(const int32_t *)arg;
+}
+
+static int part_network(struct parts *p) {
   int told = 0;
   for (size_t i = 0; i < p->k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &p->k->view[i];
@@ -265,11 +270,15 @@ static void part_network(struct parts *p) {
     fprintf(part(p), "rank %d (", g >= 0 ? g : w->rank);
     put(p->f, process_of(p->v, w)->host);
     fprintf(p->f, ") waits on the network");
-    if (w->op->net_peer >= 0) fprintf(p->f, " for rank %d of the communicator", w->op->net_peer);
+    if (w->op->net_peer >= 0) {
+      fputs(" for ", p->f);
+      say_chosen(p->f, p->v, p->k, is_rank, &w->op->net_peer, false);
+    }
     if (w->op->net_channel >= 0) fprintf(p->f, " on channel %d", w->op->net_channel);
     if (w->op->net_state) fprintf(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
     told++;
   }
+  return told;
 }
 
 static bool is_waiting(const struct ni_hang_view *w) {
@@ -307,7 +316,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
   if (k->count[NI_HANG_INSIDE])
     part_where(&p, NI_HANG_QUEUED, "", " called it, and the kernel has not started");
-  part_network(&p);
+  int network = part_network(&p);
   part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED]) fprintf(part(&p), "%zu ranks have finished it", k->count[NI_HANG_FINISHED]);
@@ -317,7 +326,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
   if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0)
     fprintf(part(&p), "everyone is %s%s", where,
-            differ ? "" : ": nobody is missing, so look at GPUs, NVLink and the network");
+            differ || network ? "" : ": nobody is missing, so look at GPUs, NVLink and the network");
   else if (inside == 1)
     fprintf(part(&p), "one rank is %s", where);
   else if (inside)

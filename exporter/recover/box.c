@@ -88,6 +88,8 @@ static uint64_t room_of(const struct ni_box_header *h, uint32_t id) {
   if (id >= NI_BOX_CELL_OPEN && id <= NI_BOX_CELL_START_NS) return h->cell_stride;
   if (id >= NI_BOX_KIND_STARTED && id <= NI_BOX_KIND_FALLBACK) return h->kind_stride;
   if (id >= NI_BOX_TEXT_READY && id <= NI_BOX_TEXT_TEXT) return h->texts.stride;
+  if (id == NI_BOX_OP_CALL_SN || id == NI_BOX_OP_ORIGIN) return h->slot_bytes;
+  if (id >= NI_BOX_PROXY_STATE && id <= NI_BOX_PROXY_STEP_LAST) return h->proxy_bytes;
   return (uint64_t)h->comm_pages * h->page_bytes;
 }
 
@@ -187,6 +189,8 @@ static int find_comms(struct ni_box *b) {
 static int read_header(struct ni_box *b, int fd, char *why, size_t cap) {
   int e = read_at(fd, &b->h, sizeof b->h, 0);
   if (e < 0 || (e = check_header(b, why, cap)) < 0) return e;
+  if (b->h.header_bytes < sizeof b->h) /* an older writer's: what it does not have is 0 */
+    memset((unsigned char *)&b->h + b->h.header_bytes, 0, sizeof b->h - b->h.header_bytes);
   b->h.producer[sizeof b->h.producer - 1] = b->h.git_rev[sizeof b->h.git_rev - 1] = 0;
   b->h.boot_id[sizeof b->h.boot_id - 1] = b->h.hostname[sizeof b->h.hostname - 1] = b->h.exe[sizeof b->h.exe - 1] = 0;
   return 0;
@@ -242,7 +246,7 @@ static int load(struct ni_box *b, int fd, char *why, size_t cap) {
   if (p == MAP_FAILED) return -ENOMEM;
   b->image = p;
   b->image_bytes = b->bytes;
-  if ((e = take_image(b, fd)) < 0 || (e = find_comms(b)) < 0) return e;
+  if ((e = take_image(b, fd)) < 0 || (e = find_comms(b)) < 0 || (e = ni_box_find_proxies(b)) < 0) return e;
   return read_header_again(b, fd, why, cap);
 }
 
@@ -262,6 +266,7 @@ void ni_box_close(struct ni_box *b) {
   if (!b) return;
   if (b->image) munmap(b->image, b->image_bytes);
   free(b->comm_page);
+  free(b->proxy);
   for (size_t i = 0; i < sizeof b->text / sizeof *b->text; i++) free(b->text[i]);
   free(b);
 }

@@ -53,6 +53,7 @@ struct ni_box_comm {
   uint64_t fit_at_ns, fit_samples;
   bool poisoned;
   struct {
+    uint64_t calls; /* API calls; 0 where the interface has none */
     uint64_t started, late, written, judged_out, incomplete, lost_write;
     uint64_t filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT], fallback[NI_FALLBACK_COUNT];
   } kind[NI_KIND_COUNT];
@@ -76,7 +77,16 @@ struct ni_box_op {
   uint64_t sn, count, rec_sn, bytes; /* bytes: count x element size */
   int32_t root;
   uint32_t bad, mask_doubt, nchannels;
+  uint32_t origin, call_low;
   const char *func, *datatype, *algo, *proto;
+};
+
+/* The network transfer of an operation that has waited longest. */
+struct ni_box_net {
+  int32_t peer, channel;
+  const char *waits_for; /* gpu_produce, peer_credit, wire, flush, gpu_consume: as in proxy lines */
+  bool on_network;       /* for a peer, the wire or the flush: not for the own GPU */
+  uint64_t since_ns;     /* Unix ns */
 };
 
 /* 0; -EBADMSG with *why filled; -ENOMEM; -errno of open and read. why is a sentence without the path. */
@@ -110,6 +120,11 @@ int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op);
 int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg);
 /* Channels on which the operation is between start and stop, a bit each. comm: its index. */
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op);
+
+/* False: no transfer of it is under way, or network events are off. */
+bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni_box_net *out);
+/* The number of its API call; false: not known. */
+bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn);
 
 /* Clocks of the box. */
 uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks);

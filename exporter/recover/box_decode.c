@@ -9,8 +9,7 @@
 
 /* ---- fields ---- */
 
-/* An element of a field as an unsigned number; 0 where the writer has no such field or fewer elements. */
-static uint64_t get_at(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i) {
+uint64_t ni_box_get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i) {
   const struct ni_box_field *f = &b->field[id];
   uint32_t size = ni_box_elem_bytes[id];
   if ((uint64_t)(i + 1) * size > f->size) return 0;
@@ -25,7 +24,7 @@ static uint64_t get_at(const struct ni_box *b, const unsigned char *base, enum n
 }
 
 static uint64_t get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
-  return get_at(b, base, id, 0);
+  return ni_box_get(b, base, id, 0);
 }
 
 static int32_t get_i32(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
@@ -40,7 +39,7 @@ static const char *get_text(const struct ni_box *b, const unsigned char *base, e
 }
 
 static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint64_t *out, uint32_t n) {
-  for (uint32_t i = 0; i < n; i++) out[i] = get_at(b, base, id, i);
+  for (uint32_t i = 0; i < n; i++) out[i] = ni_box_get(b, base, id, i);
 }
 
 /* ---- header ---- */
@@ -134,6 +133,7 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
   get_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const unsigned char *q = c + b->field[NI_BOX_COMM_KIND].at + (size_t)k * b->h.kind_stride;
+    out->kind[k].calls = ni_box_get(b, c, NI_BOX_COMM_CALLS, (uint32_t)k);
     out->kind[k].started = get(b, q, NI_BOX_KIND_STARTED);
     out->kind[k].late = get(b, q, NI_BOX_KIND_LATE);
     out->kind[k].written = get(b, q, NI_BOX_KIND_WRITTEN);
@@ -169,6 +169,13 @@ uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct 
     if (o && NI_BOX_CELL_SLOT(o) == op->slot && NI_BOX_CELL_GEN(o) == (op->gen & 0xfffffff)) open |= UINT64_C(1) << i / 2;
   }
   return open;
+}
+
+bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn) {
+  uint64_t all = c->kind[op->kind].calls;
+  if (!(op->origin & NI_BOX_ORIGIN_CALLED)) return false;
+  *call_sn = all - (uint32_t)((uint32_t)all - op->call_low); /* the newest number with this low half */
+  return *call_sn <= INT64_MAX;
 }
 
 /* ---- operations ---- */
@@ -222,6 +229,8 @@ static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char
       .bad = (uint32_t)get(b, p, NI_BOX_OP_BAD),
       .mask_doubt = (uint32_t)get(b, p, NI_BOX_OP_MASK_DOUBT),
       .nchannels = (uint32_t)get(b, p, NI_BOX_OP_NCHANNELS),
+      .origin = (uint32_t)get(b, p, NI_BOX_OP_ORIGIN),
+      .call_low = (uint32_t)get(b, p, NI_BOX_OP_CALL_SN),
       .func = text_of(b, get(b, p, NI_BOX_OP_FUNC), NULL),
       .datatype = text_of(b, get(b, p, NI_BOX_OP_DATATYPE), &elem),
       .algo = text_of(b, get(b, p, NI_BOX_OP_ALGO), NULL),

@@ -4,6 +4,13 @@
 
 #include "box.h"
 
+/* A network operation that is in flight, by what it is part of. */
+struct ni_box_proxy {
+  uint64_t rec_sn;
+  const unsigned char *at;
+  uint32_t comm_page, kind;
+};
+
 struct ni_box {
   struct ni_box_header h; /* a checked copy; of its field table `field` is used */
   struct ni_box_field field[NI_BOX_FIELD_COUNT]; /* checked against their structs; size 0: absent */
@@ -13,6 +20,8 @@ struct ni_box {
   uint32_t watermark, outside, end_page; /* end_page: behind the last page that can be in use, inside the file */
   uint32_t *comm_page;    /* where communicators begin, ascending */
   size_t n_comm_pages;
+  struct ni_box_proxy *proxy; /* sorted */
+  size_t n_proxies;
   uint64_t moving;
   uint32_t owner;
   bool is_copy;
@@ -22,6 +31,10 @@ struct ni_box {
   char *text[3];          /* dir, file, line of the session */
 };
 
+/* Fills proxy (box_net.c). 0 or -ENOMEM. */
+int ni_box_find_proxies(struct ni_box *b);
+/* An element of a field as an unsigned number; 0 where the writer has no such field or fewer elements. */
+uint64_t ni_box_get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i);
 /* Class of a page; 0 beyond the map. */
 unsigned char ni_box_class(const struct ni_box *b, uint32_t page);
 bool ni_box_ops_class(const struct ni_box *b, unsigned char cls);

@@ -138,6 +138,9 @@ void ni_part_unfinished(const struct ni_part *p, const struct ni_ident *id, cons
     ni_json_text(&j, "datatype", op->datatype);
     ni_json_i64(&j, op->kind == NI_KIND_P2P ? "peer" : "root", op->root < 0 ? 0 : op->root);
     ni_json_hex_text(&j, "channels_open", u->channels_open);
+    if (u->net && u->net->peer >= 0) ni_json_i64(&j, "net_peer", u->net->peer);
+    if (u->net) ni_json_i64(&j, "net_channel", u->net->channel);
+    if (u->net) ni_json_text(&j, "net_state", u->net->waits_for);
   }
   end(&j);
 }
@@ -155,9 +158,13 @@ void ni_part_gap(const struct ni_part *p, const struct ni_ident *id, enum ni_kin
 }
 
 static void counts(struct ni_json *j, const char *key, const char *const *names, const uint64_t *n, int how_many) {
+  uint64_t room = INT64_MAX; /* readers add them up */
   ni_json_object(j, key);
-  for (int i = 0; i < how_many; i++)
-    if (n[i]) u64(j, names[i], n[i]);
+  for (int i = 0; i < how_many; i++) {
+    uint64_t v = n[i] < room ? n[i] : room;
+    if (v) ni_json_u64(j, names[i], v);
+    room -= v;
+  }
   ni_json_end_object(j);
 }
 

@@ -37,6 +37,7 @@ struct ni_part_unfinished {
   uint64_t enqueue_ns, age_ms;
   const char *state;       /* NULL: not said, with all that follows */
   uint64_t channels_open;
+  const struct ni_box_net *net; /* NULL: nothing under way that is known of */
 };
 void ni_part_unfinished(const struct ni_part *p, const struct ni_ident *id, const struct ni_part_unfinished *u);
 

@@ -130,7 +130,8 @@ static void put_records(struct job *j, struct life *l, struct ni_part_stats *s) 
   }
 }
 
-static const char *state_of(const struct ni_box_op *op, uint64_t open) {
+static const char *state_of(const struct ni_box_op *op, uint64_t open, const struct ni_box_net *net) {
+  if (net && net->on_network) return "network";
   if (op->started == 0 && !open) return "launched";
   if (open || op->started > op->stopped) return "kernel";
   return op->want == op->stopped ? "finishing" : "kernel";
@@ -142,13 +143,16 @@ static void put_unfinished(struct job *j, struct life *l, const struct list *ops
   for (size_t i = 0; i < ops->n; i++) {
     const struct ni_box_op *op = &ops->op[i];
     uint64_t open = states ? ni_box_open_channels(j->b, l->index, op) : 0, at = ni_box_unix_ns(j->b, op->ticks_start);
+    struct ni_box_net net;
+    bool moves = states && ni_box_net_of(j->b, op, &net);
     struct ni_part_unfinished u = {.key = key,
                                    .why = why,
                                    .op = op,
                                    .enqueue_ns = at,
                                    .age_ms = now > at ? (now - at) / 1000000 : 0,
-                                   .state = states ? state_of(op, open) : NULL,
-                                   .channels_open = open};
+                                   .state = states ? state_of(op, open, moves ? &net : NULL) : NULL,
+                                   .channels_open = open,
+                                   .net = moves ? &net : NULL};
     ni_part_unfinished(&j->part, &l->c.id, &u);
   }
 }

@@ -53,6 +53,10 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   r->nchannels = self ? 0 : r->nchannels_observed ? op->started : op->nchannels;
   r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
   r->enqueue_ns = ni_box_unix_ns(b, op->ticks_start);
+  if (ni_box_call_of(c, op, &r->call_sn)) {
+    r->has |= NI_HAS_CALL_SN;
+    r->graph = op->origin & NI_BOX_ORIGIN_REPLAYED;
+  }
 
   struct ni_timing_in t = {.gpu_ok = gpu_believed(b, c, op, &g, fallback)};
   t.has_kernel = op->started && op->started == op->stopped;

@@ -15,8 +15,9 @@ hangs "another size" world "AllReduce 50" mismatch=size inside=0,1,2,3
 grep -q 'rank 2 ([^)]*) called it with 2097152 bytes, others with 4194304 bytes' "$TMP/said" || fail "the sizes are not named"
 job hang_deadlock
 hangs "deadlock of two communicators" a "AllReduce 30" ring=2 never_called=1 inside=0
-job hang_network
+job hang_network NCCL_INSPECTOR_EVENTS=deep
 hangs "lost peer" world "AllReduce 50" inside=0,1,2,3
+grep -q 'rank 2 ([^)]*) waits on the network for rank 1 ' "$TMP/said" || fail "the lost peer is not named: $(cat "$TMP/said")"
 job hang_pipeline
 hangs "pipeline whose first stage is missing" pp p2p never_called=0 inside=1,2,3
 job hang_chain

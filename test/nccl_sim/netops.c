@@ -126,8 +126,9 @@ static bool advance(struct ni_proxy *p, struct ni_netop *o) {
         break;
       case 3:
         record_step(o, o->send ? NI_ST_PROXY_STEP_SEND_WAIT : NI_ST_PROXY_STEP_RECV_WAIT);
-        o->phase = o->send ? 6 : 4;
+        o->phase = o->send ? 6 : o->work && o->work->task->lost_rank == o->work->c->id.rank ? 7 : 4;
         break;
+      case 7: return false; /* waits for a peer that is lost */
       case 4: record_step(o, NI_ST_PROXY_STEP_RECV_FLUSH_WAIT); o->phase = 5; break;
       case 5: record_step(o, NI_ST_PROXY_STEP_RECV_GPU_WAIT); o->phase = 6; break;
       default:

@@ -49,6 +49,7 @@ struct ni_task {
   uint32_t late_ms;  /* channel late_ch starts so long after the first channel has stopped */
   int missing_ch;    /* no events of this channel */
   int hang_rank;     /* this rank's kernel never ends; -2: every rank's */
+  int lost_rank;     /* what others send to this rank never arrives, so nobody's kernel ends */
   enum ni_stamps stamps;
   int pxn;           /* this process also serves a proxy operation of another one: 1; 2: whose pid is this one's */
   bool symmetric;    /* a symmetric-memory kernel: raises its API call and nothing else */

@@ -24,7 +24,7 @@ static struct ni_task *add_task(struct ni_step *st) {
   plan->tasks = realloc(plan->tasks, (size_t)(plan->n_tasks + 1) * sizeof *plan->tasks);
   if (!plan->tasks) ni_die(NI_SIM_FAILED, "out of memory");
   struct ni_task *t = &plan->tasks[plan->n_tasks++];
-  *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1, .warps = 16};
+  *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1, .lost_rank = -1, .warps = 16};
   return t;
 }
 
@@ -70,6 +70,8 @@ static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, s
   t->missing_ch = (int)ni_arg_num(p, "missing", -1, 0, 63);
   const char *hang = ni_arg_text(p, "hang", NULL);
   if (hang) t->hang_rank = strcmp(hang, "all") == 0 ? -2 : (int)ni_arg_num(p, "hang", -1, 0, c->n_ranks - 1);
+  t->lost_rank = (int)ni_arg_num(p, "lost", -1, 0, c->n_ranks - 1);
+  if (t->lost_rank >= 0) t->hang_rank = -2;
   const char *stamps = ni_arg_text(p, "stamps", "good");
   int k = ni_pick(stamps, ni_stamps_names, NI_STAMPS_COUNT);
   if (k < 0) ni_bad(p, "stamps=%s: accepted are good zero backward stale future long", stamps);

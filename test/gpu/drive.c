@@ -65,7 +65,7 @@ static void hang_and_abort(struct ni_rank *r) {
     ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 4242 * 4, 0);
     ni_rank_lost(r);
   }
-  sleep(2);
+  sleep(1);
   if (r->rank == 0 && r->api.cuStreamQuery(r->stream) == NI_CUDA_SUCCESS) ni_rank_die(r, "the lone AllReduce finished");
   ni_rank_barrier(r);
   for (int i = 0; i < r->n_comms; i++) ni_rank_close(r, &r->comm[i], "abort");

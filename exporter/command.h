@@ -24,6 +24,7 @@ struct ni_command {
 int ni_check_run(int argc, char **argv);
 int ni_summary_run(int argc, char **argv);
 int ni_pools_run(int argc, char **argv);
+int ni_ctl_run(int argc, char **argv);
 int ni_recover_run(int argc, char **argv);
 int ni_snapshot_run(int argc, char **argv);
 int ni_hang_run(int argc, char **argv);

@@ -13,6 +13,7 @@
 static const struct ni_command commands[] = {
     {"check", ni_check_run, "are these logs complete and sound? totals, losses by cause, a verdict"},
     {"summary", ni_summary_run, "figures, tables, Parquet files, plots and one page from logs"},
+    {"ctl", ni_ctl_run, "change what a running job records: preset, events, verbose, sample, flush, mark"},
     {"pools", ni_pools_run, "what the event pools of a run reached, and the settings that follow"},
     {"recover", ni_recover_run, "what a killed process had not written yet, from its black box into its log"},
     {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too, on shared storage"},

@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* Control files in the directory of the logs: this one for all ranks; .rankN or .HOST-pidN behind it for one process. */
+#define NI_CONTROL_FILE "nccl-inspector.control"
+
 /* Bit number = index of every table below. */
 enum ni_event {
   NI_EVENT_GROUP = 0, /* the bracket of one kernel plan */

@@ -270,6 +270,7 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
     count_sampled(s, r.kind);
     return 0;
   }
+  r.trace = ni_trace_read(k->todo.first, &d->trace);
   int rc = r.has & NI_HAS_GPU_DELTA ? ni_lines_gpu_offset(d, s) : 0;
   if (rc == 0) rc = ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, &r));
   if (rc) { /* it will come again: its stamps must not be judged twice */
@@ -398,8 +399,12 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
 /* ---- release ---- */
 
 static void free_side(struct ni_dump *d, struct ni_side *s) {
+  ni_detail_forget_side(d, s);
   struct ni_comm *c = s->comm;
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    ni_trace_leave(&c->kind[kind].pool);
+    ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
+  }
   ni_pool_close(&ni_g.arena, &c->events.events);
   ni_pool_close(&ni_g.arena, &c->events.proxies);
   d->by_index[s->index] = NULL;

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "detail.h"
 #include "format_jsonl.h"
 #include "gpu_id.h"
 #include "gz_writer.h"
@@ -136,6 +137,8 @@ struct ni_dump {
   uint64_t now_ms;               /* the same in ms */
   uint64_t real_ms;              /* Unix ms at the start of this tick */
   uint64_t sample;               /* one record in so many is written */
+  struct ni_detail detail;
+  uint64_t detail_gone_started, detail_gone_dropped; /* of communicators that are over */
   uint32_t judge_ms;             /* time that judgements go by: at most NI_JUDGE_STEP_MS a tick, so that a process that
                                     was stopped, or a starved dump thread, does not make operations look quiet */
   uint64_t awake_ns;             /* CLOCK_MONOTONIC: when the process last began to run again after a stop; 0: never stopped */
@@ -154,6 +157,7 @@ struct ni_dump {
   uint8_t gave_up;               /* finished operations were left unwritten at exit: the black box has them */
   uint8_t sealed;                /* the process leaves, and every communicator has said its last */
   struct ni_side_events detached; /* of ni_g.detached */
+  struct ni_trace trace;         /* of the record that is being formatted */
   char line[NI_LINE_MAX_BYTES];
 };
 
@@ -241,6 +245,7 @@ int ni_lines_gpu_offset(struct ni_dump *d, struct ni_side *s);
 void ni_lines_late(struct ni_dump *d);
 void ni_lines_process_end(struct ni_dump *d);
 void ni_lines_note(struct ni_dump *d, const char *text);
+void ni_lines_control(struct ni_dump *d, const struct ni_control_line *in);
 /* The process line and the comm line of a side, in d->line; their length. */
 size_t ni_lines_process(struct ni_dump *d);
 size_t ni_lines_comm_text(struct ni_dump *d, struct ni_side *s);
@@ -262,6 +267,16 @@ void ni_roll_close(struct ni_dump *d);
 int ni_roll_say(struct ni_dump *d, struct ni_side *s, int now);
 /* Writes what was said into the file of their own, if there is one. force: as ni_flush. 0 or negative errno. */
 int ni_roll_flush(struct ni_dump *d, int force);
+
+/* ---- detail.c: how much is recorded ---- */
+
+void ni_detail_init(struct ni_dump *d, const struct ni_config *c); /* with the first init */
+void ni_detail_open(struct ni_dump *d, const char *dir);           /* with a session: where control files are */
+/* Looks for what is to change, at most one stat a second; says what has changed. */
+void ni_detail_tick(struct ni_dump *d);
+void ni_detail_forget_side(struct ni_dump *d, const struct ni_side *s); /* its communicator is over */
+/* The time to sleep, at most ms, so that a slice ends when it should. */
+uint64_t ni_detail_wait_ms(const struct ni_dump *d, uint64_t ms);
 
 /* ---- flush.c ---- */
 

@@ -36,7 +36,7 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   if (!getcwd(d->cwd, sizeof d->cwd) || d->cwd[0] != '/') d->cwd[0] = 0; /* gone, or above our root */
   ni_config_settings_json(c, d->settings, sizeof d->settings);
   ni_job_read(&d->job);
-  d->sample = c->sample;
+  ni_detail_init(d, c);
   d->origin = (struct ni_origin){.hostname = d->hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
   return d;
 }
@@ -113,6 +113,7 @@ static int open_session(struct ni_dump *d) {
                         strerror(-rc));
     return rc;
   }
+  ni_detail_open(d, path);
   ni_store_rel(&d->open, 1);
   d->head_set = d->ended = 0;
   d->early_told = 0;
@@ -252,7 +253,7 @@ static void look_at_sides(struct ni_dump *d) {
     ni_judge(d, s, NI_END_NONE);
     ni_events_judge(d, s, NI_END_NONE);
     ni_lines_gaps(d, s);
-    d->no_room |= ni_roll_say(d, s, 0) != 0 && !d->roll_open;
+    d->no_room |= ni_roll_say(d, s, d->detail.flush) != 0 && !d->roll_open;
     d->watching |= s->watch != 0;
   }
   (void)ni_roll_flush(d, 0);
@@ -262,7 +263,7 @@ static int flush_due(struct ni_dump *d) {
   size_t text = ni_gz_text_bytes(d->gz);
   uint64_t since = d->now_ms - d->last_flush_ms;
   int64_t us = ni_g.config.interval_us;
-  if (d->no_room || d->urgent) return 1;
+  if (d->no_room || d->urgent || d->detail.flush) return 1;
   if (!text) return d->closed_in_block || d->busy; /* nothing to write, and so nothing to wait for */
   if (us == NI_INTERVAL_NEVER) {
     if (d->closed_in_block) return 1;
@@ -309,7 +310,8 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
   /* Acquire pairs with finalize's release add. Read before the joining list is taken: who finalizes has joined before,
    * so every communicator counted here is among the sides below. */
   uint32_t seen = ni_load_acq(&d->closings), closing = 0;
-  if (!ni_g.keep_last || ask || seen || d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
+  ni_detail_tick(d);
+  if (!ni_g.keep_last || ask || seen || d->detail.flush || d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
     d->moved |= ni_drain_collect(d);
   d->moved |= ni_events_collect(d);
   look_at_sides(d);
@@ -380,6 +382,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
   d->moved |= mark != d->seen_mark || d->watching;
   d->seen_mark = mark;
   ni_arena_touch_ahead(&ni_g.arena);
+  ni_trace_ahead();
   return !blocked && !d->busy && !closing && (!over || d->ended);
 }
 
@@ -415,16 +418,16 @@ static void rest(struct ni_dump *d, uint32_t seen_wake) {
     uint64_t ms = d->moved ? NI_TICK_MS : NI_IDLE_MS;
     int64_t us = ni_g.config.interval_us;
     if (!d->moved && us != NI_INTERVAL_NEVER && us < 100000) ms = NI_TICK_MS; /* text waits for its 100 ms */
-    ni_futex_wait(&ni_g.wake_word, seen_wake, ms * MS_NS);
+    ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, ms) * MS_NS);
     return;
   }
   if (ni_g.wake_on_push) {
     ni_store_sc(&ni_g.sleeping, 1);
-    if (!anything_dirty(d)) ni_futex_wait(&ni_g.wake_word, seen_wake, 1000 * MS_NS);
+    if (!anything_dirty(d)) ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, 1000) * MS_NS);
     ni_store_sc(&ni_g.sleeping, 0);
     return;
   }
-  ni_futex_wait(&ni_g.wake_word, seen_wake, NI_IDLE_MS * MS_NS);
+  ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, NI_IDLE_MS) * MS_NS);
 }
 
 static void *thread_main(void *arg) {

@@ -23,6 +23,7 @@ int ni_flush(struct ni_dump *d, int force) {
   size_t n;
   int rc = ni_gz_finish_member(d->gz, &block, &n);
   if (rc == 0 && n == 0) { /* without a line there is nothing to wait for */
+    d->detail.flush = 0;
     ni_drain_settle(d, 1);
     return 0;
   }
@@ -34,7 +35,7 @@ int ni_flush(struct ni_dump *d, int force) {
   if (rc == 0) {
     (void)ni_add_rlx(&d->progress, 1);
     ni_gz_release(d->gz);
-    d->urgent = 0;
+    d->urgent = d->detail.flush = 0;
     ni_drain_settle(d, 1);
     ni_log_info_once(&ni_g.log, NI_LOG_CAUSE_FILES, "writing %s", ni_out_path(&d->out));
     return 0;

@@ -80,6 +80,7 @@ static int set_up(int interface, const int *mask) {
     ni_keep_drop(&ni_g.box);
     return rc;
   }
+  if (c->verbose) (void)ni_verbose_set(1);
   ni_keep_begin(&ni_g.box, &ni_g.arena, ni_g.dump, interface, ni_g.nccl_version);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;

@@ -292,11 +292,18 @@ void ni_lines_process_end(struct ni_dump *d) {
   if (st.refused_communicators)
     ni_lines_note(d, "some communicators were not recorded at all: no memory, or NCCL_INSPECTOR_POOL_MAX_BYTES was reached "
                      "at their init");
+  if (ni_load_rlx(&ni_g.traces.lost))
+    ni_lines_note(d, "no memory for the channel traces of some operations: their records have none; raise "
+                     "NCCL_INSPECTOR_POOL_MAX_BYTES");
   if (ni_load_rlx(&ni_g.late.lost)) ni_lines_note(d, "more late channels than could be listed: some have no late line");
 }
 
 void ni_lines_note(struct ni_dump *d, const char *text) {
   (void)put_control(d, ni_format_note(d->line, sizeof d->line, &d->process_prefix, d->ts_us, text));
+}
+
+void ni_lines_control(struct ni_dump *d, const struct ni_control_line *in) {
+  (void)put_control(d, ni_format_control(d->line, sizeof d->line, &d->process_prefix, d->ts_us, in));
 }
 
 /* ---- head of a file ---- */

@@ -12,12 +12,14 @@
 #include <pthread.h>
 
 #include "box.h"
+#include "chan_trace.h"
 #include "clock.h"
 #include "comm.h"
 #include "config.h"
 #include "intern.h"
 #include "late.h"
 #include "log.h"
+#include "meter.h"
 
 #define NI_MAX_COMMS 65536u
 #define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
@@ -41,7 +43,10 @@ struct ni_global {
   _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
   int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
   _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
+  _Atomic uint8_t verbose; /* records get a trace of every channel */
   struct ni_arena arena;
+  struct ni_meter meter;
+  struct ni_traces traces;
 
   /* ---- met by callbacks and the dump thread ---- */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t sleeping; /* interval 0: the dump thread sleeps and wants a wake */

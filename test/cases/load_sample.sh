@@ -24,8 +24,6 @@ gzip.open(path, "wt").writelines(lines[:gone] + lines[gone + 1:])
 PY
 checked 2 --partial
 grep -q 'in the roll-ups than' "$TMP/check" || fail "$CASE: check does not see a missing roll-up"
-run "no thread" ${S}_SAMPLE=1/7 ${S}_DUMP_THREAD_ENABLE=0 init 0 ops 0 2000 fin 0
-verify --sample 7
 # Every second: several lines for each size, which add up all the same.
 run "ROLLUP_SECONDS 1" ${S}_SAMPLE=1/3 ${S}_ROLLUP_SECONDS=1 $US=10000 init 0 paced 0 1500 500 fin 0
 verify --sample 3

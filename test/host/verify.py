@@ -224,7 +224,7 @@ def file_key(path):
 
 paths = []
 for root, _, names in os.walk(A.logs):
-    paths += [os.path.join(root, n) for n in names]
+    paths += [os.path.join(root, n) for n in names if re.search(r"\.(jsonl|log)(\.gz)?$", n)]
 paths.sort(key=file_key)
 if A.files >= 0 and len(paths) != A.files:
     err("%d files, not %d: %s" % (len(paths), A.files, paths))

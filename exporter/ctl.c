@@ -1,0 +1,203 @@
+/*
+ * nccl-inspector ctl: puts one command into a control file, for the ranks of a running job (docs/control.md).
+ *
+ * The file is replaced as a whole by rename, so a rank reads the old text or the new one. Each line begins with "@" and the
+ * time in Unix ns, larger than all before it: a rank carries a line out once, also when it finds several at once, so lines
+ * of earlier calls stay until they are superseded. The file under its temporary name, made with O_EXCL, keeps two calls
+ * apart. What a rank made of it stands in its log, not here: nobody waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "ni_events.h"
+#include "options.h"
+
+#define FILE_BYTES 8192u /* what a rank reads at most */
+#define KEPT_LINES 16u   /* of 24 that it carries out */
+#define WAIT_TRIES 50    /* of 100 ms, for another call */
+
+struct ctl {
+  const char *dir, *process;
+  long rank; /* -1: all */
+  char command[256];
+  char path[4096], temp[4112];
+};
+
+enum { OPT_RANK = NI_OPT_OWN, OPT_PROCESS };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct ctl *c = state->input;
+  char *end;
+  switch (key) {
+    case OPT_RANK:
+      errno = 0;
+      c->rank = strtol(arg, &end, 10);
+      if (errno || *end || end == arg || c->rank < 0) argp_error(state, "--rank=%s: a global rank from 0 on expected", arg);
+      return 0;
+    case OPT_PROCESS:
+      if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid"))
+        argp_error(state, "--process=%s: HOST-pidNUMBER expected, as the names of its log files begin", arg);
+      c->process = arg;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (!c->dir) {
+        c->dir = arg;
+      } else {
+        size_t n = strlen(c->command);
+        if (n + strlen(arg) + 2 > sizeof c->command || strpbrk(arg, "\n#"))
+          argp_error(state, "a command has at most 200 bytes, no line feed and no #");
+        snprintf(c->command + n, sizeof c->command - n, "%s%s", n ? " " : "", arg);
+      }
+      return 0;
+    case ARGP_KEY_END:
+      if (!c->dir) argp_error(state, "which job? give the directory of its logs");
+      if (!c->command[0]) argp_error(state, "do what? give a command, such as: preset deep");
+      if (c->rank >= 0 && c->process) argp_error(state, "--rank and --process name the same thing twice");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static int begins(const char *text, const char *word) {
+  size_t n = strlen(word);
+  return strncmp(text, word, n) == 0 && (text[n] == ' ' || text[n] == 0);
+}
+
+/* Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other. */
+static int class_of(const char *command) {
+  static const struct {
+    const char *word;
+    int class;
+  } words[] = {{"preset", 1}, {"events", 1}, {"verbose", 2}, {"sample", 3}, {"flush", 4}, {"mark", 5}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (begins(command, words[i].word)) return words[i].class;
+  return 0;
+}
+
+/* What only the words themselves can tell; the rest the ranks judge, and say so in their logs. */
+static const char *refused(const char *command) {
+  if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush or mark NAME expected";
+  const char *rest = strchr(command, ' ');
+  if (begins(command, "preset")) {
+    for (int i = 0; rest && i < NI_PRESET_COUNT; i++)
+      if (strcmp(rest + 1, ni_presets[i].name) == 0) return NULL;
+    return "preset light, standard, deep or trace expected";
+  }
+  if (begins(command, "verbose")) return rest && (!strcmp(rest, " on") || !strcmp(rest, " off")) ? NULL : "verbose on or off expected";
+  if (begins(command, "sample")) return rest && !strncmp(rest, " 1/", 3) ? NULL : "sample 1/N expected";
+  if (begins(command, "mark")) return rest && strlen(rest + 1) <= 64 ? NULL : "mark NAME with at most 64 bytes expected";
+  if (begins(command, "events")) return rest ? NULL : "events with a list of kinds expected";
+  return NULL;
+}
+
+/* The lines of an earlier call, in text (terminated); *n lines. 0, or -errno. A file that is not there is empty. */
+static int read_old(const struct ctl *c, char *text, size_t cap) {
+  struct stat st;
+  text[0] = 0;
+  int fd = open(c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? 0 : -errno;
+  int e = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+  if (e == 0 && st.st_uid != geteuid() && geteuid() != 0) e = -EPERM;
+  ssize_t got = e ? 0 : read(fd, text, cap - 1);
+  if (got < 0) e = -errno;
+  text[got > 0 ? got : 0] = 0;
+  close(fd);
+  return e;
+}
+
+/* The new text: old lines with a number that the new one does not supersede, then the new one. Its length. */
+static size_t put_together(const struct ctl *c, char *old, char *out, size_t cap, unsigned *by_hand) {
+  char *line[64], *save = NULL;
+  unsigned n = 0, first = 0;
+  unsigned long long newest = 0;
+  struct timespec t;
+  *by_hand = 0;
+  for (char *l = strtok_r(old, "\n", &save); l && n < 64; l = strtok_r(NULL, "\n", &save)) {
+    char *end;
+    unsigned long long at = *l == '@' ? strtoull(l + 1, &end, 10) : 0;
+    if (!at || *end != ' ') {
+      *by_hand += *l != '#';
+      continue;
+    }
+    if (at > newest && at < INT64_MAX) newest = at;
+    int class = class_of(end + 1);
+    if (!class || (class != 5 && class == class_of(c->command))) continue;
+    line[n++] = l;
+  }
+  if (n >= KEPT_LINES) first = n - KEPT_LINES + 1;
+  clock_gettime(CLOCK_REALTIME, &t);
+  unsigned long long now = (unsigned long long)t.tv_sec * 1000000000u + (unsigned long long)t.tv_nsec;
+  size_t used = 0;
+  for (unsigned i = first; i < n && used + strlen(line[i]) + sizeof c->command + 64 < cap; i++)
+    used += (size_t)snprintf(out + used, cap - used, "%s\n", line[i]);
+  return used + (size_t)snprintf(out + used, cap - used, "@%llu %s\n", now > newest ? now : newest + 1, c->command);
+}
+
+static int say_error(const char *who, const char *path, int e, const char *hint) {
+  fprintf(stderr, "%s: %s: %s%s%s\n", who, path, strerror(e), *hint ? "; " : "", hint);
+  return NI_EXIT_COULD_NOT_RUN;
+}
+
+/* The temporary file is ours: nobody else writes the control file meanwhile. */
+static int write_new(const struct ctl *c, const char *who, int fd) {
+  char old[FILE_BYTES + 1], text[FILE_BYTES];
+  unsigned by_hand;
+  int e = read_old(c, old, sizeof old);
+  if (e < 0)
+    return say_error(who, c->path, -e, e == -EPERM ? "it belongs to another user: remove it, or be that user" : "remove it");
+  size_t n = put_together(c, old, text, sizeof text, &by_hand);
+  if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd)) return say_error(who, c->temp, errno, "");
+  if (rename(c->temp, c->path)) return say_error(who, c->path, errno, "");
+  if (by_hand) fprintf(stderr, "%s: %u lines without a number, written by hand, are no longer in %s\n", who, by_hand, c->path);
+  return NI_EXIT_FINE;
+}
+
+int ni_ctl_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"rank", OPT_RANK, "N", 0, "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)", 0},
+      {"process", OPT_PROCESS, "HOST-pidN", 0, "Only this process: for jobs whose launcher states no rank", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "DIR COMMAND...",
+      "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR)."
+      "\vCommands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
+      "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
+      "user whose job it is. Exit codes: 0 the file is there; 1: could not; 64: wrong usage.", NULL, NULL, NULL};
+  struct ctl c = {.rank = -1};
+  struct stat st;
+  int done, code = ni_options_parse(&argp, argc, argv, &c, &done);
+  if (done) return code;
+  const char *why = refused(c.command);
+  if (why) {
+    fprintf(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
+    return NI_EXIT_USAGE;
+  }
+  if (stat(c.dir, &st)) return say_error(argv[0], c.dir, errno, "");
+  if (!S_ISDIR(st.st_mode)) return say_error(argv[0], c.dir, ENOTDIR, "");
+  char whose[256] = "";
+  if (c.rank >= 0) snprintf(whose, sizeof whose, ".rank%ld", c.rank);
+  else if (c.process) snprintf(whose, sizeof whose, ".%.240s", c.process);
+  if (snprintf(c.path, sizeof c.path, "%s/" NI_CONTROL_FILE "%s", c.dir, whose) >= (int)sizeof c.path)
+    return say_error(argv[0], c.dir, ENAMETOOLONG, "");
+  snprintf(c.temp, sizeof c.temp, "%s.new", c.path);
+  int fd = -1;
+  for (int i = 0; i < WAIT_TRIES && fd < 0; i++) {
+    fd = open(c.temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 && errno != EEXIST) return say_error(argv[0], c.temp, errno, "");
+    if (fd < 0) (void)nanosleep(&(struct timespec){0, 100000000}, NULL);
+  }
+  if (fd < 0) return say_error(argv[0], c.temp, EEXIST, "another call is at it, or was killed: then remove this file");
+  code = write_new(&c, argv[0], fd);
+  close(fd);
+  if (code != NI_EXIT_FINE) (void)unlink(c.temp);
+  else printf("%s: %s\n", c.path, c.command);
+  return code;
+}

@@ -31,7 +31,8 @@ static inline uint64_t plug_now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* want: 4, 5, 6, or 0 for the newest that the plugin has. Exits with a message when it cannot be loaded. */
+/* want: 1 to 6, or 0 for the newest from v4 on that the plugin has. Proxy descriptors are the same in all six; those of
+ * Coll and P2p only from v4 on. Exits with a message when it cannot be loaded. */
 static inline struct plug plug_open(const char *path, int want) {
   struct plug p = {0};
   p.lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -68,7 +69,10 @@ static inline void plug_quiet(enum ni_log_level level, unsigned long flags, cons
 static inline void *plug_init(struct plug *p, uint64_t hash, const char *name, int n_nodes, int n_ranks, int rank,
                               ni_logger_fn logger) {
   void *ctx = NULL;
-  if (p->version == 4) {
+  if (p->version < 4) {
+    const struct ni_prof_vtable_v1 *v = p->vtable;
+    v->init(&ctx, &p->mask);
+  } else if (p->version == 4) {
     const struct ni_prof_vtable_v4 *v = p->vtable;
     v->init(&ctx, &p->mask, name, hash, n_nodes, n_ranks, rank, logger);
   } else {

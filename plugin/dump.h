@@ -200,7 +200,7 @@ void ni_events_give_up(struct ni_dump *d);
 /* Looks at API calls that wait for their operation. */
 void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
 /* The communicator is over: what never stopped is closed and goes to todo. */
-void ni_events_close(struct ni_side *s);
+void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev);
 void ni_events_settle(struct ni_side_events *ev, int ok);
 void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out);
 /* A call's number from its low half. */

@@ -201,7 +201,7 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
   for (struct ni_side *s = d->sides; s; s = s->next) {
     enum ni_end why = end_of(s, end);
     if (why) (void)ni_side_identify(d, s, 1);
-    if (why == NI_END_DESTROY) ni_events_close(s);
+    if (why == NI_END_DESTROY) ni_events_close(&s->comm->events, &s->ev);
   }
   int rc = format_all(d);
   if (rc == -ETIMEDOUT && end == NI_END_EXIT) {

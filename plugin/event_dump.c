@@ -330,10 +330,10 @@ static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
   ni_chain_append(&x->ev->todo, slot);
 }
 
-void ni_events_close(struct ni_side *s) {
-  struct closing x = {&s->ev};
-  ni_pool_walk(&ni_g.arena, &s->comm->events.events, close_one, &x);
-  ni_pool_walk(&ni_g.arena, &s->comm->events.proxies, close_one, &x);
+void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
+  struct closing x = {ev};
+  ni_pool_walk(&ni_g.arena, &st->events, close_one, &x);
+  ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &x);
 }
 
 void ni_events_settle(struct ni_side_events *ev, int ok) {

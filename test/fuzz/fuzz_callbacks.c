@@ -13,6 +13,7 @@
 #include "../../plugin/callbacks.h"
 #include "../../plugin/done_ring.h"
 #include "../../plugin/dump.h"
+#include "../../plugin/events.h"
 #include "../../plugin/lifecycle.h"
 
 static void need(int truth) {
@@ -52,18 +53,34 @@ static void set_up(void) {
   struct ni_init_args a = {.comm_hash = 1, .n_nodes = 1, .n_ranks = 2};
   ni_init(6, &ctx[0], &mask, &a);
   need(ni_g.dump != NULL);
+  struct ni_ident process = {.rank = -1}; /* no session is open here */
+  need(ni_line_prefix_init(&ni_g.dump->process_prefix, &process, &ni_g.dump->origin) == 0);
   ni_g.nonce = 0x5a5a5a5a5a5a5a5a;
   ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring);
   need(ni_g.ring != NULL);
+}
+
+/* Every event that was announced has a line or was dropped. */
+static void events_add_up(const struct ni_event_store *st, const struct ni_side_events *ev) {
+  struct ni_event_count n[NI_EVENT_COUNT];
+  ni_events_fill_stats(st, ev, n);
+  for (int k = 0; k < NI_EVENT_COUNT; k++) need(n[k].started == n[k].written + n[k].dropped);
 }
 
 /* What ni_finalize and close_sides do, without a thread and a file. */
 static void end_comm(struct ni_dump *d, struct ni_side *s) {
   struct ni_comm *c = s->comm;
   ni_store_rel(&c->state, ni_comm_state((uint32_t)ni_load_rlx(&c->state), NI_COMM_CLOSING));
+  need(ni_side_identify(d, s, 1) == 1);
   ni_judge(d, s, NI_END_DESTROY);
   (void)ni_drain_collect(d);
+  (void)ni_events_collect(d);
+  ni_events_close(&c->events, &s->ev);
   need(ni_drain_format(d) == 0);
+  need(ni_events_format(d) == 0);
+  ni_events_judge(d, s, NI_END_DESTROY);
+  need(s->ev.todo.n == 0 && s->ev.wait.n == 0);
+  events_add_up(&c->events, &s->ev);
   ni_lines_late(d);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     need(ni_side_unsettled(s, kind) == 0);
@@ -88,12 +105,41 @@ static void settle(struct ni_dump *d) {
 }
 
 static void open_comm(unsigned i) {
-  struct ni_init_args a = {.comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(), .rank = (int)byte()};
+  struct ni_init_args a = {.ident_follows = byte() & 1, .comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(), .rank = (int)byte()};
   ni_init(6, &ctx[i], &mask, &a);
 }
 
+/* Events of the other kinds: whatever NCCL could hand over, and what it could not. */
+static void event_step(void) {
+  static const unsigned char payload[64] = {1};
+  uint64_t value = number(2);
+  void *parent = some_handle(), *c = some_context();
+  switch (byte() % 8) {
+    case 0:
+    case 1:
+    case 2: {
+      struct ni_event_start s = {.parent = parent, .func = text(), .datatype = text(), .text = text(), .count = value,
+                                 .number = value, .root = (int8_t)byte(), .n = (int8_t)byte(), .graph = byte() & 1, .flag = byte() & 1};
+      static const enum ni_event kinds[] = {NI_EVENT_GROUP_API, NI_EVENT_COLL_API, NI_EVENT_P2P_API, NI_EVENT_LAUNCH,
+                                            NI_EVENT_CE, NI_EVENT_SYNC, NI_EVENT_BATCH, NI_EVENT_PROXY_CTRL};
+      keep(ni_cb_event_start(c, kinds[byte() % 8], &s));
+      break;
+    }
+    case 3: {
+      struct ni_proxy_start s = {.parent = parent, .pid = (int)byte(), .rank = (int8_t)byte(), .peer = (int8_t)byte(),
+                                 .n_steps = (int8_t)byte(), .chunk = (int8_t)byte(), .channel = (uint8_t)byte(), .send = byte() & 1};
+      keep(ni_cb_proxy_start(c, &s));
+      break;
+    }
+    case 4: keep(ni_cb_step_start(parent, (int8_t)byte())); break;
+    case 5: keep(ni_cb_net_start(parent, (int64_t)number(4), byte() & 1 ? payload : NULL)); break;
+    case 6: ni_cb_state(parent, byte() % 40, byte() & 1 ? &value : NULL); break;
+    case 7: ni_events_take((uint32_t)value | ((uint32_t)byte() & 1 ? NI_KINDS_ALL : 0)); break;
+  }
+}
+
 static void one_step(struct ni_dump *d) {
-  switch (byte() % 16) {
+  switch (byte() % 24) {
     case 0: {
       unsigned i = byte() % COMMS;
       (void)ni_drain_collect(d);
@@ -109,7 +155,9 @@ static void one_step(struct ni_dump *d) {
     case 3:
     case 4: {
       struct ni_start s = {.sn = number(1), .func = text(), .datatype = text(), .algo = text(), .proto = text(),
-                           .count = number(2), .root = (int8_t)byte(), .nchannels = (uint8_t)byte(), .group = some_handle()};
+                           .count = number(2), .root = (int8_t)byte(), .nchannels = (uint8_t)byte(), .group = some_handle(), .call = some_handle()};
+      struct ni_late_ident id = {text(), number(1), (int8_t)byte()};
+      if (byte() & 1) s.ident = &id;
       void *c = some_context();
       keep(ni_cb_op_start(c, byte() & 1 ? NI_KIND_P2P : NI_KIND_COLL, &s));
       break;
@@ -145,13 +193,18 @@ static void one_step(struct ni_dump *d) {
           ni_judge(d, s, NI_END_NONE);
           ni_lines_gaps(d, s);
         }
+      (void)ni_events_collect(d);
+      for (struct ni_side *s = d->sides; s; s = s->next)
+        if (s->stage == NI_SIDE_LIVE && ni_side_identify(d, s, 0)) ni_events_judge(d, s, NI_END_NONE);
       need(ni_drain_format(d) == 0);
+      need(ni_events_format(d) == 0);
       ni_lines_late(d);
       if (byte() & 1) settle(d);
       ni_drain_release(d);
       break;
     case 14: mask = (int)byte(); break; /* NCCL's mask is anybody's */
     case 15: ctx[byte() % COMMS] = some_handle(); break; /* a context that is none */
+    default: event_step(); break;
   }
 }
 
@@ -169,6 +222,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ni_g.p2p_channels_valid = !(settings & 16);
   ni_g.config.require_kernel_timing = !!(settings & 32);
   ni_store_rlx(&ni_g.mask_was_off, 0);
+  ni_events_take(settings & 128 ? NI_KINDS_TRACE : NI_KINDS_STANDARD);
   mask = 0x46;
   memset(handle, 0, sizeof handle);
   n_handles = 0;
@@ -179,7 +233,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   (void)ni_drain_collect(d);
   for (struct ni_side *s = d->sides; s; s = s->next)
     if (s->stage == NI_SIDE_LIVE) end_comm(d, s);
+  (void)ni_events_collect(d);
+  ni_events_close(&ni_g.detached, &d->detached);
+  need(ni_events_format(d) == 0);
   settle(d);
+  events_add_up(&ni_g.detached, &d->detached);
+  ni_pool_close(&ni_g.arena, &ni_g.detached.events);
+  ni_pool_close(&ni_g.arena, &ni_g.detached.proxies);
+  ni_event_store_open(&ni_g.detached, settings & 64 ? 200 : 0, settings & 64 ? 200 : 0);
   for (int i = 0; i < 2; i++) {
     d->judge_ms += NI_REST_MS;
     d->ticks += NI_REST_TICKS;

@@ -71,6 +71,42 @@ static void unknown(struct plug *p, void *ctx) {
   }
 }
 
+/* Every kind of event with everything in it NULL or wild, states that belong to others, payloads of nobody. */
+static void others(struct plug *p, void *ctx, long n) {
+  static const uint64_t types[] = {NI_EV_GROUP,     NI_EV_PROXY_OP, NI_EV_PROXY_STEP, NI_EV_PROXY_CTRL, NI_EV_NET_PLUGIN,
+                                   NI_EV_GROUP_API, NI_EV_COLL_API, NI_EV_P2P_API,    NI_EV_KERNEL_LAUNCH, NI_EV_CE_COLL,
+                                   NI_EV_CE_SYNC,   NI_EV_CE_BATCH};
+  static const unsigned char payload[64];
+  void *kept[32] = {0};
+  for (long i = 0; i < n; i++) {
+    struct ni_prof_descr_v6 d;
+    uint64_t x = rnd();
+    memset(&d, x & 1 ? 0 : (int)(x >> 8), sizeof d);
+    d.type = types[x % (sizeof types / sizeof *types)];
+    if (p->version < 5 && d.type > 0xff) continue;
+    if (p->version < 3 && d.type > 0x3f) continue;
+    d.parentObj = x & 2 ? kept[x >> 16 & 31] : (void *)(uintptr_t)rnd();
+    switch (d.type) { /* strings and payloads are NCCL's and valid; all else is not */
+      case NI_EV_COLL_API: d.collApi.func = d.collApi.datatype = NULL; break;
+      case NI_EV_P2P_API: d.p2pApi.func = d.p2pApi.datatype = NULL; break;
+      case NI_EV_CE_COLL: d.ceColl.func = d.ceColl.datatype = d.ceColl.syncStrategy = NULL; break;
+      case NI_EV_NET_PLUGIN:
+        d.netPlugin.id = x & 4 ? 0x10001 : x & 8 ? 0x20001 : (int64_t)rnd();
+        d.netPlugin.data = d.netPlugin.id == 0x10001 || d.netPlugin.id == 0x20001 ? (void *)payload : (void *)(uintptr_t)rnd();
+        break;
+      default: break;
+    }
+    void *h = (void *)1, *where = x & 16 ? ctx : d.type == NI_EV_PROXY_OP ? (void *)(uintptr_t)rnd() : NULL;
+    p->start(where, &h, &d);
+    if (h == (void *)1) printf("bad: a handle was left alone\n");
+    void **place = &kept[x >> 24 & 31];
+    union ni_prof_state_v4 st = {.proxyStep = {(size_t)rnd()}};
+    if (h) *place = h;
+    p->record(kept[x >> 32 & 31], (enum ni_prof_state)(x >> 40 & 63), x & 32 ? &st : NULL);
+    if (x & 64) p->stop(kept[x >> 48 & 31]);
+  }
+}
+
 static void channels(struct plug *p, void *ctx, struct plug_op *o) {
   void *h = plug_launch(p, ctx, o), *c = NULL;
   for (int ch = 64; ch < 256; ch++) {
@@ -162,10 +198,27 @@ int main(int argc, char **argv) {
     channels(&p, ctx, &o);
     doubled(&p, ctx, &o);
     forged(&p, ctx, &o, 200000);
+    others(&p, ctx, 100000);
     good(&p, ctx, &o, 50);
     p.finalize(ctx);
     p.finalize(other);
     n_comms += 3;
+  }
+  /* v1 to v3: other descriptors of Coll and P2p, so only the rest. */
+  for (int version = 1; version <= 3; version++) {
+    struct plug p = plug_open(argv[1], version);
+    void *ctx = plug_init(&p, 0, NULL, 0, 0, 0, NULL), *h = (void *)1;
+    p.start(ctx, &h, NULL);
+    if (h) printf("bad: a handle without a descriptor\n");
+    p.start(ctx, NULL, NULL);
+    p.stop(NULL);
+    p.record(NULL, NI_ST_PROXY_STEP_SEND_WAIT, NULL);
+    others(&p, ctx, 50000);
+    struct ni_prof_descr_v1 d = {.type = NI_EV_COLL};
+    d.coll.func = d.coll.datatype = d.coll.algo = d.coll.proto = 255; /* numbers of nothing */
+    if (version == 1) p.start(ctx, &h, (struct ni_prof_descr_v6 *)(void *)&d);
+    if (version == 1) p.stop(h);
+    p.finalize(ctx);
   }
   printf("communicators %d\n", n_comms);
   return 0;

@@ -125,27 +125,43 @@ static void *helper_main(void *arg) {
   return NULL;
 }
 
-static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
-  bool captured = st->verb == NI_DO_GRAPH, part = ni_takes_part(c, st);
-  int n_masks = 0, masks[NI_MAX_TASKS];
-  struct ni_called api[NI_MAX_TASKS];
-  struct group g = {.r = r, .c = c, .st = st, .masks = masks, .api = api, .first = ni_core_mask(), .part = part,
-                    .captured = captured};
-  if (st->n_tasks > NI_MAX_TASKS) ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
-  r->group_api = NULL;
+/* The API calls of one communicator's operations of a group. */
+static void call_group(const struct group *g, int *masks, struct ni_called *api) {
+  const struct ni_step *st = g->st;
+  int n = 0;
   for (int p = 0; p < st->n_plans; p++)
-    for (int i = 0; i < st->plans[p].n_tasks; i++, n_masks++) {
+    for (int i = 0; i < st->plans[p].n_tasks; i++, n++) {
       const struct ni_task *t = &st->plans[p].tasks[i];
       uint64_t before = ni_unix_now();
-      api[n_masks] = (struct ni_called){NULL, -1};
-      masks[n_masks] = latch(t);
-      if (!part || !ni_task_mine(c, t)) continue;
+      api[n] = (struct ni_called){NULL, -1};
+      masks[n] = latch(t);
+      if (!g->part || !ni_task_mine(g->c, t)) continue;
       int live = ni_core_mask();
-      api[n_masks] = start_api(r, c, st, t, live, captured);
-      bool unseen = t->symmetric || !ni_wants_coll(masks[n_masks]);
-      if (unseen && !captured && t->kind == NI_TASK_COLL && api[n_masks].call >= 0 && (live & NI_EV_COLL))
-        ni_truth_call(c, t, api[n_masks].call, "api", before, ni_unix_now());
+      api[n] = start_api(g->r, g->c, st, t, live, g->captured);
+      bool unseen = t->symmetric || !ni_wants_coll(masks[n]);
+      if (unseen && !g->captured && t->kind == NI_TASK_COLL && api[n].call >= 0 && (live & NI_EV_COLL))
+        ni_truth_call(g->c, t, api[n].call, "api", before, ni_unix_now());
     }
+}
+
+static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st) {
+  bool captured = st->verb == NI_DO_GRAPH;
+  int masks[NI_MAX_TASKS], masks2[NI_MAX_TASKS];
+  struct ni_called api[NI_MAX_TASKS], api2[NI_MAX_TASKS];
+  struct ni_crank *other = st->with >= 0 ? r->cranks[st->with] : NULL;
+  struct group g = {.r = r, .c = c, .st = st, .masks = masks, .api = api, .first = ni_core_mask(),
+                    .part = ni_takes_part(c, st), .captured = captured};
+  struct group g2 = g;
+  if (st->n_tasks > NI_MAX_TASKS) ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
+  r->group_api = NULL;
+  call_group(&g, masks, api);
+  if (other && other->up) {
+    g2.c = other;
+    g2.part = ni_takes_part(other, st);
+    g2.masks = masks2;
+    g2.api = api2;
+    call_group(&g2, masks2, api2);
+  }
   ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
   if (st->nonblocking_ms && !captured) {
     pthread_t helper;
@@ -154,6 +170,7 @@ static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step 
     pthread_join(helper, NULL);
   } else {
     launch_group(&g);
+    if (g2.c != c) launch_group(&g2);
     if (captured) ni_graph_capture(r, c, st, masks, api);
     ni_core_stop(r->group_api);
   }

@@ -48,6 +48,7 @@ struct ni_core {
   _Atomic int mask;     /* relaxed on both sides: a flag word, nothing is published through it */
   _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
   _Atomic uint64_t starts[16];             /* by event bit */
+  _Atomic uint64_t steps, step_bytes;      /* network transfers shown to the plugin, however often each was started */
   _Atomic uint64_t null_handles[16];       /* starts that left the handle NULL, by event bit */
 };
 

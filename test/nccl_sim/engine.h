@@ -180,6 +180,7 @@ struct ni_run {
   _Atomic bool halt; /* application threads stop at the next operation; relaxed poll */
   _Atomic int halted;
   void *wild; /* an address nobody may touch */
+  int interface; /* that the last communicator was given: it outlives the library */
 };
 
 extern struct ni_run ni_run;

@@ -71,6 +71,7 @@ static int run_here(const struct ni_scn *s, const struct ni_options *o) {
       ni_die(NI_SIM_FAILED, "cannot create a thread for rank %d", i);
   for (int i = 0; i < ni_run.n_ranks; i++) pthread_join(ni_run.ranks[i].a, NULL);
   if (s->set.end != NI_END_FINALIZE) ni_end_process(s->set.end);
+  ni_truth_events();
   ni_truth_end(NI_END_FINALIZE);
   return 0;
 }

@@ -42,6 +42,7 @@ void ni_crank_init(struct ni_crank *c) {
   const struct ni_settings *set = &ni_run.scn->set;
   c->id.hash = ni_mix(set->seed * 1000003u + c->inits++, (uint64_t)c->comm + 17);
   c->loaded = ni_core_load();
+  if (c->loaded) __atomic_store_n(&ni_run.interface, ni_core.interface, __ATOMIC_RELAXED);
   c->ctx = NULL;
   if (c->loaded) {
     int rc = ni_core_init(&c->ctx, &c->id);

@@ -91,6 +91,10 @@ static void start_step(struct ni_netop *o) {
 static void record_step(struct ni_netop *o, enum ni_prof_state state) {
   union ni_prof_state_v4 a = {.proxyStep = {o->bytes}};
   if (o->handle) ni_core_record(o->step, state, &a);
+  bool sized = state == NI_ST_PROXY_STEP_SEND_WAIT || state == NI_ST_PROXY_STEP_RECV_FLUSH_WAIT;
+  if (!sized || !o->step) return; /* each transfer passes one of the two, once */
+  atomic_fetch_add_explicit(&ni_core.steps, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&ni_core.step_bytes, o->bytes, memory_order_relaxed);
 }
 
 /* 2.27 and later say once that it moves; before, each stage of each transfer, with the bytes so far. */

@@ -101,6 +101,7 @@ struct ni_step {
   int who;           /* global rank that does it (MASK, SLEEP, END); -1 all */
   enum ni_end how;
   int ce_batches, ce_syncs;
+  int with;          /* another communicator that takes part in the same user group with the same operations; -1 none */
   uint32_t nonblocking_ms; /* > 0: the group's stop comes first, its kernels so much later, from a helper thread */
 };
 

@@ -15,7 +15,7 @@ struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
   }
   struct ni_step *st = &s->steps[s->n_steps++];
   *st = (struct ni_step){.verb = verb, .line = p->line, .comm = -1, .times = 1, .skip_rank = -1, .only_rank = -1, .pair_from = -1,
-                         .pair_to = -1, .graph = -1, .who = -1};
+                         .pair_to = -1, .graph = -1, .who = -1, .with = -1};
   return st;
 }
 
@@ -99,6 +99,8 @@ void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st) {
   st->queue_ms = (uint32_t)ni_arg_num(p, "queue_ms", 0, 0, 3600000);
   st->skip_rank = (int)ni_arg_num(p, "skip", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
   st->only_rank = (int)ni_arg_num(p, "only", -1, 0, p->scn->comms[st->comm].n_ranks - 1);
+  const char *with = ni_arg_text(p, "with", NULL);
+  if (with) st->with = ni_arg_find_comm(p, with);
   st->nonblocking_ms = (uint32_t)ni_arg_num(p, "nonblocking", 0, 0, 60000);
 }
 

@@ -105,8 +105,8 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
     if (v < 0) snprintf(why, cap, "poison=%s: accepted are aa and plausible", value);
   } else if (t->type == INTERFACE) {
     const char *digits = value[0] == 'v' ? value + 1 : value;
-    if (strcmp(value, "auto") != 0 && (!ni_number(digits, &v) || v < 4 || v > 6))
-      snprintf(why, cap, "interface=%s: accepted are auto, v4, v5, v6", value);
+    if (strcmp(value, "auto") != 0 && (!ni_number(digits, &v) || v < 1 || v > 6))
+      snprintf(why, cap, "interface=%s: accepted are auto, v1 to v6", value);
   } else if (!ni_number(value, &v) || !(v >= t->min && v <= t->max) || (t->type != DBL && v != floor(v))) {
     snprintf(why, cap, "%s=%s: accepted is a%s number from %g to %g", name, value, t->type == DBL ? "" : " whole",
              t->min, t->max);

@@ -221,6 +221,17 @@ void ni_truth_close_comm(struct ni_crank *c, enum ni_outcome out) {
   pthread_mutex_unlock(&c->lock);
 }
 
+void ni_truth_events(void) {
+  if (fd < 0) return;
+  char line[1024];
+  int n = snprintf(line, sizeof line, "{\"t\":\"events\",\"pid\":%d,\"interface\":%d,\"steps\":%llu,\"step_bytes\":%llu", getpid(),
+                   ni_run.interface, (unsigned long long)ni_core.steps, (unsigned long long)ni_core.step_bytes);
+  for (int i = 0; i < 15; i++)
+    n += snprintf(line + n, sizeof line - (size_t)n, ",\"e%d\":%llu", i, (unsigned long long)ni_core.starts[i]);
+  n += snprintf(line + n, sizeof line - (size_t)n, "}\n");
+  put(line, (size_t)n);
+}
+
 void ni_truth_end(enum ni_end how) {
   if (fd < 0) return;
   char line[256];

@@ -41,6 +41,8 @@ void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, co
                    uint64_t to_ns);
 /* Works still in flight are emitted with `out`. Nothing of this communicator is accepted afterwards. */
 void ni_truth_close_comm(struct ni_crank *c, enum ni_outcome out);
+/* What the plugin was shown of each kind of event; after all threads have ended. */
+void ni_truth_events(void);
 /* The process ends this way now. */
 void ni_truth_end(enum ni_end how);
 

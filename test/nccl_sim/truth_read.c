@@ -30,6 +30,10 @@ static void read_proc(struct ni_true *t, const char *line) {
   p->min_bytes = env_num(line, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", 0);
   p->p2p_on = env_num(line, "NCCL_INSPECTOR_ENABLE_P2P", 1) != 0;
   p->need_gpu = env_num(line, "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", 0) != 0;
+  char kinds[64] = "";
+  ni_scan_text(line, "NCCL_INSPECTOR_EVENTS", kinds, sizeof kinds);
+  p->every_step = strcmp(kinds, "trace") == 0;
+  p->every_event = p->every_step || strcmp(kinds, "deep") == 0;
   p->grow = env_num(line, "NCCL_INSPECTOR_POOL_GROW", 1) != 0;
 }
 
@@ -103,6 +107,18 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       ni_scan_text(line, "name", c->name, sizeof c->name);
     } else if (strcmp(kind, "op") == 0) {
       read_op(t, line);
+    } else if (strcmp(kind, "events") == 0) {
+      struct ni_true_proc *p = proc_of(t, ni_scan_int(line, "pid", 0));
+      for (int i = 0; p && i < 15; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "e%d", i);
+        p->event[i] = ni_scan_u64(line, key, 0);
+      }
+      if (!p) continue;
+      p->has_events = true;
+      p->interface = ni_scan_int(line, "interface", 0);
+      p->steps = ni_scan_u64(line, "steps", 0);
+      p->step_bytes = ni_scan_u64(line, "step_bytes", 0);
     } else if (strcmp(kind, "call") == 0) {
       t->calls = grow(t->calls, t->n_calls, sizeof *t->calls);
       struct ni_true_call *c = &t->calls[t->n_calls++];

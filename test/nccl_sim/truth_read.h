@@ -18,6 +18,8 @@ struct ni_true_op {
   unsigned late_ms;
   int proc; /* index */
   int matches;
+  uint64_t true_rec; /* verify: `rec` before it was looked for in the logs */
+  bool replay;
   bool in_gap; /* verify: covered by a `gap` line */
 };
 
@@ -45,6 +47,11 @@ struct ni_true_proc {
   uint64_t end_ns;
   long long interval_us, min_bytes; /* of the plugin's environment */
   bool p2p_on, need_gpu, grow;
+  bool every_event;       /* NCCL_INSPECTOR_EVENTS is deep or trace */
+  bool every_step;        /* trace */
+  bool has_events;
+  int interface;
+  uint64_t event[15], steps, step_bytes; /* start callbacks by NCCL's bit; network transfers */
 };
 
 struct ni_true {

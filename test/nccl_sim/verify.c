@@ -46,6 +46,11 @@ struct verify {
   struct stats *stats;
   struct part *parts;
   struct rec *calls; /* records without a Coll event */
+  struct told { /* by process: what its final lines say of events, and what its proxy lines hold */
+    int pid;
+    uint64_t started[NI_EVENT_COUNT], dropped[NI_EVENT_COUNT], bytes, steps, step_lines;
+  } *told;
+  size_t n_told;
   size_t n_calls, n_recs, n_stats, n_parts;
   uint64_t errors, agreed, excused, open;
 };
@@ -85,8 +90,33 @@ static void take_call(struct verify *v, const struct ni_line *l) {
   keep(r->dtype, sizeof r->dtype, l->op.datatype);
 }
 
+static struct told *told_of(struct verify *v, int pid) {
+  for (size_t i = 0; i < v->n_told; i++)
+    if (v->told[i].pid == pid) return &v->told[i];
+  v->told = grow(v->told, v->n_told, sizeof *v->told);
+  v->told[v->n_told] = (struct told){.pid = pid};
+  return &v->told[v->n_told++];
+}
+
+static void take_events(struct verify *v, const struct ni_line *l) {
+  if (l->kind == NI_LINE_DUMP_STATS && l->stats.final && l->stats.has_events) {
+    struct told *t = told_of(v, (int)l->meta.pid);
+    for (int k = 0; k < NI_EVENT_COUNT; k++) {
+      t->started[k] += l->stats.events.kind[k].started;
+      t->dropped[k] += l->stats.events.kind[k].dropped;
+    }
+  } else if (l->kind == NI_LINE_PROXY) {
+    struct told *t = told_of(v, (int)l->meta.pid);
+    bool step = strcmp(l->proxy.record_type, "proxy_step") == 0;
+    t->step_lines += step;
+    if (!step) t->bytes += l->proxy.trans_size_bytes;
+    if (!step) t->steps += l->proxy.n_steps_completed;
+  }
+}
+
 static void take_line(const struct ni_line *l, void *arg) {
   struct verify *v = arg;
+  take_events(v, l);
   if (l->kind == NI_LINE_OP && l->op.src != NI_SRC_EVENT) {
     take_call(v, l);
   } else if (l->kind == NI_LINE_OP) {
@@ -160,6 +190,30 @@ static int call_order(const void *x, const void *y) {
   return 0;
 }
 
+static bool same_place(const struct ni_true_op *o, int pid, uint64_t hash, int rank, int kind) {
+  return o->pid == pid && o->hash == hash && o->rank == rank && o->p2p == kind;
+}
+
+/* Replays share the call of their capture: the nth of the truth is the nth of the records. */
+static void number_replay(struct verify *v, struct ni_true_op *o) {
+  size_t before = 0;
+  for (size_t i = 0; i < v->truth.n_ops; i++) {
+    const struct ni_true_op *x = &v->truth.ops[i];
+    before += x->replay && same_place(x, o->pid, o->hash, o->rank, o->p2p) && x->true_rec < o->true_rec;
+  }
+  struct rec *nth = NULL;
+  for (size_t i = 0; i < v->n_recs; i++) {
+    struct rec *r = &v->recs[i];
+    if (!r->r.graph || !same_place(o, r->pid, r->hash, r->rank, (int)r->r.kind)) continue;
+    size_t smaller = 0;
+    for (size_t k = 0; k < v->n_recs; k++)
+      smaller += v->recs[k].r.graph && same_place(o, v->recs[k].pid, v->recs[k].hash, v->recs[k].rank, (int)v->recs[k].r.kind) &&
+                 v->recs[k].r.rec_sn < r->r.rec_sn;
+    if (smaller == before) nth = r;
+  }
+  if (nth) o->rec = nth->r.rec_sn;
+}
+
 /* Records without a Coll event take numbers, too, at moments that the truth cannot know. Where there are any, an operation
  * is found by its call, and has the number that its record has. */
 static void number_by_call(struct verify *v) {
@@ -170,8 +224,12 @@ static void number_by_call(struct verify *v) {
     struct rec key = {.pid = o->pid, .hash = o->hash, .rank = o->rank, .r = {.kind = (enum ni_kind)o->p2p}};
     key.r.call_sn = (uint64_t)o->call;
     struct rec *r = o->call >= 0 ? bsearch(&key, v->recs, v->n_recs, sizeof *v->recs, call_order) : NULL;
+    o->true_rec = o->rec;
+    o->replay = o->called && (!r || r->r.graph);
     if (r && !r->r.graph) o->rec = r->r.rec_sn;
   }
+  for (size_t i = 0; i < v->truth.n_ops; i++)
+    if (v->truth.ops[i].replay) number_replay(v, &v->truth.ops[i]);
 }
 
 static int key_order(const struct ni_true_op *o, const struct rec *r) {
@@ -385,6 +443,31 @@ static void check_calls(struct verify *v) {
   }
 }
 
+/* Was each event shown recorded, and each transfer folded, once? Where everything was asked for from the beginning. */
+static void check_events(struct verify *v) {
+  static const char *const names[] = {"group",   "",         "",        "proxyop", "",       "proxyctrl", "",  "net",
+                                      "groupapi", "collapi", "p2papi", "launch",  "ce",     "sync",      "batch"};
+  for (size_t i = 0; i < v->truth.n_procs; i++) {
+    const struct ni_true_proc *p = &v->truth.procs[i];
+    if (!p->every_event || !p->has_events || p->mask_steps) continue;
+    const struct told *t = told_of(v, p->pid);
+    for (int k = 0; k < 15; k++)
+      if (*names[k] && t->started[k] != p->event[k])
+        wrong(v, "pid %d: final lines state %llu %s events, the truth has %llu", p->pid, (unsigned long long)t->started[k],
+              names[k], (unsigned long long)p->event[k]);
+    bool sized = p->interface > 3 || p->nccl < 22700; /* the translations to v1, v2 and v3 hand no sizes on */
+    if (t->dropped[NI_EVENT_PROXY_OP]) continue;
+    if (t->steps != p->steps || (sized && t->bytes != p->step_bytes))
+      wrong(v, "pid %d: proxy operations hold %llu transfers of %llu bytes, the truth has %llu of %llu", p->pid,
+            (unsigned long long)t->steps, (unsigned long long)t->bytes, (unsigned long long)p->steps,
+            (unsigned long long)p->step_bytes);
+    if (p->every_step && t->step_lines + t->dropped[NI_EVENT_STEPS] != p->steps)
+      wrong(v, "pid %d: %llu lines of steps, the truth has %llu", p->pid, (unsigned long long)t->step_lines,
+            (unsigned long long)p->steps);
+    v->agreed++;
+  }
+}
+
 static void check_stats(struct verify *v) {
   for (size_t i = 0; i < v->n_recs; i++) {
     struct stats *s = stats_of(v, v->recs[i].pid, v->recs[i].hash, v->recs[i].rank);
@@ -473,6 +556,7 @@ int ni_verify_main(const char *truth, const char *logs, bool quiet) {
             (unsigned long long)r->hash, r->rank, r->func, (unsigned long long)r->r.sn,
             (unsigned long long)r->r.rec_sn);
   check_calls(&v);
+  check_events(&v);
   check_stats(&v);
   if (!quiet || v.errors)
     printf("verify: %zu operations, %llu agree, %llu rightly not written, %llu finished during the end, %zu records, "
@@ -491,5 +575,6 @@ int ni_verify_main(const char *truth, const char *logs, bool quiet) {
   free(v.stats);
   free(v.parts);
   free(v.calls);
+  free(v.told);
   return rc;
 }

@@ -60,6 +60,7 @@ help:
 	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them'
 	@echo 'make fuzz        ten minutes of each fuzzer; check-fuzz ten seconds'
 	@echo 'make check-mutation check-model check-aarch64'
+	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
 	@echo 'make lint format install uninstall clean      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 

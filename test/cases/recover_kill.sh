@@ -58,6 +58,13 @@ for us in 1000000 500; do
   "$INSPECTOR" summary "$TMP/logs" --output-dir "$TMP/summary" --force --no-plots -q >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "summary: $(tail -n 3 "$TMP/out")"
 done
 
+# A log of several files: what is in the first is not recovered again.
+killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_FILE_MAX_BYTES=4k --set rate=1500
+[ "$(find "$TMP/logs" -type f | wc -l)" -gt 4 ] || fail "the log should be in several files: $(ls "$TMP/logs")"
+recover "$TMP/logs" --box-dir "$BOXES"
+agrees "killed with a log in several files"
+complete "several files" "in_flight cut damaged"
+
 # Copies, read after the boxes are gone; a cut copy and a foreign file beside them.
 killed
 "$INSPECTOR" snapshot --box-dir "$BOXES" --output "$TMP/copies" -q || fail "snapshot ends with $?"

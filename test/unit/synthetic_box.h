@@ -24,9 +24,9 @@ struct sbox {
   uint32_t n_texts;
 };
 
-static struct ni_box_header *sbox_header(struct sbox *b) { return (struct ni_box_header *)(void *)b->p; }
+static inline struct ni_box_header *sbox_header(struct sbox *b) { return (struct ni_box_header *)(void *)b->p; }
 
-static uint32_t sbox_page(struct sbox *b, uint8_t cls) {
+static inline uint32_t sbox_page(struct sbox *b, uint8_t cls) {
   if (b->pages == b->cap) {
     b->cap = b->cap ? 2 * b->cap : 16;
     b->p = realloc(b->p, (size_t)b->cap * NI_BOX_PAGE_BYTES);
@@ -38,7 +38,7 @@ static uint32_t sbox_page(struct sbox *b, uint8_t cls) {
 }
 
 /* Backwards, so that no field lies where the plugin has it. */
-static void sbox_fields(struct ni_box_header *h, int from, int to, uint32_t room, const uint16_t *sizes) {
+static inline void sbox_fields(struct ni_box_header *h, int from, int to, uint32_t room, const uint16_t *sizes) {
   uint32_t at = room;
   for (int i = from; i <= to; i++) {
     uint16_t size = sizes[i] ? sizes[i] : ni_box_elem_bytes[i];
@@ -47,7 +47,7 @@ static void sbox_fields(struct ni_box_header *h, int from, int to, uint32_t room
   }
 }
 
-static struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, int64_t world, uint64_t unix_ns) {
+static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, int64_t world, uint64_t unix_ns) {
   static const uint16_t sizes[NI_BOX_FIELD_COUNT] = {
       [NI_BOX_COMM_NAME] = 64, [NI_BOX_COMM_GPU_UUID] = 48, [NI_BOX_COMM_GPU_PCI] = 16, [NI_BOX_COMM_STRAY] = 72,
       [NI_BOX_KIND_FILTERED] = 24, [NI_BOX_KIND_DROPPED] = 40, [NI_BOX_KIND_FALLBACK] = 48, [NI_BOX_TEXT_TEXT] = 24};
@@ -115,7 +115,7 @@ static struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, int64_t
   return b;
 }
 
-static void sbox_set(struct sbox *b, unsigned char *base, enum ni_box_field_id id, uint32_t i, uint64_t v) {
+static inline void sbox_set(struct sbox *b, unsigned char *base, enum ni_box_field_id id, uint32_t i, uint64_t v) {
   const struct ni_box_field *f = &sbox_header(b)->field[id];
   uint32_t size = ni_box_elem_bytes[id], v4 = (uint32_t)v;
   unsigned char *p = base + f->at + (size_t)i * size;
@@ -125,7 +125,7 @@ static void sbox_set(struct sbox *b, unsigned char *base, enum ni_box_field_id i
 }
 
 /* The number of a text, added when it is new. */
-static uint8_t sbox_text(struct sbox *b, const char *text) {
+static inline uint8_t sbox_text(struct sbox *b, const char *text) {
   struct ni_box_header *h = sbox_header(b);
   for (uint32_t i = 1; i <= b->n_texts; i++) {
     unsigned char *e = b->p + h->texts.at + (size_t)i * h->texts.stride;
@@ -138,7 +138,7 @@ static uint8_t sbox_text(struct sbox *b, const char *text) {
   return (uint8_t)b->n_texts;
 }
 
-static void sbox_session(struct sbox *b, uint64_t start_ns, const char *dir, const char *file, const char *line) {
+static inline void sbox_session(struct sbox *b, uint64_t start_ns, const char *dir, const char *file, const char *line) {
   struct ni_box_header *h = sbox_header(b);
   struct ni_box_session s = {start_ns, (uint32_t)strlen(dir), (uint32_t)strlen(file), (uint32_t)strlen(line), 0};
   unsigned char *p = b->p + h->session[0].at;
@@ -150,7 +150,7 @@ static void sbox_session(struct sbox *b, uint64_t start_ns, const char *dir, con
 }
 
 /* Page of a live communicator. */
-static uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash, int32_t rank, int32_t n_ranks, uint64_t init_ns) {
+static inline uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash, int32_t rank, int32_t n_ranks, uint64_t init_ns) {
   uint32_t page = sbox_page(b, SBOX_COMM);
   (void)sbox_page(b, SBOX_COMM);
   unsigned char *c = b->p + (size_t)page * NI_BOX_PAGE_BYTES;
@@ -167,7 +167,7 @@ static uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash, int32
   return page;
 }
 
-static unsigned char *sbox_kind(struct sbox *b, uint32_t comm, int kind) {
+static inline unsigned char *sbox_kind(struct sbox *b, uint32_t comm, int kind) {
   return b->p + (size_t)comm * NI_BOX_PAGE_BYTES + 4096 + (size_t)kind * 256;
 }
 
@@ -180,7 +180,7 @@ struct sbox_op {
 };
 
 /* Adds a slot; raises the communicator's `started`. Returns the slot's number. */
-static uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_op *op) {
+static inline uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_op *op) {
   const uint32_t per_page = NI_BOX_PAGE_BYTES / SBOX_SLOT;
   if (b->n_ops % per_page == 0) b->op_page = sbox_page(b, SBOX_OPS);
   uint32_t slot = b->op_page * per_page + b->n_ops++ % per_page;
@@ -214,14 +214,14 @@ static uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_op *op)
 }
 
 /* The last numbers of the header; then the bytes are whole: b->p, b->pages * 4096. */
-static void sbox_close(struct sbox *b) {
+static inline void sbox_close(struct sbox *b) {
   struct ni_box_header *h = sbox_header(b);
   h->n_pages = b->pages;
   h->committed_pages = b->pages;
   memcpy(b->p + h->watermark_at, &b->pages, 4);
 }
 
-static int sbox_write(struct sbox *b, const char *path) {
+static inline int sbox_write(struct sbox *b, const char *path) {
   sbox_close(b);
   FILE *f = fopen(path, "wbe");
   if (!f) return -1;
@@ -229,7 +229,7 @@ static int sbox_write(struct sbox *b, const char *path) {
   return fclose(f) == 0 && n == b->pages ? 0 : -1;
 }
 
-static void sbox_free(struct sbox *b) {
+static inline void sbox_free(struct sbox *b) {
   free(b->p);
   memset(b, 0, sizeof *b);
 }

@@ -35,6 +35,14 @@ static void must(int truth, int line) {
 }
 #define need(truth) must((truth), __LINE__)
 
+static char dir[64], path[96], copy[96], stem[96];
+
+static void clean(void) {
+  (void)unlink(path);
+  (void)unlink(copy);
+  (void)rmdir(dir);
+}
+
 static struct sbox sound(void) {
   struct sbox s = sbox_new("node-a", 4242, 0, 2, T0 + 400 * S);
   uint32_t c[2] = {sbox_comm(&s, "dp0", 0xabc, 0, 2, T0), sbox_comm(&s, NULL, 0xdef, 1, 2, T0)};
@@ -118,13 +126,13 @@ static void judge_it(char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static char dir[64], path[96], copy[96], stem[96];
   if (!*dir) {
     snprintf(dir, sizeof dir, "%s/fuzz_box.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     need(mkdtemp(dir) != NULL);
     snprintf(path, sizeof path, "%s/x.box", dir);
     snprintf(copy, sizeof copy, "%s/y.box", dir);
     snprintf(stem, sizeof stem, "%s/part", dir);
+    need(atexit(clean) == 0);
   }
   if (size == 0) return 0;
   FILE *f = fopen(path, "wbe");

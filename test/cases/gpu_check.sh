@@ -64,6 +64,7 @@ notice "a wrong size" "size, datatype" FAKE_NCCL_FAULT=size:9 --plans $all
 notice "a wrong datatype" "size, datatype" FAKE_NCCL_FAULT=dtype:3 --plans mix
 notice "a wrong algorithm" "size, datatype" FAKE_NCCL_FAULT=algo:3 NCCL_ALGO=Ring --plans mix
 notice "a wrong peer" "size, datatype" FAKE_NCCL_FAULT=peer:500 --plans $all
+notice "an operation without its last channel" "each operation once" FAKE_NCCL_FAULT=channels:2 --plans mix
 notice "kernels longer than their events" "execution time" FAKE_NCCL_FAULT=slow:1 --plans sweep
 notice "another plugin" "each operation once" NCCL_PROFILER_PLUGIN="$HERE/test/noop.so" --plans mix
 
@@ -74,6 +75,11 @@ drive FAKE_CUDA_DEVICES=0 --plans probe || rc=$?
 # Recordings of such a run keep the contract, and so does what was recorded on real GPUs.
 drive NI_RECORDER_FILE="$TMP/%p.rec" NCCL_PROFILER_PLUGIN="$HERE/test/recorder.so" --plans mix,groups
 "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" || { echo "FAIL: the fake NCCL breaks the contract"; cat "$TMP/rows"; failures=$((failures + 1)); }
+for fault in channels:2 stamp:2; do
+  rm -f "$TMP"/*.rec
+  drive FAKE_NCCL_FAULT=$fault NI_RECORDER_FILE="$TMP/%p.rec" NCCL_PROFILER_PLUGIN="$HERE/test/recorder.so" --plans mix
+  ! "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" || { echo "FAIL: gpu_contract does not notice $fault"; cat "$TMP/rows"; failures=$((failures + 1)); }
+done
 real=${NI_TEST_DATA:-../shared/data}/real-callbacks/h100x4-allreduce-v5.jsonl
 if [ -e "$real" ]; then
   "$GPU/gpu_contract" "$real" >"$TMP/rows" || { echo "FAIL: $real"; cat "$TMP/rows"; failures=$((failures + 1)); }

@@ -175,6 +175,10 @@ static void check(const char *path) {
       "%llu on its thread\n",
       path, rec.n_calls, rec.n_events, rec.n_comms, rec.n_threads, (unsigned long long)late_children,
       (unsigned long long)same_thread);
+  for (int c = 0; c < rec.n_comms; c++) free((char *)(uintptr_t)rec.comms[c].name);
+  free(rec.comms);
+  free(rec.events);
+  free(rec.calls);
   free(next);
   free(poller);
   free(chains);

@@ -7,7 +7,7 @@
  *   FAKE_NCCL_VERSION=22809   the release it claims to be (default 23007)
  *   FAKE_NCCL_UNNAMED=1       communicators have no name, as for plugins before v4
  *   FAKE_NCCL_FAULT=what:N    the Nth operation of the process is told wrongly to the profiler: lose, twice, size,
- *                             dtype, algo, peer; or slow:0, every kernel of 32 MiB or more 10 % longer than the events
+ *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or slow:0, every kernel of 32 MiB or more 10 % longer than the events
  *                             say. The checker must notice each (test/cases/gpu_check.sh).
  * Threads: the API from one thread; the proxy threads share the queue of their communicator under its lock.
  */
@@ -207,6 +207,8 @@ static void raise_task(struct plan *p, struct task *t, void *group_handle, uint6
       struct work *w = ni_xalloc(sizeof *w);
       uint64_t more = strcmp(fault, "slow") == 0 && t->bytes >= 16 << 20 ? (end_ns - start_ns) / 10 : 0;
       *w = (struct work){NULL, h, start_ns, end_ns, end_ns + more, t->channels};
+      if (wrong && faulty("channels")) w->channels--;
+      if (wrong && faulty("stamp")) w->shown_end_ns = start_ns - 1000;
       pthread_mutex_lock(&c->lock);
       *c->tail = w;
       c->tail = &w->next;

@@ -368,6 +368,15 @@ ni_reject read_pairs(ni_parser &p, od::value &v, ni_pairs &pairs) {
   return NI_OK;
 }
 
+/* Names the key that spoils the line. */
+void blame(ni_parser &p, const ni_field &field) {
+  char *d = p.names + p.names_used;
+  memcpy(d, field.key, field.len - 1u);
+  d[field.len - 1u] = 0;
+  p.names_used += field.len;
+  p.line->bad_key = d;
+}
+
 ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base);
 
 ni_reject enter(ni_parser &p, od::value &v, const ni_table &t, char *base) {
@@ -534,13 +543,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
     bool has;
     ni_reject r = seen >> i & 1 ? NI_REJ_DUPLICATE_KEY : store(p, f.value(), key, field, base + field.offset, has);
     if (r) {
-      if (!p.line->bad_key) {
-        char *d = p.names + p.names_used;
-        memcpy(d, field.key, field.len - 1u);
-        d[field.len - 1u] = 0;
-        p.names_used += field.len;
-        p.line->bad_key = d;
-      }
+      if (!p.line->bad_key) blame(p, field);
       return r;
     }
     seen |= 1ULL << i;
@@ -554,12 +557,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
   }
   uint64_t missing = t.required & ~seen;
   if (!missing) return NI_OK;
-  const ni_field &field = t.field[__builtin_ctzll(missing)];
-  char *d = p.names + p.names_used;
-  memcpy(d, field.key, field.len - 1u);
-  d[field.len - 1u] = 0;
-  p.names_used += field.len;
-  p.line->bad_key = d;
+  blame(p, t.field[__builtin_ctzll(missing)]);
   return NI_REJ_MISSING_KEY;
 }
 

@@ -116,19 +116,21 @@ static int plan_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *
   return 0;
 }
 
-static void *plan_work(void *arg) {
-  struct ni_run *r = arg;
+/* What one thread does: one() for the next file, until none is left. */
+static void *each_file(struct ni_run *r, int (*one)(struct ni_run *, struct ni_sum_file *, struct ni_parser *)) {
   struct ni_parser *parser = NULL;
   int e = ni_parser_new(&parser);
   while (e == 0 && !ni_run_stopped(r)) {
     size_t i = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed);
     if (i >= r->files.n) break;
-    e = plan_file(r, &r->file[i], parser);
+    e = one(r, &r->file[i], parser);
   }
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
   ni_parser_free(parser);
   return NULL;
 }
+
+static void *plan_work(void *run) { return each_file(run, plan_file); }
 
 int ni_plan(struct ni_run *r) {
   r->file = calloc(r->files.n, sizeof *r->file);
@@ -138,37 +140,30 @@ int ni_plan(struct ni_run *r) {
   return e < 0 ? e : ni_run_threads(r, plan_work);
 }
 
-/* The earliest and the latest time of all records. */
-static void *times_work(void *arg) {
-  struct ni_run *r = arg;
-  struct ni_parser *parser = NULL;
-  int e = ni_parser_new(&parser);
-  while (e == 0 && !ni_run_stopped(r)) {
-    size_t i = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed);
-    if (i >= r->files.n) break;
-    struct ni_reader *reader = NULL;
-    struct ni_text text;
-    struct ni_line l;
-    int64_t first = INT64_MAX, last = INT64_MIN, marker = 0;
-    if (ni_reader_open(&reader, r->files.file[i].path, NULL) < 0) continue;
-    while (ni_reader_next(reader, &text) > 0) {
-      if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK) continue;
-      if (l.has_header) marker = (int64_t)l.meta.dump_timestamp_us;
-      if (l.kind != NI_LINE_OP) continue;
-      int64_t start = ni_start_ns(&l), t = start != NI_NO_START ? start / 1000 : marker;
-      if (t < first) first = t;
-      if (t > last) last = t;
-    }
-    ni_reader_close(reader);
-    pthread_mutex_lock(&r->lock);
-    if (first < r->tally.first_us) r->tally.first_us = first;
-    if (last > r->tally.last_us) r->tally.last_us = last;
-    pthread_mutex_unlock(&r->lock);
+/* The earliest and the latest time of all records of a file; one that cannot be read is told when it is read. */
+static int times_of_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser) {
+  struct ni_reader *reader = NULL;
+  struct ni_text text;
+  struct ni_line l;
+  int64_t first = INT64_MAX, last = INT64_MIN, marker = 0;
+  if (ni_reader_open(&reader, f->file->path, NULL) < 0) return 0;
+  while (ni_reader_next(reader, &text) > 0) {
+    if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK) continue;
+    if (l.has_header) marker = (int64_t)l.meta.dump_timestamp_us;
+    if (l.kind != NI_LINE_OP) continue;
+    int64_t start = ni_start_ns(&l), t = start != NI_NO_START ? start / 1000 : marker;
+    if (t < first) first = t;
+    if (t > last) last = t;
   }
-  if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  ni_parser_free(parser);
-  return NULL;
+  ni_reader_close(reader);
+  pthread_mutex_lock(&r->lock);
+  if (first < r->tally.first_us) r->tally.first_us = first;
+  if (last > r->tally.last_us) r->tally.last_us = last;
+  pthread_mutex_unlock(&r->lock);
+  return 0;
 }
+
+static void *times_work(void *run) { return each_file(run, times_of_file); }
 
 int ni_resolve_times(struct ni_run *r) {
   int e = 0;

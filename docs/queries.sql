@@ -1,45 +1,48 @@
--- Questions to the Parquet files of `nccl-inspector summary`. DuckDB as it stands; Spark SQL where marked.
+-- Questions to the Parquet files of `nccl-inspector summary`, for DuckDB and Spark SQL (3.4 or later) alike.
 -- Columns: docs/exporter.md. Times are microseconds unless the name says ns; bandwidths GB/s.
 --
 --   duckdb -init /dev/null -c ".read docs/queries.sql"        (from the output folder)
--- Spark: spark.read.parquet("OUT/parquet_files/*.parquet").createOrReplaceTempView("ops")
+-- Spark, in place of the first statement:
+--   spark.read.parquet("OUT/parquet_files/*.parquet").createOrReplaceTempView("ops")
 
 CREATE OR REPLACE VIEW ops AS SELECT * FROM read_parquet('parquet_files/*.parquet', union_by_name = true);
 
--- The summary by type, function, size and timing source, with exact percentiles (both).
+-- The summary by type, function, size and timing source, with exact percentiles.
 SELECT comm_type, kind, coll, coll_msg_size_bytes, coll_timing_source, count(*) AS records,
-       avg(coll_exec_time_us) AS mean_us, quantile_cont(coll_exec_time_us, 0.5) AS p50_us,   -- Spark: percentile(x, 0.5)
-       quantile_cont(coll_exec_time_us, 0.99) AS p99_us, quantile_cont(coll_busbw_gbs, 0.5) AS p50_busbw
-FROM ops GROUP BY ALL ORDER BY records DESC;                                                   -- Spark: name the five columns
+       avg(coll_exec_time_us) AS mean_us,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY coll_exec_time_us) AS p50_us,
+       percentile_cont(0.99) WITHIN GROUP (ORDER BY coll_exec_time_us) AS p99_us,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY coll_busbw_gbs) AS p50_busbw
+FROM ops GROUP BY ALL ORDER BY records DESC;
 
--- One row per operation: transfer time (the last to arrive waits for nobody) and what the ranks waited (both).
+-- One row per operation: transfer time (the last to arrive waits for nobody) and what the ranks waited.
 SELECT id, coll, coll_sn, coll_msg_size_bytes, count(*) AS ranks, min(coll_exec_time_us) AS transfer_us,
        max(coll_exec_time_us) - min(coll_exec_time_us) AS longest_wait_us
 FROM ops WHERE kind = 'coll' GROUP BY id, coll, coll_sn, coll_msg_size_bytes
 ORDER BY longest_wait_us DESC LIMIT 20;
 
--- Who is late: how often a rank has the shortest kernel of its operation (both).
+-- Who is late: how often a rank has the shortest kernel of its operation.
 SELECT hostname, pid, rank, count(*) AS shortest FROM (
   SELECT hostname, pid, rank, row_number() OVER (PARTITION BY id, coll, coll_sn, coll_msg_size_bytes
                                                  ORDER BY coll_exec_time_us, rank) AS place
   FROM ops WHERE kind = 'coll' AND n_ranks > 1) AS placed
 WHERE place = 1 GROUP BY hostname, pid, rank ORDER BY shortest DESC LIMIT 20;
 
--- Like communicators side by side: a slow node is slower than its peers at the same function and size (both).
+-- Like communicators side by side: a slow node is slower than its peers at the same function and size.
 SELECT id, min(hostname) AS a_host, coll, coll_msg_size_bytes, avg(coll_busbw_gbs) AS busbw, count(*) AS records
 FROM ops WHERE kind = 'coll' AND comm_type = 'nvlink-only' GROUP BY id, coll, coll_msg_size_bytes
 ORDER BY coll, coll_msg_size_bytes, busbw;
 
--- P2P by pair: coll_root holds the peer, coll is Send or Recv (both).
+-- P2P by pair: coll_root holds the peer, coll is Send or Recv.
 SELECT id, rank, coll, coll_root AS peer, coll_msg_size_bytes, count(*) AS records, avg(coll_busbw_gbs) AS busbw
 FROM ops WHERE kind = 'p2p' GROUP BY id, rank, coll, coll_root, coll_msg_size_bytes ORDER BY busbw LIMIT 20;
 
--- Real start and stop where our plugin wrote them: nanoseconds since 1970 (both).
+-- Real start and stop where our plugin wrote them: nanoseconds since 1970.
 SELECT hostname, rank, coll, coll_sn, coll_enqueue_ns + coll_gpu_start_delta_ns AS start_ns,
        coll_enqueue_ns + coll_gpu_start_delta_ns + coll_exec_time_ns AS stop_ns
 FROM ops WHERE coll_gpu_start_delta_ns IS NOT NULL ORDER BY start_ns LIMIT 20;
 
--- Algorithm and protocol by size (both).
+-- Algorithm and protocol by size.
 SELECT coll, coll_msg_size_bytes, coll_algo, coll_proto, count(*) AS records, avg(coll_busbw_gbs) AS busbw
 FROM ops WHERE coll_algo IS NOT NULL GROUP BY coll, coll_msg_size_bytes, coll_algo, coll_proto
 ORDER BY coll, coll_msg_size_bytes, records DESC;

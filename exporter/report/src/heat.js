@@ -6,6 +6,7 @@ import { chart, redraw, palette, axis, zoom } from './charts.js';
 import { times, duration, count, known } from './format.js';
 import { runAxis } from './time_axis.js';
 
+const cut = (text) => (text.length > 36 ? `…${text.slice(-35)}` : text); // the rank is at the end
 const SPAN = 24; // steps of the cells' bytes to a factor of 2: there the colour is full
 
 function colors() {
@@ -94,8 +95,8 @@ export function rankByTime() {
     return {
       grid: { left: 12, right: 56, top: 14, bottom: 66, containLabel: true },
       xAxis: runAxis(heat.bins, heat.run, page.start_times ? 'time since the first operation' : 'time of the dump since the first one; a dump holds what ran since the one before'),
-      yAxis: axis({ type: 'category', data: rows.map((r) => label(r, byId('c-heat').clientWidth < 600)), inverse: true, splitLine: { show: false }, axisTick: { show: false },
-        axisLabel: { color: c.text, fontSize: 11, lineHeight: 17, width: 230, overflow: 'truncate' } }),
+      yAxis: axis({ type: 'category', data: rows.map((r) => cut(label(r, byId('c-heat').clientWidth < 600))), inverse: true, splitLine: { show: false }, axisTick: { show: false },
+        axisLabel: { color: c.text, fontSize: 11, lineHeight: 17 } }),
       dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' }), zoom({ yAxisIndex: 0, filterMode: 'none' }),
         ...(rows.length > 40 ? [{ type: 'slider', yAxisIndex: 0, filterMode: 'none', width: 18, right: 8, showDetail: false, brushSelect: false, borderColor: c.line }] : [])],
       visualMap: { type: 'continuous', min: -1, max: 1, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemWidth: 12, itemHeight: 160, seriesIndex: 0, dimension: 0,

@@ -132,8 +132,8 @@ int ni_tr_emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   if (!at.shown || !ni_tr_sane((int64_t)x->start_ns)) return 0;
   if (r->opt.coll.n && *x->func && !ni_words_have(&r->opt.coll, x->func)) return 0;
   enum ni_tr_class class = classes[l->kind];
-  /* The calling thread and the progress thread serve all communicators; only the network plugin's track is of one. */
-  uint32_t member = class == NI_TR_T_NET_PLUGIN ? w->member : NI_TR_NONE;
+  /* One thread calls for all communicators; progress threads are one for each, unless shared. */
+  uint32_t member = class == NI_TR_T_CALLS ? NI_TR_NONE : w->member;
   int err = ni_tr_track(r, at.unit, member, class, 0, &e.track);
   if (err < 0) return err;
   switch (l->kind) {

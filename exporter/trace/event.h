@@ -102,6 +102,7 @@ struct ni_tr_track {
   uint32_t sub;                /* channel, or 0 */
   struct ni_tr_lane *lane;     /* write.c */
   uint32_t n_lanes, cap_lanes;
+  uint32_t tid;                /* of its first lane */
 };
 
 int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out);

@@ -64,7 +64,7 @@ static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *
 void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size) {
   char comm[160] = "", suffix[32] = "";
   if (t->member != NI_TR_NONE) comm_name(r, t, comm, sizeof comm);
-  else if (t->class >= NI_TR_T_COLL) snprintf(comm, sizeof comm, "other processes");
+  else if (t->class >= NI_TR_T_COLL && t->class != NI_TR_T_PROXY) snprintf(comm, sizeof comm, "other processes");
   if (lane) snprintf(suffix, sizeof suffix, " (%u)", lane + 1);
   switch (t->class) {
     case NI_TR_T_MARKS: snprintf(out, size, "marks, losses%s", suffix); break;
@@ -77,7 +77,7 @@ void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32
     case NI_TR_T_NET_RECV: snprintf(out, size, "%s: network receive %02u%s", comm, t->sub, suffix); break;
     case NI_TR_T_STEPS: snprintf(out, size, "%s: network steps %02u%s", comm, t->sub, suffix); break;
     case NI_TR_T_NET_PLUGIN: snprintf(out, size, "%s: network plugin%s", comm, suffix); break;
-    default: snprintf(out, size, "proxy thread%s", suffix); break;
+    default: snprintf(out, size, "%s%sproxy thread%s", comm, *comm ? ": " : "", suffix); break;
   }
 }
 

@@ -29,11 +29,14 @@ struct begun {
   uint32_t n, now;
 };
 
+/* Perfetto shows the threads of a process in order of their numbers, so every track has some in its place. */
+enum { LANE_TIDS = 32 };
+
 struct writer {
   struct ni_tr *r;
   struct ni_tr_out out;
   struct begun begun;
-  uint32_t next_tid;
+  uint32_t next_tid;           /* of lanes beyond LANE_TIDS */
   bool *named;                 /* units whose process was named */
   bool comma;
 };
@@ -105,7 +108,34 @@ static void name_process(struct writer *w, uint32_t unit) {
   metadata(w, "process_labels", u->out_pid, 0, text, 0);
 }
 
-/* Tracks of one unit stand in this order: class, then communicator, channel, lane. */
+/* In a process: marks and calls, then communicator by communicator its tracks, by class and channel. */
+static int by_place(const void *a, const void *b, void *tracks) {
+  const struct ni_tr_track *all = tracks, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
+  if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+  uint32_t p = x->member == NI_TR_NONE && x->class <= NI_TR_T_CALLS ? 0 : x->member;
+  uint32_t q = y->member == NI_TR_NONE && y->class <= NI_TR_T_CALLS ? 0 : y->member;
+  bool first = x->class <= NI_TR_T_CALLS, second = y->class <= NI_TR_T_CALLS;
+  if (first != second) return first ? -1 : 1;
+  if (p != q) return p < q ? -1 : 1;
+  if (x->class != y->class) return x->class < y->class ? -1 : 1;
+  return x->sub < y->sub ? -1 : x->sub > y->sub;
+}
+
+/* Numbers above those of the processes: viewers take a thread with its process's number for the main thread. */
+static int number_tracks(struct writer *w) {
+  struct ni_tr *r = w->r;
+  uint32_t tid = 1, *order = malloc((r->n_tracks + 1) * sizeof *order);
+  if (!order) return -ENOMEM;
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].out_pid >= tid) tid = r->unit[i].out_pid + 1;
+  for (uint32_t i = 0; i < r->n_tracks; i++) order[i] = i;
+  qsort_r(order, r->n_tracks, sizeof *order, by_place, r->track);
+  for (uint32_t i = 0; i < r->n_tracks; i++, tid += LANE_TIDS) r->track[order[i]].tid = tid;
+  w->next_tid = tid;
+  free(order);
+  return 0;
+}
+
 static void name_lane(struct writer *w, const struct ni_tr_track *t, uint32_t lane, uint32_t tid) {
   const struct ni_tr *r = w->r;
   char text[256];
@@ -113,9 +143,7 @@ static void name_lane(struct writer *w, const struct ni_tr_track *t, uint32_t la
   name_process(w, t->unit);
   ni_tr_track_name(r, t, lane, text, sizeof text);
   metadata(w, "thread_name", pid, tid, text, 0);
-  uint64_t comm = t->member == NI_TR_NONE ? 0 : t->member % 1000000;
-  uint64_t index = t->class <= NI_TR_T_CALLS ? t->class : 10 + comm * 10000 + (uint64_t)t->class * 640 + (t->sub % 64) * 10;
-  metadata(w, "thread_sort_index", pid, tid, NULL, index + (lane < 9 ? lane : 9));
+  metadata(w, "thread_sort_index", pid, tid, NULL, t->tid + (lane < LANE_TIDS ? lane : LANE_TIDS - 1));
 }
 
 /* The lane for a slice; made when all are taken. NULL: no memory. */
@@ -138,7 +166,8 @@ static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, cons
     t->cap_lanes = cap;
   }
   struct ni_tr_lane *x = &t->lane[t->n_lanes];
-  *x = (struct ni_tr_lane){.tid = w->next_tid++, .depth = e->phase == NI_TR_INSTANT ? 0 : 1, .end = {end}};
+  *x = (struct ni_tr_lane){.tid = t->n_lanes < LANE_TIDS ? t->tid + t->n_lanes : w->next_tid++,
+                             .depth = e->phase == NI_TR_INSTANT ? 0 : 1, .end = {end}};
   name_lane(w, t, t->n_lanes++, x->tid);
   return x;
 }
@@ -248,15 +277,13 @@ static int put_all(struct writer *w) {
 }
 
 int ni_tr_write(struct ni_tr *r) {
-  struct writer w = {.r = r, .next_tid = 1};
+  struct writer w = {.r = r};
   int e = ni_tr_out_open(&w.out, r->out_path);
   if (e < 0) return ni_tr_fail(r, e, "%s: %s", r->out_path, strerror(-e));
-  /* Viewers take a thread with its process's number for the main thread. */
-  for (uint32_t i = 0; i < r->n_units; i++)
-    if (r->unit[i].out_pid >= w.next_tid) w.next_tid = r->unit[i].out_pid + 1;
   w.named = calloc(r->n_units + 1, sizeof *w.named);
   for (int i = 0; i < 2; i++) w.begun.slot[i] = calloc(BEGUN_SLOTS, sizeof *w.begun.slot[i]);
   if (!w.named || !w.begun.slot[0] || !w.begun.slot[1]) e = -ENOMEM;
+  if (e == 0) e = number_tracks(&w);
   ni_tr_out_text(&w.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
   if (e == 0) e = put_all(&w);
   ni_tr_out_text(&w.out, "\n],\n\"otherData\":");

@@ -59,7 +59,7 @@ if (picture) {
   if (from) {
     await page.evaluate(([a, b]) => {
       const t = window.app.trace, w = t.timeline.visibleWindow;
-      t.timeline.setVisibleWindow(new w.constructor(new w.start.constructor(t.traceInfo.start + BigInt(a)), b - a));
+      t.timeline.updateVisibleTimeHP(new w.constructor(new w.start.constructor(t.traceInfo.start + BigInt(a)), b - a));
     }, [Number(from), Number(to)]);
   }
   if (select) {
@@ -67,7 +67,7 @@ if (picture) {
     await page.evaluate((i) => window.app.trace.selection.selectSqlEvent('slice', i, { switchToCurrentSelectionTab: true }), id);
   }
   await page.waitForTimeout(3000);
-  await page.screenshot({ path: picture });
+  await page.screenshot({ path: picture, clip: { x: 230, y: 44, width: 1270, height: 640 } });
 }
 await browser.close();
 server.close();

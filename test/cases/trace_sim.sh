@@ -50,7 +50,7 @@ P
 run_logged NCCL_INSPECTOR_EVENTS=trace net --set procs=1 >/dev/null 2>&1
 draw all
 python3 test/lib/trace_values.py expect "$TMP/all.json.gz" \
-  '{a["name"] for a in x.arrows} >= {"call to kernel", "call to launch", "launch to kernel", "enqueue to network"} and {"API calls", "proxy thread"} <= set(x.thread.values()) and any("network send" in t for t in x.thread.values()) and any("network steps" in t for t in x.thread.values())' || failures=$((failures + 1))
+  '{a["name"] for a in x.arrows} >= {"call to kernel", "call to launch", "launch to kernel", "enqueue to network"} and {"API calls", "world: proxy thread"} <= set(x.thread.values()) and any("network send" in t for t in x.thread.values()) and any("network steps" in t for t in x.thread.values())' || failures=$((failures + 1))
 # What an arrow says must be so: a call's operation is its own.
 python3 test/lib/trace_values.py expect "$TMP/all.json.gz" \
   'all(a["from"]["args"]["call_sn"] == a["to"]["args"]["call_sn"] and a["to"]["name"].startswith(a["from"]["name"]) for a in x.arrows if a["name"] == "call to kernel")' || failures=$((failures + 1))

@@ -2,7 +2,7 @@
 #
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
-.PHONY: check check-loop check-asan check-tsan check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
+.PHONY: torture check check-loop check-asan check-tsan check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
         bench lint format install uninstall
 
 check: tests
@@ -27,6 +27,10 @@ check-asan: asan
 	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(ASAN_SKIP)' test/runner.sh
 check-tsan: tsan
 	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' test/runner.sh
+
+# The long forms of the fault suite (test/fault): KILLS=1000 rounds of SIGKILL and recover, and more; about an hour.
+torture: tests
+	$(Q)BUILD=$(BUILD) test/fault/torture.sh
 
 check-fuzz:
 	$(Q)test/fuzz/run.sh 10
@@ -59,6 +63,7 @@ help:
 	@echo 'make check       all tests on this build; check-loop repeats the threaded ones (LOOPS=20)'
 	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them'
 	@echo 'make fuzz        ten minutes of each fuzzer; check-fuzz ten seconds'
+	@echo 'make torture     kills, full disks, many communicators, a compressed day; about an hour (KILLS=1000)'
 	@echo 'make check-mutation check-model check-aarch64'
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'

@@ -214,6 +214,30 @@ static void a_file_size_limit_is_kept(void **state) {
   empty_dir();
 }
 
+/* The file is long and has memory for its first part only: nobody gets a page beyond that, whatever is asked for. */
+static void pages_are_taken_below_the_limit(void **state) {
+  (void)state;
+  if (no_shm()) skip();
+  struct ni_box_file f;
+  struct ni_arena a;
+  char why[NI_BOX_WHY_BYTES];
+  assert_int_equal(ni_box_file_make(&f, dir, "host", 5, 1 << 20, 32 << 20, why), 0);
+  assert_int_equal(ni_arena_open(&a, 32 << 20, 64, 64, &f), 0);
+  struct ni_region *box = &a.hdr->region[NI_REGION_BOX];
+  uint32_t limit = ni_load_rlx(&box->limit), inside = 0;
+  assert_in_range(limit, box->first + 256, box->end - 1000);
+  for (uint32_t i = 0, page; i < 2000; i++) {
+    assert_int_not_equal(page = ni_arena_take(&a, NI_CHUNK_OP_COLL), 0);
+    if (page < box->end) assert_in_range(page, box->first, limit - 2), inside++;
+  }
+  assert_in_range(inside, (limit - box->first) / 2 - 1, (limit - box->first) / 2);
+  ni_arena_touch_ahead(&a); /* the dump thread's tick */
+  assert_true(ni_load_rlx(&box->limit) > limit);
+  assert_in_range(ni_arena_take(&a, NI_CHUNK_OP_COLL), limit - 1, ni_load_rlx(&box->limit));
+  ni_box_file_remove(&f);
+  munmap(a.base, a.map_bytes);
+}
+
 /* Chunks come from the file up to its limit, then from ordinary memory; the class map tells a reader of the first alone. */
 static void what_does_not_fit_is_kept_outside(void **state) {
   (void)state;
@@ -245,6 +269,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_what_is_surely_dead_is_pruned), cmocka_unit_test(the_oldest_go_when_there_are_many),
       cmocka_unit_test(nothing_is_seen_before_it_is_whole), cmocka_unit_test(a_file_size_limit_is_kept),
+      cmocka_unit_test(pages_are_taken_below_the_limit),
       cmocka_unit_test(what_does_not_fit_is_kept_outside),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

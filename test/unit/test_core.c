@@ -261,7 +261,9 @@ static void judge_rules(void) {
   struct ni_op *slot = slot_of(second);
   uint32_t gen = ni_state_gen(slot->state);
   CHECK(ni_drain_format(d) == 0);
+  CHECK((ni_state_flags(slot->state) & (NI_OP_RETIRED | NI_OP_SETTLED)) == NI_OP_RETIRED); /* the black box has it */
   ni_drain_settle(d, 1);
+  CHECK(ni_state_flags(slot->state) & NI_OP_SETTLED); /* and the log has it */
   CHECK(s->kind[NI_KIND_COLL].told->written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
   d->judge_ms += 4900;
   d->ticks += 100;
@@ -486,6 +488,7 @@ static void stuck_once(void) {
   ni_finalize(ctx);
   text = log_text();
   CHECK(lines_with(text, "\"coll_perf\"", "\"coll_sn\":4,") == 1);
+  CHECK(ni_state_flags(slot_of(kernel)->state) & NI_OP_GIVEN_UP); /* in the black box it is no record */
   CHECK(lines_with(text, "\"incomplete\"", "\"sn\":2,") == 1 && lines_with(text, "\"incomplete\"", "\"sn\":3,") == 1);
 }
 static void long_in_flight_is_told_once(void **state) {

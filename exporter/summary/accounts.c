@@ -44,6 +44,8 @@ int ni_take_told(struct ni_run *r, uint32_t member, const struct ni_line *l) {
       t->dropped[k] = n->dropped_by.total;
       t->incomplete[k] = n->incomplete;
       t->in_flight[k] = n->in_flight;
+      for (uint32_t i = 0; k == NI_KIND_P2P && i < n->filtered_by.n; i++)
+        if (strcmp(n->filtered_by.item[i].name, "sampled") == 0) r->comm[m->comm].p2p_sampled = true;
       t->n_causes[k] = n->dropped_by.n;
       for (uint32_t i = 0; i < n->dropped_by.n; i++) {
         t->cause[k][i].name = code[k][i];
@@ -150,7 +152,7 @@ static bool earlier_kind(const struct ni_sum_member *m, const struct ni_seq *q) 
 }
 
 struct loss {
-  uint64_t gaps, stated, no_final, refused;
+  uint64_t gaps, stated, no_final, refused, rolled, no_record;
   char refused_at[256], gap_at[256], no_final_at[256], stated_at[256];
 };
 
@@ -203,11 +205,13 @@ static int judge_member(struct ni_run *r, const struct ni_sum_member *m, struct 
     loss->no_final++;
     place(r, m, "", loss->no_final_at, sizeof loss->no_final_at);
   }
+  uint64_t present[NI_KIND_COUNT] = {0};
   for (const struct ni_seq *q = m->seqs; q && e == 0; q = q->next) {
     if (earlier_kind(m, q)) continue;
     struct numbers n;
     if ((e = join_spans(m, q, &n)) < 0) return e;
     if (n.distinct == 0) continue;
+    if (q->func == 0) present[q->kind] += n.distinct;
     uint64_t explained = 0, missing = n.missing;
     if (q->func == 0) { /* ours: rec_sn counts what was started */
       int k = q->kind;
@@ -225,6 +229,10 @@ static int judge_member(struct ni_run *r, const struct ni_sum_member *m, struct 
     else
       snprintf(more, sizeof more, ": %s after rec_sn %" PRIu64, kind_words[q->kind], n.highest);
     place(r, m, more, loss->gap_at, sizeof loss->gap_at);
+  }
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    loss->rolled += m->rolled[k];
+    if (m->rolled[k] > present[k]) loss->no_record += m->rolled[k] - present[k];
   }
   return e;
 }
@@ -317,6 +325,8 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++) e = judge_member(r, &r->member[order[i]], &loss, &causes);
   free(order);
   in->gaps = loss.gaps;
+  in->rolled = loss.rolled;
+  in->rolled_without_record = loss.no_record;
   in->stated_losses = loss.stated;
   if (loss.stated) TROUBLE("%" PRIu64 " operations are stated as lost by the logs: %s", loss.stated, loss.stated_at);
   if (loss.refused)

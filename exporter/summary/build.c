@@ -353,6 +353,7 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->cell);
   free(s->group);
   free(s->mix);
+  free(s->rolled);
   free(s->comm);
   free(s->process);
   free(s->host);

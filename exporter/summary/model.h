@@ -239,6 +239,8 @@ struct ni_input {
   uint64_t unknown_lines;    /* kinds of a later version */
   uint64_t stated_losses;    /* what the logs themselves say was not written, all causes */
   uint64_t missing_ranks;    /* of communicators, by n_ranks */
+  uint64_t rolled;           /* operations counted by roll-ups */
+  uint64_t rolled_without_record; /* of these: without a record of their own, sampled away or expired */
   uint64_t missing_hosts;    /* nnodes - hosts seen, largest over the communicators */
   struct ni_count *bad_by_reason, *losses_by_cause, *out_of_range_by;
   size_t n_bad_by_reason, n_losses_by_cause, n_out_of_range_by;
@@ -246,6 +248,17 @@ struct ni_input {
   size_t n_trouble;
   char **where;              /* "file:line: reason (key)", the first NI_SUM_WHERES of each reason */
   size_t n_where;
+};
+
+/* What roll-ups say of one function and size over all ranks: also of operations without a record. */
+struct ni_rolled {
+  enum ni_kind kind;
+  enum ni_timing timing;
+  const char *func;
+  uint64_t msg_bytes, msg_to_bytes; /* a class of sizes: first and last; one size: msg_to_bytes 0 */
+  uint64_t count, sum_bytes, sum_ns, min_ns, max_ns;
+  uint64_t p50_ns, p99_ns;   /* upper edge of the bucket, at most max_ns: not below the true value; 0: no histogram */
+  uint64_t records;          /* in the statistics, of the same key */
 };
 
 struct ni_job {              /* from process lines; NULL, -1: not stated */
@@ -269,6 +282,8 @@ struct ni_summary {
   struct ni_cell *cell;
   struct ni_group *group;
   struct ni_mix *mix;
+  struct ni_rolled *rolled;
+  size_t n_rolled;
   struct ni_comm *comm;
   struct ni_process *process;
   struct ni_host *host;

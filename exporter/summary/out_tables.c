@@ -88,6 +88,32 @@ static void name_host(FILE *f, const struct ni_summary *s, uint32_t i) {
   putc(',', f);
 }
 
+static int write_rolled(const struct ni_summary *s, const char *path) {
+  FILE *f = fopen(path, "we");
+  if (!f) return -errno;
+  fputs("kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,min_us,p50_us_at_most,"
+        "p99_us_at_most,max_us\n", f);
+  for (size_t i = 0; i < s->n_rolled; i++) {
+    const struct ni_rolled *o = &s->rolled[i];
+    fprintf(f, "%s,", o->kind == NI_KIND_P2P ? "p2p" : "coll");
+    ni_csv_text(f, o->func);
+    fprintf(f, ",%llu,", (unsigned long long)o->msg_bytes);
+    if (o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->msg_to_bytes);
+    fprintf(f, ",%s,%llu,", ni_timing_names[o->timing], (unsigned long long)o->count);
+    if (!o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->records);
+    fprintf(f, ",%llu", (unsigned long long)o->sum_bytes);
+    const double us[] = {(double)o->sum_ns / 1e3, (double)o->sum_ns / 1e3 / (double)o->count, (double)o->min_ns / 1e3,
+                         o->p50_ns ? (double)o->p50_ns / 1e3 : NAN, o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
+                         (double)o->max_ns / 1e3};
+    for (unsigned k = 0; k < sizeof us / sizeof *us; k++) {
+      putc(',', f);
+      ni_csv_double(f, us[k]);
+    }
+    putc('\n', f);
+  }
+  return finish(f);
+}
+
 static int write_slices(const struct ni_summary *s, const char *path, const char *head, const struct ni_slice *x,
                         size_t n, void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
   FILE *f = fopen(path, "we");
@@ -157,6 +183,8 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
   if (e == 0) e = write_slices(s, path, "hostname", s->by_host, s->n_by_host, name_host);
   snprintf(path, sizeof path, "%s/summary_p2p_by_pair.csv", dir);
   if (e == 0 && s->n_pairs) e = write_pairs(s, path);
+  snprintf(path, sizeof path, "%s/summary_rollups.csv", dir);
+  if (e == 0 && s->n_rolled) e = write_rolled(s, path);
   return e;
 }
 
@@ -202,6 +230,10 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
   json_counts(j, "bad_by_reason", in->bad_by_reason, in->n_bad_by_reason);
   ni_json_u64(j, "orphans", in->orphans);
   ni_json_u64(j, "duplicates", in->duplicates);
+  if (in->rolled) {
+    ni_json_u64(j, "operations_in_rollups", in->rolled);
+    ni_json_u64(j, "operations_without_record", in->rolled_without_record);
+  }
   ni_json_u64(j, "gaps", in->gaps);
   ni_json_u64(j, "out_of_range", in->out_of_range);
   json_counts(j, "out_of_range_by", in->out_of_range_by, in->n_out_of_range_by);

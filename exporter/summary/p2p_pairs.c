@@ -38,7 +38,7 @@ struct pair {
   uint64_t count[2], matched, exec_ns, waited_ns[2]; /* [0] Send, [1] Recv */
   struct ni_dist us[2], transfer;
   struct queue queue[2];
-  bool unmatchable;          /* its queue did not fit: its order is lost */
+  bool unmatchable;          /* its queue did not fit, or its records were sampled: its order is lost */
 };
 
 struct matching {
@@ -47,6 +47,7 @@ struct matching {
   struct pair *pair;
   uint32_t n, *bucket;
   uint64_t waiting;
+  bool *sampled;             /* by communicator in the result: each rank kept records of its own choice */
 };
 
 static struct pair *find(struct matching *m, uint32_t comm, int32_t from, int32_t to) {
@@ -60,7 +61,7 @@ static struct pair *find(struct matching *m, uint32_t comm, int32_t from, int32_
   struct pair *p = &m->pair[m->n++];
   m->bucket[k] = m->n;
   *p = (struct pair){.comm = comm, .from = from, .to = to, .from_process = UINT32_MAX, .to_process = UINT32_MAX,
-                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}}, .transfer = {.limit = DIST_LIMIT}};
+                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}}, .transfer = {.limit = DIST_LIMIT}, .unmatchable = m->sampled[comm]};
   return p;
 }
 
@@ -242,7 +243,10 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   if (!any || r->opt.compat) return 0;
   m.pair = malloc(PAIRS_OPEN * sizeof *m.pair);
   m.bucket = calloc(BUCKETS, sizeof *m.bucket);
-  if (!m.pair || !m.bucket) e = -ENOMEM;
+  m.sampled = calloc(s->n_comms + 1, sizeof *m.sampled);
+  if (!m.pair || !m.bucket || !m.sampled) e = -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < r->n_comms; i++)
+    if (r->comm[i].p2p_sampled && r->comm_at[i] < s->n_comms) m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *c = &s->cell[i];
     bool send = is(c, "Send"), recv = is(c, "Recv");
@@ -256,6 +260,7 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   }
   free(m.pair);
   free(m.bucket);
+  free(m.sampled);
   if (e == 0 && s->n_pairs) qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
   return e;
 }

@@ -33,6 +33,9 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   fprintf(f, "\n%" PRIu64 " records, %" PRIu64 " operations, from %" PRIu64 " files", s->records, s->operations,
           s->input.files);
   if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
+  if (s->input.rolled_without_record)
+    fprintf(f, "; %" PRIu64 " more operations have no record (sampled or expired): the tables below do not have them, "
+               "summary/summary_rollups.csv has all %" PRIu64, s->input.rolled_without_record, s->input.rolled);
   if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " records filtered out as asked for", s->input.filtered_out);
   fprintf(f, "\n");
 }

@@ -219,10 +219,16 @@ static int take_line(struct ni_reading *x, struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) return take_process(x, l);
   if (l->kind == NI_LINE_PROXY) x->t.proxy++;
   if (l->kind == NI_LINE_UNKNOWN) x->t.unknown++;
-  if (l->kind != NI_LINE_DUMP_STATS && l->kind != NI_LINE_COMM) return 0;
+  if (l->kind != NI_LINE_DUMP_STATS && l->kind != NI_LINE_COMM && l->kind != NI_LINE_ROLLUP) return 0;
   if (l->ident.rank < 0 || l->ident.comm_hash == 0) return 0;
   int e = find_context(x, l, &c);
   if (e < 0) return e;
+  if (l->kind == NI_LINE_ROLLUP) {
+    uint32_t func;
+    if (!c->wanted || (x->r->opt.coll.n && !ni_words_have(&x->r->opt.coll, l->rollup.func))) return 0;
+    e = ni_name(&x->r->names, &x->names, l->rollup.func, &func);
+    return e < 0 ? e : ni_take_rollup(x->r, c->c.member, func, &l->rollup);
+  }
   if (l->kind == NI_LINE_COMM) {
     if (l->comm.gpu_index < 0) return 0;
     pthread_mutex_lock(&x->r->lock);

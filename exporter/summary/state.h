@@ -63,6 +63,7 @@ struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
   uint64_t hash;
   int32_t n_ranks, nnodes;
   uint32_t job, name, id;      /* names; id: "0x..." */
+  bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
 };
 
 /* Numbers from a dump_stats line. */
@@ -96,6 +97,7 @@ struct ni_sum_member {
   uint32_t process, comm;
   int32_t rank, nnodes;
   struct ni_told *told;        /* NULL: nothing */
+  uint64_t rolled[NI_KIND_COUNT]; /* operations that its rollup lines count; under the lock */
   struct ni_seq *seqs;
 };
 
@@ -138,6 +140,8 @@ struct ni_sum_range {
 struct ni_sorted_run {
   uint64_t offset, rows;
 };
+
+struct ni_rollups;
 
 struct ni_parquet_file;
 struct ni_sum_file {
@@ -195,6 +199,7 @@ struct ni_run {
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   uint64_t marker_surplus;
+  struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_sorted_run *sorted;
   size_t n_sorted;
 };
@@ -236,6 +241,10 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s);
 /* build.c: hosts, processes, communicators and cells in their order; after the join, what follows from all cells */
 int ni_build_begin(struct ni_run *r, struct ni_summary *s);
 int ni_build_end(struct ni_run *r, struct ni_summary *s);
+/* rollups.c: what rollup lines say, which records no longer can. take: any thread, locks; build: main, after the join */
+int ni_take_rollup(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l);
+int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
+void ni_rollups_free(struct ni_run *r);
 /* p2p_pairs.c: Send and Recv matched; before ni_figures_all(), which gives the segments back */
 int ni_pairs_all(struct ni_run *r, struct ni_summary *s);
 /* figures.c: joins all cells, writes their CSV, fills what the result has of them */

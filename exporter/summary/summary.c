@@ -208,6 +208,7 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = ni_figures_all(r, s);
   if (e == 0) e = ni_build_end(r, s);
+  if (e == 0) e = ni_rollups_build(r, s);
   if (e < 0) return e;
   write_log(r, s);
   e = render(r, s, command);
@@ -247,6 +248,7 @@ static void run_free(struct ni_run *r) {
   free(r->file);
   ni_files_free(&r->files);
   ni_tables_free(r);
+  ni_rollups_free(r);
   ni_store_close(&r->store);
   free(r->comm_at);
   free(r->process_at);

@@ -80,18 +80,31 @@ void ni_dump_join(struct ni_dump *d, struct ni_side *s) {
 
 /* ---- a session: one log file, from the first communicator to the last ---- */
 
-static int open_session(struct ni_dump *d) {
+enum { LOG_DIR_BYTES = NI_CWD_BYTES + NI_DIR_MAX_BYTES + 1 };
+
+/* The log's folder with its tokens put in, absolute where that is known. False: it is too long, the current one serves. */
+static bool log_dir(const struct ni_dump *d, char path[LOG_DIR_BYTES]) {
   char dir[NI_DIR_MAX_BYTES];
+  bool fits = ni_config_dump_dir(&ni_g.config, &d->job, d->hostname, d->origin.pid, dir, sizeof dir) >= 0;
+  if (!fits) memcpy(dir, ".", 2);
+  snprintf(path, LOG_DIR_BYTES, "%s%s%s", dir[0] == '/' ? "" : d->cwd, dir[0] == '/' || !d->cwd[0] ? "" : "/", dir);
+  return fits;
+}
+
+void ni_dump_plan(const struct ni_dump *d) {
+  char path[LOG_DIR_BYTES];
+  (void)log_dir(d, path);
+  ni_keep_session(&ni_g.box, &ni_g.arena, 0, path, "", "", 0);
+}
+
+static int open_session(struct ni_dump *d) {
+  char path[LOG_DIR_BYTES];
   const struct ni_config *c = &ni_g.config;
-  int rc = ni_config_dump_dir(c, &d->job, d->hostname, d->origin.pid, dir, sizeof dir);
-  if (rc < 0) {
+  if (!log_dir(d, path)) {
     ni_log_warn_once(&ni_g.log, NI_LOG_CAUSE_WRITE, "NCCL_INSPECTOR_DUMP_DIR with its tokens put in is longer than %d "
                      "bytes; writing to the current directory", NI_DIR_MAX_BYTES);
-    memcpy(dir, ".", 2);
   }
   d->start_ns = ni_realtime_ns();
-  char path[NI_CWD_BYTES + NI_DIR_MAX_BYTES + 1];
-  snprintf(path, sizeof path, "%s%s%s", dir[0] == '/' ? "" : d->cwd, dir[0] == '/' || !d->cwd[0] ? "" : "/", dir);
   struct ni_out_options o = {.dir = path,
                              .host = d->hostname,
                              .pid = d->origin.pid,
@@ -102,14 +115,14 @@ static int open_session(struct ni_dump *d) {
                              .keep_seconds = c->keep_seconds};
   struct ni_ident process = {.rank = (int32_t)d->job.rank,
                              .n_ranks = d->job.world_size > 0 ? (int32_t)d->job.world_size : 0};
-  rc = ni_line_prefix_init(&d->process_prefix, &process, &d->origin);
+  int rc = ni_line_prefix_init(&d->process_prefix, &process, &d->origin);
   if (rc == 0 && (rc = ni_out_init(&d->out, &o)) != 0) ni_line_prefix_free(&d->process_prefix);
   if (rc == 0 && (rc = ni_roll_open(d, &o)) != 0) {
     (void)ni_out_close(&d->out, NULL);
     ni_line_prefix_free(&d->process_prefix);
   }
   if (rc) {
-    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot prepare the log in %s: %s; trying again", dir,
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot prepare the log in %s: %s; trying again", path,
                         strerror(-rc));
     return rc;
   }

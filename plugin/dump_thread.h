@@ -38,4 +38,8 @@ int ni_dump_idle(const struct ni_dump *d);
 /* The process leaves: final lines for every communicator, at most 2 s in all. */
 void ni_dump_exit(struct ni_dump *d);
 
+/* Tells the black box where the log will be, before there is one: a process killed in its first moments is found by it.
+ * By the first init, after ni_keep_begin. */
+void ni_dump_plan(const struct ni_dump *d);
+
 #endif

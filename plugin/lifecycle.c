@@ -82,6 +82,7 @@ static int set_up(int interface, const int *mask) {
   }
   if (c->verbose) (void)ni_verbose_set(1);
   ni_keep_begin(&ni_g.box, &ni_g.arena, ni_g.dump, interface, ni_g.nccl_version);
+  ni_dump_plan(ni_g.dump);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
   ni_store_rel(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback */

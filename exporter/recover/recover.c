@@ -138,7 +138,8 @@ static int make_folders(const char *dir) {
  */
 static int find_log(const struct recover *r, const struct ni_box *b, struct found *f, char **stem, bool *other) {
   struct ni_box_log session = {0};
-  bool has = ni_box_session(b, &session) && *session.file && !strchr(session.file, '/');
+  bool placed = ni_box_session(b, &session) && *session.dir; /* says where its log is, or would have been */
+  bool has = placed && *session.file && !strchr(session.file, '/');
   char *name = NULL;
   int e = has ? 0 : invented_stem(ni_box_header(b), &name);
   if (e == 0 && has && !(name = strndup(session.file, stem_length(session.file)))) e = -ENOMEM;
@@ -146,14 +147,14 @@ static int find_log(const struct recover *r, const struct ni_box *b, struct foun
   for (size_t i = 0; e == 0 && i < r->sources.logs.n; i++)
     if (same_stem(base_of(r->sources.logs.file[i].path), name, n))
       e = take_file(f, r->sources.logs.file[i].path, session.start_ns);
-  *other = !r->sources.named && r->inputs.n && !f->dir && !(has && ni_box_under(&r->inputs, session.dir));
-  if (e == 0 && has && !*other) e = search(f, session.dir, name, n, session.start_ns, &r->sources.logs);
+  *other = !r->sources.named && r->inputs.n && !f->dir && !(placed && ni_box_under(&r->inputs, session.dir));
+  if (e == 0 && placed && !*other) e = search(f, session.dir, name, n, session.start_ns, &r->sources.logs);
   const char *dir = r->output ? r->output : f->dir;
   struct stat st;
   /* Where a box says is written only if it is our own box, or if the command line names the place: it may be anybody's. */
-  if (!dir && has && (ni_box_owner(b) == geteuid() || ni_box_under(&r->inputs, session.dir))) dir = session.dir;
+  if (!dir && placed && (ni_box_owner(b) == geteuid() || ni_box_under(&r->inputs, session.dir))) dir = session.dir;
   if (!dir && r->inputs.n == 1 && stat(r->inputs.path[0], &st) == 0 && S_ISDIR(st.st_mode)) dir = r->inputs.path[0];
-  bool elsewhere = r->output && (!f->dir || strcmp(f->dir, r->output) != 0) && (!has || strcmp(session.dir, r->output) != 0);
+  bool elsewhere = r->output && (!f->dir || strcmp(f->dir, r->output) != 0) && (!placed || strcmp(session.dir, r->output) != 0);
   if (e == 0 && elsewhere) e = search(f, r->output, name, n, session.start_ns, &r->sources.logs);
   if (*other) dir = NULL;
   if (e == 0 && dir) e = make_folders(dir);

@@ -65,6 +65,15 @@ recover "$TMP/logs" --box-dir "$BOXES"
 agrees "killed with a log in several files"
 complete "several files" "in_flight cut damaged"
 
+# Killed before it had a log: the box says where that would have been.
+killed NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
+[ ! -e "$TMP/logs" ] || fail "without a dump thread there should be no log yet"
+recover "$TMP/logs" --box-dir "$BOXES"
+[ "$(find "$TMP/logs" -type f | wc -l)" = 2 ] || fail "two processes, two parts: $(cat "$TMP/out")"
+agrees "killed before it had a log"
+recover "$TMP/logs" --box-dir "$BOXES"
+grep -q -- '->' "$TMP/out" && fail "killed before it had a log: the second run recovers again: $(cat "$TMP/out")"
+
 # Copies, read after the boxes are gone; a cut copy and a foreign file beside them.
 killed
 "$INSPECTOR" snapshot --box-dir "$BOXES" --output "$TMP/copies" -q || fail "snapshot ends with $?"

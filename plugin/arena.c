@@ -103,7 +103,7 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   h->chunk_pages[NI_CHUNK_OP_COLL] = pages_of((uint64_t)coll_slots * NI_SLOT_BYTES);
   h->chunk_pages[NI_CHUNK_OP_P2P] = pages_of((uint64_t)p2p_slots * NI_SLOT_BYTES);
   h->chunk_pages[NI_CHUNK_EVENT] = 4;  /* 128 events */
-  h->chunk_pages[NI_CHUNK_PROXY] = 12; /* 128 proxy operations */
+  h->chunk_pages[NI_CHUNK_PROXY] = 16; /* 128 proxy operations */
   open_region(a, NI_REGION_BOX, box ? front : 0, box ? front : 0, box_pages);
   open_region(a, NI_REGION_PLAIN, plain + table, n, n);
   ni_arena_touch_ahead(a);

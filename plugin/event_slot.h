@@ -2,7 +2,7 @@
  * Events that are not operations, in flight: API calls, launches, brackets, copy-engine parts, proxy operations.
  *
  * They live in the arena as operations do (op.h): a state word first, `next` at the same place, so that pools and lists
- * serve both. Two sizes: 128 bytes for an event with a start and a stop, 384 for a proxy operation with up to eight
+ * serve both. Two sizes: 128 bytes for an event with a start and a stop, 512 for a proxy operation with up to eight
  * network transfers in flight (NCCL_STEPS, contract 3.3).
  *
  *   free ──start──▶ LIVE ──stop──▶ LIVE|CLOSED, on the done list ──line in the block──▶ free, generation + 1
@@ -94,7 +94,9 @@ struct ni_event_slot {
 _Static_assert(sizeof(struct ni_event_slot) == NI_SLOT_BYTES, "one slot");
 _Static_assert(offsetof(struct ni_event_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
 
-#define NI_PROXY_SLOTS 3u
+/* Four slots, so that an object never straddles pages: the first word of a page, which the dump thread touches ahead of
+ * the callbacks, is then a state word, an atomic. */
+#define NI_PROXY_SLOTS 4u
 struct ni_proxy_slot {
   _Atomic uint64_t state;
   _Atomic uint32_t next;
@@ -121,8 +123,9 @@ struct ni_proxy_slot {
   uint64_t step_last[NI_STEPS_IN_FLIGHT];          /* 256: when its phase began */
   uint32_t step_slot[NI_STEPS_IN_FLIGHT];          /* 320: event slot of its line; 0: none */
   int32_t step_no[NI_STEPS_IN_FLIGHT];
+  uint64_t spare[16];
 };
-_Static_assert(sizeof(struct ni_proxy_slot) == NI_PROXY_SLOTS * NI_SLOT_BYTES, "three slots");
+_Static_assert(sizeof(struct ni_proxy_slot) == NI_PROXY_SLOTS * NI_SLOT_BYTES, "four slots");
 _Static_assert(offsetof(struct ni_proxy_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
 _Static_assert(offsetof(struct ni_proxy_slot, kind) == offsetof(struct ni_event_slot, kind), "the drain asks both");
 _Static_assert(offsetof(struct ni_proxy_slot, flags) == offsetof(struct ni_event_slot, flags), "the drain asks both");

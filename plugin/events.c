@@ -92,7 +92,7 @@ uint32_t ni_events_get(void) { return ni_load_rlx(&ni_g.kinds); }
 uint8_t ni_events_use_mask(int *mask) {
   uint8_t i = 0;
   while (i < NI_MAX_MASKS - 1 && ni_g.mask[i] != mask && ni_g.mask[i]) i++;
-  if (i < NI_MAX_MASKS - 1) ni_g.mask[i] = mask;
+  if (i < NI_MAX_MASKS - 1 && !ni_g.mask[i]) ni_g.mask[i] = mask; /* callbacks read it: written once */
   if (mask) __atomic_store_n(mask, mask_now(), __ATOMIC_RELAXED);
   ni_g.mask_users[i]++;
   return i;

@@ -33,6 +33,13 @@ static void coll(int n) {
   }
 }
 
+static void collective(int n) {
+  for (int i = 0; i < n; i++) {
+    void *h = plug_launch(p, ctx, &op);
+    if (h) plug_channels(p, ctx, &op, h, 8, 50000);
+  }
+}
+
 /* Coll with its API events and launch around it, as 2.28 and later raise them. */
 static void api(int n) {
   struct ni_prof_descr_v6 g = {0}, c = {0}, l = {0};
@@ -152,10 +159,11 @@ static const struct {
   void (*run)(int n);
   int n, calls, from; /* sequences a burst; callbacks of one on a plugin that takes everything; interface */
 } rows[] = {
-    {"group+coll", coll, 20000, 4, 4},       {"api+launch", api, 10000, 8, 5},
-    {"proxy op", proxy_op, 20000, 3, 1},     {"proxy steps, send", send_steps, 2000, 64 * 6 + 2, 1},
-    {"proxy steps, recv", recv_steps, 2000, 64 * 6 + 2, 1}, {"proxy ctrl", ctrl, 20000, 4, 1},
-    {"copy engine", ce, 10000, 6, 6},
+    {"whole, 8 channels", collective, 4000, 28, 4},
+    {"group+coll", coll, 4000, 4, 4},        {"api+launch", api, 2000, 8, 5},
+    {"proxy op", proxy_op, 4000, 3, 1},      {"proxy steps, send", send_steps, 400, 64 * 6 + 2, 1},
+    {"proxy steps, recv", recv_steps, 400, 64 * 6 + 2, 1}, {"proxy ctrl", ctrl, 4000, 4, 1},
+    {"copy engine", ce, 2000, 6, 6},
 };
 
 static int up(const void *a, const void *b) {

@@ -48,14 +48,18 @@ static void free_round(struct round *r) {
 /* Reads logs anew, and boxes once more. */
 static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources s = {0};
+  size_t looks = h->looks.n;
   int e = ni_box_sources_find(&s, &h->inputs, h->box_dir);
-  for (size_t i = 0; e == 0 && i < s.logs.n_bad; i++)
-    ni_hang_bad_file(&r->base, s.logs.bad[i].path, strerror(s.logs.bad[i].error));
   for (size_t i = 0; e == 0 && s.named && i < s.boxes.n_bad; i++)
     ni_hang_bad_file(&r->base, s.boxes.bad[i].path, strerror(s.boxes.bad[i].error));
   if (e == 0) e = ni_hang_read_logs(&r->base, s.logs.file, s.logs.n, h->threads);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s.boxes.file, s.boxes.n, h->threads, s.named ? NULL : &h->inputs, &r->base);
+  /* A folder that boxes name and that is not there: nothing was written yet. */
+  bool early = !s.named && h->looks.n > looks;
+  for (size_t i = 0; e == 0 && i < s.logs.n_bad; i++)
+    if (!early || s.logs.bad[i].error != ENOENT)
+      ni_hang_bad_file(&r->base, s.logs.bad[i].path, strerror(s.logs.bad[i].error));
   ni_box_sources_free(&s);
   return e;
 }

@@ -26,4 +26,17 @@ healthy() { # NAME seconds-until-a-hang [job's arguments]
 
 # As on a loaded machine everything may take seconds, a hang begins at 20 s here; the pauses are 1.5 s.
 healthy "checkpoint, evaluation, compilation" 20
+
+# Before the first write there is no folder, but black boxes that name it: nothing is missing.
+job slow NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1
+for _ in $(seq 50); do
+  [ "$(find "$BOXES" -name '*.box' | wc -l)" = 4 ] && break
+  sleep 0.1
+done
+look --stuck-after 20
+{ [ "$RC" = 0 ] && grep -q '"ranks":[1-9]' "$TMP/verdict"; } || fail "before the first write: exit code $RC, $(cat "$TMP/verdict.err") $(head -c 500 "$TMP/verdict")"
+stop_job
+RC=0
+"$INSPECTOR" hang "$TMP/nowhere" --box-dir "$TMP/none" >"$TMP/out" 2>&1 || RC=$?
+[ "$RC" = 1 ] || fail "a folder that is not there: exit code $RC"
 finish

@@ -4,6 +4,7 @@
  * the run's lock; what happens for every record does not.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,7 +115,14 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
   const struct ni_record *o = &l->op;
   uint32_t func, algo = 0, proto = 0, datatype = 0;
   struct ni_stream *s;
-  int e = ni_name(&r->names, &x->names, o->func, &func);
+  /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
+  char marked[64];
+  const char *name = o->func;
+  if (o->src != NI_SRC_EVENT) {
+    snprintf(marked, sizeof marked, "%.40s (%s)", o->func, ni_src_names[o->src]);
+    name = marked;
+  }
+  int e = ni_name(&r->names, &x->names, name, &func);
   if (e == 0 && o->algo) e = ni_name(&r->names, &x->names, o->algo, &algo);
   if (e == 0 && o->proto) e = ni_name(&r->names, &x->names, o->proto, &proto);
   if (e == 0 && o->datatype) e = ni_name(&r->names, &x->names, o->datatype, &datatype);
@@ -126,7 +134,7 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
                                                       : o->exec_us * 1000;
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
   bool take = c->wanted && (!r->opt.coll.n || ni_words_have(&r->opt.coll, o->func)) && time_us >= r->since_us &&
-              time_us <= r->until_us && !(r->opt.compat && l->is_p2p);
+              time_us <= r->until_us && !(r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT));
   /* The numbers are followed before filters and limits: a record that is there is not lost. */
   if (!take) {
     struct ni_seq *q;

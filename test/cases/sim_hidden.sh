@@ -9,6 +9,10 @@ done
 verified NCCL_INSPECTOR_EVENTS=deep hidden
 verified NCCL_INSPECTOR_EVENTS=coll,collapi hidden
 verified NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=500000 hidden
+# In the summary they are functions of their own: their times are those of calls, their numbers ours.
+"$BUILD/nccl-inspector" summary --input_dir "$TMP/logs" --output_dir "$TMP/out.d" --no-plots --no-html >"$TMP/summary" 2>&1 || true
+grep -q 'AllReduce (api)' "$TMP/summary" && grep -q 'AllGather (api)' "$TMP/summary" ||
+  { echo "FAIL summary mixes calls with kernels"; cat "$TMP/summary"; failures=$((failures + 1)); }
 verified hidden --set allgatherv=0
 verified ce
 # A call whose group ended long before its kernel was launched is recorded by itself; the kernel's record comes after, and

@@ -46,7 +46,13 @@ struct packed {
 };
 
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
-  if (e->ts > r->until_ns || e->ts + e->dur < r->since_ns) return 0;
+  /* One event of 1970 would leave a timeline of which nothing can be seen. */
+  int64_t end;
+  if (!ni_tr_sane(e->ts) || e->dur < 0 || __builtin_add_overflow(e->ts, e->dur, &end) || !ni_tr_sane(end)) {
+    r->count.no_time++;
+    return 0;
+  }
+  if (e->ts > r->until_ns || end < r->since_ns) return 0;
   union {
     char bytes[NI_SORT_ITEM_MAX];
     struct packed head;

@@ -70,6 +70,7 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
       {"lost", c->lost, "operations lost, as the logs say (drawn where they fell)"},
       {"events_lost", c->events_lost, "events (calls, launches, network) lost, as the logs say"},
       {"no_start_time", c->no_start, "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
+      {"no_possible_time", c->no_time, "events with a time before 2001 or after 2100: not drawn"},
       {"bad_lines", c->bad_lines, "bad lines"},
       {"orphans", c->orphans, "records of v4.3 without a marker before them"},
       {"cut_files", c->cut, "files cut at their end"},

@@ -122,7 +122,7 @@ struct ni_tr_member {
   int32_t rank, n_ranks, nnodes, gpu;
   uint32_t instance;           /* how often its hash was there before in this process */
   uint32_t newer, oldest;      /* the next instance, NI_TR_NONE; the first one */
-  bool ambiguous;              /* another communicator of its unit has the same name */
+  bool ambiguous, doubled;     /* another communicator of its unit has the same name; another rank of it is there, too */
   struct ni_tr_gap *gap;
   size_t n_gaps, cap_gaps;
   struct ni_tr_open *open;
@@ -147,7 +147,7 @@ struct ni_tr_counts {
   uint64_t lines, bad_lines, operations, shown, no_start, start_assumed, orphans, unknown_lines, proxy_untimed;
   uint64_t lost, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
   uint64_t events, slices, arrows, arrows_back, file_bytes, text_bytes, open_lost;
-  uint64_t filtered, sampled, events_lost;
+  uint64_t filtered, sampled, events_lost, no_time;
   char *first_bad;             /* file:line: reason */
 };
 

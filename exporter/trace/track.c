@@ -56,9 +56,10 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
 static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *out, size_t size) {
   const struct ni_tr_member *m = &r->member[t->member];
   bool alone = m->name != 0 && !m->ambiguous;
-  int n = m->name ? snprintf(out, size, "%s", ni_name_text(&r->names, m->name)) : 0;
-  if (n < 0 || (size_t)n >= size) n = (int)size - 1;
-  if (!alone) snprintf(out + n, size - (size_t)n, "%s0x%llx", n ? " " : "", (unsigned long long)m->hash);
+  char hash[48] = "", rank[32] = "";
+  if (!alone) snprintf(hash, sizeof hash, "%s0x%llx", m->name ? " " : "", (unsigned long long)m->hash);
+  if (m->doubled) snprintf(rank, sizeof rank, " rank %d", m->rank);
+  snprintf(out, size, "%.100s%s%s", m->name ? ni_name_text(&r->names, m->name) : "", hash, rank);
 }
 
 void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size) {

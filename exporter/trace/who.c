@@ -175,10 +175,16 @@ static int by_name(const void *a, const void *b) {
 static void find_ambiguous(struct ni_tr *r, struct order *o) {
   qsort(o, r->n_members, sizeof *o, by_name);
   for (size_t i = 0, n; i < r->n_members; i += n) {
-    bool differ = false;
+    bool differ = false, doubled = false;
     for (n = 1; i + n < r->n_members && o[i + n].m->unit == o[i].m->unit && o[i + n].m->name == o[i].m->name; n++)
+    {
       if (o[i + n].m->hash != o[i].m->hash) differ = true;
-    for (size_t k = i; k < i + n; k++) r->member[o[k].member].ambiguous = differ;
+      if (o[i + n].m->hash == o[i + n - 1].m->hash && o[i + n].m->rank != o[i + n - 1].m->rank) doubled = true;
+    }
+    for (size_t k = i; k < i + n; k++) {
+      r->member[o[k].member].ambiguous = differ;
+      r->member[o[k].member].doubled = doubled;
+    }
   }
 }
 

@@ -92,6 +92,14 @@ for f in "$work"/cut/*.10; do truncate -s -100 "$f"; echo '{"garbage' >>"$f"; do
 draw 2 cut
 grep -q 'bad lines' "$work/cut.txt" && grep -q 'without a final line' "$work/cut.txt" || fail "damage is not told"
 expect cut 'any(i["name"].startswith("the log ends here") for i in x.instants)'
+# One line of 1970 costs that line, not the timeline.
+cp -r "$work/same" "$work/old"
+for f in "$work"/old/*.jsonl; do
+  grep -m1 '"process"' "$f" | sed 's/"dump_timestamp_us":[0-9]*/"dump_timestamp_us":1/; s/"process":.*/"note":{"text":"long ago"}}/' >>"$f"
+done
+draw 2 old
+expect old 'x.start > 10**18 and max(s["t"] for s in x.slices) < 3000 * MS and not any(i["name"] == "note" for i in x.instants)'
+grep -q 'before 2001' "$work/old.txt" || fail "the note of 1970 is not told"
 for bad in --rank=3-1 --rank=x --memory=1 --since=yesterday; do
   rc=0
   "$inspector" trace "$work/full" $bad 2>/dev/null || rc=$?

@@ -10,6 +10,9 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 scripts/check_symbols.sh "$so"
+for v in 1 2 3 4 5 6; do # one object for every NCCL from 2.23 on
+  readelf --dyn-syms -W "$so" | grep -q "OBJECT.* ncclProfiler_v$v$" || { echo "FAIL: ncclProfiler_v$v is not there"; exit 1; }
+done
 
 # fault NAME EXPECTED-WORDS [cc flags...] <source
 fault() {

@@ -1,0 +1,151 @@
+/*
+ * Proxy operations and steps from the inside: where each phase's time goes, what a repeated start does, what is refused.
+ * In a forked child, whose state is empty (state.h).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../plugin/callbacks.h"
+#include "../../plugin/events.h"
+#include "../../plugin/lifecycle.h"
+
+#define CHECK(c)                                      \
+  do {                                                \
+    if (!(c)) {                                       \
+      fprintf(stderr, "line %d: " #c "\n", __LINE__); \
+      _exit(1);                                       \
+    }                                                 \
+  } while (0)
+
+static char dir[] = "/tmp/ni_proxy_XXXXXX";
+static int mask;
+
+static void in_child(void (*fn)(void)) {
+  pid_t pid = fork();
+  assert_int_not_equal(pid, -1);
+  if (pid == 0) {
+    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
+    setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1); /* nothing is taken away while we look */
+    setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1);
+    setenv("NCCL_INSPECTOR_EVENTS", "proxyop,proxystep", 1);
+    fn();
+    _exit(0);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+}
+
+static void *open_comm(void) {
+  void *ctx = NULL;
+  struct ni_init_args a = {.comm_hash = 1, .n_nodes = 2, .n_ranks = 2};
+  ni_init(6, &ctx, &mask, &a);
+  return ctx;
+}
+
+static struct ni_proxy_slot *slot_of(void *op) {
+  return ni_arena_proxy(&ni_g.arena, ni_payload_index(ni_handle_payload(op, ni_g.nonce)));
+}
+
+static uint64_t sum(const struct ni_proxy_slot *x, int phase) { return ni_load_rlx(&x->sum[phase - 1]); }
+
+static void *proxy(void *ctx, bool send) {
+  return ni_cb_proxy_start(ctx, &(struct ni_proxy_start){.pid = getpid(), .peer = 1, .n_steps = 2, .send = send});
+}
+
+static void state(void *h, uint32_t st, uint64_t bytes) { ni_cb_state(h, st, &bytes); }
+
+/* Sleeps are told apart by their phase: 3 ms in one of them, next to nothing in the others. */
+static void phases(void) {
+  void *ctx = open_comm();
+  CHECK(mask == (NI_EV_PROXY_OP | NI_EV_PROXY_STEP));
+  static const struct {
+    bool send;
+    uint32_t before, after; /* states around the sleep; 0: the start, 99: the stop */
+    int phase;
+  } cases[] = {
+      {true, 8, 20, NI_PH_GPU_PRODUCE}, {true, 20, 9, NI_PH_PEER_CREDIT}, {true, 9, 99, NI_PH_WIRE},
+      {false, 0, 10, NI_PH_PEER_CREDIT}, {false, 10, 11, NI_PH_WIRE},     {false, 11, 12, NI_PH_FLUSH},
+      {false, 12, 99, NI_PH_GPU_CONSUME},
+  };
+  static const uint32_t sending[] = {8, 20, 20, 9}, receiving[] = {10, 11, 12};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    void *op = proxy(ctx, cases[i].send), *step = ni_cb_step_start(op, 0);
+    struct ni_proxy_slot *x = slot_of(op);
+    CHECK(ni_cb_step_start(op, 0) == step); /* asked again: the same transfer */
+    if (cases[i].before == 0) usleep(3000);
+    const uint32_t *states = cases[i].send ? sending : receiving;
+    int n = cases[i].send ? 4 : 3;
+    for (int k = 0; k < n; k++) {
+      state(step, states[k], 1000);
+      if (states[k] == cases[i].before && (k + 1 == n || states[k + 1] != states[k])) usleep(3000);
+    }
+    ni_cb_stop(step);
+    uint64_t all = 0;
+    for (int ph = 1; ph < NI_PH_COUNT; ph++) all += sum(x, ph);
+    CHECK(ni_clock_span_ns(&ni_g.clock, sum(x, cases[i].phase)) >= 2900000);
+    CHECK(all == ni_load_rlx(&x->max_step)); /* of one step all phases together are its time */
+    CHECK(ni_load_rlx(&x->bytes) == 1000 && ni_load_rlx(&x->n_started) == 1 && ni_load_rlx(&x->n_completed) == 1);
+    ni_cb_stop(op);
+    CHECK(ni_load_rlx(&ni_g.stray[NI_STRAY_STALE_HANDLE]) == 0);
+  }
+  ni_finalize(ctx);
+}
+static void time_goes_to_its_phase(void **st) {
+  (void)st;
+  in_child(phases);
+}
+
+static uint64_t strays(enum ni_stray why) { return ni_load_rlx(&ni_g.stray[why]); }
+
+static void odd(void) {
+  void *ctx = open_comm(), *op = proxy(ctx, true);
+  struct ni_proxy_slot *x = slot_of(op);
+  void *first = ni_cb_step_start(op, 0), *last = ni_cb_step_start(op, 8); /* takes the place of one that never stopped */
+  CHECK(ni_load_rlx(&x->n_started) == 2 && ni_load_rlx(&x->n_dropped) == 1);
+  ni_cb_stop(first);
+  CHECK(strays(NI_STRAY_DOUBLE_STOP) == 1 && ni_load_rlx(&x->n_completed) == 0);
+  state(last, 77, 0);
+  state(last, 3, 0);
+  CHECK(strays(NI_STRAY_UNKNOWN_STATE) == 2);
+  ni_cb_state(last, NI_ST_PROXY_STEP_SEND_WAIT, NULL); /* 2.23 to 2.25 hand no arguments over */
+  ni_cb_stop(last);
+  ni_cb_stop(last);
+  CHECK(ni_load_rlx(&x->n_completed) == 1 && ni_load_rlx(&x->bytes) == 0 && strays(NI_STRAY_DOUBLE_STOP) == 2);
+  ni_cb_stop(op);
+  CHECK(ni_cb_step_start(op, 1) == NULL && strays(NI_STRAY_STALE_HANDLE) == 1);
+  /* Another process's: its context is noise, whatever the pid says; its line belongs to the process. */
+  void *foreign = ni_cb_proxy_start((void *)0x600000001234567, &(struct ni_proxy_start){.parent = (void *)0x2222222222222222, .pid = getpid()});
+  CHECK(foreign && slot_of(foreign)->comm_page == 0 && (ni_load_rlx(&slot_of(foreign)->flags) & NI_EVF_FOREIGN));
+  ni_cb_stop(foreign);
+  /* Switched off: nothing new, and what is open goes on. */
+  void *open = proxy(ctx, false), *step = ni_cb_step_start(open, 0);
+  ni_events_set(NI_KINDS_STANDARD);
+  CHECK(proxy(ctx, false) == NULL && mask == 0x46);
+  state(step, NI_ST_PROXY_STEP_RECV_WAIT, 0);
+  ni_cb_stop(step);
+  CHECK(ni_load_rlx(&slot_of(open)->n_completed) == 1);
+  ni_cb_stop(open);
+  ni_finalize(ctx);
+}
+static void what_does_not_fit_is_counted(void **st) {
+  (void)st;
+  in_child(odd);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(time_goes_to_its_phase), cmocka_unit_test(what_does_not_fit_is_counted)};
+  if (!mkdtemp(dir)) return 1;
+  int rc = cmocka_run_group_tests(tests, NULL, NULL);
+  char cmd[64];
+  snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+  return system(cmd) == 0 ? rc : 1;
+}

@@ -105,4 +105,5 @@ for bad in --rank=3-1 --rank=x --memory=1 --since=yesterday; do
   "$inspector" trace "$work/full" $bad 2>/dev/null || rc=$?
   [ $rc = 64 ] || fail "$bad: exit $rc"
 done
+python3 test/lib/trace_mangle.py "$inspector" "$work/full" "$work" "${NI_MANGLED:-15}" >"$work/mangled.txt" 2>&1 || fail "$(tail -n 20 "$work/mangled.txt")"
 [ $fails = 0 ]

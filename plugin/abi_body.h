@@ -168,7 +168,7 @@ static void *start_other(void *context, const NI_DESCR *d) {
   return ni_cb_event_start(context, kind, &s);
 }
 
-static enum ni_result start(void *context, void **handle, NI_DESCR *d) {
+static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
   if (ni_unlikely(!handle)) return NI_RES_SUCCESS;
   *handle = NULL; /* first of all: the core reads it whatever we do (contract 4.5) */
   if (ni_unlikely(!d)) return NI_RES_SUCCESS;
@@ -193,7 +193,7 @@ static enum ni_result start(void *context, void **handle, NI_DESCR *d) {
   return NI_RES_SUCCESS;
 }
 
-static enum ni_result state(void *handle, enum ni_prof_state st, NI_STATE *args) {
+static inline __attribute__((always_inline)) enum ni_result state(void *handle, enum ni_prof_state st, NI_STATE *args) {
 #if NI_ABI >= 4
   if (ni_likely(st == NI_ST_KERNEL_CH_STOP && args)) {
     ni_cb_channel_stamp(handle, args->kernelCh.pTimer);
@@ -208,20 +208,31 @@ static enum ni_result state(void *handle, enum ni_prof_state st, NI_STATE *args)
   return NI_RES_SUCCESS;
 }
 
-/* One callback in about 64 is timed, while somebody wants to know (meter.h). */
-static enum ni_result metered_start(void *context, void **handle, NI_DESCR *d) {
-  uint64_t began = ni_unlikely(ni_load_rlx(&ni_g.meter.on)) ? ni_meter_begin() : 0;
+/* Callbacks are timed (meter.h) or channels traced (chan_trace.h): out of line, so that the usual way pays a load and a
+ * branch. No child of an operation can come before its start has returned to NCCL. */
+__attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle, NI_DESCR *d) {
+  uint64_t began = ni_meter_begin();
   enum ni_result rc = start(context, handle, d);
-  if (ni_unlikely(began)) ni_meter_end(began);
+  if (handle) ni_trace_started(*handle);
+  if (began) ni_meter_end(began);
   return rc;
 }
-static enum ni_result metered_state(void *handle, enum ni_prof_state st, NI_STATE *args) {
-  uint64_t began = ni_unlikely(ni_load_rlx(&ni_g.meter.on)) ? ni_meter_begin() : 0;
+static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
+  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return start_and_note(context, handle, d);
+  return start(context, handle, d);
+}
+__attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st, NI_STATE *args) {
+  uint64_t began = ni_meter_begin();
   enum ni_result rc = state(handle, st, args);
-  if (ni_unlikely(began)) ni_meter_end(began);
+  if (st == NI_ST_KERNEL_CH_STOP) ni_trace_stamped(handle);
+  if (began) ni_meter_end(began);
   return rc;
+}
+static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE *args) {
+  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return state_and_note(handle, st, args);
+  return state(handle, st, args);
 }
 
 extern const NI_VTABLE NI_SYMBOL;
-__attribute__((visibility("default"))) const NI_VTABLE NI_SYMBOL = {"NCCL Inspector C", init, metered_start,
-                                                                    ni_cb_stop, metered_state, ni_finalize};
+__attribute__((visibility("default"))) const NI_VTABLE NI_SYMBOL = {"NCCL Inspector C", init, start_event,
+                                                                    ni_cb_stop, record_state, ni_finalize};

@@ -203,8 +203,6 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->nchannels = want == NI_WANT_UNKNOWN ? 0 : d->nchannels;
   op->nwarps = d->nwarps;
   op->seen_prog = op->seen_ms = 0;
-  _Atomic uint32_t *traces = ni_load_rlx(&ni_g.traces.of);
-  if (ni_unlikely(traces)) ni_trace_begin(traces, slot);
   NI_TESTPOINT();
   ni_store_rel(&op->state, ni_state_make(gen, NI_OP_LIVE, want)); /* publishes; pairs with op_of's acquire */
   if (ni_unlikely(want == NI_WANT_UNKNOWN)) watch(c, op, slot);
@@ -266,8 +264,6 @@ void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_
   ni_store_rlx(&cell->stop_ns, 0);
   if (ni_likely(!(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED)))) { /* else: late, its stop says so */
     check_poller(op);
-    _Atomic uint32_t *traces = ni_load_rlx(&ni_g.traces.of);
-    if (ni_unlikely(traces)) ni_trace_channel(traces, ni_payload_index(payload), channel, NI_TRACE_START);
     uint32_t prog = ni_load_rlx(&op->prog);
     if (ni_prog_started(prog) == 0) {
       ni_store_rlx(&op->ticks_first, ni_ticks(ni_g.tick_source));
@@ -301,24 +297,12 @@ HOT struct ni_chan_cell *open_cell(uint64_t payload, struct ni_comm **comm) {
   return cell;
 }
 
-/* The slot may have begun another life since the channel started: it is looked at as op_of does, without counting. */
-COLD void trace_stamp(_Atomic uint32_t *traces, struct ni_chan_cell *cell, uint64_t payload) {
-  uint64_t parent = ni_load_rlx(&cell->open);
-  struct ni_op *op = ni_arena_op_checked(&ni_g.arena, ni_payload_index(parent));
-  uint64_t state = op ? ni_load_acq(&op->state) : 0; /* pairs with the LIVE store, as in op_of */
-  if (op && ni_state_is(state, ni_payload_gen(parent)) && !(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED)))
-    ni_trace_channel(traces, ni_payload_index(parent), ni_payload_cell_index(payload) / 2, NI_TRACE_RECORD);
-}
-
 void ni_cb_channel_stamp(const void *handle, uint64_t ptimer_ns) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed) || ni_handle_kind(handle) != NI_H_CHANNEL)) return;
   struct ni_comm *c;
   struct ni_chan_cell *cell = open_cell(ni_handle_payload(handle, ni_g.nonce), &c);
   /* A stamp of 0 is kept apart from "no stamp came", which is 0. */
-  if (ni_unlikely(!cell)) return;
-  ni_store_rlx(&cell->stop_ns, ni_likely(ptimer_ns) ? ptimer_ns : UINT64_MAX);
-  _Atomic uint32_t *traces = ni_load_rlx(&ni_g.traces.of);
-  if (ni_unlikely(traces)) trace_stamp(traces, cell, ni_handle_payload(handle, ni_g.nonce));
+  if (ni_likely(cell != NULL)) ni_store_rlx(&cell->stop_ns, ni_likely(ptimer_ns) ? ptimer_ns : UINT64_MAX);
 }
 
 COLD void late_child(struct ni_op *op, uint64_t payload, uint64_t stop_ns) {
@@ -365,8 +349,6 @@ HOT void channel_stop(const void *handle) {
     late_child(op, payload, stop);
     return;
   }
-  _Atomic uint32_t *traces = ni_load_rlx(&ni_g.traces.of);
-  if (ni_unlikely(traces)) ni_trace_channel(traces, ni_payload_index(parent), ni_payload_cell_index(payload) / 2, NI_TRACE_STOP);
   /* A stamp that is only older than its predecessor counts all the same: perhaps the predecessor was wrong, and the
    * dump thread believes this one. 0 and UINT64_MAX (no stamp, stamp 0) fail the comparisons. */
   if (ni_likely(start && stop >= start && stop != UINT64_MAX && stop > ni_load_rlx(&op->gpu_stop_ns)))
@@ -404,8 +386,6 @@ HOT void op_stop(const void *handle) {
   /* Only where the bracket may become the finish. */
   if (ni_unlikely(want == 0 || want == NI_WANT_UNKNOWN || op->mask_doubt) && !(ni_state_flags(state) & NI_OP_CLOSED))
     op->ticks_stop = ni_ticks(ni_g.tick_source);
-  _Atomic uint32_t *traces = ni_load_rlx(&ni_g.traces.of);
-  if (ni_unlikely(traces) && !(ni_state_flags(state) & NI_OP_CLOSED)) ni_trace_end(traces, ni_payload_index(payload));
   uint64_t now = ni_op_set(op, ni_payload_gen(payload), NI_OP_CLOSED);
   if (ni_unlikely(!now)) (void)stray_process(NI_STRAY_DOUBLE_STOP);
   else if (ni_state_flags(now) & NI_OP_DONE) publish_done(op, ni_payload_index(payload));
@@ -431,11 +411,19 @@ HOT void stop(void *handle) {
   }
 }
 
+/* Somebody wants to know what callbacks cost, or what channels do. */
+COLD enum ni_result stop_and_note(void *handle) {
+  uint64_t began = ni_meter_begin();
+  ni_trace_stopping(handle); /* before: the stop may hand the operation over */
+  stop(handle);
+  if (began) ni_meter_end(began);
+  return NI_RES_SUCCESS;
+}
+
 enum ni_result ni_cb_stop(void *handle) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NI_RES_SUCCESS;
-  uint64_t began = ni_unlikely(ni_load_rlx(&ni_g.meter.on)) ? ni_meter_begin() : 0;
+  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return stop_and_note(handle);
   stop(handle);
-  if (ni_unlikely(began)) ni_meter_end(began);
   return NI_RES_SUCCESS;
 }
 

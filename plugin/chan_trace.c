@@ -18,7 +18,7 @@ static struct ni_trace_page *page_of(_Atomic uint32_t *of, uint32_t slot) {
   return page ? page_at(page) : NULL;
 }
 
-void ni_trace_begin(_Atomic uint32_t *of, uint32_t slot) {
+static void begin(_Atomic uint32_t *of, uint32_t slot) {
   struct ni_trace_page *p = page_of(of, slot);
   if (!ni_load_rlx(&ni_g.verbose)) {
     if (!p) return;
@@ -41,7 +41,7 @@ void ni_trace_begin(_Atomic uint32_t *of, uint32_t slot) {
   ni_store_rlx(&p->seen, 0);
 }
 
-void ni_trace_channel(_Atomic uint32_t *of, uint32_t slot, uint32_t channel, enum ni_trace_what what) {
+static void note(_Atomic uint32_t *of, uint32_t slot, uint32_t channel, enum ni_trace_what what) {
   struct ni_trace_page *p = page_of(of, slot);
   if (!p) return;
   uint64_t ticks = ni_ticks(ni_g.tick_source), bit = UINT64_C(1) << channel;
@@ -59,11 +59,52 @@ void ni_trace_channel(_Atomic uint32_t *of, uint32_t slot, uint32_t channel, enu
   ni_store_rlx(&p->cell[channel].sn[what], sn);
 }
 
-void ni_trace_end(_Atomic uint32_t *of, uint32_t slot) {
+static void end(_Atomic uint32_t *of, uint32_t slot) {
   struct ni_trace_page *p = page_of(of, slot);
   if (!p) return;
   ni_store_rlx(&p->stop_ticks, ni_ticks(ni_g.tick_source));
   ni_store_rlx(&p->stop_sn, ni_add_rlx(&p->sn, 1) + 1);
+}
+
+/* Is the operation that a payload names in flight? A slot that has begun another life, or one that is judged, is left alone. */
+static int in_flight(uint64_t payload, uint32_t *flags) {
+  struct ni_op *op = ni_arena_op_checked(&ni_g.arena, ni_payload_index(payload));
+  uint64_t state = op ? ni_load_acq(&op->state) : 0; /* pairs with the LIVE store of its start */
+  *flags = ni_state_flags(state);
+  return op && ni_state_is(state, ni_payload_gen(payload)) && !(*flags & (NI_OP_DONE | NI_OP_RETIRED));
+}
+
+static void channel(_Atomic uint32_t *of, const void *handle, enum ni_trace_what what) {
+  uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t page = ni_payload_cell_page(payload), flags;
+  if (ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM) return;
+  struct ni_chan_cell *cell = &ni_arena_comm(&ni_g.arena, page)->cell[ni_payload_cell_index(payload)];
+  uint64_t parent = ni_load_rlx(&cell->open);
+  if ((ni_load_rlx(&cell->number) & NI_H_NUMBER_MASK) != ni_payload_cell_number(payload) || !parent) return;
+  if (in_flight(parent, &flags)) note(of, ni_payload_index(parent), ni_payload_cell_index(payload) / 2, what);
+}
+
+void ni_trace_started(const void *handle) {
+  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t flags;
+  if (!of) return;
+  if (ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_START);
+  else if (ni_handle_kind(handle) == NI_H_OP && in_flight(payload, &flags)) begin(of, ni_payload_index(payload));
+}
+
+void ni_trace_stamped(const void *handle) {
+  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  if (of && ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_RECORD);
+}
+
+void ni_trace_stopping(const void *handle) {
+  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t flags;
+  if (!of) return;
+  if (ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_STOP);
+  else if (ni_handle_kind(handle) == NI_H_OP && in_flight(payload, &flags) && !(flags & NI_OP_CLOSED)) end(of, ni_payload_index(payload));
 }
 
 /* ---- init and dump role ---- */
@@ -82,6 +123,7 @@ static int make_memory(void) {
   }
   _Atomic uint32_t *of = p;
   ni_store_rel(&t->of, of); /* pairs with page_of's fence */
+  (void)atomic_fetch_or_explicit(&ni_g.extra, NI_EXTRA_TRACES, memory_order_relaxed);
   return 0;
 }
 

@@ -6,10 +6,10 @@
  *
  * Only while NCCL_INSPECTOR_DUMP_VERBOSE is on: a page of 4 KiB for each operation in flight or waiting to be written, from
  * an arena of its own, of half the size of NCCL_INSPECTOR_POOL_MAX_BYTES; an operation that finds none has a record
- * without a trace, and is counted. Off, callbacks pay a load and a branch; until verbose is switched on for the first time
- * there is no memory at all. Pages of slots go back when the slot is next used without verbose, or with its communicator.
+ * without a trace, and is counted. Until verbose is switched on for the first time there is no
+ * memory at all, and callbacks pay nothing beyond the branch that they have anyway (ni_g.extra). Pages of slots go back when the slot is next used without verbose, or with its communicator.
  *
- * Threads: as the slot's (op.h): the starter fills before LIVE is published, the poller before its release of prog or
+ * Threads: as the slot's (op.h): the starter fills before its start returns to NCCL, the poller before its release of prog or
  * KDONE. A poller that is late by a whole life of the slot writes into a page, never beside one. All words are relaxed.
  */
 #ifndef NI_CHAN_TRACE_H
@@ -38,10 +38,10 @@ struct ni_traces {
   _Atomic uint64_t lost;          /* operations that found no page */
 };
 
-/* ---- callbacks; `of` is ni_g.traces.of, not NULL ---- */
-void ni_trace_begin(_Atomic uint32_t *of, uint32_t slot);
-void ni_trace_channel(_Atomic uint32_t *of, uint32_t slot, uint32_t channel, enum ni_trace_what what);
-void ni_trace_end(_Atomic uint32_t *of, uint32_t slot); /* the bracket is closed */
+/* ---- callbacks, on the long way (ni_g.extra): any handle, also NULL, foreign and outdated ones; nothing is counted ---- */
+void ni_trace_started(const void *handle);  /* what start has returned */
+void ni_trace_stamped(const void *handle);  /* the channel's stop stamp has come */
+void ni_trace_stopping(const void *handle); /* its stop comes: before it is carried out */
 
 /* ---- init and dump role ---- */
 

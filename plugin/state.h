@@ -25,6 +25,8 @@
 #define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
 #define NI_WIPE_ALIGN 65536u /* the largest page size of aarch64 */
 
+enum { NI_EXTRA_METER = 1, NI_EXTRA_TRACES = 2 };
+
 struct ni_done_ring;
 struct ni_dump; /* dump_thread.h */
 
@@ -43,6 +45,7 @@ struct ni_global {
   _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
   int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
   _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
+  _Atomic uint8_t extra;   /* NI_EXTRA_*: callbacks take the long way. Relaxed: who sees it late is not timed or traced */
   _Atomic uint8_t verbose; /* records get a trace of every channel */
   struct ni_arena arena;
   struct ni_meter meter;

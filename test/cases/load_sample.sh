@@ -38,7 +38,7 @@ verify --sample 10 --no-rollup
 run "CONTROL_LINES=0" ${S}_DUMP_CONTROL_LINES=0 ${S}_SAMPLE=1/10 "${all[@]}" fin 0 fin 1
 verify --sample 10 --no-control
 # Records expire, their roll-ups stay, in a file of their own.
-for limit in DIR_MAX_BYTES=30k KEEP_SECONDS=1; do
+for limit in DIR_MAX_BYTES=30k; do
   run "$limit" ${S}_$limit $US=500 init 0 duet 0 9000 3000 fin 0
   verify --lost 1-9000
   checked 2

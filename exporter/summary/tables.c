@@ -164,7 +164,7 @@ static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, 
 int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
                    uint32_t *out) {
   pthread_mutex_lock(&r->lock);
-  uint32_t comm;
+  uint32_t comm = 0;
   int e = find_comm(r, job, id, name, &comm);
   struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
   if (e == 0) e = grow_array(&r->member, &r->cap_members, r->n_members, sizeof key);

@@ -110,7 +110,7 @@ void ni_truth_load(struct ni_true *t, const char *path) {
     } else if (strcmp(kind, "events") == 0) {
       struct ni_true_proc *p = proc_of(t, ni_scan_int(line, "pid", 0));
       for (int i = 0; p && i < 15; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "e%d", i);
         p->event[i] = ni_scan_u64(line, key, 0);
       }

@@ -82,6 +82,11 @@ static void *call_start(struct ni_comm *c, enum ni_event kind, const struct ni_e
   int p2p = kind == NI_EVENT_P2P_API;
   uint64_t number = ni_add_rlx(&c->events.calls[p2p], 1); /* relaxed: a number */
   uint32_t slot = take_slot(&c->events, c->page, kind, is_asked(kind));
+  if (ni_unlikely(!slot && !p2p && !d->graph && !is_asked(kind) && is_asked(NI_EVENT_COLL))) {
+    /* Were this a collective that has no Coll event, it would be missing: said as a loss, whatever it was. */
+    ni_add_rlx(&c->events.started[kind], 1);
+    ni_add_rlx(&c->events.dropped[kind], 1);
+  }
   if (slot) {
     struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
     if (d->graph) add_flag(e, NI_EVF_GRAPH);

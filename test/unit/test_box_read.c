@@ -199,6 +199,36 @@ static void test_part(void **state) {
   sbox_free(&s);
 }
 
+/* Killed between the write() and the freeing of its slots: what the log has, whatever its life's state, is not written again. */
+static void test_not_twice(void **state) {
+  (void)state;
+  struct sbox s = sample();
+  struct ni_box *b = open_box(&s);
+  struct ni_log_life life = {.hash = 0xabc, .init_ns = T0, .rank = 3};
+  struct ni_log_state log = {.life = &life, .n = 1};
+  struct ni_recovered r;
+  assert_int_equal(ni_seq_set_add(&life.kind[0].records, 2), 0);
+  assert_int_equal(ni_seq_set_add(&life.kind[0].incomplete, 3), 0);
+  life.kind[0].flushed = 1;
+  assert_int_equal(ni_recover_box(b, &log, at("twice"), false, &r), 0);
+  assert_true(r.records == 1 && r.incomplete == 0 && r.in_flight == 1);
+  char *text = part_text(r.path);
+  assert_null(strstr(text, "\"coll_sn\":2,"));
+  assert_null(strstr(text, "\"incomplete\":{"));
+  must_have(text, "\"dump_stats\":{\"coll_records\":1,");
+  must_have(text, "\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_full\":2},\"incomplete\":1,");
+  ni_recovered_free(&r);
+  /* Another life of the same communicator says nothing about this one. */
+  life.init_ns = T0 + 1;
+  assert_int_equal(ni_recover_box(b, &log, at("twice"), false, &r), 0);
+  assert_int_equal(r.records, 2);
+  ni_recovered_free(&r);
+  ni_seq_set_free(&life.kind[0].records);
+  ni_seq_set_free(&life.kind[0].incomplete);
+  ni_box_close(b);
+  sbox_free(&s);
+}
+
 /* What changes in a sound box, and what must be said about it. */
 static void refused(struct sbox *s, size_t cut, const char *why_has) {
   struct ni_box *b = NULL;
@@ -273,7 +303,8 @@ static void test_copy(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots), cmocka_unit_test(test_part), cmocka_unit_test(test_refused),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots), cmocka_unit_test(test_part), cmocka_unit_test(test_not_twice),
+                                     cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_copy)};
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -44,7 +44,7 @@ def run(*argv):
 
 def one(i):
     name, env, verbs, options = rnd.choice(LOADS) if i >= len(LOADS) else LOADS[i]
-    interval, wait = rnd.choice(INTERVALS), rnd.random() ** 2 * (0.2 if options == "outran" else 1.2)
+    interval, wait = rnd.choice(INTERVALS), rnd.random() ** 3 * (0.2 if options == "outran" else 1.2)
     at_write = rnd.choice(["kill", "killhalf", "killafter"]) if rnd.random() < 0.4 and "LD_PRELOAD" not in env and options != "outran" else ""
     what = "round %d (seed %d): %s, interval %s, " % (i, seed, name, interval)
     d = "%s/%d" % (work, i)

@@ -47,6 +47,7 @@ static void set_up(void) {
   setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1);
   setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
   setenv("NCCL_INSPECTOR_DUMP_DIR", "/nonexistent", 1);
+  setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1);
   setenv("NCCL_INSPECTOR_POOL_MAX_BYTES", "1m", 1); /* so that the arena's cap is met */
   setenv("NCCL_INSPECTOR_COLL_POOL_SIZE", "40", 1);
   setenv("NCCL_INSPECTOR_P2P_POOL_SIZE", "40", 1);

@@ -46,7 +46,8 @@ oom() {
   local g=/sys/fs/cgroup/memory/ni-test-$$ limit=memory.limit_in_bytes rc=0
   [ -d /sys/fs/cgroup/memory ] || { g=/sys/fs/cgroup/ni-test-$$ limit=memory.max; }
   mkdir "$g" 2>/dev/null && echo 80000000 2>/dev/null >"$g/$limit" || { rmdir "$g" 2>/dev/null; echo "no memory cgroup can be made here: left out"; return 0; }
-  CASE="out of memory" rm -rf "$TMP/logs" "$TMP/truth"
+  CASE="out of memory"
+  rm -rf "$TMP/logs" "$TMP/truth"
   # shellcheck disable=SC2016
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" \
     NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1 NCCL_INSPECTOR_POOL_MAX_BYTES=1g \

@@ -11,9 +11,7 @@ static struct ni_trace_page *page_at(uint32_t page) {
   return (struct ni_trace_page *)ni_arena_page(&ni_g.traces.arena, page);
 }
 
-/* Acquire: pairs with ni_verbose_set's release of `of`, which the callback has read relaxed: the arena is there. */
 static struct ni_trace_page *page_of(_Atomic uint32_t *of, uint32_t slot) {
-  atomic_thread_fence(memory_order_acquire);
   uint32_t page = ni_load_rlx(&of[slot]);
   return page ? page_at(page) : NULL;
 }
@@ -85,7 +83,7 @@ static void channel(_Atomic uint32_t *of, const void *handle, enum ni_trace_what
 }
 
 void ni_trace_started(const void *handle) {
-  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* pairs with make_memory's release: the arena is there */
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
   uint32_t flags;
   if (!of) return;
@@ -94,12 +92,12 @@ void ni_trace_started(const void *handle) {
 }
 
 void ni_trace_stamped(const void *handle) {
-  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* as above */
   if (of && ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_RECORD);
 }
 
 void ni_trace_stopping(const void *handle) {
-  _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
+  _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* pairs with make_memory's release: the arena is there */
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
   uint32_t flags;
   if (!of) return;
@@ -122,7 +120,7 @@ static int make_memory(void) {
     return rc;
   }
   _Atomic uint32_t *of = p;
-  ni_store_rel(&t->of, of); /* pairs with page_of's fence */
+  ni_store_rel(&t->of, of); /* pairs with the callbacks' acquire */
   (void)atomic_fetch_or_explicit(&ni_g.extra, NI_EXTRA_TRACES, memory_order_relaxed);
   return 0;
 }

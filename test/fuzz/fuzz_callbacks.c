@@ -106,7 +106,8 @@ static void settle(struct ni_dump *d) {
 }
 
 static void open_comm(unsigned i) {
-  struct ni_init_args a = {.ident_follows = byte() & 1, .comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(), .rank = (int)byte()};
+  struct ni_init_args a = {.ident_follows = byte() & 1, .comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(),
+                              .rank = (int)byte()};
   ni_init(6, &ctx[i], &mask, &a);
 }
 

@@ -11,7 +11,7 @@ for us in 30000000 1000000 500 0 -1; do
   done
   run "interval $us, finalize with nothing pending" $US=$us init 0 sleep 30 timed $((try < 5 ? 2000 : 20 * slow)) fin 0
   verify --end destroy
-  run "interval $us, immediate finalize" $US=$us init 0 ops 0 1000 p2p 0 200 self 0 10 timed $((25 * slow)) fin 0
+  run "interval $us, immediate finalize" $US=$us init 0 ops 0 1000 p2p 0 200 self 0 10 timed $((500 * slow)) fin 0
   verify --end destroy
   run "interval $us, destroy, others live" $US=$us init 0 init 1 ops 0 500 ops 1 500 fin 0 ops 1 700 sleep 30 fin 1
   verify --end destroy
@@ -28,7 +28,7 @@ run "init and finalize ten times" cycle 10 500 rss 0
 verify --files 10 --end destroy
 
 # Aborted communicators: channels that never stop, operations that never start.
-run "unfinished, destroy" init 0 ops 0 50 half 0 3 open 0 4 timed $((150 * slow)) fin 0
+run "unfinished, destroy" init 0 ops 0 50 half 0 3 open 0 4 timed $((1000 * slow)) fin 0
 verify --incomplete --files 1 --end destroy
 # Their slots rest 5 s; that must open no second file.
 run "unfinished, then a while, then another" init 0 ops 0 50 half 0 3 open 0 4 fin 0 sleep 5600 init 0 ops 0 20 fin 0

@@ -48,7 +48,7 @@ verify --lost 1-60000 --end destroy
 run "interval -1, arena three quarters full: early" $US=-1 ${S}_POOL_MAX_BYTES=4m init 0 duet 0 60000 50000 fin 0
 verify --end destroy --lost 0-$([ -z "$VARIANT" ] && echo 0 || echo 60000) # a sanitizer's dump thread may be too slow
 grep -q 'three quarters full' "$TMP/verify" || fail "$CASE: the note is missing"
-run "communicators beyond the arena are refused" ${S}_POOL_MAX_BYTES=1m init 300 many 200 0 sleep 1900 init 1 ops 1 50 fin 300 fin 1
+run "communicators beyond the arena are refused" ${S}_POOL_MAX_BYTES=1m init 300 many 200 0 sleep 4000 init 1 ops 1 50 fin 300 fin 1
 python3 test/host/verify.py "$TMP/logs" "$TMP/truth" --refused 200 >"$TMP/verify" 2>&1 || true
 n=$(sed -n 's/.*: \([0-9]*\) communicators are not in the log.*/\1/p' "$TMP/verify")
 verify --refused "${n:-0}" --lost 0-50 # pages once given to communicators never hold a growth step of operations

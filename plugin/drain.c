@@ -344,6 +344,7 @@ void ni_drain_give_up(struct ni_dump *d) {
 
 int ni_drain_format(struct ni_dump *d) {
   for (struct ni_side *s = d->busy; s; s = s->next_busy) {
+    if (!ni_side_identify(d, s, 0)) continue; /* v1 to v3: its first operation is saying who it is at this moment */
     if (!s->announced) {
       ni_lines_comm(d, s);
       if (!s->announced) return ni_gz_finished(d->gz) ? -EBUSY : -EFBIG;

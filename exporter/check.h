@@ -60,6 +60,7 @@ struct ni_check_comm {
   int32_t rank, n_ranks, nnodes;
   char *name;
   bool final, ours;
+  bool killed;                   /* its last lines are of recover */
   uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
   struct ni_check_kind kind[NI_KIND_COUNT];
   uint64_t event_lines[NI_EVENT_COUNT];
@@ -73,7 +74,8 @@ struct ni_check_process {
   int64_t pid;
   uint64_t start_ns;
   bool ours, control_lines, rollups;
-  bool files_gone;     /* expired, or deleted by somebody */
+  uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
+  bool files_gone;
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
   const struct ni_file *file;    /* the first one */
@@ -109,6 +111,7 @@ enum ni_problem_code {
   NI_PROBLEM_UNEVEN,
   NI_PROBLEM_UNKNOWN_KIND,
   NI_PROBLEM_FILTERED,
+  NI_PROBLEM_ROLLUP_CUT,  /* what a killed process had counted since its last roll-ups */
   NI_PROBLEM_COUNT
 };
 #define NI_PROBLEM_FIRST_NOTE NI_PROBLEM_EMPTY

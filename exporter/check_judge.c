@@ -49,6 +49,8 @@ static const struct {
     [NI_PROBLEM_UNKNOWN_KIND] = {"unknown_kind", "line of a kind this version does not know",
                                  "lines of a kind this version does not know"},
     [NI_PROBLEM_FILTERED] = {"filtered", "operation left out as asked for", "operations left out as asked for"},
+    [NI_PROBLEM_ROLLUP_CUT] = {"rollup_cut", "operation that a killed process had not said in a roll-up yet",
+                               "operations that killed processes had not said in roll-ups yet"},
 };
 
 const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
@@ -99,6 +101,31 @@ static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
   }
 }
 
+/* The process's own last line has what befell whole files, of whichever communicator their records were. */
+static bool is_process(const struct ni_check_comm *x) { return x->hash == 0 && !x->kind[0].started && !x->kind[1].started; }
+
+static void judge_process(struct ni_check *c, struct ni_check_comm *x) {
+  struct ni_check_process *p = x->process;
+  if (x->final) p->gone = x->kind[0].dropped + x->kind[1].dropped;
+  p->files_gone = p->gone != 0;
+  if (p->gone)
+    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone, "%s pid %lld: in files that expired or were deleted", p->hostname,
+                     (long long)p->pid);
+}
+
+/* How many of its records went with whole files. */
+static uint64_t records_gone(struct ni_check_comm *x, const struct ni_check_kind *k) {
+  uint64_t n = x->final && k->written > k->records ? k->written - k->records : 0;
+  if (n > x->process->gone) n = x->process->gone;
+  x->process->gone -= n;
+  return n;
+}
+
+/* Lines that tell of losses may have gone, too. */
+static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated) {
+  return lines == stated || (x->process->files_gone && lines < stated);
+}
+
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   static const char *const words[] = {"collectives", "P2P"};
   struct ni_check_kind *k = &x->kind[which];
@@ -110,6 +137,7 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   uint64_t late = k->late > k->late_lines ? k->late : k->late_lines;
   if (late) ni_check_problem(c, NI_PROBLEM_LATE, late, AT_FORMAT, AT(x));
 
+  uint64_t gone = records_gone(x, k);
   if (x->final) {
     uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
     if (sum != k->started)
@@ -117,23 +145,25 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
                                  " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
                        AT(x), k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
-    if (k->written != k->records)
+    if (k->written != k->records + gone)
       ni_check_problem(c, NI_PROBLEM_WRITTEN, apart(k->written, k->records),
                        AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), k->written, what,
                        k->records);
-    else if (k->flushed != k->written)
+    else if (!told(x, k->flushed, k->written))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->flushed, k->written),
                        AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " are stated as written", AT(x),
                        k->flushed, what, k->written);
-    if (k->gap_lines != k->dropped)
+    if (!told(x, k->gap_lines, k->dropped))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->gap_lines, k->dropped),
                        AT_FORMAT ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, AT(x), k->dropped, what,
                        k->gap_lines);
-    if (x->process->rollups && k->rolled != k->written + k->sampled)
-      ni_check_problem(c, NI_PROBLEM_ROLLUP, apart(k->rolled, k->written + k->sampled),
+    uint64_t to_roll = k->written + k->sampled;
+    bool cut = x->killed && k->rolled < to_roll; /* since its last roll-ups: the records are there */
+    if (x->process->rollups && k->rolled != to_roll)
+      ni_check_problem(c, cut ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP, apart(k->rolled, to_roll),
                        AT_FORMAT ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", AT(x), k->rolled,
                        what, k->written, k->sampled);
-    if (k->incomplete_lines != k->incomplete)
+    if (!told(x, k->incomplete_lines, k->incomplete))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->incomplete_lines, k->incomplete),
                        AT_FORMAT ": %" PRIu64 " %s incomplete, %" PRIu64 " lines about them", AT(x), k->incomplete,
                        what, k->incomplete_lines);
@@ -144,7 +174,7 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   if (!s->distinct) return;
   /* With a final line every number below started has to be there or be accounted for; without one, what is missing
    * below the highest number seen can still be in flight, and what came after it is unknown. */
-  uint64_t explained = k->filtered + k->dropped + k->incomplete + (x->final || k->stated ? k->in_flight : 0);
+  uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
   uint64_t end = x->final && k->started > s->highest ? k->started : s->highest + 1;
   uint64_t missing = end - s->distinct;
   struct ni_seq_range hole;
@@ -229,7 +259,9 @@ int ni_check_judge(struct ni_check *c) {
     }
     if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
     else if (!x->final) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
-    for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
+    if (is_process(x)) judge_process(c, x); /* sorted before all others */
+    else
+      for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
     judge_events(c, x);
   }
   for (size_t i = 0, end; i < n; i = end) {

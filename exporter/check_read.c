@@ -261,7 +261,6 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     k->fallback = n->timing_fallback_by.total;
     /* Totals since the start: only the last line of a communicator may be added up by cause. */
     if (!s->final) continue;
-    if (l->ident.comm_hash == 0 && n->dropped_by.total) x->process->files_gone = true;
     if (take_by(&r->c->dropped_by, &n->dropped_by) < 0 || take_by(&r->c->filtered_by, &n->filtered_by) < 0 ||
         take_by(&r->c->fallback_by, &n->timing_fallback_by) < 0)
       return -ENOMEM;
@@ -346,6 +345,7 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
     kind_of(x, l->rollup.kind)->rolled += l->rollup.count;
     r->process->rollups = true;
   }
+  if (l->kind == NI_LINE_COMM_END) x->killed = strcmp(l->comm_end.why, "killed") == 0;
   if (l->kind == NI_LINE_GAP) kind_of(x, l->gap.kind)->gap_lines += l->gap.count;
   if (l->kind == NI_LINE_INCOMPLETE) kind_of(x, l->unfinished.kind)->incomplete_lines++;
   if (l->kind == NI_LINE_LATE) kind_of(x, l->late.kind)->late_lines++;

@@ -30,6 +30,8 @@ each_file_knows_its_communicators
 run "DIR_MAX_BYTES 40k" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 duet 0 20000 40000 fin 0
 [ "$(du -sb --apparent-size "$TMP/logs" | cut -f1)" -le 45056 ] || fail "$CASE: $(du -sb "$TMP/logs") bytes"
 verify --lost 1-20000 --end destroy
+checked 2 --partial
+[ "$(grep -c '^problem' "$TMP/check")" = 1 ] || fail "$CASE: one loss is told as several: $(grep '^problem' "$TMP/check")"
 run "KEEP_SECONDS 1" NCCL_INSPECTOR_KEEP_SECONDS=1 $US=500 init 0 duet 0 6000 1500 fin 0
 verify --lost 1-6000 --end destroy
 

@@ -65,6 +65,13 @@ recover "$TMP/logs" --box-dir "$BOXES"
 agrees "killed with a log in several files"
 complete "several files" "in_flight cut damaged"
 
+# Roll-ups of the time since the last are gone with the process. The records are there: a note, no verdict.
+killed NCCL_INSPECTOR_ROLLUP_SECONDS=1 --set rate=1000 --set n=1500
+recover "$TMP/logs" --box-dir "$BOXES"
+agrees "killed between two roll-ups"
+complete "killed between two roll-ups" "in_flight cut damaged"
+grep -q '"code":"rollup_cut"' "$TMP/check" || fail "killed between two roll-ups: not noted"
+
 # Killed before it had a log: the box says where that would have been.
 killed NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
 [ ! -e "$TMP/logs" ] || fail "without a dump thread there should be no log yet"

@@ -58,9 +58,4 @@ static const struct ni_preset {
                                  {"deep", NI_KINDS_DEEP},
                                  {"trace", NI_KINDS_TRACE}};
 
-/* Kinds that have lines and counts of their own; coll and p2p are operations, proxystep and kernelch parts of others. */
-#define NI_KINDS_WITH_LINES                                                                                        \
-  (NI_KINDS_ALL & ~(NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_PROXY_STEP) | \
-                    NI_KINDS(NI_EVENT_KERNEL_CH)))
-
 #endif

@@ -107,7 +107,8 @@ static void look(struct ni_dump *d) {
 
 static void slice(struct ni_dump *d) {
   struct ni_detail *x = &d->detail;
-  if (!ni_g.config.duty.period_ms) return;
+  /* Without a thread nobody comes to switch it on again. */
+  if (!ni_g.config.duty.period_ms || !ni_load_rlx(&d->has_thread)) return;
   uint8_t off = !ni_duty_on(ni_g.config.duty, d->real_ms, &x->slice_ends_ms);
   if (off == x->out_of_slice) return;
   if (ni_lines_room(d)) return;

@@ -260,7 +260,8 @@ static int all_closed(const struct ni_dump *d) {
 }
 
 static void look_at_sides(struct ni_dump *d) {
-  if (d->n_sides > 256 && d->ticks % 10) return; /* thousands of communicators: ten ticks are soon enough */
+  /* Thousands of communicators: ten ticks are soon enough, unless somebody asks for the roll-ups so far. */
+  if (d->n_sides > 256 && d->ticks % 10 && !d->detail.flush) return;
   for (struct ni_side *s = d->sides; s; s = s->next) {
     if (s->stage != NI_SIDE_LIVE) continue;
     if (!ni_side_identify(d, s, 0)) continue; /* nothing has happened on it yet */

@@ -74,7 +74,7 @@ static void store_all(void) {
 }
 
 void ni_events_take(uint32_t kinds) {
-  if (!ni_g.config.control_lines) kinds &= ~NI_KINDS_WITH_LINES; /* operation lines only: the others would have none */
+  if (!ni_g.config.control_lines) kinds &= NI_KINDS_STANDARD; /* operation lines only: what else there is has others */
   ni_store_rlx(&ni_g.kinds, kinds & NI_KINDS_ALL);
 }
 

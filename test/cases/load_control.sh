@@ -62,6 +62,15 @@ run "CONTROL_FILE=0" ${S}_CONTROL_FILE=0 init 0 ops 0 10 \
 verify
 lines 'assert not k'
 
+# Roll-ups so far, of more communicators than a tick looks at otherwise.
+many=() some=()
+for i in $(seq 300); do many+=(init $i); some+=(ops $i 5); done
+run "flush, 300 communicators" init 0 ops 0 5 sleep 300 "${many[@]}" "${some[@]}" sh "mkdir -p $TMP/logs; $CTL $TMP/logs flush" sleep 2300 \
+  sh "zcat $TMP/logs/*.gz >$TMP/flushed" exit 0
+n=$(awk -F'"count":' '/"rollup"/ {n += $2 + 0} END {print n + 0}' "$TMP/flushed")
+[ "$n" = 1505 ] || fail "$CASE: $n of 1505 operations are in the roll-ups so far"
+verify
+
 # Slices: KernelCh on in part of the time only; nothing is lost, and the log says when.
 run "KERNELCH_DUTY 300ms/1s" ${S}_KERNELCH_DUTY=300ms/1s init 0 paced 0 2600 1000 fin 0
 verify --timing any
@@ -69,6 +78,10 @@ checked 0 --partial
 lines 'assert len(k) >= 4 and all(c["source"] == "duty" for c in k), k
 assert all(a["command"] != b["command"] for a, b in zip(k, k[1:]))
 assert all(("kernelch" in c["events"] or c["events"] == "standard") == (c["command"] == "kernelch on") for c in k)'
+# Without a dump thread nobody would switch it on again: no effect, as its warning says.
+run "KERNELCH_DUTY without a thread" ${S}_KERNELCH_DUTY=100ms/24h ${S}_DUMP_THREAD_ENABLE=0 init 0 init 1 ops 0 10 fin 0 ops 1 500 fin 1
+verify
+lines 'assert not k'
 # A budget that nothing keeps: down to the bottom, said; one that all keep: nothing.
 run "MAX_OVERHEAD_PERCENT 0.001" ${S}_MAX_OVERHEAD_PERCENT=0.001 init 0 paced 0 4500 1000 fin 0
 verify --timing any

@@ -36,6 +36,13 @@ verified NCCL_INSPECTOR_EVENTS=trace split_share
 # The mask goes away and comes back between calls: the old handle of an API call is stopped once more (contract Q7).
 verified NCCL_INSPECTOR_EVENTS=deep mask
 verified NCCL_INSPECTOR_EVENTS=deep graph
+# Operation lines only: nothing else is asked for, whatever the settings name.
+run_logged NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_DUMP_FORMAT=jsonl net >"$TMP/out" 2>&1 ||
+  { cat "$TMP/out"; failures=$((failures + 1)); }
+if grep -qv '"coll_perf"\|"p2p_perf"' "$TMP"/logs/*.jsonl; then
+  echo "FAIL other lines than operations: $(grep -v '"coll_perf"\|"p2p_perf"' "$TMP"/logs/*.jsonl | head -n 1)"
+  failures=$((failures + 1))
+fi
 # A limit of proxy operations: what does not fit is dropped and counted, and check says so.
 rc=0
 NCCL_INSPECTOR_PROXY_OP_POOL_SIZE=1 run_logged NCCL_INSPECTOR_ENABLE_PROXY=1 NCCL_INSPECTOR_PROXY_OP_POOL_SIZE=1 \

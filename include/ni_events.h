@@ -49,6 +49,10 @@ static const char *const ni_event_names[NI_EVENT_COUNT] = {
 #define NI_KINDS_DEEP (NI_KINDS_ALL & ~NI_KINDS(NI_EVENT_STEPS))
 #define NI_KINDS_TRACE NI_KINDS_ALL
 
+/* Any of these needs proxy operations. */
+#define NI_KINDS_PROXY \
+  (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | NI_KINDS(NI_EVENT_NET))
+
 #define NI_PRESET_COUNT 4
 static const struct ni_preset {
   const char *name;

@@ -50,8 +50,7 @@ static void take_parent(struct ni_proxy_slot *x, const void *parent) {
 void *ni_cb_proxy_start(const void *context, const struct ni_proxy_start *d) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   uint32_t kinds = ni_load_rlx(&ni_g.kinds);
-  if (!(kinds & (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | NI_KINDS(NI_EVENT_NET))))
-    return NULL;
+  if (!(kinds & NI_KINDS_PROXY)) return NULL;
   /* Another process's context and parent are noise here, perhaps addresses (contract 4.3): nothing is touched before the
    * tag has decoded to a communicator of ours. Not the pid decides: two pid namespaces can give two processes one number,
    * and a forked child may hand over its parent's (contract 1.3). */

@@ -342,6 +342,12 @@ void ni_drain_give_up(struct ni_dump *d) {
     }
 }
 
+/* Without KernelCh an operation is finished by its bracket, often before its network operations begin, which find who
+ * they belong to in its slot. NCCL begins them as soon as its progress thread comes to it. */
+static int too_young(const struct ni_dump *d, const struct ni_op *op) {
+  return op->ticks_stop && ni_clock_monotonic_ns(&ni_g.clock, op->ticks_stop) + NI_PATIENCE_MS * UINT64_C(1000000) > d->now_ns;
+}
+
 int ni_drain_format(struct ni_dump *d) {
   for (struct ni_side *s = d->busy; s; s = s->next_busy) {
     if (!ni_side_identify(d, s, 0)) continue; /* v1 to v3: its first operation is saying who it is at this moment */
@@ -352,6 +358,10 @@ int ni_drain_format(struct ni_dump *d) {
     for (int kind = 0; kind < NI_KIND_COUNT; kind++)
       while (s->kind[kind].todo.n) {
         int rc = ni_drain_check(d);
+        if (rc == 0 && d->patient && too_young(d, op_at(s->kind[kind].todo.first))) {
+          d->watching = 1;
+          break;
+        }
         if (rc == 0) rc = format_one(d, s, &s->kind[kind]);
         if (rc) return rc;
       }

@@ -39,6 +39,7 @@
 #define NI_JUDGE_STEP_MS 200u
 #define NI_AWAY_MS 5000u       /* a tick so late means that the process did not run */
 #define NI_SETTLE_MS 100u      /* a communicator's last line waits so long for callbacks that are still on their way */
+#define NI_PATIENCE_MS 100u    /* so long a finished operation waits for its network operations to begin; see ni_drain_format */
 #define NI_ROOM_BYTES (128u << 10) /* all control lines that one communicator says at once */
 #define NI_EXIT_TEXT (4u << 20) /* text of one block at exit */
 #define NI_CWD_BYTES 4096u
@@ -151,6 +152,7 @@ struct ni_dump {
   _Atomic uint8_t open;          /* a session: a log file is named, records go to it */
   uint8_t awaited;               /* somebody waits for what this tick does */
   uint8_t moved, watching;       /* of this tick: something happened; a communicator has operations to judge */
+  uint8_t patient;               /* finished operations wait for their network operations; of this tick */
   uint8_t no_room;               /* a line that is said once did not fit: flush first */
   uint8_t early_told, head_set, comms_changed, ended;
   uint8_t urgent;                /* a line that cannot wait is in the open block */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "events.h"
 #include "futex.h"
 #include "process_id.h"
 
@@ -329,6 +330,8 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
   if (!ni_g.keep_last || ask || seen || d->detail.flush || d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
     d->moved |= ni_drain_collect(d);
   d->moved |= ni_events_collect(d);
+  d->patient = !ask && !seen && !end && !d->detail.flush && (ni_events_get() & NI_KINDS_PROXY) &&
+               !ni_load_rlx(&ni_g.kernel_ch_ever);
   look_at_sides(d);
   d->moved |= format_all(d) != 0;
   ni_lines_late(d);

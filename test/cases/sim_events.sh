@@ -36,6 +36,14 @@ verified NCCL_INSPECTOR_EVENTS=trace split_share
 # The mask goes away and comes back between calls: the old handle of an API call is stopped once more (contract Q7).
 verified NCCL_INSPECTOR_EVENTS=deep mask
 verified NCCL_INSPECTOR_EVENTS=deep graph
+# Without KernelCh an operation is finished before its network begins: it waits for it, sampled away or not.
+for vars in NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 NCCL_INSPECTOR_SAMPLE=1/100; do
+  verified NCCL_INSPECTOR_EVENTS=light NCCL_INSPECTOR_DUMP_FORMAT=jsonl $vars 4x1 --rate 200 --iterations 20
+  all=$(cat "$TMP"/logs/*.jsonl | grep -v '"id":"0x0"' | grep -c '"record_type":"proxy_op"')
+  lost=$(cat "$TMP"/logs/*.jsonl | grep -v '"id":"0x0"' | grep -c '"parent_type":null' || true)
+  { [ "$all" -ge 1000 ] && [ $((lost * 100)) -le "$all" ]; } || { echo "FAIL $vars: $lost of $all network operations lost their operation"; failures=$((failures + 1)); }
+  echo "ok   $lost of $all network operations lost their operation"
+done
 # Operation lines only: nothing else is asked for, whatever the settings name.
 run_logged NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_DUMP_FORMAT=jsonl net >"$TMP/out" 2>&1 ||
   { cat "$TMP/out"; failures=$((failures + 1)); }

@@ -21,6 +21,7 @@
 struct recover {
   struct ni_inputs inputs;
   struct ni_box_sources sources;
+  struct ni_box_passed passed;
   const char *output, *box_dir;
   bool json, quiet, live;
   struct ni_json out;
@@ -213,6 +214,7 @@ static int recover_one(struct recover *r, const char *path, const struct ni_box 
   char *stem = NULL, text[768];
   bool live = may_live(b), other;
   int e = find_log(r, b, &f, &stem, &other);
+  r->passed.elsewhere += e == 0 && other;
   if (e < 0 || other) goto out;
   if (live && !ni_box_is_copy(b) && !r->live) {
     r->alive++;
@@ -252,6 +254,8 @@ out:
 
 static int recover_all(struct recover *r) {
   for (size_t i = 0; i < r->sources.boxes.n_bad; i++) {
+    if (!ni_box_name(r->sources.boxes.bad[i].path))
+      continue; /* a folder: of the command line, see misled(), or anybody's */
     r->failed++;
     say(r, r->sources.boxes.bad[i].path, NULL, NULL, "unreadable", NULL, strerror(r->sources.boxes.bad[i].error));
   }
@@ -263,7 +267,7 @@ static int recover_all(struct recover *r) {
     if (e == 0) e = recover_one(r, path, b);
     ni_box_close(b);
     if (e == -ENOMEM) return e;
-    if (e == -EACCES && !r->sources.named) continue; /* another user's */
+    if (e < 0 && !r->sources.named && !ni_box_passes(&r->passed, path, e)) continue;
     if (e < 0) {
       r->damaged++;
       say(r, path, NULL, NULL, "unreadable", NULL, *why ? why : strerror(-e));
@@ -305,6 +309,11 @@ static void report(struct recover *r) {
   }
 }
 
+/* A place that is not there or cannot be searched, and no box that led somewhere: not the same as nothing to do. */
+static bool misled(const struct recover *r) {
+  return r->seen == 0 && (ni_box_sources_bad(&r->sources) || r->passed.foreign || r->sources.box_dir_error);
+}
+
 int ni_recover_run(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs or black boxes (also as plain argument)", 0},
@@ -319,7 +328,7 @@ int ni_recover_run(int argc, char **argv) {
       "Writes what a killed process had finished and not yet written as a further part of its log."
       "\vDIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
       "there. Without DIR all boxes of this machine. Running it twice gives nothing new. Exit codes: 0 done, 1 a part could "
-      "not be written, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
+      "not be written or DIR is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
   struct recover r = {.box_dir = NI_BOX_DIR};
   int done, code = ni_options_parse(&argp, argc, argv, &r, &done), e;
   if (done) goto out;
@@ -337,6 +346,8 @@ int ni_recover_run(int argc, char **argv) {
     goto out;
   }
   report(&r);
+  if (misled(&r)) ni_box_sources_explain(stderr, argv[0], &r.sources, &r.inputs, r.box_dir, &r.passed, false);
+  if (r.seen == 0 && ni_box_sources_bad(&r.sources)) r.failed++;
   code = r.failed ? NI_EXIT_COULD_NOT_RUN : r.damaged ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:
   ni_box_sources_free(&r.sources);

@@ -25,6 +25,7 @@
 struct snapshot {
   struct ni_inputs inputs;
   struct ni_box_sources sources;
+  struct ni_box_passed passed;
   const char *output, *box_dir;
   bool exit_zero, quiet;
   size_t copied, failed;
@@ -59,16 +60,24 @@ static int write_copy(const struct ni_box *b, const char *hidden, const char *pa
   return e;
 }
 
+/* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
+static bool asked_for(struct snapshot *s, const struct ni_box *b) {
+  struct ni_box_log session;
+  bool is = s->sources.named || !s->inputs.n || (ni_box_session(b, &session) && ni_box_under(&s->inputs, session.dir));
+  s->passed.elsewhere += !is;
+  return is;
+}
+
 /* DIR/<name without .box>.<Unix ns>.box. A copy of a copy keeps the first one's time, and so its name. */
 static void copy_one(struct snapshot *s, const char *path) {
   struct ni_box *b = NULL;
   char why[256], name[300], *to = NULL, *hidden = NULL;
   int e = ni_box_open(&b, path, why, sizeof why);
   if (e < 0) {
-    complain(s, path, *why ? why : strerror(-e));
+    if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
     return;
   }
-  if (ni_box_header(b)->state == NI_BOX_LIVE) {
+  if (ni_box_header(b)->state == NI_BOX_LIVE && asked_for(s, b)) {
     snprintf(name, sizeof name, "%s", base_of(path));
     size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
     if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
@@ -87,19 +96,55 @@ static void copy_one(struct snapshot *s, const char *path) {
   ni_box_close(b);
 }
 
-static int copy_all(struct snapshot *s) {
+/* Said once and not for every box. 0 or -errno. */
+static int make_output(const char *dir) {
+  struct stat st;
+  if (mkdir(dir, 0755) != 0 && errno != EEXIST) return -errno;
+  if (stat(dir, &st) != 0) return -errno;
+  if (!S_ISDIR(st.st_mode)) return -ENOTDIR;
+  return access(dir, W_OK | X_OK) == 0 ? 0 : -errno;
+}
+
+static void copy_all(struct snapshot *s) {
   time_t until = time(NULL) + LIMIT_S;
-  int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir);
-  if (e < 0) return e;
-  if (mkdir(s->output, 0755) != 0 && errno != EEXIST) return -errno;
-  for (size_t i = 0; i < s->sources.boxes.n_bad; i++)
-    complain(s, s->sources.boxes.bad[i].path, strerror(s->sources.boxes.bad[i].error));
-  for (size_t i = 0; i < s->sources.boxes.n; i++) {
-    const char *path = s->sources.boxes.file[i].path;
-    if (time(NULL) < until) copy_one(s, path);
-    else complain(s, path, "the 30 s are over");
+  const struct ni_files *boxes = &s->sources.boxes;
+  for (size_t i = 0; i < boxes->n_bad; i++)
+    if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, strerror(boxes->bad[i].error));
+  for (size_t i = 0; i < boxes->n; i++) {
+    if (time(NULL) < until) copy_one(s, boxes->file[i].path);
+    else complain(s, boxes->file[i].path, "the 30 s are over");
   }
-  return 0;
+}
+
+/* Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is not. */
+static void say_nothing(struct snapshot *s, const char *name) {
+  bool bad = ni_box_sources_bad(&s->sources);
+  s->failed += bad;
+  if (!s->quiet && !bad && !s->passed.foreign)
+    printf("nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
+  if (bad || s->inputs.n || s->passed.foreign || s->sources.box_dir_error)
+    ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, s->box_dir, &s->passed, false);
+}
+
+static int run(struct snapshot *s, const char *name) {
+  static const char *const advice[] = {": its parent is not there", ": it is no folder", ": no right to write there",
+                                       ""};
+  int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir);
+  if (e < 0) {
+    fprintf(stderr, "%s: %s\n", name, strerror(-e));
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  if ((e = make_output(s->output)) < 0) {
+    fprintf(stderr, "%s: --output %s: %s%s\n", name, s->output, strerror(-e),
+            advice[e == -ENOENT    ? 0
+                   : e == -ENOTDIR ? 1
+                   : e == -EACCES  ? 2
+                                   : 3]);
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  copy_all(s);
+  if (s->copied + s->failed == 0) say_nothing(s, name);
+  return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
 }
 
 enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_EXIT_ZERO };
@@ -130,17 +175,16 @@ int ni_snapshot_run(int argc, char **argv) {
   static const struct argp argp = {
       options, parse_option, "[DIR|BOX...] --output DIR",
       "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine."
-      "\vWithout DIR all boxes of this machine that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more "
-      "could not be copied, 64 wrong usage.", NULL, NULL, NULL};
+      "\vWhere there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
+      "that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more could not be copied or DIR is not there, "
+      "64 wrong usage.", NULL, NULL, NULL};
   struct snapshot s = {.box_dir = NI_BOX_DIR};
   int done, code = ni_options_parse(&argp, argc, argv, &s, &done);
   if (!done) {
     if (s.exit_zero) late_code = NI_EXIT_FINE;
     signal(SIGALRM, too_late);
     alarm(LIMIT_S + 2);
-    int e = copy_all(&s);
-    if (e < 0) fprintf(stderr, "%s: %s: %s\n", argv[0], s.output, strerror(-e));
-    code = e < 0 || s.failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
+    code = run(&s, argv[0]);
     alarm(0);
   }
   ni_box_sources_free(&s.sources);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool ni_box_name(const char *path) {
   size_t n = strlen(path), k = sizeof NI_BOX_SUFFIX - 1;
@@ -33,15 +34,89 @@ int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, co
   s->boxes.wanted = ni_box_name;
   int e = ni_discover(&s->logs, logs, n_logs);
   if (e == 0) e = ni_discover(&s->boxes, boxes, n_boxes);
-  s->named = s->boxes.n + s->boxes.n_bad > 0;
+  s->named = s->boxes.n > 0;
+  for (size_t i = 0; i < s->boxes.n_bad; i++) s->named |= ni_box_name(s->boxes.bad[i].path);
   if (e == 0 && !s->named) {
     char *dir = (char *)(uintptr_t)box_dir;
     struct stat st;
+    ni_files_free(&s->boxes); /* folders that cannot be searched are among the logs' bad ones, too */
     s->boxes.wanted = own_name;
-    if (stat(box_dir, &st) == 0) e = ni_discover(&s->boxes, &dir, 1);
+    s->box_dir_error = stat(box_dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+    if (!s->box_dir_error && access(box_dir, R_OK | X_OK) != 0) s->box_dir_error = errno;
+    if (!s->box_dir_error) e = ni_discover(&s->boxes, &dir, 1);
   }
   free(logs);
   return e;
+}
+
+bool ni_box_passes(struct ni_box_passed *p, const char *path, int error) {
+  struct stat st;
+  if (error == -EACCES) {
+    p->foreign++;
+    if (stat(path, &st) == 0) p->uid = st.st_uid;
+  }
+  return error != -EACCES && error != -ENOENT; /* gone: its process has ended since we looked into the folder */
+}
+
+bool ni_box_sources_bad(const struct ni_box_sources *s) { return s->logs.n_bad > 0; }
+
+static const char *what_to_do(int error) {
+  switch (error) {
+    case ENOENT: return ". The folder is that of NCCL_INSPECTOR_DUMP_DIR, which the job makes when it first writes";
+    case EACCES: return ". Run as the user of the job, or as root";
+    case ENOTDIR: return ". Name a folder, or the file itself";
+    case EINVAL: return ": neither a file nor a folder";
+    default: return "";
+  }
+}
+
+static bool lies_in(const char *file, const char *path) {
+  size_t n = strlen(path);
+  return strncmp(file, path, n) == 0 && (file[n] == 0 || file[n] == '/' || (n && path[n - 1] == '/'));
+}
+
+static void explain_path(FILE *f, const char *name, const struct ni_box_sources *s, const char *path, bool logs) {
+  bool told = false, found = false;
+  for (size_t i = 0; i < s->logs.n_bad; i++) {
+    const struct ni_unreadable *b = &s->logs.bad[i];
+    if (!lies_in(b->path, path)) continue;
+    fprintf(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
+            what_to_do(b->error));
+    told = true;
+  }
+  for (size_t i = 0; i < s->logs.n && !found; i++) found = lies_in(s->logs.file[i].path, path);
+  if (told || ni_box_name(path) || (found && !logs)) return;
+  if (found) fprintf(f, "%s: %s: no line in it is one of a log\n", name, path);
+  else
+    fprintf(f, "%s: %s: holds neither logs (*.jsonl.gz, *.jsonl, *.log.gz, *.log) nor black boxes (*.box)\n", name,
+            path);
+}
+
+void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sources *s, const struct ni_inputs *in,
+                            const char *box_dir, const struct ni_box_passed *passed, bool logs) {
+  for (size_t i = 0; i < in->n; i++) explain_path(f, name, s, in->path[i], logs);
+  if (s->named) return;
+  if (s->box_dir_error) {
+    fprintf(f, "%s: %s: %s, so no black boxes of this machine\n", name, box_dir, strerror(s->box_dir_error));
+    return;
+  }
+  if (passed->foreign == 0 && passed->elsewhere == 0) {
+    fprintf(f,
+            "%s: %s: no black box of this machine. Boxes of other machines: copy them with `nccl-inspector snapshot` "
+            "there\n",
+            name, box_dir);
+    return;
+  }
+  if (passed->elsewhere)
+    fprintf(f,
+            "%s: %s: %zu black box%s of processes that log elsewhere, passed over. Give the folder of their logs, or "
+            "none\n",
+            name, box_dir, passed->elsewhere, passed->elsewhere == 1 ? "" : "es");
+  if (passed->foreign)
+    fprintf(f,
+            "%s: %s: %zu black box%s of other users (one is of uid %u), which cannot be read. Run as that user, or as "
+            "root\n",
+            name, box_dir, passed->foreign, passed->foreign == 1 ? "" : "es", passed->uid);
 }
 
 /* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */

@@ -18,11 +18,29 @@ struct ni_box_sources {
   struct ni_files logs;     /* of the paths */
   struct ni_files boxes;    /* box files found or named */
   bool named;               /* boxes come from the paths, not from box_dir */
+  int box_dir_error;        /* errno: box_dir was asked and cannot be searched; 0 */
+};
+
+/* Boxes of box_dir that a command passed over. */
+struct ni_box_passed {
+  size_t foreign;   /* of another user, who alone may read them */
+  size_t elsewhere; /* their log lies in none of the paths */
+  uint32_t uid;     /* owner of a foreign one */
 };
 
 /* 0 or -ENOMEM. */
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir);
 void ni_box_sources_free(struct ni_box_sources *s);
+/* May this box of box_dir be read? If it is another user's or gone (error: -errno of opening it), counts it and says no. */
+bool ni_box_passes(struct ni_box_passed *p, const char *path, int error);
+/*
+ * Why there is nothing to work with, and what to do: a line for each path, and one for box_dir, each begun with `name`.
+ * logs: the command reads logs, too, and found no line in them.
+ */
+void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sources *s, const struct ni_inputs *in,
+                            const char *box_dir, const struct ni_box_passed *passed, bool logs);
+/* Some path is not there or cannot be searched. */
+bool ni_box_sources_bad(const struct ni_box_sources *s);
 /* Is dir one of the paths of the command line, or below one? It need not be there. */
 bool ni_box_under(const struct ni_inputs *in, const char *dir);
 /* Does the name end as a box or a copy of one does? */

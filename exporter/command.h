@@ -11,7 +11,8 @@ enum ni_exit {
   NI_EXIT_FINE = 0,
   NI_EXIT_COULD_NOT_RUN = 1,
   NI_EXIT_INCOMPLETE = 2, /* the data, not the program */
-  NI_EXIT_FINDING = 3,    /* only where asked for with --gate */
+  NI_EXIT_FINDING = 3,    /* a job that hangs, else only where asked for with --gate */
+  NI_EXIT_DEAD = 4,       /* a job whose processes were killed or crashed */
   NI_EXIT_USAGE = 64,
 };
 

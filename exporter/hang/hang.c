@@ -11,7 +11,6 @@
 
 #include "../command.h"
 #include "../options.h"
-#include "../recover/sources.h"
 #include "print.h"
 #include "read_boxes.h"
 #include "read_logs.h"
@@ -21,6 +20,14 @@
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
 #define KEEP_NS UINT64_C(60000000000)  /* looks of --watch that are older are of no use any more */
 
+/* What --watch has seen hang without a pause. */
+struct standing {
+  uint64_t hash, sn, since_ns; /* since_ns: CLOCK_MONOTONIC; 0: nothing */
+  enum ni_kind kind;
+  char func[64];
+  char *said; /* the newest sentence */
+};
+
 struct hang {
   struct ni_inputs inputs;
   const char *box_dir;
@@ -29,15 +36,18 @@ struct hang {
   uint64_t after_ns;
   int threads;
   struct ni_hang_looks looks; /* of all rounds */
+  struct standing standing;   /* of --watch */
 };
 
 /* What one round found. */
 struct round {
+  struct ni_box_sources sources;
   struct ni_hang_model base, now, before;
   struct ni_hang_verdict v, earlier;
 };
 
 static void free_round(struct round *r) {
+  ni_box_sources_free(&r->sources);
   ni_hang_verdict_free(&r->v);
   ni_hang_verdict_free(&r->earlier);
   ni_hang_model_free(&r->base);
@@ -47,20 +57,20 @@ static void free_round(struct round *r) {
 
 /* Reads logs anew, and boxes once more. */
 static int read_all(struct hang *h, struct round *r) {
-  struct ni_box_sources s = {0};
+  struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
-  int e = ni_box_sources_find(&s, &h->inputs, h->box_dir);
-  for (size_t i = 0; e == 0 && s.named && i < s.boxes.n_bad; i++)
-    ni_hang_bad_file(&r->base, s.boxes.bad[i].path, strerror(s.boxes.bad[i].error));
-  if (e == 0) e = ni_hang_read_logs(&r->base, s.logs.file, s.logs.n, h->threads);
+  int e = ni_box_sources_find(s, &h->inputs, h->box_dir);
+  for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
+    if (ni_box_name(s->boxes.bad[i].path))
+      ni_hang_bad_file(&r->base, s->boxes.bad[i].path, strerror(s->boxes.bad[i].error));
+  if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
   if (e == 0)
-    e = ni_hang_read_boxes(&h->looks, s.boxes.file, s.boxes.n, h->threads, s.named ? NULL : &h->inputs, &r->base);
+    e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
   /* A folder that boxes name and that is not there: nothing was written yet. */
-  bool early = !s.named && h->looks.n > looks;
-  for (size_t i = 0; e == 0 && i < s.logs.n_bad; i++)
-    if (!early || s.logs.bad[i].error != ENOENT)
-      ni_hang_bad_file(&r->base, s.logs.bad[i].path, strerror(s.logs.bad[i].error));
-  ni_box_sources_free(&s);
+  bool early = !s->named && h->looks.n > looks;
+  for (size_t i = 0; e == 0 && i < s->logs.n_bad; i++)
+    if (!early || s->logs.bad[i].error != ENOENT)
+      ni_hang_bad_file(&r->base, s->logs.bad[i].path, strerror(s->logs.bad[i].error));
   return e;
 }
 
@@ -98,19 +108,27 @@ static void forget_old_looks(struct hang *h) {
   h->looks.n = kept;
 }
 
-static bool anybody_alive(const struct ni_hang_model *m) {
-  for (size_t i = 0; i < m->n_processes; i++)
-    if (m->process[i].life != NI_HANG_DEAD && m->process[i].life != NI_HANG_LEFT) return true;
-  return false;
+static int code_of(const struct round *r) {
+  if (r->now.n_processes == 0) return NI_EXIT_COULD_NOT_RUN;
+  if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
+  if (r->v.fate.over && r->v.fate.in[NI_HANG_DEAD]) return NI_EXIT_DEAD;
+  return r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
-static int code_of(const struct round *r) {
-  if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
-  return r->now.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+/* Numbers of seconds, minutes, hours and days change with every look, and say nothing new. */
+static bool says_the_same(const char *a, const char *b) {
+  while (*a && *b) {
+    size_t m = strspn(a, "0123456789"), n = strspn(b, "0123456789");
+    bool span = m && n && a[m] == ' ' && (strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0);
+    if (!span && *a != *b) return false;
+    a += span ? m : 1;
+    b += span ? n : 1;
+  }
+  return *a == *b;
 }
 
 /* A time and the sentence, when it is another than before. */
-static void say_change(const struct ni_hang_verdict *v, char **last) {
+static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text = NULL, when[32];
   size_t n = 0;
   time_t t = time(NULL);
@@ -120,50 +138,76 @@ static void say_change(const struct ni_hang_verdict *v, char **last) {
     ni_hang_say(f, v);
     fclose(f);
   }
-  if (text && (!*last || strcmp(text, *last) != 0)) {
+  if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
     fprintf(stderr, "%s %s\n", when, text);
-    free(*last);
-    *last = text;
+    free(h->standing.said);
+    h->standing.said = text;
   } else {
     free(text);
   }
 }
 
+/* Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks at boxes. */
+static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
+  if (v->answer == NI_HANG_NO_HANG) {
+    s->since_ns = 0;
+    return false;
+  }
+  const struct ni_hang_knot *k = &v->knot[0];
+  const char *func = ni_hang_text(v->model, k->op.func);
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+  bool same = s->since_ns && s->hash == k->any->hash && s->kind == k->kind && s->sn == k->op.sn &&
+              strncmp(s->func, func, sizeof s->func - 1) == 0;
+  if (same) return now - s->since_ns >= APART_NS;
+  s->hash = k->any->hash;
+  s->kind = k->kind;
+  s->sn = k->op.sn;
+  s->since_ns = now;
+  snprintf(s->func, sizeof s->func, "%s", func);
+  return false;
+}
+
+/* Nothing to judge: why, and what to do. */
+static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
+  ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, h->box_dir, &h->looks.passed, true);
+  if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) fprintf(stderr, "%s: %s\n", name, r->base.first_bad);
+}
+
+/* Is another look worth while? */
+static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
+  if (h->watch_s) return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
+  return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+}
+
 static int run(struct hang *h, const char *name) {
-  char *last = NULL;
   int code = NI_EXIT_COULD_NOT_RUN;
-  for (unsigned rounds = 0;; rounds++) {
+  bool again = true;
+  for (unsigned rounds = 0; again; rounds++) {
     struct round r = {0};
     int e = read_all(h, &r);
     if (e == 0) e = judge(h, &r);
-    if (e == 0 && r.now.n_processes == 0) {
-      fprintf(stderr, "%s: no logs and no black boxes %s%s\n", name,
-              h->inputs.n ? "in what was given" : "of this machine",
-              r.now.unreadable ? "; there is something that cannot be read, see above" : "");
-      if (r.base.first_bad) fprintf(stderr, "%s\n", r.base.first_bad);
-      free_round(&r);
-      break;
-    }
     if (e < 0) {
       fprintf(stderr, "%s: %s\n", name, strerror(-e));
       free_round(&r);
-      break;
+      return NI_EXIT_COULD_NOT_RUN;
     }
+    if (r.sources.box_dir_error && r.now.n_processes && rounds == 0 && strcmp(h->box_dir, NI_BOX_DIR) != 0)
+      fprintf(stderr, "%s: --box-dir %s: %s: no black boxes of this machine are read\n", name, h->box_dir,
+              strerror(r.sources.box_dir_error));
     code = code_of(&r);
-    bool again = h->watch_s ? !r.v.second_look && anybody_alive(&r.now)
-                            : h->confirm && rounds == 0 && r.v.answer == NI_HANG_LIKELY && !r.v.second_look;
-    if (h->watch_s && again) say_change(&r.v, &last);
-    if (!again) {
-      if (h->json) ni_hang_print_json(&r.v);
-      else ni_hang_print(&r.v, h->all);
-    }
+    again = look_again(h, &r, rounds);
+    if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
+    if (h->watch_s && again) say_change(h, &r.v);
+    if (!again && h->json) ni_hang_print_json(&r.v);
+    else if (!again && r.now.n_processes) ni_hang_print(&r.v, h->all);
     free_round(&r);
     if (!again) break;
     sleep(h->watch_s ? h->watch_s : APART_NS / 1000000000u);
     forget_old_looks(h);
   }
-  free(last);
   return code;
 }
 
@@ -198,7 +242,8 @@ int ni_hang_run(int argc, char **argv) {
       {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs, black boxes, copies of boxes (also as plain argument)", 0},
       {"stuck-after", OPT_AFTER, "SECONDS", 0, "An operation that has not moved for so long hangs (default 300)", 0},
       {"confirm", OPT_CONFIRM, NULL, 0, "When it looks like a hang, look again after 10 s", 0},
-      {"watch", OPT_WATCH, "SECONDS", 0, "Look every so often until it hangs in two looks, or all processes have ended", 0},
+      {"watch", OPT_WATCH, "SECONDS", 0,
+       "Look every so often until it hangs in looks 10 s apart, or no process is left", 0},
       {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
       {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-hang-1)", 0},
       {"all", OPT_ALL, NULL, 0, "Every rank on a line of its own, and every operation that is waited for", 0},
@@ -207,12 +252,14 @@ int ni_hang_run(int argc, char **argv) {
       options, parse_option, "[DIR|BOX...]",
       "Does the job hang, in which operation, and which ranks are missing from it?"
       "\vReads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
-      "without DIR all boxes of this machine. Exit codes: 3 it hangs, 0 it does not, 2 it does not as far as it could be read, "
-      "1 could not run, 64 wrong usage. docs/hang.md says how to read a verdict.", NULL, NULL, NULL};
+      "without DIR all boxes of this machine. Exit codes: 3 it hangs, 4 it does not and its processes were killed or crashed, "
+      "0 it does not, 2 it does not as far as it could be read, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
+      "how to read a verdict.", NULL, NULL, NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   struct hang h = {.box_dir = NI_BOX_DIR, .after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
   if (!done) code = run(&h, argv[0]);
+  free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_inputs_free(&h.inputs);
   return code;

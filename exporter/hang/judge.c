@@ -25,7 +25,8 @@ static uint64_t *activity(const struct ni_hang_model *m) {
 /* Until when this rank is known to be where it is. */
 static uint64_t known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_process *p = process_of(v, w);
-  if (w->member->open_ns) return w->member->open_ns;
+  if (w->member->open_ns)
+    return p->life == NI_HANG_DEAD && p->alive_ns > w->member->open_ns ? p->alive_ns : w->member->open_ns;
   /* From a log: a stuck line, and no record since, as long as the process still writes. */
   return w->op && w->op->seen_ns > p->alive_ns ? w->op->seen_ns : p->alive_ns;
 }
@@ -82,7 +83,7 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
     forget_stale(v, k, inside_known);
     (void)pending_of(v, k, active, &k->pending_ns, &inside_known);
   }
-  k->hangs = k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
+  k->hangs = !k->past && k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
   v->n_hangs += k->hangs;
 }
 
@@ -202,6 +203,7 @@ static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_IN
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
   if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
+  if (x->past != y->past) return x->past ? 1 : -1;
   if (x->root != y->root) return x->root ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
   size_t p = waiting(x), q = waiting(y);
@@ -240,7 +242,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     if (p->look_ns > v->now_ns) v->now_ns = p->look_ns;
   }
   uint64_t *active = activity(m);
-  int e = active ? ni_hang_find_knots(v) : -ENOMEM;
+  int e = active ? ni_hang_find_fate(v) : -ENOMEM;
+  if (e == 0) e = ni_hang_find_knots(v);
   for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
   free(active);
   if (e == 0) e = connect(v);
@@ -253,6 +256,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
 void ni_hang_verdict_free(struct ni_hang_verdict *v) {
   for (size_t i = 0; i < v->n; i++) free(v->knot[i].view);
   free(v->knot);
+  free(v->earlier);
   *v = (struct ni_hang_verdict){0};
 }
 

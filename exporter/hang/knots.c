@@ -11,6 +11,7 @@
 struct comm {
   const struct ni_hang_member **x;
   size_t n;
+  bool past; /* all of an earlier run */
 };
 
 struct finding {
@@ -124,6 +125,11 @@ static bool left(const struct ni_hang_member *x, const struct ni_hang_process *p
   return x->destroyed || p->life == NI_HANG_LEFT;
 }
 
+/* All that was in flight at time ns is known. A process that is dead has begun nothing after what it left. */
+static bool known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns) {
+  return x->open_ns != 0 && (x->open_ns >= ns || p->life == NI_HANG_DEAD);
+}
+
 /* Where a rank is that has neither finished the operation nor has it in flight. */
 static void place_absent(const struct finding *f, const struct comm *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                          const struct ni_hang_member *ref) {
@@ -134,7 +140,7 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
   w->op = first_open(x);
   if (w->op && x->open_ns == 0) w->where = NI_HANG_OTHER_CALL; /* a stuck line: it is in another one, and not in this */
-  else if (x->open_ns < k->first_ns || x->open_ns == 0) w->where = NI_HANG_NO_DATA;
+  else if (!known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
   else if (x->started[NI_KIND_COLL] != NI_HANG_NONE && x->started[NI_KIND_COLL] > at && x->started_ns <= x->open_ns && !w->op)
     w->where = NI_HANG_FINISHED;
   else if (w->op) w->where = NI_HANG_OTHER_CALL;
@@ -226,6 +232,7 @@ static struct ni_hang_knot *new_knot(struct finding *f, const struct comm *c, en
   if (!k->view) return NULL;
   v->n++;
   k->n = c->n;
+  k->past = c->past;
   k->unseen = (uint64_t)c->x[0]->n_ranks > c->n ? (uint64_t)c->x[0]->n_ranks - c->n : 0;
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_process *p = &f->m->process[c->x[i]->process];
@@ -322,7 +329,7 @@ static void place_waited_for(const struct finding *f, const struct comm *c, stru
   if (dead_before_others(f->m, c, p)) w->where = NI_HANG_GONE;
   else if (w->op) return; /* inside something that is answered */
   else if (left(x, p)) w->where = NI_HANG_HAS_LEFT;
-  else if (x->open_ns == 0 || x->open_ns < k->first_ns) w->where = NI_HANG_NO_DATA;
+  else if (!known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
   else w->where = NI_HANG_NEVER;
 }
 
@@ -375,6 +382,15 @@ static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **
       }
 }
 
+/* Of communicators that miss equally many ranks the larger one: it says more. */
+static void note_unseen(struct ni_hang_fate *f, const struct comm *c) {
+  const struct ni_hang_member *x = c->x[0];
+  size_t unseen = x->n_ranks > 0 && (size_t)x->n_ranks > c->n ? (size_t)x->n_ranks - c->n : 0;
+  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->n_ranks <= f->unseen_in->n_ranks)) return;
+  f->unseen = unseen;
+  f->unseen_in = x;
+}
+
 int ni_hang_find_knots(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct finding f = {.v = v, .m = m};
@@ -391,12 +407,15 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
   if (all) mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
     for (end = i + 1; end < kept && all[end]->hash == all[i]->hash && all[end]->n_ranks == all[i]->n_ranks; end++) {}
-    struct comm c = {all + i, end - i};
+    struct comm c = {all + i, end - i, true};
     bool blind = false;
-    for (size_t j = i; j < end; j++) blind |= all[j]->invisible > 0;
-    v->blind += blind;
-    v->n_communicators++;
-    v->n_ranks += c.n;
+    for (size_t j = i; j < end; j++) {
+      blind |= all[j]->invisible > 0;
+      c.past &= v->earlier[all[j]->process];
+    }
+    v->blind += blind && !c.past;
+    v->n_communicators += !c.past;
+    if (!c.past) note_unseen(&v->fate, &c);
     if ((e = collectives(&f, &c)) == 0) e = transfers(&f, &c);
   }
   free(all);

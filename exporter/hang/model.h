@@ -57,8 +57,9 @@ struct ni_hang_op {
 enum ni_hang_life {
   NI_HANG_LIFE_UNKNOWN = 0,
   NI_HANG_ALIVE,
-  NI_HANG_DEAD,  /* gone, and it did not say so itself */
-  NI_HANG_LEFT,  /* its log ends with the process's own last lines */
+  NI_HANG_DEAD, /* gone, and it did not say so itself */
+  NI_HANG_LEFT, /* its log ends with the process's own last lines */
+  NI_HANG_LIFE_COUNT
 };
 
 struct ni_hang_process {

@@ -2,8 +2,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../json_out.h"
+#include "crowd.h"
 #include "say.h"
 
 #define SHOWN 4 /* hangs shown without --all */
@@ -14,10 +16,13 @@ static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v,
   return &v->model->process[w->member->process];
 }
 
-/* Unix ns of the newest thing known of a rank, and how old that is by the newest thing known at all. */
-static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) {
-  return ns && v->now_ns > ns ? (v->now_ns - ns) / 1000000000u : 0;
+/* How old something is by the newest thing known at all; where nobody runs any more, by the clock. */
+static uint64_t age_ns(const struct ni_hang_verdict *v, uint64_t ns) {
+  uint64_t now = v->fate.over ? v->wall_ns : v->now_ns;
+  return ns && now > ns ? now - ns : 0;
 }
+
+static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) { return age_ns(v, ns) / 1000000000u; }
 
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return w->member->open_ns ? w->member->open_ns : process_of(v, w)->alive_ns;
@@ -51,30 +56,76 @@ static void print_channels(uint64_t open) {
   }
 }
 
-static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+/* How long it has been in the operation; of a process that is over: had been when it was last seen. */
+static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = process_of(v, w);
+  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
+  uint64_t now = over ? ni_hang_last_sign(p) : v->now_ns, then = w->op->enqueue_ns;
+  return then && now > then ? now - then : 0;
+}
+
+/* The operation of OTHER_CALL is not that of the knot. */
+static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_op *op = w->op;
+  printf(" ");
+  if (w->where == NI_HANG_OTHER_CALL) {
+    ni_hang_say_op(stdout, v, op);
+    printf(", ");
+  }
+  printf("%s", ni_hang_state_name(op->state));
+  if (op->channels_open) print_channels(op->channels_open);
+  if (op->net_peer >= 0) printf(", network peer %d", op->net_peer);
+  if (op->net_channel >= 0) printf(" on channel %d", op->net_channel);
+  printf(", for ");
+  ni_hang_say_span(stdout, since_ns(v, w));
+}
+
+static bool has_op(const struct ni_hang_view *w) {
+  return w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY ||
+                   w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
+}
+
+/* files: name the file; of ranks without data always, since that is where to look. */
+static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool files) {
   const struct ni_hang_process *p = process_of(v, w);
   int32_t g = ni_hang_global(v, w);
   if (g >= 0) printf("    rank %-6d", g);
   else printf("    of it %-5d", w->rank);
-  printf(" %-20s pid %-8" PRId64 " %-12s", p->host, p->pid, ni_hang_where_name(w->where));
-  if (w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_GONE)) {
-    printf(" %s", ni_hang_state_name(w->op->state));
-    if (w->op->channels_open) print_channels(w->op->channels_open);
-    printf(", for %" PRIu64 " s", age_s(v, w->op->enqueue_ns));
+  printf(" ");
+  ni_hang_put(stdout, p->host);
+  printf("%*s pid %-8" PRId64, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
+  if (has_op(w)) {
+    print_op(v, w);
+    printf(";");
   }
-  printf("; process %s, seen %" PRIu64 " s ago in %s\n", lives[p->life], age_s(v, known_ns(v, w)), p->file ? p->file : "nothing");
+  printf(" process %s, seen ", lives[p->life]);
+  ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
+  printf(" ago (%s)", p->has_box ? "black box" : "log");
+  if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
+    printf(": ");
+    ni_hang_put(stdout, p->file);
+    if (!p->has_box) {
+      printf(", changed ");
+      ni_hang_say_span(stdout, age_ns(v, p->file_ns));
+      printf(" ago");
+    }
+  }
+  printf("\n");
 }
 
 static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, enum ni_hang_where where, bool all) {
   size_t n = k->count[where];
   if (!n) return;
-  printf("  %-13s %zu: ", ni_hang_where_name(where), n);
+  char name[16];
+  snprintf(name, sizeof name, "%s", ni_hang_where_name(where));
+  for (char *c = name; (c = strchr(c, '_'));) *c = ' ';
+  printf("  %-13s %zu: ", name, n);
   ni_hang_say_ranks(stdout, v, k, where);
   printf("\n");
   size_t few = where == NI_HANG_FINISHED || where == NI_HANG_NOT_INVOLVED ? 0 : SHOWN;
   for (size_t i = 0, shown = 0; i < k->n && (all || shown < few); i++)
     if (k->view[i].where == where) {
-      print_rank(v, &k->view[i]);
+      print_rank(v, &k->view[i], all);
       shown++;
     }
 }
@@ -89,10 +140,16 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
   } else {
     printf("Send/Recv");
   }
-  printf(", nothing has moved for %" PRIu64 " s%s\n", k->pending_ns / 1000000000u,
-         !k->hangs ? " (no hang yet)" : k->root ? "" : " (a consequence)");
+  bool over = v->fate.over || k->past;
+  printf(", nothing %s moved for ", over ? "had" : "has");
+  ni_hang_say_span(stdout, k->pending_ns);
+  printf("%s%s\n",
+         k->hangs ? (k->root ? "" : " (a consequence)")
+         : over   ? " when it ended"
+                  : " (no hang yet)",
+         k->past ? " (an earlier run)" : "");
   if (k->has_last) {
-    printf("  all have finished ");
+    printf("  all %s finished ", over ? "had" : "have");
     ni_hang_say_op(stdout, v, &k->last);
     printf("\n");
   }
@@ -112,14 +169,26 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     }
     printf("\n");
   }
-  if (v->n_hangs > v->n_roots) printf("%zu more communicators wait because of it\n", v->n_hangs - v->n_roots);
-  for (size_t i = 0; i < v->n; i++)
-    if (all || (v->knot[i].hangs && v->knot[i].root && i < SHOWN)) print_knot(v, &v->knot[i], all);
+  size_t more = v->n_hangs - v->n_roots;
+  if (more) printf("%zu more communicator%s because of it\n", more, more == 1 ? " waits" : "s wait");
+  if (v->fate.earlier) {
+    ni_hang_say_earlier(stdout, v);
+    printf("\n");
+  }
+  for (size_t i = 0; i < v->n; i++) {
+    const struct ni_hang_knot *k = &v->knot[i];
+    bool left = v->answer == NI_HANG_NO_HANG && v->fate.over && !k->past;
+    if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
+  }
   if (v->blind)
-    printf("\n%zu communicators run operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
-           "since 2.29): a hang inside one of those is not seen here\n", v->blind);
+    printf(
+        "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
+        "since 2.29): a hang inside one of those is not seen here\n",
+        v->blind, v->blind == 1 ? " runs" : "s run");
   if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
-    printf("%" PRIu64 " files could not be read, the first: %s\n", m->unreadable, m->first_bad ? m->first_bad : "");
+    printf("%" PRIu64 " file%s could not be read, the first: ", m->unreadable, m->unreadable == 1 ? "" : "s");
+    ni_hang_put(stdout, m->first_bad ? m->first_bad : "");
+    printf("\n");
   }
 }
 
@@ -186,7 +255,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
-    ni_json_u64(j, "since_s", age_s(v, w->op->enqueue_ns));
+    ni_json_u64(j, "since_s", since_ns(v, w) / 1000000000u);
     ni_json_hex_text(j, "channels_open", w->op->channels_open);
     if (w->op->net_peer >= 0) ni_json_i64(j, "net_peer", w->op->net_peer);
     if (w->op->net_channel >= 0) ni_json_i64(j, "net_channel", w->op->net_channel);
@@ -220,6 +289,7 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   json_said(j, "text", knot_text, &s);
   ni_json_bool(j, "hangs", k->hangs);
   ni_json_bool(j, "root", k->root);
+  ni_json_bool(j, "earlier_run", k->past);
   ni_json_u64(j, "ring", k->ring);
   if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->hash);
   ni_json_u64(j, "still_for_s", k->pending_ns / 1000000000u);
@@ -237,6 +307,23 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_end_object(j);
 }
 
+static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  const char *state = !t->processes          ? "no_data"
+                      : t->over              ? (t->in[NI_HANG_DEAD] ? "dead" : "ended")
+                      : t->in[NI_HANG_ALIVE] ? "running"
+                                             : "unknown";
+  ni_json_object(j, "job");
+  ni_json_text(j, "state", state);
+  for (int i = NI_HANG_ALIVE; i < NI_HANG_LIFE_COUNT; i++) ni_json_u64(j, lives[i], t->in[i]);
+  ni_json_u64(j, lives[NI_HANG_LIFE_UNKNOWN], t->in[NI_HANG_LIFE_UNKNOWN]);
+  ni_json_u64(j, "earlier", t->earlier);
+  if (t->in[NI_HANG_DEAD]) ni_json_u64(j, "first_death_ns", t->first_ns);
+  ni_json_u64(j, "last_sign_ns", t->last_ns);
+  ni_json_u64(j, "last_operation_ns", t->moved_ns);
+  ni_json_end_object(j);
+}
+
 void ni_hang_print_json(const struct ni_hang_verdict *v) {
   static const char *const answers[] = {"no_hang", "likely", "certain"};
   const struct ni_hang_model *m = v->model;
@@ -244,13 +331,15 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_begin(&j, stdout);
   ni_json_object(&j, NULL);
   ni_json_text(&j, "schema_version", "nccl-inspector-hang-1");
-  ni_json_text(&j, "verdict", answers[v->answer]);
+  ni_json_text(&j, "verdict", m->n_processes ? answers[v->answer] : "no_data");
   json_said(&j, "sentence", sentence, v);
   json_missing(&j, v);
   ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
   ni_json_u64(&j, "communicators", v->n_communicators);
-  ni_json_u64(&j, "ranks", v->n_ranks);
-  ni_json_u64(&j, "processes", m->n_processes);
+  ni_json_u64(&j, "ranks", v->fate.ranks);
+  ni_json_u64(&j, "processes", v->fate.processes);
+  ni_json_u64(&j, "unseen_ranks", v->fate.unseen);
+  json_job(&j, v);
   ni_json_u64(&j, "blind_communicators", v->blind);
   ni_json_u64(&j, "logs", m->files);
   ni_json_u64(&j, "black_boxes", m->boxes);

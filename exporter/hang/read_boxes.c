@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../recover/box.h"
-#include "../recover/sources.h"
 
 struct taking {
   const struct ni_box *b;
@@ -61,7 +60,8 @@ static int take_op(const struct ni_box_op *in, void *arg) {
     op.net_state = (uint16_t)text;
   }
   op.state = (uint8_t)state_of(in, op.channels_open, moves && net.on_network);
-  op.seen_ns = t->seen_ns;
+  /* Of a dead process seen_ns is its last heartbeat, and it went on a little. */
+  op.seen_ns = op.enqueue_ns > t->seen_ns && op.enqueue_ns < ni_box_taken_ns(t->b) ? op.enqueue_ns : t->seen_ns;
   return ni_hang_in_flight(x, &op);
 }
 
@@ -110,6 +110,10 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   if (!(p->exe = strdup(h->exe)) || !(p->file = strdup(path))) return -ENOMEM;
   int e = h->state == NI_BOX_LIVE ? take_comms(&t, (uint32_t)k) : 0;
   if (e == 0 && t.n) e = ni_box_each_op(b, take_op, &t);
+  for (size_t i = 0; i < t.n && t.member; i++) {
+    uint64_t moved = t.member[i] ? t.member[i]->active_ns : 0;
+    if (moved > p->alive_ns && moved <= look->ns) p->alive_ns = moved;
+  }
   free(t.member);
   free(t.comm);
   return e;
@@ -123,7 +127,7 @@ struct pool {
   const struct ni_file *file;
   size_t n;
   _Atomic size_t next;  /* relaxed: a ticket */
-  pthread_mutex_t lock; /* looks, bad, error */
+  pthread_mutex_t lock; /* looks with passed, bad, error */
   int error;
 };
 
@@ -154,14 +158,18 @@ static void *work(void *arg) {
     struct ni_box *b = NULL;
     char why[256];
     int bad = ni_box_open(&b, p->file[i].path, why, sizeof why);
-    bool other = bad == 0 ? !wanted(p, b) : p->only && (bad == -EACCES || bad == -ENOENT);
+    bool elsewhere = bad == 0 && !wanted(p, b);
     if (bad == -ENOMEM) e = bad;
-    else if (bad == 0 && !other) e = take_box(&look, b, p->file[i].path);
+    else if (bad == 0 && !elsewhere) e = take_box(&look, b, p->file[i].path);
     ni_box_close(b);
-    if (other) continue;
     pthread_mutex_lock(&p->lock);
-    if (bad < 0 && e == 0) ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
-    else if (e == 0) e = keep(p->looks, &look);
+    p->looks->passed.elsewhere += elsewhere;
+    if (bad < 0 && e == 0) {
+      if (!p->only || ni_box_passes(&p->looks->passed, p->file[i].path, bad))
+        ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
+    } else if (e == 0 && !elsewhere) {
+      e = keep(p->looks, &look);
+    }
     if (e < 0) p->error = e;
     pthread_mutex_unlock(&p->lock);
     if (bad < 0 || e < 0) ni_hang_model_free(&look.m);
@@ -174,6 +182,7 @@ int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size
   struct pool p = {.looks = l, .bad = bad, .only = only, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
   pthread_t thread[64];
   int made = 0;
+  l->passed = (struct ni_box_passed){0};
   while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
   work(&p);
   while (made > 0) pthread_join(thread[--made], NULL);

@@ -9,6 +9,7 @@
 
 #include "../discover.h"
 #include "../options.h"
+#include "../recover/sources.h"
 #include "model.h"
 
 struct ni_hang_look {
@@ -19,6 +20,7 @@ struct ni_hang_look {
 struct ni_hang_looks {
   struct ni_hang_look *look;
   size_t n, cap;
+  struct ni_box_passed passed; /* of the newest ni_hang_read_boxes() */
 };
 
 /*

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED 4 /* so many ranks are named one by one with their hosts */
-#define RANGES 8
-#define HOSTS 3
+#include "crowd.h"
+
+#define NAMED 4                      /* so many waits and knots are told one by one */
+#define OLD_NS UINT64_C(60000000000) /* when everything that was read is older, the answer says of when it is */
 
 const char *ni_hang_where_name(enum ni_hang_where where) {
   static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued",  "called",  "never_called",
@@ -28,40 +29,19 @@ int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_vie
   return p->several ? -1 : p->rank;
 }
 
-/* Text of a log or a box on a terminal: control characters as '?'. */
-static void put(FILE *f, const char *text) {
-  for (; *text; text++) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, f);
-}
-
 void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x) {
-  if (x->name && *x->name) put(f, x->name);
+  if (x->name && *x->name) ni_hang_put(f, x->name);
   else fprintf(f, "0x%" PRIx64, x->hash);
 }
 
 void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
   const char *func = ni_hang_text(v->model, op->func);
-  put(f, *func ? func : "an operation");
+  ni_hang_put(f, *func ? func : "an operation");
   if (op->kind == NI_KIND_COLL) fprintf(f, " %" PRIu64, op->sn);
   else if (op->root >= 0) fprintf(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
 }
 
 /* ---- lists of ranks ---- */
-
-struct who {
-  int32_t rank;     /* global, or of the communicator */
-  const char *host; /* NULL: not known */
-};
-
-struct crowd {
-  struct who *w;
-  size_t n;
-  bool global;
-};
-
-static int by_rank(const void *a, const void *b) {
-  const struct who *x = a, *y = b;
-  return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
 
 typedef bool (*chosen_fn)(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
                           const void *arg);
@@ -71,100 +51,59 @@ static bool is_where(const struct ni_hang_verdict *v, const struct ni_hang_knot 
   return w->where == *(const enum ni_hang_where *)arg;
 }
 
+/* "of dp0", for ranks that are not global; NULL without memory. */
+static char *of_comm(const struct ni_hang_member *x) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *f = open_memstream(&text, &n);
+  if (!f) return NULL;
+  fputs(" of ", f);
+  ni_hang_say_comm(f, x);
+  fclose(f);
+  return text;
+}
+
 /* Ranks without any member count as no data; they have no global rank, and then nobody in the list has. */
-static struct crowd gather(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, chosen_fn chosen, const void *arg,
-                           bool unseen) {
-  struct crowd c = {.global = !unseen || k->unseen == 0};
-  size_t lost = unseen ? (k->unseen < 65536 ? (size_t)k->unseen : 65536) : 0;
-  c.w = calloc(k->n + lost + 1, sizeof *c.w);
-  if (!c.w) return c;
-  for (size_t i = 0; i < k->n; i++)
-    if (chosen(v, k, &k->view[i], arg)) c.global &= ni_hang_global(v, &k->view[i]) >= 0;
+static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                   chosen_fn chosen, const void *arg, size_t lost, bool global) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (chosen(v, k, w, arg)) c.w[c.n++] = (struct who){c.global ? ni_hang_global(v, w) : w->rank, process_of(v, w)->host};
+    if (chosen(v, k, w, arg))
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, process_of(v, w)->host};
   }
   if (k->kind == NI_KIND_COLL) {
     size_t at = 0;
     for (int32_t r = 0; lost && r < k->any->n_ranks; r++) {
       while (at < k->n && k->view[at].rank < r) at++;
       if (at < k->n && k->view[at].rank == r) continue;
-      c.w[c.n++] = (struct who){r, NULL};
+      c->who[c->n++] = (struct ni_hang_who){r, NULL};
       lost--;
-    }
-  } else {
-    for (size_t i = 0; lost && i < k->n; i++) {
-      bool there = k->view[i].waits_for < 0;
-      for (size_t j = 0; j < k->n && !there; j++) there = k->view[j].rank == k->view[i].waits_for;
-      if (there) continue;
-      c.w[c.n++] = (struct who){k->view[i].waits_for, NULL};
-      lost--;
-    }
-  }
-  if (c.n > 1) qsort(c.w, c.n, sizeof *c.w, by_rank);
-  return c;
-}
-
-static void say_hosts(FILE *f, const struct crowd *c) {
-  const char *host[HOSTS];
-  size_t n = 0, more = 0;
-  for (size_t i = 0; i < c->n; i++) {
-    bool known = !c->w[i].host;
-    for (size_t j = 0; j < n && !known; j++) known = strcmp(host[j], c->w[i].host) == 0;
-    for (size_t j = i; n == HOSTS && j-- > 0 && !known;) known = c->w[j].host && strcmp(c->w[j].host, c->w[i].host) == 0;
-    if (known) continue;
-    if (n < HOSTS) host[n++] = c->w[i].host;
-    else more++;
-  }
-  for (size_t i = 0; i < n; i++) {
-    fputs(i == 0 ? " on " : i + 1 == n && !more ? " and " : ", ", f);
-    put(f, host[i]);
-  }
-  if (more) fprintf(f, " and %zu more hosts", more);
-}
-
-/* "rank 3 (node-a) and rank 17 (node-c)", or "ranks 0-3, 8 and 17 on node-a, node-b and 3 more hosts". */
-static void say_crowd(FILE *f, const struct ni_hang_knot *k, const struct crowd *c) {
-  if (c->n <= NAMED) {
-    for (size_t i = 0; i < c->n; i++) {
-      fputs(i == 0 ? "" : i + 1 == c->n ? " and " : ", ", f);
-      fprintf(f, "rank %d", c->w[i].rank);
-      if (!c->global) {
-        fputs(" of ", f);
-        ni_hang_say_comm(f, k->any);
-      }
-      if (c->w[i].host) {
-        fputs(" (", f);
-        put(f, c->w[i].host);
-        fputc(')', f);
-      }
     }
     return;
   }
-  size_t ranges = 0;
-  fprintf(f, "%zu ranks (", c->n);
-  for (size_t i = 0, end; i < c->n; i = end, ranges++) {
-    for (end = i + 1; end < c->n && c->w[end].rank == c->w[end - 1].rank + 1; end++) {}
-    if (ranges == RANGES) {
-      fputs(", ...", f);
-      break;
-    }
-    fprintf(f, "%s%d", ranges ? ", " : "", c->w[i].rank);
-    if (end - i > 1) fprintf(f, "-%d", c->w[end - 1].rank);
+  for (size_t i = 0; lost && i < k->n; i++) {
+    bool there = k->view[i].waits_for < 0;
+    for (size_t j = 0; j < k->n && !there; j++) there = k->view[j].rank == k->view[i].waits_for;
+    if (there) continue;
+    c->who[c->n++] = (struct ni_hang_who){k->view[i].waits_for, NULL};
+    lost--;
   }
-  if (!c->global) {
-    fputs(" of ", f);
-    ni_hang_say_comm(f, k->any);
-  }
-  fputc(')', f);
-  say_hosts(f, c);
 }
 
 static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k, chosen_fn chosen,
                          const void *arg, bool unseen) {
-  struct crowd c = gather(v, k, chosen, arg, unseen);
-  say_crowd(f, k, &c);
-  free(c.w);
+  size_t lost = unseen ? (k->unseen < 65536 ? (size_t)k->unseen : 65536) : 0;
+  struct ni_hang_crowd c = ni_hang_crowd_new(k->n + lost, "rank", "ranks");
+  bool global = lost == 0;
+  if (!c.who) return 0;
+  for (size_t i = 0; i < k->n; i++)
+    if (chosen(v, k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
+  char *of = global ? NULL : of_comm(k->any);
+  c.of = of;
+  gather(&c, v, k, chosen, arg, lost, global);
+  ni_hang_say_crowd(f, &c);
+  free(of);
+  free(c.who);
   return c.n;
 }
 
@@ -186,6 +125,9 @@ static FILE *part(struct parts *p) {
   if (p->n++) fputs("; ", p->f);
   return p->f;
 }
+
+/* How it stood when the processes ended, not how it is. */
+static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) { return v->fate.over || k->past; }
 
 static void part_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
   if (!p->k->count[where]) return;
@@ -268,8 +210,8 @@ static int part_network(struct parts *p) {
     if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK) continue;
     int32_t g = ni_hang_global(p->v, w);
     fprintf(part(p), "rank %d (", g >= 0 ? g : w->rank);
-    put(p->f, process_of(p->v, w)->host);
-    fprintf(p->f, ") waits on the network");
+    ni_hang_put(p->f, process_of(p->v, w)->host);
+    fprintf(p->f, ") %s on the network", is_over(p->v, p->k) ? "waited" : "waits");
     if (w->op->net_peer >= 0) {
       fputs(" for ", p->f);
       say_chosen(p->f, p->v, p->k, is_rank, &w->op->net_peer, false);
@@ -292,8 +234,8 @@ static void part_transfers(struct parts *p) {
     if (w->waits_for < 0 || !is_waiting(w)) continue;
     int32_t g = ni_hang_global(p->v, w);
     fprintf(part(p), "rank %d (", g >= 0 ? g : w->rank);
-    put(p->f, process_of(p->v, w)->host);
-    fputs(") waits in ", p->f);
+    ni_hang_put(p->f, process_of(p->v, w)->host);
+    fprintf(p->f, ") %s in ", is_over(p->v, p->k) ? "waited" : "waits");
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
   }
@@ -307,30 +249,41 @@ static size_t blockers(const struct ni_hang_knot *k) {
 
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   struct parts p = {f, v, k, 0};
-  bool p2p = k->kind == NI_KIND_P2P;
+  bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
   part_other_calls(&p);
   part_values(&p);
-  part_where(&p, NI_HANG_NEVER, "", p2p ? " has no matching call under way" : " never called it");
+  part_where(&p, NI_HANG_NEVER, "",
+             p2p ? (over ? " had no matching call under way" : " has no matching call under way")
+                 : (over ? " had not called it" : " never called it"));
   part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
-  part_where(&p, NI_HANG_HAS_LEFT, "", " has left the communicator");
+  part_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
   part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
   if (k->count[NI_HANG_INSIDE])
-    part_where(&p, NI_HANG_QUEUED, "", " called it, and the kernel has not started");
+    part_where(&p, NI_HANG_QUEUED, "",
+               over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
   int network = part_network(&p);
   part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
   if (p2p) part_transfers(&p);
-  if (k->count[NI_HANG_FINISHED]) fprintf(part(&p), "%zu ranks have finished it", k->count[NI_HANG_FINISHED]);
+  if (k->count[NI_HANG_FINISHED])
+    fprintf(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED], k->count[NI_HANG_FINISHED] == 1 ? "" : "s",
+            over ? "had" : k->count[NI_HANG_FINISHED] == 1 ? "has" : "have");
   size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
   if (p2p) return;
-  const char *where = k->count[NI_HANG_INSIDE] ? "inside" : "waiting for the kernel to start";
+  const char *where = k->count[NI_HANG_INSIDE] ? "inside" : "waiting for the kernel to start",
+             *is = over ? "was" : "is";
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
-  if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0)
-    fprintf(part(&p), "everyone is %s%s", where,
-            differ || network ? "" : ": nobody is missing, so look at GPUs, NVLink and the network");
-  else if (inside == 1)
-    fprintf(part(&p), "one rank is %s", where);
-  else if (inside)
-    fprintf(part(&p), "everyone else (%zu ranks) is %s", inside, where);
+  if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
+    fprintf(part(&p), "everyone %s %s", is, where);
+    if (!differ && !network && !over)
+      fputs(k->count[NI_HANG_INSIDE]
+                ? ": nobody is missing, so look at GPUs, NVLink and the network"
+                : ": nobody is missing, so look at what else the GPUs do and what their streams wait for",
+            f);
+  } else if (inside == 1) {
+    fprintf(part(&p), "one rank %s %s", is, where);
+  } else if (inside) {
+    fprintf(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
+  }
 }
 
 /* ---- the sentence ---- */
@@ -357,12 +310,42 @@ static void say_ring(FILE *f, const struct ni_hang_verdict *v, uint32_t ring) {
   }
 }
 
-static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
+/* Of this run's knots the one that waits longest, of those that hardly wait the first; NULL: none. *n: how many there are. */
+static const struct ni_hang_knot *longest_wait(const struct ni_hang_verdict *v, size_t *n) {
   const struct ni_hang_knot *longest = NULL;
-  for (size_t i = 0; i < v->n; i++)
-    if (!longest || v->knot[i].pending_ns > longest->pending_ns) longest = &v->knot[i];
-  fprintf(f, "no hang: %zu communicators, %zu ranks", v->n_communicators, v->n_ranks);
-  if (!longest || longest->pending_ns < 1000000000u) return;
+  *n = 0;
+  for (size_t i = 0; i < v->n; i++) {
+    const struct ni_hang_knot *k = &v->knot[i];
+    if (k->past) continue;
+    ++*n;
+    if (!longest || k->pending_ns / 1000000000u > longest->pending_ns / 1000000000u) longest = k;
+  }
+  return longest;
+}
+
+/* Copies and logs may be of yesterday. */
+static void say_as_of(FILE *f, const struct ni_hang_verdict *v) {
+  if (v->wall_ns < v->now_ns + OLD_NS) return;
+  fputs("; as of ", f);
+  ni_hang_say_when(f, v, v->now_ns);
+}
+
+static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
+  size_t n;
+  const struct ni_hang_knot *longest = longest_wait(v, &n);
+  fputs("no hang: ", f);
+  ni_hang_say_job(f, v);
+  say_as_of(f, v);
+  if (!longest) {
+    uint64_t idle = v->fate.moved_ns && v->now_ns > v->fate.moved_ns ? v->now_ns - v->fate.moved_ns : 0;
+    if (idle >= NI_HANG_GRACE_NS) {
+      fputs("; nothing is in flight, the last operation that was seen is ", f);
+      ni_hang_say_span(f, idle);
+      fputs(" old", f);
+    }
+    return;
+  }
+  if (longest->pending_ns < 1000000000u) return;
   fprintf(f, "; waited for longest, %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
           v->after_ns / 1000000000u);
   say_subject(f, v, longest);
@@ -370,9 +353,33 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
   ni_hang_say_knot(f, v, longest);
 }
 
+/* A job that is over, and that did not hang before: how its processes ended, and what was in flight then. */
+static void say_over(FILE *f, const struct ni_hang_verdict *v) {
+  size_t n = 0;
+  const struct ni_hang_knot *k = longest_wait(v, &n);
+  fprintf(f, "%s (", v->fate.in[NI_HANG_DEAD] ? "DEAD" : "ENDED");
+  ni_hang_say_job(f, v);
+  fputs("): ", f);
+  ni_hang_say_end(f, v);
+  if (!k) {
+    fputs("; nothing was in flight", f);
+    return;
+  }
+  fputs("; in flight then: ", f);
+  say_subject(f, v, k);
+  fputs(": ", f);
+  ni_hang_say_knot(f, v, k);
+  if (n > 1) fprintf(f, "; and operations of %zu more communicator%s", n - 1, n == 2 ? "" : "s");
+}
+
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
+  if (v->model->n_processes == 0) {
+    fputs("no data: no log and no black box says anything", f);
+    return;
+  }
   if (v->answer == NI_HANG_NO_HANG) {
-    say_waiting(f, v);
+    if (v->fate.over) say_over(f, v);
+    else say_waiting(f, v);
     return;
   }
   const struct ni_hang_knot *k = &v->knot[0];
@@ -384,22 +391,34 @@ void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
     fputs(": ", f);
     ni_hang_say_knot(f, v, k);
   }
-  fprintf(f, "; nothing has moved for %" PRIu64 " s", k->pending_ns / 1000000000u);
+  fprintf(f, "; nothing %s moved for ", v->fate.over ? "had" : "has");
+  ni_hang_say_span(f, k->pending_ns);
+  if (!v->fate.over) {
+    say_as_of(f, v);
+    return;
+  }
+  fputs("; by now ", f);
+  ni_hang_say_end(f, v);
 }
 
 bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i) {
   const struct ni_hang_knot *k = v->n_hangs ? &v->knot[0] : NULL;
   size_t at = 0;
   if (!k) return false;
-  if (!v->second_look && at++ == i) return fputs("a second look, 10 s or more after this one, that agrees", f), true;
+  if (!v->second_look && at++ == i)
+    return fputs(v->fate.over ? "two looks 10 s or more apart, from before the end (`snapshot`)"
+                              : "a second look, 10 s or more after this one, that agrees",
+                 f),
+           true;
   if (k->count[NI_HANG_NO_DATA] && at++ == i) {
-    fprintf(f, "data of %zu ranks: ", k->count[NI_HANG_NO_DATA]);
+    fputs("data of ", f);
     ni_hang_say_ranks(f, v, k, NI_HANG_NO_DATA);
     return true;
   }
   if (v->model->unreadable && at++ == i) {
-    fprintf(f, "%" PRIu64 " files that could not be read, the first: ", v->model->unreadable);
-    put(f, v->model->first_bad ? v->model->first_bad : "");
+    fprintf(f, "%" PRIu64 " file%s that could not be read, the first: ", v->model->unreadable,
+            v->model->unreadable == 1 ? "" : "s");
+    ni_hang_put(f, v->model->first_bad ? v->model->first_bad : "");
     return true;
   }
   if (k->blind && at++ == i) {

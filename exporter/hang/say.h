@@ -15,6 +15,16 @@
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v);
 /* One knot: what and who, the part behind the colon. */
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k);
+/* say_fate.c: "8 ranks, 3 communicators; gone: rank 3 (node-a)". */
+void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v);
+/* Of a job that is over: "all 8 processes are gone (killed or crashed), last sign of life ... (95 s ago)". */
+void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v);
+/* Of processes that ended before this run began. Only where there are any. */
+void ni_hang_say_earlier(FILE *f, const struct ni_hang_verdict *v);
+/* "2026-11-21T22:41:07Z (95 s ago)" */
+void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns);
+/* "312 s", "14 min", "3 h", "2 days" */
+void ni_hang_say_span(FILE *f, uint64_t ns);
 /* What keeps the verdict from being certain, one per call from i = 0 on; false: no more. */
 bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i);
 

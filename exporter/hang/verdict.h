@@ -13,7 +13,10 @@
  * for NI_HANG_GRACE_NS. So a rank that checkpoints, evaluates or compiles is late, not hung, until after_ns are over, and
  * a rank that works elsewhere is never called hung.
  *
- * A rank without data, or whose data is older than the call, is "no data": never "never called".
+ * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead process left
+ * is as old as its death, whenever that was.
+ *
+ * Processes that ended before others began are an earlier run in the same folder: what they left hanging is no hang now.
  *
  * Threads: one. Ownership: ni_hang_verdict_free(); the model must live as long. Failure: -ENOMEM.
  */
@@ -70,6 +73,21 @@ struct ni_hang_knot {
   int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
   uint32_t ring;            /* knots of one deadlock have one number; 0: none */
   bool root;                /* nothing explains it but itself, or its ring */
+  bool past;                /* of an earlier run: never a hang of this one */
+};
+
+/* How the processes stand; those of an earlier run, which began and ended before others began, are counted apart. */
+struct ni_hang_fate {
+  size_t processes, in[NI_HANG_LIFE_COUNT]; /* all; by enum ni_hang_life */
+  size_t ranks;
+  bool over;         /* there are some, and none of them runs: each is dead or has ended */
+  uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
+  uint64_t last_ns;  /* newest sign of life of anybody */
+  uint64_t moved_ns; /* newest start or end of an operation; 0: none */
+  size_t unseen;     /* ranks that the communicator with most of them has, and of which nothing was read */
+  const struct ni_hang_member *unseen_in;
+  size_t earlier;
+  uint64_t earlier_ns; /* last sign of life of those */
 };
 
 enum ni_hang_answer { NI_HANG_NO_HANG = 0, NI_HANG_LIKELY, NI_HANG_CERTAIN };
@@ -82,7 +100,10 @@ struct ni_hang_verdict {
   size_t n, n_hangs, n_roots;
   uint64_t after_ns;
   uint64_t now_ns;          /* newest moment any source speaks of */
-  size_t n_communicators, n_ranks; /* seen; members */
+  uint64_t wall_ns;         /* when it was judged */
+  struct ni_hang_fate fate;
+  bool *earlier;            /* by process number: of an earlier run */
+  size_t n_communicators;   /* of this run */
   size_t blind;             /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
 };
 
@@ -94,6 +115,9 @@ bool ni_hang_complete(const struct ni_hang_verdict *v);
 /* Do both say that the same operation hangs for the same ranks? */
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 
+/* fate.c: fate, earlier and wall_ns. 0 or -ENOMEM. */
+int ni_hang_find_fate(struct ni_hang_verdict *v);
+uint64_t ni_hang_last_sign(const struct ni_hang_process *p);
 /* knots.c: all knots of a model, views filled, nothing judged. 0 or -ENOMEM. */
 int ni_hang_find_knots(struct ni_hang_verdict *v);
 /* Others wait for a rank that is there. */

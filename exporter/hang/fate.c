@@ -1,0 +1,99 @@
+/*
+ * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left behind.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "verdict.h"
+
+#define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts, and the heartbeat of a box */
+
+static uint64_t wall_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
+
+/*
+ * A process that is over, and after whose last sign of life others began: a run before this one, in the same folder. Of one
+ * that may live that is known only when another took its place in the job.
+ */
+static bool is_earlier(const struct ni_hang_model *m, const struct ni_hang_process *p, uint64_t newest_start) {
+  uint64_t end = ni_hang_last_sign(p) + SLACK_NS;
+  if (p->life == NI_HANG_ALIVE || newest_start <= end) return false;
+  if (p->life != NI_HANG_LIFE_UNKNOWN) return true;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *q = &m->process[i];
+    if (q->start_ns > end && p->rank >= 0 && q->rank == p->rank && q->world == p->world) return true;
+  }
+  return false;
+}
+
+struct place {
+  uint64_t hash;
+  uint32_t process;
+  int32_t rank;
+};
+
+static int by_place(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  if (x->process != y->process) return x->process < y->process ? -1 : 1;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* A process has as many ranks as the communicator has in it that has most. */
+static int count_ranks(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  struct place *at = malloc((m->n_members + 1) * sizeof *at);
+  size_t n = 0;
+  if (!at) return -ENOMEM;
+  for (size_t i = 0; i < m->n_buckets; i++)
+    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
+      if (!v->earlier[x->process]) at[n++] = (struct place){x->hash, x->process, x->rank};
+  if (n > 1) qsort(at, n, sizeof *at, by_place);
+  for (size_t i = 0, most = 0, here = 0; i < n; i++) {
+    bool same = i > 0 && at[i].process == at[i - 1].process;
+    if (!same) v->fate.ranks += most, most = here = 0;
+    if (!same || at[i].hash != at[i - 1].hash) here = 0;
+    here += here == 0 || at[i].rank != at[i - 1].rank;
+    if (here > most) most = here;
+    if (i + 1 == n) v->fate.ranks += most;
+  }
+  free(at);
+  return 0;
+}
+
+int ni_hang_find_fate(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  struct ni_hang_fate *f = &v->fate;
+  uint64_t newest_start = 0;
+  v->wall_ns = wall_ns();
+  v->earlier = calloc(m->n_processes + 1, sizeof *v->earlier);
+  if (!v->earlier) return -ENOMEM;
+  for (size_t i = 0; i < m->n_processes; i++)
+    if (m->process[i].start_ns > newest_start) newest_start = m->process[i].start_ns;
+  f->first_ns = UINT64_MAX;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *p = &m->process[i];
+    uint64_t seen = ni_hang_last_sign(p);
+    if ((v->earlier[i] = is_earlier(m, p, newest_start))) {
+      f->earlier++;
+      if (seen > f->earlier_ns) f->earlier_ns = seen;
+      continue;
+    }
+    f->processes++;
+    f->in[p->life]++;
+    if (seen > f->last_ns) f->last_ns = seen;
+    if (p->life == NI_HANG_DEAD && seen < f->first_ns) f->first_ns = seen;
+  }
+  f->over = f->processes > 0 && f->in[NI_HANG_DEAD] + f->in[NI_HANG_LEFT] == f->processes;
+  for (size_t i = 0; i < m->n_buckets; i++)
+    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
+      if (!v->earlier[x->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+  return count_ranks(v);
+}

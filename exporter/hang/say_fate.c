@@ -1,0 +1,108 @@
+/*
+ * The part of the sentence that is about processes: who runs, who is gone since when, who has ended.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "crowd.h"
+#include "say.h"
+
+#define APART_NS UINT64_C(2000000000) /* twice the heartbeat: nearer together nobody can tell who was first */
+
+void ni_hang_say_span(FILE *f, uint64_t ns) {
+  uint64_t s = ns / 1000000000u;
+  if (s < 600) fprintf(f, "%" PRIu64 " s", s);
+  else if (s < 7200) fprintf(f, "%" PRIu64 " min", s / 60);
+  else if (s < 172800) fprintf(f, "%" PRIu64 " h", s / 3600);
+  else fprintf(f, "%" PRIu64 " days", s / 86400);
+}
+
+void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
+  char text[32];
+  struct tm tm;
+  time_t t = (time_t)(ns / 1000000000u);
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm) ? &tm : &(struct tm){0});
+  fprintf(f, "%s (", text);
+  ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
+  fputs(" ago)", f);
+}
+
+/* Processes with that life whose last sign of life is not after `until`: by rank where all have one, else by pid. */
+static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang_life life, uint64_t until) {
+  const struct ni_hang_model *m = v->model;
+  bool ranks = true;
+  for (int pass = 0; pass < 2; pass++) {
+    struct ni_hang_crowd c =
+        ni_hang_crowd_new(pass ? m->n_processes : 0, ranks ? "rank" : "pid", ranks ? "ranks" : "processes, pids");
+    for (size_t i = 0; i < m->n_processes; i++) {
+      const struct ni_hang_process *p = &m->process[i];
+      if (v->earlier[i] || p->life != life || ni_hang_last_sign(p) > until) continue;
+      if (pass == 0) ranks &= p->rank >= 0 && !p->several;
+      else if (c.who) c.who[c.n++] = (struct ni_hang_who){ranks ? p->rank : p->pid, p->host};
+    }
+    if (pass && c.who) ni_hang_say_crowd(f, &c);
+    free(c.who);
+  }
+}
+
+static void say_all(FILE *f, size_t n) {
+  if (n == 1) fputs("the only process", f);
+  else if (n == 2) fputs("both processes", f);
+  else fprintf(f, "all %zu processes", n);
+}
+
+void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  size_t dead = t->in[NI_HANG_DEAD], n = t->processes;
+  if (dead == 0) {
+    say_all(f, n);
+    fprintf(f, " %s ended by %s", n == 1 ? "has" : "have", n == 1 ? "itself" : "themselves");
+  } else if (dead == n) {
+    say_all(f, n);
+    fprintf(f, " %s gone (killed or crashed)", n == 1 ? "is" : "are");
+  } else {
+    fprintf(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, dead == 1 ? "is" : "are");
+    say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
+    fputs("; the others have ended by themselves", f);
+  }
+  fputs(", last sign of life ", f);
+  ni_hang_say_when(f, v, t->last_ns);
+  if (dead && n > 1 && t->last_ns > t->first_ns + APART_NS) {
+    fputs("; the first to go was ", f);
+    say_processes(f, v, NI_HANG_DEAD, t->first_ns + APART_NS);
+    fputs(", ", f);
+    ni_hang_say_span(f, t->last_ns - t->first_ns);
+    fputs(" before that", f);
+  }
+}
+
+void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  fprintf(f, "%zu rank%s", t->ranks, t->ranks == 1 ? "" : "s");
+  if (t->processes != t->ranks) fprintf(f, " in %zu process%s", t->processes, t->processes == 1 ? "" : "es");
+  fprintf(f, ", %zu communicator%s", v->n_communicators, v->n_communicators == 1 ? "" : "s");
+  if (t->unseen) {
+    fprintf(f, "; no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
+    ni_hang_say_comm(f, t->unseen_in);
+  }
+  if (t->over) return;
+  if (t->in[NI_HANG_DEAD]) {
+    fputs("; gone: ", f);
+    say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
+  }
+  if (t->in[NI_HANG_LEFT]) {
+    fputs("; ended by themselves: ", f);
+    say_processes(f, v, NI_HANG_LEFT, UINT64_MAX);
+  }
+  if (!t->in[NI_HANG_LIFE_UNKNOWN]) return;
+  fputs("; not known to run: ", f);
+  say_processes(f, v, NI_HANG_LIFE_UNKNOWN, UINT64_MAX);
+}
+
+void ni_hang_say_earlier(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  fprintf(f, "not counted: %zu process%s of an earlier run, last sign of life ", t->earlier,
+          t->earlier == 1 ? "" : "es");
+  ni_hang_say_when(f, v, t->earlier_ns);
+}

@@ -88,7 +88,7 @@ static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     const struct ni_event_stats *s = &x->events.kind[k];
     if (s->dropped) ni_check_problem(c, NI_PROBLEM_EVENTS_LOST, s->dropped, AT_FORMAT ": %s", AT(x), ni_event_names[k]);
-    if (!x->final) continue;
+    if (!x->final || x->killed) continue; /* recover knows nothing of events */
     uint64_t sum = s->written + s->dropped + s->in_flight;
     if (sum != s->started)
       ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, s->started), AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64

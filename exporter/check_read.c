@@ -266,7 +266,8 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
       return -ENOMEM;
   }
   if (newest) x->stats_at = l->meta.dump_timestamp_us;
-  if (newest) x->events = s->events;
+  for (int i = 0; newest && i < NI_EVENT_COUNT; i++) /* they only grow; a line by recover has none */
+    if (s->events.kind[i].started >= x->events.kind[i].started) x->events.kind[i] = s->events.kind[i];
   if (s->final) x->final = true;
   if (s->refused_communicators)
     ni_check_problem(r->c, NI_PROBLEM_REFUSED, s->refused_communicators,

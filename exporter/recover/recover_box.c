@@ -9,6 +9,8 @@
 #include "part.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
+#define EXPIRY_BYTES "NCCL_INSPECTOR_DIR_MAX_BYTES"
+#define EXPIRY_SECONDS "NCCL_INSPECTOR_KEEP_SECONDS"
 
 struct list {
   struct ni_box_op *op;
@@ -29,6 +31,8 @@ struct job {
   struct life *life;  /* by index of the box's communicators; c.phase 0: nothing to do there */
   size_t n;
   bool live, gpu_only;
+  bool expires;  /* the process removed old files of its log */
+  uint64_t gone; /* records in them */
   bool news; /* the log does not have it all */
   struct ni_part part;
   struct ni_ident process;
@@ -175,7 +179,7 @@ static uint64_t sum(const uint64_t *n, int count) {
 }
 
 /* docs/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
-static void open_accounts(const struct life *l, struct ni_part_stats *s) {
+static void open_accounts(struct job *j, const struct life *l, struct ni_part_stats *s) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     memcpy(s->kind[k].filtered, l->c.kind[k].filtered, sizeof s->kind[k].filtered);
     memcpy(s->kind[k].dropped, l->c.kind[k].dropped, sizeof s->kind[k].dropped);
@@ -184,7 +188,10 @@ static void open_accounts(const struct life *l, struct ni_part_stats *s) {
     s->kind[k].dropped[NI_DROP_WRITE_ERROR] += l->c.kind[k].lost_write;
     s->kind[k].started = l->c.kind[k].started;
     s->kind[k].late = l->c.kind[k].late;
-    s->kind[k].written = l->log ? l->log->kind[k].records.distinct : 0;
+    uint64_t there = l->log ? l->log->kind[k].records.distinct : 0, said = l->c.kind[k].written;
+    uint64_t gone = j->expires && j->log->files && said > there ? said - there : 0;
+    s->kind[k].written = there + gone; /* as in a log that ended: what expired was written, the process's line takes it off */
+    j->gone += gone;
   }
   memcpy(s->stray, l->c.stray, sizeof s->stray);
 }
@@ -211,7 +218,7 @@ static void put_life(struct job *j, struct life *l) {
   sort(j, &l->in_flight);
   sort(j, &l->given_up);
   ni_part_comm(&j->part, &l->c);
-  open_accounts(l, &s);
+  open_accounts(j, l, &s);
   put_records(j, l, &s);
   put_unfinished(j, l, &l->given_up, "incomplete", "overtaken");
   put_unfinished(j, l, &l->in_flight, "in_flight", j->live ? "alive" : "killed");
@@ -252,9 +259,11 @@ static int put_own_head(struct job *j, const char *text, struct ni_parser *parse
     o->producer = strdup(line->meta.producer);
     o->pid = line->meta.pid;
     j->process = (struct ni_ident){.rank = line->ident.rank, .n_ranks = line->ident.n_ranks};
-    for (uint32_t i = 0; i < line->process.settings.n; i++)
-      if (strcmp(line->process.settings.item[i].key, REQUIRE_GPU) == 0)
-        j->gpu_only = strcmp(line->process.settings.item[i].value, "1") == 0;
+    for (uint32_t i = 0; i < line->process.settings.n; i++) {
+      const char *key = line->process.settings.item[i].key; /* only settings that differ from their default, which is off */
+      if (strcmp(key, REQUIRE_GPU) == 0) j->gpu_only = strcmp(line->process.settings.item[i].value, "1") == 0;
+      j->expires |= strcmp(key, EXPIRY_BYTES) == 0 || strcmp(key, EXPIRY_SECONDS) == 0;
+    }
     e = o->hostname && o->git_rev && o->producer ? 1 : -ENOMEM;
   }
   free(copy);
@@ -301,6 +310,7 @@ static void put_foot(struct job *j) {
   }
   if (j->live || j->log->process_final) return;
   struct ni_part_stats s = {.final = true, .refused = h->refused_communicators};
+  s.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = j->gone;
   for (int i = 0; i < NI_STRAY_COUNT && i < 16; i++) s.stray[i] = h->process_stray[i];
   ni_part_stats(&j->part, &j->process, &s);
 }

@@ -72,6 +72,23 @@ agrees "killed between two roll-ups"
 complete "killed between two roll-ups" "in_flight cut damaged"
 grep -q '"code":"rollup_cut"' "$TMP/check" || fail "killed between two roll-ups: not noted"
 
+# Event lines have no last word.
+killed NCCL_INSPECTOR_EVENTS=deep NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 --set rate=1500
+recover "$TMP/logs" --box-dir "$BOXES"
+agrees "killed with events"
+complete "killed with events" "in_flight cut damaged"
+
+# What retention removed is expired, not in flight.
+killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_DIR_MAX_BYTES=8k --set rate=1500
+recover "$TMP/logs" --box-dir "$BOXES"
+complete "killed with files expired" "in_flight cut damaged dropped"
+python3 - "$TMP/check" <<'P' || fail "killed with files expired: not told as such"
+import json, sys
+doc = json.load(open(sys.argv[1]))
+assert doc["dropped_by"].get("expired", 0) > 100, doc["dropped_by"]
+assert sum(p["count"] for p in doc["problems"] if p["code"] == "in_flight") < doc["dropped_by"]["expired"], doc["problems"]
+P
+
 # Killed before it had a log: the box says where that would have been.
 killed NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
 [ ! -e "$TMP/logs" ] || fail "without a dump thread there should be no log yet"

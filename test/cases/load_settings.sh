@@ -37,6 +37,7 @@ run "descriptors 0 to 2 closed" closefds "${all[@]}" sh "echo to stdout; echo to
 verify
 run "nothing on stdout or stderr" "${all[@]}" fin 0
 [ ! -s "$TMP/out" ] || fail "$CASE: $(head -c 300 "$TMP/out")"
+own_init || finish
 run "two processes, one second, one pid name space each" "${all[@]}" fork init 1 ops 1 10 fin 1 exit 0 end fin 0
 verify --files 2
 finish

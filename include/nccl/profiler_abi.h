@@ -11,12 +11,12 @@
  * progress thread at the same time. Ownership: a descriptor and its state arguments live for the call only; strings in
  * it are NCCL's constants, except the communicator name, which belongs to the user. Failure: results other than those
  * of init are ignored by the core. Not promised: fields that a core's translation to an older version leaves unfilled
- * hold stack garbage (p2p.nChannels and all padding through the v4 translation of 2.28 to 2.30).
+ * hold stack garbage (p2p.nChannels and all padding through the v4 translation of 2.28 to 2.30). What NCCL declares as bool is a byte here: a
+ * bool that holds anything but 0 and 1 is undefined to read, and this comes from elsewhere.
  */
 #ifndef NI_NCCL_PROFILER_ABI_H
 #define NI_NCCL_PROFILER_ABI_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -323,7 +323,7 @@ struct ni_prof_descr_v5 {
   int rank;
   union {
     struct {
-      bool graphCaptured;
+      uint8_t graphCaptured;
       int groupDepth;
     } groupApi;
     struct {
@@ -332,14 +332,14 @@ struct ni_prof_descr_v5 {
       const char *datatype;
       int root;
       void *stream;
-      bool graphCaptured;
+      uint8_t graphCaptured;
     } collApi;
     struct {
       const char *func;
       size_t count;
       const char *datatype;
       void *stream;
-      bool graphCaptured;
+      uint8_t graphCaptured;
     } p2pApi;
     struct {
       void *stream;
@@ -395,7 +395,7 @@ struct ni_prof_descr_v6 {
   int rank;
   union {
     struct {
-      bool graphCaptured;
+      uint8_t graphCaptured;
       int groupDepth;
     } groupApi;
     struct {
@@ -404,14 +404,14 @@ struct ni_prof_descr_v6 {
       const char *datatype;
       int root;
       void *stream;
-      bool graphCaptured;
+      uint8_t graphCaptured;
     } collApi;
     struct {
       const char *func;
       size_t count;
       const char *datatype;
       void *stream;
-      bool graphCaptured;
+      uint8_t graphCaptured;
     } p2pApi;
     struct {
       void *stream;
@@ -467,20 +467,20 @@ struct ni_prof_descr_v6 {
       int root;
       const char *datatype;
       const char *syncStrategy;
-      bool intraBatchSync;
+      uint8_t intraBatchSync;
       uint32_t batchSize;
       uint32_t numBatches;
       uint32_t ceSeqNum;
       void *stream;
     } ceColl;
     struct {
-      bool isComplete;
+      uint8_t isComplete;
       int nRanks;
     } ceCollSync;
     struct {
       int numOps;
       size_t totalBytes;
-      bool useIntraSync;
+      uint8_t useIntraSync;
     } ceCollBatch;
   };
 };

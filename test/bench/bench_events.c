@@ -6,6 +6,7 @@
  * median and the lowest burst of each: on a machine that others use the lowest is the nearer one.
  * Which kinds are recorded is the environment's (NCCL_INSPECTOR_EVENTS); a kind that is not is what it costs to refuse.
  */
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "plug.h"

@@ -51,8 +51,10 @@ enum ni_budget_step ni_budget_judge(struct ni_budget *b, uint32_t kinds, const s
   b->at_end = 0;
   b->calm = share * 2 <= b->limit && !w->dropped ? b->calm + 1 : 0;
   if (b->level == 0 || b->calm < b->wait) return NI_BUDGET_KEEP;
-  b->level = higher(b->level, kinds);
+  int to = higher(b->level, kinds), same = ni_budget_kinds(kinds, to) == ni_budget_kinds(kinds, b->level);
+  b->level = to;
   b->calm = 0;
+  if (same) return NI_BUDGET_KEEP; /* less is asked for by now, and all of it is on */
   b->since_up = 0;
   b->went_up = 1;
   return NI_BUDGET_UP;

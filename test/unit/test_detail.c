@@ -399,6 +399,10 @@ static void budgets(void **state) {
   assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 0), NI_BUDGET_UP);
   assert_int_equal(ni_budget_kinds(NI_KINDS_STANDARD, s.level), NI_KINDS_STANDARD);
   /* Everything dropped and nothing started is over any limit; nothing at all is under it. */
+  /* Stepped down from much, and little is asked for by now: nothing comes back, so nothing is said. */
+  struct ni_budget l = {.limit = 1000, .level = 1};
+  for (uint32_t i = 0; i < 2 * NI_BUDGET_CALM; i++) assert_int_equal(window(&l, NI_KINDS_STANDARD, 1, 0), NI_BUDGET_KEEP);
+  assert_int_equal(l.level, 0);
   struct ni_budget_window none = {.elapsed_ns = 1};
   assert_int_equal(ni_budget_judge(&s, NI_KINDS_STANDARD, &none), NI_BUDGET_KEEP);
 }

@@ -368,7 +368,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
 
   int blocked = ni_gz_finished(d->gz);
   uint32_t closing = 0;
-  int over = 0;
+  int over = 0, unrolled = 0;
   if (!blocked) {
     if (ni_gz_text_bytes(d->gz) == 0) {
       d->ts_us = ni_realtime_ns() / 1000;
@@ -384,6 +384,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
       d->ended = 0;
       ni_out_hold(&d->out, false);
     }
+    if (over) unrolled = ni_roll_flush(d, d->awaited) != 0; /* at exit nobody closes their file */
     if (over && !d->ended) say_process_end(d);
     if (ask || over || flush_due(d)) {
       flush_lines(d);
@@ -401,7 +402,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
   d->seen_mark = mark;
   ni_arena_touch_ahead(&ni_g.arena);
   ni_trace_ahead();
-  return !blocked && !d->busy && !closing && (!over || d->ended);
+  return !blocked && !unrolled && !d->busy && !closing && (!over || d->ended);
 }
 
 /* Answers whoever asked. Returns 1 when the process leaves and the last lines are out. */

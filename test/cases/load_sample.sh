@@ -48,4 +48,8 @@ for limit in DIR_MAX_BYTES=30k; do
     ! zgrep -q '"rollup"' "$f" || fail "$CASE: roll-ups in $f, which may expire"
   done
 done
+# A process that leaves without finalize says them, too.
+run "roll-ups apart, exit" ${S}_DIR_MAX_BYTES=10m ${S}_SAMPLE=1/3 "${all[@]}" exit 0
+verify --sample 3
+checked 0 --partial
 finish

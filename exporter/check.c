@@ -58,13 +58,8 @@ int ni_check_run(int argc, char **argv) {
   int done, code = ni_options_parse(&argp, argc, argv, &c, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  e = ni_discover(&c.files, c.inputs.path, c.inputs.n);
-  if (e == 0 && c.files.n == 0) {
-    for (size_t i = 0; i < c.files.n_bad; i++)
-      fprintf(stderr, "%s: %s: %s\n", argv[0], c.files.bad[i].path, strerror(c.files.bad[i].error));
-    fprintf(stderr, "%s: no log files (*.log, *.log.gz, *.jsonl, *.jsonl.gz) in what was given\n", argv[0]);
-    goto out;
-  }
+  e = ni_inputs_find(&c.inputs, argv[0], &c.files);
+  if (e == -ENOENT) goto out;
   if (e == 0) e = ni_check_read(&c);
   if (e == 0) e = ni_check_judge(&c);
   if (e < 0) {

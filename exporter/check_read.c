@@ -415,7 +415,7 @@ int ni_check_read(struct ni_check *c) {
   struct ni_line *line = malloc(sizeof *line);
   int e = line ? ni_parser_new(&parser) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < c->files.n_bad; i++)
-    ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", c->files.bad[i].path, strerror(c->files.bad[i].error));
+    ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", c->files.bad[i].path, ni_unreadable_why(&c->files.bad[i]));
   for (size_t i = 0; e == 0 && i < c->files.n; i++) {
     struct reading r = {.c = c, .file = &c->files.file[i], .origin = origin_of(c->files.file[i].path)};
     e = r.origin ? read_file(&r, parser, line) : -ENOMEM;

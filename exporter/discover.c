@@ -164,6 +164,10 @@ int ni_discover(struct ni_files *out, char *const *path, size_t n) {
   return e;
 }
 
+const char *ni_unreadable_why(const struct ni_unreadable *u) {
+  return u->error == EINVAL ? "not a plain file (a pipe, a device, a socket)" : strerror(u->error);
+}
+
 void ni_files_free(struct ni_files *f) {
   for (size_t i = 0; i < f->n; i++) free(f->file[i].path);
   for (size_t i = 0; i < f->n_bad; i++) free(f->bad[i].path);

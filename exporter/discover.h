@@ -23,7 +23,7 @@ struct ni_file {
 
 struct ni_unreadable {
   char *path;
-  int error; /* errno */
+  int error; /* errno; EINVAL: no plain file */
 };
 
 struct ni_files {
@@ -41,6 +41,7 @@ struct ni_files {
 
 /* Adds what the n paths name. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
 int ni_discover(struct ni_files *out, char *const *path, size_t n);
+const char *ni_unreadable_why(const struct ni_unreadable *u);
 void ni_files_free(struct ni_files *files);
 
 #endif

@@ -78,6 +78,7 @@ int ni_parse_when(const char *text, struct ni_when *w) {
 }
 
 int ni_words_add(struct ni_words *w, const char *list) {
+  if (!list[strspn(list, ",")]) return -EINVAL;
   while (*list) {
     size_t n = strcspn(list, ",");
     if (n) {
@@ -101,6 +102,40 @@ void ni_words_free(struct ni_words *w) {
 bool ni_words_have(const struct ni_words *w, const char *text) {
   for (size_t i = 0; i < w->n; i++)
     if (strcmp(text, w->word[i]) == 0) return true;
+  return false;
+}
+
+int ni_ranks_add(struct ni_ranks *r, const char *list) {
+  if (!*list) return -EINVAL;
+  for (const char *p = list; *p; p += *p == ',') {
+    char *end;
+    errno = 0;
+    long from = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1, to = from;
+    if (from < 0) return -EINVAL;
+    if (*end == '-') {
+      p = end + 1;
+      if (*p < '0' || *p > '9') return -EINVAL;
+      to = strtol(p, &end, 10);
+    }
+    if (errno || (*end && *end != ',') || to < from || to > INT32_MAX) return -EINVAL;
+    void *bigger = realloc(r->span, (r->n + 1) * sizeof *r->span);
+    if (!bigger) return -ENOMEM;
+    r->span = bigger;
+    r->span[r->n].from = from;
+    r->span[r->n++].to = to;
+    p = end;
+  }
+  return 0;
+}
+
+void ni_ranks_free(struct ni_ranks *r) {
+  free(r->span);
+  *r = (struct ni_ranks){0};
+}
+
+bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
+  for (size_t i = 0; i < r->n; i++)
+    if (rank >= r->span[i].from && rank <= r->span[i].to) return true;
   return false;
 }
 

@@ -1,10 +1,10 @@
 /*
  * Values of options that leave records out, the same in every command that has them: --since, --until, lists of words,
- * sizes.
+ * ranks, sizes.
  *
- * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Word lists
- * are the caller's: ni_words_free(). Main thread while options are parsed; ni_words_have() and ni_when_resolve() from
- * any thread.
+ * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Lists are
+ * the caller's: ni_words_free(), ni_ranks_free(). Main thread while options are parsed; ni_words_have(), ni_ranks_have()
+ * and ni_when_resolve() from any thread.
  */
 #ifndef NI_FILTERS_H
 #define NI_FILTERS_H
@@ -24,6 +24,13 @@ struct ni_words { /* a filter: any of these; n == 0: everything */
   size_t n;
 };
 
+struct ni_ranks { /* a filter: any of these spans, both ends included; n == 0: everything */
+  struct {
+    int64_t from, to;
+  } *span;
+  size_t n;
+};
+
 /* "4096", "128M", "2GiB": units are powers of 1024. */
 int ni_parse_size(const char *text, uint64_t *out);
 /* "2026-11-21T08:00:00Z" (or +01:00), seconds since 1970, "-10m" before the end, "+5m" after the start. */
@@ -31,9 +38,14 @@ int ni_parse_when(const char *text, struct ni_when *w);
 /* Unix us; none when w was not given. first and last: times of the records. */
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last);
 
-/* Adds the words of a list with commas. 0 or -ENOMEM. */
+/* Adds the words of a list with commas; -EINVAL: there are none in it, which must not mean everything. Else 0 or -ENOMEM. */
 int ni_words_add(struct ni_words *w, const char *list);
 void ni_words_free(struct ni_words *w);
 bool ni_words_have(const struct ni_words *w, const char *text);
+
+/* Adds "0-7,16". 0, -EINVAL or -ENOMEM. */
+int ni_ranks_add(struct ni_ranks *r, const char *list);
+void ni_ranks_free(struct ni_ranks *r);
+bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 
 #endif

@@ -11,15 +11,15 @@
 #include "command.h"
 
 static const struct ni_command commands[] = {
-    {"check", ni_check_run, "are these logs complete and sound? totals, losses by cause, a verdict"},
+    {"doctor", ni_doctor_run, "would this environment give complete logs? what to do where not"},
+    {"check", ni_check_run, "are these logs complete and sound? losses by cause, a verdict"},
     {"summary", ni_summary_run, "figures, tables, Parquet files, plots and one page from logs"},
-    {"ctl", ni_ctl_run, "change what a running job records: preset, events, verbose, sample, flush, mark"},
-    {"pools", ni_pools_run, "what the event pools of a run reached, and the settings that follow"},
-    {"recover", ni_recover_run, "what a killed process had not written yet, from its black box into its log"},
-    {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too, on shared storage"},
-    {"hang", ni_hang_run, "does the job hang, in which operation, and which ranks are missing from it?"},
-    {"doctor", ni_doctor_run, "would this environment give complete logs? findings, each with what to do"},
     {"trace", ni_trace_run, "a timeline for Perfetto and chrome://tracing, all clocks aligned"},
+    {"pools", ni_pools_run, "what the event pools reached, and the settings that follow"},
+    {"hang", ni_hang_run, "does the job hang, in what, and which ranks are missing from it?"},
+    {"recover", ni_recover_run, "what a killed process had not written yet, into its log"},
+    {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too"},
+    {"ctl", ni_ctl_run, "change what a running job records"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -27,7 +27,8 @@ static void usage(FILE *f) {
   fprintf(f, "Usage: nccl-inspector COMMAND [OPTION...] DIR|FILE...\n\nCommands:\n");
   for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].help);
   fprintf(f, "\nnccl-inspector COMMAND --help lists the options of a command.\n"
-             "Exit codes: 0 fine, 1 could not run, 2 data incomplete, 3 a finding (with --gate), 64 wrong usage.\n");
+             "Exit codes: 0 fine, 1 could not run, 2 data incomplete (doctor: a problem), 3 a finding (hang; doctor --gate),\n"
+             "4 a job that was killed (hang), 64 wrong usage.\n");
 }
 
 static const struct ni_command *find(const char *name) {

@@ -43,6 +43,38 @@ int ni_options_parse(const struct argp *argp, int argc, char **argv, void *input
   return e == ENOMEM ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_USAGE;
 }
 
+error_t ni_option_added(struct argp_state *state, const char *option, const char *arg, int e, const char *want) {
+  if (e == -EINVAL) argp_error(state, "--%s=%s: want %s", option, arg, want);
+  return e < 0 ? ENOMEM : 0;
+}
+
+void ni_put_text(FILE *f, const char *text) {
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++) putc(*p < 0x20 || *p == 0x7f ? '?' : *p, f);
+}
+
+void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
+  for (size_t i = 0; i < files->n_bad; i++) {
+    fprintf(stderr, "%s: ", who);
+    ni_put_text(stderr, files->bad[i].path);
+    fprintf(stderr, ": %s\n", ni_unreadable_why(&files->bad[i]));
+  }
+}
+
+int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out) {
+  int e = ni_discover(out, in->path, in->n);
+  if (e < 0 || out->n) return e;
+  ni_inputs_unreadable(who, out);
+  for (size_t i = 0; i < in->n; i++) {
+    size_t k = 0;
+    while (k < out->n_bad && strcmp(out->bad[k].path, in->path[i]) != 0) k++;
+    if (k < out->n_bad) continue;
+    fprintf(stderr, "%s: ", who);
+    ni_put_text(stderr, in->path[i]);
+    fprintf(stderr, ": no log files in it (*.log, *.log.gz, *.jsonl, *.jsonl.gz)\n");
+  }
+  return -ENOENT;
+}
+
 int ni_parse_expect(const char *text, char **name, uint64_t *count) {
   const char *eq = strrchr(text, '=');
   if (!eq || eq == text || eq[1] < '0' || eq[1] > '9') return -EINVAL;

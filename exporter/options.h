@@ -1,6 +1,8 @@
 /*
  * What the subcommands' command lines have in common: long options with '_' and '-' alike, inputs, exit code 64.
  *
+ * Which of them are logs, and what is said when none is, too.
+ *
  * Options are glibc argp's; ni_options_parse() rewrites NVIDIA's spelling (--input_dir) to ours (--input-dir) in argv
  * and then lets argp do the rest. Messages go to stderr, help to stdout. Main thread only. The input list is owned by
  * the caller: ni_inputs_free().
@@ -11,6 +13,9 @@
 #include <argp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+#include "discover.h"
 
 struct ni_inputs {
   char **path;
@@ -29,6 +34,17 @@ void ni_inputs_free(struct ni_inputs *in);
  * the command has nothing more to do; the return value is then its exit code.
  */
 int ni_options_parse(const struct argp *argp, int argc, char **argv, void *input, int *done);
+
+/* What ni_words_add() or ni_ranks_add() made of a list: 0 and ENOMEM are argp's; wrong text ends the process with want. */
+error_t ni_option_added(struct argp_state *state, const char *option, const char *arg, int e, const char *want);
+
+/* The logs among the inputs. Where there are none, says of each input why, in who's name. 0, -ENOENT, -ENOMEM. */
+int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out);
+/* The paths that cannot be read, on stderr. */
+void ni_inputs_unreadable(const char *who, const struct ni_files *files);
+
+/* Text from outside, such as a file's name, for a terminal: control bytes as '?'. */
+void ni_put_text(FILE *f, const char *text);
 
 /* "name=count" into *name (to be freed) and *count. 0, -EINVAL, -ENOMEM. */
 int ni_parse_expect(const char *text, char **name, uint64_t *count);

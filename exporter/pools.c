@@ -50,7 +50,7 @@ struct pools {
   uint64_t arena_high, arena_cap, event_bytes;
   /* the run */
   struct totals kind[NI_KIND_COUNT];
-  uint64_t processes, lines, arena_full, pool_full, overwritten, max_pools[NI_KIND_COUNT], max_comms;
+  uint64_t unreadable, processes, lines, arena_full, pool_full, overwritten, max_pools[NI_KIND_COUNT], max_comms;
   uint64_t run_arena_high, run_arena_cap, run_event_bytes; /* events: they grow whatever POOL_GROW says */
   bool growth_off, keep_last;
 };
@@ -155,7 +155,10 @@ static int read_file(struct pools *p, struct ni_parser *parser, const char *path
   struct ni_line l;
   int e = ni_reader_open(&reader, path, NULL), got;
   if (e < 0) {
-    fprintf(stderr, "nccl-inspector pools: %s: %s\n", path, strerror(-e));
+    fprintf(stderr, "nccl-inspector pools: ");
+    ni_put_text(stderr, path);
+    fprintf(stderr, ": %s\n", strerror(-e));
+    p->unreadable++;
     return 0;
   }
   while (e == 0 && (got = ni_reader_next(reader, &text)) > 0) {
@@ -200,7 +203,8 @@ static struct advice advise(const struct pools *p) {
 
 static void print_text(const struct pools *p) {
   struct advice a = advise(p);
-  printf("%" PRIu64 " processes, at most %" PRIu64 " communicators in one\n\n", p->processes, p->max_comms);
+  printf("%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes, p->processes == 1 ? "" : "es",
+         p->max_comms, p->max_comms == 1 ? "" : "s");
   printf("%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
          "dropped");
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -212,8 +216,8 @@ static void print_text(const struct pools *p) {
   printf("arena %12.2f MB at most in use, of %.2f MB\n\n", (double)p->run_arena_high / 1e6,
          (double)p->run_arena_cap / 1e6);
   if (a.drops == 0) {
-    printf("Nothing was dropped%s. No setting is needed: pools grow ahead of need.\n",
-           p->growth_off ? " with fixed pools" : "");
+    printf("Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
+           p->growth_off ? " with fixed pools" : "", p->unreadable ? " in what could be read" : "");
   } else {
     printf("%" PRIu64 " operations were dropped", a.drops);
     if (p->pool_full || p->arena_full || p->overwritten)
@@ -242,6 +246,7 @@ static void print_json(const struct pools *p) {
   ni_json_object(&j, NULL);
   ni_json_text(&j, "schema_version", "nccl-inspector-pools-1");
   ni_json_u64(&j, "processes", p->processes);
+  ni_json_u64(&j, "files_unreadable", p->unreadable);
   ni_json_u64(&j, "max_communicators", p->max_comms);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const struct totals *t = &p->kind[k];
@@ -293,8 +298,8 @@ int ni_pools_run(int argc, char **argv) {
       parse_option,
       "DIR|FILE|PATTERN...",
       "What the event pools of a run reached, and the settings that follow."
-      "\vExit codes: 0 nothing was dropped, 2 operations were dropped, 1 could not run (no pool_stats lines), 64 wrong "
-      "usage.",
+      "\vExit codes: 0 nothing was dropped, 2 operations were dropped or files could not be read, 1 could not run (no "
+      "pool_stats lines), 64 wrong usage.",
       NULL,
       NULL,
       NULL};
@@ -303,22 +308,23 @@ int ni_pools_run(int argc, char **argv) {
   int done, code = ni_options_parse(&argp, argc, argv, &p, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  e = ni_discover(&p.files, p.inputs.path, p.inputs.n);
+  e = ni_inputs_find(&p.inputs, argv[0], &p.files);
+  if (e == -ENOENT) goto out;
   if (e == 0) e = ni_parser_new(&parser);
-  for (size_t i = 0; e == 0 && i < p.files.n_bad; i++)
-    fprintf(stderr, "%s: %s: %s\n", argv[0], p.files.bad[i].path, strerror(p.files.bad[i].error));
+  ni_inputs_unreadable(argv[0], &p.files);
+  p.unreadable = p.files.n_bad;
   for (size_t i = 0; e == 0 && i < p.files.n; i++) e = read_file(&p, parser, p.files.file[i].path);
   fold(&p);
   if (e < 0) {
     fprintf(stderr, "%s: %s\n", argv[0], strerror(-e));
   } else if (p.lines == 0) {
     fprintf(stderr,
-            "%s: no pool_stats lines in %zu files: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
-            argv[0], p.files.n);
+            "%s: no pool_stats lines in %zu file%s: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
+            argv[0], p.files.n, p.files.n == 1 ? "" : "s");
   } else {
     if (p.json) print_json(&p);
     else print_text(&p);
-    code = advise(&p).drops ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+    code = advise(&p).drops || p.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
   }
 out:
   ni_parser_free(parser);

@@ -62,7 +62,7 @@ static int read_all(struct hang *h, struct round *r) {
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir);
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
-      ni_hang_bad_file(&r->base, s->boxes.bad[i].path, strerror(s->boxes.bad[i].error));
+      ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
   if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
@@ -70,7 +70,7 @@ static int read_all(struct hang *h, struct round *r) {
   bool early = !s->named && h->looks.n > looks;
   for (size_t i = 0; e == 0 && i < s->logs.n_bad; i++)
     if (!early || s->logs.bad[i].error != ENOENT)
-      ni_hang_bad_file(&r->base, s->logs.bad[i].path, strerror(s->logs.bad[i].error));
+      ni_hang_bad_file(&r->base, s->logs.bad[i].path, ni_unreadable_why(&s->logs.bad[i]));
   return e;
 }
 

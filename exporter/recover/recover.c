@@ -257,7 +257,7 @@ static int recover_all(struct recover *r) {
     if (!ni_box_name(r->sources.boxes.bad[i].path))
       continue; /* a folder: of the command line, see misled(), or anybody's */
     r->failed++;
-    say(r, r->sources.boxes.bad[i].path, NULL, NULL, "unreadable", NULL, strerror(r->sources.boxes.bad[i].error));
+    say(r, r->sources.boxes.bad[i].path, NULL, NULL, "unreadable", NULL, ni_unreadable_why(&r->sources.boxes.bad[i]));
   }
   for (size_t i = 0; i < r->sources.boxes.n; i++) {
     const char *path = r->sources.boxes.file[i].path;

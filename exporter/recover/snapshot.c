@@ -109,7 +109,7 @@ static void copy_all(struct snapshot *s) {
   time_t until = time(NULL) + LIMIT_S;
   const struct ni_files *boxes = &s->sources.boxes;
   for (size_t i = 0; i < boxes->n_bad; i++)
-    if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, strerror(boxes->bad[i].error));
+    if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
   for (size_t i = 0; i < boxes->n; i++) {
     if (time(NULL) < until) copy_one(s, boxes->file[i].path);
     else complain(s, boxes->file[i].path, "the 30 s are over");

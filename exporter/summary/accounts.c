@@ -259,7 +259,8 @@ static int collect_bad_lines(struct ni_run *r, struct ni_summary *s) {
 static int judge_files(struct ni_run *r, struct ni_summary *s) {
   struct ni_input *in = &s->input;
   const char *first_cut = NULL, *first_bad = NULL, *first_fail = r->files.n_bad ? r->files.bad[0].path : NULL;
-  int e = 0, fail_error = r->files.n_bad ? r->files.bad[0].error : 0;
+  const char *fail_why = r->files.n_bad ? ni_unreadable_why(&r->files.bad[0]) : "";
+  int e = 0;
   in->files = r->files.n;
   in->files_failed = r->files.n_bad;
   for (size_t i = 0; i < r->files.n; i++) {
@@ -277,7 +278,7 @@ static int judge_files(struct ni_run *r, struct ni_summary *s) {
         failed = true;
         if (!first_fail) {
           first_fail = f->file->path;
-          fail_error = -f->range[k].error;
+          fail_why = strerror(-f->range[k].error);
         }
       }
     }
@@ -287,8 +288,7 @@ static int judge_files(struct ni_run *r, struct ni_summary *s) {
     if (damaged && !in->damaged_files++) first_bad = f->file->path;
   }
   if (in->files_failed)
-    TROUBLE("%" PRIu64 " files or folders could not be read: %s: %s", in->files_failed, first_fail,
-            strerror(fail_error));
+    TROUBLE("%" PRIu64 " files or folders could not be read: %s: %s", in->files_failed, first_fail, fail_why);
   if (in->cut_files) TROUBLE("%" PRIu64 " files are cut at the end: %s", in->cut_files, first_cut);
   if (in->damaged_files) TROUBLE("%" PRIu64 " files hold damaged gzip data: %s", in->damaged_files, first_bad);
   return e;
@@ -302,7 +302,7 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   int e = judge_files(r, s);
   in->lines = t->lines;
   in->records = t->records;
-  in->filtered_out = t->filtered;
+  in->filtered_out += t->filtered; /* besides those of --skip-first */
   in->control_lines = t->control;
   in->proxy_lines = t->proxy;
   in->bad_lines = t->bad;

@@ -20,11 +20,7 @@ static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
       return false;
   }
   if (o->host.n && !ni_words_have(&o->host, l->meta.hostname)) return false;
-  if (o->rank.n) {
-    snprintf(text, sizeof text, "%d", l->ident.rank);
-    if (!ni_words_have(&o->rank, text)) return false;
-  }
-  return true;
+  return !o->rank.n || ni_ranks_have(&o->rank, l->ident.rank);
 }
 
 static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
@@ -344,19 +340,23 @@ static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
   pthread_mutex_unlock(&r->lock);
 }
 
-static void progress(struct ni_run *r, size_t done, size_t all) {
+/* One range more is read. Under the lock, so that what is shown only grows. */
+static void progress(struct ni_run *r, size_t all) {
+  pthread_mutex_lock(&r->lock);
+  size_t done = ++r->ranges_done;
   if (r->opt.progress_json)
     fprintf(stderr, "{\"phase\":\"read\",\"ranges_done\":%zu,\"ranges\":%zu}\n", done, all);
   else if (!r->opt.quiet && isatty(2))
     fprintf(stderr, "\rreading: %zu of %zu parts%s", done, all, done == all ? "\n" : "");
+  pthread_mutex_unlock(&r->lock);
 }
 
 /*
  * The next range for this thread: of its own file; else of a file that nobody reads; else of the one with most left.
  * Ranges that are read ahead of their turn fill memory until it comes, so threads keep to files of their own as long as
- * there are enough. The ranges of a file are begun in order. *nth: how many are begun, this one too. false: none left.
+ * there are enough. The ranges of a file are begun in order. false: none left.
  */
-static bool take_range(struct ni_reading *x, size_t *nth) {
+static bool take_range(struct ni_reading *x) {
   struct ni_run *r = x->r;
   struct ni_sum_file *most = NULL;
   pthread_mutex_lock(&r->lock);
@@ -371,7 +371,6 @@ static bool take_range(struct ni_reading *x, size_t *nth) {
     x->f = most;
     x->file_no = (int)(most - r->file);
     x->range_no = most->begun++;
-    *nth = ++r->ranges_begun;
   }
   pthread_mutex_unlock(&r->lock);
   return most != NULL;
@@ -380,7 +379,7 @@ static bool take_range(struct ni_reading *x, size_t *nth) {
 static void *work(void *arg) {
   struct ni_run *r = arg;
   struct ni_reading *x = calloc(1, sizeof *x);
-  size_t n_ranges = 0, nth;
+  size_t n_ranges = 0;
   for (size_t i = 0; i < r->files.n; i++) n_ranges += (size_t)r->file[i].n_ranges;
   int e = x && (x->batch = malloc(sizeof *x->batch)) ? ni_parser_new(&x->parser) : -ENOMEM;
   if (e == 0) {
@@ -391,9 +390,9 @@ static void *work(void *arg) {
     if (e == 0 && r->opt.dataset) e = ni_sorter_new(&x->sorter, r, &x->words);
   }
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  while (e == 0 && !ni_run_stopped(r) && take_range(x, &nth)) {
+  while (e == 0 && !ni_run_stopped(r) && take_range(x)) {
     e = read_range(x);
-    progress(r, nth, n_ranges);
+    progress(r, n_ranges);
   }
   if (x) {
     if ((e = ni_sorter_end(x->sorter)) < 0) ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));

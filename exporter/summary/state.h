@@ -45,7 +45,8 @@ struct ni_sum_options {
   bool dataset;
   enum ni_pq_codec codec;
   struct ni_when since, until;
-  struct ni_words coll, comm, host, rank;
+  struct ni_words coll, comm, host;
+  struct ni_ranks rank;
   uint64_t skip_first;
 };
 
@@ -195,7 +196,7 @@ struct ni_run {
   struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;
-  size_t next_file, ranges_begun; /* while reading, under the lock */
+  size_t next_file, ranges_done; /* while reading, under the lock */
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   uint64_t marker_surplus;

@@ -2,6 +2,7 @@
  * nccl-inspector summary: the command line, and the phases one after the other.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,7 +34,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case NI_OPT_INPUT_DIR:
     case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
-    case OPT_OUTPUT: o->output_dir = arg; return 0;
+    case OPT_OUTPUT:
+      if (!*arg) argp_error(state, "--output-dir=: want a folder");
+      o->output_dir = arg;
+      return 0;
     case OPT_JOBS:
       if (ni_parse_size(arg, &v) < 0 || v < 1 || v > 1024)
         argp_error(state, "--jobs=%s: want a number from 1 to 1024", arg);
@@ -61,10 +65,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
                    "the start)", key == OPT_SINCE ? "since" : "until", arg);
       return 0;
-    case OPT_COLL: return ni_words_add(&o->coll, arg) < 0 ? ENOMEM : 0;
-    case OPT_COMM: return ni_words_add(&o->comm, arg) < 0 ? ENOMEM : 0;
-    case OPT_HOST: return ni_words_add(&o->host, arg) < 0 ? ENOMEM : 0;
-    case OPT_RANK: return ni_words_add(&o->rank, arg) < 0 ? ENOMEM : 0;
+    case OPT_COLL: return ni_option_added(state, "coll", arg, ni_words_add(&o->coll, arg), "names, such as AllReduce,Send");
+    case OPT_COMM: return ni_option_added(state, "comm", arg, ni_words_add(&o->comm, arg), "names or hashes (0x...)");
+    case OPT_HOST: return ni_option_added(state, "host", arg, ni_words_add(&o->host, arg), "names of hosts");
+    case OPT_RANK: return ni_option_added(state, "rank", arg, ni_ranks_add(&o->rank, arg), "ranks and ranges, such as 0-7,16");
     case OPT_SKIP:
       if (ni_parse_size(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
       return 0;
@@ -118,7 +122,7 @@ static const struct argp_option options[] = {
     {"coll", OPT_COLL, "NAME,...", 0, "Only these functions (AllReduce, Send, ...)", 3},
     {"comm", OPT_COMM, "ID|NAME,...", 0, "Only these communicators, by hash (0x...) or name", 3},
     {"host", OPT_HOST, "NAME,...", 0, "Only these hosts", 3},
-    {"rank", OPT_RANK, "N,...", 0, "Only these ranks (within the communicator)", 3},
+    {"rank", OPT_RANK, "N,M-K,...", 0, "Only these ranks (within the communicator)", 3},
     {"skip-first", OPT_SKIP, "N", 0,
      "Leave out the first N operations of each function, size and communicator (warm-up)", 3},
     {"json", NI_OPT_JSON, NULL, 0, "summary.json on standard output instead of the text", 4},
@@ -210,6 +214,11 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);
   if (e < 0) return e;
+  if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
+    ni_run_fail(r, -ENODATA, "nothing is left: all of %" PRIu64 " records are left out by the options; %s is as it was",
+                s->input.filtered_out, r->out_dir);
+    return -ENODATA;
+  }
   write_log(r, s);
   e = render(r, s, command);
   if (e < 0) {
@@ -260,7 +269,7 @@ static void run_free(struct ni_run *r) {
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);
-  ni_words_free(&r->opt.rank);
+  ni_ranks_free(&r->opt.rank);
 }
 
 static char *join_words(int argc, char **argv) {
@@ -299,14 +308,8 @@ int ni_summary_run(int argc, char **argv) {
     fprintf(stderr, "%s: --input_dir is missing\n", argv[0]);
     goto out;
   }
-  e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n);
-  if (e == 0 && r.opt.compat && compat_refuses(&r)) goto out;
-  if (e == 0 && r.files.n == 0) {
-    for (size_t i = 0; i < r.files.n_bad; i++)
-      fprintf(stderr, "%s: %s: %s\n", argv[0], r.files.bad[i].path, strerror(r.files.bad[i].error));
-    fprintf(stderr, "%s: no log files (*.log, *.log.gz, *.jsonl, *.jsonl.gz) in what was given\n", argv[0]);
-    goto out;
-  }
+  e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files);
+  if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
   struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
   sigaction(SIGINT, &act, &old_int);
   sigaction(SIGTERM, &act, &old_term);

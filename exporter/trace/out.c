@@ -30,7 +30,9 @@ int ni_tr_out_open(struct ni_tr_out *o, const char *path) {
       o->tmp = NULL;
       goto out_memory;
     }
-    fd = open(o->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) errno = EISDIR; /* said before hours of work, not by rename */
+    else fd = open(o->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   }
   if (fd < 0) {
     int e = -errno;

@@ -131,7 +131,11 @@ void ni_tr_print(const struct ni_tr *r) {
   }
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++) fprintf(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count, t[i].text);
-  if (c->first_bad) fprintf(f, "            first bad line: %s\n", c->first_bad);
+  if (c->first_bad) {
+    fprintf(f, "            first bad line: ");
+    ni_put_text(f, c->first_bad);
+    putc('\n', f);
+  }
   if (c->open) fprintf(f, "unfinished  %" PRIu64 " operations never ended: search for NOT FINISHED\n", c->open);
   if (c->start_assumed)
     fprintf(f, "note        %" PRIu64 " operations have no GPU times: drawn from their enqueue on\n", c->start_assumed);

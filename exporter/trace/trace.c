@@ -27,32 +27,8 @@ int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
   return e;
 }
 
-/* "0-7,16". 0, -EINVAL, -ENOMEM. */
-static int parse_ranks(const char *list, struct ni_tr_ranks *out) {
-  for (const char *p = list; *p; p += *p == ',') {
-    char *end;
-    errno = 0;
-    long from = strtol(p, &end, 10), to = from;
-    if (errno || end == p || *p == '-' || *p == ' ') return -EINVAL;
-    if (*end == '-') {
-      p = end + 1;
-      if (*p < '0' || *p > '9') return -EINVAL;
-      to = strtol(p, &end, 10);
-    }
-    if (errno || (*end && *end != ',') || to < from || to > INT32_MAX) return -EINVAL;
-    void *bigger = realloc(out->span, (out->n + 1) * sizeof *out->span);
-    if (!bigger) return -ENOMEM;
-    out->span = bigger;
-    out->span[out->n].from = from;
-    out->span[out->n++].to = to;
-    p = end;
-  }
-  return out->n ? 0 : -EINVAL;
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
   struct ni_tr_options *o = state->input;
-  int e;
   switch (key) {
     case NI_OPT_INPUT_DIR:
     case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
@@ -70,13 +46,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
                    "the start)", key == OPT_SINCE ? "since" : "until", arg);
       return 0;
-    case OPT_COLL: return ni_words_add(&o->coll, arg) < 0 ? ENOMEM : 0;
-    case OPT_COMM: return ni_words_add(&o->comm, arg) < 0 ? ENOMEM : 0;
-    case OPT_HOST: return ni_words_add(&o->host, arg) < 0 ? ENOMEM : 0;
-    case OPT_RANK:
-      e = parse_ranks(arg, &o->rank);
-      if (e == -EINVAL) argp_error(state, "--rank=%s: want ranks and ranges, such as 0-7,16", arg);
-      return e < 0 ? ENOMEM : 0;
+    case OPT_COLL: return ni_option_added(state, "coll", arg, ni_words_add(&o->coll, arg), "names, such as AllReduce,Send");
+    case OPT_COMM: return ni_option_added(state, "comm", arg, ni_words_add(&o->comm, arg), "names or hashes (0x...)");
+    case OPT_HOST: return ni_option_added(state, "host", arg, ni_words_add(&o->host, arg), "names of hosts");
+    case OPT_RANK: return ni_option_added(state, "rank", arg, ni_ranks_add(&o->rank, arg), "ranks and ranges, such as 0-7,16");
     case OPT_NO_FLOWS: o->no_flows = true; return 0;
     case NI_OPT_JSON: o->json = true; return 0;
     case 'q': o->quiet = true; return 0;
@@ -137,11 +110,15 @@ static int run_phases(struct ni_tr *r, const char *folder) {
   if (e == 0) e = ni_tr_plan(r);
   if (e == 0) e = ni_tr_scan(r);
   if (e < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
-  if (r->count.operations == 0 && r->n_processes == 0) return ni_tr_fail(r, -ENODATA, "no inspector logs found");
+  if (r->count.operations == 0 && r->n_processes == 0)
+    return ni_tr_fail(r, -ENODATA, "no inspector logs found: no line in %zu file%s is one of an inspector", r->files.n,
+                      r->files.n == 1 ? "" : "s");
   resolve_times(r);
   e = ni_tr_align(r);
   if (e == 0) e = ni_tr_emit(r);
-  if (e == 0 && r->count.events == 0)
+  /* The lives of communicators alone are no answer to who asked for certain functions. */
+  bool none_of_them = r->opt.coll.n && r->count.shown == 0 && r->count.open == 0;
+  if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu operations read, %llu without a start time%s",
                    (unsigned long long)r->count.operations, (unsigned long long)r->count.no_start,
                    r->count.no_start ? " (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"
@@ -160,7 +137,7 @@ static void run_free(struct ni_tr *r) {
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);
-  free(r->opt.rank.span);
+  ni_ranks_free(&r->opt.rank);
   free(r->file);
   free(r->out_path);
   free(r->count.first_bad);
@@ -180,10 +157,10 @@ int ni_trace_run(int argc, char **argv) {
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
   folder = r.out_path ? folder_of(r.out_path) : NULL;
-  e = folder ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : -ENOMEM;
+  e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files) : -ENOMEM;
+  if (e == -ENOENT) goto out;
   if (e < 0) ni_tr_fail(&r, e, "%s", strerror(-e));
-  for (size_t i = 0; i < r.files.n_bad; i++)
-    fprintf(stderr, "%s: %s: %s\n", argv[0], r.files.bad[i].path, strerror(r.files.bad[i].error));
+  else ni_inputs_unreadable(argv[0], &r.files);
   if (e == 0) e = run_phases(&r, folder);
   if (e < 0) {
     fprintf(stderr, "%s: %s\n", argv[0], r.error_text);

@@ -31,20 +31,12 @@
 #define NI_TR_NONE UINT32_MAX
 #define NI_TR_NO_TIME INT64_MIN
 
-/* Ranks as the user gives them: 0-7,16. n == 0: all. */
-struct ni_tr_ranks {
-  struct {
-    int64_t from, to;
-  } *span;
-  size_t n;
-};
-
 struct ni_tr_options {
   struct ni_inputs inputs;
   const char *output;          /* NULL: NAME-trace.json.gz here; "-": standard output */
   struct ni_when since, until;
   struct ni_words coll, comm, host;
-  struct ni_tr_ranks rank;
+  struct ni_ranks rank;
   uint64_t memory_bytes;
   bool json, quiet, no_flows;
 };

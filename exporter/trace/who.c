@@ -237,13 +237,6 @@ static int units_of(struct ni_tr *r, struct order *o, size_t n) {
   return 0;
 }
 
-static bool rank_wanted(const struct ni_tr *r, int32_t rank) {
-  const struct ni_tr_ranks *k = &r->opt.rank;
-  for (size_t i = 0; i < k->n; i++)
-    if (rank >= k->span[i].from && rank <= k->span[i].to) return true;
-  return k->n == 0;
-}
-
 static bool comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
   char hash[24];
   if (!r->opt.comm.n) return true;
@@ -286,7 +279,7 @@ int ni_tr_settle(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) {
     struct ni_tr_unit *u = &r->unit[i];
     const char *host = ni_name_text(&r->names, r->host[r->process[u->process].host].name);
-    u->shown = rank_wanted(r, u->rank) && (!r->opt.host.n || ni_words_have(&r->opt.host, host));
+    u->shown = (!r->opt.rank.n || ni_ranks_have(&r->opt.rank, u->rank)) && (!r->opt.host.n || ni_words_have(&r->opt.host, host));
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     r->member[i].shown = r->unit[r->member[i].unit].shown && comm_wanted(r, &r->member[i]);

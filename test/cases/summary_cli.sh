@@ -49,7 +49,15 @@ counted $((8 * 300)) --comm node
 counted $((8 * 300 + 8 * 30)) --comm 0x5d1c7e90aa4101
 counted $((total / 2)) --host node-1
 counted $((300 * 3 + 30)) --rank 2
-counted 0 --until 2020-01-01T00:00:00Z
+counted $((3 * (300 * 3 + 30))) --rank 0,2-3
+# Options that leave nothing are mostly misspelt: said, and the earlier result stays.
+for o in '--until 2020-01-01T00:00:00Z' '--coll allreduce' '--host nowhere' '--rank 99' '--skip-first 1000000'; do
+  # shellcheck disable=SC2086
+  code 1 "$inspector" summary logs --output-dir ref $fast $o
+  grep -q "nothing is left: all of $total records are left out by the options; ref is as it was" stderr
+  [ "$(records ref)" = "$total" ]
+done
+for o in --rank=abc --rank=-1 --rank=3-1 --rank= '--coll=,' --output-dir=; do code 64 "$inspector" summary logs "$o"; done
 counted $total --since 2020-01-01T00:00:00+02:00 --until +1h
 counted $((8 * 150 * 2)) --since -745.5ms --comm node,0x5d1c7e90aa4101 --coll AllReduce,AllGather,ReduceScatter,Broadcast,Reduce
 # Warm-up: two operations of each function, size and communicator (15 cells x 3 communicators; P2P: two numbers a rank).
@@ -74,7 +82,12 @@ code 0 "$inspector" summary logs --output-dir out2 $fast --format nccl-tests
 grep -Eq '^ +8192 +160 +kernel_gpu' stdout
 grep -Eq '^ +65536 +160 +kernel_gpu' stdout
 code 0 "$inspector" summary logs --output-dir out2 $fast --progress=json -q
-grep -q '"phase":"read"' stderr
+python3 -c 'import json, sys
+lines = [json.loads(l) for l in open("stderr")]
+assert [l["ranges_done"] for l in lines] == list(range(1, lines[0]["ranges"] + 1)), lines'
+# A table that fits on a terminal of 80 columns.
+code 0 "$inspector" summary logs --output-dir out2 $fast
+awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++ } END { exit n < 5 }' stdout
 
 # Stopped in the middle: the earlier result stays, nothing is left behind.
 "$loggen" many --ranks 8 --node 4 --ops 60000

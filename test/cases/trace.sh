@@ -79,7 +79,7 @@ grep -q 'without a start time.*NCCL_INSPECTOR_DUMP_VERBOSE' "$work/dark.txt" && 
 echo old >"$work/keep.json.gz"
 mkdir "$work/empty"
 "$inspector" trace "$work/empty" -o "$work/keep.json.gz" 2>"$work/err" && fail "an empty folder has a timeline"
-grep -q 'no inspector logs found' "$work/err" && [ "$(cat "$work/keep.json.gz")" = old ] || fail "the earlier file is gone"
+grep -q 'empty: no log files in it' "$work/err" && [ "$(cat "$work/keep.json.gz")" = old ] || fail "the earlier file is gone"
 "$inspector" trace "$work/full" -o "$work/none/x.json" 2>"$work/err" && fail "wrote into a folder that is not there"
 grep -q "none/x.json: No such file" "$work/err" || fail "$(cat "$work/err")"
 if [ -w /dev/full ]; then

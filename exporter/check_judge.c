@@ -224,13 +224,13 @@ static void judge_group(struct ni_check *c, size_t from, size_t to) {
     if (x->kind[0].started > most) most = x->kind[0].started;
   }
   if (missing_first < 0 && next < first->n_ranks) missing_first = next;
+  char whose[40] = "the job"; /* the processes' own lines: ranks are those of the job */
+  if (first->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->hash);
   if (!c->partial && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
     ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
-                     "communicator 0x%" PRIx64 ": %" PRIu64 " of %d ranks, rank %d is the first missing", first->hash,
-                     seen, first->n_ranks, missing_first);
+                     "%s: %" PRIu64 " of %d ranks, rank %d is the first missing", whose, seen, first->n_ranks, missing_first);
   if (all_final && least != most && to - from > 1)
-    ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "communicator 0x%" PRIx64 ": %" PRIu64 " to %" PRIu64, first->hash, least,
-                     most);
+    ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
 
 static void judge_expect(struct ni_check *c) {

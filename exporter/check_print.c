@@ -55,35 +55,64 @@ static bool row_empty(const struct row *r) {
   return r->first->hash == 0 && !r->records[NI_KIND_COLL] && !r->records[NI_KIND_P2P] && !r->filtered && row_fine(r, true);
 }
 
-static void print_row(const struct row *r) {
-  char ranks[32];
+/* Columns of the table. One that is 0 in all rows is named below it instead: so that the rows fit on a terminal. */
+enum { COL_COLL, COL_P2P, COL_FILTERED, COL_DROPPED, COL_INCOMPLETE, COL_IN_FLIGHT, COL_LATE, COL_MISSING, COL_DOUBLE, COLS };
+static const struct {
+  const char *name;
+  int width;
+} cols[COLS] = {{"coll", 10}, {"p2p", 9}, {"filtered", 8}, {"dropped", 8}, {"incmpl", 6}, {"flight", 6}, {"late", 5}, {"missing", 8}, {"double", 7}};
+
+static uint64_t value(const struct row *r, int col) {
+  const uint64_t v[COLS] = {r->records[NI_KIND_COLL], r->records[NI_KIND_P2P], r->filtered, r->dropped, r->incomplete,
+                            r->in_flight, r->late, r->missing, r->doubles};
+  return v[col];
+}
+
+static void print_row(const struct row *r, const bool *shown) {
+  char ranks[32], name[64];
   snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
-  printf("0x%-16" PRIx64 "  %-16.16s %9s %10" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %6" PRIu64 " %6" PRIu64
-         " %5" PRIu64 " %8" PRIu64 " %7" PRIu64 "%s\n",
-         r->first->hash, r->name ? r->name : "-", ranks, r->records[NI_KIND_COLL], r->records[NI_KIND_P2P], r->filtered,
-         r->dropped, r->incomplete, r->in_flight, r->late, r->missing, r->doubles, r->not_final ? "  no final line" : "");
+  snprintf(name, sizeof name, "%.16s", r->name ? r->name : "-");
+  if (r->first->hash) printf("0x%-16" PRIx64 "  ", r->first->hash);
+  else printf("%-18s  ", "the job");
+  ni_put_text(stdout, name);
+  printf("%*s %9s", (int)strlen(name) < 16 ? 16 - (int)strlen(name) : 0, "", ranks);
+  for (int i = 0; i < COLS; i++)
+    if (shown[i]) printf(" %*" PRIu64, cols[i].width, value(r, i));
+  printf("%s\n", r->not_final ? "  no final line" : "");
 }
 
 /* Rows with something to see come first where not all fit. */
 static void print_table(const struct ni_check *c) {
   size_t groups = 0, shown = 0;
+  bool used[COLS] = {true};
   for (size_t i = 0, end; i < c->n_comms; i = end) {
     struct row r = row_of(c, i, end = ni_check_group_end(c, i));
-    groups += !row_empty(&r);
+    if (row_empty(&r)) continue;
+    groups++;
+    for (int k = 0; k < COLS; k++) used[k] |= value(&r, k) > 0;
   }
   if (!groups) return;
   bool all = c->all || groups <= ROWS_MAX;
-  printf("\n%-18s  %-16s %9s %10s %9s %8s %8s %6s %6s %5s %8s %7s\n", "communicator", "name", "ranks", "coll", "p2p",
-         "filtered", "dropped", "incmpl", "flight", "late", "missing", "double");
+  printf("\n%-18s  %-16s %9s", "communicator", "name", "ranks");
+  for (int k = 0; k < COLS; k++)
+    if (used[k]) printf(" %*s", cols[k].width, cols[k].name);
+  printf("\n");
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
       end = ni_check_group_end(c, i);
       struct row r = row_of(c, i, end);
       if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
-      print_row(&r);
+      print_row(&r, used);
       shown++;
     }
   if (shown < groups) printf("... and %zu more communicators (--all shows them)\n", groups - shown);
+  const char *before = "0 in all    ";
+  for (int k = 0; k < COLS; k++)
+    if (!used[k]) {
+      printf("%s%s", before, cols[k].name);
+      before = ", ";
+    }
+  if (*before == ',') printf("\n");
 }
 
 static void print_bytes(char *out, size_t n, uint64_t bytes) {
@@ -97,7 +126,11 @@ static void print_bytes(char *out, size_t n, uint64_t bytes) {
 static void print_tally(const char *title, const struct ni_tally *t) {
   if (!t->n && !t->other) return;
   printf("%-12s", title);
-  for (size_t i = 0; i < t->n; i++) printf("%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
+  for (size_t i = 0; i < t->n; i++) {
+    if (i) printf(", ");
+    ni_put_text(stdout, t->item[i].name);
+    printf(" %" PRIu64, t->item[i].count);
+  }
   if (t->other) printf("%sothers %" PRIu64, t->n ? ", " : "", t->other);
   printf("\n");
 }
@@ -110,7 +143,11 @@ static void print_verdict(const struct ni_check *c) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
     printf("%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
-    if (p->where[0]) printf(" (%s%s)", p->where[0], p->places > 1 ? ", ..." : "");
+    if (p->where[0]) {
+      printf(" (");
+      ni_put_text(stdout, p->where[0]);
+      printf("%s)", p->places > 1 ? ", ..." : "");
+    }
     between = "; ";
   }
   printf("\n");
@@ -124,6 +161,12 @@ static void print_events(const struct ni_check *c) {
       before = ", ";
     }
   if (*before == ',') printf("\n");
+}
+
+static void print_place(const char *before, const char *text) {
+  printf("%s", before);
+  ni_put_text(stdout, text);
+  printf("\n");
 }
 
 void ni_check_print(const struct ni_check *c) {
@@ -152,7 +195,7 @@ void ni_check_print(const struct ni_check *c) {
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
       if (c->reasons[i]) printf(" %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
     printf("\n");
-    for (size_t i = 0; i < c->n_samples; i++) printf("  %s\n", c->sample[i]);
+    for (size_t i = 0; i < c->n_samples; i++) print_place("  ", c->sample[i]);
   }
   printf("\n");
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
@@ -160,7 +203,7 @@ void ni_check_print(const struct ni_check *c) {
     if (!p->places) continue;
     printf("%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count, ni_problem_text((enum ni_problem_code)i, p->count));
     for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
-      if (p->where[k]) printf("              %s\n", p->where[k]);
+      if (p->where[k]) print_place("              ", p->where[k]);
     if (p->places > NI_CHECK_WHERES) printf("              and %" PRIu64 " more places\n", p->places - NI_CHECK_WHERES);
   }
   print_verdict(c);
@@ -224,7 +267,7 @@ void ni_check_print_json(const struct ni_check *c) {
   struct ni_json json, *j = &json;
   ni_json_begin(j, stdout);
   ni_json_object(j, NULL);
-  ni_json_text(j, "schema", SCHEMA);
+  ni_json_text(j, "schema_version", SCHEMA);
   ni_json_text(j, "verdict", ni_check_complete(c) ? "COMPLETE" : "INCOMPLETE");
   ni_json_u64(j, "files", c->files.n);
   ni_json_u64(j, "file_bytes", c->file_bytes);

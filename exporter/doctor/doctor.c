@@ -56,14 +56,15 @@ static void print_text(const struct ni_doctor *d, const size_t *count) {
     printf("%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
     if (f->advice && f->status != NI_DOC_OK) printf("%-20s -> %s\n", "", f->advice);
   }
-  printf("%zu problems, %zu warnings\n", count[NI_DOC_PROBLEM], count[NI_DOC_WARNING]);
+  printf("%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], count[NI_DOC_PROBLEM] == 1 ? "" : "s", count[NI_DOC_WARNING],
+         count[NI_DOC_WARNING] == 1 ? "" : "s");
 }
 
 static void print_json(const struct ni_doctor *d, const size_t *count) {
   struct ni_json j;
   ni_json_begin(&j, stdout);
   ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema", "nccl-inspector-doctor-1");
+  ni_json_text(&j, "schema_version", "nccl-inspector-doctor-1");
   ni_json_text(&j, "verdict", count[NI_DOC_PROBLEM] ? "problem" : count[NI_DOC_WARNING] ? "warning" : "ok");
   ni_json_u64(&j, "problems", count[NI_DOC_PROBLEM]);
   ni_json_u64(&j, "warnings", count[NI_DOC_WARNING]);

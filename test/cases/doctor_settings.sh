@@ -27,7 +27,7 @@ if command -v python3 >/dev/null; then
   python3 - "$TMP/out" <<'PY' || failures=1
 import json, sys
 d = json.load(open(sys.argv[1]))
-assert d["schema"] == "nccl-inspector-doctor-1" and d["verdict"] == "problem", d
+assert d["schema_version"] == "nccl-inspector-doctor-1" and d["verdict"] == "problem", d
 assert d["problems"] == sum(f["status"] == "problem" for f in d["findings"]) > 0
 assert all(f["advice"] for f in d["findings"] if f["status"] == "problem"), d["findings"]
 PY

@@ -26,7 +26,8 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   if (s->job.nccl_version > 0)
     fprintf(f, "%sNCCL %d.%d.%d", gap, s->job.nccl_version / 10000, s->job.nccl_version / 100 % 100,
             s->job.nccl_version % 100), gap = ", ";
-  fprintf(f, "%s%zu hosts, %zu processes, %zu communicators", gap, s->n_hosts, s->n_processes, s->n_comms);
+  fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, s->n_hosts == 1 ? "" : "s", s->n_processes,
+          s->n_processes == 1 ? "" : "es", s->n_comms, s->n_comms == 1 ? "" : "s");
   if (s->records)
     fprintf(f, "\n%s to %s (%.1f s)", time_text(s->first_us, first), time_text(s->last_us, last),
             (double)(s->last_us - s->first_us) / 1e6);
@@ -34,7 +35,7 @@ static void print_job(const struct ni_summary *s, FILE *f) {
           s->input.files);
   if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (s->input.rolled_without_record)
-    fprintf(f, "; %" PRIu64 " more operations have no record (sampled or expired): the tables below do not have them, "
+    fprintf(f, "; %" PRIu64 " more operations have no record (sampled, expired or lost): the tables below do not have them, "
                "summary/summary_rollups.csv has all %" PRIu64, s->input.rolled_without_record, s->input.rolled);
   if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " records filtered out as asked for", s->input.filtered_out);
   fprintf(f, "\n");
@@ -47,8 +48,7 @@ static void print_verdict(const struct ni_summary *s, FILE *f) {
   }
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++) {
     fprintf(f, "%s", i == 0 ? "INCOMPLETE: " : "            ");
-    for (const unsigned char *p = (const unsigned char *)s->input.trouble[i]; *p; p++)
-      putc(*p < 0x20 || *p == 0x7f ? '?' : *p, f);
+    ni_put_text(f, s->input.trouble[i]);
     putc('\n', f);
   }
   if (s->input.n_trouble > TROUBLE_SHOWN)
@@ -62,34 +62,71 @@ static int by_share(const void *a, const void *b, void *summary) {
   return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
 }
 
-static void number(FILE *f, double v, const char *format, const char *none) {
-  if (isnan(v)) fprintf(f, "%10s", none);
-  else fprintf(f, strcmp(format, "us") == 0 ? "%10.1f" : strcmp(format, "gbs") == 0 ? "%10.2f" : "%9.0f%%", v);
+/* A cell: the column's width is that of its widest, so that the usual table fits on 80 columns. */
+enum { COL_TIME, COL_TYPE, COL_FUNCTION, COL_SIZE, COL_TIMED_BY, COL_P50, COL_P99, COL_BUSBW, COL_PEAK, COLS };
+struct cells {
+  char text[COLS][48];
+  bool approx;
+};
+
+static void number(char out[48], double v, int digits, const char *unit) {
+  if (isnan(v)) strcpy(out, "-");
+  else snprintf(out, 48, "%.*f%s", digits, v, unit);
+}
+
+static void fill(const struct ni_summary *s, const struct ni_group *g, struct cells *c) {
+  char func[81];
+  snprintf(c->text[COL_TIME], sizeof *c->text, "%.1f%%", 100 * g->time_share);
+  snprintf(c->text[COL_TYPE], sizeof *c->text, "%s", ni_comm_type_names[g->type]);
+  snprintf(c->text[COL_FUNCTION], sizeof *c->text, "%.40s", ni_safe_text(g->func, func));
+  snprintf(c->text[COL_SIZE], sizeof *c->text, "%s", s->cell[g->cell].human);
+  snprintf(c->text[COL_TIMED_BY], sizeof *c->text, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
+  number(c->text[COL_P50], g->us.p50, 1, "");
+  number(c->text[COL_P99], g->us.p99, 1, "");
+  number(c->text[COL_BUSBW], g->busbw_gbs.p50, 2, "");
+  number(c->text[COL_PEAK], 100 * g->of_best, 0, "%");
+  c->approx = g->us.approx || g->busbw_gbs.approx;
 }
 
 static void print_groups(const struct ni_summary *s, FILE *f) {
+  static const char *const heads[COLS] = {"time", "type", "function", "size", "timed by", "p50 us", "p99 us", "bus GB/s", "peak"};
   uint32_t *order = malloc((s->n_groups + 1) * sizeof *order);
+  struct cells row[GROUPS_SHOWN + 1] = {0};
+  size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
+  int width[COLS];
   if (!order) return;
   for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
   qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
-  if (s->n_groups)
-    fprintf(f, "\n  time   %-12s %-16s %10s %-14s %10s %10s %10s %10s\n", "type", "function", "size", "timed by",
-            "p50 us", "p99 us", "busbw GB/s", "of peak");
-  for (size_t i = 0; i < s->n_groups && i < GROUPS_SHOWN; i++) {
-    const struct ni_group *g = &s->group[order[i]];
-    char func[81];
-    fprintf(f, "%5.1f%%   %-12s %-16.40s %10s %-14s", 100 * g->time_share, ni_comm_type_names[g->type],
-            ni_safe_text(g->func, func), s->cell[g->cell].human,
-            *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
-    number(f, g->us.p50, "us", "-");
-    number(f, g->us.p99, "us", "-");
-    number(f, g->busbw_gbs.p50, "gbs", "-");
-    number(f, 100 * g->of_best, "%", "-");
-    fprintf(f, "%s\n", g->us.approx || g->busbw_gbs.approx ? "  (percentiles within 0.4 %)" : "");
+  for (int k = 0; k < COLS; k++) strcpy(row[0].text[k], heads[k]);
+  for (size_t i = 0; i < n; i++) fill(s, &s->group[order[i]], &row[i + 1]);
+  for (int k = 0; k < COLS; k++) {
+    width[k] = 0;
+    for (size_t i = 0; i <= n; i++)
+      if ((int)strlen(row[i].text[k]) > width[k]) width[k] = (int)strlen(row[i].text[k]);
+    if (k == COL_TYPE || k == COL_FUNCTION || k == COL_TIMED_BY) width[k] = -width[k]; /* words to the left */
+  }
+  if (n) fprintf(f, "\n");
+  for (size_t i = 0; n && i <= n; i++) {
+    for (int k = 0; k < COLS; k++) fprintf(f, "%s%*s", k ? " " : "", width[k], row[i].text[k]);
+    fprintf(f, "%s\n", row[i].approx ? "  (percentiles within 0.4 %)" : "");
   }
   if (s->n_groups > GROUPS_SHOWN)
     fprintf(f, "  and %zu more groups, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN);
   free(order);
+}
+
+/* Words at most 80 columns wide, each line indented. */
+static void print_wrapped(FILE *f, const char *indent, const char *text) {
+  size_t at = 0;
+  for (const char *p = text; *p;) {
+    size_t n = strcspn(p, " ");
+    bool fits = at + 1 + n <= 80;
+    if (at == 0 || !fits) at = (size_t)fprintf(f, "%s%s", at ? "\n" : "", indent) - (at > 0);
+    else at += (size_t)fprintf(f, " ");
+    at += (size_t)fprintf(f, "%.*s", (int)n, p);
+    p += n + (p[n] == ' ');
+  }
+  fprintf(f, "\n");
 }
 
 static void print_findings(const struct ni_summary *s, FILE *f) {
@@ -101,7 +138,7 @@ static void print_findings(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) fprintf(f, "  %s\n", s->finding[i].text);
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
   if (more) fprintf(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
-  fprintf(f, "  (%s)\n", ni_findings_rules());
+  print_wrapped(f, "  | ", ni_findings_rules());
 }
 
 /* "node-1 rank 3 (global rank 11)" */

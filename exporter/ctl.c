@@ -6,6 +6,7 @@
  * of earlier calls stay until they are superseded. The file under its temporary name, made with O_EXCL, keeps two calls
  * apart. What a rank made of it stands in its log, not here: nobody waits.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -82,7 +83,32 @@ static int class_of(const char *command) {
   return 0;
 }
 
-/* What only the words themselves can tell; the rest the ranks judge, and say so in their logs. */
+static int kind_known(const char *name, size_t n) {
+  if ((n == 3 && !memcmp(name, "all", n)) || (n == 4 && !memcmp(name, "none", n))) return 1;
+  for (int i = 0; i < NI_PRESET_COUNT; i++)
+    if (strlen(ni_presets[i].name) == n && !memcmp(ni_presets[i].name, name, n)) return 1;
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (strlen(ni_event_names[i]) == n && !memcmp(ni_event_names[i], name, n)) return 1;
+  return 0;
+}
+
+static int kinds_known(const char *list) {
+  for (const char *s = list; *s;) {
+    size_t n = strcspn(s, ", \t"), minus = *s == '-';
+    if (n && !kind_known(s + minus, n - minus)) return 0;
+    s += n + (s[n] != 0);
+  }
+  return list[strspn(list, ", \t")] != 0;
+}
+
+static int sample_known(const char *text) {
+  char *end;
+  errno = 0;
+  unsigned long long n = strncmp(text, "1/", 2) == 0 && text[2] >= '0' && text[2] <= '9' ? strtoull(text + 2, &end, 10) : 0;
+  return n >= 1 && !errno && !*end && n <= NI_SAMPLE_MAX;
+}
+
+/* What a rank would refuse (plugin/control_parse.c), said to the one who can mend it. */
 static const char *refused(const char *command) {
   if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush or mark NAME expected";
   const char *rest = strchr(command, ' ');
@@ -92,10 +118,14 @@ static const char *refused(const char *command) {
     return "preset light, standard, deep or trace expected";
   }
   if (begins(command, "verbose")) return rest && (!strcmp(rest, " on") || !strcmp(rest, " off")) ? NULL : "verbose on or off expected";
-  if (begins(command, "sample")) return rest && !strncmp(rest, " 1/", 3) ? NULL : "sample 1/N expected";
-  if (begins(command, "mark")) return rest && strlen(rest + 1) <= 64 ? NULL : "mark NAME with at most 64 bytes expected";
-  if (begins(command, "events")) return rest ? NULL : "events with a list of kinds expected";
-  return NULL;
+  if (begins(command, "sample")) return rest && sample_known(rest + 1) ? NULL : "sample 1/N with N from 1 to 1000000 expected";
+  if (begins(command, "mark"))
+    return rest && rest[1 + strspn(rest + 1, " \t")] && strlen(rest + 1) <= 64 ? NULL : "mark NAME with 1 to 64 bytes expected";
+  if (begins(command, "events"))
+    return rest && kinds_known(rest + 1) ? NULL
+                                         : "events with names of kinds, presets, all, none or -name, and commas between them, "
+                                           "expected (docs/events.md)";
+  return !rest || !strcmp(rest, " now") ? NULL : "flush with nothing behind it expected";
 }
 
 /* The lines of an earlier call, in text (terminated); *n lines. 0, or -errno. A file that is not there is empty. */
@@ -144,6 +174,15 @@ static size_t put_together(const struct ctl *c, char *old, char *out, size_t cap
 static int say_error(const char *who, const char *path, int e, const char *hint) {
   fprintf(stderr, "%s: %s: %s%s%s\n", who, path, strerror(e), *hint ? "; " : "", hint);
   return NI_EXIT_COULD_NOT_RUN;
+}
+
+/* Control files are looked for where the logs go: one in a folder above theirs, or in a wrong one, does nothing. */
+static int no_logs(const char *dir) {
+  DIR *d = opendir(dir);
+  int none = d != NULL;
+  for (struct dirent *e; none && (e = readdir(d));) none = !strstr(e->d_name, "-pid") || e->d_name[0] == '.';
+  if (d) closedir(d);
+  return none;
 }
 
 /* The temporary file is ours: nobody else writes the control file meanwhile. */
@@ -199,5 +238,8 @@ int ni_ctl_run(int argc, char **argv) {
   close(fd);
   if (code != NI_EXIT_FINE) (void)unlink(c.temp);
   else printf("%s: %s\n", c.path, c.command);
+  if (code == NI_EXIT_FINE && no_logs(c.dir))
+    fprintf(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],
+            c.dir);
   return code;
 }

@@ -12,6 +12,8 @@
 /* Control files in the directory of the logs: this one for all ranks; .rankN or .HOST-pidN behind it for one process. */
 #define NI_CONTROL_FILE "nccl-inspector.control"
 
+#define NI_SAMPLE_MAX 1000000u /* of N in "sample 1/N" there, and in NCCL_INSPECTOR_SAMPLE */
+
 /* Bit number = index of every table below. */
 enum ni_event {
   NI_EVENT_GROUP = 0, /* the bracket of one kernel plan */

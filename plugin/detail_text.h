@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NI_SAMPLE_MAX 1000000u         /* of N in 1/N */
+#include "ni_events.h"
+
 #define NI_DUTY_ON_MIN_MS 100u         /* the dump thread looks every 10 to 100 ms */
 #define NI_DUTY_PERIOD_MAX_MS 86400000u
 #define NI_PERCENT_ONE 1000u           /* percents are counted in thousandths */

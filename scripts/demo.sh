@@ -12,12 +12,14 @@ rm -rf "$out"
 mkdir -p "$out"
 logs=$out/logs
 
-echo "== simulated job: 2 nodes x 8 GPUs, rank 11 comes late to every collective"
+echo "== simulated job: 2 nodes x 8 GPUs, rank 11 comes 8 ms late to every collective"
 # These two lines are all a real job needs.
 export NCCL_PROFILER_PLUGIN=$PWD/build/libnccl-profiler-inspector.so
 export NCCL_INSPECTOR_ENABLE=1
+# The simulated GPUs and links are ten times slower than real ones, so that 16 processes on a laptop do not show as late, too.
 NCCL_INSPECTOR_DUMP_DIR=$logs SLURM_JOB_ID=${SLURM_JOB_ID:-demo} \
-  build/nccl-sim --job 2x8 --procs --iterations 60 --rate 300 --set straggler=11 --set straggler_ms=5 --truth "$out/truth.jsonl" --quiet
+  build/nccl-sim --job 2x8 --procs --iterations 30 --rate 100 --time-scale 10 --set straggler=11 --set straggler_ms=8 \
+  --truth "$out/truth.jsonl" --quiet
 ls "$logs" | head -n 4 | sed 's|^|   |'
 echo "   ... $(ls "$logs" | wc -l) files, $(du -sh "$logs" | cut -f1)"
 

@@ -228,21 +228,39 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
   r->group_api = NULL;
 }
 
+/*
+ * When the first operation is due: on all ranks at once, as the first collective of a job sees to. Processes that each
+ * counted from their own start would be late by the same time for ever. Who does not come within a second is not waited for.
+ */
+static uint64_t common_start(void) {
+  struct ni_start *s = ni_run.start;
+  uint64_t at, give_up = ni_now() + 1000000000u;
+  if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_relaxed) + 1 == ni_run.scn->set.ranks)
+    atomic_store_explicit(&s->at_ns, ni_now() + 1000000u, memory_order_release);
+  while (!(at = atomic_load_explicit(&s->at_ns, memory_order_acquire)) && ni_now() < give_up &&
+         !atomic_load_explicit(&ni_run.halt, memory_order_relaxed))
+    ni_sleep_ns(200000);
+  return at ? at : ni_now();
+}
+
 /* Holds the application back to the rate and lets a straggler be late. */
 static void pace(struct ni_rank *r, const struct ni_step *st) {
   const struct ni_settings *set = &ni_run.scn->set;
   uint64_t period = set->rate > 0 ? (uint64_t)(1e9 / set->rate) : 0;
   if (atomic_load_explicit(&ni_run.halt, memory_order_relaxed)) ni_park();
   if (set->gap_us) ni_sleep_ns(set->gap_us * 1000ull);
+  if (period) {
+    if (!r->next_due_ns) r->next_due_ns = common_start();
+    uint64_t now = ni_now();
+    if (now > r->next_due_ns + 1000000000u) r->next_due_ns = now;
+    if (r->next_due_ns > now + 80000) ni_sleep_ns(r->next_due_ns - now - 60000);
+    while (ni_now() < r->next_due_ns) {
+    }
+    r->next_due_ns += period * (uint64_t)(st->n_tasks > 0 ? st->n_tasks : 1);
+  }
+  /* After the wait for its turn, which would hide the delay. */
   if (set->straggler_rank == r->rank && st->pair_from < 0)
     ni_sleep_ns((uint64_t)(set->straggler_ms * 1e6 * (0.8 + (ni_rand(&r->rng) % 400) / 1000.0)));
-  if (!period) return;
-  uint64_t now = ni_now();
-  if (!r->next_due_ns || now > r->next_due_ns + 1000000000u) r->next_due_ns = now;
-  if (r->next_due_ns > now + 80000) ni_sleep_ns(r->next_due_ns - now - 60000);
-  while (ni_now() < r->next_due_ns) {
-  }
-  r->next_due_ns += period * (uint64_t)(st->n_tasks > 0 ? st->n_tasks : 1);
 }
 
 struct job {

@@ -165,6 +165,12 @@ struct ni_rank {
   uint64_t h_rng; /* H's own */
 };
 
+/* Where ranks agree on when their clocks of `rate` begin; shared between processes. */
+struct ni_start {
+  _Atomic int arrived;
+  _Atomic uint64_t at_ns; /* 0: not yet. release by the last to arrive, acquire by those who wait */
+};
+
 struct ni_run {
   const struct ni_scn *scn;
   const char *scenario;
@@ -172,6 +178,7 @@ struct ni_run {
   struct ni_rank *ranks;
   int n_ranks; /* in this process */
   struct ni_meet **meets; /* by communicator, shared between processes */
+  struct ni_start *start; /* shared, too */
   struct ni_proxy *pool;  /* with progress_threads */
   pthread_barrier_t barrier;
   int64_t unix_minus_mono;

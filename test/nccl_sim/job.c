@@ -80,13 +80,14 @@ int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
   ni_core.release = s->set.release;
   ni_core.want_interface = s->set.interface;
   ni_core.poison = (enum ni_poison)s->set.poison;
-  size_t ring = sizeof(struct ni_meet);
-  char *shared = mmap(NULL, ring * (size_t)s->n_comms, PROT_READ | PROT_WRITE,
+  size_t ring = sizeof(struct ni_meet), bytes = ring * (size_t)s->n_comms + sizeof(struct ni_start);
+  char *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (shared == MAP_FAILED)
-    ni_die(NI_SIM_FAILED, "cannot map %zu bytes for the ranks to meet", ring * (size_t)s->n_comms);
+    ni_die(NI_SIM_FAILED, "cannot map %zu bytes for the ranks to meet", bytes);
   ni_run.meets = ni_xalloc((size_t)s->n_comms * sizeof *ni_run.meets);
   for (int i = 0; i < s->n_comms; i++) ni_run.meets[i] = (struct ni_meet *)(shared + ring * (size_t)i);
+  ni_run.start = (struct ni_start *)(shared + ring * (size_t)s->n_comms);
   if (!o->quiet) {
     printf("scenario %s, seed %llu, NCCL %d\n", o->scenario, (unsigned long long)s->set.seed, s->set.release);
     fflush(stdout);

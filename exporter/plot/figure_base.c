@@ -142,16 +142,19 @@ void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   const char *comma = "";
   double from = (double)(lo ? lo : 1) / 1.5, to = (double)(hi ? hi : 1) * 1.5;
   fprintf(f, "set logscale %c\nset %crange [%.6g:%.6g]\nset %ctics (", axis, axis, from, to, axis);
-  for (uint64_t v = 1; (double)v <= to; v *= 10) {
+  bool fine = hi > lo && to / from <= 300; /* a decade alone would leave most of such an axis without a figure */
+  for (uint64_t v = 1; hi > lo && (double)v <= to; v *= 10) {
     static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+    static const uint64_t step[] = {1, 2, 5};
     unsigned e = (unsigned)(log10((double)v) + 0.5);
-    if ((double)v >= from) {
-      fprintf(f, "%s'%.0f%s' %" PRIu64, comma, (double)v / pow(1000, e / 3), unit[e / 3], v);
-      comma = ", ";
-    }
-    if (v > UINT64_MAX / 10) break;
+    for (int i = 0; i < (fine ? 3 : 1); i++)
+      if ((double)v * (double)step[i] >= from && (double)v * (double)step[i] <= to) {
+        fprintf(f, "%s'%.0f%s' %" PRIu64, comma, (double)(v * step[i]) / pow(1000, e / 3), unit[e / 3], v * step[i]);
+        comma = ", ";
+      }
+    if (v > UINT64_MAX / 50) break;
   }
-  /* One size, or few within a decade: they are the tics. */
+  /* One size, or few between two figures: the smallest is the tic. */
   if (!*comma) {
     char human[32];
     ni_human_bytes(lo, human);

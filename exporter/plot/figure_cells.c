@@ -21,12 +21,12 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   const struct ni_stats *b = &c->busbw_gbs;
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
   title(f, c, "Histogram");
-  fprintf(f, "set key top left Left reverse samplen 1.5\nset ylabel 'Frequency (operations)'\n"
+  fprintf(f, "set key top left Left reverse horizontal samplen 1.5\nset ylabel 'Frequency (operations)'\n"
              "set xlabel 'Mean Bus BW (GB/s)'\n");
   uint64_t top = 1;
   for (uint32_t i = 0; i < h->n; i++)
     if (h->count[i] > top) top = h->count[i];
-  ni_fig_axis(f, 'y', 0, (double)top);
+  ni_fig_axis(f, 'y', 0, 1.12 * (double)top); /* room for the key */
   if (top < 5) fprintf(f, "set yrange [0:%" PRIu64 "]\nset ytics 1\n", top + 1);
   /* All values equal: one bar of some width. */
   bool one = !(h->hi > h->lo);

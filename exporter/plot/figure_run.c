@@ -37,9 +37,11 @@ void ni_fig_by_size(FILE *f, const struct ni_figure *fig) {
   fprintf(f, "set title ");
   ni_fig_quoted(f, title);
   fprintf(f, " font ',12'\nset xlabel 'Message size'\nset ylabel 'Bus bandwidth (GB/s)'\n"
-             "set key top left Left reverse\n");
+             "set key top left Left reverse horizontal\n");
   if (!(lo < INFINITY)) lo = hi > 0 ? hi : 1;
-  bool log_scale = ni_fig_axis(f, 'y', lo, hi > 0 ? hi : 1);
+  /* Room for the key above what is drawn. */
+  double top = hi > 0 ? hi : 1;
+  bool log_scale = ni_fig_axis(f, 'y', lo, top * (top > 10 * lo ? pow(top / lo, 0.08) : 1.1));
   ni_fig_bytes_axis(f, 'x', least, most);
   fprintf(f, "set style fill transparent solid 0.2 noborder\n");
   for (int t = 0; t < NI_TYPE_COUNT; t++) {

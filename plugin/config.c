@@ -367,6 +367,9 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
   if (!c->dump_thread && warn && (c->duty.period_ms || c->max_overhead))
     warn(arg, "NCCL_INSPECTOR_KERNELCH_DUTY and NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT have no effect, because "
               "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0; what is asked for does not change.");
+  if (c->sample > 1 && warn && (!c->rollup_seconds || !c->control_lines))
+    warn(arg, "NCCL_INSPECTOR_SAMPLE leaves operations out that are in no roll-up, because NCCL_INSPECTOR_ROLLUP_SECONDS or "
+              "NCCL_INSPECTOR_DUMP_CONTROL_LINES is 0: their times are lost.");
   report_unknown(warn, arg);
   return refused;
 }

@@ -367,6 +367,25 @@ static char *render_markdown(void) {
   return out;
 }
 
+/* What a sample leaves out is in the roll-ups, or it is said that it is not. */
+static void sample_without_rollups_is_said(void **state) {
+  (void)state;
+  static const char *const offs[] = {"NCCL_INSPECTOR_ROLLUP_SECONDS", "NCCL_INSPECTOR_DUMP_CONTROL_LINES"};
+  for (int i = 0; i < 2; i++) {
+    setenv(offs[i], "0", 1);
+    (void)read_config();
+    assert_int_equal(n_messages, 0);
+    setenv("NCCL_INSPECTOR_SAMPLE", "1/10", 1);
+    (void)read_config();
+    assert_int_equal(n_messages, 1);
+    assert_non_null(strstr(messages, "in no roll-up"));
+    unsetenv(offs[i]);
+    (void)read_config();
+    assert_int_equal(n_messages, 0);
+    unsetenv("NCCL_INSPECTOR_SAMPLE");
+  }
+}
+
 static void documentation_is_the_table(void **state) {
   (void)state;
   FILE *f = fopen("docs/settings.md", "r");
@@ -393,7 +412,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       T(defaults), T(values), T(refusals_name_everything), T(intervals_and_no_thread), T(accepted_without_effect_is_said),
       T(misspelt_names_are_reported), T(job_ids), T(ranks), T(tokens), T(hostile_values_everywhere),
-      T(documentation_is_the_table),
+      T(sample_without_rollups_is_said), T(documentation_is_the_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,7 @@ enum {
   NI_BOX_OP_SETTLED = 1 << 6, /* with RETIRED: its record is written or counted elsewhere; the slot rests */
 };
 #define NI_BOX_WANT_UNKNOWN 255u
+#define NI_BOX_MASK_OFF 2u /* OP_MASK_DOUBT */
 #define NI_BOX_GEN(state) ((uint32_t)(state))
 #define NI_BOX_FLAGS(state) ((uint32_t)((state) >> 32) & 0xff)
 #define NI_BOX_WANT(state) ((uint32_t)((state) >> 40) & 0xff) /* channels expected; 255: not known */

@@ -5,7 +5,7 @@
  * that started has stopped, and it is overtaken (an operation of a later Group has started on the device) and quiet for
  * 50 ms, or quiet for 1 s, or the communicator or the process is over. With no channel at all: only when overtaken and
  * quiet for 1 s, or at the end; it is then timed by its bracket. (docs/architecture.md gives the argument.) When KernelCh
- * was off at its start, nothing will ever overtake it: quiet for 1 s is enough.
+ * was off at its start, nothing will ever overtake it: quiet for 1 s is enough, and so is the end of the process.
  *
  * Known count, but KernelCh was off at some time before: perhaps the task was made, or the graph captured, then. If no
  * channel has started, it is overtaken and quiet for 1 s, it is a record timed by its bracket.
@@ -70,7 +70,7 @@ static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op,
     done = closed && started == stopped &&
            (end || quiet >= QUIET_MS || (quiet >= QUIET_OVERTAKEN_MS && overtaken(s, op)));
   else
-    done = closed && (end == NI_END_DESTROY ||
+    done = closed && (end == NI_END_DESTROY || (end && op->mask_doubt == NI_MASK_OFF) ||
                       (quiet >= QUIET_MS && (op->mask_doubt == NI_MASK_OFF || overtaken(s, op))));
   if (done && retire(op, state, 0)) {
     ni_chain_append(&s->kind[op->kind].todo, slot);

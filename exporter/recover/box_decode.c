@@ -198,9 +198,9 @@ static enum ni_box_slot_is classify(const struct ni_box_op *op) {
     return op->flags & NI_BOX_OP_SETTLED ? NI_BOX_SLOT_RESTING : NI_BOX_SLOT_FINISHED;
   }
   if (op->flags & NI_BOX_OP_DONE) return NI_BOX_SLOT_FINISHED;
-  bool all_stopped = op->started > 0 && op->started == op->stopped;
-  return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && all_stopped ? NI_BOX_SLOT_FINISHED
-                                                                                         : NI_BOX_SLOT_IN_FLIGHT;
+  /* As at a process's exit: nobody will say more of an operation whose channel events were off. */
+  bool over = op->started ? op->started == op->stopped : op->mask_doubt == NI_BOX_MASK_OFF;
+  return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && over ? NI_BOX_SLOT_FINISHED : NI_BOX_SLOT_IN_FLIGHT;
 }
 
 static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char *p, struct ni_box_op *op) {

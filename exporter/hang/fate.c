@@ -88,6 +88,7 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
     }
     f->processes++;
     f->in[p->life]++;
+    f->boxes_alone += p->has_box && !p->has_log;
     if (seen > f->last_ns) f->last_ns = seen;
     if (p->life == NI_HANG_DEAD && seen < f->first_ns) f->first_ns = seen;
   }

@@ -130,6 +130,12 @@ static bool known_at(const struct ni_hang_member *x, const struct ni_hang_proces
   return x->open_ns != 0 && (x->open_ns >= ns || p->life == NI_HANG_DEAD);
 }
 
+/* It has started more than that, and nothing is in flight. A call without a kernel takes a number, too. */
+static bool passed_by(const struct ni_hang_member *x, uint64_t at) {
+  uint64_t started = x->started[NI_KIND_COLL];
+  return started != NI_HANG_NONE && started > at && x->started_ns <= x->open_ns && !x->invisible;
+}
+
 /* Where a rank is that has neither finished the operation nor has it in flight. */
 static void place_absent(const struct finding *f, const struct comm *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                          const struct ni_hang_member *ref) {
@@ -141,9 +147,10 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   w->op = first_open(x);
   if (w->op && x->open_ns == 0) w->where = NI_HANG_OTHER_CALL; /* a stuck line: it is in another one, and not in this */
   else if (!known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
-  else if (x->started[NI_KIND_COLL] != NI_HANG_NONE && x->started[NI_KIND_COLL] > at && x->started_ns <= x->open_ns && !w->op)
+  else if (!w->op && passed_by(x, at)) {
     w->where = NI_HANG_FINISHED;
-  else if (w->op) w->where = NI_HANG_OTHER_CALL;
+    k->unsure |= x->calls > 0 && !p->has_log; /* a box alone does not tell of calls without a kernel */
+  } else if (w->op) w->where = NI_HANG_OTHER_CALL;
   else w->where = NI_HANG_NEVER;
   if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent) k->unsure = true;
   /* It is inside another one. If nothing is known of its calls of this function, and the others know that other one,
@@ -162,7 +169,7 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   else if (w->where == NI_HANG_NEVER) {
     /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
     if (k->op.call_sn && x->calls >= k->op.call_sn) w->where = NI_HANG_API_ONLY;
-    else k->blind += x->invisible > 0;
+    k->blind += x->invisible > 0;
   }
 }
 

@@ -64,12 +64,13 @@ static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
   return then && now > then ? now - then : 0;
 }
 
-/* The operation of OTHER_CALL is not that of the knot. */
+/* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
 static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_op *op = w->op;
   printf(" ");
-  if (w->where == NI_HANG_OTHER_CALL) {
+  if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
     ni_hang_say_op(stdout, v, op);
+    if (op->kind == NI_KIND_P2P) printf(", %" PRIu64 " bytes", op->bytes);
     printf(", ");
   }
   printf("%s", ni_hang_state_name(op->state));
@@ -185,6 +186,9 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
         "since 2.29): a hang inside one of those is not seen here\n",
         v->blind, v->blind == 1 ? " runs" : "s run");
+  if (v->fate.boxes_alone && v->answer == NI_HANG_NO_HANG)
+    printf("of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show only the logs tell\n",
+           v->fate.boxes_alone, v->fate.boxes_alone == 1 ? "" : "es", v->fate.boxes_alone == 1 ? "it runs" : "they run");
   if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
     printf("%" PRIu64 " file%s could not be read, the first: ", m->unreadable, m->unreadable == 1 ? "" : "s");
     ni_hang_put(stdout, m->first_bad ? m->first_bad : "");
@@ -341,6 +345,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_u64(&j, "unseen_ranks", v->fate.unseen);
   json_job(&j, v);
   ni_json_u64(&j, "blind_communicators", v->blind);
+  ni_json_u64(&j, "black_boxes_alone", v->fate.boxes_alone);
   ni_json_u64(&j, "logs", m->files);
   ni_json_u64(&j, "black_boxes", m->boxes);
   ni_json_u64(&j, "bad_lines", m->bad_lines);

@@ -66,7 +66,7 @@ struct ni_hang_knot {
   bool call_mismatch;       /* some called another function */
   bool size_mismatch, type_mismatch, root_mismatch; /* of the same call */
   bool unsure;              /* numbers of the ranks could not be compared */
-  size_t blind;             /* ranks that never called it, but run operations here whose kernels NCCL does not show */
+  size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
   uint64_t first_ns, newest_ns; /* first and newest call */
   uint64_t pending_ns;
   bool hangs;
@@ -86,6 +86,7 @@ struct ni_hang_fate {
   uint64_t moved_ns; /* newest start or end of an operation; 0: none */
   size_t unseen;     /* ranks that the communicator with most of them has, and of which nothing was read */
   const struct ni_hang_member *unseen_in;
+  size_t boxes_alone;      /* processes of which no log was read: a box does not tell of kernels that NCCL does not show */
   size_t earlier;
   uint64_t earlier_ns; /* last sign of life of those */
 };

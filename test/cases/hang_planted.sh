@@ -22,6 +22,38 @@ job hang_pipeline
 hangs "pipeline whose first stage is missing" pp p2p never_called=0 inside=1,2,3
 job hang_chain
 hangs "a communicator that waits for another" tp1 "AllReduce 20" never_called=3 inside=2 consequences=1
+
+# A call whose group is never launched: made, and no kernel follows. It is not taken for finished, though it has a number.
+cat >"$TMP/api.scn" <<'S'
+# rank 2 calls it and launches nothing
+set ranks=4 nodes=2 procs=1
+comm world label=world
+coll world func=AllReduce bytes=1m repeat=10
+sync world
+coll world func=AllReduce bytes=1m skip=2
+coll world func=AllReduce bytes=1m only=2 nonblocking=60000
+sleep ms=600000
+S
+job "$TMP/api.scn"
+hangs "a call without a launch" world "AllReduce 10" called=2 inside=0,1,3
+grep -q 'rank 2 ([^)]*) called it, and nothing was launched' "$TMP/said" || fail "the call is not named: $(cat "$TMP/said")"
+sleep 1.5 # until the call is in the log, and counted as an operation without a kernel
+hangs "a call without a launch, later" world "AllReduce 10" called=2 inside=0,1,3
+
+# A Send and its Recv that both are there and move nothing.
+cat >"$TMP/p2p.scn" <<'S'
+# both sides are inside, with different sizes
+set ranks=2 nodes=2 procs=1
+comm pp label=pp
+p2p pp from=0 to=1 bytes=1m repeat=10
+p2p pp from=0 to=1 bytes=1m skip=1
+p2p pp from=0 to=1 bytes=2m skip=0
+sleep ms=600000
+S
+job "$TMP/p2p.scn"
+hangs "a pair that moves nothing" pp p2p inside=0,1
+grep -q 'rank 0 ([^)]*) is in Send to rank 1, 1048576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2097152 bytes' "$TMP/said" ||
+  fail "the pair is not named: $(cat "$TMP/said")"
 wait $SOURCES || { fail "sources of a verdict"; }
 cat "$TMP/sources"
 finish

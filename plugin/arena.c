@@ -124,7 +124,8 @@ static uint32_t take_fresh(struct ni_arena *a, int which, enum ni_chunk_class cl
   struct ni_region *g = &a->hdr->region[which];
   uint32_t mark = ni_load_rlx(&g->watermark);
   do {
-    if (ni_load_rlx(&g->limit) - mark < n || ni_arena_taken_pages(a) + n > a->hdr->budget_pages) return 0;
+    /* Not `limit - mark < n`: read without an order, an old limit may lie below a new mark. */
+    if ((uint64_t)mark + n > ni_load_rlx(&g->limit) || ni_arena_taken_pages(a) + n > a->hdr->budget_pages) return 0;
   } while (!ni_cas_rlx(&g->watermark, &mark, mark + n));
   for (uint32_t i = 0; i < n; i++) {
     ni_store_rlx(&a->page[mark + i].cls, (uint8_t)cls);

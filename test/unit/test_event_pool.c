@@ -87,6 +87,20 @@ static void out_of_range_is_refused(void **state) {
   assert_null(ni_arena_op_checked(&arena, (arena.n_pages - 1) * NI_SLOTS_PER_PAGE)); /* not handed out yet */
 }
 
+/* The limit is read without an order to the watermark: a thread may see the one raised and not yet the other. */
+static void nothing_is_taken_beyond_an_old_limit(void **state) {
+  (void)state;
+  fresh(1 << 20, 64);
+  struct ni_region *g = &arena.hdr->region[NI_REGION_PLAIN];
+  assert_int_not_equal(ni_arena_take(&arena, NI_CHUNK_COMM), 0);
+  uint32_t mark = g->watermark, limit = g->limit;
+  g->limit = mark - 1;
+  assert_int_equal(ni_arena_take(&arena, NI_CHUNK_OP_FIRST), 0);
+  assert_int_equal(g->watermark, mark);
+  g->limit = limit;
+  assert_int_equal(ni_arena_take(&arena, NI_CHUNK_OP_FIRST), mark);
+}
+
 /* Nothing in the arena is an address: the same bytes read elsewhere mean the same. */
 static void arena_can_be_read_at_another_address(void **state) {
   (void)state;
@@ -199,6 +213,7 @@ int main(void) {
       cmocka_unit_test(fixed_has_exactly_its_size),
       cmocka_unit_test(chunks_come_back_as_the_same_class),
       cmocka_unit_test(out_of_range_is_refused),
+      cmocka_unit_test(nothing_is_taken_beyond_an_old_limit),
       cmocka_unit_test(arena_can_be_read_at_another_address),
       cmocka_unit_test(many_takers_one_returner),
       cmocka_unit_test(ring_keeps_order_and_is_bounded),

@@ -74,6 +74,9 @@ static inline enum ni_gpu_verdict ni_gpu_judge(const struct ni_gpu_relation *r, 
   return NI_GPU_OK;
 }
 
+/* Ticks from one reading of a counter to a later one; 0 when it went back in between (a VM that was moved). */
+static inline uint64_t ni_ticks_between(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
+
 struct ni_timing_in {
   bool gpu_ok;            /* all stamps present and nothing bad about them, verdict OK */
   bool has_kernel;        /* at least one channel started and all that started have stopped */

@@ -233,8 +233,9 @@ static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r
   t.has_kernel = ni_prog_started(prog) && ni_prog_started(prog) == ni_prog_stopped(prog);
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
   if (t.has_kernel)
-    t.kernel_cpu_ns = ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done) - ni_load_rlx(&op->ticks_first));
-  t.bracket_ns = op->ticks_stop ? ni_clock_span_ns(&ni_g.clock, op->ticks_stop - op->ticks_start) : 0;
+    t.kernel_cpu_ns =
+        ni_clock_span_ns(&ni_g.clock, ni_ticks_between(ni_load_rlx(&op->ticks_first), ni_load_rlx(&op->ticks_done)));
+  t.bracket_ns = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(op->ticks_start, op->ticks_stop));
   ni_timing_fill(r, ni_func_from_name(r->func), s->ident.n_ranks, &t);
   int64_t offset;
   if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) {

@@ -186,7 +186,7 @@ static int put_proxy(struct ni_dump *d, struct ni_side *s, struct ni_side_events
 /* ---- collectives that have no Coll event ---- */
 
 static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_src src) {
-  uint64_t bracket = e->ticks_stop > e->ticks_start ? ni_clock_span_ns(&ni_g.clock, e->ticks_stop - e->ticks_start) : 0;
+  uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
   struct ni_record r = {.kind = NI_KIND_COLL,
                         .func = ni_intern_text(&ni_g.intern, e->func),
                         .datatype = ni_intern_text(&ni_g.intern, e->datatype),

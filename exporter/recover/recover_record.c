@@ -61,8 +61,8 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   struct ni_timing_in t = {.gpu_ok = gpu_believed(b, c, op, &g, fallback)};
   t.has_kernel = op->started && op->started == op->stopped;
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
-  if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, op->ticks_done - op->ticks_first);
-  t.bracket_ns = op->ticks_stop ? ni_box_span_ns(b, op->ticks_stop - op->ticks_start) : 0;
+  if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
+  t.bracket_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_start, op->ticks_stop));
   ni_timing_fill(r, ni_func_from_name(r->func), c->id.n_ranks, &t);
   /* What no log may hold: readers would refuse the line, and the record with it. */
   if (!(r->algobw_gbs <= NI_BW_MAX_GBS && r->busbw_gbs <= NI_BW_MAX_GBS)) r->has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW);

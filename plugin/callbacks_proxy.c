@@ -14,10 +14,12 @@
  */
 #include "callbacks_in.h"
 
+#include "ni_timing.h"
+
 #define STEP_MASK (NI_STEPS_IN_FLIGHT - 1)
 
-/* The operation that a payload's slot and generation name, or NULL (counted). */
-HOT struct ni_proxy_slot *proxy_of(uint64_t payload) {
+/* The open operation that a payload's slot and generation name, with its state in *seen; or NULL (counted). */
+HOT struct ni_proxy_slot *proxy_of(uint64_t payload, uint64_t *seen) {
   uint32_t slot = ni_payload_index(payload);
   if (ni_unlikely(ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) != NI_CHUNK_PROXY)) {
     ni_stray(NI_STRAY_FOREIGN_HANDLE);
@@ -30,6 +32,7 @@ HOT struct ni_proxy_slot *proxy_of(uint64_t payload) {
     ni_stray(NI_STRAY_STALE_HANDLE);
     return NULL;
   }
+  *seen = state;
   return x;
 }
 
@@ -40,10 +43,17 @@ static void take_parent(struct ni_proxy_slot *x, const void *parent) {
   if (ni_handle_kind(parent) != NI_H_OP) return;
   struct ni_op *op = op_of(ni_handle_payload(parent, ni_g.nonce), &state);
   if (!op) return; /* finished and written before its network operation began: its slot is another's */
+  NI_TESTPOINT();
   x->func = op->func;
   x->parent_kind = op->kind;
   x->parent_sn = op->sn;
   x->parent_rec_sn = op->rec_sn;
+  /* Without channels it may be written, and its slot taken again, while we read: its state is read again after that. */
+  atomic_thread_fence(memory_order_acquire);
+  if (ni_state_gen(ni_load_rlx(&op->state)) != ni_state_gen(state)) {
+    x->func = 0;
+    return;
+  }
   ni_store_rlx(&x->flags, (uint8_t)(ni_load_rlx(&x->flags) | NI_EVF_PARENT));
 }
 
@@ -100,14 +110,15 @@ void *ni_cb_proxy_start(const void *context, const struct ni_proxy_start *d) {
 static void step_line_stop(struct ni_proxy_slot *x, uint32_t i, uint64_t ticks);
 
 void ni_proxy_stop(const void *handle) {
-  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
-  struct ni_proxy_slot *x = proxy_of(p);
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce), state;
+  struct ni_proxy_slot *x = proxy_of(p, &state);
   if (!x) return;
+  NI_TESTPOINT();
   for (uint32_t i = 0; x->steps_asked && i < NI_STEPS_IN_FLIGHT; i++) /* steps that never stopped say so in their lines */
     if (ni_load_rlx(&x->phase[i]) && x->step_slot[i]) step_line_stop(x, i, 0);
-  uint64_t state = ni_load_rlx(&x->state);
   x->ticks_stop = ni_ticks(ni_g.tick_source);
-  /* By exchange: its communicator may be closing the slot at this moment (a shared progress thread). */
+  /* By exchange, on the open state that was seen: its communicator may be closing the slot at this moment (a shared
+   * progress thread), and then it is on a chain of the dump thread. */
   if (!atomic_compare_exchange_strong_explicit(&x->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED), memory_order_acq_rel,
                                                memory_order_relaxed))
     return;
@@ -115,7 +126,8 @@ void ni_proxy_stop(const void *handle) {
 }
 
 void ni_proxy_state(const void *handle, uint32_t state, const uint64_t *value) {
-  struct ni_proxy_slot *x = proxy_of(ni_handle_payload(handle, ni_g.nonce));
+  uint64_t seen;
+  struct ni_proxy_slot *x = proxy_of(ni_handle_payload(handle, ni_g.nonce), &seen);
   if (!x) return;
   if (state != NI_ST_PROXY_OP_IN_PROGRESS && state > NI_ST_PROXY_OP_RECV_DONE) {
     ni_stray(NI_STRAY_UNKNOWN_STATE);
@@ -160,28 +172,30 @@ COLD void step_line_start(struct ni_proxy_slot *x, uint32_t i, uint64_t ticks, u
 }
 
 __attribute__((noinline, cold)) static void step_line_stop(struct ni_proxy_slot *x, uint32_t i, uint64_t ticks) {
-  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, x->step_slot[i]);
+  uint32_t slot = x->step_slot[i];
+  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
   uint64_t state = ni_load_rlx(&e->state);
+  x->step_slot[i] = 0;
+  if (ni_state_flags(state) & NI_EVS_CLOSED) return; /* its communicator is being closed: on a chain of the dump thread */
   e->ticks_stop = ticks;
   if (atomic_compare_exchange_strong_explicit(&e->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED), memory_order_acq_rel,
                                               memory_order_relaxed))
-    (void)ni_done_push(&ni_g.arena, &store_of(x->comm_page)->done, x->step_slot[i]);
-  x->step_slot[i] = 0;
+    (void)ni_done_push(&ni_g.arena, &store_of(x->comm_page)->done, slot);
 }
 
 HOT void add_to(_Atomic uint64_t *sum, uint64_t n) { ni_store_rlx(sum, ni_load_rlx(sum) + n); }
 
 /* The time since the phase began goes to its sum. */
 HOT void leave_phase(struct ni_proxy_slot *x, uint32_t i, uint8_t phase, uint64_t ticks) {
-  uint64_t in_it = ticks - x->step_last[i];
+  uint64_t in_it = ni_ticks_between(x->step_last[i], ticks);
   add_to(&x->sum[phase - 1], in_it);
   if (ni_unlikely(x->step_slot[i])) ni_arena_event(&ni_g.arena, x->step_slot[i])->step.phase[phase - 1] += in_it;
 }
 
 void *ni_cb_step_start(const void *parent, int32_t step) {
   if (ni_unlikely(ni_handle_kind(parent) != NI_H_PROXY || !ni_load_acq(&ni_g.armed))) return NULL;
-  uint64_t p = ni_handle_payload(parent, ni_g.nonce);
-  struct ni_proxy_slot *x = proxy_of(p);
+  uint64_t p = ni_handle_payload(parent, ni_g.nonce), state;
+  struct ni_proxy_slot *x = proxy_of(p, &state);
   if (ni_unlikely(!x)) return NULL;
   uint32_t i = (uint32_t)step & STEP_MASK;
   uint8_t open = ni_load_rlx(&x->phase[i]);
@@ -204,8 +218,8 @@ void *ni_cb_step_start(const void *parent, int32_t step) {
 
 /* The open step that a handle names: its operation and place, or NULL (counted). */
 HOT struct ni_proxy_slot *step_of(const void *handle, uint32_t *i) {
-  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
-  struct ni_proxy_slot *x = proxy_of(p);
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce), state;
+  struct ni_proxy_slot *x = proxy_of(p, &state);
   if (ni_unlikely(!x)) return NULL;
   *i = ni_payload_step_low(p) & STEP_MASK;
   if (ni_unlikely(!ni_load_rlx(&x->phase[*i]) || ((uint32_t)x->step_no[*i] & 63) != ni_payload_step_low(p))) {
@@ -246,7 +260,7 @@ void ni_step_stop(const void *handle) {
   uint32_t i;
   struct ni_proxy_slot *x = step_of(handle, &i);
   if (ni_unlikely(!x)) return;
-  uint64_t ticks = ni_ticks(ni_g.tick_source), total = ticks - ni_load_rlx(&x->step_start[i]);
+  uint64_t ticks = ni_ticks(ni_g.tick_source), total = ni_ticks_between(ni_load_rlx(&x->step_start[i]), ticks);
   leave_phase(x, i, ni_load_rlx(&x->phase[i]), ticks);
   if (total > ni_load_rlx(&x->max_step)) ni_store_rlx(&x->max_step, total);
   ni_store_rlx(&x->n_completed, ni_load_rlx(&x->n_completed) + 1);

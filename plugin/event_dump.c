@@ -321,10 +321,10 @@ struct closing {
 static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
   struct closing *x = arg;
   uint64_t state = ni_load_acq(&any->state); /* pairs with the LIVE store: the descriptor is there */
-  if ((ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE) return;
-  if (!atomic_compare_exchange_strong_explicit(&any->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED), memory_order_acq_rel,
-                                               memory_order_relaxed))
-    return; /* its stop was faster: on the done list */
+  do { /* again when an operation has named its call meanwhile; when its stop was faster, it is on the done list */
+    if ((ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE) return;
+    NI_TESTPOINT();
+  } while (!ni_cas_acqrel(&any->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED)));
   if (is_proxy(slot)) ni_arena_proxy(&ni_g.arena, slot)->ticks_stop = 0;
   else event_at(slot)->ticks_stop = 0;
   ni_chain_append(&x->ev->todo, slot);
@@ -332,8 +332,9 @@ static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
 
 void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
   struct closing x = {ev};
-  ni_pool_walk(&ni_g.arena, &st->events, close_one, &x);
+  /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. */
   ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &x);
+  ni_pool_walk(&ni_g.arena, &st->events, close_one, &x);
 }
 
 void ni_events_settle(struct ni_side_events *ev, int ok) {

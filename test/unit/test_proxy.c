@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../plugin/callbacks.h"
+#include "../../plugin/dump.h"
 #include "../../plugin/events.h"
 #include "../../plugin/lifecycle.h"
 
@@ -141,8 +142,115 @@ static void what_does_not_fit_is_counted(void **st) {
   in_child(odd);
 }
 
+/* A counter that goes back in the middle of a transfer (a VM that was moved): no time, rather than centuries. */
+static void counter_went_back(void) {
+  void *ctx = open_comm(), *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
+  struct ni_proxy_slot *x = slot_of(op);
+  x->step_last[0] += UINT64_C(1) << 40;
+  ni_store_rlx(&x->step_start[0], x->step_last[0]);
+  ni_cb_stop(step);
+  CHECK(sum(x, NI_PH_GPU_PRODUCE) == 0 && ni_load_rlx(&x->max_step) == 0 && ni_load_rlx(&x->n_completed) == 1);
+}
+static void no_time_runs_backwards(void **st) {
+  (void)st;
+  in_child(counter_went_back);
+}
+
+/* ---- a communicator that ends while its progress thread, which others share, goes on ---- */
+
+static struct ni_comm *comm_at(void *ctx) {
+  return ni_arena_comm(&ni_g.arena, ni_payload_index(ni_handle_payload(ctx, ni_g.nonce)));
+}
+
+static void step_of_the_closed(void) {
+  void *ctx = open_comm();
+  ni_events_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
+  void *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
+  struct ni_event_slot *line = ni_arena_event(&ni_g.arena, slot_of(op)->step_slot[0]);
+  line->state |= NI_STATE_FLAG(NI_EVS_CLOSED); /* by the dump thread, which has it on a chain of its own now */
+  uint64_t before = line->ticks_stop;
+  ni_cb_stop(step);
+  CHECK(ni_load_rlx(&comm_at(ctx)->events.done.head) == 0 && line->ticks_stop == before);
+}
+static void a_step_is_handed_over_once(void **st) {
+  (void)st;
+  in_child(step_of_the_closed);
+}
+
+#ifdef NI_STRESS
+static struct ni_side *side;
+static struct ni_op *parent;
+static struct ni_event_slot *call;
+
+static void close_now(void) { /* the dump thread, between this stop's look at the state and its exchange */
+  ni_testpoint_hook = NULL;
+  ni_events_close(&side->comm->events, &side->ev);
+}
+static void stop_meets_closing(void) {
+  void *ctx = open_comm(), *op = proxy(ctx, true);
+  (void)ni_drain_collect(ni_g.dump);
+  side = ni_g.dump->sides;
+  ni_testpoint_hook = close_now;
+  ni_cb_stop(op);
+  CHECK(ni_testpoint_hook == NULL && side->ev.todo.n == 1 && ni_load_rlx(&comm_at(ctx)->events.done.head) == 0);
+}
+static void an_operation_is_handed_over_once(void **st) {
+  (void)st;
+  in_child(stop_meets_closing);
+}
+
+static void mark_now(void) { /* an operation names its call at the moment its communicator is closed */
+  ni_testpoint_hook = NULL;
+  call->state |= NI_STATE_FLAG(NI_EVS_SEEN_KERNEL);
+}
+static void closing_meets_a_mark(void) {
+  void *ctx = open_comm();
+  (void)ni_drain_collect(ni_g.dump);
+  side = ni_g.dump->sides;
+  void *h = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllReduce"});
+  call = ni_arena_event(&ni_g.arena, ni_payload_call_slot(ni_handle_payload(h, ni_g.nonce)));
+  ni_testpoint_hook = mark_now;
+  ni_events_close(&side->comm->events, &side->ev);
+  CHECK(ni_testpoint_hook == NULL && side->ev.todo.n == 1);
+}
+static void a_mark_does_not_keep_a_call_open(void **st) {
+  (void)st;
+  in_child(closing_meets_a_mark);
+}
+
+static void recycle_now(void) { /* written, and its slot another operation's */
+  ni_testpoint_hook = NULL;
+  ni_store_rel(&parent->state, ni_state_make(ni_state_gen(parent->state) + 1, NI_OP_LIVE, 1));
+  parent->rec_sn = 77;
+}
+static void parent_goes(void) {
+  void *ctx = open_comm();
+  void *of = ni_cb_op_start(ctx, NI_KIND_COLL, &(struct ni_start){.func = "AllReduce", .nchannels = 1});
+  parent = ni_arena_op(&ni_g.arena, ni_payload_index(ni_handle_payload(of, ni_g.nonce)));
+  struct ni_proxy_start d = {.parent = of, .pid = getpid()};
+  CHECK(ni_load_rlx(&slot_of(ni_cb_proxy_start(ctx, &d))->flags) & NI_EVF_PARENT);
+  ni_testpoint_hook = recycle_now;
+  void *op = ni_cb_proxy_start(ctx, &d);
+  CHECK(ni_testpoint_hook == NULL && !(ni_load_rlx(&slot_of(op)->flags) & NI_EVF_PARENT));
+}
+static void a_parent_is_the_one_that_was_named(void **st) {
+  (void)st;
+  in_child(parent_goes);
+}
+#endif
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(time_goes_to_its_phase), cmocka_unit_test(what_does_not_fit_is_counted)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(time_goes_to_its_phase),
+      cmocka_unit_test(what_does_not_fit_is_counted),
+      cmocka_unit_test(no_time_runs_backwards),
+      cmocka_unit_test(a_step_is_handed_over_once),
+#ifdef NI_STRESS
+      cmocka_unit_test(an_operation_is_handed_over_once),
+      cmocka_unit_test(a_mark_does_not_keep_a_call_open),
+      cmocka_unit_test(a_parent_is_the_one_that_was_named),
+#endif
+  };
   if (!mkdtemp(dir)) return 1;
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   char cmd[64];

@@ -410,9 +410,27 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
 
 /* ---- release ---- */
 
+/* What a callback has filled after the last look at it: whoever gets the page next must not find it alive. */
+static void end_life(struct ni_op *op, uint32_t slot, void *arg) {
+  (void)slot, (void)arg;
+  if (ni_state_flags(ni_load_rlx(&op->state))) new_life(op);
+}
+
+/* The accounts did not close: a callback was still on its way when the last lines were said. It must not meet another's
+ * memory when it comes, so the communicator rests as a retired slot does. */
+static int may_still_come(const struct ni_dump *d, const struct ni_side *s) {
+  int away = 0;
+  for (int kind = 0; s->closing_ms && kind < NI_KIND_COUNT; kind++) away |= ni_side_unsettled(s, kind) != 0;
+  return away && (d->judge_ms - s->closing_judge_ms < NI_REST_MS || (uint32_t)d->ticks - s->closing_tick < NI_REST_TICKS);
+}
+
 static void free_side(struct ni_dump *d, struct ni_side *s) {
   ni_detail_forget_side(d, s);
   struct ni_comm *c = s->comm;
+  for (int kind = 0; s->closing_ms && kind < NI_KIND_COUNT; kind++)
+    ni_pool_walk(&ni_g.arena, &c->kind[kind].pool, end_life, NULL);
+  ni_pool_walk(&ni_g.arena, &c->events.proxies, end_life, NULL);
+  ni_pool_walk(&ni_g.arena, &c->events.events, end_life, NULL);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     ni_trace_leave(&c->kind[kind].pool);
     ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
@@ -455,7 +473,7 @@ void ni_drain_release(struct ni_dump *d) {
     }
     /* Exit closes communicators that nobody has finalized: callbacks still run on them, and use their pools. */
     int in_use = ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_LIVE; /* pairs with finalize's release */
-    if (s->stage == NI_SIDE_WRITTEN && !in_use && !resting && !s->in_busy) {
+    if (s->stage == NI_SIDE_WRITTEN && !in_use && !resting && !s->in_busy && !may_still_come(d, s)) {
       *p = s->next;
       free_side(d, s);
     } else {

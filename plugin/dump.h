@@ -99,6 +99,7 @@ struct ni_side {
   uint64_t rollup_period;  /* number of the period since 1970 that `rollup` counts for */
   uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
   uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
+  uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
   struct ni_side_kind kind[NI_KIND_COUNT];
   struct ni_side_events ev;
 };

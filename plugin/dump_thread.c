@@ -179,7 +179,11 @@ static int still_on_its_way(struct ni_dump *d, struct ni_side *s) {
   int away = 0; /* all that was in flight has become a record or incomplete by now, so nothing must be left */
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) away |= ni_side_unsettled(s, kind) != 0;
   if (!away) return 0;
-  if (!s->closing_ms) s->closing_ms = d->now_ms;
+  if (!s->closing_ms) {
+    s->closing_ms = d->now_ms;
+    s->closing_judge_ms = d->judge_ms;
+    s->closing_tick = (uint32_t)d->ticks;
+  }
   d->watching = 1;
   return d->now_ms - s->closing_ms < NI_SETTLE_MS;
 }

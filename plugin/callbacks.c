@@ -361,7 +361,7 @@ HOT void channel_stop(const void *handle) {
     bad_stop(op, start, stop);
   }
   uint32_t prog = ni_load_rlx(&op->prog) + 1, want = ni_state_want(state);
-  if (ni_prog_stopped(prog) == want) {
+  if (ni_prog_stopped(prog) == want && ni_likely(want != NI_WANT_UNKNOWN)) {
     ni_store_rlx(&op->ticks_done, ni_ticks(ni_g.tick_source));
     ni_store_rel(&op->prog, prog);
     NI_TESTPOINT();

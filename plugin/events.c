@@ -63,6 +63,9 @@ static int mask_now(void) {
   int mask = ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p);
   /* Before the mask is written: an operation enqueued under it must not be taken for one that has no channels. */
   if (mask & (int)NI_KINDS(NI_EVENT_KERNEL_CH)) ni_store_rel(&ni_g.kernel_ch_ever, 1);
+  /* Nor one whose task is made, or whose graph is captured, from here on for one that will have them: it may start when
+   * the mask has the bit again. Relaxed, as in mask_doubt. */
+  else ni_store_rlx(&ni_g.mask_was_off, 1);
   return mask;
 }
 

@@ -35,7 +35,7 @@ struct ni_global {
   _Atomic uint32_t armed; /* 1 from the first init of this process on; release there, acquire in the callbacks */
   uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
   uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
-  _Atomic uint8_t mask_was_off; /* KernelCh was seen off after an init: 1 from then on */
+  _Atomic uint8_t mask_was_off; /* KernelCh was off, by us or by whoever: 1 from then on */
   uint8_t keep_last;
   uint8_t enable_p2p;
   uint8_t wake_on_push;   /* interval 0 */

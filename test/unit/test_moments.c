@@ -1,0 +1,115 @@
+/*
+ * What happens at a moment that comes once in years: a mask that changes between two callbacks, a counter that goes back,
+ * a thread that does not run between two instructions.
+ */
+#include "core_child.h"
+
+/* ---- a mask without KernelCh between two that have it: a task made then has no channels, whatever it looks like ---- */
+
+static void mask_was_off(void) {
+  void *ctx = open_comm(1);
+  struct ni_op *op = slot_of(start_op(ctx, 0, 2));
+  CHECK((mask & NI_EV_KERNEL_CH) && op->mask_doubt == NI_MASK_SURE);
+  ni_events_set(NI_KINDS_STANDARD & ~NI_KINDS(NI_EVENT_KERNEL_CH)); /* no operation starts meanwhile */
+  ni_events_set(NI_KINDS_STANDARD);
+  CHECK(mask & NI_EV_KERNEL_CH);
+  CHECK(slot_of(start_op(ctx, 1, 2))->mask_doubt == NI_MASK_MAYBE_NONE);
+  ni_finalize(ctx);
+}
+static void a_mask_that_was_off_is_remembered(void **state) {
+  (void)state;
+  in_child(mask_was_off, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+/* ---- an unknown count is never reached: 255 stops say nothing ---- */
+
+static void many_stops(void) {
+  void *ctx = open_comm(1), *op = start_op(ctx, 0, 0);
+  ni_cb_stop(op);
+  for (uint64_t i = 0; i < NI_WANT_UNKNOWN + 1u; i++) {
+    void *h = ni_cb_channel_start(op, (uint32_t)i % NI_CHANNELS, 1000 * (i + 1));
+    ni_cb_channel_stamp(h, 1000 * (i + 1) + 100);
+    ni_cb_stop(h);
+    CHECK(ni_op_in_flight(slot_of(op)->state));
+  }
+  CHECK(ni_load_rlx(&comm_at(ctx)->done.head) == 0); /* on the watch list, and on no other */
+  ni_finalize(ctx);
+}
+static void an_unknown_count_is_never_reached(void **state) {
+  (void)state;
+  in_child(many_stops, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+/* ---- a counter that goes back in the middle of an operation (a VM that was moved) ---- */
+
+static void counter_went_back(void) {
+  void *ctx = open_comm(1), *op = start_op(ctx, 0, 1), *ch = ni_cb_channel_start(op, 0, 0);
+  struct ni_op *slot = slot_of(op);
+  ni_store_rlx(&slot->ticks_first, ni_load_rlx(&slot->ticks_first) + (UINT64_C(1) << 40));
+  ni_cb_stop(ch);
+  ni_cb_stop(op);
+  void *self = start_op(ctx, 1, 0); /* timed by its bracket */
+  slot_of(self)->ticks_start += UINT64_C(1) << 40;
+  ni_cb_stop(self);
+  ni_finalize(ctx);
+  char *text = log_text();
+  CHECK(lines_with(text, "\"coll_sn\":0,", "\"coll_exec_time_ns\":0,") == 1);
+  CHECK(lines_with(text, "\"coll_sn\":1,", "\"coll_exec_time_ns\":0,") == 1);
+}
+static void no_time_runs_backwards(void **state) {
+  (void)state;
+  in_child(counter_went_back, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
+
+/* ---- rare moments, made at the point between two effects (stress builds) ---- */
+
+#ifdef NI_STRESS
+/* Between the exchange that finished an operation and its push, the poller does not run for longer than the last lines
+ * wait for it. */
+static _Atomic int held;
+static pthread_t slow;
+static void hold_up(void) {
+  static int n;
+  if (!pthread_equal(pthread_self(), slow) || n++ == 0) return; /* the first point lies before the exchange */
+  ni_testpoint_hook = NULL;
+  ni_store_rel(&held, 1);
+  sleep_ms(4 * NI_SETTLE_MS);
+}
+static void *stop_slowly(void *ch) {
+  slow = pthread_self();
+  ni_testpoint_hook = hold_up;
+  ni_cb_stop(ch);
+  return NULL;
+}
+static void push_after_finalize(void) {
+  pthread_t t;
+  void *ctx = open_comm(1), *op = start_op(ctx, 0, 1), *ch = ni_cb_channel_start(op, 0, 1000);
+  uint32_t slot = ni_payload_index(ni_handle_payload(op, ni_g.nonce));
+  ni_cb_stop(op);
+  ni_cb_channel_stamp(ch, 1100);
+  CHECK(pthread_create(&t, NULL, stop_slowly, ch) == 0);
+  while (!ni_load_acq(&held)) sleep_ms(1);
+  ni_finalize(ctx);
+  void *next = open_comm(2), *other = start_op(next, 0, 1);
+  CHECK(slot != ni_payload_index(ni_handle_payload(other, ni_g.nonce)));
+  pthread_join(t, NULL);
+  CHECK(ni_op_in_flight(slot_of(other)->state) && ni_load_rlx(&comm_at(next)->done.head) == 0);
+}
+static void a_late_push_meets_no_other_communicator(void **state) {
+  (void)state;
+  in_child(push_after_finalize, NULL);
+}
+#endif
+
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]); /* "*" is any text */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_mask_that_was_off_is_remembered),
+      cmocka_unit_test(an_unknown_count_is_never_reached),
+      cmocka_unit_test(no_time_runs_backwards),
+#ifdef NI_STRESS
+      cmocka_unit_test(a_late_push_meets_no_other_communicator),
+#endif
+  };
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

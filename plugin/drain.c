@@ -346,7 +346,9 @@ void ni_drain_give_up(struct ni_dump *d) {
 /* Without KernelCh an operation is finished by its bracket, often before its network operations begin, which find who
  * they belong to in its slot. NCCL begins them as soon as its progress thread comes to it. */
 static int too_young(const struct ni_dump *d, const struct ni_op *op) {
-  return op->ticks_stop && ni_clock_monotonic_ns(&ni_g.clock, op->ticks_stop) + NI_PATIENCE_MS * UINT64_C(1000000) > d->now_ns;
+  uint64_t at = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_stop), ms = UINT64_C(1000000);
+  /* No tick is that long: one that ended so much later than it began ended before the counter went back. */
+  return op->ticks_stop && at + NI_PATIENCE_MS * ms > d->now_ns && at < d->now_ns + NI_AWAY_MS * ms;
 }
 
 int ni_drain_format(struct ni_dump *d) {

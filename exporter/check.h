@@ -63,7 +63,8 @@ struct ni_check_comm {
   bool killed;                   /* its last lines are of recover */
   uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
   struct ni_check_kind kind[NI_KIND_COUNT];
-  uint64_t event_lines[NI_EVENT_COUNT];
+  uint64_t events_there[NI_EVENT_COUNT]; /* in lines of their own, or steps in their operation's */
+  uint64_t proxy_lines, proxy_flushed;   /* there; sum of proxy_records over the dump_stats lines */
   struct ni_events_stats events; /* of the newest dump_stats line */
   struct ni_check_func *funcs;
 };
@@ -138,7 +139,7 @@ struct ni_check {
   uint64_t reasons[NI_REJ_COUNT];
   char *sample[NI_CHECK_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
-  uint64_t events[NI_EVENT_COUNT];  /* lines by kind */
+  uint64_t events[NI_EVENT_COUNT];  /* by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds, hosts;
   uint64_t unknown_keys, notes;
 

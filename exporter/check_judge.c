@@ -94,11 +94,17 @@ static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
       ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, s->started), AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64
                        " written + dropped + in flight", AT(x), s->started, ni_event_names[k], sum);
     /* Files that went by rotation took event lines along; how many is not counted. */
-    if (s->written != x->event_lines[k] && !(x->process->files_gone && x->event_lines[k] < s->written))
-      ni_check_problem(c, NI_PROBLEM_EVENTS, apart(s->written, x->event_lines[k]),
+    if (s->written != x->events_there[k] && !(x->process->files_gone && x->events_there[k] < s->written))
+      ni_check_problem(c, NI_PROBLEM_EVENTS, apart(s->written, x->events_there[k]),
                        AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), s->written,
-                       ni_event_names[k], x->event_lines[k]);
+                       ni_event_names[k], x->events_there[k]);
   }
+  /* Lines, of which one can hold many steps. */
+  if (x->final && !x->killed && x->proxy_lines != x->proxy_flushed &&
+      !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
+    ni_check_problem(c, NI_PROBLEM_STATED, apart(x->proxy_lines, x->proxy_flushed),
+                     AT_FORMAT ": dump_stats lines add up to %" PRIu64 " proxy records, %" PRIu64 " are in the files", AT(x),
+                     x->proxy_flushed, x->proxy_lines);
 }
 
 /* The process's own last line has what befell whole files, of whichever communicator their records were. */

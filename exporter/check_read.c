@@ -221,9 +221,17 @@ static int event_of(const struct ni_line *l) {
     case NI_LINE_BATCH: return NI_EVENT_BATCH;
     case NI_LINE_PROXY_CTRL: return NI_EVENT_PROXY_CTRL;
     case NI_LINE_NET: return NI_EVENT_NET;
-    case NI_LINE_PROXY: return strcmp(l->proxy.record_type, "proxy_step") == 0 ? NI_EVENT_STEPS : NI_EVENT_PROXY_OP;
+    case NI_LINE_PROXY: /* segments are a part of their operation, whose own line comes later */
+      return strcmp(l->proxy.record_type, "proxy_step") == 0 ? NI_EVENT_STEPS
+             : strcmp(l->proxy.record_type, "proxy_op") == 0 ? NI_EVENT_PROXY_OP
+                                                             : -1;
     default: return -1;
   }
+}
+
+static void take_events(struct ni_check *c, struct ni_check_comm *x, int kind, uint64_t n) {
+  c->events[kind] += n;
+  x->events_there[kind] += n;
 }
 
 static int take_stats(struct reading *r, const struct ni_line *l, struct ni_check_comm *x, uint64_t line_no) {
@@ -243,6 +251,7 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     return 0;
   }
   bool newest = l->meta.dump_timestamp_us >= x->stats_at;
+  x->proxy_flushed += s->proxy_records;
   for (int i = 0; i < NI_KIND_COUNT; i++) {
     struct ni_check_kind *k = &x->kind[i];
     const struct ni_kind_stats *n = &s->kind[i];
@@ -317,7 +326,8 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   struct ni_check_comm *x = r->comm;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
   int event = event_of(l);
-  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS || event >= 0;
+  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
+                    l->kind == NI_LINE_PROXY || event >= 0;
   if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
     e = find_comm(r, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
     if (e < 0) return e;
@@ -337,9 +347,10 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
     default: break;
   }
   if (!about_comm) return 0;
-  if (event >= 0) {
-    c->events[event]++;
-    x->event_lines[event]++;
+  if (event >= 0) take_events(c, x, event, 1);
+  if (l->kind == NI_LINE_PROXY) {
+    take_events(c, x, NI_EVENT_STEPS, l->proxy.steps.n + l->proxy.steps.more);
+    x->proxy_lines++;
   }
   if (l->kind == NI_LINE_DUMP_STATS) return take_stats(r, l, x, line_no);
   if (l->kind == NI_LINE_ROLLUP) {

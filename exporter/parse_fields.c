@@ -120,6 +120,24 @@ static const struct ni_field p2p_fields[] = {
 static const struct ni_record p2p_defaults = {.kind = NI_KIND_P2P, .func = ""};
 TABLE(p2p, DEFAULTS(ni_record, p2p_defaults), .has_at = 1 + offsetof(struct ni_record, has));
 
+static const struct ni_field step_fields[] = {
+    F("record_sn", U64, ni_proxy_step, record_sn, NUL),
+    F("proxy_step_sn", U64, ni_proxy_step, proxy_step_sn, NUL),
+    F("step", I64, ni_proxy_step, step, NUL),
+    F("trans_size_bytes", U64, ni_proxy_step, trans_size_bytes, NUL),
+    F("total_us", F64, ni_proxy_step, total_us, .flags = 0),
+    F("gpu_produce_us", F64, ni_proxy_step, gpu_produce_us, .flags = 0),
+    F("peer_credit_us", F64, ni_proxy_step, peer_credit_us, .flags = 0),
+    F("wire_us", F64, ni_proxy_step, wire_us, .flags = 0),
+    F("flush_us", F64, ni_proxy_step, flush_us, .flags = 0),
+    F("gpu_consume_us", F64, ni_proxy_step, gpu_consume_us, .flags = 0),
+    F("start_ns", U64, ni_proxy_step, start_ns, NUL),
+};
+static const struct ni_proxy_step step_defaults = {
+    .step = -1, .total_us = NAN, .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN,
+    .gpu_consume_us = NAN};
+TABLE(step, DEFAULTS(ni_proxy_step, step_defaults));
+
 static const struct ni_field proxy_fields[] = {
     F("record_type", STR, ni_proxy_line, record_type, REQ),
     F("record_sn", U64, ni_proxy_line, record_sn, .flags = 0),
@@ -154,6 +172,7 @@ static const struct ni_field proxy_fields[] = {
     F("start_ns", U64, ni_proxy_line, start_ns, NUL),
     F("progress_us", F64, ni_proxy_line, progress_us, .flags = 0),
     F("state", STR, ni_proxy_line, state, NUL),
+    F("steps", STEPS, ni_proxy_line, steps, .sub = &step, .flags = NI_FLAG_NULL),
 };
 static const struct ni_proxy_line proxy_defaults = {
     .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, .total_us = NAN,

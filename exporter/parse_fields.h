@@ -34,6 +34,7 @@ enum ni_field_type {
   NI_F_OBJECT, /* sub-table */
   NI_F_TRACE,  /* sub-table into the parser's trace */
   NI_F_EVENTS, /* array of objects, sub-table into trace->event[i] */
+  NI_F_STEPS,  /* array of objects, sub-table -> struct ni_proxy_steps */
   NI_F_KIND,   /* top level: the record itself, sub-table, arg is the line kind */
 };
 

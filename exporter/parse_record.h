@@ -36,6 +36,7 @@ extern "C" {
 #define NI_NO_SN UINT64_MAX /* of a number that a line does not have, or has as null */
 #define NI_BY_MAX 12
 #define NI_PAIRS_MAX 48
+#define NI_STEPS_MAX 65536 /* of one line; more are verified and counted */
 
 enum ni_line_kind {
   NI_LINE_OP = 0,     /* coll_perf, p2p_perf */
@@ -224,6 +225,18 @@ struct ni_rollup_line {
   uint64_t hist[NI_HIST_BUCKETS];
 };
 
+/* A step nested in its operation's line. NAN: not measured. */
+struct ni_proxy_step {
+  uint64_t record_sn, proxy_step_sn, trans_size_bytes;
+  uint64_t start_ns;      /* Unix ns, 0: not stated */
+  int64_t step;           /* -1: not stated */
+  double total_us, gpu_produce_us, peer_credit_us, wire_us, flush_us, gpu_consume_us;
+};
+struct ni_proxy_steps {
+  const struct ni_proxy_step *list;
+  uint64_t n, more;       /* listed; beyond NI_STEPS_MAX */
+};
+
 /* NVIDIA's proxy_trace, and ours, which has the keys from n_steps on. NAN: phase not measured. */
 struct ni_proxy_line {
   const char *record_type, *parent_type, *direction;
@@ -238,6 +251,7 @@ struct ni_proxy_line {
   int64_t origin_pid;     /* of an operation served for another process; -1: our own */
   double max_step_us, progress_us;
   const char *timing_source, *parent_func, *state;
+  struct ni_proxy_steps steps;
 };
 
 /* The other events (docs/format.md, 4b). Each kind of line fills what it has; numbers without a value are NI_NO_SN or

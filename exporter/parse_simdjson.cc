@@ -61,6 +61,8 @@ struct ni_parser {
   ni_line *line = nullptr;
   marks at{};
   ni_trace trace{};
+  ni_proxy_step *steps = nullptr; /* of the current line */
+  size_t steps_size = 0;
   head heads[head_slots]{};
 };
 
@@ -408,6 +410,34 @@ ni_reject read_events(ni_parser &p, od::value &v, const ni_table &t) {
   return NI_OK;
 }
 
+ni_reject read_steps(ni_parser &p, od::value &v, const ni_table &t, ni_proxy_steps &out) {
+  od::array a;
+  out = ni_proxy_steps{};
+  if (simdjson::error_code e = v.get_array().get(a)) return e == simdjson::INCORRECT_TYPE ? NI_REJ_BAD_TYPE : reason_of(e);
+  for (auto item : a) {
+    od::value x;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return reason_of(e);
+    if (out.n == NI_STEPS_MAX) {
+      out.more++;
+      if (ni_reject r = verify(x, 3)) return r;
+      continue;
+    }
+    if (out.n == p.steps_size) {
+      size_t bigger = p.steps_size ? 2 * p.steps_size : 64;
+      ni_proxy_step *s = new (std::nothrow) ni_proxy_step[bigger];
+      if (!s) return NI_REJ_NO_MEMORY;
+      if (out.n) memcpy(s, p.steps, out.n * sizeof *s);
+      delete[] p.steps;
+      p.steps = s;
+      p.steps_size = bigger;
+    }
+    if (ni_reject r = enter(p, x, t, reinterpret_cast<char *>(&p.steps[out.n]))) return r;
+    out.n++;
+  }
+  out.list = p.steps;
+  return NI_OK;
+}
+
 ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
   ni_line &l = *p.line;
   if (p.at.kinds++) return NI_REJ_TWO_KINDS;
@@ -495,6 +525,9 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
     case NI_F_PAIRS: return read_pairs(p, v, *reinterpret_cast<ni_pairs *>(at));
     case NI_F_OBJECT: return enter(p, v, *f.sub, at);
     case NI_F_EVENTS: return read_events(p, v, *f.sub);
+    case NI_F_STEPS:
+      if (is_null(t)) break;
+      return read_steps(p, v, *f.sub, *reinterpret_cast<ni_proxy_steps *>(at));
     case NI_F_TRACE:
       if (!p.line->trace) memset(&p.trace, 0, offsetof(ni_trace, event));
       p.line->trace = &p.trace;
@@ -725,6 +758,7 @@ extern "C" void ni_parser_free(struct ni_parser *p) {
   if (!p) return;
   delete[] p->copy;
   delete[] p->names;
+  delete[] p->steps;
   delete p;
 }
 

@@ -165,18 +165,15 @@ static bool parent_hangs(const struct ni_tr *r, const struct ni_tr_where *w, boo
 }
 
 /* A network operation, or one of its steps. Several of one channel and direction are under way at once. */
-int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
-  const struct ni_proxy_line *x = &l->proxy;
-  struct place at = place_of(r, w);
+static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct place *at, const struct ni_proxy_line *x,
+                    bool step) {
   struct ni_tr_event e = {0};
   char size[32], text[160];
-  if (!at.shown) return 0;
   if (!x->start_ns || !ni_tr_sane((int64_t)x->start_ns)) {
     r->count.proxy_untimed++;
     return 0;
   }
-  if (r->opt.coll.n && !ni_words_have(&r->opt.coll, x->parent_func)) return 0;
-  bool step = strcmp(x->record_type, "proxy_step") == 0, send = strcmp(x->direction, "send") == 0;
+  bool send = strcmp(x->direction, "send") == 0;
   ni_human_bytes(x->trans_size_bytes, size);
   if (step) snprintf(text, sizeof text, "%s step %lld", send ? "send" : "receive", (long long)x->step);
   else snprintf(text, sizeof text, "%s rank %d, %s", send ? "send to" : "receive from", x->peer, size);
@@ -193,7 +190,7 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   if (known && waited > total) waited = 0;
   int err = times(r, w, &e, x->start_ns + (uint64_t)waited, known ? total - waited : -1, NI_TR_C_NET, text);
   if (err == 0)
-    err = ni_tr_track(r, at.unit, w->member, step ? NI_TR_T_STEPS : send ? NI_TR_T_NET_SEND : NI_TR_T_NET_RECV,
+    err = ni_tr_track(r, at->unit, w->member, step ? NI_TR_T_STEPS : send ? NI_TR_T_NET_SEND : NI_TR_T_NET_RECV,
                       x->channel < 0 ? 0 : (uint32_t)x->channel, &e.track);
   if (err < 0) return err;
   ni_tr_u64(&e, NI_TR_K_PROXY_SN, x->proxy_op_sn);
@@ -218,4 +215,36 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   if (!r->opt.no_flows && !step && e.phase != NI_TR_INSTANT && w->member != NI_TR_NONE && x->parent_rec_sn != NI_NO_SN)
     join(&e, w->member, p2p, x->parent_rec_sn);
   return err < 0 ? err : ni_tr_put(r, &e);
+}
+
+/* A step that lies in its operation's line, as the line of its own that it would have had. */
+static int emit_nested(struct ni_tr *r, const struct ni_tr_where *w, const struct place *at, const struct ni_proxy_line *op,
+                       const struct ni_proxy_step *n) {
+  struct ni_proxy_line x = *op;
+  x.trans_size_bytes = n->trans_size_bytes;
+  x.step = n->step;
+  x.start_ns = n->start_ns;
+  x.total_us = n->total_us;
+  x.gpu_produce_us = n->gpu_produce_us;
+  x.peer_credit_us = n->peer_credit_us;
+  x.wire_us = n->wire_us;
+  x.flush_us = n->flush_us;
+  x.gpu_consume_us = n->gpu_consume_us;
+  x.progress_us = NAN;
+  x.origin_pid = -1;
+  x.parent_rec_sn = NI_NO_SN; /* a step that never stopped is a mark; what hangs, its operation says */
+  return emit_net(r, w, at, &x, true);
+}
+
+int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+  const struct ni_proxy_line *x = &l->proxy;
+  struct place at = place_of(r, w);
+  int err = 0;
+  if (!at.shown) return 0;
+  if (r->opt.coll.n && !ni_words_have(&r->opt.coll, x->parent_func)) return 0;
+  for (uint64_t i = 0; i < x->steps.n && err == 0; i++) err = emit_nested(r, w, &at, x, &x->steps.list[i]);
+  /* A segment is steps and nothing else. */
+  if (err == 0 && strcmp(x->record_type, "proxy_op_segment") != 0)
+    err = emit_net(r, w, &at, x, strcmp(x->record_type, "proxy_step") == 0);
+  return err;
 }

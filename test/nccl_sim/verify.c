@@ -107,10 +107,10 @@ static void take_events(struct verify *v, const struct ni_line *l) {
     }
   } else if (l->kind == NI_LINE_PROXY) {
     struct told *t = told_of(v, (int)l->meta.pid);
-    bool step = strcmp(l->proxy.record_type, "proxy_step") == 0;
-    t->step_lines += step;
-    if (!step) t->bytes += l->proxy.trans_size_bytes;
-    if (!step) t->steps += l->proxy.n_steps_completed;
+    bool op = strcmp(l->proxy.record_type, "proxy_op") == 0;
+    t->step_lines += strcmp(l->proxy.record_type, "proxy_step") == 0 ? 1 : l->proxy.steps.n;
+    if (op) t->bytes += l->proxy.trans_size_bytes;
+    if (op) t->steps += l->proxy.n_steps_completed;
   }
 }
 
@@ -462,7 +462,7 @@ static void check_events(struct verify *v) {
             (unsigned long long)t->steps, (unsigned long long)t->bytes, (unsigned long long)p->steps,
             (unsigned long long)p->step_bytes);
     if (p->every_step && t->step_lines + t->dropped[NI_EVENT_STEPS] != p->steps)
-      wrong(v, "pid %d: %llu lines of steps, the truth has %llu", p->pid, (unsigned long long)t->step_lines,
+      wrong(v, "pid %d: the logs have %llu steps, the truth %llu", p->pid, (unsigned long long)t->step_lines,
             (unsigned long long)p->steps);
     v->agreed++;
   }

@@ -168,6 +168,53 @@ static void test_bare_and_marker(void **state) {
   assert_true(line.proxy.is_final);
   assert_true(line.proxy.wire_us == 1.5);
   assert_true(isnan(line.proxy.flush_us));
+  assert_int_equal(line.proxy.steps.n, 1);
+  assert_int_equal(line.unknown_keys, 0);
+}
+
+/* Steps in their operation's line; a line has its own and none of those before it. */
+static void test_nested_steps(void **state) {
+  (void)state;
+#define SEGMENT(steps) "{" HEAD "," META ",\"proxy_trace\":{\"record_type\":\"proxy_op_segment\",\"is_final\":false,\"steps\":" steps "}}"
+  assert_int_equal(parse(SEGMENT("[{\"record_sn\":96,\"proxy_step_sn\":3,\"step\":7,\"trans_size_bytes\":1024,\"total_us\":40.5,"
+                                 "\"gpu_produce_us\":10,\"peer_credit_us\":11,\"wire_us\":12,\"flush_us\":13,\"gpu_consume_us\":14,"
+                                 "\"start_ns\":1790000000123012000},{\"step\":null,\"total_us\":null,\"of_later\":[1]},{}]")), NI_OK);
+  assert_false(line.proxy.is_final);
+  assert_int_equal(line.proxy.steps.n, 3);
+  assert_int_equal(line.unknown_keys, 1);
+  const struct ni_proxy_step *s = line.proxy.steps.list;
+  assert_true(s[0].record_sn == 96 && s[0].proxy_step_sn == 3 && s[0].step == 7 && s[0].trans_size_bytes == 1024);
+  assert_true(s[0].total_us == 40.5 && s[0].gpu_produce_us == 10 && s[0].peer_credit_us == 11 && s[0].wire_us == 12);
+  assert_true(s[0].flush_us == 13 && s[0].gpu_consume_us == 14 && s[0].start_ns == 1790000000123012000u);
+  for (int i = 1; i < 3; i++) assert_true(s[i].step == -1 && isnan(s[i].total_us) && isnan(s[i].wire_us) && s[i].start_ns == 0);
+  assert_int_equal(parse(SEGMENT("[]")), NI_OK);
+  assert_int_equal(line.proxy.steps.n, 0);
+  assert_int_equal(parse(SEGMENT("null")), NI_OK);
+  assert_int_equal(line.proxy.steps.n, 0);
+  assert_int_equal(parse(SEGMENT("{}")), NI_REJ_BAD_TYPE);
+  assert_int_equal(parse(SEGMENT("[3]")), NI_REJ_BAD_TYPE);
+  assert_int_equal(parse(SEGMENT("[{\"step\":\"x\"}]")), NI_REJ_BAD_TYPE);
+  assert_int_equal(parse(SEGMENT("[{\"step\":1,\"step\":1}]")), NI_REJ_DUPLICATE_KEY);
+  assert_int_equal(parse(SEGMENT("[{}")), NI_REJ_BAD_JSON);
+  /* As many as a line holds: those beyond the limit are counted. */
+  static const char head[] = "{\"proxy_trace\":{\"record_type\":\"proxy_op\",\"steps\":[";
+  for (int k = 0; k < 2; k++) {
+    size_t n = k ? NI_STEPS_MAX + 5 : 1000, at = sizeof head - 1;
+    char *long_line = malloc(at + 11 * n + 8);
+    assert_non_null(long_line);
+    memcpy(long_line, head, at);
+    for (size_t i = 0; i < n; i++) {
+      int put = snprintf(long_line + at, 12, "{\"step\":%zu},", i % 10);
+      assert_true(put > 0);
+      at += (size_t)put;
+    }
+    memcpy(long_line + at - 1, "]}}", 4);
+    assert_int_equal(parse(long_line), NI_OK);
+    assert_int_equal(line.proxy.steps.n, k ? NI_STEPS_MAX : n);
+    assert_int_equal(line.proxy.steps.more, k ? 5 : 0);
+    for (size_t i = 0; i < line.proxy.steps.n; i++) assert_int_equal(line.proxy.steps.list[i].step, i % 10);
+    free(long_line);
+  }
 }
 
 static void test_verbose(void **state) {
@@ -429,6 +476,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nvidia_v40),  cmocka_unit_test(test_ours),        cmocka_unit_test(test_any_order_and_unknown_keys),
       cmocka_unit_test(test_no_value),    cmocka_unit_test(test_doubles),     cmocka_unit_test(test_bare_and_marker),
+      cmocka_unit_test(test_nested_steps),
       cmocka_unit_test(test_verbose),     cmocka_unit_test(test_run_lines), cmocka_unit_test(test_rollup_lines),   cmocka_unit_test(test_rejections),
       cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_heads_do_not_mix), cmocka_unit_test(test_names),
   };

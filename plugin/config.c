@@ -30,7 +30,6 @@ struct setting {
 #define AT(member) offsetof(struct ni_config, member)
 #define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
-#define ALWAYS_FLAT "accepted, but lines are always flat: one for each step, written when it ends"
 #define ANY_BYTES INT64_MAX / 2
 
 static const char default_dir[] = "nccl-inspector-%j";
@@ -58,8 +57,8 @@ static const struct setting table[] = {
      "1: adds proxyop, proxystep and steps to the events."},
     {"NCCL_INSPECTOR_DUMP_PROXY_STEPS", NULL, BOOL, AT(dump_proxy_steps), 1, 0, 1, NULL,
      "0: no line for single proxy steps; their operation has their sums."},
-    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1, ALWAYS_FLAT,
-     "NVIDIA's form of proxy records. flat: a line for each step."},
+    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1, NULL,
+     "Where single steps are asked for: flat, a line for each; nested, in the line of their operation."},
     {"NCCL_INSPECTOR_PROXY_OP_POOL_SIZE", NULL, COUNT, AT(proxy_op_pool_slots), 0, 0, 1 << 20, NULL,
      "Proxy operations in flight per communicator; more are dropped and counted. 0: as many as the arena holds."},
     {"NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", NULL, COUNT, AT(proxy_step_pool_slots), 0, 0, 1 << 20, NULL,
@@ -348,7 +347,7 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
       set_default(c, s);
       refuse(s, name, value, warn, arg);
       refused++;
-    } else if (s->accepted && warn && ((s->type != BOOL && s->type != MODE) || get_number(c, s))) {
+    } else if (s->accepted && warn && (s->type != BOOL || get_number(c, s))) {
       char text[256];
       snprintf(text, sizeof text, "%s is %s.", name, s->accepted);
       warn(arg, text);

@@ -20,7 +20,7 @@
 #include <errno.h>
 
 #include "detail.h"
-#include "format_jsonl.h"
+#include "format_event.h"
 #include "gpu_id.h"
 #include "gz_writer.h"
 #include "out_file.h"
@@ -51,10 +51,6 @@ enum { NI_HEAD_NONE = 0, NI_HEAD_FIRST, NI_HEAD_LATER };
 /* Why this is the last look at a communicator, if it is. */
 enum ni_end { NI_END_NONE = 0, NI_END_DESTROY, NI_END_EXIT };
 
-struct ni_chain {
-  uint32_t first, last, n;
-};
-
 struct ni_side_kind {
   struct ni_chain todo, held, rest;
   struct ni_told *told; /* of the communicator, in the arena */
@@ -67,7 +63,10 @@ struct ni_side_kind {
 struct ni_side_events {
   struct ni_chain todo, wait; /* wait: API calls without an operation yet */
   uint64_t in_block[NI_EVENT_COUNT], written[NI_EVENT_COUNT], lost[NI_EVENT_COUNT];
-  uint64_t stats_lines, stats_dropped;  /* proxy lines as the last dump_stats line had them */
+  uint64_t proxy_lines;                 /* proxy_trace lines so far */
+  uint64_t stats_lines, stats_dropped;  /* of these as the last dump_stats line had them */
+  uint32_t hold_first, hold_last;       /* operations with steps that wait for their line; 0: none */
+  uint64_t n_kept;                      /* steps that do */
   uint64_t api_sn[NI_FUNC_COUNT];       /* coll_sn of collectives without a Coll event */
 };
 
@@ -160,7 +159,9 @@ struct ni_dump {
   uint8_t gave_up;               /* finished operations were left unwritten at exit: the black box has them */
   uint8_t sealed;                /* the process leaves, and every communicator has said its last */
   struct ni_side_events detached; /* of ni_g.detached */
+  uint64_t n_kept;               /* steps that wait for their operation's line, of all communicators */
   struct ni_trace trace;         /* of the record that is being formatted */
+  struct ni_step_text steps[NI_STEPS_A_LINE]; /* of the line that is being formatted */
   char line[NI_LINE_MAX_BYTES];
 };
 
@@ -204,6 +205,9 @@ void ni_events_give_up(struct ni_dump *d);
 void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
 /* The communicator is over: what never stopped is closed and goes to todo. */
 void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev);
+/* proxy_dump.c: steps that have waited long enough for their operation's line, or all, into the block as segments. s NULL:
+ * those of no communicator. As ni_drain_format. */
+int ni_steps_release(struct ni_dump *d, struct ni_side *s, int all);
 void ni_events_settle(struct ni_side_events *ev, int ok);
 void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out);
 /* A call's number from its low half. */

@@ -172,6 +172,14 @@ static int format_all(struct ni_dump *d) {
   return rc;
 }
 
+/* Steps that wait for an operation whose communicator ends, or the process: its line may never come. */
+static int release_steps(struct ni_dump *d, struct ni_side *s) {
+  int rc;
+  while ((rc = ni_steps_release(d, s, 1)) == -EFBIG)
+    if (ni_flush(d, d->awaited)) return -EBUSY;
+  return rc;
+}
+
 /* Is a callback on its way: a number taken and no slot yet, or finished and not on the done list yet? Its operation would
  * miss the last lines. Finalize promises that none is, but a communicator may share its progress thread with others, and
  * an abort waits for nobody. */
@@ -222,6 +230,9 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     if (why == NI_END_DESTROY) ni_events_close(&s->comm->events, &s->ev);
   }
   int rc = format_all(d);
+  for (struct ni_side *s = d->sides; s && rc == 0; s = s->next)
+    if (end_of(s, end)) rc = release_steps(d, s);
+  if (rc == 0 && end == NI_END_EXIT) rc = release_steps(d, NULL);
   if (rc == -ETIMEDOUT && end == NI_END_EXIT) {
     ni_drain_give_up(d);
     ni_events_give_up(d);
@@ -239,7 +250,7 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     if (!why) continue;
     open++;
     if (why == NI_END_DESTROY && still_on_its_way(d, s)) continue;
-    if (s->ev.wait.n || s->ev.todo.n) continue; /* the block took no more */
+    if (s->ev.wait.n || s->ev.todo.n || s->ev.n_kept) continue; /* the block took no more */
     int unsaid = ni_roll_say(d, s, 1);
     for (uint32_t i = 0; unsaid && i < 4 * NI_ROLLUP_ENTRIES && roll_out_of_the_way(d) == 0; i++) unsaid = ni_roll_say(d, s, 1);
     if (unsaid) continue;
@@ -349,7 +360,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
 static void say_process_end(struct ni_dump *d) {
   const struct ni_config *c = &ni_g.config;
   if ((c->dir_max_bytes || c->keep_seconds) && ni_flush(d, d->awaited)) return;
-  if (ni_lines_room(d)) return;
+  if (release_steps(d, NULL) || ni_lines_room(d)) return;
   ni_out_hold(&d->out, true);
   ni_lines_process_end(d);
   d->ended = 1;

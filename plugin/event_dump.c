@@ -8,19 +8,13 @@
  * A slot is freed when its line is in the block, not when that is written: the block keeps the text until then. What a
  * black box would have to show beyond that are operations, which have rules of their own (dump.h).
  */
-#include "dump.h"
-#include "format_event.h"
+#include "event_dump.h"
 #include "nccl/profiler_abi.h"
 
 #define QUIET_CALL_MS 1000u
 
-static struct ni_event_slot *event_at(uint32_t slot) { return ni_arena_event(&ni_g.arena, slot); }
-
-static int is_proxy(uint32_t slot) {
-  return ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) == NI_CHUNK_PROXY;
-}
-
-static void free_slot(struct ni_event_store *st, uint32_t slot) {
+void ni_events_free_slot(const struct ni_side *s, uint32_t slot) {
+  struct ni_event_store *st = ev_store(s);
   struct ni_op *any = ni_arena_op(&ni_g.arena, slot);
   /* Relaxed: the push that follows releases it, and stale handles see one generation or the other. */
   ni_store_rlx(&any->state, ni_state_make(ni_state_gen(ni_load_rlx(&any->state)) + 1, 0, 0));
@@ -48,13 +42,8 @@ int ni_events_collect(struct ni_dump *d) {
 
 /* ---- lines ---- */
 
-static int64_t span(uint64_t from, uint64_t to) {
-  return to && to >= from ? (int64_t)ni_clock_span_ns(&ni_g.clock, to - from) : -1;
-}
-
-/* Counts a line of the kind that is in the block now. */
-static void count_line(struct ni_dump *d, struct ni_side *s, struct ni_side_events *ev, uint8_t kind) {
-  ev->in_block[kind]++;
+void ni_events_count(struct ni_dump *d, struct ni_side *s, enum ni_event kind, uint64_t n) {
+  ev_of(d, s)->in_block[kind] += n;
   if (s) ni_side_busy(d, s);
   ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
 }
@@ -66,12 +55,11 @@ static uint64_t full_call(const struct ni_comm *c, int p2p, uint32_t low) {
 
 uint64_t ni_events_call_sn(const struct ni_side *s, int p2p, uint32_t low) { return full_call(s->comm, p2p, low); }
 
-static int put_event(struct ni_dump *d, struct ni_side *s, struct ni_side_events *ev, const struct ni_event_slot *e,
-                     const char *seen) {
+static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, const char *seen) {
   struct ni_event_line in = {.kind = (enum ni_event)e->kind,
                              .ev_sn = e->sn,
                              .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
-                             .dur_ns = span(e->ticks_start, e->ticks_stop),
+                             .dur_ns = ev_span(e->ticks_start, e->ticks_stop),
                              .number = e->number,
                              .group = e->group ? e->group - 1 : NI_NOT_SAID,
                              .count = e->count,
@@ -94,8 +82,8 @@ static int put_event(struct ni_dump *d, struct ni_side *s, struct ni_side_events
       break;
     case NI_EVENT_GROUP_API:
       in.depth = e->api.depth;
-      in.start_end_ns = span(e->ticks_start, e->api.start_end);
-      in.end_begin_ns = span(e->ticks_start, e->api.end_begin);
+      in.start_end_ns = ev_span(e->ticks_start, e->api.start_end);
+      in.end_begin_ns = ev_span(e->ticks_start, e->api.end_begin);
       break;
     case NI_EVENT_LAUNCH: in.stream = e->api.stream; break;
     case NI_EVENT_NET: in.net = e->net; break;
@@ -103,83 +91,8 @@ static int put_event(struct ni_dump *d, struct ni_side *s, struct ni_side_events
       in.n = ni_load_rlx(&e->part.n);
       in.ctrl_state = e->part.state;
   }
-  const struct ni_line_prefix *px = s ? &s->prefix : &d->process_prefix;
-  int rc = ni_lines_put(d, d->line, ni_format_event(d->line, sizeof d->line, px, d->ts_us, &in));
-  if (rc == 0) count_line(d, s, ev, e->kind);
-  return rc;
-}
-
-static int put_step(struct ni_dump *d, struct ni_side *s, struct ni_side_events *ev, const struct ni_event_slot *e) {
-  uint8_t flags = ni_load_rlx(&e->flags);
-  struct ni_proxy_line in = {.step_line = true,
-                             .has_parent = flags & NI_EVF_PARENT,
-                             .send = flags & NI_EVF_SEND,
-                             .record_sn = e->sn,
-                             .op_sn = e->number,
-                             .parent_sn = e->group,
-                             .parent_kind = (enum ni_kind)e->parent_kind,
-                             .channel = e->channel,
-                             .peer = e->step.peer,
-                             .step = e->step.step,
-                             .step_sn = e->step.step_sn,
-                             .bytes = e->count,
-                             .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
-                             .total_ns = span(e->ticks_start, e->ticks_stop)};
-  for (int i = 0; i < NI_PH_COUNT - 1 && in.total_ns >= 0; i++)
-    in.phase_ns[i] = ni_clock_span_ns(&ni_g.clock, e->step.phase[i]);
-  const struct ni_line_prefix *px = s ? &s->prefix : &d->process_prefix;
-  int rc = ni_lines_put(d, d->line, ni_format_proxy(d->line, sizeof d->line, px, d->ts_us, &in));
-  if (rc == 0) count_line(d, s, ev, NI_EVENT_STEPS);
-  return rc;
-}
-
-/* What the oldest open step of an operation waits for. */
-static const char *waits_for(const struct ni_proxy_slot *x) {
-  static const char *const names[NI_PH_COUNT] = {"none", "gpu_produce", "peer_credit", "wire", "flush", "gpu_consume"};
-  uint8_t phase = NI_PH_NONE;
-  uint64_t oldest = UINT64_MAX;
-  for (uint32_t i = 0; i < NI_STEPS_IN_FLIGHT; i++) {
-    uint8_t p = ni_load_rlx(&x->phase[i]);
-    uint64_t start = ni_load_rlx(&x->step_start[i]);
-    if (!p || p >= NI_PH_COUNT || start >= oldest) continue;
-    oldest = start;
-    phase = p;
-  }
-  return names[phase];
-}
-
-static int put_proxy(struct ni_dump *d, struct ni_side *s, struct ni_side_events *ev, const struct ni_proxy_slot *x) {
-  uint8_t flags = ni_load_rlx(&x->flags);
-  uint64_t progress = ni_load_rlx(&x->ticks_progress);
-  struct ni_proxy_line in = {.has_parent = flags & NI_EVF_PARENT,
-                             .send = flags & NI_EVF_SEND,
-                             .foreign = flags & NI_EVF_FOREIGN,
-                             .record_sn = x->sn,
-                             .op_sn = x->sn,
-                             .parent_sn = x->parent_sn,
-                             .parent_rec_sn = x->parent_rec_sn,
-                             .parent_kind = (enum ni_kind)x->parent_kind,
-                             .parent_func = ni_intern_text(&ni_g.intern, x->func),
-                             .rank = x->rank,
-                             .channel = x->channel,
-                             .peer = x->peer,
-                             .n_steps = x->n_steps,
-                             .chunk = x->chunk,
-                             .n_started = ni_load_rlx(&x->n_started),
-                             .n_completed = ni_load_rlx(&x->n_completed),
-                             .n_dropped = ni_load_rlx(&x->n_dropped),
-                             .pid = x->pid,
-                             .bytes = ni_load_rlx(&x->bytes),
-                             .start_ns = ni_clock_unix_ns(&ni_g.clock, x->ticks_start),
-                             .progress_ns = span(x->ticks_start, progress),
-                             .max_step_ns = -1};
-  in.total_ns = x->ticks_stop ? span(x->ticks_start, x->ticks_stop) : -1;
-  if (!x->ticks_stop) in.state = waits_for(x);
-  if (in.n_completed) in.max_step_ns = (int64_t)ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->max_step));
-  for (int i = 0; i < NI_PH_COUNT - 1; i++) in.phase_ns[i] = ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->sum[i]));
-  const struct ni_line_prefix *px = s ? &s->prefix : &d->process_prefix;
-  int rc = ni_lines_put(d, d->line, ni_format_proxy(d->line, sizeof d->line, px, d->ts_us, &in));
-  if (rc == 0) count_line(d, s, ev, NI_EVENT_PROXY_OP);
+  int rc = ni_lines_put(d, d->line, ni_format_event(d->line, sizeof d->line, ev_prefix(d, s), d->ts_us, &in));
+  if (rc == 0) ni_events_count(d, s, (enum ni_event)e->kind, 1);
   return rc;
 }
 
@@ -231,34 +144,30 @@ static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slo
   /* At the end a call whose group never closed was never launched. */
   if (missing && !open && e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_API)) != 0) return rc;
   if (missing) ni_store_rlx(&e->flags, (uint8_t)(ni_load_rlx(&e->flags) & ~NI_EVF_EXPECT)); /* recorded once */
-  if ((ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, &s->ev, e, seen_as(e, flags))) != 0) return rc;
+  if ((ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, e, seen_as(e, flags))) != 0) return rc;
   return 1;
 }
 
 /* ---- format ---- */
 
 /* One slot of todo. As finish_call. */
-static int finish(struct ni_dump *d, struct ni_side *s, struct ni_side_events *ev, uint32_t slot) {
-  if (is_proxy(slot)) {
-    int rc = put_proxy(d, s, ev, ni_arena_proxy(&ni_g.arena, slot));
-    return rc ? rc : 1;
-  }
+static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+  if (is_proxy(slot)) return ni_proxy_finish(d, s, slot);
   struct ni_event_slot *e = event_at(slot);
+  if (e->kind == NI_EVENT_STEPS) return ni_step_finish(d, s, slot);
+  if (e->kind == NI_EVENT_COLL_API || e->kind == NI_EVENT_P2P_API) return finish_call(d, s, e, NI_END_NONE);
+  uint8_t flags = ni_load_rlx(&e->flags);
   int rc = 0;
-  if (e->kind == NI_EVENT_STEPS) rc = put_step(d, s, ev, e);
-  else if (e->kind == NI_EVENT_COLL_API || e->kind == NI_EVENT_P2P_API) return finish_call(d, s, e, NI_END_NONE);
-  else {
-    uint8_t flags = ni_load_rlx(&e->flags);
-    if (e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) {
-      if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE)) != 0) return rc;
-      ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
-    }
-    if (flags & NI_EVF_ASKED) rc = put_event(d, s, ev, e, NULL);
+  if (e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) {
+    if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE)) != 0) return rc;
+    ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
   }
+  if (flags & NI_EVF_ASKED) rc = put_event(d, s, e, NULL);
   return rc ? rc : 1;
 }
 
-static int format_store(struct ni_dump *d, struct ni_side *s, struct ni_event_store *st, struct ni_side_events *ev) {
+static int format_store(struct ni_dump *d, struct ni_side *s) {
+  struct ni_side_events *ev = ev_of(d, s);
   if (!ev->todo.n) return 0;
   if (s && !s->announced) {
     ni_lines_comm(d, s);
@@ -267,23 +176,29 @@ static int format_store(struct ni_dump *d, struct ni_side *s, struct ni_event_st
   while (ev->todo.n) {
     uint32_t slot = ev->todo.first;
     int rc = ni_drain_check(d);
-    if (rc == 0) rc = finish(d, s, ev, slot);
+    if (rc == 0) rc = finish(d, s, slot);
     if (rc < 0) return rc;
     (void)ni_chain_take(&ev->todo);
-    if (rc) free_slot(st, slot);
+    if (rc) ni_events_free_slot(s, slot);
+    else if (event_at(slot)->kind == NI_EVENT_STEPS) ni_step_keep(d, s, slot);
     else ni_chain_append(&ev->wait, slot);
   }
   return 0;
 }
 
 int ni_events_format(struct ni_dump *d) {
-  int rc = format_store(d, NULL, &ni_g.detached, &d->detached);
-  for (struct ni_side *s = d->sides; s && rc == 0; s = s->next)
-    if (s->stage == NI_SIDE_LIVE) rc = format_store(d, s, &s->comm->events, &s->ev);
+  int rc = format_store(d, NULL);
+  if (rc == 0) rc = ni_steps_release(d, NULL, 0);
+  for (struct ni_side *s = d->sides; s && rc == 0; s = s->next) {
+    if (s->stage != NI_SIDE_LIVE) continue;
+    rc = format_store(d, s);
+    if (rc == 0) rc = ni_steps_release(d, s, 0);
+  }
   return rc;
 }
 
-static void give_up(struct ni_side_events *ev) {
+static void give_up(struct ni_dump *d, struct ni_side_events *ev) {
+  ni_steps_give_up(d, ev);
   struct ni_chain *chains[] = {&ev->todo, &ev->wait};
   for (int i = 0; i < 2; i++)
     for (uint32_t slot; (slot = ni_chain_take(chains[i])) != 0;) {
@@ -293,8 +208,8 @@ static void give_up(struct ni_side_events *ev) {
 }
 
 void ni_events_give_up(struct ni_dump *d) {
-  give_up(&d->detached);
-  for (struct ni_side *s = d->sides; s; s = s->next) give_up(&s->ev);
+  give_up(d, &d->detached);
+  for (struct ni_side *s = d->sides; s; s = s->next) give_up(d, &s->ev);
 }
 
 void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
@@ -305,7 +220,7 @@ void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
   for (uint32_t slot; (slot = ni_chain_take(&s->ev.wait)) != 0;) {
     int rc = blocked ? 0 : finish_call(d, s, event_at(slot), end);
     blocked |= rc < 0;
-    if (rc > 0) free_slot(&s->comm->events, slot);
+    if (rc > 0) ni_events_free_slot(s, slot);
     else ni_chain_append(&keep, slot);
   }
   s->ev.wait = keep;
@@ -313,13 +228,8 @@ void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
 
 /* ---- the end of a communicator ---- */
 
-struct closing {
-  struct ni_side_events *ev;
-};
-
 /* What never stopped is closed here, so that a stop that comes all the same finds it so. */
 static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
-  struct closing *x = arg;
   uint64_t state = ni_load_acq(&any->state); /* pairs with the LIVE store: the descriptor is there */
   do { /* again when an operation has named its call meanwhile; when its stop was faster, it is on the done list */
     if ((ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE) return;
@@ -327,14 +237,16 @@ static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
   } while (!ni_cas_acqrel(&any->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED)));
   if (is_proxy(slot)) ni_arena_proxy(&ni_g.arena, slot)->ticks_stop = 0;
   else event_at(slot)->ticks_stop = 0;
-  ni_chain_append(&x->ev->todo, slot);
+  ni_chain_append(arg, slot);
 }
 
 void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
-  struct closing x = {ev};
-  /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. */
-  ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &x);
-  ni_pool_walk(&ni_g.arena, &st->events, close_one, &x);
+  struct ni_chain ops = {0};
+  /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. Its line
+   * comes after its steps all the same: nested, it has them. */
+  ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &ops);
+  ni_pool_walk(&ni_g.arena, &st->events, close_one, &ev->todo);
+  for (uint32_t slot; (slot = ni_chain_take(&ops)) != 0;) ni_chain_append(&ev->todo, slot);
 }
 
 void ni_events_settle(struct ni_side_events *ev, int ok) {

@@ -18,6 +18,11 @@
 
 #include "arena.h"
 
+/* Slots linked by ni_op.next, of one owner. */
+struct ni_chain {
+  uint32_t first, last, n;
+};
+
 struct ni_pool {
   _Atomic uint64_t free_head; /* slot 32 | tag 32; the tag is raised at each pop */
   _Atomic uint64_t bump;      /* next fresh slot 32 | fresh slots left 32 */

@@ -1,5 +1,5 @@
 /*
- * Worst case of a line: four strings and 30 keys with numbers below 2 KiB.
+ * Worst case of a line: four strings and 30 keys with numbers below 2 KiB; nested steps of eleven keys with numbers each.
  */
 #include "format_event.h"
 
@@ -7,6 +7,8 @@
 #include "nccl/profiler_abi.h"
 
 #define EVENT_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 2048)
+#define STEPS_MAX (NI_STEPS_A_LINE * 448) /* below 170 bytes of keys, below 250 of numbers */
+_Static_assert(PREFIX_MAX + EVENT_BODY_MAX + STEPS_MAX <= NI_LINE_MAX_BYTES, "the longest line about steps fits");
 
 static char *u64_or_null(char *p, uint64_t v) { return v == NI_NOT_SAID ? LIT(p, "null") : ni_json_put_u64(p, v); }
 static char *put_bool(char *p, bool v) { return v ? LIT(p, "true") : LIT(p, "false"); }
@@ -152,49 +154,90 @@ static char *put_us(char *p, int64_t ns) {
 }
 #define US(key, ns) (p = put_us(LIT(p, key), (ns)))
 
+static char *put_phases(char *p, const uint64_t ns[NI_PH_COUNT - 1]) {
+  if (ns[NI_PH_GPU_PRODUCE - 1]) US(",\"gpu_produce_us\":", (int64_t)ns[NI_PH_GPU_PRODUCE - 1]);
+  if (ns[NI_PH_PEER_CREDIT - 1]) US(",\"peer_credit_us\":", (int64_t)ns[NI_PH_PEER_CREDIT - 1]);
+  if (ns[NI_PH_WIRE - 1]) US(",\"wire_us\":", (int64_t)ns[NI_PH_WIRE - 1]);
+  if (ns[NI_PH_FLUSH - 1]) US(",\"flush_us\":", (int64_t)ns[NI_PH_FLUSH - 1]);
+  if (ns[NI_PH_GPU_CONSUME - 1]) US(",\"gpu_consume_us\":", (int64_t)ns[NI_PH_GPU_CONSUME - 1]);
+  return p;
+}
+
+static char *put_bytes(char *p, uint64_t bytes) {
+  U64(",\"trans_size_bytes\":", bytes & INT64_MAX);
+  return p;
+}
+
+/* What a step is, and how long it took; nested and in its own line. */
+static char *put_step_number(char *p, const struct ni_step_text *t) {
+  U64(",\"proxy_step_sn\":", t->step_sn);
+  I64(",\"step\":", t->step);
+  return put_bytes(p, t->bytes);
+}
+static char *put_step_times(char *p, const struct ni_step_text *t) {
+  US(",\"total_us\":", t->total_ns);
+  p = put_phases(p, t->phase_ns);
+  U64(",\"start_ns\":", t->start_ns);
+  return p;
+}
+
+static char *put_steps(char *p, const struct ni_proxy_line *in) {
+  p = LIT(p, ",\"steps\":[");
+  for (uint32_t i = 0; i < in->n_listed && i < NI_STEPS_A_LINE; i++) {
+    if (i) *p++ = ',';
+    U64("{\"record_sn\":", in->steps[i].record_sn);
+    p = put_step_times(put_step_number(p, &in->steps[i]), &in->steps[i]);
+    *p++ = '}';
+  }
+  *p++ = ']';
+  return p;
+}
+
+#define SOURCE ",\"timing_source\":\"proxy_cpu\""
+
+static char *put_op(char *p, const struct ni_proxy_line *in) {
+  p = LIT(p, ",\"is_final\":true");
+  U64(",\"n_steps\":", in->n_steps > 0 ? (uint64_t)in->n_steps : 0);
+  U64(",\"chunk_size_bytes\":", in->chunk > 0 ? (uint64_t)in->chunk : 0);
+  U64(",\"n_steps_started\":", in->n_started);
+  U64(",\"n_steps_completed\":", in->n_completed);
+  U64(",\"n_steps_dropped\":", in->n_dropped);
+  p = LIT(put_bytes(p, in->bytes), SOURCE);
+  US(",\"total_us\":", in->total_ns);
+  p = put_phases(p, in->phase_ns);
+  if (in->total_ns > 0) p = ni_json_fixed(LIT(p, ",\"op_bw_gbs\":"), (double)in->bytes / (double)in->total_ns, 6);
+  if (in->max_step_ns >= 0) US(",\"max_step_us\":", in->max_step_ns);
+  if (in->has_parent) {
+    STR(",\"parent_func\":", in->parent_func);
+    U64(",\"parent_rec_sn\":", in->parent_rec_sn);
+  }
+  if (in->foreign) I64(",\"origin_pid\":", in->pid);
+  U64(",\"start_ns\":", in->start_ns);
+  US(",\"progress_us\":", in->progress_ns);
+  if (in->state) STR(",\"state\":", in->state);
+  return in->steps ? put_steps(p, in) : p;
+}
+
 /* NVIDIA's keys in NVIDIA's order, then ours. */
 size_t ni_format_proxy(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, const struct ni_proxy_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, EVENT_BODY_MAX);
+  static const char *const types[] = {"proxy_op", "proxy_op_segment", "proxy_step"};
+  char *p = begin_line(buf, cap, px, ts_us, EVENT_BODY_MAX + STEPS_MAX);
   if (!p) return 0;
-  p = in->step_line ? LIT(p, "\"proxy_trace\":{\"record_type\":\"proxy_step\"") : LIT(p, "\"proxy_trace\":{\"record_type\":\"proxy_op\"");
+  STR("\"proxy_trace\":{\"record_type\":", types[in->what]);
   U64(",\"record_sn\":", in->record_sn);
   STR(",\"parent_type\":", in->has_parent ? ni_kind_names[in->parent_kind == NI_KIND_P2P] : NULL);
   NUM(",\"parent_sn\":", in->has_parent ? in->parent_sn : NI_NOT_SAID);
   U64(",\"proxy_op_sn\":", in->op_sn);
-  if (!in->step_line) I64(",\"rank\":", in->rank);
+  if (in->what == NI_PROXY_OP) I64(",\"rank\":", in->rank);
   I64(",\"channel_id\":", in->channel);
   I64(",\"peer\":", in->peer);
   p = in->send ? LIT(p, ",\"direction\":\"send\"") : LIT(p, ",\"direction\":\"recv\"");
-  if (in->step_line) {
-    U64(",\"proxy_step_sn\":", in->step_sn);
-    I64(",\"step\":", in->step);
-  } else {
-    p = LIT(p, ",\"is_final\":true");
-    U64(",\"n_steps\":", in->n_steps > 0 ? (uint64_t)in->n_steps : 0);
-    U64(",\"chunk_size_bytes\":", in->chunk > 0 ? (uint64_t)in->chunk : 0);
-    U64(",\"n_steps_started\":", in->n_started);
-    U64(",\"n_steps_completed\":", in->n_completed);
-    U64(",\"n_steps_dropped\":", in->n_dropped);
-  }
-  U64(",\"trans_size_bytes\":", in->bytes & INT64_MAX);
-  p = LIT(p, ",\"timing_source\":\"proxy_cpu\"");
-  US(",\"total_us\":", in->total_ns);
-  if (in->phase_ns[NI_PH_GPU_PRODUCE - 1]) US(",\"gpu_produce_us\":", (int64_t)in->phase_ns[NI_PH_GPU_PRODUCE - 1]);
-  if (in->phase_ns[NI_PH_PEER_CREDIT - 1]) US(",\"peer_credit_us\":", (int64_t)in->phase_ns[NI_PH_PEER_CREDIT - 1]);
-  if (in->phase_ns[NI_PH_WIRE - 1]) US(",\"wire_us\":", (int64_t)in->phase_ns[NI_PH_WIRE - 1]);
-  if (in->phase_ns[NI_PH_FLUSH - 1]) US(",\"flush_us\":", (int64_t)in->phase_ns[NI_PH_FLUSH - 1]);
-  if (in->phase_ns[NI_PH_GPU_CONSUME - 1]) US(",\"gpu_consume_us\":", (int64_t)in->phase_ns[NI_PH_GPU_CONSUME - 1]);
-  if (!in->step_line) {
-    if (in->total_ns > 0) p = ni_json_fixed(LIT(p, ",\"op_bw_gbs\":"), (double)in->bytes / (double)in->total_ns, 6);
-    if (in->max_step_ns >= 0) US(",\"max_step_us\":", in->max_step_ns);
-    if (in->has_parent) {
-      STR(",\"parent_func\":", in->parent_func);
-      U64(",\"parent_rec_sn\":", in->parent_rec_sn);
-    }
-    if (in->foreign) I64(",\"origin_pid\":", in->pid);
-  }
-  U64(",\"start_ns\":", in->start_ns);
-  if (!in->step_line) US(",\"progress_us\":", in->progress_ns);
-  if (in->state) STR(",\"state\":", in->state);
+  if (in->what == NI_PROXY_OP) return end_line(buf, put_op(p, in));
+  if (in->what == NI_PROXY_STEP) p = put_step_number(p, in->steps);
+  else p = LIT(p, ",\"is_final\":false");
+  p = LIT(p, SOURCE);
+  if (in->what == NI_PROXY_STEP) p = put_step_times(p, in->steps);
+  if (in->has_parent) STR(",\"parent_func\":", in->parent_func);
+  if (in->what == NI_PROXY_SEGMENT) p = put_steps(p, in);
   return end_line(buf, p);
 }

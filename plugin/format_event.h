@@ -28,19 +28,34 @@ struct ni_event_line {
 };
 size_t ni_format_event(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us, const struct ni_event_line *in);
 
-/* A proxy operation, or one of its steps. */
+/* One step of a proxy operation. */
+struct ni_step_text {
+  uint64_t record_sn, bytes, start_ns;
+  int64_t total_ns;                   /* < 0: it never stopped */
+  uint64_t phase_ns[NI_PH_COUNT - 1]; /* 0: it had none */
+  int32_t step;
+  uint32_t step_sn;
+};
+
+#define NI_STEPS_A_LINE 64u /* at most so many are nested in one line */
+
+/* A proxy operation; one of its steps; some of its steps before its own line. The latter two know less of it. */
+enum ni_proxy_what { NI_PROXY_OP = 0, NI_PROXY_SEGMENT, NI_PROXY_STEP };
 struct ni_proxy_line {
-  bool step_line, has_parent, send, foreign;
+  enum ni_proxy_what what;
+  bool has_parent, send, foreign;
   uint64_t record_sn, op_sn, parent_sn, parent_rec_sn;
   enum ni_kind parent_kind;
   const char *parent_func;
-  int32_t rank, channel, peer, n_steps, chunk, step;
-  uint32_t n_started, n_completed, n_dropped, step_sn;
+  int32_t rank, channel, peer, n_steps, chunk;
+  uint32_t n_started, n_completed, n_dropped;
   int64_t pid;
   uint64_t bytes, start_ns;
   int64_t total_ns, progress_ns, max_step_ns; /* < 0: none */
   uint64_t phase_ns[NI_PH_COUNT - 1];         /* 0: no step had it */
   const char *state;                          /* of an open one; NULL: it stopped */
+  const struct ni_step_text *steps;           /* NULL: none are nested. A step's line: itself */
+  uint32_t n_listed;                          /* at most NI_STEPS_A_LINE */
 };
 size_t ni_format_proxy(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us, const struct ni_proxy_line *in);
 

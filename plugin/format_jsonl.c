@@ -18,9 +18,6 @@
 #define OP_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 1024 + TRACE_MAX)
 #define ENV_PAIR_MAX (6 * NI_ENV_VALUE_BYTES + 64)
 #define PROCESS_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + NI_ENV_MAX * ENV_PAIR_MAX + NI_SETTINGS_JSON_BYTES + 1024)
-/* comm_name, hostname, git_rev cut to what they may be at most; the rest of the prefix is below 1 KiB. */
-#define ORIGIN_TEXT_MAX 256
-#define PREFIX_MAX (NI_JSON_STRING_MAX_BYTES + 3 * (6 * ORIGIN_TEXT_MAX + 8) + 1024)
 _Static_assert(PREFIX_MAX + PROCESS_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest line fits");
 _Static_assert(PREFIX_MAX + OP_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest operation line fits");
 

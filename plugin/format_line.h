@@ -9,6 +9,9 @@
 #include "format_jsonl.h"
 #include "json_text.h"
 
+/* comm_name, hostname, git_rev cut to what they may be at most; the rest of the prefix is below 1 KiB. */
+#define ORIGIN_TEXT_MAX 256
+#define PREFIX_MAX (NI_JSON_STRING_MAX_BYTES + 3 * (6 * ORIGIN_TEXT_MAX + 8) + 1024)
 #define CONTROL_BODY_MAX (3 * NI_JSON_STRING_MAX_BYTES + 4096)
 #define LIT NI_JSON_LIT
 

@@ -106,9 +106,8 @@ static void fill_kind(struct ni_side *s, int kind, int final, struct ni_kind_sta
 
 static void fill_events(struct ni_stats_line *in, const struct ni_event_store *st, const struct ni_side_events *ev) {
   ni_events_fill_stats(st, ev, in->events);
-  const struct ni_event_count *ops = &in->events[NI_EVENT_PROXY_OP], *steps = &in->events[NI_EVENT_STEPS];
-  in->proxy_records = ops->written + steps->written - ev->stats_lines;
-  in->proxy_dropped_total = ops->dropped + steps->dropped;
+  in->proxy_records = ev->proxy_lines - ev->stats_lines; /* lines: steps inside others do not count, as with NVIDIA */
+  in->proxy_dropped_total = in->events[NI_EVENT_PROXY_OP].dropped + in->events[NI_EVENT_STEPS].dropped;
   in->proxy_dropped_since = in->proxy_dropped_total - ev->stats_dropped;
 }
 

@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,12 +241,165 @@ static void a_parent_is_the_one_that_was_named(void **st) {
 }
 #endif
 
+/* ---- nested output ---- */
+
+static void *nested_comm(void) {
+  setenv("NCCL_INSPECTOR_EVENTS", "proxyop,proxystep,steps", 1);
+  setenv("NCCL_INSPECTOR_PROXY_OUTPUT_MODE", "nested", 1);
+  setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
+  return open_comm();
+}
+
+/* The whole log of this process. */
+static char *read_log(void) {
+  static char text[1 << 20];
+  char path[64];
+  glob_t g;
+  snprintf(path, sizeof path, "%s/*-pid%d-*.jsonl", dir, (int)getpid());
+  CHECK(glob(path, 0, NULL, &g) == 0 && g.gl_pathc == 1);
+  FILE *f = fopen(g.gl_pathv[0], "r");
+  CHECK(f);
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  (void)fclose(f);
+  return text;
+}
+
+static int times_in(const char *text, const char *what) {
+  int n = 0;
+  for (; (text = strstr(text, what)); text++) n++;
+  return n;
+}
+
+/* The nth line of the log that holds `what`, terminated. */
+static char *line_with(char *text, const char *what, int nth) {
+  static char copy[1 << 17];
+  char *hit = text;
+  for (int i = 0; i <= nth; i++) CHECK((hit = strstr(i ? hit + 1 : hit, what)));
+  while (hit > text && hit[-1] != '\n') hit--;
+  size_t n = strcspn(hit, "\n");
+  CHECK(n < sizeof copy);
+  memcpy(copy, hit, n);
+  copy[n] = 0;
+  return copy;
+}
+
+static void transfers(void *op, int from, int n) {
+  for (int i = from; i < from + n; i++) {
+    void *step = ni_cb_step_start(op, i);
+    state(step, NI_ST_PROXY_STEP_SEND_WAIT, 100);
+    ni_cb_stop(step);
+  }
+}
+
+/* More steps than a line takes go in segments, the rest with the operation; one that never ends says what it has. */
+static void long_operation(void) {
+  void *ctx = nested_comm(), *op = proxy(ctx, true), *beside = proxy(ctx, true), *open = proxy(ctx, false);
+  transfers(op, 0, 100);
+  transfers(beside, 0, 64);
+  transfers(op, 100, 50);
+  ni_cb_stop(op);
+  ni_cb_stop(beside);
+  ni_cb_stop(ni_cb_step_start(open, 0));
+  (void)ni_cb_step_start(open, 1);
+  ni_finalize(ctx);
+  char *text = read_log(), *l;
+  CHECK(times_in(text, "\"record_type\":\"proxy_step\"") == 0);
+  CHECK(times_in(text, "\"record_type\":\"proxy_op_segment\"") == 2 && times_in(text, "\"record_type\":\"proxy_op\"") == 3);
+  int next = 0;
+  for (int i = 0; i < 3; i++) { /* in order, each once */
+    char want[96];
+    l = line_with(text, "\"proxy_op_sn\":0,", i);
+    CHECK((strstr(l, "\"is_final\":true") != NULL) == (i == 2) && times_in(l, "\"proxy_step_sn\"") == (i < 2 ? 64 : 22));
+    for (char *at = l; (at = strstr(at, "\"proxy_step_sn\"")); at++) {
+      snprintf(want, sizeof want, "\"proxy_step_sn\":%d,\"step\":%d,\"trans_size_bytes\":100,", next, next);
+      CHECK(strncmp(at, want, strlen(want)) == 0);
+      next++;
+    }
+  }
+  CHECK(next == 150);
+  CHECK(times_in(line_with(text, "\"proxy_op_sn\":1,", 0), "\"proxy_step_sn\"") == 64);
+  l = line_with(text, "\"proxy_op_sn\":2,", 0);
+  CHECK(times_in(l, "\"proxy_step_sn\"") == 2 && strstr(l, "\"state\":\"peer_credit\"") && times_in(l, "\"total_us\":null") == 2);
+  l = line_with(text, "\"final\":true", 0);
+  CHECK(strstr(l, "\"proxy_records\":5,") && strstr(l, "\"steps\":{\"started\":216,\"written\":216,\"dropped\":0,\"in_flight\":0}"));
+}
+static void steps_are_with_their_operation(void **st) {
+  (void)st;
+  in_child(long_operation);
+}
+
+/* A step whose operation's slot is not its own any more has a line all the same. */
+static void lost_operation(void) {
+  void *ctx = nested_comm(), *op = proxy(ctx, true), *other = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
+  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot_of(op)->step_slot[0]);
+  CHECK(e->step.op_slot == ni_payload_index(ni_handle_payload(op, ni_g.nonce)));
+  e->step.op_slot = ni_payload_index(ni_handle_payload(other, ni_g.nonce));
+  ni_cb_stop(step);
+  ni_cb_stop(op);
+  ni_finalize(ctx);
+  char *text = read_log(), *l = line_with(text, "proxy_op_segment", 0);
+  CHECK(strstr(l, "\"proxy_op_sn\":0,") && times_in(l, "\"proxy_step_sn\"") == 1 && times_in(text, "\"proxy_step_sn\"") == 1);
+}
+static void no_step_without_a_line(void **st) {
+  (void)st;
+  in_child(lost_operation);
+}
+
+/* Without a thread whoever finalizes looks at everything. */
+static void look_now(void) { ni_finalize(open_comm()); }
+
+static int segments(void) { return times_in(read_log(), "proxy_op_segment"); }
+
+/* Of an operation that does not end: a second after its first step the log has what it did. */
+static void slow_operation(void) {
+  void *ctx = nested_comm(), *op = proxy(ctx, true);
+  transfers(op, 0, 3);
+  look_now();
+  CHECK(segments() == 0);
+  transfers(op, 3, 1);
+  usleep(1100000);
+  look_now();
+  CHECK(segments() == 1 && times_in(line_with(read_log(), "proxy_op_segment", 0), "\"proxy_step_sn\"") == 4);
+  transfers(op, 4, 2);
+  look_now();
+  CHECK(segments() == 1); /* those begin to wait anew */
+  ni_cb_stop(op);
+  ni_finalize(ctx);
+  char *l = line_with(read_log(), "\"record_type\":\"proxy_op\"", 0);
+  CHECK(strstr(l, "\"n_steps_started\":6,") && times_in(l, "\"proxy_step_sn\"") == 2 && strstr(l, "\"proxy_step_sn\":4,"));
+}
+static void steps_wait_a_second(void **st) {
+  (void)st;
+  in_child(slow_operation);
+}
+
+/* Of a pool of 128 steps half may wait: the others find room. */
+static void small_pool(void) {
+  setenv("NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", "100", 1);
+  void *ctx = nested_comm(), *op[3];
+  for (int i = 0; i < 3; i++) transfers(op[i] = proxy(ctx, true), 0, 30);
+  look_now();
+  CHECK(segments() == 1 && strstr(line_with(read_log(), "proxy_op_segment", 0), "\"proxy_op_sn\":0,")); /* the oldest */
+  transfers(op[2], 30, 60);
+  for (int i = 0; i < 3; i++) ni_cb_stop(op[i]);
+  ni_finalize(ctx);
+  CHECK(strstr(read_log(), "\"steps\":{\"started\":150,\"written\":150,\"dropped\":0,\"in_flight\":0}"));
+}
+static void waiting_steps_leave_room(void **st) {
+  (void)st;
+  in_child(small_pool);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(time_goes_to_its_phase),
       cmocka_unit_test(what_does_not_fit_is_counted),
       cmocka_unit_test(no_time_runs_backwards),
       cmocka_unit_test(a_step_is_handed_over_once),
+      cmocka_unit_test(steps_are_with_their_operation),
+      cmocka_unit_test(no_step_without_a_line),
+      cmocka_unit_test(steps_wait_a_second),
+      cmocka_unit_test(waiting_steps_leave_room),
 #ifdef NI_STRESS
       cmocka_unit_test(an_operation_is_handed_over_once),
       cmocka_unit_test(a_mark_does_not_keep_a_call_open),

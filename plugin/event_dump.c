@@ -156,7 +156,7 @@ static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
   struct ni_event_slot *e = event_at(slot);
   if (e->kind == NI_EVENT_STEPS) return ni_step_finish(d, s, slot);
   if (e->kind == NI_EVENT_COLL_API || e->kind == NI_EVENT_P2P_API) return finish_call(d, s, e, NI_END_NONE);
-  uint8_t flags = ni_load_rlx(&e->flags);
+  uint8_t flags = ni_load_acq(&e->flags); /* pairs with ctrl_state: the walk may have closed the slot right before it */
   int rc = 0;
   if (e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) {
     if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE)) != 0) return rc;

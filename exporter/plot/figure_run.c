@@ -61,7 +61,7 @@ void ni_fig_by_size(FILE *f, const struct ni_figure *fig) {
     unsigned sizes = 0;
     for (size_t i = 0; i < s->n_groups; i++) sizes += (int)s->group[i].type == t && on_it(&s->group[i], like);
     if (sizes == 0) continue;
-    static const int symbol[NI_TYPE_COUNT] = {13, 7, 9, 5};
+    static const int symbol[NI_TYPE_COUNT] = {13, 7, 9, 5, 11};
     fprintf(f, "%s$t%d using 1:2:4 with filledcurves lc rgb '%s' notitle, \\\n  ", comma, t, ni_fig_color[t]);
     /* Of a single size there is no band to see: a bar takes its place. */
     if (sizes == 1)

@@ -195,7 +195,7 @@ static void header_column(const struct ni_run *r, struct ni_parquet_file *p, con
       default: v = r->process[m->process].pid; break;
     }
     text = from != RANK && from != N_RANKS && from != NNODES && from != PID;
-    if (from == TYPE) code = (uint32_t)ni_comm_type_of(k->n_ranks, m->nnodes);
+    if (from == TYPE) code = (uint32_t)ni_comm_type_of(r, k->n_ranks, m->nnodes);
     if (n == 1) {
       *code0 = code;
       *number0 = v;

@@ -194,7 +194,7 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
     struct ni_comm *x = &s->comm[s->n_comms++];
     r->comm_at[order[i]] = i;
     *x = (struct ni_comm){.hash = c->hash, .name = c->name ? ni_name_text(&r->names, c->name) : NULL,
-                          .type = ni_comm_type_of(c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
+                          .type = ni_comm_type_of(r, c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
                           .one_host = -1};
     snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, c->id));
   }

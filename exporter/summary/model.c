@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed"};
+const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
 
 void ni_human_bytes(uint64_t bytes, char *out) {
   static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};

@@ -44,8 +44,16 @@
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
 #define NI_FIND_BUSBW 0.90       /* of the median of like operations on all hosts */
 
-/* The contract's classification, from the header alone, in the contract's order. */
-enum ni_comm_type { NI_TYPE_SINGLE_RANK = 0, NI_TYPE_NVLINK_ONLY, NI_TYPE_HCA_ONLY, NI_TYPE_MIXED, NI_TYPE_COUNT };
+/* The contract's classification, from the header alone, in the contract's order. Unknown: the header has no number of nodes
+ * (interfaces v1 to v3); with --compat that is what NVIDIA's exporter makes of it. */
+enum ni_comm_type {
+  NI_TYPE_SINGLE_RANK = 0,
+  NI_TYPE_NVLINK_ONLY,
+  NI_TYPE_HCA_ONLY,
+  NI_TYPE_MIXED,
+  NI_TYPE_UNKNOWN,
+  NI_TYPE_COUNT
+};
 extern const char *const ni_comm_type_names[NI_TYPE_COUNT]; /* "single-rank", ... */
 
 /* Statistics of one quantity. n == 0: all figures NAN. Percentiles: linear interpolation at q * (n - 1). */

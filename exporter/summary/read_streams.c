@@ -62,7 +62,7 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
     }
   }
   struct ni_stream n = {.member = c->c.member, .func = func, .msg_bytes = msg, .kind = kind};
-  struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(c->n_ranks, c->nnodes), .kind = kind, .func = func,
+  struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(x->r, c->n_ranks, c->nnodes), .kind = kind, .func = func,
                             .msg_bytes = msg};
   int e = ni_find_cell(x->r, &key, &n.cell);
   if (e == 0) e = ni_find_seq(x, n.member, func, kind, (l->op.has & NI_HAS_REC_SN) != 0, &n.seq);

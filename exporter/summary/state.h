@@ -219,7 +219,7 @@ int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out)
 int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
 int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece); /* piece is the run's from here on */
 void ni_tables_free(struct ni_run *r);
-enum ni_comm_type ni_comm_type_of(int32_t n_ranks, int32_t nnodes);
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes);
 
 /* Stops all threads; the first call's error and text stay. */
 void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));

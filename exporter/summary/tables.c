@@ -103,8 +103,9 @@ void ni_tables_free(struct ni_run *r) {
   pthread_mutex_destroy(&r->lock);
 }
 
-enum ni_comm_type ni_comm_type_of(int32_t n_ranks, int32_t nnodes) {
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes) {
   if (n_ranks == 1) return NI_TYPE_SINGLE_RANK;
+  if (nnodes < 1 && !r->opt.compat) return NI_TYPE_UNKNOWN;
   if (nnodes == 1) return NI_TYPE_NVLINK_ONLY;
   return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
 }

@@ -41,6 +41,18 @@ code 64 "$inspector" summary logs --compression lzma
 code 1 "$inspector" summary nowhere
 code 1 "$inspector" summary logs --output-dir /proc/nowhere
 
+# Up to 2.26 NCCL does not say how many nodes there are: no kind of link is made up from that, but with --compat.
+mkdir unsized
+sed 's/"n_ranks":[0-9]*,"nnodes":[0-9]*/"n_ranks":0,"nnodes":0/' logs/node-0-pid4000.log >unsized/x.log
+# shellcheck disable=SC2086
+code 0 "$inspector" summary unsized --output-dir unsized-out $fast
+types() { python3 -c 'import json,sys; print(*sorted({g["comm_type"] for g in json.load(open(sys.argv[1]))["groups"]}))' "$1/summary/summary.json"; }
+[ "$(types unsized-out)" = unknown ] || { echo "types without a number of nodes: $(types unsized-out)"; exit 1; }
+# shellcheck disable=SC2086
+code 0 "$inspector" summary unsized --output-dir unsized-compat --compat $fast
+[ -n "$(ls unsized-compat/summary/*/summary_hca-only_*)" ] && [ -z "$(ls unsized-compat/summary/*/summary_unknown_* 2>/dev/null)" ] ||
+  { echo "--compat: not NVIDIA's types"; exit 1; }
+
 total=$((8 * 300 * 2 + 8 * 30))
 counted $total
 counted $((8 * 30 / 2)) --coll Send

@@ -51,7 +51,7 @@ files = out + "/parquet_files/*.parquet"
 compare("parquet", """SELECT comm_type, kind, coll, coll_msg_size_bytes AS size, coll_timing_source AS timing,
     coalesce(coll_exec_time_ns / 1000.0, coll_exec_time_us) AS us, coll_busbw_gbs AS bw
     FROM read_parquet('%s', union_by_name = true)""" % files)
-compare("logs", """SELECT CASE WHEN n = 1 THEN 'single-rank' WHEN nn = 1 THEN 'nvlink-only' WHEN n = nn THEN 'hca-only' ELSE 'mixed' END AS comm_type,
+compare("logs", """SELECT CASE WHEN n = 1 THEN 'single-rank' WHEN nn < 1 THEN 'unknown' WHEN nn = 1 THEN 'nvlink-only' WHEN n = nn THEN 'hca-only' ELSE 'mixed' END AS comm_type,
     kind, coll, size, timing, us, bw FROM (
       SELECT (header->>'n_ranks')::INT AS n, (header->>'nnodes')::INT AS nn, CASE WHEN coll_perf IS NULL THEN 'p2p' ELSE 'coll' END AS kind,
              coalesce(coll_perf->>'coll', p2p_perf->>'p2p') AS coll,

@@ -17,6 +17,7 @@
 #define STALL_MS 1800u  /* no progress for so long: the file system hangs or is full, the host must not wait for it */
 #define HARD_MS 30000u
 #define EXIT_MS 2000u
+#define ROOM_MS 200u    /* less than NCCL's own init of a communicator mostly takes */
 #define LEAVE_MS 1500u /* of these; the rest is for the last lines and the write */
 #define STACK_BYTES (1u << 20) /* sanitizer builds need room; untouched pages cost nothing */
 
@@ -410,7 +411,7 @@ static int tick(struct ni_dump *d, int ask, enum ni_end end) {
       if (end != NI_END_EXIT) close_session(d);
     }
   }
-  if (d->ticks % 16 == 0) ni_drain_release(d);
+  if (ask || d->ticks % 16 == 0) ni_drain_release(d);
   uint32_t mark = ni_arena_taken_pages(&ni_g.arena);
   d->moved |= mark != d->seen_mark || d->watching;
   d->seen_mark = mark;
@@ -552,6 +553,8 @@ void ni_dump_finalize(struct ni_dump *d, int last) {
                 "memory and tried again, and are lost if the process ends before that succeeds");
   }
 }
+
+int ni_dump_make_room(struct ni_dump *d) { return request(d, ROOM_MS, ROOM_MS); }
 
 /* Acquire pairs with close_session's release. */
 int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !atomic_load(&d->joining); }

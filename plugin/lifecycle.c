@@ -222,6 +222,21 @@ out_index:
   return rc;
 }
 
+/*
+ * All memory is taken, some of it by communicators that are over and wait for the dump thread: gives that a moment, with
+ * the registry lock let go. 1: it is worth another try. Where a wait was in vain nobody waits again for a while: the disk
+ * hangs, and NCCL's init is not to be slow because of it.
+ */
+static int wait_for_the_dead(void) {
+  uint64_t again_ns = UINT64_C(10000000000);
+  if (ni_g.next_index - ni_g.n_free_index <= ni_load_rlx(&ni_g.live) || ni_monotonic_ns() < ni_g.no_wait_before_ns) return 0;
+  pthread_mutex_unlock(&ni_g.lock);
+  int done = ni_dump_make_room(ni_g.dump);
+  pthread_mutex_lock(&ni_g.lock);
+  if (!done) ni_g.no_wait_before_ns = ni_monotonic_ns() + again_ns;
+  return 1;
+}
+
 /* The mask is one int of the process that NCCL reads without a lock (contract 6): an atomic store. */
 static void clear_mask(int *mask) {
   if (mask) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
@@ -247,6 +262,10 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
     memset(ni_g.mask_users, 0, sizeof ni_g.mask_users);
   }
   int rc = add_comm(args, mask, context);
+  if (rc == -ENOMEM && wait_for_the_dead()) {
+    rc = add_comm(args, mask, context);
+    live = ni_load_rlx(&ni_g.live); /* others came and went */
+  }
   if (rc == 0) {
     ni_store_rel(&ni_g.live, live + 1);
   } else {

@@ -69,6 +69,7 @@ struct ni_global {
   uint8_t exit_hooked;
   _Atomic uint32_t live; /* communicators between init and finalize; written under the lock */
   _Atomic uint32_t refused_comms; /* communicators that could not be taken in */
+  uint64_t no_wait_before_ns; /* CLOCK_MONOTONIC: init does not wait for memory until then */
   uint32_t mask_users[NI_MAX_MASKS]; /* communicators between init and finalize by their NCCL */
   uint32_t next_index;
   uint32_t *free_index; /* stack of registry indices given back */

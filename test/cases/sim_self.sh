@@ -10,7 +10,9 @@ count() { # events line of a run: name expected
 }
 for s in test/scenarios/*.scn; do
   name=$(basename "$s" .scn)
+  head -n 1 "$s" | grep -q '^# .' || fail "$name: its first line must say what it is for"
   case $name in
+    hang_*) continue ;; # they never end: hang_planted plays them
     many_comms) more=(--set n=200) ;;
     burst | pool_fixed) more=(--set ops=500) ;;
     paced) more=(--set ops=500) ;;
@@ -20,7 +22,6 @@ for s in test/scenarios/*.scn; do
   NI_NOOP_MASK=0x7f7f timeout 30 "$SIM" --plugin "$noop" --scenario "$s" --truth "$TMP/truth" "${more[@]}" >"$TMP/out" 2>&1 ||
     { fail "$name"; tail -n 5 "$TMP/out"; }
   grep -q '"t":"op"' "$TMP/truth" || fail "$name: no operation in its truth"
-  head -n 1 "$s" | grep -q '^# .' || fail "$name: its first line must say what it is for"
 done
 "$SIM" --plugin "$noop" --scenario groups >"$TMP/out" 2>&1
 count Group 160 groups; count Coll 240 groups; count P2p 80 groups; count KernelCh 1600 groups; count CollApi 240 groups

@@ -17,7 +17,8 @@
 #define STALL_MS 1800u  /* no progress for so long: the file system hangs or is full, the host must not wait for it */
 #define HARD_MS 30000u
 #define EXIT_MS 2000u
-#define ROOM_MS 200u    /* less than NCCL's own init of a communicator mostly takes */
+#define ROOM_STALL_MS 200u /* an init that finds all memory taken waits while that helps, */
+#define ROOM_MS 2000u      /* and so long at most */
 #define LEAVE_MS 1500u /* of these; the rest is for the last lines and the write */
 #define STACK_BYTES (1u << 20) /* sanitizer builds need room; untouched pages cost nothing */
 
@@ -554,7 +555,7 @@ void ni_dump_finalize(struct ni_dump *d, int last) {
   }
 }
 
-int ni_dump_make_room(struct ni_dump *d) { return request(d, ROOM_MS, ROOM_MS); }
+int ni_dump_make_room(struct ni_dump *d) { return request(d, ROOM_STALL_MS, ROOM_MS); }
 
 /* Acquire pairs with close_session's release. */
 int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !atomic_load(&d->joining); }

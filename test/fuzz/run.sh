@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds and runs every fuzzer (test/fuzz/fuzz_*.c) under AddressSanitizer and UndefinedBehaviorSanitizer.
 #   test/fuzz/run.sh [seconds for each] [name...]
-# Starts from test/fuzz/corpus/NAME; what it adds goes to BUILD/corpus/NAME (BUILD: build-fuzz), and findings to
-# BUILD/findings: run the fuzzer with such a file as argument to see it again. NAME.dict is used when there is one.
+# Starts from test/fuzz/corpus/NAME and NAME.tar.gz (what long runs found, `-set_cover_merge=1`); what it adds goes to
+# BUILD/corpus/NAME (BUILD: build-fuzz), and findings to BUILD/findings: run the fuzzer with such a file as argument to see it
+# again. NAME.dict is used when there is one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 seconds=${1:-10}
@@ -49,6 +50,7 @@ one() { # source
   }
   args="-max_total_time=$seconds -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
   [ -e "test/fuzz/$name.dict" ] && args="$args -dict=test/fuzz/$name.dict"
+  if [ -e "$seeds.tar.gz" ]; then tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || return 1; fi
   [ -d "$seeds" ] || seeds=
   # shellcheck disable=SC2086
   "$BUILD/fuzz/$name" $args "$corpus/$name" $seeds >"$BUILD/fuzz/$name.log" 2>&1 || rc=$?

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 work=$(mktemp -d)
+export TMPDIR=$work
 trap 'rm -rf "$work"' EXIT
 inspector=$BUILD/nccl-inspector
 field() { python3 -c 'import json,sys; v=json.load(open(sys.argv[1]))

@@ -9,6 +9,7 @@ for f in "$SIM" "$PLUGIN"; do
   [ -e "$f" ] || { echo "$f is not built"; exit 77; }
 done
 TMP=$(mktemp -d)
+export TMPDIR=$TMP # --pool-report leaves its logs there for whoever wants to read them
 # Killed processes leave their black boxes behind: here, and not in everybody's /dev/shm.
 BOXES=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || BOXES=0
 trap 'rm -rf "$TMP"; [ "$BOXES" = 0 ] || rm -rf "$BOXES"' EXIT

@@ -7,6 +7,7 @@
  * water of a pool that dropped nothing is no less than what was in flight. Both are per communicator, as the pools are.
  * One thread; exit status 0 agrees, 1 does not.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,9 +159,10 @@ int ni_pool_report(const char *truth, const char *logs) {
 
 /* Runs the job in a child, so that the logs are finished whatever its end, then reports. */
 int ni_pool_report_run(struct ni_scn *s, struct ni_options *o) {
-  char dir[] = "/tmp/nccl-sim-pools-XXXXXX", truth[64], logs[64];
-  const char *given = getenv("NCCL_INSPECTOR_DUMP_DIR");
-  if (!mkdtemp(dir)) ni_die(NI_SIM_FAILED, "mkdtemp in /tmp failed");
+  const char *given = getenv("NCCL_INSPECTOR_DUMP_DIR"), *tmp = getenv("TMPDIR");
+  char dir[3000], truth[3072], logs[3072];
+  snprintf(dir, sizeof dir, "%.2900s/nccl-sim-pools-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  if (!mkdtemp(dir)) ni_die(NI_SIM_FAILED, "TMPDIR: %s cannot be created: %s", dir, strerror(errno));
   snprintf(truth, sizeof truth, "%s/truth.jsonl", dir);
   snprintf(logs, sizeof logs, "%s/logs", dir);
   if (!o->truth) o->truth = truth;

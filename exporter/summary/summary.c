@@ -228,6 +228,12 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   return ni_out_commit(r);
 }
 
+static void show_path(const struct ni_run *r, const char *name, const char *what) {
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof path, "%s/%s", r->out_dir, name) < (int)sizeof path && access(path, F_OK) == 0)
+    printf("  %s: %s\n", path, what);
+}
+
 static void show(const struct ni_run *r, const struct ni_summary *s) {
   if (r->opt.compat) {
     printf("Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
@@ -242,7 +248,12 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
     return;
   }
   ni_print_summary(s, r, stdout);
-  printf("\nwritten to %s/\n", r->out_dir);
+  printf("\nwritten:\n");
+  show_path(r, "report.html", "one page, open it in a browser");
+  show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
+  show_path(r, "parquet_files/", "the records, a file per log");
+  show_path(r, "dataset/", "the records, sorted, a part per host");
+  show_path(r, "output.log", "what was read and found");
 }
 
 static void run_free(struct ni_run *r) {

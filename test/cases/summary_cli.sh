@@ -26,6 +26,10 @@ counted() { # wanted options...
 fast="--no-plots --no-html"
 # shellcheck disable=SC2086
 {
+  code 0 "$inspector" --input_dir=logs --output_dir=paths --no-plots
+  # What it says is written is there, the page too.
+  grep -q '^  paths/report.html: ' stdout || { echo "the page's path is not said"; cat stdout; exit 1; }
+  sed -n '/^written:/,$s/^  \(.*\): .*/\1/p' stdout | while read -r f; do [ -e "$f" ] || { echo "$f: said, and not there"; exit 1; }; done
   code 0 "$inspector" --input_dir=logs --output_dir=ref $fast
   code 0 "$inspector" summary --input-dir logs $fast
   [ -d logs-analysis ] && cmp ref/summary/summary.csv logs-analysis/summary/summary.csv

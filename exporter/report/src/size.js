@@ -30,7 +30,7 @@ export function bandwidthBySize() {
       if (!line.length) return;
       const color = c.series[t];
       series.push({
-        name: type, type: 'custom', silent: true, color, z: 1,
+        name: type, type: 'custom', silent: true, color, z: 1, encode: { x: 0, y: [1, 2] },
         data: line.map((g) => [Math.max(g.bytes, 1), floor(g.busbw.p10), floor(g.busbw.p90)]),
         // One shape for the whole band, drawn with its first point; a whisker where there is a single size.
         renderItem: (params, api) => {
@@ -48,13 +48,15 @@ export function bandwidthBySize() {
         data: line.map((g) => ({ value: [Math.max(g.bytes, 1), floor(g.busbw.p50)], g })),
       });
     });
-    const narrow = sizes.length > 1 && sizes[sizes.length - 1] / Math.max(sizes[0], 1) <= 10;
+    const least = Math.max(sizes[0], 1), most = Math.max(sizes[sizes.length - 1], 1);
+    const narrow = sizes.length > 1 && most / least <= 10;
+    const room = (most - least) / 16; // the outermost points do not lie on the edge
     return {
       grid: { left: 40, right: 24, top: 36, bottom: 40, containLabel: true },
       legend: legend(),
       tooltip: tooltip({ trigger: 'item', formatter: ({ data: { g } }) => `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${short(g.busbw.p50)} GB/s\np10 ${short(g.busbw.p10)}, p90 ${short(g.busbw.p90)}\n${count(g.busbw.n)} records` }),
-      xAxis: axis({ type: narrow ? 'value' : 'log',  name: 'message size', nameGap: 28, min: Math.max(sizes[0], 1) / (narrow ? 1 : 2), max: sizes[sizes.length - 1] * (narrow ? 1 : 2),
-        axisLabel: { formatter: (v) => bytes(v, 1), showMinLabel: narrow || sizes.length === 1, showMaxLabel: narrow || sizes.length === 1 } }),
+      xAxis: axis({ type: narrow ? 'value' : 'log',  name: 'message size', nameGap: 28, min: narrow ? least - room : least / 2, max: narrow ? most + room : most * 2,
+        axisLabel: { formatter: (v) => bytes(v, 1), showMinLabel: sizes.length === 1, showMaxLabel: sizes.length === 1 } }),
       yAxis: axis({ ...limits, name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 44, axisLabel: { formatter: tick } }),
       series,
     };

@@ -262,16 +262,38 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   return 0;
 }
 
-/* A process's bandwidth beside the median of its groups, weighted by records. */
+enum { NO_HOST = -1, HOSTS = -2 };
+
+/* Of each group the host that has all of its records; HOSTS: there are several. NULL: no memory. Caller frees. */
+static int64_t *hosts_of_groups(const struct ni_summary *s) {
+  int64_t *host = malloc((s->n_groups + 1) * sizeof *host);
+  for (size_t i = 0; host && i < s->n_groups; i++) host[i] = NO_HOST;
+  for (size_t i = 0; host && i < s->n_by_process; i++) {
+    int64_t *mine = &host[s->by_process[i].group], h = (int64_t)s->process[s->by_process[i].of].host;
+    *mine = *mine == NO_HOST || *mine == h ? h : HOSTS;
+  }
+  return host;
+}
+
+/*
+ * A process's bandwidth beside the median of its groups, weighted by records; a host's likewise, of what other hosts do too:
+ * what one alone does is spread around its own median, which says nothing of the host.
+ */
 static int relative_bandwidths(struct ni_summary *s) {
   double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
-  int e = sum && n ? 0 : -ENOMEM;
+  double *shared_sum = calloc(s->n_processes + 1, sizeof *sum), *shared_n = calloc(s->n_processes + 1, sizeof *n);
+  int64_t *only_host = hosts_of_groups(s);
+  int e = sum && n && shared_sum && shared_n && only_host ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
     const struct ni_slice *x = &s->by_process[i];
     double usual = s->group[x->group].busbw_gbs.p50;
     if (!(usual > 0) || x->busbw_gbs.n == 0) continue;
-    sum[x->of] += x->busbw_gbs.mean / usual * (double)x->busbw_gbs.n;
-    n[x->of] += (double)x->busbw_gbs.n;
+    double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / usual * weight;
+    sum[x->of] += mine;
+    n[x->of] += weight;
+    if (only_host[x->group] != HOSTS) continue;
+    shared_sum[x->of] += mine;
+    shared_n[x->of] += weight;
   }
   for (size_t i = 0; e == 0 && i < s->n_processes; i++)
     if (n[i] > 0) s->process[i].busbw_relative = sum[i] / n[i];
@@ -288,14 +310,17 @@ static int relative_bandwidths(struct ni_summary *s) {
       h->late += p->late;
       h->late_ns += p->late_ns;
       if (p->compared) relative += p->relative * (double)p->compared;
-      all += sum[k];
-      weight += n[k];
+      all += shared_sum[k];
+      weight += shared_n[k];
     }
     if (h->compared) h->relative = relative / (double)h->compared;
     if (weight > 0) h->busbw_relative = all / weight;
   }
   free(sum);
   free(n);
+  free(shared_sum);
+  free(shared_n);
+  free(only_host);
   return e;
 }
 

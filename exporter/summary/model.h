@@ -180,7 +180,7 @@ struct ni_host {
   uint64_t records;
   double exec_ns;
   uint64_t compared, shortest, late;
-  double late_ns, relative, busbw_relative;
+  double late_ns, relative, busbw_relative; /* the last over groups of several hosts only; NAN: none */
 };
 
 enum ni_outlier_kind {

@@ -25,6 +25,7 @@ wait "$JOB" || fail "net: nccl-sim ended with $?"
 JOB=
 logs+=("$TMP/marked")
 for scenario in ce hidden graph traps_events missing; do logged $scenario $scenario ${S}_EVENTS=trace; done
+logged nested net ${S}_EVENTS=trace ${S}_PROXY_OUTPUT_MODE=nested
 logged p2p p2p ${S}_EVENTS=deep --interface v4
 logged late traps_unknown
 logged gap pool_fixed ${S}_POOL_GROW=0

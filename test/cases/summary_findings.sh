@@ -46,6 +46,11 @@ if [ -x "$sim" ] && [ -e "$plugin" ]; then
     --set straggler=11 --set straggler_ms=15 --rate 300 >/dev/null
   "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html >"$work/job.txt"
   expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.6 and x["lost_us"] > 330000 for x in f)'
+  # One host is not compared with itself, however its bandwidths are spread.
+  mkdir "$work/alone"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/alone timeout 50 "$sim" --quiet --plugin "$plugin" --scenario p2p >/dev/null
+  "$inspector" summary "$work/alone" --output-dir "$work/alone-out" --no-plots --no-html >"$work/alone.txt"
+  expect alone 'not any(x["kind"] == "slow_host" for x in f) and all(x["busbw_relative"] is None for x in s["hosts"])'
   # One process with all ranks: it is named with them, and no rank is passed off as the one.
   mkdir "$work/threads"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/threads timeout 50 "$sim" --quiet --plugin "$plugin" --job 1x8 \

@@ -3,10 +3,12 @@
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 # NI_SECOND_TRY=0: a test that fails is not run again.
+# Two at a time: cases that mostly wait for what they measure (fault_*, life_*, load_*) in one lane, everything else in the
+# other. NI_LANES=1: one after the other.
 # Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
 # as one. The last line is "N passed, N failed, N skipped"; the exit status is 0 only without failures.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 limit=${NI_TEST_LIMIT:-300}
@@ -41,12 +43,30 @@ run() { # name command...
   esac
 }
 
-for t in "$BUILD"/test/unit/test_*; do
-  case $t in *.d | *.o) continue ;; esac
-  [ -x "$t" ] && case $(basename "$t") in *"$pattern"*) run "$(basename "$t")" "$t" ;; esac
-done
-for t in test/cases/*.sh; do
-  [ -x "$t" ] && case $(basename "$t" .sh) in *"$pattern"*) run "$(basename "$t" .sh)" "$t" ;; esac
+lane() { # 0: all, 1: what waits, 2: the rest
+  local t name mine
+  for t in "$BUILD"/test/unit/test_* test/cases/*.sh; do
+    case $t in *.d | *.o) continue ;; esac
+    name=$(basename "$t" .sh)
+    mine=2
+    case $name in fault_* | life_* | load_*) mine=1 ;; esac
+    [ "$1" = 0 ] || [ "$1" = $mine ] || continue
+    [ -x "$t" ] && case $name in *"$pattern"*) run "$name" "$t" ;; esac
+  done
+  echo "$passed $failed $skipped" >"$logs/lane.$1"
+}
+
+if [ "${NI_LANES:-2}" = 1 ] || [ "$(nproc)" = 1 ]; then
+  lane 0
+else
+  lane 1 &
+  lane 2
+  wait
+fi
+passed=0 failed=0 skipped=0
+for f in "$logs"/lane.*; do
+  read -r p n k <"$f"
+  passed=$((passed + p)) failed=$((failed + n)) skipped=$((skipped + k))
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make bench: the budgets of docs/benchmarks.md, each the median of RUNS (default 5) runs, on a machine otherwise quiet.
 #   RIVAL_SO=path   runs the callback rows on another plugin too (its own settings from the environment)
-#   BENCH=callbacks|dump|all   RUNS=5
+#   BENCH=callbacks|dump|events|all   RUNS=5
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
@@ -38,7 +38,9 @@ echo "commit: $(git rev-parse --short HEAD 2>/dev/null || echo none); median of 
 echo
 printf '| %-58s | %10s | %-9s | %s |\n|---|---|---|---|\n' measured value bound unit
 
-if [ "${BENCH:-all}" != dump ]; then
+wanted() { case ${BENCH:-all} in all | "$1") ;; *) return 1 ;; esac; }
+
+if wanted callbacks; then
   us 1000000
   for ch in 1 8 32; do
     base=$(median ns_per_collective "$BUILD/test/bench/bench_burst" "$NOOP" --channels $ch --bursts 6)
@@ -73,7 +75,7 @@ if [ "${BENCH:-all}" != dump ]; then
   row "completing callback, p99, paced 5,000/s (median of $RUNS)" "$(for i in $(seq "$RUNS"); do NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$tmp/d$i "${first[@]}" "$BUILD/test/bench/bench_callbacks" "$SO" | awk '/completing/ {print $6}'; done | sort -g | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}')" "<= 150" ns
 fi
 
-if [ "${BENCH:-all}" != callbacks ]; then
+if wanted dump; then
   D=$BUILD/test/bench/bench_dump
   us 1000000
   row "dump thread CPU per record, burst of 1,000,000" "$(median dump_us_per_record "$D" "$SO" records 1000000 0)" "<= 2.2" us
@@ -91,5 +93,18 @@ if [ "${BENCH:-all}" != callbacks ]; then
     us $i
     row "idle CPU of the dump thread, interval $i us" "$(median idle_percent "$D" "$SO" idle 3)" "< 0.1" "% of a core"
     row "finalize with nothing pending, interval $i us" "$(median finalize_ms "$D" "$SO" finalize)" "<= 20" ms
+  done
+fi
+
+if wanted events; then
+  us 1000000
+  echo
+  echo "ns per callback net of a do-nothing plugin, by kind; bound of proxy steps: 15 (deep)"
+  for args in "standard 6" "light 6" "deep 6" "trace 6" "deep 5" "deep 4" "deep 3" "deep 1"; do
+    read -r preset version <<<"$args"
+    echo "  $preset, interface v$version"
+    rm -rf "$tmp/d"
+    NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_EVENTS=$preset NCCL_INSPECTOR_DUMP_DIR=$tmp/d "${first[@]}" "$BUILD/test/bench/bench_events" \
+      "$SO" "$NOOP" --interface "$version" | sed 's/^/    /'
   done
 fi

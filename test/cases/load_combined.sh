@@ -45,7 +45,8 @@ combined() {
 import gzip, json, sys
 doc = json.load(open(sys.argv[1]))
 # What a kill cuts off is in flight: what was under way, and API-only operations, which no slot holds.
-may = {"in_flight", "cut", "damaged"} if sys.argv[2] == "sigkill" else set()
+# What leaves without finalize may be within one or two; hundreds were a fault.
+may = {"in_flight", "cut", "damaged"} if sys.argv[2] == "sigkill" else {"in_flight"}
 assert {p["code"] for p in doc["problems"]} <= may, doc["problems"]
 assert doc["bad_lines"] == 0 and not doc["unknown_keys"], doc
 # Without KernelCh an operation waits 100 ms for its network: a machine that does not get on for so long shows. 60 and more were a fault.
@@ -55,7 +56,7 @@ assert sys.argv[2] == "sigkill" or (not strays and stale <= 40), doc["strays"]
 done = [l for p in sys.argv[3:] for l in map(json.loads, gzip.open(p, "rt")) if "control" in l and l["control"]["source"] == "file"]
 assert done and all(l["control"]["result"] != "refused" for l in done), done
 left = sum(p["count"] for p in doc["problems"] if p["code"] == "in_flight")
-assert left <= doc["operations"] // 4, "%d in flight" % left
+assert left <= (doc["operations"] // 4 if sys.argv[2] == "sigkill" else 4), "%d in flight" % left
 print("ok  ", sys.argv[2], left, "in flight,", doc["operations"], "records,", doc["filtered_by"].get("sampled"), "sampled,", len(done), "commands")
 P
 }

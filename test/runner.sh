@@ -3,8 +3,8 @@
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 # NI_SECOND_TRY=0: a test that fails is not run again.
-# Two at a time: cases that mostly wait for what they measure (fault_*, life_*, load_*) in one lane, everything else in the
-# other. NI_LANES=1: one after the other.
+# Two at a time: one lane begins with the cases that mostly wait for what they measure (fault_*, life_*, load_*), the other
+# with everything else. NI_LANES=1: one after the other.
 # Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
 # as one. The last line is "N passed, N failed, N skipped"; the exit status is 0 only without failures.
 set -u
@@ -43,24 +43,37 @@ run() { # name command...
   esac
 }
 
-lane() { # 0: all, 1: what waits, 2: the rest
-  local t name mine
-  for t in "$BUILD"/test/unit/test_* test/cases/*.sh; do
-    case $t in *.d | *.o) continue ;; esac
+waits=() rest=()
+for t in "$BUILD"/test/unit/test_* test/cases/*.sh; do
+  case $t in *.d | *.o) continue ;; esac
+  name=$(basename "$t" .sh)
+  case $name in *"$pattern"*) ;; *) continue ;; esac
+  [ -x "$t" ] || continue
+  case $name in
+    fault_* | life_* | load_*) waits+=("$t") ;;
+    *) rest+=("$t") ;;
+  esac
+done
+
+lane() { # number tests...: those that the other lane has not begun
+  local number=$1 t name
+  shift
+  for t; do
     name=$(basename "$t" .sh)
-    mine=2
-    case $name in fault_* | life_* | load_*) mine=1 ;; esac
-    [ "$1" = 0 ] || [ "$1" = $mine ] || continue
-    [ -x "$t" ] && case $name in *"$pattern"*) run "$name" "$t" ;; esac
+    mkdir "$logs/begun.$name" 2>/dev/null && run "$name" "$t"
   done
-  echo "$passed $failed $skipped" >"$logs/lane.$1"
+  echo "$passed $failed $skipped" >"$logs/lane.$number"
 }
+reversed() { [ $# = 0 ] || printf '%s\n' "$@" | tac; }
 
 if [ "${NI_LANES:-2}" = 1 ] || [ "$(nproc)" = 1 ]; then
-  lane 0
+  lane 0 "${rest[@]}" "${waits[@]}"
 else
-  lane 1 &
-  lane 2
+  # Two loads at once only where nothing is measured: with sanitizers.
+  mapfile -t last < <([ -z "${NI_VARIANT:-}" ] || reversed "${waits[@]}")
+  mapfile -t from_the_end < <(reversed "${rest[@]}")
+  lane 1 "${waits[@]}" "${from_the_end[@]}" &
+  lane 2 "${rest[@]}" "${last[@]}"
   wait
 fi
 passed=0 failed=0 skipped=0

@@ -69,11 +69,9 @@ reversed() { [ $# = 0 ] || printf '%s\n' "$@" | tac; }
 if [ "${NI_LANES:-2}" = 1 ] || [ "$(nproc)" = 1 ]; then
   lane 0 "${rest[@]}" "${waits[@]}"
 else
-  # Two loads at once only where nothing is measured: with sanitizers.
-  mapfile -t last < <([ -z "${NI_VARIANT:-}" ] || reversed "${waits[@]}")
   mapfile -t from_the_end < <(reversed "${rest[@]}")
   lane 1 "${waits[@]}" "${from_the_end[@]}" &
-  lane 2 "${rest[@]}" "${last[@]}"
+  lane 2 "${rest[@]}"
   wait
 fi
 passed=0 failed=0 skipped=0

@@ -20,7 +20,8 @@ _Static_assert(SAME(NI_BOX_OP_LIVE, NI_OP_LIVE) && SAME(NI_BOX_OP_CLOSED, NI_OP_
                    SAME(NI_BOX_OP_RETIRED, NI_OP_RETIRED) && SAME(NI_BOX_OP_GIVEN_UP, NI_OP_GIVEN_UP) &&
                    SAME(NI_BOX_OP_SETTLED, NI_OP_SETTLED) && SAME(NI_BOX_WANT_UNKNOWN, NI_WANT_UNKNOWN),
                "the state word is the box's");
-_Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OFF) && NI_COMM_FREE == 0 && NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 &&
+_Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OFF) && NI_COMM_FREE == 0 &&
+                   NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 &&
                    NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 && NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
                "numbers that ni_box.h states");
 _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&

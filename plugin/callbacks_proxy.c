@@ -48,7 +48,8 @@ static void take_parent(struct ni_proxy_slot *x, const void *parent) {
   x->parent_kind = op->kind;
   x->parent_sn = op->sn;
   x->parent_rec_sn = op->rec_sn;
-  /* Without channels it may be written, and its slot taken again, while we read: its state is read again after that. */
+  /* Without channels it may be written, and its slot taken again, while we read: its state is read again after that. The
+   * fence pairs with the release that puts a slot with its new generation on the free list (put_free in drain.c). */
   atomic_thread_fence(memory_order_acquire);
   if (ni_state_gen(ni_load_rlx(&op->state)) != ni_state_gen(state)) {
     x->func = 0;

@@ -11,8 +11,8 @@
  * progress thread at the same time. Ownership: a descriptor and its state arguments live for the call only; strings in
  * it are NCCL's constants, except the communicator name, which belongs to the user. Failure: results other than those
  * of init are ignored by the core. Not promised: fields that a core's translation to an older version leaves unfilled
- * hold stack garbage (p2p.nChannels and all padding through the v4 translation of 2.28 to 2.30). What NCCL declares as bool is a byte here: a
- * bool that holds anything but 0 and 1 is undefined to read, and this comes from elsewhere.
+ * hold stack garbage (p2p.nChannels and all padding through the v4 translation of 2.28 to 2.30). What NCCL declares as
+ * bool is a byte here: a bool that holds anything but 0 and 1 is undefined to read, and this comes from elsewhere.
  */
 #ifndef NI_NCCL_PROFILER_ABI_H
 #define NI_NCCL_PROFILER_ABI_H

@@ -26,7 +26,7 @@ run "hang at quick_exit" $IO init 0 ops 0 2000 fault write=hang quick 0
 [ $((SECONDS - started)) -le 4 ] || fail "$CASE: quick_exit took $((SECONDS - started)) s"
 
 # A disk that refuses for good: the same bounds, and the dump thread does not spin on it.
-run "ENOSPC at finalize, 2 s at most" $IO init 0 ops 0 2000 fault write=ENOSPC timed 2300 fin 0 cpu 1000 50 fault all=ok \
+run "ENOSPC at finalize, 2 s at most" $IO init 0 ops 0 2000 fault write=ENOSPC timed 2300 fin 0 cpu 1000 50 100 fault all=ok \
   sleep 5200
 verify --end destroy
 said "finalize waits no longer"

@@ -40,14 +40,19 @@ HAVE_ISAL    := $(call have,isa-l/igzip_lib.h,$(CC),,c,-lisal)
 HAVE_SIMDJSON := $(call have,simdjson.h,$(CXX),-std=c++17,c++,-lsimdjson)
 HAVE_ZSTD    := $(call have,zstd.h,$(CC),,c,-lzstd)
 HAVE_SNAPPY  := $(call have,snappy-c.h,$(CC),,c,-lsnappy)
-# zlib is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own.
+# What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own. zlib is
+# always there; libdeflate takes half its time (plugin/gz_codec.h). Its archive must hold position-independent code: asked by
+# making a shared object of it. LIBDEFLATE= on the command line leaves it out.
+comma := ,
 ZLIB_A ?= $(shell $(CC) -print-file-name=libz.a)
+LIBDEFLATE := $(call have,libdeflate.h,$(CC),,c,-shared -fPIC -Wl$(comma)--whole-archive -l:libdeflate.a -Wl$(comma)--no-whole-archive)
+CODEC_A := $(if $(LIBDEFLATE),-l:libdeflate.a,$(ZLIB_A))
 
 # ---- plugin ------------------------------------------------------------------------------------------------
 PLUGIN_SRC := $(sort $(wildcard plugin/*.c))
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 PLUGIN_SO  := $(BUILD)/libnccl-profiler-inspector.so
-PLUGIN_CFLAGS := -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
+PLUGIN_CFLAGS := $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
 # -z nodelete: NCCL's unload paths are unsafe (docs/embedding.md).
 PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/plugin.map \
   -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
@@ -107,7 +112,7 @@ $(BUILD)/obj/%.o: %.c
 
 $(PLUGIN_SO): $(PLUGIN_OBJ) plugin/plugin.map
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(PLUGIN_LDFLAGS) -o $@ $(PLUGIN_OBJ) $(ZLIB_A) $(PLUGIN_LIBS) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(PLUGIN_LDFLAGS) -o $@ $(PLUGIN_OBJ) $(CODEC_A) $(PLUGIN_LIBS) $(LDFLAGS)
 $(BUILD)/libplugin_test.a: $(PLUGIN_OBJ)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(PLUGIN_OBJ)
 $(EXP_LIB): $(EXP_LIBOBJ)
@@ -122,7 +127,7 @@ $(SIM_BIN): $(SIM_OBJ) $(EXP_LIB)
 # A unit test links both halves as archives, so it takes only what it names.
 $(BUILD)/test/unit/%: $(BUILD)/obj/test/unit/%.o $(BUILD)/libplugin_test.a $(EXP_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ -lcmocka $(EXP_LIBS) $(ZLIB_A) -ldl $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ -lcmocka $(EXP_LIBS) $(CODEC_A) $(ZLIB_A) -ldl $(LDFLAGS)
 $(BUILD)/test/%.so: test/plugins/%.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< -lpthread $(LDFLAGS)

@@ -27,8 +27,8 @@
 struct ni_dump *ni_dump_new(const struct ni_config *c) {
   struct ni_dump *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  d->gz = ni_gz_create(ni_format_compressed(c->format), NI_GZ_LEVEL);
-  d->gz_head = ni_gz_create(ni_format_compressed(c->format), NI_GZ_LEVEL);
+  d->gz = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
+  d->gz_head = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
   if (!d->gz || !d->gz_head) {
     ni_dump_free(d);
     return NULL;

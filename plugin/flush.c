@@ -21,7 +21,7 @@ static int renew_head(struct ni_dump *d) {
 int ni_flush(struct ni_dump *d, int force) {
   const void *block;
   size_t n;
-  int rc = ni_gz_finish_member(d->gz, &block, &n);
+  int rc = ni_gz_finish(d->gz, &block, &n);
   if (rc == 0 && n == 0) { /* without a line there is nothing to wait for */
     d->detail.flush = 0;
     ni_drain_settle(d, 1);

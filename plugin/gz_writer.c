@@ -1,74 +1,48 @@
 /*
- * Text is collected in a small stage and given to zlib by tens of KiB: a call of deflate a line would cost 8 % more.
+ * Text is collected in a stage; a full one becomes a gzip member. A member holds whole lines as long as a line fits a stage,
+ * so that what a cut file loses, and what a reader gives to another thread, are lines.
  *
- * Room in the output buffer is made before zlib is called, for the worst that the call can put out; so zlib never stops
- * half way for lack of room, and an append is taken whole or not at all.
- *
- * Worst case of a call with n bytes: what zlib holds back from earlier calls (its pending buffer, 4 bytes for each of
- * lit_bufsize = 2^(memLevel + 6) symbols), the n bytes stored uncompressed, 5 bytes per stored block, header and
- * trailer. The loop around deflate still looks at the result: should the bound ever be wrong, the block is marked
- * broken and reported, not cut.
+ * Room in the output buffer is made before a member is written, for the worst that it can take; so an append is taken whole
+ * or not at all. Should the bound ever be wrong, the block is marked broken and reported, not cut.
  */
 #include "gz_writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#define MEM_LEVEL 8 /* zlib's own default: 9 gains nothing and is 10 % slower, 7 gains nothing and holds less */
 #define FIRST_BYTES ((size_t)64 << 10)
-#define STAGE_BYTES ((size_t)32 << 10) /* stays in the level-2 cache together with zlib's window */
-#define HELD_BACK ((size_t)4 << (MEM_LEVEL + 6))
+/* Where text is as ours, a window of 32 KiB begins to pay in members of 64 KiB; 256 KiB are 8 % smaller than those, 1 MiB
+ * would be 2 % more, and would not stay in the level-2 cache. */
+#define STAGE_BYTES ((size_t)256 << 10)
 
 struct ni_gz {
-  z_stream z;
+  struct ni_codec *codec; /* NULL: plain */
   unsigned char *out;
   size_t cap, len; /* of out */
-  unsigned char *stage; /* compressing only: text not yet given to zlib */
+  unsigned char *stage; /* compressing only: text that is in no member yet; its pages are touched as it fills */
   size_t staged;
   size_t text_bytes;
-  int level;
-  bool compress, finished, broken;
+  bool finished, broken;
 };
-
-/*
- * Our text repeats the line before it nearly byte for byte, so long matches are near and worth looking for, while
- * inserting every byte of a long match into the hash is wasted. Measured (test_gz_writer --measure): against level 3
- * as it is, 2 to 3 % smaller in the same time; against level 1, 11 to 18 % smaller for 14 % more time. Must be
- * repeated after each deflateReset, which restores the level's own parameters.
- */
-static void tune(struct ni_gz *gz) {
-  if (gz->compress && gz->level == NI_GZ_LEVEL) deflateTune(&gz->z, 4, 16, 128, 16);
-}
 
 struct ni_gz *ni_gz_create(bool compress, int level) {
   struct ni_gz *gz = calloc(1, sizeof *gz);
   if (!gz) return NULL;
-  gz->compress = compress;
   gz->cap = FIRST_BYTES;
   gz->out = malloc(gz->cap);
-  if (!gz->out) goto out_free;
-  gz->stage = compress ? malloc(STAGE_BYTES) : NULL;
-  if (compress && !gz->stage) goto out_free_out;
-  gz->level = level < 1 || level > 9 ? NI_GZ_LEVEL : level;
-  /* windowBits 31: a gzip member of 32 KiB window, the widest that every reader takes. */
-  if (compress && deflateInit2(&gz->z, gz->level, Z_DEFLATED, 31, MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
-    goto out_free_stage;
-  tune(gz);
-  return gz;
-out_free_stage:
-  free(gz->stage);
-out_free_out:
-  free(gz->out);
-out_free:
-  free(gz);
+  if (compress) {
+    gz->stage = malloc(STAGE_BYTES);
+    gz->codec = ni_codec_new(level);
+  }
+  if (gz->out && (!compress || (gz->stage && gz->codec))) return gz;
+  ni_gz_free(gz);
   return NULL;
 }
 
 void ni_gz_free(struct ni_gz *gz) {
   if (!gz) return;
-  if (gz->compress) deflateEnd(&gz->z);
+  ni_codec_free(gz->codec);
   free(gz->stage);
   free(gz->out);
   free(gz);
@@ -89,32 +63,22 @@ static int reserve(struct ni_gz *gz, size_t n) {
   return 0;
 }
 
-/* Gives n bytes to zlib, all or (no memory, too large) none of them. Z_FINISH ends the member. */
-static int run(struct ni_gz *gz, const void *data, size_t n, int flush) {
-  int err = reserve(gz, n + (n >> 8) + HELD_BACK + 64);
-  if (err) return err;
-  gz->z.next_in = (Bytef *)(uintptr_t)data; /* zlib's older headers lack the const; it does not write there */
-  gz->z.avail_in = (uInt)n;
-  gz->z.next_out = gz->out + gz->len;
-  gz->z.avail_out = (uInt)(gz->cap - gz->len);
-  int ret = deflate(&gz->z, flush);
-  gz->len = gz->cap - gz->z.avail_out;
-  if (ret == (flush == Z_FINISH ? Z_STREAM_END : Z_OK) && gz->z.avail_in == 0) return 0;
-  gz->broken = true;
-  return -EIO;
+/* The stage becomes a member; its room must have been reserved. */
+static int put_member(struct ni_gz *gz) {
+  size_t n = ni_codec_member(gz->codec, gz->stage, gz->staged, gz->out + gz->len, gz->cap - gz->len);
+  gz->broken = n == 0;
+  if (!n) return -EIO;
+  gz->len += n;
+  gz->staged = 0;
+  return 0;
 }
 
-/* Without input deflate would call it an error, unless it is to finish. */
-static int run_stage(struct ni_gz *gz, int flush) {
-  if (gz->staged == 0 && flush != Z_FINISH) return 0;
-  int err = run(gz, gz->stage, gz->staged, flush);
-  if (err == 0) gz->staged = 0;
-  return err;
-}
-
-/* What is taken must be able to come out: stage, n bytes of text and the end of the member, were nothing compressible. */
+/* What is taken must be able to come out: the stage and n bytes more, were nothing compressible. Of two members in turn at
+ * least one stage is full, since the second began with a line that the first had no room for. */
 static size_t worst_case(const struct ni_gz *gz, size_t n) {
-  return gz->compress ? n + gz->staged + ((n + gz->staged) >> 8) + 2 * (HELD_BACK + 64) : n;
+  if (!gz->codec) return n;
+  size_t text = gz->staged + n, members = 2 * (text / STAGE_BYTES) + 2;
+  return text + (text >> 8) + members * ni_codec_bound(0);
 }
 
 static int may_take(const struct ni_gz *gz, size_t n) {
@@ -125,39 +89,53 @@ static int may_take(const struct ni_gz *gz, size_t n) {
 
 int ni_gz_reserve(struct ni_gz *gz, size_t n) {
   int err = may_take(gz, n);
-  /* Every call of deflate asks for its own worst case; a stage at a time, they need one more at the end. */
-  return err ? err : reserve(gz, worst_case(gz, n) + (gz->compress ? HELD_BACK + 64 : 0));
+  return err ? err : reserve(gz, worst_case(gz, n));
+}
+
+/* Text that the stage has no room for: ends members until it has. */
+static int append_over(struct ni_gz *gz, const unsigned char *data, size_t n) {
+  int err = reserve(gz, worst_case(gz, n));
+  if (!err && gz->staged) err = put_member(gz);
+  while (!err && n > STAGE_BYTES) {
+    memcpy(gz->stage, data, STAGE_BYTES);
+    gz->staged = STAGE_BYTES;
+    err = put_member(gz);
+    data += STAGE_BYTES;
+    n -= STAGE_BYTES;
+  }
+  if (err) return err;
+  memcpy(gz->stage, data, n);
+  gz->staged = n;
+  return 0;
 }
 
 int ni_gz_append(struct ni_gz *gz, const void *data, size_t n) {
   int err = may_take(gz, n);
   if (err || n == 0) return err;
-  if (!gz->compress) {
+  if (!gz->codec) {
     err = reserve(gz, n);
     if (err) return err;
     memcpy(gz->out + gz->len, data, n);
     gz->len += n;
-  } else {
-    if (n > STAGE_BYTES - gz->staged) err = run_stage(gz, Z_NO_FLUSH);
-    if (!err && n > STAGE_BYTES) {
-      err = run(gz, data, n, Z_NO_FLUSH);
-    } else if (!err) {
-      memcpy(gz->stage + gz->staged, data, n);
-      gz->staged += n;
-    }
+  } else if (n > STAGE_BYTES - gz->staged) {
+    err = append_over(gz, data, n);
     if (err) return err;
+  } else {
+    memcpy(gz->stage + gz->staged, data, n);
+    gz->staged += n;
   }
   gz->text_bytes += n;
   return 0;
 }
 
-int ni_gz_finish_member(struct ni_gz *gz, const void **data, size_t *n) {
+int ni_gz_finish(struct ni_gz *gz, const void **data, size_t *n) {
   *data = gz->out;
   *n = 0;
   if (gz->broken) return -EIO;
   if (gz->text_bytes == 0) return 0;
-  if (!gz->finished && gz->compress) {
-    int err = run_stage(gz, Z_FINISH);
+  if (!gz->finished && gz->staged) {
+    int err = reserve(gz, ni_codec_bound(gz->staged));
+    if (!err) err = put_member(gz);
     if (err) return err;
   }
   gz->finished = true;
@@ -167,8 +145,6 @@ int ni_gz_finish_member(struct ni_gz *gz, const void **data, size_t *n) {
 }
 
 void ni_gz_release(struct ni_gz *gz) {
-  if (gz->compress) deflateReset(&gz->z);
-  tune(gz);
   gz->len = gz->staged = 0;
   gz->text_bytes = 0;
   gz->finished = gz->broken = false;

@@ -1,11 +1,11 @@
 /*
- * Text to blocks: each block is one whole gzip member (or, in plain mode, the text itself), ready for one write().
+ * Text to blocks: each block is one or more whole gzip members (or, in plain mode, the text itself), ready for one write().
  *
  *   filling ──append*──▶ filling ──finish──▶ finished ──release (it is on disk)──▶ filling
  *                                               └─ append: -EBUSY; the block stays for another write()
  *
- * Text is compressed as it is appended, so that finish costs little and memory stays near the compressed size.
- * All memory that zlib wants is taken at create; later only the output buffer grows, up to NI_GZ_MAX_BYTES.
+ * Text is compressed as it is appended, 256 KiB at a time, so that finish costs little and memory stays near the compressed
+ * size. All memory of the codec (gz_codec.h) is taken at create; later only the output buffer grows, up to NI_GZ_MAX_BYTES.
  *
  * Threads: one at a time (the dump thread, or whoever holds its role at exit). Ownership: create/free; a finished
  * block belongs to the writer and stays valid until release, discard or free.
@@ -19,12 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gz_codec.h"
+
 #define NI_GZ_MAX_BYTES (64u << 20) /* of one block, compressed */
-#define NI_GZ_LEVEL 3               /* measured: test_gz_writer --measure, and tune() in gz_writer.c */
 
 struct ni_gz;
 
-/* compress: gzip at `level` 1..9 (NI_GZ_LEVEL); otherwise plain text and level is ignored. NULL: no memory. */
+/* compress: gzip at `level`, NI_CODEC_LEVEL or 1..9; otherwise plain text and level is ignored. NULL: no memory. */
 struct ni_gz *ni_gz_create(bool compress, int level);
 void ni_gz_free(struct ni_gz *gz); /* NULL is accepted */
 
@@ -35,9 +36,9 @@ int ni_gz_append(struct ni_gz *gz, const void *data, size_t n);
 /* Makes sure that n bytes of text more will be taken, in any number of appends. Errors as ni_gz_append. */
 int ni_gz_reserve(struct ni_gz *gz, size_t n);
 
-/* Ends the member: *data and *n are the whole block. Nothing appended since the last release: *n = 0, no member.
+/* Ends the block: *data and *n are all of it. Nothing appended since the last release: *n = 0, no member.
  * Called again before release it gives the same block again. -ENOMEM: the buffer cannot grow, the text is kept. */
-int ni_gz_finish_member(struct ni_gz *gz, const void **data, size_t *n);
+int ni_gz_finish(struct ni_gz *gz, const void **data, size_t *n);
 
 /* The finished block is on disk: forget it, start the next. */
 void ni_gz_release(struct ni_gz *gz);

@@ -335,7 +335,7 @@ int ni_lines_head(struct ni_dump *d, struct ni_out *out, int comms) {
     if (s->announced) rc = put_head(d, ni_lines_comm_text(d, s));
   const void *block;
   size_t n;
-  if (rc == 0) rc = ni_gz_finish_member(d->gz_head, &block, &n);
+  if (rc == 0) rc = ni_gz_finish(d->gz_head, &block, &n);
   if (rc == 0) rc = ni_out_set_preamble(out, block, n);
   ni_gz_discard(d->gz_head);
   return rc;

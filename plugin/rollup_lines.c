@@ -16,7 +16,7 @@ int ni_roll_counted(void) { return ni_g.config.control_lines && ni_g.config.roll
 int ni_roll_open(struct ni_dump *d, const struct ni_out_options *log) {
   const struct ni_config *c = &ni_g.config;
   if (!ni_roll_counted() || (!c->dir_max_bytes && !c->keep_seconds)) return 0;
-  if (!d->gz_roll && !(d->gz_roll = ni_gz_create(ni_format_compressed(c->format), NI_GZ_LEVEL))) return -ENOMEM;
+  if (!d->gz_roll && !(d->gz_roll = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL))) return -ENOMEM;
   char suffix[32];
   snprintf(suffix, sizeof suffix, ".rollup%s", log->suffix);
   struct ni_out_options o = *log;
@@ -92,7 +92,7 @@ int ni_roll_flush(struct ni_dump *d, int force) {
   size_t n;
   if (!d->roll_open) return 0;
   if (ni_gz_text_bytes(d->gz_roll) == 0 && !ni_gz_finished(d->gz_roll)) return 0;
-  int rc = ni_gz_finish_member(d->gz_roll, &block, &n);
+  int rc = ni_gz_finish(d->gz_roll, &block, &n);
   if (rc == 0 && ni_out_files(&d->roll_out) == 0) rc = ni_lines_head(d, &d->roll_out, 0);
   if (rc == 0) rc = ni_out_write(&d->roll_out, block, n, 0, d->now_ns, force);
   if (rc == 0) {

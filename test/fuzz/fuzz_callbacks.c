@@ -95,7 +95,7 @@ static void end_comm(struct ni_dump *d, struct ni_side *s) {
 static void settle(struct ni_dump *d) {
   const void *block;
   size_t n;
-  need(ni_gz_finish_member(d->gz, &block, &n) == 0);
+  need(ni_gz_finish(d->gz, &block, &n) == 0);
   if (n) { /* lines, each of them one object */
     const char *t = block;
     need(t[0] == '{' && t[n - 1] == '\n' && t[n - 2] == '}');

@@ -28,7 +28,7 @@ if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1
   exit 1
 fi
 libs=
-for l in simdjson isal zstd snappy; do
+for l in simdjson isal zstd snappy :libdeflate.a; do
   echo 'int main(void) { return 0; }' | "$CC" -x c - -l$l -o "$BUILD/probe" 2>/dev/null && libs="$libs -l$l"
 done
 isal=

@@ -420,7 +420,7 @@ static void room_that_was_reserved_is_there(void **state) {
   (void)state;
   static uint64_t noise[512], x = 1;
   for (int plain = 0; plain < 2; plain++) {
-    struct ni_gz *gz = ni_gz_create(!plain, NI_GZ_LEVEL);
+    struct ni_gz *gz = ni_gz_create(!plain, NI_CODEC_LEVEL);
     const void *block;
     size_t n, text = 0;
     assert_non_null(gz);
@@ -433,7 +433,7 @@ static void room_that_was_reserved_is_there(void **state) {
     }
     assert_int_equal(ni_gz_reserve(gz, NI_ROOM_BYTES), -EFBIG);
     assert_in_range(text, NI_GZ_MAX_BYTES / 2, NI_GZ_MAX_BYTES);
-    assert_int_equal(ni_gz_finish_member(gz, &block, &n), 0);
+    assert_int_equal(ni_gz_finish(gz, &block, &n), 0);
     assert_int_equal(ni_gz_reserve(gz, 1), -EBUSY);
     ni_gz_free(gz);
   }

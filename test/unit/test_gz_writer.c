@@ -60,7 +60,7 @@ static int gunzip(const unsigned char *data, size_t n, unsigned char *out, size_
   return members;
 }
 
-enum { TEXT_MAX = 6 << 20 };
+enum { TEXT_MAX = 6 << 20, MEMBER_TEXT = 256 << 10 };
 static unsigned char text[TEXT_MAX], back[TEXT_MAX + 64];
 
 static void fill_text(int kind) {
@@ -73,7 +73,7 @@ static void members_are_whole(void **state) {
   for (int compress = 0; compress < 2; compress++)
     for (int kind = 0; kind < 3; kind++) {
       fill_text(kind);
-      struct ni_gz *gz = ni_gz_create(compress, NI_GZ_LEVEL);
+      struct ni_gz *gz = ni_gz_create(compress, NI_CODEC_LEVEL);
       assert_non_null(gz);
       for (int round = 0; round < 12; round++) {
         size_t n = 0, stop = round == 0 ? 1 : round == 11 ? TEXT_MAX : next() % 300000 + 1;
@@ -87,15 +87,15 @@ static void members_are_whole(void **state) {
         const void *data, *again;
         size_t len, len2, got;
         assert_false(ni_gz_finished(gz));
-        assert_int_equal(ni_gz_finish_member(gz, &data, &len), 0);
+        assert_int_equal(ni_gz_finish(gz, &data, &len), 0);
         assert_true(ni_gz_finished(gz));
         /* Retained: the same block, and no append, until released. */
         assert_int_equal(ni_gz_append(gz, "x", 1), -EBUSY);
-        assert_int_equal(ni_gz_finish_member(gz, &again, &len2), 0);
+        assert_int_equal(ni_gz_finish(gz, &again, &len2), 0);
         assert_ptr_equal(again, data);
         assert_int_equal(len2, len);
         if (compress) {
-          assert_int_equal(gunzip(data, len, back, sizeof back, &got), 1);
+          assert_in_range(gunzip(data, len, back, sizeof back, &got), 1, 2 * n / MEMBER_TEXT + 1);
           assert_int_equal(got, n);
           assert_memory_equal(back, text, n);
         } else {
@@ -113,13 +113,66 @@ static void members_are_whole(void **state) {
   ni_gz_free(NULL);
 }
 
+/* Whole lines in every member, and never more text than a stage holds. */
+static void members_hold_whole_lines(void **state) {
+  (void)state;
+  struct ni_gz *gz = ni_gz_create(true, NI_CODEC_LEVEL);
+  size_t n = 0;
+  while (n < TEXT_MAX - 5000) {
+    size_t line = next() % 4000 + 1;
+    for (size_t i = 0; i < line; i++) text[n + i] = (unsigned char)('a' + next() % 26);
+    text[n + line - 1] = '\n';
+    assert_int_equal(ni_gz_append(gz, text + n, line), 0);
+    n += line;
+  }
+  const void *data;
+  size_t len, sum = 0, before = 0;
+  assert_int_equal(ni_gz_finish(gz, &data, &len), 0);
+  z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)len};
+  assert_int_equal(inflateInit2(&z, 31), Z_OK);
+  for (; z.avail_in; inflateReset(&z)) {
+    z.next_out = back;
+    z.avail_out = MEMBER_TEXT;
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    size_t got = MEMBER_TEXT - z.avail_out;
+    assert_int_equal(back[got - 1], '\n');
+    assert_memory_equal(back, text + sum, got);
+    if (before) assert_true(before + got > MEMBER_TEXT);
+    sum += got;
+    before = got;
+  }
+  assert_int_equal(sum, n);
+  inflateEnd(&z);
+  ni_gz_free(gz);
+}
+
+/* The bound that room is reserved by, at its worst: noise, and sizes around the blocks of both libraries. */
+static void a_member_fits_its_bound(void **state) {
+  (void)state;
+  static unsigned char out[(MEMBER_TEXT << 1) + 64];
+  fill_text(1);
+  for (int level = NI_CODEC_LEVEL; level <= 9; level += 3) {
+    struct ni_codec *codec = ni_codec_new(level);
+    for (size_t n = 1; n <= MEMBER_TEXT; n = n * 9 / 8 + 1) {
+      size_t got, len = ni_codec_member(codec, text, n, out, ni_codec_bound(n));
+      assert_in_range(len, 1, ni_codec_bound(n));
+      assert_int_equal(gunzip(out, len, back, sizeof back, &got), 1);
+      assert_int_equal(got, n);
+      assert_memory_equal(back, text, n);
+      assert_int_equal(ni_codec_member(codec, text, n, out, 17), 0); /* too little room is told, and the next one is whole */
+    }
+    ni_codec_free(codec);
+  }
+  ni_codec_free(NULL);
+}
+
 static void nothing_is_no_member(void **state) {
   (void)state;
-  struct ni_gz *gz = ni_gz_create(true, NI_GZ_LEVEL);
+  struct ni_gz *gz = ni_gz_create(true, NI_CODEC_LEVEL);
   const void *data;
   size_t n = 7;
   assert_int_equal(ni_gz_append(gz, "", 0), 0);
-  assert_int_equal(ni_gz_finish_member(gz, &data, &n), 0);
+  assert_int_equal(ni_gz_finish(gz, &data, &n), 0);
   assert_int_equal(n, 0);
   assert_false(ni_gz_finished(gz));
   assert_int_equal(ni_gz_append(gz, "a\n", 2), 0);
@@ -138,11 +191,11 @@ static void limit_is_stated_and_nothing_is_taken(void **state) {
     assert_true(chunks >= 9);
     assert_int_equal(ni_gz_text_bytes(gz), chunks * TEXT_MAX);
     const void *data;
-    assert_int_equal(ni_gz_finish_member(gz, &data, &len), 0);
+    assert_int_equal(ni_gz_finish(gz, &data, &len), 0);
     assert_true(len <= NI_GZ_MAX_BYTES);
     if (compress) {
       unsigned char *all = malloc(chunks * TEXT_MAX + 64);
-      assert_int_equal(gunzip(data, len, all, chunks * TEXT_MAX + 64, &got), 1);
+      assert_in_range(gunzip(data, len, all, chunks * TEXT_MAX + 64, &got), 1, chunks * TEXT_MAX / MEMBER_TEXT + chunks + 1);
       assert_int_equal(got, chunks * TEXT_MAX);
       for (n = 0; n < chunks; n++) assert_memory_equal(all + n * TEXT_MAX, text, TEXT_MAX);
       free(all);
@@ -162,7 +215,7 @@ static void no_memory_keeps_the_text(void **state) {
 #else
   fill_text(1);
   for (int compress = 0; compress < 2; compress++) {
-    struct ni_gz *gz = ni_gz_create(compress, NI_GZ_LEVEL);
+    struct ni_gz *gz = ni_gz_create(compress, NI_CODEC_LEVEL);
     size_t n = 0;
     int failed = 0;
     for (int i = 0; i < 400 && n < TEXT_MAX - 20000; i++) {
@@ -179,14 +232,14 @@ static void no_memory_keeps_the_text(void **state) {
     const void *data;
     size_t len, got;
     fail_realloc = true;
-    int err = ni_gz_finish_member(gz, &data, &len);
+    int err = ni_gz_finish(gz, &data, &len);
     fail_realloc = false;
     if (err) {
       assert_int_equal(err, -ENOMEM);
-      assert_int_equal(ni_gz_finish_member(gz, &data, &len), 0);
+      assert_int_equal(ni_gz_finish(gz, &data, &len), 0);
     }
     if (compress) {
-      assert_int_equal(gunzip(data, len, back, sizeof back, &got), 1);
+      assert_in_range(gunzip(data, len, back, sizeof back, &got), 1, 2 * n / MEMBER_TEXT + 1);
       assert_int_equal(got, n);
       assert_memory_equal(back, text, n);
     } else {
@@ -259,7 +312,7 @@ static double measure(const struct ni_record *r, int n, int per, bool compress, 
       assert_int_equal(ni_gz_append(gz, buf, len), 0);
     }
     const void *data;
-    assert_int_equal(ni_gz_finish_member(gz, &data, &len), 0);
+    assert_int_equal(ni_gz_finish(gz, &data, &len), 0);
     total += len;
     ni_gz_release(gz);
   }
@@ -277,12 +330,12 @@ static void bytes_per_record(void **state) {
   struct ni_record *r = calloc(N, sizeof *r);
   double us;
   make_records(r, N, false);
-  double training = measure(r, N, 1000, true, NI_GZ_LEVEL, &us);
+  double training = measure(r, N, 1000, true, NI_CODEC_LEVEL, &us);
   make_records(r, N, true);
-  double random = measure(r, N, 1000, true, NI_GZ_LEVEL, &us);
+  double random = measure(r, N, 1000, true, NI_CODEC_LEVEL, &us);
   print_message("bytes a record: training step %.1f, everything random %.1f\n", training, random);
   assert_true(training <= 64);
-  assert_true(random <= 70);
+  assert_true(random <= 75); /* zlib 68, libdeflate 74: any of six functions and 24 sizes at any time, which no job does */
   free(r);
 }
 
@@ -293,14 +346,14 @@ static int measure_all(void) {
     make_records(r, N, random);
     double us, bytes = measure(r, N, 1000, false, 0, &us);
     printf("%s, 1000 a flush: plain %.1f B %.3f us\n", random ? "everything random" : "training step", bytes, us);
-    for (int level = 1; level <= 6; level++) {
+    for (int level = NI_CODEC_LEVEL; level <= 6; level++) {
       double best = 1e9;
       for (int i = 0; i < 3; i++) {
         bytes = measure(r, N, 1000, true, level, &us);
         if (us < best) best = us;
       }
-      printf("  level %d%s  %.1f B  %.3f us a record, formatted and compressed\n", level,
-             level == NI_GZ_LEVEL ? " tuned" : "      ", bytes, best);
+      printf("  %s, level %d%s  %.1f B  %.3f us a record, formatted and compressed\n", ni_codec_name(), level,
+             level == NI_CODEC_LEVEL ? " (default)" : "", bytes, best);
     }
   }
   free(r);
@@ -312,6 +365,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(members_are_whole),         cmocka_unit_test(nothing_is_no_member),
       cmocka_unit_test(limit_is_stated_and_nothing_is_taken), cmocka_unit_test(no_memory_keeps_the_text),
+      cmocka_unit_test(members_hold_whole_lines),  cmocka_unit_test(a_member_fits_its_bound),
       cmocka_unit_test(bytes_per_record),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

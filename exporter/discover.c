@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,21 +46,36 @@ static int add_file(struct ni_files *f, const char *path, const struct stat *st)
   return 0;
 }
 
-/* Bit of the extension, 0: no log. Rotated files carry a number behind (x.jsonl.gz.1). */
-static unsigned extension(const char *name) {
+/* Length of a name without a last part of digits; that part as a number, 0 where there is none. */
+static size_t before_number(const char *name, size_t n, uint64_t *number) {
+  size_t from = n;
+  *number = 0;
+  while (from > 0 && name[from - 1] >= '0' && name[from - 1] <= '9') from--;
+  if (from == n || from < 2 || name[from - 1] != '.') return n;
+  *number = strtoull(name + from, NULL, 10);
+  return from - 1;
+}
+
+/* Bit of the extension, 0: no log; *stem: length of what is before it. Files that others rotated carry a number behind
+ * (x.jsonl.gz.1). */
+static unsigned extension(const char *name, size_t *stem) {
   static const char *const ext[] = {".log", ".log.gz", ".jsonl", ".jsonl.gz"};
-  size_t n = strlen(name), end = n;
-  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
-  if (end < n && end > 1 && name[end - 1] == '.') n = end - 1;
+  uint64_t number;
+  size_t n = *stem = before_number(name, strlen(name), &number);
   for (unsigned i = 0; i < sizeof ext / sizeof *ext; i++) {
     size_t k = strlen(ext[i]);
-    if (n > k && memcmp(name + n - k, ext[i], k) == 0) return 1u << i;
+    if (n <= k || memcmp(name + n - k, ext[i], k) != 0) continue;
+    *stem = n - k;
+    return 1u << i;
   }
   return 0;
 }
 
 /* Not 0: a file of that name counts where directories are searched. */
-static unsigned counts(const struct ni_files *f, const char *name) { return f->wanted ? f->wanted(name) : extension(name); }
+static unsigned counts(const struct ni_files *f, const char *name) {
+  size_t stem;
+  return f->wanted ? f->wanted(name) : extension(name, &stem);
+}
 
 static const char *base_of(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -109,10 +125,24 @@ static int visit(struct ni_files *f, const char *path, const struct above *up, b
   return add_file(f, path, &st);
 }
 
+/* The files of a process in the order they were written: x.jsonl.gz, x.1.jsonl.gz, x.2.jsonl.gz, x.10.jsonl.gz. */
 static int by_path(const void *a, const void *b) {
-  const char *x = ((const struct ni_file *)a)->path, *y = ((const struct ni_file *)b)->path;
-  int c = strverscmp(x, y); /* rotated files in the order they were written: .2 before .10 */
-  return c ? c : strcmp(x, y);
+  const char *path[2] = {((const struct ni_file *)a)->path, ((const struct ni_file *)b)->path};
+  char stem[2][PATH_MAX];
+  uint64_t number[2];
+  for (int i = 0; i < 2; i++) {
+    size_t n;
+    (void)extension(path[i], &n);
+    n = before_number(path[i], n, &number[i]);
+    if (n >= PATH_MAX) n = PATH_MAX - 1;
+    memcpy(stem[i], path[i], n);
+    stem[i][n] = 0;
+  }
+  int c = strverscmp(stem[0], stem[1]);
+  if (!c) c = strcmp(stem[0], stem[1]);
+  if (!c) c = number[0] < number[1] ? -1 : number[0] > number[1];
+  if (!c) c = strverscmp(path[0], path[1]); /* what others rotated: .2 before .10 */
+  return c ? c : strcmp(path[0], path[1]);
 }
 
 static int by_inode(const void *a, const void *b) {

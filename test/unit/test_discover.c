@@ -63,6 +63,25 @@ static void test_directory(void **state) {
   ni_files_free(&f);
 }
 
+/* Our own rotation: the number stands before the extension, and the first file has none. */
+static void test_order_of_writing(void **state) {
+  (void)state;
+  static const char *const want[] = {"h-pid7-17.jsonl.gz",   "h-pid7-17.1.jsonl.gz", "h-pid7-17.2.jsonl.gz", "h-pid7-17.10.jsonl.gz",
+                                     "h-pid7-17.10.jsonl.gz.2", "h-pid7-17.a.jsonl.gz", "h-pid7-18.jsonl.gz", "h-pid10-17.jsonl.gz"};
+  enum { N = sizeof want / sizeof *want };
+  assert_int_equal(mkdir("rotated", 0755), 0);
+  char path[64], *in[] = {(char[]){"rotated"}};
+  for (int i = 0; i < N; i++) {
+    snprintf(path, sizeof path, "rotated/%s", want[i * 3 % N]);
+    make(path);
+  }
+  struct ni_files f = {0};
+  assert_int_equal(ni_discover(&f, in, 1), 0);
+  assert_int_equal(f.n, N);
+  for (size_t i = 0; i < f.n; i++) assert_string_equal(f.file[i].path + strlen("rotated/"), want[i]);
+  ni_files_free(&f);
+}
+
 static void test_named_and_pattern(void **state) {
   (void)state;
   struct ni_files f = {0};
@@ -103,7 +122,7 @@ static void test_json(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_named_and_pattern),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_named_and_pattern), cmocka_unit_test(test_order_of_writing),
                                      cmocka_unit_test(test_json)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

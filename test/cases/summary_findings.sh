@@ -43,9 +43,9 @@ sim=$BUILD/nccl-sim plugin=$BUILD/libnccl-profiler-inspector.so
 if [ -x "$sim" ] && [ -e "$plugin" ]; then
   mkdir "$work/job"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job timeout 50 "$sim" --quiet --plugin "$plugin" --job 2x8 --procs \
-    --set straggler=11 --set straggler_ms=15 --rate 300 >/dev/null
+    --set straggler=11 --set straggler_ms=40 --rate 300 >/dev/null
   "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html >"$work/job.txt"
-  expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.6 and x["lost_us"] > 330000 for x in f)'
+  expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.5 and x["lost_us"] > 330000 for x in f)'
   # One host is not compared with itself, however its bandwidths are spread.
   mkdir "$work/alone"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/alone timeout 50 "$sim" --quiet --plugin "$plugin" --scenario p2p >/dev/null
@@ -54,7 +54,7 @@ if [ -x "$sim" ] && [ -e "$plugin" ]; then
   # One process with all ranks: it is named with them, and no rank is passed off as the one.
   mkdir "$work/threads"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/threads timeout 50 "$sim" --quiet --plugin "$plugin" --job 1x8 \
-    --set straggler=5 --set straggler_ms=15 --rate 300 >/dev/null
+    --set straggler=5 --set straggler_ms=40 --rate 300 >/dev/null
   "$inspector" summary "$work/threads" --output-dir "$work/threads-out" --no-plots >"$work/threads.txt"
   expect threads 'len(s["ranks"]) == 1 and s["ranks"][0]["ranks_in_process"] == 8 and s["ranks"][0]["ranks"] == "ranks 0-7"'
   expect threads 'all(x["global_rank"] is None and x["rank"] == 5 for x in o if x["kind"] == "late") and "global rank" not in text'

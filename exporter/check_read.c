@@ -50,15 +50,6 @@ int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count) {
   return 0;
 }
 
-/* The path without extension and rotation number: what all files of one process share. */
-static char *origin_of(const char *path) {
-  char *o = strdup(path), *slash = o ? strrchr(o, '/') : NULL;
-  char *dot = o ? strstr(slash ? slash : o, ".log") : NULL;
-  if (o && !dot) dot = strstr(slash ? slash : o, ".jsonl");
-  if (dot) *dot = 0;
-  return o;
-}
-
 static int new_process(struct reading *r, const struct ni_line *l, uint64_t start_ns) {
   struct ni_check *c = r->c;
   struct ni_check_process *p = calloc(1, sizeof *p);
@@ -428,7 +419,8 @@ int ni_check_read(struct ni_check *c) {
   for (size_t i = 0; e == 0 && i < c->files.n_bad; i++)
     ni_check_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", c->files.bad[i].path, ni_unreadable_why(&c->files.bad[i]));
   for (size_t i = 0; e == 0 && i < c->files.n; i++) {
-    struct reading r = {.c = c, .file = &c->files.file[i], .origin = origin_of(c->files.file[i].path)};
+    const char *path = c->files.file[i].path;
+    struct reading r = {.c = c, .file = &c->files.file[i], .origin = strndup(path, ni_log_stem(path, NULL))};
     e = r.origin ? read_file(&r, parser, line) : -ENOMEM;
     free(r.origin);
   }

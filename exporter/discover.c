@@ -125,15 +125,20 @@ static int visit(struct ni_files *f, const char *path, const struct above *up, b
   return add_file(f, path, &st);
 }
 
+size_t ni_log_stem(const char *path, uint64_t *number) {
+  uint64_t own;
+  size_t n;
+  (void)extension(path, &n);
+  return before_number(path, n, number ? number : &own);
+}
+
 /* The files of a process in the order they were written: x.jsonl.gz, x.1.jsonl.gz, x.2.jsonl.gz, x.10.jsonl.gz. */
 static int by_path(const void *a, const void *b) {
   const char *path[2] = {((const struct ni_file *)a)->path, ((const struct ni_file *)b)->path};
   char stem[2][PATH_MAX];
   uint64_t number[2];
   for (int i = 0; i < 2; i++) {
-    size_t n;
-    (void)extension(path[i], &n);
-    n = before_number(path[i], n, &number[i]);
+    size_t n = ni_log_stem(path[i], &number[i]);
     if (n >= PATH_MAX) n = PATH_MAX - 1;
     memcpy(stem[i], path[i], n);
     stem[i][n] = 0;

@@ -39,7 +39,14 @@ struct ni_files {
 /* Directories deeper than this are listed as unreadable (ELOOP). */
 #define NI_DISCOVER_DEPTH 64
 
-/* Adds what the n paths name. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
+/*
+ * Length of what the paths of all files of one process share: without extension and rotation number (x.jsonl.gz,
+ * x.1.jsonl.gz, x.2.jsonl.gz; what others rotated, x.jsonl.gz.1, has the stem of x.jsonl.gz). A path that is none of a log's
+ * is its own stem, but for a number at its end. *number: our rotation number, 0 for the first file; NULL: not asked for.
+ */
+size_t ni_log_stem(const char *path, uint64_t *number);
+
+/* Adds what the n paths name, sorted by stem and in the order in which a process wrote them. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
 int ni_discover(struct ni_files *out, char *const *path, size_t n);
 const char *ni_unreadable_why(const struct ni_unreadable *u);
 void ni_files_free(struct ni_files *files);

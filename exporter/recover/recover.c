@@ -36,23 +36,8 @@ static const char *base_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* Where the number of a rotated file begins, "<stem>.7.jsonl.gz", or else its extension; NULL: neither. */
-static const char *number_of(const char *name) {
-  const char *end = strstr(name, ".jsonl");
-  if (!end) end = strstr(name, ".log");
-  const char *dot = end;
-  while (dot && dot > name && dot[-1] >= '0' && dot[-1] <= '9') dot--;
-  return dot && dot < end && dot > name && dot[-1] == '.' ? dot - 1 : end;
-}
-
-/* <host>-pid<pid>-<start> of a log's name: it ends where number and extension begin. */
-static size_t stem_length(const char *name) {
-  const char *dot = number_of(name);
-  return dot ? (size_t)(dot - name) : strlen(name);
-}
-
 static bool same_stem(const char *name, const char *stem, size_t n) {
-  return strncmp(name, stem, n) == 0 && stem_length(name) == n;
+  return strncmp(name, stem, n) == 0 && ni_log_stem(name, NULL) == n;
 }
 
 struct found {
@@ -71,8 +56,9 @@ static int take_file(struct found *f, const char *path, uint64_t start_ns) {
 
 /* The first file of a log has no number. */
 static int by_number(const void *a, const void *b) {
-  const char *x = number_of(base_of(*(char *const *)a)), *y = number_of(base_of(*(char *const *)b));
-  unsigned long m = x ? strtoul(x + 1, NULL, 10) : 0, n = y ? strtoul(y + 1, NULL, 10) : 0;
+  uint64_t m, n;
+  (void)ni_log_stem(*(char *const *)a, &m);
+  (void)ni_log_stem(*(char *const *)b, &n);
   return m < n ? -1 : m > n;
 }
 
@@ -143,7 +129,7 @@ static int find_log(const struct recover *r, const struct ni_box *b, struct foun
   bool has = placed && *session.file && !strchr(session.file, '/');
   char *name = NULL;
   int e = has ? 0 : invented_stem(ni_box_header(b), &name);
-  if (e == 0 && has && !(name = strndup(session.file, stem_length(session.file)))) e = -ENOMEM;
+  if (e == 0 && has && !(name = strndup(session.file, ni_log_stem(session.file, NULL)))) e = -ENOMEM;
   size_t n = name ? strlen(name) : 0;
   for (size_t i = 0; e == 0 && i < r->sources.logs.n; i++)
     if (same_stem(base_of(r->sources.logs.file[i].path), name, n))

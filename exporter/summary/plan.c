@@ -15,15 +15,10 @@ static const char *base_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* What all files of one process share: the path without extension and rotation number. */
 static int name_origin(struct ni_run *r, struct ni_sum_file *f) {
-  char *path = strdup(f->file->path);
-  if (!path) return -ENOMEM;
-  char *base = (char *)base_of(path), *dot = strstr(base, ".log");
-  if (!dot) dot = strstr(base, ".jsonl");
-  if (dot) *dot = 0;
-  int e = ni_name(&r->names, NULL, path, &f->origin);
-  free(path);
+  char *stem = strndup(f->file->path, ni_log_stem(f->file->path, NULL));
+  int e = stem ? ni_name(&r->names, NULL, stem, &f->origin) : -ENOMEM;
+  free(stem);
   return e;
 }
 

@@ -1,6 +1,6 @@
 /*
- * All lines of all files, in order: the files of a process by rotation number, so that what a line means can depend on
- * the lines before it. Bare records (v4.3) belong to the marker before them.
+ * All lines of all files, in order: the files of a process as they were written (discover.h), so that what a line means can
+ * depend on the lines before it. Bare records (v4.3) belong to the marker before them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,35 +8,17 @@
 
 #include "trace.h"
 
-/* The number behind .1, .2, ... of a rotated file, and what all files of the process share. */
-static int name_origin(struct ni_tr *r, struct ni_tr_file *f) {
-  char *path = strdup(f->file->path);
-  if (!path) return -ENOMEM;
-  char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
-  if (dot && dot[1] && dot[1 + strspn(dot + 1, "0123456789")] == 0) f->rotation = (unsigned)strtoul(dot + 1, NULL, 10);
-  if ((dot = strstr(base, ".jsonl")) || (dot = strstr(base, ".log"))) *dot = 0;
-  int e = ni_name(&r->names, &r->cache, path, &f->origin);
-  free(path);
-  return e;
-}
-
-static int by_place(const void *a, const void *b, void *names) {
-  const struct ni_tr_file *x = a, *y = b;
-  int k = x->origin == y->origin ? 0 : strcmp(ni_name_text(names, x->origin), ni_name_text(names, y->origin));
-  if (k) return k;
-  if (x->rotation != y->rotation) return x->rotation < y->rotation ? -1 : 1;
-  return strcmp(x->file->path, y->file->path);
-}
-
 int ni_tr_plan(struct ni_tr *r) {
   r->file = calloc(r->files.n + 1, sizeof *r->file);
   if (!r->file) return -ENOMEM;
   for (size_t i = 0; i < r->files.n; i++) {
     r->file[i] = (struct ni_tr_file){.file = &r->files.file[i], .process = NI_TR_NONE};
-    int e = name_origin(r, &r->file[i]);
+    const char *path = r->files.file[i].path;
+    char *stem = strndup(path, ni_log_stem(path, NULL));
+    int e = stem ? ni_name(&r->names, &r->cache, stem, &r->file[i].origin) : -ENOMEM;
+    free(stem);
     if (e < 0) return e;
   }
-  qsort_r(r->file, r->files.n, sizeof *r->file, by_place, &r->names);
   return 0;
 }
 

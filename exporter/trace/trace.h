@@ -130,7 +130,6 @@ struct ni_tr_member {
 struct ni_tr_file {
   const struct ni_file *file;
   uint32_t origin;             /* name: path without extension and rotation number */
-  unsigned rotation;
   uint32_t process;            /* once known */
 };
 

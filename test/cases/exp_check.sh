@@ -156,21 +156,26 @@ case("cut gz", job(), {"cut": 1, "no_final": 1}, gz=True, after=cut)
 case("cut plain", job(), {"cut": 1}, after=lambda d: cut(d))
 
 
-def rotate(d):
+def rotate(d, name=lambda p, i: p.replace(".jsonl", ".%d.jsonl" % i)):
     p = [os.path.join(d, f) for f in sorted(os.listdir(d))][0]
     lines = open(p).readlines()
     open(p, "w").writelines(lines[:10])
     for i in (1, 2, 10):
         a = {1: 10, 2: 15, 10: 20}[i]
         b = {1: 15, 2: 20, 10: len(lines)}[i]
-        open("%s.%d" % (p, i), "w").writelines(lines[:1] + lines[a:b])
+        open(name(p, i), "w").writelines(lines[:1] + lines[a:b])
+
+
+def as_others(p, i):
+    return "%s.%d" % (p, i)
 
 
 case("rotated", job(), {}, after=rotate)
+case("rotated by others", job(), {}, after=lambda d: rotate(d, as_others))
 
 
 def rotate_headless(d, which):
-    rotate(d)
+    rotate(d, as_others)
     p = sorted(f for f in os.listdir(d) if f.endswith(which))[0]
     lines = open(os.path.join(d, p)).readlines()
     assert '"process"' in lines[0]
@@ -179,6 +184,17 @@ def rotate_headless(d, which):
 
 case("rotated without the first line", job(), {}, after=lambda d: rotate_headless(d, "jsonl"))
 case("rotated without a later first line", job(), {}, after=lambda d: rotate_headless(d, ".2"))
+
+
+def rotate_without_process_lines(d):
+    rotate(d)
+    for f in os.listdir(d):
+        p = os.path.join(d, f)
+        lines = [l for l in open(p) if '"process"' not in l]
+        open(p, "w").writelines(lines)
+
+
+case("rotated, without process lines", job(), {}, after=rotate_without_process_lines)
 
 
 def link(d):

@@ -46,6 +46,28 @@ assert len(kernels) == n and len(x.process) == 4, (len(kernels), n, x.process)
 print(f"{n} records, {exact} GPU starts exact, {len(x.arrows)} arrows")
 P
 
+# In rotated files, by our names or by those of others, the same lines are the same timeline.
+for names in '%s.%d.jsonl.gz' '%s.jsonl.gz.%d'; do
+  python3 - "$TMP" "$names" <<'P'
+import glob, gzip, os, re, sys
+tmp, names = sys.argv[1:]
+os.makedirs(tmp + "/rotated", exist_ok=True)
+for f in glob.glob(tmp + "/rotated/*"):
+    os.remove(f)
+for f in glob.glob(tmp + "/logs/*.jsonl.gz"):
+    lines = gzip.open(f).readlines()
+    stem = tmp + "/rotated/" + os.path.basename(f)[:-len(".jsonl.gz")]
+    third = len(lines) // 3
+    for i in range(3):
+        to = stem + ".jsonl.gz" if i == 0 else names % (stem, (0, 2, 10)[i])
+        part = lines[i * third:(i + 1) * third if i < 2 else len(lines)]
+        gzip.open(to, "w").writelines(([lines[0]] if i else []) + part)
+P
+  "$inspector" trace "$TMP/rotated" -o "$TMP/rotated.json.gz" >"$TMP/rotated.txt" 2>&1 || { cat "$TMP/rotated.txt"; failures=$((failures + 1)); }
+  cmp <(zcat "$TMP/job.json.gz" | sed "s|$TMP/logs||g") <(zcat "$TMP/rotated.json.gz" | sed "s|$TMP/rotated||g") ||
+    { echo "FAIL rotated $names: another timeline"; failures=$((failures + 1)); }
+done
+
 # Everything on: calls, launches, network; and arrows of every kind between them.
 run_logged NCCL_INSPECTOR_EVENTS=trace net --set procs=1 >/dev/null 2>&1
 draw all

@@ -41,7 +41,8 @@ static bool same_process(const struct ni_tr *r, uint32_t p, const struct ni_tr_f
                          uint64_t start_ns) {
   const struct ni_tr_process *x = &r->process[p];
   if (x->pid != l->meta.pid || strcmp(ni_name_text(&r->names, r->host[x->host].name), l->meta.hostname) != 0) return false;
-  return start_ns && x->start_ns ? x->start_ns == start_ns : x->origin == f->origin;
+  if (start_ns && x->start_ns) return x->start_ns == start_ns;
+  return x->origin == f->origin || f->process == p; /* roll-ups have files of another name, which begin with a process line */
 }
 
 int ni_tr_find_process(struct ni_tr *r, struct ni_tr_file *f, const struct ni_line *l, uint32_t *out) {

@@ -68,6 +68,13 @@ P
     { echo "FAIL rotated $names: another timeline"; failures=$((failures + 1)); }
 done
 
+# Roll-ups that are to outlive the records have files of their own: of the same processes.
+run_logged NCCL_INSPECTOR_DIR_MAX_BYTES=50m NCCL_INSPECTOR_ROLLUP_SECONDS=1 2x2 --procs --iterations 10 >/dev/null
+ls "$TMP"/logs/*.rollup.jsonl.gz >/dev/null || failures=$((failures + 1))
+draw rollups
+grep -q '^timeline .* of 4 ranks on 2 hosts' "$TMP/rollups.txt" && ! grep -q '^incomplete' "$TMP/rollups.txt" ||
+  { echo "FAIL roll-ups"; cat "$TMP/rollups.txt"; failures=$((failures + 1)); }
+
 # Everything on: calls, launches, network; and arrows of every kind between them.
 run_logged NCCL_INSPECTOR_EVENTS=trace net --set procs=1 >/dev/null 2>&1
 draw all

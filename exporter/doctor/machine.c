@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "ni_box.h"
 
 static void shared_memory(struct ni_doctor *d) {
-  const char *dir = d->shm_dir ? d->shm_dir : "/dev/shm";
+  const char *dir = d->shm_dir ? d->shm_dir : NI_BOX_DIR;
   struct statvfs v;
   if (statvfs(dir, &v) < 0 || access(dir, W_OK | X_OK) < 0) {
     ni_doctor_add(d, "shm", NI_DOC_WARNING,

@@ -1,10 +1,11 @@
 /*
  * The plugin itself, in a child: loaded, initialised with one communicator under the user's own settings, one collective,
  * finalize. Its log lines are the findings about values and about the folder, so that nothing here can say otherwise than
- * the plugin does in the job. The file it wrote, and folders that were not there before, are removed again.
+ * the plugin does in the job. The file it wrote, its black box, and folders that were not there before, are removed again.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <nccl/profiler_abi.h>
 
 #include "doctor.h"
+#include "ni_box.h"
 
 static int log_fd = -1; /* in the child only */
 
@@ -31,6 +33,33 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
   dprintf(log_fd, "%c %s\n", level == NI_LOG_WARN ? 'W' : 'I', text);
 }
 
+/* Is the file mapped into this process? It got its name after it was mapped, so maps knows its inode only. */
+static bool mapped(ino_t ino) {
+  char line[4096 + 128];
+  bool found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && !found && fgets(line, sizeof line, maps)) {
+    unsigned long long in_line;
+    found = sscanf(line, "%*s %*s %*s %*s %llu", &in_line) == 1 && in_line == ino;
+  }
+  if (maps) fclose(maps);
+  return found;
+}
+
+/* Names the black box: a log that cannot be written leaves it behind, which is right in a job, but not for a trial. */
+static void say_box(int fd) {
+  const char *dir = getenv("NCCL_INSPECTOR_BLACKBOX");
+  char pattern[4096];
+  glob_t g;
+  snprintf(pattern, sizeof pattern, "%s/nccl-inspector-*-pid%d-*.box", dir && *dir == '/' ? dir : NI_BOX_DIR, getpid());
+  if (glob(pattern, 0, NULL, &g) != 0) return;
+  for (size_t i = 0; i < g.gl_pathc; i++) {
+    struct stat st;
+    if (stat(g.gl_pathv[i], &st) == 0 && mapped(st.st_ino)) dprintf(fd, "B %s\n", g.gl_pathv[i]);
+  }
+  globfree(&g);
+}
+
 static int run_plugin(void *arg, int fd) {
   const struct ni_doctor *d = arg;
   void *lib = dlopen(d->plugin_path, RTLD_NOW | RTLD_LOCAL), *ctx = NULL, *group = NULL, *coll = NULL;
@@ -40,6 +69,7 @@ static int run_plugin(void *arg, int fd) {
   log_fd = fd;
   setenv("NCCL_INSPECTOR_ENABLE", "1", 1); /* that it is off is said elsewhere; here the rest is tried */
   t->init(&ctx, &mask, "doctor", 0xd0c708, 1, 2, 0, log_line);
+  say_box(fd);
   struct ni_prof_descr_v4 g = {.type = NI_EV_GROUP}, c = {.type = NI_EV_COLL};
   t->startEvent(ctx, &group, &g);
   c.parentObj = group;
@@ -147,6 +177,7 @@ void ni_doctor_trial(struct ni_doctor *d) {
   for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
     const char *said = strstr(line, after_prefix) ? strstr(line, after_prefix) + strlen(after_prefix) : line + 2;
     if (line[0] == 'M') mask = atoi(line + 2);
+    else if (line[0] == 'B') (void)unlink(line + 2);
     else if (strncmp(said, "writing ", 8) == 0) snprintf(written, sizeof written, "%s", said + 8);
     else if (line[0] != 'W') continue;
     else if (strstr(said, "is not a setting of this plugin")) continue; /* settings_env.c has a better word for it */

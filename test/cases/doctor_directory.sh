@@ -23,13 +23,15 @@ fi
 
 # A small file system of its own needs a namespace, or root.
 mkdir "$TMP/full"
+boxes=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || boxes=1
 cat >"$TMP/inside" <<EOS
 mount -t tmpfs -o size=64k none "$TMP/full" || exit 77
 case \$1 in
   full) dd if=/dev/zero of="$TMP/full/filler" bs=4k count=64 2>/dev/null; export NCCL_INSPECTOR_DUMP_DIR="$TMP/full/logs" ;;
   readonly) mount -o remount,ro "$TMP/full" || exit 77; export NCCL_INSPECTOR_DUMP_DIR="$TMP/full/logs" ;;
 esac
-NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 timeout 60 "$BIN" doctor --no-sim --shm-dir "$TMP/full" >"$TMP/out" 2>&1
+export NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=$boxes
+timeout 60 "$BIN" doctor --no-sim --shm-dir "$TMP/full" >"$TMP/out" 2>&1
 EOS
 in_namespace() { unshare --mount $([ "$(id -u)" = 0 ] || echo --map-root-user --user) bash "$TMP/inside" "$1" 2>"$TMP/why"; }
 for how in full readonly; do
@@ -38,10 +40,13 @@ for how in full readonly; do
   if [ $rc = 2 ]; then
     says problem directory "the plugin says\|are free"
     says warning shm "."
+    [ "$boxes" = 1 ] || rmdir "$boxes" || { echo "FAIL $CASE: the trial's black box is left behind"; rm -rf "$boxes"; failures=1; }
+    [ "$boxes" = 1 ] || mkdir "$boxes"
   elif [ $rc = 77 ] || [ $rc = 1 ] && ! [ -s "$TMP/out" ]; then
     echo "skip $CASE: no file system can be mounted here"
   else
     echo "FAIL $CASE: exit $rc"; cat "$TMP/out" "$TMP/why"; failures=1
   fi
 done
+[ "$boxes" = 1 ] || rm -rf "$boxes"
 finish

@@ -7,7 +7,7 @@
 #ifndef NI_PARSE_FIELDS_H
 #define NI_PARSE_FIELDS_H
 
-#include "parse_record.h"
+#include "parse_text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +71,27 @@ extern const struct ni_field *const ni_field_timestamp; /* dump_timestamp_us: th
 
 /* Completes the tables; any number of calls from any thread. */
 void ni_tables_init(void);
+
+/* key holds its closing quote, and as the field's may be read up to the next multiple of 8. */
+static inline bool ni_field_is(const struct ni_field *f, const char *key) {
+  unsigned i = 0, len = f->len;
+  for (; i + 8 <= len; i += 8)
+    if (ni_text_load8(key + i) != ni_text_load8(f->key + i)) return false;
+  unsigned rest = len - i;
+  if (!rest) return true;
+  uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f->key + i);
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? !(d << (64 - 8 * rest)) : !(d >> (64 - 8 * rest));
+}
+
+/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
+ * last one found, *next, is tried first. */
+static inline int ni_table_find(const struct ni_table *t, const char *key, unsigned *next) {
+  for (unsigned i = *next; i < t->n; i++)
+    if (ni_field_is(&t->field[i], key)) return (int)(*next = i + 1) - 1;
+  for (unsigned i = 0; i < *next && i < t->n; i++)
+    if (ni_field_is(&t->field[i], key)) return (int)(*next = i + 1) - 1;
+  return -1;
+}
 
 #ifdef __cplusplus
 }

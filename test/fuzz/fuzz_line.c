@@ -3,7 +3,7 @@
  * heads it knows) must say the same as one that has seen none, and the text must be as it was.
  *
  *   clang -g -O1 -fsanitize=fuzzer-no-link,address,undefined -D_GNU_SOURCE -Iinclude -c test/fuzz/fuzz_line.c \
- *     exporter/parse_fields.c; clang++ the same for exporter/parse_simdjson.cc; link with -fsanitize=fuzzer -lsimdjson
+ *     exporter/parse_*.c; clang++ the same for exporter/parse_*.cc; link with -fsanitize=fuzzer -lsimdjson
  *   ./fuzz_line -max_len=4096 -dict=test/fuzz/line.dict NEW_CORPUS test/fuzz/corpus/line
  */
 #include <stdint.h>

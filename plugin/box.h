@@ -52,7 +52,8 @@ void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_m
 /* What the dump role learned of a communicator's GPU clock. */
 void ni_keep_fit(struct ni_side *s);
 
-/* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and close_session. */
+/* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and
+ * ni_session_close. */
 void ni_keep_state(struct ni_keeper *b, int live);
 
 /* Once: takes away what dead processes of this user left behind (box_file.h). Reads a folder. */

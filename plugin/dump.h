@@ -1,6 +1,6 @@
 /*
- * The dump side: from finished operations to bytes on disk. Private to drain.c, judge.c, lines.c, flush.c and
- * dump_thread.c, in the order in which data flows.
+ * The dump side: from finished operations to bytes on disk. Private to drain.c, judge.c, lines.c, flush.c,
+ * dump_session.c, dump_tick.c and dump_thread.c, in the order in which data flows.
  *
  *   done list ─▶ drain.c: record, line ─▶ block (one gzip member) ─▶ flush.c: write() ─▶ slots given back
  *   unknown channel counts, missing children ─▶ judge.c ─▶ drain.c
@@ -28,6 +28,7 @@
 #include "state.h"
 #include "timing.h"
 
+#define NI_MS_NS UINT64_C(1000000)
 #define NI_REST_MS 5000u        /* a retired slot rests at least so long */
 #define NI_REST_TICKS 50u       /* and so many ticks: a stopped process wakes with the clock far ahead */
 #define NI_TICK_MS 10           /* while anything moves */
@@ -290,5 +291,18 @@ uint64_t ni_detail_wait_ms(const struct ni_dump *d, uint64_t ms);
 /* Writes the open block if there is one. 0: nothing is pending any more; negative errno: kept for the next try.
  * force: also during the pause after a failure. */
 int ni_flush(struct ni_dump *d, int force);
+
+/* ---- dump_session.c: one log file, from the first communicator to the last ---- */
+
+/* Is there a communicator that has still something to say? One whose retired slots merely rest has not. */
+int ni_session_wanted(const struct ni_dump *d);
+int ni_session_open(struct ni_dump *d); /* 0, or a negative errno: said, and to be tried again */
+void ni_session_close(struct ni_dump *d);
+
+/* ---- dump_tick.c ---- */
+
+/* One pass. ask: someone waits, so everything goes out now. Returns 1 when nothing is pending any more: no operation
+ * drained but unwritten, no communicator closing. */
+int ni_tick(struct ni_dump *d, int ask, enum ni_end end);
 
 #endif

@@ -202,7 +202,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
   ni_store_rel(&c->state, ni_comm_state(gen, NI_COMM_LIVE));
   ni_dump_join(ni_g.dump, side);
-  /* Dekker's pattern with close_session: joined, then LIVE stored; EMPTY stored, then the joining list read. */
+  /* Dekker's pattern with ni_session_close: joined, then LIVE stored; EMPTY stored, then the joining list read. */
   ni_keep_state(&ni_g.box, 1);
   *context = ni_handle_pack(NI_H_CONTEXT, ni_payload_slot(page, gen), ni_g.nonce);
   return 0;

@@ -1,6 +1,6 @@
 /*
  * Init and finalize against one tick of the dump thread (ni_dump_join, ni_finalize, gather and close_sides in
- * dump_thread.c): a communicator joins by a list, and its finalize counts in `closings`; the dump thread looks for closing
+ * dump_tick.c): a communicator joins by a list, and its finalize counts in `closings`; the dump thread looks for closing
  * communicators only when that count is not 0.
  *
  * Checked: when both communicators are finalized and no closing is counted any more, both are closed; the session ends

@@ -1,18 +1,5 @@
 /* Lists of kinds, NCCL's mask of each interface version, and switching while communicators of two NCCLs live. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../../plugin/events.h"
-#include "../../plugin/lifecycle.h"
-#include "../../plugin/state.h"
+#include "core_child.h"
 
 #define K(e) NI_KINDS(NI_EVENT_##e)
 
@@ -68,27 +55,11 @@ static void masks(void **state) {
   assert_int_equal(ni_events_mask(NI_KINDS_ALL, 0, true), 0);
 }
 
-static char dir[] = "/tmp/ni_events_XXXXXX";
 static int mask_a, mask_b;
-
-static void *open_comm(uint64_t hash, int *mask) {
-  void *ctx = NULL;
-  struct ni_init_args a = {.comm_hash = hash, .n_nodes = 1, .n_ranks = 2};
-  ni_init(6, &ctx, mask, &a);
-  return ctx;
-}
-
-#define CHECK(c)                                         \
-  do {                                                   \
-    if (!(c)) {                                          \
-      fprintf(stderr, "line %d: " #c "\n", __LINE__);    \
-      _exit(1);                                          \
-    }                                                    \
-  } while (0)
 
 /* A mask is written while a communicator of its NCCL lives, and never after: the library may be unmapped. */
 static void switching_child(void) {
-  void *a1 = open_comm(1, &mask_a), *a2 = open_comm(2, &mask_a), *b = open_comm(3, &mask_b);
+  void *a1 = open_comm_of(1, &mask_a), *a2 = open_comm_of(2, &mask_a), *b = open_comm_of(3, &mask_b);
   CHECK(mask_a == 0x1 && mask_b == 0x1);
   ni_events_set(NI_KINDS_TRACE);
   CHECK(mask_a == 0x7fff && mask_b == 0x7fff && ni_events_get() == NI_KINDS_TRACE);
@@ -96,38 +67,23 @@ static void switching_child(void) {
   ni_finalize(b);
   ni_events_set(NI_KINDS_STANDARD);
   CHECK(mask_a == 0x46 && mask_b == 0x7fff);
-  b = open_comm(4, &mask_b); /* a new one gets what holds now */
+  b = open_comm_of(4, &mask_b); /* a new one gets what holds now */
   CHECK(mask_b == 0x46);
   ni_finalize(a2);
   ni_finalize(b);
   ni_events_set(0);
   CHECK(mask_a == 0x46 && mask_b == 0x46);
-  a1 = open_comm(5, &mask_a);
+  a1 = open_comm_of(5, &mask_a);
   CHECK(mask_a == 0);
   ni_finalize(a1);
 }
 
 static void switching(void **state) {
   (void)state;
-  pid_t pid = fork();
-  assert_int_not_equal(pid, -1);
-  if (pid == 0) {
-    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
-    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
-    setenv("NCCL_PROFILE_EVENT_MASK", "1", 1);
-    switching_child();
-    _exit(0);
-  }
-  int status = 0;
-  assert_int_equal(waitpid(pid, &status, 0), pid);
-  assert_int_equal(status, 0);
+  in_child(switching_child, (const char *const[]){"NCCL_PROFILE_EVENT_MASK", "1", NULL});
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(masks), cmocka_unit_test(switching)};
-  if (!mkdtemp(dir)) return 1;
-  int rc = cmocka_run_group_tests(tests, NULL, NULL);
-  char cmd[64];
-  snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-  return system(cmd) == 0 ? rc : 1;
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

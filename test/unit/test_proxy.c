@@ -2,59 +2,14 @@
  * Proxy operations and steps from the inside: where each phase's time goes, what a repeated start does, what is refused.
  * In a forked child, whose state is empty (state.h).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "core_child.h"
 
-#include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../../plugin/callbacks.h"
-#include "../../plugin/dump.h"
-#include "../../plugin/events.h"
-#include "../../plugin/lifecycle.h"
-
-#define CHECK(c)                                      \
-  do {                                                \
-    if (!(c)) {                                       \
-      fprintf(stderr, "line %d: " #c "\n", __LINE__); \
-      _exit(1);                                       \
-    }                                                 \
-  } while (0)
-
-static char dir[] = "/tmp/ni_proxy_XXXXXX";
-static int mask;
-
-static void in_child(void (*fn)(void)) {
-  pid_t pid = fork();
-  assert_int_not_equal(pid, -1);
-  if (pid == 0) {
-    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
-    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
-    setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1); /* nothing is taken away while we look */
-    setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1);
-    setenv("NCCL_INSPECTOR_EVENTS", "proxyop,proxystep", 1);
-    fn();
-    _exit(0);
-  }
-  int status = 0;
-  assert_int_equal(waitpid(pid, &status, 0), pid);
-  assert_int_equal(status, 0);
+/* A child whose callbacks have proxies; nothing is taken away while we look. */
+static void with_proxies(void (*fn)(void)) {
+  in_child(fn, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS", "proxyop,proxystep", NULL});
 }
 
-static void *open_comm(void) {
-  void *ctx = NULL;
-  struct ni_init_args a = {.comm_hash = 1, .n_nodes = 2, .n_ranks = 2};
-  ni_init(6, &ctx, &mask, &a);
-  return ctx;
-}
-
-static struct ni_proxy_slot *slot_of(void *op) {
+static struct ni_proxy_slot *proxy_of(void *op) {
   return ni_arena_proxy(&ni_g.arena, ni_payload_index(ni_handle_payload(op, ni_g.nonce)));
 }
 
@@ -68,7 +23,7 @@ static void state(void *h, uint32_t st, uint64_t bytes) { ni_cb_state(h, st, &by
 
 /* Sleeps are told apart by their phase: 3 ms in one of them, next to nothing in the others. */
 static void phases(void) {
-  void *ctx = open_comm();
+  void *ctx = open_comm(1);
   CHECK(mask == (NI_EV_PROXY_OP | NI_EV_PROXY_STEP));
   static const struct {
     bool send;
@@ -82,7 +37,7 @@ static void phases(void) {
   static const uint32_t sending[] = {8, 20, 20, 9}, receiving[] = {10, 11, 12};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     void *op = proxy(ctx, cases[i].send), *step = ni_cb_step_start(op, 0);
-    struct ni_proxy_slot *x = slot_of(op);
+    struct ni_proxy_slot *x = proxy_of(op);
     CHECK(ni_cb_step_start(op, 0) == step); /* asked again: the same transfer */
     if (cases[i].before == 0) usleep(3000);
     const uint32_t *states = cases[i].send ? sending : receiving;
@@ -104,14 +59,14 @@ static void phases(void) {
 }
 static void time_goes_to_its_phase(void **st) {
   (void)st;
-  in_child(phases);
+  with_proxies(phases);
 }
 
 static uint64_t strays(enum ni_stray why) { return ni_load_rlx(&ni_g.stray[why]); }
 
 static void odd(void) {
-  void *ctx = open_comm(), *op = proxy(ctx, true);
-  struct ni_proxy_slot *x = slot_of(op);
+  void *ctx = open_comm(1), *op = proxy(ctx, true);
+  struct ni_proxy_slot *x = proxy_of(op);
   void *first = ni_cb_step_start(op, 0), *last = ni_cb_step_start(op, 8); /* takes the place of one that never stopped */
   CHECK(ni_load_rlx(&x->n_started) == 2 && ni_load_rlx(&x->n_dropped) == 1);
   ni_cb_stop(first);
@@ -127,7 +82,7 @@ static void odd(void) {
   CHECK(ni_cb_step_start(op, 1) == NULL && strays(NI_STRAY_STALE_HANDLE) == 1);
   /* Another process's: its context is noise, whatever the pid says; its line belongs to the process. */
   void *foreign = ni_cb_proxy_start((void *)0x600000001234567, &(struct ni_proxy_start){.parent = (void *)0x2222222222222222, .pid = getpid()});
-  CHECK(foreign && slot_of(foreign)->comm_page == 0 && (ni_load_rlx(&slot_of(foreign)->flags) & NI_EVF_FOREIGN));
+  CHECK(foreign && proxy_of(foreign)->comm_page == 0 && (ni_load_rlx(&proxy_of(foreign)->flags) & NI_EVF_FOREIGN));
   ni_cb_stop(foreign);
   /* Switched off: nothing new, and what is open goes on. */
   void *open = proxy(ctx, false), *step = ni_cb_step_start(open, 0);
@@ -135,19 +90,19 @@ static void odd(void) {
   CHECK(proxy(ctx, false) == NULL && mask == 0x46);
   state(step, NI_ST_PROXY_STEP_RECV_WAIT, 0);
   ni_cb_stop(step);
-  CHECK(ni_load_rlx(&slot_of(open)->n_completed) == 1);
+  CHECK(ni_load_rlx(&proxy_of(open)->n_completed) == 1);
   ni_cb_stop(open);
   ni_finalize(ctx);
 }
 static void what_does_not_fit_is_counted(void **st) {
   (void)st;
-  in_child(odd);
+  with_proxies(odd);
 }
 
 /* A counter that goes back in the middle of a transfer (a VM that was moved): no time, rather than centuries. */
 static void counter_went_back(void) {
-  void *ctx = open_comm(), *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
-  struct ni_proxy_slot *x = slot_of(op);
+  void *ctx = open_comm(1), *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
+  struct ni_proxy_slot *x = proxy_of(op);
   x->step_last[0] += UINT64_C(1) << 40;
   ni_store_rlx(&x->step_start[0], x->step_last[0]);
   ni_cb_stop(step);
@@ -155,20 +110,16 @@ static void counter_went_back(void) {
 }
 static void no_time_runs_backwards(void **st) {
   (void)st;
-  in_child(counter_went_back);
+  with_proxies(counter_went_back);
 }
 
 /* ---- a communicator that ends while its progress thread, which others share, goes on ---- */
 
-static struct ni_comm *comm_at(void *ctx) {
-  return ni_arena_comm(&ni_g.arena, ni_payload_index(ni_handle_payload(ctx, ni_g.nonce)));
-}
-
 static void step_of_the_closed(void) {
-  void *ctx = open_comm();
+  void *ctx = open_comm(1);
   ni_events_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
   void *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
-  struct ni_event_slot *line = ni_arena_event(&ni_g.arena, slot_of(op)->step_slot[0]);
+  struct ni_event_slot *line = ni_arena_event(&ni_g.arena, proxy_of(op)->step_slot[0]);
   line->state |= NI_STATE_FLAG(NI_EVS_CLOSED); /* by the dump thread, which has it on a chain of its own now */
   uint64_t before = line->ticks_stop;
   ni_cb_stop(step);
@@ -176,7 +127,7 @@ static void step_of_the_closed(void) {
 }
 static void a_step_is_handed_over_once(void **st) {
   (void)st;
-  in_child(step_of_the_closed);
+  with_proxies(step_of_the_closed);
 }
 
 #ifdef NI_STRESS
@@ -189,7 +140,7 @@ static void close_now(void) { /* the dump thread, between this stop's look at th
   ni_events_close(&side->comm->events, &side->ev);
 }
 static void stop_meets_closing(void) {
-  void *ctx = open_comm(), *op = proxy(ctx, true);
+  void *ctx = open_comm(1), *op = proxy(ctx, true);
   (void)ni_drain_collect(ni_g.dump);
   side = ni_g.dump->sides;
   ni_testpoint_hook = close_now;
@@ -198,7 +149,7 @@ static void stop_meets_closing(void) {
 }
 static void an_operation_is_handed_over_once(void **st) {
   (void)st;
-  in_child(stop_meets_closing);
+  with_proxies(stop_meets_closing);
 }
 
 static void mark_now(void) { /* an operation names its call at the moment its communicator is closed */
@@ -206,7 +157,7 @@ static void mark_now(void) { /* an operation names its call at the moment its co
   call->state |= NI_STATE_FLAG(NI_EVS_SEEN_KERNEL);
 }
 static void closing_meets_a_mark(void) {
-  void *ctx = open_comm();
+  void *ctx = open_comm(1);
   (void)ni_drain_collect(ni_g.dump);
   side = ni_g.dump->sides;
   void *h = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllReduce"});
@@ -217,7 +168,7 @@ static void closing_meets_a_mark(void) {
 }
 static void a_mark_does_not_keep_a_call_open(void **st) {
   (void)st;
-  in_child(closing_meets_a_mark);
+  with_proxies(closing_meets_a_mark);
 }
 
 static void recycle_now(void) { /* written, and its slot another operation's */
@@ -226,18 +177,18 @@ static void recycle_now(void) { /* written, and its slot another operation's */
   parent->rec_sn = 77;
 }
 static void parent_goes(void) {
-  void *ctx = open_comm();
+  void *ctx = open_comm(1);
   void *of = ni_cb_op_start(ctx, NI_KIND_COLL, &(struct ni_start){.func = "AllReduce", .nchannels = 1});
-  parent = ni_arena_op(&ni_g.arena, ni_payload_index(ni_handle_payload(of, ni_g.nonce)));
+  parent = slot_of(of);
   struct ni_proxy_start d = {.parent = of, .pid = getpid()};
-  CHECK(ni_load_rlx(&slot_of(ni_cb_proxy_start(ctx, &d))->flags) & NI_EVF_PARENT);
+  CHECK(ni_load_rlx(&proxy_of(ni_cb_proxy_start(ctx, &d))->flags) & NI_EVF_PARENT);
   ni_testpoint_hook = recycle_now;
   void *op = ni_cb_proxy_start(ctx, &d);
-  CHECK(ni_testpoint_hook == NULL && !(ni_load_rlx(&slot_of(op)->flags) & NI_EVF_PARENT));
+  CHECK(ni_testpoint_hook == NULL && !(ni_load_rlx(&proxy_of(op)->flags) & NI_EVF_PARENT));
 }
 static void a_parent_is_the_one_that_was_named(void **st) {
   (void)st;
-  in_child(parent_goes);
+  with_proxies(parent_goes);
 }
 #endif
 
@@ -246,22 +197,7 @@ static void a_parent_is_the_one_that_was_named(void **st) {
 static void *nested_comm(void) {
   setenv("NCCL_INSPECTOR_EVENTS", "proxyop,proxystep,steps", 1);
   setenv("NCCL_INSPECTOR_PROXY_OUTPUT_MODE", "nested", 1);
-  setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
-  return open_comm();
-}
-
-/* The whole log of this process. */
-static char *read_log(void) {
-  static char text[1 << 20];
-  char path[64];
-  glob_t g;
-  snprintf(path, sizeof path, "%s/*-pid%d-*.jsonl", dir, (int)getpid());
-  CHECK(glob(path, 0, NULL, &g) == 0 && g.gl_pathc == 1);
-  FILE *f = fopen(g.gl_pathv[0], "r");
-  CHECK(f);
-  text[fread(text, 1, sizeof text - 1, f)] = 0;
-  (void)fclose(f);
-  return text;
+  return open_comm(1);
 }
 
 static int times_in(const char *text, const char *what) {
@@ -302,7 +238,7 @@ static void long_operation(void) {
   ni_cb_stop(ni_cb_step_start(open, 0));
   (void)ni_cb_step_start(open, 1);
   ni_finalize(ctx);
-  char *text = read_log(), *l;
+  char *text = log_text(), *l;
   CHECK(times_in(text, "\"record_type\":\"proxy_step\"") == 0);
   CHECK(times_in(text, "\"record_type\":\"proxy_op_segment\"") == 2 && times_in(text, "\"record_type\":\"proxy_op\"") == 3);
   int next = 0;
@@ -325,30 +261,30 @@ static void long_operation(void) {
 }
 static void steps_are_with_their_operation(void **st) {
   (void)st;
-  in_child(long_operation);
+  with_proxies(long_operation);
 }
 
 /* A step whose operation's slot is not its own any more has a line all the same. */
 static void lost_operation(void) {
   void *ctx = nested_comm(), *op = proxy(ctx, true), *other = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
-  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot_of(op)->step_slot[0]);
+  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, proxy_of(op)->step_slot[0]);
   CHECK(e->step.op_slot == ni_payload_index(ni_handle_payload(op, ni_g.nonce)));
   e->step.op_slot = ni_payload_index(ni_handle_payload(other, ni_g.nonce));
   ni_cb_stop(step);
   ni_cb_stop(op);
   ni_finalize(ctx);
-  char *text = read_log(), *l = line_with(text, "proxy_op_segment", 0);
+  char *text = log_text(), *l = line_with(text, "proxy_op_segment", 0);
   CHECK(strstr(l, "\"proxy_op_sn\":0,") && times_in(l, "\"proxy_step_sn\"") == 1 && times_in(text, "\"proxy_step_sn\"") == 1);
 }
 static void no_step_without_a_line(void **st) {
   (void)st;
-  in_child(lost_operation);
+  with_proxies(lost_operation);
 }
 
 /* Without a thread whoever finalizes looks at everything. */
-static void look_now(void) { ni_finalize(open_comm()); }
+static void look_now(void) { ni_finalize(open_comm(1)); }
 
-static int segments(void) { return times_in(read_log(), "proxy_op_segment"); }
+static int segments(void) { return times_in(log_text(), "proxy_op_segment"); }
 
 /* Of an operation that does not end: a second after its first step the log has what it did. */
 static void slow_operation(void) {
@@ -359,18 +295,18 @@ static void slow_operation(void) {
   transfers(op, 3, 1);
   usleep(1100000);
   look_now();
-  CHECK(segments() == 1 && times_in(line_with(read_log(), "proxy_op_segment", 0), "\"proxy_step_sn\"") == 4);
+  CHECK(segments() == 1 && times_in(line_with(log_text(), "proxy_op_segment", 0), "\"proxy_step_sn\"") == 4);
   transfers(op, 4, 2);
   look_now();
   CHECK(segments() == 1); /* those begin to wait anew */
   ni_cb_stop(op);
   ni_finalize(ctx);
-  char *l = line_with(read_log(), "\"record_type\":\"proxy_op\"", 0);
+  char *l = line_with(log_text(), "\"record_type\":\"proxy_op\"", 0);
   CHECK(strstr(l, "\"n_steps_started\":6,") && times_in(l, "\"proxy_step_sn\"") == 2 && strstr(l, "\"proxy_step_sn\":4,"));
 }
 static void steps_wait_a_second(void **st) {
   (void)st;
-  in_child(slow_operation);
+  with_proxies(slow_operation);
 }
 
 /* Of a pool of 128 steps half may wait: the others find room. */
@@ -379,15 +315,15 @@ static void small_pool(void) {
   void *ctx = nested_comm(), *op[3];
   for (int i = 0; i < 3; i++) transfers(op[i] = proxy(ctx, true), 0, 30);
   look_now();
-  CHECK(segments() == 1 && strstr(line_with(read_log(), "proxy_op_segment", 0), "\"proxy_op_sn\":0,")); /* the oldest */
+  CHECK(segments() == 1 && strstr(line_with(log_text(), "proxy_op_segment", 0), "\"proxy_op_sn\":0,")); /* the oldest */
   transfers(op[2], 30, 60);
   for (int i = 0; i < 3; i++) ni_cb_stop(op[i]);
   ni_finalize(ctx);
-  CHECK(strstr(read_log(), "\"steps\":{\"started\":150,\"written\":150,\"dropped\":0,\"in_flight\":0}"));
+  CHECK(strstr(log_text(), "\"steps\":{\"started\":150,\"written\":150,\"dropped\":0,\"in_flight\":0}"));
 }
 static void waiting_steps_leave_room(void **st) {
   (void)st;
-  in_child(small_pool);
+  with_proxies(small_pool);
 }
 
 int main(void) {
@@ -406,9 +342,5 @@ int main(void) {
       cmocka_unit_test(a_parent_is_the_one_that_was_named),
 #endif
   };
-  if (!mkdtemp(dir)) return 1;
-  int rc = cmocka_run_group_tests(tests, NULL, NULL);
-  char cmd[64];
-  snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-  return system(cmd) == 0 ? rc : 1;
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

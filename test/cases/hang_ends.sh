@@ -5,17 +5,6 @@
 WHEN='last sign of life [0-9TZ:-]+ \([0-9]+ s ago\)'
 HOST='\([^)]*\)'
 
-says() { # NAME exit-code STATE SENTENCE [KEY=value ...]; the look was taken before
-  local name=$1 code=$2
-  shift 2
-  if [ "$RC" = "$code" ] && python3 test/lib/hang_job.py "$@" <"$TMP/verdict" >"$TMP/said" 2>&1; then
-    echo "ok   $name: $(tail -n 1 "$TMP/said")"
-  else
-    fail "$name (exit code $RC, expected $code)"
-    tail -n 3 "$TMP/said" "$TMP/verdict.err"
-    head -c 1500 "$TMP/verdict"
-  fi
-}
 wait_for() { # seconds command...
   local until=$((SECONDS + $1))
   shift
@@ -34,9 +23,9 @@ sleep 0.3
 dead="all 4 processes are gone \(killed or crashed\), $WHEN"
 flight="ReduceScatter 0 of communicator world: rank 2 $HOST had not called it; everyone else \(3 ranks\) was inside"
 look
-says "killed" 4 dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" verdict=no_hang dead=4 ranks=4 processes=4
+checked "killed" 4 job dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" verdict=no_hang dead=4 ranks=4 processes=4
 look --stuck-after 1
-says "killed while it hung" 3 dead "HANG \(likely\): $flight; nothing had moved for [0-9]+ s; by now $dead" verdict=likely dead=4
+checked "killed while it hung" 3 job dead "HANG \(likely\): $flight; nothing had moved for [0-9]+ s; by now $dead" verdict=likely dead=4
 RC=0
 timeout 20 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 1 >"$TMP/out" 2>&1 || RC=$?
 [ "$RC" = 4 ] || fail "--watch of a job that was killed: exit code $RC"
@@ -46,7 +35,7 @@ mv "$BOXES" "$BOXES.away"
 look
 rm -rf "$BOXES.away"
 mkdir -p "$BOXES"
-says "killed and recovered" 4 dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" dead=4 ranks=4
+checked "killed and recovered" 4 job dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" dead=4 ranks=4
 
 # What a process that was killed left is as old as its death, however old its heartbeat is: here as old as its start.
 cat >"$TMP/kill.scn" <<'S'
@@ -60,10 +49,9 @@ sleep ms=300
 exit how=sigkill
 S
 job "$TMP/kill.scn" NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
-wait "$JOB" || fail "nccl-sim ended with $?"
-JOB=
+ended
 look
-says "old heartbeats" 4 dead ".*in flight then: AllReduce 20 of communicator world: rank 1 $HOST had not called it; one rank was inside"
+checked "old heartbeats" 4 job dead ".*in flight then: AllReduce 20 of communicator world: rank 1 $HOST had not called it; one rank was inside"
 
 # One was killed first: it is named.
 job hang_dead
@@ -72,19 +60,18 @@ sleep 3.2
 stop_job
 sleep 0.3
 look
-says "one after the other" 4 dead "DEAD .*; the first to go was rank 2 $HOST, [0-9]+ s before that; in flight then: .*" dead=4
+checked "one after the other" 4 job dead "DEAD .*; the first to go was rank 2 $HOST, [0-9]+ s before that; in flight then: .*" dead=4
 
 # Ended by themselves, with nothing in flight and with something.
 job nodes
-wait "$JOB" || fail "nccl-sim ended with $?"
-JOB=
+ended
 look
-says "ended" 0 ended "ENDED \(8 ranks, 3 communicators\): all 8 processes have ended by themselves, $WHEN; nothing was in flight" left=8 ranks=8
+checked "ended" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes have ended by themselves, $WHEN; nothing was in flight" left=8 ranks=8
 job hang
 wait "$JOB" || true
 JOB=
 look
-says "ended inside a kernel" 0 ended "ENDED \(2 ranks in 1 process, .*: the only process has ended by itself, $WHEN; in flight then: AllReduce 20 of .*" ranks=2 processes=1
+checked "ended inside a kernel" 0 job ended "ENDED \(2 ranks in 1 process, .*: the only process has ended by itself, $WHEN; in flight then: AllReduce 20 of .*" ranks=2 processes=1
 
 # An earlier run in the same folder that was killed while it hung does not hang now.
 job hang_late
@@ -96,7 +83,7 @@ env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$BOXES" NCCL_INSPECTOR_DUMP
 JOB=$!
 wait_for 20 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --json 2>/dev/null | grep -q '\"alive\":4'"
 look --stuck-after 4
-says "an earlier run" 0 running "no hang: 4 ranks, 3 communicators.*" earlier=4 dead=0 alive=4
+checked "an earlier run" 0 job running "no hang: 4 ranks, 3 communicators.*" earlier=4 dead=0 alive=4
 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" || true
 grep -q '^not counted: 4 processes of an earlier run' "$TMP/out" || fail "the earlier run is not told: $(cat "$TMP/out")"
 stop_job
@@ -107,8 +94,7 @@ timeout 60 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 1 >"$TMP/out
 WATCH=$!
 sleep 1.2
 job nodes
-wait "$JOB" || fail "nccl-sim ended with $?"
-JOB=""
+ended
 RC=0
 wait $WATCH || RC=$?
 { [ "$RC" = 0 ] && grep -q '^ENDED' "$TMP/out"; } || fail "--watch from before the first write: exit code $RC, $(cat "$TMP/out" "$TMP/err")"

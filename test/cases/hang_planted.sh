@@ -12,12 +12,12 @@ job hang_mismatch
 hangs "another function" world "AllReduce 50" mismatch=function other_call=2 inside=0,1,3
 job hang_size
 hangs "another size" world "AllReduce 50" mismatch=size inside=0,1,2,3
-grep -q 'rank 2 ([^)]*) called it with 2097152 bytes, others with 4194304 bytes' "$TMP/said" || fail "the sizes are not named"
+names "the sizes" 'rank 2 ([^)]*) called it with 2097152 bytes, others with 4194304 bytes'
 job hang_deadlock
 hangs "deadlock of two communicators" a "AllReduce 30" ring=2 never_called=1 inside=0
 job hang_network NCCL_INSPECTOR_EVENTS=deep
 hangs "lost peer" world "AllReduce 50" inside=0,1,2,3
-grep -q 'rank 2 ([^)]*) waits on the network for rank 1 ' "$TMP/said" || fail "the lost peer is not named: $(cat "$TMP/said")"
+names "the lost peer" 'rank 2 ([^)]*) waits on the network for rank 1 '
 job hang_pipeline
 hangs "pipeline whose first stage is missing" pp p2p never_called=0 inside=1,2,3
 job hang_chain
@@ -36,7 +36,7 @@ sleep ms=600000
 S
 job "$TMP/api.scn"
 hangs "a call without a launch" world "AllReduce 10" called=2 inside=0,1,3
-grep -q 'rank 2 ([^)]*) called it, and nothing was launched' "$TMP/said" || fail "the call is not named: $(cat "$TMP/said")"
+names "the call" 'rank 2 ([^)]*) called it, and nothing was launched'
 sleep 1.5 # until the call is in the log, and counted as an operation without a kernel
 hangs "a call without a launch, later" world "AllReduce 10" called=2 inside=0,1,3
 
@@ -52,8 +52,7 @@ sleep ms=600000
 S
 job "$TMP/p2p.scn"
 hangs "a pair that moves nothing" pp p2p inside=0,1
-grep -q 'rank 0 ([^)]*) is in Send to rank 1, 1048576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2097152 bytes' "$TMP/said" ||
-  fail "the pair is not named: $(cat "$TMP/said")"
+names "the pair" 'rank 0 ([^)]*) is in Send to rank 1, 1048576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2097152 bytes'
 wait $SOURCES || { fail "sources of a verdict"; }
 cat "$TMP/sources"
 finish

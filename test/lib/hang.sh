@@ -43,26 +43,45 @@ job() {
   JOB=$!
 }
 
-# look [options]: one look; $TMP/verdict, its exit status in RC.
-look() {
-  RC=0
-  "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --json "$@" >"$TMP/verdict" 2>"$TMP/verdict.err" || RC=$?
+# ended: waits for a job that ends by itself.
+ended() {
+  wait "$JOB" || fail "nccl-sim ended with $?"
+  JOB=
 }
 
-# hangs NAME EXPECTED... : looks until it says what is expected (test/lib/hang_expect.py), 40 s at most.
+# look_at INPUTS...: one look; $TMP/verdict, its exit status in RC.   look [options]: at the job.
+look_at() {
+  RC=0
+  "$INSPECTOR" hang --json "$@" >"$TMP/verdict" 2>"$TMP/verdict.err" || RC=$?
+}
+look() { look_at "$TMP/logs" --box-dir "$BOXES" "$@"; }
+
+# agrees CODE CHECKER EXPECTED...: had the look that exit status, and does test/lib/hang_CHECKER.py find what is expected?
+# What the verdict says is in $TMP/said.
+agrees() {
+  local code=$1 checker=$2
+  shift 2
+  [ "$RC" = "$code" ] && python3 "test/lib/hang_$checker.py" "$@" <"$TMP/verdict" >"$TMP/said" 2>&1
+}
+# checked NAME CODE CHECKER EXPECTED...: the same, told.
+checked() {
+  local name=$1 code=$2
+  shift
+  if agrees "$@"; then
+    echo "ok   $name: $(tail -n 1 "$TMP/said")"
+    return
+  fi
+  fail "$name: exit code $RC, expected $code and ${*:3}"
+  tail -n 3 "$TMP/said" "$TMP/verdict.err" "$TMP/sim.out" 2>/dev/null || true
+  head -c 1500 "$TMP/verdict"
+}
+# names WHAT PATTERN: what was said holds it.
+names() { grep -q -- "$2" "$TMP/said" || fail "$1: not named: $(cat "$TMP/said")"; }
+
+# hangs NAME EXPECTED...: looks until it says what is expected (hang_expect.py), 40 s at most.
 hangs() {
   local name=$1 until=$((SECONDS + 40))
   shift
-  while :; do
-    look --stuck-after 1
-    if [ "$RC" = 3 ] && python3 test/lib/hang_expect.py "$@" <"$TMP/verdict" >"$TMP/said" 2>&1; then
-      echo "ok   $name: $(tail -n 1 "$TMP/said")"
-      return
-    fi
-    [ $SECONDS -lt $until ] || break
-    sleep 0.3
-  done
-  fail "$name: not what is expected ($*)"
-  tail -n 3 "$TMP/said" "$TMP/verdict.err" "$TMP/sim.out" 2>/dev/null || true
-  head -c 1500 "$TMP/verdict"
+  while look --stuck-after 1; ! agrees 3 expect "$@" && [ $SECONDS -lt $until ]; do sleep 0.3; done
+  checked "$name" 3 expect "$@"
 }

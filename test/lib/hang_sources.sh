@@ -16,21 +16,14 @@ expect() { # NAME verdict's inputs -- EXPECTED...
   local -a in=()
   while [ "$1" != -- ]; do in+=("$1"); shift; done
   shift
-  RC=0
-  "$INSPECTOR" hang "${in[@]}" --json --stuck-after 1 --box-dir "$TMP/none" >"$TMP/verdict" 2>"$TMP/verdict.err" || RC=$?
-  if [ "$RC" = 3 ] && python3 test/lib/hang_expect.py "$@" <"$TMP/verdict" >"$TMP/said" 2>&1; then
-    echo "ok   $name: $(tail -n 1 "$TMP/said")"
-  else
-    fail "$name (exit code $RC)"
-    cat "$TMP/said" "$TMP/verdict.err" || true
-    head -c 1500 "$TMP/verdict"
-  fi
+  look_at "${in[@]}" --stuck-after 1 --box-dir "$TMP/none"
+  checked "$name" 3 expect "$@"
 }
 expect "two copies" "$TMP/copies" -- world "ReduceScatter 0" verdict=certain never_called=2 inside=0,1,3
 expect "two copies and logs" "$TMP/copies" "$TMP/logs" -- world "ReduceScatter 0" verdict=certain never_called=2 inside=0,1,3
 rm "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 1)" "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 2 | head -n 1)"
 expect "one process not copied" "$TMP/copies" -- world "ReduceScatter 0" verdict=likely
-grep -q 'no data from rank' "$TMP/said" || fail "the missing rank is not said to be without data"
+names "the rank without data" 'no data from rank'
 
 # Logs alone: stuck lines come when the operation is 7 s old. Rank 2 has said nothing since long before: no data of it.
 for i in $(seq 60); do

@@ -140,7 +140,7 @@ struct ni_check {
   char *sample[NI_CHECK_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
   uint64_t events[NI_EVENT_COUNT];  /* by kind */
-  struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds, hosts;
+  struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;
   uint64_t unknown_keys, notes;
 
   struct ni_check_process *processes;

@@ -321,7 +321,6 @@ void ni_check_free(struct ni_check *c) {
   free_tally(&c->strays);
   free_tally(&c->fallback_by);
   free_tally(&c->unknown_kinds);
-  free_tally(&c->hosts);
   free(c->expect);
   free(c->bucket);
   free(c->comms);

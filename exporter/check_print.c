@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -169,6 +170,19 @@ static void print_place(const char *before, const char *text) {
   printf("\n");
 }
 
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static size_t count_hosts(const struct ni_check *c) {
+  const char **name = calloc(c->n_processes + 1, sizeof *name);
+  size_t n = 0, hosts = 0;
+  if (!name) return 0;
+  for (const struct ni_check_process *p = c->processes; p; p = p->next) name[n++] = p->hostname;
+  qsort(name, n, sizeof *name, by_text);
+  for (size_t i = 0; i < n; i++) hosts += i == 0 || strcmp(name[i - 1], name[i]) != 0;
+  free(name);
+  return hosts;
+}
+
 void ni_check_print(const struct ni_check *c) {
   if (c->quiet) {
     print_verdict(c);
@@ -177,9 +191,9 @@ void ni_check_print(const struct ni_check *c) {
   char file_bytes[32], text_bytes[32];
   print_bytes(file_bytes, sizeof file_bytes, c->file_bytes);
   print_bytes(text_bytes, sizeof text_bytes, c->text_bytes);
-  printf("files       %zu (%s, %s of text), %zu process%s on %zu%s host%s\n", c->files.n, file_bytes, text_bytes,
-         c->n_processes, c->n_processes == 1 ? "" : "es", c->hosts.n, c->hosts.other ? " or more" : "",
-         c->hosts.n == 1 ? "" : "s");
+  size_t hosts = count_hosts(c);
+  printf("files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n, file_bytes, text_bytes, c->n_processes,
+         c->n_processes == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s");
   printf("lines       %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
          " bad\n",
          c->lines, c->operations, c->control_lines, c->proxy_lines, c->bad_lines);

@@ -264,3 +264,7 @@ with open("/dev/full", "w") as full:
 print("%d cases, %d failed" % (cases, failed))
 sys.exit(1 if failed else 0)
 PY
+
+# Many hosts are counted, not estimated.
+"$BUILD/test/host/loggen" "$dir/many" --ranks 120 --node 2 --ops 20 --format ours
+"$BIN" check "$dir/many" >"$dir/out" && grep -q '120 processes on 60 hosts$' "$dir/out" || { echo "FAILED many hosts"; head -n 3 "$dir/out"; exit 1; }

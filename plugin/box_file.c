@@ -21,11 +21,11 @@
 
 /* ---- space ---- */
 
-/* Free bytes for us in the file system of fd (or of path, fd < 0); 0 when it is no tmpfs or cannot be asked. */
+/* Free bytes for us in the file system of path (NULL: of fd); 0 when it is no tmpfs or cannot be asked. */
 static uint64_t free_bytes(int fd, const char *path, int *error) {
   struct statfs s;
   *error = 0;
-  if (fd >= 0 ? fstatfs(fd, &s) : statfs(path, &s)) *error = -errno;
+  if (path ? statfs(path, &s) : fstatfs(fd, &s)) *error = -errno;
   else if ((uint32_t)s.f_type != TMPFS) *error = -ENODEV;
   if (*error) return 0;
   if (s.f_blocks == 0) return UNLIMITED;
@@ -104,7 +104,7 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
   f->bytes = (room / 4 < most ? room / 4 : most) & ~UINT64_C(65535);
   if (f->bytes < least) return say(why, -ENOSPC, dir, "a quarter of what is free, or RLIMIT_FSIZE, is too little");
   if ((rc = create(f, dir, host, pid)) != 0) return say(why, rc, dir, strerror(-rc));
-  struct statx st;
+  struct statx st = {0};
   /* The folder may be a link to another file system by now: the file itself is asked. */
   (void)free_bytes(f->fd, NULL, &rc);
   if (rc == 0 && (ftruncate(f->fd, (off_t)f->bytes) || statx(f->fd, "", AT_EMPTY_PATH, STATX_INO, &st))) rc = -errno;
@@ -138,7 +138,7 @@ static int open_again(struct ni_box_file *f) {
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages) {
   if (f->gone) return 0;
   int rc;
-  uint64_t room = free_bytes(f->fd, f->path, &rc), want = (uint64_t)pages * NI_BOX_PAGE_BYTES;
+  uint64_t room = free_bytes(f->fd, NULL, &rc), want = (uint64_t)pages * NI_BOX_PAGE_BYTES;
   if (rc) {
     f->gone |= rc == -ENOENT || rc == -ENODEV;
     return 0;

@@ -6,8 +6,9 @@
  *
  * Only while NCCL_INSPECTOR_DUMP_VERBOSE is on: a page of 4 KiB for each operation in flight or waiting to be written, from
  * an arena of its own, of half the size of NCCL_INSPECTOR_POOL_MAX_BYTES; an operation that finds none has a record
- * without a trace, and is counted. Until verbose is switched on for the first time there is no
- * memory at all, and callbacks pay nothing beyond the branch that they have anyway (ni_g.extra). Pages of slots go back when the slot is next used without verbose, or with its communicator.
+ * without a trace, and is counted. Until verbose is switched on for the first time there is no memory at all, and callbacks
+ * pay nothing beyond the branch that they have anyway (ni_g.extra). Pages of slots go back when the slot is next used without
+ * verbose, or with its communicator.
  *
  * Threads: as the slot's (op.h): the starter fills before its start returns to NCCL, the poller before its release of prog or
  * KDONE. A poller that is late by a whole life of the slot writes into a page, never beside one. All words are relaxed.

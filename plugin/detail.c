@@ -30,6 +30,7 @@ static void say(struct ni_dump *d, struct ni_control_line *in) {
   in->sample = d->sample;
   in->ns = ni_realtime_ns();
   ni_lines_control(d, in);
+  in->events = NULL;
 }
 
 /* ---- control files ---- */

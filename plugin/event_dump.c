@@ -136,7 +136,7 @@ static const char *seen_as(const struct ni_event_slot *e, uint32_t flags) {
 static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slot *e, enum ni_end end) {
   int open = group_open(e), rc;
   uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_events_seen */
-  int missing = (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
+  int missing = s && (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
   if (missing && !end) {
     if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
     if (open || d->judge_ms - e->api.seen_ms < QUIET_CALL_MS) return 0;
@@ -158,7 +158,7 @@ static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
   if (e->kind == NI_EVENT_COLL_API || e->kind == NI_EVENT_P2P_API) return finish_call(d, s, e, NI_END_NONE);
   uint8_t flags = ni_load_acq(&e->flags); /* pairs with ctrl_state: the walk may have closed the slot right before it */
   int rc = 0;
-  if (e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) {
+  if (s && e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) { /* always has one: its context is a communicator */
     if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE)) != 0) return rc;
     ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
   }

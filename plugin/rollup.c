@@ -56,7 +56,7 @@ static int resize(struct ni_rollup *r, uint32_t n) {
   if (!slot) return 0;
   r->slot = slot;
   r->n_slots = n;
-  for (uint32_t i = 0; i < n_old; i++)
+  for (uint32_t i = 0; old && i < n_old; i++)
     if (old[i]) *find(r, key_of(&old[i]->s)) = old[i];
   free(old);
   return 1;
@@ -67,7 +67,7 @@ static struct ni_rollup_entry *entry_of(struct ni_rollup *r, struct ni_rollup_po
   struct ni_rollup_entry **at = r->slot ? find(r, k) : NULL;
   if (at && *at) return *at;
   if (!may_make || r->n >= NI_ROLLUP_ENTRIES) return NULL;
-  if (r->n >= r->n_slots / 4 * 3) {
+  if (!at || r->n >= r->n_slots / 4 * 3) {
     if (!resize(r, r->n_slots ? (4 * r->n_slots < LAST_SLOTS ? 4 * r->n_slots : LAST_SLOTS) : FIRST_SLOTS)) return NULL;
     at = find(r, k);
   }

@@ -9,7 +9,7 @@ left() { [ "$(boxes)" = "$1" ] || { fail "$CASE: $(boxes) boxes are left, $1 exp
 process_line() { "$BUILD/nccl-inspector" check "$TMP/logs" >/dev/null 2>&1; cat "$TMP"/logs/*.gz | gzip -dc | grep -m1 '"process"'; }
 recovered() { # what the kill left, with the values of the truth
   "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
-  verify --live "$TMP/live" --cut --started-free --open "$@"
+  verify --live "$TMP/live" --cut --started-free --open
   rm -f "$BOXES"/*.box
 }
 

@@ -38,15 +38,13 @@ verify --sample 10 --no-rollup
 run "CONTROL_LINES=0" ${S}_DUMP_CONTROL_LINES=0 ${S}_SAMPLE=1/10 "${all[@]}" fin 0 fin 1
 verify --sample 10 --no-control
 # Records expire, their roll-ups stay, in a file of their own.
-for limit in DIR_MAX_BYTES=30k; do
-  run "$limit" ${S}_$limit $US=500 init 0 duet 0 9000 3000 fin 0
-  verify --lost 1-9000
-  checked 2
-  [ "$(find "$TMP/logs" -name '*.rollup.jsonl.gz' | wc -l)" = 1 ] || fail "$CASE: $(ls "$TMP/logs")"
-  for f in "$TMP"/logs/*; do
-    case $f in *.rollup.*) continue ;; esac
-    ! zgrep -q '"rollup"' "$f" || fail "$CASE: roll-ups in $f, which may expire"
-  done
+run "DIR_MAX_BYTES=30k" ${S}_DIR_MAX_BYTES=30k $US=500 init 0 duet 0 9000 3000 fin 0
+verify --lost 1-9000
+checked 2
+[ "$(find "$TMP/logs" -name '*.rollup.jsonl.gz' | wc -l)" = 1 ] || fail "$CASE: $(ls "$TMP/logs")"
+for f in "$TMP"/logs/*; do
+  case $f in *.rollup.*) continue ;; esac
+  ! zgrep -q '"rollup"' "$f" || fail "$CASE: roll-ups in $f, which may expire"
 done
 # A process that leaves without finalize says them, too.
 run "roll-ups apart, exit" ${S}_DIR_MAX_BYTES=10m ${S}_SAMPLE=1/3 "${all[@]}" exit 0

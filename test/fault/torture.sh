@@ -6,6 +6,7 @@ US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 kills=${KILLS:-1000} ops=${OPS:-5000000}
 passed=0 failed=0
 stage() { # title command...
+  # shellcheck disable=SC2154 # failures: lib.sh
   local title=$1 before=$failures rc=0
   shift
   printf '== %s\n' "$title"

@@ -7,8 +7,9 @@
  *   FAKE_NCCL_VERSION=22809   the release it claims to be (default 23007)
  *   FAKE_NCCL_UNNAMED=1       communicators have no name, as for plugins before v4
  *   FAKE_NCCL_FAULT=what:N    the Nth operation of the process is told wrongly to the profiler: lose, twice, size,
- *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or slow:0, every kernel of 32 MiB or more 10 % longer than the events
- *                             say. The checker must notice each (test/cases/gpu_check.sh).
+ *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or
+ *                             slow:0, every kernel of 32 MiB or more 10 % longer than the events say. The checker must
+ *                             notice each (test/cases/gpu_check.sh).
  * Threads: the API from one thread; the proxy threads share the queue of their communicator under its lock.
  */
 #include <dlfcn.h>

@@ -72,6 +72,11 @@ rc=0
 drive FAKE_CUDA_DEVICES=0 --plans probe || rc=$?
 [ $rc = 77 ] || { echo "FAIL: gpu_drive without a GPU ended with $rc, 77 expected"; failures=$((failures + 1)); }
 
+rc=0
+drive FAKE_NCCL_FAULT=hang:3 --plans mix --stall 2 || rc=$?
+[ $rc = 3 ] && grep -q 'nothing moved for 2 s' "$TMP/out" && grep -q 'rank 1 is at' "$TMP/out" && grep -q 'gpu_drive(' "$TMP/out" ||
+  { echo "FAIL: a hang ended with $rc, 3 and the ranks' stacks expected"; cat "$TMP/out"; failures=$((failures + 1)); }
+
 # Recordings of such a run keep the contract, and so does what was recorded on real GPUs.
 drive NI_RECORDER_FILE="$TMP/%p.rec" NCCL_PROFILER_PLUGIN="$HERE/test/recorder.so" --plans mix,groups
 "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" || { echo "FAIL: the fake NCCL breaks the contract"; cat "$TMP/rows"; failures=$((failures + 1)); }

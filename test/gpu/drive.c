@@ -3,16 +3,19 @@
  *
  * One process per rank, forked before anything of CUDA is touched. Several ranks on one GPU: a different NCCL_HOSTID
  * each makes NCCL take them for different hosts (network transport over loopback, proxy events); or, where the release
- * has it, NCCL_MULTI_RANK_GPU_ENABLE=1. The parent only waits: when a rank fails or time is up, it ends the others.
+ * has it, NCCL_MULTI_RANK_GPU_ENABLE=1. The parent only waits: when a rank fails, nothing moves any more or time is up, it
+ * ends the others. Where a rank hangs it is first asked where it is: GPU machines seldom have a debugger.
  * Exit status: 0 done, 1 a rank failed, 2 wrong usage, 3 time was up, 77 no GPU.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +36,7 @@ static void help(FILE *f) {
           "  --iterations N     of each operation (default 5)\n"
           "  --max-bytes N      largest message (default 268435456)\n"
           "  --seconds N        begin nothing more after (default 120); 60 s later the run is ended\n"
+          "  --stall N          end the run when no rank got anything done for so long (default 60)\n"
           "  --nccl SO, --cuda SO   default libnccl.so.2, libcuda.so.1\n"
           "  --version-of SO    print the release of that NCCL and end\n"
           "Exit status: 0 done, 1 a rank failed, 2 wrong usage, 3 time was up, 77 no GPU.\n",
@@ -56,6 +60,20 @@ static uint64_t number(const char *text, const char *option, uint64_t min, uint6
   return v;
 }
 
+/* SIGUSR2: the main thread's stack, as addresses in libraries (addr2line -e libnccl.so.2 names the function). */
+static void where_am_i(int sig) {
+  void *frames[64];
+  (void)sig;
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+}
+
+static void answer_where(void) {
+  void *frame[1];
+  struct sigaction a = {.sa_handler = where_am_i, .sa_flags = SA_RESTART};
+  backtrace(frame, 1); /* loads what it needs now, not in the handler */
+  sigaction(SIGUSR2, &a, NULL);
+}
+
 /* One operation that only rank 0 issues; then everybody gives up. */
 static void hang_and_abort(struct ni_rank *r) {
   struct ni_gcomm *c = r->n_comms ? &r->comm[0] : ni_rank_world(r, "ni-world", false);
@@ -72,7 +90,9 @@ static void hang_and_abort(struct ni_rank *r) {
 }
 
 static _Noreturn void rank_main(const struct ni_drive_options *opt, struct ni_shared *shared, int rank) {
-  static struct ni_rank r; /* large */
+  static struct ni_rank r;              /* large */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);     /* whoever ends the parent must not leave ranks that keep the GPU busy */
+  answer_where();
   char id[32], *plans = strdup(opt->plans), *save = NULL;
   r.opt = opt;
   r.shared = shared;
@@ -128,13 +148,27 @@ static int version_of(const char *so) {
   return 0;
 }
 
-static int wait_for(pid_t *pids, int n, int seconds) {
-  uint64_t until = ni_gpu_now() + (uint64_t)(seconds + 60) * 1000000000u;
-  int left = n, worst = 0;
+static void end_all(pid_t *pids, int n, bool ask) {
+  for (int i = 0; ask && i < n; i++) {
+    if (!pids[i]) continue;
+    fprintf(stderr, "gpu_drive: rank %d is at\n", i);
+    kill(pids[i], SIGUSR2);
+    usleep(200000);
+  }
+  for (int i = 0; i < n; i++)
+    if (pids[i]) kill(pids[i], SIGKILL);
+}
+
+static int wait_for(pid_t *pids, const struct ni_drive_options *opt, struct ni_shared *shared) {
+  uint64_t until = ni_gpu_now() + (uint64_t)(opt->seconds + 60) * 1000000000u, moved = ni_gpu_now();
+  int n = opt->ranks, left = n, worst = 0;
+  unsigned progress = 0;
   bool killed = false;
   while (left) {
     int status;
     pid_t p = waitpid(-1, &status, WNOHANG);
+    unsigned seen = atomic_load_explicit(&shared->progress, memory_order_relaxed);
+    if (seen != progress || p > 0) progress = seen, moved = ni_gpu_now();
     if (p > 0) {
       left--;
       for (int i = 0; i < n; i++)
@@ -143,16 +177,17 @@ static int wait_for(pid_t *pids, int n, int seconds) {
       if (WIFSIGNALED(status) && !killed) fprintf(stderr, "gpu_drive: a rank ended by signal %d\n", WTERMSIG(status));
       if (code && !killed) worst = code;
     }
-    bool late = ni_gpu_now() > until;
-    if (!killed && (worst || late)) {
-      if (late) {
-        fprintf(stderr, "gpu_drive: time was up; the ranks are ended\n");
+    bool late = ni_gpu_now() > until, stalled = ni_gpu_now() - moved > (uint64_t)opt->stall * 1000000000u;
+    if (!killed && (worst || late || stalled)) {
+      if (!worst) {
+        if (late) fprintf(stderr, "gpu_drive: time was up; the ranks are ended\n");
+        else fprintf(stderr, "gpu_drive: nothing moved for %d s; the ranks are ended\n", opt->stall);
         worst = NI_DRIVE_TIME;
+      } else {
+        usleep(300000); /* the others' own messages */
       }
       killed = true;
-      if (!late) usleep(300000); /* the others' own messages */
-      for (int i = 0; i < n; i++)
-        if (pids[i]) kill(pids[i], SIGKILL);
+      end_all(pids, n, late || stalled);
     }
     if (p <= 0) usleep(2000);
   }
@@ -161,7 +196,8 @@ static int wait_for(pid_t *pids, int n, int seconds) {
 
 int main(int argc, char **argv) {
   static struct ni_drive_options opt = {
-      .ranks = 2, .iterations = 5, .max_bytes = 268435456, .plans = "probe", .end = "destroy", .seconds = 120};
+      .ranks = 2, .iterations = 5, .max_bytes = 268435456, .plans = "probe", .end = "destroy", .seconds = 120,
+      .stall = 60};
   static const struct option options[] = {{"out", required_argument, NULL, 'o'},
                                           {"plans", required_argument, NULL, 'p'},
                                           {"end", required_argument, NULL, 'e'},
@@ -170,6 +206,7 @@ int main(int argc, char **argv) {
                                           {"iterations", required_argument, NULL, 'i'},
                                           {"max-bytes", required_argument, NULL, 'm'},
                                           {"seconds", required_argument, NULL, 's'},
+                                          {"stall", required_argument, NULL, 't'},
                                           {"nccl", required_argument, NULL, 'n'},
                                           {"cuda", required_argument, NULL, 'c'},
                                           {"version-of", required_argument, NULL, 'v'},
@@ -190,6 +227,7 @@ int main(int argc, char **argv) {
       case 'i': opt.iterations = (int)number(optarg, "--iterations", 1, 1000); break;
       case 'm': opt.max_bytes = number(optarg, "--max-bytes", 4096, UINT64_C(1) << 34); break;
       case 's': opt.seconds = (int)number(optarg, "--seconds", 1, 86400); break;
+      case 't': opt.stall = (int)number(optarg, "--stall", 1, 86400); break;
       case 'n': opt.nccl = optarg; break;
       case 'c': opt.cuda = optarg; break;
       case 'v': return version_of(optarg);
@@ -210,5 +248,5 @@ int main(int argc, char **argv) {
     if (pids[i] < 0) return perror("gpu_drive: fork"), 1; /* the ranks already there wait in a barrier until killed */
     if (pids[i] == 0) rank_main(&opt, shared, i);
   }
-  return wait_for(pids, opt.ranks, opt.seconds);
+  return wait_for(pids, &opt, shared);
 }

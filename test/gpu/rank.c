@@ -39,6 +39,7 @@ void ni_rank_nccl(struct ni_rank *r, struct ni_gcomm *c, int result, const char 
 void ni_rank_barrier(struct ni_rank *r) {
   struct ni_shared *s = r->shared;
   int turn = atomic_load_explicit(&s->turn, memory_order_acquire);
+  ni_rank_progress(r);
   if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_acq_rel) + 1 == r->ranks) {
     atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
@@ -105,6 +106,7 @@ void ni_rank_open(struct ni_rank *r) {
           r->ranks, r->nccl, layouts[r->opt->layout], device, r->cc, driver);
   static const char *const names[] = {"NCCL_ALGO", "NCCL_PROTO", "NCCL_ALLGATHERV_ENABLE", "NCCL_PROFILER_PLUGIN"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) put_env(r, names[i]);
+  ni_rank_progress(r);
   r->t_end_ns = ni_gpu_now() + (uint64_t)r->opt->seconds * 1000000000u;
 }
 
@@ -128,6 +130,7 @@ struct ni_gcomm *ni_rank_world(struct ni_rank *r, const char *name, bool nonbloc
   if (r->rank == 0) ni_rank_nccl(r, NULL, r->api.GetUniqueId(id), "ncclGetUniqueId");
   ni_rank_barrier(r);
   ni_rank_nccl(r, c, r->api.CommInitRankConfig(&c->nccl, r->ranks, *id, r->rank, &config), "ncclCommInitRankConfig");
+  ni_rank_progress(r);
   return c;
 }
 
@@ -278,6 +281,7 @@ static void write_pending(struct ni_rank *r, bool timed) {
   }
   r->n_pending = 0;
   fflush(r->truth);
+  ni_rank_progress(r);
 }
 
 void ni_rank_settle(struct ni_rank *r) {
@@ -300,4 +304,5 @@ void ni_rank_close(struct ni_rank *r, struct ni_gcomm *c, const char *how) {
   c->nccl = NULL;
   fprintf(r->truth, "end comm=%s how=%s\n", c->name, how);
   fflush(r->truth);
+  ni_rank_progress(r);
 }

@@ -26,6 +26,7 @@ enum { NI_MAX_RANKS = 16, NI_MAX_IDS = 64, NI_MAX_PENDING = 2048, NI_MAX_COMMS =
 struct ni_shared {
   _Atomic int arrived, turn; /* barrier: the last to arrive resets and raises turn; acq_rel, pairs with itself */
   _Atomic int decision;      /* rank 0's; written before, read after a barrier: relaxed */
+  _Atomic unsigned progress; /* rises with everything a rank gets done; the parent only compares it: relaxed */
   struct ni_unique_id id[NI_MAX_IDS]; /* written by rank 0 before a barrier */
 };
 
@@ -37,6 +38,7 @@ struct ni_drive_options {
   enum ni_layout layout;
   const char *cuda, *nccl, *dir, *plans, *end;
   int seconds; /* for all plans together; ni_rank_agree says when it is over */
+  int stall;   /* seconds without progress of any rank after which the run is ended */
 };
 
 struct ni_gcomm {
@@ -104,6 +106,11 @@ void ni_rank_settle(struct ni_rank *r);
 void ni_rank_lost(struct ni_rank *r);
 /* destroy, abort: with a truth line. */
 void ni_rank_close(struct ni_rank *r, struct ni_gcomm *c, const char *how);
+
+/* What the parent's watch for a hang looks at. */
+static inline void ni_rank_progress(struct ni_rank *r) {
+  atomic_fetch_add_explicit(&r->shared->progress, 1, memory_order_relaxed);
+}
 
 void ni_rank_barrier(struct ni_rank *r);
 /* rank 0's answer for all. */

@@ -8,8 +8,8 @@
  *   FAKE_NCCL_UNNAMED=1       communicators have no name, as for plugins before v4
  *   FAKE_NCCL_FAULT=what:N    the Nth operation of the process is told wrongly to the profiler: lose, twice, size,
  *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or
- *                             slow:0, every kernel of 32 MiB or more 10 % longer than the events say. The checker must
- *                             notice each (test/cases/gpu_check.sh).
+ *                             slow:0, every kernel of 32 MiB or more 10 % longer than the events say; or hang:N, the Nth
+ *                             never ends. The checker must notice each (test/cases/gpu_check.sh).
  * Threads: the API from one thread; the proxy threads share the queue of their communicator under its lock.
  */
 #include <dlfcn.h>
@@ -105,6 +105,10 @@ __attribute__((constructor)) static void start(void) {
 }
 
 static bool faulty(const char *what) { return strcmp(fault, what) == 0 && fault_at && issued == fault_at; }
+
+static bool faulty_next(const char *what, int n) { /* is it among the next n? */
+  return strcmp(fault, what) == 0 && fault_at > issued && fault_at <= issued + (unsigned)n;
+}
 
 /* ---- the proxy ---------------------------------------------------------------------------------------------- */
 
@@ -226,7 +230,7 @@ static void launch(struct plan *p, ni_stream s) {
   uint64_t dur = 0, start_ns, end_ns;
   for (int i = 0; i < p->n; i++) {
     dur += 3000 + p->tasks[i].bytes / 20; /* 20 GB/s */
-    if (p->tasks[i].count == 4242 || p->tasks[i].bytes == 4242 * 4) dur = UINT64_C(1) << 50, c->hung = s;
+    if (faulty_next("hang", p->n) || p->tasks[i].count == 4242 || p->tasks[i].bytes == 4242 * 4) dur = UINT64_C(1) << 50, c->hung = s;
   }
   run(s, dur, &start_ns, &end_ns);
   if (!c->loaded) return;

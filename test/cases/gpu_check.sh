@@ -51,6 +51,8 @@ done
 for end in destroy finalize exit quick_exit abort; do agree "end by $end" --plans mix --end $end; done
 agree "4 ranks, algorithm forced" NCCL_ALGO=Tree --plans mix,p2p,groups --ranks 4
 
+agree "the plugin unloaded between communicators" --plans comms
+
 drive FAKE_NCCL_UNNAMED=1 --plans mix
 "$GPU/gpu_check" --any-timing --unnamed "$TMP/truth" "$TMP/logs" >"$TMP/rows" 2>&1 && grep -q '^ok.each operation once' "$TMP/rows" ||
   { echo "FAIL communicators without a name"; cat "$TMP/rows"; failures=$((failures + 1)); }

@@ -12,9 +12,9 @@ for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
 validate() { timeout 250 scripts/gpu_validate.sh --build "$BUILD" --out "$TMP/out" "$@" >"$TMP/log" 2>&1; }
 bad() { echo "FAIL: $*"; tail -n 40 "$TMP/log"; exit 1; }
 
-validate --fake --stages shapes,ends,versions,record,cost,torch || bad "the fake run ended with $?"
+validate --fake --stages shapes,ends,versions,record,cost,torch,many || bad "the fake run ended with $?"
 grep -q '^VERDICT: PASSED' "$TMP/out/table.txt" || bad "no verdict"
-for stage in shapes ends versions record; do grep -q "^ok	$stage" "$TMP/out/table.tsv" || bad "no row of $stage"; done
+for stage in shapes ends versions record many; do grep -q "^ok	$stage" "$TMP/out/table.tsv" || bad "no row of $stage"; done
 grep -q '^info	cost	default, 8 B	enqueue' "$TMP/out/table.tsv" || bad "no costs"
 grep -q 'fake NCCL' "$TMP/out/machine.txt" || bad "a fake run must say so"
 tar -tzf "$TMP/out/recordings.tar.gz" | grep -q -- '-nccl2.30.7-.*-rank1.rec.gz' || bad "no recordings"
@@ -50,6 +50,18 @@ PATH=$TMP/bin:$PATH LD_LIBRARY_PATH=$BUILD/test/gpu/fake FAKE_CUDA_DEVICES=2 FAK
   bad "nccl-tests: the first size agrees, the second does not; exit $rc"
 grep -q '^info	probe	used below	layout gpus, 2 ranks' "$TMP/out/table.tsv" || bad "two GPUs were not used"
 [ "$(tr '\n' ' ' <"$TMP/mps")" = "start quit " ] || bad "MPS was not started and ended once: $(cat "$TMP/mps")"
+
+# A hang in one run: its plans are made one by one, the rest goes on, and the ranks' stacks come back.
+rc=0
+NI_STALL=2 FAKE_NCCL_FAULT=hang:320 validate --fake --part 2 --stages shapes,ends || rc=$?
+[ $rc = 1 ] && grep -q '^FAIL	shapes	shapes-hostid: the run itself	gpu_drive ended with 3: .*nothing moved for 2 s' "$TMP/out/table.tsv" &&
+  grep -q '^ok	shapes	comms-hostid' "$TMP/out/table.tsv" && grep -q '^ok	ends	abort' "$TMP/out/table.tsv" || bad "a hang took the rest with it"
+tar -xzOf "$TMP/out/details.tar.gz" ./shapes-hostid/out | grep -q 'rank 1 is at' || bad "no stacks of a hang in details.tar.gz"
+
+# No time left: said, with the way to make up for it.
+rc=0
+validate --fake --part 3 --seconds 1 || rc=$?
+[ $rc = 0 ] && grep -q '^info	cost	not run	.*--stages cost' "$TMP/out/table.tsv" || bad "no row for a stage without time"
 
 rc=0
 FAKE_NCCL_FAULT=lose:3 validate --fake --stages ends || rc=$?

@@ -21,6 +21,7 @@ struct ni_gpu_process { /* one truth file */
   char layout[16], device[64], algo[16], proto[16];
   bool broadcast_on;          /* NCCL_ALLGATHERV_ENABLE=0 */
   bool done, aborted, exited; /* exited: without destroying its communicators */
+  bool final;                 /* the log has a final line of it */
 };
 
 struct ni_gpu_true_op {

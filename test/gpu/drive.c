@@ -35,7 +35,7 @@ static void help(FILE *f) {
           "  --ranks N          1 to %d (default 2)\n"
           "  --iterations N     of each operation (default 5)\n"
           "  --max-bytes N      largest message (default 268435456)\n"
-          "  --seconds N        begin nothing more after (default 120); 60 s later the run is ended\n"
+          "  --seconds N        begin nothing more after (default 120); 20 s later the run is ended\n"
           "  --stall N          end the run when no rank got anything done for so long (default 60)\n"
           "  --nccl SO, --cuda SO   default libnccl.so.2, libcuda.so.1\n"
           "  --version-of SO    print the release of that NCCL and end\n"
@@ -160,7 +160,7 @@ static void end_all(pid_t *pids, int n, bool ask) {
 }
 
 static int wait_for(pid_t *pids, const struct ni_drive_options *opt, struct ni_shared *shared) {
-  uint64_t until = ni_gpu_now() + (uint64_t)(opt->seconds + 60) * 1000000000u, moved = ni_gpu_now();
+  uint64_t until = ni_gpu_now() + (uint64_t)(opt->seconds + 20) * 1000000000u, moved = ni_gpu_now();
   int n = opt->ranks, left = n, worst = 0;
   unsigned progress = 0;
   bool killed = false;

@@ -1,8 +1,9 @@
 """A short training loop with PyTorch, DDP or FSDP, for scripts/gpu_validate.sh.
 
-Run once per rank with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set, and NI_DEVICE the GPU's number. Writes what the log
+Run once per rank with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT set, as torchrun does. Writes what the log
 must show: how many bytes of gradients were reduced, and how many operations of a size that nothing else has were issued.
-Several ranks may share one GPU, with a NCCL_HOSTID each. No data, no download, no file but --out.
+NI_ONE_GPU=1: all ranks on GPU 0, a NCCL_HOSTID each, else NCCL refuses the second ("Duplicate GPU detected"). No data, no
+download, no file but --out (%r: the rank).
 """
 import argparse
 import json
@@ -17,8 +18,11 @@ ap.add_argument("--steps", type=int, default=20)
 ap.add_argument("--out", required=True)
 args = ap.parse_args()
 
+one_gpu = os.environ.get("NI_ONE_GPU") == "1"
+if one_gpu:  # read by NCCL when the first communicator is made
+    os.environ["NCCL_HOSTID"] = "ni-host-" + os.environ["RANK"]
 torch.manual_seed(1)
-device = torch.device("cuda", int(os.environ["NI_DEVICE"]))
+device = torch.device("cuda", 0 if one_gpu else int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)
 dist.init_process_group("nccl")
 rank, world = dist.get_rank(), dist.get_world_size()
@@ -59,7 +63,7 @@ try:
 except Exception as e:  # another profiler has the device, CUPTI is not allowed here: no figure, no finding
     print("no CUPTI:", e)
 
-with open(args.out, "w") as f:
+with open(args.out.replace("%r", str(rank)), "w") as f:
     json.dump({"mode": args.mode, "pid": os.getpid(), "rank": rank, "world": world, "steps": args.steps, "parameters": parameters,
                "marker_bytes": 4001 * 8, "markers": args.steps, "kernel_ns": kernels, "kernel_bytes": 5003 * 8,
                "torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version()))}, f)

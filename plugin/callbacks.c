@@ -172,7 +172,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   enum ni_mask_doubt doubt = mask_doubt(c);
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
-                                                     .self = kind == NI_KIND_P2P && d->root == (d->ident ? d->ident->rank : c->rank),
+                                                     .self = ni_g.self_is_silent && kind == NI_KIND_P2P &&
+                                                             d->root == (d->ident ? d->ident->rank : c->rank),
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
                                                      .kernel_ch = doubt != NI_MASK_OFF,
                                                      .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});

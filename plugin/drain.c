@@ -201,7 +201,7 @@ static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r
   /* Relaxed: the operation is finished, the drain's acquire (or the judge's exchange) came before. */
   uint64_t state = ni_load_rlx(&op->state);
   uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
-  bool self = op->kind == NI_KIND_P2P && op->root == s->ident.rank;
+  bool self = ni_g.self_is_silent && op->kind == NI_KIND_P2P && op->root == s->ident.rank;
   memset(r, 0, sizeof *r);
   r->kind = (enum ni_kind)op->kind;
   r->func = ni_intern_text(&ni_g.intern, op->func);

@@ -59,6 +59,7 @@ static int set_up(int interface, const int *mask) {
   ni_g.nonce = random_nonce();
   ni_g.interface = (uint8_t)interface;
   ni_g.nccl_version = ni_nccl_version(mask);
+  ni_g.self_is_silent = ni_self_is_silent(ni_g.nccl_version);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
   ni_events_take(c->events);

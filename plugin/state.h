@@ -34,6 +34,7 @@ struct ni_global {
   /* ---- read by every callback ---- */
   _Atomic uint32_t armed; /* 1 from the first init of this process on; release there, acquire in the callbacks */
   uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
+  uint8_t self_is_silent;     /* a P2P with the own rank has no KernelCh (completion rule) */
   uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
   _Atomic uint8_t mask_was_off; /* KernelCh was off, by us or by whoever: 1 from then on */
   uint8_t keep_last;

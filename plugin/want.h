@@ -15,7 +15,7 @@
 struct ni_want {
   enum ni_kind kind;
   uint8_t nchannels;       /* of the descriptor; garbage for P2P through the v4 translation of 2.28 to 2.30 */
-  bool self;               /* P2P with the communicator's own rank: never a KernelCh */
+  bool self;               /* P2P with the communicator's own rank, in a release that raises no KernelCh for it */
   bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
   bool kernel_ch;          /* KernelCh is in the mask now */
   bool never;              /* nor has it ever been, in this process */
@@ -35,5 +35,8 @@ static inline uint32_t ni_want_channels(const struct ni_want *w) {
 static inline bool ni_p2p_channels_valid(int interface, int version) {
   return interface >= 5 || (interface == 4 && version >= 22703 && version < 22800);
 }
+
+/* Has a P2P with the own rank no KernelCh? 2.31 is the first release that raises them. */
+static inline bool ni_self_is_silent(int version) { return version < 23100; }
 
 #endif

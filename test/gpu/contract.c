@@ -46,7 +46,7 @@ static struct rule rules[N_RULES] = {
     [STAMPS] = {.what = "stamps are not 0, the stop's not before the start's"},
     [COUNT_COLL] = {.what = "a Coll has as many KernelCh as its nChannels"},
     [COUNT_P2P] = {.what = "a P2p has as many KernelCh as its nChannels"},
-    [SELF] = {.what = "a P2p with the own rank has no KernelCh"},
+    [SELF] = {.what = "P2ps with the own rank have no KernelCh, or (from 2.31 on) all of them nChannels"},
     [FIFO] = {.what = "on a channel and direction the next starts after the stop of the one before"},
     [DEVICE_ORDER] = {.what = "device stamps of a channel and direction do not run backwards"},
     [NUMBERS] = {.what = "seqNumber counts by 1 per communicator and function"},
@@ -141,6 +141,7 @@ static void check(const char *path) {
   static const char *const funcs[6] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", ""};
   bool any_kernel = false;
   for (int i = 0; i < rec.n_events; i++) any_kernel |= rec.events[i].d.type == NI_EV_KERNEL_CH;
+  int heard = -1; /* has a P2p with the own rank KernelCh in this release? -1: none seen yet */
   for (int i = 0; i < rec.n_events; i++) {
     const struct ni_event_rec *e = &rec.events[i];
     const struct seen *x = &s[i];
@@ -164,8 +165,10 @@ static void check(const char *path) {
     }
     if (!any_kernel || (!whole && x->children != x->child_stops)) continue;
     int want = coll ? e->d.coll.nChannels : e->d.p2p.nChannels;
-    if (!coll && e->d.p2p.peer == rec.comms[e->comm].rank) rule(SELF, x->children == 0, "event %d: %d", i, x->children);
-    else if (want)
+    if (!coll && e->d.p2p.peer == rec.comms[e->comm].rank) {
+      if (heard < 0) heard = x->children > 0;
+      rule(SELF, x->children == (heard ? want : 0), "event %d: %d of %d", i, x->children, heard ? want : 0);
+    } else if (want)
       rule(coll ? COUNT_COLL : COUNT_P2P, x->children == want, "event %d (%s): %d of %d", i,
            coll ? e->d.coll.func : e->d.p2p.func, x->children, want);
   }

@@ -96,6 +96,9 @@ static void expected_channels(void **state) {
 
 static void channel_counts_by_release(void **state) {
   (void)state;
+  assert_true(ni_self_is_silent(0));
+  assert_true(ni_self_is_silent(23007));
+  assert_false(ni_self_is_silent(23102)); /* seen in its own callbacks */
   assert_true(ni_p2p_channels_valid(6, 0));
   assert_true(ni_p2p_channels_valid(5, 22803));
   assert_true(ni_p2p_channels_valid(4, 22703));

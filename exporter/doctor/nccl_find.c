@@ -146,8 +146,10 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
                   "%s is release %s; it will use the plugin's interface v%d", path, release, use);
   else ni_doctor_add(d, "nccl", first ? NI_DOC_OK : NI_DOC_NOTE, NULL, "%s is release %s", path, release);
   if (first && v >= 22900 && (!getenv("NCCL_ALLGATHERV_ENABLE") || strcmp(getenv("NCCL_ALLGATHERV_ENABLE"), "0") != 0))
-    ni_doctor_add(d, "nccl", NI_DOC_NOTE, "NCCL_ALLGATHERV_ENABLE=0 brings them back, if you need them.",
-                  "from 2.29 on NCCL shows profilers no ncclBroadcast: there will be no records of them");
+    ni_doctor_add(d, "nccl", NI_DOC_NOTE, "NCCL_ALLGATHERV_ENABLE=0 makes them like the others, if you need them.",
+                  use == 0 || use >= 5
+                      ? "from 2.29 on NCCL shows profilers the call of an ncclBroadcast only: its records have no device times"
+                      : "from 2.29 on NCCL shows this interface no ncclBroadcast: there will be no records of them");
 }
 
 void ni_doctor_nccl(struct ni_doctor *d) {

@@ -8,9 +8,11 @@ ln -s "$fake/libnccl.so.2" "$TMP/home/lib/libnccl.so.2"
 cp "$fake/libnccl.so.2" "$TMP/second/"
 doctor "NCCL_HOME" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22907
 says ok nccl "is release 2.29.7; it will use the plugin's interface v6"
-says note nccl "no ncclBroadcast"
+says note nccl "the call of an ncclBroadcast only"
 doctor "Broadcast switched on" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22907 NCCL_ALLGATHERV_ENABLE=0
-! grep -q 'no ncclBroadcast' "$TMP/out" || { echo "FAIL: a note about what was dealt with"; failures=1; }
+! grep -q 'ncclBroadcast' "$TMP/out" || { echo "FAIL: a note about what was dealt with"; failures=1; }
+doctor "newer than the plugin" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=23203
+says ok nccl "is release 2.32.3; it will use the plugin's interface v6"
 doctor "native v4" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22705
 says ok nccl "interface v4"
 doctor "too old" 2 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22203

@@ -4,7 +4,7 @@
 # whole time is up is kept.
 #
 #   scripts/gpu_validate.sh [--out DIR] [--part 1|2|3 | --stages a,b,...] [--seconds N] [--build DIR]
-#                           [--nccl SO] [--cuda SO] [--no-mps] [--keep] [--fake]
+#                           [--nccl SO] [--cuda SO] [--layout L] [--no-mps] [--keep] [--fake]
 #
 #   --out DIR       table.txt, table.tsv, machine.txt, validation.md, recordings.tar.gz, details.tar.gz (default out/gpu)
 #   --part N        a third of the stages, for a machine that runs a command for ten minutes at most: 1 what a log must be,
@@ -15,6 +15,7 @@
 #   --nccl SO       default: the first of 2.27 or later that `nccl-inspector doctor --find-nccl` finds (NCCL_HOME, PyTorch's
 #                   wheel, CUDA, system)
 #   --cuda SO       instead of the CUDA driver of this machine: a stand-in, for tests
+#   --layout L      hostid, multirank or gpus (2 ranks) instead of what is found to work (docs/validation.md)
 #   --no-mps        do not try NVIDIA's MPS, which lets ranks on one GPU run at the same time
 #   --keep          keep the logs of all stages in details.tar.gz, not only those of failed ones
 #   --fake          on the fake NCCL of test/gpu/fake: tests the script, not the plugin
@@ -23,7 +24,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 all=probe,shapes,record,ends,versions,torch,sweep,many,cost,algos,nccltests # the most telling first: time may be up
 out=out/gpu stages=$all
-seconds=540 build='' nccl='' standin='' mps=1 keep=0 fake=0
+seconds=540 build='' nccl='' standin='' forced='' mps=1 keep=0 fake=0
 usage() { sed -n '2,/^set -u/p' "$0" | sed '$d;s/^# \{0,1\}//'; }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -41,6 +42,7 @@ while [ $# -gt 0 ]; do
     --build) build=${2:?--build DIR}; shift ;;
     --nccl) nccl=${2:?--nccl SO}; shift ;;
     --cuda) standin=${2:?--cuda SO}; shift ;;
+    --layout) forced=${2:?--layout L}; shift ;;
     --no-mps) mps=0 ;;
     --keep) keep=1 ;;
     --fake) fake=1 ;;

@@ -3,12 +3,12 @@
 #   gpu_check         that truth against the plugin's logs
 #   gpu_contract      a recording of callbacks against what is known of NCCL
 #   force_vN.so       a profiler that has one interface version only, and passes all calls to NI_FORCE_PLUGIN
-#   fake/             an NCCL and a CUDA driver without a GPU, to test the above
+#   fake/             an NCCL and a CUDA driver without a GPU, to test the above; no_device.so lets a real NCCL run without one
 GPU_OUT := $(BUILD)/test/gpu
 GPU_O   := $(BUILD)/obj/test/gpu
 SIM_O   := $(BUILD)/obj/test/nccl_sim
 GPU_FORCE := $(foreach v,1 2 3 4 5 6,$(BUILD)/test/force_v$(v).so)
-GPU_FAKE  := $(GPU_OUT)/fake/libnccl.so.2 $(GPU_OUT)/fake/libcuda.so.1
+GPU_FAKE  := $(GPU_OUT)/fake/libnccl.so.2 $(GPU_OUT)/fake/libcuda.so.1 $(if $(filter x86_64,$(shell $(CC) -dumpmachine | cut -d- -f1)),$(GPU_OUT)/fake/no_device.so)
 GPU_BINS  := $(GPU_OUT)/gpu_drive $(GPU_OUT)/gpu_check $(GPU_OUT)/gpu_contract
 .PHONY: gpu-tools gpu-portable
 gpu-tools: $(GPU_BINS) $(GPU_FORCE) $(GPU_FAKE)
@@ -26,6 +26,10 @@ $(GPU_OUT)/gpu_contract: $(addprefix $(GPU_O)/,contract.o say.o) $(SIM_O)/record
 $(GPU_OUT)/fake/libcuda.so.1: test/gpu/fake/fake_cuda.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< $(LDFLAGS)
+# The parameters of functions nobody reads are written for their names' sake; libcudart's functions have other types.
+$(GPU_OUT)/fake/no_device.so: test/gpu/fake/no_device.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -Wno-cast-function-type -fPIC -shared -fvisibility=hidden -o $@ $< -ldl $(LDFLAGS)
 # -Bsymbolic: the loader's names are those of nccl-sim's own, and a test may have both in one process.
 $(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/loader.c $(wildcard test/nccl_sim/shim*.c) $(wildcard test/nccl_sim/*.h)
 	$(call say,LD,$@)

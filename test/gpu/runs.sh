@@ -95,8 +95,8 @@ rows() {
   shift
   [ "${1:-}" = --all ] && all=1 && shift
   [ $turns = 1 ] && set -- --shared-gpu "$@"
-  # The fake's device is a clock and its proxy a thread that a busy machine keeps waiting: times prove nothing there.
-  [ $fake = 1 ] && set -- --any-timing "$@"
+  # A stand-in's device is a clock and its proxy a thread that a busy machine keeps waiting: times prove nothing there.
+  [ $fake = 0 ] && [ -z "$standin" ] || set -- --any-timing "$@"
   local -a partial=()
   grep -q 'how=\(abort\|lost\)' "$run"/truth/*.txt && partial=(--partial)
   while IFS=$'\t' read -r verdict what figures; do
@@ -164,6 +164,13 @@ stage_probe() {
   local gpus=1 rc
   stage=probe mps_runs=0
   [ $fake = 1 ] || gpus=$(timeout 30 nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+  if [ -n "$forced" ]; then
+    try "$forced" || { row FAIL probe "layout $forced" "$(reason "$run/out")"; tail -n 20 "$run/out"; exit 1; }
+    layouts=("$forced") layout=$forced
+    [ "$forced" != gpus ] || turns=0
+    row ok probe "used below" "layout $forced, $ranks ranks, NCCL $version"
+    return
+  fi
   try_remedies hostid
   rc=$?
   if [ $rc = 77 ]; then

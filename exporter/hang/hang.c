@@ -172,7 +172,7 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
 
 /* Nothing to judge: why, and what to do. */
 static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
-  ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, h->box_dir, &h->looks.passed, true);
+  ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, &h->looks.passed, true);
   if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) fprintf(stderr, "%s: %s\n", name, r->base.first_bad);
 }
 
@@ -185,6 +185,7 @@ static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
 static int run(struct hang *h, const char *name) {
   int code = NI_EXIT_COULD_NOT_RUN;
   bool again = true;
+  if (ni_box_dir_check(name, h->box_dir) < 0) return code;
   for (unsigned rounds = 0; again; rounds++) {
     struct round r = {0};
     int e = read_all(h, &r);
@@ -194,9 +195,6 @@ static int run(struct hang *h, const char *name) {
       free_round(&r);
       return NI_EXIT_COULD_NOT_RUN;
     }
-    if (r.sources.box_dir_error && r.now.n_processes && rounds == 0 && strcmp(h->box_dir, NI_BOX_DIR) != 0)
-      fprintf(stderr, "%s: --box-dir %s: %s: no black boxes of this machine are read\n", name, h->box_dir,
-              strerror(r.sources.box_dir_error));
     code = code_of(&r);
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
@@ -256,7 +254,7 @@ int ni_hang_run(int argc, char **argv) {
       "0 it does not, 2 it does not as far as it could be read, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
       "how to read a verdict.", NULL, NULL, NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  struct hang h = {.box_dir = NI_BOX_DIR, .after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
+  struct hang h = {.after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
   if (!done) code = run(&h, argv[0]);
   free(h.standing.said);

@@ -314,10 +314,14 @@ int ni_recover_run(int argc, char **argv) {
       "Writes what a killed process had finished and not yet written as a further part of its log."
       "\vDIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
       "there. Without DIR all boxes of this machine. Running it twice gives nothing new. Exit codes: 0 done, 1 a part could "
-      "not be written or DIR is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
-  struct recover r = {.box_dir = NI_BOX_DIR};
+      "not be written, or DIR or that of --box-dir is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
+  struct recover r = {0};
   int done, code = ni_options_parse(&argp, argc, argv, &r, &done), e;
   if (done) goto out;
+  if (ni_box_dir_check(argv[0], r.box_dir) < 0) {
+    code = NI_EXIT_COULD_NOT_RUN;
+    goto out;
+  }
   e = ni_box_sources_find(&r.sources, &r.inputs, r.box_dir);
   if (r.json) {
     ni_json_begin(&r.out, stdout);
@@ -332,7 +336,7 @@ int ni_recover_run(int argc, char **argv) {
     goto out;
   }
   report(&r);
-  if (misled(&r)) ni_box_sources_explain(stderr, argv[0], &r.sources, &r.inputs, r.box_dir, &r.passed, false);
+  if (misled(&r)) ni_box_sources_explain(stderr, argv[0], &r.sources, &r.inputs, &r.passed, false);
   if (r.seen == 0 && ni_box_sources_bad(&r.sources)) r.failed++;
   code = r.failed ? NI_EXIT_COULD_NOT_RUN : r.damaged ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:

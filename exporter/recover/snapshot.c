@@ -123,12 +123,13 @@ static void say_nothing(struct snapshot *s, const char *name) {
   if (!s->quiet && !bad && !s->passed.foreign)
     printf("nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
   if (bad || s->inputs.n || s->passed.foreign || s->sources.box_dir_error)
-    ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, s->box_dir, &s->passed, false);
+    ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, &s->passed, false);
 }
 
 static int run(struct snapshot *s, const char *name) {
   static const char *const advice[] = {": its parent is not there", ": it is no folder", ": no right to write there",
                                        ""};
+  if (ni_box_dir_check(name, s->box_dir) < 0) return NI_EXIT_COULD_NOT_RUN;
   int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir);
   if (e < 0) {
     fprintf(stderr, "%s: %s\n", name, strerror(-e));
@@ -176,9 +177,10 @@ int ni_snapshot_run(int argc, char **argv) {
       options, parse_option, "[DIR|BOX...] --output DIR",
       "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine."
       "\vWhere there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
-      "that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more could not be copied or DIR is not there, "
+      "that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more could not be copied, or DIR or that of "
+      "--box-dir is not there, "
       "64 wrong usage.", NULL, NULL, NULL};
-  struct snapshot s = {.box_dir = NI_BOX_DIR};
+  struct snapshot s = {0};
   int done, code = ni_options_parse(&argp, argc, argv, &s, &done);
   if (!done) {
     if (s.exit_zero) late_code = NI_EXIT_FINE;

@@ -26,23 +26,39 @@ static void split(const struct ni_inputs *in, char **logs, size_t *n_logs, char 
   }
 }
 
+/* errno of what keeps a folder from being searched, or 0. */
+static int search_error(const char *dir) {
+  struct stat st;
+  if (stat(dir, &st) != 0) return errno;
+  if (!S_ISDIR(st.st_mode)) return ENOTDIR;
+  return access(dir, R_OK | X_OK) == 0 ? 0 : errno;
+}
+
+int ni_box_dir_check(const char *name, const char *named) {
+  int e = named ? search_error(named) : 0;
+  if (e)
+    fprintf(stderr, "%s: --box-dir %s: %s. %s\n", name, named, strerror(e),
+            e == EACCES ? "Run as the user of the job, or as root"
+                        : "Give the folder that NCCL_INSPECTOR_BLACKBOX names in the job, or leave --box-dir out for " NI_BOX_DIR);
+  return -e;
+}
+
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir) {
   char **logs = calloc(2 * (in->n + 1), sizeof *logs), **boxes = logs ? logs + in->n + 1 : NULL;
   size_t n_logs = 0, n_boxes = 0;
   if (!logs) return -ENOMEM;
   split(in, logs, &n_logs, boxes, &n_boxes);
+  s->box_dir = box_dir ? box_dir : NI_BOX_DIR;
   s->boxes.wanted = ni_box_name;
   int e = ni_discover(&s->logs, logs, n_logs);
   if (e == 0) e = ni_discover(&s->boxes, boxes, n_boxes);
   s->named = s->boxes.n > 0;
   for (size_t i = 0; i < s->boxes.n_bad; i++) s->named |= ni_box_name(s->boxes.bad[i].path);
   if (e == 0 && !s->named) {
-    char *dir = (char *)(uintptr_t)box_dir;
-    struct stat st;
+    char *dir = (char *)(uintptr_t)s->box_dir;
     ni_files_free(&s->boxes); /* folders that cannot be searched are among the logs' bad ones, too */
     s->boxes.wanted = own_name;
-    s->box_dir_error = stat(box_dir, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-    if (!s->box_dir_error && access(box_dir, R_OK | X_OK) != 0) s->box_dir_error = errno;
+    s->box_dir_error = search_error(dir);
     if (!s->box_dir_error) e = ni_discover(&s->boxes, &dir, 1);
   }
   free(logs);
@@ -93,7 +109,8 @@ static void explain_path(FILE *f, const char *name, const struct ni_box_sources 
 }
 
 void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sources *s, const struct ni_inputs *in,
-                            const char *box_dir, const struct ni_box_passed *passed, bool logs) {
+                            const struct ni_box_passed *passed, bool logs) {
+  const char *box_dir = s->box_dir;
   for (size_t i = 0; i < in->n; i++) explain_path(f, name, s, in->path[i], logs);
   if (s->named) return;
   if (s->box_dir_error) {

@@ -3,7 +3,7 @@
  *
  *   PATH...     a box or a copy of one, or a directory: its boxes (*.box and copies) and its logs, searched through
  *   --box-dir   where boxes of this machine lie (NI_BOX_DIR): asked when the paths hold none; of them those count whose log
- *               lies in one of the paths, or all without a path
+ *               lies in one of the paths, or all without a path. One that was named has to be there, asked or not
  *
  * One thread; ni_box_sources_free(). Failure: -ENOMEM; what cannot be read is in `bad`.
  */
@@ -15,6 +15,7 @@
 #include "box.h"
 
 struct ni_box_sources {
+  const char *box_dir;      /* borrowed */
   struct ni_files logs;     /* of the paths */
   struct ni_files boxes;    /* box files found or named */
   bool named;               /* boxes come from the paths, not from box_dir */
@@ -28,17 +29,19 @@ struct ni_box_passed {
   uint32_t uid;     /* owner of a foreign one */
 };
 
-/* 0 or -ENOMEM. */
+/* The folder that --box-dir names; NULL: it was not given. Where it cannot be searched says why and what to do. 0 or -errno. */
+int ni_box_dir_check(const char *name, const char *named);
+/* box_dir: NULL stands for NI_BOX_DIR. 0 or -ENOMEM. */
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir);
 void ni_box_sources_free(struct ni_box_sources *s);
 /* May this box of box_dir be read? If it is another user's or gone (error: -errno of opening it), counts it and says no. */
 bool ni_box_passes(struct ni_box_passed *p, const char *path, int error);
 /*
- * Why there is nothing to work with, and what to do: a line for each path, and one for box_dir, each begun with `name`.
+ * Why there is nothing to work with, and what to do: a line for each path, and one for the box folder, each begun with `name`.
  * logs: the command reads logs, too, and found no line in them.
  */
 void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sources *s, const struct ni_inputs *in,
-                            const char *box_dir, const struct ni_box_passed *passed, bool logs);
+                            const struct ni_box_passed *passed, bool logs);
 /* Some path is not there or cannot be searched. */
 bool ni_box_sources_bad(const struct ni_box_sources *s);
 /* Is dir one of the paths of the command line, or below one? It need not be there. */

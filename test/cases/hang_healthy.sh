@@ -37,6 +37,7 @@ look --stuck-after 20
 { [ "$RC" = 0 ] && grep -q '"ranks":[1-9]' "$TMP/verdict"; } || fail "before the first write: exit code $RC, $(cat "$TMP/verdict.err") $(head -c 500 "$TMP/verdict")"
 stop_job
 RC=0
+mkdir "$TMP/none"
 "$INSPECTOR" hang "$TMP/nowhere" --box-dir "$TMP/none" >"$TMP/out" 2>&1 || RC=$?
 [ "$RC" = 1 ] || fail "a folder that is not there: exit code $RC"
 finish

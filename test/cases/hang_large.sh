@@ -2,6 +2,7 @@
 # A job of 1,024 ranks of which two are missing, from logs alone and from black boxes. 4,096 ranks: test/long/hang_4096.sh.
 . "$(dirname "$0")/../lib/hang.sh"
 GEN=$BUILD/test/host/hanggen
+mkdir "$TMP/none"
 [ -x "$GEN" ] || { echo "$GEN is not built"; exit 77; }
 ranks=${1:-1024}
 for what in logs boxes; do

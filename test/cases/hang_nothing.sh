@@ -24,8 +24,6 @@ gives 1 "^nccl-inspector hang: $BOXES: no black box of this machine\. .*snapshot
 gives 1 "^nccl-inspector hang: $TMP/text.txt: no line in it is one of a log" "$I" hang "$TMP/text.txt" "${nobox[@]}"
 gives 1 "^nccl-inspector hang: $TMP/none.jsonl: no line in it is one of a log" "$I" hang "$TMP/none.jsonl" "${nobox[@]}"
 gives 1 "^nccl-inspector hang: /dev/null: cannot be read: neither a file nor a folder" "$I" hang /dev/null "${nobox[@]}"
-gives 1 "^nccl-inspector hang: $BOXES/x: No such file or directory, so no black boxes" "$I" hang --box-dir "$BOXES/x"
-gives 1 "^nccl-inspector hang: $TMP/text.txt: Not a directory, so no black boxes" "$I" hang --box-dir "$TMP/text.txt"
 gives 1 '"verdict":"no_data",.*"job":\{"state":"no_data"' "$I" hang "$TMP/empty" "${nobox[@]}" --json
 
 gives 1 "^nccl-inspector recover: $TMP/gone: No such file or directory" "$I" recover "$TMP/gone" "${nobox[@]}"
@@ -44,8 +42,16 @@ gives 0 "^nccl-inspector snapshot: $BOXES: 4 black boxes of processes that log e
 [ -z "$(ls "$TMP/out")" ] || fail "boxes of another job were copied: $(ls "$TMP/out")"
 gives 0 "^$TMP/out/.*\.box" "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
 [ "$(find "$TMP/out" -name '*.box' | wc -l)" = 4 ] || fail "four boxes, not $(ls "$TMP/out")"
-gives 0 "^no hang: 4 ranks" "$I" hang "$TMP/logs" --box-dir "$TMP/gone"
-grep -q "^nccl-inspector hang: --box-dir $TMP/gone: No such file or directory" "$TMP/said" || fail "a --box-dir that is not there is not named"
+# A box folder that was named and is not there: an error, also where there is enough else to read.
+for c in hang recover "snapshot --output $TMP/out"; do
+  for p in "$TMP/logs" "$TMP/out" ''; do
+    # shellcheck disable=SC2086
+    gives 1 "^nccl-inspector ${c%% *}: --box-dir $TMP/gone: No such file or directory\. Give the folder that NCCL_INSPECTOR_BLACKBOX names" "$I" $c $p --box-dir "$TMP/gone"
+  done
+  # shellcheck disable=SC2086
+  gives 1 "^nccl-inspector ${c%% *}: --box-dir $TMP/text.txt: Not a directory\." "$I" $c --box-dir "$TMP/text.txt"
+done
+gives 0 "^nccl-inspector snapshot: --box-dir $TMP/gone: No such file" "$I" snapshot --box-dir "$TMP/gone" --output "$TMP/out" --exit-zero
 mkdir "$TMP/part"
 for b in $(find "$TMP/out" -name '*.box' | head -n 3); do cp "$b" "$TMP/part"; done
 gives 2 "no data of 1 of the 4 ranks of world" "$I" hang "$TMP/part"
@@ -63,6 +69,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   gives 0 "^nccl-inspector recover: $BOXES: 4 black boxes of other users" "${as_nobody[@]}" recover "${nobox[@]}"
   gives 1 "^nccl-inspector recover: $TMP/empty: Permission denied" "${as_nobody[@]}" recover "$TMP/empty" "${nobox[@]}"
   gives 1 "^nccl-inspector snapshot: --output $TMP/out: Permission denied" "${as_nobody[@]}" snapshot "${nobox[@]}" --output "$TMP/out"
+  gives 1 "^nccl-inspector recover: --box-dir $BOXES/private: Permission denied\. Run as the user" "${as_nobody[@]}" recover --box-dir "$BOXES/private"
   chmod 777 "$TMP/out"
   gives 0 "^nccl-inspector snapshot: $BOXES: 4 black boxes of other users" "${as_nobody[@]}" snapshot "${nobox[@]}" --output "$TMP/out"
 else

@@ -2,6 +2,7 @@
 # What a verdict rests on: two copies of all boxes 10 s apart make it certain, also after the job is gone; logs alone name
 # those who are inside and say whom they know nothing of.
 . "$(dirname "$0")/hang.sh"
+mkdir "$TMP/none"
 
 job hang_late NCCL_INSPECTOR_STUCK_SECONDS=7
 hangs "live boxes" world "ReduceScatter 0" verdict=likely never_called=2 inside=0,1,3

@@ -123,7 +123,7 @@ static int make_folders(const char *dir) {
  * Reads the box's log wherever it is: among the paths, where the box says, in --output. *stem: path and name of the part,
  * NULL when nobody says where it may go. *other: the box belongs to a job that was not asked for.
  */
-static int find_log(const struct recover *r, const struct ni_box *b, struct found *f, char **stem, bool *other) {
+static int find_log(struct recover *r, const struct ni_box *b, struct found *f, char **stem, bool *other) {
   struct ni_box_log session = {0};
   bool placed = ni_box_session(b, &session) && *session.dir; /* says where its log is, or would have been */
   bool has = placed && *session.file && !strchr(session.file, '/');
@@ -135,6 +135,7 @@ static int find_log(const struct recover *r, const struct ni_box *b, struct foun
     if (same_stem(base_of(r->sources.logs.file[i].path), name, n))
       e = take_file(f, r->sources.logs.file[i].path, session.start_ns);
   *other = !r->sources.named && r->inputs.n && !f->dir && !(placed && ni_box_under(&r->inputs, session.dir));
+  if (placed && !*other) ni_box_sources_led(&r->sources, session.dir);
   if (e == 0 && placed && !*other) e = search(f, session.dir, name, n, session.start_ns, &r->sources.logs);
   const char *dir = r->output ? r->output : f->dir;
   struct stat st;
@@ -241,7 +242,7 @@ out:
 static int recover_all(struct recover *r) {
   for (size_t i = 0; i < r->sources.boxes.n_bad; i++) {
     if (!ni_box_name(r->sources.boxes.bad[i].path))
-      continue; /* a folder: of the command line, see misled(), or anybody's */
+      continue; /* a folder: of the command line, see say_misled(), or anybody's */
     r->failed++;
     say(r, r->sources.boxes.bad[i].path, NULL, NULL, "unreadable", NULL, ni_unreadable_why(&r->sources.boxes.bad[i]));
   }
@@ -295,9 +296,13 @@ static void report(struct recover *r) {
   }
 }
 
-/* A place that is not there or cannot be searched, and no box that led somewhere: not the same as nothing to do. */
-static bool misled(const struct recover *r) {
-  return r->seen == 0 && (ni_box_sources_bad(&r->sources) || r->passed.foreign || r->sources.box_dir_error);
+/* A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may come. */
+static void say_misled(struct recover *r, const char *name) {
+  bool bad = ni_box_sources_bad(&r->sources);
+  if (r->seen) ni_box_sources_say_bad(stderr, name, &r->sources);
+  else if (bad || r->passed.foreign || r->sources.box_dir_error)
+    ni_box_sources_explain(stderr, name, &r->sources, &r->inputs, &r->passed, false);
+  r->failed += bad;
 }
 
 int ni_recover_run(int argc, char **argv) {
@@ -336,8 +341,7 @@ int ni_recover_run(int argc, char **argv) {
     goto out;
   }
   report(&r);
-  if (misled(&r)) ni_box_sources_explain(stderr, argv[0], &r.sources, &r.inputs, &r.passed, false);
-  if (r.seen == 0 && ni_box_sources_bad(&r.sources)) r.failed++;
+  say_misled(&r, argv[0]);
   code = r.failed ? NI_EXIT_COULD_NOT_RUN : r.damaged ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:
   ni_box_sources_free(&r.sources);

@@ -63,7 +63,9 @@ static int write_copy(const struct ni_box *b, const char *hidden, const char *pa
 /* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
 static bool asked_for(struct snapshot *s, const struct ni_box *b) {
   struct ni_box_log session;
-  bool is = s->sources.named || !s->inputs.n || (ni_box_session(b, &session) && ni_box_under(&s->inputs, session.dir));
+  bool placed = ni_box_session(b, &session);
+  bool is = s->sources.named || !s->inputs.n || (placed && ni_box_under(&s->inputs, session.dir));
+  if (is && placed) ni_box_sources_led(&s->sources, session.dir);
   s->passed.elsewhere += !is;
   return is;
 }
@@ -144,7 +146,12 @@ static int run(struct snapshot *s, const char *name) {
     return NI_EXIT_COULD_NOT_RUN;
   }
   copy_all(s);
-  if (s->copied + s->failed == 0) say_nothing(s, name);
+  if (s->copied + s->failed == 0) {
+    say_nothing(s, name);
+  } else if (ni_box_sources_bad(&s->sources)) {
+    ni_box_sources_say_bad(stderr, name, &s->sources);
+    s->failed++;
+  }
   return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
 }
 

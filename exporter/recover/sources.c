@@ -74,8 +74,6 @@ bool ni_box_passes(struct ni_box_passed *p, const char *path, int error) {
   return error != -EACCES && error != -ENOENT; /* gone: its process has ended since we looked into the folder */
 }
 
-bool ni_box_sources_bad(const struct ni_box_sources *s) { return s->logs.n_bad > 0; }
-
 static const char *what_to_do(int error) {
   switch (error) {
     case ENOENT: return ". The folder is that of NCCL_INSPECTOR_DUMP_DIR, which the job makes when it first writes";
@@ -91,13 +89,23 @@ static bool lies_in(const char *file, const char *path) {
   return strncmp(file, path, n) == 0 && (file[n] == 0 || file[n] == '/' || (n && path[n - 1] == '/'));
 }
 
+static void say_bad(FILE *f, const char *name, const struct ni_unreadable *b) {
+  fprintf(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
+          what_to_do(b->error));
+}
+
+bool ni_box_sources_bad(const struct ni_box_sources *s) { return s->logs.n_bad > 0; }
+
+void ni_box_sources_say_bad(FILE *f, const char *name, const struct ni_box_sources *s) {
+  for (size_t i = 0; i < s->logs.n_bad; i++) say_bad(f, name, &s->logs.bad[i]);
+}
+
 static void explain_path(FILE *f, const char *name, const struct ni_box_sources *s, const char *path, bool logs) {
   bool told = false, found = false;
   for (size_t i = 0; i < s->logs.n_bad; i++) {
     const struct ni_unreadable *b = &s->logs.bad[i];
     if (!lies_in(b->path, path)) continue;
-    fprintf(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
-            what_to_do(b->error));
+    say_bad(f, name, b);
     told = true;
   }
   for (size_t i = 0; i < s->logs.n && !found; i++) found = lies_in(s->logs.file[i].path, path);
@@ -149,17 +157,33 @@ static char *real_of(const char *path) {
   return real;
 }
 
+/* real: of real_of(), or NULL. Is it the path or below it? */
+static bool is_under(const char *real, const char *path) {
+  char *above = real ? real_of(path) : NULL;
+  size_t n = above ? strlen(above) : 0;
+  bool is = above && strncmp(real, above, n) == 0 && (real[n] == 0 || real[n] == '/' || n == 1);
+  free(above);
+  return is;
+}
+
 bool ni_box_under(const struct ni_inputs *in, const char *dir) {
   char *real = real_of(dir);
   bool is = false;
-  for (size_t i = 0; real && !is && i < in->n; i++) {
-    char *path = real_of(in->path[i]);
-    size_t n = path ? strlen(path) : 0;
-    is = path && strncmp(real, path, n) == 0 && (real[n] == 0 || real[n] == '/' || n == 1);
-    free(path);
-  }
+  for (size_t i = 0; !is && i < in->n; i++) is = is_under(real, in->path[i]);
   free(real);
   return is;
+}
+
+void ni_box_sources_led(struct ni_box_sources *s, const char *dir) {
+  struct ni_files *f = &s->logs;
+  char *real = f->n_bad ? real_of(dir) : NULL;
+  size_t kept = 0;
+  for (size_t i = 0; i < f->n_bad; i++) {
+    if (f->bad[i].error == ENOENT && is_under(real, f->bad[i].path)) free(f->bad[i].path);
+    else f->bad[kept++] = f->bad[i];
+  }
+  f->n_bad = kept;
+  free(real);
 }
 
 void ni_box_sources_free(struct ni_box_sources *s) {

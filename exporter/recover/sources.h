@@ -42,8 +42,15 @@ bool ni_box_passes(struct ni_box_passed *p, const char *path, int error);
  */
 void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sources *s, const struct ni_inputs *in,
                             const struct ni_box_passed *passed, bool logs);
+/*
+ * Of the box of a job that was asked for: dir is where its log lies, or would have been. A path that is not there yet because
+ * nothing was written before the kill is then none of the bad ones.
+ */
+void ni_box_sources_led(struct ni_box_sources *s, const char *dir);
 /* Some path is not there or cannot be searched. */
 bool ni_box_sources_bad(const struct ni_box_sources *s);
+/* A line for each of them, begun with `name`. */
+void ni_box_sources_say_bad(FILE *f, const char *name, const struct ni_box_sources *s);
 /* Is dir one of the paths of the command line, or below one? It need not be there. */
 bool ni_box_under(const struct ni_inputs *in, const char *dir);
 /* Does the name end as a box or a copy of one does? */

@@ -42,6 +42,15 @@ gives 0 "^nccl-inspector snapshot: $BOXES: 4 black boxes of processes that log e
 [ -z "$(ls "$TMP/out")" ] || fail "boxes of another job were copied: $(ls "$TMP/out")"
 gives 0 "^$TMP/out/.*\.box" "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
 [ "$(find "$TMP/out" -name '*.box' | wc -l)" = 4 ] || fail "four boxes, not $(ls "$TMP/out")"
+# A path that is not there beside one that is; one that a box names may come yet.
+gives 1 "^nccl-inspector snapshot: $TMP/gone: No such file or directory\." "$I" snapshot "$TMP/logs" "$TMP/gone" "${nobox[@]}" --output "$TMP/out"
+gives 1 "^nccl-inspector recover: $TMP/gone: No such file or directory\." "$I" recover "$TMP/logs" "$TMP/gone" "${nobox[@]}"
+mv "$TMP/logs" "$TMP/kept"
+gives 0 "^$TMP/out/.*\.box" "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
+gives 0 "left alone" "$I" recover "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
+rm -rf "$TMP/logs" "$TMP/out"/*
+mv "$TMP/kept" "$TMP/logs"
+"$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out" -q
 # A box folder that was named and is not there: an error, also where there is enough else to read.
 for c in hang recover "snapshot --output $TMP/out"; do
   for p in "$TMP/logs" "$TMP/out" ''; do

@@ -41,6 +41,7 @@ struct ni_check_kind {
   uint64_t gap_lines, incomplete_lines, late_lines; /* gap_lines: sum of their counts */
   uint64_t nvidia_dropped;       /* *_dropped_total of NVIDIA's marker */
   uint64_t rolled, sampled;      /* counted in rollup lines; left out by NCCL_INSPECTOR_SAMPLE */
+  uint64_t expired;              /* of those dropped; on the process's line */
 };
 
 /* NVIDIA: coll_sn counts per function. */
@@ -76,7 +77,8 @@ struct ni_check_process {
   uint64_t start_ns;
   bool ours, control_lines, rollups;
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
-  bool files_gone;
+  bool files_gone, ended;        /* ended: its own last line is there */
+  unsigned limits;               /* NI_EXPIRES_* */
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
   const struct ni_file *file;    /* the first one */
@@ -90,6 +92,7 @@ enum ni_problem_code {
   NI_PROBLEM_ORPHANS,     /* records without a header and without a marker before them */
   NI_PROBLEM_MARKER,      /* a marker announced another number of records than followed */
   NI_PROBLEM_DROPPED,
+  NI_PROBLEM_EXPIRED,
   NI_PROBLEM_INCOMPLETE,
   NI_PROBLEM_REFUSED,     /* whole communicators without a record */
   NI_PROBLEM_IN_FLIGHT,

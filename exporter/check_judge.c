@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "expiry.h"
 
 static const struct {
   const char *name, *one, *many;
@@ -17,6 +18,7 @@ static const struct {
     [NI_PROBLEM_MARKER] = {"marker", "record more or less than a marker announces",
                            "records more or less than a marker announces"},
     [NI_PROBLEM_DROPPED] = {"dropped", "operation dropped", "operations dropped"},
+    [NI_PROBLEM_EXPIRED] = {"expired", "record expired with its file", "records expired with their files"},
     [NI_PROBLEM_INCOMPLETE] = {"incomplete", "operation incomplete", "operations incomplete"},
     [NI_PROBLEM_IN_FLIGHT] = {"in_flight", "operation still in flight at the end",
                               "operations still in flight at the end"},
@@ -112,12 +114,20 @@ static bool is_process(const struct ni_check_comm *x) { return x->hash == 0 && !
 
 static void judge_process(struct ni_check *c, struct ni_check_comm *x) {
   struct ni_check_process *p = x->process;
+  p->ended = x->final;
   if (x->final) p->gone = x->kind[0].dropped + x->kind[1].dropped;
   p->files_gone = p->gone != 0;
-  if (p->gone)
-    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone, "%s pid %lld: in files that expired or were deleted", p->hostname,
+  uint64_t expired = x->kind[0].expired + x->kind[1].expired;
+  if (p->gone && expired)
+    ni_check_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %lld, removed by %s", p->hostname, (long long)p->pid,
+                     ni_expiry_text(p->limits));
+  if (p->gone > expired)
+    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %lld: in files that somebody deleted", p->hostname,
                      (long long)p->pid);
 }
+
+/* The number of records that expired is on the last line only. */
+static bool may_have_expired(const struct ni_check_comm *x) { return x->process->limits && !x->process->ended; }
 
 /* How many of its records went with whole files. */
 static uint64_t records_gone(struct ni_check_comm *x, const struct ni_check_kind *k) {
@@ -190,7 +200,9 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                      what);
   else if (missing > explained && ni_seq_set_first_hole(s, 0, &hole))
     ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained,
-                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64, AT(x), what, hole.from, hole.to);
+                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", AT(x), what, hole.from, hole.to,
+                     may_have_expired(x) ? ", may have expired by " : "",
+                     may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
   else if (missing > explained)
     ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained, AT_FORMAT ": %s after rec_sn %" PRIu64, AT(x), what,
                      s->highest);

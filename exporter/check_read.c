@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "expiry.h"
 #include "line_reader.h"
 
 /* What holds while one file is read. */
@@ -255,6 +256,8 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     for (uint32_t b = 0; b < n->filtered_by.n; b++)
       if (strcmp(n->filtered_by.item[b].name, "sampled") == 0) k->sampled = n->filtered_by.item[b].count;
     k->dropped = n->dropped_by.total;
+    for (uint32_t b = 0; b < n->dropped_by.n; b++)
+      if (strcmp(n->dropped_by.item[b].name, "expired") == 0) k->expired = n->dropped_by.item[b].count;
     k->incomplete = n->incomplete;
     k->late = n->late;
     k->in_flight = n->in_flight;
@@ -328,6 +331,7 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   c->control_lines++;
   r->process->control_lines = true;
   switch (l->kind) {
+    case NI_LINE_PROCESS: r->process->limits |= ni_expiry_limits(&l->process); break;
     case NI_LINE_PROXY: c->proxy_lines++; break;
     case NI_LINE_CLOCK: take_clock(r, &l->clock, line_no); break;
     case NI_LINE_NOTE: c->notes++; break;

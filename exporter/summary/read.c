@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../expiry.h"
 #include "reading.h"
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
@@ -198,8 +199,18 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   s->job = job_code;
   s->exe = exe;
   s->producer = producer;
+  s->limits |= ni_expiry_limits(p);
   pthread_mutex_unlock(&r->lock);
   return 0;
+}
+
+/* What befell whole files and communicators. */
+static int take_process_stats(struct ni_reading *x, const struct ni_line *l) {
+  struct ni_run *r = x->r;
+  uint32_t host, process;
+  int e = ni_name(&r->names, &x->names, l->meta.hostname, &host);
+  if (e == 0) e = ni_find_process(r, host, l->meta.pid, x->start_ns, x->f->origin, (uint32_t)x->file_no, &process);
+  return e < 0 ? e : ni_take_process_told(r, process, l);
 }
 
 static int take_line(struct ni_reading *x, struct ni_line *l) {
@@ -224,6 +235,8 @@ static int take_line(struct ni_reading *x, struct ni_line *l) {
   if (l->kind == NI_LINE_PROXY) x->t.proxy++;
   if (l->kind == NI_LINE_UNKNOWN) x->t.unknown++;
   if (l->kind != NI_LINE_DUMP_STATS && l->kind != NI_LINE_COMM && l->kind != NI_LINE_ROLLUP) return 0;
+  if (l->kind == NI_LINE_DUMP_STATS && l->ident.comm_hash == 0 && l->stats.has_accounting)
+    return take_process_stats(x, l);
   if (l->ident.rank < 0 || l->ident.comm_hash == 0) return 0;
   int e = find_context(x, l, &c);
   if (e < 0) return e;

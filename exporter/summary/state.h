@@ -58,6 +58,9 @@ struct ni_sum_process {
   int32_t gpu;
   uint32_t job, exe, producer; /* names */
   uint32_t file;               /* index into files, the first one */
+  unsigned limits;             /* NI_EXPIRES_* */
+  struct ni_told *told;        /* on the process's own line: what befell whole files and communicators. NULL: nothing */
+  uint64_t gone;               /* records that went with whole files and that no communicator misses yet */
 };
 
 struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
@@ -72,6 +75,7 @@ struct ni_told {
   uint64_t stamp_us;
   bool ours, final;
   uint64_t refused; /* communicators without a record; on the process's line */
+  uint64_t expired; /* of those dropped, both kinds; on the process's line */
   uint64_t started[NI_KIND_COUNT], written[NI_KIND_COUNT], filtered[NI_KIND_COUNT], incomplete[NI_KIND_COUNT];
   uint64_t in_flight[NI_KIND_COUNT], dropped[NI_KIND_COUNT];
   struct {
@@ -236,8 +240,9 @@ int ni_resolve_times(struct ni_run *r);
 int ni_read_all(struct ni_run *r);
 /* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */
 int64_t ni_start_ns(const struct ni_line *l);
-/* accounts.c: control lines; and what they come to */
+/* losses.c: control lines. accounts.c: what they and the files come to */
 int ni_take_told(struct ni_run *r, uint32_t member, const struct ni_line *l);
+int ni_take_process_told(struct ni_run *r, uint32_t process, const struct ni_line *l);
 int ni_judge_input(struct ni_run *r, struct ni_summary *s);
 /* build.c: hosts, processes, communicators and cells in their order; after the join, what follows from all cells */
 int ni_build_begin(struct ni_run *r, struct ni_summary *s);

@@ -89,6 +89,7 @@ void ni_tables_free(struct ni_run *r) {
     }
     free(r->member[i].told);
   }
+  for (uint32_t i = 0; i < r->n_processes; i++) free(r->process[i].told);
   free(r->process);
   free(r->comm);
   free(r->member);

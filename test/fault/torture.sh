@@ -39,10 +39,10 @@ import json, sys
 d = json.load(open(sys.argv[1]))
 print({k: d[k] for k in d if isinstance(d[k], (int, str))}, d["problems"])
 # Nothing but what retention removed, and that with the rest is all that was done; ranks: this process is the only one.
-gone = sum(p["count"] for p in d["problems"] if p["code"] == "dropped")
+gone = sum(p["count"] for p in d["problems"] if p["code"] in ("dropped", "expired"))
 there = gone + d["operations"]
 left = int(sys.argv[2]) // 10 + int(sys.argv[2]) + 2000 * 200
-sys.exit(d["bad_lines"] != 0 or {p["code"] for p in d["problems"]} - {"dropped", "ranks"} != set() or there != left)
+sys.exit(d["bad_lines"] != 0 or {p["code"] for p in d["problems"]} - {"dropped", "expired", "ranks"} != set() or there != left)
 PY
 }
 

@@ -1,0 +1,30 @@
+/*
+ * What a job lost, as counts and as the first place of each: losses.c works it out, accounts.c makes sentences of it.
+ *
+ * Main thread, after reading. The places are for a terminal; names in them are as the logs spell them.
+ */
+#ifndef NI_SUMMARY_LOSSES_H
+#define NI_SUMMARY_LOSSES_H
+
+#include "state.h"
+
+struct ni_counts {
+  struct ni_count *item; /* names are owned */
+  size_t n;
+};
+
+struct ni_losses {
+  uint64_t gaps;      /* numbers that never came and that nothing explains */
+  uint64_t stated;    /* operations lost as the logs say, but for: */
+  uint64_t expired;   /* records whose files the job's own settings removed */
+  uint64_t no_final, refused;
+  uint64_t rolled, no_record; /* operations in roll-ups; of them without a record */
+  char refused_at[256], gap_at[256], no_final_at[256], stated_at[256], expired_at[256]; /* "": nowhere */
+};
+
+/* 0 or -ENOMEM. out: zeroed. */
+int ni_judge_losses(struct ni_run *r, struct ni_losses *out, struct ni_counts *causes);
+/* 0 or -ENOMEM. */
+int ni_count_add(struct ni_counts *c, const char *name, uint64_t count);
+
+#endif

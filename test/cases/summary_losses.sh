@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What is not there, told by check and by summary: the same numbers, and for files that expired the same words and the setting.
+. "$(dirname "$0")/../lib/sim.sh"
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
+run_logged $US=20000 NCCL_INSPECTOR_FILE_MAX_BYTES=10k NCCL_INSPECTOR_DIR_MAX_BYTES=40k 1x2 --procs --iterations 250
+cp -r "$TMP/logs" "$TMP/expired"
+run_logged 1x2 --procs --iterations 20
+cp -r "$TMP/logs" "$TMP/whole"
+exec python3 - "$BUILD/nccl-inspector" "$TMP" <<'PY'
+import glob, gzip, json, os, re, shutil, subprocess, sys
+inspector, tmp = sys.argv[1:]
+failures = 0
+
+def fail(text):
+    global failures
+    failures += 1
+    print("FAIL", text)
+
+def run(*args):
+    p = subprocess.run([inspector, *args], capture_output=True, text=True)
+    return p.returncode, p.stdout + p.stderr
+
+def changed(base, name, change):
+    """A copy of a log in which each line is what change(line) makes of it; None: it goes."""
+    to = f"{tmp}/{name}"
+    shutil.copytree(f"{tmp}/{base}", to)
+    for path in glob.glob(to + "/*.gz"):
+        kept = [x for x in (change(path, l) for l in gzip.open(path, "rt")) if x]
+        if kept:
+            with gzip.open(path, "wt") as f:
+                f.writelines(kept)
+        else:
+            os.unlink(path)
+    return to
+
+def both(name, logs, problems, **want):
+    """check's problems by code, and what summary counts."""
+    code, text = run("check", logs, "--json")
+    c = json.loads(text)
+    told = {p["code"]: p for p in c["problems"]}
+    out = f"{tmp}/out"
+    rc, text = run("summary", logs, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--quiet")
+    s = json.load(open(out + "/summary/summary.json"))["input"]
+    if rc != code: fail(f"{name}: check ends with {code}, summary with {rc}: {text}")
+    for p in problems:
+        if p not in told: fail(f"{name}: check says {sorted(told)}, not {p}")
+    for key, value in want.items():
+        if callable(value): value = value(told)
+        if s[key] != value: fail(f"{name}: summary's {key} is {s[key]}, not {value}")
+    return told, s, text
+
+told, s, text = both("expired", tmp + "/expired", ["expired"], gaps=0, stated_losses=lambda t: t["expired"]["count"])
+if set(told) != {"expired"} or told["expired"]["count"] < 1000: fail(f"expired: check says {told}")
+where = told["expired"]["where"][0]
+if not re.fullmatch(r"\S+ pid \d+, removed by NCCL_INSPECTOR_DIR_MAX_BYTES", where): fail(f"expired: check names {where}")
+sentence = f'{told["expired"]["count"]} {told["expired"]["text"]}'
+if f"INCOMPLETE: {sentence}: {where}\n" not in text: fail(f"expired: summary does not say {sentence}: {text}")
+if f"INCOMPLETE: {sentence} ({where}, ...)\n" not in run("check", tmp + "/expired", "-q")[1]: fail("expired: check's verdict")
+if s["losses_by_cause"] != {"expired": told["expired"]["count"]}: fail(f'expired: causes {s["losses_by_cause"]}')
+
+# Somebody deleted a file.
+logs = changed("expired", "deleted", lambda p, l: l.replace('{"expired":', '{"write_error":'))
+told, s, text = both("deleted", logs, ["dropped"], gaps=0, stated_losses=lambda t: t["dropped"]["count"])
+if "in files that somebody deleted" not in text: fail(f"deleted: {text}")
+
+# A job that still runs has not said how many expired; that they may have is known.
+logs = changed("expired", "running", lambda p, l: None if '"id":"0x0"' in l and '"dump_stats":' in l else l)
+told, s, text = both("running", logs, ["missing"])
+for t in (text, told["missing"]["where"][0]):
+    if "may have expired by NCCL_INSPECTOR_DIR_MAX_BYTES" not in t: fail(f"running: {t}")
+
+# No record at all, but the lines about the run: what the final lines state is missing.
+n = sum('"coll_perf":' in l for p in glob.glob(tmp + "/whole/*.gz") for l in gzip.open(p, "rt"))
+logs = changed("whole", "none", lambda p, l: None if '"coll_perf":' in l else l)
+both("no record", logs, ["written"], gaps=n, records=0)
+
+# Communicators for which there was no memory are told on the process's line.
+logs = changed("whole", "refused", lambda p, l: l.replace('"strays":', '"refused_communicators":3,"strays":') if '"id":"0x0"' in l else l)
+told, s, text = both("refused", logs, ["refused"], losses_by_cause=lambda t: {"refused_communicators": t["refused"]["count"]})
+if told["refused"]["count"] != 6 or "6 communicators were not recorded at all" not in text: fail(f"refused: {text}")
+
+both("whole", tmp + "/whole", [], gaps=0, stated_losses=0)
+print("failed" if failures else "check and summary agree")
+sys.exit(failures != 0)
+PY

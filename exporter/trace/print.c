@@ -68,6 +68,8 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
   const struct told all[] = {
       {"lost", c->lost, "operations lost, as the logs say (drawn where they fell)"},
+      {"expired", c->expired, "records expired with their files: not drawn"},
+      {"deleted", c->deleted, "records in files that somebody deleted: not drawn"},
       {"events_lost", c->events_lost, "events (calls, launches, network) lost, as the logs say"},
       {"no_start_time", c->no_start, "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
       {"no_possible_time", c->no_time, "events with a time before 2001 or after 2100: not drawn"},

@@ -146,6 +146,20 @@ static void take_stats(struct ni_tr *r, struct ni_tr_member *m, const struct ni_
   for (int k = 0; s->has_events && k < NI_EVENT_COUNT; k++) m->events_dropped += s->events.kind[k].dropped;
 }
 
+/* The process's own last line. */
+static void take_last_stats(struct ni_tr_process *p, const struct ni_stats_line *s) {
+  uint64_t all = 0, expired = 0;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct ni_by *by = &s->kind[k].dropped_by;
+    all += by->total;
+    for (uint32_t i = 0; i < by->n; i++)
+      if (strcmp(by->item[i].name, "expired") == 0) expired += by->item[i].count;
+  }
+  p->final = true;
+  p->expired = expired;
+  p->deleted = all > expired ? all - expired : 0;
+}
+
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
@@ -158,7 +172,7 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT: return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
     case NI_LINE_DUMP_STATS:
-      if (l->stats.has_accounting && l->stats.final && !m) p->final = true;
+      if (l->stats.has_accounting && l->stats.final && !m) take_last_stats(p, &l->stats);
       if (m) take_stats(r, m, &l->stats, w->dump_us);
       return 0;
     case NI_LINE_API: p->has_api = true; return 0;
@@ -182,6 +196,10 @@ int ni_tr_scan(struct ni_tr *r) {
       r->count.events_lost += r->member[i].events_dropped;
     }
   if (e == 0)
-    for (uint32_t i = 0; i < r->n_processes; i++) r->count.not_final += r->process[i].has_lines && !r->process[i].final;
+    for (uint32_t i = 0; i < r->n_processes; i++) {
+      r->count.not_final += r->process[i].has_lines && !r->process[i].final;
+      r->count.expired += r->process[i].expired;
+      r->count.deleted += r->process[i].deleted;
+    }
   return e;
 }

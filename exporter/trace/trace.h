@@ -63,6 +63,7 @@ struct ni_tr_process {
   int32_t rank, world_size;    /* -1: not stated */
   int64_t last_us;             /* latest dump */
   bool ours, final, has_lines; /* final line of the process read; lines about the run */
+  uint64_t expired, deleted;   /* records that went with whole files, as its last line says */
   uint32_t first_unit;         /* chain by next_in_process */
   bool has_api, has_launches, has_net; /* lines of these kinds: worth an arrow */
 };
@@ -136,7 +137,7 @@ struct ni_tr_file {
 /* What goes wrong, what is left out, what there is: told at the end. */
 struct ni_tr_counts {
   uint64_t lines, bad_lines, operations, shown, no_start, start_assumed, orphans, unknown_lines, proxy_untimed;
-  uint64_t lost, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
+  uint64_t lost, expired, deleted, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
   uint64_t events, slices, arrows, arrows_back, file_bytes, text_bytes, open_lost;
   uint64_t filtered, sampled, events_lost, no_time;
   char *first_bad;             /* file:line: reason */

@@ -59,6 +59,9 @@ if f"INCOMPLETE: {sentence}: {where}\n" not in text: fail(f"expired: summary doe
 if f"INCOMPLETE: {sentence} ({where}, ...)\n" not in run("check", tmp + "/expired", "-q")[1]: fail("expired: check's verdict")
 if s["losses_by_cause"] != {"expired": told["expired"]["count"]}: fail(f'expired: causes {s["losses_by_cause"]}')
 
+rc, text = run("trace", tmp + "/expired", "-o", tmp + "/t.json")
+if rc != 2 or f"{sentence}: not drawn" not in text: fail(f"expired: trace ends with {rc}: {text}")
+
 # Somebody deleted a file.
 logs = changed("expired", "deleted", lambda p, l: l.replace('{"expired":', '{"write_error":'))
 told, s, text = both("deleted", logs, ["dropped"], gaps=0, stated_losses=lambda t: t["dropped"]["count"])

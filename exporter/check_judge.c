@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "expiry.h"
+#include "plural.h"
 
 static const struct {
   const char *name, *one, *many;
@@ -57,7 +58,7 @@ static const struct {
 
 const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
-  return count == 1 ? problems[code].one : problems[code].many;
+  return ni_plural(count, problems[code].one, problems[code].many);
 }
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
@@ -105,8 +106,8 @@ static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
   if (x->final && !x->killed && x->proxy_lines != x->proxy_flushed &&
       !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
     ni_check_problem(c, NI_PROBLEM_STATED, apart(x->proxy_lines, x->proxy_flushed),
-                     AT_FORMAT ": dump_stats lines add up to %" PRIu64 " proxy records, %" PRIu64 " are in the files", AT(x),
-                     x->proxy_flushed, x->proxy_lines);
+                     AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", AT(x),
+                     x->proxy_flushed, ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
 }
 
 /* The process's own last line has what befell whole files, of whichever communicator their records were. */
@@ -143,9 +144,8 @@ static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated)
 }
 
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
-  static const char *const words[] = {"collectives", "P2P"};
   struct ni_check_kind *k = &x->kind[which];
-  const char *what = words[which];
+  const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
   if (k->dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, k->dropped, AT_FORMAT, AT(x));
   if (k->incomplete) ni_check_problem(c, NI_PROBLEM_INCOMPLETE, k->incomplete, AT_FORMAT, AT(x));
   if (x->final && k->in_flight) ni_check_problem(c, NI_PROBLEM_IN_FLIGHT, k->in_flight, AT_FORMAT, AT(x));
@@ -167,7 +167,7 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        k->records);
     else if (!told(x, k->flushed, k->written))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->flushed, k->written),
-                       AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " are stated as written", AT(x),
+                       AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", AT(x),
                        k->flushed, what, k->written);
     if (!told(x, k->gap_lines, k->dropped))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->gap_lines, k->dropped),
@@ -181,7 +181,7 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        what, k->written, k->sampled);
     if (!told(x, k->incomplete_lines, k->incomplete))
       ni_check_problem(c, NI_PROBLEM_STATED, apart(k->incomplete_lines, k->incomplete),
-                       AT_FORMAT ": %" PRIu64 " %s incomplete, %" PRIu64 " lines about them", AT(x), k->incomplete,
+                       AT_FORMAT ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, AT(x), k->incomplete,
                        what, k->incomplete_lines);
   }
 

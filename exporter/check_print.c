@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "json_out.h"
+#include "plural.h"
 
 #define SCHEMA "nccl-inspector-check-1"
 enum { ROWS_MAX = 40 };
@@ -106,7 +107,8 @@ static void print_table(const struct ni_check *c) {
       print_row(&r, used);
       shown++;
     }
-  if (shown < groups) printf("... and %zu more communicators (--all shows them)\n", groups - shown);
+  if (shown < groups) printf("... and %zu more %s (--all shows them)\n", groups - shown,
+                             ni_plural(groups - shown, "communicator", "communicators"));
   const char *before = "0 in all    ";
   for (int k = 0; k < COLS; k++)
     if (!used[k]) {
@@ -193,10 +195,11 @@ void ni_check_print(const struct ni_check *c) {
   print_bytes(text_bytes, sizeof text_bytes, c->text_bytes);
   size_t hosts = count_hosts(c);
   printf("files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n, file_bytes, text_bytes, c->n_processes,
-         c->n_processes == 1 ? "" : "es", hosts, hosts == 1 ? "" : "s");
-  printf("lines       %" PRIu64 ": %" PRIu64 " operations, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
+         ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
+  printf("lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
          " bad\n",
-         c->lines, c->operations, c->control_lines, c->proxy_lines, c->bad_lines);
+         c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,
+         c->proxy_lines, c->bad_lines);
   print_tally("operations", &c->funcs);
   print_events(c);
   print_tally("dropped", &c->dropped_by);
@@ -218,7 +221,8 @@ void ni_check_print(const struct ni_check *c) {
     printf("%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count, ni_problem_text((enum ni_problem_code)i, p->count));
     for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
       if (p->where[k]) print_place("              ", p->where[k]);
-    if (p->places > NI_CHECK_WHERES) printf("              and %" PRIu64 " more places\n", p->places - NI_CHECK_WHERES);
+    if (p->places > NI_CHECK_WHERES) printf("              and %" PRIu64 " more %s\n", p->places - NI_CHECK_WHERES,
+                                              ni_plural(p->places - NI_CHECK_WHERES, "place", "places"));
   }
   print_verdict(c);
 }

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "expiry.h"
 #include "line_reader.h"
+#include "plural.h"
 
 /* What holds while one file is read. */
 struct reading {
@@ -196,8 +197,9 @@ static void close_marker(struct reading *r) {
   if (r->marker && r->followed != r->announced)
     ni_check_problem(r->c, NI_PROBLEM_MARKER,
                      r->announced > r->followed ? r->announced - r->followed : r->followed - r->announced,
-                     "%s:%llu announces %llu records, %llu follow", r->file->path, (unsigned long long)r->marker_line,
-                     (unsigned long long)r->announced, (unsigned long long)r->followed);
+                     "%s:%llu announces %llu %s, %llu %s", r->file->path, (unsigned long long)r->marker_line,
+                     (unsigned long long)r->announced, ni_plural(r->announced, "record", "records"),
+                     (unsigned long long)r->followed, ni_plural(r->followed, "follows", "follow"));
   r->marker = NULL;
 }
 
@@ -380,8 +382,8 @@ static void judge_file(struct reading *r, const struct ni_reader_stats *s) {
   c->lines += s->lines;
   if (s->lines == 0 && s->damages == 0) ni_check_problem(c, NI_PROBLEM_EMPTY, 1, "%s", r->file->path);
   if (s->cut)
-    ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside a gzip member, %llu lines before it", r->file->path,
-                     (unsigned long long)s->lines);
+    ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside a gzip member, %llu %s before it", r->file->path,
+                     (unsigned long long)s->lines, ni_plural(s->lines, "line", "lines"));
   if (s->damages > s->cut)
     ni_check_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %llu: %s%s", r->file->path, at,
                      s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),

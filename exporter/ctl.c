@@ -20,6 +20,7 @@
 #include "command.h"
 #include "ni_events.h"
 #include "options.h"
+#include "plural.h"
 
 #define FILE_BYTES 8192u /* what a rank reads at most */
 #define KEPT_LINES 16u   /* of 24 that it carries out */
@@ -195,7 +196,10 @@ static int write_new(const struct ctl *c, const char *who, int fd) {
   size_t n = put_together(c, old, text, sizeof text, &by_hand);
   if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd)) return say_error(who, c->temp, errno, "");
   if (rename(c->temp, c->path)) return say_error(who, c->path, errno, "");
-  if (by_hand) fprintf(stderr, "%s: %u lines without a number, written by hand, are no longer in %s\n", who, by_hand, c->path);
+  if (by_hand)
+    fprintf(stderr, "%s: %u %s no longer in %s\n", who, by_hand,
+            ni_plural(by_hand, "line without a number, written by hand, is", "lines without a number, written by hand, are"),
+            c->path);
   return NI_EXIT_FINE;
 }
 

@@ -20,6 +20,7 @@
 #include "line_reader.h"
 #include "options.h"
 #include "parse_record.h"
+#include "plural.h"
 
 #define STEP_SLOTS 32u           /* a page: pool sizes are rounded up to this */
 #define FIRST_SLOTS STEP_SLOTS   /* taken at the first use of a communicator */
@@ -203,8 +204,8 @@ static struct advice advise(const struct pools *p) {
 
 static void print_text(const struct pools *p) {
   struct advice a = advise(p);
-  printf("%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes, p->processes == 1 ? "" : "es",
-         p->max_comms, p->max_comms == 1 ? "" : "s");
+  printf("%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
+         ni_plural(p->processes, "", "es"), p->max_comms, ni_plural(p->max_comms, "", "s"));
   printf("%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
          "dropped");
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -219,7 +220,7 @@ static void print_text(const struct pools *p) {
     printf("Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
            p->growth_off ? " with fixed pools" : "", p->unreadable ? " in what could be read" : "");
   } else {
-    printf("%" PRIu64 " operations were dropped", a.drops);
+    printf("%" PRIu64 " %s dropped", a.drops, ni_plural(a.drops, "operation was", "operations were"));
     if (p->pool_full || p->arena_full || p->overwritten)
       printf(" (%" PRIu64 " pool_full, %" PRIu64 " arena_full, %" PRIu64 " overwritten)", p->pool_full, p->arena_full,
              p->overwritten);
@@ -233,8 +234,8 @@ static void print_text(const struct pools *p) {
          a.drops ? " and all drops" : "", STEP_SLOTS);
   for (int k = 0; k < NI_KIND_COUNT; k++)
     if (a.slots[k]) printf("  %s=%" PRIu64 "\n", settings[k], a.slots[k]);
-  printf("  memory per process at most %.2f MB (%" PRIu64 " communicators)\n", (double)a.fixed_bytes / 1e6,
-         p->max_comms);
+  printf("  memory per process at most %.2f MB (%" PRIu64 " %s)\n", (double)a.fixed_bytes / 1e6,
+         p->max_comms, ni_plural(p->max_comms, "communicator", "communicators"));
   printf("For a smaller cap (twice the most that was in use):\n  NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 "\n",
          a.arena_bytes);
 }
@@ -320,7 +321,7 @@ int ni_pools_run(int argc, char **argv) {
   } else if (p.lines == 0) {
     fprintf(stderr,
             "%s: no pool_stats lines in %zu file%s: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
-            argv[0], p.files.n, p.files.n == 1 ? "" : "s");
+            argv[0], p.files.n, ni_plural(p.files.n, "", "s"));
   } else {
     if (p.json) print_json(&p);
     else print_text(&p);

@@ -9,6 +9,7 @@
 #include "../command.h"
 #include "../json_out.h"
 #include "../options.h"
+#include "../plural.h"
 
 static const char *const status_names[NI_DOC_COUNT] = {"ok", "note", "warning", "problem"};
 
@@ -56,8 +57,8 @@ static void print_text(const struct ni_doctor *d, const size_t *count) {
     printf("%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
     if (f->advice && f->status != NI_DOC_OK) printf("%-20s -> %s\n", "", f->advice);
   }
-  printf("%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], count[NI_DOC_PROBLEM] == 1 ? "" : "s", count[NI_DOC_WARNING],
-         count[NI_DOC_WARNING] == 1 ? "" : "s");
+  printf("%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], ni_plural(count[NI_DOC_PROBLEM], "", "s"),
+         count[NI_DOC_WARNING], ni_plural(count[NI_DOC_WARNING], "", "s"));
 }
 
 static void print_json(const struct ni_doctor *d, const size_t *count) {

@@ -8,6 +8,7 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
+#include "../plural.h"
 #include "doctor.h"
 #include "ni_box.h"
 
@@ -83,7 +84,7 @@ static void gpus(struct ni_doctor *d) {
     line[strcspn(line, "\n")] = 0;
     fclose(f);
   }
-  if (n) ni_doctor_add(d, "gpu", NI_DOC_OK, NULL, "%zu GPUs%s%s", n, *line ? ", " : "", line);
+  if (n) ni_doctor_add(d, "gpu", NI_DOC_OK, NULL, "%zu %s%s%s", n, ni_plural(n, "GPU", "GPUs"), *line ? ", " : "", line);
   else
     ni_doctor_add(d, "gpu", NI_DOC_NOTE,
                   "On a login node this is as it should be; run doctor on a compute node for the rest.",

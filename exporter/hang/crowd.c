@@ -1,3 +1,4 @@
+#include "../plural.h"
 #include "crowd.h"
 
 #include <inttypes.h>
@@ -37,7 +38,7 @@ static void say_hosts(FILE *f, const struct ni_hang_crowd *c) {
     fputs(i == 0 ? " on " : i + 1 == n && !more ? " and " : ", ", f);
     ni_hang_put(f, host[i]);
   }
-  if (more) fprintf(f, " and %zu more host%s", more, more == 1 ? "" : "s");
+  if (more) fprintf(f, " and %zu more host%s", more, ni_plural(more, "", "s"));
 }
 
 static void say_each(FILE *f, const struct ni_hang_crowd *c) {

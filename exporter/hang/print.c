@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../json_out.h"
+#include "../plural.h"
 #include "crowd.h"
 #include "say.h"
 
@@ -70,7 +71,7 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
   printf(" ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
     ni_hang_say_op(stdout, v, op);
-    if (op->kind == NI_KIND_P2P) printf(", %" PRIu64 " bytes", op->bytes);
+    if (op->kind == NI_KIND_P2P) printf(", %" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes"));
     printf(", ");
   }
   printf("%s", ni_hang_state_name(op->state));
@@ -134,10 +135,11 @@ static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_kn
 static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, bool all) {
   printf("\ncommunicator ");
   ni_hang_say_comm(stdout, k->any);
-  printf(" (0x%" PRIx64 ", %d ranks): ", k->any->hash, k->any->n_ranks);
+  printf(" (0x%" PRIx64 ", %d %s): ", k->any->hash, k->any->n_ranks,
+         ni_plural((uint64_t)k->any->n_ranks, "rank", "ranks"));
   if (k->kind == NI_KIND_COLL) {
     ni_hang_say_op(stdout, v, &k->op);
-    printf(", %" PRIu64 " bytes", k->op.bytes);
+    printf(", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
   } else {
     printf("Send/Recv");
   }
@@ -171,7 +173,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     printf("\n");
   }
   size_t more = v->n_hangs - v->n_roots;
-  if (more) printf("%zu more communicator%s because of it\n", more, more == 1 ? " waits" : "s wait");
+  if (more) printf("%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
   if (v->fate.earlier) {
     ni_hang_say_earlier(stdout, v);
     printf("\n");
@@ -185,12 +187,13 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     printf(
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
         "since 2.29): a hang inside one of those is not seen here\n",
-        v->blind, v->blind == 1 ? " runs" : "s run");
+        v->blind, ni_plural(v->blind, " runs", "s run"));
   if (v->fate.boxes_alone && v->answer == NI_HANG_NO_HANG)
     printf("of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show only the logs tell\n",
-           v->fate.boxes_alone, v->fate.boxes_alone == 1 ? "" : "es", v->fate.boxes_alone == 1 ? "it runs" : "they run");
+           v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
+               "they run"));
   if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
-    printf("%" PRIu64 " file%s could not be read, the first: ", m->unreadable, m->unreadable == 1 ? "" : "s");
+    printf("%" PRIu64 " file%s could not be read, the first: ", m->unreadable, ni_plural(m->unreadable, "", "s"));
     ni_hang_put(stdout, m->first_bad ? m->first_bad : "");
     printf("\n");
   }

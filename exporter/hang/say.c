@@ -1,3 +1,4 @@
+#include "../plural.h"
 #include "say.h"
 
 #include <inttypes.h>
@@ -124,7 +125,7 @@ static void say_over(FILE *f, const struct ni_hang_verdict *v) {
   say_subject(f, v, k);
   fputs(": ", f);
   ni_hang_say_knot(f, v, k);
-  if (n > 1) fprintf(f, "; and operations of %zu more communicator%s", n - 1, n == 2 ? "" : "s");
+  if (n > 1) fprintf(f, "; and operations of %zu more communicator%s", n - 1, ni_plural(n - 1, "", "s"));
 }
 
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
@@ -172,7 +173,7 @@ bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i) {
   }
   if (v->model->unreadable && at++ == i) {
     fprintf(f, "%" PRIu64 " file%s that could not be read, the first: ", v->model->unreadable,
-            v->model->unreadable == 1 ? "" : "s");
+            ni_plural(v->model->unreadable, "", "s"));
     ni_hang_put(f, v->model->first_bad ? v->model->first_bad : "");
     return true;
   }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../plural.h"
 #include "crowd.h"
 #include "say.h"
 
@@ -57,12 +58,12 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
   size_t dead = t->in[NI_HANG_DEAD], n = t->processes;
   if (dead == 0) {
     say_all(f, n);
-    fprintf(f, " %s ended by %s", n == 1 ? "has" : "have", n == 1 ? "itself" : "themselves");
+    fprintf(f, " %s ended by %s", ni_plural(n, "has", "have"), ni_plural(n, "itself", "themselves"));
   } else if (dead == n) {
     say_all(f, n);
-    fprintf(f, " %s gone (killed or crashed)", n == 1 ? "is" : "are");
+    fprintf(f, " %s gone (killed or crashed)", ni_plural(n, "is", "are"));
   } else {
-    fprintf(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, dead == 1 ? "is" : "are");
+    fprintf(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, ni_plural(dead, "is", "are"));
     say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
     fputs("; the others have ended by themselves", f);
   }
@@ -79,9 +80,9 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
 
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  fprintf(f, "%zu rank%s", t->ranks, t->ranks == 1 ? "" : "s");
-  if (t->processes != t->ranks) fprintf(f, " in %zu process%s", t->processes, t->processes == 1 ? "" : "es");
-  fprintf(f, ", %zu communicator%s", v->n_communicators, v->n_communicators == 1 ? "" : "s");
+  fprintf(f, "%zu rank%s", t->ranks, ni_plural(t->ranks, "", "s"));
+  if (t->processes != t->ranks) fprintf(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
+  fprintf(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
   if (t->unseen) {
     fprintf(f, "; no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
     ni_hang_say_comm(f, t->unseen_in);
@@ -103,6 +104,6 @@ void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
 void ni_hang_say_earlier(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   fprintf(f, "not counted: %zu process%s of an earlier run, last sign of life ", t->earlier,
-          t->earlier == 1 ? "" : "es");
+          ni_plural(t->earlier, "", "es"));
   ni_hang_say_when(f, v, t->earlier_ns);
 }

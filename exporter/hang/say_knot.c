@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../plural.h"
 #include "crowd.h"
 #include "say.h"
 
@@ -131,7 +132,7 @@ static bool is_like(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 
 static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct like *l) {
   const char *sep = "";
-  if (l->bytes) fprintf(f, "%" PRIu64 " bytes", l->op->bytes), sep = ", ";
+  if (l->bytes) fprintf(f, "%" PRIu64 " %s", l->op->bytes, ni_plural(l->op->bytes, "byte", "bytes")), sep = ", ";
   if (l->type) fprintf(f, "%s%s", sep, ni_hang_text(v->model, l->op->datatype)), sep = ", ";
   if (l->root) fprintf(f, "%sroot %d", sep, l->op->root);
 }
@@ -236,10 +237,10 @@ static void part_pairs(struct parts *p) {
     say_one(part(p), p->v, w);
     fprintf(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
     ni_hang_say_op(p->f, p->v, w->op);
-    fprintf(p->f, ", %" PRIu64 " bytes", w->op->bytes);
+    fprintf(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
     told++;
   }
-  if (waiting > told) fprintf(part(p), "and %zu more ranks", waiting - told);
+  if (waiting > told) fprintf(part(p), "and %zu more %s", waiting - told, ni_plural(waiting - told, "rank", "ranks"));
 }
 
 static size_t blockers(const struct ni_hang_knot *k) {
@@ -267,10 +268,8 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
     fprintf(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
-            k->count[NI_HANG_FINISHED] == 1 ? "" : "s",
-            over                              ? "had"
-            : k->count[NI_HANG_FINISHED] == 1 ? "has"
-                                              : "have");
+            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
+            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
   size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
   if (p2p) {
     if (p.n == 0) part_pairs(&p);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../plural.h"
 #include "figure.h"
 
 static void title(FILE *f, const struct ni_cell *c, const char *what) {
@@ -49,10 +50,11 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   ni_fig_number(b->mean, mean, sizeof mean);
   fprintf(f,
           "set style fill solid 0.85 border lc rgb '#ffffff'\n"
-          "plot $h using 1:(0):2:3:(0):4 with boxxyerror lc rgb '%s' title '%" PRIu64 " operations', \\\n"
+          "plot $h using 1:(0):2:3:(0):4 with boxxyerror lc rgb '%s' title '%" PRIu64 " %s', \\\n"
           "  $l using 1:2 with lines lw 2 lc rgb '%s' title 'Median %s GB/s', \\\n"
           "  $m using 1:2 with lines lw 2 dt 2 lc rgb '%s' title 'Mean %s GB/s'\n",
-          ni_fig_color[0], c->operations, ni_fig_color[1], p50, ni_fig_color[6], mean);
+          ni_fig_color[0], c->operations, ni_plural(c->operations, "operation", "operations"), ni_fig_color[1], p50,
+              ni_fig_color[6], mean);
 }
 
 enum { BOX_COMMS = 10 };
@@ -105,8 +107,8 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
     double pad = hi > lo ? (hi - lo) * 0.06 : hi > 0 ? hi * 0.1 : 1;
     fprintf(f, "set xrange [%.9g:%.9g]\nset xtics autofreq\nset format x '%%.4g'\n", lo - pad, hi + pad);
   }
-  fprintf(f, "set yrange [%.2f:%.2f]\nset ytics scale 0 ('all %" PRIu64 " operations' -1",
-          n > 1 ? -(double)n - 0.7 : -1.8, n > 1 ? 0.08 * n : 0.1, b->n);
+  fprintf(f, "set yrange [%.2f:%.2f]\nset ytics scale 0 ('all %" PRIu64 " %s' -1",
+          n > 1 ? -(double)n - 0.7 : -1.8, n > 1 ? 0.08 * n : 0.1, b->n, ni_plural(b->n, "operation", "operations"));
   for (uint32_t i = 1; i < n; i++) {
     char text[80];
     const char *name = box[i].comm->name && *box[i].comm->name ? box[i].comm->name : "";
@@ -128,7 +130,8 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
     fprintf(f, "set label %d '%s: %s' at graph %.2f,0.965 center%s\n", i + 1, name[i], text, 0.1 + 0.2 * i,
             i == 2 ? " font ',11' textcolor rgb '#d55e00'" : "");
   }
-  fprintf(f, "set label 6 'whiskers: last value within 1.5 IQR, %" PRIu64 " operations beyond", b->n_outside);
+  fprintf(f, "set label 6 'whiskers: last value within 1.5 IQR, %" PRIu64 " %s beyond", b->n_outside,
+          ni_plural(b->n_outside, "operation", "operations"));
   if (n > 1)
     fprintf(f, "; communicators%s: p10, p25, p50, p75, p90 of the records", all > n - 1 ? ", the slowest" : "");
   fprintf(f, "' at screen 0.99,0.02 right font ',8'\n");

@@ -1,3 +1,4 @@
+#include "../plural.h"
 #include "plot_list.h"
 
 #include <errno.h>
@@ -98,8 +99,8 @@ static int list_cells(struct ni_plots *p) {
     char line[160];
     qsort(list, n, sizeof *list, larger_first);
     snprintf(line, sizeof line,
-             "plots: histograms and box plots of the %d sizes with the most time; %zu more are in the tables only",
-             (int)CELLS_MAX, n - CELLS_MAX);
+             "plots: histograms and box plots of the %d sizes with the most time; %zu more %s in the tables only",
+             (int)CELLS_MAX, n - CELLS_MAX, ni_plural(n - CELLS_MAX, "is", "are"));
     if (!p->o->quiet) ni_plots_say(p->o, line);
     n = CELLS_MAX;
     qsort(list, n, sizeof *list, cell_order);

@@ -13,6 +13,7 @@
 
 #include "../command.h"
 #include "../json_out.h"
+#include "../plural.h"
 #include "recover_box.h"
 #include "sources.h"
 
@@ -225,8 +226,10 @@ static int recover_one(struct recover *r, const char *path, const struct ni_box 
     say(r, path, h, life, "nothing", &out, "nothing to recover: the log has it all");
   } else {
     r->parts++;
-    snprintf(text, sizeof text, "%" PRIu64 " records, %" PRIu64 " operations in flight%s -> %.400s", out.records,
-             out.in_flight, live ? " (of a process that may go on writing)" : "", out.path);
+    snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %.400s", out.records,
+             ni_plural(out.records, "record", "records"), out.in_flight,
+             ni_plural(out.in_flight, "operation", "operations"),
+                 live ? " (of a process that may go on writing)" : "", out.path);
     say(r, path, h, life, live ? "snapshot" : "recovered", &out, text);
     if (f.log.bad && !r->json) fprintf(stderr, "%s: not read, so what it holds may now be there twice\n", f.log.bad);
   }

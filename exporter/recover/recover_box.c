@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../parse_record.h"
+#include "../plural.h"
 #include "part.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
@@ -297,15 +298,17 @@ static void put_foot(struct job *j) {
   char text[256];
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
-             "recovered from the black box; %u pages of the process's memory were not in it: what had finished there is lost "
-             "and counts as in flight", ni_box_outside(j->b));
+             "recovered from the black box; %u %s not in it: what had finished there is lost "
+             "and counts as in flight", ni_box_outside(j->b),
+             ni_plural(ni_box_outside(j->b), "page of the process's memory was", "pages of the process's memory were"));
   else
-    snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " records that had finished and were not written",
-             j->out->records);
+    snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
+             ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
   ni_part_note(&j->part, &j->process, text);
   if (j->out->damaged) {
-    snprintf(text, sizeof text, "the black box is damaged: %" PRIu64 " communicators or operations in it cannot be true and "
-             "were left out", j->out->damaged);
+    snprintf(text, sizeof text, "the black box is damaged: %" PRIu64 " %s left out", j->out->damaged,
+             ni_plural(j->out->damaged, "communicator or operation in it cannot be true and was",
+                       "communicators or operations in it cannot be true and were"));
     ni_part_note(&j->part, &j->process, text);
   }
   if (j->live || j->log->process_final) return;

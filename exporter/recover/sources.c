@@ -1,3 +1,4 @@
+#include "../plural.h"
 #include "sources.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ int ni_box_dir_check(const char *name, const char *named) {
   if (e)
     fprintf(stderr, "%s: --box-dir %s: %s. %s\n", name, named, strerror(e),
             e == EACCES ? "Run as the user of the job, or as root"
-                        : "Give the folder that NCCL_INSPECTOR_BLACKBOX names in the job, or leave --box-dir out for " NI_BOX_DIR);
+                        : "Give the folder that NCCL_INSPECTOR_BLACKBOX names in the job, or leave --box-dir out for "
+                          NI_BOX_DIR);
   return -e;
 }
 
@@ -136,12 +138,12 @@ void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sourc
     fprintf(f,
             "%s: %s: %zu black box%s of processes that log elsewhere, passed over. Give the folder of their logs, or "
             "none\n",
-            name, box_dir, passed->elsewhere, passed->elsewhere == 1 ? "" : "es");
+            name, box_dir, passed->elsewhere, ni_plural(passed->elsewhere, "", "es"));
   if (passed->foreign)
     fprintf(f,
             "%s: %s: %zu black box%s of other users (one is of uid %u), which cannot be read. Run as that user, or as "
             "root\n",
-            name, box_dir, passed->foreign, passed->foreign == 1 ? "" : "es", passed->uid);
+            name, box_dir, passed->foreign, ni_plural(passed->foreign, "", "es"), passed->uid);
 }
 
 /* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */

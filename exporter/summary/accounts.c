@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../plural.h"
 #include "losses.h"
 
 static int by_count(const void *a, const void *b) {
@@ -82,9 +83,14 @@ static int judge_files(struct ni_run *r, struct ni_summary *s) {
     if (damaged && !in->damaged_files++) first_bad = f->file->path;
   }
   if (in->files_failed)
-    TROUBLE("%" PRIu64 " files or folders could not be read: %s: %s", in->files_failed, first_fail, fail_why);
-  if (in->cut_files) TROUBLE("%" PRIu64 " files are cut at the end: %s", in->cut_files, first_cut);
-  if (in->damaged_files) TROUBLE("%" PRIu64 " files hold damaged gzip data: %s", in->damaged_files, first_bad);
+    TROUBLE("%" PRIu64 " %s could not be read: %s: %s",
+            in->files_failed, ni_plural(in->files_failed, "file or folder", "files or folders"), first_fail, fail_why);
+  if (in->cut_files)
+    TROUBLE("%" PRIu64 " %s cut at the end: %s",
+            in->cut_files, ni_plural(in->cut_files, "file is", "files are"), first_cut);
+  if (in->damaged_files)
+    TROUBLE("%" PRIu64 " %s damaged gzip data: %s",
+            in->damaged_files, ni_plural(in->damaged_files, "file holds", "files hold"), first_bad);
   return e;
 }
 
@@ -107,34 +113,53 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     if (t->reason[i]) e = ni_count_add(&reasons, ni_reject_name((enum ni_reject)i), t->reason[i]);
   if (e == 0) e = collect_bad_lines(r, s);
   if (in->bad_lines)
-    TROUBLE("%" PRIu64 " bad lines, first %s", in->bad_lines, in->n_where ? in->where[0] : "?");
-  if (in->orphans) TROUBLE("%" PRIu64 " records without a header and without a marker before them", in->orphans);
+    TROUBLE("%" PRIu64 " bad %s, first %s",
+            in->bad_lines, ni_plural(in->bad_lines, "line", "lines"), in->n_where ? in->where[0] : "?");
+  if (in->orphans)
+    TROUBLE("%" PRIu64 " %s",
+            in->orphans, ni_plural(in->orphans, "record without a header and without a marker before it",
+                                   "records without a header and without a marker before them"));
   if (r->marker_surplus)
-    TROUBLE("%" PRIu64 " records more or less than the markers before them announce", r->marker_surplus);
+    TROUBLE("%" PRIu64 " %s more or less than the markers announce",
+            r->marker_surplus, ni_plural(r->marker_surplus, "record", "records"));
 
   if (e == 0) e = ni_judge_losses(r, &loss, &causes);
   in->gaps = loss.gaps;
   in->rolled = loss.rolled;
   in->rolled_without_record = loss.no_record;
   in->stated_losses = loss.stated + loss.expired;
-  if (loss.expired) TROUBLE("%" PRIu64 " records expired with their files: %s", loss.expired, loss.expired_at);
-  if (loss.stated) TROUBLE("%" PRIu64 " operations are stated as lost by the logs: %s", loss.stated, loss.stated_at);
+  if (loss.expired)
+    TROUBLE("%" PRIu64 " %s: %s",
+            loss.expired, ni_plural(loss.expired, "record expired with its file", "records expired with their files"),
+            loss.expired_at);
+  if (loss.stated)
+    TROUBLE("%" PRIu64 " %s stated as lost by the logs: %s",
+            loss.stated, ni_plural(loss.stated, "operation is", "operations are"), loss.stated_at);
   if (loss.refused)
-    TROUBLE("%" PRIu64 " communicators were not recorded at all: %s", loss.refused, loss.refused_at);
-  if (loss.gaps) TROUBLE("%" PRIu64 " operations are missing by their numbers: %s", loss.gaps, loss.gap_at);
+    TROUBLE("%" PRIu64 " %s not recorded at all: %s",
+            loss.refused, ni_plural(loss.refused, "communicator was", "communicators were"), loss.refused_at);
+  if (loss.gaps)
+    TROUBLE("%" PRIu64 " %s: %s",
+            loss.gaps, ni_plural(loss.gaps, "operation is missing by its number", "operations are missing by their numbers"),
+            loss.gap_at);
   if (loss.no_final)
-    TROUBLE("%" PRIu64 " communicators end without a final line (process killed, or still running): %s", loss.no_final,
+    TROUBLE("%" PRIu64 " %s without a final line (process killed, or still running): %s",
+            loss.no_final, ni_plural(loss.no_final, "rank of a communicator ends", "ranks of communicators end"),
             loss.no_final_at);
   if (in->missing_ranks) {
     uint32_t c = 0;
     while (c < s->n_comms && s->comm[c].ranks_seen >= (uint32_t)s->comm[c].n_ranks) c++;
     if (c < s->n_comms)
-      TROUBLE("%" PRIu64 " ranks are missing: communicator %s has %u of %d", in->missing_ranks, s->comm[c].id,
+      TROUBLE("%" PRIu64 " %s missing: communicator %s has %u of %d",
+              in->missing_ranks, ni_plural(in->missing_ranks, "rank is", "ranks are"), s->comm[c].id,
               s->comm[c].ranks_seen, s->comm[c].n_ranks);
   }
   if (in->missing_hosts)
-    TROUBLE("%" PRIu64 " hosts are missing, by the number of nodes in the headers", in->missing_hosts);
-  if (in->duplicates) TROUBLE("%" PRIu64 " records came twice and were counted once", in->duplicates);
+    TROUBLE("%" PRIu64 " %s missing, by the number of nodes in the headers",
+            in->missing_hosts, ni_plural(in->missing_hosts, "host is", "hosts are"));
+  if (in->duplicates)
+    TROUBLE("%" PRIu64 " %s counted once",
+            in->duplicates, ni_plural(in->duplicates, "record came twice and was", "records came twice and were"));
   struct { const char *name; uint64_t n; } limits[] = {
       {"time_zero", t->zero_time}, {"time_over_one_hour", t->long_time}, {"bandwidth_over_10000_gbs", t->no_link},
       {"bandwidth_negative", t->negative}};
@@ -143,8 +168,9 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     if (e == 0 && limits[i].n) e = ni_count_add(&ranges, limits[i].name, limits[i].n);
   }
   if (in->out_of_range)
-    TROUBLE("%" PRIu64 " records hold values that cannot be (%s) and are left out of the statistics", in->out_of_range,
-            ranges.n ? ranges.item[0].name : "?");
+    TROUBLE("%" PRIu64 " %s that cannot be (%s) and %s left out of the statistics", in->out_of_range,
+            ni_plural(in->out_of_range, "record holds a value", "records hold values"),
+            ranges.n ? ranges.item[0].name : "?", ni_plural(in->out_of_range, "is", "are"));
   if (reasons.n) qsort(reasons.item, reasons.n, sizeof *reasons.item, by_count);
   if (causes.n) qsort(causes.item, causes.n, sizeof *causes.item, by_count);
   if (ranges.n) qsort(ranges.item, ranges.n, sizeof *ranges.item, by_count);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../plural.h"
 #include "output.h"
 
 enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
@@ -26,18 +27,22 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   if (s->job.nccl_version > 0)
     fprintf(f, "%sNCCL %d.%d.%d", gap, s->job.nccl_version / 10000, s->job.nccl_version / 100 % 100,
             s->job.nccl_version % 100), gap = ", ";
-  fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, s->n_hosts == 1 ? "" : "s", s->n_processes,
-          s->n_processes == 1 ? "" : "es", s->n_comms, s->n_comms == 1 ? "" : "s");
+  fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
+          ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
   if (s->records)
     fprintf(f, "\n%s to %s (%.1f s)", time_text(s->first_us, first), time_text(s->last_us, last),
             (double)(s->last_us - s->first_us) / 1e6);
-  fprintf(f, "\n%" PRIu64 " records, %" PRIu64 " operations, from %" PRIu64 " files", s->records, s->operations,
-          s->input.files);
+  fprintf(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
+          s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
+          ni_plural(s->input.files, "file", "files"));
   if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (s->input.rolled_without_record)
-    fprintf(f, "; %" PRIu64 " more operations have no record (sampled, expired or lost): the tables below do not have them, "
-               "summary/summary_rollups.csv has all %" PRIu64, s->input.rolled_without_record, s->input.rolled);
-  if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " records filtered out as asked for", s->input.filtered_out);
+    fprintf(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s, "
+               "summary/summary_rollups.csv has all %" PRIu64, s->input.rolled_without_record,
+            ni_plural(s->input.rolled_without_record, "operation has", "operations have"),
+            ni_plural(s->input.rolled_without_record, "it", "them"), s->input.rolled);
+  if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
+                                    ni_plural(s->input.filtered_out, "record", "records"));
   fprintf(f, "\n");
 }
 
@@ -111,7 +116,8 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
     fprintf(f, "%s\n", row[i].approx ? "  (percentiles within 0.4 %)" : "");
   }
   if (s->n_groups > GROUPS_SHOWN)
-    fprintf(f, "  and %zu more groups, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN);
+    fprintf(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
+            ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
   free(order);
 }
 

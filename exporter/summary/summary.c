@@ -15,6 +15,7 @@
 #include "../command.h"
 #include "../filters.h"
 #include "../plot/plot.h"
+#include "../plural.h"
 #include "../report/report.h"
 #include "dataset.h"
 #include "output.h"
@@ -153,11 +154,13 @@ static int compat_refuses(const struct ni_run *r) {
 }
 
 static void write_log(struct ni_run *r, const struct ni_summary *s) {
-  ni_out_log(r, "INFO", "%llu files, %llu lines, %llu records", (unsigned long long)s->input.files,
-             (unsigned long long)s->input.lines, (unsigned long long)s->input.records);
+  ni_out_log(r, "INFO", "%llu %s, %llu %s, %llu %s", (unsigned long long)s->input.files,
+             ni_plural(s->input.files, "file", "files"), (unsigned long long)s->input.lines,
+             ni_plural(s->input.lines, "line", "lines"), (unsigned long long)s->input.records,
+             ni_plural(s->input.records, "record", "records"));
   if (s->groups_without_slices)
-    ni_out_log(r, "WARNING", "%llu groups with the fewest records are not in the tables by communicator, rank and host",
-               (unsigned long long)s->groups_without_slices);
+    ni_out_log(r, "WARNING", "%llu %s with the fewest records: not in the tables by communicator, rank and host",
+               (unsigned long long)s->groups_without_slices, ni_plural(s->groups_without_slices, "group", "groups"));
   for (size_t i = 0; i < r->files.n; i++)
     if (r->file[i].has_trace)
       ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
@@ -215,8 +218,9 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0) e = ni_rollups_build(r, s);
   if (e < 0) return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
-    ni_run_fail(r, -ENODATA, "nothing is left: all of %" PRIu64 " records are left out by the options; %s is as it was",
-                s->input.filtered_out, r->out_dir);
+    ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options; %s is as it was",
+                ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
+                ni_plural(s->input.filtered_out, "record is", "records are"), r->out_dir);
     return -ENODATA;
   }
   write_log(r, s);

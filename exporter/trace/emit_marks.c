@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../plural.h"
 #include "../summary/model.h"
 #include "emit.h"
 
@@ -80,8 +81,8 @@ static int dropped(struct ni_tr *r, const struct ni_tr_where *w, const struct ni
     struct ni_tr_event e = {0};
     char comm[160], text[224];
     if (!s->dropped_since[k]) continue;
-    snprintf(text, sizeof text, "%s: %llu operations lost before here", label(r, m, comm, sizeof comm),
-             (unsigned long long)s->dropped_since[k]);
+    snprintf(text, sizeof text, "%s: %llu %s lost before here", label(r, m, comm, sizeof comm),
+             (unsigned long long)s->dropped_since[k], ni_plural(s->dropped_since[k], "operation", "operations"));
     err = instant(r, w->process, m->unit, w->dump_us * 1000, NI_TR_C_LOSS, text, &e);
     ni_tr_u64(&e, NI_TR_K_COUNT, s->dropped_since[k]);
     if (err == 0) err = ni_tr_put(r, &e);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "../json_out.h"
+#include "../plural.h"
 #include "write.h"
 
 #define SCHEMA "nccl-inspector-trace-1"
@@ -40,9 +41,10 @@ void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t si
   } else if (!h->aligned) {
     snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", host_name(r, r->reference));
   } else {
-    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " collectives with %s)",
+    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
                      h->offset_ns < 0 ? "" : "+", span((int64_t)h->offset_ns, offset, sizeof offset),
-                     span(h->error_ns, error, sizeof error), h->drift * 1e6, h->matched, host_name(r, h->via));
+                     span(h->error_ns, error, sizeof error), h->drift * 1e6, h->matched,
+                     ni_plural(h->matched, "collective", "collectives"), host_name(r, h->via));
     if (n > 0 && (size_t)n < size && h->contradiction)
       snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
   }
@@ -60,26 +62,52 @@ static void utc(int64_t ns, char *out, size_t size) {
 struct told {
   const char *name;
   uint64_t count;
-  const char *text;            /* for the terminal */
+  const char *one, *many;      /* for the terminal */
 };
 
 /* What makes the timeline incomplete, in one list for all outputs. */
 static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
   const struct told all[] = {
-      {"lost", c->lost, "operations lost, as the logs say (drawn where they fell)"},
-      {"expired", c->expired, "records expired with their files: not drawn"},
-      {"deleted", c->deleted, "records in files that somebody deleted: not drawn"},
-      {"events_lost", c->events_lost, "events (calls, launches, network) lost, as the logs say"},
-      {"no_start_time", c->no_start, "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
-      {"no_possible_time", c->no_time, "events with a time before 2001 or after 2100: not drawn"},
-      {"bad_lines", c->bad_lines, "bad lines"},
-      {"orphans", c->orphans, "records of v4.3 without a marker before them"},
-      {"cut_files", c->cut, "files cut at their end"},
-      {"damaged_files", c->damaged, "files with damaged gzip data"},
-      {"unreadable_files", c->unreadable + r->files.n_bad, "files that could not be read"},
-      {"no_final_line", c->not_final, "processes without a final line: killed, or still running"},
-      {"unfinished_not_kept", c->open_lost, "unfinished operations beyond 4,096 of one communicator"},
+      {"lost", c->lost,
+       "operation lost, as the logs say (drawn where it fell)",
+       "operations lost, as the logs say (drawn where they fell)"},
+      {"expired", c->expired,
+       "record expired with its file: not drawn",
+       "records expired with their files: not drawn"},
+      {"deleted", c->deleted,
+       "record in a file that somebody deleted: not drawn",
+       "records in files that somebody deleted: not drawn"},
+      {"events_lost", c->events_lost,
+       "event (call, launch, network) lost, as the logs say",
+       "events (calls, launches, network) lost, as the logs say"},
+      {"no_start_time", c->no_start,
+       "record without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)",
+       "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
+      {"no_possible_time", c->no_time,
+       "event with a time before 2001 or after 2100: not drawn",
+       "events with a time before 2001 or after 2100: not drawn"},
+      {"bad_lines", c->bad_lines,
+       "bad line",
+       "bad lines"},
+      {"orphans", c->orphans,
+       "record of v4.3 without a marker before it",
+       "records of v4.3 without a marker before them"},
+      {"cut_files", c->cut,
+       "file cut at its end",
+       "files cut at their end"},
+      {"damaged_files", c->damaged,
+       "file with damaged gzip data",
+       "files with damaged gzip data"},
+      {"unreadable_files", c->unreadable + r->files.n_bad,
+       "file that could not be read",
+       "files that could not be read"},
+      {"no_final_line", c->not_final,
+       "process without a final line: killed, or still running",
+       "processes without a final line: killed, or still running"},
+      {"unfinished_not_kept", c->open_lost,
+       "unfinished operation beyond 4,096 of one communicator",
+       "unfinished operations beyond 4,096 of one communicator"},
   };
   unsigned n = 0;
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
@@ -113,8 +141,10 @@ void ni_tr_print(const struct ni_tr *r) {
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
   counts(r, &ranks, &hosts);
-  fprintf(f, "timeline    %" PRIu64 " operations of %u rank%s on %u host%s: %" PRIu64 " slices, %" PRIu64 " arrows\n", c->shown,
-          ranks, ranks == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", c->slices, c->arrows);
+  fprintf(f, "timeline    %" PRIu64 " %s of %u rank%s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
+          ni_plural(c->shown, "operation", "operations"),
+          ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
+          ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
   if (c->slices || c->events) {
     utc(r->t0_ns, text, sizeof text);
     fprintf(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
@@ -124,7 +154,8 @@ void ni_tr_print(const struct ni_tr *r) {
     ni_tr_clock_text(r, i, text, sizeof text);
     if (shown++ < HOSTS_SHOWN) fprintf(f, "host        %s, %s\n", host_name(r, i), text);
   }
-  if (shown > HOSTS_SHOWN) fprintf(f, "            ... and %u more hosts; all are in the file's otherData\n", shown - HOSTS_SHOWN);
+  if (shown > HOSTS_SHOWN) fprintf(f, "            ... and %u more %s; all are in the file's otherData\n", shown - HOSTS_SHOWN,
+                                   ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
   int64_t spread = worst_gpu_spread(r);
   if (!r->opt.quiet && (spread || r->contradiction_ns)) {
     fprintf(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
@@ -132,23 +163,31 @@ void ni_tr_print(const struct ni_tr *r) {
     fprintf(f, "\n");
   }
   unsigned n = left_out(r, t);
-  for (unsigned i = 0; i < n; i++) fprintf(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count, t[i].text);
+  for (unsigned i = 0; i < n; i++) fprintf(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count,
+                                         ni_plural(t[i].count, t[i].one, t[i].many));
   if (c->first_bad) {
     fprintf(f, "            first bad line: ");
     ni_put_text(f, c->first_bad);
     putc('\n', f);
   }
-  if (c->open) fprintf(f, "unfinished  %" PRIu64 " operations never ended: search for NOT FINISHED\n", c->open);
+  if (c->open) fprintf(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
+                       ni_plural(c->open, "operation", "operations"));
   if (c->start_assumed)
-    fprintf(f, "note        %" PRIu64 " operations have no GPU times: drawn from their enqueue on\n", c->start_assumed);
+    fprintf(f, "note        %" PRIu64 " %s\n", c->start_assumed,
+            ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",
+                      "operations have no GPU times: drawn from their enqueue on"));
   if (c->sampled)
-    fprintf(f, "note        %" PRIu64 " operations were left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled);
+    fprintf(f, "note        %" PRIu64 " %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled,
+            ni_plural(c->sampled, "operation was", "operations were"));
   if (c->filtered > c->sampled)
-    fprintf(f, "note        %" PRIu64 " operations were left out by the plugin's settings: empty space is not idleness\n", c->filtered - c->sampled);
+    fprintf(f, "note        %" PRIu64 " %s left out by the plugin's settings: empty space is not idleness\n",
+            c->filtered - c->sampled, ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
   if (c->proxy_untimed)
-    fprintf(f, "note        %" PRIu64 " proxy records of NVIDIA's inspector have no time: not drawn\n", c->proxy_untimed);
+    fprintf(f, "note        %" PRIu64 " %s no time: not drawn\n", c->proxy_untimed,
+            ni_plural(c->proxy_untimed, "proxy record of NVIDIA's inspector has", "proxy records of NVIDIA's inspector have"));
   if (c->arrows_back)
-    fprintf(f, "note        %" PRIu64 " arrows left out: their other end is not in the timeline, or later by the clocks\n", c->arrows_back);
+    fprintf(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
+            ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
   if (strcmp(r->out_path, "-") == 0) return;
   fprintf(f, "\nwritten to  %s (%.1f MB)%s\n", r->out_path, (double)r->out_bytes / 1e6,
           r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");

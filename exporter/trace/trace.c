@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../command.h"
+#include "../plural.h"
 #include "event.h"
 
 #define DEFAULT_MEMORY_BYTES (64ULL << 20)
@@ -112,15 +113,16 @@ static int run_phases(struct ni_tr *r, const char *folder) {
   if (e < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
   if (r->count.operations == 0 && r->n_processes == 0)
     return ni_tr_fail(r, -ENODATA, "no inspector logs found: no line in %zu file%s is one of an inspector", r->files.n,
-                      r->files.n == 1 ? "" : "s");
+                      ni_plural(r->files.n, "", "s"));
   resolve_times(r);
   e = ni_tr_align(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
   bool none_of_them = r->opt.coll.n && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
-    e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu operations read, %llu without a start time%s",
-                   (unsigned long long)r->count.operations, (unsigned long long)r->count.no_start,
+    e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
+                   (unsigned long long)r->count.operations,
+                   ni_plural(r->count.operations, "operation", "operations"), (unsigned long long)r->count.no_start,
                    r->count.no_start ? " (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"
                                      : ", the others left out by the options");
   return e == 0 ? ni_tr_write(r) : e;

@@ -30,16 +30,18 @@ export function completeness() {
     i.trouble.length ? el('ul', {}, ...i.trouble.map((text) => el('li', { text }))) : null);
 
   const card = (value, label, bad) => el('div', { class: bad ? 'card bad' : 'card' }, el('b', { text: value }), el('span', { text: label }));
-  const lost = i.stated_losses;
+  const words = (n, one, many = `${one}s`) => (n === 1 ? one : many);
+  const lost = i.stated_losses, unreadable = i.bad_lines + i.orphans;
+  const n_processes = processes.length + (processes.leftOut || 0), n_hosts = hosts.length + (hosts.leftOut || 0);
   replace(byId('cards'),
-    card(count(page.records), 'records'),
-    card(count(page.operations), 'operations'),
-    card(count(i.files), `files, ${bytes(i.bytes)}`, i.files_failed > 0),
-    card(count(processes.length + (processes.leftOut || 0)), 'processes seen', i.missing_ranks > 0),
-    card(count(hosts.length + (hosts.leftOut || 0)), 'hosts', i.missing_hosts > 0),
+    card(count(page.records), words(page.records, 'record')),
+    card(count(page.operations), words(page.operations, 'operation')),
+    card(count(i.files), `${words(i.files, 'file')}, ${bytes(i.bytes)}`, i.files_failed > 0),
+    card(count(n_processes), `${words(n_processes, 'process', 'processes')} seen`, i.missing_ranks > 0),
+    card(count(n_hosts), words(n_hosts, 'host'), i.missing_hosts > 0),
     card(count(lost), 'lost, as the logs say', lost > 0),
     card(count(i.gaps), 'missing in sequence', i.gaps > 0),
-    card(count(i.bad_lines + i.orphans), 'lines not readable', i.bad_lines + i.orphans > 0));
+    card(count(unreadable), `${words(unreadable, 'line')} not readable`, unreadable > 0));
 
   const causes = [
     ...i.losses_by_cause.rows.map(([name, n]) => [`lost: ${name}`, n]),

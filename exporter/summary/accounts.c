@@ -67,7 +67,7 @@ static int judge_files(struct ni_run *r, struct ni_summary *s) {
       const struct ni_reader_stats *st = &f->range[k].stats;
       in->text_bytes += st->text_bytes;
       lines += st->lines;
-      cut = cut || st->cut;
+      cut = cut || st->cut || f->range[k].cut_line;
       damaged = damaged || st->damages > (st->cut ? 1u : 0u) || st->garbage_bytes || st->gave_up;
       if (f->range[k].error && !failed) {
         failed = true;

@@ -223,8 +223,7 @@ static int judge_stated(const struct ni_run *r, const struct ni_sum_member *m, s
                         struct ni_counts *causes) {
   const struct ni_told *t = m->told;
   int e = 0;
-  if (!t) return 0;
-  for (int k = 0; k < NI_KIND_COUNT && e == 0; k++) {
+  for (int k = 0; t && k < NI_KIND_COUNT && e == 0; k++) {
     uint64_t lost = t->dropped[k] + t->incomplete[k] + (t->final ? t->in_flight[k] : 0);
     e = count_causes(r, t, k, causes);
     if (e == 0 && t->incomplete[k]) e = ni_count_add(causes, "incomplete", t->incomplete[k]);
@@ -233,8 +232,9 @@ static int judge_stated(const struct ni_run *r, const struct ni_sum_member *m, s
     if (lost) place(r, m, "", loss->stated_at, sizeof loss->stated_at);
   }
   /* What a communicator that is over said last may have gone with a file. */
-  const struct ni_told *whole = r->process[m->process].told;
-  if (t->ours && !t->final && !(whole && (whole->dropped[0] || whole->dropped[1]))) {
+  const struct ni_sum_process *p = &r->process[m->process];
+  bool gone = p->told && (p->told->dropped[0] || p->told->dropped[1]);
+  if ((t ? t->ours && !t->final : p->has_line) && !gone) {
     loss->no_final++;
     place(r, m, "", loss->no_final_at, sizeof loss->no_final_at);
   }

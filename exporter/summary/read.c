@@ -200,6 +200,7 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   s->exe = exe;
   s->producer = producer;
   s->limits |= ni_expiry_limits(p);
+  s->has_line = true;
   pthread_mutex_unlock(&r->lock);
   return 0;
 }
@@ -299,6 +300,7 @@ static int read_lines(struct ni_reading *x) {
         text.too_long ? NI_REJ_TOO_LONG : ni_parse_line(x->parser, text.text, text.len, text.room, &line);
     if (why == NI_OK) e = take_line(x, &line);
     else if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
+    else if (text.unterminated && why != NI_REJ_BLANK) x->range->cut_line = !ni_reader_stats(reader)->cut;
     else bad_line(x, why, text.line_no, why == NI_REJ_TOO_LONG ? NULL : line.bad_key);
     if (e < 0) break;
   }

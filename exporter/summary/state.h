@@ -59,6 +59,7 @@ struct ni_sum_process {
   uint32_t job, exe, producer; /* names */
   uint32_t file;               /* index into files, the first one */
   unsigned limits;             /* NI_EXPIRES_* */
+  bool has_line;               /* its process line is there: so final lines of its communicators are to be, too */
   struct ni_told *told;        /* on the process's own line: what befell whole files and communicators. NULL: nothing */
   uint64_t gone;               /* records that went with whole files and that no communicator misses yet */
 };
@@ -138,6 +139,7 @@ struct ni_sum_range {
   struct ni_bad_line bad[NI_SUM_WHERES];
   uint32_t n_bad;
   struct ni_reader_stats stats;
+  bool cut_line;               /* plain text that ends within a line */
   int error;
 };
 

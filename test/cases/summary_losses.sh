@@ -83,6 +83,24 @@ logs = changed("whole", "refused", lambda p, l: l.replace('"strays":', '"refused
 told, s, text = both("refused", logs, ["refused"], losses_by_cause=lambda t: {"refused_communicators": t["refused"]["count"]})
 if told["refused"]["count"] != 6 or "6 communicators were not recorded at all" not in text: fail(f"refused: {text}")
 
+# Communicators that no line has closed; one of them without any line but its first and its records.
+logs = changed("whole", "no stats", lambda p, l: None if '"dump_stats":' in l or '"comm_end":' in l else l)
+told, s, text = both("no stats", logs, ["no_final"])
+n = sum(json.loads(run("check", logs, "--json")[1])["communicators"][i]["ranks_without_final_line"] for i in (0,))
+if told["no_final"]["count"] != n or f"{n} ranks of communicators end without a final line" not in text: fail(f"no stats: {n} {text}")
+
+# A copy that was cut: the file is, and no line of it is bad.
+logs = changed("whole", "cut", lambda p, l: l)
+for path in glob.glob(logs + "/*.gz"):
+    with open(path[:-3], "wb") as f:
+        f.write(gzip.open(path).read()[:-40])
+    os.unlink(path)
+both("cut", logs, ["cut"], files_cut=lambda t: t["cut"]["count"], bad_lines=0)
+logs = changed("whole", "cut gz", lambda p, l: l)
+for path in glob.glob(logs + "/*.gz"):
+    os.truncate(path, os.path.getsize(path) - 40)
+both("cut gz", logs, ["cut"], files_cut=lambda t: t["cut"]["count"], bad_lines=0)
+
 both("whole", tmp + "/whole", [], gaps=0, stated_losses=0)
 print("failed" if failures else "check and summary agree")
 sys.exit(failures != 0)

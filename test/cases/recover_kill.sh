@@ -26,7 +26,7 @@ recover() {
   RC=0
   "$INSPECTOR" recover "$@" >"$TMP/out" 2>&1 || RC=$?
 }
-agrees() { # NAME
+verified() { # NAME
   if "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/verify" 2>&1; then
     echo "ok   $1: $(tail -n 1 "$TMP/verify")"
   else
@@ -50,7 +50,7 @@ for us in 1000000 500; do
   killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$us
   recover "$TMP/logs" --box-dir "$BOXES"
   [ "$RC" = 0 ] || { fail "interval $us: recover ends with $RC"; cat "$TMP/out"; }
-  agrees "killed at interval $us us"
+  verified "killed at interval $us us"
   complete "interval $us" "in_flight cut damaged"
   recover "$TMP/logs" --box-dir "$BOXES"
   grep -q -- '->' "$TMP/out" && fail "interval $us: the second run recovers again: $(cat "$TMP/out")"
@@ -62,20 +62,20 @@ done
 killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_FILE_MAX_BYTES=4k --set rate=1500
 [ "$(find "$TMP/logs" -type f | wc -l)" -gt 4 ] || fail "the log should be in several files: $(ls "$TMP/logs")"
 recover "$TMP/logs" --box-dir "$BOXES"
-agrees "killed with a log in several files"
+verified "killed with a log in several files"
 complete "several files" "in_flight cut damaged"
 
 # Roll-ups of the time since the last are gone with the process. The records are there: a note, no verdict.
 killed NCCL_INSPECTOR_ROLLUP_SECONDS=1 --set rate=1000 --set n=1500
 recover "$TMP/logs" --box-dir "$BOXES"
-agrees "killed between two roll-ups"
+verified "killed between two roll-ups"
 complete "killed between two roll-ups" "in_flight cut damaged"
 grep -q '"code":"rollup_cut"' "$TMP/check" || fail "killed between two roll-ups: not noted"
 
 # Event lines have no last word.
 killed NCCL_INSPECTOR_EVENTS=deep NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 --set rate=1500
 recover "$TMP/logs" --box-dir "$BOXES"
-agrees "killed with events"
+verified "killed with events"
 complete "killed with events" "in_flight cut damaged"
 
 # What retention removed is expired, not in flight.
@@ -94,7 +94,7 @@ killed NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
 [ ! -e "$TMP/logs" ] || fail "without a dump thread there should be no log yet"
 recover "$TMP/logs" --box-dir "$BOXES"
 [ "$(find "$TMP/logs" -type f | wc -l)" = 2 ] || fail "two processes, two parts: $(cat "$TMP/out")"
-agrees "killed before it had a log"
+verified "killed before it had a log"
 recover "$TMP/logs" --box-dir "$BOXES"
 grep -q -- '->' "$TMP/out" && fail "killed before it had a log: the second run recovers again: $(cat "$TMP/out")"
 
@@ -108,7 +108,7 @@ recover "$TMP/copies"
 [ "$RC" = 2 ] || fail "damaged boxes: exit code $RC"
 grep -q 'cut short.*cut.box' "$TMP/out" || fail "the cut box is not named: $(cat "$TMP/out")"
 grep -q 'too short.*foreign.box' "$TMP/out" || fail "the foreign file is not named: $(cat "$TMP/out")"
-agrees "from copies"
+verified "from copies"
 "$INSPECTOR" snapshot "$TMP/copies" --output "$TMP/again" --exit-zero -q >"$TMP/out" 2>&1 || fail "snapshot --exit-zero ends with $?"
 RC=0
 "$INSPECTOR" snapshot "$TMP/copies" --output /proc/nowhere -q >"$TMP/out" 2>&1 || RC=$?

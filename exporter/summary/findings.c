@@ -19,12 +19,14 @@
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communicator", "slow_host"};
 
-#define TEXT_OF(number) #number
-#define TEXT(macro) TEXT_OF(macro)
 const char *ni_findings_rules(void) {
-  return "named are ranks late (below 0.8 of their peers' median) in " TEXT(NI_FIND_LATE_SHARE) " or more of their "
-         "operations, communicators and hosts with more than " TEXT(NI_FIND_TRANSFER) " times the transfer time of those "
-         "that did the same work, and hosts below " TEXT(NI_FIND_BUSBW) " of the median bandwidth";
+  static char text[320]; /* the same words whoever writes them */
+  snprintf(text, sizeof text,
+           "named are ranks late (below 80 %% of their peers' median) in %.0f %% or more of their operations, and twice as often "
+           "as the median rank; communicators and hosts with more than %.2f times the transfer time of those that did the same "
+           "work; hosts below %.0f %% of the median bandwidth",
+           100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
+  return text;
 }
 
 const char *ni_safe_text(const char *text, char out[81]) {
@@ -68,16 +70,37 @@ static const char *duration(double us, char out[32]) {
   return out;
 }
 
+static int by_number(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static double late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
+
+/* In which part of its operations the median rank was late (of an even number: the lower one); 0 without ranks. */
+static int median_late_share(const struct ni_summary *s, double *out) {
+  double *share = malloc((s->n_processes + 1) * sizeof *share);
+  size_t n = 0;
+  if (!share) return -ENOMEM;
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].compared >= NI_FIND_COMPARED_MIN) share[n++] = late_share(&s->process[i]);
+  qsort(share, n, sizeof *share, by_number);
+  *out = n ? share[(n - 1) / 2] : 0;
+  free(share);
+  return 0;
+}
+
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     char host[81], gpu[24] = "", lost[32], ranks[48];
     if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
+    explained[p->host] = true;
+    if (late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
     if (!f) return -ENOMEM;
-    explained[p->host] = true;
     f->compared = p->compared;
-    f->value = (double)p->late / (double)p->compared;
+    f->value = late_share(p);
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
       snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
@@ -102,11 +125,6 @@ struct work {                /* of one communicator */
   int type, n_ranks;
   double operations, bytes, transfer_ns;
 };
-
-static int by_number(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
 
 static int by_shape(const void *a, const void *b) {
   const struct work *x = a, *y = b;
@@ -243,6 +261,7 @@ int ni_findings(struct ni_summary *s) {
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
   int e = explained && hosts ? 0 : -ENOMEM;
+  if (e == 0) e = median_late_share(s, &s->late_share_median);
   if (e == 0) e = late_ranks(s, &found, explained);
   if (e == 0) e = slow_comms(s, hosts, &found);
   if (e == 0) e = slow_hosts(s, hosts, explained, &found);

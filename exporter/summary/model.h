@@ -307,6 +307,7 @@ struct ni_summary {
   struct ni_finding finding[NI_SUM_FINDINGS];
   size_t n_findings;           /* in `finding` */
   uint64_t findings_left_out;
+  double late_share_median;    /* in which part of its operations the median rank came late */
   uint64_t clocks_disagree;    /* operations whose ranks cannot have run at the times they state: not in job_us */
 
   void *memory;                /* texts and arrays above live here */

@@ -478,6 +478,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_u64(&j, "records", s->records);
   ni_json_u64(&j, "operations", s->operations);
   ni_json_u64(&j, "clocks_disagree", s->clocks_disagree);
+  ni_json_f64(&j, "late_share_median", s->late_share_median);
   ni_json_u64(&j, "groups_without_slices", s->groups_without_slices);
   json_input(&j, &s->input);
   json_groups(&j, s);

@@ -19,6 +19,27 @@ static const char *time_text(int64_t us, char out[32]) {
   return out;
 }
 
+static int by_int(const void *a, const void *b) {
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* In how many processes one global rank was, at most: restarts of a job in one folder. */
+static size_t count_runs(const struct ni_summary *s) {
+  int32_t *rank = malloc((s->n_processes + 1) * sizeof *rank);
+  size_t n = 0, runs = 0;
+  if (!rank) return 0;
+  for (size_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].rank_stated) rank[n++] = s->process[i].rank;
+  qsort(rank, n, sizeof *rank, by_int);
+  for (size_t i = 0, first = 0; i < n; i++) {
+    if (rank[i] != rank[first]) first = i;
+    if (i - first + 1 > runs) runs = i - first + 1;
+  }
+  free(rank);
+  return runs;
+}
+
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[32], last[32];
   const char *gap = "";
@@ -43,6 +64,9 @@ static void print_job(const struct ni_summary *s, FILE *f) {
             ni_plural(s->input.rolled_without_record, "it", "them"), s->input.rolled);
   if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
                                     ni_plural(s->input.filtered_out, "record", "records"));
+  size_t runs = count_runs(s);
+  if (runs > 1)
+    fprintf(f, "\none rank was in up to %zu processes: %zu runs or more are added up here, --since and --until choose one", runs, runs);
   fprintf(f, "\n");
 }
 
@@ -135,15 +159,24 @@ static void print_wrapped(FILE *f, const char *indent, const char *text) {
   fprintf(f, "\n");
 }
 
+/* Noise on all of them is worth a sentence, but not one for each. */
+static void print_all_late(const struct ni_summary *s, FILE *f) {
+  if (s->late_share_median >= NI_FIND_LATE_SHARE)
+    fprintf(f, "  half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere\n",
+            100 * s->late_share_median);
+}
+
 static void print_findings(const struct ni_summary *s, FILE *f) {
   if (s->n_findings == 0) {
     if (s->records) fprintf(f, "\nno rank, host or communicator stands out\n");
+    print_all_late(s, f);
     return;
   }
   fprintf(f, "\nwhat stands out:\n");
   for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) fprintf(f, "  %s\n", s->finding[i].text);
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
   if (more) fprintf(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  print_all_late(s, f);
   print_wrapped(f, "  | ", ni_findings_rules());
 }
 

@@ -36,6 +36,39 @@ expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicator
 expect slow '1.95 < f[0]["transfer_ratio"] < 2.05 and f[0]["lost_us"] > 0'
 run pair --ranks 8 --slow-node 1
 expect pair 'len(f) == 1 and f[0]["hostname"] == "node-1" and f[0]["communicators_alike"] == 2'
+# A job whose ranks all are late now and then: nobody stands out, and one sentence says so. With a straggler he alone does.
+spread() { # name options...
+  mkdir -p "$work/$1"
+  "$loggen" "$work/$1" --ranks 16 --node 4 --ops 300 --format ours --ext .jsonl "${@:2}"
+  python3 - "$work/$1" <<'P'
+import glob, json, random, sys
+for f in sorted(glob.glob(sys.argv[1] + "/*")):
+    lines = [json.loads(l) for l in open(f)]
+    for l in lines:
+        if "coll_perf" not in l:
+            continue
+        k = (l["header"]["id"], l["coll_perf"]["coll"], l["coll_perf"]["coll_sn"])
+        late = random.Random(str(k)).sample(range(l["header"]["n_ranks"]), l["header"]["n_ranks"] // 4)
+        if l["header"]["rank"] in late:
+            for key in ("coll_exec_time_us", "coll_exec_time_ns"):
+                l["coll_perf"][key] = l["coll_perf"][key] // 2
+    open(f, "w").write("".join(json.dumps(l) + "\n" for l in lines))
+P
+  "$inspector" summary "$work/$1" --output-dir "$work/$1-out" --no-plots --no-html --no-parquet --no-csv >"$work/$1.txt"
+}
+spread noise
+expect noise 'not [x for x in f if x["kind"] == "late_rank"] and "half of the ranks came late to 2" in text and 0.2 < s["late_share_median"] < 0.3'
+spread noise_and_one --straggler 11
+expect noise_and_one '[x["rank"] for x in f if x["kind"] == "late_rank"] == [11]'
+# A job that was started twice into one folder.
+mkdir "$work/twice"
+cp "$work"/late/* "$work/twice"
+for f in "$work"/late/*; do
+  sed 's/"pid":4/"pid":5/; s/"start_ns":179/"start_ns":180/; s/"id":"0x[57]/"id":"0x9/' "$f" >"$work/twice/again-$(basename "$f")"
+done
+"$inspector" summary "$work/twice" --output-dir "$work/twice-out" --no-plots --no-html --no-parquet --no-csv >"$work/twice.txt"
+expect twice '"one rank was in up to 2 processes: 2 runs or more" in text and len(s["ranks"]) == 32'
+! grep -q 'runs or more' "$work/late.txt" || { echo "FAIL late: it was one run"; fails=$((fails + 1)); }
 run both --format ours --slow-node 1 --straggler 9
 expect both '[(x["kind"], x["hostname"]) for x in f] == [("late_rank", "node-2"), ("slow_host", "node-1")]'
 

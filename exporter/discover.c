@@ -114,8 +114,9 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
 static int visit(struct ni_files *f, const char *path, const struct above *up, bool named) {
   struct stat st;
   if (stat(path, &st) < 0) {
-    if (!named && !counts(f, base_of(path))) return 0;
-    return add_bad(f, path, errno);
+    int why = errno;
+    if (!named && (!counts(f, base_of(path)) || (lstat(path, &st) < 0 && errno == ENOENT))) return 0; /* or expired just now */
+    return add_bad(f, path, why);
   }
   if (S_ISDIR(st.st_mode)) return visit_directory(f, path, &st, up);
   unsigned ext = counts(f, base_of(path));

@@ -10,7 +10,7 @@ try() {
   verified "$@"
   complete "$@"
 }
-for release in 2.23 2.24 2.25 2.26 2.27 2.28 2.29 2.30; do
+for release in 2.23 2.24 2.25 2.26 2.27 2.28 2.29 2.30 2.32; do
   try NCCL_INSPECTOR_EVENTS=trace matrix --nccl $release
   [ -n "${NI_LONG:-}" ] || continue
   for events in standard light deep coll kernelch,proxyop standard,ce,sync -kernelch coll,net,steps,proxystep; do

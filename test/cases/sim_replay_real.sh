@@ -20,8 +20,11 @@ for f in "${files[@]}"; do
   [ -n "$release" ] || { echo "FAIL $name: the name has no -nccl<release>-"; failures=$((failures + 1)); continue; }
   gzip -dc "$f" >"$TMP/$name.rec"
   rm -rf "$TMP/logs"
+  more=()
+  # Real callbacks without a device: the stamps are made up, and where polling was late a later kernel's.
+  [[ $name != *-nodevice-* ]] || more=(--set overrun=1)
   if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" timeout 100 "$SIM" --quiet --plugin "$PLUGIN" --nccl "$release" \
-    --replay "$TMP/$name.rec" --truth "$TMP/truth" >"$TMP/out" 2>&1 && "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1; then
+    --replay "$TMP/$name.rec" --truth "$TMP/truth" "${more[@]}" >"$TMP/out" 2>&1 && "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1; then
     echo "ok   $name: $(tail -n 1 "$TMP/out")"
   else
     echo "FAIL $name"; tail -n 20 "$TMP/out"; failures=$((failures + 1))

@@ -125,7 +125,7 @@ static void fill_nodes(struct ni_work *w) {
   const struct ni_task *t = w->task;
   bool self = t->kind != NI_TASK_COLL && w->peer == w->c->id.rank;
   int net = 0;
-  if (!self && (w->mask & NI_EV_KERNEL_CH) && ni_core.interface >= 3)
+  if (!(self && ni_core_self_silent(ni_core.release)) && (w->mask & NI_EV_KERNEL_CH) && ni_core.interface >= 3)
     for (int i = 0; i < t->n_ch; i++) {
       if (t->ch0 + i == t->missing_ch) continue;
       struct ni_node *n = &w->nodes[w->n_nodes++];

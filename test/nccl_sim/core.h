@@ -54,6 +54,8 @@ struct ni_core {
 
 extern struct ni_core ni_core;
 
+/* Has a P2P with the own rank no KernelCh? Seen on 2.31.2 and 2.32.3: from 2.31 on it has as many as its nChannels says. */
+static inline bool ni_core_self_silent(int release) { return release < 23100; }
 /* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
 int ni_core_release(const char *text);
 /* Newest interface of a release: 1..6. */

@@ -11,8 +11,8 @@ int ni_core_release(const char *text) {
   int a = 0, b = 0, c = 0;
   int n = sscanf(text, "%d.%d.%d", &a, &b, &c);
   if (n == 1 && a >= 22300) return a;
-  if (n < 2 || a != 2 || b < 23 || b > 30) return 0;
-  static const int last_patch[] = {4, 3, 1, 6, 7, 9, 7, 7}; /* newest tag read of 2.23 .. 2.30 */
+  if (n < 2 || a != 2 || b < 23 || b > 32) return 0;
+  static const int last_patch[] = {4, 3, 1, 6, 7, 9, 7, 7, 2, 3}; /* newest read of 2.23 .. 2.32 */
   return a * 10000 + b * 100 + (n == 3 ? c : last_patch[b - 23]);
 }
 

@@ -19,6 +19,7 @@ struct played { /* one event */
   uint64_t before_ns, after_ns, start_stamp, stop_stamp, first_ns, last_ns, rec;
   uint64_t gpu_first, gpu_last;
   int channels, done, mask;
+  bool has_op; /* of an API call: a Coll, P2p or copy names it */
   int64_t call; /* of an API call: its number; of an operation: that of the call it comes from, -1 none was shown */
 };
 
@@ -32,6 +33,7 @@ static struct {
   pthread_cond_t cond;
   int turn;
   uint64_t t0_ns, first_ns;
+  bool late_stamps; /* overrun=1: some stamps are those of a later kernel; only what is called GPU time is compared */
 } play;
 
 static bool wanted(uint64_t type) {
@@ -78,6 +80,7 @@ static void do_start(const struct ni_call_rec *c) {
     bool from_call = parent && parent->called && (play.r.events[e->parent].d.type & (NI_EV_COLL_API | NI_EV_P2P_API));
     if (from_call) p->call = parent->call;
   }
+  if ((op || d.type == NI_EV_CE_COLL) && parent) parent->has_op = true;
   if ((d.type & (NI_EV_COLL_API | NI_EV_P2P_API)) && e->comm >= 0 && ni_core.interface >= 5)
     p->call = play.calls[e->comm][d.type == NI_EV_P2P_API]++;
   ni_core_start(e->comm >= 0 ? play.ctx[e->comm] : NULL, &p->handle, &d);
@@ -115,13 +118,25 @@ static void emit(int event) {
       .root = coll ? e->d.coll.root : 0, .peer = coll ? -1 : e->d.p2p.peer, .nch = nch, .desc_nch = nch,
       .done_ch = p->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",
-      .proto = coll ? e->d.coll.proto : "", .timing = p->channels ? "kernel_gpu" : "collective_cpu", .stamps = "good",
+      .proto = coll ? e->d.coll.proto : "", .timing = p->channels ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
       .call = p->call, .out = p->channels == p->done ? NI_OUT_DONE : NI_OUT_OPEN};
   for (int i = 0; i < play.r.n_events && o.n_channels < 64; i++)
     if (play.r.events[i].parent == event && play.r.events[i].d.type == NI_EV_KERNEL_CH)
       o.channels[o.n_channels++] = (struct ni_truth_channel){
           play.r.events[i].d.kernelCh.channelId, play.played[i].start_stamp, play.played[i].stop_stamp};
   ni_truth_line(&o);
+}
+
+/* A collective without an event of its own (Broadcast since 2.29): what the plugin can know is the call. */
+static void emit_call(int event) {
+  const struct ni_event_rec *e = &play.r.events[event];
+  const struct played *p = &play.played[event];
+  const struct ni_comm_rec *c = &play.r.comms[e->comm];
+  if (p->call < 0 || p->has_op || e->d.collApi.graphCaptured || !(p->mask & NI_EV_COLL)) return;
+  ni_truth_called_line(&(struct ni_truth_called){
+      .hash = c->hash, .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
+      .enq_to = p->after_ns, .call = p->call, .rank = c->rank, .root = e->d.collApi.root, .func = e->d.collApi.func,
+      .dtype = e->d.collApi.datatype, .src = "api"});
 }
 
 static void do_call(const struct ni_call_rec *c) {
@@ -136,10 +151,11 @@ static void do_call(const struct ni_call_rec *c) {
     }
     case NI_REC_FINALIZE:
       if (c->event < 0) return;
-      for (int i = 0; i < play.r.n_events; i++)
-        if (play.r.events[i].comm == c->event && play.played[i].called &&
-            (play.r.events[i].d.type & (NI_EV_COLL | NI_EV_P2P)))
-          emit(i);
+      for (int i = 0; i < play.r.n_events; i++) {
+        if (play.r.events[i].comm != c->event || !play.played[i].called) continue;
+        if (play.r.events[i].d.type & (NI_EV_COLL | NI_EV_P2P)) emit(i);
+        if (play.r.events[i].d.type == NI_EV_COLL_API) emit_call(i);
+      }
       ni_core_finalize(play.ctx[c->event]);
       ni_core_unload();
       play.ctx[c->event] = NULL;
@@ -190,6 +206,7 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
   ni_core.release = set.release;
   ni_core.want_interface = set.interface;
   ni_core.poison = (enum ni_poison)set.poison;
+  play.late_stamps = set.overrun;
   ni_recording_read(&play.r, path);
   play.played = ni_xalloc((size_t)play.r.n_events * sizeof *play.played);
   play.ctx = ni_xalloc((size_t)play.r.n_comms * sizeof *play.ctx);

@@ -96,7 +96,7 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
   *why = 0;
   if (t->type == RELEASE) {
     v = ni_core_release(value);
-    if (v == 0) snprintf(why, cap, "nccl=%s: accepted are 2.23 to 2.30, with a patch level or without", value);
+    if (v == 0) snprintf(why, cap, "nccl=%s: accepted are 2.23 to 2.32, with a patch level or without", value);
   } else if (t->type == END_HOW) {
     v = ni_pick(value, ni_end_names, NI_END_COUNT);
     if (v < 0) snprintf(why, cap, "end=%s: accepted are finalize, exit, quick_exit, _exit, sigkill", value);

@@ -8,7 +8,7 @@
 
 #include "settings.h"
 
-enum { KEEP = 64 * 1024, LINE = 8192 };
+enum { KEEP = 64 * 1024, LINE = 8192, CALL_LINE = 1024 };
 
 struct ni_truth_buf {
   pthread_mutex_t lock;
@@ -133,7 +133,6 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
   const struct ni_task *t = w->task;
   bool coll = t->kind == NI_TASK_COLL;
   bool bytes = coll && (t->func == NI_FUNC_ALLGATHER || t->func == NI_FUNC_BROADCAST);
-  bool self = !coll && w->peer == w->c->id.rank;
   struct ni_truth_op o = {.hash = w->c->id.hash,
                           .sn = w->sn,
                           .rec = w->rec,
@@ -171,26 +170,38 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
     if (n->state == NI_NODE_DONE && n->stop_stamp > last) last = n->stop_stamp;
   }
   o.exec_ns = last > first ? last - first : 0;
-  o.timing = self || !w->n_nodes ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
+  o.timing = !w->n_nodes ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
   b->n += format(b->text + b->n, &o);
   if (b->n >= KEEP) flush(b);
+}
+
+/* Returns the length; `to` has CALL_LINE bytes. */
+static size_t format_called(char *to, const struct ni_truth_called *o) {
+  return (size_t)snprintf(to, CALL_LINE,
+                          "{\"t\":\"call\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"func\":\"%s\",\"call\":%lld,\"src\":\"%s\","
+                          "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"enq_from\":%llu,\"enq_to\":%llu}\n",
+                          getpid(), (unsigned long long)o->hash, o->rank, o->func, (long long)o->call, o->src,
+                          (unsigned long long)o->bytes, o->dtype, o->root, (unsigned long long)o->enq_from,
+                          (unsigned long long)o->enq_to);
+}
+
+void ni_truth_called_line(const struct ni_truth_called *o) {
+  char line[CALL_LINE];
+  if (fd >= 0) put(line, format_called(line, o));
 }
 
 void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, const char *src, uint64_t from_ns,
                    uint64_t to_ns) {
   struct ni_truth_buf *b = c->truth;
   if (fd < 0 || !b) return;
-  char line[1024];
-  int n = snprintf(line, sizeof line,
-                   "{\"t\":\"call\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"func\":\"%s\",\"call\":%lld,\"src\":\"%s\","
-                   "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"enq_from\":%llu,\"enq_to\":%llu}\n",
-                   getpid(), (unsigned long long)c->id.hash, c->id.rank, t->func_name, (long long)call, src,
-                   (unsigned long long)ni_task_bytes(t), t->dtype, t->root, (unsigned long long)from_ns,
-                   (unsigned long long)to_ns);
+  char line[CALL_LINE];
+  size_t n = format_called(line, &(struct ni_truth_called){.hash = c->id.hash, .bytes = ni_task_bytes(t), .enq_from = from_ns,
+                                                           .enq_to = to_ns, .call = call, .rank = c->id.rank, .root = t->root,
+                                                           .func = t->func_name, .dtype = t->dtype, .src = src});
   pthread_mutex_lock(&b->lock);
   if (!b->closed) {
-    memcpy(b->text + b->n, line, (size_t)n);
-    b->n += (size_t)n;
+    memcpy(b->text + b->n, line, n);
+    b->n += n;
     if (b->n >= KEEP) flush(b);
   }
   pthread_mutex_unlock(&b->lock);

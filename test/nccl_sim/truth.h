@@ -25,8 +25,16 @@ struct ni_truth_op { /* one line; strings are not NULL */
   struct ni_truth_channel channels[64];
 };
 
+struct ni_truth_called { /* a collective of which the plugin is shown the API call ("api") or copies ("ce"), never a Coll */
+  uint64_t hash, bytes, enq_from, enq_to;
+  int64_t call;
+  int rank, root;
+  const char *func, *dtype, *src;
+};
+
 /* Without a scenario's structures (replay): one line, written at once. */
 void ni_truth_line(const struct ni_truth_op *o);
+void ni_truth_called_line(const struct ni_truth_called *o);
 void ni_truth_comm_line(const struct ni_comm_ident *id);
 
 /* NULL: no truth is kept and every other call does nothing. Call before fork; truncates the file. */

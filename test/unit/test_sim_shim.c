@@ -248,7 +248,7 @@ static void releases(void **state) {
   assert_int_equal(ni_core_release("2.27"), 22707);
   assert_int_equal(ni_core_release("2.30.4"), 23004);
   assert_int_equal(ni_core_release("23007"), 23007);
-  assert_int_equal(ni_core_release("2.31"), 0);
+  assert_int_equal(ni_core_release("2.33"), 0);
   assert_int_equal(ni_core_release("x"), 0);
   assert_int_equal(ni_core_newest(22304), 1);
   assert_int_equal(ni_core_newest(22501), 2);

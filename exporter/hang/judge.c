@@ -22,10 +22,11 @@ static uint64_t *activity(const struct ni_hang_model *m) {
   return t;
 }
 
-/* Until when this rank is known to be where it is. */
-static uint64_t known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_process *p = process_of(v, w);
-  if (w->member->open_ns)
+  /* A box is one look at everything. A log's stuck line is newer than what its dump_stats lines said before. */
+  bool whole = p->has_box || !w->op || w->op->seen_ns <= w->member->open_ns;
+  if (w->member->open_ns && whole)
     return p->life == NI_HANG_DEAD && p->alive_ns > w->member->open_ns ? p->alive_ns : w->member->open_ns;
   /* From a log: a stuck line, and no record since, as long as the process still writes. */
   return w->op && w->op->seen_ns > p->alive_ns ? w->op->seen_ns : p->alive_ns;
@@ -48,7 +49,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
     uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->process];
     if (blocks && t > moved) moved = t;
     if ((!waits(w) && !blocks) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
-    uint64_t u = known_until(v, w);
+    uint64_t u = ni_hang_known_until(v, w);
     if (u < known) known = u;
     if (waits(w) && u < known_in) known_in = u;
   }
@@ -64,7 +65,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
 static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
   for (size_t i = 0; i < k->n; i++) {
     struct ni_hang_view *w = &k->view[i];
-    if (w->where != NI_HANG_NEVER || known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
+    if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
     w->where = NI_HANG_NO_DATA;
     k->count[NI_HANG_NEVER]--;
     k->count[NI_HANG_NO_DATA]++;

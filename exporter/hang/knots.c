@@ -145,7 +145,8 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   bool comparable = shift_of(ref, x, &shift);
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
   w->op = first_open(x);
-  if (w->op && x->open_ns == 0) w->where = NI_HANG_OTHER_CALL; /* a stuck line: it is in another one, and not in this */
+  /* A stuck line, newer than all that says what was not in flight: it is in another one, and not in this. */
+  if (w->op && w->op->seen_ns > x->open_ns) w->where = NI_HANG_OTHER_CALL;
   else if (!known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
   else if (!w->op && passed_by(x, at)) {
     w->where = NI_HANG_FINISHED;

@@ -25,8 +25,9 @@ static uint64_t age_ns(const struct ni_hang_verdict *v, uint64_t ns) {
 
 static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) { return age_ns(v, ns) / 1000000000u; }
 
+/* Of a rank of which nothing is known, its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return w->member->open_ns ? w->member->open_ns : process_of(v, w)->alive_ns;
+  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(process_of(v, w)) : ni_hang_known_until(v, w);
 }
 
 /* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */

@@ -121,6 +121,8 @@ int ni_hang_find_fate(struct ni_hang_verdict *v);
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p);
 /* knots.c: all knots of a model, views filled, nothing judged. 0 or -ENOMEM. */
 int ni_hang_find_knots(struct ni_hang_verdict *v);
+/* judge.c: until when this rank is known to be where it is. */
+uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 

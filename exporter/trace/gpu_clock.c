@@ -76,6 +76,8 @@ static int measure_spread(struct ni_gpu_clock *c) {
   }
   qsort(d, c->n, sizeof *d, by_value);
   c->spread_ns = d[(c->n - 1) * 9 / 10];
+  double span = (double)(c->point[c->n - 1].at_ns - c->point[0].at_ns);
+  c->extends = (double)c->spread_ns <= NI_GPU_DRIFT_USUAL * span;
   free(d);
   return 0;
 }
@@ -119,6 +121,8 @@ bool ni_gpu_clock_at(const struct ni_gpu_clock *c, int64_t at_ns, int64_t *offse
   }
   const struct ni_gpu_point *a = &c->knot[lo], *b = &c->knot[hi];
   double slope = b->at_ns > a->at_ns ? (double)(b->offset_ns - a->offset_ns) / (double)(b->at_ns - a->at_ns) : 0;
+  if (!c->extends && at_ns < c->knot[0].at_ns) at_ns = c->knot[0].at_ns;
+  if (!c->extends && at_ns > b->at_ns) at_ns = b->at_ns;
   *offset_ns = a->offset_ns + (int64_t)(slope * (double)(at_ns - a->at_ns));
   return true;
 }

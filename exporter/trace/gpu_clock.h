@@ -25,6 +25,8 @@
 #define NI_GPU_DRIFT_SPAN_NS INT64_C(200000000)
 #define NI_GPU_DRIFT_POINTS 8
 #define NI_GPU_DRIFT_MAX 300e-6
+/* Clocks drift apart by no more as a rule: a line that is less certain than that says nothing beyond its points. */
+#define NI_GPU_DRIFT_USUAL 30e-6
 
 struct ni_gpu_point {
   int64_t at_ns, offset_ns;    /* host time; host - GPU */
@@ -36,6 +38,7 @@ struct ni_gpu_clock {
   struct ni_gpu_point *knot;   /* in order of time */
   size_t n_knots;
   int64_t spread_ns;           /* how far most (90 %) of the points lie above the line */
+  bool extends;                /* the line goes on beyond the points; else its ends stay */
 };
 
 int ni_gpu_clock_add(struct ni_gpu_clock *c, int64_t at_ns, int64_t offset_ns);

@@ -213,6 +213,19 @@ static void test_gpu_clock(void **state) {
   assert_true(ni_gpu_clock_at(&few, 1000, &got) && got == 90);
   assert_true(ni_gpu_clock_at(&few, INT64_C(9000000000), &got) && got == 90);
   ni_gpu_clock_free(&few);
+  /* A loaded machine's first second, after which the minimum stood: its slope of 150 ppm is noise, and 17 s later it was off by
+   * milliseconds. */
+  static const int64_t noisy[][2] = {{559670405, -2590843}, {564395236, -2610908}, {569288492, -2621623}, {574887991, -2567624},
+                                     {879737139, -2662985}, {879761934, -2664607}, {1179630041, -2645037}, {1784772735, -2661563}};
+  struct ni_gpu_clock loaded = {0};
+  for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
+    assert_int_equal(ni_gpu_clock_add(&loaded, noisy[i][0], noisy[i][1]), 0);
+  assert_int_equal(ni_gpu_clock_finish(&loaded), 0);
+  for (int64_t t = 0; t < INT64_C(20000000000); t += 500000000) {
+    assert_true(ni_gpu_clock_at(&loaded, t, &got));
+    assert_in_range(-got, 2500000, 2900000);
+  }
+  ni_gpu_clock_free(&loaded);
 }
 
 int main(void) {

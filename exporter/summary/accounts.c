@@ -126,7 +126,10 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = ni_judge_losses(r, &loss, &causes);
   in->gaps = loss.gaps;
   in->rolled = loss.rolled;
-  in->rolled_without_record = loss.no_record;
+  if (loss.rolled) {
+    in->without_record = loss.no_record;
+    in->unrolled = loss.unrolled;
+  }
   in->stated_losses = loss.stated + loss.expired;
   if (loss.expired)
     TROUBLE("%" PRIu64 " %s: %s",

@@ -33,6 +33,8 @@ static int told_by(struct ni_run *r, const struct ni_line *l, struct ni_told *t)
     t->dropped[k] = n->dropped_by.total;
     t->incomplete[k] = n->incomplete;
     t->in_flight[k] = n->in_flight;
+    for (uint32_t i = 0; i < n->filtered_by.n; i++)
+      if (strcmp(n->filtered_by.item[i].name, "sampled") == 0) t->sampled[k] = n->filtered_by.item[i].count;
     t->n_causes[k] = n->dropped_by.n;
     for (uint32_t i = 0; e == 0 && i < n->dropped_by.n; i++) {
       if (strcmp(n->dropped_by.item[i].name, "expired") == 0) t->expired += n->dropped_by.item[i].count;
@@ -56,14 +58,11 @@ static int keep_newest(struct ni_told **slot, const struct ni_told *t) {
 
 int ni_take_told(struct ni_run *r, uint32_t member, const struct ni_line *l) {
   struct ni_told t;
-  const struct ni_by *by = &l->stats.kind[NI_KIND_P2P].filtered_by;
-  bool sampled = false;
   int e = told_by(r, l, &t);
-  for (uint32_t i = 0; t.ours && i < by->n; i++) sampled |= strcmp(by->item[i].name, "sampled") == 0;
   pthread_mutex_lock(&r->lock);
   struct ni_sum_member *m = &r->member[member];
   if (e == 0) e = keep_newest(&m->told, &t);
-  r->comm[m->comm].p2p_sampled |= sampled;
+  r->comm[m->comm].p2p_sampled |= t.sampled[NI_KIND_P2P] != 0;
   pthread_mutex_unlock(&r->lock);
   return e;
 }
@@ -277,8 +276,14 @@ static int judge_ours(struct ni_run *r, const struct ni_sum_member *m, int k, st
     if (t->final && t->started[k] > end) missing += t->started[k] - end;
   }
   add_gap(r, m, k, NULL, &n, missing, explained, loss);
+  /* What a killed process had counted since its last roll-ups is in its records and in what recover says of it. Numbers of
+   * records are followed whatever is chosen, roll-ups are not. */
+  bool chosen = r->opt.coll.n || r->opt.comm.n || r->opt.host.n || r->opt.rank.n;
+  uint64_t all = m->rolled[k];
+  if (!chosen) all = larger(all, t && t->ours ? larger(n.distinct, t->written[k] + t->sampled[k]) : n.distinct);
   loss->rolled += m->rolled[k];
-  if (m->rolled[k] > n.distinct) loss->no_record += m->rolled[k] - n.distinct;
+  if (all > n.distinct) loss->no_record += all - n.distinct;
+  loss->unrolled += all - m->rolled[k];
   return 0;
 }
 

@@ -18,7 +18,8 @@ struct ni_losses {
   uint64_t stated;    /* operations lost as the logs say, but for: */
   uint64_t expired;   /* records whose files the job's own settings removed */
   uint64_t no_final, refused;
-  uint64_t rolled, no_record; /* operations in roll-ups; of them without a record */
+  uint64_t rolled;    /* operations in roll-ups */
+  uint64_t no_record, unrolled; /* finished ones that have no record; that are in no roll-up */
   char refused_at[256], gap_at[256], no_final_at[256], stated_at[256], expired_at[256]; /* "": nowhere */
 };
 

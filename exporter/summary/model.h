@@ -248,7 +248,8 @@ struct ni_input {
   uint64_t stated_losses;    /* what the logs themselves say was not written, all causes */
   uint64_t missing_ranks;    /* of communicators, by n_ranks */
   uint64_t rolled;           /* operations counted by roll-ups */
-  uint64_t rolled_without_record; /* of these: without a record of their own, sampled away or expired */
+  uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */
+  uint64_t unrolled;         /* finished operations that no roll-up counts: since its last one, of a process killed or running */
   uint64_t missing_hosts;    /* nnodes - hosts seen, largest over the communicators */
   struct ni_count *bad_by_reason, *losses_by_cause, *out_of_range_by;
   size_t n_bad_by_reason, n_losses_by_cause, n_out_of_range_by;

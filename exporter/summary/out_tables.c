@@ -232,7 +232,8 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
   ni_json_u64(j, "duplicates", in->duplicates);
   if (in->rolled) {
     ni_json_u64(j, "operations_in_rollups", in->rolled);
-    ni_json_u64(j, "operations_without_record", in->rolled_without_record);
+    ni_json_u64(j, "operations_not_in_rollups", in->unrolled);
+    ni_json_u64(j, "operations_without_record", in->without_record);
   }
   ni_json_u64(j, "gaps", in->gaps);
   ni_json_u64(j, "out_of_range", in->out_of_range);

@@ -57,11 +57,15 @@ static void print_job(const struct ni_summary *s, FILE *f) {
           s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
           ni_plural(s->input.files, "file", "files"));
   if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
-  if (s->input.rolled_without_record)
+  const struct ni_input *in = &s->input;
+  if (in->without_record) {
     fprintf(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s, "
-               "summary/summary_rollups.csv has all %" PRIu64, s->input.rolled_without_record,
-            ni_plural(s->input.rolled_without_record, "operation has", "operations have"),
-            ni_plural(s->input.rolled_without_record, "it", "them"), s->input.rolled);
+               "summary/summary_rollups.csv has ", in->without_record,
+            ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
+    if (in->unrolled) fprintf(f, "%" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
+                              in->rolled + in->unrolled);
+    else fprintf(f, "all %" PRIu64, in->rolled);
+  }
   if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
                                     ni_plural(s->input.filtered_out, "record", "records"));
   size_t runs = count_runs(s);

@@ -79,6 +79,7 @@ struct ni_told {
   uint64_t expired; /* of those dropped, both kinds; on the process's line */
   uint64_t started[NI_KIND_COUNT], written[NI_KIND_COUNT], filtered[NI_KIND_COUNT], incomplete[NI_KIND_COUNT];
   uint64_t in_flight[NI_KIND_COUNT], dropped[NI_KIND_COUNT];
+  uint64_t sampled[NI_KIND_COUNT]; /* of those filtered */
   struct {
     uint32_t name;
     uint64_t count;

@@ -20,6 +20,7 @@ whole, thin = ops(1), ops(4)
 assert whole == thin and sum(whole.values()) == 540, (whole, thin)     # 540 operations in the scenario, whatever is kept
 j1, j4 = (json.load(open("%s/out%d/summary/summary.json" % (tmp, n))) for n in (1, 4))
 assert j1["records"] == 540 and j1["input"]["operations_in_rollups"] == 540 and j1["input"]["operations_without_record"] == 0
+assert j1["input"]["operations_not_in_rollups"] == 0 and j4["input"]["operations_not_in_rollups"] == 0
 assert 60 < j4["records"] < 250 and j4["input"]["operations_in_rollups"] == 540
 assert j4["records"] + j4["input"]["operations_without_record"] == 540 and j4["complete"]
 for r in table(1, "summary_rollups"):                                  # nothing left out: the same numbers on both sides
@@ -34,6 +35,29 @@ for r in table(1, "summary_rollups"):
 assert any(int(p["matched"]) for p in j1["p2p_pairs"]) and not any(int(p["matched"]) for p in j4["p2p_pairs"])
 assert "440" not in open(tmp + "/text1").read() and "no record (sampled, expired or lost)" in open(tmp + "/text4").read()
 print("ok")
+PY
+# Killed, and recovered: what it had counted since its last roll-ups is in none, and said to be in none.
+cat >"$TMP/kill.scn" <<'S'
+# 200 operations that are rolled up, and 200 that are not
+set ranks=4
+comm world label=world
+coll world func=AllReduce bytes=64k repeat=50
+sync world
+sleep ms=1500
+coll world func=AllReduce bytes=64k repeat=50
+sync world
+exit how=sigkill
+S
+{ run_logged NCCL_INSPECTOR_SAMPLE=1/4 NCCL_INSPECTOR_ROLLUP_SECONDS=1 "$TMP/kill.scn"; } >"$TMP/out" 2>&1 || true
+"$BUILD/nccl-inspector" recover "$TMP/logs" --box-dir "$BOXES" -q || { echo "recover ends with $?"; failures=$((failures + 1)); }
+"$BUILD/nccl-inspector" summary "$TMP/logs" --output-dir "$TMP/killed" --no-plots >"$TMP/text" 2>&1 || true
+grep -qE 'summary_rollups.csv has [0-9]+ of all 400 \(of the rest no' "$TMP/text" || { cat "$TMP/text"; failures=$((failures + 1)); }
+python3 - "$TMP/killed/summary/summary.json" <<'PY' || failures=$((failures + 1))
+import json, sys
+d = json.load(open(sys.argv[1]))
+n = d["input"]
+assert d["records"] + n["operations_without_record"] == 400, (d["records"], n)
+assert n["operations_in_rollups"] + n["operations_not_in_rollups"] == 400 and n["operations_not_in_rollups"] > 0, n
 PY
 [ ! -e "$TMP/since/summary/summary_rollups.csv" ] || { echo "roll-ups of whole minutes with --since"; failures=$((failures + 1)); }
 finish

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "amount_text.h"
 #include "check.h"
 #include "json_out.h"
 #include "plural.h"
@@ -118,14 +119,6 @@ static void print_table(const struct ni_check *c) {
   if (*before == ',') printf("\n");
 }
 
-static void print_bytes(char *out, size_t n, uint64_t bytes) {
-  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  double v = (double)bytes;
-  unsigned u = 0;
-  while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) v /= 1000, u++;
-  snprintf(out, n, "%.*f %s", u > 0 && v < 99.95 ? 1 : 0, v, units[u]);
-}
-
 static void print_tally(const char *title, const struct ni_tally *t) {
   if (!t->n && !t->other) return;
   printf("%-12s", title);
@@ -191,11 +184,10 @@ void ni_check_print(const struct ni_check *c) {
     return;
   }
   char file_bytes[32], text_bytes[32];
-  print_bytes(file_bytes, sizeof file_bytes, c->file_bytes);
-  print_bytes(text_bytes, sizeof text_bytes, c->text_bytes);
   size_t hosts = count_hosts(c);
-  printf("files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n, file_bytes, text_bytes, c->n_processes,
-         ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
+  printf("files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n, ni_bytes_text(c->file_bytes, file_bytes),
+         ni_bytes_text(c->text_bytes, text_bytes), c->n_processes, ni_plural(c->n_processes, "", "es"), hosts,
+         ni_plural(hosts, "", "s"));
   printf("lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
          " bad\n",
          c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "model.h"
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
@@ -63,13 +64,6 @@ static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_
   return &l->item[l->n++];
 }
 
-/* "2.20 s", "13.0 ms", "950 us" */
-static const char *duration(double us, char out[32]) {
-  double v = us < 999.95 ? us : us < 999950 ? us / 1e3 : us / 1e6;
-  snprintf(out, 32, "%.*f %s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, us < 999.95 ? "us" : us < 999950 ? "ms" : "s");
-  return out;
-}
-
 static int by_number(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
@@ -106,7 +100,7 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
       snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
                " operations with one of its ranks; each of their peers waited %s in all", (long long)p->pid,
                ni_safe_text(s->host[p->host].name, host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
-               duration(f->lost_us, lost));
+               ni_duration_text(f->lost_us, lost));
       continue;
     }
     if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
@@ -115,7 +109,7 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
              " operations; each of its peers waited %s for it in all",
              p->rank, ni_safe_text(s->host[p->host].name, host), gpu,
              p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
-             duration(f->lost_us, lost));
+             ni_duration_text(f->lost_us, lost));
   }
   return 0;
 }
@@ -180,7 +174,7 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
   snprintf(f->text, sizeof f->text,
            "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
            ni_safe_text(c->name, name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
-           like, duration(lost, more));
+           like, ni_duration_text(lost, more));
   return 0;
 }
 
@@ -239,12 +233,12 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
                "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
                "%s: %s more",
                host, ni_safe_text(c->name, name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
-               duration(f->lost_us, more));
+               ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "
                "did the same work: up to %s more",
-               host, x->n, f->value, duration(f->lost_us, more));
+               host, x->n, f->value, ni_duration_text(f->lost_us, more));
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../amount_text.h"
 #include "../plural.h"
 #include "output.h"
 
@@ -41,7 +42,7 @@ static size_t count_runs(const struct ni_summary *s) {
 }
 
 static void print_job(const struct ni_summary *s, FILE *f) {
-  char a[81], b[81], first[32], last[32];
+  char a[81], b[81], first[32], last[32], took[32];
   const char *gap = "";
   if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a)), gap = ", ";
   if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b)), gap = ", ";
@@ -51,8 +52,8 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
           ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
   if (s->records)
-    fprintf(f, "\n%s to %s (%.1f s)", time_text(s->first_us, first), time_text(s->last_us, last),
-            (double)(s->last_us - s->first_us) / 1e6);
+    fprintf(f, "\n%s to %s (%s)", time_text(s->first_us, first), time_text(s->last_us, last),
+            ni_duration_text((double)(s->last_us - s->first_us), took));
   fprintf(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
           s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
           ni_plural(s->input.files, "file", "files"));

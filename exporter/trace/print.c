@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../amount_text.h"
 #include "../json_out.h"
 #include "../plural.h"
 #include "write.h"
@@ -189,7 +190,8 @@ void ni_tr_print(const struct ni_tr *r) {
     fprintf(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
             ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
   if (strcmp(r->out_path, "-") == 0) return;
-  fprintf(f, "\nwritten to  %s (%.1f MB)%s\n", r->out_path, (double)r->out_bytes / 1e6,
+  char bytes[32];
+  fprintf(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
           r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
 

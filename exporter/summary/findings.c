@@ -218,9 +218,9 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
       f->value = h->busbw_relative;
       f->lost_us = (1 - f->value) * h->exec_ns / 1e3 / (h->n_processes ? h->n_processes : 1);
       snprintf(f->text, sizeof f->text,
-               "host %s: its bus bandwidth is %.2f of the median of like operations on all hosts "
+               "host %s: its bus bandwidth is %.0f %% of the median of like operations on all hosts "
                "(waiting included)",
-               host, f->value);
+               host, 100 * f->value);
       continue;
     }
     f->compared = x->alike;

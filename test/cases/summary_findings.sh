@@ -18,6 +18,7 @@ expect() { # name python-condition over f (findings), g (groups), text
 import json, sys
 s = json.load(open(sys.argv[1]))
 text, f, g, o = open(sys.argv[2]).read(), s["findings"], s["groups"], s["outliers"]
+flat = " ".join(text.replace("|", " ").split())
 shown = "  " + "\n  ".join(x["text"] for x in f[:6])
 assert not f or shown in text, text
 if not eval(sys.argv[3]):
@@ -30,6 +31,8 @@ expect calm 'all(0 < x["of_best"] < 1 for x in g) and max(x["of_best"] for x in 
 run late --format ours --straggler 11
 expect late 'len(f) == 1 and (f[0]["kind"], f[0]["rank"], f[0]["hostname"], f[0]["rank_stated"]) == ("late_rank", 11, "node-2", True)'
 expect late 'f[0]["late_share"] == 1 and f[0]["operations"] == 600 and "rank 11 on node-2" in text and "100 %" in f[0]["text"]'
+# The rule counts as the sentence does: in percent.
+expect late '"(below 80 % of their peers\u0027 median) in 10 % or more of their operations" in flat and "below 90 % of the median" in flat'
 expect late 'all(x["global_rank"] == 11 for x in o if x["kind"] == "late") and {x["rank"] for x in o if x["kind"] == "late"} <= {3, 11}'
 run slow --format v4.0 --slow-node 2
 expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_host", "node-2", 4)'

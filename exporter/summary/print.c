@@ -260,10 +260,13 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       for (size_t i = 0; i < n; i++) {
         const struct ni_slice *x = row[i].slice;
         const struct ni_group *g = &s->group[x->group];
-        double algbw = (double)row[i].bytes / (x->us.mean * 1e3);
-        fprintf(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10.2f %10.2f\n", row[i].bytes, x->records,
-                *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, algbw,
-                algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks));
+        /* The time of an enqueue is no time of a transfer: its records have no bandwidth either. */
+        double algbw = x->busbw_gbs.n ? (double)row[i].bytes / (x->us.mean * 1e3) : NAN;
+        char alg[48], bus[48];
+        number(alg, algbw, 2, "");
+        number(bus, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
+        fprintf(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10s %10s\n", row[i].bytes, x->records,
+                *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, alg, bus);
       }
       fprintf(f, "\n");
     }

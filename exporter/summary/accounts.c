@@ -130,14 +130,17 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     in->without_record = loss.no_record;
     in->unrolled = loss.unrolled;
   }
-  in->stated_losses = loss.stated + loss.expired;
+  in->stated_losses = loss.dropped + loss.unfinished + loss.expired;
   if (loss.expired)
     TROUBLE("%" PRIu64 " %s: %s",
             loss.expired, ni_plural(loss.expired, "record expired with its file", "records expired with their files"),
             loss.expired_at);
-  if (loss.stated)
+  if (loss.dropped)
     TROUBLE("%" PRIu64 " %s stated as lost by the logs: %s",
-            loss.stated, ni_plural(loss.stated, "operation is", "operations are"), loss.stated_at);
+            loss.dropped, ni_plural(loss.dropped, "operation is", "operations are"), loss.dropped_at);
+  if (loss.unfinished)
+    TROUBLE("%" PRIu64 " %s not finished when the log ended, or never did: %s",
+            loss.unfinished, ni_plural(loss.unfinished, "operation had", "operations had"), loss.unfinished_at);
   if (loss.refused)
     TROUBLE("%" PRIu64 " %s not recorded at all: %s",
             loss.refused, ni_plural(loss.refused, "communicator was", "communicators were"), loss.refused_at);

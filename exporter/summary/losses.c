@@ -205,11 +205,11 @@ static int judge_process(const struct ni_run *r, struct ni_sum_process *p, struc
   }
   uint64_t expired = t->expired < p->gone ? t->expired : p->gone;
   loss->expired += expired;
-  loss->stated += p->gone - expired;
+  loss->dropped += p->gone - expired;
   if (expired)
     place_process(r, p, ", removed by ", ni_expiry_text(p->limits), loss->expired_at, sizeof loss->expired_at);
   if (p->gone > expired)
-    place_process(r, p, ": in files that somebody deleted", "", loss->stated_at, sizeof loss->stated_at);
+    place_process(r, p, ": in files that somebody deleted", "", loss->dropped_at, sizeof loss->dropped_at);
   if (e == 0 && t->refused) {
     e = ni_count_add(causes, "refused_communicators", t->refused);
     loss->refused += t->refused;
@@ -223,12 +223,14 @@ static int judge_stated(const struct ni_run *r, const struct ni_sum_member *m, s
   const struct ni_told *t = m->told;
   int e = 0;
   for (int k = 0; t && k < NI_KIND_COUNT && e == 0; k++) {
-    uint64_t lost = t->dropped[k] + t->incomplete[k] + (t->final ? t->in_flight[k] : 0);
+    uint64_t unfinished = t->incomplete[k] + (t->final ? t->in_flight[k] : 0);
     e = count_causes(r, t, k, causes);
     if (e == 0 && t->incomplete[k]) e = ni_count_add(causes, "incomplete", t->incomplete[k]);
     if (e == 0 && t->final && t->in_flight[k]) e = ni_count_add(causes, "in_flight", t->in_flight[k]);
-    loss->stated += lost;
-    if (lost) place(r, m, "", loss->stated_at, sizeof loss->stated_at);
+    loss->dropped += t->dropped[k];
+    loss->unfinished += unfinished;
+    if (t->dropped[k]) place(r, m, "", loss->dropped_at, sizeof loss->dropped_at);
+    if (unfinished) place(r, m, "", loss->unfinished_at, sizeof loss->unfinished_at);
   }
   /* What a communicator that is over said last may have gone with a file. */
   const struct ni_sum_process *p = &r->process[m->process];

@@ -171,7 +171,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
                (unsigned long long)s->input.bad_by_reason[i].count);
   for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
   for (size_t i = 0; i < s->input.n_losses_by_cause; i++)
-    ni_out_log(r, "WARNING", "stated as lost, %s: %llu", s->input.losses_by_cause[i].name,
+    ni_out_log(r, "WARNING", "stated as lost or unfinished, %s: %llu", s->input.losses_by_cause[i].name,
                (unsigned long long)s->input.losses_by_cause[i].count);
   for (size_t i = 0; i < s->input.n_out_of_range_by; i++)
     ni_out_log(r, "WARNING", "left out of the statistics, %s: %llu", s->input.out_of_range_by[i].name,

@@ -39,12 +39,12 @@ export function completeness() {
     card(count(i.files), `${words(i.files, 'file')}, ${bytes(i.bytes)}`, i.files_failed > 0),
     card(count(n_processes), `${words(n_processes, 'process', 'processes')} seen`, i.missing_ranks > 0),
     card(count(n_hosts), words(n_hosts, 'host'), i.missing_hosts > 0),
-    card(count(lost), 'lost, as the logs say', lost > 0),
+    card(count(lost), 'lost or unfinished, as the logs say', lost > 0),
     card(count(i.gaps), 'missing in sequence', i.gaps > 0),
     card(count(unreadable), `${words(unreadable, 'line')} not readable`, unreadable > 0));
 
   const causes = [
-    ...i.losses_by_cause.rows.map(([name, n]) => [`lost: ${name}`, n]),
+    ...i.losses_by_cause.rows.map(([name, n]) => [`lost or unfinished: ${name}`, n]),
     ...i.bad_by_reason.rows.map(([name, n]) => [`line not read: ${name}`, n]),
     ...i.out_of_range_by.rows.map(([name, n]) => [`kept out of the statistics: ${name}`, n]),
     ['files that could not be read', i.files_failed], ['files cut at the end', i.cut_files], ['files damaged inside', i.damaged_files],

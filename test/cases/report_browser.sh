@@ -18,6 +18,12 @@ if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
   cp "$tool/package-lock.json" "$tool/installed.json"
 fi
 
+# A figure that is not there is a dash, without a unit behind it.
+node --input-type=module -e "
+import { gbs, duration, percent } from '$PWD/exporter/report/src/format.js';
+const got = [gbs(null), gbs(NaN), gbs(18.94), duration(null), percent(null)].join('|');
+if (got !== '–|–|18.9 GB/s|–|–') { console.log('figures as text:', got); process.exit(1); }"
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$BUILD/test/unit/test_render" --page "$work/small" 2 11

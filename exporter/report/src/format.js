@@ -19,6 +19,7 @@ export const tick = (v) => (known(v) ? (Math.abs(v) >= 1e6 || (v !== 0 && Math.a
 const count2 = (v) => (Number.isInteger(v) ? count(v) : String(v));
 export const durationTick = (us) => duration(us).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ').replace(/^0 µs$/, '0');
 export const percent = (v) => (known(v) ? `${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %` : NONE);
+export const gbs = (v) => (known(v) ? `${short(v)} GB/s` : NONE);
 export const times = (v) => (known(v) ? `${v.toFixed(2)}×` : NONE);
 
 // Decimal units, as in the CSV files and folders.

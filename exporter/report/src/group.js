@@ -2,7 +2,7 @@
 import { page, groups, groupAt, series, cells, comms, binTime } from './data.js';
 import { byId, el, options, replace } from './dom.js';
 import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
-import { count, duration, short, percent, operation, known, tick, durationTick } from './format.js';
+import { count, duration, short, percent, operation, known, tick, durationTick, gbs } from './format.js';
 import { runAxis } from './time_axis.js';
 
 const MANY_COMMS = 7; // colours to tell apart
@@ -65,7 +65,7 @@ export function oneGroup() {
     return {
       grid: { left: 36, right: 16, top: list.length <= MANY_COMMS ? 36 : 16, bottom: 40, containLabel: true },
       legend: list.length <= MANY_COMMS ? legend() : { show: false }, dataZoom: [zoom()],
-      tooltip: tooltip({ trigger: 'item', formatter: (p) => `${p.seriesName}\nsequence number ${p.value[0]}\n${short(p.value[1])} GB/s` }),
+      tooltip: tooltip({ trigger: 'item', formatter: (p) => `${p.seriesName}\nsequence number ${p.value[0]}\n${gbs(p.value[1])}` }),
       xAxis: axis({ type: 'value', name: `sequence number${h.stride > 1 ? `, one operation of ${h.stride} shown` : ''}`, nameGap: 26, splitLine: { show: false }, scale: true, axisLabel: { formatter: count } }),
       yAxis: axis({ ...limits, name: 'mean busbw, GB/s', nameGap: 42, axisLabel: { formatter: tick } }),
       series: list.map((k, i) => one(name(k), by.get(k), list.length <= MANY_COMMS ? c.series[i] : c.series[0])),

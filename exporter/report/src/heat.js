@@ -116,7 +116,7 @@ export function rankByTime() {
         },
       }],
     };
-  }, "No operation was seen from two ranks or more, so there are no peers to compare with.", (instance) => {
+  }, 'No operation was seen from two processes or more, so there are no peers to compare with. Ranks of one process are one row.', (instance) => {
     instance.getZr().on('mousemove', (e) => {
       const at = cellAt(instance, e.offsetX, e.offsetY);
       tip.hidden = !at;

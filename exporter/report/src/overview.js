@@ -3,7 +3,7 @@ import { page, groups, comms, hosts, processes } from './data.js';
 import { byId, el, replace } from './dom.js';
 import { chart, palette, tooltip, axis, legend } from './charts.js';
 import { table } from './table.js';
-import { count, bytes, duration, percent, short, iso, known, operation } from './format.js';
+import { count, bytes, duration, percent, iso, known, operation, gbs } from './format.js';
 
 export function head() {
   const job = page.job;
@@ -112,7 +112,7 @@ export function whereTimeWent() {
     { title: 'p50', num: true, get: (g) => g.us.p50, show: (g) => duration(g.us.p50) },
     { title: 'p99', num: true, get: (g) => g.us.p99, show: (g) => duration(g.us.p99) },
     { title: 'Transfer p50', num: true, get: (g) => g.transfer_us.p50, show: (g) => duration(g.transfer_us.p50) },
-    { title: 'Busbw p50', num: true, get: (g) => g.busbw.p50, show: (g) => `${short(g.busbw.p50)} GB/s` },
+    { title: 'Busbw p50', num: true, get: (g) => g.busbw.p50, show: (g) => gbs(g.busbw.p50) },
     { title: '% of peak', num: true, get: (g) => g.of_best, show: (g) => percent(g.of_best), help: 'p50 against the highest p90 of any size or communicator of this function and type' },
   ], groups.slice(0, 10), { page: 0 });
 }

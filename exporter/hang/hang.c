@@ -59,7 +59,7 @@ static void free_round(struct round *r) {
 static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
-  int e = ni_box_sources_find(s, &h->inputs, h->box_dir);
+  int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));

@@ -330,7 +330,7 @@ int ni_recover_run(int argc, char **argv) {
     code = NI_EXIT_COULD_NOT_RUN;
     goto out;
   }
-  e = ni_box_sources_find(&r.sources, &r.inputs, r.box_dir);
+  e = ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL);
   if (r.json) {
     ni_json_begin(&r.out, stdout);
     ni_json_object(&r.out, NULL);

@@ -132,7 +132,7 @@ static int run(struct snapshot *s, const char *name) {
   static const char *const advice[] = {": its parent is not there", ": it is no folder", ": no right to write there",
                                        ""};
   if (ni_box_dir_check(name, s->box_dir) < 0) return NI_EXIT_COULD_NOT_RUN;
-  int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir);
+  int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir, s->output);
   if (e < 0) {
     fprintf(stderr, "%s: %s\n", name, strerror(-e));
     return NI_EXIT_COULD_NOT_RUN;

@@ -45,7 +45,23 @@ int ni_box_dir_check(const char *name, const char *named) {
   return -e;
 }
 
-int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir) {
+/* Takes the files that lie in this very folder off the list. */
+static void leave_out(struct ni_files *f, const char *dir) {
+  struct stat d, of;
+  size_t kept = 0;
+  if (!dir || stat(dir, &d) != 0) return;
+  for (size_t i = 0; i < f->n; i++) {
+    char *slash = strrchr(f->file[i].path, '/');
+    if (slash) *slash = 0;
+    bool there = stat(slash ? f->file[i].path : ".", &of) == 0 && of.st_dev == d.st_dev && of.st_ino == d.st_ino;
+    if (slash) *slash = '/';
+    if (there) free(f->file[i].path);
+    else f->file[kept++] = f->file[i];
+  }
+  f->n = kept;
+}
+
+int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir, const char *not_in) {
   char **logs = calloc(2 * (in->n + 1), sizeof *logs), **boxes = logs ? logs + in->n + 1 : NULL;
   size_t n_logs = 0, n_boxes = 0;
   if (!logs) return -ENOMEM;
@@ -54,6 +70,7 @@ int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, co
   s->boxes.wanted = ni_box_name;
   int e = ni_discover(&s->logs, logs, n_logs);
   if (e == 0) e = ni_discover(&s->boxes, boxes, n_boxes);
+  if (e == 0) leave_out(&s->boxes, not_in);
   s->named = s->boxes.n > 0;
   for (size_t i = 0; i < s->boxes.n_bad; i++) s->named |= ni_box_name(s->boxes.bad[i].path);
   if (e == 0 && !s->named) {

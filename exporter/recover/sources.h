@@ -31,8 +31,9 @@ struct ni_box_passed {
 
 /* The folder that --box-dir names; NULL: it was not given. Where it cannot be searched says why and what to do. 0 or -errno. */
 int ni_box_dir_check(const char *name, const char *named);
-/* box_dir: NULL stands for NI_BOX_DIR. 0 or -ENOMEM. */
-int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir);
+/* box_dir: NULL stands for NI_BOX_DIR. not_in: a folder whose boxes do not count, what the command itself wrote there before;
+ * or NULL. 0 or -ENOMEM. */
+int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir, const char *not_in);
 void ni_box_sources_free(struct ni_box_sources *s);
 /* May this box of box_dir be read? If it is another user's or gone (error: -errno of opening it), counts it and says no. */
 bool ni_box_passes(struct ni_box_passed *p, const char *path, int error);

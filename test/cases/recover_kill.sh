@@ -118,6 +118,12 @@ RC=0
 rm -rf "$TMP/copies"
 job hang_late
 hangs "a job that runs" world "ReduceScatter 0" never_called=2 inside=0,1,3
+# A second snapshot beside the logs is one of the live boxes again, and not of the first one's copies.
+for i in 4 8; do
+  "$INSPECTOR" snapshot "$TMP/logs" --box-dir "$BOXES" --output "$TMP/logs" -q || fail "snapshot beside the logs ends with $?"
+  [ "$(find "$TMP/logs" -name '*.box' | wc -l)" = $i ] || fail "snapshot beside the logs: $(ls "$TMP/logs")"
+done
+rm "$TMP"/logs/*.box
 before=$(ls "$TMP/logs")
 recover "$TMP/logs" --box-dir "$BOXES"
 { [ "$RC" = 0 ] && [ "$(grep -c 'left alone' "$TMP/out")" = 4 ]; } || fail "running processes: $(cat "$TMP/out")"

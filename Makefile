@@ -41,7 +41,7 @@ HAVE_SIMDJSON := $(call have,simdjson.h,$(CXX),-std=c++17,c++,-lsimdjson)
 HAVE_ZSTD    := $(call have,zstd.h,$(CC),,c,-lzstd)
 HAVE_SNAPPY  := $(call have,snappy-c.h,$(CC),,c,-lsnappy)
 # What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own. zlib is
-# always there; libdeflate takes half its time (plugin/gz_codec.h). Its archive must hold position-independent code: asked by
+# always there; libdeflate takes two thirds of its time (plugin/gz_codec.h). Its archive must hold position-independent code: asked by
 # making a shared object of it. LIBDEFLATE= on the command line leaves it out.
 comma := ,
 ZLIB_A ?= $(shell $(CC) -print-file-name=libz.a)

@@ -138,7 +138,7 @@ static int open_again(struct ni_box_file *f) {
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages) {
   if (f->gone) return 0;
   int rc;
-  uint64_t room = free_bytes(f->fd, NULL, &rc), want = (uint64_t)pages * NI_BOX_PAGE_BYTES;
+  uint64_t room = free_bytes(f->fd, f->fd < 0 ? f->path : NULL, &rc), want = (uint64_t)pages * NI_BOX_PAGE_BYTES;
   if (rc) {
     f->gone |= rc == -ENOENT || rc == -ENODEV;
     return 0;

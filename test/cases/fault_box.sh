@@ -44,6 +44,12 @@ if [ -z "$VARIANT" ]; then
     left 1
     recovered
   done
+  # It grows with what waits: 4 MiB from the start hold 32,000 operations.
+  CASE="growth"
+  { host $US=30000000 init 0 paced 0 60000 40000 sleep 50 kill; } 2>/dev/null || true
+  "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || true
+  grep -q ' 60000 records' "$TMP/recover" || fail "$CASE: $(cat "$TMP/recover")"
+  rm -f "$BOXES"/*.box
 fi
 
 # A forked child has no part in its parent's box, and has its own.

@@ -3,7 +3,8 @@
 #   gpu_check         that truth against the plugin's logs
 #   gpu_contract      a recording of callbacks against what is known of NCCL
 #   force_vN.so       a profiler that has one interface version only, and passes all calls to NI_FORCE_PLUGIN
-#   fake/             an NCCL and a CUDA driver without a GPU, to test the above; no_device.so lets a real NCCL run without one
+#   fake/             an NCCL and a CUDA driver without a GPU, to test the above
+#   no_device/        fake/no_device.so, which lets a real NCCL run without a GPU
 GPU_OUT := $(BUILD)/test/gpu
 GPU_O   := $(BUILD)/obj/test/gpu
 SIM_O   := $(BUILD)/obj/test/nccl_sim
@@ -27,9 +28,9 @@ $(GPU_OUT)/fake/libcuda.so.1: test/gpu/fake/fake_cuda.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< $(LDFLAGS)
 # The parameters of functions nobody reads are written for their names' sake; libcudart's functions have other types.
-$(GPU_OUT)/fake/no_device.so: test/gpu/fake/no_device.c
+$(GPU_OUT)/fake/no_device.so: $(wildcard test/gpu/no_device/*.c) test/gpu/no_device/no_device.h
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -Wno-cast-function-type -fPIC -shared -fvisibility=hidden -o $@ $< -ldl $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -Wno-cast-function-type -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
 # -Bsymbolic: the loader's names are those of nccl-sim's own, and a test may have both in one process.
 $(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/loader.c $(wildcard test/nccl_sim/shim*.c) $(wildcard test/nccl_sim/*.h)
 	$(call say,LD,$@)

@@ -6,6 +6,9 @@ for how in "--nccl 2.30" "--nccl 2.30 --interface v4 --set poison=plausible" "--
   # shellcheck disable=SC2086
   verified p2p $how
 done
+# A group in which not every rank has a part: nobody may wait for those who have none.
+verified pipeline
+verified pipeline --set procs=1 --nccl 2.27
 verified NCCL_INSPECTOR_ENABLE_P2P=0 p2p
 verified NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=70000 p2p
 verified NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 p2p

@@ -19,10 +19,16 @@ bool ni_task_mine(const struct ni_crank *c, const struct ni_task *t) {
   return t->only_rank < 0 || t->only_rank == c->id.rank;
 }
 
-int ni_participants(const struct ni_crank *c, const struct ni_step *st) {
-  int live = c->decl->live;
-  if (st->pair_from < 0) return live; /* a rank that skips is still waited for */
-  return (st->pair_from < live) + (st->pair_to < live && st->pair_to != st->pair_from);
+int ni_participants(const struct ni_crank *c, const struct ni_plan *plan) {
+  int live = c->decl->live, n = 0;
+  for (int i = 0; i < plan->n_tasks; i++) {
+    int rank = plan->tasks[i].only_rank;
+    if (rank < 0) return live; /* a rank that skips is still waited for */
+    bool known = rank >= live;
+    for (int k = 0; k < i && !known; k++) known = plan->tasks[k].only_rank == rank;
+    n += !known;
+  }
+  return n;
 }
 
 /* Returns the call's number; -1 when no API event is raised. */
@@ -109,7 +115,7 @@ static void launch_group(const struct group *g) {
       mine |= ni_task_mine(c, &st->plans[p].tasks[i]);
     if (st->plans[p].tasks[0].symmetric) continue; /* another scheduler's: neither launch nor bracket is raised */
     uint64_t index = c->next_index;
-    if (!g->captured && ni_participants(c, st) > 1) c->next_index++;
+    if (!g->captured && ni_participants(c, &st->plans[p]) > 1) c->next_index++;
     if (!g->part || !mine) continue;
     kernel_launch(g->r, c, g->first);
     if (!g->captured)

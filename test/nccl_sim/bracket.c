@@ -145,7 +145,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
                 const struct ni_called *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng) {
   const struct ni_settings *set = &ni_run.scn->set;
   struct ni_work *works[NI_MAX_TASKS];
-  int n = 0, any = 0, participants = ni_participants(c, st);
+  int n = 0, any = 0, participants = ni_participants(c, plan);
   struct ni_kernel *k = kernel_get(c);
   k->next = NULL;
   k->plan = plan;

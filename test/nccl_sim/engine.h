@@ -203,7 +203,7 @@ void ni_crank_abort(struct ni_crank *c);
 void *ni_app_main(void *rank);
 bool ni_takes_part(const struct ni_crank *c, const struct ni_step *st);
 bool ni_task_mine(const struct ni_crank *c, const struct ni_task *t);
-int ni_participants(const struct ni_crank *c, const struct ni_step *st);
+int ni_participants(const struct ni_crank *c, const struct ni_plan *plan); /* ranks that one of its kernels waits for */
 
 /* ---- bracket.c */
 enum { NI_MAX_TASKS = 4096 }; /* of one group */

@@ -13,7 +13,7 @@ static void run_plan(struct ni_rank *r, struct ni_crank *c, const struct ni_step
   uint64_t index = c->next_index;
   bool mine = false;
   for (int i = 0; i < plan->n_tasks; i++) mine |= ni_task_mine(c, &plan->tasks[i]);
-  if (ni_participants(c, st) > 1) c->next_index++; /* counted by every rank, called or not */
+  if (ni_participants(c, plan) > 1) c->next_index++; /* counted by every rank, called or not */
   if (mine && ni_takes_part(c, st))
     ni_bracket(c, st, plan, masks, api, replayed, ni_now(), index, replayed ? &r->h_rng : &r->rng);
 }

@@ -11,6 +11,7 @@
 #include "dump_thread.h"
 #include "events.h"
 #include "nccl_version.h"
+#include "ni_release.h"
 #include "want.h"
 
 union ni_global_pages ni_global_pages;
@@ -117,8 +118,9 @@ static void configure(int interface, const int *mask) {
   if (ni_g.box.wanted && !ni_g.box.h)
     ni_log_info(&ni_g.log, "no black box: %s. What is not yet written when the process is killed is lost "
                 "(NCCL_INSPECTOR_BLACKBOX)", ni_g.box.why);
-  ni_log_info(&ni_g.log, "version %s (%s), interface v%d, NCCL %d, clock %s", NI_VERSION, NI_GIT_REV, interface,
-              ni_g.nccl_version, ni_clock_source_name(ni_g.clock.source));
+  char release[40];
+  ni_log_info(&ni_g.log, "version %s (%s), interface v%d, NCCL %s, clock %s", NI_VERSION, NI_GIT_REV, interface,
+              ni_release_text(ni_g.nccl_version, release), ni_clock_source_name(ni_g.clock.source));
 }
 
 /* ---- registry ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "ni_release.h"
 
 enum { MAX_FOUND = 16 };
 
@@ -124,9 +125,8 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
   }
   free(text);
   int use = interface_of(v, d->versions);
-  char release[32];
-  snprintf(release, sizeof release, "%d.%d.%d", v < 10000 ? v / 1000 : v / 10000,
-           v < 10000 ? v / 100 % 10 : v / 100 % 100, v % 100);
+  char release[40];
+  ni_release_text(v, release);
   if (first) d->nccl_version = v;
   if (v < 22300)
     ni_doctor_add(d, "nccl", first ? NI_DOC_PROBLEM : NI_DOC_NOTE,

@@ -9,6 +9,7 @@
 
 #include "../amount_text.h"
 #include "../plural.h"
+#include "ni_release.h"
 #include "output.h"
 
 enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
@@ -42,13 +43,12 @@ static size_t count_runs(const struct ni_summary *s) {
 }
 
 static void print_job(const struct ni_summary *s, FILE *f) {
-  char a[81], b[81], first[32], last[32], took[32];
+  char a[81], b[81], first[32], last[32], took[32], release[40];
   const char *gap = "";
   if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a)), gap = ", ";
   if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b)), gap = ", ";
   if (s->job.nccl_version > 0)
-    fprintf(f, "%sNCCL %d.%d.%d", gap, s->job.nccl_version / 10000, s->job.nccl_version / 100 % 100,
-            s->job.nccl_version % 100), gap = ", ";
+    fprintf(f, "%sNCCL %s", gap, ni_release_text(s->job.nccl_version, release)), gap = ", ";
   fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
           ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
   if (s->records)

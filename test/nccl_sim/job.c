@@ -15,6 +15,7 @@
 
 #include "ends.h"
 #include "modes.h"
+#include "ni_release.h"
 #include "truth.h"
 
 static void set_env(const char *name, int value) {
@@ -89,7 +90,8 @@ int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
   for (int i = 0; i < s->n_comms; i++) ni_run.meets[i] = (struct ni_meet *)(shared + ring * (size_t)i);
   ni_run.start = (struct ni_start *)(shared + ring * (size_t)s->n_comms);
   if (!o->quiet) {
-    printf("scenario %s, seed %llu, NCCL %d\n", o->scenario, (unsigned long long)s->set.seed, s->set.release);
+    char release[40];
+    printf("scenario %s, seed %llu, NCCL %s\n", o->scenario, (unsigned long long)s->set.seed, ni_release_text(s->set.release, release));
     fflush(stdout);
   }
   ni_truth_open(o->truth);

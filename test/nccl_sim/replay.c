@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "modes.h"
+#include "ni_release.h"
 #include "recording.h"
 #include "settings.h"
 #include "truth.h"
@@ -225,9 +226,10 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
       ni_die(NI_SIM_FAILED, "cannot create a thread");
   for (int i = 0; i < play.r.n_threads; i++) pthread_join(threads[i], NULL);
   ni_truth_end(NI_END_FINALIZE);
+  char release[40];
   if (!o->quiet)
-    printf("replayed %d calls of %d events, %d communicators, %d threads, NCCL %d v%d\n", play.r.n_calls,
-           play.r.n_events, play.r.n_comms, play.r.n_threads, set.release,
+    printf("replayed %d calls of %d events, %d communicators, %d threads, NCCL %s v%d\n", play.r.n_calls,
+           play.r.n_events, play.r.n_comms, play.r.n_threads, ni_release_text(set.release, release),
            set.interface ? set.interface : ni_core_newest(set.release));
   return 0;
 }

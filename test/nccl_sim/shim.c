@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "ni_release.h"
 
 struct face {
   int events; /* forwarded */
@@ -218,9 +219,10 @@ static const struct face *face(void) {
 static bool callable(void) {
   if (ni_core.filled || ni_core_native(ni_core.release, ni_core.interface)) return true;
   static atomic_flag said = ATOMIC_FLAG_INIT;
+  char release[40];
   if (!atomic_flag_test_and_set(&said))
-    ni_say("NCCL %d would call a null pointer here: no init through v%d has succeeded", ni_core.release,
-           ni_core.interface);
+    ni_say("NCCL %s would call a null pointer here: no init through v%d has succeeded",
+           ni_release_text(ni_core.release, release), ni_core.interface);
   return false;
 }
 

@@ -91,8 +91,9 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
 /* ---- graph ---- */
 
 struct edge {
-  uint64_t seat;
+  uint64_t seat, since_ns; /* when it called it; 0: not known */
   uint32_t knot;
+  bool holds_up; /* launched, not started, and others are inside: its GPU or its stream waits for something else */
 };
 
 static int by_edge(const void *a, const void *b) {
@@ -129,13 +130,22 @@ static int gather_edges(struct graph *g) {
     const struct ni_hang_knot *k = &g->v->knot[i];
     for (size_t j = 0; k->hangs && j < k->n; j++) {
       const struct ni_hang_view *w = &k->view[j];
-      /* Queued counts where nobody else is further: otherwise it is what this rank holds up, not where it waits. */
-      bool stays = w->where == NI_HANG_INSIDE || (w->where == NI_HANG_QUEUED && !ni_hang_blocks(k, w));
-      if (stays) g->inside[g->n_inside++] = (struct edge){w->seat, (uint32_t)i};
+      if (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED)
+        g->inside[g->n_inside++] = (struct edge){w->seat, w->op ? w->op->enqueue_ns : 0, (uint32_t)i,
+                                                 w->where == NI_HANG_QUEUED && ni_hang_blocks(k, w)};
     }
   }
   if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
   return 0;
+}
+
+/*
+ * Does a blocker wait there? A kernel that is not started is what it holds up; of one that has not called, it is also what
+ * its host may be waiting for. And a kernel that waits to be started does not wait for one that was called long after it.
+ */
+static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
+  if (e->holds_up) return w->where == NI_HANG_NEVER || w->where == NI_HANG_API_ONLY;
+  return w->where != NI_HANG_QUEUED || !w->op || e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS;
 }
 
 /* One knot and all that it leads to. Depth is at most the number of knots that hang. */
@@ -148,7 +158,7 @@ static void visit(struct graph *g, uint32_t at) {
     if (!ni_hang_blocks(k, &k->view[j])) continue;
     for (size_t e = first_edge(g, k->view[j].seat); e < g->n_inside && g->inside[e].seat == k->view[j].seat; e++) {
       uint32_t to = g->inside[e].knot;
-      if (to == at) continue;
+      if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
       if (!g->index[to]) {
         visit(g, to);

@@ -5,6 +5,7 @@
  * one, all its sends and receives in another. For each rank the judge decides where it is (enum ni_hang_where); ranks that
  * others wait for are its blockers. A blocker may itself wait in another knot: knots form a graph, and what hangs is
  * where the graph ends: a knot whose blockers wait nowhere, or a ring of knots (a deadlock).
+ * A rank that never called may wait on its host for what its GPU does not start in another knot; never the reverse.
  *
  *   pending of a knot = newest moment that all who matter are known at - the last time anything moved: the newest call
  *                       of the operation, and any start or end of an operation of a blocker, in whatever communicator

@@ -22,6 +22,9 @@ job hang_pipeline
 hangs "pipeline whose first stage is missing" pp p2p never_called=0 inside=1,2,3
 job hang_chain
 hangs "a communicator that waits for another" tp1 "AllReduce 20" never_called=3 inside=2 consequences=1
+# What a GPU does not start explains why its rank does not come elsewhere, not the other way round.
+job hang_queued
+hangs "a kernel that two GPUs never start" k "AllGather 0" queued=1,2 inside=0,3 consequences=1
 
 # A call whose group is never launched: made, and no kernel follows. It is not taken for finished, though it has a number.
 cat >"$TMP/api.scn" <<'S'

@@ -85,6 +85,7 @@ struct ni_side {
   uint32_t index, gen;
   uint8_t has_gpu, in_busy, announced, stage;
   uint8_t identified; /* who it is is known, and stands in the prefix */
+  uint8_t stuck_told; /* stuck lines since its last dump_stats line */
   uint8_t poisoned; /* impossible stamps were found; see gpu_believed */
   struct ni_gpu_id gpu;
   struct ni_ident ident;

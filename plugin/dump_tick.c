@@ -119,6 +119,13 @@ static int all_closed(const struct ni_dump *d) {
   return !atomic_load_explicit(&d->joining, memory_order_acquire);
 }
 
+/* The accounting beside stuck lines: with nothing to write, no other line says how much was started and is in flight. */
+static void account_for_stuck(struct ni_dump *d, struct ni_side *s) {
+  if (!s->stuck_told || d->now_ms - s->last_stats_ms < NI_STATS_MS || ni_lines_room(d)) return;
+  ni_lines_stats(d, s, 0);
+  d->urgent = 1;
+}
+
 static void look_at_sides(struct ni_dump *d) {
   /* Thousands of communicators: ten ticks are soon enough, unless somebody asks for the roll-ups so far. */
   if (d->n_sides > 256 && d->ticks % 10 && !d->detail.flush) return;
@@ -128,6 +135,7 @@ static void look_at_sides(struct ni_dump *d) {
     ni_judge(d, s, NI_END_NONE);
     ni_events_judge(d, s, NI_END_NONE);
     ni_lines_gaps(d, s);
+    account_for_stuck(d, s);
     d->no_room |= ni_roll_say(d, s, d->detail.flush) != 0 && !d->roll_open;
     d->watching |= s->watch != 0;
   }

@@ -123,6 +123,7 @@ void ni_lines_stats(struct ni_dump *d, struct ni_side *s, int final) {
   fill_events(&in, &s->comm->events, &s->ev);
   if (put_control(d, ni_format_dump_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in))) return;
   s->last_stats_ms = d->now_ms;
+  s->stuck_told = 0;
   told_events(&in, &s->ev);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     s->kind[kind].stats_lines = in.kind[kind].written;

@@ -63,7 +63,7 @@ int ni_unfinished_stuck(struct ni_dump *d, struct ni_side *s, struct ni_op *op, 
   in.why = "stuck";
   describe(s, slot, state, &in);
   (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
-  d->urgent = 1;
+  d->urgent = s->stuck_told = 1;
   ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_STUCK, d->now_ns,
                       "%s %llu of communicator 0x%llx has been in flight for %llu s on rank %d (%s); nccl-inspector hang on "
                       "the logs of all ranks says who is missing", in.func, (unsigned long long)in.sn,

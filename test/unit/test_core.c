@@ -382,7 +382,9 @@ static void unknown_bytes(void **state) {
 /* ---- stuck ---- */
 
 static void stuck_once(void) {
-  void *ctx = open_comm(1);
+  void *ctx = open_comm(1), *idle = open_comm(2);
+  void *alone = start_op(idle, 0, 1);
+  ni_cb_stop(alone);
   run_op(ctx, 1, 1000);
   void *kernel = start_op(ctx, 2, 2), *ch = ni_cb_channel_start(kernel, 5, 2000);
   ni_cb_stop(kernel);
@@ -398,10 +400,13 @@ static void stuck_once(void) {
   CHECK(lines_with(text, "\"stuck\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":2,", "\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,\"channels_open\":\"0x20\"") == 1);
   CHECK(lines_with(text, "\"stuck\"", "\"sn\":3,") == 1 && lines_with(text, "\"sn\":3,", "\"state\":\"launched\"") == 1);
   CHECK(lines_with(text, "\"stuck\"", "\"sn\":4,") == 1 && lines_with(text, "\"sn\":4,", "\"state\":\"finishing\"") == 1);
-  CHECK(lines_with(text, "\"stuck\"", "stuck") == 3);
+  CHECK(lines_with(text, "\"stuck\"", "stuck") == 4);
+  /* and how much there is in flight: no other line would say it of a communicator on which nothing has ever finished */
+  CHECK(lines_with(text, "{\"id\":\"0x2\"", "\"final\":false,\"coll\":{\"started\":1,\"written\":0,") == 1);
   ni_cb_stop(open); /* and a stuck operation that ends after all is a record */
   ni_cb_stop(doubt);
   (void)ch;
+  ni_finalize(idle);
   ni_finalize(ctx);
   text = log_text();
   CHECK(lines_with(text, "\"coll_perf\"", "\"coll_sn\":4,") == 1);

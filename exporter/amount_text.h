@@ -7,13 +7,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Three digits or fewer, decimal units. */
-static inline const char *ni_bytes_text(uint64_t bytes, char out[32]) {
+/* Decimal units; what rounds to 1000 of one is 1 of the next. below: that bound. */
+static inline const char *ni_decimal_unit(double *v, double below) {
   static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  double v = (double)bytes;
   unsigned u = 0;
-  while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) v /= 1000, u++;
-  snprintf(out, 32, "%.*f %s", u > 0 && v < 99.95 ? 1 : 0, v, units[u]);
+  while (*v >= below && u + 1 < sizeof units / sizeof *units) *v /= 1000, u++;
+  return units[u];
+}
+
+/* An amount of data, in three digits or fewer: "418 kB", "21.0 MB". */
+static inline const char *ni_bytes_text(uint64_t bytes, char out[32]) {
+  double v = (double)bytes;
+  const char *unit = ni_decimal_unit(&v, 999.5);
+  snprintf(out, 32, "%.*f %s", bytes >= 1000 && v < 99.95 ? 1 : 0, v, unit);
+  return out;
+}
+
+/* The size of a message, with two decimals, so that 1 MiB is not 1 MB: "1.05 MB", "4 B". NVIDIA's form, of its files,
+ * folders and pictures, is ni_human_bytes. */
+static inline const char *ni_size_text(uint64_t bytes, char out[32]) {
+  double v = (double)bytes;
+  const char *unit = ni_decimal_unit(&v, bytes < 1000 ? 1000 : 999.995);
+  snprintf(out, 32, "%.*f %s", bytes < 1000 ? 0 : 2, v, unit);
   return out;
 }
 

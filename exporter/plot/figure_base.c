@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "figure.h"
 
 const char *const ni_fig_color[NI_FIG_COLORS] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -144,12 +145,12 @@ void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   fprintf(f, "set logscale %c\nset %crange [%.6g:%.6g]\nset %ctics (", axis, axis, from, to, axis);
   bool fine = hi > lo && to / from <= 300; /* a decade alone would leave most of such an axis without a figure */
   for (uint64_t v = 1; hi > lo && (double)v <= to; v *= 10) {
-    static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     static const uint64_t step[] = {1, 2, 5};
     unsigned e = (unsigned)(log10((double)v) + 0.5);
     for (int i = 0; i < (fine ? 3 : 1); i++)
       if ((double)v * (double)step[i] >= from && (double)v * (double)step[i] <= to) {
-        fprintf(f, "%s'%.0f%s' %" PRIu64, comma, (double)(v * step[i]) / pow(1000, e / 3), unit[e / 3], v * step[i]);
+        fprintf(f, "%s'%.0f %s' %" PRIu64, comma, (double)(v * step[i]) / pow(1000, e / 3), unit[e / 3], v * step[i]);
         comma = ", ";
       }
     if (v > UINT64_MAX / 50) break;
@@ -157,7 +158,7 @@ void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   /* One size, or few between two figures: the smallest is the tic. */
   if (!*comma) {
     char human[32];
-    ni_human_bytes(lo, human);
+    ni_size_text(lo, human);
     fprintf(f, "'%s' %" PRIu64, human, lo ? lo : 1);
   }
   fprintf(f, ")\n");

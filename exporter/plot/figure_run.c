@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "figure.h"
 #include "heat_bins.h"
 
@@ -129,7 +130,7 @@ void ni_fig_percentiles(FILE *f, const struct ni_figure *fig) {
     }
     fprintf(f, "EOD\n");
     if (!(hi > 0)) fprintf(f, "$p << EOD\nNaN NaN NaN NaN NaN\nEOD\n");
-    ni_human_bytes(g->msg_bytes, human);
+    ni_size_text(g->msg_bytes, human);
     fprintf(f, "set title '%s, %.1f %% of the time' font ',11'\n", human, 100 * g->time_share);
     ni_fig_time_axis(f, 'y', lo < INFINITY ? lo : 1, hi > 0 ? hi * 1.15 : 1); /* room for the key */
     fprintf(f, "plot $p using 1:2:4 with filledcurves lc rgb '%s' title 'p10 to p90', \\\n"

@@ -108,12 +108,12 @@ static void number(char out[48], double v, int digits, const char *unit) {
   else snprintf(out, 48, "%.*f%s", digits, v, unit);
 }
 
-static void fill(const struct ni_summary *s, const struct ni_group *g, struct cells *c) {
-  char func[81];
+static void fill(const struct ni_group *g, struct cells *c) {
+  char func[81], size[32];
   snprintf(c->text[COL_TIME], sizeof *c->text, "%.1f%%", 100 * g->time_share);
   snprintf(c->text[COL_TYPE], sizeof *c->text, "%s", ni_comm_type_names[g->type]);
   snprintf(c->text[COL_FUNCTION], sizeof *c->text, "%.40s", ni_safe_text(g->func, func));
-  snprintf(c->text[COL_SIZE], sizeof *c->text, "%s", s->cell[g->cell].human);
+  snprintf(c->text[COL_SIZE], sizeof *c->text, "%s", ni_size_text(g->msg_bytes, size));
   snprintf(c->text[COL_TIMED_BY], sizeof *c->text, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
   number(c->text[COL_P50], g->us.p50, 1, "");
   number(c->text[COL_P99], g->us.p99, 1, "");
@@ -132,7 +132,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
   qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
   for (int k = 0; k < COLS; k++) strcpy(row[0].text[k], heads[k]);
-  for (size_t i = 0; i < n; i++) fill(s, &s->group[order[i]], &row[i + 1]);
+  for (size_t i = 0; i < n; i++) fill(&s->group[order[i]], &row[i + 1]);
   for (int k = 0; k < COLS; k++) {
     width[k] = 0;
     for (size_t i = 0; i <= n; i++)

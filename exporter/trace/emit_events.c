@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "../summary/model.h"
 #include "emit.h"
 
@@ -174,7 +175,7 @@ static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct p
     return 0;
   }
   bool send = strcmp(x->direction, "send") == 0;
-  ni_human_bytes(x->trans_size_bytes, size);
+  ni_size_text(x->trans_size_bytes, size);
   if (step) snprintf(text, sizeof text, "%s step %lld", send ? "send" : "receive", (long long)x->step);
   else snprintf(text, sizeof text, "%s rank %d, %s", send ? "send to" : "receive from", x->peer, size);
   bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "../plural.h"
 #include "../summary/model.h"
 #include "emit.h"
@@ -170,7 +171,7 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   const struct ni_unfinished_line *u = &x->u;
   struct ni_tr_event e = {.category = NI_TR_C_OPEN};
   char size[32], text[160];
-  ni_human_bytes(u->msg_bytes, size);
+  ni_size_text(u->msg_bytes, size);
   snprintf(text, sizeof text, "%s %s NOT FINISHED", ni_name_text(&r->names, x->func), size);
   int err = ni_name(&r->names, &r->cache, text, &e.name);
   if (err == 0) err = ni_tr_track(r, m->unit, member, x->kind ? NI_TR_T_P2P : NI_TR_T_COLL, 0, &e.track);

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../amount_text.h"
 #include "../summary/model.h"
 #include "emit.h"
 
 static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {
   char size[32], text[160];
-  ni_human_bytes(l->op.msg_bytes, size);
+  ni_size_text(l->op.msg_bytes, size);
   if (l->is_p2p) snprintf(text, sizeof text, "%s %s %d %s%s", l->op.func, strcmp(l->op.func, "Recv") == 0 ? "from" : "to",
                           l->op.root, size, after);
   else snprintf(text, sizeof text, "%s %s%s", l->op.func, size, after);

@@ -50,7 +50,7 @@ expect ranks 'ranks == {1, 2, 4} and len({s["process"].split(", ")[1] for s in x
 LOGS=full draw 2 comm --comm tp
 expect comm '{s["track"] for s in ops} == {"tp: collectives"} and len(ops) == 600'
 LOGS=full draw 2 hash --comm 0x1111 --coll Send
-expect hash '{s["name"] for s in ops} == {"Send to 1 65.54KB"} and len(ops) == 4'
+expect hash '{s["name"] for s in ops} == {"Send to 1 65.54 kB"} and len(ops) == 4'
 LOGS=full draw 2 host --host node-2
 expect host '{s["process"].split(", ")[1] for s in x.slices} == {"node-2"} and x.other["clock_reference"] == "node-2"'
 LOGS=far draw 0 since --since +60s --until +61s

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../../exporter/amount_text.h"
 #include "../../exporter/summary/dist.h"
 #include "../../exporter/summary/names.h"
 #include "../../exporter/summary/segment.h"
@@ -257,6 +258,20 @@ static void test_texts(void **state) {
   assert_true(strlen(text) < 6);
 }
 
+/* As the page has them: test/cases/report_browser.sh. */
+static void test_amounts(void **state) {
+  (void)state;
+  static const struct { uint64_t v; const char *amount, *size; } cases[] = {
+      {0, "0 B", "0 B"}, {4, "4 B", "4 B"}, {999, "999 B", "999 B"}, {1000, "1.0 kB", "1.00 kB"}, {8192, "8.2 kB", "8.19 kB"},
+      {999994, "1.0 MB", "999.99 kB"}, {999999, "1.0 MB", "1.00 MB"}, {1048576, "1.0 MB", "1.05 MB"},
+      {104857600, "105 MB", "104.86 MB"}, {UINT64_MAX, "18.4 EB", "18.45 EB"}};
+  char text[32];
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_string_equal(ni_bytes_text(cases[i].v, text), cases[i].amount);
+    assert_string_equal(ni_size_text(cases[i].v, text), cases[i].size);
+  }
+}
+
 static void test_names(void **state) {
   (void)state;
   struct ni_names t;
@@ -285,6 +300,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_merge),
       cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),    cmocka_unit_test(test_shortest),
-      cmocka_unit_test(test_texts),       cmocka_unit_test(test_names)};
+      cmocka_unit_test(test_texts), cmocka_unit_test(test_amounts),       cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,15 +22,21 @@ export const percent = (v) => (known(v) ? `${(v * 100).toFixed(v < 0.0995 ? 1 : 
 export const gbs = (v) => (known(v) ? `${short(v)} GB/s` : NONE);
 export const times = (v) => (known(v) ? `${v.toFixed(2)}×` : NONE);
 
-// Decimal units, as in the CSV files and folders.
-const UNITS = ['B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB'];
-export function bytes(v, digits = 2) {
-  if (!known(v)) return NONE;
-  if (v < 1) return '0 B';
-  const e = Math.min(UNITS.length - 1, Math.floor(Math.log10(v) / 3 + 1e-12));
-  const text = (v / 1000 ** e).toFixed(e ? digits : 0);
-  return `${digits < 2 ? text.replace(/\.0+$/, '') : text} ${UNITS[e]}`;
+// Decimal units, as exporter/amount_text.h has them; what rounds to 1000 of one is 1 of the next.
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
+function inUnits(v, below, digits) {
+  let e = 0;
+  for (; v >= below && e < UNITS.length - 1; e++) v /= 1000;
+  return [v.toFixed(e ? digits(v) : 0), UNITS[e]];
 }
+// The size of a message, with two decimals, so that 1 MiB is not 1 MB.
+export const bytes = (v) => (known(v) ? inUnits(v, v < 1000 ? 1000 : 999.995, () => 2).join(' ') : NONE);
+// An amount of data, in three digits or fewer.
+export const amount = (v) => (known(v) ? inUnits(v, 999.5, (x) => (x < 99.95 ? 1 : 0)).join(' ') : NONE);
+export const bytesTick = (v) => {
+  const [text, unit] = inUnits(v, v < 1000 ? 1000 : 999.95, () => 1);
+  return `${text.replace(/\.0$/, '')} ${unit}`;
+};
 export function duration(us) {
   if (!known(us)) return NONE;
   // What rounds to 1000 of a unit is 1 of the next.

@@ -3,7 +3,7 @@ import { page, groups, comms, hosts, processes } from './data.js';
 import { byId, el, replace } from './dom.js';
 import { chart, palette, tooltip, axis, legend } from './charts.js';
 import { table } from './table.js';
-import { count, bytes, duration, percent, iso, known, operation, gbs } from './format.js';
+import { count, amount, duration, percent, iso, known, operation, gbs } from './format.js';
 
 export function head() {
   const job = page.job;
@@ -36,7 +36,7 @@ export function completeness() {
   replace(byId('cards'),
     card(count(page.records), words(page.records, 'record')),
     card(count(page.operations), words(page.operations, 'operation')),
-    card(count(i.files), `${words(i.files, 'file')}, ${bytes(i.bytes)}`, i.files_failed > 0),
+    card(count(i.files), `${words(i.files, 'file')}, ${amount(i.bytes)}`, i.files_failed > 0),
     card(count(n_processes), `${words(n_processes, 'process', 'processes')} seen`, i.missing_ranks > 0),
     card(count(n_hosts), words(n_hosts, 'host'), i.missing_hosts > 0),
     card(count(lost), 'lost or unfinished, as the logs say', lost > 0),

@@ -84,10 +84,23 @@ static int median_late_share(const struct ni_summary *s, double *out) {
   return 0;
 }
 
+/*
+ * What a late rank cost each of its peers is a sum over operations. Those of several streams run at the same time, so it can
+ * be more than the run is long: nobody waited for that long, and it is not said.
+ */
+static const char *waited_text(const struct ni_summary *s, double us, const char *whose, char out[112]) {
+  char time[32];
+  ni_duration_text(us, time);
+  if (us > (double)(s->last_us - s->first_us))
+    snprintf(out, 112, "what each of %s waited for it adds up to %s (operations overlap)", whose, time);
+  else snprintf(out, 112, "each of %s waited %s for it in all", whose, time);
+  return out;
+}
+
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    char host[81], gpu[24] = "", lost[32], ranks[48];
+    char host[81], gpu[24] = "", waited[112], ranks[48];
     if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
     explained[p->host] = true;
     if (late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
@@ -98,18 +111,18 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
       snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
-               " operations with one of its ranks; each of their peers waited %s in all", (long long)p->pid,
+               " operations with one of its ranks; %s", (long long)p->pid,
                ni_safe_text(s->host[p->host].name, host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
-               ni_duration_text(f->lost_us, lost));
+               waited_text(s, f->lost_us, "their peers", waited));
       continue;
     }
     if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
     snprintf(f->text, sizeof f->text,
              "rank %d on %s%s%s came late to %.0f %% of %" PRIu64
-             " operations; each of its peers waited %s for it in all",
+             " operations; %s",
              p->rank, ni_safe_text(s->host[p->host].name, host), gpu,
              p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
-             ni_duration_text(f->lost_us, lost));
+             waited_text(s, f->lost_us, "its peers", waited));
   }
   return 0;
 }

@@ -34,6 +34,23 @@ expect late 'f[0]["late_share"] == 1 and f[0]["operations"] == 600 and "rank 11 
 # The rule counts as the sentence does: in percent.
 expect late '"(below 80 % of their peers\u0027 median) in 10 % or more of their operations" in flat and "below 90 % of the median" in flat'
 expect late 'all(x["global_rank"] == 11 for x in o if x["kind"] == "late") and {x["rank"] for x in o if x["kind"] == "late"} <= {3, 11}'
+expect late '"; each of its peers waited " in f[0]["text"]'
+# The same in a thousandth of the time, as on streams that run at once: nobody waits for longer than the run.
+mkdir "$work/overlap"
+for f in "$work"/late/*; do
+  python3 - "$f" "$work/overlap" <<'P'
+import json, pathlib, sys
+out = []
+for l in map(json.loads, open(sys.argv[1])):
+    if "coll_perf" in l:
+        l["coll_perf"]["coll_enqueue_ns"] = 1790000000 * 10**9 + l["coll_perf"]["coll_enqueue_ns"] % 10**9 // 1000
+        l["metadata"]["dump_timestamp_us"] = 1790000000 * 10**6
+    out.append(json.dumps(l) + "\n")
+pathlib.Path(sys.argv[2], pathlib.Path(sys.argv[1]).name).write_text("".join(out))
+P
+done
+"$inspector" summary "$work/overlap" --output-dir "$work/overlap-out" --no-plots --no-html --no-parquet --no-csv >"$work/overlap.txt"
+expect overlap 'len(f) == 1 and f[0]["rank"] == 11 and "; what each of its peers waited for it adds up to " in f[0]["text"]'
 run slow --format v4.0 --slow-node 2
 expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_host", "node-2", 4)'
 expect slow '1.95 < f[0]["transfer_ratio"] < 2.05 and f[0]["lost_us"] > 0'

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../discover.h"
 #include "../line_reader.h"
 
 /* While one file is read: the life that a hash and rank stand for now. */
@@ -96,6 +97,9 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
   struct ni_reader *reader = NULL;
   struct ni_parser *parser = NULL;
   struct ni_line *line = malloc(sizeof *line);
+  uint64_t number = 0;
+  (void)ni_log_stem(path, &number);
+  if (number >= s->next) s->next = number + 1;
   int e = line ? ni_parser_new(&parser) : -ENOMEM;
   if (e == 0) e = ni_reader_open(&reader, path, NULL);
   if (e == 0) {

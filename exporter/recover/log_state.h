@@ -28,6 +28,7 @@ struct ni_log_state {
   struct ni_log_life *life;
   size_t n, cap;
   size_t files;
+  uint64_t next;          /* the number of a further file: above those of all that were read, wherever they lie */
   bool process_final;     /* the process's own last line is there */
   uint64_t newest_us;     /* newest dump_timestamp_us */
   char *bad;              /* first file that could not be read, with the reason */

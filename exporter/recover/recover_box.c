@@ -350,8 +350,10 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
     j.part.f = open_memstream(&text, &len);
     e = j.part.f ? compose(&j) : -ENOMEM;
     if (j.part.f && fclose(j.part.f) != 0) e = -ENOMEM;
-    if (e == 0 && (j.news || !live)) e = ni_recover_write(stem, text, len, &out->path);
-    if (e < 0 && e != -ENOMEM && asprintf(&out->error, "%s.jsonl.gz cannot be written: %s", stem, strerror(-e)) < 0)
+    if (e == 0 && (j.news || !live)) e = ni_recover_write(stem, log->next, text, len, &out->path);
+    if (e < 0 && e != -ENOMEM &&
+        asprintf(&out->error, "no further part of %s.jsonl.gz can be written: %s. Free space or give access there, or name "
+                 "another folder with --output", stem, strerror(-e)) < 0)
       out->error = NULL;
   }
   for (size_t i = 0; j.life && i < j.n; i++) {

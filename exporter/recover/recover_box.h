@@ -35,8 +35,9 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
                    struct ni_recovered *out);
 void ni_recovered_free(struct ni_recovered *r);
 
-/* Writes len bytes of text as gzip to stem.jsonl.gz, or the first free stem.N.jsonl.gz (recover_file.c). *path: malloc'd. */
-int ni_recover_write(const char *stem, const char *text, size_t len, char **path);
+/* Writes len bytes of text as gzip to the first free stem.N.jsonl.gz from number `from` on; 0 is stem.jsonl.gz
+ * (recover_file.c). *path: malloc'd. */
+int ni_recover_write(const char *stem, uint64_t from, const char *text, size_t len, char **path);
 
 /* A finished slot as a record, as the plugin's own fill_record has it (docs/blackbox.md, "Values of a record"). */
 void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,

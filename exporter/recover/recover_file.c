@@ -1,6 +1,7 @@
 /* The part's file: gzip, on disk, then named. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,10 @@ static int write_members(int fd, const char *text, size_t len) {
 }
 
 /* Gives the file its name: the first number that is free. Never replaces anything. */
-static int name_it(const char *hidden, const char *stem, char **path) {
-  for (int i = 0; i < MAX_NUMBER; i++) {
-    char number[16] = "";
-    if (i) snprintf(number, sizeof number, ".%d", i);
+static int name_it(const char *hidden, const char *stem, uint64_t from, char **path) {
+  for (uint64_t i = from; i - from < MAX_NUMBER; i++) {
+    char number[24] = "";
+    if (i) snprintf(number, sizeof number, ".%" PRIu64, i);
     if (asprintf(path, "%s%s.jsonl.gz", stem, number) < 0) {
       *path = NULL;
       return -ENOMEM;
@@ -77,7 +78,7 @@ static int name_it(const char *hidden, const char *stem, char **path) {
   return -EEXIST;
 }
 
-int ni_recover_write(const char *stem, const char *text, size_t len, char **path) {
+int ni_recover_write(const char *stem, uint64_t from, const char *text, size_t len, char **path) {
   const char *slash = strrchr(stem, '/');
   int dir = slash ? (int)(slash - stem) + 1 : 0;
   char *hidden;
@@ -87,7 +88,7 @@ int ni_recover_write(const char *stem, const char *text, size_t len, char **path
   if (e == 0) {
     e = write_members(fd, text, len);
     if (close(fd) != 0 && e == 0) e = -errno;
-    if (e == 0) e = name_it(hidden, stem, path);
+    if (e == 0) e = name_it(hidden, stem, from, path);
     unlink(hidden);
   }
   free(hidden);

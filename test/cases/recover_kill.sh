@@ -46,6 +46,23 @@ assert codes <= set(sys.argv[2].split()), doc["problems"]
 P
 }
 
+# Parts that were put elsewhere are numbered as if they lay beside the log: brought there they replace nothing.
+killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500
+mkdir "$TMP/small"
+if mount -t tmpfs -o size=64k,nr_inodes=1 ni-test "$TMP/small" 2>/dev/null; then
+  recover "$TMP/logs" --box-dir "$BOXES" --output "$TMP/small"
+  umount "$TMP/small"
+  { [ "$RC" = 1 ] && grep -q 'No space left on device. Free space .* --output' "$TMP/out"; } || fail "no room for a part: $RC $(cat "$TMP/out")"
+fi
+recover "$TMP/logs" --box-dir "$BOXES" --output "$TMP/parts"
+for f in "$TMP"/parts/*; do
+  [ -e "$TMP/logs/${f##*/}" ] && fail "a part elsewhere has the name of a file of the log: ${f##*/}"
+  mv "$f" "$TMP/logs"
+done
+verified "parts put elsewhere and brought back"
+complete "parts put elsewhere and brought back" "in_flight cut damaged"
+rm -rf "$TMP/parts"
+
 for us in 1000000 500; do
   killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$us
   recover "$TMP/logs" --box-dir "$BOXES"

@@ -19,16 +19,18 @@ static uint64_t wall_ns(void) {
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
 /*
- * A process that is over, and after whose last sign of life others began: a run before this one, in the same folder. Of one
- * that may live that is known only when another took its place in the job.
+ * A process that is over, and after whose last sign of life others began: a run before this one, in the same folder. One that
+ * has its rank and began later says so at once, however soon a job is started again; others only after the slack. Of a
+ * process that may live it is known only when another took its place in the job.
  */
 static bool is_earlier(const struct ni_hang_model *m, const struct ni_hang_process *p, uint64_t newest_start) {
-  uint64_t end = ni_hang_last_sign(p) + SLACK_NS;
-  if (p->life == NI_HANG_ALIVE || newest_start <= end) return false;
-  if (p->life != NI_HANG_LIFE_UNKNOWN) return true;
+  uint64_t sign = ni_hang_last_sign(p), end = sign + SLACK_NS;
+  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
+  if (p->life == NI_HANG_ALIVE || newest_start <= sign) return false;
+  if (over && newest_start > end) return true;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *q = &m->process[i];
-    if (q->start_ns > end && p->rank >= 0 && q->rank == p->rank && q->world == p->world) return true;
+    if (q->start_ns > (over ? sign : end) && p->rank >= 0 && q->rank == p->rank && q->world == p->world) return true;
   }
   return false;
 }

@@ -65,6 +65,11 @@ job nodes
 ended
 look
 checked "ended" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes have ended by themselves, $WHEN; nothing was in flight" left=8 ranks=8
+# Started again in the same folder at once, by a loop around the job: the ranks tell the runs apart.
+env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$BOXES" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" \
+  "$SIM" --quiet --plugin "$PLUGIN" --scenario nodes >"$TMP/sim.out" 2>&1 || fail "the job started again"
+look
+checked "ended and ended again" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes .*" left=8 ranks=8 earlier=8
 job hang
 wait "$JOB" || true
 JOB=

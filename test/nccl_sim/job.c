@@ -91,7 +91,8 @@ int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
   ni_run.start = (struct ni_start *)(shared + ring * (size_t)s->n_comms);
   if (!o->quiet) {
     char release[40];
-    printf("scenario %s, seed %llu, NCCL %s\n", o->scenario, (unsigned long long)s->set.seed, ni_release_text(s->set.release, release));
+    printf("scenario %s, seed %llu, NCCL %s\n", o->scenario, (unsigned long long)s->set.seed,
+           ni_release_text(s->set.release, release));
     fflush(stdout);
   }
   ni_truth_open(o->truth);

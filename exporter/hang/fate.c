@@ -8,7 +8,7 @@
 
 #include "verdict.h"
 
-#define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts, and the heartbeat of a box */
+#define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
 
 static uint64_t wall_ns(void) {
   struct timespec t;
@@ -19,20 +19,26 @@ static uint64_t wall_ns(void) {
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
 /*
- * A process that is over, and after whose last sign of life others began: a run before this one, in the same folder. One that
- * has its rank and began later says so at once, however soon a job is started again; others only after the slack. Of a
- * process that may live it is known only when another took its place in the job.
+ * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not before p's last
+ * sign of life, which is older than its end, give or take what clocks of two hosts differ by. The number of ranks may have
+ * changed with it. A p that may live is only silent for a while.
+ */
+static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
+  uint64_t end = ni_hang_last_sign(p);
+  if (p->rank < 0 || q->rank != p->rank || q->start_ns <= p->start_ns) return false;
+  if (p->life == NI_HANG_LIFE_UNKNOWN) return q->start_ns > end + SLACK_NS && q->world == p->world;
+  return q->start_ns + (strcmp(q->host, p->host) == 0 ? 0 : SLACK_NS) > end;
+}
+
+/*
+ * A process that is over, and a while after whose last sign of life others began, or at once another took its place: a run
+ * before this one, in the same folder. Of one that may live only the latter says so.
  */
 static bool is_earlier(const struct ni_hang_model *m, const struct ni_hang_process *p, uint64_t newest_start) {
-  uint64_t sign = ni_hang_last_sign(p), end = sign + SLACK_NS;
-  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
-  if (p->life == NI_HANG_ALIVE || newest_start <= sign) return false;
-  if (over && newest_start > end) return true;
-  for (size_t i = 0; i < m->n_processes; i++) {
-    const struct ni_hang_process *q = &m->process[i];
-    if (q->start_ns > (over ? sign : end) && p->rank >= 0 && q->rank == p->rank && q->world == p->world) return true;
-  }
-  return false;
+  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT, followed = false;
+  if (p->life == NI_HANG_ALIVE) return false;
+  for (size_t i = 0; i < m->n_processes && !followed; i++) followed = follows(&m->process[i], p);
+  return followed || (over && newest_start > ni_hang_last_sign(p) + SLACK_NS);
 }
 
 struct place {

@@ -78,6 +78,7 @@ struct ni_check_process {
   bool ours, control_lines, rollups;
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
+  bool killed;                   /* recover says so */
   unsigned limits;               /* NI_EXPIRES_* */
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;

@@ -174,7 +174,8 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        AT_FORMAT ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, AT(x), k->dropped, what,
                        k->gap_lines);
     uint64_t to_roll = k->written + k->sampled;
-    bool cut = x->killed && k->rolled < to_roll; /* since its last roll-ups: the records are there */
+    /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
+    bool cut = x->process->killed && k->rolled < to_roll;
     if (x->process->rollups && k->rolled != to_roll)
       ni_check_problem(c, cut ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP, apart(k->rolled, to_roll),
                        AT_FORMAT ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", AT(x), k->rolled,

@@ -333,7 +333,10 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   c->control_lines++;
   r->process->control_lines = true;
   switch (l->kind) {
-    case NI_LINE_PROCESS: r->process->limits |= ni_expiry_limits(&l->process); break;
+    case NI_LINE_PROCESS:
+      r->process->limits |= ni_expiry_limits(&l->process);
+      r->process->killed |= l->process.recovered_ns && !l->process.recovered_live;
+      break;
     case NI_LINE_PROXY: c->proxy_lines++; break;
     case NI_LINE_CLOCK: take_clock(r, &l->clock, line_no); break;
     case NI_LINE_NOTE: c->notes++; break;

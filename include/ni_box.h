@@ -233,6 +233,10 @@ struct ni_box_header {
   /* Network operations, constant. Pages of proxy_class come in chunks of so many, one after the other; in a chunk they lie
    * from its beginning, proxy_bytes each, across borders of pages. 0: the writer has none. */
   uint32_t proxy_class, proxy_bytes, proxy_chunk_pages, pad;
+  /* Records that went with files which the session's settings removed, one for each of session[]: of whichever
+   * communicator, also of those that are over. Written by the dump thread once a file is gone, so it may lack the file
+   * that was removed last. 0 where header_bytes ends before it. */
+  uint64_t expired_records[2];
 };
 _Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");
 _Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table holds all fields");

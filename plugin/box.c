@@ -234,7 +234,13 @@ void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t sta
   memcpy(p + sizeof s, dir, s.dir_bytes);
   memcpy(p + sizeof s + s.dir_bytes, file, s.file_bytes);
   memcpy(p + sizeof s + s.dir_bytes + s.file_bytes, line, s.line_bytes);
+  PUT(h->expired_records[next], 0);
   NAME(h->session_now, next);
+}
+
+void ni_keep_expired(struct ni_keeper *b, uint64_t records) {
+  struct ni_box_header *h = b->h;
+  if (h && h->session_now < 2) PUT(h->expired_records[h->session_now], records);
 }
 
 void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c) {

@@ -44,6 +44,9 @@ void ni_keep_drop(struct ni_keeper *b);
 void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir, const char *file,
                     const char *line, size_t line_bytes);
 
+/* So many records of the session's have expired with their files. */
+void ni_keep_expired(struct ni_keeper *b, uint64_t records);
+
 void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c);
 
 /* Every tick. promised_ms: how soon the next comes at the latest; 0: nothing is promised. */

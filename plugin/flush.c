@@ -33,6 +33,7 @@ int ni_flush(struct ni_dump *d, int force) {
   }
   d->last_flush_ms = d->now_ms;
   if (rc == 0) {
+    ni_keep_expired(&ni_g.box, ni_out_lost(&d->out).expired_records);
     (void)ni_add_rlx(&d->progress, 1);
     ni_gz_release(d->gz);
     d->urgent = d->detail.flush = 0;

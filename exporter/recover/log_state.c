@@ -68,7 +68,10 @@ static int take_line(struct reading *r, const struct ni_line *l) {
       return ni_seq_set_add(&life->kind[kind_of(l->unfinished.kind)].in_flight, l->unfinished.rec_sn);
     case NI_LINE_GAP: take_gap(life, &l->gap); return 0;
     case NI_LINE_DUMP_STATS:
-      for (int k = 0; k < NI_KIND_COUNT; k++) life->kind[k].flushed += l->stats.records[k];
+      for (int k = 0; k < NI_KIND_COUNT; k++) {
+        life->kind[k].flushed += l->stats.records[k];
+        if (l->stats.final) life->kind[k].written = l->stats.kind[k].written;
+      }
       life->final |= l->stats.final;
       return 0;
     default: return 0;

@@ -20,6 +20,7 @@ struct ni_log_life {
   struct {
     struct ni_seq_set records, incomplete, in_flight; /* rec_sn */
     uint64_t flushed;                      /* sum of *_records of its dump_stats lines */
+    uint64_t written;                      /* by its final line */
     uint64_t gap[NI_DROP_COUNT], gap_other; /* lost operations as gap lines name them, by cause */
   } kind[NI_KIND_COUNT];
 };

@@ -33,7 +33,7 @@ struct job {
   size_t n;
   bool live, gpu_only;
   bool expires;  /* the process removed old files of its log */
-  uint64_t gone; /* records in them */
+  uint64_t gone; /* records of communicators that are open in them */
   bool news; /* the log does not have it all */
   struct ni_part part;
   struct ni_ident process;
@@ -293,6 +293,27 @@ static void free_origin(struct job *j) {
   free((char *)(uintptr_t)j->part.origin.producer);
 }
 
+static uint64_t expired_in_box(const struct ni_box *b) {
+  const struct ni_box_header *h = ni_box_header(b);
+  return h->session_now < 2 ? h->expired_records[h->session_now] : 0;
+}
+
+/*
+ * Records that expired, of all communicators of the session. The box counts them once their file is gone, the accounts tell
+ * them by what is not there: each knows something that the other does not. The box has those of communicators whose every
+ * line has expired; the accounts have the file whose removal was not counted before the kill, and are all there is in a box of
+ * a writer that did not count.
+ */
+static uint64_t expired(const struct job *j) {
+  uint64_t counted = expired_in_box(j->b), told = j->gone;
+  for (size_t i = 0; j->expires && i < j->log->n; i++)
+    for (int k = 0; j->log->life[i].final && k < NI_KIND_COUNT; k++) {
+      uint64_t there = j->log->life[i].kind[k].records.distinct, said = j->log->life[i].kind[k].written;
+      if (said > there) told += said - there;
+    }
+  return counted > told ? counted : told;
+}
+
 static void put_foot(struct job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
@@ -313,7 +334,7 @@ static void put_foot(struct job *j) {
   }
   if (j->live || j->log->process_final) return;
   struct ni_part_stats s = {.final = true, .refused = h->refused_communicators};
-  s.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = j->gone;
+  s.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = expired(j);
   for (int i = 0; i < NI_STRAY_COUNT && i < 16; i++) s.stray[i] = h->process_stray[i];
   ni_part_stats(&j->part, &j->process, &s);
 }
@@ -346,7 +367,9 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
   int e = gather_comms(&j);
   if (e == 0) e = ni_box_each_op(b, gather_op, &j);
-  if (e == 0 && out->communicators) {
+  /* Killed between the last words of its last communicator and its own, which would have said what expired. */
+  bool owed = !live && !log->process_final && expired_in_box(b) > 0;
+  if (e == 0 && (out->communicators || owed)) {
     j.part.f = open_memstream(&text, &len);
     e = j.part.f ? compose(&j) : -ENOMEM;
     if (j.part.f && fclose(j.part.f) != 0) e = -ENOMEM;

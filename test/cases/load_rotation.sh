@@ -43,6 +43,30 @@ checked 2 --partial
 run "KEEP_SECONDS 1" NCCL_INSPECTOR_KEEP_SECONDS=1 $US=500 init 0 duet 0 6000 1500 fin 0
 verify --lost 1-6000 --end destroy
 
+# Of a killed process recover says it, also of communicators that were over. Without a dump thread each is written when it ends,
+# by who ends it: killed then, or behind a write() before anything was made of it, every run is the same.
+if [ -z "$VARIANT" ] && [ "$BOXES" != 0 ] && [ -x "$BUILD/nccl-inspector" ]; then
+  KILLED=(NCCL_INSPECTOR_DIR_MAX_BYTES=60k NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 LD_PRELOAD="$BUILD/test/fault_io.so")
+  expired_of() { # EXPECTED: of a host that was killed
+    "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
+    rm -f "$BOXES"/*.box
+    "$BUILD/nccl-inspector" check "$TMP/logs" --partial --json >"$TMP/check" 2>&1 || true
+    python3 - "$TMP/check" "$1" <<'PY' || fail "$CASE: $(cut -c1-600 "$TMP/check")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+gone = d["dropped_by"].get("expired", 0)
+assert {p["code"] for p in d["problems"]} <= {"expired", "in_flight"}, d["problems"]
+assert eval(sys.argv[2], {"gone": gone, "there": d["operations"]}), (gone, d["operations"])
+PY
+  }
+  RC=137 run "killed, most communicators over" "${KILLED[@]}" init 9 cycle 40 400 init 0 duet 0 4000 40000 fin 0 ops 9 50 kill
+  expired_of "gone > 10000 and gone + there == 40 * 400 + 4000 + 50"
+  for n in 39 40 41 42 43; do
+    RC=137 run "killed in write $n" "${KILLED[@]}" NI_FAULT=write=killafter@$n init 9 ops 9 50 cycle 40 400 init 0 duet 0 4000 40000 fin 0 fin 9 kill
+    expired_of "gone > 4000 and (gone + there) % 400 == 50"
+  done
+fi
+
 # A new file because of a failure must stand alone as well.
 run "new file after EIO" LD_PRELOAD="$BUILD/test/fault_io.so" $US=500 init 0 ops 0 500 sleep 150 \
   fault write=EIO@1,ftruncate=EIO@1 ops 0 500 sleep 150 ops 0 500 fin 0

@@ -42,6 +42,7 @@ struct ni_check_kind {
   uint64_t nvidia_dropped;       /* *_dropped_total of NVIDIA's marker */
   uint64_t rolled, sampled;      /* counted in rollup lines; left out by NCCL_INSPECTOR_SAMPLE */
   uint64_t expired;              /* of those dropped; on the process's line */
+  uint64_t missing, untold;      /* by ni_check_judge: numbers without a record; untold: NI_PROBLEM_UNTOLD */
 };
 
 /* NVIDIA: coll_sn counts per function. */
@@ -80,6 +81,7 @@ struct ni_check_process {
   bool files_gone, ended;        /* ended: its own last line is there */
   bool killed;                   /* recover says so */
   unsigned limits;               /* NI_EXPIRES_* */
+  uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_clock;
   struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
   const struct ni_file *file;    /* the first one */
@@ -117,6 +119,7 @@ enum ni_problem_code {
   NI_PROBLEM_UNKNOWN_KIND,
   NI_PROBLEM_FILTERED,
   NI_PROBLEM_ROLLUP_CUT,  /* what a killed process had counted since its last roll-ups */
+  NI_PROBLEM_UNTOLD,      /* numbers that came after the last accounting of a rank that samples (sampling.h) */
   NI_PROBLEM_COUNT
 };
 #define NI_PROBLEM_FIRST_NOTE NI_PROBLEM_EMPTY

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "expiry.h"
 #include "plural.h"
+#include "sampling.h"
 
 static const struct {
   const char *name, *one, *many;
@@ -54,6 +55,7 @@ static const struct {
     [NI_PROBLEM_FILTERED] = {"filtered", "operation left out as asked for", "operations left out as asked for"},
     [NI_PROBLEM_ROLLUP_CUT] = {"rollup_cut", "operation that a killed process had not said in a roll-up yet",
                                "operations that killed processes had not said in roll-ups yet"},
+    [NI_PROBLEM_UNTOLD] = {"untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY},
 };
 
 const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
@@ -143,6 +145,40 @@ static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated)
   return lines == stated || (x->process->files_gone && lines < stated);
 }
 
+/*
+ * With a final line every number below started has to be there or be accounted for; without one, what is missing below the
+ * highest number seen can still be in flight, and what came after it is unknown. Where records are sampled, the newest
+ * accounting explains the numbers below its started; of those behind it nothing can be said.
+ */
+static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni_check_kind *k, const char *what, uint64_t gone) {
+  const struct ni_seq_set *s = &k->rec_sn;
+  uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
+  uint64_t end = s->distinct ? s->highest + 1 : 0;
+  if (x->final && k->started > end) end = k->started;
+  uint64_t counted = x->final || !x->process->sample || k->started > end ? end : k->started;
+  uint64_t there = ni_seq_set_below(s, counted), open = counted - there;
+  struct ni_seq_range hole;
+  k->missing = open > explained ? open - explained : 0;
+  k->untold = (end - counted) - (s->distinct - there);
+  if (k->untold)
+    ni_check_problem(c, NI_PROBLEM_UNTOLD, k->untold,
+                     AT_FORMAT ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64, AT(x), what,
+                     counted, x->process->sample);
+  if (!s->distinct) return;
+  if (x->final && s->highest >= k->started)
+    ni_check_problem(c, NI_PROBLEM_SUM, s->highest + 1 - k->started,
+                     AT_FORMAT ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", AT(x), s->highest, k->started,
+                     what);
+  else if (k->missing && ni_seq_set_first_hole(s, 0, &hole))
+    ni_check_problem(c, NI_PROBLEM_MISSING, k->missing,
+                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", AT(x), what, hole.from, hole.to,
+                     may_have_expired(x) ? ", may have expired by " : "",
+                     may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
+  else if (k->missing)
+    ni_check_problem(c, NI_PROBLEM_MISSING, k->missing, AT_FORMAT ": %s after rec_sn %" PRIu64, AT(x), what,
+                     s->highest);
+}
+
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   struct ni_check_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
@@ -186,27 +222,8 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        what, k->incomplete_lines);
   }
 
-  const struct ni_seq_set *s = &k->rec_sn;
-  if (s->doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, s->doubles, AT_FORMAT, AT(x));
-  if (!s->distinct) return;
-  /* With a final line every number below started has to be there or be accounted for; without one, what is missing
-   * below the highest number seen can still be in flight, and what came after it is unknown. */
-  uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
-  uint64_t end = x->final && k->started > s->highest ? k->started : s->highest + 1;
-  uint64_t missing = end - s->distinct;
-  struct ni_seq_range hole;
-  if (x->final && s->highest >= k->started)
-    ni_check_problem(c, NI_PROBLEM_SUM, s->highest + 1 - k->started,
-                     AT_FORMAT ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", AT(x), s->highest, k->started,
-                     what);
-  else if (missing > explained && ni_seq_set_first_hole(s, 0, &hole))
-    ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained,
-                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", AT(x), what, hole.from, hole.to,
-                     may_have_expired(x) ? ", may have expired by " : "",
-                     may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
-  else if (missing > explained)
-    ni_check_problem(c, NI_PROBLEM_MISSING, missing - explained, AT_FORMAT ": %s after rec_sn %" PRIu64, AT(x), what,
-                     s->highest);
+  if (k->rec_sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, k->rec_sn.doubles, AT_FORMAT, AT(x));
+  judge_numbers(c, x, k, what, gone);
 }
 
 static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {

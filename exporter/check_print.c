@@ -34,11 +34,7 @@ static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
       r.in_flight += n->in_flight;
       r.late += n->late > n->late_lines ? n->late : n->late_lines;
       r.doubles += n->rec_sn.doubles;
-      uint64_t end = x->final && n->started > n->rec_sn.highest ? n->started
-                     : n->rec_sn.distinct                       ? n->rec_sn.highest + 1
-                                                                : 0;
-      uint64_t explained = n->filtered + n->dropped + n->incomplete + n->in_flight;
-      if (x->ours && end > n->rec_sn.distinct + explained) r.missing += end - n->rec_sn.distinct - explained;
+      r.missing += n->missing;
     }
     for (const struct ni_check_func *f = x->funcs; f; f = f->next) {
       r.doubles += f->sn.doubles;

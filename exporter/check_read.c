@@ -8,6 +8,7 @@
 #include "expiry.h"
 #include "line_reader.h"
 #include "plural.h"
+#include "sampling.h"
 
 /* What holds while one file is read. */
 struct reading {
@@ -332,6 +333,8 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   if (l->kind == NI_LINE_OP) return take_operation(r, l, x);
   c->control_lines++;
   r->process->control_lines = true;
+  uint64_t sample = ni_sampling_of(l);
+  if (sample > 1 && sample > r->process->sample) r->process->sample = sample;
   switch (l->kind) {
     case NI_LINE_PROCESS:
       r->process->limits |= ni_expiry_limits(&l->process);

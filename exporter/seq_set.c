@@ -75,6 +75,15 @@ uint64_t ni_seq_set_missing(const struct ni_seq_set *s, uint64_t from) {
   return s->distinct ? s->highest - from + 1 - s->distinct : 0;
 }
 
+uint64_t ni_seq_set_below(const struct ni_seq_set *s, uint64_t end) {
+  uint64_t n = s->distinct;
+  for (size_t i = s->n; i-- > 0 && s->range[i].to >= end;) {
+    uint64_t from = s->range[i].from > end ? s->range[i].from : end;
+    n -= s->range[i].to - from + 1;
+  }
+  return n < end ? n : end;
+}
+
 int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_seq_range *out) {
   if (!s->distinct || s->floor > 0) return 0;
   if (s->range[0].from > from) {

@@ -36,6 +36,8 @@ int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b);
 
 /* Numbers in [from, highest] that never came. from <= lowest. */
 uint64_t ni_seq_set_missing(const struct ni_seq_set *s, uint64_t from);
+/* Numbers below end that came; where some of them were folded away, as many as it can be. */
+uint64_t ni_seq_set_below(const struct ni_seq_set *s, uint64_t end);
 /* The first hole at or after from; 0: none. */
 int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_seq_range *out);
 

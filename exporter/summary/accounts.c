@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../plural.h"
+#include "../sampling.h"
 #include "losses.h"
 
 static int by_count(const void *a, const void *b) {
@@ -125,6 +126,7 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
 
   if (e == 0) e = ni_judge_losses(r, &loss, &causes);
   in->gaps = loss.gaps;
+  in->untold = loss.untold;
   in->rolled = loss.rolled;
   if (loss.rolled) {
     in->without_record = loss.no_record;
@@ -148,6 +150,8 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     TROUBLE("%" PRIu64 " %s: %s",
             loss.gaps, ni_plural(loss.gaps, "operation is missing by its number", "operations are missing by their numbers"),
             loss.gap_at);
+  if (loss.untold)
+    TROUBLE("%" PRIu64 " %s: %s", loss.untold, ni_plural(loss.untold, NI_SAMPLING_ONE, NI_SAMPLING_MANY), loss.untold_at);
   if (loss.no_final)
     TROUBLE("%" PRIu64 " %s without a final line (process killed, or still running): %s",
             loss.no_final, ni_plural(loss.no_final, "rank of a communicator ends", "ranks of communicators end"),

@@ -97,11 +97,12 @@ static int by_from(const void *a, const void *b) {
 
 struct numbers {
   uint64_t distinct, doubles, missing; /* missing: below the highest, from where counting starts */
+  uint64_t untold;                     /* of those missing: at or above `counted` of join_spans */
   uint64_t lowest, highest, hole_from, hole_to;
 };
 
-/* All spans of one kind of a member, from all files, as one set. */
-static int join_spans(const struct ni_sum_member *m, const struct ni_seq *first, struct numbers *out) {
+/* All spans of one kind of a member, from all files, as one set. counted: what is missing from here on is untold. */
+static int join_spans(const struct ni_sum_member *m, const struct ni_seq *first, uint64_t counted, struct numbers *out) {
   struct ni_span *all = NULL;
   size_t n = 0, at = 0;
   for (const struct ni_seq *q = m->seqs; q; q = q->next)
@@ -127,6 +128,7 @@ static int join_spans(const struct ni_sum_member *m, const struct ni_seq *first,
         out->hole_to = all[i].from - 1;
       }
       out->missing += all[i].from - next;
+      if (all[i].from > counted) out->untold += all[i].from - (next > counted ? next : counted);
     }
     if (seen > len) seen = len;
     out->doubles += seen;
@@ -260,6 +262,15 @@ static void add_gap(const struct ni_run *r, const struct ni_sum_member *m, int k
   place(r, m, more, loss->gap_at, sizeof loss->gap_at);
 }
 
+static void add_untold(const struct ni_run *r, const struct ni_sum_member *m, int kind, const struct numbers *n, uint64_t from,
+                       struct ni_losses *loss) {
+  char more[160];
+  snprintf(more, sizeof more, ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64,
+           kind_words[kind], from, r->process[m->process].sample);
+  loss->untold += n->untold;
+  place(r, m, more, loss->untold_at, sizeof loss->untold_at);
+}
+
 /* Ours: rec_sn counts what was started. */
 static int judge_ours(struct ni_run *r, const struct ni_sum_member *m, int k, struct ni_losses *loss) {
   const struct ni_told *t = m->told;
@@ -267,9 +278,12 @@ static int judge_ours(struct ni_run *r, const struct ni_sum_member *m, int k, st
   const struct ni_seq *q = m->seqs;
   struct numbers n = {0};
   while (q && (q->func != 0 || q->kind != k)) q = q->next;
-  int e = q ? join_spans(m, q, &n) : 0;
+  /* Behind the last accounting of a rank that samples and has no final line nobody has counted what was left out. */
+  uint64_t counted = p->sample && !(t && t->final) ? (t && t->ours ? t->started[k] : 0) : UINT64_MAX;
+  int e = q ? join_spans(m, q, counted, &n) : 0;
   if (e < 0) return e;
-  uint64_t missing = n.missing, explained = 0, end = n.distinct ? n.highest + 1 : 0;
+  if (n.untold) add_untold(r, m, k, &n, counted, loss);
+  uint64_t missing = n.missing - n.untold, explained = 0, end = n.distinct ? n.highest + 1 : 0;
   if (t && t->ours) {
     uint64_t gone = t->final && t->written[k] > n.distinct ? t->written[k] - n.distinct : 0;
     if (gone > p->gone) gone = p->gone;
@@ -295,7 +309,7 @@ static int judge_member(struct ni_run *r, const struct ni_sum_member *m, struct 
   for (const struct ni_seq *q = m->seqs; q && e == 0; q = q->next) {
     struct numbers n;
     if (q->func == 0 || earlier_kind(m, q)) continue;
-    if ((e = join_spans(m, q, &n)) == 0 && n.distinct)
+    if ((e = join_spans(m, q, UINT64_MAX, &n)) == 0 && n.distinct)
       add_gap(r, m, q->kind, ni_name_text(&r->names, q->func), &n, n.missing, m->told ? m->told->dropped[q->kind] : 0,
               loss);
   }

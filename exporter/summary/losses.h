@@ -15,13 +15,14 @@ struct ni_counts {
 
 struct ni_losses {
   uint64_t gaps;       /* numbers that never came and that nothing explains */
+  uint64_t untold;     /* numbers behind the last accounting of a rank that samples (sampling.h) */
   uint64_t dropped;    /* operations lost as the logs say, but for: */
   uint64_t expired;    /* records whose files the job's own settings removed */
   uint64_t unfinished; /* operations given up, or in flight when their log ended */
   uint64_t no_final, refused;
   uint64_t rolled;     /* operations in roll-ups */
   uint64_t no_record, unrolled; /* finished ones that have no record; that are in no roll-up */
-  char refused_at[256], gap_at[256], no_final_at[256], dropped_at[256], unfinished_at[256], expired_at[256]; /* "": nowhere */
+  char refused_at[256], gap_at[256], untold_at[256], no_final_at[256], dropped_at[256], unfinished_at[256], expired_at[256]; /* "": nowhere */
 };
 
 /* 0 or -ENOMEM. out: zeroed. */

@@ -236,6 +236,7 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
     ni_json_u64(j, "operations_without_record", in->without_record);
   }
   ni_json_u64(j, "gaps", in->gaps);
+  ni_json_u64(j, "untold", in->untold);
   ni_json_u64(j, "out_of_range", in->out_of_range);
   json_counts(j, "out_of_range_by", in->out_of_range_by, in->n_out_of_range_by);
   ni_json_u64(j, "no_bandwidth", in->no_bandwidth);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../expiry.h"
+#include "../sampling.h"
 #include "reading.h"
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
@@ -174,6 +175,11 @@ static void close_marker(struct ni_reading *x) {
   x->in_marker = false;
 }
 
+static void note_sampling(struct ni_sum_process *p, const struct ni_line *l) {
+  uint64_t n = ni_sampling_of(l);
+  if (n > 1 && n > p->sample) p->sample = n;
+}
+
 static int take_process(struct ni_reading *x, const struct ni_line *l) {
   struct ni_run *r = x->r;
   const struct ni_process_line *p = &l->process;
@@ -200,18 +206,23 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   s->exe = exe;
   s->producer = producer;
   s->limits |= ni_expiry_limits(p);
+  note_sampling(s, l);
   s->has_line = true;
   pthread_mutex_unlock(&r->lock);
   return 0;
 }
 
-/* What befell whole files and communicators. */
-static int take_process_stats(struct ni_reading *x, const struct ni_line *l) {
+/* Beside its process line: what befell whole files and communicators, and changes of what is recorded. */
+static int take_of_process(struct ni_reading *x, const struct ni_line *l) {
   struct ni_run *r = x->r;
   uint32_t host, process;
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &host);
   if (e == 0) e = ni_find_process(r, host, l->meta.pid, x->start_ns, x->f->origin, (uint32_t)x->file_no, &process);
-  return e < 0 ? e : ni_take_process_told(r, process, l);
+  if (e < 0 || l->kind == NI_LINE_DUMP_STATS) return e < 0 ? e : ni_take_process_told(r, process, l);
+  pthread_mutex_lock(&r->lock);
+  note_sampling(&r->process[process], l);
+  pthread_mutex_unlock(&r->lock);
+  return 0;
 }
 
 static int take_line(struct ni_reading *x, struct ni_line *l) {
@@ -235,9 +246,10 @@ static int take_line(struct ni_reading *x, struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) return take_process(x, l);
   if (l->kind == NI_LINE_PROXY) x->t.proxy++;
   if (l->kind == NI_LINE_UNKNOWN) x->t.unknown++;
+  if (l->kind == NI_LINE_CONTROL) return take_of_process(x, l);
   if (l->kind != NI_LINE_DUMP_STATS && l->kind != NI_LINE_COMM && l->kind != NI_LINE_ROLLUP) return 0;
   if (l->kind == NI_LINE_DUMP_STATS && l->ident.comm_hash == 0 && l->stats.has_accounting)
-    return take_process_stats(x, l);
+    return take_of_process(x, l);
   if (l->ident.rank < 0 || l->ident.comm_hash == 0) return 0;
   int e = find_context(x, l, &c);
   if (e < 0) return e;

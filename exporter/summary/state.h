@@ -59,6 +59,7 @@ struct ni_sum_process {
   uint32_t job, exe, producer; /* names */
   uint32_t file;               /* index into files, the first one */
   unsigned limits;             /* NI_EXPIRES_* */
+  uint64_t sample;             /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_line;               /* its process line is there: so final lines of its communicators are to be, too */
   struct ni_told *told;        /* on the process's own line: what befell whole files and communicators. NULL: nothing */
   uint64_t gone;               /* records that went with whole files and that no communicator misses yet */

@@ -47,6 +47,10 @@ static void test_against_array(void **state) {
       assert_int_equal(r.from, hole);
       assert_int_equal(r.to, hole_end);
     }
+    for (uint64_t end = 0, below = 0; end <= N; end++) {
+      assert_int_equal(ni_seq_set_below(&s, end), below);
+      below += end < N && have[end];
+    }
     for (size_t i = 1; i < s.n; i++) assert_true(s.range[i].from > s.range[i - 1].to + 1);
     ni_seq_set_free(&s);
   }

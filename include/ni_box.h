@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define NI_BOX_MAGIC "NIBLKBOX" /* 8 bytes, no terminator */
-#define NI_BOX_VERSION 1u
+#define NI_BOX_VERSION 2u /* 1: no NI_BOX_ORIGIN_API, _CE; the rest is the same */
 #define NI_BOX_BYTE_ORDER UINT32_C(0x01020304) /* as the writer stores it; reads 0x04030201 on the other kind */
 #define NI_BOX_PAGE_BYTES 4096u
 #define NI_BOX_PREFIX "nccl-inspector-" /* file name: prefix, host, "-pid", pid, "-", 16 hex digits, suffix */
@@ -133,7 +133,8 @@ struct ni_box_field {
   X(PROXY_PARENT_REC_SN, 8) /* and rec_sn */                                                                          \
   X(PROXY_PEER, 4)      /* rank of the communicator; signed */                                                        \
   X(PROXY_PHASE, 1)     /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
-  X(PROXY_STEP_LAST, 8) /* and ticks since when */
+  X(PROXY_STEP_LAST, 8) /* and ticks since when */                                                                    \
+  X(COMM_API_SN, 8)     /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of ni_names.h */
 
 enum ni_box_field_id {
 #define NI_BOX_ENUM(name, bytes) NI_BOX_##name,
@@ -164,7 +165,12 @@ enum {
 #define NI_BOX_CELL_SLOT(open) ((uint32_t)((open) >> 28)) /* slot number: byte offset / slot_bytes */
 #define NI_BOX_CELL_GEN(open) ((uint32_t)(open) & 0xfffffff) /* low 28 bits of the generation */
 
-enum { NI_BOX_ORIGIN_CALLED = 1 << 0, NI_BOX_ORIGIN_REPLAYED = 1 << 1 }; /* its API call is known; from a CUDA graph */
+enum {
+  NI_BOX_ORIGIN_CALLED = 1 << 0,   /* its API call is known */
+  NI_BOX_ORIGIN_REPLAYED = 1 << 1, /* from a CUDA graph */
+  NI_BOX_ORIGIN_API = 1 << 2,      /* known by its API call alone, and... */
+  NI_BOX_ORIGIN_CE = 1 << 3,       /* ... by the copy engine's events: a collective whose kernel NCCL does not show */
+};
 enum { NI_BOX_PROXY_SEND = 1 << 3, NI_BOX_PROXY_PARENT = 1 << 5 };
 enum {
   NI_BOX_PHASE_NONE = 0, /* no transfer in this place */

@@ -25,6 +25,7 @@ _Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OF
                    NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 && NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
                "numbers that ni_box.h states");
 _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&
+                   SAME(NI_BOX_ORIGIN_API, NI_OP_API) && SAME(NI_BOX_ORIGIN_CE, NI_OP_CE) &&
                    SAME(NI_BOX_PROXY_SEND, NI_EVF_SEND) && SAME(NI_BOX_PROXY_PARENT, NI_EVF_PARENT) &&
                    SAME(NI_BOX_PHASE_PEER_CREDIT, NI_PH_PEER_CREDIT) && SAME(NI_BOX_PHASE_WIRE, NI_PH_WIRE) &&
                    SAME(NI_BOX_PHASE_COUNT, NI_PH_COUNT) && SAME(NI_EVS_LIVE, NI_BOX_OP_LIVE) &&
@@ -109,6 +110,7 @@ static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
     [NI_BOX_PROXY_PEER] = PROXY(peer),
     [NI_BOX_PROXY_PHASE] = PROXY(phase),
     [NI_BOX_PROXY_STEP_LAST] = PROXY(step_last),
+    [NI_BOX_COMM_API_SN] = COMM(events.api_sn),
 };
 _Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
 

@@ -218,7 +218,7 @@ static int read_header(int dir, const char *name, struct ni_box_header *h) {
   if (fd < 0) return -1;
   int rc = statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) || !S_ISREG(st.stx_mode) || st.stx_uid != geteuid() ||
            pread(fd, h, sizeof *h, 0) != (ssize_t)sizeof *h || memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) != 0 ||
-           h->byte_order != NI_BOX_BYTE_ORDER || h->version != NI_BOX_VERSION;
+           h->byte_order != NI_BOX_BYTE_ORDER || h->version == 0 || h->version > NI_BOX_VERSION; /* of older ones it is the same */
   (void)close(fd);
   h->boot_id[sizeof h->boot_id - 1] = 0;
   return rc ? -1 : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call_slot.h"
 #include "done_ring.h"
 #include "dump.h"
 #include "sample.h"
@@ -291,7 +292,7 @@ static int format_one(struct ni_dump *d, struct ni_side *s, struct ni_side_kind 
   return 0;
 }
 
-int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn) {
+int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn, uint32_t slot) {
   struct ni_side_kind *k = &s->kind[r->kind];
   struct ni_comm_kind *c = &s->comm->kind[r->kind];
   int rc = ni_lines_room(d);
@@ -299,15 +300,19 @@ int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, u
   r->rec_sn = ni_add_rlx(&c->started, 1); /* relaxed: a number */
   r->sn = (*sn)++;
   if (r->msg_bytes < ni_g.min_size_bytes) {
+    ni_call_slot_drop(s, slot);
     ni_add_rlx(&c->filtered[NI_FILTER_MIN_SIZE], 1);
   } else if (ni_g.config.require_kernel_timing) {
+    ni_call_slot_drop(s, slot);
     k->told->judged_out++;
   } else {
     if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->roll_pool, func, r, d->real_ms * 1000000);
     if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r->sn)) {
+      ni_call_slot_drop(s, slot);
       count_sampled(s, r->kind);
       return 0;
     }
+    if (slot) ni_call_slot_done(s, slot, r);
     (void)ni_lines_put(d, d->line, ni_format_op(d->line, sizeof d->line, &s->prefix, d->ts_us, r)); /* there is room */
     k->in_block++;
     d->block_records++;

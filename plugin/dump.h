@@ -68,7 +68,6 @@ struct ni_side_events {
   uint64_t stats_lines, stats_dropped;  /* of these as the last dump_stats line had them */
   uint32_t hold_first, hold_last;       /* operations with steps that wait for their line; 0: none */
   uint64_t n_kept;                      /* steps that do */
-  uint64_t api_sn[NI_FUNC_COUNT];       /* coll_sn of collectives without a Coll event */
 };
 
 enum ni_side_stage {
@@ -191,9 +190,10 @@ void ni_drain_release(struct ni_dump *d);
 
 /* 0, or why nothing more goes into the open block now: -EFBIG, -ETIMEDOUT. */
 int ni_drain_check(const struct ni_dump *d);
-/* A record that no slot holds: a collective known by its API call or from the copy engine, func its name's number in the
- * intern table. Takes its rec_sn, and its coll_sn from *sn. 0, or as ni_lines_room; nothing is counted then. */
-int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn);
+/* A record of a collective known by its API call or from the copy engine, func its name's number in the intern table.
+ * slot: of call_slot.h, taken over; 0: none. Takes its rec_sn, and its coll_sn from *sn. 0, or as ni_lines_room; nothing is
+ * counted then, and the slot is as it was. */
+int ni_drain_record(struct ni_dump *d, struct ni_side *s, struct ni_record *r, uint8_t func, uint64_t *sn, uint32_t slot);
 
 /* ---- event_dump.c ---- */
 

@@ -6,9 +6,11 @@
  *                                                       └─ its group is over and 1 s was quiet ─▶ record, coll_src "api"
  *
  * A slot is freed when its line is in the block, not when that is written: the block keeps the text until then. What a
- * black box would have to show beyond that are operations, which have rules of their own (dump.h).
+ * black box has to show beyond that are operations, which have rules of their own (dump.h, call_slot.h).
  */
 #include "event_dump.h"
+
+#include "call_slot.h"
 #include "nccl/profiler_abi.h"
 
 #define QUIET_CALL_MS 1000u
@@ -98,7 +100,8 @@ static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event
 
 /* ---- collectives that have no Coll event ---- */
 
-static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_src src) {
+/* slot: of call_slot.h; 0: one is taken if there is one. */
+static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
   uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
   struct ni_record r = {.kind = NI_KIND_COLL,
                         .func = ni_intern_text(&ni_g.intern, e->func),
@@ -114,7 +117,10 @@ static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_even
   }
   enum ni_func func = ni_func_from_name(r.func);
   ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
-  return ni_drain_record(d, s, &r, e->func, &s->ev.api_sn[func]);
+  uint32_t taken = slot ? slot : ni_call_slot_take(s, e, src);
+  int rc = ni_drain_record(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);
+  if (rc && !slot) ni_call_slot_drop(s, taken);
+  return rc;
 }
 
 /* Is the user group that a call belongs to still open? */
@@ -137,12 +143,20 @@ static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slo
   int open = group_open(e), rc;
   uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_events_seen */
   int missing = s && (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
+  if (!e->api.seen_ms) e->api.op_slot = 0;
   if (missing && !end) {
     if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
+    /* Were the process killed now, it would have been this collective (docs/blackbox.md). */
+    if (!open && !e->api.op_slot && e->ticks_stop) e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
     if (open || d->judge_ms - e->api.seen_ms < QUIET_CALL_MS) return 0;
   }
   /* At the end a call whose group never closed was never launched. */
-  if (missing && !open && e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_API)) != 0) return rc;
+  if (missing && !open && e->ticks_stop) {
+    if ((rc = put_record(d, s, e, NI_SRC_API, e->api.op_slot)) != 0) return rc;
+  } else if (s) {
+    ni_call_slot_drop(s, e->api.op_slot);
+  }
+  e->api.op_slot = 0;
   if (missing) ni_store_rlx(&e->flags, (uint8_t)(ni_load_rlx(&e->flags) & ~NI_EVF_EXPECT)); /* recorded once */
   if ((ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, e, seen_as(e, flags))) != 0) return rc;
   return 1;
@@ -159,7 +173,7 @@ static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
   uint8_t flags = ni_load_acq(&e->flags); /* pairs with ctrl_state: the walk may have closed the slot right before it */
   int rc = 0;
   if (s && e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) { /* always has one: its context is a communicator */
-    if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE)) != 0) return rc;
+    if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE, 0)) != 0) return rc;
     ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
   }
   if (flags & NI_EVF_ASKED) rc = put_event(d, s, e, NULL);

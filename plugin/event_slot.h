@@ -51,6 +51,7 @@ struct ni_ev_api {
   int32_t root;
   int32_t depth;
   uint32_t seen_ms; /* dump thread: when it first waited for the call's Coll */
+  uint32_t op_slot; /* with seen_ms: the call in the black box (call_slot.h); 0: in none */
 };
 struct ni_ev_step {
   uint64_t phase[NI_PH_COUNT - 1]; /* ticks in each, from NI_PH_GPU_PRODUCE on */

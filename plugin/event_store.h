@@ -11,6 +11,7 @@
 
 #include "done_list.h"
 #include "event_slot.h"
+#include "ni_names.h"
 
 struct ni_event_store {
   struct ni_pool events, proxies;
@@ -18,6 +19,7 @@ struct ni_event_store {
   _Atomic uint64_t calls[2];                /* API calls: collectives; Send and Recv. The next call_sn */
   _Atomic uint64_t started[NI_EVENT_COUNT]; /* asked for and announced; the next ev_sn */
   _Atomic uint64_t dropped[NI_EVENT_COUNT]; /* of these, found no slot */
+  uint64_t api_sn[NI_FUNC_COUNT];           /* dump role: the next coll_sn of collectives without a Coll event */
 };
 
 /* limits: NCCL_INSPECTOR_PROXY_{OP,STEP}_POOL_SIZE. The rest of the store is zero. Init only. */

@@ -48,6 +48,8 @@ enum {
 enum {
   NI_OP_CALLED = 1 << 0,   /* its API call is known (interface v5 and later) */
   NI_OP_REPLAYED = 1 << 1, /* from a CUDA graph */
+  NI_OP_API = 1 << 2,      /* none of NCCL's: a collective known by its call alone (call_slot.h) */
+  NI_OP_CE = 1 << 3,       /* the same by the copy engine's events */
 };
 
 /* Why GPU stamps of an operation cannot be true (op->bad). Order as in the log's timing_fallback_by. */
@@ -94,7 +96,7 @@ struct ni_op {
   uint8_t func, datatype, algo, proto; /* numbers of the intern table */
   uint8_t nchannels;   /* as NCCL gave it, where it can be trusted */
   uint8_t nwarps;
-  uint8_t origin;      /* NI_OP_CALLED, NI_OP_REPLAYED */
+  uint8_t origin;      /* NI_OP_CALLED, NI_OP_REPLAYED, NI_OP_API, NI_OP_CE */
   uint8_t poller;      /* debug builds: who serves the channels */
   uint32_t watch_next; /* list of operations with an unknown channel count: dump thread after the push */
   uint32_t seen_prog;  /* dump thread: prog at the last look */

@@ -27,6 +27,12 @@ static int take_op(const struct ni_box_op *in, void *arg) {
   struct taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, in);
   struct ni_hang_member *x = i < 0 ? NULL : t->member[i];
+  if (x && in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
+    uint64_t at = ni_box_unix_ns(t->b, in->ticks_start);
+    x->invisible++;
+    if (at > x->active_ns) x->active_ns = at;
+    return 0;
+  }
   if (!x || in->is == NI_BOX_SLOT_GIVEN_UP || in->sn > INT64_MAX || in->rec_sn >= x->started[in->kind]) return 0;
   if (in->is == NI_BOX_SLOT_FREE && in->gen == 0) return 0; /* never used, or being filled for the first time */
   int func = ni_hang_name(t->m, in->func), datatype = ni_hang_name(t->m, in->datatype);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "ni_box.h"
+#include "ni_names.h"
 #include "ni_record.h"
 #include "ni_schema.h"
 
@@ -52,6 +53,7 @@ struct ni_box_comm {
   int64_t fit_offset_ns;
   uint64_t fit_at_ns, fit_samples;
   bool poisoned;
+  uint64_t api_sn[NI_FUNC_COUNT]; /* the next sn of collectives without a Coll event */
   struct {
     uint64_t calls; /* API calls; 0 where the interface has none */
     uint64_t started, late, written, judged_out, incomplete, lost_write;
@@ -65,12 +67,14 @@ enum ni_box_slot_is {
   NI_BOX_SLOT_FINISHED, /* DONE, RETIRED, or unknown count with nothing open: perhaps in the log */
   NI_BOX_SLOT_GIVEN_UP,
   NI_BOX_SLOT_RESTING,  /* in the log or counted */
+  NI_BOX_SLOT_CALLED,   /* a call that had no kernel yet when its group was over: a collective known by its call, perhaps */
 };
 
 /* One slot of an operation. Ticks are the writer's counter. */
 struct ni_box_op {
   uint32_t slot, comm_page, gen, flags, want, group_ord;
   enum ni_box_slot_is is;
+  enum ni_src src;      /* not NI_SRC_EVENT: sn is the plugin's own number; rec_sn and sn of CALLED: none yet */
   enum ni_kind kind;
   uint32_t started, stopped;
   uint64_t gpu_start_ns, gpu_stop_ns, ticks_first, ticks_done, ticks_start, ticks_stop;

@@ -131,6 +131,7 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
     if (!out->id.comm_name) out->id.comm_name = "";
   }
   get_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
+  get_counts(b, c, NI_BOX_COMM_API_SN, out->api_sn, NI_FUNC_COUNT);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const unsigned char *q = c + b->field[NI_BOX_COMM_KIND].at + (size_t)k * b->h.kind_stride;
     out->kind[k].calls = ni_box_get(b, c, NI_BOX_COMM_CALLS, (uint32_t)k);
@@ -192,7 +193,8 @@ static const char *text_of(const struct ni_box *b, uint64_t number, uint32_t *el
 }
 
 static enum ni_box_slot_is classify(const struct ni_box_op *op) {
-  if (!(op->flags & NI_BOX_OP_LIVE)) return NI_BOX_SLOT_FREE;
+  if (!(op->flags & NI_BOX_OP_LIVE))
+    return op->flags == NI_BOX_OP_CLOSED && op->src == NI_SRC_API ? NI_BOX_SLOT_CALLED : NI_BOX_SLOT_FREE;
   if (op->flags & NI_BOX_OP_RETIRED) {
     if (op->flags & NI_BOX_OP_GIVEN_UP) return NI_BOX_SLOT_GIVEN_UP;
     return op->flags & NI_BOX_OP_SETTLED ? NI_BOX_SLOT_RESTING : NI_BOX_SLOT_FINISHED;
@@ -201,6 +203,10 @@ static enum ni_box_slot_is classify(const struct ni_box_op *op) {
   /* As at a process's exit: nobody will say more of an operation whose channel events were off. */
   bool over = op->started ? op->started == op->stopped : op->mask_doubt == NI_BOX_MASK_OFF;
   return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && over ? NI_BOX_SLOT_FINISHED : NI_BOX_SLOT_IN_FLIGHT;
+}
+
+static enum ni_src src_of(uint64_t origin) {
+  return origin & NI_BOX_ORIGIN_API ? NI_SRC_API : origin & NI_BOX_ORIGIN_CE ? NI_SRC_CE : NI_SRC_EVENT;
 }
 
 static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char *p, struct ni_box_op *op) {
@@ -231,6 +237,7 @@ static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char
       .nchannels = (uint32_t)get(b, p, NI_BOX_OP_NCHANNELS),
       .origin = (uint32_t)get(b, p, NI_BOX_OP_ORIGIN),
       .call_low = (uint32_t)get(b, p, NI_BOX_OP_CALL_SN),
+      .src = src_of(get(b, p, NI_BOX_OP_ORIGIN)),
       .func = text_of(b, get(b, p, NI_BOX_OP_FUNC), NULL),
       .datatype = text_of(b, get(b, p, NI_BOX_OP_DATATYPE), &elem),
       .algo = text_of(b, get(b, p, NI_BOX_OP_ALGO), NULL),

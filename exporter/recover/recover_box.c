@@ -24,6 +24,8 @@ struct life {
   size_t index;
   const struct ni_log_life *log; /* NULL: the log does not know it */
   struct list finished, in_flight, given_up;
+  struct list called;        /* collectives known by their call alone, without a number yet */
+  struct ni_seq_set had_one; /* of communicators that have some: calls whose operation is, or was, in the box */
 };
 
 struct job {
@@ -87,6 +89,7 @@ static int gather_op(const struct ni_box_op *op, void *arg) {
   int64_t i = ni_box_comm_of(j->b, op);
   if (i < 0 || j->life[i].c.phase == 0) return 0;
   struct life *l = &j->life[i];
+  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, op);
   if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX || op->bytes > INT64_MAX) {
     j->out->damaged++;
     return 0;
@@ -96,6 +99,15 @@ static int gather_op(const struct ni_box_op *op, void *arg) {
   const struct ni_seq_set *has = !l->log ? NULL : given_up ? &l->log->kind[op->kind].incomplete : &l->log->kind[op->kind].records;
   if (has && ni_seq_set_has(has, op->rec_sn)) return 0;
   return keep(given_up ? &l->given_up : &l->finished, op);
+}
+
+/* Its operation may have come since the dump thread looked at the call: then it is no collective of its own. */
+static int gather_call(const struct ni_box_op *op, void *arg) {
+  struct job *j = arg;
+  int64_t i = op->src == NI_SRC_EVENT && op->kind == NI_KIND_COLL ? ni_box_comm_of(j->b, op) : -1;
+  uint64_t call;
+  if (i < 0 || !j->life[i].called.n || !ni_box_call_of(&j->life[i].c, op, &call)) return 0;
+  return ni_seq_set_add(&j->life[i].had_one, call);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -211,6 +223,28 @@ static void close_accounts(struct job *j, const struct life *l, struct ni_part_s
     uint64_t flushed = l->log ? l->log->kind[k].flushed : 0;
     s->kind[k].records = s->kind[k].written > flushed ? s->kind[k].written - flushed : 0;
   }
+}
+
+static int by_start(const void *a, const void *b) {
+  const struct ni_box_op *x = a, *y = b;
+  if (x->ticks_start != y->ticks_start) return x->ticks_start < y->ticks_start ? -1 : 1;
+  return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
+static int number_called(struct life *l) {
+  int e = 0;
+  if (l->called.n > 1) qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
+  for (size_t i = 0; e == 0 && i < l->called.n; i++) {
+    struct ni_box_op *op = &l->called.op[i];
+    uint64_t *sn = &l->c.api_sn[ni_func_from_name(op->func)], call;
+    if (!ni_box_call_of(&l->c, op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
+    if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX) continue;
+    op->sn = (*sn)++;
+    op->rec_sn = l->c.kind[NI_KIND_COLL].started++;
+    e = keep(&l->finished, op);
+  }
+  return e;
 }
 
 static void put_life(struct job *j, struct life *l) {
@@ -367,6 +401,10 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
   int e = gather_comms(&j);
   if (e == 0) e = ni_box_each_op(b, gather_op, &j);
+  bool called = false;
+  for (size_t i = 0; e == 0 && i < j.n; i++) called |= j.life[i].called.n > 0;
+  if (called) e = ni_box_each_op(b, gather_call, &j);
+  for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j.life[i]);
   /* Killed between the last words of its last communicator and its own, which would have said what expired. */
   bool owed = !live && !log->process_final && expired_in_box(b) > 0;
   if (e == 0 && (out->communicators || owed)) {
@@ -383,6 +421,8 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
     free(j.life[i].finished.op);
     free(j.life[i].in_flight.op);
     free(j.life[i].given_up.op);
+    free(j.life[i].called.op);
+    ni_seq_set_free(&j.life[i].had_one);
   }
   free(j.life);
   free(text);

@@ -42,7 +42,8 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   r->kind = op->kind;
   r->func = op->func;
   r->datatype = op->datatype;
-  if (op->kind == NI_KIND_COLL) {
+  r->src = op->kind == NI_KIND_COLL ? op->src : NI_SRC_EVENT;
+  if (op->kind == NI_KIND_COLL && r->src == NI_SRC_EVENT) {
     r->algo = op->algo;
     r->proto = op->proto;
   }
@@ -52,7 +53,8 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   r->msg_bytes = op->bytes;
   r->nchannels_observed = op->want == NI_BOX_WANT_UNKNOWN;
   r->nchannels = self ? 0 : r->nchannels_observed ? op->started : op->nchannels;
-  r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
+  r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
+  if (r->src == NI_SRC_EVENT) r->has |= NI_HAS_NCHANNELS;
   r->enqueue_ns = ni_box_unix_ns(b, op->ticks_start);
   if (ni_box_call_of(c, op, &r->call_sn)) {
     r->has |= NI_HAS_CALL_SN;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../../include/ni_box.h"
+#include "../../include/ni_names.h"
 
 enum { SBOX_OPS = 3, SBOX_COMM = 7, SBOX_SLOT = 256, SBOX_DATA = 6 }; /* page classes, bytes of a slot, first page */
 
@@ -112,6 +113,10 @@ static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, 
   }
   h->field[NI_BOX_COMM_KIND] = (struct ni_box_field){4096, 1};
   h->field[NI_BOX_COMM_CELL] = (struct ni_box_field){0, 1};
+  h->field[NI_BOX_OP_CALL_SN] = (struct ni_box_field){0, 4};
+  h->field[NI_BOX_OP_ORIGIN] = (struct ni_box_field){8, 1};
+  h->field[NI_BOX_COMM_CALLS] = (struct ni_box_field){5120, 16};
+  h->field[NI_BOX_COMM_API_SN] = (struct ni_box_field){5136, 8 * NI_FUNC_COUNT};
   return b;
 }
 
@@ -176,6 +181,7 @@ struct sbox_op {
   int kind;
   uint64_t sn, rec_sn, count, start_ns, first_ns, done_ns, gpu_start_ns, gpu_stop_ns;
   int32_t root;
+  uint32_t origin, call;
   const char *func, *datatype;
 };
 
@@ -204,6 +210,8 @@ static inline uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_
   sbox_set(b, p, NI_BOX_OP_ALGO, 0, sbox_text(b, "RING"));
   sbox_set(b, p, NI_BOX_OP_PROTO, 0, sbox_text(b, "SIMPLE"));
   sbox_set(b, p, NI_BOX_OP_NCHANNELS, 0, op->want < 65 ? op->want : 0);
+  sbox_set(b, p, NI_BOX_OP_ORIGIN, 0, op->origin);
+  sbox_set(b, p, NI_BOX_OP_CALL_SN, 0, op->call);
   for (uint32_t ch = op->flags & NI_BOX_OP_RETIRED ? 64 : op->stopped; ch < op->started && ch < 64; ch++)
     sbox_set(b, b->p + (size_t)comm * NI_BOX_PAGE_BYTES + (size_t)(2 * ch) * 32, NI_BOX_CELL_OPEN, 0, (uint64_t)slot << 28 | gen);
   unsigned char *k = sbox_kind(b, comm, op->kind);

@@ -117,6 +117,8 @@ static void only_what_is_surely_dead_is_pruned(void **state) {
   h.version++; /* of a release to come: not ours to judge */
   h.state = NI_BOX_EMPTY;
   prunes(&h, 0);
+  h.version = 1; /* of one before */
+  prunes(&h, 1);
   h = header();
   h.state = NI_BOX_EMPTY;
   h.magic[0] = 'X';

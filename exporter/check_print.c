@@ -6,6 +6,8 @@
 #include "amount_text.h"
 #include "check.h"
 #include "json_out.h"
+#include "ni_apart.h"
+#include "ni_schema.h"
 #include "plural.h"
 
 #define SCHEMA "nccl-inspector-check-1"
@@ -193,6 +195,10 @@ void ni_check_print(const struct ni_check *c) {
   print_tally("dropped", &c->dropped_by);
   print_tally("filtered", &c->filtered_by);
   print_tally("CPU-timed", &c->fallback_by);
+  for (size_t i = 0; i < c->fallback_by.n; i++)
+    if (strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0)
+      printf("            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, so it hands out stamps\n"
+             "            of earlier work; such times are not used. NCCL 2.31 counts alike (docs/format.md).\n");
   print_tally("strays", &c->strays);
   print_table(c);
   if (c->bad_lines) {

@@ -10,6 +10,7 @@
 
 #include "done_ring.h"
 #include "futex.h"
+#include "ni_apart.h"
 #include "want.h"
 
 #include <string.h>
@@ -139,6 +140,12 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
   ni_store_rel(&c->ident, NI_IDENT_KNOWN); /* pairs with the dump thread's acquire */
 }
 
+/* A P2P with the own rank that the device counts and NCCL does not. Before any filter: it happens all the same. */
+COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
+  uint64_t now = ni_load_rlx(&c->apart), on = ni_apart_of_self(ni_g.nccl_version, ni_g.p2p_channels_valid ? nchannels : 0);
+  if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see ni_apart.h */
+}
+
 void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
@@ -147,6 +154,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   uint32_t call_sn = 0, origin = d->call ? ni_events_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
   if (ni_unlikely(d->ident)) late_ident(c, d->ident);
   uint64_t rec_sn = ni_add_rlx(&k->started, 1); /* relaxed: a number; the record carries it */
+  bool self = kind == NI_KIND_P2P && ni_g.self_is_silent && d->root == (d->ident ? d->ident->rank : c->rank);
+  if (ni_unlikely(self)) self_on_device(c, d->nchannels);
   uint8_t datatype = ni_intern_id(&ni_g.intern, d->datatype);
 
   if (ni_unlikely(kind == NI_KIND_P2P && !ni_g.enable_p2p)) {
@@ -172,8 +181,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   enum ni_mask_doubt doubt = mask_doubt(c);
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
-                                                     .self = ni_g.self_is_silent && kind == NI_KIND_P2P &&
-                                                             d->root == (d->ident ? d->ident->rank : c->rank),
+                                                     .self = self,
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
                                                      .kernel_ch = doubt != NI_MASK_OFF,
                                                      .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});
@@ -182,7 +190,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   ni_store_rlx(&op->gpu_stop_ns, 0);
   ni_store_rlx(&op->ticks_first, 0);
   ni_store_rlx(&op->ticks_done, 0);
-  ni_store_rlx(&op->bad, 0);
+  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) != 0) ? 1u << NI_BAD_COUNTERS_APART : 0);
   op->group_ord = group_ordinal(c, d->group);
   op->comm_page = c->page;
   op->kind = (uint8_t)kind;
@@ -248,6 +256,11 @@ COLD void *start_without_parent(const void *parent) {
   return NULL; /* its operation was counted when it started */
 }
 
+/* Are the stamps of this channel perhaps those of another work (ni_apart.h)? */
+HOT bool anothers_stamps(struct ni_comm *c, struct ni_op *op, uint32_t channel) {
+  return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) && (ni_load_rlx(&c->apart) >> channel & 1);
+}
+
 void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_ns) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   if (ni_unlikely(ni_handle_kind(parent) != NI_H_OP)) return start_without_parent(parent);
@@ -266,10 +279,14 @@ void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_
   if (ni_likely(!(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED)))) { /* else: late, its stop says so */
     check_poller(op);
     uint32_t prog = ni_load_rlx(&op->prog);
-    if (ni_prog_started(prog) == 0) {
-      ni_store_rlx(&op->ticks_first, ni_ticks(ni_g.tick_source));
-      saw_group(c, op->group_ord);
+    if (ni_prog_started(prog) == 0) saw_group(c, op->group_ord);
+    uint32_t anothers = anothers_stamps(c, op, channel);
+    ni_store_rlx(&cell->anothers, anothers);
+    if (ni_unlikely(anothers)) { /* nor is the time of its arrival of any use */
+      ni_store_rel(&op->prog, prog + (1u << 16));        /* as below */
+      return ni_handle_pack(NI_H_CHANNEL, ni_payload_cell(channel, index & 1, comm_page, number), ni_g.nonce);
     }
+    if (ni_load_rlx(&op->ticks_first) == 0) ni_store_rlx(&op->ticks_first, ni_ticks(ni_g.tick_source));
     uint32_t forget = ni_load_rlx(&c->forget); /* relaxed: a hint; being late costs an operation its GPU time, stated */
     if (ni_unlikely(ni_load_rlx(&cell->forgot) != forget)) forget_previous(cell, forget);
     if (ni_unlikely(ptimer_ns == 0)) mark_bad(op, NI_BAD_ZERO_STAMP);
@@ -326,6 +343,21 @@ COLD void bad_stop(struct ni_op *op, uint64_t start, uint64_t stop) {
   else mark_bad(op, stop < start ? NI_BAD_STOP_BEFORE_START : NI_BAD_BEFORE_PREVIOUS);
 }
 
+/* The stamps of a channel into the operation's, and the measure of the channel's next. */
+HOT void take_stop(struct ni_op *op, struct ni_chan_cell *cell, uint64_t start, uint64_t stop) {
+  /* A stamp that is only older than its predecessor counts all the same: perhaps the predecessor was wrong, and the
+   * dump thread believes this one. 0 and UINT64_MAX (no stamp, stamp 0) fail the comparisons. */
+  if (ni_likely(start && stop >= start && stop != UINT64_MAX && stop > ni_load_rlx(&op->gpu_stop_ns)))
+    ni_store_rlx(&op->gpu_stop_ns, stop);
+  if (ni_likely(start && stop >= start && stop >= ni_load_rlx(&cell->prev_stop_ns) && stop != UINT64_MAX)) {
+    ni_store_rlx(&cell->prev_start_ns, start); /* an impossible pair does not become the measure of the next */
+    ni_store_rlx(&cell->prev_stop_ns, stop);
+    ni_store_rlx(&cell->prev_group, op->group_ord);
+  } else {
+    bad_stop(op, start, stop);
+  }
+}
+
 /*
  * Did the dump thread retire the operation while this stop was on its way? Then its record may or may not have this
  * channel, and the late line says so. Dekker's pattern with retire() in judge.c: prog stored, fence, state read here; state
@@ -350,17 +382,7 @@ HOT void channel_stop(const void *handle) {
     late_child(op, payload, stop);
     return;
   }
-  /* A stamp that is only older than its predecessor counts all the same: perhaps the predecessor was wrong, and the
-   * dump thread believes this one. 0 and UINT64_MAX (no stamp, stamp 0) fail the comparisons. */
-  if (ni_likely(start && stop >= start && stop != UINT64_MAX && stop > ni_load_rlx(&op->gpu_stop_ns)))
-    ni_store_rlx(&op->gpu_stop_ns, stop);
-  if (ni_likely(start && stop >= start && stop >= ni_load_rlx(&cell->prev_stop_ns) && stop != UINT64_MAX)) {
-    ni_store_rlx(&cell->prev_start_ns, start); /* an impossible pair does not become the measure of the next */
-    ni_store_rlx(&cell->prev_stop_ns, stop);
-    ni_store_rlx(&cell->prev_group, op->group_ord);
-  } else {
-    bad_stop(op, start, stop);
-  }
+  if (ni_likely(!ni_load_rlx(&cell->anothers))) take_stop(op, cell, start, stop);
   uint32_t prog = ni_load_rlx(&op->prog) + 1, want = ni_state_want(state);
   if (ni_prog_stopped(prog) == want && ni_likely(want != NI_WANT_UNKNOWN)) {
     ni_store_rlx(&op->ticks_done, ni_ticks(ni_g.tick_source));
@@ -385,7 +407,8 @@ HOT void op_stop(const void *handle) {
   if (ni_unlikely(!op)) return;
   uint32_t want = ni_state_want(state);
   /* Only where the bracket may become the finish. */
-  if (ni_unlikely(want == 0 || want == NI_WANT_UNKNOWN || op->mask_doubt) && !(ni_state_flags(state) & NI_OP_CLOSED))
+  if (ni_unlikely(want == 0 || want == NI_WANT_UNKNOWN || op->mask_doubt || ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART) &&
+      !(ni_state_flags(state) & NI_OP_CLOSED))
     op->ticks_stop = ni_ticks(ni_g.tick_source);
   uint64_t now = ni_op_set(op, ni_payload_gen(payload), NI_OP_CLOSED);
   if (ni_unlikely(!now)) (void)stray_process(NI_STRAY_DOUBLE_STOP);

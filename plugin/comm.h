@@ -33,6 +33,7 @@ struct ni_chan_cell {
   _Atomic uint32_t number; /* of that KernelCh on this cell; its handle carries it */
   _Atomic uint32_t prev_group;
   _Atomic uint32_t forgot;    /* ni_comm.forget as this cell last saw it */
+  _Atomic uint32_t anothers;  /* 1: the open KernelCh brings another work's stamps (ni_apart.h) */
   _Atomic uint64_t start_ns, stop_ns;
   _Atomic uint64_t prev_start_ns, prev_stop_ns;
 };
@@ -85,6 +86,7 @@ struct ni_comm {
   /* starter */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
+  _Atomic uint64_t apart; /* channels whose device stamps may be another work's (ni_apart.h); only ever gains bits */
   _Alignas(NI_CACHE_LINE) struct ni_comm_kind kind[NI_KIND_COUNT];
   /* poller */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t newest_group; /* newest Group ordinal seen on the device */

@@ -8,6 +8,7 @@
 #include "call_slot.h"
 #include "done_ring.h"
 #include "dump.h"
+#include "ni_apart.h"
 #include "sample.h"
 
 /* ---- chains of slots, linked by ni_op.next; owned by the dump role ---- */
@@ -159,26 +160,63 @@ static void give_slot(struct ni_dump *d, struct ni_side *s, int kind, uint32_t s
 /* ---- format ---- */
 
 _Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of ni_schema.h");
+_Static_assert(NI_BAD_COUNTERS_APART == NI_APART_REASON, "one number for the plugin and for who reads its black box");
 static const uint8_t reason_of[] = {[NI_GPU_ZERO] = NI_BAD_ZERO_STAMP,
                                     [NI_GPU_STOP_BEFORE_START] = NI_BAD_STOP_BEFORE_START,
                                     [NI_GPU_SPAN_TOO_LONG] = NI_BAD_SPAN_TOO_LONG,
                                     [NI_GPU_AFTER_ARRIVAL] = NI_BAD_AFTER_ARRIVAL};
 
 /*
+ * When an operation of an earlier plan was started, in ns of the monotonic clock; 0: not known. The kernel of `op` was launched
+ * after that, whatever happened to the host's threads in between.
+ */
+static uint64_t plan_before(struct ni_side *s, const struct ni_op *op) {
+  int32_t newer = s->plans ? (int32_t)(op->group_ord - s->plan[0].ord) : 1;
+  uint64_t ticks = 0;
+  if (newer >= 0 && s->plans > (newer == 0)) ticks = s->plan[newer == 0].ticks;
+  else if (newer < 0 && s->plans > 1 && (int32_t)(op->group_ord - s->plan[1].ord) > 0) ticks = s->plan[1].ticks;
+  if (newer > 0) {
+    s->plan[1] = s->plan[0];
+    s->plan[0].ord = op->group_ord;
+    s->plan[0].ticks = op->ticks_start;
+    if (s->plans < 2) s->plans++;
+  }
+  return ticks ? ni_clock_monotonic_ns(&ni_g.clock, ticks) : 0;
+}
+
+/* Stamps of other work that the callbacks gave no sign of. */
+static bool apart(struct ni_side *s, const struct ni_gpu_stamps *g, uint64_t plan_before_ns) {
+  int64_t offset, drift = ni_gpu_tolerance(s->fit.confirmed_at_ns, g->done_arrival_ns) - NI_GPU_TOLERANCE_NS;
+  if (!ni_gpu_fit_offset(&s->fit, &offset, NULL)) return false;
+  if (!ni_apart_evidence(g->start_ns, offset, drift, plan_before_ns)) return false;
+  if (s->apart_proofs < NI_APART_PROOFS && ++s->apart_proofs == NI_APART_PROOFS)
+    atomic_store_explicit(&s->comm->apart, NI_APART_ALL, memory_order_relaxed); /* see ni_apart.h */
+  return true;
+}
+
+/*
  * Judges the GPU stamps; counts one reason an operation when they cannot be true, so that the counts add up.
  *
  * Stamps that only we can find impossible (they lie in the future, or span hours) have become the measure of the poller's
  * "before the previous work" by then. We make it forget them, and until an operation passes that test again its verdict
- * alone is not believed.
+ * alone is not believed. *anothers: what came with KernelCh is another work's, its arrivals say nothing either.
  */
-static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, struct ni_gpu_stamps *g) {
+static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, struct ni_gpu_stamps *g, bool *anothers) {
   struct ni_side_kind *k = &s->kind[op->kind];
   if (ni_prog_started(prog) == 0) return false;
   if (ni_prog_started(prog) != ni_prog_stopped(prog) && ni_state_want(ni_load_rlx(&op->state)) == NI_WANT_UNKNOWN) {
     k->told->fallback[NI_BAD_NO_STOP_STAMP]++; /* a channel started while we retired it: its line will say late */
     return false;
   }
+  uint64_t before_ns = plan_before(s, op);
   uint32_t bad = ni_load_rlx(&op->bad);
+  /* With stamps of a channel that nothing is wrong with, those are the operation's. */
+  *anothers = ni_apart_only(bad, ni_load_rlx(&op->gpu_start_ns));
+  if (*anothers) {
+    k->told->fallback[NI_BAD_COUNTERS_APART]++;
+    return false;
+  }
+  bad &= ~(1u << NI_BAD_COUNTERS_APART);
   if (bad == 1u << NI_BAD_BEFORE_PREVIOUS && s->poisoned) bad = 0;
   else if (!bad) s->poisoned = 0;
   if (bad) {
@@ -190,6 +228,10 @@ static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, str
   g->first_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_first));
   g->done_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done));
   enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
+  if (v == NI_GPU_OK && (*anothers = apart(s, g, before_ns))) {
+    k->told->fallback[NI_BAD_COUNTERS_APART]++;
+    return false;
+  }
   (void)ni_gpu_fit_observe(&s->fit, g, v);
   if (v == NI_GPU_OK) return true;
   k->told->fallback[reason_of[v]]++;
@@ -230,8 +272,9 @@ static void fill_record(struct ni_side *s, struct ni_op *op, struct ni_record *r
   }
 
   struct ni_gpu_stamps g = {0};
-  struct ni_timing_in t = {.gpu_ok = gpu_believed(s, op, prog, &g)};
-  t.has_kernel = ni_prog_started(prog) && ni_prog_started(prog) == ni_prog_stopped(prog);
+  bool anothers = false;
+  struct ni_timing_in t = {.gpu_ok = gpu_believed(s, op, prog, &g, &anothers)};
+  t.has_kernel = ni_prog_started(prog) && ni_prog_started(prog) == ni_prog_stopped(prog) && !anothers;
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
   if (t.has_kernel)
     t.kernel_cpu_ns =

@@ -86,6 +86,12 @@ struct ni_side {
   uint8_t identified; /* who it is is known, and stands in the prefix */
   uint8_t stuck_told; /* stuck lines since its last dump_stats line */
   uint8_t poisoned; /* impossible stamps were found; see gpu_believed */
+  uint8_t apart_proofs; /* operations whose stamps were older than their launch (ni_apart.h) */
+  uint8_t plans;        /* how many of `plan` are known */
+  struct {
+    uint32_t ord;   /* of its Group */
+    uint64_t ticks; /* when one of its operations was started */
+  } plan[2];        /* the newest that was formatted, and the one before */
   struct ni_gpu_id gpu;
   struct ni_ident ident;
   struct ni_line_prefix prefix;

@@ -60,7 +60,8 @@ int ni_events_mask(uint32_t kinds, int interface, bool p2p) {
 }
 
 static int mask_now(void) {
-  int mask = ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p);
+  /* P2Ps with the own rank must be seen where they put the counters apart (ni_apart.h). */
+  int mask = ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p || ni_g.self_is_silent);
   /* Before the mask is written: an operation enqueued under it must not be taken for one that has no channels. */
   if (mask & (int)NI_KINDS(NI_EVENT_KERNEL_CH)) ni_store_rel(&ni_g.kernel_ch_ever, 1);
   /* Nor one whose task is made, or whose graph is captured, from here on for one that will have them: it may start when

@@ -60,6 +60,7 @@ enum ni_bad {
   NI_BAD_SPAN_TOO_LONG,   /* over an hour; decided by the dump thread */
   NI_BAD_AFTER_ARRIVAL,   /* stopped after the host saw it; decided by the dump thread */
   NI_BAD_NO_STOP_STAMP,   /* stop came without the state that carries the stamp (v3) */
+  NI_BAD_COUNTERS_APART,  /* from its start: NCCL may read another work's stamps on some channels (ni_apart.h) */
   NI_BAD_COUNT
 };
 
@@ -88,7 +89,7 @@ struct ni_op {
   uint32_t call_sn;    /* number of its API call, low half; with NI_OP_CALLED. Starter */
   /* line 1: written by the starter, read by the dump thread */
   uint64_t ticks_start;
-  uint64_t ticks_stop; /* end of the bracket; only where it may become the finish (want 0 or unknown) */
+  uint64_t ticks_stop; /* end of the bracket; only where it may become the finish (want 0 or unknown) or all that is known */
   uint64_t sn;         /* coll_sn or p2p_sn */
   uint64_t count;
   uint64_t rec_sn;

@@ -3,6 +3,7 @@
 
 #include "../parse_record.h"
 #include "box_image.h"
+#include "ni_apart.h"
 #include "ni_timing.h"
 #include "recover_box.h"
 
@@ -21,6 +22,11 @@ static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, co
     return false;
   }
   if (op->started != op->stopped) return false;
+  if (ni_apart_only(bad, op->gpu_start_ns)) {
+    *why = NI_APART_REASON;
+    return false;
+  }
+  bad &= ~(1u << NI_APART_REASON);
   if (c->poisoned && bad == 1u << BEFORE_PREVIOUS) bad = 0;
   if (bad) {
     *why = __builtin_ctz(bad);
@@ -62,7 +68,7 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   }
 
   struct ni_timing_in t = {.gpu_ok = gpu_believed(b, c, op, &g, fallback)};
-  t.has_kernel = op->started && op->started == op->stopped;
+  t.has_kernel = op->started && op->started == op->stopped && *fallback != NI_APART_REASON;
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
   if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
   t.bracket_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_start, op->ticks_stop));

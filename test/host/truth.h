@@ -55,6 +55,7 @@ static const char *const truth_proto[3] = {"LL", "LL128", "SIMPLE"};
 static inline uint64_t truth_count(uint64_t hash, uint64_t n) { return 1 + (n * 37 + hash) % 100000; }
 static inline uint64_t truth_exec_ns(uint64_t n, uint64_t base) { return base + (n * 31) % base; }
 static inline int truth_channels(uint64_t n, int max) { return 1 + (int)(n % (uint64_t)max); }
-static inline int truth_first_channel(uint64_t n) { return (int)(n % 3); }
+/* Never 0: there lies a P2P with the own rank, after which stamps of that channel are not believed (ni_apart.h). */
+static inline int truth_first_channel(uint64_t n) { return 1 + (int)(n % 3); }
 
 #endif

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include <ni_apart.h>
+
 #include "engine.h"
 #include "truth.h"
 
@@ -85,6 +87,7 @@ static void start_task(struct ni_work *w, void *group, void *api) {
     w->sn = atomic_fetch_add_explicit(&c->sn[t->func], takes, memory_order_relaxed);
   }
   w->before_ns = w->after_ns = ni_unix_now();
+  w->apart = false;
   if (!wants) return;
   if (coll) {
     /* NCCL rewrites these two to bytes when the task is made. */
@@ -112,6 +115,11 @@ static void start_task(struct ni_work *w, void *group, void *api) {
     d.p2p.nChannels = t->n_ch;
     d.p2p.parentGroup = group;
   }
+  if (t->kind != NI_TASK_COLL && w->peer == c->id.rank && ni_core_self_silent(ni_core.release)) {
+    uint32_t channels = ni_core_p2p_channels(ni_core.release, ni_core.interface) ? (uint32_t)t->n_ch : 0;
+    atomic_fetch_or_explicit(&c->ahead, ni_apart_of_self(ni_core.release, channels), memory_order_relaxed);
+  }
+  w->apart = atomic_load_explicit(&c->ahead, memory_order_relaxed) != 0;
   w->called = ni_core.interface != 0;
   w->rec = atomic_fetch_add_explicit(&c->rec[!coll], 1, memory_order_relaxed);
   w->before_ns = ni_unix_now();
@@ -133,6 +141,7 @@ static void fill_nodes(struct ni_work *w) {
       n->work = w;
       n->ch = (uint8_t)(t->ch0 + i);
       n->state = NI_NODE_POSTED;
+      n->anothers = false;
       n->start_stamp = n->stop_stamp = 0;
     }
   if (!self) net = ni_netops_of(w->c, t);

@@ -56,6 +56,10 @@ extern struct ni_core ni_core;
 
 /* Has a P2P with the own rank no KernelCh? Seen on 2.31.2 and 2.32.3: from 2.31 on it has as many as its nChannels says. */
 static inline bool ni_core_self_silent(int release) { return release < 23100; }
+/* Is p2p.nChannels handed over? The translation to v4 of 2.28 and later leaves it out, and v4 is the first that has it. */
+static inline bool ni_core_p2p_channels(int release, int interface) {
+  return interface >= 5 || (interface == 4 && release >= 22703 && release < 22800);
+}
 /* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
 int ni_core_release(const char *text);
 /* Newest interface of a release: 1..6. */

@@ -39,6 +39,7 @@ struct ni_node { /* one KernelCh polling operation */
   /* _Atomic: at a violent end (exit while P calls) the truth takes its snapshot of works in flight meanwhile. */
   _Atomic uint64_t start_stamp, stop_stamp; /* as handed to the plugin */
   uint8_t ch;
+  bool anothers; /* the device counts further than NCCL on this channel: the stamps are those of earlier work */
   _Atomic uint8_t state;
 };
 
@@ -70,6 +71,7 @@ struct ni_work {
   _Atomic bool called;     /* start(Coll or P2p) reached the plugin */
   _Atomic bool unordered;  /* A and H may have raced for `rec` */
   bool by_graph;
+  bool apart; /* a P2P with the own rank came before it */
   _Atomic uint64_t before_ns, after_ns; /* Unix, around that start */
   _Atomic uint64_t first_ns, last_ns;   /* Unix, arrival of the first KernelCh start and the last stop */
   int n_nodes;
@@ -81,6 +83,10 @@ struct ni_work {
 
 struct ni_chain {
   struct ni_node *head, *tail;
+  struct {
+    uint64_t start, stop;
+  } stamps[64];      /* the device's ring, by the chain's own count */
+  uint64_t n_stamped; /* nodes started */
 };
 
 struct ni_crank { /* one communicator on one rank */
@@ -95,6 +101,8 @@ struct ni_crank { /* one communicator on one rank */
   struct ni_proxy *proxy;
   struct ni_meet *meet;
   _Atomic uint64_t sn[NI_FUNC_COUNT]; /* relaxed: a counter; A's and H's */
+  _Atomic uint64_t ahead; /* channels on which the device counts further than NCCL (ni_apart.h). relaxed: set and read
+                             before a work is posted, under whose lock the poller gets it */
   _Atomic uint64_t rec[2]; /* relaxed: a counter */
   uint64_t next_index;     /* kernels, counted alike on all ranks; A's */
   int64_t calls[2];        /* API calls raised: collectives, Send and Recv; A's */

@@ -50,7 +50,7 @@ void ni_crank_init(struct ni_crank *c) {
     if (rc != 0 && ni_core.release >= 23000) ni_core_unload();
   }
   for (int i = 0; i < NI_FUNC_COUNT; i++) c->sn[i] = 0;
-  c->rec[0] = c->rec[1] = 0;
+  c->rec[0] = c->rec[1] = c->ahead = 0;
   c->calls[0] = c->calls[1] = 0;
   pthread_mutex_lock(&ni_run.clique_lock);
   struct ni_crank *parent = c->decl->share >= 0 ? c->owner->cranks[c->decl->share] : NULL;

@@ -93,11 +93,15 @@ static int append(struct ni_proxy *p) {
   return n;
 }
 
-static void start_node(struct ni_node *n, uint64_t at) {
+static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   struct ni_work *w = n->work;
   n->state = NI_NODE_STARTED;
-  n->start_stamp = ni_stamp_start(n, at);
-  if (!w->first_ns) w->first_ns = ni_unix_now();
+  n->anothers = w->apart && (atomic_load_explicit(&w->c->ahead, memory_order_relaxed) >> n->ch & 1);
+  unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
+  ch->stamps[ch->n_stamped % 64].start = ni_stamp_start(n, at);
+  n->start_stamp = ch->stamps[(ch->n_stamped - (lag <= ch->n_stamped ? lag : 0)) % 64].start;
+  ch->n_stamped++;
+  if (!w->first_ns && !n->anothers) w->first_ns = ni_unix_now();
   struct ni_prof_descr_v6 d;
   d.type = NI_EV_KERNEL_CH;
   d.parentObj = w->handle;
@@ -107,10 +111,13 @@ static void start_node(struct ni_node *n, uint64_t at) {
   ni_core_start(w->c->ctx, &n->handle, &d);
 }
 
-static void stop_node(struct ni_node *n, uint64_t at) {
+static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   struct ni_work *w = n->work;
   union ni_prof_state_v4 a;
-  n->stop_stamp = ni_stamp_stop(n, at);
+  unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
+  uint64_t mine = ch->n_stamped - 1; /* first in, first out: the last that was started */
+  ch->stamps[mine % 64].stop = ni_stamp_stop(n, at);
+  n->stop_stamp = ch->stamps[(mine - (lag <= mine ? lag : 0)) % 64].stop;
   if (w->n_done == w->n_nodes - 1) w->last_ns = ni_unix_now(); /* before the callback: an upper one follows in truth */
   a.kernelCh.pTimer = n->stop_stamp;
   ni_core_record(n->handle, NI_ST_KERNEL_CH_STOP, &a);
@@ -143,11 +150,11 @@ static bool poll(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
     if (x != n) (void)(start ? ni_node_start_at(x, &at) : ni_node_stop_at(x, &at));
   }
   if (start) {
-    start_node(n, at);
+    start_node(ch, n, at);
     return true;
   }
   struct ni_node *next = n->next;
-  stop_node(n, at);
+  stop_node(ch, n, at);
   ch->head = next;
   if (!next) ch->tail = NULL;
   ni_work_put(n->work);

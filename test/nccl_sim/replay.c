@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <ni_apart.h>
+
 #include "modes.h"
 #include "ni_release.h"
 #include "recording.h"
@@ -20,6 +22,9 @@ struct played { /* one event */
   uint64_t before_ns, after_ns, start_stamp, stop_stamp, first_ns, last_ns, rec;
   uint64_t gpu_first, gpu_last;
   int channels, done, mask;
+  int sound;            /* channels whose stamps are the operation's */
+  bool apart, anothers; /* of an operation: there may be others; of a KernelCh: it is such a one */
+  uint64_t behind_ns;
   bool has_op; /* of an API call: a Coll, P2p or copy names it */
   int64_t call; /* of an API call: its number; of an operation: that of the call it comes from, -1 none was shown */
 };
@@ -34,6 +39,8 @@ static struct {
   pthread_cond_t cond;
   int turn;
   uint64_t t0_ns, first_ns;
+  _Atomic uint64_t behind_ns; /* by how much the replay lags; whoever has the turn writes (release), all read (acquire) */
+  uint64_t *ahead;            /* by communicator: channels on which the device counts further than NCCL (ni_apart.h) */
   bool late_stamps; /* overrun=1: some stamps are those of a later kernel; only what is called GPU time is compared */
 } play;
 
@@ -70,11 +77,21 @@ static void do_start(const struct ni_call_rec *c) {
   p->called = true;
   p->mask = ni_core_mask();
   p->before_ns = ni_unix_now();
+  p->behind_ns = atomic_load_explicit(&play.behind_ns, memory_order_acquire);
   if (d.type == NI_EV_KERNEL_CH) {
-    p->start_stamp = d.kernelCh.pTimer;
-    if (!parent->channels++) parent->first_ns = p->before_ns;
-    if (!parent->gpu_first || p->start_stamp < parent->gpu_first) parent->gpu_first = p->start_stamp;
+    /* A device that is behind as the host was when it launched: no kernel begins before that. */
+    p->start_stamp = d.kernelCh.pTimer += d.kernelCh.pTimer ? parent->behind_ns : 0;
+    p->anothers = parent->apart && (play.ahead[play.r.events[e->parent].comm] >> d.kernelCh.channelId & 1);
+    parent->channels++;
+    if (!p->anothers) {
+      if (!parent->sound++) parent->first_ns = p->before_ns;
+      if (!parent->gpu_first || p->start_stamp < parent->gpu_first) parent->gpu_first = p->start_stamp;
+    }
   }
+  if (d.type == NI_EV_P2P && e->comm >= 0 && d.p2p.peer == play.r.comms[e->comm].rank && ni_core_self_silent(ni_core.release))
+    play.ahead[e->comm] |=
+        ni_apart_of_self(ni_core.release, ni_core_p2p_channels(ni_core.release, ni_core.interface) ? d.p2p.nChannels : 0);
+  if (op && e->comm >= 0) p->apart = play.ahead[e->comm] != 0;
   p->call = -1;
   if (op && e->comm >= 0) {
     p->rec = play.rec[e->comm][!coll]++;
@@ -96,10 +113,11 @@ static void do_state(const struct ni_call_rec *c) {
   if (!p->called) return;
   if (c->state == NI_ST_KERNEL_CH_STOP && e->parent >= 0) {
     struct played *parent = &play.played[e->parent];
-    p->stop_stamp = c->args;
+    if (a.kernelCh.pTimer) a.kernelCh.pTimer += parent->behind_ns;
+    p->stop_stamp = a.kernelCh.pTimer;
     parent->done++;
     parent->last_ns = ni_unix_now();
-    if (p->stop_stamp > parent->gpu_last) parent->gpu_last = p->stop_stamp;
+    if (!p->anothers && p->stop_stamp > parent->gpu_last) parent->gpu_last = p->stop_stamp;
   }
   ni_core_record(p->handle, (enum ni_prof_state)c->state, c->has_args ? &a : NULL);
 }
@@ -119,7 +137,7 @@ static void emit(int event) {
       .root = coll ? e->d.coll.root : 0, .peer = coll ? -1 : e->d.p2p.peer, .nch = nch, .desc_nch = nch,
       .done_ch = p->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",
-      .proto = coll ? e->d.coll.proto : "", .timing = p->channels ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
+      .proto = coll ? e->d.coll.proto : "", .timing = p->sound ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
       .call = p->call, .out = p->channels == p->done ? NI_OUT_DONE : NI_OUT_OPEN};
   for (int i = 0; i < play.r.n_events && o.n_channels < 64; i++)
     if (play.r.events[i].parent == event && play.r.events[i].d.type == NI_EV_KERNEL_CH)
@@ -174,13 +192,15 @@ static void *thread_main(void *arg) {
   for (int i = 0; i < play.r.n_calls; i++) {
     const struct ni_call_rec *c = &play.r.calls[i];
     if (c->thread != me) continue;
-    uint64_t due = play.t0_ns + (c->at_ns - play.first_ns), now = ni_now();
+    uint64_t at = play.t0_ns + (c->at_ns - play.first_ns), now = ni_now();
+    uint64_t due = at + atomic_load_explicit(&play.behind_ns, memory_order_acquire);
     if (due > now + 200000) ni_sleep_ns(due - now - 100000);
     pthread_mutex_lock(&play.lock);
     while (play.turn != i) pthread_cond_wait(&play.cond, &play.lock);
     pthread_mutex_unlock(&play.lock);
-    while (ni_now() < due) {
+    while ((now = ni_now()) < at + play.behind_ns) {
     }
+    if (now - at - play.behind_ns > 100000) atomic_store_explicit(&play.behind_ns, now - at, memory_order_release);
     do_call(c);
     pthread_mutex_lock(&play.lock);
     play.turn++;
@@ -212,6 +232,7 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
   play.played = ni_xalloc((size_t)play.r.n_events * sizeof *play.played);
   play.ctx = ni_xalloc((size_t)play.r.n_comms * sizeof *play.ctx);
   play.rec = ni_xalloc((size_t)play.r.n_comms * sizeof *play.rec);
+  play.ahead = ni_xalloc((size_t)play.r.n_comms * sizeof *play.ahead);
   play.calls = ni_xalloc((size_t)play.r.n_comms * sizeof *play.calls);
   pthread_mutex_init(&play.lock, NULL);
   pthread_cond_init(&play.cond, NULL);

@@ -132,6 +132,7 @@ struct ni_settings {
   int poison;             /* enum ni_poison */
   int net_steps;          /* network transfers per proxy operation */
   int repeats;            /* most extra recv starts and send-wait states per step (Q1, Q3) */
+  int behind;             /* stamps are those of the work so many before on the channel (Q5, Q6); 0: counts agree */
   bool overrun;           /* a channel with more than 64 works pending shows stamps of later ones (Q4) */
   double gpu_offset_us, gpu_drift_ppm; /* NAN: by seed */
   int straggler_rank, slow_rank;       /* global; -1 none */

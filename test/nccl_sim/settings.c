@@ -36,6 +36,7 @@ static const struct setting {
     {"net_steps", INT, F(net_steps), 2, 1, 4096, "network transfers per proxy operation"},
     {"repeats", INT, F(repeats), 2, 0, 1000, "most repeated recv starts and send waits per transfer"},
     {"overrun", BOOL, F(overrun), 0, 0, 1, "1: stamps of a lagging channel come from work 64 later"},
+    {"behind", INT, F(behind), 0, 0, 32, "NCCL counts so many works less than the device on every channel: stamps of earlier work"},
     {"gpu_offset_us", DBL, F(gpu_offset_us), NAN, -1e15, 1e15, "GPU clock minus Unix time; unset: by seed, +-3 ms"},
     {"gpu_drift_ppm", DBL, F(gpu_drift_ppm), NAN, -1000, 1000, "GPU clock drift; unset: by seed, +-20"},
     {"straggler", INT, F(straggler_rank), -1, -1, 65535, "global rank that comes late to every collective"},

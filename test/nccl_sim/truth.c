@@ -158,19 +158,22 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
                           .dtype = bytes ? "ncclInt8" : t->dtype,
                           .algo = coll && t->algo ? t->algo : "",
                           .proto = coll && t->proto ? t->proto : "",
-                          .stamps = ni_run.scn->set.overrun ? "overrun" : ni_stamps_names[t->stamps],
+                          .stamps = ni_run.scn->set.overrun || ni_run.scn->set.behind ? "overrun" : ni_stamps_names[t->stamps],
                           .out = out,
                           .late_ms = t->late_ch >= 0 ? t->late_ms : 0};
   uint64_t first = 0, last = 0;
+  int sound = 0; /* channels whose stamps are this work's */
   for (int i = 0; i < w->n_nodes; i++) {
     const struct ni_node *n = &w->nodes[i];
     o.channels[o.n_channels++] = (struct ni_truth_channel){n->ch, n->start_stamp, n->stop_stamp};
+    if (n->anothers) continue;
+    sound++;
     if (n->state == NI_NODE_POSTED) continue;
     if (first == 0 || n->start_stamp < first) first = n->start_stamp;
     if (n->state == NI_NODE_DONE && n->stop_stamp > last) last = n->stop_stamp;
   }
   o.exec_ns = last > first ? last - first : 0;
-  o.timing = !w->n_nodes ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
+  o.timing = !sound ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
   b->n += format(b->text + b->n, &o);
   if (b->n >= KEEP) flush(b);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core.h"
 #include "json_scan.h"
 #include "settings.h"
 
@@ -165,7 +166,7 @@ bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op) 
   const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
   if (c && c->interface <= 3) return c->interface == 3; /* a bound is all that v3 has; v1 and v2 have no channels */
   if (!op->p2p) return op->desc_nch == 0;
-  return c && c->interface == 4 && (p->nccl < 22703 || p->nccl >= 22800);
+  return c && !ni_core_p2p_channels(p->nccl, c->interface);
 }
 
 const char *ni_true_unwritten(const struct ni_true *t, const struct ni_true_op *op) {

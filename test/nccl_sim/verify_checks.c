@@ -28,6 +28,8 @@ void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni
     EQ_S("algorithm", r->algo, o->algo);
     EQ_S("protocol", r->proto, o->proto);
   }
+  /* Stamps of other works and true ones alternate then: only that what is called GPU time is what was handed over. */
+  bool overrun = strcmp(o->stamps, "overrun") == 0 && r->r.timing != NI_TIMING_KERNEL_GPU;
   EQ_U(o->p2p ? "peer" : "root", r->r.root, o->p2p ? o->peer : o->root);
   if (c) {
     /* v1 to v3 never say how large a communicator is. */
@@ -40,7 +42,7 @@ void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni
     uint64_t tests = sized || !ni_func_table[f].times_ranks ? ni_nccl_tests_bytes(f, o->bytes, c->n_ranks) : 0;
     EQ_U("nccl-tests size", r->r.tests_bytes, tests);
     double factor = sized || ni_func_table[f].factor == 1 ? ni_bus_factor(f, c->n_ranks) : 0;
-    bool cpu = strcmp(o->timing, "collective_cpu") == 0;
+    bool cpu = r->r.timing == NI_TIMING_COLLECTIVE_CPU; /* that it is rightly so is looked at below */
     if (!cpu && r->r.exec_ns > 0 && factor > 0) {
       double alg = (double)r->r.tests_bytes / (double)r->r.exec_ns;
       if (!(r->r.has & NI_HAS_BUSBW) || !near(r->r.algobw_gbs, alg) || !near(r->r.busbw_gbs, alg * factor))
@@ -51,8 +53,6 @@ void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni
   bool unknown = ni_true_want_unknown(&v->truth, o);
   /* Without a count an operation is judged finished when quiet for 1 s: a channel later than that has a late line. */
   int late = unknown && o->late_ms >= 900 ? ni_said_parts_of(&v->said, o, NI_SAID_LATE) : 0;
-  /* Stamps of later works and true ones alternate then: only that what is called GPU time is what was handed over. */
-  bool overrun = strcmp(o->stamps, "overrun") == 0 && r->r.timing == NI_TIMING_KERNEL_CPU;
   if (!overrun) EQ_S("timing source", ni_timing_names[r->r.timing], o->timing);
   if (strcmp(o->timing, "kernel_gpu") == 0 && !late && !overrun) EQ_U("coll_exec_time_ns", r->r.exec_ns, o->exec_ns);
   if (strcmp(o->timing, "kernel_cpu") == 0) {

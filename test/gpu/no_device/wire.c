@@ -4,7 +4,8 @@
  * Each connection has two pages that device and proxy share: one with `head`, one with `tail` and a queue of eight slots.
  * Sending, the device fills slots (a slot's size is -1 while it is free) and moves tail, the proxy sends and frees.
  * Receiving, the proxy moves tail when something came, and the device moves head when it has read that. Which direction a
- * connection has shows in what NCCL wrote first: sending, offsets of -1, and with shared buffers a negative head. The two pages are the end of a block of host memory.
+ * connection has shows in what NCCL wrote first: sending, offsets of -1, and with shared buffers a negative head. The two
+ * pages are the end of a block of host memory.
  *
  * Nothing here knows how long an operation is: whatever can be sent is, and the proxy, which knows, asks for no more.
  * Sizes are 0, which every protocol takes as complete. One thread, which sleeps longer while nothing moves.

@@ -1,0 +1,67 @@
+/*
+ * Channels on which NCCL and its kernels count works apart, so that KernelCh carries the stamps of another work.
+ *
+ * A kernel counts every work of a channel and stamps it at that count in a ring of 64; NCCL's host side counts with it and
+ * looks where its own count says. Two ways in which the host's falls behind, for the life of the communicator:
+ *
+ *  - A P2P with the own rank is a work on the device, and up to 2.30 the host counts none for it (addP2pToPlan makes no proxy
+ *    operation; 2.31 does, and raises KernelCh for it). It is the first of its group's P2Ps and lies on the channels of
+ *    round 0: 0 to nChannels - 1 from 2.28 on; before, the bits of that number are reversed in a width that is not told.
+ *  - Others that cannot be seen in the callbacks (AllGatherV, a graph captured without KernelCh; contract Q5, Q6). They show
+ *    when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence.
+ *
+ * From then on the stamps that come are those of a work so and so many before, at once and without waiting for the right
+ * one: neither GPU time nor the arrival of KernelCh says anything there. So an operation that starts on a communicator
+ * with such channels is marked (NI_BAD_COUNTERS_APART), and only its stamps of other channels count; without any, its time
+ * is that of the bracket, under the reason counters_apart. Operations are complete as before.
+ *
+ * Threads: `apart` of the communicator gains bits by whoever starts operations and by the dump thread, and is read by the
+ * poller; relaxed, since NCCL hands an operation from its starter to the poller itself. Pure otherwise.
+ */
+#ifndef NI_APART_H
+#define NI_APART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NI_APART_REASON 6 /* "counters_apart" in ni_fallback_names, and the bit of an operation's bad */
+#define NI_APART_ALL UINT64_MAX
+#define NI_APART_SLACK_NS 1000000 /* what an older stamp must miss the launch by; a wrong one misses by a kernel or more */
+#define NI_APART_PROOFS 3         /* so many operations with such stamps: all that follow are taken for wrong */
+
+/*
+ * The channels on which a P2P with the own rank may lie. release: ncclGetVersion's number, 0 unknown. channels: the
+ * descriptor's nChannels, 0 where it cannot be trusted. Source: NCCL's src/include/channel.h, ncclP2pChannelBaseForRound and
+ * src/include/device.h, ncclP2pChannelForPart, 2.27.7 and 2.28.9.
+ */
+static inline uint64_t ni_apart_of_self(int release, uint32_t channels) {
+  uint64_t mask = 0;
+  if (channels == 0 || channels > 64) return NI_APART_ALL;
+  if (release >= 22800) return channels == 64 ? NI_APART_ALL : (UINT64_C(1) << channels) - 1;
+  for (uint32_t part = 0; part < channels; part++)
+    for (uint32_t width = 0; width <= 6; width++) { /* a communicator has 2^width channels for P2P */
+      uint32_t reversed = 0;
+      if (part >> width) continue;
+      for (uint32_t bit = 0; bit < width; bit++) reversed |= (part >> bit & 1) << (width - 1 - bit);
+      mask |= UINT64_C(1) << reversed;
+    }
+  return mask;
+}
+
+/* bad: of an operation; gpu_start_ns: its earliest start stamp of a channel that is not apart, all ones: none came. */
+static inline bool ni_apart_only(uint32_t bad, uint64_t gpu_start_ns) {
+  return (bad >> NI_APART_REASON & 1) && gpu_start_ns == UINT64_MAX;
+}
+
+/*
+ * Does a kernel's start lie before the launch of the plan before it? start_ns: GPU clock; offset_ns: host - GPU, an upper bound
+ * (ni_timing.h), so that start + offset is never too early; drift_ns: how far the clocks may have run since that was
+ * confirmed; plan_before_ns: host clock, when an operation of an earlier plan was started, 0 none known.
+ */
+static inline bool ni_apart_evidence(uint64_t start_ns, int64_t offset_ns, int64_t drift_ns, uint64_t plan_before_ns) {
+  if (plan_before_ns == 0) return false;
+  int64_t early = (int64_t)(plan_before_ns - (start_ns + (uint64_t)offset_ns));
+  return early > NI_APART_SLACK_NS + drift_ns;
+}
+
+#endif

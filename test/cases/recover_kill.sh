@@ -57,6 +57,7 @@ if mount -t tmpfs -o size=64k,nr_inodes=1 ni-test "$TMP/small" 2>/dev/null; then
   { [ "$RC" = 1 ] && grep -q 'No space left on device. Free space .* --output' "$TMP/out"; } || fail "no room for a part: $RC $(cat "$TMP/out")"
 fi
 recover "$TMP/logs" --box-dir "$BOXES" --output "$TMP/parts"
+mkdir -p "$TMP/logs" # killed before a line was written
 for f in "$TMP"/parts/*; do
   [ -e "$TMP/logs/${f##*/}" ] && fail "a part elsewhere has the name of a file of the log: ${f##*/}"
   mv "$f" "$TMP/logs"

@@ -97,6 +97,7 @@ static void *call_start(struct ni_comm *c, enum ni_event kind, const struct ni_e
     e->func = ni_intern_id(&ni_g.intern, d->func);
     e->datatype = ni_intern_id(&ni_g.intern, d->datatype);
     e->group = group_of(d->parent, &e->api.group_slot, &e->api.group_gen);
+    if (e->group) ni_store_rlx(&c->events.last_group, e->group);
     e->api.stream = d->stream;
     e->api.root = d->root;
     e->api.seen_ms = 0;
@@ -196,6 +197,14 @@ uint32_t ni_events_group_ordinal(const struct ni_comm *c, const void *group) {
   return (uint32_t)e->number;
 }
 
+/* The first Coll or P2p of a communicator shows whether they come before their group's stop. */
+static void learn_launch(struct ni_comm *c, const struct ni_event_slot *e) {
+  if (!e->api.group_slot) return;
+  uint64_t state = ni_load_acq(&ni_arena_event(&ni_g.arena, e->api.group_slot)->state); /* pairs with publish and close_slot */
+  int open = ni_state_gen(state) == e->api.group_gen && (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) == NI_EVS_LIVE;
+  ni_store_rlx(&c->events.launches, open ? NI_LAUNCHES_IN_GROUP : NI_LAUNCHES_LATER);
+}
+
 /*
  * The call is named by its number; the slot is its own while it lives there. A captured call's slot is long another's
  * when its graph is replayed, so only an eager one that has no slot any more is out of order: its collective was
@@ -219,6 +228,9 @@ uint32_t ni_events_seen(struct ni_comm *c, int p2p, const void *call, uint32_t f
   int mine = (ni_state_flags(state) & NI_EVS_LIVE) && e->kind == kind && e->comm_page == c->page && (uint32_t)e->number == n;
   if (!mine || !set_flags(e, ni_state_gen(state) & NI_H_GEN_MASK, flag)) {
     if (!p2p) ni_add_rlx(&c->stray[NI_STRAY_LATE_CALL], 1);
+    ni_store_rlx(&c->events.launches, NI_LAUNCHES_LATER);
+  } else if (ni_unlikely(ni_load_rlx(&c->events.launches) == NI_LAUNCHES_UNKNOWN)) {
+    learn_launch(c, e);
   }
   return NI_OP_CALLED;
 }

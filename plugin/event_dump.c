@@ -14,6 +14,7 @@
 #include "nccl/profiler_abi.h"
 
 #define QUIET_CALL_MS 1000u
+#define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */
 
 void ni_events_free_slot(const struct ni_side *s, uint32_t slot) {
   struct ni_event_store *st = ev_store(s);
@@ -136,6 +137,17 @@ static const char *seen_as(const struct ni_event_slot *e, uint32_t flags) {
 }
 
 /*
+ * How long a call may stay without its Coll after its group's stop. NCCL takes no call on a communicator before it has
+ * launched the one before, so with a later one it is certain; the newest may still be on its way where that is not ruled out.
+ */
+static uint32_t patience_ms(const struct ni_side *s, const struct ni_event_slot *e) {
+  const struct ni_event_store *st = &s->comm->events;
+  if (!e->group || ni_load_rlx(&st->launches) == NI_LAUNCHES_IN_GROUP || ni_load_rlx(&st->last_group) > e->group)
+    return QUIET_CALL_MS;
+  return LAUNCH_MS;
+}
+
+/*
  * A call: 1 its slot can go, 0 it waits, negative errno the block takes no more. The group's state is read before the
  * call's: NCCL raises an eager call's Coll before the group's stop, so whoever sees the group closed sees the mark.
  */
@@ -148,7 +160,7 @@ static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slo
     if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
     /* Were the process killed now, it would have been this collective (docs/blackbox.md). */
     if (!open && !e->api.op_slot && e->ticks_stop) e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
-    if (open || d->judge_ms - e->api.seen_ms < QUIET_CALL_MS) return 0;
+    if (open || d->judge_ms - e->api.seen_ms < patience_ms(s, e)) return 0;
   }
   /* At the end a call whose group never closed was never launched. */
   if (missing && !open && e->ticks_stop) {

@@ -13,10 +13,15 @@
 #include "event_slot.h"
 #include "ni_names.h"
 
+/* When a communicator's Colls come. A non-blocking one launches in a thread of NCCL's, after its group's stop. */
+enum ni_launches { NI_LAUNCHES_UNKNOWN = 0, NI_LAUNCHES_IN_GROUP, NI_LAUNCHES_LATER };
+
 struct ni_event_store {
   struct ni_pool events, proxies;
   _Alignas(NI_CACHE_LINE) struct ni_done_list done; /* both sizes; the kind tells */
   _Atomic uint64_t calls[2];                /* API calls: collectives; Send and Recv. The next call_sn */
+  _Atomic uint64_t last_group;              /* number + 1 of the user group of the newest call; relaxed: a number */
+  _Atomic uint8_t launches; /* enum ni_launches; relaxed: what was seen holds for all calls of the communicator */
   _Atomic uint64_t started[NI_EVENT_COUNT]; /* asked for and announced; the next ev_sn */
   _Atomic uint64_t dropped[NI_EVENT_COUNT]; /* of these, found no slot */
   uint64_t api_sn[NI_FUNC_COUNT];           /* dump role: the next coll_sn of collectives without a Coll event */

@@ -15,10 +15,13 @@ grep -q 'AllReduce (api)' "$TMP/summary" && grep -q 'AllGather (api)' "$TMP/summ
   { echo "FAIL summary mixes calls with kernels"; cat "$TMP/summary"; failures=$((failures + 1)); }
 verified hidden --set allgatherv=0
 verified ce
-# A call whose group ended long before its kernel was launched is recorded by itself; the kernel's record comes after, and
-# the log says that one of them was premature.
-printf '%s\n' 'set ranks=1' 'comm w size=4' 'coll w bytes=1m nonblocking=2500' 'coll w bytes=1m' >"$TMP/late.scn"
+# A communicator that launches after its group's stop, the first time much later: one record each.
+printf '%s\n' 'set ranks=1' 'comm w size=4' 'coll w bytes=1m nonblocking=2500' 'coll w bytes=1m nonblocking=1' >"$TMP/late.scn"
+verified "$TMP/late.scn" --nccl 2.30
+# Where launches were seen to come inside their group, a call is given a second. One whose kernel comes after it is recorded
+# by itself; the kernel's record comes after, and the log says that one of them was premature.
+printf '%s\n' 'set ranks=1' 'comm w size=4' 'coll w bytes=1m' 'coll w bytes=1m nonblocking=2500' 'coll w bytes=1m' >"$TMP/late.scn"
 NCCL_INSPECTOR_DUMP_FORMAT=jsonl run_logged NCCL_INSPECTOR_DUMP_FORMAT=jsonl "$TMP/late.scn" >"$TMP/out" 2>&1 || { cat "$TMP/out"; exit 1; }
-grep -q '"call_sn":0,"coll_src":"api"' "$TMP"/logs/*.jsonl && grep -q '"late_call":1' "$TMP"/logs/*.jsonl ||
+grep -q '"call_sn":1,"coll_src":"api"' "$TMP"/logs/*.jsonl && grep -q '"late_call":1' "$TMP"/logs/*.jsonl ||
   { echo "FAIL a premature record must be told"; failures=$((failures + 1)); }
 finish

@@ -182,12 +182,12 @@ static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   struct ni_check_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
-  if (k->dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, k->dropped, AT_FORMAT, AT(x));
-  if (k->incomplete) ni_check_problem(c, NI_PROBLEM_INCOMPLETE, k->incomplete, AT_FORMAT, AT(x));
-  if (x->final && k->in_flight) ni_check_problem(c, NI_PROBLEM_IN_FLIGHT, k->in_flight, AT_FORMAT, AT(x));
-  if (k->filtered) ni_check_problem(c, NI_PROBLEM_FILTERED, k->filtered, AT_FORMAT, AT(x));
+  if (k->dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, k->dropped, AT_FORMAT ": %s", AT(x), what);
+  if (k->incomplete) ni_check_problem(c, NI_PROBLEM_INCOMPLETE, k->incomplete, AT_FORMAT ": %s", AT(x), what);
+  if (x->final && k->in_flight) ni_check_problem(c, NI_PROBLEM_IN_FLIGHT, k->in_flight, AT_FORMAT ": %s", AT(x), what);
+  if (k->filtered) ni_check_problem(c, NI_PROBLEM_FILTERED, k->filtered, AT_FORMAT ": %s", AT(x), what);
   uint64_t late = k->late > k->late_lines ? k->late : k->late_lines;
-  if (late) ni_check_problem(c, NI_PROBLEM_LATE, late, AT_FORMAT, AT(x));
+  if (late) ni_check_problem(c, NI_PROBLEM_LATE, late, AT_FORMAT ": %s", AT(x), what);
 
   uint64_t gone = records_gone(x, k);
   if (x->final) {
@@ -222,7 +222,7 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
                        what, k->incomplete_lines);
   }
 
-  if (k->rec_sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, k->rec_sn.doubles, AT_FORMAT, AT(x));
+  if (k->rec_sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, k->rec_sn.doubles, AT_FORMAT ": %s", AT(x), what);
   judge_numbers(c, x, k, what, gone);
 }
 

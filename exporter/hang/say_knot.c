@@ -211,16 +211,26 @@ static bool is_waiting(const struct ni_hang_view *w) {
   return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED;
 }
 
+static void part_more(struct parts *p, size_t n) {
+  if (n) fprintf(part(p), "and %zu more %s", n, ni_plural(n, "rank", "ranks"));
+}
+
 static void part_transfers(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  for (int told = 0, i = 0; i < (int)k->n && told < NAMED; i++) {
+  size_t told = 0, more = 0;
+  for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (w->waits_for < 0 || !is_waiting(w)) continue;
+    if (told == NAMED) {
+      more++;
+      continue;
+    }
     say_one(part(p), p->v, w);
     fprintf(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
   }
+  part_more(p, more);
 }
 
 /*
@@ -240,7 +250,7 @@ static void part_pairs(struct parts *p) {
     fprintf(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
     told++;
   }
-  if (waiting > told) fprintf(part(p), "and %zu more %s", waiting - told, ni_plural(waiting - told, "rank", "ranks"));
+  part_more(p, waiting - told);
 }
 
 static size_t blockers(const struct ni_hang_knot *k) {

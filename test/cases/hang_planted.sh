@@ -56,6 +56,24 @@ S
 job "$TMP/p2p.scn"
 hangs "a pair that moves nothing" pp p2p inside=0,1
 names "the pair" 'rank 0 ([^)]*) is in Send to rank 1, 1048576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2097152 bytes'
+
+# More waiting ranks than are named one by one: the others are counted.
+cat >"$TMP/many.scn" <<'S'
+# rank 0 never sends to the others
+set ranks=7 nodes=1 procs=1
+comm pp label=pp
+coll pp func=AllReduce bytes=1k repeat=5
+p2p pp from=0 to=1 bytes=1m skip=0
+p2p pp from=0 to=2 bytes=1m skip=0
+p2p pp from=0 to=3 bytes=1m skip=0
+p2p pp from=0 to=4 bytes=1m skip=0
+p2p pp from=0 to=5 bytes=1m skip=0
+p2p pp from=0 to=6 bytes=1m skip=0
+sleep ms=600000
+S
+job "$TMP/many.scn"
+hangs "six that wait for one" pp p2p never_called=0 inside=1,2,3,4,5,6
+names "how many more wait" 'rank 4 ([^)]*) waits in Recv from rank 0; and 2 more ranks; '
 wait $SOURCES || { fail "sources of a verdict"; }
 cat "$TMP/sources"
 finish

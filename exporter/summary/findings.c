@@ -127,6 +127,13 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
   return 0;
 }
 
+const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
+  if (s->late_share_median < NI_FIND_LATE_SHARE) return NULL;
+  snprintf(out, 128, "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere",
+           100 * s->late_share_median);
+  return out;
+}
+
 struct work {                /* of one communicator */
   uint32_t comm;
   int type, n_ranks;

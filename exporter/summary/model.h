@@ -336,6 +336,8 @@ void ni_summary_free(struct ni_summary *s);
  */
 int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(void);
+/* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
+const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
 /* Text for a terminal: control characters are '?', cut at 80 bytes between characters. NULL is "". Returns out. */
 const char *ni_safe_text(const char *text, char out[81]);
 

@@ -164,11 +164,9 @@ static void print_wrapped(FILE *f, const char *indent, const char *text) {
   fprintf(f, "\n");
 }
 
-/* Noise on all of them is worth a sentence, but not one for each. */
 static void print_all_late(const struct ni_summary *s, FILE *f) {
-  if (s->late_share_median >= NI_FIND_LATE_SHARE)
-    fprintf(f, "  half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere\n",
-            100 * s->late_share_median);
+  char text[128];
+  if (ni_finding_of_all(s, text)) fprintf(f, "  %s\n", text);
 }
 
 static void print_findings(const struct ni_summary *s, FILE *f) {

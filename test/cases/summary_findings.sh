@@ -78,6 +78,10 @@ P
 }
 spread noise
 expect noise 'not [x for x in f if x["kind"] == "late_rank"] and "half of the ranks came late to 2" in text and 0.2 < s["late_share_median"] < 0.3'
+if [ -s "$BUILD/report/report_assets.tail" ]; then # the page says it, too
+  "$inspector" summary "$work/noise" --output-dir "$work/noise-page" --no-plots --no-parquet --no-csv -q >/dev/null
+  grep -q '"findings_of_all":"half of the ranks came late to 2' "$work/noise-page/report.html" || { echo "FAIL: not in the page"; fails=1; }
+fi
 spread noise_and_one --straggler 11
 expect noise_and_one '[x["rank"] for x in f if x["kind"] == "late_rank"] == [11]'
 # A job that was started twice into one folder.

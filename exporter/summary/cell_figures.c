@@ -271,6 +271,8 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   /* Durations by different clocks are not compared. */
   if (seen & (seen - 1)) return 0;
   if (timing == NI_TIMING_COLLECTIVE_CPU) return 0; /* the bracket around the enqueue says nothing of the kernel */
+  cs->timed++;
+  cs->timed_bytes += c->s->cell[c->cell].msg_bytes;
   if (op->n > 1) e = compare_ranks(c, t, op, comm, c->group[timing], heat, heat_ppm);
   else {
     cs->transfer_ns += op->part[0].e.exec_ns;

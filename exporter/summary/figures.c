@@ -57,6 +57,8 @@ static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni
     x->partial += y->partial;
     if (y->max_ranks > x->max_ranks) x->max_ranks = y->max_ranks;
     x->transfer_ns += y->transfer_ns;
+    x->timed += y->timed;
+    x->timed_bytes += y->timed_bytes;
     x->kernel_ns += y->kernel_ns;
     if (y->first_ns < x->first_ns) x->first_ns = y->first_ns;
     if (y->last_ns > x->last_ns) x->last_ns = y->last_ns;

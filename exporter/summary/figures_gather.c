@@ -101,6 +101,8 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     c->partial_operations = x->partial;
     c->max_ranks_seen = (uint32_t)x->max_ranks;
     c->transfer_ns = (double)x->transfer_ns;
+    c->timed = x->timed;
+    c->timed_bytes = x->timed_bytes;
     c->waiting_ns = (double)x->kernel_ns / members - c->transfer_ns;
     if (c->waiting_ns < 0) c->waiting_ns = 0; /* ranks that are missing in some operations */
     c->span_ns = c->outside_ns = NAN;

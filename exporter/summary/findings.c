@@ -134,7 +134,7 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
   return out;
 }
 
-struct work {                /* of one communicator */
+struct work {                /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none */
   uint32_t comm;
   int type, n_ranks;
   double operations, bytes, transfer_ns;
@@ -200,26 +200,24 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
 
 static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct list *out) {
   struct work *w = calloc(s->n_comms + 1, sizeof *w);
-  double *bytes = calloc(s->n_comms + 1, sizeof *bytes);
+  double *scratch = calloc(s->n_comms + 1, sizeof *scratch);
   size_t n = 0;
-  int e = w && bytes ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < s->n_by_comm; i++)
-    bytes[s->by_comm[i].of] += (double)s->by_comm[i].records * (double)s->group[s->by_comm[i].group].msg_bytes;
+  int e = w && scratch ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     const struct ni_comm *c = &s->comm[i];
     if (c->n_ranks > 1 && c->transfer_ns > 0)
-      w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->operations, bytes[i], c->transfer_ns};
+      w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
   if (n) qsort(w, n, sizeof *w, by_shape);
-  /* Neighbours that did the same work as the first of them; `bytes` has served and lends its room. */
+  /* Neighbours that did the same work as the first of them. */
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
     for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
-    double usual = usual_transfer(w + from, to - from, bytes);
+    double usual = usual_transfer(w + from, to - from, scratch);
     for (size_t i = from; e == 0 && to - from >= 2 && i < to; i++)
       if (w[i].transfer_ns > NI_FIND_TRANSFER * usual) e = slow_comm(s, &w[i], usual, to - from, hosts, out);
   }
   free(w);
-  free(bytes);
+  free(scratch);
   return e;
 }
 

@@ -149,6 +149,7 @@ struct ni_comm {
   uint64_t records, operations, partial_operations; /* partial: fewer records than n_ranks (collectives only) */
   /* Where the time went, mean over its members, collectives only. transfer + waiting = time in kernels. */
   double transfer_ns;        /* sum over operations of the minimum duration */
+  uint64_t timed, timed_bytes; /* operations that have a kernel's time, so are in it, and the sum of their sizes */
   double waiting_ns;         /* what ranks spent in kernels beyond that: waiting for the last one */
   double outside_ns;         /* between its first and last operation but outside of its kernels; NAN: no start times */
   double span_ns;            /* first start to last stop; NAN as above */

@@ -56,6 +56,24 @@ expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicator
 expect slow '1.95 < f[0]["transfer_ratio"] < 2.05 and f[0]["lost_us"] > 0'
 run pair --ranks 8 --slow-node 1
 expect pair 'len(f) == 1 and f[0]["hostname"] == "node-1" and f[0]["communicators_alike"] == 2'
+# Kernel times for a while only (NCCL_INSPECTOR_KERNELCH_DUTY), and not for the same operations of two nodes' communicators:
+# what has none is in no transfer time, and so no work that is compared.
+mkdir -p "$work/duty"
+"$loggen" "$work/duty" --ranks 8 --node 4 --ops 300 --format ours --ext .jsonl
+python3 - "$work/duty" <<'P'
+import glob, json, sys
+for f in sorted(glob.glob(sys.argv[1] + "/*")):
+    lines = [json.loads(l) for l in open(f)]
+    for l in lines:
+        c = l.get("coll_perf")
+        if c and "node-1" in l["metadata"]["hostname"] and l["header"]["nnodes"] == 1 and c["coll_sn"] % 5 < 3:
+            c["coll_timing_source"] = "collective_cpu"
+            c["coll_exec_time_us"], c["coll_exec_time_ns"] = 8, 8000
+            del c["coll_algobw_gbs"], c["coll_busbw_gbs"]
+    open(f, "w").write("".join(json.dumps(l) + "\n" for l in lines))
+P
+"$inspector" summary "$work/duty" --output-dir "$work/duty-out" --no-plots --no-html --no-parquet --no-csv >"$work/duty.txt"
+expect duty 'f == [] and any(x["timing_source"] == "collective_cpu" for x in g)'
 # A job whose ranks all are late now and then: nobody stands out, and one sentence says so. With a straggler he alone does.
 spread() { # name options...
   mkdir -p "$work/$1"

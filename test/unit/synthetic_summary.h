@@ -229,6 +229,7 @@ static void add_comms(struct ni_summary *s, unsigned nodes) {
                           .nnodes = (int32_t)(all ? nodes : 1), .one_host = all && nodes > 1 ? -1 : all ? 0 : (int32_t)i - 1,
                           .ranks_seen = all ? nodes * 8 : 8,
                           .hosts_seen = all ? nodes : 1, .records = all ? 200000 : 320000, .operations = 40000,
+                          .timed = 40000, .timed_bytes = UINT64_C(40000) << 20,
                           .transfer_ns = span * (all ? 0.21 : 0.14 * slow), .waiting_ns = span * (all ? 0.09 : 0.02 + 0.01 * rng()),
                           .first_us = s->first_us, .last_us = s->last_us, .span_ns = span};
     c->outside_ns = span - c->transfer_ns - c->waiting_ns;

@@ -61,6 +61,38 @@ static void leave_out(struct ni_files *f, const char *dir) {
   f->n = kept;
 }
 
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/*
+ * Is the box of a newer layout, and of a process without a log here? Only its plugin's own program can read where its log lies,
+ * but its name has the host and the pid, as those of logs have: two jobs on one machine need not have the same plugin.
+ */
+static bool is_others(const char *path, const struct ni_files *logs) {
+  struct ni_box_header h;
+  FILE *f = fopen(path, "rbe");
+  bool newer = f && fread(&h, sizeof h, 1, f) == 1 && memcmp(h.magic, NI_BOX_MAGIC, 8) == 0 &&
+               h.byte_order == NI_BOX_BYTE_ORDER && h.version > NI_BOX_VERSION;
+  if (f) fclose(f);
+  const char *who = base_of(path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
+  if (!newer || !end) return false;
+  size_t n = (size_t)(end - who) + 1; /* "node-a-pid4711-" */
+  for (size_t i = 0; i < logs->n; i++)
+    if (strncmp(base_of(logs->file[i].path), who, n) == 0) return false;
+  return true;
+}
+
+static void leave_out_others(struct ni_box_sources *s) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->boxes.n; i++) {
+    if (is_others(s->boxes.file[i].path, &s->logs)) free(s->boxes.file[i].path);
+    else s->boxes.file[kept++] = s->boxes.file[i];
+  }
+  s->boxes.n = kept;
+}
+
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir, const char *not_in) {
   char **logs = calloc(2 * (in->n + 1), sizeof *logs), **boxes = logs ? logs + in->n + 1 : NULL;
   size_t n_logs = 0, n_boxes = 0;
@@ -79,6 +111,7 @@ int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, co
     s->boxes.wanted = own_name;
     s->box_dir_error = search_error(dir);
     if (!s->box_dir_error) e = ni_discover(&s->boxes, &dir, 1);
+    if (e == 0 && s->logs.n) leave_out_others(s);
   }
   free(logs);
   return e;

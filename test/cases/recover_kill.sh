@@ -50,6 +50,22 @@ P
 
 # Parts that were put elsewhere are numbered as if they lay beside the log: brought there they replace nothing.
 killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500
+# Beside them the box of another job, by a newer plugin: it is nobody's business here. One of a process of these logs is.
+newer() { printf '\377' | dd of="$1" bs=1 seek=12 conv=notrunc status=none; }
+own=$(find "$BOXES" -name '*.box' | head -n 1)
+other=$BOXES/nccl-inspector-elsewhere-pid4711-0123456789abcdef.box
+cp "$own" "$other"
+newer "$other"
+"$INSPECTOR" snapshot "$TMP/logs" --box-dir "$BOXES" --output "$TMP/copies" >"$TMP/out" 2>&1 || fail "snapshot beside a newer box: $(cat "$TMP/out")"
+RC=0
+"$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" >>"$TMP/out" 2>&1 || RC=$?
+{ [ "$RC" != 2 ] && ! grep -q layout "$TMP/out"; } || fail "the newer box of another job is told: $(cat "$TMP/out")"
+cp "$own" "$TMP/kept"
+newer "$own"
+recover "$TMP/logs" --box-dir "$BOXES" --output "$TMP/newer"
+{ [ "$RC" = 2 ] && [ "$(grep -c 'layout 255' "$TMP/out")" = 1 ]; } || fail "a newer box of this job: $RC $(cat "$TMP/out")"
+mv "$TMP/kept" "$own"
+rm -rf "$other" "$TMP/copies" "$TMP/newer"
 mkdir "$TMP/small"
 if mount -t tmpfs -o size=64k,nr_inodes=1 ni-test "$TMP/small" 2>/dev/null; then
   recover "$TMP/logs" --box-dir "$BOXES" --output "$TMP/small"

@@ -171,11 +171,13 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
   free(seat);
   for (size_t i = 0; i < s->n_comms; i++) {
     const struct ni_comm *c = &s->comm[i];
-    if (c->n_ranks > 0 && c->ranks_seen < (uint32_t)c->n_ranks)
-      s->input.missing_ranks += (uint32_t)c->n_ranks - c->ranks_seen;
-    if (c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen &&
-        (uint32_t)c->nnodes - c->hosts_seen > s->input.missing_hosts)
-      s->input.missing_hosts = (uint32_t)c->nnodes - c->hosts_seen;
+    uint32_t hosts = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
+    if (c->n_ranks > 0) { /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
+      uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
+      s->input.missing_ranks += ranks;
+      if (hosts > ranks) hosts = ranks;
+    }
+    if (hosts > s->input.missing_hosts) s->input.missing_hosts = hosts;
   }
   return 0;
 }

@@ -252,7 +252,7 @@ struct ni_input {
   uint64_t rolled;           /* operations counted by roll-ups */
   uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */
   uint64_t unrolled;         /* finished operations that no roll-up counts: since its last one, of a process killed or running */
-  uint64_t missing_hosts;    /* nnodes - hosts seen, largest over the communicators */
+  uint64_t missing_hosts;    /* nnodes - hosts seen, at most as many as ranks; largest over the communicators */
   struct ni_count *bad_by_reason, *losses_by_cause, *out_of_range_by;
   size_t n_bad_by_reason, n_losses_by_cause, n_out_of_range_by;
   char **trouble;            /* "INCOMPLETE" sentences, worst first: what, how many, where. Empty: complete */

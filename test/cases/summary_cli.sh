@@ -57,6 +57,16 @@ code 0 "$inspector" summary unsized --output-dir unsized-compat --compat $fast
 [ -n "$(ls unsized-compat/summary/*/summary_hca-only_*)" ] && [ -z "$(ls unsized-compat/summary/*/summary_unknown_* 2>/dev/null)" ] ||
   { echo "--compat: not NVIDIA's types"; exit 1; }
 
+# Hosts of one name (containers): where all ranks are there no host is missing, as check says.
+mkdir one-name
+for f in logs/*.log; do sed 's/"hostname":"node-[0-9]*"/"hostname":"pod"/' "$f" >"one-name/${f##*/}"; done
+code 0 "$inspector" check one-name --quiet
+# shellcheck disable=SC2086
+code 0 "$inspector" summary one-name --output-dir one-name-out $fast
+rm one-name/node-1-*
+# shellcheck disable=SC2086
+code 2 "$inspector" summary one-name --output-dir one-name-out $fast
+
 total=$((8 * 300 * 2 + 8 * 30))
 counted $total
 counted $((8 * 30 / 2)) --coll Send

@@ -118,7 +118,7 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
   struct told t[16];
-  return left_out(r, t) > 0;
+  return left_out(r, t) > 0 || r->count.open > 0; /* unfinished ones are drawn, but check and summary count them as well */
 }
 
 static int64_t worst_gpu_spread(const struct ni_tr *r) {

@@ -40,6 +40,9 @@ verified() { # NAME
 complete() { # NAME codes that may be problems
   RC=0
   "$INSPECTOR" check "$TMP/logs" --json >"$TMP/check" 2>&1 || RC=$?
+  local drawn=0
+  "$INSPECTOR" trace "$TMP/logs" -o "$TMP/trace.json.gz" -q >/dev/null 2>&1 || drawn=$?
+  [ $drawn = "$RC" ] || fail "$1: check ends with $RC, trace with $drawn"
   python3 - "$TMP/check" "$2" <<'P' || fail "$1: check"
 import json, sys
 doc = json.load(open(sys.argv[1]))

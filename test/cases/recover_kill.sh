@@ -52,10 +52,11 @@ P
 }
 
 # Parts that were put elsewhere are numbered as if they lay beside the log: brought there they replace nothing.
-killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500
+killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 --set rate=1500
 # Beside them the box of another job, by a newer plugin: it is nobody's business here. One of a process of these logs is.
 newer() { printf '\377' | dd of="$1" bs=1 seek=12 conv=notrunc status=none; }
-own=$(find "$BOXES" -name '*.box' | head -n 1)
+logged=$(find "$TMP/logs" -name '*-pid*' | head -n 1) # a process may be killed before it has a log
+own=$(find "$BOXES" -name "nccl-inspector-$(basename "${logged%-*}")-*.box")
 other=$BOXES/nccl-inspector-elsewhere-pid4711-0123456789abcdef.box
 cp "$own" "$other"
 newer "$other"

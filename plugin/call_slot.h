@@ -15,7 +15,7 @@
 
 #include "dump.h"
 
-/* e: the call, or the copy engine's collective; it has stopped. */
+/* e: the call, which has no kernel and will have none, or the copy engine's collective; it has stopped. */
 uint32_t ni_call_slot_take(const struct ni_side *s, const struct ni_event_slot *e, enum ni_src src);
 /* Its record goes into the block; the slot is freed with those that the block holds. */
 void ni_call_slot_done(struct ni_side *s, uint32_t slot, const struct ni_record *r);

@@ -158,9 +158,11 @@ static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slo
   if (!e->api.seen_ms) e->api.op_slot = 0;
   if (missing && !end) {
     if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
-    /* Were the process killed now, it would have been this collective (docs/blackbox.md). */
-    if (!open && !e->api.op_slot && e->ticks_stop) e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
-    if (open || d->judge_ms - e->api.seen_ms < patience_ms(s, e)) return 0;
+    uint32_t patience = patience_ms(s, e);
+    /* A call that may still be launched is not in the black box: recover would have it finished (docs/blackbox.md). */
+    if (!open && patience != LAUNCH_MS && !e->api.op_slot && e->ticks_stop)
+      e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
+    if (open || d->judge_ms - e->api.seen_ms < patience) return 0;
   }
   /* At the end a call whose group never closed was never launched. */
   if (missing && !open && e->ticks_stop) {

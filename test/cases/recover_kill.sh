@@ -161,6 +161,14 @@ assert len(sn) == 4 and all(sorted(n) == list(range(15)) for n in sn.values()), 
   done
 done
 
+# A call that may still be launched, as a non-blocking communicator does after its group, has not finished.
+printf '%s\n' 'set ranks=1' 'comm w size=4' 'coll w bytes=1m nonblocking=30000' >"$TMP/late.scn"
+job "$TMP/late.scn" NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1
+sleep 2
+stop_job
+recover "$TMP/logs" --box-dir "$BOXES"
+! zcat "$TMP"/logs/*.gz | grep -q '"coll_perf"' || fail "not launched when it was killed: $(zcat "$TMP"/logs/*.gz | grep -m1 '"coll_perf"')"
+
 # Killed before it had a log: the box says where that would have been.
 killed NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
 [ ! -e "$TMP/logs" ] || fail "without a dump thread there should be no log yet"

@@ -21,8 +21,9 @@ for f in "${files[@]}"; do
   gzip -dc "$f" >"$TMP/$name.rec"
   rm -rf "$TMP/logs"
   more=()
-  # Real callbacks without a device: the stamps are made up, and where polling was late a later kernel's.
-  [[ $name != *-nodevice-* ]] || more=(--set overrun=1)
+  # Without a device: 2.31 and later count a Broadcast on the device alone, if its kernels count as those of 2.30, whose source
+  # is public. Stamps may then be of earlier work, and what the plugin does not believe need not agree.
+  [[ $name != *-nccl2.3[1-9]*-nodevice-* ]] || more=(--set overrun=1)
   if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" timeout 100 "$SIM" --quiet --plugin "$PLUGIN" --nccl "$release" \
     --replay "$TMP/$name.rec" --truth "$TMP/truth" "${more[@]}" >"$TMP/out" 2>&1 && "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1; then
     echo "ok   $name: $(tail -n 1 "$TMP/out")"

@@ -140,7 +140,7 @@ stage_cost() {
     [ $((SECONDS - began)) -gt 100 ] || [ $((SECONDS - t0)) -ge "$seconds" ] && break
   done
   # Median over rounds and ranks, less that of the other preset.
-  sort -t$'\t' -k1,2 -k3n "$WORK/costs" 2>/dev/null | awk -F'\t' -v judged=$((1 - fake)) '
+  sort -t$'\t' -k1,2 -k3n "$WORK/costs" 2>/dev/null | awk -F'\t' -v judged=$((fake == 0 && ${#standin} == 0)) '
     function flush() { if (n) m[key] = v[int((n + 1) / 2)]; n = 0 }
     { k = $1 SUBSEP $2; if (k != key) { flush(); key = k; split($2, w, "_"); whats[$2] = 1; names[$1] = 1 } v[++n] = $3 }
     function us(name, what) { return m[name SUBSEP what] / 1e3 }

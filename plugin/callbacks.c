@@ -8,19 +8,12 @@
  */
 #include "callbacks_in.h"
 
-#include "done_ring.h"
-#include "futex.h"
 #include "ni_apart.h"
 #include "want.h"
 
 #include <string.h>
 
 __attribute__((noinline, cold)) void ni_stray(enum ni_stray why) { ni_add_rlx(&ni_g.stray[why], 1); }
-
-COLD void *stray_comm(struct ni_comm *c, enum ni_stray why) {
-  ni_add_rlx(&c->stray[why], 1);
-  return NULL;
-}
 
 /* ---- loss ---- */
 
@@ -52,32 +45,6 @@ COLD uint32_t overwrite_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum n
     return slot;
   }
   return 0;
-}
-
-/* ---- completion ---- */
-
-/*
- * Hands a finished operation to the dump thread. The caller's exchange added DONE, so this runs once per operation.
- * At interval 0 only: the push that makes a list non-empty while the dump thread has published that it sleeps does one
- * futex wake, the only system call of the hot path. Dekker's pattern, hence seq_cst on both sides: here the dirty bit
- * is set, then `sleeping` is read; ni_dump_wait sets `sleeping`, then reads the dirty bits. One of the two sees the
- * other, so no record waits for a timer.
- */
-HOT void publish_done(struct ni_op *op, uint32_t slot) {
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
-  if (ni_unlikely(ni_g.keep_last)) {
-    (void)ni_done_ring_push(ni_g.ring[c->index], slot);
-  } else if (ni_done_push(&ni_g.arena, &c->done, slot)) {
-    NI_TESTPOINT();
-    _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];
-    uint64_t bit = UINT64_C(1) << (c->index % 64);
-    if (ni_likely(!ni_g.wake_on_push)) {
-      ni_or_rel(word, bit); /* pairs with the dump thread's exchange of the word: it then finds the entry */
-      return;
-    }
-    ni_or_sc(word, bit);
-    if (ni_load_sc(&ni_g.sleeping) && ni_swap_acqrel(&ni_g.sleeping, 0)) ni_futex_wake_one(&ni_g.wake_word);
-  }
 }
 
 /* ---- start ---- */
@@ -218,187 +185,6 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   return ni_handle_pack(NI_H_OP, ni_payload_slot(slot, gen), ni_g.nonce);
 }
 
-/* ---- channels: poller only ---- */
-
-/* Debug builds: one thread serves all channels of an operation, which the plain counters below rest on. */
-HOT void check_poller(struct ni_op *op) {
-#ifdef NI_DEBUG
-  static _Thread_local char here;
-  uintptr_t at = (uintptr_t)&here >> 12;
-  uint8_t me = (uint8_t)((at ^ at >> 8 ^ at >> 16) | 1); /* two threads may share a number; most do not */
-  if (op->poller && op->poller != me) __builtin_trap();
-  op->poller = me;
-#else
-  (void)op;
-#endif
-}
-
-COLD void mark_bad(struct ni_op *op, enum ni_bad why) {
-  ni_store_rlx(&op->bad, (uint8_t)(ni_load_rlx(&op->bad) | 1u << why));
-}
-
-/* Raises the newest Group seen on the device. Relaxed: a hint for the dump thread's judgement, written by the poller. */
-HOT void saw_group(struct ni_comm *c, uint32_t ord) {
-  if ((int32_t)(ord - ni_load_rlx(&c->newest_group)) > 0) ni_store_rlx(&c->newest_group, ord);
-}
-
-/* The dump thread found stamps impossible that later ones would be measured by. */
-COLD void forget_previous(struct ni_chan_cell *cell, uint32_t forget) {
-  ni_store_rlx(&cell->prev_start_ns, 0);
-  ni_store_rlx(&cell->prev_stop_ns, 0);
-  ni_store_rlx(&cell->forgot, forget);
-}
-
-COLD void *start_without_parent(const void *parent) {
-  enum ni_handle_kind k = ni_handle_kind(parent);
-  if (!parent) return stray_process(NI_STRAY_NULL_PARENT);
-  if (k != NI_H_FILTERED && k != NI_H_DROPPED) return stray_process(NI_STRAY_FOREIGN_HANDLE);
-  return NULL; /* its operation was counted when it started */
-}
-
-/* Are the stamps of this channel perhaps those of another work (ni_apart.h)? */
-HOT bool anothers_stamps(struct ni_comm *c, struct ni_op *op, uint32_t channel) {
-  return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) && (ni_load_rlx(&c->apart) >> channel & 1);
-}
-
-void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_ns) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
-  if (ni_unlikely(ni_handle_kind(parent) != NI_H_OP)) return start_without_parent(parent);
-  uint64_t payload = ni_handle_payload(parent, ni_g.nonce), state;
-  struct ni_op *op = op_of(payload, &state);
-  if (ni_unlikely(!op)) return NULL;
-  uint32_t comm_page = op->comm_page, index = 2 * channel + op->dir;
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, comm_page);
-  if (ni_unlikely(channel >= NI_CHANNELS)) return stray_comm(c, NI_STRAY_BAD_CHANNEL);
-  struct ni_chan_cell *cell = &c->cell[index];
-  uint32_t number = ni_load_rlx(&cell->number) + 1;
-  ni_store_rlx(&cell->number, number);
-  ni_store_rlx(&cell->open, payload);
-  ni_store_rlx(&cell->start_ns, ptimer_ns);
-  ni_store_rlx(&cell->stop_ns, 0);
-  if (ni_likely(!(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED)))) { /* else: late, its stop says so */
-    check_poller(op);
-    uint32_t prog = ni_load_rlx(&op->prog);
-    if (ni_prog_started(prog) == 0) saw_group(c, op->group_ord);
-    uint32_t anothers = anothers_stamps(c, op, channel);
-    ni_store_rlx(&cell->anothers, anothers);
-    if (ni_unlikely(anothers)) { /* nor is the time of its arrival of any use */
-      ni_store_rel(&op->prog, prog + (1u << 16));        /* as below */
-      return ni_handle_pack(NI_H_CHANNEL, ni_payload_cell(channel, index & 1, comm_page, number), ni_g.nonce);
-    }
-    if (ni_load_rlx(&op->ticks_first) == 0) ni_store_rlx(&op->ticks_first, ni_ticks(ni_g.tick_source));
-    uint32_t forget = ni_load_rlx(&c->forget); /* relaxed: a hint; being late costs an operation its GPU time, stated */
-    if (ni_unlikely(ni_load_rlx(&cell->forgot) != forget)) forget_previous(cell, forget);
-    if (ni_unlikely(ptimer_ns == 0)) mark_bad(op, NI_BAD_ZERO_STAMP);
-    /* Works fused into one batch of a kernel all start before the first of them stops (data recorded on H100, contract
-     * 3.4), so within a Group a start may lie before the previous stop on the channel; never before its start. */
-    else if (ni_unlikely(ptimer_ns < ni_load_rlx(&cell->prev_stop_ns)) &&
-             (ptimer_ns < ni_load_rlx(&cell->prev_start_ns) || ni_load_rlx(&cell->prev_group) != op->group_ord))
-      mark_bad(op, NI_BAD_BEFORE_PREVIOUS);
-    if (ptimer_ns < ni_load_rlx(&op->gpu_start_ns)) ni_store_rlx(&op->gpu_start_ns, ptimer_ns);
-    /* Release pairs with the dump thread's acquire of prog when it judges an unknown channel count. */
-    ni_store_rel(&op->prog, prog + (1u << 16));
-  }
-  return ni_handle_pack(NI_H_CHANNEL, ni_payload_cell(channel, index & 1, comm_page, number), ni_g.nonce);
-}
-
-/* The cell in which a KernelCh is open, or NULL (counted): foreign, never started, stopped before, or recycled. */
-HOT struct ni_chan_cell *open_cell(uint64_t payload, struct ni_comm **comm) {
-  uint32_t page = ni_payload_cell_page(payload);
-  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM))
-    return stray_process(NI_STRAY_FOREIGN_HANDLE);
-  struct ni_comm *c = *comm = ni_arena_comm(&ni_g.arena, page);
-  struct ni_chan_cell *cell = &c->cell[ni_payload_cell_index(payload)];
-  if (ni_unlikely((ni_load_rlx(&cell->number) & NI_H_NUMBER_MASK) != ni_payload_cell_number(payload) ||
-                  ni_load_rlx(&cell->open) == 0))
-    return stray_comm(c, NI_STRAY_DOUBLE_STOP);
-  return cell;
-}
-
-void ni_cb_channel_stamp(const void *handle, uint64_t ptimer_ns) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed) || ni_handle_kind(handle) != NI_H_CHANNEL)) return;
-  struct ni_comm *c;
-  struct ni_chan_cell *cell = open_cell(ni_handle_payload(handle, ni_g.nonce), &c);
-  /* A stamp of 0 is kept apart from "no stamp came", which is 0. */
-  if (ni_likely(cell != NULL)) ni_store_rlx(&cell->stop_ns, ni_likely(ptimer_ns) ? ptimer_ns : UINT64_MAX);
-}
-
-COLD void late_child(struct ni_op *op, uint64_t payload, uint64_t stop_ns) {
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
-  ni_add_rlx(&c->kind[op->kind].late, 1);
-  struct ni_late l = {.comm_page = op->comm_page,
-                      .sn = op->sn,
-                      .rec_sn = op->rec_sn,
-                      .stop_gpu_ns = stop_ns == UINT64_MAX ? 0 : stop_ns,
-                      .kind = op->kind,
-                      .func = op->func,
-                      .channel = (uint8_t)(ni_payload_cell_index(payload) / 2)};
-  ni_late_push(&ni_g.late, &l);
-}
-
-/* A stop stamp that cannot be true. */
-COLD void bad_stop(struct ni_op *op, uint64_t start, uint64_t stop) {
-  if (stop == 0) mark_bad(op, NI_BAD_NO_STOP_STAMP);
-  else if (stop == UINT64_MAX) mark_bad(op, NI_BAD_ZERO_STAMP); /* the stamp came and was 0 */
-  else mark_bad(op, stop < start ? NI_BAD_STOP_BEFORE_START : NI_BAD_BEFORE_PREVIOUS);
-}
-
-/* The stamps of a channel into the operation's, and the measure of the channel's next. */
-HOT void take_stop(struct ni_op *op, struct ni_chan_cell *cell, uint64_t start, uint64_t stop) {
-  /* A stamp that is only older than its predecessor counts all the same: perhaps the predecessor was wrong, and the
-   * dump thread believes this one. 0 and UINT64_MAX (no stamp, stamp 0) fail the comparisons. */
-  if (ni_likely(start && stop >= start && stop != UINT64_MAX && stop > ni_load_rlx(&op->gpu_stop_ns)))
-    ni_store_rlx(&op->gpu_stop_ns, stop);
-  if (ni_likely(start && stop >= start && stop >= ni_load_rlx(&cell->prev_stop_ns) && stop != UINT64_MAX)) {
-    ni_store_rlx(&cell->prev_start_ns, start); /* an impossible pair does not become the measure of the next */
-    ni_store_rlx(&cell->prev_stop_ns, stop);
-    ni_store_rlx(&cell->prev_group, op->group_ord);
-  } else {
-    bad_stop(op, start, stop);
-  }
-}
-
-/*
- * Did the dump thread retire the operation while this stop was on its way? Then its record may or may not have this
- * channel, and the late line says so. Dekker's pattern with retire() in judge.c: prog stored, fence, state read here; state
- * exchanged, fence, prog read there.
- */
-COLD void check_retired(struct ni_op *op, uint64_t parent, uint64_t payload, uint64_t stop_ns) {
-  atomic_thread_fence(memory_order_seq_cst);
-  uint64_t state = ni_load_acq(&op->state);
-  if (ni_state_is(state, ni_payload_gen(parent)) && (ni_state_flags(state) & NI_OP_RETIRED)) late_child(op, payload, stop_ns);
-}
-
-HOT void channel_stop(const void *handle) {
-  uint64_t payload = ni_handle_payload(handle, ni_g.nonce), state;
-  struct ni_comm *c;
-  struct ni_chan_cell *cell = open_cell(payload, &c);
-  if (ni_unlikely(!cell)) return;
-  uint64_t parent = ni_load_rlx(&cell->open), start = ni_load_rlx(&cell->start_ns), stop = ni_load_rlx(&cell->stop_ns);
-  ni_store_rlx(&cell->open, 0);
-  struct ni_op *op = op_of(parent, &state);
-  if (ni_unlikely(!op)) return;
-  if (ni_unlikely(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED))) {
-    late_child(op, payload, stop);
-    return;
-  }
-  if (ni_likely(!ni_load_rlx(&cell->anothers))) take_stop(op, cell, start, stop);
-  uint32_t prog = ni_load_rlx(&op->prog) + 1, want = ni_state_want(state);
-  if (ni_prog_stopped(prog) == want && ni_likely(want != NI_WANT_UNKNOWN)) {
-    ni_store_rlx(&op->ticks_done, ni_ticks(ni_g.tick_source));
-    ni_store_rel(&op->prog, prog);
-    NI_TESTPOINT();
-    if (ni_state_flags(ni_op_set(op, ni_payload_gen(parent), NI_OP_KDONE)) & NI_OP_DONE)
-      publish_done(op, ni_payload_index(parent));
-    return;
-  }
-  if (ni_unlikely(want == NI_WANT_UNKNOWN) && ni_prog_stopped(prog) == ni_prog_started(prog))
-    ni_store_rlx(&op->ticks_done, ni_ticks(ni_g.tick_source)); /* perhaps the last: only the dump thread will judge */
-  NI_TESTPOINT();
-  ni_store_rel(&op->prog, prog); /* pairs with the dump thread's acquire of prog */
-  if (ni_unlikely(want == NI_WANT_UNKNOWN)) check_retired(op, parent, payload, stop);
-}
-
 /* ---- stop ---- */
 
 HOT void op_stop(const void *handle) {
@@ -415,14 +201,10 @@ HOT void op_stop(const void *handle) {
   else if (ni_state_flags(now) & NI_OP_DONE) publish_done(op, ni_payload_index(payload));
 }
 
-HOT void stop(void *handle) {
-  enum ni_handle_kind kind = ni_handle_kind(handle);
-  if (kind == NI_H_CHANNEL) {
-    channel_stop(handle);
-    return;
-  }
-  switch (kind) {
+static __attribute__((noinline)) enum ni_result stop_other(const void *handle) {
+  switch (ni_handle_kind(handle)) {
     case NI_H_OP: op_stop(handle); break;
+    case NI_H_MORE: ni_channel_beside_stop(handle); break;
     case NI_H_STEP: ni_step_stop(handle); break;
     case NI_H_PROXY: ni_proxy_stop(handle); break;
     case NI_H_CALL: ni_event_call_stop(handle); break;
@@ -433,13 +215,19 @@ HOT void stop(void *handle) {
     default:
       if (handle) ni_stray(NI_STRAY_FOREIGN_HANDLE);
   }
+  return NI_RES_SUCCESS;
+}
+
+/* Both are jumps: no register is saved twice. */
+HOT enum ni_result stop(const void *handle) {
+  return ni_handle_kind(handle) == NI_H_CHANNEL ? ni_channel_stop(handle) : stop_other(handle);
 }
 
 /* Somebody wants to know what callbacks cost, or what channels do. */
 COLD enum ni_result stop_and_note(void *handle) {
   uint64_t began = ni_meter_begin();
   ni_trace_stopping(handle); /* before: the stop may hand the operation over */
-  stop(handle);
+  (void)stop(handle);
   if (began) ni_meter_end(began);
   return NI_RES_SUCCESS;
 }
@@ -447,8 +235,7 @@ COLD enum ni_result stop_and_note(void *handle) {
 enum ni_result ni_cb_stop(void *handle) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NI_RES_SUCCESS;
   if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return stop_and_note(handle);
-  stop(handle);
-  return NI_RES_SUCCESS;
+  return stop(handle);
 }
 
 void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value) {

@@ -83,6 +83,8 @@ uint32_t ni_events_group_ordinal(const struct ni_comm *c, const void *group);
 /* An operation names its API call: marks the call as seen, *number = its call_sn (low half; may be NULL). Returns
  * NI_OP_CALLED, NI_OP_REPLAYED or 0. */
 uint32_t ni_events_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number);
+enum ni_result ni_channel_stop(const void *handle); /* always success: ni_cb_stop jumps here */
+void ni_channel_beside_stop(const void *handle);
 void ni_event_stop(const void *handle);
 void ni_event_call_stop(const void *handle);
 void ni_event_state(const void *handle, uint32_t state, const uint64_t *value);

@@ -7,6 +7,8 @@
 #define NI_CALLBACKS_IN_H
 
 #include "callbacks.h"
+#include "done_ring.h"
+#include "futex.h"
 
 /* Anomalies are rare: out of line, so that the ways that matter stay short. */
 #define COLD __attribute__((noinline, cold)) static
@@ -57,6 +59,32 @@ HOT struct ni_event_slot *event_checked(uint32_t slot) {
 /* Store of an event's communicator, or the process's. The slot is alive, so its communicator's page is. */
 HOT struct ni_event_store *store_of(uint32_t comm_page) {
   return ni_likely(comm_page) ? &ni_arena_comm(&ni_g.arena, comm_page)->events : &ni_g.detached;
+}
+
+/* ---- completion ---- */
+
+/*
+ * Hands a finished operation to the dump thread. The caller's exchange added DONE, so this runs once per operation.
+ * At interval 0 only: the push that makes a list non-empty while the dump thread has published that it sleeps does one
+ * futex wake, the only system call of the hot path. Dekker's pattern, hence seq_cst on both sides: here the dirty bit
+ * is set, then `sleeping` is read; ni_dump_wait sets `sleeping`, then reads the dirty bits. One of the two sees the
+ * other, so no record waits for a timer.
+ */
+HOT void publish_done(struct ni_op *op, uint32_t slot) {
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
+  if (ni_unlikely(ni_g.keep_last)) {
+    (void)ni_done_ring_push(ni_g.ring[c->index], slot);
+  } else if (ni_done_push(&ni_g.arena, &c->done, slot)) {
+    NI_TESTPOINT();
+    _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];
+    uint64_t bit = UINT64_C(1) << (c->index % 64);
+    if (ni_likely(!ni_g.wake_on_push)) {
+      ni_or_rel(word, bit); /* pairs with the dump thread's exchange of the word: it then finds the entry */
+      return;
+    }
+    ni_or_sc(word, bit);
+    if (ni_load_sc(&ni_g.sleeping) && ni_swap_acqrel(&ni_g.sleeping, 0)) ni_futex_wake_one(&ni_g.wake_word);
+  }
 }
 
 #endif

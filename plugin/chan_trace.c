@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "chan_more.h"
 #include "event_pool.h"
 #include "state.h"
 
@@ -72,7 +73,18 @@ static int in_flight(uint64_t payload, uint32_t *flags) {
   return op && ni_state_is(state, ni_payload_gen(payload)) && !(*flags & (NI_OP_DONE | NI_OP_RETIRED));
 }
 
+static void channel_beside(_Atomic uint32_t *of, const void *handle, enum ni_trace_what what) {
+  struct ni_event_slot *e = ni_more_of(ni_handle_payload(handle, ni_g.nonce));
+  uint64_t parent = e ? ni_load_rlx(&e->chan.parent) : 0;
+  uint32_t flags;
+  if (e && in_flight(parent, &flags)) note(of, ni_payload_index(parent), ni_load_rlx(&e->chan.channel), what);
+}
+
 static void channel(_Atomic uint32_t *of, const void *handle, enum ni_trace_what what) {
+  if (ni_handle_kind(handle) == NI_H_MORE) {
+    channel_beside(of, handle, what);
+    return;
+  }
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
   uint32_t page = ni_payload_cell_page(payload), flags;
   if (ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM) return;
@@ -82,18 +94,22 @@ static void channel(_Atomic uint32_t *of, const void *handle, enum ni_trace_what
   if (in_flight(parent, &flags)) note(of, ni_payload_index(parent), ni_payload_cell_index(payload) / 2, what);
 }
 
+static int is_channel(const void *handle) {
+  return ni_handle_kind(handle) == NI_H_CHANNEL || ni_handle_kind(handle) == NI_H_MORE;
+}
+
 void ni_trace_started(const void *handle) {
   _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* pairs with make_memory's release: the arena is there */
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
   uint32_t flags;
   if (!of) return;
-  if (ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_START);
+  if (is_channel(handle)) channel(of, handle, NI_TRACE_START);
   else if (ni_handle_kind(handle) == NI_H_OP && in_flight(payload, &flags)) begin(of, ni_payload_index(payload));
 }
 
 void ni_trace_stamped(const void *handle) {
   _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* as above */
-  if (of && ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_RECORD);
+  if (of && is_channel(handle)) channel(of, handle, NI_TRACE_RECORD);
 }
 
 void ni_trace_stopping(const void *handle) {
@@ -101,7 +117,7 @@ void ni_trace_stopping(const void *handle) {
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
   uint32_t flags;
   if (!of) return;
-  if (ni_handle_kind(handle) == NI_H_CHANNEL) channel(of, handle, NI_TRACE_STOP);
+  if (is_channel(handle)) channel(of, handle, NI_TRACE_STOP);
   else if (ni_handle_kind(handle) == NI_H_OP && in_flight(payload, &flags) && !(flags & NI_OP_CLOSED)) end(of, ni_payload_index(payload));
 }
 

@@ -27,9 +27,10 @@ enum { NI_IDENT_GIVEN = 0, NI_IDENT_UNKNOWN, NI_IDENT_WRITING, NI_IDENT_KNOWN };
 
 enum ni_comm_phase { NI_COMM_FREE = 0, NI_COMM_LIVE = 1, NI_COMM_CLOSING = 2 };
 
-/* One of the polling chains of a channel: strictly first in, first out (contract 3.12, completion rule, fact 1). */
+/* One of the chains of a channel, and the KernelCh that is open on it: the first, where there are several (chan_more.h).
+ * On the device works of a chain start and stop in their order. Up to NCCL 2.30 so do their KernelChs. One cache line. */
 struct ni_chan_cell {
-  _Atomic uint64_t open; /* operation of the KernelCh between start and stop: slot << 28 | generation; 0: none */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t open; /* operation of that KernelCh: slot << 28 | generation; 0: none */
   _Atomic uint32_t number; /* of that KernelCh on this cell; its handle carries it */
   _Atomic uint32_t prev_group;
   _Atomic uint32_t forgot;    /* ni_comm.forget as this cell last saw it */
@@ -91,6 +92,7 @@ struct ni_comm {
   /* poller */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t newest_group; /* newest Group ordinal seen on the device */
   _Atomic uint32_t forget; /* raised by the dump thread: stamps that the cells measure by were found impossible */
+  struct ni_pool more;     /* KernelChs that are open beside another of their chain (chan_more.h) */
   /* met by poller, starter and dump thread */
   _Alignas(NI_CACHE_LINE) struct ni_done_list done;
   _Atomic uint64_t stray[NI_STRAY_COUNT];

@@ -481,12 +481,14 @@ static void free_side(struct ni_dump *d, struct ni_side *s) {
     ni_pool_walk(&ni_g.arena, &c->kind[kind].pool, end_life, NULL);
   ni_pool_walk(&ni_g.arena, &c->events.proxies, end_life, NULL);
   ni_pool_walk(&ni_g.arena, &c->events.events, end_life, NULL);
+  ni_pool_walk(&ni_g.arena, &c->more, end_life, NULL);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     ni_trace_leave(&c->kind[kind].pool);
     ni_pool_close(&ni_g.arena, &c->kind[kind].pool);
   }
   ni_pool_close(&ni_g.arena, &c->events.events);
   ni_pool_close(&ni_g.arena, &c->events.proxies);
+  ni_pool_close(&ni_g.arena, &c->more);
   d->by_index[s->index] = NULL;
   d->n_sides--;
   d->comms_changed = 1;

@@ -92,7 +92,7 @@ static int serve(struct ni_dump *d) {
 
 /* ---- the thread ---- */
 
-/* Is anything on a done list? seq_cst: the second half of Dekker's pattern, see publish_done in callbacks.c. */
+/* Is anything on a done list? seq_cst: the second half of Dekker's pattern, see publish_done in callbacks_in.h. */
 static int anything_dirty(const struct ni_dump *d) {
   for (uint32_t w = 0; w < (d->cap_index + 63) / 64; w++)
     if (ni_load_sc(&ni_g.dirty[w])) return 1;

@@ -1,7 +1,8 @@
 /*
  * Invariants: a slot is on the free list, ahead of the bump pointer, or owned by one operation. The free list's
- * poppers are any starters, its pusher is the dump thread alone. A popper may read `next` of a slot that another
- * popper has just taken; the tag in the head then makes its exchange fail.
+ * poppers are any starters, its pushers the dump thread or, of chan_more.h's pool, the poller: the tag serves any number of
+ * either. A popper may read `next` of a slot that another popper has just taken; the tag in the head then makes its exchange
+ * fail.
  */
 #include "event_pool.h"
 

@@ -6,7 +6,7 @@
  *
  * call     | get (starter)   put (dump thread)   walk (dump thread)   close (dump thread)
  * get      | free            free                free                 needs the communicator closed
- * put      |                 one thread          same thread          same thread
+ * put      |                 free                free                 same thread
  *
  * Lock-free: a failed exchange means another thread took a slot or a chunk. get never allocates from the heap and
  * makes no system call; it meets a page fault only when it overtakes the dump thread's touch_ahead.
@@ -50,7 +50,7 @@ void ni_pool_open_empty(struct ni_pool *p, enum ni_chunk_class step_class, uint8
  * no chunk left (*why_cap = 1). Lock-free, any number of threads. */
 uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap);
 
-/* Gives back a chain of slots linked by ni_op.next from first to last. Dump thread only. */
+/* Gives back a chain of slots linked by ni_op.next from first to last. Lock-free; the dump thread, or the pool's one user. */
 void ni_pool_put_chain(struct ni_arena *a, struct ni_pool *p, uint32_t first, uint32_t last);
 
 /* Calls fn for every slot that was ever taken from the pool. Dump thread only; slots may live meanwhile. */

@@ -70,6 +70,13 @@ struct ni_ev_part {
   uint32_t state;    /* proxyctrl: the first one */
 };
 
+struct ni_ev_chan { /* a KernelCh, chan_more.h: never a line of its own */
+  _Atomic uint64_t parent; /* as ni_chan_cell.open */
+  _Atomic uint64_t start_ns, stop_ns;
+  _Atomic uint8_t channel;
+  _Atomic uint8_t anothers; /* as ni_chan_cell.anothers */
+};
+
 struct ni_event_slot {
   _Atomic uint64_t state;
   _Atomic uint32_t next;
@@ -91,6 +98,7 @@ struct ni_event_slot {
     struct ni_ev_step step;
     struct ni_ev_net net;
     struct ni_ev_part part;
+    struct ni_ev_chan chan;
   };
 };
 _Static_assert(sizeof(struct ni_event_slot) == NI_SLOT_BYTES, "one slot");

@@ -11,7 +11,8 @@
  *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group
  *   63..60 kind | 59..54 zero | 53..28 page of the communicator | 27..0 generation                  context
  *   63..60 kind | 59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half          API call
- *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation
+ *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation,
+ *                                                                                                   KernelCh beside another
  *   63..60 kind | 59..54 step modulo 64 | 53..28 slot of the proxy operation | 27..0 its generation proxy step
  *
  * The kind is not mixed and never 0, so no tag is NULL. All functions are pure: any thread, wait-free.
@@ -33,6 +34,7 @@ enum ni_handle_kind {
   NI_H_EVENT = 8, /* any other event with a slot */
   NI_H_PROXY = 9,
   NI_H_STEP = 10,
+  NI_H_MORE = 11, /* a KernelCh that is open beside another of its chain */
 };
 
 #define NI_H_GEN_BITS 28

@@ -29,7 +29,7 @@
 static int retire(struct ni_op *op, uint64_t state, uint32_t flags) {
   uint64_t now = state | NI_STATE_FLAG(NI_OP_RETIRED | flags);
   if (!atomic_compare_exchange_strong_explicit(&op->state, &state, now, memory_order_acq_rel, memory_order_acquire)) return 0;
-  atomic_thread_fence(memory_order_seq_cst); /* pairs with check_retired in callbacks.c: prog is read after this */
+  atomic_thread_fence(memory_order_seq_cst); /* pairs with check_retired in callbacks_channel.c: prog is read after this */
   return 1;
 }
 

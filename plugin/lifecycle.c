@@ -188,6 +188,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
     c->has_name = 1;
   }
   if (a->ident_follows) ni_store_rlx(&c->ident, NI_IDENT_UNKNOWN);
+  ni_pool_open_empty(&c->more, NI_CHUNK_EVENT, 1, 0);
   ni_event_store_open(&c->events, ni_g.config.proxy_step_pool_slots, ni_g.config.proxy_op_pool_slots);
   if (open_pools(c)) goto out_page;
   if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))

@@ -7,6 +7,7 @@
  * channel events were on when their task was made. So a collective that was captured in a graph and never launched has
  * no line; nobody knows of it what it waits for (contract 3.6).
  */
+#include "chan_more.h"
 #include "dump.h"
 
 #define EXIT_LINES 16u /* in_flight lines of one communicator and kind: hints, and the process leaves */
@@ -31,8 +32,8 @@ void ni_unfinished_fill(struct ni_dump *d, struct ni_op *op, uint64_t state, uin
 }
 
 /* Channels of the operation that are between start and stop now. Relaxed: a snapshot of what the poller does. */
-static uint64_t channels_open(const struct ni_comm *c, uint32_t slot, uint64_t state) {
-  uint64_t me = ni_payload_slot(slot, ni_state_gen(state)), bits = 0;
+static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state) {
+  uint64_t me = ni_payload_slot(slot, ni_state_gen(state)), bits = ni_more_channels(c, me);
   for (uint32_t i = 0; i < 2 * NI_CHANNELS; i++)
     if (ni_load_rlx(&c->cell[i].open) == me) bits |= UINT64_C(1) << (i / 2);
   return bits;

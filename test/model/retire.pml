@@ -1,5 +1,5 @@
 /*
- * Unknown channel count (channel_start, channel_stop and check_retired in callbacks.c, judge_unknown in judge.c): the poller
+ * Unknown channel count (channel_over and check_retired in callbacks_channel.c, judge_unknown in judge.c): the poller
  * counts by plain stores; the dump thread judges, retires by an exchange, then reads the counts for the record. A second
  * channel may start and stop while it does. Stores of the poller may wait in a buffer until its fence.
  *

@@ -1,5 +1,5 @@
 /*
- * Interval 0 (publish_done in callbacks.c, rest in dump_thread.c): a push wakes the dump thread only if that has published
+ * Interval 0 (publish_done in callbacks_in.h, rest in dump_thread.c): a push wakes the dump thread only if that has published
  * that it sleeps. Dekker's pattern: bit set, then `sleeping` read; `sleeping` set, then bit read. Each thread has a store
  * buffer of one entry, as x86 and aarch64 have; a sequentially consistent access empties it first.
  *

@@ -66,6 +66,7 @@ for so in "${libs[@]}"; do
   grep -qa "NCCL Inspector: .*interface v$ours, NCCL $code" "$TMP/out" || bad "NCCL did not take v$ours"
   agree
   all=$(grep 'each operation once' "$TMP/rows" | cut -f3)
+  run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree # works of a batch are seen while they run
   layout=hostid # a host each: sockets, and all proxy events
   run "all plans, network" NCCL_INSPECTOR_EVENTS=trace --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
   over_net=$(grep 'each operation once' "$TMP/rows" | cut -f3)

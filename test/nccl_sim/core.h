@@ -60,6 +60,8 @@ static inline bool ni_core_self_silent(int release) { return release < 23100; }
 static inline bool ni_core_p2p_channels(int release, int interface) {
   return interface >= 5 || (interface == 4 && release >= 22703 && release < 22800);
 }
+/* Does it look at every KernelCh at each pass, and not only at the first of each chain? Seen on 2.31.2 and 2.32.3. */
+static inline bool ni_core_polls_all(int release) { return release >= 23100; }
 /* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
 int ni_core_release(const char *text);
 /* Newest interface of a release: 1..6. */

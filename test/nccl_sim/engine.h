@@ -36,6 +36,7 @@ struct ni_node { /* one KernelCh polling operation */
   struct ni_node *next; /* in its chain */
   struct ni_work *work;
   void *handle; /* never cleared between uses: NCCL does not either (contract Q8) */
+  uint64_t number; /* of its stamps in its chain */
   /* _Atomic: at a violent end (exit while P calls) the truth takes its snapshot of works in flight meanwhile. */
   _Atomic uint64_t start_stamp, stop_stamp; /* as handed to the plugin */
   uint8_t ch;

@@ -3,7 +3,9 @@
  *
  * As in NCCL: works come in append batches of at most 16 operation counts every 8 passes; each polls through a chain of
  * its own per (communicator, channel, direction), first in, first out; only the head of a chain is polled, once per
- * pass, so that start and stop of one KernelCh never fall in the same pass. States and threads: engine.h.
+ * pass, so that start and stop of one KernelCh never fall in the same pass. From 2.31 on all works are looked at in each
+ * pass: of works fused into one batch several are then open on a channel at once, and start and stop may follow at once.
+ * (NCCL does that in a thread of its own; here it stays this one.) States and threads: engine.h.
  */
 #include <sched.h>
 #include <string.h>
@@ -100,7 +102,7 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
   ch->stamps[ch->n_stamped % 64].start = ni_stamp_start(n, at);
   n->start_stamp = ch->stamps[(ch->n_stamped - (lag <= ch->n_stamped ? lag : 0)) % 64].start;
-  ch->n_stamped++;
+  n->number = ch->n_stamped++;
   if (!w->first_ns && !n->anothers) w->first_ns = ni_unix_now();
   struct ni_prof_descr_v6 d;
   d.type = NI_EV_KERNEL_CH;
@@ -115,7 +117,7 @@ static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   struct ni_work *w = n->work;
   union ni_prof_state_v4 a;
   unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
-  uint64_t mine = ch->n_stamped - 1; /* first in, first out: the last that was started */
+  uint64_t mine = n->number;
   ch->stamps[mine % 64].stop = ni_stamp_stop(n, at);
   n->stop_stamp = ch->stamps[(mine - (lag <= mine ? lag : 0)) % 64].stop;
   if (w->n_done == w->n_nodes - 1) w->last_ns = ni_unix_now(); /* before the callback: an upper one follows in truth */
@@ -135,21 +137,27 @@ static struct ni_node *overrun(struct ni_node *n, uint64_t now, bool start) {
   return n;
 }
 
-/* One look at the head of one chain. */
-static bool poll(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
-  struct ni_node *n = ch->head;
-  uint64_t at;
+/* Has the device come to the next of a node's two stamps? *at: that of the work whose slot is read. */
+static bool reached(struct ni_node *n, uint64_t now, uint64_t *next_ns, uint64_t *at) {
   bool start = n->state == NI_NODE_POSTED;
-  if (!(start ? ni_node_start_at(n, &at) : ni_node_stop_at(n, &at))) return false;
-  if (at > now) {
-    if (at < *next_ns) *next_ns = at;
+  if (!(start ? ni_node_start_at(n, at) : ni_node_stop_at(n, at))) return false;
+  if (*at > now) {
+    if (*at < *next_ns) *next_ns = *at;
     return false;
   }
   if (ni_run.scn->set.overrun) {
     struct ni_node *x = overrun(n, now, start);
-    if (x != n) (void)(start ? ni_node_start_at(x, &at) : ni_node_stop_at(x, &at));
+    if (x != n) (void)(start ? ni_node_start_at(x, at) : ni_node_stop_at(x, at));
   }
-  if (start) {
+  return true;
+}
+
+/* One look at the head of one chain. */
+static bool poll_head(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
+  struct ni_node *n = ch->head;
+  uint64_t at;
+  if (!reached(n, now, next_ns, &at)) return false;
+  if (n->state == NI_NODE_POSTED) {
     start_node(ch, n, at);
     return true;
   }
@@ -161,6 +169,31 @@ static bool poll(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
   return true;
 }
 
+/* One look at every node of a chain. */
+static bool poll_all(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
+  bool moved = false;
+  uint64_t at;
+  struct ni_node *before = NULL;
+  for (struct ni_node *n = ch->head, *next; n; n = next) {
+    next = n->next;
+    if (n->state == NI_NODE_POSTED && reached(n, now, next_ns, &at)) {
+      start_node(ch, n, at);
+      moved = true;
+    }
+    if (n->state != NI_NODE_STARTED || !reached(n, now, next_ns, &at)) {
+      before = n;
+      continue;
+    }
+    stop_node(ch, n, at);
+    moved = true;
+    if (before) before->next = next;
+    else ch->head = next;
+    if (!next) ch->tail = before;
+    ni_work_put(n->work);
+  }
+  return moved;
+}
+
 static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uint64_t *next_ns) {
   bool moved = false;
   for (int dir = 0; dir < 2; dir++) {
@@ -170,7 +203,7 @@ static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uin
     mask = turn ? mask >> turn | mask << (64 - turn) : mask;
     for (; mask; mask &= mask - 1) {
       unsigned ch = ((unsigned)__builtin_ctzll(mask) + turn) & 63;
-      moved |= poll(&c->chains[dir][ch], now, next_ns);
+      moved |= (ni_core_polls_all(ni_core.release) ? poll_all : poll_head)(&c->chains[dir][ch], now, next_ns);
       if (!c->chains[dir][ch].head) c->active[dir] &= ~(1ull << ch);
     }
   }

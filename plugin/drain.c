@@ -391,12 +391,14 @@ void ni_drain_give_up(struct ni_dump *d) {
     }
 }
 
-/* Without KernelCh an operation is finished by its bracket, often before its network operations begin, which find who
- * they belong to in its slot. NCCL begins them as soon as its progress thread comes to it. */
+/* Without KernelCh an operation is finished by its bracket, and from 2.31 on by a thread that waits for nobody: often before
+ * its network operations begin, which find who they belong to in its slot. NCCL begins them as soon as its progress thread
+ * comes to it. Without KernelCh the bracket's end was noted, else the last channel's. */
 static int too_young(const struct ni_dump *d, const struct ni_op *op) {
-  uint64_t at = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_stop), ms = UINT64_C(1000000);
+  uint64_t ticks = op->ticks_stop ? op->ticks_stop : ni_load_rlx(&op->ticks_done);
+  uint64_t at = ni_clock_monotonic_ns(&ni_g.clock, ticks), ms = UINT64_C(1000000);
   /* No tick is that long: one that ended so much later than it began ended before the counter went back. */
-  return op->ticks_stop && at + NI_PATIENCE_MS * ms > d->now_ns && at < d->now_ns + NI_AWAY_MS * ms;
+  return ticks && at + NI_PATIENCE_MS * ms > d->now_ns && at < d->now_ns + NI_AWAY_MS * ms;
 }
 
 int ni_drain_format(struct ni_dump *d) {

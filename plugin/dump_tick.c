@@ -4,6 +4,7 @@
  */
 #include "dump.h"
 #include "events.h"
+#include "want.h"
 
 /* Formats what is there; a block that is full is written in between. 0 when nothing is left. */
 static int format_all(struct ni_dump *d) {
@@ -198,7 +199,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
     d->moved |= ni_drain_collect(d);
   d->moved |= ni_events_collect(d);
   d->patient = !ask && !seen && !end && !d->detail.flush && (ni_events_get() & NI_KINDS_PROXY) &&
-               !ni_load_rlx(&ni_g.kernel_ch_ever);
+               (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.nccl_version));
   look_at_sides(d);
   d->moved |= format_all(d) != 0;
   ni_lines_late(d);

@@ -39,4 +39,8 @@ static inline bool ni_p2p_channels_valid(int interface, int version) {
 /* Has a P2P with the own rank no KernelCh? 2.31 is the first release that raises them. */
 static inline bool ni_self_is_silent(int version) { return version < 23100; }
 
+/* Can KernelChs be over before the network operations of the same operation begin? From 2.31 on they come from a thread of their
+ * own, which is given its work first; before, both came from the progress thread, and network operations first. */
+static inline bool ni_channels_overtake(int version) { return version >= 23100; }
+
 #endif

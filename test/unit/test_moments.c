@@ -80,6 +80,39 @@ static void patience_has_an_end(void **state) {
            (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS", "light", NULL});
 }
 
+/* From 2.31 on KernelChs come from a thread of their own: all may be over before the progress thread takes the network
+ * operations over. Up to 2.30 they come after those, from the same thread. */
+static void finished_before_its_network(void) {
+  struct ni_dump *d = NULL;
+  static const int releases[] = {23007, 23100};
+  for (int i = 0; i < 2; i++) {
+    void *ctx = open_comm((uint64_t)i + 1), *op = start_op(ctx, 0, 1), *ch = ni_cb_channel_start(op, 0, 1000);
+    d = ni_g.dump;
+    ni_g.nccl_version = releases[i];
+    ni_cb_channel_stamp(ch, 1100);
+    ni_cb_stop(ch);
+    ni_cb_stop(op);
+    (void)ni_tick(d, 0, NI_END_NONE);
+    struct ni_side_kind *k = &d->sides->kind[NI_KIND_COLL];
+    CHECK(k->todo.n + k->told->written + k->in_block == 1 && k->todo.n == (uint32_t)i);
+    if (i) {
+      void *net = ni_cb_proxy_start(ctx, &(struct ni_proxy_start){.parent = op, .pid = getpid()});
+      struct ni_proxy_slot *x = ni_arena_proxy(&ni_g.arena, ni_payload_index(ni_handle_payload(net, ni_g.nonce)));
+      CHECK(ni_load_rlx(&x->flags) & NI_EVF_PARENT);
+      ni_cb_stop(net);
+      sleep_ms(NI_PATIENCE_MS);
+      (void)ni_tick(d, 0, NI_END_NONE);
+      CHECK(k->todo.n == 0);
+    }
+    ni_finalize(ctx);
+  }
+}
+static void network_operations_find_their_operation(void **state) {
+  (void)state;
+  in_child(finished_before_its_network, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS",
+                                                              "coll,kernelch,proxyop", NULL});
+}
+
 /* ---- rare moments, made at the point between two effects (stress builds) ---- */
 
 #ifdef NI_STRESS
@@ -127,6 +160,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(an_unknown_count_is_never_reached),
       cmocka_unit_test(no_time_runs_backwards),
       cmocka_unit_test(patience_has_an_end),
+      cmocka_unit_test(network_operations_find_their_operation),
 #ifdef NI_STRESS
       cmocka_unit_test(a_late_push_meets_no_other_communicator),
 #endif

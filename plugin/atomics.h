@@ -28,6 +28,11 @@
 #define ni_cas_acqrel(p, e, d) \
   atomic_compare_exchange_weak_explicit((p), (e), (d), memory_order_acq_rel, memory_order_acquire)
 
+/* Plain fields that a thread may look at while their slot begins another life: it reads, fences (acquire), and reads the slot's
+ * state again. Release stores, so that whoever has read one of the new values sees the new state, too. */
+#define ni_peek(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define ni_poke(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
 #define NI_CACHE_LINE 64
 
 #define ni_likely(x) __builtin_expect(!!(x), 1)

@@ -160,8 +160,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) != 0) ? 1u << NI_BAD_COUNTERS_APART : 0);
   op->group_ord = group_ordinal(c, d->group);
   op->comm_page = c->page;
-  op->kind = (uint8_t)kind;
-  op->func = ni_intern_id(&ni_g.intern, d->func);
+  ni_poke(&op->kind, (uint8_t)kind);
+  ni_poke(&op->func, ni_intern_id(&ni_g.intern, d->func));
   op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", contract 5.1 */
   op->mask_doubt = (uint8_t)doubt;
   op->poller = 0;
@@ -169,9 +169,9 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->origin = (uint8_t)origin;
   op->ticks_start = ticks;
   op->ticks_stop = 0;
-  op->sn = kind == NI_KIND_P2P ? rec_sn : d->sn;
+  ni_poke(&op->sn, kind == NI_KIND_P2P ? rec_sn : d->sn);
   op->count = d->count;
-  op->rec_sn = rec_sn;
+  ni_poke(&op->rec_sn, rec_sn);
   op->root = d->root;
   op->datatype = datatype;
   op->algo = ni_intern_id(&ni_g.intern, d->algo);

@@ -44,12 +44,12 @@ static void take_parent(struct ni_proxy_slot *x, const void *parent) {
   struct ni_op *op = op_of(ni_handle_payload(parent, ni_g.nonce), &state);
   if (!op) return; /* finished and written before its network operation began: its slot is another's */
   NI_TESTPOINT();
-  x->func = op->func;
-  x->parent_kind = op->kind;
-  x->parent_sn = op->sn;
-  x->parent_rec_sn = op->rec_sn;
-  /* Without channels it may be written, and its slot taken again, while we read: its state is read again after that. The
-   * fence pairs with the release that puts a slot with its new generation on the free list (put_free in drain.c). */
+  x->func = ni_peek(&op->func);
+  x->parent_kind = ni_peek(&op->kind);
+  x->parent_sn = ni_peek(&op->sn);
+  x->parent_rec_sn = ni_peek(&op->rec_sn);
+  /* It may be written, and its slot taken again, while we read: its state is read again after that. The fence pairs with the
+   * release stores of the slot's next starter, who has the new generation from the free list. */
   atomic_thread_fence(memory_order_acquire);
   if (ni_state_gen(ni_load_rlx(&op->state)) != ni_state_gen(state)) {
     x->func = 0;

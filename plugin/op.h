@@ -82,7 +82,7 @@ struct ni_op {
   _Atomic uint64_t ticks_done;   /* arrival of the last channel's stop; poller only */
   uint32_t group_ord;  /* ordinal of the Group on its communicator; starter */
   uint32_t comm_page;  /* starter */
-  uint8_t kind;        /* enum ni_kind; starter */
+  uint8_t kind;        /* enum ni_kind; starter: ni_poke, as func, sn and rec_sn, which a proxy operation looks at */
   uint8_t dir;         /* 1: Recv, the other chain of a channel; starter */
   _Atomic uint8_t bad; /* bit set of enum ni_bad; poller */
   uint8_t mask_doubt;  /* enum ni_mask_doubt; starter */

@@ -107,12 +107,53 @@ static void one_that_never_stops_gives_its_place(void **state) {
   in_child(given_up, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
 }
 
+/* A network operation looks at its parent while that is finished, written, and its slot another operation's. What it takes over
+ * is of one operation, or nothing. For the thread sanitizer, too. */
+static void *_Atomic looked_at;
+static _Atomic int looking = 1;
+static void *look(void *ctx) {
+  while (ni_load_rlx(&looking)) {
+    void *net = ni_cb_proxy_start(ctx, &(struct ni_proxy_start){.parent = ni_load_rlx(&looked_at), .pid = getpid()});
+    struct ni_proxy_slot *x = ni_arena_proxy(&ni_g.arena, ni_payload_index(ni_handle_payload(net, ni_g.nonce)));
+    CHECK(net);
+    if (ni_load_rlx(&x->flags) & NI_EVF_PARENT) CHECK(x->parent_sn == x->parent_rec_sn && x->parent_kind == NI_KIND_COLL);
+    ni_cb_stop(net);
+  }
+  return NULL;
+}
+static void recycled_under_its_eyes(void) {
+  void *ctx = open_comm(1);
+  struct ni_dump *d = ni_g.dump;
+  pthread_t t;
+  CHECK(pthread_create(&t, NULL, look, ctx) == 0);
+  for (uint64_t i = 0; i < 20000; i++) {
+    void *op = start_op(ctx, i, 1);
+    ni_store_rlx(&looked_at, op);
+    ni_cb_stop(op);
+    (void)ni_drain_collect(d);
+    if (i == 0) (void)ni_session_open(d);
+    CHECK(ni_drain_format(d) == 0);
+    ni_drain_settle(d, 1);
+    (void)ni_events_collect(d);
+    if (ni_gz_text_bytes(d->gz) > 1 << 20) ni_gz_discard(d->gz);
+    (void)ni_events_format(d);
+  }
+  ni_store_rlx(&looking, 0);
+  pthread_join(t, NULL);
+}
+static void a_parent_is_one_operation(void **state) {
+  (void)state;
+  in_child(recycled_under_its_eyes, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS",
+                                                          "coll,proxyop", NULL});
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(several_are_open_on_one_channel),
       cmocka_unit_test(a_trace_has_them),
       cmocka_unit_test(without_a_slot_there_is_no_gpu_time),
       cmocka_unit_test(one_that_never_stops_gives_its_place),
+      cmocka_unit_test(a_parent_is_one_operation),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

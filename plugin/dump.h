@@ -39,7 +39,7 @@
 #define NI_SCAN_MS 1000         /* how often the slots of a communicator are searched for missing children */
 #define NI_JUDGE_STEP_MS 200u
 #define NI_AWAY_MS 5000u       /* a tick so late means that the process did not run */
-#define NI_SETTLE_MS 100u      /* a communicator's last line waits so long for callbacks that are still on their way */
+#define NI_SETTLE_MS 100u      /* a communicator's last line waits so long for callbacks that are on their way or to come */
 #define NI_PATIENCE_MS 100u    /* so long a finished operation waits for its network operations to begin; see ni_drain_format */
 #define NI_ROOM_BYTES (128u << 10) /* all control lines that one communicator says at once */
 #define NI_EXIT_TEXT (4u << 20) /* text of one block at exit */
@@ -104,6 +104,8 @@ struct ni_side {
   struct ni_rollup rollup;
   uint64_t rollup_period;  /* number of the period since 1970 that `rollup` counts for */
   uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
+  uint8_t why;             /* enum ni_end: why this pass says its last lines; NONE: it does not */
+  uint64_t left_ms;        /* when it was first seen finalized with something open, others alive; 0: never */
   uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
   uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
   struct ni_side_kind kind[NI_KIND_COUNT];
@@ -217,6 +219,8 @@ void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev);
  * those of no communicator. As ni_drain_format. */
 int ni_steps_release(struct ni_dump *d, struct ni_side *s, int all);
 void ni_events_settle(struct ni_side_events *ev, int ok);
+/* Is a network operation between start and stop, or not yet in the block? A hint. */
+int ni_events_in_flight(const struct ni_event_store *st, const struct ni_side_events *ev);
 void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out);
 /* A call's number from its low half. */
 uint64_t ni_events_call_sn(const struct ni_side *s, int p2p, uint32_t low);

@@ -42,11 +42,26 @@ static int still_on_its_way(struct ni_dump *d, struct ni_side *s) {
   return d->now_ms - s->closing_ms < NI_SETTLE_MS;
 }
 
-/* Is it time for the communicator's last lines, and why? */
-static enum ni_end end_of(const struct ni_side *s, enum ni_end end) {
+/* Is a communicator that was finalized still to be finished by others? One that shares its progress thread with a communicator
+ * that lives may be finalized before that thread has raised the last channels and transfers of kernels that are over (contract
+ * 4.4): nothing is joined then. Nobody waits for its last lines, so they can. */
+static int others_may_finish(struct ni_dump *d, struct ni_side *s) {
+  int open = ni_events_in_flight(&s->comm->events, &s->ev);
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) open |= ni_side_unsettled(s, kind) != 0;
+  if (!open || !ni_load_acq(&ni_g.live) || !ni_load_rlx(&d->has_thread)) return 0;
+  if (!s->left_ms) s->left_ms = d->now_ms;
+  d->watching = 1;
+  return d->now_ms - s->left_ms < NI_SETTLE_MS;
+}
+
+/* Is it time for the communicator's last lines, and why? Decided once a pass: one that is finalized meanwhile may have
+ * finished something since the lists were drained. Counts those that are left open in *later. */
+static enum ni_end end_of(struct ni_dump *d, struct ni_side *s, enum ni_end end, uint32_t *later) {
   if (s->stage != NI_SIDE_LIVE) return NI_END_NONE;
   /* Acquire pairs with finalize's release: the counters of its last callbacks are there. */
-  return ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_CLOSING ? NI_END_DESTROY : end;
+  if (ni_comm_phase_of(ni_load_acq(&s->comm->state)) != NI_COMM_CLOSING) return end;
+  if (end == NI_END_NONE && others_may_finish(d, s)) return ++*later, NI_END_NONE;
+  return NI_END_DESTROY;
 }
 
 /* Roll-ups that did not fit: makes room. 0, or it has to wait. */
@@ -60,24 +75,24 @@ static int roll_out_of_the_way(struct ni_dump *d) {
  * list now, and nothing is drained once the first has had its last word: at exit callbacks go on.
  */
 static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
-  uint32_t open = 0;
+  uint32_t open = 0, later = 0;
   for (struct ni_side *s = d->sides; s; s = s->next) {
-    enum ni_end why = end_of(s, end);
-    if (why) ni_judge(d, s, why);
-    open += why != NI_END_NONE;
+    s->why = (uint8_t)end_of(d, s, end, &later);
+    if (s->why) ni_judge(d, s, (enum ni_end)s->why);
+    open += s->why != NI_END_NONE;
   }
-  if (!open) return 0;
+  if (!open) return later;
   /* At exit callbacks may finish more at any time: what was finished when we first looked is in, more is in flight. */
   if (end != NI_END_EXIT) (void)ni_drain_collect(d);
   (void)ni_events_collect(d);
   for (struct ni_side *s = d->sides; s; s = s->next) {
-    enum ni_end why = end_of(s, end);
-    if (why) (void)ni_side_identify(d, s, 1);
-    if (why == NI_END_DESTROY) ni_events_close(&s->comm->events, &s->ev);
+    if (s->why) (void)ni_side_identify(d, s, 1);
+    if (s->why == NI_END_DESTROY) ni_events_close(&s->comm->events, &s->ev);
   }
   int rc = format_all(d);
+  NI_TESTPOINT();
   for (struct ni_side *s = d->sides; s && rc == 0; s = s->next)
-    if (end_of(s, end)) rc = release_steps(d, s);
+    if (s->why) rc = release_steps(d, s);
   if (rc == 0 && end == NI_END_EXIT) rc = release_steps(d, NULL);
   if (rc == -ETIMEDOUT && end == NI_END_EXIT) {
     ni_drain_give_up(d);
@@ -85,15 +100,15 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
     ni_lines_note(d, "the process left before everything could be written: the rest is counted as write_error or in flight");
     rc = 0;
   }
-  if (rc || ni_gz_finished(d->gz)) return open; /* the disk does not take it: later */
+  if (rc || ni_gz_finished(d->gz)) return open + later; /* the disk does not take it: later */
   for (struct ni_side *s = d->sides; s; s = s->next)
-    if (end_of(s, end)) ni_events_judge(d, s, end_of(s, end));
+    if (s->why) ni_events_judge(d, s, (enum ni_end)s->why);
   ni_lines_late(d);
-  if (d->no_room && ni_flush(d, d->awaited)) return open;
-  open = 0;
+  if (d->no_room && ni_flush(d, d->awaited)) return open + later;
+  open = later;
   for (struct ni_side *s = d->sides; s; s = s->next) {
-    enum ni_end why = end_of(s, end);
-    if (!why) continue;
+    enum ni_end why = (enum ni_end)s->why;
+    if (!why || s->stage != NI_SIDE_LIVE) continue;
     open++;
     if (why == NI_END_DESTROY && still_on_its_way(d, s)) continue;
     if (s->ev.wait.n || s->ev.todo.n || s->ev.n_kept) continue; /* the block took no more */

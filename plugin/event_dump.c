@@ -285,6 +285,11 @@ void ni_events_settle(struct ni_side_events *ev, int ok) {
   }
 }
 
+int ni_events_in_flight(const struct ni_event_store *st, const struct ni_side_events *ev) {
+  uint64_t settled = ev->written[NI_EVENT_PROXY_OP] + ev->in_block[NI_EVENT_PROXY_OP] + ev->lost[NI_EVENT_PROXY_OP];
+  return ni_load_rlx(&st->started[NI_EVENT_PROXY_OP]) != settled + ni_load_rlx(&st->dropped[NI_EVENT_PROXY_OP]);
+}
+
 /* started is read last: what starts while we add up appears in flight, never as a negative number. */
 void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {

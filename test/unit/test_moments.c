@@ -4,6 +4,8 @@
  */
 #include "core_child.h"
 
+#include "../../plugin/dump_thread.h"
+
 /* ---- a mask without KernelCh between two that have it: a task made then has no channels, whatever it looks like ---- */
 
 static void mask_was_off(void) {
@@ -113,6 +115,44 @@ static void network_operations_find_their_operation(void **state) {
                                                               "coll,kernelch,proxyop", NULL});
 }
 
+/* Its progress thread is another's, too, and has not come to the last channel when the communicator is finalized. */
+static void finalized_before_its_last_channel(void) {
+  void *ctx = open_comm(1), *other = open_comm(2), *op = start_op(ctx, 0, 2), *unknown = start_op(ctx, 1, 0);
+  void *first = ni_cb_channel_start(op, 0, 1000);
+  ni_cb_stop(op);
+  ni_cb_stop(unknown);
+  ni_cb_channel_stamp(first, 2000);
+  ni_cb_stop(first);
+  uint64_t at = now_ms();
+  ni_finalize(ctx);
+  CHECK(now_ms() - at < 20); /* nobody waits */
+  for (int i = 0; i < 2; i++) {
+    sleep_ms(25);
+    void *ch = ni_cb_channel_start(i ? unknown : op, 1, 3000 + 2000 * (uint64_t)i);
+    ni_cb_channel_stamp(ch, 4000 + 2000 * (uint64_t)i);
+    ni_cb_stop(ch);
+  }
+  sleep_ms(3 * NI_SETTLE_MS);
+  /* And one whose last channel never comes: not for ever, and not at all when nobody is left who could raise it. */
+  void *third = open_comm(3);
+  ni_cb_stop(start_op(third, 0, 1));
+  ni_finalize(third);
+  sleep_ms(3 * NI_SETTLE_MS);
+  ni_cb_stop(start_op(other, 0, 1));
+  at = now_ms();
+  ni_finalize(other);
+  CHECK(now_ms() - at < NI_SETTLE_MS - 20);
+  char *text = log_text();
+  CHECK(lines_with(text, "\"id\":\"0x1\"", "\"coll_perf\"") == 2 && lines_with(text, "\"coll_sn\":0,", "kernel_gpu") == 1);
+  CHECK(lines_with(text, "\"id\":\"0x1\"", "\"incomplete\":{") == 0 && lines_with(text, "\"late\"", "stop_gpu") == 0);
+  CHECK(lines_with(text, "\"id\":\"0x3\"", "\"incomplete\":{") == 1);
+  CHECK(lines_with(text, "\"id\":\"0x2\"", "\"incomplete\":{") == 1);
+}
+static void a_shared_thread_may_finish_it(void **state) {
+  (void)state;
+  in_child(finalized_before_its_last_channel, NULL);
+}
+
 /* ---- rare moments, made at the point between two effects (stress builds) ---- */
 
 #ifdef NI_STRESS
@@ -151,6 +191,33 @@ static void a_late_push_meets_no_other_communicator(void **state) {
   (void)state;
   in_child(push_after_finalize, NULL);
 }
+
+/* While the last lines of one communicator are made, another calls a collective that NCCL shows by its call alone, and is
+ * finalized. */
+static void *leaving;
+static void call_and_leave(void) {
+  ni_testpoint_hook = NULL;
+  ni_cb_stop(ni_cb_event_start(leaving, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllGather", .datatype = "ncclInt8", .count = 8}));
+  struct ni_comm *c = comm_at(leaving);
+  ni_store_rel(&c->state, ni_comm_state((uint32_t)ni_load_acq(&c->state), NI_COMM_CLOSING));
+}
+static void leaves_meanwhile(void) {
+  void *ctx = open_comm(1);
+  leaving = open_comm(2);
+  run_op(ctx, 0, 1000);
+  run_op(leaving, 0, 1000);
+  ni_testpoint_hook = call_and_leave;
+  ni_finalize(ctx);
+  CHECK(ni_testpoint_hook == NULL);
+  ni_dump_finalize(ni_g.dump, 1);
+  char *text = log_text();
+  CHECK(lines_with(text, "\"coll_perf\"", "\"coll_src\":\"api\"") == 1);
+  CHECK(lines_with(text, "\"comm_end\"", "destroy") == 2);
+}
+static void one_that_leaves_meanwhile_loses_nothing(void **state) {
+  (void)state;
+  in_child(leaves_meanwhile, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
+}
 #endif
 
 int main(int argc, char **argv) {
@@ -161,8 +228,10 @@ int main(int argc, char **argv) {
       cmocka_unit_test(no_time_runs_backwards),
       cmocka_unit_test(patience_has_an_end),
       cmocka_unit_test(network_operations_find_their_operation),
+      cmocka_unit_test(a_shared_thread_may_finish_it),
 #ifdef NI_STRESS
       cmocka_unit_test(a_late_push_meets_no_other_communicator),
+      cmocka_unit_test(one_that_leaves_meanwhile_loses_nothing),
 #endif
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

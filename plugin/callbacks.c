@@ -17,15 +17,25 @@ __attribute__((noinline, cold)) void ni_stray(enum ni_stray why) { ni_add_rlx(&n
 
 /* ---- loss ---- */
 
+/* The mark: the lowest of those that are lost and not told. Release pairs with the exchange in ni_lines_gaps. */
+static void mark_first(struct ni_gap_mark *m, uint64_t mark) {
+  uint64_t first = ni_load_rlx(&m->first);
+  while ((first == 0 || first > mark) && !ni_cas_rel(&m->first, &first, mark)) {
+  }
+}
+
+/* The range first, then the count (release, pairs with ni_lines_gaps' acquire), so that a range reported with a count covers
+ * it; and the mark once more, because ni_lines_gaps may have taken the first before there was a count. */
 COLD void note_drop(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn) {
   struct ni_gap_mark *m = &k->gap[why];
-  uint64_t none = 0, last = ni_load_rlx(&m->last);
-  /* The range first, then the count (release, pairs with ni_lines_gaps' acquire), so that a range reported with a count
-   * covers it; and the mark last (release, pairs with the exchange of `first`), so that a mark has its count. */
+  NI_TESTPOINT();
+  uint64_t last = ni_load_rlx(&m->last);
   while (last < rec_sn + 1 && !ni_cas_rlx(&m->last, &last, rec_sn + 1)) {
   }
+  mark_first(m, rec_sn + 1);
+  NI_TESTPOINT();
   (void)atomic_fetch_add_explicit(&k->dropped[why], 1, memory_order_release);
-  (void)atomic_compare_exchange_strong_explicit(&m->first, &none, rec_sn + 1, memory_order_release, memory_order_relaxed);
+  mark_first(m, rec_sn + 1);
 }
 
 /* POOL_KEEP=last: takes the oldest finished record's slot for the new operation. */

@@ -111,8 +111,10 @@ void ni_pool_put_chain(struct ni_arena *a, struct ni_pool *p, uint32_t first, ui
 }
 
 void ni_pool_walk(struct ni_arena *a, struct ni_pool *p, void (*fn)(struct ni_op *op, uint32_t slot, void *arg), void *arg) {
+  uint32_t page = ni_load_acq(&p->chunks); /* pairs with chunk_link: first the list, then how many slots it has at least */
+  NI_TESTPOINT();
   uint32_t left_total = ni_pool_capacity(p);
-  for (uint32_t page = ni_load_acq(&p->chunks); page; page = ni_load_rlx(&a->page[page].next)) {
+  for (; page; page = ni_load_rlx(&a->page[page].next)) {
     uint32_t n = chunk_slots(a, p, page);
     if (n > left_total) n = left_total; /* a fixed pool uses only a part of its chunk */
     left_total -= n;

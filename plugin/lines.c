@@ -138,10 +138,9 @@ void ni_lines_gaps(struct ni_dump *d, struct ni_side *s) {
       struct ni_comm_kind *c = &s->comm->kind[kind];
       if (!ni_load_rlx(&c->gap[why].first)) continue;
       if (ni_lines_room(d)) return; /* the mark stays, and so does what it stands for */
-      /* Acquire pairs with note_drop's release of `first`: the count and the last number go with it. */
-      uint64_t first = ni_swap_acqrel(&c->gap[why].first, 0);
-      /* Acquire pairs with note_drop's release: `last` covers all that are counted. */
-      uint64_t total = ni_load_acq(&c->dropped[why]), last = ni_load_rlx(&c->gap[why].last);
+      /* The count before the mark. Acquire pairs with note_drop's release: first and last cover all that are counted. */
+      uint64_t total = ni_load_acq(&c->dropped[why]), first = ni_swap_acqrel(&c->gap[why].first, 0);
+      uint64_t last = ni_load_rlx(&c->gap[why].last);
       uint64_t *seen = &s->kind[kind].gap_seen[why];
       if (total == *seen) continue;
       struct ni_gap_line in = {.kind = (enum ni_kind)kind,

@@ -345,6 +345,23 @@ static void the_chunk_of_the_loser_comes_back(void **state) {
   uint64_t used = ni_arena_used_bytes(&hooked_arena) - (uint64_t)hooked_arena.hdr->overhead_pages * NI_PAGE_BYTES;
   assert_int_equal(used, ni_pool_capacity(&hooked_pool) * NI_SLOT_BYTES);
 }
+
+static void seen_one(struct ni_op *op, uint32_t slot, void *arg) {
+  (void)op;
+  *(uint32_t *)arg += slot == taken[1];
+}
+static void a_walk_meets_all_while_the_pool_grows(void **state) {
+  (void)state;
+  uint32_t n = 0;
+  assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64, NULL), 0);
+  assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
+  taken[1] = get_hooked();
+  for (uint32_t i = 1; i < NI_SLOTS_PER_PAGE; i++) assert_int_not_equal(get_hooked(), 0);
+  ni_testpoint_hook = another_grows_first;
+  ni_pool_walk(&hooked_arena, &hooked_pool, seen_one, &n);
+  assert_null(ni_testpoint_hook);
+  assert_int_equal(n, 1);
+}
 #endif
 
 /* ---- stamps of a chain ---- */
@@ -462,6 +479,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_channel_is_late_when_retired_halfway),
       cmocka_unit_test(the_free_list_notices_a_slot_that_came_back),
       cmocka_unit_test(the_chunk_of_the_loser_comes_back),
+      cmocka_unit_test(a_walk_meets_all_while_the_pool_grows),
 #endif
       cmocka_unit_test(room_that_was_reserved_is_there),
   };

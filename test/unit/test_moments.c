@@ -192,6 +192,32 @@ static void a_late_push_meets_no_other_communicator(void **state) {
   in_child(push_after_finalize, NULL);
 }
 
+/* Two operations find no slot at once, and the later one is the first to say so: the gap has both. */
+static void *full;
+static void another_is_lost(void) {
+  ni_testpoint_hook = NULL;
+  start_op(full, 1001, 1);
+}
+static void lost_at_once(void) {
+  full = open_comm(1);
+  struct ni_comm *c = comm_at(full);
+  struct ni_pool *p = &c->kind[NI_KIND_COLL].pool;
+  for (uint64_t i = 0; ni_load_rlx(&p->bump) >> 32; i++) run_op(full, i, 0);
+  uint64_t n = ni_load_rlx(&c->kind[NI_KIND_COLL].started);
+  ni_testpoint_hook = another_is_lost;
+  start_op(full, 1000, 1);
+  CHECK(ni_testpoint_hook == NULL);
+  ni_finalize(full);
+  char range[96];
+  snprintf(range, sizeof range, "\"count\":2,\"cause\":\"pool_full\",\"rec_sn_from\":%d,\"rec_sn_to\":%d", (int)n, (int)n + 1);
+  CHECK(lines_with(log_text(), "\"gap\":{", range) == 1);
+}
+static void a_gap_has_all_that_are_counted(void **state) {
+  (void)state;
+  in_child(lost_at_once, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_POOL_GROW", "0",
+                                               "NCCL_INSPECTOR_COLL_POOL_SIZE", "64", NULL});
+}
+
 /* While the last lines of one communicator are made, another calls a collective that NCCL shows by its call alone, and is
  * finalized. */
 static void *leaving;
@@ -231,6 +257,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_shared_thread_may_finish_it),
 #ifdef NI_STRESS
       cmocka_unit_test(a_late_push_meets_no_other_communicator),
+      cmocka_unit_test(a_gap_has_all_that_are_counted),
       cmocka_unit_test(one_that_leaves_meanwhile_loses_nothing),
 #endif
   };

@@ -106,7 +106,8 @@ struct ni_side {
   uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
   uint8_t why;             /* enum ni_end: why this pass says its last lines; NONE: it does not */
   uint64_t left_ms;        /* when it was first seen finalized with something open, others alive; 0: never */
-  uint64_t closing_ms;     /* when its last lines were first found not to add up; 0: never */
+  uint8_t cut_short;       /* something was open at its end: a callback may be inside it */
+  uint64_t closing_ms;     /* when its last lines were first found not to add up, or it was cut short; 0: never */
   uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
   struct ni_side_kind kind[NI_KIND_COUNT];
   struct ni_side_events ev;
@@ -213,8 +214,8 @@ int ni_events_format(struct ni_dump *d);
 void ni_events_give_up(struct ni_dump *d);
 /* Looks at API calls that wait for their operation. */
 void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end);
-/* The communicator is over: what never stopped is closed and goes to todo. */
-void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev);
+/* The communicator is over: what never stopped is closed and goes to todo. 1: there was such. */
+int ni_events_close(struct ni_event_store *st, struct ni_side_events *ev);
 /* proxy_dump.c: steps that have waited long enough for their operation's line, or all, into the block as segments. s NULL:
  * those of no communicator. As ni_drain_format. */
 int ni_steps_release(struct ni_dump *d, struct ni_side *s, int all);

@@ -26,6 +26,14 @@ static int release_steps(struct ni_dump *d, struct ni_side *s) {
   return rc;
 }
 
+/* From here on its memory rests, if it has to (may_still_come in drain.c). */
+static void note_closing(const struct ni_dump *d, struct ni_side *s) {
+  if (s->closing_ms) return;
+  s->closing_ms = d->now_ms;
+  s->closing_judge_ms = d->judge_ms;
+  s->closing_tick = (uint32_t)d->ticks;
+}
+
 /* Is a callback on its way: a number taken and no slot yet, or finished and not on the done list yet? Its operation would
  * miss the last lines. Finalize promises that none is, but a communicator may share its progress thread with others, and
  * an abort waits for nobody. */
@@ -33,11 +41,7 @@ static int still_on_its_way(struct ni_dump *d, struct ni_side *s) {
   int away = 0; /* all that was in flight has become a record or incomplete by now, so nothing must be left */
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) away |= ni_side_unsettled(s, kind) != 0;
   if (!away) return 0;
-  if (!s->closing_ms) {
-    s->closing_ms = d->now_ms;
-    s->closing_judge_ms = d->judge_ms;
-    s->closing_tick = (uint32_t)d->ticks;
-  }
+  note_closing(d, s);
   d->watching = 1;
   return d->now_ms - s->closing_ms < NI_SETTLE_MS;
 }
@@ -87,7 +91,9 @@ static uint32_t close_sides(struct ni_dump *d, enum ni_end end) {
   (void)ni_events_collect(d);
   for (struct ni_side *s = d->sides; s; s = s->next) {
     if (s->why) (void)ni_side_identify(d, s, 1);
-    if (s->why == NI_END_DESTROY) ni_events_close(&s->comm->events, &s->ev);
+    if (s->why != NI_END_DESTROY || !ni_events_close(&s->comm->events, &s->ev)) continue;
+    s->cut_short = 1;
+    note_closing(d, s);
   }
   int rc = format_all(d);
   NI_TESTPOINT();

@@ -268,13 +268,15 @@ static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
   ni_chain_append(arg, slot);
 }
 
-void ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
+int ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
   struct ni_chain ops = {0};
+  uint32_t before = ev->todo.n;
   /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. Its line
    * comes after its steps all the same: nested, it has them. */
   ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &ops);
   ni_pool_walk(&ni_g.arena, &st->events, close_one, &ev->todo);
   for (uint32_t slot; (slot = ni_chain_take(&ops)) != 0;) ni_chain_append(&ev->todo, slot);
+  return ev->todo.n != before;
 }
 
 void ni_events_settle(struct ni_side_events *ev, int ok) {

@@ -156,6 +156,28 @@ static void mark_now(void) { /* an operation names its call at the moment its co
   ni_testpoint_hook = NULL;
   call->state |= NI_STATE_FLAG(NI_EVS_SEEN_KERNEL);
 }
+/* The communicator is over, its memory given back, and another begins, while a shared progress thread is inside a stop. */
+static struct ni_proxy_slot *held_slot;
+static void *resting;
+static void others_turn(void) {
+  ni_testpoint_hook = NULL;
+  ni_finalize(resting);
+  void *op = proxy(open_comm(2), true);
+  CHECK(proxy_of(op) != held_slot);
+}
+static void stop_meets_the_next(void) {
+  resting = open_comm(1);
+  void *op = proxy(resting, true);
+  held_slot = proxy_of(op);
+  ni_testpoint_hook = others_turn;
+  ni_cb_stop(op);
+  CHECK(ni_testpoint_hook == NULL);
+}
+static void what_was_open_rests(void **st) {
+  (void)st;
+  with_proxies(stop_meets_the_next);
+}
+
 static void closing_meets_a_mark(void) {
   void *ctx = open_comm(1);
   (void)ni_drain_collect(ni_g.dump);
@@ -338,6 +360,7 @@ int main(void) {
       cmocka_unit_test(waiting_steps_leave_room),
 #ifdef NI_STRESS
       cmocka_unit_test(an_operation_is_handed_over_once),
+      cmocka_unit_test(what_was_open_rests),
       cmocka_unit_test(a_mark_does_not_keep_a_call_open),
       cmocka_unit_test(a_parent_is_the_one_that_was_named),
 #endif

@@ -19,16 +19,17 @@ uint32_t ni_call_slot_take(const struct ni_side *s, const struct ni_event_slot *
   ni_store_rlx(&op->bad, 0);
   op->group_ord = 0;
   op->comm_page = s->comm->page;
-  op->kind = NI_KIND_COLL;
+  ni_poke(&op->kind, NI_KIND_COLL);
   op->dir = op->mask_doubt = op->poller = 0;
   op->call_sn = call ? (uint32_t)(call - 1) : 0;
   op->origin = (uint8_t)((call ? NI_OP_CALLED : 0) | (src == NI_SRC_API ? NI_OP_API : NI_OP_CE));
   op->ticks_start = e->ticks_start;
   op->ticks_stop = e->ticks_stop;
-  op->sn = op->rec_sn = 0;
+  ni_poke(&op->sn, 0);
+  ni_poke(&op->rec_sn, 0);
   op->count = e->count;
   op->root = e->api.root;
-  op->func = e->func;
+  ni_poke(&op->func, e->func);
   op->datatype = e->datatype;
   op->algo = op->proto = op->nchannels = op->nwarps = 0;
   op->seen_prog = op->seen_ms = 0;
@@ -38,8 +39,8 @@ uint32_t ni_call_slot_take(const struct ni_side *s, const struct ni_event_slot *
 
 void ni_call_slot_done(struct ni_side *s, uint32_t slot, const struct ni_record *r) {
   struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
-  op->sn = r->sn;
-  op->rec_sn = r->rec_sn;
+  ni_poke(&op->sn, r->sn);
+  ni_poke(&op->rec_sn, r->rec_sn);
   /* Release: a reader of the box that sees it finished sees its numbers. Nobody else writes this state. */
   ni_store_rel(&op->state, ni_load_rlx(&op->state) | NI_STATE_FLAG(NI_OP_LIVE | NI_OP_KDONE | NI_OP_DONE));
   ni_chain_append(&s->kind[NI_KIND_COLL].held, slot);

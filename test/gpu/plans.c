@@ -116,6 +116,9 @@ static void groups(struct ni_rank *r) {
     for (uint64_t bytes = 1024; bytes <= at_most(r, 1 << 20); bytes *= 32)
       ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, bytes, 0);
     ni_rank_group_end(r);
+    ni_rank_group_start(r); /* equal ones, which NCCL fuses into one batch of a kernel: all start before the first stops */
+    for (int k = 0; k < 4; k++) ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 4096, 0);
+    ni_rank_group_end(r);
     ni_rank_group_start(r); /* different functions */
     ni_rank_coll(r, c, "AllGather", NI_DT_FLOAT32, at_most(r, 65536), 0);
     ni_rank_coll(r, c, "ReduceScatter", NI_DT_FLOAT32, at_most(r, 262144), 0);

@@ -159,6 +159,7 @@ static void run(void *arg) {
     usleep(pause_us());
     while (first && atomic_load_explicit(&meeting()->arrived[k], memory_order_relaxed) < all && !*abort_flag)
       usleep(20);
+    if (k == 0 && comms[k].kernels == 1) leave(); /* all ranks have the file open: its name need not outlive a kill */
     int left = 0;
     for (int i = 0; i < n; i++) {
       put(comms[k].done, lanes[i].channel, comms[k].counters[lanes[i].channel], lanes[i].works);

@@ -8,15 +8,17 @@
  *    operation; 2.31 does, and raises KernelCh for it). It is the first of its group's P2Ps and lies on the channels of
  *    round 0: 0 to nChannels - 1 from 2.28 on; before, the bits of that number are reversed in a width that is not told.
  *  - Others that cannot be seen in the callbacks (AllGatherV, a graph captured without KernelCh; contract Q5, Q6). They show
- *    when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence.
+ *    when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence. Such a one is not believed; after
+ *    some of them nothing is for a minute.
  *
  * From then on the stamps that come are those of a work so and so many before, at once and without waiting for the right
  * one: neither GPU time nor the arrival of KernelCh says anything there. So an operation that starts on a communicator
  * with such channels is marked (NI_BAD_COUNTERS_APART), and only its stamps of other channels count; without any, its time
  * is that of the bracket, under the reason counters_apart. Operations are complete as before.
  *
- * Threads: `apart` of the communicator gains bits by whoever starts operations and by the dump thread, and is read by the
- * poller; relaxed, since NCCL hands an operation from its starter to the poller itself. Pure otherwise.
+ * Threads: `apart` of the communicator gains bits by whoever starts operations, `apart_shown` is the dump thread's; both are
+ * read by starter and poller. Relaxed: the starter's bits come to the poller with the operation's LIVE store, and who sees the
+ * dump thread's word late has one operation more or less marked. Pure otherwise.
  */
 #ifndef NI_APART_H
 #define NI_APART_H
@@ -28,6 +30,7 @@
 #define NI_APART_ALL UINT64_MAX
 #define NI_APART_SLACK_NS 1000000 /* what an older stamp must miss the launch by; a wrong one misses by a kernel or more */
 #define NI_APART_PROOFS 3         /* so many operations with such stamps: all that follow are taken for wrong */
+#define NI_APART_HOLD_NS INT64_C(60000000000) /* for so long: counts stay apart and show it again, a GPU clock that was set back does not */
 
 /*
  * The channels on which a P2P with the own rank may lie. release: ncclGetVersion's number, 0 unknown. channels: the

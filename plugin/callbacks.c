@@ -167,7 +167,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   ni_store_rlx(&op->gpu_stop_ns, 0);
   ni_store_rlx(&op->ticks_first, 0);
   ni_store_rlx(&op->ticks_done, 0);
-  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) != 0) ? 1u << NI_BAD_COUNTERS_APART : 0);
+  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)) ? 1u << NI_BAD_COUNTERS_APART : 0);
   op->group_ord = group_ordinal(c, d->group);
   op->comm_page = c->page;
   ni_poke(&op->kind, (uint8_t)kind);

@@ -178,7 +178,8 @@ COLD void *start_without_parent(const void *parent) {
 
 /* Are the stamps of this channel perhaps those of another work (ni_apart.h)? */
 HOT bool anothers_stamps(struct ni_comm *c, struct ni_op *op, uint32_t channel) {
-  return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) && (ni_load_rlx(&c->apart) >> channel & 1);
+  return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) &&
+         ((ni_load_rlx(&c->apart) >> channel & 1) || ni_load_rlx(&c->apart_shown));
 }
 
 /* One that is not late: its operation has a channel more. 1: with another work's stamps. */

@@ -81,6 +81,7 @@ struct ni_comm {
   _Alignas(NI_CACHE_LINE) int64_t fit_offset_ns;
   uint64_t fit_at_ns, fit_samples;
   uint8_t poisoned;
+  _Atomic uint8_t apart_shown; /* 1: stamps of this communicator have contradicted the host (ni_apart.h) */
   _Atomic uint32_t ident; /* NI_IDENT_* */
   int32_t late_rank;
   uint64_t late_hash;

@@ -185,13 +185,21 @@ static uint64_t plan_before(struct ni_side *s, const struct ni_op *op) {
 }
 
 /* Stamps of other work that the callbacks gave no sign of. */
-static bool apart(struct ni_side *s, const struct ni_gpu_stamps *g, uint64_t plan_before_ns) {
+static bool apart(struct ni_side *s, const struct ni_op *op, const struct ni_gpu_stamps *g, uint64_t plan_before_ns) {
   int64_t offset, drift = ni_gpu_tolerance(s->fit.confirmed_at_ns, g->done_arrival_ns) - NI_GPU_TOLERANCE_NS;
   if (!ni_gpu_fit_offset(&s->fit, &offset, NULL)) return false;
   if (!ni_apart_evidence(g->start_ns, offset, drift, plan_before_ns)) return false;
-  if (s->apart_proofs < NI_APART_PROOFS && ++s->apart_proofs == NI_APART_PROOFS)
-    atomic_store_explicit(&s->comm->apart, NI_APART_ALL, memory_order_relaxed); /* see ni_apart.h */
+  s->apart_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
+  if (s->apart_proofs < NI_APART_PROOFS && ++s->apart_proofs == NI_APART_PROOFS) ni_store_rlx(&s->comm->apart_shown, 1);
   return true;
+}
+
+/* Looks again whether they contradict each other: marked operations bring no stamps to see it by. */
+static void forget_apart(struct ni_side *s, const struct ni_op *op) {
+  if (s->apart_proofs < NI_APART_PROOFS) return;
+  if ((int64_t)(ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start) - s->apart_ns) < NI_APART_HOLD_NS) return;
+  s->apart_proofs = 0;
+  ni_store_rlx(&s->comm->apart_shown, 0);
 }
 
 /*
@@ -213,6 +221,7 @@ static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, str
   /* With stamps of a channel that nothing is wrong with, those are the operation's. */
   *anothers = ni_apart_only(bad, ni_load_rlx(&op->gpu_start_ns));
   if (*anothers) {
+    forget_apart(s, op);
     k->told->fallback[NI_BAD_COUNTERS_APART]++;
     return false;
   }
@@ -228,7 +237,7 @@ static bool gpu_believed(struct ni_side *s, struct ni_op *op, uint32_t prog, str
   g->first_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_first));
   g->done_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done));
   enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
-  if (v == NI_GPU_OK && (*anothers = apart(s, g, before_ns))) {
+  if (v == NI_GPU_OK && (*anothers = apart(s, op, g, before_ns))) {
     k->told->fallback[NI_BAD_COUNTERS_APART]++;
     return false;
   }

@@ -87,6 +87,7 @@ struct ni_side {
   uint8_t stuck_told; /* stuck lines since its last dump_stats line */
   uint8_t poisoned; /* impossible stamps were found; see gpu_believed */
   uint8_t apart_proofs; /* operations whose stamps were older than their launch (ni_apart.h) */
+  uint64_t apart_ns;    /* when the last of them was started, monotonic */
   uint8_t plans;        /* how many of `plan` are known */
   struct {
     uint32_t ord;   /* of its Group */

@@ -147,6 +147,11 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   if (s->n_groups > GROUPS_SHOWN)
     fprintf(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
             ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(row[i + 1].text[COL_TIMED_BY], ni_timing_names[NI_TIMING_COLLECTIVE_CPU]) == 0) {
+      fprintf(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n  | nccl-inspector check tells why\n");
+      break;
+    }
   free(order);
 }
 

@@ -38,6 +38,14 @@ COLD void note_drop(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn) {
   mark_first(m, rec_sn + 1);
 }
 
+/* Whoever takes from the queue was held up for a whole round of it, with one place reserved. The slot goes back to its pool. */
+__attribute__((noinline, cold)) void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
+  struct ni_comm_kind *k = &c->kind[op->kind];
+  note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);
+  ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1); /* relaxed: the put releases it */
+  ni_pool_put_chain(&ni_g.arena, &k->pool, slot, slot);
+}
+
 /* POOL_KEEP=last: takes the oldest finished record's slot for the new operation. */
 COLD uint32_t overwrite_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum ni_kind kind) {
   struct ni_done_ring *ring = ni_g.ring[c->index];
@@ -46,7 +54,7 @@ COLD uint32_t overwrite_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum n
     if (!slot) return 0;
     struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
     if (op->kind != kind) { /* one queue serves both pools: put the other kind back, at the young end */
-      (void)ni_done_ring_push(ring, slot);
+      if (ni_done_ring_push(ring, slot) < 0) ni_lose_finished(c, op, slot);
       continue;
     }
     note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);

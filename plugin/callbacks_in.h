@@ -63,6 +63,9 @@ HOT struct ni_event_store *store_of(uint32_t comm_page) {
 
 /* ---- completion ---- */
 
+/* POOL_KEEP=last: a finished operation that found no place in the queue; counted as overwritten (callbacks.c). */
+void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot);
+
 /*
  * Hands a finished operation to the dump thread. The caller's exchange added DONE, so this runs once per operation.
  * At interval 0 only: the push that makes a list non-empty while the dump thread has published that it sleeps does one
@@ -73,7 +76,7 @@ HOT struct ni_event_store *store_of(uint32_t comm_page) {
 HOT void publish_done(struct ni_op *op, uint32_t slot) {
   struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
   if (ni_unlikely(ni_g.keep_last)) {
-    (void)ni_done_ring_push(ni_g.ring[c->index], slot);
+    if (ni_unlikely(ni_done_ring_push(ni_g.ring[c->index], slot) < 0)) ni_lose_finished(c, op, slot);
   } else if (ni_done_push(&ni_g.arena, &c->done, slot)) {
     NI_TESTPOINT();
     _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];

@@ -3,7 +3,7 @@
  * from which the dump thread takes at a flush and a starter takes when the pool is empty, overwriting that record.
  *
  * For sizing experiments only; the growing pools use done_list.h. The queue has at least as many places as the pool has
- * slots, so a push always finds one. Each cell's turn word says whose move it is (position: free for the producer of
+ * slots, so a push finds one, but for the place of a consumer that reserved it and was held up for a whole round. Each cell's turn word says whose move it is (position: free for the producer of
  * that position; position + 1: filled for its consumer), which also orders the entry's stores.
  *
  * Any number of producers and consumers. A consumer that meets a cell whose producer has reserved but not yet filled it
@@ -52,7 +52,7 @@ static inline void ni_done_ring_free(struct ni_done_ring *r) {
   free(r);
 }
 
-/* 0, or -1 when full: cannot happen for slots of the pool it was made for. */
+/* 0, or -1 when the place is still a consumer's that has been held up since the queue's last round. */
 static inline int ni_done_ring_push(struct ni_done_ring *r, uint32_t slot) {
   uint64_t pos = ni_load_rlx(&r->in);
   for (;;) {

@@ -3,8 +3,9 @@
  * from which the dump thread takes at a flush and a starter takes when the pool is empty, overwriting that record.
  *
  * For sizing experiments only; the growing pools use done_list.h. The queue has at least as many places as the pool has
- * slots, so a push finds one, but for the place of a consumer that reserved it and was held up for a whole round. Each cell's turn word says whose move it is (position: free for the producer of
- * that position; position + 1: filled for its consumer), which also orders the entry's stores.
+ * slots, so a push finds one, but for the place of a consumer that reserved it and was held up for a whole round. Each cell's
+ * turn word says whose move it is (position: free for the producer of that position; position + 1: filled for its
+ * consumer), which also orders the entry's stores.
  *
  * Any number of producers and consumers. A consumer that meets a cell whose producer has reserved but not yet filled it
  * sees the queue as empty.

@@ -1,0 +1,107 @@
+#include "as_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOBODY 65534 /* the group of a uid that the machine has no name for */
+#define GROUPS_MAX 65536
+enum { CANNOT_BECOME = 125 };
+
+int ni_plain_open(int dir, const char *path, struct stat *st) {
+  int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  int e = fd < 0 || fstat(fd, st) != 0 ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
+  if (e == 0) return fd;
+  if (fd >= 0) close(fd);
+  return e;
+}
+
+bool ni_as_user_needed(uid_t owner) { return geteuid() == 0 && owner != 0; }
+
+static bool take_groups(uid_t uid, gid_t *gid) {
+  static gid_t list[GROUPS_MAX];
+  int n = GROUPS_MAX;
+  const struct passwd *p = getpwuid(uid);
+  *gid = p ? p->pw_gid : NOBODY;
+  if (p && getgrouplist(p->pw_name, p->pw_gid, list, &n) < 0) n = 0;
+  return setgroups(p ? (size_t)n : 0, list) == 0;
+}
+
+/* For good: neither a saved id nor a capability is left, and setuid(0) proves it. */
+static bool become(uid_t uid) {
+  gid_t gid;
+  return take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 && setuid(0) != 0 &&
+         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+}
+
+/* What root had open is not the child's. */
+static void close_others(int keep) {
+  struct rlimit l;
+  int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536;
+  for (int fd = STDERR_FILENO + 1; fd < end; fd++)
+    if (fd != keep) close(fd);
+}
+
+static void in_child(pid_t parent, uid_t uid, unsigned seconds, int keep, int (*work)(void *), void *arg) {
+  static const struct rlimit none;
+  close_others(keep);
+  if (!become(uid)) _exit(CANNOT_BECOME);
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
+  if (getppid() != parent) _exit(CANNOT_BECOME);
+  (void)setrlimit(RLIMIT_CORE, &none);
+  signal(SIGALRM, SIG_DFL);
+  alarm(seconds);
+  int code = work(arg);
+  fflush(NULL);
+  _exit(code);
+}
+
+int ni_as_user(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
+  int status;
+  pid_t parent = getpid();
+  *why = 0;
+  fflush(NULL);
+  signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
+  pid_t child = fork();
+  if (child == 0) in_child(parent, uid, seconds, keep, work, arg);
+  if (child < 0) {
+    int e = errno;
+    snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(e));
+    return -e;
+  }
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return -errno;
+  if (WIFEXITED(status) && WEXITSTATUS(status) != CANNOT_BECOME) return WEXITSTATUS(status);
+  if (WIFEXITED(status)) {
+    snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
+    return -EPERM;
+  }
+  bool late = WTERMSIG(status) == SIGALRM;
+  if (late) snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
+  else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));
+  return late ? -ETIMEDOUT : -ECHILD;
+}
+
+int ni_as_owner(const char *path, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
+  struct stat st;
+  int fd = ni_plain_open(AT_FDCWD, path, &st);
+  *why = 0;
+  if (fd < 0) return fd;
+  close(fd);
+  return ni_as_user_needed(st.st_uid) ? ni_as_user(st.st_uid, seconds, keep, work, arg, why, why_bytes) : work(arg);
+}
+
+void *ni_shared(size_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}

@@ -163,7 +163,7 @@ static void *work(void *arg) {
     struct ni_hang_look look = {0};
     struct ni_box *b = NULL;
     char why[256];
-    int bad = ni_box_open(&b, p->file[i].path, why, sizeof why);
+    int bad = ni_box_open(&b, p->file[i].path, 0, why, sizeof why);
     bool elsewhere = bad == 0 && !wanted(p, b);
     if (bad == -ENOMEM) e = bad;
     else if (bad == 0 && !elsewhere) e = take_box(&look, b, p->file[i].path);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../as_user.h"
 #include "box_image.h"
 #include "life.h"
 
@@ -54,7 +55,8 @@ static bool inside(const struct ni_box *b, uint64_t at, uint64_t bytes) {
 }
 
 static bool piece_ok(const struct ni_box *b, const struct ni_box_piece *p, uint64_t entries) {
-  return inside(b, p->at, p->bytes) && (!entries || (p->stride && entries <= p->bytes / p->stride));
+  return inside(b, p->at, p->bytes) && p->bytes <= NI_BOX_PIECE_MAX &&
+         (!entries || (p->stride && entries <= p->bytes / p->stride));
 }
 
 static int check_header(const struct ni_box *b, char *why, size_t cap) {
@@ -70,7 +72,7 @@ static int check_header(const struct ni_box *b, char *why, size_t cap) {
                   offsetof(struct ni_box_header, field), NI_BOX_PAGE_BYTES);
   if (h->page_bytes != NI_BOX_PAGE_BYTES)
     return refuse(why, cap, "damaged: pages of %u bytes, 4096 are possible", h->page_bytes);
-  if (h->slot_bytes < 16 || h->slot_bytes > h->page_bytes || h->page_bytes % h->slot_bytes || h->slot_bytes % 8)
+  if (h->slot_bytes < NI_BOX_MIN_SLOT || h->slot_bytes > h->page_bytes || h->page_bytes % h->slot_bytes || h->slot_bytes % 8)
     return refuse(why, cap, "damaged: slots of %u bytes", h->slot_bytes);
   if (h->comm_pages == 0 || h->comm_pages > 4096) return refuse(why, cap, "damaged: communicators of %u pages", h->comm_pages);
   if (h->comm_class == 0 || h->comm_class > 255) return refuse(why, cap, "damaged: page class %u", h->comm_class);
@@ -150,8 +152,28 @@ static int settle_ops(struct ni_box *b, int fd, uint32_t page) {
   return e;
 }
 
+/* Pages that are holes are 0 and take nothing. Behind the last byte that is there: UINT64_MAX. */
+static uint64_t next_data(int fd, uint64_t at) {
+  off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+  return data >= 0 ? (uint64_t)data : errno == ENXIO ? UINT64_MAX : at; /* a file system that knows no holes */
+}
+
+static bool is_zero(const unsigned char *page) { return page[0] == 0 && memcmp(page, page + 1, NI_BOX_PAGE_BYTES - 1) == 0; }
+
+/* One page into the image. What is 0 is not stored, so that a long and empty file takes no memory. */
+static int take_page(struct ni_box *b, int fd, uint32_t p, uint64_t most) {
+  unsigned char page[NI_BOX_PAGE_BYTES];
+  uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+  int e = read_at(fd, page, sizeof page, at);
+  if (e < 0 || is_zero(page)) return e;
+  if ((b->held_bytes += NI_BOX_PAGE_BYTES) > most) return -EFBIG;
+  memcpy(b->image + at, page, sizeof page);
+  b->held[p / 8] |= (unsigned char)(1u << p % 8);
+  return ni_box_ops_class(b, ni_box_class(b, p)) && b->life != NI_LIFE_DEAD && !b->is_copy ? settle_ops(b, fd, p) : 0;
+}
+
 /* Everything that is in use: pieces, then pages below the watermark. */
-static int take_image(struct ni_box *b, int fd) {
+static int take_image(struct ni_box *b, int fd, uint64_t most) {
   const struct ni_box_header *h = &b->h;
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
   int e = 0;
@@ -161,25 +183,29 @@ static int take_image(struct ni_box *b, int fd) {
   if (e == 0) e = read_at(fd, &b->outside, 4, h->outside_at);
   b->end_page = b->watermark < h->n_pages ? b->watermark : h->n_pages;
   if (b->end_page > b->bytes / NI_BOX_PAGE_BYTES) b->end_page = (uint32_t)(b->bytes / NI_BOX_PAGE_BYTES);
+  if (e == 0 && !(b->held = calloc(b->end_page / 8 + 1, 1))) e = -ENOMEM;
+  uint64_t data = 0; /* every page before it is a hole */
   for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
-    unsigned char cls = ni_box_class(b, p);
     uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
-    if (ni_box_ops_class(b, cls) && b->life != NI_LIFE_DEAD && !b->is_copy) e = settle_ops(b, fd, p);
-    else if (cls) e = read_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+    if (!ni_box_class(b, p)) continue;
+    if (data < at && (data = next_data(fd, at)) == UINT64_MAX) break;
+    if (data < at + NI_BOX_PAGE_BYTES) e = take_page(b, fd, p, most);
   }
   return e;
 }
 
 /* Where communicators begin: every comm_pages pages of their class. */
-static int find_comms(struct ni_box *b) {
-  b->comm_page = malloc((b->end_page / b->h.comm_pages + 1) * sizeof *b->comm_page);
+static int find_comms(struct ni_box *b, char *why, size_t cap) {
+  b->comm_page = malloc(NI_BOX_COMMS_MAX * sizeof *b->comm_page);
   if (!b->comm_page) return -ENOMEM;
   for (uint32_t p = b->h.data_page; p < b->end_page;) {
-    if (ni_box_class(b, p) != b->h.comm_class) {
+    if (ni_box_class(b, p) != b->h.comm_class || !ni_box_holds(b, p)) {
       p++;
       continue;
     }
     if (b->end_page - p < b->h.comm_pages) break;
+    if (b->n_comm_pages == NI_BOX_COMMS_MAX)
+      return refuse(why, cap, "damaged: more than the %u communicators that a process can have", NI_BOX_COMMS_MAX);
     b->comm_page[b->n_comm_pages++] = p;
     p += b->h.comm_pages;
   }
@@ -226,10 +252,8 @@ static int look_for_copy_page(struct ni_box *b, int fd) {
   return 0;
 }
 
-static int load(struct ni_box *b, int fd, char *why, size_t cap) {
-  struct stat st;
-  if (fstat(fd, &st) != 0) return -errno;
-  if (!S_ISREG(st.st_mode)) return refuse(why, cap, "not a regular file");
+static int load(struct ni_box *b, int fd, const struct stat *of, uint64_t most, char *why, size_t cap) {
+  struct stat st = *of;
   if ((size_t)st.st_size < sizeof(struct ni_box_header))
     return refuse(why, cap, "%lld bytes: too short for a black box", (long long)st.st_size);
   if ((uint64_t)st.st_size > NI_BOX_MAX_BYTES)
@@ -246,16 +270,22 @@ static int load(struct ni_box *b, int fd, char *why, size_t cap) {
   if (p == MAP_FAILED) return -ENOMEM;
   b->image = p;
   b->image_bytes = b->bytes;
-  if ((e = take_image(b, fd)) < 0 || (e = find_comms(b)) < 0 || (e = ni_box_find_proxies(b)) < 0) return e;
+  if ((e = take_image(b, fd, most)) == -EFBIG)
+    return refuse(why, cap, "holds more than the %llu MiB that root reads of another user's: run as uid %u",
+                  (unsigned long long)most >> 20, b->owner);
+  if (e < 0 || (e = find_comms(b, why, cap)) < 0 || (e = ni_box_find_proxies(b)) < 0) return e;
   return read_header_again(b, fd, why, cap);
 }
 
-int ni_box_open(struct ni_box **out, const char *path, char *why, size_t cap) {
+int ni_box_open(struct ni_box **out, const char *path, uint64_t most, char *why, size_t cap) {
+  struct stat st;
   *why = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return -errno;
+  int fd = ni_plain_open(AT_FDCWD, path, &st);
+  if (fd == -EINVAL) return refuse(why, cap, "not a regular file");
+  if (fd == -ELOOP) return refuse(why, cap, "a symbolic link: name the file itself");
+  if (fd < 0) return fd;
   struct ni_box *b = calloc(1, sizeof *b);
-  int e = b ? load(b, fd, why, cap) : -ENOMEM;
+  int e = b ? load(b, fd, &st, most ? most : NI_BOX_MAX_BYTES, why, cap) : -ENOMEM;
   close(fd);
   if (e < 0) ni_box_close(b);
   else *out = b;
@@ -265,6 +295,7 @@ int ni_box_open(struct ni_box **out, const char *path, char *why, size_t cap) {
 void ni_box_close(struct ni_box *b) {
   if (!b) return;
   if (b->image) munmap(b->image, b->image_bytes);
+  free(b->held);
   free(b->comm_page);
   free(b->proxy);
   for (size_t i = 0; i < sizeof b->text / sizeof *b->text; i++) free(b->text[i]);
@@ -290,7 +321,10 @@ int ni_box_write_copy(const struct ni_box *b, int fd) {
   const struct ni_box_header *h = &b->h;
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
   unsigned char page[NI_BOX_PAGE_BYTES] = {0};
-  struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns, .box_bytes = b->bytes};
+  struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns};
+  c.box_bytes = (uint64_t)b->end_page * NI_BOX_PAGE_BYTES; /* what nobody has used is left out */
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+    if (c.box_bytes < pieces[i]->at + pieces[i]->bytes) c.box_bytes = pieces[i]->at + pieces[i]->bytes;
   memcpy(c.magic, NI_BOX_COPY_MAGIC, 8);
   memcpy(page, &c, sizeof c);
   int e = write_at(fd, h, sizeof *h, 0);
@@ -300,7 +334,7 @@ int ni_box_write_copy(const struct ni_box *b, int fd) {
   if (e == 0) e = write_at(fd, &b->outside, 4, h->outside_at);
   for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
     uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
-    if (ni_box_class(b, p)) e = write_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+    if (ni_box_holds(b, p)) e = write_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
   }
-  return e == 0 ? write_at(fd, page, sizeof page, b->bytes) : e;
+  return e == 0 ? write_at(fd, page, sizeof page, c.box_bytes) : e;
 }

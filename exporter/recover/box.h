@@ -25,7 +25,12 @@
 #include "ni_record.h"
 #include "ni_schema.h"
 
-#define NI_BOX_MAX_BYTES (UINT64_C(16) << 30) /* the plugin's arena is at most 8 GiB */
+/* What a box can be at most, docs/security.md. */
+#define NI_BOX_MAX_BYTES (UINT64_C(16) << 30) /* its length; the plugin's arena is at most 8 GiB */
+#define NI_BOX_ROOT_BYTES (UINT64_C(1) << 30) /* what is in it, of another user's box when root reads it: pages that are not 0 */
+#define NI_BOX_PIECE_MAX (8u << 20)           /* a piece that the header names */
+#define NI_BOX_MIN_SLOT 64u                   /* bytes of an operation; the plugin's has 128 */
+#define NI_BOX_COMMS_MAX 65536u               /* NI_MAX_COMMS of the plugin */
 #define NI_BOX_COPY_MAGIC "NIBOXCPY"
 
 enum ni_life { NI_LIFE_UNKNOWN = 0, NI_LIFE_ALIVE, NI_LIFE_DEAD };
@@ -93,8 +98,11 @@ struct ni_box_net {
   uint64_t since_ns;     /* Unix ns */
 };
 
-/* 0; -EBADMSG with *why filled; -ENOMEM; -errno of open and read. why is a sentence without the path. */
-int ni_box_open(struct ni_box **out, const char *path, char *why, size_t why_bytes);
+/*
+ * most: bytes in it that are not 0, 0: NI_BOX_MAX_BYTES. The memory that is taken is that and little more, however long the file.
+ * 0; -EBADMSG with *why filled; -ENOMEM; -errno of open and read. why is a sentence without the path.
+ */
+int ni_box_open(struct ni_box **out, const char *path, uint64_t most, char *why, size_t why_bytes);
 void ni_box_close(struct ni_box *b);
 
 /* A checked copy of the header, valid while the box is open; texts in it end. */
@@ -104,7 +112,7 @@ bool ni_box_is_copy(const struct ni_box *b);
 enum ni_life ni_box_life(const struct ni_box *b);
 const char *ni_box_life_why(const struct ni_box *b); /* how that is known */
 uint64_t ni_box_taken_ns(const struct ni_box *b);    /* Unix ns of this look at it */
-uint64_t ni_box_bytes(const struct ni_box *b);       /* of the file, without a copy's page */
+uint64_t ni_box_held(const struct ni_box *b);        /* bytes of its pages that are not 0 */
 uint32_t ni_box_owner(const struct ni_box *b);       /* uid of the file */
 uint32_t ni_box_outside(const struct ni_box *b);     /* pages lost with the process */
 uint64_t ni_box_moving(const struct ni_box *b);      /* slots that changed while they were read, all the time */
@@ -122,6 +130,8 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out);
 int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op);
 /* Calls fn for every slot of every page of operations, free ones included, until it returns a number below 0: that. */
 int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg);
+/* One of those again, by its slot. */
+void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *out);
 /* Channels on which the operation is between start and stop, a bit each. comm: its index. */
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op);
 

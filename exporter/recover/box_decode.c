@@ -49,7 +49,7 @@ bool ni_box_is_copy(const struct ni_box *b) { return b->is_copy; }
 enum ni_life ni_box_life(const struct ni_box *b) { return b->life; }
 const char *ni_box_life_why(const struct ni_box *b) { return b->life_why; }
 uint64_t ni_box_taken_ns(const struct ni_box *b) { return b->taken_ns; }
-uint64_t ni_box_bytes(const struct ni_box *b) { return b->bytes; }
+uint64_t ni_box_held(const struct ni_box *b) { return b->held_bytes; }
 uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
 uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
 uint64_t ni_box_moving(const struct ni_box *b) { return b->moving; }
@@ -209,7 +209,9 @@ static enum ni_src src_of(uint64_t origin) {
   return origin & NI_BOX_ORIGIN_API ? NI_SRC_API : origin & NI_BOX_ORIGIN_CE ? NI_SRC_CE : NI_SRC_EVENT;
 }
 
-static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char *p, struct ni_box_op *op) {
+void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
+  uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
+  const unsigned char *p = b->image + (uint64_t)(slot / per_page) * NI_BOX_PAGE_BYTES + (size_t)(slot % per_page) * b->h.slot_bytes;
   uint64_t state = get(b, p, NI_BOX_OP_STATE), prog = get(b, p, NI_BOX_OP_PROG);
   uint32_t elem;
   *op = (struct ni_box_op){
@@ -250,10 +252,10 @@ static void decode_op(const struct ni_box *b, uint32_t slot, const unsigned char
 int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
   for (uint32_t page = b->h.data_page; page < b->end_page; page++) {
-    if (!ni_box_ops_class(b, ni_box_class(b, page))) continue;
+    if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page))) continue;
     for (uint32_t i = 0; i < per_page; i++) {
       struct ni_box_op op;
-      decode_op(b, page * per_page + i, b->image + (uint64_t)page * NI_BOX_PAGE_BYTES + (size_t)i * b->h.slot_bytes, &op);
+      ni_box_op_at(b, page * per_page + i, &op);
       int e = fn(&op, arg);
       if (e < 0) return e;
     }

@@ -42,9 +42,11 @@ int ni_box_find_proxies(struct ni_box *b) {
   for (uint32_t page = h->data_page; page < b->end_page; page++) {
     run = ni_box_class(b, page) == h->proxy_class ? run + 1 : 0;
     if (run == 0 || run % h->proxy_chunk_pages) continue;
-    const unsigned char *chunk = b->image + (uint64_t)(page + 1 - h->proxy_chunk_pages) * NI_BOX_PAGE_BYTES;
+    uint32_t first = page + 1 - h->proxy_chunk_pages;
+    const unsigned char *chunk = b->image + (uint64_t)first * NI_BOX_PAGE_BYTES;
     size_t bytes = (size_t)h->proxy_chunk_pages * NI_BOX_PAGE_BYTES;
     for (size_t at = 0; at + h->proxy_bytes <= bytes; at += h->proxy_bytes) {
+      if (!ni_box_holds(b, first + (uint32_t)(at / NI_BOX_PAGE_BYTES))) continue; /* all 0: not in use */
       int e = take(b, chunk + at, &cap);
       if (e < 0) return e;
     }

@@ -253,7 +253,7 @@ static int recover_all(struct recover *r) {
     const char *path = r->sources.boxes.file[i].path;
     struct ni_box *b = NULL;
     char why[256];
-    int e = ni_box_open(&b, path, why, sizeof why);
+    int e = ni_box_open(&b, path, 0, why, sizeof why);
     if (e == 0) e = recover_one(r, path, b);
     ni_box_close(b);
     if (e == -ENOMEM) return e;

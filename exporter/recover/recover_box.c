@@ -13,8 +13,17 @@
 #define EXPIRY_BYTES "NCCL_INSPECTOR_DIR_MAX_BYTES"
 #define EXPIRY_SECONDS "NCCL_INSPECTOR_KEEP_SECONDS"
 
+/* Which operation, and its place in the order: the box has the rest, so a large box does not make large lists. */
+struct ref {
+  uint64_t rec_sn;
+  uint64_t sn;       /* of those that are numbered here; of called ones ticks_start until then */
+  uint32_t slot;
+  uint8_t kind;
+  bool numbered;
+};
+
 struct list {
-  struct ni_box_op *op;
+  struct ref *op;
   size_t n, cap;
 };
 
@@ -71,16 +80,23 @@ static int gather_comms(struct job *j) {
   return 0;
 }
 
-static int keep(struct list *l, const struct ni_box_op *op) {
+static int keep(struct list *l, struct ref op) {
   if (l->n == l->cap) {
     size_t cap = l->cap ? 2 * l->cap : 64;
-    struct ni_box_op *p = realloc(l->op, cap * sizeof *p);
+    struct ref *p = realloc(l->op, cap * sizeof *p);
     if (!p) return -ENOMEM;
     l->op = p;
     l->cap = cap;
   }
-  l->op[l->n++] = *op;
+  l->op[l->n++] = op;
   return 0;
+}
+
+static void read_op(const struct job *j, const struct ref *ref, struct ni_box_op *op) {
+  ni_box_op_at(j->b, ref->slot, op);
+  if (!ref->numbered) return;
+  op->rec_sn = ref->rec_sn;
+  op->sn = ref->sn;
 }
 
 static int gather_op(const struct ni_box_op *op, void *arg) {
@@ -89,16 +105,17 @@ static int gather_op(const struct ni_box_op *op, void *arg) {
   int64_t i = ni_box_comm_of(j->b, op);
   if (i < 0 || j->life[i].c.phase == 0) return 0;
   struct life *l = &j->life[i];
-  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, op);
+  struct ref ref = {op->rec_sn, op->ticks_start, op->slot, (uint8_t)op->kind, false};
+  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
   if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX || op->bytes > INT64_MAX) {
     j->out->damaged++;
     return 0;
   }
-  if (op->is == NI_BOX_SLOT_IN_FLIGHT) return keep(&l->in_flight, op);
+  if (op->is == NI_BOX_SLOT_IN_FLIGHT) return keep(&l->in_flight, ref);
   bool given_up = op->is == NI_BOX_SLOT_GIVEN_UP;
   const struct ni_seq_set *has = !l->log ? NULL : given_up ? &l->log->kind[op->kind].incomplete : &l->log->kind[op->kind].records;
   if (has && ni_seq_set_has(has, op->rec_sn)) return 0;
-  return keep(given_up ? &l->given_up : &l->finished, op);
+  return keep(given_up ? &l->given_up : &l->finished, ref);
 }
 
 /* Its operation may have come since the dump thread looked at the call: then it is no collective of its own. */
@@ -111,7 +128,7 @@ static int gather_call(const struct ni_box_op *op, void *arg) {
 }
 
 static int by_number(const void *a, const void *b) {
-  const struct ni_box_op *x = a, *y = b;
+  const struct ref *x = a, *y = b;
   if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
   return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
 }
@@ -131,18 +148,19 @@ static void sort(struct job *j, struct list *l) {
 
 static void put_records(struct job *j, struct life *l, struct ni_part_stats *s) {
   for (size_t i = 0; i < l->finished.n; i++) {
-    const struct ni_box_op *op = &l->finished.op[i];
+    struct ni_box_op op;
     struct ni_record r;
     int why;
-    ni_recover_record(j->b, &l->c, op, &r, &why);
-    if (why >= 0) s->kind[op->kind].fallback[why]++;
+    read_op(j, &l->finished.op[i], &op);
+    ni_recover_record(j->b, &l->c, &op, &r, &why);
+    if (why >= 0) s->kind[op.kind].fallback[why]++;
     if (j->gpu_only && r.timing != NI_TIMING_KERNEL_GPU) {
-      s->kind[op->kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
+      s->kind[op.kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
       j->out->filtered++;
       continue;
     }
     ni_part_record(&j->part, &l->c.id, &r);
-    s->kind[op->kind].written++;
+    s->kind[op.kind].written++;
     j->out->records++;
   }
 }
@@ -158,16 +176,17 @@ static void put_unfinished(struct job *j, struct life *l, const struct list *ops
   bool states = strcmp(key, "in_flight") == 0;
   uint64_t now = ni_box_seen_ns(j->b);
   for (size_t i = 0; i < ops->n; i++) {
-    const struct ni_box_op *op = &ops->op[i];
-    uint64_t open = states ? ni_box_open_channels(j->b, l->index, op) : 0, at = ni_box_unix_ns(j->b, op->ticks_start);
+    struct ni_box_op op;
+    read_op(j, &ops->op[i], &op);
+    uint64_t open = states ? ni_box_open_channels(j->b, l->index, &op) : 0, at = ni_box_unix_ns(j->b, op.ticks_start);
     struct ni_box_net net;
-    bool moves = states && ni_box_net_of(j->b, op, &net);
+    bool moves = states && ni_box_net_of(j->b, &op, &net);
     struct ni_part_unfinished u = {.key = key,
                                    .why = why,
-                                   .op = op,
+                                   .op = &op,
                                    .enqueue_ns = at,
                                    .age_ms = now > at ? (now - at) / 1000000 : 0,
-                                   .state = states ? state_of(op, open, moves ? &net : NULL) : NULL,
+                                   .state = states ? state_of(&op, open, moves ? &net : NULL) : NULL,
                                    .channels_open = open,
                                    .net = moves ? &net : NULL};
     ni_part_unfinished(&j->part, &l->c.id, &u);
@@ -226,23 +245,26 @@ static void close_accounts(struct job *j, const struct life *l, struct ni_part_s
 }
 
 static int by_start(const void *a, const void *b) {
-  const struct ni_box_op *x = a, *y = b;
-  if (x->ticks_start != y->ticks_start) return x->ticks_start < y->ticks_start ? -1 : 1;
+  const struct ref *x = a, *y = b;
+  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1; /* ticks_start */
   return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
 /* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
-static int number_called(struct life *l) {
+static int number_called(const struct job *j, struct life *l) {
   int e = 0;
   if (l->called.n > 1) qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
   for (size_t i = 0; e == 0 && i < l->called.n; i++) {
-    struct ni_box_op *op = &l->called.op[i];
-    uint64_t *sn = &l->c.api_sn[ni_func_from_name(op->func)], call;
-    if (!ni_box_call_of(&l->c, op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
+    struct ref ref = l->called.op[i];
+    struct ni_box_op op;
+    ni_box_op_at(j->b, ref.slot, &op);
+    uint64_t *sn = &l->c.api_sn[ni_func_from_name(op.func)], call;
+    if (!ni_box_call_of(&l->c, &op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
     if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX) continue;
-    op->sn = (*sn)++;
-    op->rec_sn = l->c.kind[NI_KIND_COLL].started++;
-    e = keep(&l->finished, op);
+    ref.sn = (*sn)++;
+    ref.rec_sn = l->c.kind[NI_KIND_COLL].started++;
+    ref.numbered = true;
+    e = keep(&l->finished, ref);
   }
   return e;
 }
@@ -262,7 +284,7 @@ static void put_life(struct job *j, struct life *l) {
   ni_part_stats(&j->part, &l->c.id, &s);
   if (!j->live) ni_part_comm_end(&j->part, &l->c.id, "killed", ni_box_seen_ns(j->b));
   for (size_t i = 0; i < l->in_flight.n; i++) {
-    const struct ni_box_op *op = &l->in_flight.op[i];
+    const struct ref *op = &l->in_flight.op[i];
     j->news |= !l->log || !ni_seq_set_has(&l->log->kind[op->kind].in_flight, op->rec_sn);
   }
   j->news |= l->finished.n || l->given_up.n;
@@ -404,7 +426,7 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
   bool called = false;
   for (size_t i = 0; e == 0 && i < j.n; i++) called |= j.life[i].called.n > 0;
   if (called) e = ni_box_each_op(b, gather_call, &j);
-  for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j.life[i]);
+  for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j, &j.life[i]);
   /* Killed between the last words of its last communicator and its own, which would have said what expired. */
   bool owed = !live && !log->process_final && expired_in_box(b) > 0;
   if (e == 0 && (out->communicators || owed)) {

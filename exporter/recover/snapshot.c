@@ -74,7 +74,7 @@ static bool asked_for(struct snapshot *s, const struct ni_box *b) {
 static void copy_one(struct snapshot *s, const char *path) {
   struct ni_box *b = NULL;
   char why[256], name[300], *to = NULL, *hidden = NULL;
-  int e = ni_box_open(&b, path, why, sizeof why);
+  int e = ni_box_open(&b, path, 0, why, sizeof why);
   if (e < 0) {
     if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
     return;

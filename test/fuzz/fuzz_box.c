@@ -152,14 +152,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   need(fclose(f) == 0);
   struct ni_box *b = NULL, *c = NULL;
   char why[256];
-  int e = ni_box_open(&b, path, why, sizeof why);
+  int e = ni_box_open(&b, path, 0, why, sizeof why);
   need(e == 0 || (b == NULL && (e != -EBADMSG || *why)));
   if (e) return 0;
   uint64_t x[2] = {1, (uint64_t)(uintptr_t)b}, y[2] = {1, 0};
   need(ni_box_each_op(b, count_ops, x) == 0);
   f = fopen(copy, "wbe");
   need(f && ni_box_write_copy(b, fileno(f)) == 0 && fclose(f) == 0);
-  need(ni_box_open(&c, copy, why, sizeof why) == 0 && ni_box_is_copy(c));
+  need(ni_box_open(&c, copy, 0, why, sizeof why) == 0 && ni_box_is_copy(c));
   y[1] = (uint64_t)(uintptr_t)c;
   need(ni_box_each_op(c, count_ops, y) == 0 && x[0] == y[0]);
   recover_it(b, stem);

@@ -51,7 +51,7 @@ static struct ni_box *open_box(struct sbox *s) {
   struct ni_box *b = NULL;
   char why[256];
   assert_int_equal(sbox_write(s, at("x.box")), 0);
-  int e = ni_box_open(&b, at("x.box"), why, sizeof why);
+  int e = ni_box_open(&b, at("x.box"), 0, why, sizeof why);
   if (e) fail_msg("%d %s", e, why);
   return b;
 }
@@ -283,7 +283,7 @@ static void refused(struct sbox *s, size_t cut, const char *why_has) {
   FILE *f = fopen(at("bad.box"), "wbe");
   size_t n = cut ? cut : (size_t)s->pages * NI_BOX_PAGE_BYTES;
   assert_true(f && fwrite(s->p, 1, n, f) == n && fclose(f) == 0);
-  assert_true(ni_box_open(&b, at("bad.box"), why, sizeof why) < 0);
+  assert_true(ni_box_open(&b, at("bad.box"), 0, why, sizeof why) < 0);
   must_have(why, why_has);
   assert_null(b);
 }
@@ -315,13 +315,13 @@ static void test_refused(void **state) {
   refused(&s, 2 * NI_BOX_PAGE_BYTES, "cut short");
   struct ni_box *b = NULL;
   char why[256];
-  assert_int_equal(ni_box_open(&b, at("none.box"), why, sizeof why), -ENOENT);
-  assert_int_equal(ni_box_open(&b, dir, why, sizeof why), -EBADMSG);
+  assert_int_equal(ni_box_open(&b, at("none.box"), 0, why, sizeof why), -ENOENT);
+  assert_int_equal(ni_box_open(&b, dir, 0, why, sizeof why), -EBADMSG);
   must_have(why, "regular file");
   /* Cut behind the pieces: what is left is read. */
   FILE *f = fopen(at("cut.box"), "wbe");
   assert_true(f && fwrite(s.p, NI_BOX_PAGE_BYTES, SBOX_DATA + 1, f) == SBOX_DATA + 1 && fclose(f) == 0);
-  assert_int_equal(ni_box_open(&b, at("cut.box"), why, sizeof why), 0);
+  assert_int_equal(ni_box_open(&b, at("cut.box"), 0, why, sizeof why), 0);
   ni_box_close(b);
   sbox_free(&s);
 }
@@ -336,10 +336,10 @@ static void test_copy(void **state) {
   assert_non_null(f);
   assert_int_equal(ni_box_write_copy(b, fileno(f)), 0);
   fclose(f);
-  assert_int_equal(ni_box_open(&c, at("copy.box"), why, sizeof why), 0);
+  assert_int_equal(ni_box_open(&c, at("copy.box"), 0, why, sizeof why), 0);
   assert_true(ni_box_is_copy(c) && !ni_box_is_copy(b));
   assert_true(ni_box_taken_ns(c) == ni_box_taken_ns(b));
-  assert_true(ni_box_bytes(c) == ni_box_bytes(b));
+  assert_true(ni_box_held(c) == ni_box_held(b));
   struct seen x = {.b = b}, y = {.b = c};
   assert_int_equal(ni_box_each_op(b, see, &x), 0);
   assert_int_equal(ni_box_each_op(c, see, &y), 0);

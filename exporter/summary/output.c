@@ -124,7 +124,7 @@ static int make_tmp(struct ni_run *r) {
   return r->log ? 0 : -errno;
 }
 
-int ni_out_begin(struct ni_run *r) {
+int ni_result_begin(struct ni_run *r) {
   bool ours = false, empty = true;
   r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : default_dir(&r->opt.inputs);
   if (!r->out_dir || asprintf(&r->tmp_dir, "%s/.tmp-%ld", r->out_dir, (long)getpid()) < 0) {
@@ -154,7 +154,7 @@ static int write_marker(const struct ni_run *r) {
   return fclose(f) == 0 ? 0 : -errno;
 }
 
-int ni_out_commit(struct ni_run *r) {
+int ni_result_commit(struct ni_run *r) {
   char from[PATH_MAX], to[PATH_MAX], old[PATH_MAX];
   int e = write_marker(r);
   if (r->log && fclose(r->log) != 0 && e == 0) e = -errno;
@@ -173,7 +173,7 @@ int ni_out_commit(struct ni_run *r) {
   return e;
 }
 
-void ni_out_abort(struct ni_run *r) {
+void ni_result_abort(struct ni_run *r) {
   if (r->log) fclose(r->log);
   r->log = NULL;
   if (r->tmp_dir) remove_tree(r->tmp_dir);

@@ -11,9 +11,9 @@
 
 #include "state.h"
 
-int ni_out_begin(struct ni_run *r);
-int ni_out_commit(struct ni_run *r);
-void ni_out_abort(struct ni_run *r);
+int ni_result_begin(struct ni_run *r);
+int ni_result_commit(struct ni_run *r);
+void ni_result_abort(struct ni_run *r);
 /* A line of output.log, as the reference writes them. level: "INFO", "WARNING", "ERROR". */
 void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) __attribute__((format(printf, 3, 4)));
 

@@ -203,7 +203,7 @@ static int render(struct ni_run *r, const struct ni_summary *s, const char *comm
 }
 
 static int run_phases(struct ni_run *r, struct ni_summary *s, const char *command) {
-  int e = ni_out_begin(r);
+  int e = ni_result_begin(r);
   if (e < 0) return e;
   ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
   e = ni_plan(r);
@@ -229,7 +229,7 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
     ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
     return e;
   }
-  return ni_out_commit(r);
+  return ni_result_commit(r);
 }
 
 static void show_path(const struct ni_run *r, const char *name, const char *what) {
@@ -332,7 +332,7 @@ int ni_summary_run(int argc, char **argv) {
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
   if (e == 0) e = run_phases(&r, &s, command);
   if (e < 0) {
-    ni_out_abort(&r);
+    ni_result_abort(&r);
     if (ni_summary_stop)
       fprintf(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
               r.out_dir ? r.out_dir : "the output");

@@ -1,0 +1,50 @@
+/*
+ * Files that the exporter writes: whole or not at all, and never where another user wants them.
+ *
+ *   folder, held open (ni_out_dir) ─▶ hidden file of a random name, ours alone (begin) ─▶ bytes ─▶ its name (commit)
+ *
+ * Nothing is opened that was there before, and no link is followed in the folder. The way to the folder is walked step by
+ * step: a folder or link on it that another user could change under us is refused. "Another user" is neither root nor us.
+ * For root every folder of another user is one; for the others only those that everybody may write to, or that are sticky.
+ * So projects that users share by group work, and root's /tmp does.
+ *
+ * Threads: one per struct. Errors: negative errno.
+ */
+#ifndef NI_EXPORTER_OUT_FILE_H
+#define NI_EXPORTER_OUT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* `*tmp` is 0 when nothing is under way. A struct of zeros is such a one. */
+struct ni_out_file {
+  int dir, fd;    /* dir is the caller's */
+  char tmp[64];
+};
+
+/*
+ * Opens a folder to write into; make: with what is missing of its path. The descriptor is the caller's to close. -EPERM:
+ * another user could change what is written; else -errno of the system. Either way with a sentence in why, cut to cap.
+ */
+int ni_out_dir(const char *path, bool make, char *why, size_t cap);
+
+/* A hidden name that nobody can foresee: ".tmp-" and a number. */
+int ni_out_name(char name[64]);
+
+/*
+ * Makes the file, for writing, as o->fd. A caller who hands that to a stream, which will close it, sets it to -1. mode is
+ * subject to the umask. 0 or -errno: then there is nothing to drop.
+ */
+int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
+
+/*
+ * Closes and gives it its name, which has no '/'. replace false: -EEXIST when the name is taken, even by a dangling link.
+ * Whoever wants it on the disk syncs o->fd first. After an error nothing is left, as after drop.
+ */
+int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
+
+/* Closes and removes. Nothing when nothing is under way. */
+void ni_out_drop(struct ni_out_file *o);
+
+#endif

@@ -48,10 +48,6 @@ error_t ni_option_added(struct argp_state *state, const char *option, const char
   return e < 0 ? ENOMEM : 0;
 }
 
-void ni_put_text(FILE *f, const char *text) {
-  for (const unsigned char *p = (const unsigned char *)text; *p; p++) putc(*p < 0x20 || *p == 0x7f ? '?' : *p, f);
-}
-
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
   for (size_t i = 0; i < files->n_bad; i++) {
     fprintf(stderr, "%s: ", who);

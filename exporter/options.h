@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "discover.h"
+#include "safe_text.h"
 
 struct ni_inputs {
   char **path;
@@ -42,9 +43,6 @@ error_t ni_option_added(struct argp_state *state, const char *option, const char
 int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out);
 /* The paths that cannot be read, on stderr. */
 void ni_inputs_unreadable(const char *who, const struct ni_files *files);
-
-/* Text from outside, such as a file's name, for a terminal: control bytes as '?'. */
-void ni_put_text(FILE *f, const char *text);
 
 /* "name=count" into *name (to be freed) and *count. 0, -EINVAL, -ENOMEM. */
 int ni_parse_expect(const char *text, char **name, uint64_t *count);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../amount_text.h"
+#include "../safe_text.h"
 #include "model.h"
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
@@ -28,23 +29,6 @@ const char *ni_findings_rules(void) {
            "work; hosts below %.0f %% of the median bandwidth",
            100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
   return text;
-}
-
-const char *ni_safe_text(const char *text, char out[81]) {
-  int n = 0;
-  for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p && n < 80; p++)
-    out[n++] = *p < 0x20 || *p == 0x7f ? '?' : (char)*p;
-  if (n == 80) { /* not half a character */
-    int k = n;
-    while (k > 0 && ((unsigned char)out[k - 1] & 0xc0) == 0x80) k--;
-    if (k > 0 && (unsigned char)out[k - 1] >= 0xc0) {
-      unsigned char lead = (unsigned char)out[k - 1];
-      int want = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-      if (n - (k - 1) < want) n = k - 1;
-    }
-  }
-  out[n] = 0;
-  return out;
 }
 
 struct list {
@@ -112,7 +96,7 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
       snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
                " operations with one of its ranks; %s", (long long)p->pid,
-               ni_safe_text(s->host[p->host].name, host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
+               ni_safe_text(s->host[p->host].name, host, sizeof host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
                waited_text(s, f->lost_us, "their peers", waited));
       continue;
     }
@@ -120,7 +104,7 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     snprintf(f->text, sizeof f->text,
              "rank %d on %s%s%s came late to %.0f %% of %" PRIu64
              " operations; %s",
-             p->rank, ni_safe_text(s->host[p->host].name, host), gpu,
+             p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), gpu,
              p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
              waited_text(s, f->lost_us, "its peers", waited));
   }
@@ -193,7 +177,7 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
   like_text(alike, like);
   snprintf(f->text, sizeof f->text,
            "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
-           ni_safe_text(c->name, name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
+           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
            like, ni_duration_text(lost, more));
   return 0;
 }
@@ -231,7 +215,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     if (x->n == 0 && !low) continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
     if (!f) return -ENOMEM;
-    ni_safe_text(h->name, host);
+    ni_safe_text(h->name, host, sizeof host);
     if (x->n == 0) {
       f->value = h->busbw_relative;
       f->lost_us = (1 - f->value) * h->exec_ns / 1e3 / (h->n_processes ? h->n_processes : 1);
@@ -250,7 +234,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
       snprintf(f->text, sizeof f->text,
                "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
                "%s: %s more",
-               host, ni_safe_text(c->name, name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
+               host, ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
                ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,

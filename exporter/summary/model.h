@@ -339,8 +339,6 @@ int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(void);
 /* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
-/* Text for a terminal: control characters are '?', cut at 80 bytes between characters. NULL is "". Returns out. */
-const char *ni_safe_text(const char *text, char out[81]);
 
 /*
  * Thinning: of each `n` neighbours (n >= 1) one is shown, which of them is chosen by the number of their block as if by

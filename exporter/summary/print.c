@@ -45,8 +45,8 @@ static size_t count_runs(const struct ni_summary *s) {
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[32], last[32], took[32], release[40];
   const char *gap = "";
-  if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a)), gap = ", ";
-  if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b)), gap = ", ";
+  if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a, sizeof a)), gap = ", ";
+  if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b, sizeof b)), gap = ", ";
   if (s->job.nccl_version > 0)
     fprintf(f, "%sNCCL %s", gap, ni_release_text(s->job.nccl_version, release)), gap = ", ";
   fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
@@ -112,7 +112,7 @@ static void fill(const struct ni_group *g, struct cells *c) {
   char func[81], size[32];
   snprintf(c->text[COL_TIME], sizeof *c->text, "%.1f%%", 100 * g->time_share);
   snprintf(c->text[COL_TYPE], sizeof *c->text, "%s", ni_comm_type_names[g->type]);
-  snprintf(c->text[COL_FUNCTION], sizeof *c->text, "%.40s", ni_safe_text(g->func, func));
+  snprintf(c->text[COL_FUNCTION], sizeof *c->text, "%.40s", ni_safe_text(g->func, func, sizeof func));
   snprintf(c->text[COL_SIZE], sizeof *c->text, "%s", ni_size_text(g->msg_bytes, size));
   snprintf(c->text[COL_TIMED_BY], sizeof *c->text, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
   number(c->text[COL_P50], g->us.p50, 1, "");
@@ -192,7 +192,7 @@ static void print_findings(const struct ni_summary *s, FILE *f) {
 static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, FILE *f) {
   const struct ni_process *p = &s->process[o->process];
   char host[81];
-  fprintf(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host), o->rank);
+  fprintf(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host, sizeof host), o->rank);
   if (p->rank_stated && p->ranks < 2) fprintf(f, " (global rank %d)", p->rank);
 }
 
@@ -201,7 +201,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
     char func[81];
-    ni_safe_text(s->group[o->group].func, func);
+    ni_safe_text(s->group[o->group].func, func, sizeof func);
     fprintf(f, "  ");
     if (o->kind == NI_OUTLIER_LATE) {
       print_seat(s, o, f);
@@ -255,8 +255,9 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       if (n == 0) continue;
       qsort(row, n, sizeof *row, by_bytes);
       char func[81], name[81];
-      fprintf(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", ni_safe_text(head->func, func), s->comm[c].id,
-              s->comm[c].name ? " " : "", ni_safe_text(s->comm[c].name, name), s->comm[c].n_ranks, s->comm[c].nnodes);
+      ni_safe_text(head->func, func, sizeof func);
+      fprintf(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
+              ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes);
       fprintf(f, "#\n#%12s %12s %14s %10s %10s %10s %10s\n", "size", "records", "timed by", "time", "time p99", "algbw",
               "busbw");
       fprintf(f, "#%12s %12s %14s %10s %10s %10s %10s\n", "(B)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");

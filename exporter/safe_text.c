@@ -1,0 +1,91 @@
+#include "safe_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+unsigned ni_text_char(const char *text, uint32_t *code) {
+  const unsigned char *s = (const unsigned char *)text;
+  unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+  *code = n < 2 ? s[0] : s[0] & (0x7fu >> n);
+  for (unsigned i = 1; i < n; i++) {
+    if ((s[i] & 0xc0) != 0x80) return 0;
+    *code = *code << 6 | (s[i] & 0x3f);
+  }
+  /* Overlong forms, surrogates, and what is beyond the last character. */
+  if ((n == 3 && *code < 0x800) || (*code >= 0xd800 && *code < 0xe000) || (n == 4 && *code < 0x10000)) return 0;
+  return *code > 0x10ffff ? 0 : n;
+}
+
+int ni_text_fit(uint32_t c) {
+  if (c < 0xa0) return c >= 0x20 && c < 0x7f;
+  if (c >= 0x2000 && c < 0x2070) return !((c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || c >= 0x2060);
+  return c != 0xad && c != 0x61c && c != 0xfeff;
+}
+
+/* The safe form of the character at *text, n bytes; *text moves behind it. */
+static const char *next(const char **text, unsigned *n) {
+  uint32_t code;
+  const char *p = *text;
+  unsigned bytes = ni_text_char(p, &code);
+  *text += bytes ? bytes : 1;
+  *n = bytes && ni_text_fit(code) ? bytes : 1;
+  return bytes && ni_text_fit(code) ? p : "?";
+}
+
+void ni_put_text(FILE *f, const char *text) {
+  for (unsigned n; *text;) {
+    const char *p = next(&text, &n);
+    fwrite(p, 1, n, f);
+  }
+}
+
+const char *ni_safe_text(const char *text, char *out, size_t size) {
+  size_t at = 0;
+  for (unsigned n; text && *text; at += n) {
+    const char *p = next(&text, &n);
+    if (at + n >= size) break;
+    memcpy(out + at, p, n);
+  }
+  out[at] = 0;
+  return out;
+}
+
+int ni_vsay(FILE *f, const char *format, va_list args) {
+  char *text, *head = strdup(format);
+  va_list again;
+  va_copy(again, args);
+  int n = vasprintf(&text, format, again);
+  va_end(again);
+  if (n < 0 || !head) {
+    if (n >= 0) free(text);
+    free(head);
+    return fputs(format, f);
+  }
+  /* Where the format's own control characters came to stand: behind what the format up to there makes. No argument has
+   * a NUL, so one marks the place. */
+  for (size_t i = strlen(head); i-- > 0;) {
+    if ((unsigned char)format[i] >= 0x20) continue;
+    head[i] = 0;
+    va_copy(again, args);
+    text[vsnprintf(NULL, 0, head, again)] = 0;
+    va_end(again);
+  }
+  const char *part = text;
+  for (const char *own = format;; own++, part += strlen(part) + 1) {
+    ni_put_text(f, part);
+    while (*own && (unsigned char)*own >= 0x20) own++;
+    if (!*own) break;
+    putc(*own, f);
+  }
+  free(text);
+  free(head);
+  return n;
+}
+
+int ni_say(FILE *f, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = ni_vsay(f, format, args);
+  va_end(args);
+  return n;
+}

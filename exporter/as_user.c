@@ -55,6 +55,7 @@ static void close_others(int keep) {
 static void in_child(pid_t parent, uid_t uid, unsigned seconds, int keep, int (*work)(void *), void *arg) {
   static const struct rlimit none;
   close_others(keep);
+  (void)setsid(); /* whoever has root's terminal can type for root */
   if (!become(uid)) _exit(CANNOT_BECOME);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
   if (getppid() != parent) _exit(CANNOT_BECOME);
@@ -66,10 +67,11 @@ static void in_child(pid_t parent, uid_t uid, unsigned seconds, int keep, int (*
   _exit(code);
 }
 
-int ni_as_user(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
+int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
   int status;
   pid_t parent = getpid();
   *why = 0;
+  if (!ni_as_user_needed(uid)) return work(arg);
   fflush(NULL);
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
   pid_t child = fork();
@@ -90,15 +92,6 @@ int ni_as_user(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), vo
   if (late) snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
   else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));
   return late ? -ETIMEDOUT : -ECHILD;
-}
-
-int ni_as_owner(const char *path, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
-  struct stat st;
-  int fd = ni_plain_open(AT_FDCWD, path, &st);
-  *why = 0;
-  if (fd < 0) return fd;
-  close(fd);
-  return ni_as_user_needed(st.st_uid) ? ni_as_user(st.st_uid, seconds, keep, work, arg, why, why_bytes) : work(arg);
 }
 
 void *ni_shared(size_t bytes) {

@@ -8,8 +8,8 @@
  *
  *   root ─▶ whose is it? (ni_plain_open: no link, no pipe, the open file is looked at) ─▶ child of that uid ─▶ work(arg)
  *
- * The child keeps standard input, output and error and one descriptor that it is handed; it cannot be traced, dies with its
- * parent and after `seconds`. What it finds out it leaves in memory of ni_shared(), which its parent takes for hostile, too.
+ * The child keeps standard input, output and error and one descriptor that it is handed, but no terminal to type into; it
+ * cannot be traced, dies with its parent and after `seconds`. What it finds out it leaves in memory of ni_shared(), which its parent takes for hostile, too.
  *
  * Main thread, before other threads are started. Not for users other than root: for them, and for root's own files, the
  * work is done at once, in this process.
@@ -22,9 +22,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Seconds that a child may take: of one box, and of a look at a whole job. */
-#define NI_AS_USER_BOX_SECONDS 60u
-#define NI_AS_USER_JOB_SECONDS 600u
+/* Seconds that a child may take: of one box. A look of `hang` at a whole job has ten times as many. */
+#define NI_AS_USER_SECONDS 60u
 
 /*
  * Opens a regular file that others may have made, for reading: never follows a link in the last part of the name, never
@@ -36,14 +35,11 @@ int ni_plain_open(int dir, const char *path, struct stat *st);
 bool ni_as_user_needed(uid_t owner);
 
 /*
- * Runs work(arg) as uid. keep: a descriptor that stays open in the child, or -1. 0 to 100: what work returned; less than 0
- * with a sentence in why: the rights could not be taken (-EPERM), it took too long (-ETIMEDOUT), it crashed (-ECHILD),
- * no process could be made (-errno).
+ * Runs work(arg) with the rights of a file's owner: in a child where that is needed, else here. keep: a descriptor that stays
+ * open in the child, or -1. 0 to 100: what work returned; less than 0 with a sentence in why: the rights could not be
+ * taken (-EPERM), it took too long (-ETIMEDOUT), it crashed (-ECHILD), no process could be made (-errno).
  */
-int ni_as_user(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes);
-
-/* The same for whoever owns the file: in a child where that is needed, else here. -errno of opening it: *why is empty. */
-int ni_as_owner(const char *path, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes);
+int ni_as_owner(uid_t owner, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes);
 
 /* Zeroed memory that a child shares; NULL without memory. Freed by the process's end. */
 void *ni_shared(size_t bytes);

@@ -42,7 +42,7 @@ static int add_file(struct ni_files *f, const char *path, const struct stat *st)
   }
   char *copy = strdup(path);
   if (!copy) return -ENOMEM;
-  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino};
+  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino, st->st_uid};
   return 0;
 }
 

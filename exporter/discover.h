@@ -19,6 +19,7 @@ struct ni_file {
   uint64_t bytes;
   dev_t dev;
   ino_t ino;
+  uid_t owner;
 };
 
 struct ni_unreadable {

@@ -39,8 +39,8 @@ int ni_out_name(char name[64]);
 int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
 
 /*
- * Closes and gives it its name, which has no '/'. replace false: -EEXIST when the name is taken, even by a dangling link.
- * Whoever wants it on the disk syncs o->fd first. After an error nothing is left, as after drop.
+ * Closes and gives it its name, which has no '/'. replace false: -EEXIST when the name is taken, even by a dangling link; the
+ * caller may try another then, or drop. Whoever wants it on the disk syncs o->fd first. After other errors nothing is left.
  */
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
 

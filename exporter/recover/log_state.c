@@ -1,6 +1,7 @@
 #include "log_state.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,35 +9,59 @@
 #include "../discover.h"
 #include "../line_reader.h"
 
-/* While one file is read: the life that a hash and rank stand for now. */
-struct reading {
-  struct ni_log_state *s;
-  size_t current; /* index of the last one met */
+struct key {
+  uint64_t hash, init_ns; /* init_ns 0: of the newest life */
+  int32_t rank;
+  size_t life;
 };
 
-/* init_ns 0: the newest with that hash and rank. Made when it is new. */
-static struct ni_log_life *life_of(struct reading *r, const struct ni_ident *id, uint64_t init_ns) {
-  struct ni_log_state *s = r->s;
-  struct ni_log_life *l = r->current < s->n ? &s->life[r->current] : NULL;
-  if (l && init_ns == 0 && l->hash == id->comm_hash && l->rank == id->rank) return l;
-  for (size_t i = s->n; i-- > 0;) {
-    l = &s->life[i];
-    if (l->hash != id->comm_hash || l->rank != id->rank || (init_ns && l->init_ns && l->init_ns != init_ns)) continue;
-    r->current = i;
-    if (init_ns) l->init_ns = init_ns;
-    return l;
-  }
+static int by_key(const void *a, const void *b) {
+  const struct key *x = a, *y = b;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
+}
+
+static const struct key *find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
+  const struct key want = {hash, init_ns, rank, 0}, *const *at = tfind(&want, &s->tree, by_key);
+  return at ? *at : NULL;
+}
+
+static int point(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, size_t life) {
+  struct key *k = malloc(sizeof *k);
+  if (!k) return -ENOMEM;
+  *k = (struct key){hash, init_ns, rank, life};
+  struct key **at = tsearch(k, &s->tree, by_key);
+  if (at && *at != k) (*at)->life = life;
+  if (!at || *at != k) free(k);
+  return at ? 0 : -ENOMEM;
+}
+
+static int add_life(struct ni_log_state *s, uint64_t hash, int32_t rank) {
+  if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
   if (s->n == s->cap) {
     size_t cap = s->cap ? 2 * s->cap : 8;
-    l = realloc(s->life, cap * sizeof *l);
-    if (!l) return NULL;
+    struct ni_log_life *l = realloc(s->life, cap * sizeof *l);
+    if (!l) return -ENOMEM;
     s->life = l;
     s->cap = cap;
   }
-  r->current = s->n;
-  l = &s->life[s->n++];
-  *l = (struct ni_log_life){.hash = id->comm_hash, .init_ns = init_ns, .rank = id->rank};
-  return l;
+  s->life[s->n] = (struct ni_log_life){.hash = hash, .rank = rank};
+  return point(s, hash, rank, 0, s->n++);
+}
+
+int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, struct ni_log_life **out) {
+  const struct key *newest = find(s, hash, rank, 0), *k = init_ns ? find(s, hash, rank, init_ns) : newest;
+  int e = 0;
+  /* Lines that came before any that tells its time: they are of the first life that does. */
+  if (!k && newest && s->life[newest->life].init_ns == 0) k = newest;
+  size_t i = k ? k->life : s->n;
+  if (!k) e = add_life(s, hash, rank);
+  if (e == 0 && init_ns && s->life[i].init_ns != init_ns) e = point(s, hash, rank, init_ns, i);
+  if (e < 0) return e;
+  if (init_ns) s->life[i].init_ns = init_ns;
+  *out = &s->life[i];
+  return 0;
 }
 
 static int kind_of(const char *name) { return strcmp(name, ni_kind_names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
@@ -51,15 +76,16 @@ static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
   life->kind[k].gap_other += g->count;
 }
 
-static int take_line(struct reading *r, const struct ni_line *l) {
+static int take_line(struct ni_log_state *s, const struct ni_line *l) {
+  struct ni_log_life *life = NULL;
   if (!l->has_header) return 0; /* not a line of ours */
-  if (l->meta.dump_timestamp_us > r->s->newest_us) r->s->newest_us = l->meta.dump_timestamp_us;
+  if (l->meta.dump_timestamp_us > s->newest_us) s->newest_us = l->meta.dump_timestamp_us;
   if (l->ident.comm_hash == 0 && l->kind != NI_LINE_OP) {
-    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final) r->s->process_final = true;
+    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final) s->process_final = true;
     if (l->kind != NI_LINE_COMM) return 0;
   }
-  struct ni_log_life *life = life_of(r, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0);
-  if (!life) return -ENOMEM;
+  int e = ni_log_state_life(s, l->ident.comm_hash, l->ident.rank, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &life);
+  if (e < 0) return e;
   switch (l->kind) {
     case NI_LINE_OP: return l->op.has & NI_HAS_REC_SN ? ni_seq_set_add(&life->kind[l->op.kind].records, l->op.rec_sn) : 0;
     case NI_LINE_INCOMPLETE:
@@ -80,7 +106,6 @@ static int take_line(struct reading *r, const struct ni_line *l) {
 
 static int read_lines(struct ni_log_state *s, struct ni_reader *reader, struct ni_parser *parser, struct ni_line *line,
                       uint64_t start_ns) {
-  struct reading r = {s, SIZE_MAX};
   struct ni_text t;
   bool ours = start_ns == 0;
   int got;
@@ -90,7 +115,7 @@ static int read_lines(struct ni_log_state *s, struct ni_reader *reader, struct n
     if (why == NI_REJ_NO_MEMORY) return -ENOMEM;
     if (why != NI_OK) continue; /* `check` complains about it */
     if (line->kind == NI_LINE_PROCESS && start_ns) ours = line->process.start_ns == start_ns;
-    int e = ours ? take_line(&r, line) : 0;
+    int e = ours ? take_line(s, line) : 0;
     if (e < 0) return e;
   }
   return got;
@@ -111,7 +136,7 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
     ni_reader_close(reader);
   }
   if (e < 0 && e != -ENOMEM) {
-    if (!s->bad && asprintf(&s->bad, "%s: %s", path, strerror(-e)) < 0) s->bad = NULL;
+    if (!s->bad && asprintf(&s->bad, "%s: %s", path, e == -EFBIG ? "more communicators than a process can have" : strerror(-e)) < 0) s->bad = NULL;
     e = 0;
   }
   ni_parser_free(parser);
@@ -120,11 +145,9 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
 }
 
 const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
-  for (size_t i = s->n; i-- > 0;) {
-    const struct ni_log_life *l = &s->life[i];
-    if (l->hash == hash && l->rank == rank && (l->init_ns == init_ns || l->init_ns == 0)) return l;
-  }
-  return NULL;
+  const struct key *k = init_ns ? find(s, hash, rank, init_ns) : NULL, *newest = k ? NULL : find(s, hash, rank, 0);
+  if (newest && s->life[newest->life].init_ns == 0) k = newest;
+  return k ? &s->life[k->life] : NULL;
 }
 
 void ni_log_state_free(struct ni_log_state *s) {
@@ -134,6 +157,7 @@ void ni_log_state_free(struct ni_log_state *s) {
       ni_seq_set_free(&s->life[i].kind[k].incomplete);
       ni_seq_set_free(&s->life[i].kind[k].in_flight);
     }
+  tdestroy(s->tree, free);
   free(s->life);
   free(s->bad);
   *s = (struct ni_log_state){0};

@@ -1,8 +1,13 @@
 /*
- * nccl-inspector recover: the command line of it. Which boxes, which logs belong to each, where the part goes.
+ * nccl-inspector recover: the command line of it.
+ *
+ *   box ─▶ its owner ─▶ with his rights: its log (place.h), what is not in it (recover_box.h), the part's file ─▶ answer ─▶ said
+ *
+ * As root the middle is a child's (as_user.h). Only where --output is a folder of root's own does root make the file and name
+ * it; it then belongs to the box's owner, who writes through the descriptor.
  */
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../as_user.h"
 #include "../command.h"
 #include "../json_out.h"
 #include "../plural.h"
+#include "place.h"
 #include "recover_box.h"
-#include "sources.h"
 
 #define SILENT_NS UINT64_C(60000000000) /* a process that may be alive has given no sign of it for so long */
 
@@ -24,164 +30,32 @@ struct recover {
   struct ni_box_sources sources;
   struct ni_box_passed passed;
   const char *output, *box_dir;
-  bool json, quiet, live;
+  int out_dir; /* --output, where we may write there ourselves; -1 */
+  bool json, quiet, live, remove;
   struct ni_json out;
+  struct answer *answer;
   size_t parts, damaged, failed, alive, seen;
   uint64_t records;
 };
 
-/* ---- the log of one box ---- */
-
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-static bool same_stem(const char *name, const char *stem, size_t n) {
-  return strncmp(name, stem, n) == 0 && ni_log_stem(name, NULL) == n;
-}
-
-struct found {
-  struct ni_log_state log;
-  char *dir; /* of the first file */
+/* What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself. */
+struct answer {
+  bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
+  enum ni_life life;
+  int64_t pid;
+  uint64_t records, in_flight, incomplete, from;
+  char host[256], said[4096], stem[256], name[300], dir[4096], why[5000], bad[512];
 };
 
-static int take_file(struct found *f, const char *path, uint64_t start_ns) {
-  if (!f->dir) {
-    const char *slash = strrchr(path, '/');
-    f->dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!f->dir) return -ENOMEM;
-  }
-  return ni_log_state_read(&f->log, path, start_ns);
-}
+/* One box on its way. */
+struct job {
+  struct recover *r;
+  struct answer *a;
+  struct ni_out_file file; /* fd: handed over by root; -1: with the owner's rights */
+  const char *path;
+};
 
-/* The first file of a log has no number. */
-static int by_number(const void *a, const void *b) {
-  uint64_t m, n;
-  (void)ni_log_stem(*(char *const *)a, &m);
-  (void)ni_log_stem(*(char *const *)b, &n);
-  return m < n ? -1 : m > n;
-}
-
-/* Files of the stem in one directory, in the order in which they were written. skip: a list that was read already. */
-static int search(struct found *f, const char *dir, const char *stem, size_t n, uint64_t start_ns, const struct ni_files *skip) {
-  DIR *d = opendir(dir);
-  char **path = NULL;
-  size_t found = 0;
-  int e = 0;
-  if (!d) return 0;
-  for (struct dirent *entry; e == 0 && (entry = readdir(d));) {
-    if (!same_stem(entry->d_name, stem, n)) continue;
-    char **p = realloc(path, (found + 1) * sizeof *p);
-    if (p) path = p;
-    if (!p || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0) e = -ENOMEM;
-    else found++;
-  }
-  closedir(d);
-  if (found > 1) qsort(path, found, sizeof *path, by_number);
-  for (size_t i = 0; i < found; i++) {
-    struct stat st;
-    bool have = stat(path[i], &st) != 0;
-    for (size_t k = 0; !have && k < skip->n; k++)
-      have = skip->file[k].dev == st.st_dev && skip->file[k].ino == st.st_ino;
-    if (e == 0 && !have) e = take_file(f, path[i], start_ns);
-    free(path[i]);
-  }
-  free(path);
-  return e;
-}
-
-/* A name for the log of a process that was killed before it had one. */
-static int invented_stem(const struct ni_box_header *h, char **out) {
-  char host[sizeof h->hostname];
-  size_t n = 0;
-  for (const char *p = h->hostname; *p && n < sizeof host - 1; p++, n++) {
-    bool safe = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", *p) && (*p != '.' || n);
-    host[n] = safe ? *p : '_';
-  }
-  host[n] = 0;
-  if (asprintf(out, "%s-pid%" PRId64 "-%" PRIu64, *host ? host : "unknown-host", h->pid, h->made_ns / 1000000000u) < 0)
-    *out = NULL;
-  return *out ? 0 : -ENOMEM;
-}
-
-/* dir with its parents; one that cannot be made shows when the part is written. */
-static int make_folders(const char *dir) {
-  char *path = strdup(dir);
-  if (!path) return -ENOMEM;
-  for (char *p = path + 1; *p; p++)
-    if (*p == '/') {
-      *p = 0;
-      (void)mkdir(path, 0755);
-      *p = '/';
-    }
-  (void)mkdir(path, 0755);
-  free(path);
-  return 0;
-}
-
-/*
- * Reads the box's log wherever it is: among the paths, where the box says, in --output. *stem: path and name of the part,
- * NULL when nobody says where it may go. *other: the box belongs to a job that was not asked for.
- */
-static int find_log(struct recover *r, const struct ni_box *b, struct found *f, char **stem, bool *other) {
-  struct ni_box_log session = {0};
-  bool placed = ni_box_session(b, &session) && *session.dir; /* says where its log is, or would have been */
-  bool has = placed && *session.file && !strchr(session.file, '/');
-  char *name = NULL;
-  int e = has ? 0 : invented_stem(ni_box_header(b), &name);
-  if (e == 0 && has && !(name = strndup(session.file, ni_log_stem(session.file, NULL)))) e = -ENOMEM;
-  size_t n = name ? strlen(name) : 0;
-  for (size_t i = 0; e == 0 && i < r->sources.logs.n; i++)
-    if (same_stem(base_of(r->sources.logs.file[i].path), name, n))
-      e = take_file(f, r->sources.logs.file[i].path, session.start_ns);
-  *other = !r->sources.named && r->inputs.n && !f->dir && !(placed && ni_box_under(&r->inputs, session.dir));
-  if (placed && !*other) ni_box_sources_led(&r->sources, session.dir);
-  if (e == 0 && placed && !*other) e = search(f, session.dir, name, n, session.start_ns, &r->sources.logs);
-  const char *dir = r->output ? r->output : f->dir;
-  struct stat st;
-  /* Where a box says is written only if it is our own box, or if the command line names the place: it may be anybody's. */
-  if (!dir && placed && (ni_box_owner(b) == geteuid() || ni_box_under(&r->inputs, session.dir))) dir = session.dir;
-  if (!dir && r->inputs.n == 1 && stat(r->inputs.path[0], &st) == 0 && S_ISDIR(st.st_mode)) dir = r->inputs.path[0];
-  bool elsewhere = r->output && (!f->dir || strcmp(f->dir, r->output) != 0) && (!placed || strcmp(session.dir, r->output) != 0);
-  if (e == 0 && elsewhere) e = search(f, r->output, name, n, session.start_ns, &r->sources.logs);
-  if (*other) dir = NULL;
-  if (e == 0 && dir) e = make_folders(dir);
-  if (e == 0 && dir && asprintf(stem, "%s/%s", dir, name) < 0) {
-    *stem = NULL;
-    e = -ENOMEM;
-  }
-  free(name);
-  return e;
-}
-
-/* ---- one box ---- */
-
-static void say(struct recover *r, const char *box, const struct ni_box_header *h, const char *life, const char *result,
-                const struct ni_recovered *out, const char *text) {
-  r->seen++;
-  if (r->json) {
-    struct ni_json *j = &r->out;
-    ni_json_object(j, NULL);
-    ni_json_text(j, "box", box);
-    ni_json_text(j, "hostname", h ? h->hostname : NULL);
-    if (h) ni_json_i64(j, "pid", h->pid);
-    ni_json_text(j, "process", life);
-    ni_json_text(j, "result", result);
-    ni_json_text(j, "text", text);
-    ni_json_text(j, "path", out ? out->path : NULL);
-    ni_json_u64(j, "records", out ? out->records : 0);
-    ni_json_u64(j, "in_flight", out ? out->in_flight : 0);
-    ni_json_u64(j, "incomplete", out ? out->incomplete : 0);
-    ni_json_end_object(j);
-    return;
-  }
-  bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
-  if (r->quiet && !bad) return;
-  FILE *f = bad ? stderr : stdout;
-  if (h) fprintf(f, "%s pid %" PRId64 ": ", h->hostname, h->pid);
-  fprintf(f, "%s%s%s\n", text, bad || !h ? ": " : "", bad || !h ? box : "");
-}
+/* ---- with the rights of the box's owner ---- */
 
 /* May the process still write its log? Where it cannot be known, a heartbeat that stopped long ago counts. */
 static bool may_live(const struct ni_box *b) {
@@ -193,82 +67,207 @@ static bool may_live(const struct ni_box *b) {
   return h->heartbeat_every_ms == 0 || now < h->heartbeat_unix_ns + SILENT_NS;
 }
 
-static int recover_one(struct recover *r, const char *path, const struct ni_box *b) {
-  static const char *const lives[] = {"unknown", "alive", "dead"};
-  const struct ni_box_header *h = ni_box_header(b);
-  const char *life = lives[ni_box_life(b)];
-  struct found f = {0};
-  struct ni_recovered out = {0};
-  char *stem = NULL, text[768];
-  bool live = may_live(b), other;
-  int e = find_log(r, b, &f, &stem, &other);
-  r->passed.elsewhere += e == 0 && other;
-  if (e < 0 || other) goto out;
-  if (live && !ni_box_is_copy(b) && !r->live) {
-    r->alive++;
-    say(r, path, h, life, "alive", NULL,
-        "left alone, its process runs: `nccl-inspector hang` looks at it, `snapshot` copies it");
-    goto out;
+static void cannot_write(struct answer *a, const char *why) {
+  a->failed = true;
+  snprintf(a->why, sizeof a->why, "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
+           "another folder with --output", a->dir, a->stem, why);
+}
+
+/* The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a sentence. */
+static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
+  struct answer *a = j->a;
+  struct ni_recovered out;
+  struct ni_out_file *file = &j->file, own = {.dir = -1, .fd = -1};
+  char why[512] = "";
+  int e = 0;
+  if (file->fd < 0) {
+    file = &own;
+    int dir = ni_out_dir(p->dir, true, why, sizeof why);
+    if (dir < 0 || (e = ni_out_begin(&own, dir, 0644)) < 0) {
+      cannot_write(a, dir < 0 ? why : strerror(-e));
+      return 0;
+    }
   }
-  if (!stem) {
-    r->failed++;
-    say(r, path, h, life, "failed", NULL, "its log is not here: say with --output where the records shall go");
-    goto out;
+  FILE *f = ni_recover_lines(file->fd);
+  e = f ? ni_recover_box(b, &p->log, f, a->live, &out) : -ENOMEM;
+  int written = f && fclose(f) != 0 ? -errno : 0;
+  a->records = out.records, a->in_flight = out.in_flight, a->incomplete = out.incomplete;
+  a->damaged = out.damaged || (ni_box_outside(b) && out.communicators);
+  a->part = e == 0 && out.part;
+  if (e == 0 && out.part && written == 0 && file == &own)
+    written = ni_recover_name(&own, a->stem, a->from, a->name, sizeof a->name);
+  if (e == 0 && out.part && written < 0) cannot_write(a, strerror(-written));
+  if (file == &own) {
+    ni_out_drop(&own);
+    close(own.dir);
   }
-  e = ni_recover_box(b, &f.log, stem, live, &out);
-  if (e == -ENOMEM) goto out;
-  r->damaged += out.damaged || (ni_box_outside(b) && out.communicators);
-  r->records += out.path ? out.records : 0;
-  if (e < 0) {
-    r->failed++;
-    say(r, path, h, life, "failed", &out, out.error ? out.error : strerror(-e));
-  } else if (!out.path) {
-    say(r, path, h, life, "nothing", &out, "nothing to recover: the log has it all");
-  } else {
-    r->parts++;
-    snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %.400s", out.records,
-             ni_plural(out.records, "record", "records"), out.in_flight,
-             ni_plural(out.in_flight, "operation", "operations"),
-                 live ? " (of a process that may go on writing)" : "", out.path);
-    say(r, path, h, life, live ? "snapshot" : "recovered", &out, text);
-    if (f.log.bad && !r->json) fprintf(stderr, "%s: not read, so what it holds may now be there twice\n", f.log.bad);
-  }
-  e = 0;
-out:
-  ni_recovered_free(&out);
-  ni_log_state_free(&f.log);
-  free(f.dir);
-  free(stem);
   return e;
 }
 
+static int recover_one(const struct ni_box *b, void *arg) {
+  struct job *j = arg;
+  struct recover *r = j->r;
+  struct answer *a = j->a;
+  struct ni_place p = {0};
+  const struct ni_box_header *h = ni_box_header(b);
+  int e = ni_place_find(&p, &r->sources, &r->inputs, r->output, b);
+  a->live = may_live(b);
+  a->life = ni_box_life(b);
+  a->pid = h->pid;
+  a->elsewhere = p.elsewhere;
+  a->from = p.log.next;
+  snprintf(a->host, sizeof a->host, "%s", h->hostname);
+  snprintf(a->said, sizeof a->said, "%s", p.said);
+  snprintf(a->stem, sizeof a->stem, "%s", p.stem);
+  snprintf(a->dir, sizeof a->dir, "%s", p.dir ? p.dir : "");
+  if (p.log.bad) snprintf(a->bad, sizeof a->bad, "%s", p.log.bad);
+  if (e < 0 || p.elsewhere) goto out;
+  a->alive = a->live && !ni_box_is_copy(b) && !r->live;
+  a->failed = !a->alive && (!p.dir || p.closed);
+  if (a->failed && p.closed)
+    snprintf(a->why, sizeof a->why, "%s cannot be searched as uid %u, whose box this is: %s", p.closed, geteuid(), strerror(p.error));
+  else if (a->failed)
+    snprintf(a->why, sizeof a->why, "its log is not here (it was in %s): name the log's folder, too, or say with --output "
+             "where the records shall go", *a->said ? a->said : "no folder");
+  else if (!a->alive) e = write_part(j, b, &p);
+  a->removable = !a->alive && !a->live && !a->failed && !a->damaged && !a->bad[0] && !ni_box_is_copy(b);
+out:
+  ni_place_free(&p);
+  return e;
+}
+
+static int remove_one(const struct ni_box *b, void *arg) {
+  const struct job *j = arg;
+  (void)b;
+  return unlink(j->path) == 0 ? 0 : -errno;
+}
+
+/* ---- one box ---- */
+
+static void say(struct recover *r, const char *box, const struct answer *a, const char *result, const char *text) {
+  static const char *const lives[] = {"unknown", "alive", "dead"};
+  bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
+  char path[sizeof a->dir + sizeof a->name];
+  r->seen++;
+  if (r->json) {
+    struct ni_json *j = &r->out;
+    snprintf(path, sizeof path, "%s/%s", a ? a->dir : "", a ? a->name : "");
+    ni_json_object(j, NULL);
+    ni_json_text(j, "box", box);
+    ni_json_text(j, "hostname", a ? a->host : NULL);
+    if (a) ni_json_i64(j, "pid", a->pid);
+    ni_json_text(j, "process", a ? lives[a->life <= NI_LIFE_DEAD ? a->life : 0] : NULL);
+    ni_json_text(j, "result", result);
+    ni_json_text(j, "text", text);
+    ni_json_text(j, "path", a && *a->name ? path : NULL);
+    ni_json_u64(j, "records", a ? a->records : 0);
+    ni_json_u64(j, "in_flight", a ? a->in_flight : 0);
+    ni_json_u64(j, "incomplete", a ? a->incomplete : 0);
+    ni_json_bool(j, "removed", a && a->removed);
+    ni_json_end_object(j);
+    return;
+  }
+  if (r->quiet && !bad) return;
+  FILE *f = bad ? stderr : stdout;
+  if (a) ni_say(f, "%s pid %" PRId64 ": ", a->host, a->pid);
+  ni_say(f, "%s%s%s%s\n", text, bad || !a ? ": " : "", bad || !a ? box : "", a && a->removed ? "; box removed" : "");
+}
+
+/* The box goes once its log has it all. */
+static void remove_box(struct job *j, struct ni_box_visit *v) {
+  char why[256];
+  v->work = remove_one;
+  v->keep = -1;
+  int e = ni_box_visit(v, why, sizeof why);
+  j->a->removed = e == 0;
+  if (e < 0) ni_say(stderr, "%s: not removed: %s\n", j->path, *why ? why : strerror(-e));
+}
+
+static void say_one(struct recover *r, const struct job *j) {
+  const struct answer *a = j->a;
+  char text[6000];
+  if (a->alive) {
+    r->alive++;
+    say(r, j->path, a, "alive", "left alone, its process runs: `nccl-inspector hang` looks at it, `snapshot` copies it");
+  } else if (a->failed) {
+    r->failed++;
+    say(r, j->path, a, "failed", a->why);
+  } else if (!a->part) {
+    say(r, j->path, a, "nothing", "nothing to recover: the log has it all");
+  } else {
+    r->parts++;
+    r->records += a->records;
+    snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %s/%s", a->records,
+             ni_plural(a->records, "record", "records"), a->in_flight, ni_plural(a->in_flight, "operation", "operations"),
+             a->live ? " (of a process that may go on writing)" : "", a->dir, a->name);
+    say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
+    if (*a->bad && !r->json) ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
+  }
+}
+
+/* Root's file gets its name, from what the owner found out. */
+static void name_part(struct job *j) {
+  struct answer *a = j->a;
+  if (!a->part || a->failed || *a->stem == '.' || strchr(a->stem, '/')) {
+    ni_out_drop(&j->file);
+    return;
+  }
+  int e = ni_recover_name(&j->file, a->stem, a->from, a->name, sizeof a->name);
+  if (e < 0) cannot_write(a, strerror(-e));
+}
+
+static void end_texts(struct answer *a) {
+  a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] = a->name[sizeof a->name - 1] = 0;
+  a->dir[sizeof a->dir - 1] = a->why[sizeof a->why - 1] = a->bad[sizeof a->bad - 1] = 0;
+}
+
+static int visit(struct recover *r, const char *path) {
+  struct job j = {r, r->answer, {.dir = -1, .fd = -1}, path};
+  struct ni_box_visit v = {.path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
+  struct stat st;
+  char why[512] = "";
+  int e = lstat(path, &st) == 0 ? 0 : -errno;
+  *j.a = (struct answer){0};
+  if (e == 0 && r->out_dir >= 0 && ni_out_begin(&j.file, r->out_dir, 0644) == 0) { /* else the owner tries, and says why not */
+    if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0) ni_out_drop(&j.file);
+    v.keep = j.file.fd;
+  }
+  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  end_texts(j.a);
+  if (j.file.fd >= 0) {
+    if (e < 0) ni_out_drop(&j.file);
+    else name_part(&j);
+  }
+  if (e < 0) {
+    if (e == -ENOMEM || (!r->sources.named && !ni_box_passes(&r->passed, path, e))) return e == -ENOMEM ? e : 0;
+    r->damaged++;
+    say(r, path, NULL, "unreadable", *why ? why : strerror(-e));
+    return 0;
+  }
+  if (*j.a->said) ni_box_sources_led(&r->sources, j.a->said);
+  r->passed.elsewhere += j.a->elsewhere;
+  if (j.a->elsewhere) return 0;
+  r->damaged += j.a->damaged;
+  if (r->remove && j.a->removable && !j.a->failed) remove_box(&j, &v);
+  say_one(r, &j);
+  return 0;
+}
+
 static int recover_all(struct recover *r) {
+  int e = 0;
   for (size_t i = 0; i < r->sources.boxes.n_bad; i++) {
     if (!ni_box_name(r->sources.boxes.bad[i].path))
       continue; /* a folder: of the command line, see say_misled(), or anybody's */
     r->failed++;
-    say(r, r->sources.boxes.bad[i].path, NULL, NULL, "unreadable", NULL, ni_unreadable_why(&r->sources.boxes.bad[i]));
+    say(r, r->sources.boxes.bad[i].path, NULL, "unreadable", ni_unreadable_why(&r->sources.boxes.bad[i]));
   }
-  for (size_t i = 0; i < r->sources.boxes.n; i++) {
-    const char *path = r->sources.boxes.file[i].path;
-    struct ni_box *b = NULL;
-    char why[256];
-    int e = ni_box_open(&b, path, 0, why, sizeof why);
-    if (e == 0) e = recover_one(r, path, b);
-    ni_box_close(b);
-    if (e == -ENOMEM) return e;
-    if (e < 0 && !r->sources.named && !ni_box_passes(&r->passed, path, e)) continue;
-    if (e < 0) {
-      r->damaged++;
-      say(r, path, NULL, NULL, "unreadable", NULL, *why ? why : strerror(-e));
-    }
-  }
-  return 0;
+  for (size_t i = 0; e == 0 && i < r->sources.boxes.n; i++) e = visit(r, r->sources.boxes.file[i].path);
+  return e;
 }
 
 /* ---- command line ---- */
 
-enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_LIVE };
+enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_LIVE, OPT_REMOVE };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
   struct recover *r = state->input;
@@ -279,6 +278,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     case OPT_OUTPUT: r->output = arg; return 0;
     case OPT_BOX_DIR: r->box_dir = arg; return 0;
     case OPT_LIVE: r->live = true; return 0;
+    case OPT_REMOVE: r->remove = true; return 0;
     case 'q': r->quiet = true; return 0;
     case ARGP_KEY_END:
       if (r->live && !r->output) argp_error(state, "--live needs --output: a running process writes its own log");
@@ -314,6 +314,7 @@ int ni_recover_run(int argc, char **argv) {
       {"output", OPT_OUTPUT, "DIR", 0, "Where the parts go, instead of beside the logs", 0},
       {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
       {"live", OPT_LIVE, NULL, 0, "Of running processes too: a snapshot, marked as such; needs --output", 0},
+      {"remove", OPT_REMOVE, NULL, 0, "Removes the box of a dead process once all that is in it is in the log", 0},
       {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-recover-1)", 0},
       {"quiet", 'q', NULL, 0, "Only what went wrong", 0},
       {0}};
@@ -323,14 +324,16 @@ int ni_recover_run(int argc, char **argv) {
       "\vDIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
       "there. Without DIR all boxes of this machine. Running it twice gives nothing new. Exit codes: 0 done, 1 a part could "
       "not be written, or DIR or that of --box-dir is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
-  struct recover r = {0};
+  struct recover r = {.out_dir = -1, .answer = ni_shared(sizeof *r.answer)};
+  char why[512];
   int done, code = ni_options_parse(&argp, argc, argv, &r, &done), e;
   if (done) goto out;
   if (ni_box_dir_check(argv[0], r.box_dir) < 0) {
     code = NI_EXIT_COULD_NOT_RUN;
     goto out;
   }
-  e = ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL);
+  e = r.answer ? ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL) : -ENOMEM;
+  if (r.output) r.out_dir = ni_out_dir(r.output, true, why, sizeof why); /* else each owner says why it cannot be used */
   if (r.json) {
     ni_json_begin(&r.out, stdout);
     ni_json_object(&r.out, NULL);
@@ -339,7 +342,7 @@ int ni_recover_run(int argc, char **argv) {
   }
   if (e == 0) e = recover_all(&r);
   if (e < 0) {
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(-e));
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     code = NI_EXIT_COULD_NOT_RUN;
     goto out;
   }

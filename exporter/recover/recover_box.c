@@ -413,11 +413,8 @@ static int compose(struct job *j) {
   return owned < 0 ? owned : 0;
 }
 
-int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const char *stem, bool live,
-                   struct ni_recovered *out) {
-  struct job j = {.b = b, .log = log, .live = live, .out = out};
-  char *text = NULL;
-  size_t len = 0;
+int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
+  struct job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
   *out = (struct ni_recovered){0};
   uint32_t state = ni_box_header(b)->state;
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
@@ -427,17 +424,11 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
   for (size_t i = 0; e == 0 && i < j.n; i++) called |= j.life[i].called.n > 0;
   if (called) e = ni_box_each_op(b, gather_call, &j);
   for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j, &j.life[i]);
-  /* Killed between the last words of its last communicator and its own, which would have said what expired. */
-  bool owed = !live && !log->process_final && expired_in_box(b) > 0;
+  /* Killed between the last words of its last communicator and its own, without which its log is not complete. */
+  bool owed = !live && !log->process_final && (log->files || expired_in_box(b));
   if (e == 0 && (out->communicators || owed)) {
-    j.part.f = open_memstream(&text, &len);
-    e = j.part.f ? compose(&j) : -ENOMEM;
-    if (j.part.f && fclose(j.part.f) != 0) e = -ENOMEM;
-    if (e == 0 && (j.news || !live)) e = ni_recover_write(stem, log->next, text, len, &out->path);
-    if (e < 0 && e != -ENOMEM &&
-        asprintf(&out->error, "no further part of %s.jsonl.gz can be written: %s. Free space or give access there, or name "
-                 "another folder with --output", stem, strerror(-e)) < 0)
-      out->error = NULL;
+    e = compose(&j);
+    out->part = j.news || !live;
   }
   for (size_t i = 0; j.life && i < j.n; i++) {
     free(j.life[i].finished.op);
@@ -447,12 +438,5 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, const
     ni_seq_set_free(&j.life[i].had_one);
   }
   free(j.life);
-  free(text);
   return e;
-}
-
-void ni_recovered_free(struct ni_recovered *r) {
-  free(r->path);
-  free(r->error);
-  *r = (struct ni_recovered){0};
 }

@@ -1,8 +1,6 @@
-/* The part's file: gzip, on disk, then named. */
+/* The part's file: lines in, gzip on disk, a name when it is whole. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +10,13 @@
 
 #define MEMBER_TEXT (1u << 20) /* text of a gzip member: readers share a file by members */
 #define MAX_NUMBER 1000000
+
+/* Text that is not in a member yet. */
+struct lines {
+  int fd;
+  size_t n;
+  char text[MEMBER_TEXT];
+};
 
 static int write_all(int fd, const unsigned char *p, size_t n) {
   while (n) {
@@ -43,54 +48,58 @@ static int write_member(int fd, const char *text, size_t len) {
   return e;
 }
 
-static int write_members(int fd, const char *text, size_t len) {
-  while (len) {
-    size_t n = len;
-    if (n > MEMBER_TEXT) { /* ends with a line; a line is never so long */
-      const char *end = memrchr(text, '\n', MEMBER_TEXT);
-      n = end ? (size_t)(end - text) + 1 : len;
-    }
-    int e = write_member(fd, text, n);
-    if (e < 0) return e;
-    text += n;
-    len -= n;
-  }
-  return fsync(fd) == 0 ? 0 : -errno;
+/* A member ends with a line; a line is never so long as one. */
+static int put_member(struct lines *l) {
+  const char *end = memrchr(l->text, '\n', l->n);
+  size_t n = end ? (size_t)(end - l->text) + 1 : l->n;
+  int e = n ? write_member(l->fd, l->text, n) : 0;
+  memmove(l->text, l->text + n, l->n - n);
+  l->n -= n;
+  return e;
 }
 
-/* Gives the file its name: the first number that is free. Never replaces anything. */
-static int name_it(const char *hidden, const char *stem, uint64_t from, char **path) {
+static ssize_t take(void *cookie, const char *text, size_t n) {
+  struct lines *l = cookie;
+  for (size_t done = 0, some; done < n; done += some) {
+    some = n - done < MEMBER_TEXT - l->n ? n - done : MEMBER_TEXT - l->n;
+    memcpy(l->text + l->n, text + done, some);
+    l->n += some;
+    int e = l->n == MEMBER_TEXT ? put_member(l) : 0;
+    if (e < 0) {
+      errno = -e;
+      return 0;
+    }
+  }
+  return (ssize_t)n;
+}
+
+static int end(void *cookie) {
+  struct lines *l = cookie;
+  int e = put_member(l);
+  if (e == 0 && fsync(l->fd) != 0) e = -errno;
+  free(l);
+  errno = -e;
+  return e < 0 ? -1 : 0;
+}
+
+FILE *ni_recover_lines(int fd) {
+  struct lines *l = malloc(sizeof *l);
+  if (!l) return NULL;
+  l->fd = fd;
+  l->n = 0;
+  FILE *f = fopencookie(l, "w", (cookie_io_functions_t){.write = take, .close = end});
+  if (!f) free(l);
+  return f;
+}
+
+int ni_recover_name(struct ni_out_file *o, const char *stem, uint64_t from, char *name, size_t size) {
   for (uint64_t i = from; i - from < MAX_NUMBER; i++) {
     char number[24] = "";
     if (i) snprintf(number, sizeof number, ".%" PRIu64, i);
-    if (asprintf(path, "%s%s.jsonl.gz", stem, number) < 0) {
-      *path = NULL;
-      return -ENOMEM;
-    }
-    if (link(hidden, *path) == 0) return 0;
-    int e = -errno;
-    /* File systems without links: the name is free, as nobody else recovers this process's box meanwhile. */
-    if ((e == -EPERM || e == -EOPNOTSUPP || e == -ENOSYS) && access(*path, F_OK) != 0 && rename(hidden, *path) == 0) return 0;
-    free(*path);
-    *path = NULL;
+    snprintf(name, size, "%s%s.jsonl.gz", stem, number);
+    int e = ni_out_commit(o, name, false);
     if (e != -EEXIST) return e;
   }
+  ni_out_drop(o);
   return -EEXIST;
-}
-
-int ni_recover_write(const char *stem, uint64_t from, const char *text, size_t len, char **path) {
-  const char *slash = strrchr(stem, '/');
-  int dir = slash ? (int)(slash - stem) + 1 : 0;
-  char *hidden;
-  *path = NULL;
-  if (asprintf(&hidden, "%.*s.recover-%s-%ld", dir, stem, stem + dir, (long)getpid()) < 0) return -ENOMEM;
-  int fd = open(hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), e = fd < 0 ? -errno : 0;
-  if (e == 0) {
-    e = write_members(fd, text, len);
-    if (close(fd) != 0 && e == 0) e = -errno;
-    if (e == 0) e = name_it(hidden, stem, from, path);
-    unlink(hidden);
-  }
-  free(hidden);
-  return e;
 }

@@ -22,6 +22,22 @@ struct ni_box_sources {
   int box_dir_error;        /* errno: box_dir was asked and cannot be searched; 0 */
 };
 
+/* One box, with the rights of its owner (as_user.h). What work leaves behind for others goes to memory of ni_shared(). */
+struct ni_box_visit {
+  const char *path;
+  uint32_t owner;     /* uid; set before work is called */
+  bool named;         /* by the command line: may be another user's where we are not root */
+  unsigned seconds;   /* that root waits; 0: NI_AS_USER_SECONDS */
+  int keep;           /* a descriptor that work needs, or -1 (as_user.h) */
+  int (*work)(const struct ni_box *b, void *arg); /* 0 or -errno */
+  void *arg;
+};
+/*
+ * Opens the box and runs work. 0; what work said; less than 0 as ni_box_open() has it, or as ni_as_owner(), each with a
+ * sentence in why or an empty one. Another user's box that nobody named is -EACCES: what it says about itself could be forged.
+ */
+int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes);
+
 /* Boxes of box_dir that a command passed over. */
 struct ni_box_passed {
   size_t foreign;   /* of another user, who alone may read them */

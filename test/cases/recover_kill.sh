@@ -184,7 +184,8 @@ killed
 rm "$BOXES"/*.box
 head -c 9000 "$(find "$TMP/copies" -name '*.box' | head -n 1)" >"$TMP/copies/cut.box"
 echo "not a box" >"$TMP/copies/foreign.box"
-recover "$TMP/copies"
+[ "$(id -u)" != 0 ] || { recover "$TMP/copies" && grep -q 'name the log.s folder' "$TMP/out"; } || fail "root believes a copy: $(cat "$TMP/out")"
+recover "$TMP/copies" "$TMP/logs"
 [ "$RC" = 2 ] || fail "damaged boxes: exit code $RC"
 grep -q 'cut short.*cut.box' "$TMP/out" || fail "the cut box is not named: $(cat "$TMP/out")"
 grep -q 'too short.*foreign.box' "$TMP/out" || fail "the foreign file is not named: $(cat "$TMP/out")"

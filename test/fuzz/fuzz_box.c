@@ -22,7 +22,7 @@
 #include "../../exporter/line_reader.h"
 #include "../../exporter/parse_record.h"
 #include "../../exporter/recover/box.h"
-#include "../../exporter/recover/recover_box.h"
+#include "../unit/recover_part.h"
 #include "../unit/synthetic_box.h"
 
 #define T0 UINT64_C(1790000000000000000)
@@ -35,7 +35,7 @@ static void must(int truth, int line) {
 }
 #define need(truth) must((truth), __LINE__)
 
-static char dir[64], path[96], copy[96], stem[96];
+static char dir[64], path[96], copy[96];
 
 static void clean(void) {
   (void)unlink(path);
@@ -89,19 +89,17 @@ static void check_part(const char *path) {
   free(line);
 }
 
-static void recover_it(const struct ni_box *b, const char *stem) {
+static void recover_it(const struct ni_box *b) {
   struct ni_log_state log = {0};
   struct ni_recovered r;
-  need(ni_recover_box(b, &log, stem, false, &r) == 0);
-  if (r.path) {
-    check_part(r.path);
-    need(ni_log_state_read(&log, r.path, 0) == 0);
-    struct ni_recovered again;
-    need(ni_recover_box(b, &log, stem, false, &again) == 0 && !again.path);
-    ni_recovered_free(&again);
-    need(unlink(r.path) == 0);
+  char part[600], again[600];
+  need(recover_part(b, &log, dir, "part", false, &r, part) == 0);
+  if (*part) {
+    check_part(part);
+    need(ni_log_state_read(&log, part, 0) == 0);
+    need(recover_part(b, &log, dir, "part", false, &r, again) == 0 && !*again);
+    need(unlink(part) == 0);
   }
-  ni_recovered_free(&r);
   ni_log_state_free(&log);
 }
 
@@ -131,7 +129,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     need(mkdtemp(dir) != NULL);
     snprintf(path, sizeof path, "%s/x.box", dir);
     snprintf(copy, sizeof copy, "%s/y.box", dir);
-    snprintf(stem, sizeof stem, "%s/part", dir);
     need(atexit(clean) == 0);
   }
   if (size == 0) return 0;
@@ -162,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   need(ni_box_open(&c, copy, 0, why, sizeof why) == 0 && ni_box_is_copy(c));
   y[1] = (uint64_t)(uintptr_t)c;
   need(ni_box_each_op(c, count_ops, y) == 0 && x[0] == y[0]);
-  recover_it(b, stem);
+  recover_it(b);
   ni_box_close(b);
   ni_box_close(c);
   judge_it(path);

@@ -19,6 +19,7 @@
 #include "../../exporter/hang/verdict.h"
 #include "../../exporter/recover/box.h"
 #include "../../exporter/recover/recover_box.h"
+#include "recover_part.h"
 #include "synthetic_box.h"
 
 #define T0 UINT64_C(1790000000000000000)
@@ -161,10 +162,11 @@ static void test_part(void **state) {
   struct ni_box *b = open_box(&s);
   struct ni_log_state log = {0};
   struct ni_recovered r;
-  assert_int_equal(ni_recover_box(b, &log, at("part"), false, &r), 0);
-  assert_non_null(r.path);
+  char part[600];
+  assert_int_equal(recover_part(b, &log, dir, "part", false, &r, part), 0);
+  assert_true(*part);
   assert_true(r.records == 2 && r.in_flight == 1 && r.incomplete == 1 && r.communicators == 1 && r.damaged == 0);
-  char *text = part_text(r.path);
+  char *text = part_text(part);
   must_have(text, "\"settings\":{},\"recovered_ns\":");
   must_have(text, "\"recovered_live\":false}}\n");
   /* 50 us by the GPU's clock, 4,000 bytes. */
@@ -187,13 +189,11 @@ static void test_part(void **state) {
   must_have(text, "\"comm_end\":{\"why\":\"killed\",\"ns\":1790000100000000000}}\n");
 
   /* The log with that part has it all. */
-  assert_int_equal(ni_log_state_read(&log, r.path, T0), 0);
+  assert_int_equal(ni_log_state_read(&log, part, T0), 0);
   assert_true(ni_log_state_find(&log, 0xabc, 3, T0)->final);
-  ni_recovered_free(&r);
-  assert_int_equal(ni_recover_box(b, &log, at("part"), false, &r), 0);
-  assert_null(r.path);
+  assert_int_equal(recover_part(b, &log, dir, "part", false, &r, part), 0);
+  assert_false(*part);
   assert_true(r.records == 0 && r.communicators == 0);
-  ni_recovered_free(&r);
   ni_log_state_free(&log);
   ni_box_close(b);
   sbox_free(&s);
@@ -223,9 +223,10 @@ static void test_called(void **state) {
   struct ni_box *b = open_box(&s);
   struct ni_log_state log = {0};
   struct ni_recovered r;
-  assert_int_equal(ni_recover_box(b, &log, at("called"), false, &r), 0);
+  char part[600];
+  assert_int_equal(recover_part(b, &log, dir, "called", false, &r, part), 0);
   assert_true(r.records == 5 && r.in_flight == 2 && r.damaged == 0);
-  char *text = part_text(r.path);
+  char *text = part_text(part);
   must_have(text, "\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,\"coll_exec_time_ns\":0,\"coll_enqueue_ns\":1790000098000000000,"
                   "\"rec_sn\":6,\"nccl_tests_size_bytes\":40,\"call_sn\":20,\"coll_src\":\"api\"}}\n");
   must_have(text, "\"rec_sn\":8,\"nccl_tests_size_bytes\":40,\"call_sn\":21,\"coll_src\":\"api\"}}\n");
@@ -237,11 +238,9 @@ static void test_called(void **state) {
     must_have(text, number);
   }
   must_have(text, "\"coll\":{\"started\":10,\"written\":5,");
-  ni_recovered_free(&r);
-  assert_int_equal(ni_recover_box(b, &log, at("called"), true, &r), 0);
+  assert_int_equal(recover_part(b, &log, dir, "called", true, &r, part), 0);
   assert_int_equal(r.records, 3);
-  must_have(part_text(r.path), "\"coll\":{\"started\":8,\"written\":3,");
-  ni_recovered_free(&r);
+  must_have(part_text(part), "\"coll\":{\"started\":8,\"written\":3,");
   ni_box_close(b);
   sbox_free(&s);
 }
@@ -251,27 +250,27 @@ static void test_not_twice(void **state) {
   (void)state;
   struct sbox s = sample();
   struct ni_box *b = open_box(&s);
-  struct ni_log_life life = {.hash = 0xabc, .init_ns = T0, .rank = 3};
-  struct ni_log_state log = {.life = &life, .n = 1};
+  struct ni_log_life *life;
+  struct ni_log_state log = {0};
   struct ni_recovered r;
-  assert_int_equal(ni_seq_set_add(&life.kind[0].records, 2), 0);
-  assert_int_equal(ni_seq_set_add(&life.kind[0].incomplete, 3), 0);
-  life.kind[0].flushed = 1;
-  assert_int_equal(ni_recover_box(b, &log, at("twice"), false, &r), 0);
+  char part[600];
+  assert_int_equal(ni_log_state_life(&log, 0xabc, 3, T0, &life), 0);
+  assert_int_equal(ni_seq_set_add(&life->kind[0].records, 2), 0);
+  assert_int_equal(ni_seq_set_add(&life->kind[0].incomplete, 3), 0);
+  life->kind[0].flushed = 1;
+  assert_int_equal(recover_part(b, &log, dir, "twice", false, &r, part), 0);
   assert_true(r.records == 1 && r.incomplete == 0 && r.in_flight == 1);
-  char *text = part_text(r.path);
+  char *text = part_text(part);
   assert_null(strstr(text, "\"coll_sn\":2,"));
   assert_null(strstr(text, "\"incomplete\":{"));
   must_have(text, "\"dump_stats\":{\"coll_records\":1,");
   must_have(text, "\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_full\":2},\"incomplete\":1,");
-  ni_recovered_free(&r);
   /* Another life of the same communicator says nothing about this one. */
-  life.init_ns = T0 + 1;
-  assert_int_equal(ni_recover_box(b, &log, at("twice"), false, &r), 0);
+  ni_log_state_free(&log);
+  assert_int_equal(ni_log_state_life(&log, 0xabc, 3, T0 + 1, &life), 0);
+  assert_int_equal(recover_part(b, &log, dir, "twice", false, &r, part), 0);
   assert_int_equal(r.records, 2);
-  ni_recovered_free(&r);
-  ni_seq_set_free(&life.kind[0].records);
-  ni_seq_set_free(&life.kind[0].incomplete);
+  ni_log_state_free(&log);
   ni_box_close(b);
   sbox_free(&s);
 }

@@ -28,6 +28,7 @@ int ni_pools_run(int argc, char **argv);
 int ni_ctl_run(int argc, char **argv);
 int ni_recover_run(int argc, char **argv);
 int ni_snapshot_run(int argc, char **argv);
+int ni_boxes_run(int argc, char **argv);
 int ni_hang_run(int argc, char **argv);
 int ni_doctor_run(int argc, char **argv);
 int ni_trace_run(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct ni_command commands[] = {
     {"hang", ni_hang_run, "does the job hang, in what, and which ranks are missing from it?"},
     {"recover", ni_recover_run, "what a killed process had not written yet, into its log"},
     {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too"},
+    {"boxes", ni_boxes_run, "whose black boxes lie here, what is in them, how old and how large"},
     {"ctl", ni_ctl_run, "change what a running job records"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -11,6 +11,7 @@
 
 #include "../command.h"
 #include "../options.h"
+#include "owners.h"
 #include "print.h"
 #include "read_boxes.h"
 #include "read_logs.h"
@@ -55,6 +56,26 @@ static void free_round(struct round *r) {
   ni_hang_model_free(&r->before);
 }
 
+/* A box says whatever its maker wants. */
+static void leave_out_others(struct round *r) {
+  struct ni_box_sources *s = &r->sources;
+  struct ni_owners logs = {0};
+  size_t kept = 0;
+  ni_owners_add(&logs, &s->logs);
+  for (size_t i = 0; i < s->boxes.n; i++) {
+    struct ni_file *f = &s->boxes.file[i];
+    char why[64];
+    snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
+    if (s->named && !ni_owners_believe(&logs, s, f->owner)) {
+      ni_hang_bad_file(&r->base, f->path, why);
+      free(f->path);
+    } else {
+      s->boxes.file[kept++] = *f;
+    }
+  }
+  s->boxes.n = kept;
+}
+
 /* Reads logs anew, and boxes once more. */
 static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
@@ -63,6 +84,7 @@ static int read_all(struct hang *h, struct round *r) {
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
+  if (e == 0) leave_out_others(r);
   if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
@@ -182,10 +204,11 @@ static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
   return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
 }
 
-static int run(struct hang *h, const char *name) {
+static int run(void *arg) {
+  struct hang *h = arg;
+  const char *name = program_invocation_name;
   int code = NI_EXIT_COULD_NOT_RUN;
   bool again = true;
-  if (ni_box_dir_check(name, h->box_dir) < 0) return code;
   for (unsigned rounds = 0; again; rounds++) {
     struct round r = {0};
     int e = read_all(h, &r);
@@ -256,7 +279,8 @@ int ni_hang_run(int argc, char **argv) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   struct hang h = {.after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
-  if (!done) code = run(&h, argv[0]);
+  if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  else if (!done) code = ni_hang_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_inputs_free(&h.inputs);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../recover/box.h"
 
@@ -164,6 +165,7 @@ static void *work(void *arg) {
     struct ni_box *b = NULL;
     char why[256];
     int bad = ni_box_open(&b, p->file[i].path, 0, why, sizeof why);
+    if (bad == 0 && p->only && ni_box_owner(b) != geteuid()) bad = -EACCES; /* what it says could be forged */
     bool elsewhere = bad == 0 && !wanted(p, b);
     if (bad == -ENOMEM) e = bad;
     else if (bad == 0 && !elsewhere) e = take_box(&look, b, p->file[i].path);

@@ -2,8 +2,9 @@
  * nccl-inspector snapshot: copies black boxes to shared storage, for a scheduler's epilog or an on-call engineer.
  *
  * A copy is the box with one page behind it that says when it was taken and whether the process was alive (box.h). Each is
- * written under a hidden name and renamed, so a reader never meets half of one. The boxes are only read. 30 s in all: what
- * was not copied by then is named and left out, since an epilog must not hold its node.
+ * written under a hidden name and renamed, so a reader never meets half of one. The boxes are only read, each with its owner's
+ * rights, and the copy is his, too. 30 s in all: what was not copied by then is named and left out, since an epilog must
+ * not hold its node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,19 +17,37 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../as_user.h"
 #include "../command.h"
 #include "../json_out.h"
+#include "../out_file.h"
 #include "sources.h"
 
 #define LIMIT_S 30
+
+/* What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its log is. */
+struct answer {
+  bool placed, elsewhere;
+  char name[300], said[4096];
+};
 
 struct snapshot {
   struct ni_inputs inputs;
   struct ni_box_sources sources;
   struct ni_box_passed passed;
   const char *output, *box_dir;
+  int out_dir;   /* --output; -1: a folder that root leaves to its owner */
   bool exit_zero, quiet;
   size_t copied, failed;
+  time_t until;
+  struct answer *answer;
+};
+
+/* One box on its way. */
+struct job {
+  const struct snapshot *s;
+  const char *path;
+  struct ni_out_file file;
 };
 
 static int late_code = NI_EXIT_COULD_NOT_RUN;
@@ -46,74 +65,82 @@ static const char *base_of(const char *path) {
 
 static void complain(struct snapshot *s, const char *path, const char *why) {
   s->failed++;
-  fprintf(stderr, "%s: not copied: %s\n", path, why);
+  ni_say(stderr, "%s: not copied: %s\n", path, why);
 }
 
-static int write_copy(const struct ni_box *b, const char *hidden, const char *path) {
-  int fd = open(hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600), e = fd < 0 ? -errno : 0;
-  if (e < 0) return e;
-  e = ni_box_write_copy(b, fd);
-  if (e == 0 && fsync(fd) != 0) e = -errno;
-  if (close(fd) != 0 && e == 0) e = -errno;
-  if (e == 0 && rename(hidden, path) != 0) e = -errno;
-  if (e < 0) unlink(hidden);
+/* Makes the file with our rights, for whoever owns the box. 0 or -errno. */
+static int begin(struct ni_out_file *o, int dir, uid_t owner) {
+  int e = ni_out_begin(o, dir, 0600);
+  if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0) e = -errno;
   return e;
 }
 
-/* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
-static bool asked_for(struct snapshot *s, const struct ni_box *b) {
-  struct ni_box_log session;
-  bool placed = ni_box_session(b, &session);
-  bool is = s->sources.named || !s->inputs.n || (placed && ni_box_under(&s->inputs, session.dir));
-  if (is && placed) ni_box_sources_led(&s->sources, session.dir);
-  s->passed.elsewhere += !is;
-  return is;
+/* <name without .box>.<Unix ns>.box. A copy of a copy keeps the first one's time, and so its name. */
+static void name_copy(const struct ni_box *b, const char *path, char *out, size_t size) {
+  char name[256], stamp[32];
+  snprintf(name, sizeof name, "%s", base_of(path));
+  size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
+  if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
+  snprintf(stamp, sizeof stamp, ".%" PRIu64, ni_box_taken_ns(b));
+  snprintf(out, size, "%s%s" NI_BOX_SUFFIX, name, ni_box_is_copy(b) && strstr(name, stamp) ? "" : stamp);
 }
 
-/* DIR/<name without .box>.<Unix ns>.box. A copy of a copy keeps the first one's time, and so its name. */
+/* With the owner's rights: the copy into the file that we were given, or into one of his own. */
+static int copy(const struct ni_box *b, void *arg) {
+  struct job *j = arg;
+  const struct snapshot *s = j->s;
+  struct answer *a = s->answer;
+  struct ni_box_log session;
+  char why[512];
+  int e = 0, dir = -1;
+  if (ni_box_header(b)->state != NI_BOX_LIVE) return 0;
+  /* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
+  a->placed = ni_box_session(b, &session);
+  a->elsewhere = !s->sources.named && s->inputs.n && !(a->placed && ni_box_under(&s->inputs, session.dir));
+  if (a->elsewhere) return 0;
+  if (a->placed) snprintf(a->said, sizeof a->said, "%s", session.dir);
+  if (j->file.fd < 0) {
+    dir = ni_out_dir(s->output, false, why, sizeof why);
+    e = dir < 0 ? dir : begin(&j->file, dir, geteuid());
+  }
+  if (e == 0) e = ni_box_write_copy(b, j->file.fd);
+  if (e == 0 && fsync(j->file.fd) != 0) e = -errno;
+  if (e == 0) name_copy(b, j->path, a->name, sizeof a->name);
+  if (e == 0 && dir >= 0) e = ni_out_commit(&j->file, a->name, true);
+  return e;
+}
+
 static void copy_one(struct snapshot *s, const char *path) {
-  struct ni_box *b = NULL;
-  char why[256], name[300], *to = NULL, *hidden = NULL;
-  int e = ni_box_open(&b, path, 0, why, sizeof why);
+  struct job j = {s, path, {.dir = -1, .fd = -1}};
+  struct answer *a = s->answer;
+  unsigned left = (unsigned)(s->until - time(NULL)) + 1;
+  struct ni_box_visit v = {.path = path, .named = s->sources.named, .seconds = left, .work = copy, .arg = &j};
+  struct stat st;
+  char why[512] = "";
+  int e = lstat(path, &st) == 0 ? 0 : -errno;
+  *a = (struct answer){0};
+  if (e == 0 && s->out_dir >= 0) e = begin(&j.file, s->out_dir, st.st_uid);
+  v.keep = j.file.fd;
+  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  a->name[sizeof a->name - 1] = a->said[sizeof a->said - 1] = 0;
+  if (e == 0 && *a->name && *j.file.tmp) e = *a->name == '.' ? -EINVAL : ni_out_commit(&j.file, a->name, true);
+  ni_out_drop(&j.file);
+  s->passed.elsewhere += a->elsewhere;
+  if (*a->said) ni_box_sources_led(&s->sources, a->said);
   if (e < 0) {
     if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
-    return;
+  } else if (*a->name) {
+    s->copied++;
+    if (!s->quiet) ni_say(stdout, "%s/%s\n", s->output, a->name);
   }
-  if (ni_box_header(b)->state == NI_BOX_LIVE && asked_for(s, b)) {
-    snprintf(name, sizeof name, "%s", base_of(path));
-    size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
-    if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
-    char stamp[32];
-    snprintf(stamp, sizeof stamp, ".%" PRIu64, ni_box_taken_ns(b));
-    if (ni_box_is_copy(b) && strstr(name, stamp)) *stamp = 0;
-    if (asprintf(&to, "%s/%s%s%s", s->output, name, stamp, NI_BOX_SUFFIX) < 0) to = NULL;
-    if (asprintf(&hidden, "%s/.%s%s-%ld", s->output, name, stamp, (long)getpid()) < 0) hidden = NULL;
-    e = to && hidden ? write_copy(b, hidden, to) : -ENOMEM;
-    if (e < 0) complain(s, path, strerror(-e));
-    else s->copied++;
-    if (e == 0 && !s->quiet) printf("%s\n", to);
-  }
-  free(to);
-  free(hidden);
-  ni_box_close(b);
-}
-
-/* Said once and not for every box. 0 or -errno. */
-static int make_output(const char *dir) {
-  struct stat st;
-  if (mkdir(dir, 0755) != 0 && errno != EEXIST) return -errno;
-  if (stat(dir, &st) != 0) return -errno;
-  if (!S_ISDIR(st.st_mode)) return -ENOTDIR;
-  return access(dir, W_OK | X_OK) == 0 ? 0 : -errno;
 }
 
 static void copy_all(struct snapshot *s) {
-  time_t until = time(NULL) + LIMIT_S;
   const struct ni_files *boxes = &s->sources.boxes;
   for (size_t i = 0; i < boxes->n_bad; i++)
     if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
   for (size_t i = 0; i < boxes->n; i++) {
-    if (time(NULL) < until) copy_one(s, boxes->file[i].path);
+    if (time(NULL) < s->until) copy_one(s, boxes->file[i].path);
     else complain(s, boxes->file[i].path, "the 30 s are over");
   }
 }
@@ -129,22 +156,22 @@ static void say_nothing(struct snapshot *s, const char *name) {
 }
 
 static int run(struct snapshot *s, const char *name) {
-  static const char *const advice[] = {": its parent is not there", ": it is no folder", ": no right to write there",
-                                       ""};
+  char why[512];
+  struct stat st;
   if (ni_box_dir_check(name, s->box_dir) < 0) return NI_EXIT_COULD_NOT_RUN;
-  int e = ni_box_sources_find(&s->sources, &s->inputs, s->box_dir, s->output);
+  s->answer = ni_shared(sizeof *s->answer);
+  int e = s->answer ? ni_box_sources_find(&s->sources, &s->inputs, s->box_dir, s->output) : -ENOMEM;
   if (e < 0) {
-    fprintf(stderr, "%s: %s\n", name, strerror(-e));
+    ni_say(stderr, "%s: %s\n", name, strerror(-e));
     return NI_EXIT_COULD_NOT_RUN;
   }
-  if ((e = make_output(s->output)) < 0) {
-    fprintf(stderr, "%s: --output %s: %s%s\n", name, s->output, strerror(-e),
-            advice[e == -ENOENT    ? 0
-                   : e == -ENOTDIR ? 1
-                   : e == -EACCES  ? 2
-                                   : 3]);
+  s->out_dir = ni_out_dir(s->output, true, why, sizeof why);
+  bool theirs = s->out_dir == -EPERM && geteuid() == 0 && stat(s->output, &st) == 0;
+  if (s->out_dir < 0 ? !theirs : faccessat(s->out_dir, ".", W_OK | X_OK, 0) != 0) { /* said once and not for every box */
+    ni_say(stderr, "%s: --output %s: %s\n", name, s->output, s->out_dir < 0 ? why : strerror(EACCES));
     return NI_EXIT_COULD_NOT_RUN;
   }
+  s->until = time(NULL) + LIMIT_S;
   copy_all(s);
   if (s->copied + s->failed == 0) {
     say_nothing(s, name);

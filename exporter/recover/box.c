@@ -322,7 +322,9 @@ int ni_box_write_copy(const struct ni_box *b, int fd) {
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
   unsigned char page[NI_BOX_PAGE_BYTES] = {0};
   struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns};
-  c.box_bytes = (uint64_t)b->end_page * NI_BOX_PAGE_BYTES; /* what nobody has used is left out */
+  uint32_t last = b->end_page; /* what nobody has used is left out */
+  while (last > h->data_page && !ni_box_holds(b, last - 1)) last--;
+  c.box_bytes = (uint64_t)last * NI_BOX_PAGE_BYTES;
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
     if (c.box_bytes < pieces[i]->at + pieces[i]->bytes) c.box_bytes = pieces[i]->at + pieces[i]->bytes;
   memcpy(c.magic, NI_BOX_COPY_MAGIC, 8);

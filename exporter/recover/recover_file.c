@@ -1,6 +1,7 @@
 /* The part's file: lines in, gzip on disk, a name when it is whole. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,6 +90,7 @@ FILE *ni_recover_lines(int fd) {
   l->n = 0;
   FILE *f = fopencookie(l, "w", (cookie_io_functions_t){.write = take, .close = end});
   if (!f) free(l);
+  else (void)__fsetlocking(f, FSETLOCKING_BYCALLER); /* one thread */
   return f;
 }
 

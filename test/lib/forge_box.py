@@ -77,11 +77,12 @@ def life_of(life, pid):
 def forge(path, ops=10, comms=1, slot_bytes=64, length=0, host="forged", pid=4000001, rank=0, world=2, n_ranks=2, comm_rank=None,
           hash=0xabc, name="world", dir="/nonexistent", file="", line="", start_ns=None, made_ns=None, life="dead", state=1,
           phase=1, func="AllReduce", same=0, first_sn=0, recv=0, flags=3, want=8, started=8, stopped=0, count=1024, root=0, peers=0,
-          kind_started=None, records=0, uid=None, hex16="0123456789abcdef", exe="forged", version=2, heartbeat_ns=None):
+          kind_started=None, records=0, uid=None, hex16="0123456789abcdef", exe="forged", version=2, heartbeat_ns=None, holes=0):
     """ops: slots in flight (flags LIVE and CLOSED) spread over `comms` communicators with one hash each from `hash` on.
     same: all have that many operations of one number. func Send or Recv: P2P, to rank root, with peers to root + i % peers.
     records: so many more slots that are finished (DONE). length: bytes of the file, a hole at the end. life: dead, alive
     (the process of pid), unknown. dir, file, line: session texts; file "" and line "" is a log never begun.
+    holes: so many more pages are said to hold operations, and are not there.
     kind_started: what the accounts say was started; default what the slots are. Returns the path."""
     now = time.time_ns() if made_ns is None else made_ns
     start_ns = now if start_ns is None else start_ns
@@ -95,7 +96,7 @@ def forge(path, ops=10, comms=1, slot_bytes=64, length=0, host="forged", pid=400
     session = struct.pack("<QIIII", start_ns, len(dir_b), len(file_b), len(line_b), 0) + dir_b + file_b + line_b
     session_pages = -(-len(session) // PAGE)
     map_pages = 1
-    while map_pages * PAGE < 3 + session_pages + map_pages + pages_of_data:
+    while map_pages * PAGE < 3 + session_pages + map_pages + pages_of_data + holes:
         map_pages += 1
     map_page = 3 + session_pages
     data = map_page + map_pages
@@ -147,6 +148,9 @@ def forge(path, ops=10, comms=1, slot_bytes=64, length=0, host="forged", pid=400
             if f in offsets:
                 here, size = offsets[f]
                 image[base + here:base + here + size] = (v & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    image[map_page * PAGE + pages:map_page * PAGE + pages + holes] = bytes([OPS]) * holes
+    pages += holes
+    length = max(length, pages * PAGE)
     boot, space, ticks = life_of(life, pid)
     mult = 1 << 40
     clock = (mult, now, now, now)  # a tick is a ns since 1970

@@ -22,8 +22,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Seconds that a child may take: of one box. A look of `hang` at a whole job has ten times as many. */
-#define NI_AS_USER_SECONDS 60u
+/* Seconds that root gives to all boxes of one user in one command, and to a look of `hang` at one user's job. */
+#define NI_AS_USER_SECONDS 120u
+#define NI_AS_USER_LOOK_SECONDS 600u
 
 /*
  * Opens a regular file that others may have made, for reading: never follows a link in the last part of the name, never

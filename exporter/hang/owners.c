@@ -48,7 +48,7 @@ int ni_hang_as_owners(const char *name, const struct ni_inputs *in, const char *
   }
   for (size_t i = 0; i < o.n; i++) {
     if (o.n > 1) ni_say(stderr, "%s: as uid %u:\n", name, o.uid[i]);
-    int e = ni_as_owner(o.uid[i], alone ? 0 : 10 * NI_AS_USER_SECONDS, -1, look, arg, why, sizeof why);
+    int e = ni_as_owner(o.uid[i], alone ? 0 : NI_AS_USER_LOOK_SECONDS, -1, look, arg, why, sizeof why);
     if (e < 0) ni_say(stderr, "%s: %s\n", name, why);
     code = worse(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
   }

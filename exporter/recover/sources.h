@@ -27,7 +27,7 @@ struct ni_box_visit {
   const char *path;
   uint32_t owner;     /* uid; set before work is called */
   bool named;         /* by the command line: may be another user's where we are not root */
-  unsigned seconds;   /* that root waits; 0: NI_AS_USER_SECONDS */
+  unsigned seconds;   /* that root waits at most; 0: what is left of the owner's NI_AS_USER_SECONDS */
   int keep;           /* a descriptor that work needs, or -1 (as_user.h) */
   int (*work)(const struct ni_box *b, void *arg); /* 0 or -errno */
   void *arg;

@@ -166,7 +166,7 @@ mine dir="$TMP/mine" file=x
 echo '{}' >"$TMP/mine/other-pid7-1.jsonl" # with logs, boxes of a newer layout are looked at twice
 as $A bash -c 'b=$(ls "$1"/*.box); cp "$b" "$1/x"; mkfifo "$1/p"; for i in $(seq 4000); do ln -f "$1/p" "$1/q"; mv -f "$1/q" "$b"; cp "$1/x" "$1/y"; mv -f "$1/y" "$b"; done' \
   - "$TMP/boxes" 2>/dev/null &
-for _ in $(seq 60); do
+for _ in $(seq 30); do
   timeout 20 "$I" recover "$TMP/mine" --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
   [ $? != 124 ] || { fail "a box swapped for a pipe holds recover"; break; }
 done

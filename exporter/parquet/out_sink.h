@@ -1,8 +1,8 @@
 /*
- * Where the bytes of a Parquet file go: a temporary file beside its name, the name itself, or the caller's descriptor.
+ * Where the bytes of a Parquet file go: a new file, or the caller's descriptor.
  *
- * open → write* → commit, or discard. Threads: its writer's only. Ownership: owns the descriptor it opened and the
- * temporary name; after commit or discard it holds nothing. Errors: what the system call gave, as negative errno.
+ * open → write* → commit, or discard. Threads: its writer's only. Ownership: owns the descriptor it opened; after commit
+ * or discard it holds nothing. Errors: what the system call gave, as negative errno.
  */
 #ifndef NI_PARQUET_OUT_SINK_H
 #define NI_PARQUET_OUT_SINK_H
@@ -13,17 +13,15 @@
 
 struct ni_sink {
   int fd;
-  bool owned;      /* opened here */
-  char *path;      /* final name; NULL with a descriptor of the caller's */
-  char *temp_path; /* NULL when written under the final name */
+  char *path;      /* opened here; NULL with a descriptor of the caller's */
   uint64_t offset; /* bytes written so far = position in the Parquet file */
 };
 
-/* `direct`: create `path` itself, failing with -EEXIST when it is there. path NULL: use fd. */
-int ni_sink_open(struct ni_sink *s, const char *path, int fd, bool direct);
+/* Creates `path`: -EEXIST when anything is there. path NULL: uses fd. */
+int ni_sink_open(struct ni_sink *s, const char *path, int fd);
 /* Writes all of it or fails; the entries of iov are changed. */
 int ni_sink_writev(struct ni_sink *s, struct iovec *iov, int n);
-/* Closes (its error counts: a network file system reports lost writes there) and renames. */
+/* Closes (its error counts: a network file system reports lost writes there). */
 int ni_sink_commit(struct ni_sink *s, bool sync);
 /* Closes and removes what was created. */
 void ni_sink_discard(struct ni_sink *s);

@@ -177,7 +177,7 @@ int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_p
           strerror(-rc), ni_page_codec_levels(o->codec));
     goto out_free;
   }
-  rc = ni_sink_open(&w->sink, path, fd, o->direct);
+  rc = ni_sink_open(&w->sink, path, fd);
   if (rc) {
     bad(message, message_bytes, "%s: cannot create: %s", name, strerror(-rc));
     goto out_free;

@@ -3,9 +3,9 @@
  *
  * Model: create → append* → finish, or abort at any point. Rows gather in pages (one per column), pages in a row group
  * that stays in memory, encoded and compressed, until it is full; then it goes to the file in one piece. A row group is
- * full at `row_group_rows` rows, or earlier when the writer holds `memory_bytes`. finish writes the footer, and renames
- * the temporary file. Where pages and row groups end depends on the rows alone, never on how they were cut into
- * batches: the same rows in the same order give the same bytes.
+ * full at `row_group_rows` rows, or earlier when the writer holds `memory_bytes`. finish writes the footer. Where
+ * pages and row groups end depends on the rows alone, never on how they were cut into batches: the same rows in the same
+ * order give the same bytes.
  *
  * What is written: format version 1, data page v1, OPTIONAL columns, RLE_DICTIONARY while the distinct values stay few,
  * PLAIN otherwise, a CRC for every page, min/max/null_count for every column chunk. docs/parquet.md says why.
@@ -80,8 +80,7 @@ struct ni_pq_options {
   uint32_t dict_entries;   /* distinct values after which a column chunk turns to PLAIN; 0: 16384; at most 32768 */
   size_t memory_bytes;     /* 0: 16 MiB. Held at most, one slice of 1024 rows and the codec's own state aside */
   bool no_dict;            /* every column PLAIN */
-  bool direct;             /* create `path` itself (O_EXCL) instead of a temporary name beside it */
-  bool sync;               /* fsync before the rename */
+  bool sync;               /* fsync before the file is closed */
   const struct ni_pq_key_value *metadata; /* footer key/value pairs, UTF-8 */
   size_t n_metadata;
 };
@@ -99,9 +98,10 @@ bool ni_pq_codec_available(enum ni_pq_codec codec);
 const char *ni_pq_codec_name(enum ni_pq_codec codec);
 
 /*
- * Opens a file: `path`, or when path is NULL the open descriptor `fd` at its present position (a pipe will do; the
- * descriptor stays the caller's). `fields`, `options` (NULL: default) and the texts in them are copied. On success *out
- * is the writer, which finish or abort frees. On failure *out is NULL and `message` (may be NULL) tells why.
+ * Makes the file `path`, which must not be there yet, or when path is NULL writes to the open descriptor `fd` at its
+ * present position (a pipe will do; the descriptor stays the caller's). `fields`, `options` (NULL: default) and the texts
+ * in them are copied. On success *out is the writer, which finish or abort frees. On failure *out is NULL and `message`
+ * (may be NULL) tells why.
  * -EINVAL: bad schema or option; -ENOTSUP: codec not built in; -ENOMEM; or what open() gave.
  */
 int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_pq_field *fields, size_t n_fields,
@@ -114,7 +114,7 @@ int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_p
 int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_rows);
 
 /*
- * Writes the last row group and the footer, renames. On success frees w and fills totals (may be NULL). On failure w
+ * Writes the last row group and the footer, closes. On success frees w and fills totals (may be NULL). On failure w
  * lives on for ni_pq_error and must be aborted.
  */
 int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals);

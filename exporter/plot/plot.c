@@ -124,7 +124,7 @@ static void *paint(void *painter) {
 static void take_dates(const struct ni_plots *p) {
   char full[4400];
   for (size_t i = 0; i < p->n; i++)
-    if ((size_t)snprintf(full, sizeof full, "%s/%s", p->dir, p->figure[i].path) < sizeof full) ni_pdf_take_date(full);
+    if (!in_folder(p, p->figure[i].path, full)) ni_pdf_take_date(full);
 }
 
 /* So many at most: each wants 20 MB and a core, and the reader of a hundred pictures is not in that hurry. */

@@ -47,9 +47,7 @@ static int finish(FILE *f) {
   return fclose(f) != 0 || bad ? -(errno ? errno : EIO) : 0;
 }
 
-static int write_groups(const struct ni_summary *s, const char *path) {
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+static void write_groups(FILE *f, const struct ni_summary *s) {
   fputs(GROUP_HEAD ",records,operations,no_bandwidth,time_share,of_best," STATS_HEAD("exec_time_us") "," STATS_HEAD(
             "busbw_gbs") "," STATS_HEAD("transfer_time_us") "," STATS_HEAD("job_time_us") ",algo_proto\n",
         f);
@@ -69,7 +67,6 @@ static int write_groups(const struct ni_summary *s, const char *path) {
     mix_text(f, s, g);
     putc('\n', f);
   }
-  return finish(f);
 }
 
 static void name_comm(FILE *f, const struct ni_summary *s, uint32_t i) {
@@ -88,9 +85,7 @@ static void name_host(FILE *f, const struct ni_summary *s, uint32_t i) {
   putc(',', f);
 }
 
-static int write_rolled(const struct ni_summary *s, const char *path) {
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+static void write_rolled(FILE *f, const struct ni_summary *s) {
   fputs("kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,min_us,p50_us_at_most,"
         "p99_us_at_most,max_us\n", f);
   for (size_t i = 0; i < s->n_rolled; i++) {
@@ -111,13 +106,10 @@ static int write_rolled(const struct ni_summary *s, const char *path) {
     }
     putc('\n', f);
   }
-  return finish(f);
 }
 
-static int write_slices(const struct ni_summary *s, const char *path, const char *head, const struct ni_slice *x,
-                        size_t n, void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x, size_t n,
+                         void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
   fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "\n", head);
   for (size_t i = 0; i < n; i++) {
     const struct ni_group *g = &s->group[x[i].group];
@@ -128,7 +120,6 @@ static int write_slices(const struct ni_summary *s, const char *path, const char
     stats_row(f, &x[i].busbw_gbs);
     putc('\n', f);
   }
-  return finish(f);
 }
 
 static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_t process) {
@@ -141,9 +132,7 @@ static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_
   fprintf(f, ",%lld", (long long)s->process[process].pid);
 }
 
-static int write_pairs(const struct ni_summary *s, const char *path) {
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+static void write_pairs(FILE *f, const struct ni_summary *s) {
   fputs(
       "id,comm_name,n_ranks,nnodes,comm_type,msg_size_bytes,msg_size_human,sender_rank,sender_hostname,sender_pid,"
       "receiver_rank,receiver_hostname,receiver_pid,sends,recvs,matched,bandwidth_gbs,sender_waited_us,"
@@ -168,23 +157,28 @@ static int write_pairs(const struct ni_summary *s, const char *path) {
     stats_row(f, &p->transfer_us);
     putc('\n', f);
   }
-  return finish(f);
 }
 
 int ni_write_tables(const struct ni_summary *s, const char *dir) {
+  static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
+                                     "summary_p2p_by_pair", "summary_rollups"};
   char path[PATH_MAX];
-  snprintf(path, sizeof path, "%s/summary.csv", dir);
-  int e = write_groups(s, path);
-  snprintf(path, sizeof path, "%s/summary_by_comm.csv", dir);
-  if (e == 0) e = write_slices(s, path, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm);
-  snprintf(path, sizeof path, "%s/summary_by_rank.csv", dir);
-  if (e == 0) e = write_slices(s, path, "hostname,pid,rank", s->by_process, s->n_by_process, name_process);
-  snprintf(path, sizeof path, "%s/summary_by_host.csv", dir);
-  if (e == 0) e = write_slices(s, path, "hostname", s->by_host, s->n_by_host, name_host);
-  snprintf(path, sizeof path, "%s/summary_p2p_by_pair.csv", dir);
-  if (e == 0 && s->n_pairs) e = write_pairs(s, path);
-  snprintf(path, sizeof path, "%s/summary_rollups.csv", dir);
-  if (e == 0 && s->n_rolled) e = write_rolled(s, path);
+  int e = 0;
+  for (int i = 0; e == 0 && i < 6; i++) {
+    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled)) continue;
+    snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
+    FILE *f = fopen(path, "we");
+    if (!f) return -errno;
+    switch (i) {
+      case 0: write_groups(f, s); break;
+      case 1: write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm); break;
+      case 2: write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process); break;
+      case 3: write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host); break;
+      case 4: write_pairs(f, s); break;
+      default: write_rolled(f, s);
+    }
+    e = finish(f);
+  }
   return e;
 }
 

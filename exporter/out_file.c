@@ -18,15 +18,13 @@ static bool others(uid_t owner, mode_t mode) {
 /* One step of the way: from *dir, whose state is *st, into `name`. What is judged is open already, so it cannot change. */
 static int enter(int *dir, const char *name, bool make, struct stat *st) {
   mode_t around = st->st_mode;
-  if (make && fstatat(*dir, name, st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT && mkdirat(*dir, name, 0777) < 0 &&
-      errno != EEXIST)
-    return -errno;
+  if (make && mkdirat(*dir, name, 0777) < 0 && errno != EEXIST) return -errno;
   if (fstatat(*dir, name, st, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
   bool link = S_ISLNK(st->st_mode);
   if (link && others(st->st_uid, around)) return -EPERM;
   int next = openat(*dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (link ? 0 : O_NOFOLLOW));
   if (next < 0) return -errno;
-  close(*dir);
+  if (*dir >= 0) close(*dir);
   *dir = next;
   if (fstat(next, st) < 0) return -errno;
   return others(st->st_uid, st->st_mode) ? -EPERM : 0;
@@ -35,16 +33,14 @@ static int enter(int *dir, const char *name, bool make, struct stat *st) {
 int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   struct stat st = {0};
   char *copy = strdup(path), *save = NULL;
-  const char *root = *path == '/' ? "/" : ".";
+  const char *root = *path == '/' ? "/" : ".", *here = *path == '/' ? "/" : "the current folder";
   size_t walked = 0;
-  int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), e = -ENOMEM;
-  if (copy) e = dir < 0 || fstat(dir, &st) < 0 ? -errno : others(st.st_uid, st.st_mode) ? -EPERM : 0;
-  bool refused = e == -EPERM;
-  for (char *name = copy ? strtok_r(copy, "/", &save) : NULL; e == 0 && name; name = strtok_r(NULL, "/", &save)) {
+  int dir = AT_FDCWD, e = copy ? enter(&dir, root, false, &st) : -ENOMEM;
+  for (char *name = e ? NULL : strtok_r(copy, "/", &save); e == 0 && name; name = strtok_r(NULL, "/", &save)) {
     walked = (size_t)(name - copy) + strlen(name);
     e = enter(&dir, name, make, &st);
-    refused = e == -EPERM && others(st.st_uid, S_ISVTX);
   }
+  bool refused = e == -EPERM && others(st.st_uid, S_ISVTX);
   int fd = e ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (e == 0 && fd < 0 && errno == EACCES) fd = dir, dir = -1; /* may be written, not listed */
   if (e == 0 && fd < 0) e = -errno;
@@ -52,7 +48,7 @@ int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   free(copy);
   if (refused)
     snprintf(why, cap, "%.*s belongs to uid %u, who could put something else in place of what is written. "
-             "Give a folder of your own%s", walked ? (int)walked : 1, walked ? path : root, st.st_uid,
+             "Give a folder of your own%s", (int)(walked ? walked : strlen(here)), walked ? path : here, st.st_uid,
              geteuid() == 0 ? ", or run as that user" : "");
   else if (e) snprintf(why, cap, "%s", strerror(-e));
   return e ? e : fd;
@@ -79,7 +75,7 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   o->fd = -1;
   if (fd >= 0 && close(fd) < 0 && errno != EINTR) e = -errno;
   if (e == 0 && renameat2(o->dir, o->tmp, o->dir, name, replace ? 0 : RENAME_NOREPLACE) == 0) *o->tmp = 0;
-  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0)) e = -errno; /* NFS has links only */
+  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0)) e = -errno; /* NFS: links only */
   if (e != -EEXIST) ni_out_drop(o);
   return e;
 }

@@ -13,44 +13,39 @@
 
 enum { ROOM = 64 }; /* a number fits */
 
-int ni_tr_out_open(struct ni_tr_out *o, const char *path) {
-  *o = (struct ni_tr_out){0};
+/* The hidden file beside the name that is asked for. A folder of that name is said before hours of work, not by rename. */
+static int begin(struct ni_tr_out *o, const char *path, char *why, size_t cap) {
+  struct stat st;
+  char *folder = strndup(path, (size_t)(o->name - path));
+  o->dir = folder ? ni_out_dir(folder, false, why, cap) : -ENOMEM;
+  free(folder);
+  if (o->dir < 0) return o->dir;
+  bool there = fstatat(o->dir, o->name, &st, 0) == 0;
+  if (!*o->name || (there && S_ISDIR(st.st_mode))) return -EISDIR;
+  if (!there && errno == ENAMETOOLONG) return -errno;
+  return ni_out_begin(&o->file, o->dir, 0666);
+}
+
+int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap) {
+  *o = (struct ni_tr_out){.dir = -1, .text = malloc(NI_TR_OUT_BYTES)};
   size_t len = strlen(path);
   bool packed = len > 3 && strcmp(path + len - 3, ".gz") == 0, standard = strcmp(path, "-") == 0;
-  o->path = strdup(path);
-  o->text = malloc(NI_TR_OUT_BYTES);
-  int fd = -1;
-  if (!o->path || !o->text) goto out_memory;
-  if (standard) {
-    fd = dup(STDOUT_FILENO);
-  } else {
-    const char *slash = strrchr(path, '/');
-    int dir = slash ? (int)(slash - path) + 1 : 0;
-    if (asprintf(&o->tmp, "%.*s.%s.tmp-%ld", dir, path, path + dir, (long)getpid()) < 0) {
-      o->tmp = NULL;
-      goto out_memory;
-    }
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) errno = EISDIR; /* said before hours of work, not by rename */
-    else fd = open(o->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const char *slash = strrchr(path, '/');
+  o->name = path + (slash ? slash - path + 1 : 0);
+  *why = 0;
+  int fd = -1, e = o->text ? 0 : -ENOMEM;
+  if (e == 0 && !standard) e = begin(o, path, why, cap);
+  if (e == 0 && (fd = standard ? dup(STDOUT_FILENO) : o->file.fd) < 0) e = -errno;
+  if (e == 0 && !(o->gz = gzdopen(fd, packed ? "wb1" : "wbT"))) e = -ENOMEM;
+  if (e == 0) {
+    o->file.fd = -1; /* gz closes it */
+    gzbuffer(o->gz, 128 << 10);
+    return 0;
   }
-  if (fd < 0) {
-    int e = -errno;
-    free(o->tmp);
-    o->tmp = NULL;
-    ni_tr_out_abort(o);
-    return e;
-  }
-  o->gz = gzdopen(fd, packed ? "wb1" : "wbT");
-  if (!o->gz) {
-    close(fd);
-    goto out_memory;
-  }
-  gzbuffer(o->gz, 128 << 10);
-  return 0;
-out_memory:
+  if (standard && fd >= 0) close(fd);
+  if (!*why) snprintf(why, cap, "%s", strerror(-e));
   ni_tr_out_abort(o);
-  return -ENOMEM;
+  return e;
 }
 
 static void flush(struct ni_tr_out *o) {
@@ -137,29 +132,23 @@ void ni_tr_out_f64(struct ni_tr_out *o, double v) {
   else o->n += (size_t)snprintf(p, 400, "%.6f", v);
 }
 
-static void release(struct ni_tr_out *o) {
-  free(o->tmp);
-  free(o->path);
-  free(o->text);
-  *o = (struct ni_tr_out){0};
-}
-
 int ni_tr_out_commit(struct ni_tr_out *o, uint64_t *bytes) {
   struct stat st;
   flush(o);
   int k = gzclose(o->gz);
   o->gz = NULL;
   if (!o->error && k != Z_OK) o->error = k == Z_ERRNO && errno ? -errno : -EIO;
-  if (!o->error && o->tmp && rename(o->tmp, o->path) < 0) o->error = -errno;
-  if (bytes) *bytes = !o->error && o->tmp && stat(o->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+  if (!o->error && o->dir >= 0) o->error = ni_out_commit(&o->file, o->name, true);
+  if (bytes) *bytes = !o->error && o->dir >= 0 && fstatat(o->dir, o->name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
   int e = o->error;
-  if (e) ni_tr_out_abort(o);
-  else release(o);
+  ni_tr_out_abort(o); /* what is committed stays */
   return e;
 }
 
 void ni_tr_out_abort(struct ni_tr_out *o) {
   if (o->gz) gzclose(o->gz);
-  if (o->tmp) unlink(o->tmp);
-  release(o);
+  ni_out_drop(&o->file);
+  if (o->dir >= 0) close(o->dir);
+  free(o->text);
+  *o = (struct ni_tr_out){.dir = -1};
 }

@@ -2,8 +2,8 @@
  * The file that is written: JSON text through zlib or plain, under a temporary name until it is whole.
  *
  * Model: text is put together in a buffer and handed to zlib (level 1: a timeline shrinks to a seventh, and more costs
- * time that nobody has) when it is full. commit() moves the file to its name; until then a file of that name stays as it
- * was. Errors are kept: every call after the first failure does nothing, commit() returns it.
+ * time that nobody has) when it is full. commit() moves the file to its name (../out_file.h); until then a file of that
+ * name stays as it was. Errors are kept: every call after the first failure does nothing, commit() returns it.
  *
  * One thread. "-" is standard output, plain.
  */
@@ -15,18 +15,22 @@
 #include <stdint.h>
 #include <zlib.h>
 
+#include "../out_file.h"
+
 enum { NI_TR_OUT_BYTES = 256 << 10 };
 
 struct ni_tr_out {
   gzFile gz;
-  char *path, *tmp;            /* tmp NULL: standard output */
+  int dir;                     /* -1: standard output */
+  const char *name;            /* in dir; the end of the caller's path */
+  struct ni_out_file file;
   char *text;
   size_t n;
   int error;                   /* -errno */
 };
 
-/* Compressed when path ends in .gz. 0 or -errno. */
-int ni_tr_out_open(struct ni_tr_out *o, const char *path);
+/* Compressed when path ends in .gz. 0, or -errno with a sentence in why. */
+int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap);
 void ni_tr_out_text(struct ni_tr_out *o, const char *text);               /* as it is */
 void ni_tr_out_string(struct ni_tr_out *o, const char *text);             /* with quotes, escaped; bad UTF-8 as U+FFFD */
 void ni_tr_out_u64(struct ni_tr_out *o, uint64_t v);

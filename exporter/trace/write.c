@@ -278,8 +278,9 @@ static int put_all(struct writer *w) {
 
 int ni_tr_write(struct ni_tr *r) {
   struct writer w = {.r = r};
-  int e = ni_tr_out_open(&w.out, r->out_path);
-  if (e < 0) return ni_tr_fail(r, e, "%s: %s", r->out_path, strerror(-e));
+  char why[400];
+  int e = ni_tr_out_open(&w.out, r->out_path, why, sizeof why);
+  if (e < 0) return ni_tr_fail(r, e, "%s: %s", r->out_path, why);
   w.named = calloc(r->n_units + 1, sizeof *w.named);
   for (int i = 0; i < 2; i++) w.begun.slot[i] = calloc(BEGUN_SLOTS, sizeof *w.begun.slot[i]);
   if (!w.named || !w.begun.slot[0] || !w.begun.slot[1]) e = -ENOMEM;

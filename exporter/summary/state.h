@@ -182,8 +182,11 @@ struct ni_run {
   struct ni_sum_options opt;
   struct ni_files files;
   struct ni_sum_file *file;
-  char *out_dir, *tmp_dir;     /* OUT and OUT/.tmp-<pid> */
-  int lock_fd;                 /* of tmp_dir/.lock: held while this process lives */
+  char *out_dir;               /* OUT */
+  int out_fd, tmp_fd;          /* of OUT and of the temporary folder in it; -1: none */
+  char tmp_name[64];           /* in OUT */
+  char tmp_dir[32];            /* the same folder by its descriptor: nobody can put another in its place */
+  int lock_fd;                 /* of .lock in it: held while this process lives */
   FILE *log;                   /* output.log in tmp_dir */
   int64_t since_us, until_us;  /* resolved */
   struct ni_names names;

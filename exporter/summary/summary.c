@@ -274,12 +274,13 @@ static void run_free(struct ni_run *r) {
   ni_tables_free(r);
   ni_rollups_free(r);
   ni_store_close(&r->store);
+  if (r->tmp_fd >= 0) close(r->tmp_fd);
+  if (r->out_fd >= 0) close(r->out_fd);
   free(r->comm_at);
   free(r->process_at);
   free(r->cell_order);
   free(r->sorted);
   free(r->out_dir);
-  free(r->tmp_dir);
   ni_inputs_free(&r->opt.inputs);
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
@@ -309,7 +310,7 @@ int ni_summary_run(int argc, char **argv) {
                                    NULL,
                                    NULL,
                                    NULL};
-  struct ni_run r = {.lock_fd = -1, .opt = {.jobs = cpus(), .memory_bytes = DEFAULT_MEMORY_BYTES,
+  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .opt = {.jobs = cpus(), .memory_bytes = DEFAULT_MEMORY_BYTES,
                              .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
   struct ni_summary s = {0};
   char *command = join_words(argc, argv);

@@ -244,6 +244,12 @@ void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
     va_start(ap, text);
     vsnprintf(r->error_text, sizeof r->error_text, text, ap);
     va_end(ap);
+    size_t n = strlen(r->tmp_dir);
+    if (n && strncmp(r->error_text, r->tmp_dir, n) == 0) { /* a descriptor's name says nothing to the reader */
+      char rest[sizeof r->error_text];
+      snprintf(rest, sizeof rest, "%s", r->error_text + n);
+      snprintf(r->error_text, sizeof r->error_text, "%s%s", r->out_dir, rest);
+    }
   }
   pthread_mutex_unlock(&r->lock);
 }

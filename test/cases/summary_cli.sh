@@ -128,7 +128,7 @@ awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++
 "$inspector" summary many --output-dir out2 --no-plots --no-html --jobs 1 >/dev/null 2>stderr &
 pid=$!
 for _ in $(seq 100); do
-  [ -e out2/.tmp-$pid/output.log ] && break
+  compgen -G 'out2/.tmp-*/output.log' >/dev/null && break
   sleep 0.01
 done
 kill -TERM $pid
@@ -143,14 +143,15 @@ fi
 "$inspector" summary many --output-dir out3 --no-plots --no-html --jobs 1 -q >/dev/null 2>&1 &
 pid=$!
 for _ in $(seq 500); do
-  [ -e out3/.tmp-$pid/output.log ] && break
+  compgen -G 'out3/.tmp-*/output.log' >/dev/null && break
   sleep 0.01
 done
+tmp=$(compgen -G 'out3/.tmp-*') || true
 "$inspector" summary logs --output-dir out3 $fast -q >/dev/null 2>&1 || [ $? = 2 ]
-kill -0 $pid 2>/dev/null && { [ -e out3/.tmp-$pid/.lock ] || { echo "a living run lost its folder"; exit 1; }; }
+kill -0 $pid 2>/dev/null && { [ -e "$tmp/.lock" ] || { echo "a living run lost its folder"; exit 1; }; }
 kill -KILL $pid 2>/dev/null || true
 wait $pid 2>/dev/null || true
-if [ -e out3/.tmp-$pid ]; then
+if [ -e "$tmp" ]; then
   "$inspector" summary logs --output-dir out3 $fast -q >/dev/null 2>&1 || [ $? = 2 ]
   [ -z "$(find out3 -name '.tmp-*')" ] || { echo "what a killed run left is still there"; exit 1; }
 fi

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "as_user.h"
 #include "command.h"
 #include "ni_events.h"
 #include "options.h"
@@ -31,6 +32,8 @@ struct ctl {
   long rank; /* -1: all */
   char command[256];
   char path[4096], temp[4112];
+  size_t base;             /* where the names in the directory begin in them */
+  int dir_fd;
 };
 
 enum { OPT_RANK = NI_OPT_OWN, OPT_PROCESS };
@@ -129,14 +132,18 @@ static const char *refused(const char *command) {
   return !rest || !strcmp(rest, " now") ? NULL : "flush with nothing behind it expected";
 }
 
-/* The lines of an earlier call, in text (terminated); *n lines. 0, or -errno. A file that is not there is empty. */
-static int read_old(const struct ctl *c, char *text, size_t cap) {
+/*
+ * The lines of an earlier call, in text (terminated). 0, or -errno. A file that is not there is empty. foreign: a rank of
+ * ours would not believe them (plugin/control_file.c), so they must not become ours by being written again.
+ */
+static int read_old(const struct ctl *c, char *text, size_t cap, bool *foreign) {
   struct stat st;
-  text[0] = 0;
-  int fd = open(c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return errno == ENOENT ? 0 : -errno;
-  int e = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-  if (e == 0 && st.st_uid != geteuid() && geteuid() != 0) e = -EPERM;
+  *text = 0;
+  *foreign = false;
+  int fd = ni_plain_open(c->dir_fd, c->path + c->base, &st);
+  if (fd < 0) return fd == -ENOENT ? 0 : fd;
+  *foreign = st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH);
+  int e = st.st_uid != geteuid() && geteuid() != 0 ? -EPERM : 0;
   ssize_t got = e ? 0 : read(fd, text, cap - 1);
   if (got < 0) e = -errno;
   text[got > 0 ? got : 0] = 0;
@@ -144,18 +151,18 @@ static int read_old(const struct ctl *c, char *text, size_t cap) {
   return e;
 }
 
-/* The new text: old lines with a number that the new one does not supersede, then the new one. Its length. */
-static size_t put_together(const struct ctl *c, char *old, char *out, size_t cap, unsigned *by_hand) {
+/* The new text: old lines with a number that the new one does not supersede, then the new one. Its length. gone: others. */
+static size_t put_together(const struct ctl *c, char *old, bool foreign, char *out, size_t cap, unsigned *gone) {
   char *line[64], *save = NULL;
   unsigned n = 0, first = 0;
   unsigned long long newest = 0;
   struct timespec t;
-  *by_hand = 0;
+  *gone = 0;
   for (char *l = strtok_r(old, "\n", &save); l && n < 64; l = strtok_r(NULL, "\n", &save)) {
     char *end;
     unsigned long long at = *l == '@' ? strtoull(l + 1, &end, 10) : 0;
-    if (!at || *end != ' ') {
-      *by_hand += *l != '#';
+    if (foreign || !at || *end != ' ') {
+      *gone += *l != '#';
       continue;
     }
     if (at > newest && at < INT64_MAX) newest = at;
@@ -189,17 +196,18 @@ static int no_logs(const char *dir) {
 /* The temporary file is ours: nobody else writes the control file meanwhile. */
 static int write_new(const struct ctl *c, const char *who, int fd) {
   char old[FILE_BYTES + 1], text[FILE_BYTES];
-  unsigned by_hand;
-  int e = read_old(c, old, sizeof old);
+  unsigned gone;
+  bool foreign;
+  int e = read_old(c, old, sizeof old, &foreign);
   if (e < 0)
     return say_error(who, c->path, -e, e == -EPERM ? "it belongs to another user: remove it, or be that user" : "remove it");
-  size_t n = put_together(c, old, text, sizeof text, &by_hand);
+  size_t n = put_together(c, old, foreign, text, sizeof text, &gone);
   if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd)) return say_error(who, c->temp, errno, "");
-  if (rename(c->temp, c->path)) return say_error(who, c->path, errno, "");
-  if (by_hand)
-    fprintf(stderr, "%s: %u %s no longer in %s\n", who, by_hand,
-            ni_plural(by_hand, "line without a number, written by hand, is", "lines without a number, written by hand, are"),
-            c->path);
+  if (renameat(c->dir_fd, c->temp + c->base, c->dir_fd, c->path + c->base)) return say_error(who, c->path, errno, "");
+  if (gone)
+    fprintf(stderr, "%s: %u %s %s, %s no longer in %s\n", who, gone, ni_plural(gone, "line", "lines"),
+            foreign ? "of a file that another user could write to" : "without a number, written by hand",
+            ni_plural(gone, "is", "are"), c->path);
   return NI_EXIT_FINE;
 }
 
@@ -215,7 +223,6 @@ int ni_ctl_run(int argc, char **argv) {
       "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
       "user whose job it is. Exit codes: 0 the file is there; 1: could not; 64: wrong usage.", NULL, NULL, NULL};
   struct ctl c = {.rank = -1};
-  struct stat st;
   int done, code = ni_options_parse(&argp, argc, argv, &c, &done);
   if (done) return code;
   const char *why = refused(c.command);
@@ -223,24 +230,24 @@ int ni_ctl_run(int argc, char **argv) {
     fprintf(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
     return NI_EXIT_USAGE;
   }
-  if (stat(c.dir, &st)) return say_error(argv[0], c.dir, errno, "");
-  if (!S_ISDIR(st.st_mode)) return say_error(argv[0], c.dir, ENOTDIR, "");
+  if ((c.dir_fd = open(c.dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) return say_error(argv[0], c.dir, errno, "");
   char whose[256] = "";
   if (c.rank >= 0) snprintf(whose, sizeof whose, ".rank%ld", c.rank);
   else if (c.process) snprintf(whose, sizeof whose, ".%.240s", c.process);
   if (snprintf(c.path, sizeof c.path, "%s/" NI_CONTROL_FILE "%s", c.dir, whose) >= (int)sizeof c.path)
     return say_error(argv[0], c.dir, ENAMETOOLONG, "");
   snprintf(c.temp, sizeof c.temp, "%s.new", c.path);
+  c.base = strlen(c.dir) + 1;
   int fd = -1;
   for (int i = 0; i < WAIT_TRIES && fd < 0; i++) {
-    fd = open(c.temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    fd = openat(c.dir_fd, c.temp + c.base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 && errno != EEXIST) return say_error(argv[0], c.temp, errno, "");
     if (fd < 0) (void)nanosleep(&(struct timespec){0, 100000000}, NULL);
   }
   if (fd < 0) return say_error(argv[0], c.temp, EEXIST, "another call is at it, or was killed: then remove this file");
   code = write_new(&c, argv[0], fd);
   close(fd);
-  if (code != NI_EXIT_FINE) (void)unlink(c.temp);
+  if (code != NI_EXIT_FINE) (void)unlinkat(c.dir_fd, c.temp + c.base, 0);
   else printf("%s: %s\n", c.path, c.command);
   if (code == NI_EXIT_FINE && no_logs(c.dir))
     fprintf(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],

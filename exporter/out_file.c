@@ -75,7 +75,7 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   o->fd = -1;
   if (fd >= 0 && close(fd) < 0 && errno != EINTR) e = -errno;
   if (e == 0 && renameat2(o->dir, o->tmp, o->dir, name, replace ? 0 : RENAME_NOREPLACE) == 0) *o->tmp = 0;
-  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0)) e = -errno; /* NFS: links only */
+  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0)) e = -errno; /* as on NFS */
   if (e != -EEXIST) ni_out_drop(o);
   return e;
 }

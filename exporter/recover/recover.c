@@ -295,7 +295,7 @@ static void report(struct recover *r) {
     ni_json_end_object(&r->out);
     ni_json_finish(&r->out);
   } else if (r->seen == 0 && !r->quiet) {
-    printf("nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
+    ni_say(stdout, "nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
   }
 }
 

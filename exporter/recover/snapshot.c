@@ -150,7 +150,7 @@ static void say_nothing(struct snapshot *s, const char *name) {
   bool bad = ni_box_sources_bad(&s->sources);
   s->failed += bad;
   if (!s->quiet && !bad && !s->passed.foreign)
-    printf("nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
+    ni_say(stdout, "nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
   if (bad || s->inputs.n || s->passed.foreign || s->sources.box_dir_error)
     ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, &s->passed, false);
 }

@@ -41,7 +41,7 @@ static int search_error(const char *dir) {
 int ni_box_dir_check(const char *name, const char *named) {
   int e = named ? search_error(named) : 0;
   if (e)
-    fprintf(stderr, "%s: --box-dir %s: %s. %s\n", name, named, strerror(e),
+    ni_say(stderr, "%s: --box-dir %s: %s. %s\n", name, named, strerror(e),
             e == EACCES ? "Run as the user of the job, or as root"
                         : "Give the folder that NCCL_INSPECTOR_BLACKBOX names in the job, or leave --box-dir out for "
                           NI_BOX_DIR);
@@ -215,7 +215,7 @@ static bool lies_in(const char *file, const char *path) {
 }
 
 static void say_bad(FILE *f, const char *name, const struct ni_unreadable *b) {
-  fprintf(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
+  ni_say(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
           what_to_do(b->error));
 }
 
@@ -235,9 +235,9 @@ static void explain_path(FILE *f, const char *name, const struct ni_box_sources 
   }
   for (size_t i = 0; i < s->logs.n && !found; i++) found = lies_in(s->logs.file[i].path, path);
   if (told || ni_box_name(path) || (found && !logs)) return;
-  if (found) fprintf(f, "%s: %s: no line in it is one of a log\n", name, path);
+  if (found) ni_say(f, "%s: %s: no line in it is one of a log\n", name, path);
   else
-    fprintf(f, "%s: %s: holds neither logs (*.jsonl.gz, *.jsonl, *.log.gz, *.log) nor black boxes (*.box)\n", name,
+    ni_say(f, "%s: %s: holds neither logs (*.jsonl.gz, *.jsonl, *.log.gz, *.log) nor black boxes (*.box)\n", name,
             path);
 }
 
@@ -247,23 +247,23 @@ void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sourc
   for (size_t i = 0; i < in->n; i++) explain_path(f, name, s, in->path[i], logs);
   if (s->named) return;
   if (s->box_dir_error) {
-    fprintf(f, "%s: %s: %s, so no black boxes of this machine\n", name, box_dir, strerror(s->box_dir_error));
+    ni_say(f, "%s: %s: %s, so no black boxes of this machine\n", name, box_dir, strerror(s->box_dir_error));
     return;
   }
   if (passed->foreign == 0 && passed->elsewhere == 0) {
-    fprintf(f,
+    ni_say(f,
             "%s: %s: no black box of this machine. Boxes of other machines: copy them with `nccl-inspector snapshot` "
             "there\n",
             name, box_dir);
     return;
   }
   if (passed->elsewhere)
-    fprintf(f,
+    ni_say(f,
             "%s: %s: %zu black box%s of processes that log elsewhere, passed over. Give the folder of their logs, or "
             "none\n",
             name, box_dir, passed->elsewhere, ni_plural(passed->elsewhere, "", "es"));
   if (passed->foreign)
-    fprintf(f,
+    ni_say(f,
             "%s: %s: %zu black box%s of other users (one is of uid %u), which cannot be read. Run as that user, or as "
             "root\n",
             name, box_dir, passed->foreign, ni_plural(passed->foreign, "", "es"), passed->uid);

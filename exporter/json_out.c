@@ -6,36 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-unsigned ni_json_utf8_length(const unsigned char *s) {
-  if (s[0] < 0x80) return 1;
-  if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-  unsigned n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-  if (s[0] == 0xe0 && s[1] < 0xa0) return 0;
-  if (s[0] == 0xed && s[1] > 0x9f) return 0;
-  if (s[0] == 0xf0 && s[1] < 0x90) return 0;
-  if (s[0] == 0xf4 && s[1] > 0x8f) return 0;
-  for (unsigned i = 1; i < n; i++)
-    if ((s[i] & 0xc0) != 0x80) return 0;
-  return n;
+#include "safe_text.h"
+
+unsigned ni_json_char(char out[8], const char **text) {
+  uint32_t code;
+  unsigned n = ni_text_char(*text, &code);
+  const char *s = *text;
+  *text += n ? n : 1;
+  if (n == 0) code = 0xfffd;
+  if (n == 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
+  unsigned escape = *s == '"' || *s == '\\';
+  out[0] = '\\';
+  memcpy(out + escape, s, n);
+  return n + escape;
 }
 
 static void put_string(FILE *f, const char *text) {
+  char c[8];
   putc('"', f);
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    unsigned n = ni_json_utf8_length(s);
-    if (n == 0) {
-      fputs("\\ufffd", f);
-      s++;
-    } else if (*s == '"' || *s == '\\') {
-      putc('\\', f);
-      putc(*s++, f);
-    } else if (*s < 0x20 || *s == 0x7f) {
-      fprintf(f, "\\u%04x", *s++);
-    } else {
-      fwrite(s, 1, n, f);
-      s += n;
-    }
-  }
+  while (*text) fwrite(c, 1, ni_json_char(c, &text), f);
   putc('"', f);
 }
 

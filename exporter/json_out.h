@@ -38,8 +38,11 @@ void ni_json_fixed_decimals(struct ni_json *j, const char *key, double value, in
 /* "0x1f" */
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_bool(struct ni_json *j, const char *key, bool value);
-/* Length of the UTF-8 sequence at s, 0 when it is none (RFC 3629: no overlong forms, no surrogates). */
-unsigned ni_json_utf8_length(const unsigned char *s);
+/*
+ * The next character of *text (not at its end) as a string in JSON has it, into out; *text moves behind it. Returns the
+ * bytes, no NUL. What could steer a terminal (safe_text.h) is escaped, so that JSON can be looked at: \u009b.
+ */
+unsigned ni_json_char(char out[8], const char **text);
 /* A line feed behind the document. */
 void ni_json_finish(struct ni_json *j);
 

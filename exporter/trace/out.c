@@ -70,25 +70,7 @@ void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
 void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
   *room(o, 1) = '"';
   o->n++;
-  for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    char *p = room(o, ROOM);
-    unsigned n = *s < 0x80 ? 1 : ni_json_utf8_length(s);
-    if (n == 0) {
-      memcpy(p, "\\ufffd", 6);
-      o->n += 6;
-      s++;
-    } else if (*s == '"' || *s == '\\') {
-      p[0] = '\\';
-      p[1] = (char)*s++;
-      o->n += 2;
-    } else if (*s < 0x20 || *s == 0x7f) {
-      o->n += (size_t)sprintf(p, "\\u%04x", *s++);
-    } else {
-      memcpy(p, s, n);
-      o->n += n;
-      s += n;
-    }
-  }
+  while (*text) o->n += ni_json_char(room(o, ROOM), &text);
   *room(o, 1) = '"';
   o->n++;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../safe_text.h"
 #include "shortest.h"
 
 enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
@@ -168,16 +169,10 @@ int ni_csv_close(struct ni_csv *c) {
 
 void ni_csv_text(FILE *f, const char *text) {
   if (!text) return;
-  if (!strpbrk(text, ",\"\r\n")) {
-    fputs(text, f);
-    return;
-  }
-  putc('"', f);
-  for (; *text; text++) {
-    if (*text == '"') putc('"', f);
-    putc(*text, f);
-  }
-  putc('"', f);
+  const char *quote = strpbrk(text, ",\"") ? "\"" : "";
+  fprintf(f, "%s%s", quote, *text && strchr("=+-@", *text) ? "'" : "");
+  for (const char *mark; (mark = strchr(text, '"')); text = mark + 1) ni_say(f, "%.*s\"\"", (int)(mark - text), text);
+  ni_say(f, "%s%s", text, quote);
 }
 
 void ni_csv_double(FILE *f, double value) {

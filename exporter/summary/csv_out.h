@@ -32,7 +32,10 @@ int ni_csv_open(struct ni_csv **out, const char *path, bool p2p, bool local_time
 int ni_csv_row(struct ni_csv *c, const struct ni_csv_row *row);
 int ni_csv_close(struct ni_csv *c);
 
-/* A CSV field for other tables: quoted where needed, control characters and broken UTF-8 as they are. */
+/*
+ * A cell of text for other tables: quoted where needed (RFC 4180), what could steer a terminal as '?' (safe_text.h), and
+ * an apostrophe in front of what a spreadsheet would run. NULL: an empty cell.
+ */
 void ni_csv_text(FILE *f, const char *text);
 /* Shortest form; nothing for NAN. */
 void ni_csv_double(FILE *f, double value);

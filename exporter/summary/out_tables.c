@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../json_out.h"
+#include "../safe_text.h"
 #include "csv_out.h"
 #include "output.h"
 
@@ -29,15 +30,20 @@ static void group_key(FILE *f, const struct ni_group *g, const char *human) {
 }
 #define GROUP_HEAD "comm_type,kind,func,msg_size_bytes,msg_size_human,timing_source"
 
+/* No comma and no quotation mark inside, no formula: one cell holds them all. */
+static void mix_word(FILE *f, const char *text) {
+  char word[81];
+  ni_safe_text(*text ? text : "unstated", word, sizeof word);
+  for (const char *p = word; *p; p++) putc(strchr(p == word ? ",\"=+-@" : ",\"", *p) ? '_' : *p, f);
+}
+
 static void mix_text(FILE *f, const struct ni_summary *s, const struct ni_group *g) {
   for (uint32_t i = 0; i < g->n_mix; i++) {
     const struct ni_mix *m = &s->mix[g->mix + i];
     if (i) putc(' ', f);
-    for (const char *p = *m->algo ? m->algo : "unstated"; *p; p++)
-      putc(*p == ',' || *p == '"' || *p < ' ' ? '_' : *p, f);
+    mix_word(f, m->algo);
     putc('/', f);
-    for (const char *p = *m->proto ? m->proto : "unstated"; *p; p++)
-      putc(*p == ',' || *p == '"' || *p < ' ' ? '_' : *p, f);
+    mix_word(f, m->proto);
     fprintf(f, ":%llu", (unsigned long long)m->records);
   }
 }

@@ -4,12 +4,14 @@ import { count, known } from './format.js';
 
 const PAGE = 25;
 
-// Spreadsheets run what starts with = + - @: a text that does gets an apostrophe in front.
+// Spreadsheets run what starts with = + - @: a text that does gets an apostrophe in front. What could steer a terminal is
+// '?', as in the summary's own CSV files (exporter/safe_text.h).
+const UNFIT = /[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 function csvField(value, isText) {
   if (!known(value)) return '';
   let text = String(value);
-  if (isText && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
-  return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  if (isText) text = text.replace(UNFIT, '?').replace(/^[=+\-@]/, "'$&");
+  return /[",]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 export function csv(columns, rows) {
   const lines = [columns.map((c) => csvField(c.csv || c.title, true)).join(',')];

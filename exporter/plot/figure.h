@@ -19,7 +19,7 @@ struct ni_figure {
   const struct ni_summary *s;
   enum ni_plot_format format;
   uint32_t first, n;  /* cells; other kinds of figure say what they mean by it */
-  char path[400];     /* below the summary's folder, ending of the format included */
+  char path[400];     /* below the summary's folder, ending included; of words of ni_file_word(), so nothing to quote */
 };
 
 /* Okabe and Ito's colours, the yellow darkened for white paper. */
@@ -29,7 +29,7 @@ extern const char *const ni_fig_color[NI_FIG_COLORS];
 /* Terminal, size in pixels (PDF: hundredths of an inch), output file, and what all figures share. */
 void ni_fig_begin(FILE *f, const struct ni_figure *fig, int width, int height);
 
-/* 'text', safe whatever it holds: quotes doubled, control characters and what is no UTF-8 replaced, 120 characters. */
+/* 'text', safe whatever it holds: quotes doubled, what safe_text.h names replaced, 200 bytes. */
 void ni_fig_quoted(FILE *f, const char *text);
 /* The same for tic labels, which gnuplot takes as formats. */
 void ni_fig_label(FILE *f, const char *text);

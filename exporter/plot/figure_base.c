@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../amount_text.h"
+#include "../safe_text.h"
 #include "figure.h"
 
 const char *const ni_fig_color[NI_FIG_COLORS] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -19,40 +20,19 @@ void ni_fig_begin(FILE *f, const struct ni_figure *fig, int width, int height) {
             height);
   else
     fprintf(f, "set terminal pngcairo noenhanced size %d,%d font '%s' background '#ffffff'\n", width, height, font);
-  fprintf(f, "set output ");
-  ni_fig_quoted(f, fig->path);
   fprintf(f,
-          "\nset encoding utf8\nset samples 2\nset border 3 lc rgb '#566173'\n"
+          "set output '%s'\nset encoding utf8\nset samples 2\nset border 3 lc rgb '#566173'\n"
           "set tics nomirror textcolor rgb '#1b2330'\n"
-          "set grid lc rgb '#d5dae2' lt 1 lw 0.7\nset datafile missing 'NaN'\n");
-}
-
-/* Bytes of the UTF-8 sequence at s, 0 when it is none that a font could show. */
-static unsigned sequence(const unsigned char *s) {
-  unsigned n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : (s[0] & 0xf0) == 0xe0       ? 3
-               : (s[0] & 0xf8) == 0xf0       ? 4
-                                             : 0;
-  if (s[0] < 0x20 || s[0] == 0x7f || s[0] > 0xf4) return 0;
-  for (unsigned i = 1; i < n; i++)
-    if ((s[i] & 0xc0) != 0x80) return 0;
-  return n;
+          "set grid lc rgb '#d5dae2' lt 1 lw 0.7\nset datafile missing 'NaN'\n",
+          fig->path);
 }
 
 static void quoted(FILE *f, const char *text, const char *twice) {
-  size_t left = 120;
+  char safe[201];
   putc('\'', f);
-  for (const unsigned char *s = (const unsigned char *)text; *s && left > 0; left--) {
-    unsigned n = sequence(s);
-    if (n == 0) {
-      putc('?', f);
-      s++;
-      continue;
-    }
-    if (strchr(twice, *s)) putc(*s, f);
-    fwrite(s, 1, n, f);
-    s += n;
+  for (const char *p = ni_safe_text(text, safe, sizeof safe); *p; p++) {
+    if (strchr(twice, *p)) putc(*p, f);
+    putc(*p, f);
   }
   putc('\'', f);
 }

@@ -63,7 +63,7 @@ int ni_check_run(int argc, char **argv) {
   if (e == 0) e = ni_check_read(&c);
   if (e == 0) e = ni_check_judge(&c);
   if (e < 0) {
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(-e));
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     goto out;
   }
   if (c.json) ni_check_print_json(&c);

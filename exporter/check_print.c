@@ -70,16 +70,15 @@ static uint64_t value(const struct row *r, int col) {
 }
 
 static void print_row(const struct row *r, const bool *shown) {
-  char ranks[32], name[64];
+  char ranks[32], name[17];
   snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
-  snprintf(name, sizeof name, "%.16s", r->name ? r->name : "-");
-  if (r->first->hash) printf("0x%-16" PRIx64 "  ", r->first->hash);
-  else printf("%-18s  ", "the job");
-  ni_put_text(stdout, name);
-  printf("%*s %9s", (int)strlen(name) < 16 ? 16 - (int)strlen(name) : 0, "", ranks);
+  ni_safe_text(r->name ? r->name : "-", name, sizeof name);
+  if (r->first->hash) ni_say(stdout, "0x%-16" PRIx64 "  ", r->first->hash);
+  else ni_say(stdout, "%-18s  ", "the job");
+  ni_say(stdout, "%-16s %9s", name, ranks);
   for (int i = 0; i < COLS; i++)
-    if (shown[i]) printf(" %*" PRIu64, cols[i].width, value(r, i));
-  printf("%s\n", r->not_final ? "  no final line" : "");
+    if (shown[i]) ni_say(stdout, " %*" PRIu64, cols[i].width, value(r, i));
+  ni_say(stdout, "%s\n", r->not_final ? "  no final line" : "");
 }
 
 /* Rows with something to see come first where not all fit. */
@@ -94,10 +93,10 @@ static void print_table(const struct ni_check *c) {
   }
   if (!groups) return;
   bool all = c->all || groups <= ROWS_MAX;
-  printf("\n%-18s  %-16s %9s", "communicator", "name", "ranks");
+  ni_say(stdout, "\n%-18s  %-16s %9s", "communicator", "name", "ranks");
   for (int k = 0; k < COLS; k++)
-    if (used[k]) printf(" %*s", cols[k].width, cols[k].name);
-  printf("\n");
+    if (used[k]) ni_say(stdout, " %*s", cols[k].width, cols[k].name);
+  ni_say(stdout, "\n");
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
       end = ni_check_group_end(c, i);
@@ -106,61 +105,49 @@ static void print_table(const struct ni_check *c) {
       print_row(&r, used);
       shown++;
     }
-  if (shown < groups) printf("... and %zu more %s (--all shows them)\n", groups - shown,
+  if (shown < groups) ni_say(stdout, "... and %zu more %s (--all shows them)\n", groups - shown,
                              ni_plural(groups - shown, "communicator", "communicators"));
   const char *before = "0 in all    ";
   for (int k = 0; k < COLS; k++)
     if (!used[k]) {
-      printf("%s%s", before, cols[k].name);
+      ni_say(stdout, "%s%s", before, cols[k].name);
       before = ", ";
     }
-  if (*before == ',') printf("\n");
+  if (*before == ',') ni_say(stdout, "\n");
 }
 
 static void print_tally(const char *title, const struct ni_tally *t) {
   if (!t->n && !t->other) return;
-  printf("%-12s", title);
+  ni_say(stdout, "%-12s", title);
   for (size_t i = 0; i < t->n; i++) {
-    if (i) printf(", ");
-    ni_put_text(stdout, t->item[i].name);
-    printf(" %" PRIu64, t->item[i].count);
+    ni_say(stdout, "%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
   }
-  if (t->other) printf("%sothers %" PRIu64, t->n ? ", " : "", t->other);
-  printf("\n");
+  if (t->other) ni_say(stdout, "%sothers %" PRIu64, t->n ? ", " : "", t->other);
+  ni_say(stdout, "\n");
 }
 
 static void print_verdict(const struct ni_check *c) {
   bool complete = ni_check_complete(c);
-  printf("%s", complete ? "COMPLETE" : "INCOMPLETE: ");
+  ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
   const char *between = "";
   for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
-    printf("%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
-    if (p->where[0]) {
-      printf(" (");
-      ni_put_text(stdout, p->where[0]);
-      printf("%s)", p->places > 1 ? ", ..." : "");
-    }
+    ni_say(stdout, "%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    if (p->where[0]) ni_say(stdout, " (%s%s)", p->where[0], p->places > 1 ? ", ..." : "");
     between = "; ";
   }
-  printf("\n");
+  ni_say(stdout, "\n");
 }
 
 static void print_events(const struct ni_check *c) {
   const char *before = "events      ";
   for (int i = 0; i < NI_EVENT_COUNT; i++)
     if (c->events[i]) {
-      printf("%s%s %" PRIu64, before, ni_event_names[i], c->events[i]);
+      ni_say(stdout, "%s%s %" PRIu64, before, ni_event_names[i], c->events[i]);
       before = ", ";
     }
-  if (*before == ',') printf("\n");
-}
-
-static void print_place(const char *before, const char *text) {
-  printf("%s", before);
-  ni_put_text(stdout, text);
-  printf("\n");
+  if (*before == ',') ni_say(stdout, "\n");
 }
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
@@ -183,10 +170,10 @@ void ni_check_print(const struct ni_check *c) {
   }
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
-  printf("files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n, ni_bytes_text(c->file_bytes, file_bytes),
-         ni_bytes_text(c->text_bytes, text_bytes), c->n_processes, ni_plural(c->n_processes, "", "es"), hosts,
-         ni_plural(hosts, "", "s"));
-  printf("lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
+  ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n,
+         ni_bytes_text(c->file_bytes, file_bytes), ni_bytes_text(c->text_bytes, text_bytes), c->n_processes,
+         ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
+  ni_say(stdout, "lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
          " bad\n",
          c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,
          c->proxy_lines, c->bad_lines);
@@ -197,26 +184,27 @@ void ni_check_print(const struct ni_check *c) {
   print_tally("CPU-timed", &c->fallback_by);
   for (size_t i = 0; i < c->fallback_by.n; i++)
     if (strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0)
-      printf("            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, so it hands out stamps\n"
-             "            of earlier work; such times are not used. NCCL 2.31 counts alike (docs/format.md).\n");
+      ni_say(stdout, "            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, "
+                    "so it hands out stamps\n            of earlier work; such times are not used. NCCL 2.31 counts alike (docs/format.md).\n");
   print_tally("strays", &c->strays);
   print_table(c);
   if (c->bad_lines) {
-    printf("\nbad lines  ");
+    ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
-      if (c->reasons[i]) printf(" %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
-    printf("\n");
-    for (size_t i = 0; i < c->n_samples; i++) print_place("  ", c->sample[i]);
+      if (c->reasons[i]) ni_say(stdout, " %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+    ni_say(stdout, "\n");
+    for (size_t i = 0; i < c->n_samples; i++) ni_say(stdout, "  %s\n", c->sample[i]);
   }
-  printf("\n");
+  ni_say(stdout, "\n");
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
-    printf("%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    ni_say(stdout, "%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count,
+           ni_problem_text((enum ni_problem_code)i, p->count));
     for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
-      if (p->where[k]) print_place("              ", p->where[k]);
-    if (p->places > NI_CHECK_WHERES) printf("              and %" PRIu64 " more %s\n", p->places - NI_CHECK_WHERES,
-                                              ni_plural(p->places - NI_CHECK_WHERES, "place", "places"));
+      if (p->where[k]) ni_say(stdout, "              %s\n", p->where[k]);
+    if (p->places > NI_CHECK_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_CHECK_WHERES,
+                                             ni_plural(p->places - NI_CHECK_WHERES, "place", "places"));
   }
   print_verdict(c);
 }

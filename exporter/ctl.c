@@ -180,7 +180,7 @@ static size_t put_together(const struct ctl *c, char *old, bool foreign, char *o
 }
 
 static int say_error(const char *who, const char *path, int e, const char *hint) {
-  fprintf(stderr, "%s: %s: %s%s%s\n", who, path, strerror(e), *hint ? "; " : "", hint);
+  ni_say(stderr, "%s: %s: %s%s%s\n", who, path, strerror(e), *hint ? "; " : "", hint);
   return NI_EXIT_COULD_NOT_RUN;
 }
 
@@ -205,9 +205,9 @@ static int write_new(const struct ctl *c, const char *who, int fd) {
   if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd)) return say_error(who, c->temp, errno, "");
   if (renameat(c->dir_fd, c->temp + c->base, c->dir_fd, c->path + c->base)) return say_error(who, c->path, errno, "");
   if (gone)
-    fprintf(stderr, "%s: %u %s %s, %s no longer in %s\n", who, gone, ni_plural(gone, "line", "lines"),
-            foreign ? "of a file that another user could write to" : "without a number, written by hand",
-            ni_plural(gone, "is", "are"), c->path);
+    ni_say(stderr, "%s: %u %s %s, %s no longer in %s\n", who, gone, ni_plural(gone, "line", "lines"),
+           foreign ? "of a file that another user could write to" : "without a number, written by hand",
+           ni_plural(gone, "is", "are"), c->path);
   return NI_EXIT_FINE;
 }
 
@@ -227,7 +227,7 @@ int ni_ctl_run(int argc, char **argv) {
   if (done) return code;
   const char *why = refused(c.command);
   if (why) {
-    fprintf(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
+    ni_say(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
     return NI_EXIT_USAGE;
   }
   if ((c.dir_fd = open(c.dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) return say_error(argv[0], c.dir, errno, "");
@@ -248,9 +248,9 @@ int ni_ctl_run(int argc, char **argv) {
   code = write_new(&c, argv[0], fd);
   close(fd);
   if (code != NI_EXIT_FINE) (void)unlinkat(c.dir_fd, c.temp + c.base, 0);
-  else printf("%s: %s\n", c.path, c.command);
+  else ni_say(stdout, "%s: %s\n", c.path, c.command);
   if (code == NI_EXIT_FINE && no_logs(c.dir))
-    fprintf(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],
-            c.dir);
+    ni_say(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],
+           c.dir);
   return code;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "safe_text.h"
 
 static const struct ni_command commands[] = {
     {"doctor", ni_doctor_run, "would this environment give complete logs? what to do where not"},
@@ -25,11 +26,11 @@ static const struct ni_command commands[] = {
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *f) {
-  fprintf(f, "Usage: nccl-inspector COMMAND [OPTION...] DIR|FILE...\n\nCommands:\n");
-  for (size_t i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].help);
-  fprintf(f, "\nnccl-inspector COMMAND --help lists the options of a command.\n"
-             "Exit codes: 0 fine, 1 could not run, 2 data incomplete (doctor: a problem), 3 a finding (hang; doctor --gate),\n"
-             "4 a job that was killed (hang), 64 wrong usage.\n");
+  ni_say(f, "Usage: nccl-inspector COMMAND [OPTION...] DIR|FILE...\n\nCommands:\n");
+  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(f, "  %-10s %s\n", commands[i].name, commands[i].help);
+  ni_say(f, "\nnccl-inspector COMMAND --help lists the options of a command.\n"
+            "Exit codes: 0 fine, 1 could not run, 2 data incomplete (doctor: a problem), 3 a finding (hang; doctor --gate),\n"
+            "4 a job that was killed (hang), 64 wrong usage.\n");
 }
 
 static const struct ni_command *find(const char *name) {
@@ -46,7 +47,7 @@ static int run(const struct ni_command *c, int argc, char **argv) {
   int code = c->run(argc, argv);
   /* What was meant for the user and did not get there is a failure: a full disk, a closed pipe. */
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    fprintf(stderr, "nccl-inspector: standard output: %s\n", strerror(errno));
+    ni_say(stderr, "nccl-inspector: standard output: %s\n", strerror(errno));
     return code == NI_EXIT_FINE ? NI_EXIT_COULD_NOT_RUN : code;
   }
   return code;
@@ -63,14 +64,14 @@ int main(int argc, char **argv) {
     return NI_EXIT_FINE;
   }
   if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
-    printf("nccl-inspector %s (%s)\n", NI_VERSION, NI_GIT_REV);
+    ni_say(stdout, "nccl-inspector %s (%s)\n", NI_VERSION, NI_GIT_REV);
     return NI_EXIT_FINE;
   }
   const struct ni_command *c = find(first);
   if (c) return run(c, argc - 1, argv + 1);
   if (first[0] == '-' && (c = find("summary"))) return run(c, argc, argv);
-  fprintf(stderr, "nccl-inspector: there is no command '%s'; commands are:", first);
-  for (size_t i = 0; i < N_COMMANDS; i++) fprintf(stderr, " %s", commands[i].name);
-  fprintf(stderr, "\n");
+  ni_say(stderr, "nccl-inspector: there is no command '%s'; commands are:", first);
+  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(stderr, " %s", commands[i].name);
+  ni_say(stderr, "\n");
   return NI_EXIT_USAGE;
 }

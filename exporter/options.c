@@ -31,15 +31,29 @@ static void unify_spelling(int argc, char **argv) {
         if (*p == '_') *p = '-';
 }
 
+/* A cookie's write(): argp and getopt put what they do not understand on stderr as it is. The line feeds are theirs. */
+static ssize_t say_lines(void *to, const char *text, size_t n) {
+  for (const char *end = text + n, *stop; text < end; text = stop + 1) {
+    stop = memchr(text, '\n', (size_t)(end - text));
+    ni_say(to, stop ? "%.*s\n" : "%.*s", (int)((stop ? stop : end) - text), text);
+    if (!stop) break;
+  }
+  return (ssize_t)n;
+}
+
 int ni_options_parse(const struct argp *argp, int argc, char **argv, void *input, int *done) {
   argp_err_exit_status = NI_EXIT_USAGE;
   *done = 0;
   unify_spelling(argc, argv);
   /* argp prints help and messages about wrong options itself and exits; what comes back is a parser's own refusal. */
+  FILE *terminal = stderr, *safe = fopencookie(terminal, "w", (cookie_io_functions_t){.write = say_lines});
+  if (safe) stderr = safe; /* where argp exits, exit() flushes it */
   error_t e = argp_parse(argp, argc, argv, 0, NULL, input);
+  stderr = terminal;
+  if (safe) fclose(safe);
   if (e == 0) return 0;
   *done = 1;
-  fprintf(stderr, "%s: %s\n", argv[0], strerror(e));
+  ni_say(stderr, "%s: %s\n", argv[0], strerror(e));
   return e == ENOMEM ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_USAGE;
 }
 
@@ -50,9 +64,7 @@ error_t ni_option_added(struct argp_state *state, const char *option, const char
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
   for (size_t i = 0; i < files->n_bad; i++) {
-    fprintf(stderr, "%s: ", who);
-    ni_put_text(stderr, files->bad[i].path);
-    fprintf(stderr, ": %s\n", ni_unreadable_why(&files->bad[i]));
+    ni_say(stderr, "%s: %s: %s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]));
   }
 }
 
@@ -64,9 +76,7 @@ int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files 
     size_t k = 0;
     while (k < out->n_bad && strcmp(out->bad[k].path, in->path[i]) != 0) k++;
     if (k < out->n_bad) continue;
-    fprintf(stderr, "%s: ", who);
-    ni_put_text(stderr, in->path[i]);
-    fprintf(stderr, ": no log files in it (*.log, *.log.gz, *.jsonl, *.jsonl.gz)\n");
+    ni_say(stderr, "%s: %s: no log files in it (*.log, *.log.gz, *.jsonl, *.jsonl.gz)\n", who, in->path[i]);
   }
   return -ENOENT;
 }

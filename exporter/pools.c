@@ -156,9 +156,7 @@ static int read_file(struct pools *p, struct ni_parser *parser, const char *path
   struct ni_line l;
   int e = ni_reader_open(&reader, path, NULL), got;
   if (e < 0) {
-    fprintf(stderr, "nccl-inspector pools: ");
-    ni_put_text(stderr, path);
-    fprintf(stderr, ": %s\n", strerror(-e));
+    ni_say(stderr, "nccl-inspector pools: %s: %s\n", path, strerror(-e));
     p->unreadable++;
     return 0;
   }
@@ -204,39 +202,39 @@ static struct advice advise(const struct pools *p) {
 
 static void print_text(const struct pools *p) {
   struct advice a = advise(p);
-  printf("%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
+  ni_say(stdout, "%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
          ni_plural(p->processes, "", "es"), p->max_comms, ni_plural(p->max_comms, "", "s"));
-  printf("%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
+  ni_say(stdout, "%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
          "dropped");
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const struct totals *t = &p->kind[k];
-    printf("%-5s %8" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10" PRIu64 " %12" PRIu64 "\n", names[k],
+    ni_say(stdout, "%-5s %8" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10" PRIu64 " %12" PRIu64 "\n", names[k],
            t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped);
-    if (t->needed) printf("      largest: %s\n", t->where);
+    if (t->needed) ni_say(stdout, "      largest: %s\n", t->where);
   }
-  printf("arena %12.2f MB at most in use, of %.2f MB\n\n", (double)p->run_arena_high / 1e6,
+  ni_say(stdout, "arena %12.2f MB at most in use, of %.2f MB\n\n", (double)p->run_arena_high / 1e6,
          (double)p->run_arena_cap / 1e6);
   if (a.drops == 0) {
-    printf("Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
+    ni_say(stdout, "Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
            p->growth_off ? " with fixed pools" : "", p->unreadable ? " in what could be read" : "");
   } else {
-    printf("%" PRIu64 " %s dropped", a.drops, ni_plural(a.drops, "operation was", "operations were"));
+    ni_say(stdout, "%" PRIu64 " %s dropped", a.drops, ni_plural(a.drops, "operation was", "operations were"));
     if (p->pool_full || p->arena_full || p->overwritten)
-      printf(" (%" PRIu64 " pool_full, %" PRIu64 " arena_full, %" PRIu64 " overwritten)", p->pool_full, p->arena_full,
+      ni_say(stdout, " (%" PRIu64 " pool_full, %" PRIu64 " arena_full, %" PRIu64 " overwritten)", p->pool_full, p->arena_full,
              p->overwritten);
-    printf(".\n");
+    ni_say(stdout, ".\n");
     if (p->pool_full || p->overwritten || p->growth_off)
-      printf("Recommended: unset NCCL_INSPECTOR_POOL_GROW=0, so that pools grow; or the fixed sizes below.\n");
+      ni_say(stdout, "Recommended: unset NCCL_INSPECTOR_POOL_GROW=0, so that pools grow; or the fixed sizes below.\n");
     if (p->arena_full)
-      printf("Recommended: NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 ", since the arena's cap was met.\n", a.arena_bytes);
+      ni_say(stdout, "Recommended: NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 ", since the arena's cap was met.\n", a.arena_bytes);
   }
-  printf("\nFor fixed pools (high water%s, a quarter more, in steps of %u):\n  NCCL_INSPECTOR_POOL_GROW=0\n",
+  ni_say(stdout, "\nFor fixed pools (high water%s, a quarter more, in steps of %u):\n  NCCL_INSPECTOR_POOL_GROW=0\n",
          a.drops ? " and all drops" : "", STEP_SLOTS);
   for (int k = 0; k < NI_KIND_COUNT; k++)
-    if (a.slots[k]) printf("  %s=%" PRIu64 "\n", settings[k], a.slots[k]);
-  printf("  memory per process at most %.2f MB (%" PRIu64 " %s)\n", (double)a.fixed_bytes / 1e6,
+    if (a.slots[k]) ni_say(stdout, "  %s=%" PRIu64 "\n", settings[k], a.slots[k]);
+  ni_say(stdout, "  memory per process at most %.2f MB (%" PRIu64 " %s)\n", (double)a.fixed_bytes / 1e6,
          p->max_comms, ni_plural(p->max_comms, "communicator", "communicators"));
-  printf("For a smaller cap (twice the most that was in use):\n  NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 "\n",
+  ni_say(stdout, "For a smaller cap (twice the most that was in use):\n  NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 "\n",
          a.arena_bytes);
 }
 
@@ -317,11 +315,11 @@ int ni_pools_run(int argc, char **argv) {
   for (size_t i = 0; e == 0 && i < p.files.n; i++) e = read_file(&p, parser, p.files.file[i].path);
   fold(&p);
   if (e < 0) {
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(-e));
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
   } else if (p.lines == 0) {
-    fprintf(stderr,
-            "%s: no pool_stats lines in %zu file%s: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
-            argv[0], p.files.n, ni_plural(p.files.n, "", "s"));
+    ni_say(stderr,
+           "%s: no pool_stats lines in %zu file%s: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
+           argv[0], p.files.n, ni_plural(p.files.n, "", "s"));
   } else {
     if (p.json) print_json(&p);
     else print_text(&p);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../safe_text.h"
 #include "doctor.h"
 
 enum { TEXT_MAX = 1 << 20 };
@@ -81,7 +82,7 @@ static int exec_program(void *arg, int fd) {
   dup2(fd, 2);
   for (char *const *e = p->env; e && *e; e++) putenv(*e);
   execvp(p->argv[0], p->argv);
-  fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
+  ni_say(stderr, "%s: %s\n", p->argv[0], strerror(errno));
   fflush(stderr);
   return 127;
 }

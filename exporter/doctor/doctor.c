@@ -54,10 +54,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 static void print_text(const struct ni_doctor *d, const size_t *count) {
   for (size_t i = 0; i < d->n; i++) {
     const struct ni_finding *f = &d->finding[i];
-    printf("%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
-    if (f->advice && f->status != NI_DOC_OK) printf("%-20s -> %s\n", "", f->advice);
+    ni_say(stdout, "%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
+    if (f->advice && f->status != NI_DOC_OK) ni_say(stdout, "%-20s -> %s\n", "", f->advice);
   }
-  printf("%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], ni_plural(count[NI_DOC_PROBLEM], "", "s"),
+  ni_say(stdout, "%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], ni_plural(count[NI_DOC_PROBLEM], "", "s"),
          count[NI_DOC_WARNING], ni_plural(count[NI_DOC_WARNING], "", "s"));
 }
 

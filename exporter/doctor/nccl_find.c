@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../safe_text.h"
 #include "doctor.h"
 #include "ni_release.h"
 
@@ -156,7 +157,7 @@ void ni_doctor_nccl(struct ni_doctor *d) {
   struct found f = {.n = 0};
   find(d, &f);
   if (d->find_nccl) {
-    for (size_t i = 0; i < f.n; i++) printf("%s\n", f.path[i]);
+    for (size_t i = 0; i < f.n; i++) ni_say(stdout, "%s\n", f.path[i]);
   } else if (f.n == 0 && d->nccl) {
     ni_doctor_add(d, "nccl", NI_DOC_PROBLEM, "Name the libnccl.so.2 that the job uses.",
                   "--nccl %s: there is no such file", d->nccl);

@@ -1,4 +1,5 @@
 #include "../plural.h"
+#include "../safe_text.h"
 #include "plot_list.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ int ni_plot_format_parse(const char *name, enum ni_plot_format *format) {
 
 void ni_plots_say(const struct ni_render_options *o, const char *line) {
   if (o->say) o->say(o->say_context, line);
-  else fprintf(stderr, "%s\n", line);
+  else ni_say(stderr, "%s\n", line);
 }
 
 /* The four that the reference knows. */

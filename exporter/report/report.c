@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../safe_text.h"
 #include "assets.h"
 #include "page_data.h"
 
@@ -13,7 +14,7 @@ bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail
 
 static void say(const struct ni_render_options *o, const char *line) {
   if (o->say) o->say(o->say_context, line);
-  else fprintf(stderr, "%s\n", line);
+  else ni_say(stderr, "%s\n", line);
 }
 
 /*

@@ -157,7 +157,7 @@ int ni_result_begin(struct ni_run *r) {
 static int write_marker(const struct ni_run *r) {
   FILE *f = create(r, MARKER);
   if (!f) return -errno;
-  fprintf(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");
+  ni_say(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");
   return fclose(f) == 0 ? 0 : -errno;
 }
 
@@ -203,10 +203,10 @@ void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) {
   time_t t = now.tv_sec;
   localtime_r(&t, &tm);
   strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &tm);
-  fprintf(r->log, "%s,%03ld - %s - ", stamp, (long)now.tv_usec / 1000, level);
+  ni_say(r->log, "%s,%03ld - %s - ", stamp, (long)now.tv_usec / 1000, level);
   va_list ap;
   va_start(ap, text);
-  vfprintf(r->log, text, ap);
+  ni_vsay(r->log, text, ap);
   va_end(ap);
   putc('\n', r->log);
 }

@@ -45,48 +45,46 @@ static size_t count_runs(const struct ni_summary *s) {
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[32], last[32], took[32], release[40];
   const char *gap = "";
-  if (s->job.id) fprintf(f, "job %s", ni_safe_text(s->job.id, a, sizeof a)), gap = ", ";
-  if (s->job.exe) fprintf(f, "%s%s", gap, ni_safe_text(s->job.exe, b, sizeof b)), gap = ", ";
+  if (s->job.id) ni_say(f, "job %s", ni_safe_text(s->job.id, a, sizeof a)), gap = ", ";
+  if (s->job.exe) ni_say(f, "%s%s", gap, ni_safe_text(s->job.exe, b, sizeof b)), gap = ", ";
   if (s->job.nccl_version > 0)
-    fprintf(f, "%sNCCL %s", gap, ni_release_text(s->job.nccl_version, release)), gap = ", ";
-  fprintf(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
-          ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
+    ni_say(f, "%sNCCL %s", gap, ni_release_text(s->job.nccl_version, release)), gap = ", ";
+  ni_say(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
+         ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
   if (s->records)
-    fprintf(f, "\n%s to %s (%s)", time_text(s->first_us, first), time_text(s->last_us, last),
-            ni_duration_text((double)(s->last_us - s->first_us), took));
-  fprintf(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
-          s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
-          ni_plural(s->input.files, "file", "files"));
-  if (*s->job.formats) fprintf(f, " (%s, written by %s)", s->job.formats, s->job.producers);
+    ni_say(f, "\n%s to %s (%s)", time_text(s->first_us, first), time_text(s->last_us, last),
+           ni_duration_text((double)(s->last_us - s->first_us), took));
+  ni_say(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
+         s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
+         ni_plural(s->input.files, "file", "files"));
+  if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   const struct ni_input *in = &s->input;
   if (in->without_record) {
-    fprintf(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s, "
-               "summary/summary_rollups.csv has ", in->without_record,
-            ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
-    if (in->unrolled) fprintf(f, "%" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
-                              in->rolled + in->unrolled);
-    else fprintf(f, "all %" PRIu64, in->rolled);
+    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s, "
+              "summary/summary_rollups.csv has ", in->without_record,
+           ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
+    if (in->unrolled) ni_say(f, "%" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
+                             in->rolled + in->unrolled);
+    else ni_say(f, "all %" PRIu64, in->rolled);
   }
-  if (s->input.filtered_out) fprintf(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
+  if (s->input.filtered_out) ni_say(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
                                     ni_plural(s->input.filtered_out, "record", "records"));
   size_t runs = count_runs(s);
   if (runs > 1)
-    fprintf(f, "\none rank was in up to %zu processes: %zu runs or more are added up here, --since and --until choose one", runs, runs);
-  fprintf(f, "\n");
+    ni_say(f, "\none rank was in up to %zu processes: %zu runs or more are added up here, --since and --until choose one", runs,
+           runs);
+  ni_say(f, "\n");
 }
 
 static void print_verdict(const struct ni_summary *s, FILE *f) {
   if (s->complete) {
-    fprintf(f, "COMPLETE\n");
+    ni_say(f, "COMPLETE\n");
     return;
   }
-  for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++) {
-    fprintf(f, "%s", i == 0 ? "INCOMPLETE: " : "            ");
-    ni_put_text(f, s->input.trouble[i]);
-    putc('\n', f);
-  }
+  for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
+    ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
   if (s->input.n_trouble > TROUBLE_SHOWN)
-    fprintf(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
+    ni_say(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
 }
 
 static int by_share(const void *a, const void *b, void *summary) {
@@ -139,17 +137,18 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
       if ((int)strlen(row[i].text[k]) > width[k]) width[k] = (int)strlen(row[i].text[k]);
     if (k == COL_TYPE || k == COL_FUNCTION || k == COL_TIMED_BY) width[k] = -width[k]; /* words to the left */
   }
-  if (n) fprintf(f, "\n");
+  if (n) ni_say(f, "\n");
   for (size_t i = 0; n && i <= n; i++) {
-    for (int k = 0; k < COLS; k++) fprintf(f, "%s%*s", k ? " " : "", width[k], row[i].text[k]);
-    fprintf(f, "%s\n", row[i].approx ? "  (percentiles within 0.4 %)" : "");
+    for (int k = 0; k < COLS; k++) ni_say(f, "%s%*s", k ? " " : "", width[k], row[i].text[k]);
+    ni_say(f, "%s\n", row[i].approx ? "  (percentiles within 0.4 %)" : "");
   }
   if (s->n_groups > GROUPS_SHOWN)
-    fprintf(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
-            ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
+    ni_say(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
+           ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
   for (size_t i = 0; i < n; i++)
     if (strcmp(row[i + 1].text[COL_TIMED_BY], ni_timing_names[NI_TIMING_COLLECTIVE_CPU]) == 0) {
-      fprintf(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n  | nccl-inspector check tells why\n");
+      ni_say(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n"
+               "  | nccl-inspector check tells why\n");
       break;
     }
   free(order);
@@ -161,29 +160,30 @@ static void print_wrapped(FILE *f, const char *indent, const char *text) {
   for (const char *p = text; *p;) {
     size_t n = strcspn(p, " ");
     bool fits = at + 1 + n <= 80;
-    if (at == 0 || !fits) at = (size_t)fprintf(f, "%s%s", at ? "\n" : "", indent) - (at > 0);
-    else at += (size_t)fprintf(f, " ");
-    at += (size_t)fprintf(f, "%.*s", (int)n, p);
+    if (at && !fits) ni_say(f, "\n");
+    if (at == 0 || !fits) at = (size_t)ni_say(f, "%s", indent);
+    else at += (size_t)ni_say(f, " ");
+    at += (size_t)ni_say(f, "%.*s", (int)n, p);
     p += n + (p[n] == ' ');
   }
-  fprintf(f, "\n");
+  ni_say(f, "\n");
 }
 
 static void print_all_late(const struct ni_summary *s, FILE *f) {
   char text[128];
-  if (ni_finding_of_all(s, text)) fprintf(f, "  %s\n", text);
+  if (ni_finding_of_all(s, text)) ni_say(f, "  %s\n", text);
 }
 
 static void print_findings(const struct ni_summary *s, FILE *f) {
   if (s->n_findings == 0) {
-    if (s->records) fprintf(f, "\nno rank, host or communicator stands out\n");
+    if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
     print_all_late(s, f);
     return;
   }
-  fprintf(f, "\nwhat stands out:\n");
-  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) fprintf(f, "  %s\n", s->finding[i].text);
+  ni_say(f, "\nwhat stands out:\n");
+  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) ni_say(f, "  %s\n", s->finding[i].text);
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
-  if (more) fprintf(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
   print_all_late(s, f);
   print_wrapped(f, "  | ", ni_findings_rules());
 }
@@ -192,26 +192,26 @@ static void print_findings(const struct ni_summary *s, FILE *f) {
 static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, FILE *f) {
   const struct ni_process *p = &s->process[o->process];
   char host[81];
-  fprintf(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host, sizeof host), o->rank);
-  if (p->rank_stated && p->ranks < 2) fprintf(f, " (global rank %d)", p->rank);
+  ni_say(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host, sizeof host), o->rank);
+  if (p->rank_stated && p->ranks < 2) ni_say(f, " (global rank %d)", p->rank);
 }
 
 static void print_outliers(const struct ni_summary *s, FILE *f) {
-  if (s->n_outliers) fprintf(f, "\nlargest single losses (all in summary.json):\n");
+  if (s->n_outliers) ni_say(f, "\nlargest single losses (all in summary.json):\n");
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
     char func[81];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
-    fprintf(f, "  ");
+    ni_say(f, "  ");
     if (o->kind == NI_OUTLIER_LATE) {
       print_seat(s, o, f);
-      fprintf(f, " came late to %s %" PRIu64 " of %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn,
-              s->comm[o->comm].id, o->us, o->peers_us);
+      ni_say(f, " came late to %s %" PRIu64 " of %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn,
+             s->comm[o->comm].id, o->us, o->peers_us);
       continue;
     }
-    fprintf(f, "%s %" PRIu64 " of %s took %.0f us at its fastest rank (", func, o->sn, s->comm[o->comm].id, o->us);
+    ni_say(f, "%s %" PRIu64 " of %s took %.0f us at its fastest rank (", func, o->sn, s->comm[o->comm].id, o->us);
     print_seat(s, o, f);
-    fprintf(f, "), usual are %.0f us\n", o->peers_us);
+    ni_say(f, "), usual are %.0f us\n", o->peers_us);
   }
 }
 
@@ -256,11 +256,11 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       qsort(row, n, sizeof *row, by_bytes);
       char func[81], name[81];
       ni_safe_text(head->func, func, sizeof func);
-      fprintf(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
-              ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes);
-      fprintf(f, "#\n#%12s %12s %14s %10s %10s %10s %10s\n", "size", "records", "timed by", "time", "time p99", "algbw",
-              "busbw");
-      fprintf(f, "#%12s %12s %14s %10s %10s %10s %10s\n", "(B)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
+      ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
+             ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes);
+      ni_say(f, "#\n#%12s %12s %14s %10s %10s %10s %10s\n", "size", "records", "timed by", "time", "time p99", "algbw",
+             "busbw");
+      ni_say(f, "#%12s %12s %14s %10s %10s %10s %10s\n", "(B)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
       for (size_t i = 0; i < n; i++) {
         const struct ni_slice *x = row[i].slice;
         const struct ni_group *g = &s->group[x->group];
@@ -269,10 +269,10 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
         char alg[48], bus[48];
         number(alg, algbw, 2, "");
         number(bus, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
-        fprintf(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10s %10s\n", row[i].bytes, x->records,
-                *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, alg, bus);
+        ni_say(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10s %10s\n", row[i].bytes, x->records,
+               *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, alg, bus);
       }
-      fprintf(f, "\n");
+      ni_say(f, "\n");
     }
   }
   free(row);

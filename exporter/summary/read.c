@@ -372,9 +372,9 @@ static void progress(struct ni_run *r, size_t all) {
   pthread_mutex_lock(&r->lock);
   size_t done = ++r->ranges_done;
   if (r->opt.progress_json)
-    fprintf(stderr, "{\"phase\":\"read\",\"ranges_done\":%zu,\"ranges\":%zu}\n", done, all);
+    ni_say(stderr, "{\"phase\":\"read\",\"ranges_done\":%zu,\"ranges\":%zu}\n", done, all);
   else if (!r->opt.quiet && isatty(2))
-    fprintf(stderr, "\rreading: %zu of %zu parts%s", done, all, done == all ? "\n" : "");
+    ni_say(stderr, done == all ? "\rreading: %zu of %zu parts\n" : "\rreading: %zu of %zu parts", done, all);
   pthread_mutex_unlock(&r->lock);
 }
 

@@ -143,11 +143,11 @@ static unsigned cpus(void) {
 /* The reference refuses to mix; it knows these four by name. */
 static int compat_refuses(const struct ni_run *r) {
   if (r->files.n == 0) {
-    printf("No inspector logs found\n");
+    ni_say(stdout, "No inspector logs found\n");
     return 1;
   }
   if (r->files.kinds & (r->files.kinds - 1)) {
-    fprintf(stderr, "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
+    ni_say(stderr, "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
     return 1;
   }
   return 0;
@@ -235,12 +235,12 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
 static void show_path(const struct ni_run *r, const char *name, const char *what) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof path, "%s/%s", r->out_dir, name) < (int)sizeof path && access(path, F_OK) == 0)
-    printf("  %s: %s\n", path, what);
+    ni_say(stdout, "  %s: %s\n", path, what);
 }
 
 static void show(const struct ni_run *r, const struct ni_summary *s) {
   if (r->opt.compat) {
-    printf("Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
+    ni_say(stdout, "Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
     return;
   }
   if (r->opt.json) {
@@ -252,7 +252,7 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
     return;
   }
   ni_print_summary(s, r, stdout);
-  printf("\nwritten:\n");
+  ni_say(stdout, "\nwritten:\n");
   show_path(r, "report.html", "one page, open it in a browser");
   show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
   show_path(r, "parquet_files/", "the records, a file per log");
@@ -321,7 +321,7 @@ int ni_summary_run(int argc, char **argv) {
   code = NI_EXIT_COULD_NOT_RUN;
   if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
   if (r.opt.inputs.n == 0) {
-    fprintf(stderr, "%s: --input_dir is missing\n", argv[0]);
+    ni_say(stderr, "%s: --input_dir is missing\n", argv[0]);
     goto out;
   }
   e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files);
@@ -335,9 +335,9 @@ int ni_summary_run(int argc, char **argv) {
   if (e < 0) {
     ni_result_abort(&r);
     if (ni_summary_stop)
-      fprintf(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
-              r.out_dir ? r.out_dir : "the output");
-    else fprintf(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
+      ni_say(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
+             r.out_dir ? r.out_dir : "the output");
+    else ni_say(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
   } else {
     show(&r, &s);
     code = s.complete || r.opt.compat ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;

@@ -74,7 +74,7 @@ static int read_file(struct reading *x, struct ni_tr_file *f) {
   int e = ni_reader_open(&reader, f->file->path, NULL), got;
   if (e < 0) {
     r->count.unreadable += x->first;
-    if (x->first) fprintf(stderr, "nccl-inspector trace: %s: %s\n", f->file->path, strerror(-e));
+    if (x->first) ni_say(stderr, "nccl-inspector trace: %s: %s\n", f->file->path, strerror(-e));
     return e == -ENOMEM ? e : 0;
   }
   x->marker = f->process = NI_TR_NONE;

@@ -142,57 +142,54 @@ void ni_tr_print(const struct ni_tr *r) {
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
   counts(r, &ranks, &hosts);
-  fprintf(f, "timeline    %" PRIu64 " %s of %u rank%s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
-          ni_plural(c->shown, "operation", "operations"),
-          ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
-          ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
+  ni_say(f, "timeline    %" PRIu64 " %s of %u rank%s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
+         ni_plural(c->shown, "operation", "operations"),
+         ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
+         ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
   if (c->slices || c->events) {
     utc(r->t0_ns, text, sizeof text);
-    fprintf(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
+    ni_say(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
   }
   for (uint32_t i = 0; !r->opt.quiet && hosts > 1 && i < r->n_hosts; i++) {
     if (!host_shown(r, i)) continue;
     ni_tr_clock_text(r, i, text, sizeof text);
-    if (shown++ < HOSTS_SHOWN) fprintf(f, "host        %s, %s\n", host_name(r, i), text);
+    if (shown++ < HOSTS_SHOWN) ni_say(f, "host        %s, %s\n", host_name(r, i), text);
   }
-  if (shown > HOSTS_SHOWN) fprintf(f, "            ... and %u more %s; all are in the file's otherData\n", shown - HOSTS_SHOWN,
-                                   ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
+  if (shown > HOSTS_SHOWN) ni_say(f, "            ... and %u more %s; all are in the file's otherData\n", shown - HOSTS_SHOWN,
+                                  ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
   int64_t spread = worst_gpu_spread(r);
   if (!r->opt.quiet && (spread || r->contradiction_ns)) {
-    fprintf(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
-    if (r->contradiction_ns) fprintf(f, "; ranks of one host contradict each other by up to %s", span(r->contradiction_ns, a, sizeof a));
-    fprintf(f, "\n");
+    ni_say(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
+    if (r->contradiction_ns)
+      ni_say(f, "; ranks of one host contradict each other by up to %s", span(r->contradiction_ns, a, sizeof a));
+    ni_say(f, "\n");
   }
   unsigned n = left_out(r, t);
-  for (unsigned i = 0; i < n; i++) fprintf(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count,
+  for (unsigned i = 0; i < n; i++) ni_say(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count,
                                          ni_plural(t[i].count, t[i].one, t[i].many));
-  if (c->first_bad) {
-    fprintf(f, "            first bad line: ");
-    ni_put_text(f, c->first_bad);
-    putc('\n', f);
-  }
-  if (c->open) fprintf(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
-                       ni_plural(c->open, "operation", "operations"));
+  if (c->first_bad) ni_say(f, "            first bad line: %s\n", c->first_bad);
+  if (c->open) ni_say(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
+                      ni_plural(c->open, "operation", "operations"));
   if (c->start_assumed)
-    fprintf(f, "note        %" PRIu64 " %s\n", c->start_assumed,
-            ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",
-                      "operations have no GPU times: drawn from their enqueue on"));
+    ni_say(f, "note        %" PRIu64 " %s\n", c->start_assumed,
+           ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",
+                     "operations have no GPU times: drawn from their enqueue on"));
   if (c->sampled)
-    fprintf(f, "note        %" PRIu64 " %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled,
-            ni_plural(c->sampled, "operation was", "operations were"));
+    ni_say(f, "note        %" PRIu64 " %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled,
+           ni_plural(c->sampled, "operation was", "operations were"));
   if (c->filtered > c->sampled)
-    fprintf(f, "note        %" PRIu64 " %s left out by the plugin's settings: empty space is not idleness\n",
-            c->filtered - c->sampled, ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
+    ni_say(f, "note        %" PRIu64 " %s left out by the plugin's settings: empty space is not idleness\n",
+           c->filtered - c->sampled, ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
   if (c->proxy_untimed)
-    fprintf(f, "note        %" PRIu64 " %s no time: not drawn\n", c->proxy_untimed,
-            ni_plural(c->proxy_untimed, "proxy record of NVIDIA's inspector has", "proxy records of NVIDIA's inspector have"));
+    ni_say(f, "note        %" PRIu64 " %s no time: not drawn\n", c->proxy_untimed,
+           ni_plural(c->proxy_untimed, "proxy record of NVIDIA's inspector has", "proxy records of NVIDIA's inspector have"));
   if (c->arrows_back)
-    fprintf(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
-            ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
+    ni_say(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
+           ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
   if (strcmp(r->out_path, "-") == 0) return;
   char bytes[32];
-  fprintf(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
-          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
+  ni_say(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
+         r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
 
 void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {

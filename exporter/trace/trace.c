@@ -165,7 +165,7 @@ int ni_trace_run(int argc, char **argv) {
   else ni_inputs_unreadable(argv[0], &r.files);
   if (e == 0) e = run_phases(&r, folder);
   if (e < 0) {
-    fprintf(stderr, "%s: %s\n", argv[0], r.error_text);
+    ni_say(stderr, "%s: %s\n", argv[0], r.error_text);
     goto out;
   }
   if (r.opt.json) ni_tr_print_json(&r);

@@ -13,9 +13,6 @@ struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *ma
   return (struct ni_hang_crowd){.who = calloc(n + 1, sizeof(struct ni_hang_who)), .one = one, .many = many};
 }
 
-void ni_hang_put(FILE *f, const char *text) {
-  for (; *text; text++) fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, f);
-}
 
 static int by_number(const void *a, const void *b) {
   const struct ni_hang_who *x = a, *y = b;
@@ -36,19 +33,19 @@ static void say_hosts(FILE *f, const struct ni_hang_crowd *c) {
   }
   for (size_t i = 0; i < n; i++) {
     fputs(i == 0 ? " on " : i + 1 == n && !more ? " and " : ", ", f);
-    ni_hang_put(f, host[i]);
+    ni_put_text(f, host[i]);
   }
-  if (more) fprintf(f, " and %zu more host%s", more, ni_plural(more, "", "s"));
+  if (more) ni_say(f, " and %zu more host%s", more, ni_plural(more, "", "s"));
 }
 
 static void say_each(FILE *f, const struct ni_hang_crowd *c) {
   for (size_t i = 0; i < c->n; i++) {
     fputs(i == 0 ? "" : i + 1 == c->n ? " and " : ", ", f);
-    fprintf(f, "%s %" PRId64, c->one, c->who[i].number);
-    if (c->of) ni_hang_put(f, c->of);
+    ni_say(f, "%s %" PRId64, c->one, c->who[i].number);
+    if (c->of) ni_put_text(f, c->of);
     if (!c->who[i].host) continue;
     fputs(" (", f);
-    ni_hang_put(f, c->who[i].host);
+    ni_put_text(f, c->who[i].host);
     fputc(')', f);
   }
 }
@@ -60,17 +57,17 @@ void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c) {
     return;
   }
   size_t ranges = 0;
-  fprintf(f, "%zu %s (", c->n, c->many);
+  ni_say(f, "%zu %s (", c->n, c->many);
   for (size_t i = 0, end; i < c->n; i = end, ranges++) {
     for (end = i + 1; end < c->n && c->who[end].number == c->who[end - 1].number + 1; end++) {}
     if (ranges == RANGES) {
       fputs(", ...", f);
       break;
     }
-    fprintf(f, "%s%" PRId64, ranges ? ", " : "", c->who[i].number);
-    if (end - i > 1) fprintf(f, "-%" PRId64, c->who[end - 1].number);
+    ni_say(f, "%s%" PRId64, ranges ? ", " : "", c->who[i].number);
+    if (end - i > 1) ni_say(f, "-%" PRId64, c->who[end - 1].number);
   }
-  if (c->of) ni_hang_put(f, c->of);
+  if (c->of) ni_put_text(f, c->of);
   fputc(')', f);
   say_hosts(f, c);
 }

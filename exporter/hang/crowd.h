@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include "../safe_text.h"
 
 struct ni_hang_who {
   int64_t number;   /* rank or pid */
@@ -27,8 +28,5 @@ struct ni_hang_crowd {
 struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *many);
 /* Ascending by number from here on. */
 void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c);
-
-/* Text of a log or a box on a terminal: control characters as '?'. */
-void ni_hang_put(FILE *f, const char *text);
 
 #endif

@@ -162,7 +162,7 @@ static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
   }
   if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-    fprintf(stderr, "%s %s\n", when, text);
+    ni_say(stderr, "%s %s\n", when, text);
     free(h->standing.said);
     h->standing.said = text;
   } else {
@@ -195,7 +195,7 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
 /* Nothing to judge: why, and what to do. */
 static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
   ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, &h->looks.passed, true);
-  if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) fprintf(stderr, "%s: %s\n", name, r->base.first_bad);
+  if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) ni_say(stderr, "%s: %s\n", name, r->base.first_bad);
 }
 
 /* Is another look worth while? */
@@ -214,7 +214,7 @@ static int run(void *arg) {
     int e = read_all(h, &r);
     if (e == 0) e = judge(h, &r);
     if (e < 0) {
-      fprintf(stderr, "%s: %s\n", name, strerror(-e));
+      ni_say(stderr, "%s: %s\n", name, strerror(-e));
       free_round(&r);
       return NI_EXIT_COULD_NOT_RUN;
     }

@@ -52,8 +52,8 @@ static void print_channels(uint64_t open) {
       end++;
       continue;
     }
-    if (end - i > 1) printf("%s%d-%d", sep, i, end - 1);
-    else printf("%s%d", sep, i);
+    if (end - i > 1) ni_say(stdout, "%s%d-%d", sep, i, end - 1);
+    else ni_say(stdout, "%s%d", sep, i);
     sep = ", ";
   }
 }
@@ -69,17 +69,17 @@ static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
 /* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
 static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_op *op = w->op;
-  printf(" ");
+  ni_say(stdout, " ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
     ni_hang_say_op(stdout, v, op);
-    if (op->kind == NI_KIND_P2P) printf(", %" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes"));
-    printf(", ");
+    if (op->kind == NI_KIND_P2P) ni_say(stdout, ", %" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes"));
+    ni_say(stdout, ", ");
   }
-  printf("%s", ni_hang_state_name(op->state));
+  ni_say(stdout, "%s", ni_hang_state_name(op->state));
   if (op->channels_open) print_channels(op->channels_open);
-  if (op->net_peer >= 0) printf(", network peer %d", op->net_peer);
-  if (op->net_channel >= 0) printf(" on channel %d", op->net_channel);
-  printf(", for ");
+  if (op->net_peer >= 0) ni_say(stdout, ", network peer %d", op->net_peer);
+  if (op->net_channel >= 0) ni_say(stdout, " on channel %d", op->net_channel);
+  ni_say(stdout, ", for ");
   ni_hang_say_span(stdout, since_ns(v, w));
 }
 
@@ -92,28 +92,28 @@ static bool has_op(const struct ni_hang_view *w) {
 static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool files) {
   const struct ni_hang_process *p = process_of(v, w);
   int32_t g = ni_hang_global(v, w);
-  if (g >= 0) printf("    rank %-6d", g);
-  else printf("    of it %-5d", w->rank);
-  printf(" ");
-  ni_hang_put(stdout, p->host);
-  printf("%*s pid %-8" PRId64, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
+  if (g >= 0) ni_say(stdout, "    rank %-6d", g);
+  else ni_say(stdout, "    of it %-5d", w->rank);
+  ni_say(stdout, " ");
+  ni_put_text(stdout, p->host);
+  ni_say(stdout, "%*s pid %-8" PRId64, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
   if (has_op(w)) {
     print_op(v, w);
-    printf(";");
+    ni_say(stdout, ";");
   }
-  printf(" process %s, seen ", lives[p->life]);
+  ni_say(stdout, " process %s, seen ", lives[p->life]);
   ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
-  printf(" ago (%s)", p->has_box ? "black box" : "log");
+  ni_say(stdout, " ago (%s)", p->has_box ? "black box" : "log");
   if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
-    printf(": ");
-    ni_hang_put(stdout, p->file);
+    ni_say(stdout, ": ");
+    ni_put_text(stdout, p->file);
     if (!p->has_box) {
-      printf(", changed ");
+      ni_say(stdout, ", changed ");
       ni_hang_say_span(stdout, age_ns(v, p->file_ns));
-      printf(" ago");
+      ni_say(stdout, " ago");
     }
   }
-  printf("\n");
+  ni_say(stdout, "\n");
 }
 
 static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, enum ni_hang_where where, bool all) {
@@ -122,9 +122,9 @@ static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_kn
   char name[16];
   snprintf(name, sizeof name, "%s", ni_hang_where_name(where));
   for (char *c = name; (c = strchr(c, '_'));) *c = ' ';
-  printf("  %-13s %zu: ", name, n);
+  ni_say(stdout, "  %-13s %zu: ", name, n);
   ni_hang_say_ranks(stdout, v, k, where);
-  printf("\n");
+  ni_say(stdout, "\n");
   size_t few = where == NI_HANG_FINISHED || where == NI_HANG_NOT_INVOLVED ? 0 : SHOWN;
   for (size_t i = 0, shown = 0; i < k->n && (all || shown < few); i++)
     if (k->view[i].where == where) {
@@ -134,28 +134,28 @@ static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_kn
 }
 
 static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, bool all) {
-  printf("\ncommunicator ");
+  ni_say(stdout, "\ncommunicator ");
   ni_hang_say_comm(stdout, k->any);
-  printf(" (0x%" PRIx64 ", %d %s): ", k->any->hash, k->any->n_ranks,
+  ni_say(stdout, " (0x%" PRIx64 ", %d %s): ", k->any->hash, k->any->n_ranks,
          ni_plural((uint64_t)k->any->n_ranks, "rank", "ranks"));
   if (k->kind == NI_KIND_COLL) {
     ni_hang_say_op(stdout, v, &k->op);
-    printf(", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
+    ni_say(stdout, ", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
   } else {
-    printf("Send/Recv");
+    ni_say(stdout, "Send/Recv");
   }
   bool over = v->fate.over || k->past;
-  printf(", nothing %s moved for ", over ? "had" : "has");
+  ni_say(stdout, ", nothing %s moved for ", over ? "had" : "has");
   ni_hang_say_span(stdout, k->pending_ns);
-  printf("%s%s\n",
+  ni_say(stdout, "%s%s\n",
          k->hangs ? (k->root ? "" : " (a consequence)")
          : over   ? " when it ended"
-                  : " (no hang yet)",
+                 : " (no hang yet)",
          k->past ? " (an earlier run)" : "");
   if (k->has_last) {
-    printf("  all %s finished ", over ? "had" : "have");
+    ni_say(stdout, "  all %s finished ", over ? "had" : "have");
     ni_hang_say_op(stdout, v, &k->last);
-    printf("\n");
+    ni_say(stdout, "\n");
   }
   for (int w = NI_HANG_WHERE_COUNT - 1; w >= 0; w--) print_group(v, k, (enum ni_hang_where)w, all);
 }
@@ -163,21 +163,21 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
 void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
   const struct ni_hang_model *m = v->model;
   ni_hang_say(stdout, v);
-  printf("\n");
+  ni_say(stdout, "\n");
   if (v->answer == NI_HANG_LIKELY) {
     for (size_t i = 0;; i++) {
       char *text = missing_text(v, i);
       if (!text) break;
-      printf("%s%s", i ? "; " : "missing to be certain: ", text);
+      ni_say(stdout, "%s%s", i ? "; " : "missing to be certain: ", text);
       free(text);
     }
-    printf("\n");
+    ni_say(stdout, "\n");
   }
   size_t more = v->n_hangs - v->n_roots;
-  if (more) printf("%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
+  if (more) ni_say(stdout, "%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
   if (v->fate.earlier) {
     ni_hang_say_earlier(stdout, v);
-    printf("\n");
+    ni_say(stdout, "\n");
   }
   for (size_t i = 0; i < v->n; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
@@ -185,18 +185,19 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
   if (v->blind)
-    printf(
+    ni_say(stdout, 
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
         "since 2.29): a hang inside one of those is not seen here\n",
         v->blind, ni_plural(v->blind, " runs", "s run"));
   if (v->fate.boxes_alone && v->answer == NI_HANG_NO_HANG)
-    printf("of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show only the logs tell\n",
+    ni_say(stdout, "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show "
+           "only the logs tell\n",
            v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
-               "they run"));
+              "they run"));
   if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
-    printf("%" PRIu64 " file%s could not be read, the first: ", m->unreadable, ni_plural(m->unreadable, "", "s"));
-    ni_hang_put(stdout, m->first_bad ? m->first_bad : "");
-    printf("\n");
+    ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: ", m->unreadable, ni_plural(m->unreadable, "", "s"));
+    ni_put_text(stdout, m->first_bad ? m->first_bad : "");
+    ni_say(stdout, "\n");
   }
 }
 

@@ -31,15 +31,15 @@ int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_vie
 }
 
 void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x) {
-  if (x->name && *x->name) ni_hang_put(f, x->name);
-  else fprintf(f, "0x%" PRIx64, x->hash);
+  if (x->name && *x->name) ni_put_text(f, x->name);
+  else ni_say(f, "0x%" PRIx64, x->hash);
 }
 
 void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
   const char *func = ni_hang_text(v->model, op->func);
-  ni_hang_put(f, *func ? func : "an operation");
-  if (op->kind == NI_KIND_COLL) fprintf(f, " %" PRIu64, op->sn);
-  else if (op->root >= 0) fprintf(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
+  ni_put_text(f, *func ? func : "an operation");
+  if (op->kind == NI_KIND_COLL) ni_say(f, " %" PRIu64, op->sn);
+  else if (op->root >= 0) ni_say(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
 }
 
 /* ---- the sentence ---- */
@@ -55,7 +55,7 @@ static void say_subject(FILE *f, const struct ni_hang_verdict *v, const struct n
 static void say_ring(FILE *f, const struct ni_hang_verdict *v, uint32_t ring) {
   size_t n = 0;
   for (size_t i = 0; i < v->n_hangs; i++) n += v->knot[i].ring == ring;
-  fprintf(f, "deadlock of %zu communicators: ", n);
+  ni_say(f, "deadlock of %zu communicators: ", n);
   for (size_t i = 0, told = 0; i < v->n_hangs && told < NAMED; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     if (k->ring != ring) continue;
@@ -102,8 +102,8 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   if (longest->pending_ns < 1000000000u) return;
-  fprintf(f, "; waited for longest, %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
-          v->after_ns / 1000000000u);
+  ni_say(f, "; waited for longest, %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
+         v->after_ns / 1000000000u);
   say_subject(f, v, longest);
   fputs(": ", f);
   ni_hang_say_knot(f, v, longest);
@@ -113,7 +113,7 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
 static void say_over(FILE *f, const struct ni_hang_verdict *v) {
   size_t n = 0;
   const struct ni_hang_knot *k = longest_wait(v, &n);
-  fprintf(f, "%s (", v->fate.in[NI_HANG_DEAD] ? "DEAD" : "ENDED");
+  ni_say(f, "%s (", v->fate.in[NI_HANG_DEAD] ? "DEAD" : "ENDED");
   ni_hang_say_job(f, v);
   fputs("): ", f);
   ni_hang_say_end(f, v);
@@ -125,7 +125,7 @@ static void say_over(FILE *f, const struct ni_hang_verdict *v) {
   say_subject(f, v, k);
   fputs(": ", f);
   ni_hang_say_knot(f, v, k);
-  if (n > 1) fprintf(f, "; and operations of %zu more communicator%s", n - 1, ni_plural(n - 1, "", "s"));
+  if (n > 1) ni_say(f, "; and operations of %zu more communicator%s", n - 1, ni_plural(n - 1, "", "s"));
 }
 
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
@@ -139,7 +139,7 @@ void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   const struct ni_hang_knot *k = &v->knot[0];
-  fprintf(f, "HANG (%s): ", v->answer == NI_HANG_CERTAIN ? "certain" : "likely");
+  ni_say(f, "HANG (%s): ", v->answer == NI_HANG_CERTAIN ? "certain" : "likely");
   if (k->ring) {
     say_ring(f, v, k->ring);
   } else {
@@ -147,7 +147,7 @@ void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
     fputs(": ", f);
     ni_hang_say_knot(f, v, k);
   }
-  fprintf(f, "; nothing %s moved for ", v->fate.over ? "had" : "has");
+  ni_say(f, "; nothing %s moved for ", v->fate.over ? "had" : "has");
   ni_hang_say_span(f, k->pending_ns);
   if (!v->fate.over) {
     say_as_of(f, v);
@@ -172,13 +172,13 @@ bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i) {
     return true;
   }
   if (v->model->unreadable && at++ == i) {
-    fprintf(f, "%" PRIu64 " file%s that could not be read, the first: ", v->model->unreadable,
-            ni_plural(v->model->unreadable, "", "s"));
-    ni_hang_put(f, v->model->first_bad ? v->model->first_bad : "");
+    ni_say(f, "%" PRIu64 " file%s that could not be read, the first: ", v->model->unreadable,
+           ni_plural(v->model->unreadable, "", "s"));
+    ni_put_text(f, v->model->first_bad ? v->model->first_bad : "");
     return true;
   }
   if (k->blind && at++ == i) {
-    fprintf(f, "sight: %zu of the ranks that are missing also run operations whose kernels NCCL does not show", k->blind);
+    ni_say(f, "sight: %zu of the ranks that are missing also run operations whose kernels NCCL does not show", k->blind);
     return true;
   }
   if (k->unsure && at++ == i) return fputs("common numbers: the ranks' operations could not be matched one to one", f), true;

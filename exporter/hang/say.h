@@ -7,7 +7,7 @@
 #ifndef NI_HANG_SAY_H
 #define NI_HANG_SAY_H
 
-#include <stdio.h>
+#include "../safe_text.h"
 
 #include "verdict.h"
 

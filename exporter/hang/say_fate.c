@@ -13,10 +13,10 @@
 
 void ni_hang_say_span(FILE *f, uint64_t ns) {
   uint64_t s = ns / 1000000000u;
-  if (s < 600) fprintf(f, "%" PRIu64 " s", s);
-  else if (s < 7200) fprintf(f, "%" PRIu64 " min", s / 60);
-  else if (s < 172800) fprintf(f, "%" PRIu64 " h", s / 3600);
-  else fprintf(f, "%" PRIu64 " days", s / 86400);
+  if (s < 600) ni_say(f, "%" PRIu64 " s", s);
+  else if (s < 7200) ni_say(f, "%" PRIu64 " min", s / 60);
+  else if (s < 172800) ni_say(f, "%" PRIu64 " h", s / 3600);
+  else ni_say(f, "%" PRIu64 " days", s / 86400);
 }
 
 void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
@@ -24,7 +24,7 @@ void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
   struct tm tm;
   time_t t = (time_t)(ns / 1000000000u);
   strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm) ? &tm : &(struct tm){0});
-  fprintf(f, "%s (", text);
+  ni_say(f, "%s (", text);
   ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
   fputs(" ago)", f);
 }
@@ -50,7 +50,7 @@ static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang
 static void say_all(FILE *f, size_t n) {
   if (n == 1) fputs("the only process", f);
   else if (n == 2) fputs("both processes", f);
-  else fprintf(f, "all %zu processes", n);
+  else ni_say(f, "all %zu processes", n);
 }
 
 void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
@@ -58,12 +58,12 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
   size_t dead = t->in[NI_HANG_DEAD], n = t->processes;
   if (dead == 0) {
     say_all(f, n);
-    fprintf(f, " %s ended by %s", ni_plural(n, "has", "have"), ni_plural(n, "itself", "themselves"));
+    ni_say(f, " %s ended by %s", ni_plural(n, "has", "have"), ni_plural(n, "itself", "themselves"));
   } else if (dead == n) {
     say_all(f, n);
-    fprintf(f, " %s gone (killed or crashed)", ni_plural(n, "is", "are"));
+    ni_say(f, " %s gone (killed or crashed)", ni_plural(n, "is", "are"));
   } else {
-    fprintf(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, ni_plural(dead, "is", "are"));
+    ni_say(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, ni_plural(dead, "is", "are"));
     say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
     fputs("; the others have ended by themselves", f);
   }
@@ -80,11 +80,11 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
 
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  fprintf(f, "%zu rank%s", t->ranks, ni_plural(t->ranks, "", "s"));
-  if (t->processes != t->ranks) fprintf(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
-  fprintf(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
+  ni_say(f, "%zu rank%s", t->ranks, ni_plural(t->ranks, "", "s"));
+  if (t->processes != t->ranks) ni_say(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
+  ni_say(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
   if (t->unseen) {
-    fprintf(f, "; no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
+    ni_say(f, "; no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
     ni_hang_say_comm(f, t->unseen_in);
   }
   if (t->over) return;
@@ -103,7 +103,7 @@ void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
 
 void ni_hang_say_earlier(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  fprintf(f, "not counted: %zu process%s of an earlier run, last sign of life ", t->earlier,
-          ni_plural(t->earlier, "", "es"));
+  ni_say(f, "not counted: %zu process%s of an earlier run, last sign of life ", t->earlier,
+         ni_plural(t->earlier, "", "es"));
   ni_hang_say_when(f, v, t->earlier_ns);
 }

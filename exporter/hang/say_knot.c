@@ -107,9 +107,9 @@ static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 
 static void part_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
   if (!p->k->count[where]) return;
-  fputs(before, part(p));
+  ni_put_text(part(p), before);
   ni_hang_say_ranks(p->f, p->v, p->k, where);
-  fputs(after, p->f);
+  ni_put_text(p->f, after);
 }
 
 /* Views that call the same operation with values like those of a sample. */
@@ -132,9 +132,9 @@ static bool is_like(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 
 static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct like *l) {
   const char *sep = "";
-  if (l->bytes) fprintf(f, "%" PRIu64 " %s", l->op->bytes, ni_plural(l->op->bytes, "byte", "bytes")), sep = ", ";
-  if (l->type) fprintf(f, "%s%s", sep, ni_hang_text(v->model, l->op->datatype)), sep = ", ";
-  if (l->root) fprintf(f, "%sroot %d", sep, l->op->root);
+  if (l->bytes) ni_say(f, "%" PRIu64 " %s", l->op->bytes, ni_plural(l->op->bytes, "byte", "bytes")), sep = ", ";
+  if (l->type) ni_say(f, "%s%s", sep, ni_hang_text(v->model, l->op->datatype)), sep = ", ";
+  if (l->root) ni_say(f, "%sroot %d", sep, l->op->root);
 }
 
 /* Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most. */
@@ -184,8 +184,8 @@ static bool is_rank(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 /* "rank 0 (node-a) " */
 static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   int32_t g = ni_hang_global(v, w);
-  fprintf(f, "rank %d (", g >= 0 ? g : w->rank);
-  ni_hang_put(f, process_of(v, w)->host);
+  ni_say(f, "rank %d (", g >= 0 ? g : w->rank);
+  ni_put_text(f, process_of(v, w)->host);
   fputs(") ", f);
 }
 
@@ -195,13 +195,13 @@ static int part_network(struct parts *p) {
     const struct ni_hang_view *w = &p->k->view[i];
     if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK) continue;
     say_one(part(p), p->v, w);
-    fprintf(p->f, "%s on the network", is_over(p->v, p->k) ? "waited" : "waits");
+    ni_say(p->f, "%s on the network", is_over(p->v, p->k) ? "waited" : "waits");
     if (w->op->net_peer >= 0) {
       fputs(" for ", p->f);
       say_chosen(p->f, p->v, p->k, is_rank, &w->op->net_peer, false);
     }
-    if (w->op->net_channel >= 0) fprintf(p->f, " on channel %d", w->op->net_channel);
-    if (w->op->net_state) fprintf(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
+    if (w->op->net_channel >= 0) ni_say(p->f, " on channel %d", w->op->net_channel);
+    if (w->op->net_state) ni_say(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
     told++;
   }
   return told;
@@ -212,7 +212,7 @@ static bool is_waiting(const struct ni_hang_view *w) {
 }
 
 static void part_more(struct parts *p, size_t n) {
-  if (n) fprintf(part(p), "and %zu more %s", n, ni_plural(n, "rank", "ranks"));
+  if (n) ni_say(part(p), "and %zu more %s", n, ni_plural(n, "rank", "ranks"));
 }
 
 static void part_transfers(struct parts *p) {
@@ -226,7 +226,7 @@ static void part_transfers(struct parts *p) {
       continue;
     }
     say_one(part(p), p->v, w);
-    fprintf(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
+    ni_say(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
   }
@@ -245,9 +245,9 @@ static void part_pairs(struct parts *p) {
     const struct ni_hang_view *w = &k->view[i];
     if (!is_waiting(w)) continue;
     say_one(part(p), p->v, w);
-    fprintf(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
+    ni_say(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
     ni_hang_say_op(p->f, p->v, w->op);
-    fprintf(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
+    ni_say(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
     told++;
   }
   part_more(p, waiting - told);
@@ -277,9 +277,9 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
-    fprintf(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
-            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
-            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
+    ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
+           ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
+           over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
   size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
   if (p2p) {
     if (p.n == 0) part_pairs(&p);
@@ -289,15 +289,15 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
              *is = over ? "was" : "is";
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
   if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
-    fprintf(part(&p), "everyone %s %s", is, where);
+    ni_say(part(&p), "everyone %s %s", is, where);
     if (!differ && !network && !over)
       fputs(k->count[NI_HANG_INSIDE]
                 ? ": nobody is missing, so look at GPUs, NVLink and the network"
                 : ": nobody is missing, so look at what else the GPUs do and what their streams wait for",
             f);
   } else if (inside == 1) {
-    fprintf(part(&p), "one rank %s %s", is, where);
+    ni_say(part(&p), "one rank %s %s", is, where);
   } else if (inside) {
-    fprintf(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
+    ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
   }
 }

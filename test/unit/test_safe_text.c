@@ -1,4 +1,5 @@
-/* Every character against the list of those that may not reach a terminal; bytes that are no UTF-8; ni_say's own controls. */
+/* Every character against the list of those that may not reach a terminal; bytes that are no UTF-8; ni_say's own
+ * controls; strings in JSON and cells of CSV. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "../../exporter/json_out.h"
 #include "../../exporter/safe_text.h"
+#include "../../exporter/summary/csv_out.h"
 
 static unsigned encode(uint32_t c, char *out) {
   unsigned n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -90,8 +93,43 @@ static void controls_of_the_format_only(void **state) {
   free(long_text);
 }
 
+static void strings_in_json(void **state) {
+  (void)state;
+  static const char *const from[] = {"a\"\\\n", "\x1b\x7f", "\xc2\x9b|\xe2\x80\xae|\xef\xbb\xbf", "\xff\xce\x94", ""};
+  static const char *const want[] = {"\"a\\\"\\\\\\u000a\"\n", "\"\\u001b\\u007f\"\n", "\"\\u009b|\\u202e|\\ufeff\"\n",
+                                     "\"\\ufffd\xce\x94\"\n", "\"\"\n"};
+  for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
+    char *text = NULL;
+    size_t n = 0;
+    struct ni_json j;
+    FILE *f = open_memstream(&text, &n);
+    ni_json_begin(&j, f);
+    ni_json_text(&j, NULL, from[i]);
+    ni_json_finish(&j);
+    fclose(f);
+    assert_string_equal(text, want[i]);
+    free(text);
+  }
+}
+
+static void cells_of_csv(void **state) {
+  (void)state;
+  static const char *const from[] = {"node-1", "=cmd|calc\x1b[31m", "+1", "-1", "@x", "\t=1", "\r=1", "a,b", "=\"a\",\n\"", "\"", "", "'", "\xc2\x9b"};
+  static const char *const want[] = {"node-1", "'=cmd|calc?[31m", "'+1", "'-1", "'@x", "?=1", "?=1", "\"a,b\"", "\"'=\"\"a\"\",?\"\"\"", "\"\"\"\"", "", "'", "?"};
+  for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    ni_csv_text(f, from[i]);
+    fclose(f);
+    assert_string_equal(text, want[i]);
+    free(text);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_character), cmocka_unit_test(what_is_no_utf8),
-                                     cmocka_unit_test(cut_between_characters), cmocka_unit_test(controls_of_the_format_only)};
+                                     cmocka_unit_test(cut_between_characters), cmocka_unit_test(controls_of_the_format_only),
+                                     cmocka_unit_test(strings_in_json), cmocka_unit_test(cells_of_csv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,14 @@
 #include "safe_text.h"
 
 unsigned ni_json_char(char out[8], const char **text) {
-  uint32_t code;
-  unsigned n = ni_text_char(*text, &code);
   const char *s = *text;
+  if (*s >= ' ' && *s < 0x7f && *s != '"' && *s != '\\') { /* nearly all */
+    *out = *s;
+    *text = s + 1;
+    return 1;
+  }
+  uint32_t code;
+  unsigned n = ni_text_char(s, &code);
   *text += n ? n : 1;
   if (n == 0) code = 0xfffd;
   if (n == 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);

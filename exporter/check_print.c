@@ -185,7 +185,8 @@ void ni_check_print(const struct ni_check *c) {
   for (size_t i = 0; i < c->fallback_by.n; i++)
     if (strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0)
       ni_say(stdout, "            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, "
-                    "so it hands out stamps\n            of earlier work; such times are not used. NCCL 2.31 counts alike (docs/format.md).\n");
+                     "so it hands out stamps\n            of earlier work; such times are not used. "
+                     "NCCL 2.31 counts alike (docs/format.md).\n");
   print_tally("strays", &c->strays);
   print_table(c);
   if (c->bad_lines) {

@@ -185,7 +185,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
   if (v->blind)
-    ni_say(stdout, 
+    ni_say(stdout,
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
         "since 2.29): a hang inside one of those is not seen here\n",
         v->blind, ni_plural(v->blind, " runs", "s run"));

@@ -15,8 +15,9 @@ say() { # EXPECTED-CODES NAME[.json] COMMAND ARGS...: its streams into $out
 }
 
 # ---- logs of a job of two nodes, of two that hang, and of one that was killed with its black boxes ----
-NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_EVENTS=all NCCL_INSPECTOR_DUMP_DIR=$TMP/plain NCCL_INSPECTOR_BLACKBOX=0 SLURM_JOB_ID=$evil \
-  timeout 50 "$SIM" --quiet --plugin "$PLUGIN" --job 2x2 --procs --iterations 12 --set straggler=1 --set straggler_ms=3 >/dev/null
+export NCCL_INSPECTOR_ENABLE=1
+NCCL_INSPECTOR_EVENTS=all NCCL_INSPECTOR_DUMP_DIR=$TMP/plain NCCL_INSPECTOR_BLACKBOX=0 SLURM_JOB_ID=$evil timeout 50 "$SIM" \
+  --quiet --plugin "$PLUGIN" --job 2x2 --procs --iterations 12 --set straggler=1 --set straggler_ms=3 >/dev/null
 python3 test/lib/hang_logs.py "$TMP/plain-hang" AllReduce AllGather
 logs=$TMP/$evil/logs stuck=$TMP/$evil/stuck
 $tool logs "$TMP/plain" "$logs"
@@ -39,13 +40,16 @@ say 2 nccl-tests summary "$logs" --output-dir "$TMP/$evil/third" --no-plots --no
 say "0 1 2" compat summary "$logs" --output-dir "$TMP/$evil/fourth" --compat --no-plots
 for f in summary second third fourth logs-analysis; do [ -d "$TMP/$evil/$f" ] && mv "$TMP/$evil/$f" "$out/"; done
 mv "$TMP/$evil"/*.json "$TMP/$evil"/*.json.gz "$out/" || fail "no timeline"
-ls "$out"/summary/summary/*_A*AAA.svg "$out"/summary/summary/*/*/*.svg >"$TMP/pictures" 2>&1 || fail "a function with a long name has no picture"
+ls "$out"/summary/summary/*_A*AAA.svg "$out"/summary/summary/*/*/*.svg >"$TMP/pictures" 2>&1 ||
+  fail "a function with a long name has no picture"
 
 # ---- arguments and environments ----
 for command in check pools trace summary hang recover snapshot doctor ctl; do
   say 64 "$command-option" "$command" "--no$evil"
 done
-for command in check pools trace summary recover "hang --box-dir $TMP"; do say 1 "${command%% *}-missing" $command "$evil/none"; done
+for command in check pools trace summary recover "hang --box-dir $TMP"; do
+  say 1 "${command%% *}-missing" $command "$evil/none"
+done
 say 64 command "$evil"
 say 64 expect check "$logs" --expect "$evil"
 say 64 rank trace "$logs" --rank "$evil"
@@ -53,7 +57,7 @@ say 64 since summary "$logs" --since "$evil"
 say "1 64" ctl ctl "$TMP/$evil" "$evil"
 say "1 64" ctl-none ctl "$TMP/$evil/none" off
 (
-  export NCCL_PROFILER_PLUGIN="$TMP/$evil/plugin.so" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/d" "NCCL_INSPECTOR_$evil=1"
+  export NCCL_PROFILER_PLUGIN="$TMP/$evil/plugin.so" NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/d" "NCCL_INSPECTOR_$evil=1"
   export NCCL_INSPECTOR_POOL_GROW="$evil" LD_LIBRARY_PATH="$TMP/$evil" SLURM_JOB_ID="$evil"
   say "0 2" doctor doctor --no-sim
   say "0 2" doctor.json doctor --no-sim --json --nccl "$TMP/$evil/libnccl.so.2"
@@ -69,7 +73,7 @@ coll world func=AllReduce bytes=1m repeat=200
 exit how=sigkill
 S
 mkdir "$BOXES/$evil"
-NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$BOXES/$evil" NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/killed" \
+NCCL_INSPECTOR_BLACKBOX="$BOXES/$evil" NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/killed" \
   timeout 50 "$SIM" --quiet --plugin "$PLUGIN" --scenario "$TMP/kill.scn" >/dev/null 2>&1 || true
 boxes=$BOXES/$evil
 printf 'no box' >"$boxes/nccl-inspector-$(tr -d / <<<"$evil")-pid4711-0123456789abcdef.box"

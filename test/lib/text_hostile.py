@@ -14,10 +14,11 @@ import re
 import sys
 
 # ESC, BEL, BS, DEL, C1 (CSI), right-to-left override, isolates, marks, no width, separators; a line of its own; formulas.
-BAD = ["=cmd|' /C calc'!A0\x1b[31m", '"+tp\x07\r\n', "-1+1\u009b31m\u202e", "@SUM(1)\u2066\u061c\u200f", "\u200b\ufeff\u2028\x7f\x08", "x\nFORGED LINE\n", "\t=1\x85"]
+BAD = ["=cmd|' /C calc'!A0\x1b[31m", '"+tp\x07\r\n', "-1+1\u009b31m\u202e", "@SUM(1)\u2066\u061c\u200f",
+       "\u200b\ufeff\u2028\x7f\x08", "x\nFORGED LINE\n", "\t=1\x85"]
 UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-KEPT = {"id", "hash", "inspector_output_format_version", "rec_mechanism", "kind", "source", "boot_id", "record_type", "parent_type",
-        "api", "seen", "what", "direction", "why", "stream", "interface", "state", "channels_open"}
+KEPT = {"id", "hash", "inspector_output_format_version", "rec_mechanism", "kind", "source", "boot_id", "record_type",
+        "parent_type", "api", "seen", "what", "direction", "why", "stream", "interface", "state", "channels_open"}
 FUNCS = {"AllReduce": "AllReduce\x1b]0;owned\x07\u202e" + "A" * 120}
 
 

@@ -114,8 +114,10 @@ static void strings_in_json(void **state) {
 
 static void cells_of_csv(void **state) {
   (void)state;
-  static const char *const from[] = {"node-1", "=cmd|calc\x1b[31m", "+1", "-1", "@x", "\t=1", "\r=1", "a,b", "=\"a\",\n\"", "\"", "", "'", "\xc2\x9b"};
-  static const char *const want[] = {"node-1", "'=cmd|calc?[31m", "'+1", "'-1", "'@x", "?=1", "?=1", "\"a,b\"", "\"'=\"\"a\"\",?\"\"\"", "\"\"\"\"", "", "'", "?"};
+  static const char *const from[] = {"node-1", "=cmd|calc\x1b[31m", "+1", "-1", "@x", "\t=1", "\r=1",
+                                     "a,b", "=\"a\",\n\"", "\"", "", "'", "\xc2\x9b"};
+  static const char *const want[] = {"node-1", "'=cmd|calc?[31m", "'+1", "'-1", "'@x", "?=1", "?=1",
+                                     "\"a,b\"", "\"'=\"\"a\"\",?\"\"\"", "\"\"\"\"", "", "'", "?"};
   for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
     char *text = NULL;
     size_t n = 0;

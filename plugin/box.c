@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "process_id.h"
 
 #define NO_THREAD_COMMIT (UINT64_C(32) << 20) /* nobody commits later */
 
@@ -126,8 +127,10 @@ int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_
   b->wanted = c->blackbox_dir[0] != 0;
   uint32_t coll = (uint32_t)c->coll_pool_slots, p2p = (uint32_t)c->p2p_pool_slots;
   if (b->wanted) {
-    char host[256];
+    char host[256], boot_id[64];
     ni_host_name(host, sizeof host);
+    ni_process_boot_id(boot_id, sizeof boot_id);
+    (void)ni_box_prune(c->blackbox_dir, boot_id);
     int rc = ni_box_file_make(&b->file, c->blackbox_dir, host, getpid(), ni_arena_box_min_bytes(),
                               ni_arena_box_max_bytes(c->pool_max_bytes), b->why);
     if (rc == 0) {
@@ -278,12 +281,6 @@ void ni_keep_fit(struct ni_side *s) {
 
 void ni_keep_state(struct ni_keeper *b, int live) {
   if (b->h) __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
-}
-
-void ni_keep_prune_others(struct ni_keeper *b, const char *dir, const char *boot_id) {
-  if (!b->h || b->pruned) return;
-  b->pruned = 1;
-  (void)ni_box_prune(dir, boot_id);
 }
 
 void ni_keep_end(struct ni_keeper *b) {

@@ -24,7 +24,6 @@ struct ni_keeper {
   struct ni_box_header *h; /* in the mapping; NULL: no box */
   struct ni_box_file file;
   uint8_t wanted;             /* by the settings */
-  uint8_t pruned;
   char why[NI_BOX_WHY_BYTES]; /* wanted, but there is none: why. "" otherwise */
 };
 
@@ -58,9 +57,6 @@ void ni_keep_fit(struct ni_side *s);
 /* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and
  * ni_session_close. */
 void ni_keep_state(struct ni_keeper *b, int live);
-
-/* Once: takes away what dead processes of this user left behind (box_file.h). Reads a folder. */
-void ni_keep_prune_others(struct ni_keeper *b, const char *dir, const char *boot_id);
 
 /* The process leaves and all is in the log: the file goes. */
 void ni_keep_end(struct ni_keeper *b);

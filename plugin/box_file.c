@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "ni_box.h"
 #include "out_file.h"
 
 #define TMPFS 0x01021994          /* statfs: TMPFS_MAGIC of linux/magic.h */
 #define UNLIMITED (UINT64_C(4) << 30) /* a tmpfs without a size says 0 blocks; we take it for a small one */
+#define SECOND_NS UINT64_C(1000000000)
 #define STEP_SHARE 64u            /* one step is at most this part of what is free: ranks start at the same time */
 
 /* ---- space ---- */
@@ -191,19 +194,32 @@ uint64_t ni_box_start_ticks(int64_t pid) {
   return ticks;
 }
 
-/* Only what is certain: another boot, or this pid namespace and no such process. */
-static bool is_dead(const struct ni_box_header *h, const char *boot_id, uint64_t my_namespace) {
+/* Has nobody the file open for writing, and so nobody has it mapped? The kernel grants a read lease only then, whichever pid
+ * namespace the others are in. 1, 0, or -1: not known. fd is open for reading. */
+static int is_unheld(int fd) {
+  /* Whoever opens the file for writing in this moment has us signalled: not by SIGIO, which would end the process. */
+  if (fcntl(fd, F_SETSIG, SIGURG)) return -1;
+  if (fcntl(fd, F_SETLEASE, F_RDLCK)) return errno == EAGAIN ? 0 : -1;
+  (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+  return 1;
+}
+
+/* Is the process of the box that fd reads certainly dead, or, where nobody can say, without a heartbeat for long? */
+static bool is_dead(int fd, const struct ni_box_header *h, const char *boot_id, uint64_t my_namespace) {
   if (!boot_id[0] || !h->boot_id[0]) return false;
   if (strncmp(h->boot_id, boot_id, sizeof h->boot_id) != 0) return true;
-  if (!my_namespace || h->pid_namespace != my_namespace || !h->start_ticks) return false;
-  return ni_box_start_ticks(h->pid) != h->start_ticks;
+  if (my_namespace && h->pid_namespace == my_namespace && h->start_ticks)
+    return ni_box_start_ticks(h->pid) != h->start_ticks;
+  int unheld = is_unheld(fd);
+  return unheld < 0 ? h->heartbeat_every_ms && ni_monotonic_ns() > h->heartbeat_ns + NI_BOX_SILENT_SECONDS * SECOND_NS : unheld;
 }
 
 /* ---- pruning ---- */
 
 struct old_box {
   char name[256];
-  uint64_t last_ns; /* Unix ns of its last heartbeat */
+  uint64_t last_ns; /* Unix ns of its last heartbeat; 0: it holds nothing, or is too old to be kept */
+  uint64_t bytes;   /* memory that it takes */
 };
 
 static int by_age(const void *a, const void *b) {
@@ -211,50 +227,50 @@ static int by_age(const void *a, const void *b) {
   return x < y ? 1 : x > y ? -1 : 0; /* youngest first */
 }
 
-/* Reads name's header. 0: a box of this user that can be judged. */
-static int read_header(int dir, const char *name, struct ni_box_header *h) {
+/* Is the file a box of this user whose process is dead? Fills in what decides about it. */
+static bool read_old(int dir, const char *name, const char *boot_id, uint64_t my_namespace, struct old_box *old) {
+  size_t len = strlen(name), suffix = sizeof NI_BOX_SUFFIX - 1;
+  if (strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) != 0 || len < suffix || len >= sizeof old->name ||
+      strcmp(name + len - suffix, NI_BOX_SUFFIX) != 0)
+    return false;
   struct statx st;
+  struct ni_box_header h;
   int fd = above_two(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (fd < 0) return -1;
-  int rc = statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) || !S_ISREG(st.stx_mode) || st.stx_uid != geteuid() ||
-           pread(fd, h, sizeof *h, 0) != (ssize_t)sizeof *h || memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) != 0 ||
-           h->byte_order != NI_BOX_BYTE_ORDER || h->version == 0 || h->version > NI_BOX_VERSION; /* of older ones it is the same */
+  if (fd < 0) return false;
+  bool dead = !statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) && S_ISREG(st.stx_mode) && st.stx_uid == geteuid() &&
+              pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && memcmp(h.magic, NI_BOX_MAGIC, sizeof h.magic) == 0 &&
+              h.byte_order == NI_BOX_BYTE_ORDER && h.version && h.version <= NI_BOX_VERSION; /* of older ones it is the same */
+  h.boot_id[sizeof h.boot_id - 1] = 0;
+  dead = dead && is_dead(fd, &h, boot_id, my_namespace);
   (void)close(fd);
-  h->boot_id[sizeof h->boot_id - 1] = 0;
-  return rc ? -1 : 0;
+  if (!dead) return false;
+  memcpy(old->name, name, len + 1);
+  bool keep = h.state == NI_BOX_LIVE && ni_realtime_ns() <= h.heartbeat_unix_ns + NI_BOX_KEEP_SECONDS * SECOND_NS;
+  old->last_ns = keep ? h.heartbeat_unix_ns : 0;
+  old->bytes = st.stx_blocks * 512;
+  return true;
 }
 
 uint32_t ni_box_prune(const char *dir, const char *boot_id) {
   DIR *d = opendir(dir);
   if (!d) return 0;
-  uint64_t my_namespace = ni_box_pid_namespace(), now_ns;
-  struct timespec t;
-  (void)clock_gettime(CLOCK_REALTIME, &t);
-  now_ns = (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+  int rc;
+  uint64_t my_namespace = ni_box_pid_namespace(), room = free_bytes(dirfd(d), NULL, &rc), kept = 0;
   uint32_t removed = 0, n = 0, cap = 0;
   struct old_box *old = NULL;
-  for (struct dirent *e; (e = readdir(d)) != NULL;) {
-    size_t len = strlen(e->d_name), suffix = sizeof NI_BOX_SUFFIX - 1;
-    if (strncmp(e->d_name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) != 0 || len < suffix || len >= sizeof old->name ||
-        strcmp(e->d_name + len - suffix, NI_BOX_SUFFIX) != 0)
-      continue;
-    struct ni_box_header h;
-    if (read_header(dirfd(d), e->d_name, &h) || !is_dead(&h, boot_id, my_namespace)) continue;
-    if (h.state != NI_BOX_LIVE || now_ns > h.heartbeat_unix_ns + NI_BOX_KEEP_SECONDS * UINT64_C(1000000000)) {
-      removed += unlinkat(dirfd(d), e->d_name, 0) == 0;
-      continue;
-    }
+  for (struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
     if (n == cap) {
       struct old_box *more = realloc(old, (cap = cap ? 2 * cap : 128) * sizeof *more);
       if (!more) break; /* the rest another time */
       old = more;
     }
-    memcpy(old[n].name, e->d_name, len + 1);
-    old[n++].last_ns = h.heartbeat_unix_ns;
+    if (read_old(dirfd(d), e->d_name, boot_id, my_namespace, &old[n])) room += old[n++].bytes;
   }
-  if (n > NI_BOX_KEEP_FILES) {
-    qsort(old, n, sizeof *old, by_age);
-    for (uint32_t i = NI_BOX_KEEP_FILES; i < n; i++) removed += unlinkat(dirfd(d), old[i].name, 0) == 0;
+  if (n) qsort(old, n, sizeof *old, by_age);
+  for (uint32_t i = 0; i < n; i++) {
+    kept += old[i].bytes;
+    bool keep = old[i].last_ns && (i == 0 || (i < NI_BOX_KEEP_FILES && kept <= room / 4));
+    if (!keep) removed += unlinkat(dirfd(d), old[i].name, 0) == 0;
   }
   free(old);
   (void)closedir(d);

@@ -3,8 +3,8 @@
  *
  * Knows nothing of what is in it but the header's identity (ni_box.h), which pruning looks at.
  *
- * Threads: make, publish and remove by init or exit; step, commit and prune by the dump thread (commit also by the first init,
- * before there is one). No descriptor is kept: a host may close what it does not know, so each commit opens the file
+ * Threads: prune, make, publish and remove by init or exit; step and commit by the dump thread (commit also by the first
+ * init, before there is one). No descriptor is kept: a host may close what it does not know, so each commit opens the file
  * again and looks that it is the one that was made.
  * Failure: never fatal. Whatever is refused, the arena goes on in ordinary memory.
  * Not promised: that nobody else of the same user truncates the file under us (docs/security.md).
@@ -22,6 +22,8 @@
 /* Boxes of dead processes: how many and how old they may get. Eight crashes of a node with eight GPUs, over a weekend. */
 #define NI_BOX_KEEP_FILES 64u
 #define NI_BOX_KEEP_SECONDS (72u * 3600u)
+/* A box whose owner nobody can ask for counts as dead after so long without a heartbeat. */
+#define NI_BOX_SILENT_SECONDS 600u
 
 struct ni_box_file {
   int fd;         /* open from make to publish or remove; -1 then */
@@ -63,8 +65,10 @@ uint64_t ni_box_pid_namespace(void);
 uint64_t ni_box_start_ticks(int64_t pid);
 
 /*
- * Removes boxes in dir that belong to this user and whose process is known to be dead: those that say EMPTY, those older
- * than NI_BOX_KEEP_SECONDS, and the oldest beyond NI_BOX_KEEP_FILES. boot_id: of this machine. Returns how many.
+ * Removes boxes in dir that belong to this user and whose process is dead (docs/blackbox.md): those that hold nothing, those
+ * older than NI_BOX_KEEP_SECONDS, and the oldest beyond NI_BOX_KEEP_FILES or beyond a quarter of what would be free without
+ * them. The newest of the rest stays. boot_id: of this machine. Returns how many went; 0 also where dir is no tmpfs.
+ * By the first init, before the new box's size is decided. Reads a folder and the headers.
  */
 uint32_t ni_box_prune(const char *dir, const char *boot_id);
 

@@ -127,7 +127,6 @@ static void *thread_main(void *arg) {
   /* A host thread with a real-time policy may have made us; a logger must not compete with it. */
   struct sched_param p = {0};
   (void)sched_setscheduler(0, SCHED_OTHER, &p);
-  ni_keep_prune_others(&ni_g.box, ni_g.config.blackbox_dir, ((struct ni_dump *)arg)->boot_id);
   for (;;) {
     uint32_t seen = ni_load_acq(&ni_g.wake_word); /* before the work: a wake during it ends the sleep at once */
     pthread_mutex_lock(&d->role);

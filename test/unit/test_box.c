@@ -7,12 +7,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,8 +97,6 @@ static void only_what_is_surely_dead_is_pruned(void **state) {
   prunes(&h, 0); /* dead, but young: somebody may want to recover it */
   h.heartbeat_unix_ns = old;
   prunes(&h, 1);
-  h.pid_namespace++; /* another namespace's pid says nothing */
-  prunes(&h, 0);
   h = header();
   h.heartbeat_unix_ns = old;
   h.pid = getpid(); /* lives */
@@ -104,8 +105,8 @@ static void only_what_is_surely_dead_is_pruned(void **state) {
   prunes(&h, 0);
   h.start_ticks++; /* the number lives, but it is another process */
   prunes(&h, 1);
-  h.start_ticks = 0; /* it was not known */
-  prunes(&h, 0);
+  h.start_ticks = 0; /* it was not known: but nobody has the file open */
+  prunes(&h, 1);
   h = header();
   h.state = NI_BOX_EMPTY; /* nothing to recover: at once */
   prunes(&h, 1);
@@ -141,6 +142,47 @@ static void only_what_is_surely_dead_is_pruned(void **state) {
   assert_int_equal(ni_box_prune("/no/such/folder", boot), 0);
 }
 
+/* Leases as the machine has them, or refused. */
+static int no_leases;
+int fcntl(int fd, int command, ...) {
+  va_list ap;
+  va_start(ap, command);
+  long arg = va_arg(ap, long);
+  va_end(ap);
+  if (no_leases && command == F_SETLEASE) return errno = EINVAL, -1;
+  return (int)syscall(SYS_fcntl, fd, command, arg);
+}
+
+static void of_another_namespace_who_has_it_open_decides(void **state) {
+  (void)state;
+  if (no_shm()) skip();
+  const char *name = "nccl-inspector-h-pid1-0000000000000002.box";
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  struct ni_box_header h = header();
+  h.pid_namespace++;
+  h.heartbeat_unix_ns = ni_realtime_ns() - (NI_BOX_KEEP_SECONDS + 60) * UINT64_C(1000000000);
+  put(name, &h);
+  int fd = open(path, O_RDWR);
+  void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  assert_ptr_not_equal(p, MAP_FAILED);
+  close(fd);
+  assert_int_equal(ni_box_prune(dir, boot), 0); /* mapped: it lives, stopped or not */
+  munmap(p, 4096);
+  assert_int_equal(ni_box_prune(dir, boot), 1);
+
+  no_leases = 1; /* then the heartbeat decides, where one is promised */
+  const uint64_t now = ni_monotonic_ns(), silent = NI_BOX_SILENT_SECONDS * UINT64_C(1000000000);
+  assert_true(now > 5000000000);
+  prunes(&h, 0);
+  h.heartbeat_every_ms = 1000;
+  h.heartbeat_ns = now > silent ? now - silent + UINT64_C(60000000000) : now;
+  prunes(&h, 0);
+  h.heartbeat_ns = now - silent - 1; /* below 0 soon after boot: then it reads as one to come */
+  prunes(&h, now > silent);
+  no_leases = 0;
+}
+
 static void the_oldest_go_when_there_are_many(void **state) {
   (void)state;
   if (no_shm()) skip();
@@ -158,6 +200,45 @@ static void the_oldest_go_when_there_are_many(void **state) {
     assert_int_equal(is_there(name), i < NI_BOX_KEEP_FILES);
   }
   empty_dir();
+}
+
+/* They take a quarter of what is free without them, and the newest stays, however large it is. */
+static void dead_boxes_have_a_share_of_the_file_system(void **state) {
+  (void)state;
+  if (no_shm()) skip();
+  /* In mounts of our own, which go with us whatever fails. */
+  if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+      mount("ni-test", dir, "tmpfs", 0, "size=16m"))
+    skip();
+  struct ni_box_header h = header();
+  const uint64_t newest = h.heartbeat_unix_ns;
+  const uint32_t mb[] = {1, 1, 1, 0, 1, 1};
+  uint32_t n = sizeof mb / sizeof *mb;
+  char path[128];
+  for (uint32_t i = 0; i < n; i++) {
+    snprintf(path, sizeof path, "%s/nccl-inspector-h-pid1-%016x.box", dir, i);
+    h.heartbeat_unix_ns = newest - i;
+    put(strrchr(path, '/') + 1, &h);
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(fallocate(fd, 0, 0, mb[i] ? (off_t)mb[i] << 20 : 4096), 0);
+    close(fd);
+  }
+  assert_int_equal(ni_box_prune(dir, boot), 2);
+  assert_true(is_there("nccl-inspector-h-pid1-0000000000000003.box"));
+  assert_false(is_there("nccl-inspector-h-pid1-0000000000000004.box"));
+  empty_dir();
+  h.heartbeat_unix_ns = newest;
+  put("nccl-inspector-h-pid1-0000000000000001.box", &h);
+  int fd = open(path, O_WRONLY | O_CREAT, 0600);
+  assert_int_equal(fallocate(fd, 0, 0, 8 << 20), 0);
+  assert_int_equal(pwrite(fd, &h, sizeof h, 0), sizeof h);
+  close(fd);
+  h.heartbeat_unix_ns--;
+  put("nccl-inspector-h-pid1-0000000000000001.box", &h);
+  assert_int_equal(ni_box_prune(dir, boot), 1);
+  assert_true(is_there("nccl-inspector-h-pid1-0000000000000005.box"));
+  empty_dir();
+  assert_int_equal(umount(dir), 0);
 }
 
 static uint64_t blocks_of(const char *path) {
@@ -269,7 +350,9 @@ static void what_does_not_fit_is_kept_outside(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(only_what_is_surely_dead_is_pruned), cmocka_unit_test(the_oldest_go_when_there_are_many),
+      cmocka_unit_test(only_what_is_surely_dead_is_pruned),
+      cmocka_unit_test(of_another_namespace_who_has_it_open_decides),
+      cmocka_unit_test(dead_boxes_have_a_share_of_the_file_system), cmocka_unit_test(the_oldest_go_when_there_are_many),
       cmocka_unit_test(nothing_is_seen_before_it_is_whole), cmocka_unit_test(a_file_size_limit_is_kept),
       cmocka_unit_test(pages_are_taken_below_the_limit),
       cmocka_unit_test(what_does_not_fit_is_kept_outside),

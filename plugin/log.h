@@ -23,7 +23,7 @@
 enum ni_log_cause {
   NI_LOG_CAUSE_WRITE = 0, /* a write or open failed */
   NI_LOG_CAUSE_POOL,      /* operations dropped: pool or arena full */
-  NI_LOG_CAUSE_ROTATE,    /* files expired */
+  NI_LOG_CAUSE_ROTATE,    /* no new file to be had: the old one grows */
   NI_LOG_CAUSE_DELETED,   /* our files were deleted */
   NI_LOG_CAUSE_CLOCK,
   NI_LOG_CAUSE_MEMORY,

@@ -49,7 +49,8 @@ struct ni_out_state {
   size_t n_past, cap_past;
   uint64_t past_bytes, other_bytes;
   uint64_t pause_ns, next_try_ns;
-  int close_error;
+  uint64_t next_rotation_ns; /* 0: the last one did not fail */
+  int close_error, rotation_error;
   bool held; /* nothing expires */
   struct ni_out_lost lost;
 };
@@ -277,12 +278,28 @@ static int try_write(struct ni_out_state *s, const unsigned char *data, size_t n
   return err;
 }
 
+/* The next file is made first: where it cannot be, the old one goes on growing. So it does without memory to remember it:
+ * a limit broken is better than a record lost. */
 static void rotate(struct ni_out_state *s, size_t n, uint64_t now_ns) {
-  if (s->fd < 0 || s->now.bytes <= s->now.head) return;
+  if (s->fd < 0 || s->now.bytes <= s->now.head || now_ns < s->next_rotation_ns) return;
   bool full = s->file_max_bytes && s->now.bytes + n > s->file_max_bytes;
   bool old = s->file_age_ns && now_ns - s->opened_ns >= s->file_age_ns;
-  /* Without memory to remember the old file it goes on growing: a limit broken is better than a record lost. */
-  if ((full || old) && past_has_room(s)) end_file(s, now_ns, true);
+  if (!(full || old) || !past_has_room(s)) return;
+  struct past_file last = s->now;
+  int last_fd = s->fd;
+  s->rotation_error = open_file(s, now_ns);
+  s->next_rotation_ns = s->rotation_error ? now_ns + PAUSE_LAST_NS : 0;
+  if (s->rotation_error) {
+    set_path(s, last.n);
+    return;
+  }
+  struct past_file next = s->now;
+  int next_fd = s->fd;
+  s->now = last;
+  s->fd = last_fd;
+  end_file(s, now_ns, true);
+  s->now = next;
+  s->fd = next_fd;
 }
 
 static void remove_oldest(struct ni_out_state *s) {
@@ -314,7 +331,6 @@ static void expire(struct ni_out_state *s, uint64_t now_ns) {
 void ni_out_expire(struct ni_out *o, uint64_t now_ns) {
   struct ni_out_state *s = o->s;
   look_at_file(s, now_ns);
-  rotate(s, 0, now_ns);
   expire(s, now_ns);
 }
 
@@ -348,6 +364,7 @@ void ni_out_hold(struct ni_out *o, bool hold) { o->s->held = hold; }
 const char *ni_out_base(const struct ni_out *o) { return o->s ? o->s->base : ""; }
 
 uint64_t ni_out_next_try_ns(const struct ni_out *o) { return o->s->next_try_ns; }
+int ni_out_rotation_error(const struct ni_out *o) { return o->s->rotation_error; }
 struct ni_out_lost ni_out_lost(const struct ni_out *o) { return o->s->lost; }
 uint64_t ni_out_files(const struct ni_out *o) { return o->s->n_files; }
 uint64_t ni_out_bytes(const struct ni_out *o) { return o->s->past_bytes + o->s->now.bytes; }

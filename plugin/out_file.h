@@ -19,7 +19,8 @@
  * Rotation touches only files that this struct has created, and only while they are still the same inode. With
  * dir_max_bytes files are limited to half of it, or to an eighth where there is no file_max_bytes; with keep_seconds
  * they are also changed every eighth of that time, at least every second, so that something can go. The file being
- * written never goes. What went is told by ni_out_lost.
+ * written never goes. What went is told by ni_out_lost. The next file is made before the old one is closed. Where it cannot be
+ * made (no inode, no descriptor, no room for its head), the old one goes on beyond its limits and 5 s later it is tried again.
  *
  * Threads: one at a time. May block in the file system (that is why callbacks never come here).
  * Ownership: ni_out_init copies its strings; ni_out_close frees.
@@ -72,8 +73,8 @@ int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_record
 /* Bytes that a file may have by this process's RLIMIT_FSIZE now; UINT64_MAX: no limit. A block above it is never taken. */
 uint64_t ni_out_size_limit(void);
 
-/* Drops files that are over keep_seconds or dir_max_bytes, and looks whether the current file was deleted.
- * ni_out_write does it by itself; for ticks without data. */
+/* Drops finished files that are over keep_seconds or dir_max_bytes, and looks whether the current file was deleted.
+ * ni_out_write does it by itself. */
 void ni_out_expire(struct ni_out *o, uint64_t now_ns);
 
 /* hold: no file goes by rotation from here on, so that what ni_out_lost says of it can be written down. The block that
@@ -88,6 +89,9 @@ void ni_out_reserve(struct ni_out *o, uint64_t bytes);
 
 /* When the next unforced write is worth trying; 0: now. CLOCK_MONOTONIC. */
 uint64_t ni_out_next_try_ns(const struct ni_out *o);
+
+/* Why the last try at a new file failed that rotation made: a negative errno; 0: it did not, or there was none. */
+int ni_out_rotation_error(const struct ni_out *o);
 
 struct ni_out_lost ni_out_lost(const struct ni_out *o);
 /* Number of files created so far: when it changes, lines that every file should have are to be written again. */

@@ -4,17 +4,13 @@
 . "$(dirname "$0")/../host/lib.sh"
 skip_under asan "30 lives take too long"
 skip_under tsan "30 lives take too long"
-[ -n "${NI_OWN_MOUNTS:-}" ] || {
-  unshare --mount --pid --fork --mount-proc true 2>/dev/null || { echo "needs root: unshare is refused"; exit 77; }
-  rc=0
-  NI_OWN_MOUNTS=1 unshare --mount --propagation private "$0" "$@" || rc=$?
-  exit $rc
-}
+unshare --pid --fork --mount-proc true 2>/dev/null || { echo "needs root: unshare --pid is refused"; exit 77; }
+own_mounts
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 SHM=$TMP/shm
 mkdir "$SHM"
 mount -t tmpfs -o size=64m ni-test "$SHM"
-CLEANUP='[ -z "${STOPPED:-}" ] || kill -KILL "$STOPPED" 2>/dev/null; umount -l "$SHM"'
+CLEANUP='[ -z "${STOPPED:-}" ] || kill -KILL "$STOPPED" 2>/dev/null; umount "$SHM" 2>/dev/null || true'
 
 boxes() { find "$SHM" -name '*.box' | wc -l; }
 newest() { find "$SHM" -name '*.box' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2; }

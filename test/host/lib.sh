@@ -86,6 +86,15 @@ unsaid() {
   if grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null; then fail "$CASE: NCCL's log says: $1"; fi
 }
 
+# In mounts of the case's own: what it mounts goes with it, however it ends. Begins the case anew; before anything is made.
+own_mounts() {
+  [ -z "${NI_OWN_MOUNTS:-}" ] || return 0
+  unshare --mount --propagation private true 2>/dev/null || { echo "needs root: unshare --mount is refused"; exit 77; }
+  local rc=0
+  NI_OWN_MOUNTS=1 unshare --mount --propagation private "$0" "$@" || rc=$?
+  exit $rc
+}
+
 skip_under() { # VARIANT WHY
   if [ "$VARIANT" = "$1" ]; then echo "not under $1: $2"; exit 77; fi
 }

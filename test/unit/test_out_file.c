@@ -288,8 +288,35 @@ static void keep_seconds(void **state) {
   /* Idle: ticks without data expire the rest apart from the current file. */
   ni_out_expire(&o, 200 * s);
   ni_out_expire(&o, 300 * s);
-  assert_int_equal(n_files(DIR_AB), 0);
-  assert_int_equal(ni_out_lost(&o).expired_records, 60);
+  assert_int_equal(n_files(DIR_AB), 1);
+  assert_int_equal(ni_out_lost(&o).expired_records, 60 - read_back(DIR_AB, count, 60));
+  ni_out_close(&o, NULL);
+}
+
+/* The old file is closed when the new one is there, and not before. */
+static void rotation_without_a_new_file(void **state) {
+  (void)state;
+  const uint64_t s = 1000000000;
+  struct ni_out o = open_out(1000, 0, 0);
+  assert_int_equal(ni_out_write(&o, block(0, 900), 900, 1, s, false), 0);
+  plan_open_errno = ENOSPC;
+  for (unsigned i = 1; i < 5; i++) assert_int_equal(ni_out_write(&o, block(i, 900), 900, 1, s + i, false), 0);
+  assert_int_equal(ni_out_rotation_error(&o), -ENOSPC);
+  assert_string_equal(ni_out_path(&o), FIRST);
+  plan_open_errno = 0;
+  assert_int_equal(ni_out_write(&o, block(5, 900), 900, 1, 5 * s, false), 0); /* too early for the next try */
+  assert_int_equal(ni_out_files(&o), 1);
+  assert_int_equal(ni_out_write(&o, block(6, 900), 900, 1, 7 * s, false), 0);
+  assert_int_equal(ni_out_files(&o), 2);
+  assert_int_equal(ni_out_rotation_error(&o), 0);
+  assert_int_equal(ni_out_bytes(&o), 7 * 900);
+  unsigned char count[7] = {0};
+  assert_int_equal(read_back(DIR_AB, count, 7), 7);
+  /* The new file's head does not fit: it is taken away again. */
+  ni_out_set_preamble(&o, "process\n", 8);
+  plan_write_errno = ENOSPC, plan_write_times = 1;
+  assert_int_equal(ni_out_write(&o, block(0, 900), 900, 1, 8 * s, false), 0);
+  assert_int_equal(n_files(DIR_AB), 2);
   ni_out_close(&o, NULL);
 }
 
@@ -502,7 +529,7 @@ static void storm(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
-      T(names_and_modes), T(descriptors), T(symlinks_are_not_followed), T(rotation_by_size), T(directory_limit),
+      T(names_and_modes), T(descriptors), T(symlinks_are_not_followed), T(rotation_by_size), T(rotation_without_a_new_file), T(directory_limit),
       T(keep_seconds), T(replaced_files_are_not_removed), T(directory_deleted), T(short_writes_are_completed),
       T(disk_full), T(pause_is_bounded), T(torn_file_is_left), T(file_length_limit),
       T(a_failing_preamble_leaves_no_file), T(impossible_directories), T(relative_directories_survive_chdir), T(storm),

@@ -39,8 +39,7 @@ void ni_side_busy(struct ni_dump *d, struct ni_side *s) {
 
 /* ---- collect ---- */
 
-/* Takes communicators in that init has announced. One that finds no memory stays announced for the next tick. */
-static void take_joining(struct ni_dump *d) {
+void ni_drain_join(struct ni_dump *d) {
   struct ni_side *s = atomic_exchange_explicit(&d->joining, NULL, memory_order_acquire), *turned = NULL;
   while (s) {
     struct ni_side *next = s->next;
@@ -96,7 +95,7 @@ static int collect_side(struct ni_dump *d, struct ni_side *s) {
 
 int ni_drain_collect(struct ni_dump *d) {
   int moved = 0;
-  take_joining(d);
+  ni_drain_join(d);
   if (ni_g.keep_last) { /* only at a flush: what is taken here can no longer be overwritten */
     for (struct ni_side *s = d->sides; s; s = s->next) moved |= collect_side(d, s);
     return moved;

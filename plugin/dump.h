@@ -183,7 +183,9 @@ void ni_side_busy(struct ni_dump *d, struct ni_side *s);
 
 /* ---- drain.c ---- */
 
-/* Takes new communicators in and moves what is on the done lists to the sides' todo chains. 1 if anything moved. */
+/* Takes communicators in that init has announced. One that finds no memory stays announced for the next tick. */
+void ni_drain_join(struct ni_dump *d);
+/* The same, and moves what is on the done lists to the sides' todo chains. 1 if anything moved. */
 int ni_drain_collect(struct ni_dump *d);
 /* Formats todo into the open block until it is empty or the block takes no more. 0, or -EBUSY, -EFBIG, -ENOMEM, and
  * -ETIMEDOUT when the process leaves and its time is over. Nothing is lost on an error: what was not formatted stays in

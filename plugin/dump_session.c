@@ -59,6 +59,12 @@ int ni_session_open(struct ni_dump *d) {
   d->last_clock_line_ms = d->now_ms;
   d->ts_us = d->start_ns / 1000;
   ni_keep_session(&ni_g.box, &ni_g.arena, d->start_ns, path, ni_out_base(&d->out), d->line, ni_lines_process(d));
+  /* The log begins at once, with its head alone: whoever is killed before the first flush leaves a process line without the
+   * process's last line. Communicators whose identity comes later are said with their first operation. */
+  ni_drain_join(d);
+  for (struct ni_side *s = d->sides; s; s = s->next) /* others rest, their lines are in a log that is closed */
+    s->announced = s->stage == NI_SIDE_LIVE && ni_side_identify(d, s, 0);
+  d->urgent = ni_flush(d, d->awaited) != 0;
   return 0;
 }
 

@@ -72,7 +72,7 @@ void ni_side_free(struct ni_side *s) {
 void ni_dump_join(struct ni_dump *d, struct ni_side *s) {
   struct ni_side *head = atomic_load_explicit(&d->joining, memory_order_relaxed);
   do s->next = head;
-  /* Release pairs with the exchange in take_joining: the side is whole. */
+  /* Release pairs with the exchange in ni_drain_join: the side is whole. */
   while (!atomic_compare_exchange_weak_explicit(&d->joining, &head, s, memory_order_release, memory_order_relaxed));
   if (ni_load_acq(&d->has_thread)) ni_futex_wake_one(&ni_g.wake_word);
 }

@@ -33,7 +33,8 @@ void ni_dump_join(struct ni_dump *d, struct ni_side *s);
 void ni_dump_finalize(struct ni_dump *d, int last);
 
 /* Asks for communicators that are over to be written and their memory to be given back; 1: that is done. Waits while
- * the dump role makes progress: 200 ms without, 2 s in any case. Not with the registry lock held: giving back takes it. */
+ * the dump role makes progress: 200 ms without, 2 s in any case. Not with the registry lock held: giving back takes it.
+ * Without a dump thread the caller does the work: so init begins the log. */
 int ni_dump_make_room(struct ni_dump *d);
 
 /* 1 when nothing waits to be formatted: no text of the interned strings is needed. Any thread. */

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-/* New files begin with who wrote them, later ones also with the communicators alive. A later file can come at any write:
+/* New files begin with who wrote them and with the communicators alive. A later file can come at any write:
  * by rotation, or because the one before was deleted or failed. -ENOMEM when there is no head at all: no file is begun
  * without one; an outdated head is better than a record that waits. */
 static int renew_head(struct ni_dump *d) {
   uint8_t which = ni_out_files(&d->out) ? NI_HEAD_LATER : NI_HEAD_FIRST;
   if (d->head_set == which && !(which == NI_HEAD_LATER && d->comms_changed)) return 0;
-  /* Files after the first say again which communicators are alive; in the first their own lines come by themselves. */
-  if (ni_lines_head(d, &d->out, which == NI_HEAD_LATER)) return d->head_set == NI_HEAD_NONE ? -ENOMEM : 0;
+  /* The first file has those that began it; the lines of later ones come by themselves. */
+  if (ni_lines_head(d, &d->out, 1)) return d->head_set == NI_HEAD_NONE ? -ENOMEM : 0;
   d->head_set = which;
   d->comms_changed = 0;
   return 0;
@@ -22,8 +22,9 @@ int ni_flush(struct ni_dump *d, int force) {
   const void *block;
   size_t n;
   int rc = ni_gz_finish(d->gz, &block, &n);
-  if (rc == 0 && n == 0) { /* without a line there is nothing to wait for */
-    d->detail.flush = 0;
+  /* Without a line there is nothing to wait for, but a session's first file: its head alone is worth writing. */
+  if (rc == 0 && n == 0 && (!ni_g.config.control_lines || ni_out_files(&d->out))) {
+    d->urgent = d->detail.flush = 0;
     ni_drain_settle(d, 1);
     return 0;
   }

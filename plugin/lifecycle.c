@@ -279,6 +279,8 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
     if (live == 0) clear_mask(mask);
   }
   pthread_mutex_unlock(&ni_g.lock);
+  /* A life begins its log at once; without a dump thread nobody else comes to do it. */
+  if (rc == 0 && live == 0 && !ni_load_acq(&ni_g.dump->has_thread)) (void)ni_dump_make_room(ni_g.dump);
   return NI_RES_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
  *   first init of a process   reads settings, opens the arena, starts the dump thread, registers the exit handlers
  *   init                      a communicator joins; always success, so that NCCL's failure paths are never met (4.5)
  *   finalize                  a communicator leaves; the last one waits, with a deadline, until everything is on disk
- *   init after the last       a new log file; the dump thread and the arena are kept, the object is never unloaded
+ *   init after the last       a new log file, begun at once; the dump thread and the arena are kept, the object is never unloaded
  *   exit, quick_exit          asks the dump thread for a last drain, waits at most 2 s in all, frees nothing
  *   fork                      the child's state reads zero (state.h): all of this is off until its own first init
  *

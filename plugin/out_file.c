@@ -336,7 +336,7 @@ void ni_out_expire(struct ni_out *o, uint64_t now_ns) {
 
 int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force) {
   struct ni_out_state *s = o->s;
-  if (n == 0) return 0;
+  if (n == 0 && (s->n_files || !s->preamble_len)) return 0;
   if (!force && now_ns < s->next_try_ns) return -EAGAIN;
   look_at_file(s, now_ns);
   rotate(s, n, now_ns);

@@ -66,7 +66,8 @@ int ni_out_set_preamble(struct ni_out *o, const void *data, size_t n);
  * Appends one block by one write(). n_records: operation lines in it, remembered per file. now_ns: CLOCK_MONOTONIC.
  * 0: the whole block is in the current file. Otherwise nothing of it counts and the same block is to be offered again:
  * -EAGAIN (pause not over), -ENOSPC, -EDQUOT, -EFBIG, -EIO, -EROFS, -EACCES, -ENOTDIR, ... as the system gave it.
- * force: try although the pause is not over (last drain).
+ * force: try although the pause is not over (last drain). n 0: makes the first file, if there is none and it has a
+ * preamble.
  */
 int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force);
 

@@ -165,6 +165,9 @@ static void names_and_modes(void **state) {
   assert_int_equal(ni_out_write(&o, "", 0, 0, 1, false), 0);
   assert_int_equal(n_files(DIR_AB), -1);
   assert_int_equal(ni_out_set_preamble(&o, "process\n", 8), 0);
+  assert_int_equal(ni_out_write(&o, "", 0, 0, 1, false), 0); /* but a head */
+  assert_string_equal(ni_out_path(&o), FIRST);
+  assert_int_equal(ni_out_bytes(&o), 8);
   assert_int_equal(ni_out_write(&o, block(0, 100), 100, 1, 1, false), 0);
   assert_string_equal(ni_out_path(&o), FIRST);
   assert_int_equal(ni_out_files(&o), 1);

@@ -42,8 +42,8 @@ int ni_flush(struct ni_dump *d, int force) {
     ni_log_info_once(&ni_g.log, NI_LOG_CAUSE_FILES, "writing %s", ni_out_path(&d->out));
     if ((rc = ni_out_rotation_error(&d->out)) != 0)
       ni_log_warn_once(&ni_g.log, NI_LOG_CAUSE_ROTATE,
-                       "cannot begin the next file: %s (%d). %s grows beyond its limit, nothing is lost; tried again every 5 s. "
-                       "Free files or space there (NCCL_INSPECTOR_DUMP_DIR)", strerror(-rc), -rc, ni_out_path(&d->out));
+                       "cannot begin the next file: %s (%d). %s grows beyond its limit, nothing is lost; tried again every "
+                       "5 s. Free files or space there (NCCL_INSPECTOR_DUMP_DIR)", strerror(-rc), -rc, ni_out_path(&d->out));
     return 0;
   }
   if (rc != -EAGAIN)

@@ -208,7 +208,7 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   ni_keep_clock(b, &ni_g.clock);
   ni_keep_heartbeat(b, ni_monotonic_ns(), 0);
   memcpy(h->magic, NI_BOX_MAGIC, sizeof h->magic);
-  ni_keep_state(b, 1);
+  ni_keep_state(b, 0); /* until the first communicator: the process may leave before it */
   int rc = ni_box_file_publish(&b->file);
   if (rc == 0) return;
   snprintf(b->why, sizeof b->why, "%.100s: %s", b->file.path, strerror(-rc));

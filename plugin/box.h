@@ -1,7 +1,7 @@
 /*
  * The black box's header: says whose the box is, where everything lies, and what moves (include/ni_box.h).
  *
- *   make (init) ─▶ facts, field table ─▶ LIVE ◀──▶ EMPTY ─▶ file removed at a clean end
+ *   make (init) ─▶ facts, field table ─▶ EMPTY ◀──▶ LIVE ─▶ file removed at a clean end
  *
  * Threads: make, live and drop by init with the registry lock held; the rest by whoever holds the dump role. Stores are
  * single words; what belongs together is written to the copy that is not in use and then named (release). A reader in

@@ -19,15 +19,27 @@ union ni_global_pages ni_global_pages;
 /* A context for which nothing is recorded: not NULL, so that NCCL's NULL paths are not met. */
 static void *dead_context(void) { return ni_handle_pack(NI_H_CONTEXT, 0, ni_g.nonce); }
 
+/* A thread of the host that is cancelled in here would take a lock with it: cancellation waits until it has left. */
+static int hold_cancel(void) {
+  int before = PTHREAD_CANCEL_ENABLE;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  return before;
+}
+static void allow_cancel(int before) { (void)pthread_setcancelstate(before, NULL); }
+
 /* ---- exit and fork ---- */
 
 /* Runs among the host's exit handlers while callbacks may still come: frees nothing, logs nothing, waits 2 s at most. */
 static void at_exit(void) {
-  if (!ni_load_acq(&ni_g.armed) || !ni_g.dump) return; /* a forked child reads zero here */
+  /* Dekker's pattern with init: leaving stored, then armed read; armed stored, then leaving read. */
+  ni_store_sc(&ni_g.leaving, 1);
+  if (!ni_load_sc(&ni_g.armed)) return; /* a forked child reads zero here */
   if (ni_load_acq(&ni_g.dump->exiting)) return; /* a child that inited inherits the parent's registration, and made its own */
   /* The framework's threads may hold NCCL's logger when the process dies under them. */
   ni_log_set(&ni_g.log, NULL);
+  int before = hold_cancel();
   ni_dump_exit(ni_g.dump);
+  allow_cancel(before);
 }
 
 /* Only where the kernel cannot wipe (before 4.14): misses raw clone, which the documentation says. */
@@ -87,16 +99,11 @@ static int set_up(int interface, const int *mask) {
   ni_dump_plan(ni_g.dump);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
-  ni_store_rel(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback */
+  ni_store_sc(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback, and see at_exit */
   if (c->dump_thread && (rc = ni_dump_start(ni_g.dump)) != 0) {
     ni_g.wake_on_push = 0;
     ni_log_warn(&ni_g.log, "cannot create the dump thread: %s; records are written when a communicator is destroyed and at "
                 "exit only", strerror(-rc));
-  }
-  if (!ni_g.exit_hooked) {
-    ni_g.exit_hooked = 1;
-    (void)atexit(at_exit);
-    (void)at_quick_exit(at_exit);
   }
   return 0;
 }
@@ -105,7 +112,8 @@ static void configure(int interface, const int *mask) {
   ni_g.configured = 1;
   prepare_for_fork();
   (void)ni_config_read(&ni_g.config, warn_setting, NULL);
-  ni_g.off = !ni_g.config.enable;
+  /* First of all, because the host may leave at any moment. They are refused when it has left already. */
+  ni_g.off = !ni_g.config.enable || atexit(at_exit) || at_quick_exit(at_exit);
   if (ni_g.off) return;
   int rc = set_up(interface, mask);
   if (rc) {
@@ -246,16 +254,15 @@ static void clear_mask(int *mask) {
   if (mask) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
 }
 
-enum ni_result ni_init(int interface, void **context, int *mask, const struct ni_init_args *args) {
-  if (!context) return NI_RES_SUCCESS;
+static void take_in(int interface, void **context, int *mask, const struct ni_init_args *args) {
   pthread_mutex_lock(&ni_g.lock);
   ni_log_set(&ni_g.log, args->logger);
   if (!ni_g.configured) configure(interface, mask);
   *context = dead_context();
-  if (ni_g.off || (ni_g.dump && ni_load_acq(&ni_g.dump->exiting))) {
+  if (ni_g.off || ni_load_sc(&ni_g.leaving)) { /* see at_exit */
     clear_mask(mask);
     pthread_mutex_unlock(&ni_g.lock);
-    return NI_RES_SUCCESS;
+    return;
   }
   uint32_t live = ni_load_rlx(&ni_g.live);
   /* libnccl may have been unloaded and loaded again in between: its strings' addresses mean nothing now. Not while the
@@ -281,6 +288,13 @@ enum ni_result ni_init(int interface, void **context, int *mask, const struct ni
   pthread_mutex_unlock(&ni_g.lock);
   /* A life begins its log at once; without a dump thread nobody else comes to do it. */
   if (rc == 0 && live == 0 && !ni_load_acq(&ni_g.dump->has_thread)) (void)ni_dump_make_room(ni_g.dump);
+}
+
+enum ni_result ni_init(int interface, void **context, int *mask, const struct ni_init_args *args) {
+  if (!context) return NI_RES_SUCCESS;
+  int before = hold_cancel();
+  take_in(interface, context, mask, args);
+  allow_cancel(before);
   return NI_RES_SUCCESS;
 }
 
@@ -300,6 +314,7 @@ enum ni_result ni_finalize(void *context) {
   if (!atomic_compare_exchange_strong_explicit(&c->state, &state, ni_comm_state((uint32_t)state, NI_COMM_CLOSING),
                                                memory_order_release, memory_order_relaxed))
     return NI_RES_SUCCESS;
+  int before = hold_cancel();
   pthread_mutex_lock(&ni_g.lock);
   uint32_t live = ni_load_rlx(&ni_g.live) - 1;
   ni_store_rel(&ni_g.live, live);
@@ -310,6 +325,7 @@ enum ni_result ni_finalize(void *context) {
   pthread_mutex_lock(&ni_g.lock);
   if (live == 0 && ni_load_rlx(&ni_g.live) == 0) ni_log_set(&ni_g.log, NULL);
   pthread_mutex_unlock(&ni_g.lock);
+  allow_cancel(before);
   return NI_RES_SUCCESS;
 }
 

@@ -67,7 +67,7 @@ struct ni_global {
   pthread_mutex_t lock; /* registry; never held during I/O */
   uint8_t configured;   /* settings were read */
   uint8_t off;          /* ENABLE is 0, or the process could not be set up: nothing is ever recorded */
-  uint8_t exit_hooked;
+  _Atomic uint8_t leaving; /* the exit handlers run; pairs with armed, see at_exit */
   _Atomic uint32_t live; /* communicators between init and finalize; written under the lock */
   _Atomic uint32_t refused_comms; /* communicators that could not be taken in */
   uint64_t no_wait_before_ns; /* CLOCK_MONOTONIC: init does not wait for memory until then */

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Hosts that treat the plugin harshly (test/host/harsh.c): its lives are recorded all the same, and the host goes on.
+. "$(dirname "$0")/../host/lib.sh"
+[ -z "$VARIANT" ] || { echo "not under $VARIANT: its own memory, stacks and threads would be measured"; exit 77; }
+
+# harsh [NAME=value ...] WHAT [N]: runs it. Leaves $TMP/logs and $TMP/out; returns 1 when this machine cannot do it.
+harsh() {
+  local -a vars=()
+  local rc=0
+  while [[ $1 == *=* ]]; do vars+=("$1"); shift; done
+  CASE="$* ${vars[*]}"
+  rm -rf "$TMP/logs"
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_BLACKBOX="$BOXES" \
+    "${vars[@]}" timeout --kill-after=2 10 "$BUILD/test/host/harsh" "$PLUGIN" "$@" >"$TMP/out" 2>&1 || rc=$?
+  [ $rc != 77 ] || { echo "skip $CASE: $(tail -n 1 "$TMP/out")"; return 1; }
+  [ $rc = 0 ] || { fail "$CASE: ended with $rc"; tail -n 5 "$TMP/out"; }
+}
+
+# recorded N: all N operations of the last run are in its log, and check has nothing to say.
+recorded() {
+  local n
+  n=$(cat "$TMP"/logs/* 2>/dev/null | grep -c '"coll_perf"') || true
+  [ "$n" = "$1" ] || { fail "$CASE: $n records, not $1"; return 0; }
+  checked 0
+  echo "ok   $CASE: $n records"
+}
+
+# A lock that a cancelled thread took with it would hold up every later init.
+harsh cancel && recorded 40
+
+# exit() while another thread is within init: what is left behind is empty, and the next process takes it away.
+if [ "$BOXES" != 0 ] && harsh leave; then
+  harsh again 1 && recorded 40
+  [ -z "$(ls "$BOXES")" ] || fail "$CASE: a black box stayed: $(ls "$BOXES")"
+fi
+finish

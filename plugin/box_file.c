@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "file_facts.h"
 #include "ni_box.h"
 #include "out_file.h"
 
@@ -110,7 +111,7 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
   struct statx st = {0};
   /* The folder may be a link to another file system by now: the file itself is asked. */
   (void)free_bytes(f->fd, NULL, &rc);
-  if (rc == 0 && (ftruncate(f->fd, (off_t)f->bytes) || statx(f->fd, "", AT_EMPTY_PATH, STATX_INO, &st))) rc = -errno;
+  if (rc == 0 && (ftruncate(f->fd, (off_t)f->bytes) || ni_file_facts(f->fd, "", AT_EMPTY_PATH, &st))) rc = -errno;
   if (rc) {
     if (!f->hidden) (void)unlink(f->path);
     close_file(f);
@@ -131,7 +132,7 @@ static int open_again(struct ni_box_file *f) {
     f->gone |= errno == ENOENT || errno == ELOOP;
     return -1;
   }
-  int asked = statx(fd, "", AT_EMPTY_PATH, STATX_INO, &st) == 0;
+  int asked = ni_file_facts(fd, "", AT_EMPTY_PATH, &st) == 0;
   if (asked && st.stx_ino == f->ino && ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) == f->dev) return fd;
   f->gone |= asked; /* another file of that name: never touched */
   (void)close(fd);
@@ -176,7 +177,7 @@ void ni_box_file_remove(struct ni_box_file *f) {
 
 uint64_t ni_box_pid_namespace(void) {
   struct statx st;
-  return statx(AT_FDCWD, "/proc/self/ns/pid", 0, STATX_INO, &st) ? 0 : st.stx_ino;
+  return ni_file_facts(AT_FDCWD, "/proc/self/ns/pid", 0, &st) ? 0 : st.stx_ino;
 }
 
 uint64_t ni_box_start_ticks(int64_t pid) {
@@ -237,7 +238,7 @@ static bool read_old(int dir, const char *name, const char *boot_id, uint64_t my
   struct ni_box_header h;
   int fd = above_two(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd < 0) return false;
-  bool dead = !statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) && S_ISREG(st.stx_mode) && st.stx_uid == geteuid() &&
+  bool dead = !ni_file_facts(fd, "", AT_EMPTY_PATH, &st) && S_ISREG(st.stx_mode) && st.stx_uid == geteuid() &&
               pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && memcmp(h.magic, NI_BOX_MAGIC, sizeof h.magic) == 0 &&
               h.byte_order == NI_BOX_BYTE_ORDER && h.version && h.version <= NI_BOX_VERSION; /* of older ones it is the same */
   h.boot_id[sizeof h.boot_id - 1] = 0;

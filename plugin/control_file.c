@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "control_parse.h"
+#include "file_facts.h"
 
 int ni_ctl_file_init(struct ni_ctl_file *f, const char *dir, const char *name) {
   memset(f, 0, sizeof *f);
@@ -60,7 +61,7 @@ static ssize_t read_all(int fd, char *buf, size_t cap) {
 
 int ni_ctl_file_look(struct ni_ctl_file *f, char *buf, size_t cap, size_t *n, uint64_t *mtime_ns, const char **why) {
   struct statx st;
-  if (!f->path[0] || statx(AT_FDCWD, f->path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) != 0) {
+  if (!f->path[0] || ni_file_facts(AT_FDCWD, f->path, AT_SYMLINK_NOFOLLOW, &st) != 0) {
     memset(&f->seen, 0, sizeof f->seen); /* gone: what comes next is new */
     return 0;
   }
@@ -78,7 +79,7 @@ int ni_ctl_file_look(struct ni_ctl_file *f, char *buf, size_t cap, size_t *n, ui
   }
   ssize_t got = -1;
   *why = "cannot be read";
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0) {
+  if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) == 0) {
     (void)unchanged(f, &st); /* what is read is what was opened */
     const char *wrong = not_believed(&st);
     if (wrong) *why = wrong;

@@ -2,8 +2,6 @@
  * Before each write the open descriptor is looked at (statx, one system call a flush): is it still our file (a host
  * that closes descriptors it does not know may have opened something else under our number), has it been deleted, how
  * long is it. So nothing is ever written into somebody's file, and records in a deleted one are counted, not believed.
- *
- * statx rather than fstat, because fstat is a newer symbol than glibc 2.28 when built on a newer system.
  */
 #include "out_file.h"
 
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "file_facts.h"
 
 #define PAUSE_FIRST_NS UINT64_C(10000000)
 #define PAUSE_LAST_NS UINT64_C(5000000000)
@@ -157,7 +156,7 @@ static void abandon_file(struct ni_out_state *s, uint64_t now_ns) {
     end_file(s, now_ns, true);
     return;
   }
-  if (statx(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) == 0 && same_file(&s->now, &st)) unlink(s->path);
+  if (ni_file_facts(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, &st) == 0 && same_file(&s->now, &st)) unlink(s->path);
   close(s->fd);
   forget_file(s);
 }
@@ -225,7 +224,7 @@ static int open_file(struct ni_out_state *s, uint64_t now_ns) {
     if (fd < 0) goto out_unlink;
   }
   struct statx st;
-  if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &st) != 0) {
+  if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) != 0) {
     err = -errno;
     goto out_close;
   }
@@ -247,7 +246,7 @@ out_unlink:
 static void look_at_file(struct ni_out_state *s, uint64_t now_ns) {
   if (s->fd < 0) return;
   struct statx st;
-  if (statx(s->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK | STATX_SIZE, &st) != 0) {
+  if (ni_file_facts(s->fd, "", AT_EMPTY_PATH, &st) != 0) {
     if (errno == EBADF) {
       end_file(s, now_ns, false); /* the host closed it; the file is complete up to here */
     } else {
@@ -311,7 +310,7 @@ static void remove_oldest(struct ni_out_state *s) {
   memcpy(current, s->path, sizeof current);
   set_path(s, f.n);
   struct statx st;
-  bool ours = statx(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) == 0 && same_file(&f, &st);
+  bool ours = ni_file_facts(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, &st) == 0 && same_file(&f, &st);
   if (ours && unlink(s->path) == 0) {
     s->lost.expired_files++;
     s->lost.expired_records += f.records;

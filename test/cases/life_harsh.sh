@@ -33,4 +33,10 @@ if [ "$BOXES" != 0 ] && harsh leave; then
   harsh again 1 && recorded 40
   [ -z "$(ls "$BOXES")" ] || fail "$CASE: a black box stayed: $(ls "$BOXES")"
 fi
+
+# A filter that knows no statx: log and black box are there.
+if harsh nostatx; then
+  recorded 20
+  [ "$BOXES" = 0 ] || grep -q '"blackbox":"' "$TMP"/logs/* || fail "$CASE: no black box"
+fi
 finish

@@ -89,13 +89,12 @@ static void look(struct ni_dump *d) {
   struct told t = {.d = d, .f = &x->file[x->turn]};
   x->last_look_ms = d->now_ms;
   x->turn ^= 1;
-  char text[NI_CTL_FILE_BYTES];
   const char *why;
   size_t n;
-  int got = ni_ctl_file_look(t.f, text, sizeof text, &n, &t.mtime_ns, &why);
+  int got = ni_ctl_file_look(t.f, x->text, sizeof x->text, &n, &t.mtime_ns, &why);
   if (got > 0) {
     t.done_ns = t.f->done_ns;
-    ni_ctl_parse(text, n, take, &t);
+    ni_ctl_parse(x->text, n, take, &t);
     t.f->done_ns = t.done_ns;
   } else if (got < 0) {
     struct ni_control_line in = {.source = "file", .file = t.f->name, .command = "", .result = "refused", .why = why};

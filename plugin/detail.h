@@ -9,6 +9,7 @@
 
 #include "budget.h"
 #include "control_file.h"
+#include "control_parse.h"
 
 struct ni_detail {
   uint32_t asked;          /* kinds, by settings or control file */
@@ -22,6 +23,7 @@ struct ni_detail {
   uint8_t turn;            /* whose look is next */
   uint64_t last_look_ms;
   uint8_t flush;           /* somebody asked for it */
+  char text[NI_CTL_FILE_BYTES]; /* of the file that is looked at */
 };
 
 #endif

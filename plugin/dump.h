@@ -142,6 +142,7 @@ struct ni_dump {
   struct ni_line_prefix process_prefix;
   char hostname[256], boot_id[64], exe[256];
   char cwd[NI_CWD_BYTES];        /* at the first init, "" unknown: relative folders mean that one, whoever changes it later */
+  char dir[NI_CWD_BYTES + NI_DIR_MAX_BYTES + 1]; /* of the log, tokens put in, absolute where that is known */
   char settings[NI_SETTINGS_JSON_BYTES];
   struct ni_job job;
   uint64_t ticks;                /* of the loop */

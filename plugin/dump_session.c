@@ -5,32 +5,28 @@
 #include "dump.h"
 #include "dump_thread.h"
 
-enum { LOG_DIR_BYTES = NI_CWD_BYTES + NI_DIR_MAX_BYTES + 1 };
-
-/* The log's folder with its tokens put in, absolute where that is known. False: it is too long, the current one serves. */
-static bool log_dir(const struct ni_dump *d, char path[LOG_DIR_BYTES]) {
+/* Fills d->dir. False: it is too long, the current one serves. Not on the stack: the caller's may be the host's, and small. */
+static bool log_dir(struct ni_dump *d) {
   char dir[NI_DIR_MAX_BYTES];
   bool fits = ni_config_dump_dir(&ni_g.config, &d->job, d->hostname, d->origin.pid, dir, sizeof dir) >= 0;
   if (!fits) memcpy(dir, ".", 2);
-  snprintf(path, LOG_DIR_BYTES, "%s%s%s", dir[0] == '/' ? "" : d->cwd, dir[0] == '/' || !d->cwd[0] ? "" : "/", dir);
+  snprintf(d->dir, sizeof d->dir, "%s%s%s", dir[0] == '/' ? "" : d->cwd, dir[0] == '/' || !d->cwd[0] ? "" : "/", dir);
   return fits;
 }
 
-void ni_dump_plan(const struct ni_dump *d) {
-  char path[LOG_DIR_BYTES];
-  (void)log_dir(d, path);
-  ni_keep_session(&ni_g.box, &ni_g.arena, 0, path, "", "", 0);
+void ni_dump_plan(struct ni_dump *d) {
+  (void)log_dir(d);
+  ni_keep_session(&ni_g.box, &ni_g.arena, 0, d->dir, "", "", 0);
 }
 
 int ni_session_open(struct ni_dump *d) {
-  char path[LOG_DIR_BYTES];
   const struct ni_config *c = &ni_g.config;
-  if (!log_dir(d, path)) {
+  if (!log_dir(d)) {
     ni_log_warn_once(&ni_g.log, NI_LOG_CAUSE_WRITE, "NCCL_INSPECTOR_DUMP_DIR with its tokens put in is longer than %d "
                      "bytes; writing to the current directory", NI_DIR_MAX_BYTES);
   }
   d->start_ns = ni_realtime_ns();
-  struct ni_out_options o = {.dir = path,
+  struct ni_out_options o = {.dir = d->dir,
                              .host = d->hostname,
                              .pid = d->origin.pid,
                              .start_s = d->start_ns / UINT64_C(1000000000),
@@ -47,18 +43,18 @@ int ni_session_open(struct ni_dump *d) {
     ni_line_prefix_free(&d->process_prefix);
   }
   if (rc) {
-    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot prepare the log in %s: %s; trying again", path,
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot prepare the log in %s: %s; trying again", d->dir,
                         strerror(-rc));
     return rc;
   }
-  ni_detail_open(d, path);
+  ni_detail_open(d, d->dir);
   ni_store_rel(&d->open, 1);
   d->head_set = d->ended = 0;
   d->early_told = 0;
   d->last_flush_ms = d->now_ms;
   d->last_clock_line_ms = d->now_ms;
   d->ts_us = d->start_ns / 1000;
-  ni_keep_session(&ni_g.box, &ni_g.arena, d->start_ns, path, ni_out_base(&d->out), d->line, ni_lines_process(d));
+  ni_keep_session(&ni_g.box, &ni_g.arena, d->start_ns, d->dir, ni_out_base(&d->out), d->line, ni_lines_process(d));
   /* The log begins at once, with its head alone: whoever is killed before the first flush leaves a process line without the
    * process's last line. Communicators whose identity comes later are said with their first operation. */
   ni_drain_join(d);

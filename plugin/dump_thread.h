@@ -45,6 +45,6 @@ void ni_dump_exit(struct ni_dump *d);
 
 /* Tells the black box where the log will be, before there is one: a process killed in its first moments is found by it.
  * By the first init, after ni_keep_begin. */
-void ni_dump_plan(const struct ni_dump *d);
+void ni_dump_plan(struct ni_dump *d);
 
 #endif

@@ -67,10 +67,13 @@ int ni_out_init(struct ni_out *o, const struct ni_out_options *opt) {
   if (!s) return -ENOMEM;
   int ret = -ENAMETOOLONG;
   s->fd = -1;
-  char cwd[PATH_MAX] = "";
+  size_t n = 0;
   /* Without a working directory the relative path is as good as it gets. */
-  if (opt->dir[0] != '/' && getcwd(cwd, sizeof cwd - 1)) strcat(cwd, "/");
-  if (snprintf(s->dir, sizeof s->dir, "%s%s", cwd[0] == '/' ? cwd : "", opt->dir) >= (int)sizeof s->dir) goto out_free;
+  if (opt->dir[0] != '/' && getcwd(s->dir, sizeof s->dir - 1) && s->dir[0] == '/') {
+    n = strlen(s->dir);
+    s->dir[n++] = '/';
+  }
+  if (snprintf(s->dir + n, sizeof s->dir - n, "%s", opt->dir) >= (int)(sizeof s->dir - n)) goto out_free;
   char host[128];
   ni_path_component(host, sizeof host, opt->host ? opt->host : "", "unknown-host");
   snprintf(s->base, sizeof s->base, "%s-pid%lld-%llu", host, (long long)opt->pid, (unsigned long long)opt->start_s);
@@ -163,18 +166,14 @@ static void abandon_file(struct ni_out_state *s, uint64_t now_ns) {
 
 /* Every directory of the path. Errors of the upper ones show at the last: some file systems answer mkdir of an existing
  * directory with something else than EEXIST. */
-static int make_dirs(const char *dir) {
-  char path[PATH_MAX];
-  size_t n = strlen(dir);
-  memcpy(path, dir, n + 1);
-  for (size_t i = 1; i < n; i++) {
-    if (path[i] != '/') continue;
-    path[i] = 0;
-    if (mkdir(path, 0755) != 0) { /* judged below */
+static int make_dirs(char *dir) {
+  for (char *p = dir; *p && (p = strchr(p + 1, '/')) != NULL;) {
+    *p = 0;
+    if (mkdir(dir, 0755) != 0) { /* judged below */
     }
-    path[i] = '/';
+    *p = '/';
   }
-  return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+  return mkdir(dir, 0755) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
 /* The whole of data at the end of the file, or a negative errno with up to n bytes of it there. */
@@ -306,8 +305,6 @@ static void remove_oldest(struct ni_out_state *s) {
   s->n_past--;
   memmove(s->past, s->past + 1, s->n_past * sizeof *s->past);
   s->past_bytes -= f.bytes;
-  char current[sizeof s->path];
-  memcpy(current, s->path, sizeof current);
   set_path(s, f.n);
   struct statx st;
   bool ours = ni_file_facts(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, &st) == 0 && same_file(&f, &st);
@@ -318,7 +315,7 @@ static void remove_oldest(struct ni_out_state *s) {
     s->lost.deleted_files++;
     s->lost.deleted_records += f.records;
   }
-  memcpy(s->path, current, sizeof current);
+  set_path(s, s->next_n - 1); /* the newest again */
 }
 
 static void expire(struct ni_out_state *s, uint64_t now_ns) {

@@ -19,7 +19,7 @@ harsh() {
 # recorded N: all N operations of the last run are in its log, and check has nothing to say.
 recorded() {
   local n
-  n=$(cat "$TMP"/logs/* 2>/dev/null | grep -c '"coll_perf"') || true
+  n=$(cat $(find "$TMP/logs" -type f 2>/dev/null) /dev/null | grep -c '"coll_perf"') || true
   [ "$n" = "$1" ] || { fail "$CASE: $n records, not $1"; return 0; }
   checked 0
   echo "ok   $CASE: $n records"
@@ -39,4 +39,12 @@ if harsh nostatx; then
   recorded 20
   [ "$BOXES" = 0 ] || grep -q '"blackbox":"' "$TMP"/logs/* || fail "$CASE: no black box"
 fi
+
+# The smallest stack that a thread can have, also where that thread writes the log itself.
+NOBODY=NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0
+for settings in NCCL_INSPECTOR_ENABLE=1 $NOBODY "$NOBODY NCCL_INSPECTOR_DUMP_VERBOSE=1 NCCL_INSPECTOR_EVENTS=trace" \
+  "$NOBODY NCCL_INSPECTOR_FILE_MAX_BYTES=4096 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs/a/b/c"; do
+  # shellcheck disable=SC2086
+  harsh $settings small && recorded 20 && sed -n '/stack:/p' "$TMP/out"
+done
 finish

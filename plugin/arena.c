@@ -42,6 +42,24 @@ uint64_t ni_arena_box_max_bytes(uint64_t cap_bytes) {
   return (uint64_t)(pages < half ? pages : half) * NI_PAGE_BYTES;
 }
 
+/*
+ * A range of memory at `at` (NULL: anywhere), or MAP_FAILED. A host that has said mlockall(MCL_FUTURE) would have all of it
+ * resident at once, or see it refused by RLIMIT_MEMLOCK: a small piece is mapped, unlocked, and then made as long as wanted.
+ */
+static void *map_range(void *at, uint64_t bytes, int flags, int fd) {
+  size_t first = MAP_ALIGN_PAGES * NI_PAGE_BYTES;
+  void *p = mmap(NULL, first, PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (p == MAP_FAILED) return p;
+  (void)munlock(p, first);
+  void *all = mremap(p, first, bytes, MREMAP_MAYMOVE | (at ? MREMAP_FIXED : 0), at);
+  if (all == MAP_FAILED) {
+    int error = errno;
+    (void)munmap(p, first);
+    errno = error;
+  }
+  return all;
+}
+
 /* Maps the file over the arena's beginning and gives memory to the parts that are used from the first moment. */
 static int map_box(struct ni_arena *a, struct ni_box_file *box, uint32_t front) {
   uint64_t front_bytes = (uint64_t)front * NI_PAGE_BYTES, sessions = (uint64_t)NI_FRONT_SESSIONS * NI_PAGE_BYTES;
@@ -49,7 +67,7 @@ static int map_box(struct ni_arena *a, struct ni_box_file *box, uint32_t front) 
   if (rc == 0)
     rc = ni_box_file_commit(box, (uint64_t)NI_FRONT_CLASS_MAP * NI_PAGE_BYTES, front_bytes);
   if (rc) return rc;
-  void *p = mmap(a->base, box->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, box->fd, 0);
+  void *p = map_range(a->base, box->bytes, MAP_SHARED, box->fd);
   return p == MAP_FAILED ? -errno : 0;
 }
 
@@ -73,7 +91,7 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   uint32_t n = (uint32_t)(most + table > MAX_PAGES ? MAX_PAGES : most + table);
   uint64_t bytes = (uint64_t)n * NI_PAGE_BYTES;
 
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *p = map_range(NULL, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (p == MAP_FAILED) return -ENOMEM;
   memset(a, 0, sizeof *a);
   a->base = p;

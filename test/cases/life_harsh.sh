@@ -47,4 +47,13 @@ for settings in NCCL_INSPECTOR_ENABLE=1 $NOBODY "$NOBODY NCCL_INSPECTOR_DUMP_VER
   # shellcheck disable=SC2086
   harsh $settings small && recorded 20 && sed -n '/stack:/p' "$TMP/out"
 done
+
+# A host that locks all memory it will ever map: reserved is not resident. Blocks are of 512 bytes.
+if harsh locked; then
+  recorded 20
+  kb=$(sed -n 's/^resident: \([0-9]*\) kB/\1/p' "$TMP/out") blocks=$(sed -n 's/^box: \([0-9]*\) blocks/\1/p' "$TMP/out")
+  [ "${kb:-0}" -lt 65536 ] || fail "$CASE: $kb kB are resident"
+  [ "${blocks:-0}" -lt 131072 ] || fail "$CASE: the box has $blocks blocks"
+  echo "     $kb kB resident, $((${blocks:-0} / 2)) kB of box"
+fi
 finish

@@ -39,26 +39,38 @@ void ni_side_busy(struct ni_dump *d, struct ni_side *s) {
 
 /* ---- collect ---- */
 
-void ni_drain_join(struct ni_dump *d) {
-  struct ni_side *s = atomic_exchange_explicit(&d->joining, NULL, memory_order_acquire), *turned = NULL;
-  while (s) {
-    struct ni_side *next = s->next;
-    s->next = turned;
-    turned = s;
-    s = next;
+/* Is one of the same hash and rank over, and its last lines are not said yet? Nothing in a line tells the two apart. */
+static int last_life_ends(const struct ni_dump *d, const struct ni_side *s) {
+  /* Acquire pairs with the release in ni_dump_finalize: who came after that finalize finds it counted. */
+  if (!ni_load_acq(&d->closings)) return 0;
+  for (const struct ni_side *o = d->sides; o; o = o->next)
+    if (o->ident.comm_hash == s->ident.comm_hash && o->ident.rank == s->ident.rank && o->stage == NI_SIDE_LIVE &&
+        ni_comm_phase_of(ni_load_acq(&o->comm->state)) == NI_COMM_CLOSING)
+      return s->ident.comm_hash != 0; /* v1 to v3 do not know it yet */
+  return 0;
+}
+
+static struct ni_side *turned(struct ni_side *list) {
+  struct ni_side *out = NULL;
+  for (struct ni_side *s = list, *next; s; s = next) {
+    next = s->next;
+    s->next = out;
+    out = s;
   }
-  while ((s = turned)) {
-    turned = s->next;
+  return out;
+}
+
+/* Takes communicators in that init has announced, in their order. One that has to wait, or that finds no memory, stays
+ * announced with all behind it. */
+void ni_drain_join(struct ni_dump *d) {
+  struct ni_side *s = turned(atomic_exchange_explicit(&d->joining, NULL, memory_order_acquire)), *head = NULL;
+  while (s && !last_life_ends(d, s)) {
+    struct ni_side *next = s->next;
     if (s->index >= d->cap_index) {
       uint32_t cap = d->cap_index ? d->cap_index : 64;
       while (cap <= s->index) cap *= 2;
       struct ni_side **p = realloc(d->by_index, cap * sizeof *p);
-      if (!p) {
-        struct ni_side *head = atomic_load_explicit(&d->joining, memory_order_relaxed);
-        do s->next = head;
-        while (!atomic_compare_exchange_weak_explicit(&d->joining, &head, s, memory_order_release, memory_order_relaxed));
-        continue;
-      }
+      if (!p) break;
       memset(p + d->cap_index, 0, (cap - d->cap_index) * sizeof *p);
       d->by_index = p;
       d->cap_index = cap;
@@ -68,7 +80,13 @@ void ni_drain_join(struct ni_dump *d) {
     d->sides = s;
     d->n_sides++;
     d->comms_changed = 1;
+    s = next;
   }
+  if (!s) return;
+  s = turned(s); /* to the old end of the list: others push at its head only, with a release that pairs with this acquire */
+  if (atomic_compare_exchange_strong_explicit(&d->joining, &head, s, memory_order_release, memory_order_acquire)) return;
+  while (head->next) head = head->next;
+  head->next = s;
 }
 
 static void append_chain(struct ni_side *s, uint32_t slot) {

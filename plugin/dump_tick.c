@@ -6,6 +6,8 @@
 #include "events.h"
 #include "want.h"
 
+#define LIVES_A_TICK 64u /* of communicators of the same hash and rank, one after the other */
+
 /* Formats what is there; a block that is full is written in between. 0 when nothing is left. */
 static int format_all(struct ni_dump *d) {
   int rc;
@@ -214,21 +216,25 @@ static void read_time(struct ni_dump *d) {
 static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
   /* Acquire pairs with finalize's release add. Read before the joining list is taken: who finalizes has joined before,
    * so every communicator counted here is among the sides below. */
-  uint32_t seen = ni_load_acq(&d->closings), closing = 0;
+  uint32_t seen = ni_load_acq(&d->closings), closing = 0, waiting = 0, tries = LIVES_A_TICK;
   ni_detail_tick(d);
-  if (!ni_g.keep_last || ask || seen || d->detail.flush || d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
-    d->moved |= ni_drain_collect(d);
-  d->moved |= ni_events_collect(d);
-  d->patient = !ask && !seen && !end && !d->detail.flush && (ni_events_get() & NI_KINDS_PROXY) &&
-               (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.nccl_version));
-  look_at_sides(d);
-  d->moved |= format_all(d) != 0;
-  ni_lines_late(d);
-  if (seen || end) {
+  do {
+    if (!ni_g.keep_last || ask || seen || d->detail.flush ||
+        d->now_ms - d->last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
+      d->moved |= ni_drain_collect(d);
+    d->moved |= ni_events_collect(d);
+    d->patient = !ask && !seen && !end && !d->detail.flush && (ni_events_get() & NI_KINDS_PROXY) &&
+                 (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.nccl_version));
+    look_at_sides(d);
+    d->moved |= format_all(d) != 0;
+    ni_lines_late(d);
+    if (!seen && !end) return 0;
     closing = close_sides(d, end);
-    if (!closing) (void)atomic_fetch_sub_explicit(&d->closings, seen, memory_order_relaxed);
-  }
-  return closing;
+    /* Some may have waited for the last life of their like to end (take_joining). Theirs may be over, too. */
+    waiting = atomic_load_explicit(&d->joining, memory_order_relaxed) != NULL;
+  } while (!closing && waiting && --tries);
+  if (!closing && !waiting) (void)atomic_fetch_sub_explicit(&d->closings, seen, memory_order_relaxed);
+  return closing + waiting;
 }
 
 /* The process's last lines say how many records expired, so nothing may expire by the write that carries them. */

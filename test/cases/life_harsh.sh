@@ -56,4 +56,9 @@ if harsh locked; then
   [ "${blocks:-0}" -lt 131072 ] || fail "$CASE: the box has $blocks blocks"
   echo "     $kb kB resident, $((${blocks:-0} / 2)) kB of box"
 fi
+
+# One hash and rank again as soon as the last life is finalized, in one file: each life is told from the one before.
+for settings in NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 $NOBODY; do
+  harsh $settings again 20 && recorded 420
+done
 finish

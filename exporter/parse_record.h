@@ -30,8 +30,6 @@ extern "C" {
 
 /* Bytes that must be readable after a line for it to be parsed where it lies. */
 #define NI_PARSE_PADDING 64
-/* No group of GPUs moves an exabyte a second: what is above was never measured. */
-#define NI_BW_MAX_GBS 1e9
 #define NI_NO_OFFSET INT64_MIN
 #define NI_NO_SN UINT64_MAX /* of a number that a line does not have, or has as null */
 #define NI_BY_MAX 12

@@ -17,6 +17,9 @@
 enum ni_kind { NI_KIND_COLL = 0, NI_KIND_P2P = 1, NI_KIND_COUNT };
 
 /* Who wrote it: the "header" object of a line. */
+/* No group of GPUs moves an exabyte a second: what is above was never measured, and no line has it. */
+#define NI_BW_MAX_GBS 1e9
+
 struct ni_ident {
   uint64_t comm_hash;   /* header.id, in full */
   const char *comm_name; /* NULL: none given. Hostile text */

@@ -121,10 +121,11 @@ static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_
   r->has |= NI_HAS_TESTS_SIZE;
   if (r->timing == NI_TIMING_COLLECTIVE_CPU || r->exec_ns == 0) return;
   r->algobw_gbs = ni_algobw_gbs(func, r->msg_bytes, n_ranks, r->exec_ns);
+  if (!(r->algobw_gbs <= NI_BW_MAX_GBS)) return; /* readers would refuse the line, and the record with it */
   r->has |= NI_HAS_ALGOBW;
   if (n_ranks < 1 && ni_func_table[func].factor != 1) return;
   r->busbw_gbs = r->algobw_gbs * (n_ranks < 1 ? 1 : ni_bus_factor(func, n_ranks));
-  r->has |= NI_HAS_BUSBW;
+  if (r->busbw_gbs <= NI_BW_MAX_GBS) r->has |= NI_HAS_BUSBW;
 }
 
 #endif

@@ -116,7 +116,7 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
                                                memory_order_relaxed))
     return;
   c->late_hash = id->hash;
-  c->late_rank = id->rank;
+  c->late_rank = id->rank > 0 ? id->rank : 0; /* below: no reader takes such a line */
   if (id->name) { /* the user's memory, only valid now (contract 4.1) */
     size_t n = strnlen(id->name, NI_COMM_NAME_BYTES - 1);
     memcpy(c->name, id->name, n);

@@ -10,7 +10,7 @@
 #define STEPS_MAX (NI_STEPS_A_LINE * 448) /* below 170 bytes of keys, below 250 of numbers */
 _Static_assert(PREFIX_MAX + EVENT_BODY_MAX + STEPS_MAX <= NI_LINE_MAX_BYTES, "the longest line about steps fits");
 
-static char *u64_or_null(char *p, uint64_t v) { return v == NI_NOT_SAID ? LIT(p, "null") : ni_json_put_u64(p, v); }
+static char *u64_or_null(char *p, uint64_t v) { return v > INT64_MAX ? LIT(p, "null") : ni_json_put_u64(p, v); }
 static char *put_bool(char *p, bool v) { return v ? LIT(p, "true") : LIT(p, "false"); }
 static char *ns_or_null(char *p, int64_t v) { return v < 0 ? LIT(p, "null") : ni_json_put_i64(p, v); }
 
@@ -33,7 +33,7 @@ static char *put_api(char *p, const struct ni_event_line *in) {
   if (in->kind == NI_EVENT_GROUP_API) {
     U64("\"api\":{\"api\":\"group\",\"ev_sn\":", in->ev_sn);
     NUM(",\"group_sn\":", in->number);
-    I64(",\"depth\":", in->depth);
+    RANK(",\"depth\":", in->depth);
     FLAG(",\"graph\":", in->graph);
     p = ns_or_null(LIT(p, ",\"start_end_ns\":"), in->start_end_ns);
     return ns_or_null(LIT(p, ",\"end_begin_ns\":"), in->end_begin_ns);
@@ -44,7 +44,7 @@ static char *put_api(char *p, const struct ni_event_line *in) {
   NUM(",\"call_sn\":", in->number);
   NUM(",\"group_sn\":", in->group);
   p = put_elements(p, in);
-  if (in->kind == NI_EVENT_COLL_API) I64(",\"root\":", in->root);
+  if (in->kind == NI_EVENT_COLL_API) RANK(",\"root\":", in->root);
   HEX(",\"stream\":", in->stream);
   FLAG(",\"graph\":", in->graph);
   STR(",\"seen\":", in->seen);
@@ -57,7 +57,7 @@ static char *put_ce(char *p, const struct ni_event_line *in) {
   p = put_called(p, in);
   NUM(",\"call_sn\":", in->group);
   p = put_elements(p, in);
-  I64(",\"root\":", in->root);
+  RANK(",\"root\":", in->root);
   STR(",\"sync_strategy\":", in->text);
   HEX(",\"stream\":", in->stream);
   return p;
@@ -75,14 +75,14 @@ static char *put_net(char *p, const struct ni_event_line *in) {
   I64(",\"step\":", n->step);
   if (known && n->type == 1) {
     I64(",\"device\":", n->v[0]);
-    U64(",\"wr_id\":", (uint64_t)n->v[3] & INT64_MAX);
+    U64(",\"wr_id\":", (uint64_t)n->v[3]);
     I64(",\"opcode\":", n->v[1]);
     I64(",\"qp\":", n->v[2]);
   } else if (known) {
     I64(",\"fd\":", n->v[0]);
     I64(",\"op\":", n->v[1]);
   }
-  if (known) U64(",\"bytes\":", in->count & INT64_MAX);
+  if (known) U64(",\"bytes\":", in->count);
   U64(",\"updates\":", n->updates);
   return p;
 }
@@ -119,12 +119,12 @@ size_t ni_format_event(char *buf, size_t cap, const struct ni_line_prefix *px, u
       U64("\"sync\":{\"ev_sn\":", in->ev_sn);
       NUM(",\"ce_sn\":", in->number);
       FLAG(",\"is_complete\":", in->flag);
-      I64(",\"n_ranks\":", in->n);
+      RANK(",\"n_ranks\":", in->n);
       break;
     case NI_EVENT_BATCH:
       U64("\"batch\":{\"ev_sn\":", in->ev_sn);
       NUM(",\"ce_sn\":", in->number);
-      I64(",\"n_ops\":", in->n);
+      RANK(",\"n_ops\":", in->n);
       U64(",\"total_bytes\":", in->count);
       FLAG(",\"intra_sync\":", in->flag);
       break;
@@ -164,7 +164,7 @@ static char *put_phases(char *p, const uint64_t ns[NI_PH_COUNT - 1]) {
 }
 
 static char *put_bytes(char *p, uint64_t bytes) {
-  U64(",\"trans_size_bytes\":", bytes & INT64_MAX);
+  U64(",\"trans_size_bytes\":", bytes);
   return p;
 }
 
@@ -205,7 +205,8 @@ static char *put_op(char *p, const struct ni_proxy_line *in) {
   p = LIT(put_bytes(p, in->bytes), SOURCE);
   US(",\"total_us\":", in->total_ns);
   p = put_phases(p, in->phase_ns);
-  if (in->total_ns > 0) p = ni_json_fixed(LIT(p, ",\"op_bw_gbs\":"), (double)in->bytes / (double)in->total_ns, 6);
+  double gbs = (double)in->bytes / (double)in->total_ns;
+  if (in->total_ns > 0) GBS(",\"op_bw_gbs\":", gbs <= NI_BW_MAX_GBS, gbs);
   if (in->max_step_ns >= 0) US(",\"max_step_us\":", in->max_step_ns);
   if (in->has_parent) {
     STR(",\"parent_func\":", in->parent_func);
@@ -228,9 +229,9 @@ size_t ni_format_proxy(char *buf, size_t cap, const struct ni_line_prefix *px, u
   STR(",\"parent_type\":", in->has_parent ? ni_kind_names[in->parent_kind == NI_KIND_P2P] : NULL);
   NUM(",\"parent_sn\":", in->has_parent ? in->parent_sn : NI_NOT_SAID);
   U64(",\"proxy_op_sn\":", in->op_sn);
-  if (in->what == NI_PROXY_OP) I64(",\"rank\":", in->rank);
-  I64(",\"channel_id\":", in->channel);
-  I64(",\"peer\":", in->peer);
+  if (in->what == NI_PROXY_OP) RANK(",\"rank\":", in->rank);
+  RANK(",\"channel_id\":", in->channel);
+  RANK(",\"peer\":", in->peer);
   p = in->send ? LIT(p, ",\"direction\":\"send\"") : LIT(p, ",\"direction\":\"recv\"");
   if (in->what == NI_PROXY_OP) return end_line(buf, put_op(p, in));
   if (in->what == NI_PROXY_STEP) p = put_step_number(p, in->steps);

@@ -131,12 +131,12 @@ size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *px, uint
     if (stated(r->algo)) STR(",\"coll_algo\":", r->algo);
     if (stated(r->proto)) STR(",\"coll_proto\":", r->proto);
     if (stated(r->datatype)) STR(",\"coll_datatype\":", r->datatype);
-    if (r->has & NI_HAS_ROOT) I64(",\"coll_root\":", r->root);
+    if (r->has & NI_HAS_ROOT) RANK(",\"coll_root\":", r->root);
     OP_TAIL("coll_");
   } else {
     STR("\"p2p_perf\":{\"p2p\":", r->func);
     U64(",\"p2p_sn\":", r->sn);
-    I64(",\"p2p_peer\":", r->root);
+    RANK(",\"p2p_peer\":", r->root);
     OP_TIMES("p2p_");
     if (stated(r->datatype)) STR(",\"p2p_datatype\":", r->datatype);
     OP_TAIL("p2p_");
@@ -354,8 +354,8 @@ size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *
   if (in->line == NI_UNFINISHED_INCOMPLETE) return end_line(buf, p);
   STR(",\"state\":", in->state);
   STR(",\"datatype\":", in->datatype);
-  if (in->kind == NI_KIND_COLL) I64(",\"root\":", in->root);
-  else I64(",\"peer\":", in->root);
+  if (in->kind == NI_KIND_COLL) RANK(",\"root\":", in->root);
+  else RANK(",\"peer\":", in->root);
   p = ni_json_hex(LIT(p, ",\"channels_open\":\""), in->channels_open);
   *p++ = '"';
   return end_line(buf, p);

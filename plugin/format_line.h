@@ -26,7 +26,12 @@ static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefi
 
 static inline size_t end_line(const char *buf, char *p) { return (size_t)(LIT(p, "}}\n") - buf); }
 
-#define U64(key, v) (p = LIT(p, key), p = ni_json_put_u64(p, (v)))
+/* Numbers that NCCL's side hands over may be anything: what the format has no room for is its largest (docs/format.md). */
+static inline uint64_t in_range(uint64_t v) { return v > INT64_MAX ? INT64_MAX : v; }
+static inline int32_t rank_in_range(int32_t v) { return v < -1 ? -1 : v; }
+
+#define U64(key, v) (p = LIT(p, key), p = ni_json_put_u64(p, in_range(v)))
+#define RANK(key, v) I64(key, rank_in_range(v)) /* a root, a peer, a small count; -1: cannot be */
 #define I64(key, v) (p = LIT(p, key), p = ni_json_put_i64(p, (v)))
 #define STR(key, v) (p = LIT(p, key), p = ni_json_string(p, (v)))
 #define GBS(key, known, v) (p = LIT(p, key), p = (known) ? ni_json_fixed(p, (v), 6) : LIT(p, "null"))

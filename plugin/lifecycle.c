@@ -187,9 +187,10 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   c->hash = a->comm_hash;
   c->page = page;
   c->index = index;
-  c->rank = a->rank;
-  c->n_ranks = a->n_ranks;
-  c->n_nodes = a->n_nodes;
+  /* What cannot be would make every line of it one that readers refuse: rank 0, and the numbers are not known. */
+  c->rank = a->rank > 0 || a->ident_follows ? a->rank : 0;
+  c->n_ranks = a->n_ranks > c->rank ? a->n_ranks : 0;
+  c->n_nodes = a->n_nodes > 0 ? a->n_nodes : 0;
   if (a->comm_name) { /* the user's memory, only valid now (contract 4.1) */
     size_t len = strnlen(a->comm_name, NI_COMM_NAME_BYTES - 1);
     memcpy(c->name, a->comm_name, len);
@@ -201,7 +202,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   if (open_pools(c)) goto out_page;
   if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))
     goto out_pools;
-  struct ni_ident ident = {a->comm_hash, c->has_name ? c->name : NULL, a->rank, a->n_ranks, a->n_nodes};
+  struct ni_ident ident = {a->comm_hash, c->has_name ? c->name : NULL, c->rank, c->n_ranks, c->n_nodes};
   struct ni_side *side = ni_side_new(ni_g.dump, c, &ident);
   if (!side) goto out_ring;
   side->gen = gen;
@@ -212,6 +213,9 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   c->mask_id = ni_events_use_mask(mask);
 
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
+  if (!a->ident_follows && (c->rank != a->rank || c->n_ranks != a->n_ranks || c->n_nodes != a->n_nodes))
+    ni_log_warn(&ni_g.log, "communicator 0x%llx: rank %d of %d on %d nodes cannot be; written as rank %d of %d on %d",
+                (unsigned long long)c->hash, a->rank, a->n_ranks, a->n_nodes, c->rank, c->n_ranks, c->n_nodes);
   ni_store_rel(&c->state, ni_comm_state(gen, NI_COMM_LIVE));
   ni_dump_join(ni_g.dump, side);
   /* Dekker's pattern with ni_session_close: joined, then LIVE stored; EMPTY stored, then the joining list read. */

@@ -73,8 +73,6 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
   t.bracket_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_start, op->ticks_stop));
   ni_timing_fill(r, ni_func_from_name(r->func), c->id.n_ranks, &t);
-  /* What no log may hold: readers would refuse the line, and the record with it. */
-  if (!(r->algobw_gbs <= NI_BW_MAX_GBS && r->busbw_gbs <= NI_BW_MAX_GBS)) r->has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW);
   if (t.gpu_ok && c->fit_samples > 0) {
     r->has |= NI_HAS_GPU_DELTA;
     r->gpu_start_delta_ns =

@@ -176,6 +176,33 @@ static void doubled(struct plug *p, void *ctx, struct plug_op *o) {
   p->stop(h); /* finished by now */
 }
 
+/* Operations whose every number is garbage. */
+static void garbage(struct plug *p, void *ctx, int n) {
+  struct plug_op o;
+  plug_op_init(&o, 0, 2);
+  for (int i = 0; i < n; i++) {
+    uint64_t x = rnd();
+    if (i % 2) {
+      o.op.coll.count = i % 4 == 1 ? SIZE_MAX : (size_t)x;
+      o.op.coll.datatype = i % 8 == 1 ? "ncclFloat32" : "ncclNothing";
+      o.op.coll.root = (int)(x >> 16) | INT32_MIN;
+      o.sn = x;
+      plug_channels(p, ctx, &o, plug_launch(p, ctx, &o), 2, 1000);
+      continue;
+    }
+    struct ni_prof_descr_v6 d = {.type = NI_EV_P2P};
+    d.p2p.func = "Send";
+    d.p2p.datatype = "ncclFloat64";
+    d.p2p.count = (size_t)1 << (i % 64);
+    d.p2p.peer = i % 4 ? INT32_MAX : -5;
+    d.p2p.nChannels = 2;
+    void *h = NULL;
+    p->start(ctx, &h, &d);
+    p->stop(h);
+    plug_channels(p, ctx, &o, h, 2, 1000);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) return fprintf(stderr, "usage: hostile SO\n"), 64;
   int n_comms = 0;
@@ -187,6 +214,9 @@ int main(int argc, char **argv) {
     void *other = plug_init(&p, 0xb000 + (uint64_t)version, NULL, 0, 0, -1, NULL); /* no ranks at all */
     void *dead = plug_init(&p, 0xc000 + (uint64_t)version, "dead", -1, -1, 2147483647, NULL);
     p.finalize(dead);
+    void *wild = plug_init(&p, 0xd000 + (uint64_t)version, "wild", 2, 4, 9, NULL); /* rank 9 of 4 */
+    garbage(&p, wild, 200);
+    p.finalize(wild);
     plug_op_init(&o, 1024, 4);
     good(&p, ctx, &o, 50);
     good(&p, other, &o, 3);
@@ -202,7 +232,7 @@ int main(int argc, char **argv) {
     good(&p, ctx, &o, 50);
     p.finalize(ctx);
     p.finalize(other);
-    n_comms += 3;
+    n_comms += 4;
   }
   /* v1 to v3: other descriptors of Coll and P2p, so only the rest. */
   for (int version = 1; version <= 3; version++) {

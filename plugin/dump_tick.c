@@ -230,7 +230,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
     ni_lines_late(d);
     if (!seen && !end) return 0;
     closing = close_sides(d, end);
-    /* Some may have waited for the last life of their like to end (take_joining). Theirs may be over, too. */
+    /* Some may have waited for the last life of their like to end (ni_drain_join). Theirs may be over, too. */
     waiting = atomic_load_explicit(&d->joining, memory_order_relaxed) != NULL;
   } while (!closing && waiting && --tries);
   if (!closing && !waiting) (void)atomic_fetch_sub_explicit(&d->closings, seen, memory_order_relaxed);

@@ -79,6 +79,7 @@ struct ni_check_process {
   bool ours, control_lines, rollups;
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
+  bool has_line;                 /* its process line is there */
   bool killed;                   /* recover says so */
   unsigned limits;               /* NI_EXPIRES_* */
   uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
@@ -101,6 +102,7 @@ enum ni_problem_code {
   NI_PROBLEM_IN_FLIGHT,
   NI_PROBLEM_LATE,
   NI_PROBLEM_NO_FINAL,
+  NI_PROBLEM_NO_END,      /* processes without their last line (unended.h) */
   NI_PROBLEM_NO_ACCOUNTING,
   NI_PROBLEM_SUM,         /* started is not the sum of its parts */
   NI_PROBLEM_WRITTEN,     /* written is not what the files hold */

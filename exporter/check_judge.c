@@ -8,6 +8,7 @@
 #include "expiry.h"
 #include "plural.h"
 #include "sampling.h"
+#include "unended.h"
 
 static const struct {
   const char *name, *one, *many;
@@ -28,6 +29,7 @@ static const struct {
     [NI_PROBLEM_LATE] = {"late", "operation with a channel that came late", "operations with a channel that came late"},
     [NI_PROBLEM_NO_FINAL] = {"no_final", "rank of a communicator without a final line: killed, or still running",
                              "ranks of communicators without a final line: killed, or still running"},
+    [NI_PROBLEM_NO_END] = {"no_end", NI_UNENDED_ONE, NI_UNENDED_MANY},
     [NI_PROBLEM_NO_ACCOUNTING] = {"no_accounting",
                                   "rank of a communicator without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)",
                                   "ranks of communicators without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)"},
@@ -242,7 +244,7 @@ static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
   }
 }
 
-static void judge_group(struct ni_check *c, size_t from, size_t to) {
+static void judge_group(struct ni_check *c, size_t from, size_t to, bool headless) {
   struct ni_check_comm *first = c->comms[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
   int32_t missing_first = -1, next = 0;
@@ -262,11 +264,29 @@ static void judge_group(struct ni_check *c, size_t from, size_t to) {
   if (missing_first < 0 && next < first->n_ranks) missing_first = next;
   char whose[40] = "the job"; /* the processes' own lines: ranks are those of the job */
   if (first->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->hash);
-  if (!c->partial && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
+  /* Of a process whose first line is not there nobody knows which rank of the job it is. */
+  bool counts = !c->partial && (first->hash || !headless);
+  if (counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
     ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
                      "%s: %" PRIu64 " of %d ranks, rank %d is the first missing", whose, seen, first->n_ranks, missing_first);
   if (all_final && least != most && to - from > 1)
     ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
+}
+
+static int judge_ends(struct ni_check *c) {
+  struct ni_unended u = {0};
+  char text[1024];
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < c->n_comms; i++) {
+    const struct ni_check_process *p = c->comms[i]->process;
+    if (is_process(c->comms[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->hostname, p->file->path);
+  }
+  if (e == 0 && u.n) {
+    ni_unended_text(&u, text, sizeof text);
+    ni_check_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
+  }
+  ni_unended_free(&u);
+  return e;
 }
 
 static void judge_expect(struct ni_check *c) {
@@ -284,6 +304,8 @@ int ni_check_judge(struct ni_check *c) {
   c->comms = calloc(c->n_comms + 1, sizeof(struct ni_check_comm *));
   if (!c->comms) return -ENOMEM;
   size_t n = 0;
+  bool headless = false;
+  for (const struct ni_check_process *p = c->processes; p; p = p->next) headless |= p->ours && !p->has_line;
   for (size_t i = 0; i < c->n_buckets; i++)
     for (struct ni_check_comm *x = c->bucket[i]; x; x = x->next) c->comms[n++] = x;
   qsort(c->comms, n, sizeof *c->comms, by_comm);
@@ -295,7 +317,7 @@ int ni_check_judge(struct ni_check *c) {
     }
     if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
     /* What a communicator that is over said last may have gone with a file. */
-    else if (!x->final && !x->process->files_gone) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
+    else if (!x->final && !x->process->files_gone && !is_process(x)) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
     if (is_process(x)) judge_process(c, x); /* sorted before all others */
     else
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
@@ -303,12 +325,13 @@ int ni_check_judge(struct ni_check *c) {
   }
   for (size_t i = 0, end; i < n; i = end) {
     end = ni_check_group_end(c, i);
-    judge_group(c, i, end);
+    judge_group(c, i, end, headless);
   }
   judge_expect(c);
+  int e = judge_ends(c);
   unsigned kinds = (unsigned)__builtin_popcount(c->files.kinds);
   if (kinds > 1) ni_check_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
-  return 0;
+  return e;
 }
 
 bool ni_check_complete(const struct ni_check *c) {

@@ -26,7 +26,7 @@ static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
     const struct ni_check_comm *x = c->comms[i];
     if (x->rank >= 0 && (i == from || c->comms[i - 1]->rank != x->rank)) r.ranks++;
     if (!r.name) r.name = x->name;
-    if (x->ours && !x->final) r.not_final++;
+    if (x->ours && !x->final && x->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
     for (int k = 0; k < NI_KIND_COUNT; k++) {
       const struct ni_check_kind *n = &x->kind[k];
       r.records[k] += n->records;

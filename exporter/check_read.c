@@ -321,10 +321,11 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   int e = find_process(r, l);
   if (e < 0) return e;
   struct ni_check_comm *x = r->comm;
-  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
+  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. The process line
+   * opens the account that its last line closes. */
   int event = event_of(l);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
-                    l->kind == NI_LINE_PROXY || event >= 0;
+                    l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
   if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
     e = find_comm(r, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
     if (e < 0) return e;
@@ -337,6 +338,7 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   if (sample > 1 && sample > r->process->sample) r->process->sample = sample;
   switch (l->kind) {
     case NI_LINE_PROCESS:
+      r->process->has_line = true;
       r->process->limits |= ni_expiry_limits(&l->process);
       r->process->killed |= l->process.recovered_ns && !l->process.recovered_live;
       break;

@@ -156,6 +156,12 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     TROUBLE("%" PRIu64 " %s without a final line (process killed, or still running): %s",
             loss.no_final, ni_plural(loss.no_final, "rank of a communicator ends", "ranks of communicators end"),
             loss.no_final_at);
+  if (e == 0 && loss.unended.n) {
+    char text[1024];
+    ni_unended_text(&loss.unended, text, sizeof text);
+    TROUBLE("%" PRIu64 " %s: %s", loss.unended.n, ni_plural(loss.unended.n, NI_UNENDED_ONE, NI_UNENDED_MANY), text);
+  }
+  ni_unended_free(&loss.unended);
   if (in->missing_ranks) {
     uint32_t c = 0;
     while (c < s->n_comms && s->comm[c].ranks_seen >= (uint32_t)s->comm[c].n_ranks) c++;

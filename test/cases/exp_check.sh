@@ -70,19 +70,22 @@ def sub(i, a, b):
     return f
 
 
-# 3 control lines first, then ops 3..22, p2p 23..26, clock, stats -2, end -1.
+# 3 control lines first, then ops 3..22, p2p 23..26, clock, stats -3, end -2, the process's last line -1.
 case("sound", job(), {}, notes=set())
 case("sound gz", job(), {}, gz=True)
-case("one rank only", job()[:1], {"ranks": 1})
+case("one rank only", job()[:1], {"ranks": 2})  # of the job, and of its communicator
 case("one rank only partial", job()[:1], {}, ["--partial"])
 case("expected", job(), {}, ["--expect", "AllReduce=40", "--expect", "Send=8"])
 case("not expected", job(), {"expect": 9}, ["--expect", "AllReduce=42", "--expect", "Recv=7"])
 case("record lost", edited(0, lambda x: x.lines.pop(7)), {"written": 1, "missing": 1})
 case("last record lost", edited(0, lambda x: x.lines.pop(22)), {"written": 1, "missing": 1})
 case("record double", edited(1, lambda x: x.lines.insert(9, x.lines[9])), {"written": 1, "double": 1})
-case("killed", edited(0, lambda x: [x.lines.pop() for _ in range(2)]), {"no_final": 1})
-case("killed with a hole", edited(0, lambda x: [x.lines.pop() for _ in range(2)] + [x.lines.pop(5)]),
-     {"no_final": 1, "missing": 1})
+case("killed", edited(0, lambda x: [x.lines.pop() for _ in range(3)]), {"no_final": 1, "no_end": 1})
+case("no last line", edited(0, lambda x: x.lines.pop()), {"no_end": 1})
+case("nothing but the first line", edited(0, lambda x: [x.lines.pop() for _ in range(30)]), {"no_end": 1, "ranks": 1})
+case("killed, recovered", edited(0, lambda x: [x.lines.pop(), x.process(), x.process_end()]), {})
+case("killed with a hole", edited(0, lambda x: [x.lines.pop() for _ in range(3)] + [x.lines.pop(5)]),
+     {"no_final": 1, "no_end": 1, "missing": 1})
 case("bad line", edited(0, lambda x: x.lines.insert(4, "{bad")), {"bad_lines": 1})
 case("blank line", edited(0, lambda x: x.lines.insert(4, "")), {})
 case("bad byte", [job()[0], ("x.log", "\n".join(job()[1].lines).encode().replace(b"AllReduce", b"AllRed\xff", 1) + b"\n")],
@@ -93,11 +96,12 @@ case("empty file", job() + [("z.log", b"")], {}, notes={"empty", "mixed"})
 
 def stats(coll, p2p=None, n=20, final=True, before=None):
     def f(x):
-        del x.lines[-2:]
+        del x.lines[-3:]
         for b in before or []:
             x.add(*b)
         x.stats(coll, p2p or Rank.kind(4), n, 4, final)
         x.end()
+        x.process_end()
     return f
 
 
@@ -152,8 +156,8 @@ def cut(d):
     open(p, "wb").write(b[:-100])
 
 
-case("cut gz", job(), {"cut": 1, "no_final": 1}, gz=True, after=cut)
-case("cut plain", job(), {"cut": 1}, after=lambda d: cut(d))
+case("cut gz", job(), {"cut": 1, "no_end": 1}, gz=True, after=cut)
+case("cut plain", job(), {"cut": 1, "no_end": 1}, after=lambda d: cut(d))
 
 
 def rotate(d, name=lambda p, i: p.replace(".jsonl", ".%d.jsonl" % i)):

@@ -106,7 +106,7 @@ if told["no_final"]["count"] != n or f"{n} ranks of communicators end without a 
 
 # A rank that samples was killed: numbers behind its last accounting were sampled out or lost, and nobody has said which. What
 # is missing below is missing, and with final lines (of recover) everything is told.
-def sampled(name, numbers, setting=True, final=False):
+def sampled(name, numbers, setting=True, final=False, ended=True):
     x = Rank(0, 1, "0x5d1c7e90aa41b2")
     x.process()
     if setting: x.lines[-1] = x.lines[-1].replace('"settings":{}', '"settings":{"NCCL_INSPECTOR_SAMPLE":"1/4"}')
@@ -117,6 +117,7 @@ def sampled(name, numbers, setting=True, final=False):
     x.stats(Rank.kind(20, filtered={"sampled": 15}), Rank.kind(0), 5, 0, False)
     for i in (n for n in numbers if n >= 20): x.coll(i, i)
     if final: x.stats(Rank.kind(40, filtered={"sampled": 30}), Rank.kind(0), 5, 0)
+    if ended: x.process_end()
     os.mkdir(f"{tmp}/{name}")
     x.write(f"{tmp}/{name}")
     return f"{tmp}/{name}"

@@ -208,20 +208,27 @@ static void marker(struct out *w, const struct comm *c, unsigned rank, unsigned 
   count_line(w, false);
 }
 
-static void process_line(struct out *w, unsigned global) {
+/* The head of a line about the whole process. */
+static void process_head(struct out *w, unsigned global, uint64_t us) {
   struct comm none = {.hash = 0, .n_ranks = o.ranks, .name = ""};
   bool named = o.comm_name;
   o.comm_name = false;
-  head(w, &none, global, global, 1790000000000000ULL);
+  head(w, &none, global, global, us);
   o.comm_name = named;
+}
+
+static void process_line(struct out *w, unsigned global) {
+  process_head(w, global, 1790000000000000ULL);
   fprintf(w->f, "\"process\":{\"start_ns\":1790000000000000000,\"boot_id\":\"b\",\"exe\":\"python3\",\"rank\":%u,"
           "\"local_rank\":%u,\"world_size\":%u,\"env\":{\"SLURM_JOB_ID\":\"77\"},\"nccl_version\":23007,"
           "\"interface\":\"v4\",\"settings\":{}}}\n", global, global % o.node, o.ranks);
   count_line(w, false);
 }
 
+/* c NULL: the process's own last line. */
 static void final_line(struct out *w, const struct comm *c, unsigned rank, unsigned global, unsigned coll, unsigned p2p) {
-  head(w, c, rank, global, 1790009000000000ULL);
+  if (c) head(w, c, rank, global, 1790009000000000ULL);
+  else process_head(w, global, 1790009000000000ULL);
   /* Without markers in between it is the only line that says how many records were flushed. */
   fprintf(w->f, "\"dump_stats\":{\"coll_records\":%u,\"coll_dropped_total\":0,\"p2p_records\":%u,\"p2p_dropped_total\":0,"
           "\"proxy_records\":0,\"final\":true,\"coll\":{\"started\":%u,\"written\":%u,\"filtered_by\":{},\"dropped_by\":{},"
@@ -256,9 +263,11 @@ static void write_rank(unsigned global) {
         record(&w, &comm[i], rank, global, false, k, sn[i][k % N_FUNCS]++, rec_sn[i]++, dump_us);
       for (unsigned k = 0; k < p2p; k++) record(&w, &comm[i], rank, global, true, from + k, p2p_sn[i], p2p_sn[i], dump_us), p2p_sn[i]++;
     }
-  if (o.ours)
+  if (o.ours) {
     for (unsigned i = 0; i < 2; i++)
       final_line(&w, &comm[i], i == 0 ? global : global % o.node, global, (unsigned)rec_sn[i], (unsigned)p2p_sn[i]);
+    final_line(&w, NULL, global, global, 0, 0);
+  }
   close_part(&w);
 }
 

@@ -73,17 +73,20 @@ class Rank:
                 "filtered_by": filtered or {}, "dropped_by": dropped or {}, "incomplete": incomplete, "late": late,
                 "in_flight": in_flight, "timing_fallback_by": {}}
 
-    def stats(self, coll, p2p, coll_records=0, p2p_records=0, final=True):
+    def stats(self, coll, p2p, coll_records=0, p2p_records=0, final=True, process=False):
         d = {}
         for name, k, n in (("coll", coll, coll_records), ("p2p", p2p, p2p_records), ("proxy", None, 0)):
             d[name + "_records"] = n
             d[name + "_dropped_total"] = sum(k["dropped_by"].values()) if k else 0
             d[name + "_dropped_since_last_dump"] = 0
         d.update({"final": final, "coll": coll, "p2p": p2p, "strays": {}})
-        self.add("dump_stats", d)
+        self.add("dump_stats", d, process)
 
     def end(self):
         self.add("comm_end", {"why": "destroy", "ns": T0 + 99})
+
+    def process_end(self):
+        self.stats(self.kind(0), self.kind(0), process=True)
 
     def write(self, folder, gz=False, member_lines=100):
         name = "%s/node-%d-pid%d-1790000000.jsonl" % (folder, self.rank // 8, 4000 + self.rank)
@@ -111,6 +114,7 @@ def job(ranks=2, ops=20, p2p=4, hash_="0x5d1c7e90aa41b2"):
         x.clock(1)
         x.stats(x.kind(ops), x.kind(p2p), ops, p2p)
         x.end()
+        x.process_end()
         out.append(x)
     return out
 

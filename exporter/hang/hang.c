@@ -81,6 +81,7 @@ static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
+  r->base.box_dir = s->named ? NULL : s->box_dir;
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
@@ -134,7 +135,7 @@ static int code_of(const struct round *r) {
   if (r->now.n_processes == 0) return NI_EXIT_COULD_NOT_RUN;
   if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
   if (r->v.fate.over && r->v.fate.in[NI_HANG_DEAD]) return NI_EXIT_DEAD;
-  return r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+  return r->v.cannot_tell || r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 /* Numbers of seconds, minutes, hours and days change with every look, and say nothing new. */
@@ -274,7 +275,7 @@ int ni_hang_run(int argc, char **argv) {
       "Does the job hang, in which operation, and which ranks are missing from it?"
       "\vReads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
       "without DIR all boxes of this machine. Exit codes: 3 it hangs, 4 it does not and its processes were killed or crashed, "
-      "0 it does not, 2 it does not as far as it could be read, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
+      "0 it does not, 2 nobody can tell: not every rank was seen, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
       "how to read a verdict.", NULL, NULL, NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   struct hang h = {.after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};

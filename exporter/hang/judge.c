@@ -261,6 +261,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   for (size_t i = 0; i < v->n; i++) v->n_roots += v->knot[i].hangs && v->knot[i].root;
   if (e == 0) e = sort_knots(v);
   v->answer = v->n_hangs ? NI_HANG_LIKELY : NI_HANG_NO_HANG;
+  v->cannot_tell = !v->n_hangs && !v->fate.over && m->n_processes && (v->fate.dark || v->fate.unseen || m->unreadable);
   return e;
 }
 

@@ -200,6 +200,7 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   raise(&a->file_ns, b->file_ns);
   a->has_box |= b->has_box;
   a->has_log |= b->has_log;
+  a->ours |= b->ours;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
 }
 
@@ -258,6 +259,9 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
   a->lines += b->lines;
   a->bad_lines += b->bad_lines;
   a->unreadable += b->unreadable;
+  if (b->box_dir) a->box_dir = b->box_dir;
+  if (b->foreign) a->foreign_uid = b->foreign_uid;
+  a->foreign += b->foreign;
   if (copy_text(&a->first_bad, b->first_bad) < 0) e = -ENOMEM;
   free(map);
   free(process);

@@ -74,6 +74,7 @@ struct ni_hang_process {
   uint64_t file_ns;      /* newest change of a file of it */
   char *file;            /* the newest of them: for messages */
   bool has_box, has_log;
+  bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };
@@ -119,6 +120,9 @@ struct ni_hang_model {
   size_t n_names, cap_names;
   uint64_t files, boxes, lines, bad_lines, unreadable;
   char *first_bad; /* "file: why" of the first that could not be read */
+  const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
+  size_t foreign;      /* boxes there of other users, and one of those */
+  uint32_t foreign_uid;
 };
 
 void ni_hang_model_free(struct ni_hang_model *m);

@@ -193,7 +193,11 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     ni_say(stdout, "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show "
            "only the logs tell\n",
            v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
-              "they run"));
+               "they run"));
+  if (v->fate.dead_boxes)
+    ni_say(stdout, "what %s had not written is in %s: `nccl-inspector recover` puts it into the logs\n",
+           ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
+           ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
   if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
     ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: ", m->unreadable, ni_plural(m->unreadable, "", "s"));
     ni_put_text(stdout, m->first_bad ? m->first_bad : "");
@@ -211,6 +215,8 @@ struct said {
 };
 
 static void sentence(FILE *f, const void *arg) { ni_hang_say(f, arg); }
+
+static void cannot_tell(FILE *f, const void *arg) { ni_hang_say_cannot_tell(f, arg); }
 
 static void knot_text(FILE *f, const void *arg) {
   const struct said *s = arg;
@@ -340,8 +346,10 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_begin(&j, stdout);
   ni_json_object(&j, NULL);
   ni_json_text(&j, "schema_version", "nccl-inspector-hang-1");
-  ni_json_text(&j, "verdict", m->n_processes ? answers[v->answer] : "no_data");
+  ni_json_text(&j, "verdict", !m->n_processes ? "no_data" : v->cannot_tell ? "cannot_tell" : answers[v->answer]);
   json_said(&j, "sentence", sentence, v);
+  if (v->cannot_tell) json_said(&j, "cannot_tell", cannot_tell, v);
+  else ni_json_text(&j, "cannot_tell", NULL);
   json_missing(&j, v);
   ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
   ni_json_u64(&j, "communicators", v->n_communicators);

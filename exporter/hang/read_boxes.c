@@ -113,7 +113,7 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   p->life = lives[ni_box_life(b)];
   p->alive_ns = t.seen_ns;
   p->look_ns = p->file_ns = look->ns;
-  p->has_box = true;
+  p->has_box = p->ours = true;
   if (!(p->exe = strdup(h->exe)) || !(p->file = strdup(path))) return -ENOMEM;
   int e = h->state == NI_BOX_LIVE ? take_comms(&t, (uint32_t)k) : 0;
   if (e == 0 && t.n) e = ni_box_each_op(b, take_op, &t);
@@ -194,6 +194,8 @@ int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size
   while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
   work(&p);
   while (made > 0) pthread_join(thread[--made], NULL);
+  bad->foreign = l->passed.foreign;
+  bad->foreign_uid = l->passed.uid;
   return p.error;
 }
 

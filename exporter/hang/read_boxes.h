@@ -25,7 +25,7 @@ struct ni_hang_looks {
 
 /*
  * Adds one look per box with up to `threads` threads. only: not NULL and with paths: boxes whose log lies there, others are
- * passed over, and so are boxes of other users. What cannot be read is counted in *bad. 0 or -ENOMEM.
+ * passed over, and so are boxes of other users. What cannot be read, and those, are counted in *bad. 0 or -ENOMEM.
  */
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad);

@@ -53,6 +53,7 @@ static int place(struct reading *r, const struct ni_line *l) {
   }
   struct ni_hang_process *p = process_of(r);
   p->has_log = true;
+  p->ours |= l->meta.producer != NULL;
   /* Lines of a recovered part carry the time of the last sign of life. */
   raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;

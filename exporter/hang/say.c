@@ -89,7 +89,13 @@ static void say_as_of(FILE *f, const struct ni_hang_verdict *v) {
 static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
   size_t n;
   const struct ni_hang_knot *longest = longest_wait(v, &n);
-  fputs("no hang: ", f);
+  if (v->cannot_tell) {
+    fputs("CANNOT TELL: ", f);
+    ni_hang_say_cannot_tell(f, v);
+    fputs("; in what was seen nothing hangs: ", f);
+  } else {
+    fputs("no hang: ", f);
+  }
   ni_hang_say_job(f, v);
   say_as_of(f, v);
   if (!longest) {

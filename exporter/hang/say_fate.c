@@ -78,14 +78,55 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
   }
 }
 
+static void say_unseen(FILE *f, const struct ni_hang_fate *t) {
+  ni_say(f, "no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
+  ni_hang_say_comm(f, t->unseen_in);
+}
+
+/* Why there is no box of processes that may run, and what to do. */
+static void say_dark(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  const struct ni_hang_model *m = v->model;
+  if (t->dark == t->dark_nvidia) {
+    fputs("NVIDIA's logs say what has finished, never what is in flight: `py-spy dump` on the ranks, and this plugin in the next run", f);
+    return;
+  }
+  fputs("no black box of ", f);
+  if (t->dark < t->processes) ni_say(f, "%zu of ", t->dark);
+  if (t->processes == 1) fputs("the only process", f);
+  else ni_say(f, "the %zu processes", t->processes);
+  if (m->foreign)
+    ni_say(f, " could be read (%zu in %s belong%s to uid %" PRIu32 "%s): run as that user, or on the nodes", m->foreign, m->box_dir,
+            ni_plural(m->foreign, "s", ""), m->foreign_uid, m->foreign > t->dark ? " and others" : "");
+  else if (m->box_dir)
+    ni_say(f, " is in %s: run on the nodes, or take copies there with `nccl-inspector snapshot`", m->box_dir);
+  else if (m->unreadable) fputs(" could be read", f);
+  else fputs(" is among those that were given: take copies on all nodes with `nccl-inspector snapshot`", f);
+}
+
+void ni_hang_say_cannot_tell(FILE *f, const struct ni_hang_verdict *v) {
+  const char *sep = "";
+  if (v->fate.dark) {
+    say_dark(f, v);
+    sep = "; ";
+  }
+  if (v->fate.unseen) {
+    ni_put_text(f, sep);
+    say_unseen(f, &v->fate);
+    sep = "; ";
+  }
+  if (v->model->unreadable)
+    ni_say(f, "%s%" PRIu64 " file%s could not be read", sep, v->model->unreadable, ni_plural(v->model->unreadable, "", "s"));
+}
+
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   ni_say(f, "%zu rank%s", t->ranks, ni_plural(t->ranks, "", "s"));
   if (t->processes != t->ranks) ni_say(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
   ni_say(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
-  if (t->unseen) {
-    ni_say(f, "; no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
-    ni_hang_say_comm(f, t->unseen_in);
+  if (t->unseen && !v->cannot_tell) {
+    fputs("; ", f);
+    say_unseen(f, t);
   }
   if (t->over) return;
   if (t->in[NI_HANG_DEAD]) {

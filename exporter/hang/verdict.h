@@ -14,6 +14,8 @@
  * for NI_HANG_GRACE_NS. So a rank that checkpoints, evaluates or compiles is late, not hung, until after_ns are over, and
  * a rank that works elsewhere is never called hung.
  *
+ * "No hang" needs every process's state: a box, or its own last line. Else nobody can tell, unless what was seen hangs.
+ *
  * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead process left
  * is as old as its death, whenever that was.
  *
@@ -85,6 +87,9 @@ struct ni_hang_fate {
   uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
   uint64_t last_ns;  /* newest sign of life of anybody */
   uint64_t moved_ns; /* newest start or end of an operation; 0: none */
+  size_t dark;       /* processes that run as far as anybody knows, with neither a box nor a last line: what they do is not known */
+  size_t dark_nvidia; /* of those such as have NVIDIA's logs alone */
+  size_t dead_boxes; /* dead ones whose box was read */
   size_t unseen;     /* ranks that the communicator with most of them has, and of which nothing was read */
   const struct ni_hang_member *unseen_in;
   size_t boxes_alone;      /* processes of which no log was read: a box does not tell of kernels that NCCL does not show */
@@ -97,6 +102,7 @@ enum ni_hang_answer { NI_HANG_NO_HANG = 0, NI_HANG_LIKELY, NI_HANG_CERTAIN };
 struct ni_hang_verdict {
   const struct ni_hang_model *model;
   enum ni_hang_answer answer;
+  bool cannot_tell;         /* no hang was seen, and not all ranks were: that it does not hang nobody can say */
   bool second_look;         /* an earlier look at all agrees */
   struct ni_hang_knot *knot; /* hangs first, roots of them first, most ranks waiting first */
   size_t n, n_hangs, n_roots;

@@ -199,15 +199,18 @@ static int find_comms(struct ni_box *b, char *why, size_t cap) {
   b->comm_page = malloc(NI_BOX_COMMS_MAX * sizeof *b->comm_page);
   if (!b->comm_page) return -ENOMEM;
   for (uint32_t p = b->h.data_page; p < b->end_page;) {
-    if (ni_box_class(b, p) != b->h.comm_class || !ni_box_holds(b, p)) {
+    if (ni_box_class(b, p) != b->h.comm_class) {
       p++;
       continue;
     }
     if (b->end_page - p < b->h.comm_pages) break;
+    bool held = false; /* some page of it: where its fields lie is the writer's choice */
+    for (uint32_t i = 0; i < b->h.comm_pages; i++) held |= ni_box_holds(b, p + i);
+    p += b->h.comm_pages;
+    if (!held) continue;
     if (b->n_comm_pages == NI_BOX_COMMS_MAX)
       return refuse(why, cap, "damaged: more than the %u communicators that a process can have", NI_BOX_COMMS_MAX);
-    b->comm_page[b->n_comm_pages++] = p;
-    p += b->h.comm_pages;
+    b->comm_page[b->n_comm_pages++] = p - b->h.comm_pages;
   }
   return 0;
 }

@@ -19,23 +19,26 @@ static int by_number(const void *a, const void *b) {
   return x->number < y->number ? -1 : x->number > y->number;
 }
 
+static int by_host(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
 static void say_hosts(FILE *f, const struct ni_hang_crowd *c) {
-  const char *host[HOSTS];
-  size_t n = 0, more = 0;
-  for (size_t i = 0; i < c->n; i++) {
-    bool known = !c->who[i].host;
-    for (size_t j = 0; j < n && !known; j++) known = strcmp(host[j], c->who[i].host) == 0;
-    for (size_t j = i; n == HOSTS && j-- > 0 && !known;)
-      known = c->who[j].host && strcmp(c->who[j].host, c->who[i].host) == 0;
-    if (known) continue;
-    if (n < HOSTS) host[n++] = c->who[i].host;
-    else more++;
+  const char *first[HOSTS], **all = calloc(c->n + 1, sizeof *all);
+  size_t n = 0, hosts = 0, there = 0;
+  for (size_t i = 0; all && i < c->n; i++) {
+    if (!c->who[i].host) continue;
+    all[there++] = c->who[i].host;
+    bool known = n == HOSTS;
+    for (size_t j = 0; j < n && !known; j++) known = strcmp(first[j], c->who[i].host) == 0;
+    if (!known) first[n++] = c->who[i].host;
   }
+  if (there > 1) qsort(all, there, sizeof *all, by_host);
+  for (size_t i = 0; i < there; i++) hosts += i == 0 || strcmp(all[i - 1], all[i]) != 0;
+  free(all);
   for (size_t i = 0; i < n; i++) {
-    fputs(i == 0 ? " on " : i + 1 == n && !more ? " and " : ", ", f);
-    ni_put_text(f, host[i]);
+    fputs(i == 0 ? " on " : i + 1 == n && hosts == n ? " and " : ", ", f);
+    ni_put_text(f, first[i]);
   }
-  if (more) ni_say(f, " and %zu more host%s", more, ni_plural(more, "", "s"));
+  if (hosts > n) ni_say(f, " and %zu more host%s", hosts - n, ni_plural(hosts - n, "", "s"));
 }
 
 static void say_each(FILE *f, const struct ni_hang_crowd *c) {

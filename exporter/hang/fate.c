@@ -8,6 +8,7 @@
 
 #include "verdict.h"
 
+#define RUNS 64
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
 
 static uint64_t wall_ns(void) {
@@ -30,15 +31,42 @@ static bool follows(const struct ni_hang_process *q, const struct ni_hang_proces
   return q->start_ns + (strcmp(q->host, p->host) == 0 ? 0 : SLACK_NS) > end;
 }
 
+static int by_rank(const void *a, const void *b) {
+  const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a, *y = *(const struct ni_hang_process *const *)b;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
 /*
  * A process that is over, and a while after whose last sign of life others began, or at once another took its place: a run
- * before this one, in the same folder. Of one that may live only the latter says so.
+ * before this one, in the same folder. Of one that may live only the latter says so. Of a rank the newest RUNS processes are
+ * asked.
  */
-static bool is_earlier(const struct ni_hang_model *m, const struct ni_hang_process *p, uint64_t newest_start) {
-  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT, followed = false;
-  if (p->life == NI_HANG_ALIVE) return false;
-  for (size_t i = 0; i < m->n_processes && !followed; i++) followed = follows(&m->process[i], p);
-  return followed || (over && newest_start > ni_hang_last_sign(p) + SLACK_NS);
+static int find_earlier(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  size_t n = m->n_processes, end = n;
+  const struct ni_hang_process **at = malloc((n + 1) * sizeof *at);
+  uint64_t newest_start = 0;
+  v->earlier = calloc(n + 1, sizeof *v->earlier);
+  if (!at || !v->earlier) {
+    free(at);
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < n; i++) {
+    at[i] = &m->process[i];
+    if (m->process[i].start_ns > newest_start) newest_start = m->process[i].start_ns;
+  }
+  if (n > 1) qsort(at, n, sizeof *at, by_rank);
+  for (size_t i = n; i-- > 0;) {
+    const struct ni_hang_process *p = at[i];
+    bool followed = false, over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
+    if (p->rank != at[end - 1]->rank) end = i + 1;
+    for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;) followed = follows(at[j], p);
+    v->earlier[p - m->process] =
+        p->life != NI_HANG_ALIVE && (followed || (over && newest_start > ni_hang_last_sign(p) + SLACK_NS));
+  }
+  free(at);
+  return 0;
 }
 
 struct place {
@@ -60,9 +88,10 @@ static int count_ranks(struct ni_hang_verdict *v) {
   struct place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;
   if (!at) return -ENOMEM;
-  for (size_t i = 0; i < m->n_buckets; i++)
-    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
-      if (!v->earlier[x->process]) at[n++] = (struct place){x->hash, x->process, x->rank};
+  for (size_t i = 0; i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    if (!v->earlier[x->process]) at[n++] = (struct place){x->hash, x->process, x->rank};
+  }
   if (n > 1) qsort(at, n, sizeof *at, by_place);
   for (size_t i = 0, most = 0, here = 0; i < n; i++) {
     bool same = i > 0 && at[i].process == at[i - 1].process;
@@ -79,17 +108,13 @@ static int count_ranks(struct ni_hang_verdict *v) {
 int ni_hang_find_fate(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_fate *f = &v->fate;
-  uint64_t newest_start = 0;
   v->wall_ns = wall_ns();
-  v->earlier = calloc(m->n_processes + 1, sizeof *v->earlier);
-  if (!v->earlier) return -ENOMEM;
-  for (size_t i = 0; i < m->n_processes; i++)
-    if (m->process[i].start_ns > newest_start) newest_start = m->process[i].start_ns;
+  if (find_earlier(v) < 0) return -ENOMEM;
   f->first_ns = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
     uint64_t seen = ni_hang_last_sign(p);
-    if ((v->earlier[i] = is_earlier(m, p, newest_start))) {
+    if (v->earlier[i]) {
       f->earlier++;
       if (seen > f->earlier_ns) f->earlier_ns = seen;
       continue;
@@ -105,8 +130,9 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
     if (p->life == NI_HANG_DEAD && seen < f->first_ns) f->first_ns = seen;
   }
   f->over = f->processes > 0 && f->in[NI_HANG_DEAD] + f->in[NI_HANG_LEFT] == f->processes;
-  for (size_t i = 0; i < m->n_buckets; i++)
-    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
-      if (!v->earlier[x->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+  for (size_t i = 0; i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    if (!v->earlier[x->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+  }
   return count_ranks(v);
 }

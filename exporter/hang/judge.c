@@ -7,6 +7,9 @@
 
 #include "verdict.h"
 
+#define EDGES 64     /* of what one rank waits in */
+#define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */
+
 static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return &v->model->process[w->member->process];
 }
@@ -16,9 +19,10 @@ static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v,
 /* Newest start or end of an operation of each process, in whatever communicator. By process number. */
 static uint64_t *activity(const struct ni_hang_model *m) {
   uint64_t *t = calloc(m->n_processes + 1, sizeof *t);
-  for (size_t i = 0; t && i < m->n_buckets; i++)
-    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain)
-      if (x->active_ns > t[x->process]) t[x->process] = x->active_ns;
+  for (size_t i = 0; t && i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    if (x->active_ns > t[x->process]) t[x->process] = x->active_ns;
+  }
   return t;
 }
 
@@ -99,6 +103,7 @@ struct edge {
 static int by_edge(const void *a, const void *b) {
   const struct edge *x = a, *y = b;
   if (x->seat != y->seat) return x->seat < y->seat ? -1 : 1;
+  if (x->since_ns != y->since_ns) return x->since_ns < y->since_ns ? -1 : 1;
   return x->knot < y->knot ? -1 : x->knot > y->knot;
 }
 
@@ -148,7 +153,7 @@ static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
   return w->where != NI_HANG_QUEUED || !w->op || e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS;
 }
 
-/* One knot and all that it leads to. Depth is at most the number of knots that hang. */
+/* One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits everywhere. */
 static void visit(struct graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
   g->index[at] = g->low[at] = ++g->counter;
@@ -156,11 +161,12 @@ static void visit(struct graph *g, uint32_t at) {
   g->on_stack[at] = true;
   for (size_t j = 0; j < k->n; j++) {
     if (!ni_hang_blocks(k, &k->view[j])) continue;
-    for (size_t e = first_edge(g, k->view[j].seat); e < g->n_inside && g->inside[e].seat == k->view[j].seat; e++) {
+    size_t first = first_edge(g, k->view[j].seat);
+    for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat; e++) {
       uint32_t to = g->inside[e].knot;
       if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
-      if (!g->index[to]) {
+      if (!g->index[to] && g->depth < DEEPEST) {
         visit(g, to);
         if (g->low[to] < g->low[at]) g->low[at] = g->low[to];
         g->leaves[at] |= !g->on_stack[to];
@@ -226,22 +232,14 @@ static int by_weight(const void *a, const void *b) {
 
 /* leads_to names a place in the array that is about to be sorted. */
 static int sort_knots(struct ni_hang_verdict *v) {
-  struct place {
-    uint64_t hash;
-    enum ni_kind kind;
-  } *was = calloc(v->n + 1, sizeof *was);
-  if (!was) return -ENOMEM;
-  for (size_t i = 0; i < v->n; i++) was[i] = (struct place){v->knot[i].any->hash, v->knot[i].kind};
+  int32_t *now = calloc(v->n + 1, sizeof *now);
+  if (!now) return -ENOMEM;
+  for (size_t i = 0; i < v->n; i++) v->knot[i].id = (uint32_t)i;
   if (v->n > 1) qsort(v->knot, v->n, sizeof *v->knot, by_weight);
-  for (size_t i = 0; i < v->n; i++) {
-    struct ni_hang_knot *k = &v->knot[i];
-    if (k->leads_to < 0) continue;
-    struct place p = was[k->leads_to];
-    k->leads_to = -1;
-    for (size_t j = 0; j < v->n_hangs && k->leads_to < 0; j++)
-      if (v->knot[j].any->hash == p.hash && v->knot[j].kind == p.kind) k->leads_to = (int32_t)j;
-  }
-  free(was);
+  for (size_t i = 0; i < v->n; i++) now[v->knot[i].id] = (int32_t)i;
+  for (size_t i = 0; i < v->n; i++)
+    if (v->knot[i].leads_to >= 0) v->knot[i].leads_to = now[v->knot[i].leads_to];
+  free(now);
   return 0;
 }
 

@@ -7,14 +7,18 @@
 
 #include "verdict.h"
 
+#define ASKED 256 /* so many ranks are asked for what one of them is in: all of them would be n squared */
+
 /* Members of one communicator, one a rank, ascending. */
 struct comm {
   const struct ni_hang_member **x;
   size_t n;
   bool past; /* all of an earlier run */
+  uint64_t seen_ns, runs_ns; /* newest sign of life of its processes; of those that are not dead */
 };
 
 struct finding {
+  uint16_t send; /* number of the text */
   struct ni_hang_verdict *v;
   const struct ni_hang_model *m;
   size_t cap;
@@ -39,9 +43,8 @@ static int by_comm(const void *a, const void *b) {
 /* ---- collectives ---- */
 
 static const struct ni_hang_op *open_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
-  for (uint32_t i = 0; i < x->n_open; i++)
-    if (ni_hang_is(&x->open[i], func, sn)) return &x->open[i];
-  return NULL;
+  const struct ni_hang_op *op = ni_hang_open_from(x, NI_KIND_COLL, func, sn);
+  return op && ni_hang_is(op, func, sn) ? op : NULL;
 }
 
 static const struct ni_hang_op *known_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
@@ -69,13 +72,13 @@ static bool finished(const struct ni_hang_member *x, uint16_t func, uint64_t sn)
  */
 static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
   for (int pass = 0; pass < 2; pass++) {
-    const struct ni_hang_op *op = pass ? ref->recent : ref->open;
-    uint32_t n = pass ? ref->n_recent : ref->n_open;
-    for (uint32_t i = 0; i < n; i++) {
+    const struct ni_hang_op *op = pass ? x->recent : x->open;
+    size_t n = pass ? x->n_recent : x->n_open;
+    for (size_t i = 0; i < n; i++) {
       if (op[i].kind != NI_KIND_COLL || op[i].rec_sn == NI_HANG_NONE) continue;
-      const struct ni_hang_op *same = known_op(x, op[i].func, op[i].sn);
+      const struct ni_hang_op *same = known_op(ref, op[i].func, op[i].sn);
       if (!same || same->rec_sn == NI_HANG_NONE) continue;
-      *shift = (int64_t)(same->rec_sn - op[i].rec_sn);
+      *shift = (int64_t)(op[i].rec_sn - same->rec_sn);
       return true;
     }
   }
@@ -86,7 +89,7 @@ static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_memb
 /* The first collective in flight of a member, by its own numbers; NULL: none. */
 static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
   const struct ni_hang_op *first = NULL;
-  for (uint32_t i = 0; i < x->n_open; i++)
+  for (size_t i = 0; i < x->n_open; i++)
     if (x->open[i].kind == NI_KIND_COLL && (!first || x->open[i].rec_sn < first->rec_sn)) first = &x->open[i];
   return first;
 }
@@ -111,14 +114,8 @@ static const struct ni_hang_op *first_of_all(const struct comm *c, const struct 
   return best;
 }
 
-static bool dead_before_others(const struct ni_hang_model *m, const struct comm *c, const struct ni_hang_process *p) {
-  if (p->life != NI_HANG_DEAD) return false;
-  for (size_t i = 0; i < c->n; i++) {
-    const struct ni_hang_process *q = &m->process[c->x[i]->process];
-    if (q->life != NI_HANG_DEAD && q->alive_ns > p->alive_ns) return true;
-    if (q->alive_ns > p->alive_ns + NI_HANG_OUTLIVED_NS) return true;
-  }
-  return false;
+static bool dead_before_others(const struct comm *c, const struct ni_hang_process *p) {
+  return p->life == NI_HANG_DEAD && (c->runs_ns > p->alive_ns || c->seen_ns > p->alive_ns + NI_HANG_OUTLIVED_NS);
 }
 
 static bool left(const struct ni_hang_member *x, const struct ni_hang_process *p) {
@@ -157,7 +154,7 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   /* It is inside another one. If nothing is known of its calls of this function, and the others know that other one,
    * it may have passed here long ago. */
   if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func)) {
-    for (size_t i = 0; i < c->n && w->where == NI_HANG_OTHER_CALL; i++)
+    for (size_t i = 0; i < c->n && i < ASKED && w->where == NI_HANG_OTHER_CALL; i++)
       if (c->x[i] != x && (known_op(c->x[i], w->op->func, w->op->sn) || finished(c->x[i], w->op->func, w->op->sn))) {
         w->where = NI_HANG_FINISHED;
         k->unsure = true;
@@ -165,7 +162,7 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   }
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_FINISHED || w->where == NI_HANG_OTHER_CALL) return;
-  if (dead_before_others(f->m, c, p)) w->where = NI_HANG_GONE;
+  if (dead_before_others(c, p)) w->where = NI_HANG_GONE;
   else if (left(x, p)) w->where = NI_HANG_HAS_LEFT;
   else if (w->where == NI_HANG_NEVER) {
     /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
@@ -182,7 +179,7 @@ static void place(const struct finding *f, const struct comm *c, struct ni_hang_
     w->where = w->op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
                : w->op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY
                                                 : NI_HANG_INSIDE;
-    if (dead_before_others(f->m, c, p)) w->where = NI_HANG_GONE;
+    if (dead_before_others(c, p)) w->where = NI_HANG_GONE;
     return;
   }
   if (finished(w->member, k->op.func, k->op.sn)) {
@@ -289,11 +286,7 @@ static int collectives(struct finding *f, const struct comm *c) {
 
 /* ---- sends and receives ---- */
 
-static bool is_send(const struct ni_hang_model *m, const struct ni_hang_op *op) {
-  return strcmp(ni_hang_text(m, op->func), "Send") == 0;
-}
-
-static struct ni_hang_view *view_of(struct ni_hang_knot *k, int32_t rank) {
+struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank) {
   size_t lo = 0, hi = k->n;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
@@ -304,22 +297,22 @@ static struct ni_hang_view *view_of(struct ni_hang_knot *k, int32_t rank) {
 }
 
 /* Has the peer the other half of this operation in flight? */
-static bool answered(const struct ni_hang_model *m, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
-  for (uint32_t i = 0; i < peer->n_open; i++)
-    if (peer->open[i].kind == NI_KIND_P2P && peer->open[i].root == me && is_send(m, &peer->open[i]) != is_send(m, op))
-      return true;
-  return false;
+static bool answered(const struct finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
+  bool send = op->func == f->send;
+  const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
+  if (send && half && half->root == me && half->func == f->send) half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
+  return half && half->root == me && (half->func == f->send) != send;
 }
 
 /* The oldest operation of a rank whose other half is missing, else its oldest. */
 static void place_p2p(const struct finding *f, struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
-  for (uint32_t i = 0; i < x->n_open; i++) {
+  for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     if (op->kind != NI_KIND_P2P) continue;
-    struct ni_hang_view *peer = op->root == w->rank ? NULL : view_of(k, op->root);
-    bool missing = op->root != w->rank && op->root >= 0 && !(peer && answered(f->m, peer->member, op, w->rank));
+    struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
+    bool missing = op->root != w->rank && op->root >= 0 && !(peer && answered(f, peer->member, op, w->rank));
     bool better = !w->op || (missing && w->waits_for < 0) ||
                   (missing == (w->waits_for >= 0) && op->rec_sn < w->op->rec_sn);
     times(k, op->enqueue_ns);
@@ -334,7 +327,7 @@ static void place_p2p(const struct finding *f, struct ni_hang_knot *k, struct ni
 static void place_waited_for(const struct finding *f, const struct comm *c, struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->process];
-  if (dead_before_others(f->m, c, p)) w->where = NI_HANG_GONE;
+  if (dead_before_others(c, p)) w->where = NI_HANG_GONE;
   else if (w->op) return; /* inside something that is answered */
   else if (left(x, p)) w->where = NI_HANG_HAS_LEFT;
   else if (!known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
@@ -344,7 +337,7 @@ static void place_waited_for(const struct finding *f, const struct comm *c, stru
 static int transfers(struct finding *f, const struct comm *c) {
   bool any = false;
   for (size_t i = 0; i < c->n && !any; i++)
-    for (uint32_t j = 0; j < c->x[i]->n_open && !any; j++) any = c->x[i]->open[j].kind == NI_KIND_P2P;
+    for (size_t j = 0; j < c->x[i]->n_open && !any; j++) any = c->x[i]->open[j].kind == NI_KIND_P2P;
   if (!any) return 0;
   struct ni_hang_knot *k = new_knot(f, c, NI_KIND_P2P);
   if (!k) return -ENOMEM;
@@ -354,13 +347,13 @@ static int transfers(struct finding *f, const struct comm *c) {
   for (size_t i = 0; i < c->n; i++) {
     struct ni_hang_view *w = &k->view[i], *peer;
     if (w->waits_for < 0) continue;
-    if ((peer = view_of(k, w->waits_for))) place_waited_for(f, c, k, peer);
+    if ((peer = ni_hang_view_of(k, w->waits_for))) place_waited_for(f, c, k, peer);
     else k->unseen++;
   }
   /* What is named: the wait at whose end nobody waits, the oldest of those. */
   for (int pass = 0; pass < 2 && !k->op.enqueue_ns; pass++)
     for (size_t i = 0; i < c->n; i++) {
-      struct ni_hang_view *w = &k->view[i], *peer = w->waits_for >= 0 ? view_of(k, w->waits_for) : NULL;
+      struct ni_hang_view *w = &k->view[i], *peer = w->waits_for >= 0 ? ni_hang_view_of(k, w->waits_for) : NULL;
       if (!w->op || (pass == 0 && (w->waits_for < 0 || (peer && peer->op && peer->where != NI_HANG_GONE)))) continue;
       if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns) k->op = *w->op;
     }
@@ -405,8 +398,9 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
   const struct ni_hang_member **all = malloc((m->n_members + 1) * sizeof *all);
   size_t n = 0, kept = 0;
   int e = all ? 0 : -ENOMEM;
-  for (size_t i = 0; all && i < m->n_buckets; i++)
-    for (const struct ni_hang_member *x = m->bucket[i]; x; x = x->chain) all[n++] = x;
+  for (size_t i = 0; all && i < m->n_members; i++) all[n++] = m->member[i];
+  for (size_t i = 1; i < m->n_names; i++)
+    if (strcmp(m->name[i], "Send") == 0) f.send = (uint16_t)i;
   if (n > 1) qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0; i < n; i++) /* one a rank: the newest */
     if (!kept || all[kept - 1]->hash != all[i]->hash || all[kept - 1]->n_ranks != all[i]->n_ranks ||
@@ -415,11 +409,14 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
   if (all) mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
     for (end = i + 1; end < kept && all[end]->hash == all[i]->hash && all[end]->n_ranks == all[i]->n_ranks; end++) {}
-    struct comm c = {all + i, end - i, true};
+    struct comm c = {.x = all + i, .n = end - i, .past = true};
     bool blind = false;
     for (size_t j = i; j < end; j++) {
       blind |= all[j]->invisible > 0;
       c.past &= v->earlier[all[j]->process];
+      const struct ni_hang_process *p = &m->process[all[j]->process];
+      if (p->alive_ns > c.seen_ns) c.seen_ns = p->alive_ns;
+      if (p->life != NI_HANG_DEAD && p->alive_ns > c.runs_ns) c.runs_ns = p->alive_ns;
     }
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;

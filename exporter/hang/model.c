@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The array with room for one thing more: as it is, or doubled. NULL without memory. */
+static void *room(void *array, size_t n, size_t *cap, size_t size) {
+  if (n < *cap) return array;
+  size_t more = *cap ? 2 * *cap : 4;
+  void *p = realloc(array, more * size);
+  if (p) *cap = more;
+  return p;
+}
+
 /* ---- names ---- */
 
 int ni_hang_name(struct ni_hang_model *m, const char *text) {
@@ -11,15 +20,11 @@ int ni_hang_name(struct ni_hang_model *m, const char *text) {
   for (size_t i = 1; i < m->n_names; i++) /* a few dozen: func, datatype, state */
     if (strcmp(m->name[i], text) == 0) return (int)i;
   if (m->n_names == 0) m->n_names = 1;
-  if (m->n_names > UINT16_MAX) return 0;
-  if (m->n_names >= m->cap_names) {
-    size_t cap = m->cap_names ? 2 * m->cap_names : 32;
-    char **p = realloc(m->name, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    p[0] = NULL;
-    m->name = p;
-    m->cap_names = cap;
-  }
+  if (m->n_names > NI_HANG_NAMES) return 0;
+  char **p = room(m->name, m->n_names, &m->cap_names, sizeof *p);
+  if (!p) return -ENOMEM;
+  m->name = p;
+  p[0] = NULL;
   if (!(m->name[m->n_names] = strdup(text))) return -ENOMEM;
   return (int)m->n_names++;
 }
@@ -39,62 +44,33 @@ void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why
 /* ---- processes ---- */
 
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
-  for (size_t i = m->n_processes; i-- > 0;) { /* the newest is asked for most; a file has one or two of its own */
-    struct ni_hang_process *p = &m->process[i];
-    if (p->pid != pid || (start_ns && p->start_ns && p->start_ns != start_ns) || strcmp(p->host, host) != 0) continue;
-    if (start_ns) p->start_ns = start_ns;
-    return (int64_t)i;
+  struct ni_hang_process *p = room(m->process, m->n_processes, &m->cap_processes, sizeof *p);
+  if (!p) return -ENOMEM;
+  m->process = p;
+  int64_t k = ni_map_find(&m->process_names, ni_map_name_text(ni_map_name(0, (uint64_t)pid), host), start_ns, (uint32_t)m->n_processes);
+  if (k < 0) return k;
+  p = &m->process[k];
+  if ((size_t)k == m->n_processes) {
+    *p = (struct ni_hang_process){.pid = pid, .rank = -1, .world = -1};
+    if (!(p->host = strdup(host))) return -ENOMEM;
+    m->n_processes++;
   }
-  if (m->n_processes == m->cap_processes) {
-    size_t cap = m->cap_processes ? 2 * m->cap_processes : 4;
-    struct ni_hang_process *p = realloc(m->process, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    m->process = p;
-    m->cap_processes = cap;
-  }
-  struct ni_hang_process *p = &m->process[m->n_processes];
-  *p = (struct ni_hang_process){.pid = pid, .start_ns = start_ns, .rank = -1, .world = -1};
-  if (!(p->host = strdup(host))) return -ENOMEM;
-  return (int64_t)m->n_processes++;
+  if (start_ns) p->start_ns = start_ns;
+  return k;
 }
 
 /* ---- members ---- */
 
-static size_t bucket_of(const struct ni_hang_model *m, uint32_t process, uint64_t hash, int32_t rank) {
-  uint64_t h = (hash ^ (uint64_t)(uint32_t)rank * 0x9e3779b97f4a7c15ULL ^ (uint64_t)process << 32) * 0xff51afd7ed558ccdULL;
-  return (size_t)(h >> 20) & (m->n_buckets - 1);
-}
-
-static int grow(struct ni_hang_model *m) {
-  size_t n = m->n_buckets ? 4 * m->n_buckets : 16;
-  struct ni_hang_member **old = m->bucket, **b = calloc(n, sizeof(struct ni_hang_member *));
-  size_t n_old = m->n_buckets;
-  if (!b) return -ENOMEM;
-  m->bucket = b;
-  m->n_buckets = n;
-  for (size_t i = 0; i < n_old; i++)
-    for (struct ni_hang_member *x = old[i], *next; x; x = next) {
-      next = x->chain;
-      size_t k = bucket_of(m, x->process, x->hash, x->rank);
-      x->chain = b[k];
-      b[k] = x;
-    }
-  free(old);
-  return 0;
-}
-
 struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
                                          uint64_t init_ns) {
-  struct ni_hang_member *x = NULL, *best = NULL;
-  if (m->n_buckets)
-    for (x = m->bucket[bucket_of(m, process, id->comm_hash, id->rank)]; x; x = x->chain) {
-      if (x->process != process || x->hash != id->comm_hash || x->rank != id->rank) continue;
-      if (init_ns && x->init_ns && x->init_ns != init_ns) continue;
-      if (!best || x->init_ns > best->init_ns) best = x;
-    }
-  if (!best) {
-    if (m->n_members >= m->n_buckets && grow(m) < 0) return NULL;
-    x = calloc(1, sizeof *x);
+  struct ni_hang_member **p = room(m->member, m->n_members, &m->cap_members, sizeof *p), *x;
+  if (!p) return NULL;
+  m->member = p;
+  uint64_t name = ni_map_name(ni_map_name(process, id->comm_hash), (uint32_t)id->rank);
+  int64_t k = ni_map_find(&m->member_names, name, init_ns, (uint32_t)m->n_members);
+  if (k < 0) return NULL;
+  if ((size_t)k == m->n_members) {
+    x = p[k] = calloc(1, sizeof *x);
     if (!x) return NULL;
     x->process = process;
     x->hash = id->comm_hash;
@@ -102,15 +78,11 @@ struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t proce
     x->n_ranks = id->n_ranks;
     x->n_nodes = id->nnodes;
     x->started[0] = x->started[1] = NI_HANG_NONE;
-    size_t k = bucket_of(m, process, x->hash, x->rank);
-    x->chain = m->bucket[k];
-    m->bucket[k] = x;
     m->n_members++;
-    best = x;
   }
-  if (init_ns) best->init_ns = init_ns;
-  if (!best->name && id->comm_name && !(best->name = strdup(id->comm_name))) return NULL;
-  return best;
+  x = p[k];
+  if (init_ns) x->init_ns = init_ns;
+  return x->name || !id->comm_name || (x->name = strdup(id->comm_name)) ? x : NULL;
 }
 
 static void raise(uint64_t *at, uint64_t value) {
@@ -146,19 +118,33 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
   return 0;
 }
 
+/* Sights of one operation stand together, the newest first; of equally old ones that of the operation that is further. */
+static int by_sight(const void *a, const void *b) {
+  const struct ni_hang_op *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (x->rec_sn != y->rec_sn) return x->rec_sn < y->rec_sn ? -1 : 1;
+  if (x->seen_ns != y->seen_ns) return x->seen_ns > y->seen_ns ? -1 : 1;
+  return y->stopped - x->stopped;
+}
+
+static void keep_newest(struct ni_hang_member *x) {
+  uint32_t kept = 0;
+  if (x->n_open > 1) qsort(x->open, x->n_open, sizeof *x->open, by_sight);
+  for (uint32_t i = 0; i < x->n_open; i++)
+    if (!kept || x->open[i].kind != x->open[kept - 1].kind || x->open[i].rec_sn != x->open[kept - 1].rec_sn)
+      x->open[kept++] = x->open[i];
+  x->n_open = kept;
+}
+
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
   raise(&x->active_ns, op->enqueue_ns);
-  for (uint32_t i = 0; i < x->n_open; i++)
-    if (x->open[i].kind == op->kind && x->open[i].rec_sn == op->rec_sn) {
-      if (op->seen_ns >= x->open[i].seen_ns) x->open[i] = *op;
-      return 0;
+  if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
+    keep_newest(x);
+    if (x->n_open >= x->cap_open - x->cap_open / 4) {
+      struct ni_hang_op *p = room(x->open, x->cap_open, &x->cap_open, sizeof *p);
+      if (!p) return -ENOMEM;
+      x->open = p;
     }
-  if (x->n_open == x->cap_open) {
-    uint32_t cap = x->cap_open ? 2 * x->cap_open : 4;
-    struct ni_hang_op *p = realloc(x->open, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    x->open = p;
-    x->cap_open = cap;
   }
   x->open[x->n_open++] = *op;
   return 0;
@@ -248,12 +234,12 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
     int64_t k = ni_hang_process_of(a, p->host, p->pid, p->start_ns);
     e = k < 0 ? (int)k : merge_process(&a->process[process[i] = (uint32_t)k], p);
   }
-  for (size_t i = 0; i < b->n_buckets && e == 0; i++)
-    for (const struct ni_hang_member *x = b->bucket[i]; x && e == 0; x = x->chain) {
-      struct ni_ident id = {x->hash, x->name, x->rank, x->n_ranks, x->n_nodes};
-      struct ni_hang_member *y = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
-      e = y ? merge_member(y, x, map) : -ENOMEM;
-    }
+  for (size_t i = 0; i < b->n_members && e == 0; i++) {
+    const struct ni_hang_member *x = b->member[i];
+    struct ni_ident id = {x->hash, x->name, x->rank, x->n_ranks, x->n_nodes};
+    struct ni_hang_member *y = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
+    e = y ? merge_member(y, x, map) : -ENOMEM;
+  }
   a->files += b->files;
   a->boxes += b->boxes;
   a->lines += b->lines;
@@ -270,8 +256,34 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
 
 /* ---- the end of reading ---- */
 
+static int64_t func_or_peer(const struct ni_hang_op *op) { return op->kind == NI_KIND_COLL ? op->func : op->root; }
+static uint64_t sn_or_func(const struct ni_hang_op *op) { return op->kind == NI_KIND_COLL ? op->sn : op->func; }
+
+static int by_call(const void *a, const void *b) {
+  const struct ni_hang_op *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (func_or_peer(x) != func_or_peer(y)) return func_or_peer(x) < func_or_peer(y) ? -1 : 1;
+  if (sn_or_func(x) != sn_or_func(y)) return sn_or_func(x) < sn_or_func(y) ? -1 : 1;
+  return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
+}
+
+const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t first, uint64_t second) {
+  uint32_t lo = 0, hi = x->n_open;
+  while (lo < hi) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    const struct ni_hang_op *op = &x->open[mid];
+    bool before = op->kind != kind           ? op->kind < kind
+                  : func_or_peer(op) != first ? func_or_peer(op) < first
+                                              : sn_or_func(op) < second;
+    if (before) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < x->n_open && x->open[lo].kind == kind ? &x->open[lo] : NULL;
+}
+
 static void settle_member(struct ni_hang_member *x) {
   uint32_t kept = 0;
+  keep_newest(x);
   for (uint32_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
@@ -280,22 +292,18 @@ static void settle_member(struct ni_hang_member *x) {
     if (!done) x->open[kept++] = *op;
   }
   x->n_open = kept;
+  if (kept > 1) qsort(x->open, kept, sizeof *x->open, by_call);
 }
 
 void ni_hang_model_settle(struct ni_hang_model *m) {
-  for (size_t i = 0; i < m->n_buckets; i++)
-    for (struct ni_hang_member *x = m->bucket[i]; x; x = x->chain) {
-      settle_member(x);
-      m->process[x->process].n_members++;
-    }
+  for (size_t i = 0; i < m->n_members; i++) {
+    settle_member(m->member[i]);
+    m->process[m->member[i]->process].n_members++;
+  }
 }
 
 void ni_hang_model_free(struct ni_hang_model *m) {
-  for (size_t i = 0; i < m->n_buckets; i++)
-    for (struct ni_hang_member *x = m->bucket[i], *next; x; x = next) {
-      next = x->chain;
-      free_member(x);
-    }
+  for (size_t i = 0; i < m->n_members; i++) free_member(m->member[i]);
   for (size_t i = 0; i < m->n_processes; i++) {
     free(m->process[i].host);
     free(m->process[i].exe);
@@ -304,7 +312,9 @@ void ni_hang_model_free(struct ni_hang_model *m) {
   for (size_t i = 1; i < m->n_names; i++) free(m->name[i]);
   free(m->name);
   free(m->process);
-  free(m->bucket);
+  free(m->member);
+  ni_map_free(&m->process_names);
+  ni_map_free(&m->member_names);
   free(m->first_bad);
   *m = (struct ni_hang_model){0};
 }

@@ -21,11 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../map.h"
 #include "../seq_set.h"
 #include "ni_record.h"
 
 #define NI_HANG_RECENT 16  /* newest finished collectives kept of a member: to name and compare them */
 #define NI_HANG_FUNCS 24   /* functions of one member; NCCL has eight collectives */
+#define NI_HANG_NAMES 512  /* different texts; NCCL has some forty */
 #define NI_HANG_NONE UINT64_MAX
 
 /* What a rank does in an operation, in the order in which it happens. */
@@ -85,7 +87,6 @@ struct ni_hang_func {
 };
 
 struct ni_hang_member {
-  struct ni_hang_member *chain; /* of the same bucket */
   uint32_t process;
   uint64_t hash, init_ns;
   int32_t rank, n_ranks, n_nodes;
@@ -96,9 +97,9 @@ struct ni_hang_member {
   uint8_t n_fin;
   struct ni_hang_op recent[NI_HANG_RECENT];  /* ring of the newest by rec_sn */
   uint32_t n_recent;
-  /* in flight */
+  /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
   struct ni_hang_op *open;
-  uint32_t n_open, cap_open;
+  size_t n_open, cap_open;
   /* how much of it is known */
   uint64_t started[NI_KIND_COUNT]; /* NI_HANG_NONE: not stated */
   uint64_t calls;        /* API calls of collectives, with started_ns; 0: not known */
@@ -114,8 +115,9 @@ struct ni_hang_member {
 struct ni_hang_model {
   struct ni_hang_process *process;
   size_t n_processes, cap_processes;
-  struct ni_hang_member **bucket;
-  size_t n_buckets, n_members;
+  struct ni_hang_member **member;
+  size_t n_members, cap_members;
+  struct ni_map process_names, member_names;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
   uint64_t files, boxes, lines, bad_lines, unreadable;
@@ -127,7 +129,7 @@ struct ni_hang_model {
 
 void ni_hang_model_free(struct ni_hang_model *m);
 
-/* Number of a text, 0 for NULL and "". At most UINT16_MAX texts: beyond that 0. -ENOMEM as a negative number. */
+/* Number of a text, 0 for NULL and "". At most NI_HANG_NAMES texts: beyond that 0. -ENOMEM as a negative number. */
 int ni_hang_name(struct ni_hang_model *m, const char *text);
 const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name);
 
@@ -140,7 +142,7 @@ struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t proce
 
 /* An operation that finished: drops it from those in flight later on (ni_hang_model_settle). 0 or -ENOMEM. */
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op);
-/* An operation in flight; a newer sight of the same one replaces the older. 0 or -ENOMEM. */
+/* An operation in flight; of several sights of one the newest counts. 0 or -ENOMEM. */
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op);
 
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
@@ -148,6 +150,10 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
 
 /* When all is read: removes from `open` what has finished. */
 void ni_hang_model_settle(struct ni_hang_model *m);
+/* Then: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
+ * receives by peer and function. NULL: none of that kind. */
+const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t func_or_peer,
+                                           uint64_t sn_or_func);
 
 /* The first problem of a source, with its file; more are counted. */
 void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why);

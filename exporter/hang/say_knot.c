@@ -9,7 +9,8 @@
 #include "crowd.h"
 #include "say.h"
 
-#define NAMED 4 /* so many waits are told one by one */
+#define NAMED 4   /* so many waits are told one by one */
+#define VALUES 64 /* so many different ones are compared */
 
 static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return &v->model->process[w->member->process];
@@ -57,9 +58,7 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
     return;
   }
   for (size_t i = 0; lost && i < k->n; i++) {
-    bool there = k->view[i].waits_for < 0;
-    for (size_t j = 0; j < k->n && !there; j++) there = k->view[j].rank == k->view[i].waits_for;
-    if (there) continue;
+    if (k->view[i].waits_for < 0 || ni_hang_view_of(k, k->view[i].waits_for)) continue;
     c->who[c->n++] = (struct ni_hang_who){k->view[i].waits_for, NULL};
     lost--;
   }
@@ -143,13 +142,14 @@ static void part_values(struct parts *p) {
   struct like most = {NULL, k->size_mismatch, k->type_mismatch, k->root_mismatch}, fewest = most;
   size_t n_most = 0, n_fewest = SIZE_MAX;
   if (!k->size_mismatch && !k->type_mismatch && !k->root_mismatch) return;
-  for (size_t i = 0; i < k->n; i++) {
+  for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
     const struct ni_hang_op *op = k->view[i].op;
     if (!op || !ni_hang_is(op, k->op.func, k->op.sn)) continue;
     if ((most.op && same_values(op, &most)) || (fewest.op && same_values(op, &fewest))) continue;
     struct like l = most;
     l.op = op;
     size_t n = 0;
+    values++;
     for (size_t j = i; j < k->n; j++) n += is_like(p->v, k, &k->view[j], &l);
     if (n > n_most) n_most = n, most.op = op;
     if (n <= n_fewest) n_fewest = n, fewest.op = op; /* of equals the later one */

@@ -73,6 +73,7 @@ struct ni_hang_knot {
   uint64_t first_ns, newest_ns; /* first and newest call */
   uint64_t pending_ns;
   bool hangs;
+  uint32_t id;              /* its place when it was found */
   int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
   uint32_t ring;            /* knots of one deadlock have one number; 0: none */
   bool root;                /* nothing explains it but itself, or its ring */
@@ -130,6 +131,8 @@ uint64_t ni_hang_last_sign(const struct ni_hang_process *p);
 int ni_hang_find_knots(struct ni_hang_verdict *v);
 /* judge.c: until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
+/* The view of a rank; NULL: there is none. */
+struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 

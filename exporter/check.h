@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "discover.h"
+#include "map.h"
 #include "options.h"
 #include "parse_record.h"
 #include "seq_set.h"
@@ -56,7 +57,6 @@ struct ni_check_process;
 
 /* One rank of one communicator, as one process saw it. */
 struct ni_check_comm {
-  struct ni_check_comm *next;    /* of the same bucket */
   struct ni_check_process *process;
   uint64_t hash, init_ns;
   int32_t rank, n_ranks, nnodes;
@@ -72,8 +72,7 @@ struct ni_check_comm {
 };
 
 struct ni_check_process {
-  struct ni_check_process *next;
-  char *hostname, *origin;       /* origin: name of its first file without number and extension */
+  char *hostname;
   int64_t pid;
   uint64_t start_ns;
   bool ours, control_lines, rollups;
@@ -152,11 +151,11 @@ struct ni_check {
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;
   uint64_t unknown_keys, notes;
 
-  struct ni_check_process *processes;
-  size_t n_processes;
-  struct ni_check_comm **bucket;  /* hash table */
-  size_t n_buckets, n_comms;
+  struct ni_check_process **process;
+  size_t n_processes, cap_processes;
   struct ni_check_comm **comms;   /* by hash and rank, once reading is done (ni_check_judge) */
+  size_t n_comms, cap_comms;
+  struct ni_map process_names, comm_names;
   struct ni_problem problem[NI_PROBLEM_COUNT];
 };
 

@@ -301,14 +301,10 @@ static void judge_expect(struct ni_check *c) {
 }
 
 int ni_check_judge(struct ni_check *c) {
-  c->comms = calloc(c->n_comms + 1, sizeof(struct ni_check_comm *));
-  if (!c->comms) return -ENOMEM;
-  size_t n = 0;
+  size_t n = c->n_comms;
   bool headless = false;
-  for (const struct ni_check_process *p = c->processes; p; p = p->next) headless |= p->ours && !p->has_line;
-  for (size_t i = 0; i < c->n_buckets; i++)
-    for (struct ni_check_comm *x = c->bucket[i]; x; x = x->next) c->comms[n++] = x;
-  qsort(c->comms, n, sizeof *c->comms, by_comm);
+  for (size_t i = 0; i < c->n_processes; i++) headless |= c->process[i]->ours && !c->process[i]->has_line;
+  if (n > 1) qsort(c->comms, n, sizeof *c->comms, by_comm);
   for (size_t i = 0; i < n; i++) {
     struct ni_check_comm *x = c->comms[i];
     if (!x->ours) {
@@ -345,24 +341,21 @@ static void free_tally(struct ni_tally *t) {
 }
 
 void ni_check_free(struct ni_check *c) {
-  for (size_t i = 0; i < c->n_buckets; i++)
-    for (struct ni_check_comm *x = c->bucket[i], *next; x; x = next) {
-      next = x->next;
-      for (struct ni_check_func *f = x->funcs, *after; f; f = after) {
-        after = f->next;
-        ni_seq_set_free(&f->sn);
-        free(f->name);
-        free(f);
-      }
-      for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->kind[k].rec_sn);
-      free(x->name);
-      free(x);
+  for (size_t i = 0; i < c->n_comms; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    for (struct ni_check_func *f = x->funcs, *after; f; f = after) {
+      after = f->next;
+      ni_seq_set_free(&f->sn);
+      free(f->name);
+      free(f);
     }
-  for (struct ni_check_process *p = c->processes, *next; p; p = next) {
-    next = p->next;
-    free(p->hostname);
-    free(p->origin);
-    free(p);
+    for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->kind[k].rec_sn);
+    free(x->name);
+    free(x);
+  }
+  for (size_t i = 0; i < c->n_processes; i++) {
+    free(c->process[i]->hostname);
+    free(c->process[i]);
   }
   for (int i = 0; i < NI_PROBLEM_COUNT; i++)
     for (int k = 0; k < NI_CHECK_WHERES; k++) free(c->problem[i].where[k]);
@@ -375,8 +368,10 @@ void ni_check_free(struct ni_check *c) {
   free_tally(&c->fallback_by);
   free_tally(&c->unknown_kinds);
   free(c->expect);
-  free(c->bucket);
+  free(c->process);
   free(c->comms);
+  ni_map_free(&c->process_names);
+  ni_map_free(&c->comm_names);
   ni_files_free(&c->files);
   ni_inputs_free(&c->inputs);
   *c = (struct ni_check){0};

@@ -156,7 +156,7 @@ static size_t count_hosts(const struct ni_check *c) {
   const char **name = calloc(c->n_processes + 1, sizeof *name);
   size_t n = 0, hosts = 0;
   if (!name) return 0;
-  for (const struct ni_check_process *p = c->processes; p; p = p->next) name[n++] = p->hostname;
+  for (; n < c->n_processes; n++) name[n] = c->process[n]->hostname;
   qsort(name, n, sizeof *name, by_text);
   for (size_t i = 0; i < n; i++) hosts += i == 0 || strcmp(name[i - 1], name[i]) != 0;
   free(name);

@@ -53,27 +53,16 @@ int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count) {
   return 0;
 }
 
-static int new_process(struct reading *r, const struct ni_line *l, uint64_t start_ns) {
+static int new_process(struct reading *r, const struct ni_line *l) {
   struct ni_check *c = r->c;
   struct ni_check_process *p = calloc(1, sizeof *p);
   if (!p) return -ENOMEM;
+  c->process[c->n_processes++] = p;
   p->hostname = strdup(l->meta.hostname);
-  p->origin = strdup(r->origin);
-  if (!p->hostname || !p->origin) {
-    free(p->hostname);
-    free(p->origin);
-    free(p);
-    return -ENOMEM;
-  }
   p->pid = l->meta.pid;
-  p->start_ns = start_ns;
   p->ours = l->meta.producer != NULL;
   p->file = r->file;
-  p->next = c->processes;
-  c->processes = p;
-  c->n_processes++;
-  r->process = p;
-  return 0;
+  return p->hostname ? 0 : -ENOMEM;
 }
 
 /*
@@ -81,78 +70,46 @@ static int new_process(struct reading *r, const struct ni_line *l, uint64_t star
  * lost) it is the one with that host and pid in the files of this name.
  */
 static int find_process(struct reading *r, const struct ni_line *l) {
-  struct ni_check_process *p = r->process;
+  struct ni_check *c = r->c;
+  struct ni_check_process *p = r->process, **all;
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
   if (p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0 &&
       (start_ns == 0 || start_ns == p->start_ns))
     return 0;
   r->comm = NULL;
-  for (p = r->c->processes; p; p = p->next)
-    if (p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0 &&
-        ((start_ns != 0 && p->start_ns == start_ns) ||
-         ((start_ns == 0 || p->start_ns == 0) && strcmp(p->origin, r->origin) == 0)))
-      break;
-  r->process = p;
-  if (!p) return new_process(r, l, start_ns);
-  if (start_ns) p->start_ns = start_ns;
-  return 0;
-}
-
-static size_t bucket_of(const struct ni_check *c, const struct ni_check_process *p, uint64_t hash, int32_t rank) {
-  uint64_t h = (hash ^ (uint64_t)(uint32_t)rank * 0x9e3779b97f4a7c15ULL ^ (uintptr_t)p) * 0xff51afd7ed558ccdULL;
-  return (size_t)(h >> 20) & (c->n_buckets - 1);
-}
-
-static int grow_buckets(struct ni_check *c) {
-  size_t n = c->n_buckets ? 2 * c->n_buckets : 256;
-  struct ni_check_comm **old = c->bucket, **b = calloc(n, sizeof(struct ni_check_comm *));
-  size_t n_old = c->n_buckets;
-  if (!b) return -ENOMEM;
-  c->bucket = b;
-  c->n_buckets = n;
-  /* From last to first, so that newer ones of one bucket stay in front: the newest instance is found first. */
-  for (size_t i = 0; i < n_old; i++) {
-    struct ni_check_comm *reversed = NULL, *next;
-    for (struct ni_check_comm *x = old[i]; x; x = next) {
-      next = x->next;
-      x->next = reversed;
-      reversed = x;
-    }
-    for (struct ni_check_comm *x = reversed; x; x = next) {
-      next = x->next;
-      size_t k = bucket_of(c, x->process, x->hash, x->rank);
-      x->next = b[k];
-      b[k] = x;
-    }
-  }
-  free(old);
+  if (!(all = ni_room(c->process, c->n_processes, &c->cap_processes, sizeof *all))) return -ENOMEM;
+  c->process = all;
+  uint64_t name = ni_map_name_text(ni_map_name(0, (uint64_t)l->meta.pid), l->meta.hostname), started = ni_map_name(name, start_ns);
+  int64_t k = start_ns ? ni_map_get(&c->process_names, started) : -1;
+  if (k < 0) k = ni_map_find(&c->process_names, ni_map_name_text(~name, r->origin), start_ns, (uint32_t)c->n_processes);
+  if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
+  if (k < 0) return (int)k;
+  if ((size_t)k == c->n_processes && new_process(r, l) < 0) return -ENOMEM;
+  r->process = c->process[k];
+  if (start_ns) r->process->start_ns = start_ns;
   return 0;
 }
 
 /* init_ns 0: the newest instance. A hash can come back in one process after destroy and init; a comm line tells. */
 static int find_comm(struct reading *r, const struct ni_ident *id, uint64_t init_ns, struct ni_check_comm **out) {
   struct ni_check *c = r->c;
-  struct ni_check_comm *x = NULL;
-  if (c->n_buckets)
-    for (x = c->bucket[bucket_of(c, r->process, id->comm_hash, id->rank)]; x; x = x->next)
-      if (x->process == r->process && x->hash == id->comm_hash && x->rank == id->rank &&
-          (init_ns == 0 || x->init_ns == 0 || x->init_ns == init_ns))
-        break;
-  if (!x) {
-    if (c->n_comms >= c->n_buckets && grow_buckets(c) < 0) return -ENOMEM;
-    x = calloc(1, sizeof *x);
-    if (!x) return -ENOMEM;
+  struct ni_check_comm *x, **all = ni_room(c->comms, c->n_comms, &c->cap_comms, sizeof *all);
+  if (!all) return -ENOMEM;
+  c->comms = all;
+  uint64_t name = ni_map_name(ni_map_name((uintptr_t)r->process, id->comm_hash), (uint32_t)id->rank);
+  int64_t k = ni_map_find(&c->comm_names, name, init_ns, (uint32_t)c->n_comms);
+  if (k < 0) return (int)k;
+  if ((size_t)k == c->n_comms) {
+    if (!(x = all[k] = calloc(1, sizeof *x))) return -ENOMEM;
+    c->n_comms++;
     x->process = r->process;
     x->hash = id->comm_hash;
     x->rank = id->rank;
     x->n_ranks = id->n_ranks;
     x->nnodes = id->nnodes;
     x->ours = r->process->ours;
-    size_t k = bucket_of(c, r->process, x->hash, x->rank);
-    x->next = c->bucket[k];
-    c->bucket[k] = x;
-    c->n_comms++;
   }
+  x = all[k];
   if (init_ns) x->init_ns = init_ns;
   if (!x->name && id->comm_name && !(x->name = strdup(id->comm_name))) return -ENOMEM;
   *out = x;

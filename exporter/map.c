@@ -64,6 +64,16 @@ int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t ne
   return number - 1;
 }
 
+int64_t ni_map_get(const struct ni_map *m, uint64_t name) { return m->cap ? (int64_t)place_of(m, name)->number - 1 : -1; }
+
+void *ni_room(void *array, size_t n, size_t *cap, size_t size) {
+  if (n < *cap) return array;
+  size_t more = *cap ? 2 * *cap : 4;
+  void *p = realloc(array, more * size);
+  if (p) *cap = more;
+  return p;
+}
+
 void ni_map_free(struct ni_map *m) {
   free(m->place);
   *m = (struct ni_map){0};

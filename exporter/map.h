@@ -28,6 +28,10 @@ uint64_t ni_map_name_text(uint64_t name, const char *part);
  * knew when it began is taken for the first one that is asked for with a beginning. A new one gets the number `next`.
  */
 int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
+int64_t ni_map_get(const struct ni_map *m, uint64_t name); /* as with began 0; -1: there is none */
 void ni_map_free(struct ni_map *m);
+
+/* The array of n things with room for one more: as it is, or doubled. NULL without memory. */
+void *ni_room(void *array, size_t n, size_t *cap, size_t size);
 
 #endif

@@ -4,15 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The array with room for one thing more: as it is, or doubled. NULL without memory. */
-static void *room(void *array, size_t n, size_t *cap, size_t size) {
-  if (n < *cap) return array;
-  size_t more = *cap ? 2 * *cap : 4;
-  void *p = realloc(array, more * size);
-  if (p) *cap = more;
-  return p;
-}
-
 /* ---- names ---- */
 
 int ni_hang_name(struct ni_hang_model *m, const char *text) {
@@ -21,7 +12,7 @@ int ni_hang_name(struct ni_hang_model *m, const char *text) {
     if (strcmp(m->name[i], text) == 0) return (int)i;
   if (m->n_names == 0) m->n_names = 1;
   if (m->n_names > NI_HANG_NAMES) return 0;
-  char **p = room(m->name, m->n_names, &m->cap_names, sizeof *p);
+  char **p = ni_room(m->name, m->n_names, &m->cap_names, sizeof *p);
   if (!p) return -ENOMEM;
   m->name = p;
   p[0] = NULL;
@@ -44,7 +35,7 @@ void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why
 /* ---- processes ---- */
 
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
-  struct ni_hang_process *p = room(m->process, m->n_processes, &m->cap_processes, sizeof *p);
+  struct ni_hang_process *p = ni_room(m->process, m->n_processes, &m->cap_processes, sizeof *p);
   if (!p) return -ENOMEM;
   m->process = p;
   int64_t k = ni_map_find(&m->process_names, ni_map_name_text(ni_map_name(0, (uint64_t)pid), host), start_ns, (uint32_t)m->n_processes);
@@ -63,7 +54,7 @@ int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pi
 
 struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
                                          uint64_t init_ns) {
-  struct ni_hang_member **p = room(m->member, m->n_members, &m->cap_members, sizeof *p), *x;
+  struct ni_hang_member **p = ni_room(m->member, m->n_members, &m->cap_members, sizeof *p), *x;
   if (!p) return NULL;
   m->member = p;
   uint64_t name = ni_map_name(ni_map_name(process, id->comm_hash), (uint32_t)id->rank);
@@ -141,7 +132,7 @@ int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
   if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
     keep_newest(x);
     if (x->n_open >= x->cap_open - x->cap_open / 4) {
-      struct ni_hang_op *p = room(x->open, x->cap_open, &x->cap_open, sizeof *p);
+      struct ni_hang_op *p = ni_room(x->open, x->cap_open, &x->cap_open, sizeof *p);
       if (!p) return -ENOMEM;
       x->open = p;
     }

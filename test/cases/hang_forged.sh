@@ -60,16 +60,17 @@ if what == "rings":                # two processes, each waiting in half of the 
                      '"written":0,"incomplete":0,"in_flight":0}}')
 PY
 
-# judged NAME INPUT: within the limit, with a verdict, and with less than 64 kB of text.
+# judged NAME COMMAND...: within the limit, with a verdict, and with less than 64 kB of text.
 judged() {
-  local rc=0 from=${EPOCHREALTIME/./} text
-  timeout $((4 * LIMIT)) "$INSPECTOR" hang "$2" --box-dir "$TMP" >"$TMP/text" 2>&1 || rc=$?
+  local name=$1 rc=0 from=${EPOCHREALTIME/./} text
+  shift
+  timeout $((4 * LIMIT)) "$INSPECTOR" "$@" >"$TMP/text" 2>&1 || rc=$?
   local ms=$(((${EPOCHREALTIME/./} - from) / 1000))
   text=$(wc -c <"$TMP/text")
   if [ $rc -le 4 ] && [ $ms -lt $((LIMIT * 1000)) ] && [ "$text" -lt 65536 ]; then
-    echo "ok   $1: $ms ms, $(head -c 110 "$TMP/text" | head -n 1)"
+    echo "ok   $name: $1 $ms ms, $(head -c 110 "$TMP/text" | head -n 1)"
   else
-    fail "$1: exit status $rc after $ms ms, $text bytes of text: $(head -c 200 "$TMP/text")"
+    fail "$name: $1 exit status $rc after $ms ms, $text bytes of text: $(head -c 200 "$TMP/text")"
   fi
 }
 box() { # NAME [parameters of forge_box.py for one of two boxes] -- [for the other]
@@ -82,7 +83,7 @@ box() { # NAME [parameters of forge_box.py for one of two boxes] -- [for the oth
   [ $# = 0 ] || shift
   python3 test/lib/forge_box.py "$out/" pid=11 rank=0 made_ns="$made" "${one[@]}" >/dev/null
   python3 test/lib/forge_box.py "$out/" pid=12 rank=1 made_ns="$made" "$@" >/dev/null
-  judged "$name" "$out"
+  judged "$name" hang "$out"
   rm -rf "$out"
 }
 N=${N:-30000}
@@ -95,7 +96,8 @@ for what in communicators lives processes starts ranks peers texts repeats numbe
   n=$N
   case $what in communicators) n=$((N * 8 / 5)) ;; ranks | peers | texts | rings) n=$((N * 3 / 5)) ;; esac
   python3 "$TMP/forge.py" $what "$TMP/$what" "$n"
-  judged "$n $what" "$TMP/$what"
+  judged "$n $what" hang "$TMP/$what" --box-dir "$TMP"
+  judged "$n $what" check "$TMP/$what"
   rm -rf "${TMP:?}/$what"
 done
 finish

@@ -9,7 +9,8 @@
 #include "crowd.h"
 #include "say.h"
 
-#define SHOWN 4 /* hangs shown without --all */
+#define SHOWN 4    /* hangs shown without --all */
+#define WAITS 2000 /* and with it, and in JSON: files can state any number */
 
 static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 
@@ -179,11 +180,12 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     ni_hang_say_earlier(stdout, v);
     ni_say(stdout, "\n");
   }
-  for (size_t i = 0; i < v->n; i++) {
+  for (size_t i = 0; i < v->n && i < WAITS; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     bool left = v->answer == NI_HANG_NO_HANG && v->fate.over && !k->past;
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
+  if (all && v->n > WAITS) printf("\n... and %zu more communicators\n", v->n - WAITS);
   if (v->blind)
     ni_say(stdout,
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
@@ -365,8 +367,9 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_u64(&j, "unreadable", m->unreadable);
   ni_json_text(&j, "first_unreadable", m->first_bad);
   ni_json_array(&j, "waits");
-  for (size_t i = 0; i < v->n; i++) json_knot(&j, v, &v->knot[i]);
+  for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_end_array(&j);
+  ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
   ni_json_end_object(&j);
   ni_json_finish(&j);
 }

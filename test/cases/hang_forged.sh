@@ -86,12 +86,17 @@ box() { # NAME [parameters of forge_box.py for one of two boxes] -- [for the oth
   judged "$name" hang "$out"
   rm -rf "$out"
 }
-N=${N:-30000}
+N=${N:-20000}
 box slots ops=100000 -- ops=100000 first_sn=50
 box "slots with nothing in common" ops="$N" -- ops="$N" func=Broadcast
 box "slots of one number" ops="$N" same="$N" -- ops="$N" same="$N"
 box "sends and receives" ops="$N" func=Send root=1 -- ops="$N" func=Recv root=0
 box "sends to each other" ops="$N" func=Send root=1 -- ops="$N" func=Send root=0
+python3 "$TMP/forge.py" communicators "$TMP/json" "$N"
+from=$SECONDS
+timeout 20 "$INSPECTOR" hang --json "$TMP/json" --box-dir "$TMP" >"$TMP/verdict" || true
+python3 -c 'import json, sys; d = json.load(sys.stdin); assert len(d["waits"]) + d["more_waits"] == int(sys.argv[1]) > 2 * len(d["waits"]), d' "$N" \
+  <"$TMP/verdict" || fail "JSON of $N communicators after $((SECONDS - from)) s"
 for what in communicators lives processes starts ranks peers texts repeats numbers rings; do
   n=$N
   case $what in communicators) n=$((N * 8 / 5)) ;; ranks | peers | texts | rings) n=$((N * 3 / 5)) ;; esac

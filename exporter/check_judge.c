@@ -313,7 +313,8 @@ int ni_check_judge(struct ni_check *c) {
     }
     if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
     /* What a communicator that is over said last may have gone with a file. */
-    else if (!x->final && !x->process->files_gone && !is_process(x)) ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
+    else if (!x->final && !x->process->files_gone && !is_process(x))
+      ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
     if (is_process(x)) judge_process(c, x); /* sorted before all others */
     else
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);

@@ -73,13 +73,12 @@ static int find_process(struct reading *r, const struct ni_line *l) {
   struct ni_check *c = r->c;
   struct ni_check_process *p = r->process, **all;
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
-  if (p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0 &&
-      (start_ns == 0 || start_ns == p->start_ns))
-    return 0;
+  bool same = p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0;
+  if (same && (start_ns == 0 || start_ns == p->start_ns)) return 0;
   r->comm = NULL;
   if (!(all = ni_room(c->process, c->n_processes, &c->cap_processes, sizeof *all))) return -ENOMEM;
   c->process = all;
-  uint64_t name = ni_map_name_text(ni_map_name(0, (uint64_t)l->meta.pid), l->meta.hostname), started = ni_map_name(name, start_ns);
+  uint64_t name = ni_map_name_text((uint64_t)l->meta.pid, l->meta.hostname), started = ni_map_name(name, start_ns);
   int64_t k = start_ns ? ni_map_get(&c->process_names, started) : -1;
   if (k < 0) k = ni_map_find(&c->process_names, ni_map_name_text(~name, r->origin), start_ns, (uint32_t)c->n_processes);
   if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;

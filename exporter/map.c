@@ -7,7 +7,7 @@
 
 uint64_t ni_map_name(uint64_t name, uint64_t part) {
   uint64_t seed;
-  memcpy(&seed, (const void *)(uintptr_t)getauxval(AT_RANDOM), sizeof seed); /* 16 bytes of the kernel, other ones in each process */
+  memcpy(&seed, (const void *)(uintptr_t)getauxval(AT_RANDOM), sizeof seed); /* 16 bytes, other ones in each process */
   uint64_t h = (name ^ seed) * 0x9e3779b97f4a7c15ULL ^ part;
   h = (h ^ h >> 32 ^ seed >> 7) * 0xff51afd7ed558ccdULL;
   h = (h ^ h >> 29) * 0xc4ceb9fe1a85ec53ULL;
@@ -16,6 +16,7 @@ uint64_t ni_map_name(uint64_t name, uint64_t part) {
 
 uint64_t ni_map_name_text(uint64_t name, const char *part) {
   uint64_t word;
+  name = ni_map_name(name, 0);
   for (size_t left = strlen(part), n; left; left -= n, part += n) {
     n = left < sizeof word ? left : sizeof word;
     word = 0;

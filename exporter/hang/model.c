@@ -38,7 +38,7 @@ int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pi
   struct ni_hang_process *p = ni_room(m->process, m->n_processes, &m->cap_processes, sizeof *p);
   if (!p) return -ENOMEM;
   m->process = p;
-  int64_t k = ni_map_find(&m->process_names, ni_map_name_text(ni_map_name(0, (uint64_t)pid), host), start_ns, (uint32_t)m->n_processes);
+  int64_t k = ni_map_find(&m->process_names, ni_map_name_text((uint64_t)pid, host), start_ns, (uint32_t)m->n_processes);
   if (k < 0) return k;
   p = &m->process[k];
   if ((size_t)k == m->n_processes) {

@@ -185,7 +185,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     bool left = v->answer == NI_HANG_NO_HANG && v->fate.over && !k->past;
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
-  if (all && v->n > WAITS) printf("\n... and %zu more communicators\n", v->n - WAITS);
+  if (all && v->n > WAITS) ni_say(stdout, "\n... and %zu more communicators\n", v->n - WAITS);
   if (v->blind)
     ni_say(stdout,
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "

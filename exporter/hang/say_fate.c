@@ -88,7 +88,7 @@ static void say_dark(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   const struct ni_hang_model *m = v->model;
   if (t->dark == t->dark_nvidia) {
-    fputs("NVIDIA's logs say what has finished, never what is in flight: `py-spy dump` on the ranks, and this plugin in the next run", f);
+    fputs("NVIDIA's logs say what has finished, never what is in flight: `py-spy dump` on the ranks, and this plugin next time", f);
     return;
   }
   fputs("no black box of ", f);
@@ -96,8 +96,8 @@ static void say_dark(FILE *f, const struct ni_hang_verdict *v) {
   if (t->processes == 1) fputs("the only process", f);
   else ni_say(f, "the %zu processes", t->processes);
   if (m->foreign)
-    ni_say(f, " could be read (%zu in %s belong%s to uid %" PRIu32 "%s): run as that user, or on the nodes", m->foreign, m->box_dir,
-            ni_plural(m->foreign, "s", ""), m->foreign_uid, m->foreign > t->dark ? " and others" : "");
+    ni_say(f, " could be read (%zu in %s belong%s to uid %" PRIu32 "%s): run as that user, or on the nodes", m->foreign,
+            m->box_dir, ni_plural(m->foreign, "s", ""), m->foreign_uid, m->foreign > t->dark ? " and others" : "");
   else if (m->box_dir)
     ni_say(f, " is in %s: run on the nodes, or take copies there with `nccl-inspector snapshot`", m->box_dir);
   else if (m->unreadable) fputs(" could be read", f);

@@ -88,7 +88,7 @@ struct ni_hang_fate {
   uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
   uint64_t last_ns;  /* newest sign of life of anybody */
   uint64_t moved_ns; /* newest start or end of an operation; 0: none */
-  size_t dark;       /* processes that run as far as anybody knows, with neither a box nor a last line: what they do is not known */
+  size_t dark;       /* processes that may run, and of which neither a box nor a last line was read */
   size_t dark_nvidia; /* of those such as have NVIDIA's logs alone */
   size_t dead_boxes; /* dead ones whose box was read */
   size_t unseen;     /* ranks that the communicator with most of them has, and of which nothing was read */

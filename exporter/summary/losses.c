@@ -199,7 +199,8 @@ static int count_causes(const struct ni_run *r, const struct ni_told *t, int k, 
 /* Records that went with whole files, of whichever communicator they were; communicators that there was no memory for. */
 static int judge_process(const struct ni_run *r, struct ni_sum_process *p, struct ni_losses *loss, struct ni_counts *causes) {
   const struct ni_told *t = p->told;
-  int e = ni_unended_add(&loss->unended, p->has_line, t && t->final, ni_name_text(&r->names, p->host), r->file[p->file].file->path);
+  const char *host = ni_name_text(&r->names, p->host);
+  int e = ni_unended_add(&loss->unended, p->has_line, t && t->final, host, r->file[p->file].file->path);
   if (!t) return e;
   for (int k = 0; e == 0 && k < NI_KIND_COUNT; k++) {
     p->gone += t->dropped[k];

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Files that say very much: 100,000 slots in flight, 160,000 communicators, 100,000 processes, numbers in any order, texts without
+# Files that say very much: slots in flight, communicators, processes, numbers in any order, texts without
 # end. Each is judged in seconds (a second or less where nothing else runs), and what is printed stays short.
 . "$(dirname "$0")/../lib/hang.sh"
 LIMIT=${LIMIT:-5}

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "safe_text.h"
+
 /* dir becomes the folder that holds it and the file at path. */
 static int widen(char **dir, const char *path) {
   const char *slash = strrchr(path, '/');
@@ -32,10 +34,10 @@ int ni_unended_add(struct ni_unended *u, bool has_line, bool has_end, const char
 void ni_unended_text(const struct ni_unended *u, char *out, size_t size) {
   FILE *f = fmemopen(out, size, "w");
   if (!f) return;
-  fprintf(f, "`nccl-inspector recover %s` on ", u->dir);
+  ni_say(f, "`nccl-inspector recover %s` on ", u->dir);
   for (size_t i = 0; i < u->n_hosts; i++)
-    fprintf(f, "%s%.80s", i == 0 ? "" : i + 1 == u->n_hosts && !u->more_hosts ? " and " : ", ", u->host[i]);
-  fprintf(f, "%s adds what their black boxes hold", u->more_hosts ? " and others" : "");
+    ni_say(f, "%s%.80s", i == 0 ? "" : i + 1 == u->n_hosts && !u->more_hosts ? " and " : ", ", u->host[i]);
+  ni_say(f, "%s adds what their black boxes hold", u->more_hosts ? " and others" : "");
   fclose(f);
   out[size - 1] = 0;
 }

@@ -10,8 +10,9 @@ harsh() {
   while [[ $1 == *=* ]]; do vars+=("$1"); shift; done
   CASE="$* ${vars[*]}"
   rm -rf "$TMP/logs"
-  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_BLACKBOX="$BOXES" \
-    "${vars[@]}" timeout --kill-after=2 10 "$BUILD/test/host/harsh" "$PLUGIN" "$@" >"$TMP/out" 2>&1 || rc=$?
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=jsonl \
+    NCCL_INSPECTOR_BLACKBOX="$BOXES" "${vars[@]}" \
+    timeout --kill-after=2 10 "$BUILD/test/host/harsh" "$PLUGIN" "$@" >"$TMP/out" 2>&1 || rc=$?
   [ $rc != 77 ] || { echo "skip $CASE: $(tail -n 1 "$TMP/out")"; return 1; }
   [ $rc = 0 ] || { fail "$CASE: ended with $rc"; tail -n 5 "$TMP/out"; }
 }

@@ -1,0 +1,34 @@
+/*
+ * Arrays that grow: one way to make room, so that no caller counts bytes or doubles capacities itself.
+ *
+ *   if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
+ *   l->item[l->n++] = item;
+ *
+ * The array is the caller's, to be freed with free(). Pure; any thread.
+ */
+#ifndef NI_ARRAY_H
+#define NI_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is there room for item n, counted from 0? Makes it where there is not; false without memory: the array is as it was. cap: size_t. */
+#define ni_array_room(items, n, cap) ((n) < (cap) || ni_array_more(&(items), &(cap), (n) + 1, sizeof *(items)))
+
+/* items: address of the array's pointer, of whatever type. At least `want` items have room then. */
+static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t size) {
+  size_t more = *cap < 8 ? 16 : 2 * *cap;
+  void *p;
+  if (more < want) more = want;
+  if (more > SIZE_MAX / 2 / size) return false;
+  memcpy(&p, items, sizeof p);
+  if (!(p = realloc(p, more * size))) return false;
+  memcpy(items, &p, sizeof p);
+  *cap = more;
+  return true;
+}
+
+#endif

@@ -102,7 +102,7 @@ for what in communicators lives processes starts ranks peers texts repeats numbe
   case $what in communicators) n=$((N * 8 / 5)) ;; ranks | peers | texts | rings) n=$((N * 3 / 5)) ;; esac
   python3 "$TMP/forge.py" $what "$TMP/$what" "$n"
   judged "$n $what" hang "$TMP/$what" --box-dir "$TMP"
-  judged "$n $what" check "$TMP/$what"
+  case $what in communicators | lives | processes | starts) judged "$n $what" check "$TMP/$what" ;; esac
   rm -rf "${TMP:?}/$what"
 done
 finish

@@ -21,7 +21,7 @@ forge() { # PATH [NAME=value ...]; uid=: whose file it is, too
   for a; do case $a in uid=*) chown "${a#uid=}" "$made" ;; esac; done
 }
 fresh() { # a box folder as /dev/shm is, a root-only folder with a log, a folder each for attacker and victim
-  rm -rf "$TMP"/*
+  rm -rf "${TMP:?}"/*
   mkdir -m 1777 "$TMP/boxes"
   mkdir -m 700 "$TMP/secret"
   echo secret >"$TMP/secret/daemon.log"
@@ -112,6 +112,9 @@ rm "$TMP"/boxes/*.box
 chmod 711 "$TMP/copies"
 run recover "$TMP/copies" --output "$TMP/parts2"
 [ "$(zcat "$TMP"/parts2/*.gz | grep -c '"coll_perf"')" = 20 ] || fail "from a copy: $RC $(cat "$TMP/out")"
+forge "$TMP/victim/x.box" uid=$V ops=5 dir="$TMP/victim"
+run hang "$TMP/victim" --stuck-after 1
+{ [ "$RC" = 3 ] && grep -q '^HANG' "$TMP/out"; } || fail "root's hang over a user's boxes: $RC $(cat "$TMP/out")"
 # In a folder of somebody else's root does what he may do.
 fresh
 mine dir="$TMP/mine" file=x

@@ -48,7 +48,7 @@ one() { # source
     tail -n 20 "$BUILD/fuzz/$name.log"
     return 1
   }
-  args="-max_total_time=$seconds -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
+  args="-max_total_time=$seconds -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
   [ -e "test/fuzz/$name.dict" ] && args="$args -dict=test/fuzz/$name.dict"
   if [ -e "$seeds.tar.gz" ]; then tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || return 1; fi
   [ -d "$seeds" ] || seeds=

@@ -23,6 +23,10 @@ static int begin(struct ni_tr_out *o, const char *path, char *why, size_t cap) {
   bool there = fstatat(o->dir, o->name, &st, 0) == 0;
   if (!*o->name || (there && S_ISDIR(st.st_mode))) return -EISDIR;
   if (!there && errno == ENAMETOOLONG) return -errno;
+  if (there && !S_ISREG(st.st_mode)) { /* root would put a file in place of a device */
+    snprintf(why, cap, "not a regular file. `-o -` writes to standard output");
+    return -EINVAL;
+  }
   return ni_out_begin(&o->file, o->dir, 0666);
 }
 

@@ -89,6 +89,18 @@ untouched "the same, recovered by that user"
 run hang "$TMP/victim" --box-dir "$TMP/boxes" --stuck-after 1
 grep -q 'forged\|HANG (' "$TMP/out" && fail "hang believes another user's box: $(cat "$TMP/out")"
 
+# A folder that turns into a link to a root-only one while root looks at it.
+fresh
+mkdir "$TMP/mine/a"
+chown $A "$TMP/mine/a"
+ln -s "$TMP/secret" "$TMP/mine/b"
+mine dir="$TMP/mine/d" file=daemon
+as $A bash -c 'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" 2>/dev/null &
+for _ in $(seq 20); do run recover "$TMP/mine" --box-dir "$TMP/boxes"; done
+kill %% 2>/dev/null
+wait 2>/dev/null
+untouched "a folder that turns into a link"
+
 # Honest boxes: the part is the user's, beside his log, also in a project's folder that he shares.
 fresh
 mkdir -m 2775 "$TMP/project"

@@ -84,7 +84,7 @@ static void bandwidth(struct ni_json *j, const char *key, bool known, double v) 
   else ni_json_text(j, key, NULL);
 }
 
-/* Keys in the order of ni_coll_keys and ni_p2p_keys; the keys of a kind differ in their prefix only. */
+/* Keys in the order of the plugin's ni_format_op; the keys of a kind differ in their prefix only. */
 void ni_part_record(const struct ni_part *p, const struct ni_ident *id, const struct ni_record *r) {
   bool coll = r->kind == NI_KIND_COLL;
   struct ni_json j;

@@ -159,7 +159,6 @@ struct ni_dump {
   uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
   uint64_t last_flush_ms, last_sample_ms, last_clock_line_ms, block_records;
   uint32_t seen_mark;            /* pages taken from the arena, at the last tick */
-  int last_error;
   uint64_t start_ns;             /* Unix ns of the file's name */
   _Atomic uint8_t open;          /* a session: a log file is named, records go to it */
   uint8_t awaited;               /* somebody waits for what this tick does */

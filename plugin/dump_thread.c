@@ -64,11 +64,6 @@ struct ni_side *ni_side_new(struct ni_dump *d, struct ni_comm *c, const struct n
   return s;
 }
 
-void ni_side_free(struct ni_side *s) {
-  if (s) ni_line_prefix_free(&s->prefix);
-  free(s);
-}
-
 void ni_dump_join(struct ni_dump *d, struct ni_side *s) {
   struct ni_side *head = atomic_load_explicit(&d->joining, memory_order_relaxed);
   do s->next = head;

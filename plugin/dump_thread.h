@@ -21,9 +21,8 @@ void ni_dump_free(struct ni_dump *d); /* before a thread was started; NULL accep
 /* 0, or a negative errno: the role is then taken by finalizing and exiting threads. */
 int ni_dump_start(struct ni_dump *d);
 
-/* A side for a new communicator, or NULL (no memory). Not yet joined: ni_side_free takes it back. init. */
+/* A side for a new communicator, or NULL (no memory). Not yet joined. init. */
 struct ni_side *ni_side_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident);
-void ni_side_free(struct ni_side *s);
 /* Hands the side over. */
 void ni_dump_join(struct ni_dump *d, struct ni_side *s);
 

@@ -158,7 +158,5 @@ void ni_gz_release(struct ni_gz *gz) {
   }
 }
 
-void ni_gz_discard(struct ni_gz *gz) { ni_gz_release(gz); }
-
 size_t ni_gz_text_bytes(const struct ni_gz *gz) { return gz->text_bytes; }
 bool ni_gz_finished(const struct ni_gz *gz) { return gz->finished; }

@@ -8,7 +8,7 @@
  * size. All memory of the codec (gz_codec.h) is taken at create; later only the output buffer grows, up to NI_GZ_MAX_BYTES.
  *
  * Threads: one at a time (the dump thread, or whoever holds its role at exit). Ownership: create/free; a finished
- * block belongs to the writer and stays valid until release, discard or free.
+ * block belongs to the writer and stays valid until release or free.
  * Failure: 0 or negative errno. After an error of append nothing of that call was taken; after an error of finish the
  * text is still there: both may be called again.
  */
@@ -40,11 +40,8 @@ int ni_gz_reserve(struct ni_gz *gz, size_t n);
  * Called again before release it gives the same block again. -ENOMEM: the buffer cannot grow, the text is kept. */
 int ni_gz_finish(struct ni_gz *gz, const void **data, size_t *n);
 
-/* The finished block is on disk: forget it, start the next. */
+/* The finished block is on disk, or what was appended is given up and counted as lost: forget it, start the next. */
 void ni_gz_release(struct ni_gz *gz);
-
-/* Give up whatever was appended or finished and not released; the caller counts it as lost. */
-void ni_gz_discard(struct ni_gz *gz);
 
 /* Bytes of text appended since the last release, and whether a finished block waits. */
 size_t ni_gz_text_bytes(const struct ni_gz *gz);

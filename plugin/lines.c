@@ -337,6 +337,6 @@ int ni_lines_head(struct ni_dump *d, struct ni_out *out, int comms) {
   size_t n;
   if (rc == 0) rc = ni_gz_finish(d->gz_head, &block, &n);
   if (rc == 0) rc = ni_out_set_preamble(out, block, n);
-  ni_gz_discard(d->gz_head);
+  ni_gz_release(d->gz_head);
   return rc;
 }

@@ -17,30 +17,24 @@
 #include "nccl/profiler_abi.h"
 
 #define NI_LOG_TEXT_BYTES 1024
-#define NI_LOG_PAUSE_NS UINT64_C(60000000000) /* ni_log_limited: one message per cause a minute */
+#define NI_LOG_PAUSE_NS UINT64_C(60000000000) /* ni_log_*_limited: one message per cause a minute */
 
 /* What a repeated message is about. */
 enum ni_log_cause {
   NI_LOG_CAUSE_WRITE = 0, /* a write or open failed */
   NI_LOG_CAUSE_POOL,      /* operations dropped: pool or arena full */
   NI_LOG_CAUSE_ROTATE,    /* no new file to be had: the old one grows */
-  NI_LOG_CAUSE_DELETED,   /* our files were deleted */
-  NI_LOG_CAUSE_CLOCK,
-  NI_LOG_CAUSE_MEMORY,
-  NI_LOG_CAUSE_INCOMPLETE,
   NI_LOG_CAUSE_STUCK,     /* an operation in flight for long */
   NI_LOG_CAUSE_EARLY,     /* interval -1 had to write early */
   NI_LOG_CAUSE_FILES,     /* where the log goes: said once */
-  NI_LOG_CAUSE_SETTINGS,  /* settings: said once */
   NI_LOG_CAUSE_CONTROL,   /* control files, budget */
-  NI_LOG_CAUSE_OTHER,
   NI_LOG_CAUSE_COUNT
 };
 
 struct ni_log {
   _Atomic(ni_logger_fn) fn;
-  _Atomic uint32_t once;                             /* bit per cause: ni_log_once was here */
-  _Atomic uint64_t last_ns[NI_LOG_CAUSE_COUNT];      /* ni_log_limited: time of the last message, 0 = never */
+  _Atomic uint32_t once;                             /* bit per cause: ni_log_*_once was here */
+  _Atomic uint64_t last_ns[NI_LOG_CAUSE_COUNT];      /* ni_log_*_limited: time of the last message, 0 = never */
   _Atomic uint64_t suppressed[NI_LOG_CAUSE_COUNT];   /* since then */
 };
 

@@ -30,7 +30,7 @@ int ni_roll_open(struct ni_dump *d, const struct ni_out_options *log) {
 void ni_roll_close(struct ni_dump *d) {
   if (!d->roll_open) return;
   (void)ni_roll_flush(d, 1);
-  ni_gz_discard(d->gz_roll);
+  ni_gz_release(d->gz_roll);
   int rc = ni_out_close(&d->roll_out, NULL);
   if (rc)
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "closing the file of roll-ups failed: %s; its last lines "

@@ -136,7 +136,7 @@ static void recycled_under_its_eyes(void) {
     ni_cb_stop(op);
     (void)ni_drain_collect(d);
     if (i == 0) (void)ni_session_open(d);
-    ni_gz_discard(d->gz); /* nobody reads it */
+    ni_gz_release(d->gz); /* nobody reads it */
     CHECK(ni_drain_format(d) == 0);
     ni_drain_settle(d, 1);
     (void)ni_events_collect(d);

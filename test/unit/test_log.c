@@ -68,7 +68,7 @@ static void once_per_cause(void **state) {
   for (int i = 0; i < 5; i++) ni_log_warn_once(&l, NI_LOG_CAUSE_POOL, "pool %d", i);
   assert_int_equal(n_calls, 1);
   assert_string_equal(last, "NCCL Inspector: pool 0");
-  ni_log_info_once(&l, NI_LOG_CAUSE_OTHER, "other");
+  ni_log_info_once(&l, NI_LOG_CAUSE_FILES, "other");
   assert_int_equal(n_calls, 2);
 }
 
@@ -95,7 +95,7 @@ static struct ni_log shared;
 static void *hammer(void *arg) {
   (void)arg;
   for (int i = 0; i < 10000; i++) {
-    ni_log_warn_once(&shared, NI_LOG_CAUSE_CLOCK, "once");
+    ni_log_warn_once(&shared, NI_LOG_CAUSE_EARLY, "once");
     ni_log_warn_limited(&shared, NI_LOG_CAUSE_WRITE, 7, "limited");
   }
   return NULL;

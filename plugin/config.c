@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,7 @@ enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX,
 struct setting {
   const char *name, *fallback;
   enum type type;
-  size_t at; /* offset in struct ni_config: bool, int64_t, uint64_t, enum ni_format, uint32_t, struct ni_duty or
-                char[NI_DIR_MAX_BYTES] */
+  size_t at; /* offset in struct ni_config: of 8 bytes (struct ni_duty among them), or of char[NI_DIR_MAX_BYTES] */
   int64_t def, min, max;
   const char *accepted; /* said when it is set to something: why that has no effect */
   const char *help;
@@ -31,6 +29,8 @@ struct setting {
 #define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
 #define ANY_BYTES INT64_MAX / 2
+#define EXAMPLE(name, number, def) \
+  {"NCCL_PROFILE_" name "_POOL_SIZE", NULL, COUNT, AT(no_effect[number]), def, 1, 1 << 20, NO_OBJECTS, "Example plugin's setting."}
 
 static const char default_dir[] = "nccl-inspector-%j";
 
@@ -69,7 +69,7 @@ static const struct setting table[] = {
      "Collectives by which a communicator's pool grows, or its size when growth is off."},
     {"NCCL_INSPECTOR_P2P_POOL_SIZE", "NCCL_PROFILE_P2P_POOL_SIZE", COUNT, AT(p2p_pool_slots), 256, 1, 1 << 20, NULL,
      "The same for Send and Recv."},
-    {"NCCL_INSPECTOR_COMM_POOL_SIZE", NULL, COUNT, AT(comm_pool_slots), 256, 1, 1 << 20, NULL,
+    {"NCCL_INSPECTOR_COMM_POOL_SIZE", NULL, COUNT, AT(no_effect[0]), 256, 1, 1 << 20, NULL,
      "Communicators by which their table grows, or its size when growth is off."},
     {"NCCL_INSPECTOR_POOL_GROW", NULL, BOOL, AT(pool_grow), 1, 0, 1, NULL,
      "0: fixed pools, for sizing; what finds no slot is dropped and counted."},
@@ -97,30 +97,28 @@ static const struct setting table[] = {
      "Ask for KernelCh events during ON of every PERIOD only, the same slices on all ranks. 0: always."},
     {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NULL, PERCENT, AT(max_overhead), 0, 0, 100 * NI_PERCENT_ONE, NULL,
      "Step detail down when the callbacks take more of one CPU, or operations are dropped. 0: never."},
-    {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NULL, COUNT, AT(group_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_PROFILE_COLL_API_POOL_SIZE", NULL, COUNT, AT(coll_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_PROFILE_P2P_API_POOL_SIZE", NULL, COUNT, AT(p2p_api_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_PROFILE_KERNEL_LAUNCH_POOL_SIZE", NULL, COUNT, AT(kernel_launch_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", NULL, COUNT, AT(proxy_ctrl_pool_slots), 16, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_PROFILE_PROXY_DETACH_POOL_SIZE", NULL, COUNT, AT(proxy_detach_pool_slots), 256, 1, 1 << 20, NO_OBJECTS,
-     "Example plugin's setting."},
-    {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NULL, COUNT, AT(coll_ring_slots), 0, 0, INT64_C(1) << 32, NO_RING,
+    EXAMPLE("GROUP_API", 1, 256),
+    EXAMPLE("COLL_API", 2, 256),
+    EXAMPLE("P2P_API", 3, 256),
+    EXAMPLE("KERNEL_LAUNCH", 4, 256),
+    EXAMPLE("PROXY_CTRL", 5, 16),
+    EXAMPLE("PROXY_DETACH", 6, 256),
+    {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NULL, COUNT, AT(no_effect[7]), 0, 0, INT64_C(1) << 32, NO_RING,
      "NVIDIA's ring of finished collectives."},
-    {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NULL, COUNT, AT(p2p_ring_slots), 0, 0, INT64_C(1) << 32, NO_RING,
+    {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NULL, COUNT, AT(no_effect[8]), 0, 0, INT64_C(1) << 32, NO_RING,
      "NVIDIA's ring of finished Send and Recv."},
-    {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(prom_dump), 0, 0, 1,
+    {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(no_effect[9]), 0, 0, 1,
      "accepted, but there is no Prometheus output yet; the log is written as usual", "Prometheus text files."},
-    {"NCCL_INSPECTOR_OTEL_EXPORT", NULL, BOOL, AT(otel_export), 0, 0, 1,
+    {"NCCL_INSPECTOR_OTEL_EXPORT", NULL, BOOL, AT(no_effect[10]), 0, 0, 1,
      "accepted, but there is no OpenTelemetry output yet; the log is written as usual", "OpenTelemetry export."},
 };
 #define N_SETTINGS (sizeof table / sizeof *table)
 
-static const char *const format_names[NI_FORMAT_COUNT] = {"jsonl.gz", "jsonl", "log", "log.gz"};
+/* Of a setting that is one of a few words: its number is the word's place. */
+#define WORDS_MAX 5
+static const char *const words[][WORDS_MAX] = {
+    [FORMAT] = {"jsonl.gz", "jsonl", "log", "log.gz"}, [KEEP] = {"first", "last"}, [MODE] = {"flat", "nested"}};
+_Static_assert(NI_FORMAT_COUNT < WORDS_MAX, "NULL ends the words");
 static const char *const format_suffixes[NI_FORMAT_COUNT] = {".jsonl.gz", ".jsonl", ".log", ".log.gz"};
 
 const char *ni_format_suffix(enum ni_format f) { return format_suffixes[f < NI_FORMAT_COUNT ? f : 0]; }
@@ -144,46 +142,12 @@ static bool parse_number(const char *s, bool suffix, int64_t *out) {
   return *s == 0;
 }
 
-static void set_number(struct ni_config *c, const struct setting *s, int64_t v) {
-  char *p = (char *)c + s->at;
-  switch (s->type) {
-    case BOOL:
-    case KEEP: *(bool *)p = v != 0; break;
-    case INT: *(int64_t *)(void *)p = v; break;
-    case COUNT:
-    case BYTES:
-    case SAMPLE:
-    case PERCENT: *(uint64_t *)(void *)p = (uint64_t)v; break;
-    case DUTY: *(struct ni_duty *)(void *)p = (struct ni_duty){(uint32_t)(v >> 32), (uint32_t)v}; break;
-    case FORMAT: *(enum ni_format *)(void *)p = (enum ni_format)v; break;
-    case EVENTS: *(uint32_t *)(void *)p = (uint32_t)v; break;
-    case MODE: *(bool *)p = v != 0; break;
-    case DIRECTORY:
-    case BOX: break;
-  }
-}
+static void set_number(struct ni_config *c, const struct setting *s, int64_t v) { memcpy((char *)c + s->at, &v, sizeof v); }
 
 static int64_t get_number(const struct ni_config *c, const struct setting *s) {
-  const char *p = (const char *)c + s->at;
-  switch (s->type) {
-    case BOOL:
-    case KEEP: return *(const bool *)p;
-    case INT: return *(const int64_t *)(const void *)p;
-    case COUNT:
-    case BYTES:
-    case SAMPLE:
-    case PERCENT: return (int64_t) * (const uint64_t *)(const void *)p;
-    case DUTY: {
-      const struct ni_duty *d = (const void *)p;
-      return (int64_t)d->on_ms << 32 | d->period_ms;
-    }
-    case FORMAT: return *(const enum ni_format *)(const void *)p;
-    case EVENTS: return *(const uint32_t *)(const void *)p;
-    case MODE: return *(const bool *)p;
-    case DIRECTORY:
-    case BOX: break;
-  }
-  return 0;
+  int64_t v;
+  memcpy(&v, (const char *)c + s->at, sizeof v);
+  return v;
 }
 
 /* Is the value a text in struct ni_config? */
@@ -195,47 +159,51 @@ static void set_string(struct ni_config *c, const struct setting *s, const char 
   memcpy((char *)c + s->at, value, strlen(value) + 1); /* its length was looked at */
 }
 
+/* A number's text. False: it is not accepted. */
+static bool parse(const struct setting *s, const char *text, int64_t *v) {
+  struct ni_duty duty;
+  uint32_t kinds;
+  char why[64];
+  switch (s->type) {
+    case FORMAT:
+    case KEEP:
+    case MODE:
+      for (*v = 0; words[s->type][*v]; ++*v)
+        if (strcmp(text, words[s->type][*v]) == 0) return true;
+      return false;
+    case SAMPLE: return ni_sample_parse(text, (uint64_t *)v);
+    case PERCENT: return ni_percent_parse(text, (uint64_t *)v);
+    case DUTY:
+      if (!ni_duty_parse(text, &duty)) return false;
+      memcpy(v, &duty, sizeof duty);
+      return true;
+    case EVENTS:
+      if (parse_number(text, false, v)) break;
+      if (!ni_events_parse(text, &kinds, why, sizeof why)) return false;
+      *v = kinds;
+      return true;
+    default:
+      if (!parse_number(text, s->type == BYTES, v)) return false;
+  }
+  return *v >= s->min && *v <= s->max;
+}
+
 static bool set_text(struct ni_config *c, const struct setting *s, const char *value) {
   int64_t v;
-  switch (s->type) {
-    case DIRECTORY: {
-      size_t n = strlen(value);
-      if (n < (size_t)s->min || n > (size_t)s->max) return false;
-      set_string(c, s, value);
-      return true;
-    }
-    case BOX:
-      if (strcmp(value, "0") == 0) value = "";
-      else if (strcmp(value, "1") == 0) value = NI_BOX_DIR;
-      else if (value[0] != '/' || strlen(value) > (size_t)s->max) return false;
-      set_string(c, s, value);
-      return true;
-    case FORMAT:
-      for (v = 0; v < NI_FORMAT_COUNT; v++)
-        if (strcmp(value, format_names[v]) == 0) return set_number(c, s, v), true;
-      return false;
-    case EVENTS: {
-      uint32_t kinds;
-      char why[64];
-      if (parse_number(value, false, &v)) return v >= 0 && v <= s->max ? set_number(c, s, v), true : false;
-      if (!ni_events_parse(value, &kinds, why, sizeof why)) return false;
-      return set_number(c, s, kinds), true;
-    }
-    case MODE:
-      v = strcmp(value, "nested") == 0;
-      if (!v && strcmp(value, "flat") != 0) return false;
-      return set_number(c, s, v), true;
-    case KEEP:
-      v = strcmp(value, "last") == 0;
-      if (!v && strcmp(value, "first") != 0) return false;
-      return set_number(c, s, v), true;
-    case SAMPLE: return ni_sample_parse(value, (uint64_t *)(void *)((char *)c + s->at));
-    case PERCENT: return ni_percent_parse(value, (uint64_t *)(void *)((char *)c + s->at));
-    case DUTY: return ni_duty_parse(value, (struct ni_duty *)(void *)((char *)c + s->at));
-    default:
-      if (!parse_number(value, s->type == BYTES, &v) || v < s->min || v > s->max) return false;
-      return set_number(c, s, v), true;
+  if (!is_text(s)) {
+    if (!parse(s, value, &v)) return false;
+    set_number(c, s, v);
+    return true;
   }
+  if (s->type == BOX) {
+    if (strcmp(value, "0") == 0) value = "";
+    else if (strcmp(value, "1") == 0) value = NI_BOX_DIR;
+    else if (value[0] != '/') return false;
+  }
+  size_t n = strlen(value);
+  if (n < (size_t)s->min || n > (size_t)s->max) return false;
+  set_string(c, s, value);
+  return true;
 }
 
 static void set_default(struct ni_config *c, const struct setting *s) {
@@ -249,22 +217,20 @@ static bool is_default(const struct ni_config *c, const struct setting *s) {
 
 /* Text of a number of this setting, as a user would write it. */
 static void number_text(const struct setting *s, int64_t v, char *out, size_t cap) {
-  if (s->type == FORMAT)
-    snprintf(out, cap, "%s", format_names[v]);
-  else if (s->type == KEEP)
-    snprintf(out, cap, "%s", v ? "last" : "first");
-  else if (s->type == EVENTS)
-    ni_events_text((uint32_t)v, out, cap);
-  else if (s->type == MODE)
-    snprintf(out, cap, "%s", v ? "nested" : "flat");
-  else if (s->type == SAMPLE)
-    snprintf(out, cap, "1/%lld", (long long)v);
-  else if (s->type == PERCENT)
-    ni_percent_text((uint64_t)v, out, cap);
-  else if (s->type == DUTY)
-    ni_duty_text((struct ni_duty){(uint32_t)(v >> 32), (uint32_t)v}, out, cap);
-  else
-    snprintf(out, cap, "%lld", (long long)v);
+  struct ni_duty duty;
+  switch (s->type) {
+    case FORMAT:
+    case KEEP:
+    case MODE: snprintf(out, cap, "%s", words[s->type][v]); break;
+    case EVENTS: ni_events_text((uint32_t)v, out, cap); break;
+    case SAMPLE: snprintf(out, cap, "1/%lld", (long long)v); break;
+    case PERCENT: ni_percent_text((uint64_t)v, out, cap); break;
+    case DUTY:
+      memcpy(&duty, &v, sizeof duty);
+      ni_duty_text(duty, out, cap);
+      break;
+    default: snprintf(out, cap, "%lld", (long long)v);
+  }
 }
 
 static void default_text(const struct setting *s, char *out, size_t cap) {
@@ -272,13 +238,21 @@ static void default_text(const struct setting *s, char *out, size_t cap) {
   else number_text(s, s->def, out, cap);
 }
 
+static void words_text(const char *const *word, char *out, size_t cap) {
+  snprintf(out, cap, "%s", *word++);
+  for (; *word; word++) {
+    size_t n = strlen(out);
+    snprintf(out + n, cap - n, "%s%s", word[1] ? ", " : " or ", *word);
+  }
+}
+
 static void range_text(const struct setting *s, char *out, size_t cap) {
   switch (s->type) {
     case BOOL: snprintf(out, cap, "0 or 1"); break;
-    case KEEP: snprintf(out, cap, "first or last"); break;
+    case FORMAT:
+    case KEEP:
+    case MODE: words_text(words[s->type], out, cap); break;
     case EVENTS: snprintf(out, cap, "names of events with commas, or 0 to %lld", (long long)s->max); break;
-    case MODE: snprintf(out, cap, "flat or nested"); break;
-    case FORMAT: snprintf(out, cap, "%s, %s, %s or %s", format_names[0], format_names[1], format_names[2], format_names[3]); break;
     case BOX: snprintf(out, cap, "0, 1 or an absolute path of at most %lld bytes", (long long)s->max); break;
     case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
     case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;

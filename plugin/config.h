@@ -32,37 +32,34 @@
 
 enum ni_format { NI_FORMAT_JSONL_GZ = 0, NI_FORMAT_JSONL, NI_FORMAT_LOG, NI_FORMAT_LOG_GZ, NI_FORMAT_COUNT };
 
+/* Numbers are 8 bytes each, so that the table reads and writes all of them alike; what is on or off is 0 or 1. */
+#define NI_CONFIG_NO_EFFECT 11 /* settings that are accepted and printed, and that nothing reads */
 struct ni_config {
-  bool enable;
-  bool dump_thread;            /* false: interval_us is NI_INTERVAL_NEVER and no thread may be started */
-  bool verbose;
-  bool control_lines;
-  bool enable_p2p;
-  bool require_kernel_timing;
-  bool pool_grow;
-  bool pool_keep_last;         /* fixed pools keep the newest instead of the first */
-  bool prom_dump, otel_export; /* accepted, not there yet */
-  bool enable_proxy, dump_proxy_steps, proxy_nested;
-  uint32_t events;             /* kinds to record (ni_events.h) at the start, with what the proxy settings add or take */
-  enum ni_format format;
+  uint64_t enable;
+  uint64_t dump_thread;        /* 0: interval_us is NI_INTERVAL_NEVER and no thread may be started */
+  uint64_t verbose, control_lines, enable_p2p, require_kernel_timing;
+  uint64_t pool_grow;
+  uint64_t pool_keep_last;     /* fixed pools keep the newest instead of the first */
+  uint64_t enable_proxy, dump_proxy_steps, proxy_nested;
+  uint64_t events;             /* kinds to record (ni_events.h) at the start, with what the proxy settings add or take */
+  uint64_t format;             /* enum ni_format */
   int64_t interval_us;         /* > 0 period; 0 as soon as there is data; NI_INTERVAL_NEVER */
   uint64_t min_size_bytes;
-  uint64_t coll_pool_slots, p2p_pool_slots, comm_pool_slots; /* growth step, or the size when growth is off */
-  uint64_t group_api_pool_slots, coll_api_pool_slots, p2p_api_pool_slots, kernel_launch_pool_slots;
-  uint64_t proxy_ctrl_pool_slots, proxy_detach_pool_slots; /* accepted: we keep no such objects */
-  uint64_t proxy_op_pool_slots, proxy_step_pool_slots;     /* 0: no limit but the arena */
-  uint64_t coll_ring_slots, p2p_ring_slots;                /* accepted: not needed */
+  uint64_t coll_pool_slots, p2p_pool_slots;            /* growth step, or the size when growth is off */
+  uint64_t proxy_op_pool_slots, proxy_step_pool_slots; /* 0: no limit but the arena */
+  uint64_t no_effect[NI_CONFIG_NO_EFFECT];
   uint64_t pool_max_bytes;
   uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */
   uint64_t stuck_seconds;          /* 0: off */
   char blackbox_dir[NI_DIR_MAX_BYTES]; /* "": no black box */
-  bool control_file;           /* read by the dump thread, control.h */
+  uint64_t control_file;       /* read by the dump thread, control.md */
   uint64_t sample;             /* one record in so many is written; 1: all */
   uint64_t rollup_seconds;     /* 0: no roll-ups */
   struct ni_duty duty;         /* KernelCh in slices; 0/0: always */
   uint64_t max_overhead;       /* thousandths of a percent of one CPU; 0: no limit */
   char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */
 };
+_Static_assert(sizeof(struct ni_duty) == 8, "a number like the others");
 
 /* What the launcher says about this process; read from the environment together with the settings. */
 struct ni_job {

@@ -49,15 +49,11 @@ static void assert_defaults(const struct ni_config *c) {
   assert_false(c->require_kernel_timing);
   assert_true(c->pool_grow);
   assert_false(c->pool_keep_last);
-  assert_false(c->prom_dump);
-  assert_false(c->otel_export);
   assert_int_equal(c->format, NI_FORMAT_JSONL_GZ);
   assert_int_equal(c->interval_us, 1000000);
   assert_int_equal(c->min_size_bytes, 0);
   assert_int_equal(c->coll_pool_slots, 256);
   assert_int_equal(c->p2p_pool_slots, 256);
-  assert_int_equal(c->comm_pool_slots, 256);
-  assert_int_equal(c->proxy_ctrl_pool_slots, 16);
   assert_int_equal(c->pool_max_bytes, 268435456);
   assert_int_equal(c->file_max_bytes, 0);
   assert_int_equal(c->dir_max_bytes, 0);

@@ -11,6 +11,8 @@ static const char two_digits[201] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657"
     "585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
+static const char hex[] = "0123456789abcdef";
+
 /* Exactly n digits, leading zeros included. */
 static char *put_digits(char *p, uint64_t v, int n) {
   char *q = p + n;
@@ -23,30 +25,15 @@ static char *put_digits(char *p, uint64_t v, int n) {
   return p + n;
 }
 
+static const uint64_t power_of_ten[20] = {
+    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+    1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+    1000000000000000000, 10000000000000000000u};
+
+/* Of 1 and more. floor(log10) from the bit length: 1233 / 4096 is just above log10(2); the table corrects downwards. */
 static int count_digits(uint64_t v) {
-  /* floor(log10) from the bit length: 1233 / 4096 is just above log10(2); the table corrects downwards. */
-  static const uint64_t power[20] = {0,
-                                     10,
-                                     100,
-                                     1000,
-                                     10000,
-                                     100000,
-                                     1000000,
-                                     10000000,
-                                     100000000,
-                                     1000000000,
-                                     10000000000,
-                                     100000000000,
-                                     1000000000000,
-                                     10000000000000,
-                                     100000000000000,
-                                     1000000000000000,
-                                     10000000000000000,
-                                     100000000000000000,
-                                     1000000000000000000,
-                                     10000000000000000000u};
-  int t = (64 - __builtin_clzll(v | 1)) * 1233 >> 12;
-  return t + (v >= power[t]);
+  int t = (64 - __builtin_clzll(v)) * 1233 >> 12;
+  return t + (v >= power_of_ten[t]);
 }
 
 char *ni_json_put_u64(char *p, uint64_t v) {
@@ -62,7 +49,7 @@ char *ni_json_put_i64(char *p, int64_t v) {
 char *ni_json_hex(char *p, uint64_t v) {
   int n = v ? (67 - __builtin_clzll(v)) / 4 : 1;
   p = NI_JSON_LIT(p, "0x");
-  for (int i = n - 1; i >= 0; i--) *p++ = "0123456789abcdef"[(v >> (4 * i)) & 15];
+  for (int i = n - 1; i >= 0; i--) *p++ = hex[(v >> (4 * i)) & 15];
   return p;
 }
 
@@ -71,14 +58,12 @@ char *ni_json_hex(char *p, uint64_t v) {
  * 10^12 the fraction's numerator stays below 2^93, so it is rounded to even exactly in 128 bits, as glibc does it.
  */
 char *ni_json_fixed(char *p, double v, int decimals) {
-  static const uint64_t scale[13] = {1,        10,        100,        1000,        10000,        100000,       1000000,
-                                     10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000};
   if (!(fabs(v) < 1e15)) return NI_JSON_LIT(p, "null");
   if (signbit(v)) {
     *p++ = '-';
     v = -v;
   }
-  uint64_t whole = (uint64_t)v, digits = 0, one = scale[decimals];
+  uint64_t whole = (uint64_t)v, digits = 0, one = power_of_ten[decimals];
   double rest = v - (double)whole;
   if (rest > 0) {
     uint64_t bits;
@@ -122,20 +107,17 @@ static int utf8_length(const unsigned char *s) {
 }
 
 static char *put_escaped(char *p, unsigned char c) {
-  static const char hex[] = "0123456789abcdef";
-  switch (c) {
-    case '"': return NI_JSON_LIT(p, "\\\"");
-    case '\\': return NI_JSON_LIT(p, "\\\\");
-    case '/': return NI_JSON_LIT(p, "\\/");
-    case '\n': return NI_JSON_LIT(p, "\\n");
-    case '\t': return NI_JSON_LIT(p, "\\t");
-    case '\r': return NI_JSON_LIT(p, "\\r");
-    default:
-      p = NI_JSON_LIT(p, "\\u00");
-      *p++ = hex[c >> 4];
-      *p++ = hex[c & 15];
-      return p;
+  static const char from[] = "\"\\/\n\t\r", to[] = "\"\\/ntr";
+  const char *known = strchr(from, c);
+  if (!known) { /* c is not 0, which ends the text */
+    p = NI_JSON_LIT(p, "\\u00");
+    *p++ = hex[c >> 4];
+    *p++ = hex[c & 15];
+    return p;
   }
+  *p++ = '\\';
+  *p++ = to[known - from];
+  return p;
 }
 
 char *ni_json_string(char *p, const char *text) {

@@ -43,15 +43,6 @@ static int say(char why[NI_BOX_WHY_BYTES], int rc, const char *dir, const char *
   return rc;
 }
 
-/* A descriptor above 2: the host may have closed its own first three, and would write into ours. */
-static int above_two(int fd) {
-  if (fd < 0 || fd > 2) return fd;
-  int up = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
-  (void)close(fd);
-  errno = error;
-  return up;
-}
-
 static void close_file(struct ni_box_file *f) {
   if (f->fd >= 0) (void)close(f->fd);
   f->fd = -1;
@@ -74,9 +65,9 @@ static int name_file(struct ni_box_file *f, const char *dir, const char *host, i
 static int create(struct ni_box_file *f, const char *dir, const char *host, int64_t pid) {
   int rc = name_file(f, dir, host, pid);
   if (rc) return rc;
-  f->fd = access("/proc/self/fd", X_OK) ? -1 : above_two(open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  f->fd = access("/proc/self/fd", X_OK) ? -1 : ni_above_two(open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   f->hidden = f->fd >= 0;
-  if (!f->hidden) f->fd = above_two(open(f->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!f->hidden) f->fd = ni_above_two(open(f->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   return f->fd < 0 ? -errno : 0; /* 64 random bits do not meet twice by chance */
 }
 
@@ -127,7 +118,7 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
 /* The file, open; above 2. -1: not to be had now, or (gone is set) not ours any more. */
 static int open_again(struct ni_box_file *f) {
   struct statx st;
-  int fd = above_two(open(f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  int fd = ni_above_two(open(f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (fd < 0) {
     f->gone |= errno == ENOENT || errno == ELOOP;
     return -1;
@@ -183,11 +174,7 @@ uint64_t ni_box_pid_namespace(void) {
 uint64_t ni_box_start_ticks(int64_t pid) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-  int fd = above_two(open(path, O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return 0;
-  ssize_t n = read(fd, text, sizeof text - 1);
-  (void)close(fd);
-  text[n > 0 ? n : 0] = 0;
+  ni_file_text(path, text, sizeof text);
   const char *p = strrchr(text, ')'); /* the name before it is hostile text */
   for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
   uint64_t ticks = 0;
@@ -236,7 +223,7 @@ static bool read_old(int dir, const char *name, const char *boot_id, uint64_t my
     return false;
   struct statx st;
   struct ni_box_header h;
-  int fd = above_two(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  int fd = ni_above_two(openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd < 0) return false;
   bool dead = !ni_file_facts(fd, "", AT_EMPTY_PATH, &st) && S_ISREG(st.stx_mode) && st.stx_uid == geteuid() &&
               pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h && memcmp(h.magic, NI_BOX_MAGIC, sizeof h.magic) == 0 &&

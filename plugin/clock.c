@@ -1,11 +1,11 @@
 #include "clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+#include "file_facts.h"
 #endif
 
 #define BASELINE_NS UINT64_C(30000000000) /* half of the longest baseline */
@@ -23,13 +23,8 @@ static bool tsc_is_invariant(void) {
  * Paravirtual clocks are built on the TSC. No such file (a container without /sys): CPUID decides alone. */
 static bool kernel_distrusts_tsc(void) {
   static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
-  char name[64] = "";
-  int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, name, sizeof name - 1);
-  close(fd);
-  if (n <= 0) return false;
-  name[n] = 0;
+  char name[64];
+  ni_file_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name);
   name[strcspn(name, "\n")] = 0;
   for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
     if (strcmp(name, slow[i]) == 0) return true;

@@ -26,17 +26,11 @@ static uint64_t ns_of(const struct statx_timestamp *t) {
 
 /* Is it what was seen last? If not, it is from now on. */
 static int unchanged(struct ni_ctl_file *f, const struct statx *st) {
-  uint64_t mtime = ns_of(&st->stx_mtime), ctime = ns_of(&st->stx_ctime);
-  if (f->seen.ino == st->stx_ino && f->seen.size == st->stx_size && f->seen.mtime_ns == mtime && f->seen.ctime_ns == ctime &&
-      f->seen.dev_major == st->stx_dev_major && f->seen.dev_minor == st->stx_dev_minor)
-    return 1;
-  f->seen.ino = st->stx_ino;
-  f->seen.size = st->stx_size;
-  f->seen.mtime_ns = mtime;
-  f->seen.ctime_ns = ctime;
-  f->seen.dev_major = st->stx_dev_major;
-  f->seen.dev_minor = st->stx_dev_minor;
-  return 0;
+  struct ni_ctl_seen now = {st->stx_ino, st->stx_size, ns_of(&st->stx_mtime), ns_of(&st->stx_ctime), st->stx_dev_major,
+                            st->stx_dev_minor};
+  int same = memcmp(&f->seen, &now, sizeof now) == 0;
+  f->seen = now;
+  return same;
 }
 
 static const char *not_believed(const struct statx *st) {
@@ -67,12 +61,7 @@ int ni_ctl_file_look(struct ni_ctl_file *f, char *buf, size_t cap, size_t *n, ui
   }
   if (unchanged(f, &st)) return 0;
   if ((*why = not_believed(&st)) != NULL) return -1;
-  int fd = open(f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-  if (fd >= 0 && fd < 3) { /* somebody runs without stdin, stdout or stderr, and another thread may take this number for it */
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    close(fd);
-    fd = high;
-  }
+  int fd = ni_above_two(open(f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (fd < 0) {
     *why = errno == EACCES || errno == EPERM ? "may not be read by this process" : "cannot be opened";
     return -1;

@@ -16,13 +16,15 @@
 #define NI_CTL_PATH_BYTES 5376 /* a working directory, a dump directory and a name */
 #define NI_CTL_NAME_BYTES 320
 
+struct ni_ctl_seen { /* compared as bytes: no gaps */
+  uint64_t ino, size, mtime_ns, ctime_ns;
+  uint32_t dev_major, dev_minor;
+};
+
 struct ni_ctl_file {
   char path[NI_CTL_PATH_BYTES];
   const char *name; /* its last component */
-  struct {          /* as it was when it was read or refused last; zero: never seen */
-    uint64_t ino, size, mtime_ns, ctime_ns;
-    uint32_t dev_major, dev_minor;
-  } seen;
+  struct ni_ctl_seen seen; /* as it was when it was read or refused last; zero: never seen */
   uint64_t done_ns; /* highest NUMBER carried out */
 };
 

@@ -1,6 +1,7 @@
 #include "file_facts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -24,4 +25,19 @@ int ni_file_facts(int fd, const char *path, int flags, struct statx *out) {
   out->stx_mtime = (struct statx_timestamp){.tv_sec = s.st_mtim.tv_sec, .tv_nsec = (uint32_t)s.st_mtim.tv_nsec};
   out->stx_ctime = (struct statx_timestamp){.tv_sec = s.st_ctim.tv_sec, .tv_nsec = (uint32_t)s.st_ctim.tv_nsec};
   return 0;
+}
+
+int ni_above_two(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  int up = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+  (void)close(fd);
+  errno = error;
+  return up;
+}
+
+void ni_file_text(const char *path, char *out, size_t cap) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : read(fd, out, cap - 1);
+  if (fd >= 0) (void)close(fd);
+  out[n > 0 ? n : 0] = 0;
 }

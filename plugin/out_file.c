@@ -215,13 +215,9 @@ static int open_file(struct ni_out_state *s, uint64_t now_ns) {
     }
   }
   if (fd < 0) return err;
-  if (fd < 3) { /* somebody runs without stdin, stdout or stderr and will soon print into "1" */
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    err = -errno;
-    close(fd);
-    fd = high;
-    if (fd < 0) goto out_unlink;
-  }
+  fd = ni_above_two(fd);
+  err = -errno;
+  if (fd < 0) goto out_unlink;
   struct statx st;
   if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) != 0) {
     err = -errno;
@@ -246,11 +242,8 @@ static void look_at_file(struct ni_out_state *s, uint64_t now_ns) {
   if (s->fd < 0) return;
   struct statx st;
   if (ni_file_facts(s->fd, "", AT_EMPTY_PATH, &st) != 0) {
-    if (errno == EBADF) {
-      end_file(s, now_ns, false); /* the host closed it; the file is complete up to here */
-    } else {
-      end_file(s, now_ns, true); /* ESTALE, EIO: not usable any more */
-    }
+    /* EBADF: the host closed it, and the file is complete up to here. ESTALE, EIO: it is not usable any more. */
+    end_file(s, now_ns, errno != EBADF);
   } else if (!same_file(&s->now, &st)) {
     end_file(s, now_ns, false); /* closed by the host, and the number is somebody's now: hands off */
   } else if ((st.stx_mask & STATX_NLINK) && st.stx_nlink == 0) {

@@ -1,16 +1,12 @@
 #include "process_id.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "file_facts.h"
+
 void ni_process_boot_id(char *out, size_t cap) {
-  out[0] = 0;
-  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ssize_t n = read(fd, out, cap - 1);
-  close(fd);
-  out[n > 0 ? n : 0] = 0;
+  ni_file_text("/proc/sys/kernel/random/boot_id", out, cap);
   out[strcspn(out, "\n")] = 0;
 }
 

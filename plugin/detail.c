@@ -121,32 +121,24 @@ static void slice(struct ni_dump *d) {
 
 /* ---- the budget ---- */
 
-static void read_costs(struct ni_dump *d, uint64_t *ticks, uint64_t *started, uint64_t *dropped) {
-  *ticks = ni_load_rlx(&ni_g.meter.ticks);
-  *started = d->detail_gone_started;
-  *dropped = d->detail_gone_dropped;
-  for (struct ni_side *s = d->sides; s; s = s->next)
-    for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-      *started += ni_load_rlx(&s->comm->kind[kind].started);
-      for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
-    }
+static void add_counts(const struct ni_side *s, uint64_t *started, uint64_t *dropped) {
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    *started += ni_load_rlx(&s->comm->kind[kind].started);
+    for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
+  }
 }
 
 void ni_detail_forget_side(struct ni_dump *d, const struct ni_side *s) {
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-    d->detail_gone_started += ni_load_rlx(&s->comm->kind[kind].started);
-    for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++)
-      d->detail_gone_dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
-  }
+  add_counts(s, &d->detail_gone_started, &d->detail_gone_dropped);
 }
 
 static void budget(struct ni_dump *d) {
   struct ni_detail *x = &d->detail;
   if (!x->budget.limit) return;
-  uint64_t ticks, started, dropped;
   if (x->window_ns && d->now_ns - x->window_ns < NI_BUDGET_WINDOW_MS * UINT64_C(1000000)) return;
   if (ni_lines_room(d)) return;
-  read_costs(d, &ticks, &started, &dropped);
+  uint64_t ticks = ni_load_rlx(&ni_g.meter.ticks), started = d->detail_gone_started, dropped = d->detail_gone_dropped;
+  for (struct ni_side *s = d->sides; s; s = s->next) add_counts(s, &started, &dropped);
   struct ni_budget_window w = {.elapsed_ns = d->now_ns - x->window_ns,
                                .callback_ns = ni_clock_span_ns(&ni_g.clock, ticks - x->ticks),
                                .started = started - x->started,

@@ -497,8 +497,7 @@ static void end_life(struct ni_op *op, uint32_t slot, void *arg) {
 /* The accounts did not close: a callback was still on its way when the last lines were said. Or an event was open at the end:
  * one may be inside it. It must not meet another's memory, so the communicator rests as a retired slot does. */
 static int may_still_come(const struct ni_dump *d, const struct ni_side *s) {
-  int away = s->cut_short;
-  for (int kind = 0; s->closing_ms && kind < NI_KIND_COUNT; kind++) away |= ni_side_unsettled(s, kind) != 0;
+  int away = s->cut_short || (s->closing_ms && ni_side_any_unsettled(s));
   return away && (d->judge_ms - s->closing_judge_ms < NI_REST_MS || (uint32_t)d->ticks - s->closing_tick < NI_REST_TICKS);
 }
 

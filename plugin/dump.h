@@ -276,6 +276,9 @@ size_t ni_lines_comm_text(struct ni_dump *d, struct ni_side *s);
 int ni_lines_head(struct ni_dump *d, struct ni_out *out, int comms);
 /* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */
 int64_t ni_side_unsettled(const struct ni_side *s, int kind);
+static inline int ni_side_any_unsettled(const struct ni_side *s) {
+  return ni_side_unsettled(s, NI_KIND_COLL) || ni_side_unsettled(s, NI_KIND_P2P);
+}
 /* Counters of callbacks and dump side together. */
 uint64_t ni_side_filtered(const struct ni_side *s, int kind, enum ni_filter f);
 uint64_t ni_side_dropped(const struct ni_side *s, int kind, enum ni_drop why);

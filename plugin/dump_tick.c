@@ -40,9 +40,8 @@ static void note_closing(const struct ni_dump *d, struct ni_side *s) {
  * miss the last lines. Finalize promises that none is, but a communicator may share its progress thread with others, and
  * an abort waits for nobody. */
 static int still_on_its_way(struct ni_dump *d, struct ni_side *s) {
-  int away = 0; /* all that was in flight has become a record or incomplete by now, so nothing must be left */
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) away |= ni_side_unsettled(s, kind) != 0;
-  if (!away) return 0;
+  /* All that was in flight has become a record or incomplete by now, so nothing must be left. */
+  if (!ni_side_any_unsettled(s)) return 0;
   note_closing(d, s);
   d->watching = 1;
   return d->now_ms - s->closing_ms < NI_SETTLE_MS;
@@ -52,8 +51,7 @@ static int still_on_its_way(struct ni_dump *d, struct ni_side *s) {
  * that lives may be finalized before that thread has raised the last channels and transfers of kernels that are over (contract
  * 4.4): nothing is joined then. Nobody waits for its last lines, so they can. */
 static int others_may_finish(struct ni_dump *d, struct ni_side *s) {
-  int open = ni_events_in_flight(&s->comm->events, &s->ev);
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) open |= ni_side_unsettled(s, kind) != 0;
+  int open = ni_events_in_flight(&s->comm->events, &s->ev) || ni_side_any_unsettled(s);
   if (!open || !ni_load_acq(&ni_g.live) || !ni_load_rlx(&d->has_thread)) return 0;
   if (!s->left_ms) s->left_ms = d->now_ms;
   d->watching = 1;

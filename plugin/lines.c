@@ -165,35 +165,29 @@ void ni_lines_given_up(struct ni_dump *d, struct ni_side *s, int kind, uint64_t 
   (void)put_control(d, ni_format_gap(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
 }
 
-/* Only of pools that were used; what they could not take is counted by kind in dump_stats. */
-static void event_pool_line(struct ni_dump *d, struct ni_side *s, const char *kind, const struct ni_pool *p, uint64_t bytes) {
+static void pool_line(struct ni_dump *d, struct ni_side *s, const char *kind, const struct ni_pool *p, uint64_t bytes,
+                      uint64_t dropped) {
   uint64_t cap = ni_pool_capacity(p);
   struct ni_pool_line in = {.kind = kind,
                             .capacity = cap,
                             .high_water = ni_pool_high_water(p),
                             .growths = ni_load_rlx(&p->growths),
                             .bytes = cap * bytes,
-                            .slot_bytes = bytes};
-  if (cap) (void)put_control(d, ni_format_pool_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+                            .slot_bytes = bytes,
+                            .dropped = dropped};
+  (void)put_control(d, ni_format_pool_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
 }
 
 static void pool_lines(struct ni_dump *d, struct ni_side *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-    struct ni_pool *p = &s->comm->kind[kind].pool;
-    uint64_t cap = ni_pool_capacity(p), dropped = 0;
+    uint64_t dropped = 0;
     for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) dropped += ni_side_dropped(s, kind, (enum ni_drop)why);
-    struct ni_pool_line in = {.kind = ni_kind_names[kind],
-                              .capacity = cap,
-                              .high_water = ni_pool_high_water(p),
-                              .growths = ni_load_rlx(&p->growths),
-                              .bytes = cap * NI_SLOT_BYTES,
-                              .slot_bytes = NI_SLOT_BYTES,
-                              .dropped = dropped};
-    (void)put_control(d, ni_format_pool_stats(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+    pool_line(d, s, ni_kind_names[kind], &s->comm->kind[kind].pool, NI_SLOT_BYTES, dropped);
   }
+  /* Only of pools that were used; what they could not take is counted by kind in dump_stats. */
   const struct ni_event_store *st = &s->comm->events;
-  event_pool_line(d, s, "event", &st->events, NI_SLOT_BYTES);
-  event_pool_line(d, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES);
+  if (ni_pool_capacity(&st->events)) pool_line(d, s, "event", &st->events, NI_SLOT_BYTES, 0);
+  if (ni_pool_capacity(&st->proxies)) pool_line(d, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES, 0);
 }
 
 static int clock_line(struct ni_dump *d, const struct ni_line_prefix *p, struct ni_side *s) {

@@ -18,7 +18,7 @@ size_t ni_format_control(char *buf, size_t cap, const struct ni_line_prefix *px,
   STR(",\"result\":", in->result);
   STR(",\"why\":", in->why);
   STR(",\"events\":", in->events);
-  p = in->verbose ? LIT(p, ",\"verbose\":true") : LIT(p, ",\"verbose\":false");
+  FLAG(",\"verbose\":", in->verbose);
   U64(",\"sample\":", in->sample);
   U64(",\"ns\":", in->ns);
   return end_line(buf, p);

@@ -11,23 +11,10 @@
 _Static_assert(PREFIX_MAX + EVENT_BODY_MAX + STEPS_MAX <= NI_LINE_MAX_BYTES, "the longest line about steps fits");
 
 static char *u64_or_null(char *p, uint64_t v) { return v > INT64_MAX ? LIT(p, "null") : ni_json_put_u64(p, v); }
-static char *put_bool(char *p, bool v) { return v ? LIT(p, "true") : LIT(p, "false"); }
 static char *ns_or_null(char *p, int64_t v) { return v < 0 ? LIT(p, "null") : ni_json_put_i64(p, v); }
 
 #define NUM(key, v) (p = u64_or_null(LIT(p, key), (v)))
-#define FLAG(key, v) (p = put_bool(LIT(p, key), (v)))
 #define HEX(key, v) (p = ni_json_hex(LIT(p, key "\""), (v)), p = LIT(p, "\""))
-
-static char *put_called(char *p, const struct ni_event_line *in) {
-  STR(",\"func\":", in->func);
-  return p;
-}
-
-static char *put_elements(char *p, const struct ni_event_line *in) {
-  U64(",\"count\":", in->count);
-  STR(",\"datatype\":", in->datatype);
-  return p;
-}
 
 static char *put_api(char *p, const struct ni_event_line *in) {
   if (in->kind == NI_EVENT_GROUP_API) {
@@ -40,10 +27,11 @@ static char *put_api(char *p, const struct ni_event_line *in) {
   }
   p = in->kind == NI_EVENT_COLL_API ? LIT(p, "\"api\":{\"api\":\"coll\"") : LIT(p, "\"api\":{\"api\":\"p2p\"");
   U64(",\"ev_sn\":", in->ev_sn);
-  p = put_called(p, in);
+  STR(",\"func\":", in->func);
   NUM(",\"call_sn\":", in->number);
   NUM(",\"group_sn\":", in->group);
-  p = put_elements(p, in);
+  U64(",\"count\":", in->count);
+  STR(",\"datatype\":", in->datatype);
   if (in->kind == NI_EVENT_COLL_API) RANK(",\"root\":", in->root);
   HEX(",\"stream\":", in->stream);
   FLAG(",\"graph\":", in->graph);
@@ -54,9 +42,10 @@ static char *put_api(char *p, const struct ni_event_line *in) {
 static char *put_ce(char *p, const struct ni_event_line *in) {
   U64("\"ce\":{\"ev_sn\":", in->ev_sn);
   NUM(",\"ce_sn\":", in->number);
-  p = put_called(p, in);
+  STR(",\"func\":", in->func);
   NUM(",\"call_sn\":", in->group);
-  p = put_elements(p, in);
+  U64(",\"count\":", in->count);
+  STR(",\"datatype\":", in->datatype);
   RANK(",\"root\":", in->root);
   STR(",\"sync_strategy\":", in->text);
   HEX(",\"stream\":", in->stream);
@@ -163,16 +152,12 @@ static char *put_phases(char *p, const uint64_t ns[NI_PH_COUNT - 1]) {
   return p;
 }
 
-static char *put_bytes(char *p, uint64_t bytes) {
-  U64(",\"trans_size_bytes\":", bytes);
-  return p;
-}
-
 /* What a step is, and how long it took; nested and in its own line. */
 static char *put_step_number(char *p, const struct ni_step_text *t) {
   U64(",\"proxy_step_sn\":", t->step_sn);
   I64(",\"step\":", t->step);
-  return put_bytes(p, t->bytes);
+  U64(",\"trans_size_bytes\":", t->bytes);
+  return p;
 }
 static char *put_step_times(char *p, const struct ni_step_text *t) {
   US(",\"total_us\":", t->total_ns);
@@ -202,7 +187,8 @@ static char *put_op(char *p, const struct ni_proxy_line *in) {
   U64(",\"n_steps_started\":", in->n_started);
   U64(",\"n_steps_completed\":", in->n_completed);
   U64(",\"n_steps_dropped\":", in->n_dropped);
-  p = LIT(put_bytes(p, in->bytes), SOURCE);
+  U64(",\"trans_size_bytes\":", in->bytes);
+  p = LIT(p, SOURCE);
   US(",\"total_us\":", in->total_ns);
   p = put_phases(p, in->phase_ns);
   double gbs = (double)in->bytes / (double)in->total_ns;

@@ -38,28 +38,19 @@ int ni_line_prefix_init(struct ni_line_prefix *out, const struct ni_ident *id, c
   char *p = LIT(text, "{\"header\":{\"id\":\"");
   p = ni_json_hex(p, id->comm_hash);
   p = LIT(p, "\"");
-  if (id->comm_name) {
-    p = LIT(p, ",\"comm_name\":");
-    p = ni_json_string(p, id->comm_name);
-  }
-  p = LIT(p, ",\"rank\":");
-  p = ni_json_put_i64(p, id->rank);
-  p = LIT(p, ",\"n_ranks\":");
-  p = ni_json_put_i64(p, id->n_ranks);
-  p = LIT(p, ",\"nnodes\":");
-  p = ni_json_put_i64(p, id->nnodes);
-  p = LIT(p, "},\"metadata\":{\"inspector_output_format_version\":\"" NI_FORMAT_VERSION "\",\"git_rev\":");
-  p = put_origin_text(p, o->git_rev);
+  if (id->comm_name) STR(",\"comm_name\":", id->comm_name);
+  I64(",\"rank\":", id->rank);
+  I64(",\"n_ranks\":", id->n_ranks);
+  I64(",\"nnodes\":", id->nnodes);
+  p = LIT(p, "},\"metadata\":{\"inspector_output_format_version\":\"" NI_FORMAT_VERSION "\"");
+  p = put_origin_text(LIT(p, ",\"git_rev\":"), o->git_rev);
   p = LIT(p, ",\"rec_mechanism\":\"" NI_REC_MECHANISM "\",\"dump_timestamp_us\":");
   out->head_len = (uint32_t)(p - text);
-  p = LIT(p, ",\"hostname\":");
-  p = put_origin_text(p, o->hostname);
-  p = LIT(p, ",\"pid\":");
-  p = ni_json_put_i64(p, o->pid);
-  p = LIT(p, ",\"producer\":");
+  p = put_origin_text(LIT(p, ",\"hostname\":"), o->hostname);
+  I64(",\"pid\":", o->pid);
   char producer[ORIGIN_TEXT_MAX] = NI_PRODUCER " ";
   strncat(producer, o->version ? o->version : "unknown", sizeof producer - sizeof NI_PRODUCER - 1);
-  p = put_origin_text(p, producer);
+  p = put_origin_text(LIT(p, ",\"producer\":"), producer);
   p = LIT(p, "},");
   out->tail_len = (uint32_t)(p - text) - out->head_len;
   char *exact = realloc(text, (size_t)(p - text)); /* thousands of communicators: give the slack back */
@@ -296,8 +287,7 @@ size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *
   U64(",\"proxy_records\":", in->proxy_records);
   U64(",\"proxy_dropped_total\":", in->proxy_dropped_total);
   U64(",\"proxy_dropped_since_last_dump\":", in->proxy_dropped_since);
-  p = LIT(p, ",\"final\":");
-  p = in->final ? LIT(p, "true") : LIT(p, "false");
+  FLAG(",\"final\":", in->final);
   p = put_kind_stats(LIT(p, ",\"coll\":"), coll);
   p = put_kind_stats(LIT(p, ",\"p2p\":"), p2p);
   p = put_counts(LIT(p, ",\"strays\":"), ni_stray_names, in->strays, NI_STRAY_COUNT);
@@ -333,14 +323,11 @@ size_t ni_format_late(char *buf, size_t cap, const struct ni_line_prefix *px, ui
 
 size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                             const struct ni_incomplete_line *in) {
+  static const char *const lines[] = {"incomplete", "stuck", "in_flight"};
   char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX + NI_JSON_STRING_MAX_BYTES);
   if (!p) return 0;
-  switch (in->line) {
-    case NI_UNFINISHED_STUCK: p = LIT(p, "\"stuck\":{\"kind\":"); break;
-    case NI_UNFINISHED_IN_FLIGHT: p = LIT(p, "\"in_flight\":{\"kind\":"); break;
-    default: p = LIT(p, "\"incomplete\":{\"kind\":");
-  }
-  p = ni_json_string(p, kind_name(in->kind));
+  p = ni_json_string(p, lines[in->line]);
+  STR(":{\"kind\":", kind_name(in->kind));
   STR(",\"func\":", in->func);
   U64(",\"sn\":", in->sn);
   U64(",\"rec_sn\":", in->rec_sn);

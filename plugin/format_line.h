@@ -34,6 +34,7 @@ static inline int32_t rank_in_range(int32_t v) { return v < -1 ? -1 : v; }
 #define RANK(key, v) I64(key, rank_in_range(v)) /* a root, a peer, a small count; -1: cannot be */
 #define I64(key, v) (p = LIT(p, key), p = ni_json_put_i64(p, (v)))
 #define STR(key, v) (p = LIT(p, key), p = ni_json_string(p, (v)))
+#define FLAG(key, v) (p = LIT(p, key), p = (v) ? LIT(p, "true") : LIT(p, "false"))
 #define GBS(key, known, v) (p = LIT(p, key), p = (known) ? ni_json_fixed(p, (v), 6) : LIT(p, "null"))
 
 static inline char *put_i64_or_null(char *p, int64_t v, bool known) {

@@ -128,11 +128,10 @@ const char *ni_format_suffix(enum ni_format f) { return format_suffixes[f < NI_F
 /* An optional '-', digits, for bytes an optional k, m or g; nothing else. False also when it does not fit. */
 static bool parse_number(const char *s, bool suffix, int64_t *out) {
   bool negative = *s == '-';
-  int64_t v = 0;
+  uint64_t digits;
   if (negative) s++;
-  if (*s < '0' || *s > '9') return false;
-  for (; *s >= '0' && *s <= '9'; s++)
-    if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *s - '0', &v)) return false;
+  if (!ni_digits(&s, INT64_MAX, &digits)) return false;
+  int64_t v = (int64_t)digits;
   if (suffix && *s) {
     int shift = *s == 'k' || *s == 'K' ? 10 : *s == 'm' || *s == 'M' ? 20 : *s == 'g' || *s == 'G' ? 30 : 0;
     if (shift == 0 || __builtin_mul_overflow(v, INT64_C(1) << shift, &v)) return false;

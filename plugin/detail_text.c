@@ -3,15 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Digits at *s up to max; moves *s behind them. */
-static bool digits(const char **s, uint64_t max, uint64_t *out) {
+bool ni_digits(const char **s, uint64_t max, uint64_t *out) {
   uint64_t v = 0;
   const char *p = *s;
   if (*p < '0' || *p > '9') return false;
-  for (; *p >= '0' && *p <= '9'; p++) {
-    v = v * 10 + (uint64_t)(*p - '0');
-    if (v > max) return false;
-  }
+  for (; *p >= '0' && *p <= '9'; p++)
+    if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v) || v > max) return false;
   *s = p;
   *out = v;
   return true;
@@ -21,7 +18,7 @@ bool ni_sample_parse(const char *s, uint64_t *n) {
   uint64_t v;
   if (s[0] != '1' || s[1] != '/') return false;
   s += 2;
-  if (!digits(&s, NI_SAMPLE_MAX, &v) || *s || v == 0) return false;
+  if (!ni_digits(&s, NI_SAMPLE_MAX, &v) || *s || v == 0) return false;
   *n = v;
   return true;
 }
@@ -34,7 +31,7 @@ enum { N_UNITS = sizeof units / sizeof *units };
 
 static bool duration(const char **s, uint32_t *ms) {
   uint64_t v;
-  if (!digits(s, NI_DUTY_PERIOD_MAX_MS, &v)) return false;
+  if (!ni_digits(s, NI_DUTY_PERIOD_MAX_MS, &v)) return false;
   size_t n = strcspn(*s, "/");
   for (int i = 0; i < N_UNITS; i++) {
     if (strlen(units[i].text) != n || memcmp(*s, units[i].text, n) != 0) continue;
@@ -89,7 +86,7 @@ bool ni_duty_on(struct ni_duty d, uint64_t realtime_ms, uint64_t *next_ms) {
 
 bool ni_percent_parse(const char *s, uint64_t *thousandths) {
   uint64_t v;
-  if (!digits(&s, 100, &v)) return false;
+  if (!ni_digits(&s, 100, &v)) return false;
   v *= NI_PERCENT_ONE;
   if (*s == '.') {
     s++;

@@ -15,6 +15,9 @@
 #define NI_DUTY_PERIOD_MAX_MS 86400000u
 #define NI_PERCENT_ONE 1000u           /* percents are counted in thousandths */
 
+/* A number at *s of at most max; moves *s behind its digits. False: there is none, or it is larger. */
+bool ni_digits(const char **s, uint64_t max, uint64_t *out);
+
 /* "1/N", N from 1 to NI_SAMPLE_MAX. */
 bool ni_sample_parse(const char *s, uint64_t *n);
 

@@ -32,14 +32,8 @@ static const char *const job_ids[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID"
 /* 0 .. 2^31 - 1, digits only; -1 otherwise. */
 static int64_t env_number(const char *name) {
   const char *s = name ? getenv(name) : NULL;
-  int64_t v = 0;
-  if (!s || !*s) return -1;
-  for (; *s; s++) {
-    if (*s < '0' || *s > '9') return -1;
-    v = 10 * v + (*s - '0');
-    if (v > INT32_MAX) return -1;
-  }
-  return v;
+  uint64_t v;
+  return s && ni_digits(&s, INT32_MAX, &v) && !*s ? (int64_t)v : -1;
 }
 
 void ni_path_component(char *out, size_t cap, const char *text, const char *empty) {

@@ -47,9 +47,5 @@ void ni_call_slot_done(struct ni_side *s, uint32_t slot, const struct ni_record 
 }
 
 void ni_call_slot_drop(struct ni_side *s, uint32_t slot) {
-  if (!slot) return;
-  struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
-  /* Relaxed: the push that follows releases it. */
-  ni_store_rlx(&op->state, ni_state_make(ni_state_gen(ni_load_rlx(&op->state)) + 1, 0, 0));
-  ni_pool_put_chain(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot, slot);
+  if (slot) ni_pool_give(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot);
 }

@@ -28,10 +28,7 @@ struct ni_event_slot *ni_more_of(uint64_t payload) {
 }
 
 void ni_more_close(struct ni_event_slot *e, uint64_t payload) {
-  uint32_t slot = ni_payload_index(payload);
-  /* Relaxed: the push that follows releases it. */
-  ni_store_rlx(&e->state, ni_state_make(ni_state_gen(ni_load_rlx(&e->state)) + 1, 0, 0));
-  ni_pool_put_chain(&ni_g.arena, &ni_arena_comm(&ni_g.arena, e->comm_page)->more, slot, slot);
+  ni_pool_give(&ni_g.arena, &ni_arena_comm(&ni_g.arena, e->comm_page)->more, ni_payload_index(payload));
 }
 
 struct look {

@@ -139,11 +139,6 @@ int ni_drain_collect(struct ni_dump *d) {
 
 /* ---- slots ---- */
 
-/* The slot's next life. Relaxed: the push that follows releases it, and stale handles see one generation or the other. */
-static void new_life(struct ni_op *op) {
-  ni_store_rlx(&op->state, ni_state_make(ni_state_gen(ni_load_rlx(&op->state)) + 1, 0, 0));
-}
-
 static void put_free(struct ni_side *s, int kind, struct ni_chain *c) {
   if (!c->n) return;
   ni_pool_put_chain(&ni_g.arena, &s->comm->kind[kind].pool, c->first, c->last);
@@ -170,8 +165,7 @@ static void give_slot(struct ni_dump *d, struct ni_side *s, int kind, uint32_t s
     ni_drain_rest(d, &s->kind[kind], slot);
     return;
   }
-  new_life(op);
-  ni_pool_put_chain(&ni_g.arena, &s->comm->kind[kind].pool, slot, slot);
+  ni_pool_give(&ni_g.arena, &s->comm->kind[kind].pool, slot);
 }
 
 /* ---- format ---- */
@@ -466,7 +460,7 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
           mark_settled(op);
           ni_drain_rest(d, k, slot);
         } else {
-          new_life(op);
+          ni_slot_new_life(op);
           ni_chain_append(&free_now, slot);
         }
       }
@@ -491,7 +485,7 @@ void ni_drain_settle(struct ni_dump *d, int ok) {
 /* What a callback has filled after the last look at it: whoever gets the page next must not find it alive. */
 static void end_life(struct ni_op *op, uint32_t slot, void *arg) {
   (void)slot, (void)arg;
-  if (ni_state_flags(ni_load_rlx(&op->state))) new_life(op);
+  if (ni_state_flags(ni_load_rlx(&op->state))) ni_slot_new_life(op);
 }
 
 /* The accounts did not close: a callback was still on its way when the last lines were said. Or an event was open at the end:
@@ -544,7 +538,7 @@ void ni_drain_release(struct ni_dump *d) {
         struct ni_op *op = op_at(k->rest.first);
         if (d->judge_ms - op->seen_ms < NI_REST_MS || (uint32_t)d->ticks - op->seen_prog < NI_REST_TICKS) break;
         uint32_t slot = ni_chain_take(&k->rest);
-        new_life(op);
+        ni_slot_new_life(op);
         ni_chain_append(&rested, slot);
       }
       put_free(s, kind, &rested);

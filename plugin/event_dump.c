@@ -18,10 +18,7 @@
 
 void ni_events_free_slot(const struct ni_side *s, uint32_t slot) {
   struct ni_event_store *st = ev_store(s);
-  struct ni_op *any = ni_arena_op(&ni_g.arena, slot);
-  /* Relaxed: the push that follows releases it, and stale handles see one generation or the other. */
-  ni_store_rlx(&any->state, ni_state_make(ni_state_gen(ni_load_rlx(&any->state)) + 1, 0, 0));
-  ni_pool_put_chain(&ni_g.arena, is_proxy(slot) ? &st->proxies : &st->events, slot, slot);
+  ni_pool_give(&ni_g.arena, is_proxy(slot) ? &st->proxies : &st->events, slot);
 }
 
 /* ---- collect ---- */

@@ -53,6 +53,16 @@ uint32_t ni_pool_get(struct ni_arena *a, struct ni_pool *p, int *why_cap);
 /* Gives back a chain of slots linked by ni_op.next from first to last. Lock-free; the dump thread, or the pool's one user. */
 void ni_pool_put_chain(struct ni_arena *a, struct ni_pool *p, uint32_t first, uint32_t last);
 
+/* A slot's next life. Relaxed: the push that follows releases it, and stale handles see one generation or the other. */
+static inline void ni_slot_new_life(struct ni_op *op) {
+  ni_store_rlx(&op->state, ni_state_make(ni_state_gen(ni_load_rlx(&op->state)) + 1, 0, 0));
+}
+/* The slot's life is over: gives it back alone. */
+static inline void ni_pool_give(struct ni_arena *a, struct ni_pool *p, uint32_t slot) {
+  ni_slot_new_life(ni_arena_op(a, slot));
+  ni_pool_put_chain(a, p, slot, slot);
+}
+
 /* Calls fn for every slot that was ever taken from the pool. Dump thread only; slots may live meanwhile. */
 void ni_pool_walk(struct ni_arena *a, struct ni_pool *p, void (*fn)(struct ni_op *op, uint32_t slot, void *arg), void *arg);
 

@@ -7,8 +7,6 @@
  */
 #include "timing.h"
 
-#include <string.h>
-
 static int64_t current_min(const struct ni_gpu_fit *f) {
   return f->has_prev && f->prev_min_ns < f->min_ns ? f->prev_min_ns : f->min_ns;
 }
@@ -18,19 +16,19 @@ enum ni_gpu_verdict ni_gpu_fit_check(const struct ni_gpu_fit *f, const struct ni
   return ni_gpu_judge(&r, s);
 }
 
-static void restart(struct ni_gpu_fit *f, int64_t offset, uint64_t at_ns, uint64_t now_ns, uint32_t n) {
-  uint64_t resets = f->n_resets + 1;
-  memset(f, 0, sizeof *f);
-  f->n_resets = resets;
-  f->n_samples = n;
-  f->has_min = true;
-  f->min_ns = offset;
-  f->min_at_ns = at_ns;
-  f->window_start_ns = f->confirmed_at_ns = now_ns;
+/* From the streak on. */
+static void restart(struct ni_gpu_fit *f, uint64_t now_ns) {
+  *f = (struct ni_gpu_fit){.n_samples = NI_GPU_WARMUP,
+                           .n_resets = f->n_resets + 1,
+                           .min_ns = f->streak_min_ns,
+                           .min_at_ns = f->streak_at_ns,
+                           .window_start_ns = now_ns,
+                           .confirmed_at_ns = now_ns,
+                           .has_min = true};
 }
 
 /* One more of a streak of outliers. Outliers that do not agree with each other begin a new streak: several garbage
- * stamps in a row are no new clock relation. Returns true when the streak is long enough to be believed. */
+ * stamps in a row are no new clock relation. A streak that is long enough is believed: true, and the fit starts anew. */
 static bool extend_streak(struct ni_gpu_fit *f, uint32_t *n, uint32_t *other, int64_t offset, uint64_t now_ns,
                           int64_t width) {
   *other = 0;
@@ -42,19 +40,17 @@ static bool extend_streak(struct ni_gpu_fit *f, uint32_t *n, uint32_t *other, in
     f->streak_at_ns = now_ns;
   }
   if (*n == 0 || offset > f->streak_max_ns) f->streak_max_ns = offset;
-  return ++*n >= NI_GPU_AGREE;
+  if (++*n < NI_GPU_AGREE) return false;
+  restart(f, now_ns);
+  return true;
 }
 
 bool ni_gpu_fit_observe(struct ni_gpu_fit *f, const struct ni_gpu_stamps *s, enum ni_gpu_verdict v) {
   if (v != NI_GPU_OK && v != NI_GPU_AFTER_ARRIVAL) return false;
   int64_t offset = ni_gpu_observed_offset(s);
   uint64_t now_ns = s->done_arrival_ns;
-  if (v == NI_GPU_AFTER_ARRIVAL) {
-    if (!extend_streak(f, &f->n_rejected, &f->n_far, offset, now_ns, ni_gpu_tolerance(f->confirmed_at_ns, now_ns)))
-      return false;
-    restart(f, f->streak_min_ns, f->streak_at_ns, now_ns, NI_GPU_WARMUP);
-    return true;
-  }
+  if (v == NI_GPU_AFTER_ARRIVAL)
+    return extend_streak(f, &f->n_rejected, &f->n_far, offset, now_ns, ni_gpu_tolerance(f->confirmed_at_ns, now_ns));
   f->n_samples++;
   f->n_rejected = 0;
   if (!f->has_min) {
@@ -64,12 +60,8 @@ bool ni_gpu_fit_observe(struct ni_gpu_fit *f, const struct ni_gpu_stamps *s, enu
     return false;
   }
   int64_t above = ni_sub_sat(offset, current_min(f));
-  if (above > NI_GPU_FAR_NS) {
-    /* A poller that is seconds late every time, and equally late, is less likely than a minimum that was garbage. */
-    if (!extend_streak(f, &f->n_far, &f->n_rejected, offset, now_ns, NI_GPU_FAR_NS)) return false;
-    restart(f, f->streak_min_ns, f->streak_at_ns, now_ns, NI_GPU_WARMUP);
-    return true;
-  }
+  /* A poller that is seconds late every time, and equally late, is less likely than a minimum that was garbage. */
+  if (above > NI_GPU_FAR_NS) return extend_streak(f, &f->n_far, &f->n_rejected, offset, now_ns, NI_GPU_FAR_NS);
   f->n_far = 0;
   if (above < NI_GPU_TOLERANCE_NS) f->confirmed_at_ns = now_ns;
   if (now_ns - f->window_start_ns > NI_GPU_WINDOW_NS && now_ns > f->window_start_ns) {

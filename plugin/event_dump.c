@@ -11,7 +11,6 @@
 #include "event_dump.h"
 
 #include "call_slot.h"
-#include "nccl/profiler_abi.h"
 
 #define QUIET_CALL_MS 1000u
 #define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */

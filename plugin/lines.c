@@ -1,7 +1,6 @@
 /*
  * The lines beside the operations: who wrote the log, with which clocks, and how the accounting closes.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "dump.h"

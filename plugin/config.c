@@ -30,7 +30,8 @@ struct setting {
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
 #define ANY_BYTES INT64_MAX / 2
 #define EXAMPLE(name, number, def) \
-  {"NCCL_PROFILE_" name "_POOL_SIZE", NULL, COUNT, AT(no_effect[number]), def, 1, 1 << 20, NO_OBJECTS, "Example plugin's setting."}
+  {"NCCL_PROFILE_" name "_POOL_SIZE", NULL, COUNT, AT(no_effect[number]), def, 1, 1 << 20, NO_OBJECTS, \
+   "Example plugin's setting."}
 
 static const char default_dir[] = "nccl-inspector-%j";
 

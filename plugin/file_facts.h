@@ -12,8 +12,8 @@
 int ni_file_facts(int fd, const char *path, int flags, struct statx *out);
 
 /*
- * The same open file under a descriptor above 2; fd is closed if it was not. A host may run without stdin, stdout or stderr, and
- * would soon print into ours. -1 and errno: fd was negative (errno as it was), or there is no descriptor.
+ * The same open file under a descriptor above 2; fd is closed if it was not. A host may run without stdin, stdout or stderr,
+ * and would soon print into ours. -1 and errno: fd was negative (errno as it was), or there is no descriptor.
  */
 int ni_above_two(int fd);
 

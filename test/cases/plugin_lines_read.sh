@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 "$writer" --sample >"$tmp/node-a-pid4242-1790000000.jsonl"
 rc=0
 "$reader" check --json "$tmp" >"$tmp/out.json" || rc=$?
-[ "$rc" = 2 ] || { echo "FAIL: exit code $rc, expected 2 (one dropped, one incomplete, ranks missing)"; exit 1; }
+[ "$rc" = 2 ] || { echo "FAIL: exit code $rc, expected 2 (one dropped, one incomplete, no last line, ranks missing)"; exit 1; }
 python3 - "$tmp/out.json" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
@@ -20,7 +20,7 @@ want = {"lines": 14, "operations": 3, "control_lines": 11, "bad_lines": 0, "unkn
         "dropped_by": {"pool_full": 1}, "timing_fallback_by": {"before_previous": 1}}
 bad = {k: (r.get(k), v) for k, v in want.items() if r.get(k) != v}
 problems = sorted((p["code"], p["count"]) for p in r["problems"])
-if problems != [("dropped", 1), ("incomplete", 1), ("ranks", 7)]:
+if problems != [("dropped", 1), ("incomplete", 1), ("no_end", 1), ("ranks", 14)]:
     bad["problems"] = problems
 comm = r["communicators"][0]
 for k, v in {"hash": "0x5d1c7e90aa41b2ff", "name": "dp", "coll_records": 1, "p2p_records": 2, "missing": 0, "doubles": 0}.items():

@@ -5,13 +5,13 @@ cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
 so=$BUILD/libnccl-profiler-inspector.so
 [ -f "$so" ] || { echo "skip: $so is not built"; exit 77; }
-if readelf -d -W "$so" | grep -qE 'lib(a|t|ub)san'; then echo "skip: sanitizer build"; exit 77; fi
+if readelf -d -W "$so" | grep -E 'lib(a|t|ub)san' >/dev/null; then echo "skip: sanitizer build"; exit 77; fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 scripts/check_symbols.sh "$so"
 for v in 1 2 3 4 5 6; do # one object for every NCCL from 2.23 on
-  readelf --dyn-syms -W "$so" | grep -q "OBJECT.* ncclProfiler_v$v$" || { echo "FAIL: ncclProfiler_v$v is not there"; exit 1; }
+  readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || { echo "FAIL: ncclProfiler_v$v is not there"; exit 1; }
 done
 
 # fault NAME EXPECTED-WORDS [cc flags...] <source

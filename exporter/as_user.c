@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NOBODY 65534 /* the group of a uid that the machine has no name for */
@@ -27,6 +28,10 @@ int ni_plain_open(int dir, const char *path, struct stat *st) {
 }
 
 bool ni_as_user_needed(uid_t owner) { return geteuid() == 0 && owner != 0; }
+
+static bool here;
+
+bool ni_as_user_here(void) { return here; }
 
 static bool take_groups(uid_t uid, gid_t *gid) {
   static gid_t list[GROUPS_MAX];
@@ -52,43 +57,70 @@ static void close_others(int keep) {
     if (fd != keep) close(fd);
 }
 
-static void in_child(pid_t parent, uid_t uid, unsigned seconds, int keep, int (*work)(void *), void *arg) {
+static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), void *arg) {
   static const struct rlimit none;
   close_others(keep);
   (void)setsid(); /* whoever has root's terminal can type for root */
   if (!become(uid)) _exit(CANNOT_BECOME);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
   if (getppid() != parent) _exit(CANNOT_BECOME);
+  here = true;
   (void)setrlimit(RLIMIT_CORE, &none);
-  signal(SIGALRM, SIG_DFL);
-  alarm(seconds);
   int code = work(arg);
   fflush(NULL);
   _exit(code);
 }
 
+/*
+ * Waits for the child, and ends it after that time (0: never). Not by its own alarm(): whoever has its uid can stop it, and a
+ * stopped process dies by SIGKILL alone. SIGCHLD is blocked. 1: it was late; 0; -errno.
+ */
+static int wait_for(pid_t child, unsigned seconds, const sigset_t *ended, int *status) {
+  struct timespec now, begun;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  for (;;) {
+    pid_t got = waitpid(child, status, WNOHANG);
+    if (got == child || (got < 0 && errno != EINTR)) return got < 0 ? -errno : 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    time_t left = begun.tv_sec + (time_t)seconds - now.tv_sec; /* whole seconds, and what is missing of one */
+    if (seconds && (left < 0 || (left == 0 && now.tv_nsec >= begun.tv_nsec))) break;
+    (void)sigtimedwait(ended, NULL, &(struct timespec){0, 200000000});
+  }
+  kill(child, SIGKILL);
+  while (waitpid(child, status, 0) < 0)
+    if (errno != EINTR) return -errno;
+  return 1;
+}
+
 int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
   int status;
+  sigset_t ended, before;
   pid_t parent = getpid();
   *why = 0;
   if (!ni_as_user_needed(uid)) return work(arg);
   fflush(NULL);
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
+  sigemptyset(&ended);
+  sigaddset(&ended, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &ended, &before);
   pid_t child = fork();
-  if (child == 0) in_child(parent, uid, seconds, keep, work, arg);
-  if (child < 0) {
-    int e = errno;
-    snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(e));
-    return -e;
+  int e = child < 0 ? -errno : 0;
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    in_child(parent, uid, keep, work, arg);
   }
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return -errno;
-  if (WIFEXITED(status) && WEXITSTATUS(status) != CANNOT_BECOME) return WEXITSTATUS(status);
-  if (WIFEXITED(status)) {
+  int late = child < 0 ? 0 : wait_for(child, seconds, &ended, &status);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  if (child < 0) {
+    snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-e));
+    return e;
+  }
+  if (late < 0) return late;
+  if (!late && WIFEXITED(status) && WEXITSTATUS(status) != CANNOT_BECOME) return WEXITSTATUS(status);
+  if (!late && WIFEXITED(status)) {
     snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
     return -EPERM;
   }
-  bool late = WTERMSIG(status) == SIGALRM;
   if (late) snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
   else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));
   return late ? -ETIMEDOUT : -ECHILD;

@@ -35,6 +35,9 @@ int ni_plain_open(int dir, const char *path, struct stat *st);
 /* Is a file of this owner another user's, and are we root? Then its work is a child's. */
 bool ni_as_user_needed(uid_t owner);
 
+/* Are we the child that root has made? */
+bool ni_as_user_here(void);
+
 /*
  * Runs work(arg) with the rights of a file's owner: in a child where that is needed, else here. keep: a descriptor that stays
  * open in the child, or -1. 0 to 100: what work returned; less than 0 with a sentence in why: the rights could not be

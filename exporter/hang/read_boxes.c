@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../as_user.h"
 #include "../recover/box.h"
 
 struct taking {
@@ -164,7 +165,7 @@ static void *work(void *arg) {
     struct ni_hang_look look = {0};
     struct ni_box *b = NULL;
     char why[256];
-    int bad = ni_box_open(&b, p->file[i].path, 0, why, sizeof why);
+    int bad = ni_box_open(&b, p->file[i].path, ni_as_user_here() ? NI_BOX_ROOT_BYTES : 0, why, sizeof why);
     if (bad == 0 && p->only && ni_box_owner(b) != geteuid()) bad = -EACCES; /* what it says could be forged */
     bool elsewhere = bad == 0 && !wanted(p, b);
     if (bad == -ENOMEM) e = bad;

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The chain of directories above the present one: a link back to any of them is a loop. */
 struct above {
@@ -18,7 +20,7 @@ struct above {
   unsigned depth;
 };
 
-static int add_bad(struct ni_files *f, const char *path, int error) {
+static int add_bad(struct ni_files *f, const char *path, int error, bool named) {
   if (f->n_bad == f->cap_bad) {
     size_t cap = f->cap_bad ? 2 * f->cap_bad : 16;
     struct ni_unreadable *p = realloc(f->bad, cap * sizeof *p);
@@ -28,7 +30,7 @@ static int add_bad(struct ni_files *f, const char *path, int error) {
   }
   char *copy = strdup(path);
   if (!copy) return -ENOMEM;
-  f->bad[f->n_bad++] = (struct ni_unreadable){copy, error};
+  f->bad[f->n_bad++] = (struct ni_unreadable){copy, error, named};
   return 0;
 }
 
@@ -84,13 +86,45 @@ static const char *base_of(const char *path) {
 
 static int visit(struct ni_files *f, const char *path, const struct above *up, bool named);
 
-static int visit_directory(struct ni_files *f, const char *path, const struct stat *st, const struct above *up) {
+struct id {
+  dev_t dev;
+  ino_t ino;
+};
+
+static int by_id(const void *a, const void *b) {
+  const struct id *x = a, *y = b;
+  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
+  return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/*
+ * Found on the way, not named: does a link lead into this folder, and into it for the first time? Two links in each of 40 folders to
+ * the next one are 2^40 ways. *why: root is not led through the whole machine by a link that another user has laid.
+ */
+static bool may_enter(struct ni_files *f, const char *path, const struct stat *st, int *why) {
+  struct stat own;
+  *why = 0;
+  if (lstat(path, &own) < 0 || !S_ISLNK(own.st_mode)) return true;
+  if (geteuid() == 0 && own.st_uid != 0 && own.st_uid != st->st_uid) {
+    *why = EPERM;
+    return false;
+  }
+  struct id *id = malloc(sizeof *id), **at = NULL;
+  if (id) *id = (struct id){st->st_dev, st->st_ino};
+  if (id) at = tsearch(id, &f->by_link, by_id);
+  bool first = at && *at == id;
+  if (!first) free(id);
+  if (!at) *why = ENOMEM;
+  return first;
+}
+
+static int visit_directory(struct ni_files *f, const char *path, const struct stat *st, const struct above *up, bool named) {
   struct above here = {up, st->st_dev, st->st_ino, up ? up->depth + 1 : 0};
   for (const struct above *a = up; a; a = a->up)
     if (a->dev == here.dev && a->ino == here.ino) return 0;
-  if (here.depth > NI_DISCOVER_DEPTH) return add_bad(f, path, ELOOP);
+  if (here.depth > NI_DISCOVER_DEPTH) return add_bad(f, path, ELOOP, false);
   DIR *d = opendir(path);
-  if (!d) return add_bad(f, path, errno);
+  if (!d) return add_bad(f, path, errno, named);
   int e = 0;
   struct dirent *entry;
   while (e == 0 && (errno = 0, entry = readdir(d))) {
@@ -106,22 +140,24 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
     e = visit(f, child, &here, false);
     free(child);
   }
-  if (e == 0 && errno) e = add_bad(f, path, errno);
+  if (e == 0 && errno) e = add_bad(f, path, errno, named);
   closedir(d);
   return e;
 }
 
 static int visit(struct ni_files *f, const char *path, const struct above *up, bool named) {
   struct stat st;
+  int why;
   if (stat(path, &st) < 0) {
-    int why = errno;
+    why = errno;
     if (!named && (!counts(f, base_of(path)) || (lstat(path, &st) < 0 && errno == ENOENT))) return 0; /* or expired just now */
-    return add_bad(f, path, why);
+    return add_bad(f, path, why, named);
   }
-  if (S_ISDIR(st.st_mode)) return visit_directory(f, path, &st, up);
+  if (S_ISDIR(st.st_mode) && (named || may_enter(f, path, &st, &why))) return visit_directory(f, path, &st, up, named);
+  if (S_ISDIR(st.st_mode)) return why ? add_bad(f, path, why, false) : 0;
   unsigned ext = counts(f, base_of(path));
   if (!named && !ext) return 0;
-  if (!S_ISREG(st.st_mode)) return add_bad(f, path, EINVAL);
+  if (!S_ISREG(st.st_mode)) return add_bad(f, path, EINVAL, named);
   f->kinds |= ext;
   return add_file(f, path, &st);
 }
@@ -196,6 +232,8 @@ int ni_discover(struct ni_files *out, char *const *path, size_t n) {
       e = visit(out, path[i], NULL, true);
     }
   }
+  tdestroy(out->by_link, free);
+  out->by_link = NULL;
   settle(out);
   return e;
 }

@@ -3,7 +3,7 @@
  *
  * In directories the names that count end in .log, .log.gz, .jsonl, .jsonl.gz; a file that is named outright counts
  * whatever its name. Symbolic links are followed, loops and second ways to the same file are recognised by device and
- * inode. What cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
+ * inode; a folder is entered by links once, and root enters none that a user has made to what is not his own. What cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
  * passed over. Called by one thread; the list belongs to the caller (ni_files_free).
  */
 #ifndef NI_DISCOVER_H
@@ -25,6 +25,7 @@ struct ni_file {
 struct ni_unreadable {
   char *path;
   int error; /* errno; EINVAL: no plain file */
+  bool named; /* by the caller; else found */
 };
 
 struct ni_files {
@@ -33,6 +34,7 @@ struct ni_files {
   struct ni_unreadable *bad;
   size_t n_bad, cap_bad;
   unsigned kinds;  /* bit per extension seen; more than one is worth a warning */
+  void *by_link;   /* folders that a link has led into: a tree, while it is searched */
   size_t doubles;  /* further names of files that are in the list already */
   bool (*wanted)(const char *name); /* other names than those of logs; NULL: logs. Set before ni_discover() */
 };

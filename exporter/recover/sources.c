@@ -304,7 +304,7 @@ void ni_box_sources_led(struct ni_box_sources *s, const char *dir) {
   char *real = f->n_bad ? real_of(dir) : NULL;
   size_t kept = 0;
   for (size_t i = 0; i < f->n_bad; i++) {
-    if (f->bad[i].error == ENOENT && is_under(real, f->bad[i].path)) free(f->bad[i].path);
+    if (f->bad[i].error == ENOENT && f->bad[i].named && is_under(real, f->bad[i].path)) free(f->bad[i].path);
     else f->bad[kept++] = f->bad[i];
   }
   f->n_bad = kept;

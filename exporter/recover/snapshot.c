@@ -85,6 +85,14 @@ static void name_copy(const struct ni_box *b, const char *path, char *out, size_
   snprintf(out, size, "%s%s" NI_BOX_SUFFIX, name, ni_box_is_copy(b) && strstr(name, stamp) ? "" : stamp);
 }
 
+/* A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for it. 0 or -errno. */
+static int give_name(struct ni_out_file *o, const char *name, uid_t owner) {
+  struct stat st;
+  int e = ni_out_commit(o, name, false);
+  if (e == -EEXIST && fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == owner) e = ni_out_commit(o, name, true);
+  return e;
+}
+
 /* With the owner's rights: the copy into the file that we were given, or into one of his own. */
 static int copy(const struct ni_box *b, void *arg) {
   struct job *j = arg;
@@ -106,7 +114,7 @@ static int copy(const struct ni_box *b, void *arg) {
   if (e == 0) e = ni_box_write_copy(b, j->file.fd);
   if (e == 0 && fsync(j->file.fd) != 0) e = -errno;
   if (e == 0) name_copy(b, j->path, a->name, sizeof a->name);
-  if (e == 0 && dir >= 0) e = ni_out_commit(&j->file, a->name, true);
+  if (e == 0 && dir >= 0) e = give_name(&j->file, a->name, geteuid());
   return e;
 }
 
@@ -123,7 +131,7 @@ static void copy_one(struct snapshot *s, const char *path) {
   v.keep = j.file.fd;
   if (e == 0) e = ni_box_visit(&v, why, sizeof why);
   a->name[sizeof a->name - 1] = a->said[sizeof a->said - 1] = 0;
-  if (e == 0 && *a->name && *j.file.tmp) e = *a->name == '.' ? -EINVAL : ni_out_commit(&j.file, a->name, true);
+  if (e == 0 && *a->name && *j.file.tmp) e = *a->name == '.' ? -EINVAL : give_name(&j.file, a->name, st.st_uid);
   ni_out_drop(&j.file);
   s->passed.elsewhere += a->elsewhere;
   if (*a->said) ni_box_sources_led(&s->sources, a->said);

@@ -56,6 +56,16 @@ static void free_round(struct round *r) {
   ni_hang_model_free(&r->before);
 }
 
+/* What root looks at itself, without a bound, is its own alone: the other users' is their children's (owners.h). */
+static void keep_own(struct ni_files *f) {
+  size_t kept = 0;
+  for (size_t i = 0; i < f->n; i++) {
+    if (f->file[i].owner == geteuid()) f->file[kept++] = f->file[i];
+    else free(f->file[i].path);
+  }
+  f->n = kept;
+}
+
 /* A box says whatever its maker wants. */
 static void leave_out_others(struct round *r) {
   struct ni_box_sources *s = &r->sources;
@@ -85,6 +95,8 @@ static int read_all(struct hang *h, struct round *r) {
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
+  if (geteuid() == 0) keep_own(&s->logs);
+  if (geteuid() == 0 && s->named) keep_own(&s->boxes);
   if (e == 0) leave_out_others(r);
   if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
   if (e == 0)

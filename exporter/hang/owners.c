@@ -1,5 +1,6 @@
 #include "owners.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,7 +37,12 @@ int ni_hang_as_owners(const char *name, const struct ni_inputs *in, const char *
   struct ni_owners o = {0};
   char why[256];
   int code = NI_EXIT_FINE;
-  if (geteuid() != 0 || ni_box_sources_find(&s, in, box_dir, NULL) < 0) return look(arg);
+  if (geteuid() != 0) return look(arg);
+  if (ni_box_sources_find(&s, in, box_dir, NULL) < 0) {
+    ni_say(stderr, "%s: %s\n", name, strerror(ENOMEM));
+    ni_box_sources_free(&s);
+    return NI_EXIT_COULD_NOT_RUN;
+  }
   ni_owners_add(&o, &s.logs);
   if (s.named || o.n == 0) ni_owners_add(&o, &s.boxes);
   ni_box_sources_free(&s);

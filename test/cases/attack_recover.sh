@@ -95,11 +95,57 @@ mkdir "$TMP/mine/a"
 chown $A "$TMP/mine/a"
 ln -s "$TMP/secret" "$TMP/mine/b"
 mine dir="$TMP/mine/d" file=daemon
-as $A bash -c 'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" 2>/dev/null &
+setpriv --reuid $A --regid $A --clear-groups bash -c 'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" 2>/dev/null &
 for _ in $(seq 20); do run recover "$TMP/mine" --box-dir "$TMP/boxes"; done
 kill %% 2>/dev/null
 wait 2>/dev/null
 untouched "a folder that turns into a link"
+
+# Links that lead through the whole machine, or through a few folders in very many ways; links that lead nowhere, times boxes.
+fresh
+mkdir -p "$TMP/wide/7" "$TMP/boxes/d/"{0..40}
+forge "$TMP/wide/7/nccl-inspector-hidden-pid1-0123456789abcdef.box" host=hidden ops=1
+ln -s "$TMP/wide" "$TMP/boxes/way"
+for i in {0..39}; do ln -s ../$((i + 1)) "$TMP/boxes/d/$i/a"; ln -s ../$((i + 1)) "$TMP/boxes/d/$i/b"; done
+chown -Rh $A "$TMP/boxes"
+mine dir="$TMP/nowhere" file=x
+for who in 0 $V; do
+  timeout 20 setpriv --reuid $who "$I" boxes --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
+  [ $? != 124 ] || fail "links hold boxes, as uid $who"
+done
+timeout 20 "$I" boxes --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
+{ grep -q 'forged pid' "$TMP/out" && ! grep -q 'hidden pid' "$TMP/out"; } || fail "root follows a link of another user's: $(cat "$TMP/out")"
+one=$(ls "$TMP"/boxes/*.box)
+for i in {1..400}; do cp "$one" "$TMP/boxes/nccl-inspector-f-pid$i-0123456789abcdef.box"; done
+printf "$TMP/mine/l%s.jsonl\n" {1..8000} | xargs -n 1 ln -s nowhere
+chown $A "$TMP"/boxes/*.box
+timeout 40 "$I" recover "$TMP/mine" --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
+[ $? != 124 ] || fail "8,000 links that lead nowhere and 400 boxes hold recover"
+
+# A copy of a copy keeps its name, which somebody else's copy may have.
+fresh
+forge "$TMP/boxes/nccl-inspector-v-pid1-0123456789abcdef.box" uid=$V host=victimhost records=20
+run snapshot --box-dir "$TMP/boxes" --output "$TMP/copies"
+copy=$(ls "$TMP/copies")
+mine host=evil && mv "$TMP"/boxes/*-evil-*.box "$TMP/boxes/$copy"
+python3 - "$TMP/boxes/$copy" <<'P'
+import os, struct, sys
+name, n = sys.argv[1], os.path.getsize(sys.argv[1])
+with open(name, "ab") as f:
+    f.write(struct.pack("<8sIIQQ", b"NIBOXCPY", 1, 2, int(name.split(".")[-2]), n).ljust(4096, bytes(1)))
+P
+run snapshot --box-dir "$TMP/boxes" --output "$TMP/copies"
+{ [ "$RC" = 1 ] && [ "$(stat -c %u "$TMP/copies/$copy")" = $V ]; } || fail "a copy of the attacker's in place of the victim's: $(ls -ln "$TMP/copies")"
+
+# hang: a file of root's among those of a user does not make root look at his.
+fresh
+echo '{}' >"$TMP/secret/daemon.log"
+ln -s "$TMP/secret/daemon.log" "$TMP/mine/l.log"
+echo '{}' >"$TMP/mine/own.jsonl"
+chown -h $A "$TMP/mine/l.log" "$TMP/mine/own.jsonl"
+forge "$TMP/mine/x.box" uid=$A ops=5 dir="$TMP/mine"
+run hang "$TMP/mine" --stuck-after 1
+{ [ "$RC" = 3 ] && [ "$(grep -c '^HANG' "$TMP/out")" = 1 ]; } || fail "root itself looks at a user's box: $RC $(cat "$TMP/out")"
 
 # Honest boxes: the part is the user's, beside his log, also in a project's folder that he shares.
 fresh
@@ -179,7 +225,7 @@ costs "a log with 160,000 communicators, recover" 60 800 "$I" recover --box-dir 
 fresh
 mine dir="$TMP/mine" file=x
 echo '{}' >"$TMP/mine/other-pid7-1.jsonl" # with logs, boxes of a newer layout are looked at twice
-as $A bash -c 'b=$(ls "$1"/*.box); cp "$b" "$1/x"; mkfifo "$1/p"; for i in $(seq 4000); do ln -f "$1/p" "$1/q"; mv -f "$1/q" "$b"; cp "$1/x" "$1/y"; mv -f "$1/y" "$b"; done' \
+setpriv --reuid $A --regid $A --clear-groups bash -c 'b=$(ls "$1"/*.box); cp "$b" "$1/x"; mkfifo "$1/p"; for i in $(seq 4000); do ln -f "$1/p" "$1/q"; mv -f "$1/q" "$b"; cp "$1/x" "$1/y"; mv -f "$1/y" "$b"; done' \
   - "$TMP/boxes" 2>/dev/null &
 for _ in $(seq 30); do
   timeout 20 "$I" recover "$TMP/mine" --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null

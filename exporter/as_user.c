@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,7 +53,9 @@ static bool become(uid_t uid) {
 /* What root had open is not the child's. */
 static void close_others(int keep) {
   struct rlimit l;
-  int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536;
+  unsigned first = STDERR_FILENO + 1, kept = keep < 0 ? first : (unsigned)keep;
+  if (syscall(SYS_close_range, kept + (keep >= 0), ~0u, 0) == 0 && (kept == first || syscall(SYS_close_range, first, kept - 1, 0) == 0)) return;
+  int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536; /* before Linux 5.9 */
   for (int fd = STDERR_FILENO + 1; fd < end; fd++)
     if (fd != keep) close(fd);
 }

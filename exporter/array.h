@@ -20,7 +20,7 @@
 
 /* items: address of the array's pointer, of whatever type. At least `want` items have room then. */
 static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t size) {
-  size_t more = *cap < 8 ? 16 : 2 * *cap;
+  size_t more = *cap ? 2 * *cap : 4; /* few: some are there once a rank */
   void *p;
   if (more < want) more = want;
   if (more > SIZE_MAX / 2 / size) return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "check.h"
 #include "expiry.h"
 #include "line_reader.h"
@@ -71,16 +72,15 @@ static int new_process(struct reading *r, const struct ni_line *l) {
  */
 static int find_process(struct reading *r, const struct ni_line *l) {
   struct ni_check *c = r->c;
-  struct ni_check_process *p = r->process, **all;
+  const struct ni_check_process *p = r->process;
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
   bool same = p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0;
   if (same && (start_ns == 0 || start_ns == p->start_ns)) return 0;
   r->comm = NULL;
-  if (!(all = ni_room(c->process, c->n_processes, &c->cap_processes, sizeof *all))) return -ENOMEM;
-  c->process = all;
-  uint64_t name = ni_map_name_text((uint64_t)l->meta.pid, l->meta.hostname), started = ni_map_name(name, start_ns);
+  if (!ni_array_room(c->process, c->n_processes, c->cap_processes)) return -ENOMEM;
+  uint64_t name = ni_hash_text((uint64_t)l->meta.pid, l->meta.hostname), started = ni_hash(name, start_ns);
   int64_t k = start_ns ? ni_map_get(&c->process_names, started) : -1;
-  if (k < 0) k = ni_map_find(&c->process_names, ni_map_name_text(~name, r->origin), start_ns, (uint32_t)c->n_processes);
+  if (k < 0) k = ni_map_find(&c->process_names, ni_hash_text(~name, r->origin), start_ns, (uint32_t)c->n_processes);
   if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
   if (k < 0) return (int)k;
   if ((size_t)k == c->n_processes && new_process(r, l) < 0) return -ENOMEM;
@@ -92,14 +92,13 @@ static int find_process(struct reading *r, const struct ni_line *l) {
 /* init_ns 0: the newest instance. A hash can come back in one process after destroy and init; a comm line tells. */
 static int find_comm(struct reading *r, const struct ni_ident *id, uint64_t init_ns, struct ni_check_comm **out) {
   struct ni_check *c = r->c;
-  struct ni_check_comm *x, **all = ni_room(c->comms, c->n_comms, &c->cap_comms, sizeof *all);
-  if (!all) return -ENOMEM;
-  c->comms = all;
-  uint64_t name = ni_map_name(ni_map_name((uintptr_t)r->process, id->comm_hash), (uint32_t)id->rank);
+  struct ni_check_comm *x;
+  if (!ni_array_room(c->comms, c->n_comms, c->cap_comms)) return -ENOMEM;
+  uint64_t name = ni_hash(ni_hash((uintptr_t)r->process, id->comm_hash), (uint32_t)id->rank);
   int64_t k = ni_map_find(&c->comm_names, name, init_ns, (uint32_t)c->n_comms);
   if (k < 0) return (int)k;
   if ((size_t)k == c->n_comms) {
-    if (!(x = all[k] = calloc(1, sizeof *x))) return -ENOMEM;
+    if (!(x = c->comms[k] = calloc(1, sizeof *x))) return -ENOMEM;
     c->n_comms++;
     x->process = r->process;
     x->hash = id->comm_hash;
@@ -108,7 +107,7 @@ static int find_comm(struct reading *r, const struct ni_ident *id, uint64_t init
     x->nnodes = id->nnodes;
     x->ours = r->process->ours;
   }
-  x = all[k];
+  x = c->comms[k];
   if (init_ns) x->init_ns = init_ns;
   if (!x->name && id->comm_name && !(x->name = strdup(id->comm_name))) return -ENOMEM;
   *out = x;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
+
 /* ---- names ---- */
 
 int ni_hang_name(struct ni_hang_model *m, const char *text) {
@@ -12,10 +14,8 @@ int ni_hang_name(struct ni_hang_model *m, const char *text) {
     if (strcmp(m->name[i], text) == 0) return (int)i;
   if (m->n_names == 0) m->n_names = 1;
   if (m->n_names > NI_HANG_NAMES) return 0;
-  char **p = ni_room(m->name, m->n_names, &m->cap_names, sizeof *p);
-  if (!p) return -ENOMEM;
-  m->name = p;
-  p[0] = NULL;
+  if (!ni_array_room(m->name, m->n_names, m->cap_names)) return -ENOMEM;
+  m->name[0] = NULL;
   if (!(m->name[m->n_names] = strdup(text))) return -ENOMEM;
   return (int)m->n_names++;
 }
@@ -35,12 +35,10 @@ void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why
 /* ---- processes ---- */
 
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
-  struct ni_hang_process *p = ni_room(m->process, m->n_processes, &m->cap_processes, sizeof *p);
-  if (!p) return -ENOMEM;
-  m->process = p;
-  int64_t k = ni_map_find(&m->process_names, ni_map_name_text((uint64_t)pid, host), start_ns, (uint32_t)m->n_processes);
+  if (!ni_array_room(m->process, m->n_processes, m->cap_processes)) return -ENOMEM;
+  int64_t k = ni_map_find(&m->process_names, ni_hash_text((uint64_t)pid, host), start_ns, (uint32_t)m->n_processes);
   if (k < 0) return k;
-  p = &m->process[k];
+  struct ni_hang_process *p = &m->process[k];
   if ((size_t)k == m->n_processes) {
     *p = (struct ni_hang_process){.pid = pid, .rank = -1, .world = -1};
     if (!(p->host = strdup(host))) return -ENOMEM;
@@ -54,14 +52,13 @@ int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pi
 
 struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
                                          uint64_t init_ns) {
-  struct ni_hang_member **p = ni_room(m->member, m->n_members, &m->cap_members, sizeof *p), *x;
-  if (!p) return NULL;
-  m->member = p;
-  uint64_t name = ni_map_name(ni_map_name(process, id->comm_hash), (uint32_t)id->rank);
+  struct ni_hang_member *x;
+  if (!ni_array_room(m->member, m->n_members, m->cap_members)) return NULL;
+  uint64_t name = ni_hash(ni_hash(process, id->comm_hash), (uint32_t)id->rank);
   int64_t k = ni_map_find(&m->member_names, name, init_ns, (uint32_t)m->n_members);
   if (k < 0) return NULL;
   if ((size_t)k == m->n_members) {
-    x = p[k] = calloc(1, sizeof *x);
+    x = m->member[k] = calloc(1, sizeof *x);
     if (!x) return NULL;
     x->process = process;
     x->hash = id->comm_hash;
@@ -71,7 +68,7 @@ struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t proce
     x->started[0] = x->started[1] = NI_HANG_NONE;
     m->n_members++;
   }
-  x = p[k];
+  x = m->member[k];
   if (init_ns) x->init_ns = init_ns;
   return x->name || !id->comm_name || (x->name = strdup(id->comm_name)) ? x : NULL;
 }
@@ -131,11 +128,7 @@ int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
   raise(&x->active_ns, op->enqueue_ns);
   if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
     keep_newest(x);
-    if (x->n_open >= x->cap_open - x->cap_open / 4) {
-      struct ni_hang_op *p = ni_room(x->open, x->cap_open, &x->cap_open, sizeof *p);
-      if (!p) return -ENOMEM;
-      x->open = p;
-    }
+    if (x->n_open >= x->cap_open - x->cap_open / 4 && !ni_array_room(x->open, x->cap_open, x->cap_open)) return -ENOMEM;
   }
   x->open[x->n_open++] = *op;
   return 0;

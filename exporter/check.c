@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "command.h"
 
 enum { OPT_EXPECT = NI_OPT_OWN, OPT_PARTIAL, OPT_ALL };
@@ -22,10 +23,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     case OPT_PARTIAL: c->partial = true; return 0;
     case OPT_ALL: c->all = true; return 0;
     case OPT_EXPECT: {
-      struct ni_expect *p = realloc(c->expect, (c->n_expect + 1) * sizeof *p);
-      if (!p) return ENOMEM;
-      c->expect = p;
-      int e = ni_parse_expect(arg, &p[c->n_expect].func, &p[c->n_expect].count);
+      if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return ENOMEM;
+      int e = ni_parse_expect(arg, &c->expect[c->n_expect].func, &c->expect[c->n_expect].count);
       if (e == -ENOMEM) return ENOMEM;
       if (e < 0)
         argp_error(state, "--expect=%s: want FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000",

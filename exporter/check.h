@@ -139,7 +139,7 @@ struct ni_expect {
 struct ni_check {
   struct ni_inputs inputs;
   struct ni_expect *expect;
-  size_t n_expect;
+  size_t n_expect, cap_expect;
   bool json, quiet, partial, all;
 
   struct ni_files files;

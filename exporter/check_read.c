@@ -211,11 +211,9 @@ static int take_stats(struct reading *r, const struct ni_line *l, struct ni_chec
     k->started = n->started;
     k->written = n->written;
     k->filtered = n->filtered_by.total;
-    for (uint32_t b = 0; b < n->filtered_by.n; b++)
-      if (strcmp(n->filtered_by.item[b].name, "sampled") == 0) k->sampled = n->filtered_by.item[b].count;
+    k->sampled = ni_by_count(&n->filtered_by, "sampled");
     k->dropped = n->dropped_by.total;
-    for (uint32_t b = 0; b < n->dropped_by.n; b++)
-      if (strcmp(n->dropped_by.item[b].name, "expired") == 0) k->expired = n->dropped_by.item[b].count;
+    k->expired = ni_by_count(&n->dropped_by, "expired");
     k->incomplete = n->incomplete;
     k->late = n->late;
     k->in_flight = n->in_flight;

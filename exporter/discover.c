@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array.h"
+
 /* The chain of directories above the present one: a link back to any of them is a loop. */
 struct above {
   const struct above *up;
@@ -21,28 +23,14 @@ struct above {
 };
 
 static int add_bad(struct ni_files *f, const char *path, int error, bool named) {
-  if (f->n_bad == f->cap_bad) {
-    size_t cap = f->cap_bad ? 2 * f->cap_bad : 16;
-    struct ni_unreadable *p = realloc(f->bad, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    f->bad = p;
-    f->cap_bad = cap;
-  }
-  char *copy = strdup(path);
+  char *copy = ni_array_room(f->bad, f->n_bad, f->cap_bad) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
   f->bad[f->n_bad++] = (struct ni_unreadable){copy, error, named};
   return 0;
 }
 
 static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
-  if (f->n == f->cap) {
-    size_t cap = f->cap ? 2 * f->cap : 64;
-    struct ni_file *p = realloc(f->file, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    f->file = p;
-    f->cap = cap;
-  }
-  char *copy = strdup(path);
+  char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
   f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino, st->st_uid};
   return 0;

@@ -1,14 +1,8 @@
 #include "expiry.h"
 
-#include <string.h>
-
 unsigned ni_expiry_limits(const struct ni_process_line *p) {
-  unsigned limits = 0;
-  for (uint32_t i = 0; i < p->settings.n; i++) {
-    if (strcmp(p->settings.item[i].key, "NCCL_INSPECTOR_DIR_MAX_BYTES") == 0) limits |= NI_EXPIRES_BY_SIZE;
-    if (strcmp(p->settings.item[i].key, "NCCL_INSPECTOR_KEEP_SECONDS") == 0) limits |= NI_EXPIRES_BY_AGE;
-  }
-  return limits;
+  return (ni_pairs_value(&p->settings, "NCCL_INSPECTOR_DIR_MAX_BYTES") ? NI_EXPIRES_BY_SIZE : 0u) |
+         (ni_pairs_value(&p->settings, "NCCL_INSPECTOR_KEEP_SECONDS") ? NI_EXPIRES_BY_AGE : 0u);
 }
 
 const char *ni_expiry_text(unsigned limits) {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "array.h"
+
 int ni_parse_size(const char *text, uint64_t *out) {
   char *end;
   errno = 0;
@@ -82,10 +84,7 @@ int ni_words_add(struct ni_words *w, const char *list) {
   while (*list) {
     size_t n = strcspn(list, ",");
     if (n) {
-      char **p = realloc(w->word, (w->n + 1) * sizeof(char *));
-      if (!p) return -ENOMEM;
-      w->word = p;
-      if (!(p[w->n] = strndup(list, n))) return -ENOMEM;
+      if (!ni_array_room(w->word, w->n, w->cap) || !(w->word[w->n] = strndup(list, n))) return -ENOMEM;
       w->n++;
     }
     list += n + (list[n] == ',');
@@ -118,9 +117,7 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
       to = strtol(p, &end, 10);
     }
     if (errno || (*end && *end != ',') || to < from || to > INT32_MAX) return -EINVAL;
-    void *bigger = realloc(r->span, (r->n + 1) * sizeof *r->span);
-    if (!bigger) return -ENOMEM;
-    r->span = bigger;
+    if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
     r->span[r->n].from = from;
     r->span[r->n++].to = to;
     p = end;

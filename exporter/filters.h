@@ -21,14 +21,14 @@ struct ni_when {
 
 struct ni_words { /* a filter: any of these; n == 0: everything */
   char **word;
-  size_t n;
+  size_t n, cap;
 };
 
 struct ni_ranks { /* a filter: any of these spans, both ends included; n == 0: everything */
   struct {
     int64_t from, to;
   } *span;
-  size_t n;
+  size_t n, cap;
 };
 
 /* "4096", "128M", "2GiB": units are powers of 1024. */

@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "command.h"
 
 int ni_inputs_add(struct ni_inputs *in, const char *path) {
-  char **p = realloc(in->path, (in->n + 1) * sizeof *p);
-  if (!p) return -ENOMEM;
-  in->path = p;
-  p[in->n] = strdup(path);
-  if (!p[in->n]) return -ENOMEM;
+  if (!ni_array_room(in->path, in->n, in->cap) || !(in->path[in->n] = strdup(path))) return -ENOMEM;
   in->n++;
   return 0;
 }

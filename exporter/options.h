@@ -20,7 +20,7 @@
 
 struct ni_inputs {
   char **path;
-  size_t n;
+  size_t n, cap;
 };
 
 /* Keys of options that several commands have; commands number their own from NI_OPT_OWN. */

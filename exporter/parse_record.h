@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "ni_events.h"
 #include "ni_hist.h"
@@ -104,12 +105,25 @@ struct ni_by {
   } item[NI_BY_MAX];
 };
 
+static inline uint64_t ni_by_count(const struct ni_by *by, const char *name) {
+  for (uint32_t i = 0; i < by->n; i++)
+    if (strcmp(by->item[i].name, name) == 0) return by->item[i].count;
+  return 0;
+}
+
 struct ni_pairs {
   uint32_t n, more;
   struct {
     const char *key, *value;
   } item[NI_PAIRS_MAX];
 };
+
+/* Of a setting: one that is not there has its default. */
+static inline const char *ni_pairs_value(const struct ni_pairs *pairs, const char *key) {
+  for (uint32_t i = 0; i < pairs->n; i++)
+    if (strcmp(pairs->item[i].key, key) == 0) return pairs->item[i].value;
+  return NULL;
+}
 
 struct ni_process_line {
   uint64_t start_ns;     /* Unix ns; 0: not stated */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "command.h"
 #include "discover.h"
 #include "json_out.h"
@@ -29,7 +30,7 @@
 #define MIN_ARENA_BYTES (1u << 20)
 
 struct pool {
-  uint64_t hash, capacity, high_water, growths, bytes, slot_bytes, dropped;
+  uint64_t hash, capacity, high_water, growths, slot_bytes, dropped;
   int32_t rank;
   uint8_t kind;
 };
@@ -53,7 +54,7 @@ struct pools {
   struct totals kind[NI_KIND_COUNT];
   uint64_t unreadable, processes, lines, arena_full, pool_full, overwritten, max_pools[NI_KIND_COUNT], max_comms;
   uint64_t run_arena_high, run_arena_cap, run_event_bytes; /* events: they grow whatever POOL_GROW says */
-  bool growth_off, keep_last;
+  bool growth_off;
 };
 
 static const char *const names[NI_KIND_COUNT] = {"coll", "p2p"};
@@ -109,45 +110,31 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
          (p->pool[i].hash != l->ident.comm_hash || p->pool[i].rank != l->ident.rank || p->pool[i].kind != kind))
     i++;
   if (i == p->n) {
-    if (p->n == p->cap) {
-      size_t cap = p->cap ? 2 * p->cap : 16;
-      struct pool *q = realloc(p->pool, cap * sizeof *q);
-      if (!q) return -ENOMEM;
-      p->pool = q;
-      p->cap = cap;
-    }
+    if (!ni_array_room(p->pool, p->n, p->cap)) return -ENOMEM;
     p->pool[p->n++] = (struct pool){.hash = l->ident.comm_hash, .rank = l->ident.rank, .kind = kind};
   }
   struct pool *x = &p->pool[i];
   x->capacity = larger(x->capacity, in->capacity);
   x->high_water = larger(x->high_water, in->high_water);
   x->growths = larger(x->growths, in->growths);
-  x->bytes = larger(x->bytes, in->bytes);
   x->slot_bytes = larger(x->slot_bytes, in->slot_bytes);
   x->dropped = larger(x->dropped, in->dropped);
   return 0;
 }
 
 static void take_settings(struct pools *p, const struct ni_pairs *s) {
-  for (uint32_t i = 0; i < s->n; i++) {
-    if (strcmp(s->item[i].key, "NCCL_INSPECTOR_POOL_GROW") == 0 && strcmp(s->item[i].value, "0") == 0)
-      p->growth_off = true;
-    if (strcmp(s->item[i].key, "NCCL_INSPECTOR_POOL_KEEP") == 0 && strcmp(s->item[i].value, "last") == 0)
-      p->keep_last = true;
-  }
+  const char *grow = ni_pairs_value(s, "NCCL_INSPECTOR_POOL_GROW");
+  p->growth_off |= grow && strcmp(grow, "0") == 0;
 }
 
 /* Causes come from the final lines; each communicator has one. */
 static void take_causes(struct pools *p, const struct ni_stats_line *s) {
   if (!s->final || !s->has_accounting) return;
-  for (int k = 0; k < NI_KIND_COUNT; k++)
-    for (uint32_t i = 0; i < s->kind[k].dropped_by.n; i++) {
-      const char *name = s->kind[k].dropped_by.item[i].name;
-      uint64_t n = s->kind[k].dropped_by.item[i].count;
-      if (strcmp(name, "pool_full") == 0) p->pool_full += n;
-      if (strcmp(name, "arena_full") == 0) p->arena_full += n;
-      if (strcmp(name, "overwritten") == 0) p->overwritten += n;
-    }
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    p->pool_full += ni_by_count(&s->kind[k].dropped_by, "pool_full");
+    p->arena_full += ni_by_count(&s->kind[k].dropped_by, "arena_full");
+    p->overwritten += ni_by_count(&s->kind[k].dropped_by, "overwritten");
+  }
 }
 
 static int read_file(struct pools *p, struct ni_parser *parser, const char *path) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
+
 /* Index of the first range that ends at or after sn. */
 static size_t place(const struct ni_seq_set *s, uint64_t sn) {
   size_t lo = 0, hi = s->n;
@@ -23,13 +25,7 @@ static void fold(struct ni_seq_set *s) {
 }
 
 static int insert(struct ni_seq_set *s, size_t i, uint64_t sn) {
-  if (s->n == s->cap) {
-    size_t cap = s->cap ? 2 * s->cap : 4;
-    struct ni_seq_range *p = realloc(s->range, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    s->range = p;
-    s->cap = cap;
-  }
+  if (!ni_array_room(s->range, s->n, s->cap)) return -ENOMEM;
   memmove(s->range + i + 1, s->range + i, (s->n - i) * sizeof *s->range);
   s->range[i] = (struct ni_seq_range){sn, sn};
   s->n++;

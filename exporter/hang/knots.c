@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "verdict.h"
 
 #define ASKED 256 /* so many ranks are asked for what one of them is in: all of them would be n squared */
@@ -224,13 +225,7 @@ static void find_last(struct ni_hang_knot *k) {
 
 static struct ni_hang_knot *new_knot(struct finding *f, const struct comm *c, enum ni_kind kind) {
   struct ni_hang_verdict *v = f->v;
-  if (v->n == f->cap) {
-    size_t cap = f->cap ? 2 * f->cap : 16;
-    struct ni_hang_knot *p = realloc(v->knot, cap * sizeof *p);
-    if (!p) return NULL;
-    v->knot = p;
-    f->cap = cap;
-  }
+  if (!ni_array_room(v->knot, v->n, f->cap)) return NULL;
   struct ni_hang_knot *k = &v->knot[v->n];
   *k = (struct ni_hang_knot){.any = c->x[0], .kind = kind, .leads_to = -1, .first_ns = UINT64_MAX};
   k->view = calloc(c->n, sizeof *k->view);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../array.h"
 #include "../as_user.h"
 #include "../recover/box.h"
 
@@ -139,18 +140,6 @@ struct pool {
   int error;
 };
 
-static int keep(struct ni_hang_looks *l, const struct ni_hang_look *look) {
-  if (l->n == l->cap) {
-    size_t cap = l->cap ? 2 * l->cap : 64;
-    struct ni_hang_look *p = realloc(l->look, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    l->look = p;
-    l->cap = cap;
-  }
-  l->look[l->n++] = *look;
-  return 0;
-}
-
 /* Does the box's log lie where the command line says? */
 static bool wanted(const struct pool *p, const struct ni_box *b) {
   struct ni_box_log session;
@@ -177,7 +166,8 @@ static void *work(void *arg) {
       if (!p->only || ni_box_passes(&p->looks->passed, p->file[i].path, bad))
         ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
     } else if (e == 0 && !elsewhere) {
-      e = keep(p->looks, &look);
+      if (!ni_array_room(p->looks->look, p->looks->n, p->looks->cap)) e = -ENOMEM;
+      else p->looks->look[p->looks->n++] = look;
     }
     if (e < 0) p->error = e;
     pthread_mutex_unlock(&p->lock);

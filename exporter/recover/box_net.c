@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../array.h"
 #include "box_image.h"
 
 static int by_parent(const void *a, const void *b) {
@@ -20,12 +21,7 @@ static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
   uint32_t flags = NI_BOX_FLAGS(ni_box_get(b, p, NI_BOX_PROXY_STATE, 0));
   if (!(flags & NI_BOX_OP_LIVE) || (flags & NI_BOX_OP_CLOSED)) return 0;
   if (!(ni_box_get(b, p, NI_BOX_PROXY_FLAGS, 0) & NI_BOX_PROXY_PARENT)) return 0;
-  if (b->n_proxies == *cap) {
-    *cap = *cap ? 2 * *cap : 64;
-    struct ni_box_proxy *q = realloc(b->proxy, *cap * sizeof *q);
-    if (!q) return -ENOMEM;
-    b->proxy = q;
-  }
+  if (!ni_array_room(b->proxy, b->n_proxies, *cap)) return -ENOMEM;
   b->proxy[b->n_proxies++] = (struct ni_box_proxy){ni_box_get(b, p, NI_BOX_PROXY_PARENT_REC_SN, 0), p,
                                                    (uint32_t)ni_box_get(b, p, NI_BOX_PROXY_COMM_PAGE, 0),
                                                    (uint32_t)ni_box_get(b, p, NI_BOX_PROXY_PARENT_KIND, 0)};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "../discover.h"
 #include "../line_reader.h"
 
@@ -39,13 +40,7 @@ static int point(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t i
 
 static int add_life(struct ni_log_state *s, uint64_t hash, int32_t rank) {
   if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
-  if (s->n == s->cap) {
-    size_t cap = s->cap ? 2 * s->cap : 8;
-    struct ni_log_life *l = realloc(s->life, cap * sizeof *l);
-    if (!l) return -ENOMEM;
-    s->life = l;
-    s->cap = cap;
-  }
+  if (!ni_array_room(s->life, s->n, s->cap)) return -ENOMEM;
   s->life[s->n] = (struct ni_log_life){.hash = hash, .rank = rank};
   return point(s, hash, rank, 0, s->n++);
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../array.h"
+
 /* Of which the plugin makes names of logs. */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
@@ -52,15 +54,13 @@ static int by_number(const void *a, const void *b) {
 static int look_in(const struct search *s, const char *dir) {
   DIR *d = opendir(dir);
   char **path = NULL;
-  size_t found = 0;
+  size_t found = 0, cap = 0;
   int e = 0;
   if (!d && errno != ENOENT) s->p->closed = dir, s->p->error = errno;
   if (!d) return 0;
   for (struct dirent *entry; e == 0 && (entry = readdir(d));) {
     if (!is_its(s, entry->d_name)) continue;
-    char **p = realloc(path, (found + 1) * sizeof *p);
-    if (p) path = p;
-    if (!p || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0) e = -ENOMEM;
+    if (!ni_array_room(path, found, cap) || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0) e = -ENOMEM;
     else found++;
   }
   closedir(d);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
+#include "../expiry.h"
 #include "../parse_record.h"
 #include "../plural.h"
 #include "part.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
-#define EXPIRY_BYTES "NCCL_INSPECTOR_DIR_MAX_BYTES"
-#define EXPIRY_SECONDS "NCCL_INSPECTOR_KEEP_SECONDS"
 
 /* Which operation, and its place in the order: the box has the rest, so a large box does not make large lists. */
 struct ref {
@@ -81,13 +81,7 @@ static int gather_comms(struct job *j) {
 }
 
 static int keep(struct list *l, struct ref op) {
-  if (l->n == l->cap) {
-    size_t cap = l->cap ? 2 * l->cap : 64;
-    struct ref *p = realloc(l->op, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    l->op = p;
-    l->cap = cap;
-  }
+  if (!ni_array_room(l->op, l->n, l->cap)) return -ENOMEM;
   l->op[l->n++] = op;
   return 0;
 }
@@ -316,11 +310,9 @@ static int put_own_head(struct job *j, const char *text, struct ni_parser *parse
     o->producer = strdup(line->meta.producer);
     o->pid = line->meta.pid;
     j->process = (struct ni_ident){.rank = line->ident.rank, .n_ranks = line->ident.n_ranks};
-    for (uint32_t i = 0; i < line->process.settings.n; i++) {
-      const char *key = line->process.settings.item[i].key; /* only settings that differ from their default, which is off */
-      if (strcmp(key, REQUIRE_GPU) == 0) j->gpu_only = strcmp(line->process.settings.item[i].value, "1") == 0;
-      j->expires |= strcmp(key, EXPIRY_BYTES) == 0 || strcmp(key, EXPIRY_SECONDS) == 0;
-    }
+    const char *gpu_only = ni_pairs_value(&line->process.settings, REQUIRE_GPU);
+    j->gpu_only = gpu_only && strcmp(gpu_only, "1") == 0;
+    j->expires = ni_expiry_limits(&line->process) != 0;
     e = o->hostname && o->git_rev && o->producer ? 1 : -ENOMEM;
   }
   free(copy);

@@ -20,6 +20,7 @@
 #include "as_user.h"
 #include "command.h"
 #include "ni_events.h"
+#include "now.h"
 #include "options.h"
 #include "plural.h"
 
@@ -156,7 +157,6 @@ static size_t put_together(const struct ctl *c, char *old, bool foreign, char *o
   char *line[64], *save = NULL;
   unsigned n = 0, first = 0;
   unsigned long long newest = 0;
-  struct timespec t;
   *gone = 0;
   for (char *l = strtok_r(old, "\n", &save); l && n < 64; l = strtok_r(NULL, "\n", &save)) {
     char *end;
@@ -171,8 +171,7 @@ static size_t put_together(const struct ctl *c, char *old, bool foreign, char *o
     line[n++] = l;
   }
   if (n >= KEPT_LINES) first = n - KEPT_LINES + 1;
-  clock_gettime(CLOCK_REALTIME, &t);
-  unsigned long long now = (unsigned long long)t.tv_sec * 1000000000u + (unsigned long long)t.tv_nsec;
+  unsigned long long now = ni_now_ns(CLOCK_REALTIME);
   size_t used = 0;
   for (unsigned i = first; i < n && used + strlen(line[i]) + sizeof c->command + 64 < cap; i++)
     used += (size_t)snprintf(out + used, cap - used, "%s\n", line[i]);

@@ -67,11 +67,6 @@ static unsigned counts(const struct ni_files *f, const char *name) {
   return f->wanted ? f->wanted(name) : extension(name, &stem);
 }
 
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static int visit(struct ni_files *f, const char *path, const struct above *up, bool named);
 
 struct id {
@@ -138,12 +133,12 @@ static int visit(struct ni_files *f, const char *path, const struct above *up, b
   int why;
   if (stat(path, &st) < 0) {
     why = errno;
-    if (!named && (!counts(f, base_of(path)) || (lstat(path, &st) < 0 && errno == ENOENT))) return 0; /* or expired just now */
+    if (!named && (!counts(f, ni_path_name(path)) || (lstat(path, &st) < 0 && errno == ENOENT))) return 0; /* or expired just now */
     return add_bad(f, path, why, named);
   }
   if (S_ISDIR(st.st_mode) && (named || may_enter(f, path, &st, &why))) return visit_directory(f, path, &st, up, named);
   if (S_ISDIR(st.st_mode)) return why ? add_bad(f, path, why, false) : 0;
-  unsigned ext = counts(f, base_of(path));
+  unsigned ext = counts(f, ni_path_name(path));
   if (!named && !ext) return 0;
   if (!S_ISREG(st.st_mode)) return add_bad(f, path, EINVAL, named);
   f->kinds |= ext;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct ni_file {
@@ -41,6 +42,12 @@ struct ni_files {
 
 /* Directories deeper than this are listed as unreadable (ELOOP). */
 #define NI_DISCOVER_DEPTH 64
+
+/* What is behind the last slash. */
+static inline const char *ni_path_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
 
 /*
  * Length of what the paths of all files of one process share: without extension and rotation number (x.jsonl.gz,

@@ -52,8 +52,6 @@ void ni_inflater_free(struct ni_inflater *z) {
   free(z);
 }
 
-const char *ni_inflater_name(const struct ni_inflater *z) { return z->is_zlib ? "zlib" : "isa-l"; }
-
 void ni_inflater_reset(struct ni_inflater *z) {
   if (z->is_zlib) {
     inflateReset(&z->zs);

@@ -26,7 +26,6 @@ struct ni_inflater;
 /* 0, -ENOMEM, or -ENOTSUP when isa-l is asked for and was not there when this was built. */
 int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine);
 void ni_inflater_free(struct ni_inflater *z);
-const char *ni_inflater_name(const struct ni_inflater *z);
 
 /* Before the first and between members. */
 void ni_inflater_reset(struct ni_inflater *z);

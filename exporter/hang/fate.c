@@ -4,18 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../now.h"
 #include "verdict.h"
 
 #define RUNS 64
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
-
-static uint64_t wall_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
@@ -108,7 +102,7 @@ static int count_ranks(struct ni_hang_verdict *v) {
 int ni_hang_find_fate(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_fate *f = &v->fate;
-  v->wall_ns = wall_ns();
+  v->wall_ns = ni_now_ns(CLOCK_REALTIME);
   if (find_earlier(v) < 0) return -ENOMEM;
   f->first_ns = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {

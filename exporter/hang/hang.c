@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../command.h"
+#include "../now.h"
 #include "../options.h"
 #include "owners.h"
 #include "print.h"
@@ -191,9 +192,7 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
   }
   const struct ni_hang_knot *k = &v->knot[0];
   const char *func = ni_hang_text(v->model, k->op.func);
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   bool same = s->since_ns && s->hash == k->any->hash && s->kind == k->kind && s->sn == k->op.sn &&
               strncmp(s->func, func, sizeof s->func - 1) == 0;
   if (same) return now - s->since_ns >= APART_NS;

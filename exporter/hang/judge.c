@@ -10,24 +10,17 @@
 #define EDGES 64     /* of what one rank waits in */
 #define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */
 
-static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return &v->model->process[w->member->process];
-}
-
 /* ---- pending ---- */
 
 /* Newest start or end of an operation of each process, in whatever communicator. By process number. */
 static uint64_t *activity(const struct ni_hang_model *m) {
   uint64_t *t = calloc(m->n_processes + 1, sizeof *t);
-  for (size_t i = 0; t && i < m->n_members; i++) {
-    const struct ni_hang_member *x = m->member[i];
-    if (x->active_ns > t[x->process]) t[x->process] = x->active_ns;
-  }
+  for (size_t i = 0; t && i < m->n_members; i++) ni_hang_raise(&t[m->member[i]->process], m->member[i]->active_ns);
   return t;
 }
 
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = process_of(v, w);
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
   /* A box is one look at everything. A log's stuck line is newer than what its dump_stats lines said before. */
   bool whole = p->has_box || !w->op || w->op->seen_ns <= w->member->open_ns;
   if (w->member->open_ns && whole)
@@ -48,7 +41,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    const struct ni_hang_process *p = process_of(v, w);
+    const struct ni_hang_process *p = ni_hang_process_at(v, w);
     bool blocks = ni_hang_blocks(k, w);
     uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->process];
     if (blocks && t > moved) moved = t;
@@ -247,8 +240,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns};
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
-    if (p->alive_ns > v->now_ns) v->now_ns = p->alive_ns;
-    if (p->look_ns > v->now_ns) v->now_ns = p->look_ns;
+    ni_hang_raise(&v->now_ns, p->alive_ns);
+    ni_hang_raise(&v->now_ns, p->look_ns);
   }
   uint64_t *active = activity(m);
   int e = active ? ni_hang_find_fate(v) : -ENOMEM;
@@ -289,7 +282,7 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
         strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
       continue;
     for (size_t j = 0; j < x->n; j++)
-      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where || !process_of(b, &y->view[j])->has_box)
+      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where || !ni_hang_process_at(b, &y->view[j])->has_box)
         return false; /* a log of now is no look of then */
     return true;
   }

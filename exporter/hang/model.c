@@ -73,10 +73,6 @@ struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t proce
   return x->name || !id->comm_name || (x->name = strdup(id->comm_name)) ? x : NULL;
 }
 
-static void raise(uint64_t *at, uint64_t value) {
-  if (value > *at) *at = value;
-}
-
 static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
   uint8_t i = 0;
   while (i < x->n_fin && x->fin[i].func != func) i++;
@@ -84,11 +80,11 @@ static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
     if (i == NI_HANG_FUNCS) return; /* more functions than NCCL has: their numbers are then not known */
     x->fin[x->n_fin++] = (struct ni_hang_func){func, 0};
   }
-  raise(&x->fin[i].next, next);
+  ni_hang_raise(&x->fin[i].next, next);
 }
 
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
-  raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
+  ni_hang_raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
   if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
   if (op->kind != NI_KIND_COLL) return 0;
   raise_func(x, op->func, op->sn + 1);
@@ -125,7 +121,7 @@ static void keep_newest(struct ni_hang_member *x) {
 }
 
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
-  raise(&x->active_ns, op->enqueue_ns);
+  ni_hang_raise(&x->active_ns, op->enqueue_ns);
   if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
     keep_newest(x);
     if (x->n_open >= x->cap_open - x->cap_open / 4 && !ni_array_room(x->open, x->cap_open, x->cap_open)) return -ENOMEM;
@@ -161,13 +157,13 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   if (!*a->boot_id) memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
   /* Its own last lines are final; otherwise the newest look counts. */
   if (b->life == NI_HANG_LEFT || (a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns && b->life)) a->life = b->life;
-  raise(&a->look_ns, b->look_ns);
-  raise(&a->alive_ns, b->alive_ns);
+  ni_hang_raise(&a->look_ns, b->look_ns);
+  ni_hang_raise(&a->alive_ns, b->alive_ns);
   if (b->file && b->file_ns >= a->file_ns) {
     free(a->file);
     a->file = NULL;
   }
-  raise(&a->file_ns, b->file_ns);
+  ni_hang_raise(&a->file_ns, b->file_ns);
   a->has_box |= b->has_box;
   a->has_log |= b->has_log;
   a->ours |= b->ours;
@@ -193,11 +189,11 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
     a->calls = b->calls;
     a->started_ns = b->started_ns;
   }
-  raise(&a->open_ns, b->open_ns);
-  raise(&a->active_ns, b->active_ns);
-  raise(&a->log_ns, b->log_ns);
-  raise(&a->end_ns, b->end_ns);
-  raise(&a->invisible, b->invisible);
+  ni_hang_raise(&a->open_ns, b->open_ns);
+  ni_hang_raise(&a->active_ns, b->active_ns);
+  ni_hang_raise(&a->log_ns, b->log_ns);
+  ni_hang_raise(&a->end_ns, b->end_ns);
+  ni_hang_raise(&a->invisible, b->invisible);
   a->destroyed |= b->destroyed;
   return 0;
 }

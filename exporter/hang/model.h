@@ -162,4 +162,9 @@ static inline bool ni_hang_is(const struct ni_hang_op *op, uint16_t func, uint64
   return op->kind == NI_KIND_COLL && op->func == func && op->sn == sn;
 }
 
+/* The newest or largest of what was seen. */
+static inline void ni_hang_raise(uint64_t *at, uint64_t value) {
+  if (value > *at) *at = value;
+}
+
 #endif

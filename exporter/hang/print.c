@@ -14,10 +14,6 @@
 
 static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 
-static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return &v->model->process[w->member->process];
-}
-
 /* How old something is by the newest thing known at all; where nobody runs any more, by the clock. */
 static uint64_t age_ns(const struct ni_hang_verdict *v, uint64_t ns) {
   uint64_t now = v->fate.over ? v->wall_ns : v->now_ns;
@@ -28,7 +24,7 @@ static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) { return age
 
 /* Of a rank of which nothing is known, its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(process_of(v, w)) : ni_hang_known_until(v, w);
+  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w)) : ni_hang_known_until(v, w);
 }
 
 /* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
@@ -61,7 +57,7 @@ static void print_channels(uint64_t open) {
 
 /* How long it has been in the operation; of a process that is over: had been when it was last seen. */
 static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = process_of(v, w);
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
   bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
   uint64_t now = over ? ni_hang_last_sign(p) : v->now_ns, then = w->op->enqueue_ns;
   return then && now > then ? now - then : 0;
@@ -91,7 +87,7 @@ static bool has_op(const struct ni_hang_view *w) {
 
 /* files: name the file; of ranks without data always, since that is where to look. */
 static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool files) {
-  const struct ni_hang_process *p = process_of(v, w);
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
   if (g >= 0) ni_say(stdout, "    rank %-6d", g);
   else ni_say(stdout, "    of it %-5d", w->rank);
@@ -260,7 +256,7 @@ static void json_op(struct ni_json *j, const char *key, const struct ni_hang_ver
 }
 
 static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = process_of(v, w);
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
   ni_json_object(j, NULL);
   ni_json_i64(j, "rank", w->rank);

@@ -19,10 +19,6 @@ struct reading {
   bool recovered;               /* recover wrote the file: its in_flight lines are all there was */
 };
 
-static void raise(uint64_t *at, uint64_t value) {
-  if (value > *at) *at = value;
-}
-
 static struct ni_hang_process *process_of(struct reading *r) { return &r->m->process[r->process]; }
 
 static int take_process(struct reading *r, const struct ni_line *l) {
@@ -55,7 +51,7 @@ static int place(struct reading *r, const struct ni_line *l) {
   p->has_log = true;
   p->ours |= l->meta.producer != NULL;
   /* Lines of a recovered part carry the time of the last sign of life. */
-  raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
+  ni_hang_raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;
   if (!about_comm) {
     r->x = NULL;
@@ -65,14 +61,14 @@ static int place(struct reading *r, const struct ni_line *l) {
   if (!r->x || init_ns || r->x->hash != l->ident.comm_hash || r->x->rank != l->ident.rank)
     r->x = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
   if (!r->x) return -ENOMEM;
-  raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
+  ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
   return 0;
 }
 
 static int take_record(struct reading *r, const struct ni_record *in) {
   if (in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
     r->x->invisible++;
-    raise(&r->x->active_ns, in->enqueue_ns);
+    ni_hang_raise(&r->x->active_ns, in->enqueue_ns);
     return in->has & NI_HAS_REC_SN ? ni_seq_set_add(&r->x->recorded[in->kind], in->rec_sn) : 0;
   }
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype);
@@ -133,7 +129,7 @@ static void take_stats(struct reading *r, const struct ni_line *l) {
     for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = s->kind[k].started;
     x->started_ns = at;
   }
-  if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) raise(&x->open_ns, at);
+  if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
 }
 
 static int take_line(struct reading *r, const struct ni_line *l) {

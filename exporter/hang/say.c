@@ -21,12 +21,8 @@ const char *ni_hang_state_name(uint8_t state) {
   return names[state < NI_HANG_STATE_COUNT ? state : NI_HANG_UNSTATED];
 }
 
-static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return &v->model->process[w->member->process];
-}
-
 int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = process_of(v, w);
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
   return p->several ? -1 : p->rank;
 }
 

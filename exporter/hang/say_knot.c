@@ -12,10 +12,6 @@
 #define NAMED 4   /* so many waits are told one by one */
 #define VALUES 64 /* so many different ones are compared */
 
-static const struct ni_hang_process *process_of(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return &v->model->process[w->member->process];
-}
-
 /* ---- lists of ranks ---- */
 
 typedef bool (*chosen_fn)(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
@@ -45,7 +41,7 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (chosen(v, k, w, arg))
-      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, process_of(v, w)->host};
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->host};
   }
   if (k->kind == NI_KIND_COLL) {
     size_t at = 0;
@@ -185,7 +181,7 @@ static bool is_rank(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   int32_t g = ni_hang_global(v, w);
   ni_say(f, "rank %d (", g >= 0 ? g : w->rank);
-  ni_put_text(f, process_of(v, w)->host);
+  ni_put_text(f, ni_hang_process_at(v, w)->host);
   fputs(") ", f);
 }
 

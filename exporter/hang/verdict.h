@@ -133,6 +133,9 @@ int ni_hang_find_knots(struct ni_hang_verdict *v);
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
 /* The view of a rank; NULL: there is none. */
 struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
+static inline const struct ni_hang_process *ni_hang_process_at(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  return &v->model->process[w->member->process];
+}
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 

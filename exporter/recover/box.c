@@ -8,20 +8,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../as_user.h"
+#include "../now.h"
 #include "box_image.h"
 #include "life.h"
 
 #define SETTLE_TRIES 3 /* looks at a page whose slots move */
-
-static uint64_t unix_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t cap, const char *text, ...) {
   va_list ap;
@@ -129,7 +123,7 @@ bool ni_box_ops_class(const struct ni_box *b, unsigned char cls) {
 
 /*
  * One page of slots of a process that may be running: state words, slots, state words again, each by a read of its own.
- * When a state changed in between, all is taken again; a slot that never rests reads as free, and is counted.
+ * When a state changed in between, all is taken again; a slot that never rests reads as free.
  */
 static int settle_ops(struct ni_box *b, int fd, uint32_t page) {
   uint64_t at = (uint64_t)page * NI_BOX_PAGE_BYTES;
@@ -142,9 +136,7 @@ static int settle_ops(struct ni_box *b, int fd, uint32_t page) {
     for (uint32_t s = 0; s < NI_BOX_PAGE_BYTES; s += size) {
       if (memcmp(before + s + word, after + s + word, 8) == 0) continue;
       moved = true;
-      if (i + 1 < SETTLE_TRIES) continue;
-      memset(have + s, 0, size);
-      b->moving++;
+      if (i + 1 == SETTLE_TRIES) memset(have + s, 0, size);
     }
     if (!moved) break;
     memcpy(before, after, sizeof before);
@@ -235,7 +227,7 @@ static int read_header_again(struct ni_box *b, int fd, char *why, size_t cap) {
   if (e < 0) return e;
   size_t constant = offsetof(struct ni_box_header, state);
   if (memcmp(&first, &b->h, constant) != 0) return refuse(why, cap, "it was replaced while it was read: read it again");
-  if (!b->is_copy && b->life != NI_LIFE_DEAD) b->life = ni_life_of(&b->h, &b->life_why); /* perhaps it ended meanwhile */
+  if (!b->is_copy && b->life != NI_LIFE_DEAD) b->life = ni_life_of(&b->h); /* perhaps it ended meanwhile */
   return 0;
 }
 
@@ -251,7 +243,6 @@ static int look_for_copy_page(struct ni_box *b, int fd) {
   b->bytes = c.box_bytes;
   b->taken_ns = c.taken_unix_ns;
   b->life = c.life <= NI_LIFE_DEAD ? (enum ni_life)c.life : NI_LIFE_UNKNOWN;
-  b->life_why = "as it was when the copy was taken";
   return 0;
 }
 
@@ -266,8 +257,8 @@ static int load(struct ni_box *b, int fd, const struct stat *of, uint64_t most, 
   int e = look_for_copy_page(b, fd);
   if (e < 0 || (e = read_header(b, fd, why, cap)) < 0 || (e = take_fields(b, why, cap)) < 0) return e;
   if (!b->is_copy) {
-    b->life = ni_life_of(&b->h, &b->life_why);
-    b->taken_ns = unix_now();
+    b->life = ni_life_of(&b->h);
+    b->taken_ns = ni_now_ns(CLOCK_REALTIME);
   }
   void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return -ENOMEM;

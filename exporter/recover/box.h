@@ -3,7 +3,7 @@
  *
  * The file is read (never mapped, never written): what matters of it is copied into an image of ours, so a file that is
  * cut or changed while we look cannot hurt us. Of a process that lives, every page is read three times: the state words
- * before and after must agree around the copy that is used; slots that move all the time are left out and counted.
+ * before and after must agree around the copy that is used; slots that move all the time are left out.
  *
  * A copy made by `nccl-inspector snapshot` is the same file with one page behind it (struct ni_box_copy): when it was
  * taken, and whether the process was alive then. Every offset, count and text from a file is checked here; callers see
@@ -110,12 +110,10 @@ const struct ni_box_header *ni_box_header(const struct ni_box *b);
 bool ni_box_is_copy(const struct ni_box *b);
 /* Of the process: of a copy as it was when it was taken, else as it is now. */
 enum ni_life ni_box_life(const struct ni_box *b);
-const char *ni_box_life_why(const struct ni_box *b); /* how that is known */
 uint64_t ni_box_taken_ns(const struct ni_box *b);    /* Unix ns of this look at it */
 uint64_t ni_box_held(const struct ni_box *b);        /* bytes of its pages that are not 0 */
 uint32_t ni_box_owner(const struct ni_box *b);       /* uid of the file */
 uint32_t ni_box_outside(const struct ni_box *b);     /* pages lost with the process */
-uint64_t ni_box_moving(const struct ni_box *b);      /* slots that changed while they were read, all the time */
 
 /* The session that is whole; false: none yet. Texts end. */
 struct ni_box_log {

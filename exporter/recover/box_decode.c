@@ -47,12 +47,10 @@ static void get_counts(const struct ni_box *b, const unsigned char *base, enum n
 const struct ni_box_header *ni_box_header(const struct ni_box *b) { return &b->h; }
 bool ni_box_is_copy(const struct ni_box *b) { return b->is_copy; }
 enum ni_life ni_box_life(const struct ni_box *b) { return b->life; }
-const char *ni_box_life_why(const struct ni_box *b) { return b->life_why; }
 uint64_t ni_box_taken_ns(const struct ni_box *b) { return b->taken_ns; }
 uint64_t ni_box_held(const struct ni_box *b) { return b->held_bytes; }
 uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
 uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
-uint64_t ni_box_moving(const struct ni_box *b) { return b->moving; }
 
 bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
   struct ni_box *own = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */

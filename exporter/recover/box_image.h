@@ -24,11 +24,9 @@ struct ni_box {
   size_t n_comm_pages;
   struct ni_box_proxy *proxy; /* sorted */
   size_t n_proxies;
-  uint64_t moving;
   uint32_t owner;
   bool is_copy;
   enum ni_life life;
-  const char *life_why;
   uint64_t taken_ns;
   char *text[3];          /* dir, file, line of the session */
 };

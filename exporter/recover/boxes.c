@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../amount_text.h"
 #include "../as_user.h"
 #include "../command.h"
 #include "../json_out.h"
+#include "../now.h"
 #include "../plural.h"
 #include "sources.h"
 
@@ -66,10 +66,8 @@ static int look(const struct ni_box *b, void *arg) {
 static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
   static const char *const lives[] = {"perhaps alive", "running", "dead"};
   const struct row *r = x->row;
-  struct timespec now;
   char size[32], age[32];
-  clock_gettime(CLOCK_REALTIME, &now);
-  uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
+  uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
   const char *life = lives[r->life <= NI_LIFE_DEAD ? r->life : 0];
   if (x->json) {
     struct ni_json *j = &x->out;

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../now.h"
 
 #define FRESH_NS UINT64_C(10000000000)
 
@@ -29,36 +30,19 @@ static uint64_t start_ticks(int64_t pid) {
   return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-enum ni_life ni_life_of(const struct ni_box_header *h, const char **why) {
+enum ni_life ni_life_of(const struct ni_box_header *h) {
   char boot[64];
   struct stat ns;
-  struct timespec now;
   if (read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) boot[strcspn(boot, "\n")] = 0;
-  if (!*boot || !*h->boot_id) {
-    *why = "the boot id is not known";
-    return NI_LIFE_UNKNOWN;
-  }
-  if (strcmp(boot, h->boot_id) != 0) {
+  if (!*boot || !*h->boot_id) return NI_LIFE_UNKNOWN;
+  if (strcmp(boot, h->boot_id) != 0) { /* another machine, or this one was booted since */
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    if (strcmp(host, h->hostname) != 0) {
-      *why = "it belongs to another machine";
-      return NI_LIFE_UNKNOWN;
-    }
-    *why = "the machine was booted since";
-    return NI_LIFE_DEAD;
+    return strcmp(host, h->hostname) != 0 ? NI_LIFE_UNKNOWN : NI_LIFE_DEAD;
   }
-  if (h->pid_namespace && h->start_ticks && stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == h->pid_namespace) {
-    bool alive = h->pid > 0 && start_ticks(h->pid) == h->start_ticks;
-    *why = alive ? "its process runs" : "its process is gone";
-    return alive ? NI_LIFE_ALIVE : NI_LIFE_DEAD;
-  }
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  uint64_t at = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-  if (h->heartbeat_ns && (at < h->heartbeat_ns || at - h->heartbeat_ns < FRESH_NS)) {
-    *why = "it is in another container, its heartbeat is fresh";
-    return NI_LIFE_ALIVE;
-  }
-  *why = "it is in another container, its heartbeat is old";
-  return NI_LIFE_UNKNOWN;
+  if (h->pid_namespace && h->start_ticks && stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == h->pid_namespace)
+    return h->pid > 0 && start_ticks(h->pid) == h->start_ticks ? NI_LIFE_ALIVE : NI_LIFE_DEAD;
+  /* It is in another container: only its heartbeat tells. */
+  uint64_t at = ni_now_ns(CLOCK_MONOTONIC);
+  return h->heartbeat_ns && (at < h->heartbeat_ns || at - h->heartbeat_ns < FRESH_NS) ? NI_LIFE_ALIVE : NI_LIFE_UNKNOWN;
 }

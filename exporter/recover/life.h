@@ -8,7 +8,6 @@
 
 #include "box.h"
 
-/* *why: how it is known, a constant text. */
-enum ni_life ni_life_of(const struct ni_box_header *h, const char **why);
+enum ni_life ni_life_of(const struct ni_box_header *h);
 
 #endif

@@ -22,11 +22,6 @@ struct search {
   uid_t owner;
 };
 
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static bool is_its(const struct search *s, const char *name) {
   size_t n = strlen(s->p->stem);
   return strncmp(name, s->p->stem, n) == 0 && ni_log_stem(name, NULL) == n;
@@ -111,7 +106,7 @@ int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const stru
   if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.') snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
   else invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
   for (size_t i = 0; e == 0 && i < s->logs.n; i++)
-    if (is_its(&look, base_of(s->logs.file[i].path))) e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
+    if (is_its(&look, ni_path_name(s->logs.file[i].path))) e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
   p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_under(in, p->said));
   if (e < 0 || p->elsewhere) return e;
   bool believed = trusted(s, in, b, p->said);

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../as_user.h"
 #include "../command.h"
 #include "../json_out.h"
+#include "../now.h"
 #include "../plural.h"
 #include "place.h"
 #include "recover_box.h"
@@ -60,11 +60,8 @@ struct job {
 /* May the process still write its log? Where it cannot be known, a heartbeat that stopped long ago counts. */
 static bool may_live(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
-  struct timespec t;
   if (ni_box_life(b) != NI_LIFE_UNKNOWN) return ni_box_life(b) == NI_LIFE_ALIVE;
-  clock_gettime(CLOCK_REALTIME, &t);
-  uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-  return h->heartbeat_every_ms == 0 || now < h->heartbeat_unix_ns + SILENT_NS;
+  return h->heartbeat_every_ms == 0 || ni_now_ns(CLOCK_REALTIME) < h->heartbeat_unix_ns + SILENT_NS;
 }
 
 static void cannot_write(struct answer *a, const char *why) {

@@ -58,11 +58,6 @@ static void too_late(int signal) {
   _exit(late_code);
 }
 
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static void complain(struct snapshot *s, const char *path, const char *why) {
   s->failed++;
   ni_say(stderr, "%s: not copied: %s\n", path, why);
@@ -78,7 +73,7 @@ static int begin(struct ni_out_file *o, int dir, uid_t owner) {
 /* <name without .box>.<Unix ns>.box. A copy of a copy keeps the first one's time, and so its name. */
 static void name_copy(const struct ni_box *b, const char *path, char *out, size_t size) {
   char name[256], stamp[32];
-  snprintf(name, sizeof name, "%s", base_of(path));
+  snprintf(name, sizeof name, "%s", ni_path_name(path));
   size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
   if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
   snprintf(stamp, sizeof stamp, ".%" PRIu64, ni_box_taken_ns(b));

@@ -1,4 +1,5 @@
 #include "../as_user.h"
+#include "../now.h"
 #include "../plural.h"
 #include "sources.h"
 
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 bool ni_box_name(const char *path) {
@@ -66,11 +66,6 @@ static void leave_out(struct ni_files *f, const char *dir) {
   f->n = kept;
 }
 
-static const char *base_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /*
  * Is the box of a newer layout, and of a process without a log here? Only its plugin's own program can read where its log lies,
  * but its name has the host and the pid, as those of logs have: two jobs on one machine need not have the same plugin.
@@ -82,11 +77,11 @@ static bool is_others(const char *path, const struct ni_files *logs) {
   bool newer = fd >= 0 && read(fd, &h, sizeof h) == sizeof h && memcmp(h.magic, NI_BOX_MAGIC, 8) == 0 &&
                h.byte_order == NI_BOX_BYTE_ORDER && h.version > NI_BOX_VERSION;
   if (fd >= 0) close(fd);
-  const char *who = base_of(path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
+  const char *who = ni_path_name(path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
   if (!newer || !end) return false;
   size_t n = (size_t)(end - who) + 1; /* "node-a-pid4711-" */
   for (size_t i = 0; i < logs->n; i++)
-    if (strncmp(base_of(logs->file[i].path), who, n) == 0) return false;
+    if (strncmp(ni_path_name(logs->file[i].path), who, n) == 0) return false;
   return true;
 }
 
@@ -157,12 +152,6 @@ static uint64_t *taken_by(uid_t uid) {
   return &user[i].ms;
 }
 
-static uint64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 + 1;
-}
-
 int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
   static struct told *told; /* one visit after the other */
   struct stat st;
@@ -177,7 +166,7 @@ int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
   v->owner = st.st_uid;
   *told = (struct told){0};
   struct visit x = {v, told, ni_as_user_needed(v->owner) ? NI_BOX_ROOT_BYTES : 0};
-  uint64_t *taken = taken_by(v->owner), begun = now_ms();
+  uint64_t *taken = taken_by(v->owner), begun = ni_now_ns(CLOCK_MONOTONIC);
   if (*taken >= 1000 * NI_AS_USER_SECONDS && x.most) {
     snprintf(why, why_bytes, "the boxes of uid %u have taken %u s, all that root gives a user. Run as that user", v->owner, NI_AS_USER_SECONDS);
     return -ETIMEDOUT;
@@ -185,7 +174,7 @@ int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
   unsigned left = (unsigned)((1000 * NI_AS_USER_SECONDS - (x.most ? *taken : 0)) / 1000) + 1;
   if (v->seconds && v->seconds < left) left = v->seconds;
   int e = ni_as_owner(v->owner, left, v->keep, visit_here, &x, why, why_bytes);
-  *taken += now_ms() - begun + 1;
+  *taken += (ni_now_ns(CLOCK_MONOTONIC) - begun) / 1000000 + 1;
   if (e < 0) return e;
   told->why[sizeof told->why - 1] = 0;
   if (told->error) snprintf(why, why_bytes, "%s", told->why);
@@ -274,8 +263,7 @@ void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sourc
 /* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */
 static char *real_of(const char *path) {
   char *real = realpath(path, NULL);
-  const char *slash = strrchr(path, '/');
-  const char *last = slash ? slash + 1 : path;
+  const char *slash = strrchr(path, '/'), *last = ni_path_name(path);
   if (real || errno != ENOENT || slash == path || !*last || strcmp(last, "..") == 0 || strcmp(last, ".") == 0) return real;
   char *up = slash ? strndup(path, (size_t)(slash - path)) : strdup("."), *above = up ? real_of(up) : NULL;
   if (above && asprintf(&real, "%s/%s", strcmp(above, "/") == 0 ? "" : above, last) < 0) real = NULL;

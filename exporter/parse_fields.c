@@ -66,29 +66,35 @@ TABLE(trace, .defaults = NULL);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
+/* What both kinds of operations have, k being the first word of the key. */
+#define SIZE_AND_TIME(k)                                              \
+  F(k "_msg_size_bytes", U64, ni_record, msg_bytes, REQ),             \
+  F(k "_exec_time_us", U64, ni_record, exec_us, REQ),                 \
+  F(k "_timing_source", TIMING, ni_record, timing, NUL),              \
+  F(k "_algobw_gbs", BW, ni_record, algobw_gbs, .has = NI_HAS_ALGOBW), \
+  F(k "_busbw_gbs", BW, ni_record, busbw_gbs, .has = NI_HAS_BUSBW)
+#define DETAILS(k)                                                                                  \
+  F(k "_nchannels", U32, ni_record, nchannels, NUL, .has = NI_HAS_NCHANNELS),                       \
+  F("nchannels_src", OBSERVED, ni_record, nchannels_observed, .flags = 0),                          \
+  F(k "_exec_time_ns", U64, ni_record, exec_ns, NUL, .has = NI_HAS_EXEC_NS),                        \
+  F(k "_enqueue_ns", U64, ni_record, enqueue_ns, NUL, .has = NI_HAS_ENQUEUE),                       \
+  F(k "_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),     \
+  F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),                                        \
+  F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),           \
+  F("call_sn", U64, ni_record, call_sn, NUL, .has = NI_HAS_CALL_SN),                                \
+  F("plan_sn", U64, ni_record, plan_sn, NUL, .has = NI_HAS_PLAN_SN),                                \
+  F("graph", BOOL, ni_record, graph, .flags = 0)
+
 /* In the order of our lines; NVIDIA's v4.2 has algo and proto after the name, which costs two probes of the table. */
 static const struct ni_field coll_fields[] = {
     F("coll", STR, ni_record, func, REQ),
     F("coll_sn", U64, ni_record, sn, REQ),
-    F("coll_msg_size_bytes", U64, ni_record, msg_bytes, REQ),
-    F("coll_exec_time_us", U64, ni_record, exec_us, REQ),
-    F("coll_timing_source", TIMING, ni_record, timing, NUL),
-    F("coll_algobw_gbs", BW, ni_record, algobw_gbs, .has = NI_HAS_ALGOBW),
-    F("coll_busbw_gbs", BW, ni_record, busbw_gbs, .has = NI_HAS_BUSBW),
+    SIZE_AND_TIME("coll"),
     F("coll_algo", STR, ni_record, algo, NUL),
     F("coll_proto", STR, ni_record, proto, NUL),
     F("coll_datatype", STR, ni_record, datatype, NUL),
     F("coll_root", I32, ni_record, root, NUL, .min = -1, .has = NI_HAS_ROOT),
-    F("coll_nchannels", U32, ni_record, nchannels, NUL, .has = NI_HAS_NCHANNELS),
-    F("nchannels_src", OBSERVED, ni_record, nchannels_observed, .flags = 0),
-    F("coll_exec_time_ns", U64, ni_record, exec_ns, NUL, .has = NI_HAS_EXEC_NS),
-    F("coll_enqueue_ns", U64, ni_record, enqueue_ns, NUL, .has = NI_HAS_ENQUEUE),
-    F("coll_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
-    F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
-    F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
-    F("call_sn", U64, ni_record, call_sn, NUL, .has = NI_HAS_CALL_SN),
-    F("plan_sn", U64, ni_record, plan_sn, NUL, .has = NI_HAS_PLAN_SN),
-    F("graph", BOOL, ni_record, graph, .flags = 0),
+    DETAILS("coll"),
     F("coll_src", SRC, ni_record, src, .flags = 0),
     TRACE_FIELDS,
 };
@@ -99,43 +105,34 @@ static const struct ni_field p2p_fields[] = {
     F("p2p", STR, ni_record, func, REQ),
     F("p2p_sn", U64, ni_record, sn, REQ),
     F("p2p_peer", I32, ni_record, root, REQ, .min = -1),
-    F("p2p_msg_size_bytes", U64, ni_record, msg_bytes, REQ),
-    F("p2p_exec_time_us", U64, ni_record, exec_us, REQ),
-    F("p2p_timing_source", TIMING, ni_record, timing, NUL),
-    F("p2p_algobw_gbs", BW, ni_record, algobw_gbs, .has = NI_HAS_ALGOBW),
-    F("p2p_busbw_gbs", BW, ni_record, busbw_gbs, .has = NI_HAS_BUSBW),
+    SIZE_AND_TIME("p2p"),
     F("p2p_datatype", STR, ni_record, datatype, NUL),
-    F("p2p_nchannels", U32, ni_record, nchannels, NUL, .has = NI_HAS_NCHANNELS),
-    F("nchannels_src", OBSERVED, ni_record, nchannels_observed, .flags = 0),
-    F("p2p_exec_time_ns", U64, ni_record, exec_ns, NUL, .has = NI_HAS_EXEC_NS),
-    F("p2p_enqueue_ns", U64, ni_record, enqueue_ns, NUL, .has = NI_HAS_ENQUEUE),
-    F("p2p_gpu_start_delta_ns", I64, ni_record, gpu_start_delta_ns, NUL, .has = NI_HAS_GPU_DELTA),
-    F("rec_sn", U64, ni_record, rec_sn, .has = NI_HAS_REC_SN),
-    F("nccl_tests_size_bytes", U64, ni_record, tests_bytes, NUL, .has = NI_HAS_TESTS_SIZE),
-    F("call_sn", U64, ni_record, call_sn, NUL, .has = NI_HAS_CALL_SN),
-    F("plan_sn", U64, ni_record, plan_sn, NUL, .has = NI_HAS_PLAN_SN),
-    F("graph", BOOL, ni_record, graph, .flags = 0),
+    DETAILS("p2p"),
     TRACE_FIELDS,
 };
 static const struct ni_record p2p_defaults = {.kind = NI_KIND_P2P, .func = ""};
 TABLE(p2p, DEFAULTS(ni_record, p2p_defaults), .has_at = 1 + offsetof(struct ni_record, has));
+
+#define WAITS(s)                                              \
+  F("total_us", F64, s, total_us, .flags = 0),                \
+  F("gpu_produce_us", F64, s, gpu_produce_us, .flags = 0),    \
+  F("peer_credit_us", F64, s, peer_credit_us, .flags = 0),    \
+  F("wire_us", F64, s, wire_us, .flags = 0),                  \
+  F("flush_us", F64, s, flush_us, .flags = 0),                \
+  F("gpu_consume_us", F64, s, gpu_consume_us, .flags = 0)
+#define NO_WAITS                                                                                    \
+  .total_us = NAN, .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN,   \
+  .gpu_consume_us = NAN
 
 static const struct ni_field step_fields[] = {
     F("record_sn", U64, ni_proxy_step, record_sn, NUL),
     F("proxy_step_sn", U64, ni_proxy_step, proxy_step_sn, NUL),
     F("step", I64, ni_proxy_step, step, NUL),
     F("trans_size_bytes", U64, ni_proxy_step, trans_size_bytes, NUL),
-    F("total_us", F64, ni_proxy_step, total_us, .flags = 0),
-    F("gpu_produce_us", F64, ni_proxy_step, gpu_produce_us, .flags = 0),
-    F("peer_credit_us", F64, ni_proxy_step, peer_credit_us, .flags = 0),
-    F("wire_us", F64, ni_proxy_step, wire_us, .flags = 0),
-    F("flush_us", F64, ni_proxy_step, flush_us, .flags = 0),
-    F("gpu_consume_us", F64, ni_proxy_step, gpu_consume_us, .flags = 0),
+    WAITS(ni_proxy_step),
     F("start_ns", U64, ni_proxy_step, start_ns, NUL),
 };
-static const struct ni_proxy_step step_defaults = {
-    .step = -1, .total_us = NAN, .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN,
-    .gpu_consume_us = NAN};
+static const struct ni_proxy_step step_defaults = {.step = -1, NO_WAITS};
 TABLE(step, DEFAULTS(ni_proxy_step, step_defaults));
 
 static const struct ni_field proxy_fields[] = {
@@ -150,12 +147,7 @@ static const struct ni_field proxy_fields[] = {
     F("direction", STR, ni_proxy_line, direction, NUL),
     F("is_final", BOOL, ni_proxy_line, is_final, .flags = 0),
     F("trans_size_bytes", U64, ni_proxy_line, trans_size_bytes, NUL),
-    F("total_us", F64, ni_proxy_line, total_us, .flags = 0),
-    F("gpu_produce_us", F64, ni_proxy_line, gpu_produce_us, .flags = 0),
-    F("peer_credit_us", F64, ni_proxy_line, peer_credit_us, .flags = 0),
-    F("wire_us", F64, ni_proxy_line, wire_us, .flags = 0),
-    F("flush_us", F64, ni_proxy_line, flush_us, .flags = 0),
-    F("gpu_consume_us", F64, ni_proxy_line, gpu_consume_us, .flags = 0),
+    WAITS(ni_proxy_line),
     F("op_bw_gbs", BW, ni_proxy_line, op_bw_gbs, .flags = 0),
     F("n_steps", U64, ni_proxy_line, n_steps, NUL),
     F("chunk_size_bytes", U64, ni_proxy_line, chunk_size_bytes, NUL),
@@ -175,8 +167,7 @@ static const struct ni_field proxy_fields[] = {
     F("steps", STEPS, ni_proxy_line, steps, .sub = &step, .flags = NI_FLAG_NULL),
 };
 static const struct ni_proxy_line proxy_defaults = {
-    .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, .total_us = NAN,
-    .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN, .gpu_consume_us = NAN,
+    .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, NO_WAITS,
     .op_bw_gbs = NAN, .timing_source = "", .step = -1, .max_step_us = NAN, .parent_func = "",
     .parent_rec_sn = NI_NO_SN, .origin_pid = -1, .progress_us = NAN, .state = ""};
 TABLE(proxy, DEFAULTS(ni_proxy_line, proxy_defaults));
@@ -453,35 +444,39 @@ EVENT_TABLE(net);
 
 /* ---- top level ------------------------------------------------------------------------------------------------- */
 
-#define KIND(k, m, table, k2, ...) F(k, KIND, ni_line, m, .sub = &table, .arg = k2, __VA_ARGS__)
+/* The kinds of lines but operations: key, member of struct ni_line, keys, kind. */
+#define KINDS(X) \
+  X("dump_stats", stats, stats, NI_LINE_DUMP_STATS) \
+  X("proxy_trace", proxy, proxy, NI_LINE_PROXY) \
+  X("process", process, process, NI_LINE_PROCESS) \
+  X("comm", comm, comm, NI_LINE_COMM) \
+  X("comm_end", comm_end, comm_end, NI_LINE_COMM_END) \
+  X("clock", clock, clock_line, NI_LINE_CLOCK) \
+  X("gap", gap, gap, NI_LINE_GAP) \
+  X("late", late, late, NI_LINE_LATE) \
+  X("incomplete", unfinished, unfinished, NI_LINE_INCOMPLETE) \
+  X("stuck", unfinished, unfinished, NI_LINE_STUCK) \
+  X("in_flight", unfinished, unfinished, NI_LINE_IN_FLIGHT) \
+  X("pool_stats", pool, pool, NI_LINE_POOL_STATS) \
+  X("note", note, note, NI_LINE_NOTE) \
+  X("control", control, control, NI_LINE_CONTROL) \
+  X("rollup", rollup, rollup, NI_LINE_ROLLUP) \
+  X("api", event, api, NI_LINE_API) \
+  X("launch", event, launch, NI_LINE_LAUNCH) \
+  X("group", event, group, NI_LINE_GROUP) \
+  X("ce", event, ce, NI_LINE_CE) \
+  X("sync", event, sync, NI_LINE_SYNC) \
+  X("batch", event, batch, NI_LINE_BATCH) \
+  X("proxy_ctrl", event, proxy_ctrl, NI_LINE_PROXY_CTRL) \
+  X("net", event, net, NI_LINE_NET)
+#define KIND(k, m, table, k2, ...) F(k, KIND, ni_line, m, .sub = &table, .arg = k2, __VA_ARGS__),
+#define NO_OP(k, m, table, k2) KIND(k, m, table, k2, .flags = 0)
 static const struct ni_field line_fields[] = {
     OBJ("header", ni_line, ident, header, .flags = 0),
     OBJ("metadata", ni_line, meta, metadata, .flags = 0),
-    KIND("coll_perf", op, coll, NI_LINE_OP, .flags = 0),
-    KIND("p2p_perf", op, p2p, NI_LINE_OP, .flags = NI_FLAG_P2P),
-    KIND("dump_stats", stats, stats, NI_LINE_DUMP_STATS, .flags = 0),
-    KIND("proxy_trace", proxy, proxy, NI_LINE_PROXY, .flags = 0),
-    KIND("process", process, process, NI_LINE_PROCESS, .flags = 0),
-    KIND("comm", comm, comm, NI_LINE_COMM, .flags = 0),
-    KIND("comm_end", comm_end, comm_end, NI_LINE_COMM_END, .flags = 0),
-    KIND("clock", clock, clock_line, NI_LINE_CLOCK, .flags = 0),
-    KIND("gap", gap, gap, NI_LINE_GAP, .flags = 0),
-    KIND("late", late, late, NI_LINE_LATE, .flags = 0),
-    KIND("incomplete", unfinished, unfinished, NI_LINE_INCOMPLETE, .flags = 0),
-    KIND("stuck", unfinished, unfinished, NI_LINE_STUCK, .flags = 0),
-    KIND("in_flight", unfinished, unfinished, NI_LINE_IN_FLIGHT, .flags = 0),
-    KIND("pool_stats", pool, pool, NI_LINE_POOL_STATS, .flags = 0),
-    KIND("note", note, note, NI_LINE_NOTE, .flags = 0),
-    KIND("control", control, control, NI_LINE_CONTROL, .flags = 0),
-    KIND("rollup", rollup, rollup, NI_LINE_ROLLUP, .flags = 0),
-    KIND("api", event, api, NI_LINE_API, .flags = 0),
-    KIND("launch", event, launch, NI_LINE_LAUNCH, .flags = 0),
-    KIND("group", event, group, NI_LINE_GROUP, .flags = 0),
-    KIND("ce", event, ce, NI_LINE_CE, .flags = 0),
-    KIND("sync", event, sync, NI_LINE_SYNC, .flags = 0),
-    KIND("batch", event, batch, NI_LINE_BATCH, .flags = 0),
-    KIND("proxy_ctrl", event, proxy_ctrl, NI_LINE_PROXY_CTRL, .flags = 0),
-    KIND("net", event, net, NI_LINE_NET, .flags = 0),
+    KIND("coll_perf", op, coll, NI_LINE_OP, .flags = 0)
+    KIND("p2p_perf", op, p2p, NI_LINE_OP, .flags = NI_FLAG_P2P)
+    KINDS(NO_OP)
     TRACE_FIELDS,
 };
 struct ni_table ni_table_line = {
@@ -524,32 +519,7 @@ const char *ni_reject_name(enum ni_reject reason) {
 }
 
 const char *ni_line_kind_name(enum ni_line_kind kind) {
-  static const char *const names[NI_LINE_KIND_COUNT] = {
-      [NI_LINE_OP] = "op",
-      [NI_LINE_PROXY] = "proxy_trace",
-      [NI_LINE_PROCESS] = "process",
-      [NI_LINE_COMM] = "comm",
-      [NI_LINE_COMM_END] = "comm_end",
-      [NI_LINE_CLOCK] = "clock",
-      [NI_LINE_DUMP_STATS] = "dump_stats",
-      [NI_LINE_GAP] = "gap",
-      [NI_LINE_LATE] = "late",
-      [NI_LINE_INCOMPLETE] = "incomplete",
-      [NI_LINE_STUCK] = "stuck",
-      [NI_LINE_IN_FLIGHT] = "in_flight",
-      [NI_LINE_POOL_STATS] = "pool_stats",
-      [NI_LINE_NOTE] = "note",
-      [NI_LINE_CONTROL] = "control",
-      [NI_LINE_ROLLUP] = "rollup",
-      [NI_LINE_API] = "api",
-      [NI_LINE_LAUNCH] = "launch",
-      [NI_LINE_GROUP] = "group",
-      [NI_LINE_CE] = "ce",
-      [NI_LINE_SYNC] = "sync",
-      [NI_LINE_BATCH] = "batch",
-      [NI_LINE_PROXY_CTRL] = "proxy_ctrl",
-      [NI_LINE_NET] = "net",
-      [NI_LINE_UNKNOWN] = "unknown",
-  };
+#define NAME(k, m, table, kind) [kind] = k,
+  static const char *const names[NI_LINE_KIND_COUNT] = {[NI_LINE_OP] = "op", KINDS(NAME)[NI_LINE_UNKNOWN] = "unknown"};
   return (unsigned)kind < NI_LINE_KIND_COUNT ? names[kind] : "unknown";
 }

@@ -87,42 +87,56 @@ struct ni_check_process {
   const struct ni_file *file;    /* the first one */
 };
 
-enum ni_problem_code {
-  NI_PROBLEM_UNREADABLE = 0,
-  NI_PROBLEM_CUT,
-  NI_PROBLEM_DAMAGED,
-  NI_PROBLEM_BAD_LINES,
-  NI_PROBLEM_ORPHANS,     /* records without a header and without a marker before them */
-  NI_PROBLEM_MARKER,      /* a marker announced another number of records than followed */
-  NI_PROBLEM_DROPPED,
-  NI_PROBLEM_EXPIRED,
-  NI_PROBLEM_INCOMPLETE,
-  NI_PROBLEM_REFUSED,     /* whole communicators without a record */
-  NI_PROBLEM_IN_FLIGHT,
-  NI_PROBLEM_LATE,
-  NI_PROBLEM_NO_FINAL,
-  NI_PROBLEM_NO_END,      /* processes without their last line (unended.h) */
-  NI_PROBLEM_NO_ACCOUNTING,
-  NI_PROBLEM_SUM,         /* started is not the sum of its parts */
-  NI_PROBLEM_WRITTEN,     /* written is not what the files hold */
-  NI_PROBLEM_STATED,      /* gap or incomplete lines say another number than the final line */
-  NI_PROBLEM_MISSING,     /* numbers that never came and that nothing explains */
-  NI_PROBLEM_DOUBLE,
-  NI_PROBLEM_EVENTS,      /* event lines that are not there, or more than were written */
-  NI_PROBLEM_EVENTS_LOST, /* events that found no room */
-  NI_PROBLEM_RANKS,
-  NI_PROBLEM_ROLLUP,      /* roll-ups count another number than written + sampled */
-  NI_PROBLEM_CLOCK,
-  NI_PROBLEM_EXPECT,
-  NI_PROBLEM_EMPTY,       /* from here on: worth a line, no verdict */
-  NI_PROBLEM_MIXED,
-  NI_PROBLEM_UNEVEN,
-  NI_PROBLEM_UNKNOWN_KIND,
-  NI_PROBLEM_FILTERED,
-  NI_PROBLEM_ROLLUP_CUT,  /* what a killed process had counted since its last roll-ups */
-  NI_PROBLEM_UNTOLD,      /* numbers that came after the last accounting of a rank that samples (sampling.h) */
-  NI_PROBLEM_COUNT
-};
+/* Code, name in JSON, text of one, text of several. */
+#define NI_PROBLEMS(X) \
+  X(UNREADABLE, "unreadable", "path could not be read", "paths could not be read") \
+  X(CUT, "cut", "file cut at its end", "files cut at their end") \
+  X(DAMAGED, "damaged", "place of damaged gzip data", "places of damaged gzip data") \
+  X(BAD_LINES, "bad_lines", "bad line", "bad lines") \
+  /* Records without a header and without a marker before them */ \
+  X(ORPHANS, "orphans", "record without a header before it", "records without a header before them") \
+  X(MARKER, "marker", "record more or less than a marker announces", "records more or less than a marker announces") \
+  X(DROPPED, "dropped", "operation dropped", "operations dropped") \
+  X(EXPIRED, "expired", "record expired with its file", "records expired with their files") \
+  X(INCOMPLETE, "incomplete", "operation incomplete", "operations incomplete") \
+  X(REFUSED, "refused", "communicator not recorded at all", "communicators not recorded at all") \
+  X(IN_FLIGHT, "in_flight", "operation still in flight at the end", "operations still in flight at the end") \
+  X(LATE, "late", "operation with a channel that came late", "operations with a channel that came late") \
+  X(NO_FINAL, "no_final", "rank of a communicator without a final line: killed, or still running", \
+    "ranks of communicators without a final line: killed, or still running") \
+  X(NO_END, "no_end", NI_UNENDED_ONE, NI_UNENDED_MANY) \
+  X(NO_ACCOUNTING, "no_accounting", "rank of a communicator without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)", \
+    "ranks of communicators without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)") \
+  X(SUM, "sum", "operation that the final lines do not account for", "operations that the final lines do not account for") \
+  X(WRITTEN, "written", "record more or less than stated as written", "records more or less than stated as written") \
+  /* Gap or incomplete lines say another number than the final line */ \
+  X(STATED, "stated", "loss told differently by the lines about it", "losses told differently by the lines about them") \
+  /* Numbers that never came and that nothing explains */ \
+  X(MISSING, "missing", "operation missing by its number", "operations missing by their numbers") \
+  X(DOUBLE, "double", "record there twice", "records there twice") \
+  /* Event lines that are not there, or more than were written */ \
+  X(EVENTS, "events", "event line other than stated", "event lines other than stated") \
+  X(EVENTS_LOST, "events_dropped", "event dropped", "events dropped") \
+  X(RANKS, "ranks", "rank missing", "ranks missing") \
+  X(ROLLUP, "rollup", "operation more or less in the roll-ups than was written or sampled", \
+    "operations more or less in the roll-ups than were written or sampled") \
+  X(CLOCK, "clock", "implausible clock line", "implausible clock lines") \
+  X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
+  /* From here on: worth a line, no verdict */ \
+  X(EMPTY, "empty", "file empty", "files empty") \
+  X(MIXED, "mixed", "kind of file name", "kinds of file names together") \
+  X(UNEVEN, "uneven", "communicator whose ranks started unequal numbers of collectives", \
+    "communicators whose ranks started unequal numbers of collectives") \
+  X(UNKNOWN_KIND, "unknown_kind", "line of a kind this version does not know", "lines of a kind this version does not know") \
+  X(FILTERED, "filtered", "operation left out as asked for", "operations left out as asked for") \
+  /* What a killed process had counted since its last roll-ups */ \
+  X(ROLLUP_CUT, "rollup_cut", "operation that a killed process had not said in a roll-up yet", \
+    "operations that killed processes had not said in roll-ups yet") \
+  /* Numbers that came after the last accounting of a rank that samples (sampling.h) */ \
+  X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY)
+
+#define NI_PROBLEM_CODE(code, name, one, many) NI_PROBLEM_##code,
+enum ni_problem_code { NI_PROBLEMS(NI_PROBLEM_CODE) NI_PROBLEM_COUNT };
 #define NI_PROBLEM_FIRST_NOTE NI_PROBLEM_EMPTY
 
 struct ni_problem {

@@ -10,55 +10,10 @@
 #include "sampling.h"
 #include "unended.h"
 
+#define TEXTS(code, name, one, many) {name, one, many},
 static const struct {
   const char *name, *one, *many;
-} problems[NI_PROBLEM_COUNT] = {
-    [NI_PROBLEM_UNREADABLE] = {"unreadable", "path could not be read", "paths could not be read"},
-    [NI_PROBLEM_CUT] = {"cut", "file cut at its end", "files cut at their end"},
-    [NI_PROBLEM_DAMAGED] = {"damaged", "place of damaged gzip data", "places of damaged gzip data"},
-    [NI_PROBLEM_BAD_LINES] = {"bad_lines", "bad line", "bad lines"},
-    [NI_PROBLEM_ORPHANS] = {"orphans", "record without a header before it", "records without a header before them"},
-    [NI_PROBLEM_MARKER] = {"marker", "record more or less than a marker announces",
-                           "records more or less than a marker announces"},
-    [NI_PROBLEM_DROPPED] = {"dropped", "operation dropped", "operations dropped"},
-    [NI_PROBLEM_EXPIRED] = {"expired", "record expired with its file", "records expired with their files"},
-    [NI_PROBLEM_INCOMPLETE] = {"incomplete", "operation incomplete", "operations incomplete"},
-    [NI_PROBLEM_IN_FLIGHT] = {"in_flight", "operation still in flight at the end",
-                              "operations still in flight at the end"},
-    [NI_PROBLEM_REFUSED] = {"refused", "communicator not recorded at all", "communicators not recorded at all"},
-    [NI_PROBLEM_LATE] = {"late", "operation with a channel that came late", "operations with a channel that came late"},
-    [NI_PROBLEM_NO_FINAL] = {"no_final", "rank of a communicator without a final line: killed, or still running",
-                             "ranks of communicators without a final line: killed, or still running"},
-    [NI_PROBLEM_NO_END] = {"no_end", NI_UNENDED_ONE, NI_UNENDED_MANY},
-    [NI_PROBLEM_NO_ACCOUNTING] = {"no_accounting",
-                                  "rank of a communicator without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)",
-                                  "ranks of communicators without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)"},
-    [NI_PROBLEM_SUM] = {"sum", "operation that the final lines do not account for",
-                        "operations that the final lines do not account for"},
-    [NI_PROBLEM_WRITTEN] = {"written", "record more or less than stated as written",
-                            "records more or less than stated as written"},
-    [NI_PROBLEM_STATED] = {"stated", "loss told differently by the lines about it",
-                           "losses told differently by the lines about them"},
-    [NI_PROBLEM_MISSING] = {"missing", "operation missing by its number", "operations missing by their numbers"},
-    [NI_PROBLEM_DOUBLE] = {"double", "record there twice", "records there twice"},
-    [NI_PROBLEM_EVENTS] = {"events", "event line other than stated", "event lines other than stated"},
-    [NI_PROBLEM_EVENTS_LOST] = {"events_dropped", "event dropped", "events dropped"},
-    [NI_PROBLEM_RANKS] = {"ranks", "rank missing", "ranks missing"},
-    [NI_PROBLEM_ROLLUP] = {"rollup", "operation more or less in the roll-ups than was written or sampled",
-                           "operations more or less in the roll-ups than were written or sampled"},
-    [NI_PROBLEM_CLOCK] = {"clock", "implausible clock line", "implausible clock lines"},
-    [NI_PROBLEM_EXPECT] = {"expect", "operation more or less than expected", "operations more or less than expected"},
-    [NI_PROBLEM_EMPTY] = {"empty", "file empty", "files empty"},
-    [NI_PROBLEM_MIXED] = {"mixed", "kind of file name", "kinds of file names together"},
-    [NI_PROBLEM_UNEVEN] = {"uneven", "communicator whose ranks started unequal numbers of collectives",
-                           "communicators whose ranks started unequal numbers of collectives"},
-    [NI_PROBLEM_UNKNOWN_KIND] = {"unknown_kind", "line of a kind this version does not know",
-                                 "lines of a kind this version does not know"},
-    [NI_PROBLEM_FILTERED] = {"filtered", "operation left out as asked for", "operations left out as asked for"},
-    [NI_PROBLEM_ROLLUP_CUT] = {"rollup_cut", "operation that a killed process had not said in a roll-up yet",
-                               "operations that killed processes had not said in roll-ups yet"},
-    [NI_PROBLEM_UNTOLD] = {"untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY},
-};
+} problems[NI_PROBLEM_COUNT] = {NI_PROBLEMS(TEXTS)};
 
 const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
@@ -88,30 +43,32 @@ size_t ni_check_group_end(const struct ni_check *c, size_t from) {
 
 static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-#define AT_FORMAT "communicator 0x%" PRIx64 " rank %d (%s pid %lld)"
-#define AT(x) (x)->hash, (x)->rank, (x)->process->hostname, (long long)(x)->process->pid
+/* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
+#define SAY_CODE(code, count, x, format, ...)                                                                     \
+  ni_check_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->hash,  \
+                   (x)->rank, (x)->process->hostname, (x)->process->pid, ##__VA_ARGS__)
+#define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
 static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     const struct ni_event_stats *s = &x->events.kind[k];
-    if (s->dropped) ni_check_problem(c, NI_PROBLEM_EVENTS_LOST, s->dropped, AT_FORMAT ": %s", AT(x), ni_event_names[k]);
+    if (s->dropped) SAY(EVENTS_LOST, s->dropped, x, ": %s", ni_event_names[k]);
     if (!x->final || x->killed) continue; /* recover knows nothing of events */
     uint64_t sum = s->written + s->dropped + s->in_flight;
     if (sum != s->started)
-      ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, s->started), AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64
-                       " written + dropped + in flight", AT(x), s->started, ni_event_names[k], sum);
+      SAY(SUM, apart(sum, s->started), x,
+          ": %" PRIu64 " %s started, %" PRIu64 " written + dropped + in flight", s->started, ni_event_names[k], sum);
     /* Files that went by rotation took event lines along; how many is not counted. */
     if (s->written != x->events_there[k] && !(x->process->files_gone && x->events_there[k] < s->written))
-      ni_check_problem(c, NI_PROBLEM_EVENTS, apart(s->written, x->events_there[k]),
-                       AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), s->written,
-                       ni_event_names[k], x->events_there[k]);
+      SAY(EVENTS, apart(s->written, x->events_there[k]), x,
+          ": %" PRIu64 " %s written, %" PRIu64 " in the files", s->written, ni_event_names[k], x->events_there[k]);
   }
   /* Lines, of which one can hold many steps. */
   if (x->final && !x->killed && x->proxy_lines != x->proxy_flushed &&
       !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
-    ni_check_problem(c, NI_PROBLEM_STATED, apart(x->proxy_lines, x->proxy_flushed),
-                     AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", AT(x),
-                     x->proxy_flushed, ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
+    SAY(STATED, apart(x->proxy_lines, x->proxy_flushed), x,
+        ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", x->proxy_flushed,
+         ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
 }
 
 /* The process's own last line has what befell whole files, of whichever communicator their records were. */
@@ -124,11 +81,11 @@ static void judge_process(struct ni_check *c, struct ni_check_comm *x) {
   p->files_gone = p->gone != 0;
   uint64_t expired = x->kind[0].expired + x->kind[1].expired;
   if (p->gone && expired)
-    ni_check_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %lld, removed by %s", p->hostname, (long long)p->pid,
+    ni_check_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->hostname, p->pid,
                      ni_expiry_text(p->limits));
   if (p->gone > expired)
-    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %lld: in files that somebody deleted", p->hostname,
-                     (long long)p->pid);
+    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %" PRId64 ": in files that somebody deleted",
+                     p->hostname, p->pid);
 }
 
 /* The number of records that expired is on the last line only. */
@@ -152,7 +109,8 @@ static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated)
  * highest number seen can still be in flight, and what came after it is unknown. Where records are sampled, the newest
  * accounting explains the numbers below its started; of those behind it nothing can be said.
  */
-static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni_check_kind *k, const char *what, uint64_t gone) {
+static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni_check_kind *k, const char *what,
+                          uint64_t gone) {
   const struct ni_seq_set *s = &k->rec_sn;
   uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
   uint64_t end = s->distinct ? s->highest + 1 : 0;
@@ -163,84 +121,73 @@ static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni
   k->missing = open > explained ? open - explained : 0;
   k->untold = (end - counted) - (s->distinct - there);
   if (k->untold)
-    ni_check_problem(c, NI_PROBLEM_UNTOLD, k->untold,
-                     AT_FORMAT ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64, AT(x), what,
-                     counted, x->process->sample);
+    SAY(UNTOLD, k->untold, x, ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64, what,
+        counted, x->process->sample);
   if (!s->distinct) return;
   if (x->final && s->highest >= k->started)
-    ni_check_problem(c, NI_PROBLEM_SUM, s->highest + 1 - k->started,
-                     AT_FORMAT ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", AT(x), s->highest, k->started,
-                     what);
+    SAY(SUM, s->highest + 1 - k->started, x, ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", s->highest,
+        k->started, what);
   else if (k->missing && ni_seq_set_first_hole(s, 0, &hole))
-    ni_check_problem(c, NI_PROBLEM_MISSING, k->missing,
-                     AT_FORMAT ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", AT(x), what, hole.from, hole.to,
-                     may_have_expired(x) ? ", may have expired by " : "",
-                     may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
+    SAY(MISSING, k->missing, x, ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", what, hole.from, hole.to,
+        may_have_expired(x) ? ", may have expired by " : "", may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
   else if (k->missing)
-    ni_check_problem(c, NI_PROBLEM_MISSING, k->missing, AT_FORMAT ": %s after rec_sn %" PRIu64, AT(x), what,
-                     s->highest);
+    SAY(MISSING, k->missing, x, ": %s after rec_sn %" PRIu64, what, s->highest);
 }
 
 static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   struct ni_check_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
-  if (k->dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, k->dropped, AT_FORMAT ": %s", AT(x), what);
-  if (k->incomplete) ni_check_problem(c, NI_PROBLEM_INCOMPLETE, k->incomplete, AT_FORMAT ": %s", AT(x), what);
-  if (x->final && k->in_flight) ni_check_problem(c, NI_PROBLEM_IN_FLIGHT, k->in_flight, AT_FORMAT ": %s", AT(x), what);
-  if (k->filtered) ni_check_problem(c, NI_PROBLEM_FILTERED, k->filtered, AT_FORMAT ": %s", AT(x), what);
+  if (k->dropped) SAY(DROPPED, k->dropped, x, ": %s", what);
+  if (k->incomplete) SAY(INCOMPLETE, k->incomplete, x, ": %s", what);
+  if (x->final && k->in_flight) SAY(IN_FLIGHT, k->in_flight, x, ": %s", what);
+  if (k->filtered) SAY(FILTERED, k->filtered, x, ": %s", what);
   uint64_t late = k->late > k->late_lines ? k->late : k->late_lines;
-  if (late) ni_check_problem(c, NI_PROBLEM_LATE, late, AT_FORMAT ": %s", AT(x), what);
+  if (late) SAY(LATE, late, x, ": %s", what);
 
   uint64_t gone = records_gone(x, k);
   if (x->final) {
     uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
     if (sum != k->started)
-      ni_check_problem(c, NI_PROBLEM_SUM, apart(sum, k->started),
-                       AT_FORMAT ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
-                                 " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
-                       AT(x), k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
+      SAY(SUM, apart(sum, k->started), x,
+          ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64 " dropped + %" PRIu64
+          " incomplete + %" PRIu64 " in flight",
+          k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
     if (k->written != k->records + gone)
-      ni_check_problem(c, NI_PROBLEM_WRITTEN, apart(k->written, k->records),
-                       AT_FORMAT ": %" PRIu64 " %s written, %" PRIu64 " in the files", AT(x), k->written, what,
-                       k->records);
+      SAY(WRITTEN, apart(k->written, k->records), x,
+          ": %" PRIu64 " %s written, %" PRIu64 " in the files", k->written, what, k->records);
     else if (!told(x, k->flushed, k->written))
-      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->flushed, k->written),
-                       AT_FORMAT ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", AT(x),
-                       k->flushed, what, k->written);
+      SAY(STATED, apart(k->flushed, k->written), x,
+          ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", k->flushed, what, k->written);
     if (!told(x, k->gap_lines, k->dropped))
-      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->gap_lines, k->dropped),
-                       AT_FORMAT ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, AT(x), k->dropped, what,
-                       k->gap_lines);
+      SAY(STATED, apart(k->gap_lines, k->dropped), x,
+          ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, k->dropped, what, k->gap_lines);
     uint64_t to_roll = k->written + k->sampled;
     /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
-    bool cut = x->process->killed && k->rolled < to_roll;
+    enum ni_problem_code code = x->process->killed && k->rolled < to_roll ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP;
     if (x->process->rollups && k->rolled != to_roll)
-      ni_check_problem(c, cut ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP, apart(k->rolled, to_roll),
-                       AT_FORMAT ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", AT(x), k->rolled,
-                       what, k->written, k->sampled);
+      SAY_CODE(code, apart(k->rolled, to_roll), x, ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled",
+               k->rolled, what, k->written, k->sampled);
     if (!told(x, k->incomplete_lines, k->incomplete))
-      ni_check_problem(c, NI_PROBLEM_STATED, apart(k->incomplete_lines, k->incomplete),
-                       AT_FORMAT ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, AT(x), k->incomplete,
-                       what, k->incomplete_lines);
+      SAY(STATED, apart(k->incomplete_lines, k->incomplete), x,
+          ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what, k->incomplete_lines);
   }
 
-  if (k->rec_sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, k->rec_sn.doubles, AT_FORMAT ": %s", AT(x), what);
+  if (k->rec_sn.doubles) SAY(DOUBLE, k->rec_sn.doubles, x, ": %s", what);
   judge_numbers(c, x, k, what, gone);
 }
 
 static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
   for (int i = 0; i < NI_KIND_COUNT; i++)
-    if (x->kind[i].nvidia_dropped) ni_check_problem(c, NI_PROBLEM_DROPPED, x->kind[i].nvidia_dropped, AT_FORMAT, AT(x));
+    if (x->kind[i].nvidia_dropped) SAY(DROPPED, x->kind[i].nvidia_dropped, x, "");
   for (struct ni_check_func *f = x->funcs; f; f = f->next) {
-    if (f->sn.doubles) ni_check_problem(c, NI_PROBLEM_DOUBLE, f->sn.doubles, AT_FORMAT ": %s", AT(x), f->name);
+    if (f->sn.doubles) SAY(DOUBLE, f->sn.doubles, x, ": %s", f->name);
     /* Counting starts at 0 or 1, by version. */
     uint64_t from = f->sn.lowest <= 1 ? f->sn.lowest : 0, missing = ni_seq_set_missing(&f->sn, from);
     struct ni_seq_range hole;
     if (missing && ni_seq_set_first_hole(&f->sn, from, &hole))
-      ni_check_problem(c, NI_PROBLEM_MISSING, missing,
-                       AT_FORMAT ": %s, first hole coll_sn %" PRIu64 " to %" PRIu64
-                                 " (lost, or below NVIDIA's minimum size: its log does not say)",
-                       AT(x), f->name, hole.from, hole.to);
+      SAY(MISSING, missing, x,
+          ": %s, first hole coll_sn %" PRIu64 " to %" PRIu64 " (lost, or below NVIDIA's minimum size: its log does not say)",
+          f->name, hole.from, hole.to);
   }
 }
 
@@ -311,19 +258,16 @@ int ni_check_judge(struct ni_check *c) {
       judge_nvidia(c, x);
       continue;
     }
-    if (!x->process->control_lines) ni_check_problem(c, NI_PROBLEM_NO_ACCOUNTING, 1, AT_FORMAT, AT(x));
+    if (!x->process->control_lines) SAY(NO_ACCOUNTING, 1, x, "");
     /* What a communicator that is over said last may have gone with a file. */
     else if (!x->final && !x->process->files_gone && !is_process(x))
-      ni_check_problem(c, NI_PROBLEM_NO_FINAL, 1, AT_FORMAT, AT(x));
+      SAY(NO_FINAL, 1, x, "");
     if (is_process(x)) judge_process(c, x); /* sorted before all others */
     else
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
     judge_events(c, x);
   }
-  for (size_t i = 0, end; i < n; i = end) {
-    end = ni_check_group_end(c, i);
-    judge_group(c, i, end, headless);
-  }
+  for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_check_group_end(c, i), headless);
   judge_expect(c);
   int e = judge_ends(c);
   unsigned kinds = (unsigned)__builtin_popcount(c->files.kinds);
@@ -335,10 +279,6 @@ bool ni_check_complete(const struct ni_check *c) {
   for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
     if (c->problem[i].places) return false;
   return true;
-}
-
-static void free_tally(struct ni_tally *t) {
-  for (size_t i = 0; i < t->n; i++) free(t->item[i].name);
 }
 
 void ni_check_free(struct ni_check *c) {
@@ -362,12 +302,9 @@ void ni_check_free(struct ni_check *c) {
     for (int k = 0; k < NI_CHECK_WHERES; k++) free(c->problem[i].where[k]);
   for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i]);
   for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
-  free_tally(&c->funcs);
-  free_tally(&c->dropped_by);
-  free_tally(&c->filtered_by);
-  free_tally(&c->strays);
-  free_tally(&c->fallback_by);
-  free_tally(&c->unknown_kinds);
+  struct ni_tally *tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
+  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++)
+    for (size_t k = 0; k < tallies[i]->n; k++) free(tallies[i]->item[k].name);
   free(c->expect);
   free(c->process);
   free(c->comms);

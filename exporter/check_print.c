@@ -13,11 +13,20 @@
 #define SCHEMA "nccl-inspector-check-1"
 enum { ROWS_MAX = 40 };
 
+/* Columns of the table. One that is 0 in all rows is named below it instead: so that the rows fit on a terminal. */
+enum { COL_COLL, COL_P2P, COL_FILTERED, COL_DROPPED, COL_INCOMPLETE, COL_IN_FLIGHT, COL_LATE, COL_MISSING, COL_DOUBLE, COLS };
+static const struct {
+  const char *name, *key;
+  int width;
+} cols[COLS] = {{"coll", "coll_records", 10}, {"p2p", "p2p_records", 9}, {"filtered", "filtered", 8}, {"dropped", "dropped", 8},
+                {"incmpl", "incomplete", 6}, {"flight", "in_flight", 6}, {"late", "late", 5}, {"missing", "missing", 8},
+                {"double", "doubles", 7}};
+
 /* Sums over the ranks of one communicator. */
 struct row {
   const struct ni_check_comm *first;
   const char *name;
-  uint64_t ranks, records[NI_KIND_COUNT], filtered, dropped, incomplete, in_flight, late, missing, doubles, not_final;
+  uint64_t ranks, not_final, sum[COLS];
 };
 
 static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
@@ -29,44 +38,32 @@ static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
     if (x->ours && !x->final && x->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
     for (int k = 0; k < NI_KIND_COUNT; k++) {
       const struct ni_check_kind *n = &x->kind[k];
-      r.records[k] += n->records;
-      r.filtered += n->filtered;
-      r.dropped += n->dropped + n->nvidia_dropped;
-      r.incomplete += n->incomplete;
-      r.in_flight += n->in_flight;
-      r.late += n->late > n->late_lines ? n->late : n->late_lines;
-      r.doubles += n->rec_sn.doubles;
-      r.missing += n->missing;
+      r.sum[k == NI_KIND_P2P ? COL_P2P : COL_COLL] += n->records;
+      r.sum[COL_FILTERED] += n->filtered;
+      r.sum[COL_DROPPED] += n->dropped + n->nvidia_dropped;
+      r.sum[COL_INCOMPLETE] += n->incomplete;
+      r.sum[COL_IN_FLIGHT] += n->in_flight;
+      r.sum[COL_LATE] += n->late > n->late_lines ? n->late : n->late_lines;
+      r.sum[COL_DOUBLE] += n->rec_sn.doubles;
+      r.sum[COL_MISSING] += n->missing;
     }
     for (const struct ni_check_func *f = x->funcs; f; f = f->next) {
-      r.doubles += f->sn.doubles;
-      r.missing += ni_seq_set_missing(&f->sn, f->sn.lowest <= 1 ? f->sn.lowest : 0);
+      r.sum[COL_DOUBLE] += f->sn.doubles;
+      r.sum[COL_MISSING] += ni_seq_set_missing(&f->sn, f->sn.lowest <= 1 ? f->sn.lowest : 0);
     }
   }
   return r;
 }
 
 static bool row_fine(const struct row *r, bool partial) {
-  return !r->dropped && !r->incomplete && !r->in_flight && !r->late && !r->missing && !r->doubles && !r->not_final &&
-         (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
+  for (int i = COL_DROPPED; i < COLS; i++)
+    if (r->sum[i]) return false;
+  return !r->not_final && (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
 }
 
 /* The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to say. */
 static bool row_empty(const struct row *r) {
-  return r->first->hash == 0 && !r->records[NI_KIND_COLL] && !r->records[NI_KIND_P2P] && !r->filtered && row_fine(r, true);
-}
-
-/* Columns of the table. One that is 0 in all rows is named below it instead: so that the rows fit on a terminal. */
-enum { COL_COLL, COL_P2P, COL_FILTERED, COL_DROPPED, COL_INCOMPLETE, COL_IN_FLIGHT, COL_LATE, COL_MISSING, COL_DOUBLE, COLS };
-static const struct {
-  const char *name;
-  int width;
-} cols[COLS] = {{"coll", 10}, {"p2p", 9}, {"filtered", 8}, {"dropped", 8}, {"incmpl", 6}, {"flight", 6}, {"late", 5}, {"missing", 8}, {"double", 7}};
-
-static uint64_t value(const struct row *r, int col) {
-  const uint64_t v[COLS] = {r->records[NI_KIND_COLL], r->records[NI_KIND_P2P], r->filtered, r->dropped, r->incomplete,
-                            r->in_flight, r->late, r->missing, r->doubles};
-  return v[col];
+  return r->first->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] && row_fine(r, true);
 }
 
 static void print_row(const struct row *r, const bool *shown) {
@@ -77,7 +74,7 @@ static void print_row(const struct row *r, const bool *shown) {
   else ni_say(stdout, "%-18s  ", "the job");
   ni_say(stdout, "%-16s %9s", name, ranks);
   for (int i = 0; i < COLS; i++)
-    if (shown[i]) ni_say(stdout, " %*" PRIu64, cols[i].width, value(r, i));
+    if (shown[i]) ni_say(stdout, " %*" PRIu64, cols[i].width, r->sum[i]);
   ni_say(stdout, "%s\n", r->not_final ? "  no final line" : "");
 }
 
@@ -89,7 +86,7 @@ static void print_table(const struct ni_check *c) {
     struct row r = row_of(c, i, end = ni_check_group_end(c, i));
     if (row_empty(&r)) continue;
     groups++;
-    for (int k = 0; k < COLS; k++) used[k] |= value(&r, k) > 0;
+    for (int k = 0; k < COLS; k++) used[k] |= r.sum[k] > 0;
   }
   if (!groups) return;
   bool all = c->all || groups <= ROWS_MAX;
@@ -99,8 +96,7 @@ static void print_table(const struct ni_check *c) {
   ni_say(stdout, "\n");
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
-      end = ni_check_group_end(c, i);
-      struct row r = row_of(c, i, end);
+      struct row r = row_of(c, i, end = ni_check_group_end(c, i));
       if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
       print_row(&r, used);
       shown++;
@@ -220,25 +216,14 @@ static void json_tally(struct ni_json *j, const char *key, const struct ni_tally
 static void json_comms(struct ni_json *j, const struct ni_check *c) {
   ni_json_array(j, "communicators");
   for (size_t i = 0, end; i < c->n_comms; i = end) {
-    end = ni_check_group_end(c, i);
-    struct row r = row_of(c, i, end);
+    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
     if (row_empty(&r)) continue;
-    char hash[32];
-    snprintf(hash, sizeof hash, "0x%" PRIx64, r.first->hash);
     ni_json_object(j, NULL);
-    ni_json_text(j, "hash", hash);
+    ni_json_hex_text(j, "hash", r.first->hash);
     ni_json_text(j, "name", r.name);
     ni_json_i64(j, "n_ranks", r.first->n_ranks);
     ni_json_u64(j, "ranks_seen", r.ranks);
-    ni_json_u64(j, "coll_records", r.records[NI_KIND_COLL]);
-    ni_json_u64(j, "p2p_records", r.records[NI_KIND_P2P]);
-    ni_json_u64(j, "filtered", r.filtered);
-    ni_json_u64(j, "dropped", r.dropped);
-    ni_json_u64(j, "incomplete", r.incomplete);
-    ni_json_u64(j, "in_flight", r.in_flight);
-    ni_json_u64(j, "late", r.late);
-    ni_json_u64(j, "missing", r.missing);
-    ni_json_u64(j, "doubles", r.doubles);
+    for (int k = 0; k < COLS; k++) ni_json_u64(j, cols[k].key, r.sum[k]);
     ni_json_u64(j, "ranks_without_final_line", r.not_final);
     ni_json_end_object(j);
   }

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,9 +154,8 @@ static void close_marker(struct reading *r) {
   if (r->marker && r->followed != r->announced)
     ni_check_problem(r->c, NI_PROBLEM_MARKER,
                      r->announced > r->followed ? r->announced - r->followed : r->followed - r->announced,
-                     "%s:%llu announces %llu %s, %llu %s", r->file->path, (unsigned long long)r->marker_line,
-                     (unsigned long long)r->announced, ni_plural(r->announced, "record", "records"),
-                     (unsigned long long)r->followed, ni_plural(r->followed, "follows", "follow"));
+                     "%s:%" PRIu64 " announces %" PRIu64 " %s, %" PRIu64 " %s", r->file->path, r->marker_line, r->announced,
+                     ni_plural(r->announced, "record", "records"), r->followed, ni_plural(r->followed, "follows", "follow"));
   r->marker = NULL;
 }
 
@@ -249,7 +249,7 @@ static void take_clock(struct reading *r, const struct ni_clock_line *k, uint64_
     double real = (double)(k->monotonic_ns - p->clock.monotonic_ns), off = fabs(told - real);
     if (off > 1e6 && off > 1e-3 * real) wrong = "ticks and monotonic_ns disagree by more than 0.1 %";
   }
-  if (wrong) ni_check_problem(r->c, NI_PROBLEM_CLOCK, 1, "%s:%llu %s", r->file->path, (unsigned long long)line_no, wrong);
+  if (wrong) ni_check_problem(r->c, NI_PROBLEM_CLOCK, 1, "%s:%" PRIu64 " %s", r->file->path, line_no, wrong);
   p->has_clock = true;
   p->clock.ticks = k->ticks;
   p->clock.monotonic_ns = k->monotonic_ns;
@@ -265,7 +265,7 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
   if (!l->has_header) {
     if (l->kind == NI_LINE_PROXY) c->proxy_lines++;
     if (!r->marker) {
-      ni_check_problem(c, NI_PROBLEM_ORPHANS, 1, "%s:%llu", r->file->path, (unsigned long long)line_no);
+      ni_check_problem(c, NI_PROBLEM_ORPHANS, 1, "%s:%" PRIu64, r->file->path, line_no);
       return 0;
     }
     r->followed++;
@@ -299,8 +299,7 @@ static int take_line(struct reading *r, const struct ni_line *l, uint64_t line_n
     case NI_LINE_CLOCK: take_clock(r, &l->clock, line_no); break;
     case NI_LINE_NOTE: c->notes++; break;
     case NI_LINE_UNKNOWN:
-      ni_check_problem(c, NI_PROBLEM_UNKNOWN_KIND, 1, "%s:%llu %s", r->file->path, (unsigned long long)line_no,
-                       l->kind_name);
+      ni_check_problem(c, NI_PROBLEM_UNKNOWN_KIND, 1, "%s:%" PRIu64 " %s", r->file->path, line_no, l->kind_name);
       return ni_tally_add(&c->unknown_kinds, l->kind_name, 1);
     default: break;
   }
@@ -328,26 +327,25 @@ static void reject(struct reading *r, enum ni_reject why, const struct ni_line *
   if (why == NI_REJ_BLANK) return;
   c->bad_lines++;
   const char *key = why == NI_REJ_TOO_LONG ? NULL : l->bad_key;
-  ni_check_problem(c, NI_PROBLEM_BAD_LINES, 1, "%s:%llu", r->file->path, (unsigned long long)line_no);
+  ni_check_problem(c, NI_PROBLEM_BAD_LINES, 1, "%s:%" PRIu64, r->file->path, line_no);
   if (c->n_samples == NI_CHECK_SAMPLES) return;
-  if (asprintf(&c->sample[c->n_samples], "%s:%llu: %s%s%s%s", r->file->path, (unsigned long long)line_no,
-               ni_reject_name(why), key ? " (" : "", key ? key : "", key ? ")" : "") >= 0)
+  if (asprintf(&c->sample[c->n_samples], "%s:%" PRIu64 ": %s%s%s%s", r->file->path, line_no, ni_reject_name(why),
+               key ? " (" : "", key ? key : "", key ? ")" : "") >= 0)
     c->n_samples++;
 }
 
 static void judge_file(struct reading *r, const struct ni_reader_stats *s) {
   struct ni_check *c = r->c;
-  unsigned long long at = s->first_damage_at;
   c->file_bytes += s->file_bytes;
   c->text_bytes += s->text_bytes;
   c->lines += s->lines;
   if (s->lines == 0 && s->damages == 0) ni_check_problem(c, NI_PROBLEM_EMPTY, 1, "%s", r->file->path);
   if (s->cut)
-    ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside a gzip member, %llu %s before it", r->file->path,
-                     (unsigned long long)s->lines, ni_plural(s->lines, "line", "lines"));
+    ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside a gzip member, %" PRIu64 " %s before it", r->file->path,
+                     s->lines, ni_plural(s->lines, "line", "lines"));
   if (s->damages > s->cut)
-    ni_check_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %llu: %s%s", r->file->path, at,
-                     s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
+    ni_check_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %" PRIu64 ": %s%s", r->file->path,
+                     s->first_damage_at, s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
                      s->gave_up ? ", gave up" : "");
 }
 
@@ -366,7 +364,7 @@ static int read_file(struct reading *r, struct ni_parser *parser, struct ni_line
     if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
     else if (why == NI_OK) e = take_line(r, line, t.line_no);
     else if (t.unterminated && !ni_reader_stats(reader)->cut && why != NI_REJ_BLANK)
-      ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside line %llu", r->file->path, (unsigned long long)t.line_no);
+      ni_check_problem(c, NI_PROBLEM_CUT, 1, "%s ends inside line %" PRIu64, r->file->path, t.line_no);
     else if (!t.unterminated || why == NI_REJ_BLANK)
       reject(r, why, line, t.line_no);
     if (e < 0) break;

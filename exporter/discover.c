@@ -225,6 +225,15 @@ const char *ni_unreadable_why(const struct ni_unreadable *u) {
   return u->error == EINVAL ? "not a plain file (a pipe, a device, a socket)" : strerror(u->error);
 }
 
+void ni_files_drop(struct ni_files *f, bool (*drop)(const struct ni_file *file, void *arg), void *arg) {
+  size_t kept = 0;
+  for (size_t i = 0; i < f->n; i++) {
+    if (drop(&f->file[i], arg)) free(f->file[i].path);
+    else f->file[kept++] = f->file[i];
+  }
+  f->n = kept;
+}
+
 void ni_files_free(struct ni_files *f) {
   for (size_t i = 0; i < f->n; i++) free(f->file[i].path);
   for (size_t i = 0; i < f->n_bad; i++) free(f->bad[i].path);

@@ -59,6 +59,8 @@ size_t ni_log_stem(const char *path, uint64_t *number);
 /* Adds what the n paths name, sorted by stem and in the order in which a process wrote them. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
 int ni_discover(struct ni_files *out, char *const *path, size_t n);
 const char *ni_unreadable_why(const struct ni_unreadable *u);
+/* Takes the files off the list for which drop says so. */
+void ni_files_drop(struct ni_files *files, bool (*drop)(const struct ni_file *file, void *arg), void *arg);
 void ni_files_free(struct ni_files *files);
 
 #endif

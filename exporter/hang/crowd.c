@@ -13,7 +13,6 @@ struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *ma
   return (struct ni_hang_crowd){.who = calloc(n + 1, sizeof(struct ni_hang_who)), .one = one, .many = many};
 }
 
-
 static int by_number(const void *a, const void *b) {
   const struct ni_hang_who *x = a, *y = b;
   return x->number < y->number ? -1 : x->number > y->number;
@@ -35,21 +34,16 @@ static void say_hosts(FILE *f, const struct ni_hang_crowd *c) {
   for (size_t i = 0; i < there; i++) hosts += i == 0 || strcmp(all[i - 1], all[i]) != 0;
   free(all);
   for (size_t i = 0; i < n; i++) {
-    fputs(i == 0 ? " on " : i + 1 == n && hosts == n ? " and " : ", ", f);
-    ni_put_text(f, first[i]);
+    ni_say(f, "%s%s", i == 0 ? " on " : i + 1 == n && hosts == n ? " and " : ", ", first[i]);
   }
   if (hosts > n) ni_say(f, " and %zu more host%s", hosts - n, ni_plural(hosts - n, "", "s"));
 }
 
 static void say_each(FILE *f, const struct ni_hang_crowd *c) {
   for (size_t i = 0; i < c->n; i++) {
-    fputs(i == 0 ? "" : i + 1 == c->n ? " and " : ", ", f);
-    ni_say(f, "%s %" PRId64, c->one, c->who[i].number);
-    if (c->of) ni_put_text(f, c->of);
-    if (!c->who[i].host) continue;
-    fputs(" (", f);
-    ni_put_text(f, c->who[i].host);
-    fputc(')', f);
+    const char *between = i == 0 ? "" : i + 1 == c->n ? " and " : ", ";
+    ni_say(f, "%s%s %" PRId64 "%s", between, c->one, c->who[i].number, c->of ? c->of : "");
+    if (c->who[i].host) ni_say(f, " (%s)", c->who[i].host);
   }
 }
 
@@ -70,7 +64,6 @@ void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c) {
     ni_say(f, "%s%" PRId64, ranges ? ", " : "", c->who[i].number);
     if (end - i > 1) ni_say(f, "-%" PRId64, c->who[end - 1].number);
   }
-  if (c->of) ni_put_text(f, c->of);
-  fputc(')', f);
+  ni_say(f, "%s)", c->of ? c->of : "");
   say_hosts(f, c);
 }

@@ -44,6 +44,7 @@ struct hang {
 /* What one round found. */
 struct round {
   struct ni_box_sources sources;
+  struct ni_owners owners; /* of the logs */
   struct ni_hang_model base, now, before;
   struct ni_hang_verdict v, earlier;
 };
@@ -58,33 +59,19 @@ static void free_round(struct round *r) {
 }
 
 /* What root looks at itself, without a bound, is its own alone: the other users' is their children's (owners.h). */
-static void keep_own(struct ni_files *f) {
-  size_t kept = 0;
-  for (size_t i = 0; i < f->n; i++) {
-    if (f->file[i].owner == geteuid()) f->file[kept++] = f->file[i];
-    else free(f->file[i].path);
-  }
-  f->n = kept;
+static bool is_anothers(const struct ni_file *f, void *arg) {
+  (void)arg;
+  return f->owner != geteuid();
 }
 
 /* A box says whatever its maker wants. */
-static void leave_out_others(struct round *r) {
-  struct ni_box_sources *s = &r->sources;
-  struct ni_owners logs = {0};
-  size_t kept = 0;
-  ni_owners_add(&logs, &s->logs);
-  for (size_t i = 0; i < s->boxes.n; i++) {
-    struct ni_file *f = &s->boxes.file[i];
-    char why[64];
-    snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
-    if (s->named && !ni_owners_believe(&logs, s, f->owner)) {
-      ni_hang_bad_file(&r->base, f->path, why);
-      free(f->path);
-    } else {
-      s->boxes.file[kept++] = *f;
-    }
-  }
-  s->boxes.n = kept;
+static bool is_others(const struct ni_file *f, void *arg) {
+  struct round *r = arg;
+  char why[64];
+  if (ni_owners_believe(&r->owners, &r->sources, f->owner)) return false;
+  snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
+  ni_hang_bad_file(&r->base, f->path, why);
+  return true;
 }
 
 /* Reads logs anew, and boxes once more. */
@@ -96,9 +83,10 @@ static int read_all(struct hang *h, struct round *r) {
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
-  if (geteuid() == 0) keep_own(&s->logs);
-  if (geteuid() == 0 && s->named) keep_own(&s->boxes);
-  if (e == 0) leave_out_others(r);
+  if (geteuid() == 0) ni_files_drop(&s->logs, is_anothers, NULL);
+  if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
+  ni_owners_add(&r->owners, &s->logs);
+  if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
   if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);

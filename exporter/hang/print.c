@@ -91,9 +91,7 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   int32_t g = ni_hang_global(v, w);
   if (g >= 0) ni_say(stdout, "    rank %-6d", g);
   else ni_say(stdout, "    of it %-5d", w->rank);
-  ni_say(stdout, " ");
-  ni_put_text(stdout, p->host);
-  ni_say(stdout, "%*s pid %-8" PRId64, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
+  ni_say(stdout, " %s%*s pid %-8" PRId64, p->host, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
   if (has_op(w)) {
     print_op(v, w);
     ni_say(stdout, ";");
@@ -102,8 +100,7 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
   ni_say(stdout, " ago (%s)", p->has_box ? "black box" : "log");
   if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
-    ni_say(stdout, ": ");
-    ni_put_text(stdout, p->file);
+    ni_say(stdout, ": %s", p->file);
     if (!p->has_box) {
       ni_say(stdout, ", changed ");
       ni_hang_say_span(stdout, age_ns(v, p->file_ns));
@@ -196,11 +193,9 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     ni_say(stdout, "what %s had not written is in %s: `nccl-inspector recover` puts it into the logs\n",
            ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
            ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
-  if (m->unreadable && v->answer == NI_HANG_NO_HANG) {
-    ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: ", m->unreadable, ni_plural(m->unreadable, "", "s"));
-    ni_put_text(stdout, m->first_bad ? m->first_bad : "");
-    ni_say(stdout, "\n");
-  }
+  if (m->unreadable && v->answer == NI_HANG_NO_HANG)
+    ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: %s\n", m->unreadable, ni_plural(m->unreadable, "", "s"),
+           m->first_bad ? m->first_bad : "");
 }
 
 /* ---- JSON ---- */

@@ -47,6 +47,12 @@ static void say_subject(FILE *f, const struct ni_hang_verdict *v, const struct n
   ni_hang_say_comm(f, k->any);
 }
 
+static void say_about(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  say_subject(f, v, k);
+  fputs(": ", f);
+  ni_hang_say_knot(f, v, k);
+}
+
 /* A ring of communicators that wait for each other. */
 static void say_ring(FILE *f, const struct ni_hang_verdict *v, uint32_t ring) {
   size_t n = 0;
@@ -56,9 +62,7 @@ static void say_ring(FILE *f, const struct ni_hang_verdict *v, uint32_t ring) {
     const struct ni_hang_knot *k = &v->knot[i];
     if (k->ring != ring) continue;
     if (told++) fputs("; ", f);
-    say_subject(f, v, k);
-    fputs(": ", f);
-    ni_hang_say_knot(f, v, k);
+    say_about(f, v, k);
   }
 }
 
@@ -106,9 +110,7 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
   if (longest->pending_ns < 1000000000u) return;
   ni_say(f, "; waited for longest, %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
          v->after_ns / 1000000000u);
-  say_subject(f, v, longest);
-  fputs(": ", f);
-  ni_hang_say_knot(f, v, longest);
+  say_about(f, v, longest);
 }
 
 /* A job that is over, and that did not hang before: how its processes ended, and what was in flight then. */
@@ -124,9 +126,7 @@ static void say_over(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   fputs("; in flight then: ", f);
-  say_subject(f, v, k);
-  fputs(": ", f);
-  ni_hang_say_knot(f, v, k);
+  say_about(f, v, k);
   if (n > 1) ni_say(f, "; and operations of %zu more communicator%s", n - 1, ni_plural(n - 1, "", "s"));
 }
 
@@ -142,13 +142,8 @@ void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
   }
   const struct ni_hang_knot *k = &v->knot[0];
   ni_say(f, "HANG (%s): ", v->answer == NI_HANG_CERTAIN ? "certain" : "likely");
-  if (k->ring) {
-    say_ring(f, v, k->ring);
-  } else {
-    say_subject(f, v, k);
-    fputs(": ", f);
-    ni_hang_say_knot(f, v, k);
-  }
+  if (k->ring) say_ring(f, v, k->ring);
+  else say_about(f, v, k);
   ni_say(f, "; nothing %s moved for ", v->fate.over ? "had" : "has");
   ni_hang_say_span(f, k->pending_ns);
   if (!v->fate.over) {
@@ -174,9 +169,8 @@ bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i) {
     return true;
   }
   if (v->model->unreadable && at++ == i) {
-    ni_say(f, "%" PRIu64 " file%s that could not be read, the first: ", v->model->unreadable,
-           ni_plural(v->model->unreadable, "", "s"));
-    ni_put_text(f, v->model->first_bad ? v->model->first_bad : "");
+    ni_say(f, "%" PRIu64 " file%s that could not be read, the first: %s", v->model->unreadable,
+           ni_plural(v->model->unreadable, "", "s"), v->model->first_bad ? v->model->first_bad : "");
     return true;
   }
   if (k->blind && at++ == i) {

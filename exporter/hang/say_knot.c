@@ -26,13 +26,8 @@ static bool is_where(const struct ni_hang_verdict *v, const struct ni_hang_knot 
 /* "of dp0", for ranks that are not global; NULL without memory. */
 static char *of_comm(const struct ni_hang_member *x) {
   char *text = NULL;
-  size_t n = 0;
-  FILE *f = open_memstream(&text, &n);
-  if (!f) return NULL;
-  fputs(" of ", f);
-  ni_hang_say_comm(f, x);
-  fclose(f);
-  return text;
+  int n = x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
+  return n < 0 ? NULL : text;
 }
 
 /* Ranks without any member count as no data; they have no global rank, and then nobody in the list has. */
@@ -180,9 +175,7 @@ static bool is_rank(const struct ni_hang_verdict *v, const struct ni_hang_knot *
 /* "rank 0 (node-a) " */
 static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   int32_t g = ni_hang_global(v, w);
-  ni_say(f, "rank %d (", g >= 0 ? g : w->rank);
-  ni_put_text(f, ni_hang_process_at(v, w)->host);
-  fputs(") ", f);
+  ni_say(f, "rank %d (%s) ", g >= 0 ? g : w->rank, ni_hang_process_at(v, w)->host);
 }
 
 static int part_network(struct parts *p) {

@@ -50,34 +50,30 @@ int ni_box_dir_check(const char *name, const char *named) {
   return -e;
 }
 
-/* Takes the files that lie in this very folder off the list. */
-static void leave_out(struct ni_files *f, const char *dir) {
-  struct stat d, of;
-  size_t kept = 0;
-  if (!dir || stat(dir, &d) != 0) return;
-  for (size_t i = 0; i < f->n; i++) {
-    char *slash = strrchr(f->file[i].path, '/');
-    if (slash) *slash = 0;
-    bool there = stat(slash ? f->file[i].path : ".", &of) == 0 && of.st_dev == d.st_dev && of.st_ino == d.st_ino;
-    if (slash) *slash = '/';
-    if (there) free(f->file[i].path);
-    else f->file[kept++] = f->file[i];
-  }
-  f->n = kept;
+/* Does it lie in this very folder? */
+static bool lies_there(const struct ni_file *f, void *arg) {
+  const struct stat *d = arg;
+  struct stat of;
+  char *slash = strrchr(f->path, '/');
+  if (slash) *slash = 0;
+  bool there = stat(slash ? f->path : ".", &of) == 0 && of.st_dev == d->st_dev && of.st_ino == d->st_ino;
+  if (slash) *slash = '/';
+  return there;
 }
 
 /*
  * Is the box of a newer layout, and of a process without a log here? Only its plugin's own program can read where its log lies,
  * but its name has the host and the pid, as those of logs have: two jobs on one machine need not have the same plugin.
  */
-static bool is_others(const char *path, const struct ni_files *logs) {
+static bool is_others(const struct ni_file *f, void *arg) {
+  const struct ni_files *logs = arg;
   struct ni_box_header h;
   struct stat st;
-  int fd = ni_plain_open(AT_FDCWD, path, &st);
+  int fd = ni_plain_open(AT_FDCWD, f->path, &st);
   bool newer = fd >= 0 && read(fd, &h, sizeof h) == sizeof h && memcmp(h.magic, NI_BOX_MAGIC, 8) == 0 &&
                h.byte_order == NI_BOX_BYTE_ORDER && h.version > NI_BOX_VERSION;
   if (fd >= 0) close(fd);
-  const char *who = ni_path_name(path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
+  const char *who = ni_path_name(f->path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
   if (!newer || !end) return false;
   size_t n = (size_t)(end - who) + 1; /* "node-a-pid4711-" */
   for (size_t i = 0; i < logs->n; i++)
@@ -85,34 +81,26 @@ static bool is_others(const char *path, const struct ni_files *logs) {
   return true;
 }
 
-static void leave_out_others(struct ni_box_sources *s) {
-  size_t kept = 0;
-  for (size_t i = 0; i < s->boxes.n; i++) {
-    if (i < ASKED_MAX && is_others(s->boxes.file[i].path, &s->logs)) free(s->boxes.file[i].path);
-    else s->boxes.file[kept++] = s->boxes.file[i];
-  }
-  s->boxes.n = kept;
-}
-
 int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, const char *box_dir, const char *not_in) {
   char **logs = calloc(2 * (in->n + 1), sizeof *logs), **boxes = logs ? logs + in->n + 1 : NULL;
   size_t n_logs = 0, n_boxes = 0;
+  struct stat dir;
   if (!logs) return -ENOMEM;
   split(in, logs, &n_logs, boxes, &n_boxes);
   s->box_dir = box_dir ? box_dir : NI_BOX_DIR;
   s->boxes.wanted = ni_box_name;
   int e = ni_discover(&s->logs, logs, n_logs);
   if (e == 0) e = ni_discover(&s->boxes, boxes, n_boxes);
-  if (e == 0) leave_out(&s->boxes, not_in);
+  if (e == 0 && not_in && stat(not_in, &dir) == 0) ni_files_drop(&s->boxes, lies_there, &dir);
   s->named = s->boxes.n > 0;
   for (size_t i = 0; i < s->boxes.n_bad; i++) s->named |= ni_box_name(s->boxes.bad[i].path);
   if (e == 0 && !s->named) {
-    char *dir = (char *)(uintptr_t)s->box_dir;
+    char *here = (char *)(uintptr_t)s->box_dir;
     ni_files_free(&s->boxes); /* folders that cannot be searched are among the logs' bad ones, too */
     s->boxes.wanted = own_name;
-    s->box_dir_error = search_error(dir);
-    if (!s->box_dir_error) e = ni_discover(&s->boxes, &dir, 1);
-    if (e == 0 && s->logs.n) leave_out_others(s);
+    s->box_dir_error = search_error(here);
+    if (!s->box_dir_error) e = ni_discover(&s->boxes, &here, 1);
+    if (e == 0 && s->logs.n && s->boxes.n <= ASKED_MAX) ni_files_drop(&s->boxes, is_others, &s->logs);
   }
   free(logs);
   return e;
@@ -242,22 +230,16 @@ void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sourc
     return;
   }
   if (passed->foreign == 0 && passed->elsewhere == 0) {
-    ni_say(f,
-            "%s: %s: no black box of this machine. Boxes of other machines: copy them with `nccl-inspector snapshot` "
-            "there\n",
-            name, box_dir);
+    ni_say(f, "%s: %s: no black box of this machine. Boxes of other machines: copy them with `nccl-inspector snapshot` there\n",
+           name, box_dir);
     return;
   }
   if (passed->elsewhere)
-    ni_say(f,
-            "%s: %s: %zu black box%s of processes that log elsewhere, passed over. Give the folder of their logs, or "
-            "none\n",
-            name, box_dir, passed->elsewhere, ni_plural(passed->elsewhere, "", "es"));
+    ni_say(f, "%s: %s: %zu black box%s of processes that log elsewhere, passed over. Give the folder of their logs, or none\n",
+           name, box_dir, passed->elsewhere, ni_plural(passed->elsewhere, "", "es"));
   if (passed->foreign)
-    ni_say(f,
-            "%s: %s: %zu black box%s of other users (one is of uid %u), which cannot be read. Run as that user, or as "
-            "root\n",
-            name, box_dir, passed->foreign, ni_plural(passed->foreign, "", "es"), passed->uid);
+    ni_say(f, "%s: %s: %zu black box%s of other users (one is of uid %u), which cannot be read. Run as that user, or as root\n",
+           name, box_dir, passed->foreign, ni_plural(passed->foreign, "", "es"), passed->uid);
 }
 
 /* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */

@@ -1,5 +1,6 @@
 /*
- * Arrays that grow: one way to make room, so that no caller counts bytes or doubles capacities itself.
+ * Arrays that grow: one way to make room, so that no caller counts bytes or doubles capacities itself. And sorted ones: one
+ * search.
  *
  *   if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
  *   l->item[l->n++] = item;
@@ -30,5 +31,15 @@ static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t s
   *cap = more;
   return true;
 }
+
+/* i becomes the first one of 0 to n of which `before`, an expression of i, does not hold. Those of which it does come first. */
+#define ni_array_search(i, n, before)         \
+  do {                                        \
+    size_t from_ = 0, to_ = (n);              \
+    while ((i) = from_ + (to_ - from_) / 2, from_ < to_) { \
+      if (before) from_ = (i) + 1;            \
+      else to_ = (i);                         \
+    }                                         \
+  } while (0)
 
 #endif

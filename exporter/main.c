@@ -11,18 +11,12 @@
 #include "command.h"
 #include "safe_text.h"
 
-static const struct ni_command commands[] = {
-    {"doctor", ni_doctor_run, "would this environment give complete logs? what to do where not"},
-    {"check", ni_check_run, "are these logs complete and sound? losses by cause, a verdict"},
-    {"summary", ni_summary_run, "figures, tables, Parquet files, plots and one page from logs"},
-    {"trace", ni_trace_run, "a timeline for Perfetto and chrome://tracing, all clocks aligned"},
-    {"pools", ni_pools_run, "what the event pools reached, and the settings that follow"},
-    {"hang", ni_hang_run, "does the job hang, in what, and which ranks are missing from it?"},
-    {"recover", ni_recover_run, "what a killed process had not written yet, into its log"},
-    {"snapshot", ni_snapshot_run, "copies of black boxes, of running processes too"},
-    {"boxes", ni_boxes_run, "whose black boxes lie here, what is in them, how old and how large"},
-    {"ctl", ni_ctl_run, "change what a running job records"},
-};
+#define ENTRY(name, help) {#name, ni_##name##_run, help},
+static const struct ni_command {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *help;
+} commands[] = {NI_COMMANDS(ENTRY)};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void usage(FILE *f) {

@@ -275,20 +275,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 
 int ni_pools_run(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0,
-       "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
+      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
       {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-pools-1)", 0},
       {0}};
   static const struct argp argp = {
-      options,
-      parse_option,
-      "DIR|FILE|PATTERN...",
+      options, parse_option, "DIR|FILE|PATTERN...",
       "What the event pools of a run reached, and the settings that follow."
       "\vExit codes: 0 nothing was dropped, 2 operations were dropped or files could not be read, 1 could not run (no "
-      "pool_stats lines), 64 wrong usage.",
-      NULL,
-      NULL,
-      NULL};
+      "pool_stats lines), 64 wrong usage.", NULL, NULL, NULL};
   struct pools p = {.pid = -1};
   struct ni_parser *parser = NULL;
   int done, code = ni_options_parse(&argp, argc, argv, &p, &done), e;

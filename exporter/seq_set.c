@@ -8,13 +8,9 @@
 
 /* Index of the first range that ends at or after sn. */
 static size_t place(const struct ni_seq_set *s, uint64_t sn) {
-  size_t lo = 0, hi = s->n;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (s->range[mid].to < sn) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
+  size_t i;
+  ni_array_search(i, s->n, s->range[i].to < sn);
+  return i;
 }
 
 static void fold(struct ni_seq_set *s) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "verdict.h"
 
 #define EDGES 64     /* of what one rank waits in */
@@ -104,20 +105,13 @@ struct graph {
   struct ni_hang_verdict *v;
   struct edge *inside; /* who waits where */
   size_t n_inside;
-  uint32_t *index, *low, *stack; /* Tarjan's: numbers of knots from 1, lowest one reached, the stack */
-  bool *on_stack, *leaves;
+  struct node {          /* of Tarjan's, by knot: its number from 1, the lowest one reached */
+    uint32_t index, low;
+    bool on_stack, leaves;
+  } *node;
+  uint32_t *stack;
   uint32_t counter, depth, rings;
 };
-
-static size_t first_edge(const struct graph *g, uint64_t seat) {
-  size_t lo = 0, hi = g->n_inside;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (g->inside[mid].seat < seat) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
-}
 
 static int gather_edges(struct graph *g) {
   size_t n = 0;
@@ -149,37 +143,39 @@ static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
 /* One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits everywhere. */
 static void visit(struct graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
-  g->index[at] = g->low[at] = ++g->counter;
+  struct node *own = &g->node[at];
+  *own = (struct node){++g->counter, g->counter, true, false};
   g->stack[g->depth++] = at;
-  g->on_stack[at] = true;
   for (size_t j = 0; j < k->n; j++) {
     if (!ni_hang_blocks(k, &k->view[j])) continue;
-    size_t first = first_edge(g, k->view[j].seat);
+    size_t first;
+    ni_array_search(first, g->n_inside, g->inside[first].seat < k->view[j].seat);
     for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat; e++) {
       uint32_t to = g->inside[e].knot;
       if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
-      if (!g->index[to] && g->depth < DEEPEST) {
+      const struct node *there = &g->node[to];
+      if (!there->index && g->depth < DEEPEST) {
         visit(g, to);
-        if (g->low[to] < g->low[at]) g->low[at] = g->low[to];
-        g->leaves[at] |= !g->on_stack[to];
-      } else if (g->on_stack[to]) {
-        if (g->index[to] < g->low[at]) g->low[at] = g->index[to];
+        if (there->low < own->low) own->low = there->low;
+        own->leaves |= !there->on_stack;
+      } else if (there->on_stack) {
+        if (there->index < own->low) own->low = there->index;
       } else {
-        g->leaves[at] = true; /* to a part of the graph that is done: this one is a consequence */
+        own->leaves = true; /* to a part of the graph that is done: this one is a consequence */
       }
     }
   }
-  if (g->low[at] != g->index[at]) return;
+  if (own->low != own->index) return;
   /* A whole ring, or a knot by itself, is on top of the stack. */
   uint32_t from = g->depth;
   bool leaves = false;
-  do leaves |= g->leaves[g->stack[--from]];
+  do leaves |= g->node[g->stack[--from]].leaves;
   while (g->stack[from] != at);
   uint32_t ring = g->depth - from > 1 ? ++g->rings : 0;
   while (g->depth > from) {
     uint32_t i = g->stack[--g->depth];
-    g->on_stack[i] = false;
+    g->node[i].on_stack = false;
     g->v->knot[i].ring = ring;
     g->v->knot[i].root = !leaves;
   }
@@ -187,22 +183,15 @@ static void visit(struct graph *g, uint32_t at) {
 
 static int connect(struct ni_hang_verdict *v) {
   struct graph g = {.v = v};
-  size_t n = v->n + 1;
   int e = gather_edges(&g);
-  g.index = calloc(n, sizeof *g.index);
-  g.low = calloc(n, sizeof *g.low);
-  g.stack = calloc(n, sizeof *g.stack);
-  g.on_stack = calloc(n, sizeof *g.on_stack);
-  g.leaves = calloc(n, sizeof *g.leaves);
-  if (!g.index || !g.low || !g.stack || !g.on_stack || !g.leaves) e = -ENOMEM;
+  g.node = calloc(v->n + 1, sizeof *g.node);
+  g.stack = calloc(v->n + 1, sizeof *g.stack);
+  if (!g.node || !g.stack) e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < v->n; i++)
-    if (v->knot[i].hangs && !g.index[i]) visit(&g, i);
+    if (v->knot[i].hangs && !g.node[i].index) visit(&g, i);
   free(g.inside);
-  free(g.index);
-  free(g.low);
+  free(g.node);
   free(g.stack);
-  free(g.on_stack);
-  free(g.leaves);
   return e;
 }
 

@@ -26,8 +26,10 @@ struct finding {
 };
 
 static uint64_t newest(const struct ni_hang_member *x) {
-  uint64_t t = x->active_ns > x->open_ns ? x->active_ns : x->open_ns;
-  return t > x->log_ns ? t : x->log_ns;
+  uint64_t t = x->active_ns;
+  ni_hang_raise(&t, x->open_ns);
+  ni_hang_raise(&t, x->log_ns);
+  return t;
 }
 
 static int by_comm(const void *a, const void *b) {
@@ -39,6 +41,11 @@ static int by_comm(const void *a, const void *b) {
   if (s != t) return s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
   if (x->init_ns != y->init_ns) return x->init_ns > y->init_ns ? -1 : 1;
   return x->process < y->process ? -1 : x->process > y->process;
+}
+
+/* A communicator is its hash and its size. */
+static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) {
+  return x->hash == y->hash && x->n_ranks == y->n_ranks;
 }
 
 /* ---- collectives ---- */
@@ -172,15 +179,16 @@ static void place_absent(const struct finding *f, const struct comm *c, struct n
   }
 }
 
+/* Of a rank that has it in flight. */
+static enum ni_hang_where where_of(const struct ni_hang_op *op) {
+  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY : NI_HANG_INSIDE;
+}
+
 static void place(const struct finding *f, const struct comm *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                   const struct ni_hang_member *ref) {
   w->op = open_op(w->member, k->op.func, k->op.sn);
   if (w->op) {
-    const struct ni_hang_process *p = &f->m->process[w->member->process];
-    w->where = w->op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
-               : w->op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY
-                                                : NI_HANG_INSIDE;
-    if (dead_before_others(c, p)) w->where = NI_HANG_GONE;
+    w->where = dead_before_others(c, &f->m->process[w->member->process]) ? NI_HANG_GONE : where_of(w->op);
     return;
   }
   if (finished(w->member, k->op.func, k->op.sn)) {
@@ -282,13 +290,9 @@ static int collectives(struct finding *f, const struct comm *c) {
 /* ---- sends and receives ---- */
 
 struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank) {
-  size_t lo = 0, hi = k->n;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (k->view[mid].rank < rank) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo < k->n && k->view[lo].rank == rank ? &k->view[lo] : NULL;
+  size_t i;
+  ni_array_search(i, k->n, k->view[i].rank < rank);
+  return i < k->n && k->view[i].rank == rank ? &k->view[i] : NULL;
 }
 
 /* Has the peer the other half of this operation in flight? */
@@ -314,7 +318,7 @@ static void place_p2p(const struct finding *f, struct ni_hang_knot *k, struct ni
     if (!better) continue;
     w->op = op;
     w->waits_for = missing ? op->root : -1;
-    w->where = op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY : NI_HANG_INSIDE;
+    w->where = where_of(op);
   }
 }
 
@@ -371,7 +375,7 @@ bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) 
 
 static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **all, size_t n) {
   for (size_t i = 0; i < n; i++)
-    for (size_t j = i + 1; j < n && all[j]->hash == all[i]->hash && all[j]->n_ranks == all[i]->n_ranks && j < i + 256; j++)
+    for (size_t j = i + 1; j < n && same_comm(all[j], all[i]) && j < i + 256; j++)
       if (all[j]->process == all[i]->process && all[j]->rank != all[i]->rank) {
         m->process[all[i]->process].several = true;
         break;
@@ -398,20 +402,19 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
     if (strcmp(m->name[i], "Send") == 0) f.send = (uint16_t)i;
   if (n > 1) qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0; i < n; i++) /* one a rank: the newest */
-    if (!kept || all[kept - 1]->hash != all[i]->hash || all[kept - 1]->n_ranks != all[i]->n_ranks ||
-        all[kept - 1]->rank != all[i]->rank)
+    if (!kept || !same_comm(all[kept - 1], all[i]) || all[kept - 1]->rank != all[i]->rank)
       all[kept++] = all[i];
   if (all) mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
-    for (end = i + 1; end < kept && all[end]->hash == all[i]->hash && all[end]->n_ranks == all[i]->n_ranks; end++) {}
+    for (end = i + 1; end < kept && same_comm(all[end], all[i]); end++) {}
     struct comm c = {.x = all + i, .n = end - i, .past = true};
     bool blind = false;
     for (size_t j = i; j < end; j++) {
       blind |= all[j]->invisible > 0;
       c.past &= v->earlier[all[j]->process];
       const struct ni_hang_process *p = &m->process[all[j]->process];
-      if (p->alive_ns > c.seen_ns) c.seen_ns = p->alive_ns;
-      if (p->life != NI_HANG_DEAD && p->alive_ns > c.runs_ns) c.runs_ns = p->alive_ns;
+      ni_hang_raise(&c.seen_ns, p->alive_ns);
+      if (p->life != NI_HANG_DEAD) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;

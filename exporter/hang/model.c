@@ -247,18 +247,15 @@ static int by_call(const void *a, const void *b) {
   return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
 }
 
+static bool is_before(const struct ni_hang_op *op, enum ni_kind kind, int64_t first, uint64_t second) {
+  if (op->kind != kind) return op->kind < kind;
+  return func_or_peer(op) != first ? func_or_peer(op) < first : sn_or_func(op) < second;
+}
+
 const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t first, uint64_t second) {
-  uint32_t lo = 0, hi = x->n_open;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    const struct ni_hang_op *op = &x->open[mid];
-    bool before = op->kind != kind           ? op->kind < kind
-                  : func_or_peer(op) != first ? func_or_peer(op) < first
-                                              : sn_or_func(op) < second;
-    if (before) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo < x->n_open && x->open[lo].kind == kind ? &x->open[lo] : NULL;
+  size_t i;
+  ni_array_search(i, x->n_open, is_before(&x->open[i], kind, first, second));
+  return i < x->n_open && x->open[i].kind == kind ? &x->open[i] : NULL;
 }
 
 static void settle_member(struct ni_hang_member *x) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "box_image.h"
 
 /* ---- fields ---- */
@@ -147,16 +148,12 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
 }
 
 int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op) {
-  size_t lo = 0, hi = b->n_comm_pages;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (b->comm_page[mid] < op->comm_page) lo = mid + 1;
-    else hi = mid;
-  }
-  if (lo == b->n_comm_pages || b->comm_page[lo] != op->comm_page) return -1;
-  const unsigned char *c = comm_base(b, lo);
+  size_t i;
+  ni_array_search(i, b->n_comm_pages, b->comm_page[i] < op->comm_page);
+  if (i == b->n_comm_pages || b->comm_page[i] != op->comm_page) return -1;
+  const unsigned char *c = comm_base(b, i);
   uint32_t phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE));
-  return phase && op->ticks_start >= get(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)lo : -1;
+  return phase && op->ticks_start >= get(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)i : -1;
 }
 
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op) {

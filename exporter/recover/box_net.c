@@ -53,18 +53,14 @@ int ni_box_find_proxies(struct ni_box *b) {
 
 bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni_box_net *out) {
   static const char *const phases[NI_BOX_PHASE_COUNT] = {"", "gpu_produce", "peer_credit", "wire", "flush", "gpu_consume"};
-  size_t lo = 0, hi = b->n_proxies;
+  size_t at;
   const struct ni_box_proxy want = {op->rec_sn, NULL, op->comm_page, (uint32_t)op->kind};
   bool found = false;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    if (by_parent(&b->proxy[mid], &want) < 0) lo = mid + 1;
-    else hi = mid;
-  }
+  ni_array_search(at, b->n_proxies, by_parent(&b->proxy[at], &want) < 0);
   uint32_t places = b->field[NI_BOX_PROXY_PHASE].size;
-  for (; lo < b->n_proxies && b->proxy[lo].comm_page == op->comm_page && b->proxy[lo].kind == (uint32_t)op->kind &&
-         b->proxy[lo].rec_sn == op->rec_sn; lo++) {
-    const unsigned char *p = b->proxy[lo].at;
+  for (; at < b->n_proxies && b->proxy[at].comm_page == op->comm_page && b->proxy[at].kind == (uint32_t)op->kind &&
+         b->proxy[at].rec_sn == op->rec_sn; at++) {
+    const unsigned char *p = b->proxy[at].at;
     for (uint32_t i = 0; i < places && i < 64; i++) {
       uint64_t phase = ni_box_get(b, p, NI_BOX_PROXY_PHASE, i), ticks = ni_box_get(b, p, NI_BOX_PROXY_STEP_LAST, i);
       if (phase == NI_BOX_PHASE_NONE || phase >= NI_BOX_PHASE_COUNT) continue;

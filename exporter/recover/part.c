@@ -6,7 +6,8 @@
 
 static void u64(struct ni_json *j, const char *key, uint64_t v) { ni_json_u64(j, key, v <= INT64_MAX ? v : INT64_MAX); }
 
-static void begin(const struct ni_part *p, struct ni_json *j, const struct ni_ident *id, const char *kind) {
+static struct ni_json begin(const struct ni_part *p, const struct ni_ident *id, const char *kind) {
+  struct ni_json json, *j = &json;
   ni_json_begin(j, p->f);
   ni_json_object(j, NULL);
   ni_json_object(j, "header");
@@ -26,6 +27,7 @@ static void begin(const struct ni_part *p, struct ni_json *j, const struct ni_id
   ni_json_text(j, "producer", p->origin.producer);
   ni_json_end_object(j);
   ni_json_object(j, kind);
+  return json;
 }
 
 static void end(struct ni_json *j) {
@@ -41,10 +43,9 @@ static void number_or_null(struct ni_json *j, const char *key, int64_t v, bool k
 
 void ni_part_process(const struct ni_part *p, const struct ni_ident *process, const struct ni_box_header *h,
                      uint64_t start_ns, uint64_t recovered_ns, bool live) {
-  struct ni_json j;
   char interface[16];
   snprintf(interface, sizeof interface, "v%u", h->interface);
-  begin(p, &j, process, "process");
+  struct ni_json j = begin(p, process, "process");
   u64(&j, "start_ns", start_ns);
   ni_json_text(&j, "boot_id", h->boot_id);
   ni_json_text(&j, "exe", h->exe);
@@ -63,8 +64,7 @@ void ni_part_process(const struct ni_part *p, const struct ni_ident *process, co
 }
 
 void ni_part_comm(const struct ni_part *p, const struct ni_box_comm *c) {
-  struct ni_json j;
-  begin(p, &j, &c->id, "comm");
+  struct ni_json j = begin(p, &c->id, "comm");
   ni_json_text(&j, "name", c->id.comm_name);
   ni_json_hex_text(&j, "hash", c->id.comm_hash);
   ni_json_i64(&j, "rank", c->id.rank);
@@ -87,9 +87,8 @@ static void bandwidth(struct ni_json *j, const char *key, bool known, double v) 
 /* Keys in the order of the plugin's ni_format_op; the keys of a kind differ in their prefix only. */
 void ni_part_record(const struct ni_part *p, const struct ni_ident *id, const struct ni_record *r) {
   bool coll = r->kind == NI_KIND_COLL;
-  struct ni_json j;
 #define K(key) (coll ? "coll_" key : "p2p_" key)
-  begin(p, &j, id, coll ? "coll_perf" : "p2p_perf");
+  struct ni_json j = begin(p, id, coll ? "coll_perf" : "p2p_perf");
   ni_json_text(&j, coll ? "coll" : "p2p", r->func);
   u64(&j, K("sn"), r->sn);
   if (!coll) ni_json_i64(&j, "p2p_peer", r->root);
@@ -119,8 +118,7 @@ void ni_part_record(const struct ni_part *p, const struct ni_ident *id, const st
 
 void ni_part_unfinished(const struct ni_part *p, const struct ni_ident *id, const struct ni_part_unfinished *u) {
   const struct ni_box_op *op = u->op;
-  struct ni_json j;
-  begin(p, &j, id, u->key);
+  struct ni_json j = begin(p, id, u->key);
   ni_json_text(&j, "kind", ni_kind_names[op->kind]);
   ni_json_text(&j, "func", op->func);
   u64(&j, "sn", op->sn);
@@ -147,8 +145,7 @@ void ni_part_unfinished(const struct ni_part *p, const struct ni_ident *id, cons
 
 void ni_part_gap(const struct ni_part *p, const struct ni_ident *id, enum ni_kind kind, enum ni_drop cause, uint64_t count,
                  uint64_t from, uint64_t to) {
-  struct ni_json j;
-  begin(p, &j, id, "gap");
+  struct ni_json j = begin(p, id, "gap");
   ni_json_text(&j, "kind", ni_kind_names[kind]);
   u64(&j, "count", count);
   ni_json_text(&j, "cause", ni_drop_names[cause]);
@@ -173,8 +170,7 @@ void ni_part_stats(const struct ni_part *p, const struct ni_ident *id, const str
       {"coll_records", "coll_dropped_total", "coll_dropped_since_last_dump"},
       {"p2p_records", "p2p_dropped_total", "p2p_dropped_since_last_dump"},
       {"proxy_records", "proxy_dropped_total", "proxy_dropped_since_last_dump"}};
-  struct ni_json j;
-  begin(p, &j, id, "dump_stats");
+  struct ni_json j = begin(p, id, "dump_stats");
   for (int k = 0; k <= NI_KIND_COUNT; k++) {
     bool ours = k < NI_KIND_COUNT;
     uint64_t dropped = 0;
@@ -202,16 +198,14 @@ void ni_part_stats(const struct ni_part *p, const struct ni_ident *id, const str
 }
 
 void ni_part_comm_end(const struct ni_part *p, const struct ni_ident *id, const char *why, uint64_t ns) {
-  struct ni_json j;
-  begin(p, &j, id, "comm_end");
+  struct ni_json j = begin(p, id, "comm_end");
   ni_json_text(&j, "why", why);
   u64(&j, "ns", ns);
   end(&j);
 }
 
 void ni_part_note(const struct ni_part *p, const struct ni_ident *process, const char *text) {
-  struct ni_json j;
-  begin(p, &j, process, "note");
+  struct ni_json j = begin(p, process, "note");
   ni_json_text(&j, "text", text);
   end(&j);
 }

@@ -115,9 +115,7 @@ static void print_table(const struct ni_check *c) {
 static void print_tally(const char *title, const struct ni_tally *t) {
   if (!t->n && !t->other) return;
   ni_say(stdout, "%-12s", title);
-  for (size_t i = 0; i < t->n; i++) {
-    ni_say(stdout, "%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
-  }
+  for (size_t i = 0; i < t->n; i++) ni_say(stdout, "%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
   if (t->other) ni_say(stdout, "%sothers %" PRIu64, t->n ? ", " : "", t->other);
   ni_say(stdout, "\n");
 }
@@ -251,9 +249,7 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_ch
 
 void ni_check_print_json(const struct ni_check *c) {
   struct ni_json json, *j = &json;
-  ni_json_begin(j, stdout);
-  ni_json_object(j, NULL);
-  ni_json_text(j, "schema_version", SCHEMA);
+  ni_json_open(j, stdout, SCHEMA);
   ni_json_text(j, "verdict", ni_check_complete(c) ? "COMPLETE" : "INCOMPLETE");
   ni_json_u64(j, "files", c->files.n);
   ni_json_u64(j, "file_bytes", c->file_bytes);
@@ -286,6 +282,5 @@ void ni_check_print_json(const struct ni_check *c) {
   json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);
-  ni_json_end_object(j);
-  ni_json_finish(j);
+  ni_json_close(j);
 }

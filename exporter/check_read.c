@@ -345,7 +345,8 @@ static void judge_file(struct reading *r, const struct ni_reader_stats *s) {
                      s->lines, ni_plural(s->lines, "line", "lines"));
   if (s->damages > s->cut)
     ni_check_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %" PRIu64 ": %s%s", r->file->path,
-                     s->first_damage_at, s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
+                     s->first_damage_at,
+                     s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
                      s->gave_up ? ", gave up" : "");
 }
 

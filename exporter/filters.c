@@ -48,15 +48,14 @@ int ni_parse_when(const char *text, struct ni_when *w) {
   }
   w->base = NI_WHEN_ABSOLUTE;
   struct tm tm = {0};
-  int year, month, day, hour, minute, n = 0;
+  int n = 0;
   double second;
-  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &year, &month, &day, &hour, &minute, &second, &n) == 6 && n) {
-    tm.tm_year = year - 1900;
-    tm.tm_mon = month - 1;
-    tm.tm_mday = day;
-    tm.tm_hour = hour;
-    tm.tm_min = minute;
-    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second < 0 || second >= 61)
+  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
+             &second, &n) == 6 && n) {
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    if (tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 || tm.tm_min > 59 ||
+        second < 0 || second >= 61)
       return -EINVAL;
     int64_t zone = 0;
     int h, m;

@@ -60,9 +60,8 @@ error_t ni_option_added(struct argp_state *state, const char *option, const char
 }
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
-  for (size_t i = 0; i < files->n_bad; i++) {
+  for (size_t i = 0; i < files->n_bad; i++)
     ni_say(stderr, "%s: %s: %s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]));
-  }
 }
 
 int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out) {

@@ -498,23 +498,8 @@ void ni_tables_init(void) {
 }
 
 const char *ni_reject_name(enum ni_reject reason) {
-  static const char *const names[NI_REJ_COUNT] = {
-      [NI_OK] = "ok",
-      [NI_REJ_BLANK] = "blank",
-      [NI_REJ_BAD_JSON] = "bad_json",
-      [NI_REJ_BAD_UTF8] = "bad_utf8",
-      [NI_REJ_NOT_OBJECT] = "not_object",
-      [NI_REJ_NO_PERF] = "no_perf_object",
-      [NI_REJ_TWO_KINDS] = "two_kinds",
-      [NI_REJ_MISSING_KEY] = "missing_key",
-      [NI_REJ_BAD_TYPE] = "bad_type",
-      [NI_REJ_OUT_OF_RANGE] = "out_of_range",
-      [NI_REJ_BAD_VALUE] = "bad_value",
-      [NI_REJ_DUPLICATE_KEY] = "duplicate_key",
-      [NI_REJ_TOO_DEEP] = "too_deep",
-      [NI_REJ_TOO_LONG] = "too_long",
-      [NI_REJ_NO_MEMORY] = "no_memory",
-  };
+#define REJECT_NAME(code, name) name,
+  static const char *const names[NI_REJ_COUNT] = {"ok", NI_REJECTS(REJECT_NAME)};
   return (unsigned)reason < NI_REJ_COUNT ? names[reason] : "unknown";
 }
 

@@ -66,24 +66,25 @@ enum ni_line_kind {
   NI_LINE_KIND_COUNT
 };
 
-enum ni_reject {
-  NI_OK = 0,
-  NI_REJ_BLANK,         /* nothing but white space */
-  NI_REJ_BAD_JSON,
-  NI_REJ_BAD_UTF8,
-  NI_REJ_NOT_OBJECT,    /* JSON, but a number, a string, an array */
-  NI_REJ_NO_PERF,       /* an object without any record in it */
-  NI_REJ_TWO_KINDS,     /* more than one record in one line */
-  NI_REJ_MISSING_KEY,
-  NI_REJ_BAD_TYPE,
-  NI_REJ_OUT_OF_RANGE,
-  NI_REJ_BAD_VALUE,     /* right type, but no such value: a hash that is not hexadecimal, a NUL in a name */
-  NI_REJ_DUPLICATE_KEY,
-  NI_REJ_TOO_DEEP,
-  NI_REJ_TOO_LONG,      /* given by the reader (line_reader.h) */
-  NI_REJ_NO_MEMORY,
-  NI_REJ_COUNT
-};
+/* Code, and the name as in messages and in JSON. */
+#define NI_REJECTS(X) \
+  X(BLANK, "blank") /* nothing but white space */ \
+  X(BAD_JSON, "bad_json") \
+  X(BAD_UTF8, "bad_utf8") \
+  X(NOT_OBJECT, "not_object") /* JSON, but a number, a string, an array */ \
+  X(NO_PERF, "no_perf_object") /* an object without any record in it */ \
+  X(TWO_KINDS, "two_kinds") /* more than one record in one line */ \
+  X(MISSING_KEY, "missing_key") \
+  X(BAD_TYPE, "bad_type") \
+  X(OUT_OF_RANGE, "out_of_range") \
+  X(BAD_VALUE, "bad_value") /* right type, but no such value: a hash that is not hexadecimal, a NUL in a name */ \
+  X(DUPLICATE_KEY, "duplicate_key") \
+  X(TOO_DEEP, "too_deep") \
+  X(TOO_LONG, "too_long") /* given by the reader (line_reader.h) */ \
+  X(NO_MEMORY, "no_memory")
+
+#define NI_REJECT_CODE(code, name) NI_REJ_##code,
+enum ni_reject { NI_OK = 0, NI_REJECTS(NI_REJECT_CODE) NI_REJ_COUNT };
 
 /* The "metadata" object. */
 struct ni_meta {

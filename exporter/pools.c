@@ -228,9 +228,7 @@ static void print_text(const struct pools *p) {
 static void print_json(const struct pools *p) {
   struct advice a = advise(p);
   struct ni_json j;
-  ni_json_begin(&j, stdout);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema_version", "nccl-inspector-pools-1");
+  ni_json_open(&j, stdout, "nccl-inspector-pools-1");
   ni_json_u64(&j, "processes", p->processes);
   ni_json_u64(&j, "files_unreadable", p->unreadable);
   ni_json_u64(&j, "max_communicators", p->max_comms);
@@ -256,8 +254,7 @@ static void print_json(const struct pools *p) {
   ni_json_bool(&j, "growth_off", p->growth_off);
   ni_json_u64(&j, "recommended_max_bytes", a.arena_bytes);
   ni_json_u64(&j, "fixed_bytes_per_process", a.fixed_bytes);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {

@@ -63,9 +63,7 @@ static void print_text(const struct ni_doctor *d, const size_t *count) {
 
 static void print_json(const struct ni_doctor *d, const size_t *count) {
   struct ni_json j;
-  ni_json_begin(&j, stdout);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema_version", "nccl-inspector-doctor-1");
+  ni_json_open(&j, stdout, "nccl-inspector-doctor-1");
   ni_json_text(&j, "verdict", count[NI_DOC_PROBLEM] ? "problem" : count[NI_DOC_WARNING] ? "warning" : "ok");
   ni_json_u64(&j, "problems", count[NI_DOC_PROBLEM]);
   ni_json_u64(&j, "warnings", count[NI_DOC_WARNING]);
@@ -82,8 +80,7 @@ static void print_json(const struct ni_doctor *d, const size_t *count) {
     ni_json_end_object(&j);
   }
   ni_json_end_array(&j);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
 }
 
 int ni_doctor_run(int argc, char **argv) {

@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +27,7 @@ const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name) {
 
 void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why) {
   m->unreadable++;
-  if (m->first_bad) return;
-  size_t n = strlen(path) + strlen(why) + 3;
-  m->first_bad = malloc(n);
-  if (m->first_bad) strcat(strcat(strcpy(m->first_bad, path), ": "), why);
+  if (!m->first_bad && asprintf(&m->first_bad, "%s: %s", path, why) < 0) m->first_bad = NULL;
 }
 
 /* ---- processes ---- */

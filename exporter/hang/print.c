@@ -43,12 +43,9 @@ static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
 
 static void print_channels(uint64_t open) {
   const char *sep = " on channels ";
-  for (int i = 0, end; i < 64; i = end) {
+  for (int i = 0, end; i < 64; i = end + 1) {
     for (end = i; end < 64 && (open >> end & 1); end++) {}
-    if (end == i) {
-      end++;
-      continue;
-    }
+    if (end == i) continue;
     if (end - i > 1) ni_say(stdout, "%s%d-%d", sep, i, end - 1);
     else ni_say(stdout, "%s%d", sep, i);
     sep = ", ";
@@ -336,9 +333,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   static const char *const answers[] = {"no_hang", "likely", "certain"};
   const struct ni_hang_model *m = v->model;
   struct ni_json j;
-  ni_json_begin(&j, stdout);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema_version", "nccl-inspector-hang-1");
+  ni_json_open(&j, stdout, "nccl-inspector-hang-1");
   ni_json_text(&j, "verdict", !m->n_processes ? "no_data" : v->cannot_tell ? "cannot_tell" : answers[v->answer]);
   json_said(&j, "sentence", sentence, v);
   if (v->cannot_tell) json_said(&j, "cannot_tell", cannot_tell, v);
@@ -361,6 +356,5 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_end_array(&j);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
 }

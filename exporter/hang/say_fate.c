@@ -129,17 +129,14 @@ void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
     say_unseen(f, t);
   }
   if (t->over) return;
-  if (t->in[NI_HANG_DEAD]) {
-    fputs("; gone: ", f);
-    say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
+  static const char *const texts[] = {[NI_HANG_DEAD] = "gone", [NI_HANG_LEFT] = "ended by themselves",
+                                      [NI_HANG_LIFE_UNKNOWN] = "not known to run"};
+  static const enum ni_hang_life order[] = {NI_HANG_DEAD, NI_HANG_LEFT, NI_HANG_LIFE_UNKNOWN};
+  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+    if (!t->in[order[i]]) continue;
+    ni_say(f, "; %s: ", texts[order[i]]);
+    say_processes(f, v, order[i], UINT64_MAX);
   }
-  if (t->in[NI_HANG_LEFT]) {
-    fputs("; ended by themselves: ", f);
-    say_processes(f, v, NI_HANG_LEFT, UINT64_MAX);
-  }
-  if (!t->in[NI_HANG_LIFE_UNKNOWN]) return;
-  fputs("; not known to run: ", f);
-  say_processes(f, v, NI_HANG_LIFE_UNKNOWN, UINT64_MAX);
 }
 
 void ni_hang_say_earlier(FILE *f, const struct ni_hang_verdict *v) {

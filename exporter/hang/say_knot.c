@@ -14,12 +14,10 @@
 
 /* ---- lists of ranks ---- */
 
-typedef bool (*chosen_fn)(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
-                          const void *arg);
+typedef bool (*chosen_fn)(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg);
 
-static bool is_where(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
-                     const void *arg) {
-  (void)v, (void)k;
+static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  (void)k;
   return w->where == *(const enum ni_hang_where *)arg;
 }
 
@@ -35,7 +33,7 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
                    chosen_fn chosen, const void *arg, size_t lost, bool global) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (chosen(v, k, w, arg))
+    if (chosen(k, w, arg))
       c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->host};
   }
   if (k->kind == NI_KIND_COLL) {
@@ -62,7 +60,7 @@ static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct 
   bool global = lost == 0;
   if (!c.who) return 0;
   for (size_t i = 0; i < k->n; i++)
-    if (chosen(v, k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
+    if (chosen(k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
   char *of = global ? NULL : of_comm(k->any);
   c.of = of;
   gather(&c, v, k, chosen, arg, lost, global);
@@ -113,10 +111,8 @@ static bool same_values(const struct ni_hang_op *a, const struct like *l) {
          (!l->root || a->root == l->op->root);
 }
 
-static bool is_like(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
-                    const void *arg) {
+static bool is_like(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
   const struct like *l = arg;
-  (void)v;
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && same_values(w->op, l);
 }
 
@@ -141,7 +137,7 @@ static void part_values(struct parts *p) {
     l.op = op;
     size_t n = 0;
     values++;
-    for (size_t j = i; j < k->n; j++) n += is_like(p->v, k, &k->view[j], &l);
+    for (size_t j = i; j < k->n; j++) n += is_like(k, &k->view[j], &l);
     if (n > n_most) n_most = n, most.op = op;
     if (n <= n_fewest) n_fewest = n, fewest.op = op; /* of equals the later one */
   }
@@ -166,9 +162,8 @@ static void part_other_calls(struct parts *p) {
   fputs(" instead", p->f);
 }
 
-static bool is_rank(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_view *w,
-                    const void *arg) {
-  (void)v, (void)k;
+static bool is_rank(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  (void)k;
   return w->rank == *(const int32_t *)arg;
 }
 

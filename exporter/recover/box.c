@@ -13,7 +13,6 @@
 #include "../as_user.h"
 #include "../now.h"
 #include "box_image.h"
-#include "life.h"
 
 #define SETTLE_TRIES 3 /* looks at a page whose slots move */
 

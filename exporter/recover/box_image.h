@@ -31,6 +31,8 @@ struct ni_box {
   char *text[3];          /* dir, file, line of the session */
 };
 
+/* Is the process that wrote the box alive? docs/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
+enum ni_life ni_life_of(const struct ni_box_header *h);
 /* Fills proxy (box_net.c). 0 or -ENOMEM. */
 int ni_box_find_proxies(struct ni_box *b);
 /* An element of a field as an unsigned number; 0 where the writer has no such field or fewer elements. */

@@ -147,16 +147,13 @@ int ni_boxes_run(int argc, char **argv) {
   if (!done && ni_box_dir_check(argv[0], x.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) {
     if (x.json) {
-      ni_json_begin(&x.out, stdout);
-      ni_json_object(&x.out, NULL);
-      ni_json_text(&x.out, "schema_version", "nccl-inspector-boxes-1");
+      ni_json_open(&x.out, stdout, "nccl-inspector-boxes-1");
       ni_json_array(&x.out, "boxes");
     }
     code = run(&x, argv[0]);
     if (x.json) {
       ni_json_end_array(&x.out);
-      ni_json_end_object(&x.out);
-      ni_json_finish(&x.out);
+      ni_json_close(&x.out);
     } else if (x.n) {
       ni_say(stdout, "%zu %s, %s\n", x.n, ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
     } else {

@@ -1,4 +1,4 @@
-#include "life.h"
+#include "box_image.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

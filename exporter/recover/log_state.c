@@ -62,13 +62,9 @@ int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint6
 static int kind_of(const char *name) { return strcmp(name, ni_kind_names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
 
 static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
-  int k = kind_of(g->kind);
-  for (int i = 0; i < NI_DROP_COUNT; i++)
-    if (strcmp(g->cause, ni_drop_names[i]) == 0) {
-      life->kind[k].gap[i] += g->count;
-      return;
-    }
-  life->kind[k].gap_other += g->count;
+  int k = kind_of(g->kind), i = 0;
+  while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0) i++;
+  *(i < NI_DROP_COUNT ? &life->kind[k].gap[i] : &life->kind[k].gap_other) += g->count;
 }
 
 static int take_line(struct ni_log_state *s, const struct ni_line *l) {

@@ -289,8 +289,7 @@ static void report(struct recover *r) {
     ni_json_end_array(&r->out);
     ni_json_u64(&r->out, "records", r->records);
     ni_json_u64(&r->out, "parts", r->parts);
-    ni_json_end_object(&r->out);
-    ni_json_finish(&r->out);
+    ni_json_close(&r->out);
   } else if (r->seen == 0 && !r->quiet) {
     ni_say(stdout, "nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
   }
@@ -332,9 +331,7 @@ int ni_recover_run(int argc, char **argv) {
   e = r.answer ? ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL) : -ENOMEM;
   if (r.output) r.out_dir = ni_out_dir(r.output, true, why, sizeof why); /* else each owner says why it cannot be used */
   if (r.json) {
-    ni_json_begin(&r.out, stdout);
-    ni_json_object(&r.out, NULL);
-    ni_json_text(&r.out, "schema_version", "nccl-inspector-recover-1");
+    ni_json_open(&r.out, stdout, "nccl-inspector-recover-1");
     ni_json_array(&r.out, "boxes");
   }
   if (e == 0) e = recover_all(&r);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "drop_nulls.h"
 #include "page_build.h"
 #include "utf8.h"
@@ -139,13 +140,7 @@ static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const stru
 static int ready_code_map(struct ni_chunk *c, const struct ni_pq_dict *dict) {
   if (dict->epoch == 0 || dict->epoch != c->code_map_epoch || dict->n < c->code_map_n) c->code_map_n = 0;
   c->code_map_epoch = dict->epoch;
-  if (dict->n > c->code_map_cap) {
-    uint32_t cap = dict->n + dict->n / 2;
-    uint16_t *map = realloc(c->code_map, cap * sizeof *map);
-    if (!map) return -ENOMEM;
-    c->code_map = map;
-    c->code_map_cap = cap;
-  }
+  if (dict->n > c->code_map_cap && !ni_array_more(&c->code_map, &c->code_map_cap, dict->n, sizeof *c->code_map)) return -ENOMEM;
   if (dict->n > c->code_map_n)
     memset(c->code_map + c->code_map_n, 0xff, (dict->n - c->code_map_n) * sizeof *c->code_map);
   c->code_map_n = dict->n;

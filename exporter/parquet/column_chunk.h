@@ -61,7 +61,8 @@ struct ni_chunk {
 
   struct ni_dict dict;
   uint16_t *code_map; /* caller's code -> ours */
-  uint32_t code_map_n, code_map_cap;
+  uint32_t code_map_n;
+  size_t code_map_cap;
   uint64_t code_map_epoch;
 
   /* the chunk */

@@ -1,3 +1,4 @@
+#include "../array.h"
 #include "../plural.h"
 #include "../safe_text.h"
 #include "plot_list.h"
@@ -40,13 +41,7 @@ static bool in_reference(const struct ni_cell *c) {
 typedef void figure_writer(FILE *f, const struct ni_figure *fig);
 
 static struct ni_figure *add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n) {
-  if (p->n == p->room) {
-    size_t room = p->room ? p->room * 2 : 64;
-    void *more = realloc(p->figure, room * sizeof *p->figure);
-    if (!more) return NULL;
-    p->figure = more;
-    p->room = room;
-  }
+  if (!ni_array_room(p->figure, p->n, p->room)) return NULL;
   struct ni_figure *fig = &p->figure[p->n++];
   *fig = (struct ni_figure){.write = write, .s = p->s, .format = p->format, .first = first, .n = n};
   return fig;

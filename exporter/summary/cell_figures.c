@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "figures.h"
 
 #define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
@@ -128,12 +129,7 @@ static int by_number(const void *a, const void *b) {
 
 /* Durations in order, the number of the part in the low bits lost: parts look themselves up by value. */
 static int sort_durations(struct ni_cell_sums *c, const struct ni_operation *op) {
-  if (op->n > c->cap_order) {
-    uint64_t *p = realloc(c->order, op->n * 2 * sizeof *p);
-    if (!p) return -ENOMEM;
-    c->order = p;
-    c->cap_order = op->n * 2;
-  }
+  if (op->n > c->cap_order && !ni_array_more(&c->order, &c->cap_order, op->n, sizeof *c->order)) return -ENOMEM;
   for (uint32_t i = 0; i < op->n; i++) c->order[i] = op->part[i].e.exec_ns;
   if (op->n > 32) {
     qsort(c->order, op->n, sizeof *c->order, by_number);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../array.h"
 #include "csv_out.h"
 
 struct joining {
@@ -72,13 +73,7 @@ static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni
 }
 
 static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_slice_sums *d) {
-  if (l->n == l->cap) {
-    size_t cap = l->cap ? 2 * l->cap : 16;
-    struct ni_slice *p = realloc(l->item, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    l->item = p;
-    l->cap = cap;
-  }
+  if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
   struct ni_slice *x = &l->item[l->n++];
   x->group = group;
   x->of = of;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../amount_text.h"
+#include "../array.h"
 #include "../safe_text.h"
 #include "model.h"
 
@@ -37,13 +38,7 @@ struct list {
 };
 
 static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
-  if (l->n == l->cap) {
-    size_t cap = l->cap ? 2 * l->cap : 16;
-    struct ni_finding *p = realloc(l->item, cap * sizeof *p);
-    if (!p) return NULL;
-    l->item = p;
-    l->cap = cap;
-  }
+  if (!ni_array_room(l->item, l->n, l->cap)) return NULL;
   l->item[l->n] = (struct ni_finding){.kind = kind, .of = of};
   return &l->item[l->n++];
 }

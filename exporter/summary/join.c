@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
+
 struct open_piece {
   struct ni_segment_reader reader;
   struct ni_entry head;
@@ -187,13 +189,7 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
       j->duplicates++;
       return 0;
     }
-  if (op->n == j->cap_part) {
-    size_t cap = j->cap_part ? 2 * j->cap_part : 16;
-    struct ni_part *p = realloc(j->part, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    j->part = p;
-    j->cap_part = cap;
-  }
+  if (!ni_array_room(j->part, op->n, j->cap_part)) return -ENOMEM;
   j->part[op->n++] = (struct ni_part){s->head, s->process, s->member->rank, s->member->nnodes};
   op->part = j->part;
   return 0;

@@ -5,25 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../array.h"
+
 enum { BLOCK_BYTES = 64 << 10 };
 
-static uint64_t hash_of(const char *text, size_t len) {
-  uint64_t h = 0xcbf29ce484222325ULL ^ len;
-  for (size_t i = 0; i < len; i++) h = (h ^ (unsigned char)text[i]) * 0x100000001b3ULL;
-  return h ^ (h >> 29);
-}
-
 int ni_names_init(struct ni_names *t) {
-  *t = (struct ni_names){.n_buckets = 1024};
+  *t = (struct ni_names){0};
   void *p = mmap(NULL, NI_NAMES_MAX * sizeof *t->text, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  t->bucket = calloc(t->n_buckets, sizeof *t->bucket);
-  if (p == MAP_FAILED || !t->bucket) {
-    if (p != MAP_FAILED) munmap(p, NI_NAMES_MAX * sizeof *t->text);
-    free(t->bucket);
-    *t = (struct ni_names){0};
-    return -ENOMEM;
-  }
+  if (p == MAP_FAILED) return -ENOMEM;
   t->text = p;
   t->text[0] = (struct ni_pq_str){"", 0};
   t->n = 1;
@@ -36,7 +26,7 @@ void ni_names_free(struct ni_names *t) {
   munmap(t->text, NI_NAMES_MAX * sizeof *t->text);
   for (size_t i = 0; i < t->n_blocks; i++) free(t->block[i]);
   free(t->block);
-  free(t->bucket);
+  ni_index_free(&t->at_hash);
   pthread_mutex_destroy(&t->lock);
   *t = (struct ni_names){0};
 }
@@ -44,12 +34,9 @@ void ni_names_free(struct ni_names *t) {
 static char *store(struct ni_names *t, const char *text, size_t len) {
   if (len + 1 > t->block_left) {
     size_t size = len + 1 > BLOCK_BYTES ? len + 1 : BLOCK_BYTES;
-    char **b = realloc(t->block, (t->n_blocks + 1) * sizeof *b);
-    if (!b) return NULL;
-    t->block = b;
-    b[t->n_blocks] = malloc(size);
-    if (!b[t->n_blocks]) return NULL;
-    t->block_at = b[t->n_blocks++];
+    char *more = ni_array_room(t->block, t->n_blocks, t->cap_blocks) ? malloc(size) : NULL;
+    if (!more) return NULL;
+    t->block[t->n_blocks++] = t->block_at = more;
     t->block_left = size;
   }
   char *p = t->block_at;
@@ -60,36 +47,15 @@ static char *store(struct ni_names *t, const char *text, size_t len) {
   return p;
 }
 
-static int rehash(struct ni_names *t) {
-  size_t n = 2 * t->n_buckets;
-  uint32_t *b = calloc(n, sizeof *b);
-  if (!b) return -ENOMEM;
-  for (uint32_t code = 1; code < t->n; code++) {
-    size_t k = hash_of(t->text[code].p, t->text[code].len) & (n - 1);
-    while (b[k]) k = (k + 1) & (n - 1);
-    b[k] = code;
-  }
-  free(t->bucket);
-  t->bucket = b;
-  t->n_buckets = n;
-  return 0;
-}
-
 static int find_or_add(struct ni_names *t, const char *text, size_t len, uint32_t *code) {
-  if (2 * (size_t)t->n >= t->n_buckets && rehash(t) < 0) return -ENOMEM;
-  size_t k = hash_of(text, len) & (t->n_buckets - 1);
-  for (; t->bucket[k]; k = (k + 1) & (t->n_buckets - 1)) {
-    const struct ni_pq_str *s = &t->text[t->bucket[k]];
-    if (s->len == len && memcmp(s->p, text, len) == 0) {
-      *code = t->bucket[k];
-      return 0;
-    }
-  }
+  const uint64_t hash = ni_hash_text(0, text);
+  for (size_t at = 0; (*code = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (t->text[*code].len == len && memcmp(t->text[*code].p, text, len) == 0) return 0;
   if (t->n == NI_NAMES_MAX) return -ENOSPC;
   char *p = store(t, text, len);
-  if (!p) return -ENOMEM;
+  if (!p || ni_index_add(&t->at_hash, hash, t->n) < 0) return -ENOMEM;
   t->text[t->n] = (struct ni_pq_str){p, (uint32_t)len};
-  t->bucket[k] = *code = t->n++;
+  *code = t->n++;
   return 0;
 }
 

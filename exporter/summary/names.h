@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../index.h"
 #include "../parquet/writer.h"
 
 #define NI_NAMES_MAX (1u << 22)
@@ -23,10 +24,9 @@ struct ni_names {
   pthread_mutex_t lock;
   struct ni_pq_str *text;    /* reserved address space for NI_NAMES_MAX of them */
   uint32_t n;
-  uint32_t *bucket;          /* codes, 0 free; power of two */
-  size_t n_buckets;
+  struct ni_index at_hash;
   char **block;
-  size_t n_blocks, block_left;
+  size_t n_blocks, cap_blocks, block_left;
   char *block_at;
 };
 

@@ -18,7 +18,7 @@
 
 #include "figures.h"
 
-enum { PAIRS_OPEN = 4096, BUCKETS = 4 * PAIRS_OPEN, DIST_LIMIT = 256 };
+enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)
 
 struct waiting {
@@ -45,24 +45,27 @@ struct matching {
   struct ni_run *r;
   struct ni_summary *s;
   struct pair *pair;
-  uint32_t n, *bucket;
+  uint32_t n;
+  struct ni_index at_hash;
   uint64_t waiting;
   bool *sampled;             /* by communicator in the result: each rank kept records of its own choice */
 };
 
-static struct pair *find(struct matching *m, uint32_t comm, int32_t from, int32_t to) {
-  uint64_t h = ((uint64_t)comm << 40 ^ (uint64_t)(uint32_t)from << 20 ^ (uint32_t)to) * 0x9e3779b97f4a7c15ULL;
-  uint32_t k = (uint32_t)(h >> 40) % BUCKETS;
-  for (; m->bucket[k]; k = (k + 1) % BUCKETS) {
-    struct pair *p = &m->pair[m->bucket[k] - 1];
-    if (p->comm == comm && p->from == from && p->to == to) return p;
+/* *out NULL: there are too many. */
+static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, struct pair **out) {
+  const uint64_t hash = ni_hash(ni_hash(comm, (uint32_t)from), (uint32_t)to);
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&m->at_hash, hash, &at)) != NI_INDEX_NONE;) {
+    struct pair *p = *out = &m->pair[k];
+    if (p->comm == comm && p->from == from && p->to == to) return 0;
   }
-  if (m->n == PAIRS_OPEN) return NULL;
-  struct pair *p = &m->pair[m->n++];
-  m->bucket[k] = m->n;
+  *out = NULL;
+  if (m->n == PAIRS_OPEN) return 0;
+  if (ni_index_add(&m->at_hash, hash, m->n) < 0) return -ENOMEM;
+  struct pair *p = *out = &m->pair[m->n++];
   *p = (struct pair){.comm = comm, .from = from, .to = to, .from_process = UINT32_MAX, .to_process = UINT32_MAX,
                      .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}}, .transfer = {.limit = DIST_LIMIT}, .unmatchable = m->sampled[comm]};
-  return p;
+  return 0;
 }
 
 static int push(struct queue *q, const struct waiting *w) {
@@ -81,15 +84,16 @@ static int push(struct queue *q, const struct waiting *w) {
 /* side: 0 Send, 1 Recv. */
 static int take(struct matching *m, const struct ni_part *part, uint32_t comm, int side) {
   int32_t from = side ? part->e.peer : part->rank, to = side ? part->rank : part->e.peer;
-  struct pair *p = find(m, comm, from, to);
+  struct pair *p;
+  int e = find(m, comm, from, to, &p);
   if (!p) {
-    m->s->pair_records_left_out++;
-    return 0;
+    m->s->pair_records_left_out += e == 0;
+    return e;
   }
   *(side ? &p->to_process : &p->from_process) = part->process;
   p->count[side]++;
   p->exec_ns += part->e.exec_ns;
-  int e = ni_dist_add(&p->us[side], part->e.exec_ns, 1);
+  e = ni_dist_add(&p->us[side], part->e.exec_ns, 1);
   if (e < 0 || p->unmatchable) return e;
   struct waiting w = {part->e.exec_ns, part->e.timing};
   struct queue *other = &p->queue[!side];
@@ -164,7 +168,7 @@ static void forget(struct matching *m) {
   }
   m->n = 0;
   m->waiting = 0;
-  memset(m->bucket, 0, BUCKETS * sizeof *m->bucket);
+  ni_index_free(&m->at_hash);
 }
 
 static bool is(const struct ni_cell *c, const char *func) {
@@ -242,9 +246,8 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   for (size_t i = 0; i < s->n_cells; i++) any = any || s->cell[i].kind == NI_KIND_P2P;
   if (!any || r->opt.compat) return 0;
   m.pair = malloc(PAIRS_OPEN * sizeof *m.pair);
-  m.bucket = calloc(BUCKETS, sizeof *m.bucket);
   m.sampled = calloc(s->n_comms + 1, sizeof *m.sampled);
-  if (!m.pair || !m.bucket || !m.sampled) e = -ENOMEM;
+  if (!m.pair || !m.sampled) e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < r->n_comms; i++)
     if (r->comm[i].p2p_sampled && r->comm_at[i] < s->n_comms) m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
@@ -259,7 +262,6 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
     if (e == 0) prune(s);
   }
   free(m.pair);
-  free(m.bucket);
   free(m.sampled);
   if (e == 0 && s->n_pairs) qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
   return e;

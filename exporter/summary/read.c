@@ -427,7 +427,6 @@ static void *work(void *arg) {
     ni_parser_free(x->parser);
     free(x->batch);
     free(x->stream);
-    free(x->bucket);
     free(x);
   }
   return NULL;

@@ -4,26 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int grow_streams(struct ni_reading *x) {
-  uint32_t cap = x->cap_streams ? 2 * x->cap_streams : 64, size = 4 * cap;
-  struct ni_stream *s = realloc(x->stream, cap * sizeof *s);
-  if (!s) return -ENOMEM;
-  x->stream = s;
-  x->cap_streams = cap;
-  uint32_t *b = calloc(size, sizeof *b);
-  if (!b) return -ENOMEM;
-  free(x->bucket);
-  x->bucket = b;
-  x->mask = size - 1;
-  for (uint32_t i = 0; i < x->n_streams; i++) {
-    uint64_t h = ((uint64_t)s[i].member << 32 ^ (uint64_t)s[i].func << 1 ^ s[i].kind ^ s[i].msg_bytes * 0x85ebca6bULL) *
-                 0x9e3779b97f4a7c15ULL;
-    uint32_t k = (uint32_t)(h >> 32) & x->mask;
-    while (b[k]) k = (k + 1) & x->mask;
-    b[k] = i + 1;
-  }
-  return 0;
-}
+#include "../array.h"
 
 /* Which numbers are followed: ours by rec_sn, NVIDIA's collectives by function. NVIDIA's P2P numbers say too little. */
 int ni_find_seq(struct ni_reading *x, uint32_t member, uint32_t func, uint8_t kind, bool rec_sn, struct ni_seq **out) {
@@ -51,21 +32,22 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
     *out = s;
     return 0;
   }
-  if (x->n_streams == x->cap_streams && grow_streams(x) < 0) return -ENOMEM;
-  uint64_t h = ((uint64_t)c->c.member << 32 ^ (uint64_t)func << 1 ^ kind ^ msg * 0x85ebca6bULL) * 0x9e3779b97f4a7c15ULL;
-  uint32_t k = (uint32_t)(h >> 32) & x->mask;
-  for (; x->bucket[k]; k = (k + 1) & x->mask) {
-    s = &x->stream[x->bucket[k] - 1];
+  const uint64_t hash = ni_hash(ni_hash(msg, (uint64_t)c->c.member << 32 | func), kind);
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&x->stream_at_hash, hash, &at)) != NI_INDEX_NONE;) {
+    s = &x->stream[k];
     if (s->member == c->c.member && s->func == func && s->msg_bytes == msg && s->kind == kind) {
       x->last_stream = *out = s;
       return 0;
     }
   }
+  if (!ni_array_room(x->stream, x->n_streams, x->cap_streams)) return -ENOMEM;
   struct ni_stream n = {.member = c->c.member, .func = func, .msg_bytes = msg, .kind = kind};
   struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(x->r, c->n_ranks, c->nnodes), .kind = kind, .func = func,
                             .msg_bytes = msg};
   int e = ni_find_cell(x->r, &key, &n.cell);
   if (e == 0) e = ni_find_seq(x, n.member, func, kind, (l->op.has & NI_HAS_REC_SN) != 0, &n.seq);
+  if (e == 0) e = ni_index_add(&x->stream_at_hash, hash, x->n_streams);
   if (e == 0 && !(n.piece = calloc(1, sizeof *n.piece))) e = -ENOMEM;
   if (e < 0) return e;
   n.piece->member = n.member;
@@ -74,7 +56,6 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
   n.piece->ordinal = x->ordinal++;
   s = &x->stream[x->n_streams++];
   *s = n;
-  x->bucket[k] = x->n_streams;
   x->last_stream = *out = s;
   return 0;
 }
@@ -86,13 +67,7 @@ int ni_follow(struct ni_seq *q, uint64_t sn) {
     last->to = sn;
     return 0;
   }
-  if (q->n == q->cap) {
-    size_t cap = q->cap ? 2 * q->cap : 8;
-    struct ni_span *s = realloc(q->span, cap * sizeof *s);
-    if (!s) return -ENOMEM;
-    q->span = s;
-    q->cap = cap;
-  }
+  if (!ni_array_room(q->span, q->n, q->cap)) return -ENOMEM;
   q->span[q->n++] = (struct ni_span){sn, sn};
   return 0;
 }
@@ -110,7 +85,7 @@ int ni_hand_over(struct ni_reading *x) {
   }
   x->n_streams = 0;
   x->last_stream = NULL;
-  if (x->bucket) memset(x->bucket, 0, (x->mask + 1) * sizeof *x->bucket);
+  ni_index_free(&x->stream_at_hash);
   pthread_mutex_lock(&x->r->lock);
   for (struct ni_seq *q = x->seqs, *next; q; q = next) {
     next = q->next;

@@ -51,8 +51,9 @@ struct ni_reading {
   struct ni_meta marker_meta;
   uint64_t announced, followed;
   struct ni_stream *stream, *last_stream;
-  uint32_t *bucket;
-  uint32_t n_streams, cap_streams, mask;
+  struct ni_index stream_at_hash;
+  uint32_t n_streams;
+  size_t cap_streams;
   struct ni_seq *seqs;
   uint32_t mix_algo, mix_proto;
   uint8_t mix;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "state.h"
 
 #define KEYS_MAX 8192u
-#define SLOTS 16384u /* power of two, at least twice KEYS_MAX */
 
 struct entry {
   uint32_t func;
@@ -23,39 +23,40 @@ struct entry {
 };
 
 struct ni_rollups {
-  struct entry *slot[SLOTS];
-  uint32_t n;
+  struct entry *entry;
+  size_t n, cap;
+  struct ni_index at_hash;
 };
 
-static struct entry **find(struct ni_rollups *t, const struct entry *k) {
-  uint64_t h = k->msg_bytes ^ (uint64_t)k->func << 40 ^ (uint64_t)k->kind << 8 ^ k->timing ^ k->msg_to_bytes * 3;
-  uint32_t i = (uint32_t)(h * 0x9e3779b97f4a7c15ULL >> 40);
-  for (;; i++) {
-    struct entry **at = &t->slot[i & (SLOTS - 1)];
-    if (!*at || ((*at)->func == k->func && (*at)->kind == k->kind && (*at)->timing == k->timing &&
-                 (*at)->msg_bytes == k->msg_bytes && (*at)->msg_to_bytes == k->msg_to_bytes))
-      return at;
+static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
+  *hash = ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
+  uint32_t i;
+  for (size_t at = 0; (i = ni_index_next(&t->at_hash, *hash, &at)) != NI_INDEX_NONE;) {
+    struct entry *x = &t->entry[i];
+    if (x->func == k->func && x->kind == k->kind && x->timing == k->timing && x->msg_bytes == k->msg_bytes &&
+        x->msg_to_bytes == k->msg_to_bytes)
+      return x;
   }
+  return NULL;
 }
 
 static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup_line *l) {
   if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups))) return -ENOMEM;
   struct ni_rollups *t = r->rollups;
-  struct entry k = *key, **at = find(t, &k);
-  if (!*at && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
+  uint64_t hash;
+  struct entry k = *key, *e = find(t, &k, &hash);
+  if (!e && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
     k.func = 0;
     k.msg_bytes = 0;
     k.msg_to_bytes = INT64_MAX;
-    at = find(t, &k);
+    e = find(t, &k, &hash);
   }
-  if (!*at) {
-    *at = calloc(1, sizeof **at);
-    if (!*at) return -ENOMEM;
-    **at = k;
-    (*at)->min_ns = UINT64_MAX;
-    t->n++;
+  if (!e) {
+    if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
+    e = &t->entry[t->n++];
+    *e = k;
+    e->min_ns = UINT64_MAX;
   }
-  struct entry *e = *at;
   e->count += l->count;
   e->sum_bytes += l->sum_bytes;
   e->sum_ns += l->sum_ns;
@@ -104,9 +105,8 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
   if (!t || !t->n) return 0;
   s->rolled = calloc(t->n, sizeof *s->rolled);
   if (!s->rolled) return -ENOMEM;
-  for (uint32_t i = 0; i < SLOTS; i++) {
-    const struct entry *e = t->slot[i];
-    if (!e) continue;
+  for (size_t i = 0; i < t->n; i++) {
+    const struct entry *e = &t->entry[i];
     struct ni_rolled *o = &s->rolled[s->n_rolled++];
     const char *func = ni_name_text(&r->names, e->func);
     *o = (struct ni_rolled){.kind = (enum ni_kind)e->kind, .timing = (enum ni_timing)e->timing, .msg_bytes = e->msg_bytes,
@@ -126,7 +126,9 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
 }
 
 void ni_rollups_free(struct ni_run *r) {
-  for (uint32_t i = 0; r->rollups && i < SLOTS; i++) free(r->rollups->slot[i]);
+  if (!r->rollups) return;
+  free(r->rollups->entry);
+  ni_index_free(&r->rollups->at_hash);
   free(r->rollups);
   r->rollups = NULL;
 }

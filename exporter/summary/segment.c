@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../array.h"
+
 enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 72, SMALL_BYTES = 256 };
 
 /* First byte of a record. */
@@ -297,13 +299,7 @@ static bool before(const struct ni_waiting *a, const struct ni_waiting *b) {
 }
 
 static int heap_push(struct ni_segment_reader *r, const struct ni_entry *e) {
-  if (r->n_heap == r->cap_heap) {
-    size_t cap = r->cap_heap ? 2 * r->cap_heap : 16;
-    struct ni_waiting *h = realloc(r->heap, cap * sizeof *h);
-    if (!h) return -ENOMEM;
-    r->heap = h;
-    r->cap_heap = cap;
-  }
+  if (!ni_array_room(r->heap, r->n_heap, r->cap_heap)) return -ENOMEM;
   struct ni_waiting w = {*e, r->read};
   size_t i = r->n_heap++;
   for (; i > 0 && before(&w, &r->heap[(i - 1) / 2]); i = (i - 1) / 2) r->heap[i] = r->heap[(i - 1) / 2];

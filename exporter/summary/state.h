@@ -19,6 +19,7 @@
 
 #include "../discover.h"
 #include "../filters.h"
+#include "../index.h"
 #include "../line_reader.h"
 #include "../options.h"
 #include "../parse_record.h"
@@ -201,9 +202,9 @@ struct ni_run {
   struct ni_sum_member *member;
   struct ni_context *context;  /* reserved address space: rows of other threads are read without the lock */
   struct ni_sum_cell *cell;
-  uint32_t n_processes, cap_processes, n_comms, cap_comms, n_members, cap_members, n_contexts, n_cells, cap_cells;
-  uint32_t *member_bucket, *cell_bucket, *comm_bucket, *context_bucket, *process_bucket;
-  uint32_t member_mask, cell_mask, comm_mask, context_mask, process_mask;
+  uint32_t n_processes, n_comms, n_members, n_contexts, n_cells;
+  size_t cap_processes, cap_comms, cap_members, cap_contexts, cap_cells;
+  struct ni_index process_at_hash, comm_at_hash, member_at_hash, context_at_hash, cell_at_hash;
   struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;

@@ -4,63 +4,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../array.h"
 #include "state.h"
 
 volatile sig_atomic_t ni_summary_stop;
-
-static uint64_t mix64(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
-  return h ^ (h >> 29);
-}
-
-/* Open addressing; buckets hold index + 1. Called with the lock held. */
-static int grow_buckets(uint32_t **bucket, uint32_t *mask, uint32_t n,
-                        uint64_t (*hash)(const struct ni_run *, uint32_t), const struct ni_run *r) {
-  if (*bucket && 2 * n < *mask) return 0;
-  uint32_t size = *bucket ? 2 * (*mask + 1) : 256;
-  uint32_t *b = calloc(size, sizeof *b);
-  if (!b) return -ENOMEM;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t k = (uint32_t)(hash(r, i) >> 16) & (size - 1);
-    while (b[k]) k = (k + 1) & (size - 1);
-    b[k] = i + 1;
-  }
-  free(*bucket);
-  *bucket = b;
-  *mask = size - 1;
-  return 0;
-}
-
-static int grow_array(void *array, uint32_t *cap, uint32_t n, size_t item) {
-  if (n < *cap) return 0;
-  uint32_t bigger = *cap ? 2 * *cap : 64;
-  void *p = realloc(*(void **)array, bigger * item);
-  if (!p) return -ENOMEM;
-  *(void **)array = p;
-  *cap = bigger;
-  return 0;
-}
-
-static uint64_t hash_process(const struct ni_run *r, uint32_t i) {
-  const struct ni_sum_process *p = &r->process[i];
-  return mix64(mix64(mix64(p->host, (uint64_t)p->pid), p->start_ns), p->origin);
-}
-static uint64_t hash_comm(const struct ni_run *r, uint32_t i) {
-  const struct ni_sum_comm *c = &r->comm[i];
-  return mix64(mix64(c->hash, (uint32_t)c->n_ranks), c->job);
-}
-static uint64_t hash_member(const struct ni_run *r, uint32_t i) {
-  const struct ni_sum_member *m = &r->member[i];
-  return mix64(mix64(mix64(m->comm, m->process), (uint32_t)m->rank), (uint32_t)m->nnodes);
-}
-static uint64_t hash_context(const struct ni_run *r, uint32_t i) {
-  const struct ni_context *c = &r->context[i];
-  return mix64(mix64(mix64(mix64(mix64(c->member, c->name), c->version), c->git_rev), c->mechanism), c->producer);
-}
-static uint64_t hash_cell(const struct ni_run *r, uint32_t i) {
-  const struct ni_sum_cell *c = &r->cell[i];
-  return mix64(mix64(mix64(c->type, c->kind), c->func), c->msg_bytes);
-}
 
 int ni_run_tables(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
@@ -68,6 +15,7 @@ int ni_run_tables(struct ni_run *r) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return -ENOMEM;
   r->context = p;
+  r->cap_contexts = NI_CONTEXTS_MAX;
   r->n_mix = 1; /* 0: not stated */
   return ni_names_init(&r->names);
 }
@@ -94,11 +42,11 @@ void ni_tables_free(struct ni_run *r) {
   free(r->comm);
   free(r->member);
   free(r->cell);
-  free(r->member_bucket);
-  free(r->cell_bucket);
-  free(r->comm_bucket);
-  free(r->context_bucket);
-  free(r->process_bucket);
+  ni_index_free(&r->member_at_hash);
+  ni_index_free(&r->cell_at_hash);
+  ni_index_free(&r->comm_at_hash);
+  ni_index_free(&r->context_at_hash);
+  ni_index_free(&r->process_at_hash);
   if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
   ni_names_free(&r->names);
   pthread_mutex_destroy(&r->lock);
@@ -112,21 +60,21 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
 }
 
 /*
- * The candidate is written behind the last item, hashed there, and stays if it is new. `same` compares what identifies
- * it. One shape for the five tables.
+ * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it; e: -ENOMEM.
+ * One shape for the five tables.
  */
-#define FIND(table, n_items, bucket, mask, hash, same)                              \
-  do {                                                                              \
-    e = grow_buckets(&r->bucket, &r->mask, r->n_items, hash, r);                    \
-    if (e < 0) break;                                                               \
-    r->table[r->n_items] = key;                                                     \
-    uint32_t k = (uint32_t)(hash(r, r->n_items) >> 16) & r->mask;                   \
-    for (; r->bucket[k]; k = (k + 1) & r->mask) {                                   \
-      x = &r->table[r->bucket[k] - 1];                                              \
-      if (same) break;                                                              \
-    }                                                                               \
-    if (!r->bucket[k]) r->bucket[k] = ++r->n_items;                                 \
-    *out = r->bucket[k] - 1;                                                        \
+#define FIND(table, n_items, cap_items, hash, same)                                                              \
+  do {                                                                                                           \
+    const uint64_t h = hash;                                                                                     \
+    uint32_t k;                                                                                                  \
+    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) {                    \
+      x = &r->table[k];                                                                                          \
+      if (same) break;                                                                                           \
+    }                                                                                                            \
+    *out = k == NI_INDEX_NONE ? r->n_items : k;                                                                  \
+    if (k != NI_INDEX_NONE) break;                                                                               \
+    if (!ni_array_room(r->table, r->n_items, r->cap_items) || ni_index_add(&r->table##_at_hash, h, *out) < 0) e = -ENOMEM; \
+    else r->table[r->n_items++] = key;                                                                           \
   } while (0)
 
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
@@ -134,10 +82,9 @@ int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start
   struct ni_sum_process key = {.host = host, .pid = pid, .start_ns = start_ns, .origin = start_ns ? 0 : origin,
                                .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file}, *x;
   pthread_mutex_lock(&r->lock);
-  int e = grow_array(&r->process, &r->cap_processes, r->n_processes, sizeof key);
-  if (e == 0)
-    FIND(process, n_processes, process_bucket, process_mask, hash_process,
-         x->host == host && x->pid == pid && x->start_ns == start_ns && x->origin == key.origin);
+  int e = 0;
+  FIND(process, n_processes, cap_processes, ni_hash(ni_hash(ni_hash(ni_hash(0, host), (uint64_t)pid), start_ns), key.origin),
+       x->host == host && x->pid == pid && x->start_ns == start_ns && x->origin == key.origin);
   if (e == 0 && file < r->process[*out].file) r->process[*out].file = file;
   pthread_mutex_unlock(&r->lock);
   return e;
@@ -145,10 +92,9 @@ int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start
 
 static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, uint32_t name, uint32_t *out) {
   struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .job = job}, *x;
-  int e = grow_array(&r->comm, &r->cap_comms, r->n_comms, sizeof key);
-  if (e == 0)
-    FIND(comm, n_comms, comm_bucket, comm_mask, hash_comm,
-         x->hash == key.hash && x->n_ranks == key.n_ranks && x->job == job);
+  int e = 0;
+  FIND(comm, n_comms, cap_comms, ni_hash(ni_hash(ni_hash(0, key.hash), (uint32_t)key.n_ranks), job),
+       x->hash == key.hash && x->n_ranks == key.n_ranks && x->job == job);
   if (e < 0) return e;
   /* The smallest text, so that it does not depend on who came first. */
   if (name && (!r->comm[*out].name ||
@@ -169,9 +115,8 @@ int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struc
   uint32_t comm = 0;
   int e = find_comm(r, job, id, name, &comm);
   struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
-  if (e == 0) e = grow_array(&r->member, &r->cap_members, r->n_members, sizeof key);
   if (e == 0)
-    FIND(member, n_members, member_bucket, member_mask, hash_member,
+    FIND(member, n_members, cap_members, ni_hash(ni_hash(0, (uint64_t)comm << 32 | process), (uint64_t)id->rank << 32 ^ (uint32_t)id->nnodes),
          x->process == process && x->comm == comm && x->rank == id->rank && x->nnodes == id->nnodes);
   pthread_mutex_unlock(&r->lock);
   return e;
@@ -183,7 +128,10 @@ int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out)
   pthread_mutex_lock(&r->lock);
   if (r->n_contexts + 1 >= NI_CONTEXTS_MAX) e = -ENOSPC;
   if (e == 0)
-    FIND(context, n_contexts, context_bucket, context_mask, hash_context, memcmp(x, &key, sizeof key) == 0);
+    FIND(context, n_contexts, cap_contexts,
+         ni_hash(ni_hash(ni_hash(0, (uint64_t)c->member << 32 | c->name), (uint64_t)c->version << 32 | c->git_rev),
+                 (uint64_t)c->mechanism << 32 | c->producer),
+         memcmp(x, &key, sizeof key) == 0);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
@@ -191,10 +139,9 @@ int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out)
 int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
   struct ni_sum_cell key = *c, *x;
   pthread_mutex_lock(&r->lock);
-  int e = grow_array(&r->cell, &r->cap_cells, r->n_cells, sizeof key);
-  if (e == 0)
-    FIND(cell, n_cells, cell_bucket, cell_mask, hash_cell,
-         x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
+  int e = 0;
+  FIND(cell, n_cells, cap_cells, ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind),
+       x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
@@ -219,16 +166,8 @@ int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
   pthread_mutex_lock(&r->lock);
   struct ni_sum_cell *c = &r->cell[cell];
   int e = 0;
-  if (c->n == c->cap) {
-    size_t cap = c->cap ? 2 * c->cap : 8;
-    struct ni_piece **p = realloc(c->piece, cap * sizeof(struct ni_piece *));
-    if (!p) e = -ENOMEM;
-    else {
-      c->piece = p;
-      c->cap = cap;
-    }
-  }
-  if (e == 0) {
+  if (!ni_array_room(c->piece, c->n, c->cap)) e = -ENOMEM;
+  else {
     c->piece[c->n++] = piece;
     c->records += piece->s.n;
   }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "trace.h"
 
 /* Memory for the table of pairs; a timeline of more hosts than that is beyond any viewer. */
@@ -131,13 +132,7 @@ static int collect(struct work *w) {
     uint32_t h = w->list[i], via = r->host[h].via;
     if (h == r->reference || via == NI_TR_NONE || !w->side[via].there) continue;
     struct edge *x = &w->edge[h];
-    if (x->n == x->cap) {
-      size_t cap = x->cap ? 2 * x->cap : 64;
-      struct ni_line_bound *b = realloc(x->b, cap * sizeof *b);
-      if (!b) return -ENOMEM;
-      x->b = b;
-      x->cap = cap;
-    }
+    if (!ni_array_room(x->b, x->n, x->cap)) return -ENOMEM;
     const struct side *here = &w->side[h], *there = &w->side[via];
     x->b[x->n++] = (struct ni_line_bound){here->end - r->epoch_ns, here->start - there->end, here->end - there->start};
   }

@@ -101,7 +101,8 @@ struct ni_tr_track {
   uint8_t class;
   uint32_t sub;                /* channel, or 0 */
   struct ni_tr_lane *lane;     /* write.c */
-  uint32_t n_lanes, cap_lanes;
+  uint32_t n_lanes;
+  size_t cap_lanes;
   uint32_t tid;                /* of its first lane */
 };
 

@@ -4,16 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
+
 enum { NEIGHBOURS = 4 };
 
 int ni_gpu_clock_add(struct ni_gpu_clock *c, int64_t at_ns, int64_t offset_ns) {
-  if (c->n == c->cap) {
-    size_t cap = c->cap ? 2 * c->cap : 16;
-    struct ni_gpu_point *p = realloc(c->point, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    c->point = p;
-    c->cap = cap;
-  }
+  if (!ni_array_room(c->point, c->n, c->cap)) return -ENOMEM;
   c->point[c->n++] = (struct ni_gpu_point){at_ns, offset_ns};
   return 0;
 }

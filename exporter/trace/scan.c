@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "trace.h"
 
 bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
@@ -67,13 +68,7 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
 static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
   if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_tr_sane(k->gpu_offset_at_ns)) return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
-  if (r->n_points == r->cap_points) {
-    uint32_t cap = r->cap_points ? 2 * r->cap_points : 256;
-    struct ni_tr_clock_point *p = realloc(r->point, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    r->point = p;
-    r->cap_points = cap;
-  }
+  if (!ni_array_room(r->point, r->n_points, r->cap_points)) return -ENOMEM;
   r->point[r->n_points++] = (struct ni_tr_clock_point){member, k->gpu_offset_at_ns, k->gpu_offset_ns};
   return 0;
 }
@@ -85,13 +80,7 @@ static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap
                         .after_ns = NI_TR_NO_TIME, .before_ns = NI_TR_NO_TIME, .told_us = told_us};
   int e = ni_name(&r->names, &r->cache, g->cause, &x.cause);
   if (e < 0) return e;
-  if (m->n_gaps == m->cap_gaps) {
-    size_t cap = m->cap_gaps ? 2 * m->cap_gaps : 4;
-    struct ni_tr_gap *p = realloc(m->gap, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    m->gap = p;
-    m->cap_gaps = cap;
-  }
+  if (!ni_array_room(m->gap, m->n_gaps, m->cap_gaps)) return -ENOMEM;
   m->gap[m->n_gaps++] = x;
   r->count.gaps++;
   r->count.lost += g->count;
@@ -111,13 +100,7 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
     r->count.open_lost++;
     return 0;
   }
-  if (!x && m->n_open == m->cap_open) {
-    size_t cap = m->cap_open ? 2 * m->cap_open : 4;
-    struct ni_tr_open *p = realloc(m->open, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    m->open = p;
-    m->cap_open = cap;
-  }
+  if (!x && !ni_array_room(m->open, m->n_open, m->cap_open)) return -ENOMEM;
   if (!x) x = &m->open[m->n_open++];
   *x = (struct ni_tr_open){.u = *u, .told_us = told_us, .kind = kind};
   int e = ni_name(&r->names, &r->cache, u->func, &x->func);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "../summary/segment.h"
 
 enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };
@@ -86,17 +87,7 @@ static int spill(struct ni_sort *s) {
   uint64_t offset;
   int e = ni_store_reserve(&s->store, s->used, &offset);
   char *piece = e == 0 ? malloc(PIECE) : NULL;
-  if (e == 0 && !piece) e = -ENOMEM;
-  if (e == 0 && s->n_runs == s->cap_runs) {
-    size_t cap = s->cap_runs ? 2 * s->cap_runs : 16;
-    struct run *r = realloc(s->run, cap * sizeof *r);
-    if (r) {
-      s->run = r;
-      s->cap_runs = cap;
-    } else {
-      e = -ENOMEM;
-    }
-  }
+  if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs))) e = -ENOMEM;
   uint64_t at = offset;
   size_t held = 0;
   sort_buffer(s);
@@ -126,13 +117,7 @@ int ni_sort_add(struct ni_sort *s, int64_t ts, int64_t dur_ns, const void *item,
     int e = spill(s);
     if (e < 0) return e;
   }
-  if (s->n == s->cap) {
-    size_t cap = s->cap ? 2 * s->cap : 4096;
-    uint32_t *p = realloc(s->index, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    s->index = p;
-    s->cap = cap;
-  }
+  if (!ni_array_room(s->index, s->n, s->cap)) return -ENOMEM;
   struct head h = {.ts = ts, .dur = dur_ns, .order = s->order++, .len = (uint32_t)len};
   memcpy(s->buffer + s->used, &h, sizeof h);
   memcpy(s->buffer + s->used + sizeof h, item, len);

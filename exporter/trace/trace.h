@@ -20,6 +20,7 @@
 
 #include "../discover.h"
 #include "../filters.h"
+#include "../index.h"
 #include "../line_reader.h"
 #include "../options.h"
 #include "../parse_record.h"
@@ -156,11 +157,15 @@ struct ni_tr {
   struct ni_tr_process *process;
   struct ni_tr_unit *unit;
   struct ni_tr_member *member;
-  uint32_t n_hosts, n_processes, n_units, n_members, cap_hosts, cap_processes, cap_units, cap_members;
+  uint32_t n_hosts, n_processes, n_units, n_members;
+  size_t cap_hosts, cap_processes, cap_units, cap_members;
   struct ni_tr_key *key;
-  uint32_t n_keys, cap_keys, *key_bucket, key_mask;
+  uint32_t n_keys;
+  size_t cap_keys;
+  struct ni_index key_at_hash;
   struct ni_tr_clock_point *point;
-  uint32_t n_points, cap_points;
+  uint32_t n_points;
+  size_t cap_points;
   struct ni_match match;
   uint32_t reference;          /* host; NI_TR_NONE: no host */
   int64_t epoch_ns;            /* around which drift is counted */
@@ -168,7 +173,9 @@ struct ni_tr {
   int64_t first_ns, last_ns;   /* of the operations, not aligned */
   int64_t contradiction_ns;    /* largest between GPUs of one host: what their clocks' errors add up to */
   struct ni_tr_track *track;
-  uint32_t n_tracks, cap_tracks, *track_bucket, track_mask;
+  uint32_t n_tracks;
+  size_t cap_tracks;
+  struct ni_index track_at_hash;
   struct ni_sort *sort;
   uint64_t order;              /* of events, for ties */
   int64_t t0_ns, t1_ns;        /* first and last time in the output */

@@ -2,12 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "event.h"
-
-static uint64_t hash_track(const struct ni_tr_track *t) {
-  uint64_t h = ((uint64_t)t->unit << 32 ^ t->member) * 0x9e3779b97f4a7c15ULL;
-  return (h ^ (h >> 31) ^ (uint64_t)t->class << 40 ^ t->sub) * 0xbf58476d1ce4e5b9ULL;
-}
 
 int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out) {
   uint32_t *cached = member != NI_TR_NONE && sub == 0 && (size_t)class < sizeof r->member->track / sizeof *r->member->track
@@ -19,35 +15,17 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
   struct ni_tr_track want = {.unit = unit, /* instances of a hash follow each other on the same tracks */
                              .member = member == NI_TR_NONE ? NI_TR_NONE : r->member[member].oldest,
                              .class = (uint8_t)class, .sub = sub};
-  if (2 * r->n_tracks >= r->track_mask) {
-    uint32_t size = r->track_mask ? 2 * (r->track_mask + 1) : 1024, *b = calloc(size, sizeof *b);
-    if (!b) return -ENOMEM;
-    for (uint32_t i = 0; i < r->n_tracks; i++) {
-      uint32_t k = (uint32_t)(hash_track(&r->track[i]) >> 32) & (size - 1);
-      while (b[k]) k = (k + 1) & (size - 1);
-      b[k] = i + 1;
-    }
-    free(r->track_bucket);
-    r->track_bucket = b;
-    r->track_mask = size - 1;
-  }
-  uint32_t k = (uint32_t)(hash_track(&want) >> 32) & r->track_mask;
-  for (; r->track_bucket[k]; k = (k + 1) & r->track_mask) {
-    const struct ni_tr_track *x = &r->track[r->track_bucket[k] - 1];
+  const uint64_t hash = ni_hash((uint64_t)want.member << 32 | unit, (uint64_t)class << 32 | sub);
+  for (size_t at = 0; (*out = ni_index_next(&r->track_at_hash, hash, &at)) != NI_INDEX_NONE;) {
+    const struct ni_tr_track *x = &r->track[*out];
     if (x->unit == unit && x->member == want.member && x->class == want.class && x->sub == sub) break;
   }
-  if (!r->track_bucket[k]) {
-    if (r->n_tracks == r->cap_tracks) {
-      uint32_t cap = r->cap_tracks ? 2 * r->cap_tracks : 256;
-      struct ni_tr_track *p = realloc(r->track, cap * sizeof *p);
-      if (!p) return -ENOMEM;
-      r->track = p;
-      r->cap_tracks = cap;
-    }
-    r->track[r->n_tracks] = want;
-    r->track_bucket[k] = ++r->n_tracks;
+  if (*out == NI_INDEX_NONE) {
+    if (!ni_array_room(r->track, r->n_tracks, r->cap_tracks) || ni_index_add(&r->track_at_hash, hash, r->n_tracks) < 0)
+      return -ENOMEM;
+    *out = r->n_tracks++;
+    r->track[*out] = want;
   }
-  *out = r->track_bucket[k] - 1;
   if (cached) *cached = *out + 1;
   return 0;
 }
@@ -95,5 +73,5 @@ void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t siz
 void ni_tr_tracks_free(struct ni_tr *r) {
   for (uint32_t i = 0; i < r->n_tracks; i++) free(r->track[i].lane);
   free(r->track);
-  free(r->track_bucket);
+  ni_index_free(&r->track_at_hash);
 }

@@ -9,17 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "trace.h"
-
-static int grow(void *array, uint32_t *cap, uint32_t n, size_t item) {
-  if (n < *cap) return 0;
-  uint32_t bigger = *cap ? 2 * *cap : 64;
-  void *p = realloc(*(void **)array, bigger * item);
-  if (!p) return -ENOMEM;
-  *(void **)array = p;
-  *cap = bigger;
-  return 0;
-}
 
 static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
   struct ni_tr_host h = {.via = NI_TR_NONE};
@@ -31,7 +22,7 @@ static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32
       *out = i;
       return 0;
     }
-  if (grow(&r->host, &r->cap_hosts, r->n_hosts, sizeof h) < 0) return -ENOMEM;
+  if (!ni_array_room(r->host, r->n_hosts, r->cap_hosts)) return -ENOMEM;
   r->host[r->n_hosts] = h;
   *out = r->n_hosts++;
   return 0;
@@ -54,7 +45,8 @@ int ni_tr_find_process(struct ni_tr *r, struct ni_tr_file *f, const struct ni_li
       struct ni_tr_process x = {.pid = l->meta.pid, .origin = f->origin, .rank = -1, .world_size = -1,
                                 .first_unit = NI_TR_NONE, .ours = l->meta.producer != NULL};
       int e = find_host(r, l->meta.hostname, l->kind == NI_LINE_PROCESS ? l->process.boot_id : NULL, &x.host);
-      if (e < 0 || (e = grow(&r->process, &r->cap_processes, p, sizeof x)) < 0) return e;
+      if (e < 0) return e;
+      if (!ni_array_room(r->process, p, r->cap_processes)) return -ENOMEM;
       r->process[r->n_processes++] = x;
     }
   }
@@ -71,35 +63,15 @@ int ni_tr_find_process(struct ni_tr *r, struct ni_tr_file *f, const struct ni_li
   return 0;
 }
 
-static uint64_t hash_key(const struct ni_tr_key *k) {
-  uint64_t h = (k->hash ^ (uint64_t)(uint32_t)k->rank << 32 ^ k->process) * 0x9e3779b97f4a7c15ULL;
-  return (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9ULL;
-}
-
 static int find_key(struct ni_tr *r, const struct ni_tr_key *want, uint32_t *out) {
-  if (2 * r->n_keys >= r->key_mask) {
-    uint32_t size = r->key_mask ? 2 * (r->key_mask + 1) : 1024, *b = calloc(size, sizeof *b);
-    if (!b) return -ENOMEM;
-    for (uint32_t i = 0; i < r->n_keys; i++) {
-      uint32_t k = (uint32_t)(hash_key(&r->key[i]) >> 32) & (size - 1);
-      while (b[k]) k = (k + 1) & (size - 1);
-      b[k] = i + 1;
-    }
-    free(r->key_bucket);
-    r->key_bucket = b;
-    r->key_mask = size - 1;
+  const uint64_t hash = ni_hash(ni_hash(want->hash, (uint32_t)want->rank), want->process);
+  for (size_t at = 0; (*out = ni_index_next(&r->key_at_hash, hash, &at)) != NI_INDEX_NONE;) {
+    const struct ni_tr_key *x = &r->key[*out];
+    if (x->hash == want->hash && x->rank == want->rank && x->process == want->process) return 0;
   }
-  uint32_t k = (uint32_t)(hash_key(want) >> 32) & r->key_mask;
-  for (; r->key_bucket[k]; k = (k + 1) & r->key_mask) {
-    const struct ni_tr_key *x = &r->key[r->key_bucket[k] - 1];
-    if (x->hash == want->hash && x->rank == want->rank && x->process == want->process) break;
-  }
-  if (!r->key_bucket[k]) {
-    if (grow(&r->key, &r->cap_keys, r->n_keys, sizeof *want) < 0) return -ENOMEM;
-    r->key[r->n_keys] = *want;
-    r->key_bucket[k] = ++r->n_keys;
-  }
-  *out = r->key_bucket[k] - 1;
+  if (!ni_array_room(r->key, r->n_keys, r->cap_keys) || ni_index_add(&r->key_at_hash, hash, r->n_keys) < 0) return -ENOMEM;
+  *out = r->n_keys++;
+  r->key[*out] = *want;
   return 0;
 }
 
@@ -107,7 +79,7 @@ static int new_member(struct ni_tr *r, struct ni_tr_key *k, const struct ni_line
   struct ni_tr_member m = {.process = k->process, .unit = NI_TR_NONE, .hash = k->hash, .rank = k->rank, .gpu = -1,
                            .n_ranks = l->ident.n_ranks, .nnodes = l->ident.nnodes, .instance = instance,
                            .newer = NI_TR_NONE, .gpu_offset_ns = NI_NO_OFFSET};
-  if (grow(&r->member, &r->cap_members, r->n_members, sizeof m) < 0) return -ENOMEM;
+  if (!ni_array_room(r->member, r->n_members, r->cap_members)) return -ENOMEM;
   if (k->current == NI_TR_NONE) {
     k->oldest = r->n_members;
   } else {
@@ -191,7 +163,7 @@ static void find_ambiguous(struct ni_tr *r, struct order *o) {
 
 static int new_unit(struct ni_tr *r, uint32_t process, int32_t rank, int32_t gpu, uint32_t *out) {
   struct ni_tr_unit u = {.process = process, .rank = rank, .gpu = gpu, .next_in_process = NI_TR_NONE};
-  if (grow(&r->unit, &r->cap_units, r->n_units, sizeof u) < 0) return -ENOMEM;
+  if (!ni_array_room(r->unit, r->n_units, r->cap_units)) return -ENOMEM;
   uint32_t *link = &r->process[process].first_unit;
   while (*link != NI_TR_NONE) link = &r->unit[*link].next_in_process;
   r->unit[r->n_units] = u;
@@ -304,6 +276,6 @@ void ni_tr_who_free(struct ni_tr *r) {
   free(r->unit);
   free(r->member);
   free(r->key);
-  free(r->key_bucket);
+  ni_index_free(&r->key_at_hash);
   free(r->point);
 }

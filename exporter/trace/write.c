@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../array.h"
 #include "align.h"
 #include "event.h"
 #include "out.h"
@@ -158,13 +159,7 @@ static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, cons
     x->end[x->depth++] = end;
     return x;
   }
-  if (t->n_lanes == t->cap_lanes) {
-    uint32_t cap = t->cap_lanes ? 2 * t->cap_lanes : 1;
-    struct ni_tr_lane *p = realloc(t->lane, cap * sizeof *p);
-    if (!p) return NULL;
-    t->lane = p;
-    t->cap_lanes = cap;
-  }
+  if (!ni_array_room(t->lane, t->n_lanes, t->cap_lanes)) return NULL;
   struct ni_tr_lane *x = &t->lane[t->n_lanes];
   *x = (struct ni_tr_lane){.tid = t->n_lanes < LANE_TIDS ? t->tid + t->n_lanes : w->next_tid++,
                              .depth = e->phase == NI_TR_INSTANT ? 0 : 1, .end = {end}};

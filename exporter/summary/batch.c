@@ -18,57 +18,58 @@ struct ni_parquet_file {
   struct ni_pq *w;             /* NULL: no Parquet wanted */
   int next;                    /* the range whose rows come now */
   struct queue *queue;         /* per range */
-  uint32_t *scratch;           /* codes or numbers of one column of header texts */
-  int64_t *wide;
 };
 
 static _Atomic uint64_t waiting_bytes; /* relaxed: a level */
 
-struct column {
+/* In the order of the file. */
+enum column_id { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
+                 MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
+                 PRODUCER, KIND, N_COLUMNS };
+
+enum where { OF_CONTEXT, OF_CONTEXT_OR_NULL, OF_ROW, OF_ROW_OR_NULL }; /* which says where a value stands */
+
+static const struct column {
   const char *name;
   enum ni_pq_type type;
-  uint16_t from;               /* enum below */
-  bool ours, optional;
+  enum where where;
+  size_t values, valid;        /* of a row: where in the batch */
+  bool ours;
+} columns[N_COLUMNS] = {
+#define ROW(name) OF_ROW, offsetof(struct ni_batch, name), 0
+#define ROW_OR_NULL(name) OF_ROW_OR_NULL, offsetof(struct ni_batch, name), offsetof(struct ni_batch, has_##name)
+    [ID] = {"id", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [NAME] = {"comm_name", NI_PQ_STRING, OF_CONTEXT_OR_NULL, 0, 0, false},
+    [RANK] = {"rank", NI_PQ_INT64, OF_CONTEXT, 0, 0, false},
+    [N_RANKS] = {"n_ranks", NI_PQ_INT64, OF_CONTEXT, 0, 0, false},
+    [NNODES] = {"nnodes", NI_PQ_INT64, OF_CONTEXT, 0, 0, false},
+    [TYPE] = {"comm_type", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [FUNC] = {"coll", NI_PQ_STRING, ROW(func), false},
+    [SN] = {"coll_sn", NI_PQ_INT64, ROW(sn), false},
+    [MSG] = {"coll_msg_size_bytes", NI_PQ_INT64, ROW(msg_bytes), false},
+    [EXEC_US] = {"coll_exec_time_us", NI_PQ_INT64, ROW(exec_us), false},
+    [TIMING] = {"coll_timing_source", NI_PQ_STRING, ROW_OR_NULL(timing), false},
+    [ALGOBW] = {"coll_algobw_gbs", NI_PQ_DOUBLE, ROW_OR_NULL(algobw), false},
+    [BUSBW] = {"coll_busbw_gbs", NI_PQ_DOUBLE, ROW_OR_NULL(busbw), false},
+    [VERSION] = {"inspector_output_format_version", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [GIT_REV] = {"git_rev", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [MECHANISM] = {"rec_mechanism", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [DUMP] = {"dump_timestamp_us", NI_PQ_INT64, ROW(dump_us), false},
+    [HOST] = {"hostname", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
+    [PID] = {"pid", NI_PQ_INT64, OF_CONTEXT, 0, 0, false},
+    [ALGO] = {"coll_algo", NI_PQ_STRING, ROW_OR_NULL(algo), true},
+    [PROTO] = {"coll_proto", NI_PQ_STRING, ROW_OR_NULL(proto), true},
+    [DATATYPE] = {"coll_datatype", NI_PQ_STRING, ROW_OR_NULL(datatype), true},
+    [ROOT] = {"coll_root", NI_PQ_INT64, ROW_OR_NULL(root), true},
+    [NCHANNELS] = {"coll_nchannels", NI_PQ_INT64, ROW_OR_NULL(nchannels), true},
+    [EXEC_NS] = {"coll_exec_time_ns", NI_PQ_INT64, ROW_OR_NULL(exec_ns), true},
+    [ENQUEUE] = {"coll_enqueue_ns", NI_PQ_INT64, ROW_OR_NULL(enqueue_ns), true},
+    [DELTA] = {"coll_gpu_start_delta_ns", NI_PQ_INT64, ROW_OR_NULL(gpu_delta_ns), true},
+    [REC_SN] = {"rec_sn", NI_PQ_INT64, ROW_OR_NULL(rec_sn), true},
+    [TESTS] = {"nccl_tests_size_bytes", NI_PQ_INT64, ROW_OR_NULL(tests_bytes), true},
+    [PRODUCER] = {"producer", NI_PQ_STRING, OF_CONTEXT_OR_NULL, 0, 0, true},
+    [KIND] = {"kind", NI_PQ_STRING, ROW(kind), true},
 };
-
-enum from { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
-            MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
-            PRODUCER, KIND, N_FROM };
-
-static const struct column columns[] = {
-    {"id", NI_PQ_STRING, ID, false, false},
-    {"comm_name", NI_PQ_STRING, NAME, false, true},
-    {"rank", NI_PQ_INT64, RANK, false, false},
-    {"n_ranks", NI_PQ_INT64, N_RANKS, false, false},
-    {"nnodes", NI_PQ_INT64, NNODES, false, false},
-    {"comm_type", NI_PQ_STRING, TYPE, false, false},
-    {"coll", NI_PQ_STRING, FUNC, false, false},
-    {"coll_sn", NI_PQ_INT64, SN, false, false},
-    {"coll_msg_size_bytes", NI_PQ_INT64, MSG, false, false},
-    {"coll_exec_time_us", NI_PQ_INT64, EXEC_US, false, false},
-    {"coll_timing_source", NI_PQ_STRING, TIMING, false, true},
-    {"coll_algobw_gbs", NI_PQ_DOUBLE, ALGOBW, false, false},
-    {"coll_busbw_gbs", NI_PQ_DOUBLE, BUSBW, false, false},
-    {"inspector_output_format_version", NI_PQ_STRING, VERSION, false, false},
-    {"git_rev", NI_PQ_STRING, GIT_REV, false, false},
-    {"rec_mechanism", NI_PQ_STRING, MECHANISM, false, false},
-    {"dump_timestamp_us", NI_PQ_INT64, DUMP, false, false},
-    {"hostname", NI_PQ_STRING, HOST, false, false},
-    {"pid", NI_PQ_INT64, PID, false, false},
-    {"coll_algo", NI_PQ_STRING, ALGO, true, true},
-    {"coll_proto", NI_PQ_STRING, PROTO, true, true},
-    {"coll_datatype", NI_PQ_STRING, DATATYPE, true, false},
-    {"coll_root", NI_PQ_INT64, ROOT, true, false},
-    {"coll_nchannels", NI_PQ_INT64, NCHANNELS, true, false},
-    {"coll_exec_time_ns", NI_PQ_INT64, EXEC_NS, true, false},
-    {"coll_enqueue_ns", NI_PQ_INT64, ENQUEUE, true, false},
-    {"coll_gpu_start_delta_ns", NI_PQ_INT64, DELTA, true, false},
-    {"rec_sn", NI_PQ_INT64, REC_SN, true, false},
-    {"nccl_tests_size_bytes", NI_PQ_INT64, TESTS, true, false},
-    {"producer", NI_PQ_STRING, PRODUCER, true, false},
-    {"kind", NI_PQ_STRING, KIND, true, false},
-};
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
   int e = 0;
@@ -111,13 +112,13 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   b->exec_ns[i] = (int64_t)o->exec_ns;
   b->has_exec_ns[i] = (has & NI_HAS_EXEC_NS) != 0;
   b->enqueue_ns[i] = (int64_t)o->enqueue_ns;
-  b->has_enqueue[i] = (has & NI_HAS_ENQUEUE) != 0;
+  b->has_enqueue_ns[i] = (has & NI_HAS_ENQUEUE) != 0;
   b->gpu_delta_ns[i] = o->gpu_start_delta_ns;
-  b->has_delta[i] = (has & NI_HAS_GPU_DELTA) != 0;
+  b->has_gpu_delta_ns[i] = (has & NI_HAS_GPU_DELTA) != 0;
   b->rec_sn[i] = (int64_t)o->rec_sn;
   b->has_rec_sn[i] = (has & NI_HAS_REC_SN) != 0;
   b->tests_bytes[i] = (int64_t)o->tests_bytes;
-  b->has_tests[i] = (has & NI_HAS_TESTS_SIZE) != 0;
+  b->has_tests_bytes[i] = (has & NI_HAS_TESTS_SIZE) != 0;
 }
 
 static void batch_clear(struct ni_batch *b) {
@@ -132,12 +133,12 @@ static int column_at(const struct ni_run *r, int i) {
   return i == FUNC + 1 ? ALGO : i == FUNC + 2 ? PROTO : i - 2;
 }
 
-static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, const struct column *c) {
+static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, int i) {
   if (!r->opt.compat) return true;
-  if (c->from == NAME) return f->has_name;
-  if (c->from == TIMING) return f->has_timing;
-  if (c->from == ALGO || c->from == PROTO) return f->has_algo;
-  return !c->ours;
+  if (i == NAME) return f->has_name;
+  if (i == TIMING) return f->has_timing;
+  if (i == ALGO || i == PROTO) return f->has_algo;
+  return !columns[i].ours;
 }
 
 int ni_parquet_new(struct ni_sum_file *f) {
@@ -147,9 +148,7 @@ int ni_parquet_new(struct ni_sum_file *f) {
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->turn, NULL);
   p->queue = calloc((size_t)f->n_ranges + 1, sizeof *p->queue);
-  p->scratch = malloc(NI_BATCH_ROWS * sizeof *p->scratch);
-  p->wide = malloc(NI_BATCH_ROWS * sizeof *p->wide);
-  if (!p->queue || !p->scratch || !p->wide) return -ENOMEM;
+  if (!p->queue) return -ENOMEM;
   for (int i = 0; i < f->n_ranges; i++) p->queue[i].end = &p->queue[i].first;
   return 0;
 }
@@ -160,7 +159,7 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
   char path[4096], message[512];
   size_t n = 0;
   for (int k = 0, i; k < N_COLUMNS; k++)
-    if (i = column_at(r, k), wanted(r, f, &columns[i]))
+    if (i = column_at(r, k), wanted(r, f, i))
       field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
   snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
   struct ni_pq_options o = {.codec = r->opt.codec, .memory_bytes = 8u << 20};
@@ -169,61 +168,52 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
   return e;
 }
 
-/* Texts and numbers that stand in the header: one for all rows, or gathered. */
-static void header_column(const struct ni_run *r, struct ni_parquet_file *p, const struct ni_batch *b, enum from from,
-                          struct ni_pq_column *c, uint32_t *code0, int64_t *number0) {
+/*
+ * Texts and numbers that stand in the header: one for all rows, or gathered, with a byte for each that is no null behind
+ * them. NULL: no memory. Caller frees.
+ */
+static void *context_column(const struct ni_run *r, const struct ni_batch *b, enum column_id id, struct ni_pq_column *c) {
   uint32_t n = b->mixed_contexts ? b->n : 1;
-  bool text = false;
+  int64_t *number = malloc(n * (sizeof *number + 1));
+  uint32_t *text = (uint32_t *)(void *)number;
+  if (!number) return NULL;
+  uint8_t *valid = (uint8_t *)(number + n);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_context *x = &r->context[b->context[i]];
     const struct ni_sum_member *m = &r->member[x->member];
     const struct ni_sum_comm *k = &r->comm[m->comm];
-    uint32_t code = 0;
-    int64_t v = 0;
-    switch (from) {
-      case ID: code = k->id; break;
-      case NAME: code = x->name; break;
-      case TYPE: code = r->names.n; break; /* replaced below */
-      case VERSION: code = x->version; break;
-      case GIT_REV: code = x->git_rev; break;
-      case MECHANISM: code = x->mechanism; break;
-      case HOST: code = r->process[m->process].host; break;
-      case PRODUCER: code = x->producer; break;
-      case RANK: v = m->rank; break;
-      case N_RANKS: v = k->n_ranks; break;
-      case NNODES: v = m->nnodes; break;
-      default: v = r->process[m->process].pid; break;
+    switch (id) {
+      case ID: text[i] = k->id; break;
+      case NAME: text[i] = x->name; break;
+      case TYPE: text[i] = (uint32_t)ni_comm_type_of(r, k->n_ranks, m->nnodes); break;
+      case VERSION: text[i] = x->version; break;
+      case GIT_REV: text[i] = x->git_rev; break;
+      case MECHANISM: text[i] = x->mechanism; break;
+      case HOST: text[i] = r->process[m->process].host; break;
+      case PRODUCER: text[i] = x->producer; break;
+      case RANK: number[i] = m->rank; break;
+      case N_RANKS: number[i] = k->n_ranks; break;
+      case NNODES: number[i] = m->nnodes; break;
+      default: number[i] = r->process[m->process].pid; break;
     }
-    text = from != RANK && from != N_RANKS && from != NNODES && from != PID;
-    if (from == TYPE) code = (uint32_t)ni_comm_type_of(r, k->n_ranks, m->nnodes);
-    if (n == 1) {
-      *code0 = code;
-      *number0 = v;
-    } else if (text) {
-      p->scratch[i] = code;
-    } else {
-      p->wide[i] = v;
-    }
+    valid[i] = columns[id].where == OF_CONTEXT || text[i] != 0;
   }
   c->repeat = n == 1;
-  c->values = n == 1 ? (text ? (const void *)code0 : (const void *)number0)
-              : text ? (const void *)p->scratch
-                     : (const void *)p->wide;
+  c->valid = columns[id].where == OF_CONTEXT ? NULL : valid;
+  c->values = number;
+  return number;
 }
 
 /*
  * One call of the writer for each batch. Columns of the header are gathered into memory of the batch's own, since all
- * columns go at once; a batch of one context needs none.
+ * columns go at once; a batch of one context has one value in each.
  */
 int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_batch *b) {
   static const uint8_t no[1] = {0};
   struct ni_parquet_file *p = f->out;
   struct ni_pq_column col[N_COLUMNS] = {0};
   struct ni_pq_str types[NI_TYPE_COUNT];
-  uint32_t code[N_COLUMNS];
-  int64_t number[N_COLUMNS];
   void *gathered[N_COLUMNS] = {0};
-  uint8_t *gathered_valid[2] = {0};
   int e = 0;
   if (b->n == 0) return 0;
   if (!p->w && (e = open_writer(r, f)) < 0) return e;
@@ -235,48 +225,17 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   size_t n = 0;
   for (int k = 0, i; e == 0 && k < N_COLUMNS; k++) {
     i = column_at(r, k);
-    if (!wanted(r, f, &columns[i])) continue;
+    if (!wanted(r, f, i)) continue;
     struct ni_pq_column *c = &col[n++];
-    bool text = columns[i].type == NI_PQ_STRING;
-    if (text) c->dict = columns[i].from == TYPE ? &type_dict : &dict;
-    switch (columns[i].from) {
-      case FUNC: c->values = b->func; continue;
-      case SN: c->values = b->sn; continue;
-      case MSG: c->values = b->msg_bytes; continue;
-      case EXEC_US: c->values = b->exec_us; continue;
-      case TIMING: c->values = b->timing; c->valid = b->has_timing; continue;
-      case ALGOBW: c->values = b->algobw; c->valid = b->has_algobw; continue;
-      case BUSBW: c->values = b->busbw; c->valid = b->has_busbw; continue;
-      case DUMP: c->values = b->dump_us; continue;
-      case KIND: c->values = b->kind; continue;
-      case ALGO: c->values = b->algo; c->valid = b->has_algo; break;
-      case PROTO: c->values = b->proto; c->valid = b->has_proto; break;
-      case DATATYPE: c->values = b->datatype; c->valid = b->has_datatype; break;
-      case ROOT: c->values = b->root; c->valid = b->has_root; break;
-      case NCHANNELS: c->values = b->nchannels; c->valid = b->has_nchannels; break;
-      case EXEC_NS: c->values = b->exec_ns; c->valid = b->has_exec_ns; break;
-      case ENQUEUE: c->values = b->enqueue_ns; c->valid = b->has_enqueue; break;
-      case DELTA: c->values = b->gpu_delta_ns; c->valid = b->has_delta; break;
-      case REC_SN: c->values = b->rec_sn; c->valid = b->has_rec_sn; break;
-      case TESTS: c->values = b->tests_bytes; c->valid = b->has_tests; break;
-      default:
-        header_column(r, p, b, (enum from)columns[i].from, c, &code[i], &number[i]);
-        if (!c->repeat) {
-          size_t size = b->n * (text ? sizeof *p->scratch : sizeof *p->wide);
-          if (!(gathered[i] = malloc(size))) e = -ENOMEM;
-          else c->values = memcpy(gathered[i], c->values, size);
-        }
-        if (e == 0 && (columns[i].from == NAME || columns[i].from == PRODUCER)) {
-          uint32_t rows = c->repeat ? 1 : b->n;
-          uint8_t **valid = &gathered_valid[columns[i].from == PRODUCER];
-          if (!(*valid = malloc(rows))) e = -ENOMEM;
-          else
-            for (uint32_t row = 0; row < rows; row++) (*valid)[row] = ((const uint32_t *)c->values)[row] != 0;
-          c->valid = *valid;
-        }
-        continue;
+    const struct column *from = &columns[i];
+    if (from->type == NI_PQ_STRING) c->dict = i == TYPE ? &type_dict : &dict;
+    if (from->where == OF_CONTEXT || from->where == OF_CONTEXT_OR_NULL) {
+      if (!(gathered[i] = context_column(r, b, (enum column_id)i, c))) e = -ENOMEM;
+      continue;
     }
-    if (!b->has_ours) { /* NVIDIA's lines have none of these: nulls by the batch */
+    c->values = (const char *)b + from->values;
+    if (from->where == OF_ROW_OR_NULL) c->valid = (const uint8_t *)b + from->valid;
+    if (from->where == OF_ROW_OR_NULL && from->ours && !b->has_ours) { /* NVIDIA's lines have none of these: nulls by the batch */
       c->repeat = true;
       c->valid = no;
     }
@@ -288,8 +247,6 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   if (e == 0) e = ni_pq_append(p->w, col, b->n);
   if (e < 0) ni_run_fail(r, e, "%s", p->w && *ni_pq_error(p->w) ? ni_pq_error(p->w) : strerror(-e));
   for (int i = 0; i < N_COLUMNS; i++) free(gathered[i]);
-  free(gathered_valid[0]);
-  free(gathered_valid[1]);
   return e;
 }
 
@@ -395,8 +352,6 @@ void ni_parquet_abort(struct ni_sum_file *f) {
       free(b);
     }
   free(p->queue);
-  free(p->scratch);
-  free(p->wide);
   pthread_mutex_destroy(&p->lock);
   pthread_cond_destroy(&p->turn);
   free(p);

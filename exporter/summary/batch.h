@@ -18,22 +18,29 @@
 
 #include "state.h"
 
+/* What a row brings itself: type here, type in a row of its own (dataset.c), name. Texts are names' codes. */
+#define NI_BATCH_COLUMNS(X) \
+  X(uint32_t, uint32_t, context) X(uint32_t, uint32_t, func) X(uint32_t, uint32_t, timing) X(uint32_t, uint32_t, algo) \
+  X(uint32_t, uint32_t, proto) X(uint32_t, uint32_t, datatype) X(uint32_t, uint32_t, kind) X(int64_t, int64_t, sn) \
+  X(int64_t, int64_t, msg_bytes) X(int64_t, int64_t, exec_us) X(int64_t, int64_t, dump_us) X(double, double, algobw) \
+  X(double, double, busbw) X(int64_t, int32_t, root) X(int64_t, int32_t, nchannels) X(int64_t, int64_t, exec_ns) \
+  X(int64_t, int64_t, enqueue_ns) X(int64_t, int64_t, gpu_delta_ns) X(int64_t, int64_t, rec_sn) X(int64_t, int64_t, tests_bytes)
+/* Which of them may be null. */
+#define NI_BATCH_NULLABLE(X) \
+  X(algobw) X(busbw) X(algo) X(proto) X(datatype) X(timing) X(root) X(nchannels) X(exec_ns) X(enqueue_ns) X(gpu_delta_ns) \
+  X(rec_sn) X(tests_bytes)
+
 struct ni_batch {
   struct ni_batch *next;
   uint32_t n;
   bool mixed_contexts;       /* context[] differs within the batch */
   bool has_ours;             /* any of the columns that NVIDIA's logs lack is set */
-  uint32_t context[NI_BATCH_ROWS], func[NI_BATCH_ROWS], timing[NI_BATCH_ROWS], algo[NI_BATCH_ROWS],
-      proto[NI_BATCH_ROWS];
-  uint32_t datatype[NI_BATCH_ROWS], kind[NI_BATCH_ROWS];
-  int64_t sn[NI_BATCH_ROWS], msg_bytes[NI_BATCH_ROWS], exec_us[NI_BATCH_ROWS], dump_us[NI_BATCH_ROWS];
-  double algobw[NI_BATCH_ROWS], busbw[NI_BATCH_ROWS];
-  int64_t root[NI_BATCH_ROWS], nchannels[NI_BATCH_ROWS], exec_ns[NI_BATCH_ROWS], enqueue_ns[NI_BATCH_ROWS];
-  int64_t gpu_delta_ns[NI_BATCH_ROWS], rec_sn[NI_BATCH_ROWS], tests_bytes[NI_BATCH_ROWS];
-  uint8_t has_algobw[NI_BATCH_ROWS], has_busbw[NI_BATCH_ROWS], has_algo[NI_BATCH_ROWS], has_proto[NI_BATCH_ROWS];
-  uint8_t has_datatype[NI_BATCH_ROWS], has_timing[NI_BATCH_ROWS], has_root[NI_BATCH_ROWS], has_nchannels[NI_BATCH_ROWS];
-  uint8_t has_exec_ns[NI_BATCH_ROWS], has_enqueue[NI_BATCH_ROWS], has_delta[NI_BATCH_ROWS], has_rec_sn[NI_BATCH_ROWS];
-  uint8_t has_tests[NI_BATCH_ROWS];
+#define X(type, narrow, name) type name[NI_BATCH_ROWS];
+  NI_BATCH_COLUMNS(X)
+#undef X
+#define X(name) uint8_t has_##name[NI_BATCH_ROWS];
+  NI_BATCH_NULLABLE(X)
+#undef X
 };
 
 /* Codes that batches need for constant texts. */

@@ -10,16 +10,20 @@ enum { ROWS_MIN = 1024, MERGE_ROWS_MIN = 8, MERGE_ROWS_MAX = 4096, DIR_NAME_MAX 
 #define MEMORY_SHARE 8 /* of --memory, all buffers together */
 
 /* Which of the columns that may be null are not. */
-enum { H_ALGOBW = 1, H_BUSBW = 2, H_TIMING = 4, H_ROOT = 8, H_NCHANNELS = 16, H_EXEC_NS = 32, H_ENQUEUE = 64,
-       H_DELTA = 128, H_REC_SN = 256, H_TESTS = 512, H_OURS = 1024 };
+enum {
+#define X(name) H_##name,
+  NI_BATCH_NULLABLE(X)
+#undef X
+  H_OURS
+};
 
 struct row {
-  int64_t sn, msg_bytes, exec_us, dump_us, exec_ns, enqueue_ns, gpu_delta_ns, rec_sn, tests_bytes;
-  double algobw, busbw;
+#define X(type, narrow, name) narrow name;
+  NI_BATCH_COLUMNS(X)
+#undef X
   uint64_t at;                 /* in its range */
-  uint32_t host, id, func, timing, algo, proto, datatype, kind; /* names */
-  uint32_t context, file, range;
-  int32_t rank, root, nchannels;
+  uint32_t host, id, file, range; /* host, id: names */
+  int32_t rank;
   uint16_t has;
   bool p2p;
 };
@@ -97,56 +101,25 @@ static int spill(struct ni_sorter *s) {
 }
 
 static void take_row(struct row *x, const struct ni_batch *b, uint32_t i) {
-  *x = (struct row){.sn = b->sn[i], .msg_bytes = b->msg_bytes[i], .exec_us = b->exec_us[i], .dump_us = b->dump_us[i],
-                    .exec_ns = b->exec_ns[i], .enqueue_ns = b->enqueue_ns[i], .gpu_delta_ns = b->gpu_delta_ns[i],
-                    .rec_sn = b->rec_sn[i], .tests_bytes = b->tests_bytes[i], .algobw = b->algobw[i],
-                    .busbw = b->busbw[i], .func = b->func[i], .timing = b->timing[i], .algo = b->algo[i],
-                    .proto = b->proto[i], .datatype = b->datatype[i], .kind = b->kind[i], .context = b->context[i],
-                    .root = (int32_t)b->root[i], .nchannels = (int32_t)b->nchannels[i]};
-  x->has = (uint16_t)((b->has_algobw[i] ? H_ALGOBW : 0) | (b->has_busbw[i] ? H_BUSBW : 0) |
-                      (b->has_timing[i] ? H_TIMING : 0) | (b->has_root[i] ? H_ROOT : 0) |
-                      (b->has_nchannels[i] ? H_NCHANNELS : 0) | (b->has_exec_ns[i] ? H_EXEC_NS : 0) |
-                      (b->has_enqueue[i] ? H_ENQUEUE : 0) | (b->has_delta[i] ? H_DELTA : 0) |
-                      (b->has_rec_sn[i] ? H_REC_SN : 0) | (b->has_tests[i] ? H_TESTS : 0) | (b->has_ours ? H_OURS : 0));
+  *x = (struct row){.has = (uint16_t)(b->has_ours << H_OURS)};
+#define X(type, narrow, name) x->name = (narrow)b->name[i];
+  NI_BATCH_COLUMNS(X)
+#undef X
+#define X(name) x->has |= (uint16_t)(b->has_##name[i] << H_##name);
+  NI_BATCH_NULLABLE(X)
+#undef X
 }
 
 static void give_row(struct ni_batch *b, const struct row *x) {
   uint32_t i = b->n++;
   if (i > 0 && x->context != b->context[0]) b->mixed_contexts = true;
-  b->has_ours = b->has_ours || (x->has & H_OURS);
-  b->sn[i] = x->sn;
-  b->msg_bytes[i] = x->msg_bytes;
-  b->exec_us[i] = x->exec_us;
-  b->dump_us[i] = x->dump_us;
-  b->exec_ns[i] = x->exec_ns;
-  b->enqueue_ns[i] = x->enqueue_ns;
-  b->gpu_delta_ns[i] = x->gpu_delta_ns;
-  b->rec_sn[i] = x->rec_sn;
-  b->tests_bytes[i] = x->tests_bytes;
-  b->algobw[i] = x->algobw;
-  b->busbw[i] = x->busbw;
-  b->func[i] = x->func;
-  b->timing[i] = x->timing;
-  b->algo[i] = x->algo;
-  b->proto[i] = x->proto;
-  b->datatype[i] = x->datatype;
-  b->kind[i] = x->kind;
-  b->context[i] = x->context;
-  b->root[i] = x->root;
-  b->nchannels[i] = x->nchannels;
-  b->has_algobw[i] = (x->has & H_ALGOBW) != 0;
-  b->has_busbw[i] = (x->has & H_BUSBW) != 0;
-  b->has_timing[i] = (x->has & H_TIMING) != 0;
-  b->has_root[i] = (x->has & H_ROOT) != 0;
-  b->has_nchannels[i] = (x->has & H_NCHANNELS) != 0;
-  b->has_exec_ns[i] = (x->has & H_EXEC_NS) != 0;
-  b->has_enqueue[i] = (x->has & H_ENQUEUE) != 0;
-  b->has_delta[i] = (x->has & H_DELTA) != 0;
-  b->has_rec_sn[i] = (x->has & H_REC_SN) != 0;
-  b->has_tests[i] = (x->has & H_TESTS) != 0;
-  b->has_algo[i] = x->algo != 0;
-  b->has_proto[i] = x->proto != 0;
-  b->has_datatype[i] = x->datatype != 0;
+  b->has_ours = b->has_ours || (x->has >> H_OURS & 1);
+#define X(type, narrow, name) b->name[i] = x->name;
+  NI_BATCH_COLUMNS(X)
+#undef X
+#define X(name) b->has_##name[i] = x->has >> H_##name & 1;
+  NI_BATCH_NULLABLE(X)
+#undef X
 }
 
 int ni_sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t file, uint32_t range) {

@@ -6,17 +6,11 @@
 
 #include "page_json.h"
 
-static void counts(struct ni_json *j, const char *key, const struct ni_count *c, size_t n) {
-  static const char *const columns[] = {"name", "count", NULL};
-  size_t shown = ni_page_at_most(n, NI_PAGE_TEXTS);
-  ni_page_table_begin(j, key, columns);
-  for (size_t i = 0; i < shown; i++) {
-    ni_json_array(j, NULL);
-    ni_page_name(j, NULL, c[i].name);
-    ni_json_u64(j, NULL, c[i].count);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, n, shown);
+static const struct ni_json_field count_fields[] = {NI_PAGE(ni_count, name), NI_PAGE(ni_count, count)};
+
+static void put_counts(struct ni_json *j, const char *key, const void *counts, const void *summary) {
+  const struct ni_counts *c = counts;
+  ni_page_table(j, key, count_fields, 2, c->item, sizeof *c->item, c->n, NI_PAGE_TEXTS, summary);
 }
 
 static void texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
@@ -26,24 +20,17 @@ static void texts(struct ni_json *j, const char *key, char *const *text, size_t 
 }
 
 static void write_input(struct ni_json *j, const struct ni_input *in) {
-  const struct {
-    const char *key;
-    uint64_t value;
-  } field[] = {
-      {"files", in->files}, {"files_failed", in->files_failed}, {"files_empty", in->files_empty}, {"bytes", in->bytes},
-      {"text_bytes", in->text_bytes}, {"lines", in->lines}, {"records", in->records},
-      {"filtered_out", in->filtered_out}, {"control_lines", in->control_lines}, {"proxy_lines", in->proxy_lines},
-      {"bad_lines", in->bad_lines}, {"duplicates", in->duplicates}, {"gaps", in->gaps},
-      {"out_of_range", in->out_of_range}, {"no_bandwidth", in->no_bandwidth}, {"cut_files", in->cut_files},
-      {"damaged_files", in->damaged_files}, {"orphans", in->orphans}, {"unknown_lines", in->unknown_lines},
-      {"stated_losses", in->stated_losses}, {"missing_ranks", in->missing_ranks},
-      {"missing_hosts", in->missing_hosts},
-  };
+#define COUNTS(member) {#member, put_counts, offsetof(struct ni_input, member)}
+  static const struct ni_json_field fields[] = {
+      NI_PAGE(ni_input, files), NI_PAGE(ni_input, files_failed), NI_PAGE(ni_input, files_empty), NI_PAGE(ni_input, bytes),
+      NI_PAGE(ni_input, text_bytes), NI_PAGE(ni_input, lines), NI_PAGE(ni_input, records), NI_PAGE(ni_input, filtered_out),
+      NI_PAGE(ni_input, control_lines), NI_PAGE(ni_input, proxy_lines), NI_PAGE(ni_input, bad_lines),
+      NI_PAGE(ni_input, duplicates), NI_PAGE(ni_input, gaps), NI_PAGE(ni_input, out_of_range), NI_PAGE(ni_input, no_bandwidth),
+      NI_PAGE(ni_input, cut_files), NI_PAGE(ni_input, damaged_files), NI_PAGE(ni_input, orphans), NI_PAGE(ni_input, unknown_lines),
+      NI_PAGE(ni_input, stated_losses), NI_PAGE(ni_input, missing_ranks), NI_PAGE(ni_input, missing_hosts),
+      COUNTS(bad_by_reason), COUNTS(losses_by_cause), COUNTS(out_of_range_by)};
   ni_json_object(j, "input");
-  for (size_t i = 0; i < sizeof field / sizeof *field; i++) ni_json_u64(j, field[i].key, field[i].value);
-  counts(j, "bad_by_reason", in->bad_by_reason, in->n_bad_by_reason);
-  counts(j, "losses_by_cause", in->losses_by_cause, in->n_losses_by_cause);
-  counts(j, "out_of_range_by", in->out_of_range_by, in->n_out_of_range_by);
+  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, in, NULL);
   texts(j, "trouble", in->trouble, in->n_trouble);
   texts(j, "where", in->where, in->n_where);
   ni_json_end_object(j);
@@ -85,9 +72,10 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_end_array(j);
 }
 
-/* A row per group; "mix" is a text: "RING/SIMPLE 90 %". */
-static void write_group(struct ni_json *j, const struct ni_summary *s, uint32_t at) {
-  const struct ni_group *g = &s->group[at];
+/* "RING/SIMPLE 90 %" */
+static void put_mix(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  const struct ni_group *g = group;
   char mix[200] = "";
   size_t n = 0;
   for (uint32_t m = 0; m < g->n_mix && m < 4 && n < sizeof mix - 1; m++) {
@@ -96,26 +84,20 @@ static void write_group(struct ni_json *j, const struct ni_summary *s, uint32_t 
     n += (size_t)snprintf(mix + n, sizeof mix - n, "%s%.24s/%.24s %.0f %%", n ? ", " : "", x->algo, x->proto,
                           100.0 * (double)x->records / (double)(g->records ? g->records : 1));
   }
-  ni_json_array(j, NULL);
-  ni_json_u64(j, NULL, at);
-  ni_json_u64(j, NULL, g->cell);
-  ni_json_u64(j, NULL, g->type);
-  ni_json_u64(j, NULL, g->kind);
-  ni_page_name(j, NULL, g->func);
-  ni_json_u64(j, NULL, g->msg_bytes);
-  ni_json_u64(j, NULL, g->timing);
-  ni_json_u64(j, NULL, g->records);
-  ni_json_u64(j, NULL, g->operations);
-  ni_json_u64(j, NULL, g->no_bandwidth);
-  ni_page_num(j, g->time_share);
-  ni_page_num(j, g->of_best);
-  ni_page_stats(j, &g->us);
-  ni_page_stats(j, &g->busbw_gbs);
-  ni_page_stats(j, &g->transfer_us);
-  ni_page_stats(j, &g->job_us);
-  ni_json_text(j, NULL, mix);
-  ni_json_end_array(j);
+  ni_json_text(j, key, mix);
 }
+
+static void put_index(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  ni_json_u64(j, key, (uint64_t)((const struct ni_group *)group - ((const struct ni_summary *)summary)->group));
+}
+
+static const struct ni_json_field group_fields[] = {
+    NI_JSON_BY(put_index, "index"), NI_PAGE(ni_group, cell), NI_PAGE(ni_group, type), NI_PAGE(ni_group, kind),
+    NI_PAGE(ni_group, func), NI_PAGE_AS(ni_group, msg_bytes, "bytes"), NI_PAGE(ni_group, timing), NI_PAGE(ni_group, records),
+    NI_PAGE(ni_group, operations), NI_PAGE(ni_group, no_bandwidth), NI_PAGE_AS(ni_group, time_share, "share"),
+    NI_PAGE(ni_group, of_best), NI_PAGE(ni_group, us), NI_PAGE_AS(ni_group, busbw_gbs, "busbw"), NI_PAGE(ni_group, transfer_us),
+    NI_PAGE(ni_group, job_us), NI_JSON_BY(put_mix, "mix")};
+enum { GROUP_FIELDS = sizeof group_fields / sizeof *group_fields };
 
 /* Ties keep the order of the model, so that the same summary gives the same page. */
 static int by_share(const void *a, const void *b, void *context) {
@@ -126,9 +108,10 @@ static int by_share(const void *a, const void *b, void *context) {
 }
 
 static void write_series(struct ni_json *j, const struct ni_summary *s, const uint32_t *order, size_t n) {
-  static const char *const columns[] = {
-      "group", "n", "us_p10", "us_p50", "us_p90", "us_p99", "bw_p10", "bw_p50", "bw_p90", NULL};
-  ni_page_table_begin(j, "series", columns);
+  static const struct ni_json_field columns[] = {{.key = "group"},  {.key = "n"},      {.key = "us_p10"},
+                                                 {.key = "us_p50"}, {.key = "us_p90"}, {.key = "us_p99"},
+                                                 {.key = "bw_p10"}, {.key = "bw_p50"}, {.key = "bw_p90"}};
+  ni_page_table_begin(j, "series", columns, sizeof columns / sizeof *columns);
   size_t shown = ni_page_at_most(n, NI_PAGE_SERIES);
   for (size_t i = 0; i < shown; i++) {
     const struct ni_group *g = &s->group[order[i]];
@@ -153,12 +136,13 @@ static void write_series(struct ni_json *j, const struct ni_summary *s, const ui
 
 /* Cells of the groups shown, each once: distribution and thinned points. */
 static void write_cells(struct ni_json *j, const struct ni_summary *s, const bool *wanted) {
-  static const char *const columns[] = {
-      "cell", "operations", "busbw", "log", "lo", "hi", "hist", "box", "stride", "sn", "comm", "bw", NULL};
+  static const struct ni_json_field columns[] = {{.key = "cell"}, {.key = "operations"}, {.key = "busbw"}, {.key = "log"},
+                                                 {.key = "lo"},   {.key = "hi"},         {.key = "hist"},  {.key = "box"},
+                                                 {.key = "stride"}, {.key = "sn"},       {.key = "comm"},  {.key = "bw"}};
   size_t shown = 0;
   for (size_t c = 0; c < s->n_cells; c++) shown += wanted[c];
   size_t share = shown ? NI_PAGE_POINTS / shown : 0;
-  ni_page_table_begin(j, "cells", columns);
+  ni_page_table_begin(j, "cells", columns, sizeof columns / sizeof *columns);
   for (size_t c = 0; c < s->n_cells; c++) {
     if (!wanted[c]) continue;
     const struct ni_cell *x = &s->cell[c];
@@ -197,9 +181,6 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
 }
 
 static int write_groups(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {
-      "index", "cell", "type", "kind", "func", "bytes", "timing", "records", "operations", "no_bandwidth", "share",
-      "of_best", "us", "busbw", "transfer_us", "job_us", "mix", NULL};
   uint32_t *order = malloc((s->n_groups + 1) * sizeof *order);
   bool *wanted = calloc(s->n_cells + 1, sizeof *wanted);
   if (!order || !wanted) {
@@ -210,9 +191,11 @@ static int write_groups(struct ni_json *j, const struct ni_summary *s) {
   for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
   qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
   size_t shown = ni_page_at_most(s->n_groups, NI_PAGE_GROUPS);
-  ni_page_table_begin(j, "groups", columns);
+  ni_page_table_begin(j, "groups", group_fields, GROUP_FIELDS);
   for (size_t i = 0; i < shown; i++) {
-    write_group(j, s, order[i]);
+    ni_json_array(j, NULL);
+    ni_json_fields(j, group_fields, GROUP_FIELDS, false, &s->group[order[i]], s);
+    ni_json_end_array(j);
     wanted[s->group[order[i]].cell] = true;
   }
   ni_page_table_end(j, s->n_groups, shown);

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-void ni_page_table_begin(struct ni_json *j, const char *key, const char *const *columns) {
+void ni_page_table_begin(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n) {
   ni_json_object(j, key);
   ni_json_array(j, "cols");
-  for (; *columns; columns++) ni_json_text(j, NULL, *columns);
+  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, fields[i].key);
   ni_json_end_array(j);
   ni_json_array(j, "rows");
 }
@@ -14,6 +14,18 @@ void ni_page_table_end(struct ni_json *j, size_t all, size_t shown) {
   ni_json_end_array(j);
   ni_json_u64(j, "left_out", all - shown);
   ni_json_end_object(j);
+}
+
+void ni_page_table(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n_fields, const void *items,
+                   size_t size, size_t n, size_t limit, const struct ni_summary *s) {
+  size_t shown = ni_page_at_most(n, limit);
+  ni_page_table_begin(j, key, fields, n_fields);
+  for (size_t i = 0; i < shown; i++) {
+    ni_json_array(j, NULL);
+    ni_json_fields(j, fields, n_fields, false, (const char *)items + i * size, s);
+    ni_json_end_array(j);
+  }
+  ni_page_table_end(j, n, shown);
 }
 
 size_t ni_page_at_most(size_t n, size_t limit) { return n < limit ? n : limit; }
@@ -41,4 +53,24 @@ void ni_page_stats(struct ni_json *j, const struct ni_stats *s) {
   for (size_t i = 0; i < sizeof v / sizeof *v; i++) ni_page_num(j, v[i]);
   ni_json_u64(j, NULL, s->approx);
   ni_json_end_array(j);
+}
+
+void ni_page_put_num(struct ni_json *j, const char *key, const void *at, const void *context) {
+  (void)key, (void)context;
+  ni_page_num(j, *(const double *)at);
+}
+
+void ni_page_put_name(struct ni_json *j, const char *key, const void *at, const void *context) {
+  (void)context;
+  ni_page_name(j, key, *(char *const *)at);
+}
+
+void ni_page_put_bool(struct ni_json *j, const char *key, const void *at, const void *context) {
+  (void)context;
+  ni_json_u64(j, key, *(const bool *)at);
+}
+
+void ni_page_put_stats(struct ni_json *j, const char *key, const void *at, const void *context) {
+  (void)key, (void)context;
+  ni_page_stats(j, at);
 }

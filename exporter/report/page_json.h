@@ -6,7 +6,7 @@
 #ifndef NI_PAGE_JSON_H
 #define NI_PAGE_JSON_H
 
-#include "../json_out.h"
+#include "../json_fields.h"
 #include "../summary/model.h"
 
 /*
@@ -27,10 +27,22 @@ enum {
   NI_PAGE_FINDINGS = 8,      /* sentences about what stands out */
 };
 
-/* columns ends with NULL. */
-void ni_page_table_begin(struct ni_json *j, const char *key, const char *const *columns);
+/* Columns are named by the fields' keys. */
+void ni_page_table_begin(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n);
 void ni_page_table_end(struct ni_json *j, size_t all, size_t shown);
+/* A whole table: a row for each of the first `limit` of n items of `size` bytes. */
+void ni_page_table(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n_fields, const void *items,
+                   size_t size, size_t n, size_t limit, const struct ni_summary *s);
 size_t ni_page_at_most(size_t n, size_t limit);
+
+/* Forms of page's fields: NI_JSON() with numbers of 5 digits, names cut and truth as 0 and 1. */
+ni_json_put ni_page_put_num, ni_page_put_name, ni_page_put_bool, ni_page_put_stats;
+#define NI_PAGE_PUT(member)                                                                                               \
+  _Generic((member), double: ni_page_put_num, bool: ni_page_put_bool, const char *: ni_page_put_name, \
+      struct ni_stats: ni_page_put_stats, uint64_t: ni_json_put_u64, uint32_t: ni_json_put_u32, int64_t: ni_json_put_i64,  \
+      int32_t: ni_json_put_i32, char *: ni_json_put_chars)
+#define NI_PAGE_AS(tag, member, key) {key, NI_PAGE_PUT(((struct tag *)0)->member), offsetof(struct tag, member)}
+#define NI_PAGE(tag, member) NI_PAGE_AS(tag, member, #member)
 /* As an element of an array, 5 significant digits. */
 void ni_page_num(struct ni_json *j, double value);
 /* Hostile text of any length, cut at 256 bytes. key NULL: an element. */

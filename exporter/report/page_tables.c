@@ -7,143 +7,88 @@ static int larger_first(const void *a, const void *b) {
   return x > y ? -1 : x < y;
 }
 
-static void write_comms(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {
-      "id", "name", "type", "n_ranks", "nnodes", "ranks_seen", "hosts_seen", "records", "operations", "partial",
-      "transfer_ns", "waiting_ns", "outside_ns", "span_ns", "first_us", "last_us", NULL};
-  size_t shown = ni_page_at_most(s->n_comms, NI_PAGE_COMMS);
-  ni_page_table_begin(j, "comms", columns);
-  for (size_t i = 0; i < shown; i++) {
-    const struct ni_comm *c = &s->comm[i];
-    ni_json_array(j, NULL);
-    ni_json_text(j, NULL, c->id);
-    ni_page_name(j, NULL, c->name);
-    ni_json_u64(j, NULL, c->type);
-    ni_json_i64(j, NULL, c->n_ranks);
-    ni_json_i64(j, NULL, c->nnodes);
-    ni_json_u64(j, NULL, c->ranks_seen);
-    ni_json_u64(j, NULL, c->hosts_seen);
-    ni_json_u64(j, NULL, c->records);
-    ni_json_u64(j, NULL, c->operations);
-    ni_json_u64(j, NULL, c->partial_operations);
-    ni_page_num(j, c->transfer_ns);
-    ni_page_num(j, c->waiting_ns);
-    ni_page_num(j, c->outside_ns);
-    ni_page_num(j, c->span_ns);
-    ni_json_i64(j, NULL, c->first_us);
-    ni_json_i64(j, NULL, c->last_us);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, s->n_comms, shown);
+#define TABLE(j, key, fields, items, n, limit, s) \
+  ni_page_table(j, key, fields, sizeof(fields) / sizeof *(fields), items, sizeof *(items), n, limit, s)
+
+static const struct ni_json_field comm_fields[] = {
+    NI_PAGE(ni_comm, id), NI_PAGE(ni_comm, name), NI_PAGE(ni_comm, type), NI_PAGE(ni_comm, n_ranks), NI_PAGE(ni_comm, nnodes),
+    NI_PAGE(ni_comm, ranks_seen), NI_PAGE(ni_comm, hosts_seen), NI_PAGE(ni_comm, records), NI_PAGE(ni_comm, operations),
+    NI_PAGE_AS(ni_comm, partial_operations, "partial"), NI_PAGE(ni_comm, transfer_ns), NI_PAGE(ni_comm, waiting_ns),
+    NI_PAGE(ni_comm, outside_ns), NI_PAGE(ni_comm, span_ns), NI_PAGE(ni_comm, first_us), NI_PAGE(ni_comm, last_us)};
+
+static const struct ni_json_field host_fields[] = {
+    NI_PAGE(ni_host, name), NI_PAGE_AS(ni_host, n_processes, "processes"), NI_PAGE(ni_host, records), NI_PAGE(ni_host, exec_ns),
+    NI_PAGE(ni_host, compared), NI_PAGE(ni_host, shortest), NI_PAGE(ni_host, late), NI_PAGE(ni_host, late_ns),
+    NI_PAGE(ni_host, relative), NI_PAGE(ni_host, busbw_relative)};
+
+static void put_rank(struct ni_json *j, const char *key, const void *process, const void *summary) {
+  const struct ni_process *p = process;
+  (void)summary;
+  ni_json_i64(j, key, p->ranks > 1 ? p->first : p->rank);
+}
+static void put_ranks(struct ni_json *j, const char *key, const void *process, const void *summary) {
+  const struct ni_process *p = process;
+  char ranks[48];
+  (void)summary;
+  ni_json_text(j, key, p->ranks > 1 ? ni_ranks_text(p, ranks) : NULL);
 }
 
-static void write_hosts(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {
-      "name", "processes", "records", "exec_ns", "compared", "shortest", "late", "late_ns", "relative",
-      "busbw_relative", NULL};
-  size_t shown = ni_page_at_most(s->n_hosts, NI_PAGE_HOSTS);
-  ni_page_table_begin(j, "hosts", columns);
-  for (size_t i = 0; i < shown; i++) {
-    const struct ni_host *h = &s->host[i];
-    ni_json_array(j, NULL);
-    ni_page_name(j, NULL, h->name);
-    ni_json_u64(j, NULL, h->n_processes);
-    ni_json_u64(j, NULL, h->records);
-    ni_page_num(j, h->exec_ns);
-    ni_json_u64(j, NULL, h->compared);
-    ni_json_u64(j, NULL, h->shortest);
-    ni_json_u64(j, NULL, h->late);
-    ni_page_num(j, h->late_ns);
-    ni_page_num(j, h->relative);
-    ni_page_num(j, h->busbw_relative);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, s->n_hosts, shown);
-}
+static const struct ni_json_field process_fields[] = {
+    NI_PAGE(ni_process, host), NI_PAGE(ni_process, pid), NI_JSON_BY(put_rank, "rank"), NI_JSON_BY(put_ranks, "ranks"),
+    NI_PAGE_AS(ni_process, rank_stated, "stated"), NI_PAGE(ni_process, gpu), NI_PAGE(ni_process, records),
+    NI_PAGE(ni_process, exec_ns), NI_PAGE(ni_process, compared), NI_PAGE(ni_process, shortest), NI_PAGE(ni_process, late),
+    NI_PAGE(ni_process, late_ns), NI_PAGE(ni_process, relative), NI_PAGE(ni_process, busbw_relative)};
 
-static void write_processes(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {
-      "host", "pid", "rank", "ranks", "stated", "gpu", "records", "exec_ns", "compared", "shortest", "late", "late_ns",
-      "relative", "busbw_relative", NULL};
-  size_t shown = ni_page_at_most(s->n_processes, NI_PAGE_PROCESSES);
-  ni_page_table_begin(j, "processes", columns);
-  for (size_t i = 0; i < shown; i++) {
-    const struct ni_process *p = &s->process[i];
-    char ranks[48];
-    ni_json_array(j, NULL);
-    ni_json_u64(j, NULL, p->host);
-    ni_json_i64(j, NULL, p->pid);
-    ni_json_i64(j, NULL, p->ranks > 1 ? p->first : p->rank);
-    ni_json_text(j, NULL, p->ranks > 1 ? ni_ranks_text(p, ranks) : NULL);
-    ni_json_u64(j, NULL, p->rank_stated);
-    ni_json_i64(j, NULL, p->gpu);
-    ni_json_u64(j, NULL, p->records);
-    ni_page_num(j, p->exec_ns);
-    ni_json_u64(j, NULL, p->compared);
-    ni_json_u64(j, NULL, p->shortest);
-    ni_json_u64(j, NULL, p->late);
-    ni_page_num(j, p->late_ns);
-    ni_page_num(j, p->relative);
-    ni_page_num(j, p->busbw_relative);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, s->n_processes, shown);
+/* Spelled out: what outliers and pairs point to may be beyond the rows kept of other tables. */
+static void put_host(struct ni_json *j, const char *key, const void *process, const void *summary) {
+  const struct ni_summary *s = summary;
+  uint32_t p = *(const uint32_t *)process;
+  ni_page_name(j, key, p == UINT32_MAX ? NULL : s->host[s->process[p].host].name);
 }
-
-static void write_outliers(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {
-      "kind", "group", "comm", "process", "rank", "sn", "us", "peers_us", "lost_us", "time_us", "host", "pid",
-      "comm_id", "func", "bytes", "global_rank", NULL};
-  size_t shown = ni_page_at_most(s->n_outliers, NI_SUM_OUTLIERS);
-  ni_page_table_begin(j, "outliers", columns);
-  for (size_t i = 0; i < shown; i++) {
-    const struct ni_outlier *o = &s->outlier[i];
-    const struct ni_process *p = &s->process[o->process];
-    ni_json_array(j, NULL);
-    ni_json_u64(j, NULL, o->kind);
-    ni_json_u64(j, NULL, o->group);
-    ni_json_u64(j, NULL, o->comm);
-    ni_json_u64(j, NULL, o->process);
-    ni_json_i64(j, NULL, o->rank);
-    ni_json_u64(j, NULL, o->sn);
-    ni_page_num(j, o->us);
-    ni_page_num(j, o->peers_us);
-    ni_page_num(j, o->lost_us);
-    ni_json_i64(j, NULL, o->time_us);
-    /* Spelled out: what they point to may be beyond the rows kept of other tables. */
-    ni_page_name(j, NULL, s->host[p->host].name);
-    ni_json_i64(j, NULL, p->pid);
-    ni_json_text(j, NULL, s->comm[o->comm].id);
-    ni_page_name(j, NULL, s->group[o->group].func);
-    ni_json_u64(j, NULL, s->group[o->group].msg_bytes);
-    if (p->ranks > 1) ni_json_text(j, NULL, NULL);
-    else ni_json_i64(j, NULL, p->rank);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, s->n_outliers, shown);
+static void put_pid(struct ni_json *j, const char *key, const void *process, const void *summary) {
+  ni_json_i64(j, key, ((const struct ni_summary *)summary)->process[*(const uint32_t *)process].pid);
 }
+static void put_global_rank(struct ni_json *j, const char *key, const void *process, const void *summary) {
+  const struct ni_process *p = &((const struct ni_summary *)summary)->process[*(const uint32_t *)process];
+  if (p->ranks > 1) ni_json_text(j, key, NULL);
+  else ni_json_i64(j, key, p->rank);
+}
+static void put_comm_id(struct ni_json *j, const char *key, const void *comm, const void *summary) {
+  ni_json_text(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].id);
+}
+static void put_comm_name(struct ni_json *j, const char *key, const void *comm, const void *summary) {
+  ni_page_name(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].name);
+}
+static void put_comm_type(struct ni_json *j, const char *key, const void *comm, const void *summary) {
+  ni_json_u64(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].type);
+}
+static void put_func(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  ni_page_name(j, key, ((const struct ni_summary *)summary)->group[*(const uint32_t *)group].func);
+}
+static void put_bytes(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  ni_json_u64(j, key, ((const struct ni_summary *)summary)->group[*(const uint32_t *)group].msg_bytes);
+}
+#define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
 
-/* Those with the most time; spelled out for the same reason. */
+static const struct ni_json_field outlier_fields[] = {
+    NI_PAGE(ni_outlier, kind), NI_PAGE(ni_outlier, group), NI_PAGE(ni_outlier, comm), NI_PAGE(ni_outlier, process),
+    NI_PAGE(ni_outlier, rank), NI_PAGE(ni_outlier, sn), NI_PAGE(ni_outlier, us), NI_PAGE(ni_outlier, peers_us),
+    NI_PAGE(ni_outlier, lost_us), NI_PAGE(ni_outlier, time_us), BY(put_host, ni_outlier, process, "host"),
+    BY(put_pid, ni_outlier, process, "pid"), BY(put_comm_id, ni_outlier, comm, "comm_id"), BY(put_func, ni_outlier, group, "func"),
+    BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
+
+static const struct ni_json_field pair_fields[] = {
+    BY(put_comm_id, ni_pair, comm, "comm_id"), BY(put_comm_name, ni_pair, comm, "comm_name"),
+    BY(put_comm_type, ni_pair, comm, "type"), NI_PAGE_AS(ni_pair, msg_bytes, "bytes"), NI_PAGE(ni_pair, from),
+    BY(put_host, ni_pair, from_process, "from_host"), NI_PAGE(ni_pair, to), BY(put_host, ni_pair, to_process, "to_host"),
+    NI_PAGE(ni_pair, sends), NI_PAGE(ni_pair, recvs), NI_PAGE(ni_pair, matched), NI_PAGE(ni_pair, exec_ns),
+    NI_PAGE_AS(ni_pair, send_us.p50, "send_p50"), NI_PAGE_AS(ni_pair, recv_us.p50, "recv_p50"),
+    NI_PAGE_AS(ni_pair, transfer_us.p50, "transfer_p50"), NI_PAGE_AS(ni_pair, bandwidth_gbs, "bandwidth"),
+    NI_PAGE(ni_pair, sender_waited_us), NI_PAGE(ni_pair, receiver_waited_us)};
+
+/* Those with the most time. */
 static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
-  static const char *const columns[] = {"comm_id",
-                                        "comm_name",
-                                        "type",
-                                        "bytes",
-                                        "from",
-                                        "from_host",
-                                        "to",
-                                        "to_host",
-                                        "sends",
-                                        "recvs",
-                                        "matched",
-                                        "exec_ns",
-                                        "send_p50",
-                                        "recv_p50",
-                                        "transfer_p50",
-                                        "bandwidth",
-                                        "sender_waited_us",
-                                        "receiver_waited_us",
-                                        NULL};
+  const size_t n_fields = sizeof pair_fields / sizeof *pair_fields;
   size_t shown = ni_page_at_most(s->n_pairs, NI_PAGE_PAIRS);
   double *time = malloc((s->n_pairs + 1) * sizeof *time), least = 0;
   if (time && shown < s->n_pairs) {
@@ -153,56 +98,29 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   }
   free(time);
   size_t n = 0;
-  ni_page_table_begin(j, "pairs", columns);
+  ni_page_table_begin(j, "pairs", pair_fields, n_fields);
   for (size_t i = 0; i < s->n_pairs && n < shown; i++) {
-    const struct ni_pair *p = &s->pair[i];
-    if (p->exec_ns < least) continue;
+    if (s->pair[i].exec_ns < least) continue;
     n++;
     ni_json_array(j, NULL);
-    ni_json_text(j, NULL, s->comm[p->comm].id);
-    ni_page_name(j, NULL, s->comm[p->comm].name);
-    ni_json_u64(j, NULL, s->comm[p->comm].type);
-    ni_json_u64(j, NULL, p->msg_bytes);
-    ni_json_i64(j, NULL, p->from);
-    ni_page_name(j, NULL, p->from_process == UINT32_MAX ? NULL : s->host[s->process[p->from_process].host].name);
-    ni_json_i64(j, NULL, p->to);
-    ni_page_name(j, NULL, p->to_process == UINT32_MAX ? NULL : s->host[s->process[p->to_process].host].name);
-    ni_json_u64(j, NULL, p->sends);
-    ni_json_u64(j, NULL, p->recvs);
-    ni_json_u64(j, NULL, p->matched);
-    const double v[] = {p->exec_ns, p->send_us.p50, p->recv_us.p50, p->transfer_us.p50, p->bandwidth_gbs,
-                        p->sender_waited_us, p->receiver_waited_us};
-    for (size_t k = 0; k < sizeof v / sizeof *v; k++) ni_page_num(j, v[k]);
+    ni_json_fields(j, pair_fields, n_fields, false, &s->pair[i], s);
     ni_json_end_array(j);
   }
   ni_page_table_end(j, s->n_pairs, n);
 }
 
-static void write_slices(struct ni_json *j, const char *key, const struct ni_slice *slice, size_t n) {
-  static const char *const columns[] = {
-      "group", "of", "records", "us_p50", "us_p99", "us_mean", "bw_mean", "bw_p50", "bw_min", NULL};
-  size_t shown = ni_page_at_most(n, NI_PAGE_SLICES);
-  ni_page_table_begin(j, key, columns);
-  for (size_t i = 0; i < shown; i++) {
-    ni_json_array(j, NULL);
-    ni_json_u64(j, NULL, slice[i].group);
-    ni_json_u64(j, NULL, slice[i].of);
-    ni_json_u64(j, NULL, slice[i].records);
-    const struct ni_slice *x = &slice[i];
-    const double v[] = {x->us.p50, x->us.p99, x->us.mean, x->busbw_gbs.mean, x->busbw_gbs.p50, x->busbw_gbs.min};
-    for (size_t k = 0; k < sizeof v / sizeof *v; k++) ni_page_num(j, v[k]);
-    ni_json_end_array(j);
-  }
-  ni_page_table_end(j, n, shown);
-}
+static const struct ni_json_field slice_fields[] = {
+    NI_PAGE(ni_slice, group), NI_PAGE(ni_slice, of), NI_PAGE(ni_slice, records), NI_PAGE_AS(ni_slice, us.p50, "us_p50"),
+    NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"),
+    NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
 void ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
-  write_comms(j, s);
-  write_hosts(j, s);
-  write_processes(j, s);
-  write_outliers(j, s);
+  TABLE(j, "comms", comm_fields, s->comm, s->n_comms, NI_PAGE_COMMS, s);
+  TABLE(j, "hosts", host_fields, s->host, s->n_hosts, NI_PAGE_HOSTS, s);
+  TABLE(j, "processes", process_fields, s->process, s->n_processes, NI_PAGE_PROCESSES, s);
+  TABLE(j, "outliers", outlier_fields, s->outlier, s->n_outliers, NI_SUM_OUTLIERS, s);
   write_pairs(j, s);
-  write_slices(j, "by_comm", s->by_comm, s->n_by_comm);
-  write_slices(j, "by_process", s->by_process, s->n_by_process);
-  write_slices(j, "by_host", s->by_host, s->n_by_host);
+  TABLE(j, "by_comm", slice_fields, s->by_comm, s->n_by_comm, NI_PAGE_SLICES, s);
+  TABLE(j, "by_process", slice_fields, s->by_process, s->n_by_process, NI_PAGE_SLICES, s);
+  TABLE(j, "by_host", slice_fields, s->by_host, s->n_by_host, NI_PAGE_SLICES, s);
 }

@@ -33,6 +33,20 @@ static int add_text(char ***list, size_t *n, const char *format, ...) {
 #define TROUBLE(...) \
   do { if (e == 0) e = add_text(&s->input.trouble, &s->input.n_trouble, __VA_ARGS__); } while (0)
 
+/* "3 files are cut: at" */
+struct trouble {
+  uint64_t count;              /* 0: none */
+  const char *one, *many, *at; /* NULL: nowhere */
+};
+static int add_troubles(struct ni_summary *s, const struct trouble *t, size_t n) {
+  int e = 0;
+  for (size_t i = 0; i < n; i++)
+    if (t[i].count)
+      TROUBLE("%" PRIu64 " %s%s%s", t[i].count, ni_plural(t[i].count, t[i].one, t[i].many), t[i].at ? ": " : "",
+              t[i].at ? t[i].at : "");
+  return e;
+}
+
 /* The line's number in the file: ranges count from 1 each. */
 static int collect_bad_lines(struct ni_run *r, struct ni_summary *s) {
   uint32_t per_reason[NI_REJ_COUNT] = {0};
@@ -86,19 +100,16 @@ static int judge_files(struct ni_run *r, struct ni_summary *s) {
   if (in->files_failed)
     TROUBLE("%" PRIu64 " %s could not be read: %s: %s",
             in->files_failed, ni_plural(in->files_failed, "file or folder", "files or folders"), first_fail, fail_why);
-  if (in->cut_files)
-    TROUBLE("%" PRIu64 " %s cut at the end: %s",
-            in->cut_files, ni_plural(in->cut_files, "file is", "files are"), first_cut);
-  if (in->damaged_files)
-    TROUBLE("%" PRIu64 " %s damaged gzip data: %s",
-            in->damaged_files, ni_plural(in->damaged_files, "file holds", "files hold"), first_bad);
+  const struct trouble damage[] = {
+      {in->cut_files, "file is cut at the end", "files are cut at the end", first_cut},
+      {in->damaged_files, "file holds damaged gzip data", "files hold damaged gzip data", first_bad}};
+  if (e == 0) e = add_troubles(s, damage, 2);
   return e;
 }
 
 int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   struct ni_input *in = &s->input;
   const struct ni_tally_sum *t = &r->tally;
-  struct ni_counts reasons = {0}, causes = {0}, ranges = {0};
   struct ni_losses loss = {0};
   int e = judge_files(r, s);
   in->lines = t->lines;
@@ -111,20 +122,19 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   in->unknown_lines = t->unknown;
   in->no_bandwidth = t->no_bandwidth;
   for (int i = 1; e == 0 && i < NI_REJ_COUNT; i++)
-    if (t->reason[i]) e = ni_count_add(&reasons, ni_reject_name((enum ni_reject)i), t->reason[i]);
+    if (t->reason[i]) e = ni_count_add(&in->bad_by_reason, ni_reject_name((enum ni_reject)i), t->reason[i]);
   if (e == 0) e = collect_bad_lines(r, s);
   if (in->bad_lines)
     TROUBLE("%" PRIu64 " bad %s, first %s",
             in->bad_lines, ni_plural(in->bad_lines, "line", "lines"), in->n_where ? in->where[0] : "?");
-  if (in->orphans)
-    TROUBLE("%" PRIu64 " %s",
-            in->orphans, ni_plural(in->orphans, "record without a header and without a marker before it",
-                                   "records without a header and without a marker before them"));
-  if (r->marker_surplus)
-    TROUBLE("%" PRIu64 " %s more or less than the markers announce",
-            r->marker_surplus, ni_plural(r->marker_surplus, "record", "records"));
+  const struct trouble bare[] = {
+      {in->orphans, "record without a header and without a marker before it",
+       "records without a header and without a marker before them", NULL},
+      {r->marker_surplus, "record more or less than the markers announce", "records more or less than the markers announce",
+       NULL}};
+  if (e == 0) e = add_troubles(s, bare, 2);
 
-  if (e == 0) e = ni_judge_losses(r, &loss, &causes);
+  if (e == 0) e = ni_judge_losses(r, &loss, &in->losses_by_cause);
   in->gaps = loss.gaps;
   in->untold = loss.untold;
   in->rolled = loss.rolled;
@@ -133,34 +143,20 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
     in->unrolled = loss.unrolled;
   }
   in->stated_losses = loss.dropped + loss.unfinished + loss.expired;
-  if (loss.expired)
-    TROUBLE("%" PRIu64 " %s: %s",
-            loss.expired, ni_plural(loss.expired, "record expired with its file", "records expired with their files"),
-            loss.expired_at);
-  if (loss.dropped)
-    TROUBLE("%" PRIu64 " %s stated as lost by the logs: %s",
-            loss.dropped, ni_plural(loss.dropped, "operation is", "operations are"), loss.dropped_at);
-  if (loss.unfinished)
-    TROUBLE("%" PRIu64 " %s not finished when the log ended, or never did: %s",
-            loss.unfinished, ni_plural(loss.unfinished, "operation had", "operations had"), loss.unfinished_at);
-  if (loss.refused)
-    TROUBLE("%" PRIu64 " %s not recorded at all: %s",
-            loss.refused, ni_plural(loss.refused, "communicator was", "communicators were"), loss.refused_at);
-  if (loss.gaps)
-    TROUBLE("%" PRIu64 " %s: %s",
-            loss.gaps, ni_plural(loss.gaps, "operation is missing by its number", "operations are missing by their numbers"),
-            loss.gap_at);
-  if (loss.untold)
-    TROUBLE("%" PRIu64 " %s: %s", loss.untold, ni_plural(loss.untold, NI_SAMPLING_ONE, NI_SAMPLING_MANY), loss.untold_at);
-  if (loss.no_final)
-    TROUBLE("%" PRIu64 " %s without a final line (process killed, or still running): %s",
-            loss.no_final, ni_plural(loss.no_final, "rank of a communicator ends", "ranks of communicators end"),
-            loss.no_final_at);
-  if (e == 0 && loss.unended.n) {
-    char text[1024];
-    ni_unended_text(&loss.unended, text, sizeof text);
-    TROUBLE("%" PRIu64 " %s: %s", loss.unended.n, ni_plural(loss.unended.n, NI_UNENDED_ONE, NI_UNENDED_MANY), text);
-  }
+  char unended[1024] = "";
+  if (loss.unended.n) ni_unended_text(&loss.unended, unended, sizeof unended);
+  const struct trouble lost[] = {
+      {loss.expired, "record expired with its file", "records expired with their files", loss.expired_at},
+      {loss.dropped, "operation is stated as lost by the logs", "operations are stated as lost by the logs", loss.dropped_at},
+      {loss.unfinished, "operation had not finished when the log ended, or never did",
+       "operations had not finished when the log ended, or never did", loss.unfinished_at},
+      {loss.refused, "communicator was not recorded at all", "communicators were not recorded at all", loss.refused_at},
+      {loss.gaps, "operation is missing by its number", "operations are missing by their numbers", loss.gap_at},
+      {loss.untold, NI_SAMPLING_ONE, NI_SAMPLING_MANY, loss.untold_at},
+      {loss.no_final, "rank of a communicator ends without a final line (process killed, or still running)",
+       "ranks of communicators end without a final line (process killed, or still running)", loss.no_final_at},
+      {loss.unended.n, NI_UNENDED_ONE, NI_UNENDED_MANY, unended}};
+  if (e == 0) e = add_troubles(s, lost, sizeof lost / sizeof *lost);
   ni_unended_free(&loss.unended);
   if (in->missing_ranks) {
     uint32_t c = 0;
@@ -170,32 +166,25 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
               in->missing_ranks, ni_plural(in->missing_ranks, "rank is", "ranks are"), s->comm[c].id,
               s->comm[c].ranks_seen, s->comm[c].n_ranks);
   }
-  if (in->missing_hosts)
-    TROUBLE("%" PRIu64 " %s missing, by the number of nodes in the headers",
-            in->missing_hosts, ni_plural(in->missing_hosts, "host is", "hosts are"));
-  if (in->duplicates)
-    TROUBLE("%" PRIu64 " %s counted once",
-            in->duplicates, ni_plural(in->duplicates, "record came twice and was", "records came twice and were"));
+  const struct trouble others[] = {
+      {in->missing_hosts, "host is missing, by the number of nodes in the headers",
+       "hosts are missing, by the number of nodes in the headers", NULL},
+      {in->duplicates, "record came twice and was counted once", "records came twice and were counted once", NULL}};
+  if (e == 0) e = add_troubles(s, others, 2);
   struct { const char *name; uint64_t n; } limits[] = {
       {"time_zero", t->zero_time}, {"time_over_one_hour", t->long_time}, {"bandwidth_over_10000_gbs", t->no_link},
       {"bandwidth_negative", t->negative}};
   for (int i = 0; i < 4; i++) {
     in->out_of_range += limits[i].n;
-    if (e == 0 && limits[i].n) e = ni_count_add(&ranges, limits[i].name, limits[i].n);
+    if (e == 0 && limits[i].n) e = ni_count_add(&in->out_of_range_by, limits[i].name, limits[i].n);
   }
   if (in->out_of_range)
     TROUBLE("%" PRIu64 " %s that cannot be (%s) and %s left out of the statistics", in->out_of_range,
             ni_plural(in->out_of_range, "record holds a value", "records hold values"),
-            ranges.n ? ranges.item[0].name : "?", ni_plural(in->out_of_range, "is", "are"));
-  if (reasons.n) qsort(reasons.item, reasons.n, sizeof *reasons.item, by_count);
-  if (causes.n) qsort(causes.item, causes.n, sizeof *causes.item, by_count);
-  if (ranges.n) qsort(ranges.item, ranges.n, sizeof *ranges.item, by_count);
-  in->bad_by_reason = reasons.item;
-  in->n_bad_by_reason = reasons.n;
-  in->losses_by_cause = causes.item;
-  in->n_losses_by_cause = causes.n;
-  in->out_of_range_by = ranges.item;
-  in->n_out_of_range_by = ranges.n;
+            in->out_of_range_by.n ? in->out_of_range_by.item[0].name : "?", ni_plural(in->out_of_range, "is", "are"));
+  struct ni_counts *sorted[] = {&in->bad_by_reason, &in->losses_by_cause, &in->out_of_range_by};
+  for (int i = 0; i < 3; i++)
+    if (sorted[i]->n) qsort(sorted[i]->item, sorted[i]->n, sizeof *sorted[i]->item, by_count);
   s->complete = in->n_trouble == 0;
   return e;
 }

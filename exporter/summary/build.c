@@ -369,14 +369,13 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->no_bins);
   for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
   for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
-  for (size_t i = 0; i < s->input.n_bad_by_reason; i++) free((char *)s->input.bad_by_reason[i].name);
-  for (size_t i = 0; i < s->input.n_losses_by_cause; i++) free((char *)s->input.losses_by_cause[i].name);
-  for (size_t i = 0; i < s->input.n_out_of_range_by; i++) free((char *)s->input.out_of_range_by[i].name);
   free(s->input.trouble);
   free(s->input.where);
-  free(s->input.bad_by_reason);
-  free(s->input.losses_by_cause);
-  free(s->input.out_of_range_by);
+  struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by};
+  for (int k = 0; k < 3; k++) {
+    for (size_t i = 0; i < counts[k]->n; i++) free((char *)counts[k]->item[i].name);
+    free(counts[k]->item);
+  }
   free(s->cell);
   free(s->group);
   free(s->mix);

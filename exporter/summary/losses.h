@@ -9,11 +9,6 @@
 #include "../unended.h"
 #include "state.h"
 
-struct ni_counts {
-  struct ni_count *item; /* names are owned */
-  size_t n;
-};
-
 struct ni_losses {
   uint64_t gaps;       /* numbers that never came and that nothing explains */
   uint64_t untold;     /* numbers behind the last accounting of a rank that samples (sampling.h) */

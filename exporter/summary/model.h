@@ -239,6 +239,10 @@ struct ni_count {            /* a number with a name, from the log or from us */
   const char *name;
   uint64_t count;
 };
+struct ni_counts {           /* the largest first; names are owned */
+  struct ni_count *item;
+  size_t n;
+};
 
 struct ni_input {
   uint64_t files, files_failed, files_empty, bytes, text_bytes, lines, records, filtered_out, control_lines,
@@ -253,8 +257,7 @@ struct ni_input {
   uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */
   uint64_t unrolled;         /* finished operations that no roll-up counts: since its last one, of a process killed or running */
   uint64_t missing_hosts;    /* nnodes - hosts seen, at most as many as ranks; largest over the communicators */
-  struct ni_count *bad_by_reason, *losses_by_cause, *out_of_range_by;
-  size_t n_bad_by_reason, n_losses_by_cause, n_out_of_range_by;
+  struct ni_counts bad_by_reason, losses_by_cause, out_of_range_by;
   char **trouble;            /* "INCOMPLETE" sentences, worst first: what, how many, where. Empty: complete */
   size_t n_trouble;
   char **where;              /* "file:line: reason (key)", the first NI_SUM_WHERES of each reason */

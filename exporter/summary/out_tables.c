@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../json_out.h"
+#include "../json_fields.h"
 #include "../safe_text.h"
 #include "csv_out.h"
 #include "output.h"
@@ -188,130 +188,129 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
   return e;
 }
 
-static void json_stats(struct ni_json *j, const char *key, const struct ni_stats *s) {
+/* ---- summary.json ------------------------------------------------------------------------------------------------ */
+
+#define FIELDS(j, table, item, context) ni_json_fields(j, table, sizeof(table) / sizeof *(table), true, item, context)
+/* An array of objects. */
+#define OBJECTS(j, key, table, items, n, context)                          \
+  do {                                                                     \
+    ni_json_array(j, key);                                                 \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                  \
+      ni_json_object(j, NULL);                                             \
+      FIELDS(j, table, &(items)[i_], context);                             \
+      ni_json_end_object(j);                                               \
+    }                                                                      \
+    ni_json_end_array(j);                                                  \
+  } while (0)
+
+static void put_type(struct ni_json *j, const char *key, const void *type, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_comm_type_names[*(const enum ni_comm_type *)type]);
+}
+static void put_kind(struct ni_json *j, const char *key, const void *kind, const void *context) {
+  (void)context;
+  ni_json_text(j, key, *(const enum ni_kind *)kind == NI_KIND_P2P ? "p2p" : "coll");
+}
+static void put_timing(struct ni_json *j, const char *key, const void *timing, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_timing_names[*(const enum ni_timing *)timing]);
+}
+static void put_ns_as_us(struct ni_json *j, const char *key, const void *ns, const void *context) {
+  (void)context;
+  ni_json_f64(j, key, *(const double *)ns / 1e3);
+}
+
+static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_stats, n), NI_JSON(ni_stats, mean), NI_JSON(ni_stats, stddev), NI_JSON(ni_stats, min), NI_JSON(ni_stats, p10),
+      NI_JSON(ni_stats, p25), NI_JSON(ni_stats, p50), NI_JSON(ni_stats, p75), NI_JSON(ni_stats, p90), NI_JSON(ni_stats, p99),
+      NI_JSON(ni_stats, max)};
   ni_json_object(j, key);
-  ni_json_u64(j, "n", s->n);
-  ni_json_f64(j, "mean", s->mean);
-  ni_json_f64(j, "stddev", s->stddev);
-  ni_json_f64(j, "min", s->min);
-  ni_json_f64(j, "p10", s->p10);
-  ni_json_f64(j, "p25", s->p25);
-  ni_json_f64(j, "p50", s->p50);
-  ni_json_f64(j, "p75", s->p75);
-  ni_json_f64(j, "p90", s->p90);
-  ni_json_f64(j, "p99", s->p99);
-  ni_json_f64(j, "max", s->max);
-  if (s->approx) ni_json_bool(j, "approx", true);
+  FIELDS(j, fields, stats, context);
+  if (((const struct ni_stats *)stats)->approx) ni_json_bool(j, "approx", true);
   ni_json_end_object(j);
 }
 
-static void json_counts(struct ni_json *j, const char *key, const struct ni_count *c, size_t n) {
+static void put_counts(struct ni_json *j, const char *key, const void *counts, const void *context) {
+  const struct ni_counts *c = counts;
+  (void)context;
   ni_json_object(j, key);
-  for (size_t i = 0; i < n; i++) ni_json_u64(j, c[i].name, c[i].count);
+  for (size_t i = 0; i < c->n; i++) ni_json_u64(j, c->item[i].name, c->item[i].count);
   ni_json_end_object(j);
 }
+
+static void put_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
+  ni_json_array(j, key);
+  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
+  ni_json_end_array(j);
+}
+
+#define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
 
 static void json_input(struct ni_json *j, const struct ni_input *in) {
+  static const struct ni_json_field read[] = {
+      NI_JSON(ni_input, files), NI_JSON(ni_input, files_failed), NI_JSON(ni_input, files_empty),
+      NI_JSON_AS(ni_input, cut_files, "files_cut"), NI_JSON_AS(ni_input, damaged_files, "files_damaged"),
+      NI_JSON(ni_input, bytes), NI_JSON(ni_input, text_bytes), NI_JSON(ni_input, lines), NI_JSON(ni_input, records),
+      NI_JSON(ni_input, filtered_out), NI_JSON(ni_input, control_lines), NI_JSON(ni_input, proxy_lines),
+      NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), BY(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
+      NI_JSON(ni_input, orphans), NI_JSON(ni_input, duplicates)};
+  static const struct ni_json_field rolled[] = {
+      NI_JSON_AS(ni_input, rolled, "operations_in_rollups"), NI_JSON_AS(ni_input, unrolled, "operations_not_in_rollups"),
+      NI_JSON_AS(ni_input, without_record, "operations_without_record")};
+  static const struct ni_json_field missing[] = {
+      NI_JSON(ni_input, gaps), NI_JSON(ni_input, untold), NI_JSON(ni_input, out_of_range),
+      BY(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
+      NI_JSON(ni_input, stated_losses), BY(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
+      NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts)};
   ni_json_object(j, "input");
-  ni_json_u64(j, "files", in->files);
-  ni_json_u64(j, "files_failed", in->files_failed);
-  ni_json_u64(j, "files_empty", in->files_empty);
-  ni_json_u64(j, "files_cut", in->cut_files);
-  ni_json_u64(j, "files_damaged", in->damaged_files);
-  ni_json_u64(j, "bytes", in->bytes);
-  ni_json_u64(j, "text_bytes", in->text_bytes);
-  ni_json_u64(j, "lines", in->lines);
-  ni_json_u64(j, "records", in->records);
-  ni_json_u64(j, "filtered_out", in->filtered_out);
-  ni_json_u64(j, "control_lines", in->control_lines);
-  ni_json_u64(j, "proxy_lines", in->proxy_lines);
-  ni_json_u64(j, "unknown_lines", in->unknown_lines);
-  ni_json_u64(j, "bad_lines", in->bad_lines);
-  json_counts(j, "bad_by_reason", in->bad_by_reason, in->n_bad_by_reason);
-  ni_json_u64(j, "orphans", in->orphans);
-  ni_json_u64(j, "duplicates", in->duplicates);
-  if (in->rolled) {
-    ni_json_u64(j, "operations_in_rollups", in->rolled);
-    ni_json_u64(j, "operations_not_in_rollups", in->unrolled);
-    ni_json_u64(j, "operations_without_record", in->without_record);
-  }
-  ni_json_u64(j, "gaps", in->gaps);
-  ni_json_u64(j, "untold", in->untold);
-  ni_json_u64(j, "out_of_range", in->out_of_range);
-  json_counts(j, "out_of_range_by", in->out_of_range_by, in->n_out_of_range_by);
-  ni_json_u64(j, "no_bandwidth", in->no_bandwidth);
-  ni_json_u64(j, "stated_losses", in->stated_losses);
-  json_counts(j, "losses_by_cause", in->losses_by_cause, in->n_losses_by_cause);
-  ni_json_u64(j, "missing_ranks", in->missing_ranks);
-  ni_json_u64(j, "missing_hosts", in->missing_hosts);
-  ni_json_array(j, "trouble");
-  for (size_t i = 0; i < in->n_trouble; i++) ni_json_text(j, NULL, in->trouble[i]);
-  ni_json_end_array(j);
-  ni_json_array(j, "bad_lines_at");
-  for (size_t i = 0; i < in->n_where; i++) ni_json_text(j, NULL, in->where[i]);
-  ni_json_end_array(j);
+  FIELDS(j, read, in, NULL);
+  if (in->rolled) FIELDS(j, rolled, in, NULL);
+  FIELDS(j, missing, in, NULL);
+  put_texts(j, "trouble", in->trouble, in->n_trouble);
+  put_texts(j, "bad_lines_at", in->where, in->n_where);
   ni_json_end_object(j);
 }
 
-static void json_groups(struct ni_json *j, const struct ni_summary *s) {
-  ni_json_array(j, "groups");
-  for (size_t i = 0; i < s->n_groups; i++) {
-    const struct ni_group *g = &s->group[i];
+static void put_cells_busbw(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  put_stats(j, key, &s->cell[((const struct ni_group *)group)->cell].busbw_gbs, s);
+}
+
+static void put_mix(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  const struct ni_group *g = group;
+  ni_json_array(j, key);
+  for (const struct ni_mix *x = &s->mix[g->mix]; x < &s->mix[g->mix] + g->n_mix; x++) {
     ni_json_object(j, NULL);
-    ni_json_text(j, "comm_type", ni_comm_type_names[g->type]);
-    ni_json_text(j, "kind", g->kind == NI_KIND_P2P ? "p2p" : "coll");
-    ni_json_text(j, "func", g->func);
-    ni_json_u64(j, "msg_size_bytes", g->msg_bytes);
-    ni_json_text(j, "timing_source", ni_timing_names[g->timing]);
-    ni_json_u64(j, "records", g->records);
-    ni_json_u64(j, "operations", g->operations);
-    ni_json_u64(j, "no_bandwidth", g->no_bandwidth);
-    ni_json_f64(j, "time_share", g->time_share);
-    ni_json_f64(j, "of_best", g->of_best);
-    json_stats(j, "exec_time_us", &g->us);
-    json_stats(j, "busbw_gbs", &g->busbw_gbs);
-    json_stats(j, "transfer_time_us", &g->transfer_us);
-    json_stats(j, "job_time_us", &g->job_us);
-    json_stats(j, "operation_busbw_gbs", &s->cell[g->cell].busbw_gbs);
-    ni_json_array(j, "algo_proto");
-    for (uint32_t m = 0; m < g->n_mix; m++) {
-      const struct ni_mix *x = &s->mix[g->mix + m];
-      ni_json_object(j, NULL);
-      ni_json_text(j, "algo", *x->algo ? x->algo : NULL);
-      ni_json_text(j, "proto", *x->proto ? x->proto : NULL);
-      ni_json_u64(j, "records", x->records);
-      ni_json_end_object(j);
-    }
-    ni_json_end_array(j);
+    ni_json_text(j, "algo", *x->algo ? x->algo : NULL);
+    ni_json_text(j, "proto", *x->proto ? x->proto : NULL);
+    ni_json_u64(j, "records", x->records);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
 }
 
-static void json_comms(struct ni_json *j, const struct ni_summary *s) {
-  ni_json_array(j, "communicators");
-  for (size_t i = 0; i < s->n_comms; i++) {
-    const struct ni_comm *c = &s->comm[i];
-    ni_json_object(j, NULL);
-    ni_json_text(j, "id", c->id);
-    ni_json_text(j, "comm_name", c->name);
-    ni_json_text(j, "comm_type", ni_comm_type_names[c->type]);
-    ni_json_i64(j, "n_ranks", c->n_ranks);
-    ni_json_i64(j, "nnodes", c->nnodes);
-    ni_json_u64(j, "ranks_seen", c->ranks_seen);
-    ni_json_u64(j, "hosts_seen", c->hosts_seen);
-    ni_json_u64(j, "records", c->records);
-    ni_json_u64(j, "operations", c->operations);
-    ni_json_u64(j, "partial_operations", c->partial_operations);
-    ni_json_f64(j, "transfer_us", c->transfer_ns / 1e3);
-    ni_json_f64(j, "waiting_us", c->waiting_ns / 1e3);
-    ni_json_f64(j, "outside_us", c->outside_ns / 1e3);
-    ni_json_f64(j, "span_us", c->span_ns / 1e3);
-    ni_json_i64(j, "first_us", c->first_us);
-    ni_json_i64(j, "last_us", c->last_us);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+static const struct ni_json_field group_fields[] = {
+    BY(put_type, ni_group, type, "comm_type"), BY(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
+    NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), BY(put_timing, ni_group, timing, "timing_source"),
+    NI_JSON(ni_group, records), NI_JSON(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
+    NI_JSON(ni_group, of_best), BY(put_stats, ni_group, us, "exec_time_us"), BY(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
+    BY(put_stats, ni_group, transfer_us, "transfer_time_us"), BY(put_stats, ni_group, job_us, "job_time_us"),
+    NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
+
+static const struct ni_json_field comm_fields[] = {
+    NI_JSON(ni_comm, id), NI_JSON_AS(ni_comm, name, "comm_name"), BY(put_type, ni_comm, type, "comm_type"),
+    NI_JSON(ni_comm, n_ranks), NI_JSON(ni_comm, nnodes), NI_JSON(ni_comm, ranks_seen), NI_JSON(ni_comm, hosts_seen),
+    NI_JSON(ni_comm, records), NI_JSON(ni_comm, operations), NI_JSON(ni_comm, partial_operations),
+    BY(put_ns_as_us, ni_comm, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm, waiting_ns, "waiting_us"),
+    BY(put_ns_as_us, ni_comm, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm, span_ns, "span_us"),
+    NI_JSON(ni_comm, first_us), NI_JSON(ni_comm, last_us)};
+
+/* Host and pid of a process. */
+static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
+  ni_json_text(j, "hostname", s->host[p->host].name);
+  ni_json_i64(j, "pid", p->pid);
 }
 
 /* Of a process with several ranks it is not known which one is meant. */
@@ -321,12 +320,20 @@ static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
 }
 
 static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field of_process[] = {
+      NI_JSON(ni_process, records), BY(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
+      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), BY(put_ns_as_us, ni_process, late_ns, "late_us"),
+      NI_JSON(ni_process, relative), NI_JSON(ni_process, busbw_relative), NI_JSON(ni_process, file)};
+  static const struct ni_json_field of_host[] = {
+      NI_JSON_AS(ni_host, name, "hostname"), NI_JSON_AS(ni_host, n_processes, "ranks"), NI_JSON(ni_host, records),
+      BY(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
+      NI_JSON(ni_host, late), BY(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
+      NI_JSON(ni_host, busbw_relative)};
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     ni_json_object(j, NULL);
-    ni_json_text(j, "hostname", s->host[p->host].name);
-    ni_json_i64(j, "pid", p->pid);
+    json_place(j, s, p);
     ni_json_i64(j, "rank", p->rank);
     ni_json_bool(j, "rank_stated", p->rank_stated);
     if (p->ranks > 1) {
@@ -334,38 +341,17 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
       ni_json_u64(j, "ranks_in_process", p->ranks);
       ni_json_text(j, "ranks", ni_ranks_text(p, text));
     }
-    ni_json_u64(j, "records", p->records);
-    ni_json_f64(j, "exec_time_us", p->exec_ns / 1e3);
-    ni_json_u64(j, "compared", p->compared);
-    ni_json_u64(j, "shortest", p->shortest);
-    ni_json_u64(j, "late", p->late);
-    ni_json_f64(j, "late_us", p->late_ns / 1e3);
-    ni_json_f64(j, "relative", p->relative);
-    ni_json_f64(j, "busbw_relative", p->busbw_relative);
-    ni_json_text(j, "file", p->file);
+    FIELDS(j, of_process, p, s);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
-  ni_json_array(j, "hosts");
-  for (size_t i = 0; i < s->n_hosts; i++) {
-    const struct ni_host *h = &s->host[i];
-    ni_json_object(j, NULL);
-    ni_json_text(j, "hostname", h->name);
-    ni_json_u64(j, "ranks", h->n_processes);
-    ni_json_u64(j, "records", h->records);
-    ni_json_f64(j, "exec_time_us", h->exec_ns / 1e3);
-    ni_json_u64(j, "compared", h->compared);
-    ni_json_u64(j, "shortest", h->shortest);
-    ni_json_u64(j, "late", h->late);
-    ni_json_f64(j, "late_us", h->late_ns / 1e3);
-    ni_json_f64(j, "relative", h->relative);
-    ni_json_f64(j, "busbw_relative", h->busbw_relative);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
 }
 
 static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_outlier, sn), NI_JSON_AS(ni_outlier, us, "exec_time_us"), NI_JSON(ni_outlier, peers_us),
+      NI_JSON(ni_outlier, lost_us), NI_JSON(ni_outlier, time_us)};
   ni_json_array(j, "outliers");
   for (size_t i = 0; i < s->n_outliers; i++) {
     const struct ni_outlier *o = &s->outlier[i];
@@ -376,16 +362,11 @@ static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "func", g->func);
     ni_json_u64(j, "msg_size_bytes", g->msg_bytes);
     ni_json_text(j, "id", s->comm[o->comm].id);
-    ni_json_text(j, "hostname", s->host[s->process[o->process].host].name);
-    ni_json_i64(j, "pid", s->process[o->process].pid);
+    json_place(j, s, &s->process[o->process]);
     ni_json_i64(j, "rank", o->rank);
     json_global_rank(j, &s->process[o->process]);
     ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
-    ni_json_u64(j, "sn", o->sn);
-    ni_json_f64(j, "exec_time_us", o->us);
-    ni_json_f64(j, "peers_us", o->peers_us);
-    ni_json_f64(j, "lost_us", o->lost_us);
-    ni_json_i64(j, "time_us", o->time_us);
+    FIELDS(j, fields, o, s);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
@@ -395,14 +376,17 @@ static void json_side(struct ni_json *j, const struct ni_summary *s, const char 
   ni_json_object(j, key);
   ni_json_i64(j, "rank", rank);
   if (process != UINT32_MAX) {
-    ni_json_text(j, "hostname", s->host[s->process[process].host].name);
-    ni_json_i64(j, "pid", s->process[process].pid);
+    json_place(j, s, &s->process[process]);
     json_global_rank(j, &s->process[process]);
   }
   ni_json_end_object(j);
 }
 
 static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_pair, sends), NI_JSON(ni_pair, recvs), NI_JSON(ni_pair, matched), NI_JSON(ni_pair, bandwidth_gbs),
+      NI_JSON(ni_pair, sender_waited_us), NI_JSON(ni_pair, receiver_waited_us), BY(put_stats, ni_pair, send_us, "send_time_us"),
+      BY(put_stats, ni_pair, recv_us, "recv_time_us"), BY(put_stats, ni_pair, transfer_us, "transfer_time_us")};
   ni_json_array(j, "p2p_pairs");
   for (size_t i = 0; i < s->n_pairs; i++) {
     const struct ni_pair *p = &s->pair[i];
@@ -412,15 +396,7 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
     ni_json_u64(j, "msg_size_bytes", p->msg_bytes);
     json_side(j, s, "sender", p->from, p->from_process);
     json_side(j, s, "receiver", p->to, p->to_process);
-    ni_json_u64(j, "sends", p->sends);
-    ni_json_u64(j, "recvs", p->recvs);
-    ni_json_u64(j, "matched", p->matched);
-    ni_json_f64(j, "bandwidth_gbs", p->bandwidth_gbs);
-    ni_json_f64(j, "sender_waited_us", p->sender_waited_us);
-    ni_json_f64(j, "receiver_waited_us", p->receiver_waited_us);
-    json_stats(j, "send_time_us", &p->send_us);
-    json_stats(j, "recv_time_us", &p->recv_us);
-    json_stats(j, "transfer_time_us", &p->transfer_us);
+    FIELDS(j, fields, p, s);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
@@ -436,8 +412,7 @@ static void json_findings(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "text", x->text);
     if (x->kind == NI_FIND_LATE_RANK) {
       const struct ni_process *p = &s->process[x->of];
-      ni_json_text(j, "hostname", s->host[p->host].name);
-      ni_json_i64(j, "pid", p->pid);
+      json_place(j, s, p);
       if (p->ranks > 1) {
         char ranks[48];
         ni_json_text(j, "rank", NULL);
@@ -461,6 +436,9 @@ static void json_findings(struct ni_json *j, const struct ni_summary *s) {
 }
 
 void ni_json_summary(const struct ni_summary *s, FILE *f) {
+  static const struct ni_json_field counts[] = {
+      NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
+      NI_JSON(ni_summary, late_share_median), NI_JSON(ni_summary, groups_without_slices)};
   struct ni_json j;
   ni_json_begin(&j, f);
   ni_json_object(&j, NULL);
@@ -477,14 +455,10 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_i64(&j, "first_us", s->first_us);
   ni_json_i64(&j, "last_us", s->last_us);
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
-  ni_json_u64(&j, "records", s->records);
-  ni_json_u64(&j, "operations", s->operations);
-  ni_json_u64(&j, "clocks_disagree", s->clocks_disagree);
-  ni_json_f64(&j, "late_share_median", s->late_share_median);
-  ni_json_u64(&j, "groups_without_slices", s->groups_without_slices);
+  FIELDS(&j, counts, s, s);
   json_input(&j, &s->input);
-  json_groups(&j, s);
-  json_comms(&j, s);
+  OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
+  OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
   json_ranks(&j, s);
   json_pairs(&j, s);
   json_findings(&j, s);

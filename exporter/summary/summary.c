@@ -153,6 +153,11 @@ static int compat_refuses(const struct ni_run *r) {
   return 0;
 }
 
+static void log_counts(struct ni_run *r, const char *what, const struct ni_counts *c) {
+  for (size_t i = 0; i < c->n; i++)
+    ni_out_log(r, "WARNING", "%s, %s: %llu", what, c->item[i].name, (unsigned long long)c->item[i].count);
+}
+
 static void write_log(struct ni_run *r, const struct ni_summary *s) {
   ni_out_log(r, "INFO", "%llu %s, %llu %s, %llu %s", (unsigned long long)s->input.files,
              ni_plural(s->input.files, "file", "files"), (unsigned long long)s->input.lines,
@@ -166,16 +171,10 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
       ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
                  r->file[i].file->path);
   for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
-  for (size_t i = 0; i < s->input.n_bad_by_reason; i++)
-    ni_out_log(r, "WARNING", "bad lines, %s: %llu", s->input.bad_by_reason[i].name,
-               (unsigned long long)s->input.bad_by_reason[i].count);
+  log_counts(r, "bad lines", &s->input.bad_by_reason);
   for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
-  for (size_t i = 0; i < s->input.n_losses_by_cause; i++)
-    ni_out_log(r, "WARNING", "stated as lost or unfinished, %s: %llu", s->input.losses_by_cause[i].name,
-               (unsigned long long)s->input.losses_by_cause[i].count);
-  for (size_t i = 0; i < s->input.n_out_of_range_by; i++)
-    ni_out_log(r, "WARNING", "left out of the statistics, %s: %llu", s->input.out_of_range_by[i].name,
-               (unsigned long long)s->input.out_of_range_by[i].count);
+  log_counts(r, "stated as lost or unfinished", &s->input.losses_by_cause);
+  log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
 }
 
 /* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */

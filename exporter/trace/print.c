@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "../amount_text.h"
-#include "../json_out.h"
+#include "../json_fields.h"
 #include "../plural.h"
 #include "write.h"
 
@@ -192,66 +192,71 @@ void ni_tr_print(const struct ni_tr *r) {
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
 
+static void member_text(struct ni_tr_out *o, const char *before, const char *text) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_string(o, text);
+}
+static void member_u64(struct ni_tr_out *o, const char *before, uint64_t v) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_u64(o, v);
+}
+static void member_us(struct ni_tr_out *o, const char *before, int64_t ns) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_us(o, ns);
+}
+static void member_bool(struct ni_tr_out *o, const char *before, bool yes) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_text(o, yes ? "true" : "false");
+}
+
 void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
   struct told t[16];
-  char text[512];
+  char text[512], start[32];
   utc(r->t0_ns, text, sizeof text);
-  ni_tr_out_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":");
-  ni_tr_out_string(o, ""); /* as text: a double has no room for it */
-  o->n--;
-  ni_tr_out_i64(o, r->t0_ns);
-  ni_tr_out_text(o, "\",\"start_utc\":");
-  ni_tr_out_string(o, text);
-  ni_tr_out_text(o, ",\"operations\":");
-  ni_tr_out_u64(o, r->count.shown);
-  ni_tr_out_text(o, ",\"clock_reference\":");
-  ni_tr_out_string(o, r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
+  snprintf(start, sizeof start, "%" PRId64, r->t0_ns); /* as text: a double has no room for it */
+  member_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":", start);
+  member_text(o, ",\"start_utc\":", text);
+  member_u64(o, ",\"operations\":", r->count.shown);
+  member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
   ni_tr_out_text(o, ",\"clocks\":[");
   bool comma = false;
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     const struct ni_tr_host *h = &r->host[i];
     if (!host_shown(r, i)) continue;
-    ni_tr_out_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":");
+    member_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":", host_name(r, i));
     comma = true;
-    ni_tr_out_string(o, host_name(r, i));
-    ni_tr_out_text(o, ",\"aligned\":");
-    ni_tr_out_text(o, h->aligned ? "true" : "false");
-    ni_tr_out_text(o, ",\"offset_us\":");
-    ni_tr_out_us(o, (int64_t)h->offset_ns);
-    ni_tr_out_text(o, ",\"error_us\":");
-    if (h->aligned) ni_tr_out_us(o, h->error_ns);
-    else ni_tr_out_text(o, "null");
+    member_bool(o, ",\"aligned\":", h->aligned);
+    member_us(o, ",\"offset_us\":", (int64_t)h->offset_ns);
+    if (h->aligned) member_us(o, ",\"error_us\":", h->error_ns);
+    else ni_tr_out_text(o, ",\"error_us\":null");
     ni_tr_out_text(o, ",\"drift_ppm\":");
     ni_tr_out_f64(o, h->drift * 1e6);
-    ni_tr_out_text(o, ",\"contradictory\":");
-    ni_tr_out_text(o, h->contradiction ? "true" : "false");
-    ni_tr_out_text(o, ",\"collectives\":");
-    ni_tr_out_u64(o, h->matched);
-    ni_tr_out_text(o, ",\"collectives_rejected\":");
-    ni_tr_out_u64(o, h->rejected);
-    ni_tr_out_text(o, ",\"text\":");
+    member_bool(o, ",\"contradictory\":", h->contradiction);
+    member_u64(o, ",\"collectives\":", h->matched);
+    member_u64(o, ",\"collectives_rejected\":", h->rejected);
     ni_tr_clock_text(r, i, text, sizeof text);
-    ni_tr_out_string(o, text);
+    member_text(o, ",\"text\":", text);
     ni_tr_out_text(o, "}");
   }
-  ni_tr_out_text(o, "],\"left_out_by_settings\":");
-  ni_tr_out_u64(o, r->count.filtered);
-  ni_tr_out_text(o, ",\"gpu_clock_spread_us\":");
-  ni_tr_out_us(o, worst_gpu_spread(r));
-  ni_tr_out_text(o, ",\"gpu_clock_contradiction_us\":");
-  ni_tr_out_us(o, r->contradiction_ns);
+  member_u64(o, "],\"left_out_by_settings\":", r->count.filtered);
+  member_us(o, ",\"gpu_clock_spread_us\":", worst_gpu_spread(r));
+  member_us(o, ",\"gpu_clock_contradiction_us\":", r->contradiction_ns);
   ni_tr_out_text(o, ",\"incomplete\":{");
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++) {
-    ni_tr_out_text(o, i ? ",\"" : "\"");
-    ni_tr_out_text(o, t[i].name);
-    ni_tr_out_text(o, "\":");
-    ni_tr_out_u64(o, t[i].count);
+    member_text(o, i ? "," : "", t[i].name);
+    member_u64(o, ":", t[i].count);
   }
   ni_tr_out_text(o, "}}");
 }
 
 void ni_tr_print_json(const struct ni_tr *r) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON_AS(ni_tr_counts, shown, "operations"), NI_JSON(ni_tr_counts, slices), NI_JSON(ni_tr_counts, events),
+      NI_JSON(ni_tr_counts, arrows), NI_JSON_AS(ni_tr_counts, arrows_back, "arrows_left_out"),
+      NI_JSON_AS(ni_tr_counts, open, "unfinished"), NI_JSON(ni_tr_counts, start_assumed), NI_JSON(ni_tr_counts, unknown_lines),
+      NI_JSON(ni_tr_counts, marks), NI_JSON_AS(ni_tr_counts, filtered, "left_out_by_settings"),
+      NI_JSON_AS(ni_tr_counts, proxy_untimed, "proxy_without_time")};
   const struct ni_tr_counts *c = &r->count;
   struct ni_json j;
   struct told t[16];
@@ -267,17 +272,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_i64(&j, "span_ns", r->t1_ns - r->t0_ns);
   ni_json_u64(&j, "ranks", ranks);
   ni_json_u64(&j, "hosts", hosts);
-  ni_json_u64(&j, "operations", c->shown);
-  ni_json_u64(&j, "slices", c->slices);
-  ni_json_u64(&j, "events", c->events);
-  ni_json_u64(&j, "arrows", c->arrows);
-  ni_json_u64(&j, "arrows_left_out", c->arrows_back);
-  ni_json_u64(&j, "unfinished", c->open);
-  ni_json_u64(&j, "start_assumed", c->start_assumed);
-  ni_json_u64(&j, "unknown_lines", c->unknown_lines);
-  ni_json_u64(&j, "marks", c->marks);
-  ni_json_u64(&j, "left_out_by_settings", c->filtered);
-  ni_json_u64(&j, "proxy_without_time", c->proxy_untimed);
+  ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
   ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));
   ni_json_array(&j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {

@@ -4,6 +4,7 @@
 #include "plot_list.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +41,19 @@ static bool in_reference(const struct ni_cell *c) {
 
 typedef void figure_writer(FILE *f, const struct ni_figure *fig);
 
-static struct ni_figure *add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n) {
-  if (!ni_array_room(p->figure, p->n, p->room)) return NULL;
+/* One more figure; its path without the ending by a printf format. 0 or -ENOMEM. */
+static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...)
+    __attribute__((format(printf, 5, 6)));
+static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...) {
+  if (!ni_array_room(p->figure, p->n, p->room)) return -ENOMEM;
   struct ni_figure *fig = &p->figure[p->n++];
   *fig = (struct ni_figure){.write = write, .s = p->s, .format = p->format, .first = first, .n = n};
-  return fig;
+  va_list ap;
+  va_start(ap, path);
+  size_t len = (size_t)vsnprintf(fig->path, sizeof fig->path - 5, path, ap);
+  va_end(ap);
+  snprintf(fig->path + len, sizeof fig->path - len, ".%s", ending[p->format]);
+  return 0;
 }
 
 static bool same_kind(const struct ni_cell *a, const struct ni_cell *b) {
@@ -59,12 +68,10 @@ static int list_scatter(struct ni_plots *p) {
     if (p->o->compat && !in_reference(&c[i])) continue;
     char word[160];
     ni_file_word(c[i].func, word, sizeof word);
-    struct ni_figure *a = add(p, ni_fig_scatter, i, n);
-    if (!a) return -ENOMEM;
-    snprintf(a->path, sizeof a->path, "scatter_plot_%s_%s.%s", ni_comm_type_names[c[i].type], word, ending[p->format]);
-    if (!(a = add(p, ni_fig_combined, i, n))) return -ENOMEM;
-    snprintf(a->path, sizeof a->path, "combined_scatter_plot_%s_%s.%s", ni_comm_type_names[c[i].type], word,
-             ending[p->format]);
+    const char *type = ni_comm_type_names[c[i].type];
+    if (add(p, ni_fig_scatter, i, n, "scatter_plot_%s_%s", type, word) < 0 ||
+        add(p, ni_fig_combined, i, n, "combined_scatter_plot_%s_%s", type, word) < 0)
+      return -ENOMEM;
   }
   return 0;
 }
@@ -107,14 +114,10 @@ static int list_cells(struct ni_plots *p) {
     char word[160], dir[80];
     ni_file_word(c->func, word, sizeof word);
     ni_size_dir(c->msg_bytes, dir);
-    struct ni_figure *a = add(p, ni_fig_histogram, list[i].cell, 1);
-    if (a)
-      snprintf(a->path, sizeof a->path, "%s/histograms/histogram_%s_%s_%llu.%s", dir, ni_comm_type_names[c->type], word,
-               (unsigned long long)c->msg_bytes, ending[p->format]);
-    if (a && (a = add(p, ni_fig_boxplot, list[i].cell, 1)))
-      snprintf(a->path, sizeof a->path, "%s/boxplots/boxplot_%s_%s_%llu.%s", dir, ni_comm_type_names[c->type], word,
-               (unsigned long long)c->msg_bytes, ending[p->format]);
-    if (!a) rc = -ENOMEM;
+    const char *type = ni_comm_type_names[c->type];
+    unsigned long long bytes = c->msg_bytes;
+    rc = add(p, ni_fig_histogram, list[i].cell, 1, "%s/histograms/histogram_%s_%s_%llu", dir, type, word, bytes);
+    if (!rc) rc = add(p, ni_fig_boxplot, list[i].cell, 1, "%s/boxplots/boxplot_%s_%s_%llu", dir, type, word, bytes);
   }
   free(list);
   return rc;
@@ -144,27 +147,17 @@ static void timing_part(const struct ni_summary *s, const struct ni_group *g, ch
 
 static int list_own(struct ni_plots *p) {
   const struct ni_summary *s = p->s;
-  struct ni_figure *a;
   char word[160], timing[40];
-  for (uint32_t i = 0; i < s->n_groups; i++) {
+  int rc = 0;
+  for (uint32_t i = 0; !rc && i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
     ni_file_word(g->func, word, sizeof word);
     timing_part(s, g, timing, sizeof timing);
-    if (first_alike(s, i, false)) {
-      if (!(a = add(p, ni_fig_by_size, i, 1))) return -ENOMEM;
-      snprintf(a->path, sizeof a->path, "bandwidth_by_size_%s%s.%s", word, timing, ending[p->format]);
-    }
-    if (first_alike(s, i, true)) {
-      if (!(a = add(p, ni_fig_percentiles, i, 1))) return -ENOMEM;
-      snprintf(a->path, sizeof a->path, "time_percentiles_%s_%s%s.%s", ni_comm_type_names[g->type], word, timing,
-               ending[p->format]);
-    }
+    if (first_alike(s, i, false)) rc = add(p, ni_fig_by_size, i, 1, "bandwidth_by_size_%s%s", word, timing);
+    if (!rc && first_alike(s, i, true))
+      rc = add(p, ni_fig_percentiles, i, 1, "time_percentiles_%s_%s%s", ni_comm_type_names[g->type], word, timing);
   }
-  if (s->heat.rows > 0) {
-    if (!(a = add(p, ni_fig_heat, 0, 1))) return -ENOMEM;
-    snprintf(a->path, sizeof a->path, "heat_map.%s", ending[p->format]);
-  }
-  return 0;
+  return rc || s->heat.rows == 0 ? rc : add(p, ni_fig_heat, 0, 1, "heat_map");
 }
 
 int ni_plots_list(struct ni_plots *p) {

@@ -50,6 +50,11 @@ static char *put_u64(char *p, uint64_t v) {
   return p;
 }
 
+static char *put_next_u64(char *p, uint64_t v) {
+  *p++ = ',';
+  return put_u64(p, v);
+}
+
 static char *put_i32(char *p, int32_t v) {
   if (v < 0) *p++ = '-';
   return put_u64(p, v < 0 ? (uint64_t)-(int64_t)v : (uint64_t)v);
@@ -117,24 +122,18 @@ int ni_csv_row(struct ni_csv *c, const struct ni_csv_row *row) {
     ni_human_bytes(row->msg_bytes, c->human);
   }
   p = put_text(p, row->id);
-  *p++ = ',';
-  p = put_u64(p, row->sn);
-  *p++ = ',';
-  p = put_u64(p, row->msg_bytes);
+  p = put_next_u64(p, row->sn);
+  p = put_next_u64(p, row->msg_bytes);
   *p++ = ',';
   p += ni_shortest(row->mean_busbw_gbs, p);
-  *p++ = ',';
-  p = put_u64(p, row->count);
+  p = put_next_u64(p, row->count);
   *p++ = ',';
   p = put_set(p, &row->n_ranks, 1);
   *p++ = ',';
   p = put_set(p, row->nnodes, row->n_nnodes);
-  *p++ = ',';
-  p = put_u64(p, row->first_us);
-  *p++ = ',';
-  p = put_u64(p, row->last_us);
-  *p++ = ',';
-  p = put_u64(p, us);
+  p = put_next_u64(p, row->first_us);
+  p = put_next_u64(p, row->last_us);
+  p = put_next_u64(p, us);
   *p++ = ',';
   p = put_text(p, c->human);
   *p++ = ',';

@@ -50,6 +50,14 @@ static int name_parquet_files(struct ni_run *r) {
   return e;
 }
 
+const char *ni_job_id(const struct ni_process_line *p) {
+  static const char *const keys[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
+  for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++)
+    for (uint32_t i = p->env.n; i-- > 0;)
+      if (strcmp(p->env.item[i].key, keys[k]) == 0) return p->env.item[i].value;
+  return NULL;
+}
+
 /* The process line, and for --compat the keys of the first record, stand in the first lines. */
 static int peek(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser, bool *gzip) {
   struct ni_reader *reader = NULL;
@@ -61,11 +69,7 @@ static int peek(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parse
     if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK) continue;
     if (l.kind == NI_LINE_PROCESS && f->start_ns == 0) {
       f->start_ns = l.process.start_ns;
-      static const char *const keys[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
-      for (unsigned k = 0; !f->job && k < sizeof keys / sizeof *keys; k++)
-        for (uint32_t n = 0; e == 0 && n < l.process.env.n; n++)
-          if (strcmp(l.process.env.item[n].key, keys[k]) == 0)
-            e = ni_name(&r->names, NULL, l.process.env.item[n].value, &f->job);
+      if (!f->job) e = ni_name(&r->names, NULL, ni_job_id(&l.process), &f->job);
     }
     if (l.kind == NI_LINE_OP) {
       f->has_name = l.has_header && l.ident.comm_name;

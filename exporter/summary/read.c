@@ -108,6 +108,14 @@ static int flush_batch(struct ni_reading *x) {
   return x->batch->n ? ni_parquet_append(x->r, x->f, x->range_no, &x->batch) : 0;
 }
 
+/* Of a record that is in no statistics only the number. */
+static int follow_alone(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c, uint32_t func) {
+  bool rec_sn = (l->op.has & NI_HAS_REC_SN) != 0;
+  struct ni_seq *q;
+  int e = ni_find_seq(x, c->c.member, func, l->is_p2p, rec_sn, &q);
+  return e < 0 ? e : ni_follow(q, rec_sn ? l->op.rec_sn : l->op.sn);
+}
+
 static int take_operation(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   const struct ni_record *o = &l->op;
@@ -135,18 +143,12 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
               time_us <= r->until_us && !(r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT));
   /* The numbers are followed before filters and limits: a record that is there is not lost. */
   if (!take) {
-    struct ni_seq *q;
     x->t.filtered++;
-    e = ni_find_seq(x, c->c.member, func, l->is_p2p, (o->has & NI_HAS_REC_SN) != 0, &q);
-    return e < 0 ? e : ni_follow(q, (o->has & NI_HAS_REC_SN) ? o->rec_sn : o->sn);
+    return follow_alone(x, l, c, func);
   }
   ni_batch_add(x->batch, &x->words, l, c->code, func, algo, proto, datatype);
   if (x->batch->n == NI_BATCH_ROWS && (e = flush_batch(x)) < 0) return e;
-  if (!plausible(x, o, exec_ns)) {
-    struct ni_seq *q;
-    e = ni_find_seq(x, c->c.member, func, l->is_p2p, (o->has & NI_HAS_REC_SN) != 0, &q);
-    return e < 0 ? e : ni_follow(q, (o->has & NI_HAS_REC_SN) ? o->rec_sn : o->sn);
-  }
+  if (!plausible(x, o, exec_ns)) return follow_alone(x, l, c, func);
   if ((e = ni_find_stream(x, c, l, func, &s)) < 0) return e;
   if ((e = ni_follow(s->seq, s->seq && s->seq->func == 0 ? o->rec_sn : o->sn)) < 0) return e;
   if (algo != x->mix_algo || proto != x->mix_proto) {
@@ -183,14 +185,9 @@ static void note_sampling(struct ni_sum_process *p, const struct ni_line *l) {
 static int take_process(struct ni_reading *x, const struct ni_line *l) {
   struct ni_run *r = x->r;
   const struct ni_process_line *p = &l->process;
-  const char *job = NULL;
-  static const char *const keys[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
-  for (unsigned k = 0; !job && k < sizeof keys / sizeof *keys; k++)
-    for (uint32_t i = 0; i < p->env.n; i++)
-      if (strcmp(p->env.item[i].key, keys[k]) == 0) job = p->env.item[i].value;
   uint32_t host, job_code, exe, producer, process;
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &host);
-  if (e == 0) e = ni_name(&r->names, &x->names, job, &job_code);
+  if (e == 0) e = ni_name(&r->names, &x->names, ni_job_id(p), &job_code);
   if (e == 0) e = ni_name(&r->names, &x->names, p->exe, &exe);
   if (e == 0) e = ni_name(&r->names, &x->names, l->meta.producer, &producer);
   if (e == 0) e = ni_find_process(r, host, l->meta.pid, p->start_ns, x->f->origin, (uint32_t)x->file_no, &process);
@@ -345,20 +342,7 @@ static int read_range(struct ni_reading *x) {
 static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
   struct ni_tally_sum *s = &r->tally;
   pthread_mutex_lock(&r->lock);
-  s->lines += t->lines;
-  s->records += t->records;
-  s->filtered += t->filtered;
-  s->control += t->control;
-  s->proxy += t->proxy;
-  s->bad += t->bad;
-  s->orphans += t->orphans;
-  s->unknown += t->unknown;
-  s->no_bandwidth += t->no_bandwidth;
-  s->zero_time += t->zero_time;
-  s->long_time += t->long_time;
-  s->no_link += t->no_link;
-  s->negative += t->negative;
-  for (int i = 0; i < NI_REJ_COUNT; i++) s->reason[i] += t->reason[i];
+  for (unsigned i = 0; i < sizeof s->count / sizeof *s->count; i++) s->count[i] += t->count[i];
   if (t->any && (!s->any || t->first_us < s->first_us)) s->first_us = t->first_us;
   if (t->any && (!s->any || t->last_us > s->last_us)) s->last_us = t->last_us;
   s->any = s->any || t->any;

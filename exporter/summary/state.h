@@ -171,9 +171,13 @@ struct ni_sum_file {
 
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
-  uint64_t lines, records, filtered, control, proxy, bad, orphans, unknown, no_bandwidth;
-  uint64_t reason[NI_REJ_COUNT];
-  uint64_t zero_time, long_time, no_link, negative;
+  union {
+    struct {
+      uint64_t lines, records, filtered, control, proxy, bad, orphans, unknown, no_bandwidth;
+      uint64_t zero_time, long_time, no_link, negative, reason[NI_REJ_COUNT];
+    };
+    uint64_t count[13 + NI_REJ_COUNT]; /* the same, to be added up */
+  };
   int64_t first_us, last_us;   /* of records in the statistics */
   bool any, no_start;
   unsigned versions;           /* bit per v4.x seen */
@@ -244,6 +248,7 @@ int ni_run_threads(struct ni_run *r, void *(*work)(void *));
 /* plan.c */
 int ni_plan(struct ni_run *r);
 int ni_resolve_times(struct ni_run *r);
+const char *ni_job_id(const struct ni_process_line *p); /* by the batch system; NULL: none */
 /* read.c */
 int ni_read_all(struct ni_run *r);
 /* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */

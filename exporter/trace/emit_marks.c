@@ -140,6 +140,14 @@ int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct n
   }
 }
 
+/* Seen from afar a slice of some microseconds is nothing; a mark is. */
+static int put_mark(struct ni_tr *r, uint32_t unit, struct ni_tr_event e) {
+  e.phase = NI_TR_INSTANT;
+  e.dur = 0;
+  int err = ni_tr_track(r, unit, NI_TR_NONE, NI_TR_T_MARKS, 0, &e.track);
+  return err < 0 ? err : ni_tr_put(r, &e);
+}
+
 static int put_gap(struct ni_tr *r, uint32_t member, const struct ni_tr_gap *g) {
   const struct ni_tr_member *m = &r->member[member];
   struct ni_tr_event e = {.category = NI_TR_C_LOSS};
@@ -158,12 +166,7 @@ static int put_gap(struct ni_tr *r, uint32_t member, const struct ni_tr_gap *g) 
   ni_tr_u64(&e, NI_TR_K_FROM, g->from);
   ni_tr_u64(&e, NI_TR_K_TO, g->to);
   if ((err = ni_tr_put(r, &e)) < 0) return err;
-  /* Seen from afar a slice of some microseconds is nothing; a mark is. */
-  struct ni_tr_event mark = e;
-  mark.phase = NI_TR_INSTANT;
-  mark.dur = 0;
-  err = ni_tr_track(r, m->unit, NI_TR_NONE, NI_TR_T_MARKS, 0, &mark.track);
-  return err < 0 ? err : ni_tr_put(r, &mark);
+  return put_mark(r, m->unit, e);
 }
 
 static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x) {
@@ -195,12 +198,8 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   ni_tr_i64(&e, NI_TR_K_STOPPED, u->channels_stopped);
   ni_tr_u64(&e, NI_TR_K_COMM, m->hash);
   if ((err = ni_tr_put(r, &e)) < 0) return err;
-  struct ni_tr_event mark = e;
-  mark.phase = NI_TR_INSTANT;
-  mark.dur = 0;
   r->count.open++;
-  err = ni_tr_track(r, m->unit, NI_TR_NONE, NI_TR_T_MARKS, 0, &mark.track);
-  return err < 0 ? err : ni_tr_put(r, &mark);
+  return put_mark(r, m->unit, e);
 }
 
 /* Where the log of a process ends without its last word, what follows is not known. */

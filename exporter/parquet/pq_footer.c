@@ -24,13 +24,8 @@ static int physical_type(enum ni_pq_type type) {
 }
 
 static void put_bounds(struct ni_tc *t, const void *min, const void *max, size_t n, bool old) {
-  if (old) {
-    ni_tc_field_binary(t, STAT_MAX_OLD, max, n);
-    ni_tc_field_binary(t, STAT_MIN_OLD, min, n);
-    return;
-  }
-  ni_tc_field_binary(t, STAT_MAX, max, n);
-  ni_tc_field_binary(t, STAT_MIN, min, n);
+  ni_tc_field_binary(t, old ? STAT_MAX_OLD : STAT_MAX, max, n);
+  ni_tc_field_binary(t, old ? STAT_MIN_OLD : STAT_MIN, min, n);
 }
 
 /* One set of bounds in PLAIN form. The old pair is defined by signed comparison, so strings do not have it. */

@@ -46,6 +46,9 @@ void ni_fig_time_axis(FILE *f, char axis, double lo_us, double hi_us);
 /* x: time since the first record, bins 0..n_bins of the run. */
 void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
 
+/* A few numbers in order. */
+void ni_fig_sort(uint32_t *number, uint32_t n);
+
 void ni_fig_scatter(FILE *f, const struct ni_figure *fig);
 void ni_fig_combined(FILE *f, const struct ni_figure *fig);
 void ni_fig_histogram(FILE *f, const struct ni_figure *fig);

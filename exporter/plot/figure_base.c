@@ -40,6 +40,14 @@ static void quoted(FILE *f, const char *text, const char *twice) {
 void ni_fig_quoted(FILE *f, const char *text) { quoted(f, text, "'"); }
 void ni_fig_label(FILE *f, const char *text) { quoted(f, text, "'%"); }
 
+void ni_fig_sort(uint32_t *number, uint32_t n) {
+  for (uint32_t i = 1; i < n; i++) {
+    uint32_t v = number[i], k = i;
+    for (; k > 0 && number[k - 1] > v; k--) number[k] = number[k - 1];
+    number[k] = v;
+  }
+}
+
 void ni_fig_number(double v, char *out, size_t size) {
   double a = fabs(v);
   snprintf(out, size, a >= 1e6 || (a > 0 && a < 1e-3) ? "%.3g" : a >= 100 ? "%.0f" : a >= 10 ? "%.1f" : "%.3g", v);

@@ -90,12 +90,7 @@ void ni_fig_percentiles(FILE *f, const struct ni_figure *fig) {
     }
     if (at < SIZES_PANELS) best[at] = i;
   }
-  for (uint32_t i = 1; i < n; i++)
-    for (uint32_t k = i; k > 0 && best[k - 1] > best[k]; k--) {
-      uint32_t t = best[k];
-      best[k] = best[k - 1];
-      best[k - 1] = t;
-    }
+  ni_fig_sort(best, n);
   uint32_t columns = n > 1 ? 2 : 1, rows = (n + columns - 1) / columns;
   double width = NI_FIG_W, height = n > 1 ? rows * 300 + 50 : NI_FIG_H;
   char title[240];

@@ -167,12 +167,7 @@ static void communicator_key(FILE *f, const struct ni_summary *s, const uint32_t
             NI_FIG_COLORS, at);
     return;
   }
-  for (uint32_t i = 1; i < found; i++)
-    for (uint32_t k = i; k > 0 && comm[k - 1] > comm[k]; k--) {
-      uint32_t t = comm[k];
-      comm[k] = comm[k - 1];
-      comm[k - 1] = t;
-    }
+  ni_fig_sort(comm, found);
   for (uint32_t i = 0; i < found; i++) {
     const struct ni_comm *x = &s->comm[comm[i]];
     char text[80];

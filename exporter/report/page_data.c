@@ -181,15 +181,13 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
 }
 
 static int write_groups(struct ni_json *j, const struct ni_summary *s) {
-  uint32_t *order = malloc((s->n_groups + 1) * sizeof *order);
+  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
   bool *wanted = calloc(s->n_cells + 1, sizeof *wanted);
   if (!order || !wanted) {
     free(order);
     free(wanted);
     return -ENOMEM;
   }
-  for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
-  qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
   size_t shown = ni_page_at_most(s->n_groups, NI_PAGE_GROUPS);
   ni_page_table_begin(j, "groups", group_fields, GROUP_FIELDS);
   for (size_t i = 0; i < shown; i++) {

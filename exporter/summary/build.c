@@ -53,17 +53,10 @@ static int by_process(const void *a, const void *b, void *run) {
   return strcmp(ni_name_text(&r->names, x->origin), ni_name_text(&r->names, y->origin));
 }
 
-static uint32_t *numbers(uint32_t n) {
-  uint32_t *p = calloc(n + 1, sizeof *p);
-  for (uint32_t i = 0; p && i < n; i++) p[i] = i;
-  return p;
-}
-
 /* A process that does not state its global rank has the one of its largest communicator: usually the world's. */
-static int guess_ranks(struct ni_run *r, struct ni_summary *s, bool *stated) {
+static int guess_ranks(struct ni_run *r, bool *stated) {
   int32_t *size = calloc(r->n_processes + 1, sizeof *size);
   uint64_t *hash = calloc(r->n_processes + 1, sizeof *hash);
-  (void)s;
   if (!size || !hash) {
     free(size);
     free(hash);
@@ -87,16 +80,15 @@ static int guess_ranks(struct ni_run *r, struct ni_summary *s, bool *stated) {
 }
 
 static int build_processes(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->n_processes, *order = numbers(n);
+  uint32_t n = r->n_processes, *order = NULL;
   bool *stated = calloc(n + 1, sizeof *stated);
   int e = -ENOMEM;
   s->process = calloc(n + 1, sizeof *s->process);
   s->host = calloc(n + 1, sizeof *s->host);
   r->process_at = calloc(n + 1, sizeof *r->process_at);
-  if (!order || !stated || !s->process || !s->host || !r->process_at) goto out;
-  e = guess_ranks(r, s, stated);
-  if (e < 0) goto out;
-  qsort_r(order, n, sizeof *order, by_process, r);
+  if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0) goto out;
+  e = -ENOMEM;
+  if (!(order = ni_order(n, by_process, r))) goto out;
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_process *p = &r->process[order[i]];
     const char *host = ni_name_text(&r->names, p->host);
@@ -183,14 +175,13 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
 }
 
 static int build_comms(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->n_comms, *order = numbers(n);
+  uint32_t n = r->n_comms, *order = ni_order(n, by_comm, r);
   s->comm = calloc(n + 1, sizeof *s->comm);
   r->comm_at = calloc(n + 1, sizeof *r->comm_at);
   if (!order || !s->comm || !r->comm_at) {
     free(order);
     return -ENOMEM;
   }
-  qsort_r(order, n, sizeof *order, by_comm, r);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_comm *c = &r->comm[order[i]];
     struct ni_comm *x = &s->comm[s->n_comms++];
@@ -205,10 +196,9 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
-  uint32_t *order = r->cell_order = numbers(r->n_cells);
+  uint32_t *order = r->cell_order = ni_order(r->n_cells, by_cell, r);
   s->cell = calloc(r->n_cells + 1, sizeof *s->cell);
   if (!order || !s->cell) return -ENOMEM;
-  qsort_r(order, r->n_cells, sizeof *order, by_cell, r);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];

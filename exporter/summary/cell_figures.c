@@ -195,11 +195,9 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
 }
 
 /* Last stop - first start. The ranks of a collective overlap; where they do not, their clocks disagree. */
-static int job_view(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
-                    struct ni_group_sums *g) {
+static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t comm, struct ni_group_sums *g) {
   int64_t first = INT64_MAX, last = INT64_MIN, latest_start = INT64_MIN, earliest_stop = INT64_MAX;
   struct ni_comm_sums *cs = &t->comm[comm];
-  (void)c;
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_entry *e = &op->part[i].e;
     if (e->start_ns == NI_NO_START) {
@@ -274,5 +272,5 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
     cs->transfer_ns += op->part[0].e.exec_ns;
     cs->kernel_ns += op->part[0].e.exec_ns;
   }
-  return e < 0 ? e : job_view(c, t, op, comm, c->group[timing]);
+  return e < 0 ? e : job_view(t, op, comm, c->group[timing]);
 }

@@ -149,10 +149,8 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
   if (c->series) fill_bins(j->s, g, x->bin);
   for (unsigned m = 0; m <= NI_MIX_MAX; m++) {
     if (!g->mix[m]) continue;
-    struct ni_mix *p = realloc(out->mix, (out->n_mix + 1) * sizeof *p);
-    if (!p) return -ENOMEM;
-    out->mix = p;
-    p[out->n_mix++] = (struct ni_mix){ni_name_text(&j->r->names, j->r->mix[m].algo),
+    if (!ni_array_room(out->mix, out->n_mix, out->cap_mix)) return -ENOMEM;
+    out->mix[out->n_mix++] = (struct ni_mix){ni_name_text(&j->r->names, j->r->mix[m].algo),
                                       ni_name_text(&j->r->names, j->r->mix[m].proto), g->mix[m]};
     x->n_mix++;
   }
@@ -167,11 +165,9 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
     o.peers_us = x->transfer_us.p50;
     o.lost_us = o.us - o.peers_us;
     if (o.us <= 2 * o.peers_us) break;
-    struct ni_outlier *p = realloc(out->outlier, (out->n_outliers + 1) * sizeof *p);
-    if (!p) return -ENOMEM;
-    out->outlier = p;
+    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
     o.group = at;
-    p[out->n_outliers++] = o;
+    out->outlier[out->n_outliers++] = o;
   }
   return e;
 }
@@ -206,15 +202,12 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   fit(&out->comm);
   fit(&out->process);
   fit(&out->host);
-  if (e < 0 || c->n_late == 0) return e;
-  struct ni_outlier *p = realloc(out->outlier, (out->n_outliers + c->n_late) * sizeof *p);
-  if (!p) return -ENOMEM;
-  out->outlier = p;
-  for (uint32_t i = 0; i < c->n_late; i++) {
-    p[out->n_outliers] = c->late[i];
-    p[out->n_outliers++].group = group_at[c->late[i].group];
+  for (uint32_t i = 0; e == 0 && i < c->n_late; i++) {
+    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
+    out->outlier[out->n_outliers] = c->late[i];
+    out->outlier[out->n_outliers++].group = group_at[c->late[i].group];
   }
-  return 0;
+  return e;
 }
 
 static int open_csv(const struct joining *j, const struct ni_cell *c, struct ni_csv **out) {
@@ -361,7 +354,7 @@ static int heat_init(struct joining *j) {
 int ni_figures_all(struct ni_run *r, struct ni_summary *s) {
   struct joining j = {.r = r, .s = s};
   int e = sums_init(&j.sums, s);
-  j.by_size = calloc(s->n_cells + 1, sizeof *j.by_size);
+  j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
   if (!j.by_size || !j.result) e = -ENOMEM;
   j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + 1);
@@ -372,8 +365,6 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s) {
     s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   if (e == 0) e = heat_init(&j);
   if (e == 0) {
-    for (uint32_t i = 0; i < s->n_cells; i++) j.by_size[i] = i;
-    qsort_r(j.by_size, s->n_cells, sizeof *j.by_size, by_records, r);
     shared = &j;
     e = ni_run_threads(r, work);
     shared = NULL;

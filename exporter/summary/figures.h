@@ -17,7 +17,7 @@ struct ni_process_sums {
 };
 
 struct ni_comm_sums {
-  uint64_t records, operations, partial, max_ranks, duplicates;
+  uint64_t records, operations, partial, max_ranks;
   uint64_t transfer_ns, kernel_ns; /* collectives: sum of minima; sum of all durations */
   uint64_t timed, timed_bytes;     /* operations in these two, those without a kernel's time left out, and their sizes */
   int64_t first_ns, last_ns;       /* starts and stops; first > last: none */

@@ -19,10 +19,11 @@ struct ni_cell_result {
   struct ni_group *group;
   uint32_t n_groups;
   struct ni_mix *mix;
-  size_t n_mix;
+  size_t n_mix, cap_mix;
   struct ni_slices comm, process, host;
   struct ni_outlier *outlier;
   uint32_t n_outliers;
+  size_t cap_outliers;
 };
 
 /* Groups, mixes, slices and outliers of all cells, in order of cells; outliers by loss. Empties `result`. */

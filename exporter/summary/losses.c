@@ -317,15 +317,8 @@ static int judge_member(struct ni_run *r, const struct ni_sum_member *m, struct 
   return e;
 }
 
-static uint32_t *in_order(struct ni_run *r, uint32_t n, int (*compare)(const void *, const void *, void *)) {
-  uint32_t *order = calloc(n ? n : 1, sizeof *order);
-  for (uint32_t i = 0; order && i < n; i++) order[i] = i;
-  if (order && n > 1) qsort_r(order, n, sizeof *order, compare, r);
-  return order;
-}
-
 int ni_judge_losses(struct ni_run *r, struct ni_losses *out, struct ni_counts *causes) {
-  uint32_t *process = in_order(r, r->n_processes, by_process), *member = in_order(r, r->n_members, by_member);
+  uint32_t *process = ni_order(r->n_processes, by_process, r), *member = ni_order(r->n_members, by_member, r);
   int e = process && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < r->n_processes; i++) e = judge_process(r, &r->process[process[i]], out, causes);
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++) e = judge_member(r, &r->member[member[i]], out, causes);

@@ -6,6 +6,13 @@
 
 const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
 
+uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context) {
+  uint32_t *order = malloc((n + 1) * sizeof *order);
+  for (uint32_t i = 0; order && i < n; i++) order[i] = i;
+  if (order) qsort_r(order, n, sizeof *order, compare, context);
+  return order;
+}
+
 void ni_human_bytes(uint64_t bytes, char *out) {
   static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
   if (bytes == 0) {

@@ -353,6 +353,9 @@ static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
   return (block ^ block >> 32) % n;
 }
 
+/* Numbers 0 to n - 1 in order; compare() gets pointers to two of them. NULL: no memory. Caller frees. */
+uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context);
+
 /* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
 const char *ni_ranks_text(const struct ni_process *p, char out[48]);
 

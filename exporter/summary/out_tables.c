@@ -13,13 +13,18 @@
 
 #define STATS_HEAD(q) q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q "_max," q "_approx"
 
-static void stats_row(FILE *f, const struct ni_stats *s) {
-  const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
-  fprintf(f, ",%llu", (unsigned long long)s->n);
-  for (unsigned i = 0; i < sizeof v / sizeof *v; i++) {
+/* Each behind a comma. */
+static void doubles(FILE *f, const double *v, size_t n) {
+  for (size_t i = 0; i < n; i++) {
     putc(',', f);
     ni_csv_double(f, v[i]);
   }
+}
+
+static void stats_row(FILE *f, const struct ni_stats *s) {
+  const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
+  fprintf(f, ",%llu", (unsigned long long)s->n);
+  doubles(f, v, sizeof v / sizeof *v);
   fputs(s->approx ? ",true" : ",false", f);
 }
 
@@ -60,11 +65,9 @@ static void write_groups(FILE *f, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
     group_key(f, g, s->cell[g->cell].human);
-    fprintf(f, ",%llu,%llu,%llu,", (unsigned long long)g->records, (unsigned long long)g->operations,
+    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)g->records, (unsigned long long)g->operations,
             (unsigned long long)g->no_bandwidth);
-    ni_csv_double(f, g->time_share);
-    putc(',', f);
-    ni_csv_double(f, g->of_best);
+    doubles(f, (const double[]){g->time_share, g->of_best}, 2);
     stats_row(f, &g->us);
     stats_row(f, &g->busbw_gbs);
     stats_row(f, &g->transfer_us);
@@ -106,10 +109,7 @@ static void write_rolled(FILE *f, const struct ni_summary *s) {
     const double us[] = {(double)o->sum_ns / 1e3, (double)o->sum_ns / 1e3 / (double)o->count, (double)o->min_ns / 1e3,
                          o->p50_ns ? (double)o->p50_ns / 1e3 : NAN, o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
                          (double)o->max_ns / 1e3};
-    for (unsigned k = 0; k < sizeof us / sizeof *us; k++) {
-      putc(',', f);
-      ni_csv_double(f, us[k]);
-    }
+    doubles(f, us, sizeof us / sizeof *us);
     putc('\n', f);
   }
 }
@@ -151,13 +151,8 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
     fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes, p->human);
     name_side(f, s, p->from, p->from_process);
     name_side(f, s, p->to, p->to_process);
-    fprintf(f, ",%llu,%llu,%llu,", (unsigned long long)p->sends, (unsigned long long)p->recvs,
-            (unsigned long long)p->matched);
-    ni_csv_double(f, p->bandwidth_gbs);
-    putc(',', f);
-    ni_csv_double(f, p->sender_waited_us);
-    putc(',', f);
-    ni_csv_double(f, p->receiver_waited_us);
+    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->matched);
+    doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
     stats_row(f, &p->send_us);
     stats_row(f, &p->recv_us);
     stats_row(f, &p->transfer_us);

@@ -122,13 +122,11 @@ static void fill(const struct ni_group *g, struct cells *c) {
 
 static void print_groups(const struct ni_summary *s, FILE *f) {
   static const char *const heads[COLS] = {"time", "type", "function", "size", "timed by", "p50 us", "p99 us", "bus GB/s", "peak"};
-  uint32_t *order = malloc((s->n_groups + 1) * sizeof *order);
+  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
   struct cells row[GROUPS_SHOWN + 1] = {0};
   size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
   int width[COLS];
   if (!order) return;
-  for (uint32_t i = 0; i < s->n_groups; i++) order[i] = i;
-  qsort_r(order, s->n_groups, sizeof *order, by_share, (void *)s);
   for (int k = 0; k < COLS; k++) strcpy(row[0].text[k], heads[k]);
   for (size_t i = 0; i < n; i++) fill(&s->group[order[i]], &row[i + 1]);
   for (int k = 0; k < COLS; k++) {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../amount_text.h"
-#include "../summary/model.h"
 #include "emit.h"
 
 struct place {

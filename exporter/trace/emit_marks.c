@@ -8,7 +8,6 @@
 
 #include "../amount_text.h"
 #include "../plural.h"
-#include "../summary/model.h"
 #include "emit.h"
 
 static int by_number(const void *a, const void *b) {

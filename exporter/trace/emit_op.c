@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../amount_text.h"
-#include "../summary/model.h"
 #include "emit.h"
 
 static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "../array.h"
+#include "../summary/model.h"
 #include "align.h"
 #include "event.h"
 #include "out.h"
@@ -125,12 +126,10 @@ static int by_place(const void *a, const void *b, void *tracks) {
 /* Numbers above those of the processes: viewers take a thread with its process's number for the main thread. */
 static int number_tracks(struct writer *w) {
   struct ni_tr *r = w->r;
-  uint32_t tid = 1, *order = malloc((r->n_tracks + 1) * sizeof *order);
+  uint32_t tid = 1, *order = ni_order(r->n_tracks, by_place, r->track);
   if (!order) return -ENOMEM;
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].out_pid >= tid) tid = r->unit[i].out_pid + 1;
-  for (uint32_t i = 0; i < r->n_tracks; i++) order[i] = i;
-  qsort_r(order, r->n_tracks, sizeof *order, by_place, r->track);
   for (uint32_t i = 0; i < r->n_tracks; i++, tid += LANE_TIDS) r->track[order[i]].tid = tid;
   w->next_tid = tid;
   free(order);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "../command.h"
 #include "../json_out.h"
 #include "../options.h"
@@ -15,11 +16,9 @@ static const char *const status_names[NI_DOC_COUNT] = {"ok", "note", "warning", 
 
 void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status, const char *advice, const char *text,
                    ...) {
-  struct ni_finding *f = realloc(d->finding, (d->n + 1) * sizeof *f);
   va_list ap;
-  if (!f) return;
-  d->finding = f;
-  f += d->n;
+  if (!ni_array_room(d->finding, d->n, d->cap)) return;
+  struct ni_finding *f = &d->finding[d->n];
   *f = (struct ni_finding){check, status, NULL, advice ? strdup(advice) : NULL};
   va_start(ap, text);
   if (vasprintf(&f->text, text, ap) < 0) f->text = NULL;

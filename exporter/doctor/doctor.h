@@ -33,9 +33,9 @@ struct ni_doctor {
   unsigned versions; /* bit n: ncclProfiler_vn is there */
   int nccl_version;  /* of the first NCCL found, 0: none */
   char **known;      /* names of settings, from the plugin's own text */
-  size_t n_known;
+  size_t n_known, cap_known;
   struct ni_finding *finding;
-  size_t n;
+  size_t n, cap;
 };
 
 /* advice NULL: none. Both are copied; text is a printf format. */

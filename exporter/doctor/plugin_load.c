@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../array.h"
 #include "doctor.h"
 
 static const char file_name[] = "libnccl-profiler-inspector.so";
@@ -165,9 +166,7 @@ static void read_names(struct ni_doctor *d) {
     while (p + n < m + st.st_size && ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_')) n++;
     bool setting = strncmp(p, "NCCL_INSPECTOR_", 15) == 0 || strncmp(p, "NCCL_PROFILE_", 13) == 0;
     if (setting && n > 14 && p + n < m + st.st_size && p[n] == 0) {
-      char **k = realloc(d->known, (d->n_known + 1) * sizeof *k);
-      if (!k) break;
-      d->known = k;
+      if (!ni_array_room(d->known, d->n_known, d->cap_known)) break;
       d->known[d->n_known++] = strndup(p, n);
     }
     p += n - 1;

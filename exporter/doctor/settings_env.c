@@ -79,39 +79,38 @@ static bool set(const char *name) {
 }
 
 static void conflicts(struct ni_doctor *d) {
-  const char *enable = getenv("NCCL_INSPECTOR_ENABLE");
-  if (!enable || !*enable)
-    ni_doctor_add(d, "settings", NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
-                  "NCCL_INSPECTOR_ENABLE is not set: the plugin is loaded and records nothing");
-  else if (strcmp(enable, "0") == 0)
-    ni_doctor_add(d, "settings", NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
-                  "NCCL_INSPECTOR_ENABLE=0: nothing is recorded");
-  if (is("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_WARNING, "Leave NCCL_INSPECTOR_DUMP_CONTROL_LINES at 1.",
-                  "NCCL_INSPECTOR_DUMP_CONTROL_LINES=0: losses, clocks and the accounting are not in the log, so "
-                  "nobody can check it");
-  if (is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") || is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
-                  "records are written at teardown and exit only: a job that is killed leaves none");
-  if (is("NCCL_INSPECTOR_POOL_KEEP", "last") && !is("NCCL_INSPECTOR_POOL_GROW", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_WARNING,
-                  "Set NCCL_INSPECTOR_POOL_GROW=0, or leave NCCL_INSPECTOR_POOL_KEEP out.",
-                  "NCCL_INSPECTOR_POOL_KEEP=last has no effect while pools grow");
-  if (is("NCCL_INSPECTOR_POOL_GROW", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_WARNING,
-                  "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
-                  "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)");
-  if (is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"))
-    ni_doctor_add(
-        d, "settings", NI_DOC_NOTE, NULL,
-        "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)");
-  if (set("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES") && !is("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_NOTE, NULL,
-                  "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)",
-                  getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES"));
-  if (is("NCCL_INSPECTOR_ENABLE_P2P", "0"))
-    ni_doctor_add(d, "settings", NI_DOC_NOTE, NULL,
-                  "NCCL_INSPECTOR_ENABLE_P2P=0: Send and Recv are left out (and counted)");
+  const char *least = getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
+  char *smaller = NULL;
+  if (least && asprintf(&smaller, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)", least) < 0)
+    smaller = NULL;
+  const bool dropping = is("NCCL_INSPECTOR_POOL_GROW", "0");
+  const struct {
+    bool there;
+    enum ni_status status;
+    const char *advice, *text;
+  } all[] = {
+      {!set("NCCL_INSPECTOR_ENABLE"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+       "NCCL_INSPECTOR_ENABLE is not set: the plugin is loaded and records nothing"},
+      {is("NCCL_INSPECTOR_ENABLE", "0"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+       "NCCL_INSPECTOR_ENABLE=0: nothing is recorded"},
+      {is("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"), NI_DOC_WARNING, "Leave NCCL_INSPECTOR_DUMP_CONTROL_LINES at 1.",
+       "NCCL_INSPECTOR_DUMP_CONTROL_LINES=0: losses, clocks and the accounting are not in the log, so nobody can check it"},
+      {is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") || is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"),
+       NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
+       "records are written at teardown and exit only: a job that is killed leaves none"},
+      {is("NCCL_INSPECTOR_POOL_KEEP", "last") && !dropping, NI_DOC_WARNING,
+       "Set NCCL_INSPECTOR_POOL_GROW=0, or leave NCCL_INSPECTOR_POOL_KEEP out.",
+       "NCCL_INSPECTOR_POOL_KEEP=last has no effect while pools grow"},
+      {dropping, NI_DOC_WARNING, "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
+       "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)"},
+      {is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"), NI_DOC_NOTE, NULL,
+       "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)"},
+      {smaller && *least && strcmp(least, "0") != 0, NI_DOC_NOTE, NULL, smaller},
+      {is("NCCL_INSPECTOR_ENABLE_P2P", "0"), NI_DOC_NOTE, NULL,
+       "NCCL_INSPECTOR_ENABLE_P2P=0: Send and Recv are left out (and counted)"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].there) ni_doctor_add(d, "settings", all[i].status, all[i].advice, "%s", all[i].text);
+  free(smaller);
 }
 
 void ni_doctor_settings(struct ni_doctor *d) {

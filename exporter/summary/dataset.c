@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../array.h"
+
 enum { ROWS_MIN = 1024, MERGE_ROWS_MIN = 8, MERGE_ROWS_MAX = 4096, DIR_NAME_MAX = 240 };
 #define MEMORY_SHARE 8 /* of --memory, all buffers together */
 
@@ -89,13 +91,8 @@ static int spill(struct ni_sorter *s) {
   free(piece);
   s->n = 0;
   pthread_mutex_lock(&r->lock);
-  struct ni_sorted_run *p = e == 0 ? realloc(r->sorted, (r->n_sorted + 1) * sizeof *p) : NULL;
-  if (p) {
-    r->sorted = p;
-    p[r->n_sorted++] = run;
-  } else if (e == 0) {
-    e = -ENOMEM;
-  }
+  if (e == 0 && !ni_array_room(r->sorted, r->n_sorted, r->cap_sorted)) e = -ENOMEM;
+  if (e == 0) r->sorted[r->n_sorted++] = run;
   pthread_mutex_unlock(&r->lock);
   return e;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../array.h"
 #include "../expiry.h"
 #include "losses.h"
 
@@ -82,12 +83,9 @@ int ni_count_add(struct ni_counts *c, const char *name, uint64_t count) {
       c->item[i].count += count;
       return 0;
     }
-  struct ni_count *p = realloc(c->item, (c->n + 1) * sizeof *p);
-  if (!p) return -ENOMEM;
-  c->item = p;
-  p[c->n].name = strdup(name);
-  p[c->n].count = count;
-  return p[c->n++].name ? 0 : -ENOMEM;
+  if (!ni_array_room(c->item, c->n, c->cap)) return -ENOMEM;
+  c->item[c->n] = (struct ni_count){strdup(name), count};
+  return c->item[c->n++].name ? 0 : -ENOMEM;
 }
 
 static int by_from(const void *a, const void *b) {

@@ -241,7 +241,7 @@ struct ni_count {            /* a number with a name, from the log or from us */
 };
 struct ni_counts {           /* the largest first; names are owned */
   struct ni_count *item;
-  size_t n;
+  size_t n, cap;
 };
 
 struct ni_input {

@@ -218,7 +218,7 @@ struct ni_run {
   uint64_t marker_surplus;
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_sorted_run *sorted;
-  size_t n_sorted;
+  size_t n_sorted, cap_sorted;
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 

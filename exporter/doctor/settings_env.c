@@ -81,7 +81,8 @@ static bool set(const char *name) {
 static void conflicts(struct ni_doctor *d) {
   const char *least = getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
   char *smaller = NULL;
-  if (least && asprintf(&smaller, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)", least) < 0)
+  if (least && asprintf(&smaller, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)",
+                        least) < 0)
     smaller = NULL;
   const bool dropping = is("NCCL_INSPECTOR_POOL_GROW", "0");
   const struct {

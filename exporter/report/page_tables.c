@@ -74,8 +74,8 @@ static const struct ni_json_field outlier_fields[] = {
     NI_PAGE(ni_outlier, kind), NI_PAGE(ni_outlier, group), NI_PAGE(ni_outlier, comm), NI_PAGE(ni_outlier, process),
     NI_PAGE(ni_outlier, rank), NI_PAGE(ni_outlier, sn), NI_PAGE(ni_outlier, us), NI_PAGE(ni_outlier, peers_us),
     NI_PAGE(ni_outlier, lost_us), NI_PAGE(ni_outlier, time_us), BY(put_host, ni_outlier, process, "host"),
-    BY(put_pid, ni_outlier, process, "pid"), BY(put_comm_id, ni_outlier, comm, "comm_id"), BY(put_func, ni_outlier, group, "func"),
-    BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
+    BY(put_pid, ni_outlier, process, "pid"), BY(put_comm_id, ni_outlier, comm, "comm_id"),
+    BY(put_func, ni_outlier, group, "func"), BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
 
 static const struct ni_json_field pair_fields[] = {
     BY(put_comm_id, ni_pair, comm, "comm_id"), BY(put_comm_name, ni_pair, comm, "comm_name"),
@@ -111,8 +111,8 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
 
 static const struct ni_json_field slice_fields[] = {
     NI_PAGE(ni_slice, group), NI_PAGE(ni_slice, of), NI_PAGE(ni_slice, records), NI_PAGE_AS(ni_slice, us.p50, "us_p50"),
-    NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"),
-    NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
+    NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"),
+    NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
 void ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
   TABLE(j, "comms", comm_fields, s->comm, s->n_comms, NI_PAGE_COMMS, s);

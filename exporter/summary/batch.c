@@ -235,7 +235,8 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
     }
     c->values = (const char *)b + from->values;
     if (from->where == OF_ROW_OR_NULL) c->valid = (const uint8_t *)b + from->valid;
-    if (from->where == OF_ROW_OR_NULL && from->ours && !b->has_ours) { /* NVIDIA's lines have none of these: nulls by the batch */
+    /* NVIDIA's lines have none of ours: nulls by the batch. */
+    if (from->where == OF_ROW_OR_NULL && from->ours && !b->has_ours) {
       c->repeat = true;
       c->valid = no;
     }

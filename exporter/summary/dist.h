@@ -23,14 +23,13 @@
 #define NI_DIST_STEPS 128   /* per power of two */
 #define NI_DIST_LIMIT_GROUP (1u << 18)
 #define NI_DIST_LIMIT_SLICE 1024
-#define NI_DIST_LIMIT_BIN 0 /* straight into the histogram */
 
 struct ni_dist_slot {
   uint64_t value_plus_1, count; /* 0: free */
 };
 
 struct ni_dist {
-  uint32_t limit;
+  uint32_t limit;           /* of different values; 0: straight into the histogram */
   bool coarse;
   uint64_t n, first, min, max;
   __int128 sum;             /* of value - first */

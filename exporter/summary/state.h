@@ -183,6 +183,8 @@ struct ni_tally_sum {
   unsigned versions;           /* bit per v4.x seen */
 };
 
+_Static_assert(offsetof(struct ni_tally_sum, first_us) == sizeof(uint64_t) * (13 + NI_REJ_COUNT), "count[] has all of them");
+
 struct ni_run {
   struct ni_sum_options opt;
   struct ni_files files;

@@ -116,7 +116,8 @@ int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struc
   int e = find_comm(r, job, id, name, &comm);
   struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
   if (e == 0)
-    FIND(member, n_members, cap_members, ni_hash(ni_hash(0, (uint64_t)comm << 32 | process), (uint64_t)id->rank << 32 ^ (uint32_t)id->nnodes),
+    FIND(member, n_members, cap_members,
+         ni_hash(ni_hash(0, (uint64_t)comm << 32 | process), (uint64_t)id->rank << 32 ^ (uint32_t)id->nnodes),
          x->process == process && x->comm == comm && x->rank == id->rank && x->nnodes == id->nnodes);
   pthread_mutex_unlock(&r->lock);
   return e;

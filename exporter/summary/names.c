@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "../array.h"
+#include "../discover.h"
 
 enum { BLOCK_BYTES = 64 << 10 };
 
@@ -76,5 +77,12 @@ int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, u
     cache->slot[at].len = (uint32_t)len;
     cache->slot[at].code = *code;
   }
+  return e;
+}
+
+int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code) {
+  char *stem = strndup(path, ni_log_stem(path, NULL));
+  int e = stem ? ni_name(t, NULL, stem, code) : -ENOMEM;
+  free(stem);
   return e;
 }

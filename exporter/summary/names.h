@@ -43,6 +43,8 @@ int ni_names_init(struct ni_names *t);
 void ni_names_free(struct ni_names *t);
 /* text NULL counts as "". */
 int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, uint32_t *code);
+/* A log's path without extension and rotation number (discover.h). */
+int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code);
 static inline const char *ni_name_text(const struct ni_names *t, uint32_t code) { return t->text[code].p; }
 
 #endif

@@ -15,13 +15,6 @@ static const char *base_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-static int name_origin(struct ni_run *r, struct ni_sum_file *f) {
-  char *stem = strndup(f->file->path, ni_log_stem(f->file->path, NULL));
-  int e = stem ? ni_name(&r->names, NULL, stem, &f->origin) : -ENOMEM;
-  free(stem);
-  return e;
-}
-
 /* The contract's name; equal ones from other folders get -2, -3, ... in order of their paths. */
 static int name_parquet_files(struct ni_run *r) {
   struct ni_names used;
@@ -89,7 +82,7 @@ enum { RANGES_MIN = 64 };
 
 static int plan_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser) {
   bool gzip = false;
-  int e = name_origin(r, f), n = 1;
+  int e = ni_name_of_log(&r->names, f->file->path, &f->origin), n = 1;
   if (e == 0) e = peek(r, f, parser, &gzip);
   if (e < 0) return e;
   /* Small ones in a small file: what is read ahead of its turn is at most a range for each thread. */

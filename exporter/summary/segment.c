@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,9 +59,7 @@ static int open_file(struct ni_store *st) {
     if (st->fd < 0) {
       /* Not every file system has O_TMPFILE. */
       char path[4200];
-      int n = 0;
-      for (const char *p = st->dir; *p && n < 4096; p++) path[n++] = *p;
-      memcpy(path + n, "/spill.XXXXXX", 14);
+      snprintf(path, sizeof path, "%.4096s/spill.XXXXXX", st->dir);
       st->fd = mkostemp(path, O_CLOEXEC);
       if (st->fd >= 0) unlink(path);
     }

@@ -13,10 +13,7 @@ int ni_tr_plan(struct ni_tr *r) {
   if (!r->file) return -ENOMEM;
   for (size_t i = 0; i < r->files.n; i++) {
     r->file[i] = (struct ni_tr_file){.file = &r->files.file[i], .process = NI_TR_NONE};
-    const char *path = r->files.file[i].path;
-    char *stem = strndup(path, ni_log_stem(path, NULL));
-    int e = stem ? ni_name(&r->names, &r->cache, stem, &r->file[i].origin) : -ENOMEM;
-    free(stem);
+    int e = ni_name_of_log(&r->names, r->files.file[i].path, &r->file[i].origin);
     if (e < 0) return e;
   }
   return 0;

@@ -194,13 +194,13 @@ static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
 static void judge_group(struct ni_check *c, size_t from, size_t to, bool headless) {
   struct ni_check_comm *first = c->comms[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
-  int32_t missing_first = -1, next = 0;
+  int64_t missing_first = -1, next = 0;
   for (size_t i = from; i < to; i++) {
     struct ni_check_comm *x = c->comms[i];
     bool again = i > from && c->comms[i - 1]->rank == x->rank;
     if (x->rank >= 0 && !again) {
       if (x->rank > next && missing_first < 0) missing_first = next;
-      next = x->rank + 1;
+      next = (int64_t)x->rank + 1;
       seen++;
     }
     /* A communicator that came and went more than once has no single count per rank. */
@@ -215,7 +215,7 @@ static void judge_group(struct ni_check *c, size_t from, size_t to, bool headles
   bool counts = !c->partial && (first->hash || !headless);
   if (counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
     ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
-                     "%s: %" PRIu64 " of %d ranks, rank %d is the first missing", whose, seen, first->n_ranks, missing_first);
+                     "%s: %" PRIu64 " of %d ranks, rank %" PRId64 " is the first missing", whose, seen, first->n_ranks, missing_first);
   if (all_final && least != most && to - from > 1)
     ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }

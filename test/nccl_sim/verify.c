@@ -196,8 +196,8 @@ int ni_verify_main(const char *truth, const char *logs, bool quiet) {
   ni_truth_load(&v.truth, truth);
   ni_said_load(&v.said, logs, &totals); /* no logs at all can be right after SIGKILL; the truth decides */
   number_by_call(&v);
-  qsort(v.said.ops, v.said.n_ops, sizeof *v.said.ops, rec_order);
-  qsort(v.truth.ops, v.truth.n_ops, sizeof *v.truth.ops, op_order);
+  if (v.said.n_ops) qsort(v.said.ops, v.said.n_ops, sizeof *v.said.ops, rec_order);
+  if (v.truth.n_ops) qsort(v.truth.ops, v.truth.n_ops, sizeof *v.truth.ops, op_order);
   if (totals.bad) ni_wrong(&v, "%llu lines or files of the logs cannot be read", (unsigned long long)totals.bad);
   size_t i = 0, j = 0;
   while (i < v.truth.n_ops) {

@@ -96,7 +96,7 @@ chown $A "$TMP/mine/a"
 ln -s "$TMP/secret" "$TMP/mine/b"
 mine dir="$TMP/mine/d" file=daemon
 setpriv --reuid $A --regid $A --clear-groups bash -c 'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" 2>/dev/null &
-for _ in $(seq 20); do run recover "$TMP/mine" --box-dir "$TMP/boxes"; done
+for _ in $(seq 10); do run recover "$TMP/mine" --box-dir "$TMP/boxes"; done
 kill %% 2>/dev/null
 wait 2>/dev/null
 untouched "a folder that turns into a link"
@@ -227,7 +227,7 @@ mine dir="$TMP/mine" file=x
 echo '{}' >"$TMP/mine/other-pid7-1.jsonl" # with logs, boxes of a newer layout are looked at twice
 setpriv --reuid $A --regid $A --clear-groups bash -c 'b=$(ls "$1"/*.box); cp "$b" "$1/x"; mkfifo "$1/p"; for i in $(seq 4000); do ln -f "$1/p" "$1/q"; mv -f "$1/q" "$b"; cp "$1/x" "$1/y"; mv -f "$1/y" "$b"; done' \
   - "$TMP/boxes" 2>/dev/null &
-for _ in $(seq 30); do
+for _ in $(seq 12); do
   timeout 20 "$I" recover "$TMP/mine" --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
   [ $? != 124 ] || { fail "a box swapped for a pipe holds recover"; break; }
 done

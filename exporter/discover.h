@@ -3,7 +3,8 @@
  *
  * In directories the names that count end in .log, .log.gz, .jsonl, .jsonl.gz; a file that is named outright counts
  * whatever its name. Symbolic links are followed, loops and second ways to the same file are recognised by device and
- * inode; a folder is entered by links once, and root enters none that a user has made to what is not his own. What cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
+ * inode. A folder is entered by links once, and root enters none by a link that leads away from what its maker owns. What
+ * cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
  * passed over. Called by one thread; the list belongs to the caller (ni_files_free).
  */
 #ifndef NI_DISCOVER_H

@@ -1,7 +1,7 @@
 #include "json_fields.h"
 
 #define PUT(name, type, write)                                                                         \
-  void ni_json_put_##name(struct ni_json *j, const char *key, const void *at, const void *context) { \
+  void ni_json_member_##name(struct ni_json *j, const char *key, const void *at, const void *context) { \
     (void)context;                                                                                     \
     write(j, key, *(const type *)at);                                                                  \
   }
@@ -13,7 +13,7 @@ PUT(f64, double, ni_json_f64)
 PUT(bool, bool, ni_json_bool)
 PUT(text, char *const, ni_json_text)
 
-void ni_json_put_chars(struct ni_json *j, const char *key, const void *at, const void *context) {
+void ni_json_member_chars(struct ni_json *j, const char *key, const void *at, const void *context) {
   (void)context;
   ni_json_text(j, key, at);
 }

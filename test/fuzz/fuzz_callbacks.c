@@ -3,12 +3,15 @@
  * order, on the real core. It must never crash or hang, and when the communicators are over the accounting must close:
  * started = written + filtered + dropped + incomplete, nothing in flight, no memory kept, every record's text well formed.
  *
- * There is no dump thread and no file: the dump role's functions are called here, with the judge's clock in the input's
- * hands. The process's random number is fixed, so that an input means the same in every run and can forge handles.
+ * There is no dump thread, and the log lies in a folder that goes: the dump role's functions are called here, with the
+ * judge's clock in the input's hands. The process's random number is fixed, so that an input means the same in every run and can forge handles.
  */
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../../plugin/callbacks.h"
 #include "../../plugin/done_ring.h"
@@ -42,11 +45,24 @@ static void keep(void *h) {
 static void *some_handle(void) { return handle[byte() % HANDLES]; }
 static void *some_context(void) { return ctx[byte() % COMMS]; }
 
+static char logs[64];
+
+static void clean(void) {
+  DIR *d = opendir(logs);
+  for (struct dirent *e; d && (e = readdir(d));) (void)unlinkat(dirfd(d), e->d_name, 0);
+  if (d) (void)closedir(d);
+  (void)rmdir(logs);
+}
+
 static void set_up(void) {
+  snprintf(logs, sizeof logs, "%s/fuzz_callbacks.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  need(mkdtemp(logs) != NULL && atexit(clean) == 0);
   setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
   setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1);
   setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
-  setenv("NCCL_INSPECTOR_DUMP_DIR", "/nonexistent", 1);
+  setenv("NCCL_INSPECTOR_DUMP_DIR", logs, 1);
+  setenv("NCCL_INSPECTOR_FILE_MAX_BYTES", "1m", 1);
+  setenv("NCCL_INSPECTOR_DIR_MAX_BYTES", "4m", 1);
   setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1);
   setenv("NCCL_INSPECTOR_POOL_MAX_BYTES", "1m", 1); /* so that the arena's cap is met */
   setenv("NCCL_INSPECTOR_COLL_POOL_SIZE", "40", 1);

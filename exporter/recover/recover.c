@@ -73,14 +73,15 @@ static void cannot_write(struct answer *a, const char *why) {
 /* The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a sentence. */
 static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
   struct answer *a = j->a;
-  struct ni_recovered out;
+  struct ni_recovered out = {0};
   struct ni_out_file *file = &j->file, own = {.dir = -1, .fd = -1};
   char why[512] = "";
-  int e = 0;
+  int e = 0, dir = -1;
   if (file->fd < 0) {
     file = &own;
-    int dir = ni_out_dir(p->dir, true, why, sizeof why);
+    dir = ni_out_dir(p->dir, true, why, sizeof why);
     if (dir < 0 || (e = ni_out_begin(&own, dir, 0644)) < 0) {
+      if (dir >= 0) close(dir);
       cannot_write(a, dir < 0 ? why : strerror(-e));
       return 0;
     }
@@ -96,7 +97,7 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
   if (e == 0 && out.part && written < 0) cannot_write(a, strerror(-written));
   if (file == &own) {
     ni_out_drop(&own);
-    close(own.dir);
+    close(dir);
   }
   return e;
 }

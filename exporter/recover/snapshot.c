@@ -110,6 +110,7 @@ static int copy(const struct ni_box *b, void *arg) {
   if (e == 0 && fsync(j->file.fd) != 0) e = -errno;
   if (e == 0) name_copy(b, j->path, a->name, sizeof a->name);
   if (e == 0 && dir >= 0) e = give_name(&j->file, a->name, geteuid());
+  if (dir >= 0) ni_out_drop(&j->file); /* nothing is left of what failed; after its name nothing is under way */
   return e;
 }
 

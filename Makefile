@@ -3,7 +3,7 @@
 #   make               build/libnccl-profiler-inspector.so, build/nccl-inspector, build/nccl-sim
 #   make check         unit tests, scenarios and golden output       make help   every target
 #
-# Folders are found by wildcard: a new .c file in plugin/, exporter/ or test/ needs no line here.
+# Files are found by their place: a new .c file in a room of format/, plugin/, exporter/ or test/ needs no line here.
 # Set V=1 to see the commands. CFLAGS, CXXFLAGS, CPPFLAGS and LDFLAGS of the user are appended to ours.
 
 BUILD   ?= build
@@ -29,8 +29,8 @@ WARN   := -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERR
 CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 OPT    ?= -O2 -g
 SAN    ?=
-cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fno-strict-aliasing $(SAN) -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
-cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(WARN) $(SAN) -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
+cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fno-strict-aliasing $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
+cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
 VERSION_FLAGS = -DNI_VERSION='"$(NI_VERSION)"' -DNI_GIT_REV='"$(NI_GIT_REV)"'
 
 # ---- optional libraries: a missing one switches its feature off with one clear line --------------------------
@@ -41,20 +41,25 @@ HAVE_SIMDJSON := $(call have,simdjson.h,$(CXX),-std=c++17,c++,-lsimdjson)
 HAVE_ZSTD    := $(call have,zstd.h,$(CC),,c,-lzstd)
 HAVE_SNAPPY  := $(call have,snappy-c.h,$(CC),,c,-lsnappy)
 # What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own. zlib is
-# always there; libdeflate takes two thirds of its time (plugin/gz_codec.h). Its archive must hold position-independent code: asked by
+# always there; libdeflate takes two thirds of its time (plugin/write/gz_codec.h). Its archive must hold position-independent code: asked by
 # making a shared object of it. LIBDEFLATE= on the command line leaves it out.
 comma := ,
 ZLIB_A ?= $(shell $(CC) -print-file-name=libz.a)
 LIBDEFLATE := $(call have,libdeflate.h,$(CC),,c,-shared -fPIC -Wl$(comma)--whole-archive -l:libdeflate.a -Wl$(comma)--no-whole-archive)
 CODEC_A := $(if $(LIBDEFLATE),-l:libdeflate.a,$(ZLIB_A))
 
+# ---- format: what both halves share; built as the plugin is, because it goes into the plugin ----------------
+FORMAT_SRC := $(sort $(wildcard format/*.c))
+FORMAT_OBJ := $(FORMAT_SRC:%.c=$(BUILD)/obj/%.o)
+FORMAT_LIB := $(BUILD)/libformat.a
+
 # ---- plugin ------------------------------------------------------------------------------------------------
-PLUGIN_SRC := $(sort $(wildcard plugin/*.c))
+PLUGIN_SRC := $(sort $(wildcard plugin/*/*.c))
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 PLUGIN_SO  := $(BUILD)/libnccl-profiler-inspector.so
 PLUGIN_CFLAGS := $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
 # -z nodelete: NCCL's unload paths are unsafe (docs/embedding.md).
-PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/plugin.map \
+PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/life/plugin.map \
   -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
 # glibc before 2.34 has pthread and dl functions in libraries of their own. The .so names them as needed although a newer
 # glibc to link against no longer asks for it; -print-file-name gives a bare name back where there is no such file.
@@ -62,23 +67,23 @@ old_libs = $(foreach l,libpthread.so.0 libdl.so.2,$(if $(findstring /,$(shell $(
 PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(old_libs) -Wl,--pop-state -lpthread -ldl -lm
 
 # ---- exporter ----------------------------------------------------------------------------------------------
-EXP_SRC    := $(sort $(wildcard exporter/*.c exporter/*/*.c))
-EXP_CXX    := $(sort $(wildcard exporter/*.cc exporter/*/*.cc))
+EXP_SRC    := $(sort $(wildcard exporter/*/*.c exporter/*/*/*.c))
+EXP_CXX    := $(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc))
 EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
-EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/main.o,$(EXP_OBJ))
+EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
 EXP_BIN    := $(BUILD)/nccl-inspector
 EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
 EXP_LIBS   := $(if $(HAVE_SIMDJSON),-lsimdjson) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
 
 # ---- simulator ---------------------------------------------------------------------------------------------
-SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c))
+SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
 SIM_OBJ := $(SIM_SRC:%.c=$(BUILD)/obj/%.o)
 SIM_BIN := $(BUILD)/nccl-sim
 
 # ---- tests -------------------------------------------------------------------------------------------------
-UNIT_SRC  := $(sort $(wildcard test/unit/test_*.c))
-UNIT_BIN  := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
+UNIT_SRC  := $(sort $(wildcard test/unit/*/test_*.c))
+UNIT_BIN  := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(UNIT_SRC))))
 TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
@@ -100,6 +105,9 @@ tests: all tools $(UNIT_BIN)
 $(BUILD)/obj/plugin/%.o: plugin/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(PLUGIN_CFLAGS) -c $< -o $@
+$(BUILD)/obj/format/%.o: format/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(PLUGIN_CFLAGS) -c $< -o $@
 $(BUILD)/obj/exporter/%.o: exporter/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(EXP_FLAGS) -c $< -o $@
@@ -110,24 +118,27 @@ $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(VERSION_FLAGS) -c $< -o $@
 
-$(PLUGIN_SO): $(PLUGIN_OBJ) plugin/plugin.map
+$(PLUGIN_SO): $(PLUGIN_OBJ) $(FORMAT_LIB) plugin/life/plugin.map
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(PLUGIN_LDFLAGS) -o $@ $(PLUGIN_OBJ) $(CODEC_A) $(PLUGIN_LIBS) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(PLUGIN_LDFLAGS) -o $@ $(PLUGIN_OBJ) $(FORMAT_LIB) $(CODEC_A) $(PLUGIN_LIBS) $(LDFLAGS)
 $(BUILD)/libplugin_test.a: $(PLUGIN_OBJ)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(PLUGIN_OBJ)
 $(EXP_LIB): $(EXP_LIBOBJ)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(EXP_LIBOBJ)
-$(EXP_BIN): $(BUILD)/obj/exporter/main.o $(EXP_LIB)
+$(FORMAT_LIB): $(FORMAT_OBJ)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(FORMAT_OBJ)
+$(EXP_BIN): $(BUILD)/obj/exporter/cmds/main.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
-$(SIM_BIN): $(SIM_OBJ) $(EXP_LIB)
+$(SIM_BIN): $(SIM_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)
 
 # A unit test links both halves as archives, so it takes only what it names.
-$(BUILD)/test/unit/%: $(BUILD)/obj/test/unit/%.o $(BUILD)/libplugin_test.a $(EXP_LIB)
+$(foreach s,$(UNIT_SRC),$(eval $(BUILD)/test/unit/$(basename $(notdir $(s))): $(BUILD)/obj/$(s:.c=.o)))
+$(UNIT_BIN): $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ -lcmocka $(EXP_LIBS) $(CODEC_A) $(ZLIB_A) -ldl $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(EXP_LIBS) $(CODEC_A) $(ZLIB_A) -ldl $(LDFLAGS)
 $(BUILD)/test/%.so: test/plugins/%.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< -lpthread $(LDFLAGS)
@@ -142,7 +153,7 @@ $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
 
 include test/gpu/gpu.mk
-include exporter/report/report.mk
+include exporter/output/report/report.mk
 
 clean:
 	rm -rf $(BUILD)

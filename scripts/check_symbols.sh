@@ -18,7 +18,7 @@ symbols=$(LC_ALL=C "$readelf" --dyn-syms -W "$so")
 # Num: Value Size Type Bind Vis Ndx Name
 exported=$(awk '$1 ~ /^[0-9]+:$/ && $7 != "UND" && $5 != "LOCAL" {print $8}' <<<"$symbols")
 for name in $exported; do
-  [[ $name =~ ^ncclProfiler_v[0-9]+$ ]] || say "exports $name; only ncclProfiler_v* may be seen (plugin/plugin.map)"
+  [[ $name =~ ^ncclProfiler_v[0-9]+$ ]] || say "exports $name; only ncclProfiler_v* may be seen (plugin/life/plugin.map)"
 done
 [ -n "$exported" ] || say "exports nothing: NCCL would find no profiler in it"
 
@@ -30,7 +30,7 @@ for name in $imports; do
     GLIBC_*)
       v=${version#GLIBC_}
       newest=$(printf '%s\n%s\n' "$v" "$max" | sort -V | tail -n 1)
-      [ "$newest" = "$max" ] || say "imports $name, newer than GLIBC_$max (plugin/glibc_compat.h says what to do)"
+      [ "$newest" = "$max" ] || say "imports $name, newer than GLIBC_$max (plugin/os/glibc_compat.h says what to do)"
       ;;
     *) say "imports $name, which is not glibc's" ;;
   esac

@@ -45,7 +45,7 @@ part "paths of one machine" "$(files '*' | grep -v '^scripts/lint.sh$' |
   xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.-])/(work|home/[a-z]+|root)/|/tmp/brief' 2>/dev/null)"
 
 if command -v clang-format >/dev/null; then
-  part "format (.clang-format)" "$(for f in $(files 'plugin/*.[ch]' 'include/*.h' 'exporter/*.[ch]' 'exporter/*/*.[ch]' 'test/*/*.[ch]'); do
+  part "format (.clang-format)" "$(for f in $(files 'format/*.[ch]' 'plugin/*.[ch]' 'include/*.h' 'exporter/*.[ch]' 'test/*.[ch]'); do
     n=$(diff <(clang-format "$f") "$f" | grep -c '^>')
     [ $((100 * n)) -le $((MAX_DIFF_PERCENT * $(wc -l <"$f"))) ] || echo "$f: clang-format would change $n lines of $(wc -l <"$f")"
   done)"
@@ -65,7 +65,7 @@ if [ "${1:-}" = fast ]; then
   skip "clang-tidy, as asked"
 elif command -v clang-tidy >/dev/null; then
   part "clang-tidy on plugin/" "$(files 'plugin/*.c' |
-    xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -Iinclude -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
+    xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -I. -Iinclude -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
     grep -E '(warning|error): ' | sort -u)"
 else
   skip "clang-tidy is missing"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every unit test and every script of test/cases, each with a time limit, and counts.
+# Runs every unit test and every script of test/cases/<room>, each with a time limit, and counts.
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 # NI_SECOND_TRY=0: a test that fails is not run again.
@@ -44,7 +44,7 @@ run() { # name command...
 }
 
 waits=() rest=()
-for t in "$BUILD"/test/unit/test_* test/cases/*.sh; do
+for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   case $t in *.d | *.o) continue ;; esac
   name=$(basename "$t" .sh)
   case $name in *"$pattern"*) ;; *) continue ;; esac

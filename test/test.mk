@@ -16,7 +16,7 @@ check-loop: tests
 # What a sanitizer variant leaves out or is limited to, so that check.sh stays within its time: the browser and foreign
 # readers run programs that are not ours, loads are repeated in other cases. check-long.sh leaves nothing out.
 ASAN_SKIP ?= trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|plugin_symbols|load_burst|life_many|load_rotation|sim_load|sim_traps|test_render|gpu_check|gpu_validate
-TSAN_ONLY ?= ^(test_core|test_channels|test_event_pool|test_op_state|test_log|test_clock|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
+TSAN_ONLY ?= ^(test_core|test_channels|test_slot_pool|test_op_state|test_log|test_clock|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 asan ubsan:
@@ -49,7 +49,7 @@ bench: all tools
 lint:
 	$(Q)scripts/lint.sh
 format:
-	$(Q)clang-format -i plugin/*.[ch] exporter/*.[ch] exporter/*/*.[ch] include/*.h include/nccl/*.h test/*/*.[ch]
+	$(Q)git ls-files '*.[ch]' | xargs clang-format -i
 
 install: all
 	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR)

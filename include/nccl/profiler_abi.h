@@ -17,12 +17,12 @@
 #ifndef NI_NCCL_PROFILER_ABI_H
 #define NI_NCCL_PROFILER_ABI_H
 
-#include "profiler_abi_common.h"
-#include "profiler_abi_v1.h"
-#include "profiler_abi_v2.h"
-#include "profiler_abi_v3.h"
-#include "profiler_abi_v4.h"
-#include "profiler_abi_v5.h"
-#include "profiler_abi_v6.h"
+#include "nccl/profiler_abi_common.h"
+#include "nccl/profiler_abi_v1.h"
+#include "nccl/profiler_abi_v2.h"
+#include "nccl/profiler_abi_v3.h"
+#include "nccl/profiler_abi_v4.h"
+#include "nccl/profiler_abi_v5.h"
+#include "nccl/profiler_abi_v6.h"
 
 #endif

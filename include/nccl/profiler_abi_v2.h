@@ -2,7 +2,7 @@
 #ifndef NI_NCCL_PROFILER_ABI_V2_H
 #define NI_NCCL_PROFILER_ABI_V2_H
 
-#include "profiler_abi_common.h"
+#include "nccl/profiler_abi_common.h"
 
 struct ni_prof_descr_v2 {
   uint8_t type;

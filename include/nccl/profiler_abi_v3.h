@@ -2,7 +2,7 @@
 #ifndef NI_NCCL_PROFILER_ABI_V3_H
 #define NI_NCCL_PROFILER_ABI_V3_H
 
-#include "profiler_abi_common.h"
+#include "nccl/profiler_abi_common.h"
 
 struct ni_prof_descr_v3 {
   uint8_t type;

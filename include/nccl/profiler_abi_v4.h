@@ -3,7 +3,7 @@
 #ifndef NI_NCCL_PROFILER_ABI_V4_H
 #define NI_NCCL_PROFILER_ABI_V4_H
 
-#include "profiler_abi_common.h"
+#include "nccl/profiler_abi_common.h"
 
 /* parentObj of Coll and P2p is the Group's handle. */
 struct ni_prof_descr_v4 {

@@ -2,7 +2,7 @@
 #ifndef NI_NCCL_PROFILER_ABI_V5_H
 #define NI_NCCL_PROFILER_ABI_V5_H
 
-#include "profiler_abi_common.h"
+#include "nccl/profiler_abi_common.h"
 
 /* parentObj of Coll and P2p is the CollApi's or P2pApi's handle; the Group's is parentGroup. */
 struct ni_prof_descr_v5 {

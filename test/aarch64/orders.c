@@ -5,10 +5,10 @@
  *
  * expect: NAME  mnemonics that must occur ("a/b": either)
  */
-#include "../../plugin/done_list.h"
-#include "../../plugin/event_pool.h"
-#include "../../plugin/late.h"
-#include "../../plugin/state.h"
+#include "plugin/slots/done_list.h"
+#include "plugin/slots/slot_pool.h"
+#include "plugin/slots/late.h"
+#include "plugin/slots/state.h"
 
 #define KEEP __attribute__((noinline, used))
 

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
-[ -d "$BUILD/browser/node_modules" ] || { echo "run test/cases/report_browser.sh first: it gets playwright-core"; exit 1; }
+[ -d "$BUILD/browser/node_modules" ] || { echo "run test/cases/summary/report_browser.sh first: it gets playwright-core"; exit 1; }
 cp test/browser/*.mjs "$BUILD/browser/"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

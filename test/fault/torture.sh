@@ -15,7 +15,7 @@ stage() { # title command...
 }
 
 kill_at_random() { python3 test/fault/kill.py "$BUILD" "$kills" "${SEED:-$RANDOM}"; }
-every_write() { NTH=99 test/cases/fault_nth.sh; }
+every_write() { NTH=99 test/cases/fault/fault_nth.sh; }
 
 threads_64() {
   local i cycles=()

@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../exporter/hang/read_boxes.h"
-#include "../../exporter/hang/say.h"
-#include "../../exporter/hang/verdict.h"
-#include "../../exporter/line_reader.h"
-#include "../../exporter/parse_record.h"
-#include "../../exporter/recover/box.h"
-#include "../unit/recover_part.h"
-#include "../unit/synthetic_box.h"
+#include "exporter/model/hang/read_boxes.h"
+#include "exporter/cmds/hang/say.h"
+#include "exporter/model/hang/verdict.h"
+#include "exporter/input/line_reader.h"
+#include "format/line.h"
+#include "exporter/input/box/box.h"
+#include "test/unit/exporter/recover_part.h"
+#include "test/unit/exporter/synthetic_box.h"
 
 #define T0 UINT64_C(1790000000000000000)
 #define S UINT64_C(1000000000)

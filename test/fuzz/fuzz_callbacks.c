@@ -13,11 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../plugin/callbacks.h"
-#include "../../plugin/done_ring.h"
-#include "../../plugin/dump.h"
-#include "../../plugin/events.h"
-#include "../../plugin/lifecycle.h"
+#include "plugin/callbacks/callbacks.h"
+#include "plugin/slots/done_ring.h"
+#include "plugin/dump/dump.h"
+#include "plugin/callbacks/event_masks.h"
+#include "plugin/life/lifecycle.h"
 
 static void need(int truth) {
   if (!truth) abort();

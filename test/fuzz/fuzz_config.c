@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../plugin/config.h"
+#include "plugin/settings/config.h"
 
 static void need(int truth) {
   if (!truth) abort();

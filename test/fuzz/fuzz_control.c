@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../plugin/control_parse.h"
-#include "../../plugin/detail_text.h"
-#include "ni_events.h"
+#include "plugin/settings/control_parse.h"
+#include "plugin/settings/detail_text.h"
+#include "format/events.h"
 
 static void need(int truth) {
   if (!truth) abort();

@@ -2,8 +2,8 @@
  * libFuzzer: any bytes as a log file, read with isa-l and with zlib, whole and split. The first byte chooses the line
  * limit; the second says whether the rest is the file itself or text to be put into gzip members first.
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DNI_HAVE_ISAL=1 -Iinclude test/fuzz/fuzz_gzip.c \
- *     exporter/line_reader.c exporter/line_split.c exporter/inflate.c -lisal -lz -o fuzz_gzip
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DNI_HAVE_ISAL=1 -I. -Iinclude test/fuzz/fuzz_gzip.c \
+ *     exporter/input/line_reader.c exporter/input/line_split.c exporter/input/inflate.c -lisal -lz -o fuzz_gzip
  *   ./fuzz_gzip -max_len=8192 NEW_CORPUS test/fuzz/corpus/gzip
  */
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "../../exporter/line_reader.h"
-#include "../../exporter/parse_record.h"
+#include "exporter/input/line_reader.h"
+#include "format/line.h"
 
 static void need(int truth) {
   if (!truth) abort();

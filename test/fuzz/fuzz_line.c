@@ -2,7 +2,7 @@
  * libFuzzer: any bytes as a line. Besides not crashing: a parser that has seen other lines (and takes the short way for
  * heads it knows) must say the same as one that has seen none, and the text must be as it was.
  *
- *   clang -g -O1 -fsanitize=fuzzer-no-link,address,undefined -D_GNU_SOURCE -Iinclude -c test/fuzz/fuzz_line.c \
+ *   clang -g -O1 -fsanitize=fuzzer-no-link,address,undefined -D_GNU_SOURCE -I. -Iinclude -c test/fuzz/fuzz_line.c \
  *     exporter/parse_*.c; clang++ the same for exporter/parse_*.cc; link with -fsanitize=fuzzer -lsimdjson
  *   ./fuzz_line -max_len=4096 -dict=test/fuzz/line.dict NEW_CORPUS test/fuzz/corpus/line
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../exporter/parse_record.h"
+#include "format/line.h"
 
 static void need(int truth) {
   if (!truth) abort();

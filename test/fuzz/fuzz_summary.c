@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../exporter/command.h"
+#include "exporter/cli/command.h"
 
 static void need(int truth) {
   if (!truth) abort();

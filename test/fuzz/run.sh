@@ -41,9 +41,9 @@ one() { # source
   seeds=test/fuzz/corpus/$name
   mkdir -p "$corpus/$name" "$found" "$BUILD/fuzz"
   # shellcheck disable=SC2086
-  "$CC" -std=c11 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing -Iinclude $isal $san -c "$1" -o "$BUILD/fuzz/$name.o" >"$BUILD/fuzz/$name.log" 2>&1 &&
+  "$CC" -std=c11 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing -I. -Iinclude $isal $san -c "$1" -o "$BUILD/fuzz/$name.o" >"$BUILD/fuzz/$name.log" 2>&1 &&
     "$CXX" -fsanitize=fuzzer,address,undefined -o "$BUILD/fuzz/$name" "$BUILD/fuzz/$name.o" "$BUILD/libplugin_test.a" \
-      "$BUILD/libexporter.a" $libs -lz -ldl -lpthread -lm >>"$BUILD/fuzz/$name.log" 2>&1 || {
+      "$BUILD/libexporter.a" "$BUILD/libformat.a" $libs -lz -ldl -lpthread -lm >>"$BUILD/fuzz/$name.log" 2>&1 || {
     echo "FAIL  $name does not build"
     tail -n 20 "$BUILD/fuzz/$name.log"
     return 1

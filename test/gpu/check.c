@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../nccl_sim/log_source.h"
-#include "../nccl_sim/sim.h"
+#include "test/nccl_sim/verify/log_source.h"
+#include "test/nccl_sim/core/sim.h"
 
 enum { SHOWN = 8, LOOK_AHEAD = 16, MAX_GROUP = 256 };
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <ni_record.h>
+#include "format/record.h"
 
 #include "truth.h"
 

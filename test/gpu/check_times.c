@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../nccl_sim/sim.h"
+#include "test/nccl_sim/core/sim.h"
 #include "check.h"
 
 static const uint64_t large_bytes = 32u << 20;

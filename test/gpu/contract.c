@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "../nccl_sim/recording.h"
+#include "test/nccl_sim/replay/recording.h"
 
 struct seen { /* one event */
   uint64_t start_ns, stop_ns, stamp[2];

@@ -18,10 +18,10 @@ tools: gpu-tools
 $(GPU_OUT)/gpu_drive: $(addprefix $(GPU_O)/,drive.o rank.o plans.o plan_cost.o gpu_api.o)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl $(LDFLAGS)
-$(GPU_OUT)/gpu_check: $(addprefix $(GPU_O)/,check.o check_times.o truth_read.o say.o) $(SIM_O)/log_source.o $(EXP_LIB)
+$(GPU_OUT)/gpu_check: $(addprefix $(GPU_O)/,check.o check_times.o truth_read.o say.o) $(SIM_O)/verify/log_source.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
-$(GPU_OUT)/gpu_contract: $(addprefix $(GPU_O)/,contract.o say.o) $(SIM_O)/recording.o $(SIM_O)/recording_json.o
+$(GPU_OUT)/gpu_contract: $(addprefix $(GPU_O)/,contract.o say.o) $(SIM_O)/replay/recording.o $(SIM_O)/replay/recording_json.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -lm $(LDFLAGS)
 $(GPU_OUT)/fake/libcuda.so.1: test/gpu/fake/fake_cuda.c
@@ -32,7 +32,7 @@ $(GPU_OUT)/fake/no_device.so: $(wildcard test/gpu/no_device/*.c) test/gpu/no_dev
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -Wno-cast-function-type -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
 # -Bsymbolic: the loader's names are those of nccl-sim's own, and a test may have both in one process.
-$(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/loader.c $(wildcard test/nccl_sim/shim*.c) $(wildcard test/nccl_sim/*.h)
+$(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/core/loader.c test/nccl_sim/core/shim.c $(wildcard test/nccl_sim/core/*.h)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -fPIC -shared -fvisibility=hidden -Wl,-Bsymbolic -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
 $(BUILD)/test/force_v%.so: test/gpu/force_version.c

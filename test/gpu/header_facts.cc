@@ -1,5 +1,5 @@
 // What gpu_api.h says of NCCL against a release's own nccl.h: numbers, the configuration's layout, every function's arguments.
-// Compiled only (test/cases/gpu_nccl_wheels.sh), with stand-ins for the two headers of CUDA that nccl.h asks for.
+// Compiled only (test/cases/gpu/gpu_nccl_wheels.sh), with stand-ins for the two headers of CUDA that nccl.h asks for.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

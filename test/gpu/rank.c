@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <ni_names.h>
+#include "format/names.h"
 
 _Noreturn void ni_rank_die(struct ni_rank *r, const char *fmt, ...) {
   va_list ap;

@@ -1,7 +1,7 @@
 /* Messages of the checkers, for the rooms of nccl-sim that they use (sim.h). */
 #include <unistd.h>
 
-#include "../nccl_sim/sim.h"
+#include "test/nccl_sim/core/sim.h"
 
 void ni_say(const char *fmt, ...) {
   va_list ap;

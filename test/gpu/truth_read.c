@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <string.h>
 
-#include "../nccl_sim/sim.h"
+#include "test/nccl_sim/core/sim.h"
 #include "check.h"
 
 void *ni_gpu_grow(void *p, size_t n, size_t size) {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../unit/synthetic_box.h"
+#include "test/unit/exporter/synthetic_box.h"
 
 #define T0 UINT64_C(1790000000000000000)
 #define S UINT64_C(1000000000)

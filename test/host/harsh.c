@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../bench/plug.h"
+#include "test/bench/plug.h"
 
 enum { OPS = 20, HASH = 0xabc };
 static struct plug plug;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "../bench/plug.h"
+#include "test/bench/plug.h"
 #include "truth.h"
 
 #define GPU_OFFSET UINT64_C(5000000000000000)

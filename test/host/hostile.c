@@ -4,7 +4,7 @@
  * know; what it counted is checked by the script against what is printed here. In between, 100 good operations per
  * interface version.
  */
-#include "../bench/plug.h"
+#include "test/bench/plug.h"
 
 static unsigned seed = 12345;
 static uint64_t rnd(void) {

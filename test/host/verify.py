@@ -106,7 +106,7 @@ if A.live:
 
 
 def keeps(h, sn):
-    """Has the operation a record under NCCL_INSPECTOR_SAMPLE? plugin/sample.h."""
+    """Has the operation a record under NCCL_INSPECTOR_SAMPLE? plugin/drain/sample.h."""
     m = (1 << 64) - 1
     x = (h + sn * 0x9E3779B97F4A7C15) & m
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & m

@@ -1,4 +1,4 @@
-"""Calls in C sources that could put foreign text on a terminal, into a log or into a cell as it is (exporter/safe_text.h).
+"""Calls in C sources that could put foreign text on a terminal, into a log or into a cell as it is (exporter/base/text/safe_text.h).
 
   text_calls.py ROOT      looks through ROOT/exporter; says each such place; exit status 1 when there is one
 """
@@ -7,10 +7,10 @@ import re
 import sys
 
 # Rooms that write files for machines, each with a writer of texts of its own; everybody else says it with ni_say().
-RAW = {"json_out.c": "ni_json_text", "summary/csv_out.c": "ni_csv_text", "summary/out_tables.c": "ni_csv_text",
-       "report/report.c": "JSON", "plot/plot.c": "ni_fig_quoted", "plot/figure_base.c": "ni_fig_quoted",
-       "plot/figure_cells.c": "ni_fig_quoted", "plot/figure_run.c": "ni_fig_quoted", "plot/figure_scatter.c": "ni_fig_quoted",
-       "recover/recover_box.c": "lines of a log", "safe_text.c": "the room itself"}
+RAW = {"base/text/json_write.c": "ni_json_text", "output/tables/csv_out.c": "ni_csv_text", "output/tables/out_tables.c": "ni_csv_text",
+       "output/report/report.c": "JSON", "output/plot/plot.c": "ni_fig_quoted", "output/plot/figure_base.c": "ni_fig_quoted",
+       "output/plot/figure_cells.c": "ni_fig_quoted", "output/plot/figure_run.c": "ni_fig_quoted", "output/plot/figure_scatter.c": "ni_fig_quoted",
+       "cmds/recover/recover_box.c": "lines of a log", "base/text/safe_text.c": "the room itself"}
 # In rooms that write raw: what comes out of logs. (A figure's own path is made of words that are safe.)
 FOREIGN = r"(\.|->)(name|func|id|exe|hostname|host|algo|proto|producers|formats|text|where|trouble|of|version|input)\b(?!\[)"
 OURS = r"_names?\[|(cell|comm)\[[^]]*\]\.(human|id)\b|->id\b|fig->path|c->id\b"

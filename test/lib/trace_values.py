@@ -1,4 +1,4 @@
-"""What test/cases/trace.sh asks of timelines: times against the truth, everything of --full, filters.
+"""What test/cases/trace/trace.sh asks of timelines: times against the truth, everything of --full, filters.
 
     trace_values.py clocks TRACE TRUTH US [contradictory]     all operations, within the stated error and US more
     trace_values.py full TRACE TRUTH

@@ -1,5 +1,5 @@
 /*
- * Who finishes an operation (ni_op_set in plugin/op.h)? The starter closes the bracket, the poller reports the last channel;
+ * Who finishes an operation (ni_op_set in plugin/slots/op.h)? The starter closes the bracket, the poller reports the last channel;
  * each sets its flag by compare-exchange, and the exchange whose result shows both adds DONE. The dump thread may retire the
  * operation meanwhile (the communicator is finalized).
  *

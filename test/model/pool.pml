@@ -1,5 +1,5 @@
 /*
- * The event pool (plugin/event_pool.c): a free list with a tag raised at each pop, fresh slots from a bump word, and a
+ * The event pool (plugin/slots/slot_pool.c): a free list with a tag raised at each pop, fresh slots from a bump word, and a
  * chunk that is installed by whoever finds none left. Two starters take slots, the dump thread gives them back.
  *
  * Checked: a slot belongs to one taker at a time; both starters get all they ask for; no chunk is lost.

@@ -11,7 +11,7 @@ LIST holds blocks, separated by empty lines ("#" begins a comment line):
 All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
 the tree as it is. Works in copies of the tree; only what a mutation touches is compiled again.
 """
-import os, re, shutil, subprocess, sys, tempfile, threading, time
+import glob, os, re, shutil, subprocess, sys, tempfile, threading, time
 
 def read_list(path):
     blocks = []
@@ -39,12 +39,13 @@ class Tree:
     """A copy of the tree with its build folder, in which things are broken and mended."""
     def __init__(self, build, where):
         self.dir, self.build = where, build # the same name, because the dependency files hold it
-        for d in ("Makefile", "scripts", "include", "plugin", "exporter", "test"):
+        for d in ("Makefile", "scripts", "include", "format", "plugin", "exporter", "test"):
             (shutil.copytree if os.path.isdir(d) else shutil.copy2)(d, os.path.join(where, d))
         keep = shutil.ignore_patterns("test-logs", "node_modules", "sysroot")
         shutil.copytree(build, os.path.join(where, build), ignore=keep, symlinks=True)
-        shutil.rmtree(os.path.join(where, build, "obj/plugin"))
-        for f in ("libnccl-profiler-inspector.so", "libplugin_test.a"): # make would not miss the objects
+        for d in ("plugin", "format"):
+            shutil.rmtree(os.path.join(where, build, "obj", d))
+        for f in ("libnccl-profiler-inspector.so", "libplugin_test.a", "libformat.a"): # make would not miss the objects
             os.unlink(os.path.join(where, build, f))
 
     def prepare(self):
@@ -77,7 +78,7 @@ class Tree:
         if out:
             return 1, out
         if kind == "case":
-            return self.run([f"test/cases/{rest}.sh"], 90)
+            return self.run(glob.glob(f"test/cases/*/{rest}.sh"), 90)
         words = rest.split()
         env = dict(w.split("=", 1) for w in words if re.match(r"[A-Z_]+=", w))
         words = [w for w in words if not re.match(r"[A-Z_]+=", w)]

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ends.h"
+#include "test/nccl_sim/engine/ends.h"
 #include "modes.h"
-#include "ni_release.h"
-#include "truth.h"
+#include "format/release.h"
+#include "test/nccl_sim/engine/truth.h"
 
 static void set_env(const char *name, int value) {
   char text[16];

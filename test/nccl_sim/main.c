@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "modes.h"
-#include "settings.h"
+#include "test/nccl_sim/core/settings.h"
 
 void ni_say(const char *fmt, ...) {
   char text[2048];

@@ -4,7 +4,7 @@
 #ifndef NI_SIM_MODES_H
 #define NI_SIM_MODES_H
 
-#include "engine.h"
+#include "test/nccl_sim/engine/engine.h"
 
 enum { NI_MAX_SETS = 64 };
 

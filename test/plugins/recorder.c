@@ -1,5 +1,5 @@
 /*
- * A profiler that writes every callback of a run to a file (test/nccl_sim/recording_format.h), for nccl-sim --replay.
+ * A profiler that writes every callback of a run to a file (test/nccl_sim/replay/recording_format.h), for nccl-sim --replay.
  *
  * NI_RECORDER_FILE names it, %p is the process id (default nccl-callbacks-%p.rec); NI_RECORDER_MASK is the activation
  * mask (default: everything but ProxyStep). Speaks v4, v5 and v6. It is a tool for looking, not for production: all
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../nccl_sim/recording_format.h"
+#include "test/nccl_sim/replay/recording_format.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../gpu_api.h"
+#include "test/gpu/gpu_api.h"
 
 /* Work of dur_ns begins when the stream is free, not before now. */
 typedef void (*ni_fake_run_fn)(ni_stream s, uint64_t dur_ns, uint64_t *start_ns, uint64_t *end_ns);

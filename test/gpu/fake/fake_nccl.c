@@ -9,7 +9,7 @@
  *   FAKE_NCCL_FAULT=what:N    the Nth operation of the process is told wrongly to the profiler: lose, twice, size,
  *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or
  *                             slow:0, every kernel of 32 MiB or more 10 % longer than the events say; or hang:N, the Nth
- *                             never ends. The checker must notice each (test/cases/gpu_check.sh).
+ *                             never ends. The checker must notice each (test/cases/gpu/gpu_check.sh).
  * Threads: the API from one thread; the proxy threads share the queue of their communicator under its lock.
  */
 #include <dlfcn.h>
@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <ni_names.h>
+#include "format/names.h"
 
-#include "../../nccl_sim/core.h"
+#include "test/nccl_sim/core/core.h"
 #include "fake.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,0 +1,214 @@
+#include "spill_sort.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "exporter/model/sums/segment.h"
+
+enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };
+
+/* What stands before an item, in the buffer and in the file. */
+struct head {
+  int64_t ts, dur;
+  uint64_t order;
+  uint32_t len, pad;
+};
+
+struct run {
+  uint64_t at, end;            /* in the file, not read yet */
+  char *buffer;
+  size_t from, to;             /* of the buffer */
+  struct head head;            /* of the item at hand */
+  const char *item;
+};
+
+struct ni_sort {
+  struct ni_store store;
+  char *buffer;
+  size_t used, limit;
+  uint32_t *index;             /* of items in the buffer, in units of 8 bytes */
+  size_t n, cap;
+  uint64_t order;
+  struct run *run;
+  size_t n_runs, cap_runs;
+  struct run **heap;
+  size_t n_heap, read_bytes, next;
+  bool reading;
+};
+
+static size_t padded(size_t len) { return (len + 7) & ~(size_t)7; }
+
+int ni_sort_new(struct ni_sort **out, const char *dir, uint64_t limit_bytes) {
+  struct ni_sort *s = *out = calloc(1, sizeof *s);
+  if (!s) return -ENOMEM;
+  ni_store_init(&s->store, dir, 0);
+  /* The index takes 4 bytes an item, items are rarely below 60. */
+  s->limit = limit_bytes - limit_bytes / 16;
+  if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct head))) s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct head));
+  if (s->limit > (UINT64_C(8) << 31)) s->limit = UINT64_C(8) << 31;
+  return 0;
+}
+
+void ni_sort_free(struct ni_sort *s) {
+  if (!s) return;
+  for (size_t i = 0; i < s->n_runs; i++) free(s->run[i].buffer);
+  ni_store_close(&s->store);
+  free(s->run);
+  free(s->heap);
+  free(s->buffer);
+  free(s->index);
+  free(s);
+}
+
+size_t ni_sort_runs(const struct ni_sort *s) { return s->n_runs; }
+
+static bool before(const struct head *a, const struct head *b) {
+  if (a->ts != b->ts) return a->ts < b->ts;
+  if (a->dur != b->dur) return a->dur > b->dur;
+  return a->order < b->order;
+}
+
+static int by_time(const void *a, const void *b, void *buffer) {
+  const struct head *x = (const void *)((char *)buffer + 8 * (size_t) * (const uint32_t *)a);
+  const struct head *y = (const void *)((char *)buffer + 8 * (size_t) * (const uint32_t *)b);
+  return before(x, y) ? -1 : 1;
+}
+
+static void sort_buffer(struct ni_sort *s) {
+  if (s->n > 1) qsort_r(s->index, s->n, sizeof *s->index, by_time, s->buffer);
+}
+
+/* The buffer becomes a run: in pieces, so that no second buffer of its size is needed. */
+static int spill(struct ni_sort *s) {
+  enum { PIECE = 256 << 10 };
+  uint64_t offset;
+  int e = ni_store_reserve(&s->store, s->used, &offset);
+  char *piece = e == 0 ? malloc(PIECE) : NULL;
+  if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs))) e = -ENOMEM;
+  uint64_t at = offset;
+  size_t held = 0;
+  sort_buffer(s);
+  for (size_t i = 0; e == 0 && i < s->n; i++) {
+    const struct head *h = (const void *)(s->buffer + 8 * (size_t)s->index[i]);
+    size_t len = sizeof *h + padded(h->len);
+    if (held + len > PIECE) {
+      e = ni_store_write(&s->store, piece, held, at);
+      at += held;
+      held = 0;
+    }
+    memcpy(piece + held, h, len);
+    held += len;
+  }
+  if (e == 0) e = ni_store_write(&s->store, piece, held, at);
+  free(piece);
+  if (e < 0) return e;
+  s->run[s->n_runs++] = (struct run){.at = offset, .end = at + held};
+  s->used = s->n = 0;
+  return 0;
+}
+
+int ni_sort_add(struct ni_sort *s, int64_t ts, int64_t dur_ns, const void *item, size_t len) {
+  size_t need = sizeof(struct head) + padded(len);
+  if (!s->buffer && !(s->buffer = malloc(s->limit))) return -ENOMEM;
+  if (s->used + need > s->limit) {
+    int e = spill(s);
+    if (e < 0) return e;
+  }
+  if (!ni_array_room(s->index, s->n, s->cap)) return -ENOMEM;
+  struct head h = {.ts = ts, .dur = dur_ns, .order = s->order++, .len = (uint32_t)len};
+  memcpy(s->buffer + s->used, &h, sizeof h);
+  memcpy(s->buffer + s->used + sizeof h, item, len);
+  memset(s->buffer + s->used + sizeof h + len, 0, padded(len) - len);
+  s->index[s->n++] = (uint32_t)(s->used / 8);
+  s->used += need;
+  return 0;
+}
+
+/* The next item of a run. 1, 0 at its end, -errno. */
+static int advance(struct ni_sort *s, struct run *r) {
+  for (int again = 0;; again++) {
+    size_t have = r->to - r->from;
+    if (have >= sizeof r->head) {
+      memcpy(&r->head, r->buffer + r->from, sizeof r->head);
+      size_t len = sizeof r->head + padded(r->head.len);
+      if (have >= len) {
+        r->item = r->buffer + r->from + sizeof r->head;
+        r->from += len;
+        return 1;
+      }
+    }
+    if (r->at == r->end) return have == 0 ? 0 : -EIO;
+    if (again) return -EIO;
+    memmove(r->buffer, r->buffer + r->from, have);
+    size_t room = s->read_bytes - have, left = (size_t)(r->end - r->at), n = left < room ? left : room;
+    int e = ni_store_read(&s->store, r->buffer + have, n, r->at);
+    if (e < 0) return e;
+    r->at += n;
+    r->from = 0;
+    r->to = have + n;
+  }
+}
+
+static void sift(struct ni_sort *s, size_t i) {
+  struct run *x = s->heap[i];
+  for (size_t k; (k = 2 * i + 1) < s->n_heap; i = k) {
+    if (k + 1 < s->n_heap && before(&s->heap[k + 1]->head, &s->heap[k]->head)) k++;
+    if (!before(&s->heap[k]->head, &x->head)) break;
+    s->heap[i] = s->heap[k];
+  }
+  s->heap[i] = x;
+}
+
+static int begin(struct ni_sort *s) {
+  s->reading = true;
+  if (s->n_runs == 0) {
+    sort_buffer(s);
+    return 0;
+  }
+  int e = s->n ? spill(s) : 0;
+  if (e < 0) return e;
+  free(s->buffer);
+  free(s->index);
+  s->buffer = NULL;
+  s->index = NULL;
+  s->read_bytes = s->limit / s->n_runs;
+  if (s->read_bytes > READ_MAX_BYTES) s->read_bytes = READ_MAX_BYTES;
+  if (s->read_bytes < READ_MIN_BYTES) s->read_bytes = READ_MIN_BYTES;
+  s->heap = calloc(s->n_runs, sizeof *s->heap);
+  if (!s->heap) return -ENOMEM;
+  for (size_t i = 0; i < s->n_runs; i++) {
+    struct run *r = &s->run[i];
+    if (!(r->buffer = malloc(s->read_bytes))) return -ENOMEM;
+    int got = advance(s, r);
+    if (got < 0) return got;
+    if (got) s->heap[s->n_heap++] = r;
+  }
+  for (size_t i = s->n_heap / 2; i-- > 0;) sift(s, i);
+  return 0;
+}
+
+int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
+  if (!s->reading) {
+    int e = begin(s);
+    if (e < 0) return e;
+  } else if (s->n_runs && s->n_heap) {
+    int got = advance(s, s->heap[0]);
+    if (got < 0) return got;
+    if (got == 0) s->heap[0] = s->heap[--s->n_heap];
+    if (s->n_heap) sift(s, 0);
+  }
+  if (s->n_runs == 0) {
+    if (s->next == s->n) return 0;
+    const struct head *h = (const void *)(s->buffer + 8 * (size_t)s->index[s->next++]);
+    *item = h + 1;
+    *len = h->len;
+    return 1;
+  }
+  if (s->n_heap == 0) return 0;
+  *item = s->heap[0]->item;
+  *len = s->heap[0]->head.len;
+  return 1;
+}

@@ -1,0 +1,130 @@
+#include "json_write.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "safe_text.h"
+
+unsigned ni_json_char(char out[8], const char **text) {
+  const char *s = *text;
+  if (*s >= ' ' && *s < 0x7f && *s != '"' && *s != '\\') { /* nearly all */
+    *out = *s;
+    *text = s + 1;
+    return 1;
+  }
+  uint32_t code;
+  unsigned n = ni_text_char(s, &code);
+  *text += n ? n : 1;
+  if (n == 0) code = 0xfffd;
+  if (n == 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
+  unsigned escape = *s == '"' || *s == '\\';
+  out[0] = '\\';
+  memcpy(out + escape, s, n);
+  return n + escape;
+}
+
+static void put_string(FILE *f, const char *text) {
+  char c[8];
+  putc('"', f);
+  while (*text) fwrite(c, 1, ni_json_char(c, &text), f);
+  putc('"', f);
+}
+
+static void before(struct ni_json *j, const char *key) {
+  if (j->filled[j->depth]) putc(',', j->f);
+  j->filled[j->depth] = true;
+  if (key) {
+    put_string(j->f, key);
+    putc(':', j->f);
+  }
+}
+
+static void open_with(struct ni_json *j, const char *key, char c) {
+  before(j, key);
+  putc(c, j->f);
+  assert(j->depth + 1 < NI_JSON_DEPTH);
+  j->filled[++j->depth] = false;
+}
+
+void ni_json_begin(struct ni_json *j, FILE *f) { *j = (struct ni_json){.f = f}; }
+void ni_json_object(struct ni_json *j, const char *key) { open_with(j, key, '{'); }
+void ni_json_array(struct ni_json *j, const char *key) { open_with(j, key, '['); }
+
+void ni_json_end_object(struct ni_json *j) {
+  j->depth--;
+  putc('}', j->f);
+}
+
+void ni_json_end_array(struct ni_json *j) {
+  j->depth--;
+  putc(']', j->f);
+}
+
+void ni_json_text(struct ni_json *j, const char *key, const char *value) {
+  before(j, key);
+  if (value) put_string(j->f, value);
+  else fputs("null", j->f);
+}
+
+void ni_json_u64(struct ni_json *j, const char *key, uint64_t value) {
+  before(j, key);
+  fprintf(j->f, "%" PRIu64, value);
+}
+
+void ni_json_i64(struct ni_json *j, const char *key, int64_t value) {
+  before(j, key);
+  fprintf(j->f, "%" PRId64, value);
+}
+
+void ni_json_f64(struct ni_json *j, const char *key, double value) {
+  before(j, key);
+  if (!isfinite(value)) {
+    fputs("null", j->f);
+    return;
+  }
+  /* The shortest form that reads back the same. */
+  char text[40];
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  fputs(text, j->f);
+}
+
+void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits) {
+  before(j, key);
+  if (isfinite(value)) fprintf(j->f, "%.*g", digits, value);
+  else fputs("null", j->f);
+}
+
+void ni_json_fixed_decimals(struct ni_json *j, const char *key, double value, int decimals) {
+  before(j, key);
+  if (isfinite(value)) fprintf(j->f, "%.*f", decimals, value);
+  else fputs("null", j->f);
+}
+
+void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value) {
+  before(j, key);
+  fprintf(j->f, "\"0x%" PRIx64 "\"", value);
+}
+
+void ni_json_bool(struct ni_json *j, const char *key, bool value) {
+  before(j, key);
+  fputs(value ? "true" : "false", j->f);
+}
+
+void ni_json_finish(struct ni_json *j) { putc('\n', j->f); }
+
+void ni_json_open(struct ni_json *j, FILE *f, const char *schema) {
+  ni_json_begin(j, f);
+  ni_json_object(j, NULL);
+  ni_json_text(j, "schema_version", schema);
+}
+
+void ni_json_close(struct ni_json *j) {
+  ni_json_end_object(j);
+  ni_json_finish(j);
+}

@@ -1,0 +1,166 @@
+/*
+ * nccl-inspector boxes: whose black boxes lie here, what is in them, since when, and how much room they take.
+ *
+ * Each is read with its owner's rights (as_user.h). Nothing is written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/as_user.h"
+#include "exporter/cli/command.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/base/now.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/input/box/sources.h"
+
+/* One box. Found out with its owner's rights, so root takes the texts for hostile. */
+struct row {
+  bool copy, recorded;
+  enum ni_life life;
+  int64_t pid;
+  uint64_t sign_ns; /* Unix ns of the process's last sign of life */
+  uint64_t communicators, finished, in_flight;
+  char host[256], log[4096];
+};
+
+struct boxes {
+  struct ni_inputs inputs;
+  struct ni_box_sources sources;
+  struct ni_box_passed passed;
+  const char *box_dir;
+  bool json;
+  struct ni_json out;
+  struct row *row;
+  size_t n, failed;
+  uint64_t bytes;
+};
+
+static int count(const struct ni_box_op *op, void *arg) {
+  struct row *r = arg;
+  r->finished += op->is == NI_BOX_SLOT_FINISHED;
+  r->in_flight += op->is == NI_BOX_SLOT_IN_FLIGHT;
+  return 0;
+}
+
+static int look(const struct ni_box *b, void *arg) {
+  struct row *r = arg;
+  const struct ni_box_header *h = ni_box_header(b);
+  struct ni_box_log log;
+  struct ni_box_comm c;
+  r->copy = ni_box_is_copy(b);
+  r->life = ni_box_life(b);
+  r->recorded = h->state == NI_BOX_LIVE;
+  r->pid = h->pid;
+  r->sign_ns = h->heartbeat_unix_ns > h->made_ns ? h->heartbeat_unix_ns : h->made_ns;
+  snprintf(r->host, sizeof r->host, "%s", h->hostname);
+  if (ni_box_session(b, &log)) snprintf(r->log, sizeof r->log, "%s/%s", log.dir, log.file);
+  for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++) r->communicators += c.phase != 0;
+  return r->recorded ? ni_box_each_op(b, count, r) : 0;
+}
+
+static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
+  static const char *const lives[] = {"perhaps alive", "running", "dead"};
+  const struct row *r = x->row;
+  char size[32], age[32];
+  uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
+  const char *life = lives[r->life <= NI_LIFE_DEAD ? r->life : 0];
+  if (x->json) {
+    struct ni_json *j = &x->out;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "box", path);
+    ni_json_u64(j, "uid", owner);
+    ni_json_text(j, "hostname", r->host);
+    ni_json_i64(j, "pid", r->pid);
+    ni_json_text(j, "process", r->life == NI_LIFE_ALIVE ? "alive" : r->life == NI_LIFE_DEAD ? "dead" : "unknown");
+    ni_json_bool(j, "copy", r->copy);
+    ni_json_u64(j, "age_ms", silent / 1000000);
+    ni_json_u64(j, "bytes", bytes);
+    ni_json_u64(j, "communicators", r->communicators);
+    ni_json_u64(j, "finished", r->finished);
+    ni_json_u64(j, "in_flight", r->in_flight);
+    ni_json_text(j, "log", *r->log ? r->log : NULL);
+    ni_json_end_object(j);
+    return;
+  }
+  ni_say(stdout, "%s\n  uid %u, %s pid %" PRId64 ", %s, last sign of it %s ago, takes %s%s\n", path, owner, r->host, r->pid, life,
+         ni_duration_text((double)silent / 1e3, age), ni_bytes_text(bytes, size), r->copy ? ", a copy" : "");
+  if (r->recorded)
+    ni_say(stdout, "  %" PRIu64 " %s, %" PRIu64 " finished %s, %" PRIu64 " in flight; log %s\n", r->communicators,
+           ni_plural(r->communicators, "communicator", "communicators"), r->finished,
+           ni_plural(r->finished, "operation", "operations"), r->in_flight, *r->log ? r->log : "not begun");
+  else ni_say(stdout, "  nothing that is not in its log\n");
+}
+
+static int run(struct boxes *x, const char *name) {
+  const struct ni_files *f = &x->sources.boxes;
+  int e = (x->row = ni_shared(sizeof *x->row)) ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL) : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < f->n; i++) {
+    struct ni_box_visit v = {.path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x->row};
+    struct stat st;
+    char why[512];
+    *x->row = (struct row){0};
+    int bad = ni_box_visit(&v, why, sizeof why);
+    x->row->host[sizeof x->row->host - 1] = x->row->log[sizeof x->row->log - 1] = 0;
+    if (bad == -ENOMEM) e = bad;
+    else if (bad == 0 && lstat(v.path, &st) == 0) {
+      x->n++;
+      x->bytes += (uint64_t)st.st_blocks * 512;
+      say(x, v.path, v.owner, (uint64_t)st.st_blocks * 512);
+    } else if (x->sources.named || ni_box_passes(&x->passed, v.path, bad)) {
+      x->failed++;
+      ni_say(stderr, "%s: %s\n", v.path, *why ? why : strerror(-bad));
+    }
+  }
+  if (e < 0) ni_say(stderr, "%s: %s\n", name, strerror(-e));
+  return e < 0 ? NI_EXIT_COULD_NOT_RUN : x->failed ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct boxes *x = state->input;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&x->inputs, arg) < 0 ? ENOMEM : 0;
+    case NI_OPT_JSON: x->json = true; return 0;
+    case NI_OPT_OWN: x->box_dir = arg; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int ni_boxes_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"box-dir", NI_OPT_OWN, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
+      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-boxes-1)", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "[DIR|BOX...]",
+      "Lists black boxes: whose they are, what is in them, how old they are and how much room they take."
+      "\vWithout DIR all boxes of this machine; as root those of all users. `recover --remove` removes those whose log has it all. "
+      "Exit codes: 0 done, 1 could not run, 2 a box could not be read, 64 wrong usage.", NULL, NULL, NULL};
+  struct boxes x = {0};
+  char size[32];
+  int done, code = ni_options_parse(&argp, argc, argv, &x, &done);
+  if (!done && ni_box_dir_check(argv[0], x.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  else if (!done) {
+    if (x.json) {
+      ni_json_open(&x.out, stdout, "nccl-inspector-boxes-1");
+      ni_json_array(&x.out, "boxes");
+    }
+    code = run(&x, argv[0]);
+    if (x.json) {
+      ni_json_end_array(&x.out);
+      ni_json_close(&x.out);
+    } else if (x.n) {
+      ni_say(stdout, "%zu %s, %s\n", x.n, ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
+    } else {
+      ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);
+    }
+  }
+  ni_box_sources_free(&x.sources);
+  ni_inputs_free(&x.inputs);
+  return code;
+}

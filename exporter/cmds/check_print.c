@@ -1,0 +1,286 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/amount_text.h"
+#include "exporter/model/ledger/check.h"
+#include "exporter/base/text/json_write.h"
+#include "format/apart.h"
+#include "format/schema.h"
+#include "exporter/base/text/plural.h"
+
+#define SCHEMA "nccl-inspector-check-1"
+enum { ROWS_MAX = 40 };
+
+/* Columns of the table. One that is 0 in all rows is named below it instead: so that the rows fit on a terminal. */
+enum { COL_COLL, COL_P2P, COL_FILTERED, COL_DROPPED, COL_INCOMPLETE, COL_IN_FLIGHT, COL_LATE, COL_MISSING, COL_DOUBLE, COLS };
+static const struct {
+  const char *name, *key;
+  int width;
+} cols[COLS] = {{"coll", "coll_records", 10}, {"p2p", "p2p_records", 9}, {"filtered", "filtered", 8}, {"dropped", "dropped", 8},
+                {"incmpl", "incomplete", 6}, {"flight", "in_flight", 6}, {"late", "late", 5}, {"missing", "missing", 8},
+                {"double", "doubles", 7}};
+
+/* Sums over the ranks of one communicator. */
+struct row {
+  const struct ni_check_comm *first;
+  const char *name;
+  uint64_t ranks, not_final, sum[COLS];
+};
+
+static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
+  struct row r = {.first = c->comms[from]};
+  for (size_t i = from; i < to; i++) {
+    const struct ni_check_comm *x = c->comms[i];
+    if (x->rank >= 0 && (i == from || c->comms[i - 1]->rank != x->rank)) r.ranks++;
+    if (!r.name) r.name = x->name;
+    if (x->ours && !x->final && x->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
+    for (int k = 0; k < NI_KIND_COUNT; k++) {
+      const struct ni_check_kind *n = &x->kind[k];
+      r.sum[k == NI_KIND_P2P ? COL_P2P : COL_COLL] += n->records;
+      r.sum[COL_FILTERED] += n->filtered;
+      r.sum[COL_DROPPED] += n->dropped + n->nvidia_dropped;
+      r.sum[COL_INCOMPLETE] += n->incomplete;
+      r.sum[COL_IN_FLIGHT] += n->in_flight;
+      r.sum[COL_LATE] += n->late > n->late_lines ? n->late : n->late_lines;
+      r.sum[COL_DOUBLE] += n->rec_sn.doubles;
+      r.sum[COL_MISSING] += n->missing;
+    }
+    for (const struct ni_check_func *f = x->funcs; f; f = f->next) {
+      r.sum[COL_DOUBLE] += f->sn.doubles;
+      r.sum[COL_MISSING] += ni_seq_set_missing(&f->sn, f->sn.lowest <= 1 ? f->sn.lowest : 0);
+    }
+  }
+  return r;
+}
+
+static bool row_fine(const struct row *r, bool partial) {
+  for (int i = COL_DROPPED; i < COLS; i++)
+    if (r->sum[i]) return false;
+  return !r->not_final && (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
+}
+
+/* The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to say. */
+static bool row_empty(const struct row *r) {
+  return r->first->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] && row_fine(r, true);
+}
+
+static void print_row(const struct row *r, const bool *shown) {
+  char ranks[32], name[17];
+  snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
+  ni_safe_text(r->name ? r->name : "-", name, sizeof name);
+  if (r->first->hash) ni_say(stdout, "0x%-16" PRIx64 "  ", r->first->hash);
+  else ni_say(stdout, "%-18s  ", "the job");
+  ni_say(stdout, "%-16s %9s", name, ranks);
+  for (int i = 0; i < COLS; i++)
+    if (shown[i]) ni_say(stdout, " %*" PRIu64, cols[i].width, r->sum[i]);
+  ni_say(stdout, "%s\n", r->not_final ? "  no final line" : "");
+}
+
+/* Rows with something to see come first where not all fit. */
+static void print_table(const struct ni_check *c) {
+  size_t groups = 0, shown = 0;
+  bool used[COLS] = {true};
+  for (size_t i = 0, end; i < c->n_comms; i = end) {
+    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+    if (row_empty(&r)) continue;
+    groups++;
+    for (int k = 0; k < COLS; k++) used[k] |= r.sum[k] > 0;
+  }
+  if (!groups) return;
+  bool all = c->all || groups <= ROWS_MAX;
+  ni_say(stdout, "\n%-18s  %-16s %9s", "communicator", "name", "ranks");
+  for (int k = 0; k < COLS; k++)
+    if (used[k]) ni_say(stdout, " %*s", cols[k].width, cols[k].name);
+  ni_say(stdout, "\n");
+  for (int pass = all ? 1 : 0; pass < 2; pass++)
+    for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
+      struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+      if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
+      print_row(&r, used);
+      shown++;
+    }
+  if (shown < groups) ni_say(stdout, "... and %zu more %s (--all shows them)\n", groups - shown,
+                             ni_plural(groups - shown, "communicator", "communicators"));
+  const char *before = "0 in all    ";
+  for (int k = 0; k < COLS; k++)
+    if (!used[k]) {
+      ni_say(stdout, "%s%s", before, cols[k].name);
+      before = ", ";
+    }
+  if (*before == ',') ni_say(stdout, "\n");
+}
+
+static void print_tally(const char *title, const struct ni_tally *t) {
+  if (!t->n && !t->other) return;
+  ni_say(stdout, "%-12s", title);
+  for (size_t i = 0; i < t->n; i++) ni_say(stdout, "%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
+  if (t->other) ni_say(stdout, "%sothers %" PRIu64, t->n ? ", " : "", t->other);
+  ni_say(stdout, "\n");
+}
+
+static void print_verdict(const struct ni_check *c) {
+  bool complete = ni_check_complete(c);
+  ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
+  const char *between = "";
+  for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    ni_say(stdout, "%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    if (p->where[0]) ni_say(stdout, " (%s%s)", p->where[0], p->places > 1 ? ", ..." : "");
+    between = "; ";
+  }
+  ni_say(stdout, "\n");
+}
+
+static void print_events(const struct ni_check *c) {
+  const char *before = "events      ";
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (c->events[i]) {
+      ni_say(stdout, "%s%s %" PRIu64, before, ni_event_names[i], c->events[i]);
+      before = ", ";
+    }
+  if (*before == ',') ni_say(stdout, "\n");
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static size_t count_hosts(const struct ni_check *c) {
+  const char **name = calloc(c->n_processes + 1, sizeof *name);
+  size_t n = 0, hosts = 0;
+  if (!name) return 0;
+  for (; n < c->n_processes; n++) name[n] = c->process[n]->hostname;
+  qsort(name, n, sizeof *name, by_text);
+  for (size_t i = 0; i < n; i++) hosts += i == 0 || strcmp(name[i - 1], name[i]) != 0;
+  free(name);
+  return hosts;
+}
+
+void ni_check_print(const struct ni_check *c) {
+  if (c->quiet) {
+    print_verdict(c);
+    return;
+  }
+  char file_bytes[32], text_bytes[32];
+  size_t hosts = count_hosts(c);
+  ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n,
+         ni_bytes_text(c->file_bytes, file_bytes), ni_bytes_text(c->text_bytes, text_bytes), c->n_processes,
+         ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
+  ni_say(stdout, "lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
+         " bad\n",
+         c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,
+         c->proxy_lines, c->bad_lines);
+  print_tally("operations", &c->funcs);
+  print_events(c);
+  print_tally("dropped", &c->dropped_by);
+  print_tally("filtered", &c->filtered_by);
+  print_tally("CPU-timed", &c->fallback_by);
+  for (size_t i = 0; i < c->fallback_by.n; i++)
+    if (strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0)
+      ni_say(stdout, "            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, "
+                     "so it hands out stamps\n            of earlier work; such times are not used. "
+                     "NCCL 2.31 counts alike (docs/format.md).\n");
+  print_tally("strays", &c->strays);
+  print_table(c);
+  if (c->bad_lines) {
+    ni_say(stdout, "\nbad lines  ");
+    for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
+      if (c->reasons[i]) ni_say(stdout, " %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+    ni_say(stdout, "\n");
+    for (size_t i = 0; i < c->n_samples; i++) ni_say(stdout, "  %s\n", c->sample[i]);
+  }
+  ni_say(stdout, "\n");
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    ni_say(stdout, "%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count,
+           ni_problem_text((enum ni_problem_code)i, p->count));
+    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
+      if (p->where[k]) ni_say(stdout, "              %s\n", p->where[k]);
+    if (p->places > NI_CHECK_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_CHECK_WHERES,
+                                             ni_plural(p->places - NI_CHECK_WHERES, "place", "places"));
+  }
+  print_verdict(c);
+}
+
+static void json_tally(struct ni_json *j, const char *key, const struct ni_tally *t) {
+  ni_json_object(j, key);
+  for (size_t i = 0; i < t->n; i++) ni_json_u64(j, t->item[i].name, t->item[i].count);
+  if (t->other) ni_json_u64(j, "(others)", t->other);
+  ni_json_end_object(j);
+}
+
+static void json_comms(struct ni_json *j, const struct ni_check *c) {
+  ni_json_array(j, "communicators");
+  for (size_t i = 0, end; i < c->n_comms; i = end) {
+    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+    if (row_empty(&r)) continue;
+    ni_json_object(j, NULL);
+    ni_json_hex_text(j, "hash", r.first->hash);
+    ni_json_text(j, "name", r.name);
+    ni_json_i64(j, "n_ranks", r.first->n_ranks);
+    ni_json_u64(j, "ranks_seen", r.ranks);
+    for (int k = 0; k < COLS; k++) ni_json_u64(j, cols[k].key, r.sum[k]);
+    ni_json_u64(j, "ranks_without_final_line", r.not_final);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void json_problems(struct ni_json *j, const char *key, const struct ni_check *c, int from, int to) {
+  ni_json_array(j, key);
+  for (int i = from; i < to; i++) {
+    const struct ni_problem *p = &c->problem[i];
+    if (!p->places) continue;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "code", ni_problem_name((enum ni_problem_code)i));
+    ni_json_text(j, "text", ni_problem_text((enum ni_problem_code)i, p->count));
+    ni_json_u64(j, "count", p->count);
+    ni_json_u64(j, "places", p->places);
+    ni_json_array(j, "where");
+    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
+      if (p->where[k]) ni_json_text(j, NULL, p->where[k]);
+    ni_json_end_array(j);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+void ni_check_print_json(const struct ni_check *c) {
+  struct ni_json json, *j = &json;
+  ni_json_open(j, stdout, SCHEMA);
+  ni_json_text(j, "verdict", ni_check_complete(c) ? "COMPLETE" : "INCOMPLETE");
+  ni_json_u64(j, "files", c->files.n);
+  ni_json_u64(j, "file_bytes", c->file_bytes);
+  ni_json_u64(j, "text_bytes", c->text_bytes);
+  ni_json_u64(j, "processes", c->n_processes);
+  ni_json_u64(j, "lines", c->lines);
+  ni_json_u64(j, "operations", c->operations);
+  ni_json_u64(j, "control_lines", c->control_lines);
+  ni_json_u64(j, "proxy_lines", c->proxy_lines);
+  ni_json_u64(j, "bad_lines", c->bad_lines);
+  ni_json_u64(j, "unknown_keys", c->unknown_keys);
+  ni_json_u64(j, "notes_in_logs", c->notes);
+  ni_json_object(j, "bad_lines_by");
+  for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
+    if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+  ni_json_end_object(j);
+  ni_json_array(j, "bad_line_samples");
+  for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i]);
+  ni_json_end_array(j);
+  json_tally(j, "operations_by", &c->funcs);
+  ni_json_object(j, "events_by");
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (c->events[i]) ni_json_u64(j, ni_event_names[i], c->events[i]);
+  ni_json_end_object(j);
+  json_tally(j, "dropped_by", &c->dropped_by);
+  json_tally(j, "filtered_by", &c->filtered_by);
+  json_tally(j, "timing_fallback_by", &c->fallback_by);
+  json_tally(j, "strays", &c->strays);
+  json_tally(j, "unknown_kinds", &c->unknown_kinds);
+  json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
+  json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
+  json_comms(j, c);
+  ni_json_close(j);
+}

@@ -1,0 +1,255 @@
+/*
+ * nccl-inspector ctl: puts one command into a control file, for the ranks of a running job (docs/control.md).
+ *
+ * The file is replaced as a whole by rename, so a rank reads the old text or the new one. Each line begins with "@" and the
+ * time in Unix ns, larger than all before it: a rank carries a line out once, also when it finds several at once, so lines
+ * of earlier calls stay until they are superseded. The file under its temporary name, made with O_EXCL, keeps two calls
+ * apart. What a rank made of it stands in its log, not here: nobody waits.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/base/as_user.h"
+#include "exporter/cli/command.h"
+#include "format/events.h"
+#include "exporter/base/now.h"
+#include "exporter/cli/options.h"
+#include "exporter/base/text/plural.h"
+
+#define FILE_BYTES 8192u /* what a rank reads at most */
+#define KEPT_LINES 16u   /* of 24 that it carries out */
+#define WAIT_TRIES 50    /* of 100 ms, for another call */
+
+struct ctl {
+  const char *dir, *process;
+  long rank; /* -1: all */
+  char command[256];
+  char path[4096], temp[4112];
+  size_t base;             /* where the names in the directory begin in them */
+  int dir_fd;
+};
+
+enum { OPT_RANK = NI_OPT_OWN, OPT_PROCESS };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct ctl *c = state->input;
+  char *end;
+  switch (key) {
+    case OPT_RANK:
+      errno = 0;
+      c->rank = strtol(arg, &end, 10);
+      if (errno || *end || end == arg || c->rank < 0) argp_error(state, "--rank=%s: a global rank from 0 on expected", arg);
+      return 0;
+    case OPT_PROCESS:
+      if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid"))
+        argp_error(state, "--process=%s: HOST-pidNUMBER expected, as the names of its log files begin", arg);
+      c->process = arg;
+      return 0;
+    case ARGP_KEY_ARG:
+      if (!c->dir) {
+        c->dir = arg;
+      } else {
+        size_t n = strlen(c->command);
+        if (n + strlen(arg) + 2 > sizeof c->command || strpbrk(arg, "\n#"))
+          argp_error(state, "a command has at most 200 bytes, no line feed and no #");
+        snprintf(c->command + n, sizeof c->command - n, "%s%s", n ? " " : "", arg);
+      }
+      return 0;
+    case ARGP_KEY_END:
+      if (!c->dir) argp_error(state, "which job? give the directory of its logs");
+      if (!c->command[0]) argp_error(state, "do what? give a command, such as: preset deep");
+      if (c->rank >= 0 && c->process) argp_error(state, "--rank and --process name the same thing twice");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static int begins(const char *text, const char *word) {
+  size_t n = strlen(word);
+  return strncmp(text, word, n) == 0 && (text[n] == ' ' || text[n] == 0);
+}
+
+/* Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other. */
+static int class_of(const char *command) {
+  static const struct {
+    const char *word;
+    int class;
+  } words[] = {{"preset", 1}, {"events", 1}, {"verbose", 2}, {"sample", 3}, {"flush", 4}, {"mark", 5}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (begins(command, words[i].word)) return words[i].class;
+  return 0;
+}
+
+static int kind_known(const char *name, size_t n) {
+  if ((n == 3 && !memcmp(name, "all", n)) || (n == 4 && !memcmp(name, "none", n))) return 1;
+  for (int i = 0; i < NI_PRESET_COUNT; i++)
+    if (strlen(ni_presets[i].name) == n && !memcmp(ni_presets[i].name, name, n)) return 1;
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    if (strlen(ni_event_names[i]) == n && !memcmp(ni_event_names[i], name, n)) return 1;
+  return 0;
+}
+
+static int kinds_known(const char *list) {
+  for (const char *s = list; *s;) {
+    size_t n = strcspn(s, ", \t"), minus = *s == '-';
+    if (n && !kind_known(s + minus, n - minus)) return 0;
+    s += n + (s[n] != 0);
+  }
+  return list[strspn(list, ", \t")] != 0;
+}
+
+static int sample_known(const char *text) {
+  char *end;
+  errno = 0;
+  unsigned long long n = strncmp(text, "1/", 2) == 0 && text[2] >= '0' && text[2] <= '9' ? strtoull(text + 2, &end, 10) : 0;
+  return n >= 1 && !errno && !*end && n <= NI_SAMPLE_MAX;
+}
+
+/* What a rank would refuse (plugin/settings/control_parse.c), said to the one who can mend it. */
+static const char *refused(const char *command) {
+  if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush or mark NAME expected";
+  const char *rest = strchr(command, ' ');
+  if (begins(command, "preset")) {
+    for (int i = 0; rest && i < NI_PRESET_COUNT; i++)
+      if (strcmp(rest + 1, ni_presets[i].name) == 0) return NULL;
+    return "preset light, standard, deep or trace expected";
+  }
+  if (begins(command, "verbose")) return rest && (!strcmp(rest, " on") || !strcmp(rest, " off")) ? NULL : "verbose on or off expected";
+  if (begins(command, "sample")) return rest && sample_known(rest + 1) ? NULL : "sample 1/N with N from 1 to 1000000 expected";
+  if (begins(command, "mark"))
+    return rest && rest[1 + strspn(rest + 1, " \t")] && strlen(rest + 1) <= 64 ? NULL : "mark NAME with 1 to 64 bytes expected";
+  if (begins(command, "events"))
+    return rest && kinds_known(rest + 1) ? NULL
+                                         : "events with names of kinds, presets, all, none or -name, and commas between them, "
+                                           "expected (docs/events.md)";
+  return !rest || !strcmp(rest, " now") ? NULL : "flush with nothing behind it expected";
+}
+
+/*
+ * The lines of an earlier call, in text (terminated). 0, or -errno. A file that is not there is empty. foreign: a rank of
+ * ours would not believe them (plugin/settings/control_file.c), so they must not become ours by being written again.
+ */
+static int read_old(const struct ctl *c, char *text, size_t cap, bool *foreign) {
+  struct stat st;
+  *text = 0;
+  *foreign = false;
+  int fd = ni_plain_open(c->dir_fd, c->path + c->base, &st);
+  if (fd < 0) return fd == -ENOENT ? 0 : fd;
+  *foreign = st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH);
+  int e = st.st_uid != geteuid() && geteuid() != 0 ? -EPERM : 0;
+  ssize_t got = e ? 0 : read(fd, text, cap - 1);
+  if (got < 0) e = -errno;
+  text[got > 0 ? got : 0] = 0;
+  close(fd);
+  return e;
+}
+
+/* The new text: old lines with a number that the new one does not supersede, then the new one. Its length. gone: others. */
+static size_t put_together(const struct ctl *c, char *old, bool foreign, char *out, size_t cap, unsigned *gone) {
+  char *line[64], *save = NULL;
+  unsigned n = 0, first = 0;
+  unsigned long long newest = 0;
+  *gone = 0;
+  for (char *l = strtok_r(old, "\n", &save); l && n < 64; l = strtok_r(NULL, "\n", &save)) {
+    char *end;
+    unsigned long long at = *l == '@' ? strtoull(l + 1, &end, 10) : 0;
+    if (foreign || !at || *end != ' ') {
+      *gone += *l != '#';
+      continue;
+    }
+    if (at > newest && at < INT64_MAX) newest = at;
+    int class = class_of(end + 1);
+    if (!class || (class != 5 && class == class_of(c->command))) continue;
+    line[n++] = l;
+  }
+  if (n >= KEPT_LINES) first = n - KEPT_LINES + 1;
+  unsigned long long now = ni_now_ns(CLOCK_REALTIME);
+  size_t used = 0;
+  for (unsigned i = first; i < n && used + strlen(line[i]) + sizeof c->command + 64 < cap; i++)
+    used += (size_t)snprintf(out + used, cap - used, "%s\n", line[i]);
+  return used + (size_t)snprintf(out + used, cap - used, "@%llu %s\n", now > newest ? now : newest + 1, c->command);
+}
+
+static int say_error(const char *who, const char *path, int e, const char *hint) {
+  ni_say(stderr, "%s: %s: %s%s%s\n", who, path, strerror(e), *hint ? "; " : "", hint);
+  return NI_EXIT_COULD_NOT_RUN;
+}
+
+/* Control files are looked for where the logs go: one in a folder above theirs, or in a wrong one, does nothing. */
+static int no_logs(const char *dir) {
+  DIR *d = opendir(dir);
+  int none = d != NULL;
+  for (struct dirent *e; none && (e = readdir(d));) none = !strstr(e->d_name, "-pid") || e->d_name[0] == '.';
+  if (d) closedir(d);
+  return none;
+}
+
+/* The temporary file is ours: nobody else writes the control file meanwhile. */
+static int write_new(const struct ctl *c, const char *who, int fd) {
+  char old[FILE_BYTES + 1], text[FILE_BYTES];
+  unsigned gone;
+  bool foreign;
+  int e = read_old(c, old, sizeof old, &foreign);
+  if (e < 0)
+    return say_error(who, c->path, -e, e == -EPERM ? "it belongs to another user: remove it, or be that user" : "remove it");
+  size_t n = put_together(c, old, foreign, text, sizeof text, &gone);
+  if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd)) return say_error(who, c->temp, errno, "");
+  if (renameat(c->dir_fd, c->temp + c->base, c->dir_fd, c->path + c->base)) return say_error(who, c->path, errno, "");
+  if (gone)
+    ni_say(stderr, "%s: %u %s %s, %s no longer in %s\n", who, gone, ni_plural(gone, "line", "lines"),
+           foreign ? "of a file that another user could write to" : "without a number, written by hand",
+           ni_plural(gone, "is", "are"), c->path);
+  return NI_EXIT_FINE;
+}
+
+int ni_ctl_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"rank", OPT_RANK, "N", 0, "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)", 0},
+      {"process", OPT_PROCESS, "HOST-pidN", 0, "Only this process: for jobs whose launcher states no rank", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "DIR COMMAND...",
+      "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR)."
+      "\vCommands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
+      "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
+      "user whose job it is. Exit codes: 0 the file is there; 1: could not; 64: wrong usage.", NULL, NULL, NULL};
+  struct ctl c = {.rank = -1};
+  int done, code = ni_options_parse(&argp, argc, argv, &c, &done);
+  if (done) return code;
+  const char *why = refused(c.command);
+  if (why) {
+    ni_say(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
+    return NI_EXIT_USAGE;
+  }
+  if ((c.dir_fd = open(c.dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) return say_error(argv[0], c.dir, errno, "");
+  char whose[256] = "";
+  if (c.rank >= 0) snprintf(whose, sizeof whose, ".rank%ld", c.rank);
+  else if (c.process) snprintf(whose, sizeof whose, ".%.240s", c.process);
+  if (snprintf(c.path, sizeof c.path, "%s/" NI_CONTROL_FILE "%s", c.dir, whose) >= (int)sizeof c.path)
+    return say_error(argv[0], c.dir, ENAMETOOLONG, "");
+  snprintf(c.temp, sizeof c.temp, "%s.new", c.path);
+  c.base = strlen(c.dir) + 1;
+  int fd = -1;
+  for (int i = 0; i < WAIT_TRIES && fd < 0; i++) {
+    fd = openat(c.dir_fd, c.temp + c.base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 && errno != EEXIST) return say_error(argv[0], c.temp, errno, "");
+    if (fd < 0) (void)nanosleep(&(struct timespec){0, 100000000}, NULL);
+  }
+  if (fd < 0) return say_error(argv[0], c.temp, EEXIST, "another call is at it, or was killed: then remove this file");
+  code = write_new(&c, argv[0], fd);
+  close(fd);
+  if (code != NI_EXIT_FINE) (void)unlinkat(c.dir_fd, c.temp + c.base, 0);
+  else ni_say(stdout, "%s: %s\n", c.path, c.command);
+  if (code == NI_EXIT_FINE && no_logs(c.dir))
+    ni_say(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],
+           c.dir);
+  return code;
+}

@@ -1,0 +1,199 @@
+/*
+ * What NCCL makes of NCCL_PROFILER_PLUGIN, by its own rules, and whether that loads: dlopen with NCCL's flags in a child
+ * process, the interface tables, and whose they are.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "doctor.h"
+
+static const char file_name[] = "libnccl-profiler-inspector.so";
+static const char our_name[] = "NCCL Inspector C"; /* of the plugin's tables */
+
+/* Where an installation or a build has the plugin, seen from this program. */
+static bool beside_us(char *out, size_t cap) {
+  static const char *const places[] = {"%s/%s", "%s/../lib/%s", "%s/../lib64/%s"};
+  char self[4096];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n <= 0) return false;
+  self[n] = 0;
+  *strrchr(self, '/') = 0;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    char path[4200];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(path, sizeof path, places[i], self, file_name);
+#pragma GCC diagnostic pop
+    char *real = realpath(path, NULL);
+    if (real) {
+      snprintf(out, cap, "%s", real);
+      free(real);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* In a child. "versions path\nname" on success, else the loader's reason. */
+static int load(void *arg, int fd) {
+  void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
+  struct link_map *map = NULL;
+  unsigned versions = 0;
+  const char *name = "";
+  if (!lib) return dprintf(fd, "%s", dlerror()), 1;
+  for (int v = 1; v <= 9; v++) {
+    char symbol[32];
+    snprintf(symbol, sizeof symbol, "ncclProfiler_v%d", v);
+    const char *const *table = dlsym(lib, symbol); /* its first member is the name, in every version */
+    if (!table) continue;
+    versions |= 1u << v;
+    if (*table) name = *table;
+  }
+  dlinfo(lib, RTLD_DI_LINKMAP, &map);
+  dprintf(fd, "%u %s\n%s", versions, map && *map->l_name ? map->l_name : (char *)arg, name);
+  return 0;
+}
+
+static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t cap) {
+  char *text = NULL, buf[128], *save = NULL;
+  int rc = ni_child_call(load, (void *)(uintptr_t)name, 20, &text);
+  if (rc == 0) {
+    char *first = strtok_r(text, "\n", &save), *whose = strtok_r(NULL, "\n", &save);
+    d->versions = first ? (unsigned)strtoul(first, NULL, 10) : 0;
+    d->plugin_path = strdup(first && strchr(first, ' ') ? strchr(first, ' ') + 1 : name);
+    d->plugin_ours = whose && strcmp(whose, our_name) == 0;
+  } else {
+    snprintf(why, cap, "%s", rc == 1 && text && *text ? text : ni_child_why(rc, buf, sizeof buf));
+  }
+  free(text);
+  return rc == 0;
+}
+
+static void describe(struct ni_doctor *d) {
+  char list[64] = "";
+  for (int v = 1; v <= 9; v++)
+    if (d->versions & 1u << v) snprintf(list + strlen(list), sizeof list - strlen(list), " v%d", v);
+  if (!d->versions)
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so.",
+                  "%s loads, but is no profiler: it has no ncclProfiler_vN", d->plugin_path);
+  else if (!d->plugin_ours)
+    ni_doctor_add(
+        d, "plugin", NI_DOC_PROBLEM,
+        "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so; NCCL loads one profiler only.",
+        "%s is another profiler (interfaces%s)", d->plugin_path, list);
+  else
+    ni_doctor_add(d, "plugin", NI_DOC_OK, NULL, "%s loads (interfaces%s; glibc here is %s)", d->plugin_path, list,
+                  gnu_get_libc_version());
+}
+
+/* Why a file that is there does not load, in words that help. */
+static const char *advice_for(const char *why) {
+  if (strstr(why, "GLIBC_"))
+    return "This system's C library is older than the plugin's: build it here, or take a build for glibc 2.28 "
+           "(scripts/check_symbols.sh says which symbol).";
+  if (strstr(why, "wrong ELF class") || strstr(why, "cannot open shared object file: Exec"))
+    return "It is built for another kind of processor; build it here.";
+  if (strstr(why, "Permission denied")) return "Every rank must be able to read it: chmod a+r, and a+x on its folders.";
+  if (strstr(why, "No such file")) return "Is the path right, and mounted in the job's container and on every host?";
+  if (strstr(why, "undefined symbol") || strstr(why, "invalid ELF") || strstr(why, "too short"))
+    return "The file is damaged or only partly copied; install it again.";
+  return "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so.";
+}
+
+static void by_rules(struct ni_doctor *d, const char *value, const char *where) {
+  char why[1024] = "", second[320];
+  size_t n = strlen(value);
+  bool path = strchr(value, '/') != NULL,
+       so = n > 6 && strncmp(value, "lib", 3) == 0 && strcmp(value + n - 3, ".so") == 0;
+  if (strcasecmp(value, "none") == 0) {
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Set it to the path of libnccl-profiler-inspector.so.",
+                  "%s=%s switches profiling off", where, value);
+    return;
+  }
+  if (strncasecmp(value, "STATIC_PLUGIN", n) == 0) {
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Set it to the path of libnccl-profiler-inspector.so.",
+                  "%s=%s: NCCL takes any beginning of STATIC_PLUGIN for that word and looks in the main program", where,
+                  value);
+    return;
+  }
+  if (n > 254) {
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Use a shorter path, or a link.",
+                  "%s has %zu bytes; NCCL cuts it at 254 without a word", where, n);
+    return;
+  }
+  if (path && value[0] != '/')
+    ni_doctor_add(d, "plugin", NI_DOC_WARNING, "Use an absolute path.",
+                  "%s=%s depends on each rank's working directory", where, value);
+  if (try_load(d, value, why, sizeof why)) {
+    describe(d);
+    return;
+  }
+  if (!path && !so) {
+    snprintf(second, sizeof second, "libnccl-profiler-%.260s.so", value);
+    if (try_load(d, second, why, sizeof why)) {
+      describe(d);
+      return;
+    }
+  }
+  ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", value, why);
+}
+
+/* The names of settings that this very plugin knows: they stand in its file as text. */
+static void read_names(struct ni_doctor *d) {
+  struct stat st;
+  int fd = open(d->plugin_path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < 16) {
+    if (fd >= 0) close(fd);
+    return;
+  }
+  const char *m = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (m == MAP_FAILED) return;
+  for (const char *p = m, *end = m + st.st_size - 8; p < end; p++) {
+    if (memcmp(p, "NCCL_", 5) != 0 || (p > m && p[-1] != 0)) continue;
+    size_t n = 5;
+    while (p + n < m + st.st_size && ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_')) n++;
+    bool setting = strncmp(p, "NCCL_INSPECTOR_", 15) == 0 || strncmp(p, "NCCL_PROFILE_", 13) == 0;
+    if (setting && n > 14 && p + n < m + st.st_size && p[n] == 0) {
+      if (!ni_array_room(d->known, d->n_known, d->cap_known)) break;
+      d->known[d->n_known++] = strndup(p, n);
+    }
+    p += n - 1;
+  }
+  munmap((void *)(uintptr_t)m, (size_t)st.st_size);
+}
+
+void ni_doctor_plugin(struct ni_doctor *d) {
+  const char *value = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN");
+  char beside[4200], why[1024];
+  if (value && *value) {
+    by_rules(d, value, d->plugin ? "--plugin" : "NCCL_PROFILER_PLUGIN");
+  } else if (try_load(d, "libnccl-profiler.so", why, sizeof why)) {
+    ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL,
+                  "NCCL_PROFILER_PLUGIN is not set; NCCL then looks for libnccl-profiler.so");
+    describe(d);
+  } else if (beside_us(beside, sizeof beside)) {
+    char advice[4400];
+    snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
+    ni_doctor_add(
+        d, "plugin", NI_DOC_PROBLEM, advice,
+        "NCCL_PROFILER_PLUGIN is not set: NCCL loads no profiler. The checks below use the one beside this program");
+    if (try_load(d, beside, why, sizeof why)) describe(d);
+    else ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", beside, why);
+  } else {
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "export NCCL_PROFILER_PLUGIN=<path of libnccl-profiler-inspector.so>",
+                  "NCCL_PROFILER_PLUGIN is not set, and there is no plugin beside this program");
+  }
+  if (d->plugin_path && d->plugin_ours) read_names(d);
+}

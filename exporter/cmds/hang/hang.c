@@ -1,0 +1,288 @@
+/*
+ * nccl-inspector hang: the command line of it. One look, or one after the other.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/cli/command.h"
+#include "exporter/base/now.h"
+#include "exporter/cli/options.h"
+#include "owners.h"
+#include "print.h"
+#include "exporter/model/hang/read_boxes.h"
+#include "exporter/model/hang/read_logs.h"
+#include "say.h"
+#include "exporter/model/hang/verdict.h"
+
+#define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
+#define KEEP_NS UINT64_C(60000000000)  /* looks of --watch that are older are of no use any more */
+
+/* What --watch has seen hang without a pause. */
+struct standing {
+  uint64_t hash, sn, since_ns; /* since_ns: CLOCK_MONOTONIC; 0: nothing */
+  enum ni_kind kind;
+  char func[64];
+  char *said; /* the newest sentence */
+};
+
+struct hang {
+  struct ni_inputs inputs;
+  const char *box_dir;
+  bool json, all, confirm;
+  unsigned watch_s;
+  uint64_t after_ns;
+  int threads;
+  struct ni_hang_looks looks; /* of all rounds */
+  struct standing standing;   /* of --watch */
+};
+
+/* What one round found. */
+struct round {
+  struct ni_box_sources sources;
+  struct ni_owners owners; /* of the logs */
+  struct ni_hang_model base, now, before;
+  struct ni_hang_verdict v, earlier;
+};
+
+static void free_round(struct round *r) {
+  ni_box_sources_free(&r->sources);
+  ni_hang_verdict_free(&r->v);
+  ni_hang_verdict_free(&r->earlier);
+  ni_hang_model_free(&r->base);
+  ni_hang_model_free(&r->now);
+  ni_hang_model_free(&r->before);
+}
+
+/* What root looks at itself, without a bound, is its own alone: the other users' is their children's (owners.h). */
+static bool is_anothers(const struct ni_file *f, void *arg) {
+  (void)arg;
+  return f->owner != geteuid();
+}
+
+/* A box says whatever its maker wants. */
+static bool is_others(const struct ni_file *f, void *arg) {
+  struct round *r = arg;
+  char why[64];
+  if (ni_owners_believe(&r->owners, &r->sources, f->owner)) return false;
+  snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
+  ni_hang_bad_file(&r->base, f->path, why);
+  return true;
+}
+
+/* Reads logs anew, and boxes once more. */
+static int read_all(struct hang *h, struct round *r) {
+  struct ni_box_sources *s = &r->sources;
+  size_t looks = h->looks.n;
+  int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
+  r->base.box_dir = s->named ? NULL : s->box_dir;
+  for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
+    if (ni_box_name(s->boxes.bad[i].path))
+      ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
+  if (geteuid() == 0) ni_files_drop(&s->logs, is_anothers, NULL);
+  if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
+  ni_owners_add(&r->owners, &s->logs);
+  if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
+  if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
+  if (e == 0)
+    e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
+  /* A folder that boxes name and that is not there: nothing was written yet. */
+  bool early = !s->named && h->looks.n > looks;
+  for (size_t i = 0; e == 0 && i < s->logs.n_bad; i++)
+    if (!early || s->logs.bad[i].error != ENOENT)
+      ni_hang_bad_file(&r->base, s->logs.bad[i].path, ni_unreadable_why(&s->logs.bad[i]));
+  return e;
+}
+
+/* The moment that every process was seen at or after, less the distance two looks must have; 0: there are no looks. */
+static uint64_t earlier_than(const struct ni_hang_model *m) {
+  uint64_t t = UINT64_MAX;
+  for (size_t i = 0; i < m->n_processes; i++)
+    if (m->process[i].has_box && m->process[i].look_ns < t) t = m->process[i].look_ns;
+  return t == UINT64_MAX || t < APART_NS ? 0 : t - APART_NS;
+}
+
+static int judge(struct hang *h, struct round *r) {
+  int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
+  if (e == 0) e = ni_hang_judge(&r->v, &r->now, h->after_ns);
+  if (e < 0 || r->v.answer == NI_HANG_NO_HANG) return e;
+  uint64_t until = earlier_than(&r->now);
+  if (until) {
+    e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
+    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, h->after_ns);
+    r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
+  }
+  if (r->v.second_look && ni_hang_complete(&r->v)) r->v.answer = NI_HANG_CERTAIN;
+  return e;
+}
+
+static void forget_old_looks(struct hang *h) {
+  uint64_t newest = 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < h->looks.n; i++)
+    if (h->looks.look[i].ns > newest) newest = h->looks.look[i].ns;
+  for (size_t i = 0; i < h->looks.n; i++) {
+    if (h->looks.look[i].ns + KEEP_NS < newest) ni_hang_model_free(&h->looks.look[i].m);
+    else h->looks.look[kept++] = h->looks.look[i];
+  }
+  h->looks.n = kept;
+}
+
+static int code_of(const struct round *r) {
+  if (r->now.n_processes == 0) return NI_EXIT_COULD_NOT_RUN;
+  if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
+  if (r->v.fate.over && r->v.fate.in[NI_HANG_DEAD]) return NI_EXIT_DEAD;
+  return r->v.cannot_tell || r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+}
+
+/* Numbers of seconds, minutes, hours and days change with every look, and say nothing new. */
+static bool says_the_same(const char *a, const char *b) {
+  while (*a && *b) {
+    size_t m = strspn(a, "0123456789"), n = strspn(b, "0123456789");
+    bool span = m && n && a[m] == ' ' && (strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0);
+    if (!span && *a != *b) return false;
+    a += span ? m : 1;
+    b += span ? n : 1;
+  }
+  return *a == *b;
+}
+
+/* A time and the sentence, when it is another than before. */
+static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
+  char *text = NULL, when[32];
+  size_t n = 0;
+  time_t t = time(NULL);
+  struct tm tm;
+  FILE *f = open_memstream(&text, &n);
+  if (f) {
+    ni_hang_say(f, v);
+    fclose(f);
+  }
+  if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+    ni_say(stderr, "%s %s\n", when, text);
+    free(h->standing.said);
+    h->standing.said = text;
+  } else {
+    free(text);
+  }
+}
+
+/* Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks at boxes. */
+static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
+  if (v->answer == NI_HANG_NO_HANG) {
+    s->since_ns = 0;
+    return false;
+  }
+  const struct ni_hang_knot *k = &v->knot[0];
+  const char *func = ni_hang_text(v->model, k->op.func);
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
+  bool same = s->since_ns && s->hash == k->any->hash && s->kind == k->kind && s->sn == k->op.sn &&
+              strncmp(s->func, func, sizeof s->func - 1) == 0;
+  if (same) return now - s->since_ns >= APART_NS;
+  s->hash = k->any->hash;
+  s->kind = k->kind;
+  s->sn = k->op.sn;
+  s->since_ns = now;
+  snprintf(s->func, sizeof s->func, "%s", func);
+  return false;
+}
+
+/* Nothing to judge: why, and what to do. */
+static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
+  ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, &h->looks.passed, true);
+  if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) ni_say(stderr, "%s: %s\n", name, r->base.first_bad);
+}
+
+/* Is another look worth while? */
+static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
+  if (h->watch_s) return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
+  return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+}
+
+static int run(void *arg) {
+  struct hang *h = arg;
+  const char *name = program_invocation_name;
+  int code = NI_EXIT_COULD_NOT_RUN;
+  bool again = true;
+  for (unsigned rounds = 0; again; rounds++) {
+    struct round r = {0};
+    int e = read_all(h, &r);
+    if (e == 0) e = judge(h, &r);
+    if (e < 0) {
+      ni_say(stderr, "%s: %s\n", name, strerror(-e));
+      free_round(&r);
+      return NI_EXIT_COULD_NOT_RUN;
+    }
+    code = code_of(&r);
+    again = look_again(h, &r, rounds);
+    if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
+    if (h->watch_s && again) say_change(h, &r.v);
+    if (!again && h->json) ni_hang_print_json(&r.v);
+    else if (!again && r.now.n_processes) ni_hang_print(&r.v, h->all);
+    free_round(&r);
+    if (!again) break;
+    sleep(h->watch_s ? h->watch_s : APART_NS / 1000000000u);
+    forget_old_looks(h);
+  }
+  return code;
+}
+
+enum { OPT_AFTER = NI_OPT_OWN, OPT_WATCH, OPT_BOX_DIR, OPT_ALL, OPT_CONFIRM };
+
+static unsigned long number(struct argp_state *state, const char *option, const char *arg, unsigned long min, unsigned long max) {
+  char *end;
+  errno = 0;
+  unsigned long v = strtoul(arg, &end, 10);
+  if (errno || *end || *arg < '0' || *arg > '9' || v < min || v > max)
+    argp_error(state, "--%s=%s: want a number of seconds from %lu to %lu", option, arg, min, max);
+  return v;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct hang *h = state->input;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&h->inputs, arg) < 0 ? ENOMEM : 0;
+    case NI_OPT_JSON: h->json = true; return 0;
+    case OPT_AFTER: h->after_ns = number(state, "stuck-after", arg, 1, 1000000) * 1000000000u; return 0;
+    case OPT_WATCH: h->watch_s = (unsigned)number(state, "watch", arg, 1, 86400); return 0;
+    case OPT_BOX_DIR: h->box_dir = arg; return 0;
+    case OPT_ALL: h->all = true; return 0;
+    case OPT_CONFIRM: h->confirm = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int ni_hang_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs, black boxes, copies of boxes (also as plain argument)", 0},
+      {"stuck-after", OPT_AFTER, "SECONDS", 0, "An operation that has not moved for so long hangs (default 300)", 0},
+      {"confirm", OPT_CONFIRM, NULL, 0, "When it looks like a hang, look again after 10 s", 0},
+      {"watch", OPT_WATCH, "SECONDS", 0,
+       "Look every so often until it hangs in looks 10 s apart, or no process is left", 0},
+      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
+      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-hang-1)", 0},
+      {"all", OPT_ALL, NULL, 0, "Every rank on a line of its own, and every operation that is waited for", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "[DIR|BOX...]",
+      "Does the job hang, in which operation, and which ranks are missing from it?"
+      "\vReads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
+      "without DIR all boxes of this machine. Exit codes: 3 it hangs, 4 it does not and its processes were killed or crashed, "
+      "0 it does not, 2 nobody can tell: not every rank was seen, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
+      "how to read a verdict.", NULL, NULL, NULL};
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  struct hang h = {.after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
+  int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
+  if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  else if (!done) code = ni_hang_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
+  free(h.standing.said);
+  ni_hang_looks_free(&h.looks);
+  ni_inputs_free(&h.inputs);
+  return code;
+}

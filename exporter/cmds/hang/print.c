@@ -1,0 +1,360 @@
+#include "print.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/plural.h"
+#include "crowd.h"
+#include "say.h"
+
+#define SHOWN 4    /* hangs shown without --all */
+#define WAITS 2000 /* and with it, and in JSON: files can state any number */
+
+static const char *const lives[] = {"unknown", "alive", "dead", "left"};
+
+/* How old something is by the newest thing known at all; where nobody runs any more, by the clock. */
+static uint64_t age_ns(const struct ni_hang_verdict *v, uint64_t ns) {
+  uint64_t now = v->fate.over ? v->wall_ns : v->now_ns;
+  return ns && now > ns ? now - ns : 0;
+}
+
+static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) { return age_ns(v, ns) / 1000000000u; }
+
+/* Of a rank of which nothing is known, its process. */
+static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w)) : ni_hang_known_until(v, w);
+}
+
+/* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
+static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *f = open_memstream(&text, &n);
+  bool more = f && ni_hang_say_missing(f, v, i);
+  if (f) fclose(f);
+  if (more) return text;
+  free(text);
+  return NULL;
+}
+
+/* ---- terminal ---- */
+
+static void print_channels(uint64_t open) {
+  const char *sep = " on channels ";
+  for (int i = 0, end; i < 64; i = end + 1) {
+    for (end = i; end < 64 && (open >> end & 1); end++) {}
+    if (end == i) continue;
+    if (end - i > 1) ni_say(stdout, "%s%d-%d", sep, i, end - 1);
+    else ni_say(stdout, "%s%d", sep, i);
+    sep = ", ";
+  }
+}
+
+/* How long it has been in the operation; of a process that is over: had been when it was last seen. */
+static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
+  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
+  uint64_t now = over ? ni_hang_last_sign(p) : v->now_ns, then = w->op->enqueue_ns;
+  return then && now > then ? now - then : 0;
+}
+
+/* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
+static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_op *op = w->op;
+  ni_say(stdout, " ");
+  if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
+    ni_hang_say_op(stdout, v, op);
+    if (op->kind == NI_KIND_P2P) ni_say(stdout, ", %" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes"));
+    ni_say(stdout, ", ");
+  }
+  ni_say(stdout, "%s", ni_hang_state_name(op->state));
+  if (op->channels_open) print_channels(op->channels_open);
+  if (op->net_peer >= 0) ni_say(stdout, ", network peer %d", op->net_peer);
+  if (op->net_channel >= 0) ni_say(stdout, " on channel %d", op->net_channel);
+  ni_say(stdout, ", for ");
+  ni_hang_say_span(stdout, since_ns(v, w));
+}
+
+static bool has_op(const struct ni_hang_view *w) {
+  return w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY ||
+                   w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
+}
+
+/* files: name the file; of ranks without data always, since that is where to look. */
+static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool files) {
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
+  int32_t g = ni_hang_global(v, w);
+  if (g >= 0) ni_say(stdout, "    rank %-6d", g);
+  else ni_say(stdout, "    of it %-5d", w->rank);
+  ni_say(stdout, " %s%*s pid %-8" PRId64, p->host, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
+  if (has_op(w)) {
+    print_op(v, w);
+    ni_say(stdout, ";");
+  }
+  ni_say(stdout, " process %s, seen ", lives[p->life]);
+  ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
+  ni_say(stdout, " ago (%s)", p->has_box ? "black box" : "log");
+  if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
+    ni_say(stdout, ": %s", p->file);
+    if (!p->has_box) {
+      ni_say(stdout, ", changed ");
+      ni_hang_say_span(stdout, age_ns(v, p->file_ns));
+      ni_say(stdout, " ago");
+    }
+  }
+  ni_say(stdout, "\n");
+}
+
+static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, enum ni_hang_where where, bool all) {
+  size_t n = k->count[where];
+  if (!n) return;
+  char name[16];
+  snprintf(name, sizeof name, "%s", ni_hang_where_name(where));
+  for (char *c = name; (c = strchr(c, '_'));) *c = ' ';
+  ni_say(stdout, "  %-13s %zu: ", name, n);
+  ni_hang_say_ranks(stdout, v, k, where);
+  ni_say(stdout, "\n");
+  size_t few = where == NI_HANG_FINISHED || where == NI_HANG_NOT_INVOLVED ? 0 : SHOWN;
+  for (size_t i = 0, shown = 0; i < k->n && (all || shown < few); i++)
+    if (k->view[i].where == where) {
+      print_rank(v, &k->view[i], all);
+      shown++;
+    }
+}
+
+static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, bool all) {
+  ni_say(stdout, "\ncommunicator ");
+  ni_hang_say_comm(stdout, k->any);
+  ni_say(stdout, " (0x%" PRIx64 ", %d %s): ", k->any->hash, k->any->n_ranks,
+         ni_plural((uint64_t)k->any->n_ranks, "rank", "ranks"));
+  if (k->kind == NI_KIND_COLL) {
+    ni_hang_say_op(stdout, v, &k->op);
+    ni_say(stdout, ", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
+  } else {
+    ni_say(stdout, "Send/Recv");
+  }
+  bool over = v->fate.over || k->past;
+  ni_say(stdout, ", nothing %s moved for ", over ? "had" : "has");
+  ni_hang_say_span(stdout, k->pending_ns);
+  ni_say(stdout, "%s%s\n",
+         k->hangs ? (k->root ? "" : " (a consequence)")
+         : over   ? " when it ended"
+                 : " (no hang yet)",
+         k->past ? " (an earlier run)" : "");
+  if (k->has_last) {
+    ni_say(stdout, "  all %s finished ", over ? "had" : "have");
+    ni_hang_say_op(stdout, v, &k->last);
+    ni_say(stdout, "\n");
+  }
+  for (int w = NI_HANG_WHERE_COUNT - 1; w >= 0; w--) print_group(v, k, (enum ni_hang_where)w, all);
+}
+
+void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
+  const struct ni_hang_model *m = v->model;
+  ni_hang_say(stdout, v);
+  ni_say(stdout, "\n");
+  if (v->answer == NI_HANG_LIKELY) {
+    for (size_t i = 0;; i++) {
+      char *text = missing_text(v, i);
+      if (!text) break;
+      ni_say(stdout, "%s%s", i ? "; " : "missing to be certain: ", text);
+      free(text);
+    }
+    ni_say(stdout, "\n");
+  }
+  size_t more = v->n_hangs - v->n_roots;
+  if (more) ni_say(stdout, "%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
+  if (v->fate.earlier) {
+    ni_hang_say_earlier(stdout, v);
+    ni_say(stdout, "\n");
+  }
+  for (size_t i = 0; i < v->n && i < WAITS; i++) {
+    const struct ni_hang_knot *k = &v->knot[i];
+    bool left = v->answer == NI_HANG_NO_HANG && v->fate.over && !k->past;
+    if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
+  }
+  if (all && v->n > WAITS) ni_say(stdout, "\n... and %zu more communicators\n", v->n - WAITS);
+  if (v->blind)
+    ni_say(stdout,
+        "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
+        "since 2.29): a hang inside one of those is not seen here\n",
+        v->blind, ni_plural(v->blind, " runs", "s run"));
+  if (v->fate.boxes_alone && v->answer == NI_HANG_NO_HANG)
+    ni_say(stdout, "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show "
+           "only the logs tell\n",
+           v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
+               "they run"));
+  if (v->fate.dead_boxes)
+    ni_say(stdout, "what %s had not written is in %s: `nccl-inspector recover` puts it into the logs\n",
+           ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
+           ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
+  if (m->unreadable && v->answer == NI_HANG_NO_HANG)
+    ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: %s\n", m->unreadable, ni_plural(m->unreadable, "", "s"),
+           m->first_bad ? m->first_bad : "");
+}
+
+/* ---- JSON ---- */
+
+typedef void (*say_fn)(FILE *f, const void *arg);
+
+struct said {
+  const struct ni_hang_verdict *v;
+  const struct ni_hang_knot *k;
+};
+
+static void sentence(FILE *f, const void *arg) { ni_hang_say(f, arg); }
+
+static void cannot_tell(FILE *f, const void *arg) { ni_hang_say_cannot_tell(f, arg); }
+
+static void knot_text(FILE *f, const void *arg) {
+  const struct said *s = arg;
+  ni_hang_say_knot(f, s->v, s->k);
+}
+
+static void json_said(struct ni_json *j, const char *key, say_fn say, const void *arg) {
+  char *text = NULL;
+  size_t n = 0;
+  FILE *f = open_memstream(&text, &n);
+  if (f) {
+    say(f, arg);
+    fclose(f);
+  }
+  ni_json_text(j, key, text);
+  free(text);
+}
+
+static void json_missing(struct ni_json *j, const struct ni_hang_verdict *v) {
+  ni_json_array(j, "missing");
+  for (size_t i = 0;; i++) {
+    char *text = missing_text(v, i);
+    if (!text) break;
+    ni_json_text(j, NULL, text);
+    free(text);
+  }
+  ni_json_end_array(j);
+}
+
+static void json_op(struct ni_json *j, const char *key, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
+  ni_json_object(j, key);
+  ni_json_text(j, "func", ni_hang_text(v->model, op->func));
+  ni_json_u64(j, "sn", op->sn);
+  if (op->rec_sn != NI_HANG_NONE) ni_json_u64(j, "rec_sn", op->rec_sn);
+  ni_json_u64(j, "bytes", op->bytes);
+  if (op->datatype) ni_json_text(j, "datatype", ni_hang_text(v->model, op->datatype));
+  if (op->root >= 0) ni_json_i64(j, op->kind == NI_KIND_P2P ? "peer" : "root", op->root);
+  ni_json_end_object(j);
+}
+
+static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
+  int32_t g = ni_hang_global(v, w);
+  ni_json_object(j, NULL);
+  ni_json_i64(j, "rank", w->rank);
+  if (g >= 0) ni_json_i64(j, "global_rank", g);
+  else ni_json_text(j, "global_rank", NULL);
+  ni_json_text(j, "hostname", p->host);
+  ni_json_i64(j, "pid", p->pid);
+  ni_json_text(j, "where", ni_hang_where_name(w->where));
+  bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
+  if (there) {
+    ni_json_text(j, "state", ni_hang_state_name(w->op->state));
+    ni_json_u64(j, "since_s", since_ns(v, w) / 1000000000u);
+    ni_json_hex_text(j, "channels_open", w->op->channels_open);
+    if (w->op->net_peer >= 0) ni_json_i64(j, "net_peer", w->op->net_peer);
+    if (w->op->net_channel >= 0) ni_json_i64(j, "net_channel", w->op->net_channel);
+  }
+  if (w->waits_for >= 0) ni_json_i64(j, "waits_for", w->waits_for);
+  if (w->op) json_op(j, "operation", v, w->op);
+  ni_json_text(j, "process", lives[p->life]);
+  ni_json_u64(j, "seen_s_ago", age_s(v, known_ns(v, w)));
+  ni_json_bool(j, "black_box", p->has_box);
+  ni_json_text(j, "file", p->file);
+  ni_json_u64(j, "file_age_s", age_s(v, p->file_ns));
+  ni_json_end_object(j);
+}
+
+static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  static const struct {
+    const char *name;
+    size_t at;
+  } flags[] = {{"function", offsetof(struct ni_hang_knot, call_mismatch)},
+               {"size", offsetof(struct ni_hang_knot, size_mismatch)},
+               {"datatype", offsetof(struct ni_hang_knot, type_mismatch)},
+               {"root", offsetof(struct ni_hang_knot, root_mismatch)}};
+  struct said s = {v, k};
+  ni_json_object(j, NULL);
+  ni_json_text(j, "comm_name", k->any->name);
+  ni_json_hex_text(j, "hash", k->any->hash);
+  ni_json_i64(j, "n_ranks", k->any->n_ranks);
+  ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
+  json_op(j, "operation", v, &k->op);
+  if (k->has_last) json_op(j, "last_finished", v, &k->last);
+  json_said(j, "text", knot_text, &s);
+  ni_json_bool(j, "hangs", k->hangs);
+  ni_json_bool(j, "root", k->root);
+  ni_json_bool(j, "earlier_run", k->past);
+  ni_json_u64(j, "ring", k->ring);
+  if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->hash);
+  ni_json_u64(j, "still_for_s", k->pending_ns / 1000000000u);
+  ni_json_array(j, "mismatch");
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    if (*((const bool *)((const char *)k + flags[i].at))) ni_json_text(j, NULL, flags[i].name);
+  ni_json_end_array(j);
+  ni_json_object(j, "count");
+  for (int w = 0; w < NI_HANG_WHERE_COUNT; w++)
+    if (k->count[w]) ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
+  ni_json_end_object(j);
+  ni_json_array(j, "ranks");
+  for (size_t i = 0; i < k->n; i++) json_view(j, v, &k->view[i]);
+  ni_json_end_array(j);
+  ni_json_end_object(j);
+}
+
+static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  const char *state = !t->processes          ? "no_data"
+                      : t->over              ? (t->in[NI_HANG_DEAD] ? "dead" : "ended")
+                      : t->in[NI_HANG_ALIVE] ? "running"
+                                             : "unknown";
+  ni_json_object(j, "job");
+  ni_json_text(j, "state", state);
+  for (int i = NI_HANG_ALIVE; i < NI_HANG_LIFE_COUNT; i++) ni_json_u64(j, lives[i], t->in[i]);
+  ni_json_u64(j, lives[NI_HANG_LIFE_UNKNOWN], t->in[NI_HANG_LIFE_UNKNOWN]);
+  ni_json_u64(j, "earlier", t->earlier);
+  if (t->in[NI_HANG_DEAD]) ni_json_u64(j, "first_death_ns", t->first_ns);
+  ni_json_u64(j, "last_sign_ns", t->last_ns);
+  ni_json_u64(j, "last_operation_ns", t->moved_ns);
+  ni_json_end_object(j);
+}
+
+void ni_hang_print_json(const struct ni_hang_verdict *v) {
+  static const char *const answers[] = {"no_hang", "likely", "certain"};
+  const struct ni_hang_model *m = v->model;
+  struct ni_json j;
+  ni_json_open(&j, stdout, "nccl-inspector-hang-1");
+  ni_json_text(&j, "verdict", !m->n_processes ? "no_data" : v->cannot_tell ? "cannot_tell" : answers[v->answer]);
+  json_said(&j, "sentence", sentence, v);
+  if (v->cannot_tell) json_said(&j, "cannot_tell", cannot_tell, v);
+  else ni_json_text(&j, "cannot_tell", NULL);
+  json_missing(&j, v);
+  ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
+  ni_json_u64(&j, "communicators", v->n_communicators);
+  ni_json_u64(&j, "ranks", v->fate.ranks);
+  ni_json_u64(&j, "processes", v->fate.processes);
+  ni_json_u64(&j, "unseen_ranks", v->fate.unseen);
+  json_job(&j, v);
+  ni_json_u64(&j, "blind_communicators", v->blind);
+  ni_json_u64(&j, "black_boxes_alone", v->fate.boxes_alone);
+  ni_json_u64(&j, "logs", m->files);
+  ni_json_u64(&j, "black_boxes", m->boxes);
+  ni_json_u64(&j, "bad_lines", m->bad_lines);
+  ni_json_u64(&j, "unreadable", m->unreadable);
+  ni_json_text(&j, "first_unreadable", m->first_bad);
+  ni_json_array(&j, "waits");
+  for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
+  ni_json_end_array(&j);
+  ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
+  ni_json_close(&j);
+}

@@ -1,0 +1,287 @@
+/*
+ * One knot in words: who is missing from it, who is inside, what they disagree on.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/plural.h"
+#include "crowd.h"
+#include "say.h"
+
+#define NAMED 4   /* so many waits are told one by one */
+#define VALUES 64 /* so many different ones are compared */
+
+/* ---- lists of ranks ---- */
+
+typedef bool (*chosen_fn)(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg);
+
+static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  (void)k;
+  return w->where == *(const enum ni_hang_where *)arg;
+}
+
+/* "of dp0", for ranks that are not global; NULL without memory. */
+static char *of_comm(const struct ni_hang_member *x) {
+  char *text = NULL;
+  int n = x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
+  return n < 0 ? NULL : text;
+}
+
+/* Ranks without any member count as no data; they have no global rank, and then nobody in the list has. */
+static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                   chosen_fn chosen, const void *arg, size_t lost, bool global) {
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (chosen(k, w, arg))
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->host};
+  }
+  if (k->kind == NI_KIND_COLL) {
+    size_t at = 0;
+    for (int32_t r = 0; lost && r < k->any->n_ranks; r++) {
+      while (at < k->n && k->view[at].rank < r) at++;
+      if (at < k->n && k->view[at].rank == r) continue;
+      c->who[c->n++] = (struct ni_hang_who){r, NULL};
+      lost--;
+    }
+    return;
+  }
+  for (size_t i = 0; lost && i < k->n; i++) {
+    if (k->view[i].waits_for < 0 || ni_hang_view_of(k, k->view[i].waits_for)) continue;
+    c->who[c->n++] = (struct ni_hang_who){k->view[i].waits_for, NULL};
+    lost--;
+  }
+}
+
+static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k, chosen_fn chosen,
+                         const void *arg, bool unseen) {
+  size_t lost = unseen ? (k->unseen < 65536 ? (size_t)k->unseen : 65536) : 0;
+  struct ni_hang_crowd c = ni_hang_crowd_new(k->n + lost, "rank", "ranks");
+  bool global = lost == 0;
+  if (!c.who) return 0;
+  for (size_t i = 0; i < k->n; i++)
+    if (chosen(k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
+  char *of = global ? NULL : of_comm(k->any);
+  c.of = of;
+  gather(&c, v, k, chosen, arg, lost, global);
+  ni_hang_say_crowd(f, &c);
+  free(of);
+  free(c.who);
+  return c.n;
+}
+
+void ni_hang_say_ranks(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                       enum ni_hang_where where) {
+  say_chosen(f, v, k, is_where, &where, where == NI_HANG_NO_DATA);
+}
+
+/* ---- one knot ---- */
+
+/* Parts of a sentence, divided by semicolons. */
+struct parts {
+  FILE *f;
+  const struct ni_hang_verdict *v;
+  const struct ni_hang_knot *k;
+  int n;
+};
+
+static FILE *part(struct parts *p) {
+  if (p->n++) fputs("; ", p->f);
+  return p->f;
+}
+
+/* How it stood when the processes ended, not how it is. */
+static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) { return v->fate.over || k->past; }
+
+static void part_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
+  if (!p->k->count[where]) return;
+  ni_put_text(part(p), before);
+  ni_hang_say_ranks(p->f, p->v, p->k, where);
+  ni_put_text(p->f, after);
+}
+
+/* Views that call the same operation with values like those of a sample. */
+struct like {
+  const struct ni_hang_op *op;
+  bool bytes, type, root;
+};
+
+static bool same_values(const struct ni_hang_op *a, const struct like *l) {
+  return (!l->bytes || a->bytes == l->op->bytes) && (!l->type || a->datatype == l->op->datatype) &&
+         (!l->root || a->root == l->op->root);
+}
+
+static bool is_like(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  const struct like *l = arg;
+  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && same_values(w->op, l);
+}
+
+static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct like *l) {
+  const char *sep = "";
+  if (l->bytes) ni_say(f, "%" PRIu64 " %s", l->op->bytes, ni_plural(l->op->bytes, "byte", "bytes")), sep = ", ";
+  if (l->type) ni_say(f, "%s%s", sep, ni_hang_text(v->model, l->op->datatype)), sep = ", ";
+  if (l->root) ni_say(f, "%sroot %d", sep, l->op->root);
+}
+
+/* Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most. */
+static void part_values(struct parts *p) {
+  const struct ni_hang_knot *k = p->k;
+  struct like most = {NULL, k->size_mismatch, k->type_mismatch, k->root_mismatch}, fewest = most;
+  size_t n_most = 0, n_fewest = SIZE_MAX;
+  if (!k->size_mismatch && !k->type_mismatch && !k->root_mismatch) return;
+  for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
+    const struct ni_hang_op *op = k->view[i].op;
+    if (!op || !ni_hang_is(op, k->op.func, k->op.sn)) continue;
+    if ((most.op && same_values(op, &most)) || (fewest.op && same_values(op, &fewest))) continue;
+    struct like l = most;
+    l.op = op;
+    size_t n = 0;
+    values++;
+    for (size_t j = i; j < k->n; j++) n += is_like(k, &k->view[j], &l);
+    if (n > n_most) n_most = n, most.op = op;
+    if (n <= n_fewest) n_fewest = n, fewest.op = op; /* of equals the later one */
+  }
+  if (!most.op || !fewest.op || most.op == fewest.op) return;
+  say_chosen(part(p), p->v, k, is_like, &fewest, false);
+  fputs(" called it with ", p->f);
+  say_values(p->f, p->v, &fewest);
+  fputs(", others with ", p->f);
+  say_values(p->f, p->v, &most);
+}
+
+static void part_other_calls(struct parts *p) {
+  const struct ni_hang_knot *k = p->k;
+  if (!k->count[NI_HANG_OTHER_CALL]) return;
+  ni_hang_say_ranks(part(p), p->v, k, NI_HANG_OTHER_CALL);
+  fputs(" called ", p->f);
+  for (size_t i = 0; i < k->n; i++)
+    if (k->view[i].where == NI_HANG_OTHER_CALL) {
+      ni_hang_say_op(p->f, p->v, k->view[i].op);
+      break;
+    }
+  fputs(" instead", p->f);
+}
+
+static bool is_rank(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  (void)k;
+  return w->rank == *(const int32_t *)arg;
+}
+
+/* "rank 0 (node-a) " */
+static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  int32_t g = ni_hang_global(v, w);
+  ni_say(f, "rank %d (%s) ", g >= 0 ? g : w->rank, ni_hang_process_at(v, w)->host);
+}
+
+static int part_network(struct parts *p) {
+  int told = 0;
+  for (size_t i = 0; i < p->k->n && told < NAMED; i++) {
+    const struct ni_hang_view *w = &p->k->view[i];
+    if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK) continue;
+    say_one(part(p), p->v, w);
+    ni_say(p->f, "%s on the network", is_over(p->v, p->k) ? "waited" : "waits");
+    if (w->op->net_peer >= 0) {
+      fputs(" for ", p->f);
+      say_chosen(p->f, p->v, p->k, is_rank, &w->op->net_peer, false);
+    }
+    if (w->op->net_channel >= 0) ni_say(p->f, " on channel %d", w->op->net_channel);
+    if (w->op->net_state) ni_say(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
+    told++;
+  }
+  return told;
+}
+
+static bool is_waiting(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED;
+}
+
+static void part_more(struct parts *p, size_t n) {
+  if (n) ni_say(part(p), "and %zu more %s", n, ni_plural(n, "rank", "ranks"));
+}
+
+static void part_transfers(struct parts *p) {
+  const struct ni_hang_knot *k = p->k;
+  size_t told = 0, more = 0;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (w->waits_for < 0 || !is_waiting(w)) continue;
+    if (told == NAMED) {
+      more++;
+      continue;
+    }
+    say_one(part(p), p->v, w);
+    ni_say(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
+    ni_hang_say_op(p->f, p->v, w->op);
+    told++;
+  }
+  part_more(p, more);
+}
+
+/*
+ * Sends and receives that all have their other half: who is inside which. Sizes are told and not compared: of several
+ * messages between two ranks one side may be at the next.
+ */
+static void part_pairs(struct parts *p) {
+  const struct ni_hang_knot *k = p->k;
+  size_t told = 0, waiting = k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED];
+  fputs("nobody is missing, each Send has its Recv under way", part(p));
+  for (size_t i = 0; i < k->n && told < NAMED; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (!is_waiting(w)) continue;
+    say_one(part(p), p->v, w);
+    ni_say(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
+    ni_hang_say_op(p->f, p->v, w->op);
+    ni_say(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
+    told++;
+  }
+  part_more(p, waiting - told);
+}
+
+static size_t blockers(const struct ni_hang_knot *k) {
+  size_t n = 0;
+  for (size_t i = 0; i < k->n; i++) n += ni_hang_blocks(k, &k->view[i]);
+  return n;
+}
+
+void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  struct parts p = {f, v, k, 0};
+  bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
+  part_other_calls(&p);
+  part_values(&p);
+  part_where(&p, NI_HANG_NEVER, "",
+             p2p ? (over ? " had no matching call under way" : " has no matching call under way")
+                 : (over ? " had not called it" : " never called it"));
+  part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
+  part_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
+  part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
+  if (k->count[NI_HANG_INSIDE])
+    part_where(&p, NI_HANG_QUEUED, "",
+               over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
+  int network = part_network(&p);
+  part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
+  if (p2p) part_transfers(&p);
+  if (k->count[NI_HANG_FINISHED])
+    ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
+           ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
+           over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
+  size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
+  if (p2p) {
+    if (p.n == 0) part_pairs(&p);
+    return;
+  }
+  const char *where = k->count[NI_HANG_INSIDE] ? "inside" : "waiting for the kernel to start",
+             *is = over ? "was" : "is";
+  bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
+  if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
+    ni_say(part(&p), "everyone %s %s", is, where);
+    if (!differ && !network && !over)
+      fputs(k->count[NI_HANG_INSIDE]
+                ? ": nobody is missing, so look at GPUs, NVLink and the network"
+                : ": nobody is missing, so look at what else the GPUs do and what their streams wait for",
+            f);
+  } else if (inside == 1) {
+    ni_say(part(&p), "one rank %s %s", is, where);
+  } else if (inside) {
+    ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
+  }
+}

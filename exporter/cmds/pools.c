@@ -1,0 +1,312 @@
+/*
+ * nccl-inspector pools: what the pools of a run reached, and the settings that follow.
+ *
+ * Model: pool_stats lines hold what a pool has reached since it began, so the largest values count. The pools of one
+ * process are gathered while its files are read (they follow one another in the sorted list) and then folded into the
+ * run's totals; memory grows with the communicators of one process, not with the run. One thread.
+ *
+ * The recommendation is what this run needed, plus a quarter; drops are added in full, since nobody can know how many
+ * of them overlapped. docs/pool-sizing.md has the arithmetic.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/cli/command.h"
+#include "exporter/input/discover.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/input/line_reader.h"
+#include "exporter/cli/options.h"
+#include "format/line.h"
+#include "exporter/base/text/plural.h"
+
+#define STEP_SLOTS 32u           /* a page: pool sizes are rounded up to this */
+#define FIRST_SLOTS STEP_SLOTS   /* taken at the first use of a communicator */
+#define COMM_BYTES (16u << 10)   /* what a communicator takes beside its pools */
+#define TABLE_BYTES 560000u      /* the process's own tables */
+#define MIN_ARENA_BYTES (1u << 20)
+
+struct pool {
+  uint64_t hash, capacity, high_water, growths, slot_bytes, dropped;
+  int32_t rank;
+  uint8_t kind;
+};
+
+struct totals {
+  uint64_t pools, dropped, high_water, capacity, growths, slot_bytes, needed;
+  char where[300];               /* of the largest */
+};
+
+struct pools {
+  struct ni_inputs inputs;
+  struct ni_files files;
+  bool json;
+  /* the process being read */
+  char host[256];
+  int64_t pid;
+  struct pool *pool;
+  size_t n, cap;
+  uint64_t arena_high, arena_cap, event_bytes;
+  /* the run */
+  struct totals kind[NI_KIND_COUNT];
+  uint64_t unreadable, processes, lines, arena_full, pool_full, overwritten, max_pools[NI_KIND_COUNT], max_comms;
+  uint64_t run_arena_high, run_arena_cap, run_event_bytes; /* events: they grow whatever POOL_GROW says */
+  bool growth_off;
+};
+
+static const char *const names[NI_KIND_COUNT] = {"coll", "p2p"};
+static const char *const settings[NI_KIND_COUNT] = {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_INSPECTOR_P2P_POOL_SIZE"};
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+
+static void fold(struct pools *p) {
+  uint64_t of_kind[NI_KIND_COUNT] = {0};
+  if (p->n == 0 && p->arena_high == 0) return;
+  p->processes++;
+  for (size_t i = 0; i < p->n; i++) {
+    const struct pool *x = &p->pool[i];
+    struct totals *t = &p->kind[x->kind];
+    uint64_t needed = x->high_water + x->dropped;
+    t->pools++;
+    of_kind[x->kind]++;
+    t->dropped += x->dropped;
+    t->capacity = larger(t->capacity, x->capacity);
+    t->growths = larger(t->growths, x->growths);
+    t->slot_bytes = larger(t->slot_bytes, x->slot_bytes);
+    t->high_water = larger(t->high_water, x->high_water);
+    if (needed > t->needed || t->pools == 1) {
+      t->needed = needed;
+      snprintf(t->where, sizeof t->where, "communicator 0x%" PRIx64 " rank %d (%.200s pid %" PRId64 ")", x->hash,
+               x->rank, p->host, p->pid);
+    }
+  }
+  for (int k = 0; k < NI_KIND_COUNT; k++) p->max_pools[k] = larger(p->max_pools[k], of_kind[k]);
+  p->max_comms = larger(p->max_comms, larger(of_kind[0], of_kind[1]));
+  p->run_arena_high = larger(p->run_arena_high, p->arena_high);
+  p->run_arena_cap = larger(p->run_arena_cap, p->arena_cap);
+  p->run_event_bytes = larger(p->run_event_bytes, p->event_bytes);
+  p->n = 0;
+  p->arena_high = p->arena_cap = p->event_bytes = 0;
+}
+
+static int take_pool(struct pools *p, const struct ni_line *l) {
+  const struct ni_pool_line *in = &l->pool;
+  if (strcmp(in->kind, "arena") == 0) {
+    p->arena_high = larger(p->arena_high, in->high_water_bytes);
+    p->arena_cap = larger(p->arena_cap, in->cap_bytes);
+    return 0;
+  }
+  if (strcmp(in->kind, "event") == 0 || strcmp(in->kind, "proxy") == 0) {
+    p->event_bytes += in->bytes;
+    return 0;
+  }
+  uint8_t kind = strcmp(in->kind, names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL;
+  size_t i = 0;
+  while (i < p->n &&
+         (p->pool[i].hash != l->ident.comm_hash || p->pool[i].rank != l->ident.rank || p->pool[i].kind != kind))
+    i++;
+  if (i == p->n) {
+    if (!ni_array_room(p->pool, p->n, p->cap)) return -ENOMEM;
+    p->pool[p->n++] = (struct pool){.hash = l->ident.comm_hash, .rank = l->ident.rank, .kind = kind};
+  }
+  struct pool *x = &p->pool[i];
+  x->capacity = larger(x->capacity, in->capacity);
+  x->high_water = larger(x->high_water, in->high_water);
+  x->growths = larger(x->growths, in->growths);
+  x->slot_bytes = larger(x->slot_bytes, in->slot_bytes);
+  x->dropped = larger(x->dropped, in->dropped);
+  return 0;
+}
+
+static void take_settings(struct pools *p, const struct ni_pairs *s) {
+  const char *grow = ni_pairs_value(s, "NCCL_INSPECTOR_POOL_GROW");
+  p->growth_off |= grow && strcmp(grow, "0") == 0;
+}
+
+/* Causes come from the final lines; each communicator has one. */
+static void take_causes(struct pools *p, const struct ni_stats_line *s) {
+  if (!s->final || !s->has_accounting) return;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    p->pool_full += ni_by_count(&s->kind[k].dropped_by, "pool_full");
+    p->arena_full += ni_by_count(&s->kind[k].dropped_by, "arena_full");
+    p->overwritten += ni_by_count(&s->kind[k].dropped_by, "overwritten");
+  }
+}
+
+static int read_file(struct pools *p, struct ni_parser *parser, const char *path) {
+  struct ni_reader *reader = NULL;
+  struct ni_text text;
+  struct ni_line l;
+  int e = ni_reader_open(&reader, path, NULL), got;
+  if (e < 0) {
+    ni_say(stderr, "nccl-inspector pools: %s: %s\n", path, strerror(-e));
+    p->unreadable++;
+    return 0;
+  }
+  while (e == 0 && (got = ni_reader_next(reader, &text)) > 0) {
+    if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK || !l.has_header) continue;
+    if (l.kind != NI_LINE_POOL_STATS && l.kind != NI_LINE_PROCESS && l.kind != NI_LINE_DUMP_STATS) continue;
+    if (l.meta.pid != p->pid || strcmp(l.meta.hostname, p->host) != 0) {
+      fold(p);
+      p->pid = l.meta.pid;
+      snprintf(p->host, sizeof p->host, "%s", l.meta.hostname);
+    }
+    if (l.kind == NI_LINE_PROCESS) take_settings(p, &l.process.settings);
+    else if (l.kind == NI_LINE_DUMP_STATS) take_causes(p, &l.stats);
+    else {
+      p->lines++;
+      e = take_pool(p, &l);
+    }
+  }
+  ni_reader_close(reader);
+  return e;
+}
+
+struct advice {
+  uint64_t slots[NI_KIND_COUNT], fixed_bytes, arena_bytes, drops;
+};
+
+static struct advice advise(const struct pools *p) {
+  struct advice a = {0};
+  a.fixed_bytes = TABLE_BYTES + p->max_comms * COMM_BYTES + p->run_event_bytes;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct totals *t = &p->kind[k];
+    a.drops += t->dropped;
+    if (t->pools == 0 || t->needed == 0) continue;
+    a.slots[k] = round_up(t->needed + t->needed / 4, STEP_SLOTS);
+    a.fixed_bytes += p->max_pools[k] * (a.slots[k] + FIRST_SLOTS) * t->slot_bytes;
+  }
+  a.drops = larger(a.drops, p->arena_full + p->pool_full + p->overwritten);
+  /* Growing pools stay below what fixed ones of the largest need take; twice what was seen is room for a slow disk. */
+  a.arena_bytes =
+      round_up(larger(larger(2 * p->run_arena_high, a.drops ? 2 * a.fixed_bytes : 0), MIN_ARENA_BYTES), 1u << 20);
+  return a;
+}
+
+static void print_text(const struct pools *p) {
+  struct advice a = advise(p);
+  ni_say(stdout, "%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
+         ni_plural(p->processes, "", "es"), p->max_comms, ni_plural(p->max_comms, "", "s"));
+  ni_say(stdout, "%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
+         "dropped");
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct totals *t = &p->kind[k];
+    ni_say(stdout, "%-5s %8" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10" PRIu64 " %12" PRIu64 "\n", names[k],
+           t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped);
+    if (t->needed) ni_say(stdout, "      largest: %s\n", t->where);
+  }
+  ni_say(stdout, "arena %12.2f MB at most in use, of %.2f MB\n\n", (double)p->run_arena_high / 1e6,
+         (double)p->run_arena_cap / 1e6);
+  if (a.drops == 0) {
+    ni_say(stdout, "Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
+           p->growth_off ? " with fixed pools" : "", p->unreadable ? " in what could be read" : "");
+  } else {
+    ni_say(stdout, "%" PRIu64 " %s dropped", a.drops, ni_plural(a.drops, "operation was", "operations were"));
+    if (p->pool_full || p->arena_full || p->overwritten)
+      ni_say(stdout, " (%" PRIu64 " pool_full, %" PRIu64 " arena_full, %" PRIu64 " overwritten)", p->pool_full, p->arena_full,
+             p->overwritten);
+    ni_say(stdout, ".\n");
+    if (p->pool_full || p->overwritten || p->growth_off)
+      ni_say(stdout, "Recommended: unset NCCL_INSPECTOR_POOL_GROW=0, so that pools grow; or the fixed sizes below.\n");
+    if (p->arena_full)
+      ni_say(stdout, "Recommended: NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 ", since the arena's cap was met.\n", a.arena_bytes);
+  }
+  ni_say(stdout, "\nFor fixed pools (high water%s, a quarter more, in steps of %u):\n  NCCL_INSPECTOR_POOL_GROW=0\n",
+         a.drops ? " and all drops" : "", STEP_SLOTS);
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    if (a.slots[k]) ni_say(stdout, "  %s=%" PRIu64 "\n", settings[k], a.slots[k]);
+  ni_say(stdout, "  memory per process at most %.2f MB (%" PRIu64 " %s)\n", (double)a.fixed_bytes / 1e6,
+         p->max_comms, ni_plural(p->max_comms, "communicator", "communicators"));
+  ni_say(stdout, "For a smaller cap (twice the most that was in use):\n  NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 "\n",
+         a.arena_bytes);
+}
+
+static void print_json(const struct pools *p) {
+  struct advice a = advise(p);
+  struct ni_json j;
+  ni_json_open(&j, stdout, "nccl-inspector-pools-1");
+  ni_json_u64(&j, "processes", p->processes);
+  ni_json_u64(&j, "files_unreadable", p->unreadable);
+  ni_json_u64(&j, "max_communicators", p->max_comms);
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct totals *t = &p->kind[k];
+    ni_json_object(&j, names[k]);
+    ni_json_u64(&j, "pools", t->pools);
+    ni_json_u64(&j, "high_water", t->high_water);
+    ni_json_u64(&j, "capacity", t->capacity);
+    ni_json_u64(&j, "growths", t->growths);
+    ni_json_u64(&j, "slot_bytes", t->slot_bytes);
+    ni_json_u64(&j, "dropped", t->dropped);
+    ni_json_u64(&j, "needed", t->needed);
+    ni_json_u64(&j, "recommended_slots", a.slots[k]);
+    ni_json_end_object(&j);
+  }
+  ni_json_u64(&j, "arena_high_water_bytes", p->run_arena_high);
+  ni_json_u64(&j, "arena_cap_bytes", p->run_arena_cap);
+  ni_json_u64(&j, "dropped", a.drops);
+  ni_json_u64(&j, "dropped_pool_full", p->pool_full);
+  ni_json_u64(&j, "dropped_arena_full", p->arena_full);
+  ni_json_u64(&j, "dropped_overwritten", p->overwritten);
+  ni_json_bool(&j, "growth_off", p->growth_off);
+  ni_json_u64(&j, "recommended_max_bytes", a.arena_bytes);
+  ni_json_u64(&j, "fixed_bytes_per_process", a.fixed_bytes);
+  ni_json_close(&j);
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct pools *p = state->input;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&p->inputs, arg) < 0 ? ENOMEM : 0;
+    case NI_OPT_JSON: p->json = true; return 0;
+    case ARGP_KEY_END:
+      if (p->inputs.n == 0) argp_error(state, "which logs? give a directory, files or a pattern");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int ni_pools_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
+      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-pools-1)", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "DIR|FILE|PATTERN...",
+      "What the event pools of a run reached, and the settings that follow."
+      "\vExit codes: 0 nothing was dropped, 2 operations were dropped or files could not be read, 1 could not run (no "
+      "pool_stats lines), 64 wrong usage.", NULL, NULL, NULL};
+  struct pools p = {.pid = -1};
+  struct ni_parser *parser = NULL;
+  int done, code = ni_options_parse(&argp, argc, argv, &p, &done), e;
+  if (done) goto out;
+  code = NI_EXIT_COULD_NOT_RUN;
+  e = ni_inputs_find(&p.inputs, argv[0], &p.files);
+  if (e == -ENOENT) goto out;
+  if (e == 0) e = ni_parser_new(&parser);
+  ni_inputs_unreadable(argv[0], &p.files);
+  p.unreadable = p.files.n_bad;
+  for (size_t i = 0; e == 0 && i < p.files.n; i++) e = read_file(&p, parser, p.files.file[i].path);
+  fold(&p);
+  if (e < 0) {
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
+  } else if (p.lines == 0) {
+    ni_say(stderr,
+           "%s: no pool_stats lines in %zu file%s: logs of another writer, or NCCL_INSPECTOR_DUMP_CONTROL_LINES=0\n",
+           argv[0], p.files.n, ni_plural(p.files.n, "", "s"));
+  } else {
+    if (p.json) print_json(&p);
+    else print_text(&p);
+    code = advise(&p).drops || p.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+  }
+out:
+  ni_parser_free(parser);
+  ni_files_free(&p.files);
+  ni_inputs_free(&p.inputs);
+  free(p.pool);
+  return code;
+}

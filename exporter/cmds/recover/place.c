@@ -1,0 +1,127 @@
+#include "place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+
+/* Of which the plugin makes names of logs. */
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+struct search {
+  struct ni_place *p;
+  const struct ni_files *read; /* what was read already */
+  uint64_t start_ns;
+  bool any;                    /* whoever owns the log */
+  uid_t owner;
+};
+
+static bool is_its(const struct search *s, const char *name) {
+  size_t n = strlen(s->p->stem);
+  return strncmp(name, s->p->stem, n) == 0 && ni_log_stem(name, NULL) == n;
+}
+
+static int take_file(const struct search *s, const char *path, uid_t owner) {
+  if (!s->any && owner != s->owner) return 0;
+  if (!s->p->logs) {
+    const char *slash = strrchr(path, '/');
+    s->p->logs = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!s->p->logs) return -ENOMEM;
+  }
+  return ni_log_state_read(&s->p->log, path, s->start_ns);
+}
+
+/* The first file of a log has no number. */
+static int by_number(const void *a, const void *b) {
+  uint64_t m, n;
+  (void)ni_log_stem(*(char *const *)a, &m);
+  (void)ni_log_stem(*(char *const *)b, &n);
+  return m < n ? -1 : m > n;
+}
+
+/* Files of the stem in one directory, in the order in which they were written. */
+static int look_in(const struct search *s, const char *dir) {
+  DIR *d = opendir(dir);
+  char **path = NULL;
+  size_t found = 0, cap = 0;
+  int e = 0;
+  if (!d && errno != ENOENT) s->p->closed = dir, s->p->error = errno;
+  if (!d) return 0;
+  for (struct dirent *entry; e == 0 && (entry = readdir(d));) {
+    if (!is_its(s, entry->d_name)) continue;
+    if (!ni_array_room(path, found, cap) || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0) e = -ENOMEM;
+    else found++;
+  }
+  closedir(d);
+  if (found > 1) qsort(path, found, sizeof *path, by_number);
+  for (size_t i = 0; i < found; i++) {
+    struct stat st;
+    bool have = lstat(path[i], &st) != 0 || !S_ISREG(st.st_mode);
+    for (size_t k = 0; !have && k < s->read->n; k++)
+      have = s->read->file[k].dev == st.st_dev && s->read->file[k].ino == st.st_ino;
+    if (e == 0 && !have) e = take_file(s, path[i], st.st_uid);
+    free(path[i]);
+  }
+  free(path);
+  return e;
+}
+
+/* A name for the log of a process that was killed before it had one. */
+static void invent_stem(const struct ni_box_header *h, char *out, size_t size) {
+  char host[sizeof h->hostname];
+  size_t n = 0;
+  for (const char *p = h->hostname; *p && n < sizeof host - 1; p++, n++) {
+    bool safe = strchr(NAME_CHARS, *p) && (*p != '.' || n);
+    host[n] = safe ? *p : '_';
+  }
+  host[n] = 0;
+  snprintf(out, size, "%.128s-pid%" PRId64 "-%" PRIu64, *host ? host : "unknown-host", h->pid, h->made_ns / 1000000000u);
+}
+
+/*
+ * May what the box says decide where its part is written? If we are its owner. Not what lies in a folder that root was given:
+ * root copies other users' files, and the copies are root's.
+ */
+static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b, const char *said) {
+  bool own = ni_box_owner(b) == geteuid(), copied = geteuid() == 0 && s->named;
+  return own && *said == '/' && (!copied || ni_box_under(in, said));
+}
+
+int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in, const char *output,
+                  const struct ni_box *b) {
+  struct ni_box_log session = {0};
+  struct search look = {p, &s->logs, 0, output != NULL, ni_box_owner(b)};
+  struct stat st;
+  const char *file = ni_box_session(b, &session) && *session.dir ? session.file : "", *dir = output;
+  size_t n = ni_log_stem(file, NULL);
+  int e = 0;
+  if (session.dir) snprintf(p->said, sizeof p->said, "%s", session.dir);
+  look.start_ns = session.start_ns;
+  if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.') snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
+  else invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
+  for (size_t i = 0; e == 0 && i < s->logs.n; i++)
+    if (is_its(&look, ni_path_name(s->logs.file[i].path))) e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
+  p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_under(in, p->said));
+  if (e < 0 || p->elsewhere) return e;
+  bool believed = trusted(s, in, b, p->said);
+  if (believed || (output && *p->said == '/')) e = look_in(&look, p->said);
+  if (!dir) dir = p->logs;
+  if (!dir && believed) dir = p->said;
+  if (!dir && in->n == 1 && !*p->said && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode)) dir = in->path[0];
+  if (e == 0 && output && (!p->logs || strcmp(p->logs, output) != 0) && strcmp(p->said, output) != 0) e = look_in(&look, output);
+  if (e == 0 && dir && !(p->dir = strdup(dir))) e = -ENOMEM;
+  return e;
+}
+
+void ni_place_free(struct ni_place *p) {
+  ni_log_state_free(&p->log);
+  free(p->dir);
+  free(p->logs);
+  *p = (struct ni_place){0};
+}

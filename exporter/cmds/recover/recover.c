@@ -1,0 +1,351 @@
+/*
+ * nccl-inspector recover: the command line of it.
+ *
+ *   box ─▶ its owner ─▶ with his rights: its log (place.h), what is not in it (recover_box.h), the part's file ─▶ answer ─▶ said
+ *
+ * As root the middle is a child's (as_user.h). Only where --output is a folder of root's own does root make the file and name
+ * it; it then belongs to the box's owner, who writes through the descriptor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/as_user.h"
+#include "exporter/cli/command.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/base/now.h"
+#include "exporter/base/text/plural.h"
+#include "place.h"
+#include "recover_box.h"
+
+#define SILENT_NS UINT64_C(60000000000) /* a process that may be alive has given no sign of it for so long */
+
+struct recover {
+  struct ni_inputs inputs;
+  struct ni_box_sources sources;
+  struct ni_box_passed passed;
+  const char *output, *box_dir;
+  int out_dir; /* --output, where we may write there ourselves; -1 */
+  bool json, quiet, live, remove;
+  struct ni_json out;
+  struct answer *answer;
+  size_t parts, damaged, failed, alive, seen;
+  uint64_t records;
+};
+
+/* What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself. */
+struct answer {
+  bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
+  enum ni_life life;
+  int64_t pid;
+  uint64_t records, in_flight, incomplete, from;
+  char host[256], said[4096], stem[256], name[300], dir[4096], why[5000], bad[512];
+};
+
+/* One box on its way. */
+struct job {
+  struct recover *r;
+  struct answer *a;
+  struct ni_out_file file; /* fd: handed over by root; -1: with the owner's rights */
+  const char *path;
+};
+
+/* ---- with the rights of the box's owner ---- */
+
+/* May the process still write its log? Where it cannot be known, a heartbeat that stopped long ago counts. */
+static bool may_live(const struct ni_box *b) {
+  const struct ni_box_header *h = ni_box_header(b);
+  if (ni_box_life(b) != NI_LIFE_UNKNOWN) return ni_box_life(b) == NI_LIFE_ALIVE;
+  return h->heartbeat_every_ms == 0 || ni_now_ns(CLOCK_REALTIME) < h->heartbeat_unix_ns + SILENT_NS;
+}
+
+static void cannot_write(struct answer *a, const char *why) {
+  a->failed = true;
+  snprintf(a->why, sizeof a->why, "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
+           "another folder with --output", a->dir, a->stem, why);
+}
+
+/* The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a sentence. */
+static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
+  struct answer *a = j->a;
+  struct ni_recovered out = {0};
+  struct ni_out_file *file = &j->file, own = {.dir = -1, .fd = -1};
+  char why[512] = "";
+  int e = 0, dir = -1;
+  if (file->fd < 0) {
+    file = &own;
+    dir = ni_out_dir(p->dir, true, why, sizeof why);
+    if (dir < 0 || (e = ni_out_begin(&own, dir, 0644)) < 0) {
+      if (dir >= 0) close(dir);
+      cannot_write(a, dir < 0 ? why : strerror(-e));
+      return 0;
+    }
+  }
+  FILE *f = ni_recover_lines(file->fd);
+  e = f ? ni_recover_box(b, &p->log, f, a->live, &out) : -ENOMEM;
+  int written = f && fclose(f) != 0 ? -errno : 0;
+  a->records = out.records, a->in_flight = out.in_flight, a->incomplete = out.incomplete;
+  a->damaged = out.damaged || (ni_box_outside(b) && out.communicators);
+  a->part = e == 0 && out.part;
+  if (e == 0 && out.part && written == 0 && file == &own)
+    written = ni_recover_name(&own, a->stem, a->from, a->name, sizeof a->name);
+  if (e == 0 && out.part && written < 0) cannot_write(a, strerror(-written));
+  if (file == &own) {
+    ni_out_drop(&own);
+    close(dir);
+  }
+  return e;
+}
+
+static int recover_one(const struct ni_box *b, void *arg) {
+  struct job *j = arg;
+  struct recover *r = j->r;
+  struct answer *a = j->a;
+  struct ni_place p = {0};
+  const struct ni_box_header *h = ni_box_header(b);
+  int e = ni_place_find(&p, &r->sources, &r->inputs, r->output, b);
+  a->live = may_live(b);
+  a->life = ni_box_life(b);
+  a->pid = h->pid;
+  a->elsewhere = p.elsewhere;
+  a->from = p.log.next;
+  snprintf(a->host, sizeof a->host, "%s", h->hostname);
+  snprintf(a->said, sizeof a->said, "%s", p.said);
+  snprintf(a->stem, sizeof a->stem, "%s", p.stem);
+  snprintf(a->dir, sizeof a->dir, "%s", p.dir ? p.dir : "");
+  if (p.log.bad) snprintf(a->bad, sizeof a->bad, "%s", p.log.bad);
+  if (e < 0 || p.elsewhere) goto out;
+  a->alive = a->live && !ni_box_is_copy(b) && !r->live;
+  a->failed = !a->alive && (!p.dir || p.closed);
+  if (a->failed && p.closed)
+    snprintf(a->why, sizeof a->why, "%s cannot be searched as uid %u, whose box this is: %s", p.closed, geteuid(), strerror(p.error));
+  else if (a->failed)
+    snprintf(a->why, sizeof a->why, "its log is not here (it was in %s): name the log's folder, too, or say with --output "
+             "where the records shall go", *a->said ? a->said : "no folder");
+  else if (!a->alive) e = write_part(j, b, &p);
+  a->removable = !a->alive && !a->live && !a->failed && !a->damaged && !a->bad[0] && !ni_box_is_copy(b);
+out:
+  ni_place_free(&p);
+  return e;
+}
+
+static int remove_one(const struct ni_box *b, void *arg) {
+  const struct job *j = arg;
+  (void)b;
+  return unlink(j->path) == 0 ? 0 : -errno;
+}
+
+/* ---- one box ---- */
+
+static void say(struct recover *r, const char *box, const struct answer *a, const char *result, const char *text) {
+  static const char *const lives[] = {"unknown", "alive", "dead"};
+  bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
+  char path[sizeof a->dir + sizeof a->name];
+  r->seen++;
+  if (r->json) {
+    struct ni_json *j = &r->out;
+    snprintf(path, sizeof path, "%s/%s", a ? a->dir : "", a ? a->name : "");
+    ni_json_object(j, NULL);
+    ni_json_text(j, "box", box);
+    ni_json_text(j, "hostname", a ? a->host : NULL);
+    if (a) ni_json_i64(j, "pid", a->pid);
+    ni_json_text(j, "process", a ? lives[a->life <= NI_LIFE_DEAD ? a->life : 0] : NULL);
+    ni_json_text(j, "result", result);
+    ni_json_text(j, "text", text);
+    ni_json_text(j, "path", a && *a->name ? path : NULL);
+    ni_json_u64(j, "records", a ? a->records : 0);
+    ni_json_u64(j, "in_flight", a ? a->in_flight : 0);
+    ni_json_u64(j, "incomplete", a ? a->incomplete : 0);
+    ni_json_bool(j, "removed", a && a->removed);
+    ni_json_end_object(j);
+    return;
+  }
+  if (r->quiet && !bad) return;
+  FILE *f = bad ? stderr : stdout;
+  if (a) ni_say(f, "%s pid %" PRId64 ": ", a->host, a->pid);
+  ni_say(f, "%s%s%s%s\n", text, bad || !a ? ": " : "", bad || !a ? box : "", a && a->removed ? "; box removed" : "");
+}
+
+/* The box goes once its log has it all. */
+static void remove_box(struct job *j, struct ni_box_visit *v) {
+  char why[256];
+  v->work = remove_one;
+  v->keep = -1;
+  int e = ni_box_visit(v, why, sizeof why);
+  j->a->removed = e == 0;
+  if (e < 0) ni_say(stderr, "%s: not removed: %s\n", j->path, *why ? why : strerror(-e));
+}
+
+static void say_one(struct recover *r, const struct job *j) {
+  const struct answer *a = j->a;
+  char text[6000];
+  if (a->alive) {
+    r->alive++;
+    say(r, j->path, a, "alive", "left alone, its process runs: `nccl-inspector hang` looks at it, `snapshot` copies it");
+  } else if (a->failed) {
+    r->failed++;
+    say(r, j->path, a, "failed", a->why);
+  } else if (!a->part) {
+    say(r, j->path, a, "nothing", "nothing to recover: the log has it all");
+  } else {
+    r->parts++;
+    r->records += a->records;
+    snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %s/%s", a->records,
+             ni_plural(a->records, "record", "records"), a->in_flight, ni_plural(a->in_flight, "operation", "operations"),
+             a->live ? " (of a process that may go on writing)" : "", a->dir, a->name);
+    say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
+    if (*a->bad && !r->json) ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
+  }
+}
+
+/* Root's file gets its name, from what the owner found out. */
+static void name_part(struct job *j) {
+  struct answer *a = j->a;
+  if (!a->part || a->failed || *a->stem == '.' || strchr(a->stem, '/')) {
+    ni_out_drop(&j->file);
+    return;
+  }
+  int e = ni_recover_name(&j->file, a->stem, a->from, a->name, sizeof a->name);
+  if (e < 0) cannot_write(a, strerror(-e));
+}
+
+static void end_texts(struct answer *a) {
+  a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] = a->name[sizeof a->name - 1] = 0;
+  a->dir[sizeof a->dir - 1] = a->why[sizeof a->why - 1] = a->bad[sizeof a->bad - 1] = 0;
+}
+
+static int visit(struct recover *r, const char *path) {
+  struct job j = {r, r->answer, {.dir = -1, .fd = -1}, path};
+  struct ni_box_visit v = {.path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
+  struct stat st;
+  char why[512] = "";
+  int e = lstat(path, &st) == 0 ? 0 : -errno;
+  *j.a = (struct answer){0};
+  if (e == 0 && r->out_dir >= 0 && ni_out_begin(&j.file, r->out_dir, 0644) == 0) { /* else the owner tries, and says why not */
+    if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0) ni_out_drop(&j.file);
+    v.keep = j.file.fd;
+  }
+  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  end_texts(j.a);
+  if (j.file.fd >= 0) {
+    if (e < 0) ni_out_drop(&j.file);
+    else name_part(&j);
+  }
+  if (e < 0) {
+    if (e == -ENOMEM || (!r->sources.named && !ni_box_passes(&r->passed, path, e))) return e == -ENOMEM ? e : 0;
+    r->damaged++;
+    say(r, path, NULL, "unreadable", *why ? why : strerror(-e));
+    return 0;
+  }
+  if (*j.a->said) ni_box_sources_led(&r->sources, j.a->said);
+  r->passed.elsewhere += j.a->elsewhere;
+  if (j.a->elsewhere) return 0;
+  r->damaged += j.a->damaged;
+  if (r->remove && j.a->removable && !j.a->failed) remove_box(&j, &v);
+  say_one(r, &j);
+  return 0;
+}
+
+static int recover_all(struct recover *r) {
+  int e = 0;
+  for (size_t i = 0; i < r->sources.boxes.n_bad; i++) {
+    if (!ni_box_name(r->sources.boxes.bad[i].path))
+      continue; /* a folder: of the command line, see say_misled(), or anybody's */
+    r->failed++;
+    say(r, r->sources.boxes.bad[i].path, NULL, "unreadable", ni_unreadable_why(&r->sources.boxes.bad[i]));
+  }
+  for (size_t i = 0; e == 0 && i < r->sources.boxes.n; i++) e = visit(r, r->sources.boxes.file[i].path);
+  return e;
+}
+
+/* ---- command line ---- */
+
+enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_LIVE, OPT_REMOVE };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct recover *r = state->input;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&r->inputs, arg) < 0 ? ENOMEM : 0;
+    case NI_OPT_JSON: r->json = true; return 0;
+    case OPT_OUTPUT: r->output = arg; return 0;
+    case OPT_BOX_DIR: r->box_dir = arg; return 0;
+    case OPT_LIVE: r->live = true; return 0;
+    case OPT_REMOVE: r->remove = true; return 0;
+    case 'q': r->quiet = true; return 0;
+    case ARGP_KEY_END:
+      if (r->live && !r->output) argp_error(state, "--live needs --output: a running process writes its own log");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static void report(struct recover *r) {
+  if (r->json) {
+    ni_json_end_array(&r->out);
+    ni_json_u64(&r->out, "records", r->records);
+    ni_json_u64(&r->out, "parts", r->parts);
+    ni_json_close(&r->out);
+  } else if (r->seen == 0 && !r->quiet) {
+    ni_say(stdout, "nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
+  }
+}
+
+/* A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may come. */
+static void say_misled(struct recover *r, const char *name) {
+  bool bad = ni_box_sources_bad(&r->sources);
+  if (r->seen) ni_box_sources_say_bad(stderr, name, &r->sources);
+  else if (bad || r->passed.foreign || r->sources.box_dir_error)
+    ni_box_sources_explain(stderr, name, &r->sources, &r->inputs, &r->passed, false);
+  r->failed += bad;
+}
+
+int ni_recover_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs or black boxes (also as plain argument)", 0},
+      {"output", OPT_OUTPUT, "DIR", 0, "Where the parts go, instead of beside the logs", 0},
+      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
+      {"live", OPT_LIVE, NULL, 0, "Of running processes too: a snapshot, marked as such; needs --output", 0},
+      {"remove", OPT_REMOVE, NULL, 0, "Removes the box of a dead process once all that is in it is in the log", 0},
+      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-recover-1)", 0},
+      {"quiet", 'q', NULL, 0, "Only what went wrong", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "[DIR|BOX...]",
+      "Writes what a killed process had finished and not yet written as a further part of its log."
+      "\vDIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
+      "there. Without DIR all boxes of this machine. Running it twice gives nothing new. Exit codes: 0 done, 1 a part could "
+      "not be written, or DIR or that of --box-dir is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
+  struct recover r = {.out_dir = -1, .answer = ni_shared(sizeof *r.answer)};
+  char why[512];
+  int done, code = ni_options_parse(&argp, argc, argv, &r, &done), e;
+  if (done) goto out;
+  if (ni_box_dir_check(argv[0], r.box_dir) < 0) {
+    code = NI_EXIT_COULD_NOT_RUN;
+    goto out;
+  }
+  e = r.answer ? ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL) : -ENOMEM;
+  if (r.output) r.out_dir = ni_out_dir(r.output, true, why, sizeof why); /* else each owner says why it cannot be used */
+  if (r.json) {
+    ni_json_open(&r.out, stdout, "nccl-inspector-recover-1");
+    ni_json_array(&r.out, "boxes");
+  }
+  if (e == 0) e = recover_all(&r);
+  if (e < 0) {
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
+    code = NI_EXIT_COULD_NOT_RUN;
+    goto out;
+  }
+  report(&r);
+  say_misled(&r, argv[0]);
+  code = r.failed ? NI_EXIT_COULD_NOT_RUN : r.damaged ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+out:
+  ni_box_sources_free(&r.sources);
+  ni_inputs_free(&r.inputs);
+  return code;
+}

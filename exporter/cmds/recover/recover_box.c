@@ -1,0 +1,434 @@
+#include "recover_box.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/expiry.h"
+#include "format/line.h"
+#include "exporter/base/text/plural.h"
+#include "part.h"
+
+#define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
+
+/* Which operation, and its place in the order: the box has the rest, so a large box does not make large lists. */
+struct ref {
+  uint64_t rec_sn;
+  uint64_t sn;       /* of those that are numbered here; of called ones ticks_start until then */
+  uint32_t slot;
+  uint8_t kind;
+  bool numbered;
+};
+
+struct list {
+  struct ref *op;
+  size_t n, cap;
+};
+
+/* One communicator whose accounts are not closed yet. */
+struct life {
+  struct ni_box_comm c;
+  size_t index;
+  const struct ni_log_life *log; /* NULL: the log does not know it */
+  struct list finished, in_flight, given_up;
+  struct list called;        /* collectives known by their call alone, without a number yet */
+  struct ni_seq_set had_one; /* of communicators that have some: calls whose operation is, or was, in the box */
+};
+
+struct job {
+  const struct ni_box *b;
+  const struct ni_log_state *log;
+  struct life *life;  /* by index of the box's communicators; c.phase 0: nothing to do there */
+  size_t n;
+  bool live, gpu_only;
+  bool expires;  /* the process removed old files of its log */
+  uint64_t gone; /* records of communicators that are open in them */
+  bool news; /* the log does not have it all */
+  struct ni_part part;
+  struct ni_ident process;
+  struct ni_recovered *out;
+};
+
+/* ---- gathering ---- */
+
+/* Hash 0 stands for the whole process in a log. */
+static bool sound(const struct ni_ident *id) {
+  return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks && id->nnodes >= 0;
+}
+
+static int gather_comms(struct job *j) {
+  struct ni_box_comm c;
+  while (ni_box_comm_at(j->b, j->n, &c)) j->n++;
+  j->life = calloc(j->n + 1, sizeof *j->life);
+  if (!j->life) return -ENOMEM;
+  for (size_t i = 0; i < j->n; i++) {
+    struct life *l = &j->life[i];
+    (void)ni_box_comm_at(j->b, i, &l->c);
+    l->index = i;
+    if (l->c.phase == 0) continue;
+    if (!sound(&l->c.id) || l->c.init_ns > INT64_MAX) {
+      j->out->damaged++;
+      l->c.phase = 0;
+      continue;
+    }
+    l->log = ni_log_state_find(j->log, l->c.id.comm_hash, l->c.id.rank, l->c.init_ns);
+    if (l->log && l->log->final) l->c.phase = 0; /* killed between its last write and the release of its page */
+    j->out->communicators += l->c.phase != 0;
+  }
+  return 0;
+}
+
+static int keep(struct list *l, struct ref op) {
+  if (!ni_array_room(l->op, l->n, l->cap)) return -ENOMEM;
+  l->op[l->n++] = op;
+  return 0;
+}
+
+static void read_op(const struct job *j, const struct ref *ref, struct ni_box_op *op) {
+  ni_box_op_at(j->b, ref->slot, op);
+  if (!ref->numbered) return;
+  op->rec_sn = ref->rec_sn;
+  op->sn = ref->sn;
+}
+
+static int gather_op(const struct ni_box_op *op, void *arg) {
+  struct job *j = arg;
+  if (op->is == NI_BOX_SLOT_FREE || op->is == NI_BOX_SLOT_RESTING) return 0;
+  int64_t i = ni_box_comm_of(j->b, op);
+  if (i < 0 || j->life[i].c.phase == 0) return 0;
+  struct life *l = &j->life[i];
+  struct ref ref = {op->rec_sn, op->ticks_start, op->slot, (uint8_t)op->kind, false};
+  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
+  if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX || op->bytes > INT64_MAX) {
+    j->out->damaged++;
+    return 0;
+  }
+  if (op->is == NI_BOX_SLOT_IN_FLIGHT) return keep(&l->in_flight, ref);
+  bool given_up = op->is == NI_BOX_SLOT_GIVEN_UP;
+  const struct ni_seq_set *has = !l->log ? NULL : given_up ? &l->log->kind[op->kind].incomplete : &l->log->kind[op->kind].records;
+  if (has && ni_seq_set_has(has, op->rec_sn)) return 0;
+  return keep(given_up ? &l->given_up : &l->finished, ref);
+}
+
+/* Its operation may have come since the dump thread looked at the call: then it is no collective of its own. */
+static int gather_call(const struct ni_box_op *op, void *arg) {
+  struct job *j = arg;
+  int64_t i = op->src == NI_SRC_EVENT && op->kind == NI_KIND_COLL ? ni_box_comm_of(j->b, op) : -1;
+  uint64_t call;
+  if (i < 0 || !j->life[i].called.n || !ni_box_call_of(&j->life[i].c, op, &call)) return 0;
+  return ni_seq_set_add(&j->life[i].had_one, call);
+}
+
+static int by_number(const void *a, const void *b) {
+  const struct ref *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
+}
+
+/* In order of numbers; a number that comes twice in a box is damage, and comes once into the log. */
+static void sort(struct job *j, struct list *l) {
+  size_t kept = 0;
+  if (l->n > 1) qsort(l->op, l->n, sizeof *l->op, by_number);
+  for (size_t i = 0; i < l->n; i++) {
+    if (kept && by_number(&l->op[kept - 1], &l->op[i]) == 0) j->out->damaged++;
+    else l->op[kept++] = l->op[i];
+  }
+  l->n = kept;
+}
+
+/* ---- lines ---- */
+
+static void put_records(struct job *j, struct life *l, struct ni_part_stats *s) {
+  for (size_t i = 0; i < l->finished.n; i++) {
+    struct ni_box_op op;
+    struct ni_record r;
+    int why;
+    read_op(j, &l->finished.op[i], &op);
+    ni_recover_record(j->b, &l->c, &op, &r, &why);
+    if (why >= 0) s->kind[op.kind].fallback[why]++;
+    if (j->gpu_only && r.timing != NI_TIMING_KERNEL_GPU) {
+      s->kind[op.kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
+      j->out->filtered++;
+      continue;
+    }
+    ni_part_record(&j->part, &l->c.id, &r);
+    s->kind[op.kind].written++;
+    j->out->records++;
+  }
+}
+
+static const char *state_of(const struct ni_box_op *op, uint64_t open, const struct ni_box_net *net) {
+  if (net && net->on_network) return "network";
+  if (op->started == 0 && !open) return "launched";
+  if (open || op->started > op->stopped) return "kernel";
+  return op->want == op->stopped ? "finishing" : "kernel";
+}
+
+static void put_unfinished(struct job *j, struct life *l, const struct list *ops, const char *key, const char *why) {
+  bool states = strcmp(key, "in_flight") == 0;
+  uint64_t now = ni_box_seen_ns(j->b);
+  for (size_t i = 0; i < ops->n; i++) {
+    struct ni_box_op op;
+    read_op(j, &ops->op[i], &op);
+    uint64_t open = states ? ni_box_open_channels(j->b, l->index, &op) : 0, at = ni_box_unix_ns(j->b, op.ticks_start);
+    struct ni_box_net net;
+    bool moves = states && ni_box_net_of(j->b, &op, &net);
+    struct ni_part_unfinished u = {.key = key,
+                                   .why = why,
+                                   .op = &op,
+                                   .enqueue_ns = at,
+                                   .age_ms = now > at ? (now - at) / 1000000 : 0,
+                                   .state = states ? state_of(&op, open, moves ? &net : NULL) : NULL,
+                                   .channels_open = open,
+                                   .net = moves ? &net : NULL};
+    ni_part_unfinished(&j->part, &l->c.id, &u);
+  }
+}
+
+/* Losses that no gap line of the log names. */
+static void put_gaps(struct job *j, struct life *l, const struct ni_part_stats *s) {
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    for (int w = 0; w < NI_DROP_COUNT; w++) {
+      uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = s->kind[k].dropped[w];
+      if (all > told)
+        ni_part_gap(&j->part, &l->c.id, (enum ni_kind)k, (enum ni_drop)w, all - told, 0,
+                    l->c.kind[k].started ? l->c.kind[k].started - 1 : 0);
+    }
+}
+
+static uint64_t sum(const uint64_t *n, int count) {
+  uint64_t total = 0;
+  for (int i = 0; i < count; i++) total += n[i];
+  return total;
+}
+
+/* docs/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
+static void open_accounts(struct job *j, const struct life *l, struct ni_part_stats *s) {
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    memcpy(s->kind[k].filtered, l->c.kind[k].filtered, sizeof s->kind[k].filtered);
+    memcpy(s->kind[k].dropped, l->c.kind[k].dropped, sizeof s->kind[k].dropped);
+    memcpy(s->kind[k].fallback, l->c.kind[k].fallback, sizeof s->kind[k].fallback);
+    s->kind[k].filtered[NI_FILTER_NO_KERNEL_TIMING] += l->c.kind[k].judged_out;
+    s->kind[k].dropped[NI_DROP_WRITE_ERROR] += l->c.kind[k].lost_write;
+    s->kind[k].started = l->c.kind[k].started;
+    s->kind[k].late = l->c.kind[k].late;
+    uint64_t there = l->log ? l->log->kind[k].records.distinct : 0, said = l->c.kind[k].written;
+    uint64_t gone = j->expires && j->log->files && said > there ? said - there : 0;
+    s->kind[k].written = there + gone; /* as in a log that ended: what expired was written, the process's line takes it off */
+    j->gone += gone;
+  }
+  memcpy(s->stray, l->c.stray, sizeof s->stray);
+}
+
+static void close_accounts(struct job *j, const struct life *l, struct ni_part_stats *s) {
+  uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
+  for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
+  for (size_t i = 0; i < l->given_up.n; i++) given_up[l->given_up.op[i].kind]++;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    uint64_t lines = (l->log ? l->log->kind[k].incomplete.distinct : 0) + given_up[k];
+    s->kind[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
+    uint64_t settled = s->kind[k].written + sum(s->kind[k].filtered, NI_FILTER_COUNT) +
+                       sum(s->kind[k].dropped, NI_DROP_COUNT) + s->kind[k].incomplete;
+    s->kind[k].in_flight = s->kind[k].started > settled ? s->kind[k].started - settled : 0;
+    if (s->kind[k].in_flight > listed[k]) j->out->unlisted += s->kind[k].in_flight - listed[k];
+    uint64_t flushed = l->log ? l->log->kind[k].flushed : 0;
+    s->kind[k].records = s->kind[k].written > flushed ? s->kind[k].written - flushed : 0;
+  }
+}
+
+static int by_start(const void *a, const void *b) {
+  const struct ref *x = a, *y = b;
+  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1; /* ticks_start */
+  return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
+static int number_called(const struct job *j, struct life *l) {
+  int e = 0;
+  if (l->called.n > 1) qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
+  for (size_t i = 0; e == 0 && i < l->called.n; i++) {
+    struct ref ref = l->called.op[i];
+    struct ni_box_op op;
+    ni_box_op_at(j->b, ref.slot, &op);
+    uint64_t *sn = &l->c.api_sn[ni_func_from_name(op.func)], call;
+    if (!ni_box_call_of(&l->c, &op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
+    if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX) continue;
+    ref.sn = (*sn)++;
+    ref.rec_sn = l->c.kind[NI_KIND_COLL].started++;
+    ref.numbered = true;
+    e = keep(&l->finished, ref);
+  }
+  return e;
+}
+
+static void put_life(struct job *j, struct life *l) {
+  struct ni_part_stats s = {.final = !j->live};
+  sort(j, &l->finished);
+  sort(j, &l->in_flight);
+  sort(j, &l->given_up);
+  ni_part_comm(&j->part, &l->c);
+  open_accounts(j, l, &s);
+  put_records(j, l, &s);
+  put_unfinished(j, l, &l->given_up, "incomplete", "overtaken");
+  put_unfinished(j, l, &l->in_flight, "in_flight", j->live ? "alive" : "killed");
+  put_gaps(j, l, &s);
+  close_accounts(j, l, &s);
+  ni_part_stats(&j->part, &l->c.id, &s);
+  if (!j->live) ni_part_comm_end(&j->part, &l->c.id, "killed", ni_box_seen_ns(j->b));
+  for (size_t i = 0; i < l->in_flight.n; i++) {
+    const struct ref *op = &l->in_flight.op[i];
+    j->news |= !l->log || !ni_seq_set_has(&l->log->kind[op->kind].in_flight, op->rec_sn);
+  }
+  j->news |= l->finished.n || l->given_up.n;
+  j->out->in_flight += l->in_flight.n;
+  j->out->incomplete += l->given_up.n;
+}
+
+/* ---- head and foot ---- */
+
+/*
+ * The process line: the log's own, with the marker put in at its end. It comes from the box, so it counts only if our
+ * parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0: it is of no use.
+ */
+static int put_own_head(struct job *j, const char *text, struct ni_parser *parser, struct ni_line *line) {
+  size_t len = strlen(text);
+  if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0) return 0;
+  char *copy = malloc(len + NI_PARSE_PADDING);
+  if (!copy) return -ENOMEM;
+  memcpy(copy, text, len);
+  memset(copy + len, 0, NI_PARSE_PADDING);
+  enum ni_reject why = ni_parse_line(parser, copy, len, len + NI_PARSE_PADDING, line);
+  int e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
+  if (why == NI_OK && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0 && line->meta.producer) {
+    fprintf(j->part.f, "%.*s,\"recovered_ns\":%" PRIu64 ",\"recovered_live\":%s}}\n", (int)(len - 2), text,
+            ni_box_taken_ns(j->b), j->live ? "true" : "false");
+    struct ni_part_origin *o = &j->part.origin;
+    o->hostname = strdup(line->meta.hostname);
+    o->git_rev = strdup(line->meta.git_rev);
+    o->producer = strdup(line->meta.producer);
+    o->pid = line->meta.pid;
+    j->process = (struct ni_ident){.rank = line->ident.rank, .n_ranks = line->ident.n_ranks};
+    const char *gpu_only = ni_pairs_value(&line->process.settings, REQUIRE_GPU);
+    j->gpu_only = gpu_only && strcmp(gpu_only, "1") == 0;
+    j->expires = ni_expiry_limits(&line->process) != 0;
+    e = o->hostname && o->git_rev && o->producer ? 1 : -ENOMEM;
+  }
+  free(copy);
+  return e;
+}
+
+static int put_head(struct job *j, struct ni_parser *parser, struct ni_line *line) {
+  const struct ni_box_header *h = ni_box_header(j->b);
+  struct ni_box_log session = {0};
+  int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, parser, line) : 0;
+  if (e) return e;
+  int64_t rank = h->rank >= 0 && h->rank < INT32_MAX ? h->rank : -1, size = h->world_size;
+  j->process = (struct ni_ident){.rank = (int32_t)rank,
+                                 .n_ranks = (int32_t)(size > rank && size <= INT32_MAX ? size : rank + 1)};
+  j->part.origin.hostname = h->hostname;
+  j->part.origin.git_rev = h->git_rev;
+  j->part.origin.producer = h->producer;
+  j->part.origin.pid = h->pid;
+  ni_part_process(&j->part, &j->process, h, session.start_ns ? session.start_ns : h->made_ns, ni_box_taken_ns(j->b), j->live);
+  return 0;
+}
+
+static void free_origin(struct job *j) {
+  free((char *)(uintptr_t)j->part.origin.hostname);
+  free((char *)(uintptr_t)j->part.origin.git_rev);
+  free((char *)(uintptr_t)j->part.origin.producer);
+}
+
+static uint64_t expired_in_box(const struct ni_box *b) {
+  const struct ni_box_header *h = ni_box_header(b);
+  return h->session_now < 2 ? h->expired_records[h->session_now] : 0;
+}
+
+/*
+ * Records that expired, of all communicators of the session. The box counts them once their file is gone, the accounts tell
+ * them by what is not there: each knows something that the other does not. The box has those of communicators whose every
+ * line has expired; the accounts have the file whose removal was not counted before the kill, and are all there is in a box of
+ * a writer that did not count.
+ */
+static uint64_t expired(const struct job *j) {
+  uint64_t counted = expired_in_box(j->b), told = j->gone;
+  for (size_t i = 0; j->expires && i < j->log->n; i++)
+    for (int k = 0; j->log->life[i].final && k < NI_KIND_COUNT; k++) {
+      uint64_t there = j->log->life[i].kind[k].records.distinct, said = j->log->life[i].kind[k].written;
+      if (said > there) told += said - there;
+    }
+  return counted > told ? counted : told;
+}
+
+static void put_foot(struct job *j) {
+  const struct ni_box_header *h = ni_box_header(j->b);
+  char text[256];
+  if (ni_box_outside(j->b))
+    snprintf(text, sizeof text,
+             "recovered from the black box; %u %s not in it: what had finished there is lost "
+             "and counts as in flight", ni_box_outside(j->b),
+             ni_plural(ni_box_outside(j->b), "page of the process's memory was", "pages of the process's memory were"));
+  else
+    snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
+             ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
+  ni_part_note(&j->part, &j->process, text);
+  if (j->out->damaged) {
+    snprintf(text, sizeof text, "the black box is damaged: %" PRIu64 " %s left out", j->out->damaged,
+             ni_plural(j->out->damaged, "communicator or operation in it cannot be true and was",
+                       "communicators or operations in it cannot be true and were"));
+    ni_part_note(&j->part, &j->process, text);
+  }
+  if (j->live || j->log->process_final) return;
+  struct ni_part_stats s = {.final = true, .refused = h->refused_communicators};
+  s.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = expired(j);
+  for (int i = 0; i < NI_STRAY_COUNT && i < 16; i++) s.stray[i] = h->process_stray[i];
+  ni_part_stats(&j->part, &j->process, &s);
+}
+
+static int compose(struct job *j) {
+  struct ni_parser *parser = NULL;
+  struct ni_line *line = malloc(sizeof *line);
+  uint64_t ts = ni_box_seen_ns(j->b) / 1000;
+  j->part.origin.ts_us = ts > j->log->newest_us ? ts : j->log->newest_us + 1;
+  int e = line ? ni_parser_new(&parser) : -ENOMEM;
+  int owned = e == 0 ? put_head(j, parser, line) : e;
+  if (owned >= 0) {
+    for (size_t i = 0; i < j->n; i++)
+      if (j->life[i].c.phase) put_life(j, &j->life[i]);
+    put_foot(j);
+  }
+  if (owned > 0) free_origin(j);
+  ni_parser_free(parser);
+  free(line);
+  return owned < 0 ? owned : 0;
+}
+
+int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
+  struct job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
+  *out = (struct ni_recovered){0};
+  uint32_t state = ni_box_header(b)->state;
+  if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
+  int e = gather_comms(&j);
+  if (e == 0) e = ni_box_each_op(b, gather_op, &j);
+  bool called = false;
+  for (size_t i = 0; e == 0 && i < j.n; i++) called |= j.life[i].called.n > 0;
+  if (called) e = ni_box_each_op(b, gather_call, &j);
+  for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j, &j.life[i]);
+  /* Killed between the last words of its last communicator and its own, without which its log is not complete. */
+  bool owed = !live && !log->process_final && (log->files || expired_in_box(b));
+  if (e == 0 && (out->communicators || owed)) {
+    e = compose(&j);
+    out->part = j.news || !live;
+  }
+  for (size_t i = 0; j.life && i < j.n; i++) {
+    free(j.life[i].finished.op);
+    free(j.life[i].in_flight.op);
+    free(j.life[i].given_up.op);
+    free(j.life[i].called.op);
+    ni_seq_set_free(&j.life[i].had_one);
+  }
+  free(j.life);
+  return e;
+}

@@ -1,0 +1,233 @@
+/*
+ * nccl-inspector snapshot: copies black boxes to shared storage, for a scheduler's epilog or an on-call engineer.
+ *
+ * A copy is the box with one page behind it that says when it was taken and whether the process was alive (box.h). Each is
+ * written under a hidden name and renamed, so a reader never meets half of one. The boxes are only read, each with its owner's
+ * rights, and the copy is his, too. 30 s in all: what was not copied by then is named and left out, since an epilog must
+ * not hold its node.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/base/as_user.h"
+#include "exporter/cli/command.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/base/out_file.h"
+#include "exporter/input/box/sources.h"
+
+#define LIMIT_S 30
+
+/* What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its log is. */
+struct answer {
+  bool placed, elsewhere;
+  char name[300], said[4096];
+};
+
+struct snapshot {
+  struct ni_inputs inputs;
+  struct ni_box_sources sources;
+  struct ni_box_passed passed;
+  const char *output, *box_dir;
+  int out_dir;   /* --output; -1: a folder that root leaves to its owner */
+  bool exit_zero, quiet;
+  size_t copied, failed;
+  time_t until;
+  struct answer *answer;
+};
+
+/* One box on its way. */
+struct job {
+  const struct snapshot *s;
+  const char *path;
+  struct ni_out_file file;
+};
+
+static int late_code = NI_EXIT_COULD_NOT_RUN;
+
+/* A file system that hangs: nothing can be said or cleaned up any more. */
+static void too_late(int signal) {
+  (void)signal;
+  _exit(late_code);
+}
+
+static void complain(struct snapshot *s, const char *path, const char *why) {
+  s->failed++;
+  ni_say(stderr, "%s: not copied: %s\n", path, why);
+}
+
+/* Makes the file with our rights, for whoever owns the box. 0 or -errno. */
+static int begin(struct ni_out_file *o, int dir, uid_t owner) {
+  int e = ni_out_begin(o, dir, 0600);
+  if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0) e = -errno;
+  return e;
+}
+
+/* <name without .box>.<Unix ns>.box. A copy of a copy keeps the first one's time, and so its name. */
+static void name_copy(const struct ni_box *b, const char *path, char *out, size_t size) {
+  char name[256], stamp[32];
+  snprintf(name, sizeof name, "%s", ni_path_name(path));
+  size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
+  if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
+  snprintf(stamp, sizeof stamp, ".%" PRIu64, ni_box_taken_ns(b));
+  snprintf(out, size, "%s%s" NI_BOX_SUFFIX, name, ni_box_is_copy(b) && strstr(name, stamp) ? "" : stamp);
+}
+
+/* A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for it. 0 or -errno. */
+static int give_name(struct ni_out_file *o, const char *name, uid_t owner) {
+  struct stat st;
+  int e = ni_out_commit(o, name, false);
+  if (e == -EEXIST && fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == owner) e = ni_out_commit(o, name, true);
+  return e;
+}
+
+/* With the owner's rights: the copy into the file that we were given, or into one of his own. */
+static int copy(const struct ni_box *b, void *arg) {
+  struct job *j = arg;
+  const struct snapshot *s = j->s;
+  struct answer *a = s->answer;
+  struct ni_box_log session;
+  char why[512];
+  int e = 0, dir = -1;
+  if (ni_box_header(b)->state != NI_BOX_LIVE) return 0;
+  /* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
+  a->placed = ni_box_session(b, &session);
+  a->elsewhere = !s->sources.named && s->inputs.n && !(a->placed && ni_box_under(&s->inputs, session.dir));
+  if (a->elsewhere) return 0;
+  if (a->placed) snprintf(a->said, sizeof a->said, "%s", session.dir);
+  if (j->file.fd < 0) {
+    dir = ni_out_dir(s->output, false, why, sizeof why);
+    e = dir < 0 ? dir : begin(&j->file, dir, geteuid());
+  }
+  if (e == 0) e = ni_box_write_copy(b, j->file.fd);
+  if (e == 0 && fsync(j->file.fd) != 0) e = -errno;
+  if (e == 0) name_copy(b, j->path, a->name, sizeof a->name);
+  if (e == 0 && dir >= 0) e = give_name(&j->file, a->name, geteuid());
+  if (dir >= 0) ni_out_drop(&j->file); /* nothing is left of what failed; after its name nothing is under way */
+  return e;
+}
+
+static void copy_one(struct snapshot *s, const char *path) {
+  struct job j = {s, path, {.dir = -1, .fd = -1}};
+  struct answer *a = s->answer;
+  unsigned left = (unsigned)(s->until - time(NULL)) + 1;
+  struct ni_box_visit v = {.path = path, .named = s->sources.named, .seconds = left, .work = copy, .arg = &j};
+  struct stat st;
+  char why[512] = "";
+  int e = lstat(path, &st) == 0 ? 0 : -errno;
+  *a = (struct answer){0};
+  if (e == 0 && s->out_dir >= 0) e = begin(&j.file, s->out_dir, st.st_uid);
+  v.keep = j.file.fd;
+  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  a->name[sizeof a->name - 1] = a->said[sizeof a->said - 1] = 0;
+  if (e == 0 && *a->name && *j.file.tmp) e = *a->name == '.' ? -EINVAL : give_name(&j.file, a->name, st.st_uid);
+  ni_out_drop(&j.file);
+  s->passed.elsewhere += a->elsewhere;
+  if (*a->said) ni_box_sources_led(&s->sources, a->said);
+  if (e < 0) {
+    if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
+  } else if (*a->name) {
+    s->copied++;
+    if (!s->quiet) ni_say(stdout, "%s/%s\n", s->output, a->name);
+  }
+}
+
+static void copy_all(struct snapshot *s) {
+  const struct ni_files *boxes = &s->sources.boxes;
+  for (size_t i = 0; i < boxes->n_bad; i++)
+    if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
+  for (size_t i = 0; i < boxes->n; i++) {
+    if (time(NULL) < s->until) copy_one(s, boxes->file[i].path);
+    else complain(s, boxes->file[i].path, "the 30 s are over");
+  }
+}
+
+/* Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is not. */
+static void say_nothing(struct snapshot *s, const char *name) {
+  bool bad = ni_box_sources_bad(&s->sources);
+  s->failed += bad;
+  if (!s->quiet && !bad && !s->passed.foreign)
+    ni_say(stdout, "nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
+  if (bad || s->inputs.n || s->passed.foreign || s->sources.box_dir_error)
+    ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, &s->passed, false);
+}
+
+static int run(struct snapshot *s, const char *name) {
+  char why[512];
+  struct stat st;
+  if (ni_box_dir_check(name, s->box_dir) < 0) return NI_EXIT_COULD_NOT_RUN;
+  s->answer = ni_shared(sizeof *s->answer);
+  int e = s->answer ? ni_box_sources_find(&s->sources, &s->inputs, s->box_dir, s->output) : -ENOMEM;
+  if (e < 0) {
+    ni_say(stderr, "%s: %s\n", name, strerror(-e));
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  s->out_dir = ni_out_dir(s->output, true, why, sizeof why);
+  bool theirs = s->out_dir == -EPERM && geteuid() == 0 && stat(s->output, &st) == 0;
+  if (s->out_dir < 0 ? !theirs : faccessat(s->out_dir, ".", W_OK | X_OK, 0) != 0) { /* said once and not for every box */
+    ni_say(stderr, "%s: --output %s: %s\n", name, s->output, s->out_dir < 0 ? why : strerror(EACCES));
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  s->until = time(NULL) + LIMIT_S;
+  copy_all(s);
+  if (s->copied + s->failed == 0) {
+    say_nothing(s, name);
+  } else if (ni_box_sources_bad(&s->sources)) {
+    ni_box_sources_say_bad(stderr, name, &s->sources);
+    s->failed++;
+  }
+  return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
+}
+
+enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_EXIT_ZERO };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct snapshot *s = state->input;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&s->inputs, arg) < 0 ? ENOMEM : 0;
+    case OPT_OUTPUT: s->output = arg; return 0;
+    case OPT_BOX_DIR: s->box_dir = arg; return 0;
+    case OPT_EXIT_ZERO: s->exit_zero = true; return 0;
+    case 'q': s->quiet = true; return 0;
+    case ARGP_KEY_END:
+      if (!s->output) argp_error(state, "where to? --output DIR, a directory that all nodes share");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+int ni_snapshot_run(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"output", OPT_OUTPUT, "DIR", 0, "Where the copies go; made when it is not there", 0},
+      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
+      {"exit-zero", OPT_EXIT_ZERO, NULL, 0, "Exit code 0 whatever happens: for an epilog", 0},
+      {"quiet", 'q', NULL, 0, "Only what went wrong", 0},
+      {0}};
+  static const struct argp argp = {
+      options, parse_option, "[DIR|BOX...] --output DIR",
+      "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine."
+      "\vWhere there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
+      "that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more could not be copied, or DIR or that of "
+      "--box-dir is not there, "
+      "64 wrong usage.", NULL, NULL, NULL};
+  struct snapshot s = {0};
+  int done, code = ni_options_parse(&argp, argc, argv, &s, &done);
+  if (!done) {
+    if (s.exit_zero) late_code = NI_EXIT_FINE;
+    signal(SIGALRM, too_late);
+    alarm(LIMIT_S + 2);
+    code = run(&s, argv[0]);
+    alarm(0);
+  }
+  ni_box_sources_free(&s.sources);
+  ni_inputs_free(&s.inputs);
+  return s.exit_zero ? NI_EXIT_FINE : code;
+}

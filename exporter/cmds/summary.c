@@ -1,0 +1,352 @@
+/*
+ * nccl-inspector summary: the command line, and the phases one after the other.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/cli/command.h"
+#include "exporter/input/filters.h"
+#include "exporter/output/plot/plot.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/output/report/report.h"
+#include "exporter/output/records/dataset.h"
+#include "exporter/output/tables/output.h"
+
+#define DEFAULT_MEMORY_BYTES (128ULL << 20)
+#define MIN_MEMORY_BYTES (16ULL << 20)
+/* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
+#define NI_STORE_SHARE 16
+
+enum { OPT_JOBS = 'j', OPT_OUTPUT = NI_OPT_OWN, OPT_MEMORY, OPT_NO_PLOTS, OPT_NO_HTML, OPT_NO_PARQUET, OPT_NO_CSV,
+       OPT_COMPRESSION, OPT_COMPAT, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_SKIP, OPT_FORMAT,
+       OPT_PROGRESS, OPT_SCRIPTS, OPT_PLOT_FORMAT, OPT_FORCE, OPT_DATASET };
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+  struct ni_sum_options *o = state->input;
+  uint64_t v;
+  switch (key) {
+    case NI_OPT_INPUT_DIR:
+    case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
+    case OPT_OUTPUT:
+      if (!*arg) argp_error(state, "--output-dir=: want a folder");
+      o->output_dir = arg;
+      return 0;
+    case OPT_JOBS:
+      if (ni_parse_size(arg, &v) < 0 || v < 1 || v > 1024)
+        argp_error(state, "--jobs=%s: want a number from 1 to 1024", arg);
+      o->jobs = (unsigned)v;
+      return 0;
+    case OPT_MEMORY:
+      if (ni_parse_size(arg, &v) < 0 || v < MIN_MEMORY_BYTES)
+        argp_error(state, "--memory=%s: want a size of 16M or more, such as 128M or 2G", arg);
+      o->memory_bytes = v;
+      return 0;
+    case OPT_NO_PLOTS: o->no_plots = true; return 0;
+    case OPT_NO_HTML: o->no_html = true; return 0;
+    case OPT_NO_PARQUET: o->no_parquet = true; return 0;
+    case OPT_NO_CSV: o->no_csv = true; return 0;
+    case OPT_COMPRESSION:
+      for (v = 0; v < NI_PQ_CODEC_COUNT && strcmp(arg, ni_pq_codec_name((enum ni_pq_codec)v)) != 0; v++) {}
+      if (v == NI_PQ_CODEC_COUNT) argp_error(state, "--compression=%s: want zstd, snappy, gzip or none", arg);
+      else if (!ni_pq_codec_available((enum ni_pq_codec)v)) argp_error(state, "--compression=%s: not built in", arg);
+      o->codec = (enum ni_pq_codec)v;
+      return 0;
+    case OPT_COMPAT: o->compat = true; return 0;
+    case OPT_SINCE:
+    case OPT_UNTIL:
+      if (ni_parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
+        argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
+                   "the start)", key == OPT_SINCE ? "since" : "until", arg);
+      return 0;
+    case OPT_COLL: return ni_option_added(state, "coll", arg, ni_words_add(&o->coll, arg), "names, such as AllReduce,Send");
+    case OPT_COMM: return ni_option_added(state, "comm", arg, ni_words_add(&o->comm, arg), "names or hashes (0x...)");
+    case OPT_HOST: return ni_option_added(state, "host", arg, ni_words_add(&o->host, arg), "names of hosts");
+    case OPT_RANK: return ni_option_added(state, "rank", arg, ni_ranks_add(&o->rank, arg), "ranks and ranges, such as 0-7,16");
+    case OPT_SKIP:
+      if (ni_parse_size(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
+      return 0;
+    case OPT_FORMAT:
+      if (strcmp(arg, "nccl-tests") != 0) argp_error(state, "--format=%s: want nccl-tests", arg);
+      o->nccl_tests = true;
+      return 0;
+    case OPT_PROGRESS:
+      if (strcmp(arg, "json") != 0) argp_error(state, "--progress=%s: want json", arg);
+      o->progress_json = true;
+      return 0;
+    case OPT_SCRIPTS: o->keep_scripts = true; return 0;
+    case OPT_PLOT_FORMAT:
+      if (strcmp(arg, "png") != 0 && strcmp(arg, "svg") != 0 && strcmp(arg, "pdf") != 0)
+        argp_error(state, "--plot-format=%s: want png, svg or pdf", arg);
+      o->plot_format = arg;
+      return 0;
+    case OPT_DATASET: o->dataset = true; return 0;
+    case OPT_FORCE: o->force = true; return 0;
+    case NI_OPT_JSON: o->json = true; return 0;
+    case 'q': o->quiet = true; return 0;
+    case ARGP_KEY_END:
+      if (o->dataset && o->compat) argp_error(state, "--dataset is no part of NVIDIA's output: leave out --compat");
+      if (o->inputs.n == 0 && !o->compat) argp_error(state, "which logs? give a directory, files or a pattern");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option options[] = {
+    {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)",
+     0},
+    {"output-dir", OPT_OUTPUT, "DIR", 0, "Where to write (default: NAME-analysis in the current folder)", 0},
+    {"force", OPT_FORCE, NULL, 0, "Write into a folder that holds other files", 0},
+    {"jobs", OPT_JOBS, "N", 0, "Threads (default: one for each CPU this process may use)", 1},
+    {"memory", OPT_MEMORY, "SIZE", 0,
+     "Keep about so much in memory, put the rest into temporary files in the output folder (default 128M)", 1},
+    {"no-plots", OPT_NO_PLOTS, NULL, 0, "No pictures", 2},
+    {"no-html", OPT_NO_HTML, NULL, 0, "No report.html", 2},
+    {"no-parquet", OPT_NO_PARQUET, NULL, 0, "No Parquet files", 2},
+    {"no-csv", OPT_NO_CSV, NULL, 0, "No table of each single operation", 2},
+    {"dataset", OPT_DATASET, NULL, 0, "Also all records as one sorted Parquet data set, partitioned by host", 2},
+    {"compression", OPT_COMPRESSION, "CODEC", 0, "Of Parquet pages: zstd (default), snappy, gzip, none", 2},
+    {"plot-format", OPT_PLOT_FORMAT, "FORMAT", 0, "png (default), svg, pdf", 2},
+    {"keep-scripts", OPT_SCRIPTS, NULL, 0, "Keep the plots' gnuplot scripts", 2},
+    {"compat", OPT_COMPAT, NULL, 0, "Only the files, columns and exit codes of NVIDIA's exporter", 2},
+    {"since", OPT_SINCE, "TIME", 0,
+     "Only records from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start",
+     3},
+    {"until", OPT_UNTIL, "TIME", 0, "Only records up to then", 3},
+    {"coll", OPT_COLL, "NAME,...", 0, "Only these functions (AllReduce, Send, ...)", 3},
+    {"comm", OPT_COMM, "ID|NAME,...", 0, "Only these communicators, by hash (0x...) or name", 3},
+    {"host", OPT_HOST, "NAME,...", 0, "Only these hosts", 3},
+    {"rank", OPT_RANK, "N,M-K,...", 0, "Only these ranks (within the communicator)", 3},
+    {"skip-first", OPT_SKIP, "N", 0,
+     "Leave out the first N operations of each function, size and communicator (warm-up)", 3},
+    {"json", NI_OPT_JSON, NULL, 0, "summary.json on standard output instead of the text", 4},
+    {"format", OPT_FORMAT, "nccl-tests", 0, "The table of nccl-tests, with its sizes, on standard output", 4},
+    {"quiet", 'q', NULL, 0, "Totals and verdict only", 4},
+    {"progress", OPT_PROGRESS, "json", 0, "Progress as JSON lines on standard error", 4},
+    {0}};
+
+static void on_signal(int sig) { ni_summary_stop = sig; }
+
+static unsigned cpus(void) {
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return n < 1 ? 1 : (unsigned)n;
+}
+
+/* The reference refuses to mix; it knows these four by name. */
+static int compat_refuses(const struct ni_run *r) {
+  if (r->files.n == 0) {
+    ni_say(stdout, "No inspector logs found\n");
+    return 1;
+  }
+  if (r->files.kinds & (r->files.kinds - 1)) {
+    ni_say(stderr, "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
+    return 1;
+  }
+  return 0;
+}
+
+static void log_counts(struct ni_run *r, const char *what, const struct ni_counts *c) {
+  for (size_t i = 0; i < c->n; i++)
+    ni_out_log(r, "WARNING", "%s, %s: %llu", what, c->item[i].name, (unsigned long long)c->item[i].count);
+}
+
+static void write_log(struct ni_run *r, const struct ni_summary *s) {
+  ni_out_log(r, "INFO", "%llu %s, %llu %s, %llu %s", (unsigned long long)s->input.files,
+             ni_plural(s->input.files, "file", "files"), (unsigned long long)s->input.lines,
+             ni_plural(s->input.lines, "line", "lines"), (unsigned long long)s->input.records,
+             ni_plural(s->input.records, "record", "records"));
+  if (s->groups_without_slices)
+    ni_out_log(r, "WARNING", "%llu %s with the fewest records: not in the tables by communicator, rank and host",
+               (unsigned long long)s->groups_without_slices, ni_plural(s->groups_without_slices, "group", "groups"));
+  for (size_t i = 0; i < r->files.n; i++)
+    if (r->file[i].has_trace)
+      ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
+                 r->file[i].file->path);
+  for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
+  log_counts(r, "bad lines", &s->input.bad_by_reason);
+  for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
+  log_counts(r, "stated as lost or unfinished", &s->input.losses_by_cause);
+  log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
+}
+
+/* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
+static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
+  struct ni_render_options o = {.plot_format = r->opt.plot_format ? r->opt.plot_format : "png",
+                                .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
+                                .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
+  char dir[PATH_MAX], path[PATH_MAX + 16];
+  int e = 0;
+  snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
+  if ((s->n_cells || !r->opt.compat) && mkdir(dir, 0777) < 0 && errno != EEXIST) return -errno;
+  if (!r->opt.compat) {
+    snprintf(path, sizeof path, "%s/summary.json", dir);
+    e = ni_write_tables(s, dir);
+    if (e == 0) e = ni_write_json(s, path);
+  }
+  if (e < 0) return e;
+  if (!r->opt.no_plots && s->n_cells && (e = ni_plots_render(s, &o, dir)) < 0)
+    ni_out_log(r, "ERROR", "plots: %s", strerror(-e));
+  if (!r->opt.no_html && !r->opt.compat) {
+    snprintf(path, sizeof path, "%s/report.html", r->tmp_dir);
+    if ((e = ni_report_render(s, &o, path)) < 0) ni_out_log(r, "ERROR", "report.html: %s", strerror(-e));
+  }
+  return 0;
+}
+
+static int run_phases(struct ni_run *r, struct ni_summary *s, const char *command) {
+  int e = ni_result_begin(r);
+  if (e < 0) return e;
+  ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
+  e = ni_plan(r);
+  if (e == 0) e = ni_resolve_times(r);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
+  if (e == 0) e = ni_read_all(r);
+  if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
+  if (e == 0) e = ni_build_begin(r, s);
+  if (e == 0) e = ni_pairs_all(r, s);
+  if (e == 0) e = ni_figures_all(r, s);
+  if (e == 0) e = ni_build_end(r, s);
+  if (e == 0) e = ni_rollups_build(r, s);
+  if (e < 0) return e;
+  if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
+    ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options; %s is as it was",
+                ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
+                ni_plural(s->input.filtered_out, "record is", "records are"), r->out_dir);
+    return -ENODATA;
+  }
+  write_log(r, s);
+  e = render(r, s, command);
+  if (e < 0) {
+    ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
+    return e;
+  }
+  return ni_result_commit(r);
+}
+
+static void show_path(const struct ni_run *r, const char *name, const char *what) {
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof path, "%s/%s", r->out_dir, name) < (int)sizeof path && access(path, F_OK) == 0)
+    ni_say(stdout, "  %s: %s\n", path, what);
+}
+
+static void show(const struct ni_run *r, const struct ni_summary *s) {
+  if (r->opt.compat) {
+    ni_say(stdout, "Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
+    return;
+  }
+  if (r->opt.json) {
+    ni_json_summary(s, stdout);
+    return;
+  }
+  if (r->opt.nccl_tests) {
+    ni_print_nccl_tests(s, stdout);
+    return;
+  }
+  ni_print_summary(s, r, stdout);
+  ni_say(stdout, "\nwritten:\n");
+  show_path(r, "report.html", "one page, open it in a browser");
+  show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
+  show_path(r, "parquet_files/", "the records, a file per log");
+  show_path(r, "dataset/", "the records, sorted, a part per host");
+  show_path(r, "output.log", "what was read and found");
+}
+
+static void run_free(struct ni_run *r) {
+  for (size_t i = 0; r->file && i < r->files.n; i++) {
+    struct ni_sum_file *f = &r->file[i];
+    ni_parquet_abort(f);
+    for (int k = 0; f->range && k < f->n_ranges; k++)
+      for (uint32_t b = 0; b < f->range[k].n_bad; b++) free(f->range[k].bad[b].key);
+    free(f->range);
+    free(f->parquet);
+  }
+  free(r->file);
+  ni_files_free(&r->files);
+  ni_tables_free(r);
+  ni_rollups_free(r);
+  ni_store_close(&r->store);
+  if (r->tmp_fd >= 0) close(r->tmp_fd);
+  if (r->out_fd >= 0) close(r->out_fd);
+  free(r->comm_at);
+  free(r->process_at);
+  free(r->cell_order);
+  free(r->sorted);
+  free(r->out_dir);
+  ni_inputs_free(&r->opt.inputs);
+  ni_words_free(&r->opt.coll);
+  ni_words_free(&r->opt.comm);
+  ni_words_free(&r->opt.host);
+  ni_ranks_free(&r->opt.rank);
+}
+
+static char *join_words(int argc, char **argv) {
+  size_t n = 1;
+  for (int i = 0; i < argc; i++) n += strlen(argv[i]) + 1;
+  char *text = calloc(n, 1);
+  for (int i = 0; text && i < argc; i++) {
+    if (i) strcat(text, " ");
+    strcat(text, argv[i]);
+  }
+  return text;
+}
+
+int ni_summary_run(int argc, char **argv) {
+  static const struct argp argp = {options,
+                                   parse_option,
+                                   "DIR|FILE|PATTERN...",
+                                   "Figures, tables, Parquet files, plots and one page from inspector logs."
+                                   "\vExit codes: 0 all there, 2 the data is incomplete (what, how many and where is "
+                                   "said), 1 could not run, 64 wrong "
+                                   "usage. With --compat those of NVIDIA's exporter.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
+  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .opt = {.jobs = cpus(), .memory_bytes = DEFAULT_MEMORY_BYTES,
+                             .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
+  struct ni_summary s = {0};
+  char *command = join_words(argc, argv);
+  int done, code, e = ni_run_tables(&r);
+  if (e < 0 || !command) return NI_EXIT_COULD_NOT_RUN;
+  code = ni_options_parse(&argp, argc, argv, &r.opt, &done);
+  if (done) goto out;
+  code = NI_EXIT_COULD_NOT_RUN;
+  if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
+  if (r.opt.inputs.n == 0) {
+    ni_say(stderr, "%s: --input_dir is missing\n", argv[0]);
+    goto out;
+  }
+  e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files);
+  if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
+  struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
+  sigaction(SIGINT, &act, &old_int);
+  sigaction(SIGTERM, &act, &old_term);
+  sigaction(SIGHUP, &act, &old_hup);
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
+  if (e == 0) e = run_phases(&r, &s, command);
+  if (e < 0) {
+    ni_result_abort(&r);
+    if (ni_summary_stop)
+      ni_say(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
+             r.out_dir ? r.out_dir : "the output");
+    else ni_say(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
+  } else {
+    show(&r, &s);
+    code = s.complete || r.opt.compat ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+  }
+  sigaction(SIGINT, &old_int, NULL);
+  sigaction(SIGTERM, &old_term, NULL);
+  sigaction(SIGHUP, &old_hup, NULL);
+out:
+  ni_summary_free(&s);
+  run_free(&r);
+  free(command);
+  return code;
+}

@@ -1,0 +1,304 @@
+/*
+ * What the user is told: what there is, how far the clocks can be believed, what is not in the timeline.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/output/timeline/write.h"
+
+#define SCHEMA "nccl-inspector-trace-1"
+enum { HOSTS_SHOWN = 16 };
+
+static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
+
+static bool host_shown(const struct ni_tr *r, uint32_t host) {
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].shown && r->process[r->unit[i].process].host == host) return true;
+  return false;
+}
+
+/* 1234 -> "1.234 us"; the unit that leaves one to three digits. */
+static const char *span(int64_t ns, char *out, size_t size) {
+  double v = (double)(ns < 0 ? -ns : ns);
+  const char *sign = ns < 0 ? "-" : "";
+  if (v < 1e3) snprintf(out, size, "%s%.0f ns", sign, v);
+  else if (v < 1e6) snprintf(out, size, "%s%.3g us", sign, v / 1e3);
+  else if (v < 1e9) snprintf(out, size, "%s%.4g ms", sign, v / 1e6);
+  else snprintf(out, size, "%s%.6g s", sign, v / 1e9);
+  return out;
+}
+
+void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
+  const struct ni_tr_host *h = &r->host[host];
+  char offset[32], error[32];
+  if (host == r->reference) {
+    snprintf(out, size, "clock: the reference");
+  } else if (!h->aligned) {
+    snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", host_name(r, r->reference));
+  } else {
+    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
+                     h->offset_ns < 0 ? "" : "+", span((int64_t)h->offset_ns, offset, sizeof offset),
+                     span(h->error_ns, error, sizeof error), h->drift * 1e6, h->matched,
+                     ni_plural(h->matched, "collective", "collectives"), host_name(r, h->via));
+    if (n > 0 && (size_t)n < size && h->contradiction)
+      snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
+  }
+}
+
+static void utc(int64_t ns, char *out, size_t size) {
+  time_t t = (time_t)(ns / 1000000000);
+  struct tm tm;
+  char text[32];
+  gmtime_r(&t, &tm);
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(out, size, "%s.%06dZ", text, (int)(ns % 1000000000 / 1000));
+}
+
+struct told {
+  const char *name;
+  uint64_t count;
+  const char *one, *many;      /* for the terminal */
+};
+
+/* What makes the timeline incomplete, in one list for all outputs. */
+static unsigned left_out(const struct ni_tr *r, struct told *t) {
+  const struct ni_tr_counts *c = &r->count;
+  const struct told all[] = {
+      {"lost", c->lost,
+       "operation lost, as the logs say (drawn where it fell)",
+       "operations lost, as the logs say (drawn where they fell)"},
+      {"expired", c->expired,
+       "record expired with its file: not drawn",
+       "records expired with their files: not drawn"},
+      {"deleted", c->deleted,
+       "record in a file that somebody deleted: not drawn",
+       "records in files that somebody deleted: not drawn"},
+      {"events_lost", c->events_lost,
+       "event (call, launch, network) lost, as the logs say",
+       "events (calls, launches, network) lost, as the logs say"},
+      {"no_start_time", c->no_start,
+       "record without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)",
+       "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
+      {"no_possible_time", c->no_time,
+       "event with a time before 2001 or after 2100: not drawn",
+       "events with a time before 2001 or after 2100: not drawn"},
+      {"bad_lines", c->bad_lines,
+       "bad line",
+       "bad lines"},
+      {"orphans", c->orphans,
+       "record of v4.3 without a marker before it",
+       "records of v4.3 without a marker before them"},
+      {"cut_files", c->cut,
+       "file cut at its end",
+       "files cut at their end"},
+      {"damaged_files", c->damaged,
+       "file with damaged gzip data",
+       "files with damaged gzip data"},
+      {"unreadable_files", c->unreadable + r->files.n_bad,
+       "file that could not be read",
+       "files that could not be read"},
+      {"no_final_line", c->not_final,
+       "process without a final line: killed, or still running",
+       "processes without a final line: killed, or still running"},
+      {"unfinished_not_kept", c->open_lost,
+       "unfinished operation beyond 4,096 of one communicator",
+       "unfinished operations beyond 4,096 of one communicator"},
+  };
+  unsigned n = 0;
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].count) t[n++] = all[i];
+  return n;
+}
+
+bool ni_tr_incomplete(const struct ni_tr *r) {
+  struct told t[16];
+  return left_out(r, t) > 0 || r->count.open > 0; /* unfinished ones are drawn, but check and summary count them as well */
+}
+
+static int64_t worst_gpu_spread(const struct ni_tr *r) {
+  int64_t worst = 0;
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > worst) worst = r->unit[i].clock.spread_ns;
+  return worst;
+}
+
+static void counts(const struct ni_tr *r, uint32_t *ranks, uint32_t *hosts) {
+  *ranks = *hosts = 0;
+  for (uint32_t i = 0; i < r->n_units; i++) *ranks += r->unit[i].shown;
+  for (uint32_t i = 0; i < r->n_hosts; i++) *hosts += host_shown(r, i);
+}
+
+void ni_tr_print(const struct ni_tr *r) {
+  const struct ni_tr_counts *c = &r->count;
+  struct told t[16];
+  char text[512], a[32];
+  uint32_t ranks, hosts, shown = 0;
+  /* With -o - the file is standard output. */
+  FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
+  counts(r, &ranks, &hosts);
+  ni_say(f, "timeline    %" PRIu64 " %s of %u rank%s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
+         ni_plural(c->shown, "operation", "operations"),
+         ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
+         ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
+  if (c->slices || c->events) {
+    utc(r->t0_ns, text, sizeof text);
+    ni_say(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
+  }
+  for (uint32_t i = 0; !r->opt.quiet && hosts > 1 && i < r->n_hosts; i++) {
+    if (!host_shown(r, i)) continue;
+    ni_tr_clock_text(r, i, text, sizeof text);
+    if (shown++ < HOSTS_SHOWN) ni_say(f, "host        %s, %s\n", host_name(r, i), text);
+  }
+  if (shown > HOSTS_SHOWN) ni_say(f, "            ... and %u more %s; all are in the file's otherData\n", shown - HOSTS_SHOWN,
+                                  ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
+  int64_t spread = worst_gpu_spread(r);
+  if (!r->opt.quiet && (spread || r->contradiction_ns)) {
+    ni_say(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
+    if (r->contradiction_ns)
+      ni_say(f, "; ranks of one host contradict each other by up to %s", span(r->contradiction_ns, a, sizeof a));
+    ni_say(f, "\n");
+  }
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) ni_say(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count,
+                                         ni_plural(t[i].count, t[i].one, t[i].many));
+  if (c->first_bad) ni_say(f, "            first bad line: %s\n", c->first_bad);
+  if (c->open) ni_say(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
+                      ni_plural(c->open, "operation", "operations"));
+  if (c->start_assumed)
+    ni_say(f, "note        %" PRIu64 " %s\n", c->start_assumed,
+           ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",
+                     "operations have no GPU times: drawn from their enqueue on"));
+  if (c->sampled)
+    ni_say(f, "note        %" PRIu64 " %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled,
+           ni_plural(c->sampled, "operation was", "operations were"));
+  if (c->filtered > c->sampled)
+    ni_say(f, "note        %" PRIu64 " %s left out by the plugin's settings: empty space is not idleness\n",
+           c->filtered - c->sampled, ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
+  if (c->proxy_untimed)
+    ni_say(f, "note        %" PRIu64 " %s no time: not drawn\n", c->proxy_untimed,
+           ni_plural(c->proxy_untimed, "proxy record of NVIDIA's inspector has", "proxy records of NVIDIA's inspector have"));
+  if (c->arrows_back)
+    ni_say(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
+           ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
+  if (strcmp(r->out_path, "-") == 0) return;
+  char bytes[32];
+  ni_say(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
+         r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
+}
+
+static void member_text(struct ni_tr_out *o, const char *before, const char *text) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_string(o, text);
+}
+static void member_u64(struct ni_tr_out *o, const char *before, uint64_t v) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_u64(o, v);
+}
+static void member_us(struct ni_tr_out *o, const char *before, int64_t ns) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_us(o, ns);
+}
+static void member_bool(struct ni_tr_out *o, const char *before, bool yes) {
+  ni_tr_out_text(o, before);
+  ni_tr_out_text(o, yes ? "true" : "false");
+}
+
+void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
+  struct told t[16];
+  char text[512], start[32];
+  utc(r->t0_ns, text, sizeof text);
+  snprintf(start, sizeof start, "%" PRId64, r->t0_ns); /* as text: a double has no room for it */
+  member_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":", start);
+  member_text(o, ",\"start_utc\":", text);
+  member_u64(o, ",\"operations\":", r->count.shown);
+  member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
+  ni_tr_out_text(o, ",\"clocks\":[");
+  bool comma = false;
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    const struct ni_tr_host *h = &r->host[i];
+    if (!host_shown(r, i)) continue;
+    member_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":", host_name(r, i));
+    comma = true;
+    member_bool(o, ",\"aligned\":", h->aligned);
+    member_us(o, ",\"offset_us\":", (int64_t)h->offset_ns);
+    if (h->aligned) member_us(o, ",\"error_us\":", h->error_ns);
+    else ni_tr_out_text(o, ",\"error_us\":null");
+    ni_tr_out_text(o, ",\"drift_ppm\":");
+    ni_tr_out_f64(o, h->drift * 1e6);
+    member_bool(o, ",\"contradictory\":", h->contradiction);
+    member_u64(o, ",\"collectives\":", h->matched);
+    member_u64(o, ",\"collectives_rejected\":", h->rejected);
+    ni_tr_clock_text(r, i, text, sizeof text);
+    member_text(o, ",\"text\":", text);
+    ni_tr_out_text(o, "}");
+  }
+  member_u64(o, "],\"left_out_by_settings\":", r->count.filtered);
+  member_us(o, ",\"gpu_clock_spread_us\":", worst_gpu_spread(r));
+  member_us(o, ",\"gpu_clock_contradiction_us\":", r->contradiction_ns);
+  ni_tr_out_text(o, ",\"incomplete\":{");
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) {
+    member_text(o, i ? "," : "", t[i].name);
+    member_u64(o, ":", t[i].count);
+  }
+  ni_tr_out_text(o, "}}");
+}
+
+void ni_tr_print_json(const struct ni_tr *r) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON_AS(ni_tr_counts, shown, "operations"), NI_JSON(ni_tr_counts, slices), NI_JSON(ni_tr_counts, events),
+      NI_JSON(ni_tr_counts, arrows), NI_JSON_AS(ni_tr_counts, arrows_back, "arrows_left_out"),
+      NI_JSON_AS(ni_tr_counts, open, "unfinished"), NI_JSON(ni_tr_counts, start_assumed), NI_JSON(ni_tr_counts, unknown_lines),
+      NI_JSON(ni_tr_counts, marks), NI_JSON_AS(ni_tr_counts, filtered, "left_out_by_settings"),
+      NI_JSON_AS(ni_tr_counts, proxy_untimed, "proxy_without_time")};
+  const struct ni_tr_counts *c = &r->count;
+  struct ni_json j;
+  struct told t[16];
+  char text[512];
+  uint32_t ranks, hosts;
+  counts(r, &ranks, &hosts);
+  ni_json_begin(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema_version", SCHEMA);
+  ni_json_text(&j, "output", r->out_path);
+  ni_json_u64(&j, "output_bytes", r->out_bytes);
+  ni_json_i64(&j, "start_unix_ns", r->t0_ns);
+  ni_json_i64(&j, "span_ns", r->t1_ns - r->t0_ns);
+  ni_json_u64(&j, "ranks", ranks);
+  ni_json_u64(&j, "hosts", hosts);
+  ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
+  ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));
+  ni_json_array(&j, "clocks");
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    const struct ni_tr_host *h = &r->host[i];
+    if (!host_shown(r, i)) continue;
+    ni_json_object(&j, NULL);
+    ni_json_text(&j, "host", host_name(r, i));
+    ni_json_bool(&j, "aligned", h->aligned);
+    ni_json_i64(&j, "offset_ns", (int64_t)h->offset_ns);
+    if (h->aligned) ni_json_i64(&j, "error_ns", h->error_ns);
+    else ni_json_f64(&j, "error_ns", NAN);
+    ni_json_f64(&j, "drift_ppm", h->drift * 1e6);
+    ni_json_bool(&j, "contradictory", h->contradiction);
+    ni_json_u64(&j, "collectives", h->matched);
+    ni_json_u64(&j, "collectives_rejected", h->rejected);
+    ni_tr_clock_text(r, i, text, sizeof text);
+    ni_json_text(&j, "text", text);
+    ni_json_end_object(&j);
+  }
+  ni_json_end_array(&j);
+  ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
+  ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
+  ni_json_object(&j, "incomplete");
+  unsigned n = left_out(r, t);
+  for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);
+  ni_json_end_object(&j);
+  ni_json_end_object(&j);
+  ni_json_finish(&j);
+}

@@ -1,0 +1,335 @@
+/*
+ * Reading and checking the file into the image that everything else decodes (box_decode.c).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/as_user.h"
+#include "exporter/base/now.h"
+#include "box_image.h"
+
+#define SETTLE_TRIES 3 /* looks at a page whose slots move */
+
+__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t cap, const char *text, ...) {
+  va_list ap;
+  va_start(ap, text);
+  vsnprintf(why, cap, text, ap);
+  va_end(ap);
+  return -EBADMSG;
+}
+
+/* n bytes at `at`; behind the file's end they are 0. 0 or -errno. */
+static int read_at(int fd, void *to, size_t n, uint64_t at) {
+  unsigned char *p = to;
+  while (n) {
+    ssize_t got = pread(fd, p, n, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    if (got == 0) break;
+    p += got;
+    n -= (size_t)got;
+    at += (uint64_t)got;
+  }
+  memset(p, 0, n);
+  return 0;
+}
+
+/* ---- checks ---- */
+
+/* Page 0 is the header's. */
+static bool inside(const struct ni_box *b, uint64_t at, uint64_t bytes) {
+  return at >= NI_BOX_PAGE_BYTES && at <= b->bytes && bytes <= b->bytes - at;
+}
+
+static bool piece_ok(const struct ni_box *b, const struct ni_box_piece *p, uint64_t entries) {
+  return inside(b, p->at, p->bytes) && p->bytes <= NI_BOX_PIECE_MAX &&
+         (!entries || (p->stride && entries <= p->bytes / p->stride));
+}
+
+static int check_header(const struct ni_box *b, char *why, size_t cap) {
+  const struct ni_box_header *h = &b->h;
+  if (memcmp(h->magic, NI_BOX_MAGIC, 8) != 0) return refuse(why, cap, "this is no black box: it does not begin as one");
+  if (h->byte_order != NI_BOX_BYTE_ORDER)
+    return refuse(why, cap, "written by a machine of the other byte order: read it there");
+  if (h->version == 0 || h->version > NI_BOX_VERSION)
+    return refuse(why, cap, "layout %u, this program reads up to %u: use the nccl-inspector of the plugin that wrote it",
+                  h->version, NI_BOX_VERSION);
+  if (h->header_bytes < offsetof(struct ni_box_header, field) || h->header_bytes > NI_BOX_PAGE_BYTES)
+    return refuse(why, cap, "damaged: header_bytes is %u, %zu to %u are possible", h->header_bytes,
+                  offsetof(struct ni_box_header, field), NI_BOX_PAGE_BYTES);
+  if (h->page_bytes != NI_BOX_PAGE_BYTES)
+    return refuse(why, cap, "damaged: pages of %u bytes, 4096 are possible", h->page_bytes);
+  if (h->slot_bytes < NI_BOX_MIN_SLOT || h->slot_bytes > h->page_bytes || h->page_bytes % h->slot_bytes || h->slot_bytes % 8)
+    return refuse(why, cap, "damaged: slots of %u bytes", h->slot_bytes);
+  if (h->comm_pages == 0 || h->comm_pages > 4096) return refuse(why, cap, "damaged: communicators of %u pages", h->comm_pages);
+  if (h->comm_class == 0 || h->comm_class > 255) return refuse(why, cap, "damaged: page class %u", h->comm_class);
+  if (!piece_ok(b, &h->class_map, 0) || !piece_ok(b, &h->texts, h->texts.entries) || !piece_ok(b, &h->session[0], 0) ||
+      !piece_ok(b, &h->session[1], 0) || !inside(b, h->watermark_at, 4) || h->watermark_at % 4 ||
+      !inside(b, h->outside_at, 4) || h->outside_at % 4)
+    return refuse(why, cap, "cut short or damaged: a piece that its header names is not in its %llu bytes",
+                  (unsigned long long)b->bytes);
+  return 0;
+}
+
+/* Bytes of the struct that a field lies in. */
+static uint64_t room_of(const struct ni_box_header *h, uint32_t id) {
+  if (id <= NI_BOX_OP_NCHANNELS) return h->slot_bytes;
+  if (id >= NI_BOX_CELL_OPEN && id <= NI_BOX_CELL_START_NS) return h->cell_stride;
+  if (id >= NI_BOX_KIND_STARTED && id <= NI_BOX_KIND_FALLBACK) return h->kind_stride;
+  if (id >= NI_BOX_TEXT_READY && id <= NI_BOX_TEXT_TEXT) return h->texts.stride;
+  if (id == NI_BOX_OP_CALL_SN || id == NI_BOX_OP_ORIGIN) return h->slot_bytes;
+  if (id >= NI_BOX_PROXY_STATE && id <= NI_BOX_PROXY_STEP_LAST) return h->proxy_bytes;
+  return (uint64_t)h->comm_pages * h->page_bytes;
+}
+
+static int take_fields(struct ni_box *b, char *why, size_t cap) {
+  static const enum ni_box_field_id needed[] = {
+      NI_BOX_OP_STATE, NI_BOX_OP_PROG, NI_BOX_OP_COMM_PAGE, NI_BOX_OP_KIND, NI_BOX_OP_TICKS_START, NI_BOX_OP_SN,
+      NI_BOX_OP_REC_SN, NI_BOX_COMM_STATE, NI_BOX_COMM_HASH, NI_BOX_COMM_RANK, NI_BOX_COMM_N_RANKS,
+      NI_BOX_COMM_INIT_TICKS, NI_BOX_COMM_KIND, NI_BOX_KIND_STARTED};
+  const struct ni_box_header *h = &b->h;
+  uint32_t most = (h->header_bytes - (uint32_t)offsetof(struct ni_box_header, field)) / (uint32_t)sizeof h->field[0];
+  uint64_t comm_bytes = (uint64_t)h->comm_pages * h->page_bytes;
+  for (uint32_t i = 0; i < NI_BOX_FIELD_COUNT; i++) {
+    struct ni_box_field f = i < h->n_fields && i < most ? h->field[i] : (struct ni_box_field){0};
+    if (f.size < ni_box_elem_bytes[i] || (uint64_t)f.at + f.size > room_of(h, i)) f = (struct ni_box_field){0};
+    b->field[i] = f;
+  }
+  struct ni_box_field *kind = &b->field[NI_BOX_COMM_KIND], *cell = &b->field[NI_BOX_COMM_CELL];
+  if ((uint64_t)kind->at + (uint64_t)NI_BOX_KINDS * h->kind_stride > comm_bytes) kind->size = 0;
+  if ((uint64_t)cell->at + 2 * 64 * (uint64_t)h->cell_stride > comm_bytes) cell->size = 0;
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (b->field[needed[i]].size == 0)
+      return refuse(why, cap, "damaged: field %d of its table is missing or out of place", (int)needed[i]);
+  return 0;
+}
+
+/* ---- the image ---- */
+
+unsigned char ni_box_class(const struct ni_box *b, uint32_t page) {
+  return page < b->h.class_map.bytes ? b->image[b->h.class_map.at + page] : 0;
+}
+
+bool ni_box_ops_class(const struct ni_box *b, unsigned char cls) {
+  return cls && cls != b->h.comm_class && cls < 64 && (b->h.op_classes >> cls & 1);
+}
+
+/*
+ * One page of slots of a process that may be running: state words, slots, state words again, each by a read of its own.
+ * When a state changed in between, all is taken again; a slot that never rests reads as free.
+ */
+static int settle_ops(struct ni_box *b, int fd, uint32_t page) {
+  uint64_t at = (uint64_t)page * NI_BOX_PAGE_BYTES;
+  unsigned char *have = b->image + at, before[NI_BOX_PAGE_BYTES], after[NI_BOX_PAGE_BYTES];
+  uint32_t size = b->h.slot_bytes, word = b->field[NI_BOX_OP_STATE].at;
+  int e = read_at(fd, before, sizeof before, at);
+  for (int i = 0; e == 0 && i < SETTLE_TRIES; i++) {
+    bool moved = false;
+    if ((e = read_at(fd, have, NI_BOX_PAGE_BYTES, at)) < 0 || (e = read_at(fd, after, sizeof after, at)) < 0) break;
+    for (uint32_t s = 0; s < NI_BOX_PAGE_BYTES; s += size) {
+      if (memcmp(before + s + word, after + s + word, 8) == 0) continue;
+      moved = true;
+      if (i + 1 == SETTLE_TRIES) memset(have + s, 0, size);
+    }
+    if (!moved) break;
+    memcpy(before, after, sizeof before);
+  }
+  return e;
+}
+
+/* Pages that are holes are 0 and take nothing. Behind the last byte that is there: UINT64_MAX. */
+static uint64_t next_data(int fd, uint64_t at) {
+  off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+  return data >= 0 ? (uint64_t)data : errno == ENXIO ? UINT64_MAX : at; /* a file system that knows no holes */
+}
+
+static bool is_zero(const unsigned char *page) { return page[0] == 0 && memcmp(page, page + 1, NI_BOX_PAGE_BYTES - 1) == 0; }
+
+/* One page into the image. What is 0 is not stored, so that a long and empty file takes no memory. */
+static int take_page(struct ni_box *b, int fd, uint32_t p, uint64_t most) {
+  unsigned char page[NI_BOX_PAGE_BYTES];
+  uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+  int e = read_at(fd, page, sizeof page, at);
+  if (e < 0 || is_zero(page)) return e;
+  if ((b->held_bytes += NI_BOX_PAGE_BYTES) > most) return -EFBIG;
+  memcpy(b->image + at, page, sizeof page);
+  b->held[p / 8] |= (unsigned char)(1u << p % 8);
+  return ni_box_ops_class(b, ni_box_class(b, p)) && b->life != NI_LIFE_DEAD && !b->is_copy ? settle_ops(b, fd, p) : 0;
+}
+
+/* Everything that is in use: pieces, then pages below the watermark. */
+static int take_image(struct ni_box *b, int fd, uint64_t most) {
+  const struct ni_box_header *h = &b->h;
+  const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
+    e = read_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
+  if (e == 0) e = read_at(fd, &b->watermark, 4, h->watermark_at);
+  if (e == 0) e = read_at(fd, &b->outside, 4, h->outside_at);
+  b->end_page = b->watermark < h->n_pages ? b->watermark : h->n_pages;
+  if (b->end_page > b->bytes / NI_BOX_PAGE_BYTES) b->end_page = (uint32_t)(b->bytes / NI_BOX_PAGE_BYTES);
+  if (e == 0 && !(b->held = calloc(b->end_page / 8 + 1, 1))) e = -ENOMEM;
+  uint64_t data = 0; /* every page before it is a hole */
+  for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
+    uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+    if (!ni_box_class(b, p)) continue;
+    if (data < at && (data = next_data(fd, at)) == UINT64_MAX) break;
+    if (data < at + NI_BOX_PAGE_BYTES) e = take_page(b, fd, p, most);
+  }
+  return e;
+}
+
+/* Where communicators begin: every comm_pages pages of their class. */
+static int find_comms(struct ni_box *b, char *why, size_t cap) {
+  b->comm_page = malloc(NI_BOX_COMMS_MAX * sizeof *b->comm_page);
+  if (!b->comm_page) return -ENOMEM;
+  for (uint32_t p = b->h.data_page; p < b->end_page;) {
+    if (ni_box_class(b, p) != b->h.comm_class) {
+      p++;
+      continue;
+    }
+    if (b->end_page - p < b->h.comm_pages) break;
+    bool held = false; /* some page of it: where its fields lie is the writer's choice */
+    for (uint32_t i = 0; i < b->h.comm_pages; i++) held |= ni_box_holds(b, p + i);
+    p += b->h.comm_pages;
+    if (!held) continue;
+    if (b->n_comm_pages == NI_BOX_COMMS_MAX)
+      return refuse(why, cap, "damaged: more than the %u communicators that a process can have", NI_BOX_COMMS_MAX);
+    b->comm_page[b->n_comm_pages++] = p - b->h.comm_pages;
+  }
+  return 0;
+}
+
+static int read_header(struct ni_box *b, int fd, char *why, size_t cap) {
+  int e = read_at(fd, &b->h, sizeof b->h, 0);
+  if (e < 0 || (e = check_header(b, why, cap)) < 0) return e;
+  if (b->h.header_bytes < sizeof b->h) /* an older writer's: what it does not have is 0 */
+    memset((unsigned char *)&b->h + b->h.header_bytes, 0, sizeof b->h - b->h.header_bytes);
+  b->h.producer[sizeof b->h.producer - 1] = b->h.git_rev[sizeof b->h.git_rev - 1] = 0;
+  b->h.boot_id[sizeof b->h.boot_id - 1] = b->h.hostname[sizeof b->h.hostname - 1] = b->h.exe[sizeof b->h.exe - 1] = 0;
+  return 0;
+}
+
+/*
+ * What moves is read again behind the image: the clock relation and the heartbeat must not be older than what is in it.
+ * What must not move has to be as it was, or the image was checked against another header.
+ */
+static int read_header_again(struct ni_box *b, int fd, char *why, size_t cap) {
+  struct ni_box_header first = b->h;
+  int e = read_header(b, fd, why, cap);
+  if (e < 0) return e;
+  size_t constant = offsetof(struct ni_box_header, state);
+  if (memcmp(&first, &b->h, constant) != 0) return refuse(why, cap, "it was replaced while it was read: read it again");
+  if (!b->is_copy && b->life != NI_LIFE_DEAD) b->life = ni_life_of(&b->h); /* perhaps it ended meanwhile */
+  return 0;
+}
+
+/* A copy has one page more, which says so. */
+static int look_for_copy_page(struct ni_box *b, int fd) {
+  struct ni_box_copy c;
+  if (b->bytes < 2 * NI_BOX_PAGE_BYTES) return 0;
+  int e = read_at(fd, &c, sizeof c, b->bytes - NI_BOX_PAGE_BYTES);
+  if (e < 0 || memcmp(c.magic, NI_BOX_COPY_MAGIC, 8) != 0 || c.version != 1 ||
+      c.box_bytes != b->bytes - NI_BOX_PAGE_BYTES)
+    return e;
+  b->is_copy = true;
+  b->bytes = c.box_bytes;
+  b->taken_ns = c.taken_unix_ns;
+  b->life = c.life <= NI_LIFE_DEAD ? (enum ni_life)c.life : NI_LIFE_UNKNOWN;
+  return 0;
+}
+
+static int load(struct ni_box *b, int fd, const struct stat *of, uint64_t most, char *why, size_t cap) {
+  struct stat st = *of;
+  if ((size_t)st.st_size < sizeof(struct ni_box_header))
+    return refuse(why, cap, "%lld bytes: too short for a black box", (long long)st.st_size);
+  if ((uint64_t)st.st_size > NI_BOX_MAX_BYTES)
+    return refuse(why, cap, "%lld bytes: no black box is so large", (long long)st.st_size);
+  b->bytes = (uint64_t)st.st_size;
+  b->owner = st.st_uid;
+  int e = look_for_copy_page(b, fd);
+  if (e < 0 || (e = read_header(b, fd, why, cap)) < 0 || (e = take_fields(b, why, cap)) < 0) return e;
+  if (!b->is_copy) {
+    b->life = ni_life_of(&b->h);
+    b->taken_ns = ni_now_ns(CLOCK_REALTIME);
+  }
+  void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return -ENOMEM;
+  b->image = p;
+  b->image_bytes = b->bytes;
+  if ((e = take_image(b, fd, most)) == -EFBIG)
+    return refuse(why, cap, "holds more than the %llu MiB that root reads of another user's: run as uid %u",
+                  (unsigned long long)most >> 20, b->owner);
+  if (e < 0 || (e = find_comms(b, why, cap)) < 0 || (e = ni_box_find_proxies(b)) < 0) return e;
+  return read_header_again(b, fd, why, cap);
+}
+
+int ni_box_open(struct ni_box **out, const char *path, uint64_t most, char *why, size_t cap) {
+  struct stat st;
+  *why = 0;
+  int fd = ni_plain_open(AT_FDCWD, path, &st);
+  if (fd == -EINVAL) return refuse(why, cap, "not a regular file");
+  if (fd == -ELOOP) return refuse(why, cap, "a symbolic link: name the file itself");
+  if (fd < 0) return fd;
+  struct ni_box *b = calloc(1, sizeof *b);
+  int e = b ? load(b, fd, &st, most ? most : NI_BOX_MAX_BYTES, why, cap) : -ENOMEM;
+  close(fd);
+  if (e < 0) ni_box_close(b);
+  else *out = b;
+  return e;
+}
+
+void ni_box_close(struct ni_box *b) {
+  if (!b) return;
+  if (b->image) munmap(b->image, b->image_bytes);
+  free(b->held);
+  free(b->comm_page);
+  free(b->proxy);
+  for (size_t i = 0; i < sizeof b->text / sizeof *b->text; i++) free(b->text[i]);
+  free(b);
+}
+
+/* ---- copies ---- */
+
+static int write_at(int fd, const void *from, size_t n, uint64_t at) {
+  const unsigned char *p = from;
+  while (n) {
+    ssize_t put = pwrite(fd, p, n, (off_t)at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return put < 0 ? -errno : -EIO;
+    p += put;
+    n -= (size_t)put;
+    at += (uint64_t)put;
+  }
+  return 0;
+}
+
+int ni_box_write_copy(const struct ni_box *b, int fd) {
+  const struct ni_box_header *h = &b->h;
+  const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
+  unsigned char page[NI_BOX_PAGE_BYTES] = {0};
+  struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns};
+  uint32_t last = b->end_page; /* what nobody has used is left out */
+  while (last > h->data_page && !ni_box_holds(b, last - 1)) last--;
+  c.box_bytes = (uint64_t)last * NI_BOX_PAGE_BYTES;
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+    if (c.box_bytes < pieces[i]->at + pieces[i]->bytes) c.box_bytes = pieces[i]->at + pieces[i]->bytes;
+  memcpy(c.magic, NI_BOX_COPY_MAGIC, 8);
+  memcpy(page, &c, sizeof c);
+  int e = write_at(fd, h, sizeof *h, 0);
+  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
+    e = write_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
+  if (e == 0) e = write_at(fd, &b->watermark, 4, h->watermark_at);
+  if (e == 0) e = write_at(fd, &b->outside, 4, h->outside_at);
+  for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
+    uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
+    if (ni_box_holds(b, p)) e = write_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+  }
+  return e == 0 ? write_at(fd, page, sizeof page, c.box_bytes) : e;
+}

@@ -1,0 +1,259 @@
+/*
+ * From the image to values: communicators, slots, clocks, texts. Everything that indexes the image was checked by box.c
+ * (fields against their structs, pieces against the file) or is checked here (pages, texts' numbers).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "box_image.h"
+
+/* ---- fields ---- */
+
+uint64_t ni_box_get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i) {
+  const struct ni_box_field *f = &b->field[id];
+  uint32_t size = ni_box_elem_bytes[id];
+  if ((uint64_t)(i + 1) * size > f->size) return 0;
+  const unsigned char *p = base + f->at + (size_t)i * size;
+  uint64_t v8;
+  uint32_t v4;
+  switch (size) {
+    case 8: memcpy(&v8, p, 8); return v8;
+    case 4: memcpy(&v4, p, 4); return v4;
+    default: return *p;
+  }
+}
+
+static uint64_t get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  return ni_box_get(b, base, id, 0);
+}
+
+static int32_t get_i32(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  return (int32_t)(uint32_t)get(b, base, id);
+}
+
+/* The text lies in the image. NULL: empty, absent, or without an end. */
+static const char *get_text(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  const struct ni_box_field *f = &b->field[id];
+  const char *text = (const char *)(base + f->at);
+  return f->size && *text && memchr(text, 0, f->size) ? text : NULL;
+}
+
+static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint64_t *out, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) out[i] = ni_box_get(b, base, id, i);
+}
+
+/* ---- header ---- */
+
+const struct ni_box_header *ni_box_header(const struct ni_box *b) { return &b->h; }
+bool ni_box_is_copy(const struct ni_box *b) { return b->is_copy; }
+enum ni_life ni_box_life(const struct ni_box *b) { return b->life; }
+uint64_t ni_box_taken_ns(const struct ni_box *b) { return b->taken_ns; }
+uint64_t ni_box_held(const struct ni_box *b) { return b->held_bytes; }
+uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
+uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
+
+bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
+  struct ni_box *own = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
+  struct ni_box_session s;
+  if (b->h.session_now > 1) return false;
+  const struct ni_box_piece *p = &b->h.session[b->h.session_now];
+  if (p->bytes < sizeof s) return false;
+  memcpy(&s, b->image + p->at, sizeof s);
+  const uint32_t length[3] = {s.dir_bytes, s.file_bytes, s.line_bytes};
+  uint64_t at = sizeof s;
+  for (int i = 0; i < 3; i++) {
+    if (length[i] > p->bytes - at) return false;
+    free(own->text[i]);
+    own->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
+    if (!own->text[i]) return false;
+    at += length[i];
+  }
+  *out = (struct ni_box_log){s.start_ns, own->text[0], own->text[1], own->text[2]};
+  return true;
+}
+
+/* ---- clocks ---- */
+
+static const struct ni_box_clock *clock_of(const struct ni_box *b) { return &b->h.clock[b->h.clock_now & 1]; }
+
+uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks) {
+  return (uint64_t)(((unsigned __int128)ticks * clock_of(b)->mult) >> 40);
+}
+
+uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks) {
+  const struct ni_box_clock *c = clock_of(b);
+  if (ticks >= c->ticks) return c->monotonic_ns + ni_box_span_ns(b, ticks - c->ticks);
+  uint64_t back = ni_box_span_ns(b, c->ticks - ticks);
+  return back < c->monotonic_ns ? c->monotonic_ns - back : 0;
+}
+
+uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks) {
+  return ni_box_monotonic_ns(b, ticks) + (clock_of(b)->realtime_ns - clock_of(b)->monotonic_ns);
+}
+
+uint64_t ni_box_seen_ns(const struct ni_box *b) {
+  if (b->life == NI_LIFE_ALIVE) return b->taken_ns;
+  return b->h.heartbeat_unix_ns ? b->h.heartbeat_unix_ns : b->h.made_ns;
+}
+
+/* ---- communicators ---- */
+
+static const unsigned char *comm_base(const struct ni_box *b, size_t i) {
+  return b->image + (uint64_t)b->comm_page[i] * NI_BOX_PAGE_BYTES;
+}
+
+bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
+  if (i >= b->n_comm_pages) return false;
+  const unsigned char *c = comm_base(b, i);
+  *out = (struct ni_box_comm){
+      .page = b->comm_page[i],
+      .phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE)),
+      .init_ticks = get(b, c, NI_BOX_COMM_INIT_TICKS),
+      .init_ns = get(b, c, NI_BOX_COMM_INIT_NS),
+      .id = {.comm_hash = get(b, c, NI_BOX_COMM_HASH),
+             .rank = get_i32(b, c, NI_BOX_COMM_RANK),
+             .n_ranks = get_i32(b, c, NI_BOX_COMM_N_RANKS),
+             .nnodes = get_i32(b, c, NI_BOX_COMM_N_NODES)},
+      .gpu_index = b->field[NI_BOX_COMM_GPU_INDEX].size ? get_i32(b, c, NI_BOX_COMM_GPU_INDEX) : -1,
+      .gpu_uuid = get_text(b, c, NI_BOX_COMM_GPU_UUID),
+      .gpu_pci = get_text(b, c, NI_BOX_COMM_GPU_PCI),
+      .group_ord = (uint32_t)get(b, c, NI_BOX_COMM_GROUP_ORD),
+      .newest_group = (uint32_t)get(b, c, NI_BOX_COMM_NEWEST_GROUP),
+      .fit_offset_ns = (int64_t)get(b, c, NI_BOX_COMM_FIT_OFFSET_NS),
+      .fit_at_ns = get(b, c, NI_BOX_COMM_FIT_AT_NS),
+      .fit_samples = get(b, c, NI_BOX_COMM_FIT_SAMPLES),
+      .poisoned = get(b, c, NI_BOX_COMM_POISONED) != 0,
+  };
+  if (get(b, c, NI_BOX_COMM_HAS_NAME)) {
+    out->id.comm_name = get_text(b, c, NI_BOX_COMM_NAME);
+    if (!out->id.comm_name) out->id.comm_name = "";
+  }
+  get_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
+  get_counts(b, c, NI_BOX_COMM_API_SN, out->api_sn, NI_FUNC_COUNT);
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const unsigned char *q = c + b->field[NI_BOX_COMM_KIND].at + (size_t)k * b->h.kind_stride;
+    out->kind[k].calls = ni_box_get(b, c, NI_BOX_COMM_CALLS, (uint32_t)k);
+    out->kind[k].started = get(b, q, NI_BOX_KIND_STARTED);
+    out->kind[k].late = get(b, q, NI_BOX_KIND_LATE);
+    out->kind[k].written = get(b, q, NI_BOX_KIND_WRITTEN);
+    out->kind[k].judged_out = get(b, q, NI_BOX_KIND_JUDGED_OUT);
+    out->kind[k].incomplete = get(b, q, NI_BOX_KIND_INCOMPLETE);
+    out->kind[k].lost_write = get(b, q, NI_BOX_KIND_LOST_WRITE);
+    get_counts(b, q, NI_BOX_KIND_FILTERED, out->kind[k].filtered, NI_FILTER_COUNT);
+    get_counts(b, q, NI_BOX_KIND_DROPPED, out->kind[k].dropped, NI_DROP_COUNT);
+    get_counts(b, q, NI_BOX_KIND_FALLBACK, out->kind[k].fallback, NI_FALLBACK_COUNT);
+  }
+  return true;
+}
+
+int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op) {
+  size_t i;
+  ni_array_search(i, b->n_comm_pages, b->comm_page[i] < op->comm_page);
+  if (i == b->n_comm_pages || b->comm_page[i] != op->comm_page) return -1;
+  const unsigned char *c = comm_base(b, i);
+  uint32_t phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE));
+  return phase && op->ticks_start >= get(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)i : -1;
+}
+
+uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op) {
+  uint64_t open = 0;
+  if (comm >= b->n_comm_pages || b->field[NI_BOX_COMM_CELL].size == 0) return 0;
+  const unsigned char *cell = comm_base(b, comm) + b->field[NI_BOX_COMM_CELL].at;
+  for (uint32_t i = 0; i < 128; i++, cell += b->h.cell_stride) {
+    uint64_t o = get(b, cell, NI_BOX_CELL_OPEN);
+    if (o && NI_BOX_CELL_SLOT(o) == op->slot && NI_BOX_CELL_GEN(o) == (op->gen & 0xfffffff)) open |= UINT64_C(1) << i / 2;
+  }
+  return open;
+}
+
+bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn) {
+  uint64_t all = c->kind[op->kind].calls;
+  if (!(op->origin & NI_BOX_ORIGIN_CALLED)) return false;
+  *call_sn = all - (uint32_t)((uint32_t)all - op->call_low); /* the newest number with this low half */
+  return *call_sn <= INT64_MAX;
+}
+
+/* ---- operations ---- */
+
+static const char *text_of(const struct ni_box *b, uint64_t number, uint32_t *elem_bytes) {
+  const struct ni_box_piece *t = &b->h.texts;
+  if (elem_bytes) *elem_bytes = 1;
+  if (number == 0 || number >= t->entries) return "Unknown";
+  const unsigned char *e = b->image + t->at + number * t->stride;
+  if (!get(b, e, NI_BOX_TEXT_READY)) return "Unknown";
+  if (elem_bytes && get(b, e, NI_BOX_TEXT_ELEM_BYTES)) *elem_bytes = (uint32_t)get(b, e, NI_BOX_TEXT_ELEM_BYTES);
+  const char *s = get_text(b, e, NI_BOX_TEXT_TEXT);
+  return s ? s : "Unknown";
+}
+
+static enum ni_box_slot_is classify(const struct ni_box_op *op) {
+  if (!(op->flags & NI_BOX_OP_LIVE))
+    return op->flags == NI_BOX_OP_CLOSED && op->src == NI_SRC_API ? NI_BOX_SLOT_CALLED : NI_BOX_SLOT_FREE;
+  if (op->flags & NI_BOX_OP_RETIRED) {
+    if (op->flags & NI_BOX_OP_GIVEN_UP) return NI_BOX_SLOT_GIVEN_UP;
+    return op->flags & NI_BOX_OP_SETTLED ? NI_BOX_SLOT_RESTING : NI_BOX_SLOT_FINISHED;
+  }
+  if (op->flags & NI_BOX_OP_DONE) return NI_BOX_SLOT_FINISHED;
+  /* As at a process's exit: nobody will say more of an operation whose channel events were off. */
+  bool over = op->started ? op->started == op->stopped : op->mask_doubt == NI_BOX_MASK_OFF;
+  return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && over ? NI_BOX_SLOT_FINISHED : NI_BOX_SLOT_IN_FLIGHT;
+}
+
+static enum ni_src src_of(uint64_t origin) {
+  return origin & NI_BOX_ORIGIN_API ? NI_SRC_API : origin & NI_BOX_ORIGIN_CE ? NI_SRC_CE : NI_SRC_EVENT;
+}
+
+void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
+  uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
+  const unsigned char *p = b->image + (uint64_t)(slot / per_page) * NI_BOX_PAGE_BYTES + (size_t)(slot % per_page) * b->h.slot_bytes;
+  uint64_t state = get(b, p, NI_BOX_OP_STATE), prog = get(b, p, NI_BOX_OP_PROG);
+  uint32_t elem;
+  *op = (struct ni_box_op){
+      .slot = slot,
+      .comm_page = (uint32_t)get(b, p, NI_BOX_OP_COMM_PAGE),
+      .gen = NI_BOX_GEN(state),
+      .flags = NI_BOX_FLAGS(state),
+      .want = NI_BOX_WANT(state),
+      .group_ord = (uint32_t)get(b, p, NI_BOX_OP_GROUP_ORD),
+      .kind = get(b, p, NI_BOX_OP_KIND) == NI_KIND_P2P ? NI_KIND_P2P : NI_KIND_COLL,
+      .started = NI_BOX_STARTED(prog),
+      .stopped = NI_BOX_STOPPED(prog),
+      .gpu_start_ns = get(b, p, NI_BOX_OP_GPU_START_NS),
+      .gpu_stop_ns = get(b, p, NI_BOX_OP_GPU_STOP_NS),
+      .ticks_first = get(b, p, NI_BOX_OP_TICKS_FIRST),
+      .ticks_done = get(b, p, NI_BOX_OP_TICKS_DONE),
+      .ticks_start = get(b, p, NI_BOX_OP_TICKS_START),
+      .ticks_stop = get(b, p, NI_BOX_OP_TICKS_STOP),
+      .sn = get(b, p, NI_BOX_OP_SN),
+      .count = get(b, p, NI_BOX_OP_COUNT),
+      .rec_sn = get(b, p, NI_BOX_OP_REC_SN),
+      .root = get_i32(b, p, NI_BOX_OP_ROOT),
+      .bad = (uint32_t)get(b, p, NI_BOX_OP_BAD),
+      .mask_doubt = (uint32_t)get(b, p, NI_BOX_OP_MASK_DOUBT),
+      .nchannels = (uint32_t)get(b, p, NI_BOX_OP_NCHANNELS),
+      .origin = (uint32_t)get(b, p, NI_BOX_OP_ORIGIN),
+      .call_low = (uint32_t)get(b, p, NI_BOX_OP_CALL_SN),
+      .src = src_of(get(b, p, NI_BOX_OP_ORIGIN)),
+      .func = text_of(b, get(b, p, NI_BOX_OP_FUNC), NULL),
+      .datatype = text_of(b, get(b, p, NI_BOX_OP_DATATYPE), &elem),
+      .algo = text_of(b, get(b, p, NI_BOX_OP_ALGO), NULL),
+      .proto = text_of(b, get(b, p, NI_BOX_OP_PROTO), NULL),
+  };
+  op->bytes = op->count * elem;
+  op->is = classify(op);
+}
+
+int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+  uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
+  for (uint32_t page = b->h.data_page; page < b->end_page; page++) {
+    if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page))) continue;
+    for (uint32_t i = 0; i < per_page; i++) {
+      struct ni_box_op op;
+      ni_box_op_at(b, page * per_page + i, &op);
+      int e = fn(&op, arg);
+      if (e < 0) return e;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,296 @@
+#include "line_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gzip_header.h"
+#include "format/line.h"
+
+enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000 };
+
+struct ni_reader {
+  int fd;
+  int error;             /* of a failed read, until it is reported */
+  bool end_of_file, end_of_text, in_member;
+  uint64_t at;           /* file offset of in[in_len] */
+  uint64_t to;
+  uint64_t member_at;
+  uint8_t *in;
+  size_t in_pos, in_len;
+  struct ni_inflater *inflater;
+  char *text;
+  size_t size;           /* of text, without the padding */
+  size_t pos, searched, end; /* text[pos..searched) holds no line feed, text[searched..end) was not looked at */
+  size_t max_line;
+  uint64_t skipped;      /* bytes already dropped of a line that is too long */
+  struct ni_reader_stats stats;
+};
+
+/* Reads at the reader's place; 0 at the end of the range. */
+static size_t read_some(struct ni_reader *r, void *buf, size_t n) {
+  if (r->end_of_file) return 0;
+  if (n > r->to - r->at) n = (size_t)(r->to - r->at);
+  ssize_t got;
+  do {
+    got = n > 0 ? pread(r->fd, buf, n, (off_t)r->at) : 0;
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) r->error = errno;
+  if (got <= 0) {
+    r->end_of_file = true;
+    return 0;
+  }
+  r->at += (size_t)got;
+  r->stats.file_bytes += (size_t)got;
+  return (size_t)got;
+}
+
+/* Makes in hold at least want bytes unless the file ends before. */
+static size_t look_ahead(struct ni_reader *r, size_t want) {
+  while (r->in_len - r->in_pos < want && !r->end_of_file) {
+    memmove(r->in, r->in + r->in_pos, r->in_len - r->in_pos);
+    r->in_len -= r->in_pos;
+    r->in_pos = 0;
+    r->in_len += read_some(r, r->in + r->in_len, IN_BYTES - r->in_len);
+  }
+  return r->in_len - r->in_pos;
+}
+
+static uint64_t in_offset(const struct ni_reader *r) { return r->at - (r->in_len - r->in_pos); }
+
+static void damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at) {
+  if (!r->stats.damages++) {
+    r->stats.first_damage = what;
+    r->stats.first_damage_at = at;
+  }
+  if (r->stats.damages >= DAMAGES_MAX) r->stats.gave_up = r->end_of_text = true;
+}
+
+/* The line that damage cut off must not be joined with what comes after it. */
+static void drop_partial(struct ni_reader *r) {
+  char *lf = r->end > r->pos ? memrchr(r->text + r->pos, '\n', r->end - r->pos) : NULL;
+  size_t keep = lf ? (size_t)(lf + 1 - r->text) : r->pos;
+  if (keep < r->end || r->skipped) r->stats.lost_partial++;
+  r->end = keep;
+  if (r->searched > keep) r->searched = keep;
+  if (!lf) r->skipped = 0;
+}
+
+/* Between members: true when the next one begins at in[in_pos]. */
+static bool find_member(struct ni_reader *r) {
+  bool reported = false;
+  for (;;) {
+    size_t n = look_ahead(r, NI_GZIP_HEADER_BYTES);
+    const uint8_t *p = r->in + r->in_pos;
+    if (n == 0) break;
+    if (n >= NI_GZIP_HEADER_BYTES ? ni_gzip_header(p) : (p[0] == 0x1f && (n < 2 || p[1] == 0x8b))) return true;
+    if (*p != 0) {
+      /* tar and tape pad with zeros; anything else is told. */
+      if (!reported) damage(r, NI_INF_END, in_offset(r));
+      reported = true;
+      r->stats.garbage_bytes++;
+    }
+    r->in_pos++;
+  }
+  r->end_of_text = true;
+  return false;
+}
+
+/* After damage: looks for the next member, from the byte after the damaged one's first where the data was bad. */
+static void resync(struct ni_reader *r, enum ni_inflate_result what) {
+  drop_partial(r);
+  r->in_member = false;
+  if (what != NI_INF_BAD_CHECKSUM) {
+    r->stats.file_bytes -= r->at - (r->member_at + 1);
+    r->at = r->member_at + 1;
+    r->in_pos = r->in_len = 0;
+    r->end_of_file = false;
+  }
+  for (;;) {
+    size_t n = look_ahead(r, NI_GZIP_HEADER_BYTES);
+    if (n < NI_GZIP_HEADER_BYTES) break;
+    /* memchr first: the byte is rare. */
+    const uint8_t *p = r->in + r->in_pos, *hit = memchr(p, 0x1f, n - NI_GZIP_HEADER_BYTES + 1);
+    r->in_pos = hit ? (size_t)(hit - r->in) : r->in_len - NI_GZIP_HEADER_BYTES + 1;
+    if (hit && ni_gzip_header(hit)) return;
+    if (hit) r->in_pos++;
+  }
+  r->end_of_text = true;
+}
+
+static void fill_gzip(struct ni_reader *r) {
+  while (r->end < r->size && !r->end_of_text) {
+    if (!r->in_member) {
+      if (!find_member(r)) break;
+      r->member_at = in_offset(r);
+      r->in_member = true;
+      r->stats.members++;
+      ni_inflater_reset(r->inflater);
+    }
+    look_ahead(r, 1);
+    const uint8_t *in = r->in + r->in_pos;
+    size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = r->size - r->end, out_had = out_left;
+    uint8_t *out = (uint8_t *)r->text + r->end;
+    enum ni_inflate_result z = ni_inflater_step(r->inflater, &in, &in_left, &out, &out_left);
+    r->in_pos = r->in_len - in_left;
+    r->end += out_had - out_left;
+    r->stats.text_bytes += out_had - out_left;
+    if (z == NI_INF_END) {
+      r->in_member = false;
+    } else if (z != NI_INF_MORE) {
+      damage(r, z, r->member_at);
+      resync(r, z);
+    } else if (in_had == in_left && out_had == out_left) {
+      if (r->end_of_file) {
+        r->stats.cut = r->end_of_text = true;
+        damage(r, NI_INF_MORE, in_offset(r));
+      } else if (in_had > 0) {
+        damage(r, NI_INF_BAD_DATA, in_offset(r)); /* no progress with input and room: never loop on it */
+        resync(r, NI_INF_BAD_DATA);
+      }
+    }
+  }
+}
+
+/* More text behind end. */
+static void fill(struct ni_reader *r) {
+  if (r->stats.gzip) {
+    fill_gzip(r);
+    return;
+  }
+  size_t n = read_some(r, r->text + r->end, r->size - r->end);
+  r->end += n;
+  r->stats.text_bytes += n;
+  if (n == 0) r->end_of_text = true;
+}
+
+/* Room for more: the unfinished line moves to the front; a line that fills the buffer gets a larger one or is dropped. */
+static int make_room(struct ni_reader *r) {
+  size_t have = r->end - r->pos;
+  if (r->skipped || have > r->max_line) {
+    r->skipped += have;
+    r->pos = r->searched = r->end = 0;
+    return 0;
+  }
+  if (r->pos > 0) {
+    memmove(r->text, r->text + r->pos, have);
+    r->searched -= r->pos;
+    r->pos = 0;
+    r->end = have;
+  }
+  if (have < r->size / 2) return 0;
+  char *bigger = realloc(r->text, 2 * r->size + NI_PARSE_PADDING);
+  if (!bigger) return -ENOMEM;
+  r->text = bigger;
+  r->size *= 2;
+  memset(r->text + r->end, 0, r->size + NI_PARSE_PADDING - r->end);
+  return 0;
+}
+
+static void hand_out(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
+  size_t len = line_end - r->pos;
+  out->text = r->text + r->pos;
+  out->room = r->size + NI_PARSE_PADDING - r->pos;
+  out->unterminated = !terminated;
+  out->line_no = ++r->stats.lines;
+  if (len > 0 && out->text[len - 1] == '\r') len--;
+  out->too_long = r->skipped > 0 || len > r->max_line;
+  out->len = len + r->skipped;
+  if (out->too_long) {
+    r->stats.too_long++;
+    r->skipped = 0;
+  }
+  r->pos = r->searched = line_end + terminated;
+}
+
+int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
+  for (;;) {
+    char *lf = memchr(r->text + r->searched, '\n', r->end - r->searched);
+    if (lf) {
+      hand_out(r, (size_t)(lf - r->text), true, out);
+      return 1;
+    }
+    r->searched = r->end;
+    if (r->error) {
+      int e = r->error;
+      r->error = 0;
+      r->end_of_text = true;
+      r->pos = r->searched = r->end;
+      r->skipped = 0;
+      return -e;
+    }
+    if (r->end_of_text) {
+      if (r->pos == r->end && !r->skipped) return 0;
+      hand_out(r, r->end, false, out);
+      return 1;
+    }
+    int e = make_room(r);
+    if (e < 0) {
+      r->end_of_text = true;
+      r->pos = r->searched = r->end;
+      return e;
+    }
+    fill(r);
+  }
+}
+
+int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_reader_options *opt) {
+  static const struct ni_reader_options defaults;
+  int e = -ENOMEM;
+  if (!opt) opt = &defaults;
+  *out = NULL;
+  struct ni_reader *r = calloc(1, sizeof *r);
+  if (!r) return -ENOMEM;
+  r->max_line = opt->max_line_bytes ? opt->max_line_bytes : NI_MAX_LINE_BYTES;
+  r->size = TEXT_BYTES;
+  r->at = opt->from;
+  r->to = opt->to ? opt->to : UINT64_MAX >> 1;
+  r->text = calloc(1, r->size + NI_PARSE_PADDING);
+  r->in = malloc(IN_BYTES);
+  r->fd = -1;
+  if (!r->text || !r->in) goto fail;
+  /* Never wait for a pipe that somebody put among the logs. */
+  r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  struct stat st;
+  if (r->fd < 0 || fstat(r->fd, &st) < 0) {
+    e = -errno;
+    goto fail;
+  }
+  if (!S_ISREG(st.st_mode)) {
+    e = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    goto fail;
+  }
+  posix_fadvise(r->fd, (off_t)r->at, 0, POSIX_FADV_SEQUENTIAL);
+  size_t n = look_ahead(r, 3);
+  r->stats.gzip = n >= 2 && r->in[0] == 0x1f && r->in[1] == 0x8b;
+  if (r->stats.gzip) {
+    e = ni_inflater_open(&r->inflater, opt->engine);
+    if (e < 0) goto fail;
+  } else {
+    /* A byte order mark is no part of the first line. */
+    if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0) r->in_pos = 3;
+    r->end = r->in_len - r->in_pos;
+    memcpy(r->text, r->in + r->in_pos, r->end);
+    r->stats.text_bytes = r->end;
+    r->in_pos = r->in_len;
+  }
+  *out = r;
+  return 0;
+fail:
+  ni_reader_close(r);
+  return e;
+}
+
+void ni_reader_close(struct ni_reader *r) {
+  if (!r) return;
+  if (r->fd >= 0) close(r->fd);
+  ni_inflater_free(r->inflater);
+  free(r->in);
+  free(r->text);
+  free(r);
+}
+
+const struct ni_reader_stats *ni_reader_stats(const struct ni_reader *r) { return &r->stats; }

@@ -1,0 +1,396 @@
+/*
+ * The JSON walk: simdjson finds the structure of a line (and verifies UTF-8), this file walks it along the tables of
+ * parse_fields.c. No key is known here but the one that changes with every flush (parse_head.h).
+ *
+ * Scalars are read from their text directly (parse_text.h): simdjson's accessors do not tell a negative number from a
+ * word, and the reason is part of our answer. What is skipped is verified too (parse_value.h).
+ */
+#include "parse_value.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "format/line_tables.h"
+#include "parse_head.h"
+
+static_assert(NI_PARSE_PADDING >= simdjson::SIMDJSON_PADDING, "lines need simdjson's padding");
+
+/* Where in the line the pieces of its head were found. */
+struct ni_marks {
+  const char *stamp, *kind_key;
+  unsigned kinds;
+  bool header, metadata;
+};
+
+struct ni_parser {
+  od::parser json;
+  char *copy = nullptr;   /* of a line without padding */
+  size_t copy_size = 0;
+  ni_names names;         /* strings of the current line */
+  ni_line *line = nullptr;
+  ni_marks at{};
+  ni_trace trace{};
+  ni_proxy_step *steps = nullptr; /* of the current line */
+  size_t steps_size = 0;
+  ni_heads heads{};
+};
+
+namespace {
+
+/* Names the key that spoils the line. */
+void blame(ni_parser &p, const ni_field &field) {
+  char *d = p.names.text + p.names.used;
+  memcpy(d, field.key, field.len - 1u);
+  d[field.len - 1u] = 0;
+  p.names.used += field.len;
+  p.line->bad_key = d;
+}
+
+ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base);
+
+ni_reject enter(ni_parser &p, od::value &v, const ni_table &t, char *base) {
+  od::object o;
+  if (simdjson::error_code e = v.get_object().get(o)) {
+    if (e != simdjson::INCORRECT_TYPE) return ni_json_reason(e);
+    return ni_json_verify(v, 1) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
+  }
+  return walk(p, o, t, base);
+}
+
+ni_reject read_events(ni_parser &p, od::value &v, const ni_table &t) {
+  od::array a;
+  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
+  uint32_t i = 0;
+  for (auto item : a) {
+    od::value x;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
+    if (i == NI_TRACE_MAX) {
+      p.trace.more++;
+      if (ni_reject r = ni_json_verify(x, 3)) return r;
+      continue;
+    }
+    /* event_trace_sn and event_trace_ts list the same events in the same order. */
+    if (i == p.trace.n) memset(&p.trace.event[p.trace.n++], 0, sizeof p.trace.event[0]);
+    if (ni_reject r = enter(p, x, t, reinterpret_cast<char *>(&p.trace.event[i]))) return r;
+    i++;
+  }
+  return NI_OK;
+}
+
+ni_reject read_steps(ni_parser &p, od::value &v, const ni_table &t, ni_proxy_steps &out) {
+  od::array a;
+  out = ni_proxy_steps{};
+  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
+  for (auto item : a) {
+    od::value x;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
+    if (out.n == NI_STEPS_MAX) {
+      out.more++;
+      if (ni_reject r = ni_json_verify(x, 3)) return r;
+      continue;
+    }
+    if (out.n == p.steps_size) {
+      size_t bigger = p.steps_size ? 2 * p.steps_size : 64;
+      ni_proxy_step *s = new (std::nothrow) ni_proxy_step[bigger];
+      if (!s) return NI_REJ_NO_MEMORY;
+      if (out.n) memcpy(s, p.steps, out.n * sizeof *s);
+      delete[] p.steps;
+      p.steps = s;
+      p.steps_size = bigger;
+    }
+    if (ni_reject r = enter(p, x, t, reinterpret_cast<char *>(&p.steps[out.n]))) return r;
+    out.n++;
+  }
+  out.list = p.steps;
+  return NI_OK;
+}
+
+ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
+  ni_line &l = *p.line;
+  if (p.at.kinds++) return NI_REJ_TWO_KINDS;
+  p.at.kind_key = key - 1;
+  l.kind = static_cast<ni_line_kind>(f.arg);
+  l.is_p2p = f.flags & NI_FLAG_P2P;
+  return NI_OK;
+}
+
+inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_field &f, char *at, bool &has) {
+  const char *t = ni_json_token(v);
+  has = true;
+  switch (f.type) {
+    case NI_F_U64: {
+      ni_reject r = ni_text_u64(t, reinterpret_cast<uint64_t *>(at));
+      if (r == NI_OK && &f == ni_field_timestamp) p.at.stamp = t;
+      if (r == NI_OK) return r;
+      break;
+    }
+    case NI_F_I64:
+      if (ni_text_i64(t, reinterpret_cast<int64_t *>(at)) == NI_OK) return NI_OK;
+      break;
+    case NI_F_I32: {
+      int64_t x = 0;
+      if (ni_text_i64(t, &x)) break;
+      if (x < f.min || x > INT32_MAX) return NI_REJ_OUT_OF_RANGE;
+      *reinterpret_cast<int32_t *>(at) = static_cast<int32_t>(x);
+      return NI_OK;
+    }
+    case NI_F_U32: {
+      uint64_t x = 0;
+      if (ni_text_u64(t, &x)) break;
+      if (x > UINT32_MAX) return NI_REJ_OUT_OF_RANGE;
+      *reinterpret_cast<uint32_t *>(at) = static_cast<uint32_t>(x);
+      return NI_OK;
+    }
+    case NI_F_BOOL:
+      if (ni_text_is_true(t)) *reinterpret_cast<bool *>(at) = true;
+      else if (ni_text_is_false(t)) *reinterpret_cast<bool *>(at) = false;
+      else break;
+      return NI_OK;
+    case NI_F_STR: {
+      if (*t != '"') break;
+      return ni_json_string(p.names, v, t, *reinterpret_cast<const char **>(at));
+    }
+    case NI_F_TIMING: {
+      const char *name;
+      if (*t != '"') break;
+      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
+      ni_timing timing = ni_timing_from_name(name);
+      if (timing == NI_TIMING_NONE && *name) return NI_REJ_BAD_VALUE;
+      *reinterpret_cast<ni_timing *>(at) = timing;
+      return NI_OK;
+    }
+    case NI_F_SRC: {
+      const char *name;
+      if (*t != '"') break;
+      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
+      for (int i = 1; i < NI_SRC_COUNT; i++)
+        if (strcmp(name, ni_src_names[i]) == 0) *reinterpret_cast<ni_src *>(at) = static_cast<ni_src>(i);
+      return *reinterpret_cast<ni_src *>(at) == NI_SRC_EVENT ? NI_REJ_BAD_VALUE : NI_OK;
+    }
+    case NI_F_OBSERVED: {
+      const char *name;
+      if (*t != '"') break;
+      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
+      *reinterpret_cast<bool *>(at) = strcmp(name, "observed") == 0;
+      return NI_OK;
+    }
+    case NI_F_HASH: {
+      if (ni_reject r = ni_text_hash(t, reinterpret_cast<uint64_t *>(at))) return r;
+      return ni_json_step_over(v) ? NI_OK : NI_REJ_BAD_JSON;
+    }
+    case NI_F_F64:
+    case NI_F_BW: {
+      double d;
+      if (!ni_text_decimal(t, &d)) {
+        if (ni_reject r = ni_json_f64(v, t, d, has)) return r;
+        if (!has) return NI_OK;
+      }
+      if (f.type == NI_F_BW && !(d >= 0 && d <= NI_BW_MAX_GBS)) return NI_REJ_OUT_OF_RANGE;
+      *reinterpret_cast<double *>(at) = d;
+      return NI_OK;
+    }
+    case NI_F_BY: return ni_json_by(p.names, v, *reinterpret_cast<ni_by *>(at));
+    case NI_F_HIST: return ni_json_hist(v, reinterpret_cast<uint64_t *>(at));
+    case NI_F_PAIRS: return ni_json_pairs(p.names, v, *reinterpret_cast<ni_pairs *>(at));
+    case NI_F_OBJECT: return enter(p, v, *f.sub, at);
+    case NI_F_EVENTS: return read_events(p, v, *f.sub);
+    case NI_F_STEPS:
+      if (ni_text_is_null(t)) break;
+      return read_steps(p, v, *f.sub, *reinterpret_cast<ni_proxy_steps *>(at));
+    case NI_F_TRACE:
+      if (!p.line->trace) memset(&p.trace, 0, offsetof(ni_trace, event));
+      p.line->trace = &p.trace;
+      *reinterpret_cast<bool *>(reinterpret_cast<char *>(&p.trace) + f.has) = true;
+      has = false; /* f.has is a place in the trace, not one of the record's NI_HAS_* */
+      return enter(p, v, *f.sub, reinterpret_cast<char *>(&p.trace));
+    case NI_F_KIND:
+      if (ni_reject r = begin_kind(p, f, key)) return r;
+      return enter(p, v, *f.sub, at);
+    default: return NI_REJ_BAD_TYPE;
+  }
+  /* Not what was wanted: null where the format allows it, else a reason. */
+  has = false;
+  if (ni_text_is_null(t)) return f.flags & NI_FLAG_NULL ? NI_OK : NI_REJ_BAD_TYPE;
+  if (f.type == NI_F_U64 || f.type == NI_F_I64 || f.type == NI_F_I32 || f.type == NI_F_U32) return ni_text_not_integer(t);
+  return ni_json_verify(v, 2) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
+}
+
+/* A key that no table has: verified, counted; at the top level it may be a record of a later version. */
+ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_table &t) {
+  ni_line &l = *p.line;
+  const char *name = nullptr;
+  bool object = *ni_json_token(f.value()) == '{';
+  if (!l.unknown_keys++ || (&t == &ni_table_line && object && !l.kind_name)) {
+    if (ni_reject r = ni_json_key(p.names, f, key, name)) return r;
+    if (!l.unknown_key) l.unknown_key = name;
+    if (&t == &ni_table_line && object && !l.kind_name) l.kind_name = name;
+  }
+  return ni_json_verify(f.value(), 1);
+}
+
+ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
+  uint64_t seen = 0;
+  unsigned next = 0;
+  if (t.defaults) memcpy(base, t.defaults, t.size);
+  for (auto item : o) {
+    od::field f;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
+    const char *key = f.key().raw();
+    int i = ni_table_find(&t, key, &next);
+    if (i < 0) {
+      if (ni_reject r = unknown(p, f, key, t)) return r;
+      continue;
+    }
+    const ni_field &field = t.field[i];
+    bool has;
+    ni_reject r = seen >> i & 1 ? NI_REJ_DUPLICATE_KEY : store(p, f.value(), key, field, base + field.offset, has);
+    if (r) {
+      if (!p.line->bad_key) blame(p, field);
+      return r;
+    }
+    seen |= 1ULL << i;
+    if (!has) continue;
+    if (t.has_at && field.has) *reinterpret_cast<uint32_t *>(base + t.has_at - 1) |= field.has;
+    if (field.type == NI_F_OBJECT && field.has) *reinterpret_cast<bool *>(base + field.has) = true;
+    if (&t == &ni_table_line) {
+      if (i == 0) p.at.header = true;
+      if (i == 1) p.at.metadata = true;
+    }
+  }
+  uint64_t missing = t.required & ~seen;
+  if (!missing) return NI_OK;
+  blame(p, t.field[__builtin_ctzll(missing)]);
+  return NI_REJ_MISSING_KEY;
+}
+
+/* What a table cannot say: values that contradict one another. */
+ni_reject settle(ni_parser &p) {
+  ni_line &l = *p.line;
+  if (l.kind == NI_LINE_OP && l.has_header && (l.ident.rank < 0 || (l.ident.n_ranks > 0 && l.ident.rank >= l.ident.n_ranks))) {
+    l.bad_key = "rank";
+    return NI_REJ_OUT_OF_RANGE;
+  }
+  return NI_OK;
+}
+
+ni_reject parse_object(ni_parser &p, char *text, size_t len, size_t room, const ni_table &t, char *base) {
+  od::document doc;
+  od::object o;
+  if (simdjson::error_code e = p.json.iterate(text, len, room).get(doc)) return ni_json_reason(e);
+  if (simdjson::error_code e = doc.get_object().get(o))
+    return e == simdjson::INCORRECT_TYPE ? NI_REJ_NOT_OBJECT : ni_json_reason(e);
+  if (ni_reject r = walk(p, o, t, base)) return r;
+  const char *rest;
+  return doc.current_location().get(rest) == simdjson::OUT_OF_BOUNDS ? NI_OK : NI_REJ_BAD_JSON;
+}
+
+ni_reject parse_whole(ni_parser &p, char *text, size_t len, size_t room) {
+  ni_line &l = *p.line;
+  if (ni_reject r = parse_object(p, text, len, room, ni_table_line, reinterpret_cast<char *>(&l))) return r;
+  if (p.at.header != p.at.metadata) {
+    l.bad_key = p.at.header ? "metadata" : "header";
+    return NI_REJ_MISSING_KEY;
+  }
+  l.has_header = p.at.header;
+  if (!p.at.kinds) {
+    if (!l.has_header || !l.kind_name) return NI_REJ_NO_PERF;
+    l.kind = NI_LINE_UNKNOWN;
+    return NI_OK;
+  }
+  return settle(p);
+}
+
+/* The short way. false: does not apply, or something is wrong, and the whole line shall say what. */
+bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
+  uint64_t stamp = 0;
+  const char *key = nullptr; /* after its quote */
+  const ni_head *h = ni_heads_find(&p.heads, text, len, &stamp, &key);
+  if (!h) return false;
+  unsigned next = 0;
+  int i = ni_table_find(&ni_table_line, key, &next);
+  if (i < 0 || ni_table_line.field[i].type != NI_F_KIND) return false;
+  const ni_field &f = ni_table_line.field[i];
+  size_t body = static_cast<size_t>(key + f.len + 1 - text);
+  if (key[f.len] != ':' || body + 2 > len || text[body] != '{' || text[len - 1] != '}') return false;
+
+  ni_line &l = *p.line;
+  l.ident = h->ident;
+  l.meta = h->meta;
+  l.meta.dump_timestamp_us = stamp;
+  l.has_header = true;
+  begin_kind(p, f, key);
+  text[len - 1] = ' '; /* the brace of the whole line */
+  ni_reject r = parse_object(p, text + body, len - body, room - body, *f.sub, reinterpret_cast<char *>(&l) + f.offset);
+  text[len - 1] = '}';
+  return r == NI_OK && settle(p) == NI_OK;
+}
+
+void begin(ni_parser &p, ni_line *out) {
+  out->kind = NI_LINE_UNKNOWN;
+  out->has_header = out->is_p2p = false;
+  out->kind_name = out->bad_key = out->unknown_key = nullptr;
+  out->unknown_keys = 0;
+  out->trace = nullptr;
+  p.line = out;
+  p.names.used = 0;
+  p.at = ni_marks{};
+}
+
+} // namespace
+
+extern "C" int ni_parser_new(struct ni_parser **out) {
+  ni_tables_init();
+  ni_parser *p = new (std::nothrow) ni_parser;
+  *out = p;
+  if (!p) return -ENOMEM;
+  if (p->json.allocate(65536) || !ni_json_grow(p->names.text, p->names.size, 65536)) {
+    ni_parser_free(p);
+    *out = nullptr;
+    return -ENOMEM;
+  }
+  return 0;
+}
+
+extern "C" void ni_parser_free(struct ni_parser *p) {
+  if (!p) return;
+  delete[] p->copy;
+  delete[] p->names.text;
+  delete[] p->steps;
+  delete p;
+}
+
+extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t room, struct ni_line *out) {
+  begin(*p, out);
+  if (len > UINT32_MAX / 2) return NI_REJ_TOO_LONG;
+  /* Names need what their text has, and bad_key and the 8-byte stores a little more. */
+  if (!ni_json_grow(p->names.text, p->names.size, len + 4 * NI_KEY_MAX)) return NI_REJ_NO_MEMORY;
+  if (room < len + NI_PARSE_PADDING) {
+    if (!ni_json_grow(p->copy, p->copy_size, len + NI_PARSE_PADDING)) return NI_REJ_NO_MEMORY;
+    memcpy(p->copy, text, len);
+    memset(p->copy + len, 0, NI_PARSE_PADDING);
+    text = p->copy;
+    room = len + NI_PARSE_PADDING;
+  }
+  if (p->json.capacity() < len && p->json.allocate(len + len / 2)) return NI_REJ_NO_MEMORY;
+  ni_reject r = NI_OK;
+  if (!parse_after_head(*p, text, len, room)) {
+    size_t i = 0;
+    while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r')) i++;
+    begin(*p, out);
+    if (i == len) return NI_REJ_BLANK;
+    r = parse_whole(*p, text, len, room);
+    if (r == NI_OK) ni_heads_keep(&p->heads, text, len, p->at.stamp, p->at.kind_key, out);
+    /* What is no JSON is that and nothing else, wherever the walk stopped: what it found wrong before may be a
+     * consequence of it. Only lines that are rejected pay for this. */
+    if (r >= NI_REJ_NO_PERF && r < NI_REJ_TOO_DEEP && !ni_json_is_line(p->json, text, len, room)) {
+      r = NI_REJ_BAD_JSON;
+      out->bad_key = nullptr;
+    }
+    if (r == NI_REJ_NOT_OBJECT && !strchr("[\"-0123456789tfn", text[i])) r = NI_REJ_BAD_JSON;
+  }
+  if (r == NI_OK && out->kind != NI_LINE_UNKNOWN)
+    out->kind_name = out->kind == NI_LINE_OP ? (out->is_p2p ? "p2p_perf" : "coll_perf") : ni_line_kind_name(out->kind);
+  return r;
+}

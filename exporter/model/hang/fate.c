@@ -1,0 +1,132 @@
+/*
+ * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left behind.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/now.h"
+#include "verdict.h"
+
+#define RUNS 64
+#define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
+
+uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
+
+/*
+ * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not before p's last
+ * sign of life, which is older than its end, give or take what clocks of two hosts differ by. The number of ranks may have
+ * changed with it. A p that may live is only silent for a while.
+ */
+static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
+  uint64_t end = ni_hang_last_sign(p);
+  if (p->rank < 0 || q->rank != p->rank || q->start_ns <= p->start_ns) return false;
+  if (p->life == NI_HANG_LIFE_UNKNOWN) return q->start_ns > end + SLACK_NS && q->world == p->world;
+  return q->start_ns + (strcmp(q->host, p->host) == 0 ? 0 : SLACK_NS) > end;
+}
+
+static int by_rank(const void *a, const void *b) {
+  const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a, *y = *(const struct ni_hang_process *const *)b;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/*
+ * A process that is over, and a while after whose last sign of life others began, or at once another took its place: a run
+ * before this one, in the same folder. Of one that may live only the latter says so. Of a rank the newest RUNS processes are
+ * asked.
+ */
+static int find_earlier(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  size_t n = m->n_processes, end = n;
+  const struct ni_hang_process **at = malloc((n + 1) * sizeof *at);
+  uint64_t newest_start = 0;
+  v->earlier = calloc(n + 1, sizeof *v->earlier);
+  if (!at || !v->earlier) {
+    free(at);
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < n; i++) {
+    at[i] = &m->process[i];
+    if (m->process[i].start_ns > newest_start) newest_start = m->process[i].start_ns;
+  }
+  if (n > 1) qsort(at, n, sizeof *at, by_rank);
+  for (size_t i = n; i-- > 0;) {
+    const struct ni_hang_process *p = at[i];
+    bool followed = false, over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
+    if (p->rank != at[end - 1]->rank) end = i + 1;
+    for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;) followed = follows(at[j], p);
+    v->earlier[p - m->process] =
+        p->life != NI_HANG_ALIVE && (followed || (over && newest_start > ni_hang_last_sign(p) + SLACK_NS));
+  }
+  free(at);
+  return 0;
+}
+
+struct place {
+  uint64_t hash;
+  uint32_t process;
+  int32_t rank;
+};
+
+static int by_place(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  if (x->process != y->process) return x->process < y->process ? -1 : 1;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* A process has as many ranks as the communicator has in it that has most. */
+static int count_ranks(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  struct place *at = malloc((m->n_members + 1) * sizeof *at);
+  size_t n = 0;
+  if (!at) return -ENOMEM;
+  for (size_t i = 0; i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    if (!v->earlier[x->process]) at[n++] = (struct place){x->hash, x->process, x->rank};
+  }
+  if (n > 1) qsort(at, n, sizeof *at, by_place);
+  for (size_t i = 0, most = 0, here = 0; i < n; i++) {
+    bool same = i > 0 && at[i].process == at[i - 1].process;
+    if (!same) v->fate.ranks += most, most = here = 0;
+    if (!same || at[i].hash != at[i - 1].hash) here = 0;
+    here += here == 0 || at[i].rank != at[i - 1].rank;
+    if (here > most) most = here;
+    if (i + 1 == n) v->fate.ranks += most;
+  }
+  free(at);
+  return 0;
+}
+
+int ni_hang_find_fate(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  struct ni_hang_fate *f = &v->fate;
+  v->wall_ns = ni_now_ns(CLOCK_REALTIME);
+  if (find_earlier(v) < 0) return -ENOMEM;
+  f->first_ns = UINT64_MAX;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *p = &m->process[i];
+    uint64_t seen = ni_hang_last_sign(p);
+    if (v->earlier[i]) {
+      f->earlier++;
+      if (seen > f->earlier_ns) f->earlier_ns = seen;
+      continue;
+    }
+    f->processes++;
+    f->in[p->life]++;
+    f->boxes_alone += p->has_box && !p->has_log;
+    f->dead_boxes += p->has_box && p->life == NI_HANG_DEAD;
+    bool dark = !p->has_box && p->life == NI_HANG_LIFE_UNKNOWN;
+    f->dark += dark;
+    f->dark_nvidia += dark && !p->ours;
+    if (seen > f->last_ns) f->last_ns = seen;
+    if (p->life == NI_HANG_DEAD && seen < f->first_ns) f->first_ns = seen;
+  }
+  f->over = f->processes > 0 && f->in[NI_HANG_DEAD] + f->in[NI_HANG_LEFT] == f->processes;
+  for (size_t i = 0; i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    if (!v->earlier[x->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+  }
+  return count_ranks(v);
+}

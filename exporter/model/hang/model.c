@@ -1,0 +1,295 @@
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+
+/* ---- names ---- */
+
+int ni_hang_name(struct ni_hang_model *m, const char *text) {
+  if (!text || !*text) return 0;
+  for (size_t i = 1; i < m->n_names; i++) /* a few dozen: func, datatype, state */
+    if (strcmp(m->name[i], text) == 0) return (int)i;
+  if (m->n_names == 0) m->n_names = 1;
+  if (m->n_names > NI_HANG_NAMES) return 0;
+  if (!ni_array_room(m->name, m->n_names, m->cap_names)) return -ENOMEM;
+  m->name[0] = NULL;
+  if (!(m->name[m->n_names] = strdup(text))) return -ENOMEM;
+  return (int)m->n_names++;
+}
+
+const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name) {
+  return name == 0 || name >= m->n_names ? "" : m->name[name];
+}
+
+void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why) {
+  m->unreadable++;
+  if (!m->first_bad && asprintf(&m->first_bad, "%s: %s", path, why) < 0) m->first_bad = NULL;
+}
+
+/* ---- processes ---- */
+
+int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
+  if (!ni_array_room(m->process, m->n_processes, m->cap_processes)) return -ENOMEM;
+  int64_t k = ni_map_find(&m->process_names, ni_hash_text((uint64_t)pid, host), start_ns, (uint32_t)m->n_processes);
+  if (k < 0) return k;
+  struct ni_hang_process *p = &m->process[k];
+  if ((size_t)k == m->n_processes) {
+    *p = (struct ni_hang_process){.pid = pid, .rank = -1, .world = -1};
+    if (!(p->host = strdup(host))) return -ENOMEM;
+    m->n_processes++;
+  }
+  if (start_ns) p->start_ns = start_ns;
+  return k;
+}
+
+/* ---- members ---- */
+
+struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
+                                         uint64_t init_ns) {
+  struct ni_hang_member *x;
+  if (!ni_array_room(m->member, m->n_members, m->cap_members)) return NULL;
+  uint64_t name = ni_hash(ni_hash(process, id->comm_hash), (uint32_t)id->rank);
+  int64_t k = ni_map_find(&m->member_names, name, init_ns, (uint32_t)m->n_members);
+  if (k < 0) return NULL;
+  if ((size_t)k == m->n_members) {
+    x = m->member[k] = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    x->process = process;
+    x->hash = id->comm_hash;
+    x->rank = id->rank;
+    x->n_ranks = id->n_ranks;
+    x->n_nodes = id->nnodes;
+    x->started[0] = x->started[1] = NI_HANG_NONE;
+    m->n_members++;
+  }
+  x = m->member[k];
+  if (init_ns) x->init_ns = init_ns;
+  return x->name || !id->comm_name || (x->name = strdup(id->comm_name)) ? x : NULL;
+}
+
+static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
+  uint8_t i = 0;
+  while (i < x->n_fin && x->fin[i].func != func) i++;
+  if (i == x->n_fin) {
+    if (i == NI_HANG_FUNCS) return; /* more functions than NCCL has: their numbers are then not known */
+    x->fin[x->n_fin++] = (struct ni_hang_func){func, 0};
+  }
+  ni_hang_raise(&x->fin[i].next, next);
+}
+
+int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
+  ni_hang_raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
+  if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
+  if (op->kind != NI_KIND_COLL) return 0;
+  raise_func(x, op->func, op->sn + 1);
+  /* The newest stay. Records come nearly in order, so the oldest place is nearly always the next one. */
+  uint32_t at = x->n_recent;
+  if (at == NI_HANG_RECENT) {
+    at = 0;
+    for (uint32_t i = 1; i < NI_HANG_RECENT; i++)
+      if (x->recent[i].rec_sn < x->recent[at].rec_sn) at = i;
+    if (x->recent[at].rec_sn >= op->rec_sn) return 0;
+  } else {
+    x->n_recent++;
+  }
+  x->recent[at] = *op;
+  return 0;
+}
+
+/* Sights of one operation stand together, the newest first; of equally old ones that of the operation that is further. */
+static int by_sight(const void *a, const void *b) {
+  const struct ni_hang_op *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (x->rec_sn != y->rec_sn) return x->rec_sn < y->rec_sn ? -1 : 1;
+  if (x->seen_ns != y->seen_ns) return x->seen_ns > y->seen_ns ? -1 : 1;
+  return y->stopped - x->stopped;
+}
+
+static void keep_newest(struct ni_hang_member *x) {
+  uint32_t kept = 0;
+  if (x->n_open > 1) qsort(x->open, x->n_open, sizeof *x->open, by_sight);
+  for (uint32_t i = 0; i < x->n_open; i++)
+    if (!kept || x->open[i].kind != x->open[kept - 1].kind || x->open[i].rec_sn != x->open[kept - 1].rec_sn)
+      x->open[kept++] = x->open[i];
+  x->n_open = kept;
+}
+
+int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
+  ni_hang_raise(&x->active_ns, op->enqueue_ns);
+  if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
+    keep_newest(x);
+    if (x->n_open >= x->cap_open - x->cap_open / 4 && !ni_array_room(x->open, x->cap_open, x->cap_open)) return -ENOMEM;
+  }
+  x->open[x->n_open++] = *op;
+  return 0;
+}
+
+/* ---- merging ---- */
+
+static int take_names(struct ni_hang_model *a, const struct ni_hang_model *b, uint16_t *map) {
+  for (size_t i = 1; i < b->n_names; i++) {
+    int k = ni_hang_name(a, b->name[i]);
+    if (k < 0) return k;
+    map[i] = (uint16_t)k;
+  }
+  return 0;
+}
+
+static void rename_op(struct ni_hang_op *op, const uint16_t *map) {
+  op->func = map[op->func];
+  op->datatype = map[op->datatype];
+  op->net_state = map[op->net_state];
+}
+
+static int copy_text(char **a, const char *b) {
+  return *a || !b || (*a = strdup(b)) ? 0 : -ENOMEM;
+}
+
+static int merge_process(struct ni_hang_process *a, const struct ni_hang_process *b) {
+  if (a->rank < 0) a->rank = b->rank;
+  if (a->world < 0) a->world = b->world;
+  if (!*a->boot_id) memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
+  /* Its own last lines are final; otherwise the newest look counts. */
+  if (b->life == NI_HANG_LEFT || (a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns && b->life)) a->life = b->life;
+  ni_hang_raise(&a->look_ns, b->look_ns);
+  ni_hang_raise(&a->alive_ns, b->alive_ns);
+  if (b->file && b->file_ns >= a->file_ns) {
+    free(a->file);
+    a->file = NULL;
+  }
+  ni_hang_raise(&a->file_ns, b->file_ns);
+  a->has_box |= b->has_box;
+  a->has_log |= b->has_log;
+  a->ours |= b->ours;
+  return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
+}
+
+static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b, const uint16_t *map) {
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    if (ni_seq_set_merge(&a->recorded[k], &b->recorded[k]) < 0) return -ENOMEM;
+  for (uint8_t i = 0; i < b->n_fin; i++) raise_func(a, map[b->fin[i].func], b->fin[i].next);
+  for (uint32_t i = 0; i < b->n_recent; i++) {
+    struct ni_hang_op op = b->recent[i];
+    rename_op(&op, map);
+    if (ni_hang_finished(a, &op) < 0) return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < b->n_open; i++) {
+    struct ni_hang_op op = b->open[i];
+    rename_op(&op, map);
+    if (ni_hang_in_flight(a, &op) < 0) return -ENOMEM;
+  }
+  if (b->started_ns > a->started_ns || a->started[0] == NI_HANG_NONE) {
+    memcpy(a->started, b->started, sizeof a->started);
+    a->calls = b->calls;
+    a->started_ns = b->started_ns;
+  }
+  ni_hang_raise(&a->open_ns, b->open_ns);
+  ni_hang_raise(&a->active_ns, b->active_ns);
+  ni_hang_raise(&a->log_ns, b->log_ns);
+  ni_hang_raise(&a->end_ns, b->end_ns);
+  ni_hang_raise(&a->invisible, b->invisible);
+  a->destroyed |= b->destroyed;
+  return 0;
+}
+
+static void free_member(struct ni_hang_member *x) {
+  for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->recorded[k]);
+  free(x->open);
+  free(x->name);
+  free(x);
+}
+
+int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) {
+  uint16_t *map = calloc(b->n_names + 1, sizeof *map);
+  uint32_t *process = calloc(b->n_processes + 1, sizeof *process);
+  int e = map && process ? take_names(a, b, map) : -ENOMEM;
+  for (size_t i = 0; i < b->n_processes && e == 0; i++) {
+    const struct ni_hang_process *p = &b->process[i];
+    int64_t k = ni_hang_process_of(a, p->host, p->pid, p->start_ns);
+    e = k < 0 ? (int)k : merge_process(&a->process[process[i] = (uint32_t)k], p);
+  }
+  for (size_t i = 0; i < b->n_members && e == 0; i++) {
+    const struct ni_hang_member *x = b->member[i];
+    struct ni_ident id = {x->hash, x->name, x->rank, x->n_ranks, x->n_nodes};
+    struct ni_hang_member *y = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
+    e = y ? merge_member(y, x, map) : -ENOMEM;
+  }
+  a->files += b->files;
+  a->boxes += b->boxes;
+  a->lines += b->lines;
+  a->bad_lines += b->bad_lines;
+  a->unreadable += b->unreadable;
+  if (b->box_dir) a->box_dir = b->box_dir;
+  if (b->foreign) a->foreign_uid = b->foreign_uid;
+  a->foreign += b->foreign;
+  if (copy_text(&a->first_bad, b->first_bad) < 0) e = -ENOMEM;
+  free(map);
+  free(process);
+  return e;
+}
+
+/* ---- the end of reading ---- */
+
+static int64_t func_or_peer(const struct ni_hang_op *op) { return op->kind == NI_KIND_COLL ? op->func : op->root; }
+static uint64_t sn_or_func(const struct ni_hang_op *op) { return op->kind == NI_KIND_COLL ? op->sn : op->func; }
+
+static int by_call(const void *a, const void *b) {
+  const struct ni_hang_op *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (func_or_peer(x) != func_or_peer(y)) return func_or_peer(x) < func_or_peer(y) ? -1 : 1;
+  if (sn_or_func(x) != sn_or_func(y)) return sn_or_func(x) < sn_or_func(y) ? -1 : 1;
+  return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
+}
+
+static bool is_before(const struct ni_hang_op *op, enum ni_kind kind, int64_t first, uint64_t second) {
+  if (op->kind != kind) return op->kind < kind;
+  return func_or_peer(op) != first ? func_or_peer(op) < first : sn_or_func(op) < second;
+}
+
+const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t first, uint64_t second) {
+  size_t i;
+  ni_array_search(i, x->n_open, is_before(&x->open[i], kind, first, second));
+  return i < x->n_open && x->open[i].kind == kind ? &x->open[i] : NULL;
+}
+
+static void settle_member(struct ni_hang_member *x) {
+  uint32_t kept = 0;
+  keep_newest(x);
+  for (uint32_t i = 0; i < x->n_open; i++) {
+    const struct ni_hang_op *op = &x->open[i];
+    bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
+    /* A newer look that shows everything in flight, and not this: it has finished since. */
+    done |= op->seen_ns < x->open_ns;
+    if (!done) x->open[kept++] = *op;
+  }
+  x->n_open = kept;
+  if (kept > 1) qsort(x->open, kept, sizeof *x->open, by_call);
+}
+
+void ni_hang_model_settle(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_members; i++) {
+    settle_member(m->member[i]);
+    m->process[m->member[i]->process].n_members++;
+  }
+}
+
+void ni_hang_model_free(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_members; i++) free_member(m->member[i]);
+  for (size_t i = 0; i < m->n_processes; i++) {
+    free(m->process[i].host);
+    free(m->process[i].exe);
+    free(m->process[i].file);
+  }
+  for (size_t i = 1; i < m->n_names; i++) free(m->name[i]);
+  free(m->name);
+  free(m->process);
+  free(m->member);
+  ni_map_free(&m->process_names);
+  ni_map_free(&m->member_names);
+  free(m->first_bad);
+  *m = (struct ni_hang_model){0};
+}

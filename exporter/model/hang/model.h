@@ -1,0 +1,170 @@
+/*
+ * What is known of every rank of every communicator: the evidence that `nccl-inspector hang` judges.
+ *
+ *   logs (read_logs.c), black boxes and copies of them (read_boxes.c) ─▶ model ─▶ judge.c ─▶ verdict.h ─▶ print.c
+ *
+ * A process is (host, pid, start). A member is one rank of one communicator in one process. Sources add to a member in
+ * any order: operations that finished, operations in flight, how many were started, and until when that is known. What
+ * is not known stays unknown; silence of a source is never taken for "not called".
+ *
+ * Times are Unix ns of the host that says them. All numbers come from files that anybody may have written: they are
+ * bounded where they are read, and nothing here indexes memory by them.
+ *
+ * Threads: readers fill a model of their own each (ni_hang_model_merge joins them); afterwards one thread. Ownership:
+ * the model owns everything, ni_hang_model_free(). Failure: -ENOMEM only. Memory grows with members and operations in
+ * flight, not with records.
+ */
+#ifndef NI_HANG_MODEL_H
+#define NI_HANG_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/base/map.h"
+#include "exporter/base/seq_set.h"
+#include "format/record.h"
+
+#define NI_HANG_RECENT 16  /* newest finished collectives kept of a member: to name and compare them */
+#define NI_HANG_FUNCS 24   /* functions of one member; NCCL has eight collectives */
+#define NI_HANG_NAMES 512  /* different texts; NCCL has some forty */
+#define NI_HANG_NONE UINT64_MAX
+
+/* What a rank does in an operation, in the order in which it happens. */
+enum ni_hang_state {
+  NI_HANG_CALLED = 0, /* the API call was seen, nothing is launched yet */
+  NI_HANG_LAUNCHED,   /* bracket seen, no channel has started: the kernel waits in its stream */
+  NI_HANG_KERNEL,     /* inside the kernel on channels_open */
+  NI_HANG_NETWORK,    /* inside it, and a network operation waits for net_peer on net_channel */
+  NI_HANG_FINISHING,  /* every channel has stopped, the call's bracket is open */
+  NI_HANG_UNSTATED,   /* in flight, more is not said */
+  NI_HANG_STATE_COUNT
+};
+
+/* One operation, in flight or finished. Names are numbers of the model's table (ni_hang_name). */
+struct ni_hang_op {
+  uint64_t sn, rec_sn, bytes;
+  uint64_t call_sn;      /* number of its API call + 1; 0: not known */
+  uint64_t enqueue_ns;   /* 0: not stated */
+  uint64_t seen_ns;      /* the source saw it in flight at this time; finished: when it ended, 0 unknown */
+  uint64_t channels_open;
+  int32_t root;          /* or peer; -1: not stated */
+  int32_t want, started, stopped; /* channels; -1: not stated */
+  int32_t net_peer, net_channel;
+  uint16_t func, datatype, net_state;
+  uint8_t kind;          /* enum ni_kind */
+  uint8_t state;         /* enum ni_hang_state; of operations in flight */
+};
+
+enum ni_hang_life {
+  NI_HANG_LIFE_UNKNOWN = 0,
+  NI_HANG_ALIVE,
+  NI_HANG_DEAD, /* gone, and it did not say so itself */
+  NI_HANG_LEFT, /* its log ends with the process's own last lines */
+  NI_HANG_LIFE_COUNT
+};
+
+struct ni_hang_process {
+  char *host, *exe;
+  int64_t pid;
+  uint64_t start_ns;     /* 0: not stated */
+  int32_t rank, world;   /* as the launcher gives them, -1 */
+  char boot_id[40];
+  enum ni_hang_life life;
+  uint64_t alive_ns;     /* newest sign of life */
+  uint64_t look_ns;      /* when liveness was asked: of the newest black box; 0: never */
+  uint64_t file_ns;      /* newest change of a file of it */
+  char *file;            /* the newest of them: for messages */
+  bool has_box, has_log;
+  bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
+  uint32_t n_members;
+  bool several;          /* more than one rank of some communicator in this process (judge.c) */
+};
+
+struct ni_hang_func {
+  uint16_t func;
+  uint64_t next; /* highest number seen finished + 1 */
+};
+
+struct ni_hang_member {
+  uint32_t process;
+  uint64_t hash, init_ns;
+  int32_t rank, n_ranks, n_nodes;
+  char *name; /* NULL: none */
+  /* finished */
+  struct ni_seq_set recorded[NI_KIND_COUNT]; /* rec_sn of records */
+  struct ni_hang_func fin[NI_HANG_FUNCS];
+  uint8_t n_fin;
+  struct ni_hang_op recent[NI_HANG_RECENT];  /* ring of the newest by rec_sn */
+  uint32_t n_recent;
+  /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
+  struct ni_hang_op *open;
+  size_t n_open, cap_open;
+  /* how much of it is known */
+  uint64_t started[NI_KIND_COUNT]; /* NI_HANG_NONE: not stated */
+  uint64_t calls;        /* API calls of collectives, with started_ns; 0: not known */
+  uint64_t started_ns;   /* ... at this time */
+  uint64_t open_ns;      /* `open` is all there is in flight at this time; 0: never known */
+  uint64_t active_ns;    /* newest start or end of an operation */
+  uint64_t log_ns;       /* newest line of a log about it */
+  uint64_t end_ns;       /* destroyed or left; 0 */
+  bool destroyed;
+  uint64_t invisible;    /* operations of which only the API call was seen: their kernels do not count */
+};
+
+struct ni_hang_model {
+  struct ni_hang_process *process;
+  size_t n_processes, cap_processes;
+  struct ni_hang_member **member;
+  size_t n_members, cap_members;
+  struct ni_map process_names, member_names;
+  char **name; /* functions, datatypes, states; name[0] is "" */
+  size_t n_names, cap_names;
+  uint64_t files, boxes, lines, bad_lines, unreadable;
+  char *first_bad; /* "file: why" of the first that could not be read */
+  const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
+  size_t foreign;      /* boxes there of other users, and one of those */
+  uint32_t foreign_uid;
+};
+
+void ni_hang_model_free(struct ni_hang_model *m);
+
+/* Number of a text, 0 for NULL and "". At most NI_HANG_NAMES texts: beyond that 0. -ENOMEM as a negative number. */
+int ni_hang_name(struct ni_hang_model *m, const char *text);
+const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name);
+
+/* The process, made when it is new; its number or -ENOMEM. start_ns 0 matches any start with that host and pid. */
+int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns);
+
+/* The member, made when it is new, NULL without memory. init_ns 0: the newest instance. */
+struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
+                                         uint64_t init_ns);
+
+/* An operation that finished: drops it from those in flight later on (ni_hang_model_settle). 0 or -ENOMEM. */
+int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op);
+/* An operation in flight; of several sights of one the newest counts. 0 or -ENOMEM. */
+int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op);
+
+/* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
+int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
+
+/* When all is read: removes from `open` what has finished. */
+void ni_hang_model_settle(struct ni_hang_model *m);
+/* Then: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
+ * receives by peer and function. NULL: none of that kind. */
+const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t func_or_peer,
+                                           uint64_t sn_or_func);
+
+/* The first problem of a source, with its file; more are counted. */
+void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why);
+
+static inline bool ni_hang_is(const struct ni_hang_op *op, uint16_t func, uint64_t sn) {
+  return op->kind == NI_KIND_COLL && op->func == func && op->sn == sn;
+}
+
+/* The newest or largest of what was seen. */
+static inline void ni_hang_raise(uint64_t *at, uint64_t value) {
+  if (value > *at) *at = value;
+}
+
+#endif

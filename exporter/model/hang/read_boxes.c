@@ -1,0 +1,226 @@
+#include "read_boxes.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/as_user.h"
+#include "exporter/input/box/box.h"
+
+struct taking {
+  const struct ni_box *b;
+  struct ni_hang_model *m;
+  struct ni_hang_member **member; /* by the box's communicators; NULL: over */
+  struct ni_box_comm *comm;
+  size_t n;
+  uint64_t seen_ns;
+};
+
+static enum ni_hang_state state_of(const struct ni_box_op *op, uint64_t open, bool on_network) {
+  if (on_network) return NI_HANG_NETWORK;
+  if (op->started == 0 && !open) return NI_HANG_LAUNCHED;
+  return !open && op->started == op->stopped && op->want == op->stopped ? NI_HANG_FINISHING : NI_HANG_KERNEL;
+}
+
+static int take_op(const struct ni_box_op *in, void *arg) {
+  struct taking *t = arg;
+  int64_t i = ni_box_comm_of(t->b, in);
+  struct ni_hang_member *x = i < 0 ? NULL : t->member[i];
+  if (x && in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
+    uint64_t at = ni_box_unix_ns(t->b, in->ticks_start);
+    x->invisible++;
+    if (at > x->active_ns) x->active_ns = at;
+    return 0;
+  }
+  if (!x || in->is == NI_BOX_SLOT_GIVEN_UP || in->sn > INT64_MAX || in->rec_sn >= x->started[in->kind]) return 0;
+  if (in->is == NI_BOX_SLOT_FREE && in->gen == 0) return 0; /* never used, or being filled for the first time */
+  int func = ni_hang_name(t->m, in->func), datatype = ni_hang_name(t->m, in->datatype);
+  if (func < 0 || datatype < 0) return -ENOMEM;
+  struct ni_hang_op op = {.kind = (uint8_t)in->kind,
+                          .func = (uint16_t)func,
+                          .datatype = (uint16_t)datatype,
+                          .sn = in->sn,
+                          .rec_sn = in->rec_sn,
+                          .bytes = in->bytes,
+                          .enqueue_ns = ni_box_unix_ns(t->b, in->ticks_start),
+                          .root = in->root,
+                          .want = in->want == NI_BOX_WANT_UNKNOWN ? -1 : (int32_t)in->want,
+                          .started = (int32_t)in->started,
+                          .stopped = (int32_t)in->stopped,
+                          .net_peer = -1, .net_channel = -1};
+  uint64_t call;
+  if (ni_box_call_of(&t->comm[i], in, &call)) op.call_sn = call + 1;
+  if (in->is != NI_BOX_SLOT_IN_FLIGHT) {
+    op.seen_ns = in->ticks_done > in->ticks_start ? ni_box_unix_ns(t->b, in->ticks_done) : 0;
+    return ni_hang_finished(x, &op);
+  }
+  op.channels_open = ni_box_open_channels(t->b, (size_t)i, in);
+  struct ni_box_net net;
+  bool moves = ni_box_net_of(t->b, in, &net);
+  if (moves) {
+    int text = ni_hang_name(t->m, net.waits_for);
+    if (text < 0) return text;
+    op.net_peer = net.peer;
+    op.net_channel = net.channel;
+    op.net_state = (uint16_t)text;
+  }
+  op.state = (uint8_t)state_of(in, op.channels_open, moves && net.on_network);
+  /* Of a dead process seen_ns is its last heartbeat, and it went on a little. */
+  op.seen_ns = op.enqueue_ns > t->seen_ns && op.enqueue_ns < ni_box_taken_ns(t->b) ? op.enqueue_ns : t->seen_ns;
+  return ni_hang_in_flight(x, &op);
+}
+
+static int take_comms(struct taking *t, uint32_t process) {
+  struct ni_box_comm c;
+  while (ni_box_comm_at(t->b, t->n, &c)) t->n++;
+  t->member = calloc(t->n + 1, sizeof(struct ni_hang_member *));
+  t->comm = calloc(t->n + 1, sizeof *t->comm);
+  if (!t->member || !t->comm) return -ENOMEM;
+  for (size_t i = 0; i < t->n; i++) {
+    (void)ni_box_comm_at(t->b, i, &c);
+    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks) continue;
+    struct ni_hang_member *x = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
+    if (!x) return -ENOMEM;
+    t->member[i] = x;
+    t->comm[i] = c;
+    for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = c.kind[k].started;
+    x->calls = c.kind[NI_KIND_COLL].calls;
+    x->started_ns = x->open_ns = t->seen_ns;
+    if (c.phase == 2) {
+      x->destroyed = true;
+      x->end_ns = t->seen_ns;
+    }
+  }
+  return 0;
+}
+
+static int take_box(struct ni_hang_look *look, const struct ni_box *b, const char *path) {
+  static const enum ni_hang_life lives[] = {NI_HANG_LIFE_UNKNOWN, NI_HANG_ALIVE, NI_HANG_DEAD};
+  const struct ni_box_header *h = ni_box_header(b);
+  struct ni_box_log session = {0};
+  struct taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
+  (void)ni_box_session(b, &session);
+  look->ns = ni_box_taken_ns(b);
+  look->m.boxes = 1;
+  int64_t k = ni_hang_process_of(t.m, h->hostname, h->pid, session.start_ns);
+  if (k < 0) return (int)k;
+  struct ni_hang_process *p = &t.m->process[k];
+  p->rank = h->rank >= 0 && h->rank < INT32_MAX ? (int32_t)h->rank : -1;
+  p->world = h->world_size > 0 && h->world_size < INT32_MAX ? (int32_t)h->world_size : -1;
+  memcpy(p->boot_id, h->boot_id, sizeof p->boot_id);
+  p->life = lives[ni_box_life(b)];
+  p->alive_ns = t.seen_ns;
+  p->look_ns = p->file_ns = look->ns;
+  p->has_box = p->ours = true;
+  if (!(p->exe = strdup(h->exe)) || !(p->file = strdup(path))) return -ENOMEM;
+  int e = h->state == NI_BOX_LIVE ? take_comms(&t, (uint32_t)k) : 0;
+  if (e == 0 && t.n) e = ni_box_each_op(b, take_op, &t);
+  for (size_t i = 0; i < t.n && t.member; i++) {
+    uint64_t moved = t.member[i] ? t.member[i]->active_ns : 0;
+    if (moved > p->alive_ns && moved <= look->ns) p->alive_ns = moved;
+  }
+  free(t.member);
+  free(t.comm);
+  return e;
+}
+
+/* What the reading threads share. */
+struct pool {
+  struct ni_hang_looks *looks;
+  struct ni_hang_model *bad;
+  const struct ni_inputs *only;
+  const struct ni_file *file;
+  size_t n;
+  _Atomic size_t next;  /* relaxed: a ticket */
+  pthread_mutex_t lock; /* looks with passed, bad, error */
+  int error;
+};
+
+/* Does the box's log lie where the command line says? */
+static bool wanted(const struct pool *p, const struct ni_box *b) {
+  struct ni_box_log session;
+  if (!p->only || !p->only->n) return true;
+  return ni_box_session(b, &session) && ni_box_under(p->only, session.dir);
+}
+
+static void *work(void *arg) {
+  struct pool *p = arg;
+  int e = 0;
+  for (size_t i; e == 0 && (i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->n;) {
+    struct ni_hang_look look = {0};
+    struct ni_box *b = NULL;
+    char why[256];
+    int bad = ni_box_open(&b, p->file[i].path, ni_as_user_here() ? NI_BOX_ROOT_BYTES : 0, why, sizeof why);
+    if (bad == 0 && p->only && ni_box_owner(b) != geteuid()) bad = -EACCES; /* what it says could be forged */
+    bool elsewhere = bad == 0 && !wanted(p, b);
+    if (bad == -ENOMEM) e = bad;
+    else if (bad == 0 && !elsewhere) e = take_box(&look, b, p->file[i].path);
+    ni_box_close(b);
+    pthread_mutex_lock(&p->lock);
+    p->looks->passed.elsewhere += elsewhere;
+    if (bad < 0 && e == 0) {
+      if (!p->only || ni_box_passes(&p->looks->passed, p->file[i].path, bad))
+        ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
+    } else if (e == 0 && !elsewhere) {
+      if (!ni_array_room(p->looks->look, p->looks->n, p->looks->cap)) e = -ENOMEM;
+      else p->looks->look[p->looks->n++] = look;
+    }
+    if (e < 0) p->error = e;
+    pthread_mutex_unlock(&p->lock);
+    if (bad < 0 || e < 0) ni_hang_model_free(&look.m);
+  }
+  return NULL;
+}
+
+int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
+                       const struct ni_inputs *only, struct ni_hang_model *bad) {
+  struct pool p = {.looks = l, .bad = bad, .only = only, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+  pthread_t thread[64];
+  int made = 0;
+  l->passed = (struct ni_box_passed){0};
+  while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
+  work(&p);
+  while (made > 0) pthread_join(thread[--made], NULL);
+  bad->foreign = l->passed.foreign;
+  bad->foreign_uid = l->passed.uid;
+  return p.error;
+}
+
+void ni_hang_looks_free(struct ni_hang_looks *l) {
+  for (size_t i = 0; i < l->n; i++) ni_hang_model_free(&l->look[i].m);
+  free(l->look);
+  *l = (struct ni_hang_looks){0};
+}
+
+static int by_process(const void *a, const void *b) {
+  const struct ni_hang_look *x = *(const struct ni_hang_look *const *)a, *y = *(const struct ni_hang_look *const *)b;
+  const struct ni_hang_process *p = x->m.process, *q = y->m.process;
+  if (p->pid != q->pid) return p->pid < q->pid ? -1 : 1;
+  int c = strcmp(p->host, q->host);
+  if (c) return c;
+  if (p->start_ns != q->start_ns) return p->start_ns < q->start_ns ? -1 : 1;
+  return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static bool same_process(const struct ni_hang_look *x, const struct ni_hang_look *y) {
+  const struct ni_hang_process *p = x->m.process, *q = y->m.process;
+  return p->pid == q->pid && p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
+}
+
+int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base, const struct ni_hang_looks *l, uint64_t until) {
+  const struct ni_hang_look **order = malloc((l->n + 1) * sizeof *order);
+  size_t n = 0;
+  int e = order ? ni_hang_model_merge(out, base) : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < l->n; i++)
+    if (l->look[i].ns <= until) order[n++] = &l->look[i];
+  if (n > 1) qsort(order, n, sizeof *order, by_process);
+  for (size_t i = 0; e == 0 && i < n; i++)
+    if (i + 1 == n || !same_process(order[i], order[i + 1])) e = ni_hang_model_merge(out, &order[i]->m);
+  free(order);
+  if (e == 0) ni_hang_model_settle(out);
+  return e;
+}

@@ -1,0 +1,235 @@
+#include "read_logs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exporter/input/line_reader.h"
+#include "format/line.h"
+
+/* While one file is read. */
+struct reading {
+  struct ni_hang_model *m;      /* of this file alone */
+  struct ni_hang_member *x;     /* of the last line about a communicator */
+  int64_t process;              /* -1: none yet */
+  uint64_t start_ns;
+  bool recovered;               /* recover wrote the file: its in_flight lines are all there was */
+};
+
+static struct ni_hang_process *process_of(struct reading *r) { return &r->m->process[r->process]; }
+
+static int take_process(struct reading *r, const struct ni_line *l) {
+  const struct ni_process_line *in = &l->process;
+  r->start_ns = in->start_ns;
+  r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, r->start_ns);
+  r->x = NULL;
+  if (r->process < 0) return (int)r->process;
+  struct ni_hang_process *p = process_of(r);
+  p->rank = in->rank;
+  p->world = in->world_size;
+  strncpy(p->boot_id, in->boot_id, sizeof p->boot_id - 1);
+  if (!p->exe && !(p->exe = strdup(in->exe))) return -ENOMEM;
+  r->recovered = in->recovered_ns != 0;
+  if (r->recovered) {
+    p->look_ns = in->recovered_ns;
+    p->life = in->recovered_live ? NI_HANG_ALIVE : NI_HANG_DEAD;
+  }
+  return 0;
+}
+
+/* The process and the member a line with a header belongs to. */
+static int place(struct reading *r, const struct ni_line *l) {
+  if (r->process < 0 || process_of(r)->pid != l->meta.pid || strcmp(process_of(r)->host, l->meta.hostname) != 0) {
+    r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
+    if (r->process < 0) return (int)r->process;
+    r->x = NULL;
+  }
+  struct ni_hang_process *p = process_of(r);
+  p->has_log = true;
+  p->ours |= l->meta.producer != NULL;
+  /* Lines of a recovered part carry the time of the last sign of life. */
+  ni_hang_raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
+  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;
+  if (!about_comm) {
+    r->x = NULL;
+    return 0;
+  }
+  uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
+  if (!r->x || init_ns || r->x->hash != l->ident.comm_hash || r->x->rank != l->ident.rank)
+    r->x = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
+  if (!r->x) return -ENOMEM;
+  ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
+  return 0;
+}
+
+static int take_record(struct reading *r, const struct ni_record *in) {
+  if (in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
+    r->x->invisible++;
+    ni_hang_raise(&r->x->active_ns, in->enqueue_ns);
+    return in->has & NI_HAS_REC_SN ? ni_seq_set_add(&r->x->recorded[in->kind], in->rec_sn) : 0;
+  }
+  int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype);
+  if (func < 0 || datatype < 0) return -ENOMEM;
+  struct ni_hang_op op = {.kind = (uint8_t)in->kind,
+                          .func = (uint16_t)func,
+                          .datatype = (uint16_t)datatype,
+                          .sn = in->sn,
+                          .rec_sn = in->has & NI_HAS_REC_SN ? in->rec_sn : NI_HANG_NONE,
+                          .bytes = in->msg_bytes,
+                          .enqueue_ns = in->has & NI_HAS_ENQUEUE ? in->enqueue_ns : 0,
+                          .root = in->kind == NI_KIND_P2P || (in->has & NI_HAS_ROOT) ? in->root : -1,
+                          .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
+  if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns) op.seen_ns = op.enqueue_ns + in->exec_ns;
+  return ni_hang_finished(r->x, &op);
+}
+
+static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
+  static const char *const names[] = {"called", "launched", "kernel", "network", "finishing"};
+  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+    if (strcmp(in->state, names[i]) == 0) return (enum ni_hang_state)i;
+  if (in->channels_started == 0) return NI_HANG_LAUNCHED;
+  return in->channels_started > in->channels_stopped ? NI_HANG_KERNEL : NI_HANG_UNSTATED;
+}
+
+static int take_unfinished(struct reading *r, const struct ni_line *l) {
+  const struct ni_unfinished_line *in = &l->unfinished;
+  int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
+      net = ni_hang_name(r->m, in->net_state);
+  if (func < 0 || datatype < 0 || net < 0) return -ENOMEM;
+  bool p2p = strcmp(in->kind, "p2p") == 0;
+  struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
+                          .state = (uint8_t)state_of(in),
+                          .func = (uint16_t)func,
+                          .datatype = (uint16_t)datatype,
+                          .net_state = (uint16_t)net,
+                          .sn = in->sn,
+                          .rec_sn = in->rec_sn,
+                          .bytes = in->msg_bytes,
+                          .enqueue_ns = in->enqueue_ns,
+                          .seen_ns = l->meta.dump_timestamp_us * 1000,
+                          .channels_open = in->channels_open,
+                          .root = p2p ? in->peer : in->root,
+                          .want = in->channels_expected,
+                          .started = in->channels_started,
+                          .stopped = in->channels_stopped,
+                          .net_peer = in->net_peer,
+                          .net_channel = in->net_channel};
+  return ni_hang_in_flight(r->x, &op);
+}
+
+static void take_stats(struct reading *r, const struct ni_line *l) {
+  const struct ni_stats_line *s = &l->stats;
+  struct ni_hang_member *x = r->x;
+  uint64_t at = l->meta.dump_timestamp_us * 1000;
+  if (!s->has_accounting) return;
+  if (x->started[0] == NI_HANG_NONE || at >= x->started_ns) {
+    for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = s->kind[k].started;
+    x->started_ns = at;
+  }
+  if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
+}
+
+static int take_line(struct reading *r, const struct ni_line *l) {
+  if (!l->has_header) /* NVIDIA v4.3: a record of the marker before it */
+    return l->kind == NI_LINE_OP && r->x ? take_record(r, &l->op) : 0;
+  if (l->kind == NI_LINE_PROCESS) {
+    int e = take_process(r, l);
+    if (e < 0) return e;
+  }
+  int e = place(r, l);
+  if (e < 0) return e;
+  if (!r->x) {
+    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final && !r->recovered) process_of(r)->life = NI_HANG_LEFT;
+    return 0;
+  }
+  switch (l->kind) {
+    case NI_LINE_OP: return take_record(r, &l->op);
+    case NI_LINE_STUCK:
+    case NI_LINE_IN_FLIGHT: return take_unfinished(r, l);
+    case NI_LINE_DUMP_STATS: take_stats(r, l); return 0;
+    case NI_LINE_COMM_END:
+      /* By its process's end (exit, or killed as recover has it) it is not over for the rank: how it stood counts. */
+      r->x->destroyed = strcmp(l->comm_end.why, "destroy") == 0 || strcmp(l->comm_end.why, "abort") == 0;
+      r->x->end_ns = l->comm_end.ns;
+      return 0;
+    default: return 0;
+  }
+}
+
+static int read_file(struct ni_hang_model *m, const char *path, struct ni_parser *parser, struct ni_line *line) {
+  struct reading r = {.m = m, .process = -1};
+  struct ni_reader *reader;
+  struct ni_text t;
+  struct stat st;
+  int e = ni_reader_open(&reader, path, NULL), got;
+  m->files++;
+  if (e == -ENOMEM) return e;
+  if (e < 0) {
+    ni_hang_bad_file(m, path, strerror(-e));
+    return 0;
+  }
+  while ((got = ni_reader_next(reader, &t)) == 1) {
+    enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(parser, t.text, t.len, t.room, line);
+    if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
+    else if (why == NI_OK) e = take_line(&r, line);
+    else if (why != NI_REJ_BLANK && !t.unterminated) m->bad_lines++; /* a log that is written ends anywhere */
+    if (e < 0) break;
+  }
+  m->lines += ni_reader_stats(reader)->lines;
+  if (got < 0 && got != -ENOMEM) ni_hang_bad_file(m, path, strerror(-got));
+  ni_reader_close(reader);
+  if (e == 0 && got == -ENOMEM) e = got;
+  if (e < 0 || stat(path, &st) != 0) return e;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    struct ni_hang_process *p = &m->process[i];
+    p->file_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    if (!(p->file = strdup(path))) return -ENOMEM;
+  }
+  return 0;
+}
+
+/* What the reading threads share. */
+struct pool {
+  struct ni_hang_model *all;
+  const struct ni_file *file;
+  size_t n;
+  _Atomic size_t next;    /* relaxed: a ticket */
+  pthread_mutex_t lock;   /* all, error */
+  int error;
+};
+
+static void *work(void *arg) {
+  struct pool *p = arg;
+  struct ni_parser *parser = NULL;
+  struct ni_line *line = malloc(sizeof *line);
+  int e = line ? ni_parser_new(&parser) : -ENOMEM;
+  for (size_t i; e == 0 && (i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->n;) {
+    struct ni_hang_model one = {0};
+    e = read_file(&one, p->file[i].path, parser, line);
+    pthread_mutex_lock(&p->lock);
+    if (e == 0) e = ni_hang_model_merge(p->all, &one);
+    pthread_mutex_unlock(&p->lock);
+    ni_hang_model_free(&one);
+  }
+  if (e < 0) {
+    pthread_mutex_lock(&p->lock);
+    p->error = e;
+    pthread_mutex_unlock(&p->lock);
+  }
+  ni_parser_free(parser);
+  free(line);
+  return NULL;
+}
+
+int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_file *file, size_t n, int threads) {
+  struct pool p = {.all = m, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+  pthread_t thread[64];
+  int made = 0;
+  while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
+  work(&p);
+  while (made > 0) pthread_join(thread[--made], NULL);
+  return p.error;
+}

@@ -1,0 +1,316 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "exporter/input/expiry.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/input/sampling.h"
+#include "unended.h"
+
+#define TEXTS(code, name, one, many) {name, one, many},
+static const struct {
+  const char *name, *one, *many;
+} problems[NI_PROBLEM_COUNT] = {NI_PROBLEMS(TEXTS)};
+
+const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
+const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
+  return ni_plural(count, problems[code].one, problems[code].many);
+}
+
+/* A communicator is its hash and its size: a hash that comes back with another size is another one. */
+static int by_comm(const void *a, const void *b) {
+  const struct ni_check_comm *x = *(struct ni_check_comm *const *)a, *y = *(struct ni_check_comm *const *)b;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  int c = strcmp(x->process->hostname, y->process->hostname);
+  if (c) return c;
+  if (x->process->pid != y->process->pid) return x->process->pid < y->process->pid ? -1 : 1;
+  if (x->process->file != y->process->file) return x->process->file < y->process->file ? -1 : 1;
+  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
+}
+
+size_t ni_check_group_end(const struct ni_check *c, size_t from) {
+  size_t i = from + 1;
+  while (i < c->n_comms && c->comms[i]->hash == c->comms[from]->hash &&
+         c->comms[i]->n_ranks == c->comms[from]->n_ranks)
+    i++;
+  return i;
+}
+
+static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+/* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
+#define SAY_CODE(code, count, x, format, ...)                                                                     \
+  ni_check_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->hash,  \
+                   (x)->rank, (x)->process->hostname, (x)->process->pid, ##__VA_ARGS__)
+#define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
+
+static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
+  for (int k = 0; k < NI_EVENT_COUNT; k++) {
+    const struct ni_event_stats *s = &x->events.kind[k];
+    if (s->dropped) SAY(EVENTS_LOST, s->dropped, x, ": %s", ni_event_names[k]);
+    if (!x->final || x->killed) continue; /* recover knows nothing of events */
+    uint64_t sum = s->written + s->dropped + s->in_flight;
+    if (sum != s->started)
+      SAY(SUM, apart(sum, s->started), x,
+          ": %" PRIu64 " %s started, %" PRIu64 " written + dropped + in flight", s->started, ni_event_names[k], sum);
+    /* Files that went by rotation took event lines along; how many is not counted. */
+    if (s->written != x->events_there[k] && !(x->process->files_gone && x->events_there[k] < s->written))
+      SAY(EVENTS, apart(s->written, x->events_there[k]), x,
+          ": %" PRIu64 " %s written, %" PRIu64 " in the files", s->written, ni_event_names[k], x->events_there[k]);
+  }
+  /* Lines, of which one can hold many steps. */
+  if (x->final && !x->killed && x->proxy_lines != x->proxy_flushed &&
+      !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
+    SAY(STATED, apart(x->proxy_lines, x->proxy_flushed), x,
+        ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", x->proxy_flushed,
+         ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
+}
+
+/* The process's own last line has what befell whole files, of whichever communicator their records were. */
+static bool is_process(const struct ni_check_comm *x) { return x->hash == 0 && !x->kind[0].started && !x->kind[1].started; }
+
+static void judge_process(struct ni_check *c, struct ni_check_comm *x) {
+  struct ni_check_process *p = x->process;
+  p->ended = x->final;
+  if (x->final) p->gone = x->kind[0].dropped + x->kind[1].dropped;
+  p->files_gone = p->gone != 0;
+  uint64_t expired = x->kind[0].expired + x->kind[1].expired;
+  if (p->gone && expired)
+    ni_check_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->hostname, p->pid,
+                     ni_expiry_text(p->limits));
+  if (p->gone > expired)
+    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %" PRId64 ": in files that somebody deleted",
+                     p->hostname, p->pid);
+}
+
+/* The number of records that expired is on the last line only. */
+static bool may_have_expired(const struct ni_check_comm *x) { return x->process->limits && !x->process->ended; }
+
+/* How many of its records went with whole files. */
+static uint64_t records_gone(struct ni_check_comm *x, const struct ni_check_kind *k) {
+  uint64_t n = x->final && k->written > k->records ? k->written - k->records : 0;
+  if (n > x->process->gone) n = x->process->gone;
+  x->process->gone -= n;
+  return n;
+}
+
+/* Lines that tell of losses may have gone, too. */
+static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated) {
+  return lines == stated || (x->process->files_gone && lines < stated);
+}
+
+/*
+ * With a final line every number below started has to be there or be accounted for; without one, what is missing below the
+ * highest number seen can still be in flight, and what came after it is unknown. Where records are sampled, the newest
+ * accounting explains the numbers below its started; of those behind it nothing can be said.
+ */
+static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni_check_kind *k, const char *what,
+                          uint64_t gone) {
+  const struct ni_seq_set *s = &k->rec_sn;
+  uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
+  uint64_t end = s->distinct ? s->highest + 1 : 0;
+  if (x->final && k->started > end) end = k->started;
+  uint64_t counted = x->final || !x->process->sample || k->started > end ? end : k->started;
+  uint64_t there = ni_seq_set_below(s, counted), open = counted - there;
+  struct ni_seq_range hole;
+  k->missing = open > explained ? open - explained : 0;
+  k->untold = (end - counted) - (s->distinct - there);
+  if (k->untold)
+    SAY(UNTOLD, k->untold, x, ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64, what,
+        counted, x->process->sample);
+  if (!s->distinct) return;
+  if (x->final && s->highest >= k->started)
+    SAY(SUM, s->highest + 1 - k->started, x, ": rec_sn %" PRIu64 ", but only %" PRIu64 " %s started", s->highest,
+        k->started, what);
+  else if (k->missing && ni_seq_set_first_hole(s, 0, &hole))
+    SAY(MISSING, k->missing, x, ": %s, first hole rec_sn %" PRIu64 " to %" PRIu64 "%s%s", what, hole.from, hole.to,
+        may_have_expired(x) ? ", may have expired by " : "", may_have_expired(x) ? ni_expiry_text(x->process->limits) : "");
+  else if (k->missing)
+    SAY(MISSING, k->missing, x, ": %s after rec_sn %" PRIu64, what, s->highest);
+}
+
+static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
+  struct ni_check_kind *k = &x->kind[which];
+  const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
+  if (k->dropped) SAY(DROPPED, k->dropped, x, ": %s", what);
+  if (k->incomplete) SAY(INCOMPLETE, k->incomplete, x, ": %s", what);
+  if (x->final && k->in_flight) SAY(IN_FLIGHT, k->in_flight, x, ": %s", what);
+  if (k->filtered) SAY(FILTERED, k->filtered, x, ": %s", what);
+  uint64_t late = k->late > k->late_lines ? k->late : k->late_lines;
+  if (late) SAY(LATE, late, x, ": %s", what);
+
+  uint64_t gone = records_gone(x, k);
+  if (x->final) {
+    uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
+    if (sum != k->started)
+      SAY(SUM, apart(sum, k->started), x,
+          ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64 " dropped + %" PRIu64
+          " incomplete + %" PRIu64 " in flight",
+          k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
+    if (k->written != k->records + gone)
+      SAY(WRITTEN, apart(k->written, k->records), x,
+          ": %" PRIu64 " %s written, %" PRIu64 " in the files", k->written, what, k->records);
+    else if (!told(x, k->flushed, k->written))
+      SAY(STATED, apart(k->flushed, k->written), x,
+          ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", k->flushed, what, k->written);
+    if (!told(x, k->gap_lines, k->dropped))
+      SAY(STATED, apart(k->gap_lines, k->dropped), x,
+          ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, k->dropped, what, k->gap_lines);
+    uint64_t to_roll = k->written + k->sampled;
+    /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
+    enum ni_problem_code code = x->process->killed && k->rolled < to_roll ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP;
+    if (x->process->rollups && k->rolled != to_roll)
+      SAY_CODE(code, apart(k->rolled, to_roll), x, ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled",
+               k->rolled, what, k->written, k->sampled);
+    if (!told(x, k->incomplete_lines, k->incomplete))
+      SAY(STATED, apart(k->incomplete_lines, k->incomplete), x,
+          ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what, k->incomplete_lines);
+  }
+
+  if (k->rec_sn.doubles) SAY(DOUBLE, k->rec_sn.doubles, x, ": %s", what);
+  judge_numbers(c, x, k, what, gone);
+}
+
+static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
+  for (int i = 0; i < NI_KIND_COUNT; i++)
+    if (x->kind[i].nvidia_dropped) SAY(DROPPED, x->kind[i].nvidia_dropped, x, "");
+  for (struct ni_check_func *f = x->funcs; f; f = f->next) {
+    if (f->sn.doubles) SAY(DOUBLE, f->sn.doubles, x, ": %s", f->name);
+    /* Counting starts at 0 or 1, by version. */
+    uint64_t from = f->sn.lowest <= 1 ? f->sn.lowest : 0, missing = ni_seq_set_missing(&f->sn, from);
+    struct ni_seq_range hole;
+    if (missing && ni_seq_set_first_hole(&f->sn, from, &hole))
+      SAY(MISSING, missing, x,
+          ": %s, first hole coll_sn %" PRIu64 " to %" PRIu64 " (lost, or below NVIDIA's minimum size: its log does not say)",
+          f->name, hole.from, hole.to);
+  }
+}
+
+static void judge_group(struct ni_check *c, size_t from, size_t to, bool headless) {
+  struct ni_check_comm *first = c->comms[from];
+  uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
+  int64_t missing_first = -1, next = 0;
+  for (size_t i = from; i < to; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    bool again = i > from && c->comms[i - 1]->rank == x->rank;
+    if (x->rank >= 0 && !again) {
+      if (x->rank > next && missing_first < 0) missing_first = next;
+      next = (int64_t)x->rank + 1;
+      seen++;
+    }
+    /* A communicator that came and went more than once has no single count per rank. */
+    all_final &= x->final && !again;
+    if (x->kind[0].started < least) least = x->kind[0].started;
+    if (x->kind[0].started > most) most = x->kind[0].started;
+  }
+  if (missing_first < 0 && next < first->n_ranks) missing_first = next;
+  char whose[40] = "the job"; /* the processes' own lines: ranks are those of the job */
+  if (first->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->hash);
+  /* Of a process whose first line is not there nobody knows which rank of the job it is. */
+  bool counts = !c->partial && (first->hash || !headless);
+  if (counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
+    ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
+                     "%s: %" PRIu64 " of %d ranks, rank %" PRId64 " is the first missing", whose, seen, first->n_ranks, missing_first);
+  if (all_final && least != most && to - from > 1)
+    ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
+}
+
+static int judge_ends(struct ni_check *c) {
+  struct ni_unended u = {0};
+  char text[1024];
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < c->n_comms; i++) {
+    const struct ni_check_process *p = c->comms[i]->process;
+    if (is_process(c->comms[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->hostname, p->file->path);
+  }
+  if (e == 0 && u.n) {
+    ni_unended_text(&u, text, sizeof text);
+    ni_check_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
+  }
+  ni_unended_free(&u);
+  return e;
+}
+
+static void judge_expect(struct ni_check *c) {
+  for (size_t i = 0; i < c->n_expect; i++) {
+    uint64_t have = 0;
+    for (size_t k = 0; k < c->funcs.n; k++)
+      if (strcmp(c->funcs.item[k].name, c->expect[i].func) == 0) have = c->funcs.item[k].count;
+    if (have != c->expect[i].count)
+      ni_check_problem(c, NI_PROBLEM_EXPECT, apart(have, c->expect[i].count), "%s: %" PRIu64 " of %" PRIu64,
+                       c->expect[i].func, have, c->expect[i].count);
+  }
+}
+
+int ni_check_judge(struct ni_check *c) {
+  size_t n = c->n_comms;
+  bool headless = false;
+  for (size_t i = 0; i < c->n_processes; i++) headless |= c->process[i]->ours && !c->process[i]->has_line;
+  if (n > 1) qsort(c->comms, n, sizeof *c->comms, by_comm);
+  for (size_t i = 0; i < n; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    if (!x->ours) {
+      judge_nvidia(c, x);
+      continue;
+    }
+    if (!x->process->control_lines) SAY(NO_ACCOUNTING, 1, x, "");
+    /* What a communicator that is over said last may have gone with a file. */
+    else if (!x->final && !x->process->files_gone && !is_process(x))
+      SAY(NO_FINAL, 1, x, "");
+    if (is_process(x)) judge_process(c, x); /* sorted before all others */
+    else
+      for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
+    judge_events(c, x);
+  }
+  for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_check_group_end(c, i), headless);
+  judge_expect(c);
+  int e = judge_ends(c);
+  unsigned kinds = (unsigned)__builtin_popcount(c->files.kinds);
+  if (kinds > 1) ni_check_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
+  return e;
+}
+
+bool ni_check_complete(const struct ni_check *c) {
+  for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
+    if (c->problem[i].places) return false;
+  return true;
+}
+
+void ni_check_free(struct ni_check *c) {
+  for (size_t i = 0; i < c->n_comms; i++) {
+    struct ni_check_comm *x = c->comms[i];
+    for (struct ni_check_func *f = x->funcs, *after; f; f = after) {
+      after = f->next;
+      ni_seq_set_free(&f->sn);
+      free(f->name);
+      free(f);
+    }
+    for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->kind[k].rec_sn);
+    free(x->name);
+    free(x);
+  }
+  for (size_t i = 0; i < c->n_processes; i++) {
+    free(c->process[i]->hostname);
+    free(c->process[i]);
+  }
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++)
+    for (int k = 0; k < NI_CHECK_WHERES; k++) free(c->problem[i].where[k]);
+  for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i]);
+  for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
+  struct ni_tally *tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
+  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++)
+    for (size_t k = 0; k < tallies[i]->n; k++) free(tallies[i]->item[k].name);
+  free(c->expect);
+  free(c->process);
+  free(c->comms);
+  ni_map_free(&c->process_names);
+  ni_map_free(&c->comm_names);
+  ni_files_free(&c->files);
+  ni_inputs_free(&c->inputs);
+  *c = (struct ni_check){0};
+}

@@ -1,0 +1,155 @@
+#include "log_state.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/discover.h"
+#include "exporter/input/line_reader.h"
+
+struct key {
+  uint64_t hash, init_ns; /* init_ns 0: of the newest life */
+  int32_t rank;
+  size_t life;
+};
+
+static int by_key(const void *a, const void *b) {
+  const struct key *x = a, *y = b;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
+}
+
+static const struct key *find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
+  const struct key want = {hash, init_ns, rank, 0}, *const *at = tfind(&want, &s->tree, by_key);
+  return at ? *at : NULL;
+}
+
+static int point(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, size_t life) {
+  struct key *k = malloc(sizeof *k);
+  if (!k) return -ENOMEM;
+  *k = (struct key){hash, init_ns, rank, life};
+  struct key **at = tsearch(k, &s->tree, by_key);
+  if (at && *at != k) (*at)->life = life;
+  if (!at || *at != k) free(k);
+  return at ? 0 : -ENOMEM;
+}
+
+static int add_life(struct ni_log_state *s, uint64_t hash, int32_t rank) {
+  if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
+  if (!ni_array_room(s->life, s->n, s->cap)) return -ENOMEM;
+  s->life[s->n] = (struct ni_log_life){.hash = hash, .rank = rank};
+  return point(s, hash, rank, 0, s->n++);
+}
+
+int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, struct ni_log_life **out) {
+  const struct key *newest = find(s, hash, rank, 0), *k = init_ns ? find(s, hash, rank, init_ns) : newest;
+  int e = 0;
+  /* Lines that came before any that tells its time: they are of the first life that does. */
+  if (!k && newest && s->life[newest->life].init_ns == 0) k = newest;
+  size_t i = k ? k->life : s->n;
+  if (!k) e = add_life(s, hash, rank);
+  if (e == 0 && init_ns && s->life[i].init_ns != init_ns) e = point(s, hash, rank, init_ns, i);
+  if (e < 0) return e;
+  if (init_ns) s->life[i].init_ns = init_ns;
+  *out = &s->life[i];
+  return 0;
+}
+
+static int kind_of(const char *name) { return strcmp(name, ni_kind_names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
+
+static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
+  int k = kind_of(g->kind), i = 0;
+  while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0) i++;
+  *(i < NI_DROP_COUNT ? &life->kind[k].gap[i] : &life->kind[k].gap_other) += g->count;
+}
+
+static int take_line(struct ni_log_state *s, const struct ni_line *l) {
+  struct ni_log_life *life = NULL;
+  if (!l->has_header) return 0; /* not a line of ours */
+  if (l->meta.dump_timestamp_us > s->newest_us) s->newest_us = l->meta.dump_timestamp_us;
+  if (l->ident.comm_hash == 0 && l->kind != NI_LINE_OP) {
+    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final) s->process_final = true;
+    if (l->kind != NI_LINE_COMM) return 0;
+  }
+  int e = ni_log_state_life(s, l->ident.comm_hash, l->ident.rank, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &life);
+  if (e < 0) return e;
+  switch (l->kind) {
+    case NI_LINE_OP: return l->op.has & NI_HAS_REC_SN ? ni_seq_set_add(&life->kind[l->op.kind].records, l->op.rec_sn) : 0;
+    case NI_LINE_INCOMPLETE:
+      return ni_seq_set_add(&life->kind[kind_of(l->unfinished.kind)].incomplete, l->unfinished.rec_sn);
+    case NI_LINE_IN_FLIGHT:
+      return ni_seq_set_add(&life->kind[kind_of(l->unfinished.kind)].in_flight, l->unfinished.rec_sn);
+    case NI_LINE_GAP: take_gap(life, &l->gap); return 0;
+    case NI_LINE_DUMP_STATS:
+      for (int k = 0; k < NI_KIND_COUNT; k++) {
+        life->kind[k].flushed += l->stats.records[k];
+        if (l->stats.final) life->kind[k].written = l->stats.kind[k].written;
+      }
+      life->final |= l->stats.final;
+      return 0;
+    default: return 0;
+  }
+}
+
+static int read_lines(struct ni_log_state *s, struct ni_reader *reader, struct ni_parser *parser, struct ni_line *line,
+                      uint64_t start_ns) {
+  struct ni_text t;
+  bool ours = start_ns == 0;
+  int got;
+  while ((got = ni_reader_next(reader, &t)) == 1) {
+    if (t.too_long) continue;
+    enum ni_reject why = ni_parse_line(parser, t.text, t.len, t.room, line);
+    if (why == NI_REJ_NO_MEMORY) return -ENOMEM;
+    if (why != NI_OK) continue; /* `check` complains about it */
+    if (line->kind == NI_LINE_PROCESS && start_ns) ours = line->process.start_ns == start_ns;
+    int e = ours ? take_line(s, line) : 0;
+    if (e < 0) return e;
+  }
+  return got;
+}
+
+int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_ns) {
+  struct ni_reader *reader = NULL;
+  struct ni_parser *parser = NULL;
+  struct ni_line *line = malloc(sizeof *line);
+  uint64_t number = 0;
+  (void)ni_log_stem(path, &number);
+  if (number >= s->next) s->next = number + 1;
+  int e = line ? ni_parser_new(&parser) : -ENOMEM;
+  if (e == 0) e = ni_reader_open(&reader, path, NULL);
+  if (e == 0) {
+    s->files++;
+    e = read_lines(s, reader, parser, line, start_ns);
+    ni_reader_close(reader);
+  }
+  if (e < 0 && e != -ENOMEM) {
+    if (!s->bad && asprintf(&s->bad, "%s: %s", path, e == -EFBIG ? "more communicators than a process can have" : strerror(-e)) < 0) s->bad = NULL;
+    e = 0;
+  }
+  ni_parser_free(parser);
+  free(line);
+  return e;
+}
+
+const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
+  const struct key *k = init_ns ? find(s, hash, rank, init_ns) : NULL, *newest = k ? NULL : find(s, hash, rank, 0);
+  if (newest && s->life[newest->life].init_ns == 0) k = newest;
+  return k ? &s->life[k->life] : NULL;
+}
+
+void ni_log_state_free(struct ni_log_state *s) {
+  for (size_t i = 0; i < s->n; i++)
+    for (int k = 0; k < NI_KIND_COUNT; k++) {
+      ni_seq_set_free(&s->life[i].kind[k].records);
+      ni_seq_set_free(&s->life[i].kind[k].incomplete);
+      ni_seq_set_free(&s->life[i].kind[k].in_flight);
+    }
+  tdestroy(s->tree, free);
+  free(s->life);
+  free(s->bad);
+  *s = (struct ni_log_state){0};
+}

@@ -1,0 +1,276 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "figures.h"
+
+#define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
+
+static struct ni_group_sums *group_of(struct ni_cell_sums *c, unsigned timing) {
+  struct ni_group_sums *g = c->group[timing];
+  if (g) return g;
+  g = c->group[timing] = calloc(1, sizeof *g);
+  if (!g) return NULL;
+  g->us.limit = g->busbw.limit = g->transfer.limit = g->job.limit = NI_DIST_LIMIT_GROUP;
+  if (c->series && !(g->bin = calloc(c->s->n_bins ? c->s->n_bins : 1, sizeof *g->bin))) return NULL;
+  if (!c->slices) return g;
+  g->comm = calloc(c->s->n_comms, sizeof *g->comm);
+  g->process = calloc(c->s->n_processes, sizeof *g->process);
+  return g->comm && g->process ? g : NULL;
+}
+
+static struct ni_slice_sums *slice_of(struct ni_slice_sums **at) {
+  if (*at) return *at;
+  *at = calloc(1, sizeof **at);
+  if (*at) (*at)->us.limit = (*at)->busbw.limit = NI_DIST_LIMIT_SLICE;
+  return *at;
+}
+
+static void free_slices(struct ni_slice_sums **s, size_t n) {
+  for (size_t i = 0; s && i < n; i++) {
+    if (!s[i]) continue;
+    ni_dist_free(&s[i]->us);
+    ni_dist_free(&s[i]->busbw);
+    free(s[i]);
+  }
+  free(s);
+}
+
+void ni_cell_free(struct ni_cell_sums *c) {
+  for (int t = 0; t < NI_TIMING_COUNT; t++) {
+    struct ni_group_sums *g = c->group[t];
+    if (!g) continue;
+    ni_dist_free(&g->us);
+    ni_dist_free(&g->busbw);
+    ni_dist_free(&g->transfer);
+    ni_dist_free(&g->job);
+    for (uint32_t i = 0; g->bin && i < c->s->n_bins; i++) {
+      ni_dist_free(&g->bin[i].us);
+      ni_dist_free(&g->bin[i].busbw);
+    }
+    free(g->bin);
+    free_slices(g->comm, c->s->n_comms);
+    free_slices(g->process, c->s->n_processes);
+    free(g);
+  }
+  ni_dist_free(&c->busbw);
+  free(c->point);
+  free(c->order);
+  *c = (struct ni_cell_sums){0};
+}
+
+static int64_t time_us(const struct ni_entry *e) {
+  return e->start_ns != NI_NO_START ? e->start_ns / 1000 : (int64_t)e->dump_us;
+}
+
+static uint32_t bin_of(const struct ni_summary *s, int64_t us, uint32_t bins) {
+  if (bins < 2 || s->last_us <= s->first_us || us <= s->first_us) return 0;
+  uint64_t k = (uint64_t)((double)(us - s->first_us) / (double)(s->last_us - s->first_us) * bins);
+  return k >= bins ? bins - 1 : (uint32_t)k;
+}
+
+static int add_values(struct ni_dist *us, struct ni_dist *busbw, const struct ni_entry *e) {
+  int bad = ni_dist_add(us, e->exec_ns, 1);
+  return bad < 0 || e->bytes_per_s == NI_NO_BW ? bad : ni_dist_add(busbw, e->bytes_per_s, 1);
+}
+
+static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_part *p, uint32_t comm) {
+  struct ni_group_sums *g = group_of(c, p->e.timing);
+  if (!g) return -ENOMEM;
+  g->records++;
+  g->mix[p->e.mix]++;
+  if (p->e.bytes_per_s == NI_NO_BW) g->no_bandwidth++;
+  int e = add_values(&g->us, &g->busbw, &p->e);
+  if (e == 0 && g->bin) {
+    struct ni_bin_sums *b = &g->bin[bin_of(c->s, time_us(&p->e), c->s->n_bins)];
+    e = add_values(&b->us, &b->busbw, &p->e);
+  }
+  if (e == 0 && g->comm) {
+    struct ni_slice_sums *of_comm = slice_of(&g->comm[comm]), *of_process = slice_of(&g->process[p->process]);
+    if (!of_comm || !of_process) return -ENOMEM;
+    e = add_values(&of_comm->us, &of_comm->busbw, &p->e);
+    if (e == 0) e = add_values(&of_process->us, &of_process->busbw, &p->e);
+  }
+  struct ni_process_sums *ps = &t->process[p->process];
+  ps->records++;
+  ps->exec_ns += p->e.exec_ns;
+  struct ni_comm_sums *cs = &t->comm[comm];
+  int64_t us = time_us(&p->e);
+  if (!cs->any || us < cs->first_us) cs->first_us = us;
+  if (!cs->any || us > cs->last_us) cs->last_us = us;
+  cs->any = true;
+  cs->records++;
+  c->records++;
+  t->records++;
+  return e;
+}
+
+/* Larger loss first; then what cannot be the same twice. */
+static bool worse(const struct ni_outlier *a, const struct ni_outlier *b) {
+  if (a->lost_us != b->lost_us) return a->lost_us > b->lost_us;
+  if (a->comm != b->comm) return a->comm < b->comm;
+  if (a->sn != b->sn) return a->sn < b->sn;
+  return a->rank < b->rank;
+}
+
+static void keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o) {
+  if (*n == NI_SUM_OUTLIERS && !worse(o, &list[*n - 1])) return;
+  uint32_t i = *n < NI_SUM_OUTLIERS ? (*n)++ : *n - 1;
+  for (; i > 0 && worse(o, &list[i - 1]); i--) list[i] = list[i - 1];
+  list[i] = *o;
+}
+
+static int by_number(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Durations in order, the number of the part in the low bits lost: parts look themselves up by value. */
+static int sort_durations(struct ni_cell_sums *c, const struct ni_operation *op) {
+  if (op->n > c->cap_order && !ni_array_more(&c->order, &c->cap_order, op->n, sizeof *c->order)) return -ENOMEM;
+  for (uint32_t i = 0; i < op->n; i++) c->order[i] = op->part[i].e.exec_ns;
+  if (op->n > 32) {
+    qsort(c->order, op->n, sizeof *c->order, by_number);
+    return 0;
+  }
+  for (uint32_t i = 1; i < op->n; i++) {
+    uint64_t v = c->order[i];
+    uint32_t k = i;
+    for (; k > 0 && c->order[k - 1] > v; k--) c->order[k] = c->order[k - 1];
+    c->order[k] = v;
+  }
+  return 0;
+}
+
+/* Twice the median of all durations but one of value v: whole numbers stay whole. */
+static uint64_t peers_twice(const uint64_t *order, uint32_t n, uint64_t v) {
+  uint32_t m = n - 1, lo = (m - 1) / 2, hi = m / 2;
+  /* Leaving out v shifts all places at or behind its own by one. v < order[k] says that its place is before k. */
+  uint64_t a = v <= order[lo] ? order[lo + 1] : order[lo], b = v <= order[hi] ? order[hi + 1] : order[hi];
+  return a + b;
+}
+
+static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
+                         struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
+  int e = sort_durations(c, op);
+  if (e < 0) return e;
+  uint64_t sum = 0, least = c->order[0];
+  uint32_t first = 0;
+  while (op->part[first].e.exec_ns != least) first++;
+  for (uint32_t i = 0; i < op->n; i++) {
+    const struct ni_part *p = &op->part[i];
+    struct ni_process_sums *ps = &t->process[p->process];
+    uint64_t twice = peers_twice(c->order, op->n, p->e.exec_ns);
+    uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
+    sum += p->e.exec_ns;
+    ps->compared++;
+    ps->relative_ppm += ppm;
+    if (i == first) ps->shortest++;
+    if (p->e.exec_ns * 200 < twice * LATE_PERCENT) {
+      uint64_t lost = twice / 2 - p->e.exec_ns;
+      ps->late++;
+      ps->late_ns += lost;
+      struct ni_outlier o = {.kind = NI_OUTLIER_LATE, .group = p->e.timing, .comm = comm, .process = p->process,
+                             .rank = p->rank, .sn = op->sn, .us = (double)p->e.exec_ns / 1000,
+                             .peers_us = (double)twice / 2000, .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
+                             .time_us = time_us(&p->e)};
+      keep_worst(c->late, &c->n_late, &o);
+    }
+    if (heat->rows) {
+      size_t at = (size_t)p->process * heat->bins + bin_of(c->s, time_us(&p->e), heat->bins);
+      __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
+      __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
+    }
+  }
+  t->comm[comm].transfer_ns += least;
+  t->comm[comm].kernel_ns += sum;
+  struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW, .group = op->part[first].e.timing, .comm = comm,
+                            .process = op->part[first].process, .rank = op->part[first].rank, .sn = op->sn,
+                            .us = (double)least / 1000, .lost_us = (double)least / 1000,
+                            .time_us = time_us(&op->part[first].e)};
+  keep_worst(g->slow, &g->n_slow, &slow);
+  return ni_dist_add(&g->transfer, least, 1);
+}
+
+/* Last stop - first start. The ranks of a collective overlap; where they do not, their clocks disagree. */
+static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t comm, struct ni_group_sums *g) {
+  int64_t first = INT64_MAX, last = INT64_MIN, latest_start = INT64_MIN, earliest_stop = INT64_MAX;
+  struct ni_comm_sums *cs = &t->comm[comm];
+  for (uint32_t i = 0; i < op->n; i++) {
+    const struct ni_entry *e = &op->part[i].e;
+    if (e->start_ns == NI_NO_START) {
+      cs->no_start = true;
+      return 0;
+    }
+    int64_t stop = e->start_ns + (int64_t)e->exec_ns;
+    if (e->start_ns < first) first = e->start_ns;
+    if (e->start_ns > latest_start) latest_start = e->start_ns;
+    if (stop > last) last = stop;
+    if (stop < earliest_stop) earliest_stop = stop;
+  }
+  if (first < cs->first_ns || cs->first_ns > cs->last_ns) cs->first_ns = first;
+  if (last > cs->last_ns) cs->last_ns = last;
+  if (op->n < 2) return 0;
+  if (latest_start > earliest_stop) {
+    t->clocks_disagree++;
+    return 0;
+  }
+  return ni_dist_add(&g->job, (uint64_t)(last - first), 1);
+}
+
+static bool turn_of_point(const struct ni_cell_sums *c) {
+  return c->operations % c->stride == ni_pick(c->operations / c->stride, c->stride);
+}
+
+static int add_point(struct ni_cell_sums *c, uint64_t sn, uint32_t comm, double gbs, int64_t us) {
+  if (!c->series) return 0;
+  if (!c->point && !(c->point = malloc(NI_SUM_SCATTER * sizeof *c->point))) return -ENOMEM;
+  if (c->stride == 0) c->stride = 1;
+  if (!turn_of_point(c)) return 0;
+  if (c->n_points == NI_SUM_SCATTER) { /* one of two goes, from now on half as many come */
+    for (uint32_t i = 0; i < NI_SUM_SCATTER / 2; i++) c->point[i] = c->point[2 * i + ni_pick(i, 2)];
+    c->n_points = NI_SUM_SCATTER / 2;
+    c->stride *= 2;
+    if (!turn_of_point(c)) return 0;
+  }
+  c->point[c->n_points++] = (struct ni_point){sn, comm, (float)gbs, us};
+  return 0;
+}
+
+int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, double mean_bytes_per_s,
+                struct ni_heat *heat, int64_t *heat_ppm) {
+  uint32_t comm = c->r->comm_at[op->comm];
+  bool p2p = c->s->cell[c->cell].kind == NI_KIND_P2P;
+  unsigned seen = 0, timing = op->part[0].e.timing;
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < op->n; i++) {
+    seen |= 1u << op->part[i].e.timing;
+    e = add_record(c, t, &op->part[i], comm);
+  }
+  for (int i = 0; i < NI_TIMING_COUNT; i++)
+    if (seen & 1u << i) c->group[i]->operations++;
+  if (e == 0 && !isnan(mean_bytes_per_s)) {
+    e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000), 1);
+    if (e == 0) e = add_point(c, op->sn, comm, mean_bytes_per_s / 1e9, time_us(&op->part[0].e));
+  }
+  struct ni_comm_sums *cs = &t->comm[comm];
+  c->operations++;
+  t->operations++;
+  cs->operations++;
+  if (p2p || e < 0) return e;
+  if (op->n > cs->max_ranks) cs->max_ranks = op->n;
+  if (op->n < (uint32_t)c->r->comm[op->comm].n_ranks) cs->partial++;
+  /* Durations by different clocks are not compared. */
+  if (seen & (seen - 1)) return 0;
+  if (timing == NI_TIMING_COLLECTIVE_CPU) return 0; /* the bracket around the enqueue says nothing of the kernel */
+  cs->timed++;
+  cs->timed_bytes += c->s->cell[c->cell].msg_bytes;
+  if (op->n > 1) e = compare_ranks(c, t, op, comm, c->group[timing], heat, heat_ppm);
+  else {
+    cs->transfer_ns += op->part[0].e.exec_ns;
+    cs->kernel_ns += op->part[0].e.exec_ns;
+  }
+  return e < 0 ? e : job_view(t, op, comm, c->group[timing]);
+}

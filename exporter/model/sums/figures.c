@@ -1,0 +1,381 @@
+/*
+ * The join phase: every thread takes the next cell (largest first), joins its operations, writes its CSV and sums. What
+ * a cell comes to is kept until all are done and is then put into the result in order.
+ */
+#include "figures_gather.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exporter/base/array.h"
+#include "exporter/output/tables/csv_out.h"
+
+struct joining {
+  struct ni_run *r;
+  struct ni_summary *s;
+  uint32_t *by_size;           /* cells, largest first */
+  struct ni_cell_result *result;
+  size_t slice_cells;          /* so many of them have slices */
+  int64_t *heat_ppm;
+  struct ni_sums sums;
+};
+static struct joining *shared; /* of the one join phase of this process; threads get the run */
+
+static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
+  t->process = calloc(s->n_processes ? s->n_processes : 1, sizeof *t->process);
+  t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
+  if (!t->process || !t->comm) return -ENOMEM;
+  for (size_t i = 0; i < s->n_comms; i++) {
+    t->comm[i].first_ns = INT64_MAX;
+    t->comm[i].last_ns = INT64_MIN;
+  }
+  return 0;
+}
+
+static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
+  for (size_t i = 0; i < s->n_processes; i++) {
+    struct ni_process_sums *x = &a->process[i];
+    const struct ni_process_sums *y = &b->process[i];
+    x->records += y->records;
+    x->exec_ns += y->exec_ns;
+    x->compared += y->compared;
+    x->shortest += y->shortest;
+    x->late += y->late;
+    x->late_ns += y->late_ns;
+    x->relative_ppm += y->relative_ppm;
+  }
+  for (size_t i = 0; i < s->n_comms; i++) {
+    struct ni_comm_sums *x = &a->comm[i];
+    const struct ni_comm_sums *y = &b->comm[i];
+    if (y->any && (!x->any || y->first_us < x->first_us)) x->first_us = y->first_us;
+    if (y->any && (!x->any || y->last_us > x->last_us)) x->last_us = y->last_us;
+    x->any = x->any || y->any;
+    x->records += y->records;
+    x->operations += y->operations;
+    x->partial += y->partial;
+    if (y->max_ranks > x->max_ranks) x->max_ranks = y->max_ranks;
+    x->transfer_ns += y->transfer_ns;
+    x->timed += y->timed;
+    x->timed_bytes += y->timed_bytes;
+    x->kernel_ns += y->kernel_ns;
+    if (y->first_ns < x->first_ns) x->first_ns = y->first_ns;
+    if (y->last_ns > x->last_ns) x->last_ns = y->last_ns;
+    x->no_start = x->no_start || y->no_start;
+  }
+  a->duplicates += b->duplicates;
+  a->operations += b->operations;
+  a->records += b->records;
+  a->clocks_disagree += b->clocks_disagree;
+  a->skipped += b->skipped;
+}
+
+static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_slice_sums *d) {
+  if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
+  struct ni_slice *x = &l->item[l->n++];
+  x->group = group;
+  x->of = of;
+  x->records = d->us.n;
+  int e = ni_dist_stats(&d->us, 1e3, &x->us);
+  return e < 0 ? e : ni_dist_stats(&d->busbw, 1e9, &x->busbw_gbs);
+}
+
+/* There may be tens of thousands of cells with a few slices each. */
+static void fit(struct ni_slices *l) {
+  struct ni_slice *p = l->n && l->n < l->cap ? realloc(l->item, l->n * sizeof *p) : NULL;
+  if (!p) return;
+  l->item = p;
+  l->cap = l->n;
+}
+
+/* Processes stand by host, so a host's are neighbours. */
+static int add_hosts(const struct joining *j, struct ni_cell_result *out, uint32_t group,
+                     const struct ni_group_sums *g) {
+  const struct ni_summary *s = j->s;
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < s->n_processes;) {
+    struct ni_slice_sums sum = {.us.limit = NI_DIST_LIMIT_SLICE, .busbw.limit = NI_DIST_LIMIT_SLICE};
+    uint32_t host = s->process[i].host;
+    bool any = false;
+    for (; i < s->n_processes && s->process[i].host == host; i++) {
+      if (!g->process[i] || e < 0) continue;
+      any = true;
+      e = ni_dist_merge(&sum.us, &g->process[i]->us);
+      if (e == 0) e = ni_dist_merge(&sum.busbw, &g->process[i]->busbw);
+    }
+    if (any && e == 0) e = add_slice(&out->host, group, host, &sum);
+    ni_dist_free(&sum.us);
+    ni_dist_free(&sum.busbw);
+  }
+  return e;
+}
+
+static void fill_bins(const struct ni_summary *s, const struct ni_group_sums *g, struct ni_time_bin *bin) {
+  for (uint32_t i = 0; i < s->n_bins; i++) {
+    const struct ni_dist *us = &g->bin[i].us, *bw = &g->bin[i].busbw;
+    bin[i] = (struct ni_time_bin){.n = us->n,
+                                  .us_p10 = (float)ni_dist_quantile_coarse(us, 0.10, 1e3),
+                                  .us_p50 = (float)ni_dist_quantile_coarse(us, 0.50, 1e3),
+                                  .us_p90 = (float)ni_dist_quantile_coarse(us, 0.90, 1e3),
+                                  .us_p99 = (float)ni_dist_quantile_coarse(us, 0.99, 1e3),
+                                  .busbw_p10 = (float)ni_dist_quantile_coarse(bw, 0.10, 1e9),
+                                  .busbw_p50 = (float)ni_dist_quantile_coarse(bw, 0.50, 1e9),
+                                  .busbw_p90 = (float)ni_dist_quantile_coarse(bw, 0.90, 1e9)};
+  }
+}
+
+static int fill_group(const struct joining *j, const struct ni_cell_sums *c, unsigned timing,
+                      struct ni_cell_result *out) {
+  const struct ni_group_sums *g = c->group[timing];
+  const struct ni_cell *cell = &j->s->cell[c->cell];
+  struct ni_group *x = realloc(out->group, (out->n_groups + 1) * sizeof *x);
+  if (!x) return -ENOMEM;
+  out->group = x;
+  uint32_t at = out->n_groups++;
+  x += at;
+  *x = (struct ni_group){.cell = c->cell, .type = cell->type, .kind = cell->kind, .func = cell->func,
+                         .msg_bytes = cell->msg_bytes, .timing = (enum ni_timing)timing, .records = g->records,
+                         .operations = g->operations, .no_bandwidth = g->no_bandwidth, .of_best = NAN,
+                         .mix = (uint32_t)out->n_mix};
+  int e = ni_dist_stats(&g->us, 1e3, &x->us);
+  if (e == 0) e = ni_dist_stats(&g->busbw, 1e9, &x->busbw_gbs);
+  if (e == 0) e = ni_dist_stats(&g->transfer, 1e3, &x->transfer_us);
+  if (e == 0) e = ni_dist_stats(&g->job, 1e3, &x->job_us);
+  x->bin = j->s->no_bins;
+  if (e == 0 && c->series && !(x->bin = calloc(j->s->n_bins ? j->s->n_bins : 1, sizeof *x->bin))) e = -ENOMEM;
+  if (e < 0) return e;
+  if (c->series) fill_bins(j->s, g, x->bin);
+  for (unsigned m = 0; m <= NI_MIX_MAX; m++) {
+    if (!g->mix[m]) continue;
+    if (!ni_array_room(out->mix, out->n_mix, out->cap_mix)) return -ENOMEM;
+    out->mix[out->n_mix++] = (struct ni_mix){ni_name_text(&j->r->names, j->r->mix[m].algo),
+                                      ni_name_text(&j->r->names, j->r->mix[m].proto), g->mix[m]};
+    x->n_mix++;
+  }
+  for (uint32_t i = 0; e == 0 && i < j->s->n_comms; i++)
+    if (c->slices && g->comm[i]) e = add_slice(&out->comm, at, i, g->comm[i]);
+  for (uint32_t i = 0; e == 0 && i < j->s->n_processes; i++)
+    if (c->slices && g->process[i]) e = add_slice(&out->process, at, i, g->process[i]);
+  if (e == 0 && c->slices) e = add_hosts(j, out, at, g);
+  /* Slow as a whole: twice the usual transfer time, and more. */
+  for (uint32_t i = 0; i < g->n_slow && e == 0; i++) {
+    struct ni_outlier o = g->slow[i];
+    o.peers_us = x->transfer_us.p50;
+    o.lost_us = o.us - o.peers_us;
+    if (o.us <= 2 * o.peers_us) break;
+    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
+    o.group = at;
+    out->outlier[out->n_outliers++] = o;
+  }
+  return e;
+}
+
+static int by_mix(const void *a, const void *b) {
+  const struct ni_mix *x = a, *y = b;
+  if (x->records != y->records) return x->records > y->records ? -1 : 1;
+  int k = strcmp(x->algo, y->algo);
+  return k ? k : strcmp(x->proto, y->proto);
+}
+
+static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_cell_result *out) {
+  struct ni_cell *x = &j->s->cell[c->cell];
+  uint32_t group_at[NI_TIMING_COUNT] = {0};
+  x->records = c->records;
+  x->operations = c->operations;
+  x->point = c->n_points ? realloc(c->point, c->n_points * sizeof *c->point) : c->point;
+  if (!x->point) x->point = c->point; /* it only got smaller */
+  x->n_points = c->n_points;
+  x->point_stride = c->stride ? c->stride : 1;
+  c->point = NULL;
+  int e = ni_dist_stats(&c->busbw, 1e12, &x->busbw_gbs);
+  if (e == 0) e = ni_dist_hist(&c->busbw, 1e12, &x->hist);
+  if (e == 0) e = ni_dist_box(&c->busbw, 1e12, &x->box);
+  for (unsigned t = 0; t < NI_TIMING_COUNT && e == 0; t++)
+    if (c->group[t]) {
+      group_at[t] = out->n_groups;
+      e = fill_group(j, c, t, out);
+      if (e == 0)
+        qsort(out->mix + out->group[group_at[t]].mix, out->group[group_at[t]].n_mix, sizeof *out->mix, by_mix);
+    }
+  fit(&out->comm);
+  fit(&out->process);
+  fit(&out->host);
+  for (uint32_t i = 0; e == 0 && i < c->n_late; i++) {
+    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
+    out->outlier[out->n_outliers] = c->late[i];
+    out->outlier[out->n_outliers++].group = group_at[c->late[i].group];
+  }
+  return e;
+}
+
+static int open_csv(const struct joining *j, const struct ni_cell *c, struct ni_csv **out) {
+  char path[4096], dir[80], word[200];
+  ni_size_dir(c->msg_bytes, dir);
+  ni_file_word(c->func, word, sizeof word);
+  snprintf(path, sizeof path, "%s/summary", j->r->tmp_dir);
+  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+  snprintf(path, sizeof path, "%s/summary/%s", j->r->tmp_dir, dir);
+  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+  snprintf(path, sizeof path, "%s/summary/%s/summary_%s_%s_%llu.csv", j->r->tmp_dir, dir, ni_comm_type_names[c->type],
+           word, (unsigned long long)c->msg_bytes);
+  return ni_csv_open(out, path, c->kind == NI_KIND_P2P, j->r->opt.compat);
+}
+
+/* The row of one operation, and the mean it states in bytes/s. */
+static double make_row(const struct joining *j, const struct ni_cell *cell, const struct ni_operation *op,
+                       int32_t *nnodes, struct ni_csv_row *row) {
+  const struct ni_sum_comm *k = &j->r->comm[op->comm];
+  unsigned __int128 sum = 0;
+  uint64_t n = 0;
+  *row = (struct ni_csv_row){.id = ni_name_text(&j->r->names, k->id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
+                             .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
+                             .rank = op->part[0].rank, .peer = op->part[0].e.peer, .mean_busbw_gbs = NAN};
+  for (uint32_t i = 0; i < op->n; i++) {
+    const struct ni_part *p = &op->part[i];
+    if (p->e.bytes_per_s != NI_NO_BW) {
+      sum += p->e.bytes_per_s;
+      n++;
+    }
+    if (p->e.dump_us < row->first_us) row->first_us = p->e.dump_us;
+    if (p->e.dump_us > row->last_us) row->last_us = p->e.dump_us;
+    unsigned at = 0;
+    while (at < row->n_nnodes && nnodes[at] < p->nnodes) at++;
+    if ((at < row->n_nnodes && nnodes[at] == p->nnodes) || row->n_nnodes == 8) continue;
+    for (unsigned m = row->n_nnodes++; m > at; m--) nnodes[m] = nnodes[m - 1];
+    nnodes[at] = p->nnodes;
+  }
+  if (n == 0) return NAN;
+  row->mean_busbw_gbs = (double)sum / ((double)n * 1e9);
+  return (double)sum / (double)n;
+}
+
+static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                struct ni_csv *csv) {
+  int32_t nnodes[8];
+  struct ni_csv_row row;
+  double mean = make_row(j, &j->s->cell[c->cell], op, nnodes, &row);
+  int e = csv ? ni_csv_row(csv, &row) : 0;
+  return e < 0 ? e : ni_cell_add(c, t, op, mean, &j->s->heat, j->heat_ppm);
+}
+
+/* --skip-first: the first operations of each communicator in this cell are warm-up. */
+static bool skipped(const struct joining *j, uint64_t *taken, const struct ni_operation *op) {
+  return j->r->opt.skip_first && taken[op->comm]++ < j->r->opt.skip_first;
+}
+
+/* place: among all cells by number of records. */
+static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
+  struct ni_run *r = j->r;
+  struct ni_sum_cell *ours = &r->cell[r->cell_order[at]];
+  struct ni_cell_sums c = {.r = r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
+                           .series = place < NI_SUM_SERIES, .slices = place < j->slice_cells};
+  struct ni_join *join = NULL;
+  struct ni_csv *csv = NULL;
+  struct ni_operation op;
+  uint64_t *taken = calloc(r->n_comms, sizeof *taken), n = 0;
+  int e = taken ? 0 : -ENOMEM, got = 0;
+  if (e == 0) e = ni_join_begin(&join, r, ours);
+  if (e == 0 && !r->opt.no_csv) e = open_csv(j, &j->s->cell[at], &csv);
+  while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
+    if ((++n & 1023) == 0 && ni_run_stopped(r)) break;
+    if (skipped(j, taken, &op)) {
+      t->skipped += op.n;
+      continue;
+    }
+    if (ours->kind != NI_KIND_P2P) {
+      e = take(j, &c, t, &op, csv);
+      continue;
+    }
+    for (uint32_t i = 0; i < op.n && e == 0; i++) {
+      struct ni_operation one = {op.sn, op.comm, 1, &op.part[i]};
+      e = take(j, &c, t, &one, csv);
+    }
+  }
+  if (e == 0) e = got < 0 ? got : 0;
+  if (join) t->duplicates += ni_join_duplicates(join);
+  ni_join_end(join);
+  int e2 = ni_csv_close(csv);
+  if (e == 0) e = e2;
+  if (e == 0) e = fill_cell(j, &c, &j->result[at]);
+  ni_cell_free(&c);
+  free(taken);
+  /* What was joined is not read again. */
+  for (size_t i = 0; i < ours->n; i++) {
+    ni_segment_free(&ours->piece[i]->s, &r->store);
+    free(ours->piece[i]);
+    ours->piece[i] = NULL;
+  }
+  ours->n = 0;
+  return e;
+}
+
+static void *work(void *arg) {
+  struct ni_run *r = arg;
+  struct joining *j = shared;
+  struct ni_sums t = {0};
+  int e = sums_init(&t, j->s);
+  while (e == 0 && !ni_run_stopped(r)) {
+    uint32_t i = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed);
+    if (i >= j->s->n_cells) break;
+    uint32_t at = j->by_size[i];
+    e = run_cell(j, at, i, &t);
+  }
+  if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
+  pthread_mutex_lock(&r->lock);
+  if (t.process && t.comm) sums_add(&j->sums, &t, j->s);
+  pthread_mutex_unlock(&r->lock);
+  free(t.process);
+  free(t.comm);
+  return NULL;
+}
+
+static int by_records(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  uint64_t p = r->cell[r->cell_order[x]].records, q = r->cell[r->cell_order[y]].records;
+  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
+}
+
+static int heat_init(struct joining *j) {
+  struct ni_heat *h = &j->s->heat;
+  if (j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS) return 0;
+  h->bins = (uint32_t)(NI_SUM_HEAT_CELLS / j->s->n_processes);
+  if (h->bins > NI_SUM_TIME_BINS) h->bins = NI_SUM_TIME_BINS;
+  h->rows = (uint32_t)j->s->n_processes;
+  size_t n = (size_t)h->rows * h->bins;
+  h->relative = calloc(n, sizeof *h->relative);
+  h->count = calloc(n, sizeof *h->count);
+  j->heat_ppm = calloc(n, sizeof *j->heat_ppm);
+  return h->relative && h->count && j->heat_ppm ? 0 : -ENOMEM;
+}
+
+int ni_figures_all(struct ni_run *r, struct ni_summary *s) {
+  struct joining j = {.r = r, .s = s};
+  int e = sums_init(&j.sums, s);
+  j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
+  j.result = calloc(s->n_cells + 1, sizeof *j.result);
+  if (!j.by_size || !j.result) e = -ENOMEM;
+  j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + 1);
+  if (j.slice_cells == 0) j.slice_cells = 1;
+  s->no_bins = calloc(s->n_bins + 1, sizeof *s->no_bins);
+  if (!s->no_bins) e = -ENOMEM;
+  for (uint32_t i = 0; s->no_bins && i <= s->n_bins; i++)
+    s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  if (e == 0) e = heat_init(&j);
+  if (e == 0) {
+    shared = &j;
+    e = ni_run_threads(r, work);
+    shared = NULL;
+  }
+  if (e == 0) e = ni_figures_gather(s, j.result);
+  if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
+  for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);
+  free(j.result);
+  free(j.by_size);
+  free(j.heat_ppm);
+  free(j.sums.process);
+  free(j.sums.comm);
+  return e;
+}

@@ -1,0 +1,269 @@
+/*
+ * What stands out, in sentences: the one judgement that terminal, summary.json and page show.
+ *
+ * Ranks that are late are told by the durations of one operation on all ranks, so a slow link does not make them. A
+ * slow link or host is told by transfer times (the shortest duration over the ranks), which are free of waiting, so a
+ * late rank does not make them; only communicators that did the same work are compared. What neither shows, but makes
+ * all of a host's bandwidths low, is told last.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/array.h"
+#include "exporter/base/text/safe_text.h"
+#include "model.h"
+
+#define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
+
+const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communicator", "slow_host"};
+
+const char *ni_findings_rules(void) {
+  static char text[320]; /* the same words whoever writes them */
+  snprintf(text, sizeof text,
+           "named are ranks late (below 80 %% of their peers' median) in %.0f %% or more of their operations, and twice as often "
+           "as the median rank; communicators and hosts with more than %.2f times the transfer time of those that did the same "
+           "work; hosts below %.0f %% of the median bandwidth",
+           100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
+  return text;
+}
+
+struct list {
+  struct ni_finding *item;
+  size_t n, cap;
+};
+
+static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
+  if (!ni_array_room(l->item, l->n, l->cap)) return NULL;
+  l->item[l->n] = (struct ni_finding){.kind = kind, .of = of};
+  return &l->item[l->n++];
+}
+
+static int by_number(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static double late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
+
+/* In which part of its operations the median rank was late (of an even number: the lower one); 0 without ranks. */
+static int median_late_share(const struct ni_summary *s, double *out) {
+  double *share = malloc((s->n_processes + 1) * sizeof *share);
+  size_t n = 0;
+  if (!share) return -ENOMEM;
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].compared >= NI_FIND_COMPARED_MIN) share[n++] = late_share(&s->process[i]);
+  qsort(share, n, sizeof *share, by_number);
+  *out = n ? share[(n - 1) / 2] : 0;
+  free(share);
+  return 0;
+}
+
+/*
+ * What a late rank cost each of its peers is a sum over operations. Those of several streams run at the same time, so it can
+ * be more than the run is long: nobody waited for that long, and it is not said.
+ */
+static const char *waited_text(const struct ni_summary *s, double us, const char *whose, char out[112]) {
+  char time[32];
+  ni_duration_text(us, time);
+  if (us > (double)(s->last_us - s->first_us))
+    snprintf(out, 112, "what each of %s waited for it adds up to %s (operations overlap)", whose, time);
+  else snprintf(out, 112, "each of %s waited %s for it in all", whose, time);
+  return out;
+}
+
+static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
+  for (uint32_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    char host[81], gpu[24] = "", waited[112], ranks[48];
+    if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
+    explained[p->host] = true;
+    if (late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
+    struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
+    if (!f) return -ENOMEM;
+    f->compared = p->compared;
+    f->value = late_share(p);
+    f->lost_us = p->late_ns / 1e3;
+    if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
+      snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
+               " operations with one of its ranks; %s", (long long)p->pid,
+               ni_safe_text(s->host[p->host].name, host, sizeof host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
+               waited_text(s, f->lost_us, "their peers", waited));
+      continue;
+    }
+    if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
+    snprintf(f->text, sizeof f->text,
+             "rank %d on %s%s%s came late to %.0f %% of %" PRIu64
+             " operations; %s",
+             p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), gpu,
+             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
+             waited_text(s, f->lost_us, "its peers", waited));
+  }
+  return 0;
+}
+
+const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
+  if (s->late_share_median < NI_FIND_LATE_SHARE) return NULL;
+  snprintf(out, 128, "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere",
+           100 * s->late_share_median);
+  return out;
+}
+
+struct work {                /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none */
+  uint32_t comm;
+  int type, n_ranks;
+  double operations, bytes, transfer_ns;
+};
+
+static int by_shape(const void *a, const void *b) {
+  const struct work *x = a, *y = b;
+  if (x->type != y->type) return x->type - y->type;
+  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
+  if (x->operations != y->operations) return x->operations < y->operations ? -1 : 1;
+  if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+  return x->comm < y->comm ? -1 : 1;
+}
+
+/* Of two the lower one: then the other is measured by it. scratch has room for n. */
+static double usual_transfer(const struct work *w, size_t n, double *scratch) {
+  for (size_t i = 0; i < n; i++) scratch[i] = w[i].transfer_ns;
+  qsort(scratch, n, sizeof *scratch, by_number);
+  return n == 2 ? scratch[0] : (scratch[(n - 1) / 2] + scratch[n / 2]) / 2;
+}
+
+static bool same_work(const struct work *a, const struct work *b) {
+  return a->type == b->type && a->n_ranks == b->n_ranks && b->operations - a->operations <= ALIKE * b->operations &&
+         fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
+}
+
+static void like_text(size_t alike, char out[64]) {
+  if (alike == 2) snprintf(out, 64, "the other one that did the same work");
+  else snprintf(out, 64, "the median of %zu that did the same work", alike);
+}
+
+struct slow_host { /* communicators within one host that are slow */
+  uint32_t n, first;
+  double factor, lost_us;
+  size_t alike;
+};
+
+static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike, struct slow_host *h,
+                     struct list *out) {
+  const struct ni_comm *c = &s->comm[w->comm];
+  double factor = w->transfer_ns / usual, lost = (w->transfer_ns - usual) / 1e3;
+  if (c->one_host >= 0) {
+    h += c->one_host;
+    if (h->n++ == 0) h->first = w->comm;
+    h->factor += factor;
+    h->alike = alike;
+    if (lost > h->lost_us) h->lost_us = lost;
+    return 0;
+  }
+  char name[81], like[64], more[32];
+  struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, w->comm);
+  if (!f) return -ENOMEM;
+  f->compared = alike;
+  f->value = factor;
+  f->lost_us = lost;
+  like_text(alike, like);
+  snprintf(f->text, sizeof f->text,
+           "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
+           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
+           like, ni_duration_text(lost, more));
+  return 0;
+}
+
+static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct list *out) {
+  struct work *w = calloc(s->n_comms + 1, sizeof *w);
+  double *scratch = calloc(s->n_comms + 1, sizeof *scratch);
+  size_t n = 0;
+  int e = w && scratch ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
+    const struct ni_comm *c = &s->comm[i];
+    if (c->n_ranks > 1 && c->transfer_ns > 0)
+      w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
+  }
+  if (n) qsort(w, n, sizeof *w, by_shape);
+  /* Neighbours that did the same work as the first of them. */
+  for (size_t from = 0, to; e == 0 && from < n; from = to) {
+    for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
+    double usual = usual_transfer(w + from, to - from, scratch);
+    for (size_t i = from; e == 0 && to - from >= 2 && i < to; i++)
+      if (w[i].transfer_ns > NI_FIND_TRANSFER * usual) e = slow_comm(s, &w[i], usual, to - from, hosts, out);
+  }
+  free(w);
+  free(scratch);
+  return e;
+}
+
+static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, const bool *explained,
+                      struct list *out) {
+  for (uint32_t i = 0; i < s->n_hosts; i++) {
+    const struct ni_host *h = &s->host[i];
+    const struct slow_host *x = &slow[i];
+    bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW;
+    char host[81], name[81], like[64], more[32];
+    if (x->n == 0 && !low) continue;
+    struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
+    if (!f) return -ENOMEM;
+    ni_safe_text(h->name, host, sizeof host);
+    if (x->n == 0) {
+      f->value = h->busbw_relative;
+      f->lost_us = (1 - f->value) * h->exec_ns / 1e3 / (h->n_processes ? h->n_processes : 1);
+      snprintf(f->text, sizeof f->text,
+               "host %s: its bus bandwidth is %.0f %% of the median of like operations on all hosts "
+               "(waiting included)",
+               host, 100 * f->value);
+      continue;
+    }
+    f->compared = x->alike;
+    f->value = x->factor / x->n;
+    f->lost_us = x->lost_us;
+    like_text(x->alike, like);
+    const struct ni_comm *c = &s->comm[x->first];
+    if (x->n == 1)
+      snprintf(f->text, sizeof f->text,
+               "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
+               "%s: %s more",
+               host, ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
+               ni_duration_text(f->lost_us, more));
+    else
+      snprintf(f->text, sizeof f->text,
+               "host %s: %u of its communicators need %.2f times the transfer time of those that "
+               "did the same work: up to %s more",
+               host, x->n, f->value, ni_duration_text(f->lost_us, more));
+  }
+  return 0;
+}
+
+static int by_loss(const void *a, const void *b) {
+  const struct ni_finding *x = a, *y = b;
+  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
+  return x->of < y->of ? -1 : x->of > y->of;
+}
+
+int ni_findings(struct ni_summary *s) {
+  struct list found = {0};
+  bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
+  struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
+  int e = explained && hosts ? 0 : -ENOMEM;
+  if (e == 0) e = median_late_share(s, &s->late_share_median);
+  if (e == 0) e = late_ranks(s, &found, explained);
+  if (e == 0) e = slow_comms(s, hosts, &found);
+  if (e == 0) e = slow_hosts(s, hosts, explained, &found);
+  if (e == 0) {
+    if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);
+    s->n_findings = found.n < NI_SUM_FINDINGS ? found.n : NI_SUM_FINDINGS;
+    s->findings_left_out = found.n - s->n_findings;
+    if (found.n) memcpy(s->finding, found.item, s->n_findings * sizeof *found.item);
+  }
+  free(found.item);
+  free(explained);
+  free(hosts);
+  return e;
+}

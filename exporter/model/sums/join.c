@@ -1,0 +1,228 @@
+#include "join.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+
+struct open_piece {
+  struct ni_segment_reader reader;
+  struct ni_entry head;
+  const struct ni_piece *piece;
+};
+
+struct stream {
+  const struct ni_sum_member *member;
+  uint32_t process;          /* in the result */
+  struct ni_piece **piece;   /* by smallest sn */
+  size_t n, next;            /* pieces [next, n) are not open yet */
+  struct open_piece *open;
+  size_t n_open, cap_open, at; /* open[at] holds the head */
+  bool has;
+  struct ni_entry head;
+};
+
+struct comm {
+  uint32_t comm, order;      /* ours; place in the result */
+  struct stream *stream;
+  size_t n;
+  uint64_t sn;               /* smallest head */
+};
+
+struct ni_join {
+  struct ni_run *r;
+  struct ni_sum_cell *cell;
+  struct stream *stream;
+  struct comm *comm, **heap;
+  size_t n_heap, n_comms, n_streams;
+  struct ni_part *part;
+  size_t cap_part;
+  uint64_t duplicates;
+};
+
+static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
+  if (a->file != b->file) return a->file < b->file;
+  if (a->range != b->range) return a->range < b->range;
+  return a->ordinal < b->ordinal;
+}
+
+/* By communicator, rank, process, smallest sn, place in the input. */
+static int by_stream(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_piece *x = *(struct ni_piece *const *)a, *y = *(struct ni_piece *const *)b;
+  const struct ni_sum_member *m = &r->member[x->member], *k = &r->member[y->member];
+  uint32_t c = r->comm_at[m->comm], d = r->comm_at[k->comm];
+  if (c != d) return c < d ? -1 : 1;
+  if (m->rank != k->rank) return m->rank < k->rank ? -1 : 1;
+  uint32_t p = r->process_at[m->process], q = r->process_at[k->process];
+  if (p != q) return p < q ? -1 : 1;
+  if (m->nnodes != k->nnodes) return m->nnodes < k->nnodes ? -1 : 1;
+  if (x->s.min_sn != y->s.min_sn) return x->s.min_sn < y->s.min_sn ? -1 : 1;
+  return piece_before(x, y) ? -1 : 1;
+}
+
+static int open_next(struct ni_join *j, struct stream *s) {
+  if (s->n_open == s->cap_open) {
+    size_t cap = s->cap_open ? 2 * s->cap_open : 1;
+    struct open_piece *p = realloc(s->open, cap * sizeof *p);
+    if (!p) return -ENOMEM;
+    s->open = p;
+    s->cap_open = cap;
+  }
+  struct open_piece *o = &s->open[s->n_open];
+  o->piece = s->piece[s->next++];
+  ni_segment_read(&o->reader, &o->piece->s, &j->r->store);
+  int e = ni_segment_next(&o->reader, &o->head);
+  if (e <= 0) {
+    ni_segment_read_end(&o->reader);
+    return e;
+  }
+  s->n_open++;
+  return 1;
+}
+
+/* Takes the smallest of the open heads; opens a piece once its numbers may come. */
+static int choose(struct ni_join *j, struct stream *s) {
+  for (;;) {
+    size_t best = 0;
+    for (size_t i = 1; i < s->n_open; i++)
+      if (s->open[i].head.sn < s->open[best].head.sn ||
+          (s->open[i].head.sn == s->open[best].head.sn && piece_before(s->open[i].piece, s->open[best].piece)))
+        best = i;
+    if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
+      s->has = s->n_open > 0;
+      s->at = best;
+      if (s->has) s->head = s->open[best].head;
+      return 0;
+    }
+    int e = open_next(j, s);
+    if (e < 0) return e;
+  }
+}
+
+static int advance(struct ni_join *j, struct stream *s) {
+  struct open_piece *o = &s->open[s->at];
+  int e = ni_segment_next(&o->reader, &o->head);
+  if (e < 0) return e;
+  if (e > 0 && s->n_open == 1 && (s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn)) {
+    s->head = o->head;
+    return 0;
+  }
+  if (e == 0) {
+    ni_segment_read_end(&o->reader);
+    *o = s->open[--s->n_open];
+  }
+  return choose(j, s);
+}
+
+static bool comm_before(const struct comm *a, const struct comm *b) {
+  return a->sn != b->sn ? a->sn < b->sn : a->order < b->order;
+}
+
+static void sift(struct ni_join *j, size_t i) {
+  struct comm *c = j->heap[i];
+  for (;;) {
+    size_t k = 2 * i + 1;
+    if (k >= j->n_heap) break;
+    if (k + 1 < j->n_heap && comm_before(j->heap[k + 1], j->heap[k])) k++;
+    if (!comm_before(j->heap[k], c)) break;
+    j->heap[i] = j->heap[k];
+    i = k;
+  }
+  j->heap[i] = c;
+}
+
+/* The smallest head of its streams; false: all are at their end. */
+static bool smallest(struct comm *c) {
+  bool any = false;
+  for (size_t i = 0; i < c->n; i++) {
+    if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn)) continue;
+    c->sn = c->stream[i].head.sn;
+    any = true;
+  }
+  return any;
+}
+
+int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *cell) {
+  struct ni_join *j = calloc(1, sizeof *j);
+  *out = j;
+  if (!j) return -ENOMEM;
+  j->r = r;
+  j->cell = cell;
+  qsort_r(cell->piece, cell->n, sizeof *cell->piece, by_stream, r);
+  size_t n_streams = 0, n_comms = 0;
+  for (size_t i = 0; i < cell->n; i++) {
+    bool new_stream = i == 0 || cell->piece[i]->member != cell->piece[i - 1]->member;
+    n_streams += new_stream;
+    n_comms += i == 0 || r->member[cell->piece[i]->member].comm != r->member[cell->piece[i - 1]->member].comm;
+  }
+  j->stream = calloc(n_streams, sizeof *j->stream);
+  j->comm = calloc(n_comms, sizeof *j->comm);
+  j->heap = calloc(n_comms, sizeof(struct comm *));
+  if (!j->stream || !j->comm || !j->heap) return -ENOMEM;
+  for (size_t i = 0; i < cell->n; i++) {
+    const struct ni_sum_member *m = &r->member[cell->piece[i]->member];
+    if (i > 0 && cell->piece[i]->member == cell->piece[i - 1]->member) {
+      j->stream[j->n_streams - 1].n++;
+      continue;
+    }
+    struct stream *s = &j->stream[j->n_streams++];
+    *s = (struct stream){.member = m, .process = r->process_at[m->process], .piece = &cell->piece[i], .n = 1};
+    if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
+      j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
+    j->comm[j->n_comms - 1].n++;
+  }
+  for (size_t i = 0; i < j->n_streams; i++) {
+    int e = choose(j, &j->stream[i]);
+    if (e < 0) return e;
+  }
+  for (size_t i = 0; i < j->n_comms; i++)
+    if (smallest(&j->comm[i])) j->heap[j->n_heap++] = &j->comm[i];
+  for (size_t i = j->n_heap / 2; i-- > 0;) sift(j, i);
+  return 0;
+}
+
+static int add_part(struct ni_join *j, struct ni_operation *op, const struct stream *s) {
+  for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
+    if (j->cell->kind != NI_KIND_P2P || j->part[i].e.peer == s->head.peer) {
+      j->duplicates++;
+      return 0;
+    }
+  if (!ni_array_room(j->part, op->n, j->cap_part)) return -ENOMEM;
+  j->part[op->n++] = (struct ni_part){s->head, s->process, s->member->rank, s->member->nnodes};
+  op->part = j->part;
+  return 0;
+}
+
+int ni_join_next(struct ni_join *j, struct ni_operation *op) {
+  if (j->n_heap == 0) return 0;
+  struct comm *c = j->heap[0];
+  *op = (struct ni_operation){.sn = c->sn, .comm = c->comm};
+  for (size_t i = 0; i < c->n; i++) {
+    struct stream *s = &c->stream[i];
+    while (s->has && s->head.sn == c->sn) {
+      int e = add_part(j, op, s);
+      if (e == 0) e = advance(j, s);
+      if (e < 0) return e;
+    }
+  }
+  if (!smallest(c)) j->heap[0] = j->heap[--j->n_heap];
+  if (j->n_heap) sift(j, 0);
+  return 1;
+}
+
+uint64_t ni_join_duplicates(const struct ni_join *j) { return j->duplicates; }
+
+void ni_join_end(struct ni_join *j) {
+  if (!j) return;
+  for (size_t i = 0; i < j->n_streams; i++) {
+    for (size_t k = 0; k < j->stream[i].n_open; k++) ni_segment_read_end(&j->stream[i].open[k].reader);
+    free(j->stream[i].open);
+  }
+  free(j->stream);
+  free(j->comm);
+  free(j->heap);
+  free(j->part);
+  free(j);
+}

@@ -1,0 +1,369 @@
+/*
+ * What a set of logs says, added up: the result of `nccl-inspector summary`, as plain data.
+ *
+ * The pipeline fills it once; the printers (CSV, JSON, terminal, plots, report) only read it. Everything here is
+ * bounded by the number of groups, communicators, processes and NI_SUM_* limits, never by the number of records.
+ *
+ * Words: a *cell* is what the contract has one CSV, histogram and box plot for: communicator type, function, message
+ * size. A *group* is a cell and a timing source, since times by GPU and by CPU never mix. A *process* is host and pid,
+ * which is one rank in each of its communicators; a *member* of a communicator is one rank of it in one process. An
+ * *operation* is all records of one sequence number of one function, size and communicator (P2P: one record).
+ *
+ * Units: times are ns where the name says _ns and µs in distributions (`us`); bandwidths GB/s (1e9). NAN: no value.
+ * Order: cells and groups by type, kind, function (contract's order first, then by name), size, timing source;
+ * communicators by hash text; processes by host, global rank, pid; hosts by name (digits by value). The same input
+ * gives the same struct whatever --jobs.
+ *
+ * Threads: read-only once built; any thread. Ownership: everything hangs off the struct; ni_summary_free().
+ */
+#ifndef NI_SUMMARY_MODEL_H
+#define NI_SUMMARY_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/names.h"
+#include "format/record.h"
+
+#define NI_SUM_TIME_BINS 200  /* of the run, in time series and heat map */
+#define NI_SUM_SCATTER 2000   /* points of one cell; beyond, every 2nd, 4th, ... operation in order of sn is kept */
+#define NI_SUM_SERIES 512     /* cells with the most records have points and time bins; the others have none */
+#define NI_SUM_SLICES (1u << 17) /* by_comm, by_process and by_host together: cells with the most records first */
+#define NI_SUM_HIST_BINS 50
+#define NI_SUM_OUTLIERS 50
+#define NI_SUM_BOX_OUTLIERS 64
+#define NI_SUM_HEAT_CELLS (1u << 20) /* rows x bins at most: fewer bins when there are more than 5,242 processes */
+#define NI_SUM_WHERES 20      /* places listed of a kind of trouble; all are counted */
+#define NI_SUM_PAIRS 8192     /* rows of the P2P table: those with the most time */
+#define NI_SUM_FINDINGS 32    /* named; all are counted */
+
+/* What is worth a sentence (findings.c). */
+#define NI_FIND_LATE_SHARE 0.10  /* of the operations compared: a rank late in so many is named */
+#define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */
+#define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
+#define NI_FIND_BUSBW 0.90       /* of the median of like operations on all hosts */
+
+/* The contract's classification, from the header alone, in the contract's order. Unknown: the header has no number of nodes
+ * (interfaces v1 to v3); with --compat that is what NVIDIA's exporter makes of it. */
+enum ni_comm_type {
+  NI_TYPE_SINGLE_RANK = 0,
+  NI_TYPE_NVLINK_ONLY,
+  NI_TYPE_HCA_ONLY,
+  NI_TYPE_MIXED,
+  NI_TYPE_UNKNOWN,
+  NI_TYPE_COUNT
+};
+extern const char *const ni_comm_type_names[NI_TYPE_COUNT]; /* "single-rank", ... */
+
+/* Statistics of one quantity. n == 0: all figures NAN. Percentiles: linear interpolation at q * (n - 1). */
+struct ni_stats {
+  uint64_t n;
+  double mean, stddev;       /* of the sample: n - 1 below the line; NAN for n == 1 */
+  double min, p10, p25, p50, p75, p90, p99, max;
+  bool approx;               /* percentiles from a histogram (0.4 %), since there were too many distinct values */
+};
+
+struct ni_hist {
+  bool log;                  /* edges lo * (hi / lo)^(i / n); else lo + (hi - lo) * i / n */
+  uint32_t n;                /* bins; 0: no values */
+  double lo, hi;
+  uint64_t count[NI_SUM_HIST_BINS];
+};
+
+struct ni_box {              /* over the operations' mean bandwidths */
+  double min, whisker_lo, q1, median, q3, whisker_hi, max; /* whiskers: last value within 1.5 IQR of the box */
+  uint64_t n, n_outside;
+};
+
+struct ni_point {            /* one operation in the scatter plot */
+  uint64_t sn;
+  uint32_t comm;             /* index into ni_summary.comm */
+  float busbw_gbs;           /* mean over its records */
+  int64_t time_us;           /* Unix µs; see ni_summary.time_from */
+};
+
+/* One (type, kind, function, size): the contract's unit. */
+struct ni_cell {
+  enum ni_comm_type type;
+  enum ni_kind kind;
+  const char *func;          /* hostile text: whatever the log says */
+  uint64_t msg_bytes;
+  char human[32];            /* "33.55MB", the contract's form */
+  uint64_t records, operations;
+  struct ni_stats busbw_gbs; /* of the operations' means, as in the CSV */
+  struct ni_hist hist;       /* of the same */
+  struct ni_box box;
+  struct ni_point *point;    /* by sn, communicator */
+  uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells */
+  uint64_t point_stride;     /* of so many operations one is a point, see ni_pick() */
+};
+
+struct ni_time_bin {         /* of a group; n == 0: nothing happened, figures NAN */
+  uint64_t n;
+  float us_p10, us_p50, us_p90, us_p99;
+  float busbw_p10, busbw_p50, busbw_p90;
+};
+
+struct ni_mix {              /* algorithm and protocol as the log names them; "" when it does not */
+  const char *algo, *proto;
+  uint64_t records;
+};
+
+struct ni_group {
+  uint32_t cell;             /* index into ni_summary.cell */
+  enum ni_comm_type type;    /* these four as in the cell, for those who only print */
+  enum ni_kind kind;
+  const char *func;
+  uint64_t msg_bytes;
+  enum ni_timing timing;
+  uint64_t records;
+  uint64_t operations;       /* with at least one record in this group */
+  uint64_t no_bandwidth;     /* records with null, "nan" or no bandwidth: in the times, not in the bandwidths */
+  struct ni_stats us, busbw_gbs; /* of the records, values as logged */
+  struct ni_stats transfer_us;   /* per operation: minimum duration over its ranks (two ranks or more seen) */
+  struct ni_stats job_us;        /* per operation: last stop - first start, where clocks allow; n says how many */
+  double time_share;         /* of the execution time of all records, 0..1 */
+  double of_best; /* p50 of busbw / peak of the same type, function and timing; NAN: no bandwidth. The peak is
+                                the highest p90 of any size, or of any communicator with 10 records or more at it */
+  uint32_t mix;              /* first of its n_mix entries in ni_summary.mix */
+  uint32_t n_mix;
+  struct ni_time_bin *bin;   /* ni_summary.n_bins of them; all empty beyond NI_SUM_SERIES cells */
+};
+
+/* A group seen from one communicator, process or host. */
+struct ni_slice {
+  uint32_t group, of;        /* of: index into comm, process or host */
+  uint64_t records;
+  struct ni_stats us, busbw_gbs;
+};
+
+struct ni_comm {
+  uint64_t hash;
+  char id[20];               /* "0x5d1c7e90aa41b2" */
+  const char *name;          /* NULL: none. Hostile text */
+  enum ni_comm_type type;
+  int32_t n_ranks, nnodes;
+  uint32_t ranks_seen, hosts_seen, max_ranks_seen; /* max_ranks_seen: at most so many in one operation */
+  int32_t one_host;          /* index of the host all its ranks are on; -1: several */
+  uint64_t records, operations, partial_operations; /* partial: fewer records than n_ranks (collectives only) */
+  /* Where the time went, mean over its members, collectives only. transfer + waiting = time in kernels. */
+  double transfer_ns;        /* sum over operations of the minimum duration */
+  uint64_t timed, timed_bytes; /* operations that have a kernel's time, so are in it, and the sum of their sizes */
+  double waiting_ns;         /* what ranks spent in kernels beyond that: waiting for the last one */
+  double outside_ns;         /* between its first and last operation but outside of its kernels; NAN: no start times */
+  double span_ns;            /* first start to last stop; NAN as above */
+  int64_t first_us, last_us; /* Unix µs */
+};
+
+struct ni_process {
+  uint32_t host;
+  int64_t pid;
+  int32_t rank;              /* global, from a process line or the rank in the largest communicator */
+  bool rank_stated;          /* from a process line */
+  uint32_t ranks;            /* of it in one communicator, at most: above 1, one process drives several GPUs */
+  int32_t first, last;       /* with several: the lowest and the highest of them */
+  int32_t gpu;               /* index on its host, -1: not known, or several */
+  const char *file;          /* one of its files, as found */
+  uint64_t records;
+  double exec_ns;            /* sum over records */
+  uint64_t compared;         /* collective operations in which two ranks or more were seen */
+  uint64_t shortest;         /* of these: it had the shortest duration, all others waited for it */
+  uint64_t late;             /* of these: clearly, below 0.8 of the peers' median */
+  double late_ns;            /* sum over `late` of the peers' median - own: the time one peer lost */
+  double relative;           /* mean of duration / peers' median; NAN: nothing to compare. < 1: arrives late */
+  double busbw_relative; /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
+};
+
+struct ni_host {
+  const char *name;          /* hostile text */
+  uint32_t n_processes;
+  uint64_t records;
+  double exec_ns;
+  uint64_t compared, shortest, late;
+  double late_ns, relative, busbw_relative; /* the last over groups of several hosts only; NAN: none */
+};
+
+enum ni_outlier_kind {
+  NI_OUTLIER_LATE = 0,       /* much shorter than its peers: they waited for it */
+  NI_OUTLIER_SLOW,           /* the whole operation is much slower than the group's median: value is its minimum */
+};
+
+struct ni_outlier {
+  enum ni_outlier_kind kind;
+  uint32_t group, comm, process; /* SLOW: the process of the shortest record */
+  int32_t rank;              /* in the communicator */
+  uint64_t sn;
+  double us, peers_us;       /* own duration; median of the peers (LATE) or the group's median transfer time (SLOW) */
+  double lost_us;            /* difference: sorted by this, largest first */
+  int64_t time_us;
+};
+
+/* P2P messages of one size from one rank to another: both sides, matched in their order. */
+struct ni_pair {
+  uint32_t comm;             /* index into ni_summary.comm */
+  int32_t from, to;          /* ranks in it */
+  uint32_t from_process, to_process; /* UINT32_MAX: no record of that side */
+  uint64_t msg_bytes;
+  char human[32];
+  uint64_t sends, recvs, matched;    /* matched < sends or recvs: the other side's record is missing */
+  double exec_ns;            /* both sides */
+  struct ni_stats send_us, recv_us;
+  struct ni_stats transfer_us;       /* per message, the shorter of both: the longer one includes waiting */
+  double bandwidth_gbs;      /* size / p50 of transfer_us; NAN */
+  double sender_waited_us, receiver_waited_us; /* sum of what one side was longer than the other */
+};
+
+enum ni_finding_kind { NI_FIND_LATE_RANK = 0, NI_FIND_SLOW_COMM, NI_FIND_SLOW_HOST, NI_FIND_KINDS };
+extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
+
+/* What a reader should look at first. */
+struct ni_finding {
+  enum ni_finding_kind kind;
+  uint32_t of;               /* LATE_RANK: process; SLOW_COMM: communicator; SLOW_HOST: host */
+  uint64_t compared;         /* operations (LATE_RANK), communicators alike (0: judged by bandwidth) */
+  double value;              /* share of operations late; times the usual transfer time; share of the usual bandwidth */
+  double lost_us;            /* what one of the others lost by it: largest first */
+  char text[400];            /* the sentence. Control characters in names are '?' */
+};
+
+/* Mean over the records of a process and a time bin of duration / peers' median of the same operation. */
+struct ni_heat {
+  uint32_t rows;             /* = n_processes, in their order; 0: nothing to compare */
+  uint32_t bins;
+  float *relative;           /* rows x bins, row by row; NAN: nothing */
+  uint32_t *count;
+};
+
+struct ni_count {            /* a number with a name, from the log or from us */
+  const char *name;
+  uint64_t count;
+};
+struct ni_counts {           /* the largest first; names are owned */
+  struct ni_count *item;
+  size_t n, cap;
+};
+
+struct ni_input {
+  uint64_t files, files_failed, files_empty, bytes, text_bytes, lines, records, filtered_out, control_lines,
+      proxy_lines;
+  uint64_t bad_lines, duplicates, gaps, out_of_range, no_bandwidth, cut_files, damaged_files;
+  uint64_t untold;           /* numbers of which only `recover` can tell whether they were sampled out or lost (sampling.h) */
+  uint64_t orphans;          /* bare records without a marker before them */
+  uint64_t unknown_lines;    /* kinds of a later version */
+  uint64_t stated_losses;    /* what the logs themselves say was not written, all causes */
+  uint64_t missing_ranks;    /* of communicators, by n_ranks */
+  uint64_t rolled;           /* operations counted by roll-ups */
+  uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */
+  uint64_t unrolled;         /* finished operations that no roll-up counts: since its last one, of a process killed or running */
+  uint64_t missing_hosts;    /* nnodes - hosts seen, at most as many as ranks; largest over the communicators */
+  struct ni_counts bad_by_reason, losses_by_cause, out_of_range_by;
+  char **trouble;            /* "INCOMPLETE" sentences, worst first: what, how many, where. Empty: complete */
+  size_t n_trouble;
+  char **where;              /* "file:line: reason (key)", the first NI_SUM_WHERES of each reason */
+  size_t n_where;
+};
+
+/* What roll-ups say of one function and size over all ranks: also of operations without a record. */
+struct ni_rolled {
+  enum ni_kind kind;
+  enum ni_timing timing;
+  const char *func;
+  uint64_t msg_bytes, msg_to_bytes; /* a class of sizes: first and last; one size: msg_to_bytes 0 */
+  uint64_t count, sum_bytes, sum_ns, min_ns, max_ns;
+  uint64_t p50_ns, p99_ns;   /* upper edge of the bucket, at most max_ns: not below the true value; 0: no histogram */
+  uint64_t records;          /* in the statistics, of the same key */
+};
+
+struct ni_job {              /* from process lines; NULL, -1: not stated */
+  const char *id, *exe;
+  int32_t world_size, nccl_version;
+  const char *formats;       /* "v4.0, v4.3" */
+  const char *producers;     /* "nccl-inspector-c 0.1.0", "NVIDIA" */
+};
+
+enum ni_time_from { NI_TIME_START = 0, NI_TIME_DUMP }; /* operations' start; only the time of the dump is logged */
+
+struct ni_summary {
+  struct ni_job job;
+  struct ni_input input;
+  bool complete;
+  enum ni_time_from time_from; /* DUMP when any record has no start time */
+  int64_t first_us, last_us;   /* of the records, Unix µs; 0, 0 without records */
+  uint32_t n_bins;             /* equal parts of first_us..last_us; 1..NI_SUM_TIME_BINS, 0 without records */
+  uint64_t records, operations; /* in the statistics: without duplicates and out of range */
+
+  struct ni_cell *cell;
+  struct ni_group *group;
+  struct ni_mix *mix;
+  struct ni_rolled *rolled;
+  size_t n_rolled;
+  struct ni_comm *comm;
+  struct ni_process *process;
+  struct ni_host *host;
+  struct ni_slice *by_comm, *by_process, *by_host; /* by group, then of */
+  struct ni_outlier *outlier;
+  size_t n_cells, n_groups, n_mix, n_comms, n_processes, n_hosts, n_by_comm, n_by_process, n_by_host, n_outliers;
+  uint64_t groups_without_slices; /* left out of by_comm, by_process, by_host for their number */
+  struct ni_time_bin *no_bins; /* what the empty ones share */
+  struct ni_heat heat;
+  struct ni_pair *pair;        /* by communicator, from, to, size */
+  size_t n_pairs;
+  uint64_t pair_records_left_out;
+  struct ni_finding finding[NI_SUM_FINDINGS];
+  size_t n_findings;           /* in `finding` */
+  uint64_t findings_left_out;
+  double late_share_median;    /* in which part of its operations the median rank came late */
+  uint64_t clocks_disagree;    /* operations whose ranks cannot have run at the times they state: not in job_us */
+
+  void *memory;                /* texts and arrays above live here */
+};
+
+/* What the user asked for that concerns pictures and page. */
+struct ni_render_options {
+  const char *plot_format;     /* "png", "svg", "pdf" */
+  bool keep_scripts, compat, quiet;
+  unsigned jobs;               /* gnuplots at once, 0 is 1; no picture depends on it */
+  const char *command;         /* the command line, for the page */
+  const char *input;           /* what was read, as the user wrote it */
+  const char *version;
+  const char *gnuplot;         /* program to run; NULL: "gnuplot", found by PATH */
+  void (*say)(void *context, const char *line); /* messages of the renderers, without line feed; NULL: to stderr */
+  void *say_context;
+};
+
+void ni_summary_free(struct ni_summary *s);
+
+/*
+ * Judges communicators, processes and hosts, and fills `finding`. Reads comm, process, host and by_comm. -ENOMEM.
+ * ni_findings_rules(): what is named and from when on, one sentence.
+ */
+int ni_findings(struct ni_summary *s);
+const char *ni_findings_rules(void);
+/* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
+const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
+
+/*
+ * Thinning: of each `n` neighbours (n >= 1) one is shown, which of them is chosen by the number of their block as if by
+ * dice. A fixed step would take the same communicator every time where operations take turns.
+ */
+static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
+  block = (block + 1) * 0x9e3779b97f4a7c15u;
+  block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
+  return (block ^ block >> 32) % n;
+}
+
+/* Numbers 0 to n - 1 in order; compare() gets pointers to two of them. NULL: no memory. Caller frees. */
+uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context);
+
+/* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
+const char *ni_ranks_text(const struct ni_process *p, char out[48]);
+
+/* The contract's size text: 8192 is "8.19KB", 999999 is "1000.00KB", 0 is "0B". out: 32 bytes. */
+void ni_human_bytes(uint64_t bytes, char *out);
+/* "msg_size_8192_8.19KB". out: 80 bytes. */
+void ni_size_dir(uint64_t bytes, char *out);
+/* A function name as part of a file name: letters, digits, - and _ stay, all else becomes %XX. Writes at most `size`. */
+void ni_file_word(const char *name, char *out, size_t size);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * Roll-ups: counts and times of all operations by kind, function, size and timing source, added up over ranks and minutes.
+ *
+ * Nothing here is added to what the records say: the two stand side by side, and the difference in numbers is told. Memory:
+ * about 1 KiB for each function and size; beyond KEYS_MAX of them the rest is one entry, "(others)". Only where all of the
+ * input is asked for: with --since or --until roll-ups, which are of whole minutes, are left out.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "state.h"
+
+#define KEYS_MAX 8192u
+
+struct entry {
+  uint32_t func;
+  uint8_t kind, timing;
+  uint64_t msg_bytes, msg_to_bytes;
+  uint64_t count, sum_bytes, sum_ns, min_ns, max_ns, in_hist, hist[NI_HIST_BUCKETS];
+};
+
+struct ni_rollups {
+  struct entry *entry;
+  size_t n, cap;
+  struct ni_index at_hash;
+};
+
+static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
+  *hash = ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
+  uint32_t i;
+  for (size_t at = 0; (i = ni_index_next(&t->at_hash, *hash, &at)) != NI_INDEX_NONE;) {
+    struct entry *x = &t->entry[i];
+    if (x->func == k->func && x->kind == k->kind && x->timing == k->timing && x->msg_bytes == k->msg_bytes &&
+        x->msg_to_bytes == k->msg_to_bytes)
+      return x;
+  }
+  return NULL;
+}
+
+static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup_line *l) {
+  if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups))) return -ENOMEM;
+  struct ni_rollups *t = r->rollups;
+  uint64_t hash;
+  struct entry k = *key, *e = find(t, &k, &hash);
+  if (!e && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
+    k.func = 0;
+    k.msg_bytes = 0;
+    k.msg_to_bytes = INT64_MAX;
+    e = find(t, &k, &hash);
+  }
+  if (!e) {
+    if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
+    e = &t->entry[t->n++];
+    *e = k;
+    e->min_ns = UINT64_MAX;
+  }
+  e->count += l->count;
+  e->sum_bytes += l->sum_bytes;
+  e->sum_ns += l->sum_ns;
+  if (l->min_ns < e->min_ns) e->min_ns = l->min_ns;
+  if (l->max_ns > e->max_ns) e->max_ns = l->max_ns;
+  for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
+    e->hist[i] += l->hist[i];
+    e->in_hist += l->hist[i];
+  }
+  return 0;
+}
+
+int ni_take_rollup(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l) {
+  if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || !l->count) return 0;
+  struct entry k = {.func = func, .kind = strcmp(l->kind, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL, .timing = (uint8_t)l->timing,
+                    .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
+  pthread_mutex_lock(&r->lock);
+  r->member[member].rolled[k.kind] += l->count;
+  int e = add(r, &k, l);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+/* Upper edge of the bucket in which the q-th value lies, at most the maximum: never below what interpolation gives. */
+static uint64_t quantile(const struct entry *e, double q) {
+  uint64_t below = 0, want = (uint64_t)ceil(q * (double)(e->in_hist - 1));
+  for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
+    below += e->hist[i];
+    if (below > want) return ni_hist_edge(i + 1) < e->max_ns ? ni_hist_edge(i + 1) : e->max_ns;
+  }
+  return e->max_ns;
+}
+
+static int by_key(const void *a, const void *b) {
+  const struct ni_rolled *x = a, *y = b;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  int c = strcmp(x->func, y->func);
+  if (c) return c;
+  if (x->msg_bytes != y->msg_bytes) return x->msg_bytes < y->msg_bytes ? -1 : 1;
+  if (x->msg_to_bytes != y->msg_to_bytes) return x->msg_to_bytes < y->msg_to_bytes ? -1 : 1;
+  return x->timing < y->timing ? -1 : x->timing > y->timing;
+}
+
+int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
+  struct ni_rollups *t = r->rollups;
+  if (!t || !t->n) return 0;
+  s->rolled = calloc(t->n, sizeof *s->rolled);
+  if (!s->rolled) return -ENOMEM;
+  for (size_t i = 0; i < t->n; i++) {
+    const struct entry *e = &t->entry[i];
+    struct ni_rolled *o = &s->rolled[s->n_rolled++];
+    const char *func = ni_name_text(&r->names, e->func);
+    *o = (struct ni_rolled){.kind = (enum ni_kind)e->kind, .timing = (enum ni_timing)e->timing, .msg_bytes = e->msg_bytes,
+                            .msg_to_bytes = e->msg_to_bytes, .count = e->count, .sum_bytes = e->sum_bytes, .sum_ns = e->sum_ns,
+                            .min_ns = e->min_ns, .max_ns = e->max_ns, .func = *func ? func : "(others)"};
+    if (e->in_hist) {
+      o->p50_ns = quantile(e, 0.5);
+      o->p99_ns = quantile(e, 0.99);
+    }
+    for (size_t g = 0; !o->msg_to_bytes && g < s->n_groups; g++)
+      if (s->group[g].kind == o->kind && s->group[g].timing == o->timing && s->group[g].msg_bytes == o->msg_bytes &&
+          strcmp(s->group[g].func, o->func) == 0)
+        o->records += s->group[g].records;
+  }
+  qsort(s->rolled, s->n_rolled, sizeof *s->rolled, by_key);
+  return 0;
+}
+
+void ni_rollups_free(struct ni_run *r) {
+  if (!r->rollups) return;
+  free(r->rollups->entry);
+  ni_index_free(&r->rollups->at_hash);
+  free(r->rollups);
+  r->rollups = NULL;
+}

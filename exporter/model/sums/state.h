@@ -1,0 +1,274 @@
+/*
+ * What a run of `nccl-inspector summary` holds while it reads: files, names, members, cells and their segments.
+ *
+ * Phases: plan (files, ranges) → read (all ranges, in parallel: lines → batches → Parquet and segments) → join (all
+ * cells, in parallel: segments → operations → CSV and figures) → build (struct ni_summary). Numbers of members, cells and
+ * names depend on which thread came first, so nothing may be written in their order; build sorts everything by what it
+ * is called.
+ *
+ * Threads: `lock` guards all tables below it; a thread keeps what it looked up in caches of its own. After the read
+ * phase the tables are read-only. Ownership: ni_run_free() frees all.
+ */
+#ifndef NI_SUMMARY_STATE_H
+#define NI_SUMMARY_STATE_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "exporter/input/discover.h"
+#include "exporter/input/filters.h"
+#include "exporter/base/index.h"
+#include "exporter/input/line_reader.h"
+#include "exporter/cli/options.h"
+#include "format/line.h"
+#include "model.h"
+#include "exporter/base/name_table.h"
+#include "segment.h"
+
+/* A range of a file is what one thread reads in one go. It does not depend on --jobs, so neither do the results. */
+#define NI_RANGE_GZIP_BYTES (2u << 20)
+#define NI_RANGE_PLAIN_BYTES (32u << 20)
+#define NI_BATCH_ROWS 4096u
+#define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
+
+/* No link moves more than this (GB/s): ten times what a switch of 2026 gives one GPU. */
+#define NI_SUM_MAX_GBS 10000.0
+#define NI_SUM_MAX_EXEC_NS 3600000000000ULL
+
+struct ni_sum_options {
+  struct ni_inputs inputs;
+  const char *output_dir, *plot_format;
+  unsigned jobs;
+  uint64_t memory_bytes;
+  bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, progress_json, keep_scripts, force, nccl_tests;
+  bool dataset;
+  enum ni_pq_codec codec;
+  struct ni_when since, until;
+  struct ni_words coll, comm, host;
+  struct ni_ranks rank;
+  uint64_t skip_first;
+};
+
+struct ni_sum_process {
+  uint32_t host, origin;       /* names; origin 0: start_ns says which it is */
+  int64_t pid;
+  uint64_t start_ns;
+  int32_t rank, world_size, nccl_version; /* -1: not stated */
+  int32_t gpu;
+  uint32_t job, exe, producer; /* names */
+  uint32_t file;               /* index into files, the first one */
+  unsigned limits;             /* NI_EXPIRES_* */
+  uint64_t sample;             /* largest N of 1/N that records were sampled by; 0: all are written */
+  bool has_line;               /* its process line is there: so final lines of its communicators are to be, too */
+  struct ni_told *told;        /* on the process's own line: what befell whole files and communicators. NULL: nothing */
+  uint64_t gone;               /* records that went with whole files and that no communicator misses yet */
+};
+
+struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
+  uint64_t hash;
+  int32_t n_ranks, nnodes;
+  uint32_t job, name, id;      /* names; id: "0x..." */
+  bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
+};
+
+/* Numbers from a dump_stats line. */
+struct ni_told {
+  uint64_t stamp_us;
+  bool ours, final;
+  uint64_t refused; /* communicators without a record; on the process's line */
+  uint64_t expired; /* of those dropped, both kinds; on the process's line */
+  uint64_t started[NI_KIND_COUNT], written[NI_KIND_COUNT], filtered[NI_KIND_COUNT], incomplete[NI_KIND_COUNT];
+  uint64_t in_flight[NI_KIND_COUNT], dropped[NI_KIND_COUNT];
+  uint64_t sampled[NI_KIND_COUNT]; /* of those filtered */
+  struct {
+    uint32_t name;
+    uint64_t count;
+  } cause[NI_KIND_COUNT][NI_BY_MAX];
+  uint32_t n_causes[NI_KIND_COUNT];
+};
+
+struct ni_span {
+  uint64_t from, to;
+};
+
+/* Which numbers one kind of one member has, as spans in the order of reading. */
+struct ni_seq {
+  struct ni_seq *next;
+  uint32_t member, func;       /* func 0: rec_sn of all functions */
+  uint8_t kind;
+  struct ni_span *span;
+  size_t n, cap;
+};
+
+struct ni_sum_member {
+  uint32_t process, comm;
+  int32_t rank, nnodes;
+  struct ni_told *told;        /* NULL: nothing */
+  uint64_t rolled[NI_KIND_COUNT]; /* operations that its rollup lines count; under the lock */
+  struct ni_seq *seqs;
+};
+
+/* header and metadata of a line, but for the time */
+struct ni_context {
+  uint32_t member, name, version, git_rev, mechanism, producer; /* names */
+};
+
+struct ni_piece {              /* a segment of one member, with its place in the input */
+  uint32_t member;
+  uint32_t file, range, ordinal;
+  struct ni_segment s;
+};
+
+struct ni_sum_cell {
+  uint8_t type, kind;
+  uint32_t func;
+  uint64_t msg_bytes;
+  struct ni_piece **piece;
+  size_t n, cap;
+  uint64_t records;
+};
+
+struct ni_bad_line {
+  uint64_t line;
+  uint8_t reason;
+  char *key;                   /* NULL: none */
+};
+
+struct ni_sum_range {
+  struct ni_range at;
+  uint64_t lines;
+  struct ni_bad_line bad[NI_SUM_WHERES];
+  uint32_t n_bad;
+  struct ni_reader_stats stats;
+  bool cut_line;               /* plain text that ends within a line */
+  int error;
+};
+
+/* Rows of the data set, sorted, in the temporary file (dataset.h). */
+struct ni_sorted_run {
+  uint64_t offset, rows;
+};
+
+struct ni_rollups;
+
+struct ni_parquet_file;
+struct ni_sum_file {
+  const struct ni_file *file;
+  uint32_t origin;             /* name */
+  char *parquet;               /* base name of its Parquet file */
+  const char *folder;          /* of that, in the output; NULL: parquet_files */
+  struct ni_sum_range *range;
+  int n_ranges, begun;         /* begun: ranges that a thread took; under the run's lock */
+  atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
+  uint64_t start_ns;           /* from the process line at its beginning */
+  uint32_t job;
+  bool has_name, has_timing, has_algo, has_trace; /* --compat: keys of its first record */
+  struct ni_parquet_file *out;
+  uint64_t records;
+};
+
+/* Counters each thread has for itself; added up at the end. */
+struct ni_tally_sum {
+  union {
+    struct {
+      uint64_t lines, records, filtered, control, proxy, bad, orphans, unknown, no_bandwidth;
+      uint64_t zero_time, long_time, no_link, negative, reason[NI_REJ_COUNT];
+    };
+    uint64_t count[13 + NI_REJ_COUNT]; /* the same, to be added up */
+  };
+  int64_t first_us, last_us;   /* of records in the statistics */
+  bool any, no_start;
+  unsigned versions;           /* bit per v4.x seen */
+};
+
+_Static_assert(offsetof(struct ni_tally_sum, first_us) == sizeof(uint64_t) * (13 + NI_REJ_COUNT), "count[] has all of them");
+
+struct ni_run {
+  struct ni_sum_options opt;
+  struct ni_files files;
+  struct ni_sum_file *file;
+  char *out_dir;               /* OUT */
+  int out_fd, tmp_fd;          /* of OUT and of the temporary folder in it; -1: none */
+  char tmp_name[64];           /* in OUT */
+  char tmp_dir[32];            /* the same folder by its descriptor: nobody can put another in its place */
+  int lock_fd;                 /* of .lock in it: held while this process lives */
+  FILE *log;                   /* output.log in tmp_dir */
+  int64_t since_us, until_us;  /* resolved */
+  struct ni_names names;
+  struct ni_store store;
+  atomic_int error;            /* the first -errno; everybody stops. relaxed: joined by pthread_join */
+  atomic_uint next_task;       /* relaxed */
+  char error_text[512];
+
+  pthread_mutex_t lock;
+  struct ni_sum_process *process;
+  struct ni_sum_comm *comm;
+  struct ni_sum_member *member;
+  struct ni_context *context;  /* reserved address space: rows of other threads are read without the lock */
+  struct ni_sum_cell *cell;
+  uint32_t n_processes, n_comms, n_members, n_contexts, n_cells;
+  size_t cap_processes, cap_comms, cap_members, cap_contexts, cap_cells;
+  struct ni_index process_at_hash, comm_at_hash, member_at_hash, context_at_hash, cell_at_hash;
+  struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
+  unsigned n_mix;
+  struct ni_tally_sum tally;
+  size_t next_file, ranges_done; /* while reading, under the lock */
+  uint32_t *comm_at, *process_at; /* our index -> index in the result */
+  uint32_t *cell_order;           /* index in the result -> ours */
+  uint64_t marker_surplus;
+  struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
+  struct ni_sorted_run *sorted;
+  size_t n_sorted, cap_sorted;
+};
+#define NI_CONTEXTS_MAX (1u << 22)
+
+extern volatile sig_atomic_t ni_summary_stop; /* set by the signal handler */
+
+/* tables.c: all take the lock. Return 0, -ENOMEM, -ENOSPC. */
+int ni_run_tables(struct ni_run *r);
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
+                    uint32_t *out);
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
+                   uint32_t *out);
+int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out);
+int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out);
+int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
+int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece); /* piece is the run's from here on */
+void ni_tables_free(struct ni_run *r);
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes);
+
+/* Stops all threads; the first call's error and text stay. */
+void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
+static inline bool ni_run_stopped(struct ni_run *r) {
+  return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || ni_summary_stop != 0;
+}
+/* Runs work(r, arg) in `jobs` threads and waits for them. */
+int ni_run_threads(struct ni_run *r, void *(*work)(void *));
+
+/* plan.c */
+int ni_plan(struct ni_run *r);
+int ni_resolve_times(struct ni_run *r);
+const char *ni_job_id(const struct ni_process_line *p); /* by the batch system; NULL: none */
+/* read.c */
+int ni_read_all(struct ni_run *r);
+/* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */
+int64_t ni_start_ns(const struct ni_line *l);
+/* losses.c: control lines. accounts.c: what they and the files come to */
+int ni_take_told(struct ni_run *r, uint32_t member, const struct ni_line *l);
+int ni_take_process_told(struct ni_run *r, uint32_t process, const struct ni_line *l);
+int ni_judge_input(struct ni_run *r, struct ni_summary *s);
+/* build.c: hosts, processes, communicators and cells in their order; after the join, what follows from all cells */
+int ni_build_begin(struct ni_run *r, struct ni_summary *s);
+int ni_build_end(struct ni_run *r, struct ni_summary *s);
+/* rollups.c: what rollup lines say, which records no longer can. take: any thread, locks; build: main, after the join */
+int ni_take_rollup(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l);
+int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
+void ni_rollups_free(struct ni_run *r);
+/* p2p_pairs.c: Send and Recv matched; before ni_figures_all(), which gives the segments back */
+int ni_pairs_all(struct ni_run *r, struct ni_summary *s);
+/* figures.c: joins all cells, writes their CSV, fills what the result has of them */
+int ni_figures_all(struct ni_run *r, struct ni_summary *s);
+
+#endif

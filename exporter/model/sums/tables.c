@@ -1,0 +1,209 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "exporter/base/array.h"
+#include "state.h"
+
+volatile sig_atomic_t ni_summary_stop;
+
+int ni_run_tables(struct ni_run *r) {
+  pthread_mutex_init(&r->lock, NULL);
+  void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return -ENOMEM;
+  r->context = p;
+  r->cap_contexts = NI_CONTEXTS_MAX;
+  r->n_mix = 1; /* 0: not stated */
+  return ni_names_init(&r->names);
+}
+
+void ni_tables_free(struct ni_run *r) {
+  for (uint32_t i = 0; i < r->n_cells; i++) {
+    for (size_t k = 0; k < r->cell[i].n; k++) {
+      if (!r->cell[i].piece[k]) continue;
+      ni_segment_free(&r->cell[i].piece[k]->s, &r->store);
+      free(r->cell[i].piece[k]);
+    }
+    free(r->cell[i].piece);
+  }
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    for (struct ni_seq *q = r->member[i].seqs, *next; q; q = next) {
+      next = q->next;
+      free(q->span);
+      free(q);
+    }
+    free(r->member[i].told);
+  }
+  for (uint32_t i = 0; i < r->n_processes; i++) free(r->process[i].told);
+  free(r->process);
+  free(r->comm);
+  free(r->member);
+  free(r->cell);
+  ni_index_free(&r->member_at_hash);
+  ni_index_free(&r->cell_at_hash);
+  ni_index_free(&r->comm_at_hash);
+  ni_index_free(&r->context_at_hash);
+  ni_index_free(&r->process_at_hash);
+  if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
+  ni_names_free(&r->names);
+  pthread_mutex_destroy(&r->lock);
+}
+
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes) {
+  if (n_ranks == 1) return NI_TYPE_SINGLE_RANK;
+  if (nnodes < 1 && !r->opt.compat) return NI_TYPE_UNKNOWN;
+  if (nnodes == 1) return NI_TYPE_NVLINK_ONLY;
+  return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
+}
+
+/*
+ * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it; e: -ENOMEM.
+ * One shape for the five tables.
+ */
+#define FIND(table, n_items, cap_items, hash, same)                                                              \
+  do {                                                                                                           \
+    const uint64_t h = hash;                                                                                     \
+    uint32_t k;                                                                                                  \
+    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) {                    \
+      x = &r->table[k];                                                                                          \
+      if (same) break;                                                                                           \
+    }                                                                                                            \
+    *out = k == NI_INDEX_NONE ? r->n_items : k;                                                                  \
+    if (k != NI_INDEX_NONE) break;                                                                               \
+    if (!ni_array_room(r->table, r->n_items, r->cap_items) || ni_index_add(&r->table##_at_hash, h, *out) < 0) e = -ENOMEM; \
+    else r->table[r->n_items++] = key;                                                                           \
+  } while (0)
+
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
+                    uint32_t *out) {
+  struct ni_sum_process key = {.host = host, .pid = pid, .start_ns = start_ns, .origin = start_ns ? 0 : origin,
+                               .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file}, *x;
+  pthread_mutex_lock(&r->lock);
+  int e = 0;
+  FIND(process, n_processes, cap_processes, ni_hash(ni_hash(ni_hash(ni_hash(0, host), (uint64_t)pid), start_ns), key.origin),
+       x->host == host && x->pid == pid && x->start_ns == start_ns && x->origin == key.origin);
+  if (e == 0 && file < r->process[*out].file) r->process[*out].file = file;
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, uint32_t name, uint32_t *out) {
+  struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .job = job}, *x;
+  int e = 0;
+  FIND(comm, n_comms, cap_comms, ni_hash(ni_hash(ni_hash(0, key.hash), (uint32_t)key.n_ranks), job),
+       x->hash == key.hash && x->n_ranks == key.n_ranks && x->job == job);
+  if (e < 0) return e;
+  /* The smallest text, so that it does not depend on who came first. */
+  if (name && (!r->comm[*out].name ||
+               strcmp(ni_name_text(&r->names, name), ni_name_text(&r->names, r->comm[*out].name)) < 0))
+    r->comm[*out].name = name;
+  if (id->nnodes > r->comm[*out].nnodes) r->comm[*out].nnodes = id->nnodes;
+  if (!r->comm[*out].id) {
+    char text[24];
+    snprintf(text, sizeof text, "0x%llx", (unsigned long long)id->comm_hash);
+    e = ni_name(&r->names, NULL, text, &r->comm[*out].id);
+  }
+  return e;
+}
+
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
+                   uint32_t *out) {
+  pthread_mutex_lock(&r->lock);
+  uint32_t comm = 0;
+  int e = find_comm(r, job, id, name, &comm);
+  struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
+  if (e == 0)
+    FIND(member, n_members, cap_members,
+         ni_hash(ni_hash(0, (uint64_t)comm << 32 | process), (uint64_t)id->rank << 32 ^ (uint32_t)id->nnodes),
+         x->process == process && x->comm == comm && x->rank == id->rank && x->nnodes == id->nnodes);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  struct ni_context key = *c, *x;
+  int e = 0;
+  pthread_mutex_lock(&r->lock);
+  if (r->n_contexts + 1 >= NI_CONTEXTS_MAX) e = -ENOSPC;
+  if (e == 0)
+    FIND(context, n_contexts, cap_contexts,
+         ni_hash(ni_hash(ni_hash(0, (uint64_t)c->member << 32 | c->name), (uint64_t)c->version << 32 | c->git_rev),
+                 (uint64_t)c->mechanism << 32 | c->producer),
+         memcmp(x, &key, sizeof key) == 0);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
+  struct ni_sum_cell key = *c, *x;
+  pthread_mutex_lock(&r->lock);
+  int e = 0;
+  FIND(cell, n_cells, cap_cells, ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind),
+       x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
+  *out = 0;
+  if (!algo && !proto) return 0;
+  pthread_mutex_lock(&r->lock);
+  unsigned i = 1;
+  while (i < r->n_mix && (r->mix[i].algo != algo || r->mix[i].proto != proto)) i++;
+  if (i == r->n_mix && r->n_mix < NI_MIX_MAX) {
+    r->mix[i].algo = algo;
+    r->mix[i].proto = proto;
+    r->n_mix++;
+  }
+  *out = i < r->n_mix ? (uint8_t)i : 0;
+  pthread_mutex_unlock(&r->lock);
+  return 0;
+}
+
+int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
+  pthread_mutex_lock(&r->lock);
+  struct ni_sum_cell *c = &r->cell[cell];
+  int e = 0;
+  if (!ni_array_room(c->piece, c->n, c->cap)) e = -ENOMEM;
+  else {
+    c->piece[c->n++] = piece;
+    c->records += piece->s.n;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
+void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
+  int none = 0;
+  pthread_mutex_lock(&r->lock);
+  if (atomic_compare_exchange_strong_explicit(&r->error, &none, error, memory_order_relaxed, memory_order_relaxed)) {
+    va_list ap;
+    va_start(ap, text);
+    vsnprintf(r->error_text, sizeof r->error_text, text, ap);
+    va_end(ap);
+    size_t n = strlen(r->tmp_dir);
+    if (n && strncmp(r->error_text, r->tmp_dir, n) == 0) { /* a descriptor's name says nothing to the reader */
+      char rest[sizeof r->error_text];
+      snprintf(rest, sizeof rest, "%s", r->error_text + n);
+      snprintf(r->error_text, sizeof r->error_text, "%s%s", r->out_dir, rest);
+    }
+  }
+  pthread_mutex_unlock(&r->lock);
+}
+
+int ni_run_threads(struct ni_run *r, void *(*work)(void *)) {
+  unsigned n = r->opt.jobs, started = 0;
+  pthread_t *t = n > 1 ? calloc(n - 1, sizeof *t) : NULL;
+  atomic_store_explicit(&r->next_task, 0, memory_order_relaxed);
+  /* A thread that cannot be had is one less; this one always works. */
+  for (; t && started < n - 1; started++)
+    if (pthread_create(&t[started], NULL, work, r) != 0) break;
+  work(r);
+  for (unsigned i = 0; i < started; i++) pthread_join(t[i], NULL);
+  free(t);
+  if (ni_summary_stop) return -EINTR;
+  return atomic_load_explicit(&r->error, memory_order_relaxed);
+}

@@ -1,0 +1,188 @@
+/*
+ * The first pass: who is there, when, what was lost and what never ended; clock lines; and the collectives that tell the
+ * hosts' clocks apart.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "trace.h"
+
+bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
+#define EXEC_MAX_NS INT64_C(3600000000000)
+
+enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
+  const struct ni_record *o = &l->op;
+  enum ni_tr_placed how = NI_TR_NOWHERE;
+  uint64_t exec = o->has & NI_HAS_EXEC_NS ? o->exec_ns : o->exec_us > EXEC_MAX_NS / 1000 ? EXEC_MAX_NS + 1 : o->exec_us * 1000;
+  if (exec > (uint64_t)EXEC_MAX_NS) return NI_TR_NOWHERE;
+  *dur_ns = (int64_t)exec;
+  if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA)) {
+    if (__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, start_ns)) return NI_TR_NOWHERE;
+    how = NI_TR_BY_GPU;
+  } else if (l->trace && l->trace->has_ts && o->timing != NI_TIMING_COLLECTIVE_CPU) {
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < l->trace->n; i++)
+      if (l->trace->event[i].start_us && (!first || l->trace->event[i].start_us < first)) first = l->trace->event[i].start_us;
+    if (first && first < INT64_MAX / 1000) {
+      *start_ns = (int64_t)first * 1000;
+      how = NI_TR_BY_CPU;
+    }
+  }
+  if (how == NI_TR_NOWHERE && (o->has & NI_HAS_ENQUEUE)) {
+    *start_ns = (int64_t)o->enqueue_ns;
+    how = NI_TR_BY_ENQUEUE;
+  }
+  if (how == NI_TR_NOWHERE && l->trace && l->trace->has_ts && l->trace->start_us && l->trace->start_us < INT64_MAX / 1000) {
+    *start_ns = (int64_t)l->trace->start_us * 1000;
+    how = NI_TR_BY_ENQUEUE;
+  }
+  return how != NI_TR_NOWHERE && ni_tr_sane(*start_ns) ? how : NI_TR_NOWHERE;
+}
+
+/* Functions in which every rank needs something from every other, so that none can end before the last has begun. */
+static bool meets(const struct ni_record *o, int32_t n_ranks) {
+  enum ni_func f = ni_func_from_name(o->func);
+  return n_ranks > 1 && o->msg_bytes > 0 &&
+         (f == NI_FUNC_ALLREDUCE || f == NI_FUNC_ALLGATHER || f == NI_FUNC_REDUCESCATTER);
+}
+
+static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
+  int64_t start, dur;
+  enum ni_tr_placed how = ni_tr_place(l, &start, &dur);
+  m->records++;
+  r->count.operations++;
+  if (how == NI_TR_NOWHERE) return 0;
+  if (start < r->first_ns) r->first_ns = start;
+  if (start > r->last_ns) r->last_ns = start;
+  for (size_t i = 0; i < m->n_open; i++)
+    if ((l->op.has & NI_HAS_REC_SN) && m->open[i].u.rec_sn == l->op.rec_sn && m->open[i].kind == l->is_p2p)
+      m->open[i].finished = true;
+  if (how == NI_TR_BY_ENQUEUE || l->is_p2p || !meets(&l->op, m->n_ranks)) return 0;
+  struct ni_match_entry e = {.start_ns = start, .end_ns = start + dur, .member = member,
+                             .stated_ns = how == NI_TR_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
+  return ni_match_add(&r->match, ni_match_key(m->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
+}
+
+static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
+  if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_tr_sane(k->gpu_offset_at_ns)) return 0;
+  m->gpu_offset_ns = k->gpu_offset_ns;
+  if (!ni_array_room(r->point, r->n_points, r->cap_points)) return -ENOMEM;
+  r->point[r->n_points++] = (struct ni_tr_clock_point){member, k->gpu_offset_at_ns, k->gpu_offset_ns};
+  return 0;
+}
+
+static uint8_t kind_of(const char *name) { return strcmp(name, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
+
+static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
+  struct ni_tr_gap x = {.from = g->rec_sn_from, .to = g->rec_sn_to, .count = g->count, .kind = kind_of(g->kind),
+                        .after_ns = NI_TR_NO_TIME, .before_ns = NI_TR_NO_TIME, .told_us = told_us};
+  int e = ni_name(&r->names, &r->cache, g->cause, &x.cause);
+  if (e < 0) return e;
+  if (!ni_array_room(m->gap, m->n_gaps, m->cap_gaps)) return -ENOMEM;
+  m->gap[m->n_gaps++] = x;
+  r->count.gaps++;
+  r->count.lost += g->count;
+  return 0;
+}
+
+/* More hanging operations than this in one communicator say no more than these. */
+enum { OPEN_MAX = 4096 };
+
+static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_unfinished_line *u, int64_t told_us) {
+  uint8_t kind = kind_of(u->kind);
+  struct ni_tr_open *x = NULL;
+  for (size_t i = 0; i < m->n_open && !x; i++)
+    if (m->open[i].u.rec_sn == u->rec_sn && m->open[i].kind == kind) x = &m->open[i];
+  if (x && (x->told_us > told_us || x->finished)) return 0;
+  if (!x && m->n_open == OPEN_MAX) {
+    r->count.open_lost++;
+    return 0;
+  }
+  if (!x && !ni_array_room(m->open, m->n_open, m->cap_open)) return -ENOMEM;
+  if (!x) x = &m->open[m->n_open++];
+  *x = (struct ni_tr_open){.u = *u, .told_us = told_us, .kind = kind};
+  int e = ni_name(&r->names, &r->cache, u->func, &x->func);
+  if (e == 0) e = ni_name(&r->names, &r->cache, u->why, &x->why);
+  if (e == 0) e = ni_name(&r->names, &r->cache, u->state, &x->state);
+  if (e == 0) e = ni_name(&r->names, &r->cache, u->net_state, &x->net_state);
+  x->u.func = x->u.why = x->u.kind = x->u.state = x->u.net_state = x->u.datatype = NULL;
+  return e;
+}
+
+/* What the settings left out, and events lost; the newest line of a communicator counts. */
+static void take_stats(struct ni_tr *r, struct ni_tr_member *m, const struct ni_stats_line *s, int64_t told_us) {
+  if (!s->has_accounting) {
+    for (int k = 0; k < NI_KIND_COUNT; k++) r->count.lost += s->dropped_since[k];
+    return;
+  }
+  if (told_us < m->stats_us) return;
+  m->stats_us = told_us;
+  m->filtered = m->sampled = m->events_dropped = 0;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct ni_by *by = &s->kind[k].filtered_by;
+    m->filtered += by->total;
+    for (uint32_t i = 0; i < by->n; i++)
+      if (strcmp(by->item[i].name, "sampled") == 0) m->sampled += by->item[i].count;
+  }
+  for (int k = 0; s->has_events && k < NI_EVENT_COUNT; k++) m->events_dropped += s->events.kind[k].dropped;
+}
+
+/* The process's own last line. */
+static void take_last_stats(struct ni_tr_process *p, const struct ni_stats_line *s) {
+  uint64_t all = 0, expired = 0;
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    const struct ni_by *by = &s->kind[k].dropped_by;
+    all += by->total;
+    for (uint32_t i = 0; i < by->n; i++)
+      if (strcmp(by->item[i].name, "expired") == 0) expired += by->item[i].count;
+  }
+  p->final = true;
+  p->expired = expired;
+  p->deleted = all > expired ? all - expired : 0;
+}
+
+static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+  struct ni_tr_process *p = &r->process[w->process];
+  struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
+  if (l->kind == NI_LINE_PROCESS) p->has_lines = true;
+  switch (l->kind) {
+    case NI_LINE_OP: return take_operation(r, m, w->member, l);
+    case NI_LINE_CLOCK: return m ? take_clock(r, m, w->member, &l->clock) : 0;
+    case NI_LINE_GAP: return m ? take_gap(r, m, &l->gap, w->dump_us) : 0;
+    case NI_LINE_INCOMPLETE:
+    case NI_LINE_STUCK:
+    case NI_LINE_IN_FLIGHT: return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
+    case NI_LINE_DUMP_STATS:
+      if (l->stats.has_accounting && l->stats.final && !m) take_last_stats(p, &l->stats);
+      if (m) take_stats(r, m, &l->stats, w->dump_us);
+      return 0;
+    case NI_LINE_API: p->has_api = true; return 0;
+    case NI_LINE_LAUNCH: p->has_launches = true; return 0;
+    case NI_LINE_PROXY: p->has_net |= l->proxy.start_ns != 0; return 0;
+    case NI_LINE_UNKNOWN: r->count.unknown_lines++; return 0;
+    default: return 0;
+  }
+}
+
+int ni_tr_scan(struct ni_tr *r) {
+  r->first_ns = INT64_MAX;
+  r->last_ns = INT64_MIN;
+  int e = ni_match_init(&r->match);
+  if (e == 0) e = ni_tr_pass(r, true, take);
+  if (e == 0) e = ni_tr_settle(r);
+  if (e == 0)
+    for (uint32_t i = 0; i < r->n_members; i++) {
+      r->count.filtered += r->member[i].filtered;
+      r->count.sampled += r->member[i].sampled;
+      r->count.events_lost += r->member[i].events_dropped;
+    }
+  if (e == 0)
+    for (uint32_t i = 0; i < r->n_processes; i++) {
+      r->count.not_final += r->process[i].has_lines && !r->process[i].final;
+      r->count.expired += r->process[i].expired;
+      r->count.deleted += r->process[i].deleted;
+    }
+  return e;
+}

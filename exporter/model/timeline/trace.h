@@ -1,0 +1,233 @@
+/*
+ * nccl-inspector trace: logs to one timeline in the Chrome trace-event format (docs/timeline.md).
+ *
+ * Phases, one thread: plan (files in order, what each log says at its beginning) -> scan (first pass over all lines: who
+ * is there, which collectives several hosts ran, what was lost) -> align (a clock for each host, gpu_clock.h and align.h)
+ * -> emit (second pass: every line to events in aligned time, into the external sort) -> write (events in order of time
+ * onto tracks, as JSON, compressed).
+ *
+ * What exists once: hosts (a clock each), processes, units (one GPU of a process: what the timeline calls a rank) and
+ * members (one rank of one communicator). All times are Unix ns; before align in the clock of their host.
+ *
+ * Memory: --memory for sorting, the names, about 300 bytes a member, 12 MB for matching. It does not grow with the number
+ * of records. Ownership: ni_tr_free() frees all. Failure: -errno, with what failed in r->error_text.
+ */
+#ifndef NI_TRACE_H
+#define NI_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporter/input/discover.h"
+#include "exporter/input/filters.h"
+#include "exporter/base/index.h"
+#include "exporter/input/line_reader.h"
+#include "exporter/cli/options.h"
+#include "format/line.h"
+#include "exporter/base/name_table.h"
+#include "exporter/model/clocks/gpu_clock.h"
+#include "exporter/model/clocks/match.h"
+#include "exporter/base/spill_sort.h"
+
+#define NI_TR_NONE UINT32_MAX
+#define NI_TR_NO_TIME INT64_MIN
+
+struct ni_tr_options {
+  struct ni_inputs inputs;
+  const char *output;          /* NULL: NAME-trace.json.gz here; "-": standard output */
+  struct ni_when since, until;
+  struct ni_words coll, comm, host;
+  struct ni_ranks rank;
+  uint64_t memory_bytes;
+  bool json, quiet, no_flows;
+};
+
+/* A clock: the hosts with one name and boot id. */
+struct ni_tr_host {
+  uint32_t name, boot;         /* names */
+  /* align.c: aligned = t - (offset_ns + drift * (t - epoch_ns)) */
+  bool aligned;                /* false: nothing in common with the reference; its own clock is used */
+  double offset_ns, drift;
+  int64_t error_ns;            /* half of what the matched collectives leave open, added up along the way, and the
+                                  errors of the GPU clocks at both ends */
+  int64_t room_ns, gpu_ns;     /* the parts: on the way so far; of its worst GPU, by scatter and by
+                                  contradictions between its ranks */
+  bool contradiction;          /* no straight line agrees with all of them; error_ns says by how much */
+  uint32_t via;                /* the host it was compared with; itself: the reference */
+  uint64_t matched, rejected;  /* collectives compared on that way; those that no clock explains */
+};
+
+struct ni_tr_process {
+  uint32_t host, origin, exe;  /* index; names */
+  int64_t pid;
+  uint64_t start_ns;
+  int32_t rank, world_size;    /* -1: not stated */
+  int64_t last_us;             /* latest dump */
+  bool ours, final, has_lines; /* final line of the process read; lines about the run */
+  uint64_t expired, deleted;   /* records that went with whole files, as its last line says */
+  uint32_t first_unit;         /* chain by next_in_process */
+  bool has_api, has_launches, has_net; /* lines of these kinds: worth an arrow */
+};
+
+struct ni_tr_unit {
+  uint32_t process, next_in_process;
+  int32_t rank;                /* in the job; rank_stated false: taken from its largest communicator */
+  int32_t gpu;                 /* -1: not known */
+  bool rank_stated, shown;
+  uint32_t out_pid;            /* what the timeline calls its process */
+  struct ni_gpu_clock clock;   /* its GPU's clock against the host's */
+};
+
+/* One rank of one communicator hash in one process, and its instances. */
+struct ni_tr_key {
+  uint32_t process;
+  int32_t rank;
+  uint64_t hash;
+  uint32_t oldest, current;    /* members */
+};
+
+/* Of a clock line with a communicator, until its unit is known. */
+struct ni_tr_clock_point {
+  uint32_t member;
+  int64_t at_ns, offset_ns;
+};
+
+/* Numbers that were lost, and between which times: the records around them tell. */
+struct ni_tr_gap {
+  uint64_t from, to, count;
+  uint32_t cause;              /* name */
+  uint8_t kind;
+  int64_t after_ns, before_ns; /* aligned; NI_TR_NO_TIME: no record on that side */
+  int64_t told_us;             /* dump time of the line */
+};
+
+/* An operation of which a stuck, in_flight or incomplete line was seen; the newest line counts. */
+struct ni_tr_open {
+  struct ni_unfinished_line u; /* strings are not kept, but the names below */
+  uint32_t func, why, state, net_state; /* names */
+  int64_t told_us;
+  bool finished;               /* a record followed */
+  uint8_t kind;
+};
+
+struct ni_tr_member {
+  uint32_t process, unit, name;
+  uint64_t hash, init_ns;
+  int32_t rank, n_ranks, nnodes, gpu;
+  uint32_t instance;           /* how often its hash was there before in this process */
+  uint32_t newer, oldest;      /* the next instance, NI_TR_NONE; the first one */
+  bool ambiguous, doubled;     /* another communicator of its unit has the same name; another rank of it is there, too */
+  struct ni_tr_gap *gap;
+  size_t n_gaps, cap_gaps;
+  struct ni_tr_open *open;
+  size_t n_open, cap_open;
+  uint64_t records, filtered, sampled; /* filtered, sampled: by the newest accounting */
+  uint64_t events_dropped;
+  int64_t stats_us;
+  int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
+  uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
+  bool shown, announced;       /* announced: its begin is drawn */
+};
+
+struct ni_tr_file {
+  const struct ni_file *file;
+  uint32_t origin;             /* name: path without extension and rotation number */
+  uint32_t process;            /* once known */
+};
+
+/* What goes wrong, what is left out, what there is: told at the end. */
+struct ni_tr_counts {
+  uint64_t lines, bad_lines, operations, shown, no_start, start_assumed, orphans, unknown_lines, proxy_untimed;
+  uint64_t lost, expired, deleted, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
+  uint64_t events, slices, arrows, arrows_back, file_bytes, text_bytes, open_lost;
+  uint64_t filtered, sampled, events_lost, no_time;
+  char *first_bad;             /* file:line: reason */
+};
+
+struct ni_tr_track;
+struct ni_tr_out;
+
+struct ni_tr {
+  struct ni_tr_options opt;
+  struct ni_files files;
+  struct ni_tr_file *file;     /* in order of process and rotation */
+  struct ni_names names;
+  struct ni_name_cache cache;
+  struct ni_tr_host *host;
+  struct ni_tr_process *process;
+  struct ni_tr_unit *unit;
+  struct ni_tr_member *member;
+  uint32_t n_hosts, n_processes, n_units, n_members;
+  size_t cap_hosts, cap_processes, cap_units, cap_members;
+  struct ni_tr_key *key;
+  uint32_t n_keys;
+  size_t cap_keys;
+  struct ni_index key_at_hash;
+  struct ni_tr_clock_point *point;
+  uint32_t n_points;
+  size_t cap_points;
+  struct ni_match match;
+  uint32_t reference;          /* host; NI_TR_NONE: no host */
+  int64_t epoch_ns;            /* around which drift is counted */
+  int64_t since_ns, until_ns;  /* in aligned time */
+  int64_t first_ns, last_ns;   /* of the operations, not aligned */
+  int64_t contradiction_ns;    /* largest between GPUs of one host: what their clocks' errors add up to */
+  struct ni_tr_track *track;
+  uint32_t n_tracks;
+  size_t cap_tracks;
+  struct ni_index track_at_hash;
+  struct ni_sort *sort;
+  uint64_t order;              /* of events, for ties */
+  int64_t t0_ns, t1_ns;        /* first and last time in the output */
+  struct ni_tr_counts count;
+  char *out_path;
+  uint64_t out_bytes;
+  char error_text[512];
+};
+
+/* Notes the first error; returns e. */
+int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) __attribute__((format(printf, 3, 4)));
+
+/* who.c */
+int ni_tr_find_process(struct ni_tr *r, struct ni_tr_file *f, const struct ni_line *l, uint32_t *out);
+/* The member a line is about; a comm line chooses the instance, other lines belong to the newest chosen. */
+int ni_tr_find_member(struct ni_tr *r, uint32_t process, const struct ni_line *l, uint32_t *out);
+/* Before the second pass: the first instance of each hash is the current one again. */
+void ni_tr_rewind(struct ni_tr *r);
+/* After the scan: units, ranks, what is shown. */
+int ni_tr_settle(struct ni_tr *r);
+void ni_tr_who_free(struct ni_tr *r);
+
+/* pass.c: all lines of all files in order. take() gets lines with a member (NI_TR_NONE: about a process). */
+struct ni_tr_where {
+  struct ni_tr_file *file;
+  uint32_t process, member;
+  uint64_t line_no;
+  int64_t dump_us;
+};
+int ni_tr_plan(struct ni_tr *r);
+int ni_tr_pass(struct ni_tr *r, bool first, int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *));
+
+/* scan.c, align.c, emit.c, write.c */
+int ni_tr_scan(struct ni_tr *r);
+int ni_tr_align(struct ni_tr *r);
+int ni_tr_emit(struct ni_tr *r);
+int ni_tr_write(struct ni_tr *r);
+
+/* A time of a host's clock in the clock of the reference. */
+static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_t t) {
+  const struct ni_tr_host *h = &r->host[host];
+  return t - (int64_t)(h->offset_ns + h->drift * (double)(t - r->epoch_ns));
+}
+
+/* When a record ran, in its host's clock: start and duration in ns. */
+enum ni_tr_placed { NI_TR_BY_GPU, NI_TR_BY_CPU, NI_TR_BY_ENQUEUE, NI_TR_NOWHERE };
+bool ni_tr_sane(int64_t unix_ns); /* between 2001 and 2100: anything else is no time of a job */
+enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns);
+
+/* print.c */
+void ni_tr_print(const struct ni_tr *r);
+void ni_tr_print_json(const struct ni_tr *r);
+bool ni_tr_incomplete(const struct ni_tr *r);
+
+#endif

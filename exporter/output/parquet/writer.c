@@ -1,0 +1,338 @@
+#include "writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "column_chunk.h"
+#include "out_sink.h"
+#include "pq_footer.h"
+#include "exporter/base/text/utf8.h"
+
+#define DEFAULT_ROW_GROUP_ROWS (256u << 10)
+#define DEFAULT_PAGE_ROWS 8192u
+#define MAX_PAGE_ROWS (128u << 10)
+#define DEFAULT_DICT_ENTRIES 16384u
+#define DEFAULT_MEMORY_BYTES ((size_t)16 << 20)
+#define MAX_FIELDS 4096u
+/* The footer's length is a signed 32-bit number. */
+#define MAX_FOOTER_BYTES ((size_t)INT32_MAX - (1u << 20))
+
+struct ni_pq {
+  struct ni_pq_field *fields;
+  size_t n_fields;
+  struct ni_pq_key_value *metadata;
+  size_t n_metadata;
+  uint32_t row_group_rows;
+  size_t memory_bytes;
+  bool sync;
+
+  struct ni_chunk_env env;
+  struct ni_chunk *chunks;
+  struct ni_chunk_place *places;
+  struct ni_sink sink;
+  struct ni_tc row_groups; /* RowGroup structs of what is written */
+  uint64_t n_rows, n_row_groups;
+  uint32_t group_rows; /* in the row group under construction */
+
+  int error; /* first failure, 0 while all is well */
+  char message[512];
+};
+
+static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
+  va_list ap;
+  if (w->error) return w->error;
+  w->error = rc;
+  va_start(ap, fmt);
+  vsnprintf(w->message, sizeof w->message, fmt, ap);
+  va_end(ap);
+  return rc;
+}
+
+static const char *name_of(const struct ni_pq *w) { return w->sink.path ? w->sink.path : "(descriptor)"; }
+
+static int bad(char *message, size_t bytes, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  if (message && bytes) vsnprintf(message, bytes, fmt, ap);
+  va_end(ap);
+  return -EINVAL;
+}
+
+static int check_schema(const struct ni_pq_field *fields, size_t n, char *message, size_t bytes) {
+  if (!fields || n == 0 || n > MAX_FIELDS)
+    return bad(message, bytes, "Parquet schema has %zu columns; accepted: 1 to %u", n, MAX_FIELDS);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = fields[i].name;
+    if (!name || !*name || !ni_utf8_valid(name, strlen(name)))
+      return bad(message, bytes, "Parquet column %zu has no name in valid UTF-8", i);
+    if ((unsigned)fields[i].type >= NI_PQ_TYPE_COUNT)
+      return bad(message, bytes, "Parquet column %s has type %d; accepted: 0 to %d", name, (int)fields[i].type,
+                 NI_PQ_TYPE_COUNT - 1);
+    for (size_t j = 0; j < i; j++)
+      if (strcmp(name, fields[j].name) == 0) return bad(message, bytes, "Parquet column name %s is there twice", name);
+  }
+  return 0;
+}
+
+static int check_options(const struct ni_pq_options *o, char *message, size_t bytes) {
+  if ((unsigned)o->codec >= NI_PQ_CODEC_COUNT)
+    return bad(message, bytes, "Parquet codec %d; accepted: 0 to %d", (int)o->codec, NI_PQ_CODEC_COUNT - 1);
+  if (o->page_rows > MAX_PAGE_ROWS)
+    return bad(message, bytes, "Parquet page_rows %u; accepted: 0 (default) to %u", o->page_rows, MAX_PAGE_ROWS);
+  if (o->dict_entries > NI_DICT_MAX_ENTRIES)
+    return bad(message, bytes, "Parquet dict_entries %u; accepted: 0 (default) to %u", o->dict_entries,
+               NI_DICT_MAX_ENTRIES);
+  if (o->row_group_rows > INT32_MAX)
+    return bad(message, bytes, "Parquet row_group_rows %u; accepted: 0 (default) to %d", o->row_group_rows, INT32_MAX);
+  for (size_t i = 0; i < o->n_metadata; i++) {
+    const char *k = o->metadata[i].key, *v = o->metadata[i].value;
+    if (!k || !v || !ni_utf8_valid(k, strlen(k)) || !ni_utf8_valid(v, strlen(v)))
+      return bad(message, bytes, "Parquet metadata entry %zu is missing or not valid UTF-8", i);
+  }
+  return 0;
+}
+
+/* Everything but the file. */
+static void free_writer(struct ni_pq *w) {
+  for (size_t i = 0; i < w->n_fields; i++) {
+    if (w->chunks) ni_chunk_free(&w->chunks[i]);
+    if (w->fields) free((char *)w->fields[i].name);
+  }
+  for (size_t i = 0; i < w->n_metadata; i++) {
+    if (!w->metadata) break;
+    free((char *)w->metadata[i].key);
+    free((char *)w->metadata[i].value);
+  }
+  free(w->fields);
+  free(w->metadata);
+  free(w->chunks);
+  free(w->places);
+  ni_tc_free(&w->row_groups);
+  ni_chunk_env_free(&w->env);
+  free(w);
+}
+
+static int copy_texts(struct ni_pq *w, const struct ni_pq_field *fields, const struct ni_pq_options *o) {
+  w->fields = calloc(w->n_fields, sizeof *w->fields);
+  w->chunks = calloc(w->n_fields, sizeof *w->chunks);
+  w->places = calloc(w->n_fields, sizeof *w->places);
+  w->metadata = calloc(w->n_metadata + 1, sizeof *w->metadata);
+  if (!w->fields || !w->chunks || !w->places || !w->metadata) return -ENOMEM;
+  for (size_t i = 0; i < w->n_fields; i++) {
+    w->fields[i].type = fields[i].type;
+    w->fields[i].name = strdup(fields[i].name);
+    if (!w->fields[i].name) return -ENOMEM;
+  }
+  for (size_t i = 0; i < w->n_metadata; i++) {
+    w->metadata[i].key = strdup(o->metadata[i].key);
+    w->metadata[i].value = strdup(o->metadata[i].value);
+    if (!w->metadata[i].key || !w->metadata[i].value) return -ENOMEM;
+  }
+  return 0;
+}
+
+int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_pq_field *fields, size_t n_fields,
+                 const struct ni_pq_options *options, char *message, size_t message_bytes) {
+  static const struct ni_pq_options defaults;
+  const struct ni_pq_options *o = options ? options : &defaults;
+  const char *name = path ? path : "(descriptor)";
+  *out = NULL;
+  if (message && message_bytes) *message = 0;
+  int rc = check_schema(fields, n_fields, message, message_bytes);
+  if (rc == 0) rc = check_options(o, message, message_bytes);
+  if (rc) return rc;
+
+  struct ni_pq *w = calloc(1, sizeof *w);
+  if (!w) {
+    bad(message, message_bytes, "%s: out of memory", name);
+    return -ENOMEM;
+  }
+  w->sink.fd = -1;
+  w->n_fields = n_fields;
+  w->n_metadata = o->n_metadata;
+  w->row_group_rows = o->row_group_rows ? o->row_group_rows : DEFAULT_ROW_GROUP_ROWS;
+  w->memory_bytes = o->memory_bytes ? o->memory_bytes : DEFAULT_MEMORY_BYTES;
+  w->sync = o->sync;
+  w->env.page_rows = ((o->page_rows ? o->page_rows : DEFAULT_PAGE_ROWS) + 7) / 8 * 8;
+  w->env.dict_entries = o->dict_entries ? o->dict_entries : DEFAULT_DICT_ENTRIES;
+  w->env.no_dict = o->no_dict;
+
+  rc = copy_texts(w, fields, o);
+  if (rc) {
+    bad(message, message_bytes, "%s: out of memory", name);
+    goto out_free;
+  }
+  for (size_t i = 0; i < n_fields; i++) ni_chunk_init(&w->chunks[i], fields[i].type, &w->env);
+  rc = ni_page_codec_init(&w->env.codec, o->codec, o->level);
+  if (rc) {
+    if (rc == -ENOTSUP)
+      bad(message, message_bytes, "%s: this build has no %s compression; use gzip or none, or build with its library",
+          name, ni_pq_codec_name(o->codec));
+    else
+      bad(message, message_bytes, "%s: %s level %d: %s; accepted: %s", name, ni_pq_codec_name(o->codec), o->level,
+          strerror(-rc), ni_page_codec_levels(o->codec));
+    goto out_free;
+  }
+  rc = ni_sink_open(&w->sink, path, fd);
+  if (rc) {
+    bad(message, message_bytes, "%s: cannot create: %s", name, strerror(-rc));
+    goto out_free;
+  }
+  struct iovec magic = {(void *)"PAR1", 4};
+  rc = ni_sink_writev(&w->sink, &magic, 1);
+  if (rc) {
+    bad(message, message_bytes, "%s: write failed: %s", name, strerror(-rc));
+    goto out_discard;
+  }
+  *out = w;
+  return 0;
+out_discard:
+  ni_sink_discard(&w->sink);
+out_free:
+  free_writer(w);
+  return rc;
+}
+
+const char *ni_pq_error(const struct ni_pq *w) { return w->message; }
+
+/* What decides where a row group ends; the same for the same rows. */
+static size_t group_memory(const struct ni_pq *w, size_t *finished_pages) {
+  size_t sum = sizeof *w + ni_chunk_env_memory_bytes(&w->env) + w->row_groups.cap, blocks = 0;
+  for (size_t i = 0; i < w->n_fields; i++) {
+    sum += ni_chunk_memory_bytes(&w->chunks[i], &w->env);
+    blocks += w->chunks[i].pages.n_blocks;
+  }
+  *finished_pages = blocks * sizeof(struct ni_block);
+  return sum;
+}
+
+size_t ni_pq_memory_bytes(const struct ni_pq *w) {
+  size_t unused, sum = group_memory(w, &unused) + w->n_fields * sizeof *w->chunks;
+  for (size_t i = 0; i < w->n_fields; i++) sum += w->chunks[i].code_map_cap * sizeof *w->chunks[i].code_map;
+  return sum;
+}
+
+/* One chunk to the file: dictionary page, then the data pages. */
+static int write_chunk(struct ni_pq *w, size_t i) {
+  enum { BATCH = 64 };
+  struct ni_chunk *c = &w->chunks[i];
+  struct iovec iov[BATCH];
+  int n = 0;
+  size_t packed;
+  int rc = ni_chunk_close(c, &w->env);
+  if (rc == 0) rc = ni_chunk_dict_page(c, &w->env, &packed);
+  if (rc) return fail(w, rc, "%s: column %s: cannot encode: %s", name_of(w), w->fields[i].name, strerror(-rc));
+  w->places[i] = (struct ni_chunk_place){.data_offset = w->sink.offset};
+  if (packed) {
+    w->places[i].dict_offset = w->sink.offset;
+    w->places[i].data_offset += w->env.header.len + packed;
+    iov[n++] = (struct iovec){w->env.header.data, w->env.header.len};
+    iov[n++] = (struct iovec){w->env.packed, packed};
+  }
+  for (struct ni_block *b = c->pages.first; b && rc == 0; b = b->next) {
+    iov[n++] = (struct iovec){b->data, b->used};
+    if (n == BATCH) {
+      rc = ni_sink_writev(&w->sink, iov, n);
+      n = 0;
+    }
+  }
+  if (rc == 0 && n) rc = ni_sink_writev(&w->sink, iov, n);
+  return rc ? fail(w, rc, "%s: write failed: %s", name_of(w), strerror(-rc)) : 0;
+}
+
+static int write_row_group(struct ni_pq *w) {
+  if (w->group_rows == 0) return 0;
+  for (size_t i = 0; i < w->n_fields; i++) {
+    int rc = write_chunk(w, i);
+    if (rc) return rc;
+  }
+  ni_footer_row_group(&w->row_groups, w->fields, w->chunks, w->places, w->n_fields, w->env.codec.codec, w->group_rows);
+  if (w->row_groups.failed) return fail(w, -ENOMEM, "%s: out of memory", name_of(w));
+  if (w->row_groups.len > MAX_FOOTER_BYTES)
+    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", name_of(w), MAX_FOOTER_BYTES);
+  for (size_t i = 0; i < w->n_fields; i++) ni_chunk_reset(&w->chunks[i], &w->env);
+  w->group_rows = 0;
+  w->n_row_groups++;
+  return 0;
+}
+
+static bool group_is_full(const struct ni_pq *w) {
+  if (w->group_rows >= w->row_group_rows) return true;
+  /* Looked at in fixed places, or a row group would end by how the caller cuts its batches. */
+  if (w->group_rows % NI_SLICE_ROWS) return false;
+  size_t finished;
+  if (group_memory(w, &finished) < w->memory_bytes) return false;
+  /* Buffers alone may pass a small budget; ending a row group before there are pages to write would not help. */
+  return w->group_rows >= w->env.page_rows || finished >= w->memory_bytes / 2;
+}
+
+static int check_columns(struct ni_pq *w, const struct ni_pq_column *columns) {
+  for (size_t i = 0; i < w->n_fields; i++) {
+    const struct ni_pq_column *in = &columns[i];
+    if (!in->values && !(in->repeat && in->valid && !in->valid[0]))
+      return fail(w, -EINVAL, "%s: column %s: no values", name_of(w), w->fields[i].name);
+    if (in->dict && (w->fields[i].type != NI_PQ_STRING || (!in->dict->values && in->dict->n)))
+      return fail(w, -EINVAL, "%s: column %s: a dictionary without strings", name_of(w), w->fields[i].name);
+  }
+  return 0;
+}
+
+int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_rows) {
+  if (w->error) return w->error;
+  if (n_rows == 0) return 0;
+  int rc = check_columns(w, columns);
+  if (rc) return rc;
+  for (size_t off = 0; off < n_rows;) {
+    size_t n = NI_SLICE_ROWS - w->group_rows % NI_SLICE_ROWS;
+    if (n > w->row_group_rows - w->group_rows) n = w->row_group_rows - w->group_rows;
+    if (n > n_rows - off) n = n_rows - off;
+    for (size_t i = 0; i < w->n_fields; i++) {
+      rc = ni_chunk_append(&w->chunks[i], &w->env, &columns[i], off, (uint32_t)n);
+      if (rc)
+        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", name_of(w), w->fields[i].name,
+                    (unsigned long long)w->n_rows, (unsigned long long)(w->n_rows + n - 1),
+                    rc == -EINVAL     ? "a code outside its dictionary"
+                    : rc == -EMSGSIZE ? "a string over 16 MiB"
+                                      : strerror(-rc));
+    }
+    off += n;
+    w->n_rows += n;
+    w->group_rows += (uint32_t)n;
+    if (group_is_full(w) && (rc = write_row_group(w)) != 0) return rc;
+  }
+  return 0;
+}
+
+int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals) {
+  if (w->error) return w->error;
+  int rc = write_row_group(w);
+  if (rc) return rc;
+  struct ni_tc t = {0};
+  const struct ni_footer footer = {w->fields,      w->n_fields,     w->metadata, w->n_metadata,
+                                   &w->row_groups, w->n_row_groups, w->n_rows};
+  ni_footer_file(&t, &footer);
+  if (t.failed) {
+    rc = fail(w, -ENOMEM, "%s: out of memory", name_of(w));
+  } else {
+    struct iovec iov = {t.data, t.len};
+    rc = ni_sink_writev(&w->sink, &iov, 1);
+    if (rc) fail(w, rc, "%s: write failed: %s", name_of(w), strerror(-rc));
+  }
+  ni_tc_free(&t);
+  if (rc) return rc;
+  rc = ni_sink_commit(&w->sink, w->sync);
+  if (rc) return fail(w, rc, "%s: cannot complete: %s", name_of(w), strerror(-rc));
+  if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->sink.offset, w->env.replaced_strings};
+  free_writer(w);
+  return 0;
+}
+
+void ni_pq_abort(struct ni_pq *w) {
+  if (!w) return;
+  ni_sink_discard(&w->sink);
+  free_writer(w);
+}

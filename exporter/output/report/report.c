@@ -1,0 +1,63 @@
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/text/safe_text.h"
+#include "assets.h"
+#include "page_data.h"
+
+bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
+
+static void say(const struct ni_render_options *o, const char *line) {
+  if (o->say) o->say(o->say_context, line);
+  else ni_say(stderr, "%s\n", line);
+}
+
+/*
+ * The data stand in a script element: "</script" or "<!--" inside would end or change it. '<' occurs in JSON only
+ * within strings, where \u003c means the same.
+ */
+static void write_escaped(FILE *f, const char *json, size_t n) {
+  for (const char *end = json + n; json < end;) {
+    const char *sign = memchr(json, '<', (size_t)(end - json));
+    const char *stop = sign ? sign : end;
+    fwrite(json, 1, (size_t)(stop - json), f);
+    if (sign) fputs("\\u003c", f);
+    json = stop + (sign != NULL);
+  }
+}
+
+int ni_report_render(const struct ni_summary *summary, const struct ni_render_options *options, const char *path) {
+  int rc = 0;
+  char *json = NULL;
+  size_t n = 0;
+  FILE *memory, *f;
+  if (!ni_report_available()) {
+    say(options, "report.html: not made, the page was not built in for want of npm and node (--no-html silences this)");
+    return -ENOTSUP;
+  }
+  if (!(memory = open_memstream(&json, &n))) return -errno;
+  rc = ni_page_data_write(memory, summary, options);
+  if (fclose(memory) != 0 && !rc) rc = -ENOMEM;
+  if (rc) goto free_json;
+  if (!(f = fopen(path, "we"))) {
+    rc = -errno;
+    goto free_json;
+  }
+  errno = 0;
+  fwrite(ni_report_head, 1, (size_t)(ni_report_head_end - ni_report_head), f);
+  write_escaped(f, json, n);
+  fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
+  bool failed = ferror(f);
+  if (fclose(f) != 0 || failed) {
+    rc = errno ? -errno : -EIO;
+    unlink(path);
+  }
+free_json:
+  free(json);
+  return rc;
+}

@@ -1,0 +1,55 @@
+// Numbers and times as text. null and NaN are an en dash.
+
+const NONE = '–';
+export const known = (v) => v !== null && v !== undefined && !Number.isNaN(v);
+
+// Groups of three, parted by a narrow space.
+export function count(v) {
+  return known(v) ? String(Math.round(v)).replace(/\B(?=(\d{3})+(?!\d))/g, ' ') : NONE;
+}
+// Three or four significant digits without exponent.
+export function short(v) {
+  if (!known(v)) return NONE;
+  const a = Math.abs(v);
+  if (a !== 0 && (a < 1e-4 || a >= 1e7)) return v.toExponential(2);
+  return a >= 1000 ? count(v) : a >= 100 ? v.toFixed(0) : a >= 10 ? v.toFixed(1) : a >= 1 ? v.toFixed(2) : a === 0 ? '0' : v.toPrecision(3);
+}
+// On an axis: no trailing zeros.
+export const tick = (v) => (known(v) ? (Math.abs(v) >= 1e6 || (v !== 0 && Math.abs(v) < 1e-4) ? v.toExponential() : count2(+v.toPrecision(4))) : NONE);
+const count2 = (v) => (Number.isInteger(v) ? count(v) : String(v));
+export const durationTick = (us) => duration(us).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ').replace(/^0 µs$/, '0');
+export const percent = (v) => (known(v) ? `${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %` : NONE);
+export const gbs = (v) => (known(v) ? `${short(v)} GB/s` : NONE);
+export const times = (v) => (known(v) ? `${v.toFixed(2)}×` : NONE);
+
+// Decimal units, as exporter/base/text/amount_text.h has them; what rounds to 1000 of one is 1 of the next.
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
+function inUnits(v, below, digits) {
+  let e = 0;
+  for (; v >= below && e < UNITS.length - 1; e++) v /= 1000;
+  return [v.toFixed(e ? digits(v) : 0), UNITS[e]];
+}
+// The size of a message, with two decimals, so that 1 MiB is not 1 MB.
+export const bytes = (v) => (known(v) ? inUnits(v, v < 1000 ? 1000 : 999.995, () => 2).join(' ') : NONE);
+// An amount of data, in three digits or fewer.
+export const amount = (v) => (known(v) ? inUnits(v, 999.5, (x) => (x < 99.95 ? 1 : 0)).join(' ') : NONE);
+export const bytesTick = (v) => {
+  const [text, unit] = inUnits(v, v < 1000 ? 1000 : 999.95, () => 1);
+  return `${text.replace(/\.0$/, '')} ${unit}`;
+};
+export function duration(us) {
+  if (!known(us)) return NONE;
+  // What rounds to 1000 of a unit is 1 of the next.
+  if (us < 999.95) return `${short(us)} µs`;
+  if (us < 999950) return `${short(us / 1e3)} ms`;
+  if (us < 120e6) return `${short(us / 1e6)} s`;
+  return us < 7200e6 ? `${short(us / 60e6)} min` : `${short(us / 3600e6)} h`;
+}
+export const iso = (us) => (us ? `${new Date(us / 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC` : NONE);
+// RFC 3339 with microseconds, which Date does not carry.
+export function rfc3339(us) {
+  const s = Math.floor(us / 1e6);
+  return `${new Date(s * 1000).toISOString().slice(0, 19)}.${String(us - s * 1e6).padStart(6, '0')}Z`;
+}
+export const since = (us) => `+${duration(us)}`;
+export const operation = (g) => `${g.func} ${bytes(g.bytes)}`;

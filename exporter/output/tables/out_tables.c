@@ -1,0 +1,470 @@
+/*
+ * summary.csv and the same by communicator, rank and host; summary.json.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/safe_text.h"
+#include "csv_out.h"
+#include "output.h"
+
+#define STATS_HEAD(q) q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q "_max," q "_approx"
+
+/* Each behind a comma. */
+static void doubles(FILE *f, const double *v, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    putc(',', f);
+    ni_csv_double(f, v[i]);
+  }
+}
+
+static void stats_row(FILE *f, const struct ni_stats *s) {
+  const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
+  fprintf(f, ",%llu", (unsigned long long)s->n);
+  doubles(f, v, sizeof v / sizeof *v);
+  fputs(s->approx ? ",true" : ",false", f);
+}
+
+static void group_key(FILE *f, const struct ni_group *g, const char *human) {
+  fprintf(f, "%s,%s,", ni_comm_type_names[g->type], g->kind == NI_KIND_P2P ? "p2p" : "coll");
+  ni_csv_text(f, g->func);
+  fprintf(f, ",%llu,%s,%s", (unsigned long long)g->msg_bytes, human, ni_timing_names[g->timing]);
+}
+#define GROUP_HEAD "comm_type,kind,func,msg_size_bytes,msg_size_human,timing_source"
+
+/* No comma and no quotation mark inside, no formula: one cell holds them all. */
+static void mix_word(FILE *f, const char *text) {
+  char word[81];
+  ni_safe_text(*text ? text : "unstated", word, sizeof word);
+  for (const char *p = word; *p; p++) putc(strchr(p == word ? ",\"=+-@" : ",\"", *p) ? '_' : *p, f);
+}
+
+static void mix_text(FILE *f, const struct ni_summary *s, const struct ni_group *g) {
+  for (uint32_t i = 0; i < g->n_mix; i++) {
+    const struct ni_mix *m = &s->mix[g->mix + i];
+    if (i) putc(' ', f);
+    mix_word(f, m->algo);
+    putc('/', f);
+    mix_word(f, m->proto);
+    fprintf(f, ":%llu", (unsigned long long)m->records);
+  }
+}
+
+static int finish(FILE *f) {
+  int bad = ferror(f);
+  return fclose(f) != 0 || bad ? -(errno ? errno : EIO) : 0;
+}
+
+static void write_groups(FILE *f, const struct ni_summary *s) {
+  fputs(GROUP_HEAD ",records,operations,no_bandwidth,time_share,of_best," STATS_HEAD("exec_time_us") "," STATS_HEAD(
+            "busbw_gbs") "," STATS_HEAD("transfer_time_us") "," STATS_HEAD("job_time_us") ",algo_proto\n",
+        f);
+  for (size_t i = 0; i < s->n_groups; i++) {
+    const struct ni_group *g = &s->group[i];
+    group_key(f, g, s->cell[g->cell].human);
+    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)g->records, (unsigned long long)g->operations,
+            (unsigned long long)g->no_bandwidth);
+    doubles(f, (const double[]){g->time_share, g->of_best}, 2);
+    stats_row(f, &g->us);
+    stats_row(f, &g->busbw_gbs);
+    stats_row(f, &g->transfer_us);
+    stats_row(f, &g->job_us);
+    putc(',', f);
+    mix_text(f, s, g);
+    putc('\n', f);
+  }
+}
+
+static void name_comm(FILE *f, const struct ni_summary *s, uint32_t i) {
+  const struct ni_comm *c = &s->comm[i];
+  fprintf(f, "%s,", c->id);
+  ni_csv_text(f, c->name);
+  fprintf(f, ",%d,%d,", c->n_ranks, c->nnodes);
+}
+static void name_process(FILE *f, const struct ni_summary *s, uint32_t i) {
+  const struct ni_process *p = &s->process[i];
+  ni_csv_text(f, s->host[p->host].name);
+  fprintf(f, ",%lld,%d,", (long long)p->pid, p->rank);
+}
+static void name_host(FILE *f, const struct ni_summary *s, uint32_t i) {
+  ni_csv_text(f, s->host[i].name);
+  putc(',', f);
+}
+
+static void write_rolled(FILE *f, const struct ni_summary *s) {
+  fputs("kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,min_us,p50_us_at_most,"
+        "p99_us_at_most,max_us\n", f);
+  for (size_t i = 0; i < s->n_rolled; i++) {
+    const struct ni_rolled *o = &s->rolled[i];
+    fprintf(f, "%s,", o->kind == NI_KIND_P2P ? "p2p" : "coll");
+    ni_csv_text(f, o->func);
+    fprintf(f, ",%llu,", (unsigned long long)o->msg_bytes);
+    if (o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->msg_to_bytes);
+    fprintf(f, ",%s,%llu,", ni_timing_names[o->timing], (unsigned long long)o->count);
+    if (!o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->records);
+    fprintf(f, ",%llu", (unsigned long long)o->sum_bytes);
+    const double us[] = {(double)o->sum_ns / 1e3, (double)o->sum_ns / 1e3 / (double)o->count, (double)o->min_ns / 1e3,
+                         o->p50_ns ? (double)o->p50_ns / 1e3 : NAN, o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
+                         (double)o->max_ns / 1e3};
+    doubles(f, us, sizeof us / sizeof *us);
+    putc('\n', f);
+  }
+}
+
+static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x, size_t n,
+                         void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
+  fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "\n", head);
+  for (size_t i = 0; i < n; i++) {
+    const struct ni_group *g = &s->group[x[i].group];
+    name(f, s, x[i].of);
+    group_key(f, g, s->cell[g->cell].human);
+    fprintf(f, ",%llu", (unsigned long long)x[i].records);
+    stats_row(f, &x[i].us);
+    stats_row(f, &x[i].busbw_gbs);
+    putc('\n', f);
+  }
+}
+
+static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_t process) {
+  fprintf(f, ",%d,", rank);
+  if (process == UINT32_MAX) {
+    fputs(",", f);
+    return;
+  }
+  ni_csv_text(f, s->host[s->process[process].host].name);
+  fprintf(f, ",%lld", (long long)s->process[process].pid);
+}
+
+static void write_pairs(FILE *f, const struct ni_summary *s) {
+  fputs(
+      "id,comm_name,n_ranks,nnodes,comm_type,msg_size_bytes,msg_size_human,sender_rank,sender_hostname,sender_pid,"
+      "receiver_rank,receiver_hostname,receiver_pid,sends,recvs,matched,bandwidth_gbs,sender_waited_us,"
+      "receiver_waited_us," STATS_HEAD("send_time_us") "," STATS_HEAD("recv_time_us") "," STATS_HEAD(
+          "transfer_time_us") "\n",
+      f);
+  for (size_t i = 0; i < s->n_pairs; i++) {
+    const struct ni_pair *p = &s->pair[i];
+    name_comm(f, s, p->comm);
+    fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes, p->human);
+    name_side(f, s, p->from, p->from_process);
+    name_side(f, s, p->to, p->to_process);
+    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->matched);
+    doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
+    stats_row(f, &p->send_us);
+    stats_row(f, &p->recv_us);
+    stats_row(f, &p->transfer_us);
+    putc('\n', f);
+  }
+}
+
+int ni_write_tables(const struct ni_summary *s, const char *dir) {
+  static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
+                                     "summary_p2p_by_pair", "summary_rollups"};
+  char path[PATH_MAX];
+  int e = 0;
+  for (int i = 0; e == 0 && i < 6; i++) {
+    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled)) continue;
+    snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
+    FILE *f = fopen(path, "we");
+    if (!f) return -errno;
+    switch (i) {
+      case 0: write_groups(f, s); break;
+      case 1: write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm); break;
+      case 2: write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process); break;
+      case 3: write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host); break;
+      case 4: write_pairs(f, s); break;
+      default: write_rolled(f, s);
+    }
+    e = finish(f);
+  }
+  return e;
+}
+
+/* ---- summary.json ------------------------------------------------------------------------------------------------ */
+
+#define FIELDS(j, table, item, context) ni_json_fields(j, table, sizeof(table) / sizeof *(table), true, item, context)
+/* An array of objects. */
+#define OBJECTS(j, key, table, items, n, context)                          \
+  do {                                                                     \
+    ni_json_array(j, key);                                                 \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                  \
+      ni_json_object(j, NULL);                                             \
+      FIELDS(j, table, &(items)[i_], context);                             \
+      ni_json_end_object(j);                                               \
+    }                                                                      \
+    ni_json_end_array(j);                                                  \
+  } while (0)
+
+static void put_type(struct ni_json *j, const char *key, const void *type, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_comm_type_names[*(const enum ni_comm_type *)type]);
+}
+static void put_kind(struct ni_json *j, const char *key, const void *kind, const void *context) {
+  (void)context;
+  ni_json_text(j, key, *(const enum ni_kind *)kind == NI_KIND_P2P ? "p2p" : "coll");
+}
+static void put_timing(struct ni_json *j, const char *key, const void *timing, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_timing_names[*(const enum ni_timing *)timing]);
+}
+static void put_ns_as_us(struct ni_json *j, const char *key, const void *ns, const void *context) {
+  (void)context;
+  ni_json_f64(j, key, *(const double *)ns / 1e3);
+}
+
+static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_stats, n), NI_JSON(ni_stats, mean), NI_JSON(ni_stats, stddev), NI_JSON(ni_stats, min), NI_JSON(ni_stats, p10),
+      NI_JSON(ni_stats, p25), NI_JSON(ni_stats, p50), NI_JSON(ni_stats, p75), NI_JSON(ni_stats, p90), NI_JSON(ni_stats, p99),
+      NI_JSON(ni_stats, max)};
+  ni_json_object(j, key);
+  FIELDS(j, fields, stats, context);
+  if (((const struct ni_stats *)stats)->approx) ni_json_bool(j, "approx", true);
+  ni_json_end_object(j);
+}
+
+static void put_counts(struct ni_json *j, const char *key, const void *counts, const void *context) {
+  const struct ni_counts *c = counts;
+  (void)context;
+  ni_json_object(j, key);
+  for (size_t i = 0; i < c->n; i++) ni_json_u64(j, c->item[i].name, c->item[i].count);
+  ni_json_end_object(j);
+}
+
+static void put_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
+  ni_json_array(j, key);
+  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
+  ni_json_end_array(j);
+}
+
+#define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
+
+static void json_input(struct ni_json *j, const struct ni_input *in) {
+  static const struct ni_json_field read[] = {
+      NI_JSON(ni_input, files), NI_JSON(ni_input, files_failed), NI_JSON(ni_input, files_empty),
+      NI_JSON_AS(ni_input, cut_files, "files_cut"), NI_JSON_AS(ni_input, damaged_files, "files_damaged"),
+      NI_JSON(ni_input, bytes), NI_JSON(ni_input, text_bytes), NI_JSON(ni_input, lines), NI_JSON(ni_input, records),
+      NI_JSON(ni_input, filtered_out), NI_JSON(ni_input, control_lines), NI_JSON(ni_input, proxy_lines),
+      NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), BY(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
+      NI_JSON(ni_input, orphans), NI_JSON(ni_input, duplicates)};
+  static const struct ni_json_field rolled[] = {
+      NI_JSON_AS(ni_input, rolled, "operations_in_rollups"), NI_JSON_AS(ni_input, unrolled, "operations_not_in_rollups"),
+      NI_JSON_AS(ni_input, without_record, "operations_without_record")};
+  static const struct ni_json_field missing[] = {
+      NI_JSON(ni_input, gaps), NI_JSON(ni_input, untold), NI_JSON(ni_input, out_of_range),
+      BY(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
+      NI_JSON(ni_input, stated_losses), BY(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
+      NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts)};
+  ni_json_object(j, "input");
+  FIELDS(j, read, in, NULL);
+  if (in->rolled) FIELDS(j, rolled, in, NULL);
+  FIELDS(j, missing, in, NULL);
+  put_texts(j, "trouble", in->trouble, in->n_trouble);
+  put_texts(j, "bad_lines_at", in->where, in->n_where);
+  ni_json_end_object(j);
+}
+
+static void put_cells_busbw(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  put_stats(j, key, &s->cell[((const struct ni_group *)group)->cell].busbw_gbs, s);
+}
+
+static void put_mix(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  const struct ni_group *g = group;
+  ni_json_array(j, key);
+  for (const struct ni_mix *x = &s->mix[g->mix]; x < &s->mix[g->mix] + g->n_mix; x++) {
+    ni_json_object(j, NULL);
+    ni_json_text(j, "algo", *x->algo ? x->algo : NULL);
+    ni_json_text(j, "proto", *x->proto ? x->proto : NULL);
+    ni_json_u64(j, "records", x->records);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static const struct ni_json_field group_fields[] = {
+    BY(put_type, ni_group, type, "comm_type"), BY(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
+    NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), BY(put_timing, ni_group, timing, "timing_source"),
+    NI_JSON(ni_group, records), NI_JSON(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
+    NI_JSON(ni_group, of_best), BY(put_stats, ni_group, us, "exec_time_us"), BY(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
+    BY(put_stats, ni_group, transfer_us, "transfer_time_us"), BY(put_stats, ni_group, job_us, "job_time_us"),
+    NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
+
+static const struct ni_json_field comm_fields[] = {
+    NI_JSON(ni_comm, id), NI_JSON_AS(ni_comm, name, "comm_name"), BY(put_type, ni_comm, type, "comm_type"),
+    NI_JSON(ni_comm, n_ranks), NI_JSON(ni_comm, nnodes), NI_JSON(ni_comm, ranks_seen), NI_JSON(ni_comm, hosts_seen),
+    NI_JSON(ni_comm, records), NI_JSON(ni_comm, operations), NI_JSON(ni_comm, partial_operations),
+    BY(put_ns_as_us, ni_comm, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm, waiting_ns, "waiting_us"),
+    BY(put_ns_as_us, ni_comm, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm, span_ns, "span_us"),
+    NI_JSON(ni_comm, first_us), NI_JSON(ni_comm, last_us)};
+
+/* Host and pid of a process. */
+static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
+  ni_json_text(j, "hostname", s->host[p->host].name);
+  ni_json_i64(j, "pid", p->pid);
+}
+
+/* Of a process with several ranks it is not known which one is meant. */
+static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
+  if (p->ranks > 1) ni_json_text(j, "global_rank", NULL);
+  else ni_json_i64(j, "global_rank", p->rank);
+}
+
+static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field of_process[] = {
+      NI_JSON(ni_process, records), BY(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
+      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), BY(put_ns_as_us, ni_process, late_ns, "late_us"),
+      NI_JSON(ni_process, relative), NI_JSON(ni_process, busbw_relative), NI_JSON(ni_process, file)};
+  static const struct ni_json_field of_host[] = {
+      NI_JSON_AS(ni_host, name, "hostname"), NI_JSON_AS(ni_host, n_processes, "ranks"), NI_JSON(ni_host, records),
+      BY(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
+      NI_JSON(ni_host, late), BY(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
+      NI_JSON(ni_host, busbw_relative)};
+  ni_json_array(j, "ranks");
+  for (size_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    ni_json_object(j, NULL);
+    json_place(j, s, p);
+    ni_json_i64(j, "rank", p->rank);
+    ni_json_bool(j, "rank_stated", p->rank_stated);
+    if (p->ranks > 1) {
+      char text[48];
+      ni_json_u64(j, "ranks_in_process", p->ranks);
+      ni_json_text(j, "ranks", ni_ranks_text(p, text));
+    }
+    FIELDS(j, of_process, p, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
+}
+
+static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_outlier, sn), NI_JSON_AS(ni_outlier, us, "exec_time_us"), NI_JSON(ni_outlier, peers_us),
+      NI_JSON(ni_outlier, lost_us), NI_JSON(ni_outlier, time_us)};
+  ni_json_array(j, "outliers");
+  for (size_t i = 0; i < s->n_outliers; i++) {
+    const struct ni_outlier *o = &s->outlier[i];
+    const struct ni_group *g = &s->group[o->group];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "kind", o->kind == NI_OUTLIER_LATE ? "late" : "slow");
+    ni_json_text(j, "comm_type", ni_comm_type_names[g->type]);
+    ni_json_text(j, "func", g->func);
+    ni_json_u64(j, "msg_size_bytes", g->msg_bytes);
+    ni_json_text(j, "id", s->comm[o->comm].id);
+    json_place(j, s, &s->process[o->process]);
+    ni_json_i64(j, "rank", o->rank);
+    json_global_rank(j, &s->process[o->process]);
+    ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
+    FIELDS(j, fields, o, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void json_side(struct ni_json *j, const struct ni_summary *s, const char *key, int32_t rank, uint32_t process) {
+  ni_json_object(j, key);
+  ni_json_i64(j, "rank", rank);
+  if (process != UINT32_MAX) {
+    json_place(j, s, &s->process[process]);
+    json_global_rank(j, &s->process[process]);
+  }
+  ni_json_end_object(j);
+}
+
+static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_pair, sends), NI_JSON(ni_pair, recvs), NI_JSON(ni_pair, matched), NI_JSON(ni_pair, bandwidth_gbs),
+      NI_JSON(ni_pair, sender_waited_us), NI_JSON(ni_pair, receiver_waited_us), BY(put_stats, ni_pair, send_us, "send_time_us"),
+      BY(put_stats, ni_pair, recv_us, "recv_time_us"), BY(put_stats, ni_pair, transfer_us, "transfer_time_us")};
+  ni_json_array(j, "p2p_pairs");
+  for (size_t i = 0; i < s->n_pairs; i++) {
+    const struct ni_pair *p = &s->pair[i];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "id", s->comm[p->comm].id);
+    ni_json_text(j, "comm_type", ni_comm_type_names[s->comm[p->comm].type]);
+    ni_json_u64(j, "msg_size_bytes", p->msg_bytes);
+    json_side(j, s, "sender", p->from, p->from_process);
+    json_side(j, s, "receiver", p->to, p->to_process);
+    FIELDS(j, fields, p, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  ni_json_u64(j, "p2p_pair_records_left_out", s->pair_records_left_out);
+}
+
+static void json_findings(struct ni_json *j, const struct ni_summary *s) {
+  ni_json_array(j, "findings");
+  for (size_t i = 0; i < s->n_findings; i++) {
+    const struct ni_finding *x = &s->finding[i];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "kind", ni_finding_names[x->kind]);
+    ni_json_text(j, "text", x->text);
+    if (x->kind == NI_FIND_LATE_RANK) {
+      const struct ni_process *p = &s->process[x->of];
+      json_place(j, s, p);
+      if (p->ranks > 1) {
+        char ranks[48];
+        ni_json_text(j, "rank", NULL);
+        ni_json_text(j, "ranks", ni_ranks_text(p, ranks));
+      } else ni_json_i64(j, "rank", p->rank);
+      ni_json_bool(j, "rank_stated", p->rank_stated);
+      if (p->gpu >= 0) ni_json_i64(j, "gpu", p->gpu);
+      ni_json_f64(j, "late_share", x->value);
+      ni_json_u64(j, "operations", x->compared);
+    } else {
+      if (x->kind == NI_FIND_SLOW_HOST) ni_json_text(j, "hostname", s->host[x->of].name);
+      else ni_json_text(j, "id", s->comm[x->of].id);
+      ni_json_f64(j, x->compared ? "transfer_ratio" : "busbw_ratio", x->value);
+      if (x->compared) ni_json_u64(j, "communicators_alike", x->compared);
+    }
+    ni_json_f64(j, "lost_us", x->lost_us);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  ni_json_u64(j, "findings_left_out", s->findings_left_out);
+}
+
+void ni_json_summary(const struct ni_summary *s, FILE *f) {
+  static const struct ni_json_field counts[] = {
+      NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
+      NI_JSON(ni_summary, late_share_median), NI_JSON(ni_summary, groups_without_slices)};
+  struct ni_json j;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema_version", "nccl-inspector-summary-1");
+  ni_json_bool(&j, "complete", s->complete);
+  ni_json_object(&j, "job");
+  ni_json_text(&j, "id", s->job.id);
+  ni_json_text(&j, "exe", s->job.exe);
+  if (s->job.world_size >= 0) ni_json_i64(&j, "world_size", s->job.world_size);
+  if (s->job.nccl_version >= 0) ni_json_i64(&j, "nccl_version", s->job.nccl_version);
+  ni_json_text(&j, "formats", s->job.formats);
+  ni_json_text(&j, "producers", s->job.producers);
+  ni_json_end_object(&j);
+  ni_json_i64(&j, "first_us", s->first_us);
+  ni_json_i64(&j, "last_us", s->last_us);
+  ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
+  FIELDS(&j, counts, s, s);
+  json_input(&j, &s->input);
+  OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
+  OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
+  json_ranks(&j, s);
+  json_pairs(&j, s);
+  json_findings(&j, s);
+  json_outliers(&j, s);
+  ni_json_end_object(&j);
+  ni_json_finish(&j);
+}
+
+int ni_write_json(const struct ni_summary *s, const char *path) {
+  FILE *f = fopen(path, "we");
+  if (!f) return -errno;
+  ni_json_summary(s, f);
+  return finish(f);
+}

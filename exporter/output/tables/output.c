@@ -1,0 +1,212 @@
+#include "output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/base/out_file.h"
+
+#define MARKER ".nccl-inspector-output"
+#define LOCK ".lock"
+
+/* What a result consists of, in OUT. */
+static const char *const parts[] = {"parquet_files", "dataset", "summary", "report.html", "output.log", MARKER};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static int remove_inside(int dir);
+
+/* Whatever has that name, without following a link. A name that is not there is none to remove. */
+static int remove_tree(int dir, const char *name) {
+  if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR) return -errno;
+  int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), e = fd < 0 ? -errno : remove_inside(fd);
+  if (fd >= 0) close(fd);
+  return e < 0 ? e : unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static DIR *list(int dir) {
+  int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (fd >= 0 && !d) close(fd);
+  return d;
+}
+
+static const char *next_name(DIR *d) {
+  struct dirent *e;
+  while ((e = readdir(d)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)) {}
+  return e ? e->d_name : NULL;
+}
+
+static int remove_inside(int dir) {
+  DIR *d = list(dir);
+  int e = d ? 0 : -errno;
+  for (const char *name; e == 0 && (name = next_name(d));) e = remove_tree(dir, name);
+  if (d) closedir(d);
+  return e;
+}
+
+/* The contract: "<input dir name>-analysis" in the current folder. */
+static char *default_dir(const struct ni_inputs *in) {
+  char *real = realpath(in->path[0], NULL), *out = NULL;
+  struct stat st;
+  if (real && stat(real, &st) == 0 && !S_ISDIR(st.st_mode) && strrchr(real, '/') != real) *strrchr(real, '/') = 0;
+  const char *base = real ? strrchr(real, '/') : NULL;
+  if (asprintf(&out, "%s-analysis", base && base[1] ? base + 1 : "nccl-inspector") < 0) out = NULL;
+  free(real);
+  return out;
+}
+
+/* Is anything in it, but for temporary folders of runs that were killed or run now? 0, 1 or -errno. */
+static int look_at(int dir) {
+  DIR *d = list(dir);
+  const char *name = NULL;
+  if (!d) return -errno;
+  while ((name = next_name(d)) && strncmp(name, ".tmp-", 5) == 0) {}
+  closedir(d);
+  return name != NULL;
+}
+
+/* Opens a folder of our own in dir. -EPERM: it is another user's. */
+static int own_folder(int dir, const char *name) {
+  struct stat st;
+  int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int e = fd < 0 || fstat(fd, &st) < 0 ? -errno : st.st_uid == geteuid() ? 0 : -EPERM;
+  if (e == 0) return fd;
+  if (fd >= 0) close(fd);
+  return e;
+}
+
+/*
+ * Temporary folders of runs that are over. A run holds a lock in its own as long as it lives, on whatever machine; the
+ * kernel lets go of it when it is killed.
+ */
+static void remove_leftovers(const struct ni_run *r) {
+  DIR *d = list(r->out_fd);
+  if (!d) return;
+  for (const char *name; (name = next_name(d));) {
+    if (strncmp(name, ".tmp-", 5) != 0 || strspn(name + 5, "0123456789") != strlen(name + 5)) continue;
+    if (strcmp(name, r->tmp_name) == 0) continue;
+    int dir = own_folder(r->out_fd, name), fd = -1;
+    if (dir >= 0) fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_inside(dir) == 0) unlinkat(r->out_fd, name, AT_REMOVEDIR);
+    if (fd >= 0) close(fd); /* less than 0: being made, or not of ours */
+    if (dir >= 0) close(dir);
+  }
+  closedir(d);
+}
+
+static FILE *create(const struct ni_run *r, const char *name) {
+  int fd = openat(r->tmp_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
+/*
+ * The folder is ours alone while files are made in it, so what is below needs no care. Somebody who may write to OUT could
+ * have put another one of ours in its place before it was open: that one would not be empty.
+ */
+static int make_tmp(struct ni_run *r) {
+  struct stat st;
+  int e = ni_out_name(r->tmp_name);
+  if (e == 0 && mkdirat(r->out_fd, r->tmp_name, 0700) < 0) e = -errno;
+  if (e == 0 && (e = r->tmp_fd = own_folder(r->out_fd, r->tmp_name)) >= 0) e = 0;
+  if (e == 0 && fstat(r->tmp_fd, &st) == 0) (void)fchmod(r->tmp_fd, st.st_mode & 07700); /* not every file system keeps modes */
+  if (e == 0 && (e = look_at(r->tmp_fd)) > 0) e = -EEXIST;
+  if (e < 0) return e;
+  snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
+  if (access(r->tmp_dir, W_OK) < 0) {
+    ni_run_fail(r, -ENOENT, "/proc is not mounted: it is needed to write the files");
+    return -ENOENT;
+  }
+  for (unsigned i = 0; i < 2 && !r->opt.no_parquet; i++)
+    if (mkdirat(r->tmp_fd, i ? "parquet_files/invalid" : "parquet_files", 0777) < 0) return -errno;
+  r->lock_fd = openat(r->tmp_fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (r->lock_fd < 0) return -errno;
+  flock(r->lock_fd, LOCK_EX | LOCK_NB); /* a file system without locks leaves leftovers to the user */
+  remove_leftovers(r);
+  return (r->log = create(r, "output.log")) ? 0 : -errno;
+}
+
+int ni_result_begin(struct ni_run *r) {
+  char why[400];
+  r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : default_dir(&r->opt.inputs);
+  if (!r->out_dir) return -ENOMEM;
+  int e = r->out_fd = ni_out_dir(r->out_dir, true, why, sizeof why);
+  if (e < 0) {
+    ni_run_fail(r, e, "%s: %s", r->out_dir, why);
+    return e;
+  }
+  e = look_at(r->out_fd);
+  if (e > 0 && !r->opt.force && faccessat(r->out_fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+    ni_run_fail(r, -EEXIST, "%s: holds files that no earlier summary wrote; give another --output-dir, or --force to "
+                "replace only what has the names of a summary", r->out_dir);
+    return -EEXIST;
+  }
+  if (e >= 0) e = make_tmp(r);
+  if (e < 0) ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e));
+  return e;
+}
+
+static int write_marker(const struct ni_run *r) {
+  FILE *f = create(r, MARKER);
+  if (!f) return -errno;
+  ni_say(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");
+  return fclose(f) == 0 ? 0 : -errno;
+}
+
+/* The temporary folder with all that is in it. Its lock goes last. */
+static int remove_tmp(struct ni_run *r) {
+  int e = r->tmp_fd < 0 ? 0 : remove_inside(r->tmp_fd);
+  if (e == 0 && *r->tmp_name && unlinkat(r->out_fd, r->tmp_name, AT_REMOVEDIR) < 0 && errno != ENOENT) e = -errno;
+  if (r->lock_fd >= 0) close(r->lock_fd);
+  r->lock_fd = -1;
+  return e;
+}
+
+int ni_result_commit(struct ni_run *r) {
+  char old[64];
+  int e = write_marker(r);
+  if (r->log && fclose(r->log) != 0 && e == 0) e = -errno;
+  r->log = NULL;
+  /* The old part steps aside into the temporary folder before the new one comes: each is there or was, never mixed. */
+  for (int i = 0; e == 0 && i < N_PARTS; i++) {
+    snprintf(old, sizeof old, "old-%s", parts[i]);
+    if (renameat(r->out_fd, parts[i], r->tmp_fd, old) < 0 && errno != ENOENT) e = -errno;
+    if (e == 0 && renameat(r->tmp_fd, parts[i], r->out_fd, parts[i]) < 0 && errno != ENOENT) e = -errno;
+  }
+  if (e == 0) e = remove_tmp(r);
+  if (e < 0) ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e));
+  return e;
+}
+
+void ni_result_abort(struct ni_run *r) {
+  if (r->log) fclose(r->log);
+  r->log = NULL;
+  if (r->out_fd < 0) return;
+  remove_tmp(r);
+  rmdir(r->out_dir); /* only when nothing else is in it */
+}
+
+void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) {
+  struct timeval now;
+  struct tm tm;
+  char stamp[32];
+  if (!r->log) return;
+  gettimeofday(&now, NULL);
+  time_t t = now.tv_sec;
+  localtime_r(&t, &tm);
+  strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &tm);
+  ni_say(r->log, "%s,%03ld - %s - ", stamp, (long)now.tv_usec / 1000, level);
+  va_list ap;
+  va_start(ap, text);
+  ni_vsay(r->log, text, ap);
+  va_end(ap);
+  putc('\n', r->log);
+}

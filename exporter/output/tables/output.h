@@ -1,0 +1,28 @@
+/*
+ * Where the output goes and what is written of a struct ni_summary.
+ *
+ * Model: everything is made in OUT/.tmp-<pid> and moved into OUT at the end, so OUT never holds half of a result. A
+ * marker file tells that OUT is ours: an earlier result is then replaced as a whole; a folder with other things in it is
+ * refused unless forced, and then only what has our names is replaced. A run that fails or is stopped leaves OUT as it
+ * was. Threads: main only. Failure: -errno, with a sentence in r->error_text.
+ */
+#ifndef NI_SUMMARY_OUTPUT_H
+#define NI_SUMMARY_OUTPUT_H
+
+#include "exporter/model/sums/state.h"
+
+int ni_result_begin(struct ni_run *r);
+int ni_result_commit(struct ni_run *r);
+void ni_result_abort(struct ni_run *r);
+/* A line of output.log, as the reference writes them. level: "INFO", "WARNING", "ERROR". */
+void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) __attribute__((format(printf, 3, 4)));
+
+/* summary.csv and its sisters by communicator, rank and host, in `dir`. */
+int ni_write_tables(const struct ni_summary *s, const char *dir);
+/* Schema nccl-inspector-summary-1. */
+int ni_write_json(const struct ni_summary *s, const char *path);
+void ni_json_summary(const struct ni_summary *s, FILE *f);
+/* The last thing on the terminal. `best`: how many groups at most. */
+void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f);
+void ni_print_nccl_tests(const struct ni_summary *s, FILE *f);
+#endif

@@ -1,0 +1,77 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "event.h"
+
+int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out) {
+  uint32_t *cached = member != NI_TR_NONE && sub == 0 && (size_t)class < sizeof r->member->track / sizeof *r->member->track
+                         ? &r->member[member].track[class] : NULL;
+  if (cached && *cached) {
+    *out = *cached - 1;
+    return 0;
+  }
+  struct ni_tr_track want = {.unit = unit, /* instances of a hash follow each other on the same tracks */
+                             .member = member == NI_TR_NONE ? NI_TR_NONE : r->member[member].oldest,
+                             .class = (uint8_t)class, .sub = sub};
+  const uint64_t hash = ni_hash((uint64_t)want.member << 32 | unit, (uint64_t)class << 32 | sub);
+  for (size_t at = 0; (*out = ni_index_next(&r->track_at_hash, hash, &at)) != NI_INDEX_NONE;) {
+    const struct ni_tr_track *x = &r->track[*out];
+    if (x->unit == unit && x->member == want.member && x->class == want.class && x->sub == sub) break;
+  }
+  if (*out == NI_INDEX_NONE) {
+    if (!ni_array_room(r->track, r->n_tracks, r->cap_tracks) || ni_index_add(&r->track_at_hash, hash, r->n_tracks) < 0)
+      return -ENOMEM;
+    *out = r->n_tracks++;
+    r->track[*out] = want;
+  }
+  if (cached) *cached = *out + 1;
+  return 0;
+}
+
+/* A communicator's name, with its hash where the unit has another of that name. */
+static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *out, size_t size) {
+  const struct ni_tr_member *m = &r->member[t->member];
+  bool alone = m->name != 0 && !m->ambiguous;
+  char hash[48] = "", rank[32] = "";
+  if (!alone) snprintf(hash, sizeof hash, "%s0x%llx", m->name ? " " : "", (unsigned long long)m->hash);
+  if (m->doubled) snprintf(rank, sizeof rank, " rank %d", m->rank);
+  snprintf(out, size, "%.100s%s%s", m->name ? ni_name_text(&r->names, m->name) : "", hash, rank);
+}
+
+void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size) {
+  char comm[160] = "", suffix[32] = "";
+  if (t->member != NI_TR_NONE) comm_name(r, t, comm, sizeof comm);
+  else if (t->class >= NI_TR_T_COLL && t->class != NI_TR_T_PROXY) snprintf(comm, sizeof comm, "other processes");
+  if (lane) snprintf(suffix, sizeof suffix, " (%u)", lane + 1);
+  switch (t->class) {
+    case NI_TR_T_MARKS: snprintf(out, size, "marks, losses%s", suffix); break;
+    case NI_TR_T_CALLS: snprintf(out, size, "API calls%s", suffix); break;
+    case NI_TR_T_ENQUEUE: snprintf(out, size, "%s: enqueue%s", comm, suffix); break;
+    case NI_TR_T_COLL: snprintf(out, size, "%s: collectives%s", comm, suffix); break;
+    case NI_TR_T_P2P: snprintf(out, size, "%s: send, receive%s", comm, suffix); break;
+    case NI_TR_T_CHANNEL: snprintf(out, size, "%s: channel %02u%s", comm, t->sub, suffix); break;
+    case NI_TR_T_NET_SEND: snprintf(out, size, "%s: network send %02u%s", comm, t->sub, suffix); break;
+    case NI_TR_T_NET_RECV: snprintf(out, size, "%s: network receive %02u%s", comm, t->sub, suffix); break;
+    case NI_TR_T_STEPS: snprintf(out, size, "%s: network steps %02u%s", comm, t->sub, suffix); break;
+    case NI_TR_T_NET_PLUGIN: snprintf(out, size, "%s: network plugin%s", comm, suffix); break;
+    default: snprintf(out, size, "%s%sproxy thread%s", comm, *comm ? ": " : "", suffix); break;
+  }
+}
+
+void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t size) {
+  const struct ni_tr_unit *u = &r->unit[unit];
+  const struct ni_tr_process *p = &r->process[u->process];
+  const char *host = ni_name_text(&r->names, r->host[p->host].name);
+  char gpu[24] = "", rank[32] = "";
+  if (u->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", u->gpu);
+  if (u->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", u->rank);
+  snprintf(out, size, "%s%s%s", rank, host, gpu);
+}
+
+void ni_tr_tracks_free(struct ni_tr *r) {
+  for (uint32_t i = 0; i < r->n_tracks; i++) free(r->track[i].lane);
+  free(r->track);
+  ni_index_free(&r->track_at_hash);
+}

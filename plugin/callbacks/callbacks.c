@@ -1,0 +1,273 @@
+/*
+ * Hot path. An 8-channel collective is 28 callbacks; what each may do is counted in nanoseconds (docs/benchmarks.md).
+ *
+ * Who orders what:
+ *   starter: fills the slot, publishes it with the LIVE store (release)         -> poller's load of the state (acquire)
+ *   poller:  counts channels in prog, keeps stamps (plain stores)               -> its exchange KDONE (acq_rel)
+ *   starter: exchange CLOSED (acq_rel); whichever exchange shows both pushes    -> dump thread's drain (acquire)
+ */
+#include "callbacks_in.h"
+
+#include "format/apart.h"
+#include "want.h"
+
+#include <string.h>
+
+__attribute__((noinline, cold)) void ni_stray(enum ni_stray why) { ni_add_rlx(&ni_g.stray[why], 1); }
+
+/* ---- loss ---- */
+
+/* The mark: the lowest of those that are lost and not told. Release pairs with the exchange in ni_lines_gaps. */
+static void mark_first(struct ni_gap_mark *m, uint64_t mark) {
+  uint64_t first = ni_load_rlx(&m->first);
+  while ((first == 0 || first > mark) && !ni_cas_rel(&m->first, &first, mark)) {
+  }
+}
+
+/* The range first, then the count (release, pairs with ni_lines_gaps' acquire), so that a range reported with a count covers
+ * it; and the mark once more, because ni_lines_gaps may have taken the first before there was a count. */
+COLD void note_drop(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn) {
+  struct ni_gap_mark *m = &k->gap[why];
+  NI_TESTPOINT();
+  uint64_t last = ni_load_rlx(&m->last);
+  while (last < rec_sn + 1 && !ni_cas_rlx(&m->last, &last, rec_sn + 1)) {
+  }
+  mark_first(m, rec_sn + 1);
+  NI_TESTPOINT();
+  (void)atomic_fetch_add_explicit(&k->dropped[why], 1, memory_order_release);
+  mark_first(m, rec_sn + 1);
+}
+
+/* Whoever takes from the queue was held up for a whole round of it, with one place reserved. The slot goes back to its pool. */
+__attribute__((noinline, cold)) void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
+  struct ni_comm_kind *k = &c->kind[op->kind];
+  note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);
+  ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1); /* relaxed: the put releases it */
+  ni_pool_put_chain(&ni_g.arena, &k->pool, slot, slot);
+}
+
+/* POOL_KEEP=last: takes the oldest finished record's slot for the new operation. */
+COLD uint32_t overwrite_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum ni_kind kind) {
+  struct ni_done_ring *ring = ni_g.ring[c->index];
+  for (uint32_t i = 0; ring && i <= ring->mask; i++) {
+    uint32_t slot = ni_done_ring_pop(ring);
+    if (!slot) return 0;
+    struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
+    if (op->kind != kind) { /* one queue serves both pools: put the other kind back, at the young end */
+      if (ni_done_ring_push(ring, slot) < 0) ni_lose_finished(c, op, slot);
+      continue;
+    }
+    note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);
+    /* The slot begins a new life, as it does when the dump thread frees it. Relaxed: the caller publishes. */
+    ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1);
+    return slot;
+  }
+  return 0;
+}
+
+/* ---- start ---- */
+
+void *ni_cb_group_start(const void *context) {
+  struct ni_comm *c = comm_of(context);
+  if (ni_unlikely(!c)) return NULL;
+  uint32_t ord = ni_add_rlx(&c->group_ord, 1) + 1; /* relaxed: only the number matters, the handle carries it */
+  if (ni_unlikely(ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_GROUP))) return ni_events_group_start(c, ord);
+  return ni_handle_pack(NI_H_GROUP, ni_payload_group(c->page, ord), ni_g.nonce);
+}
+
+/* The Group's ordinal from its handle; without a usable one, the newest of the communicator. */
+HOT uint32_t group_ordinal(struct ni_comm *c, const void *group) {
+  if (ni_likely(ni_handle_kind(group) == NI_H_GROUP)) {
+    uint64_t p = ni_handle_payload(group, ni_g.nonce);
+    if (ni_likely(ni_payload_group_page(p) == c->page)) return ni_payload_group_ordinal(p);
+  }
+  if (ni_unlikely(ni_handle_kind(group) == NI_H_EVENT)) return ni_events_group_ordinal(c, group);
+  return ni_load_rlx(&c->group_ord);
+}
+
+/* Puts an operation whose channel count is unknown on the list that the dump thread judges. */
+static void watch(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
+  uint32_t head = ni_load_rlx(&c->watch);
+  do op->watch_next = head;
+  while (!ni_cas_rel(&c->watch, &head, slot)); /* release: pairs with the dump thread's exchange of the list */
+}
+
+/*
+ * Is KernelCh on for this communicator? NCCL's mask is one int of the process that anybody may change at any time
+ * (contract 6); it is read where NCCL reads it. The communicator's libnccl is calling us, so its mask is mapped.
+ */
+HOT enum ni_mask_doubt mask_doubt(const struct ni_comm *c) {
+  const int *mask = ni_g.mask[c->mask_id];
+  if (ni_unlikely(mask && !(__atomic_load_n(mask, __ATOMIC_RELAXED) & NI_EV_KERNEL_CH))) {
+    ni_store_rlx(&ni_g.mask_was_off, 1); /* relaxed: a hint; who misses it judges as before the change */
+    return NI_MASK_OFF;
+  }
+  return ni_unlikely(ni_load_rlx(&ni_g.mask_was_off)) ? NI_MASK_MAYBE_NONE : NI_MASK_SURE;
+}
+
+/*
+ * v1 to v3 name the communicator with each operation only. The first one to come writes it down; who comes meanwhile
+ * does without, since it is needed by the dump thread alone.
+ */
+COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
+  uint32_t unknown = NI_IDENT_UNKNOWN;
+  if (ni_load_rlx(&c->ident) != NI_IDENT_UNKNOWN ||
+      !atomic_compare_exchange_strong_explicit(&c->ident, &unknown, NI_IDENT_WRITING, memory_order_relaxed,
+                                               memory_order_relaxed))
+    return;
+  c->late_hash = id->hash;
+  c->late_rank = id->rank > 0 ? id->rank : 0; /* below: no reader takes such a line */
+  if (id->name) { /* the user's memory, only valid now (contract 4.1) */
+    size_t n = strnlen(id->name, NI_COMM_NAME_BYTES - 1);
+    memcpy(c->name, id->name, n);
+    c->has_name = 1;
+  }
+  ni_store_rel(&c->ident, NI_IDENT_KNOWN); /* pairs with the dump thread's acquire */
+}
+
+/* A P2P with the own rank that the device counts and NCCL does not. Before any filter: it happens all the same. */
+COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
+  uint64_t now = ni_load_rlx(&c->apart), on = ni_apart_of_self(ni_g.nccl_version, ni_g.p2p_channels_valid ? nchannels : 0);
+  if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see ni_apart.h */
+}
+
+void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
+  struct ni_comm *c = comm_of(context);
+  if (ni_unlikely(!c)) return NULL;
+  struct ni_comm_kind *k = &c->kind[kind];
+  uint64_t ticks = ni_ticks(ni_g.tick_source);
+  uint32_t call_sn = 0, origin = d->call ? ni_events_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
+  if (ni_unlikely(d->ident)) late_ident(c, d->ident);
+  uint64_t rec_sn = ni_add_rlx(&k->started, 1); /* relaxed: a number; the record carries it */
+  bool self = kind == NI_KIND_P2P && ni_g.self_is_silent && d->root == (d->ident ? d->ident->rank : c->rank);
+  if (ni_unlikely(self)) self_on_device(c, d->nchannels);
+  uint8_t datatype = ni_intern_id(&ni_g.intern, d->datatype);
+
+  if (ni_unlikely(kind == NI_KIND_P2P && !ni_g.enable_p2p)) {
+    ni_add_rlx(&k->filtered[NI_FILTER_P2P_DISABLED], 1);
+    return ni_handle_pack(NI_H_FILTERED, 0, ni_g.nonce);
+  }
+  if (ni_unlikely(ni_g.min_size_bytes) &&
+      d->count * ni_intern_elem_bytes(&ni_g.intern, datatype) < ni_g.min_size_bytes) {
+    ni_add_rlx(&k->filtered[NI_FILTER_MIN_SIZE], 1);
+    return ni_handle_pack(NI_H_FILTERED, 0, ni_g.nonce);
+  }
+
+  int why_cap = 0;
+  uint32_t slot = ni_pool_get(&ni_g.arena, &k->pool, &why_cap);
+  if (ni_unlikely(!slot) && ni_g.keep_last) slot = overwrite_oldest(c, k, kind);
+  if (ni_unlikely(!slot)) {
+    note_drop(k, why_cap ? NI_DROP_ARENA_FULL : NI_DROP_POOL_FULL, rec_sn);
+    return ni_handle_pack(NI_H_DROPPED, 0, ni_g.nonce);
+  }
+
+  struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
+  uint32_t gen = ni_state_gen(ni_load_rlx(&op->state)); /* relaxed: the slot is ours since the pop's acquire */
+  enum ni_mask_doubt doubt = mask_doubt(c);
+  uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
+                                                     .nchannels = d->nchannels,
+                                                     .self = self,
+                                                     .p2p_channels_valid = ni_g.p2p_channels_valid,
+                                                     .kernel_ch = doubt != NI_MASK_OFF,
+                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});
+  ni_store_rlx(&op->prog, 0);
+  ni_store_rlx(&op->gpu_start_ns, UINT64_MAX);
+  ni_store_rlx(&op->gpu_stop_ns, 0);
+  ni_store_rlx(&op->ticks_first, 0);
+  ni_store_rlx(&op->ticks_done, 0);
+  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)) ? 1u << NI_BAD_COUNTERS_APART : 0);
+  op->group_ord = group_ordinal(c, d->group);
+  op->comm_page = c->page;
+  ni_poke(&op->kind, (uint8_t)kind);
+  ni_poke(&op->func, ni_intern_id(&ni_g.intern, d->func));
+  op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", contract 5.1 */
+  op->mask_doubt = (uint8_t)doubt;
+  op->poller = 0;
+  op->call_sn = call_sn;
+  op->origin = (uint8_t)origin;
+  op->ticks_start = ticks;
+  op->ticks_stop = 0;
+  ni_poke(&op->sn, kind == NI_KIND_P2P ? rec_sn : d->sn);
+  op->count = d->count;
+  ni_poke(&op->rec_sn, rec_sn);
+  op->root = d->root;
+  op->datatype = datatype;
+  op->algo = ni_intern_id(&ni_g.intern, d->algo);
+  op->proto = ni_intern_id(&ni_g.intern, d->proto);
+  op->nchannels = want == NI_WANT_UNKNOWN ? 0 : d->nchannels;
+  op->nwarps = d->nwarps;
+  op->seen_prog = op->seen_ms = 0;
+  NI_TESTPOINT();
+  ni_store_rel(&op->state, ni_state_make(gen, NI_OP_LIVE, want)); /* publishes; pairs with op_of's acquire */
+  if (ni_unlikely(want == NI_WANT_UNKNOWN)) watch(c, op, slot);
+  return ni_handle_pack(NI_H_OP, ni_payload_slot(slot, gen), ni_g.nonce);
+}
+
+/* ---- stop ---- */
+
+HOT void op_stop(const void *handle) {
+  uint64_t payload = ni_handle_payload(handle, ni_g.nonce), state;
+  struct ni_op *op = op_of(payload, &state);
+  if (ni_unlikely(!op)) return;
+  uint32_t want = ni_state_want(state);
+  /* Only where the bracket may become the finish. */
+  if (ni_unlikely(want == 0 || want == NI_WANT_UNKNOWN || op->mask_doubt || ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART) &&
+      !(ni_state_flags(state) & NI_OP_CLOSED))
+    op->ticks_stop = ni_ticks(ni_g.tick_source);
+  uint64_t now = ni_op_set(op, ni_payload_gen(payload), NI_OP_CLOSED);
+  if (ni_unlikely(!now)) (void)stray_process(NI_STRAY_DOUBLE_STOP);
+  else if (ni_state_flags(now) & NI_OP_DONE) publish_done(op, ni_payload_index(payload));
+}
+
+static __attribute__((noinline)) enum ni_result stop_other(const void *handle) {
+  switch (ni_handle_kind(handle)) {
+    case NI_H_OP: op_stop(handle); break;
+    case NI_H_MORE: ni_channel_beside_stop(handle); break;
+    case NI_H_STEP: ni_step_stop(handle); break;
+    case NI_H_PROXY: ni_proxy_stop(handle); break;
+    case NI_H_CALL: ni_event_call_stop(handle); break;
+    case NI_H_EVENT: ni_event_stop(handle); break;
+    case NI_H_GROUP:
+    case NI_H_FILTERED:
+    case NI_H_DROPPED: break;
+    default:
+      if (handle) ni_stray(NI_STRAY_FOREIGN_HANDLE);
+  }
+  return NI_RES_SUCCESS;
+}
+
+/* Both are jumps: no register is saved twice. */
+HOT enum ni_result stop(const void *handle) {
+  return ni_handle_kind(handle) == NI_H_CHANNEL ? ni_channel_stop(handle) : stop_other(handle);
+}
+
+/* Somebody wants to know what callbacks cost, or what channels do. */
+COLD enum ni_result stop_and_note(void *handle) {
+  uint64_t began = ni_meter_begin();
+  ni_trace_stopping(handle); /* before: the stop may hand the operation over */
+  (void)stop(handle);
+  if (began) ni_meter_end(began);
+  return NI_RES_SUCCESS;
+}
+
+enum ni_result ni_cb_stop(void *handle) {
+  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NI_RES_SUCCESS;
+  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return stop_and_note(handle);
+  return stop(handle);
+}
+
+void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value) {
+  if (!handle || ni_unlikely(!ni_load_acq(&ni_g.armed))) return;
+  switch (ni_handle_kind(handle)) {
+    case NI_H_STEP: ni_step_state(handle, state, value); break;
+    case NI_H_PROXY: ni_proxy_state(handle, state, value); break;
+    case NI_H_EVENT: ni_event_state(handle, state, value); break;
+    case NI_H_FILTERED:
+    case NI_H_DROPPED: break;
+    default: ni_stray(NI_STRAY_UNKNOWN_STATE);
+  }
+}
+
+void ni_cb_unknown(void) {
+  if (ni_load_acq(&ni_g.armed)) ni_stray(NI_STRAY_UNKNOWN_TYPE);
+}

@@ -1,0 +1,93 @@
+/*
+ * What the callback files share: from a tag that NCCL hands back to the memory it names. Private to callbacks*.c.
+ *
+ * Everything here checks before it looks: kind, page class, generation. Any thread; lock-free.
+ */
+#ifndef NI_CALLBACKS_IN_H
+#define NI_CALLBACKS_IN_H
+
+#include "callbacks.h"
+#include "plugin/slots/done_ring.h"
+#include "plugin/os/futex.h"
+
+/* Anomalies are rare: out of line, so that the ways that matter stay short. */
+#define COLD __attribute__((noinline, cold)) static
+#define HOT static inline __attribute__((always_inline))
+
+/* ---- from tag to memory ---- */
+
+static inline void *stray_process(enum ni_stray why) {
+  ni_stray(why);
+  return NULL;
+}
+
+/* The live communicator that a context names, or NULL. The plugin is on (armed). */
+HOT struct ni_comm *comm_named(const void *context) {
+  if (ni_unlikely(ni_handle_kind(context) != NI_H_CONTEXT)) return NULL;
+  uint64_t p = ni_handle_payload(context, ni_g.nonce);
+  uint32_t page = ni_payload_index(p);
+  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) return NULL;
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
+  uint64_t s = ni_load_acq(&c->state); /* pairs with init's release store of LIVE: identity and pools are there */
+  return ni_likely((s & NI_H_GEN_MASK) == ni_payload_gen(p) && ni_comm_phase_of(s) == NI_COMM_LIVE) ? c : NULL;
+}
+
+/* The same for events whose context must be right: counted when it is not. */
+HOT struct ni_comm *comm_of(const void *context) {
+  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL; /* pairs with init's release: nonce and arena are there */
+  struct ni_comm *c = comm_named(context);
+  return ni_likely(c != NULL) ? c : stray_process(NI_STRAY_BAD_CONTEXT);
+}
+
+/* The operation that a payload names, with its state in *state; NULL (counted) when it is over or never was. */
+HOT struct ni_op *op_of(uint64_t payload, uint64_t *state) {
+  struct ni_op *op = ni_arena_op_checked(&ni_g.arena, ni_payload_index(payload));
+  *state = 0;
+  if (ni_unlikely(!op)) return stray_process(NI_STRAY_FOREIGN_HANDLE);
+  *state = ni_load_acq(&op->state); /* pairs with the LIVE store in ni_cb_op_start: the descriptor is there */
+  if (ni_unlikely(!ni_state_is(*state, ni_payload_gen(payload)))) return stray_process(NI_STRAY_STALE_HANDLE);
+  return op;
+}
+
+/* The event slot that a number from outside names, or NULL. */
+HOT struct ni_event_slot *event_checked(uint32_t slot) {
+  return ni_likely(ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) == NI_CHUNK_EVENT)
+             ? ni_arena_event(&ni_g.arena, slot)
+             : NULL;
+}
+
+/* Store of an event's communicator, or the process's. The slot is alive, so its communicator's page is. */
+HOT struct ni_event_store *store_of(uint32_t comm_page) {
+  return ni_likely(comm_page) ? &ni_arena_comm(&ni_g.arena, comm_page)->events : &ni_g.detached;
+}
+
+/* ---- completion ---- */
+
+/* POOL_KEEP=last: a finished operation that found no place in the queue; counted as overwritten (callbacks.c). */
+void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot);
+
+/*
+ * Hands a finished operation to the dump thread. The caller's exchange added DONE, so this runs once per operation.
+ * At interval 0 only: the push that makes a list non-empty while the dump thread has published that it sleeps does one
+ * futex wake, the only system call of the hot path. Dekker's pattern, hence seq_cst on both sides: here the dirty bit
+ * is set, then `sleeping` is read; ni_dump_wait sets `sleeping`, then reads the dirty bits. One of the two sees the
+ * other, so no record waits for a timer.
+ */
+HOT void publish_done(struct ni_op *op, uint32_t slot) {
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
+  if (ni_unlikely(ni_g.keep_last)) {
+    if (ni_unlikely(ni_done_ring_push(ni_g.ring[c->index], slot) < 0)) ni_lose_finished(c, op, slot);
+  } else if (ni_done_push(&ni_g.arena, &c->done, slot)) {
+    NI_TESTPOINT();
+    _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];
+    uint64_t bit = UINT64_C(1) << (c->index % 64);
+    if (ni_likely(!ni_g.wake_on_push)) {
+      ni_or_rel(word, bit); /* pairs with the dump thread's exchange of the word: it then finds the entry */
+      return;
+    }
+    ni_or_sc(word, bit);
+    if (ni_load_sc(&ni_g.sleeping) && ni_swap_acqrel(&ni_g.sleeping, 0)) ni_futex_wake_one(&ni_g.wake_word);
+  }
+}
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * How many KernelCh events an operation will have: decided once, at its start (docs/architecture.md, completion).
+ *
+ * Pure; any thread.
+ */
+#ifndef NI_WANT_H
+#define NI_WANT_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "format/record.h"
+#include "plugin/slots/op.h"
+
+struct ni_want {
+  enum ni_kind kind;
+  uint8_t nchannels;       /* of the descriptor; garbage for P2P through the v4 translation of 2.28 to 2.30 */
+  bool self;               /* P2P with the communicator's own rank, in a release that raises no KernelCh for it */
+  bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
+  bool kernel_ch;          /* KernelCh is in the mask now */
+  bool never;              /* nor has it ever been, in this process */
+};
+
+/* 0: finished at its stop; 1..64: that many; NI_WANT_UNKNOWN: the dump thread judges. */
+static inline uint32_t ni_want_channels(const struct ni_want *w) {
+  if (w->self) return 0;
+  if (!w->kernel_ch && w->never) return 0;
+  if (!w->kernel_ch) return NI_WANT_UNKNOWN; /* it may have been on when the task was made or the graph captured */
+  if (w->kind == NI_KIND_P2P && !w->p2p_channels_valid) return NI_WANT_UNKNOWN; /* the byte is never read */
+  if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0 */
+  return w->nchannels;
+}
+
+/* Which releases hand p2p.nChannels over. version: ncclGetVersion's number, 0 when it was not found. */
+static inline bool ni_p2p_channels_valid(int interface, int version) {
+  return interface >= 5 || (interface == 4 && version >= 22703 && version < 22800);
+}
+
+/* Has a P2P with the own rank no KernelCh? 2.31 is the first release that raises them. */
+static inline bool ni_self_is_silent(int version) { return version < 23100; }
+
+/* Can KernelChs be over before the network operations of the same operation begin? From 2.31 on they come from a thread of their
+ * own, which is given its work first; before, both came from the progress thread, and network operations first. */
+static inline bool ni_channels_overtake(int version) { return version >= 23100; }
+
+#endif

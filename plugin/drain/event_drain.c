@@ -1,0 +1,303 @@
+/*
+ * Events from the stores' done lists to lines in the open block. Dump role; states in event_slot.h.
+ *
+ *   done list ─▶ todo ─▶ line in the block, slot free
+ *                  └─ call without an operation yet ─▶ wait ─▶ its Coll came ─▶ line
+ *                                                       └─ its group is over and 1 s was quiet ─▶ record, coll_src "api"
+ *
+ * A slot is freed when its line is in the block, not when that is written: the block keeps the text until then. What a
+ * black box has to show beyond that are operations, which have rules of their own (dump.h, call_slot.h).
+ */
+#include "event_drain.h"
+
+#include "call_slot.h"
+
+#define QUIET_CALL_MS 1000u
+#define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */
+
+void ni_events_free_slot(const struct ni_side *s, uint32_t slot) {
+  struct ni_event_store *st = ev_store(s);
+  ni_pool_give(&ni_g.arena, is_proxy(slot) ? &st->proxies : &st->events, slot);
+}
+
+/* ---- collect ---- */
+
+static int collect(struct ni_event_store *st, struct ni_side_events *ev) {
+  uint32_t n = 0;
+  if (!ni_load_rlx(&st->done.head)) return 0; /* relaxed: a hint; the drain acquires */
+  for (uint32_t slot = ni_done_drain(&ni_g.arena, &st->done, &n), next; slot; slot = next) {
+    next = ni_load_rlx(&ni_arena_op(&ni_g.arena, slot)->next);
+    ni_chain_append(&ev->todo, slot);
+  }
+  return n != 0;
+}
+
+int ni_events_collect(struct ni_dump *d) {
+  int moved = collect(&ni_g.detached, &d->detached);
+  for (struct ni_side *s = d->sides; s; s = s->next)
+    if (s->stage == NI_SIDE_LIVE) moved |= collect(&s->comm->events, &s->ev);
+  return moved;
+}
+
+/* ---- lines ---- */
+
+void ni_events_count(struct ni_dump *d, struct ni_side *s, enum ni_event kind, uint64_t n) {
+  ev_of(d, s)->in_block[kind] += n;
+  if (s) ni_side_busy(d, s);
+  ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
+}
+
+static uint64_t full_call(const struct ni_comm *c, int p2p, uint32_t low) {
+  uint64_t all = ni_load_rlx(&c->events.calls[p2p]);
+  return all - (uint32_t)((uint32_t)all - low); /* the newest number with this low half */
+}
+
+uint64_t ni_events_call_sn(const struct ni_side *s, int p2p, uint32_t low) { return full_call(s->comm, p2p, low); }
+
+static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, const char *seen) {
+  struct ni_event_line in = {.kind = (enum ni_event)e->kind,
+                             .ev_sn = e->sn,
+                             .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
+                             .dur_ns = ev_span(e->ticks_start, e->ticks_stop),
+                             .number = e->number,
+                             .group = e->group ? e->group - 1 : NI_NOT_SAID,
+                             .count = e->count,
+                             .seen = seen};
+  uint8_t flags = ni_load_rlx(&e->flags);
+  in.graph = flags & NI_EVF_GRAPH;
+  in.flag = flags & NI_EVF_BOOL;
+  switch (e->kind) {
+    case NI_EVENT_COLL_API:
+    case NI_EVENT_P2P_API:
+    case NI_EVENT_CE:
+      in.func = ni_intern_text(&ni_g.intern, e->func);
+      in.datatype = ni_intern_text(&ni_g.intern, e->datatype);
+      in.stream = e->api.stream;
+      in.root = e->api.root;
+      if (e->kind == NI_EVENT_CE) {
+        in.text = ni_intern_text(&ni_g.intern, e->text);
+        if (e->group) in.group = full_call(s->comm, 0, (uint32_t)(e->group - 1));
+      }
+      break;
+    case NI_EVENT_GROUP_API:
+      in.depth = e->api.depth;
+      in.start_end_ns = ev_span(e->ticks_start, e->api.start_end);
+      in.end_begin_ns = ev_span(e->ticks_start, e->api.end_begin);
+      break;
+    case NI_EVENT_LAUNCH: in.stream = e->api.stream; break;
+    case NI_EVENT_NET: in.net = e->net; break;
+    default:
+      in.n = ni_load_rlx(&e->part.n);
+      in.ctrl_state = e->part.state;
+  }
+  int rc = ni_lines_put(d, d->line, ni_format_event(d->line, sizeof d->line, ev_prefix(d, s), d->ts_us, &in));
+  if (rc == 0) ni_events_count(d, s, (enum ni_event)e->kind, 1);
+  return rc;
+}
+
+/* ---- collectives that have no Coll event ---- */
+
+/* slot: of call_slot.h; 0: one is taken if there is one. */
+static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
+  uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
+  struct ni_record r = {.kind = NI_KIND_COLL,
+                        .func = ni_intern_text(&ni_g.intern, e->func),
+                        .datatype = ni_intern_text(&ni_g.intern, e->datatype),
+                        .root = e->api.root,
+                        .msg_bytes = e->count * ni_intern_elem_bytes(&ni_g.intern, e->datatype),
+                        .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
+                        .src = src,
+                        .has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE};
+  if (src == NI_SRC_API || e->group) {
+    r.has |= NI_HAS_CALL_SN;
+    r.call_sn = src == NI_SRC_API ? e->number : full_call(s->comm, 0, (uint32_t)(e->group - 1));
+  }
+  enum ni_func func = ni_func_from_name(r.func);
+  ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
+  uint32_t taken = slot ? slot : ni_call_slot_take(s, e, src);
+  int rc = ni_drain_record(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);
+  if (rc && !slot) ni_call_slot_drop(s, taken);
+  return rc;
+}
+
+/* Is the user group that a call belongs to still open? */
+static int group_open(const struct ni_event_slot *e) {
+  if (!e->api.group_slot) return 0;
+  uint64_t state = ni_load_acq(&event_at(e->api.group_slot)->state); /* pairs with its stop: a Coll came before that */
+  return ni_state_gen(state) == e->api.group_gen && (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) == NI_EVS_LIVE;
+}
+
+static const char *seen_as(const struct ni_event_slot *e, uint32_t flags) {
+  if (ni_load_rlx(&e->flags) & NI_EVF_GRAPH) return "graph";
+  return flags & NI_EVS_SEEN_KERNEL ? "kernel" : flags & NI_EVS_SEEN_CE ? "ce" : "none";
+}
+
+/*
+ * How long a call may stay without its Coll after its group's stop. NCCL takes no call on a communicator before it has
+ * launched the one before, so with a later one it is certain; the newest may still be on its way where that is not ruled out.
+ */
+static uint32_t patience_ms(const struct ni_side *s, const struct ni_event_slot *e) {
+  const struct ni_event_store *st = &s->comm->events;
+  if (!e->group || ni_load_rlx(&st->launches) == NI_LAUNCHES_IN_GROUP || ni_load_rlx(&st->last_group) > e->group)
+    return QUIET_CALL_MS;
+  return LAUNCH_MS;
+}
+
+/*
+ * A call: 1 its slot can go, 0 it waits, negative errno the block takes no more. The group's state is read before the
+ * call's: NCCL raises an eager call's Coll before the group's stop, so whoever sees the group closed sees the mark.
+ */
+static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slot *e, enum ni_end end) {
+  int open = group_open(e), rc;
+  uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_events_seen */
+  int missing = s && (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
+  if (!e->api.seen_ms) e->api.op_slot = 0;
+  if (missing && !end) {
+    if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
+    uint32_t patience = patience_ms(s, e);
+    /* A call that may still be launched is not in the black box: recover would have it finished (docs/blackbox.md). */
+    if (!open && patience != LAUNCH_MS && !e->api.op_slot && e->ticks_stop)
+      e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
+    if (open || d->judge_ms - e->api.seen_ms < patience) return 0;
+  }
+  /* At the end a call whose group never closed was never launched. */
+  if (missing && !open && e->ticks_stop) {
+    if ((rc = put_record(d, s, e, NI_SRC_API, e->api.op_slot)) != 0) return rc;
+  } else if (s) {
+    ni_call_slot_drop(s, e->api.op_slot);
+  }
+  e->api.op_slot = 0;
+  if (missing) ni_store_rlx(&e->flags, (uint8_t)(ni_load_rlx(&e->flags) & ~NI_EVF_EXPECT)); /* recorded once */
+  if ((ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, e, seen_as(e, flags))) != 0) return rc;
+  return 1;
+}
+
+/* ---- format ---- */
+
+/* One slot of todo. As finish_call. */
+static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+  if (is_proxy(slot)) return ni_proxy_finish(d, s, slot);
+  struct ni_event_slot *e = event_at(slot);
+  if (e->kind == NI_EVENT_STEPS) return ni_step_finish(d, s, slot);
+  if (e->kind == NI_EVENT_COLL_API || e->kind == NI_EVENT_P2P_API) return finish_call(d, s, e, NI_END_NONE);
+  uint8_t flags = ni_load_acq(&e->flags); /* pairs with ctrl_state: the walk may have closed the slot right before it */
+  int rc = 0;
+  if (s && e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) { /* always has one: its context is a communicator */
+    if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE, 0)) != 0) return rc;
+    ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
+  }
+  if (flags & NI_EVF_ASKED) rc = put_event(d, s, e, NULL);
+  return rc ? rc : 1;
+}
+
+static int format_store(struct ni_dump *d, struct ni_side *s) {
+  struct ni_side_events *ev = ev_of(d, s);
+  if (!ev->todo.n) return 0;
+  if (s && !s->announced) {
+    ni_lines_comm(d, s);
+    if (!s->announced) return s->identified ? (ni_gz_finished(d->gz) ? -EBUSY : -EFBIG) : 0;
+  }
+  while (ev->todo.n) {
+    uint32_t slot = ev->todo.first;
+    int rc = ni_drain_check(d);
+    if (rc == 0) rc = finish(d, s, slot);
+    if (rc < 0) return rc;
+    (void)ni_chain_take(&ev->todo);
+    if (rc) ni_events_free_slot(s, slot);
+    else if (event_at(slot)->kind == NI_EVENT_STEPS) ni_step_keep(d, s, slot);
+    else ni_chain_append(&ev->wait, slot);
+  }
+  return 0;
+}
+
+int ni_events_format(struct ni_dump *d) {
+  int rc = format_store(d, NULL);
+  if (rc == 0) rc = ni_steps_release(d, NULL, 0);
+  for (struct ni_side *s = d->sides; s && rc == 0; s = s->next) {
+    if (s->stage != NI_SIDE_LIVE) continue;
+    rc = format_store(d, s);
+    if (rc == 0) rc = ni_steps_release(d, s, 0);
+  }
+  return rc;
+}
+
+static void give_up(struct ni_dump *d, struct ni_side_events *ev) {
+  ni_steps_give_up(d, ev);
+  struct ni_chain *chains[] = {&ev->todo, &ev->wait};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t slot; (slot = ni_chain_take(chains[i])) != 0;) {
+      struct ni_event_slot *e = event_at(slot); /* kind and flags are at the same place in both sizes */
+      if (ni_load_rlx(&e->flags) & NI_EVF_ASKED) ev->lost[e->kind]++;
+    }
+}
+
+void ni_events_give_up(struct ni_dump *d) {
+  give_up(d, &d->detached);
+  for (struct ni_side *s = d->sides; s; s = s->next) give_up(d, &s->ev);
+}
+
+void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+  struct ni_chain keep = {0};
+  int blocked = 0;
+  if (!s->ev.wait.n) return;
+  d->watching = 1;
+  for (uint32_t slot; (slot = ni_chain_take(&s->ev.wait)) != 0;) {
+    int rc = blocked ? 0 : finish_call(d, s, event_at(slot), end);
+    blocked |= rc < 0;
+    if (rc > 0) ni_events_free_slot(s, slot);
+    else ni_chain_append(&keep, slot);
+  }
+  s->ev.wait = keep;
+}
+
+/* ---- the end of a communicator ---- */
+
+/* What never stopped is closed here, so that a stop that comes all the same finds it so. */
+static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
+  uint64_t state = ni_load_acq(&any->state); /* pairs with the LIVE store: the descriptor is there */
+  do { /* again when an operation has named its call meanwhile; when its stop was faster, it is on the done list */
+    if ((ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE) return;
+    NI_TESTPOINT();
+  } while (!ni_cas_acqrel(&any->state, &state, state | NI_STATE_FLAG(NI_EVS_CLOSED)));
+  if (is_proxy(slot)) ni_arena_proxy(&ni_g.arena, slot)->ticks_stop = 0;
+  else event_at(slot)->ticks_stop = 0;
+  ni_chain_append(arg, slot);
+}
+
+int ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
+  struct ni_chain ops = {0};
+  uint32_t before = ev->todo.n;
+  /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. Its line
+   * comes after its steps all the same: nested, it has them. */
+  ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &ops);
+  ni_pool_walk(&ni_g.arena, &st->events, close_one, &ev->todo);
+  for (uint32_t slot; (slot = ni_chain_take(&ops)) != 0;) ni_chain_append(&ev->todo, slot);
+  return ev->todo.n != before;
+}
+
+void ni_events_settle(struct ni_side_events *ev, int ok) {
+  for (int k = 0; k < NI_EVENT_COUNT; k++) {
+    if (ok) ev->written[k] += ev->in_block[k];
+    else ev->lost[k] += ev->in_block[k];
+    ev->in_block[k] = 0;
+  }
+}
+
+int ni_events_in_flight(const struct ni_event_store *st, const struct ni_side_events *ev) {
+  uint64_t settled = ev->written[NI_EVENT_PROXY_OP] + ev->in_block[NI_EVENT_PROXY_OP] + ev->lost[NI_EVENT_PROXY_OP];
+  return ni_load_rlx(&st->started[NI_EVENT_PROXY_OP]) != settled + ni_load_rlx(&st->dropped[NI_EVENT_PROXY_OP]);
+}
+
+/* started is read last: what starts while we add up appears in flight, never as a negative number. */
+void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out) {
+  for (int k = 0; k < NI_EVENT_COUNT; k++) {
+    out[k].written = ev->written[k] + ev->in_block[k];
+    out[k].dropped = ni_load_rlx(&st->dropped[k]) + ev->lost[k];
+  }
+  atomic_thread_fence(memory_order_seq_cst);
+  for (int k = 0; k < NI_EVENT_COUNT; k++) {
+    out[k].started = ni_load_rlx(&st->started[k]);
+    uint64_t settled = out[k].written + out[k].dropped;
+    out[k].in_flight = out[k].started > settled ? out[k].started - settled : 0;
+  }
+}

@@ -1,0 +1,159 @@
+/*
+ * What no callback will complete.
+ *
+ * Unknown channel count (CollNet, P2P through the v4 translation): retired when its bracket is closed, every channel
+ * that started has stopped, and it is overtaken (an operation of a later Group has started on the device) and quiet for
+ * 50 ms, or quiet for 1 s, or the communicator or the process is over. With no channel at all: only when overtaken and
+ * quiet for 1 s, or at the end; it is then timed by its bracket. (docs/architecture.md gives the argument.) When KernelCh
+ * was off at its start, nothing will ever overtake it: quiet for 1 s is enough, and so is the end of the process.
+ *
+ * Known count, but KernelCh was off at some time before: perhaps the task was made, or the graph captured, then. If no
+ * channel has started, it is overtaken and quiet for 1 s, it is a record timed by its bracket.
+ *
+ * Known count, children missing: incomplete when overtaken and quiet for 10 s, or when the communicator is finalized.
+ * Otherwise it stays in flight, because that is the evidence of a hang.
+ *
+ * Race with the poller. It counts in prog by plain stores, so a child may start and stop while we retire. We exchange
+ * the state to RETIRED, then read prog for the record; where the count is unknown, a stop stores prog, then reads the state
+ * again, with a full fence between on both sides. So a stop that is not in the record finds RETIRED, and is counted and
+ * written as late: a record that is short is known to be short (test/model/retire.pml).
+ */
+#include "plugin/dump/dump.h"
+
+#define QUIET_OVERTAKEN_MS 50u
+#define QUIET_MS 1000u
+#define QUIET_MISSING_MS 10000u
+
+/* Sets RETIRED by compare-exchange on the unchanged word; 0 when a callback was faster. acq_rel: the starter's stores
+ * (its CLOSED exchange) are seen, and a callback that reads RETIRED sees that the slot is ours. */
+static int retire(struct ni_op *op, uint64_t state, uint32_t flags) {
+  uint64_t now = state | NI_STATE_FLAG(NI_OP_RETIRED | flags);
+  if (!atomic_compare_exchange_strong_explicit(&op->state, &state, now, memory_order_acq_rel, memory_order_acquire)) return 0;
+  atomic_thread_fence(memory_order_seq_cst); /* pairs with check_retired in callbacks_channel.c: prog is read after this */
+  return 1;
+}
+
+static int overtaken(const struct ni_side *s, const struct ni_op *op) {
+  return (int32_t)(ni_load_rlx(&s->comm->newest_group) - op->group_ord) > 0;
+}
+
+/* How long prog has not moved, by our own looks. The first look starts the time. */
+static uint32_t quiet_ms(struct ni_dump *d, struct ni_op *op, uint32_t prog) {
+  if (op->seen_ms == 0 || op->seen_prog != prog) {
+    op->seen_prog = prog;
+    op->seen_ms = d->judge_ms;
+  }
+  return d->judge_ms - op->seen_ms;
+}
+
+/* Gives an operation up, with its line. 0: not yet, because the line does not fit or a callback was faster. */
+static int incomplete(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot, uint64_t state,
+                      const char *why) {
+  if (ni_lines_room(d) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
+  struct ni_side_kind *k = &s->kind[op->kind];
+  struct ni_incomplete_line in;
+  ni_unfinished_fill(d, op, state, ni_load_acq(&op->prog), &in);
+  in.why = why;
+  k->told->incomplete++;
+  (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+  ni_drain_rest(d, k, slot);
+  return 1;
+}
+
+/* One operation with an unknown channel count. 1: it is off the list. */
+static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot, enum ni_end end) {
+  uint64_t state = ni_load_acq(&op->state); /* pairs with the starter's CLOSED exchange */
+  uint32_t prog = ni_load_acq(&op->prog);   /* pairs with the poller's release: its stamps are there */
+  uint32_t started = ni_prog_started(prog), stopped = ni_prog_stopped(prog), quiet = quiet_ms(d, op, prog);
+  int closed = (ni_state_flags(state) & NI_OP_CLOSED) != 0, done;
+  if (started > 0)
+    done = closed && started == stopped &&
+           (end || quiet >= QUIET_MS || (quiet >= QUIET_OVERTAKEN_MS && overtaken(s, op)));
+  else
+    done = closed && (end == NI_END_DESTROY || (end && op->mask_doubt == NI_MASK_OFF) ||
+                      (quiet >= QUIET_MS && (op->mask_doubt == NI_MASK_OFF || overtaken(s, op))));
+  if (done && retire(op, state, 0)) {
+    ni_chain_append(&s->kind[op->kind].todo, slot);
+    ni_side_busy(d, s);
+    return 1;
+  }
+  if (!done && !end) (void)ni_unfinished_stuck(d, s, op, slot);
+  return end == NI_END_DESTROY && !done && incomplete(d, s, op, slot, state, "finalize");
+}
+
+static void judge_watch(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+  /* Acquire pairs with the release of watch() in callbacks.c: the links are there. */
+  uint32_t fresh = ni_load_rlx(&s->comm->watch) ? ni_swap_acq(&s->comm->watch, 0) : 0;
+  while (fresh) {
+    struct ni_op *op = ni_arena_op(&ni_g.arena, fresh);
+    uint32_t next = op->watch_next;
+    op->watch_next = s->watch;
+    s->watch = fresh;
+    fresh = next;
+  }
+  uint32_t kept = 0, kept_last = 0;
+  for (uint32_t slot = s->watch, next; slot; slot = next) {
+    struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
+    next = op->watch_next;
+    if (judge_unknown(d, s, op, slot, end)) continue;
+    op->watch_next = 0;
+    if (kept) ni_arena_op(&ni_g.arena, kept_last)->watch_next = slot;
+    else kept = slot;
+    kept_last = slot;
+  }
+  s->watch = kept;
+}
+
+struct scan {
+  struct ni_dump *d;
+  struct ni_side *s;
+  enum ni_end end;
+};
+
+static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
+  struct scan *x = arg;
+  uint64_t state = ni_load_acq(&op->state); /* pairs with the LIVE store: the descriptor is there */
+  if (!ni_op_in_flight(state) || ni_state_want(state) == NI_WANT_UNKNOWN) return;
+  uint32_t prog = ni_load_acq(&op->prog), quiet = quiet_ms(x->d, op, prog);
+  if (op->mask_doubt && ni_prog_started(prog) == 0 && (ni_state_flags(state) & NI_OP_CLOSED) &&
+      (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && overtaken(x->s, op)))) {
+    if (!retire(op, state, 0)) return;
+    ni_chain_append(&x->s->kind[op->kind].todo, slot);
+    ni_side_busy(x->d, x->s);
+  } else if (x->end == NI_END_DESTROY) {
+    (void)incomplete(x->d, x->s, op, slot, state, "finalize");
+  } else if ((ni_state_flags(state) & NI_OP_CLOSED) && quiet >= QUIET_MISSING_MS && overtaken(x->s, op)) {
+    (void)incomplete(x->d, x->s, op, slot, state, "overtaken");
+  } else if (!x->end) {
+    (void)ni_unfinished_stuck(x->d, x->s, op, slot);
+  }
+}
+
+void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+  if (s->watch || ni_load_rlx(&s->comm->watch)) judge_watch(d, s, end);
+  int scan = end == NI_END_DESTROY;
+  if (!scan && d->now_ms - s->last_scan_ms >= NI_SCAN_MS) {
+    s->last_scan_ms = d->now_ms;
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+      struct ni_side_kind *k = &s->kind[kind];
+      uint64_t settled = k->told->written + k->in_block + k->told->judged_out + k->told->incomplete + k->todo.n +
+                         ni_load_rlx(&s->comm->kind[kind].filtered[NI_FILTER_SAMPLED]);
+      /* Drops and other filters left out: at worst a scan too many. */
+      scan |= ni_load_rlx(&s->comm->kind[kind].started) != settled;
+    }
+  }
+  struct scan x = {d, s, end};
+  for (int kind = 0; scan && kind < NI_KIND_COUNT; kind++)
+    ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, scan_one, &x);
+}
+
+static void count_one(struct ni_op *op, uint32_t slot, void *arg) {
+  (void)slot;
+  *(uint64_t *)arg += ni_op_in_flight(ni_load_rlx(&op->state)) != 0; /* relaxed: a count, no field is read */
+}
+
+uint64_t ni_judge_in_flight(struct ni_side *s, enum ni_kind kind) {
+  uint64_t n = 0;
+  ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, count_one, &n);
+  return n;
+}

@@ -1,0 +1,290 @@
+/*
+ * The field table is the one place where the plugin's structs meet ni_box.h: a field renamed or moved is followed by the
+ * compiler, one whose meaning changes needs a new NI_BOX_VERSION.
+ */
+#include "box.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/dump/dump.h"
+#include "plugin/os/process_id.h"
+
+#define NO_THREAD_COMMIT (UINT64_C(32) << 20) /* nobody commits later */
+
+/* ---- the field table ---- */
+
+#define SAME(box, ours) ((int)(box) == (int)(ours))
+_Static_assert(SAME(NI_BOX_OP_LIVE, NI_OP_LIVE) && SAME(NI_BOX_OP_CLOSED, NI_OP_CLOSED) &&
+                   SAME(NI_BOX_OP_KDONE, NI_OP_KDONE) && SAME(NI_BOX_OP_DONE, NI_OP_DONE) &&
+                   SAME(NI_BOX_OP_RETIRED, NI_OP_RETIRED) && SAME(NI_BOX_OP_GIVEN_UP, NI_OP_GIVEN_UP) &&
+                   SAME(NI_BOX_OP_SETTLED, NI_OP_SETTLED) && SAME(NI_BOX_WANT_UNKNOWN, NI_WANT_UNKNOWN),
+               "the state word is the box's");
+_Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OFF) && NI_COMM_FREE == 0 &&
+                   NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 &&
+                   NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 && NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
+               "numbers that ni_box.h states");
+_Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&
+                   SAME(NI_BOX_ORIGIN_API, NI_OP_API) && SAME(NI_BOX_ORIGIN_CE, NI_OP_CE) &&
+                   SAME(NI_BOX_PROXY_SEND, NI_EVF_SEND) && SAME(NI_BOX_PROXY_PARENT, NI_EVF_PARENT) &&
+                   SAME(NI_BOX_PHASE_PEER_CREDIT, NI_PH_PEER_CREDIT) && SAME(NI_BOX_PHASE_WIRE, NI_PH_WIRE) &&
+                   SAME(NI_BOX_PHASE_COUNT, NI_PH_COUNT) && SAME(NI_EVS_LIVE, NI_BOX_OP_LIVE) &&
+                   SAME(NI_EVS_CLOSED, NI_BOX_OP_CLOSED),
+               "what it says of calls and of network operations");
+
+#define OP(f) {offsetof(struct ni_op, f), sizeof(((struct ni_op *)0)->f)}
+#define PROXY(f) {offsetof(struct ni_proxy_slot, f), sizeof(((struct ni_proxy_slot *)0)->f)}
+#define COMM(f) {offsetof(struct ni_comm, f), sizeof(((struct ni_comm *)0)->f)}
+#define KIND(f) {offsetof(struct ni_comm_kind, f), sizeof(((struct ni_comm_kind *)0)->f)}
+#define CELL(f) {offsetof(struct ni_chan_cell, f), sizeof(((struct ni_chan_cell *)0)->f)}
+#define TEXT(f) {offsetof(struct ni_text, f), sizeof(((struct ni_text *)0)->f)}
+
+static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
+    [NI_BOX_OP_STATE] = OP(state),
+    [NI_BOX_OP_PROG] = OP(prog),
+    [NI_BOX_OP_GPU_START_NS] = OP(gpu_start_ns),
+    [NI_BOX_OP_GPU_STOP_NS] = OP(gpu_stop_ns),
+    [NI_BOX_OP_TICKS_FIRST] = OP(ticks_first),
+    [NI_BOX_OP_TICKS_DONE] = OP(ticks_done),
+    [NI_BOX_OP_GROUP_ORD] = OP(group_ord),
+    [NI_BOX_OP_COMM_PAGE] = OP(comm_page),
+    [NI_BOX_OP_KIND] = OP(kind),
+    [NI_BOX_OP_DIR] = OP(dir),
+    [NI_BOX_OP_BAD] = OP(bad),
+    [NI_BOX_OP_MASK_DOUBT] = OP(mask_doubt),
+    [NI_BOX_OP_TICKS_START] = OP(ticks_start),
+    [NI_BOX_OP_TICKS_STOP] = OP(ticks_stop),
+    [NI_BOX_OP_SN] = OP(sn),
+    [NI_BOX_OP_COUNT] = OP(count),
+    [NI_BOX_OP_REC_SN] = OP(rec_sn),
+    [NI_BOX_OP_ROOT] = OP(root),
+    [NI_BOX_OP_FUNC] = OP(func),
+    [NI_BOX_OP_DATATYPE] = OP(datatype),
+    [NI_BOX_OP_ALGO] = OP(algo),
+    [NI_BOX_OP_PROTO] = OP(proto),
+    [NI_BOX_OP_NCHANNELS] = OP(nchannels),
+    [NI_BOX_COMM_STATE] = COMM(state),
+    [NI_BOX_COMM_HASH] = COMM(hash),
+    [NI_BOX_COMM_RANK] = COMM(rank),
+    [NI_BOX_COMM_N_RANKS] = COMM(n_ranks),
+    [NI_BOX_COMM_N_NODES] = COMM(n_nodes),
+    [NI_BOX_COMM_HAS_NAME] = COMM(has_name),
+    [NI_BOX_COMM_NAME] = COMM(name),
+    [NI_BOX_COMM_INIT_NS] = COMM(init_ns),
+    [NI_BOX_COMM_INIT_TICKS] = COMM(init_ticks),
+    [NI_BOX_COMM_GPU_INDEX] = COMM(gpu.index),
+    [NI_BOX_COMM_GPU_UUID] = COMM(gpu.uuid),
+    [NI_BOX_COMM_GPU_PCI] = COMM(gpu.pci),
+    [NI_BOX_COMM_GROUP_ORD] = COMM(group_ord),
+    [NI_BOX_COMM_NEWEST_GROUP] = COMM(newest_group),
+    [NI_BOX_COMM_STRAY] = COMM(stray),
+    [NI_BOX_COMM_KIND] = COMM(kind),
+    [NI_BOX_COMM_CELL] = COMM(cell),
+    [NI_BOX_COMM_FIT_OFFSET_NS] = COMM(fit_offset_ns),
+    [NI_BOX_COMM_FIT_AT_NS] = COMM(fit_at_ns),
+    [NI_BOX_COMM_FIT_SAMPLES] = COMM(fit_samples),
+    [NI_BOX_COMM_POISONED] = COMM(poisoned),
+    [NI_BOX_KIND_STARTED] = KIND(started),
+    [NI_BOX_KIND_FILTERED] = KIND(filtered),
+    [NI_BOX_KIND_DROPPED] = KIND(dropped),
+    [NI_BOX_KIND_LATE] = KIND(late),
+    [NI_BOX_KIND_WRITTEN] = KIND(told.written),
+    [NI_BOX_KIND_JUDGED_OUT] = KIND(told.judged_out),
+    [NI_BOX_KIND_INCOMPLETE] = KIND(told.incomplete),
+    [NI_BOX_KIND_LOST_WRITE] = KIND(told.lost_write),
+    [NI_BOX_KIND_FALLBACK] = KIND(told.fallback),
+    [NI_BOX_CELL_OPEN] = CELL(open),
+    [NI_BOX_CELL_START_NS] = CELL(start_ns),
+    [NI_BOX_TEXT_READY] = TEXT(ready),
+    [NI_BOX_TEXT_ELEM_BYTES] = TEXT(elem_bytes),
+    [NI_BOX_TEXT_TEXT] = TEXT(text),
+    [NI_BOX_OP_CALL_SN] = OP(call_sn),
+    [NI_BOX_OP_ORIGIN] = OP(origin),
+    [NI_BOX_COMM_CALLS] = COMM(events.calls),
+    [NI_BOX_PROXY_STATE] = PROXY(state),
+    [NI_BOX_PROXY_COMM_PAGE] = PROXY(comm_page),
+    [NI_BOX_PROXY_FLAGS] = PROXY(flags),
+    [NI_BOX_PROXY_CHANNEL] = PROXY(channel),
+    [NI_BOX_PROXY_PARENT_KIND] = PROXY(parent_kind),
+    [NI_BOX_PROXY_PARENT_REC_SN] = PROXY(parent_rec_sn),
+    [NI_BOX_PROXY_PEER] = PROXY(peer),
+    [NI_BOX_PROXY_PHASE] = PROXY(phase),
+    [NI_BOX_PROXY_STEP_LAST] = PROXY(step_last),
+    [NI_BOX_COMM_API_SN] = COMM(events.api_sn),
+};
+_Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
+
+/* ---- words that others read ---- */
+
+#define PUT(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+#define NAME(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE) /* names what was stored before */
+
+/* ---- making ---- */
+
+int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_config *c) {
+  memset(b, 0, sizeof *b);
+  b->wanted = c->blackbox_dir[0] != 0;
+  uint32_t coll = (uint32_t)c->coll_pool_slots, p2p = (uint32_t)c->p2p_pool_slots;
+  if (b->wanted) {
+    char host[256], boot_id[64];
+    ni_host_name(host, sizeof host);
+    ni_process_boot_id(boot_id, sizeof boot_id);
+    (void)ni_box_prune(c->blackbox_dir, boot_id);
+    int rc = ni_box_file_make(&b->file, c->blackbox_dir, host, getpid(), ni_arena_box_min_bytes(),
+                              ni_arena_box_max_bytes(c->pool_max_bytes), b->why);
+    if (rc == 0) {
+      rc = ni_arena_open(a, c->pool_max_bytes, coll, p2p, &b->file);
+      if (rc == 0) {
+        if (!c->dump_thread) ni_arena_commit(a, NO_THREAD_COMMIT);
+        b->h = ni_arena_page(a, NI_FRONT_HEADER);
+        return 0;
+      }
+      snprintf(b->why, sizeof b->why, "%.100s: %s", c->blackbox_dir, strerror(-rc));
+      ni_box_file_remove(&b->file);
+    }
+  }
+  return ni_arena_open(a, c->pool_max_bytes, coll, p2p, NULL);
+}
+
+static uint64_t offset_of(const struct ni_arena *a, const void *p) {
+  return (uint64_t)((const unsigned char *)p - a->base);
+}
+
+static struct ni_box_piece piece(uint64_t page, uint64_t bytes, uint32_t stride, uint32_t entries) {
+  return (struct ni_box_piece){page * NI_PAGE_BYTES, bytes, stride, entries};
+}
+
+static void copy_text(char *to, size_t cap, const char *from) {
+  size_t n = strnlen(from, cap - 1);
+  memcpy(to, from, n);
+  to[n] = 0;
+}
+
+void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_dump *d, int interface, int nccl_version) {
+  struct ni_box_header *h = b->h;
+  if (!h) return;
+  h->byte_order = NI_BOX_BYTE_ORDER;
+  h->version = NI_BOX_VERSION;
+  h->header_bytes = sizeof *h;
+  h->n_fields = NI_BOX_FIELD_COUNT;
+  h->page_bytes = NI_PAGE_BYTES;
+  h->slot_bytes = NI_SLOT_BYTES;
+  h->comm_pages = NI_COMM_PAGES;
+  h->comm_class = NI_CHUNK_COMM;
+  h->op_classes = 1u << NI_CHUNK_OP_FIRST | 1u << NI_CHUNK_OP_COLL | 1u << NI_CHUNK_OP_P2P;
+  h->data_page = a->hdr->region[NI_REGION_BOX].first;
+  h->n_pages = a->hdr->region[NI_REGION_BOX].end;
+  h->proxy_class = NI_CHUNK_PROXY;
+  h->proxy_bytes = sizeof(struct ni_proxy_slot);
+  h->proxy_chunk_pages = a->hdr->chunk_pages[NI_CHUNK_PROXY];
+  h->kind_stride = sizeof(struct ni_comm_kind);
+  h->cell_stride = sizeof(struct ni_chan_cell);
+  copy_text(h->producer, sizeof h->producer, NI_PRODUCER " " NI_VERSION);
+  copy_text(h->git_rev, sizeof h->git_rev, NI_GIT_REV);
+  h->pid = d->origin.pid;
+  h->pid_namespace = ni_box_pid_namespace();
+  h->start_ticks = ni_box_start_ticks(d->origin.pid);
+  h->uid = (uint32_t)geteuid();
+  h->clock_source = (uint32_t)ni_g.clock.source;
+  h->made_ns = ni_realtime_ns();
+  copy_text(h->boot_id, sizeof h->boot_id, d->boot_id);
+  copy_text(h->hostname, sizeof h->hostname, d->hostname);
+  copy_text(h->exe, sizeof h->exe, d->exe);
+  h->rank = d->job.rank;
+  h->local_rank = d->job.local_rank;
+  h->world_size = d->job.world_size;
+  h->nccl_version = nccl_version > 0 ? (uint32_t)nccl_version : 0;
+  h->interface = (uint32_t)interface;
+  h->words = piece(NI_FRONT_WORDS, sizeof *a->hdr, 0, 0);
+  h->class_map = piece(NI_FRONT_CLASS_MAP, h->n_pages, 1, h->n_pages);
+  h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_text) * NI_INTERN_TEXTS, sizeof(struct ni_text), NI_INTERN_TEXTS);
+  for (uint32_t i = 0; i < 2; i++)
+    h->session[i] = piece(NI_FRONT_SESSIONS + i * NI_FRONT_SESSION_PAGES, NI_BOX_SESSION_BYTES, 0, 0);
+  h->watermark_at = offset_of(a, &a->hdr->region[NI_REGION_BOX].watermark);
+  h->outside_at = offset_of(a, &a->hdr->outside);
+  h->session_now = 2;
+  memcpy(h->field, fields, sizeof fields);
+  ni_keep_clock(b, &ni_g.clock);
+  ni_keep_heartbeat(b, ni_monotonic_ns(), 0);
+  memcpy(h->magic, NI_BOX_MAGIC, sizeof h->magic);
+  ni_keep_state(b, 0); /* until the first communicator: the process may leave before it */
+  int rc = ni_box_file_publish(&b->file);
+  if (rc == 0) return;
+  snprintf(b->why, sizeof b->why, "%.100s: %s", b->file.path, strerror(-rc));
+  b->h = NULL; /* the arena goes on in a file without a name, which ends with the process */
+}
+
+void ni_keep_drop(struct ni_keeper *b) {
+  if (b->h) ni_box_file_remove(&b->file);
+  memset(b, 0, sizeof *b);
+}
+
+/* ---- keeping ---- */
+
+void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir, const char *file,
+                    const char *line, size_t line_bytes) {
+  struct ni_box_header *h = b->h;
+  if (!h) return;
+  uint32_t next = h->session_now == 0;
+  struct ni_box_session s = {.start_ns = start_ns, .dir_bytes = (uint32_t)strlen(dir), .file_bytes = (uint32_t)strlen(file)};
+  uint64_t at = h->session[next].at, room = NI_BOX_SESSION_BYTES - sizeof s;
+  while (line_bytes && line[line_bytes - 1] == '\n') line_bytes--;
+  s.line_bytes = (uint32_t)line_bytes;
+  if ((uint64_t)s.dir_bytes + s.file_bytes + s.line_bytes > room) return; /* cannot be: the three have their bounds */
+  uint64_t bytes = sizeof s + s.dir_bytes + s.file_bytes + s.line_bytes;
+  if (ni_box_file_commit(&b->file, at, at + bytes)) return; /* recover then tells the file by its own name */
+  unsigned char *p = a->base + at;
+  memcpy(p, &s, sizeof s);
+  memcpy(p + sizeof s, dir, s.dir_bytes);
+  memcpy(p + sizeof s + s.dir_bytes, file, s.file_bytes);
+  memcpy(p + sizeof s + s.dir_bytes + s.file_bytes, line, s.line_bytes);
+  PUT(h->expired_records[next], 0);
+  NAME(h->session_now, next);
+}
+
+void ni_keep_expired(struct ni_keeper *b, uint64_t records) {
+  struct ni_box_header *h = b->h;
+  if (h && h->session_now < 2) PUT(h->expired_records[h->session_now], records);
+}
+
+void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c) {
+  struct ni_box_header *h = b->h;
+  if (!h) return;
+  uint32_t next = h->clock_now ^ 1;
+  h->clock[next] = (struct ni_box_clock){c->mult, c->newest.ticks, c->newest.monotonic_ns, c->newest.realtime_ns};
+  NAME(h->clock_now, next);
+}
+
+void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_ms) {
+  struct ni_box_header *h = b->h;
+  if (!h) return;
+  PUT(h->heartbeat_ns, now_ns);
+  PUT(h->heartbeat_unix_ns, ni_realtime_ns());
+  PUT(h->heartbeat_every_ms, promised_ms);
+  PUT(h->committed_pages, ni_load_rlx(&ni_g.arena.hdr->region[NI_REGION_BOX].limit));
+  PUT(h->refused_communicators, ni_load_rlx(&ni_g.refused_comms));
+  _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray, "all causes fit");
+  for (int i = 0; i < NI_STRAY_COUNT; i++) PUT(h->process_stray[i], ni_load_rlx(&ni_g.stray[i]));
+}
+
+void ni_keep_fit(struct ni_side *s) {
+  int64_t offset;
+  uint64_t at;
+  if (!ni_gpu_fit_offset(&s->fit, &offset, &at)) return;
+  struct ni_comm *c = s->comm;
+  c->fit_offset_ns = offset;
+  c->fit_at_ns = s->fit.confirmed_at_ns;
+  c->fit_samples = s->fit.n_samples;
+  c->poisoned = s->poisoned;
+}
+
+void ni_keep_state(struct ni_keeper *b, int live) {
+  if (b->h) __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
+}
+
+void ni_keep_end(struct ni_keeper *b) {
+  if (!b->h) return;
+  ni_keep_state(b, 0);
+  ni_box_file_remove(&b->file);
+}

@@ -1,0 +1,64 @@
+/*
+ * The black box's header: says whose the box is, where everything lies, and what moves (include/ni_box.h).
+ *
+ *   make (init) ─▶ facts, field table ─▶ EMPTY ◀──▶ LIVE ─▶ file removed at a clean end
+ *
+ * Threads: make, live and drop by init with the registry lock held; the rest by whoever holds the dump role. Stores are
+ * single words; what belongs together is written to the copy that is not in use and then named (release). A reader in
+ * another process, or after a kill, therefore sees whole things.
+ * Without a box (h is NULL) every call does nothing, so that callers need no case of their own.
+ */
+#ifndef NI_BOX_KEEPER_H
+#define NI_BOX_KEEPER_H
+
+#include "box_file.h"
+#include "plugin/os/clock.h"
+#include "ni_box.h"
+
+struct ni_arena;
+struct ni_config;
+struct ni_dump;
+struct ni_side;
+
+struct ni_keeper {
+  struct ni_box_header *h; /* in the mapping; NULL: no box */
+  struct ni_box_file file;
+  uint8_t wanted;             /* by the settings */
+  char why[NI_BOX_WHY_BYTES]; /* wanted, but there is none: why. "" otherwise */
+};
+
+/*
+ * Opens the arena, in a box if the settings ask for one and it can be had, else in ordinary memory; b says which, and
+ * why. 0, or what ni_arena_open says of ordinary memory.
+ */
+int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_config *c);
+
+/* Fills the header; from here on the box is LIVE. d: host name, job and so on. */
+void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_dump *d, int interface, int nccl_version);
+
+/* Set-up failed: the file goes, before anything was recorded. */
+void ni_keep_drop(struct ni_keeper *b);
+
+/* A log file was named: where, and its process line (LF at the end is left out). */
+void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir, const char *file,
+                    const char *line, size_t line_bytes);
+
+/* So many records of the session's have expired with their files. */
+void ni_keep_expired(struct ni_keeper *b, uint64_t records);
+
+void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c);
+
+/* Every tick. promised_ms: how soon the next comes at the latest; 0: nothing is promised. */
+void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_ms);
+
+/* What the dump role learned of a communicator's GPU clock. */
+void ni_keep_fit(struct ni_side *s);
+
+/* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and
+ * ni_session_close. */
+void ni_keep_state(struct ni_keeper *b, int live);
+
+/* The process leaves and all is in the log: the file goes. */
+void ni_keep_end(struct ni_keeper *b);
+
+#endif

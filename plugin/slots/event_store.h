@@ -1,0 +1,36 @@
+/*
+ * The events of one communicator that are not operations (event_slot.h): their pools, their list, their counts.
+ *
+ * One store per communicator, in the arena, and one in ni_g for what belongs to none: proxy operations served for
+ * another process (PXN), and proxies whose communicator is gone. Callbacks take slots and push; the dump thread drains,
+ * writes and gives back (event_dump.c). Events never take more than half of the arena, so they cannot cost an operation
+ * its slot.
+ */
+#ifndef NI_EVENT_STORE_H
+#define NI_EVENT_STORE_H
+
+#include "done_list.h"
+#include "event_slot.h"
+#include "format/names.h"
+
+/* When a communicator's Colls come. A non-blocking one launches in a thread of NCCL's, after its group's stop. */
+enum ni_launches { NI_LAUNCHES_UNKNOWN = 0, NI_LAUNCHES_IN_GROUP, NI_LAUNCHES_LATER };
+
+struct ni_event_store {
+  struct ni_pool events, proxies;
+  _Alignas(NI_CACHE_LINE) struct ni_done_list done; /* both sizes; the kind tells */
+  _Atomic uint64_t calls[2];                /* API calls: collectives; Send and Recv. The next call_sn */
+  _Atomic uint64_t last_group;              /* number + 1 of the user group of the newest call; relaxed: a number */
+  _Atomic uint8_t launches; /* enum ni_launches; relaxed: what was seen holds for all calls of the communicator */
+  _Atomic uint64_t started[NI_EVENT_COUNT]; /* asked for and announced; the next ev_sn */
+  _Atomic uint64_t dropped[NI_EVENT_COUNT]; /* of these, found no slot */
+  uint64_t api_sn[NI_FUNC_COUNT];           /* dump role: the next coll_sn of collectives without a Coll event */
+};
+
+/* limits: NCCL_INSPECTOR_PROXY_{OP,STEP}_POOL_SIZE. The rest of the store is zero. Init only. */
+static inline void ni_event_store_open(struct ni_event_store *s, uint64_t event_limit, uint64_t proxy_limit) {
+  ni_pool_open_empty(&s->events, NI_CHUNK_EVENT, 1, (uint32_t)event_limit);
+  ni_pool_open_empty(&s->proxies, NI_CHUNK_PROXY, NI_PROXY_SLOTS, (uint32_t)proxy_limit);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * Children that came after their operation had been judged finished: a small queue from the poller to the dump thread,
+ * which writes a `late` line for each. Bounded; an entry that finds it full is counted and has no line.
+ *
+ * Many producers (callbacks), one consumer (dump thread). Lock-free.
+ */
+#ifndef NI_LATE_H
+#define NI_LATE_H
+
+#include "plugin/os/atomics.h"
+
+#define NI_LATE_SLOTS 64u
+
+struct ni_late {
+  _Atomic uint32_t turn; /* Position + 1 when filled; release by the producer, acquire by the consumer. */
+  uint32_t comm_page;
+  uint64_t sn, rec_sn, stop_gpu_ns;
+  uint8_t kind, func, channel;
+};
+
+struct ni_late_ring {
+  _Atomic uint32_t head; /* producers: next position */
+  _Atomic uint32_t tail; /* consumer: everything below is taken. Release there, acquire by the producers */
+  _Atomic uint64_t lost;
+  struct ni_late entry[NI_LATE_SLOTS];
+};
+
+static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *what) {
+  uint32_t pos = ni_load_rlx(&r->head);
+  do {
+    if (pos - ni_load_acq(&r->tail) >= NI_LATE_SLOTS) { /* pairs with ni_late_pop's release: the entry was read */
+      ni_add_rlx(&r->lost, 1);
+      return;
+    }
+  } while (!ni_cas_rlx(&r->head, &pos, pos + 1));
+  struct ni_late *e = &r->entry[pos % NI_LATE_SLOTS];
+  e->comm_page = what->comm_page;
+  e->sn = what->sn;
+  e->rec_sn = what->rec_sn;
+  e->stop_gpu_ns = what->stop_gpu_ns;
+  e->kind = what->kind;
+  e->func = what->func;
+  e->channel = what->channel;
+  ni_store_rel(&e->turn, pos + 1); /* pairs with ni_late_pop */
+}
+
+/* A hint: nothing is being handed over. Dump thread. */
+static inline int ni_late_empty(const struct ni_late_ring *r) { return ni_load_rlx(&r->head) == ni_load_rlx(&r->tail); }
+
+/* 1 and the entry in *out, or 0 when none is ready. Dump thread only. */
+static inline int ni_late_pop(struct ni_late_ring *r, struct ni_late *out) {
+  uint32_t pos = ni_load_rlx(&r->tail);
+  struct ni_late *e = &r->entry[pos % NI_LATE_SLOTS];
+  if (ni_load_acq(&e->turn) != pos + 1) return 0;
+  out->comm_page = e->comm_page;
+  out->sn = e->sn;
+  out->rec_sn = e->rec_sn;
+  out->stop_gpu_ns = e->stop_gpu_ns;
+  out->kind = e->kind;
+  out->func = e->func;
+  out->channel = e->channel;
+  ni_store_rel(&r->tail, pos + 1);
+  return 1;
+}
+
+#endif

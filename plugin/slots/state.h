@@ -1,0 +1,96 @@
+/*
+ * All mutable global state of the plugin, in one object.
+ *
+ * It lies in pages marked MADV_WIPEONFORK, so in a child of fork (or of a raw clone without CLONE_VM) every byte reads
+ * zero: `armed` is 0, callbacks and exit handlers do nothing, locks are unlocked, no thread is believed to run. The
+ * child's own first init then starts from nothing. The memory the parent's pointers named is lost to the child, which
+ * is the price of never touching a lock that another thread held at the fork.
+ */
+#ifndef NI_STATE_H
+#define NI_STATE_H
+
+#include <pthread.h>
+
+#include "box.h"
+#include "plugin/callbacks/chan_trace.h"
+#include "plugin/os/clock.h"
+#include "comm.h"
+#include "plugin/settings/config.h"
+#include "intern.h"
+#include "late.h"
+#include "plugin/os/log.h"
+#include "plugin/callbacks/meter.h"
+
+#define NI_MAX_COMMS 65536u
+#define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
+#define NI_WIPE_ALIGN 65536u /* the largest page size of aarch64 */
+
+enum { NI_EXTRA_METER = 1, NI_EXTRA_TRACES = 2 };
+
+struct ni_done_ring;
+struct ni_dump; /* dump_thread.h */
+
+struct ni_global {
+  /* ---- read by every callback ---- */
+  _Atomic uint32_t armed; /* 1 from the first init of this process on; release there, acquire in the callbacks */
+  uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
+  uint8_t self_is_silent;     /* a P2P with the own rank has no KernelCh (completion rule) */
+  uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
+  _Atomic uint8_t mask_was_off; /* KernelCh was off, by us or by whoever: 1 from then on */
+  uint8_t keep_last;
+  uint8_t enable_p2p;
+  uint8_t wake_on_push;   /* interval 0 */
+  enum ni_clock_source tick_source;
+  uint64_t min_size_bytes;
+  uint64_t nonce;
+  _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
+  int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
+  _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
+  _Atomic uint8_t extra;   /* NI_EXTRA_*: callbacks take the long way. Relaxed: who sees it late is not timed or traced */
+  _Atomic uint8_t verbose; /* records get a trace of every channel */
+  struct ni_arena arena;
+  struct ni_meter meter;
+  struct ni_traces traces;
+
+  /* ---- met by callbacks and the dump thread ---- */
+  _Alignas(NI_CACHE_LINE) _Atomic uint32_t sleeping; /* interval 0: the dump thread sleeps and wants a wake */
+  _Atomic uint32_t wake_word; /* futex: raised to wake the dump thread */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t stray[NI_STRAY_COUNT]; /* strays that belong to no communicator */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t dirty[NI_MAX_COMMS / 64]; /* communicators whose done list became non-empty */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t group_sn; /* GroupApi events of the process */
+  struct ni_event_store detached; /* events of no communicator */
+  struct ni_late_ring late;
+  struct ni_intern intern;
+  struct ni_done_ring **ring; /* by registry index; only with POOL_KEEP=last */
+
+  /* ---- init, finalize, exit ---- */
+  pthread_mutex_t lock; /* registry; never held during I/O */
+  uint8_t configured;   /* settings were read */
+  uint8_t off;          /* ENABLE is 0, or the process could not be set up: nothing is ever recorded */
+  _Atomic uint8_t leaving; /* the exit handlers run; pairs with armed, see at_exit */
+  _Atomic uint32_t live; /* communicators between init and finalize; written under the lock */
+  _Atomic uint32_t refused_comms; /* communicators that could not be taken in */
+  uint64_t no_wait_before_ns; /* CLOCK_MONOTONIC: init does not wait for memory until then */
+  uint32_t mask_users[NI_MAX_MASKS]; /* communicators between init and finalize by their NCCL */
+  uint32_t next_index;
+  uint32_t *free_index; /* stack of registry indices given back */
+  uint32_t n_free_index, cap_free_index;
+  int nccl_version;     /* e.g. 23007, 0 unknown */
+  struct ni_config config;
+  struct ni_log log;
+  struct ni_clock clock; /* dump role; callbacks use tick_source only */
+  struct ni_dump *dump;
+  struct ni_keeper box;
+};
+
+/* Gives a registry index back. ni_g.lock is held. */
+void ni_index_give(uint32_t index); /* lifecycle.c */
+
+union ni_global_pages {
+  _Alignas(NI_WIPE_ALIGN) struct ni_global g;
+  unsigned char pages[(sizeof(struct ni_global) + NI_WIPE_ALIGN - 1) / NI_WIPE_ALIGN * NI_WIPE_ALIGN];
+};
+extern union ni_global_pages ni_global_pages; /* lifecycle.c */
+#define ni_g (ni_global_pages.g)
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * Roll-ups as lines.
+ *
+ * Periods begin at whole multiples of NCCL_INSPECTOR_ROLLUP_SECONDS since 1970, so those of all ranks can be put side by
+ * side. Where files expire (NCCL_INSPECTOR_DIR_MAX_BYTES, _KEEP_SECONDS) the lines go to a file of their own that does
+ * not: they are what stays. It is written at the end of each period; while the disk refuses, the block is kept and what
+ * comes after it goes on being counted.
+ */
+#include "plugin/dump/dump.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int ni_roll_counted(void) { return ni_g.config.control_lines && ni_g.config.rollup_seconds; }
+
+int ni_roll_open(struct ni_dump *d, const struct ni_out_options *log) {
+  const struct ni_config *c = &ni_g.config;
+  if (!ni_roll_counted() || (!c->dir_max_bytes && !c->keep_seconds)) return 0;
+  if (!d->gz_roll && !(d->gz_roll = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL))) return -ENOMEM;
+  char suffix[32];
+  snprintf(suffix, sizeof suffix, ".rollup%s", log->suffix);
+  struct ni_out_options o = *log;
+  o.suffix = suffix;
+  o.file_max_bytes = o.dir_max_bytes = o.keep_seconds = 0;
+  int rc = ni_out_init(&d->roll_out, &o);
+  d->roll_open = rc == 0;
+  return rc;
+}
+
+void ni_roll_close(struct ni_dump *d) {
+  if (!d->roll_open) return;
+  (void)ni_roll_flush(d, 1);
+  ni_gz_release(d->gz_roll);
+  int rc = ni_out_close(&d->roll_out, NULL);
+  if (rc)
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "closing the file of roll-ups failed: %s; its last lines "
+                        "may be lost", strerror(-rc));
+  d->roll_open = 0;
+}
+
+/* A line of roll-ups, or the comm line before a communicator's first. */
+static int put(struct ni_dump *d, size_t n) {
+  if (!d->roll_open) /* the block must fit into a file, and the last lines behind it, too */
+    return d->text_max && ni_gz_text_bytes(d->gz) && ni_gz_text_bytes(d->gz) + n > d->text_max / 2
+               ? -EFBIG
+               : ni_lines_put(d, d->line, n);
+  return n ? ni_gz_append(d->gz_roll, d->line, n) : 0;
+}
+
+static int say_entry(struct ni_dump *d, struct ni_side *s, struct ni_rollup_sums *e, uint64_t now_ns) {
+  struct ni_rollup_line in = {.kind = (enum ni_kind)e->kind,
+                              .func = e->cls == NI_ROLLUP_OTHERS ? "(others)" : ni_intern_text(&ni_g.intern, e->func),
+                              .timing = (enum ni_timing)e->timing,
+                              .msg_bytes = e->bytes,
+                              .msg_to_bytes = ni_rollup_last_bytes(e),
+                              .from_ns = s->rollup.from_ns,
+                              .to_ns = now_ns,
+                              .count = e->count,
+                              .sum_bytes = e->sum_bytes,
+                              .sum_ns = e->sum_ns,
+                              .min_ns = e->min_ns,
+                              .max_ns = e->max_ns,
+                              .hist = ni_rollup_hist(e)};
+  int rc = put(d, ni_format_rollup(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+  if (rc == 0) ni_rollup_said(e);
+  return rc;
+}
+
+int ni_roll_say(struct ni_dump *d, struct ni_side *s, int now) {
+  if (!ni_roll_counted()) return 0;
+  uint64_t period = d->real_ms / 1000 / ni_g.config.rollup_seconds, now_ns = d->real_ms * 1000000;
+  if (s->rollup_period == 0) s->rollup_period = period;
+  if (!now && s->rollup_period == period && !s->rollup.due) return 0;
+  if (s->rollup.from_ns > now_ns) s->rollup.from_ns = now_ns; /* the wall clock was set back */
+  uint32_t at = 0;
+  int rc = 0;
+  for (struct ni_rollup_sums *e; rc == 0 && (e = ni_rollup_next(&s->rollup, &at)) != NULL;) {
+    if (d->roll_open && !s->in_roll_file) {
+      rc = put(d, ni_lines_comm_text(d, s));
+      s->in_roll_file = rc == 0;
+    }
+    if (rc == 0) rc = say_entry(d, s, e, now_ns);
+  }
+  if (rc) return rc;
+  ni_rollup_tidy(&s->rollup, &d->roll_pool);
+  s->rollup_period = period;
+  return 0;
+}
+
+int ni_roll_flush(struct ni_dump *d, int force) {
+  const void *block;
+  size_t n;
+  if (!d->roll_open) return 0;
+  if (ni_gz_text_bytes(d->gz_roll) == 0 && !ni_gz_finished(d->gz_roll)) return 0;
+  int rc = ni_gz_finish(d->gz_roll, &block, &n);
+  if (rc == 0 && ni_out_files(&d->roll_out) == 0) rc = ni_lines_head(d, &d->roll_out, 0);
+  if (rc == 0) rc = ni_out_write(&d->roll_out, block, n, 0, d->now_ns, force);
+  if (rc == 0) {
+    ni_gz_release(d->gz_roll);
+    ni_out_reserve(&d->out, ni_out_bytes(&d->roll_out));
+  } else if (rc != -EAGAIN) {
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot write roll-ups to %s: %s; they are kept and tried "
+                        "again", ni_out_path(&d->roll_out), strerror(-rc));
+  }
+  return rc;
+}

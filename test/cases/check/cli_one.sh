@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A log of one record: every number is 1, and no message says "1 files".
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=$(realpath "${BUILD:-build}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir logs many
+line='{"header":{"id":"0x5d1c7e90aa41b2","rank":0,"n_ranks":2,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"1","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1790000000123456,"hostname":"node-a","pid":4242},"coll_perf":{"coll":"AllReduce","coll_sn":1,"coll_msg_size_bytes":1,"coll_exec_time_us":59,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":1.5,"coll_busbw_gbs":1.5,"coll_enqueue_ns":1790000000123000000,"coll_gpu_start_delta_ns":100}}'
+printf '%s\nx\n%s\n' "$line" "${line//\"coll_sn\":1/\"coll_sn\":3}" >logs/a.log
+touch many/a.log
+for sn in 1 3 3; do printf '%s\nx\n' "${line//\"coll_sn\":1/\"coll_sn\":$sn}"; done >>many/a.log
+cp many/a.log many/b.log
+printf '%s\n' "$line" >one.log
+"$BUILD/nccl-inspector" check one.log >check || [ $? = 2 ]
+"$BUILD/nccl-inspector" summary one.log --no-plots --output-dir one >summary || [ $? = 2 ]
+"$BUILD/nccl-inspector" trace one.log -o one.json >trace || [ $? = 2 ]
+"$BUILD/nccl-inspector" check logs/a.log >check1 || [ $? = 2 ]
+"$BUILD/nccl-inspector" summary logs/a.log --no-plots --output-dir out >summary1 || [ $? = 2 ]
+"$BUILD/nccl-inspector" trace logs/a.log -o out.json >trace1 || [ $? = 2 ]
+"$BUILD/nccl-inspector" summary logs --rank 7 --no-plots --output-dir none >none 2>&1 || [ $? = 1 ]
+all=(check summary trace check1 summary1 trace1 none one/output.log out/output.log)
+if grep -nE '(^|[^0-9.])1 (more )?(bad )?(files|records|operations|lines|ranks|hosts|groups|slices|arrows|processes|communicators|places|are|were)\b' "${all[@]}"; then
+  echo "a number that is 1 has its word in the plural"
+  exit 1
+fi
+has() { grep -qF -- "$2" "$1" || { echo "$1 does not say: $2"; cat "$1"; exit 1; }; }
+has check 'lines       1: 1 operation, 0 about the run'
+has summary '1 record, 1 operation, from 1 file '
+has summary 'INCOMPLETE: 1 rank is missing: communicator'
+has trace '1 operation of 1 rank on 1 host: 2 slices, 1 arrow'
+has check1 'problem     1 bad line'
+has summary1 '1 bad line, first logs/a.log:2'
+has summary1 '1 operation is missing by its number'
+has trace1 'incomplete  1 bad line'
+has out/output.log ' - 1 file, 3 lines, 2 records'
+# And more than one.
+"$BUILD/nccl-inspector" summary many --no-plots --output-dir many-out >summary2 || [ $? = 2 ]
+has summary2 '6 bad lines, first '
+has summary2 '4 records came twice and were counted once'
+echo "one is one"

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What every command says to wrong input: the path or the value by name, what is accepted, and the promised exit code.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=$(realpath "${BUILD:-build}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+inspector=$BUILD/nccl-inspector
+cd "$work"
+mkdir empty boxes
+"$BUILD/test/host/loggen" logs --ranks 2 --node 2 --ops 20 --format ours
+
+says() { # exit code, text that stderr or stdout has, command...
+  local want=$1 text=$2 rc=0
+  shift 2
+  "$inspector" "$@" >out 2>&1 </dev/null || rc=$?
+  [ "$rc" = "$want" ] || { echo "exit $rc, wanted $want: $*"; cat out; exit 1; }
+  grep -qF -e "$text" out || { echo "does not say \"$text\": $*"; cat out; exit 1; }
+}
+
+says 64 "there is no command 'chek'" chek logs
+# No logs: each input by name.
+for c in check summary pools trace; do
+  says 1 'nowhere: No such file or directory' $c nowhere
+  says 1 'empty: no log files in it (*.log, ' $c empty
+  says 64 'which logs?' $c
+done
+for c in recover hang 'snapshot --output copies'; do
+  # shellcheck disable=SC2086
+  says 1 'nowhere: No such file or directory' $c nowhere --box-dir boxes
+done
+# What is no plain file, and bytes that a terminal would obey.
+mkdir odd
+cp logs/*0.log odd/
+mkfifo odd/pipe.log
+echo hello >"$(printf 'odd/red\033[31m.log')"
+says 2 'odd/pipe.log: not a plain file' check odd
+says 1 'odd/pipe.log: not a plain file' pools odd
+says 2 'odd/red?[31m.log:1: bad_json' check odd
+says 2 'odd/red?[31m.log:1: bad_json' trace odd -o odd.json
+! grep -q "$(printf '\033')" out
+# One file of a job: the ranks of the job are missing, not those of a communicator of hash 0.
+NCCL_PROFILER_PLUGIN=$BUILD/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 \
+  NCCL_INSPECTOR_DUMP_DIR=job "$BUILD/nccl-sim" --job 1x2 --procs --iterations 2 --quiet
+one=$(find job -name '*.gz' | head -n 1)
+says 2 'the job: 1 of 2 ranks' check "$one"
+! grep -q 'communicator 0x0:' out
+says 2 'in what could be read' pools "$one" odd
+# trace
+says 1 'nothing to draw' trace logs --coll allreduce
+[ ! -e logs-trace.json.gz ]
+says 1 '.: Is a directory' trace logs -o .
+for o in 9-3 -1 abc 0- ''; do says 64 "--rank=$o: want ranks and ranges" trace logs "--rank=$o"; done
+says 64 '--coll=,: want names' trace logs --coll=,
+# ctl: what a rank would refuse.
+for t in 'events nix' 'events ,' 'events coll,-nix' 'sample 2' 'sample 1/0' 'sample 1/1000001' 'sample 1/5x' 'mark  ' 'flush later' \
+  'verbose maybe' 'preset heavy' 'do it'; do
+  says 64 "\"$t\": " ctl logs "$t"
+done
+[ ! -e logs/nccl-inspector.control ]
+for t in 'events coll,p2p' 'events deep,-steps' 'events all' 'events none' 'sample 1/1000000' 'mark x' flush 'flush now'; do
+  says 0 "nccl-inspector.control: $t" ctl logs "$t"
+done
+says 0 'no log lies in empty itself' ctl empty flush
+echo "every wrong input is named"

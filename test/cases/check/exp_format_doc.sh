@@ -1,0 +1,39 @@
+#!/bin/bash
+# Every example line of docs/format.md parses, is of the kind the page says, and has no key the parser does not know.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=${BUILD:-build}
+BIN=${NI_BIN:-$BUILD/nccl-inspector}
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+python3 - "$BIN" "$dir" <<'PY'
+import json, subprocess, sys
+lines = [l for l in open("docs/format.md").read().split("\n") if l.startswith('{"header"') or l.startswith('..."')]
+full = next(l for l in lines if '"coll_perf"' in l)
+head = full[:full.index('"coll_perf"')]
+meta = head[head.index('"metadata"'):].rstrip(",")
+out, kinds = [], set()
+for l in lines:
+    if l.startswith("..."):
+        l = head + l[3:]
+    l = l.replace('"metadata":{...}', meta)
+    if l.startswith('{"header":{...}'):
+        continue
+    kinds |= set(json.loads(l)) - {"header", "metadata"}
+    out.append(l)
+want = {"coll_perf", "p2p_perf", "process", "comm", "comm_end", "clock", "dump_stats", "gap", "late", "incomplete",
+        "stuck", "in_flight", "pool_stats", "note", "control", "rollup",
+        "api", "launch", "group", "ce", "sync", "batch", "proxy_trace", "proxy_ctrl", "net"}
+assert kinds == want, "examples of %s missing or extra" % (kinds ^ want)
+open(sys.argv[2] + "/x.jsonl", "w").write("".join(l + "\n" for l in out))
+doc = json.loads(subprocess.run([sys.argv[1], "check", "--json", sys.argv[2]], capture_output=True, text=True).stdout)
+assert doc["lines"] == len(out) and doc["bad_lines"] == 0, doc["bad_line_samples"]
+assert doc["unknown_keys"] == 0 and doc["unknown_kinds"] == {}, "a key of the page is unknown to the parser"
+print("%d example lines" % len(out))
+import re
+codes = set(re.findall(r'  X\(\w+, "(\w+)"', open("exporter/model/ledger/check.h").read()))
+page = open("docs/exporter.md").read()
+missing = sorted(c for c in codes if "`%s`" % c not in page)
+assert len(codes) > 20 and not missing, "check says what docs/exporter.md does not explain: %s" % missing
+PY

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Real NCCL, release by release, without a GPU (test/gpu/no_device/no_device.h): gpu_drive's declarations are those of its
+# header, doctor names release and interface rightly, NCCL loads the plugin with that interface, and all that it raises for
+# the plans of gpu_drive is in the log, ranks meeting in shared memory and through the network. NI_NCCL_WHEELS is a folder with unpacked wheels nvidia-nccl-cu12 or -cu13; skipped without.
+#   pip download --no-deps nvidia-nccl-cu12==2.28.9 && unzip -d DIR/2.28.9 nvidia_nccl_cu12-2.28.9-*.whl
+. "$(dirname "$0")/../../lib/sim.sh"
+wheels=${NI_NCCL_WHEELS:-/nonexistent}
+GPU=$(realpath -m "$BUILD/test/gpu")
+PLUGIN=$(realpath "$PLUGIN") BUILD=$(realpath "$BUILD")
+BIN=$BUILD/nccl-inspector
+[ -e "$GPU/fake/no_device.so" ] && [ -x "$GPU/gpu_check" ] || { echo "$GPU is not built"; exit 77; }
+[ -d "$wheels" ] || { echo "NI_NCCL_WHEELS names no folder of unpacked wheels"; exit 77; }
+mapfile -t libs < <(find -L "$wheels" -maxdepth 6 -name libnccl.so.2 | sort -V)
+[ ${#libs[@]} -gt 0 ] || { echo "no libnccl.so.2 below $wheels"; exit 77; }
+mkdir "$TMP/lib" "$TMP/include"
+ln -s "$GPU/fake/no_device.so" "$TMP/lib/libnvidia-ml.so.1"
+printf '#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\ntypedef struct CUevent_st *cudaEvent_t;\n' >"$TMP/include/cuda_runtime.h"
+: >"$TMP/include/cuda_fp16.h"
+bad() { echo "FAIL $release ${what:-}: $*"; failures=$((failures + 1)); }
+
+layout=gpus
+# run NAME [NAME=value ...] [options of gpu_drive]
+run() {
+  local -a vars=()
+  what=$1
+  shift
+  while [[ ${1:-} == *=* ]]; do vars+=("$1"); shift; done
+  rm -rf "$TMP/truth" "$TMP/logs"
+  env LD_LIBRARY_PATH="$TMP/lib" NI_NO_DEVICE_NCCL="$so" NCCL_P2P_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_CUMEM_HOST_ENABLE=0 NCCL_SOCKET_IFNAME=lo \
+    NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" "${vars[@]}" timeout -k 5 150 \
+    "$GPU/gpu_drive" --out "$TMP/truth" --nccl "$so" --cuda "$GPU/fake/no_device.so" --layout $layout --stall 90 --seconds 100 --iterations 2 \
+    --max-bytes 1048576 "$@" >"$TMP/out" 2>&1 || { bad "gpu_drive ended with $?"; grep -a 'gpu_drive:\|WARN' "$TMP/out" | tail -n 5; return 1; }
+}
+agree() { # [partial] [options of gpu_check]; partial: what was aborted is rightly incomplete
+  local partial=0
+  [ "${1:-}" = partial ] && partial=1 && shift
+  "$GPU/gpu_check" --any-timing "$@" "$TMP/truth" "$TMP/logs" >"$TMP/rows" 2>"$TMP/differences" || true
+  # No device: on a busy machine the device's thread and the polling one come by when they can.
+  if ! grep -q '^ok.*each operation once' "$TMP/rows" || grep '^FAIL' "$TMP/rows" | grep -v 'execution time\|bus bandwidth'; then
+    bad "gpu_check"
+    cat "$TMP/differences"
+  fi
+  [ "$partial" = 1 ] || "$BIN" check -q "$TMP/logs" >"$TMP/check" 2>&1 || bad "$(tail -n 1 "$TMP/check")"
+}
+
+for so in "${libs[@]}"; do
+  what=''
+  code=$("$GPU/gpu_drive" --version-of "$so") || { release=$so; bad "does not load"; continue; }
+  release=$((code / 10000)).$((code / 100 % 100)).$((code % 100))
+  header=$(dirname "$so")/../include
+  if [ -e "$header/nccl.h" ]; then
+    "${CXX:-g++}" -std=c++17 -fsyntax-only -Wno-narrowing -I "$TMP/include" -I "$header" -I test/gpu test/gpu/header_facts.cc 2>"$TMP/facts" ||
+      { bad "gpu_api.h differs from its nccl.h"; grep error "$TMP/facts" | head -n 5; }
+  fi
+  known=$(grep -aoh 'ncclProfiler_v[0-9]*' "$so" | sort -u | tr -dc '0-9\n' | tail -n 1) || true
+  ours=$(for v in 1 2 3 4 5 6 7 8 9; do [ "$v" -le "${known:-0}" ] && grep -qa "ncclProfiler_v$v" "$PLUGIN" && echo $v; done | tail -n 1) || true
+  NCCL_PROFILER_PLUGIN=$PLUGIN NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/d" "$BIN" doctor --nccl "$so" >"$TMP/doctor" 2>&1 || true
+  if [ "$code" -ge 22700 ]; then
+    grep -q "is release $release; it will use the plugin's interface v$ours" "$TMP/doctor" || { bad "doctor"; grep nccl "$TMP/doctor"; }
+  else
+    grep -q "is release $release: it tells no device times" "$TMP/doctor" || { bad "doctor"; grep nccl "$TMP/doctor"; }
+    echo "ok   NCCL $release: header, doctor; v$known is its newest interface"
+    continue
+  fi
+  run "all plans" --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms || continue
+  grep -qa "NCCL Inspector: .*interface v$ours, NCCL $release," "$TMP/out" || bad "NCCL did not take v$ours"
+  agree
+  all=$(grep 'each operation once' "$TMP/rows" | cut -f3)
+  run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree # works of a batch are seen while they run
+  layout=hostid # a host each: sockets, and all proxy events
+  run "all plans, network" NCCL_INSPECTOR_EVENTS=trace --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
+  over_net=$(grep 'each operation once' "$TMP/rows" | cut -f3)
+  run "end by abort" --plans mix,groups --end abort && agree partial
+  layout=gpus
+  for end in finalize exit quick_exit; do run "end by $end" --plans groups --end $end && agree; done
+  for ((v = 1; v < ours; v++)); do
+    if [ $v -lt 4 ]; then # before v3 nothing calls back at a graph's replay, unless the network is used
+      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans "$([ $v = 3 ] && echo mix || echo groups)" && agree --unnamed
+    else
+      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans mix,groups,p2p && agree
+    fi
+  done
+  run "recording" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" --plans mix,groups,p2p,alltoall &&
+    { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
+  rm -f "$TMP"/*.rec
+  layout=hostid
+  run "recording, network" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" --plans mix,groups,p2p,alltoall &&
+    { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
+  layout=gpus
+  rm -f "$TMP"/*.rec
+  echo "ok   NCCL $release: header, doctor, v$ours and $((ours - 1)) older interfaces; $all; by network $over_net"
+done
+finish

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Logs alone of a job that worked for longer than the 10 s between dump_stats lines and then hangs: what a stuck line says is
+# newer than those.
+. "$(dirname "$0")/../../lib/hang.sh"
+
+logs() { # FUNC FUNC [MS [WORLD]]
+  rm -rf "$TMP/logs"
+  mkdir "$TMP/logs"
+  python3 test/lib/hang_logs.py "$TMP/logs" "$@"
+  look
+}
+logs AllReduce AllReduce
+checked "both inside" 3 expect world "AllReduce 20" inside=0,1
+logs AllReduce -
+checked "of one nothing is known since" 3 expect world "AllReduce 20" inside=0 no_data=1
+names "what is not known" "no data from rank 1 (node-1); one rank is inside; nothing has moved for 300 s"
+logs AllReduce Broadcast
+checked "another call" 3 expect world "AllReduce 20" mismatch=function inside=0 other_call=1
+python3 -c 'import json,sys; [r] = [r for r in json.load(open(sys.argv[1]))["waits"][0]["ranks"] if r["rank"] == 0]
+assert r["seen_s_ago"] == 0, r' "$TMP/verdict" || fail "rank 0 was seen when its stuck line was written: $(cat "$TMP/verdict")"
+
+# Killed while they hung, and begun again: at once, also with another number of ranks, and later. A rank has one process at a time.
+for again in "1 2" "300 3" "1500 2"; do
+  # shellcheck disable=SC2086
+  logs AllReduce AllReduce $again
+  checked "begun again after ${again% *} ms, ${again#* } ranks" 0 job ended "ENDED \(2 ranks, 1 communicator\): both processes have ended by themselves.*" earlier=2 left=2 ranks=2
+done
+finish

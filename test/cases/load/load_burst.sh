@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# 100,000 collectives in a burst, and 100,000 a second, on two threads, at every interval: none lost, none twice.
+. "$(dirname "$0")/../../host/lib.sh"
+US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
+n=100000 rate=100000 ops=50000
+[ -z "$VARIANT" ] || n=10000 rate=5000 ops=5000
+for us in 1000000 500 0 -1; do
+  run "burst of $n, interval $us" $US=$us init 0 duet 0 $n 0 fin 0
+  verify --files 1 --end destroy
+  run "$ops at $rate/s, interval $us" $US=$us init 0 duet 0 $ops $rate exit 0
+  verify --files 1 --end exit
+done
+run "Send and Recv with collectives" $US=500 init 0 init 1 bg duet 0 $n 0 duetp 1 $n 0 join p2p 0 1000 self 1 1000 fin 0 fin 1
+verify --end destroy
+
+# Everything on one CPU, the dump thread starved by two spinning threads (SCHED_IDLE).
+if taskset -c 0 true 2>/dev/null; then
+  run "one CPU" $US=500 sh "taskset -acp 0 \$PPID >/dev/null" init 0 duet 0 $n 0 fin 0
+  verify --end destroy
+  run "dump thread starved 100 ms, again and again" $US=500 sh "taskset -acp 0 \$PPID >/dev/null" init 0 sleep 30 starve \
+    bg paced 0 20000 10000 spin 100 sleep 10 spin 100 sleep 10 spin 100 sleep 10 spin 300 join fin 0
+  verify --end destroy
+fi
+finish

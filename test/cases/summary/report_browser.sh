@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# report.html in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=${BUILD:-build}
+skip() { echo "$1"; exit 77; }
+[ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
+command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
+[ -s "$BUILD/report/report_assets.tail" ] || skip "this build makes no report.html"
+[ -x "$BUILD/test/unit/test_render" ] || skip "no $BUILD/test/unit/test_render (make tests)"
+
+tool=$BUILD/browser
+mkdir -p "$tool"
+cp test/browser/*.json test/browser/*.mjs "$tool/"
+if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
+  (cd "$tool" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >"$tool/npm.log" 2>&1 ||
+    skip "npm could not get playwright-core ($tool/npm.log)"
+  cp "$tool/package-lock.json" "$tool/installed.json"
+fi
+
+# A figure that is not there is a dash, without a unit behind it.
+node --input-type=module -e "
+import { gbs, duration, percent, bytes, amount, bytesTick } from '$PWD/exporter/output/report/src/format.js';
+const got = [gbs(null), gbs(NaN), gbs(18.94), duration(null), percent(null)].join('|');
+if (got !== '–|–|18.9 GB/s|–|–') { console.log('figures as text:', got); process.exit(1); }
+const sizes = [0, 4, 999, 1000, 8192, 999994, 999999, 1048576, 104857600];
+const is = [sizes.map(bytes), sizes.map(amount), [1e6, 2.5e5].map(bytesTick)].map((x) => x.join(' ')).join('|');
+if (is !== '0 B 4 B 999 B 1.00 kB 8.19 kB 999.99 kB 1.00 MB 1.05 MB 104.86 MB|0 B 4 B 999 B 1.0 kB 8.2 kB 1.0 MB 1.0 MB 1.0 MB 105 MB|1 MB 250 kB') {
+  console.log('sizes as text:', is); process.exit(1);
+}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$BUILD/test/unit/test_render" --page "$work/small" 2 11
+"$BUILD/test/unit/test_render" --page "$work/big" 256 60
+"$BUILD/test/unit/test_render" --page "$work/nothing" 0 0
+node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"

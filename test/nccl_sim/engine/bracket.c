@@ -1,0 +1,208 @@
+/*
+ * The bracket Group, Coll, P2p around a launched kernel, and the works that it posts; shared by the application thread
+ * and the host-function thread. States, threads and ownership: engine.h. Sequences: contract 3.1, 3.4, 3.5.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "format/apart.h"
+
+#include "engine.h"
+#include "truth.h"
+
+struct ni_work *ni_work_get(struct ni_crank *c, const struct ni_task *t) {
+  pthread_mutex_lock(&c->lock);
+  while (!c->free_works && c->n_works >= ni_run.scn->set.inflight && c->n_works >= ni_run.scn->max_tasks)
+    pthread_cond_wait(&c->room, &c->lock);
+  struct ni_work *w = c->free_works;
+  if (w) {
+    c->free_works = w->next;
+  } else {
+    w = ni_xalloc(sizeof *w + (size_t)ni_run.scn->max_ch * sizeof *w->nodes);
+    w->c = c;
+    if ((c->n_works & (c->n_works - 1)) == 0) {
+      c->works = realloc(c->works, (size_t)(c->n_works ? 2 * c->n_works : 1) * sizeof *c->works);
+      if (!c->works) ni_die(NI_SIM_FAILED, "out of memory");
+    }
+    c->works[c->n_works++] = w;
+  }
+  c->outstanding++;
+  pthread_mutex_unlock(&c->lock);
+  w->next = NULL;
+  w->task = t;
+  w->handle = NULL;
+  w->peer = t->kind == NI_TASK_COLL ? -1 : ni_task_peer(t, c->id.rank, c->id.n_ranks);
+  w->n_nodes = w->n_done = 0;
+  w->first_ns = w->last_ns = 0;
+  w->called = w->unordered = false;
+  return w;
+}
+
+void ni_work_put(struct ni_work *w) {
+  if (atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) != 1) return;
+  struct ni_crank *c = w->c;
+  ni_truth_work(w, NI_OUT_DONE);
+  ni_kernel_put(c, w->kernel);
+  pthread_mutex_lock(&c->lock);
+  w->next = c->free_works;
+  c->free_works = w;
+  c->outstanding--;
+  pthread_cond_broadcast(&c->room);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static struct ni_kernel *kernel_get(struct ni_crank *c) {
+  pthread_mutex_lock(&c->lock);
+  struct ni_kernel *k = c->free_kernels;
+  if (k) c->free_kernels = k->next;
+  pthread_mutex_unlock(&c->lock);
+  return k ? k : ni_xalloc(sizeof *k);
+}
+
+static void delay(uint32_t most_us, uint64_t *rng) {
+  if (!most_us || ni_rand(rng) % 4) return;
+  uint64_t until = ni_now() + ni_rand(rng) % (most_us * 1000ull);
+  while (ni_now() < until) sched_yield();
+}
+
+static void *buffer(const struct ni_work *w, int k) {
+  return (void *)(uintptr_t)(0x7f0000000000u + (uintptr_t)w->c->comm * 0x10000000u + (uintptr_t)k * 0x1000000u);
+}
+
+static void start_task(struct ni_work *w, void *group, void *api) {
+  struct ni_crank *c = w->c;
+  const struct ni_task *t = w->task;
+  struct ni_prof_descr_v6 d;
+  memset(&d, 0, sizeof d);
+  d.parentObj = api;
+  d.rank = c->id.rank;
+  bool coll = t->kind == NI_TASK_COLL;
+  bool wants = coll ? ni_wants_coll(w->mask) : ni_wants_p2p(w->mask, ni_core.release);
+  /* A native 2.27 raises tasks only under a Group that the plugin gave a handle to. */
+  if (ni_core.release < 22800 && !group) wants = false;
+  w->sn = 0;
+  if (coll) {
+    /* A replay consumes a number only if KernelCh was latched at capture. */
+    bool takes = !w->by_graph || (w->mask & NI_EV_KERNEL_CH);
+    w->sn = atomic_fetch_add_explicit(&c->sn[t->func], takes, memory_order_relaxed);
+  }
+  w->before_ns = w->after_ns = ni_unix_now();
+  w->apart = false;
+  if (!wants) return;
+  if (coll) {
+    /* NCCL rewrites these two to bytes when the task is made. */
+    bool bytes = t->func == NI_FUNC_ALLGATHER || t->func == NI_FUNC_BROADCAST;
+    d.type = NI_EV_COLL;
+    d.coll.seqNumber = w->sn;
+    d.coll.func = t->func_name;
+    d.coll.sendBuff = buffer(w, 0);
+    d.coll.recvBuff = buffer(w, 1);
+    d.coll.count = bytes ? ni_task_bytes(t) : t->count;
+    d.coll.root = t->root;
+    d.coll.datatype = bytes ? "ncclInt8" : t->dtype;
+    d.coll.nChannels = t->collnet ? 0 : t->n_ch;
+    d.coll.nWarps = t->warps;
+    d.coll.algo = t->algo;
+    d.coll.proto = t->proto;
+    d.coll.parentGroup = group;
+  } else {
+    d.type = NI_EV_P2P;
+    d.p2p.func = t->func_name;
+    d.p2p.buff = buffer(w, t->kind);
+    d.p2p.datatype = t->dtype;
+    d.p2p.count = t->count;
+    d.p2p.peer = w->peer;
+    d.p2p.nChannels = t->n_ch;
+    d.p2p.parentGroup = group;
+  }
+  if (t->kind != NI_TASK_COLL && w->peer == c->id.rank && ni_core_self_silent(ni_core.release)) {
+    uint32_t channels = ni_core_p2p_channels(ni_core.release, ni_core.interface) ? (uint32_t)t->n_ch : 0;
+    atomic_fetch_or_explicit(&c->ahead, ni_apart_of_self(ni_core.release, channels), memory_order_relaxed);
+  }
+  w->apart = atomic_load_explicit(&c->ahead, memory_order_relaxed) != 0;
+  w->called = ni_core.interface != 0;
+  w->rec = atomic_fetch_add_explicit(&c->rec[!coll], 1, memory_order_relaxed);
+  w->before_ns = ni_unix_now();
+  ni_core_who(&c->id);
+  ni_core_start(c->ctx, &w->handle, &d);
+  w->after_ns = ni_unix_now();
+}
+
+/* Nodes and references of a work whose start has been called. */
+static void fill_nodes(struct ni_work *w) {
+  const struct ni_task *t = w->task;
+  bool self = t->kind != NI_TASK_COLL && w->peer == w->c->id.rank;
+  int net = 0;
+  if (!(self && ni_core_self_silent(ni_core.release)) && (w->mask & NI_EV_KERNEL_CH) && ni_core.interface >= 3)
+    for (int i = 0; i < t->n_ch; i++) {
+      if (t->ch0 + i == t->missing_ch) continue;
+      struct ni_node *n = &w->nodes[w->n_nodes++];
+      n->next = NULL;
+      n->work = w;
+      n->ch = (uint8_t)(t->ch0 + i);
+      n->state = NI_NODE_POSTED;
+      n->anothers = false;
+      n->start_stamp = n->stop_stamp = 0;
+    }
+  if (!self) net = ni_netops_of(w->c, t);
+  if (!ni_wants_proxy_op(w->mask)) net = 0;
+  /* bracket, nodes or kernel, network */
+  atomic_store_explicit(&w->refs, 1 + (w->n_nodes ? w->n_nodes : 1) + net, memory_order_relaxed);
+}
+
+void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_plan *plan, const int *masks,
+                const struct ni_called *api, bool by_graph, uint64_t launch_ns, uint64_t index, uint64_t *rng) {
+  const struct ni_settings *set = &ni_run.scn->set;
+  struct ni_work *works[NI_MAX_TASKS];
+  int n = 0, any = 0, participants = ni_participants(c, plan);
+  struct ni_kernel *k = kernel_get(c);
+  k->next = NULL;
+  k->plan = plan;
+  k->index = index;
+  k->participants = participants;
+  k->hash = ni_mix(ni_mix(set->seed, (uint64_t)c->comm), participants > 1 ? index : ni_rand(rng));
+  k->noise = 1024 + (uint32_t)((k->hash >> 50) % 1024) * 2 * (uint32_t)set->vary_percent / 100 -
+             1024 * (uint32_t)set->vary_percent / 100;
+  k->state = 0;
+  k->hangs = false;
+  for (int i = 0; i < plan->n_tasks && n < NI_MAX_TASKS; i++) {
+    const struct ni_task *t = &plan->tasks[i];
+    if (!ni_task_mine(c, t)) continue;
+    struct ni_work *w = works[n++] = ni_work_get(c, t);
+    w->kernel = k;
+    w->mask = masks[i];
+    w->call = api[i].call;
+    w->by_graph = by_graph;
+    w->unordered = c->decl->two_threads;
+    any |= masks[i];
+    if (t->hang_rank == -2 || t->hang_rank == c->id.rank) k->hangs = true;
+  }
+  atomic_store_explicit(&k->refs, n + 1, memory_order_relaxed);
+  void *group = NULL;
+  if (ni_wants_group(any)) {
+    struct ni_prof_descr_v6 d;
+    memset(&d, 0, sizeof d);
+    d.type = NI_EV_GROUP;
+    ni_core_start(c->ctx, &group, &d);
+  }
+  for (int i = 0, j = 0; i < plan->n_tasks && j < n; i++)
+    if (ni_task_mine(c, &plan->tasks[i])) start_task(works[j++], group, api[i].handle);
+  for (int i = 0; i < n; i++) {
+    fill_nodes(works[i]);
+    atomic_store_explicit(&works[i]->busy, 1, memory_order_release);
+    if (i > 0) works[i - 1]->next = works[i];
+  }
+  /* In a graph the host function comes before the kernel. */
+  k->launch_ns = (by_graph ? ni_now() : launch_ns) + set->launch_us * 1000ull + st->queue_ms * 1000000ull;
+  pthread_mutex_lock(&c->lock);
+  if (c->posted_tail) c->posted_tail->next = k;
+  else c->posted_kernels = k;
+  c->posted_tail = k;
+  /* Under the same lock: with A and H at once, the works must come in the order in which the device runs them. */
+  ni_proxy_post(c->proxy, works[0], works[n - 1], n);
+  pthread_mutex_unlock(&c->lock);
+  delay(set->stop_delay_us, rng);
+  for (int i = 0; i < n; i++) ni_core_stop(works[i]->handle);
+  ni_core_stop(group);
+  for (int i = 0; i < n; i++) ni_work_put(works[i]);
+}

@@ -1,0 +1,236 @@
+/* Rooms of the timeline alone: the external sort, the sample of collectives, the two fits of clocks. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exporter/model/clocks/align.h"
+#include "exporter/model/clocks/gpu_clock.h"
+#include "exporter/model/clocks/match.h"
+#include "exporter/base/spill_sort.h"
+
+static uint64_t seed = 1;
+static uint64_t rnd(uint64_t below) {
+  seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+  return (seed >> 20) % below;
+}
+
+/* ---- sort ---- */
+
+struct item {
+  int64_t ts, dur;
+  uint64_t order;
+  uint8_t fill[200];
+};
+
+static int by_rule(const void *a, const void *b) {
+  const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+  if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+  if (x->dur != y->dur) return x->dur > y->dur ? -1 : 1;
+  return x->order < y->order ? -1 : 1;
+}
+
+static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_from) {
+  struct ni_sort *s;
+  struct item **all = calloc(n ? n : 1, sizeof *all);
+  assert_int_equal(ni_sort_new(&s, "/tmp", limit), 0);
+  for (size_t i = 0; i < n; i++) {
+    size_t len = offsetof(struct item, fill) + rnd(200);
+    all[i] = calloc(1, sizeof **all);
+    *all[i] = (struct item){.ts = (int64_t)rnd((uint64_t)times) - times / 2, .dur = (int64_t)rnd(3), .order = i};
+    memset(all[i]->fill, (int)(i & 255), len - offsetof(struct item, fill));
+    assert_int_equal(ni_sort_add(s, all[i]->ts, all[i]->dur, all[i], len), 0);
+  }
+  qsort(all, n, sizeof *all, by_rule);
+  const void *item;
+  size_t len;
+  for (size_t i = 0; i < n; i++) {
+    assert_int_equal(ni_sort_next(s, &item, &len), 1);
+    assert_memory_equal(item, all[i], len);
+    assert_true(len == sizeof **all || all[i]->fill[len - offsetof(struct item, fill)] == 0 || (all[i]->order & 255) == 0);
+  }
+  assert_int_equal(ni_sort_next(s, &item, &len), 0);
+  assert_int_equal(ni_sort_next(s, &item, &len), 0);
+  assert_true(ni_sort_runs(s) >= runs_from);
+  ni_sort_free(s);
+  for (size_t i = 0; i < n; i++) free(all[i]);
+  free(all);
+}
+
+static void test_sort(void **state) {
+  (void)state;
+  sort_agrees(0, 1 << 20, 10, 0);
+  sort_agrees(1, 1 << 20, 10, 0);
+  sort_agrees(5000, 16 << 20, 1000000, 0);
+  sort_agrees(5000, 16 << 20, 20, 0); /* many ties */
+  sort_agrees(50000, 64 << 10, 1000000, 50);
+  sort_agrees(50000, 0, 50, 100); /* the least memory: thousands of short runs, ties across them */
+}
+
+static void test_sort_no_folder(void **state) {
+  (void)state;
+  struct ni_sort *s;
+  char bytes[512] = {0};
+  int e = 0;
+  assert_int_equal(ni_sort_new(&s, "/nowhere/at/all", 0), 0);
+  for (int i = 0; e == 0 && i < 100; i++) e = ni_sort_add(s, i, 0, bytes, sizeof bytes);
+  assert_int_equal(e, -ENOENT);
+  ni_sort_free(s);
+}
+
+/* ---- match ---- */
+
+static void test_match(void **state) {
+  (void)state;
+  enum { OPS = 40000, RANKS = 8 };
+  struct ni_match m, back;
+  assert_int_equal(ni_match_init(&m), 0);
+  assert_int_equal(ni_match_init(&back), 0);
+  for (int rank = 0; rank < RANKS; rank++)
+    for (uint64_t sn = 0; sn < OPS; sn++) {
+      struct ni_match_entry e = {.start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
+      assert_int_equal(ni_match_add(&m, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0);
+    }
+  for (uint64_t sn = OPS; sn-- > 0;)
+    for (int rank = RANKS; rank-- > 0;) {
+      struct ni_match_entry e = {.start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
+      assert_int_equal(ni_match_add(&back, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0);
+      assert_int_equal(ni_match_add(&back, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0); /* twice counts once */
+    }
+  /* The same sample whatever the order; whole operations; about as much as there is room for. */
+  assert_true(m.bound < UINT64_MAX && m.bound == back.bound);
+  assert_true(m.n_entries > NI_MATCH_ENTRIES / 3 && m.n_entries == back.n_entries);
+  uint32_t ops = 0;
+  for (uint32_t i = 0; i <= m.mask; i++) {
+    if (!m.op[i].n) continue;
+    uint32_t members = 0, n = 0;
+    int64_t start = m.entry[m.op[i].first - 1].start_ns;
+    for (uint32_t e = m.op[i].first; e; e = m.entry[e - 1].next, n++) {
+      assert_int_equal(m.entry[e - 1].start_ns, start);
+      members |= 1u << m.entry[e - 1].member;
+    }
+    assert_true(n == RANKS && members == (1u << RANKS) - 1 && n == m.op[i].n);
+    ops++;
+  }
+  assert_int_equal(ops * RANKS, m.n_entries);
+  ni_match_free(&m);
+  ni_match_free(&back);
+  /* What tells operations apart. */
+  uint64_t k = ni_match_key(7, 0, "AllReduce", 1, 64);
+  assert_true(k != ni_match_key(8, 0, "AllReduce", 1, 64) && k != ni_match_key(7, 1, "AllReduce", 1, 64) &&
+              k != ni_match_key(7, 0, "AllGather", 1, 64) && k != ni_match_key(7, 0, "AllReduce", 2, 64) &&
+              k != ni_match_key(7, 0, "AllReduce", 1, 65));
+}
+
+/* ---- fits ---- */
+
+/* Bounds around a true line, as collectives give them: never wrong, at least half_ns wide on the nearer side. */
+static void bounds(struct ni_line_bound *b, size_t n, double offset, double drift, int64_t span_ns, int64_t half_ns) {
+  for (size_t i = 0; i < n; i++) {
+    int64_t t = (int64_t)rnd((uint64_t)span_ns) - span_ns / 2;
+    int64_t truth = (int64_t)llround(offset + drift * (double)t);
+    b[i] = (struct ni_line_bound){t, truth - half_ns - (int64_t)rnd(1000000), truth + half_ns + (int64_t)rnd(1000000)};
+  }
+}
+
+static void test_line_fit(void **state) {
+  (void)state;
+  struct ni_line_bound b[4000];
+  struct ni_line_fit f;
+  ni_line_fit(b, 0, &f);
+  assert_true(f.used == 0 && f.offset_ns == 0 && f.drift == 0 && f.room_ns == 0);
+  for (int round = 0; round < 20; round++) {
+    double offset = ((double)rnd(2000000) - 1e6) * 1000, drift = ((double)rnd(4000) - 2000) * 1e-7;
+    int64_t span = INT64_C(600000000000);
+    bounds(b, 4000, offset, drift, span, 15000);
+    ni_line_fit(b, 4000, &f);
+    assert_true(f.used == 4000 && f.rejected == 0 && f.room_ns >= 15000 && f.room_ns < 40000);
+    for (int64_t t = -span / 2; t <= span / 2; t += span / 10) {
+      double off = f.offset_ns + f.drift * (double)t - (offset + drift * (double)t);
+      assert_true(fabs(off) <= f.room_ns && fabs(f.error_ns - f.room_ns) < 1);
+    }
+    /* A few matches of different operations are told from the rest and change nothing much. */
+    for (int i = 0; i < 40; i++) {
+      int64_t wrong = (i & 1 ? 1 : -1) * INT64_C(5000000000);
+      b[i * 100].low += wrong;
+      b[i * 100].high += wrong;
+    }
+    ni_line_fit(b, 4000, &f);
+    assert_true(f.rejected == 40 && f.room_ns >= 15000 && fabs(f.offset_ns - offset) <= f.room_ns);
+  }
+  /* A clock that steps: the bounds contradict, and the error covers both sides of the step. */
+  bounds(b, 4000, 0, 0, INT64_C(100000000000), 15000);
+  for (int i = 0; i < 4000; i++)
+    if (b[i].t > 0) b[i].low += 2000000, b[i].high += 2000000;
+  ni_line_fit(b, 4000, &f);
+  assert_true(f.room_ns < 0 && f.error_ns > 900000);
+  /* Too short for a drift. */
+  bounds(b, 100, 5000, 0, 900000000, 15000);
+  ni_line_fit(b, 100, &f);
+  assert_true(f.drift == 0 && fabs(f.offset_ns - 5000) <= f.room_ns);
+}
+
+static void test_gpu_clock(void **state) {
+  (void)state;
+  int64_t got;
+  struct ni_gpu_clock none = {0};
+  assert_int_equal(ni_gpu_clock_finish(&none), 0);
+  assert_false(ni_gpu_clock_at(&none, 5, &got));
+  for (int round = 0; round < 10; round++) {
+    struct ni_gpu_clock c = {0};
+    double drift = ((double)rnd(800) - 400) * 1e-7;
+    int64_t t0 = INT64_C(1790000000000000000), span = INT64_C(3600000000000);
+    /* Minima of windows: some met a delivery that took no time, most did not. */
+    for (int i = 0; i < 240; i++) {
+      int64_t t = t0 + (int64_t)rnd((uint64_t)span);
+      int64_t late = rnd(3) == 0 ? 0 : (int64_t)rnd(30000);
+      assert_int_equal(ni_gpu_clock_add(&c, t, 777 + (int64_t)(drift * (double)(t - t0)) + late), 0);
+    }
+    assert_int_equal(ni_gpu_clock_finish(&c), 0);
+    for (int64_t t = t0; t <= t0 + span; t += span / 50) {
+      assert_true(ni_gpu_clock_at(&c, t, &got));
+      int64_t off = got - 777 - (int64_t)(drift * (double)(t - t0));
+      /* Never below what every point allows, but for the slope of its neighbourhood. */
+      assert_true(off > -20000 && off < 20000);
+    }
+    assert_true(c.spread_ns > 1000 && c.spread_ns < 31000);
+    ni_gpu_clock_free(&c);
+  }
+  /* Seconds only: the lowest point, no drift made of noise. */
+  struct ni_gpu_clock few = {0};
+  assert_int_equal(ni_gpu_clock_add(&few, 1000, 500), 0);
+  assert_int_equal(ni_gpu_clock_add(&few, 2000000000, 90), 0);
+  assert_int_equal(ni_gpu_clock_add(&few, 3000000000, 120), 0);
+  assert_int_equal(ni_gpu_clock_finish(&few), 0);
+  assert_true(ni_gpu_clock_at(&few, 1000, &got) && got == 90);
+  assert_true(ni_gpu_clock_at(&few, INT64_C(9000000000), &got) && got == 90);
+  ni_gpu_clock_free(&few);
+  /* A loaded machine's first second, after which the minimum stood: its slope of 150 ppm is noise, and 17 s later it was off by
+   * milliseconds. */
+  static const int64_t noisy[][2] = {{559670405, -2590843}, {564395236, -2610908}, {569288492, -2621623}, {574887991, -2567624},
+                                     {879737139, -2662985}, {879761934, -2664607}, {1179630041, -2645037}, {1784772735, -2661563}};
+  struct ni_gpu_clock loaded = {0};
+  for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
+    assert_int_equal(ni_gpu_clock_add(&loaded, noisy[i][0], noisy[i][1]), 0);
+  assert_int_equal(ni_gpu_clock_finish(&loaded), 0);
+  for (int64_t t = 0; t < INT64_C(20000000000); t += 500000000) {
+    assert_true(ni_gpu_clock_at(&loaded, t, &got));
+    assert_in_range(-got, 2500000, 2900000);
+  }
+  ni_gpu_clock_free(&loaded);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_sort_no_folder),
+                                     cmocka_unit_test(test_match), cmocka_unit_test(test_line_fit),
+                                     cmocka_unit_test(test_gpu_clock)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

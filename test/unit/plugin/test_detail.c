@@ -1,0 +1,415 @@
+/*
+ * How much is recorded: texts of the settings, which operations a sample keeps, roll-ups against a table of all values.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "plugin/settings/budget.h"
+#include "plugin/settings/control_file.h"
+#include "plugin/settings/control_parse.h"
+#include "plugin/settings/detail_text.h"
+#include "format/events.h"
+#include "plugin/write/rollup.h"
+#include "plugin/drain/sample.h"
+
+static void texts(void **state) {
+  (void)state;
+  uint64_t n = 7;
+  static const char *const bad_samples[] = {"", "1", "1/", "1/0", "2/3", "1/1000001", "1/10 ", " 1/10", "1/-1", "1/1e3",
+                                            "1/99999999999999999999999", "1//2"};
+  for (size_t i = 0; i < sizeof bad_samples / sizeof *bad_samples; i++) assert_false(ni_sample_parse(bad_samples[i], &n));
+  assert_int_equal(n, 7);
+  assert_true(ni_sample_parse("1/1", &n) && n == 1);
+  assert_true(ni_sample_parse("1/1000000", &n) && n == 1000000);
+
+  struct ni_duty d = {1, 2};
+  static const char *const bad_duties[] = {"", "1s", "1s/", "/60s", "1s/60", "1/60s", "60s/60s", "61s/60s", "99ms/1s", "1s/25h",
+                                           "1s/60s ", "1 s/60s", "1d/2d", "0s/60s", "-1s/60s", "1s//60s", "1s/60s/2s",
+                                           "99999999999999999999s/60s", "1.5s/60s"};
+  for (size_t i = 0; i < sizeof bad_duties / sizeof *bad_duties; i++) assert_false(ni_duty_parse(bad_duties[i], &d));
+  assert_true(d.on_ms == 1 && d.period_ms == 2);
+  static const struct {
+    const char *in, *out;
+    uint32_t on, period;
+  } duties[] = {{"1s/60s", "1s/1m", 1000, 60000}, {"500ms/90s", "500ms/90s", 500, 90000}, {"1m/24h", "1m/24h", 60000, 86400000},
+                {"100ms/101ms", "100ms/101ms", 100, 101}, {"0", "0", 0, 0}};
+  for (size_t i = 0; i < sizeof duties / sizeof *duties; i++) {
+    char text[32];
+    assert_true(ni_duty_parse(duties[i].in, &d));
+    assert_true(d.on_ms == duties[i].on && d.period_ms == duties[i].period);
+    ni_duty_text(d, text, sizeof text);
+    assert_string_equal(text, duties[i].out);
+  }
+
+  uint64_t p = 5;
+  static const char *const bad_percents[] = {"", ".5", "1.", "1.2345", "100.001", "101", "-1", "1,5", "1e1", "1 ", "nan"};
+  for (size_t i = 0; i < sizeof bad_percents / sizeof *bad_percents; i++) assert_false(ni_percent_parse(bad_percents[i], &p));
+  assert_int_equal(p, 5);
+  static const struct {
+    const char *in, *out;
+    uint64_t v;
+  } percents[] = {{"0", "0", 0}, {"1", "1", 1000}, {"2.5", "2.5", 2500}, {"0.010", "0.01", 10}, {"100.000", "100", 100000}, {"0.001", "0.001", 1}};
+  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
+    char text[32];
+    assert_true(ni_percent_parse(percents[i].in, &p));
+    assert_int_equal(p, percents[i].v);
+    ni_percent_text(p, text, sizeof text);
+    assert_string_equal(text, percents[i].out);
+  }
+}
+
+static void slices(void **state) {
+  (void)state;
+  struct ni_duty d = {1000, 60000};
+  uint64_t next, on_ms = 0, t0 = 1790000000123;
+  assert_true(ni_duty_on((struct ni_duty){0, 0}, t0, &next));
+  assert_true(next == UINT64_MAX);
+  for (uint64_t t = t0; t < t0 + 600000; t += 7) {
+    bool on = ni_duty_on(d, t, &next), later;
+    uint64_t after;
+    assert_true(next > t && next - t <= 60000);
+    later = ni_duty_on(d, next, &after);
+    assert_true(on != later); /* it changes there, and not before */
+    assert_true(ni_duty_on(d, next - 1, &after) == on);
+    on_ms += on ? 7 : 0;
+  }
+  assert_true(on_ms > 9900 && on_ms < 10100); /* a sixtieth of 600 s */
+}
+
+static void samples(void **state) {
+  (void)state;
+  for (uint64_t sn = 0; sn < 100; sn++) assert_true(ni_sample_keeps(1, 0xabc, sn) && ni_sample_keeps(0, 0xabc, sn));
+  /* About one in N, in every residue class: a job that repeats every N operations shows all of them. */
+  uint64_t kept = 0, by_residue[10] = {0};
+  for (uint64_t sn = 0; sn < 100000; sn++)
+    if (ni_sample_keeps(10, 0x5d1c7e90aa41b2, sn)) kept++, by_residue[sn % 10]++;
+  assert_in_range(kept, 9500, 10500);
+  for (int i = 0; i < 10; i++) assert_in_range(by_residue[i], 800, 1200);
+  /* The rule is part of the format: verify.py has it, too. */
+  static const uint64_t first[] = {7, 9, 22, 23};
+  for (uint64_t sn = 0, n = 0; sn < 24; sn++) assert_true(ni_sample_keeps(10, 0xc0de0000, sn) == (n < 4 && first[n] == sn && ++n));
+}
+
+/* What the entries of a roll-up must add up to. */
+struct totals {
+  uint64_t count, bytes, ns, no_hist, hist[NI_HIST_BUCKETS];
+};
+
+static struct ni_rollup_pool pool;
+
+static void drain(struct ni_rollup *r, struct totals *t, uint32_t *lines) {
+  uint32_t at = 0;
+  for (struct ni_rollup_sums *e; (e = ni_rollup_next(r, &at)) != NULL;) {
+    uint64_t in_hist = 0, last = ni_rollup_last_bytes(e);
+    uint32_t *hist = ni_rollup_hist(e);
+    for (uint32_t i = 0; hist && i < NI_HIST_BUCKETS; i++) {
+      in_hist += hist[i];
+      t->hist[i] += hist[i];
+    }
+    assert_int_equal(in_hist, hist ? e->count : 0);
+    if (!hist) t->no_hist += e->count;
+    assert_true(e->min_ns <= e->max_ns && e->sum_ns >= e->min_ns && e->sum_ns <= e->count * e->max_ns);
+    if (last == 0) assert_int_equal(e->sum_bytes, e->bytes * e->count);
+    else assert_true(e->sum_bytes >= e->bytes * e->count && (last == INT64_MAX || e->sum_bytes <= last * e->count));
+    t->count += e->count;
+    t->bytes += e->sum_bytes;
+    t->ns += e->sum_ns;
+    ++*lines;
+    ni_rollup_said(e);
+  }
+  ni_rollup_tidy(r, &pool);
+}
+
+/* Few functions and sizes: each has an entry of its own, with exactly its operations. */
+static void rollups_of_few_sizes(void **state) {
+  (void)state;
+  struct ni_rollup r = {0};
+  for (uint64_t i = 0; i < 64 * 100; i++) {
+    struct ni_record rec = {.kind = i % 2 ? NI_KIND_P2P : NI_KIND_COLL, .timing = NI_TIMING_KERNEL_GPU, .msg_bytes = (i % 64) << 10, .exec_ns = 2000 + i};
+    ni_rollup_add(&r, &pool, 3, &rec, 7);
+  }
+  uint32_t at = 0, n = 0;
+  for (struct ni_rollup_sums *s; (s = ni_rollup_next(&r, &at)) != NULL; n++) {
+    uint64_t i = s->bytes >> 10;
+    assert_int_equal(ni_rollup_last_bytes(s), 0);
+    assert_int_equal(s->kind, i % 2 ? NI_KIND_P2P : NI_KIND_COLL);
+    assert_int_equal(s->count, 100);
+    assert_int_equal(s->min_ns, 2000 + i);
+    assert_int_equal(s->max_ns, 2000 + i + 6336);
+    assert_int_equal(s->sum_ns, 100 * (2000 + i) + 64 * 4950);
+    ni_rollup_said(s);
+  }
+  assert_int_equal(n, 64);
+  ni_rollup_free(&r, &pool);
+}
+
+/* The pool of the process is used up: what is beyond is counted all the same. */
+static void rollups_without_room(void **state) {
+  (void)state;
+  enum { COMMS = 200 };
+  static struct ni_rollup r[COMMS];
+  uint64_t count = 0, others = 0;
+  for (int c = 0; c < COMMS; c++)
+    for (uint64_t i = 0; i < 100; i++) {
+      struct ni_record rec = {.timing = NI_TIMING_KERNEL_CPU, .msg_bytes = i << 20, .exec_ns = 5};
+      ni_rollup_add(&r[c], &pool, 1, &rec, 7);
+    }
+  assert_true(pool.n_slabs * 32 * sizeof(struct ni_rollup_entry) <= NI_ROLLUP_POOL_BYTES);
+  for (int c = 0; c < COMMS; c++) {
+    uint32_t at = 0;
+    for (struct ni_rollup_sums *s; (s = ni_rollup_next(&r[c], &at)) != NULL; ni_rollup_said(s)) {
+      count += s->count;
+      if (s->cls == NI_ROLLUP_OTHERS) others += s->count;
+    }
+    ni_rollup_free(&r[c], &pool);
+  }
+  assert_int_equal(count, COMMS * 100);
+  assert_true(others > 0 && others < count);
+}
+
+static void rollups(void **state) {
+  (void)state;
+  struct ni_rollup r = {0};
+  struct totals want = {0}, got = {0};
+  uint32_t lines = 0, seed = 1, before_last;
+  drain(&r, &got, &lines); /* nothing yet */
+  assert_int_equal(lines, 0);
+  for (int round = 0; round < 4; round++) {
+    /* Few sizes, more than fit exactly, more than all classes hold, few again. */
+    static const int n_sizes[] = {5, 1000, 50000, 5};
+    uint32_t before = lines;
+    for (int i = 0; i < 60000; i++) {
+      seed = seed * 1664525 + 1013904223;
+      uint64_t size = (uint64_t)(seed >> 8) % (uint64_t)n_sizes[round];
+      size = size * size;
+      struct ni_record rec = {.kind = seed % 3 ? NI_KIND_COLL : NI_KIND_P2P, .timing = (enum ni_timing)(1 + seed % 3),
+                              .msg_bytes = size, .exec_ns = (uint64_t)seed << (seed % 12)};
+      ni_rollup_add(&r, &pool, (uint8_t)(seed % 11), &rec, 5);
+      want.count++;
+      want.bytes += size;
+      want.ns += rec.exec_ns;
+      want.hist[ni_hist_bucket(rec.exec_ns)]++;
+    }
+    assert_int_equal(r.from_ns, 5);
+    assert_true(r.n <= NI_ROLLUP_ENTRIES && r.n_exact <= NI_ROLLUP_EXACT);
+    drain(&r, &got, &lines);
+    assert_true(lines - before <= NI_ROLLUP_ENTRIES + NI_KIND_COUNT);
+    assert_true(got.count == want.count && got.bytes == want.bytes && got.ns == want.ns);
+    uint64_t in_hist = 0;
+    for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) in_hist += got.hist[i];
+    assert_int_equal(in_hist + got.no_hist, want.count);
+    assert_true(lines - before >= 30);
+
+  }
+  before_last = lines;
+  drain(&r, &got, &lines); /* a period without operations: nothing is said, and the memory is given back */
+  assert_int_equal(lines, before_last);
+  assert_null(r.slot);
+  assert_int_equal(r.n, 0);
+  ni_rollup_free(&r, &pool);
+}
+
+/* ---- control files ---- */
+
+static struct ni_ctl_command got[64];
+static int n_got;
+static void collect(void *arg, const struct ni_ctl_command *c) {
+  (void)arg;
+  assert_true(n_got < 64);
+  got[n_got++] = *c;
+}
+static void parse(const char *text) {
+  n_got = 0;
+  ni_ctl_parse(text, strlen(text), collect, NULL);
+}
+
+static void control_text(void **state) {
+  (void)state;
+  parse("# remark\n\n  preset deep \r\n@17 events coll, p2p -p2p # less\nverbose on\n\tverbose\t0\nsample 1/10\nflush\n"
+        "flush now\n@9223372036854775807 mark step 100 of 7\n#\n@5\n");
+  assert_int_equal(n_got, 8); /* remarks, blank lines, and a number with nothing behind it are none */
+  assert_true(got[0].verb == NI_CTL_EVENTS && got[0].kinds == NI_KINDS_DEEP && got[0].line == 3 && got[0].at_ns == 0);
+  assert_string_equal(got[0].text, "preset deep");
+  assert_true(got[1].verb == NI_CTL_EVENTS && got[1].kinds == NI_KINDS(NI_EVENT_COLL) && got[1].at_ns == 17);
+  assert_string_equal(got[1].text, "events coll, p2p -p2p");
+  assert_true(got[2].verb == NI_CTL_VERBOSE && got[2].on);
+  assert_true(got[3].verb == NI_CTL_VERBOSE && !got[3].on);
+  assert_true(got[4].verb == NI_CTL_SAMPLE && got[4].sample == 10);
+  assert_true(got[5].verb == NI_CTL_FLUSH && got[6].verb == NI_CTL_FLUSH);
+  assert_true(got[7].verb == NI_CTL_MARK && got[7].at_ns == INT64_MAX && got[7].line == 10);
+  assert_string_equal(got[7].mark, "step 100 of 7");
+
+  static const char *const bad[] = {"preset", "preset foo", "presets deep", "events", "events xyz", "verbose", "verbose maybe",
+                                    "sample", "sample 1/0", "sample 10", "flush later", "mark", "@ flush", "@x flush",
+                                    "@9223372036854775808 flush", "@5flush", "rm -rf /", "preset deep extra",
+                                    "mark 12345678901234567890123456789012345678901234567890123456789012345"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "%s\nflush\n", bad[i]);
+    parse(text);
+    assert_int_equal(n_got, 2); /* that line alone */
+    assert_int_equal(got[0].verb, NI_CTL_REFUSED);
+    assert_true(got[0].why[0] && got[0].line == 1);
+    assert_int_equal(got[1].verb, NI_CTL_FLUSH);
+  }
+  parse("flush\nmark half");
+  assert_true(n_got == 2 && got[0].verb == NI_CTL_FLUSH && got[1].verb == NI_CTL_REFUSED);
+  assert_non_null(strstr(got[1].why, "line feed"));
+  char many[NI_CTL_FILE_BYTES] = "";
+  for (int i = 0; i < 40; i++) strcat(many, "flush\n");
+  parse(many);
+  assert_int_equal(n_got, NI_CTL_LINES + 1);
+  assert_int_equal(got[NI_CTL_LINES].verb, NI_CTL_REFUSED);
+  char wide[600];
+  memset(wide, 'x', sizeof wide);
+  memcpy(wide, "mark ", 5);
+  memcpy(wide + 590, "\nflush\n", 8);
+  parse(wide);
+  assert_true(n_got == 2 && got[0].verb == NI_CTL_REFUSED && got[1].verb == NI_CTL_FLUSH);
+  parse("mark a\x01\x1b[31mb\n");
+  assert_string_equal(got[0].mark, "a??[31mb");
+}
+
+static const char *write_file(const char *dir, const char *text, mode_t mode) {
+  static char path[300];
+  snprintf(path, sizeof path, "%s/c", dir);
+  unlink(path);
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+  assert_int_equal(chmod(path, mode), 0);
+  return path;
+}
+
+static void control_file(void **state) {
+  (void)state;
+  char dir[] = "/tmp/ni_ctl_XXXXXX", buf[NI_CTL_FILE_BYTES];
+  assert_non_null(mkdtemp(dir));
+  struct ni_ctl_file f;
+  size_t n;
+  uint64_t mtime;
+  const char *why = NULL, *path;
+  assert_int_equal(ni_ctl_file_init(&f, dir, "c"), 0);
+  assert_string_equal(f.name, "c");
+#define LOOK() ni_ctl_file_look(&f, buf, sizeof buf, &n, &mtime, &why)
+  assert_int_equal(LOOK(), 0);
+  path = write_file(dir, "flush\n", 0644);
+  assert_int_equal(LOOK(), 1);
+  assert_true(n == 6 && memcmp(buf, "flush\n", 6) == 0 && mtime > UINT64_C(1000000000) * 1700000000);
+  assert_int_equal(LOOK(), 0); /* once */
+  static const struct {
+    mode_t mode;
+    const char *why;
+  } bad[] = {{0664, "writable"}, {0646, "writable"}};
+  for (size_t i = 0; i < 2; i++) {
+    write_file(dir, "flush\n", bad[i].mode);
+    assert_int_equal(LOOK(), -1);
+    assert_non_null(strstr(why, bad[i].why));
+    assert_int_equal(LOOK(), 0); /* told once */
+  }
+  assert_int_equal(chmod(path, 0600), 0); /* put right: a change */
+  assert_int_equal(LOOK(), 1);
+  unlink(path);
+  assert_int_equal(LOOK(), 0);
+  assert_int_equal(symlink("/etc/hostname", path), 0);
+  assert_int_equal(LOOK(), -1);
+  assert_non_null(strstr(why, "plain file"));
+  unlink(path);
+  assert_int_equal(mkfifo(path, 0600), 0); /* must not wait for a writer */
+  assert_int_equal(LOOK(), -1);
+  unlink(path);
+  char big[NI_CTL_FILE_BYTES + 2];
+  memset(big, '#', sizeof big - 1);
+  big[sizeof big - 1] = 0;
+  write_file(dir, big, 0644);
+  assert_int_equal(LOOK(), -1);
+  assert_non_null(strstr(why, "8192"));
+  write_file(dir, "flush\n", 0644);
+  if (geteuid() == 0) { /* another user's: root's own is accepted, so only root can try */
+    assert_int_equal(chown(path, 12345, 12345), 0);
+    assert_int_equal(LOOK(), -1);
+    assert_non_null(strstr(why, "another user"));
+  }
+  unlink(path);
+  rmdir(dir);
+  char far[NI_CTL_PATH_BYTES + 1];
+  memset(far, 'd', sizeof far - 1);
+  far[sizeof far - 1] = 0;
+  assert_int_equal(ni_ctl_file_init(&f, far, "c"), -ENAMETOOLONG);
+  assert_int_equal(LOOK(), 0);
+}
+
+/* ---- budget ---- */
+
+static enum ni_budget_step window(struct ni_budget *b, uint32_t kinds, uint64_t percent_thousandths, uint64_t dropped) {
+  struct ni_budget_window w = {.elapsed_ns = 2000000000, .callback_ns = percent_thousandths * 20000, .started = 1000, .dropped = dropped};
+  assert_int_equal(ni_budget_share(&w), percent_thousandths);
+  return ni_budget_judge(b, kinds, &w);
+}
+
+static void budgets(void **state) {
+  (void)state;
+  struct ni_budget b = {.limit = 1000}; /* 1 % */
+  for (int i = 0; i < 100; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 1000, 10), NI_BUDGET_KEEP); /* at the limit */
+  assert_int_equal(b.level, 0);
+  /* Down level by level, each at once; every level leaves less. */
+  uint32_t before = NI_KINDS_TRACE;
+  for (int level = 1; level <= 3; level++) {
+    assert_int_equal(window(&b, NI_KINDS_TRACE, 1001, 0), NI_BUDGET_DOWN_COST);
+    assert_int_equal(b.level, level);
+    uint32_t now = ni_budget_kinds(NI_KINDS_TRACE, level);
+    assert_true(now != before && (now & ~before) == 0);
+    before = now;
+  }
+  assert_int_equal(before, NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P));
+  assert_int_equal(window(&b, NI_KINDS_TRACE, 5000, 0), NI_BUDGET_NO_LOWER);
+  assert_int_equal(window(&b, NI_KINDS_TRACE, 5000, 0), NI_BUDGET_KEEP); /* said once */
+  /* Up after a calm minute; a step down soon after doubles the wait. */
+  for (uint32_t i = 1; i < NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 500, 0), NI_BUDGET_KEEP);
+  assert_int_equal(window(&b, NI_KINDS_TRACE, 500, 0), NI_BUDGET_UP);
+  assert_int_equal(b.level, 2);
+  assert_int_equal(window(&b, NI_KINDS_TRACE, 1500, 0), NI_BUDGET_DOWN_COST);
+  for (uint32_t i = 1; i < 2 * NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 0, 0), NI_BUDGET_KEEP);
+  assert_int_equal(window(&b, NI_KINDS_TRACE, 0, 0), NI_BUDGET_UP);
+  /* Between half the limit and the limit: neither. */
+  for (uint32_t i = 0; i < 10 * NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 700, 0), NI_BUDGET_KEEP);
+  assert_int_equal(b.level, 2);
+  /* Drops: down to coll, p2p, kernelch and no further. Levels that change nothing are passed over. */
+  struct ni_budget d = {.limit = 1000};
+  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 11), NI_BUDGET_DOWN_DROPS);
+  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 11), NI_BUDGET_DOWN_DROPS);
+  assert_int_equal(ni_budget_kinds(NI_KINDS_TRACE, d.level), NI_KINDS_STANDARD);
+  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 500), NI_BUDGET_NO_LOWER);
+  struct ni_budget s = {.limit = 1000};
+  assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 500), NI_BUDGET_NO_LOWER);
+  assert_int_equal(window(&s, NI_KINDS_STANDARD, 2000, 0), NI_BUDGET_DOWN_COST);
+  assert_int_equal(s.level, 3);
+  for (uint32_t i = 1; i < NI_BUDGET_CALM; i++) assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 0), NI_BUDGET_KEEP);
+  assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 0), NI_BUDGET_UP);
+  assert_int_equal(ni_budget_kinds(NI_KINDS_STANDARD, s.level), NI_KINDS_STANDARD);
+  /* Everything dropped and nothing started is over any limit; nothing at all is under it. */
+  /* Stepped down from much, and little is asked for by now: nothing comes back, so nothing is said. */
+  struct ni_budget l = {.limit = 1000, .level = 1};
+  for (uint32_t i = 0; i < 2 * NI_BUDGET_CALM; i++) assert_int_equal(window(&l, NI_KINDS_STANDARD, 1, 0), NI_BUDGET_KEEP);
+  assert_int_equal(l.level, 0);
+  struct ni_budget_window none = {.elapsed_ns = 1};
+  assert_int_equal(ni_budget_judge(&s, NI_KINDS_STANDARD, &none), NI_BUDGET_KEEP);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(slices), cmocka_unit_test(samples),
+                                     cmocka_unit_test(rollups_of_few_sizes), cmocka_unit_test(rollups), cmocka_unit_test(rollups_without_room),
+                                     cmocka_unit_test(control_text), cmocka_unit_test(control_file), cmocka_unit_test(budgets)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/*
+ * Every line kind: exact text once, then the extremes, the bounds and the order of the keys.
+ * `test_line_write --sample` prints a small, complete and sound log for the exporter's check (test/cases).
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "plugin/settings/config.h"
+#include "format/line_write.h"
+#include "test/unit/exporter/json_check.h"
+#include "format/hist.h"
+
+static char buf[NI_LINE_MAX_BYTES];
+static const struct ni_origin origin = {.hostname = "node-a", .git_rev = "1a2b3c4d5", .version = "0.1.0", .pid = 4242};
+#define META(ts) \
+  "\"metadata\":{\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"1a2b3c4d5\"," \
+  "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":" ts ",\"hostname\":\"node-a\",\"pid\":4242," \
+  "\"producer\":\"nccl-inspector-c 0.1.0\"},"
+#define HEAD "{\"header\":{\"id\":\"0x5d1c7e90aa41b2ff\",\"comm_name\":\"dp\",\"rank\":3,\"n_ranks\":8,\"nnodes\":1},"
+
+static const struct ni_ident ident = {0x5d1c7e90aa41b2ff, "dp", 3, 8, 1};
+
+static struct ni_line_prefix prefix(const struct ni_ident *id) {
+  struct ni_line_prefix p;
+  assert_int_equal(ni_line_prefix_init(&p, id, &origin), 0);
+  return p;
+}
+
+static void expect_line(size_t n, const char *want) {
+  assert_true(jc_line_ok(buf, n));
+  if (n != strlen(want) || memcmp(buf, want, n)) {
+    print_error("got  %.*swant %s", (int)n, buf, want);
+    fail();
+  }
+}
+
+static struct ni_record coll_record(void) {
+  return (struct ni_record){.kind = NI_KIND_COLL,
+                            .timing = NI_TIMING_KERNEL_GPU,
+                            .has = NI_HAS_EXEC_NS | NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA | NI_HAS_REC_SN | NI_HAS_ROOT |
+                                   NI_HAS_NCHANNELS | NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW,
+                            .func = "AllReduce",
+                            .datatype = "ncclFloat32",
+                            .algo = "RING",
+                            .proto = "LL128",
+                            .sn = 17,
+                            .root = 0,
+                            .nchannels = 8,
+                            .msg_bytes = 1048576,
+                            .tests_bytes = 1048576,
+                            .exec_us = 59,
+                            .exec_ns = 59000,
+                            .enqueue_ns = 1790000000123000001,
+                            .gpu_start_delta_ns = -250,
+                            .rec_sn = 21,
+                            .algobw_gbs = 17.772474576271187,
+                            .busbw_gbs = 31.101830508474577};
+}
+
+static void op_lines(void **state) {
+  (void)state;
+  struct ni_line_prefix p = prefix(&ident);
+  struct ni_record r = coll_record();
+  expect_line(ni_format_op(buf, sizeof buf, &p, 1790000000123456, &r),
+              HEAD META("1790000000123456")
+              "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":17,\"coll_msg_size_bytes\":1048576,"
+              "\"coll_exec_time_us\":59,\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":17.772475,"
+              "\"coll_busbw_gbs\":31.101831,\"coll_algo\":\"RING\",\"coll_proto\":\"LL128\","
+              "\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,\"coll_nchannels\":8,\"coll_exec_time_ns\":59000,"
+              "\"coll_enqueue_ns\":1790000000123000001,\"coll_gpu_start_delta_ns\":-250,\"rec_sn\":21,"
+              "\"nccl_tests_size_bytes\":1048576}}\n");
+  r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_GPU_DELTA);
+  r.timing = NI_TIMING_COLLECTIVE_CPU;
+  r.nchannels_observed = true;
+  r.algo = NULL;
+  r.proto = "";
+  expect_line(ni_format_op(buf, sizeof buf, &p, 1, &r),
+              HEAD META("1")
+              "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":17,\"coll_msg_size_bytes\":1048576,"
+              "\"coll_exec_time_us\":59,\"coll_timing_source\":\"collective_cpu\",\"coll_algobw_gbs\":null,"
+              "\"coll_busbw_gbs\":null,\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,\"coll_nchannels\":8,"
+              "\"nchannels_src\":\"observed\",\"coll_exec_time_ns\":59000,"
+              "\"coll_enqueue_ns\":1790000000123000001,\"rec_sn\":21,\"nccl_tests_size_bytes\":1048576}}\n");
+  r = coll_record();
+  r.kind = NI_KIND_P2P;
+  r.func = "Send";
+  r.root = 2;
+  expect_line(ni_format_op(buf, sizeof buf, &p, 2, &r),
+              HEAD META("2")
+              "\"p2p_perf\":{\"p2p\":\"Send\",\"p2p_sn\":17,\"p2p_peer\":2,\"p2p_msg_size_bytes\":1048576,"
+              "\"p2p_exec_time_us\":59,\"p2p_timing_source\":\"kernel_gpu\",\"p2p_algobw_gbs\":17.772475,"
+              "\"p2p_busbw_gbs\":31.101831,\"p2p_datatype\":\"ncclFloat32\",\"p2p_nchannels\":8,"
+              "\"p2p_exec_time_ns\":59000,\"p2p_enqueue_ns\":1790000000123000001,\"p2p_gpu_start_delta_ns\":-250,"
+              "\"rec_sn\":21,\"nccl_tests_size_bytes\":1048576}}\n");
+  ni_line_prefix_free(&p);
+  ni_line_prefix_free(&p); /* twice is harmless */
+}
+
+/* The keys of an operation line in their order, and those of a record that has nothing else to state. */
+static const struct {
+  const char *line, *always, *stated;
+} keys[NI_KIND_COUNT] = {
+    {"coll_perf",
+     "coll,coll_sn,coll_msg_size_bytes,coll_exec_time_us,coll_timing_source,coll_algobw_gbs,coll_busbw_gbs",
+     ",coll_algo,coll_proto,coll_datatype,coll_root,coll_nchannels,nchannels_src,coll_exec_time_ns,coll_enqueue_ns,"
+     "coll_gpu_start_delta_ns,rec_sn,nccl_tests_size_bytes,call_sn,plan_sn,graph,coll_src"},
+    {"p2p_perf",
+     "p2p,p2p_sn,p2p_peer,p2p_msg_size_bytes,p2p_exec_time_us,p2p_timing_source,p2p_algobw_gbs,p2p_busbw_gbs",
+     ",p2p_datatype,p2p_nchannels,nchannels_src,p2p_exec_time_ns,p2p_enqueue_ns,p2p_gpu_start_delta_ns,rec_sn,"
+     "nccl_tests_size_bytes,call_sn,plan_sn,graph"},
+};
+
+static void keys_in_their_order(void **state) {
+  (void)state;
+  struct ni_line_prefix p = prefix(&ident);
+  struct ni_record r = coll_record();
+  r.nchannels_observed = true;
+  r.has |= NI_HAS_CALL_SN | NI_HAS_PLAN_SN;
+  r.graph = true;
+  r.src = NI_SRC_CE;
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    r.kind = (enum ni_kind)kind;
+    char want[1024];
+    snprintf(want, sizeof want, "%s%s", keys[kind].always, keys[kind].stated);
+    size_t n = ni_format_op(buf, sizeof buf, &p, 1, &r);
+    char *got = jc_keys(buf, n, keys[kind].line);
+    assert_string_equal(got, want);
+    free(got);
+    struct ni_record bare = {.kind = (enum ni_kind)kind, .timing = NI_TIMING_KERNEL_CPU, .func = "X"};
+    n = ni_format_op(buf, sizeof buf, &p, 1, &bare);
+    got = jc_keys(buf, n, keys[kind].line);
+    assert_string_equal(got, keys[kind].always);
+    free(got);
+  }
+  ni_line_prefix_free(&p);
+}
+
+static void control_lines(void **state) {
+  (void)state;
+  struct ni_ident proc = {0, NULL, -1, 0, 0};
+  struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
+  struct ni_env_pair env[2] = {{"SLURM_JOB_ID", "77"}, {"RANK", "3\n"}};
+  struct ni_process_line pl = {.start_ns = 5, .boot_id = "b-1", .exe = "python3", .interface = "v6", .rank = 3,
+                               .local_rank = -1, .world_size = 8, .env = env, .n_env = 2, .nccl_version = 23007,
+                               .settings_json = "{\"A\":\"1\"}"};
+#define PROC_HEAD "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0}," META("9")
+  expect_line(ni_format_process(buf, sizeof buf, &p, 9, &pl),
+              PROC_HEAD "\"process\":{\"start_ns\":5,\"boot_id\":\"b-1\",\"exe\":\"python3\",\"rank\":3,"
+                        "\"local_rank\":null,\"world_size\":8,\"env\":{\"SLURM_JOB_ID\":\"77\",\"RANK\":\"3\\n\"},"
+                        "\"nccl_version\":23007,\"interface\":\"v6\",\"settings\":{\"A\":\"1\"}}}\n");
+  struct ni_process_line none = {.rank = -1, .local_rank = -1, .world_size = -1};
+  expect_line(ni_format_process(buf, sizeof buf, &p, 9, &none),
+              PROC_HEAD "\"process\":{\"start_ns\":0,\"boot_id\":null,\"exe\":null,\"rank\":null,\"local_rank\":null,"
+                        "\"world_size\":null,\"env\":{},\"nccl_version\":null,\"interface\":null,\"settings\":{}}}\n");
+  struct ni_gpu_id gpu = {.index = 2, .uuid = "GPU-1", .pci = "0000:1b:00.0"};
+  struct ni_comm_line cl = {&ident, &gpu, 12};
+  expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
+              HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
+                             "\"nnodes\":1,\"gpu_index\":2,\"gpu_uuid\":\"GPU-1\",\"gpu_pci\":\"0000:1b:00.0\","
+                             "\"init_ns\":12}}\n");
+  gpu = (struct ni_gpu_id){.index = -1};
+  expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
+              HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
+                             "\"nnodes\":1,\"gpu_index\":null,\"gpu_uuid\":null,\"gpu_pci\":null,\"init_ns\":12}}\n");
+  expect_line(ni_format_comm_end(buf, sizeof buf, &c, 9, "destroy", 13),
+              HEAD META("9") "\"comm_end\":{\"why\":\"destroy\",\"ns\":13}}\n");
+  struct ni_clock_line kl = {"tsc", 100, 200, 300, 0.4761904761904762, true, -7, 250, 4};
+  expect_line(ni_format_clock(buf, sizeof buf, &c, 9, &kl),
+              HEAD META("9") "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
+                             "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":-7,\"gpu_offset_at_ns\":250,"
+                             "\"gpu_samples\":4}}\n");
+  kl.has_gpu = false;
+  kl.gpu_samples = 0;
+  expect_line(ni_format_clock(buf, sizeof buf, &p, 9, &kl),
+              PROC_HEAD "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
+                        "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":null,\"gpu_offset_at_ns\":null,"
+                        "\"gpu_samples\":0}}\n");
+  struct ni_gap_line gl = {NI_KIND_P2P, NI_DROP_ARENA_FULL, 4, 10, 13};
+  expect_line(ni_format_gap(buf, sizeof buf, &c, 9, &gl),
+              HEAD META("9") "\"gap\":{\"kind\":\"p2p\",\"count\":4,\"cause\":\"arena_full\",\"rec_sn_from\":10,"
+                             "\"rec_sn_to\":13}}\n");
+  struct ni_late_line ll = {NI_KIND_COLL, "AllGather", 5, 6, 63, 99};
+  expect_line(ni_format_late(buf, sizeof buf, &c, 9, &ll),
+              HEAD META("9") "\"late\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,\"channel\":63,"
+                             "\"stop_gpu_ns\":99}}\n");
+  struct ni_incomplete_line il = {NI_KIND_COLL, "AllGather", 5, 6, 4096, 8, 3, 2, 77, 10000, "overtaken", NI_UNFINISHED_INCOMPLETE,
+                                  NULL, NULL, 0, 0};
+  expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &il),
+              HEAD META("9") "\"incomplete\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,"
+                             "\"msg_size_bytes\":4096,\"channels_expected\":8,\"channels_started\":3,"
+                             "\"channels_stopped\":2,\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"overtaken\"}}\n");
+  il.channels_expected = -1;
+  struct ni_incomplete_line st = {NI_KIND_P2P, "Recv", 5, 6, 4096, -1, 3, 2, 77, 10000, "exit", NI_UNFINISHED_IN_FLIGHT,
+                                  "kernel", "ncclInt8", 3, 0x80000000000000a1};
+  expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &st),
+              HEAD META("9") "\"in_flight\":{\"kind\":\"p2p\",\"func\":\"Recv\",\"sn\":5,\"rec_sn\":6,"
+              "\"msg_size_bytes\":4096,\"channels_expected\":null,\"channels_started\":3,\"channels_stopped\":2,"
+              "\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"exit\",\"state\":\"kernel\",\"datatype\":\"ncclInt8\","
+              "\"peer\":3,\"channels_open\":\"0x80000000000000a1\"}}\n");
+  size_t n = ni_format_incomplete(buf, sizeof buf, &c, 9, &il);
+  char *got = jc_get(buf, n, "incomplete.channels_expected");
+  assert_string_equal(got, "null");
+  free(got);
+  struct ni_pool_line ol = {"coll", 256, 17, 1, 32768, 128, 0};
+  expect_line(ni_format_pool_stats(buf, sizeof buf, &c, 9, &ol),
+              HEAD META("9") "\"pool_stats\":{\"kind\":\"coll\",\"capacity\":256,\"high_water\":17,\"growths\":1,"
+                             "\"bytes\":32768,\"slot_bytes\":128,\"dropped\":0}}\n");
+  struct ni_arena_line al = {1, 2, 3, 4};
+  expect_line(ni_format_arena_stats(buf, sizeof buf, &p, 9, &al),
+              PROC_HEAD "\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,"
+                        "\"high_water_bytes\":3,\"cap_bytes\":4}}\n");
+  expect_line(ni_format_note(buf, sizeof buf, &p, 9, "wrote \"early\""),
+              PROC_HEAD "\"note\":{\"text\":\"wrote \\\"early\\\"\"}}\n");
+  struct ni_control_line ml = {"file", "nccl-inspector.control", 2, "mark a \"b\"", "done", "a \"b\"", NULL, "coll", true, 10, 5};
+  expect_line(ni_format_control(buf, sizeof buf, &p, 9, &ml),
+              PROC_HEAD "\"control\":{\"source\":\"file\",\"file\":\"nccl-inspector.control\",\"line\":2,"
+                        "\"command\":\"mark a \\\"b\\\"\",\"mark\":\"a \\\"b\\\"\",\"result\":\"done\",\"why\":null,"
+                        "\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}}\n");
+  struct ni_control_line dl = {"duty", NULL, 0, "kernelch off", "done", NULL, "why", "coll", false, 1, 6};
+  expect_line(ni_format_control(buf, sizeof buf, &p, 9, &dl),
+              PROC_HEAD "\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\","
+                        "\"why\":\"why\",\"events\":\"coll\",\"verbose\":false,\"sample\":1,\"ns\":6}}\n");
+  uint32_t hist[NI_HIST_BUCKETS] = {1, [NI_HIST_BUCKETS - 1] = 2};
+  struct ni_rollup_line rl = {NI_KIND_P2P, "Send", NI_TIMING_KERNEL_CPU, 1024, 2047, 1, 2, 3, 4000, 6000, 900, 3000, hist};
+  expect_line(ni_format_rollup(buf, sizeof buf, &c, 9, &rl),
+              HEAD META("9") "\"rollup\":{\"kind\":\"p2p\",\"func\":\"Send\",\"msg_size_bytes\":1024,"
+                             "\"msg_size_to_bytes\":2047,\"timing_source\":\"kernel_cpu\",\"from_ns\":1,\"to_ns\":2,"
+                             "\"count\":3,\"sum_bytes\":4000,\"sum_ns\":6000,\"min_ns\":900,\"max_ns\":3000,"
+                             "\"hist\":{\"0\":1,\"68719476736\":2}}}\n");
+  ni_line_prefix_free(&p);
+  ni_line_prefix_free(&c);
+}
+
+/* NVIDIA's form, both kinds. */
+static void verbose_records(void **state) {
+  (void)state;
+  struct ni_line_prefix c = prefix(&ident);
+  struct ni_trace t = {.start_sn = 1, .stop_sn = 2, .start_us = 100, .stop_us = 104, .n = 2,
+                       .event = {{0, 3, 6, 5, 120, 179, 178}, {7, 4, 8, 0, 121, 180, 0}}};
+  struct ni_record r = {.kind = NI_KIND_COLL, .func = "AllReduce", .timing = NI_TIMING_KERNEL_CPU, .trace = &t};
+  expect_line(ni_format_op(buf, sizeof buf, &c, 9, &r),
+              HEAD META("9") "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0,\"coll_msg_size_bytes\":0,"
+              "\"coll_exec_time_us\":0,\"coll_timing_source\":\"kernel_cpu\",\"coll_algobw_gbs\":null,\"coll_busbw_gbs\":null,"
+              "\"event_trace_sn\":{\"coll_start_sn\":1,\"coll_stop_sn\":2,\"kernel_events\":["
+              "{\"channel_id\":0,\"kernel_start_sn\":3,\"kernel_stop_sn\":6,\"kernel_record_sn\":5},"
+              "{\"channel_id\":7,\"kernel_start_sn\":4,\"kernel_stop_sn\":8,\"kernel_record_sn\":0}]},"
+              "\"event_trace_ts\":{\"coll_start_ts\":100,\"coll_stop_ts\":104,\"kernel_events\":["
+              "{\"channel_id\":0,\"kernel_start_ts\":120,\"kernel_stop_ts\":179,\"kernel_record_ts\":178},"
+              "{\"channel_id\":7,\"kernel_start_ts\":121,\"kernel_stop_ts\":180,\"kernel_record_ts\":0}]}}}\n");
+  r.kind = NI_KIND_P2P;
+  t.n = 0;
+  size_t n = ni_format_op(buf, sizeof buf, &c, 9, &r);
+  buf[n] = 0;
+  assert_non_null(strstr(buf, "\"event_trace_sn\":{\"p2p_start_sn\":1,\"p2p_stop_sn\":2,\"kernel_events\":[]},"
+                              "\"event_trace_ts\":{\"p2p_start_ts\":100,\"p2p_stop_ts\":104,\"kernel_events\":[]}}}\n"));
+  ni_line_prefix_free(&c);
+}
+
+static void stats_line(void **state) {
+  (void)state;
+  struct ni_line_prefix c = prefix(&ident);
+  struct ni_stats_line s = {.final = true};
+  s.kind[0].records = 3;
+  s.kind[0].started = 10;
+  s.kind[0].written = 5;
+  s.kind[0].filtered[NI_FILTER_MIN_SIZE] = 1;
+  s.kind[0].dropped[NI_DROP_POOL_FULL] = 1;
+  s.kind[0].dropped[NI_DROP_EXPIRED] = 2;
+  s.kind[0].dropped_since_last = 1;
+  s.kind[0].in_flight = 1;
+  s.kind[0].fallback[5] = 4;
+  s.kind[1].late = 8;
+  s.strays[NI_STRAY_NULL_PARENT] = 2;
+  s.strays[NI_STRAY_UNKNOWN_TYPE] = 1;
+  expect_line(ni_format_dump_stats(buf, sizeof buf, &c, 9, &s),
+              HEAD META("9")
+              "\"dump_stats\":{\"coll_records\":3,\"coll_dropped_total\":3,\"coll_dropped_since_last_dump\":1,"
+              "\"p2p_records\":0,\"p2p_dropped_total\":0,\"p2p_dropped_since_last_dump\":0,\"proxy_records\":0,"
+              "\"proxy_dropped_total\":0,\"proxy_dropped_since_last_dump\":0,\"final\":true,"
+              "\"coll\":{\"started\":10,\"written\":5,\"filtered_by\":{\"min_size\":1},"
+              "\"dropped_by\":{\"pool_full\":1,\"expired\":2},\"incomplete\":0,\"late\":0,\"in_flight\":1,"
+              "\"timing_fallback_by\":{\"no_stop_stamp\":4}},"
+              "\"p2p\":{\"started\":0,\"written\":0,\"filtered_by\":{},\"dropped_by\":{},\"incomplete\":0,\"late\":8,"
+              "\"in_flight\":0,\"timing_fallback_by\":{}},\"strays\":{\"null_parent\":2,\"unknown_type\":1}}}\n");
+  ni_line_prefix_free(&c);
+}
+
+/* 64-bit maxima and names of 1 KiB and more of the worst bytes: valid, bounded, and nothing behind cap is touched. */
+static void extremes(void **state) {
+  (void)state;
+  static char evil[3000];
+  for (int fill = 0; fill < 3; fill++) {
+    memset(evil, fill == 0 ? 1 : fill == 1 ? 0xff : '/', sizeof evil - 1);
+    struct ni_ident id = {UINT64_MAX, evil, INT32_MIN, INT32_MIN, INT32_MIN};
+    struct ni_origin o = {evil, evil, evil, INT64_MIN};
+    struct ni_line_prefix p;
+    assert_int_equal(ni_line_prefix_init(&p, &id, &o), 0);
+    struct ni_record r = coll_record();
+    r.func = r.datatype = r.algo = r.proto = evil;
+    r.sn = r.msg_bytes = r.tests_bytes = r.exec_us = r.exec_ns = r.enqueue_ns = r.rec_sn = UINT64_MAX;
+    r.root = INT32_MIN;
+    r.nchannels = UINT32_MAX;
+    r.nchannels_observed = true;
+    r.gpu_start_delta_ns = INT64_MIN;
+    r.algobw_gbs = -999999999999999.0;
+    r.busbw_gbs = NAN;
+    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT64_MAX, INT64_MAX, INT64_MAX, NULL, 0, INT32_MAX, NULL, true,
+                                 evil, evil};
+    static struct ni_env_pair env[NI_ENV_MAX];
+    for (int i = 0; i < NI_ENV_MAX; i++) {
+      env[i].name = "TORCHELASTIC_RESTART_COUNT_LONG_";
+      memset(env[i].value, evil[0], sizeof env[i].value - 1);
+    }
+    pl.env = env;
+    pl.n_env = 1000;
+    static char settings[NI_SETTINGS_JSON_BYTES];
+    memset(settings, 'x', sizeof settings - 1);
+    memcpy(settings, "{\"a\":\"", 6);
+    memcpy(settings + sizeof settings - 3, "\"}", 2);
+    pl.settings_json = settings;
+    struct ni_stats_line s;
+    memset(&s, 0xff, sizeof s);
+    s.final = true;
+    struct ni_gpu_id gpu = {INT32_MAX, "", ""};
+    memset(gpu.uuid, evil[0], sizeof gpu.uuid - 1);
+    memset(gpu.pci, evil[0], sizeof gpu.pci - 1);
+    struct ni_comm_line cl = {&id, &gpu, UINT64_MAX};
+    struct ni_incomplete_line il = {NI_KIND_P2P, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MAX,
+                                    UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil, NI_UNFINISHED_STUCK,
+                                    evil, evil, INT32_MIN, UINT64_MAX};
+    size_t longest = 0;
+    static char guard[NI_LINE_MAX_BYTES + 64];
+    static struct ni_trace trace;
+    memset(&trace, 0xff, sizeof trace);
+    trace.n = NI_TRACE_MAX;
+    struct ni_control_line ctl = {evil, evil, UINT64_MAX, evil, evil, evil, evil, evil, false, UINT64_MAX, UINT64_MAX};
+    static uint32_t hist[NI_HIST_BUCKETS];
+    memset(hist, 0xff, sizeof hist);
+    struct ni_rollup_line rl = {NI_KIND_P2P, evil, NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, hist};
+    for (int k = 0; k < 10; k++) {
+      /* From a buffer of nothing upwards: either 0, or a whole line within cap. */
+      for (size_t cap = 0;; cap += 997) {
+        if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
+        memset(guard, 0x5a, sizeof guard);
+        size_t n = 0;
+        switch (k) {
+          case 0: n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); break;
+          case 1: r.kind = NI_KIND_P2P; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.kind = NI_KIND_COLL; break;
+          case 2: n = ni_format_process(guard, cap, &p, UINT64_MAX, &pl); break;
+          case 3: n = ni_format_dump_stats(guard, cap, &p, UINT64_MAX, &s); break;
+          case 4: n = ni_format_comm(guard, cap, &p, UINT64_MAX, &cl); break;
+          case 5: n = ni_format_incomplete(guard, cap, &p, UINT64_MAX, &il); break;
+          case 6: n = ni_format_note(guard, cap, &p, UINT64_MAX, evil); break;
+          case 7: n = ni_format_control(guard, cap, &p, UINT64_MAX, &ctl); break;
+          case 8: n = ni_format_rollup(guard, cap, &p, UINT64_MAX, &rl); break;
+          case 9: r.trace = &trace; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.trace = NULL; break;
+        }
+        assert_true(n <= cap);
+        assert_int_equal(guard[cap], 0x5a);
+        if (n) assert_true(jc_line_ok(guard, n));
+        if (n > longest) longest = n;
+        if (cap == NI_LINE_MAX_BYTES) {
+          assert_true(n > 0);
+          break;
+        }
+      }
+    }
+    assert_true(longest <= NI_LINE_MAX_BYTES);
+    ni_line_prefix_free(&p);
+  }
+}
+
+static void print(size_t n) {
+  assert_true(n > 0);
+  fwrite(buf, 1, n, stdout);
+}
+
+/* One process, one communicator of one rank seen: 3 collectives started, 1 lost, 1 incomplete; 2 P2P written. */
+static int sample(void) {
+  const uint64_t ts = 1790000000123456, ns = 1790000000000000000;
+  struct ni_ident proc = {0, NULL, 3, 8, 0};
+  struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
+  struct ni_env_pair env[1] = {{"SLURM_JOB_ID", "77"}};
+  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, env, 1, 23007, "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}",
+                               true, NULL, "/dev/shm: not a tmpfs"};
+  struct ni_gpu_id gpu = {2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0"};
+  struct ni_comm_line cl = {&ident, &gpu, ns};
+  struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, true, -700, ns, 40};
+  struct ni_record r = coll_record();
+  struct ni_gap_line gap = {NI_KIND_COLL, NI_DROP_POOL_FULL, 1, 1, 1};
+  struct ni_incomplete_line il = {NI_KIND_COLL, "AllReduce", 1, 2, 4096, -1, 3, 2, ns, 10000, "finalize",
+                                  NI_UNFINISHED_INCOMPLETE, NULL, NULL, 0, 0};
+  struct ni_pool_line ol = {"coll", 256, 2, 1, 32768, 128, 1};
+  struct ni_arena_line al = {1 << 20, 65536, 65536, 1 << 28};
+  struct ni_stats_line st = {.final = true};
+  struct ni_kind_stats *k = st.kind;
+  k[NI_KIND_COLL] = (struct ni_kind_stats){.records = 1, .dropped_since_last = 1, .started = 3, .written = 1, .incomplete = 1};
+  k[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 1;
+  k[NI_KIND_P2P] = (struct ni_kind_stats){.records = 2, .started = 2, .written = 2};
+  k[NI_KIND_P2P].fallback[2] = 1;
+  print(ni_format_process(buf, sizeof buf, &p, ts, &pl));
+  print(ni_format_clock(buf, sizeof buf, &p, ts, &kl));
+  print(ni_format_comm(buf, sizeof buf, &c, ts, &cl));
+  r.sn = r.rec_sn = 0;
+  print(ni_format_op(buf, sizeof buf, &c, ts, &r));
+  r.kind = NI_KIND_P2P;
+  r.func = "Send";
+  print(ni_format_op(buf, sizeof buf, &c, ts, &r));
+  r.rec_sn = r.sn = 1;
+  r.nchannels_observed = true;
+  r.timing = NI_TIMING_COLLECTIVE_CPU;
+  r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_GPU_DELTA);
+  print(ni_format_op(buf, sizeof buf, &c, ts, &r));
+  print(ni_format_gap(buf, sizeof buf, &c, ts, &gap));
+  print(ni_format_incomplete(buf, sizeof buf, &c, ts, &il));
+  print(ni_format_clock(buf, sizeof buf, &c, ts, &kl));
+  print(ni_format_pool_stats(buf, sizeof buf, &c, ts, &ol));
+  print(ni_format_dump_stats(buf, sizeof buf, &c, ts, &st));
+  print(ni_format_comm_end(buf, sizeof buf, &c, ts, "destroy", ns));
+  print(ni_format_arena_stats(buf, sizeof buf, &p, ts, &al));
+  print(ni_format_note(buf, sizeof buf, &p, ts, "sample"));
+  ni_line_prefix_free(&p);
+  ni_line_prefix_free(&c);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "--sample")) return sample();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(op_lines),      cmocka_unit_test(keys_in_their_order), cmocka_unit_test(control_lines),
+      cmocka_unit_test(verbose_records), cmocka_unit_test(stats_line),    cmocka_unit_test(extremes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

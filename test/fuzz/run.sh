@@ -21,7 +21,7 @@ if ! "$CC" -fsanitize=fuzzer,address "$BUILD/probe.c" -o "$BUILD/probe" >/dev/nu
 fi
 san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g" "$BUILD/libplugin_test.a" \
-  "$BUILD/libexporter.a" >"$BUILD/make.log" 2>&1; then
+  "$BUILD/libexporter.a" "$BUILD/libformat.a" >"$BUILD/make.log" 2>&1; then
   echo "FAIL  build"
   tail -n 30 "$BUILD/make.log"
   echo "0 passed, 1 failed"

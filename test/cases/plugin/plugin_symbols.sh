@@ -35,7 +35,7 @@ fault library 'needs libz' -Wl,--no-as-needed -lz <<<"$ok"
 if [ "$(printf '2.34\n%s\n' "$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" | sort -V | head -n 1)" = 2.34 ]; then
   fault newer 'newer than GLIBC_2.28' <<<"#include <pthread.h>
     int ncclProfiler_v4(void) { return pthread_detach(pthread_self()); }"
-  fault split 'does not need libdl' -Iplugin <<<"#include \"glibc_compat.h\"
+  fault split 'does not need libdl' -I. <<<"#include \"plugin/os/glibc_compat.h\"
     #include <dlfcn.h>
     void *ncclProfiler_v4(void) { return dlopen(\"x\", RTLD_NOW); }"
 fi

@@ -1,15 +1,17 @@
 /*
  * nccl-inspector check: the command line of it.
  */
-#include "exporter/model/ledger/check.h"
+#include "check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
+#include "exporter/input/scan_files.h"
 
 enum { OPT_EXPECT = NI_OPT_OWN, OPT_PARTIAL, OPT_ALL };
 
@@ -20,7 +22,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_ARG: return ni_inputs_add(&c->inputs, arg) < 0 ? ENOMEM : 0;
     case NI_OPT_JSON: c->json = true; return 0;
     case 'q': c->quiet = true; return 0;
-    case OPT_PARTIAL: c->partial = true; return 0;
+    case OPT_PARTIAL: c->ledger.partial = true; return 0;
     case OPT_ALL: c->all = true; return 0;
     case OPT_EXPECT: {
       if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return ENOMEM;
@@ -39,6 +41,26 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
   }
 }
 
+static void judge_expect(struct ni_check *c) {
+  const struct ni_tally *t = &c->ledger.funcs;
+  for (size_t i = 0; i < c->n_expect; i++) {
+    uint64_t have = 0, want = c->expect[i].count;
+    for (size_t k = 0; k < t->n; k++)
+      if (strcmp(t->item[k].name, c->expect[i].func) == 0) have = t->item[k].count;
+    if (have != want)
+      ni_ledger_problem(&c->ledger, NI_PROBLEM_EXPECT, have > want ? have - want : want - have, "%s: %" PRIu64 " of %" PRIu64,
+                        c->expect[i].func, have, want);
+  }
+}
+
+static void free_check(struct ni_check *c) {
+  for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
+  free(c->expect);
+  ni_ledger_free(&c->ledger);
+  ni_files_free(&c->files);
+  ni_inputs_free(&c->inputs);
+}
+
 int ni_check_run(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
@@ -53,22 +75,24 @@ int ni_check_run(int argc, char **argv) {
       "Are these logs complete and sound? Totals, losses by cause, and a verdict."
       "\vThe last line is COMPLETE (exit code 0) or INCOMPLETE: what, how many and where (exit code 2). Exit code 1: "
       "could not run; 64: wrong usage.", NULL, NULL, NULL};
-  struct ni_check c = {0};
+  struct ni_check c = {.progress = NI_PROGRESS_INIT};
   int done, code = ni_options_parse(&argp, argc, argv, &c, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&c.inputs, argv[0], &c.files);
   if (e == -ENOENT) goto out;
-  if (e == 0) e = ni_check_read(&c);
-  if (e == 0) e = ni_check_judge(&c);
+  if (c.quiet) c.progress.mode = NI_PROGRESS_NONE;
+  if (e == 0) e = ni_ledger_read(&c.ledger, &c.files, ni_scan_jobs(), &c.progress);
+  if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     goto out;
   }
+  judge_expect(&c);
   if (c.json) ni_check_print_json(&c);
   else ni_check_print(&c);
-  code = ni_check_complete(&c) ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+  code = ni_ledger_complete(&c.ledger) ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
 out:
-  ni_check_free(&c);
+  free_check(&c);
   return code;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "exporter/model/ledger/check.h"
+#include "check.h"
 #include "exporter/base/text/json_write.h"
 #include "format/apart.h"
 #include "format/schema.h"
@@ -24,20 +24,20 @@ static const struct {
 
 /* Sums over the ranks of one communicator. */
 struct row {
-  const struct ni_check_comm *first;
+  const struct ni_ledger_member *first;
   const char *name;
   uint64_t ranks, not_final, sum[COLS];
 };
 
-static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
-  struct row r = {.first = c->comms[from]};
+static struct row row_of(const struct ni_ledger *c, size_t from, size_t to) {
+  struct row r = {.first = c->member[from]};
   for (size_t i = from; i < to; i++) {
-    const struct ni_check_comm *x = c->comms[i];
-    if (x->rank >= 0 && (i == from || c->comms[i - 1]->rank != x->rank)) r.ranks++;
+    const struct ni_ledger_member *x = c->member[i];
+    if (x->rank >= 0 && (i == from || c->member[i - 1]->rank != x->rank)) r.ranks++;
     if (!r.name) r.name = x->name;
     if (x->ours && !x->final && x->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
     for (int k = 0; k < NI_KIND_COUNT; k++) {
-      const struct ni_check_kind *n = &x->kind[k];
+      const struct ni_ledger_kind *n = &x->kind[k];
       r.sum[k == NI_KIND_P2P ? COL_P2P : COL_COLL] += n->records;
       r.sum[COL_FILTERED] += n->filtered;
       r.sum[COL_DROPPED] += n->dropped + n->nvidia_dropped;
@@ -47,7 +47,7 @@ static struct row row_of(const struct ni_check *c, size_t from, size_t to) {
       r.sum[COL_DOUBLE] += n->rec_sn.doubles;
       r.sum[COL_MISSING] += n->missing;
     }
-    for (const struct ni_check_func *f = x->funcs; f; f = f->next) {
+    for (const struct ni_ledger_func *f = x->funcs; f; f = f->next) {
       r.sum[COL_DOUBLE] += f->sn.doubles;
       r.sum[COL_MISSING] += ni_seq_set_missing(&f->sn, f->sn.lowest <= 1 ? f->sn.lowest : 0);
     }
@@ -79,24 +79,24 @@ static void print_row(const struct row *r, const bool *shown) {
 }
 
 /* Rows with something to see come first where not all fit. */
-static void print_table(const struct ni_check *c) {
+static void print_table(const struct ni_ledger *c, bool every) {
   size_t groups = 0, shown = 0;
   bool used[COLS] = {true};
-  for (size_t i = 0, end; i < c->n_comms; i = end) {
-    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+  for (size_t i = 0, end; i < c->n_members; i = end) {
+    struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
     if (row_empty(&r)) continue;
     groups++;
     for (int k = 0; k < COLS; k++) used[k] |= r.sum[k] > 0;
   }
   if (!groups) return;
-  bool all = c->all || groups <= ROWS_MAX;
+  bool all = every || groups <= ROWS_MAX;
   ni_say(stdout, "\n%-18s  %-16s %9s", "communicator", "name", "ranks");
   for (int k = 0; k < COLS; k++)
     if (used[k]) ni_say(stdout, " %*s", cols[k].width, cols[k].name);
   ni_say(stdout, "\n");
   for (int pass = all ? 1 : 0; pass < 2; pass++)
-    for (size_t i = 0, end; i < c->n_comms && (all || shown < ROWS_MAX); i = end) {
-      struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+    for (size_t i = 0, end; i < c->n_members && (all || shown < ROWS_MAX); i = end) {
+      struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
       if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
       print_row(&r, used);
       shown++;
@@ -120,21 +120,21 @@ static void print_tally(const char *title, const struct ni_tally *t) {
   ni_say(stdout, "\n");
 }
 
-static void print_verdict(const struct ni_check *c) {
-  bool complete = ni_check_complete(c);
+static void print_verdict(const struct ni_ledger *c) {
+  bool complete = ni_ledger_complete(c);
   ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
   const char *between = "";
   for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
     ni_say(stdout, "%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
-    if (p->where[0]) ni_say(stdout, " (%s%s)", p->where[0], p->places > 1 ? ", ..." : "");
+    if (p->where[0].text) ni_say(stdout, " (%s%s)", p->where[0].text, p->places > 1 ? ", ..." : "");
     between = "; ";
   }
   ni_say(stdout, "\n");
 }
 
-static void print_events(const struct ni_check *c) {
+static void print_events(const struct ni_ledger *c) {
   const char *before = "events      ";
   for (int i = 0; i < NI_EVENT_COUNT; i++)
     if (c->events[i]) {
@@ -146,7 +146,7 @@ static void print_events(const struct ni_check *c) {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-static size_t count_hosts(const struct ni_check *c) {
+static size_t count_hosts(const struct ni_ledger *c) {
   const char **name = calloc(c->n_processes + 1, sizeof *name);
   size_t n = 0, hosts = 0;
   if (!name) return 0;
@@ -157,14 +157,15 @@ static size_t count_hosts(const struct ni_check *c) {
   return hosts;
 }
 
-void ni_check_print(const struct ni_check *c) {
-  if (c->quiet) {
+void ni_check_print(const struct ni_check *check) {
+  const struct ni_ledger *c = &check->ledger;
+  if (check->quiet) {
     print_verdict(c);
     return;
   }
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
-  ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", c->files.n,
+  ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", (size_t)c->files,
          ni_bytes_text(c->file_bytes, file_bytes), ni_bytes_text(c->text_bytes, text_bytes), c->n_processes,
          ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
   ni_say(stdout, "lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
@@ -182,13 +183,13 @@ void ni_check_print(const struct ni_check *c) {
                      "so it hands out stamps\n            of earlier work; such times are not used. "
                      "NCCL 2.31 counts alike (docs/format.md).\n");
   print_tally("strays", &c->strays);
-  print_table(c);
+  print_table(c, check->all);
   if (c->bad_lines) {
     ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
       if (c->reasons[i]) ni_say(stdout, " %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
     ni_say(stdout, "\n");
-    for (size_t i = 0; i < c->n_samples; i++) ni_say(stdout, "  %s\n", c->sample[i]);
+    for (size_t i = 0; i < c->n_samples; i++) ni_say(stdout, "  %s\n", c->sample[i].text);
   }
   ni_say(stdout, "\n");
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
@@ -196,10 +197,10 @@ void ni_check_print(const struct ni_check *c) {
     if (!p->places) continue;
     ni_say(stdout, "%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count,
            ni_problem_text((enum ni_problem_code)i, p->count));
-    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
-      if (p->where[k]) ni_say(stdout, "              %s\n", p->where[k]);
-    if (p->places > NI_CHECK_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_CHECK_WHERES,
-                                             ni_plural(p->places - NI_CHECK_WHERES, "place", "places"));
+    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES; k++)
+      if (p->where[k].text) ni_say(stdout, "              %s\n", p->where[k].text);
+    if (p->places > NI_LEDGER_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_LEDGER_WHERES,
+                                             ni_plural(p->places - NI_LEDGER_WHERES, "place", "places"));
   }
   print_verdict(c);
 }
@@ -211,10 +212,10 @@ static void json_tally(struct ni_json *j, const char *key, const struct ni_tally
   ni_json_end_object(j);
 }
 
-static void json_comms(struct ni_json *j, const struct ni_check *c) {
+static void json_comms(struct ni_json *j, const struct ni_ledger *c) {
   ni_json_array(j, "communicators");
-  for (size_t i = 0, end; i < c->n_comms; i = end) {
-    struct row r = row_of(c, i, end = ni_check_group_end(c, i));
+  for (size_t i = 0, end; i < c->n_members; i = end) {
+    struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
     if (row_empty(&r)) continue;
     ni_json_object(j, NULL);
     ni_json_hex_text(j, "hash", r.first->hash);
@@ -228,7 +229,7 @@ static void json_comms(struct ni_json *j, const struct ni_check *c) {
   ni_json_end_array(j);
 }
 
-static void json_problems(struct ni_json *j, const char *key, const struct ni_check *c, int from, int to) {
+static void json_problems(struct ni_json *j, const char *key, const struct ni_ledger *c, int from, int to) {
   ni_json_array(j, key);
   for (int i = from; i < to; i++) {
     const struct ni_problem *p = &c->problem[i];
@@ -239,19 +240,20 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_ch
     ni_json_u64(j, "count", p->count);
     ni_json_u64(j, "places", p->places);
     ni_json_array(j, "where");
-    for (uint64_t k = 0; k < p->places && k < NI_CHECK_WHERES; k++)
-      if (p->where[k]) ni_json_text(j, NULL, p->where[k]);
+    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES; k++)
+      if (p->where[k].text) ni_json_text(j, NULL, p->where[k].text);
     ni_json_end_array(j);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
 }
 
-void ni_check_print_json(const struct ni_check *c) {
+void ni_check_print_json(const struct ni_check *check) {
+  const struct ni_ledger *c = &check->ledger;
   struct ni_json json, *j = &json;
   ni_json_open(j, stdout, SCHEMA);
-  ni_json_text(j, "verdict", ni_check_complete(c) ? "COMPLETE" : "INCOMPLETE");
-  ni_json_u64(j, "files", c->files.n);
+  ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
+  ni_json_u64(j, "files", (size_t)c->files);
   ni_json_u64(j, "file_bytes", c->file_bytes);
   ni_json_u64(j, "text_bytes", c->text_bytes);
   ni_json_u64(j, "processes", c->n_processes);
@@ -267,7 +269,7 @@ void ni_check_print_json(const struct ni_check *c) {
     if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
   ni_json_end_object(j);
   ni_json_array(j, "bad_line_samples");
-  for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i]);
+  for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i].text);
   ni_json_end_array(j);
   json_tally(j, "operations_by", &c->funcs);
   ni_json_object(j, "events_by");

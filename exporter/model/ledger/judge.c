@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "exporter/input/expiry.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/input/expiry.h"
 #include "exporter/input/sampling.h"
-#include "unended.h"
+#include "ledger.h"
 
 #define TEXTS(code, name, one, many) {name, one, many},
 static const struct {
@@ -22,7 +21,7 @@ const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
-  const struct ni_check_comm *x = *(struct ni_check_comm *const *)a, *y = *(struct ni_check_comm *const *)b;
+  const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a, *y = *(struct ni_ledger_member *const *)b;
   if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
   if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
   if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
@@ -33,10 +32,10 @@ static int by_comm(const void *a, const void *b) {
   return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
 }
 
-size_t ni_check_group_end(const struct ni_check *c, size_t from) {
+size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
   size_t i = from + 1;
-  while (i < c->n_comms && c->comms[i]->hash == c->comms[from]->hash &&
-         c->comms[i]->n_ranks == c->comms[from]->n_ranks)
+  while (i < c->n_members && c->member[i]->hash == c->member[from]->hash &&
+         c->member[i]->n_ranks == c->member[from]->n_ranks)
     i++;
   return i;
 }
@@ -45,11 +44,11 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
 #define SAY_CODE(code, count, x, format, ...)                                                                     \
-  ni_check_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->hash,  \
+  ni_ledger_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->hash,  \
                    (x)->rank, (x)->process->hostname, (x)->process->pid, ##__VA_ARGS__)
 #define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
-static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
+static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     const struct ni_event_stats *s = &x->events.kind[k];
     if (s->dropped) SAY(EVENTS_LOST, s->dropped, x, ": %s", ni_event_names[k]);
@@ -72,27 +71,27 @@ static void judge_events(struct ni_check *c, struct ni_check_comm *x) {
 }
 
 /* The process's own last line has what befell whole files, of whichever communicator their records were. */
-static bool is_process(const struct ni_check_comm *x) { return x->hash == 0 && !x->kind[0].started && !x->kind[1].started; }
+static bool is_process(const struct ni_ledger_member *x) { return x->hash == 0 && !x->kind[0].started && !x->kind[1].started; }
 
-static void judge_process(struct ni_check *c, struct ni_check_comm *x) {
-  struct ni_check_process *p = x->process;
+static void judge_process(struct ni_ledger *c, struct ni_ledger_member *x) {
+  struct ni_ledger_process *p = x->process;
   p->ended = x->final;
   if (x->final) p->gone = x->kind[0].dropped + x->kind[1].dropped;
   p->files_gone = p->gone != 0;
   uint64_t expired = x->kind[0].expired + x->kind[1].expired;
   if (p->gone && expired)
-    ni_check_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->hostname, p->pid,
+    ni_ledger_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->hostname, p->pid,
                      ni_expiry_text(p->limits));
   if (p->gone > expired)
-    ni_check_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %" PRId64 ": in files that somebody deleted",
+    ni_ledger_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %" PRId64 ": in files that somebody deleted",
                      p->hostname, p->pid);
 }
 
 /* The number of records that expired is on the last line only. */
-static bool may_have_expired(const struct ni_check_comm *x) { return x->process->limits && !x->process->ended; }
+static bool may_have_expired(const struct ni_ledger_member *x) { return x->process->limits && !x->process->ended; }
 
 /* How many of its records went with whole files. */
-static uint64_t records_gone(struct ni_check_comm *x, const struct ni_check_kind *k) {
+static uint64_t records_gone(struct ni_ledger_member *x, const struct ni_ledger_kind *k) {
   uint64_t n = x->final && k->written > k->records ? k->written - k->records : 0;
   if (n > x->process->gone) n = x->process->gone;
   x->process->gone -= n;
@@ -100,7 +99,7 @@ static uint64_t records_gone(struct ni_check_comm *x, const struct ni_check_kind
 }
 
 /* Lines that tell of losses may have gone, too. */
-static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated) {
+static bool told(const struct ni_ledger_member *x, uint64_t lines, uint64_t stated) {
   return lines == stated || (x->process->files_gone && lines < stated);
 }
 
@@ -109,7 +108,7 @@ static bool told(const struct ni_check_comm *x, uint64_t lines, uint64_t stated)
  * highest number seen can still be in flight, and what came after it is unknown. Where records are sampled, the newest
  * accounting explains the numbers below its started; of those behind it nothing can be said.
  */
-static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni_check_kind *k, const char *what,
+static void judge_numbers(struct ni_ledger *c, struct ni_ledger_member *x, struct ni_ledger_kind *k, const char *what,
                           uint64_t gone) {
   const struct ni_seq_set *s = &k->rec_sn;
   uint64_t explained = k->filtered + k->dropped + k->incomplete + gone + (x->final || k->stated ? k->in_flight : 0);
@@ -134,9 +133,16 @@ static void judge_numbers(struct ni_check *c, struct ni_check_comm *x, struct ni
     SAY(MISSING, k->missing, x, ": %s after rec_sn %" PRIu64, what, s->highest);
 }
 
-static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
-  struct ni_check_kind *k = &x->kind[which];
+/* A rank without a final line lost what its newest line says. */
+static void count_causes(struct ni_ledger *c, const struct ni_ledger_kind *k) {
+  for (uint32_t i = 0; i < k->n_causes; i++)
+    *(k->cause[i].name < c->dropped_by.n ? &c->dropped_by.item[k->cause[i].name].count : &c->dropped_by.other) += k->cause[i].count;
+}
+
+static void judge_ours(struct ni_ledger *c, struct ni_ledger_member *x, int which) {
+  struct ni_ledger_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
+  count_causes(c, k);
   if (k->dropped) SAY(DROPPED, k->dropped, x, ": %s", what);
   if (k->incomplete) SAY(INCOMPLETE, k->incomplete, x, ": %s", what);
   if (x->final && k->in_flight) SAY(IN_FLIGHT, k->in_flight, x, ": %s", what);
@@ -176,10 +182,10 @@ static void judge_ours(struct ni_check *c, struct ni_check_comm *x, int which) {
   judge_numbers(c, x, k, what, gone);
 }
 
-static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
+static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
   for (int i = 0; i < NI_KIND_COUNT; i++)
     if (x->kind[i].nvidia_dropped) SAY(DROPPED, x->kind[i].nvidia_dropped, x, "");
-  for (struct ni_check_func *f = x->funcs; f; f = f->next) {
+  for (struct ni_ledger_func *f = x->funcs; f; f = f->next) {
     if (f->sn.doubles) SAY(DOUBLE, f->sn.doubles, x, ": %s", f->name);
     /* Counting starts at 0 or 1, by version. */
     uint64_t from = f->sn.lowest <= 1 ? f->sn.lowest : 0, missing = ni_seq_set_missing(&f->sn, from);
@@ -191,13 +197,13 @@ static void judge_nvidia(struct ni_check *c, struct ni_check_comm *x) {
   }
 }
 
-static void judge_group(struct ni_check *c, size_t from, size_t to, bool headless) {
-  struct ni_check_comm *first = c->comms[from];
+static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless) {
+  struct ni_ledger_member *first = c->member[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
   int64_t missing_first = -1, next = 0;
   for (size_t i = from; i < to; i++) {
-    struct ni_check_comm *x = c->comms[i];
-    bool again = i > from && c->comms[i - 1]->rank == x->rank;
+    struct ni_ledger_member *x = c->member[i];
+    bool again = i > from && c->member[i - 1]->rank == x->rank;
     if (x->rank >= 0 && !again) {
       if (x->rank > next && missing_first < 0) missing_first = next;
       next = (int64_t)x->rank + 1;
@@ -214,46 +220,60 @@ static void judge_group(struct ni_check *c, size_t from, size_t to, bool headles
   /* Of a process whose first line is not there nobody knows which rank of the job it is. */
   bool counts = !c->partial && (first->hash || !headless);
   if (counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
-    ni_check_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
+    ni_ledger_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
                      "%s: %" PRIu64 " of %d ranks, rank %" PRId64 " is the first missing", whose, seen, first->n_ranks, missing_first);
   if (all_final && least != most && to - from > 1)
-    ni_check_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
+    ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
 
-static int judge_ends(struct ni_check *c) {
+static int judge_ends(struct ni_ledger *c) {
   struct ni_unended u = {0};
   char text[1024];
   int e = 0;
-  for (size_t i = 0; e == 0 && i < c->n_comms; i++) {
-    const struct ni_check_process *p = c->comms[i]->process;
-    if (is_process(c->comms[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->hostname, p->file->path);
+  for (size_t i = 0; e == 0 && i < c->n_members; i++) {
+    const struct ni_ledger_process *p = c->member[i]->process;
+    if (is_process(c->member[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->hostname, p->file->path);
   }
   if (e == 0 && u.n) {
     ni_unended_text(&u, text, sizeof text);
-    ni_check_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
+    ni_ledger_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
   }
   ni_unended_free(&u);
   return e;
 }
 
-static void judge_expect(struct ni_check *c) {
-  for (size_t i = 0; i < c->n_expect; i++) {
-    uint64_t have = 0;
-    for (size_t k = 0; k < c->funcs.n; k++)
-      if (strcmp(c->funcs.item[k].name, c->expect[i].func) == 0) have = c->funcs.item[k].count;
-    if (have != c->expect[i].count)
-      ni_check_problem(c, NI_PROBLEM_EXPECT, apart(have, c->expect[i].count), "%s: %" PRIu64 " of %" PRIu64,
-                       c->expect[i].func, have, c->expect[i].count);
-  }
+/* Places get the numbers of their lines, which are final now. */
+static int settle(struct ni_place *p) {
+  char *text;
+  if (!p->text || !p->line) return 0;
+  if (asprintf(&text, "%.*s%" PRIu64 "%s", (int)p->at, p->text, p->line, p->text + p->at) < 0) return -ENOMEM;
+  free(p->text);
+  *p = (struct ni_place){.text = text};
+  return 0;
 }
 
-int ni_check_judge(struct ni_check *c) {
-  size_t n = c->n_comms;
+static int settle_places(struct ni_ledger *c) {
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < c->n_samples; i++) e = settle(&c->sample[i]);
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++)
+    for (uint64_t k = 0; e == 0 && k < c->problem[i].places && k < NI_LEDGER_WHERES; k++) e = settle(&c->problem[i].where[k]);
+  return e;
+}
+
+void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files) {
+  unsigned kinds = (unsigned)__builtin_popcount(files->kinds);
+  for (size_t i = 0; i < files->n_bad; i++)
+    ni_ledger_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", files->bad[i].path, ni_unreadable_why(&files->bad[i]));
+  if (kinds > 1) ni_ledger_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
+}
+
+int ni_ledger_judge(struct ni_ledger *c) {
+  size_t n = c->n_members;
   bool headless = false;
   for (size_t i = 0; i < c->n_processes; i++) headless |= c->process[i]->ours && !c->process[i]->has_line;
-  if (n > 1) qsort(c->comms, n, sizeof *c->comms, by_comm);
+  if (n > 1) qsort(c->member, n, sizeof *c->member, by_comm);
   for (size_t i = 0; i < n; i++) {
-    struct ni_check_comm *x = c->comms[i];
+    struct ni_ledger_member *x = c->member[i];
     if (!x->ours) {
       judge_nvidia(c, x);
       continue;
@@ -267,50 +287,48 @@ int ni_check_judge(struct ni_check *c) {
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
     judge_events(c, x);
   }
-  for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_check_group_end(c, i), headless);
-  judge_expect(c);
+  for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_ledger_group_end(c, i), headless);
   int e = judge_ends(c);
-  unsigned kinds = (unsigned)__builtin_popcount(c->files.kinds);
-  if (kinds > 1) ni_check_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
-  return e;
+  return e == 0 ? settle_places(c) : e;
 }
 
-bool ni_check_complete(const struct ni_check *c) {
+bool ni_ledger_complete(const struct ni_ledger *c) {
   for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
     if (c->problem[i].places) return false;
   return true;
 }
 
-void ni_check_free(struct ni_check *c) {
-  for (size_t i = 0; i < c->n_comms; i++) {
-    struct ni_check_comm *x = c->comms[i];
-    for (struct ni_check_func *f = x->funcs, *after; f; f = after) {
-      after = f->next;
-      ni_seq_set_free(&f->sn);
-      free(f->name);
-      free(f);
-    }
-    for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->kind[k].rec_sn);
-    free(x->name);
-    free(x);
+static void free_member(struct ni_ledger_member *x) {
+  for (struct ni_ledger_func *f = x->funcs, *after; f; f = after) {
+    after = f->next;
+    ni_seq_set_free(&f->sn);
+    free(f->name);
+    free(f);
   }
+  for (int k = 0; k < NI_KIND_COUNT; k++) {
+    ni_seq_set_free(&x->kind[k].rec_sn);
+    free(x->kind[k].cause);
+  }
+  free(x->name);
+  free(x);
+}
+
+void ni_ledger_free(struct ni_ledger *c) {
+  for (size_t i = 0; i < c->n_members; i++) free_member(c->member[i]);
   for (size_t i = 0; i < c->n_processes; i++) {
     free(c->process[i]->hostname);
+    free(c->process[i]->origin);
     free(c->process[i]);
   }
   for (int i = 0; i < NI_PROBLEM_COUNT; i++)
-    for (int k = 0; k < NI_CHECK_WHERES; k++) free(c->problem[i].where[k]);
-  for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i]);
-  for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
+    for (int k = 0; k < NI_LEDGER_WHERES; k++) free(c->problem[i].where[k].text);
+  for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i].text);
   struct ni_tally *tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
   for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++)
     for (size_t k = 0; k < tallies[i]->n; k++) free(tallies[i]->item[k].name);
-  free(c->expect);
   free(c->process);
-  free(c->comms);
+  free(c->member);
   ni_map_free(&c->process_names);
-  ni_map_free(&c->comm_names);
-  ni_files_free(&c->files);
-  ni_inputs_free(&c->inputs);
-  *c = (struct ni_check){0};
+  ni_map_free(&c->member_names);
+  *c = (struct ni_ledger){0};
 }

@@ -1,39 +1,53 @@
 /*
- * What `nccl-inspector check` knows about a set of logs: counts and intervals, never records.
+ * The one account of a set of logs: what is there, what is missing, and why. check, summary, trace and pools ask it, so that
+ * they cannot disagree.
  *
- * check_read.c fills it from the files, check_judge.c turns it into problems, check_print.c shows it. Memory grows with
- * communicators times ranks and with holes in their numbers, not with records. One thread; ni_check_free() frees all.
+ * Counts and intervals, never records: memory grows with communicators times ranks and with holes in their numbers.
+ *
+ * take.c fills it line by line, merge.c puts the accounts of parts together, judge.c turns it into problems. A part is a
+ * file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges in them, so the
+ * result does not depend on how many threads read.
+ *
+ *   struct ni_ledger part = {0};
+ *   ni_ledger_begin(&part, file, first);    a thread of its own: take and fault are for ni_scan_file()
+ *   ni_ledger_end(&part, &scan_end);
+ *   ni_ledger_merge(&all, &part);           one at a time, in order
+ *   ni_ledger_judge(&all);                  once
+ *
+ * Threads: one for each ledger. Ownership: ni_ledger_free() frees all; files are borrowed. Failure: -ENOMEM.
  */
-#ifndef NI_CHECK_H
-#define NI_CHECK_H
+#ifndef NI_LEDGER_H
+#define NI_LEDGER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/input/discover.h"
 #include "exporter/base/map.h"
-#include "exporter/cli/options.h"
-#include "format/line.h"
+#include "exporter/base/progress.h"
 #include "exporter/base/seq_set.h"
+#include "exporter/input/discover.h"
+#include "exporter/input/scan.h"
+#include "format/line.h"
+#include "unended.h"
 
-#define NI_CHECK_NAMES 48
-#define NI_CHECK_SAMPLES 10
-#define NI_CHECK_WHERES 3
+#define NI_LEDGER_NAMES 48
+#define NI_LEDGER_SAMPLES 10
+#define NI_LEDGER_WHERES 3
 
 /* Counts by a name that the logs bring. */
 struct ni_tally {
   struct {
     char *name;
     uint64_t count;
-  } item[NI_CHECK_NAMES];
+  } item[NI_LEDGER_NAMES];
   size_t n;
-  uint64_t other; /* beyond NI_CHECK_NAMES names */
+  uint64_t other; /* beyond NI_LEDGER_NAMES names */
   size_t last;    /* hit by the last call: names come in runs */
 };
 
 /* One kind (collective, P2P) of one communicator in one process. */
-struct ni_check_kind {
+struct ni_ledger_kind {
   uint64_t records;
   struct ni_seq_set rec_sn;      /* ours */
   bool stated;                   /* the numbers below are from the newest dump_stats line */
@@ -43,36 +57,41 @@ struct ni_check_kind {
   uint64_t nvidia_dropped;       /* *_dropped_total of NVIDIA's marker */
   uint64_t rolled, sampled;      /* counted in rollup lines; left out by NCCL_INSPECTOR_SAMPLE */
   uint64_t expired;              /* of those dropped; on the process's line */
-  uint64_t missing, untold;      /* by ni_check_judge: numbers without a record; untold: NI_PROBLEM_UNTOLD */
+  struct ni_ledger_cause {       /* of those dropped, where the newest line is no final one */
+    uint32_t name;               /* in dropped_by of the ledger; NI_LEDGER_NAMES: others */
+    uint64_t count;
+  } *cause;
+  uint32_t n_causes;
+  uint64_t missing, untold;      /* by ni_ledger_judge: numbers without a record; untold: NI_PROBLEM_UNTOLD */
 };
 
 /* NVIDIA: coll_sn counts per function. */
-struct ni_check_func {
-  struct ni_check_func *next;
+struct ni_ledger_func {
+  struct ni_ledger_func *next;
   char *name;
   struct ni_seq_set sn;
 };
 
-struct ni_check_process;
+struct ni_ledger_process;
 
 /* One rank of one communicator, as one process saw it. */
-struct ni_check_comm {
-  struct ni_check_process *process;
+struct ni_ledger_member {
+  struct ni_ledger_process *process;
   uint64_t hash, init_ns;
   int32_t rank, n_ranks, nnodes;
   char *name;
   bool final, ours;
   bool killed;                   /* its last lines are of recover */
   uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
-  struct ni_check_kind kind[NI_KIND_COUNT];
+  struct ni_ledger_kind kind[NI_KIND_COUNT];
   uint64_t events_there[NI_EVENT_COUNT]; /* in lines of their own, or steps in their operation's */
   uint64_t proxy_lines, proxy_flushed;   /* there; sum of proxy_records over the dump_stats lines */
   struct ni_events_stats events; /* of the newest dump_stats line */
-  struct ni_check_func *funcs;
+  struct ni_ledger_func *funcs;
 };
 
-struct ni_check_process {
-  char *hostname;
+struct ni_ledger_process {
+  char *hostname, *origin;       /* origin: what the paths of its files share */
   int64_t pid;
   uint64_t start_ns;
   bool ours, control_lines, rollups;
@@ -83,8 +102,9 @@ struct ni_check_process {
   unsigned limits;               /* NI_EXPIRES_* */
   uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_clock;
-  struct { uint64_t ticks, monotonic_ns; double ns_per_tick; } clock;
+  struct ni_ledger_clock { uint64_t ticks, monotonic_ns, line_no; double ns_per_tick; } first_clock, clock; /* clock: the newest */
   const struct ni_file *file;    /* the first one */
+  struct ni_ledger_process *merged; /* while its part is merged */
 };
 
 /* Code, name in JSON, text of one, text of several. */
@@ -139,56 +159,93 @@ struct ni_check_process {
 enum ni_problem_code { NI_PROBLEMS(NI_PROBLEM_CODE) NI_PROBLEM_COUNT };
 #define NI_PROBLEM_FIRST_NOTE NI_PROBLEM_EMPTY
 
+/* "FILE:12 and what is there": the number is put in once it is known which line of the file a line of a range is. */
+struct ni_place {
+  char *text;
+  uint64_t line;          /* 0: none */
+  size_t at;              /* where in the text it goes */
+};
+
 struct ni_problem {
   uint64_t count;         /* of what the code counts: operations, lines, files, ranks */
   uint64_t places;
-  char *where[NI_CHECK_WHERES];
+  struct ni_place where[NI_LEDGER_WHERES];
 };
 
-struct ni_expect {
-  char *func;
-  uint64_t count;
-};
-
-struct ni_check {
-  struct ni_inputs inputs;
-  struct ni_expect *expect;
-  size_t n_expect, cap_expect;
-  bool json, quiet, partial, all;
-
-  struct ni_files files;
-  uint64_t file_bytes, text_bytes, lines, operations, control_lines, proxy_lines, bad_lines;
+struct ni_ledger {
+  bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
+  uint64_t files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans, markers;
   uint64_t reasons[NI_REJ_COUNT];
-  char *sample[NI_CHECK_SAMPLES]; /* "file:line: reason (key)" */
+  struct ni_place sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
   uint64_t events[NI_EVENT_COUNT];  /* by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;
   uint64_t unknown_keys, notes;
 
-  struct ni_check_process **process;
+  struct ni_ledger_process **process;
   size_t n_processes, cap_processes;
-  struct ni_check_comm **comms;   /* by hash and rank, once reading is done (ni_check_judge) */
-  size_t n_comms, cap_comms;
-  struct ni_map process_names, comm_names;
+  struct ni_ledger_member **member; /* by run, hash and rank, once judged */
+  size_t n_members, cap_members;
+  struct ni_map process_names, member_names;
   struct ni_problem problem[NI_PROBLEM_COUNT];
+
+  /* The part that is being read, or that was merged last. */
+  const struct ni_file *file;
+  bool first;             /* the part begins the file */
+  uint64_t file_lines;    /* of that file so far */
+  struct ni_ledger_process *now_process;
+  struct ni_ledger_member *now_member; /* of the last line with a header */
 };
 
-/* 0 or -ENOMEM. Files that cannot be read become problems. */
-int ni_check_read(struct ni_check *c);
-int ni_check_judge(struct ni_check *c);
-bool ni_check_complete(const struct ni_check *c);
-void ni_check_print(const struct ni_check *c);
-void ni_check_print_json(const struct ni_check *c);
-void ni_check_free(struct ni_check *c);
+/* A part begins. first: at the beginning of the file. */
+void ni_ledger_begin(struct ni_ledger *c, const struct ni_file *file, bool first);
+/* For struct ni_scan_to; arg is the ledger. */
+int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no);
+int ni_ledger_fault(void *arg, const struct ni_fault *f);
+/* The part is read. */
+void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end);
+/* Adds part, which is empty then. part comes right behind what was merged before. */
+int ni_ledger_merge(struct ni_ledger *all, struct ni_ledger *part);
 
-/* Adds count to a problem, with a place as printf text. */
-void ni_check_problem(struct ni_check *c, enum ni_problem_code code, uint64_t count, const char *where, ...)
+/*
+ * The accounts of all files while several threads read them (scan_files.h): merge() and file_done() there call these.
+ * init also takes what `files` says of paths that cannot be read. 0 or -ENOMEM.
+ */
+struct ni_ledgers {
+  struct ni_ledger *all, *of_file;
+  size_t n;
+};
+int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni_files *files);
+int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part);
+int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no);
+void ni_ledgers_free(struct ni_ledgers *l);
+/* All of that, for who wants nothing else of the lines. */
+int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
+
+/* What files->bad holds, as problems; kinds of names that are mixed. Once. */
+void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files);
+int ni_ledger_judge(struct ni_ledger *c);
+bool ni_ledger_complete(const struct ni_ledger *c);
+void ni_ledger_free(struct ni_ledger *c);
+
+/* Adds count to a problem, with a place as printf text; _at: "PATH:LINE", and behind it the text. */
+void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, const char *where, ...)
     __attribute__((format(printf, 4, 5)));
+void ni_ledger_problem_at(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, uint64_t line_no, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
 const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */
 int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count);
-/* One total per communicator of the sorted list: comms[from..] up to the returned index. */
-size_t ni_check_group_end(const struct ni_check *c, size_t from);
+/* The members of one communicator stand together in the sorted list: from `from` up to the returned index. */
+size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from);
+
+/* For merge.c: the process and the member with that name, made when they are new. 0 or -ENOMEM. */
+int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid, uint64_t start_ns,
+                         struct ni_ledger_process **out);
+int ni_ledger_member_of(struct ni_ledger *c, struct ni_ledger_process *p, const struct ni_ident *id, uint64_t init_ns,
+                        struct ni_ledger_member **out);
+/* Why clock line b behind a cannot be right; NULL: it can. a NULL: the first one. */
+const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct ni_ledger_clock *b);
 
 #endif

@@ -1,0 +1,135 @@
+#include "scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINES_BETWEEN = 4096 }; /* looks at stop(), words of read() */
+
+struct ni_scan {
+  struct ni_parser *parser;
+  struct ni_line line;
+  /* The marker whose records follow; its texts lie in words. */
+  bool in_marker;
+  uint64_t marker_line, announced, followed;
+  struct ni_ident ident;
+  struct ni_meta meta;
+  char *words;
+  size_t cap_words;
+};
+
+int ni_scan_new(struct ni_scan **out) {
+  struct ni_scan *s = *out = calloc(1, sizeof *s);
+  int e = s ? ni_parser_new(&s->parser) : -ENOMEM;
+  if (e < 0) {
+    free(s);
+    *out = NULL;
+  }
+  return e;
+}
+
+void ni_scan_free(struct ni_scan *s) {
+  if (!s) return;
+  ni_parser_free(s->parser);
+  free(s->words);
+  free(s);
+}
+
+static int tell(const struct ni_scan_to *to, const struct ni_fault *f) { return to->fault ? to->fault(to->arg, f) : 0; }
+
+static int close_marker(struct ni_scan *s, const struct ni_scan_to *to) {
+  bool differs = s->in_marker && s->announced != s->followed;
+  s->in_marker = false;
+  return differs ? tell(to, &(struct ni_fault){.kind = NI_FAULT_MARKER, .line_no = s->marker_line, .announced = s->announced,
+                                               .followed = s->followed})
+                 : 0;
+}
+
+/* Up to v4.2 the marker only counts what self-contained lines hold; from v4.3 on bare records follow it. */
+static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line_no) {
+  const char *v = l->meta.version;
+  if (strcmp(v, "v4.0") == 0 || strcmp(v, "v4.1") == 0 || strcmp(v, "v4.2") == 0) return 0;
+  s->ident = l->ident;
+  s->meta = l->meta;
+  /* The parser's texts go with its next line. */
+  const char **text[] = {&s->ident.comm_name, &s->meta.version, &s->meta.git_rev, &s->meta.rec_mechanism, &s->meta.hostname,
+                         &s->meta.producer};
+  size_t need = 0;
+  for (size_t i = 0; i < sizeof text / sizeof *text; i++) need += *text[i] ? strlen(*text[i]) + 1 : 0;
+  if (need > s->cap_words) {
+    char *more = malloc(need);
+    if (!more) return -ENOMEM;
+    free(s->words);
+    s->words = more;
+    s->cap_words = need;
+  }
+  char *at = s->words;
+  for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+    if (!*text[i]) continue;
+    char *copy = at;
+    at = stpcpy(at, *text[i]) + 1;
+    *text[i] = copy;
+  }
+  s->in_marker = true;
+  s->marker_line = line_no;
+  s->announced = l->stats.records[0] + l->stats.records[1] + l->stats.proxy_records;
+  s->followed = 0;
+  return 0;
+}
+
+static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t line_no) {
+  struct ni_line *l = &s->line;
+  int e = 0;
+  if (!l->has_header) {
+    if (!s->in_marker) return tell(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
+    s->followed++;
+    l->ident = s->ident;
+    l->meta = s->meta;
+  } else if (l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting) {
+    e = close_marker(s, to);
+    if (e == 0) e = open_marker(s, l, line_no);
+  }
+  return e < 0 ? e : to->take(to->arg, l, line_no);
+}
+
+static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct ni_scan_to *to, struct ni_scan_end *end) {
+  const struct ni_reader_stats *stats = ni_reader_stats(reader);
+  struct ni_text t;
+  uint64_t told = 0;
+  int e = 0, got = 0;
+  for (unsigned since = 1; e == 0 && (got = ni_reader_next(reader, &t)) == 1; since++) {
+    enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(s->parser, t.text, t.len, t.room, &s->line);
+    if (why == NI_OK) e = take_line(s, to, t.line_no);
+    else if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
+    else if (why == NI_REJ_BLANK) end->blank++;
+    else if (!t.unterminated)
+      e = tell(to, &(struct ni_fault){.kind = NI_FAULT_BAD_LINE, .line_no = t.line_no, .why = why,
+                                      .key = why == NI_REJ_TOO_LONG ? NULL : s->line.bad_key});
+    else if (!stats->cut) e = tell(to, &(struct ni_fault){.kind = NI_FAULT_CUT_LINE, .line_no = t.line_no});
+    if (since % LINES_BETWEEN) continue;
+    if (to->read) to->read(to->team, stats->file_bytes - told);
+    told = stats->file_bytes;
+    if (to->stop && to->stop(to->team)) break;
+  }
+  if (to->read) to->read(to->team, stats->file_bytes - told);
+  if (got == -ENOMEM && e == 0) e = got;
+  if (got < 0) end->error = got;
+  return e == 0 ? close_marker(s, to) : e;
+}
+
+int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *part, const struct ni_scan_to *to,
+                 struct ni_scan_end *end) {
+  const struct ni_reader_options opt = {.from = part ? part->from : 0, .to = part ? part->to : 0};
+  struct ni_scan_end own;
+  struct ni_reader *reader;
+  if (!end) end = &own;
+  *end = (struct ni_scan_end){0};
+  s->in_marker = false;
+  int e = end->error = ni_reader_open(&reader, path, &opt);
+  if (e < 0) return e == -ENOMEM ? e : 0;
+  e = read_lines(s, reader, to, end);
+  end->stats = *ni_reader_stats(reader);
+  ni_reader_close(reader);
+  return e;
+}

@@ -1,0 +1,62 @@
+/*
+ * The one loop over the lines of a log: opens a file or a part of it, reads, parses, and tells what is wrong with it in
+ * the same way to all commands.
+ *
+ * A record of NVIDIA's v4.3 or later has no header: it belongs to the marker before it in the same file. It comes with the
+ * marker's ident and metadata, and has_header false. Records without a marker are faults and do not come.
+ *
+ * A last line without a line feed that cannot be parsed is no bad line: the file is cut there, or still being written.
+ *
+ * Threads: a scan belongs to one thread, with its parser. Ownership: the line is the scan's, until the callback returns.
+ */
+#ifndef NI_SCAN_H
+#define NI_SCAN_H
+
+#include "format/line.h"
+#include "line_reader.h"
+
+enum ni_fault_kind {
+  NI_FAULT_BAD_LINE,  /* why, key */
+  NI_FAULT_ORPHAN,    /* a record without a header and without a marker before it */
+  NI_FAULT_MARKER,    /* announced records, followed were there */
+  NI_FAULT_CUT_LINE,  /* plain text that ends within a line */
+};
+
+struct ni_fault {
+  enum ni_fault_kind kind;
+  uint64_t line_no;
+  enum ni_reject why;
+  const char *key;    /* NULL: none. Valid during the call */
+  uint64_t announced, followed;
+};
+
+/* What a command does with the lines. A negative result of take or fault ends the scan with it. */
+struct ni_scan_to {
+  void *arg;
+  int (*take)(void *arg, struct ni_line *l, uint64_t line_no);
+  int (*fault)(void *arg, const struct ni_fault *f); /* NULL: passed over */
+  void *team;                                        /* of scan_files.c: the argument of both that follow */
+  bool (*stop)(void *team);                          /* NULL: never. Asked now and then; true ends the scan with 0 */
+  void (*read)(void *team, uint64_t bytes);          /* NULL: nobody asks. So many bytes of the file more are read */
+};
+
+struct ni_scan_end {
+  struct ni_reader_stats stats;
+  uint64_t blank;     /* lines of white space: in stats.lines, and no fault */
+  int error;          /* -errno: the file could not be opened or read on; 0: it was read to its end */
+};
+
+struct ni_scan;
+
+/* 0 or -ENOMEM. */
+int ni_scan_new(struct ni_scan **out);
+void ni_scan_free(struct ni_scan *s);
+
+/*
+ * Reads path, or the part of it. part NULL: all of it. end: filled in any case; NULL: not asked for. 0, -ENOMEM, or what a
+ * callback returned; a file that cannot be read is told in end->error alone.
+ */
+int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *part, const struct ni_scan_to *to,
+                 struct ni_scan_end *end);
+
+#endif

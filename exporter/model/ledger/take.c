@@ -1,0 +1,410 @@
+/*
+ * Lines into the account: whose each one is, what it counts, what it states.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/now.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/input/expiry.h"
+#include "exporter/input/sampling.h"
+#include "ledger.h"
+
+static void add_place(struct ni_problem *p, uint64_t count, struct ni_place place) {
+  p->count += count;
+  if (p->places < NI_LEDGER_WHERES) p->where[p->places] = place;
+  else free(place.text);
+  p->places++;
+}
+
+void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, const char *where, ...) {
+  struct ni_place place = {0};
+  va_list ap;
+  va_start(ap, where);
+  if (c->problem[code].places < NI_LEDGER_WHERES && vasprintf(&place.text, where, ap) < 0) place.text = NULL;
+  va_end(ap);
+  add_place(&c->problem[code], count, place);
+}
+
+/* "PATH:" and what is behind the number. */
+static struct ni_place place_at(const struct ni_ledger *c, uint64_t line_no, const char *what, va_list ap) {
+  struct ni_place place = {.line = line_no, .at = strlen(c->file->path) + 1};
+  char *more = NULL;
+  if (vasprintf(&more, what, ap) < 0) more = NULL;
+  if (asprintf(&place.text, "%s:%s", c->file->path, more ? more : "") < 0) place.text = NULL;
+  free(more);
+  return place;
+}
+
+void ni_ledger_problem_at(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, uint64_t line_no, const char *what, ...) {
+  struct ni_place place = {0};
+  va_list ap;
+  va_start(ap, what);
+  if (c->problem[code].places < NI_LEDGER_WHERES) place = place_at(c, line_no, what, ap);
+  va_end(ap);
+  add_place(&c->problem[code], count, place);
+}
+
+int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count) {
+  size_t i = t->last;
+  if (i >= t->n || strcmp(t->item[i].name, name) != 0)
+    for (i = 0; i < t->n && strcmp(t->item[i].name, name) != 0; i++) {}
+  if (i == t->n) {
+    if (t->n == NI_LEDGER_NAMES) {
+      t->other += count;
+      return 0;
+    }
+    t->item[i].name = strdup(name);
+    if (!t->item[i].name) return -ENOMEM;
+    t->item[i].count = 0;
+    t->n++;
+  }
+  t->item[i].count += count;
+  t->last = i;
+  return 0;
+}
+
+static int new_process(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid) {
+  struct ni_ledger_process *p = calloc(1, sizeof *p);
+  if (!p) return -ENOMEM;
+  c->process[c->n_processes++] = p;
+  p->hostname = strdup(host);
+  p->origin = strndup(file->path, ni_log_stem(file->path, NULL));
+  p->pid = pid;
+  p->file = file;
+  return p->hostname && p->origin ? 0 : -ENOMEM;
+}
+
+/*
+ * A process line names a process by its start; else (NVIDIA's logs, a file whose first line was lost, a range of a file) it
+ * is the newest one with that host and pid in the files of this name.
+ */
+int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid, uint64_t start_ns,
+                         struct ni_ledger_process **out) {
+  char origin[PATH_MAX];
+  if (!ni_array_room(c->process, c->n_processes, c->cap_processes)) return -ENOMEM;
+  snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(file->path, NULL), file->path);
+  uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
+  int64_t k = start_ns ? ni_map_get(&c->process_names, started) : -1;
+  if (k < 0) k = ni_map_find(&c->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)c->n_processes);
+  if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
+  if (k < 0) return (int)k;
+  if ((size_t)k == c->n_processes && new_process(c, file, host, pid) < 0) return -ENOMEM;
+  *out = c->process[k];
+  if (start_ns) (*out)->start_ns = start_ns;
+  return 0;
+}
+
+static int find_process(struct ni_ledger *c, const struct ni_line *l) {
+  const struct ni_ledger_process *p = c->now_process;
+  uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
+  bool same = p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0;
+  if (same && (start_ns == 0 || start_ns == p->start_ns)) return 0;
+  c->now_member = NULL;
+  int e = ni_ledger_process_of(c, c->file, l->meta.hostname, l->meta.pid, start_ns, &c->now_process);
+  if (e == 0) c->now_process->ours |= l->meta.producer != NULL;
+  return e;
+}
+
+/* init_ns 0: the newest instance. A hash can come back in one process after destroy and init; a comm line tells. */
+int ni_ledger_member_of(struct ni_ledger *c, struct ni_ledger_process *p, const struct ni_ident *id, uint64_t init_ns,
+                        struct ni_ledger_member **out) {
+  struct ni_ledger_member *x;
+  if (!ni_array_room(c->member, c->n_members, c->cap_members)) return -ENOMEM;
+  uint64_t name = ni_hash(ni_hash((uintptr_t)p, id->comm_hash), (uint32_t)id->rank);
+  int64_t k = ni_map_find(&c->member_names, name, init_ns, (uint32_t)c->n_members);
+  if (k < 0) return (int)k;
+  if ((size_t)k == c->n_members) {
+    if (!(x = c->member[k] = calloc(1, sizeof *x))) return -ENOMEM;
+    c->n_members++;
+    x->process = p;
+    x->hash = id->comm_hash;
+    x->rank = id->rank;
+    x->n_ranks = id->n_ranks;
+    x->nnodes = id->nnodes;
+    x->ours = p->ours;
+  }
+  x = c->member[k];
+  if (init_ns) x->init_ns = init_ns;
+  if (!x->name && id->comm_name && !(x->name = strdup(id->comm_name))) return -ENOMEM;
+  *out = x;
+  return 0;
+}
+
+static int count_nvidia(struct ni_ledger_member *x, const struct ni_record *op) {
+  struct ni_ledger_func *f = x->funcs;
+  while (f && strcmp(f->name, op->func) != 0) f = f->next;
+  if (!f) {
+    f = calloc(1, sizeof *f);
+    if (!f || !(f->name = strdup(op->func))) {
+      free(f);
+      return -ENOMEM;
+    }
+    f->next = x->funcs;
+    x->funcs = f;
+  }
+  return ni_seq_set_add(&f->sn, op->sn);
+}
+
+static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
+  struct ni_ledger_kind *k = &x->kind[l->is_p2p];
+  k->records++;
+  c->operations++;
+  int e = ni_tally_add(&c->funcs, l->op.func, 1);
+  if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
+  else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(x, &l->op);
+  return e;
+}
+
+static int take_by(struct ni_tally *t, const struct ni_by *by) {
+  uint64_t listed = 0;
+  for (uint32_t i = 0; i < by->n; i++) {
+    listed += by->item[i].count;
+    if (ni_tally_add(t, by->item[i].name, by->item[i].count) < 0) return -ENOMEM;
+  }
+  t->other += by->total - listed;
+  return 0;
+}
+
+/* Causes of what a rank lost that has no final line yet: the newest replace those of the line before. */
+static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const struct ni_by *by) {
+  free(k->cause);
+  k->cause = NULL;
+  k->n_causes = 0;
+  if (!by->n) return 0;
+  if (!(k->cause = calloc(by->n, sizeof *k->cause))) return -ENOMEM;
+  for (uint32_t i = 0; i < by->n; i++) {
+    if (ni_tally_add(&c->dropped_by, by->item[i].name, 0) < 0) return -ENOMEM;
+    const struct ni_tally *t = &c->dropped_by;
+    bool there = t->last < t->n && strcmp(t->item[t->last].name, by->item[i].name) == 0;
+    k->cause[k->n_causes++] = (struct ni_ledger_cause){there ? (uint32_t)t->last : NI_LEDGER_NAMES, by->item[i].count};
+  }
+  return 0;
+}
+
+/* The kind of event that a line is, or -1. */
+static int event_of(const struct ni_line *l) {
+  switch (l->kind) {
+    case NI_LINE_API:
+      return l->event.api[0] == 'g' ? NI_EVENT_GROUP_API : l->event.api[0] == 'p' ? NI_EVENT_P2P_API : NI_EVENT_COLL_API;
+    case NI_LINE_LAUNCH: return NI_EVENT_LAUNCH;
+    case NI_LINE_GROUP: return NI_EVENT_GROUP;
+    case NI_LINE_CE: return NI_EVENT_CE;
+    case NI_LINE_SYNC: return NI_EVENT_SYNC;
+    case NI_LINE_BATCH: return NI_EVENT_BATCH;
+    case NI_LINE_PROXY_CTRL: return NI_EVENT_PROXY_CTRL;
+    case NI_LINE_NET: return NI_EVENT_NET;
+    case NI_LINE_PROXY: /* segments are a part of their operation, whose own line comes later */
+      return strcmp(l->proxy.record_type, "proxy_step") == 0 ? NI_EVENT_STEPS
+             : strcmp(l->proxy.record_type, "proxy_op") == 0 ? NI_EVENT_PROXY_OP
+                                                             : -1;
+    default: return -1;
+  }
+}
+
+static void take_events(struct ni_ledger *c, struct ni_ledger_member *x, int kind, uint64_t n) {
+  c->events[kind] += n;
+  x->events_there[kind] += n;
+}
+
+static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
+  const struct ni_stats_line *s = &l->stats;
+  if (!s->has_accounting) {
+    for (int k = 0; k < NI_KIND_COUNT; k++)
+      if (s->dropped_total[k] > x->kind[k].nvidia_dropped) x->kind[k].nvidia_dropped = s->dropped_total[k];
+    return 0;
+  }
+  bool newest = l->meta.dump_timestamp_us >= x->stats_at;
+  x->proxy_flushed += s->proxy_records;
+  for (int i = 0; i < NI_KIND_COUNT; i++) {
+    struct ni_ledger_kind *k = &x->kind[i];
+    const struct ni_kind_stats *n = &s->kind[i];
+    k->flushed += s->records[i];
+    if (!newest) continue;
+    k->stated = true;
+    k->started = n->started;
+    k->written = n->written;
+    k->filtered = n->filtered_by.total;
+    k->sampled = ni_by_count(&n->filtered_by, "sampled");
+    k->dropped = n->dropped_by.total;
+    k->expired = ni_by_count(&n->dropped_by, "expired");
+    k->incomplete = n->incomplete;
+    k->late = n->late;
+    k->in_flight = n->in_flight;
+    k->fallback = n->timing_fallback_by.total;
+    /* Totals since the start: only the last line of a communicator may be added up by cause. */
+    if (keep_causes(c, k, s->final ? &(struct ni_by){0} : &n->dropped_by) < 0) return -ENOMEM;
+    if (!s->final) continue;
+    if (take_by(&c->dropped_by, &n->dropped_by) < 0 || take_by(&c->filtered_by, &n->filtered_by) < 0 ||
+        take_by(&c->fallback_by, &n->timing_fallback_by) < 0)
+      return -ENOMEM;
+  }
+  if (newest) x->stats_at = l->meta.dump_timestamp_us;
+  for (int i = 0; newest && i < NI_EVENT_COUNT; i++) /* they only grow; a line by recover has none */
+    if (s->events.kind[i].started >= x->events.kind[i].started) x->events.kind[i] = s->events.kind[i];
+  if (s->final) x->final = true;
+  if (s->refused_communicators)
+    ni_ledger_problem(c, NI_PROBLEM_REFUSED, s->refused_communicators,
+                      "%s: raise NCCL_INSPECTOR_POOL_MAX_BYTES, or give the job more memory", c->file->path);
+  return s->final ? take_by(&c->strays, &s->strays) : 0;
+}
+
+const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct ni_ledger_clock *b) {
+  if (!a) return NULL;
+  if (b->ticks < a->ticks || b->monotonic_ns < a->monotonic_ns) return "runs backwards";
+  double told = (double)(b->ticks - a->ticks) * b->ns_per_tick, real = (double)(b->monotonic_ns - a->monotonic_ns);
+  double off = fabs(told - real);
+  return off > 1e6 && off > 1e-3 * real ? "ticks and monotonic_ns disagree by more than 0.1 %" : NULL;
+}
+
+/* A clock that cannot be right makes every time in the file wrong. */
+static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint64_t line_no) {
+  struct ni_ledger_process *p = c->now_process;
+  const struct ni_ledger_clock now = {k->ticks, k->monotonic_ns, line_no, k->ns_per_tick};
+  const char *wrong = NULL;
+  if (!ni_time_of_a_job((int64_t)k->realtime_ns)) wrong = "realtime_ns is not between 2001 and 2100";
+  else if (!(k->ns_per_tick >= 0.01 && k->ns_per_tick <= 1000)) wrong = "ns_per_tick is not between 0.01 and 1000";
+  else wrong = ni_ledger_clock_wrong(p->has_clock ? &p->clock : NULL, &now);
+  if (wrong) ni_ledger_problem_at(c, NI_PROBLEM_CLOCK, 1, line_no, " %s", wrong);
+  if (!p->has_clock) p->first_clock = now;
+  p->has_clock = true;
+  p->clock = now;
+}
+
+static int sample(struct ni_ledger *c, uint64_t line_no, const char *what, ...) {
+  va_list ap;
+  va_start(ap, what);
+  c->sample[c->n_samples] = place_at(c, line_no, what, ap);
+  va_end(ap);
+  if (!c->sample[c->n_samples].text) return -ENOMEM;
+  c->n_samples++;
+  return 0;
+}
+
+static struct ni_ledger_kind *kind_of(struct ni_ledger_member *x, const char *name) {
+  return &x->kind[strcmp(name, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL];
+}
+
+/* A line about a communicator, or about the process's own account. */
+static int take_about(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, int event) {
+  if (event >= 0) take_events(c, x, event, 1);
+  switch (l->kind) {
+    case NI_LINE_PROXY:
+      take_events(c, x, NI_EVENT_STEPS, l->proxy.steps.n + l->proxy.steps.more);
+      x->proxy_lines++;
+      return 0;
+    case NI_LINE_DUMP_STATS: return take_stats(c, l, x);
+    case NI_LINE_ROLLUP:
+      kind_of(x, l->rollup.kind)->rolled += l->rollup.count;
+      c->now_process->rollups = true;
+      return 0;
+    case NI_LINE_COMM_END: x->killed = strcmp(l->comm_end.why, "killed") == 0; return 0;
+    case NI_LINE_GAP: kind_of(x, l->gap.kind)->gap_lines += l->gap.count; return 0;
+    case NI_LINE_INCOMPLETE: kind_of(x, l->unfinished.kind)->incomplete_lines++; return 0;
+    case NI_LINE_LATE: kind_of(x, l->late.kind)->late_lines++; return 0;
+    default: return 0;
+  }
+}
+
+int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct ni_ledger *c = arg;
+  c->unknown_keys += l->unknown_keys;
+  if (!l->has_header && l->kind == NI_LINE_PROXY) c->proxy_lines++;
+  if (!l->has_header && l->kind != NI_LINE_OP) return 0;
+  int e = find_process(c, l);
+  if (e < 0) return e;
+  struct ni_ledger_member *x = c->now_member;
+  struct ni_ledger_process *p = c->now_process;
+  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. The process line
+   * opens the account that its last line closes. */
+  int event = event_of(l);
+  bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
+                    l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
+  if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
+    e = ni_ledger_member_of(c, p, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
+    if (e < 0) return e;
+    c->now_member = x;
+  }
+  if (l->kind == NI_LINE_OP) return take_operation(c, l, x);
+  c->control_lines++;
+  p->control_lines = true;
+  uint64_t sample = ni_sampling_of(l);
+  if (sample > 1 && sample > p->sample) p->sample = sample;
+  switch (l->kind) {
+    case NI_LINE_PROCESS:
+      p->has_line = true;
+      p->limits |= ni_expiry_limits(&l->process);
+      p->killed |= l->process.recovered_ns && !l->process.recovered_live;
+      break;
+    case NI_LINE_PROXY: c->proxy_lines++; break;
+    case NI_LINE_CLOCK: take_clock(c, &l->clock, line_no); break;
+    case NI_LINE_NOTE: c->notes++; break;
+    case NI_LINE_UNKNOWN:
+      ni_ledger_problem_at(c, NI_PROBLEM_UNKNOWN_KIND, 1, line_no, " %s", l->kind_name);
+      return ni_tally_add(&c->unknown_kinds, l->kind_name, 1);
+    default: break;
+  }
+  return about_comm ? take_about(c, l, x, event) : 0;
+}
+
+int ni_ledger_fault(void *arg, const struct ni_fault *f) {
+  struct ni_ledger *c = arg;
+  switch (f->kind) {
+    case NI_FAULT_BAD_LINE:
+      c->reasons[f->why]++;
+      c->bad_lines++;
+      ni_ledger_problem_at(c, NI_PROBLEM_BAD_LINES, 1, f->line_no, "%s", "");
+      return c->n_samples < NI_LEDGER_SAMPLES ? sample(c, f->line_no, ": %s%s%s%s", ni_reject_name(f->why), f->key ? " (" : "",
+                                                       f->key ? f->key : "", f->key ? ")" : "") : 0;
+    case NI_FAULT_ORPHAN:
+      c->orphans++;
+      ni_ledger_problem_at(c, NI_PROBLEM_ORPHANS, 1, f->line_no, "%s", "");
+      return 0;
+    case NI_FAULT_MARKER:
+      ni_ledger_problem_at(c, NI_PROBLEM_MARKER,
+                           f->announced > f->followed ? f->announced - f->followed : f->followed - f->announced, f->line_no,
+                           " announces %" PRIu64 " %s, %" PRIu64 " %s", f->announced,
+                           ni_plural(f->announced, "record", "records"), f->followed,
+                           ni_plural(f->followed, "follows", "follow"));
+      return 0;
+    case NI_FAULT_CUT_LINE: ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, f->line_no, " is cut: the file ends inside it"); return 0;
+  }
+  return 0;
+}
+
+void ni_ledger_begin(struct ni_ledger *c, const struct ni_file *file, bool first) {
+  c->file = file;
+  c->first = first;
+  c->file_lines = 0;
+  c->now_process = NULL;
+  c->now_member = NULL;
+}
+
+void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end) {
+  const struct ni_reader_stats *s = &end->stats;
+  const char *path = c->file->path;
+  c->files += c->first;
+  c->file_bytes += s->file_bytes;
+  c->text_bytes += s->text_bytes;
+  c->lines += s->lines;
+  c->file_lines = s->lines;
+  c->blank += end->blank;
+  c->reasons[NI_REJ_BLANK] += end->blank;
+  if (end->error) {
+    ni_ledger_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", path, strerror(-end->error));
+    return;
+  }
+  if (s->lines == 0 && s->damages == 0) ni_ledger_problem(c, NI_PROBLEM_EMPTY, 1, "%s", path);
+  if (s->cut) ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, s->lines, " is the last line before the file ends inside a gzip member");
+  if (s->damages > s->cut)
+    ni_ledger_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %" PRIu64 ": %s%s", path, s->first_damage_at,
+                      s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
+                      s->gave_up ? ", gave up" : "");
+}

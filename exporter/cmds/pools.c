@@ -16,9 +16,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
-#include "exporter/input/discover.h"
 #include "exporter/base/text/json_write.h"
-#include "exporter/input/line_reader.h"
+#include "exporter/input/scan_files.h"
 #include "exporter/cli/options.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
@@ -137,32 +136,47 @@ static void take_causes(struct pools *p, const struct ni_stats_line *s) {
   }
 }
 
-static int read_file(struct pools *p, struct ni_parser *parser, const char *path) {
-  struct ni_reader *reader = NULL;
-  struct ni_text text;
-  struct ni_line l;
-  int e = ni_reader_open(&reader, path, NULL), got;
-  if (e < 0) {
-    ni_say(stderr, "nccl-inspector pools: %s: %s\n", path, strerror(-e));
+static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct pools *p = arg;
+  (void)line_no;
+  if (l->kind != NI_LINE_POOL_STATS && l->kind != NI_LINE_PROCESS && l->kind != NI_LINE_DUMP_STATS) return 0;
+  if (l->meta.pid != p->pid || strcmp(l->meta.hostname, p->host) != 0) {
+    fold(p);
+    p->pid = l->meta.pid;
+    snprintf(p->host, sizeof p->host, "%s", l->meta.hostname);
+  }
+  if (l->kind == NI_LINE_PROCESS) take_settings(p, &l->process.settings);
+  else if (l->kind == NI_LINE_DUMP_STATS) take_causes(p, &l->stats);
+  else {
+    p->lines++;
+    return take_pool(p, l);
+  }
+  return 0;
+}
+
+/* In one thread: the lines of a process follow one another. */
+static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *part, void **result) {
+  struct pools *p = arg;
+  struct ni_scan_end end;
+  (void)result;
+  to->arg = p;
+  to->take = take_line;
+  int e = ni_scan_file(scan, part->file->path, NULL, to, &end);
+  if (end.error && e == 0) {
+    ni_say(stderr, "nccl-inspector pools: %s: %s\n", part->file->path, strerror(-end.error));
     p->unreadable++;
-    return 0;
   }
-  while (e == 0 && (got = ni_reader_next(reader, &text)) > 0) {
-    if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK || !l.has_header) continue;
-    if (l.kind != NI_LINE_POOL_STATS && l.kind != NI_LINE_PROCESS && l.kind != NI_LINE_DUMP_STATS) continue;
-    if (l.meta.pid != p->pid || strcmp(l.meta.hostname, p->host) != 0) {
-      fold(p);
-      p->pid = l.meta.pid;
-      snprintf(p->host, sizeof p->host, "%s", l.meta.hostname);
-    }
-    if (l.kind == NI_LINE_PROCESS) take_settings(p, &l.process.settings);
-    else if (l.kind == NI_LINE_DUMP_STATS) take_causes(p, &l.stats);
-    else {
-      p->lines++;
-      e = take_pool(p, &l);
-    }
-  }
-  ni_reader_close(reader);
+  return e;
+}
+
+static int read_all(struct pools *p) {
+  struct ni_progress progress = NI_PROGRESS_INIT;
+  struct ni_scan_plan plan = {0};
+  int e = ni_scan_plan(&plan, &p->files, false, 1);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &progress, .arg = p, .part = read_file});
+  ni_scan_plan_free(&plan);
+  fold(p);
   return e;
 }
 
@@ -281,17 +295,14 @@ int ni_pools_run(int argc, char **argv) {
       "\vExit codes: 0 nothing was dropped, 2 operations were dropped or files could not be read, 1 could not run (no "
       "pool_stats lines), 64 wrong usage.", NULL, NULL, NULL};
   struct pools p = {.pid = -1};
-  struct ni_parser *parser = NULL;
   int done, code = ni_options_parse(&argp, argc, argv, &p, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&p.inputs, argv[0], &p.files);
   if (e == -ENOENT) goto out;
-  if (e == 0) e = ni_parser_new(&parser);
   ni_inputs_unreadable(argv[0], &p.files);
   p.unreadable = p.files.n_bad;
-  for (size_t i = 0; e == 0 && i < p.files.n; i++) e = read_file(&p, parser, p.files.file[i].path);
-  fold(&p);
+  if (e == 0) e = read_all(&p);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
   } else if (p.lines == 0) {
@@ -304,7 +315,6 @@ int ni_pools_run(int argc, char **argv) {
     code = advise(&p).drops || p.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
   }
 out:
-  ni_parser_free(parser);
   ni_files_free(&p.files);
   ni_inputs_free(&p.inputs);
   free(p.pool);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,12 +133,6 @@ static const struct argp_option options[] = {
 
 static void on_signal(int sig) { ni_summary_stop = sig; }
 
-static unsigned cpus(void) {
-  cpu_set_t set;
-  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return n < 1 ? 1 : (unsigned)n;
-}
-
 /* The reference refuses to mix; it knows these four by name. */
 static int compat_refuses(const struct ni_run *r) {
   if (r->files.n == 0) {
@@ -171,6 +164,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
       ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
                  r->file[i].file->path);
   for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++) ni_out_log(r, "INFO", "%s", s->input.note[i]);
   log_counts(r, "bad lines", &s->input.bad_by_reason);
   for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
   log_counts(r, "stated as lost or unfinished", &s->input.losses_by_cause);
@@ -205,6 +199,7 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   int e = ni_result_begin(r);
   if (e < 0) return e;
   ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
+  r->progress.mode = r->opt.progress_json ? NI_PROGRESS_JSON : r->opt.quiet ? NI_PROGRESS_NONE : NI_PROGRESS_AUTO;
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
@@ -263,12 +258,11 @@ static void run_free(struct ni_run *r) {
   for (size_t i = 0; r->file && i < r->files.n; i++) {
     struct ni_sum_file *f = &r->file[i];
     ni_parquet_abort(f);
-    for (int k = 0; f->range && k < f->n_ranges; k++)
-      for (uint32_t b = 0; b < f->range[k].n_bad; b++) free(f->range[k].bad[b].key);
-    free(f->range);
     free(f->parquet);
   }
   free(r->file);
+  ni_scan_plan_free(&r->plan);
+  ni_ledger_free(&r->ledger);
   ni_files_free(&r->files);
   ni_tables_free(r);
   ni_rollups_free(r);
@@ -309,7 +303,7 @@ int ni_summary_run(int argc, char **argv) {
                                    NULL,
                                    NULL,
                                    NULL};
-  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .opt = {.jobs = cpus(), .memory_bytes = DEFAULT_MEMORY_BYTES,
+  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(), .memory_bytes = DEFAULT_MEMORY_BYTES,
                              .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
   struct ni_summary s = {0};
   char *command = join_words(argc, argv);

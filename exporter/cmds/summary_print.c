@@ -77,14 +77,12 @@ static void print_job(const struct ni_summary *s, FILE *f) {
 }
 
 static void print_verdict(const struct ni_summary *s, FILE *f) {
-  if (s->complete) {
-    ni_say(f, "COMPLETE\n");
-    return;
-  }
+  if (s->complete) ni_say(f, "COMPLETE\n");
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
   if (s->input.n_trouble > TROUBLE_SHOWN)
     ni_say(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
+  for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
 }
 
 static int by_share(const void *a, const void *b, void *summary) {

@@ -142,7 +142,7 @@ static void run_free(struct ni_tr *r) {
   ni_ranks_free(&r->opt.rank);
   free(r->file);
   free(r->out_path);
-  free(r->count.first_bad);
+  ni_ledger_free(&r->ledger);
 }
 
 int ni_trace_run(int argc, char **argv) {
@@ -152,7 +152,7 @@ int ni_trace_run(int argc, char **argv) {
       "aligned."
       "\vExit codes: 0 all there, 2 the logs are incomplete or not all of them could be drawn, 1 could not run, 64 wrong usage.",
       NULL, NULL, NULL};
-  struct ni_tr r = {.opt = {.memory_bytes = DEFAULT_MEMORY_BYTES}};
+  struct ni_tr r = {.progress = NI_PROGRESS_INIT, .opt = {.memory_bytes = DEFAULT_MEMORY_BYTES}};
   char *folder = NULL;
   int done, code = ni_options_parse(&argp, argc, argv, &r.opt, &done), e;
   if (done) goto out;
@@ -163,6 +163,7 @@ int ni_trace_run(int argc, char **argv) {
   if (e == -ENOENT) goto out;
   if (e < 0) ni_tr_fail(&r, e, "%s", strerror(-e));
   else ni_inputs_unreadable(argv[0], &r.files);
+  if (r.opt.quiet) r.progress.mode = NI_PROGRESS_NONE;
   if (e == 0) e = run_phases(&r, folder);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], r.error_text);

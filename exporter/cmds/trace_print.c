@@ -61,64 +61,51 @@ static void utc(int64_t ns, char *out, size_t size) {
 }
 
 struct told {
-  const char *name;
+  const char *name, *text;
+  const char *more;            /* what it means for the picture; "": nothing */
   uint64_t count;
-  const char *one, *many;      /* for the terminal */
 };
+enum { TOLD_MAX = NI_PROBLEM_COUNT + 3 };
 
-/* What makes the timeline incomplete, in one list for all outputs. */
+/* What the ledger's problems are called in this command's JSON, and what they mean for the picture. */
+static const struct {
+  enum ni_problem_code code;
+  const char *name, *more;
+} drawn[] = {{NI_PROBLEM_DROPPED, "lost", " (drawn where they fell)"}, {NI_PROBLEM_EXPIRED, "expired", ": not drawn"},
+             {NI_PROBLEM_EVENTS_LOST, "events_lost", ""}, {NI_PROBLEM_CUT, "cut_files", ""},
+             {NI_PROBLEM_DAMAGED, "damaged_files", ""}, {NI_PROBLEM_UNREADABLE, "unreadable_files", ""},
+             {NI_PROBLEM_NO_END, "no_final_line", ""}};
+
+/* What makes the timeline incomplete, in one list for all outputs: the ledger's problems, and what cannot be drawn. */
 static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
-  const struct told all[] = {
-      {"lost", c->lost,
-       "operation lost, as the logs say (drawn where it fell)",
-       "operations lost, as the logs say (drawn where they fell)"},
-      {"expired", c->expired,
-       "record expired with its file: not drawn",
-       "records expired with their files: not drawn"},
-      {"deleted", c->deleted,
-       "record in a file that somebody deleted: not drawn",
-       "records in files that somebody deleted: not drawn"},
-      {"events_lost", c->events_lost,
-       "event (call, launch, network) lost, as the logs say",
-       "events (calls, launches, network) lost, as the logs say"},
-      {"no_start_time", c->no_start,
-       "record without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)",
-       "records without a start time: not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"},
-      {"no_possible_time", c->no_time,
-       "event with a time before 2001 or after 2100: not drawn",
-       "events with a time before 2001 or after 2100: not drawn"},
-      {"bad_lines", c->bad_lines,
-       "bad line",
-       "bad lines"},
-      {"orphans", c->orphans,
-       "record of v4.3 without a marker before it",
-       "records of v4.3 without a marker before them"},
-      {"cut_files", c->cut,
-       "file cut at its end",
-       "files cut at their end"},
-      {"damaged_files", c->damaged,
-       "file with damaged gzip data",
-       "files with damaged gzip data"},
-      {"unreadable_files", c->unreadable + r->files.n_bad,
-       "file that could not be read",
-       "files that could not be read"},
-      {"no_final_line", c->not_final,
-       "process without a final line: killed, or still running",
-       "processes without a final line: killed, or still running"},
-      {"unfinished_not_kept", c->open_lost,
-       "unfinished operation beyond 4,096 of one communicator",
-       "unfinished operations beyond 4,096 of one communicator"},
+  const struct told own[] = {
+      {"no_start_time", ni_plural(c->no_start, "record has no start time", "records have no start time"),
+       ": not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)", c->no_start},
+      {"no_possible_time", ni_plural(c->no_time, "event has a time before 2001 or after 2100",
+                                     "events have a time before 2001 or after 2100"), ": not drawn", c->no_time},
+      {"unfinished_not_kept", ni_plural(c->open_lost, "unfinished operation", "unfinished operations"),
+       " beyond 4,096 of one communicator", c->open_lost},
   };
   unsigned n = 0;
-  for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
-    if (all[i].count) t[n++] = all[i];
+  for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++) {
+    const struct ni_problem *p = &r->ledger.problem[i];
+    if (!p->places) continue;
+    struct told x = {ni_problem_name((enum ni_problem_code)i), ni_problem_text((enum ni_problem_code)i, p->count), "", p->count};
+    for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++)
+      if ((int)drawn[k].code == i) {
+        x.name = drawn[k].name;
+        x.more = drawn[k].more;
+      }
+    t[n++] = x;
+  }
+  for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+    if (own[i].count) t[n++] = own[i];
   return n;
 }
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
-  struct told t[16];
-  return left_out(r, t) > 0 || r->count.open > 0; /* unfinished ones are drawn, but check and summary count them as well */
+  return !ni_ledger_complete(&r->ledger) || r->count.no_start || r->count.no_time || r->count.open_lost;
 }
 
 static int64_t worst_gpu_spread(const struct ni_tr *r) {
@@ -136,7 +123,7 @@ static void counts(const struct ni_tr *r, uint32_t *ranks, uint32_t *hosts) {
 
 void ni_tr_print(const struct ni_tr *r) {
   const struct ni_tr_counts *c = &r->count;
-  struct told t[16];
+  struct told t[TOLD_MAX];
   char text[512], a[32];
   uint32_t ranks, hosts, shown = 0;
   /* With -o - the file is standard output. */
@@ -165,9 +152,9 @@ void ni_tr_print(const struct ni_tr *r) {
     ni_say(f, "\n");
   }
   unsigned n = left_out(r, t);
-  for (unsigned i = 0; i < n; i++) ni_say(f, "%s %" PRIu64 " %s\n", i ? "           " : "incomplete ", t[i].count,
-                                         ni_plural(t[i].count, t[i].one, t[i].many));
-  if (c->first_bad) ni_say(f, "            first bad line: %s\n", c->first_bad);
+  for (unsigned i = 0; i < n; i++)
+    ni_say(f, "%s %" PRIu64 " %s%s\n", i ? "           " : "incomplete ", t[i].count, t[i].text, t[i].more);
+  if (r->ledger.n_samples) ni_say(f, "            first bad line: %s\n", r->ledger.sample[0].text);
   if (c->open) ni_say(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
                       ni_plural(c->open, "operation", "operations"));
   if (c->start_assumed)
@@ -210,7 +197,7 @@ static void member_bool(struct ni_tr_out *o, const char *before, bool yes) {
 }
 
 void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
-  struct told t[16];
+  struct told t[TOLD_MAX];
   char text[512], start[32];
   utc(r->t0_ns, text, sizeof text);
   snprintf(start, sizeof start, "%" PRId64, r->t0_ns); /* as text: a double has no room for it */
@@ -259,7 +246,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
       NI_JSON_AS(ni_tr_counts, proxy_untimed, "proxy_without_time")};
   const struct ni_tr_counts *c = &r->count;
   struct ni_json j;
-  struct told t[16];
+  struct told t[TOLD_MAX];
   char text[512];
   uint32_t ranks, hosts;
   counts(r, &ranks, &hosts);
@@ -295,6 +282,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_end_array(&j);
   ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
   ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
+  ni_json_text(&j, "verdict", ni_ledger_complete(&r->ledger) ? "COMPLETE" : "INCOMPLETE");
   ni_json_object(&j, "incomplete");
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);

@@ -211,7 +211,7 @@ int ni_scan_files(const struct ni_scan_team *t) {
     if (!r.of_file[i].done || !r.of_file[i].result) e = -ENOMEM;
   }
   if (e == 0) {
-    ni_progress_begin(t->progress, "read", t->plan->bytes, true, t->plan->parts);
+    ni_progress_begin(t->progress, t->phase ? t->phase : "read", t->plan->bytes, true, t->plan->parts);
     fan_out(t->jobs ? t->jobs : 1, work, &r);
     ni_progress_end(t->progress);
     e = atomic_load_explicit(&r.error, memory_order_relaxed);

@@ -39,6 +39,7 @@ struct ni_scan_team {
   const struct ni_scan_plan *plan;
   unsigned jobs;                  /* 0 is 1 */
   struct ni_progress *progress;   /* NULL: none */
+  const char *phase;              /* for it; NULL: "read" */
   void *arg;
   int (*open)(void *arg, void **worker);     /* what a thread has for itself; NULL: worker is arg */
   int (*close)(void *arg, void *worker);

@@ -63,7 +63,7 @@ def expect(name, d, records, code, options=(), **fields):
 expect("clean", make("clean"), TOTAL, 0, bad_lines=0, gaps=0, duplicates=0)
 
 # A bad line beside the good ones: nothing else is lost, and the place is told.
-for name, bad, reason in (("garbage", b"hello", "bad_json"), ("blank", b"", "blank"), ("number", b"5", "not_object"),
+for name, bad, reason in (("garbage", b"hello", "bad_json"), ("number", b"5", "not_object"),
                           ("array", b"[1,2]", "not_object"), ("no_perf", b'{"header":{},"x":1}', None),
                           ("not_utf8", b'{"header":{"id":"0x1","rank":0,"n_ranks":1,"nnodes":1},"metadata":{"hostname":"\xff"}}',
                            None)):
@@ -76,6 +76,13 @@ for name, bad, reason in (("garbage", b"hello", "bad_json"), ("blank", b"", "bla
         check(name + " is placed", s["input"]["bad_lines_at"][0].startswith(path + ":8: "), s["input"]["bad_lines_at"])
         if reason:
             check(name + " has its reason", s["input"]["bad_by_reason"] == {reason: 1}, s["input"]["bad_by_reason"])
+
+# A blank line is none.
+d = make("f-blank")
+path, ls = lines(d)
+ls.insert(7, b"")
+put(path, ls)
+expect("blank", d, TOTAL, 0, bad_lines=0)
 
 # A bad byte within a record costs that record, which shows as a gap too.
 d = make("f-bad-byte")

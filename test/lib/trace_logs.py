@@ -92,12 +92,38 @@ class Rank:
                               "p2p_enqueue_ns": self.clock(called), "p2p_gpu_start_delta_ns": self.delta(c, called, start),
                               "rec_sn": self.number(self.p2p_rec, c), "nccl_tests_size_bytes": 65536}, end, c)
 
-    def end(self, t):
-        self.add("dump_stats", {"coll_records": 0, "coll_dropped_total": 0, "p2p_records": 0, "p2p_dropped_total": 0,
-                                "final": True, "coll": {"started": 0, "written": 0, "filtered_by": {}, "dropped_by": {},
-                                                        "incomplete": 0, "late": 0, "in_flight": 0, "timing_fallback_by": {}},
-                                "p2p": {"started": 0, "written": 0, "filtered_by": {}, "dropped_by": {}, "incomplete": 0,
-                                        "late": 0, "in_flight": 0, "timing_fallback_by": {}}, "strays": {}}, t)
+    def end(self, t, comms=()):
+        """The last lines: each communicator's account, then the process's own."""
+        mine = [json.loads(l) for l in self.lines]
+        for c in (*comms, None):
+            lines = [x for x in mine if x["header"]["id"] == (c["hash"] if c else "0x0")]
+            self.add("dump_stats", account(lines, self.rec.get(c["hash"], 0) if c else 0,
+                                           self.p2p_rec.get(c["hash"], 0) if c else 0), t, c)
+
+
+EVENTS = {"group": "group", "launch": "launch", "ce": "ce", "proxy_ctrl": "proxyctrl", "net": "net"}
+
+
+def account(lines, started, p2p_started):
+    """A final dump_stats line for what the lines hold."""
+    def of(kind, key):
+        return [x[key] for x in lines if key in x and x[key].get("kind", kind) == kind]
+    def half(kind, key, n):
+        lost = sum(g["count"] for g in of(kind, "gap"))
+        return {"started": n, "written": sum(key in x for x in lines), "filtered_by": {},
+                "dropped_by": {"pool_full": lost} if lost else {}, "incomplete": len(of(kind, "incomplete")), "late": 0,
+                "in_flight": len(of(kind, "in_flight")), "timing_fallback_by": {}}
+    events = {}
+    for x in lines:
+        kind = next((EVENTS[k] for k in EVENTS if k in x), None)
+        if "api" in x: kind = {"group": "groupapi", "coll": "collapi", "p2p": "p2papi"}[x["api"]["api"]]
+        if "proxy_trace" in x: kind = {"proxy_op": "proxyop", "proxy_step": "steps"}[x["proxy_trace"]["record_type"]]
+        if kind: events[kind] = events.get(kind, 0) + 1
+    return {"coll_records": sum("coll_perf" in x for x in lines), "coll_dropped_total": 0,
+            "p2p_records": sum("p2p_perf" in x for x in lines), "p2p_dropped_total": 0,
+            "proxy_records": sum("proxy_trace" in x for x in lines), "final": True, "coll": half("coll", "coll_perf", started),
+            "p2p": half("p2p", "p2p_perf", p2p_started), "strays": {},
+            "events": {k: {"started": n, "written": n, "dropped": 0, "in_flight": 0} for k, n in events.items()}}
 
 
 def job(o):
@@ -132,7 +158,7 @@ def job(o):
     if o.full:
         everything(o, ranks, world, last)
     for r in ranks:
-        r.end(last + 10**9)
+        r.end(last + 10**9, (world, local[r.host]))
     return ranks, truth, last
 
 
@@ -192,6 +218,7 @@ def everything(o, ranks, world, t):
     hung = {**proxy, "parent_sn": o.ops + 7, "parent_rec_sn": y.rec[WORLD], "rank": 1, "peer": 0, "total_us": None, "state": "wire",
             "start_ns": y.clock(t + 510 * ms)}
     y.add("proxy_trace", hung, t + 900 * ms, world)
+    y.number(y.rec, world) # it was started
     y.add("note", {"text": "wrote early: three quarters of the pool's cap are in use"}, t + 30 * ms)
 
 

@@ -87,7 +87,7 @@ def full(x, truth):
     assert stuck["args"]["channels_open"] == "0xe0" and (1, "AllReduce 1.05 MB NOT FINISHED", 500 * MS) in marks
     assert any(i["name"] == "note" and rank_of(i) == 1 for i in x.instants)
     assert sum(i["name"] == "world: begins" for i in x.instants) == len(x.process)
-    assert x.other["incomplete"] == {"lost": 3}, x.other["incomplete"]
+    assert x.other["incomplete"] == {"lost": 3, "in_flight": 1}, x.other["incomplete"]
 
 
 def main():

@@ -37,6 +37,7 @@ struct hang {
   unsigned watch_s;
   uint64_t after_ns;
   int threads;
+  struct ni_progress progress;
   struct ni_hang_looks looks; /* of all rounds */
   struct standing standing;   /* of --watch */
 };
@@ -87,7 +88,7 @@ static int read_all(struct hang *h, struct round *r) {
   if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
   ni_owners_add(&r->owners, &s->logs);
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
-  if (e == 0) e = ni_hang_read_logs(&r->base, s->logs.file, s->logs.n, h->threads);
+  if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->progress);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
   /* A folder that boxes name and that is not there: nothing was written yet. */
@@ -277,7 +278,7 @@ int ni_hang_run(int argc, char **argv) {
       "0 it does not, 2 nobody can tell: not every rank was seen, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
       "how to read a verdict.", NULL, NULL, NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  struct hang h = {.after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
+  struct hang h = {.progress = NI_PROGRESS_INIT, .after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
   if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) code = ni_hang_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);

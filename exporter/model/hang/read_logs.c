@@ -1,13 +1,10 @@
 #include "read_logs.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exporter/input/line_reader.h"
 #include "format/line.h"
 
 /* While one file is read. */
@@ -133,8 +130,6 @@ static void take_stats(struct reading *r, const struct ni_line *l) {
 }
 
 static int take_line(struct reading *r, const struct ni_line *l) {
-  if (!l->has_header) /* NVIDIA v4.3: a record of the marker before it */
-    return l->kind == NI_LINE_OP && r->x ? take_record(r, &l->op) : 0;
   if (l->kind == NI_LINE_PROCESS) {
     int e = take_process(r, l);
     if (e < 0) return e;
@@ -159,77 +154,61 @@ static int take_line(struct reading *r, const struct ni_line *l) {
   }
 }
 
-static int read_file(struct ni_hang_model *m, const char *path, struct ni_parser *parser, struct ni_line *line) {
+static int take(void *arg, struct ni_line *l, uint64_t line_no) {
+  (void)line_no;
+  return take_line(arg, l);
+}
+
+static int count_fault(void *arg, const struct ni_fault *f) {
+  ((struct reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE;
+  return 0;
+}
+
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct ni_hang_model *m = *result = calloc(1, sizeof *m);
   struct reading r = {.m = m, .process = -1};
-  struct ni_reader *reader;
-  struct ni_text t;
+  const char *path = p->file->path;
+  struct ni_scan_end end;
   struct stat st;
-  int e = ni_reader_open(&reader, path, NULL), got;
+  (void)arg;
+  if (!m) return -ENOMEM;
   m->files++;
-  if (e == -ENOMEM) return e;
-  if (e < 0) {
-    ni_hang_bad_file(m, path, strerror(-e));
-    return 0;
-  }
-  while ((got = ni_reader_next(reader, &t)) == 1) {
-    enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(parser, t.text, t.len, t.room, line);
-    if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
-    else if (why == NI_OK) e = take_line(&r, line);
-    else if (why != NI_REJ_BLANK && !t.unterminated) m->bad_lines++; /* a log that is written ends anywhere */
-    if (e < 0) break;
-  }
-  m->lines += ni_reader_stats(reader)->lines;
-  if (got < 0 && got != -ENOMEM) ni_hang_bad_file(m, path, strerror(-got));
-  ni_reader_close(reader);
-  if (e == 0 && got == -ENOMEM) e = got;
-  if (e < 0 || stat(path, &st) != 0) return e;
+  to->arg = &r;
+  to->take = take;
+  to->fault = count_fault;
+  int e = ni_scan_file(scan, path, &p->at, to, &end);
+  m->lines += end.stats.lines;
+  if (end.error) ni_hang_bad_file(m, path, strerror(-end.error));
+  if (e < 0 || end.error || stat(path, &st) != 0) return e;
   for (size_t i = 0; i < m->n_processes; i++) {
-    struct ni_hang_process *p = &m->process[i];
-    p->file_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-    if (!(p->file = strdup(path))) return -ENOMEM;
+    struct ni_hang_process *x = &m->process[i];
+    x->file_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    if (!(x->file = strdup(path))) return -ENOMEM;
   }
   return 0;
 }
 
-/* What the reading threads share. */
-struct pool {
-  struct ni_hang_model *all;
-  const struct ni_file *file;
-  size_t n;
-  _Atomic size_t next;    /* relaxed: a ticket */
-  pthread_mutex_t lock;   /* all, error */
-  int error;
-};
-
-static void *work(void *arg) {
-  struct pool *p = arg;
-  struct ni_parser *parser = NULL;
-  struct ni_line *line = malloc(sizeof *line);
-  int e = line ? ni_parser_new(&parser) : -ENOMEM;
-  for (size_t i; e == 0 && (i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->n;) {
-    struct ni_hang_model one = {0};
-    e = read_file(&one, p->file[i].path, parser, line);
-    pthread_mutex_lock(&p->lock);
-    if (e == 0) e = ni_hang_model_merge(p->all, &one);
-    pthread_mutex_unlock(&p->lock);
-    ni_hang_model_free(&one);
-  }
-  if (e < 0) {
-    pthread_mutex_lock(&p->lock);
-    p->error = e;
-    pthread_mutex_unlock(&p->lock);
-  }
-  ni_parser_free(parser);
-  free(line);
-  return NULL;
+static void drop(void *all, void *part) {
+  (void)all;
+  ni_hang_model_free(part);
+  free(part);
 }
 
-int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_file *file, size_t n, int threads) {
-  struct pool p = {.all = m, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
-  pthread_t thread[64];
-  int made = 0;
-  while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
-  work(&p);
-  while (made > 0) pthread_join(thread[--made], NULL);
-  return p.error;
+static int merge(void *all, const struct ni_scan_part *p, void *part) {
+  (void)p;
+  int e = ni_hang_model_merge(all, part);
+  drop(all, part);
+  return e;
+}
+
+int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, struct ni_progress *progress) {
+  struct ni_scan_plan plan = {0};
+  unsigned jobs = ni_scan_jobs();
+  /* Whole files: whose a line is follows from the lines before it. */
+  int e = ni_scan_plan(&plan, files, false, jobs);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = m, .part = read_part,
+                                             .merge = merge, .drop = drop});
+  ni_scan_plan_free(&plan);
+  return e;
 }

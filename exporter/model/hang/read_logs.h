@@ -7,10 +7,10 @@
 #ifndef NI_HANG_READ_LOGS_H
 #define NI_HANG_READ_LOGS_H
 
-#include "exporter/input/discover.h"
+#include "exporter/input/scan_files.h"
 #include "model.h"
 
-/* Reads the n files with up to `threads` threads (>= 1) into *m. What cannot be read is counted there. 0 or -ENOMEM. */
-int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_file *file, size_t n, int threads);
+/* Reads the files into *m. What cannot be read is counted there. 0 or -ENOMEM. */
+int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, struct ni_progress *progress);
 
 #endif

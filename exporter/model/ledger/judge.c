@@ -14,6 +14,9 @@ static const struct {
   const char *name, *one, *many;
 } problems[NI_PROBLEM_COUNT] = {NI_PROBLEMS(TEXTS)};
 
+const char *const ni_implausible_names[NI_IMPLAUSIBLE_COUNT] = {"time_zero", "time_over_one_hour", "bandwidth_over_10000_gbs",
+                                                                 "bandwidth_negative"};
+
 const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
   return ni_plural(count, problems[code].one, problems[code].many);
@@ -40,6 +43,13 @@ size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
   return i;
 }
 
+/* One rank of one communicator on one host and pid. */
+static bool same_rank(const struct ni_ledger_member *x, const struct ni_ledger_member *y) {
+  return x->ours == y->ours && x->hash == y->hash && x->n_ranks == y->n_ranks && x->rank == y->rank &&
+         x->process->pid == y->process->pid && strcmp(x->process->hostname, y->process->hostname) == 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
@@ -118,6 +128,7 @@ static void judge_numbers(struct ni_ledger *c, struct ni_ledger_member *x, struc
   uint64_t there = ni_seq_set_below(s, counted), open = counted - there;
   struct ni_seq_range hole;
   k->missing = open > explained ? open - explained : 0;
+  c->missing += k->missing;
   k->untold = (end - counted) - (s->distinct - there);
   if (k->untold)
     SAY(UNTOLD, k->untold, x, ": %s from rec_sn %" PRIu64 " on, of which NCCL_INSPECTOR_SAMPLE writes 1 in %" PRIu64, what,
@@ -178,18 +189,27 @@ static void judge_ours(struct ni_ledger *c, struct ni_ledger_member *x, int whic
           ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what, k->incomplete_lines);
   }
 
+  /* What a killed process had counted since its last roll-ups is in its records and in what recover says of it. */
+  uint64_t all = larger(larger(k->rolled, k->rec_sn.distinct), k->stated ? k->written + k->sampled : 0);
+  c->rolled += k->rolled;
+  c->without_record += all - k->rec_sn.distinct;
+  c->unrolled += all - k->rolled;
+
   if (k->rec_sn.doubles) SAY(DOUBLE, k->rec_sn.doubles, x, ": %s", what);
   judge_numbers(c, x, k, what, gone);
 }
 
 static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
-  for (int i = 0; i < NI_KIND_COUNT; i++)
+  for (int i = 0; i < NI_KIND_COUNT; i++) {
     if (x->kind[i].nvidia_dropped) SAY(DROPPED, x->kind[i].nvidia_dropped, x, "");
+    c->nvidia_dropped += x->kind[i].nvidia_dropped;
+  }
   for (struct ni_ledger_func *f = x->funcs; f; f = f->next) {
     if (f->sn.doubles) SAY(DOUBLE, f->sn.doubles, x, ": %s", f->name);
     /* Counting starts at 0 or 1, by version. */
     uint64_t from = f->sn.lowest <= 1 ? f->sn.lowest : 0, missing = ni_seq_set_missing(&f->sn, from);
     struct ni_seq_range hole;
+    c->missing += missing;
     if (missing && ni_seq_set_first_hole(&f->sn, from, &hole))
       SAY(MISSING, missing, x,
           ": %s, first hole coll_sn %" PRIu64 " to %" PRIu64 " (lost, or below NVIDIA's minimum size: its log does not say)",
@@ -270,11 +290,14 @@ void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files) {
 int ni_ledger_judge(struct ni_ledger *c) {
   size_t n = c->n_members;
   bool headless = false;
+  int e = 0;
   for (size_t i = 0; i < c->n_processes; i++) headless |= c->process[i]->ours && !c->process[i]->has_line;
   if (n > 1) qsort(c->member, n, sizeof *c->member, by_comm);
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; e == 0 && i < n; i++) {
     struct ni_ledger_member *x = c->member[i];
     if (!x->ours) {
+      /* NVIDIA's logs do not say when a process began: files of another name are other processes, copies among them. */
+      if (i + 1 < n && same_rank(x, c->member[i + 1])) e = ni_ledger_merge_funcs(c->member[i + 1], x);
       judge_nvidia(c, x);
       continue;
     }
@@ -288,7 +311,7 @@ int ni_ledger_judge(struct ni_ledger *c) {
     judge_events(c, x);
   }
   for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_ledger_group_end(c, i), headless);
-  int e = judge_ends(c);
+  if (e == 0) e = judge_ends(c);
   return e == 0 ? settle_places(c) : e;
 }
 

@@ -29,6 +29,7 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 #include "format/line.h"
+#include "implausible.h"
 #include "unended.h"
 
 #define NI_LEDGER_NAMES 48
@@ -141,6 +142,8 @@ struct ni_ledger_process {
   X(ROLLUP, "rollup", "operation more or less in the roll-ups than was written or sampled", \
     "operations more or less in the roll-ups than were written or sampled") \
   X(CLOCK, "clock", "implausible clock line", "implausible clock lines") \
+  X(IMPLAUSIBLE, "implausible", "record holds a value that cannot be and is left out of the statistics", \
+    "records hold values that cannot be and are left out of the statistics") \
   X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
   /* From here on: worth a line, no verdict */ \
   X(EMPTY, "empty", "file empty", "files empty") \
@@ -174,13 +177,17 @@ struct ni_problem {
 
 struct ni_ledger {
   bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
-  uint64_t files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans, markers;
+  uint64_t files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans;
   uint64_t reasons[NI_REJ_COUNT];
   struct ni_place sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
   uint64_t events[NI_EVENT_COUNT];  /* by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;
   uint64_t unknown_keys, notes;
+  uint64_t implausible[NI_IMPLAUSIBLE_COUNT];
+  /* By ni_ledger_judge: NVIDIA's markers say so many went; operations in roll-ups, finished ones without a record of their
+   * own, finished ones that no roll-up counts; numbers without a record and without a reason, however they are told. */
+  uint64_t nvidia_dropped, rolled, without_record, unrolled, missing;
 
   struct ni_ledger_process **process;
   size_t n_processes, cap_processes;
@@ -245,6 +252,8 @@ int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const 
                          struct ni_ledger_process **out);
 int ni_ledger_member_of(struct ni_ledger *c, struct ni_ledger_process *p, const struct ni_ident *id, uint64_t init_ns,
                         struct ni_ledger_member **out);
+/* Moves the numbers of b, a member in NVIDIA's logs, to a. 0 or -ENOMEM. */
+int ni_ledger_merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b);
 /* Why clock line b behind a cannot be right; NULL: it can. a NULL: the first one. */
 const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct ni_ledger_clock *b);
 

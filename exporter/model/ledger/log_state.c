@@ -8,7 +8,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/input/discover.h"
-#include "exporter/input/line_reader.h"
+#include "exporter/input/scan.h"
 
 struct key {
   uint64_t hash, init_ns; /* init_ns 0: of the newest life */
@@ -95,43 +95,35 @@ static int take_line(struct ni_log_state *s, const struct ni_line *l) {
   }
 }
 
-static int read_lines(struct ni_log_state *s, struct ni_reader *reader, struct ni_parser *parser, struct ni_line *line,
-                      uint64_t start_ns) {
-  struct ni_text t;
-  bool ours = start_ns == 0;
-  int got;
-  while ((got = ni_reader_next(reader, &t)) == 1) {
-    if (t.too_long) continue;
-    enum ni_reject why = ni_parse_line(parser, t.text, t.len, t.room, line);
-    if (why == NI_REJ_NO_MEMORY) return -ENOMEM;
-    if (why != NI_OK) continue; /* `check` complains about it */
-    if (line->kind == NI_LINE_PROCESS && start_ns) ours = line->process.start_ns == start_ns;
-    int e = ours ? take_line(s, line) : 0;
-    if (e < 0) return e;
-  }
-  return got;
+struct reading {
+  struct ni_log_state *s;
+  uint64_t start_ns;
+  bool ours;
+};
+
+static int take(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct reading *r = arg;
+  (void)line_no;
+  if (l->kind == NI_LINE_PROCESS && r->start_ns) r->ours = l->process.start_ns == r->start_ns;
+  return r->ours ? take_line(r->s, l) : 0;
 }
 
 int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_ns) {
-  struct ni_reader *reader = NULL;
-  struct ni_parser *parser = NULL;
-  struct ni_line *line = malloc(sizeof *line);
+  struct reading r = {s, start_ns, start_ns == 0};
+  struct ni_scan *scan = NULL;
+  struct ni_scan_end end = {0};
   uint64_t number = 0;
   (void)ni_log_stem(path, &number);
   if (number >= s->next) s->next = number + 1;
-  int e = line ? ni_parser_new(&parser) : -ENOMEM;
-  if (e == 0) e = ni_reader_open(&reader, path, NULL);
-  if (e == 0) {
-    s->files++;
-    e = read_lines(s, reader, parser, line, start_ns);
-    ni_reader_close(reader);
-  }
+  int e = ni_scan_new(&scan);
+  if (e == 0) e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &r, .take = take}, &end);
+  s->files += end.error == 0;
+  if (e == 0) e = end.error;
   if (e < 0 && e != -ENOMEM) {
     if (!s->bad && asprintf(&s->bad, "%s: %s", path, e == -EFBIG ? "more communicators than a process can have" : strerror(-e)) < 0) s->bad = NULL;
     e = 0;
   }
-  ni_parser_free(parser);
-  free(line);
+  ni_scan_free(scan);
   return e;
 }
 

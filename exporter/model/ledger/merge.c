@@ -92,7 +92,7 @@ static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct 
   return 0;
 }
 
-static int merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b) {
+int ni_ledger_merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b) {
   for (struct ni_ledger_func *f; (f = b->funcs);) {
     struct ni_ledger_func *g = a->funcs;
     while (g && strcmp(g->name, f->name) != 0) g = g->next;
@@ -129,7 +129,7 @@ static int merge_member(struct ni_ledger *c, struct ni_ledger *part, struct ni_l
     if (newest && b->events.kind[i].started >= a->events.kind[i].started) a->events.kind[i] = b->events.kind[i];
   }
   if (newest) a->stats_at = b->stats_at;
-  return e < 0 ? e : merge_funcs(a, b);
+  return e < 0 ? e : ni_ledger_merge_funcs(a, b);
 }
 
 static int merge_counts(struct ni_ledger *a, struct ni_ledger *b) {
@@ -147,6 +147,7 @@ static int merge_counts(struct ni_ledger *a, struct ni_ledger *b) {
   a->notes += b->notes;
   for (int i = 0; i < NI_REJ_COUNT; i++) a->reasons[i] += b->reasons[i];
   for (int i = 0; i < NI_EVENT_COUNT; i++) a->events[i] += b->events[i];
+  for (int i = 0; i < NI_IMPLAUSIBLE_COUNT; i++) a->implausible[i] += b->implausible[i];
   int e = merge_tally(&a->funcs, &b->funcs);
   if (e == 0) e = merge_tally(&a->dropped_by, &b->dropped_by);
   if (e == 0) e = merge_tally(&a->filtered_by, &b->filtered_by);

@@ -153,10 +153,15 @@ static int count_nvidia(struct ni_ledger_member *x, const struct ni_record *op) 
   return ni_seq_set_add(&f->sn, op->sn);
 }
 
-static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
+static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, uint64_t line_no) {
   struct ni_ledger_kind *k = &x->kind[l->is_p2p];
+  enum ni_implausible wrong = ni_implausible(&l->op);
   k->records++;
   c->operations++;
+  if (wrong != NI_PLAUSIBLE) {
+    c->implausible[wrong]++;
+    ni_ledger_problem_at(c, NI_PROBLEM_IMPLAUSIBLE, 1, line_no, " %s", ni_implausible_names[wrong]);
+  }
   int e = ni_tally_add(&c->funcs, l->op.func, 1);
   if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
   else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(x, &l->op);
@@ -332,7 +337,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
     if (e < 0) return e;
     c->now_member = x;
   }
-  if (l->kind == NI_LINE_OP) return take_operation(c, l, x);
+  if (l->kind == NI_LINE_OP) return take_operation(c, l, x, line_no);
   c->control_lines++;
   p->control_lines = true;
   uint64_t sample = ni_sampling_of(l);

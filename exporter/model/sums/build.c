@@ -166,7 +166,6 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
     uint32_t hosts = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
     if (c->n_ranks > 0) { /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
       uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
-      s->input.missing_ranks += ranks;
       if (hosts > ranks) hosts = ranks;
     }
     if (hosts > s->input.missing_hosts) s->input.missing_hosts = hosts;
@@ -358,8 +357,10 @@ void ni_summary_free(struct ni_summary *s) {
     if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
   free(s->no_bins);
   for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++) free(s->input.note[i]);
   for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
   free(s->input.trouble);
+  free(s->input.note);
   free(s->input.where);
   struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by};
   for (int k = 0; k < 3; k++) {

@@ -34,7 +34,6 @@
 #define NI_SUM_OUTLIERS 50
 #define NI_SUM_BOX_OUTLIERS 64
 #define NI_SUM_HEAT_CELLS (1u << 20) /* rows x bins at most: fewer bins when there are more than 5,242 processes */
-#define NI_SUM_WHERES 20      /* places listed of a kind of trouble; all are counted */
 #define NI_SUM_PAIRS 8192     /* rows of the P2P table: those with the most time */
 #define NI_SUM_FINDINGS 32    /* named; all are counted */
 
@@ -260,7 +259,9 @@ struct ni_input {
   struct ni_counts bad_by_reason, losses_by_cause, out_of_range_by;
   char **trouble;            /* "INCOMPLETE" sentences, worst first: what, how many, where. Empty: complete */
   size_t n_trouble;
-  char **where;              /* "file:line: reason (key)", the first NI_SUM_WHERES of each reason */
+  char **note;               /* sentences that are worth a line and no verdict */
+  size_t n_notes;
+  char **where;              /* "file:line: reason (key)", the first ones */
   size_t n_where;
 };
 

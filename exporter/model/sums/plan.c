@@ -8,7 +8,7 @@
 
 #include "state.h"
 
-enum { PEEK_LINES = 64 };
+enum { PEEK_LINES = 64, STOP = -ECANCELED };
 
 static const char *base_of(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -51,108 +51,90 @@ const char *ni_job_id(const struct ni_process_line *p) {
   return NULL;
 }
 
+struct peeking {
+  struct ni_run *r;
+  struct ni_sum_file *f;
+};
+
 /* The process line, and for --compat the keys of the first record, stand in the first lines. */
-static int peek(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser, bool *gzip) {
-  struct ni_reader *reader = NULL;
-  struct ni_text text;
-  struct ni_line l;
-  int e = ni_reader_open(&reader, f->file->path, NULL);
-  if (e < 0) return 0; /* told when it is read */
-  for (int i = 0; i < PEEK_LINES && ni_reader_next(reader, &text) > 0; i++) {
-    if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK) continue;
-    if (l.kind == NI_LINE_PROCESS && f->start_ns == 0) {
-      f->start_ns = l.process.start_ns;
-      if (!f->job) e = ni_name(&r->names, NULL, ni_job_id(&l.process), &f->job);
-    }
-    if (l.kind == NI_LINE_OP) {
-      f->has_name = l.has_header && l.ident.comm_name;
-      f->has_timing = l.op.timing != NI_TIMING_NONE;
-      f->has_trace = l.trace != NULL;
-      f->has_algo = l.op.algo && *l.op.algo;
-      break;
-    }
+static int peek_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct peeking *x = arg;
+  struct ni_sum_file *f = x->f;
+  if (l->kind == NI_LINE_PROCESS && f->start_ns == 0) {
+    f->start_ns = l->process.start_ns;
+    int e = f->job ? 0 : ni_name(&x->r->names, NULL, ni_job_id(&l->process), &f->job);
+    if (e < 0) return e;
   }
-  *gzip = ni_reader_stats(reader)->gzip;
-  ni_reader_close(reader);
-  return e;
+  if (l->kind == NI_LINE_OP) {
+    f->has_name = l->has_header && l->ident.comm_name;
+    f->has_timing = l->op.timing != NI_TIMING_NONE;
+    f->has_trace = l->trace != NULL;
+    f->has_algo = l->op.algo && *l->op.algo;
+    return STOP;
+  }
+  return line_no < PEEK_LINES ? 0 : STOP;
 }
 
-/* A range has its full size from files of so many on, and a quarter of it at least. */
-enum { RANGES_MIN = 64 };
-
-static int plan_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser) {
-  bool gzip = false;
-  int e = ni_name_of_log(&r->names, f->file->path, &f->origin), n = 1;
-  if (e == 0) e = peek(r, f, parser, &gzip);
-  if (e < 0) return e;
-  /* Small ones in a small file: what is read ahead of its turn is at most a range for each thread. */
-  uint64_t most = gzip ? NI_RANGE_GZIP_BYTES : NI_RANGE_PLAIN_BYTES, each = f->file->bytes / RANGES_MIN;
-  if (each < most / 4) each = most / 4;
-  if (each > most) each = most;
-  uint64_t want = f->file->bytes / each + 1;
-  if (want > 65536) want = 65536;
-  struct ni_range *range = calloc(want, sizeof *range);
-  if (!range) return -ENOMEM;
-  n = ni_reader_split(f->file->path, (int)want, 0, range);
-  if (n < 1) { /* told when it is read */
-    range[0] = (struct ni_range){0, UINT64_MAX >> 1};
-    n = 1;
-  }
-  f->range = calloc((size_t)n, sizeof *f->range);
-  if (f->range)
-    for (int i = 0; i < n; i++) f->range[i].at = range[i];
-  free(range);
-  if (!f->range) return -ENOMEM;
-  f->n_ranges = n;
-  atomic_init(&f->left, n);
-  return 0;
+static int peek_file(struct ni_run *r, struct ni_sum_file *f, struct ni_scan *scan) {
+  int e = ni_name_of_log(&r->names, f->file->path, &f->origin);
+  struct peeking x = {r, f};
+  const struct ni_scan_to to = {.arg = &x, .take = peek_line};
+  if (e == 0) e = ni_scan_file(scan, f->file->path, NULL, &to, NULL); /* what is wrong with it is told when it is read */
+  return e == STOP ? 0 : e;
 }
 
 /* What one thread does: one() for the next file, until none is left. */
-static void *each_file(struct ni_run *r, int (*one)(struct ni_run *, struct ni_sum_file *, struct ni_parser *)) {
-  struct ni_parser *parser = NULL;
-  int e = ni_parser_new(&parser);
+static void *each_file(struct ni_run *r, int (*one)(struct ni_run *, struct ni_sum_file *, struct ni_scan *)) {
+  struct ni_scan *scan = NULL;
+  int e = ni_scan_new(&scan);
   while (e == 0 && !ni_run_stopped(r)) {
     size_t i = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed);
     if (i >= r->files.n) break;
-    e = one(r, &r->file[i], parser);
+    e = one(r, &r->file[i], scan);
   }
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  ni_parser_free(parser);
+  ni_scan_free(scan);
   return NULL;
 }
 
-static void *plan_work(void *run) { return each_file(run, plan_file); }
+static void *peek_work(void *run) { return each_file(run, peek_file); }
 
 int ni_plan(struct ni_run *r) {
   r->file = calloc(r->files.n, sizeof *r->file);
   if (!r->file) return -ENOMEM;
-  for (size_t i = 0; i < r->files.n; i++) r->file[i].file = &r->files.file[i];
-  int e = name_parquet_files(r);
-  return e < 0 ? e : ni_run_threads(r, plan_work);
+  int e = ni_scan_plan(&r->plan, &r->files, true, r->opt.jobs);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) {
+    r->file[i].file = &r->files.file[i];
+    r->file[i].n_ranges = r->plan.of_file[i].n;
+    atomic_init(&r->file[i].left, r->file[i].n_ranges);
+  }
+  if (e == 0) e = name_parquet_files(r);
+  return e < 0 ? e : ni_run_threads(r, peek_work);
+}
+
+struct times {
+  int64_t first, last;
+};
+
+static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct times *x = arg;
+  (void)line_no;
+  if (l->kind != NI_LINE_OP) return 0;
+  int64_t start = ni_start_ns(l), t = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
+  if (t < x->first) x->first = t;
+  if (t > x->last) x->last = t;
+  return 0;
 }
 
 /* The earliest and the latest time of all records of a file; one that cannot be read is told when it is read. */
-static int times_of_file(struct ni_run *r, struct ni_sum_file *f, struct ni_parser *parser) {
-  struct ni_reader *reader = NULL;
-  struct ni_text text;
-  struct ni_line l;
-  int64_t first = INT64_MAX, last = INT64_MIN, marker = 0;
-  if (ni_reader_open(&reader, f->file->path, NULL) < 0) return 0;
-  while (ni_reader_next(reader, &text) > 0) {
-    if (text.too_long || ni_parse_line(parser, text.text, text.len, text.room, &l) != NI_OK) continue;
-    if (l.has_header) marker = (int64_t)l.meta.dump_timestamp_us;
-    if (l.kind != NI_LINE_OP) continue;
-    int64_t start = ni_start_ns(&l), t = start != NI_NO_START ? start / 1000 : marker;
-    if (t < first) first = t;
-    if (t > last) last = t;
-  }
-  ni_reader_close(reader);
+static int times_of_file(struct ni_run *r, struct ni_sum_file *f, struct ni_scan *scan) {
+  struct times x = {INT64_MAX, INT64_MIN};
+  int e = ni_scan_file(scan, f->file->path, NULL, &(struct ni_scan_to){.arg = &x, .take = take_time}, NULL);
   pthread_mutex_lock(&r->lock);
-  if (first < r->tally.first_us) r->tally.first_us = first;
-  if (last > r->tally.last_us) r->tally.last_us = last;
+  if (x.first < r->tally.first_us) r->tally.first_us = x.first;
+  if (x.last > r->tally.last_us) r->tally.last_us = x.last;
   pthread_mutex_unlock(&r->lock);
-  return 0;
+  return e;
 }
 
 static void *times_work(void *run) { return each_file(run, times_of_file); }

@@ -1,8 +1,8 @@
 /*
  * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c (operations to
- * segments and spans of numbers).
+ * segments).
  *
- * Threads: a struct ni_reading belongs to one. Ownership: pieces and seqs are the thread's until ni_hand_over(). Failure:
+ * Threads: a struct ni_reading belongs to one. Ownership: pieces are the thread's until ni_hand_over(). Failure:
  * -ENOMEM, -errno of the temporary file.
  */
 #ifndef NI_SUMMARY_READING_H
@@ -15,7 +15,6 @@ enum { CONTEXT_SLOTS = 64 };
 /* A segment under construction, found by rank, function and size. */
 struct ni_stream {
   struct ni_piece *piece;
-  struct ni_seq *seq;          /* NULL: numbers of this kind are not followed */
   uint32_t member, func, cell;
   uint64_t msg_bytes;
   uint8_t kind;
@@ -33,7 +32,6 @@ struct ni_seen_context {
 
 struct ni_reading {
   struct ni_run *r;
-  struct ni_parser *parser;
   struct ni_name_cache names;
   struct ni_batch_words words;
   struct ni_tally_sum t;
@@ -41,32 +39,23 @@ struct ni_reading {
   struct ni_sorter *sorter;    /* NULL: no data set is asked for */
   /* of the range */
   struct ni_sum_file *f;
-  struct ni_sum_range *range;
+  struct ni_ledger *ledger;    /* of the range */
   int range_no, file_no;
   uint64_t start_ns;
   uint32_t job, ordinal;
   struct ni_seen_context seen[CONTEXT_SLOTS], *last;
-  struct ni_seen_context marker;  /* v4.3: whose records follow */
-  bool in_marker;
-  struct ni_meta marker_meta;
-  uint64_t announced, followed;
   struct ni_stream *stream, *last_stream;
   struct ni_index stream_at_hash;
   uint32_t n_streams;
   size_t cap_streams;
-  struct ni_seq *seqs;
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
 };
 
-/* The numbers of one kind (rec_sn) or function of a member; *out NULL: they are not followed. */
-int ni_find_seq(struct ni_reading *x, uint32_t member, uint32_t func, uint8_t kind, bool rec_sn, struct ni_seq **out);
-/* Notes that number sn is there. q NULL: nothing. */
-int ni_follow(struct ni_seq *q, uint64_t sn);
 /* The segment for records of this rank, function and size in this range. */
 int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
                    struct ni_stream **out);
-/* The range is over: its segments and numbers are the run's from here on. */
+/* The range is over: its segments are the run's from here on. */
 int ni_hand_over(struct ni_reading *x);
 
 #endif

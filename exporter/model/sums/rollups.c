@@ -69,12 +69,11 @@ static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup
   return 0;
 }
 
-int ni_take_rollup(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l) {
+int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
   if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || !l->count) return 0;
   struct entry k = {.func = func, .kind = strcmp(l->kind, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL, .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
   pthread_mutex_lock(&r->lock);
-  r->member[member].rolled[k.kind] += l->count;
   int e = add(r, &k, l);
   pthread_mutex_unlock(&r->lock);
   return e;

@@ -20,22 +20,16 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
-#include "exporter/input/line_reader.h"
+#include "exporter/input/scan_files.h"
+#include "exporter/model/ledger/ledger.h"
 #include "exporter/cli/options.h"
 #include "format/line.h"
 #include "model.h"
 #include "exporter/base/name_table.h"
 #include "segment.h"
 
-/* A range of a file is what one thread reads in one go. It does not depend on --jobs, so neither do the results. */
-#define NI_RANGE_GZIP_BYTES (2u << 20)
-#define NI_RANGE_PLAIN_BYTES (32u << 20)
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
-
-/* No link moves more than this (GB/s): ten times what a switch of 2026 gives one GPU. */
-#define NI_SUM_MAX_GBS 10000.0
-#define NI_SUM_MAX_EXEC_NS 3600000000000ULL
 
 struct ni_sum_options {
   struct ni_inputs inputs;
@@ -59,11 +53,6 @@ struct ni_sum_process {
   int32_t gpu;
   uint32_t job, exe, producer; /* names */
   uint32_t file;               /* index into files, the first one */
-  unsigned limits;             /* NI_EXPIRES_* */
-  uint64_t sample;             /* largest N of 1/N that records were sampled by; 0: all are written */
-  bool has_line;               /* its process line is there: so final lines of its communicators are to be, too */
-  struct ni_told *told;        /* on the process's own line: what befell whole files and communicators. NULL: nothing */
-  uint64_t gone;               /* records that went with whole files and that no communicator misses yet */
 };
 
 struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
@@ -73,41 +62,9 @@ struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
   bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
 };
 
-/* Numbers from a dump_stats line. */
-struct ni_told {
-  uint64_t stamp_us;
-  bool ours, final;
-  uint64_t refused; /* communicators without a record; on the process's line */
-  uint64_t expired; /* of those dropped, both kinds; on the process's line */
-  uint64_t started[NI_KIND_COUNT], written[NI_KIND_COUNT], filtered[NI_KIND_COUNT], incomplete[NI_KIND_COUNT];
-  uint64_t in_flight[NI_KIND_COUNT], dropped[NI_KIND_COUNT];
-  uint64_t sampled[NI_KIND_COUNT]; /* of those filtered */
-  struct {
-    uint32_t name;
-    uint64_t count;
-  } cause[NI_KIND_COUNT][NI_BY_MAX];
-  uint32_t n_causes[NI_KIND_COUNT];
-};
-
-struct ni_span {
-  uint64_t from, to;
-};
-
-/* Which numbers one kind of one member has, as spans in the order of reading. */
-struct ni_seq {
-  struct ni_seq *next;
-  uint32_t member, func;       /* func 0: rec_sn of all functions */
-  uint8_t kind;
-  struct ni_span *span;
-  size_t n, cap;
-};
-
 struct ni_sum_member {
   uint32_t process, comm;
   int32_t rank, nnodes;
-  struct ni_told *told;        /* NULL: nothing */
-  uint64_t rolled[NI_KIND_COUNT]; /* operations that its rollup lines count; under the lock */
-  struct ni_seq *seqs;
 };
 
 /* header and metadata of a line, but for the time */
@@ -130,22 +87,6 @@ struct ni_sum_cell {
   uint64_t records;
 };
 
-struct ni_bad_line {
-  uint64_t line;
-  uint8_t reason;
-  char *key;                   /* NULL: none */
-};
-
-struct ni_sum_range {
-  struct ni_range at;
-  uint64_t lines;
-  struct ni_bad_line bad[NI_SUM_WHERES];
-  uint32_t n_bad;
-  struct ni_reader_stats stats;
-  bool cut_line;               /* plain text that ends within a line */
-  int error;
-};
-
 /* Rows of the data set, sorted, in the temporary file (dataset.h). */
 struct ni_sorted_run {
   uint64_t offset, rows;
@@ -159,8 +100,7 @@ struct ni_sum_file {
   uint32_t origin;             /* name */
   char *parquet;               /* base name of its Parquet file */
   const char *folder;          /* of that, in the output; NULL: parquet_files */
-  struct ni_sum_range *range;
-  int n_ranges, begun;         /* begun: ranges that a thread took; under the run's lock */
+  int n_ranges;
   atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
   uint64_t start_ns;           /* from the process line at its beginning */
   uint32_t job;
@@ -171,19 +111,11 @@ struct ni_sum_file {
 
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
-  union {
-    struct {
-      uint64_t lines, records, filtered, control, proxy, bad, orphans, unknown, no_bandwidth;
-      uint64_t zero_time, long_time, no_link, negative, reason[NI_REJ_COUNT];
-    };
-    uint64_t count[13 + NI_REJ_COUNT]; /* the same, to be added up */
-  };
+  uint64_t records, filtered, no_bandwidth;
   int64_t first_us, last_us;   /* of records in the statistics */
   bool any, no_start;
   unsigned versions;           /* bit per v4.x seen */
 };
-
-_Static_assert(offsetof(struct ni_tally_sum, first_us) == sizeof(uint64_t) * (13 + NI_REJ_COUNT), "count[] has all of them");
 
 struct ni_run {
   struct ni_sum_options opt;
@@ -214,10 +146,12 @@ struct ni_run {
   struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;
-  size_t next_file, ranges_done; /* while reading, under the lock */
+  struct ni_scan_plan plan;
+  struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
+  struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
+  struct ni_progress progress;
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
-  uint64_t marker_surplus;
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_sorted_run *sorted;
   size_t n_sorted, cap_sorted;
@@ -255,15 +189,13 @@ const char *ni_job_id(const struct ni_process_line *p); /* by the batch system; 
 int ni_read_all(struct ni_run *r);
 /* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */
 int64_t ni_start_ns(const struct ni_line *l);
-/* losses.c: control lines. accounts.c: what they and the files come to */
-int ni_take_told(struct ni_run *r, uint32_t member, const struct ni_line *l);
-int ni_take_process_told(struct ni_run *r, uint32_t process, const struct ni_line *l);
+/* accounts.c: the ledger, judged, as the result has it */
 int ni_judge_input(struct ni_run *r, struct ni_summary *s);
 /* build.c: hosts, processes, communicators and cells in their order; after the join, what follows from all cells */
 int ni_build_begin(struct ni_run *r, struct ni_summary *s);
 int ni_build_end(struct ni_run *r, struct ni_summary *s);
 /* rollups.c: what rollup lines say, which records no longer can. take: any thread, locks; build: main, after the join */
-int ni_take_rollup(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l);
+int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
 void ni_rollups_free(struct ni_run *r);
 /* p2p_pairs.c: Send and Recv matched; before ni_figures_all(), which gives the segments back */

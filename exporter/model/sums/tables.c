@@ -29,15 +29,6 @@ void ni_tables_free(struct ni_run *r) {
     }
     free(r->cell[i].piece);
   }
-  for (uint32_t i = 0; i < r->n_members; i++) {
-    for (struct ni_seq *q = r->member[i].seqs, *next; q; q = next) {
-      next = q->next;
-      free(q->span);
-      free(q);
-    }
-    free(r->member[i].told);
-  }
-  for (uint32_t i = 0; i < r->n_processes; i++) free(r->process[i].told);
   free(r->process);
   free(r->comm);
   free(r->member);

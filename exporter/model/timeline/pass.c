@@ -1,6 +1,6 @@
 /*
  * All lines of all files, in order: the files of a process as they were written (discover.h), so that what a line means can
- * depend on the lines before it. Bare records (v4.3) belong to the marker before them.
+ * depend on the lines before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,93 +19,51 @@ int ni_tr_plan(struct ni_tr *r) {
   return 0;
 }
 
-static void reject(struct ni_tr *r, const struct ni_tr_file *f, enum ni_reject why, uint64_t line_no) {
-  r->count.reason[why]++;
-  if (why == NI_REJ_BLANK) return;
-  r->count.bad_lines++;
-  if (!r->count.first_bad && asprintf(&r->count.first_bad, "%s:%llu: %s", f->file->path, (unsigned long long)line_no,
-                                      ni_reject_name(why)) < 0)
-    r->count.first_bad = NULL;
-}
-
 struct reading {
   struct ni_tr *r;
   bool first;
   int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *);
-  struct ni_parser *parser;
-  struct ni_line line;
-  uint32_t marker;             /* member; NI_TR_NONE: none in this file yet */
-  int64_t marker_us;
+  struct ni_tr_file *f;
 };
 
-static int take_line(struct reading *x, struct ni_tr_file *f, uint64_t line_no) {
+static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct reading *x = arg;
   struct ni_tr *r = x->r;
-  const struct ni_line *l = &x->line;
-  struct ni_tr_where w = {.file = f, .member = NI_TR_NONE, .line_no = line_no};
-  if (!l->has_header) {
-    if (x->marker == NI_TR_NONE) {
-      r->count.orphans += x->first;
-      return 0;
-    }
-    w.member = x->marker;
-    w.process = r->member[w.member].process;
-    w.dump_us = x->marker_us;
-    return x->take(r, &w, l);
-  }
-  int e = ni_tr_find_process(r, f, l, &w.process);
-  w.dump_us = (int64_t)l->meta.dump_timestamp_us;
+  struct ni_tr_where w = {.file = x->f, .member = NI_TR_NONE, .line_no = line_no,
+                          .dump_us = (int64_t)l->meta.dump_timestamp_us};
+  int e = x->first ? ni_ledger_take(&r->ledger, l, line_no) : 0;
+  if (e == 0) e = ni_tr_find_process(r, x->f, l, &w.process);
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
   if (e == 0 && (l->ident.comm_hash != 0 || l->kind == NI_LINE_OP)) e = ni_tr_find_member(r, w.process, l, &w.member);
-  if (e < 0) return e;
-  if (l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting && w.member != NI_TR_NONE) {
-    x->marker = w.member;
-    x->marker_us = w.dump_us;
-  }
-  return x->take(r, &w, l);
+  return e < 0 ? e : x->take(r, &w, l);
 }
 
-static int read_file(struct reading *x, struct ni_tr_file *f) {
-  struct ni_tr *r = x->r;
-  struct ni_reader *reader;
-  struct ni_text t;
-  int e = ni_reader_open(&reader, f->file->path, NULL), got;
-  if (e < 0) {
-    r->count.unreadable += x->first;
-    if (x->first) ni_say(stderr, "nccl-inspector trace: %s: %s\n", f->file->path, strerror(-e));
-    return e == -ENOMEM ? e : 0;
-  }
-  x->marker = f->process = NI_TR_NONE;
-  while ((got = ni_reader_next(reader, &t)) == 1) {
-    enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(x->parser, t.text, t.len, t.room, &x->line);
-    if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
-    else if (why == NI_OK) e = take_line(x, f, t.line_no);
-    else if (x->first && t.unterminated && !ni_reader_stats(reader)->cut && why != NI_REJ_BLANK) r->count.cut++;
-    else if (x->first && (!t.unterminated || why == NI_REJ_BLANK)) reject(r, f, why, t.line_no);
-    if (e < 0) break;
-  }
-  const struct ni_reader_stats *s = ni_reader_stats(reader);
-  if (x->first) {
-    r->count.lines += s->lines;
-    r->count.file_bytes += s->file_bytes;
-    r->count.text_bytes += s->text_bytes;
-    r->count.cut += s->cut;
-    r->count.damaged += s->damages > s->cut;
-    r->count.unreadable += got < 0;
-  }
-  ni_reader_close(reader);
-  return got == -ENOMEM ? got : e;
+static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f); }
+
+static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct reading *x = arg;
+  struct ni_scan_end end;
+  (void)result;
+  x->f = &x->r->file[p->file_no];
+  x->f->process = NI_TR_NONE;
+  to->arg = x;
+  to->take = take_line;
+  if (x->first) to->fault = take_fault;
+  if (x->first) ni_ledger_begin(&x->r->ledger, p->file, true);
+  int e = ni_scan_file(scan, p->file->path, NULL, to, &end);
+  if (x->first) ni_ledger_end(&x->r->ledger, &end);
+  return e;
 }
 
 int ni_tr_pass(struct ni_tr *r, bool first,
                int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *)) {
-  struct reading *x = calloc(1, sizeof *x);
-  if (!x) return -ENOMEM;
-  x->r = r;
-  x->first = first;
-  x->take = take;
-  int e = ni_parser_new(&x->parser);
-  for (size_t i = 0; e == 0 && i < r->files.n; i++) e = read_file(x, &r->file[i]);
-  ni_parser_free(x->parser);
-  free(x);
+  struct reading x = {.r = r, .first = first, .take = take};
+  struct ni_scan_plan plan = {0};
+  if (first) ni_ledger_files(&r->ledger, &r->files);
+  int e = ni_scan_plan(&plan, &r->files, false, 1);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &r->progress, .arg = &x, .part = read_file,
+                                             .phase = first ? "read" : "draw"});
+  ni_scan_plan_free(&plan);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
 }

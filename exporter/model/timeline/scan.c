@@ -82,8 +82,6 @@ static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap
   if (e < 0) return e;
   if (!ni_array_room(m->gap, m->n_gaps, m->cap_gaps)) return -ENOMEM;
   m->gap[m->n_gaps++] = x;
-  r->count.gaps++;
-  r->count.lost += g->count;
   return 0;
 }
 
@@ -111,36 +109,15 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
   return e;
 }
 
-/* What the settings left out, and events lost; the newest line of a communicator counts. */
-static void take_stats(struct ni_tr *r, struct ni_tr_member *m, const struct ni_stats_line *s, int64_t told_us) {
-  if (!s->has_accounting) {
-    for (int k = 0; k < NI_KIND_COUNT; k++) r->count.lost += s->dropped_since[k];
-    return;
-  }
-  if (told_us < m->stats_us) return;
+/* What the settings left out; the newest line of a communicator counts. */
+static void take_stats(struct ni_tr_member *m, const struct ni_stats_line *s, int64_t told_us) {
+  if (!s->has_accounting || told_us < m->stats_us) return;
   m->stats_us = told_us;
-  m->filtered = m->sampled = m->events_dropped = 0;
+  m->filtered = m->sampled = 0;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
-    const struct ni_by *by = &s->kind[k].filtered_by;
-    m->filtered += by->total;
-    for (uint32_t i = 0; i < by->n; i++)
-      if (strcmp(by->item[i].name, "sampled") == 0) m->sampled += by->item[i].count;
+    m->filtered += s->kind[k].filtered_by.total;
+    m->sampled += ni_by_count(&s->kind[k].filtered_by, "sampled");
   }
-  for (int k = 0; s->has_events && k < NI_EVENT_COUNT; k++) m->events_dropped += s->events.kind[k].dropped;
-}
-
-/* The process's own last line. */
-static void take_last_stats(struct ni_tr_process *p, const struct ni_stats_line *s) {
-  uint64_t all = 0, expired = 0;
-  for (int k = 0; k < NI_KIND_COUNT; k++) {
-    const struct ni_by *by = &s->kind[k].dropped_by;
-    all += by->total;
-    for (uint32_t i = 0; i < by->n; i++)
-      if (strcmp(by->item[i].name, "expired") == 0) expired += by->item[i].count;
-  }
-  p->final = true;
-  p->expired = expired;
-  p->deleted = all > expired ? all - expired : 0;
 }
 
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
@@ -155,8 +132,8 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT: return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
     case NI_LINE_DUMP_STATS:
-      if (l->stats.has_accounting && l->stats.final && !m) take_last_stats(p, &l->stats);
-      if (m) take_stats(r, m, &l->stats, w->dump_us);
+      p->final |= l->stats.has_accounting && l->stats.final && !m;
+      if (m) take_stats(m, &l->stats, w->dump_us);
       return 0;
     case NI_LINE_API: p->has_api = true; return 0;
     case NI_LINE_LAUNCH: p->has_launches = true; return 0;
@@ -176,13 +153,7 @@ int ni_tr_scan(struct ni_tr *r) {
     for (uint32_t i = 0; i < r->n_members; i++) {
       r->count.filtered += r->member[i].filtered;
       r->count.sampled += r->member[i].sampled;
-      r->count.events_lost += r->member[i].events_dropped;
     }
-  if (e == 0)
-    for (uint32_t i = 0; i < r->n_processes; i++) {
-      r->count.not_final += r->process[i].has_lines && !r->process[i].final;
-      r->count.expired += r->process[i].expired;
-      r->count.deleted += r->process[i].deleted;
-    }
+  if (e == 0) e = ni_ledger_judge(&r->ledger);
   return e;
 }

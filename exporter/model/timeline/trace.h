@@ -21,12 +21,13 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
-#include "exporter/input/line_reader.h"
 #include "exporter/cli/options.h"
 #include "format/line.h"
 #include "exporter/base/name_table.h"
+#include "exporter/input/scan_files.h"
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
+#include "exporter/model/ledger/ledger.h"
 #include "exporter/base/spill_sort.h"
 
 #define NI_TR_NONE UINT32_MAX
@@ -64,7 +65,6 @@ struct ni_tr_process {
   int32_t rank, world_size;    /* -1: not stated */
   int64_t last_us;             /* latest dump */
   bool ours, final, has_lines; /* final line of the process read; lines about the run */
-  uint64_t expired, deleted;   /* records that went with whole files, as its last line says */
   uint32_t first_unit;         /* chain by next_in_process */
   bool has_api, has_launches, has_net; /* lines of these kinds: worth an arrow */
 };
@@ -122,7 +122,6 @@ struct ni_tr_member {
   struct ni_tr_open *open;
   size_t n_open, cap_open;
   uint64_t records, filtered, sampled; /* filtered, sampled: by the newest accounting */
-  uint64_t events_dropped;
   int64_t stats_us;
   int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
   uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
@@ -135,13 +134,10 @@ struct ni_tr_file {
   uint32_t process;            /* once known */
 };
 
-/* What goes wrong, what is left out, what there is: told at the end. */
+/* What is drawn and what is not: told at the end, beside what the ledger knows. */
 struct ni_tr_counts {
-  uint64_t lines, bad_lines, operations, shown, no_start, start_assumed, orphans, unknown_lines, proxy_untimed;
-  uint64_t lost, expired, deleted, gaps, open, marks, unreadable, cut, damaged, not_final, reason[NI_REJ_COUNT];
-  uint64_t events, slices, arrows, arrows_back, file_bytes, text_bytes, open_lost;
-  uint64_t filtered, sampled, events_lost, no_time;
-  char *first_bad;             /* file:line: reason */
+  uint64_t operations, shown, no_start, start_assumed, unknown_lines, proxy_untimed, open, marks, events, slices, arrows,
+      arrows_back, open_lost, filtered, sampled, no_time;
 };
 
 struct ni_tr_track;
@@ -151,6 +147,8 @@ struct ni_tr {
   struct ni_tr_options opt;
   struct ni_files files;
   struct ni_tr_file *file;     /* in order of process and rotation */
+  struct ni_ledger ledger;     /* by the first pass */
+  struct ni_progress progress;
   struct ni_names names;
   struct ni_name_cache cache;
   struct ni_tr_host *host;

@@ -263,6 +263,7 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
   if (in->rolled) FIELDS(j, rolled, in, NULL);
   FIELDS(j, missing, in, NULL);
   put_texts(j, "trouble", in->trouble, in->n_trouble);
+  put_texts(j, "notes", in->note, in->n_notes);
   put_texts(j, "bad_lines_at", in->where, in->n_where);
   ni_json_end_object(j);
 }

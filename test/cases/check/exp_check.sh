@@ -233,8 +233,13 @@ case("nvidia 4.1 drops", [("a.log", nv("v4.1", range(9), drop=7, marker=9))], {"
 case("nvidia 4.3", [("a.log", nv("v4.3", range(9), marker=9, bare=True) + nv("v4.3", [], marker=0))], {})
 case("nvidia 4.3 short", [("a.log", nv("v4.3", range(9), marker=11, bare=True))], {"marker": 2})
 case("nvidia 4.3 headless", [("a.log", nv("v4.3", range(3), bare=True))], {"orphans": 3})
-case("nvidia same name twice", [("a.log", nv("v4.0", range(9)))], {},
-     after=lambda d: (os.mkdir(d + "/job2"), shutil.copy(d + "/a.log", d + "/job2/a.log")))
+def two_jobs(d, hash):
+    os.mkdir(d + "/job2")
+    with open(d + "/job2/a.log", "wb") as f:
+        f.write(nv("v4.0", range(9)).replace(b"0xabc", hash))
+
+case("nvidia same name twice", [("a.log", nv("v4.0", range(9)))], {}, after=lambda d: two_jobs(d, b"0xdef"))
+case("nvidia copied", [("a.log", nv("v4.0", range(9)))], {"double": 9}, after=lambda d: two_jobs(d, b"0xabc"))
 case("nvidia gz two members", [("a.log.gz", gzip.compress(nv("v4.0", range(4))) + gzip.compress(nv("v4.0", range(4, 9))))], {})
 case("nvidia gz damaged", [("a.log.gz", gzip.compress(nv("v4.0", range(4))) + b"not gzip" + gzip.compress(nv("v4.0", range(4, 9))))],
      {"damaged": 1})

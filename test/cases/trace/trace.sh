@@ -39,7 +39,7 @@ expect step-before 'not any(c["contradictory"] for c in x.other["clocks"])'
 logs full --full --ops 100
 draw 2 full
 values full "$work/full.json.gz" "$work/full.truth"
-grep -q '^incomplete *3 operations lost' "$work/full.txt" && grep -q '^unfinished *2 ' "$work/full.txt" || fail "what is missing is not told"
+grep -q '^incomplete *3 operations dropped' "$work/full.txt" && grep -q '^unfinished *2 ' "$work/full.txt" || fail "what is missing is not told"
 LOGS=far draw 0 far-small --memory 1M
 grep -c . "$work/far-small.txt" >/dev/null
 cmp "$work/far.json.gz" "$work/far-small.json.gz" || fail "memory changes the output"
@@ -63,7 +63,7 @@ python3 test/lib/trace_check.py "$work/stdout.json" || fail "standard output"
 python3 - "$work/j.txt" <<'P' || fail "--json"
 import json, sys
 j = json.load(open(sys.argv[1]))
-assert j["schema_version"] == "nccl-inspector-trace-1" and j["incomplete"] == {"lost": 3} and j["hosts"] == 3, j
+assert j["schema_version"] == "nccl-inspector-trace-1" and j["incomplete"] == {"lost": 3, "in_flight": 1} and j["hosts"] == 3, j
 assert [c["error_ns"] > 0 and c["aligned"] for c in j["clocks"]] == [False, True, True], j
 P
 
@@ -93,7 +93,7 @@ fi
 cp -r "$work/same" "$work/cut"
 for f in "$work"/cut/*.10; do truncate -s -100 "$f"; echo '{"garbage' >>"$f"; done
 draw 2 cut
-grep -q 'bad lines' "$work/cut.txt" && grep -q 'without a final line' "$work/cut.txt" || fail "damage is not told"
+grep -q 'bad lines' "$work/cut.txt" && grep -q 'without their own last line' "$work/cut.txt" || fail "damage is not told"
 expect cut 'any(i["name"].startswith("the log ends here") for i in x.instants)'
 # One line of 1970 costs that line, not the timeline.
 cp -r "$work/same" "$work/old"

@@ -1,27 +1,10 @@
-#include "exporter/model/sums/reading.h"
+#include "reading.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/array.h"
-
-/* Which numbers are followed: ours by rec_sn, NVIDIA's collectives by function. NVIDIA's P2P numbers say too little. */
-int ni_find_seq(struct ni_reading *x, uint32_t member, uint32_t func, uint8_t kind, bool rec_sn, struct ni_seq **out) {
-  *out = NULL;
-  if (!rec_sn && kind == NI_KIND_P2P) return 0;
-  if (rec_sn) func = 0;
-  struct ni_seq *q = x->seqs;
-  while (q && (q->member != member || q->func != func || q->kind != kind)) q = q->next;
-  if (!q) {
-    q = calloc(1, sizeof *q);
-    if (!q) return -ENOMEM;
-    *q = (struct ni_seq){.next = x->seqs, .member = member, .func = func, .kind = kind};
-    x->seqs = q;
-  }
-  *out = q;
-  return 0;
-}
 
 int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
                        struct ni_stream **out) {
@@ -46,7 +29,6 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
   struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(x->r, c->n_ranks, c->nnodes), .kind = kind, .func = func,
                             .msg_bytes = msg};
   int e = ni_find_cell(x->r, &key, &n.cell);
-  if (e == 0) e = ni_find_seq(x, n.member, func, kind, (l->op.has & NI_HAS_REC_SN) != 0, &n.seq);
   if (e == 0) e = ni_index_add(&x->stream_at_hash, hash, x->n_streams);
   if (e == 0 && !(n.piece = calloc(1, sizeof *n.piece))) e = -ENOMEM;
   if (e < 0) return e;
@@ -57,18 +39,6 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
   s = &x->stream[x->n_streams++];
   *s = n;
   x->last_stream = *out = s;
-  return 0;
-}
-
-int ni_follow(struct ni_seq *q, uint64_t sn) {
-  if (!q) return 0;
-  struct ni_span *last = q->n ? &q->span[q->n - 1] : NULL;
-  if (last && sn == last->to + 1) {
-    last->to = sn;
-    return 0;
-  }
-  if (!ni_array_room(q->span, q->n, q->cap)) return -ENOMEM;
-  q->span[q->n++] = (struct ni_span){sn, sn};
   return 0;
 }
 
@@ -86,13 +56,5 @@ int ni_hand_over(struct ni_reading *x) {
   x->n_streams = 0;
   x->last_stream = NULL;
   ni_index_free(&x->stream_at_hash);
-  pthread_mutex_lock(&x->r->lock);
-  for (struct ni_seq *q = x->seqs, *next; q; q = next) {
-    next = q->next;
-    q->next = x->r->member[q->member].seqs;
-    x->r->member[q->member].seqs = q;
-  }
-  x->seqs = NULL;
-  pthread_mutex_unlock(&x->r->lock);
   return e;
 }

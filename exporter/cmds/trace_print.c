@@ -283,6 +283,11 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
   ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
   ni_json_text(&j, "verdict", ni_ledger_complete(&r->ledger) ? "COMPLETE" : "INCOMPLETE");
+  ni_json_object(&j, "problems_by");
+  for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
+    if (r->ledger.problem[i].places)
+      ni_json_u64(&j, ni_problem_name((enum ni_problem_code)i), r->ledger.problem[i].count);
+  ni_json_end_object(&j);
   ni_json_object(&j, "incomplete");
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);

@@ -93,6 +93,8 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   for (int i = 0; e == 0 && i < NI_IMPLAUSIBLE_COUNT; i++)
     e = add_count(&in->out_of_range_by, ni_implausible_names[i], l->implausible[i]);
   if (e == 0) e = add_losses(l, &in->losses_by_cause);
+  for (int i = 0; e == 0 && i < NI_PROBLEM_FIRST_NOTE; i++)
+    e = add_count(&in->problems_by, ni_problem_name((enum ni_problem_code)i), l->problem[i].count);
   struct ni_counts *sorted[] = {&in->bad_by_reason, &in->losses_by_cause, &in->out_of_range_by};
   for (int i = 0; i < 3; i++)
     if (sorted[i]->n) qsort(sorted[i]->item, sorted[i]->n, sizeof *sorted[i]->item, by_count);

@@ -362,8 +362,9 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->input.trouble);
   free(s->input.note);
   free(s->input.where);
-  struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by};
-  for (int k = 0; k < 3; k++) {
+  struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by,
+                                &s->input.problems_by};
+  for (int k = 0; k < 4; k++) {
     for (size_t i = 0; i < counts[k]->n; i++) free((char *)counts[k]->item[i].name);
     free(counts[k]->item);
   }

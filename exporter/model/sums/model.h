@@ -256,7 +256,7 @@ struct ni_input {
   uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */
   uint64_t unrolled;         /* finished operations that no roll-up counts: since its last one, of a process killed or running */
   uint64_t missing_hosts;    /* nnodes - hosts seen, at most as many as ranks; largest over the communicators */
-  struct ni_counts bad_by_reason, losses_by_cause, out_of_range_by;
+  struct ni_counts bad_by_reason, losses_by_cause, out_of_range_by, problems_by; /* problems_by: as in check, by code */
   char **trouble;            /* "INCOMPLETE" sentences, worst first: what, how many, where. Empty: complete */
   size_t n_trouble;
   char **note;               /* sentences that are worth a line and no verdict */

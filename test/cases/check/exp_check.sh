@@ -12,6 +12,7 @@ python3 - "$BIN" "$dir" <<'PY'
 import gzip, json, os, shutil, subprocess, sys
 sys.path.insert(0, "test/lib")
 from exp_logs import Rank, dumps, job, T0
+from agree import differences
 
 BIN, DIR = sys.argv[1], sys.argv[2]
 cases = failed = 0
@@ -52,6 +53,10 @@ def case(name, ranks, want, args=(), gz=False, notes=None, after=None):
     except ValueError as e:
         ok = False
         out = "%s: %s %s" % (e, out[:500], err[:2000])
+    if ok and not args:
+        for text in differences(BIN, d):
+            ok = False
+            print("FAILED", text)
     if not ok:
         failed += 1
         print("FAILED %s: rc %d, problems %s, wanted %s\n%s" % (name, rc, got, want, out[-1500:]))

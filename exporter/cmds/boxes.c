@@ -120,30 +120,20 @@ static int run(struct boxes *x, const char *name) {
   return e < 0 ? NI_EXIT_COULD_NOT_RUN : x->failed ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct boxes *x = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&x->inputs, arg) < 0 ? ENOMEM : 0;
-    case NI_OPT_JSON: x->json = true; return 0;
-    case NI_OPT_OWN: x->box_dir = arg; return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
+const struct ni_command ni_boxes_command = {
+    .name = "boxes", .need = NI_NEED_DURING, .purpose = "whose black boxes lie here, what is in them, how old and how large",
+    .about = "Lists black boxes: whose they are, what is in them, how old they are and how much room they take.",
+    .opt = (const struct ni_opt[]){
+        NI_ROW_BOXES(struct boxes), NI_ROW_BOX_DIR(struct boxes), NI_ROW_JSON(struct boxes, "boxes"), {0}},
+    .more = "Without DIR all boxes of this machine; as root those of all users. `recover --remove` removes those whose log has it "
+            "all.",
+    .exits = {{"0", "done"}, {"1", "could not run"}, {"2", "a box could not be read"}}, .run = ni_boxes_run,
+    .examples = {{"", "all black boxes of this machine"}, {"--json copies/", "copies made by snapshot, for a program"}}};
 
 int ni_boxes_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"box-dir", NI_OPT_OWN, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-boxes-1)", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "[DIR|BOX...]",
-      "Lists black boxes: whose they are, what is in them, how old they are and how much room they take."
-      "\vWithout DIR all boxes of this machine; as root those of all users. `recover --remove` removes those whose log has it all. "
-      "Exit codes: 0 done, 1 could not run, 2 a box could not be read, 64 wrong usage.", NULL, NULL, NULL};
   struct boxes x = {0};
   char size[32];
-  int done, code = ni_options_parse(&argp, argc, argv, &x, &done);
+  int done, code = ni_words_parse(&ni_boxes_command, argc, argv, &x, &done);
   if (!done && ni_box_dir_check(argv[0], x.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) {
     if (x.json) {

@@ -13,33 +13,33 @@
 #include "exporter/cli/command.h"
 #include "exporter/input/scan_files.h"
 
-enum { OPT_EXPECT = NI_OPT_OWN, OPT_PARTIAL, OPT_ALL };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct ni_check *c = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&c->inputs, arg) < 0 ? ENOMEM : 0;
-    case NI_OPT_JSON: c->json = true; return 0;
-    case 'q': c->quiet = true; return 0;
-    case OPT_PARTIAL: c->ledger.partial = true; return 0;
-    case OPT_ALL: c->all = true; return 0;
-    case OPT_EXPECT: {
-      if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return ENOMEM;
-      int e = ni_parse_expect(arg, &c->expect[c->n_expect].func, &c->expect[c->n_expect].count);
-      if (e == -ENOMEM) return ENOMEM;
-      if (e < 0)
-        argp_error(state, "--expect=%s: want FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000",
-                   arg);
-      c->n_expect++;
-      return 0;
-    }
-    case ARGP_KEY_END:
-      if (c->inputs.n == 0) argp_error(state, "which logs? give a directory, files or a pattern");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
+static int expect(const struct ni_opt *o, void *into, const char *arg) {
+  struct ni_check *c = into;
+  (void)o;
+  if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return -ENOMEM;
+  int e = ni_parse_expect(arg, &c->expect[c->n_expect].func, &c->expect[c->n_expect].count);
+  c->n_expect += e == 0;
+  return e;
 }
+
+const struct ni_command ni_check_command = {
+    .name = "check", .need = NI_NEED_AFTER, .purpose = "are these logs complete and sound? losses by cause, a verdict",
+    .about = "Are these logs complete and sound? Totals, losses by cause, and a verdict.", .run = ni_check_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROWS_LOGS(struct ni_check, 1),
+        {"expect", 0, NI_OPT_TAKE, "FUNC=N", "Exactly N operations of FUNC in the whole input; repeatable", .take = expect,
+         .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
+        {"partial", 0, NI_OPT_FLAG, NULL, "The input holds some of the ranks only: do not ask for the others",
+         NI_AT(struct ni_check, ledger.partial)},
+        NI_ROW_JSON(struct ni_check, "check"),
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "The verdict line only", NI_AT(struct ni_check, quiet)},
+        {"all", 0, NI_OPT_FLAG, NULL, "All communicators in the table, however many", NI_AT(struct ni_check, all)},
+        {0}},
+    .more = "The last line is COMPLETE or INCOMPLETE: what, how many and where.",
+    .exits = {{"0", "complete"}, {"1", "could not run"}, {"2", "incomplete"}},
+    .examples = {{"logs/", "the logs of a job: is everything there?"},
+                 {"--quiet --expect AllReduce=40000 logs/", "one line for a script; so many must be there"},
+                 {"--partial 'logs/node-17-*'", "the logs of one node"}}};
 
 static void judge_expect(struct ni_check *c) {
   const struct ni_tally *t = &c->ledger.funcs;
@@ -62,21 +62,8 @@ static void free_check(struct ni_check *c) {
 }
 
 int ni_check_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
-      {"expect", OPT_EXPECT, "FUNC=N", 0, "Exactly N operations of FUNC in the whole input; repeatable", 0},
-      {"partial", OPT_PARTIAL, NULL, 0, "The input holds some of the ranks only: do not ask for the others", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-check-1)", 0},
-      {"quiet", 'q', NULL, 0, "The verdict line only", 0},
-      {"all", OPT_ALL, NULL, 0, "All communicators in the table, however many", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "DIR|FILE|PATTERN...",
-      "Are these logs complete and sound? Totals, losses by cause, and a verdict."
-      "\vThe last line is COMPLETE (exit code 0) or INCOMPLETE: what, how many and where (exit code 2). Exit code 1: "
-      "could not run; 64: wrong usage.", NULL, NULL, NULL};
   struct ni_check c = {.progress = NI_PROGRESS_INIT};
-  int done, code = ni_options_parse(&argp, argc, argv, &c, &done), e;
+  int done, code = ni_words_parse(&ni_check_command, argc, argv, &c, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&c.inputs, argv[0], &c.files);

@@ -30,47 +30,56 @@
 
 struct ctl {
   const char *dir, *process;
-  long rank; /* -1: all */
+  int64_t rank; /* -1: all */
   char command[256];
   char path[4096], temp[4112];
   size_t base;             /* where the names in the directory begin in them */
   int dir_fd;
 };
 
-enum { OPT_RANK = NI_OPT_OWN, OPT_PROCESS };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct ctl *c = state->input;
-  char *end;
-  switch (key) {
-    case OPT_RANK:
-      errno = 0;
-      c->rank = strtol(arg, &end, 10);
-      if (errno || *end || end == arg || c->rank < 0) argp_error(state, "--rank=%s: a global rank from 0 on expected", arg);
-      return 0;
-    case OPT_PROCESS:
-      if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid"))
-        argp_error(state, "--process=%s: HOST-pidNUMBER expected, as the names of its log files begin", arg);
-      c->process = arg;
-      return 0;
-    case ARGP_KEY_ARG:
-      if (!c->dir) {
-        c->dir = arg;
-      } else {
-        size_t n = strlen(c->command);
-        if (n + strlen(arg) + 2 > sizeof c->command || strpbrk(arg, "\n#"))
-          argp_error(state, "a command has at most 200 bytes, no line feed and no #");
-        snprintf(c->command + n, sizeof c->command - n, "%s%s", n ? " " : "", arg);
-      }
-      return 0;
-    case ARGP_KEY_END:
-      if (!c->dir) argp_error(state, "which job? give the directory of its logs");
-      if (!c->command[0]) argp_error(state, "do what? give a command, such as: preset deep");
-      if (c->rank >= 0 && c->process) argp_error(state, "--rank and --process name the same thing twice");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
+static int take_process(const struct ni_opt *o, void *into, const char *arg) {
+  (void)o;
+  if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid")) return -EINVAL;
+  ((struct ctl *)into)->process = arg;
+  return 0;
 }
+
+/* The directory, then the words of the command. */
+static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+  struct ctl *c = into;
+  size_t n = strlen(c->command);
+  (void)o;
+  if (!c->dir) c->dir = arg;
+  else if (n + strlen(arg) + 2 > sizeof c->command || strpbrk(arg, "\n#")) return -EINVAL;
+  else snprintf(c->command + n, sizeof c->command - n, "%s%s", n ? " " : "", arg);
+  return 0;
+}
+
+static const char *refuse(void *into) {
+  const struct ctl *c = into;
+  if (!c->dir) return "which job? give the directory of its logs";
+  if (!c->command[0]) return "do what? give a command, such as: preset deep";
+  return c->rank >= 0 && c->process ? "--rank and --process name the same thing twice" : NULL;
+}
+
+const struct ni_command ni_ctl_command = {
+    .name = "ctl", .need = NI_NEED_DURING, .purpose = "change what a running job records",
+    .about = "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR).",
+    .opt = (const struct ni_opt[]){
+        {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = take_word, .want = "a command of at most 200 bytes, no line feed and no #"},
+        {"rank", 0, NI_OPT_NUMBER, "N", "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)",
+         NI_AT(struct ctl, rank), .want = "a global rank", .max = INT64_MAX},
+        {"process", 0, NI_OPT_TAKE, "HOST-pidN", "Only this process: for jobs whose launcher states no rank", .take = take_process,
+         .want = "HOST-pidNUMBER, as the names of its log files begin"},
+        {0}},
+    .more = "Commands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
+            "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
+            "user whose job it is.",
+    .exits = {{"0", "the file is there"}, {"1", "could not"}},
+    .examples = {{"logs/ preset deep", "all ranks record everything from now on"},
+                 {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"}},
+    .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
+    .refuse = refuse, .run = ni_ctl_run};
 
 static int begins(const char *text, const char *word) {
   size_t n = strlen(word);
@@ -211,18 +220,8 @@ static int write_new(const struct ctl *c, const char *who, int fd) {
 }
 
 int ni_ctl_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"rank", OPT_RANK, "N", 0, "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)", 0},
-      {"process", OPT_PROCESS, "HOST-pidN", 0, "Only this process: for jobs whose launcher states no rank", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "DIR COMMAND...",
-      "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR)."
-      "\vCommands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
-      "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
-      "user whose job it is. Exit codes: 0 the file is there; 1: could not; 64: wrong usage.", NULL, NULL, NULL};
   struct ctl c = {.rank = -1};
-  int done, code = ni_options_parse(&argp, argc, argv, &c, &done);
+  int done, code = ni_words_parse(&ni_ctl_command, argc, argv, &c, &done);
   if (done) return code;
   const char *why = refused(c.command);
   if (why) {
@@ -231,7 +230,7 @@ int ni_ctl_run(int argc, char **argv) {
   }
   if ((c.dir_fd = open(c.dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) return say_error(argv[0], c.dir, errno, "");
   char whose[256] = "";
-  if (c.rank >= 0) snprintf(whose, sizeof whose, ".rank%ld", c.rank);
+  if (c.rank >= 0) snprintf(whose, sizeof whose, ".rank%" PRId64, c.rank);
   else if (c.process) snprintf(whose, sizeof whose, ".%.240s", c.process);
   if (snprintf(c.path, sizeof c.path, "%s/" NI_CONTROL_FILE "%s", c.dir, whose) >= (int)sizeof c.path)
     return say_error(argv[0], c.dir, ENAMETOOLONG, "");

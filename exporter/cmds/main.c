@@ -1,5 +1,5 @@
 /*
- * nccl-inspector: one program, its subcommands in one table.
+ * nccl-inspector: one program, its subcommands in one table; and those that are about the others.
  *
  * Without a subcommand but with options it is `summary`: the spelling of NVIDIA's exporter script.
  */
@@ -11,26 +11,99 @@
 #include "exporter/cli/command.h"
 #include "exporter/base/text/safe_text.h"
 
-#define ENTRY(name, help) {#name, ni_##name##_run, help},
-static const struct ni_command {
-  const char *name;
-  int (*run)(int argc, char **argv);
-  const char *help;
-} commands[] = {NI_COMMANDS(ENTRY)};
+#define ENTRY(name) &ni_##name##_command,
+static const struct ni_command *const commands[] = {NI_COMMANDS(ENTRY)};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
-static void usage(FILE *f) {
-  ni_say(f, "Usage: nccl-inspector COMMAND [OPTION...] DIR|FILE...\n\nCommands:\n");
-  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(f, "  %-10s %s\n", commands[i].name, commands[i].help);
-  ni_say(f, "\nnccl-inspector COMMAND --help lists the options of a command.\n"
-            "Exit codes: 0 fine, 1 could not run, 2 data incomplete (doctor: a problem), 3 a finding (hang; doctor --gate),\n"
-            "4 a job that was killed (hang), 64 wrong usage.\n");
-}
 
 static const struct ni_command *find(const char *name) {
   for (size_t i = 0; i < N_COMMANDS; i++)
-    if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
   return NULL;
+}
+
+static void list(struct ni_help_page *p) {
+  static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "Over a cluster", "About these commands"};
+  for (int g = 0; g < NI_NEED_COUNT; g++) {
+    bool any = false;
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+      if ((int)commands[i]->need != g) continue;
+      if (!any) ni_help_head(p, heads[g]);
+      any = true;
+      ni_help_pair(p, commands[i]->name, commands[i]->purpose);
+    }
+  }
+}
+
+static const struct ni_command program = {
+    .name = "nccl-inspector", .purpose = "what NCCL did: reads logs and black boxes of the NCCL Inspector plugin",
+    .about = "Checks, sums up and draws what the NCCL Inspector plugin wrote, and looks at jobs that run or hang.",
+    .synopsis = "COMMAND [OPTION...] DIR|FILE...", .extra = list, .opt = (const struct ni_opt[]){{0}},
+    .more = "nccl-inspector COMMAND --help lists the options of a command, with an example. Without COMMAND it is summary.",
+    .exits = {{"0", "fine"}, {"1", "could not run"}, {"2", "data incomplete (doctor: a problem)"},
+              {"3", "a finding (hang; doctor --gate)"}, {"4", "a job that was killed (hang)"}},
+    .examples = {{"doctor", "before the first job: would its log be complete?"},
+                 {"summary logs/", "after a job: tables, pictures and report.html"}, {"hang", "on a node whose job stands still"}}};
+
+static int no_such(const char *name) {
+  ni_say(stderr, "nccl-inspector: there is no command '%s'; commands are:", name);
+  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(stderr, " %s", commands[i]->name);
+  ni_say(stderr, "\n");
+  return NI_EXIT_USAGE;
+}
+
+/* ---- help ---- */
+
+struct help {
+  const char *command;
+  bool man, names;
+};
+
+const struct ni_command ni_help_command = {
+    .name = "help", .need = NI_NEED_ALWAYS, .purpose = "the list of commands, or the help of one",
+    .about = "The list of commands, or the help of one, also as a man page.", .run = ni_help_run,
+    .opt = (const struct ni_opt[]){
+        {NULL, 0, NI_OPT_TEXT, "[COMMAND]", NULL, NI_AT(struct help, command)},
+        {"man", 0, NI_OPT_FLAG, NULL, "As a man page in roff, for man -l -", NI_AT(struct help, man)},
+        {"names", 0, NI_OPT_FLAG, NULL, "Only the names of the commands, one a line", NI_AT(struct help, names)},
+        {0}},
+    .exits = {{"0", "done"}},
+    .examples = {{"check", "the options of check, with examples"}, {"--man summary | man -l -", "where the man pages are not installed"}}};
+
+int ni_help_run(int argc, char **argv) {
+  struct help h = {0};
+  int done, code = ni_words_parse(&ni_help_command, argc, argv, &h, &done);
+  if (done) return code;
+  for (size_t i = 0; h.names && i < N_COMMANDS; i++) ni_say(stdout, "%s\n", commands[i]->name);
+  if (h.names) return NI_EXIT_FINE;
+  const struct ni_command *c = h.command ? find(h.command) : &program;
+  if (!c) return no_such(h.command);
+  char name[64];
+  snprintf(name, sizeof name, "nccl-inspector%s%s", h.command ? " " : "", h.command ? c->name : "");
+  if (h.man) ni_words_man(stdout, name, 1, c);
+  else ni_words_help(stdout, name, c);
+  return NI_EXIT_FINE;
+}
+
+/* ---- completion ---- */
+
+struct completion {
+  const char *shell;
+};
+
+const struct ni_command ni_completion_command = {
+    .name = "completion", .need = NI_NEED_ALWAYS, .purpose = "a script that completes commands and options in bash or zsh",
+    .about = "Prints a script that completes commands and options in a shell. `make install` puts it where bash looks.",
+    .more = "In zsh first: autoload -U +X bashcompinit && bashcompinit.", .run = ni_completion_run,
+    .opt = (const struct ni_opt[]){
+        {NULL, 0, NI_OPT_CHOICE, "[bash]", NULL, NI_AT(struct completion, shell), .want = "bash"}, {0}},
+    .exits = {{"0", "done"}},
+    .examples = {{"bash >~/.local/share/bash-completion/completions/nccl-inspector", "for one user"}}};
+
+int ni_completion_run(int argc, char **argv) {
+  struct completion c = {0};
+  int done, code = ni_words_parse(&ni_completion_command, argc, argv, &c, &done);
+  if (!done) ni_words_bash(stdout, "nccl-inspector", commands, N_COMMANDS, NULL);
+  return code;
 }
 
 static int run(const struct ni_command *c, int argc, char **argv) {
@@ -49,23 +122,16 @@ static int run(const struct ni_command *c, int argc, char **argv) {
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    usage(stderr);
+    ni_words_help(stderr, "nccl-inspector", &program);
     return NI_EXIT_USAGE;
   }
   const char *first = argv[1];
-  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "-?") == 0 || strcmp(first, "help") == 0) {
-    usage(stdout);
-    return NI_EXIT_FINE;
-  }
-  if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
-    ni_say(stdout, "nccl-inspector %s (%s)\n", NI_VERSION, NI_GIT_REV);
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "-?") == 0) {
+    ni_words_help(stdout, "nccl-inspector", &program);
     return NI_EXIT_FINE;
   }
   const struct ni_command *c = find(first);
   if (c) return run(c, argc - 1, argv + 1);
   if (first[0] == '-' && (c = find("summary"))) return run(c, argc, argv);
-  ni_say(stderr, "nccl-inspector: there is no command '%s'; commands are:", first);
-  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(stderr, " %s", commands[i].name);
-  ni_say(stderr, "\n");
-  return NI_EXIT_USAGE;
+  return no_such(first);
 }

@@ -271,31 +271,17 @@ static void print_json(const struct pools *p) {
   ni_json_close(&j);
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct pools *p = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&p->inputs, arg) < 0 ? ENOMEM : 0;
-    case NI_OPT_JSON: p->json = true; return 0;
-    case ARGP_KEY_END:
-      if (p->inputs.n == 0) argp_error(state, "which logs? give a directory, files or a pattern");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
+const struct ni_command ni_pools_command = {
+    .name = "pools", .need = NI_NEED_AFTER, .purpose = "what the event pools reached, and the settings that follow",
+    .about = "What the event pools of a run reached, and the settings that follow.", .run = ni_pools_run,
+    .opt = (const struct ni_opt[]){NI_ROWS_LOGS(struct pools, 1), NI_ROW_JSON(struct pools, "pools"), {0}},
+    .exits = {{"0", "nothing was dropped"}, {"1", "could not run (no pool_stats lines)"},
+              {"2", "operations were dropped or files could not be read"}},
+    .examples = {{"logs/", "which pool sizes the next run of this job needs"}}};
 
 int ni_pools_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-pools-1)", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "DIR|FILE|PATTERN...",
-      "What the event pools of a run reached, and the settings that follow."
-      "\vExit codes: 0 nothing was dropped, 2 operations were dropped or files could not be read, 1 could not run (no "
-      "pool_stats lines), 64 wrong usage.", NULL, NULL, NULL};
   struct pools p = {.pid = -1};
-  int done, code = ni_options_parse(&argp, argc, argv, &p, &done), e;
+  int done, code = ni_words_parse(&ni_pools_command, argc, argv, &p, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&p.inputs, argv[0], &p.files);

@@ -186,40 +186,30 @@ static int run(struct snapshot *s, const char *name) {
   return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
 }
 
-enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_EXIT_ZERO };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct snapshot *s = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&s->inputs, arg) < 0 ? ENOMEM : 0;
-    case OPT_OUTPUT: s->output = arg; return 0;
-    case OPT_BOX_DIR: s->box_dir = arg; return 0;
-    case OPT_EXIT_ZERO: s->exit_zero = true; return 0;
-    case 'q': s->quiet = true; return 0;
-    case ARGP_KEY_END:
-      if (!s->output) argp_error(state, "where to? --output DIR, a directory that all nodes share");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
+static const char *refuse(void *into) {
+  return ((struct snapshot *)into)->output ? NULL : "where to? --output DIR, a directory that all nodes share";
 }
 
+const struct ni_command ni_snapshot_command = {
+    .name = "snapshot", .need = NI_NEED_DURING, .purpose = "copies of black boxes, of running processes too",
+    .about = "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine.",
+    .synopsis = "[OPTION...] [DIR|BOX...] --output DIR", .refuse = refuse, .run = ni_snapshot_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROW_BOXES(struct snapshot),
+        {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there", NI_AT(struct snapshot, output)},
+        NI_ROW_BOX_DIR(struct snapshot),
+        {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog", NI_AT(struct snapshot, exit_zero)},
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_AT(struct snapshot, quiet)},
+        {0}},
+    .more = "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
+            "that can be read. Takes 30 s at most.",
+    .exits = {{"0", "done"}, {"1", "one or more could not be copied, or DIR or that of --box-dir is not there"}},
+    .examples = {{"--output /shared/boxes", "all boxes of this node, before it is taken away"},
+                 {"--quiet --exit-zero --output /shared/boxes", "in a scheduler's epilog"}}};
+
 int ni_snapshot_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"output", OPT_OUTPUT, "DIR", 0, "Where the copies go; made when it is not there", 0},
-      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
-      {"exit-zero", OPT_EXIT_ZERO, NULL, 0, "Exit code 0 whatever happens: for an epilog", 0},
-      {"quiet", 'q', NULL, 0, "Only what went wrong", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "[DIR|BOX...] --output DIR",
-      "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine."
-      "\vWhere there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
-      "that can be read. Takes 30 s at most. Exit codes: 0 done, 1 one or more could not be copied, or DIR or that of "
-      "--box-dir is not there, "
-      "64 wrong usage.", NULL, NULL, NULL};
   struct snapshot s = {0};
-  int done, code = ni_options_parse(&argp, argc, argv, &s, &done);
+  int done, code = ni_words_parse(&ni_snapshot_command, argc, argv, &s, &done);
   if (!done) {
     if (s.exit_zero) late_code = NI_EXIT_FINE;
     signal(SIGALRM, too_late);

@@ -19,117 +19,59 @@
 #include "exporter/output/records/dataset.h"
 #include "exporter/output/tables/output.h"
 
-#define DEFAULT_MEMORY_BYTES (128ULL << 20)
-#define MIN_MEMORY_BYTES (16ULL << 20)
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
 #define NI_STORE_SHARE 16
 
-enum { OPT_JOBS = 'j', OPT_OUTPUT = NI_OPT_OWN, OPT_MEMORY, OPT_NO_PLOTS, OPT_NO_HTML, OPT_NO_PARQUET, OPT_NO_CSV,
-       OPT_COMPRESSION, OPT_COMPAT, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_SKIP, OPT_FORMAT,
-       OPT_PROGRESS, OPT_SCRIPTS, OPT_PLOT_FORMAT, OPT_FORCE, OPT_DATASET };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct ni_sum_options *o = state->input;
-  uint64_t v;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
-    case OPT_OUTPUT:
-      if (!*arg) argp_error(state, "--output-dir=: want a folder");
-      o->output_dir = arg;
-      return 0;
-    case OPT_JOBS:
-      if (ni_parse_size(arg, &v) < 0 || v < 1 || v > 1024)
-        argp_error(state, "--jobs=%s: want a number from 1 to 1024", arg);
-      o->jobs = (unsigned)v;
-      return 0;
-    case OPT_MEMORY:
-      if (ni_parse_size(arg, &v) < 0 || v < MIN_MEMORY_BYTES)
-        argp_error(state, "--memory=%s: want a size of 16M or more, such as 128M or 2G", arg);
-      o->memory_bytes = v;
-      return 0;
-    case OPT_NO_PLOTS: o->no_plots = true; return 0;
-    case OPT_NO_HTML: o->no_html = true; return 0;
-    case OPT_NO_PARQUET: o->no_parquet = true; return 0;
-    case OPT_NO_CSV: o->no_csv = true; return 0;
-    case OPT_COMPRESSION:
-      for (v = 0; v < NI_PQ_CODEC_COUNT && strcmp(arg, ni_pq_codec_name((enum ni_pq_codec)v)) != 0; v++) {}
-      if (v == NI_PQ_CODEC_COUNT) argp_error(state, "--compression=%s: want zstd, snappy, gzip or none", arg);
-      else if (!ni_pq_codec_available((enum ni_pq_codec)v)) argp_error(state, "--compression=%s: not built in", arg);
-      o->codec = (enum ni_pq_codec)v;
-      return 0;
-    case OPT_COMPAT: o->compat = true; return 0;
-    case OPT_SINCE:
-    case OPT_UNTIL:
-      if (ni_parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
-        argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
-                   "the start)", key == OPT_SINCE ? "since" : "until", arg);
-      return 0;
-    case OPT_COLL: return ni_option_added(state, "coll", arg, ni_words_add(&o->coll, arg), "names, such as AllReduce,Send");
-    case OPT_COMM: return ni_option_added(state, "comm", arg, ni_words_add(&o->comm, arg), "names or hashes (0x...)");
-    case OPT_HOST: return ni_option_added(state, "host", arg, ni_words_add(&o->host, arg), "names of hosts");
-    case OPT_RANK: return ni_option_added(state, "rank", arg, ni_ranks_add(&o->rank, arg), "ranks and ranges, such as 0-7,16");
-    case OPT_SKIP:
-      if (ni_parse_size(arg, &o->skip_first) < 0) argp_error(state, "--skip-first=%s: want a number from 0 on", arg);
-      return 0;
-    case OPT_FORMAT:
-      if (strcmp(arg, "nccl-tests") != 0) argp_error(state, "--format=%s: want nccl-tests", arg);
-      o->nccl_tests = true;
-      return 0;
-    case OPT_PROGRESS:
-      if (strcmp(arg, "json") != 0) argp_error(state, "--progress=%s: want json", arg);
-      o->progress_json = true;
-      return 0;
-    case OPT_SCRIPTS: o->keep_scripts = true; return 0;
-    case OPT_PLOT_FORMAT:
-      if (strcmp(arg, "png") != 0 && strcmp(arg, "svg") != 0 && strcmp(arg, "pdf") != 0)
-        argp_error(state, "--plot-format=%s: want png, svg or pdf", arg);
-      o->plot_format = arg;
-      return 0;
-    case OPT_DATASET: o->dataset = true; return 0;
-    case OPT_FORCE: o->force = true; return 0;
-    case NI_OPT_JSON: o->json = true; return 0;
-    case 'q': o->quiet = true; return 0;
-    case ARGP_KEY_END:
-      if (o->dataset && o->compat) argp_error(state, "--dataset is no part of NVIDIA's output: leave out --compat");
-      if (o->inputs.n == 0 && !o->compat) argp_error(state, "which logs? give a directory, files or a pattern");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
+static const char *refuse(void *into) {
+  static char text[64];
+  const struct ni_sum_options *o = into;
+  if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
+  if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
+  if (ni_pq_codec_available(o->codec)) return NULL;
+  snprintf(text, sizeof text, "--compression=%s: not built in", ni_pq_codec_name(o->codec));
+  return text;
 }
 
-static const struct argp_option options[] = {
-    {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)",
-     0},
-    {"output-dir", OPT_OUTPUT, "DIR", 0, "Where to write (default: NAME-analysis in the current folder)", 0},
-    {"force", OPT_FORCE, NULL, 0, "Write into a folder that holds other files", 0},
-    {"jobs", OPT_JOBS, "N", 0, "Threads (default: one for each CPU this process may use)", 1},
-    {"memory", OPT_MEMORY, "SIZE", 0,
-     "Keep about so much in memory, put the rest into temporary files in the output folder (default 128M)", 1},
-    {"no-plots", OPT_NO_PLOTS, NULL, 0, "No pictures", 2},
-    {"no-html", OPT_NO_HTML, NULL, 0, "No report.html", 2},
-    {"no-parquet", OPT_NO_PARQUET, NULL, 0, "No Parquet files", 2},
-    {"no-csv", OPT_NO_CSV, NULL, 0, "No table of each single operation", 2},
-    {"dataset", OPT_DATASET, NULL, 0, "Also all records as one sorted Parquet data set, partitioned by host", 2},
-    {"compression", OPT_COMPRESSION, "CODEC", 0, "Of Parquet pages: zstd (default), snappy, gzip, none", 2},
-    {"plot-format", OPT_PLOT_FORMAT, "FORMAT", 0, "png (default), svg, pdf", 2},
-    {"keep-scripts", OPT_SCRIPTS, NULL, 0, "Keep the plots' gnuplot scripts", 2},
-    {"compat", OPT_COMPAT, NULL, 0, "Only the files, columns and exit codes of NVIDIA's exporter", 2},
-    {"since", OPT_SINCE, "TIME", 0,
-     "Only records from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start",
-     3},
-    {"until", OPT_UNTIL, "TIME", 0, "Only records up to then", 3},
-    {"coll", OPT_COLL, "NAME,...", 0, "Only these functions (AllReduce, Send, ...)", 3},
-    {"comm", OPT_COMM, "ID|NAME,...", 0, "Only these communicators, by hash (0x...) or name", 3},
-    {"host", OPT_HOST, "NAME,...", 0, "Only these hosts", 3},
-    {"rank", OPT_RANK, "N,M-K,...", 0, "Only these ranks (within the communicator)", 3},
-    {"skip-first", OPT_SKIP, "N", 0,
-     "Leave out the first N operations of each function, size and communicator (warm-up)", 3},
-    {"json", NI_OPT_JSON, NULL, 0, "summary.json on standard output instead of the text", 4},
-    {"format", OPT_FORMAT, "nccl-tests", 0, "The table of nccl-tests, with its sizes, on standard output", 4},
-    {"quiet", 'q', NULL, 0, "Totals and verdict only", 4},
-    {"progress", OPT_PROGRESS, "json", 0, "Progress as JSON lines on standard error", 4},
-    {0}};
+#define IN(member) NI_AT(struct ni_sum_options, member)
+const struct ni_command ni_summary_command = {
+    .name = "summary", .need = NI_NEED_AFTER, .purpose = "figures, tables, Parquet files, plots and one page from logs",
+    .about = "Figures, tables, Parquet files, plots and one page from inspector logs.", .refuse = refuse, .run = ni_summary_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROWS_LOGS(struct ni_sum_options, 0),
+        {"output-dir", 0, NI_OPT_TEXT, "DIR", "Where to write (default: NAME-analysis in the current folder)", IN(output_dir), .min = 1,
+         .want = "a folder"},
+        {"force", 0, NI_OPT_FLAG, NULL, "Write into a folder that holds other files", IN(force)},
+        {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs), .min = 1, .max = 1024},
+        {"memory", 0, NI_OPT_SIZE, "SIZE", "Keep about so much in memory, put the rest into temporary files in the output folder",
+         IN(memory_bytes), .def = "128M", .min = 16 << 20},
+        {"no-plots", 0, NI_OPT_FLAG, NULL, "No pictures", IN(no_plots)},
+        {"no-html", 0, NI_OPT_FLAG, NULL, "No report.html", IN(no_html)},
+        {"no-parquet", 0, NI_OPT_FLAG, NULL, "No Parquet files", IN(no_parquet)},
+        {"no-csv", 0, NI_OPT_FLAG, NULL, "No table of each single operation", IN(no_csv)},
+        {"dataset", 0, NI_OPT_FLAG, NULL, "Also all records as one sorted Parquet data set, partitioned by host", IN(dataset)},
+        {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
+         .want = "zstd|snappy|gzip|none"},
+        {"plot-format", 0, NI_OPT_CHOICE, "FORMAT", "Of the pictures", IN(plot_format), .def = "png", .want = "png|svg|pdf"},
+        {"keep-scripts", 0, NI_OPT_FLAG, NULL, "Keep the plots' gnuplot scripts", IN(keep_scripts)},
+        {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
+        NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
+        {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
+         IN(skip_first)},
+        {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", IN(json)},
+        {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", IN(nccl_tests),
+         .want = "nccl-tests"},
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", IN(quiet)},
+        {"progress", 0, NI_OPT_CHOICE, "json", "Progress as JSON lines on standard error", IN(progress_json), .want = "json"},
+        {0}},
+    .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the data is incomplete (what, how many and where is said)"}},
+    .more = "With --compat the exit codes are those of NVIDIA's exporter.",
+    .files = {{"report.html", "one page, to be opened in a browser"}, {"summary/", "tables and pictures"},
+              {"parquet_files/", "the records, a file per log"}, {"dataset/", "with --dataset: the records, sorted, a part per host"},
+              {"output.log", "what was read and found"}},
+    .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
+                 {"--no-plots --quiet --output-dir /tmp/x logs/", "tables alone"},
+                 {"--since=-10m --coll AllReduce --rank 0-7 logs/", "the end of a run"},
+                 {"--json --skip-first 10 logs/", "for a program, without warm-up"}}};
 
 static void on_signal(int sig) { ni_summary_stop = sig; }
 
@@ -173,7 +115,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
 
 /* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
 static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
-  struct ni_render_options o = {.plot_format = r->opt.plot_format ? r->opt.plot_format : "png",
+  struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
                                 .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
   char dir[PATH_MAX], path[PATH_MAX + 16];
@@ -293,23 +235,13 @@ static char *join_words(int argc, char **argv) {
 }
 
 int ni_summary_run(int argc, char **argv) {
-  static const struct argp argp = {options,
-                                   parse_option,
-                                   "DIR|FILE|PATTERN...",
-                                   "Figures, tables, Parquet files, plots and one page from inspector logs."
-                                   "\vExit codes: 0 all there, 2 the data is incomplete (what, how many and where is "
-                                   "said), 1 could not run, 64 wrong "
-                                   "usage. With --compat those of NVIDIA's exporter.",
-                                   NULL,
-                                   NULL,
-                                   NULL};
-  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(), .memory_bytes = DEFAULT_MEMORY_BYTES,
+  struct ni_run r = {.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(),
                              .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
   struct ni_summary s = {0};
   char *command = join_words(argc, argv);
   int done, code, e = ni_run_tables(&r);
   if (e < 0 || !command) return NI_EXIT_COULD_NOT_RUN;
-  code = ni_options_parse(&argp, argc, argv, &r.opt, &done);
+  code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;

@@ -13,11 +13,6 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/output/timeline/event.h"
 
-#define DEFAULT_MEMORY_BYTES (64ULL << 20)
-#define MIN_MEMORY_BYTES (1ULL << 20)
-
-enum { OPT_OUTPUT = 'o', OPT_MEMORY = NI_OPT_OWN, OPT_SINCE, OPT_UNTIL, OPT_COLL, OPT_COMM, OPT_HOST, OPT_RANK, OPT_NO_FLOWS };
-
 int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
   va_list ap;
   if (!*r->error_text) {
@@ -28,57 +23,27 @@ int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
   return e;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct ni_tr_options *o = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&o->inputs, arg) < 0 ? ENOMEM : 0;
-    case OPT_OUTPUT:
-      if (!*arg) argp_error(state, "--output=: want a file name, or - for standard output");
-      o->output = arg;
-      return 0;
-    case OPT_MEMORY:
-      if (ni_parse_size(arg, &o->memory_bytes) < 0 || o->memory_bytes < MIN_MEMORY_BYTES)
-        argp_error(state, "--memory=%s: want a size of 1M or more, such as 64M or 2G", arg);
-      return 0;
-    case OPT_SINCE:
-    case OPT_UNTIL:
-      if (ni_parse_when(arg, key == OPT_SINCE ? &o->since : &o->until) < 0)
-        argp_error(state, "--%s=%s: want 2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after "
-                   "the start)", key == OPT_SINCE ? "since" : "until", arg);
-      return 0;
-    case OPT_COLL: return ni_option_added(state, "coll", arg, ni_words_add(&o->coll, arg), "names, such as AllReduce,Send");
-    case OPT_COMM: return ni_option_added(state, "comm", arg, ni_words_add(&o->comm, arg), "names or hashes (0x...)");
-    case OPT_HOST: return ni_option_added(state, "host", arg, ni_words_add(&o->host, arg), "names of hosts");
-    case OPT_RANK: return ni_option_added(state, "rank", arg, ni_ranks_add(&o->rank, arg), "ranks and ranges, such as 0-7,16");
-    case OPT_NO_FLOWS: o->no_flows = true; return 0;
-    case NI_OPT_JSON: o->json = true; return 0;
-    case 'q': o->quiet = true; return 0;
-    case ARGP_KEY_END:
-      if (o->inputs.n == 0) argp_error(state, "which logs? give a directory, files or a pattern");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
-
-static const struct argp_option options[] = {
-    {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs to read: a directory, a file or a pattern (also as plain argument)", 0},
-    {"output", OPT_OUTPUT, "FILE", 0,
-     "Where to write (default: NAME-trace.json.gz in the current folder); compressed when it ends in .gz; - is standard "
-     "output", 0},
-    {"since", OPT_SINCE, "TIME", 0,
-     "Only what runs after then: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", 1},
-    {"until", OPT_UNTIL, "TIME", 0, "Only what runs before then", 1},
-    {"rank", OPT_RANK, "N,M-K,...", 0, "Only these ranks (of the job)", 1},
-    {"host", OPT_HOST, "NAME,...", 0, "Only these hosts", 1},
-    {"comm", OPT_COMM, "ID|NAME,...", 0, "Only these communicators, by hash (0x...) or name", 1},
-    {"coll", OPT_COLL, "NAME,...", 0, "Only these functions (AllReduce, Send, ...)", 1},
-    {"no-flows", OPT_NO_FLOWS, NULL, 0, "No arrows", 2},
-    {"memory", OPT_MEMORY, "SIZE", 0,
-     "Sort in about so much memory, put the rest into a temporary file beside the output (default 64M)", 2},
-    {"json", NI_OPT_JSON, NULL, 0, "What was done as JSON (schema nccl-inspector-trace-1) instead of text", 3},
-    {"quiet", 'q', NULL, 0, "Totals only", 3},
-    {0}};
+#define IN(member) NI_AT(struct ni_tr_options, member)
+const struct ni_command ni_trace_command = {
+    .name = "trace", .need = NI_NEED_AFTER, .purpose = "a timeline for Perfetto and chrome://tracing, all clocks aligned",
+    .about = "A timeline of a job for Perfetto (https://ui.perfetto.dev) and chrome://tracing: a process for each rank, all clocks "
+             "aligned.",
+    .opt = (const struct ni_opt[]){
+        NI_ROWS_LOGS(struct ni_tr_options, 1),
+        {"output", 'o', NI_OPT_TEXT, "FILE",
+         "Where to write (default: NAME-trace.json.gz in the current folder); compressed when it ends in .gz; - is standard output",
+         IN(output), .min = 1, .want = "a file name, or - for standard output"},
+        NI_ROWS_FILTERS(struct ni_tr_options, "what runs", "of the job"),
+        {"no-flows", 0, NI_OPT_FLAG, NULL, "No arrows", IN(no_flows)},
+        {"memory", 0, NI_OPT_SIZE, "SIZE", "Sort in about so much memory, put the rest into a temporary file beside the output",
+         IN(memory_bytes), .def = "64M", .min = 1 << 20},
+        {"json", 0, NI_OPT_FLAG, NULL, "What was done as JSON (schema nccl-inspector-trace-1) instead of text", IN(json)},
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals only", IN(quiet)},
+        {0}},
+    .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the logs are incomplete or not all of them could be drawn"}},
+    .examples = {{"logs/", "logs-trace.json.gz, to be opened in Perfetto"},
+                 {"--rank 0-7 --since=-10s -o end.json.gz logs/", "the last ten seconds of the first eight ranks"}},
+    .run = ni_trace_run};
 
 /* "logs/" -> "logs-trace.json.gz" */
 static char *default_output(const char *input) {
@@ -146,15 +111,9 @@ static void run_free(struct ni_tr *r) {
 }
 
 int ni_trace_run(int argc, char **argv) {
-  static const struct argp argp = {
-      options, parse_option, "DIR|FILE|PATTERN...",
-      "A timeline of a job for Perfetto (https://ui.perfetto.dev) and chrome://tracing: a process for each rank, all clocks "
-      "aligned."
-      "\vExit codes: 0 all there, 2 the logs are incomplete or not all of them could be drawn, 1 could not run, 64 wrong usage.",
-      NULL, NULL, NULL};
-  struct ni_tr r = {.progress = NI_PROGRESS_INIT, .opt = {.memory_bytes = DEFAULT_MEMORY_BYTES}};
+  struct ni_tr r = {.progress = NI_PROGRESS_INIT};
   char *folder = NULL;
-  int done, code = ni_options_parse(&argp, argc, argv, &r.opt, &done), e;
+  int done, code = ni_words_parse(&ni_trace_command, argc, argv, &r.opt, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);

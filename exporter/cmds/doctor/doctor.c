@@ -26,29 +26,26 @@ void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status
   if (f->text) d->n++;
 }
 
-enum { OPT_PLUGIN = NI_OPT_OWN, OPT_NCCL, OPT_SHM, OPT_NO_SIM, OPT_SECONDS, OPT_GATE, OPT_FIND };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct ni_doctor *d = state->input;
-  switch (key) {
-    case OPT_PLUGIN: d->plugin = arg; return 0;
-    case OPT_NCCL: d->nccl = arg; return 0;
-    case OPT_SHM: d->shm_dir = arg; return 0;
-    case OPT_NO_SIM: d->no_sim = true; return 0;
-    case OPT_GATE: d->gate = true; return 0;
-    case OPT_FIND: d->find_nccl = true; return 0;
-    case NI_OPT_JSON: d->json = true; return 0;
-    case OPT_SECONDS: {
-      char *end;
-      unsigned long v = strtoul(arg, &end, 10);
-      if (*end || end == arg || v < 1 || v > 600) argp_error(state, "--sim-seconds %s: 1 to 600 is accepted", arg);
-      d->sim_seconds = (unsigned)v;
-      return 0;
-    }
-    case ARGP_KEY_ARG: argp_error(state, "%s: doctor takes no files; it looks at this environment", arg); return EINVAL;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
+const struct ni_command ni_doctor_command = {
+    .name = "doctor", .need = NI_NEED_BEFORE, .purpose = "would this environment give complete logs? what to do where not",
+    .about = "Would this environment, as it stands, give complete logs? To be run where the job runs, with its variables.",
+    .opt = (const struct ni_opt[]){
+        {"plugin", 0, NI_OPT_TEXT, "SO", "The plugin, as NCCL_PROFILER_PLUGIN would name it; default that variable",
+         NI_AT(struct ni_doctor, plugin)},
+        {"nccl", 0, NI_OPT_TEXT, "SO", "The job's libnccl.so.2; default what is found", NI_AT(struct ni_doctor, nccl)},
+        {"shm-dir", 0, NI_OPT_TEXT, "DIR", "Shared memory; default /dev/shm", NI_AT(struct ni_doctor, shm_dir)},
+        {"no-sim", 0, NI_OPT_FLAG, NULL, "No simulated run", NI_AT(struct ni_doctor, no_sim)},
+        {"sim-seconds", 0, NI_OPT_NUMBER, "N", "About how long that runs", NI_AT(struct ni_doctor, sim_seconds), .def = "5", .min = 1,
+         .max = 600},
+        {"gate", 0, NI_OPT_FLAG, NULL, "Warnings give exit code 3", NI_AT(struct ni_doctor, gate)},
+        {"find-nccl", 0, NI_OPT_FLAG, NULL, "Only print the NCCL libraries found, one a line", NI_AT(struct ni_doctor, find_nccl)},
+        NI_ROW_JSON(struct ni_doctor, "doctor"),
+        {0}},
+    .exits = {{"0", "no problem"}, {"1", "could not run"},
+              {"2", "a problem: as it stands nothing, or not everything, is recorded"}, {"3", "with --gate: warnings"}},
+    .examples = {{"", "inside the job's container, with its environment"},
+                 {"--gate --plugin /opt/lib/libnccl-profiler-inspector.so", "in a prolog: anything but 0 keeps the job from running"}},
+    .run = ni_doctor_run};
 
 static void print_text(const struct ni_doctor *d, const size_t *count) {
   for (size_t i = 0; i < d->n; i++) {
@@ -83,29 +80,9 @@ static void print_json(const struct ni_doctor *d, const size_t *count) {
 }
 
 int ni_doctor_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"plugin", OPT_PLUGIN, "SO", 0, "The plugin, as NCCL_PROFILER_PLUGIN would name it; default that variable", 0},
-      {"nccl", OPT_NCCL, "SO", 0, "The job's libnccl.so.2; default what is found", 0},
-      {"shm-dir", OPT_SHM, "DIR", 0, "Shared memory; default /dev/shm", 0},
-      {"no-sim", OPT_NO_SIM, NULL, 0, "No simulated run", 0},
-      {"sim-seconds", OPT_SECONDS, "N", 0, "About how long that runs; default 5", 0},
-      {"gate", OPT_GATE, NULL, 0, "Warnings give exit code 3", 0},
-      {"find-nccl", OPT_FIND, NULL, 0, "Only print the NCCL libraries found, one a line", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-doctor-1)", 0},
-      {0}};
-  static const struct argp argp = {
-      options,
-      parse_option,
-      "",
-      "Would this environment, as it stands, give complete logs? To be run where the job runs, with its variables."
-      "\vExit codes: 0 no problem, 2 a problem (as it stands nothing, or not everything, is recorded), 3 with --gate: "
-      "warnings, 1 could not run, 64 wrong usage.",
-      NULL,
-      NULL,
-      NULL};
-  struct ni_doctor d = {.sim_seconds = 5};
+  struct ni_doctor d = {0};
   size_t count[NI_DOC_COUNT] = {0};
-  int done, code = ni_options_parse(&argp, argc, argv, &d, &done);
+  int done, code = ni_words_parse(&ni_doctor_command, argc, argv, &d, &done);
   if (done) return code;
   if (d.find_nccl) {
     ni_doctor_nccl(&d);

@@ -34,8 +34,7 @@ struct hang {
   struct ni_inputs inputs;
   const char *box_dir;
   bool json, all, confirm;
-  unsigned watch_s;
-  uint64_t after_ns;
+  unsigned watch_s, after_s;
   int threads;
   struct ni_progress progress;
   struct ni_hang_looks looks; /* of all rounds */
@@ -109,12 +108,12 @@ static uint64_t earlier_than(const struct ni_hang_model *m) {
 
 static int judge(struct hang *h, struct round *r) {
   int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
-  if (e == 0) e = ni_hang_judge(&r->v, &r->now, h->after_ns);
+  if (e == 0) e = ni_hang_judge(&r->v, &r->now, h->after_s * UINT64_C(1000000000));
   if (e < 0 || r->v.answer == NI_HANG_NO_HANG) return e;
   uint64_t until = earlier_than(&r->now);
   if (until) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
-    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, h->after_ns);
+    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, h->after_s * UINT64_C(1000000000));
     r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
   }
   if (r->v.second_look && ni_hang_complete(&r->v)) r->v.answer = NI_HANG_CERTAIN;
@@ -233,53 +232,32 @@ static int run(void *arg) {
   return code;
 }
 
-enum { OPT_AFTER = NI_OPT_OWN, OPT_WATCH, OPT_BOX_DIR, OPT_ALL, OPT_CONFIRM };
-
-static unsigned long number(struct argp_state *state, const char *option, const char *arg, unsigned long min, unsigned long max) {
-  char *end;
-  errno = 0;
-  unsigned long v = strtoul(arg, &end, 10);
-  if (errno || *end || *arg < '0' || *arg > '9' || v < min || v > max)
-    argp_error(state, "--%s=%s: want a number of seconds from %lu to %lu", option, arg, min, max);
-  return v;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct hang *h = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&h->inputs, arg) < 0 ? ENOMEM : 0;
-    case NI_OPT_JSON: h->json = true; return 0;
-    case OPT_AFTER: h->after_ns = number(state, "stuck-after", arg, 1, 1000000) * 1000000000u; return 0;
-    case OPT_WATCH: h->watch_s = (unsigned)number(state, "watch", arg, 1, 86400); return 0;
-    case OPT_BOX_DIR: h->box_dir = arg; return 0;
-    case OPT_ALL: h->all = true; return 0;
-    case OPT_CONFIRM: h->confirm = true; return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
-}
+const struct ni_command ni_hang_command = {
+    .name = "hang", .need = NI_NEED_DURING, .purpose = "does the job hang, in what, and which ranks are missing from it?",
+    .about = "Does the job hang, in which operation, and which ranks are missing from it?", .run = ni_hang_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROW_BOXES(struct hang),
+        {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs, black boxes, copies of boxes (also as plain argument)", NI_AT(struct hang, inputs)},
+        {"stuck-after", 0, NI_OPT_NUMBER, "SECONDS", "An operation that has not moved for so long hangs", NI_AT(struct hang, after_s),
+         .def = NI_HANG_AFTER_S, .want = "a number of seconds", .min = 1, .max = 1000000},
+        {"confirm", 0, NI_OPT_FLAG, NULL, "When it looks like a hang, look again after 10 s", NI_AT(struct hang, confirm)},
+        {"watch", 0, NI_OPT_NUMBER, "SECONDS", "Look every so often until it hangs in looks 10 s apart, or no process is left",
+         NI_AT(struct hang, watch_s), .want = "a number of seconds", .min = 1, .max = 86400},
+        NI_ROW_BOX_DIR(struct hang),
+        NI_ROW_JSON(struct hang, "hang"),
+        {"all", 0, NI_OPT_FLAG, NULL, "Every rank on a line of its own, and every operation that is waited for", NI_AT(struct hang, all)},
+        {0}},
+    .more = "Reads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
+            "without DIR all boxes of this machine. docs/hang.md says how to read a verdict.",
+    .exits = {{"0", "it does not hang"}, {"1", "could not run, or no data"}, {"2", "nobody can tell: not every rank was seen"},
+              {"3", "it hangs"}, {"4", "it does not, and its processes were killed or crashed"}},
+    .examples = {{"logs/", "a job whose processes run on this node"}, {"logs/ copies/", "any job, with the copies that snapshot made"},
+                 {"--watch 60 logs/", "until it hangs or ends"}}};
 
 int ni_hang_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs, black boxes, copies of boxes (also as plain argument)", 0},
-      {"stuck-after", OPT_AFTER, "SECONDS", 0, "An operation that has not moved for so long hangs (default 300)", 0},
-      {"confirm", OPT_CONFIRM, NULL, 0, "When it looks like a hang, look again after 10 s", 0},
-      {"watch", OPT_WATCH, "SECONDS", 0,
-       "Look every so often until it hangs in looks 10 s apart, or no process is left", 0},
-      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-hang-1)", 0},
-      {"all", OPT_ALL, NULL, 0, "Every rank on a line of its own, and every operation that is waited for", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "[DIR|BOX...]",
-      "Does the job hang, in which operation, and which ranks are missing from it?"
-      "\vReads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
-      "without DIR all boxes of this machine. Exit codes: 3 it hangs, 4 it does not and its processes were killed or crashed, "
-      "0 it does not, 2 nobody can tell: not every rank was seen, 1 could not run or no data, 64 wrong usage. docs/hang.md says "
-      "how to read a verdict.", NULL, NULL, NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  struct hang h = {.progress = NI_PROGRESS_INIT, .after_ns = NI_HANG_AFTER_NS, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
-  int done, code = ni_options_parse(&argp, argc, argv, &h, &done);
+  struct hang h = {.progress = NI_PROGRESS_INIT, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
+  int done, code = ni_words_parse(&ni_hang_command, argc, argv, &h, &done);
   if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) code = ni_hang_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
   free(h.standing.said);

@@ -265,25 +265,32 @@ static int recover_all(struct recover *r) {
 
 /* ---- command line ---- */
 
-enum { OPT_OUTPUT = NI_OPT_OWN, OPT_BOX_DIR, OPT_LIVE, OPT_REMOVE };
-
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-  struct recover *r = state->input;
-  switch (key) {
-    case NI_OPT_INPUT_DIR:
-    case ARGP_KEY_ARG: return ni_inputs_add(&r->inputs, arg) < 0 ? ENOMEM : 0;
-    case NI_OPT_JSON: r->json = true; return 0;
-    case OPT_OUTPUT: r->output = arg; return 0;
-    case OPT_BOX_DIR: r->box_dir = arg; return 0;
-    case OPT_LIVE: r->live = true; return 0;
-    case OPT_REMOVE: r->remove = true; return 0;
-    case 'q': r->quiet = true; return 0;
-    case ARGP_KEY_END:
-      if (r->live && !r->output) argp_error(state, "--live needs --output: a running process writes its own log");
-      return 0;
-    default: return ARGP_ERR_UNKNOWN;
-  }
+static const char *refuse(void *into) {
+  const struct recover *r = into;
+  return r->live && !r->output ? "--live needs --output: a running process writes its own log" : NULL;
 }
+
+const struct ni_command ni_recover_command = {
+    .name = "recover", .need = NI_NEED_AFTER, .purpose = "what a killed process had not written yet, into its log",
+    .about = "Writes what a killed process had finished and not yet written as a further part of its log.",
+    .opt = (const struct ni_opt[]){
+        NI_ROW_BOXES(struct recover),
+        {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs or black boxes (also as plain argument)", NI_AT(struct recover, inputs)},
+        {"output", 0, NI_OPT_TEXT, "DIR", "Where the parts go, instead of beside the logs", NI_AT(struct recover, output)},
+        NI_ROW_BOX_DIR(struct recover),
+        {"live", 0, NI_OPT_FLAG, NULL, "Of running processes too: a snapshot, marked as such; needs --output", NI_AT(struct recover, live)},
+        {"remove", 0, NI_OPT_FLAG, NULL, "Removes the box of a dead process once all that is in it is in the log",
+         NI_AT(struct recover, remove)},
+        NI_ROW_JSON(struct recover, "recover"),
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_AT(struct recover, quiet)},
+        {0}},
+    .more = "DIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
+            "there. Without DIR all boxes of this machine. Running it twice gives nothing new.",
+    .exits = {{"0", "done"}, {"1", "a part could not be written, or DIR or that of --box-dir is not there"},
+              {"2", "a box could not be read or holds damage"}},
+    .examples = {{"", "on the node of a job that was killed: completes all its logs"},
+                 {"logs/ copies/", "anywhere, with the copies that snapshot made"}},
+    .refuse = refuse, .run = ni_recover_run};
 
 static void report(struct recover *r) {
   if (r->json) {
@@ -306,24 +313,9 @@ static void say_misled(struct recover *r, const char *name) {
 }
 
 int ni_recover_run(int argc, char **argv) {
-  static const struct argp_option options[] = {
-      {"input-dir", NI_OPT_INPUT_DIR, "DIR", 0, "Logs or black boxes (also as plain argument)", 0},
-      {"output", OPT_OUTPUT, "DIR", 0, "Where the parts go, instead of beside the logs", 0},
-      {"box-dir", OPT_BOX_DIR, "DIR", 0, "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", 0},
-      {"live", OPT_LIVE, NULL, 0, "Of running processes too: a snapshot, marked as such; needs --output", 0},
-      {"remove", OPT_REMOVE, NULL, 0, "Removes the box of a dead process once all that is in it is in the log", 0},
-      {"json", NI_OPT_JSON, NULL, 0, "JSON on standard output (schema nccl-inspector-recover-1)", 0},
-      {"quiet", 'q', NULL, 0, "Only what went wrong", 0},
-      {0}};
-  static const struct argp argp = {
-      options, parse_option, "[DIR|BOX...]",
-      "Writes what a killed process had finished and not yet written as a further part of its log."
-      "\vDIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
-      "there. Without DIR all boxes of this machine. Running it twice gives nothing new. Exit codes: 0 done, 1 a part could "
-      "not be written, or DIR or that of --box-dir is not there, 2 a box could not be read or holds damage, 64 wrong usage.", NULL, NULL, NULL};
   struct recover r = {.out_dir = -1, .answer = ni_shared(sizeof *r.answer)};
   char why[512];
-  int done, code = ni_options_parse(&argp, argc, argv, &r, &done), e;
+  int done, code = ni_words_parse(&ni_recover_command, argc, argv, &r, &done), e;
   if (done) goto out;
   if (ni_box_dir_check(argv[0], r.box_dir) < 0) {
     code = NI_EXIT_COULD_NOT_RUN;

@@ -28,7 +28,7 @@
 
 #include "model.h"
 
-#define NI_HANG_AFTER_NS UINT64_C(300000000000) /* as NCCL_INSPECTOR_STUCK_SECONDS */
+#define NI_HANG_AFTER_S "300" /* text, for the table of options; as NCCL_INSPECTOR_STUCK_SECONDS */
 #define NI_HANG_GRACE_NS UINT64_C(10000000000)
 #define NI_HANG_OUTLIVED_NS UINT64_C(5000000000) /* a dead process counts as the cause when others lived so much longer */
 

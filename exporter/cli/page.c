@@ -1,0 +1,192 @@
+/* Help and man page of a command: the same walk over its table, in two styles. */
+#include <ctype.h>
+#include <string.h>
+
+#include "words.h"
+
+enum { WIDTH = 79, OPTION_COLUMN = 29, PAIR_COLUMN = 13 };
+
+struct ni_help_page {
+  FILE *f;
+  bool man;
+  int column; /* where meanings begin */
+  const char *name; /* of the program, and the command */
+};
+
+/* roff: what it would take for its own is escaped; a line never begins with what a request does. */
+static void roff(FILE *f, const char *text) {
+  for (bool start = true; *text; start = false) {
+    size_t n = strcspn(text, "\\-`'");
+    if (start && *text == '.') fputs("\\&", f);
+    ni_say(f, "%.*s", (int)n, text);
+    text += n;
+    if (!*text) return;
+    fputs(*text == '\\' ? "\\e" : *text == '-' ? "\\-" : *text == '`' ? "\\(ga" : "\\(aq", f);
+    text++;
+  }
+}
+
+/* Words from column `at` on, in lines that begin at `indent`. Ends the line. */
+static void fill(FILE *f, int at, int indent, const char *text) {
+  for (bool first = true; *text; first = false) {
+    int n = (int)strcspn(text, " ");
+    if (!first && at + 1 + n > WIDTH) at = ni_say(f, "\n%*s", indent, "") - 1;
+    else if (!first) at += ni_say(f, " ");
+    at += ni_say(f, "%.*s", n, text);
+    text += n + (text[n] != 0);
+  }
+  ni_say(f, "\n");
+}
+
+void ni_help_head(struct ni_help_page *p, const char *head) {
+  if (!p->man) {
+    ni_say(p->f, "\n%s:\n", head);
+    return;
+  }
+  fputs(".SH ", p->f);
+  for (; *head; head++) ni_say(p->f, "%c", toupper((unsigned char)*head));
+  fputs("\n", p->f);
+}
+
+void ni_help_text(struct ni_help_page *p, const char *text) {
+  while (text && *text) {
+    int n = (int)strcspn(text, "\n");
+    char line[1024];
+    snprintf(line, sizeof line, "%.*s", n, text);
+    if (p->man) {
+      fputs(".PP\n", p->f);
+      roff(p->f, line);
+      fputs("\n", p->f);
+    } else {
+      fill(p->f, 0, 0, line);
+    }
+    text += n + (text[n] != 0);
+  }
+}
+
+void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning) {
+  if (p->man) {
+    fputs(".TP\n\\fB", p->f);
+    roff(p->f, word);
+    fputs("\\fR\n", p->f);
+    roff(p->f, meaning);
+    fputs("\n", p->f);
+    return;
+  }
+  int at = ni_say(p->f, "  %s", word);
+  if (at < p->column) ni_say(p->f, "%*s", p->column - at, "");
+  else ni_say(p->f, "\n%*s", p->column, "");
+  fill(p->f, p->column, p->column, meaning);
+}
+
+static void pairs(struct ni_help_page *p, const char *head, const struct ni_meaning *pair) {
+  if (!pair->word) return;
+  ni_help_head(p, head);
+  for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) ni_help_pair(p, pair[i].word, pair[i].meaning);
+}
+
+/* A command line, and what it does beneath: it is mostly too long for a column. */
+static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
+  char line[512];
+  if (!pair->word) return;
+  ni_help_head(p, "Examples");
+  for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) {
+    snprintf(line, sizeof line, "%s%s%s", p->name, *pair[i].word ? " " : "", pair[i].word);
+    if (p->man) ni_help_pair(p, line, pair[i].meaning);
+    else {
+      ni_say(p->f, "  %s\n      ", line);
+      fill(p->f, 6, 6, pair[i].meaning);
+    }
+  }
+}
+
+static void option(struct ni_help_page *p, const struct ni_opt *o) {
+  char word[128], range[256], meaning[512];
+  if (!o->name || !o->help) return;
+  char letter[] = {'-', o->letter, ',', ' ', 0};
+  ni_words_accepted(o, true, range, sizeof range);
+  snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? letter : p->man ? "" : "    ", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+  snprintf(meaning, sizeof meaning, "%s%s%s%s%s%s%s", o->help, *range || o->def ? " (" : "", range, *range && o->def ? "; " : "",
+           o->def ? "default " : "", o->def ? o->def : "", *range || o->def ? ")" : "");
+  ni_help_pair(p, word, meaning);
+}
+
+/* All between the head of a page and its end. */
+static void walk(struct ni_help_page *p, const struct ni_command *c) {
+  p->column = PAIR_COLUMN;
+  if (c->extra) c->extra(p);
+  ni_help_head(p, "Options");
+  p->column = OPTION_COLUMN;
+  for (const struct ni_opt *o = c->opt; o->kind; o++) option(p, o);
+  for (const struct ni_opt *o = ni_words_common; o->kind; o++) option(p, o);
+  if (c->more && !p->man) ni_say(p->f, "\n");
+  if (c->more && p->man) ni_help_head(p, "Notes");
+  ni_help_text(p, c->more);
+  p->column = PAIR_COLUMN;
+  if (c->exits[0].word) {
+    pairs(p, "Exit status", c->exits);
+    ni_help_pair(p, "64", "wrong usage");
+  }
+  p->column = OPTION_COLUMN;
+  pairs(p, "Files", c->files);
+  examples(p, c->examples);
+}
+
+/* The lines of a synopsis, each with the program's name before it. */
+static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
+  char line[256];
+  const char *text = c->synopsis ? c->synopsis : line;
+  snprintf(line, sizeof line, "[OPTION...]");
+  for (const struct ni_opt *o = c->opt; o->kind; o++)
+    if (!o->name) snprintf(line, sizeof line, "[OPTION...] %s", o->arg);
+  for (bool first = true; *text; first = false) {
+    int n = (int)strcspn(text, "\n");
+    char part[256];
+    snprintf(part, sizeof part, "%.*s", n, text);
+    if (p->man) {
+      fputs(first ? "\\fB" : ".br\n\\fB", p->f);
+      roff(p->f, p->name);
+      fputs("\\fR ", p->f);
+      roff(p->f, part);
+      fputs("\n", p->f);
+    } else {
+      ni_say(p->f, "%s %s %s\n", first ? "Usage:" : "      ", p->name, part);
+    }
+    text += n + (text[n] != 0);
+  }
+}
+
+void ni_words_usage(FILE *f, const char *name, const struct ni_command *c) {
+  synopsis(&(struct ni_help_page){.f = f, .name = name}, c);
+}
+
+void ni_words_help(FILE *f, const char *name, const struct ni_command *c) {
+  struct ni_help_page p = {.f = f, .name = name};
+  synopsis(&p, c);
+  ni_help_text(&p, c->about);
+  walk(&p, c);
+}
+
+void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c) {
+  struct ni_help_page p = {.f = f, .name = name, .man = true};
+  char title[128];
+  snprintf(title, sizeof title, "%s", name);
+  for (char *s = title; *s; s++)
+    if (*s == ' ') *s = '-';
+  ni_say(f, ".TH \"%s\" %d \"\" \"NCCL Inspector %s\"\n", title, section, NI_VERSION);
+  fputs(".SH NAME\n", f);
+  roff(f, title);
+  fputs(" \\- ", f);
+  roff(f, c->purpose);
+  fputs("\n", f);
+  if (c->opt) {
+    fputs(".SH SYNOPSIS\n", f);
+    synopsis(&p, c);
+  }
+  fputs(".SH DESCRIPTION\n", f);
+  ni_help_text(&p, c->about);
+  if (c->opt) walk(&p, c);
+  else c->extra(&p);
+  fputs(".SH SEE ALSO\n", f);
+  fputs(".BR nccl-inspector (1),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
+}

@@ -1,0 +1,213 @@
+/* The parser: options as getopt_long() takes them (abbreviations, --a=b, --a b, -ab, anywhere, --), '_' and '-' alike. */
+#include "words.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "command.h"
+
+enum { HELP = 1, USAGE, VERSION };
+
+const struct ni_opt ni_words_common[] = {
+    {"help", 'h', NI_OPT_FLAG, NULL, "This help", .at = HELP},
+    {"usage", 0, NI_OPT_FLAG, NULL, "How it is called", .at = USAGE},
+    {"version", 'V', NI_OPT_FLAG, NULL, "The version", .at = VERSION},
+    {0}};
+
+struct parse {
+  const struct ni_command *c;
+  const char *name;
+  void *into;
+  int *done;
+};
+
+/* A usage error, in one sentence. */
+static int refuse(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int refuse(struct parse *p, const char *format, ...) {
+  va_list args;
+  ni_say(stderr, "%s: ", p->name);
+  va_start(args, format);
+  ni_vsay(stderr, format, args);
+  va_end(args);
+  ni_say(stderr, "\nTry `%s --help' or `%s --usage' for more information.\n", p->name, p->name);
+  *p->done = 1;
+  return NI_EXIT_USAGE;
+}
+
+/* The number of the word in a|b|c, or -1. */
+static int choose(const char *words, const char *text) {
+  size_t n = strlen(text);
+  for (int i = 0; *words; i++) {
+    size_t k = strcspn(words, "|");
+    if (k == n && memcmp(words, text, n) == 0) return i;
+    words += k + (words[k] != 0);
+  }
+  return -1;
+}
+
+static int put(const struct ni_opt *o, void *into, const char *text) {
+  char *at = (char *)into + o->at;
+  uint64_t v = 0;
+  int e;
+  switch (o->kind) {
+    case NI_OPT_FLAG: *(bool *)at = true; return 0;
+    case NI_OPT_NUMBER:
+    case NI_OPT_SIZE:
+      if (ni_parse_size(text, &v) < 0 || v < o->min || (o->max && v > o->max)) return -EINVAL;
+      break;
+    case NI_OPT_CHOICE:
+      if ((e = choose(o->want, text)) < 0) return -EINVAL;
+      v = o->size == sizeof(bool) ? 1 : o->size == sizeof(char *) ? (uintptr_t)text : (unsigned)e;
+      break;
+    case NI_OPT_TEXT:
+      if (strlen(text) < o->min) return -EINVAL;
+      v = (uintptr_t)text;
+      break;
+    case NI_OPT_WHEN: return ni_parse_when(text, (struct ni_when *)at) < 0 ? -EINVAL : 0;
+    case NI_OPT_NAMES: return ni_words_add((struct ni_words *)at, text);
+    case NI_OPT_RANKS: return ni_ranks_add((struct ni_ranks *)at, text);
+    case NI_OPT_INPUTS: return ni_inputs_add((struct ni_inputs *)at, text);
+    case NI_OPT_TAKE: return o->take(o, into, text);
+    case NI_OPT_END: break;
+  }
+  if (o->size == sizeof(uint64_t)) *(uint64_t *)at = v;
+  else if (o->size == sizeof(uint32_t)) *(uint32_t *)at = (uint32_t)v;
+  else *(bool *)at = v != 0;
+  return 0;
+}
+
+const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size) {
+  const char *noun = in_help ? "" : o->want ? o->want : o->kind == NI_OPT_SIZE ? "a size of " : "a number";
+  unsigned long long min = o->min, max = o->max;
+  *out = 0;
+  if (o->kind == NI_OPT_CHOICE) {
+    if (in_help && !strchr(o->want, '|')) return out; /* its argument is called so */
+    for (const char *w = o->want; *w; w += *w == '|') {
+      size_t n = strcspn(w, "|"), used = strlen(out);
+      snprintf(out + used, size - used, "%s%.*s", w == o->want ? "" : w[n] ? ", " : " or ", (int)n, w);
+      w += n;
+    }
+  } else if (o->kind == NI_OPT_SIZE) {
+    if (in_help) snprintf(out, size, "%lluM or more", min >> 20);
+    else snprintf(out, size, "%s%lluM or more, such as %s or 2G", noun, min >> 20, o->def);
+  } else if (o->kind == NI_OPT_NUMBER) {
+    if (in_help && !min && (!max || max == INT64_MAX)) return out;
+    if (!max || max == INT64_MAX) snprintf(out, size, "%s from %llu on", noun, min);
+    else snprintf(out, size, "%s%s%llu to %llu", noun, in_help ? "" : " from ", min, max);
+  } else if (!in_help) {
+    snprintf(out, size, "%s", o->want ? o->want : o->kind == NI_OPT_RANKS ? "ranks and ranges, such as 0-7,16"
+             : o->kind == NI_OPT_WHEN ? "2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after the start)"
+                                      : "something in it");
+  }
+  return out;
+}
+
+static int failed(struct parse *p, int e) {
+  *p->done = 1;
+  ni_say(stderr, "%s: %s\n", p->name, strerror(-e));
+  return NI_EXIT_COULD_NOT_RUN;
+}
+
+/* What every command has. */
+static int common(struct parse *p, size_t what) {
+  *p->done = 1;
+  if (what == HELP) ni_words_help(stdout, p->name, p->c);
+  if (what == USAGE) ni_words_usage(stdout, p->name, p->c);
+  if (what == VERSION) ni_say(stdout, "%.*s %s (%s)\n", (int)strcspn(p->name, " "), p->name, NI_VERSION, NI_GIT_REV);
+  return NI_EXIT_FINE;
+}
+
+static int take(struct parse *p, const struct ni_opt *o, const char *value) {
+  char want[512];
+  for (const struct ni_opt *x = ni_words_common; x->kind; x++)
+    if (x == o) return common(p, x->at);
+  int e = put(o, p->into, value);
+  if (e == -EINVAL || e == -ERANGE)
+    return refuse(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "", o->name ? "=" : "", value,
+                  ni_words_accepted(o, false, want, sizeof want));
+  return e < 0 ? failed(p, e) : 0;
+}
+
+/* Is text (n bytes) the name, or how it begins? */
+static bool begins(const char *name, const char *text, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (name[i] != (text[i] == '_' ? '-' : text[i]) || !name[i]) return false;
+  return true;
+}
+
+/* The row that text (n bytes) names or abbreviates; NULL: refused. */
+static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
+  const struct ni_opt *tables[] = {p->c->opt, ni_words_common}, *found = NULL;
+  char list[1024] = "";
+  unsigned matches = 0;
+  for (int t = 0; t < 2; t++)
+    for (const struct ni_opt *o = tables[t]; o->kind; o++) {
+      if (!o->name || !begins(o->name, text, n)) continue;
+      if (!o->name[n]) return o;
+      if (!o->help) continue;
+      found = o;
+      matches++;
+      snprintf(list + strlen(list), sizeof list - strlen(list), " '--%s'", o->name);
+    }
+  if (matches == 1) return found;
+  if (matches) refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, list);
+  else refuse(p, "unrecognized option '--%.*s'", (int)n, text);
+  return NULL;
+}
+
+static const struct ni_opt *find_letter(const struct ni_opt *o, char letter) {
+  while (o->kind && o->letter != letter) o++;
+  return o->kind ? o : NULL;
+}
+
+/* --name, --name=value, --name value. *i moves over the value. */
+static int long_option(struct parse *p, int argc, char **argv, int *i) {
+  const char *text = argv[*i] + 2;
+  size_t n = strcspn(text, "=");
+  const struct ni_opt *o = find(p, text, n);
+  if (!o) return NI_EXIT_USAGE;
+  if (!o->arg) return text[n] ? refuse(p, "option '--%s' doesn't allow an argument", o->name) : take(p, o, NULL);
+  if (text[n]) return take(p, o, text + n + 1);
+  if (*i + 1 >= argc) return refuse(p, "option '--%s' requires an argument", o->name);
+  return take(p, o, argv[++*i]);
+}
+
+/* -a, -ab, -avalue, -a value. */
+static int letters(struct parse *p, int argc, char **argv, int *i) {
+  for (const char *s = argv[*i] + 1; *s; s++) {
+    const struct ni_opt *o = find_letter(p->c->opt, *s);
+    if (!o) o = find_letter(ni_words_common, *s == '?' ? 'h' : *s);
+    if (!o) return refuse(p, "invalid option -- '%c'", *s);
+    if (o->arg && !s[1] && *i + 1 >= argc) return refuse(p, "option requires an argument -- '%c'", *s);
+    if (o->arg) return take(p, o, s[1] ? s + 1 : argv[++*i]);
+    int code = take(p, o, NULL);
+    if (*p->done) return code;
+  }
+  return 0;
+}
+
+int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done) {
+  struct parse p = {c, argv[0], into, done};
+  const struct ni_opt *plain = NULL;
+  bool options = true;
+  int code = 0, e = 0;
+  *done = 0;
+  for (const struct ni_opt *o = c->opt; o->kind; o++) {
+    if (!o->name) plain = o;
+    if (o->def && (e = put(o, into, o->def)) < 0) return failed(&p, e);
+  }
+  for (int i = 1; i < argc && !*done; i++) {
+    const char *a = argv[i];
+    if (options && strcmp(a, "--") == 0) options = false;
+    else if (options && a[0] == '-' && a[1] == '-') code = long_option(&p, argc, argv, &i);
+    else if (options && a[0] == '-' && a[1]) code = letters(&p, argc, argv, &i);
+    else if (plain) code = take(&p, plain, a);
+    else code = refuse(&p, "%s: %s takes no files", a, c->name);
+  }
+  if (*done) return code;
+  if (plain && plain->kind == NI_OPT_INPUTS && ((struct ni_inputs *)((char *)into + plain->at))->n < plain->min)
+    return refuse(&p, "%s", plain->want);
+  const char *why = c->refuse ? c->refuse(into) : NULL;
+  return why ? refuse(&p, "%s", why) : 0;
+}

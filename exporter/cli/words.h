@@ -1,0 +1,117 @@
+/*
+ * The words of a command in one table: what it is for, its options, exit codes, examples and files.
+ *
+ * From the table come the parser of the command line (words.c), `--help`, the man page (page.c) and the completion in a shell
+ * (complete.c), so what is accepted and what is said about it are the same rows. An option's row says where its value goes in
+ * the command's own struct, the default and what is accepted; nothing else parses values. Main thread only. Messages go to
+ * stderr, help to stdout, both through ni_say().
+ */
+#ifndef NI_WORDS_H
+#define NI_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "exporter/cli/options.h"
+#include "exporter/input/filters.h"
+
+/* What the member holds that a row names. */
+enum ni_opt_kind {
+  NI_OPT_END = 0,
+  NI_OPT_FLAG,   /* bool; no argument */
+  NI_OPT_NUMBER, /* unsigned or uint64_t, from min to max; max 0: no end */
+  NI_OPT_SIZE,   /* uint64_t: bytes with units, from min on; a row has a default */
+  NI_OPT_TEXT,   /* const char *: at least min bytes of the command line's own memory */
+  NI_OPT_CHOICE, /* one of the words in want, '|' between them. bool: true; unsigned or enum: its number; const char *: it */
+  NI_OPT_WHEN,   /* struct ni_when */
+  NI_OPT_NAMES,  /* struct ni_words; repeatable */
+  NI_OPT_RANKS,  /* struct ni_ranks; repeatable */
+  NI_OPT_INPUTS, /* struct ni_inputs, at least min of them; repeatable */
+  NI_OPT_TAKE,   /* take() does it; repeatable */
+};
+
+struct ni_opt {
+  const char *name; /* NULL: the row of what stands without an option */
+  char letter;      /* 0: none */
+  enum ni_opt_kind kind;
+  const char *arg;  /* what its argument is called; NULL: it has none */
+  const char *help; /* NULL: hidden, for our own build; no abbreviation finds it */
+  size_t at, size;  /* of the member: NI_AT() */
+  const char *want; /* what is accepted, in "want ...": NULL where the kind says it. INPUTS: said when there are too few */
+  const char *def;  /* the default, parsed like a value before all others, and shown; NULL: what the struct begins with */
+  uint64_t min, max;
+  int (*take)(const struct ni_opt *o, void *into, const char *arg); /* 0, -EINVAL: refused with want, -ENOMEM */
+};
+#define NI_AT(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+
+/* Rows that several commands have. */
+#define NI_ROWS_LOGS(type, least) \
+  {NULL, 0, NI_OPT_INPUTS, "DIR|FILE|PATTERN...", NULL, NI_AT(type, inputs), .min = least, \
+   .want = "which logs? give a directory, files or a pattern"}, \
+  {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_AT(type, inputs)}
+#define NI_ROW_BOXES(type) {NULL, 0, NI_OPT_INPUTS, "[DIR|BOX...]", NULL, NI_AT(type, inputs)}
+#define NI_ROW_BOX_DIR(type) \
+  {"box-dir", 0, NI_OPT_TEXT, "DIR", "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", NI_AT(type, box_dir)}
+#define NI_ROW_JSON(type, command) \
+  {"json", 0, NI_OPT_FLAG, NULL, "JSON on standard output (schema nccl-inspector-" command "-1)", NI_AT(type, json)}
+#define NI_ROWS_FILTERS(type, what, whose) \
+  {"since", 0, NI_OPT_WHEN, "TIME", \
+   "Only " what " from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", \
+   NI_AT(type, since)}, \
+  {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_AT(type, until)}, \
+  {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_AT(type, rank)}, \
+  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_AT(type, host), .want = "names of hosts"}, \
+  {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_AT(type, comm), \
+   .want = "names or hashes (0x...)"}, \
+  {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_AT(type, coll), \
+   .want = "names, such as AllReduce,Send"}
+
+/* A word and what it means: exit codes, files, examples (the command line without "nccl-inspector COMMAND", what it does). */
+struct ni_meaning {
+  const char *word, *meaning;
+};
+
+/* When one needs a command; the list of commands goes by it. Groups without commands are not shown. */
+enum ni_need { NI_NEED_BEFORE, NI_NEED_DURING, NI_NEED_AFTER, NI_NEED_CLUSTER, NI_NEED_ALWAYS, NI_NEED_COUNT };
+
+enum { NI_MEANINGS_MAX = 6 };
+struct ni_help_page;
+struct ni_command {
+  const char *name;
+  enum ni_need need;
+  const char *purpose;       /* in the list of commands: one line */
+  const char *about, *more;  /* a sentence before the options; paragraphs behind them, '\n' between; NULL: none */
+  const char *synopsis;      /* NULL: "[OPTION...]" and what the plain row is called; else lines */
+  const struct ni_opt *opt;  /* ends with an empty row */
+  struct ni_meaning exits[NI_MEANINGS_MAX], examples[NI_MEANINGS_MAX], files[NI_MEANINGS_MAX]; /* 64, wrong usage, goes without saying */
+  void (*extra)(struct ni_help_page *p);    /* further pairs, before the options; NULL: none */
+  const char *(*refuse)(void *into);   /* what is wrong with the options together, as a sentence; NULL: nothing */
+  int (*run)(int argc, char **argv);
+};
+
+/*
+ * The defaults, then argv, into the command's struct. argv[0] is the name that messages and help begin with. *done: the
+ * command has nothing more to do, because help was asked for or a word refused; the return value is then its exit code.
+ */
+int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done);
+/* "a number from 1 to 1024": what a row accepts; in_help: short, and "" where the help itself says it. Returns out. */
+const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size);
+/* help, usage, version: what every command has. Ends with an empty row. */
+extern const struct ni_opt ni_words_common[];
+
+/* ---- page.c: help and man pages ---- */
+void ni_words_usage(FILE *f, const char *name, const struct ni_command *c);
+void ni_words_help(FILE *f, const char *name, const struct ni_command *c);
+/* roff; section 1 or 7. Blanks of the name become '-'. */
+void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c);
+/* For extra(): a heading ("Settings"), a word and its meaning, a paragraph. */
+void ni_help_head(struct ni_help_page *p, const char *head);
+void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning);
+void ni_help_text(struct ni_help_page *p, const char *text);
+
+/* ---- complete.c: the completion of a program for bash; without commands the options are only's ---- */
+void ni_words_bash(FILE *f, const char *program, const struct ni_command *const *command, size_t n, const struct ni_command *only);
+
+#endif

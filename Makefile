@@ -159,6 +159,7 @@ clean:
 	rm -rf $(BUILD)
 
 include test/test.mk
+include scripts/words.mk
 
 ALL_D := $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 -include $(ALL_D)

@@ -4,7 +4,7 @@
 
 #include "words.h"
 
-enum { WIDTH = 79, OPTION_COLUMN = 29, PAIR_COLUMN = 13 };
+enum { WIDTH = 79, OPTION_COLUMN = 29, CODE_COLUMN = 6 };
 
 struct ni_help_page {
   FILE *f;
@@ -16,13 +16,19 @@ struct ni_help_page {
 /* roff: what it would take for its own is escaped; a line never begins with what a request does. */
 static void roff(FILE *f, const char *text) {
   for (bool start = true; *text; start = false) {
-    size_t n = strcspn(text, "\\-`'");
+    size_t n = strcspn(text, "\\-`'~^");
     if (start && *text == '.') fputs("\\&", f);
     ni_say(f, "%.*s", (int)n, text);
     text += n;
     if (!*text) return;
-    fputs(*text == '\\' ? "\\e" : *text == '-' ? "\\-" : *text == '`' ? "\\(ga" : "\\(aq", f);
-    text++;
+    switch (*text++) {
+      case '\\': fputs("\\e", f); break;
+      case '-': fputs("\\-", f); break;
+      case '`': fputs("\\(ga", f); break;
+      case '~': fputs("\\(ti", f); break;
+      case '^': fputs("\\(ha", f); break;
+      default: fputs("\\(aq", f);
+    }
   }
 }
 
@@ -38,7 +44,8 @@ static void fill(FILE *f, int at, int indent, const char *text) {
   ni_say(f, "\n");
 }
 
-void ni_help_head(struct ni_help_page *p, const char *head) {
+void ni_help_head(struct ni_help_page *p, const char *head, int column) {
+  p->column = column;
   if (!p->man) {
     ni_say(p->f, "\n%s:\n", head);
     return;
@@ -79,9 +86,9 @@ void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning)
   fill(p->f, p->column, p->column, meaning);
 }
 
-static void pairs(struct ni_help_page *p, const char *head, const struct ni_meaning *pair) {
+static void pairs(struct ni_help_page *p, const char *head, int column, const struct ni_meaning *pair) {
   if (!pair->word) return;
-  ni_help_head(p, head);
+  ni_help_head(p, head, column);
   for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) ni_help_pair(p, pair[i].word, pair[i].meaning);
 }
 
@@ -89,7 +96,7 @@ static void pairs(struct ni_help_page *p, const char *head, const struct ni_mean
 static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
   char line[512];
   if (!pair->word) return;
-  ni_help_head(p, "Examples");
+  ni_help_head(p, "Examples", 0);
   for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) {
     snprintf(line, sizeof line, "%s%s%s", p->name, *pair[i].word ? " " : "", pair[i].word);
     if (p->man) ni_help_pair(p, line, pair[i].meaning);
@@ -113,22 +120,16 @@ static void option(struct ni_help_page *p, const struct ni_opt *o) {
 
 /* All between the head of a page and its end. */
 static void walk(struct ni_help_page *p, const struct ni_command *c) {
-  p->column = PAIR_COLUMN;
   if (c->extra) c->extra(p);
-  ni_help_head(p, "Options");
-  p->column = OPTION_COLUMN;
+  ni_help_head(p, "Options", OPTION_COLUMN);
   for (const struct ni_opt *o = c->opt; o->kind; o++) option(p, o);
   for (const struct ni_opt *o = ni_words_common; o->kind; o++) option(p, o);
-  if (c->more && !p->man) ni_say(p->f, "\n");
-  if (c->more && p->man) ni_help_head(p, "Notes");
+  if (c->more && p->man) ni_help_head(p, "Notes", 0);
+  else if (c->more) ni_say(p->f, "\n");
   ni_help_text(p, c->more);
-  p->column = PAIR_COLUMN;
-  if (c->exits[0].word) {
-    pairs(p, "Exit status", c->exits);
-    ni_help_pair(p, "64", "wrong usage");
-  }
-  p->column = OPTION_COLUMN;
-  pairs(p, "Files", c->files);
+  pairs(p, "Exit status", CODE_COLUMN, c->exits);
+  if (c->exits[0].word) ni_help_pair(p, "64", "wrong usage");
+  pairs(p, "Files", OPTION_COLUMN, c->files);
   examples(p, c->examples);
 }
 
@@ -173,7 +174,7 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
   snprintf(title, sizeof title, "%s", name);
   for (char *s = title; *s; s++)
     if (*s == ' ') *s = '-';
-  ni_say(f, ".TH \"%s\" %d \"\" \"NCCL Inspector %s\"\n", title, section, NI_VERSION);
+  ni_say(f, ".TH \"%s\" %d \"\" \"NCCL Inspector %s\" \"NCCL Inspector\"\n", title, section, NI_VERSION);
   fputs(".SH NAME\n", f);
   roff(f, title);
   fputs(" \\- ", f);

@@ -38,34 +38,34 @@ struct ni_opt {
   enum ni_opt_kind kind;
   const char *arg;  /* what its argument is called; NULL: it has none */
   const char *help; /* NULL: hidden, for our own build; no abbreviation finds it */
-  size_t at, size;  /* of the member: NI_AT() */
+  size_t at, size;  /* of the member: NI_INTO() */
   const char *want; /* what is accepted, in "want ...": NULL where the kind says it. INPUTS: said when there are too few */
   const char *def;  /* the default, parsed like a value before all others, and shown; NULL: what the struct begins with */
   uint64_t min, max;
   int (*take)(const struct ni_opt *o, void *into, const char *arg); /* 0, -EINVAL: refused with want, -ENOMEM */
 };
-#define NI_AT(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define NI_INTO(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
 /* Rows that several commands have. */
 #define NI_ROWS_LOGS(type, least) \
-  {NULL, 0, NI_OPT_INPUTS, "DIR|FILE|PATTERN...", NULL, NI_AT(type, inputs), .min = least, \
+  {NULL, 0, NI_OPT_INPUTS, "DIR|FILE|PATTERN...", NULL, NI_INTO(type, inputs), .min = least, \
    .want = "which logs? give a directory, files or a pattern"}, \
-  {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_AT(type, inputs)}
-#define NI_ROW_BOXES(type) {NULL, 0, NI_OPT_INPUTS, "[DIR|BOX...]", NULL, NI_AT(type, inputs)}
+  {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_INTO(type, inputs)}
+#define NI_ROW_BOXES(type) {NULL, 0, NI_OPT_INPUTS, "[DIR|BOX...]", NULL, NI_INTO(type, inputs)}
 #define NI_ROW_BOX_DIR(type) \
-  {"box-dir", 0, NI_OPT_TEXT, "DIR", "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", NI_AT(type, box_dir)}
+  {"box-dir", 0, NI_OPT_TEXT, "DIR", "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", NI_INTO(type, box_dir)}
 #define NI_ROW_JSON(type, command) \
-  {"json", 0, NI_OPT_FLAG, NULL, "JSON on standard output (schema nccl-inspector-" command "-1)", NI_AT(type, json)}
+  {"json", 0, NI_OPT_FLAG, NULL, "JSON on standard output (schema nccl-inspector-" command "-1)", NI_INTO(type, json)}
 #define NI_ROWS_FILTERS(type, what, whose) \
   {"since", 0, NI_OPT_WHEN, "TIME", \
    "Only " what " from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", \
-   NI_AT(type, since)}, \
-  {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_AT(type, until)}, \
-  {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_AT(type, rank)}, \
-  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_AT(type, host), .want = "names of hosts"}, \
-  {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_AT(type, comm), \
+   NI_INTO(type, since)}, \
+  {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_INTO(type, until)}, \
+  {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_INTO(type, rank)}, \
+  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_INTO(type, host), .want = "names of hosts"}, \
+  {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_INTO(type, comm), \
    .want = "names or hashes (0x...)"}, \
-  {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_AT(type, coll), \
+  {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(type, coll), \
    .want = "names, such as AllReduce,Send"}
 
 /* A word and what it means: exit codes, files, examples (the command line without "nccl-inspector COMMAND", what it does). */
@@ -106,8 +106,8 @@ void ni_words_usage(FILE *f, const char *name, const struct ni_command *c);
 void ni_words_help(FILE *f, const char *name, const struct ni_command *c);
 /* roff; section 1 or 7. Blanks of the name become '-'. */
 void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c);
-/* For extra(): a heading ("Settings"), a word and its meaning, a paragraph. */
-void ni_help_head(struct ni_help_page *p, const char *head);
+/* For extra(): a heading ("Settings") and the column of the meanings beneath it; a word and its meaning; a paragraph. */
+void ni_help_head(struct ni_help_page *p, const char *head, int column);
 void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning);
 void ni_help_text(struct ni_help_page *p, const char *text);
 

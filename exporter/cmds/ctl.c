@@ -68,7 +68,7 @@ const struct ni_command ni_ctl_command = {
     .opt = (const struct ni_opt[]){
         {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = take_word, .want = "a command of at most 200 bytes, no line feed and no #"},
         {"rank", 0, NI_OPT_NUMBER, "N", "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)",
-         NI_AT(struct ctl, rank), .want = "a global rank", .max = INT64_MAX},
+         NI_INTO(struct ctl, rank), .want = "a global rank", .max = INT64_MAX},
         {"process", 0, NI_OPT_TAKE, "HOST-pidN", "Only this process: for jobs whose launcher states no rank", .take = take_process,
          .want = "HOST-pidNUMBER, as the names of its log files begin"},
         {0}},

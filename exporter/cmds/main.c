@@ -27,7 +27,7 @@ static void list(struct ni_help_page *p) {
     bool any = false;
     for (size_t i = 0; i < N_COMMANDS; i++) {
       if ((int)commands[i]->need != g) continue;
-      if (!any) ni_help_head(p, heads[g]);
+      if (!any) ni_help_head(p, heads[g], 13);
       any = true;
       ni_help_pair(p, commands[i]->name, commands[i]->purpose);
     }
@@ -62,9 +62,9 @@ const struct ni_command ni_help_command = {
     .name = "help", .need = NI_NEED_ALWAYS, .purpose = "the list of commands, or the help of one",
     .about = "The list of commands, or the help of one, also as a man page.", .run = ni_help_run,
     .opt = (const struct ni_opt[]){
-        {NULL, 0, NI_OPT_TEXT, "[COMMAND]", NULL, NI_AT(struct help, command)},
-        {"man", 0, NI_OPT_FLAG, NULL, "As a man page in roff, for man -l -", NI_AT(struct help, man)},
-        {"names", 0, NI_OPT_FLAG, NULL, "Only the names of the commands, one a line", NI_AT(struct help, names)},
+        {NULL, 0, NI_OPT_TEXT, "[COMMAND]", NULL, NI_INTO(struct help, command)},
+        {"man", 0, NI_OPT_FLAG, NULL, "As a man page in roff, for man -l -", NI_INTO(struct help, man)},
+        {"names", 0, NI_OPT_FLAG, NULL, "Only the names of the commands, one a line", NI_INTO(struct help, names)},
         {0}},
     .exits = {{"0", "done"}},
     .examples = {{"check", "the options of check, with examples"}, {"--man summary | man -l -", "where the man pages are not installed"}}};
@@ -95,9 +95,9 @@ const struct ni_command ni_completion_command = {
     .about = "Prints a script that completes commands and options in a shell. `make install` puts it where bash looks.",
     .more = "In zsh first: autoload -U +X bashcompinit && bashcompinit.", .run = ni_completion_run,
     .opt = (const struct ni_opt[]){
-        {NULL, 0, NI_OPT_CHOICE, "[bash]", NULL, NI_AT(struct completion, shell), .want = "bash"}, {0}},
+        {NULL, 0, NI_OPT_CHOICE, "[bash]", NULL, NI_INTO(struct completion, shell), .want = "bash"}, {0}},
     .exits = {{"0", "done"}},
-    .examples = {{"bash >~/.local/share/bash-completion/completions/nccl-inspector", "for one user"}}};
+    .examples = {{"bash >/etc/bash_completion.d/nccl-inspector", "for all users"}}};
 
 int ni_completion_run(int argc, char **argv) {
   struct completion c = {0};

@@ -196,10 +196,10 @@ const struct ni_command ni_snapshot_command = {
     .synopsis = "[OPTION...] [DIR|BOX...] --output DIR", .refuse = refuse, .run = ni_snapshot_run,
     .opt = (const struct ni_opt[]){
         NI_ROW_BOXES(struct snapshot),
-        {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there", NI_AT(struct snapshot, output)},
+        {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there", NI_INTO(struct snapshot, output)},
         NI_ROW_BOX_DIR(struct snapshot),
-        {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog", NI_AT(struct snapshot, exit_zero)},
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_AT(struct snapshot, quiet)},
+        {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog", NI_INTO(struct snapshot, exit_zero)},
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
         {0}},
     .more = "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
             "that can be read. Takes 30 s at most.",
@@ -219,5 +219,5 @@ int ni_snapshot_run(int argc, char **argv) {
   }
   ni_box_sources_free(&s.sources);
   ni_inputs_free(&s.inputs);
-  return s.exit_zero ? NI_EXIT_FINE : code;
+  return s.exit_zero && !done ? NI_EXIT_FINE : code;
 }

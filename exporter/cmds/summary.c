@@ -32,7 +32,7 @@ static const char *refuse(void *into) {
   return text;
 }
 
-#define IN(member) NI_AT(struct ni_sum_options, member)
+#define IN(member) NI_INTO(struct ni_sum_options, member)
 const struct ni_command ni_summary_command = {
     .name = "summary", .need = NI_NEED_AFTER, .purpose = "figures, tables, Parquet files, plots and one page from logs",
     .about = "Figures, tables, Parquet files, plots and one page from inspector logs.", .refuse = refuse, .run = ni_summary_run,

@@ -23,7 +23,7 @@ int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
   return e;
 }
 
-#define IN(member) NI_AT(struct ni_tr_options, member)
+#define IN(member) NI_INTO(struct ni_tr_options, member)
 const struct ni_command ni_trace_command = {
     .name = "trace", .need = NI_NEED_AFTER, .purpose = "a timeline for Perfetto and chrome://tracing, all clocks aligned",
     .about = "A timeline of a job for Perfetto (https://ui.perfetto.dev) and chrome://tracing: a process for each rank, all clocks "

@@ -3,7 +3,7 @@
 
 #include "test/nccl_sim/core/sim.h"
 
-void ni_say(const char *fmt, ...) {
+void ni_sim_say(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   vfprintf(stderr, fmt, ap);

@@ -38,7 +38,7 @@ static void rank_env(const struct ni_scn *s, int rank) {
   char name[32];
   snprintf(name, sizeof name, "sim-node%d", rank / per);
   if ((unshare(CLONE_NEWUTS) != 0 || sethostname(name, strlen(name)) != 0) && !said && rank % per == 0) {
-    ni_say("cannot give each node a host name of its own (%s): all keep this machine's", strerror(errno));
+    ni_sim_say("cannot give each node a host name of its own (%s): all keep this machine's", strerror(errno));
     said = true;
   }
 }
@@ -118,7 +118,7 @@ int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
       while (waitpid(pids[i], &status, 0) < 0 && errno == EINTR) {
       }
       bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-      if (WIFSIGNALED(status) && !killed) ni_say("rank %d ended by signal %d", i, WTERMSIG(status));
+      if (WIFSIGNALED(status) && !killed) ni_sim_say("rank %d ended by signal %d", i, WTERMSIG(status));
       if ((WIFSIGNALED(status) && !killed) || (WIFEXITED(status) && WEXITSTATUS(status))) rc = NI_SIM_FAILED;
     }
     free(pids);

@@ -56,7 +56,7 @@ bad() { # text of a scenario, what the message must hold
   printf '%b' "$1" >"$TMP/bad.scn"
   local rc=0
   "$SIM" --plugin "$noop" --scenario "$TMP/bad.scn" >"$TMP/out" 2>&1 || rc=$?
-  [ $rc = 2 ] && grep -q -- "$2" "$TMP/out" || { fail "bad scenario: exit $rc, message:"; cat "$TMP/out"; }
+  [ $rc = 64 ] && grep -q -- "$2" "$TMP/out" || { fail "bad scenario: exit $rc, message:"; cat "$TMP/out"; }
 }
 bad 'comm w\ncoll w func=Sum\n' 'bad.scn:2: func=Sum: accepted are'
 bad 'comm w\ncoll x\n' 'bad.scn:2: communicator `x` is not declared'
@@ -69,7 +69,7 @@ bad 'comm w\ncoll w repeat=$n\n' '\$n: no `var n'
 bad 'frob\n' '`frob`: no such directive'
 bad '' 'empty\|no `comm`'
 rc=0; "$SIM" --plugin "$noop" --scenario allreduce --set nosuch=1 >"$TMP/out" 2>&1 || rc=$?
-[ $rc = 2 ] && grep -q 'neither a setting nor a' "$TMP/out" || fail "--set nosuch=1 must be refused"
+[ $rc = 64 ] && grep -q 'neither a setting nor a' "$TMP/out" || fail "--set nosuch=1 must be refused"
 rc=0; "$SIM" --plugin /nonexistent.so --scenario allreduce >"$TMP/out" 2>&1 || rc=$?
 [ $rc = 1 ] || fail "a --plugin that cannot be loaded must be an error"
 mkdir -p "$TMP/empty"

@@ -24,7 +24,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-void ni_say(const char *fmt, ...) {
+void ni_sim_say(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   if (getenv("NCCL_DEBUG")) vfprintf(stderr, fmt, ap), fputc('\n', stderr);

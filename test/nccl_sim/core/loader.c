@@ -54,7 +54,7 @@ bool ni_core_load(void) {
     ni_core.dl = open_by_rules(env ? env : "", shown, sizeof shown);
     if (!ni_core.dl) {
       const char *why = dlerror();
-      ni_say("no profiler: %s: %s", shown, why ? why : "switched off");
+      ni_sim_say("no profiler: %s: %s", shown, why ? why : "switched off");
     }
     int newest = ni_core_newest(ni_core.release);
     int from = ni_core.want_interface ? ni_core.want_interface : newest;
@@ -67,7 +67,7 @@ bool ni_core_load(void) {
     }
     if (!ni_core.vtable) {
       if (ni_core.dl) {
-        ni_say("no profiler: %s has no ncclProfiler_v%d%s", shown, from, from > to ? " or older" : "");
+        ni_sim_say("no profiler: %s has no ncclProfiler_v%d%s", shown, from, from > to ? " or older" : "");
         dlclose(ni_core.dl);
       }
       ni_core.dl = NULL;

@@ -162,8 +162,9 @@ void ni_scn_free(struct ni_scn *s);
 /* Fills time and channel fields that the file left open (model.c). */
 void ni_model_defaults(const struct ni_scn *s, const struct ni_comm_decl *c, struct ni_task *t);
 void ni_model_times(const struct ni_scn *s, const struct ni_comm_decl *c, struct ni_plan *p);
-/* Every setting with its default and meaning, for --help. */
-void ni_settings_help(FILE *out);
+/* Every setting with its default and meaning, for help and man page. */
+struct ni_help_page;
+void ni_settings_words(struct ni_help_page *p);
 
 static inline uint64_t ni_task_bytes(const struct ni_task *t) { return t->count * t->elem; }
 static inline int ni_task_peer(const struct ni_task *t, int rank, int n) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "exporter/cli/words.h"
 
 enum type { INT, U32, U64, DBL, BOOL, RELEASE, INTERFACE, END_HOW, POISON };
 
@@ -116,15 +117,18 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
   return true;
 }
 
-void ni_settings_help(FILE *out) {
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    char def[32] = "";
-    if (table[i].type == RELEASE) snprintf(def, sizeof def, "2.30");
-    else if (table[i].type == END_HOW) snprintf(def, sizeof def, "finalize");
-    else if (table[i].type == POISON) snprintf(def, sizeof def, "aa");
-    else if (table[i].type == INTERFACE) snprintf(def, sizeof def, "auto");
-    else if (isnan(table[i].def)) snprintf(def, sizeof def, "-");
-    else snprintf(def, sizeof def, "%g", table[i].def);
-    fprintf(out, "  %-17s %-9s %s\n", table[i].name, def, table[i].help);
+void ni_settings_words(struct ni_help_page *p) {
+  ni_help_head(p, "Settings", 20);
+  for (const struct setting *t = table; t < table + sizeof table / sizeof *table; t++) {
+    char number[32], meaning[256];
+    snprintf(number, sizeof number, "%g", t->def);
+    const char *def = t->type == RELEASE      ? "2.30"
+                      : t->type == END_HOW    ? "finalize"
+                      : t->type == POISON     ? "aa"
+                      : t->type == INTERFACE  ? "auto"
+                      : isnan(t->def)         ? NULL
+                                              : number;
+    snprintf(meaning, sizeof meaning, "%s%s%s%s", t->help, def ? " (default " : "", def ? def : "", def ? ")" : "");
+    ni_help_pair(p, t->name, meaning);
   }
 }

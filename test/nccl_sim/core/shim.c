@@ -31,7 +31,7 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  ni_say("%s %s:%d [0x%lx] %s", level == NI_LOG_WARN ? "WARN" : "INFO", where ? where : "?", line, flags, text);
+  ni_sim_say("%s %s:%d [0x%lx] %s", level == NI_LOG_WARN ? "WARN" : "INFO", where ? where : "?", line, flags, text);
 }
 
 static int init_v6(void **ctx, const struct ni_comm_ident *id) {
@@ -221,7 +221,7 @@ static bool callable(void) {
   static atomic_flag said = ATOMIC_FLAG_INIT;
   char release[40];
   if (!atomic_flag_test_and_set(&said))
-    ni_say("NCCL %s would call a null pointer here: no init through v%d has succeeded",
+    ni_sim_say("NCCL %s would call a null pointer here: no init through v%d has succeeded",
            ni_release_text(ni_core.release, release), ni_core.interface);
   return false;
 }
@@ -237,7 +237,7 @@ int ni_core_init(void **ctx, const struct ni_comm_ident *id) {
     if (ni_core.interface == 5 && !ni_core_native(ni_core.release, 5))
       atomic_fetch_and_explicit(&ni_core.mask, ~(NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH), memory_order_relaxed);
   } else if (ni_core.release < 22800) {
-    ni_say("WARN init returned %d: profiling is off for the whole process", rc);
+    ni_sim_say("WARN init returned %d: profiling is off for the whole process", rc);
     ni_core.gone = true;
   }
   return rc;

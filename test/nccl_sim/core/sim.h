@@ -3,8 +3,8 @@
  *
  * Times are nanoseconds of CLOCK_MONOTONIC unless a name says unix or gpu. Random numbers are a pure function of a seed
  * and a counter, so that all ranks, threads and processes of a run agree on a value without talking to each other.
- * Failure: nccl-sim is a test tool; what it cannot do ends the run with exit status 1 (2 for a wrong command line or
- * scenario) and a message that names the file, the value and what is accepted.
+ * Failure: nccl-sim is a test tool; what it cannot do ends the run with exit status 1 (64 for a wrong command line or
+ * scenario, as nccl-inspector) and a message that names the file, the value and what is accepted.
  */
 #ifndef NI_SIM_H
 #define NI_SIM_H
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { NI_SIM_FAILED = 1, NI_SIM_USAGE = 2 };
+enum { NI_SIM_FAILED = 1, NI_SIM_USAGE = 64 };
 
 static inline uint64_t ni_now(void) {
   struct timespec t;
@@ -55,7 +55,7 @@ static inline void ni_sleep_ns(uint64_t ns) {
 
 /* Message on stderr, then exit with `status`. Defined in main.c. */
 _Noreturn void ni_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ni_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void ni_sim_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static inline void *ni_xalloc(size_t n) {
   void *p = calloc(1, n ? n : 1);

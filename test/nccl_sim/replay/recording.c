@@ -129,7 +129,7 @@ void ni_recording_binary(struct ni_recording *r, const char *path, const char *b
       if (c->event < 0) r->n_calls--; /* of something that was not started in this file */
     }
   }
-  if (at != n) ni_say("%s: the last record is cut; %d calls are used", path, r->n_calls);
+  if (at != n) ni_sim_say("%s: the last record is cut; %d calls are used", path, r->n_calls);
   free(m.of);
 }
 

@@ -13,7 +13,7 @@ static void read_file(const char *path, struct ni_parser *parser, void (*each)(c
   static struct ni_line line; /* large: holds a trace */
   int rc = ni_reader_open(&r, path, NULL);
   if (rc < 0) {
-    ni_say("%s: %s", path, strerror(-rc));
+    ni_sim_say("%s: %s", path, strerror(-rc));
     t->bad++;
     return;
   }
@@ -22,7 +22,7 @@ static void read_file(const char *path, struct ni_parser *parser, void (*each)(c
     enum ni_reject why = text.too_long ? NI_REJ_TOO_LONG : ni_parse_line(parser, text.text, text.len, text.room, &line);
     if (why != NI_OK) {
       if (t->bad++ < 5)
-        ni_say("%s:%llu: %s %s", path, (unsigned long long)text.line_no, ni_reject_name(why),
+        ni_sim_say("%s:%llu: %s %s", path, (unsigned long long)text.line_no, ni_reject_name(why),
                line.bad_key ? line.bad_key : "");
       continue;
     }
@@ -40,7 +40,7 @@ int ni_logs_read(const char *path, void (*each)(const struct ni_line *, void *),
   char *paths[1] = {(char *)path};
   memset(totals, 0, sizeof *totals);
   if (ni_discover(&files, paths, 1) < 0 || ni_parser_new(&parser) < 0) return -1;
-  for (size_t i = 0; i < files.n_bad; i++) ni_say("%s: %s", files.bad[i].path, strerror(files.bad[i].error));
+  for (size_t i = 0; i < files.n_bad; i++) ni_sim_say("%s: %s", files.bad[i].path, strerror(files.bad[i].error));
   for (size_t i = 0; i < files.n; i++) read_file(files.file[i].path, parser, each, arg, totals);
   ni_parser_free(parser);
   int n = files.n_bad && !files.n ? -1 : (int)files.n;

@@ -238,7 +238,7 @@ int ni_verify_main(const char *truth, const char *logs, bool quiet) {
   size_t called = 0;
   for (size_t k = 0; k < v.truth.n_ops; k++) called += v.truth.ops[k].called;
   if (!called) { /* an agreement about nothing is none */
-    ni_say("%s: no operation was ever shown to a plugin: nothing was verified", truth);
+    ni_sim_say("%s: no operation was ever shown to a plugin: nothing was verified", truth);
     rc = NI_SIM_FAILED;
   }
   ni_truth_free(&v.truth);

@@ -27,7 +27,7 @@ static jmp_buf died;
 static bool expected;
 static char message[512];
 
-void ni_say(const char *fmt, ...) { (void)fmt; }
+void ni_sim_say(const char *fmt, ...) { (void)fmt; }
 void ni_die(int status, const char *fmt, ...) {
   va_list ap;
   (void)status;

@@ -10,7 +10,7 @@
 #include "test/nccl_sim/core/loader.c"
 #include "test/nccl_sim/core/shim.c"
 
-void ni_say(const char *fmt, ...) { (void)fmt; }
+void ni_sim_say(const char *fmt, ...) { (void)fmt; }
 void ni_die(int status, const char *fmt, ...) {
   (void)status, (void)fmt;
   fail_msg("ni_die called");

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The words of the command line: help, man pages, completion, versions and what `make install` puts where, all from the tables.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=$(realpath "${BUILD:-build}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+inspector=$BUILD/nccl-inspector sim=$BUILD/nccl-sim
+failures=0
+fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+code() { # wanted exit code, command...; its output into $work/out
+  local want=$1 rc=0
+  shift
+  "$@" >"$work/out" 2>&1 </dev/null || rc=$?
+  [ $rc = "$want" ] || { fail "exit $rc, wanted $want: $*"; head -n 5 "$work/out"; }
+}
+
+# Help: every command in the list, its own help, with an example, the same by `help`.
+code 0 "$inspector" --help
+cp "$work/out" "$work/list"
+grep -q '^While it runs' "$work/list" || fail "the list is not grouped"
+mapfile -t commands < <("$inspector" help --names)
+[ ${#commands[@]} -ge 12 ] || fail "only ${#commands[@]} commands"
+for c in "${commands[@]}"; do
+  grep -q "^  $c " "$work/list" || fail "$c is not in the list"
+  code 0 "$inspector" "$c" --help
+  cp "$work/out" "$work/own"
+  for what in "Usage: nccl-inspector $c " '^Options:' '^Exit status:' '^  64  wrong usage' "^  nccl-inspector $c"; do
+    grep -q -- "$what" "$work/own" || fail "$c --help lacks: $what"
+  done
+  awk 'length($0) > 80 {exit 1}' "$work/own" || fail "$c --help is wider than 80 columns"
+  for other in "help $c" "$c -h" "$c -?" "$c --hel"; do
+    # shellcheck disable=SC2086
+    code 0 "$inspector" $other
+    cmp -s "$work/out" "$work/own" || fail "$other is not $c --help"
+  done
+  code 0 "$inspector" "$c" --usage
+  [ "$(cat "$work/out")" = "$(grep '^Usage' "$work/own")" ] || fail "$c --usage"
+  # What is said is taken, by both spellings; what is not is refused by name.
+  mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$work/own" | grep -oE -- '--.*')
+  for o in "${options[@]}"; do
+    case $o in --help | --usage | --version) continue ;; esac
+    for spelt in "$o" "--$(tr - _ <<<"${o#--}")"; do
+      code 64 "$inspector" "$c" "$spelt" x --nonsense
+      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: doctor takes no)" "$work/out" || fail "$c: help has $o, but: $(head -n 1 "$work/out")"
+    done
+  done
+  code 64 "$inspector" "$c" --nonsense
+  grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$work/out" || fail "$c --nonsense is not named"
+done
+code 64 "$inspector" help nonsense
+code 64 "$inspector" summary --no x
+grep -qF "'--no-plots' '--no-html'" "$work/out" || fail "an ambiguous option does not name what it could be"
+code 64 "$inspector" summary --jobs=0 x
+grep -qF -- '--jobs=0: want a number from 1 to 1024' "$work/out" || fail "a bad value is not named"
+code 64 "$inspector" check -qz x
+grep -qF "invalid option -- 'z'" "$work/out" || fail "a bad letter is not named"
+code 64 "$inspector" trace logs -o
+code 1 "$inspector" check --inp "$work/nowhere" -q
+code 1 "$inspector" trace -o"$work/x.json" -- --nowhere
+code 64 "$sim" --nonsense
+code 64 "$sim"
+code 64 "$sim" --scenario nowhere
+
+# One version in all programs, whatever is asked for beside it.
+version=$("$inspector" --version)
+[[ $version =~ ^nccl-inspector\ [0-9.]+\ \([0-9a-z]+\)$ ]] || fail "version: $version"
+for p in "$inspector -V" "$inspector check --version" "$sim --version" "$sim -V"; do
+  [ "$($p | cut -d' ' -f2-)" = "${version#* }" ] || fail "$p: $($p)"
+done
+
+# Completion, as bash asks for it.
+complete_at() { # words...: what the last one could become
+  local script=nccl-inspector
+  [ "$1" = nccl-sim ] && script=nccl-sim
+  bash -c 'source "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "$FUNCTION"; echo "${COMPREPLY[*]}"' \
+    _ "$work/$script" "$@"
+}
+"$inspector" completion >"$work/nccl-inspector"
+"$sim" --completion >"$work/nccl-sim"
+export FUNCTION=_nccl_inspector
+[ "$(complete_at nccl-inspector su)" = summary ] || fail "completion: su"
+[ "$(complete_at nccl-inspector help che)" = check ] || fail "completion: help che"
+[ "$(complete_at nccl-inspector check --ex)" = --expect ] || fail "completion: check --ex"
+[ "$(complete_at nccl-inspector summary --compression z)" = zstd ] || fail "completion: --compression z"
+[ "$(complete_at nccl-inspector summary --compression = z)" = zstd ] || fail "completion: --compression=z"
+[ "$(complete_at nccl-inspector logs/ --output_)" = '' ] || fail "completion: no command"
+[ "$(complete_at nccl-inspector check lo)" = '' ] || fail "completion: files are bash's own"
+[ "$(FUNCTION=_nccl_sim complete_at nccl-sim --list)" = --list-scenarios ] || fail "completion: nccl-sim"
+
+# What is installed: a page for each command, and scenarios that the installed simulator finds from anywhere.
+if [ -n "${NI_VARIANT:-}" ]; then # its flags are another make's
+  [ $failures = 0 ] || exit 1
+  echo "${#commands[@]} commands: help, completion and parser agree; nothing was installed"
+  exit 0
+fi
+make -s install BUILD="${BUILD#"$PWD"/}" PREFIX=/usr DESTDIR="$work/root" >"$work/out" 2>&1 || { fail "make install"; tail -n 20 "$work/out"; }
+man=$work/root/usr/share/man
+for c in "${commands[@]}"; do [ -s "$man/man1/nccl-inspector-$c.1" ] || fail "no man page of $c"; done
+for f in man1/nccl-inspector.1 man1/nccl-sim.1 man7/nccl-inspector-plugin.7; do [ -s "$man/$f" ] || fail "no $f"; done
+for s in NCCL_INSPECTOR_ENABLE NCCL_INSPECTOR_DUMP_DIR; do grep -q "$s" "$man/man7/nccl-inspector-plugin.7" || fail "$s is not in the man page"; done
+for f in nccl-inspector nccl-sim; do [ -s "$work/root/usr/share/bash-completion/completions/$f" ] || fail "no completion of $f"; done
+n=$(cd / && "$work/root/usr/bin/nccl-sim" --list-scenarios | wc -l)
+[ "$n" = "$(ls test/scenarios/*.scn | wc -l)" ] || fail "the installed nccl-sim lists $n scenarios"
+mkdir -p "$work/alone/bin"
+cp "$sim" "$work/alone/bin/"
+(cd "$work" && code 1 "$work/alone/bin/nccl-sim" --list-scenarios)
+grep -qF "no scenarios in $work/alone/bin/../share/nccl-inspector/scenarios" "$work/out" || fail "no scenarios: the folders are not named"
+make -s uninstall BUILD="${BUILD#"$PWD"/}" PREFIX=/usr DESTDIR="$work/root" >/dev/null
+[ -z "$(find "$work/root" -type f)" ] || fail "uninstall leaves $(find "$work/root" -type f)"
+
+if command -v groff >/dev/null; then
+  for f in "$BUILD"/man/*.[17]; do
+    groff -ww -man -Tascii -P-cbou "$f" >"$work/page" 2>"$work/warnings" || fail "$f: groff"
+    [ ! -s "$work/warnings" ] || { fail "$f:"; cat "$work/warnings"; }
+    grep -q '^SEE ALSO' "$work/page" || fail "$f: no end"
+  done
+else
+  echo "note: groff is missing: the man pages were not rendered"
+fi
+[ $failures = 0 ] || exit 1
+echo "${#commands[@]} commands: help, man page, completion and parser agree"

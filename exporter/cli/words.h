@@ -96,9 +96,11 @@ struct ni_command {
  * command has nothing more to do, because help was asked for or a word refused; the return value is then its exit code.
  */
 int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done);
+/* ---- accepted.c ---- */
 /* "a number from 1 to 1024": what a row accepts; in_help: short, and "" where the help itself says it. Returns out. */
 const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size);
-/* help, usage, version: what every command has. Ends with an empty row. */
+/* What every command has, told apart by `at`. Ends with an empty row. */
+enum { NI_COMMON_HELP = 1, NI_COMMON_USAGE, NI_COMMON_VERSION };
 extern const struct ni_opt ni_words_common[];
 
 /* ---- page.c: help and man pages ---- */

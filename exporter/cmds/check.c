@@ -30,7 +30,7 @@ const struct ni_command ni_check_command = {
         {"expect", 0, NI_OPT_TAKE, "FUNC=N", "Exactly N operations of FUNC in the whole input; repeatable", .take = expect,
          .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
         {"partial", 0, NI_OPT_FLAG, NULL, "The input holds some of the ranks only: do not ask for the others",
-         NI_INTO(struct ni_check, partial)},
+         NI_INTO(struct ni_check, ledger.partial)},
         NI_ROW_JSON(struct ni_check, "check"),
         {"quiet", 'q', NI_OPT_FLAG, NULL, "The verdict line only", NI_INTO(struct ni_check, quiet)},
         {"all", 0, NI_OPT_FLAG, NULL, "All communicators in the table, however many", NI_INTO(struct ni_check, all)},

@@ -11,19 +11,26 @@
 #include <stdio.h>
 
 #include "exporter/input/discover.h"
+#include "exporter/model/who/runs.h"
 #include "exporter/base/text/safe_text.h"
 
 struct ni_inputs {
   char **path;
   size_t n, cap;
+  const char *run; /* --run; NULL: all */
 };
 
 /* 0 or -ENOMEM. The path is copied. */
 int ni_inputs_add(struct ni_inputs *in, const char *path);
 void ni_inputs_free(struct ni_inputs *in);
 
-/* The logs among the inputs. Where there are none, says of each input why, in who's name. 0, -ENOENT, -ENOMEM. */
-int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out);
+/*
+ * The logs among the inputs, those of --run alone where it is given; *runs: all that there are (ni_runs_free()). Where there
+ * are none, says of each input why, in who's name. 0, -ENOENT, -ENOMEM.
+ */
+int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out, struct ni_runs *runs);
+/* The same of files that were found already. */
+int ni_inputs_choose(const struct ni_inputs *in, const char *who, struct ni_files *files, struct ni_runs *runs);
 /* The paths that cannot be read, on stderr. */
 void ni_inputs_unreadable(const char *who, const struct ni_files *files);
 

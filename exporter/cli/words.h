@@ -50,7 +50,11 @@ struct ni_opt {
 #define NI_ROWS_LOGS(type, least) \
   {NULL, 0, NI_OPT_INPUTS, "DIR|FILE|PATTERN...", NULL, NI_INTO(type, inputs), .min = least, \
    .want = "which logs? give a directory, files or a pattern"}, \
-  {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_INTO(type, inputs)}
+  {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_INTO(type, inputs)}, \
+  NI_ROW_RUN(type)
+#define NI_ROW_RUN(type) \
+  {"run", 0, NI_OPT_TEXT, "N|last|JOB", "Only this run, where the logs hold several: its number, the last one, or its job id", \
+   NI_INTO(type, inputs.run)}
 #define NI_ROW_BOXES(type) {NULL, 0, NI_OPT_INPUTS, "[DIR|BOX...]", NULL, NI_INTO(type, inputs)}
 #define NI_ROW_BOX_DIR(type) \
   {"box-dir", 0, NI_OPT_TEXT, "DIR", "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", NI_INTO(type, box_dir)}

@@ -58,6 +58,7 @@ static void free_check(struct ni_check *c) {
   free(c->expect);
   ni_ledger_free(&c->ledger);
   ni_files_free(&c->files);
+  ni_runs_free(&c->runs);
   ni_inputs_free(&c->inputs);
 }
 
@@ -66,8 +67,9 @@ int ni_check_run(int argc, char **argv) {
   int done, code = ni_words_parse(&ni_check_command, argc, argv, &c, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  e = ni_inputs_find(&c.inputs, argv[0], &c.files);
+  e = ni_inputs_find(&c.inputs, argv[0], &c.files, &c.runs);
   if (e == -ENOENT) goto out;
+  if (e == 0) ni_ledger_runs(&c.ledger, &c.runs, &c.files);
   if (c.quiet) c.progress.mode = NI_PROGRESS_NONE;
   if (e == 0) e = ni_ledger_read(&c.ledger, &c.files, ni_scan_jobs(), &c.progress);
   if (e == 0) e = ni_ledger_judge(&c.ledger);

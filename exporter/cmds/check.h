@@ -8,6 +8,7 @@
 struct ni_check {
   struct ni_inputs inputs;
   struct ni_files files;
+  struct ni_runs runs;
   struct ni_expect {
     char *func;
     uint64_t count;

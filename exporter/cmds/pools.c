@@ -281,10 +281,11 @@ const struct ni_command ni_pools_command = {
 
 int ni_pools_run(int argc, char **argv) {
   struct pools p = {.pid = -1};
+  struct ni_runs runs = {0};
   int done, code = ni_words_parse(&ni_pools_command, argc, argv, &p, &done), e;
   if (done) goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  e = ni_inputs_find(&p.inputs, argv[0], &p.files);
+  e = ni_inputs_find(&p.inputs, argv[0], &p.files, &runs);
   if (e == -ENOENT) goto out;
   ni_inputs_unreadable(argv[0], &p.files);
   p.unreadable = p.files.n_bad;
@@ -302,6 +303,7 @@ int ni_pools_run(int argc, char **argv) {
   }
 out:
   ni_files_free(&p.files);
+  ni_runs_free(&runs);
   ni_inputs_free(&p.inputs);
   free(p.pool);
   return code;

@@ -142,6 +142,7 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e < 0) return e;
   ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
   r->progress.mode = r->opt.progress_json ? NI_PROGRESS_JSON : r->opt.quiet ? NI_PROGRESS_NONE : NI_PROGRESS_AUTO;
+  ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
@@ -206,6 +207,7 @@ static void run_free(struct ni_run *r) {
   ni_scan_plan_free(&r->plan);
   ni_ledger_free(&r->ledger);
   ni_files_free(&r->files);
+  ni_runs_free(&r->runs);
   ni_tables_free(r);
   ni_rollups_free(r);
   ni_store_close(&r->store);
@@ -249,7 +251,7 @@ int ni_summary_run(int argc, char **argv) {
     ni_say(stderr, "%s: --input_dir is missing\n", argv[0]);
     goto out;
   }
-  e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files);
+  e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
   struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
   sigaction(SIGINT, &act, &old_int);

@@ -21,27 +21,6 @@ static const char *time_text(int64_t us, char out[32]) {
   return out;
 }
 
-static int by_int(const void *a, const void *b) {
-  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
-/* In how many processes one global rank was, at most: restarts of a job in one folder. */
-static size_t count_runs(const struct ni_summary *s) {
-  int32_t *rank = malloc((s->n_processes + 1) * sizeof *rank);
-  size_t n = 0, runs = 0;
-  if (!rank) return 0;
-  for (size_t i = 0; i < s->n_processes; i++)
-    if (s->process[i].rank_stated) rank[n++] = s->process[i].rank;
-  qsort(rank, n, sizeof *rank, by_int);
-  for (size_t i = 0, first = 0; i < n; i++) {
-    if (rank[i] != rank[first]) first = i;
-    if (i - first + 1 > runs) runs = i - first + 1;
-  }
-  free(rank);
-  return runs;
-}
-
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[32], last[32], took[32], release[40];
   const char *gap = "";
@@ -69,10 +48,6 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   }
   if (s->input.filtered_out) ni_say(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
                                     ni_plural(s->input.filtered_out, "record", "records"));
-  size_t runs = count_runs(s);
-  if (runs > 1)
-    ni_say(f, "\none rank was in up to %zu processes: %zu runs or more are added up here, --since and --until choose one", runs,
-           runs);
   ni_say(f, "\n");
 }
 

@@ -100,6 +100,7 @@ static void run_free(struct ni_tr *r) {
   ni_tr_who_free(r);
   ni_names_free(&r->names);
   ni_files_free(&r->files);
+  ni_runs_free(&r->runs);
   ni_inputs_free(&r->opt.inputs);
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
@@ -118,7 +119,7 @@ int ni_trace_run(int argc, char **argv) {
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
   folder = r.out_path ? folder_of(r.out_path) : NULL;
-  e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files) : -ENOMEM;
+  e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs) : -ENOMEM;
   if (e == -ENOENT) goto out;
   if (e < 0) ni_tr_fail(&r, e, "%s", strerror(-e));
   else ni_inputs_unreadable(argv[0], &r.files);

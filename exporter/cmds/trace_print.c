@@ -157,6 +157,8 @@ void ni_tr_print(const struct ni_tr *r) {
   if (r->ledger.n_samples) ni_say(f, "            first bad line: %s\n", r->ledger.sample[0].text);
   if (c->open) ni_say(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
                       ni_plural(c->open, "operation", "operations"));
+  const struct ni_problem *runs = &r->ledger.problem[NI_PROBLEM_RUNS];
+  if (runs->places) ni_say(f, "note        %" PRIu64 " %s\n", runs->count, ni_problem_text(NI_PROBLEM_RUNS, runs->count));
   if (c->start_assumed)
     ni_say(f, "note        %" PRIu64 " %s\n", c->start_assumed,
            ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",

@@ -32,7 +32,7 @@ static int add_bad(struct ni_files *f, const char *path, int error, bool named) 
 static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
   char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
-  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino, st->st_uid};
+  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino, st->st_uid, 0};
   return 0;
 }
 

@@ -22,6 +22,7 @@ struct ni_file {
   dev_t dev;
   ino_t ino;
   uid_t owner;
+  uint32_t run;   /* which of the runs in the input, from 1; 0: nobody asked, or no line tells (exporter/model/who/runs.h) */
 };
 
 struct ni_unreadable {

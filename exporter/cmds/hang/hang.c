@@ -86,6 +86,11 @@ static int read_all(struct hang *h, struct round *r) {
   if (geteuid() == 0) ni_files_drop(&s->logs, is_anothers, NULL);
   if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
   ni_owners_add(&r->owners, &s->logs);
+  if (e == 0 && h->inputs.run) { /* without it the newest counts, and the verdict says which do not */
+    struct ni_runs runs = {0};
+    e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &runs);
+    ni_runs_free(&runs);
+  }
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
   if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->progress);
   if (e == 0)
@@ -243,7 +248,7 @@ const struct ni_command ni_hang_command = {
         {"confirm", 0, NI_OPT_FLAG, NULL, "When it looks like a hang, look again after 10 s", NI_INTO(struct hang, confirm)},
         {"watch", 0, NI_OPT_NUMBER, "SECONDS", "Look every so often until it hangs in looks 10 s apart, or no process is left",
          NI_INTO(struct hang, watch_s), .want = "a number of seconds", .min = 1, .max = 86400},
-        NI_ROW_BOX_DIR(struct hang),
+        NI_ROW_BOX_DIR(struct hang), NI_ROW_RUN(struct hang),
         NI_ROW_JSON(struct hang, "hang"),
         {"all", 0, NI_OPT_FLAG, NULL, "Every rank on a line of its own, and every operation that is waited for", NI_INTO(struct hang, all)},
         {0}},

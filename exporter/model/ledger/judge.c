@@ -25,6 +25,7 @@ const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a, *y = *(struct ni_ledger_member *const *)b;
+  if (x->process->file->run != y->process->file->run) return x->process->file->run < y->process->file->run ? -1 : 1;
   if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
   if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
   if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
@@ -37,7 +38,8 @@ static int by_comm(const void *a, const void *b) {
 
 size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
   size_t i = from + 1;
-  while (i < c->n_members && c->member[i]->hash == c->member[from]->hash &&
+  while (i < c->n_members && c->member[i]->process->file->run == c->member[from]->process->file->run &&
+         c->member[i]->hash == c->member[from]->hash &&
          c->member[i]->n_ranks == c->member[from]->n_ranks)
     i++;
   return i;
@@ -45,7 +47,7 @@ size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
 
 /* One rank of one communicator on one host and pid. */
 static bool same_rank(const struct ni_ledger_member *x, const struct ni_ledger_member *y) {
-  return x->ours == y->ours && x->hash == y->hash && x->n_ranks == y->n_ranks && x->rank == y->rank &&
+  return x->ours == y->ours && x->process->file->run == y->process->file->run && x->hash == y->hash && x->n_ranks == y->n_ranks && x->rank == y->rank &&
          x->process->pid == y->process->pid && strcmp(x->process->hostname, y->process->hostname) == 0;
 }
 
@@ -217,7 +219,8 @@ static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
   }
 }
 
-static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless) {
+/* Ranks without a log are missing in every communicator, too: they are counted once. job_lacks: the run's job misses some. */
+static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks) {
   struct ni_ledger_member *first = c->member[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
   int64_t missing_first = -1, next = 0;
@@ -238,10 +241,13 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
   char whose[40] = "the job"; /* the processes' own lines: ranks are those of the job */
   if (first->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->hash);
   /* Of a process whose first line is not there nobody knows which rank of the job it is. */
-  bool counts = !c->partial && (first->hash || !headless);
-  if (counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks)
-    ni_ledger_problem(c, NI_PROBLEM_RANKS, (uint64_t)first->n_ranks - seen,
-                     "%s: %" PRIu64 " of %d ranks, rank %" PRId64 " is the first missing", whose, seen, first->n_ranks, missing_first);
+  bool counts = !c->partial && (first->hash ? !*job_lacks : !headless);
+  bool lacks = counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks;
+  uint64_t missing = lacks ? (uint64_t)first->n_ranks - seen : 0;
+  if (!first->hash) *job_lacks = lacks;
+  if (lacks)
+    ni_ledger_problem(c, NI_PROBLEM_RANKS, missing, "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose,
+                      missing, first->n_ranks, ni_plural(missing, "has", "have"), missing_first);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
@@ -287,6 +293,13 @@ void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files) {
   if (kinds > 1) ni_ledger_problem(c, NI_PROBLEM_MIXED, kinds, "all are read");
 }
 
+void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struct ni_files *files) {
+  char text[256];
+  bool several = false;
+  for (size_t i = 1; i < files->n; i++) several |= files->file[i].run && files->file[i].run != files->file[0].run;
+  for (size_t i = 0; several && i < runs->n; i++) ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
+}
+
 int ni_ledger_judge(struct ni_ledger *c) {
   size_t n = c->n_members;
   bool headless = false;
@@ -310,7 +323,11 @@ int ni_ledger_judge(struct ni_ledger *c) {
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
     judge_events(c, x);
   }
-  for (size_t i = 0, end; i < n; i = end) judge_group(c, i, end = ni_ledger_group_end(c, i), headless);
+  bool lacks = false;
+  for (size_t i = 0, end; i < n; i = end) {
+    if (i && c->member[i]->process->file->run != c->member[i - 1]->process->file->run) lacks = false;
+    judge_group(c, i, end = ni_ledger_group_end(c, i), headless, &lacks);
+  }
   if (e == 0) e = judge_ends(c);
   return e == 0 ? settle_places(c) : e;
 }

@@ -28,6 +28,7 @@
 #include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
+#include "exporter/model/who/runs.h"
 #include "format/line.h"
 #include "implausible.h"
 #include "unended.h"
@@ -147,6 +148,7 @@ struct ni_ledger_process {
   X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
   /* From here on: worth a line, no verdict */ \
   X(EMPTY, "empty", "file empty", "files empty") \
+  X(RUNS, "runs", "run in these logs", "runs in these logs, added up here: --run chooses one") \
   X(MIXED, "mixed", "kind of file name", "kinds of file names together") \
   X(UNEVEN, "uneven", "communicator whose ranks started unequal numbers of collectives", \
     "communicators whose ranks started unequal numbers of collectives") \
@@ -231,6 +233,8 @@ int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned j
 
 /* What files->bad holds, as problems; kinds of names that are mixed. Once. */
 void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files);
+/* Where the files are of several runs, a note that names them. Once. */
+void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struct ni_files *files);
 int ni_ledger_judge(struct ni_ledger *c);
 bool ni_ledger_complete(const struct ni_ledger *c);
 void ni_ledger_free(struct ni_ledger *c);

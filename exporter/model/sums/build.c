@@ -37,7 +37,7 @@ static int by_comm(const void *a, const void *b, void *run) {
   int k = strcmp(ni_name_text(&r->names, x->id), ni_name_text(&r->names, y->id));
   if (k) return k;
   if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
-  return strcmp(ni_name_text(&r->names, x->job), ni_name_text(&r->names, y->job));
+  return x->run < y->run ? -1 : x->run > y->run;
 }
 
 static int by_process(const void *a, const void *b, void *run) {

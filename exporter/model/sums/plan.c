@@ -43,28 +43,10 @@ static int name_parquet_files(struct ni_run *r) {
   return e;
 }
 
-const char *ni_job_id(const struct ni_process_line *p) {
-  static const char *const keys[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
-  for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++)
-    for (uint32_t i = p->env.n; i-- > 0;)
-      if (strcmp(p->env.item[i].key, keys[k]) == 0) return p->env.item[i].value;
-  return NULL;
-}
-
-struct peeking {
-  struct ni_run *r;
-  struct ni_sum_file *f;
-};
-
 /* The process line, and for --compat the keys of the first record, stand in the first lines. */
 static int peek_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct peeking *x = arg;
-  struct ni_sum_file *f = x->f;
-  if (l->kind == NI_LINE_PROCESS && f->start_ns == 0) {
-    f->start_ns = l->process.start_ns;
-    int e = f->job ? 0 : ni_name(&x->r->names, NULL, ni_job_id(&l->process), &f->job);
-    if (e < 0) return e;
-  }
+  struct ni_sum_file *f = arg;
+  if (l->kind == NI_LINE_PROCESS && f->start_ns == 0) f->start_ns = l->process.start_ns;
   if (l->kind == NI_LINE_OP) {
     f->has_name = l->has_header && l->ident.comm_name;
     f->has_timing = l->op.timing != NI_TIMING_NONE;
@@ -77,8 +59,7 @@ static int peek_line(void *arg, struct ni_line *l, uint64_t line_no) {
 
 static int peek_file(struct ni_run *r, struct ni_sum_file *f, struct ni_scan *scan) {
   int e = ni_name_of_log(&r->names, f->file->path, &f->origin);
-  struct peeking x = {r, f};
-  const struct ni_scan_to to = {.arg = &x, .take = peek_line};
+  const struct ni_scan_to to = {.arg = f, .take = peek_line};
   if (e == 0) e = ni_scan_file(scan, f->file->path, NULL, &to, NULL); /* what is wrong with it is told when it is read */
   return e == STOP ? 0 : e;
 }

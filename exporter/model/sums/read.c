@@ -34,7 +34,7 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
   struct ni_seen_context *s = x->last;
   for (int again = 0; again < 2; again++) {
     if (s && s->used && s->hash == id->comm_hash && s->rank == id->rank && s->n_ranks == id->n_ranks &&
-        s->nnodes == id->nnodes && s->pid == m->pid && s->start_ns == x->start_ns && s->job == x->job &&
+        s->nnodes == id->nnodes && s->pid == m->pid && s->start_ns == x->start_ns &&
         same_text(r, s->host, m->hostname) && same_text(r, s->c.name, id->comm_name) &&
         same_text(r, s->c.version, m->version) && same_text(r, s->c.git_rev, m->git_rev) &&
         same_text(r, s->c.mechanism, m->rec_mechanism) && same_text(r, s->c.producer, m->producer)) {
@@ -45,7 +45,6 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
                  (CONTEXT_SLOTS - 1)];
   }
   struct ni_seen_context n = {.used = true,
-                              .job = x->job,
                               .hash = id->comm_hash,
                               .start_ns = x->start_ns,
                               .pid = m->pid,
@@ -60,7 +59,7 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
   if (e == 0) e = ni_name(&r->names, &x->names, m->rec_mechanism, &n.c.mechanism);
   if (e == 0) e = ni_name(&r->names, &x->names, m->producer, &n.c.producer);
   if (e == 0) e = ni_find_process(r, n.host, m->pid, x->start_ns, x->f->origin, (uint32_t)x->file_no, &n.process);
-  if (e == 0) e = ni_find_member(r, n.process, x->job, id, n.c.name, &n.c.member);
+  if (e == 0) e = ni_find_member(r, n.process, x->f->file->run, id, n.c.name, &n.c.member);
   if (e == 0) e = ni_find_context(r, &n.c, &n.code);
   if (e < 0) return e;
   n.wanted = wanted_context(r, l);
@@ -154,7 +153,6 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   if (e == 0) e = ni_find_process(r, host, l->meta.pid, p->start_ns, x->f->origin, (uint32_t)x->file_no, &process);
   if (e < 0) return e;
   x->start_ns = p->start_ns;
-  x->job = job_code;
   pthread_mutex_lock(&r->lock);
   struct ni_sum_process *s = &r->process[process];
   s->rank = p->rank;
@@ -219,7 +217,6 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   x->f = &x->r->file[p->file_no];
   x->range_no = p->part;
   x->start_ns = x->f->start_ns;
-  x->job = x->f->job;
   x->ordinal = 0;
   x->last = NULL;
   memset(x->seen, 0, sizeof x->seen);

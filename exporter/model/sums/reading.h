@@ -23,7 +23,7 @@ struct ni_stream {
 struct ni_seen_context {
   bool used;
   struct ni_context c;
-  uint32_t code, process, job, host;
+  uint32_t code, process, host;
   uint64_t hash, start_ns;
   int64_t pid;
   int32_t rank, n_ranks, nnodes;
@@ -42,7 +42,7 @@ struct ni_reading {
   struct ni_ledger *ledger;    /* of the range */
   int range_no, file_no;
   uint64_t start_ns;
-  uint32_t job, ordinal;
+  uint32_t ordinal;
   struct ni_seen_context seen[CONTEXT_SLOTS], *last;
   struct ni_stream *stream, *last_stream;
   struct ni_index stream_at_hash;

@@ -55,10 +55,11 @@ struct ni_sum_process {
   uint32_t file;               /* index into files, the first one */
 };
 
-struct ni_sum_comm {           /* a communicator as a whole: hash, size, job */
+struct ni_sum_comm {           /* a communicator as a whole: hash, size, run */
   uint64_t hash;
   int32_t n_ranks, nnodes;
-  uint32_t job, name, id;      /* names; id: "0x..." */
+  uint32_t name, id;           /* names; id: "0x..." */
+  uint32_t run;
   bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
 };
 
@@ -103,7 +104,6 @@ struct ni_sum_file {
   int n_ranges;
   atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
   uint64_t start_ns;           /* from the process line at its beginning */
-  uint32_t job;
   bool has_name, has_timing, has_algo, has_trace; /* --compat: keys of its first record */
   struct ni_parquet_file *out;
   uint64_t records;
@@ -120,6 +120,7 @@ struct ni_tally_sum {
 struct ni_run {
   struct ni_sum_options opt;
   struct ni_files files;
+  struct ni_runs runs;
   struct ni_sum_file *file;
   char *out_dir;               /* OUT */
   int out_fd, tmp_fd;          /* of OUT and of the temporary folder in it; -1: none */
@@ -164,7 +165,7 @@ extern volatile sig_atomic_t ni_summary_stop; /* set by the signal handler */
 int ni_run_tables(struct ni_run *r);
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
                     uint32_t *out);
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t name,
                    uint32_t *out);
 int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out);
 int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out);
@@ -184,7 +185,6 @@ int ni_run_threads(struct ni_run *r, void *(*work)(void *));
 /* plan.c */
 int ni_plan(struct ni_run *r);
 int ni_resolve_times(struct ni_run *r);
-const char *ni_job_id(const struct ni_process_line *p); /* by the batch system; NULL: none */
 /* read.c */
 int ni_read_all(struct ni_run *r);
 /* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */

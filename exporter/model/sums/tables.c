@@ -81,11 +81,11 @@ int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start
   return e;
 }
 
-static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, uint32_t name, uint32_t *out) {
-  struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .job = job}, *x;
+static int find_comm(struct ni_run *r, uint32_t run, const struct ni_ident *id, uint32_t name, uint32_t *out) {
+  struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .run = run}, *x;
   int e = 0;
-  FIND(comm, n_comms, cap_comms, ni_hash(ni_hash(ni_hash(0, key.hash), (uint32_t)key.n_ranks), job),
-       x->hash == key.hash && x->n_ranks == key.n_ranks && x->job == job);
+  FIND(comm, n_comms, cap_comms, ni_hash(ni_hash(ni_hash(0, key.hash), (uint32_t)key.n_ranks), run),
+       x->hash == key.hash && x->n_ranks == key.n_ranks && x->run == run);
   if (e < 0) return e;
   /* The smallest text, so that it does not depend on who came first. */
   if (name && (!r->comm[*out].name ||
@@ -100,11 +100,11 @@ static int find_comm(struct ni_run *r, uint32_t job, const struct ni_ident *id, 
   return e;
 }
 
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t job, const struct ni_ident *id, uint32_t name,
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t name,
                    uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   uint32_t comm = 0;
-  int e = find_comm(r, job, id, name, &comm);
+  int e = find_comm(r, run, id, name, &comm);
   struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
   if (e == 0)
     FIND(member, n_members, cap_members,

@@ -60,6 +60,7 @@ int ni_tr_pass(struct ni_tr *r, bool first,
   struct reading x = {.r = r, .first = first, .take = take};
   struct ni_scan_plan plan = {0};
   if (first) ni_ledger_files(&r->ledger, &r->files);
+  if (first) ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = ni_scan_plan(&plan, &r->files, false, 1);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &r->progress, .arg = &x, .part = read_file,

@@ -146,6 +146,7 @@ struct ni_tr_out;
 struct ni_tr {
   struct ni_tr_options opt;
   struct ni_files files;
+  struct ni_runs runs;
   struct ni_tr_file *file;     /* in order of process and rotation */
   struct ni_ledger ledger;     /* by the first pass */
   struct ni_progress progress;

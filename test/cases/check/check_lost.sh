@@ -68,7 +68,7 @@ says "summary: cut before its last line" 2 "1 process without its own last line"
 
 # A rank whose log is not there is missing, still: by the job's size, and only once.
 rm "$first"
-says "check: no log of a rank" 2 "the job: 3 of 4 ranks" "$INSPECTOR" check "$TMP/logs"
+says "check: no log of a rank" 2 "the job: 1 of 4 ranks has no log" "$INSPECTOR" check "$TMP/logs"
 
 # NVIDIA's logs have no such line.
 says "NVIDIA's logs" 0 "^COMPLETE" "$INSPECTOR" check --partial test/golden/check_nvidia_v40/input

@@ -28,7 +28,7 @@ fi
 has() { grep -qF -- "$2" "$1" || { echo "$1 does not say: $2"; cat "$1"; exit 1; }; }
 has check 'lines       1: 1 operation, 0 about the run'
 has summary '1 record, 1 operation, from 1 file '
-has summary 'INCOMPLETE: 1 rank is missing: communicator'
+has summary 'INCOMPLETE: 1 rank missing: communicator'
 has trace '1 operation of 1 rank on 1 host: 2 slices, 1 arrow'
 has check1 'problem     1 bad line'
 has summary1 '1 bad line, first logs/a.log:2'

@@ -78,7 +78,7 @@ def sub(i, a, b):
 # 3 control lines first, then ops 3..22, p2p 23..26, clock, stats -3, end -2, the process's last line -1.
 case("sound", job(), {}, notes=set())
 case("sound gz", job(), {}, gz=True)
-case("one rank only", job()[:1], {"ranks": 2})  # of the job, and of its communicator
+case("one rank only", job()[:1], {"ranks": 1})  # of the job: that its communicator lacks it follows
 case("one rank only partial", job()[:1], {}, ["--partial"])
 case("expected", job(), {}, ["--expect", "AllReduce=40", "--expect", "Send=8"])
 case("not expected", job(), {"expect": 9}, ["--expect", "AllReduce=42", "--expect", "Recv=7"])

@@ -58,7 +58,7 @@ static inline bool ni_apart_only(uint32_t bad, uint64_t gpu_start_ns) {
 
 /*
  * Does a kernel's start lie before the launch of the plan before it? start_ns: GPU clock; offset_ns: host - GPU, an upper bound
- * (ni_timing.h), so that start + offset is never too early; drift_ns: how far the clocks may have run since that was
+ * (format/timing.h), so that start + offset is never too early; drift_ns: how far the clocks may have run since that was
  * confirmed; plan_before_ns: host clock, when an operation of an earlier plan was started, 0 none known.
  */
 static inline bool ni_apart_evidence(uint64_t start_ns, int64_t offset_ns, int64_t drift_ns, uint64_t plan_before_ns) {

@@ -1,8 +1,10 @@
 /*
  * The lines of detail that changes while the job runs, and of what stays when records are left out.
  */
-#include "line_begin.h"
+#include "control_write.h"
+
 #include "hist.h"
+#include "line_begin.h"
 
 size_t ni_format_control(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
                          const struct ni_control_line *in) {

@@ -54,7 +54,7 @@ static char *put_ce(char *p, const struct ni_event_line *in) {
 
 static char *put_net(char *p, const struct ni_event_line *in) {
   static const char *const names[] = {NULL, "ib", "socket"};
-  const struct ni_ev_net *n = &in->net;
+  const struct ni_net_event *n = &in->net;
   U64("\"net\":{\"ev_sn\":", in->ev_sn);
   bool known = n->version == 1 && (n->type == 1 || n->type == 2);
   if (n->type == 1 || n->type == 2) STR(",\"type\":", names[n->type]);

@@ -1,10 +1,9 @@
 /*
- * Lines of events (docs/format.md, 4b). Bounds, threads and lifetimes as in format_jsonl.h.
+ * Lines of events (docs/format.md, 4b). Bounds, threads and lifetimes as in line_write.h.
  */
 #ifndef NI_FORMAT_EVENT_H
 #define NI_FORMAT_EVENT_H
 
-#include "plugin/slots/event_slot.h"
 #include "line_write.h"
 
 #define NI_NOT_SAID UINT64_MAX /* a number that is written as null */
@@ -24,7 +23,7 @@ struct ni_event_line {
   int32_t root, depth;
   bool graph, flag;
   uint32_t ctrl_state;   /* NI_ST_PROXY_CTRL_* */
-  struct ni_ev_net net;
+  struct ni_net_event net;
 };
 size_t ni_format_event(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us, const struct ni_event_line *in);
 

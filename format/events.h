@@ -55,6 +55,17 @@ static const char *const ni_event_names[NI_EVENT_COUNT] = {
 #define NI_KINDS_PROXY \
   (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | NI_KINDS(NI_EVENT_NET))
 
+/* What a network transfer waits for. */
+enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_FLUSH, NI_PH_GPU_CONSUME, NI_PH_COUNT };
+
+/* What a network plugin's event says of itself. */
+struct ni_net_event {
+  int64_t v[4]; /* ib: device, opcode, qp, wr_id; socket: fd, op */
+  uint32_t type, updates;
+  int32_t step;
+  uint32_t version;
+};
+
 #define NI_PRESET_COUNT 4
 static const struct ni_preset {
   const char *name;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "plugin/settings/config.h"
 #include "line_begin.h"
 
 #define TRACE_MAX (NI_TRACE_MAX * 300 + 512) /* two lists; three 20-digit numbers and their keys in each entry */
@@ -182,15 +181,14 @@ size_t ni_format_comm(char *buf, size_t cap, const struct ni_line_prefix *px, ui
                       const struct ni_comm_line *in) {
   char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
   if (!p) return 0;
-  const struct ni_gpu_id *gpu = in->gpu;
   STR("\"comm\":{\"name\":", in->ident->comm_name);
   p = ni_json_hex(LIT(p, ",\"hash\":\""), in->ident->comm_hash);
   I64("\",\"rank\":", in->ident->rank);
   I64(",\"n_ranks\":", in->ident->n_ranks);
   I64(",\"nnodes\":", in->ident->nnodes);
-  p = put_i64_or_null(LIT(p, ",\"gpu_index\":"), gpu ? gpu->index : 0, gpu && gpu->index >= 0);
-  STR(",\"gpu_uuid\":", gpu && *gpu->uuid ? gpu->uuid : NULL);
-  STR(",\"gpu_pci\":", gpu && *gpu->pci ? gpu->pci : NULL);
+  p = put_i64_or_null(LIT(p, ",\"gpu_index\":"), in->gpu_index, in->gpu_index >= 0);
+  STR(",\"gpu_uuid\":", stated(in->gpu_uuid) ? in->gpu_uuid : NULL);
+  STR(",\"gpu_pci\":", stated(in->gpu_pci) ? in->gpu_pci : NULL);
   U64(",\"init_ns\":", in->init_ns);
   return end_line(buf, p);
 }

@@ -17,7 +17,6 @@
 #ifndef NI_FORMAT_JSONL_H
 #define NI_FORMAT_JSONL_H
 
-#include "plugin/os/gpu_id.h"
 #include "events.h"
 #include "record.h"
 #include "schema.h"
@@ -46,15 +45,22 @@ void ni_line_prefix_free(struct ni_line_prefix *p);
 /* An operation line. ts_us: dump_timestamp_us, Unix microseconds. */
 size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us, const struct ni_record *r);
 
-struct ni_env_pair;
+#define NI_ENV_MAX 16
+#define NI_ENV_VALUE_BYTES 128       /* of a launcher variable, terminator included */
+#define NI_SETTINGS_JSON_BYTES 16384 /* of the settings, terminator included */
+
+struct ni_env_pair {
+  const char *name;               /* constant */
+  char value[NI_ENV_VALUE_BYTES]; /* hostile text */
+};
 struct ni_process_line {
   uint64_t start_ns; /* Unix ns */
   const char *boot_id, *exe, *interface; /* NULL is written as null */
   int64_t rank, local_rank, world_size;  /* < 0: null */
-  const struct ni_env_pair *env;         /* config.h: ni_job.env */
+  const struct ni_env_pair *env;         /* launcher variables */
   uint32_t n_env;                        /* at most NI_ENV_MAX */
   int32_t nccl_version;                  /* <= 0: null */
-  const char *settings_json;             /* from ni_config_settings_json; NULL: {} */
+  const char *settings_json;             /* a JSON object; NULL: {} */
   bool blackbox_wanted;                  /* false: no word of it */
   const char *blackbox;                  /* path; NULL: there is none, and blackbox_why says why */
   const char *blackbox_why;
@@ -64,8 +70,9 @@ size_t ni_format_process(char *buf, size_t cap, const struct ni_line_prefix *p, 
 
 struct ni_comm_line {
   const struct ni_ident *ident;
-  const struct ni_gpu_id *gpu; /* NULL: not known */
-  uint64_t init_ns;            /* Unix ns */
+  int32_t gpu_index;              /* < 0: null */
+  const char *gpu_uuid, *gpu_pci; /* NULL or "": null */
+  uint64_t init_ns;               /* Unix ns */
 };
 size_t ni_format_comm(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                       const struct ni_comm_line *in);
@@ -96,7 +103,7 @@ struct ni_kind_stats {
   uint64_t incomplete, late, in_flight;
   uint64_t fallback[NI_FALLBACK_COUNT];
 };
-/* Accounting of one kind of event (ni_events.h). */
+/* Accounting of one kind of event (format/events.h). */
 struct ni_event_count {
   uint64_t started, written, dropped, in_flight;
 };
@@ -164,33 +171,6 @@ struct ni_arena_line {
 /* pool_stats with "kind":"arena", one per process. */
 size_t ni_format_arena_stats(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
                              const struct ni_arena_line *in);
-
-/* ---- format_control.c ---- */
-
-struct ni_control_line {
-  const char *source;        /* "file", "duty" or "budget" */
-  const char *file;          /* NULL: not from a file */
-  uint64_t line;
-  const char *command, *result;
-  const char *mark, *why;    /* NULL: none */
-  const char *events;
-  bool verbose;
-  uint64_t sample, ns;       /* one record in so many; Unix ns */
-};
-size_t ni_format_control(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
-                         const struct ni_control_line *in);
-
-struct ni_rollup_line {
-  enum ni_kind kind;
-  const char *func;
-  enum ni_timing timing;
-  uint64_t msg_bytes, msg_to_bytes; /* a class of sizes: first and last; one size: msg_to_bytes 0 */
-  uint64_t from_ns, to_ns;          /* Unix ns */
-  uint64_t count, sum_bytes, sum_ns, min_ns, max_ns;
-  const uint32_t *hist;             /* NI_HIST_BUCKETS counts; NULL: left out */
-};
-size_t ni_format_rollup(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us,
-                        const struct ni_rollup_line *in);
 
 size_t ni_format_note(char *buf, size_t cap, const struct ni_line_prefix *p, uint64_t ts_us, const char *text);
 

@@ -30,7 +30,7 @@
 #define NI_BOX_PREFIX "nccl-inspector-" /* file name: prefix, host, "-pid", pid, "-", 16 hex digits, suffix */
 #define NI_BOX_SUFFIX ".box"
 #define NI_BOX_DIR "/dev/shm"
-#define NI_BOX_KINDS 2u /* enum ni_kind of ni_record.h: 0 collectives, 1 P2P */
+#define NI_BOX_KINDS 2u /* enum ni_kind of format/record.h: 0 collectives, 1 P2P */
 
 enum ni_box_state {
   NI_BOX_MAKING = 0, /* the process was killed while it made the box: nothing had been recorded */
@@ -107,7 +107,7 @@ struct ni_box_field {
   X(COMM_FIT_OFFSET_NS, 8) /* host monotonic - GPU clock, signed; valid when FIT_SAMPLES is not 0 */                  \
   X(COMM_FIT_AT_NS, 8)  /* monotonic: when it was last confirmed */                                                   \
   X(COMM_FIT_SAMPLES, 8)                                                                                              \
-  X(COMM_POISONED, 1)   /* 1: "older than the previous work" alone is not believed (ni_timing.h) */                   \
+  X(COMM_POISONED, 1)   /* 1: "older than the previous work" alone is not believed (format/timing.h) */                   \
   X(KIND_STARTED, 8)    /* the next rec_sn */                                                                         \
   X(KIND_FILTERED, 8)   /* by ni_filter_names; callbacks' part */                                                     \
   X(KIND_DROPPED, 8)    /* by ni_drop_names; callbacks' part */                                                       \
@@ -134,7 +134,7 @@ struct ni_box_field {
   X(PROXY_PEER, 4)      /* rank of the communicator; signed */                                                        \
   X(PROXY_PHASE, 1)     /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
   X(PROXY_STEP_LAST, 8) /* and ticks since when */                                                                    \
-  X(COMM_API_SN, 8)     /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of ni_names.h */
+  X(COMM_API_SN, 8)     /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of format/names.h */
 
 enum ni_box_field_id {
 #define NI_BOX_ENUM(name, bytes) NI_BOX_##name,

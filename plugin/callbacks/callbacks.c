@@ -6,64 +6,18 @@
  *   poller:  counts channels in prog, keeps stamps (plain stores)               -> its exchange KDONE (acq_rel)
  *   starter: exchange CLOSED (acq_rel); whichever exchange shows both pushes    -> dump thread's drain (acquire)
  */
-#include "callbacks_in.h"
+#include "callbacks.h"
 
+#include "callbacks_channel.h"
+#include "callbacks_event.h"
+#include "callbacks_in.h"
+#include "callbacks_proxy.h"
+#include "chan_trace.h"
 #include "format/apart.h"
+#include "meter.h"
 #include "want.h"
 
 #include <string.h>
-
-__attribute__((noinline, cold)) void ni_stray(enum ni_stray why) { ni_add_rlx(&ni_g.stray[why], 1); }
-
-/* ---- loss ---- */
-
-/* The mark: the lowest of those that are lost and not told. Release pairs with the exchange in ni_lines_gaps. */
-static void mark_first(struct ni_gap_mark *m, uint64_t mark) {
-  uint64_t first = ni_load_rlx(&m->first);
-  while ((first == 0 || first > mark) && !ni_cas_rel(&m->first, &first, mark)) {
-  }
-}
-
-/* The range first, then the count (release, pairs with ni_lines_gaps' acquire), so that a range reported with a count covers
- * it; and the mark once more, because ni_lines_gaps may have taken the first before there was a count. */
-COLD void note_drop(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn) {
-  struct ni_gap_mark *m = &k->gap[why];
-  NI_TESTPOINT();
-  uint64_t last = ni_load_rlx(&m->last);
-  while (last < rec_sn + 1 && !ni_cas_rlx(&m->last, &last, rec_sn + 1)) {
-  }
-  mark_first(m, rec_sn + 1);
-  NI_TESTPOINT();
-  (void)atomic_fetch_add_explicit(&k->dropped[why], 1, memory_order_release);
-  mark_first(m, rec_sn + 1);
-}
-
-/* Whoever takes from the queue was held up for a whole round of it, with one place reserved. The slot goes back to its pool. */
-__attribute__((noinline, cold)) void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
-  struct ni_comm_kind *k = &c->kind[op->kind];
-  note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);
-  ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1); /* relaxed: the put releases it */
-  ni_pool_put_chain(&ni_g.arena, &k->pool, slot, slot);
-}
-
-/* POOL_KEEP=last: takes the oldest finished record's slot for the new operation. */
-COLD uint32_t overwrite_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum ni_kind kind) {
-  struct ni_done_ring *ring = ni_g.ring[c->index];
-  for (uint32_t i = 0; ring && i <= ring->mask; i++) {
-    uint32_t slot = ni_done_ring_pop(ring);
-    if (!slot) return 0;
-    struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
-    if (op->kind != kind) { /* one queue serves both pools: put the other kind back, at the young end */
-      if (ni_done_ring_push(ring, slot) < 0) ni_lose_finished(c, op, slot);
-      continue;
-    }
-    note_drop(k, NI_DROP_OVERWRITTEN, op->rec_sn);
-    /* The slot begins a new life, as it does when the dump thread frees it. Relaxed: the caller publishes. */
-    ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1);
-    return slot;
-  }
-  return 0;
-}
 
 /* ---- start ---- */
 
@@ -71,7 +25,7 @@ void *ni_cb_group_start(const void *context) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   uint32_t ord = ni_add_rlx(&c->group_ord, 1) + 1; /* relaxed: only the number matters, the handle carries it */
-  if (ni_unlikely(ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_GROUP))) return ni_events_group_start(c, ord);
+  if (ni_unlikely(ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_GROUP))) return ni_event_group_start(c, ord);
   return ni_handle_pack(NI_H_GROUP, ni_payload_group(c->page, ord), ni_g.nonce);
 }
 
@@ -81,7 +35,7 @@ HOT uint32_t group_ordinal(struct ni_comm *c, const void *group) {
     uint64_t p = ni_handle_payload(group, ni_g.nonce);
     if (ni_likely(ni_payload_group_page(p) == c->page)) return ni_payload_group_ordinal(p);
   }
-  if (ni_unlikely(ni_handle_kind(group) == NI_H_EVENT)) return ni_events_group_ordinal(c, group);
+  if (ni_unlikely(ni_handle_kind(group) == NI_H_EVENT)) return ni_event_group_ordinal(c, group);
   return ni_load_rlx(&c->group_ord);
 }
 
@@ -128,7 +82,7 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
 /* A P2P with the own rank that the device counts and NCCL does not. Before any filter: it happens all the same. */
 COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
   uint64_t now = ni_load_rlx(&c->apart), on = ni_apart_of_self(ni_g.nccl_version, ni_g.p2p_channels_valid ? nchannels : 0);
-  if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see ni_apart.h */
+  if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see format/apart.h */
 }
 
 void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
@@ -136,7 +90,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   if (ni_unlikely(!c)) return NULL;
   struct ni_comm_kind *k = &c->kind[kind];
   uint64_t ticks = ni_ticks(ni_g.tick_source);
-  uint32_t call_sn = 0, origin = d->call ? ni_events_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
+  uint32_t call_sn = 0, origin = d->call ? ni_event_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
   if (ni_unlikely(d->ident)) late_ident(c, d->ident);
   uint64_t rec_sn = ni_add_rlx(&k->started, 1); /* relaxed: a number; the record carries it */
   bool self = kind == NI_KIND_P2P && ni_g.self_is_silent && d->root == (d->ident ? d->ident->rank : c->rank);
@@ -155,9 +109,9 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
 
   int why_cap = 0;
   uint32_t slot = ni_pool_get(&ni_g.arena, &k->pool, &why_cap);
-  if (ni_unlikely(!slot) && ni_g.keep_last) slot = overwrite_oldest(c, k, kind);
+  if (ni_unlikely(!slot) && ni_g.keep_last) slot = ni_lose_oldest(c, k, kind);
   if (ni_unlikely(!slot)) {
-    note_drop(k, why_cap ? NI_DROP_ARENA_FULL : NI_DROP_POOL_FULL, rec_sn);
+    ni_lose(k, why_cap ? NI_DROP_ARENA_FULL : NI_DROP_POOL_FULL, rec_sn);
     return ni_handle_pack(NI_H_DROPPED, 0, ni_g.nonce);
   }
 

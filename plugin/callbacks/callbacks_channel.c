@@ -2,6 +2,8 @@
  * KernelCh: the channels of an operation, as the poller raises them (docs/architecture.md). The hottest path: start, stamp,
  * stop of each channel. Threads and what orders them: op.h, callbacks.c.
  */
+#include "callbacks_channel.h"
+
 #include "callbacks_in.h"
 
 #include "plugin/slots/chan_more.h"
@@ -176,7 +178,7 @@ COLD void *start_without_parent(const void *parent) {
   return NULL; /* its operation was counted when it started */
 }
 
-/* Are the stamps of this channel perhaps those of another work (ni_apart.h)? */
+/* Are the stamps of this channel perhaps those of another work (format/apart.h)? */
 HOT bool anothers_stamps(struct ni_comm *c, struct ni_op *op, uint32_t channel) {
   return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) &&
          ((ni_load_rlx(&c->apart) >> channel & 1) || ni_load_rlx(&c->apart_shown));

@@ -6,7 +6,10 @@
  * collective that NCCL never shows otherwise is known by its call alone. Everything else has a slot only when its kind
  * is asked for.
  */
+#include "callbacks_event.h"
+
 #include "callbacks_in.h"
+#include "callbacks_proxy.h"
 
 #include <string.h>
 
@@ -164,7 +167,7 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
       ni_add_rlx(&st->started[kind], 1);
       ni_add_rlx(&st->dropped[kind], 1);
     }
-    if (kind == NI_EVENT_CE && c) ni_events_seen(c, 0, d->parent, NI_EVS_SEEN_CE, NULL);
+    if (kind == NI_EVENT_CE && c) ni_event_seen(c, 0, d->parent, NI_EVS_SEEN_CE, NULL);
     return NULL;
   }
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
@@ -174,13 +177,13 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
   if (kind == NI_EVENT_PROXY_CTRL) e->part.state = 0;
   if (kind == NI_EVENT_CE) {
     uint32_t call;
-    if (ni_events_seen(c, 0, d->parent, NI_EVS_SEEN_CE, &call) & NI_OP_CALLED) e->group = (uint64_t)call + 1;
+    if (ni_event_seen(c, 0, d->parent, NI_EVS_SEEN_CE, &call) & NI_OP_CALLED) e->group = (uint64_t)call + 1;
     if (is_asked(NI_EVENT_COLL)) add_flag(e, NI_EVF_EXPECT);
   }
   return ni_handle_pack(NI_H_EVENT, ni_payload_slot(slot, publish(e)), ni_g.nonce);
 }
 
-void *ni_events_group_start(struct ni_comm *c, uint32_t ordinal) {
+void *ni_event_group_start(struct ni_comm *c, uint32_t ordinal) {
   uint32_t slot = take_slot(&c->events, c->page, NI_EVENT_GROUP, 1);
   if (!slot) return ni_handle_pack(NI_H_GROUP, ni_payload_group(c->page, ordinal), ni_g.nonce);
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
@@ -189,7 +192,7 @@ void *ni_events_group_start(struct ni_comm *c, uint32_t ordinal) {
   return ni_handle_pack(NI_H_EVENT, ni_payload_slot(slot, publish(e)), ni_g.nonce);
 }
 
-uint32_t ni_events_group_ordinal(const struct ni_comm *c, const void *group) {
+uint32_t ni_event_group_ordinal(const struct ni_comm *c, const void *group) {
   uint64_t p = ni_handle_payload(group, ni_g.nonce);
   struct ni_event_slot *e = event_checked(ni_payload_index(p));
   if (!e || !ni_state_is(ni_load_acq(&e->state), ni_payload_gen(p)) || e->kind != NI_EVENT_GROUP || e->comm_page != c->page)
@@ -210,7 +213,7 @@ static void learn_launch(struct ni_comm *c, const struct ni_event_slot *e) {
  * when its graph is replayed, so only an eager one that has no slot any more is out of order: its collective was
  * recorded as known by its call alone, and now it comes.
  */
-uint32_t ni_events_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number) {
+uint32_t ni_event_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number) {
   if (number) *number = 0;
   if (ni_handle_kind(call) != NI_H_CALL) return 0;
   uint64_t p = ni_handle_payload(call, ni_g.nonce);

@@ -6,9 +6,10 @@
 #ifndef NI_CALLBACKS_IN_H
 #define NI_CALLBACKS_IN_H
 
-#include "callbacks.h"
-#include "plugin/slots/done_ring.h"
+#include "loss.h"
 #include "plugin/os/futex.h"
+#include "plugin/slots/done_ring.h"
+#include "plugin/slots/state.h"
 
 /* Anomalies are rare: out of line, so that the ways that matter stay short. */
 #define COLD __attribute__((noinline, cold)) static
@@ -63,14 +64,11 @@ HOT struct ni_event_store *store_of(uint32_t comm_page) {
 
 /* ---- completion ---- */
 
-/* POOL_KEEP=last: a finished operation that found no place in the queue; counted as overwritten (callbacks.c). */
-void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot);
-
 /*
  * Hands a finished operation to the dump thread. The caller's exchange added DONE, so this runs once per operation.
  * At interval 0 only: the push that makes a list non-empty while the dump thread has published that it sleeps does one
  * futex wake, the only system call of the hot path. Dekker's pattern, hence seq_cst on both sides: here the dirty bit
- * is set, then `sleeping` is read; ni_dump_wait sets `sleeping`, then reads the dirty bits. One of the two sees the
+ * is set, then `sleeping` is read; rest() of plugin/dump/thread.c sets `sleeping`, then reads the dirty bits. One of the two sees the
  * other, so no record waits for a timer.
  */
 HOT void publish_done(struct ni_op *op, uint32_t slot) {

@@ -12,6 +12,8 @@
  * phases   send: GPU_PRODUCE ──20──▶ PEER_CREDIT ──9──▶ WIRE ──stop      (without state 20, before 2.27: 8 ──9──▶ WIRE)
  *          recv: PEER_CREDIT ──10──▶ WIRE ──11──▶ FLUSH ──12──▶ GPU_CONSUME ──stop
  */
+#include "callbacks_proxy.h"
+
 #include "callbacks_in.h"
 
 #include "format/timing.h"

@@ -16,7 +16,7 @@
 #ifndef NI_CHAN_TRACE_H
 #define NI_CHAN_TRACE_H
 
-#include "plugin/slots/arena.h"
+#include "plugin/slots/extra.h"
 #include "format/record.h"
 
 enum ni_trace_what { NI_TRACE_START = 0, NI_TRACE_STOP, NI_TRACE_RECORD };
@@ -32,12 +32,6 @@ struct ni_trace_page {
   } cell[NI_CHANNELS];
 };
 _Static_assert(sizeof(struct ni_trace_page) <= NI_PAGE_BYTES, "one page an operation");
-
-struct ni_traces {
-  _Atomic(_Atomic uint32_t *) of; /* slot -> page of `arena`, 0: none; NULL until verbose is first on */
-  struct ni_arena arena;
-  _Atomic uint64_t lost;          /* operations that found no page */
-};
 
 /* ---- callbacks, on the long way (ni_g.extra): any handle, also NULL, foreign and outdated ones; nothing is counted ---- */
 void ni_trace_started(const void *handle);  /* what start has returned */

@@ -1,57 +1,10 @@
 #include "event_masks.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "plugin/slots/state.h"
 
-static bool one_name(const char *name, size_t n, uint32_t *kinds) {
-  for (int i = 0; i < NI_PRESET_COUNT; i++)
-    if (strlen(ni_presets[i].name) == n && memcmp(ni_presets[i].name, name, n) == 0) return *kinds = ni_presets[i].kinds, true;
-  for (int i = 0; i < NI_EVENT_COUNT; i++)
-    if (strlen(ni_event_names[i]) == n && memcmp(ni_event_names[i], name, n) == 0) return *kinds = NI_KINDS(i), true;
-  if (n == 3 && memcmp(name, "all", 3) == 0) return *kinds = NI_KINDS_ALL, true;
-  return n == 4 && memcmp(name, "none", 4) == 0 ? *kinds = 0, true : false;
-}
-
-bool ni_events_parse(const char *text, uint32_t *kinds, char *why, size_t cap) {
-  uint32_t set = 0, words = 0;
-  for (const char *s = text; *s;) {
-    size_t n = strcspn(s, ", \t");
-    if (n) {
-      bool take = *s == '-';
-      uint32_t these;
-      if (words++ == 0 && take) set = NI_KINDS_STANDARD;
-      if (!one_name(s + take, n - take, &these)) {
-        if (cap) snprintf(why, cap, "\"%.*s\" is no kind of event", n < 40 ? (int)n : 40, s);
-        return false;
-      }
-      set = take ? set & ~these : set | these;
-    }
-    s += n + strspn(s + n, ", \t");
-  }
-  if (!words) {
-    if (cap) snprintf(why, cap, "no kind of event is named");
-    return false;
-  }
-  *kinds = set;
-  return true;
-}
-
-void ni_events_text(uint32_t kinds, char *buf, size_t cap) {
-  for (int i = 0; i < NI_PRESET_COUNT; i++)
-    if (ni_presets[i].kinds == kinds) {
-      snprintf(buf, cap, "%s", ni_presets[i].name);
-      return;
-    }
-  if (!kinds) snprintf(buf, cap, "none");
-  size_t at = 0;
-  for (int i = 0; i < NI_EVENT_COUNT && at < cap; i++)
-    if (kinds & NI_KINDS(i)) at += (size_t)snprintf(buf + at, cap - at, "%s%s", at ? "," : "", ni_event_names[i]);
-}
-
-int ni_events_mask(uint32_t kinds, int interface, bool p2p) {
+int ni_masks_value(uint32_t kinds, int interface, bool p2p) {
   /* Bits known to v1, v2: ProxyCtrl and below; v3, v4: NetPlugin; v5: KernelLaunch; v6: CeBatch (profiler_abi.h). */
   static const uint32_t known[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff};
   if (interface < 1 || interface > 6) return 0;
@@ -60,8 +13,8 @@ int ni_events_mask(uint32_t kinds, int interface, bool p2p) {
 }
 
 static int mask_now(void) {
-  /* P2Ps with the own rank must be seen where they put the counters apart (ni_apart.h). */
-  int mask = ni_events_mask(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p || ni_g.self_is_silent);
+  /* P2Ps with the own rank must be seen where they put the counters apart (format/apart.h). */
+  int mask = ni_masks_value(ni_load_rlx(&ni_g.kinds), ni_g.interface, ni_g.config.enable_p2p || ni_g.self_is_silent);
   /* Before the mask is written: an operation enqueued under it must not be taken for one that has no channels. */
   if (mask & (int)NI_KINDS(NI_EVENT_KERNEL_CH)) ni_store_rel(&ni_g.kernel_ch_ever, 1);
   /* Nor one whose task is made, or whose graph is captured, from here on for one that will have them: it may start when
@@ -77,23 +30,23 @@ static void store_all(void) {
     if (ni_g.mask_users[i] && ni_g.mask[i]) __atomic_store_n(ni_g.mask[i], value, __ATOMIC_RELAXED);
 }
 
-void ni_events_take(uint32_t kinds) {
+void ni_masks_take(uint32_t kinds) {
   if (!ni_g.config.control_lines) kinds &= NI_KINDS_STANDARD; /* operation lines only: what else there is has others */
   ni_store_rlx(&ni_g.kinds, kinds & NI_KINDS_ALL);
 }
 
-void ni_events_set(uint32_t kinds) {
+void ni_masks_set(uint32_t kinds) {
   pthread_mutex_lock(&ni_g.lock); /* a libnccl whose communicators are all finalized may be unloaded: not written then */
-  ni_events_take(kinds);
+  ni_masks_take(kinds);
   store_all();
   pthread_mutex_unlock(&ni_g.lock);
 }
 
-uint32_t ni_events_get(void) { return ni_load_rlx(&ni_g.kinds); }
+uint32_t ni_masks_kinds(void) { return ni_load_rlx(&ni_g.kinds); }
 
 /* An entry never changes while a communicator of its NCCL lives; a fifth copy of libnccl shares the last place, which
  * holds NULL: its mask is written at init only, and KernelCh counts as on. */
-uint8_t ni_events_use_mask(int *mask) {
+uint8_t ni_masks_use(int *mask) {
   uint8_t i = 0;
   while (i < NI_MAX_MASKS - 1 && ni_g.mask[i] != mask && ni_g.mask[i]) i++;
   if (i < NI_MAX_MASKS - 1 && !ni_g.mask[i]) ni_g.mask[i] = mask; /* callbacks read it: written once */
@@ -102,6 +55,6 @@ uint8_t ni_events_use_mask(int *mask) {
   return i;
 }
 
-void ni_events_leave_mask(uint8_t id) {
+void ni_masks_leave(uint8_t id) {
   if (ni_g.mask_users[id]) ni_g.mask_users[id]--;
 }

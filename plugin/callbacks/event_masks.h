@@ -6,42 +6,29 @@
  * comes at the moment of a change is treated by the old set or the new one, and what was started under the old set is
  * finished under it (NCCL latches its mask per task, and for good in a captured graph).
  */
-#ifndef NI_PLUGIN_EVENTS_H
-#define NI_PLUGIN_EVENTS_H
+#ifndef NI_EVENT_MASKS_H
+#define NI_EVENT_MASKS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "format/events.h"
 
-/*
- * Reads a list of kinds: names of ni_events.h, presets, `all` and `none`, separated by commas or blanks; `-name` takes a
- * kind or a preset's kinds away. A list that begins with a `-` changes the standard preset. Pure; any thread.
- * True and *kinds; false and a sentence fragment in why ("...: name is not known; accepted are ..."), *kinds unchanged.
- */
-bool ni_events_parse(const char *text, uint32_t *kinds, char *why, size_t cap);
-
-/* The shortest text that parses to kinds: a preset's name, or names with commas; "none" for 0. Terminated, cut at cap
- * (NI_EVENTS_TEXT_BYTES is enough). */
-#define NI_EVENTS_TEXT_BYTES 160
-void ni_events_text(uint32_t kinds, char *buf, size_t cap);
-
 /* NCCL's activation mask for kinds: what interface vN knows, without P2p where p2p is false. Pure. */
-int ni_events_mask(uint32_t kinds, int interface, bool p2p);
+int ni_masks_value(uint32_t kinds, int interface, bool p2p);
 
 /*
  * Switches to kinds from now on, for this and all later communicators: any thread of the plugin that does not hold the
  * registry lock, never a callback. Operations that NCCL has enqueued before go on as they began.
  */
-void ni_events_set(uint32_t kinds);
-uint32_t ni_events_get(void);
+void ni_masks_set(uint32_t kinds);
+uint32_t ni_masks_kinds(void);
 /* The same for the time to come only: before the first communicator. */
-void ni_events_take(uint32_t kinds);
+void ni_masks_take(uint32_t kinds);
 
 /* Called by init and finalize with the registry lock held: a communicator uses, or no longer uses, this NCCL's mask.
  * Use returns the place in ni_g.mask[] and writes the mask. */
-uint8_t ni_events_use_mask(int *mask);
-void ni_events_leave_mask(uint8_t id);
+uint8_t ni_masks_use(int *mask);
+void ni_masks_leave(uint8_t id);
 
 #endif

@@ -1,3 +1,5 @@
+#include "meter.h"
+
 #include "plugin/slots/state.h"
 
 static _Thread_local uint32_t left, gap, seed;

@@ -7,20 +7,14 @@
  * would meet the same kind again and again. A sample counts for as many callbacks as its gap had, less what reading the
  * counter twice costs, and at most NI_METER_MAX_NS: beyond that it is a thread that was preempted, not a callback.
  *
- * Threads: any. The sums are relaxed counters: two of 64 callbacks meet on them at most. ni_meter_take by the dump role.
+ * Threads: any. The sums are relaxed counters: two of 64 callbacks meet on them at most. They are read by detail.c of the dump role.
  */
 #ifndef NI_METER_H
 #define NI_METER_H
 
-#include "plugin/os/atomics.h"
+#include "plugin/slots/extra.h"
 
 #define NI_METER_MAX_NS 20000u
-
-struct ni_meter {
-  _Atomic uint32_t on;
-  uint64_t pair_ticks, max_ticks; /* written before `on` is */
-  _Alignas(NI_CACHE_LINE) _Atomic uint64_t ticks, callbacks; /* estimated sums since the process began */
-};
 
 /* Measures what two readings of the counter cost, then switches on. Dump role, or init with the registry lock held. */
 void ni_meter_start(struct ni_meter *m, double ns_per_tick);

@@ -1,6 +1,8 @@
 #include "call_slot.h"
 
-uint32_t ni_call_slot_take(const struct ni_side *s, const struct ni_event_slot *e, enum ni_src src) {
+#include "plugin/slots/state.h"
+
+uint32_t ni_call_slot_take(const struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src) {
   const struct ni_arena *a = &ni_g.arena;
   int why;
   if (!ni_g.config.pool_grow || ni_arena_used_bytes(a) > a->cap_bytes / 2) return 0;
@@ -37,7 +39,7 @@ uint32_t ni_call_slot_take(const struct ni_side *s, const struct ni_event_slot *
   return slot;
 }
 
-void ni_call_slot_done(struct ni_side *s, uint32_t slot, const struct ni_record *r) {
+void ni_call_slot_done(struct ni_comm_writer *s, uint32_t slot, const struct ni_record *r) {
   struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
   ni_poke(&op->sn, r->sn);
   ni_poke(&op->rec_sn, r->rec_sn);
@@ -46,6 +48,6 @@ void ni_call_slot_done(struct ni_side *s, uint32_t slot, const struct ni_record 
   ni_chain_append(&s->kind[NI_KIND_COLL].held, slot);
 }
 
-void ni_call_slot_drop(struct ni_side *s, uint32_t slot) {
+void ni_call_slot_drop(struct ni_comm_writer *s, uint32_t slot) {
   if (slot) ni_pool_give(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot);
 }

@@ -6,23 +6,24 @@
  *                                                       └─ its group is over and 1 s was quiet ─▶ record, coll_src "api"
  *
  * A slot is freed when its line is in the block, not when that is written: the block keeps the text until then. What a
- * black box has to show beyond that are operations, which have rules of their own (dump.h, call_slot.h).
+ * black box has to show beyond that are operations, which have rules of their own (drain.h, call_slot.h).
  */
 #include "event_drain.h"
 
+#include <errno.h>
+
 #include "call_slot.h"
+#include "event_of.h"
+#include "plugin/write/block.h"
+#include "plugin/write/lines.h"
+#include "proxy_drain.h"
 
 #define QUIET_CALL_MS 1000u
 #define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */
 
-void ni_events_free_slot(const struct ni_side *s, uint32_t slot) {
-  struct ni_event_store *st = ev_store(s);
-  ni_pool_give(&ni_g.arena, is_proxy(slot) ? &st->proxies : &st->events, slot);
-}
-
 /* ---- collect ---- */
 
-static int collect(struct ni_event_store *st, struct ni_side_events *ev) {
+static int collect(struct ni_event_store *st, struct ni_event_writer *ev) {
   uint32_t n = 0;
   if (!ni_load_rlx(&st->done.head)) return 0; /* relaxed: a hint; the drain acquires */
   for (uint32_t slot = ni_done_drain(&ni_g.arena, &st->done, &n), next; slot; slot = next) {
@@ -32,29 +33,16 @@ static int collect(struct ni_event_store *st, struct ni_side_events *ev) {
   return n != 0;
 }
 
-int ni_events_collect(struct ni_dump *d) {
-  int moved = collect(&ni_g.detached, &d->detached);
-  for (struct ni_side *s = d->sides; s; s = s->next)
-    if (s->stage == NI_SIDE_LIVE) moved |= collect(&s->comm->events, &s->ev);
+int ni_events_collect(struct ni_drain *d) {
+  int moved = collect(&ni_g.detached, &d->w->detached);
+  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next)
+    if (s->stage == NI_STAGE_LIVE) moved |= collect(&s->comm->events, &s->ev);
   return moved;
 }
 
 /* ---- lines ---- */
 
-void ni_events_count(struct ni_dump *d, struct ni_side *s, enum ni_event kind, uint64_t n) {
-  ev_of(d, s)->in_block[kind] += n;
-  if (s) ni_side_busy(d, s);
-  ni_store_rlx(&d->progress, ni_load_rlx(&d->progress) + 1);
-}
-
-static uint64_t full_call(const struct ni_comm *c, int p2p, uint32_t low) {
-  uint64_t all = ni_load_rlx(&c->events.calls[p2p]);
-  return all - (uint32_t)((uint32_t)all - low); /* the newest number with this low half */
-}
-
-uint64_t ni_events_call_sn(const struct ni_side *s, int p2p, uint32_t low) { return full_call(s->comm, p2p, low); }
-
-static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, const char *seen) {
+static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, const char *seen) {
   struct ni_event_line in = {.kind = (enum ni_event)e->kind,
                              .ev_sn = e->sn,
                              .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
@@ -76,7 +64,7 @@ static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event
       in.root = e->api.root;
       if (e->kind == NI_EVENT_CE) {
         in.text = ni_intern_text(&ni_g.intern, e->text);
-        if (e->group) in.group = full_call(s->comm, 0, (uint32_t)(e->group - 1));
+        if (e->group) in.group = ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));
       }
       break;
     case NI_EVENT_GROUP_API:
@@ -90,15 +78,15 @@ static int put_event(struct ni_dump *d, struct ni_side *s, const struct ni_event
       in.n = ni_load_rlx(&e->part.n);
       in.ctrl_state = e->part.state;
   }
-  int rc = ni_lines_put(d, d->line, ni_format_event(d->line, sizeof d->line, ev_prefix(d, s), d->ts_us, &in));
-  if (rc == 0) ni_events_count(d, s, (enum ni_event)e->kind, 1);
+  int rc = ni_block_put(d->w, d->w->line, ni_format_event(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
+  if (rc == 0) ev_count(d, s, (enum ni_event)e->kind, 1);
   return rc;
 }
 
 /* ---- collectives that have no Coll event ---- */
 
 /* slot: of call_slot.h; 0: one is taken if there is one. */
-static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
+static int put_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
   uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
   struct ni_record r = {.kind = NI_KIND_COLL,
                         .func = ni_intern_text(&ni_g.intern, e->func),
@@ -110,7 +98,7 @@ static int put_record(struct ni_dump *d, struct ni_side *s, const struct ni_even
                         .has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE};
   if (src == NI_SRC_API || e->group) {
     r.has |= NI_HAS_CALL_SN;
-    r.call_sn = src == NI_SRC_API ? e->number : full_call(s->comm, 0, (uint32_t)(e->group - 1));
+    r.call_sn = src == NI_SRC_API ? e->number : ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));
   }
   enum ni_func func = ni_func_from_name(r.func);
   ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
@@ -136,7 +124,7 @@ static const char *seen_as(const struct ni_event_slot *e, uint32_t flags) {
  * How long a call may stay without its Coll after its group's stop. NCCL takes no call on a communicator before it has
  * launched the one before, so with a later one it is certain; the newest may still be on its way where that is not ruled out.
  */
-static uint32_t patience_ms(const struct ni_side *s, const struct ni_event_slot *e) {
+static uint32_t patience_ms(const struct ni_comm_writer *s, const struct ni_event_slot *e) {
   const struct ni_event_store *st = &s->comm->events;
   if (!e->group || ni_load_rlx(&st->launches) == NI_LAUNCHES_IN_GROUP || ni_load_rlx(&st->last_group) > e->group)
     return QUIET_CALL_MS;
@@ -147,9 +135,9 @@ static uint32_t patience_ms(const struct ni_side *s, const struct ni_event_slot 
  * A call: 1 its slot can go, 0 it waits, negative errno the block takes no more. The group's state is read before the
  * call's: NCCL raises an eager call's Coll before the group's stop, so whoever sees the group closed sees the mark.
  */
-static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slot *e, enum ni_end end) {
+static int finish_call(struct ni_drain *d, struct ni_comm_writer *s, struct ni_event_slot *e, enum ni_end end) {
   int open = group_open(e), rc;
-  uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_events_seen */
+  uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_event_seen */
   int missing = s && (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
   if (!e->api.seen_ms) e->api.op_slot = 0;
   if (missing && !end) {
@@ -175,7 +163,7 @@ static int finish_call(struct ni_dump *d, struct ni_side *s, struct ni_event_slo
 /* ---- format ---- */
 
 /* One slot of todo. As finish_call. */
-static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+static int finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
   if (is_proxy(slot)) return ni_proxy_finish(d, s, slot);
   struct ni_event_slot *e = event_at(slot);
   if (e->kind == NI_EVENT_STEPS) return ni_step_finish(d, s, slot);
@@ -190,12 +178,12 @@ static int finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
   return rc ? rc : 1;
 }
 
-static int format_store(struct ni_dump *d, struct ni_side *s) {
-  struct ni_side_events *ev = ev_of(d, s);
+static int format_store(struct ni_drain *d, struct ni_comm_writer *s) {
+  struct ni_event_writer *ev = ev_of(d, s);
   if (!ev->todo.n) return 0;
   if (s && !s->announced) {
-    ni_lines_comm(d, s);
-    if (!s->announced) return s->identified ? (ni_gz_finished(d->gz) ? -EBUSY : -EFBIG) : 0;
+    ni_lines_comm(d->w, s);
+    if (!s->announced) return s->identified ? (ni_gz_finished(d->w->gz) ? -EBUSY : -EFBIG) : 0;
   }
   while (ev->todo.n) {
     uint32_t slot = ev->todo.first;
@@ -203,25 +191,25 @@ static int format_store(struct ni_dump *d, struct ni_side *s) {
     if (rc == 0) rc = finish(d, s, slot);
     if (rc < 0) return rc;
     (void)ni_chain_take(&ev->todo);
-    if (rc) ni_events_free_slot(s, slot);
+    if (rc) ev_free_slot(s, slot);
     else if (event_at(slot)->kind == NI_EVENT_STEPS) ni_step_keep(d, s, slot);
     else ni_chain_append(&ev->wait, slot);
   }
   return 0;
 }
 
-int ni_events_format(struct ni_dump *d) {
+int ni_events_format(struct ni_drain *d) {
   int rc = format_store(d, NULL);
   if (rc == 0) rc = ni_steps_release(d, NULL, 0);
-  for (struct ni_side *s = d->sides; s && rc == 0; s = s->next) {
-    if (s->stage != NI_SIDE_LIVE) continue;
+  for (struct ni_comm_writer *s = d->w->comms; s && rc == 0; s = s->next) {
+    if (s->stage != NI_STAGE_LIVE) continue;
     rc = format_store(d, s);
     if (rc == 0) rc = ni_steps_release(d, s, 0);
   }
   return rc;
 }
 
-static void give_up(struct ni_dump *d, struct ni_side_events *ev) {
+static void give_up(struct ni_drain *d, struct ni_event_writer *ev) {
   ni_steps_give_up(d, ev);
   struct ni_chain *chains[] = {&ev->todo, &ev->wait};
   for (int i = 0; i < 2; i++)
@@ -231,12 +219,12 @@ static void give_up(struct ni_dump *d, struct ni_side_events *ev) {
     }
 }
 
-void ni_events_give_up(struct ni_dump *d) {
-  give_up(d, &d->detached);
-  for (struct ni_side *s = d->sides; s; s = s->next) give_up(d, &s->ev);
+void ni_events_give_up(struct ni_drain *d) {
+  give_up(d, &d->w->detached);
+  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) give_up(d, &s->ev);
 }
 
-void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+void ni_events_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
   struct ni_chain keep = {0};
   int blocked = 0;
   if (!s->ev.wait.n) return;
@@ -244,7 +232,7 @@ void ni_events_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
   for (uint32_t slot; (slot = ni_chain_take(&s->ev.wait)) != 0;) {
     int rc = blocked ? 0 : finish_call(d, s, event_at(slot), end);
     blocked |= rc < 0;
-    if (rc > 0) ni_events_free_slot(s, slot);
+    if (rc > 0) ev_free_slot(s, slot);
     else ni_chain_append(&keep, slot);
   }
   s->ev.wait = keep;
@@ -264,7 +252,7 @@ static void close_one(struct ni_op *any, uint32_t slot, void *arg) {
   ni_chain_append(arg, slot);
 }
 
-int ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
+int ni_events_close(struct ni_event_store *st, struct ni_event_writer *ev) {
   struct ni_chain ops = {0};
   uint32_t before = ev->todo.n;
   /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. Its line
@@ -275,29 +263,7 @@ int ni_events_close(struct ni_event_store *st, struct ni_side_events *ev) {
   return ev->todo.n != before;
 }
 
-void ni_events_settle(struct ni_side_events *ev, int ok) {
-  for (int k = 0; k < NI_EVENT_COUNT; k++) {
-    if (ok) ev->written[k] += ev->in_block[k];
-    else ev->lost[k] += ev->in_block[k];
-    ev->in_block[k] = 0;
-  }
-}
-
-int ni_events_in_flight(const struct ni_event_store *st, const struct ni_side_events *ev) {
+int ni_events_in_flight(const struct ni_event_store *st, const struct ni_event_writer *ev) {
   uint64_t settled = ev->written[NI_EVENT_PROXY_OP] + ev->in_block[NI_EVENT_PROXY_OP] + ev->lost[NI_EVENT_PROXY_OP];
   return ni_load_rlx(&st->started[NI_EVENT_PROXY_OP]) != settled + ni_load_rlx(&st->dropped[NI_EVENT_PROXY_OP]);
-}
-
-/* started is read last: what starts while we add up appears in flight, never as a negative number. */
-void ni_events_fill_stats(const struct ni_event_store *st, const struct ni_side_events *ev, struct ni_event_count *out) {
-  for (int k = 0; k < NI_EVENT_COUNT; k++) {
-    out[k].written = ev->written[k] + ev->in_block[k];
-    out[k].dropped = ni_load_rlx(&st->dropped[k]) + ev->lost[k];
-  }
-  atomic_thread_fence(memory_order_seq_cst);
-  for (int k = 0; k < NI_EVENT_COUNT; k++) {
-    out[k].started = ni_load_rlx(&st->started[k]);
-    uint64_t settled = out[k].written + out[k].dropped;
-    out[k].in_flight = out[k].started > settled ? out[k].started - settled : 0;
-  }
 }

@@ -1,43 +1,22 @@
 /*
- * What event_dump.c and proxy_dump.c share. Dump role. A NULL side is the process: ni_g.detached.
+ * Events that are not operations, from the stores' done lists to lines in the open block. Dump role.
  */
-#ifndef NI_EVENT_DUMP_H
-#define NI_EVENT_DUMP_H
+#ifndef NI_EVENT_DRAIN_H
+#define NI_EVENT_DRAIN_H
 
-#include "plugin/dump/dump.h"
-#include "format/event_write.h"
+#include "drain.h"
 
-static inline struct ni_event_slot *event_at(uint32_t slot) { return ni_arena_event(&ni_g.arena, slot); }
-
-static inline int is_proxy(uint32_t slot) {
-  return ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) == NI_CHUNK_PROXY;
-}
-
-static inline struct ni_event_store *ev_store(const struct ni_side *s) { return s ? &s->comm->events : &ni_g.detached; }
-
-static inline struct ni_side_events *ev_of(struct ni_dump *d, struct ni_side *s) { return s ? &s->ev : &d->detached; }
-
-static inline const struct ni_line_prefix *ev_prefix(const struct ni_dump *d, const struct ni_side *s) {
-  return s ? &s->prefix : &d->process_prefix;
-}
-
-/* ns between two readings of the counter; -1: the second never came. */
-static inline int64_t ev_span(uint64_t from, uint64_t to) {
-  return to && to >= from ? (int64_t)ni_clock_span_ns(&ni_g.clock, to - from) : -1;
-}
-
-/* n events of the kind are in the block now. */
-void ni_events_count(struct ni_dump *d, struct ni_side *s, enum ni_event kind, uint64_t n);
-void ni_events_free_slot(const struct ni_side *s, uint32_t slot);
-
-/* ---- proxy_dump.c ---- */
-
-/* A closed proxy operation of todo into the block. 1: its slot can go; negative errno: the block takes no more. */
-int ni_proxy_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot);
-/* The same for a step. 0: its operation's line will have it, and ni_step_keep is to be given the slot. */
-int ni_step_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot);
-void ni_step_keep(struct ni_dump *d, struct ni_side *s, uint32_t slot);
-/* At exit, out of time: steps that wait count as dropped. */
-void ni_steps_give_up(struct ni_dump *d, struct ni_side_events *ev);
+/* Takes what callbacks have closed. 1 if anything moved. */
+int ni_events_collect(struct ni_drain *d);
+/* As ni_drain_format. */
+int ni_events_format(struct ni_drain *d);
+/* At exit, out of time: what is left counts as dropped. */
+void ni_events_give_up(struct ni_drain *d);
+/* Looks at API calls that wait for their operation. */
+void ni_events_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end);
+/* The communicator is over: what never stopped is closed and goes to todo. 1: there was such. */
+int ni_events_close(struct ni_event_store *st, struct ni_event_writer *ev);
+/* Is a network operation between start and stop, or not yet in the block? A hint. */
+int ni_events_in_flight(const struct ni_event_store *st, const struct ni_event_writer *ev);
 
 #endif

@@ -18,8 +18,14 @@
  * again, with a full fence between on both sides. So a stop that is not in the record finds RETIRED, and is counted and
  * written as late: a record that is short is known to be short (test/model/retire.pml).
  */
-#include "plugin/dump/dump.h"
+#include "judge.h"
 
+#include "plugin/slots/state.h"
+#include "plugin/write/block.h"
+#include "settle.h"
+#include "unfinished.h"
+
+#define SCAN_MS 1000u /* how often the slots of a communicator are searched for missing children */
 #define QUIET_OVERTAKEN_MS 50u
 #define QUIET_MS 1000u
 #define QUIET_MISSING_MS 10000u
@@ -33,12 +39,12 @@ static int retire(struct ni_op *op, uint64_t state, uint32_t flags) {
   return 1;
 }
 
-static int overtaken(const struct ni_side *s, const struct ni_op *op) {
+static int overtaken(const struct ni_comm_writer *s, const struct ni_op *op) {
   return (int32_t)(ni_load_rlx(&s->comm->newest_group) - op->group_ord) > 0;
 }
 
 /* How long prog has not moved, by our own looks. The first look starts the time. */
-static uint32_t quiet_ms(struct ni_dump *d, struct ni_op *op, uint32_t prog) {
+static uint32_t quiet_ms(struct ni_drain *d, struct ni_op *op, uint32_t prog) {
   if (op->seen_ms == 0 || op->seen_prog != prog) {
     op->seen_prog = prog;
     op->seen_ms = d->judge_ms;
@@ -47,21 +53,21 @@ static uint32_t quiet_ms(struct ni_dump *d, struct ni_op *op, uint32_t prog) {
 }
 
 /* Gives an operation up, with its line. 0: not yet, because the line does not fit or a callback was faster. */
-static int incomplete(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot, uint64_t state,
+static int incomplete(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op, uint32_t slot, uint64_t state,
                       const char *why) {
-  if (ni_lines_room(d) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
-  struct ni_side_kind *k = &s->kind[op->kind];
+  if (ni_block_room(d->w) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
+  struct ni_kind_writer *k = &s->kind[op->kind];
   struct ni_incomplete_line in;
   ni_unfinished_fill(d, op, state, ni_load_acq(&op->prog), &in);
   in.why = why;
-  k->told->incomplete++;
-  (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
-  ni_drain_rest(d, k, slot);
+  k->account->incomplete++;
+  (void)ni_block_put(d->w, d->w->line, ni_format_incomplete(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, &in));
+  ni_settle_rest(d, k, slot);
   return 1;
 }
 
 /* One operation with an unknown channel count. 1: it is off the list. */
-static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot, enum ni_end end) {
+static int judge_unknown(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op, uint32_t slot, enum ni_end end) {
   uint64_t state = ni_load_acq(&op->state); /* pairs with the starter's CLOSED exchange */
   uint32_t prog = ni_load_acq(&op->prog);   /* pairs with the poller's release: its stamps are there */
   uint32_t started = ni_prog_started(prog), stopped = ni_prog_stopped(prog), quiet = quiet_ms(d, op, prog);
@@ -74,14 +80,14 @@ static int judge_unknown(struct ni_dump *d, struct ni_side *s, struct ni_op *op,
                       (quiet >= QUIET_MS && (op->mask_doubt == NI_MASK_OFF || overtaken(s, op))));
   if (done && retire(op, state, 0)) {
     ni_chain_append(&s->kind[op->kind].todo, slot);
-    ni_side_busy(d, s);
+    ni_drain_busy(d, s);
     return 1;
   }
   if (!done && !end) (void)ni_unfinished_stuck(d, s, op, slot);
   return end == NI_END_DESTROY && !done && incomplete(d, s, op, slot, state, "finalize");
 }
 
-static void judge_watch(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+static void judge_watch(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
   /* Acquire pairs with the release of watch() in callbacks.c: the links are there. */
   uint32_t fresh = ni_load_rlx(&s->comm->watch) ? ni_swap_acq(&s->comm->watch, 0) : 0;
   while (fresh) {
@@ -105,8 +111,8 @@ static void judge_watch(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
 }
 
 struct scan {
-  struct ni_dump *d;
-  struct ni_side *s;
+  struct ni_drain *d;
+  struct ni_comm_writer *s;
   enum ni_end end;
 };
 
@@ -119,7 +125,7 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
       (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && overtaken(x->s, op)))) {
     if (!retire(op, state, 0)) return;
     ni_chain_append(&x->s->kind[op->kind].todo, slot);
-    ni_side_busy(x->d, x->s);
+    ni_drain_busy(x->d, x->s);
   } else if (x->end == NI_END_DESTROY) {
     (void)incomplete(x->d, x->s, op, slot, state, "finalize");
   } else if ((ni_state_flags(state) & NI_OP_CLOSED) && quiet >= QUIET_MISSING_MS && overtaken(x->s, op)) {
@@ -129,14 +135,14 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
   }
 }
 
-void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
+void ni_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
   if (s->watch || ni_load_rlx(&s->comm->watch)) judge_watch(d, s, end);
   int scan = end == NI_END_DESTROY;
-  if (!scan && d->now_ms - s->last_scan_ms >= NI_SCAN_MS) {
-    s->last_scan_ms = d->now_ms;
+  if (!scan && d->w->now_ms - s->last_scan_ms >= SCAN_MS) {
+    s->last_scan_ms = d->w->now_ms;
     for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-      struct ni_side_kind *k = &s->kind[kind];
-      uint64_t settled = k->told->written + k->in_block + k->told->judged_out + k->told->incomplete + k->todo.n +
+      struct ni_kind_writer *k = &s->kind[kind];
+      uint64_t settled = k->account->written + k->in_block + k->account->judged_out + k->account->incomplete + k->todo.n +
                          ni_load_rlx(&s->comm->kind[kind].filtered[NI_FILTER_SAMPLED]);
       /* Drops and other filters left out: at worst a scan too many. */
       scan |= ni_load_rlx(&s->comm->kind[kind].started) != settled;
@@ -145,15 +151,4 @@ void ni_judge(struct ni_dump *d, struct ni_side *s, enum ni_end end) {
   struct scan x = {d, s, end};
   for (int kind = 0; scan && kind < NI_KIND_COUNT; kind++)
     ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, scan_one, &x);
-}
-
-static void count_one(struct ni_op *op, uint32_t slot, void *arg) {
-  (void)slot;
-  *(uint64_t *)arg += ni_op_in_flight(ni_load_rlx(&op->state)) != 0; /* relaxed: a count, no field is read */
-}
-
-uint64_t ni_judge_in_flight(struct ni_side *s, enum ni_kind kind) {
-  uint64_t n = 0;
-  ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, count_one, &n);
-  return n;
 }

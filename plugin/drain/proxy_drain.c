@@ -1,6 +1,4 @@
 /*
- * Network operations and their steps to lines in the open block. Dump role.
- *
  *   flat     step ─▶ line, slot free                             operation ─▶ line, slot free
  *   nested   step ─▶ kept in its operation ──its end──▶ the operation's line has it, both slots free
  *                       └─ 64 of one operation, a second, too many in all ─▶ segment line, slots free
@@ -12,7 +10,10 @@
  * are what one wants to see. A process that is killed loses those of its last second, as it loses flat lines that are
  * not written.
  */
-#include "event_drain.h"
+#include "proxy_drain.h"
+
+#include "event_of.h"
+#include "plugin/write/block.h"
 
 #define KEEP_MS 1000u /* a step waits at most so long for its operation's end */
 
@@ -20,7 +21,7 @@
 
 static struct ni_proxy_slot *proxy_at(uint32_t slot) { return ni_arena_proxy(&ni_g.arena, slot); }
 
-static void hold(struct ni_side_events *ev, uint32_t slot, uint64_t now_ms) {
+static void hold(struct ni_event_writer *ev, uint32_t slot, uint64_t now_ms) {
   struct ni_kept_steps *k = &proxy_at(slot)->kept;
   k->since_ms = now_ms;
   k->next = 0;
@@ -30,7 +31,7 @@ static void hold(struct ni_side_events *ev, uint32_t slot, uint64_t now_ms) {
   ev->hold_last = slot;
 }
 
-static void let_go(struct ni_side_events *ev, const struct ni_kept_steps *k) {
+static void let_go(struct ni_event_writer *ev, const struct ni_kept_steps *k) {
   if (k->prev) proxy_at(k->prev)->kept.next = k->next;
   else ev->hold_first = k->next;
   if (k->next) proxy_at(k->next)->kept.prev = k->prev;
@@ -59,14 +60,14 @@ static void fill_step(const struct ni_event_slot *e, struct ni_step_text *t) {
 }
 
 /* Chained steps into d->steps. */
-static void fill_steps(struct ni_dump *d, const struct ni_chain *c) {
+static void fill_steps(struct ni_drain *d, const struct ni_chain *c) {
   uint32_t slot = c->first;
   for (uint32_t i = 0; i < c->n; i++, slot = ni_load_rlx(&ni_arena_op(&ni_g.arena, slot)->next))
     fill_step(event_at(slot), &d->steps[i]);
 }
 
 /* A line about steps, all of the operation of the first. */
-static int put_steps(struct ni_dump *d, struct ni_side *s, const struct ni_event_slot *e, enum ni_proxy_what what, uint32_t n) {
+static int put_steps(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_proxy_what what, uint32_t n) {
   uint8_t flags = ni_load_rlx(&e->flags);
   struct ni_proxy_line in = {.what = what,
                              .has_parent = flags & NI_EVF_PARENT,
@@ -80,21 +81,21 @@ static int put_steps(struct ni_dump *d, struct ni_side *s, const struct ni_event
                              .peer = e->step.peer,
                              .steps = d->steps,
                              .n_listed = n};
-  int rc = ni_lines_put(d, d->line, ni_format_proxy(d->line, sizeof d->line, ev_prefix(d, s), d->ts_us, &in));
+  int rc = ni_block_put(d->w, d->w->line, ni_format_proxy(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
   if (rc) return rc;
-  ni_events_count(d, s, NI_EVENT_STEPS, n);
+  ev_count(d, s, NI_EVENT_STEPS, n);
   ev_of(d, s)->proxy_lines++;
   return 0;
 }
 
 /* The steps of a chain have their line: their slots go. */
-static void free_steps(const struct ni_side *s, struct ni_chain *c) {
-  for (uint32_t slot; (slot = ni_chain_take(c)) != 0;) ni_events_free_slot(s, slot);
+static void free_steps(const struct ni_comm_writer *s, struct ni_chain *c) {
+  for (uint32_t slot; (slot = ni_chain_take(c)) != 0;) ev_free_slot(s, slot);
 }
 
 /* What an operation has kept so far, as a line of its own. 0 or negative errno, and nothing has changed. */
-static int put_segment(struct ni_dump *d, struct ni_side *s, struct ni_proxy_slot *x) {
-  struct ni_side_events *ev = ev_of(d, s);
+static int put_segment(struct ni_drain *d, struct ni_comm_writer *s, struct ni_proxy_slot *x) {
+  struct ni_event_writer *ev = ev_of(d, s);
   struct ni_chain *c = &x->kept.steps;
   fill_steps(d, c);
   int rc = put_steps(d, s, event_at(c->first), NI_PROXY_SEGMENT, c->n);
@@ -121,9 +122,9 @@ static const char *waits_for(const struct ni_proxy_slot *x) {
   return names[phase];
 }
 
-int ni_proxy_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+int ni_proxy_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
   struct ni_proxy_slot *x = proxy_at(slot);
-  struct ni_side_events *ev = ev_of(d, s);
+  struct ni_event_writer *ev = ev_of(d, s);
   uint8_t flags = ni_load_rlx(&x->flags);
   uint64_t progress = ni_load_rlx(&x->ticks_progress);
   struct ni_proxy_line in = {.what = NI_PROXY_OP,
@@ -159,12 +160,12 @@ int ni_proxy_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
     in.steps = d->steps;
     in.n_listed = c->n;
   }
-  int rc = ni_lines_put(d, d->line, ni_format_proxy(d->line, sizeof d->line, ev_prefix(d, s), d->ts_us, &in));
+  int rc = ni_block_put(d->w, d->w->line, ni_format_proxy(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
   if (rc) return rc;
-  ni_events_count(d, s, NI_EVENT_PROXY_OP, 1);
+  ev_count(d, s, NI_EVENT_PROXY_OP, 1);
   ev->proxy_lines++;
   if (c->n) {
-    ni_events_count(d, s, NI_EVENT_STEPS, c->n);
+    ev_count(d, s, NI_EVENT_STEPS, c->n);
     d->n_kept -= c->n;
     ev->n_kept -= c->n;
     let_go(ev, &x->kept);
@@ -176,15 +177,15 @@ int ni_proxy_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
 /* ---- steps ---- */
 
 /* Half of what a limited pool holds; and in all a sixteenth of the arena: the rest is for events that come. */
-static int too_many(struct ni_dump *d, struct ni_side *s) {
+static int too_many(struct ni_drain *d, struct ni_comm_writer *s) {
   uint32_t limit = ev_store(s)->events.limit;
   if (limit && ev_of(d, s)->n_kept >= ((uint64_t)limit + 127) / 128 * 64) return 1;
   return d->n_kept >= ni_g.arena.cap_bytes / 16 / NI_SLOT_BYTES;
 }
 
-int ni_step_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+int ni_step_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
   struct ni_event_slot *e = event_at(slot);
-  struct ni_side_events *ev = ev_of(d, s);
+  struct ni_event_writer *ev = ev_of(d, s);
   struct ni_proxy_slot *x = ni_g.config.proxy_nested ? op_of_step(e) : NULL;
   int rc = 0;
   if (!x) {
@@ -197,29 +198,29 @@ int ni_step_finish(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
   return rc;
 }
 
-void ni_step_keep(struct ni_dump *d, struct ni_side *s, uint32_t slot) {
+void ni_step_keep(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
   struct ni_event_slot *e = event_at(slot);
-  struct ni_side_events *ev = ev_of(d, s);
+  struct ni_event_writer *ev = ev_of(d, s);
   struct ni_chain *c = &proxy_at(e->step.op_slot)->kept.steps;
-  if (!c->n) hold(ev, e->step.op_slot, d->now_ms);
+  if (!c->n) hold(ev, e->step.op_slot, d->w->now_ms);
   ni_chain_append(c, slot);
   d->n_kept++;
   ev->n_kept++;
 }
 
-int ni_steps_release(struct ni_dump *d, struct ni_side *s, int all) {
-  struct ni_side_events *ev = ev_of(d, s);
+int ni_steps_release(struct ni_drain *d, struct ni_comm_writer *s, int all) {
+  struct ni_event_writer *ev = ev_of(d, s);
   int rc = 0;
   while (rc == 0 && ev->hold_first) {
     struct ni_proxy_slot *x = proxy_at(ev->hold_first);
-    if (!all && d->now_ms - x->kept.since_ms < KEEP_MS) break;
+    if (!all && d->w->now_ms - x->kept.since_ms < KEEP_MS) break;
     rc = ni_drain_check(d);
     if (rc == 0) rc = put_segment(d, s, x);
   }
   return rc;
 }
 
-void ni_steps_give_up(struct ni_dump *d, struct ni_side_events *ev) {
+void ni_steps_give_up(struct ni_drain *d, struct ni_event_writer *ev) {
   ev->lost[NI_EVENT_STEPS] += ev->n_kept;
   d->n_kept -= ev->n_kept;
   ev->n_kept = 0;

@@ -7,12 +7,16 @@
  * channel events were on when their task was made. So a collective that was captured in a graph and never launched has
  * no line; nobody knows of it what it waits for (contract 3.6).
  */
+#include "unfinished.h"
+
 #include "plugin/slots/chan_more.h"
-#include "plugin/dump/dump.h"
+#include "plugin/slots/state.h"
+#include "plugin/write/accounts.h"
+#include "plugin/write/block.h"
 
 #define EXIT_LINES 16u /* in_flight lines of one communicator and kind: hints, and the process leaves */
 
-void ni_unfinished_fill(struct ni_dump *d, struct ni_op *op, uint64_t state, uint32_t prog, struct ni_incomplete_line *in) {
+void ni_unfinished_fill(struct ni_drain *d, struct ni_op *op, uint64_t state, uint32_t prog, struct ni_incomplete_line *in) {
   uint32_t want = ni_state_want(state);
   uint64_t enqueue_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
   *in = (struct ni_incomplete_line){
@@ -25,7 +29,7 @@ void ni_unfinished_fill(struct ni_dump *d, struct ni_op *op, uint64_t state, uin
       .channels_started = ni_prog_started(prog),
       .channels_stopped = ni_prog_stopped(prog),
       .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start),
-      .age_ms = d->now_ns > enqueue_ns ? (d->now_ns - enqueue_ns) / 1000000 : 0,
+      .age_ms = d->w->now_ns > enqueue_ns ? (d->w->now_ns - enqueue_ns) / 1000000 : 0,
       .datatype = ni_intern_text(&ni_g.intern, op->datatype),
       .root = op->root,
   };
@@ -40,21 +44,21 @@ static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state) 
 }
 
 /* Where it stands, in the words of docs/format.md. */
-static void describe(struct ni_side *s, uint32_t slot, uint64_t state, struct ni_incomplete_line *in) {
+static void describe(struct ni_comm_writer *s, uint32_t slot, uint64_t state, struct ni_incomplete_line *in) {
   in->channels_open = channels_open(s->comm, slot, state);
   if (in->channels_started == 0) in->state = "launched";
   else if (in->channels_stopped == ni_state_want(state)) in->state = "finishing";
   else in->state = "kernel";
 }
 
-int ni_unfinished_stuck(struct ni_dump *d, struct ni_side *s, struct ni_op *op, uint32_t slot) {
+int ni_unfinished_stuck(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op, uint32_t slot) {
   uint64_t state = ni_load_acq(&op->state), limit_ns = ni_g.config.stuck_seconds * UINT64_C(1000000000);
   uint32_t prog = ni_load_acq(&op->prog);
   if (!limit_ns || !ni_g.config.control_lines || (ni_state_flags(state) & NI_OP_TOLD)) return 0;
   if (op->mask_doubt && ni_prog_started(prog) == 0) return 0;
   uint64_t since = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
   if (since < d->awake_ns) since = d->awake_ns;
-  if (d->now_ns < since || d->now_ns - since < limit_ns || ni_lines_room(d)) return 0;
+  if (d->w->now_ns < since || d->w->now_ns - since < limit_ns || ni_block_room(d->w)) return 0;
   struct ni_incomplete_line in;
   ni_unfinished_fill(d, op, state, prog, &in);
   /* On the unchanged word: what moves while we look is not stuck. Relaxed: nothing goes with the mark. */
@@ -63,9 +67,9 @@ int ni_unfinished_stuck(struct ni_dump *d, struct ni_side *s, struct ni_op *op, 
   in.line = NI_UNFINISHED_STUCK;
   in.why = "stuck";
   describe(s, slot, state, &in);
-  (void)ni_lines_put(d, d->line, ni_format_incomplete(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
-  d->urgent = s->stuck_told = 1;
-  ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_STUCK, d->now_ns,
+  (void)ni_block_put(d->w, d->w->line, ni_format_incomplete(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, &in));
+  d->w->urgent = s->stuck_told = 1;
+  ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_STUCK, d->w->now_ns,
                       "%s %llu of communicator 0x%llx has been in flight for %llu s on rank %d (%s); nccl-inspector hang on "
                       "the logs of all ranks says who is missing", in.func, (unsigned long long)in.sn,
                       (unsigned long long)s->ident.comm_hash, (unsigned long long)(in.age_ms / 1000), s->ident.rank, in.state);
@@ -73,27 +77,27 @@ int ni_unfinished_stuck(struct ni_dump *d, struct ni_side *s, struct ni_op *op, 
 }
 
 struct at_exit {
-  struct ni_dump *d;
-  struct ni_side *s;
+  struct ni_drain *d;
+  struct ni_comm_writer *s;
   uint32_t left;
 };
 
 static void at_exit_one(struct ni_op *op, uint32_t slot, void *arg) {
   struct at_exit *x = arg;
   uint64_t state = ni_load_acq(&op->state);
-  if (!x->left || !ni_op_in_flight(state) || ni_lines_room(x->d)) return;
+  if (!x->left || !ni_op_in_flight(state) || ni_block_room(x->d->w)) return;
   struct ni_incomplete_line in;
   ni_unfinished_fill(x->d, op, state, ni_load_acq(&op->prog), &in);
   in.line = NI_UNFINISHED_IN_FLIGHT;
   in.why = "exit";
   describe(x->s, slot, state, &in);
-  if (ni_lines_put(x->d, x->d->line, ni_format_incomplete(x->d->line, sizeof x->d->line, &x->s->prefix, x->d->ts_us, &in)) == 0)
+  if (ni_block_put(x->d->w, x->d->w->line, ni_format_incomplete(x->d->w->line, sizeof x->d->w->line, &x->s->prefix, x->d->w->ts_us, &in)) == 0)
     x->left--;
 }
 
-void ni_unfinished_at_exit(struct ni_dump *d, struct ni_side *s) {
+void ni_unfinished_at_exit(struct ni_drain *d, struct ni_comm_writer *s) {
   for (int kind = 0; ni_g.config.control_lines && kind < NI_KIND_COUNT; kind++) {
     struct at_exit x = {d, s, EXIT_LINES};
-    if (ni_side_unsettled(s, kind) > 0) ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, at_exit_one, &x);
+    if (ni_accounts_unsettled(s, kind) > 0) ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, at_exit_one, &x);
   }
 }

@@ -2,7 +2,7 @@
  * How much is recorded right now, and who decides: settings at first, then control files, time slices and the budget.
  * State of the dump role, which alone changes it; each change is a `control` line.
  *
- *   asked for (settings, control file) ─▶ less KernelCh outside of its slice ─▶ less what the budget leaves out ─▶ ni_events_set
+ *   asked for (settings, control file) ─▶ less KernelCh outside of its slice ─▶ less what the budget leaves out ─▶ ni_masks_set
  */
 #ifndef NI_DETAIL_H
 #define NI_DETAIL_H
@@ -22,8 +22,17 @@ struct ni_detail {
   char own_name[NI_CTL_NAME_BYTES];
   uint8_t turn;            /* whose look is next */
   uint64_t last_look_ms;
-  uint8_t flush;           /* somebody asked for it */
   char text[NI_CTL_FILE_BYTES]; /* of the file that is looked at */
 };
+
+struct ni_config;
+struct ni_dump;
+
+void ni_detail_init(struct ni_dump *d, const struct ni_config *c); /* with the first init */
+void ni_detail_open(struct ni_dump *d, const char *dir);           /* with a session: where control files are */
+/* Looks for what is to change, at most one stat a second; says what has changed. */
+void ni_detail_tick(struct ni_dump *d);
+/* The time to sleep, at most ms, so that a slice ends when it should. */
+uint64_t ni_detail_wait_ms(const struct ni_dump *d, uint64_t ms);
 
 #endif

@@ -6,9 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "plugin/os/futex.h"
+#include "plugin/os/host.h"
 #include "plugin/os/process_id.h"
+#include "plugin/slots/state.h"
+#include "tick.h"
 
 #define STALL_MS 1800u  /* no progress for so long: the file system hangs or is full, the host must not wait for it */
 #define HARD_MS 30000u
@@ -23,52 +27,53 @@
 struct ni_dump *ni_dump_new(const struct ni_config *c) {
   struct ni_dump *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  d->gz = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
-  d->gz_head = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
-  if (!d->gz || !d->gz_head) {
+  d->drain.w = &d->w;
+  d->w.gz = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
+  d->w.gz_head = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
+  if (!d->w.gz || !d->w.gz_head) {
     ni_dump_free(d);
     return NULL;
   }
-  ni_host_name(d->hostname, sizeof d->hostname);
-  ni_process_boot_id(d->boot_id, sizeof d->boot_id);
-  ni_process_exe(d->exe, sizeof d->exe);
+  ni_host_name(d->w.hostname, sizeof d->w.hostname);
+  ni_process_boot_id(d->w.boot_id, sizeof d->w.boot_id);
+  ni_process_exe(d->w.exe, sizeof d->w.exe);
   if (!getcwd(d->cwd, sizeof d->cwd) || d->cwd[0] != '/') d->cwd[0] = 0; /* gone, or above our root */
-  ni_config_settings_json(c, d->settings, sizeof d->settings);
-  ni_job_read(&d->job);
+  ni_config_settings_json(c, d->w.settings, sizeof d->w.settings);
+  ni_job_read(&d->w.job);
   ni_detail_init(d, c);
-  d->origin = (struct ni_origin){.hostname = d->hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
+  d->w.origin = (struct ni_origin){.hostname = d->w.hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
   return d;
 }
 
 void ni_dump_free(struct ni_dump *d) {
   if (!d) return;
-  ni_gz_free(d->gz);
-  ni_gz_free(d->gz_head);
-  ni_gz_free(d->gz_roll);
+  ni_gz_free(d->w.gz);
+  ni_gz_free(d->w.gz_head);
+  ni_gz_free(d->w.gz_roll);
   free(d);
 }
 
-struct ni_side *ni_side_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident) {
-  struct ni_side *s = calloc(1, sizeof *s);
+struct ni_comm_writer *ni_comm_writer_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident) {
+  struct ni_comm_writer *s = calloc(1, sizeof *s);
   if (!s) return NULL;
   s->comm = c;
   s->index = c->index;
   s->ident = *ident;
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) s->kind[kind].told = &c->kind[kind].told;
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) s->kind[kind].account = &c->kind[kind].account;
   s->init_ns = ni_realtime_ns();
   s->has_gpu = ni_gpu_id_read(&s->gpu) == 0;
-  if (ni_line_prefix_init(&s->prefix, ident, &d->origin)) {
+  if (ni_line_prefix_init(&s->prefix, ident, &d->w.origin)) {
     free(s);
     return NULL;
   }
   return s;
 }
 
-void ni_dump_join(struct ni_dump *d, struct ni_side *s) {
-  struct ni_side *head = atomic_load_explicit(&d->joining, memory_order_relaxed);
+void ni_dump_join(struct ni_dump *d, struct ni_comm_writer *s) {
+  struct ni_comm_writer *head = atomic_load_explicit(&d->drain.joining, memory_order_relaxed);
   do s->next = head;
-  /* Release pairs with the exchange in ni_drain_join: the side is whole. */
-  while (!atomic_compare_exchange_weak_explicit(&d->joining, &head, s, memory_order_release, memory_order_relaxed));
+  /* Release pairs with the exchange in ni_collect_join: the writer is whole. */
+  while (!atomic_compare_exchange_weak_explicit(&d->drain.joining, &head, s, memory_order_release, memory_order_relaxed));
   if (ni_load_acq(&d->has_thread)) ni_futex_wake_one(&ni_g.wake_word);
 }
 
@@ -76,7 +81,7 @@ void ni_dump_join(struct ni_dump *d, struct ni_side *s) {
 static int serve(struct ni_dump *d) {
   uint32_t ask = ni_load_acq(&d->ask); /* pairs with the release in request */
   d->awaited = ni_load_rlx(&d->waiting) != 0; /* relaxed: raised before ask was */
-  int want = ask != ni_load_rlx(&d->answer), leaving = want && ni_load_acq(&d->exiting);
+  int want = ask != ni_load_rlx(&d->answer), leaving = want && ni_load_acq(&d->drain.exiting);
   int done = ni_tick(d, want, leaving ? NI_END_EXIT : NI_END_NONE);
   if (want && done) {
     ni_store_rel(&d->answer, ask); /* pairs with the acquire in await */
@@ -89,18 +94,18 @@ static int serve(struct ni_dump *d) {
 
 /* Is anything on a done list? seq_cst: the second half of Dekker's pattern, see publish_done in callbacks_in.h. */
 static int anything_dirty(const struct ni_dump *d) {
-  for (uint32_t w = 0; w < (d->cap_index + 63) / 64; w++)
+  for (uint32_t w = 0; w < (d->drain.cap_index + 63) / 64; w++)
     if (ni_load_sc(&ni_g.dirty[w])) return 1;
   return 0;
 }
 
 static void rest(struct ni_dump *d, uint32_t seen_wake) {
-  if (!d->open && !d->sides && !atomic_load_explicit(&d->joining, memory_order_acquire)) {
+  if (!d->open && !d->w.comms && !atomic_load_explicit(&d->drain.joining, memory_order_acquire)) {
     ni_keep_heartbeat(&ni_g.box, ni_monotonic_ns(), 0);
     ni_futex_wait(&ni_g.wake_word, seen_wake, UINT64_MAX); /* parked: init, finalize and exit raise the word */
     return;
   }
-  if (d->moved || ni_gz_text_bytes(d->gz)) {
+  if (d->moved || ni_gz_text_bytes(d->w.gz)) {
     uint64_t ms = d->moved ? NI_TICK_MS : NI_IDLE_MS;
     int64_t us = ni_g.config.interval_us;
     if (!d->moved && us != NI_INTERVAL_NEVER && us < 100000) ms = NI_TICK_MS; /* text waits for its 100 ms */
@@ -168,7 +173,7 @@ static void serve_here(struct ni_dump *d, uint64_t deadline_ns) {
 /* Asks for everything to be written and waits: until it is, until hard_ms are over, or until the dump role has made no
  * progress for stall_ms, because the disk hangs or refuses. 1: everything is written. What is not stays asked for. */
 static int await_answer(struct ni_dump *d, uint64_t stall_ms, uint64_t hard_ms) {
-  uint64_t start = ni_monotonic_ns(), moved_at = start, progress = ni_load_rlx(&d->progress);
+  uint64_t start = ni_monotonic_ns(), moved_at = start, progress = ni_load_rlx(&d->w.progress);
   /* Release pairs with serve's acquire: whatever made us ask (CLOSING, exiting) is seen with it. */
   uint32_t mine = atomic_fetch_add_explicit(&d->ask, 1, memory_order_acq_rel) + 1;
   if (!ni_load_acq(&d->has_thread)) {
@@ -179,7 +184,7 @@ static int await_answer(struct ni_dump *d, uint64_t stall_ms, uint64_t hard_ms) 
   for (;;) {
     uint32_t answer = ni_load_acq(&d->answer); /* pairs with serve's release: the file is written */
     if ((int32_t)(answer - mine) >= 0) return 1;
-    uint64_t now = ni_monotonic_ns(), p = ni_load_rlx(&d->progress);
+    uint64_t now = ni_monotonic_ns(), p = ni_load_rlx(&d->w.progress);
     if (p != progress) moved_at = now;
     progress = p;
     if (now - start >= hard_ms * NI_MS_NS || now - moved_at >= stall_ms * NI_MS_NS) return 0;
@@ -196,7 +201,7 @@ static int request(struct ni_dump *d, uint64_t stall_ms, uint64_t hard_ms) {
 }
 
 void ni_dump_finalize(struct ni_dump *d, int last) {
-  (void)atomic_fetch_add_explicit(&d->closings, 1, memory_order_release); /* pairs with gather's acquire */
+  (void)atomic_fetch_add_explicit(&d->drain.closings, 1, memory_order_release); /* pairs with gather's acquire */
   if (!last && ni_load_acq(&d->has_thread)) {
     ni_futex_wake_one(&ni_g.wake_word);
   } else if (!request(d, STALL_MS, HARD_MS)) {
@@ -208,11 +213,11 @@ void ni_dump_finalize(struct ni_dump *d, int last) {
 int ni_dump_make_room(struct ni_dump *d) { return request(d, ROOM_STALL_MS, ROOM_MS); }
 
 /* Acquire pairs with ni_session_close's release. */
-int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !atomic_load(&d->joining); }
+int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !atomic_load(&d->drain.joining); }
 
 void ni_dump_exit(struct ni_dump *d) {
-  d->leave_by_ns = ni_monotonic_ns() + LEAVE_MS * NI_MS_NS;
-  ni_store_rel(&d->exiting, 1); /* pairs with the acquire in serve and in ni_drain_check */
+  d->drain.leave_by_ns = ni_monotonic_ns() + LEAVE_MS * NI_MS_NS;
+  ni_store_rel(&d->drain.exiting, 1); /* pairs with the acquire in serve and in ni_drain_check */
   /* All that had finished is in the log: the box has nothing to add. */
-  if (request(d, EXIT_MS, EXIT_MS) && !d->gave_up) ni_keep_end(&ni_g.box);
+  if (request(d, EXIT_MS, EXIT_MS) && !d->drain.gave_up) ni_keep_end(&ni_g.box);
 }

@@ -21,10 +21,10 @@ void ni_dump_free(struct ni_dump *d); /* before a thread was started; NULL accep
 /* 0, or a negative errno: the role is then taken by finalizing and exiting threads. */
 int ni_dump_start(struct ni_dump *d);
 
-/* A side for a new communicator, or NULL (no memory). Not yet joined. init. */
-struct ni_side *ni_side_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident);
-/* Hands the side over. */
-void ni_dump_join(struct ni_dump *d, struct ni_side *s);
+/* A writer for a new communicator, or NULL (no memory). Not yet joined. init. */
+struct ni_comm_writer *ni_comm_writer_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident);
+/* Hands it over. */
+void ni_dump_join(struct ni_dump *d, struct ni_comm_writer *s);
 
 /* A communicator was set CLOSING. last: no other is alive; waits until everything is written and the file closed. Also
  * writes when the interval is -1. Bounded: gives up 2 s after the dump role made its last progress, and after 30 s in
@@ -41,9 +41,5 @@ int ni_dump_idle(const struct ni_dump *d);
 
 /* The process leaves: final lines for every communicator, at most 2 s in all. */
 void ni_dump_exit(struct ni_dump *d);
-
-/* Tells the black box where the log will be, before there is one: a process killed in its first moments is found by it.
- * By the first init, after ni_keep_begin. */
-void ni_dump_plan(struct ni_dump *d);
 
 #endif

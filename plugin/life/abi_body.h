@@ -12,6 +12,11 @@
  * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL.
  */
 #include "plugin/callbacks/callbacks.h"
+#include "plugin/callbacks/callbacks_channel.h"
+#include "plugin/callbacks/callbacks_event.h"
+#include "plugin/callbacks/callbacks_proxy.h"
+#include "plugin/callbacks/chan_trace.h"
+#include "plugin/callbacks/meter.h"
 #include "lifecycle.h"
 #if NI_ABI == 1
 #include "abi_v1_names.h"

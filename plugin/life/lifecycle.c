@@ -2,19 +2,22 @@
 
 #include "lifecycle.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 #include "plugin/slots/done_ring.h"
+#include "plugin/slots/registry.h"
+#include "plugin/slots/state.h"
+#include "plugin/dump/session.h"
 #include "plugin/dump/thread.h"
+#include "plugin/callbacks/chan_trace.h"
 #include "plugin/callbacks/event_masks.h"
 #include "plugin/os/nccl_version.h"
 #include "format/release.h"
 #include "plugin/callbacks/want.h"
-
-union ni_global_pages ni_global_pages;
 
 /* A context for which nothing is recorded: not NULL, so that NCCL's NULL paths are not met. */
 static void *dead_context(void) { return ni_handle_pack(NI_H_CONTEXT, 0, ni_g.nonce); }
@@ -34,7 +37,7 @@ static void at_exit(void) {
   /* Dekker's pattern with init: leaving stored, then armed read; armed stored, then leaving read. */
   ni_store_sc(&ni_g.leaving, 1);
   if (!ni_load_sc(&ni_g.armed)) return; /* a forked child reads zero here */
-  if (ni_load_acq(&ni_g.dump->exiting)) return; /* a child that inited inherits the parent's registration, and made its own */
+  if (ni_load_acq(&ni_g.dump->drain.exiting)) return; /* a child that inited inherits the parent's registration, and made its own */
   /* The framework's threads may hold NCCL's logger when the process dies under them. */
   ni_log_set(&ni_g.log, NULL);
   int before = hold_cancel();
@@ -75,7 +78,7 @@ static int set_up(int interface, const int *mask) {
   ni_g.self_is_silent = ni_self_is_silent(ni_g.nccl_version);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
-  ni_events_take(c->events);
+  ni_masks_take(c->events);
   ni_event_store_open(&ni_g.detached, c->proxy_step_pool_slots, c->proxy_op_pool_slots);
   ni_g.keep_last = !c->pool_grow && c->pool_keep_last;
   ni_g.min_size_bytes = c->min_size_bytes;
@@ -95,8 +98,9 @@ static int set_up(int interface, const int *mask) {
     return rc;
   }
   if (c->verbose) (void)ni_verbose_set(1);
-  ni_keep_begin(&ni_g.box, &ni_g.arena, ni_g.dump, interface, ni_g.nccl_version);
-  ni_dump_plan(ni_g.dump);
+  const struct ni_writer *w = &ni_g.dump->w;
+  ni_keep_begin(&ni_g.box, &ni_g.arena, &(struct ni_keep_owner){w->origin.pid, w->hostname, w->boot_id, w->exe, &w->job, interface, ni_g.nccl_version});
+  ni_session_plan(ni_g.dump);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
   ni_store_sc(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback, and see at_exit */
@@ -131,27 +135,6 @@ static void configure(int interface, const int *mask) {
               ni_release_text(ni_g.nccl_version, release), ni_clock_source_name(ni_g.clock.source));
 }
 
-/* ---- registry ---- */
-
-static int index_take(uint32_t *index) {
-  if (ni_g.n_free_index) {
-    *index = ni_g.free_index[--ni_g.n_free_index];
-    return 0;
-  }
-  if (ni_g.next_index >= NI_MAX_COMMS) return -EMFILE;
-  if (ni_g.next_index >= ni_g.cap_free_index) { /* room for every index ever given out, so that giving back never fails */
-    uint32_t cap = ni_g.cap_free_index ? 2 * ni_g.cap_free_index : 64;
-    uint32_t *p = realloc(ni_g.free_index, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    ni_g.free_index = p;
-    ni_g.cap_free_index = cap;
-  }
-  *index = ni_g.next_index++;
-  return 0;
-}
-
-void ni_index_give(uint32_t index) { ni_g.free_index[ni_g.n_free_index++] = index; }
-
 /* ---- init ---- */
 
 static int open_pools(struct ni_comm *c) {
@@ -168,7 +151,7 @@ static int open_pools(struct ni_comm *c) {
 /* Takes a communicator in. Registry lock held. 0 and its context, or a negative errno with nothing kept. */
 static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   uint32_t index;
-  int rc = index_take(&index);
+  int rc = ni_registry_take(&index);
   if (rc) return rc;
   rc = -ENOMEM;
   uint32_t page = ni_arena_take(&ni_g.arena, NI_CHUNK_COMM);
@@ -203,21 +186,21 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))
     goto out_pools;
   struct ni_ident ident = {a->comm_hash, c->has_name ? c->name : NULL, c->rank, c->n_ranks, c->n_nodes};
-  struct ni_side *side = ni_side_new(ni_g.dump, c, &ident);
-  if (!side) goto out_ring;
-  side->gen = gen;
-  c->init_ns = side->init_ns;
+  struct ni_comm_writer *writer = ni_comm_writer_new(ni_g.dump, c, &ident);
+  if (!writer) goto out_ring;
+  writer->gen = gen;
+  c->init_ns = writer->init_ns;
   c->init_ticks = ni_ticks(ni_g.tick_source);
-  c->gpu = side->gpu;
-  if (!side->has_gpu) c->gpu.index = -1;
-  c->mask_id = ni_events_use_mask(mask);
+  c->gpu = writer->gpu;
+  if (!writer->has_gpu) c->gpu.index = -1;
+  c->mask_id = ni_masks_use(mask);
 
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
   if (!a->ident_follows && (c->rank != a->rank || c->n_ranks != a->n_ranks || c->n_nodes != a->n_nodes))
     ni_log_warn(&ni_g.log, "communicator 0x%llx: rank %d of %d on %d nodes cannot be; written as rank %d of %d on %d",
                 (unsigned long long)c->hash, a->rank, a->n_ranks, a->n_nodes, c->rank, c->n_ranks, c->n_nodes);
   ni_store_rel(&c->state, ni_comm_state(gen, NI_COMM_LIVE));
-  ni_dump_join(ni_g.dump, side);
+  ni_dump_join(ni_g.dump, writer);
   /* Dekker's pattern with ni_session_close: joined, then LIVE stored; EMPTY stored, then the joining list read. */
   ni_keep_state(&ni_g.box, 1);
   *context = ni_handle_pack(NI_H_CONTEXT, ni_payload_slot(page, gen), ni_g.nonce);
@@ -234,7 +217,7 @@ out_pools:
 out_page:
   ni_arena_give(&ni_g.arena, NI_CHUNK_COMM, page);
 out_index:
-  ni_index_give(index);
+  ni_registry_give(index);
   return rc;
 }
 
@@ -312,9 +295,9 @@ enum ni_result ni_finalize(void *context) {
   struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
   uint64_t state = ni_load_acq(&c->state);
   if ((state & NI_H_GEN_MASK) != ni_payload_gen(p) || ni_comm_phase_of(state) != NI_COMM_LIVE) return NI_RES_SUCCESS;
-  if (ni_load_acq(&ni_g.dump->exiting)) return NI_RES_SUCCESS; /* its final line is written: "exit" */
+  if (ni_load_acq(&ni_g.dump->drain.exiting)) return NI_RES_SUCCESS; /* its final line is written: "exit" */
   uint8_t mask_id = c->mask_id; /* while it is ours: the page may have another owner soon */
-  /* Release pairs with close_sides' acquire. Only the caller's exchange counts: finalize twice is finalize once. */
+  /* Release pairs with end_of's acquire in closing.c. Only the caller's exchange counts: finalize twice is finalize once. */
   if (!atomic_compare_exchange_strong_explicit(&c->state, &state, ni_comm_state((uint32_t)state, NI_COMM_CLOSING),
                                                memory_order_release, memory_order_relaxed))
     return NI_RES_SUCCESS;
@@ -322,7 +305,7 @@ enum ni_result ni_finalize(void *context) {
   pthread_mutex_lock(&ni_g.lock);
   uint32_t live = ni_load_rlx(&ni_g.live) - 1;
   ni_store_rel(&ni_g.live, live);
-  ni_events_leave_mask(mask_id);
+  ni_masks_leave(mask_id);
   pthread_mutex_unlock(&ni_g.lock);
   ni_dump_finalize(ni_g.dump, live == 0);
   /* NCCL may be unloaded after the last finalize: its logger with it. Unless another communicator came meanwhile. */
@@ -332,16 +315,3 @@ enum ni_result ni_finalize(void *context) {
   allow_cancel(before);
   return NI_RES_SUCCESS;
 }
-
-#ifdef NI_STRESS
-/* Yields at random where a test build is to hold a thread between two visible effects. */
-#include <sched.h>
-void (*ni_testpoint_hook)(void); /* a test's own thread at such a point: it makes the rare moment itself */
-void ni_testpoint(void) {
-  if (ni_testpoint_hook) ni_testpoint_hook();
-  static _Thread_local uint32_t x;
-  if (!x) x = (uint32_t)(uintptr_t)&x | 1;
-  x ^= x << 13, x ^= x >> 17, x ^= x << 5;
-  if (x % 64 == 0) sched_yield();
-}
-#endif

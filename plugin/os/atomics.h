@@ -39,7 +39,7 @@
 #define ni_unlikely(x) __builtin_expect(!!(x), 0)
 
 #ifdef NI_STRESS
-void ni_testpoint(void); /* lifecycle.c */
+void ni_testpoint(void); /* testpoint.c */
 extern void (*ni_testpoint_hook)(void);
 #define NI_TESTPOINT() ni_testpoint()
 #else

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/callbacks/event_masks.h"
+#include "event_names.h"
 #include "format/json_text.h"
+#include "format/line_write.h"
 #include "ni_box.h"
 
 enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, SAMPLE, DUTY, PERCENT };
@@ -179,7 +180,7 @@ static bool parse(const struct setting *s, const char *text, int64_t *v) {
       return true;
     case EVENTS:
       if (parse_number(text, false, v)) break;
-      if (!ni_events_parse(text, &kinds, why, sizeof why)) return false;
+      if (!ni_kinds_parse(text, &kinds, why, sizeof why)) return false;
       *v = kinds;
       return true;
     default:
@@ -222,7 +223,7 @@ static void number_text(const struct setting *s, int64_t v, char *out, size_t ca
     case FORMAT:
     case KEEP:
     case MODE: snprintf(out, cap, "%s", words[s->type][v]); break;
-    case EVENTS: ni_events_text((uint32_t)v, out, cap); break;
+    case EVENTS: ni_kinds_text((uint32_t)v, out, cap); break;
     case SAMPLE: snprintf(out, cap, "1/%lld", (long long)v); break;
     case PERCENT: ni_percent_text((uint64_t)v, out, cap); break;
     case DUTY:
@@ -360,7 +361,7 @@ void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *ar
   for (size_t i = 0; i < N_SETTINGS; i++) {
     const struct setting *s = &table[i];
     if (is_default(c, s)) continue;
-    char number[NI_EVENTS_TEXT_BYTES], shown[512], def[32], text[768];
+    char number[NI_KINDS_TEXT_BYTES], shown[512], def[32], text[768];
     printable(shown, sizeof shown, value_text(c, s, number, sizeof number));
     default_text(s, def, sizeof def);
     snprintf(text, sizeof text, "%s=%s (default %s)", s->name, shown, def);
@@ -370,12 +371,12 @@ void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *ar
 
 size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap) {
   if (cap < NI_SETTINGS_JSON_BYTES) return 0;
-  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_EVENTS_TEXT_BYTES + NI_JSON_STRING_MAX_BYTES, "every setting fits");
+  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_KINDS_TEXT_BYTES + NI_JSON_STRING_MAX_BYTES, "every setting fits");
   char *p = buf;
   *p++ = '{';
   for (size_t i = 0; i < N_SETTINGS; i++) {
     if (is_default(c, &table[i])) continue;
-    char number[NI_EVENTS_TEXT_BYTES];
+    char number[NI_KINDS_TEXT_BYTES];
     if (p > buf + 1) *p++ = ',';
     p = ni_json_string(p, table[i].name);
     *p++ = ':';

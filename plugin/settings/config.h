@@ -23,10 +23,6 @@
 #include "detail_text.h"
 
 #define NI_DIR_MAX_BYTES 1024     /* dump directory before and after the tokens are put in, terminator included */
-#define NI_JOB_ID_BYTES 128
-#define NI_ENV_VALUE_BYTES 128    /* a launcher variable longer than this is left out of the process line */
-#define NI_ENV_MAX 16
-#define NI_SETTINGS_JSON_BYTES 16384 /* enough for ni_config_settings_json whatever the values */
 
 #define NI_INTERVAL_NEVER (-1) /* write at communicator teardown and process exit only */
 
@@ -41,7 +37,7 @@ struct ni_config {
   uint64_t pool_grow;
   uint64_t pool_keep_last;     /* fixed pools keep the newest instead of the first */
   uint64_t enable_proxy, dump_proxy_steps, proxy_nested;
-  uint64_t events;             /* kinds to record (ni_events.h) at the start, with what the proxy settings add or take */
+  uint64_t events;             /* kinds to record (format/events.h) at the start, with what the proxy settings add or take */
   uint64_t format;             /* enum ni_format */
   int64_t interval_us;         /* > 0 period; 0 as soon as there is data; NI_INTERVAL_NEVER */
   uint64_t min_size_bytes;
@@ -61,17 +57,6 @@ struct ni_config {
 };
 _Static_assert(sizeof(struct ni_duty) == 8, "a number like the others");
 
-/* What the launcher says about this process; read from the environment together with the settings. */
-struct ni_job {
-  char job_id[NI_JOB_ID_BYTES]; /* safe as a path component: [A-Za-z0-9._-], not starting with '.'; "unknown-jobid" */
-  int64_t rank, local_rank, world_size; /* -1: not stated */
-  uint32_t n_env;
-  struct ni_env_pair {
-    const char *name;               /* constant */
-    char value[NI_ENV_VALUE_BYTES]; /* hostile text */
-  } env[NI_ENV_MAX];                /* the launcher variables that are set, for the process line */
-};
-
 /* Takes one message, a complete sentence without newline, valid during the call only. Control characters of the
  * environment are replaced by '?' in it. */
 typedef void (*ni_config_warn_fn)(void *arg, const char *text);
@@ -79,31 +64,11 @@ typedef void (*ni_config_warn_fn)(void *arg, const char *text);
 /* Reads the settings. warn may be NULL. Returns the number of values that were refused. May be called again. */
 int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg);
 
-/*
- * Reads what the launcher says (job.c). Job id: SLURM_JOB_ID, SLURM_JOBID, PBS_JOBID, LSB_JOBID, FLUX_JOB_ID, and
- * inside a Kubernetes pod (KUBERNETES_SERVICE_HOST is set) JOB_NAME, then POD_NAME; every character unsafe in a path
- * becomes '_'. Global rank: RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, FLUX_TASK_RANK, SLURM_PROCID; the first
- * that holds a number counts, and local rank and world size come from the same launcher.
- */
-void ni_job_read(struct ni_job *j);
-
-/*
- * The dump directory with its tokens put in: %h host (made path-safe), %p pid, %j job id, %r global rank or
- * "unknown-rank", %% a percent sign; any other %x stays as it is. Returns its length without terminator, or
- * -ENAMETOOLONG when it does not fit (out is then empty).
- */
-int ni_config_dump_dir(const struct ni_config *c, const struct ni_job *j, const char *host, int64_t pid, char *out,
-                       size_t cap);
-
-/* Writes a path-safe copy of text: [A-Za-z0-9._-] stay, all else becomes '_', a leading '.' too; "" becomes `empty`.
- * Cut at cap - 1 bytes; cap > 0. */
-void ni_path_component(char *out, size_t cap, const char *text, const char *empty);
-
 /* Tells, one message each, every setting that differs from its default. */
 void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *arg);
 
 /* The same as a JSON object {"NCCL_INSPECTOR_X":"value",...}; {} when there is none. Returns the length, always less
- * than NI_SETTINGS_JSON_BYTES; 0 when cap is too small. Terminated. */
+ * than NI_SETTINGS_JSON_BYTES (format/line_write.h); 0 when cap is too small. Terminated. */
 size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap);
 
 /* ".jsonl.gz" and so on. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "detail_text.h"
-#include "plugin/callbacks/event_masks.h"
+#include "event_names.h"
 
 static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -50,7 +50,7 @@ static void read_command(struct ni_ctl_command *c) {
     char why[NI_CTL_WHY_BYTES];
     c->verb = NI_CTL_EVENTS;
     if (!*rest) refuse(c, "events: a list of kinds expected");
-    else if (!ni_events_parse(rest, &c->kinds, why, sizeof why)) refuse(c, why);
+    else if (!ni_kinds_parse(rest, &c->kinds, why, sizeof why)) refuse(c, why);
   } else if (strcmp(verb, "verbose") == 0) {
     c->verb = NI_CTL_VERBOSE;
     c->on = strcmp(rest, "on") == 0 || strcmp(rest, "1") == 0;

@@ -3,12 +3,16 @@
  * Slurm allocation has SLURM_PROCID=0 in every process that its own mpirun starts, so Slurm is asked last, and nobody's
  * size is combined with somebody else's rank.
  */
-#include "config.h"
+#include "job.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "detail_text.h"
+#include "plugin/os/host.h"
 
 static const struct {
   const char *rank, *local_rank, *size;
@@ -34,18 +38,6 @@ static int64_t env_number(const char *name) {
   const char *s = name ? getenv(name) : NULL;
   uint64_t v;
   return s && ni_digits(&s, INT32_MAX, &v) && !*s ? (int64_t)v : -1;
-}
-
-void ni_path_component(char *out, size_t cap, const char *text, const char *empty) {
-  size_t n = 0;
-  if (!*text) text = empty;
-  for (; *text && n < cap - 1; text++) {
-    char ch = *text;
-    bool safe = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' ||
-                ch == '_' || (ch == '.' && n > 0);
-    out[n++] = safe ? ch : '_';
-  }
-  out[n] = 0;
 }
 
 static const char *find_job_id(void) {
@@ -78,10 +70,9 @@ void ni_job_read(struct ni_job *j) {
   }
 }
 
-int ni_config_dump_dir(const struct ni_config *c, const struct ni_job *j, const char *host, int64_t pid, char *out,
-                       size_t cap) {
+int ni_job_dump_dir(const struct ni_job *j, const char *dir, const char *host, int64_t pid, char *out, size_t cap) {
   size_t n = 0;
-  for (const char *t = c->dump_dir; *t; t++) {
+  for (const char *t = dir; *t; t++) {
     char text[NI_JOB_ID_BYTES] = {*t, 0};
     if (*t == '%') {
       switch (t[1]) {

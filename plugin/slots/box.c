@@ -8,8 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/dump/dump.h"
+#include "format/timing.h"
+#include "plugin/os/host.h"
 #include "plugin/os/process_id.h"
+#include "plugin/settings/job.h"
+#include "state.h"
 
 #define NO_THREAD_COMMIT (UINT64_C(32) << 20) /* nobody commits later */
 
@@ -89,11 +92,11 @@ static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
     [NI_BOX_KIND_FILTERED] = KIND(filtered),
     [NI_BOX_KIND_DROPPED] = KIND(dropped),
     [NI_BOX_KIND_LATE] = KIND(late),
-    [NI_BOX_KIND_WRITTEN] = KIND(told.written),
-    [NI_BOX_KIND_JUDGED_OUT] = KIND(told.judged_out),
-    [NI_BOX_KIND_INCOMPLETE] = KIND(told.incomplete),
-    [NI_BOX_KIND_LOST_WRITE] = KIND(told.lost_write),
-    [NI_BOX_KIND_FALLBACK] = KIND(told.fallback),
+    [NI_BOX_KIND_WRITTEN] = KIND(account.written),
+    [NI_BOX_KIND_JUDGED_OUT] = KIND(account.judged_out),
+    [NI_BOX_KIND_INCOMPLETE] = KIND(account.incomplete),
+    [NI_BOX_KIND_LOST_WRITE] = KIND(account.lost_write),
+    [NI_BOX_KIND_FALLBACK] = KIND(account.fallback),
     [NI_BOX_CELL_OPEN] = CELL(open),
     [NI_BOX_CELL_START_NS] = CELL(start_ns),
     [NI_BOX_TEXT_READY] = TEXT(ready),
@@ -161,7 +164,7 @@ static void copy_text(char *to, size_t cap, const char *from) {
   to[n] = 0;
 }
 
-void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_dump *d, int interface, int nccl_version) {
+void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_keep_owner *o) {
   struct ni_box_header *h = b->h;
   if (!h) return;
   h->byte_order = NI_BOX_BYTE_ORDER;
@@ -182,20 +185,20 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   h->cell_stride = sizeof(struct ni_chan_cell);
   copy_text(h->producer, sizeof h->producer, NI_PRODUCER " " NI_VERSION);
   copy_text(h->git_rev, sizeof h->git_rev, NI_GIT_REV);
-  h->pid = d->origin.pid;
+  h->pid = o->pid;
   h->pid_namespace = ni_box_pid_namespace();
-  h->start_ticks = ni_box_start_ticks(d->origin.pid);
+  h->start_ticks = ni_box_start_ticks(o->pid);
   h->uid = (uint32_t)geteuid();
   h->clock_source = (uint32_t)ni_g.clock.source;
   h->made_ns = ni_realtime_ns();
-  copy_text(h->boot_id, sizeof h->boot_id, d->boot_id);
-  copy_text(h->hostname, sizeof h->hostname, d->hostname);
-  copy_text(h->exe, sizeof h->exe, d->exe);
-  h->rank = d->job.rank;
-  h->local_rank = d->job.local_rank;
-  h->world_size = d->job.world_size;
-  h->nccl_version = nccl_version > 0 ? (uint32_t)nccl_version : 0;
-  h->interface = (uint32_t)interface;
+  copy_text(h->boot_id, sizeof h->boot_id, o->boot_id);
+  copy_text(h->hostname, sizeof h->hostname, o->hostname);
+  copy_text(h->exe, sizeof h->exe, o->exe);
+  h->rank = o->job->rank;
+  h->local_rank = o->job->local_rank;
+  h->world_size = o->job->world_size;
+  h->nccl_version = o->nccl_version > 0 ? (uint32_t)o->nccl_version : 0;
+  h->interface = (uint32_t)o->interface;
   h->words = piece(NI_FRONT_WORDS, sizeof *a->hdr, 0, 0);
   h->class_map = piece(NI_FRONT_CLASS_MAP, h->n_pages, 1, h->n_pages);
   h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_text) * NI_INTERN_TEXTS, sizeof(struct ni_text), NI_INTERN_TEXTS);
@@ -268,15 +271,11 @@ void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_m
   for (int i = 0; i < NI_STRAY_COUNT; i++) PUT(h->process_stray[i], ni_load_rlx(&ni_g.stray[i]));
 }
 
-void ni_keep_fit(struct ni_side *s) {
-  int64_t offset;
-  uint64_t at;
-  if (!ni_gpu_fit_offset(&s->fit, &offset, &at)) return;
-  struct ni_comm *c = s->comm;
-  c->fit_offset_ns = offset;
-  c->fit_at_ns = s->fit.confirmed_at_ns;
-  c->fit_samples = s->fit.n_samples;
-  c->poisoned = s->poisoned;
+void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poisoned) {
+  c->fit_offset_ns = r->offset_ns;
+  c->fit_at_ns = r->confirmed_at_ns;
+  c->fit_samples = r->n_samples;
+  c->poisoned = poisoned;
 }
 
 void ni_keep_state(struct ni_keeper *b, int live) {

@@ -16,9 +16,10 @@
 #include "ni_box.h"
 
 struct ni_arena;
+struct ni_comm;
 struct ni_config;
-struct ni_dump;
-struct ni_side;
+struct ni_gpu_relation;
+struct ni_job;
 
 struct ni_keeper {
   struct ni_box_header *h; /* in the mapping; NULL: no box */
@@ -33,8 +34,16 @@ struct ni_keeper {
  */
 int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_config *c);
 
-/* Fills the header; from here on the box is LIVE. d: host name, job and so on. */
-void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_dump *d, int interface, int nccl_version);
+/* Whose the box is. Texts are copied. */
+struct ni_keep_owner {
+  int64_t pid;
+  const char *hostname, *boot_id, *exe;
+  const struct ni_job *job;
+  int interface, nccl_version; /* N of ncclProfiler_vN; 0: not known */
+};
+
+/* Fills the header and gives the box its name; it is EMPTY until ni_keep_state says otherwise. */
+void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_keep_owner *o);
 
 /* Set-up failed: the file goes, before anything was recorded. */
 void ni_keep_drop(struct ni_keeper *b);
@@ -51,8 +60,8 @@ void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c);
 /* Every tick. promised_ms: how soon the next comes at the latest; 0: nothing is promised. */
 void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_ms);
 
-/* What the dump role learned of a communicator's GPU clock. */
-void ni_keep_fit(struct ni_side *s);
+/* What the dump role learned of a communicator's GPU clock. poisoned: see ni_comm.poisoned. */
+void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poisoned);
 
 /* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and
  * ni_session_close. */

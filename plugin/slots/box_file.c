@@ -15,8 +15,8 @@
 
 #include "plugin/os/clock.h"
 #include "plugin/os/file_facts.h"
+#include "plugin/os/host.h"
 #include "ni_box.h"
-#include "plugin/write/out_file.h"
 
 #define TMPFS 0x01021994          /* statfs: TMPFS_MAGIC of linux/magic.h */
 #define UNLIMITED (UINT64_C(4) << 30) /* a tmpfs without a size says 0 blocks; we take it for a small one */
@@ -94,7 +94,7 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
   if (rc == -ENODEV) return say(why, rc, dir, "not a tmpfs, where a store could wait for a disk");
   if (rc) return say(why, rc, dir, strerror(-rc));
   /* A length beyond RLIMIT_FSIZE would be SIGXFSZ for the host. Growing later stays below the length. */
-  uint64_t limit = ni_out_size_limit();
+  uint64_t limit = ni_file_size_limit();
   if (limit < most) most = limit;
   f->bytes = (room / 4 < most ? room / 4 : most) & ~UINT64_C(65535);
   if (f->bytes < least) return say(why, -ENOSPC, dir, "a quarter of what is free, or RLIMIT_FSIZE, is too little");

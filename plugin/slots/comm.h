@@ -5,7 +5,7 @@
  *
  * Groups of fields by writer, each on cache lines of its own: identity (init, then constant), starter (application
  * thread and graph host function, so read-modify-write), poller (one thread: plain load and store), done list, and
- * counters of rare things (any callback). What only the dump thread needs lies in ni_comm_side, outside the arena.
+ * counters of rare things (any callback). What only the dump thread needs lies in ni_comm_writer, outside the arena.
  *
  * A context given to NCCL is a tag of page and generation; a tag whose generation has passed is refused without
  * touching anything (NCCL sends ProxyCtrl with a finalized parent's context, contract 4.4).
@@ -34,7 +34,7 @@ struct ni_chan_cell {
   _Atomic uint32_t number; /* of that KernelCh on this cell; its handle carries it */
   _Atomic uint32_t prev_group;
   _Atomic uint32_t forgot;    /* ni_comm.forget as this cell last saw it */
-  _Atomic uint32_t anothers;  /* 1: the open KernelCh brings another work's stamps (ni_apart.h) */
+  _Atomic uint32_t anothers;  /* 1: the open KernelCh brings another work's stamps (format/apart.h) */
   _Atomic uint64_t start_ns, stop_ns;
   _Atomic uint64_t prev_start_ns, prev_stop_ns;
 };
@@ -46,7 +46,7 @@ struct ni_gap_mark {
 
 /* Account of what the dump role decided. Plain words: one writer, and aligned, so that a reader of the black box sees
  * them old or new. Each is raised after the state of the slots it counts has changed (docs/blackbox.md). */
-struct ni_told {
+struct ni_account {
   uint64_t written;    /* on disk */
   uint64_t judged_out; /* filtered after the end, by timing source */
   uint64_t incomplete;
@@ -61,7 +61,7 @@ struct ni_comm_kind {
   _Atomic uint64_t dropped[NI_DROP_COUNT];
   _Atomic uint64_t late;
   struct ni_gap_mark gap[NI_DROP_OVERWRITTEN + 1]; /* causes that callbacks meet */
-  _Alignas(NI_CACHE_LINE) struct ni_told told;     /* dump role */
+  _Alignas(NI_CACHE_LINE) struct ni_account account;     /* dump role */
 };
 
 struct ni_comm {
@@ -81,14 +81,14 @@ struct ni_comm {
   _Alignas(NI_CACHE_LINE) int64_t fit_offset_ns;
   uint64_t fit_at_ns, fit_samples;
   uint8_t poisoned;
-  _Atomic uint8_t apart_shown; /* 1: stamps of this communicator have contradicted the host (ni_apart.h) */
+  _Atomic uint8_t apart_shown; /* 1: stamps of this communicator have contradicted the host (format/apart.h) */
   _Atomic uint32_t ident; /* NI_IDENT_* */
   int32_t late_rank;
   uint64_t late_hash;
   /* starter */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
-  _Atomic uint64_t apart; /* channels whose device stamps may be another work's (ni_apart.h); only ever gains bits */
+  _Atomic uint64_t apart; /* channels whose device stamps may be another work's (format/apart.h); only ever gains bits */
   _Alignas(NI_CACHE_LINE) struct ni_comm_kind kind[NI_KIND_COUNT];
   /* poller */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t newest_group; /* newest Group ordinal seen on the device */

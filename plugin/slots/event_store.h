@@ -3,7 +3,7 @@
  *
  * One store per communicator, in the arena, and one in ni_g for what belongs to none: proxy operations served for
  * another process (PXN), and proxies whose communicator is gone. Callbacks take slots and push; the dump thread drains,
- * writes and gives back (event_dump.c). Events never take more than half of the arena, so they cannot cost an operation
+ * writes and gives back (plugin/drain/event_drain.c). Events never take more than half of the arena, so they cannot cost an operation
  * its slot.
  */
 #ifndef NI_EVENT_STORE_H
@@ -11,6 +11,7 @@
 
 #include "done_list.h"
 #include "event_slot.h"
+#include "slot_pool.h"
 #include "format/names.h"
 
 /* When a communicator's Colls come. A non-blocking one launches in a thread of NCCL's, after its group's stop. */
@@ -26,6 +27,12 @@ struct ni_event_store {
   _Atomic uint64_t dropped[NI_EVENT_COUNT]; /* of these, found no slot */
   uint64_t api_sn[NI_FUNC_COUNT];           /* dump role: the next coll_sn of collectives without a Coll event */
 };
+
+/* A call's number from its low half: the newest that has it. */
+static inline uint64_t ni_call_sn(const struct ni_event_store *s, int p2p, uint32_t low) {
+  uint64_t all = ni_load_rlx(&s->calls[p2p]);
+  return all - (uint32_t)((uint32_t)all - low);
+}
 
 /* limits: NCCL_INSPECTOR_PROXY_{OP,STEP}_POOL_SIZE. The rest of the store is zero. Init only. */
 static inline void ni_event_store_open(struct ni_event_store *s, uint64_t event_limit, uint64_t proxy_limit) {

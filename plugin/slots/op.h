@@ -60,7 +60,7 @@ enum ni_bad {
   NI_BAD_SPAN_TOO_LONG,   /* over an hour; decided by the dump thread */
   NI_BAD_AFTER_ARRIVAL,   /* stopped after the host saw it; decided by the dump thread */
   NI_BAD_NO_STOP_STAMP,   /* stop came without the state that carries the stamp (v3) */
-  NI_BAD_COUNTERS_APART,  /* from its start: NCCL may read another work's stamps on some channels (ni_apart.h) */
+  NI_BAD_COUNTERS_APART,  /* from its start: NCCL may read another work's stamps on some channels (format/apart.h) */
   NI_BAD_COUNT
 };
 

@@ -1,5 +1,5 @@
 /*
- * The event pool of one communicator and kind: slots for operations in flight.
+ * The pool of one communicator and kind: slots for operations or events in flight.
  *
  *   get:  free list ─▶ fresh slot of the newest chunk ─▶ new chunk from the arena ─▶ 0: counted by the caller
  *   put:  the dump thread gives slots back when the write() that holds their record has returned
@@ -13,15 +13,10 @@
  * Slots used first are used again first (LIFO), and a fresh one is taken only when none is free: so the number of
  * fresh slots ever taken is the high water of operations in flight or waiting to be written.
  */
-#ifndef NI_EVENT_POOL_H
-#define NI_EVENT_POOL_H
+#ifndef NI_SLOT_POOL_H
+#define NI_SLOT_POOL_H
 
 #include "arena.h"
-
-/* Slots linked by ni_op.next, of one owner. */
-struct ni_chain {
-  uint32_t first, last, n;
-};
 
 struct ni_pool {
   _Atomic uint64_t free_head; /* slot 32 | tag 32; the tag is raised at each pop */

@@ -12,23 +12,20 @@
 #include <pthread.h>
 
 #include "box.h"
-#include "plugin/callbacks/chan_trace.h"
+#include "extra.h"
 #include "plugin/os/clock.h"
 #include "comm.h"
 #include "plugin/settings/config.h"
 #include "intern.h"
 #include "late.h"
 #include "plugin/os/log.h"
-#include "plugin/callbacks/meter.h"
 
 #define NI_MAX_COMMS 65536u
 #define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
 #define NI_WIPE_ALIGN 65536u /* the largest page size of aarch64 */
 
-enum { NI_EXTRA_METER = 1, NI_EXTRA_TRACES = 2 };
-
 struct ni_done_ring;
-struct ni_dump; /* dump_thread.h */
+struct ni_dump; /* plugin/dump/dump.h */
 
 struct ni_global {
   /* ---- read by every callback ---- */
@@ -83,14 +80,12 @@ struct ni_global {
   struct ni_keeper box;
 };
 
-/* Gives a registry index back. ni_g.lock is held. */
-void ni_index_give(uint32_t index); /* lifecycle.c */
-
 union ni_global_pages {
   _Alignas(NI_WIPE_ALIGN) struct ni_global g;
   unsigned char pages[(sizeof(struct ni_global) + NI_WIPE_ALIGN - 1) / NI_WIPE_ALIGN * NI_WIPE_ALIGN];
 };
-extern union ni_global_pages ni_global_pages; /* lifecycle.c */
+/* Hidden, so that an address is a constant: no look-up, whatever the linker does. */
+extern __attribute__((visibility("hidden"))) union ni_global_pages ni_global_pages;
 #define ni_g (ni_global_pages.g)
 
 #endif

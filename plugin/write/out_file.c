@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plugin/settings/config.h"
 #include "plugin/os/file_facts.h"
+#include "plugin/os/host.h"
 
 #define PAUSE_FIRST_NS UINT64_C(10000000)
 #define PAUSE_LAST_NS UINT64_C(5000000000)
@@ -53,13 +52,6 @@ struct ni_out_state {
   bool held; /* nothing expires */
   struct ni_out_lost lost;
 };
-
-void ni_host_name(char *out, size_t cap) {
-  char host[256];
-  if (gethostname(host, sizeof host) != 0) host[0] = 0;
-  host[sizeof host - 1] = 0;
-  ni_path_component(out, cap, host, "unknown-host");
-}
 
 int ni_out_init(struct ni_out *o, const struct ni_out_options *opt) {
   o->s = NULL;
@@ -177,14 +169,9 @@ static int make_dirs(char *dir) {
 }
 
 /* The whole of data at the end of the file, or a negative errno with up to n bytes of it there. */
-uint64_t ni_out_size_limit(void) {
-  struct rlimit lim;
-  return getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
-}
-
 static int put(int fd, uint64_t at, const unsigned char *data, size_t n) {
   /* Asked first: write() beyond the limit would raise SIGXFSZ in a thread of the job. */
-  uint64_t limit = ni_out_size_limit();
+  uint64_t limit = ni_file_size_limit();
   if (at > limit || n > limit - at) return -EFBIG;
   while (n) {
     ssize_t got = write(fd, data, n);

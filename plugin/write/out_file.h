@@ -71,9 +71,6 @@ int ni_out_set_preamble(struct ni_out *o, const void *data, size_t n);
  */
 int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force);
 
-/* Bytes that a file may have by this process's RLIMIT_FSIZE now; UINT64_MAX: no limit. A block above it is never taken. */
-uint64_t ni_out_size_limit(void);
-
 /* Drops finished files that are over keep_seconds or dir_max_bytes, and looks whether the current file was deleted.
  * ni_out_write does it by itself. */
 void ni_out_expire(struct ni_out *o, uint64_t now_ns);
@@ -105,8 +102,5 @@ const char *ni_out_path(const struct ni_out *o);
 /* Looks a last time for deleted files, closes, frees. Returns the error of close() (data may be lost then: NFS), 0
  * otherwise. Afterwards o may be inited again. lost: as ni_out_lost, NULL allowed. */
 int ni_out_close(struct ni_out *o, struct ni_out_lost *lost);
-
-/* gethostname, made path-safe; "unknown-host" when it fails. */
-void ni_host_name(char *out, size_t cap);
 
 #endif

@@ -1,53 +1,57 @@
 /*
- * Roll-ups as lines.
- *
  * Periods begin at whole multiples of NCCL_INSPECTOR_ROLLUP_SECONDS since 1970, so those of all ranks can be put side by
  * side. Where files expire (NCCL_INSPECTOR_DIR_MAX_BYTES, _KEEP_SECONDS) the lines go to a file of their own that does
  * not: they are what stays. It is written at the end of each period; while the disk refuses, the block is kept and what
  * comes after it goes on being counted.
  */
-#include "plugin/dump/dump.h"
+#include "rollup_lines.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "block.h"
+#include "format/control_write.h"
+#include "lines.h"
+#include "plugin/slots/state.h"
+
 int ni_roll_counted(void) { return ni_g.config.control_lines && ni_g.config.rollup_seconds; }
 
-int ni_roll_open(struct ni_dump *d, const struct ni_out_options *log) {
+int ni_roll_open(struct ni_writer *w, const struct ni_out_options *log) {
   const struct ni_config *c = &ni_g.config;
   if (!ni_roll_counted() || (!c->dir_max_bytes && !c->keep_seconds)) return 0;
-  if (!d->gz_roll && !(d->gz_roll = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL))) return -ENOMEM;
+  if (!w->gz_roll && !(w->gz_roll = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL))) return -ENOMEM;
   char suffix[32];
   snprintf(suffix, sizeof suffix, ".rollup%s", log->suffix);
   struct ni_out_options o = *log;
   o.suffix = suffix;
   o.file_max_bytes = o.dir_max_bytes = o.keep_seconds = 0;
-  int rc = ni_out_init(&d->roll_out, &o);
-  d->roll_open = rc == 0;
+  int rc = ni_out_init(&w->roll_out, &o);
+  w->roll_open = rc == 0;
   return rc;
 }
 
-void ni_roll_close(struct ni_dump *d) {
-  if (!d->roll_open) return;
-  (void)ni_roll_flush(d, 1);
-  ni_gz_release(d->gz_roll);
-  int rc = ni_out_close(&d->roll_out, NULL);
+void ni_roll_close(struct ni_writer *w) {
+  if (!w->roll_open) return;
+  (void)ni_roll_flush(w, 1);
+  ni_gz_release(w->gz_roll);
+  int rc = ni_out_close(&w->roll_out, NULL);
   if (rc)
-    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "closing the file of roll-ups failed: %s; its last lines "
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, w->now_ns, "closing the file of roll-ups failed: %s; its last lines "
                         "may be lost", strerror(-rc));
-  d->roll_open = 0;
+  w->roll_open = 0;
 }
 
 /* A line of roll-ups, or the comm line before a communicator's first. */
-static int put(struct ni_dump *d, size_t n) {
-  if (!d->roll_open) /* the block must fit into a file, and the last lines behind it, too */
-    return d->text_max && ni_gz_text_bytes(d->gz) && ni_gz_text_bytes(d->gz) + n > d->text_max / 2
+static int put(struct ni_writer *w, size_t n) {
+  if (!w->roll_open) /* the block must fit into a file, and the last lines behind it, too */
+    return w->text_max && ni_gz_text_bytes(w->gz) && ni_gz_text_bytes(w->gz) + n > w->text_max / 2
                ? -EFBIG
-               : ni_lines_put(d, d->line, n);
-  return n ? ni_gz_append(d->gz_roll, d->line, n) : 0;
+               : ni_block_put(w, w->line, n);
+  return n ? ni_gz_append(w->gz_roll, w->line, n) : 0;
 }
 
-static int say_entry(struct ni_dump *d, struct ni_side *s, struct ni_rollup_sums *e, uint64_t now_ns) {
+static int say_entry(struct ni_writer *w, struct ni_comm_writer *s, struct ni_rollup_sums *e, uint64_t now_ns) {
   struct ni_rollup_line in = {.kind = (enum ni_kind)e->kind,
                               .func = e->cls == NI_ROLLUP_OTHERS ? "(others)" : ni_intern_text(&ni_g.intern, e->func),
                               .timing = (enum ni_timing)e->timing,
@@ -61,46 +65,46 @@ static int say_entry(struct ni_dump *d, struct ni_side *s, struct ni_rollup_sums
                               .min_ns = e->min_ns,
                               .max_ns = e->max_ns,
                               .hist = ni_rollup_hist(e)};
-  int rc = put(d, ni_format_rollup(d->line, sizeof d->line, &s->prefix, d->ts_us, &in));
+  int rc = put(w, ni_format_rollup(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
   if (rc == 0) ni_rollup_said(e);
   return rc;
 }
 
-int ni_roll_say(struct ni_dump *d, struct ni_side *s, int now) {
+int ni_roll_say(struct ni_writer *w, struct ni_comm_writer *s, int now) {
   if (!ni_roll_counted()) return 0;
-  uint64_t period = d->real_ms / 1000 / ni_g.config.rollup_seconds, now_ns = d->real_ms * 1000000;
+  uint64_t period = w->real_ms / 1000 / ni_g.config.rollup_seconds, now_ns = w->real_ms * 1000000;
   if (s->rollup_period == 0) s->rollup_period = period;
   if (!now && s->rollup_period == period && !s->rollup.due) return 0;
   if (s->rollup.from_ns > now_ns) s->rollup.from_ns = now_ns; /* the wall clock was set back */
   uint32_t at = 0;
   int rc = 0;
   for (struct ni_rollup_sums *e; rc == 0 && (e = ni_rollup_next(&s->rollup, &at)) != NULL;) {
-    if (d->roll_open && !s->in_roll_file) {
-      rc = put(d, ni_lines_comm_text(d, s));
+    if (w->roll_open && !s->in_roll_file) {
+      rc = put(w, ni_lines_comm_text(w, s));
       s->in_roll_file = rc == 0;
     }
-    if (rc == 0) rc = say_entry(d, s, e, now_ns);
+    if (rc == 0) rc = say_entry(w, s, e, now_ns);
   }
   if (rc) return rc;
-  ni_rollup_tidy(&s->rollup, &d->roll_pool);
+  ni_rollup_tidy(&s->rollup, &w->roll_pool);
   s->rollup_period = period;
   return 0;
 }
 
-int ni_roll_flush(struct ni_dump *d, int force) {
+int ni_roll_flush(struct ni_writer *w, int force) {
   const void *block;
   size_t n;
-  if (!d->roll_open) return 0;
-  if (ni_gz_text_bytes(d->gz_roll) == 0 && !ni_gz_finished(d->gz_roll)) return 0;
-  int rc = ni_gz_finish(d->gz_roll, &block, &n);
-  if (rc == 0 && ni_out_files(&d->roll_out) == 0) rc = ni_lines_head(d, &d->roll_out, 0);
-  if (rc == 0) rc = ni_out_write(&d->roll_out, block, n, 0, d->now_ns, force);
+  if (!w->roll_open) return 0;
+  if (ni_gz_text_bytes(w->gz_roll) == 0 && !ni_gz_finished(w->gz_roll)) return 0;
+  int rc = ni_gz_finish(w->gz_roll, &block, &n);
+  if (rc == 0 && ni_out_files(&w->roll_out) == 0) rc = ni_lines_head(w, &w->roll_out, 0);
+  if (rc == 0) rc = ni_out_write(&w->roll_out, block, n, 0, w->now_ns, force);
   if (rc == 0) {
-    ni_gz_release(d->gz_roll);
-    ni_out_reserve(&d->out, ni_out_bytes(&d->roll_out));
+    ni_gz_release(w->gz_roll);
+    ni_out_reserve(&w->out, ni_out_bytes(&w->roll_out));
   } else if (rc != -EAGAIN) {
-    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->now_ns, "cannot write roll-ups to %s: %s; they are kept and tried "
-                        "again", ni_out_path(&d->roll_out), strerror(-rc));
+    ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, w->now_ns, "cannot write roll-ups to %s: %s; they are kept and tried "
+                        "again", ni_out_path(&w->roll_out), strerror(-rc));
   }
   return rc;
 }

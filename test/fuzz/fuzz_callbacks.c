@@ -14,8 +14,21 @@
 #include <unistd.h>
 
 #include "plugin/callbacks/callbacks.h"
+#include "plugin/callbacks/callbacks_channel.h"
+#include "plugin/callbacks/callbacks_event.h"
+#include "plugin/callbacks/callbacks_proxy.h"
 #include "plugin/slots/done_ring.h"
-#include "plugin/dump/dump.h"
+#include "plugin/callbacks/chan_trace.h"
+#include "plugin/drain/collect.h"
+#include "plugin/drain/event_drain.h"
+#include "plugin/drain/judge.h"
+#include "plugin/drain/settle.h"
+#include "plugin/dump/session.h"
+#include "plugin/dump/tick.h"
+#include "plugin/write/accounts.h"
+#include "plugin/write/block.h"
+#include "plugin/write/lines.h"
+#include "plugin/slots/state.h"
 #include "plugin/callbacks/event_masks.h"
 #include "plugin/life/lifecycle.h"
 
@@ -77,47 +90,47 @@ static void set_up(void) {
 }
 
 /* Every event that was announced has a line or was dropped. */
-static void events_add_up(const struct ni_event_store *st, const struct ni_side_events *ev) {
+static void events_add_up(const struct ni_event_store *st, const struct ni_event_writer *ev) {
   struct ni_event_count n[NI_EVENT_COUNT];
-  ni_events_fill_stats(st, ev, n);
+  ni_accounts_events(st, ev, n);
   for (int k = 0; k < NI_EVENT_COUNT; k++) need(n[k].started == n[k].written + n[k].dropped);
 }
 
 /* What ni_finalize and close_sides do, without a thread and a file. */
-static void end_comm(struct ni_dump *d, struct ni_side *s) {
+static void end_comm(struct ni_dump *d, struct ni_comm_writer *s) {
   struct ni_comm *c = s->comm;
   ni_store_rel(&c->state, ni_comm_state((uint32_t)ni_load_rlx(&c->state), NI_COMM_CLOSING));
-  need(ni_side_identify(d, s, 1) == 1);
-  ni_judge(d, s, NI_END_DESTROY);
-  (void)ni_drain_collect(d);
-  (void)ni_events_collect(d);
+  need(ni_lines_identify(&d->w, s, 1) == 1);
+  ni_judge(&d->drain, s, NI_END_DESTROY);
+  (void)ni_collect(&d->drain);
+  (void)ni_events_collect(&d->drain);
   ni_events_close(&c->events, &s->ev);
-  need(ni_drain_format(d) == 0);
-  need(ni_events_format(d) == 0);
-  ni_events_judge(d, s, NI_END_DESTROY);
+  need(ni_drain_format(&d->drain) == 0);
+  need(ni_events_format(&d->drain) == 0);
+  ni_events_judge(&d->drain, s, NI_END_DESTROY);
   need(s->ev.todo.n == 0 && s->ev.wait.n == 0);
   events_add_up(&c->events, &s->ev);
-  ni_lines_late(d);
+  ni_lines_late(&d->w);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-    need(ni_side_unsettled(s, kind) == 0);
-    need(ni_judge_in_flight(s, (enum ni_kind)kind) == 0);
+    need(ni_accounts_unsettled(s, kind) == 0);
+    need(ni_accounts_walked(s, (enum ni_kind)kind) == 0);
   }
-  ni_lines_end(d, s, NI_END_DESTROY);
-  s->stage = NI_SIDE_WRITTEN;
+  ni_lines_end(&d->w, s, NI_END_DESTROY);
+  s->stage = NI_STAGE_WRITTEN;
   ni_g.live--;
 }
 
 static void settle(struct ni_dump *d) {
   const void *block;
   size_t n;
-  need(ni_gz_finish(d->gz, &block, &n) == 0);
+  need(ni_gz_finish(d->w.gz, &block, &n) == 0);
   if (n) { /* lines, each of them one object */
     const char *t = block;
     need(t[0] == '{' && t[n - 1] == '\n' && t[n - 2] == '}');
     need(memchr(t, 0, n) == NULL);
   }
-  ni_gz_release(d->gz);
-  ni_drain_settle(d, 1);
+  ni_gz_release(d->w.gz);
+  ni_settle_block(&d->drain, 1);
 }
 
 static void open_comm(unsigned i) {
@@ -151,7 +164,7 @@ static void event_step(void) {
     case 4: keep(ni_cb_step_start(parent, (int8_t)byte())); break;
     case 5: keep(ni_cb_net_start(parent, (int64_t)number(4), byte() & 1 ? payload : NULL)); break;
     case 6: ni_cb_state(parent, byte() % 40, byte() & 1 ? &value : NULL); break;
-    case 7: ni_events_take((uint32_t)value | ((uint32_t)byte() & 1 ? NI_KINDS_ALL : 0)); break;
+    case 7: ni_masks_take((uint32_t)value | ((uint32_t)byte() & 1 ? NI_KINDS_ALL : 0)); break;
   }
 }
 
@@ -159,12 +172,12 @@ static void one_step(struct ni_dump *d) {
   switch (byte() % 24) {
     case 0: {
       unsigned i = byte() % COMMS;
-      (void)ni_drain_collect(d);
-      for (struct ni_side *s = d->sides; s; s = s->next)
-        if (s->stage == NI_SIDE_LIVE && s->comm->page == ni_payload_index(ni_handle_payload(ctx[i], ni_g.nonce)) &&
+      (void)ni_collect(&d->drain);
+      for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
+        if (s->stage == NI_STAGE_LIVE && s->comm->page == ni_payload_index(ni_handle_payload(ctx[i], ni_g.nonce)) &&
             ni_handle_kind(ctx[i]) == NI_H_CONTEXT)
           end_comm(d, s);
-      if (d->n_sides < 8) open_comm(i);
+      if (d->drain.n_comms < 8) open_comm(i);
       break;
     }
     case 1: keep(ni_cb_group_start(some_context())); break;
@@ -201,23 +214,23 @@ static void one_step(struct ni_dump *d) {
     }
     case 12: ni_cb_unknown(); break;
     case 13: /* time passes; perhaps the disk takes what there is */
-      d->judge_ms += byte() * 40 + 1;
-      d->now_ms += 1000;
-      d->ticks += byte();
-      (void)ni_drain_collect(d);
-      for (struct ni_side *s = d->sides; s; s = s->next)
-        if (s->stage == NI_SIDE_LIVE) {
-          ni_judge(d, s, NI_END_NONE);
-          ni_lines_gaps(d, s);
+      d->drain.judge_ms += byte() * 40 + 1;
+      d->w.now_ms += 1000;
+      d->drain.ticks += byte();
+      (void)ni_collect(&d->drain);
+      for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
+        if (s->stage == NI_STAGE_LIVE) {
+          ni_judge(&d->drain, s, NI_END_NONE);
+          ni_lines_gaps(&d->w, s);
         }
-      (void)ni_events_collect(d);
-      for (struct ni_side *s = d->sides; s; s = s->next)
-        if (s->stage == NI_SIDE_LIVE && ni_side_identify(d, s, 0)) ni_events_judge(d, s, NI_END_NONE);
-      need(ni_drain_format(d) == 0);
-      need(ni_events_format(d) == 0);
-      ni_lines_late(d);
+      (void)ni_events_collect(&d->drain);
+      for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
+        if (s->stage == NI_STAGE_LIVE && ni_lines_identify(&d->w, s, 0)) ni_events_judge(&d->drain, s, NI_END_NONE);
+      need(ni_drain_format(&d->drain) == 0);
+      need(ni_events_format(&d->drain) == 0);
+      ni_lines_late(&d->w);
       if (byte() & 1) settle(d);
-      ni_drain_release(d);
+      ni_settle_release(&d->drain);
       break;
     case 14: mask = (int)byte(); break; /* NCCL's mask is anybody's */
     case 15: ctx[byte() % COMMS] = some_handle(); break; /* a context that is none */
@@ -239,33 +252,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ni_g.p2p_channels_valid = !(settings & 16);
   ni_g.config.require_kernel_timing = !!(settings & 32);
   ni_store_rlx(&ni_g.mask_was_off, 0);
-  ni_events_take(settings & 128 ? NI_KINDS_TRACE : NI_KINDS_STANDARD);
+  ni_masks_take(settings & 128 ? NI_KINDS_TRACE : NI_KINDS_STANDARD);
   mask = 0x46;
   memset(handle, 0, sizeof handle);
   n_handles = 0;
   for (unsigned i = 0; i < COMMS; i++)
-    if (ctx[i] == NULL || d->n_sides < COMMS) open_comm(i);
+    if (ctx[i] == NULL || d->drain.n_comms < COMMS) open_comm(i);
   while (in < in_end) one_step(d);
   /* The end: everything is settled and every byte comes back. */
-  (void)ni_drain_collect(d);
-  for (struct ni_side *s = d->sides; s; s = s->next)
-    if (s->stage == NI_SIDE_LIVE) end_comm(d, s);
-  (void)ni_events_collect(d);
-  ni_events_close(&ni_g.detached, &d->detached);
-  need(ni_events_format(d) == 0);
+  (void)ni_collect(&d->drain);
+  for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
+    if (s->stage == NI_STAGE_LIVE) end_comm(d, s);
+  (void)ni_events_collect(&d->drain);
+  ni_events_close(&ni_g.detached, &d->w.detached);
+  need(ni_events_format(&d->drain) == 0);
   settle(d);
-  events_add_up(&ni_g.detached, &d->detached);
+  events_add_up(&ni_g.detached, &d->w.detached);
   ni_pool_close(&ni_g.arena, &ni_g.detached.events);
   ni_pool_close(&ni_g.arena, &ni_g.detached.proxies);
   ni_event_store_open(&ni_g.detached, settings & 64 ? 200 : 0, settings & 64 ? 200 : 0);
   for (int i = 0; i < 2; i++) {
-    d->judge_ms += NI_REST_MS;
-    d->ticks += NI_REST_TICKS;
-    ni_lines_late(d);
+    d->drain.judge_ms += NI_REST_MS;
+    d->drain.ticks += NI_REST_TICKS;
+    ni_lines_late(&d->w);
     settle(d);
-    ni_drain_release(d);
+    ni_settle_release(&d->drain);
   }
-  need(d->n_sides == 0 && d->sides == NULL && d->busy == NULL);
+  need(d->drain.n_comms == 0 && d->w.comms == NULL && d->drain.busy == NULL);
   need(ni_arena_used_bytes(&ni_g.arena) == (uint64_t)ni_g.arena.hdr->overhead_pages * NI_PAGE_BYTES);
   need(ni_g.live == 0);
   memset(ctx, 0, sizeof ctx);

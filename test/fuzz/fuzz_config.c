@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plugin/settings/config.h"
+#include "plugin/settings/job.h"
 
 static void need(int truth) {
   if (!truth) abort();
@@ -57,10 +58,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (size_t cap = 0; cap < 64; cap += 9) need(ni_config_settings_json(&c, json, cap) < (cap ? cap : 1));
   ni_job_read(&job);
   need(job.n_env <= NI_ENV_MAX && job.rank >= -1 && job.world_size >= -1 && job.job_id[0] && !strpbrk(job.job_id, "/\\ \n"));
-  int len = ni_config_dump_dir(&c, &job, host, 12345, dir, sizeof dir);
+  int len = ni_job_dump_dir(&job, c.dump_dir, host, 12345, dir, sizeof dir);
   need(len == -ENAMETOOLONG ? dir[0] == 0 : len > 0 && (size_t)len == strlen(dir));
   char small[10];
-  len = ni_config_dump_dir(&c, &job, host, 12345, small, sizeof small);
+  len = ni_job_dump_dir(&job, c.dump_dir, host, 12345, small, sizeof small);
   need(len < (int)sizeof small && memchr(small, 0, sizeof small) != NULL);
   clearenv(); /* putenv gave away pieces of copy */
   free(copy);

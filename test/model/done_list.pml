@@ -1,5 +1,5 @@
 /*
- * Done list and dirty bit (plugin/slots/done_list.h, publish_done in callbacks_in.h, ni_drain_collect in drain.c): two threads push
+ * Done list and dirty bit (plugin/slots/done_list.h, publish_done in callbacks_in.h, ni_collect in drain.c): two threads push
  * finished operations; the push that finds the list empty sets the bit, after it; the dump thread takes the bit, then
  * everything on the list.
  *

@@ -134,13 +134,13 @@ static void recycled_under_its_eyes(void) {
     void *op = start_op(ctx, i, 1);
     ni_store_rlx(&looked_at, op);
     ni_cb_stop(op);
-    (void)ni_drain_collect(d);
+    (void)ni_collect(&d->drain);
     if (i == 0) (void)ni_session_open(d);
-    ni_gz_release(d->gz); /* nobody reads it */
-    CHECK(ni_drain_format(d) == 0);
-    ni_drain_settle(d, 1);
-    (void)ni_events_collect(d);
-    (void)ni_events_format(d);
+    ni_gz_release(d->w.gz); /* nobody reads it */
+    CHECK(ni_drain_format(&d->drain) == 0);
+    ni_settle_block(&d->drain, 1);
+    (void)ni_events_collect(&d->drain);
+    (void)ni_events_format(&d->drain);
   }
   ni_store_rlx(&looking, 0);
   pthread_join(t, NULL);

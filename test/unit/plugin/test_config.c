@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "plugin/settings/config.h"
+#include "plugin/settings/job.h"
 #include "test/unit/exporter/json_check.h"
 
 static char messages[65536];
@@ -288,27 +289,27 @@ static void tokens(void **state) {
   char out[NI_DIR_MAX_BYTES];
   setenv("SLURM_JOB_ID", "77", 1);
   ni_job_read(&j);
-  assert_int_equal(ni_config_dump_dir(&c, &j, "node-a", 42, out, sizeof out), 17);
+  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, "node-a", 42, out, sizeof out), 17);
   assert_string_equal(out, "nccl-inspector-77");
   strcpy(c.dump_dir, "/d/%h/%p/%j/%r/%%/%x%");
-  assert_true(ni_config_dump_dir(&c, &j, "no/de", 42, out, sizeof out) > 0);
+  assert_true(ni_job_dump_dir(&j, c.dump_dir, "no/de", 42, out, sizeof out) > 0);
   assert_string_equal(out, "/d/no_de/42/77/unknown-rank/%/%x%");
   j.rank = 12;
   strcpy(c.dump_dir, "%r%r");
-  assert_int_equal(ni_config_dump_dir(&c, &j, NULL, 42, out, sizeof out), 4);
+  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, NULL, 42, out, sizeof out), 4);
   assert_string_equal(out, "1212");
   strcpy(c.dump_dir, "%h");
-  ni_config_dump_dir(&c, &j, NULL, 42, out, sizeof out);
+  ni_job_dump_dir(&j, c.dump_dir, NULL, 42, out, sizeof out);
   assert_string_equal(out, "unknown-host");
   memset(c.dump_dir, 0, sizeof c.dump_dir);
   for (int i = 0; i < 500; i++) strcat(c.dump_dir, "%h");
-  assert_int_equal(ni_config_dump_dir(&c, &j, "long-host-name", 42, out, sizeof out), -ENAMETOOLONG);
+  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, "long-host-name", 42, out, sizeof out), -ENAMETOOLONG);
   assert_string_equal(out, "");
   for (size_t cap = 0; cap < 8; cap++) {
     char small[8];
     memset(small, 0x5a, sizeof small);
     strcpy(c.dump_dir, "ab%p");
-    int n = ni_config_dump_dir(&c, &j, "h", 4242, small, cap);
+    int n = ni_job_dump_dir(&j, c.dump_dir, "h", 4242, small, cap);
     assert_int_equal(n, cap > 6 ? 6 : -ENAMETOOLONG);
     assert_int_equal(small[7], 0x5a);
   }
@@ -340,7 +341,7 @@ static void hostile_values_everywhere(void **state) {
     struct ni_job j;
     char out[NI_DIR_MAX_BYTES];
     ni_job_read(&j);
-    ni_config_dump_dir(&c, &j, evil[k], 1, out, sizeof out);
+    ni_job_dump_dir(&j, c.dump_dir, evil[k], 1, out, sizeof out);
   }
 }
 

@@ -140,8 +140,8 @@ static void on_its_way(void) {
   ni_store_rel(&op->state, ni_state_make(gen, NI_OP_LIVE, 1));
   CHECK(comm_at(open_comm(3)) != c);
   pthread_mutex_lock(&ni_g.dump->role);
-  ni_g.dump->judge_ms += NI_REST_MS;
-  ni_g.dump->ticks += NI_REST_TICKS;
+  ni_g.dump->drain.judge_ms += NI_REST_MS;
+  ni_g.dump->drain.ticks += NI_REST_TICKS;
   pthread_mutex_unlock(&ni_g.dump->role);
   for (int i = 0; i < 100 && ni_comm_phase_of(ni_load_acq(&c->state)) != NI_COMM_FREE; i++) sleep_ms(50);
   CHECK(ni_comm_phase_of(ni_load_acq(&c->state)) == NI_COMM_FREE); /* and not for ever */
@@ -154,13 +154,13 @@ static void last_lines_wait_for_a_callback_on_its_way(void **state) {
 
 /* ---- the judge, with its clock in our hands: without a dump thread nobody else calls it ---- */
 
-static struct ni_side *side_of(struct ni_dump *d) {
-  (void)ni_drain_collect(d);
-  return d->sides;
+static struct ni_comm_writer *side_of(struct ni_dump *d) {
+  (void)ni_collect(&d->drain);
+  return d->w.comms;
 }
-static uint32_t judged(struct ni_dump *d, struct ni_side *s, uint32_t at_ms) {
-  d->judge_ms = at_ms;
-  ni_judge(d, s, NI_END_NONE);
+static uint32_t judged(struct ni_dump *d, struct ni_comm_writer *s, uint32_t at_ms) {
+  d->drain.judge_ms = at_ms;
+  ni_judge(&d->drain, s, NI_END_NONE);
   return s->kind[NI_KIND_COLL].todo.n;
 }
 static void channel(void *op, uint32_t ch, uint64_t gpu_ns) {
@@ -172,7 +172,7 @@ static void channel(void *op, uint32_t ch, uint64_t gpu_ns) {
 static void judge_rules(void) {
   void *ctx = open_comm(1), *open = start_op(ctx, 0, 0); /* 0 channels: CollNet, the count is unknown */
   struct ni_dump *d = ni_g.dump;
-  struct ni_side *s = side_of(d);
+  struct ni_comm_writer *s = side_of(d);
   struct ni_comm *c = comm_at(ctx);
   struct ni_late late;
   channel(open, 0, 1000);
@@ -200,19 +200,19 @@ static void judge_rules(void) {
   /* Written, the slots rest, because such a channel may still come; 5 s and 50 ticks later they begin another life. */
   struct ni_op *slot = slot_of(second);
   uint32_t gen = ni_state_gen(slot->state);
-  CHECK(ni_drain_format(d) == 0);
+  CHECK(ni_drain_format(&d->drain) == 0);
   CHECK((ni_state_flags(slot->state) & (NI_OP_RETIRED | NI_OP_SETTLED)) == NI_OP_RETIRED); /* the black box has it */
-  ni_drain_settle(d, 1);
+  ni_settle_block(&d->drain, 1);
   CHECK(ni_state_flags(slot->state) & NI_OP_SETTLED); /* and the log has it */
-  CHECK(s->kind[NI_KIND_COLL].told->written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
-  d->judge_ms += 4900;
-  d->ticks += 100;
-  ni_drain_release(d);
+  CHECK(s->kind[NI_KIND_COLL].account->written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
+  d->drain.judge_ms += 4900;
+  d->drain.ticks += 100;
+  ni_settle_release(&d->drain);
   CHECK(s->kind[NI_KIND_COLL].rest.n == 2 && ni_state_gen(slot->state) == gen);
   channel(second, 6, 6000);
   CHECK(ni_late_pop(&ni_g.late, &late) && late.channel == 6);
-  d->judge_ms += 200;
-  ni_drain_release(d);
+  d->drain.judge_ms += 200;
+  ni_settle_release(&d->drain);
   CHECK(s->kind[NI_KIND_COLL].rest.n == 0 && ni_state_gen(slot->state) == gen + 1);
   uint64_t stale = ni_load_rlx(&ni_g.stray[NI_STRAY_STALE_HANDLE]);
   channel(second, 7, 7000);
@@ -242,7 +242,7 @@ static void *racing_poller(void *arg) {
 static void retired_meanwhile(void) {
   void *ctx = open_comm(1);
   struct ni_dump *d = ni_g.dump;
-  struct ni_side *s = side_of(d);
+  struct ni_comm_writer *s = side_of(d);
   struct ni_comm *c = comm_at(ctx);
   struct ni_late late;
   pthread_t t;
@@ -265,11 +265,11 @@ static void retired_meanwhile(void) {
     uint64_t late_now = ni_load_rlx(&c->kind[NI_KIND_COLL].late) - late_before;
     CHECK(in_record + late_now >= 2);
     (void)ni_late_pop(&ni_g.late, &late);
-    CHECK(ni_drain_format(d) == 0);
-    ni_drain_settle(d, 1);
-    d->judge_ms += 6000;
-    d->ticks += 100;
-    ni_drain_release(d);
+    CHECK(ni_drain_format(&d->drain) == 0);
+    ni_settle_block(&d->drain, 1);
+    d->drain.judge_ms += 6000;
+    d->drain.ticks += 100;
+    ni_settle_release(&d->drain);
   }
   pthread_join(t, NULL);
   ni_finalize(ctx);

@@ -1,4 +1,5 @@
 /* Lists of kinds, NCCL's mask of each interface version, and switching while communicators of two NCCLs live. */
+#include "plugin/settings/event_names.h"
 #include "core_child.h"
 
 #define K(e) NI_KINDS(NI_EVENT_##e)
@@ -20,21 +21,21 @@ static void lists(void **state) {
       {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD},
       {"none", 0},
   };
-  char text[NI_EVENTS_TEXT_BYTES], why[128];
+  char text[NI_KINDS_TEXT_BYTES], why[128];
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     uint32_t got = 1, again = 1;
-    assert_true(ni_events_parse(good[i].text, &got, why, sizeof why));
+    assert_true(ni_kinds_parse(good[i].text, &got, why, sizeof why));
     assert_int_equal(got, good[i].kinds);
-    ni_events_text(got, text, sizeof text);
-    assert_true(ni_events_parse(text, &again, why, sizeof why));
+    ni_kinds_text(got, text, sizeof text);
+    assert_true(ni_kinds_parse(text, &again, why, sizeof why));
     assert_int_equal(again, got);
   }
-  ni_events_text(NI_KINDS_ALL & ~K(GROUP), text, sizeof text); /* the longest list fits */
+  ni_kinds_text(NI_KINDS_ALL & ~K(GROUP), text, sizeof text); /* the longest list fits */
   assert_non_null(strstr(text, ",steps"));
   static const char *const bad[] = {"", " , ", "col", "standard,-", "Coll", "coll;p2p", "--coll", "collx"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint32_t got = 77;
-    assert_false(ni_events_parse(bad[i], &got, why, sizeof why));
+    assert_false(ni_kinds_parse(bad[i], &got, why, sizeof why));
     assert_int_equal(got, 77);
     assert_true(strlen(why) > 10);
   }
@@ -42,17 +43,17 @@ static void lists(void **state) {
 
 static void masks(void **state) {
   (void)state;
-  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 6, true), 0x46);
-  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 6, false), 0x42);
-  assert_int_equal(ni_events_mask(NI_KINDS_STANDARD, 2, true), 0x06);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 1, true), 0x3f);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 3, true), 0xff);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 4, true), 0xff);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 5, true), 0xfff);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 6, true), 0x7fff);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 6, false), 0x7fff & ~0x404);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 7, true), 0);
-  assert_int_equal(ni_events_mask(NI_KINDS_ALL, 0, true), 0);
+  assert_int_equal(ni_masks_value(NI_KINDS_STANDARD, 6, true), 0x46);
+  assert_int_equal(ni_masks_value(NI_KINDS_STANDARD, 6, false), 0x42);
+  assert_int_equal(ni_masks_value(NI_KINDS_STANDARD, 2, true), 0x06);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 1, true), 0x3f);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 3, true), 0xff);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 4, true), 0xff);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 5, true), 0xfff);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 6, true), 0x7fff);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 6, false), 0x7fff & ~0x404);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 7, true), 0);
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL, 0, true), 0);
 }
 
 static int mask_a, mask_b;
@@ -61,17 +62,17 @@ static int mask_a, mask_b;
 static void switching_child(void) {
   void *a1 = open_comm_of(1, &mask_a), *a2 = open_comm_of(2, &mask_a), *b = open_comm_of(3, &mask_b);
   CHECK(mask_a == 0x1 && mask_b == 0x1);
-  ni_events_set(NI_KINDS_TRACE);
-  CHECK(mask_a == 0x7fff && mask_b == 0x7fff && ni_events_get() == NI_KINDS_TRACE);
+  ni_masks_set(NI_KINDS_TRACE);
+  CHECK(mask_a == 0x7fff && mask_b == 0x7fff && ni_masks_kinds() == NI_KINDS_TRACE);
   ni_finalize(a1);
   ni_finalize(b);
-  ni_events_set(NI_KINDS_STANDARD);
+  ni_masks_set(NI_KINDS_STANDARD);
   CHECK(mask_a == 0x46 && mask_b == 0x7fff);
   b = open_comm_of(4, &mask_b); /* a new one gets what holds now */
   CHECK(mask_b == 0x46);
   ni_finalize(a2);
   ni_finalize(b);
-  ni_events_set(0);
+  ni_masks_set(0);
   CHECK(mask_a == 0x46 && mask_b == 0x46);
   a1 = open_comm_of(5, &mask_a);
   CHECK(mask_a == 0);

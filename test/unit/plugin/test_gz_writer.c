@@ -16,7 +16,7 @@
 
 #include "format/line_write.h"
 #include "plugin/write/gz_writer.h"
-#include "plugin/drain/gpu_fit.h"
+#include "plugin/write/gpu_fit.h"
 
 static uint64_t rng = 88172645463325252u;
 static uint64_t next(void) {

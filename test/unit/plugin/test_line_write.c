@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "plugin/settings/config.h"
+#include "format/control_write.h"
 #include "format/line_write.h"
 #include "test/unit/exporter/json_check.h"
 #include "format/hist.h"
@@ -156,13 +156,13 @@ static void control_lines(void **state) {
   expect_line(ni_format_process(buf, sizeof buf, &p, 9, &none),
               PROC_HEAD "\"process\":{\"start_ns\":0,\"boot_id\":null,\"exe\":null,\"rank\":null,\"local_rank\":null,"
                         "\"world_size\":null,\"env\":{},\"nccl_version\":null,\"interface\":null,\"settings\":{}}}\n");
-  struct ni_gpu_id gpu = {.index = 2, .uuid = "GPU-1", .pci = "0000:1b:00.0"};
-  struct ni_comm_line cl = {&ident, &gpu, 12};
+  struct ni_comm_line cl = {&ident, 2, "GPU-1", "0000:1b:00.0", 12};
   expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
               HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
                              "\"nnodes\":1,\"gpu_index\":2,\"gpu_uuid\":\"GPU-1\",\"gpu_pci\":\"0000:1b:00.0\","
                              "\"init_ns\":12}}\n");
-  gpu = (struct ni_gpu_id){.index = -1};
+  cl.gpu_index = -1;
+  cl.gpu_uuid = cl.gpu_pci = "";
   expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
               HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
                              "\"nnodes\":1,\"gpu_index\":null,\"gpu_uuid\":null,\"gpu_pci\":null,\"init_ns\":12}}\n");
@@ -325,10 +325,7 @@ static void extremes(void **state) {
     struct ni_stats_line s;
     memset(&s, 0xff, sizeof s);
     s.final = true;
-    struct ni_gpu_id gpu = {INT32_MAX, "", ""};
-    memset(gpu.uuid, evil[0], sizeof gpu.uuid - 1);
-    memset(gpu.pci, evil[0], sizeof gpu.pci - 1);
-    struct ni_comm_line cl = {&id, &gpu, UINT64_MAX};
+    struct ni_comm_line cl = {&id, INT32_MAX, evil, evil, UINT64_MAX};
     struct ni_incomplete_line il = {NI_KIND_P2P, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MAX,
                                     UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil, NI_UNFINISHED_STUCK,
                                     evil, evil, INT32_MIN, UINT64_MAX};
@@ -388,8 +385,7 @@ static int sample(void) {
   struct ni_env_pair env[1] = {{"SLURM_JOB_ID", "77"}};
   struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, env, 1, 23007, "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}",
                                true, NULL, "/dev/shm: not a tmpfs"};
-  struct ni_gpu_id gpu = {2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0"};
-  struct ni_comm_line cl = {&ident, &gpu, ns};
+  struct ni_comm_line cl = {&ident, 2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0", ns};
   struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, true, -700, ns, 40};
   struct ni_record r = coll_record();
   struct ni_gap_line gap = {NI_KIND_COLL, NI_DROP_POOL_FULL, 1, 1, 1};

@@ -4,6 +4,7 @@
  */
 #include "core_child.h"
 
+#include "plugin/dump/closing.h"
 #include "plugin/dump/thread.h"
 
 /* ---- a mask without KernelCh between two that have it: a task made then has no channels, whatever it looks like ---- */
@@ -12,8 +13,8 @@ static void mask_was_off(void) {
   void *ctx = open_comm(1);
   struct ni_op *op = slot_of(start_op(ctx, 0, 2));
   CHECK((mask & NI_EV_KERNEL_CH) && op->mask_doubt == NI_MASK_SURE);
-  ni_events_set(NI_KINDS_STANDARD & ~NI_KINDS(NI_EVENT_KERNEL_CH)); /* no operation starts meanwhile */
-  ni_events_set(NI_KINDS_STANDARD);
+  ni_masks_set(NI_KINDS_STANDARD & ~NI_KINDS(NI_EVENT_KERNEL_CH)); /* no operation starts meanwhile */
+  ni_masks_set(NI_KINDS_STANDARD);
   CHECK(mask & NI_EV_KERNEL_CH);
   CHECK(slot_of(start_op(ctx, 1, 2))->mask_doubt == NI_MASK_MAYBE_NONE);
   ni_finalize(ctx);
@@ -68,13 +69,13 @@ static void ended_in_the_future(void) {
   void *ctx = open_comm(1), *op = start_op(ctx, 0, 1);
   struct ni_dump *d = ni_g.dump;
   ni_cb_stop(op);
-  (void)ni_drain_collect(d);
-  struct ni_side_kind *k = &d->sides->kind[NI_KIND_COLL];
-  d->patient = 1;
-  d->now_ns = ni_monotonic_ns();
-  CHECK(k->todo.n == 1 && ni_drain_format(d) == 0 && k->todo.n == 1); /* waits for its network operations */
+  (void)ni_collect(&d->drain);
+  struct ni_kind_writer *k = &d->w.comms->kind[NI_KIND_COLL];
+  d->drain.patient = 1;
+  d->w.now_ns = ni_monotonic_ns();
+  CHECK(k->todo.n == 1 && ni_drain_format(&d->drain) == 0 && k->todo.n == 1); /* waits for its network operations */
   slot_of(op)->ticks_stop += UINT64_C(1) << 40;
-  CHECK(ni_drain_format(d) == 0 && k->todo.n == 0 && k->held.n == 1);
+  CHECK(ni_drain_format(&d->drain) == 0 && k->todo.n == 0 && k->held.n == 1);
 }
 static void patience_has_an_end(void **state) {
   (void)state;
@@ -95,8 +96,8 @@ static void finished_before_its_network(void) {
     ni_cb_stop(ch);
     ni_cb_stop(op);
     (void)ni_tick(d, 0, NI_END_NONE);
-    struct ni_side_kind *k = &d->sides->kind[NI_KIND_COLL];
-    CHECK(k->todo.n + k->told->written + k->in_block == 1 && k->todo.n == (uint32_t)i);
+    struct ni_kind_writer *k = &d->w.comms->kind[NI_KIND_COLL];
+    CHECK(k->todo.n + k->account->written + k->in_block == 1 && k->todo.n == (uint32_t)i);
     if (i) {
       void *net = ni_cb_proxy_start(ctx, &(struct ni_proxy_start){.parent = op, .pid = getpid()});
       struct ni_proxy_slot *x = ni_arena_proxy(&ni_g.arena, ni_payload_index(ni_handle_payload(net, ni_g.nonce)));

@@ -86,7 +86,7 @@ static void odd(void) {
   ni_cb_stop(foreign);
   /* Switched off: nothing new, and what is open goes on. */
   void *open = proxy(ctx, false), *step = ni_cb_step_start(open, 0);
-  ni_events_set(NI_KINDS_STANDARD);
+  ni_masks_set(NI_KINDS_STANDARD);
   CHECK(proxy(ctx, false) == NULL && mask == 0x46);
   state(step, NI_ST_PROXY_STEP_RECV_WAIT, 0);
   ni_cb_stop(step);
@@ -117,7 +117,7 @@ static void no_time_runs_backwards(void **st) {
 
 static void step_of_the_closed(void) {
   void *ctx = open_comm(1);
-  ni_events_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
+  ni_masks_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
   void *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
   struct ni_event_slot *line = ni_arena_event(&ni_g.arena, proxy_of(op)->step_slot[0]);
   line->state |= NI_STATE_FLAG(NI_EVS_CLOSED); /* by the dump thread, which has it on a chain of its own now */
@@ -131,7 +131,7 @@ static void a_step_is_handed_over_once(void **st) {
 }
 
 #ifdef NI_STRESS
-static struct ni_side *side;
+static struct ni_comm_writer *side;
 static struct ni_op *parent;
 static struct ni_event_slot *call;
 
@@ -141,8 +141,8 @@ static void close_now(void) { /* the dump thread, between this stop's look at th
 }
 static void stop_meets_closing(void) {
   void *ctx = open_comm(1), *op = proxy(ctx, true);
-  (void)ni_drain_collect(ni_g.dump);
-  side = ni_g.dump->sides;
+  (void)ni_collect(&ni_g.dump->drain);
+  side = ni_g.dump->w.comms;
   ni_testpoint_hook = close_now;
   ni_cb_stop(op);
   CHECK(ni_testpoint_hook == NULL && side->ev.todo.n == 1 && ni_load_rlx(&comm_at(ctx)->events.done.head) == 0);
@@ -180,8 +180,8 @@ static void what_was_open_rests(void **st) {
 
 static void closing_meets_a_mark(void) {
   void *ctx = open_comm(1);
-  (void)ni_drain_collect(ni_g.dump);
-  side = ni_g.dump->sides;
+  (void)ni_collect(&ni_g.dump->drain);
+  side = ni_g.dump->w.comms;
   void *h = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllReduce"});
   call = ni_arena_event(&ni_g.arena, ni_payload_call_slot(ni_handle_payload(h, ni_g.nonce)));
   ni_testpoint_hook = mark_now;

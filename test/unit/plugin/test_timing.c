@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "plugin/drain/gpu_fit.h"
+#include "plugin/write/gpu_fit.h"
 
 static uint64_t rng = 12345678987654321u;
 static uint64_t next(void) {

@@ -1,6 +1,6 @@
 /*
  * The fit of the GPU clock: the smallest (host arrival - stamp) of the last 30 to 60 seconds is the offset of the two
- * clocks plus the smallest latency (ni_timing.h judges stamps by it).
+ * clocks plus the smallest latency (format/timing.h judges stamps by it).
  *
  * Poisoned minimum: when NI_GPU_AGREE rejected observations in a row agree with each other within the tolerance, the fit
  * was wrong or the GPU clock was set: it starts anew from them. When as many accepted ones in a row lie more than

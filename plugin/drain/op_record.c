@@ -1,0 +1,145 @@
+#include "op_record.h"
+
+#include <string.h>
+
+#include "format/apart.h"
+#include "plugin/slots/state.h"
+
+_Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of format/schema.h");
+_Static_assert(NI_BAD_COUNTERS_APART == NI_APART_REASON, "one number for the plugin and for who reads its black box");
+static const uint8_t reason_of[] = {[NI_GPU_ZERO] = NI_BAD_ZERO_STAMP,
+                                    [NI_GPU_STOP_BEFORE_START] = NI_BAD_STOP_BEFORE_START,
+                                    [NI_GPU_SPAN_TOO_LONG] = NI_BAD_SPAN_TOO_LONG,
+                                    [NI_GPU_AFTER_ARRIVAL] = NI_BAD_AFTER_ARRIVAL};
+
+/*
+ * When an operation of an earlier plan was started, in ns of the monotonic clock; 0: not known. The kernel of `op` was launched
+ * after that, whatever happened to the host's threads in between.
+ */
+static uint64_t plan_before(struct ni_comm_writer *s, const struct ni_op *op) {
+  int32_t newer = s->plans ? (int32_t)(op->group_ord - s->plan[0].ord) : 1;
+  uint64_t ticks = 0;
+  if (newer >= 0 && s->plans > (newer == 0)) ticks = s->plan[newer == 0].ticks;
+  else if (newer < 0 && s->plans > 1 && (int32_t)(op->group_ord - s->plan[1].ord) > 0) ticks = s->plan[1].ticks;
+  if (newer > 0) {
+    s->plan[1] = s->plan[0];
+    s->plan[0].ord = op->group_ord;
+    s->plan[0].ticks = op->ticks_start;
+    if (s->plans < 2) s->plans++;
+  }
+  return ticks ? ni_clock_monotonic_ns(&ni_g.clock, ticks) : 0;
+}
+
+/* Stamps of other work that the callbacks gave no sign of. */
+static bool apart(struct ni_comm_writer *s, const struct ni_op *op, const struct ni_gpu_stamps *g, uint64_t plan_before_ns) {
+  int64_t offset, drift = ni_gpu_tolerance(s->fit.confirmed_at_ns, g->done_arrival_ns) - NI_GPU_TOLERANCE_NS;
+  if (!ni_gpu_fit_offset(&s->fit, &offset, NULL)) return false;
+  if (!ni_apart_evidence(g->start_ns, offset, drift, plan_before_ns)) return false;
+  s->apart_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
+  if (s->apart_proofs < NI_APART_PROOFS && ++s->apart_proofs == NI_APART_PROOFS) ni_store_rlx(&s->comm->apart_shown, 1);
+  return true;
+}
+
+/* Looks again whether they contradict each other: marked operations bring no stamps to see it by. */
+static void forget_apart(struct ni_comm_writer *s, const struct ni_op *op) {
+  if (s->apart_proofs < NI_APART_PROOFS) return;
+  if ((int64_t)(ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start) - s->apart_ns) < NI_APART_HOLD_NS) return;
+  s->apart_proofs = 0;
+  ni_store_rlx(&s->comm->apart_shown, 0);
+}
+
+/*
+ * Judges the GPU stamps; counts one reason an operation when they cannot be true, so that the counts add up.
+ *
+ * Stamps that only we can find impossible (they lie in the future, or span hours) have become the measure of the poller's
+ * "before the previous work" by then. We make it forget them, and until an operation passes that test again its verdict
+ * alone is not believed. *anothers: what came with KernelCh is another work's, its arrivals say nothing either.
+ */
+static bool gpu_believed(struct ni_comm_writer *s, struct ni_op *op, uint32_t prog, struct ni_gpu_stamps *g, bool *anothers) {
+  struct ni_kind_writer *k = &s->kind[op->kind];
+  if (ni_prog_started(prog) == 0) return false;
+  if (ni_prog_started(prog) != ni_prog_stopped(prog) && ni_state_want(ni_load_rlx(&op->state)) == NI_WANT_UNKNOWN) {
+    k->account->fallback[NI_BAD_NO_STOP_STAMP]++; /* a channel started while we retired it: its line will say late */
+    return false;
+  }
+  uint64_t before_ns = plan_before(s, op);
+  uint32_t bad = ni_load_rlx(&op->bad);
+  /* With stamps of a channel that nothing is wrong with, those are the operation's. */
+  *anothers = ni_apart_only(bad, ni_load_rlx(&op->gpu_start_ns));
+  if (*anothers) {
+    forget_apart(s, op);
+    k->account->fallback[NI_BAD_COUNTERS_APART]++;
+    return false;
+  }
+  bad &= ~(1u << NI_BAD_COUNTERS_APART);
+  if (bad == 1u << NI_BAD_BEFORE_PREVIOUS && s->poisoned) bad = 0;
+  else if (!bad) s->poisoned = 0;
+  if (bad) {
+    k->account->fallback[__builtin_ctz(bad)]++;
+    return false;
+  }
+  g->start_ns = ni_load_rlx(&op->gpu_start_ns);
+  g->stop_ns = ni_load_rlx(&op->gpu_stop_ns);
+  g->first_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_first));
+  g->done_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done));
+  enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
+  if (v == NI_GPU_OK && (*anothers = apart(s, op, g, before_ns))) {
+    k->account->fallback[NI_BAD_COUNTERS_APART]++;
+    return false;
+  }
+  (void)ni_gpu_fit_observe(&s->fit, g, v);
+  if (v == NI_GPU_OK) return true;
+  k->account->fallback[reason_of[v]]++;
+  s->poisoned = 1;
+  ni_add_rlx(&s->comm->forget, 1); /* pairs with nothing: the poller's relaxed load may come late, see above */
+  return false;
+}
+
+void ni_op_record(struct ni_comm_writer *s, struct ni_op *op, struct ni_record *r) {
+  /* Relaxed: the operation is finished, the drain's acquire (or the judge's exchange) came before. */
+  uint64_t state = ni_load_rlx(&op->state);
+  uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
+  bool self = ni_g.self_is_silent && op->kind == NI_KIND_P2P && op->root == s->ident.rank;
+  memset(r, 0, sizeof *r);
+  r->kind = (enum ni_kind)op->kind;
+  r->func = ni_intern_text(&ni_g.intern, op->func);
+  r->datatype = ni_intern_text(&ni_g.intern, op->datatype);
+  if (op->kind == NI_KIND_COLL) {
+    r->algo = ni_intern_text(&ni_g.intern, op->algo);
+    r->proto = ni_intern_text(&ni_g.intern, op->proto);
+  }
+  r->sn = op->sn;
+  r->rec_sn = op->rec_sn;
+  r->root = op->root;
+  r->msg_bytes = op->count * ni_intern_elem_bytes(&ni_g.intern, op->datatype);
+  r->nchannels_observed = want == NI_WANT_UNKNOWN;
+  r->nchannels = self ? 0 : r->nchannels_observed ? ni_prog_started(prog) : op->nchannels;
+  r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
+  r->enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start);
+  if (op->origin & NI_OP_CALLED) {
+    r->has |= NI_HAS_CALL_SN;
+    r->call_sn = ni_call_sn(&s->comm->events, op->kind == NI_KIND_P2P, op->call_sn);
+    r->graph = op->origin & NI_OP_REPLAYED;
+  }
+  if (ni_load_rlx(&ni_g.kinds) & (NI_KINDS(NI_EVENT_GROUP) | NI_KINDS(NI_EVENT_LAUNCH))) {
+    r->has |= NI_HAS_PLAN_SN;
+    r->plan_sn = op->group_ord;
+  }
+
+  struct ni_gpu_stamps g = {0};
+  bool anothers = false;
+  struct ni_timing_in t = {.gpu_ok = gpu_believed(s, op, prog, &g, &anothers)};
+  t.has_kernel = ni_prog_started(prog) && ni_prog_started(prog) == ni_prog_stopped(prog) && !anothers;
+  t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
+  if (t.has_kernel)
+    t.kernel_cpu_ns =
+        ni_clock_span_ns(&ni_g.clock, ni_ticks_between(ni_load_rlx(&op->ticks_first), ni_load_rlx(&op->ticks_done)));
+  t.bracket_ns = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(op->ticks_start, op->ticks_stop));
+  ni_timing_fill(r, ni_func_from_name(r->func), s->ident.n_ranks, &t);
+  int64_t offset;
+  if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) {
+    r->has |= NI_HAS_GPU_DELTA;
+    r->gpu_start_delta_ns =
+        (int64_t)(g.start_ns + (uint64_t)offset - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));
+  }
+}

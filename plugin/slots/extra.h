@@ -1,0 +1,24 @@
+/*
+ * State of what callbacks do beside recording, while somebody asks for it: ni_g.extra says what. Then they take the long way.
+ * meter.h and chan_trace.h say how, and who reads and writes.
+ */
+#ifndef NI_EXTRA_H
+#define NI_EXTRA_H
+
+#include "arena.h"
+
+enum { NI_EXTRA_METER = 1, NI_EXTRA_TRACES = 2 };
+
+struct ni_meter {
+  _Atomic uint32_t on;
+  uint64_t pair_ticks, max_ticks; /* written before `on` is */
+  _Alignas(NI_CACHE_LINE) _Atomic uint64_t ticks, callbacks; /* estimated sums since the process began */
+};
+
+struct ni_traces {
+  _Atomic(_Atomic uint32_t *) of; /* slot -> page of `arena`, 0: none; NULL until verbose is first on */
+  struct ni_arena arena;
+  _Atomic uint64_t lost;          /* operations that found no page */
+};
+
+#endif

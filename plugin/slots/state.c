@@ -1,0 +1,3 @@
+#include "state.h"
+
+union ni_global_pages ni_global_pages;

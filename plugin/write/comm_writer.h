@@ -1,0 +1,80 @@
+/*
+ * What the dump side knows of one communicator: what is to be written of it, what its lines have said, how its accounts stand.
+ *
+ *   LIVE ──its last lines are in the open block──▶ CLOSED ──that is on disk──▶ WRITTEN ──nothing rests──▶ freed
+ *
+ * Made by init (plugin/dump/thread.h), owned by the dump role from its joining on.
+ */
+#ifndef NI_COMM_WRITER_H
+#define NI_COMM_WRITER_H
+
+#include "format/line_write.h"
+#include "gpu_fit.h"
+#include "plugin/slots/comm.h"
+#include "rollup.h"
+
+/* Why this is the last look at a communicator, if it is. */
+enum ni_end { NI_END_NONE = 0, NI_END_DESTROY, NI_END_EXIT };
+
+struct ni_kind_writer {
+  struct ni_chain todo, held, rest;
+  struct ni_account *account; /* of the communicator, in the arena */
+  uint64_t in_block;          /* operation lines in the open block */
+  uint64_t stats_lines, stats_dropped; /* as the last dump_stats line had them */
+  uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
+};
+
+/* What the dump side knows of a store's events. */
+struct ni_event_writer {
+  struct ni_chain todo, wait; /* wait: API calls without an operation yet */
+  uint64_t in_block[NI_EVENT_COUNT], written[NI_EVENT_COUNT], lost[NI_EVENT_COUNT];
+  uint64_t proxy_lines;                 /* proxy_trace lines so far */
+  uint64_t stats_lines, stats_dropped;  /* of these as the last dump_stats line had them */
+  uint32_t hold_first, hold_last;       /* operations with steps that wait for their line; 0: none */
+  uint64_t n_kept;                      /* steps that do */
+};
+
+enum ni_writer_stage {
+  NI_STAGE_LIVE = 0,
+  NI_STAGE_CLOSED,  /* drained, final lines are in the open block */
+  NI_STAGE_WRITTEN, /* that block is on disk; retired slots may rest */
+};
+
+struct ni_comm_writer {
+  struct ni_comm_writer *next;      /* joining list, then list of all */
+  struct ni_comm_writer *next_busy; /* those with operations to format, or in the open block */
+  struct ni_comm *comm;
+  uint32_t index, gen;
+  uint8_t has_gpu, in_busy, announced, stage;
+  uint8_t identified; /* who it is is known, and stands in the prefix */
+  uint8_t stuck_told; /* stuck lines since its last dump_stats line */
+  uint8_t poisoned; /* impossible stamps were found; see gpu_believed in plugin/drain/op_record.c */
+  uint8_t apart_proofs; /* operations whose stamps were older than their launch (format/apart.h) */
+  uint64_t apart_ns;    /* when the last of them was started, monotonic */
+  uint8_t plans;        /* how many of `plan` are known */
+  struct {
+    uint32_t ord;   /* of its Group */
+    uint64_t ticks; /* when one of its operations was started */
+  } plan[2];        /* the newest that was formatted, and the one before */
+  struct ni_gpu_id gpu;
+  struct ni_ident ident;
+  struct ni_line_prefix prefix;
+  struct ni_gpu_fit fit;
+  int64_t stated_offset_ns;  /* of the last clock line of this communicator */
+  uint8_t offset_stated;
+  uint64_t init_ns;
+  uint32_t watch;          /* operations with unknown channel count, ours now; linked by watch_next */
+  uint64_t last_stats_ms, last_scan_ms, clock_samples;
+  struct ni_rollup rollup;
+  uint64_t rollup_period;  /* number of the period since 1970 that `rollup` counts for */
+  uint8_t in_roll_file;    /* its comm line is in the roll-ups' own file */
+  uint8_t why;             /* enum ni_end: why this pass says its last lines; NONE: it does not */
+  uint64_t left_ms;        /* when it was first seen finalized with something open, others alive; 0: never */
+  uint8_t cut_short;       /* something was open at its end: a callback may be inside it */
+  uint64_t closing_ms;     /* when its last lines were first found not to add up, or it was cut short; 0: never */
+  uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
+  struct ni_kind_writer kind[NI_KIND_COUNT];
+  struct ni_event_writer ev;
+};
+
+#endif

@@ -24,6 +24,12 @@
 
 /* ---- making ---- */
 
+static void free_dump(struct ni_dump *d) {
+  ni_gz_free(d->w.gz);
+  ni_gz_free(d->w.gz_head);
+  free(d);
+}
+
 struct ni_dump *ni_dump_new(const struct ni_config *c) {
   struct ni_dump *d = calloc(1, sizeof *d);
   if (!d) return NULL;
@@ -31,7 +37,7 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   d->w.gz = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
   d->w.gz_head = ni_gz_create(ni_format_compressed(c->format), NI_CODEC_LEVEL);
   if (!d->w.gz || !d->w.gz_head) {
-    ni_dump_free(d);
+    free_dump(d);
     return NULL;
   }
   ni_host_name(d->w.hostname, sizeof d->w.hostname);
@@ -43,14 +49,6 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   ni_detail_init(d, c);
   d->w.origin = (struct ni_origin){.hostname = d->w.hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
   return d;
-}
-
-void ni_dump_free(struct ni_dump *d) {
-  if (!d) return;
-  ni_gz_free(d->w.gz);
-  ni_gz_free(d->w.gz_head);
-  ni_gz_free(d->w.gz_roll);
-  free(d);
 }
 
 struct ni_comm_writer *ni_comm_writer_new(struct ni_dump *d, struct ni_comm *c, const struct ni_ident *ident) {

@@ -16,7 +16,6 @@
 
 /* Everything the dump role ever allocates beside communicators. NULL: no memory. init, registry lock held. */
 struct ni_dump *ni_dump_new(const struct ni_config *c);
-void ni_dump_free(struct ni_dump *d); /* before a thread was started; NULL accepted */
 
 /* 0, or a negative errno: the role is then taken by finalizing and exiting threads. */
 int ni_dump_start(struct ni_dump *d);

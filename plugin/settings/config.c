@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "event_names.h"
+#include "no_effect.h"
 #include "format/json_text.h"
 #include "format/line_write.h"
 #include "ni_box.h"
@@ -22,97 +23,75 @@ struct setting {
   enum type type;
   size_t at; /* offset in struct ni_config: of 8 bytes (struct ni_duty among them), or of char[NI_DIR_MAX_BYTES] */
   int64_t def, min, max;
-  const char *accepted; /* said when it is set to something: why that has no effect */
   const char *help;
 };
 
 #define AT(member) offsetof(struct ni_config, member)
-#define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
-#define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
 #define ANY_BYTES INT64_MAX / 2
-#define EXAMPLE(name, number, def) \
-  {"NCCL_PROFILE_" name "_POOL_SIZE", NULL, COUNT, AT(no_effect[number]), def, 1, 1 << 20, NO_OBJECTS, \
-   "Example plugin's setting."}
 
 static const char default_dir[] = "nccl-inspector-%j";
 
 static const struct setting table[] = {
-    {"NCCL_INSPECTOR_ENABLE", NULL, BOOL, AT(enable), 0, 0, 1, NULL, "Record. 0: no events are asked for, costs nothing."},
-    {"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", NULL, BOOL, AT(dump_thread), 1, 0, 1, NULL,
+    {"NCCL_INSPECTOR_ENABLE", NULL, BOOL, AT(enable), 0, 0, 1, "Record. 0: no events are asked for, costs nothing."},
+    {"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", NULL, BOOL, AT(dump_thread), 1, 0, 1,
      "0: no thread; as interval -1, written by the finalizing or exiting thread."},
     {"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", NULL, INT, AT(interval_us), 1000000, -1, INT64_C(3600000000),
-     NULL, "Time between writes. 0: as soon as there is data. -1: at communicator teardown and process exit, and early "
+     "Time between writes. 0: as soon as there is data. -1: at communicator teardown and process exit, and early "
      "when the arena fills."},
-    {"NCCL_INSPECTOR_DUMP_DIR", NULL, DIRECTORY, AT(dump_dir), 0, 1, NI_DIR_MAX_BYTES - 1, NULL,
+    {"NCCL_INSPECTOR_DUMP_DIR", NULL, DIRECTORY, AT(dump_dir), 0, 1, NI_DIR_MAX_BYTES - 1,
      "Where files go; created with parents. %h host, %p pid, %j job id, %r global rank, %% a percent sign."},
-    {"NCCL_INSPECTOR_DUMP_VERBOSE", NULL, BOOL, AT(verbose), 0, 0, 1, NULL, "Event traces of every channel."},
-    {"NCCL_INSPECTOR_DUMP_FORMAT", NULL, FORMAT, AT(format), NI_FORMAT_JSONL_GZ, 0, 0, NULL,
+    {"NCCL_INSPECTOR_DUMP_VERBOSE", NULL, BOOL, AT(verbose), 0, 0, 1, "Event traces of every channel."},
+    {"NCCL_INSPECTOR_DUMP_FORMAT", NULL, FORMAT, AT(format), NI_FORMAT_JSONL_GZ, 0, 0,
      "Suffix and compression of the files; the lines are the same."},
-    {"NCCL_INSPECTOR_DUMP_CONTROL_LINES", NULL, BOOL, AT(control_lines), 1, 0, 1, NULL,
+    {"NCCL_INSPECTOR_DUMP_CONTROL_LINES", NULL, BOOL, AT(control_lines), 1, 0, 1,
      "0: operation lines only; losses and clocks are then not in the log."},
-    {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", NULL, BYTES, AT(min_size_bytes), 0, 0, ANY_BYTES, NULL,
+    {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", NULL, BYTES, AT(min_size_bytes), 0, 0, ANY_BYTES,
      "Smaller operations are left out and counted."},
-    {"NCCL_INSPECTOR_ENABLE_P2P", NULL, BOOL, AT(enable_p2p), 1, 0, 1, NULL, "0: Send and Recv are left out and counted."},
-    {"NCCL_INSPECTOR_EVENTS", "NCCL_PROFILE_EVENT_MASK", EVENTS, AT(events), NI_KINDS_STANDARD, 0, NI_KINDS_ALL, NULL,
+    {"NCCL_INSPECTOR_ENABLE_P2P", NULL, BOOL, AT(enable_p2p), 1, 0, 1, "0: Send and Recv are left out and counted."},
+    {"NCCL_INSPECTOR_EVENTS", "NCCL_PROFILE_EVENT_MASK", EVENTS, AT(events), NI_KINDS_STANDARD, 0, NI_KINDS_ALL,
      "Kinds of event (docs/events.md): a preset light, standard, deep or trace, names, all, -name; or NCCL's mask as a number."},
-    {"NCCL_INSPECTOR_ENABLE_PROXY", NULL, BOOL, AT(enable_proxy), 0, 0, 1, NULL,
+    {"NCCL_INSPECTOR_ENABLE_PROXY", NULL, BOOL, AT(enable_proxy), 0, 0, 1,
      "1: adds proxyop, proxystep and steps to the events."},
-    {"NCCL_INSPECTOR_DUMP_PROXY_STEPS", NULL, BOOL, AT(dump_proxy_steps), 1, 0, 1, NULL,
+    {"NCCL_INSPECTOR_DUMP_PROXY_STEPS", NULL, BOOL, AT(dump_proxy_steps), 1, 0, 1,
      "0: no line for single proxy steps; their operation has their sums."},
-    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1, NULL,
+    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1,
      "Where single steps are asked for: flat, a line for each; nested, in the line of their operation."},
-    {"NCCL_INSPECTOR_PROXY_OP_POOL_SIZE", NULL, COUNT, AT(proxy_op_pool_slots), 0, 0, 1 << 20, NULL,
+    {"NCCL_INSPECTOR_PROXY_OP_POOL_SIZE", NULL, COUNT, AT(proxy_op_pool_slots), 0, 0, 1 << 20,
      "Proxy operations in flight per communicator; more are dropped and counted. 0: as many as the arena holds."},
-    {"NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", NULL, COUNT, AT(proxy_step_pool_slots), 0, 0, 1 << 20, NULL,
+    {"NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", NULL, COUNT, AT(proxy_step_pool_slots), 0, 0, 1 << 20,
      "Other events, single steps among them, that wait to be written, per communicator. 0: as many as the arena holds."},
-    {"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", NULL, BOOL, AT(require_kernel_timing), 0, 0, 1, NULL,
+    {"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", NULL, BOOL, AT(require_kernel_timing), 0, 0, 1,
      "1: operations without a kernel time are left out and counted."},
-    {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_PROFILE_COLL_POOL_SIZE", COUNT, AT(coll_pool_slots), 256, 1, 1 << 20, NULL,
+    {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_PROFILE_COLL_POOL_SIZE", COUNT, AT(coll_pool_slots), 256, 1, 1 << 20,
      "Collectives by which a communicator's pool grows, or its size when growth is off."},
-    {"NCCL_INSPECTOR_P2P_POOL_SIZE", "NCCL_PROFILE_P2P_POOL_SIZE", COUNT, AT(p2p_pool_slots), 256, 1, 1 << 20, NULL,
+    {"NCCL_INSPECTOR_P2P_POOL_SIZE", "NCCL_PROFILE_P2P_POOL_SIZE", COUNT, AT(p2p_pool_slots), 256, 1, 1 << 20,
      "The same for Send and Recv."},
-    {"NCCL_INSPECTOR_COMM_POOL_SIZE", NULL, COUNT, AT(no_effect[0]), 256, 1, 1 << 20, NULL,
-     "Communicators by which their table grows, or its size when growth is off."},
-    {"NCCL_INSPECTOR_POOL_GROW", NULL, BOOL, AT(pool_grow), 1, 0, 1, NULL,
+    {"NCCL_INSPECTOR_POOL_GROW", NULL, BOOL, AT(pool_grow), 1, 0, 1,
      "0: fixed pools, for sizing; what finds no slot is dropped and counted."},
-    {"NCCL_INSPECTOR_POOL_KEEP", NULL, KEEP, AT(pool_keep_last), 0, 0, 1, NULL,
+    {"NCCL_INSPECTOR_POOL_KEEP", NULL, KEEP, AT(pool_keep_last), 0, 0, 1,
      "What a full fixed pool keeps; last: the oldest finished operation is overwritten and counted."},
-    {"NCCL_INSPECTOR_POOL_MAX_BYTES", NULL, BYTES, AT(pool_max_bytes), 268435456, 1 << 20, INT64_C(8) << 30, NULL,
+    {"NCCL_INSPECTOR_POOL_MAX_BYTES", NULL, BYTES, AT(pool_max_bytes), 268435456, 1 << 20, INT64_C(8) << 30,
      "Address range of all pools of the process; memory is taken as it is needed."},
-    {"NCCL_INSPECTOR_BLACKBOX", NULL, BOX, AT(blackbox_dir), 0, 0, NI_DIR_MAX_BYTES - 1, NULL,
+    {"NCCL_INSPECTOR_BLACKBOX", NULL, BOX, AT(blackbox_dir), 0, 0, NI_DIR_MAX_BYTES - 1,
      "Keep what is not yet written in a file in /dev/shm that outlives a kill (docs/blackbox.md). A folder: there; a tmpfs."},
-    {"NCCL_INSPECTOR_STUCK_SECONDS", NULL, COUNT, AT(stuck_seconds), 300, 0, INT64_C(1000000000), NULL,
+    {"NCCL_INSPECTOR_STUCK_SECONDS", NULL, COUNT, AT(stuck_seconds), 300, 0, INT64_C(1000000000),
      "An operation in flight for longer is written once, with its state, while it hangs. 0: never."},
-    {"NCCL_INSPECTOR_FILE_MAX_BYTES", NULL, BYTES, AT(file_max_bytes), 0, 0, ANY_BYTES, NULL,
+    {"NCCL_INSPECTOR_FILE_MAX_BYTES", NULL, BYTES, AT(file_max_bytes), 0, 0, ANY_BYTES,
      "Start a new file beyond. 0: no limit."},
-    {"NCCL_INSPECTOR_DIR_MAX_BYTES", NULL, BYTES, AT(dir_max_bytes), 0, 0, ANY_BYTES, NULL,
+    {"NCCL_INSPECTOR_DIR_MAX_BYTES", NULL, BYTES, AT(dir_max_bytes), 0, 0, ANY_BYTES,
      "Remove this process's oldest files beyond; what goes is counted. 0: no limit."},
-    {"NCCL_INSPECTOR_KEEP_SECONDS", NULL, COUNT, AT(keep_seconds), 0, 0, INT64_C(1000000000), NULL,
+    {"NCCL_INSPECTOR_KEEP_SECONDS", NULL, COUNT, AT(keep_seconds), 0, 0, INT64_C(1000000000),
      "Remove this process's files that were finished longer ago; what goes is counted. 0: keep."},
-    {"NCCL_INSPECTOR_CONTROL_FILE", NULL, BOOL, AT(control_file), 1, 0, 1, NULL,
+    {"NCCL_INSPECTOR_CONTROL_FILE", NULL, BOOL, AT(control_file), 1, 0, 1,
      "Look for control files in the dump directory, once a second (control.md). 0: do not."},
-    {"NCCL_INSPECTOR_SAMPLE", NULL, SAMPLE, AT(sample), 1, 1, NI_SAMPLE_MAX, NULL,
+    {"NCCL_INSPECTOR_SAMPLE", NULL, SAMPLE, AT(sample), 1, 1, NI_SAMPLE_MAX,
      "Write one record in N, the same operations on all ranks; the others are in the roll-ups and counted as sampled."},
-    {"NCCL_INSPECTOR_ROLLUP_SECONDS", NULL, COUNT, AT(rollup_seconds), 60, 0, 86400, NULL,
+    {"NCCL_INSPECTOR_ROLLUP_SECONDS", NULL, COUNT, AT(rollup_seconds), 60, 0, 86400,
      "Time between rollup lines: counts and times of all operations by function and size. 0: none."},
-    {"NCCL_INSPECTOR_KERNELCH_DUTY", NULL, DUTY, AT(duty), 0, 0, 0, NULL,
+    {"NCCL_INSPECTOR_KERNELCH_DUTY", NULL, DUTY, AT(duty), 0, 0, 0,
      "Ask for KernelCh events during ON of every PERIOD only, the same slices on all ranks. 0: always."},
-    {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NULL, PERCENT, AT(max_overhead), 0, 0, 100 * NI_PERCENT_ONE, NULL,
+    {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NULL, PERCENT, AT(max_overhead), 0, 0, 100 * NI_PERCENT_ONE,
      "Step detail down when the callbacks take more of one CPU, or operations are dropped. 0: never."},
-    EXAMPLE("GROUP_API", 1, 256),
-    EXAMPLE("COLL_API", 2, 256),
-    EXAMPLE("P2P_API", 3, 256),
-    EXAMPLE("KERNEL_LAUNCH", 4, 256),
-    EXAMPLE("PROXY_CTRL", 5, 16),
-    EXAMPLE("PROXY_DETACH", 6, 256),
-    {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NULL, COUNT, AT(no_effect[7]), 0, 0, INT64_C(1) << 32, NO_RING,
-     "NVIDIA's ring of finished collectives."},
-    {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NULL, COUNT, AT(no_effect[8]), 0, 0, INT64_C(1) << 32, NO_RING,
-     "NVIDIA's ring of finished Send and Recv."},
-    {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(no_effect[9]), 0, 0, 1,
-     "accepted, but there is no Prometheus output yet; the log is written as usual", "Prometheus text files."},
-    {"NCCL_INSPECTOR_OTEL_EXPORT", NULL, BOOL, AT(no_effect[10]), 0, 0, 1,
-     "accepted, but there is no OpenTelemetry output yet; the log is written as usual", "OpenTelemetry export."},
 };
 #define N_SETTINGS (sizeof table / sizeof *table)
 
@@ -287,7 +266,19 @@ static void refuse(const struct setting *s, const char *name, const char *value,
 static bool known_name(const char *name, size_t n) {
   for (size_t i = 0; i < N_SETTINGS; i++)
     if (strlen(table[i].name) == n && memcmp(table[i].name, name, n) == 0) return true;
+  for (size_t i = 0; i < N_NO_EFFECT; i++)
+    if (strlen(no_effect[i].name) == n && memcmp(no_effect[i].name, name, n) == 0) return true;
   return false;
+}
+
+static void report_without_effect(ni_config_warn_fn warn, void *arg) {
+  for (size_t i = 0; warn && i < N_NO_EFFECT; i++) {
+    const char *value = getenv(no_effect[i].name);
+    char text[256];
+    if (!value || !*value || strcmp(value, "0") == 0) continue;
+    snprintf(text, sizeof text, "%s is %s.", no_effect[i].name, no_effect[i].why);
+    warn(arg, text);
+  }
 }
 
 /* A misspelt setting would otherwise be a silent default. A few are named, so that nobody's log is flooded. */
@@ -322,10 +313,6 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
       set_default(c, s);
       refuse(s, name, value, warn, arg);
       refused++;
-    } else if (s->accepted && warn && (s->type != BOOL || get_number(c, s))) {
-      char text[256];
-      snprintf(text, sizeof text, "%s is %s.", name, s->accepted);
-      warn(arg, text);
     } else if (s->at == AT(interval_us)) {
       interval_set = c->interval_us != NI_INTERVAL_NEVER;
     }
@@ -344,6 +331,7 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
   if (c->sample > 1 && warn && (!c->rollup_seconds || !c->control_lines))
     warn(arg, "NCCL_INSPECTOR_SAMPLE leaves operations out that are in no roll-up, because NCCL_INSPECTOR_ROLLUP_SECONDS or "
               "NCCL_INSPECTOR_DUMP_CONTROL_LINES is 0: their times are lost.");
+  report_without_effect(warn, arg);
   report_unknown(warn, arg);
   return refused;
 }
@@ -388,11 +376,16 @@ size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap)
 }
 
 bool ni_config_doc(size_t i, struct ni_setting_doc *out) {
-  if (i >= N_SETTINGS) return false;
+  *out = (struct ni_setting_doc){0};
+  if (i >= N_SETTINGS + N_NO_EFFECT) return false;
+  if (i >= N_SETTINGS) {
+    out->name = no_effect[i - N_SETTINGS].name;
+    out->accepted = no_effect[i - N_SETTINGS].why;
+    return true;
+  }
   out->name = table[i].name;
   out->fallback = table[i].fallback;
   out->help = table[i].help;
-  out->accepted = table[i].accepted;
   default_text(&table[i], out->value, sizeof out->value);
   range_text(&table[i], out->range, sizeof out->range);
   return true;

@@ -29,7 +29,6 @@
 enum ni_format { NI_FORMAT_JSONL_GZ = 0, NI_FORMAT_JSONL, NI_FORMAT_LOG, NI_FORMAT_LOG_GZ, NI_FORMAT_COUNT };
 
 /* Numbers are 8 bytes each, so that the table reads and writes all of them alike; what is on or off is 0 or 1. */
-#define NI_CONFIG_NO_EFFECT 11 /* settings that are accepted and printed, and that nothing reads */
 struct ni_config {
   uint64_t enable;
   uint64_t dump_thread;        /* 0: interval_us is NI_INTERVAL_NEVER and no thread may be started */
@@ -43,7 +42,6 @@ struct ni_config {
   uint64_t min_size_bytes;
   uint64_t coll_pool_slots, p2p_pool_slots;            /* growth step, or the size when growth is off */
   uint64_t proxy_op_pool_slots, proxy_step_pool_slots; /* 0: no limit but the arena */
-  uint64_t no_effect[NI_CONFIG_NO_EFFECT];
   uint64_t pool_max_bytes;
   uint64_t file_max_bytes, dir_max_bytes, keep_seconds; /* 0: off */
   uint64_t stuck_seconds;          /* 0: off */
@@ -77,7 +75,7 @@ static inline bool ni_format_compressed(enum ni_format f) { return f == NI_FORMA
 
 /* The table for documentation and tests: row i as the texts of docs/settings.md, false behind the last. */
 struct ni_setting_doc {
-  const char *name, *fallback /* NULL: none */, *accepted /* NULL: has effect */, *help;
+  const char *name, *fallback /* NULL: none */, *accepted /* why it has no effect, and nothing else is stated; NULL: it has */, *help;
   char value[32], range[96]; /* default and accepted range */
 };
 bool ni_config_doc(size_t i, struct ni_setting_doc *out);

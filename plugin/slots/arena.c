@@ -24,7 +24,7 @@
 #define MAP_ALIGN_PAGES 16u /* the file's part ends at a page border of any machine: 64 KiB */
 
 _Static_assert(sizeof(struct ni_arena_words) <= NI_PAGE_BYTES, "one page of the front");
-_Static_assert(sizeof(struct ni_text) * NI_INTERN_TEXTS <= (NI_FRONT_SESSIONS - NI_FRONT_TEXTS) * NI_PAGE_BYTES, "texts fit");
+_Static_assert(sizeof(struct ni_interned) * NI_INTERN_TEXTS <= (NI_FRONT_SESSIONS - NI_FRONT_TEXTS) * NI_PAGE_BYTES, "texts fit");
 _Static_assert(NI_BOX_SESSION_BYTES % NI_PAGE_BYTES == 0 && NI_BOX_PAGE_BYTES == NI_PAGE_BYTES, "whole pages");
 
 static uint32_t pages_of(uint64_t bytes) { return (uint32_t)((bytes + NI_PAGE_BYTES - 1) / NI_PAGE_BYTES); }

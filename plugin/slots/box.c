@@ -41,7 +41,7 @@ _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_RE
 #define COMM(f) {offsetof(struct ni_comm, f), sizeof(((struct ni_comm *)0)->f)}
 #define KIND(f) {offsetof(struct ni_comm_kind, f), sizeof(((struct ni_comm_kind *)0)->f)}
 #define CELL(f) {offsetof(struct ni_chan_cell, f), sizeof(((struct ni_chan_cell *)0)->f)}
-#define TEXT(f) {offsetof(struct ni_text, f), sizeof(((struct ni_text *)0)->f)}
+#define TEXT(f) {offsetof(struct ni_interned, f), sizeof(((struct ni_interned *)0)->f)}
 
 static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
     [NI_BOX_OP_STATE] = OP(state),
@@ -201,7 +201,7 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   h->interface = (uint32_t)o->interface;
   h->words = piece(NI_FRONT_WORDS, sizeof *a->hdr, 0, 0);
   h->class_map = piece(NI_FRONT_CLASS_MAP, h->n_pages, 1, h->n_pages);
-  h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_text) * NI_INTERN_TEXTS, sizeof(struct ni_text), NI_INTERN_TEXTS);
+  h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_interned) * NI_INTERN_TEXTS, sizeof(struct ni_interned), NI_INTERN_TEXTS);
   for (uint32_t i = 0; i < 2; i++)
     h->session[i] = piece(NI_FRONT_SESSIONS + i * NI_FRONT_SESSION_PAGES, NI_BOX_SESSION_BYTES, 0, 0);
   h->watermark_at = offset_of(a, &a->hdr->region[NI_REGION_BOX].watermark);

@@ -4,7 +4,7 @@
 
 #include "format/names.h"
 
-void ni_intern_reset(struct ni_intern *t, struct ni_text *text) {
+void ni_intern_reset(struct ni_intern *t, struct ni_interned *text) {
   memset((void *)text, 0, NI_INTERN_TEXTS * sizeof *text);
   memset((void *)t, 0, sizeof *t);
   t->text = text;
@@ -30,7 +30,7 @@ uint8_t ni_intern_add(struct ni_intern *t, const char *s) {
         ni_add_rlx(&t->overflow, 1);
         return 0;
       }
-      struct ni_text *x = &t->text[mine];
+      struct ni_interned *x = &t->text[mine];
       size_t len = strnlen(s, NI_INTERN_CHARS - 1);
       memcpy(x->text, s, len);
       x->elem_bytes = (uint8_t)ni_datatype_bytes(x->text);

@@ -19,7 +19,7 @@
 #define NI_INTERN_HASH 512u
 #define NI_INTERN_CHARS 46u
 
-struct ni_text {
+struct ni_interned {
   _Atomic uint8_t ready; /* release store by the inserter after the copy, acquire by ni_intern_text */
   uint8_t elem_bytes;    /* size if it is a datatype's name, 1 otherwise */
   char text[NI_INTERN_CHARS];
@@ -32,11 +32,11 @@ struct ni_intern {
     _Atomic uintptr_t key;
     _Atomic uint32_t id;
   } hash[NI_INTERN_HASH];
-  struct ni_text *text; /* [NI_INTERN_TEXTS], in the arena: the black box has them */
+  struct ni_interned *text; /* [NI_INTERN_TEXTS], in the arena: the black box has them */
 };
 
 /* Empties the table. text: its memory from here on. */
-void ni_intern_reset(struct ni_intern *t, struct ni_text *text);
+void ni_intern_reset(struct ni_intern *t, struct ni_interned *text);
 
 /* Slow path of ni_intern_id: copies the text and publishes it. Bounded; reads at most NI_INTERN_CHARS - 1 bytes. */
 uint8_t ni_intern_add(struct ni_intern *t, const char *s);

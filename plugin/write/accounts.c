@@ -6,7 +6,7 @@
 
 /* ---- operations ---- */
 
-uint64_t ni_accounts_filtered(const struct ni_comm_writer *s, int kind, enum ni_filter f) {
+static uint64_t filtered(const struct ni_comm_writer *s, int kind, enum ni_filter f) {
   uint64_t n = ni_load_rlx(&s->comm->kind[kind].filtered[f]);
   return f == NI_FILTER_NO_KERNEL_TIMING ? n + s->kind[kind].account->judged_out : n;
 }
@@ -19,7 +19,7 @@ uint64_t ni_accounts_dropped(const struct ni_comm_writer *s, int kind, enum ni_d
 int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind) {
   const struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = k->account->written + k->in_block + k->account->incomplete;
-  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += ni_accounts_filtered(s, kind, (enum ni_filter)f);
+  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_COUNT; w++) settled += ni_accounts_dropped(s, kind, (enum ni_drop)w);
   return (int64_t)(ni_load_rlx(&s->comm->kind[kind].started) - settled);
 }
@@ -33,7 +33,7 @@ int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind) {
 void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_stats *o) {
   struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = o->written = k->account->written + k->in_block, dropped = 0;
-  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = ni_accounts_filtered(s, kind, (enum ni_filter)f);
+  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_COUNT; w++) {
     /* At exit operations are still dropped: the last line states those that its gap lines name, more are in flight. */
     bool as_told = final && w <= NI_DROP_OVERWRITTEN;

@@ -9,7 +9,7 @@
 
 #include "comm_writer.h"
 
-uint64_t ni_accounts_filtered(const struct ni_comm_writer *s, int kind, enum ni_filter f);
+/* What of one kind has no record for this cause, by callbacks and dump side together. */
 uint64_t ni_accounts_dropped(const struct ni_comm_writer *s, int kind, enum ni_drop why);
 /* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */
 int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind);

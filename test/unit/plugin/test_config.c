@@ -185,7 +185,8 @@ static void accepted_without_effect_is_said(void **state) {
   (void)state;
   static const char *const names[] = {"NCCL_INSPECTOR_PROM_DUMP", "NCCL_INSPECTOR_OTEL_EXPORT",
                                       "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE",
-                                      "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", "NCCL_PROFILE_GROUP_API_POOL_SIZE"};
+                                      "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", "NCCL_PROFILE_GROUP_API_POOL_SIZE",
+                                      "NCCL_INSPECTOR_COMM_POOL_SIZE"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     clearenv();
     setenv(names[i], "1", 1);
@@ -351,13 +352,14 @@ static char *render_markdown(void) {
   FILE *f = open_memstream(&out, &n);
   struct ni_setting_doc d;
   for (int part = 0; part < 2; part++) {
-    fputs(part ? "\n| accepted, no effect | default | accepted values | why |\n|---|---|---|---|\n"
+    fputs(part ? "\n| accepted, no effect | why |\n|---|---|\n"
                : "| variable | default | accepted values | meaning |\n|---|---|---|---|\n", f);
     for (size_t i = 0; ni_config_doc(i, &d); i++) {
       if (!d.accepted != !part) continue;
       fprintf(f, "| `%s`", d.name);
       if (d.fallback) fprintf(f, ", else `%s`", d.fallback);
-      fprintf(f, " | `%s` | %s | %s%s%s |\n", d.value, d.range, d.help, part ? " " : "", part ? d.accepted : "");
+      if (part) fprintf(f, " | %s |\n", d.accepted);
+      else fprintf(f, " | `%s` | %s | %s |\n", d.value, d.range, d.help);
     }
   }
   fclose(f);

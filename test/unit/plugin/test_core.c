@@ -389,7 +389,7 @@ static void a_chain_is_first_in_first_out(void **state) {
 static void unknown_bytes(void **state) {
   (void)state;
   static struct ni_intern t;
-  static struct ni_text text[NI_INTERN_TEXTS];
+  static struct ni_interned text[NI_INTERN_TEXTS];
   ni_intern_reset(&t, text);
   assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "ncclFloat64")), 8);
   assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "of tomorrow")), 1);

@@ -98,6 +98,7 @@ int ni_drain_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_reco
  * formatted in time is given up while there is time to say so. */
 int ni_drain_check(const struct ni_drain *d) {
   if (d->w->text_max && ni_gz_text_bytes(d->w->gz) >= d->w->text_max) return -EFBIG;
+  if (ni_unlikely(d->w->block_max) && ni_gz_bytes(d->w->gz) >= d->w->block_max) return -EFBIG;
   if (ni_likely(!ni_load_acq(&d->exiting))) return 0; /* pairs with ni_dump_exit's release: leave_by_ns is there */
   if (ni_gz_text_bytes(d->w->gz) >= EXIT_TEXT) return -EFBIG;
   return ni_load_rlx(&d->w->progress) % 64 == 0 && ni_monotonic_ns() >= d->leave_by_ns ? -ETIMEDOUT : 0;

@@ -10,6 +10,8 @@
 #include "plugin/write/lines.h"
 #include "plugin/write/rollup_lines.h"
 
+#define BLOCK_MIN 4096u /* of block_max: shorter ones are dear */
+
 /* Fills d->dir. False: it is too long, the current one serves. Not on the stack: the caller's may be the host's, and small. */
 static bool log_dir(struct ni_dump *d) {
   char dir[NI_DIR_MAX_BYTES];
@@ -58,6 +60,9 @@ int ni_session_open(struct ni_dump *d) {
                         strerror(-rc));
     return rc;
   }
+  /* A file ends between blocks. So a block is a quarter of what a file may have: what is longer than guessed fits, too. */
+  uint64_t most = ni_out_file_max(&d->w.out);
+  d->w.block_max = most == 0 || most / 4 > BLOCK_MIN ? most / 4 : BLOCK_MIN;
   ni_detail_open(d, d->dir);
   ni_store_rel(&d->open, 1);
   d->w.head_set = d->ended = 0;

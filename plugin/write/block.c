@@ -48,7 +48,8 @@ int ni_block_write(struct ni_writer *w, int force) {
   if (rc != -EAGAIN)
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, w->now_ns,
                         "cannot write %s: %s (%d). %llu records wait in memory and are tried again; free space or make "
-                        "the directory writable (NCCL_INSPECTOR_DUMP_DIR)",
-                        ni_out_path(&w->out), strerror(-rc), -rc, (unsigned long long)w->block_records);
+                        "the directory writable (NCCL_INSPECTOR_DUMP_DIR)%s",
+                        ni_out_path(&w->out), strerror(-rc), -rc, (unsigned long long)w->block_records,
+                        ni_g.box.h ? ". If the process ends first, nccl-inspector recover gets them from the black box" : "");
   return rc;
 }

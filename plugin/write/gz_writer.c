@@ -23,6 +23,7 @@ struct ni_gz {
   unsigned char *stage; /* compressing only: text that is in no member yet; its pages are touched as it fills */
   size_t staged;
   size_t text_bytes;
+  size_t last_text, last_len; /* of the last member, whichever block it was of */
   bool finished, broken;
 };
 
@@ -68,6 +69,8 @@ static int put_member(struct ni_gz *gz) {
   size_t n = ni_codec_member(gz->codec, gz->stage, gz->staged, gz->out + gz->len, gz->cap - gz->len);
   gz->broken = n == 0;
   if (!n) return -EIO;
+  gz->last_text = gz->staged;
+  gz->last_len = n;
   gz->len += n;
   gz->staged = 0;
   return 0;
@@ -159,4 +162,7 @@ void ni_gz_release(struct ni_gz *gz) {
 }
 
 size_t ni_gz_text_bytes(const struct ni_gz *gz) { return gz->text_bytes; }
+size_t ni_gz_bytes(const struct ni_gz *gz) {
+  return gz->len + (gz->last_text ? gz->staged * gz->last_len / gz->last_text : gz->staged / 4); /* ours come to less */
+}
 bool ni_gz_finished(const struct ni_gz *gz) { return gz->finished; }

@@ -45,6 +45,8 @@ void ni_gz_release(struct ni_gz *gz);
 
 /* Bytes of text appended since the last release, and whether a finished block waits. */
 size_t ni_gz_text_bytes(const struct ni_gz *gz);
+/* About how long the block would be, were it finished now: what is not compressed yet counts as the last member came out. */
+size_t ni_gz_bytes(const struct ni_gz *gz);
 bool ni_gz_finished(const struct ni_gz *gz);
 
 #endif

@@ -339,6 +339,7 @@ void ni_out_reserve(struct ni_out *o, uint64_t bytes) { o->s->other_bytes = byte
 void ni_out_hold(struct ni_out *o, bool hold) { o->s->held = hold; }
 const char *ni_out_base(const struct ni_out *o) { return o->s ? o->s->base : ""; }
 
+uint64_t ni_out_file_max(const struct ni_out *o) { return o->s->file_max_bytes; }
 uint64_t ni_out_next_try_ns(const struct ni_out *o) { return o->s->next_try_ns; }
 int ni_out_rotation_error(const struct ni_out *o) { return o->s->rotation_error; }
 struct ni_out_lost ni_out_lost(const struct ni_out *o) { return o->s->lost; }

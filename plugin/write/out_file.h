@@ -71,6 +71,9 @@ int ni_out_set_preamble(struct ni_out *o, const void *data, size_t n);
  */
 int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force);
 
+/* Bytes beyond which a new file is begun: file_max_bytes, or what follows from dir_max_bytes; 0: no limit. */
+uint64_t ni_out_file_max(const struct ni_out *o);
+
 /* Drops finished files that are over keep_seconds or dir_max_bytes, and looks whether the current file was deleted.
  * ni_out_write does it by itself. */
 void ni_out_expire(struct ni_out *o, uint64_t now_ns);

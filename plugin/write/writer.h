@@ -22,6 +22,7 @@ struct ni_writer {
   struct ni_out out;
   uint64_t ts_us;                /* dump_timestamp_us of the open block */
   uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
+  uint64_t block_max;            /* bytes, compressed, at which it takes no more, so that files keep their limit; 0: no limit */
   uint64_t block_records;
   uint8_t no_room;               /* a line that is said once did not fit: write first */
   uint8_t urgent;                /* a line that cannot wait is in the open block */

@@ -71,7 +71,17 @@ verify
 said "Not a directory"
 run "directory is a file" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh "echo x > $TMP/logs" init 0 ops 0 2000 timed 2300 fin 0
 said "cannot write"
+# What waits is not lost while there is a black box, and the lines say who gets it.
+if [ "$BOXES" != 0 ]; then
+  said "cannot write .*nccl-inspector recover gets them from the black box"
+  said "waits no longer.*nccl-inspector recover gets them from the black box"
+fi
 [ "$(cat "$TMP/logs")" = x ] || fail "$CASE: somebody's file was changed"
+rm "$TMP/logs"
+run "directory is a file, no black box" NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh "echo x > $TMP/logs" \
+  init 0 ops 0 2000 timed 2300 fin 0
+said "waits no longer.* are lost if the process ends before that succeeds"
+unsaid "nccl-inspector recover"
 rm "$TMP/logs"
 
 # RLIMIT_FSIZE: new files, no signal.

@@ -19,6 +19,7 @@ sys.exit(bad > 0)
 PY
 }
 
+ONLYX=1
 run "FILE_MAX_BYTES 20k" NCCL_INSPECTOR_FILE_MAX_BYTES=20k $US=500 init 0 duet 0 5000 10000 init 1 duet 1 5000 20000 fin 0 \
   duet 1 5000 20000 fin 1
 verify --end destroy
@@ -27,8 +28,25 @@ each_file_knows_its_communicators
 run "FILE_MAX_BYTES smaller than a block" NCCL_INSPECTOR_FILE_MAX_BYTES=100 $US=500 init 0 duet 0 5000 20000 fin 0
 verify --end destroy
 each_file_knows_its_communicators
+at_most() { # FILE ALL: bytes of the longest file, and of all together
+  python3 - "$TMP/logs" "$@" <<'PY' || fail "$CASE: $(ls -l "$TMP/logs")"
+import os, sys
+sizes = [e.stat().st_size for e in os.scandir(sys.argv[1])]
+sys.exit(max(sizes) > int(sys.argv[2]) or sum(sizes) > int(sys.argv[3]))
+PY
+}
+# What a second of the default interval has brought is more than a file may hold.
+run "FILE_MAX_BYTES 200k, much at once" NCCL_INSPECTOR_FILE_MAX_BYTES=200k init 0 duet 0 40000 40000 fin 0
+verify --end destroy
+at_most 204800 99999999
+each_file_knows_its_communicators
+run "DIR_MAX_BYTES 256k, much at once" NCCL_INSPECTOR_DIR_MAX_BYTES=256k init 0 duet 0 40000 40000 fin 0
+verify --lost 1-40000 --end destroy
+at_most 32768 270336
+run "the same, as text" NCCL_INSPECTOR_DIR_MAX_BYTES=4m NCCL_INSPECTOR_DUMP_FORMAT=jsonl init 0 duet 0 40000 40000 fin 0
+verify --lost 1-40000 --end destroy
+at_most 524288 4259840
 run "DIR_MAX_BYTES 40k" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 duet 0 20000 40000 fin 0
-# A block is never split: what a starved dump thread writes in one go may be more than the limit.
 python3 - "$TMP/logs" <<'PY' || fail "$CASE: $(ls -l "$TMP/logs")"
 import os, sys
 sizes = sorted(e.stat().st_size for e in os.scandir(sys.argv[1]))
@@ -61,7 +79,7 @@ PY
   }
   RC=137 run "killed, most communicators over" "${KILLED[@]}" init 9 cycle 40 400 init 0 duet 0 4000 40000 fin 0 ops 9 50 kill
   expired_of "gone > 10000 and gone + there == 40 * 400 + 4000 + 50"
-  for n in 39 40 41 42 43; do
+  for n in 200 201 202 203 204; do
     RC=137 run "killed in write $n" "${KILLED[@]}" NI_FAULT=write=killafter@$n init 9 ops 9 50 cycle 40 400 init 0 duet 0 4000 40000 fin 0 fin 9 kill
     expired_of "gone > 4000 and (gone + there) % 400 == 50"
   done

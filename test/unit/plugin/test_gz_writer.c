@@ -94,6 +94,7 @@ static void members_are_whole(void **state) {
         assert_int_equal(ni_gz_finish(gz, &again, &len2), 0);
         assert_ptr_equal(again, data);
         assert_int_equal(len2, len);
+        assert_int_equal(ni_gz_bytes(gz), len);
         if (compress) {
           assert_in_range(gunzip(data, len, back, sizeof back, &got), 1, 2 * n / MEMBER_TEXT + 1);
           assert_int_equal(got, n);

@@ -1,7 +1,6 @@
 /*
- * An operation's slot for a collective that has none: one that NCCL shows by its API call or by the copy engine's events alone
- * (docs/events.md). It is for the black box: there the collective is found from the first look at its call until its record
- * is on disk, as any other operation.
+ * Gives a slot to a collective that NCCL shows only by its API call or by copy-engine events (docs/events.md), so that the black box
+ * has it: from the first look at its call until its record is on disk, as any other operation.
  *
  *   none ──take──▶ CLOSED without LIVE: nobody's but the dump role's, and a reader's of the box
  *                    ├─done, with its numbers─▶ LIVE, CLOSED, KDONE, DONE ──write() (settle.c)──▶ free

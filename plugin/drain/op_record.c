@@ -40,7 +40,7 @@ static bool apart(struct ni_comm_writer *s, const struct ni_op *op, const struct
   return true;
 }
 
-/* Looks again whether they contradict each other: marked operations bring no stamps to see it by. */
+/* After a minute without proof, trusts the communicator's stamps again: marked operations cannot give proof. */
 static void forget_apart(struct ni_comm_writer *s, const struct ni_op *op) {
   if (s->apart_proofs < NI_APART_PROOFS) return;
   if ((int64_t)(ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start) - s->apart_ns) < NI_APART_HOLD_NS) return;

@@ -4,8 +4,8 @@
  * Stuck means in flight for NCCL_INSPECTOR_STUCK_SECONDS of a process that ran: a process that was stopped (a debugger, a
  * checkpoint) does not wake up to find its operations stuck, because the time begins anew when the dump thread was away
  * for more than NI_AWAY_MS. Not stuck, whatever their age: operations without a channel while it is in doubt whether
- * channel events were on when their task was made. So a collective that was captured in a graph and never launched has
- * no line; nobody knows of it what it waits for (contract 3.6).
+ * channel events were on when their task was made. A captured collective that was never
+ * launched has no line: nothing tells whether it waits (contract 3.6).
  */
 #include "unfinished.h"
 

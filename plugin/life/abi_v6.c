@@ -1,3 +1,3 @@
-/* ncclProfiler_v6: NCCL 2.29 and 2.30. */
+/* ncclProfiler_v6: NCCL 2.29 and later. */
 #define NI_ABI 6
 #include "abi_body.h"

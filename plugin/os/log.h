@@ -38,7 +38,7 @@ struct ni_log {
   _Atomic uint64_t suppressed[NI_LOG_CAUSE_COUNT];   /* since then */
 };
 
-/* Release pairs with the acquire in ni_log: whoever sees the function sees it whole. NULL switches off. */
+/* Release pairs with the acquire in say() of log.c: whoever sees the function sees it whole. NULL switches off. */
 void ni_log_set(struct ni_log *l, ni_logger_fn fn);
 
 /* warn != 0: level WARN (shown by default); else INFO, subsystems INIT | PROFILE. Prefix "NCCL Inspector: ". */

@@ -1,5 +1,6 @@
 /*
- * KernelChs that are open beside another of their chain: the first has the chain's cell (comm.h), the others a slot each.
+ * Slots for KernelCh events that overlap one already open on the same channel and direction (NCCL 2.31 on): the first has the
+ * chain's cell (comm.h), the others a slot each.
  *
  * Up to NCCL 2.30 a chain is polled at its head, so there is never a second. From 2.31 on a thread of NCCL's own looks at all
  * works at every pass, and works fused into one batch of a kernel all start before the first of them stops: then as many

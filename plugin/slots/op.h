@@ -16,7 +16,7 @@
  * exchange, so it is unique, and it is acq_rel, so that the stores of both threads travel to the dump thread with the
  * push. Channels are counted by the poller alone, in `prog`, by plain load and store: one thread serves all channels of
  * an operation (contract 3.12; from 2.31 on NCCL's profiler thread). Debug builds assert it.
- * That keeps 16 of 17 read-modify-writes of an 8-channel collective out of the hot path; against a counter in the
+ * That keeps 15 of 17 read-modify-writes of an 8-channel collective out of the hot path; against a counter in the
  * state word it costs nothing in safety, because a count only ever leads to a flag through the exchange above.
  *
  * Nothing in a slot is a pointer: strings are numbers of the intern table, the communicator is a page number.

@@ -9,19 +9,6 @@
 #include "exporter/input/sampling.h"
 #include "ledger.h"
 
-#define TEXTS(code, name, one, many) {name, one, many},
-static const struct {
-  const char *name, *one, *many;
-} problems[NI_PROBLEM_COUNT] = {NI_PROBLEMS(TEXTS)};
-
-const char *const ni_implausible_names[NI_IMPLAUSIBLE_COUNT] = {"time_zero", "time_over_one_hour", "bandwidth_over_10000_gbs",
-                                                                 "bandwidth_negative"};
-
-const char *ni_problem_name(enum ni_problem_code code) { return problems[code].name; }
-const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
-  return ni_plural(count, problems[code].one, problems[code].many);
-}
-
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a, *y = *(struct ni_ledger_member *const *)b;
@@ -336,39 +323,4 @@ bool ni_ledger_complete(const struct ni_ledger *c) {
   for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
     if (c->problem[i].places) return false;
   return true;
-}
-
-static void free_member(struct ni_ledger_member *x) {
-  for (struct ni_ledger_func *f = x->funcs, *after; f; f = after) {
-    after = f->next;
-    ni_seq_set_free(&f->sn);
-    free(f->name);
-    free(f);
-  }
-  for (int k = 0; k < NI_KIND_COUNT; k++) {
-    ni_seq_set_free(&x->kind[k].rec_sn);
-    free(x->kind[k].cause);
-  }
-  free(x->name);
-  free(x);
-}
-
-void ni_ledger_free(struct ni_ledger *c) {
-  for (size_t i = 0; i < c->n_members; i++) free_member(c->member[i]);
-  for (size_t i = 0; i < c->n_processes; i++) {
-    free(c->process[i]->hostname);
-    free(c->process[i]->origin);
-    free(c->process[i]);
-  }
-  for (int i = 0; i < NI_PROBLEM_COUNT; i++)
-    for (int k = 0; k < NI_LEDGER_WHERES; k++) free(c->problem[i].where[k].text);
-  for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i].text);
-  struct ni_tally *tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
-  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++)
-    for (size_t k = 0; k < tallies[i]->n; k++) free(tallies[i]->item[k].name);
-  free(c->process);
-  free(c->member);
-  ni_map_free(&c->process_names);
-  ni_map_free(&c->member_names);
-  *c = (struct ni_ledger){0};
 }

@@ -4,7 +4,7 @@
  *
  * Counts and intervals, never records: memory grows with communicators times ranks and with holes in their numbers.
  *
- * take.c fills it line by line, merge.c puts the accounts of parts together, judge.c turns it into problems. A part is a
+ * ledger.c has its parts, take.c fills it line by line, merge.c puts the accounts of parts together, judge.c turns it into problems. A part is a
  * file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges in them, so the
  * result does not depend on how many threads read.
  *
@@ -244,6 +244,8 @@ void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t 
     __attribute__((format(printf, 4, 5)));
 void ni_ledger_problem_at(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, uint64_t line_no, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
+/* Keeps the first few bad lines: "PATH:LINE" and the text. 0 or -ENOMEM. */
+int ni_ledger_sample(struct ni_ledger *c, uint64_t line_no, const char *what, ...) __attribute__((format(printf, 3, 4)));
 const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */

@@ -92,26 +92,6 @@ static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct 
   return 0;
 }
 
-int ni_ledger_merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b) {
-  for (struct ni_ledger_func *f; (f = b->funcs);) {
-    struct ni_ledger_func *g = a->funcs;
-    while (g && strcmp(g->name, f->name) != 0) g = g->next;
-    if (g) {
-      int e = ni_seq_set_merge(&g->sn, &f->sn);
-      if (e < 0) return e;
-      b->funcs = f->next;
-      ni_seq_set_free(&f->sn);
-      free(f->name);
-      free(f);
-    } else {
-      b->funcs = f->next;
-      f->next = a->funcs;
-      a->funcs = f;
-    }
-  }
-  return 0;
-}
-
 static int merge_member(struct ni_ledger *c, struct ni_ledger *part, struct ni_ledger_member *b) {
   const struct ni_ident id = {.comm_hash = b->hash, .comm_name = b->name, .rank = b->rank, .n_ranks = b->n_ranks,
                               .nnodes = b->nnodes};

@@ -37,6 +37,6 @@ has trace1 'incomplete  1 bad line'
 has out/output.log ' - 1 file, 3 lines, 2 records'
 # And more than one.
 "$BUILD/nccl-inspector" summary many --no-plots --output-dir many-out >summary2 || [ $? = 2 ]
-has summary2 '6 bad lines, first '
+has summary2 '6 bad lines: '
 has summary2 '4 records came twice and were counted once'
 echo "one is one"

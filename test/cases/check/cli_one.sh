@@ -38,5 +38,5 @@ has out/output.log ' - 1 file, 3 lines, 2 records'
 # And more than one.
 "$BUILD/nccl-inspector" summary many --no-plots --output-dir many-out >summary2 || [ $? = 2 ]
 has summary2 '6 bad lines: '
-has summary2 '4 records came twice and were counted once'
+has summary2 '4 records there twice: '
 echo "one is one"

@@ -189,15 +189,16 @@ int ni_dist_stats(const struct ni_dist *d, double scale, struct ni_stats *out) {
 
 double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) {
   if (d->n == 0) return NAN;
-  uint64_t low = (uint64_t)(q * (double)(d->n - 1)), seen = 0;
+  double at = q * (double)(d->n - 1), part = at - floor(at), first = NAN;
+  uint64_t low = (uint64_t)at, high = part > 0 ? low + 1 : low, seen = 0;
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++) {
       seen += d->step[p][i];
       if (seen <= low) continue;
-      uint64_t v = coarse_value(p, i);
-      if (v < d->min) v = d->min;
-      if (v > d->max) v = d->max;
-      return (double)v / scale;
+      /* The ends are known better than to a step. */
+      uint64_t v = coarse_value(p, i), a = v < d->min ? d->min : v > d->max ? d->max : v;
+      if (isnan(first)) first = low == 0 ? (double)d->min : low + 1 == d->n ? (double)d->max : (double)a;
+      if (seen > high) return (first + ((high + 1 == d->n ? (double)d->max : (double)a) - first) * part) / scale;
     }
   return NAN;
 }

@@ -92,6 +92,26 @@ static void test_dist_coarse(void **state) {
   free(v);
 }
 
+/* The bins of the lines over the run have a few values each: between the last two lies p99 of anything up to 101. */
+static void test_dist_bins(void **state) {
+  (void)state;
+  static const size_t sizes[] = {1, 2, 3, 50, 100, 101, 102, 3000};
+  static const double parts[] = {0, 0.10, 0.25, 0.50, 0.90, 0.99, 1};
+  for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    struct ni_dist d = {0};
+    size_t n = sizes[k];
+    uint64_t *v = malloc(n * sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = 50000 + next_random() % 5000;
+    v[n - 1] *= 100;
+    for (size_t i = 0; i < n; i++) assert_int_equal(ni_dist_add(&d, v[i], 1), 0);
+    qsort(v, n, sizeof *v, by_value);
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+      near(ni_dist_quantile_coarse(&d, parts[i], 1e3), exact_quantile(v, n, parts[i]) / 1e3, 0.004);
+    ni_dist_free(&d);
+    free(v);
+  }
+}
+
 /* The order of adding and of merging does not change a bit. */
 static void test_dist_merge(void **state) {
   (void)state;
@@ -298,7 +318,8 @@ static void test_names(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_merge),
+      cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_bins),
+      cmocka_unit_test(test_dist_merge),
       cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),    cmocka_unit_test(test_shortest),
       cmocka_unit_test(test_texts), cmocka_unit_test(test_amounts),       cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);

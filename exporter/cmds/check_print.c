@@ -5,6 +5,7 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "check.h"
+#include "exporter/base/text/table.h"
 #include "exporter/base/text/json_write.h"
 #include "format/apart.h"
 #include "format/schema.h"
@@ -13,14 +14,17 @@
 #define SCHEMA "nccl-inspector-check-1"
 enum { ROWS_MAX = 40 };
 
-/* Columns of the table. One that is 0 in all rows is named below it instead: so that the rows fit on a terminal. */
+/* Columns of the table: who, and counts. A count that is 0 in all rows is named below it instead. */
 enum { COL_COLL, COL_P2P, COL_FILTERED, COL_DROPPED, COL_INCOMPLETE, COL_IN_FLIGHT, COL_LATE, COL_MISSING, COL_DOUBLE, COLS };
-static const struct {
-  const char *name, *key;
-  int width;
-} cols[COLS] = {{"coll", "coll_records", 10}, {"p2p", "p2p_records", 9}, {"filtered", "filtered", 8}, {"dropped", "dropped", 8},
-                {"incmpl", "incomplete", 6}, {"flight", "in_flight", 6}, {"late", "late", 5}, {"missing", "missing", 8},
-                {"double", "doubles", 7}};
+static const char *const keys[COLS] = {"coll_records", "p2p_records", "filtered", "dropped", "incomplete", "in_flight", "late",
+                                       "missing", "doubles"};
+enum { WHO = 3 };
+static const struct ni_column columns[WHO + COLS + 1] = {
+    {"communicator", .width = 19, .left = true}, {"name", .width = 16, .left = true, .drop = 1}, {"ranks", .width = 9},
+    {"coll", .width = 10, .drop = 5}, {"p2p", .width = 9, .drop = 9}, {"filtered", .width = 8, .drop = 8},
+    {"dropped", .width = 8, .drop = 1}, {"incmpl", .width = 6, .drop = 3}, {"flight", .width = 6, .drop = 7},
+    {"late", .width = 5, .drop = 6}, {"missing", .width = 8, .drop = 2}, {"double", .width = 7, .drop = 4},
+    {"", .left = true, .drop = 10}};
 
 /* Sums over the ranks of one communicator. */
 struct row {
@@ -66,16 +70,15 @@ static bool row_empty(const struct row *r) {
   return r->first->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] && row_fine(r, true);
 }
 
-static void print_row(const struct row *r, const bool *shown) {
-  char ranks[32], name[17];
-  snprintf(ranks, sizeof ranks, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
-  ni_safe_text(r->name ? r->name : "-", name, sizeof name);
-  if (r->first->hash) ni_say(stdout, "0x%-16" PRIx64 "  ", r->first->hash);
-  else ni_say(stdout, "%-18s  ", "the job");
-  ni_say(stdout, "%-16s %9s", name, ranks);
+static void fill_row(struct ni_table *t, const struct row *r, const bool *shown) {
+  char name[17];
+  if (r->first->hash) ni_table_cell(t, "0x%" PRIx64, r->first->hash);
+  else ni_table_cell(t, "the job");
+  ni_table_cell(t, "%s", ni_safe_text(r->name ? r->name : "-", name, sizeof name));
+  ni_table_cell(t, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
   for (int i = 0; i < COLS; i++)
-    if (shown[i]) ni_say(stdout, " %*" PRIu64, cols[i].width, r->sum[i]);
-  ni_say(stdout, "%s\n", r->not_final ? "  no final line" : "");
+    if (shown[i]) ni_table_cell(t, "%" PRIu64, r->sum[i]);
+  ni_table_cell(t, "%s", r->not_final ? " no final line" : "");
 }
 
 /* Rows with something to see come first where not all fit. */
@@ -90,23 +93,27 @@ static void print_table(const struct ni_ledger *c, bool every) {
   }
   if (!groups) return;
   bool all = every || groups <= ROWS_MAX;
-  ni_say(stdout, "\n%-18s  %-16s %9s", "communicator", "name", "ranks");
-  for (int k = 0; k < COLS; k++)
-    if (used[k]) ni_say(stdout, " %*s", cols[k].width, cols[k].name);
-  ni_say(stdout, "\n");
+  struct ni_column shown_columns[WHO + COLS + 1];
+  struct ni_table t;
+  size_t n = 0;
+  for (int k = 0; k < WHO + COLS + 1; k++)
+    if (k < WHO || k == WHO + COLS || used[k - WHO]) shown_columns[n++] = columns[k];
+  ni_table_begin(&t, shown_columns, n);
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_members && (all || shown < ROWS_MAX); i = end) {
       struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
       if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1))) continue;
-      print_row(&r, used);
+      fill_row(&t, &r, used);
       shown++;
     }
+  ni_say(stdout, "\n");
+  ni_table_print(&t, stdout);
   if (shown < groups) ni_say(stdout, "... and %zu more %s (--all shows them)\n", groups - shown,
                              ni_plural(groups - shown, "communicator", "communicators"));
   const char *before = "0 in all    ";
   for (int k = 0; k < COLS; k++)
     if (!used[k]) {
-      ni_say(stdout, "%s%s", before, cols[k].name);
+      ni_say(stdout, "%s%s", before, columns[WHO + k].head);
       before = ", ";
     }
   if (*before == ',') ni_say(stdout, "\n");
@@ -222,7 +229,7 @@ static void json_comms(struct ni_json *j, const struct ni_ledger *c) {
     ni_json_text(j, "name", r.name);
     ni_json_i64(j, "n_ranks", r.first->n_ranks);
     ni_json_u64(j, "ranks_seen", r.ranks);
-    for (int k = 0; k < COLS; k++) ni_json_u64(j, cols[k].key, r.sum[k]);
+    for (int k = 0; k < COLS; k++) ni_json_u64(j, keys[k], r.sum[k]);
     ni_json_u64(j, "ranks_without_final_line", r.not_final);
     ni_json_end_object(j);
   }

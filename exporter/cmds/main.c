@@ -10,6 +10,7 @@
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/terminal.h"
 
 #define ENTRY(name) &ni_##name##_command,
 static const struct ni_command *const commands[] = {NI_COMMANDS(ENTRY)};
@@ -121,6 +122,7 @@ static int run(const struct ni_command *c, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  ni_terminal_begin();
   if (argc < 2) {
     ni_words_help(stderr, "nccl-inspector", &program);
     return NI_EXIT_USAGE;

@@ -17,6 +17,7 @@
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
+#include "exporter/base/text/table.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/cli/options.h"
 #include "format/line.h"
@@ -205,14 +206,20 @@ static void print_text(const struct pools *p) {
   struct advice a = advise(p);
   ni_say(stdout, "%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
          ni_plural(p->processes, "", "es"), p->max_comms, ni_plural(p->max_comms, "", "s"));
-  ni_say(stdout, "%-5s %8s %12s %12s %10s %10s %12s\n", "kind", "pools", "high water", "capacity", "growths", "slot bytes",
-         "dropped");
+  static const struct ni_column columns[] = {
+      {"kind", .width = 5, .left = true}, {"pools", .width = 8}, {"high water", .width = 12}, {"capacity", .width = 12},
+      {"growths", .width = 10, .drop = 1}, {"slot bytes", .width = 10, .drop = 2}, {"dropped", .width = 12},
+      {"", .below = true}};
+  struct ni_table table;
+  ni_table_begin(&table, columns, sizeof columns / sizeof *columns);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const struct totals *t = &p->kind[k];
-    ni_say(stdout, "%-5s %8" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10" PRIu64 " %12" PRIu64 "\n", names[k],
-           t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped);
-    if (t->needed) ni_say(stdout, "      largest: %s\n", t->where);
+    const uint64_t counts[] = {t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped};
+    ni_table_cell(&table, "%s", names[k]);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) ni_table_cell(&table, "%" PRIu64, counts[i]);
+    ni_table_cell(&table, "%s%s", t->needed ? "      largest: " : "", t->needed ? t->where : "");
   }
+  ni_table_print(&table, stdout);
   ni_say(stdout, "arena %12.2f MB at most in use, of %.2f MB\n\n", (double)p->run_arena_high / 1e6,
          (double)p->run_arena_cap / 1e6);
   if (a.drops == 0) {

@@ -9,6 +9,8 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/table.h"
+#include "exporter/base/text/terminal.h"
 #include "format/release.h"
 #include "exporter/output/tables/output.h"
 
@@ -67,67 +69,66 @@ static int by_share(const void *a, const void *b, void *summary) {
   return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
 }
 
-/* A cell: the column's width is that of its widest, so that the usual table fits on 80 columns. */
-enum { COL_TIME, COL_TYPE, COL_FUNCTION, COL_SIZE, COL_TIMED_BY, COL_P50, COL_P99, COL_BUSBW, COL_PEAK, COLS };
-struct cells {
-  char text[COLS][48];
-  bool approx;
-};
+/* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
+enum { COLS = 10 };
+static const struct ni_column group_columns[COLS] = {
+    {.head = "time"}, {"type", .left = true, .drop = 5}, {"function", .left = true}, {.head = "size"}, {"timed by", .left = true, .drop = 3},
+    {"p50 us", .drop = 1}, {"p99 us", .drop = 2}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
 
 static void number(char out[48], double v, int digits, const char *unit) {
   if (isnan(v)) strcpy(out, "-");
   else snprintf(out, 48, "%.*f%s", digits, v, unit);
 }
 
-static void fill(const struct ni_group *g, struct cells *c) {
+static void number_cell(struct ni_table *t, double v, int digits, const char *unit) {
+  char text[48];
+  number(text, v, digits, unit);
+  ni_table_cell(t, "%s", text);
+}
+
+static void fill(struct ni_table *t, const struct ni_group *g) {
   char func[81], size[32];
-  snprintf(c->text[COL_TIME], sizeof *c->text, "%.1f%%", 100 * g->time_share);
-  snprintf(c->text[COL_TYPE], sizeof *c->text, "%s", ni_comm_type_names[g->type]);
-  snprintf(c->text[COL_FUNCTION], sizeof *c->text, "%.40s", ni_safe_text(g->func, func, sizeof func));
-  snprintf(c->text[COL_SIZE], sizeof *c->text, "%s", ni_size_text(g->msg_bytes, size));
-  snprintf(c->text[COL_TIMED_BY], sizeof *c->text, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
-  number(c->text[COL_P50], g->us.p50, 1, "");
-  number(c->text[COL_P99], g->us.p99, 1, "");
-  number(c->text[COL_BUSBW], g->busbw_gbs.p50, 2, "");
-  number(c->text[COL_PEAK], 100 * g->of_best, 0, "%");
-  c->approx = g->us.approx || g->busbw_gbs.approx;
+  ni_table_cell(t, "%.1f%%", 100 * g->time_share);
+  ni_table_cell(t, "%s", ni_comm_type_names[g->type]);
+  ni_table_cell(t, "%.40s", ni_safe_text(g->func, func, sizeof func));
+  ni_table_cell(t, "%s", ni_size_text(g->msg_bytes, size));
+  ni_table_cell(t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
+  number_cell(t, g->us.p50, 1, "");
+  number_cell(t, g->us.p99, 1, "");
+  number_cell(t, g->busbw_gbs.p50, 2, "");
+  number_cell(t, 100 * g->of_best, 0, "%");
+  ni_table_cell(t, "%s", g->us.approx || g->busbw_gbs.approx ? " (percentiles within 0.4 %)" : "");
 }
 
 static void print_groups(const struct ni_summary *s, FILE *f) {
-  static const char *const heads[COLS] = {"time", "type", "function", "size", "timed by", "p50 us", "p99 us", "bus GB/s", "peak"};
   uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
-  struct cells row[GROUPS_SHOWN + 1] = {0};
   size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
-  int width[COLS];
+  struct ni_table t;
+  bool by_call = false;
   if (!order) return;
-  for (int k = 0; k < COLS; k++) strcpy(row[0].text[k], heads[k]);
-  for (size_t i = 0; i < n; i++) fill(&s->group[order[i]], &row[i + 1]);
-  for (int k = 0; k < COLS; k++) {
-    width[k] = 0;
-    for (size_t i = 0; i <= n; i++)
-      if ((int)strlen(row[i].text[k]) > width[k]) width[k] = (int)strlen(row[i].text[k]);
-    if (k == COL_TYPE || k == COL_FUNCTION || k == COL_TIMED_BY) width[k] = -width[k]; /* words to the left */
+  ni_table_begin(&t, group_columns, COLS);
+  for (size_t i = 0; i < n; i++) {
+    fill(&t, &s->group[order[i]]);
+    by_call |= s->group[order[i]].timing == NI_TIMING_COLLECTIVE_CPU;
   }
   if (n) ni_say(f, "\n");
-  for (size_t i = 0; n && i <= n; i++) {
-    for (int k = 0; k < COLS; k++) ni_say(f, "%s%*s", k ? " " : "", width[k], row[i].text[k]);
-    ni_say(f, "%s\n", row[i].approx ? "  (percentiles within 0.4 %)" : "");
-  }
+  ni_table_print(&t, f);
   if (s->n_groups > GROUPS_SHOWN)
     ni_say(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
            ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(row[i + 1].text[COL_TIMED_BY], ni_timing_names[NI_TIMING_COLLECTIVE_CPU]) == 0) {
-      ni_say(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n"
-               "  | nccl-inspector check tells why\n");
-      break;
-    }
+  if (by_call)
+    ni_say(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n"
+              "  | nccl-inspector check tells why\n");
   free(order);
 }
 
-/* Words at most 80 columns wide, each line indented. */
+/* Words at most 80 columns wide, each line indented; a terminal has a width of its own. */
 static void print_wrapped(FILE *f, const char *indent, const char *text) {
   size_t at = 0;
+  if (ni_terminal_columns(f)) {
+    ni_say(f, "%s%s\n", indent, text);
+    return;
+  }
   for (const char *p = text; *p;) {
     size_t n = strcspn(p, " ");
     bool fits = at + 1 + n <= 80;
@@ -205,9 +206,16 @@ static int by_bytes(const void *a, const void *b) {
   return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
+/* The '#' makes a comment of the heads, as nccl-tests has it. */
+static const struct ni_column tests_columns[] = {
+    {"#        size", "#         (B)", .width = 13}, {"records", "", .width = 12, .drop = 4},
+    {"timed by", "", .width = 14, .drop = 3}, {"time", "(us)", .width = 10}, {"time p99", "(us)", .width = 10, .drop = 2},
+    {"algbw", "(GB/s)", .width = 10, .drop = 1}, {"busbw", "(GB/s)", .width = 10}};
+
 /* nccl-tests' size: of the whole buffer where NCCL counts one rank's part; its time: the mean. */
 void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
   struct tests_row *row = malloc((s->n_by_comm + 1) * sizeof *row);
+  struct ni_table t;
   if (!row) return;
   for (uint32_t c = 0; c < s->n_comms; c++) {
     for (uint32_t g0 = 0; g0 < s->n_groups; g0++) {
@@ -229,20 +237,22 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       ni_safe_text(head->func, func, sizeof func);
       ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
              ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes);
-      ni_say(f, "#\n#%12s %12s %14s %10s %10s %10s %10s\n", "size", "records", "timed by", "time", "time p99", "algbw",
-             "busbw");
-      ni_say(f, "#%12s %12s %14s %10s %10s %10s %10s\n", "(B)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)");
+      ni_say(f, "#\n");
+      ni_table_begin(&t, tests_columns, sizeof tests_columns / sizeof *tests_columns);
       for (size_t i = 0; i < n; i++) {
         const struct ni_slice *x = row[i].slice;
         const struct ni_group *g = &s->group[x->group];
         /* The time of an enqueue is no time of a transfer: its records have no bandwidth either. */
         double algbw = x->busbw_gbs.n ? (double)row[i].bytes / (x->us.mean * 1e3) : NAN;
-        char alg[48], bus[48];
-        number(alg, algbw, 2, "");
-        number(bus, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
-        ni_say(f, " %12" PRIu64 " %12" PRIu64 " %14s %10.2f %10.2f %10s %10s\n", row[i].bytes, x->records,
-               *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-", x->us.mean, x->us.p99, alg, bus);
+        ni_table_cell(&t, "%" PRIu64, row[i].bytes);
+        ni_table_cell(&t, "%" PRIu64, x->records);
+        ni_table_cell(&t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
+        ni_table_cell(&t, "%.2f", x->us.mean);
+        ni_table_cell(&t, "%.2f", x->us.p99);
+        number_cell(&t, algbw, 2, "");
+        number_cell(&t, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
       }
+      ni_table_print(&t, f);
       ni_say(f, "\n");
     }
   }

@@ -5,26 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/terminal.h"
+#include "exporter/base/text/time_text.h"
 #include "format/release.h"
 #include "exporter/output/tables/output.h"
 
 enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
 
-static const char *time_text(int64_t us, char out[32]) {
-  time_t t = (time_t)(us / 1000000);
-  struct tm tm;
-  if (!gmtime_r(&t, &tm) || !strftime(out, 32, "%Y-%m-%d %H:%M:%SZ", &tm)) *out = 0;
-  return out;
-}
-
 static void print_job(const struct ni_summary *s, FILE *f) {
-  char a[81], b[81], first[32], last[32], took[32], release[40];
+  char a[81], b[81], first[40], last[40], took[32], release[40];
   const char *gap = "";
   if (s->job.id) ni_say(f, "job %s", ni_safe_text(s->job.id, a, sizeof a)), gap = ", ";
   if (s->job.exe) ni_say(f, "%s%s", gap, ni_safe_text(s->job.exe, b, sizeof b)), gap = ", ";
@@ -33,7 +26,7 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   ni_say(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
          ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
   if (s->records)
-    ni_say(f, "\n%s to %s (%s)", time_text(s->first_us, first), time_text(s->last_us, last),
+    ni_say(f, "\n%s to %s (%s)", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last),
            ni_duration_text((double)(s->last_us - s->first_us), took));
   ni_say(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
          s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,

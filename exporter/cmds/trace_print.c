@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/time_text.h"
 #include "exporter/output/timeline/write.h"
 
 #define SCHEMA "nccl-inspector-trace-1"
@@ -23,17 +23,6 @@ static bool host_shown(const struct ni_tr *r, uint32_t host) {
   return false;
 }
 
-/* 1234 -> "1.234 us"; the unit that leaves one to three digits. */
-static const char *span(int64_t ns, char *out, size_t size) {
-  double v = (double)(ns < 0 ? -ns : ns);
-  const char *sign = ns < 0 ? "-" : "";
-  if (v < 1e3) snprintf(out, size, "%s%.0f ns", sign, v);
-  else if (v < 1e6) snprintf(out, size, "%s%.3g us", sign, v / 1e3);
-  else if (v < 1e9) snprintf(out, size, "%s%.4g ms", sign, v / 1e6);
-  else snprintf(out, size, "%s%.6g s", sign, v / 1e9);
-  return out;
-}
-
 void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
   const struct ni_tr_host *h = &r->host[host];
   char offset[32], error[32];
@@ -43,21 +32,12 @@ void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t si
     snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", host_name(r, r->reference));
   } else {
     int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
-                     h->offset_ns < 0 ? "" : "+", span((int64_t)h->offset_ns, offset, sizeof offset),
-                     span(h->error_ns, error, sizeof error), h->drift * 1e6, h->matched,
+                     h->offset_ns < 0 ? "" : "+", ni_span_text((int64_t)h->offset_ns, offset),
+                     ni_span_text(h->error_ns, error), h->drift * 1e6, h->matched,
                      ni_plural(h->matched, "collective", "collectives"), host_name(r, h->via));
     if (n > 0 && (size_t)n < size && h->contradiction)
       snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
   }
-}
-
-static void utc(int64_t ns, char *out, size_t size) {
-  time_t t = (time_t)(ns / 1000000000);
-  struct tm tm;
-  char text[32];
-  gmtime_r(&t, &tm);
-  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-  snprintf(out, size, "%s.%06dZ", text, (int)(ns % 1000000000 / 1000));
 }
 
 struct told {
@@ -134,8 +114,7 @@ void ni_tr_print(const struct ni_tr *r) {
          ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
          ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
   if (c->slices || c->events) {
-    utc(r->t0_ns, text, sizeof text);
-    ni_say(f, "time        %s from %s\n", span(r->t1_ns - r->t0_ns, a, sizeof a), text);
+    ni_say(f, "time        %s from %s\n", ni_span_text(r->t1_ns - r->t0_ns, a), ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
   }
   for (uint32_t i = 0; !r->opt.quiet && hosts > 1 && i < r->n_hosts; i++) {
     if (!host_shown(r, i)) continue;
@@ -146,9 +125,9 @@ void ni_tr_print(const struct ni_tr *r) {
                                   ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
   int64_t spread = worst_gpu_spread(r);
   if (!r->opt.quiet && (spread || r->contradiction_ns)) {
-    ni_say(f, "GPU clocks  aligned by clock lines within %s", span(spread, a, sizeof a));
+    ni_say(f, "GPU clocks  aligned by clock lines within %s", ni_span_text(spread, a));
     if (r->contradiction_ns)
-      ni_say(f, "; ranks of one host contradict each other by up to %s", span(r->contradiction_ns, a, sizeof a));
+      ni_say(f, "; ranks of one host contradict each other by up to %s", ni_span_text(r->contradiction_ns, a));
     ni_say(f, "\n");
   }
   unsigned n = left_out(r, t);
@@ -201,10 +180,9 @@ static void member_bool(struct ni_tr_out *o, const char *before, bool yes) {
 void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
   struct told t[TOLD_MAX];
   char text[512], start[32];
-  utc(r->t0_ns, text, sizeof text);
   snprintf(start, sizeof start, "%" PRId64, r->t0_ns); /* as text: a double has no room for it */
   member_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":", start);
-  member_text(o, ",\"start_utc\":", text);
+  member_text(o, ",\"start_utc\":", ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
   member_u64(o, ",\"operations\":", r->count.shown);
   member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
   ni_tr_out_text(o, ",\"clocks\":[");

@@ -48,4 +48,23 @@ static inline const char *ni_duration_text(double us, char out[32]) {
   return out;
 }
 
+/* A span as clocks are compared, with a sign, in the unit that leaves one to three digits: "-1.23 us". */
+static inline const char *ni_span_text(int64_t ns, char out[32]) {
+  double v = (double)(ns < 0 ? -ns : ns);
+  const char *sign = ns < 0 ? "-" : "";
+  if (v < 1e3) snprintf(out, 32, "%s%.0f ns", sign, v);
+  else if (v < 1e6) snprintf(out, 32, "%s%.3g us", sign, v / 1e3);
+  else if (v < 1e9) snprintf(out, 32, "%s%.4g ms", sign, v / 1e6);
+  else snprintf(out, 32, "%s%.6g s", sign, v / 1e9);
+  return out;
+}
+
+/* How old something is, in whole units: "599 s", "119 min", "47 h", "3 days". */
+static inline const char *ni_age_text(uint64_t ns, char out[32]) {
+  uint64_t s = ns / 1000000000u;
+  unsigned long long v = s < 600 ? s : s < 7200 ? s / 60 : s < 172800 ? s / 3600 : s / 86400;
+  snprintf(out, 32, "%llu %s", v, s < 600 ? "s" : s < 7200 ? "min" : s < 172800 ? "h" : "days");
+  return out;
+}
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "exporter/cli/command.h"
 #include "exporter/base/now.h"
+#include "exporter/base/text/time_text.h"
 #include "exporter/cli/options.h"
 #include "owners.h"
 #include "print.h"
@@ -158,18 +159,15 @@ static bool says_the_same(const char *a, const char *b) {
 
 /* A time and the sentence, when it is another than before. */
 static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
-  char *text = NULL, when[32];
+  char *text = NULL, when[40];
   size_t n = 0;
-  time_t t = time(NULL);
-  struct tm tm;
   FILE *f = open_memstream(&text, &n);
   if (f) {
     ni_hang_say(f, v);
     fclose(f);
   }
   if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
-    ni_say(stderr, "%s %s\n", when, text);
+    ni_say(stderr, "%s %s\n", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, when), text);
     free(h->standing.said);
     h->standing.said = text;
   } else {

@@ -3,28 +3,23 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/time_text.h"
 #include "crowd.h"
 #include "say.h"
 
 #define APART_NS UINT64_C(2000000000) /* twice the heartbeat: nearer together nobody can tell who was first */
 
 void ni_hang_say_span(FILE *f, uint64_t ns) {
-  uint64_t s = ns / 1000000000u;
-  if (s < 600) ni_say(f, "%" PRIu64 " s", s);
-  else if (s < 7200) ni_say(f, "%" PRIu64 " min", s / 60);
-  else if (s < 172800) ni_say(f, "%" PRIu64 " h", s / 3600);
-  else ni_say(f, "%" PRIu64 " days", s / 86400);
+  char text[32];
+  ni_say(f, "%s", ni_age_text(ns, text));
 }
 
 void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
-  char text[32];
-  struct tm tm;
-  time_t t = (time_t)(ns / 1000000000u);
-  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm) ? &tm : &(struct tm){0});
-  ni_say(f, "%s (", text);
+  char text[40];
+  ni_say(f, "%s (", ni_utc_text((int64_t)(ns / 1000), 'T', 0, text));
   ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
   fputs(" ago)", f);
 }

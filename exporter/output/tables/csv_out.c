@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/shortest.h"
+#include "exporter/base/text/time_text.h"
 
 enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
 
@@ -18,7 +18,7 @@ struct ni_csv {
   bool p2p, local;
   size_t n;
   int64_t second;              /* of `stamp`; INT64_MIN: none */
-  char stamp[24];
+  char stamp[32];
   uint64_t size;
   char human[32];
   char buffer[BUFFER_BYTES];
@@ -75,12 +75,8 @@ static char *put_set(char *p, const int32_t *v, unsigned n) {
 static char *put_time(struct ni_csv *c, char *p, uint64_t us) {
   int64_t second = (int64_t)(us / 1000000);
   if (second != c->second) {
-    struct tm tm;
-    time_t t = (time_t)second;
     c->second = second;
-    if (!(c->local ? localtime_r(&t, &tm) : gmtime_r(&t, &tm)) ||
-        !strftime(c->stamp, sizeof c->stamp, "%Y-%m-%d %H:%M:%S", &tm))
-      *c->stamp = 0;
+    ni_second_text(second, ' ', c->local, c->stamp);
   }
   p = put_text(p, c->stamp);
   unsigned ms = (unsigned)(us % 1000000 / 1000);

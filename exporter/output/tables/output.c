@@ -9,10 +9,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
+#include "exporter/base/text/time_text.h"
 
 #define MARKER ".nccl-inspector-output"
 #define LOCK ".lock"
@@ -196,14 +196,10 @@ void ni_result_abort(struct ni_run *r) {
 
 void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) {
   struct timeval now;
-  struct tm tm;
   char stamp[32];
   if (!r->log) return;
   gettimeofday(&now, NULL);
-  time_t t = now.tv_sec;
-  localtime_r(&t, &tm);
-  strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &tm);
-  ni_say(r->log, "%s,%03ld - %s - ", stamp, (long)now.tv_usec / 1000, level);
+  ni_say(r->log, "%s,%03ld - %s - ", ni_second_text(now.tv_sec, ' ', true, stamp), (long)now.tv_usec / 1000, level);
   va_list ap;
   va_start(ap, text);
   ni_vsay(r->log, text, ap);

@@ -18,6 +18,7 @@
 #include "exporter/base/name_table.h"
 #include "exporter/model/sums/segment.h"
 #include "exporter/base/text/shortest.h"
+#include "exporter/base/text/time_text.h"
 
 static uint64_t seed = 12345;
 static uint64_t next_random(void) {
@@ -292,6 +293,19 @@ static void test_amounts(void **state) {
   }
 }
 
+static void test_times(void **state) {
+  (void)state;
+  char text[40];
+  assert_string_equal(ni_utc_text(1795373550123456, 'T', 0, text), "2026-11-22T18:52:30Z");
+  assert_string_equal(ni_utc_text(1795373550000042, ' ', 6, text), "2026-11-22 18:52:30.000042Z");
+  assert_string_equal(ni_utc_text(-1, 'T', 6, text), "1969-12-31T23:59:59.999999Z");
+  assert_string_equal(ni_second_text(INT64_MAX, 'T', true, text), "");
+  assert_string_equal(ni_span_text(-1234, text), "-1.23 us");
+  assert_string_equal(ni_span_text(2345678900, text), "2.34568 s");
+  assert_string_equal(ni_age_text(599999999999, text), "599 s");
+  assert_string_equal(ni_age_text(172800000000000, text), "2 days");
+}
+
 static void test_names(void **state) {
   (void)state;
   struct ni_names t;
@@ -321,6 +335,7 @@ int main(void) {
       cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_bins),
       cmocka_unit_test(test_dist_merge),
       cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),    cmocka_unit_test(test_shortest),
-      cmocka_unit_test(test_texts), cmocka_unit_test(test_amounts),       cmocka_unit_test(test_names)};
+      cmocka_unit_test(test_texts), cmocka_unit_test(test_amounts),       cmocka_unit_test(test_times),
+      cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

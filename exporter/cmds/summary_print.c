@@ -41,6 +41,9 @@ static void print_job(const struct ni_summary *s, FILE *f) {
                              in->rolled + in->unrolled);
     else ni_say(f, "all %" PRIu64, in->rolled);
   }
+  if (in->left_out_by_settings)
+    ni_say(f, "; %" PRIu64 " %s left out by the plugin's settings (`nccl-inspector check` says which)", in->left_out_by_settings,
+           ni_plural(in->left_out_by_settings, "operation was", "operations were"));
   if (s->input.filtered_out) ni_say(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
                                     ni_plural(s->input.filtered_out, "record", "records"));
   ni_say(f, "\n");

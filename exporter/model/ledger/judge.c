@@ -181,6 +181,7 @@ static void judge_ours(struct ni_ledger *c, struct ni_ledger_member *x, int whic
   /* What a killed process had counted since its last roll-ups is in its records and in what recover says of it. */
   uint64_t all = larger(larger(k->rolled, k->rec_sn.distinct), k->stated ? k->written + k->sampled : 0);
   c->rolled += k->rolled;
+  c->sampled += k->sampled;
   c->without_record += all - k->rec_sn.distinct;
   c->unrolled += all - k->rolled;
 

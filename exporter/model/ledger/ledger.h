@@ -188,8 +188,8 @@ struct ni_ledger {
   uint64_t unknown_keys, notes;
   uint64_t implausible[NI_IMPLAUSIBLE_COUNT];
   /* By ni_ledger_judge: NVIDIA's markers say so many went; operations in roll-ups, finished ones without a record of their
-   * own, finished ones that no roll-up counts; numbers without a record and without a reason, however they are told. */
-  uint64_t nvidia_dropped, rolled, without_record, unrolled, missing;
+   * own, finished ones that no roll-up counts, those that sampling left out; numbers without a record and without a reason, however they are told. */
+  uint64_t nvidia_dropped, rolled, without_record, unrolled, sampled, missing;
 
   struct ni_ledger_process **process;
   size_t n_processes, cap_processes;

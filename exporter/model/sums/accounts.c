@@ -28,7 +28,7 @@ static int add_sentences(const struct ni_ledger *l, int from, int to, char ***li
   for (int i = from; i < to; i++) {
     const struct ni_problem *p = &l->problem[i];
     const char *at = p->places && p->where[0].text ? p->where[0].text : "";
-    if (!p->places) continue;
+    if (!p->places || i == NI_PROBLEM_FILTERED) continue; /* left_out_by_settings says that */
     if (asprintf(&(*list)[*n], "%" PRIu64 " %s%s%s%s", p->count, ni_problem_text((enum ni_problem_code)i, p->count),
                  *at ? ": " : "", at, p->places > 1 ? ", ..." : "") < 0)
       return -ENOMEM;
@@ -81,6 +81,7 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   in->untold = l->problem[NI_PROBLEM_UNTOLD].count;
   in->missing_ranks = l->problem[NI_PROBLEM_RANKS].count;
   in->out_of_range = l->problem[NI_PROBLEM_IMPLAUSIBLE].count;
+  in->left_out_by_settings = l->problem[NI_PROBLEM_FILTERED].count - (l->rolled ? l->sampled : 0);
   in->stated_losses = l->problem[NI_PROBLEM_DROPPED].count + l->problem[NI_PROBLEM_EXPIRED].count +
                       l->problem[NI_PROBLEM_INCOMPLETE].count + l->problem[NI_PROBLEM_IN_FLIGHT].count;
   if (l->rolled) {

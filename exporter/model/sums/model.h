@@ -251,6 +251,7 @@ struct ni_input {
   uint64_t orphans;          /* bare records without a marker before them */
   uint64_t unknown_lines;    /* kinds of a later version */
   uint64_t stated_losses;    /* what the logs themselves say was not written, all causes */
+  uint64_t left_out_by_settings; /* operations, as the logs say; sampled ones where roll-ups have them are in without_record */
   uint64_t missing_ranks;    /* of communicators, by n_ranks */
   uint64_t rolled;           /* operations counted by roll-ups */
   uint64_t without_record;   /* finished operations without a record of their own: sampled away, expired. Only beside roll-ups */

@@ -28,6 +28,7 @@ static void write_input(struct ni_json *j, const struct ni_input *in) {
       NI_PAGE(ni_input, duplicates), NI_PAGE(ni_input, gaps), NI_PAGE(ni_input, out_of_range), NI_PAGE(ni_input, no_bandwidth),
       NI_PAGE(ni_input, cut_files), NI_PAGE(ni_input, damaged_files), NI_PAGE(ni_input, orphans),
       NI_PAGE(ni_input, unknown_lines), NI_PAGE(ni_input, stated_losses), NI_PAGE(ni_input, missing_ranks), NI_PAGE(ni_input, missing_hosts),
+      NI_PAGE(ni_input, left_out_by_settings),
       COUNTS(bad_by_reason), COUNTS(losses_by_cause), COUNTS(out_of_range_by)};
   ni_json_object(j, "input");
   ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, in, NULL);

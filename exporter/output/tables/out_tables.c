@@ -257,7 +257,8 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
       NI_JSON(ni_input, gaps), NI_JSON(ni_input, untold), NI_JSON(ni_input, out_of_range),
       BY(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
       NI_JSON(ni_input, stated_losses), BY(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
-      NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts), BY(put_counts, ni_input, problems_by, "problems_by")};
+      NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts), NI_JSON(ni_input, left_out_by_settings),
+      BY(put_counts, ni_input, problems_by, "problems_by")};
   ni_json_object(j, "input");
   FIELDS(j, read, in, NULL);
   if (in->rolled) FIELDS(j, rolled, in, NULL);

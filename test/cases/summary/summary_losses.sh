@@ -7,6 +7,8 @@ run_logged $US=20000 NCCL_INSPECTOR_FILE_MAX_BYTES=10k NCCL_INSPECTOR_DIR_MAX_BY
 cp -r "$TMP/logs" "$TMP/expired"
 run_logged 1x2 --procs --iterations 20
 cp -r "$TMP/logs" "$TMP/whole"
+run_logged NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=4g 1x2 --procs --iterations 20
+cp -r "$TMP/logs" "$TMP/small"
 exec python3 - "$BUILD/nccl-inspector" "$TMP" <<'PY'
 import glob, gzip, json, os, re, shutil, subprocess, sys
 sys.path.insert(0, "test/lib")
@@ -79,6 +81,12 @@ for t in (text, told["missing"]["where"][0]):
 n = sum('"coll_perf":' in l for p in glob.glob(tmp + "/whole/*.gz") for l in gzip.open(p, "rt"))
 logs = changed("whole", "none", lambda p, l: None if '"coll_perf":' in l else l)
 both("no record", logs, ["written"], gaps=n, records=0)
+
+# Complete, and not a word of operations: the plugin was told to leave them out, and that is said.
+told, s, text = both("small", tmp + "/small", [], records=0, gaps=0)
+n = json.loads(run("check", tmp + "/small", "--json")[1])["filtered_by"]["min_size"]
+if s.get("left_out_by_settings") != n or not n: fail(f"small: {n} operations are left out, summary counts {s}")
+if f"; {n} operations were left out by the plugin's settings" not in text or "COMPLETE" not in text: fail(f"small: {text}")
 
 # What had not finished is not called lost.
 def open_end(path, line):

@@ -8,6 +8,7 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/output/timeline/write.h"
@@ -95,9 +96,45 @@ static int64_t worst_gpu_spread(const struct ni_tr *r) {
   return worst;
 }
 
-static void counts(const struct ni_tr *r, uint32_t *ranks, uint32_t *hosts) {
+/*
+ * Of a process with several ranks whose log knows no GPUs nothing tells which ranks of two communicators are one, so its
+ * units are no ranks. At least as many as one communicator has; *more: another one of that kind has as many.
+ */
+static uint32_t ranks_at_least(const struct ni_tr *r, uint32_t process, bool *more) {
+  uint32_t most = 0;
+  const char *of = NULL;
+  for (uint32_t i = 0; i < r->n_keys; i++) {
+    const struct ni_tr_key *k = &r->key[i];
+    uint32_t n = 0;
+    bool first = k->process == process;
+    for (uint32_t j = 0; first && j < r->n_keys; j++) {
+      bool same = r->key[j].process == process && r->key[j].hash == k->hash;
+      first = !same || j >= i;
+      n += same;
+    }
+    if (!first || n < most) continue;
+    const char *name = ni_name_text(&r->names, r->member[k->oldest].name);
+    *more = n == most && (*more || ni_names_alike(of, name));
+    if (n > most) most = n, of = name;
+  }
+  return most;
+}
+
+/* *more: there may be more ranks than that. */
+static void counts(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t *hosts) {
   *ranks = *hosts = 0;
-  for (uint32_t i = 0; i < r->n_units; i++) *ranks += r->unit[i].shown;
+  *more = false;
+  for (uint32_t p = 0; p < r->n_processes; p++) {
+    uint32_t units = 0, n = 0;
+    bool known = true, tied = false;
+    for (uint32_t u = r->process[p].first_unit; u != NI_TR_NONE; u = r->unit[u].next_in_process, n++) {
+      units += r->unit[u].shown;
+      known &= r->unit[u].gpu >= 0;
+    }
+    uint32_t least = known || n < 2 ? units : ranks_at_least(r, p, &tied);
+    *more |= tied && units > least;
+    *ranks += units < least ? units : least;
+  }
   for (uint32_t i = 0; i < r->n_hosts; i++) *hosts += host_shown(r, i);
 }
 
@@ -106,12 +143,13 @@ void ni_tr_print(const struct ni_tr *r) {
   struct told t[TOLD_MAX];
   char text[512], a[32];
   uint32_t ranks, hosts, shown = 0;
+  bool more;
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
-  counts(r, &ranks, &hosts);
-  ni_say(f, "timeline    %" PRIu64 " %s of %u rank%s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
+  counts(r, &ranks, &more, &hosts);
+  ni_say(f, "timeline    %" PRIu64 " %s of %u %s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
          ni_plural(c->shown, "operation", "operations"),
-         ranks, ni_plural(ranks, "", "s"), hosts, ni_plural(hosts, "", "s"), c->slices,
+         ranks, more ? "or more ranks" : ni_plural(ranks, "rank", "ranks"), hosts, ni_plural(hosts, "", "s"), c->slices,
          ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
   if (c->slices || c->events) {
     ni_say(f, "time        %s from %s\n", ni_span_text(r->t1_ns - r->t0_ns, a), ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
@@ -229,7 +267,8 @@ void ni_tr_print_json(const struct ni_tr *r) {
   struct told t[TOLD_MAX];
   char text[512];
   uint32_t ranks, hosts;
-  counts(r, &ranks, &hosts);
+  bool more;
+  counts(r, &ranks, &more, &hosts);
   ni_json_begin(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout);
   ni_json_object(&j, NULL);
   ni_json_text(&j, "schema_version", SCHEMA);
@@ -238,6 +277,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_i64(&j, "start_unix_ns", r->t0_ns);
   ni_json_i64(&j, "span_ns", r->t1_ns - r->t0_ns);
   ni_json_u64(&j, "ranks", ranks);
+  ni_json_bool(&j, "more_ranks", more);
   ni_json_u64(&j, "hosts", hosts);
   ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
   ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));

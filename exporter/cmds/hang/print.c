@@ -342,6 +342,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
   ni_json_u64(&j, "communicators", v->n_communicators);
   ni_json_u64(&j, "ranks", v->fate.ranks);
+  ni_json_bool(&j, "more_ranks", v->fate.more_ranks);
   ni_json_u64(&j, "processes", v->fate.processes);
   ni_json_u64(&j, "unseen_ranks", v->fate.unseen);
   json_job(&j, v);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/now.h"
+#include "exporter/base/text/names_alike.h"
 #include "verdict.h"
 
 #define RUNS 64
@@ -64,6 +65,7 @@ static int find_earlier(struct ni_hang_verdict *v) {
 }
 
 struct place {
+  const char *name;
   uint64_t hash;
   uint32_t process;
   int32_t rank;
@@ -76,7 +78,7 @@ static int by_place(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* A process has as many ranks as the communicator has in it that has most. */
+/* A process has as many ranks as the communicator has in it that has most; where two have several, perhaps more (ni_names_alike()). */
 static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct place *at = malloc((m->n_members + 1) * sizeof *at);
@@ -84,16 +86,21 @@ static int count_ranks(struct ni_hang_verdict *v) {
   if (!at) return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
-    if (!v->earlier[x->process]) at[n++] = (struct place){x->hash, x->process, x->rank};
+    if (!v->earlier[x->process]) at[n++] = (struct place){x->name, x->hash, x->process, x->rank};
   }
   if (n > 1) qsort(at, n, sizeof *at, by_place);
-  for (size_t i = 0, most = 0, here = 0; i < n; i++) {
-    bool same = i > 0 && at[i].process == at[i - 1].process;
-    if (!same) v->fate.ranks += most, most = here = 0;
-    if (!same || at[i].hash != at[i - 1].hash) here = 0;
-    here += here == 0 || at[i].rank != at[i - 1].rank;
-    if (here > most) most = here;
-    if (i + 1 == n) v->fate.ranks += most;
+  const char *of = NULL;
+  bool more = false;
+  for (size_t i = 0, most = 0, end; i < n; i = end) {
+    size_t here = 1;
+    for (end = i + 1; end < n && at[end].process == at[i].process && at[end].hash == at[i].hash; end++)
+      here += at[end].rank != at[end - 1].rank;
+    if (here >= most) more = here == most && (more || ni_names_alike(of, at[i].name));
+    if (here > most) most = here, of = at[i].name;
+    if (end < n && at[end].process == at[i].process) continue;
+    v->fate.ranks += most;
+    v->fate.more_ranks |= most > 1 && more;
+    most = 0, more = false;
   }
   free(at);
   return 0;

@@ -84,6 +84,7 @@ struct ni_hang_knot {
 struct ni_hang_fate {
   size_t processes, in[NI_HANG_LIFE_COUNT]; /* all; by enum ni_hang_life */
   size_t ranks;
+  bool more_ranks;   /* or more: processes with several ranks do not say which of two communicators are one */
   bool over;         /* there are some, and none of them runs: each is dead or has ended */
   uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
   uint64_t last_ns;  /* newest sign of life of anybody */

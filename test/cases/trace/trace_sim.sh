@@ -75,6 +75,16 @@ draw rollups
 grep -q '^timeline .* of 4 ranks on 2 hosts' "$TMP/rollups.txt" && ! grep -q '^incomplete' "$TMP/rollups.txt" ||
   { echo "FAIL roll-ups"; cat "$TMP/rollups.txt"; failures=$((failures + 1)); }
 
+# Ranks in one process, and no word of their GPUs: which ranks of two communicators are one, no log says. At least as many as
+# the largest communicator has, and no command says more than that.
+for job in "2x8 8 or more ranks" "1x4 4 ranks"; do
+  run_logged "${job%% *}" --iterations 2 >/dev/null
+  { "$inspector" trace "$TMP/logs" -o "$TMP/one.json"; "$inspector" hang "$TMP/logs" --box-dir "$TMP"; } >"$TMP/one.txt" || true
+  for said in "operations of ${job#* } on 1 host: " "(${job#* } in 1 process, "; do
+    grep -qF "$said" "$TMP/one.txt" || { echo "FAIL $job: not '$said'"; cat "$TMP/one.txt"; failures=$((failures + 1)); }
+  done
+done
+
 # Everything on: calls, launches, network; and arrows of every kind between them.
 run_logged NCCL_INSPECTOR_EVENTS=trace net --set procs=1 >/dev/null 2>&1
 draw all

@@ -14,7 +14,7 @@
 #include "exporter/output/timeline/write.h"
 
 #define SCHEMA "nccl-inspector-trace-1"
-enum { HOSTS_SHOWN = 16 };
+enum { HOSTS_SHOWN = 4 };
 
 static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
 
@@ -138,11 +138,33 @@ static void counts(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t 
   for (uint32_t i = 0; i < r->n_hosts; i++) *hosts += host_shown(r, i);
 }
 
+/* A few: of many the doubtful ones first. */
+static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
+  uint32_t told = 0;
+  int64_t worst = 0;
+  char text[512];
+  for (int pass = hosts > HOSTS_SHOWN ? 0 : 1; pass < 2; pass++)
+    for (uint32_t i = 0; i < r->n_hosts; i++) {
+      const struct ni_tr_host *h = &r->host[i];
+      bool doubtful = i != r->reference && (!h->aligned || h->contradiction);
+      if (!host_shown(r, i) || (hosts > HOSTS_SHOWN && doubtful != (pass == 0))) continue;
+      if (told++ < HOSTS_SHOWN) {
+        ni_tr_clock_text(r, i, text, sizeof text);
+        ni_say(f, "host        %s, %s\n", host_name(r, i), text);
+      } else if (h->aligned && h->error_ns > worst) {
+        worst = h->error_ns;
+      }
+    }
+  if (told > HOSTS_SHOWN)
+    ni_say(f, "            ... and %u more %s, errors below %s; all are in the file's otherData\n", told - HOSTS_SHOWN,
+           ni_plural(told - HOSTS_SHOWN, "host", "hosts"), ni_span_text(worst, text));
+}
+
 void ni_tr_print(const struct ni_tr *r) {
   const struct ni_tr_counts *c = &r->count;
   struct told t[TOLD_MAX];
   char text[512], a[32];
-  uint32_t ranks, hosts, shown = 0;
+  uint32_t ranks, hosts;
   bool more;
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
@@ -154,13 +176,7 @@ void ni_tr_print(const struct ni_tr *r) {
   if (c->slices || c->events) {
     ni_say(f, "time        %s from %s\n", ni_span_text(r->t1_ns - r->t0_ns, a), ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
   }
-  for (uint32_t i = 0; !r->opt.quiet && hosts > 1 && i < r->n_hosts; i++) {
-    if (!host_shown(r, i)) continue;
-    ni_tr_clock_text(r, i, text, sizeof text);
-    if (shown++ < HOSTS_SHOWN) ni_say(f, "host        %s, %s\n", host_name(r, i), text);
-  }
-  if (shown > HOSTS_SHOWN) ni_say(f, "            ... and %u more %s; all are in the file's otherData\n", shown - HOSTS_SHOWN,
-                                  ni_plural(shown - HOSTS_SHOWN, "host", "hosts"));
+  if (!r->opt.quiet && hosts > 1) print_hosts(r, hosts, f);
   int64_t spread = worst_gpu_spread(r);
   if (!r->opt.quiet && (spread || r->contradiction_ns)) {
     ni_say(f, "GPU clocks  aligned by clock lines within %s", ni_span_text(spread, a));
@@ -192,8 +208,10 @@ void ni_tr_print(const struct ni_tr *r) {
   if (c->arrows_back)
     ni_say(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
            ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
-  if (strcmp(r->out_path, "-") == 0) return;
   char bytes[32];
+  if (r->out_large)
+    ni_say(f, "note        %s of text, more than Perfetto opens: " NI_TR_SMALLER "\n", ni_bytes_text(r->out_text_bytes, bytes));
+  if (strcmp(r->out_path, "-") == 0) return;
   ni_say(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
@@ -274,6 +292,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_text(&j, "schema_version", SCHEMA);
   ni_json_text(&j, "output", r->out_path);
   ni_json_u64(&j, "output_bytes", r->out_bytes);
+  ni_json_u64(&j, "text_bytes", r->out_text_bytes);
   ni_json_i64(&j, "start_unix_ns", r->t0_ns);
   ni_json_i64(&j, "span_ns", r->t1_ns - r->t0_ns);
   ni_json_u64(&j, "ranks", ranks);

@@ -55,6 +55,7 @@ int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap)
 static void flush(struct ni_tr_out *o) {
   size_t n = o->n;
   o->n = 0;
+  o->bytes += n;
   if (o->error || !n || gzwrite(o->gz, o->text, (unsigned)n) == (int)n) return;
   o->error = errno ? -errno : -EIO;
 }

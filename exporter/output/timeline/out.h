@@ -26,6 +26,7 @@ struct ni_tr_out {
   struct ni_out_file file;
   char *text;
   size_t n;
+  uint64_t bytes;              /* of text, behind what is in `text` */
   int error;                   /* -errno */
 };
 

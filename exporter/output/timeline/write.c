@@ -15,6 +15,8 @@
 #include <time.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/model/sums/model.h"
 #include "exporter/model/clocks/align.h"
 #include "event.h"
@@ -252,6 +254,14 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   return 0;
 }
 
+/* Said at once, since the rest may take minutes that the user can save. */
+static void warn_once(struct ni_tr *r) {
+  char text[32];
+  r->out_large = true;
+  ni_say(stderr, "nccl-inspector trace: the timeline passes %s of text, about as much as Perfetto opens: " NI_TR_SMALLER "\n",
+         ni_bytes_text(NI_TR_VIEWER_BYTES, text));
+}
+
 static int put_all(struct writer *w) {
   struct ni_tr *r = w->r;
   const void *item;
@@ -265,6 +275,7 @@ static int put_all(struct writer *w) {
     if (!any) r->t0_ns = r->t1_ns = event.ts - event.ts % 1000000;
     any = true;
     e = put_event(w, &event);
+    if (w->out.bytes > NI_TR_VIEWER_BYTES && !r->out_large) warn_once(r);
     if (e == 0 && w->out.error) e = w->out.error;
   }
   return e < 0 ? e : got;
@@ -284,6 +295,7 @@ int ni_tr_write(struct ni_tr *r) {
   ni_tr_out_text(&w.out, "\n],\n\"otherData\":");
   if (e == 0) ni_tr_other_data(r, &w.out);
   ni_tr_out_text(&w.out, "}\n");
+  r->out_text_bytes = w.out.bytes + w.out.n;
   if (e == 0) e = ni_tr_out_commit(&w.out, &r->out_bytes);
   else ni_tr_out_abort(&w.out);
   free(w.begun.slot[0]);

@@ -35,6 +35,23 @@ grep -q 'node-1, clock: .*CONTRADICTORY' "$work/step.txt" || fail "the terminal 
 LOGS=step draw 0 step-before --until +50s
 expect step-before 'not any(c["contradictory"] for c in x.other["clocks"])'
 
+# More text than the viewer opens is said when it is passed and at the end, and what makes it less; not of a small one.
+for limit in '' ' --rank 0 --until +5s'; do
+  # shellcheck disable=SC2086
+  "$BUILD/test/unit/test_trace_large" "$work/long" -o "$work/large.json" $limit >"$work/large.txt" 2>"$work/large.err"
+  n=$([ -n "$limit" ] && echo 0 || echo 1)
+  { [ "$(grep -c ' passes 100 kB of text, .*: --since, --until, --rank' "$work/large.err")" = "$n" ] &&
+    [ "$(grep -c '^note .* MB of text, .*: --since, --until, --rank' "$work/large.txt")" = "$n" ]; } ||
+    { fail "large timeline$limit"; cat "$work/large.err" "$work/large.txt"; }
+done
+# Of many hosts a few clocks, the doubtful ones first, and a count; all in the file.
+logs hosts --hosts 40 --seconds 20 --ops 40 --step 30:3000000
+draw 0 hosts
+[ "$(grep -c '^host ' "$work/hosts.txt")" = 4 ] && grep -q '^host .*CONTRADICTORY' "$work/hosts.txt" &&
+  grep -qE "^ +\.\.\. and 36 more hosts, errors below [0-9.]+ [mu]s; all are in the file's otherData" "$work/hosts.txt" ||
+  { fail "clocks of 40 hosts"; cat "$work/hosts.txt"; }
+expect hosts 'len(x.other["clocks"]) == 40'
+
 # Everything a log can hold; from small memory the same bytes.
 logs full --full --ops 100
 draw 2 full

@@ -146,7 +146,9 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
+  if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
   if (e == 0) e = ni_read_all(r);
+  if (e == 0) ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank);
   if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
@@ -155,9 +157,11 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0) e = ni_rollups_build(r, s);
   if (e < 0) return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
-    ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options; %s is as it was",
+    bool earlier = ni_result_earlier(r);
+    ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options%s%s%s",
                 ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
-                ni_plural(s->input.filtered_out, "record is", "records are"), r->out_dir);
+                ni_plural(s->input.filtered_out, "record is", "records are"), earlier ? "; " : "", earlier ? r->out_dir : "",
+                earlier ? " is as it was" : "");
     return -ENODATA;
   }
   write_log(r, s);
@@ -245,6 +249,11 @@ int ni_summary_run(int argc, char **argv) {
   if (e < 0 || !command) return NI_EXIT_COULD_NOT_RUN;
   code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
   if (done) goto out;
+  if (ni_when_reversed(&r.opt.since, &r.opt.until)) {
+    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
+    code = NI_EXIT_USAGE;
+    goto out;
+  }
   code = NI_EXIT_COULD_NOT_RUN;
   if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
   if (r.opt.inputs.n == 0) {
@@ -260,10 +269,11 @@ int ni_summary_run(int argc, char **argv) {
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
   if (e == 0) e = run_phases(&r, &s, command);
   if (e < 0) {
+    bool earlier = ni_result_earlier(&r);
     ni_result_abort(&r);
     if (ni_summary_stop)
-      ni_say(stderr, "%s: stopped by signal %d; %s is as it was\n", argv[0], (int)ni_summary_stop,
-             r.out_dir ? r.out_dir : "the output");
+      ni_say(stderr, "%s: stopped by signal %d; %s\n", argv[0], (int)ni_summary_stop,
+             earlier ? "the result of before is as it was" : "nothing was written");
     else ni_say(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
   } else {
     show(&r, &s);

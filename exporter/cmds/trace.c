@@ -80,9 +80,11 @@ static int run_phases(struct ni_tr *r, const char *folder) {
     return ni_tr_fail(r, -ENODATA, "no inspector logs found: no line in %zu file%s is one of an inspector", r->files.n,
                       ni_plural(r->files.n, "", "s"));
   resolve_times(r);
+  if (r->since_ns > r->until_ns) return ni_tr_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
   e = ni_tr_align(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
+  if (e == 0) ni_filters_say_unmet("nccl-inspector trace", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank);
   bool none_of_them = r->opt.coll.n && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
@@ -116,6 +118,11 @@ int ni_trace_run(int argc, char **argv) {
   char *folder = NULL;
   int done, code = ni_words_parse(&ni_trace_command, argc, argv, &r.opt, &done), e;
   if (done) goto out;
+  if (ni_when_reversed(&r.opt.since, &r.opt.until)) {
+    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
+    code = NI_EXIT_USAGE;
+    goto out;
+  }
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
   folder = r.out_path ? folder_of(r.out_path) : NULL;

@@ -1,12 +1,17 @@
 #include "filters.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/text/safe_text.h"
 
 int ni_parse_size(const char *text, uint64_t *out) {
   char *end;
@@ -78,13 +83,25 @@ int ni_parse_when(const char *text, struct ni_when *w) {
   return 0;
 }
 
+enum { OTHERS_MAX = 256, SAID_MAX = 8, LIKE_MAX = 64 };
+
+struct ni_words_others {
+  pthread_mutex_t lock;  /* for adding */
+  size_t n;              /* released by add_other(), acquired by everybody else */
+  char *text[OTHERS_MAX];
+};
+
 int ni_words_add(struct ni_words *w, const char *list) {
   if (!list[strspn(list, ",")]) return -EINVAL;
+  if (!w->others) {
+    if (!(w->others = calloc(1, sizeof *w->others))) return -ENOMEM;
+    pthread_mutex_init(&w->others->lock, NULL);
+  }
   while (*list) {
     size_t n = strcspn(list, ",");
     if (n) {
-      if (!ni_array_room(w->word, w->n, w->cap) || !(w->word[w->n] = strndup(list, n))) return -ENOMEM;
-      w->n++;
+      if (!ni_array_room(w->word, w->n, w->cap) || !(w->word[w->n].text = strndup(list, n))) return -ENOMEM;
+      w->word[w->n++].met = false;
     }
     list += n + (list[n] == ',');
   }
@@ -92,19 +109,112 @@ int ni_words_add(struct ni_words *w, const char *list) {
 }
 
 void ni_words_free(struct ni_words *w) {
-  for (size_t i = 0; i < w->n; i++) free(w->word[i]);
+  for (size_t i = 0; i < w->n; i++) free(w->word[i].text);
+  for (size_t i = 0; w->others && i < w->others->n; i++) free(w->others->text[i]);
+  if (w->others) pthread_mutex_destroy(&w->others->lock);
+  free(w->others);
   free(w->word);
   *w = (struct ni_words){0};
 }
 
-bool ni_words_have(const struct ni_words *w, const char *text) {
-  for (size_t i = 0; i < w->n; i++)
-    if (strcmp(text, w->word[i]) == 0) return true;
+static bool is_other(const struct ni_words_others *o, size_t from, size_t n, const char *text) {
+  for (size_t i = from; i < n; i++)
+    if (strcmp(o->text[i], text) == 0) return true;
   return false;
+}
+
+/* For a message only: what there is no room for is left out. */
+static void add_other(struct ni_words_others *o, const char *text) {
+  size_t n = __atomic_load_n(&o->n, __ATOMIC_ACQUIRE); /* the release below */
+  if (n == OTHERS_MAX || is_other(o, 0, n, text)) return;
+  pthread_mutex_lock(&o->lock);
+  size_t now = o->n;
+  if (now < OTHERS_MAX && !is_other(o, n, now, text) && (o->text[now] = strdup(text)))
+    __atomic_store_n(&o->n, now + 1, __ATOMIC_RELEASE); /* the acquire above */
+  pthread_mutex_unlock(&o->lock);
+}
+
+/* Written once a word in practice: who finds it set leaves the line alone. */
+static bool meet(bool *met) {
+  if (!__atomic_load_n(met, __ATOMIC_RELAXED)) __atomic_store_n(met, true, __ATOMIC_RELAXED);
+  return true;
+}
+
+static bool have(const struct ni_words *w, const char *text, int (*compare)(const char *, const char *)) {
+  bool found = false;
+  for (size_t i = 0; i < w->n; i++)
+    if (compare(text, w->word[i].text) == 0) found = meet(&w->word[i].met);
+  if (!found && w->others) add_other(w->others, text);
+  return found;
+}
+
+bool ni_words_have(const struct ni_words *w, const char *text) { return have(w, text, strcmp); }
+bool ni_words_have_func(const struct ni_words *w, const char *func) { return have(w, func, strcasecmp); }
+
+bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *name) {
+  char text[128], *end;
+  bool found = false;
+  for (size_t i = 0; i < w->n; i++) {
+    const char *word = w->word[i].text;
+    bool number = strncasecmp(word, "0x", 2) == 0 && word[2];
+    if ((number && strtoull(word, &end, 16) == hash && !*end) || (name && strcmp(name, word) == 0)) found = meet(&w->word[i].met);
+  }
+  if (found) return true;
+  snprintf(text, sizeof text, name && *name ? "%.90s (0x%" PRIx64 ")" : "%.0s0x%" PRIx64, name ? name : "", hash);
+  if (w->others) add_other(w->others, text);
+  return false;
+}
+
+/* How many characters are to change, in any case, to make one of the other. */
+static unsigned unlike(const char *a, const char *b) {
+  unsigned row[LIKE_MAX + 1], n = (unsigned)strnlen(b, LIKE_MAX);
+  for (unsigned k = 0; k <= n; k++) row[k] = k;
+  for (unsigned i = 0; a[i] && i < LIKE_MAX; i++) {
+    unsigned diagonal = row[0]++;
+    for (unsigned k = 0; k < n; k++) {
+      unsigned best = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[k]));
+      diagonal = row[k + 1];
+      if (row[k + 1] + 1 < best) best = row[k + 1] + 1;
+      if (row[k] + 1 < best) best = row[k] + 1;
+      row[k + 1] = best;
+    }
+  }
+  return row[n];
+}
+
+struct likeness {
+  const char *text;
+  unsigned unlike;
+};
+
+static int by_likeness(const void *a, const void *b) {
+  const struct likeness *x = a, *y = b;
+  return x->unlike != y->unlike ? (x->unlike < y->unlike ? -1 : 1) : strcmp(x->text, y->text);
+}
+
+static void say_words(const struct ni_words *w, const char *command, const char *option) {
+  struct likeness there[OTHERS_MAX + SAID_MAX];
+  for (size_t i = 0; i < w->n; i++) {
+    size_t n = 0;
+    if (w->word[i].met) continue;
+    for (size_t k = 0; k < w->n && n < SAID_MAX; k++)
+      if (w->word[k].met) there[n++].text = w->word[k].text;
+    for (size_t k = 0; k < w->others->n; k++) there[n++].text = w->others->text[k];
+    for (size_t k = 0; k < n; k++) there[k].unlike = unlike(there[k].text, w->word[i].text);
+    qsort(there, n, sizeof *there, by_likeness);
+    ni_say(stderr, "%s: --%s %s: there is none in these logs", command, option, w->word[i].text);
+    for (size_t k = 0; k < n && k < SAID_MAX; k++) ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);
+    if (n > SAID_MAX) ni_say(stderr, " and %zu%s more", n - SAID_MAX, w->others->n == OTHERS_MAX ? " or" : "");
+    ni_say(stderr, "\n");
+  }
 }
 
 int ni_ranks_add(struct ni_ranks *r, const char *list) {
   if (!*list) return -EINVAL;
+  if (!r->seen) {
+    if (!(r->seen = malloc(sizeof *r->seen))) return -ENOMEM;
+    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+  }
   for (const char *p = list; *p; p += *p == ',') {
     char *end;
     errno = 0;
@@ -118,6 +228,7 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
     if (errno || (*end && *end != ',') || to < from || to > INT32_MAX) return -EINVAL;
     if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
     r->span[r->n].from = from;
+    r->span[r->n].met = false;
     r->span[r->n++].to = to;
     p = end;
   }
@@ -126,13 +237,47 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
 
 void ni_ranks_free(struct ni_ranks *r) {
   free(r->span);
+  free(r->seen);
   *r = (struct ni_ranks){0};
 }
 
+/* Relaxed, and what two threads do at once may be lost: for a message only. */
+static void note_rank(struct ni_ranks_seen *seen, int64_t rank) {
+  if (rank < __atomic_load_n(&seen->lowest, __ATOMIC_RELAXED)) __atomic_store_n(&seen->lowest, rank, __ATOMIC_RELAXED);
+  if (rank > __atomic_load_n(&seen->highest, __ATOMIC_RELAXED)) __atomic_store_n(&seen->highest, rank, __ATOMIC_RELAXED);
+}
+
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
+  bool found = false;
+  if (r->seen && rank >= 0) note_rank(r->seen, rank);
   for (size_t i = 0; i < r->n; i++)
-    if (rank >= r->span[i].from && rank <= r->span[i].to) return true;
-  return false;
+    if (rank >= r->span[i].from && rank <= r->span[i].to) found = meet(&r->span[i].met);
+  return found;
+}
+
+static void say_ranks(const struct ni_ranks *r, const char *command) {
+  for (size_t i = 0; i < r->n; i++) {
+    if (r->span[i].met) continue;
+    ni_say(stderr, "%s: --rank %" PRId64, command, r->span[i].from);
+    if (r->span[i].to != r->span[i].from) ni_say(stderr, "-%" PRId64, r->span[i].to);
+    ni_say(stderr, ": there is none in these logs");
+    if (r->seen->lowest <= r->seen->highest)
+      ni_say(stderr, "; the lowest is %" PRId64 ", the highest %" PRId64, r->seen->lowest, r->seen->highest);
+    ni_say(stderr, "\n");
+  }
+}
+
+void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
+                          const struct ni_ranks *rank) {
+  say_words(coll, command, "coll");
+  say_words(comm, command, "comm");
+  say_words(host, command, "host");
+  say_ranks(rank, command);
+}
+
+bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until) {
+  if (since->base != until->base || since->base == NI_WHEN_NONE) return false;
+  return since->base == NI_WHEN_BEFORE_END ? since->us < until->us : since->us > until->us;
 }
 
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last) {

@@ -3,8 +3,9 @@
  * ranks, sizes.
  *
  * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Lists are
- * the caller's: ni_words_free(), ni_ranks_free(). Main thread while options are parsed; ni_words_have(), ni_ranks_have()
- * and ni_when_resolve() from any thread.
+ * the caller's: ni_words_free(), ni_ranks_free(). Main thread while options are parsed; ni_words_have...(), ni_ranks_have()
+ * and ni_when_resolve() from any thread. What was asked for is remembered, so that a word nobody has can be told with what
+ * there is (ni_filters_say_unmet()): ask of everything that is there, also where another filter has said no.
  */
 #ifndef NI_FILTERS_H
 #define NI_FILTERS_H
@@ -20,15 +21,21 @@ struct ni_when {
 };
 
 struct ni_words { /* a filter: any of these; n == 0: everything */
-  char **word;
+  struct {
+    char *text;
+    bool met;       /* set by any thread, read when all have ended */
+  } *word;
   size_t n, cap;
+  struct ni_words_others *others; /* what was asked for and is none of them */
 };
 
 struct ni_ranks { /* a filter: any of these spans, both ends included; n == 0: everything */
   struct {
     int64_t from, to;
+    bool met;       /* as of words */
   } *span;
   size_t n, cap;
+  struct ni_ranks_seen { int64_t lowest, highest; } *seen; /* of all that was asked for; any thread, relaxed */
 };
 
 /* "4096", "128M", "2GiB": units are powers of 1024. */
@@ -41,11 +48,22 @@ int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, in
 /* Adds the words of a list with commas; -EINVAL: there are none in it, which must not mean everything. Else 0 or -ENOMEM. */
 int ni_words_add(struct ni_words *w, const char *list);
 void ni_words_free(struct ni_words *w);
+/* Hosts: as they are written. Functions: in any case. Communicators: by name as it is written, by hash as a number. */
 bool ni_words_have(const struct ni_words *w, const char *text);
+bool ni_words_have_func(const struct ni_words *w, const char *func);
+bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *name);
 
 /* Adds "0-7,16". 0, -EINVAL or -ENOMEM. */
 int ni_ranks_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
+
+/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first. */
+void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
+                          const struct ni_ranks *rank);
+
+/* Does the span end before it begins, as far as that can be told before any log is read? */
+#define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
+bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until);
 
 #endif

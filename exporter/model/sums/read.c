@@ -12,14 +12,9 @@
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;
-  char text[24];
-  if (o->comm.n) {
-    snprintf(text, sizeof text, "0x%llx", (unsigned long long)l->ident.comm_hash);
-    if (!ni_words_have(&o->comm, text) && !(l->ident.comm_name && ni_words_have(&o->comm, l->ident.comm_name)))
-      return false;
-  }
-  if (o->host.n && !ni_words_have(&o->host, l->meta.hostname)) return false;
-  return !o->rank.n || ni_ranks_have(&o->rank, l->ident.rank);
+  bool comm = !o->comm.n || ni_words_have_comm(&o->comm, l->ident.comm_hash, l->ident.comm_name);
+  bool host = !o->host.n || ni_words_have(&o->host, l->meta.hostname), rank = !o->rank.n || ni_ranks_have(&o->rank, l->ident.rank);
+  return comm && host && rank;
 }
 
 static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
@@ -115,7 +110,8 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
-  bool take = c->wanted && (!r->opt.coll.n || ni_words_have(&r->opt.coll, o->func)) && time_us >= r->since_us &&
+  bool func_wanted = !r->opt.coll.n || ni_words_have_func(&r->opt.coll, o->func);
+  bool take = c->wanted && func_wanted && time_us >= r->since_us &&
               time_us <= r->until_us && !(r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT));
   if (!take) {
     x->t.filtered++;
@@ -171,7 +167,7 @@ static int take_comm(struct ni_reading *x, const struct ni_line *l, const struct
   int e = 0;
   switch (l->kind) {
     case NI_LINE_ROLLUP:
-      if (!c->wanted || (r->opt.coll.n && !ni_words_have(&r->opt.coll, l->rollup.func))) return 0;
+      if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, l->rollup.func))) return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
       return e < 0 ? e : ni_take_rollup(r, func, &l->rollup);
     case NI_LINE_COMM:

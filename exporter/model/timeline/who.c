@@ -211,10 +211,7 @@ static int units_of(struct ni_tr *r, struct order *o, size_t n) {
 }
 
 static bool comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
-  char hash[24];
-  if (!r->opt.comm.n) return true;
-  snprintf(hash, sizeof hash, "0x%llx", (unsigned long long)m->hash);
-  return ni_words_have(&r->opt.comm, hash) || (m->name && ni_words_have(&r->opt.comm, ni_name_text(&r->names, m->name)));
+  return !r->opt.comm.n || ni_words_have_comm(&r->opt.comm, m->hash, ni_name_text(&r->names, m->name));
 }
 
 /* Processes of the timeline are numbered by the system's pid where that is unique, else from 1 in order of rank. */
@@ -252,10 +249,11 @@ int ni_tr_settle(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) {
     struct ni_tr_unit *u = &r->unit[i];
     const char *host = ni_name_text(&r->names, r->host[r->process[u->process].host].name);
-    u->shown = (!r->opt.rank.n || ni_ranks_have(&r->opt.rank, u->rank)) && (!r->opt.host.n || ni_words_have(&r->opt.host, host));
+    bool rank = !r->opt.rank.n || ni_ranks_have(&r->opt.rank, u->rank);
+    u->shown = (!r->opt.host.n || ni_words_have(&r->opt.host, host)) && rank;
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
-    r->member[i].shown = r->unit[r->member[i].unit].shown && comm_wanted(r, &r->member[i]);
+    r->member[i].shown = comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;
   for (uint32_t i = 0; e == 0 && i < r->n_points; i++)
     e = ni_gpu_clock_add(&r->unit[r->member[r->point[i].member].unit].clock, r->point[i].at_ns, r->point[i].offset_ns);
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) e = ni_gpu_clock_finish(&r->unit[i].clock);

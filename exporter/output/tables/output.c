@@ -144,7 +144,7 @@ int ni_result_begin(struct ni_run *r) {
     return e;
   }
   e = look_at(r->out_fd);
-  if (e > 0 && !r->opt.force && faccessat(r->out_fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+  if (e > 0 && !r->opt.force && !ni_result_earlier(r)) {
     ni_run_fail(r, -EEXIST, "%s: holds files that no earlier summary wrote; give another --output-dir, or --force to "
                 "replace only what has the names of a summary", r->out_dir);
     return -EEXIST;
@@ -152,6 +152,10 @@ int ni_result_begin(struct ni_run *r) {
   if (e >= 0) e = make_tmp(r);
   if (e < 0) ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e));
   return e;
+}
+
+bool ni_result_earlier(const struct ni_run *r) {
+  return r->out_fd >= 0 && faccessat(r->out_fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int write_marker(const struct ni_run *r) {

@@ -12,6 +12,8 @@
 #include "exporter/model/sums/state.h"
 
 int ni_result_begin(struct ni_run *r);
+/* Holds OUT a result of before? */
+bool ni_result_earlier(const struct ni_run *r);
 int ni_result_commit(struct ni_run *r);
 void ni_result_abort(struct ni_run *r);
 /* A line of output.log, as the reference writes them. level: "INFO", "WARNING", "ERROR". */

@@ -130,7 +130,7 @@ int ni_tr_emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   struct ni_tr_event e = {0};
   const struct ni_event_line *x = &l->event;
   if (!at.shown || !ni_tr_sane((int64_t)x->start_ns)) return 0;
-  if (r->opt.coll.n && *x->func && !ni_words_have(&r->opt.coll, x->func)) return 0;
+  if (r->opt.coll.n && *x->func && !ni_words_have_func(&r->opt.coll, x->func)) return 0;
   enum ni_tr_class class = classes[l->kind];
   /* One thread calls for all communicators; progress threads are one for each, unless shared. */
   uint32_t member = class == NI_TR_T_CALLS ? NI_TR_NONE : w->member;
@@ -241,7 +241,7 @@ int ni_tr_emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   struct place at = place_of(r, w);
   int err = 0;
   if (!at.shown) return 0;
-  if (r->opt.coll.n && !ni_words_have(&r->opt.coll, x->parent_func)) return 0;
+  if (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, x->parent_func)) return 0;
   for (uint64_t i = 0; i < x->steps.n && err == 0; i++) err = emit_nested(r, w, &at, x, &x->steps.list[i]);
   /* A segment is steps and nothing else. */
   if (err == 0 && strcmp(x->record_type, "proxy_op_segment") != 0)

@@ -222,7 +222,7 @@ int ni_tr_emit_kept(struct ni_tr *r) {
     join_gaps(m);
     for (size_t k = 0; err == 0 && k < m->n_gaps; k++) err = put_gap(r, i, &m->gap[k]);
     for (size_t k = 0; err == 0 && k < m->n_open; k++)
-      if (!m->open[k].finished && (!r->opt.coll.n || ni_words_have(&r->opt.coll, ni_name_text(&r->names, m->open[k].func))))
+      if (!m->open[k].finished && (!r->opt.coll.n || ni_words_have_func(&r->opt.coll, ni_name_text(&r->names, m->open[k].func))))
         err = put_open(r, i, &m->open[k]);
   }
   return err < 0 ? err : put_ends(r);

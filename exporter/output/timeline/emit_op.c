@@ -73,7 +73,7 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   struct ni_tr_event e = {.ts = ni_tr_time(r, w->process, start), .dur = dur};
   int64_t enqueue = o->has & NI_HAS_ENQUEUE ? ni_tr_time(r, w->process, (int64_t)o->enqueue_ns) : NI_TR_NO_TIME;
   if (o->has & NI_HAS_REC_SN) ni_tr_note_gap_border(m, l->is_p2p, o->rec_sn, enqueue != NI_TR_NO_TIME ? enqueue : e.ts);
-  if (!m->shown || (r->opt.coll.n && !ni_words_have(&r->opt.coll, o->func))) return 0;
+  if ((r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func)) || !m->shown) return 0;
   uint32_t name;
   int err = name_of(r, l, "", &name);
   if (err < 0) return err;

@@ -77,12 +77,38 @@ counted $((total / 2)) --host node-1
 counted $((300 * 3 + 30)) --rank 2
 counted $((3 * (300 * 3 + 30))) --rank 0,2-3
 # Options that leave nothing are mostly misspelt: said, and the earlier result stays.
-for o in '--until 2020-01-01T00:00:00Z' '--coll allreduce' '--host nowhere' '--rank 99' '--skip-first 1000000'; do
+for o in '--until 2020-01-01T00:00:00Z' '--coll allreduces' '--host nowhere' '--rank 99' '--skip-first 1000000'; do
   # shellcheck disable=SC2086
   code 1 "$inspector" summary logs --output-dir ref $fast $o
   grep -q "nothing is left: all of $total records are left out by the options; ref is as it was" stderr
   [ "$(records ref)" = "$total" ]
 done
+# What a filter asks for and nobody has is named, with what there is; a folder that nobody made is not.
+code 1 "$inspector" summary logs --output-dir not-made $fast --coll allreduces
+grep -qx "nccl-inspector summary: --coll allreduces: there is none in these logs; there are AllReduce, .*" stderr || { cat stderr; exit 1; }
+{ grep -q not-made stderr || [ -e not-made ]; } && { echo "a folder that was not made"; cat stderr; exit 1; }
+for o in "--host node-1,node-9|--host node-9: there is none in these logs; there are node-[01], node-[01]" \
+  "--comm NODE|--comm NODE: there is none in these logs; there are node (0x[0-9a-f]*), .*" \
+  "--rank 2,77-80|--rank 77-80: there is none in these logs; the lowest is 0, the highest 7"; do
+  # shellcheck disable=SC2086
+  "$inspector" summary logs --output-dir out $fast ${o%%|*} >/dev/null 2>stderr || true
+  [ "$(grep -cx "nccl-inspector summary: ${o#*|}" stderr)" = 1 ] || { echo "not told: $o"; cat stderr; exit 1; }
+  # shellcheck disable=SC2086
+  "$inspector" trace logs -o t.json ${o%%|*} >/dev/null 2>stderr || true
+  [ "$(grep -c "^nccl-inspector trace: ${o#*|}" stderr)" = 1 ] || { echo "trace has not told: $o"; cat stderr; exit 1; }
+done
+counted $((8 * 60 * 2)) --coll ALLREDUCE
+[ ! -s stderr ] || { echo "told for nothing:"; cat stderr; exit 1; }
+counted $((8 * 300 + 8 * 30)) --comm 0X5D1C7E90AA4101
+for c in summary trace; do
+  for o in "--since 2026-11-21T08:00:00Z --until 2026-11-20T08:00:00Z" "--since -1m --until -2m" "--since +2m --until +1m"; do
+    # shellcheck disable=SC2086
+    code 64 "$inspector" $c logs $o
+    grep -q -- '--since is later than --until' stderr
+  done
+done
+code 1 "$inspector" summary logs --output-dir not-made $fast --since 2030-01-01T00:00:00Z --until +1m
+grep -q -- '--since is later than --until' stderr
 for o in --rank=abc --rank=-1 --rank=3-1 --rank= '--coll=,' --output-dir=; do code 64 "$inspector" summary logs "$o"; done
 counted $total --since 2020-01-01T00:00:00+02:00 --until +1h
 counted $((8 * 150 * 2)) --since -745.5ms --comm node,0x5d1c7e90aa4101 --coll AllReduce,AllGather,ReduceScatter,Broadcast,Reduce

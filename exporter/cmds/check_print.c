@@ -110,7 +110,7 @@ static void print_table(const struct ni_ledger *c, bool every) {
   ni_table_print(&t, stdout);
   if (shown < groups) ni_say(stdout, "... and %zu more %s (--all shows them)\n", groups - shown,
                              ni_plural(groups - shown, "communicator", "communicators"));
-  const char *before = "0 in all    ";
+  const char *before = "all zero, not shown: ";
   for (int k = 0; k < COLS; k++)
     if (!used[k]) {
       ni_say(stdout, "%s%s", before, columns[WHO + k].head);

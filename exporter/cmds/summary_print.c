@@ -68,8 +68,8 @@ static int by_share(const void *a, const void *b, void *summary) {
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
 enum { COLS = 10 };
 static const struct ni_column group_columns[COLS] = {
-    {.head = "time"}, {"type", .left = true, .drop = 5}, {"function", .left = true}, {.head = "size"}, {"timed by", .left = true, .drop = 3},
-    {"p50 us", .drop = 1}, {"p99 us", .drop = 2}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
+    {.head = "time"}, {"type", .left = true, .drop = 2}, {"function", .left = true}, {.head = "size"}, {"timed by", .left = true, .drop = 5},
+    {"p50 us", .drop = 1}, {"p99 us", .drop = 3}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
 
 static void number(char out[48], double v, int digits, const char *unit) {
   if (isnan(v)) strcpy(out, "-");
@@ -85,7 +85,7 @@ static void number_cell(struct ni_table *t, double v, int digits, const char *un
 static void fill(struct ni_table *t, const struct ni_group *g) {
   char func[81], size[32];
   ni_table_cell(t, "%.1f%%", 100 * g->time_share);
-  ni_table_cell(t, "%s", ni_comm_type_names[g->type]);
+  ni_table_cell(t, "%s", ni_comm_type_words[g->type]);
   ni_table_cell(t, "%.40s", ni_safe_text(g->func, func, sizeof func));
   ni_table_cell(t, "%s", ni_size_text(g->msg_bytes, size));
   ni_table_cell(t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
@@ -94,28 +94,6 @@ static void fill(struct ni_table *t, const struct ni_group *g) {
   number_cell(t, g->busbw_gbs.p50, 2, "");
   number_cell(t, 100 * g->of_best, 0, "%");
   ni_table_cell(t, "%s", g->us.approx || g->busbw_gbs.approx ? " (percentiles within 0.4 %)" : "");
-}
-
-static void print_groups(const struct ni_summary *s, FILE *f) {
-  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
-  size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
-  struct ni_table t;
-  bool by_call = false;
-  if (!order) return;
-  ni_table_begin(&t, group_columns, COLS);
-  for (size_t i = 0; i < n; i++) {
-    fill(&t, &s->group[order[i]]);
-    by_call |= s->group[order[i]].timing == NI_TIMING_COLLECTIVE_CPU;
-  }
-  if (n) ni_say(f, "\n");
-  ni_table_print(&t, f);
-  if (s->n_groups > GROUPS_SHOWN)
-    ni_say(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
-           ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
-  if (by_call)
-    ni_say(f, "  | collective_cpu: the time of the call, which says nothing of the kernel;\n"
-              "  | nccl-inspector check tells why\n");
-  free(order);
 }
 
 /* Words at most 80 columns wide, each line indented; a terminal has a width of its own. */
@@ -135,6 +113,34 @@ static void print_wrapped(FILE *f, const char *indent, const char *text) {
     p += n + (p[n] == ' ');
   }
   ni_say(f, "\n");
+}
+
+static void print_groups(const struct ni_summary *s, FILE *f) {
+  static const char *const legend[NI_TIMING_COUNT] = {
+      [NI_TIMING_KERNEL_GPU] = "kernel_gpu: from the kernel's start to its end, by the GPU's clock",
+      [NI_TIMING_KERNEL_CPU] = "kernel_cpu: from the kernel's start to its end, as the CPU saw them",
+      [NI_TIMING_COLLECTIVE_CPU] = "collective_cpu: the time of the call, which says nothing of the kernel; "
+                                   "nccl-inspector check tells why"};
+  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+  size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
+  struct ni_table t;
+  bool timed[NI_TIMING_COUNT] = {false}, peak = false;
+  if (!order) return;
+  ni_table_begin(&t, group_columns, COLS);
+  for (size_t i = 0; i < n; i++) {
+    fill(&t, &s->group[order[i]]);
+    timed[s->group[order[i]].timing] = true;
+    peak |= !isnan(s->group[order[i]].of_best);
+  }
+  if (n) ni_say(f, "\n");
+  ni_table_print(&t, f);
+  if (s->n_groups > GROUPS_SHOWN)
+    ni_say(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
+           ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
+  for (int i = 0; i < NI_TIMING_COUNT; i++)
+    if (timed[i] && legend[i]) print_wrapped(f, "  | ", legend[i]);
+  if (peak) ni_say(f, "  | peak: p50 of bus GB/s against the best of that function and type\n");
+  free(order);
 }
 
 static void print_all_late(const struct ni_summary *s, FILE *f) {
@@ -164,20 +170,32 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
   if (p->rank_stated && p->ranks < 2) ni_say(f, " (global rank %d)", p->rank);
 }
 
+/* "tp1"; with its hash where others have that name, the hash alone where it has none. */
+static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out[128]) {
+  const struct ni_comm *c = &s->comm[comm];
+  bool unique = c->name && *c->name;
+  char name[81];
+  for (uint32_t i = 0; unique && i < s->n_comms; i++) unique = i == comm || !s->comm[i].name || strcmp(s->comm[i].name, c->name) != 0;
+  ni_safe_text(c->name, name, sizeof name);
+  if (unique) snprintf(out, 128, "%s", name);
+  else snprintf(out, 128, *name ? "%s (%s)" : "%s%s", name, c->id);
+  return out;
+}
+
 static void print_outliers(const struct ni_summary *s, FILE *f) {
   if (s->n_outliers) ni_say(f, "\nlargest single losses (all in summary.json):\n");
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
-    char func[81];
+    char func[81], comm[128];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
+    comm_text(s, o->comm, comm);
     ni_say(f, "  ");
     if (o->kind == NI_OUTLIER_LATE) {
       print_seat(s, o, f);
-      ni_say(f, " came late to %s %" PRIu64 " of %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn,
-             s->comm[o->comm].id, o->us, o->peers_us);
+      ni_say(f, " came late to %s #%" PRIu64 " on %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn, comm, o->us, o->peers_us);
       continue;
     }
-    ni_say(f, "%s %" PRIu64 " of %s took %.0f us at its fastest rank (", func, o->sn, s->comm[o->comm].id, o->us);
+    ni_say(f, "%s #%" PRIu64 " on %s took %.0f us at its fastest rank (", func, o->sn, comm, o->us);
     print_seat(s, o, f);
     ni_say(f, "), usual are %.0f us\n", o->peers_us);
   }

@@ -125,7 +125,7 @@ void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   }
   if (t->over) return;
   static const char *const texts[] = {[NI_HANG_DEAD] = "gone", [NI_HANG_LEFT] = "ended by themselves",
-                                      [NI_HANG_LIFE_UNKNOWN] = "not known to run"};
+                                      [NI_HANG_LIFE_UNKNOWN] = "cannot see whether these processes live"};
   static const enum ni_hang_life order[] = {NI_HANG_DEAD, NI_HANG_LEFT, NI_HANG_LIFE_UNKNOWN};
   for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
     if (!t->in[order[i]]) continue;

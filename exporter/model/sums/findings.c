@@ -172,7 +172,7 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
   like_text(alike, like);
   snprintf(f->text, sizeof f->text,
            "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
-           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_names[c->type], c->n_ranks, factor,
+           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_words[c->type], c->n_ranks, factor,
            like, ni_duration_text(lost, more));
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed", "unknown"};
 const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
 
 uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context) {

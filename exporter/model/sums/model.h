@@ -53,7 +53,8 @@ enum ni_comm_type {
   NI_TYPE_UNKNOWN,
   NI_TYPE_COUNT
 };
-extern const char *const ni_comm_type_names[NI_TYPE_COUNT]; /* "single-rank", ... */
+extern const char *const ni_comm_type_names[NI_TYPE_COUNT]; /* "single-rank", "nvlink-only", ...: NVIDIA's, for files */
+extern const char *const ni_comm_type_words[NI_TYPE_COUNT]; /* what is known of it: "one node", ...; for people */
 
 /* Statistics of one quantity. n == 0: all figures NAN. Percentiles: linear interpolation at q * (n - 1). */
 struct ni_stats {

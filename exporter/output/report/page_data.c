@@ -66,7 +66,7 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_text(j, "findings_of_all", ni_finding_of_all(s, all));
   ni_json_text(j, "findings_rules", ni_findings_rules());
   ni_json_array(j, "types");
-  for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_names[i]);
+  for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
   ni_json_end_array(j);
   ni_json_array(j, "timings");
   for (int i = 0; i < NI_TIMING_COUNT; i++) ni_json_text(j, NULL, ni_timing_names[i]);

@@ -29,6 +29,7 @@ while rc=0; hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 >"$TMP/text" 2>&
 tells "it hangs" 3 "^HANG" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1
 mkdir "$TMP/empty"
 tells "a login node" 2 "^CANNOT TELL: no black box of the 4 processes is in $TMP/empty: run on the nodes" hang "$TMP/logs" --box-dir "$TMP/empty"
+tells "whose lives are not seen" 2 "; cannot see whether these processes live: rank 0 (sim-node0), " hang "$TMP/logs" --box-dir "$TMP/empty"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   chmod 755 "$TMP" "$TMP/logs" "$BOXES"
   chmod 644 "$TMP/logs"/*

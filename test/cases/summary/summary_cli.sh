@@ -145,8 +145,10 @@ code 0 "$inspector" summary logs --output-dir out2 $fast --progress=json -q
 python3 -c 'import json, sys
 lines = [json.loads(l) for l in open("stderr")]
 assert [l["ranges_done"] for l in lines] == list(range(1, lines[0]["ranges"] + 1)), lines'
-# A table that fits on a terminal of 80 columns.
+# A table that fits on a terminal of 80 columns, in words that say what is known; files keep NVIDIA's.
 code 0 "$inspector" summary logs --output-dir out2 $fast
+{ grep -q '^ *[0-9.]*% one node  *AllReduce' stdout && ! grep -q nvlink-only stdout && grep -q 'nvlink-only,' out2/summary/summary.csv &&
+  grep -q '^  | kernel_gpu: ' stdout && grep -q '^  | peak: ' stdout; } || { echo "words of the table"; cat stdout; exit 1; }
 awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++ } END { exit n < 5 }' stdout
 
 # Stopped in the middle: the earlier result stays, nothing is left behind.

@@ -35,6 +35,10 @@ expect late 'f[0]["late_share"] == 1 and f[0]["operations"] == 600 and "rank 11 
 expect late '"(below 80 % of their peers\u0027 median) in 10 % or more of their operations" in flat and "below 90 % of the median" in flat'
 expect late 'all(x["global_rank"] == 11 for x in o if x["kind"] == "late") and {x["rank"] for x in o if x["kind"] == "late"} <= {3, 11}'
 expect late '"; each of its peers waited " in f[0]["text"]'
+# Names that tell communicators apart stand for their hashes.
+expect late '__import__("re").search(r" came late to \w+ #\d+ on 0x[0-9a-f]+: its kernel took ", text)'
+run named --format ours --straggler 11 --comm-name
+expect named 'set(__import__("re").findall(r"#\d+ on ([^:]*): ", text)) <= {"world"} | set(__import__("re").findall(r"node \(0x[0-9a-f]+\)", text))'
 # The same in a thousandth of the time, as on streams that run at once: nobody waits for longer than the run.
 mkdir "$work/overlap"
 for f in "$work"/late/*; do

@@ -55,6 +55,7 @@ const struct ni_command ni_summary_command = {
         {"keep-scripts", 0, NI_OPT_FLAG, NULL, "Keep the plots' gnuplot scripts", IN(keep_scripts)},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
         NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
+        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(sn)},
         {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
          IN(skip_first)},
         {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", IN(json)},
@@ -117,7 +118,8 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
 static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
-                                .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .version = NI_VERSION};
+                                .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .inputs = r->opt.inputs.path,
+                                .n_inputs = r->opt.inputs.n, .version = NI_VERSION};
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
@@ -148,7 +150,7 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
   if (e == 0) e = ni_read_all(r);
-  if (e == 0) ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank);
+  if (e == 0) ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
   if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
@@ -227,6 +229,7 @@ static void run_free(struct ni_run *r) {
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);
   ni_ranks_free(&r->opt.rank);
+  ni_ranks_free(&r->opt.sn);
 }
 
 static char *join_words(int argc, char **argv) {

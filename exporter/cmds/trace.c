@@ -84,7 +84,7 @@ static int run_phases(struct ni_tr *r, const char *folder) {
   e = ni_tr_align(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
-  if (e == 0) ni_filters_say_unmet("nccl-inspector trace", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank);
+  if (e == 0) ni_filters_say_unmet("nccl-inspector trace", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, NULL);
   bool none_of_them = r->opt.coll.n && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",

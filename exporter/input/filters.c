@@ -255,10 +255,10 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   return found;
 }
 
-static void say_ranks(const struct ni_ranks *r, const char *command) {
+static void say_ranks(const struct ni_ranks *r, const char *command, const char *option) {
   for (size_t i = 0; i < r->n; i++) {
     if (r->span[i].met) continue;
-    ni_say(stderr, "%s: --rank %" PRId64, command, r->span[i].from);
+    ni_say(stderr, "%s: --%s %" PRId64, command, option, r->span[i].from);
     if (r->span[i].to != r->span[i].from) ni_say(stderr, "-%" PRId64, r->span[i].to);
     ni_say(stderr, ": there is none in these logs");
     if (r->seen->lowest <= r->seen->highest)
@@ -268,11 +268,12 @@ static void say_ranks(const struct ni_ranks *r, const char *command) {
 }
 
 void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
-                          const struct ni_ranks *rank) {
+                          const struct ni_ranks *rank, const struct ni_ranks *sn) {
   say_words(coll, command, "coll");
   say_words(comm, command, "comm");
   say_words(host, command, "host");
-  say_ranks(rank, command);
+  say_ranks(rank, command, "rank");
+  if (sn) say_ranks(sn, command, "sn");
 }
 
 bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until) {

@@ -29,7 +29,7 @@ struct ni_words { /* a filter: any of these; n == 0: everything */
   struct ni_words_others *others; /* what was asked for and is none of them */
 };
 
-struct ni_ranks { /* a filter: any of these spans, both ends included; n == 0: everything */
+struct ni_ranks { /* a filter on numbers, such as ranks: any of these spans, both ends included; n == 0: everything */
   struct {
     int64_t from, to;
     bool met;       /* as of words */
@@ -58,9 +58,10 @@ int ni_ranks_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 
-/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first. */
+/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first.
+ * sn: NULL where the command has no such filter. */
 void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
-                          const struct ni_ranks *rank);
+                          const struct ni_ranks *rank, const struct ni_ranks *sn);
 
 /* Does the span end before it begins, as far as that can be told before any log is read? */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"

@@ -20,7 +20,7 @@ for (const id of CHARTS) {
   ok(await page.locator(`#${id}`).getAttribute('aria-label'), `${id} is described for screen readers`);
 }
 ok((await pixels(page, 'c-time')).colors['#0072b2'] > 500, 'transfer bars in their colour');
-ok((await pixels(page, 'c-size')).colors['#d55e00'] > 200, 'a line for nvlink-only');
+ok((await pixels(page, 'c-size')).colors['#d55e00'] > 200, 'a line for one node');
 same(await page.locator('section h2').allTextContents(), ['Completeness and losses', 'Where the time went', 'Bandwidth against size', 'Ranks over time',
   'Outliers', 'One operation and size', 'Tables', 'Method and formulas'], 'order of the page');
 same(await page.locator('#nav a').count(), 8, 'a link to every section');
@@ -86,8 +86,8 @@ same(await captionOf(), `Groups: ${groups} of ${groups}`, 'all groups');
 await page.selectOption('#filter-func', 'Send');
 same([await rowsOf(), (await bodyOf(1))[0]], [1, 'Send'], 'filter by function');
 await page.selectOption('#filter-func', '');
-await page.selectOption('#filter-type', 'nvlink-only');
-const nv = column(data.groups, 'type').filter((t) => data.types[t] === 'nvlink-only').length;
+await page.selectOption('#filter-type', 'one node');
+const nv = column(data.groups, 'type').filter((t) => data.types[t] === 'one node').length;
 same(await captionOf(), `Groups: ${nv} of ${groups}`, 'filter by type');
 await page.fill('#filter-text', '1.07 allreduce');
 same([await rowsOf(), await bodyOf(2)], [1, ['1.07 GB']], 'filter by words, all of them');
@@ -138,13 +138,21 @@ await page.selectOption('#heat-host', '');
 await page.hover('#c-heat', { position: { x: 600, y: 60 } });
 ok(/rank \d+, \+.*peers/.test(await page.locator('.tip').textContent()), 'the cell under the pointer is told');
 
+// ---- what is lost, and what is not -----------------------------------------------------------------------------------------
+for (const text of ['clocks disagree', 'filters asked for', 'without a bandwidth', "plugin's settings"]) {
+  ok(!(await page.locator('#losses').textContent()).includes(text), `no loss: ${text}`);
+}
+ok(!(await page.locator('#s-complete').textContent()).includes('No place to name'), 'places are where they belong');
+ok(!/\de-\d+ GB\/s/.test(await page.locator('main').textContent()), 'no exponents');
+
 // ---- the command to copy is safe for a shell ---------------------------------------------------------------------------
 await page.locator('#outliers .copy').first().click();
 ok(await page.waitForFunction(() => document.getElementById('live').textContent.startsWith('Copied: nccl-inspector summary'), null, { timeout: 5000 })
   .then(() => true, () => false), 'copied, and said so');
 for (const command of await page.locator('#outliers .copy').evaluateAll((l) => l.map((b) => b.dataset.command))) {
   const words = execFileSync('bash', ['-c', `${command.replace(/^nccl-inspector/, "printf '%s\\n'")}`], { encoding: 'utf8' }).trimEnd().split('\n');
-  same([words[0], words[1], words[2], words[3]], ['summary', '--input_dir', data.input_name, '--comm'], 'words as meant');
+  same(words.slice(0, 4), ['summary', '--input_dir', data.input_paths[0], '--comm'], 'words as meant');
+  ok(words.includes('--sn') || words.includes('Send') || words.includes('Recv'), `the operation by its number: ${command}`);
 }
 
 // ---- keyboard ----------------------------------------------------------------------------------------------------------

@@ -328,7 +328,9 @@ struct ni_render_options {
   bool keep_scripts, compat, quiet;
   unsigned jobs;               /* gnuplots at once, 0 is 1; no picture depends on it */
   const char *command;         /* the command line, for the page */
-  const char *input;           /* what was read, as the user wrote it */
+  const char *input;           /* what was read, as the user wrote it; of several inputs the first */
+  char *const *inputs;         /* all of them; NULL: `input` */
+  size_t n_inputs;
   const char *version;
   const char *gnuplot;         /* program to run; NULL: "gnuplot", found by PATH */
   void (*say)(void *context, const char *line); /* messages of the renderers, without line feed; NULL: to stderr */

@@ -111,7 +111,8 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
   bool func_wanted = !r->opt.coll.n || ni_words_have_func(&r->opt.coll, o->func);
-  bool take = c->wanted && func_wanted && time_us >= r->since_us &&
+  bool sn_wanted = !r->opt.sn.n || (c->wanted && func_wanted && ni_ranks_have(&r->opt.sn, (int64_t)o->sn));
+  bool take = c->wanted && func_wanted && sn_wanted && time_us >= r->since_us &&
               time_us <= r->until_us && !(r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT));
   if (!take) {
     x->t.filtered++;

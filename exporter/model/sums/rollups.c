@@ -3,7 +3,7 @@
  *
  * Nothing here is added to what the records say: the two stand side by side, and the difference in numbers is told. Memory:
  * about 1 KiB for each function and size; beyond KEYS_MAX of them the rest is one entry, "(others)". Only where all of the
- * input is asked for: with --since or --until roll-ups, which are of whole minutes, are left out.
+ * input is asked for: with --since, --until or --sn roll-ups, which are of whole minutes, are left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup
 }
 
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
-  if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || !l->count) return 0;
+  if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || r->opt.sn.n || !l->count) return 0;
   struct entry k = {.func = func, .kind = strcmp(l->kind, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL, .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
   pthread_mutex_lock(&r->lock);

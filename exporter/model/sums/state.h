@@ -41,7 +41,7 @@ struct ni_sum_options {
   enum ni_pq_codec codec;
   struct ni_when since, until;
   struct ni_words coll, comm, host;
-  struct ni_ranks rank;
+  struct ni_ranks rank, sn;
   uint64_t skip_first;
 };
 

@@ -1,8 +1,11 @@
 #include "page_data.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "page_json.h"
 
@@ -37,10 +40,25 @@ static void write_input(struct ni_json *j, const struct ni_input *in) {
   ni_json_end_object(j);
 }
 
+/* From wherever the command of the page is run. A pattern has no real path. */
+static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
+  char folder[PATH_MAX];
+  ni_json_array(j, "input_paths");
+  for (size_t i = 0; i < (o->inputs ? o->n_inputs : 1); i++) {
+    const char *path = o->inputs ? o->inputs[i] : o->input;
+    char *real = path ? realpath(path, NULL) : NULL;
+    if (path && !real && (*path == '/' || !getcwd(folder, sizeof folder) || asprintf(&real, "%s/%s", folder, path) < 0)) real = NULL;
+    if (real || path) ni_json_text(j, NULL, real ? real : path);
+    free(real);
+  }
+  ni_json_end_array(j);
+}
+
 static void write_job(struct ni_json *j, const struct ni_summary *s, const struct ni_render_options *o) {
   ni_json_text(j, "schema", NI_PAGE_SCHEMA);
   ni_json_text(j, "version", o->version);
   ni_page_name(j, "input_name", o->input);
+  write_paths(j, o);
   ni_json_object(j, "job");
   ni_page_name(j, "id", s->job.id);
   ni_page_name(j, "exe", s->job.exe);

@@ -21,8 +21,8 @@ fi
 # A figure that is not there is a dash, without a unit behind it.
 node --input-type=module -e "
 import { gbs, duration, percent, bytes, amount, bytesTick } from '$PWD/exporter/output/report/src/format.js';
-const got = [gbs(null), gbs(NaN), gbs(18.94), duration(null), percent(null)].join('|');
-if (got !== '–|–|18.9 GB/s|–|–') { console.log('figures as text:', got); process.exit(1); }
+const got = [gbs(null), gbs(NaN), gbs(18.94), gbs(3.7e-5), gbs(0.0042), gbs(0), duration(null), percent(null)].join('|');
+if (got !== '–|–|18.9 GB/s|37.0 kB/s|4.20 MB/s|0 GB/s|–|–') { console.log('figures as text:', got); process.exit(1); }
 const sizes = [0, 4, 999, 1000, 8192, 999994, 999999, 1048576, 104857600];
 const is = [sizes.map(bytes), sizes.map(amount), [1e6, 2.5e5].map(bytesTick)].map((x) => x.join(' ')).join('|');
 if (is !== '0 B 4 B 999 B 1.00 kB 8.19 kB 999.99 kB 1.00 MB 1.05 MB 104.86 MB|0 B 4 B 999 B 1.0 kB 8.2 kB 1.0 MB 1.0 MB 1.0 MB 105 MB|1 MB 250 kB') {

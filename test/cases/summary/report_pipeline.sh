@@ -43,7 +43,7 @@ for jobs in 1 2; do
   cmp "o'ut/report.html" "jobs$jobs/report.html"
 done
 python3 - "o'ut" "$cli" <<'PY'
-import json, math, shlex, subprocess, sys
+import json, math, os, shlex, subprocess, sys
 out, cli = sys.argv[1:]
 text = open(out + "/report.html", encoding="utf8").read()
 page = json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
@@ -58,7 +58,7 @@ groups = {(page["types"][g["type"]], g["func"], g["bytes"], page["timings"][g["t
 assert len(groups) == len(summary["groups"]) > 10, (len(groups), len(summary["groups"]))
 stat = ["n", "mean", "stddev", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"]
 for g in summary["groups"]:
-    key = (g["comm_type"], g["func"], g["msg_size_bytes"], g["timing_source"])
+    key = ({"nvlink-only": "one node", "hca-only": "one rank per node", "single-rank": "one rank"}.get(g["comm_type"], g["comm_type"]), g["func"], g["msg_size_bytes"], g["timing_source"])
     p = groups[key]
     assert p["records"] == g["records"] and p["operations"] == g["operations"], key
     for ours, theirs in (("us", "exec_time_us"), ("busbw", "busbw_gbs")):
@@ -73,7 +73,7 @@ assert worst["rank"] == 11, worst
 late = [o for o in rows("outliers") if o["kind"] == 0]
 assert late and all(o["host"] == "node-1" for o in late), late[:2]
 
-# What the page copies, made by the same rule: it finds the operation with all its ranks.
+# What the page copies, made by the same rule: from any folder it finds the operation with all its ranks, and no other.
 o = late[0]
 comm = rows("comms")[o["comm"]]
 def rfc3339(us):
@@ -81,11 +81,13 @@ def rfc3339(us):
     t = datetime.datetime.fromtimestamp(us // 1000000, datetime.timezone.utc)
     return t.strftime("%Y-%m-%dT%H:%M:%S") + ".%06dZ" % (us % 1000000)
 around = math.ceil(max(o["us"], o["peers_us"])) + 1000
-got = subprocess.run([cli, "summary", "--input_dir", page["input_name"], "--comm", o["comm_id"], "--coll", o["func"], "--since",
+assert page["input_paths"] == [os.path.realpath(page["input_name"])], page["input_paths"]
+got = subprocess.run([cli, "summary", "--input_dir", page["input_paths"][0], "--comm", o["comm_id"], "--coll", o["func"], "--sn",
+                      str(o["sn"]), "--since",
                       rfc3339(o["time_us"] - around), "--until", rfc3339(o["time_us"] + around), "--output_dir", "closer", "--no-plots",
                       "--no-html", "--no-parquet", "--json"], capture_output=True, text=True)
 found = json.loads(got.stdout)
 n = sum(g["records"] for g in found["groups"])
-assert n >= comm["n_ranks"], "the copied command finds %d records of %d ranks: %s" % (n, comm["n_ranks"], got.stderr)
+assert n == comm["n_ranks"] and sum(g["operations"] for g in found["groups"]) == 1, "the copied command finds %d records of %d ranks: %s" % (n, comm["n_ranks"], got.stderr)
 print("page and summary.json agree on %d groups; the copied command finds %d records" % (len(groups), n))
 PY

@@ -19,7 +19,14 @@ export const tick = (v) => (known(v) ? (Math.abs(v) >= 1e6 || (v !== 0 && Math.a
 const count2 = (v) => (Number.isInteger(v) ? count(v) : String(v));
 export const durationTick = (us) => duration(us).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ').replace(/^0 µs$/, '0');
 export const percent = (v) => (known(v) ? `${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %` : NONE);
-export const gbs = (v) => (known(v) ? `${short(v)} GB/s` : NONE);
+// Bandwidths from GB/s, in the unit that leaves a figure before the point.
+function rate(v) {
+  const step = v === 0 || v >= 0.01 ? 0 : v >= 1e-3 ? 1 : v >= 1e-6 ? 2 : 3;
+  return [short(v * 1000 ** step), ['GB/s', 'MB/s', 'kB/s', 'B/s'][step]];
+}
+export const gbs = (v) => (known(v) ? rate(v).join(' ') : NONE);
+// Under a heading that says GB/s: the unit where it is another.
+export const inGbs = (v) => (known(v) ? rate(v).join(' ').replace(' GB/s', '') : NONE);
 export const times = (v) => (known(v) ? `${v.toFixed(2)}×` : NONE);
 
 // Decimal units, as exporter/base/text/amount_text.h has them; what rounds to 1000 of one is 1 of the next.

@@ -2,7 +2,7 @@
 import { page, groups, groupAt, series, cells, comms, binTime } from './data.js';
 import { byId, el, options, replace } from './dom.js';
 import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
-import { count, duration, short, percent, operation, known, tick, durationTick, gbs } from './format.js';
+import { count, duration, percent, operation, known, tick, durationTick, gbs, inGbs } from './format.js';
 import { runAxis } from './time_axis.js';
 
 const MANY_COMMS = 7; // colours to tell apart
@@ -41,7 +41,7 @@ export function oneGroup() {
     const data = h.hist.map((v, i) => [edge(i), edge(i + 1), v]);
     return {
       grid: { left: 12, right: 16, top: 16, bottom: 40, containLabel: true },
-      tooltip: tooltip({ trigger: 'item', formatter: ({ data: [a, b, v] }) => `${short(a)} to ${short(b)} GB/s\n${count(v)} operations` }),
+      tooltip: tooltip({ trigger: 'item', formatter: ({ data: [a, b, v] }) => `${gbs(a)} to ${gbs(b)}\n${count(v)} operations` }),
       xAxis: axis({ type: log ? 'log' : 'value', min: h.lo === h.hi ? h.lo * 0.9 : h.lo, max: h.lo === h.hi ? h.lo * 1.1 || 1 : h.hi, name: 'mean bus bandwidth of an operation, GB/s', nameGap: 26, splitLine: { show: false }, axisLabel: { formatter: tick } }),
       yAxis: axis({ type: 'value', minInterval: 1, axisLabel: { formatter: count } }),
       series: [{ type: 'custom', data, encode: { x: [0, 1], y: 2 },
@@ -79,7 +79,7 @@ export function oneGroup() {
       return;
     }
     const rows = [['Execution time', g.us, duration], ['Transfer (shortest rank)', g.transfer_us, duration], ['Job view (first start to last stop)', g.job_us, duration],
-      ['Bus bandwidth, GB/s', g.busbw, short]];
+      ['Bus bandwidth, GB/s', g.busbw, inGbs]];
     const columns = ['n', 'mean', 'stddev', 'min', 'p10', 'p50', 'p90', 'p99', 'max'];
     const head = el('tr', {}, el('th', { scope: 'col', text: '' }), ...rows.filter(([, s]) => s.n).map(([name]) => el('th', { scope: 'col', class: 'num', text: name })));
     const body = columns.map((k) => el('tr', {}, el('th', { scope: 'row', text: k }),

@@ -1,5 +1,5 @@
 // The operations that cost the most, each with a command that shows it with all its ranks.
-import { page, outliers } from './data.js';
+import { page, comms, outliers } from './data.js';
 import { byId, el, copy as copyText, replace } from './dom.js';
 import { table } from './table.js';
 import { bytes, count, duration, rfc3339, iso, times, since, known } from './format.js';
@@ -8,7 +8,11 @@ import { bytes, count, duration, rfc3339, iso, times, since, known } from './for
 const word = (text) => (/^[\w./:=+,@%-]+$/.test(text) ? text : `'${String(text).replace(/'/g, "'\\''")}'`);
 
 export function command(o) {
-  const parts = ['nccl-inspector', 'summary', '--input_dir', page.input_name || 'LOGS', '--comm', o.comm_id, '--coll', o.func];
+  const parts = ['nccl-inspector', 'summary'];
+  for (const path of page.input_paths.length ? page.input_paths : ['LOGS']) parts.push('--input_dir', path);
+  parts.push('--comm', o.comm_id, '--coll', o.func);
+  // Each rank counts its own sends and receives: their times alone say which.
+  if (o.func !== 'Send' && o.func !== 'Recv') parts.push('--sn', o.sn);
   if (page.start_times && o.time_us > 0) {
     // Ranks start an operation at different times; its slowest record and a little more on both sides.
     const around = Math.ceil(Math.max(o.us, o.peers_us)) + 1000;
@@ -16,6 +20,12 @@ export function command(o) {
   }
   parts.push('--output_dir', `outlier-${o.func}-${o.sn}`);
   return parts.map((p) => word(String(p))).join(' ');
+}
+
+// A name that others do not have says more than a hash.
+function commName(o) {
+  const name = comms[o.comm] && comms[o.comm].id === o.comm_id ? comms[o.comm].name : null;
+  return name && name !== 'unknown' && comms.filter((c) => c.name === name).length === 1 ? name : null;
 }
 
 const KIND = ['late', 'slow'];
@@ -33,7 +43,7 @@ export function outlierTable() {
     { title: 'Rank', csv: 'rank', help: 'global rank', num: true, get: (o) => o.global_rank, show: (o) => (known(o.global_rank) ? String(o.global_rank) : null) },
     { title: 'in comm.', csv: 'comm_rank', help: 'rank in the communicator', num: true, get: (o) => o.rank, show: (o) => String(o.rank) },
     { title: 'Pid', num: true, get: (o) => o.pid, hidden: true },
-    { title: 'Communicator', get: (o) => o.comm_id, show: (o) => el('span', { class: 'mono', text: o.comm_id }) },
+    { title: 'Communicator', get: (o) => o.comm_id, show: (o) => el('span', { class: commName(o) ? '' : 'mono', title: o.comm_id, text: commName(o) || o.comm_id }) },
     { title: 'Operation', csv: 'function', get: (o) => o.func, show: (o) => `${o.func} ${bytes(o.bytes)}`, text: true },
     { title: 'Bytes', num: true, get: (o) => o.bytes, show: (o) => count(o.bytes), hidden: true },
     { title: 'Seq no', csv: 'sn', help: 'sequence number', num: true, get: (o) => o.sn, show: (o) => String(o.sn) },

@@ -48,18 +48,25 @@ export function completeness() {
     ...i.bad_by_reason.rows.map(([name, n]) => [`line not read: ${name}`, n]),
     ...i.out_of_range_by.rows.map(([name, n]) => [`kept out of the statistics: ${name}`, n]),
     ['files that could not be read', i.files_failed], ['files cut at the end', i.cut_files], ['files damaged inside', i.damaged_files],
-    ['empty files', i.files_empty], ['missing in sequence, no cause stated', i.gaps], ['duplicates, counted once', i.duplicates],
+    ['missing in sequence, no cause stated', i.gaps], ['duplicates, counted once', i.duplicates],
     ['records without a marker before them', i.orphans], ['ranks without a log', i.missing_ranks], ['hosts without a log', i.missing_hosts],
-    ['records without a bandwidth (in the times only)', i.no_bandwidth], ['lines of a kind not known to this version', i.unknown_lines],
-    ['left out by the filters asked for', i.filtered_out], ['operations whose clocks disagree (not in the job view)', page.clocks_disagree],
+    ['lines of a kind not known to this version', i.unknown_lines],
   ].filter(([, n]) => n > 0).map(([cause, n]) => ({ cause, n }));
   if (causes.length) {
     table(byId('losses'), [{ title: 'Cause', get: (r) => r.cause, wrap: true }, { title: 'Count', num: true, get: (r) => r.n, show: (r) => count(r.n) }],
       causes, { file: 'losses.csv', page: 12, caption: '' });
   } else replace(byId('losses'), el('p', { class: 'none', text: 'Nothing lost, nothing skipped.' }));
-  replace(byId('wheres'), i.where.length
-    ? el('ul', { class: 'plain mono' }, ...i.where.map((text) => el('li', { text })))
-    : el('p', { class: 'none', text: 'No place to name.' }));
+  const where = i.where.map((text) => el('li', { text, class: 'mono' }));
+  // Nothing of these is lost: figures that have less in them than one may think.
+  const notes = [
+    [i.left_out_by_settings, "operation left out by the plugin's settings", "operations left out by the plugin's settings"],
+    [i.filtered_out, 'record left out by the filters asked for', 'records left out by the filters asked for'],
+    [i.no_bandwidth, 'record without a bandwidth: in the times only', 'records without a bandwidth: in the times only'],
+    [page.clocks_disagree, 'operation whose clocks disagree: not in the job view', 'operations whose clocks disagree: not in the job view'],
+    [i.files_empty, 'empty file', 'empty files'],
+  ].filter(([n]) => n > 0).map(([n, one, many]) => el('li', { text: `${count(n)} ${words(n, one, many)}` }));
+  const list = (title, items) => (items.length ? [el('h3', { text: title }), el('ul', { class: 'plain' }, ...items)] : []);
+  replace(byId('wheres'), ...list('Lines not read', where), ...list('Not lost, but good to know', notes));
 }
 
 const TOP = 15;

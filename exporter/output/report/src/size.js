@@ -2,7 +2,7 @@
 import { page, groups } from './data.js';
 import { byId, options } from './dom.js';
 import { chart, redraw, palette, tooltip, axis, legend, scale } from './charts.js';
-import { bytes, bytesTick, short, count, tick, gbs } from './format.js';
+import { bytes, bytesTick, count, tick, gbs } from './format.js';
 
 export function bandwidthBySize() {
   const usable = groups.filter((g) => g.busbw.n > 0);
@@ -54,7 +54,7 @@ export function bandwidthBySize() {
     return {
       grid: { left: 40, right: 24, top: 36, bottom: 40, containLabel: true },
       legend: legend(),
-      tooltip: tooltip({ trigger: 'item', formatter: ({ data: { g } }) => `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${gbs(g.busbw.p50)}\np10 ${short(g.busbw.p10)}, p90 ${short(g.busbw.p90)}\n${count(g.busbw.n)} records` }),
+      tooltip: tooltip({ trigger: 'item', formatter: ({ data: { g } }) => `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${gbs(g.busbw.p50)}\np10 ${gbs(g.busbw.p10)}, p90 ${gbs(g.busbw.p90)}\n${count(g.busbw.n)} records` }),
       xAxis: axis({ type: narrow ? 'value' : 'log',  name: 'message size', nameGap: 28, min: narrow ? least - room : least / 2, max: narrow ? most + room : most * 2,
         axisLabel: { formatter: (v) => bytesTick(v), showMinLabel: sizes.length === 1, showMaxLabel: sizes.length === 1 } }),
       yAxis: axis({ ...limits, name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 44, axisLabel: { formatter: tick } }),

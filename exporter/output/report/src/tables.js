@@ -2,7 +2,7 @@
 import { page, groups, groupAt, comms, hosts, processes, slices, pairs } from './data.js';
 import { byId, el, replace, options } from './dom.js';
 import { table } from './table.js';
-import { bytes, count, duration, percent, short, times } from './format.js';
+import { bytes, count, duration, inGbs, percent, times } from './format.js';
 
 const n = (title, key, show = count, more = {}) => ({ title, csv: more.csv || key, num: true, get: typeof key === 'function' ? key : (r) => r[key], show: (r) => show((typeof key === 'function' ? key : (x) => x[key])(r)), ...more });
 const t = (title, get, more = {}) => ({ title, get, ...more });
@@ -18,7 +18,7 @@ const bus = { help: 'bus bandwidth' };
 const stat = (key, unit, show, more) => ['mean', 'stddev', 'min', 'p50', 'p90', 'p99', 'max'].map((k) => n(`${unit} ${k}`, (g) => g[key][k], show, { ...more, csv: `${key}_${k}` }));
 const sliceColumns = (title, name) => [
   t(title, name, { text: true }), t('Function', (r) => r.func, { text: true }), n('Size', 'bytes', (v) => bytes(v)), t('Type', (r) => r.typeName), t('Timing', (r) => r.timingName),
-  n('Records', 'records'), n('Time mean', 'us_mean', us), n('Time p50', 'us_p50', us), n('Time p99', 'us_p99', us), n('GB/s mean', 'bw_mean', short, bus), n('GB/s p50', 'bw_p50', short, bus), n('GB/s min', 'bw_min', short, bus),
+  n('Records', 'records'), n('Time mean', 'us_mean', us), n('Time p50', 'us_p50', us), n('Time p99', 'us_p99', us), n('GB/s mean', 'bw_mean', inGbs, bus), n('GB/s p50', 'bw_p50', inGbs, bus), n('GB/s min', 'bw_min', inGbs, bus),
 ];
 function sliceRows(kind) {
   const rows = slices[kind].filter((s) => groupAt.has(s.group)).map((s) => {
@@ -34,7 +34,7 @@ const commName = (i) => (comms[i] ? [comms[i].name, comms[i].id].filter(Boolean)
 const TABLES = [
   { name: 'Groups', file: 'groups.csv', rows: () => groups, sort: ['share', true], columns: [
     t('Function', (g) => g.func, { text: true }), n('Size', 'bytes', (v) => bytes(v)), t('Type', (g) => g.typeName), t('Kind', (g) => (g.kind ? 'p2p' : 'collective')), t('Timing', (g) => g.timingName),
-    n('Share of time', 'share', percent), n('Records', 'records'), n('Operations', 'operations'), ...stat('us', 'Time', us), ...stat('busbw', 'GB/s', short, bus),
+    n('Share of time', 'share', percent), n('Records', 'records'), n('Operations', 'operations'), ...stat('us', 'Time', us), ...stat('busbw', 'GB/s', inGbs, bus),
     n('Transfer p50', (g) => g.transfer_us.p50, us, { csv: 'transfer_us_p50' }), n('Job view p50', (g) => g.job_us.p50, us, { csv: 'job_us_p50' }), n('% of peak', 'of_best', percent), t('Algorithm/protocol', (g) => g.mix, { text: true }),
   ] },
   { name: 'Communicators', file: 'communicators.csv', rows: () => comms, sort: ['transfer_ns', true], columns: [
@@ -54,7 +54,7 @@ const TABLES = [
     t('Communicator', (p) => p.comm_id, { show: (p) => el('span', { class: 'mono', text: p.comm_id }) }), t('Type', (p) => p.typeName), n('Size', 'bytes', (v) => bytes(v)),
     n('From rank', 'from', String), t('on', (p) => p.from_host, { text: true, csv: 'from_host' }), n('To rank', 'to', String), t('on', (p) => p.to_host, { text: true, csv: 'to_host' }),
     n('Sends', 'sends'), n('Receives', 'recvs'), n('Matched', 'matched', count, { help: 'messages with a record on both sides' }), n('Time in kernels', 'exec_ns', ns),
-    n('Send p50', 'send_p50', us), n('Receive p50', 'recv_p50', us), n('Transfer p50', 'transfer_p50', us, { help: 'the shorter side of each message' }), n('GB/s', 'bandwidth', short, { help: 'size / transfer p50' }),
+    n('Send p50', 'send_p50', us), n('Receive p50', 'recv_p50', us), n('Transfer p50', 'transfer_p50', us, { help: 'the shorter side of each message' }), n('GB/s', 'bandwidth', inGbs, { help: 'size / transfer p50' }),
     n('Sender waited', 'sender_waited_us', us), n('Receiver waited', 'receiver_waited_us', us) ] },
 ].filter((spec) => spec.name !== 'P2P pairs' || pairs.length);
 

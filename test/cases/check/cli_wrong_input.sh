@@ -47,7 +47,7 @@ says 2 'the job: 1 of 2 ranks' check "$one"
 ! grep -q 'communicator 0x0:' out
 says 2 'in what could be read' pools "$one" odd
 # trace
-says 1 'nothing to draw' trace logs --coll allreduce
+says 1 'nothing to draw' trace logs --coll allreduces
 [ ! -e logs-trace.json.gz ]
 says 1 '.: Is a directory' trace logs -o .
 for o in 9-3 -1 abc 0- ''; do says 64 "--rank=$o: want ranks and ranges" trace logs "--rank=$o"; done

@@ -255,12 +255,12 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   return found;
 }
 
-static void say_ranks(const struct ni_ranks *r, const char *command, const char *option) {
+static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where) {
   for (size_t i = 0; i < r->n; i++) {
     if (r->span[i].met) continue;
     ni_say(stderr, "%s: --%s %" PRId64, command, option, r->span[i].from);
     if (r->span[i].to != r->span[i].from) ni_say(stderr, "-%" PRId64, r->span[i].to);
-    ni_say(stderr, ": there is none in these logs");
+    ni_say(stderr, ": there is none in %s", where);
     if (r->seen->lowest <= r->seen->highest)
       ni_say(stderr, "; the lowest is %" PRId64 ", the highest %" PRId64, r->seen->lowest, r->seen->highest);
     ni_say(stderr, "\n");
@@ -272,8 +272,8 @@ void ni_filters_say_unmet(const char *command, const struct ni_words *coll, cons
   say_words(coll, command, "coll");
   say_words(comm, command, "comm");
   say_words(host, command, "host");
-  say_ranks(rank, command, "rank");
-  if (sn) say_ranks(sn, command, "sn");
+  say_ranks(rank, command, "rank", "these logs");
+  if (sn) say_ranks(sn, command, "sn", "what the other filters leave");
 }
 
 bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until) {

@@ -97,6 +97,9 @@ for o in "--host node-1,node-9|--host node-9: there is none in these logs; there
   "$inspector" trace logs -o t.json ${o%%|*} >/dev/null 2>stderr || true
   [ "$(grep -c "^nccl-inspector trace: ${o#*|}" stderr)" = 1 ] || { echo "trace has not told: $o"; cat stderr; exit 1; }
 done
+code 0 "$inspector" summary logs --output-dir out $fast --comm world --coll AllReduce --sn 3,4000
+grep -qx "nccl-inspector summary: --sn 4000: there is none in what the other filters leave; the lowest is 0, the highest [0-9]*" stderr
+[ "$(records out)" = 8 ] || { echo "one operation of eight ranks: $(records out)"; exit 1; }
 counted $((8 * 60 * 2)) --coll ALLREDUCE
 [ ! -s stderr ] || { echo "told for nothing:"; cat stderr; exit 1; }
 counted $((8 * 300 + 8 * 30)) --comm 0X5D1C7E90AA4101

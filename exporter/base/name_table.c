@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "array.h"
-#include "exporter/input/discover.h"
 
 enum { BLOCK_BYTES = 64 << 10 };
 
@@ -16,7 +15,7 @@ int ni_names_init(struct ni_names *t) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return -ENOMEM;
   t->text = p;
-  t->text[0] = (struct ni_pq_str){"", 0};
+  t->text[0] = (struct ni_str){"", 0};
   t->n = 1;
   pthread_mutex_init(&t->lock, NULL);
   return 0;
@@ -55,7 +54,7 @@ static int find_or_add(struct ni_names *t, const char *text, size_t len, uint32_
   if (t->n == NI_NAMES_MAX) return -ENOSPC;
   char *p = store(t, text, len);
   if (!p || ni_index_add(&t->at_hash, hash, t->n) < 0) return -ENOMEM;
-  t->text[t->n] = (struct ni_pq_str){p, (uint32_t)len};
+  t->text[t->n] = (struct ni_str){p, (uint32_t)len};
   *code = t->n++;
   return 0;
 }
@@ -77,12 +76,5 @@ int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, u
     cache->slot[at].len = (uint32_t)len;
     cache->slot[at].code = *code;
   }
-  return e;
-}
-
-int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code) {
-  char *stem = strndup(path, ni_log_stem(path, NULL));
-  int e = stem ? ni_name(t, NULL, stem, code) : -ENOMEM;
-  free(stem);
   return e;
 }

@@ -16,13 +16,13 @@
 #include <stdint.h>
 
 #include "index.h"
-#include "exporter/output/parquet/writer.h"
+#include "text/str.h"
 
 #define NI_NAMES_MAX (1u << 22)
 
 struct ni_names {
   pthread_mutex_t lock;
-  struct ni_pq_str *text;    /* reserved address space for NI_NAMES_MAX of them */
+  struct ni_str *text;    /* reserved address space for NI_NAMES_MAX of them */
   uint32_t n;
   struct ni_index at_hash;
   char **block;
@@ -43,8 +43,6 @@ int ni_names_init(struct ni_names *t);
 void ni_names_free(struct ni_names *t);
 /* text NULL counts as "". */
 int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, uint32_t *code);
-/* A log's path without extension and rotation number (discover.h). */
-int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code);
 static inline const char *ni_name_text(const struct ni_names *t, uint32_t code) { return t->text[code].p; }
 
 #endif

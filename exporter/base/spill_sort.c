@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "array.h"
-#include "exporter/model/sums/segment.h"
+#include "heap.h"
+#include "spill_file.h"
 
 enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };
 
@@ -152,15 +153,7 @@ static int advance(struct ni_sort *s, struct run *r) {
   }
 }
 
-static void sift(struct ni_sort *s, size_t i) {
-  struct run *x = s->heap[i];
-  for (size_t k; (k = 2 * i + 1) < s->n_heap; i = k) {
-    if (k + 1 < s->n_heap && before(&s->heap[k + 1]->head, &s->heap[k]->head)) k++;
-    if (!before(&s->heap[k]->head, &x->head)) break;
-    s->heap[i] = s->heap[k];
-  }
-  s->heap[i] = x;
-}
+#define run_before(a, b) before(&(a)->head, &(b)->head)
 
 static int begin(struct ni_sort *s) {
   s->reading = true;
@@ -186,7 +179,7 @@ static int begin(struct ni_sort *s) {
     if (got < 0) return got;
     if (got) s->heap[s->n_heap++] = r;
   }
-  for (size_t i = s->n_heap / 2; i-- > 0;) sift(s, i);
+  ni_heap_make(s->heap, s->n_heap, run_before);
   return 0;
 }
 
@@ -198,7 +191,7 @@ int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
     int got = advance(s, s->heap[0]);
     if (got < 0) return got;
     if (got == 0) s->heap[0] = s->heap[--s->n_heap];
-    if (s->n_heap) sift(s, 0);
+    ni_heap_down(s->heap, s->n_heap, 0, run_before);
   }
   if (s->n_runs == 0) {
     if (s->next == s->n) return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/heap.h"
 
 struct open_piece {
   struct ni_segment_reader reader;
@@ -63,13 +64,7 @@ static int by_stream(const void *a, const void *b, void *run) {
 }
 
 static int open_next(struct ni_join *j, struct stream *s) {
-  if (s->n_open == s->cap_open) {
-    size_t cap = s->cap_open ? 2 * s->cap_open : 1;
-    struct open_piece *p = realloc(s->open, cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    s->open = p;
-    s->cap_open = cap;
-  }
+  if (!ni_array_room(s->open, s->n_open, s->cap_open)) return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
   o->piece = s->piece[s->next++];
   ni_segment_read(&o->reader, &o->piece->s, &j->r->store);
@@ -120,19 +115,6 @@ static bool comm_before(const struct comm *a, const struct comm *b) {
   return a->sn != b->sn ? a->sn < b->sn : a->order < b->order;
 }
 
-static void sift(struct ni_join *j, size_t i) {
-  struct comm *c = j->heap[i];
-  for (;;) {
-    size_t k = 2 * i + 1;
-    if (k >= j->n_heap) break;
-    if (k + 1 < j->n_heap && comm_before(j->heap[k + 1], j->heap[k])) k++;
-    if (!comm_before(j->heap[k], c)) break;
-    j->heap[i] = j->heap[k];
-    i = k;
-  }
-  j->heap[i] = c;
-}
-
 /* The smallest head of its streams; false: all are at their end. */
 static bool smallest(struct comm *c) {
   bool any = false;
@@ -179,7 +161,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   }
   for (size_t i = 0; i < j->n_comms; i++)
     if (smallest(&j->comm[i])) j->heap[j->n_heap++] = &j->comm[i];
-  for (size_t i = j->n_heap / 2; i-- > 0;) sift(j, i);
+  ni_heap_make(j->heap, j->n_heap, comm_before);
   return 0;
 }
 
@@ -208,7 +190,7 @@ int ni_join_next(struct ni_join *j, struct ni_operation *op) {
     }
   }
   if (!smallest(c)) j->heap[0] = j->heap[--j->n_heap];
-  if (j->n_heap) sift(j, 0);
+  ni_heap_down(j->heap, j->n_heap, 0, comm_before);
   return 1;
 }
 

@@ -1,13 +1,11 @@
 #include "segment.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/heap.h"
 
 enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 72, SMALL_BYTES = 256 };
 
@@ -22,15 +20,6 @@ enum {
   F_SAME_DUMP = 64,
   F_SAME_PEER = 128,
 };
-
-void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes) {
-  *st = (struct ni_store){.fd = -1, .dir = dir, .limit_bytes = limit_bytes};
-}
-
-void ni_store_close(struct ni_store *st) {
-  if (st->fd >= 0) close(st->fd);
-  st->fd = -1;
-}
 
 static inline uint8_t *put(uint8_t *p, uint64_t v) {
   while (v >= 128) {
@@ -51,50 +40,6 @@ static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
 /* Differences of either sign, modulo 2^64, small ones short. */
 static inline uint64_t fold(uint64_t d) { return (d << 1) ^ (uint64_t)((int64_t)d >> 63); }
 static inline uint64_t unfold(uint64_t z) { return (z >> 1) ^ (uint64_t)(-(int64_t)(z & 1)); }
-
-static int open_file(struct ni_store *st) {
-  int state = 0;
-  if (atomic_compare_exchange_strong(&st->fd_state, &state, 1)) {
-    st->fd = open(st->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (st->fd < 0) {
-      /* Not every file system has O_TMPFILE. */
-      char path[4200];
-      snprintf(path, sizeof path, "%.4096s/spill.XXXXXX", st->dir);
-      st->fd = mkostemp(path, O_CLOEXEC);
-      if (st->fd >= 0) unlink(path);
-    }
-    state = st->fd >= 0 ? 2 : -errno;
-    atomic_store_explicit(&st->fd_state, state, memory_order_release);
-  }
-  while ((state = atomic_load_explicit(&st->fd_state, memory_order_acquire)) == 1) usleep(100);
-  return state == 2 ? 0 : state;
-}
-
-int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset) {
-  int e = open_file(st);
-  if (e == 0) *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
-  return e;
-}
-
-int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t k = pwrite(st->fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
-    if (k < 0 && errno == EINTR) continue;
-    if (k < 0) return -errno;
-    done += (size_t)k;
-  }
-  return 0;
-}
-
-int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t k = pread(st->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return k < 0 ? -errno : -EIO;
-    done += (size_t)k;
-  }
-  return 0;
-}
 
 static int spill(struct ni_store *st, struct ni_block *b) {
   int e = ni_store_reserve(st, b->len, &b->offset);
@@ -293,33 +238,10 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   return 1;
 }
 
-static bool before(const struct ni_waiting *a, const struct ni_waiting *b) {
+static inline bool waits_less(const struct ni_waiting *a, const struct ni_waiting *b) {
   return a->e.sn != b->e.sn ? a->e.sn < b->e.sn : a->order < b->order;
 }
-
-static int heap_push(struct ni_segment_reader *r, const struct ni_entry *e) {
-  if (!ni_array_room(r->heap, r->n_heap, r->cap_heap)) return -ENOMEM;
-  struct ni_waiting w = {*e, r->read};
-  size_t i = r->n_heap++;
-  for (; i > 0 && before(&w, &r->heap[(i - 1) / 2]); i = (i - 1) / 2) r->heap[i] = r->heap[(i - 1) / 2];
-  r->heap[i] = w;
-  return 0;
-}
-
-static void heap_pop(struct ni_segment_reader *r, struct ni_entry *e) {
-  *e = r->heap[0].e;
-  struct ni_waiting w = r->heap[--r->n_heap];
-  size_t i = 0;
-  for (;;) {
-    size_t c = 2 * i + 1;
-    if (c >= r->n_heap) break;
-    if (c + 1 < r->n_heap && before(&r->heap[c + 1], &r->heap[c])) c++;
-    if (!before(&r->heap[c], &w)) break;
-    r->heap[i] = r->heap[c];
-    i = c;
-  }
-  if (r->n_heap) r->heap[i] = w;
-}
+#define before(a, b) waits_less(&(a), &(b))
 
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->given == r->s->n) return 0;
@@ -330,8 +252,12 @@ int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
     int k = unpack(r, &x);
     if (k < 0) return k;
     if (x.sn > r->high) r->high = x.sn;
-    if (heap_push(r, &x) < 0) return -ENOMEM;
+    if (!ni_array_room(r->heap, r->n_heap, r->cap_heap)) return -ENOMEM;
+    r->heap[r->n_heap++] = (struct ni_waiting){x, r->read};
+    ni_heap_up(r->heap, r->n_heap - 1, before);
   }
-  heap_pop(r, e);
+  *e = r->heap[0].e;
+  r->heap[0] = r->heap[--r->n_heap];
+  ni_heap_down(r->heap, r->n_heap, 0, before);
   return 1;
 }

@@ -7,26 +7,16 @@
  * order of sn; a segment knows by how much it is out of order (`back`), so that a reader with a small heap hands them
  * out in order: a record may go out once `back` more has been read.
  *
- * Threads: a segment belongs to one thread while it is written and to one while it is read; the store is shared (its
- * counters are atomic, the file is written with pwrite at places taken by fetch-add). Ownership: ni_segment_free(),
- * then ni_store_close(). Failure: -ENOMEM, -errno of the temporary file. Not promised: anything about the bytes.
+ * Threads: a segment belongs to one thread while it is written and to one while it is read; the store is shared
+ * (spill_file.h). Ownership: ni_segment_free(), then ni_store_close(). Failure: -ENOMEM, -errno of the temporary file.
+ * Not promised: anything about the bytes.
  */
 #ifndef NI_SEGMENT_H
 #define NI_SEGMENT_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-struct ni_store {
-  int fd;                      /* the temporary file, unlinked; -1 until it is needed */
-  const char *dir;             /* where it is made */
-  atomic_int fd_state;         /* 0 none, 1 being made, 2 there, < 0: -errno. Release pairs with acquire in spill() */
-  _Atomic uint64_t file_end;   /* relaxed: only hands out places */
-  _Atomic uint64_t held_bytes; /* relaxed: a level, not a promise */
-  uint64_t limit_bytes;
-};
+#include "exporter/base/spill_file.h"
 
 /* One record, unpacked. */
 struct ni_entry {
@@ -54,14 +44,6 @@ struct ni_segment {
   uint32_t n_blocks, cap_blocks;
   struct ni_entry *last;       /* while it is written: there may be hundreds of thousands of short ones */
 };
-
-void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes);
-void ni_store_close(struct ni_store *st);
-
-/* The temporary file for others: a place of its own for `bytes`, and bytes to and from there. 0 or -errno. */
-int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset);
-int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset);
-int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset);
 
 int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_entry *e);
 /* No more records come: gives back what the last block does not use, or puts all that is held into the file. */

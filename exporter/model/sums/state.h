@@ -38,7 +38,7 @@ struct ni_sum_options {
   uint64_t memory_bytes;
   bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, progress_json, keep_scripts, force, nccl_tests;
   bool dataset;
-  enum ni_pq_codec codec;
+  unsigned codec; /* of Parquet files: enum ni_pq_codec (writer.h) */
   struct ni_when since, until;
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn;

@@ -112,7 +112,7 @@ static void stat_dict(struct ni_chunk *c) {
 /* ---- values into the open page -------------------------------------------------------------------------------- */
 
 /* Valid UTF-8 for `s`, replaced when it must be; -EMSGSIZE when too long. The result lives until the next call. */
-static int clean_text(struct ni_chunk_env *env, const struct ni_pq_str *s, struct ni_pq_str *out) {
+static int clean_text(struct ni_chunk_env *env, const struct ni_str *s, struct ni_str *out) {
   if (s->len > NI_PQ_STR_MAX_BYTES) return -EMSGSIZE;
   *out = *s;
   if (s->len == 0) out->p = "";
@@ -130,8 +130,8 @@ static int clean_text(struct ni_chunk_env *env, const struct ni_pq_str *s, struc
   return 0;
 }
 
-static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_str *s, uint16_t *code) {
-  struct ni_pq_str clean;
+static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_str *s, uint16_t *code) {
+  struct ni_str clean;
   int rc = clean_text(env, s, &clean);
   return rc ? rc : ni_dict_map_text(&c->dict, clean.p, clean.len, code);
 }
@@ -167,7 +167,7 @@ static int map_codes(struct ni_chunk *c, struct ni_chunk_env *env, const struct 
 
 static int map_texts(struct ni_chunk *c, struct ni_chunk_env *env, const struct slice *s, uint32_t n, uint16_t *out,
                      uint32_t *n_mapped) {
-  const struct ni_pq_str *in = s->values;
+  const struct ni_str *in = s->values;
   for (uint32_t i = 0; i < n; i++) {
     *n_mapped = i;
     if (i && in[i].p == in[i - 1].p && in[i].len == in[i - 1].len) {
@@ -254,9 +254,9 @@ static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_
   return 0;
 }
 
-static const struct ni_pq_str *text_at(const struct slice *s, uint32_t i) {
+static const struct ni_str *text_at(const struct slice *s, uint32_t i) {
   if (s->repeat) i = 0;
-  return s->dict ? &s->dict->values[((const uint32_t *)s->values)[i]] : &((const struct ni_pq_str *)s->values)[i];
+  return s->dict ? &s->dict->values[((const uint32_t *)s->values)[i]] : &((const struct ni_str *)s->values)[i];
 }
 
 static int put_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p, uint32_t len) {
@@ -274,7 +274,7 @@ static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct slic
   int rc = 0;
   if (c->width == 0) {
     for (uint32_t i = 0; i < s->n_values; i++) {
-      struct ni_pq_str clean;
+      struct ni_str clean;
       if (s->dict && ((const uint32_t *)s->values)[s->repeat ? 0 : i] >= s->dict->n) return -EINVAL;
       if ((rc = clean_text(env, text_at(s, i), &clean)) != 0) return rc;
       ni_stats_text(&c->stats, clean.p, clean.len);
@@ -346,7 +346,7 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
 }
 
 static size_t input_width(const struct ni_chunk *c, const struct ni_pq_column *in) {
-  return c->width ? c->width : in->dict ? sizeof(uint32_t) : sizeof(struct ni_pq_str);
+  return c->width ? c->width : in->dict ? sizeof(uint32_t) : sizeof(struct ni_str);
 }
 
 static struct slice cut_slice(const struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in,

@@ -36,7 +36,7 @@ struct ni_chunk_env {
   size_t body_cap, packed_cap;
   char *utf8; /* replaced text */
   size_t utf8_cap;
-  struct ni_pq_str dense[NI_SLICE_ROWS]; /* values of a slice without its nulls, any type */
+  struct ni_str dense[NI_SLICE_ROWS]; /* values of a slice without its nulls, any type */
   uint64_t wide[NI_SLICE_ROWS];          /* INT32 as dictionary keys */
 };
 

@@ -19,7 +19,7 @@ void ni_drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t
     case 1: NI_DENSE(uint8_t); break;
     case 4: NI_DENSE(uint32_t); break;
     case 8: NI_DENSE(uint64_t); break;
-    default: NI_DENSE(struct ni_pq_str); break;
+    default: NI_DENSE(struct ni_str); break;
   }
 }
 

@@ -10,7 +10,7 @@
 /* How many of n bytes are not 0. */
 uint32_t ni_count_valid(const uint8_t *valid, uint32_t n);
 /*
- * Copies the values of `width` bytes (1, 4, 8, or a struct ni_pq_str) whose byte is not 0. `out` needs room for all n.
+ * Copies the values of `width` bytes (1, 4, 8, or a struct ni_str) whose byte is not 0. `out` needs room for all n.
  */
 void ni_drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t n, size_t width);
 

@@ -23,13 +23,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/text/str.h"
+
 enum ni_pq_type {
   NI_PQ_BOOL = 0,     /* values: uint8_t, 0 is false */
   NI_PQ_INT32,        /* int32_t */
   NI_PQ_INT64,        /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
   NI_PQ_TIMESTAMP_US, /* int64_t, microseconds since 1970 in UTC */
   NI_PQ_DOUBLE,       /* double; every bit pattern survives, NaN is not null */
-  NI_PQ_STRING,       /* struct ni_pq_str, or uint32_t codes into a ni_pq_dict */
+  NI_PQ_STRING,       /* struct ni_str, or uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD
+                         and counted: readers refuse such a column */
   NI_PQ_TYPE_COUNT
 };
 
@@ -43,18 +46,12 @@ struct ni_pq_field {
   enum ni_pq_type type;
 };
 
-/* Text, not terminated. What is no valid UTF-8 is replaced by U+FFFD and counted: readers refuse such a column. */
-struct ni_pq_str {
-  const char *p;
-  uint32_t len;
-};
-
 /*
  * A dictionary of the caller's. `epoch` names its contents: while it stays the same (and is not 0) a code keeps its
  * string and the dictionary only grows, so the writer looks each code up once a row group. 0: looked up in each append.
  */
 struct ni_pq_dict {
-  const struct ni_pq_str *values;
+  const struct ni_str *values;
   uint32_t n;
   uint64_t epoch;
 };

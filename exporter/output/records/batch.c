@@ -162,7 +162,7 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
     if (i = column_at(r, k), wanted(r, f, i))
       field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
   snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
-  struct ni_pq_options o = {.codec = r->opt.codec, .memory_bytes = 8u << 20};
+  struct ni_pq_options o = {.codec = (enum ni_pq_codec)r->opt.codec, .memory_bytes = 8u << 20};
   int e = ni_pq_create(&f->out->w, path, -1, field, n, &o, message, sizeof message);
   if (e < 0) ni_run_fail(r, e, "%s", message);
   return e;
@@ -212,13 +212,13 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   static const uint8_t no[1] = {0};
   struct ni_parquet_file *p = f->out;
   struct ni_pq_column col[N_COLUMNS] = {0};
-  struct ni_pq_str types[NI_TYPE_COUNT];
+  struct ni_str types[NI_TYPE_COUNT];
   void *gathered[N_COLUMNS] = {0};
   int e = 0;
   if (b->n == 0) return 0;
   if (!p->w && (e = open_writer(r, f)) < 0) return e;
   for (int i = 0; i < NI_TYPE_COUNT; i++)
-    types[i] = (struct ni_pq_str){ni_comm_type_names[i], (uint32_t)strlen(ni_comm_type_names[i])};
+    types[i] = (struct ni_str){ni_comm_type_names[i], (uint32_t)strlen(ni_comm_type_names[i])};
   /* The tables grow while others read; pointers into them hold under the lock. */
   pthread_mutex_lock(&r->lock);
   struct ni_pq_dict type_dict = {types, NI_TYPE_COUNT, 2}, dict = {r->names.text, 0, 1};

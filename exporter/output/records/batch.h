@@ -17,6 +17,7 @@
 #define NI_SUMMARY_BATCH_H
 
 #include "exporter/model/sums/state.h"
+#include "exporter/output/parquet/writer.h"
 
 /* What a row brings itself: type here, type in a row of its own (dataset.c), name. Texts are names' codes. */
 #define NI_BATCH_COLUMNS(X) \

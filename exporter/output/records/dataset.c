@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/heap.h"
 
 enum { ROWS_MIN = 1024, MERGE_ROWS_MIN = 8, MERGE_ROWS_MAX = 4096, DIR_NAME_MAX = 240 };
 #define MEMORY_SHARE 8 /* of --memory, all buffers together */
@@ -182,19 +183,7 @@ struct merge {
   bool any;
 };
 
-static bool before(const struct merge *m, const struct source *a, const struct source *b) {
-  return compare(m->r, &a->row[a->next], &b->row[b->next]) < 0;
-}
-
-static void sift(struct merge *m, size_t i) {
-  struct source *x = m->heap[i];
-  for (size_t k; (k = 2 * i + 1) < m->n; i = k) {
-    if (k + 1 < m->n && before(m, m->heap[k + 1], m->heap[k])) k++;
-    if (!before(m, m->heap[k], x)) break;
-    m->heap[i] = m->heap[k];
-  }
-  m->heap[i] = x;
-}
+#define before(a, b) (compare(m->r, &(a)->row[(a)->next], &(b)->row[(b)->next]) < 0)
 
 /* "host=<name>": bytes that are no letter, digit, - _ or . become %XX, which readers turn back. */
 static void dir_name(const char *host, uint32_t number, char out[DIR_NAME_MAX + 16]) {
@@ -247,7 +236,7 @@ static int merge_all(struct merge *m) {
   struct ni_run *r = m->r;
   uint64_t n = 0;
   int e = 0;
-  for (size_t i = m->n / 2; i-- > 0;) sift(m, i);
+  ni_heap_make(m->heap, m->n, before);
   while (e == 0 && m->n) {
     struct source *x = m->heap[0];
     const struct row *row = &x->row[x->next];
@@ -257,7 +246,7 @@ static int merge_all(struct merge *m) {
     if (e < 0) return e;
     give_row(m->batch, row);
     if (++x->next == x->n && (e = refill(r, x)) == 0 && x->n == 0) m->heap[0] = m->heap[--m->n];
-    if (e == 0 && m->n) sift(m, 0);
+    if (e == 0) ni_heap_down(m->heap, m->n, 0, before);
   }
   return e < 0 ? e : end_host(m);
 }

@@ -38,10 +38,10 @@ struct column {
     int32_t *i32;
     int64_t *i64;
     double *dbl;
-    struct ni_pq_str *str;
+    struct ni_str *str;
   };
   uint32_t *codes;
-  struct ni_pq_str *texts; /* N_TEXTS of them */
+  struct ni_str *texts; /* N_TEXTS of them */
 };
 
 struct file {
@@ -63,12 +63,12 @@ static uint64_t rnd(void) {
 
 static uint64_t below(uint64_t n) { return rnd() % n; }
 
-static struct ni_pq_str random_text(uint64_t i) {
+static struct ni_str random_text(uint64_t i) {
   if (i > 0 && i < 5) { /* the texts of columns with few values: they differ behind a NUL, which is a character too */
     char *p = malloc(3);
     assert_non_null(p);
     memcpy(p, (char[]){'a', 0, (char)('0' + below(70))}, 3);
-    return (struct ni_pq_str){p, 3};
+    return (struct ni_str){p, 3};
   }
   static const char *const pieces[] = {
       "",         "a",        "ring", "0x1f", "node-17.example", "\xc3\xa9", "\xe6\xbc\xa2", "\xf0\x9f\x9a\x80",
@@ -89,7 +89,7 @@ static struct ni_pq_str random_text(uint64_t i) {
     len += n;
     if (n == 0) want -= want > 0;
   }
-  return (struct ni_pq_str){p, (uint32_t)len};
+  return (struct ni_str){p, (uint32_t)len};
 }
 
 static uint64_t pattern(enum spread spread, size_t row, size_t rows) {
@@ -128,7 +128,7 @@ static void fill_column(struct column *c, size_t rows) {
   c->coded = c->type == NI_PQ_STRING && below(2);
   c->epoch = below(2) ? 1 + below(1000) : 0;
   c->valid = malloc(rows + 1);
-  c->values = calloc(rows + 1, sizeof(struct ni_pq_str));
+  c->values = calloc(rows + 1, sizeof(struct ni_str));
   c->codes = calloc(rows + 1, sizeof *c->codes);
   c->texts = calloc(N_TEXTS, sizeof *c->texts);
   assert_true(c->valid && c->values && c->codes && c->texts);
@@ -197,7 +197,7 @@ static void free_file(struct file *f) {
 }
 
 static size_t value_bytes(const struct column *c) {
-  static const size_t bytes[] = {1, 4, 8, 8, 8, sizeof(struct ni_pq_str)};
+  static const size_t bytes[] = {1, 4, 8, 8, 8, sizeof(struct ni_str)};
   return bytes[c->type];
 }
 
@@ -216,7 +216,7 @@ static void write_file(const struct file *f, const char *path, size_t max_batch,
   o.n_metadata = 2;
   if (ni_pq_create(&w, path, -1, fields, f->n_columns, &o, message, sizeof message) != 0) fail_msg("%s", message);
   uint32_t shift = 0;
-  struct ni_pq_str(*texts)[N_TEXTS] = malloc(MAX_COLUMNS * sizeof *texts);
+  struct ni_str(*texts)[N_TEXTS] = malloc(MAX_COLUMNS * sizeof *texts);
   uint32_t *codes = malloc(MAX_COLUMNS * (f->rows + 1) * sizeof *codes);
   assert_true(texts && codes);
   for (size_t row = 0; row < f->rows;) {

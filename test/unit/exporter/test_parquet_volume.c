@@ -63,13 +63,13 @@ static uint64_t next_random(void) {
   return seed ^= seed << 17;
 }
 
-static struct ni_pq_str texts[N_COMMS + 8];
+static struct ni_str texts[N_COMMS + 8];
 static char text_bytes[N_COMMS + 8][32];
 
 static void make_dict(struct ni_pq_dict *dict, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     int len = snprintf(text_bytes[i], sizeof text_bytes[i], "0x%08x5a5a5a5a", i * 2654435761u);
-    texts[i] = (struct ni_pq_str){text_bytes[i], (uint32_t)len};
+    texts[i] = (struct ni_str){text_bytes[i], (uint32_t)len};
   }
   *dict = (struct ni_pq_dict){texts, n, 1};
 }
@@ -101,7 +101,7 @@ static void fill(struct batch *b, uint64_t row) {
 }
 
 static void columns_of(struct ni_pq_column *c, const struct batch *b, const struct ni_pq_dict *dict) {
-  static const struct ni_pq_str host = {"node0042.cluster.example.org", 28}, version = {"v4.0", 4},
+  static const struct ni_str host = {"node0042.cluster.example.org", 28}, version = {"v4.0", 4},
                                 source = {"kernel_gpu", 10};
   static const int64_t pid = 123456;
   const struct ni_pq_column all[N_FIELDS] = {{.values = b->id, .dict = dict},

@@ -86,7 +86,7 @@ static void bad_rows(void **unused) {
   (void)unused;
   const int64_t v[4] = {1, 2, 3, 4};
   const uint32_t codes[3] = {0, 2, 1};
-  const struct ni_pq_str texts[2] = {{"a", 1}, {"b", 1}};
+  const struct ni_str texts[2] = {{"a", 1}, {"b", 1}};
   const struct ni_pq_dict dict = {texts, 2, 1};
   struct ni_pq *w = create(one_int, NULL);
   assert_int_equal(ni_pq_append(w, &(struct ni_pq_column){0}, 0), 0); /* no rows, nothing looked at */
@@ -105,7 +105,7 @@ static void bad_rows(void **unused) {
     assert_non_null(strstr(ni_pq_error(w), "dictionary"));
     ni_pq_abort(w);
     w = create(one_text, &(struct ni_pq_options){.codec = NI_PQ_NONE, .no_dict = no_dict});
-    const struct ni_pq_str giant = {"x", NI_PQ_STR_MAX_BYTES + 1}; /* must be refused before it is read */
+    const struct ni_str giant = {"x", NI_PQ_STR_MAX_BYTES + 1}; /* must be refused before it is read */
     assert_int_equal(ni_pq_append(w, &(struct ni_pq_column){.values = &giant}, 1), -EMSGSIZE);
     ni_pq_abort(w);
   }

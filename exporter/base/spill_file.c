@@ -1,0 +1,60 @@
+#include "spill_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes) {
+  *st = (struct ni_store){.fd = -1, .dir = dir, .limit_bytes = limit_bytes};
+}
+
+void ni_store_close(struct ni_store *st) {
+  if (st->fd >= 0) close(st->fd);
+  st->fd = -1;
+}
+
+static int open_file(struct ni_store *st) {
+  int state = 0;
+  if (atomic_compare_exchange_strong(&st->fd_state, &state, 1)) {
+    st->fd = open(st->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (st->fd < 0) {
+      /* Not every file system has O_TMPFILE. */
+      char path[4200];
+      snprintf(path, sizeof path, "%.4096s/spill.XXXXXX", st->dir);
+      st->fd = mkostemp(path, O_CLOEXEC);
+      if (st->fd >= 0) unlink(path);
+    }
+    state = st->fd >= 0 ? 2 : -errno;
+    atomic_store_explicit(&st->fd_state, state, memory_order_release);
+  }
+  while ((state = atomic_load_explicit(&st->fd_state, memory_order_acquire)) == 1) usleep(100);
+  return state == 2 ? 0 : state;
+}
+
+int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset) {
+  int e = open_file(st);
+  if (e == 0) *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
+  return e;
+}
+
+int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset) {
+  for (size_t done = 0; done < bytes;) {
+    ssize_t k = pwrite(st->fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
+    if (k < 0 && errno == EINTR) continue;
+    if (k < 0) return -errno;
+    done += (size_t)k;
+  }
+  return 0;
+}
+
+int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset) {
+  for (size_t done = 0; done < bytes;) {
+    ssize_t k = pread(st->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return k < 0 ? -errno : -EIO;
+    done += (size_t)k;
+  }
+  return 0;
+}

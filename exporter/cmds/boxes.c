@@ -16,6 +16,7 @@
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/sources.h"
 
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */

@@ -21,6 +21,7 @@
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/out_file.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/sources.h"
 
 #define LIMIT_S 30

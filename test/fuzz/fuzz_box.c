@@ -21,7 +21,7 @@
 #include "exporter/model/hang/verdict.h"
 #include "exporter/input/line_reader.h"
 #include "format/line.h"
-#include "exporter/input/box/box.h"
+#include "exporter/input/box/box_decode.h"
 #include "test/unit/exporter/recover_part.h"
 #include "test/unit/exporter/synthetic_box.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "exporter/input/box/box.h"
+#include "exporter/input/box/box_net.h"
 
 /* Whose lines these are: of the log's own process line where it has one, so that both name the same process. */
 struct ni_part_origin {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/input/box/box_decode.h"
 
 /* Of which the plugin makes names of logs. */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."

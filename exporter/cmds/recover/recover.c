@@ -20,6 +20,7 @@
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/input/box/box_decode.h"
 #include "place.h"
 #include "recover_box.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/expiry.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "format/line.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/box_image.h"
 #include "format/apart.h"
 #include "format/timing.h"

@@ -13,6 +13,8 @@
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
 #include "box_image.h"
+#include "box_net.h"
+#include "life.h"
 
 #define SETTLE_TRIES 3 /* looks at a page whose slots move */
 
@@ -111,14 +113,6 @@ static int take_fields(struct ni_box *b, char *why, size_t cap) {
 }
 
 /* ---- the image ---- */
-
-unsigned char ni_box_class(const struct ni_box *b, uint32_t page) {
-  return page < b->h.class_map.bytes ? b->image[b->h.class_map.at + page] : 0;
-}
-
-bool ni_box_ops_class(const struct ni_box *b, unsigned char cls) {
-  return cls && cls != b->h.comm_class && cls < 64 && (b->h.op_classes >> cls & 1);
-}
 
 /*
  * One page of slots of a process that may be running: state words, slots, state words again, each by a read of its own.

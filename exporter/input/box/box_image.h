@@ -1,4 +1,4 @@
-/* What box.c fills and box_decode.c reads: the inside of struct ni_box. */
+/* What box.c fills and box_decode.c and box_net.c read: the inside of struct ni_box, and the ways into its image. */
 #ifndef NI_BOX_IMAGE_H
 #define NI_BOX_IMAGE_H
 
@@ -31,16 +31,13 @@ struct ni_box {
   char *text[3];          /* dir, file, line of the session */
 };
 
-/* Is the process that wrote the box alive? docs/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
-enum ni_life ni_life_of(const struct ni_box_header *h);
-/* Fills proxy (box_net.c). 0 or -ENOMEM. */
-int ni_box_find_proxies(struct ni_box *b);
 /* An element of a field as an unsigned number; 0 where the writer has no such field or fewer elements. */
 uint64_t ni_box_get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i);
 /* Is there anything in the page, which is below end_page? */
 static inline bool ni_box_holds(const struct ni_box *b, uint32_t page) { return b->held[page / 8] >> page % 8 & 1; }
 /* Class of a page; 0 beyond the map. */
 unsigned char ni_box_class(const struct ni_box *b, uint32_t page);
+/* Does it hold operations? */
 bool ni_box_ops_class(const struct ni_box *b, unsigned char cls);
 
 #endif

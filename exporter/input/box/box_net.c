@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "box_decode.h"
 #include "box_image.h"
+#include "box_net.h"
 
 static int by_parent(const void *a, const void *b) {
   const struct ni_box_proxy *x = a, *y = b;

@@ -1,4 +1,4 @@
-#include "box_image.h"
+#include "life.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
 #include "sources.h"
+#include "box_decode.h"
 
 #include <errno.h>
 #include <fcntl.h>

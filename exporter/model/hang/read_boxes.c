@@ -9,7 +9,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/as_user.h"
-#include "exporter/input/box/box.h"
+#include "exporter/input/box/box_decode.h"
+#include "exporter/input/box/box_net.h"
 
 struct taking {
   const struct ni_box *b;

@@ -17,7 +17,7 @@
 #include "exporter/model/hang/read_boxes.h"
 #include "exporter/cmds/hang/say.h"
 #include "exporter/model/hang/verdict.h"
-#include "exporter/input/box/box.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/cmds/recover/recover_box.h"
 #include "recover_part.h"
 #include "synthetic_box.h"

@@ -8,6 +8,9 @@
 #include "exporter/base/text/plural.h"
 #include "crowd.h"
 #include "say.h"
+#include "say_fate.h"
+#include "say_knot.h"
+#include "words.h"
 
 #define SHOWN 4    /* hangs shown without --all */
 #define WAITS 2000 /* and with it, and in JSON: files can state any number */

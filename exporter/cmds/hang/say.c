@@ -1,44 +1,15 @@
-#include "exporter/base/text/plural.h"
 #include "say.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "crowd.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
+#include "say_fate.h"
+#include "say_knot.h"
+#include "words.h"
 
 #define NAMED 4                      /* so many waits and knots are told one by one */
 #define OLD_NS UINT64_C(60000000000) /* when everything that was read is older, the answer says of when it is */
-
-const char *ni_hang_where_name(enum ni_hang_where where) {
-  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued",  "called",  "never_called",
-                                                         "other_call", "gone",   "left",    "no_data", "not_involved"};
-  return names[where];
-}
-
-const char *ni_hang_state_name(uint8_t state) {
-  static const char *const names[NI_HANG_STATE_COUNT] = {"called", "launched", "kernel", "network", "finishing", "in_flight"};
-  return names[state < NI_HANG_STATE_COUNT ? state : NI_HANG_UNSTATED];
-}
-
-int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = ni_hang_process_at(v, w);
-  return p->several ? -1 : p->rank;
-}
-
-void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x) {
-  if (x->name && *x->name) ni_put_text(f, x->name);
-  else ni_say(f, "0x%" PRIx64, x->hash);
-}
-
-void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
-  const char *func = ni_hang_text(v->model, op->func);
-  ni_put_text(f, *func ? func : "an operation");
-  if (op->kind == NI_KIND_COLL) ni_say(f, " %" PRIu64, op->sn);
-  else if (op->root >= 0) ni_say(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
-}
-
-/* ---- the sentence ---- */
 
 static void say_subject(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   if (k->kind == NI_KIND_P2P) fputs("Send/Recv", f);

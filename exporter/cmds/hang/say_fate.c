@@ -4,25 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/base/text/time_text.h"
 #include "crowd.h"
-#include "say.h"
+#include "say_fate.h"
+#include "words.h"
 
 #define APART_NS UINT64_C(2000000000) /* twice the heartbeat: nearer together nobody can tell who was first */
-
-void ni_hang_say_span(FILE *f, uint64_t ns) {
-  char text[32];
-  ni_say(f, "%s", ni_age_text(ns, text));
-}
-
-void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
-  char text[40];
-  ni_say(f, "%s (", ni_utc_text((int64_t)(ns / 1000), 'T', 0, text));
-  ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
-  fputs(" ago)", f);
-}
 
 /* Processes with that life whose last sign of life is not after `until`: by rank where all have one, else by pid. */
 static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang_life life, uint64_t until) {

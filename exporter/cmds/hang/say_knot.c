@@ -7,7 +7,8 @@
 
 #include "exporter/base/text/plural.h"
 #include "crowd.h"
-#include "say.h"
+#include "say_knot.h"
+#include "words.h"
 
 #define NAMED 4   /* so many waits are told one by one */
 #define VALUES 64 /* so many different ones are compared */

@@ -1,0 +1,22 @@
+/* The words that all parts of a verdict have in common (say.h), and the names that JSON has for them. One thread. */
+#ifndef NI_HANG_WORDS_H
+#define NI_HANG_WORDS_H
+
+#include <stdio.h>
+
+#include "exporter/model/hang/verdict.h"
+
+/* "2026-11-21T22:41:07Z (95 s ago)" */
+void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns);
+/* "312 s", "14 min", "3 h", "2 days" */
+void ni_hang_say_span(FILE *f, uint64_t ns);
+/* "dp0" or "0x5d1c..." */
+void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x);
+/* "AllReduce 1204", "Recv from rank 3" */
+void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op);
+/* Global rank of a view, or -1. */
+int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
+const char *ni_hang_where_name(enum ni_hang_where where); /* as in JSON */
+const char *ni_hang_state_name(uint8_t state);
+
+#endif

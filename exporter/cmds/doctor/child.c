@@ -1,8 +1,9 @@
-/* Child processes with a time limit; see doctor.h. */
+/* Child processes with a time limit; see child.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #include "exporter/base/text/safe_text.h"
-#include "doctor.h"
+#include "child.h"
 
 enum { TEXT_MAX = 1 << 20 };
 

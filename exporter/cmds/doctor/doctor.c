@@ -1,30 +1,20 @@
-/* The command: order of the checks, text and JSON, exit code. See doctor.h. */
-#include "doctor.h"
-
-#include <stdarg.h>
+/* The command: order of the checks, text and JSON, exit code. See findings.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/cli/options.h"
 #include "exporter/base/text/plural.h"
+#include "machine.h"
+#include "nccl_find.h"
+#include "plugin_load.h"
+#include "settings_env.h"
+#include "simulate.h"
+#include "trial.h"
 
 static const char *const status_names[NI_DOC_COUNT] = {"ok", "note", "warning", "problem"};
-
-void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status, const char *advice, const char *text,
-                   ...) {
-  va_list ap;
-  if (!ni_array_room(d->finding, d->n, d->cap)) return;
-  struct ni_finding *f = &d->finding[d->n];
-  *f = (struct ni_finding){check, status, NULL, advice ? strdup(advice) : NULL};
-  va_start(ap, text);
-  if (vasprintf(&f->text, text, ap) < 0) f->text = NULL;
-  va_end(ap);
-  if (f->text) d->n++;
-}
 
 const struct ni_command ni_doctor_command = {
     .name = "doctor", .need = NI_NEED_BEFORE, .purpose = "would this environment give complete logs? what to do where not",
@@ -49,7 +39,7 @@ const struct ni_command ni_doctor_command = {
 
 static void print_text(const struct ni_doctor *d, const size_t *count) {
   for (size_t i = 0; i < d->n; i++) {
-    const struct ni_finding *f = &d->finding[i];
+    const struct ni_doctor_finding *f = &d->finding[i];
     ni_say(stdout, "%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
     if (f->advice && f->status != NI_DOC_OK) ni_say(stdout, "%-20s -> %s\n", "", f->advice);
   }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/base/text/plural.h"
-#include "doctor.h"
+#include "machine.h"
 #include "ni_box.h"
 
 static void shared_memory(struct ni_doctor *d) {

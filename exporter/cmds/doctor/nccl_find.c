@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #include "exporter/base/text/safe_text.h"
-#include "doctor.h"
+#include "child.h"
+#include "nccl_find.h"
 #include "format/release.h"
 
 enum { MAX_FOUND = 16 };

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "doctor.h"
+#include "child.h"
+#include "plugin_load.h"
 
 static const char file_name[] = "libnccl-profiler-inspector.so";
 static const char our_name[] = "NCCL Inspector C"; /* of the plugin's tables */

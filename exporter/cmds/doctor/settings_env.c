@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "settings_env.h"
 
 /* Letters to change, add or take away to get from a to b; more than `most` is `most` + 1. */
 static int distance(const char *a, size_t n, const char *b, int most) {

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "doctor.h"
+#include "child.h"
+#include "simulate.h"
 
 static bool find_sim(char *out, size_t cap) {
   ssize_t n = readlink("/proc/self/exe", out, cap - 16);

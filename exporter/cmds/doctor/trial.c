@@ -16,7 +16,8 @@
 
 #include <nccl/profiler_abi.h>
 
-#include "doctor.h"
+#include "child.h"
+#include "trial.h"
 #include "ni_box.h"
 
 static int log_fd = -1; /* in the child only */

@@ -1,0 +1,9 @@
+#ifndef NI_DOCTOR_MACHINE_H
+#define NI_DOCTOR_MACHINE_H
+
+#include "findings.h"
+
+/* Shared memory, clocks, limits, GPUs. */
+void ni_doctor_machine(struct ni_doctor *d);
+
+#endif

@@ -1,0 +1,9 @@
+#ifndef NI_DOCTOR_PLUGIN_LOAD_H
+#define NI_DOCTOR_PLUGIN_LOAD_H
+
+#include "findings.h"
+
+/* What NCCL's rules make of NCCL_PROFILER_PLUGIN, and whether that loads. The other checks, but that of NCCL, go by what it finds. */
+void ni_doctor_plugin(struct ni_doctor *d);
+
+#endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "safe_text.h"
+#include "utf8.h"
 
 unsigned ni_json_char(char out[8], const char **text) {
   const char *s = *text;
@@ -16,14 +17,14 @@ unsigned ni_json_char(char out[8], const char **text) {
     return 1;
   }
   uint32_t code;
-  unsigned n = ni_text_char(s, &code);
-  *text += n ? n : 1;
-  if (n == 0) code = 0xfffd;
-  if (n == 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
+  int n = ni_utf8_char(s, 4, &code);
+  *text += n > 0 ? n : 1;
+  if (n < 0) code = 0xfffd;
+  if (n < 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
   unsigned escape = *s == '"' || *s == '\\';
   out[0] = '\\';
-  memcpy(out + escape, s, n);
-  return n + escape;
+  memcpy(out + escape, s, (size_t)n);
+  return (unsigned)n + escape;
 }
 
 static void put_string(FILE *f, const char *text) {

@@ -1,20 +1,10 @@
 #include "safe_text.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-unsigned ni_text_char(const char *text, uint32_t *code) {
-  const unsigned char *s = (const unsigned char *)text;
-  unsigned n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-  *code = n < 2 ? s[0] : s[0] & (0x7fu >> n);
-  for (unsigned i = 1; i < n; i++) {
-    if ((s[i] & 0xc0) != 0x80) return 0;
-    *code = *code << 6 | (s[i] & 0x3f);
-  }
-  /* Overlong forms, surrogates, and what is beyond the last character. */
-  if ((n == 3 && *code < 0x800) || (*code >= 0xd800 && *code < 0xe000) || (n == 4 && *code < 0x10000)) return 0;
-  return *code > 0x10ffff ? 0 : n;
-}
+#include "utf8.h"
 
 int ni_text_fit(uint32_t c) {
   if (c < 0xa0) return c >= 0x20 && c < 0x7f;
@@ -26,10 +16,11 @@ int ni_text_fit(uint32_t c) {
 static const char *next(const char **text, unsigned *n) {
   uint32_t code;
   const char *p = *text;
-  unsigned bytes = ni_text_char(p, &code);
-  *text += bytes ? bytes : 1;
-  *n = bytes && ni_text_fit(code) ? bytes : 1;
-  return bytes && ni_text_fit(code) ? p : "?";
+  int bytes = ni_utf8_char(p, 4, &code);
+  bool fit = bytes > 0 && ni_text_fit(code);
+  *text += bytes > 0 ? bytes : 1;
+  *n = fit ? (unsigned)bytes : 1;
+  return fit ? p : "?";
 }
 
 void ni_put_text(FILE *f, const char *text) {

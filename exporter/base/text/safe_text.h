@@ -6,8 +6,8 @@
  * without width, line and paragraph separators, and bytes that are no UTF-8.
  *
  * The rule of the exporter: nothing but ni_say() and ni_put_text() writes text to a terminal or a log (the test
- * text_one_place looks for other calls). Files for machines have writers of their own: json_out.h, summary/csv_out.h,
- * plot/figure.h. Pure functions, any thread; write errors stay in the FILE.
+ * text_one_place looks for other calls). Files for machines have writers of their own: json_write.h,
+ * output/tables/csv_out.h, output/plot/figure.h. Pure functions, any thread; write errors stay in the FILE.
  */
 #ifndef NI_SAFE_TEXT_H
 #define NI_SAFE_TEXT_H
@@ -17,8 +17,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The bytes of the character at text, 1 to 4, and *code, its number; 0: it is no UTF-8 (RFC 3629). Not at the end. */
-unsigned ni_text_char(const char *text, uint32_t *code);
 /* 1: this character may stand in text for a person; 0: '?' or an escape takes its place. */
 int ni_text_fit(uint32_t code);
 

@@ -2,13 +2,11 @@
 
 #include <string.h>
 
-/*
- * Length of the well-formed sequence at p, or, when it is ill-formed, the negative length of the part to replace: the
- * bytes that could have started a character (table 3-7 of the Unicode standard), at least 1.
- */
-static int sequence(const unsigned char *p, size_t n) {
+int ni_utf8_char(const char *text, size_t n, uint32_t *code) {
+  const unsigned char *p = (const unsigned char *)text;
   unsigned char c = p[0], low = 0x80, high = 0xbf;
   int need;
+  *code = c;
   if (c < 0x80) return 1;
   if (c >= 0xc2 && c <= 0xdf) {
     need = 1;
@@ -23,8 +21,10 @@ static int sequence(const unsigned char *p, size_t n) {
   } else {
     return -1;
   }
+  *code = c & (0x3fu >> need);
   for (int i = 1; i <= need; i++) {
     if ((size_t)i >= n || p[i] < low || p[i] > high) return -i;
+    *code = *code << 6 | (p[i] & 0x3f);
     low = 0x80;
     high = 0xbf;
   }
@@ -44,7 +44,8 @@ static size_t ascii_prefix(const char *p, size_t n) {
 bool ni_utf8_valid(const char *p, size_t n) {
   size_t i = ascii_prefix(p, n);
   while (i < n) {
-    int len = sequence((const unsigned char *)p + i, n - i);
+    uint32_t code;
+    int len = ni_utf8_char(p + i, n - i, &code);
     if (len < 0) return false;
     i += (size_t)len;
   }
@@ -54,7 +55,8 @@ bool ni_utf8_valid(const char *p, size_t n) {
 size_t ni_utf8_replace(char *out, const char *p, size_t n) {
   size_t o = 0;
   for (size_t i = 0; i < n;) {
-    int len = sequence((const unsigned char *)p + i, n - i);
+    uint32_t code;
+    int len = ni_utf8_char(p + i, n - i, &code);
     if (len > 0) {
       memcpy(out + o, p + i, (size_t)len);
       o += (size_t)len;

@@ -4,12 +4,19 @@
  * A STRING column with one bad byte makes readers refuse the whole column (pyarrow, DuckDB), so the writer lets none
  * in.
  */
-#ifndef NI_PARQUET_UTF8_H
-#define NI_PARQUET_UTF8_H
+#ifndef NI_UTF8_H
+#define NI_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * The character at p, of which n bytes may be looked at, 1 or more: its bytes, 1 to 4, and *code, its number. Or, when it is
+ * ill-formed, the negative number of bytes that could have started one (table 3-7 of the Unicode standard), at least 1: they
+ * are replaced as one. A text that ends with NUL may be asked with n 4.
+ */
+int ni_utf8_char(const char *p, size_t n, uint32_t *code);
 
 /* Surrogates, overlong forms and values over U+10FFFF are invalid; NUL is a character like any other. */
 bool ni_utf8_valid(const char *p, size_t n);

@@ -19,18 +19,25 @@
 /* Is there room for item n, counted from 0? Makes it where there is not; false without memory: the array is as it was. cap: size_t. */
 #define ni_array_room(items, n, cap) ((n) < (cap) || ni_array_more(&(items), &(cap), (n) + 1, sizeof *(items)))
 
-/* items: address of the array's pointer, of whatever type. At least `want` items have room then. */
-static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t size) {
-  size_t more = *cap ? 2 * *cap : 4; /* few: some are there once a rank */
+/* items: address of the array's pointer, of whatever type. Exactly n items have room then, 1 at least. */
+static inline bool ni_array_exact(void *items, size_t *cap, size_t n, size_t size) {
   void *p;
-  if (more < want) more = want;
-  if (more > SIZE_MAX / 2 / size) return false;
+  if (n > SIZE_MAX / 2 / size) return false;
   memcpy(&p, items, sizeof p);
-  if (!(p = realloc(p, more * size))) return false;
+  if (!(p = realloc(p, n * size))) return false;
   memcpy(items, &p, sizeof p);
-  *cap = more;
+  *cap = n;
   return true;
 }
+
+/* At least `want` items have room then, and twice as many as before. */
+static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t size) {
+  size_t more = *cap ? 2 * *cap : 4; /* few: some are there once a rank */
+  return ni_array_exact(items, cap, more < want ? want : more, size);
+}
+
+/* Gives back what is beyond n items, where there is more; not the last one. */
+#define ni_array_fit(items, n, cap) ((void)((n) > 0 && (n) < (cap) && ni_array_exact(&(items), &(cap), n, sizeof *(items))))
 
 /* i becomes the first one of 0 to n of which `before`, an expression of i, does not hold. Those of which it does come first. */
 #define ni_array_search(i, n, before)         \

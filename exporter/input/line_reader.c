@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/array.h"
 #include "gzip_header.h"
 #include "format/line.h"
 
@@ -182,10 +183,9 @@ static int make_room(struct ni_reader *r) {
     r->end = have;
   }
   if (have < r->size / 2) return 0;
-  char *bigger = realloc(r->text, 2 * r->size + NI_PARSE_PADDING);
-  if (!bigger) return -ENOMEM;
-  r->text = bigger;
-  r->size *= 2;
+  size_t cap = r->size + NI_PARSE_PADDING;
+  if (!ni_array_more(&r->text, &cap, 0, 1)) return -ENOMEM;
+  r->size = cap - NI_PARSE_PADDING;
   memset(r->text + r->end, 0, r->size + NI_PARSE_PADDING - r->end);
   return 0;
 }

@@ -1,12 +1,12 @@
 #include "parse_head.h"
 
+#include "exporter/base/mix.h"
 #include "parse_text.h"
 
 enum { ID_AT = 19 }; /* the communicator's hash begins here in `{"header":{"id":"0x` */
 
 static size_t slot_of(const char *text) {
-  uint64_t w = ni_text_load8(text + ID_AT) * 0x9e3779b97f4a7c15ULL;
-  return w >> (64 - NI_HEAD_SLOTS_LOG2);
+  return ni_spread(ni_text_load8(text + ID_AT)) >> (64 - NI_HEAD_SLOTS_LOG2);
 }
 
 static bool keep_name(struct ni_head *h, const char **name) {

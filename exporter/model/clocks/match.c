@@ -4,16 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
+#include "exporter/base/mix.h"
 
 uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn, uint64_t msg_bytes) {
-  uint64_t h = mix(comm_hash + 0x9e3779b97f4a7c15ULL);
+  uint64_t h = ni_mix(comm_hash + ni_spread(1));
   for (const char *p = func; *p; p++) h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
-  return mix(mix(mix(h ^ instance) + sn) + msg_bytes);
+  return ni_mix(ni_mix(ni_mix(h ^ instance) + sn) + msg_bytes);
 }
 
 int ni_match_init(struct ni_match *m) {
@@ -30,7 +26,7 @@ void ni_match_free(struct ni_match *m) {
 }
 
 static struct ni_match_op *slot_of(struct ni_match *m, uint64_t key) {
-  uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ULL >> 40) & m->mask;
+  uint32_t k = (uint32_t)(ni_spread(key) >> 40) & m->mask;
   while (m->op[k].n && m->op[k].key != key) k = (k + 1) & m->mask;
   return &m->op[k];
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/mix.h"
+
 /* Values in order with their counts: what a percentile is read from. */
 struct sorted {
   struct ni_dist_slot *item; /* value (not plus 1), count */
@@ -12,7 +14,7 @@ struct sorted {
 };
 
 static size_t place(uint64_t value, size_t n_slots) {
-  return (size_t)((value * 0x9e3779b97f4a7c15ULL) >> 20) & (n_slots - 1);
+  return (size_t)(ni_spread(value) >> 20) & (n_slots - 1);
 }
 
 static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {

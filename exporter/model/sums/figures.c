@@ -82,14 +82,6 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const str
   return e < 0 ? e : ni_dist_stats(&d->busbw, 1e9, &x->busbw_gbs);
 }
 
-/* There may be tens of thousands of cells with a few slices each. */
-static void fit(struct ni_slices *l) {
-  struct ni_slice *p = l->n && l->n < l->cap ? realloc(l->item, l->n * sizeof *p) : NULL;
-  if (!p) return;
-  l->item = p;
-  l->cap = l->n;
-}
-
 /* Processes stand by host, so a host's are neighbours. */
 static int add_hosts(const struct joining *j, struct ni_cell_result *out, uint32_t group,
                      const struct ni_group_sums *g) {
@@ -130,11 +122,9 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
                       struct ni_cell_result *out) {
   const struct ni_group_sums *g = c->group[timing];
   const struct ni_cell *cell = &j->s->cell[c->cell];
-  struct ni_group *x = realloc(out->group, (out->n_groups + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
-  out->group = x;
+  if (!ni_array_room(out->group, out->n_groups, out->cap_groups)) return -ENOMEM;
   uint32_t at = out->n_groups++;
-  x += at;
+  struct ni_group *x = &out->group[at];
   *x = (struct ni_group){.cell = c->cell, .type = cell->type, .kind = cell->kind, .func = cell->func,
                          .msg_bytes = cell->msg_bytes, .timing = (enum ni_timing)timing, .records = g->records,
                          .operations = g->operations, .no_bandwidth = g->no_bandwidth, .of_best = NAN,
@@ -184,8 +174,9 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   uint32_t group_at[NI_TIMING_COUNT] = {0};
   x->records = c->records;
   x->operations = c->operations;
-  x->point = c->n_points ? realloc(c->point, c->n_points * sizeof *c->point) : c->point;
-  if (!x->point) x->point = c->point; /* it only got smaller */
+  size_t cap = NI_SUM_SCATTER;
+  ni_array_fit(c->point, c->n_points, cap);
+  x->point = c->point;
   x->n_points = c->n_points;
   x->point_stride = c->stride ? c->stride : 1;
   c->point = NULL;
@@ -199,9 +190,9 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
       if (e == 0)
         qsort(out->mix + out->group[group_at[t]].mix, out->group[group_at[t]].n_mix, sizeof *out->mix, by_mix);
     }
-  fit(&out->comm);
-  fit(&out->process);
-  fit(&out->host);
+  /* There may be tens of thousands of cells with a few slices each. */
+  struct ni_slices *slices[] = {&out->comm, &out->process, &out->host};
+  for (size_t i = 0; i < 3; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
   for (uint32_t i = 0; e == 0 && i < c->n_late; i++) {
     if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
     out->outlier[out->n_outliers] = c->late[i];

@@ -18,6 +18,7 @@ struct ni_slices {
 struct ni_cell_result {
   struct ni_group *group;
   uint32_t n_groups;
+  size_t cap_groups;
   struct ni_mix *mix;
   size_t n_mix, cap_mix;
   struct ni_slices comm, process, host;

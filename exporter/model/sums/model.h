@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/mix.h"
 #include "format/names.h"
 #include "format/record.h"
 
@@ -353,7 +354,7 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
  * dice. A fixed step would take the same communicator every time where operations take turns.
  */
 static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
-  block = (block + 1) * 0x9e3779b97f4a7c15u;
+  block = ni_spread(block + 1);
   block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
   return (block ^ block >> 32) % n;
 }

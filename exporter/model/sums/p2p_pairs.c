@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "figures.h"
 
 enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
@@ -48,6 +49,7 @@ struct matching {
   uint32_t n;
   struct ni_index at_hash;
   uint64_t waiting;
+  size_t cap_pairs;          /* of s->pair */
   bool *sampled;             /* by communicator in the result: each rank kept records of its own choice */
 };
 
@@ -136,12 +138,10 @@ static int advance(struct matching *m, struct side *x) {
 
 static int add_rows(struct matching *m, const struct ni_cell *cell) {
   struct ni_summary *s = m->s;
-  struct ni_pair *rows = realloc(s->pair, (s->n_pairs + m->n + 1) * sizeof *rows);
-  if (!rows) return -ENOMEM;
-  s->pair = rows;
+  if (s->n_pairs + m->n > m->cap_pairs && !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair)) return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
     const struct pair *p = &m->pair[i];
-    struct ni_pair *x = &rows[s->n_pairs++];
+    struct ni_pair *x = &s->pair[s->n_pairs++];
     *x = (struct ni_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
                           .to_process = p->to_process, .msg_bytes = cell->msg_bytes, .sends = p->count[0],
                           .recvs = p->count[1], .matched = p->matched, .exec_ns = (double)p->exec_ns,

@@ -41,24 +41,19 @@ static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
 static inline uint64_t fold(uint64_t d) { return (d << 1) ^ (uint64_t)((int64_t)d >> 63); }
 static inline uint64_t unfold(uint64_t z) { return (z >> 1) ^ (uint64_t)(-(int64_t)(z & 1)); }
 
-static int spill(struct ni_store *st, struct ni_block *b) {
+static int spill(struct ni_store *st, struct ni_segment_block *b) {
   int e = ni_store_reserve(st, b->len, &b->offset);
   return e < 0 ? e : ni_store_write(st, b->at, b->len, b->offset);
 }
 
 static int next_block(struct ni_segment *s, struct ni_store *st) {
-  struct ni_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
+  struct ni_segment_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
   uint8_t *memory = NULL;
   uint32_t size = last ? 2 * last->size : FIRST_BLOCK_BYTES;
   if (size > BLOCK_BYTES) size = BLOCK_BYTES;
-  if (s->n_blocks == s->cap_blocks) {
-    uint32_t cap = s->cap_blocks ? 2 * s->cap_blocks : 1;
-    struct ni_block *b = realloc(s->block, cap * sizeof *b);
-    if (!b) return -ENOMEM;
-    s->block = b;
-    s->cap_blocks = cap;
-    last = s->n_blocks ? &b[s->n_blocks - 1] : NULL;
-  }
+  if (!last && (s->block = malloc(sizeof *s->block))) s->cap_blocks = 1; /* most have no more */
+  if (!ni_array_room(s->block, s->n_blocks, s->cap_blocks)) return -ENOMEM;
+  if (last) last = &s->block[s->n_blocks - 1];
   if (last && last->size == BLOCK_BYTES &&
       atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {
     int e = spill(st, last);
@@ -70,7 +65,7 @@ static int next_block(struct ni_segment *s, struct ni_store *st) {
     if (!memory) return -ENOMEM;
     atomic_fetch_add_explicit(&st->held_bytes, size, memory_order_relaxed);
   }
-  s->block[s->n_blocks++] = (struct ni_block){memory, 0, 0, size};
+  s->block[s->n_blocks++] = (struct ni_segment_block){memory, 0, 0, size};
   return 0;
 }
 
@@ -80,7 +75,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_en
     int r = next_block(s, st);
     if (r < 0) return r;
   }
-  struct ni_block *b = &s->block[s->n_blocks - 1];
+  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
   uint8_t *first = b->at + b->len, *p = first + 1;
   const struct ni_entry *l = s->last;
   unsigned f = 0;
@@ -128,8 +123,8 @@ int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_en
 
 /* Over the limit whatever is left of a segment goes too: many short ones would otherwise be held as a whole. */
 static int spill_rest(struct ni_segment *s, struct ni_store *st) {
-  for (uint32_t i = 0; i < s->n_blocks; i++) {
-    struct ni_block *b = &s->block[i];
+  for (size_t i = 0; i < s->n_blocks; i++) {
+    struct ni_segment_block *b = &s->block[i];
     if (!b->at) continue;
     int e = spill(st, b);
     if (e < 0) return e;
@@ -144,20 +139,19 @@ int ni_segment_end(struct ni_segment *s, struct ni_store *st) {
   free(s->last);
   s->last = NULL;
   if (s->n_blocks == 0) return 0;
-  struct ni_block *b = &s->block[s->n_blocks - 1];
+  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
   if (atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes &&
       (s->n_blocks > 1 || b->len > SMALL_BYTES))
     return spill_rest(s, st);
-  uint8_t *p = realloc(b->at, b->len);
-  if (!p) return 0;
-  b->at = p;
-  atomic_fetch_sub_explicit(&st->held_bytes, b->size - b->len, memory_order_relaxed);
-  b->size = b->len;
+  size_t cap = b->size;
+  ni_array_fit(b->at, b->len, cap);
+  atomic_fetch_sub_explicit(&st->held_bytes, b->size - cap, memory_order_relaxed);
+  b->size = (uint32_t)cap;
   return 0;
 }
 
 void ni_segment_free(struct ni_segment *s, struct ni_store *st) {
-  for (uint32_t i = 0; i < s->n_blocks; i++) {
+  for (size_t i = 0; i < s->n_blocks; i++) {
     if (!s->block[i].at) continue;
     atomic_fetch_sub_explicit(&st->held_bytes, s->block[i].size, memory_order_relaxed);
     free(s->block[i].at);
@@ -181,7 +175,7 @@ void ni_segment_read_end(struct ni_segment_reader *r) {
 }
 
 static int load_block(struct ni_segment_reader *r) {
-  const struct ni_block *b = &r->s->block[r->block++];
+  const struct ni_segment_block *b = &r->s->block[r->block++];
   r->at = b->at;
   if (!r->at) {
     if (!r->buffer && !(r->buffer = malloc(BLOCK_BYTES))) return -ENOMEM;

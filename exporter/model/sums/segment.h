@@ -14,6 +14,7 @@
 #ifndef NI_SEGMENT_H
 #define NI_SEGMENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "exporter/base/spill_file.h"
@@ -32,7 +33,7 @@ struct ni_entry {
 #define NI_NO_BW UINT64_MAX
 #define NI_NO_START INT64_MIN
 
-struct ni_block {
+struct ni_segment_block {
   uint8_t *at;                 /* NULL: in the file */
   uint64_t offset;
   uint32_t len, size;          /* size: of the memory */
@@ -40,8 +41,8 @@ struct ni_block {
 
 struct ni_segment {
   uint64_t n, min_sn, max_sn, back;
-  struct ni_block *block;
-  uint32_t n_blocks, cap_blocks;
+  struct ni_segment_block *block;
+  size_t n_blocks, cap_blocks;
   struct ni_entry *last;       /* while it is written: there may be hundreds of thousands of short ones */
 };
 
@@ -54,7 +55,7 @@ void ni_segment_free(struct ni_segment *s, struct ni_store *st);
 struct ni_segment_reader {
   const struct ni_segment *s;
   struct ni_store *st;
-  uint32_t block;
+  size_t block;
   const uint8_t *at, *end;
   uint8_t *buffer;             /* of a block from the file */
   uint64_t read, given, high;

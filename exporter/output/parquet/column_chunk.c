@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "drop_nulls.h"
 #include "page_build.h"
+#include "exporter/base/array.h"
 #include "exporter/base/text/utf8.h"
 
 #define NO_CODE UINT16_MAX /* dictionaries end below */
@@ -118,12 +119,7 @@ static int clean_text(struct ni_chunk_env *env, const struct ni_str *s, struct n
   if (s->len == 0) out->p = "";
   if (ni_utf8_valid(out->p, out->len)) return 0;
   size_t need = 3 * (size_t)s->len;
-  if (need > env->utf8_cap) {
-    char *p = realloc(env->utf8, need);
-    if (!p) return -ENOMEM;
-    env->utf8 = p;
-    env->utf8_cap = need;
-  }
+  if (need > env->utf8_cap && !ni_array_exact(&env->utf8, &env->utf8_cap, need, 1)) return -ENOMEM;
   env->replaced_strings++;
   out->p = env->utf8;
   out->len = (uint32_t)ni_utf8_replace(env->utf8, s->p, s->len);
@@ -247,11 +243,7 @@ static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_
   if (c->width) want = ni_level_room(env->page_rows) + (size_t)env->page_rows * c->width;
   if (want <= c->plain_cap) return 0;
   if (c->width == 0 && want < 2 * c->plain_cap && c->plain_cap < 2 * NI_PAGE_BYTES) want = 2 * c->plain_cap;
-  uint8_t *p = realloc(c->plain, want);
-  if (!p) return -ENOMEM;
-  c->plain = p;
-  c->plain_cap = want;
-  return 0;
+  return ni_array_exact(&c->plain, &c->plain_cap, want, 1) ? 0 : -ENOMEM;
 }
 
 static const struct ni_str *text_at(const struct slice *s, uint32_t i) {

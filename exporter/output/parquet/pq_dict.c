@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
+
 /* Most columns of a log have a handful of values. */
 #define FIRST_ENTRIES 64u
 #define FIRST_TEXT_BYTES 256u
@@ -37,31 +39,28 @@ static inline uint32_t slot_of(uint64_t key, uint32_t n_slots) {
 }
 
 static int grow(struct ni_dict *d) {
-  uint32_t cap = d->cap ? d->cap * 2 : FIRST_ENTRIES, n_slots = 2 * cap;
-  uint64_t *keys = realloc(d->keys, cap * sizeof *keys);
-  if (!keys) return -ENOMEM;
-  d->keys = keys;
+  size_t cap = d->cap, texts = d->cap;
+  if (!ni_array_more(&d->keys, &cap, FIRST_ENTRIES, sizeof *d->keys)) return -ENOMEM;
   if (d->is_text) {
-    struct ni_dict_text *texts = realloc(d->texts, cap * sizeof *texts);
-    if (!texts) return -ENOMEM;
-    d->texts = texts;
+    if (!ni_array_more(&d->texts, &texts, FIRST_ENTRIES, sizeof *d->texts)) return -ENOMEM;
     if (!d->text) { /* from the start, so that even a dictionary of "" alone has a text to point into */
       d->text = malloc(FIRST_TEXT_BYTES);
       if (!d->text) return -ENOMEM;
       d->text_cap = FIRST_TEXT_BYTES;
     }
   }
+  uint32_t n_slots = 2 * (uint32_t)cap;
   uint16_t *slots = calloc(n_slots, sizeof *slots);
   if (!slots) return -ENOMEM;
   for (uint32_t code = 0; code < d->n; code++) {
-    uint32_t s = slot_of(keys[code], n_slots);
+    uint32_t s = slot_of(d->keys[code], n_slots);
     while (slots[s]) s = (s + 1) & (n_slots - 1);
     slots[s] = (uint16_t)(code + 1);
   }
   free(d->slots);
   d->slots = slots;
   d->n_slots = n_slots;
-  d->cap = cap;
+  d->cap = (uint32_t)cap;
   return 0;
 }
 
@@ -139,10 +138,7 @@ int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *o
   if (d->text_len + len > d->text_cap) {
     size_t cap = d->text_cap;
     while (cap < d->text_len + len) cap *= 2;
-    char *text = realloc(d->text, cap);
-    if (!text) return -ENOMEM;
-    d->text = text;
-    d->text_cap = cap;
+    if (!ni_array_exact(&d->text, &d->text_cap, cap, 1)) return -ENOMEM;
   }
   if (len) memcpy(d->text + d->text_len, p, len);
   d->texts[d->n] = (struct ni_dict_text){(uint32_t)d->text_len, len};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
+
 void ni_tc_free(struct ni_tc *t) {
   free(t->data);
   memset(t, 0, sizeof *t);
@@ -20,14 +22,8 @@ static bool reserve(struct ni_tc *t, size_t n) {
   if (t->cap - t->len >= n) return true;
   size_t cap = t->cap ? t->cap * 2 : 256;
   while (cap - t->len < n) cap *= 2;
-  uint8_t *data = realloc(t->data, cap);
-  if (!data) {
-    t->failed = true;
-    return false;
-  }
-  t->data = data;
-  t->cap = cap;
-  return true;
+  t->failed = !ni_array_exact(&t->data, &t->cap, cap, 1);
+  return !t->failed;
 }
 
 void ni_tc_raw(struct ni_tc *t, const void *p, size_t n) {

@@ -5,6 +5,7 @@
 #ifndef NI_TRACE_EMIT_H
 #define NI_TRACE_EMIT_H
 
+#include "exporter/base/mix.h"
 #include "event.h"
 
 /* Aligned time of a host time in a line of this process. */
@@ -14,7 +15,7 @@ static inline int64_t ni_tr_time(const struct ni_tr *r, uint32_t process, int64_
 
 /* Both ends of an arrow work it out: the scope (a member, for groups a process), what it joins, 1 for P2P, a number. */
 static inline uint64_t ni_tr_arrow_id(uint32_t scope, enum ni_tr_arrow_kind kind, bool p2p, uint64_t sn) {
-  uint64_t h = ((uint64_t)scope << 8 | (uint64_t)kind << 1 | p2p) * 0x9e3779b97f4a7c15ULL;
+  uint64_t h = ni_spread((uint64_t)scope << 8 | (uint64_t)kind << 1 | p2p);
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL + sn;
   h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
   return h ^ (h >> 31);

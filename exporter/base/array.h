@@ -19,6 +19,10 @@
 /* Is there room for item n, counted from 0? Makes it where there is not; false without memory: the array is as it was. cap: size_t. */
 #define ni_array_room(items, n, cap) ((n) < (cap) || ni_array_more(&(items), &(cap), (n) + 1, sizeof *(items)))
 
+/* The same where most have one item: the first one gets room for itself alone. */
+#define ni_array_room_one(items, n, cap) \
+  ((n) < (cap) || ni_array_exact(&(items), &(cap), (cap) ? 2 * (cap) : 1, sizeof *(items)))
+
 /* items: address of the array's pointer, of whatever type. Exactly n items have room then, 1 at least. */
 static inline bool ni_array_exact(void *items, size_t *cap, size_t n, size_t size) {
   void *p;

@@ -193,6 +193,7 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   /* There may be tens of thousands of cells with a few slices each. */
   struct ni_slices *slices[] = {&out->comm, &out->process, &out->host};
   for (size_t i = 0; i < 3; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
+  ni_array_fit(out->group, out->n_groups, out->cap_groups);
   for (uint32_t i = 0; e == 0 && i < c->n_late; i++) {
     if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
     out->outlier[out->n_outliers] = c->late[i];

@@ -64,7 +64,7 @@ static int by_stream(const void *a, const void *b, void *run) {
 }
 
 static int open_next(struct ni_join *j, struct stream *s) {
-  if (!ni_array_room(s->open, s->n_open, s->cap_open)) return -ENOMEM;
+  if (!ni_array_room_one(s->open, s->n_open, s->cap_open)) return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
   o->piece = s->piece[s->next++];
   ni_segment_read(&o->reader, &o->piece->s, &j->r->store);

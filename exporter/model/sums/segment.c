@@ -51,8 +51,7 @@ static int next_block(struct ni_segment *s, struct ni_store *st) {
   uint8_t *memory = NULL;
   uint32_t size = last ? 2 * last->size : FIRST_BLOCK_BYTES;
   if (size > BLOCK_BYTES) size = BLOCK_BYTES;
-  if (!last && (s->block = malloc(sizeof *s->block))) s->cap_blocks = 1; /* most have no more */
-  if (!ni_array_room(s->block, s->n_blocks, s->cap_blocks)) return -ENOMEM;
+  if (!ni_array_room_one(s->block, s->n_blocks, s->cap_blocks)) return -ENOMEM;
   if (last) last = &s->block[s->n_blocks - 1];
   if (last && last->size == BLOCK_BYTES &&
       atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {

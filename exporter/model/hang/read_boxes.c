@@ -9,6 +9,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/as_user.h"
+#include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/box_net.h"
 
@@ -180,12 +181,8 @@ static void *work(void *arg) {
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad) {
   struct pool p = {.looks = l, .bad = bad, .only = only, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
-  pthread_t thread[64];
-  int made = 0;
   l->passed = (struct ni_box_passed){0};
-  while (made < threads - 1 && made < 64 && pthread_create(&thread[made], NULL, work, &p) == 0) made++;
-  work(&p);
-  while (made > 0) pthread_join(thread[--made], NULL);
+  (void)ni_threads(threads > 0 ? (size_t)threads : 1, work, &p, 0);
   bad->foreign = l->passed.foreign;
   bad->foreign_uid = l->passed.uid;
   return p.error;

@@ -1,7 +1,6 @@
 #include "plot.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/threads.h"
 #include "figure.h"
 #include "gnuplot_process.h"
 #include "pdf_date.h"
@@ -69,7 +69,6 @@ static void remove_scripts(const struct ni_plots *p) {
 struct painter {
   struct ni_plots *p;
   _Atomic size_t *next;    /* in p->figure; relaxed: it hands out numbers, nothing else passes through it */
-  pthread_t thread;
   struct ni_gnuplot g;
   size_t finished, faults; /* figures it came past, and those of them that gnuplot complained about */
   size_t worst;            /* the first of these in the list; p->n: none */
@@ -136,12 +135,11 @@ static size_t painters_for(const struct ni_plots *p) {
   return n < PAINTERS_MAX ? n : PAINTERS_MAX;
 }
 
-/* Starts up to n painters, all but the first in threads of their own; how many, or why not even one. */
+/* Starts gnuplot for up to n painters; for how many, or why not even for one. */
 static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atomic size_t *next, const char *program) {
   for (size_t i = 0; i < n; i++) {
     w[i] = (struct painter){.p = p, .next = next, .worst = p->n};
     int rc = ni_gnuplot_start(&w[i].g, program, p->dir);
-    if (!rc && i > 0 && (rc = -pthread_create(&w[i].thread, NULL, paint, &w[i]))) ni_gnuplot_end(&w[i].g, 1);
     if (rc) return i ? (int)i : rc;
   }
   return (int)n;
@@ -198,8 +196,8 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     ni_plots_say(options, line);
     goto free_list;
   }
-  paint(&w[0]);
-  for (int i = 1; i < n; i++) pthread_join(w[i].thread, NULL);
+  int ran = (int)ni_threads((size_t)n, paint, w, sizeof *w);
+  for (; n > ran; n--) ni_gnuplot_end(&w[n - 1].g, 1);
   if (p.format == NI_PLOT_PDF) take_dates(&p);
   if (!options->keep_scripts) remove_scripts(&p);
   if ((rc = verdict(&p, w, n, line, sizeof line))) ni_plots_say(options, line);

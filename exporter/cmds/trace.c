@@ -1,27 +1,21 @@
 /*
  * nccl-inspector trace: the command line, and the phases one after the other.
  */
-#include "exporter/model/timeline/trace.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/output/timeline/event.h"
-
-int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
-  va_list ap;
-  if (!*r->error_text) {
-    va_start(ap, text);
-    vsnprintf(r->error_text, sizeof r->error_text, text, ap);
-    va_end(ap);
-  }
-  return e;
-}
+#include "exporter/model/timeline/align.h"
+#include "exporter/model/timeline/pass.h"
+#include "exporter/model/timeline/scan.h"
+#include "exporter/model/timeline/who.h"
+#include "exporter/output/timeline/emit.h"
+#include "exporter/output/timeline/track.h"
+#include "exporter/output/timeline/write.h"
+#include "trace_print.h"
 
 #define IN(member) NI_INTO(struct ni_tr_options, member)
 const struct ni_command ni_trace_command = {
@@ -92,7 +86,7 @@ static int run_phases(struct ni_tr *r, const char *folder) {
                    ni_plural(r->count.operations, "operation", "operations"), (unsigned long long)r->count.no_start,
                    r->count.no_start ? " (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"
                                      : ", the others left out by the options");
-  return e == 0 ? ni_tr_write(r) : e;
+  return e == 0 ? ni_tr_write(r, ni_tr_other_data) : e;
 }
 
 static void run_free(struct ni_tr *r) {

@@ -11,7 +11,9 @@
 #include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
+#include "exporter/output/timeline/clock_text.h"
 #include "exporter/output/timeline/write.h"
+#include "trace_print.h"
 
 #define SCHEMA "nccl-inspector-trace-1"
 enum { HOSTS_SHOWN = 4 };
@@ -22,23 +24,6 @@ static bool host_shown(const struct ni_tr *r, uint32_t host) {
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].shown && r->process[r->unit[i].process].host == host) return true;
   return false;
-}
-
-void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
-  const struct ni_tr_host *h = &r->host[host];
-  char offset[32], error[32];
-  if (host == r->reference) {
-    snprintf(out, size, "clock: the reference");
-  } else if (!h->aligned) {
-    snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", host_name(r, r->reference));
-  } else {
-    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
-                     h->offset_ns < 0 ? "" : "+", ni_span_text((int64_t)h->offset_ns, offset),
-                     ni_span_text(h->error_ns, error), h->drift * 1e6, h->matched,
-                     ni_plural(h->matched, "collective", "collectives"), host_name(r, h->via));
-    if (n > 0 && (size_t)n < size && h->contradiction)
-      snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
-  }
 }
 
 struct told {

@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "align.h"
+#include "line_fit.h"
 
 static int by_middle(const void *a, const void *b) {
   const struct ni_line_bound *x = a, *y = b;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "figures.h"
+#include "findings.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
@@ -349,40 +350,4 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   int e = relative_bandwidths(s);
   if (e == 0) e = ni_findings(s);
   return e < 0 ? e : ni_judge_input(r, s);
-}
-
-void ni_summary_free(struct ni_summary *s) {
-  for (size_t i = 0; i < s->n_cells; i++) free(s->cell[i].point);
-  for (size_t i = 0; i < s->n_groups; i++)
-    if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
-  free(s->no_bins);
-  for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
-  for (size_t i = 0; i < s->input.n_notes; i++) free(s->input.note[i]);
-  for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
-  free(s->input.trouble);
-  free(s->input.note);
-  free(s->input.where);
-  struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by,
-                                &s->input.problems_by};
-  for (int k = 0; k < 4; k++) {
-    for (size_t i = 0; i < counts[k]->n; i++) free((char *)counts[k]->item[i].name);
-    free(counts[k]->item);
-  }
-  free(s->cell);
-  free(s->group);
-  free(s->mix);
-  free(s->rolled);
-  free(s->comm);
-  free(s->process);
-  free(s->host);
-  free(s->by_comm);
-  free(s->by_process);
-  free(s->by_host);
-  free(s->outlier);
-  free(s->pair);
-  free(s->heat.relative);
-  free(s->heat.count);
-  if (s->memory) ni_names_free(s->memory);
-  free(s->memory);
-  *s = (struct ni_summary){0};
 }

@@ -16,7 +16,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
-#include "model.h"
+#include "findings.h"
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 

@@ -4,15 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed", "unknown"};
-const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
+#include "exporter/base/name_table.h"
 
-uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context) {
-  uint32_t *order = malloc((n + 1) * sizeof *order);
-  for (uint32_t i = 0; order && i < n; i++) order[i] = i;
-  if (order) qsort_r(order, n, sizeof *order, compare, context);
-  return order;
-}
+const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed", "unknown"};
+
+const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
 
 void ni_human_bytes(uint64_t bytes, char *out) {
   static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
@@ -50,4 +46,40 @@ void ni_file_word(const char *name, char *out, size_t size) {
     else n += (size_t)snprintf(out + n, size - n, "%%%02X", c);
   }
   out[n] = 0;
+}
+
+void ni_summary_free(struct ni_summary *s) {
+  for (size_t i = 0; i < s->n_cells; i++) free(s->cell[i].point);
+  for (size_t i = 0; i < s->n_groups; i++)
+    if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
+  free(s->no_bins);
+  for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++) free(s->input.note[i]);
+  for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
+  free(s->input.trouble);
+  free(s->input.note);
+  free(s->input.where);
+  struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by,
+                                &s->input.problems_by};
+  for (int k = 0; k < 4; k++) {
+    for (size_t i = 0; i < counts[k]->n; i++) free((char *)counts[k]->item[i].name);
+    free(counts[k]->item);
+  }
+  free(s->cell);
+  free(s->group);
+  free(s->mix);
+  free(s->rolled);
+  free(s->comm);
+  free(s->process);
+  free(s->host);
+  free(s->by_comm);
+  free(s->by_process);
+  free(s->by_host);
+  free(s->outlier);
+  free(s->pair);
+  free(s->heat.relative);
+  free(s->heat.count);
+  if (s->memory) ni_names_free(s->memory);
+  free(s->memory);
+  *s = (struct ni_summary){0};
 }

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "exporter/base/mix.h"
+#include "exporter/base/order.h"
 #include "format/names.h"
 #include "format/record.h"
 
@@ -38,7 +39,7 @@
 #define NI_SUM_PAIRS 8192     /* rows of the P2P table: those with the most time */
 #define NI_SUM_FINDINGS 32    /* named; all are counted */
 
-/* What is worth a sentence (findings.c). */
+/* What is worth a sentence (findings.h). */
 #define NI_FIND_LATE_SHARE 0.10  /* of the operations compared: a rank late in so many is named */
 #define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
@@ -341,15 +342,6 @@ struct ni_render_options {
 void ni_summary_free(struct ni_summary *s);
 
 /*
- * Judges communicators, processes and hosts, and fills `finding`. Reads comm, process, host and by_comm. -ENOMEM.
- * ni_findings_rules(): what is named and from when on, one sentence.
- */
-int ni_findings(struct ni_summary *s);
-const char *ni_findings_rules(void);
-/* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
-const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
-
-/*
  * Thinning: of each `n` neighbours (n >= 1) one is shown, which of them is chosen by the number of their block as if by
  * dice. A fixed step would take the same communicator every time where operations take turns.
  */
@@ -358,9 +350,6 @@ static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
   block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
   return (block ^ block >> 32) % n;
 }
-
-/* Numbers 0 to n - 1 in order; compare() gets pointers to two of them. NULL: no memory. Caller frees. */
-uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const void *, void *), void *context);
 
 /* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
 const char *ni_ranks_text(const struct ni_process *p, char out[48]);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace.h"
+#include "pass.h"
+#include "who.h"
 
 int ni_tr_plan(struct ni_tr *r) {
   r->file = calloc(r->files.n + 1, sizeof *r->file);

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "trace.h"
+#include "pass.h"
+#include "scan.h"
+#include "who.h"
 
 bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
 #define EXEC_MAX_NS INT64_C(3600000000000)

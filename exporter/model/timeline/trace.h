@@ -2,7 +2,7 @@
  * nccl-inspector trace: logs to one timeline in the Chrome trace-event format (docs/timeline.md).
  *
  * Phases, one thread: plan (files in order, what each log says at its beginning) -> scan (first pass over all lines: who
- * is there, which collectives several hosts ran, what was lost) -> align (a clock for each host, gpu_clock.h and align.h)
+ * is there, which collectives several hosts ran, what was lost) -> align (a clock for each host, gpu_clock.h and line_fit.h)
  * -> emit (second pass: every line to events in aligned time, into the external sort) -> write (events in order of time
  * onto tracks, as JSON, compressed).
  *
@@ -188,46 +188,10 @@ struct ni_tr {
 /* Notes the first error; returns e. */
 int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) __attribute__((format(printf, 3, 4)));
 
-/* who.c */
-int ni_tr_find_process(struct ni_tr *r, struct ni_tr_file *f, const struct ni_line *l, uint32_t *out);
-/* The member a line is about; a comm line chooses the instance, other lines belong to the newest chosen. */
-int ni_tr_find_member(struct ni_tr *r, uint32_t process, const struct ni_line *l, uint32_t *out);
-/* Before the second pass: the first instance of each hash is the current one again. */
-void ni_tr_rewind(struct ni_tr *r);
-/* After the scan: units, ranks, what is shown. */
-int ni_tr_settle(struct ni_tr *r);
-void ni_tr_who_free(struct ni_tr *r);
-
-/* pass.c: all lines of all files in order. take() gets lines with a member (NI_TR_NONE: about a process). */
-struct ni_tr_where {
-  struct ni_tr_file *file;
-  uint32_t process, member;
-  uint64_t line_no;
-  int64_t dump_us;
-};
-int ni_tr_plan(struct ni_tr *r);
-int ni_tr_pass(struct ni_tr *r, bool first, int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *));
-
-/* scan.c, align.c, emit.c, write.c */
-int ni_tr_scan(struct ni_tr *r);
-int ni_tr_align(struct ni_tr *r);
-int ni_tr_emit(struct ni_tr *r);
-int ni_tr_write(struct ni_tr *r);
-
 /* A time of a host's clock in the clock of the reference. */
 static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_t t) {
   const struct ni_tr_host *h = &r->host[host];
   return t - (int64_t)(h->offset_ns + h->drift * (double)(t - r->epoch_ns));
 }
-
-/* When a record ran, in its host's clock: start and duration in ns. */
-enum ni_tr_placed { NI_TR_BY_GPU, NI_TR_BY_CPU, NI_TR_BY_ENQUEUE, NI_TR_NOWHERE };
-bool ni_tr_sane(int64_t unix_ns); /* between 2001 and 2100: anything else is no time of a job */
-enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns);
-
-/* print.c */
-void ni_tr_print(const struct ni_tr *r);
-void ni_tr_print_json(const struct ni_tr *r);
-bool ni_tr_incomplete(const struct ni_tr *r);
 
 #endif

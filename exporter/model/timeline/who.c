@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "trace.h"
+#include "who.h"
 
 static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
   struct ni_tr_host h = {.via = NI_TR_NONE};

@@ -1,3 +1,4 @@
+#include "exporter/model/sums/findings.h"
 #include "page_data.h"
 
 #include <errno.h>

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+#include "emit_events.h"
+#include "emit_marks.h"
+#include "emit_op.h"
+#include "exporter/model/timeline/who.h"
+
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   switch (l->kind) {
     case NI_LINE_OP: return ni_tr_emit_op(r, w, l);

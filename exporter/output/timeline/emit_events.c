@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "emit.h"
+#include "exporter/model/timeline/scan.h"
+#include "emit_events.h"
 
 struct place {
   uint32_t unit;

@@ -8,7 +8,8 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
-#include "emit.h"
+#include "exporter/model/timeline/scan.h"
+#include "emit_marks.h"
 
 static int by_number(const void *a, const void *b) {
   const struct ni_tr_gap *x = a, *y = b;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "emit.h"
+#include "exporter/model/timeline/scan.h"
+#include "emit_marks.h"
+#include "emit_op.h"
 
 static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {
   char size[32], text[160];

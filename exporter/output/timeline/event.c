@@ -1,4 +1,5 @@
 #include "event.h"
+#include "exporter/model/timeline/scan.h"
 
 #include <errno.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "event.h"
+#include "track.h"
 
 int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out) {
   uint32_t *cached = member != NI_TR_NONE && sub == 0 && (size_t)class < sizeof r->member->track / sizeof *r->member->track

@@ -15,12 +15,12 @@
 #include <time.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/model/sums/model.h"
-#include "exporter/model/clocks/align.h"
+#include "clock_text.h"
 #include "event.h"
-#include "out.h"
+#include "track.h"
 #include "write.h"
 
 static const char *const arrow_names[NI_TR_A_COUNT] = {"enqueue to kernel", "call to kernel", "call to launch",
@@ -281,7 +281,7 @@ static int put_all(struct writer *w) {
   return e < 0 ? e : got;
 }
 
-int ni_tr_write(struct ni_tr *r) {
+int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_tr_out *o)) {
   struct writer w = {.r = r};
   char why[400];
   int e = ni_tr_out_open(&w.out, r->out_path, why, sizeof why);
@@ -293,7 +293,7 @@ int ni_tr_write(struct ni_tr *r) {
   ni_tr_out_text(&w.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
   if (e == 0) e = put_all(&w);
   ni_tr_out_text(&w.out, "\n],\n\"otherData\":");
-  if (e == 0) ni_tr_other_data(r, &w.out);
+  if (e == 0) about(r, &w.out);
   ni_tr_out_text(&w.out, "}\n");
   r->out_text_bytes = w.out.bytes + w.out.n;
   if (e == 0) e = ni_tr_out_commit(&w.out, &r->out_bytes);

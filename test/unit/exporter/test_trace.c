@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/model/clocks/align.h"
+#include "exporter/model/clocks/line_fit.h"
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/base/spill_sort.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/model/timeline/trace.h"
+#include "exporter/model/clocks/line_fit.h"
 
 /* Memory for the table of pairs; a timeline of more hosts than that is beyond any viewer. */
 enum { HOSTS_MAX = 2048 };

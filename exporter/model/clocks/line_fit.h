@@ -8,8 +8,8 @@
  *
  * Pure functions. Failure: none.
  */
-#ifndef NI_TRACE_ALIGN_H
-#define NI_TRACE_ALIGN_H
+#ifndef NI_TRACE_LINE_FIT_H
+#define NI_TRACE_LINE_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

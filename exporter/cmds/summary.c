@@ -16,7 +16,9 @@
 #include "exporter/output/plot/plot.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/output/report/report.h"
+#include "exporter/model/sums/figures.h"
 #include "exporter/output/records/dataset.h"
+#include "exporter/output/tables/operations_csv.h"
 #include "exporter/output/tables/output.h"
 
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
@@ -154,7 +156,8 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
-  if (e == 0) e = ni_figures_all(r, s);
+  struct ni_sink csv = ni_operations_csv(r);
+  if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);
   if (e < 0) return e;

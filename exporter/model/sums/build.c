@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "figures.h"
+#include "cell_figures.h"
 #include "findings.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */

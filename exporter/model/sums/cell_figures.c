@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "figures.h"
+#include "cell_figures.h"
 
 #define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
 

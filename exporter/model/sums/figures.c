@@ -1,17 +1,18 @@
 /*
- * The join phase: every thread takes the next cell (largest first), joins its operations, writes its CSV and sums. What
+ * The join phase: every thread takes the next cell (largest first), joins its operations, hands them to the sink and sums. What
  * a cell comes to is kept until all are done and is then put into the result in order.
  */
-#include "figures_gather.h"
+#include "figures.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "exporter/base/array.h"
-#include "exporter/output/tables/csv_out.h"
+#include "exporter/base/threads.h"
+#include "figures_gather.h"
+#include "operation_row.h"
 
 struct joining {
   struct ni_run *r;
@@ -20,9 +21,10 @@ struct joining {
   struct ni_cell_result *result;
   size_t slice_cells;          /* so many of them have slices */
   int64_t *heat_ppm;
-  struct ni_sums sums;
+  struct ni_sums sums;         /* under the run's lock */
+  const struct ni_sink *rows;  /* NULL: nobody wants them */
+  atomic_uint next;            /* of by_size; relaxed: a ticket */
 };
-static struct joining *shared; /* of the one join phase of this process; threads get the run */
 
 static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   t->process = calloc(s->n_processes ? s->n_processes : 1, sizeof *t->process);
@@ -202,26 +204,13 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   return e;
 }
 
-static int open_csv(const struct joining *j, const struct ni_cell *c, struct ni_csv **out) {
-  char path[4096], dir[80], word[200];
-  ni_size_dir(c->msg_bytes, dir);
-  ni_file_word(c->func, word, sizeof word);
-  snprintf(path, sizeof path, "%s/summary", j->r->tmp_dir);
-  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
-  snprintf(path, sizeof path, "%s/summary/%s", j->r->tmp_dir, dir);
-  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
-  snprintf(path, sizeof path, "%s/summary/%s/summary_%s_%s_%llu.csv", j->r->tmp_dir, dir, ni_comm_type_names[c->type],
-           word, (unsigned long long)c->msg_bytes);
-  return ni_csv_open(out, path, c->kind == NI_KIND_P2P, j->r->opt.compat);
-}
-
 /* The row of one operation, and the mean it states in bytes/s. */
 static double make_row(const struct joining *j, const struct ni_cell *cell, const struct ni_operation *op,
-                       int32_t *nnodes, struct ni_csv_row *row) {
+                       int32_t *nnodes, struct ni_operation_row *row) {
   const struct ni_sum_comm *k = &j->r->comm[op->comm];
   unsigned __int128 sum = 0;
   uint64_t n = 0;
-  *row = (struct ni_csv_row){.id = ni_name_text(&j->r->names, k->id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
+  *row = (struct ni_operation_row){.id = ni_name_text(&j->r->names, k->id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
                              .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
                              .rank = op->part[0].rank, .peer = op->part[0].e.peer, .mean_busbw_gbs = NAN};
   for (uint32_t i = 0; i < op->n; i++) {
@@ -244,11 +233,11 @@ static double make_row(const struct joining *j, const struct ni_cell *cell, cons
 }
 
 static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                struct ni_csv *csv) {
+                void *rows) {
   int32_t nnodes[8];
-  struct ni_csv_row row;
+  struct ni_operation_row row;
   double mean = make_row(j, &j->s->cell[c->cell], op, nnodes, &row);
-  int e = csv ? ni_csv_row(csv, &row) : 0;
+  int e = rows ? j->rows->row(rows, &row) : 0;
   return e < 0 ? e : ni_cell_add(c, t, op, mean, &j->s->heat, j->heat_ppm);
 }
 
@@ -264,12 +253,12 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
   struct ni_cell_sums c = {.r = r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
                            .series = place < NI_SUM_SERIES, .slices = place < j->slice_cells};
   struct ni_join *join = NULL;
-  struct ni_csv *csv = NULL;
+  void *rows = NULL;
   struct ni_operation op;
   uint64_t *taken = calloc(r->n_comms, sizeof *taken), n = 0;
   int e = taken ? 0 : -ENOMEM, got = 0;
   if (e == 0) e = ni_join_begin(&join, r, ours);
-  if (e == 0 && !r->opt.no_csv) e = open_csv(j, &j->s->cell[at], &csv);
+  if (e == 0 && j->rows) e = j->rows->open(j->rows->to, &j->s->cell[at], &rows);
   while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
     if ((++n & 1023) == 0 && ni_run_stopped(r)) break;
     if (skipped(j, taken, &op)) {
@@ -277,18 +266,18 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
       continue;
     }
     if (ours->kind != NI_KIND_P2P) {
-      e = take(j, &c, t, &op, csv);
+      e = take(j, &c, t, &op, rows);
       continue;
     }
     for (uint32_t i = 0; i < op.n && e == 0; i++) {
       struct ni_operation one = {op.sn, op.comm, 1, &op.part[i]};
-      e = take(j, &c, t, &one, csv);
+      e = take(j, &c, t, &one, rows);
     }
   }
   if (e == 0) e = got < 0 ? got : 0;
   if (join) t->duplicates += ni_join_duplicates(join);
   ni_join_end(join);
-  int e2 = ni_csv_close(csv);
+  int e2 = rows ? j->rows->close(rows) : 0;
   if (e == 0) e = e2;
   if (e == 0) e = fill_cell(j, &c, &j->result[at]);
   ni_cell_free(&c);
@@ -304,12 +293,12 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
 }
 
 static void *work(void *arg) {
-  struct ni_run *r = arg;
-  struct joining *j = shared;
+  struct joining *j = arg;
+  struct ni_run *r = j->r;
   struct ni_sums t = {0};
   int e = sums_init(&t, j->s);
   while (e == 0 && !ni_run_stopped(r)) {
-    uint32_t i = atomic_fetch_add_explicit(&r->next_task, 1, memory_order_relaxed);
+    uint32_t i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
     if (i >= j->s->n_cells) break;
     uint32_t at = j->by_size[i];
     e = run_cell(j, at, i, &t);
@@ -343,8 +332,8 @@ static int heat_init(struct joining *j) {
   return h->relative && h->count && j->heat_ppm ? 0 : -ENOMEM;
 }
 
-int ni_figures_all(struct ni_run *r, struct ni_summary *s) {
-  struct joining j = {.r = r, .s = s};
+int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows) {
+  struct joining j = {.r = r, .s = s, .rows = rows};
   int e = sums_init(&j.sums, s);
   j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
@@ -357,9 +346,8 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s) {
     s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   if (e == 0) e = heat_init(&j);
   if (e == 0) {
-    shared = &j;
-    e = ni_run_threads(r, work);
-    shared = NULL;
+    (void)ni_threads(r->opt.jobs, work, &j, 0);
+    e = ni_summary_stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
   if (e == 0) e = ni_figures_gather(s, j.result);
   if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);

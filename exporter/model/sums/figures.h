@@ -1,74 +1,14 @@
-/*
- * What operations add up to: everything of the result that is summed over records, kept as whole numbers until the end,
- * so that the order of adding, and with it --jobs, changes nothing.
- *
- * Threads: a struct ni_sums belongs to a thread and is added to the run's at its end; struct ni_cell_sums is made and
- * used up by the one thread that has the cell. Failure: -ENOMEM.
- */
+/* All operations joined, handed on, and summed up: the phase between reading and the result. */
 #ifndef NI_SUMMARY_FIGURES_H
 #define NI_SUMMARY_FIGURES_H
 
-#include "dist.h"
-#include "join.h"
+#include "exporter/base/sink.h"
+#include "state.h"
 
-struct ni_process_sums {
-  uint64_t records, exec_ns, compared, shortest, late, late_ns;
-  uint64_t relative_ppm;     /* sum over compared of 1e6 * duration / peers' median */
-};
-
-struct ni_comm_sums {
-  uint64_t records, operations, partial, max_ranks;
-  uint64_t transfer_ns, kernel_ns; /* collectives: sum of minima; sum of all durations */
-  uint64_t timed, timed_bytes;     /* operations in these two, those without a kernel's time left out, and their sizes */
-  int64_t first_ns, last_ns;       /* starts and stops; first > last: none */
-  int64_t first_us, last_us;
-  bool no_start, any;
-};
-
-struct ni_sums {
-  struct ni_process_sums *process;
-  struct ni_comm_sums *comm;
-  uint64_t duplicates, operations, records, clocks_disagree, skipped;
-};
-
-struct ni_slice_sums {
-  struct ni_dist us, busbw;
-};
-
-struct ni_bin_sums {
-  struct ni_dist us, busbw;
-};
-
-struct ni_group_sums {
-  uint64_t records, operations, no_bandwidth;
-  struct ni_dist us, busbw, transfer, job;
-  uint64_t mix[NI_MIX_MAX + 1];
-  struct ni_bin_sums *bin;       /* n_bins; NULL without series */
-  struct ni_slice_sums **comm, **process; /* NULL without slices; each NULL where there is nothing */
-  struct ni_outlier slow[NI_SUM_OUTLIERS];
-  uint32_t n_slow;
-};
-
-struct ni_cell_sums {
-  struct ni_run *r;
-  const struct ni_summary *s;
-  uint32_t cell;                 /* in the result */
-  bool series, slices;           /* whether points and time bins, and slices, are kept of it */
-  struct ni_group_sums *group[NI_TIMING_COUNT];
-  struct ni_dist busbw;          /* of the operations' means, in bytes/s, rounded: for histogram and box */
-  uint64_t records, operations;
-  struct ni_point *point;
-  uint32_t n_points;
-  uint64_t stride;
-  struct ni_outlier late[NI_SUM_OUTLIERS];
-  uint32_t n_late;
-  uint64_t *order;               /* scratch: durations of one operation */
-  size_t cap_order;
-};
-
-/* One operation (P2P: one part). mean_bytes_per_s: as in the CSV, NAN without. */
-int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, double mean_bytes_per_s,
-                struct ni_heat *heat, int64_t *heat_ppm);
-void ni_cell_free(struct ni_cell_sums *c);
+/*
+ * Joins all cells, in r->opt.jobs threads, and fills what the result has of them; their segments are given back. rows: where
+ * each operation goes (operation_row.h), a stream for each cell; NULL: nowhere. Main thread. 0 or -errno, told by ni_run_fail().
+ */
+int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows);
 
 #endif

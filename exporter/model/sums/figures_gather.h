@@ -7,7 +7,7 @@
 #ifndef NI_SUMMARY_FIGURES_GATHER_H
 #define NI_SUMMARY_FIGURES_GATHER_H
 
-#include "figures.h"
+#include "cell_figures.h"
 
 struct ni_slices {
   struct ni_slice *item;

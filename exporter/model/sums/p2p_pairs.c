@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "figures.h"
+#include "cell_figures.h"
 
 enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)

@@ -200,7 +200,5 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
 void ni_rollups_free(struct ni_run *r);
 /* p2p_pairs.c: Send and Recv matched; before ni_figures_all(), which gives the segments back */
 int ni_pairs_all(struct ni_run *r, struct ni_summary *s);
-/* figures.c: joins all cells, writes their CSV, fills what the result has of them */
-int ni_figures_all(struct ni_run *r, struct ni_summary *s);
 
 #endif

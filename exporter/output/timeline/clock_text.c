@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "exporter/base/text/plural.h"
-#include "exporter/base/text/time_text.h"
+#include "exporter/base/text/amount_text.h"
 
 static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
 

@@ -1,0 +1,179 @@
+#include "operations_csv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/text/shortest.h"
+#include "exporter/base/text/time_text.h"
+#include "exporter/model/sums/operation_row.h"
+
+enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
+
+struct csv {
+  int fd, error;
+  bool p2p, local;
+  size_t n;
+  int64_t second;              /* of `stamp`; INT64_MIN: none */
+  char stamp[32];
+  uint64_t size;
+  char human[32];
+  char buffer[BUFFER_BYTES];
+};
+
+static int flush(struct csv *c) {
+  for (size_t done = 0; done < c->n && !c->error;) {
+    ssize_t k = write(c->fd, c->buffer + done, c->n - done);
+    if (k < 0 && errno == EINTR) continue;
+    if (k < 0) c->error = -errno;
+    else done += (size_t)k;
+  }
+  c->n = 0;
+  return c->error;
+}
+
+static char *put_text(char *p, const char *text) {
+  size_t n = strlen(text);
+  memcpy(p, text, n);
+  return p + n;
+}
+
+static char *put_u64(char *p, uint64_t v) {
+  char digits[20];
+  int n = 0;
+  do digits[n++] = (char)('0' + v % 10);
+  while (v /= 10);
+  while (n) *p++ = digits[--n];
+  return p;
+}
+
+static char *put_next_u64(char *p, uint64_t v) {
+  *p++ = ',';
+  return put_u64(p, v);
+}
+
+static char *put_i32(char *p, int32_t v) {
+  if (v < 0) *p++ = '-';
+  return put_u64(p, v < 0 ? (uint64_t)-(int64_t)v : (uint64_t)v);
+}
+
+/* numpy's print form. */
+static char *put_set(char *p, const int32_t *v, unsigned n) {
+  *p++ = '[';
+  for (unsigned i = 0; i < n; i++) {
+    if (i) *p++ = ' ';
+    p = put_i32(p, v[i]);
+  }
+  *p++ = ']';
+  return p;
+}
+
+/* YYYY-mm-dd HH:MM:SS.mmm, cut off below the millisecond. Rows come with few different seconds. */
+static char *put_time(struct csv *c, char *p, uint64_t us) {
+  int64_t second = (int64_t)(us / 1000000);
+  if (second != c->second) {
+    c->second = second;
+    ni_second_text(second, ' ', c->local, c->stamp);
+  }
+  p = put_text(p, c->stamp);
+  unsigned ms = (unsigned)(us % 1000000 / 1000);
+  *p++ = '.';
+  *p++ = (char)('0' + ms / 100);
+  *p++ = (char)('0' + ms / 10 % 10);
+  *p++ = (char)('0' + ms % 10);
+  return p;
+}
+
+static int open_file(void *to, const void *what, void **rows) {
+  static const char head[] =
+      "id,coll_sn,coll_msg_size_bytes,mean_coll_busbw_gbs,log_count,n_ranks,nnodes,coll_start_timestamp_us,"
+      "coll_end_timestamp_us,coll_duration_us,human_readable_coll_msg_size_bytes,coll_start_datetime,"
+      "coll_end_datetime,coll_duration_human";
+  const struct ni_run *r = to;
+  const struct ni_cell *cell = what;
+  char path[4096], dir[80], word[200];
+  ni_size_dir(cell->msg_bytes, dir);
+  ni_file_word(cell->func, word, sizeof word);
+  snprintf(path, sizeof path, "%s/summary", r->tmp_dir);
+  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+  snprintf(path, sizeof path, "%s/summary/%s", r->tmp_dir, dir);
+  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+  snprintf(path, sizeof path, "%s/summary/%s/summary_%s_%s_%llu.csv", r->tmp_dir, dir, ni_comm_type_names[cell->type],
+           word, (unsigned long long)cell->msg_bytes);
+  struct csv *c = malloc(sizeof *c);
+  if (!c) return -ENOMEM;
+  *c = (struct csv){.p2p = cell->kind == NI_KIND_P2P, .local = r->opt.compat, .second = INT64_MIN, .size = UINT64_MAX};
+  c->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (c->fd < 0) {
+    int e = -errno;
+    free(c);
+    return e;
+  }
+  char *p = put_text(c->buffer, head);
+  if (c->p2p) p = put_text(p, ",rank,p2p_peer");
+  *p++ = '\n';
+  c->n = (size_t)(p - c->buffer);
+  *rows = c;
+  return 0;
+}
+
+static int put_row(void *rows, const void *given) {
+  struct csv *c = rows;
+  const struct ni_operation_row *row = given;
+  if (c->n + ROW_MAX_BYTES > sizeof c->buffer && flush(c) < 0) return c->error;
+  char *p = c->buffer + c->n;
+  uint64_t us = row->last_us - row->first_us;
+  if (row->msg_bytes != c->size) {
+    c->size = row->msg_bytes;
+    ni_human_bytes(row->msg_bytes, c->human);
+  }
+  p = put_text(p, row->id);
+  p = put_next_u64(p, row->sn);
+  p = put_next_u64(p, row->msg_bytes);
+  *p++ = ',';
+  p += ni_shortest(row->mean_busbw_gbs, p);
+  p = put_next_u64(p, row->count);
+  *p++ = ',';
+  p = put_set(p, &row->n_ranks, 1);
+  *p++ = ',';
+  p = put_set(p, row->nnodes, row->n_nnodes);
+  p = put_next_u64(p, row->first_us);
+  p = put_next_u64(p, row->last_us);
+  p = put_next_u64(p, us);
+  *p++ = ',';
+  p = put_text(p, c->human);
+  *p++ = ',';
+  p = put_time(c, p, row->first_us);
+  *p++ = ',';
+  p = put_time(c, p, row->last_us);
+  *p++ = ',';
+  if (us < 1000) {
+    p = put_u64(p, us);
+    p = put_text(p, ".0\316\274s");
+  } else {
+    p += sprintf(p, us < 1000000 ? "%.1fms" : "%.1fs", (double)us / (us < 1000000 ? 1e3 : 1e6));
+  }
+  if (c->p2p) {
+    *p++ = ',';
+    p = put_i32(p, row->rank);
+    *p++ = ',';
+    p = put_i32(p, row->peer);
+  }
+  *p++ = '\n';
+  c->n = (size_t)(p - c->buffer);
+  return c->error;
+}
+
+static int close_file(void *rows) {
+  struct csv *c = rows;
+  int e = flush(c);
+  if (close(c->fd) < 0 && e == 0) e = -errno;
+  free(c);
+  return e;
+}
+
+struct ni_sink ni_operations_csv(struct ni_run *r) { return (struct ni_sink){r, open_file, put_row, close_file}; }

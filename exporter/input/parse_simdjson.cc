@@ -28,7 +28,7 @@ struct ni_parser {
   od::parser json;
   char *copy = nullptr;   /* of a line without padding */
   size_t copy_size = 0;
-  ni_names names;         /* strings of the current line */
+  ni_json_names names;         /* strings of the current line */
   ni_line *line = nullptr;
   ni_marks at{};
   ni_trace trace{};

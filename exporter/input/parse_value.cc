@@ -88,7 +88,7 @@ ni_reject ni_json_f64(od::value &v, const char *t, double &out, bool &has) {
   return ni_text_not_text(t);
 }
 
-ni_reject ni_json_string(ni_names &names, od::value &v, const char *t, const char *&out) {
+ni_reject ni_json_string(ni_json_names &names, od::value &v, const char *t, const char *&out) {
   if (*t != '"') return ni_text_not_text(t);
   char *d = names.text + names.used, *start = d;
   const char *s = t + 1;
@@ -117,7 +117,7 @@ ni_reject ni_json_string(ni_names &names, od::value &v, const char *t, const cha
   return NI_OK;
 }
 
-ni_reject ni_json_key(ni_names &names, od::field &f, const char *raw, const char *&out) {
+ni_reject ni_json_key(ni_json_names &names, od::field &f, const char *raw, const char *&out) {
   const char *s = raw;
   while (*s != '"' && *s != '\\') s++;
   std::string_view text(raw, static_cast<size_t>(s - raw));
@@ -131,7 +131,7 @@ ni_reject ni_json_key(ni_names &names, od::field &f, const char *raw, const char
   return NI_OK;
 }
 
-ni_reject ni_json_by(ni_names &names, od::value &v, ni_by &by) {
+ni_reject ni_json_by(ni_json_names &names, od::value &v, ni_by &by) {
   od::object o;
   memset(&by, 0, sizeof by);
   if (simdjson::error_code e = v.get_object().get(o)) return ni_json_not_this(e);
@@ -169,7 +169,7 @@ ni_reject ni_json_hist(od::value &v, uint64_t *hist) {
   return NI_OK;
 }
 
-ni_reject ni_json_pairs(ni_names &names, od::value &v, ni_pairs &pairs) {
+ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs) {
   od::object o;
   pairs.n = pairs.more = 0;
   if (simdjson::error_code e = v.get_object().get(o)) return ni_json_not_this(e);

@@ -18,7 +18,7 @@
 
 namespace od = simdjson::ondemand;
 
-struct ni_names {
+struct ni_json_names {
   char *text = nullptr;
   size_t size = 0, used = 0;
 };
@@ -47,10 +47,10 @@ bool ni_json_is_line(od::parser &json, char *text, size_t len, size_t room);
 
 /* What ni_text_decimal() does not read. has is false for the spellings of "no value". */
 ni_reject ni_json_f64(od::value &v, const char *t, double &out, bool &has);
-ni_reject ni_json_string(ni_names &names, od::value &v, const char *t, const char *&out);
-ni_reject ni_json_key(ni_names &names, od::field &f, const char *raw, const char *&out);
-ni_reject ni_json_by(ni_names &names, od::value &v, ni_by &by);
-ni_reject ni_json_pairs(ni_names &names, od::value &v, ni_pairs &pairs);
+ni_reject ni_json_string(ni_json_names &names, od::value &v, const char *t, const char *&out);
+ni_reject ni_json_key(ni_json_names &names, od::field &f, const char *raw, const char *&out);
+ni_reject ni_json_by(ni_json_names &names, od::value &v, ni_by &by);
+ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs);
 /* {"<lower edge in ns>":count,...}; an edge of another bucket width counts where it lies. */
 ni_reject ni_json_hist(od::value &v, uint64_t *hist);
 

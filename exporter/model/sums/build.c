@@ -158,12 +158,12 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
     if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0) s->comm[seat[i].comm].ranks_seen++;
   qsort(seat, r->n_members, sizeof *seat, by_host);
   for (uint32_t i = 0; i < r->n_members; i++) {
-    struct ni_comm *c = &s->comm[seat[i].comm];
+    struct ni_comm_row *c = &s->comm[seat[i].comm];
     if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0) c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
   free(seat);
   for (size_t i = 0; i < s->n_comms; i++) {
-    const struct ni_comm *c = &s->comm[i];
+    const struct ni_comm_row *c = &s->comm[i];
     uint32_t hosts = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
     if (c->n_ranks > 0) { /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
       uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
@@ -184,9 +184,9 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
   }
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_comm *c = &r->comm[order[i]];
-    struct ni_comm *x = &s->comm[s->n_comms++];
+    struct ni_comm_row *x = &s->comm[s->n_comms++];
     r->comm_at[order[i]] = i;
-    *x = (struct ni_comm){.hash = c->hash, .name = c->name ? ni_name_text(&r->names, c->name) : NULL,
+    *x = (struct ni_comm_row){.hash = c->hash, .name = c->name ? ni_name_text(&r->names, c->name) : NULL,
                           .type = ni_comm_type_of(r, c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
                           .one_host = -1};
     snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, c->id));
@@ -223,7 +223,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
     if (r->tally.versions & 1u << i)
       snprintf(formats + strlen(formats), sizeof formats - strlen(formats), "%sv4.%d", *formats ? ", " : "", i);
   int e = ni_name(&r->names, NULL, formats, &code);
-  s->job = (struct ni_job){.world_size = -1,
+  s->job = (struct ni_job_facts){.world_size = -1,
                            .nccl_version = -1,
                            .formats = ni_name_text(&r->names, code),
                            .producers = r->tally.versions & 1u << 31 ? "nccl-inspector"

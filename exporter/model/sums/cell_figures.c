@@ -76,7 +76,7 @@ static int add_values(struct ni_dist *us, struct ni_dist *busbw, const struct ni
   return bad < 0 || e->bytes_per_s == NI_NO_BW ? bad : ni_dist_add(busbw, e->bytes_per_s, 1);
 }
 
-static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_part *p, uint32_t comm) {
+static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p, uint32_t comm) {
   struct ni_group_sums *g = group_of(c, p->e.timing);
   if (!g) return -ENOMEM;
   g->records++;
@@ -160,7 +160,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
   uint32_t first = 0;
   while (op->part[first].e.exec_ns != least) first++;
   for (uint32_t i = 0; i < op->n; i++) {
-    const struct ni_part *p = &op->part[i];
+    const struct ni_op_part *p = &op->part[i];
     struct ni_process_sums *ps = &t->process[p->process];
     uint64_t twice = peers_twice(c->order, op->n, p->e.exec_ns);
     uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);

@@ -233,8 +233,8 @@ int ni_dist_hist(const struct ni_dist *d, double scale, struct ni_hist *out) {
   return 0;
 }
 
-int ni_dist_box(const struct ni_dist *d, double scale, struct ni_box *out) {
-  *out = (struct ni_box){NAN, NAN, NAN, NAN, NAN, NAN, NAN, d->n, 0};
+int ni_dist_box(const struct ni_dist *d, double scale, struct ni_whisker *out) {
+  *out = (struct ni_whisker){NAN, NAN, NAN, NAN, NAN, NAN, NAN, d->n, 0};
   if (d->n == 0) return 0;
   struct sorted s;
   int e = sort_values(d, &s);

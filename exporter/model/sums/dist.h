@@ -49,7 +49,7 @@ int ni_dist_stats(const struct ni_dist *d, double scale, struct ni_stats *out);
 double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale);
 int ni_dist_hist(const struct ni_dist *d, double scale, struct ni_hist *out);
 /* Box and whiskers. */
-int ni_dist_box(const struct ni_dist *d, double scale, struct ni_box *out);
+int ni_dist_box(const struct ni_dist *d, double scale, struct ni_whisker *out);
 void ni_dist_free(struct ni_dist *d);
 
 #endif

@@ -214,7 +214,7 @@ static double make_row(const struct joining *j, const struct ni_cell *cell, cons
                              .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
                              .rank = op->part[0].rank, .peer = op->part[0].e.peer, .mean_busbw_gbs = NAN};
   for (uint32_t i = 0; i < op->n; i++) {
-    const struct ni_part *p = &op->part[i];
+    const struct ni_op_part *p = &op->part[i];
     if (p->e.bytes_per_s != NI_NO_BW) {
       sum += p->e.bytes_per_s;
       n++;

@@ -94,7 +94,7 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
   }
   for (size_t i = 0; i < s->n_comms; i++) {
     const struct ni_comm_sums *x = &t->comm[i];
-    struct ni_comm *c = &s->comm[i];
+    struct ni_comm_row *c = &s->comm[i];
     double members = c->ranks_seen ? c->ranks_seen : 1;
     c->records = x->records;
     c->operations = x->operations;

@@ -153,7 +153,7 @@ struct slow_host { /* communicators within one host that are slow */
 
 static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike, struct slow_host *h,
                      struct list *out) {
-  const struct ni_comm *c = &s->comm[w->comm];
+  const struct ni_comm_row *c = &s->comm[w->comm];
   double factor = w->transfer_ns / usual, lost = (w->transfer_ns - usual) / 1e3;
   if (c->one_host >= 0) {
     h += c->one_host;
@@ -183,7 +183,7 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
   size_t n = 0;
   int e = w && scratch ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
-    const struct ni_comm *c = &s->comm[i];
+    const struct ni_comm_row *c = &s->comm[i];
     if (c->n_ranks > 1 && c->transfer_ns > 0)
       w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
@@ -224,7 +224,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     f->value = x->factor / x->n;
     f->lost_us = x->lost_us;
     like_text(x->alike, like);
-    const struct ni_comm *c = &s->comm[x->first];
+    const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
                "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "

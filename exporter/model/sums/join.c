@@ -37,7 +37,7 @@ struct ni_join {
   struct stream *stream;
   struct comm *comm, **heap;
   size_t n_heap, n_comms, n_streams;
-  struct ni_part *part;
+  struct ni_op_part *part;
   size_t cap_part;
   uint64_t duplicates;
 };
@@ -172,7 +172,7 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
       return 0;
     }
   if (!ni_array_room(j->part, op->n, j->cap_part)) return -ENOMEM;
-  j->part[op->n++] = (struct ni_part){s->head, s->process, s->member->rank, s->member->nnodes};
+  j->part[op->n++] = (struct ni_op_part){s->head, s->process, s->member->rank, s->member->nnodes};
   op->part = j->part;
   return 0;
 }

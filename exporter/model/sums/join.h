@@ -14,7 +14,7 @@
 
 #include "state.h"
 
-struct ni_part {           /* one rank's record */
+struct ni_op_part {           /* one rank's record */
   struct ni_entry e;
   uint32_t process;        /* index in the result */
   int32_t rank, nnodes;
@@ -24,7 +24,7 @@ struct ni_operation {
   uint64_t sn;
   uint32_t comm;           /* ours */
   uint32_t n;
-  struct ni_part *part;    /* by rank; until the next call */
+  struct ni_op_part *part;    /* by rank; until the next call */
 };
 
 struct ni_join;

@@ -73,7 +73,7 @@ struct ni_hist {
   uint64_t count[NI_SUM_HIST_BINS];
 };
 
-struct ni_box {              /* over the operations' mean bandwidths */
+struct ni_whisker {              /* over the operations' mean bandwidths */
   double min, whisker_lo, q1, median, q3, whisker_hi, max; /* whiskers: last value within 1.5 IQR of the box */
   uint64_t n, n_outside;
 };
@@ -95,7 +95,7 @@ struct ni_cell {
   uint64_t records, operations;
   struct ni_stats busbw_gbs; /* of the operations' means, as in the CSV */
   struct ni_hist hist;       /* of the same */
-  struct ni_box box;
+  struct ni_whisker box;
   struct ni_point *point;    /* by sn, communicator */
   uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells */
   uint64_t point_stride;     /* of so many operations one is a point, see ni_pick() */
@@ -140,7 +140,7 @@ struct ni_slice {
   struct ni_stats us, busbw_gbs;
 };
 
-struct ni_comm {
+struct ni_comm_row {
   uint64_t hash;
   char id[20];               /* "0x5d1c7e90aa41b2" */
   const char *name;          /* NULL: none. Hostile text */
@@ -280,7 +280,7 @@ struct ni_rolled {
   uint64_t records;          /* in the statistics, of the same key */
 };
 
-struct ni_job {              /* from process lines; NULL, -1: not stated */
+struct ni_job_facts {              /* from process lines; NULL, -1: not stated */
   const char *id, *exe;
   int32_t world_size, nccl_version;
   const char *formats;       /* "v4.0, v4.3" */
@@ -290,7 +290,7 @@ struct ni_job {              /* from process lines; NULL, -1: not stated */
 enum ni_time_from { NI_TIME_START = 0, NI_TIME_DUMP }; /* operations' start; only the time of the dump is logged */
 
 struct ni_summary {
-  struct ni_job job;
+  struct ni_job_facts job;
   struct ni_input input;
   bool complete;
   enum ni_time_from time_from; /* DUMP when any record has no start time */
@@ -303,7 +303,7 @@ struct ni_summary {
   struct ni_mix *mix;
   struct ni_rolled *rolled;
   size_t n_rolled;
-  struct ni_comm *comm;
+  struct ni_comm_row *comm;
   struct ni_process *process;
   struct ni_host *host;
   struct ni_slice *by_comm, *by_process, *by_host; /* by group, then of */

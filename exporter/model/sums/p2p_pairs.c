@@ -84,7 +84,7 @@ static int push(struct queue *q, const struct waiting *w) {
 }
 
 /* side: 0 Send, 1 Recv. */
-static int take(struct matching *m, const struct ni_part *part, uint32_t comm, int side) {
+static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
   int32_t from = side ? part->e.peer : part->rank, to = side ? part->rank : part->e.peer;
   struct pair *p;
   int e = find(m, comm, from, to, &p);

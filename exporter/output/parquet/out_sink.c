@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int ni_sink_open(struct ni_sink *s, const char *path, int fd) {
-  *s = (struct ni_sink){.fd = fd};
+int ni_sink_open(struct ni_pq_sink *s, const char *path, int fd) {
+  *s = (struct ni_pq_sink){.fd = fd};
   if (!path) return fd < 0 ? -EBADF : 0;
   s->fd = -1;
   if (!(s->path = strdup(path))) return -ENOMEM;
@@ -21,7 +21,7 @@ int ni_sink_open(struct ni_sink *s, const char *path, int fd) {
   return e;
 }
 
-int ni_sink_writev(struct ni_sink *s, struct iovec *iov, int n) {
+int ni_sink_writev(struct ni_pq_sink *s, struct iovec *iov, int n) {
   while (n > 0) {
     if (iov->iov_len == 0) {
       iov++;
@@ -49,7 +49,7 @@ int ni_sink_writev(struct ni_sink *s, struct iovec *iov, int n) {
   return 0;
 }
 
-int ni_sink_commit(struct ni_sink *s, bool sync) {
+int ni_sink_commit(struct ni_pq_sink *s, bool sync) {
   if (sync && fsync(s->fd) != 0 && errno != EINVAL && errno != EROFS) return -errno; /* a pipe has nothing to sync */
   int rc = s->path && close(s->fd) != 0 && errno != EINTR ? -errno : 0;
   s->fd = -1;
@@ -59,11 +59,11 @@ int ni_sink_commit(struct ni_sink *s, bool sync) {
   return 0;
 }
 
-void ni_sink_discard(struct ni_sink *s) {
+void ni_sink_discard(struct ni_pq_sink *s) {
   if (s->path) {
     if (s->fd >= 0) close(s->fd);
     unlink(s->path);
   }
   free(s->path);
-  *s = (struct ni_sink){.fd = -1};
+  *s = (struct ni_pq_sink){.fd = -1};
 }

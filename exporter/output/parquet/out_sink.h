@@ -11,19 +11,19 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct ni_sink {
+struct ni_pq_sink {
   int fd;
   char *path;      /* opened here; NULL with a descriptor of the caller's */
   uint64_t offset; /* bytes written so far = position in the Parquet file */
 };
 
 /* Creates `path`: -EEXIST when anything is there. path NULL: uses fd. */
-int ni_sink_open(struct ni_sink *s, const char *path, int fd);
+int ni_sink_open(struct ni_pq_sink *s, const char *path, int fd);
 /* Writes all of it or fails; the entries of iov are changed. */
-int ni_sink_writev(struct ni_sink *s, struct iovec *iov, int n);
+int ni_sink_writev(struct ni_pq_sink *s, struct iovec *iov, int n);
 /* Closes (its error counts: a network file system reports lost writes there). */
-int ni_sink_commit(struct ni_sink *s, bool sync);
+int ni_sink_commit(struct ni_pq_sink *s, bool sync);
 /* Closes and removes what was created. */
-void ni_sink_discard(struct ni_sink *s);
+void ni_sink_discard(struct ni_pq_sink *s);
 
 #endif

@@ -33,7 +33,7 @@ struct ni_pq {
   struct ni_chunk_env env;
   struct ni_chunk *chunks;
   struct ni_chunk_place *places;
-  struct ni_sink sink;
+  struct ni_pq_sink sink;
   struct ni_tc row_groups; /* RowGroup structs of what is written */
   uint64_t n_rows, n_row_groups;
   uint32_t group_rows; /* in the row group under construction */

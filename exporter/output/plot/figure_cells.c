@@ -61,7 +61,7 @@ enum { BOX_COMMS = 10 };
 
 struct box {
   double lo, q1, median, q3, hi;
-  const struct ni_comm *comm; /* NULL: all operations */
+  const struct ni_comm_row *comm; /* NULL: all operations */
 };
 
 static int by_median(const void *a, const void *b) {
@@ -90,7 +90,7 @@ static uint32_t comm_boxes(const struct ni_summary *s, uint32_t cell, struct box
 
 void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
   const struct ni_cell *c = &fig->s->cell[fig->first];
-  const struct ni_box *b = &c->box;
+  const struct ni_whisker *b = &c->box;
   struct box box[BOX_COMMS + 1] = {{b->whisker_lo, b->q1, b->median, b->q3, b->whisker_hi, NULL}};
   uint32_t all, n = 1 + comm_boxes(fig->s, fig->first, box + 1, BOX_COMMS, &all);
   if (all < 2) n = 1; /* a single communicator is all operations */

@@ -169,7 +169,7 @@ static void communicator_key(FILE *f, const struct ni_summary *s, const uint32_t
   }
   ni_fig_sort(comm, found);
   for (uint32_t i = 0; i < found; i++) {
-    const struct ni_comm *x = &s->comm[comm[i]];
+    const struct ni_comm_row *x = &s->comm[comm[i]];
     char text[80];
     snprintf(text, sizeof text, "%.14s%s%.18s", x->name ? x->name : "", x->name && *x->name ? " " : "", x->id);
     fprintf(f, "set label %u ", 90 + i);

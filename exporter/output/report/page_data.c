@@ -176,7 +176,7 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
     ni_json_array(j, NULL);
     for (uint32_t b = 0; b < x->hist.n; b++) ni_json_u64(j, NULL, x->hist.count[b]);
     ni_json_end_array(j);
-    const struct ni_box *q = &x->box;
+    const struct ni_whisker *q = &x->box;
     const double box[] = {q->min, q->whisker_lo, q->q1, q->median, q->q3, q->whisker_hi, q->max};
     ni_json_array(j, NULL);
     for (size_t i = 0; i < sizeof box / sizeof *box; i++) ni_page_num(j, box[i]);

@@ -79,7 +79,7 @@ static void write_groups(FILE *f, const struct ni_summary *s) {
 }
 
 static void name_comm(FILE *f, const struct ni_summary *s, uint32_t i) {
-  const struct ni_comm *c = &s->comm[i];
+  const struct ni_comm_row *c = &s->comm[i];
   fprintf(f, "%s,", c->id);
   ni_csv_text(f, c->name);
   fprintf(f, ",%d,%d,", c->n_ranks, c->nnodes);
@@ -297,12 +297,12 @@ static const struct ni_json_field group_fields[] = {
     NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
 
 static const struct ni_json_field comm_fields[] = {
-    NI_JSON(ni_comm, id), NI_JSON_AS(ni_comm, name, "comm_name"), BY(put_type, ni_comm, type, "comm_type"),
-    NI_JSON(ni_comm, n_ranks), NI_JSON(ni_comm, nnodes), NI_JSON(ni_comm, ranks_seen), NI_JSON(ni_comm, hosts_seen),
-    NI_JSON(ni_comm, records), NI_JSON(ni_comm, operations), NI_JSON(ni_comm, partial_operations),
-    BY(put_ns_as_us, ni_comm, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm, waiting_ns, "waiting_us"),
-    BY(put_ns_as_us, ni_comm, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm, span_ns, "span_us"),
-    NI_JSON(ni_comm, first_us), NI_JSON(ni_comm, last_us)};
+    NI_JSON(ni_comm_row, id), NI_JSON_AS(ni_comm_row, name, "comm_name"), BY(put_type, ni_comm_row, type, "comm_type"),
+    NI_JSON(ni_comm_row, n_ranks), NI_JSON(ni_comm_row, nnodes), NI_JSON(ni_comm_row, ranks_seen), NI_JSON(ni_comm_row, hosts_seen),
+    NI_JSON(ni_comm_row, records), NI_JSON(ni_comm_row, operations), NI_JSON(ni_comm_row, partial_operations),
+    BY(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
+    BY(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
+    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us)};
 
 /* Host and pid of a process. */
 static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {

@@ -121,7 +121,7 @@ static void add_cell(struct ni_summary *s, enum ni_comm_type type, enum ni_kind 
     c->hist.count[bin > 39 ? 39 : bin]++;
   }
   double iqr = b->p75 - b->p25;
-  c->box = (struct ni_box){.min = b->min, .q1 = b->p25, .median = b->p50, .q3 = b->p75, .max = b->max, .n = n,
+  c->box = (struct ni_whisker){.min = b->min, .q1 = b->p25, .median = b->p50, .q3 = b->p75, .max = b->max, .n = n,
                            .whisker_lo = b->min, .whisker_hi = b->max};
   for (size_t i = 0; i < n; i++) { /* sorted by stats_of() */
     if (bw[i] < b->p25 - 1.5 * iqr) c->box.whisker_lo = bw[i + 1], c->box.n_outside++;
@@ -222,10 +222,10 @@ static void add_comms(struct ni_summary *s, unsigned nodes) {
   s->comm = zeroed(nodes + 1, sizeof *s->comm);
   s->n_comms = nodes + 1;
   for (unsigned i = 0; i <= nodes; i++) {
-    struct ni_comm *c = &s->comm[i];
+    struct ni_comm_row *c = &s->comm[i];
     bool all = i == 0;
     double span = (double)(s->last_us - s->first_us) * 1e3, slow = i == 3 ? 1.5 : 1;
-    *c = (struct ni_comm){.hash = 0x5d1c7e90aa4100 + i, .name = all ? HOSTILE_COMM : text_of("tp", i - 1, ""),
+    *c = (struct ni_comm_row){.hash = 0x5d1c7e90aa4100 + i, .name = all ? HOSTILE_COMM : text_of("tp", i - 1, ""),
                           .type = all ? NI_TYPE_MIXED : NI_TYPE_NVLINK_ONLY, .n_ranks = (int32_t)(all ? nodes * 8 : 8),
                           .nnodes = (int32_t)(all ? nodes : 1), .one_host = all && nodes > 1 ? -1 : all ? 0 : (int32_t)i - 1,
                           .ranks_seen = all ? nodes * 8 : 8,
@@ -283,7 +283,7 @@ static struct ni_summary *synthetic_summary(unsigned nodes, unsigned sizes) {
   static char *trouble[] = {(char *)"121 records lost, as the logs state: pool full 112, filtered 9 (gpu-node-000)",
                             (char *)"4 lines not readable in 2 files, first logs/a.jsonl:17"};
   static char *where[] = {(char *)"logs/a.jsonl:17: json (unexpected <end>)", (char *)"logs/b.jsonl.gz:9001: cut"};
-  s->job = (struct ni_job){.id = "81234", .exe = "python3.11", .world_size = (int32_t)(nodes * 8), .nccl_version = 22807,
+  s->job = (struct ni_job_facts){.id = "81234", .exe = "python3.11", .world_size = (int32_t)(nodes * 8), .nccl_version = 22807,
                            .formats = "v4.0", .producers = "nccl-inspector-c 0.1.0"};
   s->input = (struct ni_input){.files = nodes * 8, .bytes = 41000000, .text_bytes = 900000000, .lines = s->records + 999,
                                .records = s->records, .control_lines = 999, .bad_lines = 4, .out_of_range = 1,

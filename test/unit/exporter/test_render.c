@@ -309,14 +309,14 @@ static void plot_degenerate(void **state) {
   struct ni_cell *c = &s->cell[0];
   c->n_points = 1;
   c->hist = (struct ni_hist){.n = 1, .lo = 5, .hi = 5, .count = {1}};
-  c->box = (struct ni_box){.min = 5, .whisker_lo = 5, .q1 = 5, .median = 5, .q3 = 5, .whisker_hi = 5, .max = 5, .n = 1};
+  c->box = (struct ni_whisker){.min = 5, .whisker_lo = 5, .q1 = 5, .median = 5, .q3 = 5, .whisker_hi = 5, .max = 5, .n = 1};
   c = &s->cell[1]; /* no record of it has a bandwidth */
   c->n_points = 0;
   c->hist.n = 0;
   c->busbw_gbs = s->group[1].busbw_gbs = stats_of(NULL, 0);
   c = &s->cell[2];
   c->hist = (struct ni_hist){.n = 10, .lo = 0, .hi = 0, .count = {7}};
-  c->box = (struct ni_box){.n = 7};
+  c->box = (struct ni_whisker){.n = 7};
   for (uint32_t i = 0; i < c->n_points; i++) c->point[i].busbw_gbs = 0;
   for (uint32_t i = 0; i < s->n_bins; i++) s->group[2].bin[i] = (struct ni_time_bin){.n = 0, .us_p50 = NAN};
   for (uint32_t i = 0; i < s->heat.rows * s->heat.bins; i++) s->heat.count[i] = 0;

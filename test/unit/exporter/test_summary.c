@@ -145,7 +145,7 @@ static void test_dist_shapes(void **state) {
   (void)state;
   struct ni_dist d = {.limit = 1000};
   struct ni_hist h;
-  struct ni_box box;
+  struct ni_whisker box;
   struct ni_stats s;
   assert_int_equal(ni_dist_stats(&d, 1, &s), 0);
   assert_true(s.n == 0 && isnan(s.mean) && isnan(s.p50));

@@ -173,7 +173,7 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
 
 /* "tp1"; with its hash where others have that name, the hash alone where it has none. */
 static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out[128]) {
-  const struct ni_comm *c = &s->comm[comm];
+  const struct ni_comm_row *c = &s->comm[comm];
   bool unique = c->name && *c->name;
   char name[81];
   for (uint32_t i = 0; unique && i < s->n_comms; i++) unique = i == comm || !s->comm[i].name || strcmp(s->comm[i].name, c->name) != 0;

@@ -94,27 +94,39 @@ static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, 
   return own && *said == '/' && (!copied || ni_box_under(in, said));
 }
 
-int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in, const char *output,
-                  const struct ni_box *b) {
+/* What the box says of its log, and the name that a part of it will have. */
+static void take_session(struct search *s, const struct ni_box *b) {
+  struct ni_place *p = s->p;
   struct ni_box_log session = {0};
-  struct search look = {p, &s->logs, 0, output != NULL, ni_box_owner(b)};
-  struct stat st;
-  const char *file = ni_box_session(b, &session) && *session.dir ? session.file : "", *dir = output;
+  const char *file = ni_box_session(b, &session) && *session.dir ? session.file : "";
   size_t n = ni_log_stem(file, NULL);
-  int e = 0;
   if (session.dir) snprintf(p->said, sizeof p->said, "%s", session.dir);
-  look.start_ns = session.start_ns;
+  s->start_ns = session.start_ns;
   if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.') snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
   else invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
+}
+
+/* The folder that the part goes to; NULL: nobody says. */
+static const char *folder_for(const struct ni_place *p, const struct ni_inputs *in, const char *output, bool believed) {
+  struct stat st;
+  if (output) return output;
+  if (p->logs) return p->logs;
+  if (believed) return p->said;
+  return in->n == 1 && !*p->said && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode) ? in->path[0] : NULL;
+}
+
+int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in, const char *output,
+                  const struct ni_box *b) {
+  struct search look = {p, &s->logs, 0, output != NULL, ni_box_owner(b)};
+  int e = 0;
+  take_session(&look, b);
   for (size_t i = 0; e == 0 && i < s->logs.n; i++)
     if (is_its(&look, ni_path_name(s->logs.file[i].path))) e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
   p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_under(in, p->said));
   if (e < 0 || p->elsewhere) return e;
   bool believed = trusted(s, in, b, p->said);
   if (believed || (output && *p->said == '/')) e = look_in(&look, p->said);
-  if (!dir) dir = p->logs;
-  if (!dir && believed) dir = p->said;
-  if (!dir && in->n == 1 && !*p->said && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode)) dir = in->path[0];
+  const char *dir = folder_for(p, in, output, believed);
   if (e == 0 && output && (!p->logs || strcmp(p->logs, output) != 0) && strcmp(p->said, output) != 0) e = look_in(&look, output);
   if (e == 0 && dir && !(p->dir = strdup(dir))) e = -ENOMEM;
   return e;

@@ -165,6 +165,33 @@ static bool parent_hangs(const struct ni_tr *r, const struct ni_tr_where *w, boo
   return false;
 }
 
+static int describe_net(struct ni_tr *r, struct ni_tr_event *e, const struct ni_proxy_line *x, bool step, int64_t waited) {
+  int err = 0;
+  ni_tr_u64(e, NI_TR_K_PROXY_SN, x->proxy_op_sn);
+  ni_tr_u64(e, NI_TR_K_BYTES, x->trans_size_bytes);
+  ni_tr_i64(e, NI_TR_K_PEER, x->peer);
+  if (step) {
+    ni_tr_i64(e, NI_TR_K_STEP, x->step);
+  } else {
+    ni_tr_u64(e, NI_TR_K_STEPS, x->n_steps);
+    ni_tr_u64(e, NI_TR_K_STEPS_DONE, x->n_steps_completed);
+    ni_tr_f64(e, NI_TR_K_MAX_STEP, x->max_step_us);
+    ni_tr_i64(e, NI_TR_K_QUEUED, waited);
+    err = ni_tr_text(r, e, NI_TR_K_FUNC, x->parent_func);
+    if (err == 0) err = ni_tr_text(r, e, NI_TR_K_STATE, x->state);
+  }
+  ni_tr_f64(e, NI_TR_K_GPU_PRODUCE, x->gpu_produce_us);
+  ni_tr_f64(e, NI_TR_K_PEER_CREDIT, x->peer_credit_us);
+  ni_tr_f64(e, NI_TR_K_WIRE, x->wire_us);
+  ni_tr_f64(e, NI_TR_K_FLUSH, x->flush_us);
+  ni_tr_f64(e, NI_TR_K_GPU_CONSUME, x->gpu_consume_us);
+  if (x->origin_pid >= 0) ni_tr_i64(e, NI_TR_K_PID, x->origin_pid);
+  return err;
+}
+
+/* A time in us that can be one; NAN and what is longer than an hour are none. */
+static bool sane_us(double us) { return isfinite(us) && us >= 0 && us < 3.6e9; }
+
 /* A network operation, or one of its steps. Several of one channel and direction are under way at once. */
 static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct place *at, const struct ni_proxy_line *x,
                     bool step) {
@@ -178,41 +205,21 @@ static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct p
   ni_size_text(x->trans_size_bytes, size);
   if (step) snprintf(text, sizeof text, "%s step %lld", send ? "send" : "receive", (long long)x->step);
   else snprintf(text, sizeof text, "%s rank %d, %s", send ? "send to" : "receive from", x->peer, size);
-  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0;
-  bool known = isfinite(x->total_us) && x->total_us >= 0 && x->total_us < 3.6e9;
+  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0, known = sane_us(x->total_us);
   if (!known && !parent_hangs(r, w, p2p, x->parent_rec_sn)) {
     known = true;
     e.phase = NI_TR_INSTANT;
     memcpy(text + strlen(text), " (no stop)", sizeof " (no stop)");
   }
   /* Posted operations of one connection wait for each other: from the first progress on it is this one's turn. */
-  int64_t waited = isfinite(x->progress_us) && x->progress_us > 0 && x->progress_us < 3.6e9 ? llround(x->progress_us * 1000) : 0;
+  int64_t waited = sane_us(x->progress_us) ? llround(x->progress_us * 1000) : 0;
   int64_t total = e.phase == NI_TR_INSTANT ? waited : known ? llround(x->total_us * 1000) : -1;
   if (known && waited > total) waited = 0;
   int err = times(r, w, &e, x->start_ns + (uint64_t)waited, known ? total - waited : -1, NI_TR_C_NET, text);
   if (err == 0)
     err = ni_tr_track(r, at->unit, w->member, step ? NI_TR_T_STEPS : send ? NI_TR_T_NET_SEND : NI_TR_T_NET_RECV,
                       x->channel < 0 ? 0 : (uint32_t)x->channel, &e.track);
-  if (err < 0) return err;
-  ni_tr_u64(&e, NI_TR_K_PROXY_SN, x->proxy_op_sn);
-  ni_tr_u64(&e, NI_TR_K_BYTES, x->trans_size_bytes);
-  ni_tr_i64(&e, NI_TR_K_PEER, x->peer);
-  if (step) {
-    ni_tr_i64(&e, NI_TR_K_STEP, x->step);
-  } else {
-    ni_tr_u64(&e, NI_TR_K_STEPS, x->n_steps);
-    ni_tr_u64(&e, NI_TR_K_STEPS_DONE, x->n_steps_completed);
-    ni_tr_f64(&e, NI_TR_K_MAX_STEP, x->max_step_us);
-    ni_tr_i64(&e, NI_TR_K_QUEUED, waited);
-    err = ni_tr_text(r, &e, NI_TR_K_FUNC, x->parent_func);
-    if (err == 0) err = ni_tr_text(r, &e, NI_TR_K_STATE, x->state);
-  }
-  ni_tr_f64(&e, NI_TR_K_GPU_PRODUCE, x->gpu_produce_us);
-  ni_tr_f64(&e, NI_TR_K_PEER_CREDIT, x->peer_credit_us);
-  ni_tr_f64(&e, NI_TR_K_WIRE, x->wire_us);
-  ni_tr_f64(&e, NI_TR_K_FLUSH, x->flush_us);
-  ni_tr_f64(&e, NI_TR_K_GPU_CONSUME, x->gpu_consume_us);
-  if (x->origin_pid >= 0) ni_tr_i64(&e, NI_TR_K_PID, x->origin_pid);
+  if (err == 0) err = describe_net(r, &e, x, step, waited);
   if (!r->opt.no_flows && !step && e.phase != NI_TR_INSTANT && w->member != NI_TR_NONE && x->parent_rec_sn != NI_NO_SN)
     join(&e, w->member, p2p, x->parent_rec_sn);
   return err < 0 ? err : ni_tr_put(r, &e);

@@ -80,6 +80,11 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   return e;
 }
 
+int ni_out_end(FILE *f) {
+  int bad = ferror(f);
+  return fclose(f) != 0 || bad ? -(errno ? errno : EIO) : 0;
+}
+
 void ni_out_drop(struct ni_out_file *o) {
   if (!*o->tmp) return;
   if (o->fd >= 0) close(o->fd);

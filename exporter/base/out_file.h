@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* `*tmp` is 0 when nothing is under way. A struct of zeros is such a one. */
@@ -43,6 +44,9 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
  * caller may try another then, or drop. Whoever wants it on the disk syncs o->fd first. After other errors nothing is left.
  */
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
+
+/* Closes a stream that was written to: 0, or -errno of whatever went wrong since it was opened. */
+int ni_out_end(FILE *f);
 
 /* Closes and removes. Nothing when nothing is under way. */
 void ni_out_drop(struct ni_out_file *o);

@@ -19,7 +19,10 @@
 #include "exporter/model/sums/figures.h"
 #include "exporter/output/records/dataset.h"
 #include "exporter/output/tables/operations_csv.h"
+#include "exporter/output/tables/out_tables.h"
 #include "exporter/output/tables/output.h"
+#include "exporter/output/tables/summary_json.h"
+#include "summary_print.h"
 
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
 #define NI_STORE_SHARE 16

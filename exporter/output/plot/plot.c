@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
 #include "exporter/base/threads.h"
 #include "figure.h"
 #include "gnuplot_process.h"
@@ -51,8 +52,7 @@ static int write_script(const struct ni_plots *p, const struct ni_figure *fig, c
   fprintf(f, "# From the folder above this one: gnuplot %s\n", name);
   fig->write(f, fig);
   fprintf(f, "unset output\n");
-  rc = ferror(f) ? (errno ? -errno : -EIO) : 0;
-  return fclose(f) != 0 && !rc ? -errno : rc;
+  return ni_out_end(f);
 }
 
 /* Without --keep-scripts nothing of them stays. */

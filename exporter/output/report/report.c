@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
 #include "assets.h"
 #include "page_data.h"
@@ -52,11 +53,7 @@ int ni_report_render(const struct ni_summary *summary, const struct ni_render_op
   fwrite(ni_report_head, 1, (size_t)(ni_report_head_end - ni_report_head), f);
   write_escaped(f, json, n);
   fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
-  bool failed = ferror(f);
-  if (fclose(f) != 0 || failed) {
-    rc = errno ? -errno : -EIO;
-    unlink(path);
-  }
+  if ((rc = ni_out_end(f)) < 0) unlink(path);
 free_json:
   free(json);
   return rc;

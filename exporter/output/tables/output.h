@@ -1,5 +1,5 @@
 /*
- * Where the output goes and what is written of a struct ni_summary.
+ * Where the output goes.
  *
  * Model: everything is made in OUT/.tmp-<pid> and moved into OUT at the end, so OUT never holds half of a result. A
  * marker file tells that OUT is ours: an earlier result is then replaced as a whole; a folder with other things in it is
@@ -19,12 +19,4 @@ void ni_result_abort(struct ni_run *r);
 /* A line of output.log, as the reference writes them. level: "INFO", "WARNING", "ERROR". */
 void ni_out_log(struct ni_run *r, const char *level, const char *text, ...) __attribute__((format(printf, 3, 4)));
 
-/* summary.csv and its sisters by communicator, rank and host, in `dir`. */
-int ni_write_tables(const struct ni_summary *s, const char *dir);
-/* Schema nccl-inspector-summary-1. */
-int ni_write_json(const struct ni_summary *s, const char *path);
-void ni_json_summary(const struct ni_summary *s, FILE *f);
-/* The last thing on the terminal. `best`: how many groups at most. */
-void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f);
-void ni_print_nccl_tests(const struct ni_summary *s, FILE *f);
 #endif

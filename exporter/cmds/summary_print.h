@@ -1,0 +1,10 @@
+/* The last thing that a summary says on the terminal. Main thread. */
+#ifndef NI_SUMMARY_PRINT_H
+#define NI_SUMMARY_PRINT_H
+
+#include "exporter/model/sums/state.h"
+
+void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f);
+void ni_print_nccl_tests(const struct ni_summary *s, FILE *f);
+
+#endif

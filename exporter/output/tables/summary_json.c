@@ -1,0 +1,292 @@
+#include "summary_json.h"
+
+#include <errno.h>
+
+#include "exporter/base/out_file.h"
+#include "exporter/base/text/json_fields.h"
+
+#define FIELDS(j, table, item, context) ni_json_fields(j, table, sizeof(table) / sizeof *(table), true, item, context)
+/* An array of objects. */
+#define OBJECTS(j, key, table, items, n, context)                          \
+  do {                                                                     \
+    ni_json_array(j, key);                                                 \
+    for (size_t i_ = 0; i_ < (n); i_++) {                                  \
+      ni_json_object(j, NULL);                                             \
+      FIELDS(j, table, &(items)[i_], context);                             \
+      ni_json_end_object(j);                                               \
+    }                                                                      \
+    ni_json_end_array(j);                                                  \
+  } while (0)
+
+static void put_type(struct ni_json *j, const char *key, const void *type, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_comm_type_names[*(const enum ni_comm_type *)type]);
+}
+static void put_kind(struct ni_json *j, const char *key, const void *kind, const void *context) {
+  (void)context;
+  ni_json_text(j, key, *(const enum ni_kind *)kind == NI_KIND_P2P ? "p2p" : "coll");
+}
+static void put_timing(struct ni_json *j, const char *key, const void *timing, const void *context) {
+  (void)context;
+  ni_json_text(j, key, ni_timing_names[*(const enum ni_timing *)timing]);
+}
+static void put_ns_as_us(struct ni_json *j, const char *key, const void *ns, const void *context) {
+  (void)context;
+  ni_json_f64(j, key, *(const double *)ns / 1e3);
+}
+
+static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_stats, n), NI_JSON(ni_stats, mean), NI_JSON(ni_stats, stddev), NI_JSON(ni_stats, min), NI_JSON(ni_stats, p10),
+      NI_JSON(ni_stats, p25), NI_JSON(ni_stats, p50), NI_JSON(ni_stats, p75), NI_JSON(ni_stats, p90), NI_JSON(ni_stats, p99),
+      NI_JSON(ni_stats, max)};
+  ni_json_object(j, key);
+  FIELDS(j, fields, stats, context);
+  if (((const struct ni_stats *)stats)->approx) ni_json_bool(j, "approx", true);
+  ni_json_end_object(j);
+}
+
+static void put_counts(struct ni_json *j, const char *key, const void *counts, const void *context) {
+  const struct ni_counts *c = counts;
+  (void)context;
+  ni_json_object(j, key);
+  for (size_t i = 0; i < c->n; i++) ni_json_u64(j, c->item[i].name, c->item[i].count);
+  ni_json_end_object(j);
+}
+
+static void put_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
+  ni_json_array(j, key);
+  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
+  ni_json_end_array(j);
+}
+
+#define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
+
+static void json_input(struct ni_json *j, const struct ni_input *in) {
+  static const struct ni_json_field read[] = {
+      NI_JSON(ni_input, files), NI_JSON(ni_input, files_failed), NI_JSON(ni_input, files_empty),
+      NI_JSON_AS(ni_input, cut_files, "files_cut"), NI_JSON_AS(ni_input, damaged_files, "files_damaged"),
+      NI_JSON(ni_input, bytes), NI_JSON(ni_input, text_bytes), NI_JSON(ni_input, lines), NI_JSON(ni_input, records),
+      NI_JSON(ni_input, filtered_out), NI_JSON(ni_input, control_lines), NI_JSON(ni_input, proxy_lines),
+      NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), BY(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
+      NI_JSON(ni_input, orphans), NI_JSON(ni_input, duplicates)};
+  static const struct ni_json_field rolled[] = {
+      NI_JSON_AS(ni_input, rolled, "operations_in_rollups"), NI_JSON_AS(ni_input, unrolled, "operations_not_in_rollups"),
+      NI_JSON_AS(ni_input, without_record, "operations_without_record")};
+  static const struct ni_json_field missing[] = {
+      NI_JSON(ni_input, gaps), NI_JSON(ni_input, untold), NI_JSON(ni_input, out_of_range),
+      BY(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
+      NI_JSON(ni_input, stated_losses), BY(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
+      NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts), NI_JSON(ni_input, left_out_by_settings),
+      BY(put_counts, ni_input, problems_by, "problems_by")};
+  ni_json_object(j, "input");
+  FIELDS(j, read, in, NULL);
+  if (in->rolled) FIELDS(j, rolled, in, NULL);
+  FIELDS(j, missing, in, NULL);
+  put_texts(j, "trouble", in->trouble, in->n_trouble);
+  put_texts(j, "notes", in->note, in->n_notes);
+  put_texts(j, "bad_lines_at", in->where, in->n_where);
+  ni_json_end_object(j);
+}
+
+static void put_cells_busbw(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  put_stats(j, key, &s->cell[((const struct ni_group *)group)->cell].busbw_gbs, s);
+}
+
+static void put_mix(struct ni_json *j, const char *key, const void *group, const void *summary) {
+  const struct ni_summary *s = summary;
+  const struct ni_group *g = group;
+  ni_json_array(j, key);
+  for (const struct ni_mix *x = &s->mix[g->mix]; x < &s->mix[g->mix] + g->n_mix; x++) {
+    ni_json_object(j, NULL);
+    ni_json_text(j, "algo", *x->algo ? x->algo : NULL);
+    ni_json_text(j, "proto", *x->proto ? x->proto : NULL);
+    ni_json_u64(j, "records", x->records);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static const struct ni_json_field group_fields[] = {
+    BY(put_type, ni_group, type, "comm_type"), BY(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
+    NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), BY(put_timing, ni_group, timing, "timing_source"),
+    NI_JSON(ni_group, records), NI_JSON(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
+    NI_JSON(ni_group, of_best), BY(put_stats, ni_group, us, "exec_time_us"), BY(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
+    BY(put_stats, ni_group, transfer_us, "transfer_time_us"), BY(put_stats, ni_group, job_us, "job_time_us"),
+    NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
+
+static const struct ni_json_field comm_fields[] = {
+    NI_JSON(ni_comm_row, id), NI_JSON_AS(ni_comm_row, name, "comm_name"), BY(put_type, ni_comm_row, type, "comm_type"),
+    NI_JSON(ni_comm_row, n_ranks), NI_JSON(ni_comm_row, nnodes), NI_JSON(ni_comm_row, ranks_seen), NI_JSON(ni_comm_row, hosts_seen),
+    NI_JSON(ni_comm_row, records), NI_JSON(ni_comm_row, operations), NI_JSON(ni_comm_row, partial_operations),
+    BY(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
+    BY(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
+    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us)};
+
+/* Host and pid of a process. */
+static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
+  ni_json_text(j, "hostname", s->host[p->host].name);
+  ni_json_i64(j, "pid", p->pid);
+}
+
+/* Of a process with several ranks it is not known which one is meant. */
+static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
+  if (p->ranks > 1) ni_json_text(j, "global_rank", NULL);
+  else ni_json_i64(j, "global_rank", p->rank);
+}
+
+static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field of_process[] = {
+      NI_JSON(ni_process, records), BY(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
+      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), BY(put_ns_as_us, ni_process, late_ns, "late_us"),
+      NI_JSON(ni_process, relative), NI_JSON(ni_process, busbw_relative), NI_JSON(ni_process, file)};
+  static const struct ni_json_field of_host[] = {
+      NI_JSON_AS(ni_host, name, "hostname"), NI_JSON_AS(ni_host, n_processes, "ranks"), NI_JSON(ni_host, records),
+      BY(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
+      NI_JSON(ni_host, late), BY(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
+      NI_JSON(ni_host, busbw_relative)};
+  ni_json_array(j, "ranks");
+  for (size_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    ni_json_object(j, NULL);
+    json_place(j, s, p);
+    ni_json_i64(j, "rank", p->rank);
+    ni_json_bool(j, "rank_stated", p->rank_stated);
+    if (p->ranks > 1) {
+      char text[48];
+      ni_json_u64(j, "ranks_in_process", p->ranks);
+      ni_json_text(j, "ranks", ni_ranks_text(p, text));
+    }
+    FIELDS(j, of_process, p, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
+}
+
+static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_outlier, sn), NI_JSON_AS(ni_outlier, us, "exec_time_us"), NI_JSON(ni_outlier, peers_us),
+      NI_JSON(ni_outlier, lost_us), NI_JSON(ni_outlier, time_us)};
+  ni_json_array(j, "outliers");
+  for (size_t i = 0; i < s->n_outliers; i++) {
+    const struct ni_outlier *o = &s->outlier[i];
+    const struct ni_group *g = &s->group[o->group];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "kind", o->kind == NI_OUTLIER_LATE ? "late" : "slow");
+    ni_json_text(j, "comm_type", ni_comm_type_names[g->type]);
+    ni_json_text(j, "func", g->func);
+    ni_json_u64(j, "msg_size_bytes", g->msg_bytes);
+    ni_json_text(j, "id", s->comm[o->comm].id);
+    json_place(j, s, &s->process[o->process]);
+    ni_json_i64(j, "rank", o->rank);
+    json_global_rank(j, &s->process[o->process]);
+    ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
+    FIELDS(j, fields, o, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void json_side(struct ni_json *j, const struct ni_summary *s, const char *key, int32_t rank, uint32_t process) {
+  ni_json_object(j, key);
+  ni_json_i64(j, "rank", rank);
+  if (process != UINT32_MAX) {
+    json_place(j, s, &s->process[process]);
+    json_global_rank(j, &s->process[process]);
+  }
+  ni_json_end_object(j);
+}
+
+static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_pair, sends), NI_JSON(ni_pair, recvs), NI_JSON(ni_pair, matched), NI_JSON(ni_pair, bandwidth_gbs),
+      NI_JSON(ni_pair, sender_waited_us), NI_JSON(ni_pair, receiver_waited_us), BY(put_stats, ni_pair, send_us, "send_time_us"),
+      BY(put_stats, ni_pair, recv_us, "recv_time_us"), BY(put_stats, ni_pair, transfer_us, "transfer_time_us")};
+  ni_json_array(j, "p2p_pairs");
+  for (size_t i = 0; i < s->n_pairs; i++) {
+    const struct ni_pair *p = &s->pair[i];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "id", s->comm[p->comm].id);
+    ni_json_text(j, "comm_type", ni_comm_type_names[s->comm[p->comm].type]);
+    ni_json_u64(j, "msg_size_bytes", p->msg_bytes);
+    json_side(j, s, "sender", p->from, p->from_process);
+    json_side(j, s, "receiver", p->to, p->to_process);
+    FIELDS(j, fields, p, s);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  ni_json_u64(j, "p2p_pair_records_left_out", s->pair_records_left_out);
+}
+
+static void json_findings(struct ni_json *j, const struct ni_summary *s) {
+  ni_json_array(j, "findings");
+  for (size_t i = 0; i < s->n_findings; i++) {
+    const struct ni_finding *x = &s->finding[i];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "kind", ni_finding_names[x->kind]);
+    ni_json_text(j, "text", x->text);
+    if (x->kind == NI_FIND_LATE_RANK) {
+      const struct ni_process *p = &s->process[x->of];
+      json_place(j, s, p);
+      if (p->ranks > 1) {
+        char ranks[48];
+        ni_json_text(j, "rank", NULL);
+        ni_json_text(j, "ranks", ni_ranks_text(p, ranks));
+      } else ni_json_i64(j, "rank", p->rank);
+      ni_json_bool(j, "rank_stated", p->rank_stated);
+      if (p->gpu >= 0) ni_json_i64(j, "gpu", p->gpu);
+      ni_json_f64(j, "late_share", x->value);
+      ni_json_u64(j, "operations", x->compared);
+    } else {
+      if (x->kind == NI_FIND_SLOW_HOST) ni_json_text(j, "hostname", s->host[x->of].name);
+      else ni_json_text(j, "id", s->comm[x->of].id);
+      ni_json_f64(j, x->compared ? "transfer_ratio" : "busbw_ratio", x->value);
+      if (x->compared) ni_json_u64(j, "communicators_alike", x->compared);
+    }
+    ni_json_f64(j, "lost_us", x->lost_us);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  ni_json_u64(j, "findings_left_out", s->findings_left_out);
+}
+
+void ni_json_summary(const struct ni_summary *s, FILE *f) {
+  static const struct ni_json_field counts[] = {
+      NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
+      NI_JSON(ni_summary, late_share_median), NI_JSON(ni_summary, groups_without_slices)};
+  struct ni_json j;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema_version", "nccl-inspector-summary-1");
+  ni_json_bool(&j, "complete", s->complete);
+  ni_json_object(&j, "job");
+  ni_json_text(&j, "id", s->job.id);
+  ni_json_text(&j, "exe", s->job.exe);
+  if (s->job.world_size >= 0) ni_json_i64(&j, "world_size", s->job.world_size);
+  if (s->job.nccl_version >= 0) ni_json_i64(&j, "nccl_version", s->job.nccl_version);
+  ni_json_text(&j, "formats", s->job.formats);
+  ni_json_text(&j, "producers", s->job.producers);
+  ni_json_end_object(&j);
+  ni_json_i64(&j, "first_us", s->first_us);
+  ni_json_i64(&j, "last_us", s->last_us);
+  ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
+  FIELDS(&j, counts, s, s);
+  json_input(&j, &s->input);
+  OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
+  OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
+  json_ranks(&j, s);
+  json_pairs(&j, s);
+  json_findings(&j, s);
+  json_outliers(&j, s);
+  ni_json_end_object(&j);
+  ni_json_finish(&j);
+}
+
+int ni_write_json(const struct ni_summary *s, const char *path) {
+  FILE *f = fopen(path, "we");
+  if (!f) return -errno;
+  ni_json_summary(s, f);
+  return ni_out_end(f);
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/text/plural.h"
+#include "exporter/model/hang/fate.h"
 #include "crowd.h"
 #include "say_fate.h"
 #include "words.h"

@@ -7,7 +7,7 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/text/names_alike.h"
-#include "verdict.h"
+#include "fate.h"
 
 #define RUNS 64
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */

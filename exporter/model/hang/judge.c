@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "verdict.h"
+#include "fate.h"
+#include "knot.h"
+#include "knots.h"
 
 #define EDGES 64     /* of what one rank waits in */
 #define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */

@@ -125,19 +125,10 @@ bool ni_hang_complete(const struct ni_hang_verdict *v);
 /* Do both say that the same operation hangs for the same ranks? */
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 
-/* fate.c: fate, earlier and wall_ns. 0 or -ENOMEM. */
-int ni_hang_find_fate(struct ni_hang_verdict *v);
-uint64_t ni_hang_last_sign(const struct ni_hang_process *p);
-/* knots.c: all knots of a model, views filled, nothing judged. 0 or -ENOMEM. */
-int ni_hang_find_knots(struct ni_hang_verdict *v);
-/* judge.c: until when this rank is known to be where it is. */
+/* Until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
-/* The view of a rank; NULL: there is none. */
-struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
 static inline const struct ni_hang_process *ni_hang_process_at(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return &v->model->process[w->member->process];
 }
-/* Others wait for a rank that is there. */
-bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 
 #endif

@@ -1,0 +1,75 @@
+#include "knot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+
+bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p) {
+  return p->life == NI_HANG_DEAD && (c->runs_ns > p->alive_ns || c->seen_ns > p->alive_ns + NI_HANG_OUTLIVED_NS);
+}
+
+bool ni_hang_has_left(const struct ni_hang_member *x, const struct ni_hang_process *p) {
+  return x->destroyed || p->life == NI_HANG_LEFT;
+}
+
+bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns) {
+  return x->open_ns != 0 && (x->open_ns >= ns || p->life == NI_HANG_DEAD);
+}
+
+enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op) {
+  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY : NI_HANG_INSIDE;
+}
+
+struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c, enum ni_kind kind) {
+  struct ni_hang_verdict *v = f->v;
+  if (!ni_array_room(v->knot, v->n, f->cap)) return NULL;
+  struct ni_hang_knot *k = &v->knot[v->n];
+  *k = (struct ni_hang_knot){.any = c->x[0], .kind = kind, .leads_to = -1, .first_ns = UINT64_MAX};
+  k->view = calloc(c->n, sizeof *k->view);
+  if (!k->view) return NULL;
+  v->n++;
+  k->n = c->n;
+  k->past = c->past;
+  k->unseen = (uint64_t)c->x[0]->n_ranks > c->n ? (uint64_t)c->x[0]->n_ranks - c->n : 0;
+  for (size_t i = 0; i < c->n; i++) {
+    const struct ni_hang_process *p = &f->m->process[c->x[i]->process];
+    /* Where a process has several ranks of a communicator, nothing tells which ranks of two communicators are one. */
+    uint64_t alone = ((uint64_t)(k - v->knot) + 1) << 32 | i;
+    k->view[i] = (struct ni_hang_view){.member = c->x[i], .rank = c->x[i]->rank, .waits_for = -1,
+                                       .seat = p->several ? alone : c->x[i]->process};
+    if (c->x[i]->name && !k->any->name) k->any = c->x[i];
+  }
+  return k;
+}
+
+void ni_hang_count(struct ni_hang_knot *k) {
+  memset(k->count, 0, sizeof k->count);
+  for (size_t i = 0; i < k->n; i++) k->count[k->view[i].where]++;
+  k->count[NI_HANG_NO_DATA] += k->unseen;
+}
+
+void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns) {
+  if (!enqueue_ns) return;
+  if (enqueue_ns < k->first_ns) k->first_ns = enqueue_ns;
+  if (enqueue_ns > k->newest_ns) k->newest_ns = enqueue_ns;
+}
+
+struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank) {
+  size_t i;
+  ni_array_search(i, k->n, k->view[i].rank < rank);
+  return i < k->n && k->view[i].rank == rank ? &k->view[i] : NULL;
+}
+
+bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  switch (w->where) {
+    case NI_HANG_NEVER:
+    case NI_HANG_OTHER_CALL:
+    case NI_HANG_GONE:
+    case NI_HANG_HAS_LEFT:
+    case NI_HANG_API_ONLY: return true;
+    /* The others are in the kernel and this rank's has not begun: its GPU does something else. */
+    case NI_HANG_QUEUED: return k->count[NI_HANG_INSIDE] > 0;
+    default: return false;
+  }
+}

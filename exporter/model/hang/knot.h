@@ -1,0 +1,46 @@
+/*
+ * What collectives (knot_coll.h) and sends and receives (knot_p2p.h) of a communicator have in common when it is asked who is
+ * where. One thread. Pure but for ni_hang_new_knot().
+ */
+#ifndef NI_HANG_KNOT_H
+#define NI_HANG_KNOT_H
+
+#include "verdict.h"
+
+/* Members of one communicator, one a rank, ascending. */
+struct ni_hang_group {
+  const struct ni_hang_member **x;
+  size_t n;
+  bool past; /* all of an earlier run */
+  uint64_t seen_ns, runs_ns; /* newest sign of life of its processes; of those that are not dead */
+};
+
+struct ni_hang_finding {
+  uint16_t send; /* number of the text */
+  struct ni_hang_verdict *v;
+  const struct ni_hang_model *m;
+  size_t cap;
+};
+
+/* Adds one, with a view for each member and nothing known of it. NULL without memory. */
+struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c, enum ni_kind kind);
+/* Counts its views by where they are. */
+void ni_hang_count(struct ni_hang_knot *k);
+/* One more call of its operation; 0: not known when. */
+void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns);
+
+/* Its process is dead, and others lived on. */
+bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p);
+/* It destroyed the communicator, or its process ended in order. */
+bool ni_hang_has_left(const struct ni_hang_member *x, const struct ni_hang_process *p);
+/* All that was in flight at time ns is known. A process that is dead has begun nothing after what it left. */
+bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
+/* Of a rank that has it in flight. */
+enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op);
+
+/* The view of a rank; NULL: there is none. */
+struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
+/* Others wait for a rank that is there. */
+bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
+
+#endif

@@ -4,22 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "drop_nulls.h"
 #include "page_build.h"
-#include "exporter/base/array.h"
-#include "exporter/base/text/utf8.h"
-
-#define NO_CODE UINT16_MAX /* dictionaries end below */
-
-/* The rows of one call, without the nulls. */
-struct slice {
-  const void *values; /* n_values of them; one when `repeat` */
-  const uint8_t *valid;
-  const struct ni_pq_dict *dict;
-  uint32_t n_rows, n_values;
-  bool repeat;
-};
+#include "page_values.h"
 
 void ni_chunk_env_free(struct ni_chunk_env *env) {
   ni_page_codec_free(&env->codec);
@@ -80,7 +67,7 @@ size_t ni_chunk_memory_bytes(const struct ni_chunk *c, const struct ni_chunk_env
 }
 
 /* Notes the levels of a slice in the open page; called once the slice's values are in it. */
-static int add_levels(struct ni_chunk *c, struct ni_chunk_env *env, const struct slice *s) {
+static int add_levels(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_slice *s) {
   uint32_t row = c->page_rows;
   c->page_rows += s->n_rows;
   c->n_rows += s->n_rows;
@@ -110,206 +97,6 @@ static void stat_dict(struct ni_chunk *c) {
   }
 }
 
-/* ---- values into the open page -------------------------------------------------------------------------------- */
-
-/* Valid UTF-8 for `s`, replaced when it must be; -EMSGSIZE when too long. The result lives until the next call. */
-static int clean_text(struct ni_chunk_env *env, const struct ni_str *s, struct ni_str *out) {
-  if (s->len > NI_PQ_STR_MAX_BYTES) return -EMSGSIZE;
-  *out = *s;
-  if (s->len == 0) out->p = "";
-  if (ni_utf8_valid(out->p, out->len)) return 0;
-  size_t need = 3 * (size_t)s->len;
-  if (need > env->utf8_cap && !ni_array_exact(&env->utf8, &env->utf8_cap, need, 1)) return -ENOMEM;
-  env->replaced_strings++;
-  out->p = env->utf8;
-  out->len = (uint32_t)ni_utf8_replace(env->utf8, s->p, s->len);
-  return 0;
-}
-
-static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_str *s, uint16_t *code) {
-  struct ni_str clean;
-  int rc = clean_text(env, s, &clean);
-  return rc ? rc : ni_dict_map_text(&c->dict, clean.p, clean.len, code);
-}
-
-/* The caller's dictionary may have grown since the last call, or be another one. */
-static int ready_code_map(struct ni_chunk *c, const struct ni_pq_dict *dict) {
-  if (dict->epoch == 0 || dict->epoch != c->code_map_epoch || dict->n < c->code_map_n) c->code_map_n = 0;
-  c->code_map_epoch = dict->epoch;
-  if (dict->n > c->code_map_cap && !ni_array_more(&c->code_map, &c->code_map_cap, dict->n, sizeof *c->code_map)) return -ENOMEM;
-  if (dict->n > c->code_map_n)
-    memset(c->code_map + c->code_map_n, 0xff, (dict->n - c->code_map_n) * sizeof *c->code_map);
-  c->code_map_n = dict->n;
-  return 0;
-}
-
-static int map_codes(struct ni_chunk *c, struct ni_chunk_env *env, const struct slice *s, uint32_t n, uint16_t *out,
-                     uint32_t *n_mapped) {
-  const uint32_t *in = s->values;
-  for (uint32_t i = 0; i < n; i++) {
-    *n_mapped = i;
-    if (in[i] >= s->dict->n) return -EINVAL;
-    uint16_t code = c->code_map[in[i]];
-    if (code == NO_CODE) {
-      int rc = code_of_text(c, env, &s->dict->values[in[i]], &code);
-      if (rc) return rc;
-      c->code_map[in[i]] = code;
-    }
-    out[i] = code;
-  }
-  *n_mapped = n;
-  return 0;
-}
-
-static int map_texts(struct ni_chunk *c, struct ni_chunk_env *env, const struct slice *s, uint32_t n, uint16_t *out,
-                     uint32_t *n_mapped) {
-  const struct ni_str *in = s->values;
-  for (uint32_t i = 0; i < n; i++) {
-    *n_mapped = i;
-    if (i && in[i].p == in[i - 1].p && in[i].len == in[i - 1].len) {
-      out[i] = out[i - 1];
-      continue;
-    }
-    int rc = code_of_text(c, env, &in[i], &out[i]);
-    if (rc) return rc;
-  }
-  *n_mapped = n;
-  return 0;
-}
-
-static int ready_codes(struct ni_chunk *c, const struct ni_chunk_env *env) {
-  if (!c->codes) c->codes = malloc((env->page_rows + NI_CODE_SLACK) * sizeof *c->codes);
-  return c->codes ? 0 : -ENOMEM;
-}
-
-/* Rows of the slice before its value k. */
-static uint32_t rows_before(const struct slice *s, uint32_t k) {
-  if (s->repeat || s->n_values == s->n_rows) return k;
-  uint32_t row = 0;
-  for (uint32_t seen = 0; row < s->n_rows; row++)
-    if (s->valid[row] && seen++ == k) break;
-  return row;
-}
-
-/* On NI_DICT_FULL the slice is cut down to the rows that were taken. */
-static int stage_dict(struct ni_chunk *c, struct ni_chunk_env *env, struct slice *s) {
-  int rc = ready_codes(c, env);
-  if (rc) return rc;
-  uint16_t *out = c->codes + c->page_values;
-  uint32_t n = s->repeat && s->n_values ? 1 : s->n_values, n_mapped = 0;
-  if (c->width == 0) {
-    rc = s->dict ? map_codes(c, env, s, n, out, &n_mapped) : map_texts(c, env, s, n, out, &n_mapped);
-  } else if (c->width == 4) {
-    const int32_t *v = s->values;
-    for (uint32_t i = 0; i < n; i++) env->wide[i] = (uint64_t)(int64_t)v[i];
-    rc = ni_dict_map(&c->dict, env->wide, n, out, &n_mapped);
-  } else {
-    rc = ni_dict_map(&c->dict, s->values, n, out, &n_mapped);
-  }
-  if (rc == NI_DICT_FULL) {
-    s->n_rows = rows_before(s, n_mapped);
-    s->n_values = n_mapped;
-  } else if (rc) {
-    return rc;
-  } else {
-    for (uint32_t i = n; i < s->n_values; i++) out[i] = out[0];
-  }
-  c->page_values += s->n_values;
-  return rc;
-}
-
-static int stage_bits(struct ni_chunk *c, struct ni_chunk_env *env, const struct slice *s) {
-  int rc = ready_codes(c, env);
-  if (rc) return rc;
-  const uint8_t *v = s->values;
-  uint16_t *out = c->codes + c->page_values;
-  bool any = false, all = true;
-  for (uint32_t i = 0; i < s->n_values; i++) {
-    out[i] = v[s->repeat ? 0 : i] != 0;
-    any |= out[i];
-    all &= out[i];
-  }
-  c->page_values += s->n_values;
-  if (s->n_values) {
-    const int64_t bounds[2] = {all, any};
-    ni_stats_ints(&c->stats, bounds, 8, 2);
-  }
-  return 0;
-}
-
-/* Room for `need` more bytes of values in the open PLAIN page. */
-static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_t need) {
-  size_t want = ni_level_room(env->page_rows) + c->plain_len + need;
-  if (c->width) want = ni_level_room(env->page_rows) + (size_t)env->page_rows * c->width;
-  if (want <= c->plain_cap) return 0;
-  if (c->width == 0 && want < 2 * c->plain_cap && c->plain_cap < 2 * NI_PAGE_BYTES) want = 2 * c->plain_cap;
-  return ni_array_exact(&c->plain, &c->plain_cap, want, 1) ? 0 : -ENOMEM;
-}
-
-static const struct ni_str *text_at(const struct slice *s, uint32_t i) {
-  if (s->repeat) i = 0;
-  return s->dict ? &s->dict->values[((const uint32_t *)s->values)[i]] : &((const struct ni_str *)s->values)[i];
-}
-
-static int put_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p, uint32_t len) {
-  int rc = ready_plain(c, env, 4 + (size_t)len);
-  if (rc) return rc;
-  uint8_t *out = c->plain + ni_level_room(env->page_rows) + c->plain_len;
-  memcpy(out, &len, 4);
-  memcpy(out + 4, p, len);
-  c->plain_len += 4 + (size_t)len;
-  return 0;
-}
-
-/* A page of strings ends with the row that fills it: the slice is cut down to the rows that were taken. */
-static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct slice *s) {
-  int rc = 0;
-  if (c->width == 0) {
-    for (uint32_t i = 0; i < s->n_values; i++) {
-      struct ni_str clean;
-      if (s->dict && ((const uint32_t *)s->values)[s->repeat ? 0 : i] >= s->dict->n) return -EINVAL;
-      if ((rc = clean_text(env, text_at(s, i), &clean)) != 0) return rc;
-      ni_stats_text(&c->stats, clean.p, clean.len);
-      if ((rc = put_text(c, env, clean.p, clean.len)) != 0) return rc;
-      if (c->plain_len >= NI_PAGE_BYTES) {
-        s->n_rows = rows_before(s, i) + 1;
-        s->n_values = i + 1;
-      }
-    }
-  } else if ((rc = ready_plain(c, env, (size_t)s->n_values * c->width)) == 0) {
-    uint8_t *out = c->plain + ni_level_room(env->page_rows) + c->plain_len;
-    uint32_t n = s->repeat && s->n_values ? 1 : s->n_values;
-    if (n) memcpy(out, s->values, (size_t)n * c->width);
-    for (uint32_t i = n; i < s->n_values; i++) memcpy(out + (size_t)i * c->width, out, c->width);
-    c->plain_len += (size_t)s->n_values * c->width;
-    if (c->type == NI_PQ_DOUBLE)
-      ni_stats_doubles(&c->stats, s->values, n);
-    else
-      ni_stats_ints(&c->stats, s->values, c->width, n);
-  }
-  c->page_values += s->n_values;
-  return rc;
-}
-
-/* ---- pages ---------------------------------------------------------------------------------------------------- */
-
-/* The open page's codes become PLAIN bytes: the dictionary turned out not to pay. */
-static int codes_to_plain(struct ni_chunk *c, struct ni_chunk_env *env) {
-  for (uint32_t i = 0; i < c->page_values; i++) {
-    uint16_t code = c->codes[i];
-    int rc;
-    if (c->width == 0) {
-      const struct ni_dict_text *t = &c->dict.texts[code];
-      rc = put_text(c, env, c->dict.text + t->off, t->len);
-    } else if ((rc = ready_plain(c, env, c->width)) == 0) {
-      memcpy(c->plain + ni_level_room(env->page_rows) + c->plain_len, &c->dict.keys[code], c->width);
-      c->plain_len += c->width;
-    }
-    if (rc) return rc;
-  }
-  return 0;
-}
-
 static void turn_plain(struct ni_chunk *c) {
   c->mode = NI_CHUNK_PLAIN;
   c->start_plain = true;
@@ -320,7 +107,7 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
   int rc;
   /* Judged on the first page, while there is no dictionary-coded page yet that would need the dictionary. */
   if (c->mode == NI_CHUNK_DICT && c->n_dict_pages == 0 && c->page_values && c->dict.n > c->page_values / 4 * 3) {
-    if ((rc = codes_to_plain(c, env)) != 0) return rc;
+    if ((rc = ni_values_to_plain(c, env)) != 0) return rc;
     stat_dict(c);
     ni_dict_reset(&c->dict);
     turn_plain(c);
@@ -341,9 +128,9 @@ static size_t input_width(const struct ni_chunk *c, const struct ni_pq_column *i
   return c->width ? c->width : in->dict ? sizeof(uint32_t) : sizeof(struct ni_str);
 }
 
-static struct slice cut_slice(const struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in,
+static struct ni_pq_slice cut_slice(const struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in,
                               size_t off, uint32_t n) {
-  struct slice s = {.values = in->values, .dict = in->dict, .n_rows = n, .n_values = n, .repeat = in->repeat};
+  struct ni_pq_slice s = {.values = in->values, .dict = in->dict, .n_rows = n, .n_values = n, .repeat = in->repeat};
   if (in->repeat) {
     if (in->valid && !in->valid[0]) s.n_values = 0;
     return s;
@@ -364,16 +151,12 @@ static struct slice cut_slice(const struct ni_chunk *c, struct ni_chunk_env *env
 int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in, size_t off,
                     uint32_t n) {
   int rc = 0;
-  if (in->dict && c->mode == NI_CHUNK_DICT && (rc = ready_code_map(c, in->dict)) != 0) return rc;
+  if (in->dict && c->mode == NI_CHUNK_DICT && (rc = ni_values_ready(c, in->dict)) != 0) return rc;
   while (n) {
     uint32_t m = env->page_rows - c->page_rows;
     if (m > n) m = n;
-    struct slice s = cut_slice(c, env, in, off, m);
-    switch (c->mode) {
-      case NI_CHUNK_DICT: rc = stage_dict(c, env, &s); break;
-      case NI_CHUNK_BITS: rc = stage_bits(c, env, &s); break;
-      case NI_CHUNK_PLAIN: rc = stage_plain(c, env, &s); break;
-    }
+    struct ni_pq_slice s = cut_slice(c, env, in, off, m);
+    rc = ni_values_add(c, env, &s);
     if (rc && rc != NI_DICT_FULL) return rc;
     const bool full = rc == NI_DICT_FULL;
     if (c->type == NI_PQ_DOUBLE && s.n_values)

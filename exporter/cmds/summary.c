@@ -17,6 +17,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/output/report/report.h"
 #include "exporter/model/sums/figures.h"
+#include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/records/dataset.h"
 #include "exporter/output/tables/operations_csv.h"
 #include "exporter/output/tables/out_tables.h"

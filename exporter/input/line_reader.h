@@ -65,17 +65,5 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out);
 
 const struct ni_reader_stats *ni_reader_stats(const struct ni_reader *r);
 
-/* A part of a file that can be read on its own. */
-struct ni_range {
-  uint64_t from, to;
-};
-
-/*
- * Cuts a file into at most want ranges of about equal size (want >= 1, out has that many). Every cut is proven: plain
- * text is cut before a line that begins with {"header"; a gzip file before a member that begins so, where the member
- * before it was inflated, has the right checksum and ends with a line feed exactly there. A file without such places
- * gives fewer ranges, one at least. Returns their number or -errno. Lines keep their order from range to range.
- */
-int ni_reader_split(const char *path, int want, uint64_t min_bytes, struct ni_range *out);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "gzip_header.h"
 #include "line_reader.h"
+#include "line_split.h"
 
 /*
  * A member larger than this is not inflated to prove a cut; our plugin's flushes are far below. It also bounds the work

@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "exporter/input/line_reader.h"
+#include "exporter/input/line_split.h"
 #include "format/line.h"
 
 static void need(int truth) {

@@ -11,6 +11,7 @@
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
 #include "part.h"
+#include "recover_record.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
 

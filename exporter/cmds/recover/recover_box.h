@@ -14,7 +14,6 @@
 #ifndef NI_RECOVER_BOX_H
 #define NI_RECOVER_BOX_H
 
-#include "exporter/base/out_file.h"
 #include "exporter/input/box/box.h"
 #include "exporter/model/ledger/log_state.h"
 
@@ -28,14 +27,5 @@ struct ni_recovered {
 
 /* log: what is in the log already (start_ns of the same session). Lines go to f. live: the process was, or may be, alive. */
 int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out);
-
-/* A stream whose lines go to fd as gzip; fclose() syncs and says what went wrong, and leaves fd open. NULL: -ENOMEM. */
-FILE *ni_recover_lines(int fd);
-/* Names the file by the first free stem.N.jsonl.gz from N on; 0 is stem.jsonl.gz. Its name is in name. 0 or -errno. */
-int ni_recover_name(struct ni_out_file *o, const char *stem, uint64_t from, char *name, size_t size);
-
-/* A finished slot as a record, as the plugin's own fill_record has it (docs/blackbox.md, "Values of a record"). */
-void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
-                       struct ni_record *r, int *fallback); /* *fallback: index of ni_fallback_names, -1 none */
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "recover_box.h"
+#include "recover_file.h"
 
 #define MEMBER_TEXT (1u << 20) /* text of a gzip member: readers share a file by members */
 #define MAX_NUMBER 1000000

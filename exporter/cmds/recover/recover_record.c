@@ -6,7 +6,7 @@
 #include "exporter/input/box/box_image.h"
 #include "format/apart.h"
 #include "format/timing.h"
-#include "recover_box.h"
+#include "recover_record.h"
 
 #define BEFORE_PREVIOUS 2 /* ni_fallback_names: older than the previous work on the same channel */
 

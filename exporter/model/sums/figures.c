@@ -12,7 +12,6 @@
 #include "exporter/base/array.h"
 #include "exporter/base/threads.h"
 #include "figures_gather.h"
-#include "operation_row.h"
 
 struct joining {
   struct ni_run *r;

@@ -351,6 +351,13 @@ static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
   return (block ^ block >> 32) % n;
 }
 
+/*
+ * Which column of the heat map stands for a bin of time; source has heat.bins entries, heat.bins in one means that nothing
+ * follows. Logs with start times: its own. Logs that only say when a record was dumped have their records in a few bins with
+ * nothing between; a dump holds what ran since the one before, so a bin takes the next column that has anything.
+ */
+void ni_heat_sources(const struct ni_summary *s, uint32_t *source);
+
 /* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
 const char *ni_ranks_text(const struct ni_process *p, char out[48]);
 

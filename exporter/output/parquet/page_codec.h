@@ -13,6 +13,11 @@
 
 #include "writer.h"
 
+/* Whether this build can write `codec`; for NI_PQ_SNAPPY and NI_PQ_ZSTD that depends on the libraries found. */
+bool ni_pq_codec_available(enum ni_pq_codec codec);
+/* "zstd", "snappy", "gzip", "none"; NULL when out of range. */
+const char *ni_pq_codec_name(enum ni_pq_codec codec);
+
 struct ni_page_codec {
   enum ni_pq_codec codec;
   void *state; /* ZSTD_CCtx or z_stream; NULL for the others */

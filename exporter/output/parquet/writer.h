@@ -89,11 +89,6 @@ struct ni_pq_totals {
 
 struct ni_pq;
 
-/* Whether this build can write `codec`; for NI_PQ_SNAPPY and NI_PQ_ZSTD that depends on the libraries found. */
-bool ni_pq_codec_available(enum ni_pq_codec codec);
-/* "zstd", "snappy", "gzip", "none"; NULL when out of range. */
-const char *ni_pq_codec_name(enum ni_pq_codec codec);
-
 /*
  * Makes the file `path`, which must not be there yet, or when path is NULL writes to the open descriptor `fd` at its
  * present position (a pipe will do; the descriptor stays the caller's). `fields`, `options` (NULL: default) and the texts

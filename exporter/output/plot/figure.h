@@ -49,12 +49,4 @@ void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
 /* A few numbers in order. */
 void ni_fig_sort(uint32_t *number, uint32_t n);
 
-void ni_fig_scatter(FILE *f, const struct ni_figure *fig);
-void ni_fig_combined(FILE *f, const struct ni_figure *fig);
-void ni_fig_histogram(FILE *f, const struct ni_figure *fig);
-void ni_fig_boxplot(FILE *f, const struct ni_figure *fig);
-void ni_fig_by_size(FILE *f, const struct ni_figure *fig);     /* first: a group; its kind and function is meant */
-void ni_fig_percentiles(FILE *f, const struct ni_figure *fig); /* first: a group; its type, kind and function */
-void ni_fig_heat(FILE *f, const struct ni_figure *fig);
-
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/text/plural.h"
-#include "figure.h"
+#include "figure_cells.h"
 
 static void title(FILE *f, const struct ni_cell *c, const char *what) {
   char text[300];

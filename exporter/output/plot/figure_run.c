@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "figure.h"
-#include "exporter/model/sums/heat_bins.h"
+#include "figure_run.h"
 
 enum { SIZES_PANELS = 6, HEAT_ROWS = 512, HEAT_TEXTS = 40 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "figure.h"
+#include "figure_scatter.h"
 
 enum { KEYED_SIZES = 24 }; /* more sizes than that are told by a colour scale instead of a list */
 

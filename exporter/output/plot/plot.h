@@ -18,9 +18,6 @@
 
 enum ni_plot_format { NI_PLOT_PNG = 0, NI_PLOT_SVG, NI_PLOT_PDF, NI_PLOT_FORMAT_COUNT };
 
-/* "png", "svg", "pdf"; NULL is the default, png. -EINVAL for anything else, *format untouched. */
-int ni_plot_format_parse(const char *name, enum ni_plot_format *format);
-
 /*
  * Draws the figures into summary_dir, which exists; the folders below it (msg_size_*) are made as needed.
  * The reference's four kinds come under its names; without compat also bandwidth_by_size_<function>,

@@ -2,6 +2,9 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "plot_list.h"
+#include "figure_cells.h"
+#include "figure_run.h"
+#include "figure_scatter.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "page_heat.h"
 #include "page_json.h"
+#include "page_tables.h"
 
 static const struct ni_json_field count_fields[] = {NI_PAGE(ni_count, name), NI_PAGE(ni_count, count)};
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "exporter/model/sums/heat_bins.h"
 #include "page_data.h"
+#include "page_heat.h"
 #include "page_json.h"
 
 static unsigned char byte_of(double ratio) {

@@ -50,7 +50,4 @@ void ni_page_name(struct ni_json *j, const char *key, const char *text);
 /* [n, mean, stddev, min, p10, p25, p50, p75, p90, p99, max, approx] */
 void ni_page_stats(struct ni_json *j, const struct ni_stats *s);
 
-/* Communicators, hosts, processes, outliers, slices. */
-void ni_page_tables_write(struct ni_json *j, const struct ni_summary *s);
-
 #endif

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "page_json.h"
+#include "page_tables.h"
 
 static int larger_first(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;

@@ -10,7 +10,7 @@
 
 #include "exporter/base/text/shortest.h"
 #include "exporter/base/text/time_text.h"
-#include "exporter/model/sums/operation_row.h"
+#include "exporter/model/sums/figures.h"
 
 enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
 

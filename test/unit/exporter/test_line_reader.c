@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "exporter/input/line_reader.h"
+#include "exporter/input/line_split.h"
 #include "format/line.h"
 
 static char path[64];

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/parquet/writer.h"
 
 enum { MAX_COLUMNS = 14, N_TEXTS = 600 };

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/parquet/writer.h"
 
 #define BATCH 4096

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/parquet/writer.h"
 
 static char dir[64], path[128], message[256];

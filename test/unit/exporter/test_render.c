@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/model/sums/heat_bins.h"
 #include "exporter/output/plot/plot.h"
 #include "exporter/output/report/report.h"
 #include "synthetic_summary.h"

@@ -20,7 +20,8 @@ struct ni_operation_row {
 
 /*
  * Joins all cells, in r->opt.jobs threads, and fills what the result has of them; their segments are given back. rows: where
- * each operation goes; NULL: nowhere. Its `what` is a const struct ni_cell *, its `row` a const struct ni_operation_row *. Main thread. 0 or -errno, told by ni_run_fail().
+ * each operation goes, with a const struct ni_cell * as `what` and a const struct ni_operation_row * as `row`; NULL: nowhere.
+ * Main thread. 0 or -errno, told by ni_run_fail().
  */
 int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows);
 

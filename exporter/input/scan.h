@@ -14,6 +14,7 @@
 
 #include "format/line.h"
 #include "line_reader.h"
+#include "line_split.h"
 
 enum ni_fault_kind {
   NI_FAULT_BAD_LINE,  /* why, key */

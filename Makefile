@@ -18,10 +18,9 @@ endif
 ifeq ($(origin CXX),default)
 CXX := g++
 endif
-PKG_CONFIG ?= pkg-config
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
-say = @$(if $(filter 1,$(V)),:,printf '  %-7s %s\n' '$(1)' '$(2)')
+say = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf '  %-7s %s\n' '$(1)' '$(2)')
 
 include scripts/version.mk
 
@@ -33,19 +32,10 @@ cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fno-strict-aliasing $(SAN) -I
 cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
 VERSION_FLAGS = -DNI_VERSION='"$(NI_VERSION)"' -DNI_GIT_REV='"$(NI_GIT_REV)"'
 
-# ---- optional libraries: a missing one switches its feature off with one clear line --------------------------
-# Found by compiling against them, so that a cross compiler is asked and not the host.
-have = $(shell printf '#include <$(1)>\nint main(void){return 0;}\n' | $(2) $(3) -x $(4) - -o /dev/null $(5) $(CPPFLAGS) $(LDFLAGS) >/dev/null 2>&1 && echo 1)
-HAVE_ISAL    := $(call have,isa-l/igzip_lib.h,$(CC),,c,-lisal)
-HAVE_SIMDJSON := $(call have,simdjson.h,$(CXX),-std=c++17,c++,-lsimdjson)
-HAVE_ZSTD    := $(call have,zstd.h,$(CC),,c,-lzstd)
-HAVE_SNAPPY  := $(call have,snappy-c.h,$(CC),,c,-lsnappy)
-# What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own. zlib is
-# always there; libdeflate takes two thirds of its time (plugin/write/gz_codec.h). Its archive must hold position-independent code: asked by
-# making a shared object of it. LIBDEFLATE= on the command line leaves it out.
+# ---- libraries: a missing one switches its feature off with one clear line ------------------------------------
 comma := ,
-ZLIB_A ?= $(shell $(CC) -print-file-name=libz.a)
-LIBDEFLATE := $(call have,libdeflate.h,$(CC),,c,-shared -fPIC -Wl$(comma)--whole-archive -l:libdeflate.a -Wl$(comma)--no-whole-archive)
+include scripts/config.mk
+# What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own.
 CODEC_A := $(if $(LIBDEFLATE),-l:libdeflate.a,$(ZLIB_A))
 
 # ---- format: what both halves share; built as the plugin is, because it goes into the plugin ----------------
@@ -62,9 +52,8 @@ PLUGIN_CFLAGS := $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=h
 PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/life/plugin.map \
   -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
 # glibc before 2.34 has pthread and dl functions in libraries of their own. The .so names them as needed although a newer
-# glibc to link against no longer asks for it; -print-file-name gives a bare name back where there is no such file.
-old_libs = $(foreach l,libpthread.so.0 libdl.so.2,$(if $(findstring /,$(shell $(CC) -print-file-name=$(l))),-l:$(l)))
-PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(old_libs) -Wl,--pop-state -lpthread -ldl -lm
+# glibc to link against no longer asks for it.
+PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthread -ldl -lm
 
 # ---- exporter ----------------------------------------------------------------------------------------------
 EXP_SRC    := $(sort $(wildcard exporter/*/*.c exporter/*/*/*.c))
@@ -74,7 +63,7 @@ EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
 EXP_BIN    := $(BUILD)/nccl-inspector
 EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
-EXP_LIBS   := $(if $(HAVE_SIMDJSON),-lsimdjson) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
+EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
 
 # ---- simulator ---------------------------------------------------------------------------------------------
 SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
@@ -95,6 +84,7 @@ BENCH_SRC := $(sort $(wildcard test/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:test/bench/%.c=$(BUILD)/test/bench/%)
 
 .PHONY: all plugin exporter sim tests tools help clean
+.DEFAULT_GOAL := all
 all: plugin exporter sim
 plugin: $(PLUGIN_SO)
 exporter: $(EXP_BIN)
@@ -114,6 +104,12 @@ $(BUILD)/obj/exporter/%.o: exporter/%.c
 $(BUILD)/obj/exporter/%.o: exporter/%.cc
 	$(call say,CXX,$<)
 	$(Q)mkdir -p $(@D) && $(CXX) $(cxxflags) $(EXP_FLAGS) -c $< -o $@
+ifeq ($(HAVE_SIMDJSON),)
+.PHONY: simdjson
+$(EXP_OBJ): simdjson
+simdjson:
+	@echo 'simdjson is missing, and nccl-inspector reads logs with it: apt-get install libsimdjson-dev (the plugin alone: make plugin)' >&2; exit 1
+endif
 $(BUILD)/obj/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(VERSION_FLAGS) -c $< -o $@

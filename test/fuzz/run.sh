@@ -10,7 +10,6 @@ seconds=${1:-10}
 shift || true
 BUILD=build-fuzz
 CC=${FUZZ_CC:-clang} CXX=${FUZZ_CXX:-clang++}
-passed=0 failed=0
 
 mkdir -p "$BUILD"
 printf 'int LLVMFuzzerTestOneInput(const char *d, long n);\nint LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }\n' >"$BUILD/probe.c"
@@ -19,54 +18,48 @@ if ! "$CC" -fsanitize=fuzzer,address "$BUILD/probe.c" -o "$BUILD/probe" >/dev/nu
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
+names=() targets=()
+for src in test/fuzz/fuzz_*.c; do
+  name=$(basename "$src" .c)
+  name=${name#fuzz_}
+  if [ $# -gt 0 ]; then case " $* " in *" $name "*) ;; *) continue ;; esac; fi
+  names+=("$name") targets+=("$BUILD/fuzz/$name")
+done
 san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g" "$BUILD/libplugin_test.a" \
-  "$BUILD/libexporter.a" "$BUILD/libformat.a" >"$BUILD/make.log" 2>&1; then
+if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g" "${targets[@]}" >"$BUILD/make.log" 2>&1; then
   echo "FAIL  build"
   tail -n 30 "$BUILD/make.log"
   echo "0 passed, 1 failed"
   exit 1
 fi
-libs=
-for l in simdjson isal zstd snappy :libdeflate.a; do
-  echo 'int main(void) { return 0; }' | "$CC" -x c - -l$l -o "$BUILD/probe" 2>/dev/null && libs="$libs -l$l"
-done
-isal=
-case $libs in *isal*) isal=-DNI_HAVE_ISAL=1 ;; esac
 
-one() { # source
-  local name corpus=$BUILD/corpus found=$BUILD/findings rc=0 seeds args
-  name=$(basename "$1" .c)
-  name=${name#fuzz_}
-  seeds=test/fuzz/corpus/$name
-  mkdir -p "$corpus/$name" "$found" "$BUILD/fuzz"
-  # shellcheck disable=SC2086
-  "$CC" -std=c11 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing -I. -Iinclude $isal $san -c "$1" -o "$BUILD/fuzz/$name.o" >"$BUILD/fuzz/$name.log" 2>&1 &&
-    "$CXX" -fsanitize=fuzzer,address,undefined -o "$BUILD/fuzz/$name" "$BUILD/fuzz/$name.o" "$BUILD/libplugin_test.a" \
-      "$BUILD/libexporter.a" "$BUILD/libformat.a" $libs -lz -ldl -lpthread -lm >>"$BUILD/fuzz/$name.log" 2>&1 || {
-    echo "FAIL  $name does not build"
-    tail -n 20 "$BUILD/fuzz/$name.log"
-    return 1
-  }
+one() { # name
+  local name=$1 corpus=$BUILD/corpus found=$BUILD/findings rc=0 args
+  local seeds=test/fuzz/corpus/$name
+  mkdir -p "$corpus/$name" "$found"
   args="-max_total_time=$seconds -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
   [ -e "test/fuzz/$name.dict" ] && args="$args -dict=test/fuzz/$name.dict"
-  if [ -e "$seeds.tar.gz" ]; then tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || return 1; fi
+  if [ -e "$seeds.tar.gz" ]; then tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || { echo "FAIL  $name: $seeds.tar.gz"; return; }; fi
   [ -d "$seeds" ] || seeds=
   # shellcheck disable=SC2086
   "$BUILD/fuzz/$name" $args "$corpus/$name" $seeds >"$BUILD/fuzz/$name.log" 2>&1 || rc=$?
   if [ $rc != 0 ]; then
     echo "FAIL  $name (exit $rc)"
     grep -v '^#' "$BUILD/fuzz/$name.log" | tail -n 50
-    return 1
+    return
   fi
   echo "ok    $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$BUILD/fuzz/$name.log") inputs in $seconds s," \
     "$(grep -o 'cov: [0-9]*' "$BUILD/fuzz/$name.log" | tail -n 1 | sed 's/cov: //') edges"
 }
 
-for src in test/fuzz/fuzz_*.c; do
-  name=$(basename "$src" .c)
-  if [ $# -gt 0 ]; then case " $* " in *" ${name#fuzz_} "*) ;; *) continue ;; esac; fi
-  if one "$src"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+# Two at a time, where there are two cores: each is one process that computes all the time.
+lanes=$(($(nproc) > 1 ? 2 : 1))
+rm -f "$BUILD"/fuzz/*.said
+for name in "${names[@]}"; do
+  while [ "$(jobs -rp | wc -l)" -ge $lanes ]; do wait -n; done
+  { one "$name" >"$BUILD/fuzz/$name.part" 2>&1; mv "$BUILD/fuzz/$name.part" "$BUILD/fuzz/$name.said"; cat "$BUILD/fuzz/$name.said"; } &
 done
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+wait
+passed=$(cat "$BUILD"/fuzz/*.said | grep -c '^ok ')
+echo "$passed passed, $((${#names[@]} - passed)) failed"
+[ "$passed" = ${#names[@]} ]

@@ -1,0 +1,9 @@
+# The fuzzers, for clang; test/fuzz/run.sh builds them in a folder of their own and runs them.
+FUZZ_SRC := $(sort $(wildcard test/fuzz/fuzz_*.c))
+FUZZ_BIN := $(FUZZ_SRC:test/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
+.PHONY: fuzzers
+fuzzers: $(FUZZ_BIN)
+$(BUILD)/obj/test/fuzz/%.o: VERSION_FLAGS = $(EXP_FLAGS) -Wno-missing-prototypes
+$(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/fuzz_%.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $^ $(EXP_LIBS) $(CODEC_A) $(LDFLAGS)

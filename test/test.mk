@@ -3,7 +3,7 @@
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
 .PHONY: torture check check-loop check-asan check-tsan check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
-        bench lint format install uninstall
+        bench lint format install uninstall dist
 
 check: tests
 	$(Q)BUILD=$(BUILD) test/runner.sh
@@ -51,12 +51,25 @@ lint:
 format:
 	$(Q)git ls-files '*.[ch]' | xargs clang-format -i
 
+# What others build into $(BUILD)/man is installed with the rest. The .pc is for scripts and packages, nothing links this:
+#   export NCCL_PROFILER_PLUGIN=$(pkg-config --variable=NCCL_PROFILER_PLUGIN nccl-inspector)
+MANPAGES = $(wildcard $(BUILD)/man/*.1)
+PC = $(DESTDIR)$(LIBDIR)/pkgconfig/nccl-inspector.pc
 install: all
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR)
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
 	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(EXP_BIN) $(SIM_BIN) $(DESTDIR)$(BINDIR)/
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
+	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(PC)
+	$(if $(MANPAGES),install -d $(DESTDIR)$(MANDIR)/man1 && install -m 644 $(MANPAGES) $(DESTDIR)$(MANDIR)/man1/)
 uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(DESTDIR)$(BINDIR)/nccl-inspector $(DESTDIR)$(BINDIR)/nccl-sim
+	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(PC) $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(EXP_BIN) $(SIM_BIN))) \
+	  $(DESTDIR)$(MANDIR)/man1/nccl-inspector*.1 $(DESTDIR)$(MANDIR)/man1/nccl-sim*.1
+
+DIST = nccl-inspector-$(NI_VERSION)
+dist:
+	$(Q)mkdir -p $(BUILD) && git archive --format=tar.gz --prefix=$(DIST)/ -o $(BUILD)/$(DIST).tar.gz HEAD
+	@echo $(BUILD)/$(DIST).tar.gz
 
 help:
 	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'
@@ -67,6 +80,7 @@ help:
 	@echo 'make check-mutation check-model check-aarch64'
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
-	@echo 'make lint format install uninstall clean      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make install uninstall  plugin, commands, man pages and a .pc      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make lint format clean; make dist: $(DIST).tar.gz of the last commit'
 
 include test/bench_exporter.mk

@@ -64,7 +64,7 @@ fi
 if [ "${1:-}" = fast ]; then
   skip "clang-tidy, as asked"
 elif command -v clang-tidy >/dev/null; then
-  part "clang-tidy on plugin/" "$(files 'plugin/*.c' |
+  part "clang-tidy on plugin/ and format/" "$(files 'plugin/*.c' 'format/*.c' |
     xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -I. -Iinclude -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
     grep -E '(warning|error): ' | sort -u)"
 else

@@ -3,10 +3,11 @@
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 # NI_SECOND_TRY=0: a test that fails is not run again.
-# Two at a time: one lane begins with the cases that mostly wait for what they measure (fault_*, life_*, load_*), the other
-# with everything else. NI_LANES=1: one after the other.
+# NI_LANES at a time: all lanes but one begin with the cases that mostly wait for what they measure (a quarter of a core each),
+# the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
 # Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
-# as one. The last line is "N passed, N failed, N skipped"; the exit status is 0 only without failures.
+# as one. Its last lines are "N second tries: NAMES" and "N passed, N failed, N skipped"; the exit status is 0 only without
+# failures.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
@@ -15,6 +16,7 @@ limit=${NI_TEST_LIMIT:-300}
 pattern=${1:-}
 logs=$BUILD/test-logs
 rm -rf "$logs" && mkdir -p "$logs"
+: >"$logs/second_tries"
 passed=0 failed=0 skipped=0
 
 run() { # name command...
@@ -31,10 +33,11 @@ run() { # name command...
     timeout --kill-after=10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
     rc=$?
     again=" (second try; the first: $logs/$name.first.log)"
+    echo "$name" >>"$logs/second_tries"
   fi
   case $rc in
     0) passed=$((passed + 1)); printf 'ok    %-40s %3d s%s\n' "$name" $((SECONDS - started)) "$again" ;;
-    77) skipped=$((skipped + 1)); printf 'skip  %-40s %s\n' "$name" "$(tail -n 1 "$logs/$name.log")" ;;
+    77) skipped=$((skipped + 1)); printf 'skip  %-40s %s%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" "$again" ;;
     *)
       failed=$((failed + 1))
       [ $rc = 124 ] && echo "no end after $limit s" >>"$logs/$name.log"
@@ -50,7 +53,7 @@ for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   case $name in *"$pattern"*) ;; *) continue ;; esac
   [ -x "$t" ] || continue
   case $name in
-    fault_* | life_* | load_*) waits+=("$t") ;;
+    attack_* | fault_* | hang_* | life_* | load_* | recover_* | sim_nested | gpu_validate | test_core) waits+=("$t") ;;
     *) rest+=("$t") ;;
   esac
 done
@@ -66,18 +69,16 @@ lane() { # number tests...: those that the other lane has not begun
 }
 reversed() { [ $# = 0 ] || printf '%s\n' "$@" | tac; }
 
-if [ "${NI_LANES:-2}" = 1 ] || [ "$(nproc)" = 1 ]; then
-  lane 0 "${rest[@]}" "${waits[@]}"
-else
-  mapfile -t from_the_end < <(reversed "${rest[@]}")
-  lane 1 "${waits[@]}" "${from_the_end[@]}" &
-  lane 2 "${rest[@]}"
-  wait
-fi
+lanes=${NI_LANES:-$(($(nproc) > 1 ? 4 : 1))}
+mapfile -t from_the_end < <(reversed "${rest[@]}")
+for ((i = 1; i < lanes; i++)); do lane $i "${waits[@]}" "${from_the_end[@]}" & done
+lane 0 "${rest[@]}" "${waits[@]}"
+wait
 passed=0 failed=0 skipped=0
 for f in "$logs"/lane.*; do
   read -r p n k <"$f"
   passed=$((passed + p)) failed=$((failed + n)) skipped=$((skipped + k))
 done
+echo "$(wc -l <"$logs/second_tries") second tries: $(sort "$logs/second_tries" | tr '\n' ' ')"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

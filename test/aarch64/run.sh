@@ -66,15 +66,22 @@ check symbols env READELF=$triple-readelf scripts/check_symbols.sh "$plugin"
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || { skip "qemu-aarch64 is missing (apt-get install qemu-user)"; end; }
 emulated="$qemu -L /usr/$triple -E LD_LIBRARY_PATH=$lib:$sysroot/lib/$triple"
 
-# Unit tests that name nothing of the exporter (that needs a C++ compiler for aarch64).
+# Unit tests that name nothing of the exporter (that needs a C++ compiler for aarch64). First all are built, as many at a time
+# as there are cores.
+units=()
+rm -rf "$BUILD/test/unit" && mkdir -p "$BUILD/test/unit"
 for src in test/unit/plugin/test_*.c; do
   grep '"exporter/\|nccl_sim' "$src" >/dev/null && continue
   name=$(basename "$src" .c)
-  mkdir -p "$BUILD/test/unit"
-  # shellcheck disable=SC2086
-  if ! $triple-gcc -std=c11 -D_GNU_SOURCE -O2 -g -fno-strict-aliasing -I. -Iinclude -I"$sysroot/usr/include" -DNI_VERSION='"test"' \
+  units+=("$name")
+  while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+  $triple-gcc -std=c11 -D_GNU_SOURCE -O2 -g -fno-strict-aliasing -I. -Iinclude -I"$sysroot/usr/include" -DNI_VERSION='"test"' \
     -DNI_GIT_REV='"test"' "$src" "$BUILD/libplugin_test.a" "$BUILD/libformat.a" -L"$lib" -lcmocka "$lib/libz.a" -ldl -lpthread -lm \
-    -o "$BUILD/test/unit/$name" >"$BUILD/$name.log" 2>&1; then
+    -o "$BUILD/test/unit/$name" >"$BUILD/$name.log" 2>&1 &
+done
+wait
+for name in "${units[@]}"; do
+  if [ ! -x "$BUILD/test/unit/$name" ]; then
     echo "FAIL  $name does not build"
     tail -n 20 "$BUILD/$name.log"
     failed=$((failed + 1))

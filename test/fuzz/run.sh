@@ -26,7 +26,8 @@ for src in test/fuzz/fuzz_*.c; do
   names+=("$name") targets+=("$BUILD/fuzz/$name")
 done
 san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g" "${targets[@]}" >"$BUILD/make.log" 2>&1; then
+if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g1" REPORT_DIR=build/report \
+  "${targets[@]}" >"$BUILD/make.log" 2>&1; then
   echo "FAIL  build"
   tail -n 30 "$BUILD/make.log"
   echo "0 passed, 1 failed"

@@ -9,7 +9,8 @@ LIST holds blocks, separated by empty lines ("#" begins a comment line):
     by: unit test_x [pattern] | sim [NAME=value ...] scenario [options] | case name | orders |
         host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
 All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
-the tree as it is. Works in copies of the tree; only what a mutation touches is compiled again.
+the tree as it is. Works in copies of the tree; only what a mutation touches is compiled again, and only what the detector
+runs is linked. Mutations of one file follow each other in one copy, so that it is compiled once for each and not twice.
 """
 import glob, os, re, shutil, subprocess, sys, tempfile, threading, time
 
@@ -65,18 +66,19 @@ class Tree:
         rc, out = self.run(["make", "-s", "-j2", "BUILD=" + self.build, "OPT=-O1 -DNI_STRESS -DNI_DEBUG"] + list(targets), 300)
         return None if rc == 0 else out
 
+    def make_for(self, by):
+        """Builds what a detector runs, or what it compiles itself; None, or why it cannot be built."""
+        kind, _, rest = by.partition(" ")
+        return self.make(*{"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter"]}.get(kind, ["plugin"]))
+
     def detect(self, by):
-        """0: passes, 77: cannot run here, anything else: noticed. And what was said."""
+        """After make_for(). 0: passes, 77: cannot run here, anything else: noticed. And what was said."""
         kind, _, rest = by.partition(" ")
         if kind == "unit":
             words = rest.split()
-            out = self.make(f"{self.build}/test/unit/{words[0]}")
-            return (1, out) if out else self.run([f"{self.build}/test/unit/{words[0]}"] + words[1:], 60)
+            return self.run([f"{self.build}/test/unit/{words[0]}"] + words[1:], 60)
         if kind == "orders":
             return self.run(["test/aarch64/orders.sh"], 60)
-        out = self.make("plugin")
-        if out:
-            return 1, out
         if kind == "case":
             return self.run(glob.glob(f"test/cases/*/{rest}.sh"), 90)
         words = rest.split()
@@ -113,7 +115,8 @@ def main():
 
     unusable = {}
     def baseline(tree, by):
-        rc, out = tree.detect(by)
+        out = tree.make_for(by)
+        rc, out = (1, out) if out else tree.detect(by)
         if rc:
             unusable[by] = rc
         if rc == 77:
@@ -132,10 +135,10 @@ def main():
             return say("skip", f"{m['name']}: nothing that could notice it runs here")
         open(path, "w").write(text.replace(old, "".join(l + "\n" for l in m["new"])))
         try:
-            broken = tree.make("plugin")
-            if broken:
-                return say("FAIL", f"{m['name']}: does not compile", broken)
             for by in able:
+                broken = tree.make_for(by)
+                if broken:
+                    return say("FAIL", f"{m['name']}: does not compile", broken)
                 rc, out = tree.detect(by)
                 if rc not in (0, 77):
                     return say("ok", f"{m['name']}: noticed by {by}")
@@ -150,11 +153,12 @@ def main():
                 with lock:
                     if not work:
                         return
-                    item = work.pop(0)
-                try:
-                    fn(tree, item)
-                except Exception as e:
-                    say("FAIL", f"{item['name'] if isinstance(item, dict) else item}: {e!r}")
+                    group = work.pop(0)
+                for item in group:
+                    try:
+                        fn(tree, item)
+                    except Exception as e:
+                        say("FAIL", f"{item['name'] if isinstance(item, dict) else item}: {e!r}")
         for t in trees:
             threads.append(threading.Thread(target=worker, args=(t,)))
             threads[-1].start()
@@ -172,8 +176,9 @@ def main():
             out = tree.prepare()
             if out:
                 sys.exit(out)
-        spread(baseline, dict.fromkeys(by for m in blocks for by in m["by"]))
-        spread(mutation, blocks)
+        spread(baseline, [[by] for by in dict.fromkeys(by for m in blocks for by in m["by"])])
+        files = dict.fromkeys(m["file"] for m in blocks)
+        spread(mutation, sorted(([m for m in blocks if m["file"] == f] for f in files), key=len, reverse=True))
     print(f"{time.monotonic() - started:.0f} s")
     print(f"{results['ok']} passed, {results['FAIL']} failed, {results['skip']} skipped")
     return 1 if results["FAIL"] else 0

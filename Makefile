@@ -4,7 +4,8 @@
 #   make check         unit tests, scenarios and golden output       make help   every target
 #
 # Files are found by their place: a new .c file in a room of format/, plugin/, exporter/ or test/ needs no line here.
-# Set V=1 to see the commands. CFLAGS, CXXFLAGS, CPPFLAGS and LDFLAGS of the user are appended to ours.
+# Which libraries there are is asked once a build folder (scripts/config.mk). Set V=1 to see the commands; make -s says nothing.
+# CFLAGS, CXXFLAGS, CPPFLAGS and LDFLAGS of the user are appended to ours.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local

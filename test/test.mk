@@ -15,10 +15,11 @@ check-loop: tests
 
 # check.sh runs each test where it sees most, so that it stays within its time; check-long.sh runs all on the plain build.
 # ASAN_SKIP: programs that are not ours (browser, foreign readers), the verifier's own test, and loads that other cases repeat.
-# PLAIN_ONLY, of what runs under ASan: what says or measures less there (grep VARIANT test/cases), and a few that see the code
-# as it is shipped: all unit tests, the format, the simulator's matrix.
+# PLAIN_ONLY: those; the cases that ask for the variant, because they say or measure less under a sanitizer; and a few that
+# see the code as it is shipped: all unit tests, the format, the simulator's matrix.
 ASAN_SKIP ?= trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|gpu_check|gpu_validate
-PLAIN_ONLY ?= $(ASAN_SKIP)|^test_|format_doc|exp_golden|sim_matrix|fault_(box|containers|kill|memory)|load_(combined|pools|settings)|life_(check|finalize|fork|harsh|idle)
+ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
+PLAIN_ONLY ?= $(ASAN_SKIP)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
 TSAN_UNITS := test_core test_channels test_slot_pool test_op_state test_log test_clock
 TSAN_ONLY ?= ^($(subst $() ,|,$(TSAN_UNITS))|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -83,7 +84,7 @@ dist:
 
 help:
 	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'
-	@echo 'make check       all tests on this build; check-loop repeats the threaded ones (LOOPS=20)'
+	@echo 'make check       all tests on this build; check-plain those that check.sh runs here; check-loop the threaded ones (LOOPS=20)'
 	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them'
 	@echo 'make fuzz        ten minutes of each fuzzer; check-fuzz ten seconds'
 	@echo 'make torture     kills, full disks, many communicators, a compressed day; about an hour (KILLS=1000)'

@@ -1,6 +1,7 @@
 # The assets of report.html: page, style, script and ECharts in two pieces, head and tail; the data go between them.
-# Built in REPORT_DIR, one for all variants of a build, with npm and node, embedded by exporter/output/report/assets.c. Without npm, or when the packages
-# cannot be had, the pieces are empty: one line says so, everything else is built, and the summary goes without a page.
+# Built in REPORT_DIR, one for all variants of a build, with npm and node; embedded by exporter/output/report/assets.c. Without
+# npm, or when the packages cannot be had, the pieces are empty: one line says so, everything else is built, and the summary
+# goes without a page.
 REPORT_DIR    ?= $(BUILD)/report
 REPORT_SRC    := $(sort $(wildcard exporter/output/report/src/*)) exporter/output/report/bundle.mjs exporter/output/report/bundle.sh \
                  exporter/output/report/package.json exporter/output/report/package-lock.json

@@ -2,9 +2,9 @@
 # Runs every unit test and every script of test/cases/<room>, each with a time limit, and counts.
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
-# NI_SECOND_TRY=0: a test that fails is not run again.
-# NI_LANES at a time: all lanes but one begin with the cases that mostly wait for what they measure (a quarter of a core each),
-# the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
+# A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
+# NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
+# a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
 # Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
 # as one. Its last lines are "N second tries: NAMES" and "N passed, N failed, N skipped"; the exit status is 0 only without
 # failures.
@@ -51,7 +51,7 @@ for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   [[ $name =~ ${NI_ONLY:-.} ]] || continue
   [ -z "${NI_SKIP:-}" ] || [[ ! $name =~ $NI_SKIP ]] || continue
   case $name in
-    attack_* | fault_* | hang_* | life_* | load_* | recover_* | sim_nested | gpu_validate | test_core) waits+=("$t") ;;
+    attack_* | fault_* | hang_* | life_* | load_* | recover_* | sim_load | sim_nested | summary_truth | gpu_validate | test_core) waits+=("$t") ;;
     *) rest+=("$t") ;;
   esac
 done

@@ -8,18 +8,6 @@
 #include "exporter/base/array.h"
 #include "exporter/base/text/plural.h"
 
-int ni_inputs_add(struct ni_inputs *in, const char *path) {
-  if (!ni_array_room(in->path, in->n, in->cap) || !(in->path[in->n] = strdup(path))) return -ENOMEM;
-  in->n++;
-  return 0;
-}
-
-void ni_inputs_free(struct ni_inputs *in) {
-  for (size_t i = 0; i < in->n; i++) free(in->path[i]);
-  free(in->path);
-  *in = (struct ni_inputs){0};
-}
-
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
   for (size_t i = 0; i < files->n_bad; i++)
     ni_say(stderr, "%s: %s: %s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]));

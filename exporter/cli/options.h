@@ -11,18 +11,9 @@
 #include <stdio.h>
 
 #include "exporter/input/discover.h"
+#include "exporter/input/inputs.h"
 #include "exporter/model/who/runs.h"
 #include "exporter/base/text/safe_text.h"
-
-struct ni_inputs {
-  char **path;
-  size_t n, cap;
-  const char *run; /* --run; NULL: all */
-};
-
-/* 0 or -ENOMEM. The path is copied. */
-int ni_inputs_add(struct ni_inputs *in, const char *path);
-void ni_inputs_free(struct ni_inputs *in);
 
 /*
  * The logs among the inputs, those of --run alone where it is given; *runs: all that there are (ni_runs_free()). Where there

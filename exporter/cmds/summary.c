@@ -19,6 +19,7 @@
 #include "exporter/model/sums/figures.h"
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/records/dataset.h"
+#include "exporter/output/records/records.h"
 #include "exporter/output/tables/operations_csv.h"
 #include "exporter/output/tables/out_tables.h"
 #include "exporter/output/tables/output.h"
@@ -155,7 +156,13 @@ static int run_phases(struct ni_run *r, struct ni_summary *s, const char *comman
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
-  if (e == 0) e = ni_read_all(r);
+  struct ni_records records;
+  if (e == 0 && (e = ni_records_init(&records, r)) == 0) {
+    r->records = &records.sink;
+    e = ni_read_all(r);
+    int ended = ni_records_end(&records);
+    if (e == 0) e = ended;
+  }
   if (e == 0) ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
   if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);

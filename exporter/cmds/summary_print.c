@@ -13,6 +13,7 @@
 #include "exporter/base/text/time_text.h"
 #include "format/release.h"
 #include "exporter/model/sums/findings.h"
+#include "exporter/base/text/safe_text.h"
 #include "summary_print.h"
 
 enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };

@@ -13,6 +13,7 @@
 #include "exporter/base/text/time_text.h"
 #include "exporter/output/timeline/clock_text.h"
 #include "exporter/output/timeline/write.h"
+#include "exporter/base/text/safe_text.h"
 #include "trace_print.h"
 
 #define SCHEMA "nccl-inspector-trace-1"

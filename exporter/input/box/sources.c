@@ -1,6 +1,7 @@
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
 #include "sources.h"
 #include "box_decode.h"
 

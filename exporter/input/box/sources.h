@@ -11,7 +11,7 @@
 #define NI_BOX_SOURCES_H
 
 #include "exporter/input/discover.h"
-#include "exporter/cli/options.h"
+#include "exporter/input/inputs.h"
 #include "box.h"
 
 struct ni_box_sources {

@@ -8,7 +8,7 @@
 #define NI_HANG_READ_BOXES_H
 
 #include "exporter/input/discover.h"
-#include "exporter/cli/options.h"
+#include "exporter/input/inputs.h"
 #include "exporter/input/box/sources.h"
 #include "model.h"
 

@@ -143,13 +143,13 @@ struct ni_ledger_process {
   X(ROLLUP, "rollup", "operation more or less in the roll-ups than was written or sampled", \
     "operations more or less in the roll-ups than were written or sampled") \
   X(CLOCK, "clock", "implausible clock line", "implausible clock lines") \
-  X(IMPLAUSIBLE, "implausible", "record holds a value that cannot be and is left out of the statistics", \
-    "records hold values that cannot be and are left out of the statistics") \
   X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
   /* From here on: worth a line, no verdict */ \
   X(EMPTY, "empty", "file empty", "files empty") \
   X(RUNS, "runs", "run in these logs", "runs in these logs, added up here: --run chooses one") \
   X(MIXED, "mixed", "kind of file name", "kinds of file names together") \
+  X(IMPLAUSIBLE, "implausible", "record holds a value that cannot be and is left out of the statistics", \
+    "records hold values that cannot be and are left out of the statistics") \
   X(UNEVEN, "uneven", "communicator whose ranks started unequal numbers of collectives", \
     "communicators whose ranks started unequal numbers of collectives") \
   X(UNKNOWN_KIND, "unknown_kind", "line of a kind this version does not know", "lines of a kind this version does not know") \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "reading.h"
+#include "record_row.h"
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;
@@ -82,13 +83,6 @@ int64_t ni_start_ns(const struct ni_line *l) {
   return first && first < INT64_MAX / 1000 ? (int64_t)first * 1000 : NI_NO_START;
 }
 
-static int flush_batch(struct ni_reading *x) {
-  int e =
-      x->sorter && x->batch->n ? ni_sorter_add(x->sorter, x->batch, (uint32_t)x->file_no, (uint32_t)x->range_no) : 0;
-  if (e < 0) return e;
-  return x->batch->n ? ni_parquet_append(x->r, x->f, x->range_no, &x->batch) : 0;
-}
-
 static int take_operation(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   const struct ni_record *o = &l->op;
@@ -118,8 +112,8 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
     x->t.filtered++;
     return 0;
   }
-  ni_batch_add(x->batch, &x->words, l, c->code, func, algo, proto, datatype);
-  if (x->batch->n == NI_BATCH_ROWS && (e = flush_batch(x)) < 0) return e;
+  const struct ni_record_row row = {l, c->code, func, algo, proto, datatype};
+  if ((e = r->records->row(x->rows, &row)) < 0) return e;
   if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
   if ((e = ni_find_stream(x, c, l, func, &s)) < 0) return e;
   if (algo != x->mix_algo || proto != x->mix_proto) {
@@ -217,17 +211,19 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   x->ordinal = 0;
   x->last = NULL;
   memset(x->seen, 0, sizeof x->seen);
+  const struct ni_record_part part = {x->file_no, x->range_no};
+  int e = x->r->records->open(x->r->records->to, &part, &x->rows), e2;
+  if (e < 0) return e;
   ni_ledger_begin(x->ledger, p->file, p->part == 0);
   to->arg = x;
   to->take = take_line;
   to->fault = take_fault;
-  int e = ni_scan_file(scan, p->file->path, &p->at, to, &end), e2;
+  e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   ni_ledger_end(x->ledger, &end);
-  if (e == 0 && !ni_run_stopped(x->r)) e = flush_batch(x);
   e2 = ni_hand_over(x);
   if (e == 0) e = e2;
   if (e < 0) ni_run_fail(x->r, e, "%s: %s", x->f->file->path, strerror(-e));
-  e2 = ni_parquet_range_done(x->r, x->f, x->range_no);
+  e2 = x->r->records->close(x->rows);
   return e < 0 ? e : e2;
 }
 
@@ -246,31 +242,18 @@ static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
 }
 
 static int open_reading(void *run, void **worker) {
-  struct ni_run *r = run;
   struct ni_reading *x = *worker = calloc(1, sizeof *x);
-  int e = x && (x->batch = malloc(sizeof *x->batch)) ? 0 : -ENOMEM;
-  if (x) x->r = r;
-  if (e == 0) {
-    x->batch->n = 0;
-    x->batch->mixed_contexts = x->batch->has_ours = false;
-    e = ni_batch_words(r, &x->words);
-  }
-  if (e == 0 && r->opt.dataset) e = ni_sorter_new(&x->sorter, r, &x->words);
-  if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  return e;
+  if (x) x->r = run;
+  return x ? 0 : -ENOMEM;
 }
 
 static int close_reading(void *run, void *worker) {
-  struct ni_run *r = run;
   struct ni_reading *x = worker;
-  int e;
   if (!x) return 0;
-  if ((e = ni_sorter_end(x->sorter)) < 0) ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
-  add_up(r, &x->t);
-  free(x->batch);
+  add_up(run, &x->t);
   free(x->stream);
   free(x);
-  return e;
+  return 0;
 }
 
 static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {

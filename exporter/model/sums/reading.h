@@ -8,7 +8,8 @@
 #ifndef NI_SUMMARY_READING_H
 #define NI_SUMMARY_READING_H
 
-#include "exporter/output/records/dataset.h"
+#include "exporter/base/sink.h"
+#include "state.h"
 
 enum { CONTEXT_SLOTS = 64 };
 
@@ -33,10 +34,8 @@ struct ni_seen_context {
 struct ni_reading {
   struct ni_run *r;
   struct ni_name_cache names;
-  struct ni_batch_words words;
   struct ni_tally_sum t;
-  struct ni_batch *batch;
-  struct ni_sorter *sorter;    /* NULL: no data set is asked for */
+  void *rows;                  /* of the range, in r->records */
   /* of the range */
   struct ni_sum_file *f;
   struct ni_ledger *ledger;    /* of the range */

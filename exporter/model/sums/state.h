@@ -23,7 +23,7 @@
 #include "exporter/base/index.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/ledger/ledger.h"
-#include "exporter/cli/options.h"
+#include "exporter/input/inputs.h"
 #include "format/line.h"
 #include "model.h"
 #include "exporter/base/name_table.h"
@@ -149,6 +149,7 @@ struct ni_run {
   unsigned n_mix;
   struct ni_tally_sum tally;
   struct ni_scan_plan plan;
+  const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
   struct ni_progress progress;

@@ -21,7 +21,7 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
-#include "exporter/cli/options.h"
+#include "exporter/input/inputs.h"
 #include "format/line.h"
 #include "exporter/base/name_table.h"
 #include "exporter/input/scan_files.h"

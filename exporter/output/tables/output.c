@@ -13,6 +13,7 @@
 
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/time_text.h"
+#include "exporter/base/text/safe_text.h"
 
 #define MARKER ".nccl-inspector-output"
 #define LOCK ".lock"

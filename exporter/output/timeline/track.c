@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -99,7 +99,9 @@ verified "${NESTED[@]}" net
 look "to flat" 'not open(tmp + "/flat.jsonl", "w").writelines(json.dumps(f, separators=(",", ":")) + "\n" for l in lines for f in (flat(l) if "proxy_trace" in l else [l]))'
 for how in "" "--coll=AllReduce"; do
   # shellcheck disable=SC2086
-  "$BUILD/nccl-inspector" trace $how "$TMP/logs" -o "$TMP/nested.json" >/dev/null && "$BUILD/nccl-inspector" trace $how "$TMP/flat.jsonl" -o "$TMP/flat.json" >/dev/null
+  "$BUILD/nccl-inspector" trace $how "$TMP/logs" -o "$TMP/nested.json" >/dev/null
+  # The accounts in it are those of nested lines: it is not complete.
+  "$BUILD/nccl-inspector" trace $how "$TMP/flat.jsonl" -o "$TMP/flat.json" >/dev/null || [ $? = 2 ]
   python3 - "$TMP" <<'P' || fail "timelines $how"
 import sys
 sys.path.insert(0, "test/lib")

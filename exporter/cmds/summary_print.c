@@ -156,12 +156,13 @@ static void print_findings(const struct ni_summary *s, FILE *f) {
     print_all_late(s, f);
     return;
   }
+  char rules[320];
   ni_say(f, "\nwhat stands out:\n");
   for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) ni_say(f, "  %s\n", s->finding[i].text);
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
   if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
   print_all_late(s, f);
-  print_wrapped(f, "  | ", ni_findings_rules());
+  print_wrapped(f, "  | ", ni_findings_rules(rules));
 }
 
 /* "node-1 rank 3 (global rank 11)" */

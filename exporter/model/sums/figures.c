@@ -346,7 +346,7 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   if (e == 0) e = heat_init(&j);
   if (e == 0) {
     (void)ni_threads(r->opt.jobs, work, &j, 0);
-    e = ni_summary_stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
+    e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
   if (e == 0) e = ni_figures_gather(s, j.result);
   if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);

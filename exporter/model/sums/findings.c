@@ -22,14 +22,13 @@
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communicator", "slow_host"};
 
-const char *ni_findings_rules(void) {
-  static char text[320]; /* the same words whoever writes them */
-  snprintf(text, sizeof text,
+const char *ni_findings_rules(char out[320]) {
+  snprintf(out, 320,
            "named are ranks late (below 80 %% of their peers' median) in %.0f %% or more of their operations, and twice as often "
            "as the median rank; communicators and hosts with more than %.2f times the transfer time of those that did the same "
            "work; hosts below %.0f %% of the median bandwidth",
            100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
-  return text;
+  return out;
 }
 
 struct list {

@@ -9,7 +9,7 @@
  * ni_findings_rules(): what is named and from when on, one sentence.
  */
 int ni_findings(struct ni_summary *s);
-const char *ni_findings_rules(void);
+const char *ni_findings_rules(char out[320]); /* returns out */
 /* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
 

@@ -279,5 +279,5 @@ int ni_read_all(struct ni_run *r) {
                                              .merge = merge_range, .file_done = file_done, .drop = drop_range, .stop = stopped});
   ni_ledgers_free(&r->ledgers);
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
-  return ni_summary_stop ? -EINTR : e;
+  return r->stop && *r->stop ? -EINTR : e;
 }

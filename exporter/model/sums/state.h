@@ -132,6 +132,8 @@ struct ni_run {
   int64_t since_us, until_us;  /* resolved */
   struct ni_names names;
   struct ni_store store;
+  const volatile sig_atomic_t *stop; /* not 0: a signal came; NULL: nobody stops it */
+  _Atomic uint64_t waiting_bytes; /* of batches that wait for their turn at Parquet. relaxed: a level */
   atomic_int error;            /* the first -errno; everybody stops. relaxed: joined by pthread_join */
   atomic_uint next_task;       /* relaxed */
   char error_text[512];
@@ -161,8 +163,6 @@ struct ni_run {
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 
-extern volatile sig_atomic_t ni_summary_stop; /* set by the signal handler */
-
 /* tables.c: all take the lock. Return 0, -ENOMEM, -ENOSPC. */
 int ni_run_tables(struct ni_run *r);
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
@@ -179,7 +179,7 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
 /* Stops all threads; the first call's error and text stay. */
 void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
 static inline bool ni_run_stopped(struct ni_run *r) {
-  return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || ni_summary_stop != 0;
+  return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->stop && *r->stop);
 }
 /* Runs work(r, arg) in `jobs` threads and waits for them. */
 int ni_run_threads(struct ni_run *r, void *(*work)(void *));

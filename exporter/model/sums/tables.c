@@ -7,8 +7,6 @@
 #include "exporter/base/array.h"
 #include "state.h"
 
-volatile sig_atomic_t ni_summary_stop;
-
 int ni_run_tables(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
   void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
@@ -195,6 +193,6 @@ int ni_run_threads(struct ni_run *r, void *(*work)(void *)) {
   work(r);
   for (unsigned i = 0; i < started; i++) pthread_join(t[i], NULL);
   free(t);
-  if (ni_summary_stop) return -EINTR;
+  if (r->stop && *r->stop) return -EINTR;
   return atomic_load_explicit(&r->error, memory_order_relaxed);
 }

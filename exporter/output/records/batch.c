@@ -20,7 +20,6 @@ struct ni_parquet_file {
   struct queue *queue;         /* per range */
 };
 
-static _Atomic uint64_t waiting_bytes; /* relaxed: a level */
 
 /* In the order of the file. */
 enum column_id { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
@@ -265,7 +264,7 @@ static int drain(struct ni_run *r, struct ni_sum_file *f, int range) {
     if (!b) return 0;
     int e = ni_parquet_write(r, f, b);
     free(b);
-    atomic_fetch_sub_explicit(&waiting_bytes, sizeof *b, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&r->waiting_bytes, sizeof *b, memory_order_relaxed);
     if (e < 0) return e;
   }
 }
@@ -279,7 +278,7 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
   }
   pthread_mutex_lock(&p->lock);
   while (p->next != range && !ni_run_stopped(r) &&
-         atomic_load_explicit(&waiting_bytes, memory_order_relaxed) > r->opt.memory_bytes / WAITING_SHARE)
+         atomic_load_explicit(&r->waiting_bytes, memory_order_relaxed) > r->opt.memory_bytes / WAITING_SHARE)
     pthread_cond_wait(&p->turn, &p->lock);
   if (p->next != range) {
     struct ni_batch *fresh = ni_run_stopped(r) ? NULL : malloc(sizeof *fresh);
@@ -287,7 +286,7 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
       (*batch)->next = NULL;
       *p->queue[range].end = *batch;
       p->queue[range].end = &(*batch)->next;
-      atomic_fetch_add_explicit(&waiting_bytes, sizeof *fresh, memory_order_relaxed);
+      atomic_fetch_add_explicit(&r->waiting_bytes, sizeof *fresh, memory_order_relaxed);
       *batch = fresh;
     } else {
       e = ni_run_stopped(r) ? -ECANCELED : -ENOMEM;

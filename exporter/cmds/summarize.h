@@ -1,0 +1,21 @@
+/*
+ * Logs to figures, tables, pictures and a page: all of `nccl-inspector summary` but its command line and its terminal.
+ *
+ * Nothing is shared between two runs: several can be made in one process at once, each by a thread of its own, which starts
+ * r->opt.jobs - 1 more. Ownership: ni_summarize_free() and ni_summary_free(), in any case.
+ */
+#ifndef NI_SUMMARIZE_H
+#define NI_SUMMARIZE_H
+
+#include "exporter/model/sums/state.h"
+
+/* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
+int ni_summarize_init(struct ni_run *r);
+/*
+ * Reads r->files, which the caller has found, and writes into r->opt.output_dir. command: for the page. 0, or -errno with
+ * r->error_text; the caller says it, and calls ni_result_abort().
+ */
+int ni_summarize(struct ni_run *r, struct ni_summary *s, const char *command);
+void ni_summarize_free(struct ni_run *r);
+
+#endif

@@ -39,9 +39,12 @@ enum ni_event {
 #define NI_KINDS_ALL ((UINT32_C(1) << NI_EVENT_COUNT) - 1)
 
 /* In NCCL_INSPECTOR_EVENTS, in control files, and as keys of dump_stats.events. */
-static const char *const ni_event_names[NI_EVENT_COUNT] = {
-    "group",    "coll",    "p2p",    "proxyop", "proxystep", "proxyctrl", "kernelch", "net",
-    "groupapi", "collapi", "p2papi", "launch",  "ce",        "sync",      "batch",    "steps"};
+#define NI_EVENTS(X) \
+  X(GROUP, "group") X(COLL, "coll") X(P2P, "p2p") X(PROXY_OP, "proxyop") X(PROXY_STEP, "proxystep") \
+  X(PROXY_CTRL, "proxyctrl") X(KERNEL_CH, "kernelch") X(NET, "net") X(GROUP_API, "groupapi") X(COLL_API, "collapi") \
+  X(P2P_API, "p2papi") X(LAUNCH, "launch") X(CE, "ce") X(SYNC, "sync") X(BATCH, "batch") X(STEPS, "steps")
+#define NI_EVENT_NAME(event, name) name, /* in the order of enum ni_event */
+static const char *const ni_event_names[NI_EVENT_COUNT] = {NI_EVENTS(NI_EVENT_NAME)};
 
 #define NI_KINDS_STANDARD (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_KERNEL_CH))
 /* NCCL's own cost of serving KernelCh is larger than any plugin's: without it, and without anything per transfer. */
@@ -54,17 +57,6 @@ static const char *const ni_event_names[NI_EVENT_COUNT] = {
 /* Any of these needs proxy operations. */
 #define NI_KINDS_PROXY \
   (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | NI_KINDS(NI_EVENT_NET))
-
-/* What a network transfer waits for. */
-enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_FLUSH, NI_PH_GPU_CONSUME, NI_PH_COUNT };
-
-/* What a network plugin's event says of itself. */
-struct ni_net_event {
-  int64_t v[4]; /* ib: device, opcode, qp, wr_id; socket: fd, op */
-  uint32_t type, updates;
-  int32_t step;
-  uint32_t version;
-};
 
 #define NI_PRESET_COUNT 4
 static const struct ni_preset {

@@ -30,6 +30,10 @@ char *ni_json_fixed(char *p, double v, int decimals);
 char *ni_json_string(char *p, const char *s);
 
 /* A constant text without terminator. */
-#define NI_JSON_LIT(p, lit) (memcpy((p), (lit), sizeof(lit) - 1), (p) + sizeof(lit) - 1)
+static inline char *ni_json_put(char *p, const char *text, size_t n) {
+  memcpy(p, text, n);
+  return p + n;
+}
+#define NI_JSON_LIT(p, lit) ni_json_put((p), (lit), sizeof(lit) - 1)
 
 #endif

@@ -14,8 +14,8 @@
  * Failure: reasons (enum ni_reject) for bad lines; -ENOMEM for the machine. Not promised: numbers of operations without
  * a stated limit are kept as they are, a plausible wrong value is not found here.
  */
-#ifndef NI_PARSE_RECORD_H
-#define NI_PARSE_RECORD_H
+#ifndef NI_LINE_H
+#define NI_LINE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,9 +86,12 @@ enum ni_line_kind {
 #define NI_REJECT_CODE(code, name) NI_REJ_##code,
 enum ni_reject { NI_OK = 0, NI_REJECTS(NI_REJECT_CODE) NI_REJ_COUNT };
 
+/* The structs below are those of lines.def: what the writer is given and the reader gives. A text that a line does not have, or
+ * has as null, is "" when it was read; the writer takes NULL for null. */
+
 /* The "metadata" object. */
 struct ni_meta {
-  const char *version;   /* inspector_output_format_version, "" when absent */
+  const char *version;   /* "" when absent; the writer's own is NI_FORMAT_VERSION whatever this says */
   const char *git_rev, *rec_mechanism;
   const char *hostname;
   const char *producer;  /* NULL: not ours */
@@ -106,6 +109,16 @@ struct ni_by {
   } item[NI_BY_MAX];
 };
 
+/* Adds a cause; a count of 0 is left out. Readers add counts up, so the sum is kept within what a log may hold. */
+static inline void ni_by_add(struct ni_by *by, const char *name, uint64_t count) {
+  uint64_t room = by->total < INT64_MAX ? INT64_MAX - by->total : 0;
+  if (count > room) count = room;
+  if (!count || by->n == NI_BY_MAX) return;
+  by->item[by->n].name = name;
+  by->item[by->n++].count = count;
+  by->total += count;
+}
+
 static inline uint64_t ni_by_count(const struct ni_by *by, const char *name) {
   for (uint32_t i = 0; i < by->n; i++)
     if (strcmp(by->item[i].name, name) == 0) return by->item[i].count;
@@ -113,6 +126,7 @@ static inline uint64_t ni_by_count(const struct ni_by *by, const char *name) {
 }
 
 struct ni_pairs {
+  const char *text;      /* for the writer, instead of the items: the object as JSON; NULL: none */
   uint32_t n, more;
   struct {
     const char *key, *value;
@@ -126,6 +140,10 @@ static inline const char *ni_pairs_value(const struct ni_pairs *pairs, const cha
   return NULL;
 }
 
+#define NI_PAIRS_WRITTEN 16         /* of a pairs' items; more are left out, and longer values cut */
+#define NI_PAIR_VALUE_BYTES 128
+#define NI_PAIRS_TEXT_BYTES 16384   /* of a pairs' text; a longer one is written as {} */
+
 struct ni_process_line {
   uint64_t start_ns;     /* Unix ns; 0: not stated */
   const char *boot_id, *exe, *interface;
@@ -134,7 +152,7 @@ struct ni_process_line {
   uint64_t recovered_ns; /* Unix ns when `recover` read the black box; 0: the process wrote this file itself */
   bool recovered_live;   /* the process was alive then: more may have followed */
   struct ni_pairs env, settings;
-  const char *blackbox, *blackbox_why; /* path of the black box; why there is none. "": not stated */
+  const char *blackbox, *blackbox_why; /* path of the black box; why there is none. "": not stated. Writer: both NULL */
 };
 
 struct ni_comm_line {
@@ -154,7 +172,7 @@ struct ni_comm_end_line {
 struct ni_clock_line {
   const char *source;
   uint64_t ticks, monotonic_ns, realtime_ns;
-  double ns_per_tick;      /* 0: none given */
+  double ns_per_tick;      /* 0: none given; written with 12 decimals */
   int64_t gpu_offset_ns;   /* NI_NO_OFFSET: none measured */
   int64_t gpu_offset_at_ns;
   uint64_t gpu_samples;
@@ -184,6 +202,20 @@ struct ni_stats_line {
   uint64_t refused_communicators; /* of the process: not recorded at all */
 };
 
+/* The accounts of one kind by number of the cause, as writers keep them. */
+struct ni_kind_counts {
+  uint64_t records;            /* written since the last dump_stats line */
+  uint64_t dropped_since_last; /* since the last dump_stats line; the total is the sum of dropped[] */
+  uint64_t started, written;
+  uint64_t filtered[NI_FILTER_COUNT];
+  uint64_t dropped[NI_DROP_COUNT];
+  uint64_t incomplete, late, in_flight;
+  uint64_t fallback[NI_FALLBACK_COUNT];
+};
+/* Into a line whose accounts are zeros so far. line_write.c. */
+void ni_stats_set_kind(struct ni_stats_line *s, enum ni_kind kind, const struct ni_kind_counts *counts);
+void ni_stats_set_strays(struct ni_stats_line *s, const uint64_t stray[NI_STRAY_COUNT]);
+
 struct ni_gap_line {
   const char *kind, *cause;
   uint64_t count, rec_sn_from, rec_sn_to;
@@ -203,7 +235,7 @@ struct ni_unfinished_line {
   /* stuck and in_flight only; "", -1 and 0 where the line does not say */
   const char *state;         /* called, launched, kernel, network, finishing */
   const char *datatype;
-  int32_t root, peer;        /* of a collective; of a P2P */
+  int32_t root, peer;        /* of a collective; of a P2P. The writer takes that of its kind */
   uint64_t channels_open;    /* bit per channel that has started and not stopped */
   int32_t net_peer, net_channel;
   const char *net_state;     /* what the oldest waiting network operation waits for */
@@ -235,6 +267,7 @@ struct ni_rollup_line {
   uint64_t msg_bytes;    /* the size, or the smallest of a class of sizes */
   uint64_t msg_to_bytes; /* of a class: the largest; 0: one size */
   uint64_t from_ns, to_ns, count, sum_bytes, sum_ns, min_ns, max_ns;
+  bool has_hist;         /* for the writer: hist is to be written */
   uint64_t hist[NI_HIST_BUCKETS];
 };
 
@@ -250,6 +283,12 @@ struct ni_proxy_steps {
   uint64_t n, more;       /* listed; beyond NI_STEPS_MAX */
 };
 
+#define NI_NO_PHASES \
+  .total_us = NAN, .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN, .gpu_consume_us = NAN
+#define NI_NO_STEP .step = -1, NI_NO_PHASES /* what a step begins with that is yet to be filled */
+
+#define NI_STEPS_A_LINE 64u /* the writer lists at most so many */
+
 /* NVIDIA's proxy_trace, and ours, which has the keys from n_steps on. NAN: phase not measured. */
 struct ni_proxy_line {
   const char *record_type, *parent_type, *direction;
@@ -264,8 +303,12 @@ struct ni_proxy_line {
   int64_t origin_pid;     /* of an operation served for another process; -1: our own */
   double max_step_us, progress_us;
   const char *timing_source, *parent_func, *state;
-  struct ni_proxy_steps steps;
+  struct ni_proxy_steps steps; /* writer: list NULL: were not asked for */
 };
+#define NI_NO_PROXY \
+  .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, NI_NO_STEP, .op_bw_gbs = NAN, \
+  .timing_source = "", .max_step_us = NAN, .parent_func = "", .parent_rec_sn = NI_NO_SN, .origin_pid = -1, \
+  .progress_us = NAN, .state = ""
 
 /* The other events (docs/format.md, 4b). Each kind of line fills what it has; numbers without a value are NI_NO_SN or
  * -1, texts "". */
@@ -280,6 +323,10 @@ struct ni_event_line {
   int32_t root, depth, n_ranks, n_ops, version;
   bool graph, is_complete, intra_sync;
 };
+#define NI_NO_EVENT \
+  .api = "", .func = "", .datatype = "", .seen = "", .sync_strategy = "", .what = "", .type = "", .call_sn = NI_NO_SN, \
+  .group_sn = NI_NO_SN, .plan_sn = NI_NO_SN, .ce_sn = NI_NO_SN, .proxy_op_sn = NI_NO_SN, .dur_ns = -1, .start_end_ns = -1, \
+  .end_begin_ns = -1, .step = -1
 
 struct ni_line {
   enum ni_line_kind kind;
@@ -327,6 +374,8 @@ enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t
 /* Names as they appear in messages and in JSON output; never NULL. */
 const char *ni_reject_name(enum ni_reject reason);
 const char *ni_line_kind_name(enum ni_line_kind kind);
+/* The key of an operation's line. */
+const char *ni_op_key(bool p2p);
 
 #ifdef __cplusplus
 }

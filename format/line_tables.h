@@ -1,13 +1,13 @@
 /*
- * The keys of every kind of line, as tables: what parse_simdjson.cc walks, and nothing else reads.
+ * The keys of every kind of line as tables for the reader (exporter/input/parse_simdjson.cc), made from lines.def.
  *
- * A table lists the keys of one JSON object with type, place and range. Adding a key to the format is one line in
- * parse_fields.c. Offsets are relative to the struct that belongs to the table. Constant after ni_tables_init().
+ * A table lists the keys of one JSON object with type, place and range. Offsets are relative to the struct that belongs to the
+ * table. Constant after ni_tables_init().
  */
-#ifndef NI_PARSE_FIELDS_H
-#define NI_PARSE_FIELDS_H
+#ifndef NI_LINE_TABLES_H
+#define NI_LINE_TABLES_H
 
-#include "exporter/input/parse_text.h"
+#include "line.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +31,7 @@ enum ni_field_type {
   NI_F_BY,     /* object of numbers -> struct ni_by */
   NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */
+  NI_F_STAMP,  /* as U64: dump_timestamp_us, the one value that every flush changes */
   NI_F_OBJECT, /* sub-table */
   NI_F_TRACE,  /* sub-table into the parser's trace */
   NI_F_EVENTS, /* array of objects, sub-table into trace->event[i] */
@@ -61,37 +62,14 @@ struct ni_table {
   const struct ni_field *field;
   uint32_t n;           /* <= 64 */
   uint64_t required;    /* bit per field; written by ni_tables_init() from the flags */
-  const void *defaults; /* written first; NULL: zeros */
+  const void *defaults; /* written first; NULL: none */
   uint32_t size;        /* of the struct */
-  uint32_t has_at;      /* 1 + offset of the uint32_t has, 0: none */
 };
 
-extern struct ni_table ni_table_line;             /* top level */
-extern const struct ni_field *const ni_field_timestamp; /* dump_timestamp_us: the one value that every flush changes */
+extern struct ni_table ni_table_line; /* top level: header, metadata, then the kinds */
 
 /* Completes the tables; any number of calls from any thread. */
 void ni_tables_init(void);
-
-/* key holds its closing quote, and as the field's may be read up to the next multiple of 8. */
-static inline bool ni_field_is(const struct ni_field *f, const char *key) {
-  unsigned i = 0, len = f->len;
-  for (; i + 8 <= len; i += 8)
-    if (ni_text_load8(key + i) != ni_text_load8(f->key + i)) return false;
-  unsigned rest = len - i;
-  if (!rest) return true;
-  uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f->key + i);
-  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? !(d << (64 - 8 * rest)) : !(d >> (64 - 8 * rest));
-}
-
-/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
- * last one found, *next, is tried first. */
-static inline int ni_table_find(const struct ni_table *t, const char *key, unsigned *next) {
-  for (unsigned i = *next; i < t->n; i++)
-    if (ni_field_is(&t->field[i], key)) return (int)(*next = i + 1) - 1;
-  for (unsigned i = 0; i < *next && i < t->n; i++)
-    if (ni_field_is(&t->field[i], key)) return (int)(*next = i + 1) - 1;
-  return -1;
-}
 
 #ifdef __cplusplus
 }

@@ -1,56 +1,242 @@
 /*
- * Lines are put together from constant texts and the primitives of json_text.h, always forwards. Room is asked for once
- * at the start of a line, for the worst case, so that nothing inside needs to look at a bound.
- *
- * Worst cases: an operation line has four strings and 18 keys below 1 KiB of keys and numbers; dump_stats has 60
- * numbers and keys below 4 KiB. The process line is the longest: three strings, NI_ENV_MAX launcher variables and the
- * settings.
+ * Each object of lines.def becomes a function of straight code here: constant texts and the primitives of json_text.h,
+ * always forwards. Room is asked for once at the start of a line, for the worst case, so that nothing inside needs to look
+ * at a bound; the worst case of an object is added up from its keys (name_MAX).
  */
 #include "line_write.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "line_begin.h"
+#include "json_text.h"
 
-#define TRACE_MAX (NI_TRACE_MAX * 300 + 512) /* two lists; three 20-digit numbers and their keys in each entry */
-#define OP_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + 1024 + TRACE_MAX)
-#define ENV_PAIR_MAX (6 * NI_ENV_VALUE_BYTES + 64)
-#define PROCESS_BODY_MAX (4 * NI_JSON_STRING_MAX_BYTES + NI_ENV_MAX * ENV_PAIR_MAX + NI_SETTINGS_JSON_BYTES + 1024)
-_Static_assert(PREFIX_MAX + PROCESS_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest line fits");
-_Static_assert(PREFIX_MAX + OP_BODY_MAX <= NI_LINE_MAX_BYTES, "the longest operation line fits");
+#define LIT NI_JSON_LIT
+#define CUT_MAX(bytes) (6 * (bytes) + 8) /* worst case of put_cut */
+#define WORD_BYTES 256 /* of a word that is taken over */
+#define NAME_BYTES 48  /* of the names of causes and variables, which are ours */
 
-/* Names of the process: what is over ORIGIN_TEXT_MAX is cut, so that three of them leave room for the rest. */
-static char *put_origin_text(char *p, const char *s) {
-  char cut[ORIGIN_TEXT_MAX];
-  if (!s) s = "unknown";
-  size_t n = strnlen(s, sizeof cut - 1);
+/* What IF() of lines.def asks: which form a line of its kind has. */
+enum { NI_FORM_OP, NI_FORM_SEGMENT, NI_FORM_STEP };                                     /* proxy_trace */
+enum { NI_FORM_coll = 1, NI_FORM_p2p = 2, NI_FORM_sn = 4, NI_FORM_us = 8 };             /* traces */
+
+static unsigned ni_proxy_form(const struct ni_proxy_line *in) {
+  return strcmp(in->record_type, NI_PROXY_OP) == 0     ? NI_FORM_OP
+         : strcmp(in->record_type, NI_PROXY_STEP) == 0 ? NI_FORM_STEP
+                                                       : NI_FORM_SEGMENT;
+}
+
+/* ---- values ---- */
+
+/* A text of at most bytes - 1; what is longer is cut. */
+static char *put_cut(char *p, const char *s, size_t bytes) {
+  char cut[WORD_BYTES];
+  if (!s) return LIT(p, "null");
+  size_t n = strnlen(s, bytes - 1);
   memcpy(cut, s, n);
   cut[n] = 0;
   return ni_json_string(p, cut);
 }
 
-int ni_line_prefix_init(struct ni_line_prefix *out, const struct ni_ident *id, const struct ni_origin *o) {
+static char *put_hash(char *p, uint64_t v) {
+  *p++ = '"';
+  p = ni_json_hex(p, v);
+  *p++ = '"';
+  return p;
+}
+
+/* Exactly the ns that the us were made of (below 2^52), with three decimals. */
+static char *put_us(char *p, double us) {
+  if (!(us >= 0 && us < 4e12)) return ni_json_fixed(p, us, 3);
+  uint64_t ns = (uint64_t)(us * 1000 + 0.5);
+  p = ni_json_put_u64(p, ns / 1000);
+  unsigned r = (unsigned)(ns % 1000);
+  *p++ = '.';
+  *p++ = (char)('0' + r / 100);
+  *p++ = (char)('0' + r / 10 % 10);
+  *p++ = (char)('0' + r % 10);
+  return p;
+}
+
+/* {"cause":n,...} */
+static char *put_by(char *p, const struct ni_by *by) {
+  *p++ = '{';
+  for (uint32_t i = 0; i < by->n && i < NI_BY_MAX; i++) {
+    if (i) *p++ = ',';
+    p = put_cut(p, by->item[i].name, NAME_BYTES);
+    *p++ = ':';
+    p = ni_json_put_u64(p, by->item[i].count);
+  }
+  *p++ = '}';
+  return p;
+}
+
+static char *put_hist(char *p, const uint64_t *hist) {
+  bool first = true;
+  *p++ = '{';
+  for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
+    if (!hist[i]) continue;
+    if (!first) *p++ = ',';
+    first = false;
+    *p++ = '"';
+    p = ni_json_put_u64(p, ni_hist_edge(i));
+    p = LIT(p, "\":");
+    p = ni_json_put_u64(p, hist[i]);
+  }
+  *p++ = '}';
+  return p;
+}
+
+static char *put_pairs(char *p, const struct ni_pairs *in) {
+  size_t n = in->text ? strnlen(in->text, NI_PAIRS_TEXT_BYTES) : 0;
+  if (n && n < NI_PAIRS_TEXT_BYTES) {
+    memcpy(p, in->text, n);
+    return p + n;
+  }
+  *p++ = '{';
+  for (uint32_t i = 0; i < in->n && i < NI_PAIRS_WRITTEN; i++) {
+    if (i) *p++ = ',';
+    p = put_cut(p, in->item[i].key, NAME_BYTES);
+    *p++ = ':';
+    p = put_cut(p, in->item[i].value, NI_PAIR_VALUE_BYTES);
+  }
+  *p++ = '}';
+  return p;
+}
+
+/* Numbers that NCCL's side hands over may be anything: what the format has no room for is its largest (docs/format.md). */
+static inline uint64_t in_range(uint64_t v) { return v > INT64_MAX ? INT64_MAX : v; }
+static inline int32_t rank_in_range(int32_t v) { return v < -1 ? -1 : v; }
+static inline char *i64_or_null(char *p, int64_t v, bool known) { return known ? ni_json_put_i64(p, v) : LIT(p, "null"); }
+
+/* ---- the worst case of each object ---- */
+
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+enum {
+  U64_MAX = 20, SN_MAX = 20, U32_MAX = 20, I64_MAX = 20, NS_MAX = 20, OFFSET_MAX = 20, RANK_MAX = 20, RANKN_MAX = 20,
+  I32_MAX = 20, I32N_MAX = 20, BOOL_MAX = 5, HASH_MAX = 20, US_MAX = 32, F64_MAX = 32, BW_MAX = 32,
+  STR_MAX = NI_JSON_STRING_MAX_BYTES, WORD_MAX = CUT_MAX(WORD_BYTES), TIMING_MAX = 24, SRC_MAX = 24, OBSERVED_MAX = 24,
+  BY_MAX = NI_BY_MAX * (CUT_MAX(NAME_BYTES) + 24), HIST_MAX = NI_HIST_BUCKETS * 46,
+  PAIRS_MAX = LARGER(NI_PAIRS_TEXT_BYTES, NI_PAIRS_WRITTEN * (CUT_MAX(NAME_BYTES) + CUT_MAX(NI_PAIR_VALUE_BYTES) + 2)),
+};
+/* A list of a trace has one half of the keys that the trace and its channels have in both, and the channel. */
+#define OBJECT_WORST(name) name##_WORST
+#define EVENTS_WORST(name) (NI_TRACE_MAX * name##_WORST)
+#define STEPS_WORST(name) ((int)NI_STEPS_A_LINE * name##_WORST)
+#define TRACE_SN_WORST(name) (name##_WORST * 5 / 8)
+#define TRACE_TS_WORST(name) (name##_WORST * 5 / 8)
+
+#define OBJECT(name, ...) enum { name##_WORST = 2
+#define PART(name, tag) enum { name##_WORST = 2
+#define KEY(key, type, ...) + (int)sizeof(key) + 3 + type##_MAX
+#define AGAIN(key, type, ...) + (int)sizeof(key) + 3 + type##_MAX
+#define OBJ(key, how, name, ...) + (int)sizeof(key) + 3 + how##_WORST(name)
+#define STAMP(key, ...) + (int)sizeof(key) + 3
+#define END(name) };
+#include "lines.def"
+
+#define PREFIX_WORST (header_WORST + metadata_WORST + 32)
+#define FITS(key, object) \
+  _Static_assert(PREFIX_WORST + 20 + object##_WORST + (int)sizeof(key) + 8 <= NI_LINE_MAX_BYTES, key " fits");
+#define OPERATION(key, name, flags) FITS(key, name)
+#define KIND(key, name, tag, member, object, form, kind) FITS(key, object)
+#include "lines.def"
+
+/* ---- the objects ---- */
+
+#define AT(key) LIT(p, ",\"" key "\":")
+#define PUT_U64(key, v) ni_json_put_u64(AT(key), in_range(v))
+#define PUT_U32(key, v) ni_json_put_u64(AT(key), (v))
+#define PUT_I64(key, v) ni_json_put_i64(AT(key), (v))
+#define PUT_I32(key, v) ni_json_put_i64(AT(key), (v))
+#define PUT_RANK(key, v) ni_json_put_i64(AT(key), rank_in_range(v))
+#define PUT_SN(key, v) ((v) > INT64_MAX ? LIT(AT(key), "null") : ni_json_put_u64(AT(key), (v)))
+#define PUT_NS(key, v) i64_or_null(AT(key), (v), (v) >= 0)
+#define PUT_I32N(key, v) i64_or_null(AT(key), (v), (v) >= 0)
+#define PUT_RANKN(key, v) i64_or_null(AT(key), (v), (v) >= 0)
+#define PUT_OFFSET(key, v) i64_or_null(AT(key), (v), (v) != NI_NO_OFFSET)
+#define PUT_BOOL(key, v) ((v) ? LIT(AT(key), "true") : LIT(AT(key), "false"))
+#define PUT_HASH(key, v) put_hash(AT(key), (v))
+#define PUT_STR(key, v) ni_json_string(AT(key), (v))
+#define PUT_WORD(key, v) put_cut(AT(key), (v), WORD_BYTES)
+#define PUT_TIMING(key, v) ni_json_string(AT(key), ni_timing_names[(v) < NI_TIMING_COUNT ? (v) : 0])
+#define PUT_SRC(key, v) ni_json_string(AT(key), ni_src_names[(v) < NI_SRC_COUNT ? (v) : 0])
+#define PUT_OBSERVED(key, v) LIT(p, ",\"" key "\":\"" NI_OBSERVED "\"")
+#define PUT_US(key, v) put_us(AT(key), (v))
+#define PUT_F64(key, v) ni_json_fixed(AT(key), (v), 12)
+#define PUT_BW(key, v) (known ? ni_json_fixed(AT(key), (v), 6) : LIT(AT(key), "null"))
+#define PUT_BY(key, v) put_by(AT(key), &(v))
+#define PUT_HIST(key, v) put_hist(AT(key), (v))
+#define PUT_PAIRS(key, v) put_pairs(AT(key), &(v))
+
+#define PUT_LIST(key, name, list, count) \
+  p = LIT(p, ",\"" key "\":["); \
+  for (uint64_t i = 0; i < (count); i++) { \
+    if (i) *p++ = ','; \
+    p = put_##name(p, &(list)[i], form); \
+  } \
+  *p++ = ']'
+#define PUT_OBJECT(key, name, member) p = put_##name(AT(key), &in->member, form)
+#define PUT_EVENTS(key, name, member) PUT_LIST(key, name, in->member, in->n)
+#define PUT_STEPS(key, name, member) \
+  PUT_LIST(key, name, in->member.list, in->member.n < NI_STEPS_A_LINE ? in->member.n : NI_STEPS_A_LINE)
+#define TRACE_FORM (in->kind == NI_KIND_P2P ? NI_FORM_p2p : NI_FORM_coll)
+#define PUT_TRACE_SN(key, name, member) p = put_##name(AT(key), in->member, TRACE_FORM | NI_FORM_sn)
+#define PUT_TRACE_TS(key, name, member) p = put_##name(AT(key), in->member, TRACE_FORM | NI_FORM_us)
+
+/* Keys come with a comma before them; that of the first one is in the brace's place. */
+#define BEGIN(name, tag) \
+  static char *put_##name(char *p, const struct tag *in, unsigned form) { \
+    char *start = p; \
+    bool known = true; \
+    (void)form; \
+    (void)known;
+#define OBJECT(name, tag, ...) BEGIN(name, tag)
+#define PART(name, tag) BEGIN(name, tag)
+#define KEY(key, type, member, read, when, unit, present, meaning) if (when) p = PUT_##type(key, in->member);
+#define AGAIN(key, type, member, when) if (when) p = PUT_##type(key, in->member);
+#define OBJ(key, how, name, member, has, when, present, meaning) \
+  if (when) { \
+    PUT_##how(key, name, member); \
+  }
+#define ALWAYS true
+#define NEVER false
+#define IF(condition) (condition)
+#define HAS(x) (in->has & NI_HAS_##x)
+#define KNOWN(x) ((known = (in->has & NI_HAS_##x) != 0), true)
+/* The prefix is cut in two where the time goes: the rest of the object is a function of its own. */
+#define STAMP(key, name, tag, ...) \
+    p = AT(key); \
+    *start = '{'; \
+    return p; \
+  } \
+  static char *put_##name##_rest(char *p, const struct tag *in) { \
+    char *start = NULL;
+#define END(name) \
+    if (p == start) p++; \
+    if (start) *start = '{'; \
+    *p++ = '}'; \
+    return p; \
+  }
+#include "lines.def"
+
+/* ---- prefix ---- */
+
+int ni_line_prefix_init(struct ni_line_prefix *out, const struct ni_ident *id, const struct ni_meta *given) {
   memset(out, 0, sizeof *out);
-  char *text = malloc(PREFIX_MAX);
+  struct ni_meta meta = *given;
+  meta.version = NI_FORMAT_VERSION;
+  meta.rec_mechanism = NI_REC_MECHANISM;
+  if (!meta.git_rev) meta.git_rev = "unknown";
+  if (!meta.hostname) meta.hostname = "unknown";
+  char *text = malloc(PREFIX_WORST);
   if (!text) return -ENOMEM;
-  char *p = LIT(text, "{\"header\":{\"id\":\"");
-  p = ni_json_hex(p, id->comm_hash);
-  p = LIT(p, "\"");
-  if (id->comm_name) STR(",\"comm_name\":", id->comm_name);
-  I64(",\"rank\":", id->rank);
-  I64(",\"n_ranks\":", id->n_ranks);
-  I64(",\"nnodes\":", id->nnodes);
-  p = LIT(p, "},\"metadata\":{\"inspector_output_format_version\":\"" NI_FORMAT_VERSION "\"");
-  p = put_origin_text(LIT(p, ",\"git_rev\":"), o->git_rev);
-  p = LIT(p, ",\"rec_mechanism\":\"" NI_REC_MECHANISM "\",\"dump_timestamp_us\":");
+  char *p = text;
+#define PREFIX_header(key) put_header(LIT(p, "{\"" key "\":"), id, 0)
+#define PREFIX_metadata(key) put_metadata(LIT(p, ",\"" key "\":"), &meta, 0)
+#define HEAD(key, name, member, meaning) p = PREFIX_##name(key);
+#include "lines.def"
   out->head_len = (uint32_t)(p - text);
-  p = put_origin_text(LIT(p, ",\"hostname\":"), o->hostname);
-  I64(",\"pid\":", o->pid);
-  char producer[ORIGIN_TEXT_MAX] = NI_PRODUCER " ";
-  strncat(producer, o->version ? o->version : "unknown", sizeof producer - sizeof NI_PRODUCER - 1);
-  p = put_origin_text(LIT(p, ",\"producer\":"), producer);
-  p = LIT(p, "},");
+  p = LIT(put_metadata_rest(p, &meta), ",");
   out->tail_len = (uint32_t)(p - text) - out->head_len;
   char *exact = realloc(text, (size_t)(p - text)); /* thousands of communicators: give the slack back */
   out->text = exact ? exact : text;
@@ -62,318 +248,55 @@ void ni_line_prefix_free(struct ni_line_prefix *p) {
   memset(p, 0, sizeof *p);
 }
 
-static inline bool stated(const char *s) { return s && *s; }
+/* ---- lines ---- */
 
-/* What both kinds have behind their datatype; `pre` is a literal, "coll_" or "p2p_". */
-#define OP_TAIL(pre)                                                                               \
-  do {                                                                                             \
-    if (r->has & NI_HAS_NCHANNELS) U64(",\"" pre "nchannels\":", r->nchannels);                    \
-    if (r->nchannels_observed) p = LIT(p, ",\"nchannels_src\":\"observed\"");                      \
-    if (r->has & NI_HAS_EXEC_NS) U64(",\"" pre "exec_time_ns\":", r->exec_ns);                     \
-    if (r->has & NI_HAS_ENQUEUE) U64(",\"" pre "enqueue_ns\":", r->enqueue_ns);                    \
-    if (r->has & NI_HAS_GPU_DELTA) I64(",\"" pre "gpu_start_delta_ns\":", r->gpu_start_delta_ns);  \
-  } while (0)
-#define OP_TIMES(pre)                                                                              \
-  do {                                                                                             \
-    U64(",\"" pre "msg_size_bytes\":", r->msg_bytes);                                              \
-    U64(",\"" pre "exec_time_us\":", r->exec_us);                                                  \
-    STR(",\"" pre "timing_source\":", ni_timing_names[r->timing < NI_TIMING_COUNT ? r->timing : 0]); \
-    GBS(",\"" pre "algobw_gbs\":", r->has & NI_HAS_ALGOBW, r->algobw_gbs);                         \
-    GBS(",\"" pre "busbw_gbs\":", r->has & NI_HAS_BUSBW, r->busbw_gbs);                            \
-  } while (0)
+/* The prefix with its timestamp; NULL when cap cannot hold the worst case of this line. */
+static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, size_t body) {
+  if (cap < (size_t)px->head_len + px->tail_len + 20 + body) return NULL;
+  memcpy(buf, px->text, px->head_len);
+  char *p = ni_json_put_u64(buf + px->head_len, ts_us);
+  memcpy(p, px->text + px->head_len, px->tail_len);
+  return p + px->tail_len;
+}
 
-/* One of the two lists of a verbose record; `what` and `pre` are literals: "sn" or "ts", "coll_" or "p2p_". */
-#define TRACE_LIST(what, pre, m)                                                           \
-  do {                                                                                     \
-    U64(",\"event_trace_" what "\":{\"" pre "start_" what "\":", t->start_##m);             \
-    U64(",\"" pre "stop_" what "\":", t->stop_##m);                                        \
-    p = LIT(p, ",\"kernel_events\":[");                                                    \
-    for (uint32_t i = 0; i < t->n; i++) {                                                  \
-      const struct ni_trace_event *e = &t->event[i];                                       \
-      if (i) *p++ = ',';                                                                   \
-      I64("{\"channel_id\":", e->channel);                                                 \
-      U64(",\"kernel_start_" what "\":", e->start_##m);                                    \
-      U64(",\"kernel_stop_" what "\":", e->stop_##m);                                      \
-      U64(",\"kernel_record_" what "\":", e->record_##m);                                  \
-      *p++ = '}';                                                                          \
-    }                                                                                      \
-    p = LIT(p, "]}");                                                                      \
-  } while (0)
-
-static char *put_trace(char *p, const struct ni_trace *t, bool p2p) {
-  if (p2p) {
-    TRACE_LIST("sn", "p2p_", sn);
-    TRACE_LIST("ts", "p2p_", us);
-  } else {
-    TRACE_LIST("sn", "coll_", sn);
-    TRACE_LIST("ts", "coll_", us);
+#define LINE(key, name, tag, object, form) \
+  NI_FORMAT_FUNCTION(name, tag) { \
+    char *at = begin_line(buf, cap, p, ts_us, sizeof(key) + 8 + object##_WORST); \
+    if (!at) return 0; \
+    return (size_t)(LIT(put_##object(LIT(at, "\"" key "\":"), in, form), "}\n") - buf); \
   }
-  return p;
+#define OPERATION(key, name, flags) LINE(key, name, ni_record, name, 0)
+#define KIND(key, name, tag, member, object, form, kind) LINE(key, name, tag, object, form)
+#include "lines.def"
+
+size_t ni_format_recovered(char *buf, size_t cap, const struct ni_process_line *in) {
+  if (cap < recovered_WORST) return 0;
+  char *p = put_recovered(buf, in, 0);
+  *buf = ',';
+  return (size_t)(p - buf) - 1; /* without the brace */
 }
 
-size_t ni_format_op(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, const struct ni_record *r) {
-  char *p = begin_line(buf, cap, px, ts_us, OP_BODY_MAX);
-  if (!p) return 0;
-  if (r->kind == NI_KIND_COLL) {
-    STR("\"coll_perf\":{\"coll\":", r->func);
-    U64(",\"coll_sn\":", r->sn);
-    OP_TIMES("coll_");
-    if (stated(r->algo)) STR(",\"coll_algo\":", r->algo);
-    if (stated(r->proto)) STR(",\"coll_proto\":", r->proto);
-    if (stated(r->datatype)) STR(",\"coll_datatype\":", r->datatype);
-    if (r->has & NI_HAS_ROOT) RANK(",\"coll_root\":", r->root);
-    OP_TAIL("coll_");
-  } else {
-    STR("\"p2p_perf\":{\"p2p\":", r->func);
-    U64(",\"p2p_sn\":", r->sn);
-    RANK(",\"p2p_peer\":", r->root);
-    OP_TIMES("p2p_");
-    if (stated(r->datatype)) STR(",\"p2p_datatype\":", r->datatype);
-    OP_TAIL("p2p_");
-  }
-  if (r->has & NI_HAS_REC_SN) U64(",\"rec_sn\":", r->rec_sn);
-  if (r->has & NI_HAS_TESTS_SIZE) U64(",\"nccl_tests_size_bytes\":", r->tests_bytes);
-  if (r->has & NI_HAS_CALL_SN) U64(",\"call_sn\":", r->call_sn);
-  if (r->has & NI_HAS_PLAN_SN) U64(",\"plan_sn\":", r->plan_sn);
-  if (r->graph) p = LIT(p, ",\"graph\":true");
-  if (r->kind == NI_KIND_COLL && r->src != NI_SRC_EVENT)
-    STR(",\"coll_src\":", ni_src_names[r->src < NI_SRC_COUNT ? r->src : 0]);
-  if (r->trace) p = put_trace(p, r->trace, r->kind != NI_KIND_COLL);
-  return end_line(buf, p);
+/* ---- accounts ---- */
+
+static void set_by(struct ni_by *by, const char *const *names, const uint64_t *counts, int n) {
+  for (int i = 0; i < n; i++) ni_by_add(by, names[i], counts[i]);
 }
 
-size_t ni_format_process(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                         const struct ni_process_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, PROCESS_BODY_MAX);
-  if (!p) return 0;
-  U64("\"process\":{\"start_ns\":", in->start_ns);
-  STR(",\"boot_id\":", in->boot_id);
-  STR(",\"exe\":", in->exe);
-  p = put_i64_or_null(LIT(p, ",\"rank\":"), in->rank, in->rank >= 0);
-  p = put_i64_or_null(LIT(p, ",\"local_rank\":"), in->local_rank, in->local_rank >= 0);
-  p = put_i64_or_null(LIT(p, ",\"world_size\":"), in->world_size, in->world_size >= 0);
-  p = LIT(p, ",\"env\":{");
-  for (uint32_t i = 0; i < in->n_env && i < NI_ENV_MAX; i++) {
-    if (i) *p++ = ',';
-    p = ni_json_string(p, in->env[i].name);
-    *p++ = ':';
-    p = ni_json_string(p, in->env[i].value);
-  }
-  p = LIT(p, "},\"nccl_version\":");
-  p = put_i64_or_null(p, in->nccl_version, in->nccl_version > 0);
-  STR(",\"interface\":", in->interface);
-  p = LIT(p, ",\"settings\":");
-  size_t n = in->settings_json ? strnlen(in->settings_json, NI_SETTINGS_JSON_BYTES) : 0;
-  if (n == 0 || n >= NI_SETTINGS_JSON_BYTES) {
-    p = LIT(p, "{}");
-  } else {
-    memcpy(p, in->settings_json, n);
-    p += n;
-  }
-  if (in->blackbox_wanted) {
-    STR(",\"blackbox\":", in->blackbox);
-    if (!in->blackbox) STR(",\"blackbox_why\":", in->blackbox_why);
-  }
-  return end_line(buf, p);
+void ni_stats_set_kind(struct ni_stats_line *s, enum ni_kind kind, const struct ni_kind_counts *c) {
+  struct ni_kind_stats *k = &s->kind[kind];
+  set_by(&k->filtered_by, ni_filter_names, c->filtered, NI_FILTER_COUNT);
+  set_by(&k->dropped_by, ni_drop_names, c->dropped, NI_DROP_COUNT);
+  set_by(&k->timing_fallback_by, ni_fallback_names, c->fallback, NI_FALLBACK_COUNT);
+  k->started = c->started;
+  k->written = c->written;
+  k->incomplete = c->incomplete;
+  k->late = c->late;
+  k->in_flight = c->in_flight;
+  s->records[kind] = c->records;
+  s->dropped_total[kind] = k->dropped_by.total;
+  s->dropped_since[kind] = c->dropped_since_last;
 }
 
-size_t ni_format_comm(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                      const struct ni_comm_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"comm\":{\"name\":", in->ident->comm_name);
-  p = ni_json_hex(LIT(p, ",\"hash\":\""), in->ident->comm_hash);
-  I64("\",\"rank\":", in->ident->rank);
-  I64(",\"n_ranks\":", in->ident->n_ranks);
-  I64(",\"nnodes\":", in->ident->nnodes);
-  p = put_i64_or_null(LIT(p, ",\"gpu_index\":"), in->gpu_index, in->gpu_index >= 0);
-  STR(",\"gpu_uuid\":", stated(in->gpu_uuid) ? in->gpu_uuid : NULL);
-  STR(",\"gpu_pci\":", stated(in->gpu_pci) ? in->gpu_pci : NULL);
-  U64(",\"init_ns\":", in->init_ns);
-  return end_line(buf, p);
-}
-
-size_t ni_format_comm_end(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, const char *why,
-                          uint64_t ns) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"comm_end\":{\"why\":", why);
-  U64(",\"ns\":", ns);
-  return end_line(buf, p);
-}
-
-size_t ni_format_clock(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                       const struct ni_clock_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"clock\":{\"source\":", in->source);
-  U64(",\"ticks\":", in->ticks);
-  U64(",\"monotonic_ns\":", in->monotonic_ns);
-  U64(",\"realtime_ns\":", in->realtime_ns);
-  p = ni_json_fixed(LIT(p, ",\"ns_per_tick\":"), in->ns_per_tick, 12);
-  p = put_i64_or_null(LIT(p, ",\"gpu_offset_ns\":"), in->gpu_offset_ns, in->has_gpu);
-  p = LIT(p, ",\"gpu_offset_at_ns\":");
-  p = in->has_gpu ? ni_json_put_u64(p, in->gpu_offset_at_ns) : LIT(p, "null");
-  U64(",\"gpu_samples\":", in->gpu_samples);
-  return end_line(buf, p);
-}
-
-/* {"cause":n,...} with zero members left out. */
-static char *put_counts(char *p, const char *const *names, const uint64_t *counts, int n) {
-  *p++ = '{';
-  bool first = true;
-  for (int i = 0; i < n; i++) {
-    if (!counts[i]) continue;
-    if (!first) *p++ = ',';
-    first = false;
-    p = ni_json_string(p, names[i]);
-    *p++ = ':';
-    p = ni_json_put_u64(p, counts[i]);
-  }
-  *p++ = '}';
-  return p;
-}
-
-static uint64_t dropped_total(const struct ni_kind_stats *s) {
-  uint64_t sum = 0;
-  for (int i = 0; i < NI_DROP_COUNT; i++) sum += s->dropped[i];
-  return sum;
-}
-
-static char *put_kind_stats(char *p, const struct ni_kind_stats *s) {
-  U64("{\"started\":", s->started);
-  U64(",\"written\":", s->written);
-  p = put_counts(LIT(p, ",\"filtered_by\":"), ni_filter_names, s->filtered, NI_FILTER_COUNT);
-  p = put_counts(LIT(p, ",\"dropped_by\":"), ni_drop_names, s->dropped, NI_DROP_COUNT);
-  U64(",\"incomplete\":", s->incomplete);
-  U64(",\"late\":", s->late);
-  U64(",\"in_flight\":", s->in_flight);
-  p = put_counts(LIT(p, ",\"timing_fallback_by\":"), ni_fallback_names, s->fallback, NI_FALLBACK_COUNT);
-  *p++ = '}';
-  return p;
-}
-
-/* ,"events":{...} when there are any. */
-static char *put_event_counts(char *p, const struct ni_event_count *e) {
-  bool first = true;
-  for (int i = 0; i < NI_EVENT_COUNT; i++) {
-    if (!e[i].started) continue;
-    p = first ? LIT(p, ",\"events\":{") : LIT(p, ",");
-    first = false;
-    p = ni_json_string(p, ni_event_names[i]);
-    U64(":{\"started\":", e[i].started);
-    U64(",\"written\":", e[i].written);
-    U64(",\"dropped\":", e[i].dropped);
-    U64(",\"in_flight\":", e[i].in_flight);
-    *p++ = '}';
-  }
-  if (!first) *p++ = '}';
-  return p;
-}
-
-size_t ni_format_dump_stats(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                            const struct ni_stats_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  const struct ni_kind_stats *coll = &in->kind[NI_KIND_COLL], *p2p = &in->kind[NI_KIND_P2P];
-  U64("\"dump_stats\":{\"coll_records\":", coll->records);
-  U64(",\"coll_dropped_total\":", dropped_total(coll));
-  U64(",\"coll_dropped_since_last_dump\":", coll->dropped_since_last);
-  U64(",\"p2p_records\":", p2p->records);
-  U64(",\"p2p_dropped_total\":", dropped_total(p2p));
-  U64(",\"p2p_dropped_since_last_dump\":", p2p->dropped_since_last);
-  U64(",\"proxy_records\":", in->proxy_records);
-  U64(",\"proxy_dropped_total\":", in->proxy_dropped_total);
-  U64(",\"proxy_dropped_since_last_dump\":", in->proxy_dropped_since);
-  FLAG(",\"final\":", in->final);
-  p = put_kind_stats(LIT(p, ",\"coll\":"), coll);
-  p = put_kind_stats(LIT(p, ",\"p2p\":"), p2p);
-  p = put_counts(LIT(p, ",\"strays\":"), ni_stray_names, in->strays, NI_STRAY_COUNT);
-  p = put_event_counts(p, in->events);
-  if (in->refused_communicators) U64(",\"refused_communicators\":", in->refused_communicators);
-  return end_line(buf, p);
-}
-
-size_t ni_format_gap(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                     const struct ni_gap_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"gap\":{\"kind\":", kind_name(in->kind));
-  U64(",\"count\":", in->count);
-  STR(",\"cause\":", in->cause < NI_DROP_COUNT ? ni_drop_names[in->cause] : NULL);
-  U64(",\"rec_sn_from\":", in->rec_sn_from);
-  U64(",\"rec_sn_to\":", in->rec_sn_to);
-  return end_line(buf, p);
-}
-
-size_t ni_format_late(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                      const struct ni_late_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"late\":{\"kind\":", kind_name(in->kind));
-  STR(",\"func\":", in->func);
-  U64(",\"sn\":", in->sn);
-  U64(",\"rec_sn\":", in->rec_sn);
-  U64(",\"channel\":", in->channel);
-  U64(",\"stop_gpu_ns\":", in->stop_gpu_ns);
-  return end_line(buf, p);
-}
-
-size_t ni_format_incomplete(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                            const struct ni_incomplete_line *in) {
-  static const char *const lines[] = {"incomplete", "stuck", "in_flight"};
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX + NI_JSON_STRING_MAX_BYTES);
-  if (!p) return 0;
-  p = ni_json_string(p, lines[in->line]);
-  STR(":{\"kind\":", kind_name(in->kind));
-  STR(",\"func\":", in->func);
-  U64(",\"sn\":", in->sn);
-  U64(",\"rec_sn\":", in->rec_sn);
-  U64(",\"msg_size_bytes\":", in->msg_bytes);
-  p = put_i64_or_null(LIT(p, ",\"channels_expected\":"), in->channels_expected, in->channels_expected >= 0);
-  U64(",\"channels_started\":", in->channels_started);
-  U64(",\"channels_stopped\":", in->channels_stopped);
-  U64(",\"enqueue_ns\":", in->enqueue_ns);
-  U64(",\"age_ms\":", in->age_ms);
-  STR(",\"why\":", in->why);
-  if (in->line == NI_UNFINISHED_INCOMPLETE) return end_line(buf, p);
-  STR(",\"state\":", in->state);
-  STR(",\"datatype\":", in->datatype);
-  if (in->kind == NI_KIND_COLL) RANK(",\"root\":", in->root);
-  else RANK(",\"peer\":", in->root);
-  p = ni_json_hex(LIT(p, ",\"channels_open\":\""), in->channels_open);
-  *p++ = '"';
-  return end_line(buf, p);
-}
-
-size_t ni_format_pool_stats(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                            const struct ni_pool_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"pool_stats\":{\"kind\":", in->kind);
-  U64(",\"capacity\":", in->capacity);
-  U64(",\"high_water\":", in->high_water);
-  U64(",\"growths\":", in->growths);
-  U64(",\"bytes\":", in->bytes);
-  U64(",\"slot_bytes\":", in->slot_bytes);
-  U64(",\"dropped\":", in->dropped);
-  return end_line(buf, p);
-}
-
-size_t ni_format_arena_stats(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
-                             const struct ni_arena_line *in) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  U64("\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":", in->capacity_bytes);
-  U64(",\"used_bytes\":", in->used_bytes);
-  U64(",\"high_water_bytes\":", in->high_water_bytes);
-  U64(",\"cap_bytes\":", in->cap_bytes);
-  return end_line(buf, p);
-}
-
-size_t ni_format_note(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, const char *text) {
-  char *p = begin_line(buf, cap, px, ts_us, CONTROL_BODY_MAX);
-  if (!p) return 0;
-  STR("\"note\":{\"text\":", text);
-  return end_line(buf, p);
+void ni_stats_set_strays(struct ni_stats_line *s, const uint64_t stray[NI_STRAY_COUNT]) {
+  set_by(&s->strays, ni_stray_names, stray, NI_STRAY_COUNT);
 }

@@ -8,7 +8,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/json_write.h"
 #include "format/apart.h"
-#include "format/schema.h"
+#include "format/names.h"
 #include "exporter/base/text/plural.h"
 
 #define SCHEMA "nccl-inspector-check-1"

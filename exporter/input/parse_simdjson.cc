@@ -1,6 +1,6 @@
 /*
  * The JSON walk: simdjson finds the structure of a line (and verifies UTF-8), this file walks it along the tables of
- * parse_fields.c. No key is known here but the one that changes with every flush (parse_head.h).
+ * line_tables.c. No key is known here.
  *
  * Scalars are read from their text directly (parse_text.h): simdjson's accessors do not tell a negative number from a
  * word, and the reason is part of our answer. What is skipped is verified too (parse_value.h).
@@ -14,6 +14,7 @@
 
 #include "format/line_tables.h"
 #include "parse_head.h"
+#include "parse_text.h"
 
 static_assert(NI_PARSE_PADDING >= simdjson::SIMDJSON_PADDING, "lines need simdjson's padding");
 
@@ -38,6 +39,27 @@ struct ni_parser {
 };
 
 namespace {
+
+/* key holds its closing quote, and as the field's may be read up to the next multiple of 8. */
+inline bool is_key(const ni_field &f, const char *key) {
+  unsigned i = 0, len = f.len;
+  for (; i + 8 <= len; i += 8)
+    if (ni_text_load8(key + i) != ni_text_load8(f.key + i)) return false;
+  unsigned rest = len - i;
+  if (!rest) return true;
+  uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f.key + i);
+  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? !(d << (64 - 8 * rest)) : !(d >> (64 - 8 * rest));
+}
+
+/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
+ * last one found, *next, is tried first. */
+inline int find(const ni_table &t, const char *key, unsigned &next) {
+  for (unsigned i = next; i < t.n; i++)
+    if (is_key(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
+  for (unsigned i = 0; i < next && i < t.n; i++)
+    if (is_key(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
+  return -1;
+}
 
 /* Names the key that spoils the line. */
 void blame(ni_parser &p, const ni_field &field) {
@@ -120,12 +142,10 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
   const char *t = ni_json_token(v);
   has = true;
   switch (f.type) {
-    case NI_F_U64: {
-      ni_reject r = ni_text_u64(t, reinterpret_cast<uint64_t *>(at));
-      if (r == NI_OK && &f == ni_field_timestamp) p.at.stamp = t;
-      if (r == NI_OK) return r;
+    case NI_F_STAMP: p.at.stamp = t; /* fall through */
+    case NI_F_U64:
+      if (ni_text_u64(t, reinterpret_cast<uint64_t *>(at)) == NI_OK) return NI_OK;
       break;
-    }
     case NI_F_I64:
       if (ni_text_i64(t, reinterpret_cast<int64_t *>(at)) == NI_OK) return NI_OK;
       break;
@@ -173,7 +193,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       const char *name;
       if (*t != '"') break;
       if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
-      *reinterpret_cast<bool *>(at) = strcmp(name, "observed") == 0;
+      *reinterpret_cast<bool *>(at) = strcmp(name, NI_OBSERVED) == 0;
       return NI_OK;
     }
     case NI_F_HASH: {
@@ -213,7 +233,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
   /* Not what was wanted: null where the format allows it, else a reason. */
   has = false;
   if (ni_text_is_null(t)) return f.flags & NI_FLAG_NULL ? NI_OK : NI_REJ_BAD_TYPE;
-  if (f.type == NI_F_U64 || f.type == NI_F_I64 || f.type == NI_F_I32 || f.type == NI_F_U32) return ni_text_not_integer(t);
+  if (f.type == NI_F_U64 || f.type == NI_F_STAMP || f.type == NI_F_I64 || f.type == NI_F_I32 || f.type == NI_F_U32) return ni_text_not_integer(t);
   return ni_json_verify(v, 2) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
 }
 
@@ -238,7 +258,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
     od::field f;
     if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
     const char *key = f.key().raw();
-    int i = ni_table_find(&t, key, &next);
+    int i = find(t, key, next);
     if (i < 0) {
       if (ni_reject r = unknown(p, f, key, t)) return r;
       continue;
@@ -252,8 +272,8 @@ ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
     }
     seen |= 1ULL << i;
     if (!has) continue;
-    if (t.has_at && field.has) *reinterpret_cast<uint32_t *>(base + t.has_at - 1) |= field.has;
-    if (field.type == NI_F_OBJECT && field.has) *reinterpret_cast<bool *>(base + field.has) = true;
+    if (field.has && field.type == NI_F_OBJECT) *reinterpret_cast<bool *>(base + field.has) = true;
+    else if (field.has) reinterpret_cast<ni_record *>(base)->has |= field.has;
     if (&t == &ni_table_line) {
       if (i == 0) p.at.header = true;
       if (i == 1) p.at.metadata = true;
@@ -290,7 +310,7 @@ ni_reject parse_whole(ni_parser &p, char *text, size_t len, size_t room) {
   ni_line &l = *p.line;
   if (ni_reject r = parse_object(p, text, len, room, ni_table_line, reinterpret_cast<char *>(&l))) return r;
   if (p.at.header != p.at.metadata) {
-    l.bad_key = p.at.header ? "metadata" : "header";
+    blame(p, ni_table_line.field[p.at.header]); /* the other one of the first two */
     return NI_REJ_MISSING_KEY;
   }
   l.has_header = p.at.header;
@@ -309,7 +329,7 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   const ni_head *h = ni_heads_find(&p.heads, text, len, &stamp, &key);
   if (!h) return false;
   unsigned next = 0;
-  int i = ni_table_find(&ni_table_line, key, &next);
+  int i = find(ni_table_line, key, next);
   if (i < 0 || ni_table_line.field[i].type != NI_F_KIND) return false;
   const ni_field &f = ni_table_line.field[i];
   size_t body = static_cast<size_t>(key + f.len + 1 - text);
@@ -391,6 +411,6 @@ extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t 
     if (r == NI_REJ_NOT_OBJECT && !strchr("[\"-0123456789tfn", text[i])) r = NI_REJ_BAD_JSON;
   }
   if (r == NI_OK && out->kind != NI_LINE_UNKNOWN)
-    out->kind_name = out->kind == NI_LINE_OP ? (out->is_p2p ? "p2p_perf" : "coll_perf") : ni_line_kind_name(out->kind);
+    out->kind_name = out->kind == NI_LINE_OP ? ni_op_key(out->is_p2p) : ni_line_kind_name(out->kind);
   return r;
 }

@@ -15,7 +15,7 @@
 #ifndef NI_DRAIN_H
 #define NI_DRAIN_H
 
-#include "format/event_write.h"
+#include "format/line_write.h"
 #include "plugin/write/writer.h"
 
 #define NI_MS_NS UINT64_C(1000000)
@@ -45,7 +45,7 @@ struct ni_drain {
   uint8_t patient;                 /* of this tick: finished operations wait for their network operations */
   uint8_t gave_up;                 /* finished operations were left unwritten at exit: the black box has them */
   struct ni_trace trace;           /* of the record that is being formatted */
-  struct ni_step_text steps[NI_STEPS_A_LINE]; /* of the line that is being formatted */
+  struct ni_proxy_step steps[NI_STEPS_A_LINE]; /* of the line that is being formatted */
 };
 
 /* The communicator has operations to format, or lines in the open block. */

@@ -11,9 +11,11 @@
 #include "event_drain.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "call_slot.h"
 #include "event_of.h"
+#include "nccl/profiler_abi.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
 #include "proxy_drain.h"
@@ -42,18 +44,52 @@ int ni_events_collect(struct ni_drain *d) {
 
 /* ---- lines ---- */
 
+static const char *ctrl_name(uint32_t state) {
+  switch (state) {
+    case NI_ST_PROXY_CTRL_IDLE: return "idle";
+    case NI_ST_PROXY_CTRL_ACTIVE: return "active";
+    case NI_ST_PROXY_CTRL_APPEND:
+    case NI_ST_PROXY_CTRL_APPEND_END: return "append";
+    default: return "sleep";
+  }
+}
+
+static int32_t small(int64_t n) { return n < -1 || n > INT32_MAX ? -1 : (int32_t)n; }
+
+/* The payload of a network plugin's event: v has the numbers of its type. */
+static void fill_net(const struct ni_ev_net *n, struct ni_event_line *in, char type[16]) {
+  in->type = n->type == 1 ? "ib" : n->type == 2 ? "socket" : type;
+  if (in->type == type) snprintf(type, 16, "0x%x", n->type);
+  in->version = small(n->version);
+  in->step = n->step;
+  in->device = in->fd = n->v[0];
+  in->op = n->v[1];
+  in->qp = n->v[2];
+  in->wr_id = (uint64_t)n->v[3];
+  in->updates = n->updates;
+}
+
+#define PUT(name) ni_format_##name(d->w->line, sizeof d->w->line, p, d->w->ts_us, &in)
+
 static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, const char *seen) {
-  struct ni_event_line in = {.kind = (enum ni_event)e->kind,
-                             .ev_sn = e->sn,
+  const struct ni_line_prefix *p = ev_prefix(d, s);
+  uint8_t flags = ni_load_rlx(&e->flags);
+  char type[16];
+  size_t n = 0;
+  struct ni_event_line in = {.ev_sn = e->sn,
                              .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
                              .dur_ns = ev_span(e->ticks_start, e->ticks_stop),
-                             .number = e->number,
-                             .group = e->group ? e->group - 1 : NI_NOT_SAID,
+                             .call_sn = e->number,
+                             .plan_sn = e->number,
+                             .ce_sn = e->number,
+                             .proxy_op_sn = e->number,
+                             .group_sn = e->group ? e->group - 1 : NI_NO_SN,
                              .count = e->count,
-                             .seen = seen};
-  uint8_t flags = ni_load_rlx(&e->flags);
-  in.graph = flags & NI_EVF_GRAPH;
-  in.flag = flags & NI_EVF_BOOL;
+                             .bytes = e->count,
+                             .seen = seen,
+                             .graph = flags & NI_EVF_GRAPH,
+                             .is_complete = flags & NI_EVF_BOOL,
+                             .intra_sync = flags & NI_EVF_BOOL};
   switch (e->kind) {
     case NI_EVENT_COLL_API:
     case NI_EVENT_P2P_API:
@@ -62,23 +98,50 @@ static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct 
       in.datatype = ni_intern_text(&ni_g.intern, e->datatype);
       in.stream = e->api.stream;
       in.root = e->api.root;
-      if (e->kind == NI_EVENT_CE) {
-        in.text = ni_intern_text(&ni_g.intern, e->text);
-        if (e->group) in.group = ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));
+      if (e->kind != NI_EVENT_CE) {
+        in.api = ni_kind_names[e->kind == NI_EVENT_P2P_API];
+        n = PUT(api);
+        break;
       }
+      in.sync_strategy = ni_intern_text(&ni_g.intern, e->text);
+      in.call_sn = e->group ? ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1)) : NI_NO_SN;
+      n = PUT(ce);
       break;
     case NI_EVENT_GROUP_API:
+      in.api = "group";
+      in.group_sn = e->number;
       in.depth = e->api.depth;
       in.start_end_ns = ev_span(e->ticks_start, e->api.start_end);
       in.end_begin_ns = ev_span(e->ticks_start, e->api.end_begin);
+      n = PUT(api);
       break;
-    case NI_EVENT_LAUNCH: in.stream = e->api.stream; break;
-    case NI_EVENT_NET: in.net = e->net; break;
-    default:
-      in.n = ni_load_rlx(&e->part.n);
-      in.ctrl_state = e->part.state;
+    case NI_EVENT_LAUNCH:
+      in.stream = e->api.stream;
+      n = PUT(launch);
+      break;
+    case NI_EVENT_GROUP: n = PUT(group); break;
+    case NI_EVENT_NET:
+      fill_net(&e->net, &in, type);
+      n = PUT(net);
+      break;
+    case NI_EVENT_SYNC:
+      in.n_ranks = small(ni_load_rlx(&e->part.n));
+      n = PUT(sync);
+      break;
+    case NI_EVENT_BATCH:
+      in.n_ops = small(ni_load_rlx(&e->part.n));
+      n = PUT(batch);
+      break;
+    case NI_EVENT_PROXY_CTRL: {
+      int64_t appended = ni_load_rlx(&e->part.n);
+      in.what = ctrl_name(e->part.state);
+      in.appended = appended > 0 ? (uint64_t)appended : 0;
+      n = PUT(proxy_ctrl);
+      break;
+    }
+    default: break;
   }
-  int rc = ni_block_put(d->w, d->w->line, ni_format_event(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
+  int rc = ni_block_put(d->w, d->w->line, n);
   if (rc == 0) ev_count(d, s, (enum ni_event)e->kind, 1);
   return rc;
 }

@@ -57,7 +57,7 @@ static int incomplete(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op
                       const char *why) {
   if (ni_block_room(d->w) || !retire(op, state, NI_OP_GIVEN_UP)) return 0;
   struct ni_kind_writer *k = &s->kind[op->kind];
-  struct ni_incomplete_line in;
+  struct ni_unfinished_line in;
   ni_unfinished_fill(d, op, state, ni_load_acq(&op->prog), &in);
   in.why = why;
   k->account->incomplete++;

@@ -5,7 +5,7 @@
 #include "format/apart.h"
 #include "plugin/slots/state.h"
 
-_Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of format/schema.h");
+_Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of format/names.h");
 _Static_assert(NI_BAD_COUNTERS_APART == NI_APART_REASON, "one number for the plugin and for who reads its black box");
 static const uint8_t reason_of[] = {[NI_GPU_ZERO] = NI_BAD_ZERO_STAMP,
                                     [NI_GPU_STOP_BEFORE_START] = NI_BAD_STOP_BEFORE_START,

@@ -15,6 +15,9 @@
 #include "event_of.h"
 #include "plugin/write/block.h"
 
+#include <math.h>
+#include <string.h>
+
 #define KEEP_MS 1000u /* a step waits at most so long for its operation's end */
 
 /* ---- which operations have steps ---- */
@@ -48,15 +51,48 @@ static struct ni_proxy_slot *op_of_step(const struct ni_event_slot *e) {
 
 /* ---- lines ---- */
 
-static void fill_step(const struct ni_event_slot *e, struct ni_step_text *t) {
-  *t = (struct ni_step_text){.record_sn = e->sn,
-                             .step_sn = e->step.step_sn,
-                             .step = e->step.step,
-                             .bytes = e->count,
-                             .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
-                             .total_ns = ev_span(e->ticks_start, e->ticks_stop)};
-  for (int i = 0; i < NI_PH_COUNT - 1 && t->total_ns >= 0; i++)
-    t->phase_ns[i] = ni_clock_span_ns(&ni_g.clock, e->step.phase[i]);
+static double us(int64_t ns) { return ns < 0 ? NAN : (double)ns / 1000; }
+/* Of a phase: one of no length was not had. */
+static double phase_us(uint64_t ticks) {
+  uint64_t ns = ni_clock_span_ns(&ni_g.clock, ticks);
+  return ns ? (double)ns / 1000 : NAN;
+}
+
+/* The times of an operation and of a step, which have the same members. */
+#define FILL_PHASES(to, ticks_of) \
+  do { \
+    (to)->gpu_produce_us = phase_us(ticks_of(NI_PH_GPU_PRODUCE - 1)); \
+    (to)->peer_credit_us = phase_us(ticks_of(NI_PH_PEER_CREDIT - 1)); \
+    (to)->wire_us = phase_us(ticks_of(NI_PH_WIRE - 1)); \
+    (to)->flush_us = phase_us(ticks_of(NI_PH_FLUSH - 1)); \
+    (to)->gpu_consume_us = phase_us(ticks_of(NI_PH_GPU_CONSUME - 1)); \
+  } while (0)
+
+static void fill_step(const struct ni_event_slot *e, struct ni_proxy_step *t) {
+  int64_t total_ns = ev_span(e->ticks_start, e->ticks_stop);
+  *t = (struct ni_proxy_step){NI_NO_STEP,
+                              .record_sn = e->sn,
+                              .proxy_step_sn = e->step.step_sn,
+                              .trans_size_bytes = e->count,
+                              .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start)};
+  t->step = e->step.step;
+  t->total_us = us(total_ns);
+#define STEP_TICKS(i) e->step.phase[i]
+  if (total_ns >= 0) FILL_PHASES(t, STEP_TICKS);
+}
+
+/* What lines of an operation, of its steps and of one step have in common. */
+static struct ni_proxy_line line_of(const char *type, uint8_t flags, uint64_t op_sn, uint64_t parent_sn, int parent_p2p, uint8_t func) {
+  struct ni_proxy_line in = {NI_NO_PROXY};
+  in.record_type = type;
+  in.record_sn = in.proxy_op_sn = op_sn;
+  in.parent_type = flags & NI_EVF_PARENT ? ni_kind_names[parent_p2p] : NULL;
+  in.parent_sn = flags & NI_EVF_PARENT ? parent_sn : NI_NO_SN;
+  in.parent_func = ni_intern_text(&ni_g.intern, func);
+  in.direction = flags & NI_EVF_SEND ? "send" : "recv";
+  in.timing_source = "proxy_cpu";
+  in.state = NULL;
+  return in;
 }
 
 /* Chained steps into d->steps. */
@@ -66,21 +102,27 @@ static void fill_steps(struct ni_drain *d, const struct ni_chain *c) {
     fill_step(event_at(slot), &d->steps[i]);
 }
 
-/* A line about steps, all of the operation of the first. */
-static int put_steps(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_proxy_what what, uint32_t n) {
-  uint8_t flags = ni_load_rlx(&e->flags);
-  struct ni_proxy_line in = {.what = what,
-                             .has_parent = flags & NI_EVF_PARENT,
-                             .send = flags & NI_EVF_SEND,
-                             .record_sn = e->number,
-                             .op_sn = e->number,
-                             .parent_sn = e->group,
-                             .parent_kind = (enum ni_kind)e->parent_kind,
-                             .parent_func = ni_intern_text(&ni_g.intern, e->func),
-                             .channel = e->channel,
-                             .peer = e->step.peer,
-                             .steps = d->steps,
-                             .n_listed = n};
+/* A line about the n steps of d->steps, all of the operation of e, the first; or about that one alone, with its own numbers. */
+static int put_steps(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, const char *type, uint32_t n) {
+  struct ni_proxy_line in = line_of(type, ni_load_rlx(&e->flags), e->number, e->group, e->parent_kind == NI_KIND_P2P, e->func);
+  in.channel = e->channel;
+  in.peer = e->step.peer;
+  in.steps.list = d->steps;
+  in.steps.n = n;
+  if (strcmp(type, NI_PROXY_STEP) == 0) {
+    const struct ni_proxy_step *t = d->steps;
+    in.steps.list = NULL;
+    in.proxy_step_sn = t->proxy_step_sn;
+    in.step = t->step;
+    in.trans_size_bytes = t->trans_size_bytes;
+    in.start_ns = t->start_ns;
+    in.total_us = t->total_us;
+    in.gpu_produce_us = t->gpu_produce_us;
+    in.peer_credit_us = t->peer_credit_us;
+    in.wire_us = t->wire_us;
+    in.flush_us = t->flush_us;
+    in.gpu_consume_us = t->gpu_consume_us;
+  }
   int rc = ni_block_put(d->w, d->w->line, ni_format_proxy(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
   if (rc) return rc;
   ev_count(d, s, NI_EVENT_STEPS, n);
@@ -127,38 +169,34 @@ int ni_proxy_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot)
   struct ni_event_writer *ev = ev_of(d, s);
   uint8_t flags = ni_load_rlx(&x->flags);
   uint64_t progress = ni_load_rlx(&x->ticks_progress);
-  struct ni_proxy_line in = {.what = NI_PROXY_OP,
-                             .has_parent = flags & NI_EVF_PARENT,
-                             .send = flags & NI_EVF_SEND,
-                             .foreign = flags & NI_EVF_FOREIGN,
-                             .record_sn = x->sn,
-                             .op_sn = x->sn,
-                             .parent_sn = x->parent_sn,
-                             .parent_rec_sn = x->parent_rec_sn,
-                             .parent_kind = (enum ni_kind)x->parent_kind,
-                             .parent_func = ni_intern_text(&ni_g.intern, x->func),
-                             .rank = x->rank,
-                             .channel = x->channel,
-                             .peer = x->peer,
-                             .n_steps = x->n_steps,
-                             .chunk = x->chunk,
-                             .n_started = ni_load_rlx(&x->n_started),
-                             .n_completed = ni_load_rlx(&x->n_completed),
-                             .n_dropped = ni_load_rlx(&x->n_dropped),
-                             .pid = x->pid,
-                             .bytes = ni_load_rlx(&x->bytes),
-                             .start_ns = ni_clock_unix_ns(&ni_g.clock, x->ticks_start),
-                             .progress_ns = ev_span(x->ticks_start, progress),
-                             .max_step_ns = -1};
-  in.total_ns = x->ticks_stop ? ev_span(x->ticks_start, x->ticks_stop) : -1;
+  struct ni_proxy_line in = line_of(NI_PROXY_OP, flags, x->sn, x->parent_sn, x->parent_kind == NI_KIND_P2P, x->func);
+  int64_t total_ns = x->ticks_stop ? ev_span(x->ticks_start, x->ticks_stop) : -1;
+  in.is_final = true;
+  in.parent_rec_sn = x->parent_rec_sn;
+  in.rank = x->rank;
+  in.channel = x->channel;
+  in.peer = x->peer;
+  in.n_steps = x->n_steps > 0 ? (uint64_t)x->n_steps : 0;
+  in.chunk_size_bytes = x->chunk > 0 ? (uint64_t)x->chunk : 0;
+  in.n_steps_started = ni_load_rlx(&x->n_started);
+  in.n_steps_completed = ni_load_rlx(&x->n_completed);
+  in.n_steps_dropped = ni_load_rlx(&x->n_dropped);
+  if (flags & NI_EVF_FOREIGN) in.origin_pid = x->pid;
+  in.trans_size_bytes = ni_load_rlx(&x->bytes);
+  in.start_ns = ni_clock_unix_ns(&ni_g.clock, x->ticks_start);
+  in.progress_us = us(ev_span(x->ticks_start, progress));
+  in.total_us = us(total_ns);
+  if (total_ns > 0) in.op_bw_gbs = (double)in.trans_size_bytes / (double)total_ns;
+  if (in.op_bw_gbs > NI_BW_MAX_GBS) in.op_bw_gbs = INFINITY; /* written as null */
   if (!x->ticks_stop) in.state = waits_for(x);
-  if (in.n_completed) in.max_step_ns = (int64_t)ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->max_step));
-  for (int i = 0; i < NI_PH_COUNT - 1; i++) in.phase_ns[i] = ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->sum[i]));
+  if (in.n_steps_completed) in.max_step_us = us((int64_t)ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->max_step)));
+#define OP_TICKS(i) ni_load_rlx(&x->sum[i])
+  FILL_PHASES(&in, OP_TICKS);
   struct ni_chain *c = &x->kept.steps;
   if (ni_g.config.proxy_nested && x->steps_asked) {
     fill_steps(d, c);
-    in.steps = d->steps;
-    in.n_listed = c->n;
+    in.steps.list = d->steps;
+    in.steps.n = c->n;
   }
   int rc = ni_block_put(d->w, d->w->line, ni_format_proxy(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in));
   if (rc) return rc;

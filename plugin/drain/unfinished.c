@@ -16,22 +16,23 @@
 
 #define EXIT_LINES 16u /* in_flight lines of one communicator and kind: hints, and the process leaves */
 
-void ni_unfinished_fill(struct ni_drain *d, struct ni_op *op, uint64_t state, uint32_t prog, struct ni_incomplete_line *in) {
+void ni_unfinished_fill(struct ni_drain *d, struct ni_op *op, uint64_t state, uint32_t prog, struct ni_unfinished_line *in) {
   uint32_t want = ni_state_want(state);
   uint64_t enqueue_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
-  *in = (struct ni_incomplete_line){
-      .kind = (enum ni_kind)op->kind,
+  *in = (struct ni_unfinished_line){
+      .kind = ni_kind_names[op->kind == NI_KIND_P2P],
       .func = ni_intern_text(&ni_g.intern, op->func),
       .sn = op->sn,
       .rec_sn = op->rec_sn,
       .msg_bytes = op->count * ni_intern_elem_bytes(&ni_g.intern, op->datatype),
       .channels_expected = want == NI_WANT_UNKNOWN ? -1 : (int32_t)want,
-      .channels_started = ni_prog_started(prog),
-      .channels_stopped = ni_prog_stopped(prog),
+      .channels_started = (int32_t)ni_prog_started(prog),
+      .channels_stopped = (int32_t)ni_prog_stopped(prog),
       .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, op->ticks_start),
       .age_ms = d->w->now_ns > enqueue_ns ? (d->w->now_ns - enqueue_ns) / 1000000 : 0,
       .datatype = ni_intern_text(&ni_g.intern, op->datatype),
       .root = op->root,
+      .peer = op->root,
   };
 }
 
@@ -44,10 +45,10 @@ static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state) 
 }
 
 /* Where it stands, in the words of docs/format.md. */
-static void describe(struct ni_comm_writer *s, uint32_t slot, uint64_t state, struct ni_incomplete_line *in) {
+static void describe(struct ni_comm_writer *s, uint32_t slot, uint64_t state, struct ni_unfinished_line *in) {
   in->channels_open = channels_open(s->comm, slot, state);
   if (in->channels_started == 0) in->state = "launched";
-  else if (in->channels_stopped == ni_state_want(state)) in->state = "finishing";
+  else if ((uint32_t)in->channels_stopped == ni_state_want(state)) in->state = "finishing";
   else in->state = "kernel";
 }
 
@@ -59,15 +60,14 @@ int ni_unfinished_stuck(struct ni_drain *d, struct ni_comm_writer *s, struct ni_
   uint64_t since = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
   if (since < d->awake_ns) since = d->awake_ns;
   if (d->w->now_ns < since || d->w->now_ns - since < limit_ns || ni_block_room(d->w)) return 0;
-  struct ni_incomplete_line in;
+  struct ni_unfinished_line in;
   ni_unfinished_fill(d, op, state, prog, &in);
   /* On the unchanged word: what moves while we look is not stuck. Relaxed: nothing goes with the mark. */
   uint64_t told = state | NI_STATE_FLAG(NI_OP_TOLD);
   if (!atomic_compare_exchange_strong_explicit(&op->state, &state, told, memory_order_relaxed, memory_order_relaxed)) return 0;
-  in.line = NI_UNFINISHED_STUCK;
   in.why = "stuck";
   describe(s, slot, state, &in);
-  (void)ni_block_put(d->w, d->w->line, ni_format_incomplete(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, &in));
+  (void)ni_block_put(d->w, d->w->line, ni_format_stuck(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, &in));
   d->w->urgent = s->stuck_told = 1;
   ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_STUCK, d->w->now_ns,
                       "%s %llu of communicator 0x%llx has been in flight for %llu s on rank %d (%s); nccl-inspector hang on "
@@ -86,12 +86,11 @@ static void at_exit_one(struct ni_op *op, uint32_t slot, void *arg) {
   struct at_exit *x = arg;
   uint64_t state = ni_load_acq(&op->state);
   if (!x->left || !ni_op_in_flight(state) || ni_block_room(x->d->w)) return;
-  struct ni_incomplete_line in;
+  struct ni_unfinished_line in;
   ni_unfinished_fill(x->d, op, state, ni_load_acq(&op->prog), &in);
-  in.line = NI_UNFINISHED_IN_FLIGHT;
   in.why = "exit";
   describe(x->s, slot, state, &in);
-  if (ni_block_put(x->d->w, x->d->w->line, ni_format_incomplete(x->d->w->line, sizeof x->d->w->line, &x->s->prefix, x->d->w->ts_us, &in)) == 0)
+  if (ni_block_put(x->d->w, x->d->w->line, ni_format_in_flight(x->d->w->line, sizeof x->d->w->line, &x->s->prefix, x->d->w->ts_us, &in)) == 0)
     x->left--;
 }
 

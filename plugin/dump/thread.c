@@ -47,7 +47,8 @@ struct ni_dump *ni_dump_new(const struct ni_config *c) {
   ni_config_settings_json(c, d->w.settings, sizeof d->w.settings);
   ni_job_read(&d->w.job);
   ni_detail_init(d, c);
-  d->w.origin = (struct ni_origin){.hostname = d->w.hostname, .git_rev = NI_GIT_REV, .version = NI_VERSION, .pid = getpid()};
+  d->w.origin = (struct ni_meta){
+      .hostname = d->w.hostname, .git_rev = NI_GIT_REV, .producer = NI_PRODUCER " " NI_VERSION, .pid = getpid()};
   return d;
 }
 

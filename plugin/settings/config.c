@@ -13,7 +13,7 @@
 #include "event_names.h"
 #include "no_effect.h"
 #include "format/json_text.h"
-#include "format/line_write.h"
+#include "format/line.h"
 #include "ni_box.h"
 
 enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, SAMPLE, DUTY, PERCENT };
@@ -358,8 +358,8 @@ void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *ar
 }
 
 size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap) {
-  if (cap < NI_SETTINGS_JSON_BYTES) return 0;
-  _Static_assert(NI_SETTINGS_JSON_BYTES > N_SETTINGS * 128 + NI_KINDS_TEXT_BYTES + NI_JSON_STRING_MAX_BYTES, "every setting fits");
+  if (cap < NI_PAIRS_TEXT_BYTES) return 0;
+  _Static_assert(NI_PAIRS_TEXT_BYTES > N_SETTINGS * 128 + NI_KINDS_TEXT_BYTES + NI_JSON_STRING_MAX_BYTES, "every setting fits");
   char *p = buf;
   *p++ = '{';
   for (size_t i = 0; i < N_SETTINGS; i++) {

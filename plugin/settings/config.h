@@ -66,7 +66,7 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg);
 void ni_config_print(const struct ni_config *c, ni_config_warn_fn emit, void *arg);
 
 /* The same as a JSON object {"NCCL_INSPECTOR_X":"value",...}; {} when there is none. Returns the length, always less
- * than NI_SETTINGS_JSON_BYTES (format/line_write.h); 0 when cap is too small. Terminated. */
+ * than NI_PAIRS_TEXT_BYTES (format/line.h); 0 when cap is too small. Terminated. */
 size_t ni_config_settings_json(const struct ni_config *c, char *buf, size_t cap);
 
 /* ".jsonl.gz" and so on. */

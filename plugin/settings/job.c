@@ -29,7 +29,7 @@ static const char *const recorded[] = {
     "RANK",           "LOCAL_RANK",          "WORLD_SIZE",           "SLURM_PROCID",
     "SLURM_JOB_ID",   "SLURM_RESTART_COUNT", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
     "PMIX_RANK",      "POD_NAME",            "TORCHELASTIC_RESTART_COUNT"};
-_Static_assert(sizeof recorded / sizeof *recorded <= NI_ENV_MAX, "all fit");
+_Static_assert(sizeof recorded / sizeof *recorded <= NI_PAIRS_WRITTEN, "all fit");
 
 static const char *const job_ids[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
 
@@ -64,7 +64,7 @@ void ni_job_read(struct ni_job *j) {
   }
   for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
     const char *v = getenv(recorded[i]);
-    if (!v || strlen(v) >= NI_ENV_VALUE_BYTES) continue;
+    if (!v || strlen(v) >= NI_PAIR_VALUE_BYTES) continue;
     j->env[j->n_env].name = recorded[i];
     strcpy(j->env[j->n_env++].value, v);
   }

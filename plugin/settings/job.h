@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/line_write.h"
+#include "format/line.h"
 
 #define NI_JOB_ID_BYTES 128
 
@@ -16,7 +16,10 @@ struct ni_job {
   char job_id[NI_JOB_ID_BYTES]; /* safe as a path component: [A-Za-z0-9._-], not starting with '.'; "unknown-jobid" */
   int64_t rank, local_rank, world_size; /* -1: not stated */
   uint32_t n_env;
-  struct ni_env_pair env[NI_ENV_MAX]; /* the launcher variables that are set, for the process line */
+  struct {
+    const char *name;                /* constant */
+    char value[NI_PAIR_VALUE_BYTES]; /* hostile text */
+  } env[NI_PAIRS_WRITTEN];           /* the launcher variables that are set, for the process line */
 };
 
 /*

@@ -18,7 +18,7 @@
 #include "event_store.h"
 #include "plugin/os/gpu_id.h"
 #include "format/record.h"
-#include "format/schema.h"
+#include "format/names.h"
 
 #define NI_COMM_NAME_BYTES 256u
 

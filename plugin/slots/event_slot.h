@@ -40,6 +40,8 @@ enum {
   NI_EVF_BOOL = 1 << 6,    /* isComplete, useIntraSync */
 };
 
+/* What a network transfer waits for. */
+enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_FLUSH, NI_PH_GPU_CONSUME, NI_PH_COUNT };
 #define NI_STEPS_IN_FLIGHT 8u
 
 /* What an event slot holds beside its times; by kind. */
@@ -57,6 +59,12 @@ struct ni_ev_step {
   int32_t step, peer;
   uint32_t step_sn;
   uint32_t op_slot; /* of its operation, as long as that lives */
+};
+struct ni_ev_net {
+  int64_t v[4]; /* ib: device, opcode, qp, wr_id; socket: fd, op */
+  uint32_t type, updates;
+  int32_t step;
+  uint32_t version;
 };
 struct ni_ev_part {
   _Atomic int64_t n; /* sync: ranks; batch: operations; proxyctrl: appended */
@@ -89,7 +97,7 @@ struct ni_event_slot {
   union {
     struct ni_ev_api api;
     struct ni_ev_step step;
-    struct ni_net_event net;
+    struct ni_ev_net net;
     struct ni_ev_part part;
     struct ni_ev_chan chan;
   };

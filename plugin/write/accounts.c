@@ -30,7 +30,7 @@ int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind) {
  * and what they finish after the drain counts as in flight. `started` is read last: an operation that starts while we
  * add up appears in flight, never as a negative number.
  */
-void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_stats *o) {
+void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_counts *o) {
   struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = o->written = k->account->written + k->in_block, dropped = 0;
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
@@ -77,7 +77,7 @@ void ni_accounts_settle_events(struct ni_event_writer *ev, int ok) {
   }
 }
 
-void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_count *out) {
+void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_stats *out) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     out[k].written = ev->written[k] + ev->in_block[k];
     out[k].dropped = ni_load_rlx(&st->dropped[k]) + ev->lost[k];

@@ -20,12 +20,12 @@ static inline int ni_accounts_any_unsettled(const struct ni_comm_writer *s) {
 void ni_accounts_add(const struct ni_comm_writer *s, uint64_t *started, uint64_t *dropped);
 
 /* The accounting of one kind, as a dump_stats line has it. */
-void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_stats *o);
+void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_counts *o);
 /* Operations in flight now, by walking the states of their slots. */
 uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind);
 
 /* The same of events: every kind of them. */
-void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_count *out);
+void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_stats *out);
 /* The open block is on disk (ok) or given up. */
 void ni_accounts_settle_events(struct ni_event_writer *ev, int ok);
 

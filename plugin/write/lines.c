@@ -10,7 +10,15 @@ static int put_control(struct ni_writer *w, size_t n) {
 }
 
 size_t ni_lines_comm_text(struct ni_writer *w, struct ni_comm_writer *s) {
-  struct ni_comm_line in = {&s->ident, s->gpu.index, s->gpu.uuid, s->gpu.pci, s->init_ns};
+  struct ni_comm_line in = {.name = s->ident.comm_name,
+                            .hash = s->ident.comm_hash,
+                            .rank = s->ident.rank,
+                            .n_ranks = s->ident.n_ranks,
+                            .nnodes = s->ident.nnodes,
+                            .gpu_index = s->gpu.index,
+                            .gpu_uuid = *s->gpu.uuid ? s->gpu.uuid : NULL,
+                            .gpu_pci = *s->gpu.pci ? s->gpu.pci : NULL,
+                            .init_ns = s->init_ns};
   return ni_format_comm(w->line, sizeof w->line, &s->prefix, w->ts_us, &in);
 }
 
@@ -50,9 +58,11 @@ void ni_lines_comm(struct ni_writer *w, struct ni_comm_writer *s) {
 /* ---- accounting ---- */
 
 static void fill_events(struct ni_stats_line *in, const struct ni_event_store *st, const struct ni_event_writer *ev) {
-  ni_accounts_events(st, ev, in->events);
+  struct ni_event_stats *e = in->events.kind;
+  ni_accounts_events(st, ev, e);
+  for (int i = 0; i < NI_EVENT_COUNT; i++) in->has_events |= e[i].started != 0;
   in->proxy_records = ev->proxy_lines - ev->stats_lines; /* lines: steps inside others do not count, as with NVIDIA */
-  in->proxy_dropped_total = in->events[NI_EVENT_PROXY_OP].dropped + in->events[NI_EVENT_STEPS].dropped;
+  in->proxy_dropped_total = e[NI_EVENT_PROXY_OP].dropped + e[NI_EVENT_STEPS].dropped;
   in->proxy_dropped_since = in->proxy_dropped_total - ev->stats_dropped;
 }
 
@@ -63,16 +73,22 @@ static void told_events(const struct ni_stats_line *in, struct ni_event_writer *
 
 void ni_lines_stats(struct ni_writer *w, struct ni_comm_writer *s, int final) {
   struct ni_stats_line in = {.final = final != 0};
-  for (int kind = 0; kind < NI_KIND_COUNT; kind++) ni_accounts_fill(s, kind, final, &in.kind[kind]);
-  for (int i = 0; i < NI_STRAY_COUNT; i++) in.strays[i] = ni_load_rlx(&s->comm->stray[i]);
+  struct ni_kind_counts counts[NI_KIND_COUNT];
+  uint64_t strays[NI_STRAY_COUNT];
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    ni_accounts_fill(s, kind, final, &counts[kind]);
+    ni_stats_set_kind(&in, (enum ni_kind)kind, &counts[kind]);
+  }
+  for (int i = 0; i < NI_STRAY_COUNT; i++) strays[i] = ni_load_rlx(&s->comm->stray[i]);
+  ni_stats_set_strays(&in, strays);
   fill_events(&in, &s->comm->events, &s->ev);
   if (put_control(w, ni_format_dump_stats(w->line, sizeof w->line, &s->prefix, w->ts_us, &in))) return;
   s->last_stats_ms = w->now_ms;
   s->stuck_told = 0;
   told_events(&in, &s->ev);
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
-    s->kind[kind].stats_lines = in.kind[kind].written;
-    s->kind[kind].stats_dropped += in.kind[kind].dropped_since_last;
+    s->kind[kind].stats_lines = counts[kind].written;
+    s->kind[kind].stats_dropped += counts[kind].dropped_since_last;
   }
 }
 
@@ -88,8 +104,8 @@ void ni_lines_gaps(struct ni_writer *w, struct ni_comm_writer *s) {
       uint64_t last = ni_load_rlx(&c->gap[why].last);
       uint64_t *seen = &s->kind[kind].gap_seen[why];
       if (total == *seen) continue;
-      struct ni_gap_line in = {.kind = (enum ni_kind)kind,
-                               .cause = (enum ni_drop)why,
+      struct ni_gap_line in = {.kind = ni_kind_names[kind],
+                               .cause = ni_drop_names[why],
                                .count = total - *seen,
                                .rec_sn_from = first - 1,
                                .rec_sn_to = (last > first ? last : first) - 1};
@@ -106,7 +122,7 @@ void ni_lines_gaps(struct ni_writer *w, struct ni_comm_writer *s) {
 }
 
 void ni_lines_given_up(struct ni_writer *w, struct ni_comm_writer *s, int kind, uint64_t count, uint64_t from, uint64_t to) {
-  struct ni_gap_line in = {(enum ni_kind)kind, NI_DROP_WRITE_ERROR, count, from, to};
+  struct ni_gap_line in = {ni_kind_names[kind], ni_drop_names[NI_DROP_WRITE_ERROR], count, from, to};
   (void)put_control(w, ni_format_gap(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
 }
 
@@ -141,18 +157,20 @@ static int clock_line(struct ni_writer *w, const struct ni_line_prefix *p, struc
                              .ticks = c->newest.ticks,
                              .monotonic_ns = c->newest.monotonic_ns,
                              .realtime_ns = c->newest.realtime_ns,
-                             .ns_per_tick = c->ns_per_tick};
+                             .ns_per_tick = c->ns_per_tick,
+                             .gpu_offset_ns = NI_NO_OFFSET,
+                             .gpu_offset_at_ns = NI_NO_OFFSET};
   int64_t offset;
   uint64_t at;
-  if (s && ni_gpu_fit_offset(&s->fit, &offset, &at)) {
+  bool has_gpu = s && ni_gpu_fit_offset(&s->fit, &offset, &at);
+  if (has_gpu) {
     uint64_t to_unix = c->newest.realtime_ns - c->newest.monotonic_ns; /* the fit is in monotonic time */
-    in.has_gpu = true;
     in.gpu_offset_ns = offset + (int64_t)to_unix;
-    in.gpu_offset_at_ns = at + to_unix;
+    in.gpu_offset_at_ns = (int64_t)(at + to_unix);
     in.gpu_samples = s->fit.n_samples;
   }
   int rc = put_control(w, ni_format_clock(w->line, sizeof w->line, p, w->ts_us, &in));
-  if (rc == 0 && in.has_gpu) {
+  if (rc == 0 && has_gpu) {
     s->stated_offset_ns = offset;
     s->offset_stated = 1;
   }
@@ -184,7 +202,7 @@ void ni_lines_end(struct ni_writer *w, struct ni_comm_writer *s, enum ni_end end
   pool_lines(w, s);
   (void)clock_line(w, &s->prefix, s);
   for (int kind = 0; end == NI_END_DESTROY && kind < NI_KIND_COUNT; kind++) {
-    struct ni_kind_stats k;
+    struct ni_kind_counts k;
     ni_accounts_fill(s, kind, 1, &k);
     uint64_t walked = ni_accounts_walked(s, (enum ni_kind)kind);
     if (walked != k.in_flight || ni_accounts_unsettled(s, kind) < 0)
@@ -192,8 +210,8 @@ void ni_lines_end(struct ni_writer *w, struct ni_comm_writer *s, enum ni_end end
                        "started - settled");
   }
   ni_lines_stats(w, s, 1);
-  (void)put_control(w, ni_format_comm_end(w->line, sizeof w->line, &s->prefix, w->ts_us,
-                                          end == NI_END_DESTROY ? "destroy" : "exit", ni_realtime_ns()));
+  struct ni_comm_end_line in = {end == NI_END_DESTROY ? "destroy" : "exit", ni_realtime_ns()};
+  (void)put_control(w, ni_format_comm_end(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
 }
 
 void ni_lines_late(struct ni_writer *w) {
@@ -202,27 +220,35 @@ void ni_lines_late(struct ni_writer *w) {
     struct ni_comm_writer *s = w->comms;
     while (s && s->comm->page != l.comm_page) s = s->next;
     if (!s) continue; /* its communicator is over; its final line has counted the child */
-    struct ni_late_line in = {(enum ni_kind)l.kind, ni_intern_text(&ni_g.intern, l.func), l.sn, l.rec_sn,
-                              l.channel,            l.stop_gpu_ns};
+    struct ni_late_line in = {.kind = ni_kind_names[l.kind == NI_KIND_P2P],
+                              .func = ni_intern_text(&ni_g.intern, l.func),
+                              .sn = l.sn,
+                              .rec_sn = l.rec_sn,
+                              .channel = l.channel,
+                              .stop_gpu_ns = l.stop_gpu_ns};
     (void)put_control(w, ni_format_late(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
   }
 }
 
 void ni_lines_process_end(struct ni_writer *w) {
-  struct ni_arena_line in = {.capacity_bytes = ni_arena_high_bytes(&ni_g.arena),
-                             .used_bytes = ni_arena_used_bytes(&ni_g.arena),
-                             .high_water_bytes = ni_arena_high_bytes(&ni_g.arena),
-                             .cap_bytes = ni_g.arena.cap_bytes};
-  (void)put_control(w, ni_format_arena_stats(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in));
+  struct ni_pool_line in = {.kind = "arena",
+                            .capacity_bytes = ni_arena_high_bytes(&ni_g.arena),
+                            .used_bytes = ni_arena_used_bytes(&ni_g.arena),
+                            .high_water_bytes = ni_arena_high_bytes(&ni_g.arena),
+                            .cap_bytes = ni_g.arena.cap_bytes};
+  (void)put_control(w, ni_format_pool_stats(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in));
   (void)clock_line(w, &w->process_prefix, NULL);
   /* Losses and strays that belong to no communicator: header id 0x0. */
   struct ni_stats_line st = {.final = true, .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
-  for (int i = 0; i < NI_STRAY_COUNT; i++) st.strays[i] = ni_load_rlx(&ni_g.stray[i]);
+  uint64_t strays[NI_STRAY_COUNT];
+  for (int i = 0; i < NI_STRAY_COUNT; i++) strays[i] = ni_load_rlx(&ni_g.stray[i]);
+  ni_stats_set_strays(&st, strays);
   fill_events(&st, &ni_g.detached, &w->detached);
   ni_out_expire(&w->out, w->now_ns); /* a last look at what became of earlier files */
   struct ni_out_lost lost = ni_out_lost(&w->out);
-  st.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = lost.expired_records;
-  st.kind[NI_KIND_COLL].dropped[NI_DROP_WRITE_ERROR] = lost.deleted_records;
+  struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = lost.expired_records,
+                                .dropped[NI_DROP_WRITE_ERROR] = lost.deleted_records};
+  ni_stats_set_kind(&st, NI_KIND_COLL, &gone);
   (void)put_control(w, ni_format_dump_stats(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &st));
   if (ni_load_rlx(&ni_g.intern.overflow))
     ni_lines_note(w, "more different strings than the table holds: some function, datatype, algorithm or protocol names "
@@ -237,7 +263,8 @@ void ni_lines_process_end(struct ni_writer *w) {
 }
 
 void ni_lines_note(struct ni_writer *w, const char *text) {
-  (void)put_control(w, ni_format_note(w->line, sizeof w->line, &w->process_prefix, w->ts_us, text));
+  struct ni_note_line in = {text};
+  (void)put_control(w, ni_format_note(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in));
 }
 
 void ni_lines_control(struct ni_writer *w, const struct ni_control_line *in) {
@@ -254,16 +281,17 @@ size_t ni_lines_process(struct ni_writer *w) {
                                .boot_id = w->boot_id,
                                .exe = w->exe,
                                .interface = interface,
-                               .rank = w->job.rank,
-                               .local_rank = w->job.local_rank,
-                               .world_size = w->job.world_size,
-                               .env = w->job.env,
-                               .n_env = w->job.n_env,
-                               .nccl_version = ni_g.nccl_version,
-                               .settings_json = w->settings,
-                               .blackbox_wanted = ni_g.box.wanted,
-                               .blackbox = ni_g.box.h ? ni_g.box.file.path : NULL,
-                               .blackbox_why = ni_g.box.why};
+                               .rank = (int32_t)w->job.rank, /* below 2^31, or -1 */
+                               .local_rank = (int32_t)w->job.local_rank,
+                               .world_size = (int32_t)w->job.world_size,
+                               .nccl_version = ni_g.nccl_version > 0 ? ni_g.nccl_version : -1,
+                               .settings.text = w->settings};
+  for (; in.env.n < w->job.n_env; in.env.n++) {
+    in.env.item[in.env.n].key = w->job.env[in.env.n].name;
+    in.env.item[in.env.n].value = w->job.env[in.env.n].value;
+  }
+  if (ni_g.box.wanted && ni_g.box.h) in.blackbox = ni_g.box.file.path;
+  else if (ni_g.box.wanted) in.blackbox_why = ni_g.box.why;
   return ni_format_process(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in);
 }
 

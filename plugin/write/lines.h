@@ -5,7 +5,7 @@
 #ifndef NI_LINES_H
 #define NI_LINES_H
 
-#include "format/control_write.h"
+#include "format/line_write.h"
 #include "writer.h"
 
 /* Who the communicator is, when that came after init (v1 to v3). force: make an identity up. 1: it is known. */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "block.h"
-#include "format/control_write.h"
 #include "lines.h"
 #include "plugin/slots/state.h"
 
@@ -52,7 +51,7 @@ static int put(struct ni_writer *w, size_t n) {
 }
 
 static int say_entry(struct ni_writer *w, struct ni_comm_writer *s, struct ni_rollup_sums *e, uint64_t now_ns) {
-  struct ni_rollup_line in = {.kind = (enum ni_kind)e->kind,
+  struct ni_rollup_line in = {.kind = ni_kind_names[e->kind == NI_KIND_P2P],
                               .func = e->cls == NI_ROLLUP_OTHERS ? "(others)" : ni_intern_text(&ni_g.intern, e->func),
                               .timing = (enum ni_timing)e->timing,
                               .msg_bytes = e->bytes,
@@ -63,8 +62,10 @@ static int say_entry(struct ni_writer *w, struct ni_comm_writer *s, struct ni_ro
                               .sum_bytes = e->sum_bytes,
                               .sum_ns = e->sum_ns,
                               .min_ns = e->min_ns,
-                              .max_ns = e->max_ns,
-                              .hist = ni_rollup_hist(e)};
+                              .max_ns = e->max_ns};
+  const uint32_t *hist = ni_rollup_hist(e);
+  in.has_hist = hist != NULL;
+  for (uint32_t i = 0; hist && i < NI_HIST_BUCKETS; i++) in.hist[i] = hist[i];
   int rc = put(w, ni_format_rollup(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
   if (rc == 0) ni_rollup_said(e);
   return rc;

@@ -35,10 +35,10 @@ struct ni_writer {
   struct ni_rollup_pool roll_pool;
   uint8_t roll_open;
   /* who writes */
-  struct ni_origin origin;
+  struct ni_meta origin;
   struct ni_line_prefix process_prefix;
   char hostname[256], boot_id[64], exe[256];
-  char settings[NI_SETTINGS_JSON_BYTES];
+  char settings[NI_PAIRS_TEXT_BYTES];
   struct ni_job job;
   uint64_t start_ns;             /* Unix ns of the file's name */
   /* the time of this tick */

@@ -91,7 +91,7 @@ static void set_up(void) {
 
 /* Every event that was announced has a line or was dropped. */
 static void events_add_up(const struct ni_event_store *st, const struct ni_event_writer *ev) {
-  struct ni_event_count n[NI_EVENT_COUNT];
+  struct ni_event_stats n[NI_EVENT_COUNT];
   ni_accounts_events(st, ev, n);
   for (int k = 0; k < NI_EVENT_COUNT; k++) need(n[k].started == n[k].written + n[k].dropped);
 }

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct ni_config c;
   static struct ni_job job;
-  static char json[NI_SETTINGS_JSON_BYTES], dir[NI_DIR_MAX_BYTES];
+  static char json[NI_PAIRS_TEXT_BYTES], dir[NI_DIR_MAX_BYTES];
   static const char *const others[] = {"SLURM_PROCID", "RANK", "WORLD_SIZE", "SLURM_JOB_ID", "POD_NAME", "KUBERNETES_SERVICE_HOST",
                                        "JOB_NAME", "PMI_RANK"};
   int heard = 0;
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (size_t i = 0; i < n; i++) need((unsigned char)json[i] >= 0x20);
   for (size_t cap = 0; cap < 64; cap += 9) need(ni_config_settings_json(&c, json, cap) < (cap ? cap : 1));
   ni_job_read(&job);
-  need(job.n_env <= NI_ENV_MAX && job.rank >= -1 && job.world_size >= -1 && job.job_id[0] && !strpbrk(job.job_id, "/\\ \n"));
+  need(job.n_env <= NI_PAIRS_WRITTEN && job.rank >= -1 && job.world_size >= -1 && job.job_id[0] && !strpbrk(job.job_id, "/\\ \n"));
   int len = ni_job_dump_dir(&job, c.dump_dir, host, 12345, dir, sizeof dir);
   need(len == -ENAMETOOLONG ? dir[0] == 0 : len > 0 && (size_t)len == strlen(dir));
   char small[10];

@@ -10,7 +10,7 @@
 #include "exporter/input/expiry.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
-#include "part.h"
+#include "recover_lines.h"
 #include "recover_record.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
@@ -142,21 +142,21 @@ static void sort(struct job *j, struct list *l) {
 
 /* ---- lines ---- */
 
-static void put_records(struct job *j, struct life *l, struct ni_part_stats *s) {
+static void put_records(struct job *j, struct life *l, struct ni_kind_counts *counts) {
   for (size_t i = 0; i < l->finished.n; i++) {
     struct ni_box_op op;
     struct ni_record r;
     int why;
     read_op(j, &l->finished.op[i], &op);
     ni_recover_record(j->b, &l->c, &op, &r, &why);
-    if (why >= 0) s->kind[op.kind].fallback[why]++;
+    if (why >= 0) counts[op.kind].fallback[why]++;
     if (j->gpu_only && r.timing != NI_TIMING_KERNEL_GPU) {
-      s->kind[op.kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
+      counts[op.kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
       j->out->filtered++;
       continue;
     }
-    ni_part_record(&j->part, &l->c.id, &r);
-    s->kind[op.kind].written++;
+    NI_PART_PUT(&j->part, op, &r);
+    counts[op.kind].written++;
     j->out->records++;
   }
 }
@@ -168,35 +168,37 @@ static const char *state_of(const struct ni_box_op *op, uint64_t open, const str
   return op->want == op->stopped ? "finishing" : "kernel";
 }
 
-static void put_unfinished(struct job *j, struct life *l, const struct list *ops, const char *key, const char *why) {
-  bool states = strcmp(key, "in_flight") == 0;
+/* As in_flight lines, or as incomplete ones. */
+static void put_unfinished(struct job *j, struct life *l, const struct list *ops, bool in_flight, const char *why) {
   uint64_t now = ni_box_seen_ns(j->b);
   for (size_t i = 0; i < ops->n; i++) {
     struct ni_box_op op;
     read_op(j, &ops->op[i], &op);
-    uint64_t open = states ? ni_box_open_channels(j->b, l->index, &op) : 0, at = ni_box_unix_ns(j->b, op.ticks_start);
+    uint64_t at = ni_box_unix_ns(j->b, op.ticks_start);
+    struct ni_unfinished_line in;
+    ni_part_unfinished(&op, &in);
+    in.why = why;
+    in.enqueue_ns = at;
+    in.age_ms = now > at ? (now - at) / 1000000 : 0;
+    if (!in_flight) {
+      NI_PART_PUT(&j->part, incomplete, &in);
+      continue;
+    }
     struct ni_box_net net;
-    bool moves = states && ni_box_net_of(j->b, &op, &net);
-    struct ni_part_unfinished u = {.key = key,
-                                   .why = why,
-                                   .op = &op,
-                                   .enqueue_ns = at,
-                                   .age_ms = now > at ? (now - at) / 1000000 : 0,
-                                   .state = states ? state_of(&op, open, moves ? &net : NULL) : NULL,
-                                   .channels_open = open,
-                                   .net = moves ? &net : NULL};
-    ni_part_unfinished(&j->part, &l->c.id, &u);
+    const struct ni_box_net *moves = ni_box_net_of(j->b, &op, &net) ? &net : NULL;
+    uint64_t open = ni_box_open_channels(j->b, l->index, &op);
+    ni_part_state(&in, state_of(&op, open, moves), open, moves);
+    NI_PART_PUT(&j->part, in_flight, &in);
   }
 }
 
 /* Losses that no gap line of the log names. */
-static void put_gaps(struct job *j, struct life *l, const struct ni_part_stats *s) {
+static void put_gaps(struct job *j, struct life *l, const struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
     for (int w = 0; w < NI_DROP_COUNT; w++) {
-      uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = s->kind[k].dropped[w];
-      if (all > told)
-        ni_part_gap(&j->part, &l->c.id, (enum ni_kind)k, (enum ni_drop)w, all - told, 0,
-                    l->c.kind[k].started ? l->c.kind[k].started - 1 : 0);
+      uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = counts[k].dropped[w], n = l->c.kind[k].started;
+      struct ni_gap_line in = {ni_kind_names[k], ni_drop_names[w], all - told, 0, n ? n - 1 : 0};
+      if (all > told) NI_PART_PUT(&j->part, gap, &in);
     }
 }
 
@@ -207,36 +209,35 @@ static uint64_t sum(const uint64_t *n, int count) {
 }
 
 /* docs/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
-static void open_accounts(struct job *j, const struct life *l, struct ni_part_stats *s) {
+static void open_accounts(struct job *j, const struct life *l, struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
-    memcpy(s->kind[k].filtered, l->c.kind[k].filtered, sizeof s->kind[k].filtered);
-    memcpy(s->kind[k].dropped, l->c.kind[k].dropped, sizeof s->kind[k].dropped);
-    memcpy(s->kind[k].fallback, l->c.kind[k].fallback, sizeof s->kind[k].fallback);
-    s->kind[k].filtered[NI_FILTER_NO_KERNEL_TIMING] += l->c.kind[k].judged_out;
-    s->kind[k].dropped[NI_DROP_WRITE_ERROR] += l->c.kind[k].lost_write;
-    s->kind[k].started = l->c.kind[k].started;
-    s->kind[k].late = l->c.kind[k].late;
+    memcpy(counts[k].filtered, l->c.kind[k].filtered, sizeof counts[k].filtered);
+    memcpy(counts[k].dropped, l->c.kind[k].dropped, sizeof counts[k].dropped);
+    memcpy(counts[k].fallback, l->c.kind[k].fallback, sizeof counts[k].fallback);
+    counts[k].filtered[NI_FILTER_NO_KERNEL_TIMING] += l->c.kind[k].judged_out;
+    counts[k].dropped[NI_DROP_WRITE_ERROR] += l->c.kind[k].lost_write;
+    counts[k].started = l->c.kind[k].started;
+    counts[k].late = l->c.kind[k].late;
     uint64_t there = l->log ? l->log->kind[k].records.distinct : 0, said = l->c.kind[k].written;
     uint64_t gone = j->expires && j->log->files && said > there ? said - there : 0;
-    s->kind[k].written = there + gone; /* as in a log that ended: what expired was written, the process's line takes it off */
+    counts[k].written = there + gone; /* as in a log that ended: what expired was written, the process's line takes it off */
     j->gone += gone;
   }
-  memcpy(s->stray, l->c.stray, sizeof s->stray);
 }
 
-static void close_accounts(struct job *j, const struct life *l, struct ni_part_stats *s) {
+static void close_accounts(struct job *j, const struct life *l, struct ni_kind_counts *counts) {
   uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
   for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
   for (size_t i = 0; i < l->given_up.n; i++) given_up[l->given_up.op[i].kind]++;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     uint64_t lines = (l->log ? l->log->kind[k].incomplete.distinct : 0) + given_up[k];
-    s->kind[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
-    uint64_t settled = s->kind[k].written + sum(s->kind[k].filtered, NI_FILTER_COUNT) +
-                       sum(s->kind[k].dropped, NI_DROP_COUNT) + s->kind[k].incomplete;
-    s->kind[k].in_flight = s->kind[k].started > settled ? s->kind[k].started - settled : 0;
-    if (s->kind[k].in_flight > listed[k]) j->out->unlisted += s->kind[k].in_flight - listed[k];
+    counts[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
+    uint64_t settled = counts[k].written + sum(counts[k].filtered, NI_FILTER_COUNT) +
+                       sum(counts[k].dropped, NI_DROP_COUNT) + counts[k].incomplete;
+    counts[k].in_flight = counts[k].started > settled ? counts[k].started - settled : 0;
+    if (counts[k].in_flight > listed[k]) j->out->unlisted += counts[k].in_flight - listed[k];
     uint64_t flushed = l->log ? l->log->kind[k].flushed : 0;
-    s->kind[k].records = s->kind[k].written > flushed ? s->kind[k].written - flushed : 0;
+    counts[k].records = counts[k].written > flushed ? counts[k].written - flushed : 0;
   }
 }
 
@@ -265,20 +266,25 @@ static int number_called(const struct job *j, struct life *l) {
   return e;
 }
 
-static void put_life(struct job *j, struct life *l) {
-  struct ni_part_stats s = {.final = !j->live};
+static int put_life(struct job *j, struct life *l) {
+  struct ni_stats_line s = {.final = !j->live};
+  struct ni_kind_counts counts[NI_KIND_COUNT] = {{0}};
+  if (ni_part_about(&j->part, &l->c.id)) return -ENOMEM;
   sort(j, &l->finished);
   sort(j, &l->in_flight);
   sort(j, &l->given_up);
   ni_part_comm(&j->part, &l->c);
-  open_accounts(j, l, &s);
-  put_records(j, l, &s);
-  put_unfinished(j, l, &l->given_up, "incomplete", "overtaken");
-  put_unfinished(j, l, &l->in_flight, "in_flight", j->live ? "alive" : "killed");
-  put_gaps(j, l, &s);
-  close_accounts(j, l, &s);
-  ni_part_stats(&j->part, &l->c.id, &s);
-  if (!j->live) ni_part_comm_end(&j->part, &l->c.id, "killed", ni_box_seen_ns(j->b));
+  open_accounts(j, l, counts);
+  put_records(j, l, counts);
+  put_unfinished(j, l, &l->given_up, false, "overtaken");
+  put_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : "killed");
+  put_gaps(j, l, counts);
+  close_accounts(j, l, counts);
+  for (int k = 0; k < NI_KIND_COUNT; k++) ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
+  ni_stats_set_strays(&s, l->c.stray);
+  NI_PART_PUT(&j->part, dump_stats, &s);
+  struct ni_comm_end_line end = {"killed", ni_box_seen_ns(j->b)};
+  if (!j->live) NI_PART_PUT(&j->part, comm_end, &end);
   for (size_t i = 0; i < l->in_flight.n; i++) {
     const struct ref *op = &l->in_flight.op[i];
     j->news |= !l->log || !ni_seq_set_has(&l->log->kind[op->kind].in_flight, op->rec_sn);
@@ -286,6 +292,7 @@ static void put_life(struct job *j, struct life *l) {
   j->news |= l->finished.n || l->given_up.n;
   j->out->in_flight += l->in_flight.n;
   j->out->incomplete += l->given_up.n;
+  return 0;
 }
 
 /* ---- head and foot ---- */
@@ -304,9 +311,11 @@ static int put_own_head(struct job *j, const char *text, struct ni_parser *parse
   enum ni_reject why = ni_parse_line(parser, copy, len, len + NI_PARSE_PADDING, line);
   int e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
   if (why == NI_OK && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0 && line->meta.producer) {
-    fprintf(j->part.f, "%.*s,\"recovered_ns\":%" PRIu64 ",\"recovered_live\":%s}}\n", (int)(len - 2), text,
-            ni_box_taken_ns(j->b), j->live ? "true" : "false");
-    struct ni_part_origin *o = &j->part.origin;
+    struct ni_process_line marker = {.recovered_ns = ni_box_taken_ns(j->b), .recovered_live = j->live};
+    fwrite(text, 1, len - 2, j->part.f);
+    ni_part_put(&j->part, ni_format_recovered(j->part.line, sizeof j->part.line, &marker));
+    fputs("}}\n", j->part.f);
+    struct ni_meta *o = &j->part.meta;
     o->hostname = strdup(line->meta.hostname);
     o->git_rev = strdup(line->meta.git_rev);
     o->producer = strdup(line->meta.producer);
@@ -329,18 +338,20 @@ static int put_head(struct job *j, struct ni_parser *parser, struct ni_line *lin
   int64_t rank = h->rank >= 0 && h->rank < INT32_MAX ? h->rank : -1, size = h->world_size;
   j->process = (struct ni_ident){.rank = (int32_t)rank,
                                  .n_ranks = (int32_t)(size > rank && size <= INT32_MAX ? size : rank + 1)};
-  j->part.origin.hostname = h->hostname;
-  j->part.origin.git_rev = h->git_rev;
-  j->part.origin.producer = h->producer;
-  j->part.origin.pid = h->pid;
-  ni_part_process(&j->part, &j->process, h, session.start_ns ? session.start_ns : h->made_ns, ni_box_taken_ns(j->b), j->live);
-  return 0;
+  j->part.meta.hostname = h->hostname;
+  j->part.meta.git_rev = h->git_rev;
+  j->part.meta.producer = h->producer;
+  j->part.meta.pid = h->pid;
+  e = ni_part_about(&j->part, &j->process);
+  if (e == 0)
+    ni_part_process(&j->part, h, session.start_ns ? session.start_ns : h->made_ns, ni_box_taken_ns(j->b), j->live);
+  return e;
 }
 
 static void free_origin(struct job *j) {
-  free((char *)(uintptr_t)j->part.origin.hostname);
-  free((char *)(uintptr_t)j->part.origin.git_rev);
-  free((char *)(uintptr_t)j->part.origin.producer);
+  free((char *)(uintptr_t)j->part.meta.hostname);
+  free((char *)(uintptr_t)j->part.meta.git_rev);
+  free((char *)(uintptr_t)j->part.meta.producer);
 }
 
 static uint64_t expired_in_box(const struct ni_box *b) {
@@ -364,9 +375,10 @@ static uint64_t expired(const struct job *j) {
   return counted > told ? counted : told;
 }
 
-static void put_foot(struct job *j) {
+static int put_foot(struct job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
+  if (ni_part_about(&j->part, &j->process)) return -ENOMEM;
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
              "recovered from the black box; %u %s not in it: what had finished there is lost "
@@ -375,36 +387,39 @@ static void put_foot(struct job *j) {
   else
     snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
              ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
-  ni_part_note(&j->part, &j->process, text);
+  ni_part_note(&j->part, text);
   if (j->out->damaged) {
     snprintf(text, sizeof text, "the black box is damaged: %" PRIu64 " %s left out", j->out->damaged,
              ni_plural(j->out->damaged, "communicator or operation in it cannot be true and was",
                        "communicators or operations in it cannot be true and were"));
-    ni_part_note(&j->part, &j->process, text);
+    ni_part_note(&j->part, text);
   }
-  if (j->live || j->log->process_final) return;
-  struct ni_part_stats s = {.final = true, .refused = h->refused_communicators};
-  s.kind[NI_KIND_COLL].dropped[NI_DROP_EXPIRED] = expired(j);
-  for (int i = 0; i < NI_STRAY_COUNT && i < 16; i++) s.stray[i] = h->process_stray[i];
-  ni_part_stats(&j->part, &j->process, &s);
+  if (j->live || j->log->process_final) return 0;
+  struct ni_stats_line s = {.final = true, .refused_communicators = h->refused_communicators};
+  struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = expired(j)};
+  _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray, "the box has a place for each");
+  ni_stats_set_kind(&s, NI_KIND_COLL, &gone);
+  ni_stats_set_strays(&s, h->process_stray);
+  NI_PART_PUT(&j->part, dump_stats, &s);
+  return 0;
 }
 
 static int compose(struct job *j) {
   struct ni_parser *parser = NULL;
   struct ni_line *line = malloc(sizeof *line);
   uint64_t ts = ni_box_seen_ns(j->b) / 1000;
-  j->part.origin.ts_us = ts > j->log->newest_us ? ts : j->log->newest_us + 1;
+  j->part.meta.dump_timestamp_us = ts > j->log->newest_us ? ts : j->log->newest_us + 1;
   int e = line ? ni_parser_new(&parser) : -ENOMEM;
   int owned = e == 0 ? put_head(j, parser, line) : e;
-  if (owned >= 0) {
-    for (size_t i = 0; i < j->n; i++)
-      if (j->life[i].c.phase) put_life(j, &j->life[i]);
-    put_foot(j);
-  }
+  e = owned < 0 ? owned : 0;
+  for (size_t i = 0; e == 0 && i < j->n; i++)
+    if (j->life[i].c.phase) e = put_life(j, &j->life[i]);
+  if (e == 0) e = put_foot(j);
   if (owned > 0) free_origin(j);
+  ni_line_prefix_free(&j->part.prefix);
   ni_parser_free(parser);
   free(line);
-  return owned < 0 ? owned : 0;
+  return e;
 }
 
 int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {

@@ -11,7 +11,7 @@
 #include "exporter/input/discover.h"
 #include "format/line.h"
 #include "exporter/base/seq_set.h"
-#include "format/schema.h"
+#include "format/names.h"
 
 #define NI_LOG_LIVES_MAX 262144u /* communicators in the log of one process; a log with more is not read on */
 

@@ -67,7 +67,7 @@ static void defaults(void **state) {
   struct ni_config c = read_config();
   assert_defaults(&c);
   assert_int_equal(n_messages, 0);
-  char json[NI_SETTINGS_JSON_BYTES];
+  char json[NI_PAIRS_TEXT_BYTES];
   assert_int_equal(ni_config_settings_json(&c, json, sizeof json), 2);
   assert_string_equal(json, "{}");
   assert_int_equal(ni_config_settings_json(&c, json, 100), 0);
@@ -108,7 +108,7 @@ static void values(void **state) {
   assert_false(c.pool_grow);
   assert_int_equal(c.coll_pool_slots, 32); /* ours wins */
   assert_int_equal(c.p2p_pool_slots, 128); /* the example plugin's name counts where ours is not set */
-  char json[NI_SETTINGS_JSON_BYTES], line[NI_SETTINGS_JSON_BYTES + 2];
+  char json[NI_PAIRS_TEXT_BYTES], line[NI_PAIRS_TEXT_BYTES + 2];
   size_t n = ni_config_settings_json(&c, json, sizeof json);
   assert_int_equal(strlen(json), n);
   assert_string_equal(json, "{\"NCCL_INSPECTOR_ENABLE\":\"1\",\"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS\":"
@@ -334,8 +334,8 @@ static void hostile_values_everywhere(void **state) {
     setenv("RANK", evil[k], 1);
     setenv("POD_NAME", evil[k], 1);
     struct ni_config c = read_config();
-    char json[NI_SETTINGS_JSON_BYTES + 1];
-    size_t n = ni_config_settings_json(&c, json, NI_SETTINGS_JSON_BYTES);
+    char json[NI_PAIRS_TEXT_BYTES + 1];
+    size_t n = ni_config_settings_json(&c, json, NI_PAIRS_TEXT_BYTES);
     json[n] = '\n';
     assert_true(jc_line_ok(json, n + 1));
     ni_config_print(&c, collect, NULL);

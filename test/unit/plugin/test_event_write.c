@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/event_write.h"
+#include "format/line_write.h"
 #include "format/json_text.h"
 #include "test/unit/exporter/json_check.h"
 
 static char buf[NI_LINE_MAX_BYTES];
 static struct ni_line_prefix px;
-static struct ni_step_text steps[NI_STEPS_A_LINE];
+static struct ni_proxy_step steps[NI_STEPS_A_LINE];
 
 /* What stands behind the head of the line. */
 static void expect(const struct ni_proxy_line *in, const char *want) {
@@ -33,29 +33,47 @@ static void expect(const struct ni_proxy_line *in, const char *want) {
 static void the_same_step_in_three_lines(void **state) {
   (void)state;
   for (uint32_t i = 0; i < 2; i++) {
-    steps[i] = (struct ni_step_text){.record_sn = 90 + i, .step_sn = i, .step = (int32_t)i, .bytes = 1024,
-                                     .total_ns = 40000, .start_ns = 1790000000123012000};
-    steps[i].phase_ns[NI_PH_GPU_PRODUCE - 1] = 10001;
-    steps[i].phase_ns[NI_PH_WIRE - 1] = 29999;
+    steps[i] = (struct ni_proxy_step){.record_sn = 90 + i, .proxy_step_sn = i, .trans_size_bytes = 1024,
+                                      .start_ns = 1790000000123012000, .step = (int32_t)i, .total_us = 40,
+                                      .gpu_produce_us = 10.001, .peer_credit_us = NAN, .wire_us = 29.999, .flush_us = NAN,
+                                      .gpu_consume_us = NAN};
   }
-  struct ni_proxy_line in = {.what = NI_PROXY_STEP, .has_parent = true, .send = true, .record_sn = 90, .op_sn = 12,
-                             .parent_sn = 17, .parent_kind = NI_KIND_COLL, .parent_func = "AllReduce", .rank = 3,
-                             .parent_rec_sn = 18, .channel = 2, .peer = 1, .steps = steps, .n_listed = 1};
+  struct ni_proxy_line in = {NI_NO_PROXY};
+  in.record_type = NI_PROXY_STEP;
+  in.parent_type = "coll";
+  in.direction = "send";
+  in.timing_source = "proxy_cpu";
+  in.record_sn = 90;
+  in.proxy_op_sn = 12;
+  in.parent_sn = 17;
+  in.parent_func = "AllReduce";
+  in.rank = 3;
+  in.parent_rec_sn = 18;
+  in.channel = 2;
+  in.peer = 1;
+  in.step = in.proxy_step_sn = 0;
+  in.trans_size_bytes = 1024;
+  in.total_us = 40;
+  in.gpu_produce_us = 10.001;
+  in.wire_us = 29.999;
+  in.start_ns = 1790000000123012000;
   expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_step\",\"record_sn\":90" WHO WHERE ",\"proxy_step_sn\":0,\"step\":0,"
               "\"trans_size_bytes\":1024,\"timing_source\":\"proxy_cpu\",\"total_us\":40.000,\"gpu_produce_us\":10.001,"
               "\"wire_us\":29.999,\"start_ns\":1790000000123012000,\"parent_func\":\"AllReduce\"}}");
-  in.what = NI_PROXY_SEGMENT;
+  in.record_type = NI_PROXY_SEGMENT;
   in.record_sn = 12;
-  in.n_listed = 2;
+  in.steps = (struct ni_proxy_steps){steps, 2, 0};
+  in.gpu_produce_us = in.wire_us = NAN;
   expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_op_segment\",\"record_sn\":12" WHO WHERE ",\"is_final\":false,"
               "\"timing_source\":\"proxy_cpu\",\"parent_func\":\"AllReduce\",\"steps\":[" STEP("0") "," STEP("1") "]}}");
-  in.what = NI_PROXY_OP;
-  in.n_steps = in.chunk = 2;
-  in.n_started = in.n_completed = 2;
-  in.bytes = 2048;
-  in.total_ns = 90000;
-  in.max_step_ns = 40000;
-  in.progress_ns = -1;
+  in.record_type = NI_PROXY_OP;
+  in.is_final = true;
+  in.n_steps = in.chunk_size_bytes = 2;
+  in.n_steps_started = in.n_steps_completed = 2;
+  in.trans_size_bytes = 2048;
+  in.total_us = 90;
+  in.op_bw_gbs = 2048.0 / 90000;
+  in.max_step_us = 40;
   in.start_ns = 1790000000123000000;
 #define OP "\"proxy_trace\":{\"record_type\":\"proxy_op\",\"record_sn\":12" WHO ",\"rank\":3" WHERE ",\"is_final\":true," \
            "\"n_steps\":2,\"chunk_size_bytes\":2,\"n_steps_started\":2,\"n_steps_completed\":2,\"n_steps_dropped\":0," \
@@ -63,14 +81,12 @@ static void the_same_step_in_three_lines(void **state) {
            "\"max_step_us\":40.000,\"parent_func\":\"AllReduce\",\"parent_rec_sn\":18,\"start_ns\":1790000000123000000," \
            "\"progress_us\":null"
   expect(&in, OP ",\"steps\":[" STEP("0") "," STEP("1") "]}}");
-  in.n_listed = 0; /* asked for, and all in segments */
+  in.steps.n = 0; /* asked for, and all in segments */
   expect(&in, OP ",\"steps\":[]}}");
-  in.steps = NULL; /* not asked for */
+  in.steps.list = NULL; /* not asked for */
   expect(&in, OP "}}");
-  steps[0].total_ns = -1; /* never stopped */
-  memset(steps[0].phase_ns, 0, sizeof steps[0].phase_ns);
-  in.steps = steps;
-  in.n_listed = 1;
+  steps[0].total_us = steps[0].gpu_produce_us = steps[0].wire_us = NAN; /* never stopped */
+  in.steps = (struct ni_proxy_steps){steps, 1, 0};
   expect(&in, OP ",\"steps\":[{\"record_sn\":90,\"proxy_step_sn\":0,\"step\":0,\"trans_size_bytes\":1024,\"total_us\":null,"
                  "\"start_ns\":1790000000123012000}]}}");
 }
@@ -81,22 +97,26 @@ static void the_longest_fits(void **state) {
   static char evil[4 * NI_TEXT_MAX_BYTES], guard[NI_LINE_MAX_BYTES + 64];
   memset(evil, 1, sizeof evil - 1);
   struct ni_ident id = {UINT64_MAX, evil, INT32_MIN, INT32_MIN, INT32_MIN};
-  struct ni_origin o = {.hostname = evil, .git_rev = evil, .version = evil, .pid = INT32_MIN};
+  struct ni_meta o = {.hostname = evil, .git_rev = evil, .producer = evil, .pid = INT64_MIN};
   struct ni_line_prefix p;
   assert_int_equal(ni_line_prefix_init(&p, &id, &o), 0);
-  for (uint32_t i = 0; i < NI_STEPS_A_LINE; i++) {
-    steps[i] = (struct ni_step_text){.record_sn = UINT64_MAX - 1, .step_sn = UINT32_MAX, .step = INT32_MIN, .bytes = INT64_MAX,
-                                     .total_ns = INT64_MAX, .start_ns = UINT64_MAX};
-    for (int k = 0; k < NI_PH_COUNT - 1; k++) steps[i].phase_ns[k] = INT64_MAX;
-  }
-  struct ni_proxy_line in = {.has_parent = true, .foreign = true, .record_sn = UINT64_MAX - 1, .op_sn = UINT64_MAX - 1,
-                             .parent_sn = UINT64_MAX - 1, .parent_rec_sn = UINT64_MAX, .parent_func = evil, .rank = INT32_MIN,
-                             .channel = INT32_MIN, .peer = INT32_MIN, .n_steps = INT32_MAX, .chunk = INT32_MAX,
-                             .n_started = UINT32_MAX, .n_completed = UINT32_MAX, .n_dropped = UINT32_MAX, .pid = INT64_MIN,
-                             .bytes = INT64_MAX, .start_ns = UINT64_MAX, .total_ns = 1, .progress_ns = INT64_MAX,
-                             .max_step_ns = INT64_MAX, .state = evil, .steps = steps, .n_listed = NI_STEPS_A_LINE + 1};
-  for (int k = 0; k < NI_PH_COUNT - 1; k++) in.phase_ns[k] = INT64_MAX;
-  for (in.what = NI_PROXY_OP; in.what <= NI_PROXY_STEP; in.what++)
+  const double huge = 999999999999999.0;
+  for (uint32_t i = 0; i < NI_STEPS_A_LINE; i++)
+    steps[i] = (struct ni_proxy_step){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN, huge, huge, huge, huge, huge, huge};
+  struct ni_proxy_line in = {NI_NO_PROXY};
+  in.parent_type = in.direction = in.timing_source = in.parent_func = in.state = evil;
+  in.record_sn = in.proxy_op_sn = in.trans_size_bytes = in.start_ns = in.proxy_step_sn = UINT64_MAX;
+  in.parent_sn = in.parent_rec_sn = INT64_MAX;
+  in.rank = in.channel = in.peer = INT32_MIN;
+  in.n_steps = in.chunk_size_bytes = in.n_steps_started = in.n_steps_completed = in.n_steps_dropped = UINT64_MAX;
+  in.origin_pid = INT64_MAX;
+  in.step = INT64_MIN;
+  in.op_bw_gbs = in.max_step_us = in.progress_us = in.total_us = huge;
+  in.gpu_produce_us = in.peer_credit_us = in.wire_us = in.flush_us = in.gpu_consume_us = huge;
+  in.steps = (struct ni_proxy_steps){steps, NI_STEPS_A_LINE + 1, 0};
+  const char *const types[] = {NI_PROXY_OP, NI_PROXY_SEGMENT, NI_PROXY_STEP};
+  for (int k = 0; k < 3; k++) {
+    in.record_type = types[k];
     for (size_t cap = 0;; cap += 997) {
       if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
       memset(guard, 0x5a, sizeof guard);
@@ -108,13 +128,14 @@ static void the_longest_fits(void **state) {
       assert_true(n > 0);
       break;
     }
+  }
   ni_line_prefix_free(&p);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_step_in_three_lines), cmocka_unit_test(the_longest_fits)};
   struct ni_ident id = {1, "dp", 3, 8, 1};
-  struct ni_origin o = {.hostname = "node-a", .git_rev = "1a2b", .version = "0.1.0", .pid = 4242};
+  struct ni_meta o = {.hostname = "node-a", .git_rev = "1a2b", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
   if (ni_line_prefix_init(&px, &id, &o)) return 1;
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   ni_line_prefix_free(&px);

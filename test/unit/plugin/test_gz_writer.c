@@ -299,7 +299,7 @@ static double cpu_s(void) {
 /* Bytes a record; *us: format, append and finish together. */
 static double measure(const struct ni_record *r, int n, int per, bool compress, int level, double *us) {
   struct ni_ident id = {0x5d1c7e90aa41b2ff, "default_pg", 3, 8, 1};
-  struct ni_origin origin = {"gpu-node-0417", "1a2b3c4d5", "0.1.0", 4242};
+  struct ni_meta origin = {.hostname = "gpu-node-0417", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
   struct ni_line_prefix p;
   assert_int_equal(ni_line_prefix_init(&p, &id, &origin), 0);
   struct ni_gz *gz = ni_gz_create(compress, level);

@@ -9,13 +9,12 @@
 
 #include <cmocka.h>
 
-#include "format/control_write.h"
 #include "format/line_write.h"
 #include "test/unit/exporter/json_check.h"
 #include "format/hist.h"
 
 static char buf[NI_LINE_MAX_BYTES];
-static const struct ni_origin origin = {.hostname = "node-a", .git_rev = "1a2b3c4d5", .version = "0.1.0", .pid = 4242};
+static const struct ni_meta origin = {.hostname = "node-a", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
 #define META(ts) \
   "\"metadata\":{\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"1a2b3c4d5\"," \
   "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":" ts ",\"hostname\":\"node-a\",\"pid\":4242," \
@@ -143,60 +142,67 @@ static void control_lines(void **state) {
   (void)state;
   struct ni_ident proc = {0, NULL, -1, 0, 0};
   struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
-  struct ni_env_pair env[2] = {{"SLURM_JOB_ID", "77"}, {"RANK", "3\n"}};
   struct ni_process_line pl = {.start_ns = 5, .boot_id = "b-1", .exe = "python3", .interface = "v6", .rank = 3,
-                               .local_rank = -1, .world_size = 8, .env = env, .n_env = 2, .nccl_version = 23007,
-                               .settings_json = "{\"A\":\"1\"}"};
+                               .local_rank = -1, .world_size = 8, .nccl_version = 23007,
+                               .env = {.n = 2, .item = {{"SLURM_JOB_ID", "77"}, {"RANK", "3\n"}}},
+                               .settings.text = "{\"A\":\"1\"}"};
 #define PROC_HEAD "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0}," META("9")
   expect_line(ni_format_process(buf, sizeof buf, &p, 9, &pl),
               PROC_HEAD "\"process\":{\"start_ns\":5,\"boot_id\":\"b-1\",\"exe\":\"python3\",\"rank\":3,"
                         "\"local_rank\":null,\"world_size\":8,\"env\":{\"SLURM_JOB_ID\":\"77\",\"RANK\":\"3\\n\"},"
                         "\"nccl_version\":23007,\"interface\":\"v6\",\"settings\":{\"A\":\"1\"}}}\n");
-  struct ni_process_line none = {.rank = -1, .local_rank = -1, .world_size = -1};
+  struct ni_process_line none = {.rank = -1, .local_rank = -1, .world_size = -1, .nccl_version = -1};
   expect_line(ni_format_process(buf, sizeof buf, &p, 9, &none),
               PROC_HEAD "\"process\":{\"start_ns\":0,\"boot_id\":null,\"exe\":null,\"rank\":null,\"local_rank\":null,"
                         "\"world_size\":null,\"env\":{},\"nccl_version\":null,\"interface\":null,\"settings\":{}}}\n");
-  struct ni_comm_line cl = {&ident, 2, "GPU-1", "0000:1b:00.0", 12};
+  struct ni_comm_line cl = {"dp", ident.comm_hash, 3, 8, 1, 2, "GPU-1", "0000:1b:00.0", 12};
   expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
               HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
                              "\"nnodes\":1,\"gpu_index\":2,\"gpu_uuid\":\"GPU-1\",\"gpu_pci\":\"0000:1b:00.0\","
                              "\"init_ns\":12}}\n");
   cl.gpu_index = -1;
-  cl.gpu_uuid = cl.gpu_pci = "";
+  cl.gpu_uuid = cl.gpu_pci = NULL;
   expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
               HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
                              "\"nnodes\":1,\"gpu_index\":null,\"gpu_uuid\":null,\"gpu_pci\":null,\"init_ns\":12}}\n");
-  expect_line(ni_format_comm_end(buf, sizeof buf, &c, 9, "destroy", 13),
+  expect_line(ni_format_comm_end(buf, sizeof buf, &c, 9, &(struct ni_comm_end_line){"destroy", 13}),
               HEAD META("9") "\"comm_end\":{\"why\":\"destroy\",\"ns\":13}}\n");
-  struct ni_clock_line kl = {"tsc", 100, 200, 300, 0.4761904761904762, true, -7, 250, 4};
+  struct ni_clock_line kl = {"tsc", 100, 200, 300, 0.4761904761904762, -7, 250, 4};
   expect_line(ni_format_clock(buf, sizeof buf, &c, 9, &kl),
               HEAD META("9") "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
                              "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":-7,\"gpu_offset_at_ns\":250,"
                              "\"gpu_samples\":4}}\n");
-  kl.has_gpu = false;
+  kl.gpu_offset_ns = kl.gpu_offset_at_ns = NI_NO_OFFSET;
   kl.gpu_samples = 0;
   expect_line(ni_format_clock(buf, sizeof buf, &p, 9, &kl),
               PROC_HEAD "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
                         "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":null,\"gpu_offset_at_ns\":null,"
                         "\"gpu_samples\":0}}\n");
-  struct ni_gap_line gl = {NI_KIND_P2P, NI_DROP_ARENA_FULL, 4, 10, 13};
+  struct ni_gap_line gl = {"p2p", ni_drop_names[NI_DROP_ARENA_FULL], 4, 10, 13};
   expect_line(ni_format_gap(buf, sizeof buf, &c, 9, &gl),
               HEAD META("9") "\"gap\":{\"kind\":\"p2p\",\"count\":4,\"cause\":\"arena_full\",\"rec_sn_from\":10,"
                              "\"rec_sn_to\":13}}\n");
-  struct ni_late_line ll = {NI_KIND_COLL, "AllGather", 5, 6, 63, 99};
+  struct ni_late_line ll = {"coll", "AllGather", 5, 6, 99, 63};
   expect_line(ni_format_late(buf, sizeof buf, &c, 9, &ll),
               HEAD META("9") "\"late\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,\"channel\":63,"
                              "\"stop_gpu_ns\":99}}\n");
-  struct ni_incomplete_line il = {NI_KIND_COLL, "AllGather", 5, 6, 4096, 8, 3, 2, 77, 10000, "overtaken", NI_UNFINISHED_INCOMPLETE,
-                                  NULL, NULL, 0, 0};
+  struct ni_unfinished_line il = {.kind = "coll", .func = "AllGather", .why = "overtaken", .sn = 5, .rec_sn = 6, .msg_bytes = 4096,
+                                  .enqueue_ns = 77, .age_ms = 10000, .channels_expected = 8, .channels_started = 3,
+                                  .channels_stopped = 2};
   expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &il),
               HEAD META("9") "\"incomplete\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,"
                              "\"msg_size_bytes\":4096,\"channels_expected\":8,\"channels_started\":3,"
                              "\"channels_stopped\":2,\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"overtaken\"}}\n");
   il.channels_expected = -1;
-  struct ni_incomplete_line st = {NI_KIND_P2P, "Recv", 5, 6, 4096, -1, 3, 2, 77, 10000, "exit", NI_UNFINISHED_IN_FLIGHT,
-                                  "kernel", "ncclInt8", 3, 0x80000000000000a1};
-  expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &st),
+  struct ni_unfinished_line st = il;
+  st.kind = "p2p";
+  st.func = "Recv";
+  st.why = "exit";
+  st.state = "kernel";
+  st.datatype = "ncclInt8";
+  st.peer = 3;
+  st.channels_open = 0x80000000000000a1;
+  expect_line(ni_format_in_flight(buf, sizeof buf, &c, 9, &st),
               HEAD META("9") "\"in_flight\":{\"kind\":\"p2p\",\"func\":\"Recv\",\"sn\":5,\"rec_sn\":6,"
               "\"msg_size_bytes\":4096,\"channels_expected\":null,\"channels_started\":3,\"channels_stopped\":2,"
               "\"enqueue_ns\":77,\"age_ms\":10000,\"why\":\"exit\",\"state\":\"kernel\",\"datatype\":\"ncclInt8\","
@@ -205,27 +211,29 @@ static void control_lines(void **state) {
   char *got = jc_get(buf, n, "incomplete.channels_expected");
   assert_string_equal(got, "null");
   free(got);
-  struct ni_pool_line ol = {"coll", 256, 17, 1, 32768, 128, 0};
+  struct ni_pool_line ol = {"coll", 256, 17, 1, 32768, 128, .dropped = 0};
   expect_line(ni_format_pool_stats(buf, sizeof buf, &c, 9, &ol),
               HEAD META("9") "\"pool_stats\":{\"kind\":\"coll\",\"capacity\":256,\"high_water\":17,\"growths\":1,"
                              "\"bytes\":32768,\"slot_bytes\":128,\"dropped\":0}}\n");
-  struct ni_arena_line al = {1, 2, 3, 4};
-  expect_line(ni_format_arena_stats(buf, sizeof buf, &p, 9, &al),
+  struct ni_pool_line al = {.kind = "arena", .capacity_bytes = 1, .used_bytes = 2, .high_water_bytes = 3, .cap_bytes = 4};
+  expect_line(ni_format_pool_stats(buf, sizeof buf, &p, 9, &al),
               PROC_HEAD "\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,"
                         "\"high_water_bytes\":3,\"cap_bytes\":4}}\n");
-  expect_line(ni_format_note(buf, sizeof buf, &p, 9, "wrote \"early\""),
+  expect_line(ni_format_note(buf, sizeof buf, &p, 9, &(struct ni_note_line){"wrote \"early\""}),
               PROC_HEAD "\"note\":{\"text\":\"wrote \\\"early\\\"\"}}\n");
-  struct ni_control_line ml = {"file", "nccl-inspector.control", 2, "mark a \"b\"", "done", "a \"b\"", NULL, "coll", true, 10, 5};
+  struct ni_control_line ml = {.source = "file", .file = "nccl-inspector.control", .line = 2, .command = "mark a \"b\"",
+                               .result = "done", .mark = "a \"b\"", .events = "coll", .verbose = true, .sample = 10, .ns = 5};
   expect_line(ni_format_control(buf, sizeof buf, &p, 9, &ml),
               PROC_HEAD "\"control\":{\"source\":\"file\",\"file\":\"nccl-inspector.control\",\"line\":2,"
                         "\"command\":\"mark a \\\"b\\\"\",\"mark\":\"a \\\"b\\\"\",\"result\":\"done\",\"why\":null,"
                         "\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}}\n");
-  struct ni_control_line dl = {"duty", NULL, 0, "kernelch off", "done", NULL, "why", "coll", false, 1, 6};
+  struct ni_control_line dl = {.source = "duty", .command = "kernelch off", .result = "done", .why = "why", .events = "coll",
+                               .sample = 1, .ns = 6};
   expect_line(ni_format_control(buf, sizeof buf, &p, 9, &dl),
               PROC_HEAD "\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\","
                         "\"why\":\"why\",\"events\":\"coll\",\"verbose\":false,\"sample\":1,\"ns\":6}}\n");
-  uint32_t hist[NI_HIST_BUCKETS] = {1, [NI_HIST_BUCKETS - 1] = 2};
-  struct ni_rollup_line rl = {NI_KIND_P2P, "Send", NI_TIMING_KERNEL_CPU, 1024, 2047, 1, 2, 3, 4000, 6000, 900, 3000, hist};
+  struct ni_rollup_line rl = {"p2p", "Send", NI_TIMING_KERNEL_CPU, 1024, 2047, 1, 2, 3, 4000, 6000, 900, 3000, true,
+                              {1, [NI_HIST_BUCKETS - 1] = 2}};
   expect_line(ni_format_rollup(buf, sizeof buf, &c, 9, &rl),
               HEAD META("9") "\"rollup\":{\"kind\":\"p2p\",\"func\":\"Send\",\"msg_size_bytes\":1024,"
                              "\"msg_size_to_bytes\":2047,\"timing_source\":\"kernel_cpu\",\"from_ns\":1,\"to_ns\":2,"
@@ -264,18 +272,12 @@ static void stats_line(void **state) {
   (void)state;
   struct ni_line_prefix c = prefix(&ident);
   struct ni_stats_line s = {.final = true};
-  s.kind[0].records = 3;
-  s.kind[0].started = 10;
-  s.kind[0].written = 5;
-  s.kind[0].filtered[NI_FILTER_MIN_SIZE] = 1;
-  s.kind[0].dropped[NI_DROP_POOL_FULL] = 1;
-  s.kind[0].dropped[NI_DROP_EXPIRED] = 2;
-  s.kind[0].dropped_since_last = 1;
-  s.kind[0].in_flight = 1;
-  s.kind[0].fallback[5] = 4;
-  s.kind[1].late = 8;
-  s.strays[NI_STRAY_NULL_PARENT] = 2;
-  s.strays[NI_STRAY_UNKNOWN_TYPE] = 1;
+  struct ni_kind_counts counts[2] = {{.records = 3, .started = 10, .written = 5, .filtered[NI_FILTER_MIN_SIZE] = 1,
+                                      .dropped[NI_DROP_POOL_FULL] = 1, .dropped[NI_DROP_EXPIRED] = 2, .dropped_since_last = 1,
+                                      .in_flight = 1, .fallback[5] = 4}, {.late = 8}};
+  uint64_t strays[NI_STRAY_COUNT] = {[NI_STRAY_NULL_PARENT] = 2, [NI_STRAY_UNKNOWN_TYPE] = 1};
+  for (int k = 0; k < 2; k++) ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
+  ni_stats_set_strays(&s, strays);
   expect_line(ni_format_dump_stats(buf, sizeof buf, &c, 9, &s),
               HEAD META("9")
               "\"dump_stats\":{\"coll_records\":3,\"coll_dropped_total\":3,\"coll_dropped_since_last_dump\":1,"
@@ -296,7 +298,7 @@ static void extremes(void **state) {
   for (int fill = 0; fill < 3; fill++) {
     memset(evil, fill == 0 ? 1 : fill == 1 ? 0xff : '/', sizeof evil - 1);
     struct ni_ident id = {UINT64_MAX, evil, INT32_MIN, INT32_MIN, INT32_MIN};
-    struct ni_origin o = {evil, evil, evil, INT64_MIN};
+    struct ni_meta o = {.hostname = evil, .git_rev = evil, .producer = evil, .pid = INT64_MIN};
     struct ni_line_prefix p;
     assert_int_equal(ni_line_prefix_init(&p, &id, &o), 0);
     struct ni_record r = coll_record();
@@ -308,37 +310,35 @@ static void extremes(void **state) {
     r.gpu_start_delta_ns = INT64_MIN;
     r.algobw_gbs = -999999999999999.0;
     r.busbw_gbs = NAN;
-    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT64_MAX, INT64_MAX, INT64_MAX, NULL, 0, INT32_MAX, NULL, true,
-                                 evil, evil};
-    static struct ni_env_pair env[NI_ENV_MAX];
-    for (int i = 0; i < NI_ENV_MAX; i++) {
-      env[i].name = "TORCHELASTIC_RESTART_COUNT_LONG_";
-      memset(env[i].value, evil[0], sizeof env[i].value - 1);
-    }
-    pl.env = env;
-    pl.n_env = 1000;
-    static char settings[NI_SETTINGS_JSON_BYTES];
+    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, UINT64_MAX, true,
+                                 .blackbox = evil, .blackbox_why = evil};
+    for (int i = 0; i < NI_PAIRS_MAX; i++) pl.env.item[i].key = pl.env.item[i].value = evil;
+    pl.env.n = 1000;
+    static char settings[NI_PAIRS_TEXT_BYTES];
     memset(settings, 'x', sizeof settings - 1);
     memcpy(settings, "{\"a\":\"", 6);
     memcpy(settings + sizeof settings - 3, "\"}", 2);
-    pl.settings_json = settings;
+    pl.settings.text = settings;
     struct ni_stats_line s;
     memset(&s, 0xff, sizeof s);
-    s.final = true;
-    struct ni_comm_line cl = {&id, INT32_MAX, evil, evil, UINT64_MAX};
-    struct ni_incomplete_line il = {NI_KIND_P2P, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MAX,
-                                    UINT32_MAX, UINT32_MAX, UINT64_MAX, UINT64_MAX, evil, NI_UNFINISHED_STUCK,
-                                    evil, evil, INT32_MIN, UINT64_MAX};
+    s.final = s.has_events = true;
+    struct ni_by *by[] = {&s.strays, &s.kind[0].filtered_by, &s.kind[0].dropped_by, &s.kind[0].timing_fallback_by,
+                          &s.kind[1].filtered_by, &s.kind[1].dropped_by, &s.kind[1].timing_fallback_by};
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++)
+      for (int n = 0; n < NI_BY_MAX; n++) by[i]->item[n].name = evil;
+    struct ni_comm_line cl = {evil, UINT64_MAX, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MAX, evil, evil, UINT64_MAX};
+    struct ni_unfinished_line il = {"p", evil, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MIN,
+                                    INT32_MIN, INT32_MIN, evil, evil, INT32_MIN, INT32_MIN, UINT64_MAX, INT32_MAX, INT32_MIN, evil};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
     static struct ni_trace trace;
     memset(&trace, 0xff, sizeof trace);
     trace.n = NI_TRACE_MAX;
-    struct ni_control_line ctl = {evil, evil, UINT64_MAX, evil, evil, evil, evil, evil, false, UINT64_MAX, UINT64_MAX};
-    static uint32_t hist[NI_HIST_BUCKETS];
-    memset(hist, 0xff, sizeof hist);
-    struct ni_rollup_line rl = {NI_KIND_P2P, evil, NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, hist};
+    struct ni_control_line ctl = {evil, evil, evil, evil, evil, evil, evil, false, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct ni_rollup_line rl = {evil, evil, NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, true, {0}};
+    memset(rl.hist, 0xff, sizeof rl.hist);
+    struct ni_note_line note = {evil};
     for (int k = 0; k < 10; k++) {
       /* From a buffer of nothing upwards: either 0, or a whole line within cap. */
       for (size_t cap = 0;; cap += 997) {
@@ -351,8 +351,8 @@ static void extremes(void **state) {
           case 2: n = ni_format_process(guard, cap, &p, UINT64_MAX, &pl); break;
           case 3: n = ni_format_dump_stats(guard, cap, &p, UINT64_MAX, &s); break;
           case 4: n = ni_format_comm(guard, cap, &p, UINT64_MAX, &cl); break;
-          case 5: n = ni_format_incomplete(guard, cap, &p, UINT64_MAX, &il); break;
-          case 6: n = ni_format_note(guard, cap, &p, UINT64_MAX, evil); break;
+          case 5: n = ni_format_stuck(guard, cap, &p, UINT64_MAX, &il); break;
+          case 6: n = ni_format_note(guard, cap, &p, UINT64_MAX, &note); break;
           case 7: n = ni_format_control(guard, cap, &p, UINT64_MAX, &ctl); break;
           case 8: n = ni_format_rollup(guard, cap, &p, UINT64_MAX, &rl); break;
           case 9: r.trace = &trace; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.trace = NULL; break;
@@ -382,23 +382,23 @@ static int sample(void) {
   const uint64_t ts = 1790000000123456, ns = 1790000000000000000;
   struct ni_ident proc = {0, NULL, 3, 8, 0};
   struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
-  struct ni_env_pair env[1] = {{"SLURM_JOB_ID", "77"}};
-  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, env, 1, 23007, "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}",
-                               true, NULL, "/dev/shm: not a tmpfs"};
-  struct ni_comm_line cl = {&ident, 2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0", ns};
-  struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, true, -700, ns, 40};
+  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, 23007, .env = {.n = 1, .item = {{"SLURM_JOB_ID", "77"}}},
+                               .settings.text = "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}", .blackbox_why = "/dev/shm: not a tmpfs"};
+  struct ni_comm_line cl = {"dp", ident.comm_hash, 3, 8, 1, 2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0", ns};
+  struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, -700, (int64_t)ns, 40};
   struct ni_record r = coll_record();
-  struct ni_gap_line gap = {NI_KIND_COLL, NI_DROP_POOL_FULL, 1, 1, 1};
-  struct ni_incomplete_line il = {NI_KIND_COLL, "AllReduce", 1, 2, 4096, -1, 3, 2, ns, 10000, "finalize",
-                                  NI_UNFINISHED_INCOMPLETE, NULL, NULL, 0, 0};
-  struct ni_pool_line ol = {"coll", 256, 2, 1, 32768, 128, 1};
-  struct ni_arena_line al = {1 << 20, 65536, 65536, 1 << 28};
+  struct ni_gap_line gap = {"coll", ni_drop_names[NI_DROP_POOL_FULL], 1, 1, 1};
+  struct ni_unfinished_line il = {.kind = "coll", .func = "AllReduce", .why = "finalize", .sn = 1, .rec_sn = 2, .msg_bytes = 4096,
+                                  .enqueue_ns = ns, .age_ms = 10000, .channels_expected = -1, .channels_started = 3,
+                                  .channels_stopped = 2};
+  struct ni_pool_line ol = {"coll", 256, 2, 1, 32768, 128, .dropped = 1};
+  struct ni_pool_line al = {.kind = "arena", .capacity_bytes = 1 << 20, .used_bytes = 65536, .high_water_bytes = 65536,
+                            .cap_bytes = 1 << 28};
   struct ni_stats_line st = {.final = true};
-  struct ni_kind_stats *k = st.kind;
-  k[NI_KIND_COLL] = (struct ni_kind_stats){.records = 1, .dropped_since_last = 1, .started = 3, .written = 1, .incomplete = 1};
-  k[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 1;
-  k[NI_KIND_P2P] = (struct ni_kind_stats){.records = 2, .started = 2, .written = 2};
-  k[NI_KIND_P2P].fallback[2] = 1;
+  struct ni_kind_counts k[2] = {{.records = 1, .dropped_since_last = 1, .started = 3, .written = 1, .incomplete = 1,
+                                 .dropped[NI_DROP_POOL_FULL] = 1},
+                                {.records = 2, .started = 2, .written = 2, .fallback[2] = 1}};
+  for (int i = 0; i < 2; i++) ni_stats_set_kind(&st, (enum ni_kind)i, &k[i]);
   print(ni_format_process(buf, sizeof buf, &p, ts, &pl));
   print(ni_format_clock(buf, sizeof buf, &p, ts, &kl));
   print(ni_format_comm(buf, sizeof buf, &c, ts, &cl));
@@ -417,9 +417,9 @@ static int sample(void) {
   print(ni_format_clock(buf, sizeof buf, &c, ts, &kl));
   print(ni_format_pool_stats(buf, sizeof buf, &c, ts, &ol));
   print(ni_format_dump_stats(buf, sizeof buf, &c, ts, &st));
-  print(ni_format_comm_end(buf, sizeof buf, &c, ts, "destroy", ns));
-  print(ni_format_arena_stats(buf, sizeof buf, &p, ts, &al));
-  print(ni_format_note(buf, sizeof buf, &p, ts, "sample"));
+  print(ni_format_comm_end(buf, sizeof buf, &c, ts, &(struct ni_comm_end_line){"destroy", ns}));
+  print(ni_format_pool_stats(buf, sizeof buf, &p, ts, &al));
+  print(ni_format_note(buf, sizeof buf, &p, ts, &(struct ni_note_line){"sample"}));
   ni_line_prefix_free(&p);
   ni_line_prefix_free(&c);
   return 0;

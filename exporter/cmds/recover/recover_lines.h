@@ -1,0 +1,40 @@
+/*
+ * Lines of a log part: what a black box says, in the structs of format/line.h, and written by format/line_write.h. So a line of
+ * `recover` is the one that the plugin would have written.
+ *
+ * Numbers come from a black box; the writer cuts what is beyond what a log may hold (2^63 - 1). One thread.
+ */
+#ifndef NI_RECOVER_LINES_H
+#define NI_RECOVER_LINES_H
+
+#include <stdio.h>
+
+#include "exporter/input/box/box_net.h"
+#include "format/line_write.h"
+
+struct ni_part {
+  FILE *f; /* write errors stay in it */
+  struct ni_meta meta; /* of the log's own process line where it has one, so that both name the same process. Time: of all lines */
+  struct ni_line_prefix prefix; /* of whom the lines are about now; ni_line_prefix_free */
+  char line[NI_LINE_MAX_BYTES];
+};
+
+/* Whom the next lines are about. 0 or -ENOMEM: then no line can be put. */
+int ni_part_about(struct ni_part *p, const struct ni_ident *id);
+/* The first n bytes of p->line. */
+void ni_part_put(struct ni_part *p, size_t n);
+/* One line; name as in ni_format_name, in: its struct. */
+#define NI_PART_PUT(p, name, in) \
+  ni_part_put((p), ni_format_##name((p)->line, sizeof (p)->line, &(p)->prefix, (p)->meta.dump_timestamp_us, (in)))
+void ni_part_note(struct ni_part *p, const char *text);
+
+/* The process line of a box without a log. start_ns: of the session, or when the box was made. */
+void ni_part_process(struct ni_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live);
+void ni_part_comm(struct ni_part *p, const struct ni_box_comm *c);
+
+/* What the box has of an operation that never finished; state and net are the caller's. */
+void ni_part_unfinished(const struct ni_box_op *op, struct ni_unfinished_line *in);
+/* net: NULL: nothing under way that is known of. */
+void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t channels_open, const struct ni_box_net *net);
+
+#endif

@@ -2,13 +2,19 @@
 """format_doc.py DOC LOGDIR...   compares the lines of logs with docs/format.md, key by key.
 
 Every kind of line and every key that is written is named by the page, in the section of its kind; every key of the page's
-tables and examples is written by some run, but for NOT_HERE; values have the type that the page's example has (null only
+lists and examples is written by some run, but for NOT_HERE; values have the type that the page's example has (null only
 where the page says so), keys come in the page's order.
 """
 import glob, gzip, json, re, sys
 
+from doc_lines import doc_lines
+
 # The simulator has no network plugin, and captures no Send or Recv.
 NOT_HERE = {"net": None, "p2p_perf": {"graph"}}
+# A list of keys of lines.def that is not called as the kind of line that has it.
+LISTS = {"coll": ["coll_perf"], "p2p": ["p2p_perf"], "trace": ["coll_perf", "p2p_perf"], "event": ["coll_perf", "p2p_perf"],
+         "stats": ["dump_stats"], "kind_stats": ["dump_stats"], "pool": ["pool_stats"], "unfinished": ["stuck", "in_flight"],
+         "proxy": ["proxy_trace"], "step": ["proxy_trace"]}
 errors = set()
 
 
@@ -32,9 +38,10 @@ class Kind:
         self.words, self.text, self.examples, self.rows = set(), "", [], set()
 
 
-doc = open(sys.argv[1]).read()
+doc = "\n".join(doc_lines(sys.argv[1]))
 kinds, current, common, common_text = {}, [], set(), ""
 intro = False  # keys that the kinds of a section have in common
+listed = None  # the list that the line is of
 for line in doc[doc.index("## 2."):doc.index("## 6.")].split("\n"):
     if line.startswith("..."):
         line = '{"header":{},"metadata":{},' + line[3:]
@@ -48,21 +55,20 @@ for line in doc[doc.index("## 2."):doc.index("## 6.")].split("\n"):
     elif begin:
         names = re.findall(r"\*\*(\w+)\*\*", line.split(":")[0]) or [begin.group(1)]
         current = [kinds.setdefault(n, Kind()) for n in names]
+    mark = re.match(r"<!-- (keys of (\w+)|end of keys) -->", line)
+    if mark:
+        listed = mark.group(2)
     words = {w.strip('"') for w in re.findall(r"`([^`]+)`", line)}
-    for k in current:
+    for k in [kinds.setdefault(n, Kind()) for n in LISTS.get(listed, [listed])] if listed else current:
         k.words |= words
         k.text += line
-        row = re.match(r"\| ((?:`\w+`(?:, )?)+) \|", line)
-        k.rows |= set(re.findall(r"`(\w+)`", row.group(1))) if row else set()
+        # Of an operation's line some run writes every key, of others those that have no condition.
+        row = re.match(r"- ((?:`\w+`(?:, )?)+) \(([^)]*)", line)
+        if row and listed != "trace" and (";" not in row.group(2) or listed in ("coll", "p2p")):
+            k.rows |= set(re.findall(r"`(\w+)`", row.group(1)))
     if (intro and not current) or "Verbose lines" in line or "event_trace_" in line or "kernel_events" in line:
         common |= words
         common_text += line
-accounts = doc[doc.index("## 5."):doc.index("## 6.")]
-kinds["dump_stats"].words |= set(re.findall(r"\| `(\w+)` \|", accounts))
-coll, p2p = kinds["coll_perf"], kinds["p2p_perf"]
-p2p.rows = {w for w in p2p.words if re.fullmatch(r"[a-z]\w+", w) and not w.startswith("coll_")} - {"p2p_perf"}
-p2p.words |= {w.replace("coll_", "p2p_") for w in common}
-p2p.text += coll.text
 
 # ---- the logs ----
 seen, n_lines = {}, 0

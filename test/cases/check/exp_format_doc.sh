@@ -9,7 +9,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 - "$BIN" "$dir" <<'PY'
 import json, subprocess, sys
-lines = [l for l in open("docs/format.md").read().split("\n") if l.startswith('{"header"') or l.startswith('..."')]
+sys.path.insert(0, "test/lib")
+from doc_lines import doc_lines
+lines = [l for l in doc_lines("docs/format.md") if l.startswith('{"header"') or l.startswith('..."')]
 full = next(l for l in lines if '"coll_perf"' in l)
 head = full[:full.index('"coll_perf"')]
 meta = head[head.index('"metadata"'):].rstrip(",")

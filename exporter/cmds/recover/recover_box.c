@@ -48,7 +48,7 @@ struct job {
   bool expires;  /* the process removed old files of its log */
   uint64_t gone; /* records of communicators that are open in them */
   bool news; /* the log does not have it all */
-  struct ni_part part;
+  struct ni_log_part part;
   struct ni_ident process;
   struct ni_recovered *out;
 };

@@ -2,21 +2,21 @@
 
 #include <string.h>
 
-int ni_part_about(struct ni_part *p, const struct ni_ident *id) {
+int ni_part_about(struct ni_log_part *p, const struct ni_ident *id) {
   ni_line_prefix_free(&p->prefix);
   return ni_line_prefix_init(&p->prefix, id, &p->meta);
 }
 
-void ni_part_put(struct ni_part *p, size_t n) { fwrite(p->line, 1, n, p->f); }
+void ni_part_put(struct ni_log_part *p, size_t n) { fwrite(p->line, 1, n, p->f); }
 
-void ni_part_note(struct ni_part *p, const char *text) {
+void ni_part_note(struct ni_log_part *p, const char *text) {
   struct ni_note_line in = {text};
   NI_PART_PUT(p, note, &in);
 }
 
 static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : -1; }
 
-void ni_part_process(struct ni_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live) {
+void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live) {
   char interface[16];
   snprintf(interface, sizeof interface, "v%u", h->interface);
   struct ni_process_line in = {.start_ns = start_ns,
@@ -32,7 +32,7 @@ void ni_part_process(struct ni_part *p, const struct ni_box_header *h, uint64_t 
   NI_PART_PUT(p, process, &in);
 }
 
-void ni_part_comm(struct ni_part *p, const struct ni_box_comm *c) {
+void ni_part_comm(struct ni_log_part *p, const struct ni_box_comm *c) {
   struct ni_comm_line in = {.name = c->id.comm_name,
                             .hash = c->id.comm_hash,
                             .rank = c->id.rank,

@@ -12,7 +12,7 @@
 #include "exporter/input/box/box_net.h"
 #include "format/line_write.h"
 
-struct ni_part {
+struct ni_log_part {
   FILE *f; /* write errors stay in it */
   struct ni_meta meta; /* of the log's own process line where it has one, so that both name the same process. Time: of all lines */
   struct ni_line_prefix prefix; /* of whom the lines are about now; ni_line_prefix_free */
@@ -20,17 +20,17 @@ struct ni_part {
 };
 
 /* Whom the next lines are about. 0 or -ENOMEM: then no line can be put. */
-int ni_part_about(struct ni_part *p, const struct ni_ident *id);
+int ni_part_about(struct ni_log_part *p, const struct ni_ident *id);
 /* The first n bytes of p->line. */
-void ni_part_put(struct ni_part *p, size_t n);
+void ni_part_put(struct ni_log_part *p, size_t n);
 /* One line; name as in ni_format_name, in: its struct. */
 #define NI_PART_PUT(p, name, in) \
   ni_part_put((p), ni_format_##name((p)->line, sizeof (p)->line, &(p)->prefix, (p)->meta.dump_timestamp_us, (in)))
-void ni_part_note(struct ni_part *p, const char *text);
+void ni_part_note(struct ni_log_part *p, const char *text);
 
 /* The process line of a box without a log. start_ns: of the session, or when the box was made. */
-void ni_part_process(struct ni_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live);
-void ni_part_comm(struct ni_part *p, const struct ni_box_comm *c);
+void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live);
+void ni_part_comm(struct ni_log_part *p, const struct ni_box_comm *c);
 
 /* What the box has of an operation that never finished; state and net are the caller's. */
 void ni_part_unfinished(const struct ni_box_op *op, struct ni_unfinished_line *in);

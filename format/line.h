@@ -1,8 +1,9 @@
 /*
- * From one line of text to one record: the only place in the exporter that knows JSON.
+ * What a line of the log says, one struct for each kind, for those who write lines (line_write.h) and those who read them; and
+ * the parser. Which key goes with which member stands in lines.def.
  *
- * A parser turns a line into a struct ni_line, tagged by kind: an operation (ours or NVIDIA's, v4.0 to v4.4), or one of
- * the lines that describe the run (docs/format.md lists every key). Keys may come in any order; unknown keys are passed
+ * A parser (exporter/input/parse_simdjson.cc) turns a line into a struct ni_line, tagged by kind: an operation (ours or
+ * NVIDIA's, v4.0 to v4.4), or one of the lines that describe the run. Keys may come in any order; unknown keys are passed
  * over (after their JSON was verified) and counted; a known key twice, a wrong type or a value out of its range rejects
  * the line with a reason and the key. Nothing a line can contain crashes the parser.
  *

@@ -112,6 +112,7 @@ static int put_steps(struct ni_drain *d, struct ni_comm_writer *s, const struct 
   if (strcmp(type, NI_PROXY_STEP) == 0) {
     const struct ni_proxy_step *t = d->steps;
     in.steps.list = NULL;
+    in.record_sn = t->record_sn;
     in.proxy_step_sn = t->proxy_step_sn;
     in.step = t->step;
     in.trans_size_bytes = t->trans_size_bytes;

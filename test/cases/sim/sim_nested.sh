@@ -35,11 +35,14 @@ def flat(l):
 def steps():
     return [f for l in proxy for f in flat(l) if f["proxy_trace"]["record_type"] == "proxy_step"]
 def places():
-    """What is the same in two runs: which transfers whose operation had, by its place."""
-    ops = {}
+    """What is the same in two runs: which transfers whose operation had, by its place. Each step has a number of its own."""
+    ops, numbers = {}, set()
     for l in steps():
         p = l["proxy_trace"]
         key = (l["header"]["id"], l["header"]["rank"], p["proxy_op_sn"])
+        number = (l["metadata"]["pid"], *key[:2], p["record_sn"])
+        assert number not in numbers, p
+        numbers.add(number)
         assert p["total_us"] is None or p["total_us"] > 0
         ops.setdefault(key, [p["channel_id"], p["peer"], p["direction"], p["parent_type"], p["parent_sn"], p.get("parent_func"),
                              l["header"].get("comm_name"), l["header"]["rank"]]).append(

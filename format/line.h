@@ -188,7 +188,7 @@ struct ni_event_stats {
   uint64_t started, written, dropped, in_flight;
 };
 struct ni_events_stats {
-  struct ni_event_stats kind[NI_EVENT_COUNT]; /* by bit of ni_events.h */
+  struct ni_event_stats kind[NI_EVENT_COUNT]; /* by bit of enum ni_event */
 };
 
 struct ni_stats_line {

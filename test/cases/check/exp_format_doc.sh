@@ -8,7 +8,7 @@ command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 - "$BIN" "$dir" <<'PY'
-import json, subprocess, sys
+import glob, json, re, subprocess, sys
 sys.path.insert(0, "test/lib")
 from doc_lines import doc_lines
 lines = [l for l in doc_lines("docs/format.md") if l.startswith('{"header"') or l.startswith('..."')]
@@ -24,16 +24,15 @@ for l in lines:
         continue
     kinds |= set(json.loads(l)) - {"header", "metadata"}
     out.append(l)
-want = {"coll_perf", "p2p_perf", "process", "comm", "comm_end", "clock", "dump_stats", "gap", "late", "incomplete",
-        "stuck", "in_flight", "pool_stats", "note", "control", "rollup",
-        "api", "launch", "group", "ce", "sync", "batch", "proxy_trace", "proxy_ctrl", "net"}
-assert kinds == want, "examples of %s missing or extra" % (kinds ^ want)
+want = set()
+for f in glob.glob("format/*.def"):
+    want |= set(re.findall(r'^(?:KIND|OPERATION)\("(\w+)"', open(f).read(), re.M))
+assert len(want) >= 25 and kinds == want, "examples of %s missing or extra" % (kinds ^ want)
 open(sys.argv[2] + "/x.jsonl", "w").write("".join(l + "\n" for l in out))
 doc = json.loads(subprocess.run([sys.argv[1], "check", "--json", sys.argv[2]], capture_output=True, text=True).stdout)
 assert doc["lines"] == len(out) and doc["bad_lines"] == 0, doc["bad_line_samples"]
 assert doc["unknown_keys"] == 0 and doc["unknown_kinds"] == {}, "a key of the page is unknown to the parser"
 print("%d example lines" % len(out))
-import re
 codes = set(re.findall(r'  X\(\w+, "(\w+)"', open("exporter/model/ledger/ledger.h").read()))
 page = open("docs/exporter.md").read()
 missing = sorted(c for c in codes if "`%s`" % c not in page)

@@ -45,7 +45,7 @@ FORMAT_OBJ := $(FORMAT_SRC:%.c=$(BUILD)/obj/%.o)
 FORMAT_LIB := $(BUILD)/libformat.a
 
 # ---- plugin ------------------------------------------------------------------------------------------------
-PLUGIN_SRC := $(sort $(wildcard plugin/*/*.c))
+PLUGIN_SRC := $(sort $(wildcard plugin/*/*.c plugin/*/*/*.c))
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 PLUGIN_SO  := $(BUILD)/libnccl-profiler-inspector.so
 PLUGIN_CFLAGS := $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
@@ -57,8 +57,8 @@ PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version
 PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthread -ldl -lm
 
 # ---- exporter ----------------------------------------------------------------------------------------------
-EXP_SRC    := $(sort $(wildcard exporter/*/*.c exporter/*/*/*.c))
-EXP_CXX    := $(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc))
+EXP_SRC    := $(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c))
+EXP_CXX    := $(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc))
 EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
 EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a

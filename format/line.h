@@ -2,7 +2,7 @@
  * What a line of the log says, one struct for each kind, for those who write lines (line_write.h) and those who read them; and
  * the parser. Which key goes with which member stands in lines.def.
  *
- * A parser (exporter/input/parse_simdjson.cc) turns a line into a struct ni_line, tagged by kind: an operation (ours or
+ * A parser (exporter/input/parse/parse_simdjson.cc) turns a line into a struct ni_line, tagged by kind: an operation (ours or
  * NVIDIA's, v4.0 to v4.4), or one of the lines that describe the run. Keys may come in any order; unknown keys are passed
  * over (after their JSON was verified) and counted; a known key twice, a wrong type or a value out of its range rejects
  * the line with a reason and the key. Nothing a line can contain crashes the parser.

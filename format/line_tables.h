@@ -1,5 +1,5 @@
 /*
- * The keys of every kind of line as tables for the reader (exporter/input/parse_simdjson.cc), made from lines.def.
+ * The keys of every kind of line as tables for the reader (exporter/input/parse/parse_simdjson.cc), made from lines.def.
  *
  * A table lists the keys of one JSON object with type, place and range. Offsets are relative to the struct that belongs to the
  * table. Constant after ni_tables_init().

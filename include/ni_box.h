@@ -1,6 +1,6 @@
 /*
  * The black box: the plugin's arena as a file in tmpfs, read by another program, also after the process was killed.
- * docs/blackbox.md says how to read one; this header is the layout. The plugin writes it (plugin/slots/box.c), the exporter
+ * docs/blackbox.md says how to read one; this header is the layout. The plugin writes it (plugin/slots/box/box.c), the exporter
  * reads it by this header alone, and takes every number in a file for hostile.
  *
  *   file = memory of the writer: its byte order, its clock. Page p (4096 bytes, whatever the machine's) lies at p * 4096.

@@ -47,7 +47,6 @@ stage() { # title command...
   table+=$(printf '%-46s %6d %6d %7d %7d %7d  %s' "$title" $seconds $cpu "$p" "$f" "$k" "${again[*]}")$'\n'
 }
 
-stage "lint" scripts/lint.sh fast
 if [ "${1:-}" = fast ]; then
   stage "build and all tests" make -s -j"$jobs" check
 else
@@ -59,6 +58,7 @@ else
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
 fi
+stage "lint, rooms" scripts/lint.sh fast
 printf '\n%-46s %6s %6s %7s %7s %7s  %s\n%s' stage seconds CPU passed failed skipped "second tries" "$table"
 echo "$SECONDS seconds, $total_again second tries"
 printf '\n%d passed, %d failed, %d skipped\n' $total_passed $total_failed $total_skipped

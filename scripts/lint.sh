@@ -41,6 +41,15 @@ part "lengths" "$(for f in $(files '*.c' '*.h' '*.cc' '*.py' '*.sh' '*.js' '*.cs
   [ "$n" -le $MAX_LINES ] || echo "$f: $n lines, at most $MAX_LINES: split it by what its parts know"
 done)"
 
+# A folder is a room, or a shelf in it: what does not fit into a glance is two.
+part "folders" "$(files '*.c' '*.h' '*.cc' | xargs -n1 dirname | sort | uniq -c | awk '$1 > 25 {print $2 ": " $1 " sources, at most 25"}')"
+
+if [ -d "${BUILD:-build}/obj" ]; then
+  part "rooms" "$(scripts/check_rooms.sh | grep -v '^0 upward, 0 circles$')"
+else
+  skip "rooms: no build (make all)"
+fi
+
 part "paths of one machine" "$(files '*' | grep -v '^scripts/lint.sh$' |
   xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.-])/(work|home/[a-z]+|root)/|/tmp/brief' 2>/dev/null)"
 

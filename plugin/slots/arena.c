@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "box_file.h"
+#include "plugin/slots/box/box_file.h"
 #include "intern.h"
 
 #define TOUCH_MIN_PAGES 32u   /* 128 KiB: what a new job of a few communicators takes at once */

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "box.h"
+#include "plugin/slots/box/box.h"
 #include "extra.h"
 #include "plugin/os/clock.h"
 #include "comm.h"

@@ -1,5 +1,7 @@
 #include "recover_box.h"
 
+#include "recover_gather.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,134 +17,18 @@
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"
 
-/* Which operation, and its place in the order: the box has the rest, so a large box does not make large lists. */
-struct ref {
-  uint64_t rec_sn;
-  uint64_t sn;       /* of those that are numbered here; of called ones ticks_start until then */
-  uint32_t slot;
-  uint8_t kind;
-  bool numbered;
-};
-
-struct list {
-  struct ref *op;
-  size_t n, cap;
-};
-
-/* One communicator whose accounts are not closed yet. */
-struct life {
-  struct ni_box_comm c;
-  size_t index;
-  const struct ni_log_life *log; /* NULL: the log does not know it */
-  struct list finished, in_flight, given_up;
-  struct list called;        /* collectives known by their call alone, without a number yet */
-  struct ni_seq_set had_one; /* of communicators that have some: calls whose operation is, or was, in the box */
-};
-
-struct job {
-  const struct ni_box *b;
-  const struct ni_log_state *log;
-  struct life *life;  /* by index of the box's communicators; c.phase 0: nothing to do there */
-  size_t n;
-  bool live, gpu_only;
-  bool expires;  /* the process removed old files of its log */
-  uint64_t gone; /* records of communicators that are open in them */
-  bool news; /* the log does not have it all */
-  struct ni_log_part part;
-  struct ni_ident process;
-  struct ni_recovered *out;
-};
-
-/* ---- gathering ---- */
-
-/* Hash 0 stands for the whole process in a log. */
-static bool sound(const struct ni_ident *id) {
-  return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks && id->nnodes >= 0;
-}
-
-static int gather_comms(struct job *j) {
-  struct ni_box_comm c;
-  while (ni_box_comm_at(j->b, j->n, &c)) j->n++;
-  j->life = calloc(j->n + 1, sizeof *j->life);
-  if (!j->life) return -ENOMEM;
-  for (size_t i = 0; i < j->n; i++) {
-    struct life *l = &j->life[i];
-    (void)ni_box_comm_at(j->b, i, &l->c);
-    l->index = i;
-    if (l->c.phase == 0) continue;
-    if (!sound(&l->c.id) || l->c.init_ns > INT64_MAX) {
-      j->out->damaged++;
-      l->c.phase = 0;
-      continue;
-    }
-    l->log = ni_log_state_find(j->log, l->c.id.comm_hash, l->c.id.rank, l->c.init_ns);
-    if (l->log && l->log->final) l->c.phase = 0; /* killed between its last write and the release of its page */
-    j->out->communicators += l->c.phase != 0;
-  }
-  return 0;
-}
-
-static int keep(struct list *l, struct ref op) {
-  if (!ni_array_room(l->op, l->n, l->cap)) return -ENOMEM;
-  l->op[l->n++] = op;
-  return 0;
-}
-
-static void read_op(const struct job *j, const struct ref *ref, struct ni_box_op *op) {
+static void read_op(const struct ni_recover_job *j, const struct ni_recover_ref *ref, struct ni_box_op *op) {
   ni_box_op_at(j->b, ref->slot, op);
   if (!ref->numbered) return;
   op->rec_sn = ref->rec_sn;
   op->sn = ref->sn;
 }
 
-static int gather_op(const struct ni_box_op *op, void *arg) {
-  struct job *j = arg;
-  if (op->is == NI_BOX_SLOT_FREE || op->is == NI_BOX_SLOT_RESTING) return 0;
-  int64_t i = ni_box_comm_of(j->b, op);
-  if (i < 0 || j->life[i].c.phase == 0) return 0;
-  struct life *l = &j->life[i];
-  struct ref ref = {op->rec_sn, op->ticks_start, op->slot, (uint8_t)op->kind, false};
-  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
-  if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX || op->bytes > INT64_MAX) {
-    j->out->damaged++;
-    return 0;
-  }
-  if (op->is == NI_BOX_SLOT_IN_FLIGHT) return keep(&l->in_flight, ref);
-  bool given_up = op->is == NI_BOX_SLOT_GIVEN_UP;
-  const struct ni_seq_set *has = !l->log ? NULL : given_up ? &l->log->kind[op->kind].incomplete : &l->log->kind[op->kind].records;
-  if (has && ni_seq_set_has(has, op->rec_sn)) return 0;
-  return keep(given_up ? &l->given_up : &l->finished, ref);
-}
-
-/* Its operation may have come since the dump thread looked at the call: then it is no collective of its own. */
-static int gather_call(const struct ni_box_op *op, void *arg) {
-  struct job *j = arg;
-  int64_t i = op->src == NI_SRC_EVENT && op->kind == NI_KIND_COLL ? ni_box_comm_of(j->b, op) : -1;
-  uint64_t call;
-  if (i < 0 || !j->life[i].called.n || !ni_box_call_of(&j->life[i].c, op, &call)) return 0;
-  return ni_seq_set_add(&j->life[i].had_one, call);
-}
-
-static int by_number(const void *a, const void *b) {
-  const struct ref *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
-}
-
-/* In order of numbers; a number that comes twice in a box is damage, and comes once into the log. */
-static void sort(struct job *j, struct list *l) {
-  size_t kept = 0;
-  if (l->n > 1) qsort(l->op, l->n, sizeof *l->op, by_number);
-  for (size_t i = 0; i < l->n; i++) {
-    if (kept && by_number(&l->op[kept - 1], &l->op[i]) == 0) j->out->damaged++;
-    else l->op[kept++] = l->op[i];
-  }
-  l->n = kept;
-}
 
 /* ---- lines ---- */
 
-static void put_records(struct job *j, struct life *l, struct ni_kind_counts *counts) {
+
+static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, struct ni_kind_counts *counts) {
   for (size_t i = 0; i < l->finished.n; i++) {
     struct ni_box_op op;
     struct ni_record r;
@@ -169,7 +55,7 @@ static const char *state_of(const struct ni_box_op *op, uint64_t open, const str
 }
 
 /* As in_flight lines, or as incomplete ones. */
-static void put_unfinished(struct job *j, struct life *l, const struct list *ops, bool in_flight, const char *why) {
+static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l, const struct ni_recover_list *ops, bool in_flight, const char *why) {
   uint64_t now = ni_box_seen_ns(j->b);
   for (size_t i = 0; i < ops->n; i++) {
     struct ni_box_op op;
@@ -193,7 +79,7 @@ static void put_unfinished(struct job *j, struct life *l, const struct list *ops
 }
 
 /* Losses that no gap line of the log names. */
-static void put_gaps(struct job *j, struct life *l, const struct ni_kind_counts *counts) {
+static void put_gaps(struct ni_recover_job *j, struct ni_recover_life *l, const struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
     for (int w = 0; w < NI_DROP_COUNT; w++) {
       uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = counts[k].dropped[w], n = l->c.kind[k].started;
@@ -209,7 +95,7 @@ static uint64_t sum(const uint64_t *n, int count) {
 }
 
 /* docs/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
-static void open_accounts(struct job *j, const struct life *l, struct ni_kind_counts *counts) {
+static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     memcpy(counts[k].filtered, l->c.kind[k].filtered, sizeof counts[k].filtered);
     memcpy(counts[k].dropped, l->c.kind[k].dropped, sizeof counts[k].dropped);
@@ -225,7 +111,7 @@ static void open_accounts(struct job *j, const struct life *l, struct ni_kind_co
   }
 }
 
-static void close_accounts(struct job *j, const struct life *l, struct ni_kind_counts *counts) {
+static void close_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
   for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
   for (size_t i = 0; i < l->given_up.n; i++) given_up[l->given_up.op[i].kind]++;
@@ -241,38 +127,13 @@ static void close_accounts(struct job *j, const struct life *l, struct ni_kind_c
   }
 }
 
-static int by_start(const void *a, const void *b) {
-  const struct ref *x = a, *y = b;
-  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1; /* ticks_start */
-  return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
-
-/* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
-static int number_called(const struct job *j, struct life *l) {
-  int e = 0;
-  if (l->called.n > 1) qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
-  for (size_t i = 0; e == 0 && i < l->called.n; i++) {
-    struct ref ref = l->called.op[i];
-    struct ni_box_op op;
-    ni_box_op_at(j->b, ref.slot, &op);
-    uint64_t *sn = &l->c.api_sn[ni_func_from_name(op.func)], call;
-    if (!ni_box_call_of(&l->c, &op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
-    if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX) continue;
-    ref.sn = (*sn)++;
-    ref.rec_sn = l->c.kind[NI_KIND_COLL].started++;
-    ref.numbered = true;
-    e = keep(&l->finished, ref);
-  }
-  return e;
-}
-
-static int put_life(struct job *j, struct life *l) {
+static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   struct ni_stats_line s = {.final = !j->live};
   struct ni_kind_counts counts[NI_KIND_COUNT] = {{0}};
   if (ni_part_about(&j->part, &l->c.id)) return -ENOMEM;
-  sort(j, &l->finished);
-  sort(j, &l->in_flight);
-  sort(j, &l->given_up);
+  ni_recover_sort(j, &l->finished);
+  ni_recover_sort(j, &l->in_flight);
+  ni_recover_sort(j, &l->given_up);
   ni_part_comm(&j->part, &l->c);
   open_accounts(j, l, counts);
   put_records(j, l, counts);
@@ -286,7 +147,7 @@ static int put_life(struct job *j, struct life *l) {
   struct ni_comm_end_line end = {"killed", ni_box_seen_ns(j->b)};
   if (!j->live) NI_PART_PUT(&j->part, comm_end, &end);
   for (size_t i = 0; i < l->in_flight.n; i++) {
-    const struct ref *op = &l->in_flight.op[i];
+    const struct ni_recover_ref *op = &l->in_flight.op[i];
     j->news |= !l->log || !ni_seq_set_has(&l->log->kind[op->kind].in_flight, op->rec_sn);
   }
   j->news |= l->finished.n || l->given_up.n;
@@ -301,7 +162,7 @@ static int put_life(struct job *j, struct life *l) {
  * The process line: the log's own, with the marker put in at its end. It comes from the box, so it counts only if our
  * parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0: it is of no use.
  */
-static int put_own_head(struct job *j, const char *text, struct ni_parser *parser, struct ni_line *line) {
+static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_parser *parser, struct ni_line *line) {
   size_t len = strlen(text);
   if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0) return 0;
   char *copy = malloc(len + NI_PARSE_PADDING);
@@ -330,7 +191,7 @@ static int put_own_head(struct job *j, const char *text, struct ni_parser *parse
   return e;
 }
 
-static int put_head(struct job *j, struct ni_parser *parser, struct ni_line *line) {
+static int put_head(struct ni_recover_job *j, struct ni_parser *parser, struct ni_line *line) {
   const struct ni_box_header *h = ni_box_header(j->b);
   struct ni_box_log session = {0};
   int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, parser, line) : 0;
@@ -348,7 +209,7 @@ static int put_head(struct job *j, struct ni_parser *parser, struct ni_line *lin
   return e;
 }
 
-static void free_origin(struct job *j) {
+static void free_origin(struct ni_recover_job *j) {
   free((char *)(uintptr_t)j->part.meta.hostname);
   free((char *)(uintptr_t)j->part.meta.git_rev);
   free((char *)(uintptr_t)j->part.meta.producer);
@@ -365,7 +226,7 @@ static uint64_t expired_in_box(const struct ni_box *b) {
  * line has expired; the accounts have the file whose removal was not counted before the kill, and are all there is in a box of
  * a writer that did not count.
  */
-static uint64_t expired(const struct job *j) {
+static uint64_t expired(const struct ni_recover_job *j) {
   uint64_t counted = expired_in_box(j->b), told = j->gone;
   for (size_t i = 0; j->expires && i < j->log->n; i++)
     for (int k = 0; j->log->life[i].final && k < NI_KIND_COUNT; k++) {
@@ -375,7 +236,7 @@ static uint64_t expired(const struct job *j) {
   return counted > told ? counted : told;
 }
 
-static int put_foot(struct job *j) {
+static int put_foot(struct ni_recover_job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
   if (ni_part_about(&j->part, &j->process)) return -ENOMEM;
@@ -404,7 +265,7 @@ static int put_foot(struct job *j) {
   return 0;
 }
 
-static int compose(struct job *j) {
+static int compose(struct ni_recover_job *j) {
   struct ni_parser *parser = NULL;
   struct ni_line *line = malloc(sizeof *line);
   uint64_t ts = ni_box_seen_ns(j->b) / 1000;
@@ -423,29 +284,17 @@ static int compose(struct job *j) {
 }
 
 int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
-  struct job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
+  struct ni_recover_job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
   *out = (struct ni_recovered){0};
   uint32_t state = ni_box_header(b)->state;
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
-  int e = gather_comms(&j);
-  if (e == 0) e = ni_box_each_op(b, gather_op, &j);
-  bool called = false;
-  for (size_t i = 0; e == 0 && i < j.n; i++) called |= j.life[i].called.n > 0;
-  if (called) e = ni_box_each_op(b, gather_call, &j);
-  for (size_t i = 0; e == 0 && i < j.n; i++) e = number_called(&j, &j.life[i]);
+  int e = ni_recover_gather(&j);
   /* Killed between the last words of its last communicator and its own, without which its log is not complete. */
   bool owed = !live && !log->process_final && (log->files || expired_in_box(b));
   if (e == 0 && (out->communicators || owed)) {
     e = compose(&j);
     out->part = j.news || !live;
   }
-  for (size_t i = 0; j.life && i < j.n; i++) {
-    free(j.life[i].finished.op);
-    free(j.life[i].in_flight.op);
-    free(j.life[i].given_up.op);
-    free(j.life[i].called.op);
-    ni_seq_set_free(&j.life[i].had_one);
-  }
-  free(j.life);
+  ni_recover_gather_free(&j);
   return e;
 }

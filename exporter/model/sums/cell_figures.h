@@ -8,7 +8,7 @@
 #ifndef NI_SUMMARY_CELL_FIGURES_H
 #define NI_SUMMARY_CELL_FIGURES_H
 
-#include "dist.h"
+#include "exporter/model/sums/packed/dist.h"
 #include "join.h"
 
 struct ni_process_sums {

@@ -27,7 +27,7 @@
 #include "format/line.h"
 #include "model.h"
 #include "exporter/base/name_table.h"
-#include "segment.h"
+#include "exporter/model/sums/packed/segment.h"
 
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */

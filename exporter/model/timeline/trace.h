@@ -28,7 +28,7 @@
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/model/ledger/ledger.h"
-#include "exporter/base/spill_sort.h"
+#include "exporter/base/spill/spill_sort.h"
 
 #define NI_TR_NONE UINT32_MAX
 #define NI_TR_NO_TIME INT64_MIN

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "exporter/model/sums/dist.h"
+#include "exporter/model/sums/packed/dist.h"
 #include "exporter/base/name_table.h"
-#include "exporter/model/sums/segment.h"
+#include "exporter/model/sums/packed/segment.h"
 #include "exporter/base/text/shortest.h"
 #include "exporter/base/text/time_text.h"
 

@@ -15,7 +15,7 @@
 #include "exporter/model/clocks/line_fit.h"
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
-#include "exporter/base/spill_sort.h"
+#include "exporter/base/spill/spill_sort.h"
 
 static uint64_t seed = 1;
 static uint64_t rnd(uint64_t below) {

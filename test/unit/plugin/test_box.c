@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "plugin/slots/arena.h"
-#include "plugin/slots/box_file.h"
+#include "plugin/slots/box/box_file.h"
 #include "plugin/os/clock.h"
 #include "plugin/os/process_id.h"
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/spill_file.h"
+#include "exporter/base/spill/spill_file.h"
 
 /* One record, unpacked. */
 struct ni_entry {

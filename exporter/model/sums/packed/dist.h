@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model.h"
+#include "exporter/model/sums/model.h"
 
 #define NI_DIST_STEPS 128   /* per power of two */
 #define NI_DIST_LIMIT_GROUP (1u << 18)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
-#include "heap.h"
+#include "exporter/base/array.h"
+#include "exporter/base/heap.h"
 #include "spill_file.h"
 
 enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };

@@ -12,7 +12,7 @@
 #include "plugin/os/host.h"
 #include "plugin/os/process_id.h"
 #include "plugin/settings/job.h"
-#include "state.h"
+#include "plugin/slots/state.h"
 
 #define NO_THREAD_COMMIT (UINT64_C(32) << 20) /* nobody commits later */
 

@@ -51,7 +51,9 @@ struct ni_opt {
   {NULL, 0, NI_OPT_INPUTS, "DIR|FILE|PATTERN...", NULL, NI_INTO(type, inputs), .min = least, \
    .want = "which logs? give a directory, files or a pattern"}, \
   {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs to read: a directory, a file or a pattern (also as plain argument)", NI_INTO(type, inputs)}, \
-  NI_ROW_RUN(type)
+  NI_ROW_RUN(type), NI_ROW_PROGRESS(type)
+#define NI_ROW_PROGRESS(type) \
+  {"progress", 0, NI_OPT_CHOICE, "json", "Progress as JSON lines on standard error", NI_INTO(type, inputs.progress_json), .want = "json"}
 #define NI_ROW_RUN(type) \
   {"run", 0, NI_OPT_TEXT, "N|last|JOB", "Only this run, where the logs hold several: its number, the last one, or its job id", \
    NI_INTO(type, inputs.run)}

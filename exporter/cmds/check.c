@@ -70,7 +70,7 @@ int ni_check_run(int argc, char **argv) {
   e = ni_inputs_find(&c.inputs, argv[0], &c.files, &c.runs);
   if (e == -ENOENT) goto out;
   if (e == 0) ni_ledger_runs(&c.ledger, &c.runs, &c.files);
-  if (c.quiet) c.progress.mode = NI_PROGRESS_NONE;
+  c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
   if (e == 0) e = ni_ledger_read(&c.ledger, &c.files, ni_scan_jobs(), &c.progress);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) {

@@ -171,7 +171,7 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 }
 
 static int read_all(struct pools *p) {
-  struct ni_progress progress = NI_PROGRESS_INIT;
+  struct ni_progress progress = {.mode = ni_inputs_progress(&p->inputs, false), .lock = PTHREAD_MUTEX_INITIALIZER};
   struct ni_scan_plan plan = {0};
   int e = ni_scan_plan(&plan, &p->files, false, 1);
   if (e == 0)

@@ -61,7 +61,7 @@ static int render(struct ni_run *r, const struct ni_summary *s, const char *comm
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
                                 .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .inputs = r->opt.inputs.path,
-                                .n_inputs = r->opt.inputs.n, .version = NI_VERSION};
+                                .n_inputs = r->opt.inputs.n, .version = NI_VERSION, .progress = &r->progress};
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
@@ -85,7 +85,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s, const char *command) {
   int e = ni_result_begin(r);
   if (e < 0) return e;
   ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
-  r->progress.mode = r->opt.progress_json ? NI_PROGRESS_JSON : r->opt.quiet ? NI_PROGRESS_NONE : NI_PROGRESS_AUTO;
+  r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);

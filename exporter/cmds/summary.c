@@ -65,7 +65,6 @@ const struct ni_command ni_summary_command = {
         {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", IN(nccl_tests),
          .want = "nccl-tests"},
         {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", IN(quiet)},
-        {"progress", 0, NI_OPT_CHOICE, "json", "Progress as JSON lines on standard error", IN(progress_json), .want = "json"},
         {0}},
     .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the data is incomplete (what, how many and where is said)"}},
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",

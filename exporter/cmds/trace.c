@@ -124,7 +124,7 @@ int ni_trace_run(int argc, char **argv) {
   if (e == -ENOENT) goto out;
   if (e < 0) ni_tr_fail(&r, e, "%s", strerror(-e));
   else ni_inputs_unreadable(argv[0], &r.files);
-  if (r.opt.quiet) r.progress.mode = NI_PROGRESS_NONE;
+  r.progress.mode = ni_inputs_progress(&r.opt.inputs, r.opt.quiet);
   if (e == 0) e = run_phases(&r, folder);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], r.error_text);

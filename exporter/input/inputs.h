@@ -9,12 +9,19 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/progress.h"
 
 struct ni_inputs {
   char **path;
   size_t n, cap;
   const char *run; /* --run; NULL: all */
+  bool progress_json;
 };
+
+/* How progress is shown: as JSON where that was asked for; not where quiet was. */
+static inline enum ni_progress_mode ni_inputs_progress(const struct ni_inputs *in, bool quiet) {
+  return in->progress_json ? NI_PROGRESS_JSON : quiet ? NI_PROGRESS_NONE : NI_PROGRESS_AUTO;
+}
 
 /* 0 or -ENOMEM. The path is copied. */
 static inline int ni_inputs_add(struct ni_inputs *in, const char *path) {

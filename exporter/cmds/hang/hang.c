@@ -93,6 +93,7 @@ static int read_all(struct hang *h, struct round *r) {
     ni_runs_free(&runs);
   }
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
+  h->progress.mode = ni_inputs_progress(&h->inputs, false);
   if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->progress);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
@@ -246,7 +247,7 @@ const struct ni_command ni_hang_command = {
         {"confirm", 0, NI_OPT_FLAG, NULL, "When it looks like a hang, look again after 10 s", NI_INTO(struct hang, confirm)},
         {"watch", 0, NI_OPT_NUMBER, "SECONDS", "Look every so often until it hangs in looks 10 s apart, or no process is left",
          NI_INTO(struct hang, watch_s), .want = "a number of seconds", .min = 1, .max = 86400},
-        NI_ROW_BOX_DIR(struct hang), NI_ROW_RUN(struct hang),
+        NI_ROW_BOX_DIR(struct hang), NI_ROW_RUN(struct hang), NI_ROW_PROGRESS(struct hang),
         NI_ROW_JSON(struct hang, "hang"),
         {"all", 0, NI_OPT_FLAG, NULL, "Every rank on a line of its own, and every operation that is waited for", NI_INTO(struct hang, all)},
         {0}},

@@ -301,6 +301,7 @@ static void *work(void *arg) {
     if (i >= j->s->n_cells) break;
     uint32_t at = j->by_size[i];
     e = run_cell(j, at, i, &t);
+    ni_progress_add(&r->progress, r->cell[r->cell_order[at]].records, 1);
   }
   if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   pthread_mutex_lock(&r->lock);
@@ -345,7 +346,11 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
     s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   if (e == 0) e = heat_init(&j);
   if (e == 0) {
+    uint64_t records = 0;
+    for (uint32_t i = 0; i < r->n_cells; i++) records += r->cell[i].records;
+    ni_progress_begin(&r->progress, "figures", records, false, s->n_cells);
     (void)ni_threads(r->opt.jobs, work, &j, 0);
+    ni_progress_end(&r->progress);
     e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
   if (e == 0) e = ni_figures_gather(s, j.result);

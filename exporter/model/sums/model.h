@@ -337,6 +337,7 @@ struct ni_render_options {
   const char *gnuplot;         /* program to run; NULL: "gnuplot", found by PATH */
   void (*say)(void *context, const char *line); /* messages of the renderers, without line feed; NULL: to stderr */
   void *say_context;
+  struct ni_progress *progress; /* NULL: nobody looks */
 };
 
 void ni_summary_free(struct ni_summary *s);

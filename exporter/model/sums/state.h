@@ -37,7 +37,7 @@ struct ni_sum_options {
   const char *output_dir, *plot_format;
   unsigned jobs;
   uint64_t memory_bytes;
-  bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, progress_json, keep_scripts, force, nccl_tests;
+  bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
   bool dataset;
   unsigned codec; /* of Parquet files: enum ni_pq_codec (writer.h) */
   struct ni_when since, until;

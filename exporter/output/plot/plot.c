@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/progress.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/threads.h"
 #include "figure.h"
@@ -81,6 +82,7 @@ struct painter {
 static int finish(struct painter *w, size_t at) {
   char message[200], full[4400];
   int rc = ni_gnuplot_wait(&w->g, message, sizeof message);
+  ni_progress_add(w->p->o->progress, 1, 1);
   if (rc == 0 && !*message) {
     w->finished++;
     return 0;
@@ -186,6 +188,7 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     return rc;
   }
   if ((rc = ni_plots_list(&p)) || p.n == 0) goto free_list;
+  ni_progress_begin(options->progress, "pictures", p.n, false, p.n);
   int n = start_painters(w, painters_for(&p), &p, &next, program);
   if (n < 0) {
     rc = n;
@@ -202,6 +205,7 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
   if (!options->keep_scripts) remove_scripts(&p);
   if ((rc = verdict(&p, w, n, line, sizeof line))) ni_plots_say(options, line);
 free_list:
+  ni_progress_end(options->progress);
   free(p.figure);
   return rc;
 }

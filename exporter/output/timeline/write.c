@@ -262,6 +262,8 @@ static void warn_once(struct ni_tr *r) {
          ni_bytes_text(NI_TR_VIEWER_BYTES, text));
 }
 
+enum { EVENTS_BETWEEN = 4096 }; /* words of progress */
+
 static int put_all(struct writer *w) {
   struct ni_tr *r = w->r;
   const void *item;
@@ -269,15 +271,19 @@ static int put_all(struct writer *w) {
   int got, e = 0;
   struct ni_tr_event event;
   bool any = false;
+  uint64_t n = 0;
+  ni_progress_begin(&r->progress, "write", r->count.events, false, 0);
   while (e == 0 && (got = ni_sort_next(r->sort, &item, &len)) > 0) {
     ni_tr_unpack(item, &event);
     /* Times in the file count from the first event, in whole ms: us of Unix time have no room for ns in a double. */
     if (!any) r->t0_ns = r->t1_ns = event.ts - event.ts % 1000000;
     any = true;
     e = put_event(w, &event);
+    if (++n % EVENTS_BETWEEN == 0) ni_progress_add(&r->progress, EVENTS_BETWEEN, 0);
     if (w->out.bytes > NI_TR_VIEWER_BYTES && !r->out_large) warn_once(r);
     if (e == 0 && w->out.error) e = w->out.error;
   }
+  ni_progress_end(&r->progress);
   return e < 0 ? e : got;
 }
 

@@ -2,12 +2,14 @@
 # The main job, on a fresh Debian or Ubuntu: installs what is missing, builds, runs a simulated training job of 2 nodes x
 # 8 GPUs (one process per rank, the real plugin set by NCCL's environment variables), checks its logs and summarises them.
 #   scripts/demo.sh [OUT]        OUT: folder for logs and results, default out/demo
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-out/demo}
 scripts/install-deps.sh build
-echo "== build"
-make -s -j"$(nproc)" all
+echo "== build (a minute or two the first time)"
+# One line that counts instead of one a file; what compilers say goes to standard error as always.
+make -j"$(nproc)" all | awk -v tty="$([ -t 1 ] && echo 1)" '
+  /^  [A-Z]+ / {n++; if (tty) printf "\r   %d steps", n; next} /Nothing to be done/ {next} {if (n && tty) print ""; n = 0; print "   " $0} END {if (n && tty) print ""}'
 rm -rf "$out"
 mkdir -p "$out"
 logs=$out/logs
@@ -29,3 +31,19 @@ build/nccl-sim --verify "$out/truth.jsonl" "$logs" | tail -n 1
 
 echo "== where did the time go?"
 build/nccl-inspector summary --input_dir "$logs" --output_dir "$out/summary"
+
+cat <<NEXT
+
+== what to try next (paste from this folder)
+   build/nccl-inspector trace $logs -o $out/trace.json.gz     # a timeline: open it in https://ui.perfetto.dev
+   build/nccl-inspector pools $logs                           # how much memory the plugin needed
+   build/nccl-inspector summary --coll AllReduce --skip-first 5 --output-dir $out/allreduce $logs
+
+   # A job that hangs, and who is missing from it:
+   export NCCL_PROFILER_PLUGIN=$NCCL_PROFILER_PLUGIN NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$out/hang
+   build/nccl-sim --scenario hang_late --procs --quiet & sleep 15
+   build/nccl-inspector hang $out/hang --stuck-after 5        # exit code 3: it hangs
+   kill \$!; build/nccl-inspector recover $out/hang --remove  # what the killed processes had not written yet
+
+   README.md goes on with a real job; sudo make install puts everything into /usr/local.
+NEXT

@@ -1,5 +1,5 @@
 -- Questions to the Parquet files of `nccl-inspector summary`, for DuckDB and Spark SQL (3.4 or later) alike.
--- Columns: docs/exporter.md. Times are microseconds unless the name says ns; bandwidths GB/s.
+-- Columns: docs/summary.md. Times are microseconds unless the name says ns; bandwidths GB/s.
 --
 --   duckdb -init /dev/null -c ".read docs/queries.sql"        (from the output folder)
 -- Spark, in place of the first statement:

@@ -34,7 +34,7 @@ assert doc["lines"] == len(out) and doc["bad_lines"] == 0, doc["bad_line_samples
 assert doc["unknown_keys"] == 0 and doc["unknown_kinds"] == {}, "a key of the page is unknown to the parser"
 print("%d example lines" % len(out))
 codes = set(re.findall(r'  X\(\w+, "(\w+)"', open("exporter/model/ledger/ledger.h").read()))
-page = open("docs/exporter.md").read()
+page = open("docs/check.md").read()
 missing = sorted(c for c in codes if "`%s`" % c not in page)
-assert len(codes) > 20 and not missing, "check says what docs/exporter.md does not explain: %s" % missing
+assert len(codes) > 20 and not missing, "check says what docs/check.md does not explain: %s" % missing
 PY

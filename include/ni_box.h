@@ -38,7 +38,7 @@ enum ni_box_state {
   NI_BOX_EMPTY = 2,  /* no communicator is open, and everything is in the log */
 };
 
-/* One relation of the clocks; the conversion is in docs/blackbox.md. */
+/* One relation of the clocks; the conversion is in docs/internals/blackbox.md. */
 struct ni_box_clock {
   uint64_t mult; /* ns per tick in units of 2^-40 */
   uint64_t ticks, monotonic_ns, realtime_ns; /* the same moment */

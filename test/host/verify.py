@@ -210,7 +210,7 @@ def texts(path):
         if not z.eof:
             if not A.cut:
                 err("%s: a cut gzip member" % path)
-            elif A.live:  # what can be read of it counts as written (docs/blackbox.md)
+            elif A.live:  # what can be read of it counts as written (docs/internals/blackbox.md)
                 yield out[: out.rfind(b"\n") + 1]
             return
         yield out

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a black box as an attacker would: sound in its layout (include/ni_box.h, docs/blackbox.md), with any numbers in it.
+"""Makes a black box as an attacker would: sound in its layout (include/ni_box.h, docs/internals/blackbox.md), with any numbers in it.
 
     forge_box.py PATH [NAME=value ...]      PATH that ends in /: a folder, the file gets the usual name. Prints the path.
 

@@ -94,7 +94,7 @@ static uint64_t sum(const uint64_t *n, int count) {
   return total;
 }
 
-/* docs/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
+/* docs/internals/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
 static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     memcpy(counts[k].filtered, l->c.kind[k].filtered, sizeof counts[k].filtered);

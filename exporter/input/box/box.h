@@ -1,5 +1,5 @@
 /*
- * A black box read from its file: checked, decoded, never trusted. Layout: ni_box.h; how to decide: docs/blackbox.md.
+ * A black box read from its file: checked, decoded, never trusted. Layout: ni_box.h; how to decide: docs/internals/blackbox.md.
  *
  * The file is read (never mapped, never written): what matters of it is copied into an image of ours, so a file that is
  * cut or changed while we look cannot hurt us. Of a process that lives, every page is read three times: the state words

@@ -4,7 +4,7 @@
 
 #include "box.h"
 
-/* Is the process that wrote the box alive? docs/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
+/* Is the process that wrote the box alive? docs/internals/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
 enum ni_life ni_life_of(const struct ni_box_header *h);
 
 #endif

@@ -45,7 +45,7 @@ int ni_parse_when(const char *text, struct ni_when *w);
 /* Unix us; none when w was not given. first and last: times of the records. */
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last);
 
-/* Adds the words of a list with commas; -EINVAL: there are none in it, which must not mean everything. Else 0 or -ENOMEM. */
+/* Adds the words of a list with commas. 0, -ENOMEM, or -EINVAL for a list without words: an empty filter would match everything. */
 int ni_words_add(struct ni_words *w, const char *list);
 void ni_words_free(struct ni_words *w);
 /* Hosts: as they are written. Functions: in any case. Communicators: by name as it is written, by hash as a number. */

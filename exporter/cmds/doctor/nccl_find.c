@@ -101,7 +101,7 @@ static void find(struct ni_doctor *d, struct found *f) {
   take_pattern(f, "/usr/lib64/libnccl.so.2");
 }
 
-/* The newest interface that both have (contract of the releases), 0: none. */
+/* The newest interface that both have (docs/nccl-callbacks.md, 1.1), 0: none. */
 static int interface_of(int release, unsigned versions) {
   int newest = release < 22300   ? 0
                : release < 22400 ? 1

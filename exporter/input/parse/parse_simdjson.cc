@@ -1,6 +1,6 @@
 /*
  * The JSON walk: simdjson finds the structure of a line (and verifies UTF-8), this file walks it along the tables of
- * line_tables.c. No key is known here.
+ * format/line_tables.c. No key is known here but the one that changes with every flush (parse_head.h).
  *
  * Scalars are read from their text directly (parse_text.h): simdjson's accessors do not tell a negative number from a
  * word, and the reason is part of our answer. What is skipped is verified too (parse_value.h).

@@ -3,7 +3,7 @@
  * verified (simdjson's on-demand walk alone would not). Private to parse_simdjson.cc, which walks the objects they are in.
  *
  * t is a value's text, ni_json_token(v). Names are strings of the line with a NUL, in a buffer that has room for all of its
- * text (ni_json_names_grow), as no name is longer than its text; they are valid until it is begun again.
+ * text (ni_json_grow), as no name is longer than its text; they are valid until it is begun again.
  */
 #ifndef NI_PARSE_VALUE_H
 #define NI_PARSE_VALUE_H

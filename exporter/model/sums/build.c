@@ -11,7 +11,7 @@
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
-/* The contract's four come first, then by name. */
+/* The four of NVIDIA's exporter come first, then by name. */
 static int func_place(const char *func) {
   static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
   for (int i = 0; i < 4; i++)

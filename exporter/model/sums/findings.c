@@ -24,9 +24,9 @@ const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communic
 
 const char *ni_findings_rules(char out[320]) {
   snprintf(out, 320,
-           "named are ranks late (below 80 %% of their peers' median) in %.0f %% or more of their operations, and twice as often "
-           "as the median rank; communicators and hosts with more than %.2f times the transfer time of those that did the same "
-           "work; hosts below %.0f %% of the median bandwidth",
+           "a rank is named when it was late (below 80 %% of its peers' median) in %.0f %% or more of its operations, and twice as often "
+           "as the median rank; a communicator or host when its transfer time is above %.2f times that of those that did the same "
+           "work; a host when its bandwidth is below %.0f %% of the median",
            100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
   return out;
 }

@@ -4,13 +4,13 @@
  * The pipeline fills it once; the printers (CSV, JSON, terminal, plots, report) only read it. Everything here is
  * bounded by the number of groups, communicators, processes and NI_SUM_* limits, never by the number of records.
  *
- * Words: a *cell* is what the contract has one CSV, histogram and box plot for: communicator type, function, message
+ * Words: a *cell* is what NVIDIA's exporter has one CSV, histogram and box plot for: communicator type, function, message
  * size. A *group* is a cell and a timing source, since times by GPU and by CPU never mix. A *process* is host and pid,
  * which is one rank in each of its communicators; a *member* of a communicator is one rank of it in one process. An
  * *operation* is all records of one sequence number of one function, size and communicator (P2P: one record).
  *
  * Units: times are ns where the name says _ns and µs in distributions (`us`); bandwidths GB/s (1e9). NAN: no value.
- * Order: cells and groups by type, kind, function (contract's order first, then by name), size, timing source;
+ * Order: cells and groups by type, kind, function (NVIDIA's four first, then by name), size, timing source;
  * communicators by hash text; processes by host, global rank, pid; hosts by name (digits by value). The same input
  * gives the same struct whatever --jobs.
  *
@@ -45,7 +45,7 @@
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
 #define NI_FIND_BUSBW 0.90       /* of the median of like operations on all hosts */
 
-/* The contract's classification, from the header alone, in the contract's order. Unknown: the header has no number of nodes
+/* As NVIDIA's exporter classifies, from the header alone, in its order. Unknown: the header has no number of nodes
  * (interfaces v1 to v3); with --compat that is what NVIDIA's exporter makes of it. */
 enum ni_comm_type {
   NI_TYPE_SINGLE_RANK = 0,
@@ -85,13 +85,13 @@ struct ni_point {            /* one operation in the scatter plot */
   int64_t time_us;           /* Unix µs; see ni_summary.time_from */
 };
 
-/* One (type, kind, function, size): the contract's unit. */
+/* One (type, kind, function, size): what NVIDIA's exporter has a file for. */
 struct ni_cell {
   enum ni_comm_type type;
   enum ni_kind kind;
   const char *func;          /* hostile text: whatever the log says */
   uint64_t msg_bytes;
-  char human[32];            /* "33.55MB", the contract's form */
+  char human[32];            /* "33.55MB", as NVIDIA's exporter writes it */
   uint64_t records, operations;
   struct ni_stats busbw_gbs; /* of the operations' means, as in the CSV */
   struct ni_hist hist;       /* of the same */
@@ -362,7 +362,7 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source);
 /* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
 const char *ni_ranks_text(const struct ni_process *p, char out[48]);
 
-/* The contract's size text: 8192 is "8.19KB", 999999 is "1000.00KB", 0 is "0B". out: 32 bytes. */
+/* A size as NVIDIA's exporter writes it: 8192 is "8.19KB", 999999 is "1000.00KB", 0 is "0B". out: 32 bytes. */
 void ni_human_bytes(uint64_t bytes, char *out);
 /* "msg_size_8192_8.19KB". out: 80 bytes. */
 void ni_size_dir(uint64_t bytes, char *out);

@@ -15,7 +15,7 @@ static const char *base_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* The contract's name; equal ones from other folders get -2, -3, ... in order of their paths. */
+/* The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their paths. */
 static int name_parquet_files(struct ni_run *r) {
   struct ni_names used;
   int e = ni_names_init(&used);

@@ -7,7 +7,7 @@
  * is called.
  *
  * Threads: `lock` guards all tables below it; a thread keeps what it looked up in caches of its own. After the read
- * phase the tables are read-only. Ownership: ni_run_free() frees all.
+ * phase the tables are read-only. Ownership: the command's (exporter/cmds/summary.c).
  */
 #ifndef NI_SUMMARY_STATE_H
 #define NI_SUMMARY_STATE_H

@@ -10,7 +10,7 @@
  * members (one rank of one communicator). All times are Unix ns; before align in the clock of their host.
  *
  * Memory: --memory for sorting, the names, about 300 bytes a member, 12 MB for matching. It does not grow with the number
- * of records. Ownership: ni_tr_free() frees all. Failure: -errno, with what failed in r->error_text.
+ * of records. Ownership: the command's (exporter/cmds/trace.c). Failure: -errno, with what failed in r->error_text.
  */
 #ifndef NI_TRACE_H
 #define NI_TRACE_H

@@ -67,7 +67,7 @@ static double nice(double v, bool up) {
   return v;
 }
 
-/* Calls tic() for 1, 2, 5, 10, ... up to two decades and a half, for decades beyond. */
+/* Puts a tic at 1, 2, 5, 10, ... up to two decades and a half, for decades beyond. */
 static void log_tics(FILE *f, char axis, double lo, double hi, void (*text)(double, char *, size_t)) {
   bool fine = hi / lo <= 300;
   const char *comma = "";

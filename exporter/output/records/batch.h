@@ -6,8 +6,8 @@
  * queue, and wait when the queues of all files hold more than their limit. Ranges are begun in order, so the one that is
  * next is always being read, or done.
  *
- * Columns: the contract's first, with P2P records in the same ones (coll is then "Send" or "Recv", coll_sn p2p_sn);
- * then ours and `kind`. With --compat the contract's alone, without P2P, comm_name and coll_timing_source (and algo and
+ * Columns: those of NVIDIA's exporter first, with P2P records in the same ones (coll is then "Send" or "Recv", coll_sn p2p_sn);
+ * then ours and `kind`. With --compat NVIDIA's alone, without P2P, comm_name and coll_timing_source (and algo and
  * proto) there when the file's first record has them.
  *
  * Threads: ni_batch_* by the owner of the batch; ni_parquet_* by any, they lock the file. Ownership: a batch that is

@@ -54,7 +54,7 @@ static int remove_inside(int dir) {
   return e;
 }
 
-/* The contract: "<input dir name>-analysis" in the current folder. */
+/* As NVIDIA's exporter: "<input dir name>-analysis" in the current folder. */
 static char *default_dir(const struct ni_inputs *in) {
   char *real = realpath(in->path[0], NULL), *out = NULL;
   struct stat st;

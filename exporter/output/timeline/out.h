@@ -2,7 +2,7 @@
  * The file that is written: JSON text through zlib or plain, under a temporary name until it is whole.
  *
  * Model: text is put together in a buffer and handed to zlib (level 1: a timeline shrinks to a seventh, and more costs
- * time that nobody has) when it is full. commit() moves the file to its name (../out_file.h); until then a file of that
+ * time that nobody has) when it is full. commit() moves the file to its name (exporter/base/out_file.h); until then a file of that
  * name stays as it was. Errors are kept: every call after the first failure does nothing, commit() returns it.
  *
  * One thread. "-" is standard output, plain.

@@ -32,7 +32,7 @@ run late --format ours --straggler 11
 expect late 'len(f) == 1 and (f[0]["kind"], f[0]["rank"], f[0]["hostname"], f[0]["rank_stated"]) == ("late_rank", 11, "node-2", True)'
 expect late 'f[0]["late_share"] == 1 and f[0]["operations"] == 600 and "rank 11 on node-2" in text and "100 %" in f[0]["text"]'
 # The rule counts as the sentence does: in percent.
-expect late '"(below 80 % of their peers\u0027 median) in 10 % or more of their operations" in flat and "below 90 % of the median" in flat'
+expect late '"(below 80 % of its peers\u0027 median) in 10 % or more of its operations" in flat and "below 90 % of the median" in flat'
 expect late 'all(x["global_rank"] == 11 for x in o if x["kind"] == "late") and {x["rank"] for x in o if x["kind"] == "late"} <= {3, 11}'
 expect late '"; each of its peers waited " in f[0]["text"]'
 # Names that tell communicators apart stand for their hashes.

@@ -7,7 +7,7 @@
  *  - A P2P with the own rank is a work on the device, and up to 2.30 the host counts none for it (addP2pToPlan makes no proxy
  *    operation; 2.31 does, and raises KernelCh for it). It is the first of its group's P2Ps and lies on the channels of
  *    round 0: 0 to nChannels - 1 from 2.28 on; before, the bits of that number are reversed in a width that is not told.
- *  - Others that cannot be seen in the callbacks (AllGatherV, a graph captured without KernelCh; contract Q5, Q6). They show
+ *  - Others that cannot be seen in the callbacks (AllGatherV, a graph captured without KernelCh; callbacks 3.8). They show
  *    when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence. Such a one is not believed; after
  *    some of them nothing is for a minute.
  *

@@ -75,7 +75,7 @@ static inline enum ni_timing ni_timing_from_name(const char *name) {
 }
 
 /*
- * Bytes of one element. NCCL's own table has no case for ncclUint8 and prints "Unknown" (contract 5.1), so "Unknown",
+ * Bytes of one element. NCCL's own table has no case for ncclUint8 and prints "Unknown" (callbacks 2.1), so "Unknown",
  * NULL and names of the future count as 1 byte.
  */
 static inline uint32_t ni_datatype_bytes(const char *name) {
@@ -91,7 +91,7 @@ static inline uint32_t ni_datatype_bytes(const char *name) {
   return 1;
 }
 
-/* Bus factor for n ranks; 0 when none is known for the function or n < 1. Source: contract 5.2 and nccl-tests. */
+/* Bus factor for n ranks; 0 when none is known for the function or n < 1. Source: callbacks 2.2 and nccl-tests. */
 static inline double ni_bus_factor(enum ni_func func, int32_t n_ranks) {
   double n = n_ranks;
   if (n_ranks < 1) return 0;

@@ -10,7 +10,7 @@
  *
  * A stamp is written by the device before the host can see it, so (host arrival - stamp) is never below the true offset
  * of the two clocks. A stop stamp that lies later than its own arrival by the offset observed so far cannot be true:
- * memory that was not a stamp (contract Q4 to Q6). Tolerance: NI_GPU_TOLERANCE_NS, plus 100 ppm of the time since the
+ * memory that was not a stamp (callbacks 3.8). Tolerance: NI_GPU_TOLERANCE_NS, plus 100 ppm of the time since the
  * offset was last confirmed (drift). The first NI_GPU_WARMUP operations are not judged by it.
  */
 #ifndef NI_TIMING_H

@@ -77,7 +77,7 @@ static void proxy_op(int n) {
   }
 }
 
-/* 64 transfers an operation; one repeated wait each (contract Q3). Four in flight. */
+/* 64 transfers an operation; one repeated wait each (callbacks 3.3). Four in flight. */
 static void send_steps(int n) {
   struct ni_prof_descr_v6 d = {0};
   union ni_prof_state_v4 size = {.proxyStep = {1 << 20}};

@@ -66,7 +66,7 @@ struct ni_gpu_check {
 void *ni_gpu_grow(void *p, size_t n, size_t size);
 /* Reads truth-*.txt of a folder. Ends the program with a message when there is none. */
 void ni_gpu_truth_read(struct ni_gpu_truth *t, const char *dir);
-/* No event is raised for these (contract 5.5). */
+/* No event is raised for these (callbacks 6). */
 bool ni_gpu_invisible(const struct ni_gpu_truth *t, const struct ni_gpu_true_op *o);
 void ni_gpu_row(struct ni_gpu_check *c, const char *verdict, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

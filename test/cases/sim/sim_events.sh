@@ -33,7 +33,7 @@ assert 0 < high <= 256, high
 print("ok   foreign %d, never stopped %d, held at most %d" % (foreign, open_ops, high))
 PY
 verified NCCL_INSPECTOR_EVENTS=trace split_share
-# The mask goes away and comes back between calls: the old handle of an API call is stopped once more (contract Q7).
+# The mask goes away and comes back between calls: the old handle of an API call is stopped once more (callbacks 3.5).
 verified NCCL_INSPECTOR_EVENTS=deep mask
 verified NCCL_INSPECTOR_EVENTS=deep graph
 # Without KernelCh an operation is finished before its network begins: it waits for it, sampled away or not.

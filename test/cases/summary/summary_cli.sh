@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line of summary: filters, spellings, exit codes, the contract's file names and columns, stop by signal.
+# The command line of summary: filters, spellings, exit codes, the file names and columns of NVIDIA's exporter, stop by signal.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=$(realpath "${BUILD:-build}")

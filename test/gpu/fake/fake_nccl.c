@@ -1,6 +1,6 @@
 /*
- * An NCCL that moves no data: the C API for gpu_drive, with the profiler called as NCCL calls it (contract 3.1, 3.2,
- * 3.5, 3.6, 3.7), through the loader and the translations of nccl-sim.
+ * An NCCL that moves no data: the C API for gpu_drive, with the profiler called as NCCL calls it (callbacks 3.1, 3.2,
+ * 3.5, 3.6), through the loader and the translations of nccl-sim.
  *
  * Each rank is alone: durations are a formula of the size. A communicator has a proxy thread that raises KernelCh when
  * the device, which is a clock, gets there. An operation of 4242 elements never ends.

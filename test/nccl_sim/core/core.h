@@ -94,7 +94,7 @@ void ni_core_flush_counts(void);
 
 static inline int ni_core_mask(void) { return atomic_load_explicit(&ni_core.mask, memory_order_relaxed); }
 
-/* What NCCL derives from a mask (contract 4.2): which events a task with this latched mask raises. */
+/* What NCCL derives from a mask (callbacks 4.2): which events a task with this latched mask raises. */
 static inline bool ni_wants_group(int m) {
   return m & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH |
               NI_EV_NET_PLUGIN);

@@ -1,4 +1,4 @@
-/* Finding and closing the profiler library as NCCL does (contract 1.2, 1.3). States and threads: core.h. */
+/* Finding and closing the profiler library as NCCL does (callbacks 1.2, 1.3). States and threads: core.h. */
 #include <dlfcn.h>
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 /*
- * Calling the plugin: v6 descriptors in, the plugin's version out (contract 1.4). States and threads: core.h.
+ * Calling the plugin: v6 descriptors in, the plugin's version out (callbacks 1.4). States and threads: core.h.
  *
  * Each version is one `struct face`: which events and states pass, and how a descriptor is narrowed. NCCL's
  * translations to v4 and v5 build the narrower descriptor on the stack without clearing it, so everything not copied is
@@ -153,7 +153,7 @@ static uint8_t proto_code(const char *s) {
 
 #define AS_IS(x) (x)
 /* What v1, v2 and v3 have in common, by the name of each field: the head, Coll, P2p and the proxy. Translations clear the
- * descriptor and know neither name nor hash (contract 1.4). */
+ * descriptor and know neither name nor hash (callbacks 1.4). */
 #define OLD_START(version, FUNC, TYPE, ALGO, PROTO, MORE)                                       \
   static void start_v##version(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {          \
     struct ni_prof_descr_v##version e;                                                          \

@@ -1,6 +1,6 @@
 /*
  * A rank's application thread: walks the scenario's steps, launches kernels and raises what NCCL raises around them.
- * States, threads and ownership: engine.h. Sequences: contract 3.1 to 3.7 and 3.11.
+ * States, threads and ownership: engine.h. Sequences: callbacks 3.1 to 3.7.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
     if (shown) called.call = c->calls[1]++;
     ni_core_start(c->ctx, &r->p2p_api, &d);
   }
-  /* Stopped also when nothing was started now: the old handle is still there (contract Q7). */
+  /* Stopped also when nothing was started now: the old handle is still there (callbacks 3.5). */
   called.handle = coll ? r->coll_api : r->p2p_api;
   ni_core_stop(called.handle);
   return called;

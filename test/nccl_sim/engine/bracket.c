@@ -1,6 +1,6 @@
 /*
  * The bracket Group, Coll, P2p around a launched kernel, and the works that it posts; shared by the application thread
- * and the host-function thread. States, threads and ownership: engine.h. Sequences: contract 3.1, 3.4, 3.5.
+ * and the host-function thread. States, threads and ownership: engine.h. Sequences: callbacks 3.1, 3.4.
  */
 #include <sched.h>
 #include <string.h>

@@ -35,7 +35,7 @@ enum ni_node_state { NI_NODE_POSTED, NI_NODE_STARTED, NI_NODE_DONE };
 struct ni_node { /* one KernelCh polling operation */
   struct ni_node *next; /* in its chain */
   struct ni_work *work;
-  void *handle; /* never cleared between uses: NCCL does not either (contract Q8) */
+  void *handle; /* never cleared between uses: NCCL does not either (callbacks 4.5) */
   uint64_t number; /* of its stamps in its chain */
   /* _Atomic: at a violent end (exit while P calls) the truth takes its snapshot of works in flight meanwhile. */
   _Atomic uint64_t start_stamp, stop_stamp; /* as handed to the plugin */
@@ -129,7 +129,7 @@ struct ni_proxy {
   pthread_t thread;
   bool started, stop, abort; /* under lock */
   int users;
-  void *creator_ctx;  /* ProxyCtrl carries it for ever, also after the creator's finalize (contract 4.4) */
+  void *creator_ctx;  /* ProxyCtrl carries it for ever, also after the creator's finalize (callbacks 4.4) */
   struct ni_work *posted, *posted_tail;
   int n_posted;       /* under lock; read without it as a hint */
   _Atomic int wake;   /* set by posters (release), taken by P (acquire): kernels or works are posted */

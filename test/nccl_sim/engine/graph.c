@@ -1,6 +1,6 @@
 /*
  * CUDA graphs: what capture raises on the application thread, and what each replay raises on the host-function thread.
- * Contract 3.6; states and threads: engine.h. H serves one request at a time; A waits for it unless the replay is
+ * Callbacks 3.6; states and threads: engine.h. H serves one request at a time; A waits for it unless the replay is
  * `concurrent`, where both threads call for one communicator.
  */
 #include <string.h>

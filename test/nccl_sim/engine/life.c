@@ -2,7 +2,7 @@
  * Communicators: creation, draining, destruction in NCCL's order, abort, shared progress threads.
  *
  * Ranks of one process in one communicator form a clique: the last to destroy finalizes all of them in a row, as NCCL
- * does. States, threads and ownership: engine.h; order of teardown: contract 4.4.
+ * does. States, threads and ownership: engine.h; order of teardown: callbacks 4.4.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * Network operations of the progress thread: ProxyOp, ProxyStep, ProxyCtrl, and operations served for other processes.
  *
  * One machine per operation: append -> start(ProxyOp); first pass -> in progress; then transfers one after another,
- * each with the states of contract 3.3 and their documented repetitions (Q1, Q3); CollNet never stops (Q2). All of it
+ * each with the states of callbacks 3.3 and the repetitions named there; CollNet never stops. All of it
  * runs on P; the operations are P's own. States: engine.h.
  */
 #include <string.h>

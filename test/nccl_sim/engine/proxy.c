@@ -128,7 +128,7 @@ static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   w->n_done++;
 }
 
-/* A channel that lags more than 64 works behind the device reads the slot of a later work (contract Q4). */
+/* A channel that lags more than 64 works behind the device reads the slot of a later work (callbacks 3.8). */
 static struct ni_node *overrun(struct ni_node *n, uint64_t now, bool start) {
   struct ni_node *x = n;
   for (int i = 0; i < 64 && x; i++) x = x->next;

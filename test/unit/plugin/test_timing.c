@@ -55,7 +55,7 @@ static void sources(void **state) {
   assert_int_equal(r.exec_ns, 100);
 }
 
-/* Values worked out by hand from the table of contract 5.2. */
+/* Values worked out by hand from the table of callbacks 2.2. */
 static void bandwidths(void **state) {
   (void)state;
   static const struct {

@@ -1,5 +1,5 @@
 /*
- * Channels on which NCCL and its kernels count works apart, so that KernelCh carries the stamps of another work.
+ * Channels where NCCL's counter and the kernel's have drifted apart: KernelCh then carries another operation's times.
  *
  * A kernel counts every work of a channel and stamps it at that count in a ring of 64; NCCL's host side counts with it and
  * looks where its own count says. Two ways in which the host's falls behind, for the life of the communicator:

@@ -95,9 +95,9 @@ static inline double ni_algobw_gbs(enum ni_func func, uint64_t msg_bytes, int32_
 
 /*
  * Sets timing, exec_ns, exec_us, tests_bytes, bandwidths and their NI_HAS_* bits in *r from its func and msg_bytes.
- * func: enum of r->func. n_ranks: of the communicator. Bandwidths need a kernel time above 0 and a known bus factor;
- * otherwise their bits are cleared and the line says null; n_ranks below 1 is an unknown number. algobw of a function without a known factor is null as well,
- * because its size is not known either.
+ * func: enum of r->func. n_ranks: of the communicator. With n_ranks < 1 (v1 to v3), an unknown bus factor or no kernel time
+ * no bandwidth is stated: their bits are cleared and the line says null. algobw of a function without a known factor is null
+ * as well, because its size is not known either.
  */
 static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_t n_ranks, const struct ni_timing_in *in) {
   if (in->gpu_ok) {

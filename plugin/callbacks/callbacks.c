@@ -48,7 +48,7 @@ static void watch(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
 
 /*
  * Is KernelCh on for this communicator? NCCL's mask is one int of the process that anybody may change at any time
- * (contract 6); it is read where NCCL reads it. The communicator's libnccl is calling us, so its mask is mapped.
+ * (callbacks 5); it is read where NCCL reads it. The communicator's libnccl is calling us, so its mask is mapped.
  */
 HOT enum ni_mask_doubt mask_doubt(const struct ni_comm *c) {
   const int *mask = ni_g.mask[c->mask_id];
@@ -71,7 +71,7 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
     return;
   c->late_hash = id->hash;
   c->late_rank = id->rank > 0 ? id->rank : 0; /* below: no reader takes such a line */
-  if (id->name) { /* the user's memory, only valid now (contract 4.1) */
+  if (id->name) { /* the user's memory, only valid now (callbacks 4.1) */
     size_t n = strnlen(id->name, NI_COMM_NAME_BYTES - 1);
     memcpy(c->name, id->name, n);
     c->has_name = 1;
@@ -134,7 +134,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->comm_page = c->page;
   ni_poke(&op->kind, (uint8_t)kind);
   ni_poke(&op->func, ni_intern_id(&ni_g.intern, d->func));
-  op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", contract 5.1 */
+  op->dir = kind == NI_KIND_P2P && ni_intern_text(&ni_g.intern, op->func)[0] == 'R'; /* "Recv", callbacks 2.1 */
   op->mask_doubt = (uint8_t)doubt;
   op->poller = 0;
   op->call_sn = call_sn;

@@ -38,7 +38,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
 /* recordEventState of everything but a KernelCh's stop stamp. value: first 8 bytes of the arguments, NULL without. */
 void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value);
 
-/* stopEvent of every interface version. NULL is accepted (contract 4.5). */
+/* stopEvent of every interface version. NULL is accepted (callbacks 4.5). */
 enum ni_result ni_cb_stop(void *handle);
 
 /* An event that is not handled: counted, never dereferenced. */

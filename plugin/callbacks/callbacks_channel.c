@@ -197,8 +197,8 @@ HOT uint32_t count_start(struct ni_comm *c, struct ni_op *op, struct ni_chan_cel
   uint32_t forget = ni_load_rlx(&c->forget); /* relaxed: a hint; being late costs an operation its GPU time, stated */
   if (ni_unlikely(ni_load_rlx(&cell->forgot) != forget)) forget_previous(cell, forget);
   if (ni_unlikely(ptimer_ns == 0)) mark_bad(op, NI_BAD_ZERO_STAMP);
-  /* Works fused into one batch of a kernel all start before the first of them stops (data recorded on H100, contract
-   * 3.4), so within a Group a start may lie before the previous stop on the channel; never before its start. */
+  /* Works fused into one batch of a kernel all start before the first of them stops (data recorded on H100,
+   * callbacks 3.2), so within a Group a start may lie before the previous stop on the channel; never before its start. */
   else if (ni_unlikely(ptimer_ns < ni_load_rlx(&cell->prev_stop_ns)) &&
            (ptimer_ns < ni_load_rlx(&cell->prev_start_ns) || ni_load_rlx(&cell->prev_group) != op->group_ord))
     mark_bad(op, NI_BAD_BEFORE_PREVIOUS);

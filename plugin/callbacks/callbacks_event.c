@@ -150,7 +150,7 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
   uint64_t ticks = ni_ticks(ni_g.tick_source), number = d->number;
   int asked = is_asked(kind);
   /* The progress thread's own events carry the context of the communicator that made it, also after its finalize
-   * (contract 4.4): such a one belongs to the process. */
+   * (callbacks 4.4): such a one belongs to the process. */
   struct ni_comm *c = kind == NI_EVENT_PROXY_CTRL ? comm_named(context) : comm_of(context);
   if (ni_unlikely(!c && kind != NI_EVENT_PROXY_CTRL)) return NULL;
   if (kind == NI_EVENT_COLL_API || kind == NI_EVENT_P2P_API) return call_start(c, kind, d, ticks);
@@ -238,7 +238,7 @@ uint32_t ni_event_seen(struct ni_comm *c, int p2p, const void *call, uint32_t fl
   return NI_OP_CALLED;
 }
 
-/* ---- network plugin: the payload belongs to it and may be reused at once, so it is copied here (contract 2.8) ---- */
+/* ---- network plugin: the payload belongs to it and may be reused at once, so it is copied here (callbacks 2.4) ---- */
 
 static void copy_payload(struct ni_event_slot *e, int64_t id, const void *data) {
   const unsigned char *d = data;
@@ -334,7 +334,7 @@ void ni_event_stop(const void *handle) {
   }
 }
 
-/* NCCL stops the handle of the last call again when its mask was cleared meanwhile (contract Q7): no anomaly of ours. */
+/* NCCL stops the handle of the last call again when its mask was cleared meanwhile (callbacks 3.5): no anomaly of ours. */
 void ni_event_call_stop(const void *handle) {
   uint64_t p = ni_handle_payload(handle, ni_g.nonce);
   uint32_t slot = ni_payload_call_slot(p);

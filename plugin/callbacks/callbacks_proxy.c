@@ -3,10 +3,10 @@
  *
  * Steps fold into the sums of their operation: time in each phase, bytes, number, the longest. An operation holds at most
  * eight open steps, found by step modulo 8 as NCCL does, so its memory does not grow with its transfers, and a receive that
- * is started again at every poll until it is accepted (contract Q1) finds its own entry. Only where single steps are asked
+ * is started again at every poll until it is accepted (callbacks 3.3) finds its own entry. Only where single steps are asked
  * for does a step have a slot of its own.
  *
- * All calls for one operation and its steps come from its progress thread (contract 3.12), so there is no read-modify-write
+ * All calls for one operation and its steps come from its progress thread (callbacks 4.6), so there is no read-modify-write
  * between an operation's start and its stop. Each callback reads the counter at most once, and not when nothing changes.
  *
  * phases   send: GPU_PRODUCE ──20──▶ PEER_CREDIT ──9──▶ WIRE ──stop      (without state 20, before 2.27: 8 ──9──▶ WIRE)
@@ -64,9 +64,9 @@ void *ni_cb_proxy_start(const void *context, const struct ni_proxy_start *d) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   uint32_t kinds = ni_load_rlx(&ni_g.kinds);
   if (!(kinds & NI_KINDS_PROXY)) return NULL;
-  /* Another process's context and parent are noise here, perhaps addresses (contract 4.3): nothing is touched before the
+  /* Another process's context and parent are noise here, perhaps addresses (callbacks 4.3): nothing is touched before the
    * tag has decoded to a communicator of ours. Not the pid decides: two pid namespaces can give two processes one number,
-   * and a forked child may hand over its parent's (contract 1.3). */
+   * and a forked child may hand over its parent's (callbacks 1.3). */
   struct ni_comm *c = comm_named(context);
   enum ni_handle_kind pk = c ? ni_handle_kind(d->parent) : NI_H_NONE;
   if (pk == NI_H_FILTERED) return NULL; /* the settings leave its operation out, and with it its network part */
@@ -253,7 +253,7 @@ void ni_step_state(const void *handle, uint32_t state, const uint64_t *value) {
   leave_phase(x, i, now, ticks);
   x->step_last[i] = ticks;
   ni_store_rlx(&x->phase[i], next);
-  /* The size is the step's own only here (contract 3.3). */
+  /* The size is the step's own only here (callbacks 3.3). */
   if ((state == NI_ST_PROXY_STEP_SEND_WAIT || state == NI_ST_PROXY_STEP_RECV_FLUSH_WAIT) && value) {
     add_to(&x->bytes, *value);
     if (ni_unlikely(x->step_slot[i])) ni_arena_event(&ni_g.arena, x->step_slot[i])->count = *value;

@@ -17,7 +17,7 @@ struct ni_proxy_start {
 /* A proxy operation of another process (its pid, or a context that is none of ours) is told apart before anything that
  * its context or parent names is touched. */
 void *ni_cb_proxy_start(const void *context, const struct ni_proxy_start *d);
-/* Called again for a transfer that has not begun (contract Q1) it returns the same handle. */
+/* Called again for a transfer that has not begun (callbacks 3.3) it returns the same handle. */
 void *ni_cb_step_start(const void *parent, int32_t step);
 
 /* ---- for callbacks.c and callbacks_event.c ---- */

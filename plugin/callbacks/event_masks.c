@@ -23,7 +23,7 @@ static int mask_now(void) {
   return mask;
 }
 
-/* An atomic store: NCCL's threads read the int at any time (contract 6). */
+/* An atomic store: NCCL's threads read the int at any time (callbacks 5). */
 static void store_all(void) {
   int value = mask_now();
   for (uint32_t i = 0; i < NI_MAX_MASKS; i++)

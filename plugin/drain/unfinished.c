@@ -5,7 +5,7 @@
  * checkpoint) does not wake up to find its operations stuck, because the time begins anew when the dump thread was away
  * for more than NI_AWAY_MS. Not stuck, whatever their age: operations without a channel while it is in doubt whether
  * channel events were on when their task was made. A captured collective that was never
- * launched has no line: nothing tells whether it waits (contract 3.6).
+ * launched has no line: nothing tells whether it waits (callbacks 3.6).
  */
 #include "unfinished.h"
 

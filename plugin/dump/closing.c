@@ -40,7 +40,7 @@ static int still_on_its_way(struct ni_dump *d, struct ni_comm_writer *s) {
 }
 
 /* May events of a finalized communicator still come from a progress thread that others share? Such a one may be finalized before
- * that thread has raised the last channels and transfers of kernels that are over (contract 4.4): nothing is joined then. Nobody
+ * that thread has raised the last channels and transfers of kernels that are over (callbacks 4.4): nothing is joined then. Nobody
  * waits for its last lines, so they can. */
 static int others_may_finish(struct ni_dump *d, struct ni_comm_writer *s) {
   int open = ni_events_in_flight(&s->comm->events, &s->ev) || ni_accounts_any_unsettled(s);

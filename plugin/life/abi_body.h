@@ -7,9 +7,10 @@
  *   4       init has the mask before the hash; parentObj of Coll and P2p is the Group; p2p.nChannels is stack garbage
  *           unless the core is a 2.27
  *   5, 6    parentObj is the API event, the Group is parentGroup. API, launch and copy-engine events arrive although
- *           they are not asked for (parents of what is, contract 4.2)
+ *           they are not asked for (parents of what is, callbacks 4.2)
  *
- * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL.
+ * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL. What "callbacks 4.2" means
+ * here and elsewhere is section 4.2 of docs/nccl-callbacks.md.
  */
 #include "plugin/callbacks/callbacks.h"
 #include "plugin/callbacks/callbacks_channel.h"
@@ -175,7 +176,7 @@ static void *start_other(void *context, const NI_DESCR *d) {
 
 static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
   if (ni_unlikely(!handle)) return NI_RES_SUCCESS;
-  *handle = NULL; /* first of all: the core reads it whatever we do (contract 4.5) */
+  *handle = NULL; /* first of all: the core reads it whatever we do (callbacks 4.5) */
   if (ni_unlikely(!d)) return NI_RES_SUCCESS;
   switch (d->type) {
 #if NI_ABI >= 3

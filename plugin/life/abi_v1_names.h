@@ -1,7 +1,7 @@
 /*
  * The numbers that v1 has for names, as texts. They are those of NCCL 2.23's own enums (ncclFunc_t, ncclDataType_t, the
  * algorithm and protocol numbers of its device.h). The core's later translation to v1 puts Send, PAT, SIMPLE and
- * ncclFloat64 for what it does not know (contract 1.4), which cannot be seen here. Constant; any thread.
+ * ncclFloat64 for what it does not know (callbacks 1.4), which cannot be seen here. Constant; any thread.
  */
 #ifndef NI_ABI_V1_NAMES_H
 #define NI_ABI_V1_NAMES_H

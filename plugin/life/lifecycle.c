@@ -174,7 +174,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   c->rank = a->rank > 0 || a->ident_follows ? a->rank : 0;
   c->n_ranks = a->n_ranks > c->rank ? a->n_ranks : 0;
   c->n_nodes = a->n_nodes > 0 ? a->n_nodes : 0;
-  if (a->comm_name) { /* the user's memory, only valid now (contract 4.1) */
+  if (a->comm_name) { /* the user's memory, only valid now (callbacks 4.1) */
     size_t len = strnlen(a->comm_name, NI_COMM_NAME_BYTES - 1);
     memcpy(c->name, a->comm_name, len);
     c->has_name = 1;
@@ -236,7 +236,7 @@ static int wait_for_the_dead(void) {
   return 1;
 }
 
-/* The mask is one int of the process that NCCL reads without a lock (contract 6): an atomic store. */
+/* The mask is one int of the process that NCCL reads without a lock (callbacks 5): an atomic store. */
 static void clear_mask(int *mask) {
   if (mask) __atomic_store_n(mask, 0, __ATOMIC_RELAXED);
 }

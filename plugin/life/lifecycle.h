@@ -8,7 +8,7 @@
  *   exit, quick_exit          asks the dump thread for a last drain, waits at most 2 s in all, frees nothing
  *   fork                      the child's state reads zero (state.h): all of this is off until its own first init
  *
- * init and finalize may be called by several threads at once (one per communicator, contract 3.12).
+ * init and finalize may be called by several threads at once (one per communicator, callbacks 4.6).
  */
 #ifndef NI_LIFECYCLE_H
 #define NI_LIFECYCLE_H

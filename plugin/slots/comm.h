@@ -8,7 +8,7 @@
  * counters of rare things (any callback). What only the dump thread needs lies in ni_comm_writer, outside the arena.
  *
  * A context given to NCCL is a tag of page and generation; a tag whose generation has passed is refused without
- * touching anything (NCCL sends ProxyCtrl with a finalized parent's context, contract 4.4).
+ * touching anything (NCCL sends ProxyCtrl with a finalized parent's context, callbacks 4.4).
  */
 #ifndef NI_COMM_H
 #define NI_COMM_H
@@ -45,7 +45,7 @@ struct ni_gap_mark {
 };
 
 /* Account of what the dump role decided. Plain words: one writer, and aligned, so that a reader of the black box sees
- * them old or new. Each is raised after the state of the slots it counts has changed (docs/blackbox.md). */
+ * them old or new. Each is raised after the state of the slots it counts has changed (docs/internals/blackbox.md). */
 struct ni_account {
   uint64_t written;    /* on disk */
   uint64_t judged_out; /* filtered after the end, by timing source */

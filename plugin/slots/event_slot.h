@@ -3,7 +3,7 @@
  *
  * They live in the arena as operations do (op.h): a state word first, `next` at the same place, so that pools and lists
  * serve both. Two sizes: 128 bytes for an event with a start and a stop, 512 for a proxy operation with up to eight
- * network transfers in flight (NCCL_STEPS, contract 3.3).
+ * network transfers in flight (NCCL_STEPS, callbacks 3.3).
  *
  *   free ──start──▶ LIVE ──stop──▶ LIVE|CLOSED, on the done list ──line in the block──▶ free, generation + 1
  *                     └─ API call: a Coll or P2p names it ─▶ + SEEN_KERNEL, a CeColl ─▶ + SEEN_CE

@@ -2,7 +2,7 @@
  * Handles and contexts: opaque 64-bit tags, never pointers.
  *
  * NCCL gives back what it was given, but with PXN a proxy hands us handles and contexts that another process made, and
- * buggy paths hand us handles of operations long finished (contract 4.3, 7). A tag can be checked without touching
+ * buggy paths hand us handles of operations long finished (callbacks 4.3, 4.5). A tag can be checked without touching
  * memory it does not own: the payload is mixed with a random number of the process, so that a foreign tag decodes to
  * noise; index, page type and generation are then compared with what is really there.
  *

@@ -1,7 +1,7 @@
 /*
  * NCCL's constant strings, interned by pointer identity.
  *
- * func, datatype, algo and proto of a descriptor point at string literals inside libnccl (contract 4.1). A callback
+ * func, datatype, algo and proto of a descriptor point at string literals inside libnccl (callbacks 4.1). A callback
  * finds the number of a pointer with one probe of a small hash table and compares no text; the text is copied at the
  * first sight of a pointer, so that it can be written after libnccl is gone. The same text under two pointers gets two
  * numbers, which is harmless. The table is emptied when the number of live communicators goes from 0 to 1, because a

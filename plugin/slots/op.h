@@ -15,7 +15,7 @@
  * stop (poller). Each sets its flag with one compare-exchange; the one whose result shows both adds DONE in the same
  * exchange, so it is unique, and it is acq_rel, so that the stores of both threads travel to the dump thread with the
  * push. Channels are counted by the poller alone, in `prog`, by plain load and store: one thread serves all channels of
- * an operation (contract 3.12; from 2.31 on NCCL's profiler thread). Debug builds assert it.
+ * an operation (callbacks 4.6; from 2.31 on NCCL's profiler thread). Debug builds assert it.
  * That keeps 15 of 17 read-modify-writes of an 8-channel collective out of the hot path; against a counter in the
  * state word it costs nothing in safety, because a count only ever leads to a flag through the exchange above.
  *

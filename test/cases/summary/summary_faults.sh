@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every fault of the exporter contract's section 3, one at a time.
+# Every fault that logs can have, one at a time.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=${BUILD:-build}

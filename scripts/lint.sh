@@ -53,6 +53,8 @@ fi
 part "paths of one machine" "$(files '*' | grep -v '^scripts/lint.sh$' |
   xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.-])/(work|home/[a-z]+|root)/|/tmp/brief' 2>/dev/null)"
 
+part "words (scripts/check_words.sh)" "$(scripts/check_words.sh | grep -v '^ok \|passed, \|^skip')"
+
 if command -v clang-format >/dev/null; then
   part "format (.clang-format)" "$(for f in $(files 'format/*.[ch]' 'plugin/*.[ch]' 'include/*.h' 'exporter/*.[ch]' 'test/*.[ch]'); do
     n=$(diff <(clang-format "$f") "$f" | grep -c '^>')

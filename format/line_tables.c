@@ -56,7 +56,7 @@
 #define SUB_TRACE_SN(k, name, member, has) SUB(k, NI_F_TRACE, name, 0, has, 0) /* into the parser's own */
 #define SUB_TRACE_TS SUB_TRACE_SN
 
-static void complete(struct ni_table *t, const struct ni_field *field, size_t n) {
+static void complete(struct ni_key_table *t, const struct ni_field *field, size_t n) {
   t->field = field;
   t->n = (uint32_t)n;
   t->required = 0;
@@ -66,7 +66,7 @@ static void complete(struct ni_table *t, const struct ni_field *field, size_t n)
 
 /* A table and the function that completes it for each object. */
 #define BEGIN(name, tag) \
-  static struct ni_table name##_table; \
+  static struct ni_key_table name##_table; \
   static void fill_##name(void) { \
     typedef struct tag self;
 #define OBJECT(name, tag, ...) \
@@ -99,7 +99,7 @@ static const struct ni_field line_fields[] = {
     TRACE_KEYS
 #undef OBJ
 };
-struct ni_table ni_table_line;
+struct ni_key_table ni_table_line;
 
 static void complete_all(void) {
 #define OBJECT(name, ...) fill_##name();

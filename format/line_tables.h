@@ -45,7 +45,7 @@ enum {
   NI_FLAG_P2P = 4,  /* NI_F_KIND: the record is a p2p_perf */
 };
 
-struct ni_table;
+struct ni_key_table;
 
 struct ni_field {
   char key[NI_KEY_MAX]; /* with the closing quote: a match includes the end of the name */
@@ -55,10 +55,10 @@ struct ni_field {
   uint16_t offset;
   uint16_t has;         /* bit of ni_record.has to set when there is a value; of an object: offset of a bool to set */
   uint8_t arg;
-  struct ni_table *sub;
+  struct ni_key_table *sub;
 };
 
-struct ni_table {
+struct ni_key_table {
   const struct ni_field *field;
   uint32_t n;           /* <= 64 */
   uint64_t required;    /* bit per field; written by ni_tables_init() from the flags */
@@ -66,7 +66,7 @@ struct ni_table {
   uint32_t size;        /* of the struct */
 };
 
-extern struct ni_table ni_table_line; /* top level: header, metadata, then the kinds */
+extern struct ni_key_table ni_table_line; /* top level: header, metadata, then the kinds */
 
 /* Completes the tables; any number of calls from any thread. */
 void ni_tables_init(void);

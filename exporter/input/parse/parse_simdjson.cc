@@ -53,7 +53,7 @@ inline bool is_key(const ni_field &f, const char *key) {
 
 /* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
  * last one found, *next, is tried first. */
-inline int find(const ni_table &t, const char *key, unsigned &next) {
+inline int find(const ni_key_table &t, const char *key, unsigned &next) {
   for (unsigned i = next; i < t.n; i++)
     if (is_key(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
   for (unsigned i = 0; i < next && i < t.n; i++)
@@ -70,9 +70,9 @@ void blame(ni_parser &p, const ni_field &field) {
   p.line->bad_key = d;
 }
 
-ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base);
+ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base);
 
-ni_reject enter(ni_parser &p, od::value &v, const ni_table &t, char *base) {
+ni_reject enter(ni_parser &p, od::value &v, const ni_key_table &t, char *base) {
   od::object o;
   if (simdjson::error_code e = v.get_object().get(o)) {
     if (e != simdjson::INCORRECT_TYPE) return ni_json_reason(e);
@@ -81,7 +81,7 @@ ni_reject enter(ni_parser &p, od::value &v, const ni_table &t, char *base) {
   return walk(p, o, t, base);
 }
 
-ni_reject read_events(ni_parser &p, od::value &v, const ni_table &t) {
+ni_reject read_events(ni_parser &p, od::value &v, const ni_key_table &t) {
   od::array a;
   if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
   uint32_t i = 0;
@@ -101,7 +101,7 @@ ni_reject read_events(ni_parser &p, od::value &v, const ni_table &t) {
   return NI_OK;
 }
 
-ni_reject read_steps(ni_parser &p, od::value &v, const ni_table &t, ni_proxy_steps &out) {
+ni_reject read_steps(ni_parser &p, od::value &v, const ni_key_table &t, ni_proxy_steps &out) {
   od::array a;
   out = ni_proxy_steps{};
   if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
@@ -238,7 +238,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
 }
 
 /* A key that no table has: verified, counted; at the top level it may be a record of a later version. */
-ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_table &t) {
+ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_key_table &t) {
   ni_line &l = *p.line;
   const char *name = nullptr;
   bool object = *ni_json_token(f.value()) == '{';
@@ -250,7 +250,7 @@ ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_table &t
   return ni_json_verify(f.value(), 1);
 }
 
-ni_reject walk(ni_parser &p, od::object o, const ni_table &t, char *base) {
+ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
   uint64_t seen = 0;
   unsigned next = 0;
   if (t.defaults) memcpy(base, t.defaults, t.size);
@@ -295,7 +295,7 @@ ni_reject settle(ni_parser &p) {
   return NI_OK;
 }
 
-ni_reject parse_object(ni_parser &p, char *text, size_t len, size_t room, const ni_table &t, char *base) {
+ni_reject parse_object(ni_parser &p, char *text, size_t len, size_t room, const ni_key_table &t, char *base) {
   od::document doc;
   od::object o;
   if (simdjson::error_code e = p.json.iterate(text, len, room).get(doc)) return ni_json_reason(e);

@@ -257,12 +257,12 @@ static int judge_ends(struct ni_ledger *c) {
 }
 
 /* Places get the numbers of their lines, which are final now. */
-static int settle(struct ni_place *p) {
+static int settle(struct ni_where *p) {
   char *text;
   if (!p->text || !p->line) return 0;
   if (asprintf(&text, "%.*s%" PRIu64 "%s", (int)p->at, p->text, p->line, p->text + p->at) < 0) return -ENOMEM;
   free(p->text);
-  *p = (struct ni_place){.text = text};
+  *p = (struct ni_where){.text = text};
   return 0;
 }
 

@@ -28,7 +28,7 @@ const char *ni_problem_text(enum ni_problem_code code, uint64_t count) {
   return ni_plural(count, problems[code].one, problems[code].many);
 }
 
-static void add_place(struct ni_problem *p, uint64_t count, struct ni_place place) {
+static void add_place(struct ni_problem *p, uint64_t count, struct ni_where place) {
   p->count += count;
   if (p->places < NI_LEDGER_WHERES) p->where[p->places] = place;
   else free(place.text);
@@ -36,7 +36,7 @@ static void add_place(struct ni_problem *p, uint64_t count, struct ni_place plac
 }
 
 void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, const char *where, ...) {
-  struct ni_place place = {0};
+  struct ni_where place = {0};
   va_list ap;
   va_start(ap, where);
   if (c->problem[code].places < NI_LEDGER_WHERES && vasprintf(&place.text, where, ap) < 0) place.text = NULL;
@@ -45,8 +45,8 @@ void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t 
 }
 
 /* "PATH:" and what is behind the number. */
-static struct ni_place place_at(const struct ni_ledger *c, uint64_t line_no, const char *what, va_list ap) {
-  struct ni_place place = {.line = line_no, .at = strlen(c->file->path) + 1};
+static struct ni_where place_at(const struct ni_ledger *c, uint64_t line_no, const char *what, va_list ap) {
+  struct ni_where place = {.line = line_no, .at = strlen(c->file->path) + 1};
   char *more = NULL;
   if (vasprintf(&more, what, ap) < 0) more = NULL;
   if (asprintf(&place.text, "%s:%s", c->file->path, more ? more : "") < 0) place.text = NULL;
@@ -55,7 +55,7 @@ static struct ni_place place_at(const struct ni_ledger *c, uint64_t line_no, con
 }
 
 void ni_ledger_problem_at(struct ni_ledger *c, enum ni_problem_code code, uint64_t count, uint64_t line_no, const char *what, ...) {
-  struct ni_place place = {0};
+  struct ni_where place = {0};
   va_list ap;
   va_start(ap, what);
   if (c->problem[code].places < NI_LEDGER_WHERES) place = place_at(c, line_no, what, ap);

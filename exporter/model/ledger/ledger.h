@@ -165,7 +165,7 @@ enum ni_problem_code { NI_PROBLEMS(NI_PROBLEM_CODE) NI_PROBLEM_COUNT };
 #define NI_PROBLEM_FIRST_NOTE NI_PROBLEM_EMPTY
 
 /* "FILE:12 and what is there": the number is put in once it is known which line of the file a line of a range is. */
-struct ni_place {
+struct ni_where {
   char *text;
   uint64_t line;          /* 0: none */
   size_t at;              /* where in the text it goes */
@@ -174,14 +174,14 @@ struct ni_place {
 struct ni_problem {
   uint64_t count;         /* of what the code counts: operations, lines, files, ranks */
   uint64_t places;
-  struct ni_place where[NI_LEDGER_WHERES];
+  struct ni_where where[NI_LEDGER_WHERES];
 };
 
 struct ni_ledger {
   bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
   uint64_t files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans;
   uint64_t reasons[NI_REJ_COUNT];
-  struct ni_place sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
+  struct ni_where sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
   uint64_t events[NI_EVENT_COUNT];  /* by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;

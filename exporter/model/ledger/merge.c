@@ -12,12 +12,12 @@
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static void move_places(struct ni_place *to, size_t *n, size_t most, struct ni_place *from, size_t m, uint64_t base) {
+static void move_places(struct ni_where *to, size_t *n, size_t most, struct ni_where *from, size_t m, uint64_t base) {
   for (size_t i = 0; i < m; i++) {
     if (from[i].line) from[i].line += base;
     if (*n < most) to[(*n)++] = from[i];
     else free(from[i].text);
-    from[i] = (struct ni_place){0};
+    from[i] = (struct ni_where){0};
   }
 }
 

@@ -234,7 +234,7 @@ static void test_called(void **state) {
   must_have(text, "\"rec_sn\":9,\"nccl_tests_size_bytes\":40,\"call_sn\":23,\"coll_src\":\"api\"}}\n");
   assert_null(strstr(text, "\"call_sn\":22,\"coll_src\""));
   for (int sn = 6; sn < 9; sn++) {
-    char number[64];
+    char number[96];
     snprintf(number, sizeof number, "\"coll\":\"AllReduce\",\"coll_sn\":%d,\"coll_msg_size_bytes\":40,", sn);
     must_have(text, number);
   }

@@ -8,8 +8,13 @@ out=${1:-out/demo}
 scripts/install-deps.sh build
 echo "== build (a minute or two the first time)"
 # One line that counts instead of one a file; what compilers say goes to standard error as always.
-make -j"$(nproc)" all | awk -v tty="$([ -t 1 ] && echo 1)" '
-  /^  [A-Z]+ / {n++; if (tty) printf "\r   %d steps", n; next} /Nothing to be done/ {next} {if (n && tty) print ""; n = 0; print "   " $0} END {if (n && tty) print ""}'
+tty=0
+[ -t 1 ] && tty=1
+make -j"$(nproc)" all | awk -v tty=$tty '
+  /^  [A-Z]+ / {n++; if (tty) {printf "\r   %d steps", n; fflush()}; next}
+  /Nothing to be done/ {next}
+  {if (n && tty) print ""; n = 0; print "   " $0}
+  END {if (n && tty) print ""}'
 rm -rf "$out"
 mkdir -p "$out"
 logs=$out/logs

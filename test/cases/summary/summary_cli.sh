@@ -146,8 +146,8 @@ code 0 "$inspector" summary enqueue --output-dir out3 $fast --format nccl-tests
 grep -Eq '^ +8192 +160 +collective_cpu +[0-9.]+ +[0-9.]+ +- +-$' stdout
 code 0 "$inspector" summary logs --output-dir out2 $fast --progress=json -q
 python3 -c 'import json, sys
-lines = [json.loads(l) for l in open("stderr")]
-assert [l["ranges_done"] for l in lines] == list(range(1, lines[0]["ranges"] + 1)), lines'
+lines = [x for x in (json.loads(l) for l in open("stderr")) if x["phase"] == "read"]
+assert sorted({l["ranges_done"] for l in lines} - {0}) == list(range(1, lines[0]["ranges"] + 1)), lines'
 # A table that fits on a terminal of 80 columns, in words that say what is known; files keep NVIDIA's.
 code 0 "$inspector" summary logs --output-dir out2 $fast
 { grep -q '^ *[0-9.]*% one node  *AllReduce' stdout && ! grep -q nvlink-only stdout && grep -q 'nvlink-only,' out2/summary/summary.csv &&

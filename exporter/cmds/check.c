@@ -12,6 +12,8 @@
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
 #include "exporter/input/scan_files.h"
+#include "exporter/model/ledger/read.h"
+#include "exporter/model/ledger/judge.h"
 
 static int expect(const struct ni_opt *o, void *into, const char *arg) {
   struct ni_check *c = into;

@@ -10,6 +10,7 @@
 #include "format/apart.h"
 #include "format/names.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/model/ledger/judge.h"
 
 #define SCHEMA "nccl-inspector-check-1"
 enum { ROWS_MAX = 40 };

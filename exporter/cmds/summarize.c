@@ -21,6 +21,7 @@
 #include "exporter/output/tables/output.h"
 #include "exporter/output/tables/summary_json.h"
 #include "summary_print.h"
+#include "exporter/model/ledger/judge.h"
 
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
 #define NI_STORE_SHARE 16

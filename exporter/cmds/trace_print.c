@@ -15,6 +15,7 @@
 #include "exporter/output/timeline/write.h"
 #include "exporter/base/text/safe_text.h"
 #include "trace_print.h"
+#include "exporter/model/ledger/judge.h"
 
 #define SCHEMA "nccl-inspector-trace-1"
 enum { HOSTS_SHOWN = 4 };

@@ -133,3 +133,9 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
   ni_reader_close(reader);
   return e;
 }
+
+const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e) {
+  enum ni_reject why = ni_parse_line(s->parser, text, len, len + NI_PARSE_PADDING, &s->line);
+  *e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
+  return why == NI_OK ? &s->line : NULL;
+}

@@ -60,4 +60,10 @@ void ni_scan_free(struct ni_scan *s);
 int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *part, const struct ni_scan_to *to,
                  struct ni_scan_end *end);
 
+/*
+ * The same for one line that lies in memory: text[0..len), of which NI_PARSE_PADDING bytes behind it may be read. NULL: it is
+ * no sound line; *e is -ENOMEM where there was no memory for it, else 0. The line is the scan's, until its next.
+ */
+const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e);
+
 #endif

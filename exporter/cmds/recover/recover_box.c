@@ -10,6 +10,7 @@
 #include "exporter/base/array.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/expiry.h"
+#include "exporter/input/scan.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
 #include "recover_lines.h"
@@ -162,16 +163,16 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
  * The process line: the log's own, with the marker put in at its end. It comes from the box, so it counts only if our
  * parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0: it is of no use.
  */
-static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_parser *parser, struct ni_line *line) {
+static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_scan *scan) {
   size_t len = strlen(text);
   if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0) return 0;
   char *copy = malloc(len + NI_PARSE_PADDING);
   if (!copy) return -ENOMEM;
   memcpy(copy, text, len);
   memset(copy + len, 0, NI_PARSE_PADDING);
-  enum ni_reject why = ni_parse_line(parser, copy, len, len + NI_PARSE_PADDING, line);
-  int e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
-  if (why == NI_OK && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0 && line->meta.producer) {
+  int e;
+  const struct ni_line *line = ni_scan_text(scan, copy, len, &e);
+  if (line && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0 && line->meta.producer) {
     struct ni_process_line marker = {.recovered_ns = ni_box_taken_ns(j->b), .recovered_live = j->live};
     fwrite(text, 1, len - 2, j->part.f);
     ni_part_put(&j->part, ni_format_recovered(j->part.line, sizeof j->part.line, &marker));
@@ -191,10 +192,10 @@ static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_pa
   return e;
 }
 
-static int put_head(struct ni_recover_job *j, struct ni_parser *parser, struct ni_line *line) {
+static int put_head(struct ni_recover_job *j, struct ni_scan *scan) {
   const struct ni_box_header *h = ni_box_header(j->b);
   struct ni_box_log session = {0};
-  int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, parser, line) : 0;
+  int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, scan) : 0;
   if (e) return e;
   int64_t rank = h->rank >= 0 && h->rank < INT32_MAX ? h->rank : -1, size = h->world_size;
   j->process = (struct ni_ident){.rank = (int32_t)rank,
@@ -266,20 +267,18 @@ static int put_foot(struct ni_recover_job *j) {
 }
 
 static int compose(struct ni_recover_job *j) {
-  struct ni_parser *parser = NULL;
-  struct ni_line *line = malloc(sizeof *line);
+  struct ni_scan *scan = NULL;
   uint64_t ts = ni_box_seen_ns(j->b) / 1000;
   j->part.meta.dump_timestamp_us = ts > j->log->newest_us ? ts : j->log->newest_us + 1;
-  int e = line ? ni_parser_new(&parser) : -ENOMEM;
-  int owned = e == 0 ? put_head(j, parser, line) : e;
+  int e = ni_scan_new(&scan);
+  int owned = e == 0 ? put_head(j, scan) : e;
   e = owned < 0 ? owned : 0;
   for (size_t i = 0; e == 0 && i < j->n; i++)
     if (j->life[i].c.phase) e = put_life(j, &j->life[i]);
   if (e == 0) e = put_foot(j);
   if (owned > 0) free_origin(j);
   ni_line_prefix_free(&j->part.prefix);
-  ni_parser_free(parser);
-  free(line);
+  ni_scan_free(scan);
   return e;
 }
 

@@ -8,6 +8,7 @@
 #include "exporter/input/expiry.h"
 #include "exporter/input/sampling.h"
 #include "ledger.h"
+#include "judge.h"
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {

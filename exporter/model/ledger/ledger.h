@@ -206,37 +206,6 @@ struct ni_ledger {
   struct ni_ledger_member *now_member; /* of the last line with a header */
 };
 
-/* A part begins. first: at the beginning of the file. */
-void ni_ledger_begin(struct ni_ledger *c, const struct ni_file *file, bool first);
-/* For struct ni_scan_to; arg is the ledger. */
-int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no);
-int ni_ledger_fault(void *arg, const struct ni_fault *f);
-/* The part is read. */
-void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end);
-/* Adds part, which is empty then. part comes right behind what was merged before. */
-int ni_ledger_merge(struct ni_ledger *all, struct ni_ledger *part);
-
-/*
- * The accounts of all files while several threads read them (scan_files.h): merge() and file_done() there call these.
- * init also takes what `files` says of paths that cannot be read. 0 or -ENOMEM.
- */
-struct ni_ledgers {
-  struct ni_ledger *all, *of_file;
-  size_t n;
-};
-int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni_files *files);
-int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part);
-int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no);
-void ni_ledgers_free(struct ni_ledgers *l);
-/* All of that, for who wants nothing else of the lines. */
-int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
-
-/* What files->bad holds, as problems; kinds of names that are mixed. Once. */
-void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files);
-/* Where the files are of several runs, a note that names them. Once. */
-void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struct ni_files *files);
-int ni_ledger_judge(struct ni_ledger *c);
-bool ni_ledger_complete(const struct ni_ledger *c);
 void ni_ledger_free(struct ni_ledger *c);
 
 /* Adds count to a problem, with a place as printf text; _at: "PATH:LINE", and behind it the text. */
@@ -250,9 +219,6 @@ const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */
 int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count);
-/* The members of one communicator stand together in the sorted list: from `from` up to the returned index. */
-size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from);
-
 /* For merge.c: the process and the member with that name, made when they are new. 0 or -ENOMEM. */
 int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid, uint64_t start_ns,
                          struct ni_ledger_process **out);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ledger.h"
+#include "merge.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 

@@ -3,6 +3,10 @@
 
 #include "exporter/input/scan_files.h"
 #include "ledger.h"
+#include "take.h"
+#include "merge.h"
+#include "read.h"
+#include "judge.h"
 
 int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni_files *files) {
   *l = (struct ni_ledgers){.all = all, .n = files->n, .of_file = calloc(files->n + 1, sizeof *l->of_file)};

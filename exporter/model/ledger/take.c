@@ -16,6 +16,7 @@
 #include "exporter/input/expiry.h"
 #include "exporter/input/sampling.h"
 #include "ledger.h"
+#include "take.h"
 
 static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   const struct ni_ledger_process *p = c->now_process;

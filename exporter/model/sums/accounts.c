@@ -9,6 +9,7 @@
 
 #include "exporter/base/array.h"
 #include "state.h"
+#include "exporter/model/ledger/judge.h"
 
 static int by_count(const void *a, const void *b) {
   const struct ni_count *x = a, *y = b;

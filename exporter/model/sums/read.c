@@ -10,6 +10,8 @@
 
 #include "reading.h"
 #include "record_row.h"
+#include "exporter/model/ledger/take.h"
+#include "exporter/model/ledger/read.h"
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;

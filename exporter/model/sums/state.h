@@ -28,6 +28,7 @@
 #include "model.h"
 #include "exporter/base/name_table.h"
 #include "exporter/model/sums/packed/segment.h"
+#include "exporter/model/ledger/read.h"
 
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */

@@ -8,6 +8,8 @@
 
 #include "pass.h"
 #include "who.h"
+#include "exporter/model/ledger/take.h"
+#include "exporter/model/ledger/judge.h"
 
 int ni_tr_plan(struct ni_tr *r) {
   r->file = calloc(r->files.n + 1, sizeof *r->file);

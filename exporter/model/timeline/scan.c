@@ -10,6 +10,7 @@
 #include "pass.h"
 #include "scan.h"
 #include "who.h"
+#include "exporter/model/ledger/judge.h"
 
 bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
 #define EXEC_MAX_NS INT64_C(3600000000000)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exporter/base/threads.h"
+
 /* What one thread reads in one go; a quarter of it where a file is small. */
 #define GZIP_BYTES (2u << 20)
 #define PLAIN_BYTES (32u << 20)
@@ -62,21 +64,11 @@ static void *plan_work(void *arg) {
   return NULL;
 }
 
-/* work(arg) in `jobs` threads, of which this is one. A thread that cannot be had is one less. */
-static void fan_out(unsigned jobs, void *(*work)(void *), void *arg) {
-  pthread_t *t = jobs > 1 ? calloc(jobs - 1, sizeof *t) : NULL;
-  unsigned made = 0;
-  while (t && made < jobs - 1 && pthread_create(&t[made], NULL, work, arg) == 0) made++;
-  work(arg);
-  while (made > 0) pthread_join(t[--made], NULL);
-  free(t);
-}
-
 int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs) {
   struct planning x = {.p = p, .cut = cut};
   *p = (struct ni_scan_plan){.files = files, .of_file = calloc(files->n + 1, sizeof *p->of_file)};
   if (!p->of_file) return -ENOMEM;
-  fan_out(jobs, plan_work, &x);
+  (void)ni_threads(jobs, plan_work, &x, 0);
   for (size_t i = 0; i < files->n; i++) {
     p->bytes += files->file[i].bytes;
     p->parts += (uint64_t)p->of_file[i].n;
@@ -212,7 +204,7 @@ int ni_scan_files(const struct ni_scan_team *t) {
   }
   if (e == 0) {
     ni_progress_begin(t->progress, t->phase ? t->phase : "read", t->plan->bytes, true, t->plan->parts);
-    fan_out(t->jobs ? t->jobs : 1, work, &r);
+    (void)ni_threads(t->jobs ? t->jobs : 1, work, &r, 0);
     ni_progress_end(t->progress);
     e = atomic_load_explicit(&r.error, memory_order_relaxed);
   }

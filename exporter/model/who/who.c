@@ -1,0 +1,89 @@
+#include "who.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/discover.h"
+
+int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin) {
+  if (!ni_array_room(w->process, w->n_processes, w->cap_processes)) return -ENOMEM;
+  uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
+  int64_t k = start_ns ? ni_map_get(&w->process_names, started) : -1;
+  if (k < 0) k = ni_map_find(&w->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)w->n_processes);
+  if (k >= 0 && start_ns && ni_map_find(&w->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
+  if (k < 0) return k;
+  struct ni_who_process *p = &w->process[k];
+  if ((size_t)k == w->n_processes) {
+    *p = (struct ni_who_process){.host = strdup(host), .origin = strdup(origin), .pid = pid};
+    w->n_processes++;
+    if (!p->host || !p->origin) return -ENOMEM;
+  }
+  if (start_ns) p->start_ns = start_ns;
+  return k;
+}
+
+int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *path) {
+  char origin[PATH_MAX];
+  snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
+  return ni_who_process(w, host, pid, start_ns, origin);
+}
+
+static int keep_name(char **kept, const char *name) {
+  char *copy = strdup(name);
+  if (!copy) return -ENOMEM;
+  free(*kept);
+  *kept = copy;
+  return 0;
+}
+
+static int64_t find_comm(struct ni_who *w, uint32_t run, const struct ni_ident *id) {
+  if (!ni_array_room(w->comm, w->n_comms, w->cap_comms)) return -ENOMEM;
+  uint64_t name = ni_hash(ni_hash(run, id->comm_hash), (uint32_t)id->n_ranks);
+  int64_t k = ni_map_find(&w->comm_names, name, 0, (uint32_t)w->n_comms);
+  if (k < 0) return k;
+  struct ni_who_comm *c = &w->comm[k];
+  if ((size_t)k == w->n_comms) {
+    *c = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks, .nnodes = id->nnodes};
+    w->n_comms++;
+  }
+  if (id->nnodes > c->nnodes) c->nnodes = id->nnodes;
+  if (id->comm_name && (!c->name || strcmp(id->comm_name, c->name) < 0) && keep_name(&c->name, id->comm_name) < 0) return -ENOMEM;
+  return k;
+}
+
+int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns) {
+  int64_t comm = find_comm(w, run, id);
+  if (comm < 0 || !ni_array_room(w->member, w->n_members, w->cap_members)) return -ENOMEM;
+  uint64_t name = ni_hash(ni_hash(process, (uint64_t)comm), (uint32_t)id->rank);
+  int64_t k = ni_map_find(&w->member_names, name, init_ns, (uint32_t)w->n_members);
+  if (k < 0) return k;
+  struct ni_who_member *m = &w->member[k];
+  if ((size_t)k == w->n_members) {
+    *m = (struct ni_who_member){.process = process, .comm = (uint32_t)comm, .hash = id->comm_hash, .rank = id->rank,
+                                .n_ranks = id->n_ranks, .nnodes = id->nnodes};
+    w->n_members++;
+  }
+  if (init_ns) m->init_ns = init_ns;
+  if (!m->name && id->comm_name && keep_name(&m->name, id->comm_name) < 0) return -ENOMEM;
+  return k;
+}
+
+void ni_who_free(struct ni_who *w) {
+  for (size_t i = 0; i < w->n_processes; i++) {
+    free(w->process[i].host);
+    free(w->process[i].origin);
+  }
+  for (size_t i = 0; i < w->n_comms; i++) free(w->comm[i].name);
+  for (size_t i = 0; i < w->n_members; i++) free(w->member[i].name);
+  free(w->process);
+  free(w->comm);
+  free(w->member);
+  ni_map_free(&w->process_names);
+  ni_map_free(&w->comm_names);
+  ni_map_free(&w->member_names);
+  *w = (struct ni_who){0};
+}

@@ -1,0 +1,61 @@
+/*
+ * Who is who: the processes, communicators and members that lines and black boxes are about, each known by one number.
+ *
+ * A process is (host, pid, start). Logs that do not say when a process began (NVIDIA's, a file whose first line was lost, a
+ * range of a file) name it by host and pid in the files of one name. A communicator is (run, hash, number of ranks). A member
+ * is one rank of one communicator in one process. A hash can come back in a process after destroy and init; then it is
+ * another member, and the comm line with its init_ns tells. What nobody knows the beginning of is taken for the first one that
+ * is asked for with a beginning.
+ *
+ * Numbers begin at 0 and come in the order of asking, so the caller keeps what it knows of process 7 at place 7 of an array of
+ * its own. Items are read-only for callers.
+ *
+ * Threads: one for each table, or a lock around it. Ownership: ni_who_free(); texts live as long as the table. Failure: -ENOMEM.
+ */
+#ifndef NI_WHO_H
+#define NI_WHO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/base/map.h"
+#include "format/line.h"
+
+struct ni_who_process {
+  char *host, *origin;  /* origin: what the paths of its files share */
+  int64_t pid;
+  uint64_t start_ns;    /* Unix ns; 0: not stated */
+};
+
+struct ni_who_comm {
+  uint64_t hash;
+  uint32_t run;
+  int32_t n_ranks, nnodes; /* nnodes: the largest that was stated */
+  char *name;              /* the smallest text of those stated, so that it does not depend on who came first; NULL: none */
+};
+
+struct ni_who_member {
+  uint32_t process, comm;
+  uint64_t hash, init_ns;  /* init_ns: Unix ns of its communicator's init; 0: not stated */
+  int32_t rank, n_ranks, nnodes;
+  char *name;              /* as its own lines call the communicator; NULL: none */
+};
+
+struct ni_who { /* all 0: empty */
+  struct ni_who_process *process;
+  struct ni_who_comm *comm;
+  struct ni_who_member *member;
+  size_t n_processes, cap_processes, n_comms, cap_comms, n_members, cap_members;
+  struct ni_map process_names, comm_names, member_names;
+};
+
+/* The number of the process, added when it is new, or -ENOMEM. start_ns 0: the newest one of that host, pid and origin.
+ * origin: "" where files do not matter. */
+int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin);
+/* The same for the file that says it: the origin is the path up to its extension and rotation number. */
+int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *path);
+/* The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its file (runs.h), or 0. */
+int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns);
+void ni_who_free(struct ni_who *w);
+
+#endif

@@ -46,7 +46,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
     ni_out_log(r, "WARNING", "%llu %s with the fewest records: not in the tables by communicator, rank and host",
                (unsigned long long)s->groups_without_slices, ni_plural(s->groups_without_slices, "group", "groups"));
   for (size_t i = 0; i < r->files.n; i++)
-    if (r->file[i].has_trace)
+    if (r->files.file[i].head.has_trace)
       ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
                  r->file[i].file->path);
   for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);

@@ -152,7 +152,8 @@ int ni_summary_run(int argc, char **argv) {
     ni_say(stderr, "%s: --input_dir is missing\n", argv[0]);
     goto out;
   }
-  e = r.opt.compat ? ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n) : ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
+  if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
+  else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
   struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
   sigaction(SIGINT, &act, &old_int);

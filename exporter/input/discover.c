@@ -33,7 +33,8 @@ static int add_bad(struct ni_files *f, const char *path, int error, bool named) 
 static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
   char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
-  f->file[f->n++] = (struct ni_file){copy, (uint64_t)st->st_size, st->st_dev, st->st_ino, st->st_uid, 0};
+  f->file[f->n++] = (struct ni_file){.path = copy, .bytes = (uint64_t)st->st_size, .dev = st->st_dev, .ino = st->st_ino,
+                                         .owner = st->st_uid};
   return 0;
 }
 

@@ -34,8 +34,9 @@ static int by_cell(const void *a, const void *b, void *run) {
 
 static int by_comm(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
-  const struct ni_sum_comm *x = &r->comm[*(const uint32_t *)a], *y = &r->comm[*(const uint32_t *)b];
-  int k = strcmp(ni_name_text(&r->names, x->id), ni_name_text(&r->names, y->id));
+  uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+  const struct ni_who_comm *x = &r->who.comm[i], *y = &r->who.comm[j];
+  int k = strcmp(ni_name_text(&r->names, r->comm[i].id), ni_name_text(&r->names, r->comm[j].id));
   if (k) return k;
   if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
   return x->run < y->run ? -1 : x->run > y->run;
@@ -43,36 +44,36 @@ static int by_comm(const void *a, const void *b, void *run) {
 
 static int by_process(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
-  const struct ni_sum_process *x = &r->process[*(const uint32_t *)a], *y = &r->process[*(const uint32_t *)b];
-  const char *h = ni_name_text(&r->names, x->host), *g = ni_name_text(&r->names, y->host);
-  int k = x->host == y->host ? 0 : strverscmp(h, g);
-  if (k == 0) k = strcmp(h, g);
+  uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+  const struct ni_who_process *x = &r->who.process[i], *y = &r->who.process[j];
+  int32_t m = r->process[i].rank, n = r->process[j].rank;
+  int k = r->process[i].host == r->process[j].host ? 0 : strverscmp(x->host, y->host);
+  if (k == 0) k = strcmp(x->host, y->host);
   if (k) return k;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  if (m != n) return m < n ? -1 : 1;
   if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
-  return strcmp(ni_name_text(&r->names, x->origin), ni_name_text(&r->names, y->origin));
+  return strcmp(x->origin, y->origin);
 }
 
 /* A process that does not state its global rank has the one of its largest communicator: usually the world's. */
 static int guess_ranks(struct ni_run *r, bool *stated) {
-  int32_t *size = calloc(r->n_processes + 1, sizeof *size);
-  uint64_t *hash = calloc(r->n_processes + 1, sizeof *hash);
+  int32_t *size = calloc(r->who.n_processes + 1, sizeof *size);
+  uint64_t *hash = calloc(r->who.n_processes + 1, sizeof *hash);
   if (!size || !hash) {
     free(size);
     free(hash);
     return -ENOMEM;
   }
-  for (uint32_t i = 0; i < r->n_processes; i++) stated[i] = r->process[i].rank >= 0;
-  for (uint32_t i = 0; i < r->n_members; i++) {
-    const struct ni_sum_member *m = &r->member[i];
-    const struct ni_sum_comm *c = &r->comm[m->comm];
+  for (uint32_t i = 0; i < r->who.n_processes; i++) stated[i] = r->process[i].rank >= 0;
+  for (uint32_t i = 0; i < r->who.n_members; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
     uint32_t p = m->process;
-    if (stated[p] || m->rank < 0 || c->n_ranks < size[p]) continue;
+    if (stated[p] || m->rank < 0 || m->n_ranks < size[p]) continue;
     /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
-    if (c->n_ranks == size[p] && (c->hash > hash[p] || (c->hash == hash[p] && m->rank > r->process[p].rank))) continue;
-    size[p] = c->n_ranks;
-    hash[p] = c->hash;
+    if (m->n_ranks == size[p] && (m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank))) continue;
+    size[p] = m->n_ranks;
+    hash[p] = m->hash;
     r->process[p].rank = m->rank;
   }
   free(size);
@@ -81,7 +82,7 @@ static int guess_ranks(struct ni_run *r, bool *stated) {
 }
 
 static int build_processes(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->n_processes, *order = NULL;
+  uint32_t n = r->who.n_processes, *order = NULL;
   bool *stated = calloc(n + 1, sizeof *stated);
   int e = -ENOMEM;
   s->process = calloc(n + 1, sizeof *s->process);
@@ -100,7 +101,7 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
     e = ni_name(&r->names, NULL, r->files.file[p->file].path, &file);
     if (e < 0) goto out;
     s->process[s->n_processes++] =
-        (struct ni_process){.host = (uint32_t)s->n_hosts - 1, .pid = p->pid, .rank = p->rank, .gpu = p->gpu,
+        (struct ni_process){.host = (uint32_t)s->n_hosts - 1, .pid = r->who.process[order[i]].pid, .rank = p->rank, .gpu = p->gpu,
                             .rank_stated = stated[order[i]], .file = ni_name_text(&r->names, file),
                             .relative = NAN, .busbw_relative = NAN};
   }
@@ -134,15 +135,15 @@ static int by_place(const void *a, const void *b) {
 }
 
 static int count_seats(struct ni_run *r, struct ni_summary *s) {
-  struct seat *seat = calloc(r->n_members + 1, sizeof *seat);
+  struct seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
   if (!seat) return -ENOMEM;
-  for (uint32_t i = 0; i < r->n_members; i++) {
-    const struct ni_sum_member *m = &r->member[i];
+  for (uint32_t i = 0; i < r->who.n_members; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
     seat[i] = (struct seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
                             r->process_at[m->process], m->rank};
   }
-  qsort(seat, r->n_members, sizeof *seat, by_place);
-  for (uint32_t i = 0, n = 0, from = 0; i < r->n_members; i++) {
+  qsort(seat, r->who.n_members, sizeof *seat, by_place);
+  for (uint32_t i = 0, n = 0, from = 0; i < r->who.n_members; i++) {
     struct ni_process *p = &s->process[seat[i].process];
     bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
     if (!same) n = 1, from = i;
@@ -153,11 +154,11 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
     p->last = seat[i].rank;
     if (n > 1) p->gpu = -1;
   }
-  qsort(seat, r->n_members, sizeof *seat, by_rank);
-  for (uint32_t i = 0; i < r->n_members; i++)
+  qsort(seat, r->who.n_members, sizeof *seat, by_rank);
+  for (uint32_t i = 0; i < r->who.n_members; i++)
     if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0) s->comm[seat[i].comm].ranks_seen++;
-  qsort(seat, r->n_members, sizeof *seat, by_host);
-  for (uint32_t i = 0; i < r->n_members; i++) {
+  qsort(seat, r->who.n_members, sizeof *seat, by_host);
+  for (uint32_t i = 0; i < r->who.n_members; i++) {
     struct ni_comm_row *c = &s->comm[seat[i].comm];
     if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0) c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
@@ -175,7 +176,7 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
 }
 
 static int build_comms(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->n_comms, *order = ni_order(n, by_comm, r);
+  uint32_t n = r->who.n_comms, *order = ni_order(n, by_comm, r);
   s->comm = calloc(n + 1, sizeof *s->comm);
   r->comm_at = calloc(n + 1, sizeof *r->comm_at);
   if (!order || !s->comm || !r->comm_at) {
@@ -183,13 +184,13 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < n; i++) {
-    const struct ni_sum_comm *c = &r->comm[order[i]];
+    const struct ni_who_comm *c = &r->who.comm[order[i]];
     struct ni_comm_row *x = &s->comm[s->n_comms++];
     r->comm_at[order[i]] = i;
-    *x = (struct ni_comm_row){.hash = c->hash, .name = c->name ? ni_name_text(&r->names, c->name) : NULL,
+    *x = (struct ni_comm_row){.hash = c->hash, .name = c->name,
                           .type = ni_comm_type_of(r, c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
                           .one_host = -1};
-    snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, c->id));
+    snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, r->comm[order[i]].id));
   }
   free(order);
   return count_seats(r, s);
@@ -229,7 +230,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
                            .producers = r->tally.versions & 1u << 31 ? "nccl-inspector"
                                         : r->tally.records           ? "NVIDIA"
                                                                      : ""};
-  for (uint32_t i = 0; i < r->n_processes; i++) { /* smallest texts, largest numbers: whoever came first */
+  for (uint32_t i = 0; i < r->who.n_processes; i++) { /* smallest texts, largest numbers: whoever came first */
     const struct ni_sum_process *p = &r->process[i];
     const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
                *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;

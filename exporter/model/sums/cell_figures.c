@@ -261,7 +261,7 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   cs->operations++;
   if (p2p || e < 0) return e;
   if (op->n > cs->max_ranks) cs->max_ranks = op->n;
-  if (op->n < (uint32_t)c->r->comm[op->comm].n_ranks) cs->partial++;
+  if (op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks) cs->partial++;
   /* Durations by different clocks are not compared. */
   if (seen & (seen - 1)) return 0;
   if (timing == NI_TIMING_COLLECTIVE_CPU) return 0; /* the bracket around the enqueue says nothing of the kernel */

@@ -206,10 +206,11 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
 /* The row of one operation, and the mean it states in bytes/s. */
 static double make_row(const struct joining *j, const struct ni_cell *cell, const struct ni_operation *op,
                        int32_t *nnodes, struct ni_operation_row *row) {
-  const struct ni_sum_comm *k = &j->r->comm[op->comm];
+  const struct ni_run *r = j->r;
+  const struct ni_who_comm *k = &r->who.comm[op->comm];
   unsigned __int128 sum = 0;
   uint64_t n = 0;
-  *row = (struct ni_operation_row){.id = ni_name_text(&j->r->names, k->id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
+  *row = (struct ni_operation_row){.id = ni_name_text(&r->names, r->comm[op->comm].id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
                              .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
                              .rank = op->part[0].rank, .peer = op->part[0].e.peer, .mean_busbw_gbs = NAN};
   for (uint32_t i = 0; i < op->n; i++) {
@@ -254,7 +255,7 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
   struct ni_join *join = NULL;
   void *rows = NULL;
   struct ni_operation op;
-  uint64_t *taken = calloc(r->n_comms, sizeof *taken), n = 0;
+  uint64_t *taken = calloc(r->who.n_comms, sizeof *taken), n = 0;
   int e = taken ? 0 : -ENOMEM, got = 0;
   if (e == 0) e = ni_join_begin(&join, r, ours);
   if (e == 0 && j->rows) e = j->rows->open(j->rows->to, &j->s->cell[at], &rows);

@@ -14,7 +14,7 @@ struct open_piece {
 };
 
 struct stream {
-  const struct ni_sum_member *member;
+  const struct ni_who_member *member;
   uint32_t process;          /* in the result */
   struct ni_piece **piece;   /* by smallest sn */
   size_t n, next;            /* pieces [next, n) are not open yet */
@@ -52,13 +52,12 @@ static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
 static int by_stream(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_piece *x = *(struct ni_piece *const *)a, *y = *(struct ni_piece *const *)b;
-  const struct ni_sum_member *m = &r->member[x->member], *k = &r->member[y->member];
+  const struct ni_who_member *m = &r->who.member[x->member], *k = &r->who.member[y->member];
   uint32_t c = r->comm_at[m->comm], d = r->comm_at[k->comm];
   if (c != d) return c < d ? -1 : 1;
   if (m->rank != k->rank) return m->rank < k->rank ? -1 : 1;
   uint32_t p = r->process_at[m->process], q = r->process_at[k->process];
   if (p != q) return p < q ? -1 : 1;
-  if (m->nnodes != k->nnodes) return m->nnodes < k->nnodes ? -1 : 1;
   if (x->s.min_sn != y->s.min_sn) return x->s.min_sn < y->s.min_sn ? -1 : 1;
   return piece_before(x, y) ? -1 : 1;
 }
@@ -137,14 +136,14 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   for (size_t i = 0; i < cell->n; i++) {
     bool new_stream = i == 0 || cell->piece[i]->member != cell->piece[i - 1]->member;
     n_streams += new_stream;
-    n_comms += i == 0 || r->member[cell->piece[i]->member].comm != r->member[cell->piece[i - 1]->member].comm;
+    n_comms += i == 0 || r->who.member[cell->piece[i]->member].comm != r->who.member[cell->piece[i - 1]->member].comm;
   }
   j->stream = calloc(n_streams, sizeof *j->stream);
   j->comm = calloc(n_comms, sizeof *j->comm);
   j->heap = calloc(n_comms, sizeof(struct comm *));
   if (!j->stream || !j->comm || !j->heap) return -ENOMEM;
   for (size_t i = 0; i < cell->n; i++) {
-    const struct ni_sum_member *m = &r->member[cell->piece[i]->member];
+    const struct ni_who_member *m = &r->who.member[cell->piece[i]->member];
     if (i > 0 && cell->piece[i]->member == cell->piece[i - 1]->member) {
       j->stream[j->n_streams - 1].n++;
       continue;

@@ -183,7 +183,7 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
   struct ni_sum_cell *from[2] = {send, recv};
   int e = 0;
   for (int k = 0; e == 0 && k < 2; k++) {
-    if (!(side[k].taken = calloc(r->n_comms + 1, sizeof *side[k].taken))) e = -ENOMEM;
+    if (!(side[k].taken = calloc(r->who.n_comms + 1, sizeof *side[k].taken))) e = -ENOMEM;
     if (e == 0 && from[k]) e = ni_join_begin(&side[k].join, r, from[k]);
     if (e == 0) e = advance(m, &side[k]);
   }
@@ -248,7 +248,7 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   m.pair = malloc(PAIRS_OPEN * sizeof *m.pair);
   m.sampled = calloc(s->n_comms + 1, sizeof *m.sampled);
   if (!m.pair || !m.sampled) e = -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < r->n_comms; i++)
+  for (uint32_t i = 0; e == 0 && i < r->who.n_comms; i++)
     if (r->comm[i].p2p_sampled && r->comm_at[i] < s->n_comms) m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *c = &s->cell[i];

@@ -32,7 +32,7 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
   struct ni_seen_context *s = x->last;
   for (int again = 0; again < 2; again++) {
     if (s && s->used && s->hash == id->comm_hash && s->rank == id->rank && s->n_ranks == id->n_ranks &&
-        s->nnodes == id->nnodes && s->pid == m->pid && s->start_ns == x->start_ns &&
+        s->c.nnodes == id->nnodes && s->pid == m->pid && s->start_ns == x->start_ns &&
         same_text(r, s->host, m->hostname) && same_text(r, s->c.name, id->comm_name) &&
         same_text(r, s->c.version, m->version) && same_text(r, s->c.git_rev, m->git_rev) &&
         same_text(r, s->c.mechanism, m->rec_mechanism) && same_text(r, s->c.producer, m->producer)) {
@@ -48,7 +48,7 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
                               .pid = m->pid,
                               .rank = id->rank,
                               .n_ranks = id->n_ranks,
-                              .nnodes = id->nnodes};
+                              .c.nnodes = id->nnodes};
   int e = 0;
   if (e == 0) e = ni_name(&r->names, &x->names, m->hostname, &n.host);
   if (e == 0) e = ni_name(&r->names, &x->names, id->comm_name, &n.c.name);
@@ -56,8 +56,8 @@ static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni
   if (e == 0) e = ni_name(&r->names, &x->names, m->git_rev, &n.c.git_rev);
   if (e == 0) e = ni_name(&r->names, &x->names, m->rec_mechanism, &n.c.mechanism);
   if (e == 0) e = ni_name(&r->names, &x->names, m->producer, &n.c.producer);
-  if (e == 0) e = ni_find_process(r, n.host, m->pid, x->start_ns, x->f->origin, (uint32_t)x->file_no, &n.process);
-  if (e == 0) e = ni_find_member(r, n.process, x->f->file->run, id, n.c.name, &n.c.member);
+  if (e == 0) e = ni_find_process(r, n.host, m->pid, x->start_ns, (uint32_t)x->file_no, &n.process);
+  if (e == 0) e = ni_find_member(r, n.process, x->f->file->run, id, &n.c.member);
   if (e == 0) e = ni_find_context(r, &n.c, &n.code);
   if (e < 0) return e;
   n.wanted = wanted_context(r, l);
@@ -143,7 +143,7 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   if (e == 0) e = ni_name(&r->names, &x->names, ni_job_id(p), &job_code);
   if (e == 0) e = ni_name(&r->names, &x->names, p->exe, &exe);
   if (e == 0) e = ni_name(&r->names, &x->names, l->meta.producer, &producer);
-  if (e == 0) e = ni_find_process(r, host, l->meta.pid, p->start_ns, x->f->origin, (uint32_t)x->file_no, &process);
+  if (e == 0) e = ni_find_process(r, host, l->meta.pid, p->start_ns, (uint32_t)x->file_no, &process);
   if (e < 0) return e;
   x->start_ns = p->start_ns;
   pthread_mutex_lock(&r->lock);
@@ -176,7 +176,7 @@ static int take_comm(struct ni_reading *x, const struct ni_line *l, const struct
     default: /* dump_stats */
       if (!ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled")) return 0;
       pthread_mutex_lock(&r->lock);
-      r->comm[r->member[c->c.member].comm].p2p_sampled = true;
+      r->comm[r->who.member[c->c.member].comm].p2p_sampled = true;
       pthread_mutex_unlock(&r->lock);
       return 0;
   }
@@ -209,7 +209,7 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   x->file_no = (int)p->file_no;
   x->f = &x->r->file[p->file_no];
   x->range_no = p->part;
-  x->start_ns = x->f->start_ns;
+  x->start_ns = x->f->file->head.start_ns;
   x->ordinal = 0;
   x->last = NULL;
   memset(x->seen, 0, sizeof x->seen);
@@ -271,14 +271,13 @@ static void drop_range(void *run, void *ledger) {
   ni_ledger_free(ledger);
   free(ledger);
 }
-static bool stopped(void *run) { return ni_run_stopped(run); }
 
 int ni_read_all(struct ni_run *r) {
   int e = ni_ledgers_init(&r->ledgers, &r->ledger, &r->files);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan, .jobs = r->opt.jobs, .progress = &r->progress, .arg = r,
                                              .open = open_reading, .close = close_reading, .part = read_range,
-                                             .merge = merge_range, .file_done = file_done, .drop = drop_range, .stop = stopped});
+                                             .merge = merge_range, .file_done = file_done, .drop = drop_range, .stop = ni_run_stopped});
   ni_ledgers_free(&r->ledgers);
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
   return r->stop && *r->stop ? -EINTR : e;

@@ -26,7 +26,7 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
   }
   if (!ni_array_room(x->stream, x->n_streams, x->cap_streams)) return -ENOMEM;
   struct ni_stream n = {.member = c->c.member, .func = func, .msg_bytes = msg, .kind = kind};
-  struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(x->r, c->n_ranks, c->nnodes), .kind = kind, .func = func,
+  struct ni_sum_cell key = {.type = (uint8_t)ni_comm_type_of(x->r, c->n_ranks, c->c.nnodes), .kind = kind, .func = func,
                             .msg_bytes = msg};
   int e = ni_find_cell(x->r, &key, &n.cell);
   if (e == 0) e = ni_index_add(&x->stream_at_hash, hash, x->n_streams);

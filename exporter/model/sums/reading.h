@@ -27,7 +27,7 @@ struct ni_seen_context {
   uint32_t code, process, host;
   uint64_t hash, start_ns;
   int64_t pid;
-  int32_t rank, n_ranks, nnodes;
+  int32_t rank, n_ranks;
   bool wanted;                 /* by --comm, --host, --rank */
 };
 

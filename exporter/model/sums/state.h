@@ -29,6 +29,7 @@
 #include "exporter/base/name_table.h"
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/ledger/read.h"
+#include "exporter/model/who/who.h"
 
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
@@ -47,32 +48,22 @@ struct ni_sum_options {
   uint64_t skip_first;
 };
 
+/* What is known of a process and of a communicator beside who they are: at the place of its number in `who`. */
 struct ni_sum_process {
-  uint32_t host, origin;       /* names; origin 0: start_ns says which it is */
-  int64_t pid;
-  uint64_t start_ns;
-  int32_t rank, world_size, nccl_version; /* -1: not stated */
-  int32_t gpu;
-  uint32_t job, exe, producer; /* names */
+  int32_t rank, world_size, nccl_version, gpu; /* -1: not stated */
+  uint32_t host, job, exe, producer;           /* names */
   uint32_t file;               /* index into files, the first one */
 };
 
-struct ni_sum_comm {           /* a communicator as a whole: hash, size, run */
-  uint64_t hash;
-  int32_t n_ranks, nnodes;
-  uint32_t name, id;           /* names; id: "0x..." */
-  uint32_t run;
+struct ni_sum_comm {
+  uint32_t id;                 /* name: "0x..." */
   bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
 };
 
-struct ni_sum_member {
-  uint32_t process, comm;
-  int32_t rank, nnodes;
-};
-
-/* header and metadata of a line, but for the time */
+/* header and metadata of a line, but for the time; compared as bytes */
 struct ni_context {
   uint32_t member, name, version, git_rev, mechanism, producer; /* names */
+  int32_t nnodes;
 };
 
 struct ni_piece {              /* a segment of one member, with its place in the input */
@@ -100,13 +91,10 @@ struct ni_rollups;
 struct ni_parquet_file;
 struct ni_sum_file {
   const struct ni_file *file;
-  uint32_t origin;             /* name */
   char *parquet;               /* base name of its Parquet file */
   const char *folder;          /* of that, in the output; NULL: parquet_files */
   int n_ranges;
   atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
-  uint64_t start_ns;           /* from the process line at its beginning */
-  bool has_name, has_timing, has_algo, has_trace; /* --compat: keys of its first record */
   struct ni_parquet_file *out;
   uint64_t records;
 };
@@ -140,14 +128,14 @@ struct ni_run {
   char error_text[512];
 
   pthread_mutex_t lock;
+  struct ni_who who;           /* members without their instances: ranges are read at once, and a line does not tell its own */
   struct ni_sum_process *process;
   struct ni_sum_comm *comm;
-  struct ni_sum_member *member;
   struct ni_context *context;  /* reserved address space: rows of other threads are read without the lock */
   struct ni_sum_cell *cell;
-  uint32_t n_processes, n_comms, n_members, n_contexts, n_cells;
-  size_t cap_processes, cap_comms, cap_members, cap_contexts, cap_cells;
-  struct ni_index process_at_hash, comm_at_hash, member_at_hash, context_at_hash, cell_at_hash;
+  uint32_t n_contexts, n_cells;
+  size_t cap_processes, cap_comms, cap_contexts, cap_cells;
+  struct ni_index context_at_hash, cell_at_hash;
   struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;
@@ -166,10 +154,8 @@ struct ni_run {
 
 /* tables.c: all take the lock. Return 0, -ENOMEM, -ENOSPC. */
 int ni_run_tables(struct ni_run *r);
-int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
-                    uint32_t *out);
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t name,
-                   uint32_t *out);
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file, uint32_t *out);
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t *out);
 int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out);
 int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out);
 int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
@@ -179,7 +165,9 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
 
 /* Stops all threads; the first call's error and text stay. */
 void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
-static inline bool ni_run_stopped(struct ni_run *r) {
+/* Also for struct ni_scan_team; run: a struct ni_run. */
+static inline bool ni_run_stopped(void *run) {
+  struct ni_run *r = run;
   return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->stop && *r->stop);
 }
 /* Runs work(r, arg) in `jobs` threads and waits for them. */

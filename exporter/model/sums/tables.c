@@ -29,13 +29,10 @@ void ni_tables_free(struct ni_run *r) {
   }
   free(r->process);
   free(r->comm);
-  free(r->member);
   free(r->cell);
-  ni_index_free(&r->member_at_hash);
   ni_index_free(&r->cell_at_hash);
-  ni_index_free(&r->comm_at_hash);
   ni_index_free(&r->context_at_hash);
-  ni_index_free(&r->process_at_hash);
+  ni_who_free(&r->who);
   if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
   ni_names_free(&r->names);
   pthread_mutex_destroy(&r->lock);
@@ -50,7 +47,7 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
 
 /*
  * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it; e: -ENOMEM.
- * One shape for the five tables.
+ * One shape for both tables.
  */
 #define FIND(table, n_items, cap_items, hash, same)                                                              \
   do {                                                                                                           \
@@ -66,50 +63,37 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
     else r->table[r->n_items++] = key;                                                                           \
   } while (0)
 
-int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t origin, uint32_t file,
-                    uint32_t *out) {
-  struct ni_sum_process key = {.host = host, .pid = pid, .start_ns = start_ns, .origin = start_ns ? 0 : origin,
-                               .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file}, *x;
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file, uint32_t *out) {
   pthread_mutex_lock(&r->lock);
-  int e = 0;
-  FIND(process, n_processes, cap_processes, ni_hash(ni_hash(ni_hash(ni_hash(0, host), (uint64_t)pid), start_ns), key.origin),
-       x->host == host && x->pid == pid && x->start_ns == start_ns && x->origin == key.origin);
-  if (e == 0 && file < r->process[*out].file) r->process[*out].file = file;
+  size_t n = r->who.n_processes;
+  int64_t k = -ENOMEM;
+  if (ni_array_room(r->process, n, r->cap_processes))
+    k = ni_who_process_in(&r->who, ni_name_text(&r->names, host), pid, start_ns, r->files.file[file].path);
+  if (r->who.n_processes > n)
+    r->process[n] = (struct ni_sum_process){.host = host, .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file};
+  if (k >= 0 && file < r->process[k].file) r->process[k].file = file;
   pthread_mutex_unlock(&r->lock);
-  return e;
+  *out = (uint32_t)k;
+  return k < 0 ? (int)k : 0;
 }
 
-static int find_comm(struct ni_run *r, uint32_t run, const struct ni_ident *id, uint32_t name, uint32_t *out) {
-  struct ni_sum_comm key = {.hash = id->comm_hash, .n_ranks = id->n_ranks, .nnodes = id->nnodes, .run = run}, *x;
-  int e = 0;
-  FIND(comm, n_comms, cap_comms, ni_hash(ni_hash(ni_hash(0, key.hash), (uint32_t)key.n_ranks), run),
-       x->hash == key.hash && x->n_ranks == key.n_ranks && x->run == run);
-  if (e < 0) return e;
-  /* The smallest text, so that it does not depend on who came first. */
-  if (name && (!r->comm[*out].name ||
-               strcmp(ni_name_text(&r->names, name), ni_name_text(&r->names, r->comm[*out].name)) < 0))
-    r->comm[*out].name = name;
-  if (id->nnodes > r->comm[*out].nnodes) r->comm[*out].nnodes = id->nnodes;
-  if (!r->comm[*out].id) {
-    char text[24];
-    snprintf(text, sizeof text, "0x%llx", (unsigned long long)id->comm_hash);
-    e = ni_name(&r->names, NULL, text, &r->comm[*out].id);
-  }
-  return e;
+/* The lock is held. */
+static int new_comm(struct ni_run *r, uint32_t comm) {
+  char text[24];
+  snprintf(text, sizeof text, "0x%llx", (unsigned long long)r->who.comm[comm].hash);
+  r->comm[comm].p2p_sampled = false;
+  return ni_name(&r->names, NULL, text, &r->comm[comm].id);
 }
 
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t name,
-                   uint32_t *out) {
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t *out) {
   pthread_mutex_lock(&r->lock);
-  uint32_t comm = 0;
-  int e = find_comm(r, run, id, name, &comm);
-  struct ni_sum_member key = {.process = process, .comm = comm, .rank = id->rank, .nnodes = id->nnodes}, *x;
-  if (e == 0)
-    FIND(member, n_members, cap_members,
-         ni_hash(ni_hash(0, (uint64_t)comm << 32 | process), (uint64_t)id->rank << 32 ^ (uint32_t)id->nnodes),
-         x->process == process && x->comm == comm && x->rank == id->rank && x->nnodes == id->nnodes);
+  size_t n = r->who.n_comms;
+  int64_t k = -ENOMEM;
+  if (ni_array_room(r->comm, n, r->cap_comms)) k = ni_who_member(&r->who, process, run, id, 0);
+  if (r->who.n_comms > n && new_comm(r, (uint32_t)n) < 0) k = -ENOMEM;
   pthread_mutex_unlock(&r->lock);
-  return e;
+  *out = (uint32_t)k;
+  return k < 0 ? (int)k : 0;
 }
 
 int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
@@ -120,7 +104,7 @@ int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out)
   if (e == 0)
     FIND(context, n_contexts, cap_contexts,
          ni_hash(ni_hash(ni_hash(0, (uint64_t)c->member << 32 | c->name), (uint64_t)c->version << 32 | c->git_rev),
-                 (uint64_t)c->mechanism << 32 | c->producer),
+                 ni_hash((uint64_t)c->mechanism << 32 | c->producer, (uint32_t)c->nnodes)),
          memcmp(x, &key, sizeof key) == 0);
   pthread_mutex_unlock(&r->lock);
   return e;

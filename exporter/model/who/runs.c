@@ -23,7 +23,7 @@ enum {
 struct head {
   char *host, *job;
   int64_t pid;
-  uint64_t start_ns;   /* of the process; 0: not stated */
+  struct ni_log_head log;
   int64_t at_ns;       /* that, or the time of the first line */
   int32_t rank, world; /* -1: not stated */
   struct {
@@ -44,6 +44,14 @@ const char *ni_job_id(const struct ni_process_line *p) {
 
 /* ---- the beginning of each file -------------------------------------------------------------------------------------- */
 
+static void take_keys(struct ni_log_head *h, const struct ni_line *l) {
+  h->has_record = true;
+  h->has_name = l->has_header && l->ident.comm_name;
+  h->has_timing = l->op.timing != NI_TIMING_NONE;
+  h->has_trace = l->trace != NULL;
+  h->has_algo = l->op.algo && *l->op.algo;
+}
+
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct head *h = arg;
   if (!h->host) {
@@ -51,10 +59,11 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
     h->pid = l->meta.pid;
     h->at_ns = (int64_t)l->meta.dump_timestamp_us * 1000;
   }
-  if (l->kind == NI_LINE_PROCESS && !h->start_ns) {
+  if (l->kind == NI_LINE_OP && !h->log.has_record) take_keys(&h->log, l);
+  if (l->kind == NI_LINE_PROCESS && !h->log.start_ns) {
     const char *job = ni_job_id(&l->process);
-    h->start_ns = l->process.start_ns;
-    if (h->start_ns) h->at_ns = (int64_t)h->start_ns;
+    h->log.start_ns = l->process.start_ns;
+    if (h->log.start_ns) h->at_ns = (int64_t)h->log.start_ns;
     h->rank = l->process.rank;
     h->world = l->process.world_size;
     if (job && !(h->job = strdup(job))) return -ENOMEM;
@@ -139,10 +148,10 @@ static int place(struct finding *x, const struct head *h) {
   char origin[PATH_MAX];
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
   /* Where a file does not say when its process began: files of one name are of one process, and so is a copy. */
-  uint64_t who = ni_hash_text((uint64_t)h->pid, h->host), when = h->start_ns ? h->start_ns : (uint64_t)h->at_ns,
+  uint64_t who = ni_hash_text((uint64_t)h->pid, h->host), when = h->log.start_ns ? h->log.start_ns : (uint64_t)h->at_ns,
            name = ni_hash_text(0, origin);
   int64_t run = look(x, A_PROCESS, who, when, 0);
-  if (!run && !h->start_ns) run = look(x, A_PROCESS, who, name, 0);
+  if (!run && !h->log.start_ns) run = look(x, A_PROCESS, who, name, 0);
   if (!run) {
     run = choose(x, h);
     if (!run) {
@@ -177,8 +186,10 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   int e = x.head ? ni_scan_plan(&plan, files, false, jobs) : -ENOMEM;
   if (e == 0) e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .arg = x.head, .part = read_head});
   if (e == 0) qsort(x.head, files->n, sizeof *x.head, by_time);
-  for (size_t i = 0; e == 0 && i < files->n; i++)
-    if (x.head[i].host) e = place(&x, &x.head[i]);
+  for (size_t i = 0; e == 0 && i < files->n; i++) {
+    files->file[x.head[i].file].head = x.head[i].log;
+    if (out && x.head[i].host) e = place(&x, &x.head[i]);
+  }
   /* Nobody knows whose a file without a line is: it is read with whatever is read. */
   for (size_t i = 0; x.head && i < files->n; i++) {
     free(x.head[i].host);

@@ -29,7 +29,8 @@ struct ni_runs {
   size_t n, cap;
 };
 
-/* Sets file[i].run to the number of its run, from 1, for all files. At least one run where there are files. */
+/* Sets file[i].run to the number of its run, from 1, for all files, and file[i].head. At least one run where there are files.
+ * out NULL: the heads alone, all files are of one run. */
 int ni_runs_find(struct ni_runs *out, struct ni_files *files);
 /* The number of the run that `which` names: its number, "last", or a job id that one run has. 0: none. */
 uint32_t ni_runs_named(const struct ni_runs *r, const char *which);

@@ -134,9 +134,9 @@ static int column_at(const struct ni_run *r, int i) {
 
 static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, int i) {
   if (!r->opt.compat) return true;
-  if (i == NAME) return f->has_name;
-  if (i == TIMING) return f->has_timing;
-  if (i == ALGO || i == PROTO) return f->has_algo;
+  if (i == NAME) return f->file->head.has_name;
+  if (i == TIMING) return f->file->head.has_timing;
+  if (i == ALGO || i == PROTO) return f->file->head.has_algo;
   return !columns[i].ours;
 }
 
@@ -179,21 +179,20 @@ static void *context_column(const struct ni_run *r, const struct ni_batch *b, en
   uint8_t *valid = (uint8_t *)(number + n);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_context *x = &r->context[b->context[i]];
-    const struct ni_sum_member *m = &r->member[x->member];
-    const struct ni_sum_comm *k = &r->comm[m->comm];
+    const struct ni_who_member *m = &r->who.member[x->member];
     switch (id) {
-      case ID: text[i] = k->id; break;
+      case ID: text[i] = r->comm[m->comm].id; break;
       case NAME: text[i] = x->name; break;
-      case TYPE: text[i] = (uint32_t)ni_comm_type_of(r, k->n_ranks, m->nnodes); break;
+      case TYPE: text[i] = (uint32_t)ni_comm_type_of(r, m->n_ranks, x->nnodes); break;
       case VERSION: text[i] = x->version; break;
       case GIT_REV: text[i] = x->git_rev; break;
       case MECHANISM: text[i] = x->mechanism; break;
       case HOST: text[i] = r->process[m->process].host; break;
       case PRODUCER: text[i] = x->producer; break;
       case RANK: number[i] = m->rank; break;
-      case N_RANKS: number[i] = k->n_ranks; break;
-      case NNODES: number[i] = m->nnodes; break;
-      default: number[i] = r->process[m->process].pid; break;
+      case N_RANKS: number[i] = m->n_ranks; break;
+      case NNODES: number[i] = x->nnodes; break;
+      default: number[i] = r->who.process[m->process].pid; break;
     }
     valid[i] = columns[id].where == OF_CONTEXT || text[i] != 0;
   }

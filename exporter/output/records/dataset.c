@@ -134,7 +134,7 @@ int ni_sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t file, 
     for (; i < b->n && s->n < s->cap; i++) {
       struct row *x = &s->row[s->n++];
       take_row(x, b, i);
-      const struct ni_sum_member *m = &r->member[r->context[x->context].member];
+      const struct ni_who_member *m = &r->who.member[r->context[x->context].member];
       x->host = r->process[m->process].host;
       x->id = r->comm[m->comm].id;
       x->rank = m->rank;

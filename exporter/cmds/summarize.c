@@ -10,7 +10,13 @@
 
 #include "exporter/base/text/plural.h"
 #include "exporter/input/filters.h"
+#include "exporter/model/sums/build.h"
 #include "exporter/model/sums/figures.h"
+#include "exporter/model/sums/p2p_pairs.h"
+#include "exporter/model/sums/reading/plan.h"
+#include "exporter/model/sums/reading/read.h"
+#include "exporter/model/sums/reading/tables.h"
+#include "exporter/model/sums/rollups.h"
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/plot/plot.h"
 #include "exporter/output/records/dataset.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "state.h"
+#include "accounts.h"
 #include "exporter/model/ledger/judge.h"
 
 static int by_count(const void *a, const void *b) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accounts.h"
+#include "build.h"
 #include "cell_figures.h"
 #include "findings.h"
 

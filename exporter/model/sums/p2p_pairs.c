@@ -18,6 +18,7 @@
 
 #include "exporter/base/array.h"
 #include "cell_figures.h"
+#include "p2p_pairs.h"
 
 enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)

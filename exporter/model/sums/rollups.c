@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "state.h"
+#include "rollups.h"
 
 #define KEYS_MAX 8192u
 

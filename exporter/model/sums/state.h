@@ -60,9 +60,10 @@ struct ni_sum_comm {
   bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
 };
 
-/* header and metadata of a line, but for the time; compared as bytes */
+/* Header and metadata of a line, but for the time. Compared as bytes. */
+enum ni_context_text { NI_CTX_COMM_NAME, NI_CTX_VERSION, NI_CTX_GIT_REV, NI_CTX_MECHANISM, NI_CTX_PRODUCER, NI_CTX_TEXTS };
 struct ni_context {
-  uint32_t member, name, version, git_rev, mechanism, producer; /* names */
+  uint32_t member, text[NI_CTX_TEXTS]; /* names */
   int32_t nnodes;
 };
 
@@ -124,7 +125,6 @@ struct ni_run {
   const volatile sig_atomic_t *stop; /* not 0: a signal came; NULL: nobody stops it */
   _Atomic uint64_t waiting_bytes; /* of batches that wait for their turn at Parquet. relaxed: a level */
   atomic_int error;            /* the first -errno; everybody stops. relaxed: joined by pthread_join */
-  atomic_uint next_task;       /* relaxed */
   char error_text[512];
 
   pthread_mutex_t lock;
@@ -152,44 +152,15 @@ struct ni_run {
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 
-/* tables.c: all take the lock. Return 0, -ENOMEM, -ENOSPC. */
-int ni_run_tables(struct ni_run *r);
-int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file, uint32_t *out);
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t *out);
-int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out);
-int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out);
-int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
-int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece); /* piece is the run's from here on */
-void ni_tables_free(struct ni_run *r);
-enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes);
-
-/* Stops all threads; the first call's error and text stay. */
+/* Stops all threads; the first call's error and text stay. Any thread. */
 void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
 /* Also for struct ni_scan_team; run: a struct ni_run. */
 static inline bool ni_run_stopped(void *run) {
   struct ni_run *r = run;
   return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->stop && *r->stop);
 }
-/* Runs work(r, arg) in `jobs` threads and waits for them. */
-int ni_run_threads(struct ni_run *r, void *(*work)(void *));
 
-/* plan.c */
-int ni_plan(struct ni_run *r);
-int ni_resolve_times(struct ni_run *r);
-/* read.c */
-int ni_read_all(struct ni_run *r);
-/* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. */
-int64_t ni_start_ns(const struct ni_line *l);
-/* accounts.c: the ledger, judged, as the result has it */
-int ni_judge_input(struct ni_run *r, struct ni_summary *s);
-/* build.c: hosts, processes, communicators and cells in their order; after the join, what follows from all cells */
-int ni_build_begin(struct ni_run *r, struct ni_summary *s);
-int ni_build_end(struct ni_run *r, struct ni_summary *s);
-/* rollups.c: what rollup lines say, which records no longer can. take: any thread, locks; build: main, after the join */
-int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
-int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
-void ni_rollups_free(struct ni_run *r);
-/* p2p_pairs.c: Send and Recv matched; before ni_figures_all(), which gives the segments back */
-int ni_pairs_all(struct ni_run *r, struct ni_summary *s);
+/* By what a line states of its communicator; nnodes below 1: not stated. */
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes);
 
 #endif

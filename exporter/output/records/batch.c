@@ -182,13 +182,13 @@ static void *context_column(const struct ni_run *r, const struct ni_batch *b, en
     const struct ni_who_member *m = &r->who.member[x->member];
     switch (id) {
       case ID: text[i] = r->comm[m->comm].id; break;
-      case NAME: text[i] = x->name; break;
+      case NAME: text[i] = x->text[NI_CTX_COMM_NAME]; break;
       case TYPE: text[i] = (uint32_t)ni_comm_type_of(r, m->n_ranks, x->nnodes); break;
-      case VERSION: text[i] = x->version; break;
-      case GIT_REV: text[i] = x->git_rev; break;
-      case MECHANISM: text[i] = x->mechanism; break;
+      case VERSION: text[i] = x->text[NI_CTX_VERSION]; break;
+      case GIT_REV: text[i] = x->text[NI_CTX_GIT_REV]; break;
+      case MECHANISM: text[i] = x->text[NI_CTX_MECHANISM]; break;
       case HOST: text[i] = r->process[m->process].host; break;
-      case PRODUCER: text[i] = x->producer; break;
+      case PRODUCER: text[i] = x->text[NI_CTX_PRODUCER]; break;
       case RANK: number[i] = m->rank; break;
       case N_RANKS: number[i] = m->n_ranks; break;
       case NNODES: number[i] = x->nnodes; break;

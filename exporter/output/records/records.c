@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "dataset.h"
-#include "exporter/model/sums/record_row.h"
+#include "exporter/model/sums/reading/record_row.h"
 
 struct ni_record_writer {
   struct ni_record_writer *next; /* while it is idle */

@@ -1,5 +1,5 @@
 /*
- * The records of a run as rows: a sink for the reading phase (model/sums/record_row.h) that fills batches, the Parquet file of
+ * The records of a run as rows: a sink for the reading phase (model/sums/reading/record_row.h) that fills batches, the Parquet file of
  * each log and, with --dataset, the sorters.
  *
  * A part of the input is one stream. It borrows a batch and a sorter from those that are free, so there are as many as there

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "tables.h"
 
 int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
                        struct ni_stream **out) {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state.h"
+#include "plan.h"
+#include "read.h"
 
 /* The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their paths. */
 static int name_parquet_files(struct ni_run *r) {

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read.h"
 #include "reading.h"
 #include "record_row.h"
+#include "tables.h"
+#include "exporter/model/sums/rollups.h"
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/ledger/read.h"
 
@@ -20,54 +23,61 @@ static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   return comm && host && rank;
 }
 
+/* The texts of a line's header, in the order of enum ni_context_text. */
+static void texts_of(const struct ni_line *l, const char *text[NI_CTX_TEXTS]) {
+  text[NI_CTX_COMM_NAME] = l->ident.comm_name;
+  text[NI_CTX_VERSION] = l->meta.version;
+  text[NI_CTX_GIT_REV] = l->meta.git_rev;
+  text[NI_CTX_MECHANISM] = l->meta.rec_mechanism;
+  text[NI_CTX_PRODUCER] = l->meta.producer;
+}
+
 static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
   return strcmp(ni_name_text(&r->names, code), text ? text : "") == 0;
 }
 
-/* The numbers of a line's header and metadata. */
-static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni_seen_context **out) {
+static bool same_context(const struct ni_reading *x, const struct ni_seen_context *s, const struct ni_line *l,
+                         const char *const text[NI_CTX_TEXTS]) {
+  const struct ni_ident *id = &l->ident;
+  if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks || s->c.nnodes != id->nnodes ||
+      s->pid != l->meta.pid || s->start_ns != x->start_ns || !same_text(x->r, s->host, l->meta.hostname))
+    return false;
+  for (int i = 0; i < NI_CTX_TEXTS; i++)
+    if (!same_text(x->r, s->c.text[i], text[i])) return false;
+  return true;
+}
+
+static int new_context(struct ni_reading *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
+                       struct ni_seen_context *out) {
   struct ni_run *r = x->r;
   const struct ni_ident *id = &l->ident;
-  const struct ni_meta *m = &l->meta;
-  struct ni_seen_context *s = x->last;
-  for (int again = 0; again < 2; again++) {
-    if (s && s->used && s->hash == id->comm_hash && s->rank == id->rank && s->n_ranks == id->n_ranks &&
-        s->c.nnodes == id->nnodes && s->pid == m->pid && s->start_ns == x->start_ns &&
-        same_text(r, s->host, m->hostname) && same_text(r, s->c.name, id->comm_name) &&
-        same_text(r, s->c.version, m->version) && same_text(r, s->c.git_rev, m->git_rev) &&
-        same_text(r, s->c.mechanism, m->rec_mechanism) && same_text(r, s->c.producer, m->producer)) {
-      x->last = *out = s;
-      return 0;
-    }
-    s = &x->seen[(id->comm_hash * 0x9e3779b97f4a7c15ULL ^ (uint64_t)(uint32_t)id->rank * 0x85ebca6bULL) >> 32 &
-                 (CONTEXT_SLOTS - 1)];
-  }
-  struct ni_seen_context n = {.used = true,
-                              .hash = id->comm_hash,
-                              .start_ns = x->start_ns,
-                              .pid = m->pid,
-                              .rank = id->rank,
-                              .n_ranks = id->n_ranks,
-                              .c.nnodes = id->nnodes};
-  int e = 0;
-  if (e == 0) e = ni_name(&r->names, &x->names, m->hostname, &n.host);
-  if (e == 0) e = ni_name(&r->names, &x->names, id->comm_name, &n.c.name);
-  if (e == 0) e = ni_name(&r->names, &x->names, m->version, &n.c.version);
-  if (e == 0) e = ni_name(&r->names, &x->names, m->git_rev, &n.c.git_rev);
-  if (e == 0) e = ni_name(&r->names, &x->names, m->rec_mechanism, &n.c.mechanism);
-  if (e == 0) e = ni_name(&r->names, &x->names, m->producer, &n.c.producer);
-  if (e == 0) e = ni_find_process(r, n.host, m->pid, x->start_ns, (uint32_t)x->file_no, &n.process);
+  struct ni_seen_context n = {.used = true, .hash = id->comm_hash, .start_ns = x->start_ns, .pid = l->meta.pid, .rank = id->rank,
+                              .n_ranks = id->n_ranks, .c.nnodes = id->nnodes, .wanted = wanted_context(r, l)};
+  int e = ni_name(&r->names, &x->names, l->meta.hostname, &n.host);
+  for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++) e = ni_name(&r->names, &x->names, text[i], &n.c.text[i]);
+  if (e == 0) e = ni_find_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);
   if (e == 0) e = ni_find_member(r, n.process, x->f->file->run, id, &n.c.member);
   if (e == 0) e = ni_find_context(r, &n.c, &n.code);
   if (e < 0) return e;
-  n.wanted = wanted_context(r, l);
-  if (m->version[0] == 'v' && m->version[1] == '4' && m->version[2] == '.' && m->version[3] >= '0' &&
-      m->version[3] <= '9')
-    x->t.versions |= 1u << (m->version[3] - '0');
-  if (m->producer && *m->producer) x->t.versions |= 1u << 31;
-  *s = n;
-  x->last = *out = s;
+  const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
+  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9') x->t.versions |= 1u << (version[3] - '0');
+  if (producer && *producer) x->t.versions |= 1u << 31;
+  *out = n;
   return 0;
+}
+
+/* The numbers of a line's header and metadata. */
+static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni_seen_context **out) {
+  const char *text[NI_CTX_TEXTS];
+  texts_of(l, text);
+  if (x->last && same_context(x, x->last, l, text)) {
+    *out = x->last;
+    return 0;
+  }
+  struct ni_seen_context *s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
+  int e = same_context(x, s, l, text) ? 0 : new_context(x, l, text, s);
+  if (e == 0) x->last = *out = s;
+  return e;
 }
 
 int64_t ni_start_ns(const struct ni_line *l) {
@@ -85,53 +95,69 @@ int64_t ni_start_ns(const struct ni_line *l) {
   return first && first < INT64_MAX / 1000 ? (int64_t)first * 1000 : NI_NO_START;
 }
 
+static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c, int64_t time_us) {
+  const struct ni_record *o = &l->op;
+  if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func))) return false;
+  if (r->opt.sn.n && !ni_ranks_have(&r->opt.sn, (int64_t)o->sn)) return false;
+  if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT)) return false;
+  return time_us >= r->since_us && time_us <= r->until_us;
+}
+
+/* The names of a record; those that it does not state stay 0. */
+static int find_names(struct ni_reading *x, const struct ni_record *o, struct ni_record_row *row) {
+  struct ni_names *names = &x->r->names;
+  /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
+  char marked[64];
+  const char *func = o->func;
+  if (o->src != NI_SRC_EVENT) {
+    snprintf(marked, sizeof marked, "%.40s (%s)", o->func, ni_src_names[o->src]);
+    func = marked;
+  }
+  int e = ni_name(names, &x->names, func, &row->func);
+  if (e == 0 && o->algo) e = ni_name(names, &x->names, o->algo, &row->algo);
+  if (e == 0 && o->proto) e = ni_name(names, &x->names, o->proto, &row->proto);
+  if (e == 0 && o->datatype) e = ni_name(names, &x->names, o->datatype, &row->datatype);
+  return e;
+}
+
+static int find_mix(struct ni_reading *x, const struct ni_record_row *row) {
+  if (row->algo == x->mix_algo && row->proto == x->mix_proto) return 0;
+  int e = ni_find_mix(x->r, row->algo, row->proto, &x->mix);
+  x->mix_algo = row->algo;
+  x->mix_proto = row->proto;
+  return e;
+}
+
+static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, bool no_start) {
+  if (!t->any || time_us < t->first_us) t->first_us = time_us;
+  if (!t->any || end_us > t->last_us) t->last_us = end_us;
+  t->any = true;
+  t->no_start |= no_start;
+}
+
 static int take_operation(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   const struct ni_record *o = &l->op;
-  uint32_t func, algo = 0, proto = 0, datatype = 0;
+  struct ni_record_row row = {.line = l, .context = c->code};
   struct ni_stream *s;
-  /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
-  char marked[64];
-  const char *name = o->func;
-  if (o->src != NI_SRC_EVENT) {
-    snprintf(marked, sizeof marked, "%.40s (%s)", o->func, ni_src_names[o->src]);
-    name = marked;
-  }
-  int e = ni_name(&r->names, &x->names, name, &func);
-  if (e == 0 && o->algo) e = ni_name(&r->names, &x->names, o->algo, &algo);
-  if (e == 0 && o->proto) e = ni_name(&r->names, &x->names, o->proto, &proto);
-  if (e == 0 && o->datatype) e = ni_name(&r->names, &x->names, o->datatype, &datatype);
+  int e = find_names(x, o, &row);
   if (e < 0) return e;
   x->t.records++;
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
-  bool func_wanted = !r->opt.coll.n || ni_words_have_func(&r->opt.coll, o->func);
-  bool sn_wanted = !r->opt.sn.n || (c->wanted && func_wanted && ni_ranks_have(&r->opt.sn, (int64_t)o->sn));
-  bool take = c->wanted && func_wanted && sn_wanted && time_us >= r->since_us &&
-              time_us <= r->until_us && !(r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT));
-  if (!take) {
+  if (!wanted_operation(r, l, c, time_us)) {
     x->t.filtered++;
     return 0;
   }
-  const struct ni_record_row row = {l, c->code, func, algo, proto, datatype};
   if ((e = r->records->row(x->rows, &row)) < 0) return e;
   if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
-  if ((e = ni_find_stream(x, c, l, func, &s)) < 0) return e;
-  if (algo != x->mix_algo || proto != x->mix_proto) {
-    if ((e = ni_find_mix(r, algo, proto, &x->mix)) < 0) return e;
-    x->mix_algo = algo;
-    x->mix_proto = proto;
-  }
+  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
   struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
                        .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix};
   if (o->has & NI_HAS_BUSBW) n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
   else x->t.no_bandwidth++;
-  if (!x->t.any || time_us < x->t.first_us) x->t.first_us = time_us;
-  int64_t end_us = start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us;
-  if (!x->t.any || end_us > x->t.last_us) x->t.last_us = end_us;
-  x->t.any = true;
-  if (start == NI_NO_START) x->t.no_start = true;
+  take_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us, start == NI_NO_START);
   return ni_segment_add(&s->piece->s, &r->store, &n);
 }
 

@@ -1,11 +1,10 @@
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "exporter/base/array.h"
-#include "state.h"
+#include "tables.h"
 
 int ni_run_tables(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
@@ -36,13 +35,6 @@ void ni_tables_free(struct ni_run *r) {
   if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
   ni_names_free(&r->names);
   pthread_mutex_destroy(&r->lock);
-}
-
-enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes) {
-  if (n_ranks == 1) return NI_TYPE_SINGLE_RANK;
-  if (nnodes < 1 && !r->opt.compat) return NI_TYPE_UNKNOWN;
-  if (nnodes == 1) return NI_TYPE_NVLINK_ONLY;
-  return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
 }
 
 /*
@@ -103,8 +95,8 @@ int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out)
   if (r->n_contexts + 1 >= NI_CONTEXTS_MAX) e = -ENOSPC;
   if (e == 0)
     FIND(context, n_contexts, cap_contexts,
-         ni_hash(ni_hash(ni_hash(0, (uint64_t)c->member << 32 | c->name), (uint64_t)c->version << 32 | c->git_rev),
-                 ni_hash((uint64_t)c->mechanism << 32 | c->producer, (uint32_t)c->nnodes)),
+         ni_hash(ni_hash(ni_hash(c->member, (uint32_t)c->nnodes), (uint64_t)c->text[0] << 32 | c->text[1]),
+                 ni_hash((uint64_t)c->text[2] << 32 | c->text[3], c->text[4])),
          memcmp(x, &key, sizeof key) == 0);
   pthread_mutex_unlock(&r->lock);
   return e;
@@ -147,36 +139,4 @@ int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
   }
   pthread_mutex_unlock(&r->lock);
   return e;
-}
-
-void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
-  int none = 0;
-  pthread_mutex_lock(&r->lock);
-  if (atomic_compare_exchange_strong_explicit(&r->error, &none, error, memory_order_relaxed, memory_order_relaxed)) {
-    va_list ap;
-    va_start(ap, text);
-    vsnprintf(r->error_text, sizeof r->error_text, text, ap);
-    va_end(ap);
-    size_t n = strlen(r->tmp_dir);
-    if (n && strncmp(r->error_text, r->tmp_dir, n) == 0) { /* a descriptor's name says nothing to the reader */
-      char rest[sizeof r->error_text];
-      snprintf(rest, sizeof rest, "%s", r->error_text + n);
-      snprintf(r->error_text, sizeof r->error_text, "%s%s", r->out_dir, rest);
-    }
-  }
-  pthread_mutex_unlock(&r->lock);
-}
-
-int ni_run_threads(struct ni_run *r, void *(*work)(void *)) {
-  unsigned n = r->opt.jobs, started = 0;
-  pthread_t *t = n > 1 ? calloc(n - 1, sizeof *t) : NULL;
-  atomic_store_explicit(&r->next_task, 0, memory_order_relaxed);
-  /* A thread that cannot be had is one less; this one always works. */
-  for (; t && started < n - 1; started++)
-    if (pthread_create(&t[started], NULL, work, r) != 0) break;
-  work(r);
-  for (unsigned i = 0; i < started; i++) pthread_join(t[i], NULL);
-  free(t);
-  if (r->stop && *r->stop) return -EINTR;
-  return atomic_load_explicit(&r->error, memory_order_relaxed);
 }

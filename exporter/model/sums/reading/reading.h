@@ -9,7 +9,7 @@
 #define NI_SUMMARY_READING_H
 
 #include "exporter/base/sink.h"
-#include "state.h"
+#include "exporter/model/sums/state.h"
 
 enum { CONTEXT_SLOTS = 64 };
 

@@ -1,0 +1,11 @@
+/* The read phase. The main thread, which starts the others. 0 or -errno, with r->error_text. */
+#ifndef NI_SUMMARY_READ_H
+#define NI_SUMMARY_READ_H
+
+#include "exporter/model/sums/state.h"
+
+int ni_read_all(struct ni_run *r);
+/* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. Any thread. */
+int64_t ni_start_ns(const struct ni_line *l);
+
+#endif

@@ -1,0 +1,13 @@
+/* What rollup lines say, which records no longer can. 0 or -ENOMEM. */
+#ifndef NI_SUMMARY_ROLLUPS_H
+#define NI_SUMMARY_ROLLUPS_H
+
+#include "state.h"
+
+/* Any thread; takes the lock. func: a name. */
+int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
+/* The main thread, after the join. */
+int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
+void ni_rollups_free(struct ni_run *r);
+
+#endif

@@ -1,0 +1,29 @@
+#include "state.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes) {
+  if (n_ranks == 1) return NI_TYPE_SINGLE_RANK;
+  if (nnodes < 1 && !r->opt.compat) return NI_TYPE_UNKNOWN;
+  if (nnodes == 1) return NI_TYPE_NVLINK_ONLY;
+  return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
+}
+
+void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
+  int none = 0;
+  pthread_mutex_lock(&r->lock);
+  if (atomic_compare_exchange_strong_explicit(&r->error, &none, error, memory_order_relaxed, memory_order_relaxed)) {
+    va_list ap;
+    va_start(ap, text);
+    vsnprintf(r->error_text, sizeof r->error_text, text, ap);
+    va_end(ap);
+    size_t n = strlen(r->tmp_dir);
+    if (n && strncmp(r->error_text, r->tmp_dir, n) == 0) { /* a descriptor's name says nothing to the reader */
+      char rest[sizeof r->error_text];
+      snprintf(rest, sizeof rest, "%s", r->error_text + n);
+      snprintf(r->error_text, sizeof r->error_text, "%s%s", r->out_dir, rest);
+    }
+  }
+  pthread_mutex_unlock(&r->lock);
+}

@@ -34,9 +34,10 @@ int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t ne
   return put(m, whole, began, number);
 }
 
-int64_t ni_map_get(const struct ni_map *m, uint64_t name) {
-  const struct ni_map_place *p = place_of(m, name);
-  return p ? p->number : -1;
+int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began) {
+  const struct ni_map_place *newest = place_of(m, name), *exact = began ? place_of(m, ni_hash(name, began)) : newest;
+  if (exact) return exact->number;
+  return newest && newest->began == 0 ? newest->number : -1;
 }
 
 void ni_map_free(struct ni_map *m) {

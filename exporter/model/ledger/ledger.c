@@ -114,7 +114,7 @@ int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const 
   if (!ni_array_room(c->process, c->n_processes, c->cap_processes)) return -ENOMEM;
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(file->path, NULL), file->path);
   uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
-  int64_t k = start_ns ? ni_map_get(&c->process_names, started) : -1;
+  int64_t k = start_ns ? ni_map_get(&c->process_names, started, 0) : -1;
   if (k < 0) k = ni_map_find(&c->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)c->n_processes);
   if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
   if (k < 0) return (int)k;

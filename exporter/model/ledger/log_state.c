@@ -1,7 +1,6 @@
 #include "log_state.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,52 +9,17 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 
-struct key {
-  uint64_t hash, init_ns; /* init_ns 0: of the newest life */
-  int32_t rank;
-  size_t life;
-};
-
-static int by_key(const void *a, const void *b) {
-  const struct key *x = a, *y = b;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
-}
-
-static const struct key *find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
-  const struct key want = {hash, init_ns, rank, 0}, *const *at = tfind(&want, &s->tree, by_key);
-  return at ? *at : NULL;
-}
-
-static int point(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, size_t life) {
-  struct key *k = malloc(sizeof *k);
-  if (!k) return -ENOMEM;
-  *k = (struct key){hash, init_ns, rank, life};
-  struct key **at = tsearch(k, &s->tree, by_key);
-  if (at && *at != k) (*at)->life = life;
-  if (!at || *at != k) free(k);
-  return at ? 0 : -ENOMEM;
-}
-
-static int add_life(struct ni_log_state *s, uint64_t hash, int32_t rank) {
-  if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
-  if (!ni_array_room(s->life, s->n, s->cap)) return -ENOMEM;
-  s->life[s->n] = (struct ni_log_life){.hash = hash, .rank = rank};
-  return point(s, hash, rank, 0, s->n++);
-}
+static uint64_t name_of(uint64_t hash, int32_t rank) { return ni_hash(ni_hash(0, hash), (uint32_t)rank); }
 
 int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, struct ni_log_life **out) {
-  const struct key *newest = find(s, hash, rank, 0), *k = init_ns ? find(s, hash, rank, init_ns) : newest;
-  int e = 0;
-  /* Lines that came before any that tells its time: they are of the first life that does. */
-  if (!k && newest && s->life[newest->life].init_ns == 0) k = newest;
-  size_t i = k ? k->life : s->n;
-  if (!k) e = add_life(s, hash, rank);
-  if (e == 0 && init_ns && s->life[i].init_ns != init_ns) e = point(s, hash, rank, init_ns, i);
-  if (e < 0) return e;
-  if (init_ns) s->life[i].init_ns = init_ns;
-  *out = &s->life[i];
+  if (!ni_array_room(s->life, s->n, s->cap)) return -ENOMEM;
+  int64_t k = ni_map_find(&s->names, name_of(hash, rank), init_ns, (uint32_t)s->n);
+  if (k < 0) return (int)k;
+  if ((size_t)k == s->n) {
+    if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
+    s->life[s->n++] = (struct ni_log_life){0};
+  }
+  *out = &s->life[k];
   return 0;
 }
 
@@ -128,9 +92,8 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
 }
 
 const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
-  const struct key *k = init_ns ? find(s, hash, rank, init_ns) : NULL, *newest = k ? NULL : find(s, hash, rank, 0);
-  if (newest && s->life[newest->life].init_ns == 0) k = newest;
-  return k ? &s->life[k->life] : NULL;
+  int64_t k = ni_map_get(&s->names, name_of(hash, rank), init_ns);
+  return k < 0 || (size_t)k == s->n ? NULL : &s->life[k];
 }
 
 void ni_log_state_free(struct ni_log_state *s) {
@@ -140,7 +103,7 @@ void ni_log_state_free(struct ni_log_state *s) {
       ni_seq_set_free(&s->life[i].kind[k].incomplete);
       ni_seq_set_free(&s->life[i].kind[k].in_flight);
     }
-  tdestroy(s->tree, free);
+  ni_map_free(&s->names);
   free(s->life);
   free(s->bad);
   *s = (struct ni_log_state){0};

@@ -8,17 +8,16 @@
 #ifndef NI_LOG_STATE_H
 #define NI_LOG_STATE_H
 
+#include "exporter/base/map.h"
+#include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "format/line.h"
-#include "exporter/base/seq_set.h"
 #include "format/names.h"
 
 #define NI_LOG_LIVES_MAX 262144u /* communicators in the log of one process; a log with more is not read on */
 
 struct ni_log_life {
-  uint64_t hash, init_ns; /* init_ns 0: the log has no comm lines */
-  int32_t rank;
-  bool final;             /* its last lines are there */
+  bool final; /* its last lines are there */
   struct {
     struct ni_seq_set records, incomplete, in_flight; /* rec_sn */
     uint64_t flushed;                      /* sum of *_records of its dump_stats lines */
@@ -30,7 +29,7 @@ struct ni_log_life {
 struct ni_log_state {
   struct ni_log_life *life;
   size_t n, cap;
-  void *tree;             /* of tsearch(): hash, rank and init_ns -> life; init_ns 0: the newest */
+  struct ni_map names;    /* hash and rank, begun at init_ns -> life */
   size_t files;
   uint64_t next;          /* the number of a further file: above those of all that were read, wherever they lie */
   bool process_final;     /* the process's own last line is there */

@@ -12,7 +12,7 @@
 int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin) {
   if (!ni_array_room(w->process, w->n_processes, w->cap_processes)) return -ENOMEM;
   uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
-  int64_t k = start_ns ? ni_map_get(&w->process_names, started) : -1;
+  int64_t k = start_ns ? ni_map_get(&w->process_names, started, 0) : -1;
   if (k < 0) k = ni_map_find(&w->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)w->n_processes);
   if (k >= 0 && start_ns && ni_map_find(&w->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
   if (k < 0) return k;

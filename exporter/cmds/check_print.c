@@ -38,9 +38,9 @@ static struct row row_of(const struct ni_ledger *c, size_t from, size_t to) {
   struct row r = {.first = c->member[from]};
   for (size_t i = from; i < to; i++) {
     const struct ni_ledger_member *x = c->member[i];
-    if (x->rank >= 0 && (i == from || c->member[i - 1]->rank != x->rank)) r.ranks++;
-    if (!r.name) r.name = x->name;
-    if (x->ours && !x->final && x->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
+    if (x->who->rank >= 0 && (i == from || c->member[i - 1]->who->rank != x->who->rank)) r.ranks++;
+    if (!r.name) r.name = x->who->name;
+    if (x->ours && !x->final && x->who->hash) r.not_final++; /* of processes: NI_PROBLEM_NO_END */
     for (int k = 0; k < NI_KIND_COUNT; k++) {
       const struct ni_ledger_kind *n = &x->kind[k];
       r.sum[k == NI_KIND_P2P ? COL_P2P : COL_COLL] += n->records;
@@ -63,20 +63,20 @@ static struct row row_of(const struct ni_ledger *c, size_t from, size_t to) {
 static bool row_fine(const struct row *r, bool partial) {
   for (int i = COL_DROPPED; i < COLS; i++)
     if (r->sum[i]) return false;
-  return !r->not_final && (partial || r->first->n_ranks <= 0 || r->ranks == (uint64_t)r->first->n_ranks);
+  return !r->not_final && (partial || r->first->who->n_ranks <= 0 || r->ranks == (uint64_t)r->first->who->n_ranks);
 }
 
 /* The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to say. */
 static bool row_empty(const struct row *r) {
-  return r->first->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] && row_fine(r, true);
+  return r->first->who->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] && row_fine(r, true);
 }
 
 static void fill_row(struct ni_table *t, const struct row *r, const bool *shown) {
   char name[17];
-  if (r->first->hash) ni_table_cell(t, "0x%" PRIx64, r->first->hash);
+  if (r->first->who->hash) ni_table_cell(t, "0x%" PRIx64, r->first->who->hash);
   else ni_table_cell(t, "the job");
   ni_table_cell(t, "%s", ni_safe_text(r->name ? r->name : "-", name, sizeof name));
-  ni_table_cell(t, "%" PRIu64 "/%d", r->ranks, r->first->n_ranks);
+  ni_table_cell(t, "%" PRIu64 "/%d", r->ranks, r->first->who->n_ranks);
   for (int i = 0; i < COLS; i++)
     if (shown[i]) ni_table_cell(t, "%" PRIu64, r->sum[i]);
   ni_table_cell(t, "%s", r->not_final ? " no final line" : "");
@@ -158,7 +158,7 @@ static size_t count_hosts(const struct ni_ledger *c) {
   const char **name = calloc(c->n_processes + 1, sizeof *name);
   size_t n = 0, hosts = 0;
   if (!name) return 0;
-  for (; n < c->n_processes; n++) name[n] = c->process[n]->hostname;
+  for (; n < c->n_processes; n++) name[n] = c->who.process[n].host;
   qsort(name, n, sizeof *name, by_text);
   for (size_t i = 0; i < n; i++) hosts += i == 0 || strcmp(name[i - 1], name[i]) != 0;
   free(name);
@@ -226,9 +226,9 @@ static void json_comms(struct ni_json *j, const struct ni_ledger *c) {
     struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
     if (row_empty(&r)) continue;
     ni_json_object(j, NULL);
-    ni_json_hex_text(j, "hash", r.first->hash);
+    ni_json_hex_text(j, "hash", r.first->who->hash);
     ni_json_text(j, "name", r.name);
-    ni_json_i64(j, "n_ranks", r.first->n_ranks);
+    ni_json_i64(j, "n_ranks", r.first->who->n_ranks);
     ni_json_u64(j, "ranks_seen", r.ranks);
     for (int k = 0; k < COLS; k++) ni_json_u64(j, keys[k], r.sum[k]);
     ni_json_u64(j, "ranks_without_final_line", r.not_final);

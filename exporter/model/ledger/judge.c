@@ -14,29 +14,26 @@
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a, *y = *(struct ni_ledger_member *const *)b;
   if (x->process->file->run != y->process->file->run) return x->process->file->run < y->process->file->run ? -1 : 1;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  int c = strcmp(x->process->hostname, y->process->hostname);
+  if (x->who->hash != y->who->hash) return x->who->hash < y->who->hash ? -1 : 1;
+  if (x->who->n_ranks != y->who->n_ranks) return x->who->n_ranks < y->who->n_ranks ? -1 : 1;
+  if (x->who->rank != y->who->rank) return x->who->rank < y->who->rank ? -1 : 1;
+  int c = strcmp(x->process->who->host, y->process->who->host);
   if (c) return c;
-  if (x->process->pid != y->process->pid) return x->process->pid < y->process->pid ? -1 : 1;
+  if (x->process->who->pid != y->process->who->pid) return x->process->who->pid < y->process->who->pid ? -1 : 1;
   if (x->process->file != y->process->file) return x->process->file < y->process->file ? -1 : 1;
-  return x->init_ns < y->init_ns ? -1 : x->init_ns > y->init_ns;
+  return x->who->init_ns < y->who->init_ns ? -1 : x->who->init_ns > y->who->init_ns;
 }
 
 size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
   size_t i = from + 1;
-  while (i < c->n_members && c->member[i]->process->file->run == c->member[from]->process->file->run &&
-         c->member[i]->hash == c->member[from]->hash &&
-         c->member[i]->n_ranks == c->member[from]->n_ranks)
-    i++;
+  while (i < c->n_members && c->member[i]->who->comm == c->member[from]->who->comm) i++;
   return i;
 }
 
 /* One rank of one communicator on one host and pid. */
 static bool same_rank(const struct ni_ledger_member *x, const struct ni_ledger_member *y) {
-  return x->ours == y->ours && x->process->file->run == y->process->file->run && x->hash == y->hash && x->n_ranks == y->n_ranks && x->rank == y->rank &&
-         x->process->pid == y->process->pid && strcmp(x->process->hostname, y->process->hostname) == 0;
+  return x->ours == y->ours && x->who->comm == y->who->comm && x->who->rank == y->who->rank &&
+         x->process->who->pid == y->process->who->pid && strcmp(x->process->who->host, y->process->who->host) == 0;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -44,8 +41,8 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
 #define SAY_CODE(code, count, x, format, ...)                                                                     \
-  ni_ledger_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->hash,  \
-                   (x)->rank, (x)->process->hostname, (x)->process->pid, ##__VA_ARGS__)
+  ni_ledger_problem(c, code, count, "communicator 0x%" PRIx64 " rank %d (%s pid %" PRId64 ")" format, (x)->who->hash,  \
+                   (x)->who->rank, (x)->process->who->host, (x)->process->who->pid, ##__VA_ARGS__)
 #define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
 static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
@@ -71,7 +68,9 @@ static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
 }
 
 /* The process's own last line has what befell whole files, of whichever communicator their records were. */
-static bool is_process(const struct ni_ledger_member *x) { return x->hash == 0 && !x->kind[0].started && !x->kind[1].started; }
+static bool is_process(const struct ni_ledger_member *x) {
+  return x->who->hash == 0 && !x->kind[0].started && !x->kind[1].started;
+}
 
 static void judge_process(struct ni_ledger *c, struct ni_ledger_member *x) {
   struct ni_ledger_process *p = x->process;
@@ -80,11 +79,11 @@ static void judge_process(struct ni_ledger *c, struct ni_ledger_member *x) {
   p->files_gone = p->gone != 0;
   uint64_t expired = x->kind[0].expired + x->kind[1].expired;
   if (p->gone && expired)
-    ni_ledger_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->hostname, p->pid,
+    ni_ledger_problem(c, NI_PROBLEM_EXPIRED, expired, "%s pid %" PRId64 ", removed by %s", p->who->host, p->who->pid,
                      ni_expiry_text(p->limits));
   if (p->gone > expired)
     ni_ledger_problem(c, NI_PROBLEM_DROPPED, p->gone - expired, "%s pid %" PRId64 ": in files that somebody deleted",
-                     p->hostname, p->pid);
+                     p->who->host, p->who->pid);
 }
 
 /* The number of records that expired is on the last line only. */
@@ -215,10 +214,10 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
   int64_t missing_first = -1, next = 0;
   for (size_t i = from; i < to; i++) {
     struct ni_ledger_member *x = c->member[i];
-    bool again = i > from && c->member[i - 1]->rank == x->rank;
-    if (x->rank >= 0 && !again) {
-      if (x->rank > next && missing_first < 0) missing_first = next;
-      next = (int64_t)x->rank + 1;
+    bool again = i > from && c->member[i - 1]->who->rank == x->who->rank;
+    if (x->who->rank >= 0 && !again) {
+      if (x->who->rank > next && missing_first < 0) missing_first = next;
+      next = (int64_t)x->who->rank + 1;
       seen++;
     }
     /* A communicator that came and went more than once has no single count per rank. */
@@ -226,17 +225,17 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
     if (x->kind[0].started < least) least = x->kind[0].started;
     if (x->kind[0].started > most) most = x->kind[0].started;
   }
-  if (missing_first < 0 && next < first->n_ranks) missing_first = next;
+  if (missing_first < 0 && next < first->who->n_ranks) missing_first = next;
   char whose[40] = "the job"; /* the processes' own lines: ranks are those of the job */
-  if (first->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->hash);
+  if (first->who->hash) snprintf(whose, sizeof whose, "communicator 0x%" PRIx64, first->who->hash);
   /* Of a process whose first line is not there nobody knows which rank of the job it is. */
-  bool counts = !c->partial && (first->hash ? !*job_lacks : !headless);
-  bool lacks = counts && first->n_ranks > 0 && seen < (uint64_t)first->n_ranks;
-  uint64_t missing = lacks ? (uint64_t)first->n_ranks - seen : 0;
-  if (!first->hash) *job_lacks = lacks;
+  bool counts = !c->partial && (first->who->hash ? !*job_lacks : !headless);
+  bool lacks = counts && first->who->n_ranks > 0 && seen < (uint64_t)first->who->n_ranks;
+  uint64_t missing = lacks ? (uint64_t)first->who->n_ranks - seen : 0;
+  if (!first->who->hash) *job_lacks = lacks;
   if (lacks)
     ni_ledger_problem(c, NI_PROBLEM_RANKS, missing, "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose,
-                      missing, first->n_ranks, ni_plural(missing, "has", "have"), missing_first);
+                      missing, first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
@@ -247,7 +246,7 @@ static int judge_ends(struct ni_ledger *c) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < c->n_members; i++) {
     const struct ni_ledger_process *p = c->member[i]->process;
-    if (is_process(c->member[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->hostname, p->file->path);
+    if (is_process(c->member[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->who->host, p->file->path);
   }
   if (e == 0 && u.n) {
     ni_unended_text(&u, text, sizeof text);
@@ -293,7 +292,11 @@ int ni_ledger_judge(struct ni_ledger *c) {
   size_t n = c->n_members;
   bool headless = false;
   int e = 0;
-  for (size_t i = 0; i < c->n_processes; i++) headless |= c->process[i]->ours && !c->process[i]->has_line;
+  for (size_t i = 0; i < n; i++) c->member[i]->who = &c->who.member[i];
+  for (size_t i = 0; i < c->n_processes; i++) {
+    c->process[i]->who = &c->who.process[i];
+    headless |= c->process[i]->ours && !c->process[i]->has_line;
+  }
   if (n > 1) qsort(c->member, n, sizeof *c->member, by_comm);
   for (size_t i = 0; e == 0 && i < n; i++) {
     struct ni_ledger_member *x = c->member[i];

@@ -4,7 +4,6 @@
 #include "ledger.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -93,60 +92,28 @@ int ni_ledger_sample(struct ni_ledger *c, uint64_t line_no, const char *what, ..
   return 0;
 }
 
-static int new_process(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid) {
-  struct ni_ledger_process *p = calloc(1, sizeof *p);
-  if (!p) return -ENOMEM;
-  c->process[c->n_processes++] = p;
-  p->hostname = strdup(host);
-  p->origin = strndup(file->path, ni_log_stem(file->path, NULL));
-  p->pid = pid;
-  p->file = file;
-  return p->hostname && p->origin ? 0 : -ENOMEM;
-}
-
-/*
- * A process line names a process by its start; else (NVIDIA's logs, a file whose first line was lost, a range of a file) it
- * is the newest one with that host and pid in the files of this name.
- */
-int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid, uint64_t start_ns,
-                         struct ni_ledger_process **out) {
-  char origin[PATH_MAX];
-  if (!ni_array_room(c->process, c->n_processes, c->cap_processes)) return -ENOMEM;
-  snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(file->path, NULL), file->path);
-  uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
-  int64_t k = start_ns ? ni_map_get(&c->process_names, started, 0) : -1;
-  if (k < 0) k = ni_map_find(&c->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)c->n_processes);
-  if (k >= 0 && start_ns && ni_map_find(&c->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
-  if (k < 0) return (int)k;
-  if ((size_t)k == c->n_processes && new_process(c, file, host, pid) < 0) return -ENOMEM;
-  *out = c->process[k];
-  if (start_ns) (*out)->start_ns = start_ns;
-  return 0;
-}
-
-/* init_ns 0: the newest instance. A hash can come back in one process after destroy and init; a comm line tells. */
-int ni_ledger_member_of(struct ni_ledger *c, struct ni_ledger_process *p, const struct ni_ident *id, uint64_t init_ns,
-                        struct ni_ledger_member **out) {
-  struct ni_ledger_member *x;
-  if (!ni_array_room(c->member, c->n_members, c->cap_members)) return -ENOMEM;
-  uint64_t name = ni_hash(ni_hash((uintptr_t)p, id->comm_hash), (uint32_t)id->rank);
-  int64_t k = ni_map_find(&c->member_names, name, init_ns, (uint32_t)c->n_members);
-  if (k < 0) return (int)k;
-  if ((size_t)k == c->n_members) {
-    if (!(x = c->member[k] = calloc(1, sizeof *x))) return -ENOMEM;
-    c->n_members++;
-    x->process = p;
-    x->hash = id->comm_hash;
-    x->rank = id->rank;
-    x->n_ranks = id->n_ranks;
-    x->nnodes = id->nnodes;
-    x->ours = p->ours;
+int64_t ni_ledger_accounts(struct ni_ledger *c, int64_t k) {
+  if (k < 0) return k;
+  while (c->n_processes < c->who.n_processes) {
+    struct ni_ledger_process *p = calloc(1, sizeof *p);
+    if (!p || !ni_array_room(c->process, c->n_processes, c->cap_processes)) {
+      free(p);
+      return -ENOMEM;
+    }
+    p->file = c->file;
+    c->process[c->n_processes++] = p;
   }
-  x = c->member[k];
-  if (init_ns) x->init_ns = init_ns;
-  if (!x->name && id->comm_name && !(x->name = strdup(id->comm_name))) return -ENOMEM;
-  *out = x;
-  return 0;
+  while (c->n_members < c->who.n_members) {
+    struct ni_ledger_member *x = calloc(1, sizeof *x);
+    if (!x || !ni_array_room(c->member, c->n_members, c->cap_members)) {
+      free(x);
+      return -ENOMEM;
+    }
+    x->process = c->process[c->who.member[c->n_members].process];
+    x->ours = x->process->ours;
+    c->member[c->n_members++] = x;
+  }
+  return k;
 }
 
 const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct ni_ledger_clock *b) {
@@ -188,17 +155,12 @@ static void free_member(struct ni_ledger_member *x) {
     ni_seq_set_free(&x->kind[k].rec_sn);
     free(x->kind[k].cause);
   }
-  free(x->name);
   free(x);
 }
 
 void ni_ledger_free(struct ni_ledger *c) {
   for (size_t i = 0; i < c->n_members; i++) free_member(c->member[i]);
-  for (size_t i = 0; i < c->n_processes; i++) {
-    free(c->process[i]->hostname);
-    free(c->process[i]->origin);
-    free(c->process[i]);
-  }
+  for (size_t i = 0; i < c->n_processes; i++) free(c->process[i]);
   for (int i = 0; i < NI_PROBLEM_COUNT; i++)
     for (int k = 0; k < NI_LEDGER_WHERES; k++) free(c->problem[i].where[k].text);
   for (size_t i = 0; i < c->n_samples; i++) free(c->sample[i].text);
@@ -207,7 +169,6 @@ void ni_ledger_free(struct ni_ledger *c) {
     for (size_t k = 0; k < tallies[i]->n; k++) free(tallies[i]->item[k].name);
   free(c->process);
   free(c->member);
-  ni_map_free(&c->process_names);
-  ni_map_free(&c->member_names);
+  ni_who_free(&c->who);
   *c = (struct ni_ledger){0};
 }

@@ -23,12 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/map.h"
 #include "exporter/base/progress.h"
 #include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/who/runs.h"
+#include "exporter/model/who/who.h"
 #include "format/line.h"
 #include "implausible.h"
 #include "unended.h"
@@ -74,14 +74,10 @@ struct ni_ledger_func {
   struct ni_seq_set sn;
 };
 
-struct ni_ledger_process;
-
 /* One rank of one communicator, as one process saw it. */
 struct ni_ledger_member {
+  const struct ni_who_member *who;   /* by ni_ledger_judge */
   struct ni_ledger_process *process;
-  uint64_t hash, init_ns;
-  int32_t rank, n_ranks, nnodes;
-  char *name;
   bool final, ours;
   bool killed;                   /* its last lines are of recover */
   uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
@@ -93,9 +89,7 @@ struct ni_ledger_member {
 };
 
 struct ni_ledger_process {
-  char *hostname, *origin;       /* origin: what the paths of its files share */
-  int64_t pid;
-  uint64_t start_ns;
+  const struct ni_who_process *who; /* by ni_ledger_judge */
   bool ours, control_lines, rollups;
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
@@ -106,7 +100,7 @@ struct ni_ledger_process {
   bool has_clock;
   struct ni_ledger_clock { uint64_t ticks, monotonic_ns, line_no; double ns_per_tick; } first_clock, clock; /* clock: the newest */
   const struct ni_file *file;    /* the first one */
-  struct ni_ledger_process *merged; /* while its part is merged */
+  uint32_t merged;               /* while its part is merged: its number there */
 };
 
 /* Code, name in JSON, text of one, text of several. */
@@ -191,19 +185,17 @@ struct ni_ledger {
    * own, finished ones that no roll-up counts, those that sampling left out; numbers without a record and without a reason, however they are told. */
   uint64_t nvidia_dropped, rolled, without_record, unrolled, sampled, missing;
 
-  struct ni_ledger_process **process;
-  size_t n_processes, cap_processes;
-  struct ni_ledger_member **member; /* by run, hash and rank, once judged */
-  size_t n_members, cap_members;
-  struct ni_map process_names, member_names;
+  struct ni_who who;
+  struct ni_ledger_process **process; /* by their numbers in who */
+  struct ni_ledger_member **member;   /* the same; by run, hash and rank, once judged */
+  size_t n_processes, cap_processes, n_members, cap_members;
   struct ni_problem problem[NI_PROBLEM_COUNT];
 
   /* The part that is being read, or that was merged last. */
   const struct ni_file *file;
   bool first;             /* the part begins the file */
   uint64_t file_lines;    /* of that file so far */
-  struct ni_ledger_process *now_process;
-  struct ni_ledger_member *now_member; /* of the last line with a header */
+  int64_t now_process, now_member; /* of the last line with a header; -1: none */
 };
 
 void ni_ledger_free(struct ni_ledger *c);
@@ -219,11 +211,8 @@ const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */
 int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count);
-/* For merge.c: the process and the member with that name, made when they are new. 0 or -ENOMEM. */
-int ni_ledger_process_of(struct ni_ledger *c, const struct ni_file *file, const char *host, int64_t pid, uint64_t start_ns,
-                         struct ni_ledger_process **out);
-int ni_ledger_member_of(struct ni_ledger *c, struct ni_ledger_process *p, const struct ni_ident *id, uint64_t init_ns,
-                        struct ni_ledger_member **out);
+/* Who has come to c->who gets an account. What was asked for there, k, or -ENOMEM. */
+int64_t ni_ledger_accounts(struct ni_ledger *c, int64_t k);
 /* Moves the numbers of b, a member in NVIDIA's logs, to a. 0 or -ENOMEM. */
 int ni_ledger_merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b);
 /* Why clock line b behind a cannot be right; NULL: it can. a NULL: the first one. */

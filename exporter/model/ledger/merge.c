@@ -38,11 +38,13 @@ static void merge_clocks(struct ni_ledger *c, struct ni_ledger_process *a, const
   a->has_clock = true;
 }
 
-static int merge_process(struct ni_ledger *c, struct ni_ledger_process *b, uint64_t base) {
-  struct ni_ledger_process *a;
-  int e = ni_ledger_process_of(c, b->file, b->hostname, b->pid, b->start_ns, &a);
-  if (e < 0) return e;
-  b->merged = a;
+static int merge_process(struct ni_ledger *c, struct ni_ledger *part, size_t n, uint64_t base) {
+  const struct ni_who_process *w = &part->who.process[n];
+  struct ni_ledger_process *b = part->process[n];
+  int64_t k = ni_ledger_accounts(c, ni_who_process(&c->who, w->host, w->pid, w->start_ns, w->origin));
+  if (k < 0) return (int)k;
+  struct ni_ledger_process *a = c->process[k];
+  b->merged = (uint32_t)k;
   a->ours |= b->ours;
   a->control_lines |= b->control_lines;
   a->rollups |= b->rollups;
@@ -93,13 +95,15 @@ static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct 
   return 0;
 }
 
-static int merge_member(struct ni_ledger *c, struct ni_ledger *part, struct ni_ledger_member *b) {
-  const struct ni_ident id = {.comm_hash = b->hash, .comm_name = b->name, .rank = b->rank, .n_ranks = b->n_ranks,
-                              .nnodes = b->nnodes};
-  struct ni_ledger_member *a;
-  int e = ni_ledger_member_of(c, b->process->merged, &id, b->init_ns, &a);
-  if (e < 0) return e;
+static int merge_member(struct ni_ledger *c, struct ni_ledger *part, size_t n) {
+  struct ni_ledger_member *b = part->member[n];
+  const struct ni_ident id = ni_who_ident(&part->who.member[n]);
+  uint32_t process = b->process->merged, run = c->process[process]->file->run;
+  int64_t k = ni_ledger_accounts(c, ni_who_member(&c->who, process, run, &id, part->who.member[n].init_ns));
+  if (k < 0) return (int)k;
+  struct ni_ledger_member *a = c->member[k];
   bool newest = b->stats_at >= a->stats_at;
+  int e = 0;
   a->final |= b->final;
   a->killed |= b->killed;
   a->proxy_lines += b->proxy_lines;
@@ -152,8 +156,8 @@ int ni_ledger_merge(struct ni_ledger *all, struct ni_ledger *part) {
   }
   move_places(all->sample, &all->n_samples, NI_LEDGER_SAMPLES, part->sample, part->n_samples, base);
   part->n_samples = 0;
-  for (size_t i = 0; e == 0 && i < part->n_processes; i++) e = merge_process(all, part->process[i], base);
-  for (size_t i = 0; e == 0 && i < part->n_members; i++) e = merge_member(all, part, part->member[i]);
+  for (size_t i = 0; e == 0 && i < part->n_processes; i++) e = merge_process(all, part, i, base);
+  for (size_t i = 0; e == 0 && i < part->n_members; i++) e = merge_member(all, part, i);
   all->file_lines = base + part->file_lines;
   ni_ledger_free(part);
   return e;

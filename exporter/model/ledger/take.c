@@ -19,14 +19,24 @@
 #include "take.h"
 
 static int find_process(struct ni_ledger *c, const struct ni_line *l) {
-  const struct ni_ledger_process *p = c->now_process;
+  const struct ni_who_process *p = c->now_process < 0 ? NULL : &c->who.process[c->now_process];
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
-  bool same = p && p->pid == l->meta.pid && strcmp(p->hostname, l->meta.hostname) == 0;
+  bool same = p && p->pid == l->meta.pid && strcmp(p->host, l->meta.hostname) == 0;
   if (same && (start_ns == 0 || start_ns == p->start_ns)) return 0;
-  c->now_member = NULL;
-  int e = ni_ledger_process_of(c, c->file, l->meta.hostname, l->meta.pid, start_ns, &c->now_process);
-  if (e == 0) c->now_process->ours |= l->meta.producer != NULL;
-  return e;
+  int64_t k = ni_who_process_in(&c->who, l->meta.hostname, l->meta.pid, start_ns, c->file->path);
+  if (ni_ledger_accounts(c, k) < 0) return -ENOMEM;
+  c->process[k]->ours |= l->meta.producer != NULL;
+  c->now_process = k;
+  c->now_member = -1;
+  return 0;
+}
+
+/* A hash that comes back after destroy and init is another member: a comm line tells. */
+static int find_member(struct ni_ledger *c, const struct ni_line *l) {
+  if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident)) return 0;
+  uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
+  c->now_member = ni_who_member(&c->who, (uint32_t)c->now_process, c->process[c->now_process]->file->run, &l->ident, init_ns);
+  return ni_ledger_accounts(c, c->now_member) < 0 ? -ENOMEM : 0;
 }
 
 static int count_nvidia(struct ni_ledger_member *x, const struct ni_record *op) {
@@ -154,7 +164,7 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
 
 /* A clock that cannot be right makes every time in the file wrong. */
 static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint64_t line_no) {
-  struct ni_ledger_process *p = c->now_process;
+  struct ni_ledger_process *p = c->process[c->now_process];
   const struct ni_ledger_clock now = {k->ticks, k->monotonic_ns, line_no, k->ns_per_tick};
   const char *wrong = NULL;
   if (!ni_time_of_a_job((int64_t)k->realtime_ns)) wrong = "realtime_ns is not between 2001 and 2100";
@@ -181,7 +191,7 @@ static int take_about(struct ni_ledger *c, const struct ni_line *l, struct ni_le
     case NI_LINE_DUMP_STATS: return take_stats(c, l, x);
     case NI_LINE_ROLLUP:
       kind_of(x, l->rollup.kind)->rolled += l->rollup.count;
-      c->now_process->rollups = true;
+      x->process->rollups = true;
       return 0;
     case NI_LINE_COMM_END: x->killed = strcmp(l->comm_end.why, "killed") == 0; return 0;
     case NI_LINE_GAP: kind_of(x, l->gap.kind)->gap_lines += l->gap.count; return 0;
@@ -198,18 +208,14 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   if (!l->has_header && l->kind != NI_LINE_OP) return 0;
   int e = find_process(c, l);
   if (e < 0) return e;
-  struct ni_ledger_member *x = c->now_member;
-  struct ni_ledger_process *p = c->now_process;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. The process line
    * opens the account that its last line closes. */
   int event = event_of(l);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
                     l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
-  if (about_comm && (l->kind == NI_LINE_COMM || !x || x->hash != l->ident.comm_hash || x->rank != l->ident.rank)) {
-    e = ni_ledger_member_of(c, p, &l->ident, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &x);
-    if (e < 0) return e;
-    c->now_member = x;
-  }
+  if (about_comm && find_member(c, l) < 0) return -ENOMEM;
+  struct ni_ledger_member *x = about_comm ? c->member[c->now_member] : NULL;
+  struct ni_ledger_process *p = c->process[c->now_process];
   if (l->kind == NI_LINE_OP) return take_operation(c, l, x, line_no);
   c->control_lines++;
   p->control_lines = true;
@@ -261,8 +267,7 @@ void ni_ledger_begin(struct ni_ledger *c, const struct ni_file *file, bool first
   c->file = file;
   c->first = first;
   c->file_lines = 0;
-  c->now_process = NULL;
-  c->now_member = NULL;
+  c->now_process = c->now_member = -1;
 }
 
 void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end) {

@@ -40,35 +40,33 @@ static int keep_name(char **kept, const char *name) {
   return 0;
 }
 
-static int64_t find_comm(struct ni_who *w, uint32_t run, const struct ni_ident *id) {
+/* The communicator, of which nothing more is said. */
+static int64_t find_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
   if (!ni_array_room(w->comm, w->n_comms, w->cap_comms)) return -ENOMEM;
-  uint64_t name = ni_hash(ni_hash(run, id->comm_hash), (uint32_t)id->n_ranks);
   int64_t k = ni_map_find(&w->comm_names, name, 0, (uint32_t)w->n_comms);
-  if (k < 0) return k;
-  struct ni_who_comm *c = &w->comm[k];
-  if ((size_t)k == w->n_comms) {
-    *c = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks, .nnodes = id->nnodes};
-    w->n_comms++;
-  }
-  if (id->nnodes > c->nnodes) c->nnodes = id->nnodes;
-  if (id->comm_name && (!c->name || strcmp(id->comm_name, c->name) < 0) && keep_name(&c->name, id->comm_name) < 0) return -ENOMEM;
+  if (k == (int64_t)w->n_comms) w->comm[w->n_comms++] = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks};
   return k;
 }
 
 int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns) {
-  int64_t comm = find_comm(w, run, id);
-  if (comm < 0 || !ni_array_room(w->member, w->n_members, w->cap_members)) return -ENOMEM;
-  uint64_t name = ni_hash(ni_hash(process, (uint64_t)comm), (uint32_t)id->rank);
-  int64_t k = ni_map_find(&w->member_names, name, init_ns, (uint32_t)w->n_members);
+  uint64_t comm_name = ni_hash(ni_hash(run, id->comm_hash), (uint32_t)id->n_ranks);
+  if (!ni_array_room(w->member, w->n_members, w->cap_members)) return -ENOMEM;
+  int64_t k = ni_map_find(&w->member_names, ni_hash(ni_hash(comm_name, process), (uint32_t)id->rank), init_ns, (uint32_t)w->n_members);
   if (k < 0) return k;
   struct ni_who_member *m = &w->member[k];
-  if ((size_t)k == w->n_members) {
+  if ((size_t)k == w->n_members) { /* lines change their member often, so the communicator is looked up here alone */
+    int64_t comm = find_comm(w, comm_name, run, id);
+    if (comm < 0) return comm;
     *m = (struct ni_who_member){.process = process, .comm = (uint32_t)comm, .hash = id->comm_hash, .rank = id->rank,
                                 .n_ranks = id->n_ranks, .nnodes = id->nnodes};
     w->n_members++;
   }
+  struct ni_who_comm *c = &w->comm[m->comm];
   if (init_ns) m->init_ns = init_ns;
-  if (!m->name && id->comm_name && keep_name(&m->name, id->comm_name) < 0) return -ENOMEM;
+  if (id->nnodes > c->nnodes) c->nnodes = id->nnodes;
+  if (!id->comm_name) return k;
+  if (!m->name && keep_name(&m->name, id->comm_name) < 0) return -ENOMEM;
+  if ((!c->name || strcmp(id->comm_name, c->name) < 0) && keep_name(&c->name, id->comm_name) < 0) return -ENOMEM;
   return k;
 }
 

@@ -15,6 +15,7 @@
 #ifndef NI_WHO_H
 #define NI_WHO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,14 @@ int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t
 int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *path);
 /* The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its file (runs.h), or 0. */
 int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns);
+/* Is a line with that header about this member, the newest one of that name? */
+static inline bool ni_who_is(const struct ni_who_member *m, const struct ni_ident *id) {
+  return m->hash == id->comm_hash && m->rank == id->rank && m->n_ranks == id->n_ranks;
+}
+/* What lines called the member: for the table that takes it over. */
+static inline struct ni_ident ni_who_ident(const struct ni_who_member *m) {
+  return (struct ni_ident){m->hash, m->name, m->rank, m->n_ranks, m->nnodes};
+}
 void ni_who_free(struct ni_who *w);
 
 #endif

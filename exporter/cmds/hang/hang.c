@@ -185,10 +185,10 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
   const struct ni_hang_knot *k = &v->knot[0];
   const char *func = ni_hang_text(v->model, k->op.func);
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
-  bool same = s->since_ns && s->hash == k->any->hash && s->kind == k->kind && s->sn == k->op.sn &&
+  bool same = s->since_ns && s->hash == k->any->who->hash && s->kind == k->kind && s->sn == k->op.sn &&
               strncmp(s->func, func, sizeof s->func - 1) == 0;
   if (same) return now - s->since_ns >= APART_NS;
-  s->hash = k->any->hash;
+  s->hash = k->any->who->hash;
   s->kind = k->kind;
   s->sn = k->op.sn;
   s->since_ns = now;

@@ -92,7 +92,8 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   int32_t g = ni_hang_global(v, w);
   if (g >= 0) ni_say(stdout, "    rank %-6d", g);
   else ni_say(stdout, "    of it %-5d", w->rank);
-  ni_say(stdout, " %s%*s pid %-8" PRId64, p->host, strlen(p->host) < 16 ? 16 - (int)strlen(p->host) : 0, "", p->pid);
+  int gap = 16 - (int)strnlen(p->who->host, 16);
+  ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
   if (has_op(w)) {
     print_op(v, w);
     ni_say(stdout, ";");
@@ -131,8 +132,8 @@ static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_kn
 static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, bool all) {
   ni_say(stdout, "\ncommunicator ");
   ni_hang_say_comm(stdout, k->any);
-  ni_say(stdout, " (0x%" PRIx64 ", %d %s): ", k->any->hash, k->any->n_ranks,
-         ni_plural((uint64_t)k->any->n_ranks, "rank", "ranks"));
+  ni_say(stdout, " (0x%" PRIx64 ", %d %s): ", k->any->who->hash, k->any->who->n_ranks,
+         ni_plural((uint64_t)k->any->who->n_ranks, "rank", "ranks"));
   if (k->kind == NI_KIND_COLL) {
     ni_hang_say_op(stdout, v, &k->op);
     ni_say(stdout, ", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
@@ -258,8 +259,8 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_i64(j, "rank", w->rank);
   if (g >= 0) ni_json_i64(j, "global_rank", g);
   else ni_json_text(j, "global_rank", NULL);
-  ni_json_text(j, "hostname", p->host);
-  ni_json_i64(j, "pid", p->pid);
+  ni_json_text(j, "hostname", p->who->host);
+  ni_json_i64(j, "pid", p->who->pid);
   ni_json_text(j, "where", ni_hang_where_name(w->where));
   bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
@@ -289,9 +290,9 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
                {"root", offsetof(struct ni_hang_knot, root_mismatch)}};
   struct said s = {v, k};
   ni_json_object(j, NULL);
-  ni_json_text(j, "comm_name", k->any->name);
-  ni_json_hex_text(j, "hash", k->any->hash);
-  ni_json_i64(j, "n_ranks", k->any->n_ranks);
+  ni_json_text(j, "comm_name", k->any->who->name);
+  ni_json_hex_text(j, "hash", k->any->who->hash);
+  ni_json_i64(j, "n_ranks", k->any->who->n_ranks);
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
   json_op(j, "operation", v, &k->op);
   if (k->has_last) json_op(j, "last_finished", v, &k->last);
@@ -300,7 +301,7 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_bool(j, "root", k->root);
   ni_json_bool(j, "earlier_run", k->past);
   ni_json_u64(j, "ring", k->ring);
-  if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->hash);
+  if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->who->hash);
   ni_json_u64(j, "still_for_s", k->pending_ns / 1000000000u);
   ni_json_array(j, "mismatch");
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)

@@ -23,7 +23,7 @@ static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang
       const struct ni_hang_process *p = &m->process[i];
       if (v->earlier[i] || p->life != life || ni_hang_last_sign(p) > until) continue;
       if (pass == 0) ranks &= p->rank >= 0 && !p->several;
-      else if (c.who) c.who[c.n++] = (struct ni_hang_who){ranks ? p->rank : p->pid, p->host};
+      else if (c.who) c.who[c.n++] = (struct ni_hang_who){ranks ? p->rank : p->who->pid, p->who->host};
     }
     if (pass && c.who) ni_hang_say_crowd(f, &c);
     free(c.who);
@@ -62,7 +62,7 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
 }
 
 static void say_unseen(FILE *f, const struct ni_hang_fate *t) {
-  ni_say(f, "no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->n_ranks);
+  ni_say(f, "no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->who->n_ranks);
   ni_hang_say_comm(f, t->unseen_in);
 }
 

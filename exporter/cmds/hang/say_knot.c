@@ -24,7 +24,7 @@ static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w,
 }
 
 /* "of dp0", for ranks that are not global; NULL without memory. */
-static char *of_comm(const struct ni_hang_member *x) {
+static char *of_comm(const struct ni_who_member *x) {
   char *text = NULL;
   int n = x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
   return n < 0 ? NULL : text;
@@ -36,11 +36,11 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (chosen(k, w, arg))
-      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->host};
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->who->host};
   }
   if (k->kind == NI_KIND_COLL) {
     size_t at = 0;
-    for (int32_t r = 0; lost && r < k->any->n_ranks; r++) {
+    for (int32_t r = 0; lost && r < k->any->who->n_ranks; r++) {
       while (at < k->n && k->view[at].rank < r) at++;
       if (at < k->n && k->view[at].rank == r) continue;
       c->who[c->n++] = (struct ni_hang_who){r, NULL};
@@ -63,7 +63,7 @@ static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct 
   if (!c.who) return 0;
   for (size_t i = 0; i < k->n; i++)
     if (chosen(k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
-  char *of = global ? NULL : of_comm(k->any);
+  char *of = global ? NULL : of_comm(k->any->who);
   c.of = of;
   gather(&c, v, k, chosen, arg, lost, global);
   ni_hang_say_crowd(f, &c);
@@ -172,7 +172,7 @@ static bool is_rank(const struct ni_hang_knot *k, const struct ni_hang_view *w, 
 /* "rank 0 (node-a) " */
 static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   int32_t g = ni_hang_global(v, w);
-  ni_say(f, "rank %d (%s) ", g >= 0 ? g : w->rank, ni_hang_process_at(v, w)->host);
+  ni_say(f, "rank %d (%s) ", g >= 0 ? g : w->rank, ni_hang_process_at(v, w)->who->host);
 }
 
 static int part_network(struct parts *p) {

@@ -26,8 +26,8 @@ int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_vie
 }
 
 void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x) {
-  if (x->name && *x->name) ni_put_text(f, x->name);
-  else ni_say(f, "0x%" PRIx64, x->hash);
+  if (x->who->name && *x->who->name) ni_put_text(f, x->who->name);
+  else ni_say(f, "0x%" PRIx64, x->who->hash);
 }
 
 void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {

@@ -21,15 +21,15 @@ uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns
  */
 static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
-  if (p->rank < 0 || q->rank != p->rank || q->start_ns <= p->start_ns) return false;
-  if (p->life == NI_HANG_LIFE_UNKNOWN) return q->start_ns > end + SLACK_NS && q->world == p->world;
-  return q->start_ns + (strcmp(q->host, p->host) == 0 ? 0 : SLACK_NS) > end;
+  if (p->rank < 0 || q->rank != p->rank || q->who->start_ns <= p->who->start_ns) return false;
+  if (p->life == NI_HANG_LIFE_UNKNOWN) return q->who->start_ns > end + SLACK_NS && q->world == p->world;
+  return q->who->start_ns + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
 }
 
 static int by_rank(const void *a, const void *b) {
   const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a, *y = *(const struct ni_hang_process *const *)b;
   if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+  return x->who->start_ns < y->who->start_ns ? -1 : x->who->start_ns > y->who->start_ns;
 }
 
 /*
@@ -49,7 +49,7 @@ static int find_earlier(struct ni_hang_verdict *v) {
   }
   for (size_t i = 0; i < n; i++) {
     at[i] = &m->process[i];
-    if (m->process[i].start_ns > newest_start) newest_start = m->process[i].start_ns;
+    if (m->who.process[i].start_ns > newest_start) newest_start = m->who.process[i].start_ns;
   }
   if (n > 1) qsort(at, n, sizeof *at, by_rank);
   for (size_t i = n; i-- > 0;) {
@@ -86,7 +86,7 @@ static int count_ranks(struct ni_hang_verdict *v) {
   if (!at) return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
-    if (!v->earlier[x->process]) at[n++] = (struct place){x->name, x->hash, x->process, x->rank};
+    if (!v->earlier[x->who->process]) at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
   }
   if (n > 1) qsort(at, n, sizeof *at, by_place);
   const char *of = NULL;
@@ -133,7 +133,7 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
   f->over = f->processes > 0 && f->in[NI_HANG_DEAD] + f->in[NI_HANG_LEFT] == f->processes;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
-    if (!v->earlier[x->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+    if (!v->earlier[x->who->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
   }
   return count_ranks(v);
 }

@@ -18,7 +18,7 @@
 /* Newest start or end of an operation of each process, in whatever communicator. By process number. */
 static uint64_t *activity(const struct ni_hang_model *m) {
   uint64_t *t = calloc(m->n_processes + 1, sizeof *t);
-  for (size_t i = 0; t && i < m->n_members; i++) ni_hang_raise(&t[m->member[i]->process], m->member[i]->active_ns);
+  for (size_t i = 0; t && i < m->n_members; i++) ni_hang_raise(&t[m->member[i]->who->process], m->member[i]->active_ns);
   return t;
 }
 
@@ -46,7 +46,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
     const struct ni_hang_view *w = &k->view[i];
     const struct ni_hang_process *p = ni_hang_process_at(v, w);
     bool blocks = ni_hang_blocks(k, w);
-    uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->process];
+    uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->who->process];
     if (blocks && t > moved) moved = t;
     if ((!waits(w) && !blocks) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
     uint64_t u = ni_hang_known_until(v, w);
@@ -210,7 +210,7 @@ static int by_weight(const void *a, const void *b) {
   size_t p = waiting(x), q = waiting(y);
   if (p != q) return p > q ? -1 : 1;
   if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;
-  if (x->any->hash != y->any->hash) return x->any->hash < y->any->hash ? -1 : 1;
+  if (x->any->who->hash != y->any->who->hash) return x->any->who->hash < y->any->who->hash ? -1 : 1;
   return (int)x->kind - (int)y->kind;
 }
 
@@ -269,7 +269,7 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
   const struct ni_hang_knot *x = &a->knot[0];
   for (size_t i = 0; i < b->n; i++) {
     const struct ni_hang_knot *y = &b->knot[i];
-    if (x->any->hash != y->any->hash || x->kind != y->kind || x->n != y->n || x->op.sn != y->op.sn ||
+    if (x->any->who->hash != y->any->who->hash || x->kind != y->kind || x->n != y->n || x->op.sn != y->op.sn ||
         strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
       continue;
     for (size_t j = 0; j < x->n; j++)

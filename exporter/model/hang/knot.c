@@ -31,14 +31,14 @@ struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni
   v->n++;
   k->n = c->n;
   k->past = c->past;
-  k->unseen = (uint64_t)c->x[0]->n_ranks > c->n ? (uint64_t)c->x[0]->n_ranks - c->n : 0;
+  k->unseen = (uint64_t)c->x[0]->who->n_ranks > c->n ? (uint64_t)c->x[0]->who->n_ranks - c->n : 0;
   for (size_t i = 0; i < c->n; i++) {
-    const struct ni_hang_process *p = &f->m->process[c->x[i]->process];
+    const struct ni_hang_process *p = &f->m->process[c->x[i]->who->process];
     /* Where a process has several ranks of a communicator, nothing tells which ranks of two communicators are one. */
     uint64_t alone = ((uint64_t)(k - v->knot) + 1) << 32 | i;
-    k->view[i] = (struct ni_hang_view){.member = c->x[i], .rank = c->x[i]->rank, .waits_for = -1,
-                                       .seat = p->several ? alone : c->x[i]->process};
-    if (c->x[i]->name && !k->any->name) k->any = c->x[i];
+    k->view[i] = (struct ni_hang_view){.member = c->x[i], .rank = c->x[i]->who->rank, .waits_for = -1,
+                                       .seat = p->several ? alone : c->x[i]->who->process};
+    if (c->x[i]->who->name && !k->any->who->name) k->any = c->x[i];
   }
   return k;
 }

@@ -86,7 +86,7 @@ static bool passed_by(const struct ni_hang_member *x, uint64_t at) {
 static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                          const struct ni_hang_member *ref) {
   const struct ni_hang_member *x = w->member;
-  const struct ni_hang_process *p = &f->m->process[x->process];
+  const struct ni_hang_process *p = &f->m->process[x->who->process];
   int64_t shift;
   bool comparable = shift_of(ref, x, &shift);
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
@@ -124,7 +124,7 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
                   const struct ni_hang_member *ref) {
   w->op = open_op(w->member, k->op.func, k->op.sn);
   if (w->op) {
-    w->where = ni_hang_dead_before(c, &f->m->process[w->member->process]) ? NI_HANG_GONE : ni_hang_where_of(w->op);
+    w->where = ni_hang_dead_before(c, &f->m->process[w->member->who->process]) ? NI_HANG_GONE : ni_hang_where_of(w->op);
     return;
   }
   if (finished(w->member, k->op.func, k->op.sn)) {

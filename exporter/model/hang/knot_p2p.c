@@ -32,7 +32,7 @@ static void place_p2p(const struct ni_hang_finding *f, struct ni_hang_knot *k, s
 /* A rank that others wait for and that waits for nobody itself. */
 static void place_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
-  const struct ni_hang_process *p = &f->m->process[x->process];
+  const struct ni_hang_process *p = &f->m->process[x->who->process];
   if (ni_hang_dead_before(c, p)) w->where = NI_HANG_GONE;
   else if (w->op) return; /* inside something that is answered */
   else if (ni_hang_has_left(x, p)) w->where = NI_HANG_HAS_LEFT;

@@ -18,25 +18,22 @@ static uint64_t newest(const struct ni_hang_member *x) {
 
 static int by_comm(const void *a, const void *b) {
   const struct ni_hang_member *x = *(const struct ni_hang_member *const *)a, *y = *(const struct ni_hang_member *const *)b;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  if (x->who->hash != y->who->hash) return x->who->hash < y->who->hash ? -1 : 1;
+  if (x->who->n_ranks != y->who->n_ranks) return x->who->n_ranks < y->who->n_ranks ? -1 : 1;
+  if (x->who->rank != y->who->rank) return x->who->rank < y->who->rank ? -1 : 1;
   uint64_t s = newest(x), t = newest(y);
   if (s != t) return s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
-  if (x->init_ns != y->init_ns) return x->init_ns > y->init_ns ? -1 : 1;
-  return x->process < y->process ? -1 : x->process > y->process;
+  if (x->who->init_ns != y->who->init_ns) return x->who->init_ns > y->who->init_ns ? -1 : 1;
+  return x->who->process < y->who->process ? -1 : x->who->process > y->who->process;
 }
 
-/* A communicator is its hash and its size. */
-static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) {
-  return x->hash == y->hash && x->n_ranks == y->n_ranks;
-}
+static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) { return x->who->comm == y->who->comm; }
 
 static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **all, size_t n) {
   for (size_t i = 0; i < n; i++)
     for (size_t j = i + 1; j < n && same_comm(all[j], all[i]) && j < i + 256; j++)
-      if (all[j]->process == all[i]->process && all[j]->rank != all[i]->rank) {
-        m->process[all[i]->process].several = true;
+      if (all[j]->who->process == all[i]->who->process && all[j]->who->rank != all[i]->who->rank) {
+        m->process[all[i]->who->process].several = true;
         break;
       }
 }
@@ -44,8 +41,8 @@ static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **
 /* Of communicators that miss equally many ranks the larger one: it says more. */
 static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *x = c->x[0];
-  size_t unseen = x->n_ranks > 0 && (size_t)x->n_ranks > c->n ? (size_t)x->n_ranks - c->n : 0;
-  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->n_ranks <= f->unseen_in->n_ranks)) return;
+  size_t unseen = x->who->n_ranks > 0 && (size_t)x->who->n_ranks > c->n ? (size_t)x->who->n_ranks - c->n : 0;
+  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->who->n_ranks <= f->unseen_in->who->n_ranks)) return;
   f->unseen = unseen;
   f->unseen_in = x;
 }
@@ -61,7 +58,7 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
     if (strcmp(m->name[i], "Send") == 0) f.send = (uint16_t)i;
   if (n > 1) qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0; i < n; i++) /* one a rank: the newest */
-    if (!kept || !same_comm(all[kept - 1], all[i]) || all[kept - 1]->rank != all[i]->rank)
+    if (!kept || !same_comm(all[kept - 1], all[i]) || all[kept - 1]->who->rank != all[i]->who->rank)
       all[kept++] = all[i];
   if (all) mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
@@ -70,8 +67,8 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
     bool blind = false;
     for (size_t j = i; j < end; j++) {
       blind |= all[j]->invisible > 0;
-      c.past &= v->earlier[all[j]->process];
-      const struct ni_hang_process *p = &m->process[all[j]->process];
+      c.past &= v->earlier[all[j]->who->process];
+      const struct ni_hang_process *p = &m->process[all[j]->who->process];
       ni_hang_raise(&c.seen_ns, p->alive_ns);
       if (p->life != NI_HANG_DEAD) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }

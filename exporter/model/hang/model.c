@@ -30,45 +30,25 @@ void ni_hang_bad_file(struct ni_hang_model *m, const char *path, const char *why
   if (!m->first_bad && asprintf(&m->first_bad, "%s: %s", path, why) < 0) m->first_bad = NULL;
 }
 
-/* ---- processes ---- */
+/* ---- processes and members ---- */
 
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns) {
   if (!ni_array_room(m->process, m->n_processes, m->cap_processes)) return -ENOMEM;
-  int64_t k = ni_map_find(&m->process_names, ni_hash_text((uint64_t)pid, host), start_ns, (uint32_t)m->n_processes);
-  if (k < 0) return k;
-  struct ni_hang_process *p = &m->process[k];
-  if ((size_t)k == m->n_processes) {
-    *p = (struct ni_hang_process){.pid = pid, .rank = -1, .world = -1};
-    if (!(p->host = strdup(host))) return -ENOMEM;
-    m->n_processes++;
-  }
-  if (start_ns) p->start_ns = start_ns;
+  /* A box and a log of one process lie in different places. */
+  int64_t k = ni_who_process(&m->who, host, pid, start_ns, "");
+  if (k == (int64_t)m->n_processes) m->process[m->n_processes++] = (struct ni_hang_process){.rank = -1, .world = -1};
   return k;
 }
 
-/* ---- members ---- */
-
-struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
-                                         uint64_t init_ns) {
-  struct ni_hang_member *x;
-  if (!ni_array_room(m->member, m->n_members, m->cap_members)) return NULL;
-  uint64_t name = ni_hash(ni_hash(process, id->comm_hash), (uint32_t)id->rank);
-  int64_t k = ni_map_find(&m->member_names, name, init_ns, (uint32_t)m->n_members);
-  if (k < 0) return NULL;
-  if ((size_t)k == m->n_members) {
-    x = m->member[k] = calloc(1, sizeof *x);
-    if (!x) return NULL;
-    x->process = process;
-    x->hash = id->comm_hash;
-    x->rank = id->rank;
-    x->n_ranks = id->n_ranks;
-    x->n_nodes = id->nnodes;
-    x->started[0] = x->started[1] = NI_HANG_NONE;
-    m->n_members++;
-  }
-  x = m->member[k];
-  if (init_ns) x->init_ns = init_ns;
-  return x->name || !id->comm_name || (x->name = strdup(id->comm_name)) ? x : NULL;
+int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id, uint64_t init_ns) {
+  if (!ni_array_room(m->member, m->n_members, m->cap_members)) return -ENOMEM;
+  int64_t k = ni_who_member(&m->who, process, 0, id, init_ns);
+  if (k != (int64_t)m->n_members) return k;
+  struct ni_hang_member *x = m->member[k] = calloc(1, sizeof *x);
+  if (!x) return -ENOMEM;
+  x->started[0] = x->started[1] = NI_HANG_NONE;
+  m->n_members++;
+  return k;
 }
 
 static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
@@ -199,7 +179,6 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
 static void free_member(struct ni_hang_member *x) {
   for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->recorded[k]);
   free(x->open);
-  free(x->name);
   free(x);
 }
 
@@ -208,15 +187,15 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
   uint32_t *process = calloc(b->n_processes + 1, sizeof *process);
   int e = map && process ? take_names(a, b, map) : -ENOMEM;
   for (size_t i = 0; i < b->n_processes && e == 0; i++) {
-    const struct ni_hang_process *p = &b->process[i];
+    const struct ni_who_process *p = &b->who.process[i];
     int64_t k = ni_hang_process_of(a, p->host, p->pid, p->start_ns);
-    e = k < 0 ? (int)k : merge_process(&a->process[process[i] = (uint32_t)k], p);
+    e = k < 0 ? (int)k : merge_process(&a->process[process[i] = (uint32_t)k], &b->process[i]);
   }
   for (size_t i = 0; i < b->n_members && e == 0; i++) {
-    const struct ni_hang_member *x = b->member[i];
-    struct ni_ident id = {x->hash, x->name, x->rank, x->n_ranks, x->n_nodes};
-    struct ni_hang_member *y = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
-    e = y ? merge_member(y, x, map) : -ENOMEM;
+    const struct ni_who_member *x = &b->who.member[i];
+    const struct ni_ident id = ni_who_ident(x);
+    int64_t k = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
+    e = k < 0 ? (int)k : merge_member(a->member[k], b->member[i], map);
   }
   a->files += b->files;
   a->boxes += b->boxes;
@@ -271,16 +250,17 @@ static void settle_member(struct ni_hang_member *x) {
 }
 
 void ni_hang_model_settle(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_processes; i++) m->process[i].who = &m->who.process[i];
   for (size_t i = 0; i < m->n_members; i++) {
+    m->member[i]->who = &m->who.member[i];
     settle_member(m->member[i]);
-    m->process[m->member[i]->process].n_members++;
+    m->process[m->who.member[i].process].n_members++;
   }
 }
 
 void ni_hang_model_free(struct ni_hang_model *m) {
   for (size_t i = 0; i < m->n_members; i++) free_member(m->member[i]);
   for (size_t i = 0; i < m->n_processes; i++) {
-    free(m->process[i].host);
     free(m->process[i].exe);
     free(m->process[i].file);
   }
@@ -288,8 +268,7 @@ void ni_hang_model_free(struct ni_hang_model *m) {
   free(m->name);
   free(m->process);
   free(m->member);
-  ni_map_free(&m->process_names);
-  ni_map_free(&m->member_names);
+  ni_who_free(&m->who);
   free(m->first_bad);
   *m = (struct ni_hang_model){0};
 }

@@ -3,8 +3,8 @@
  *
  *   logs (read_logs.c), black boxes and copies of them (read_boxes.c) ─▶ model ─▶ judge.c ─▶ verdict.h ─▶ print.c
  *
- * A process is (host, pid, start). A member is one rank of one communicator in one process. Sources add to a member in
- * any order: operations that finished, operations in flight, how many were started, and until when that is known. What
+ * Processes and members are those of who.h, whatever their files and runs. Sources add to a member in any order: operations
+ * that finished, operations in flight, how many were started, and until when that is known. What
  * is not known stays unknown; silence of a source is never taken for "not called".
  *
  * Times are Unix ns of the host that says them. All numbers come from files that anybody may have written: they are
@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/map.h"
 #include "exporter/base/seq_set.h"
+#include "exporter/model/who/who.h"
 #include "format/record.h"
 
 #define NI_HANG_RECENT 16  /* newest finished collectives kept of a member: to name and compare them */
@@ -65,9 +65,8 @@ enum ni_hang_life {
 };
 
 struct ni_hang_process {
-  char *host, *exe;
-  int64_t pid;
-  uint64_t start_ns;     /* 0: not stated */
+  const struct ni_who_process *who; /* by ni_hang_model_settle() */
+  char *exe;
   int32_t rank, world;   /* as the launcher gives them, -1 */
   char boot_id[40];
   enum ni_hang_life life;
@@ -87,10 +86,7 @@ struct ni_hang_func {
 };
 
 struct ni_hang_member {
-  uint32_t process;
-  uint64_t hash, init_ns;
-  int32_t rank, n_ranks, n_nodes;
-  char *name; /* NULL: none */
+  const struct ni_who_member *who; /* by ni_hang_model_settle() */
   /* finished */
   struct ni_seq_set recorded[NI_KIND_COUNT]; /* rec_sn of records */
   struct ni_hang_func fin[NI_HANG_FUNCS];
@@ -113,11 +109,10 @@ struct ni_hang_member {
 };
 
 struct ni_hang_model {
-  struct ni_hang_process *process;
-  size_t n_processes, cap_processes;
-  struct ni_hang_member **member;
-  size_t n_members, cap_members;
-  struct ni_map process_names, member_names;
+  struct ni_who who;
+  struct ni_hang_process *process; /* by their numbers in who */
+  struct ni_hang_member **member;  /* the same */
+  size_t n_processes, cap_processes, n_members, cap_members;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
   uint64_t files, boxes, lines, bad_lines, unreadable;
@@ -133,12 +128,9 @@ void ni_hang_model_free(struct ni_hang_model *m);
 int ni_hang_name(struct ni_hang_model *m, const char *text);
 const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name);
 
-/* The process, made when it is new; its number or -ENOMEM. start_ns 0 matches any start with that host and pid. */
+/* As ni_who_process() and ni_who_member(), and who is new has a place here, too. A number, or -ENOMEM. */
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns);
-
-/* The member, made when it is new, NULL without memory. init_ns 0: the newest instance. */
-struct ni_hang_member *ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id,
-                                         uint64_t init_ns);
+int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id, uint64_t init_ns);
 
 /* An operation that finished: drops it from those in flight later on (ni_hang_model_settle). 0 or -ENOMEM. */
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op);
@@ -148,7 +140,7 @@ int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op);
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
 int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
 
-/* When all is read: removes from `open` what has finished. */
+/* When all is read, and m stays as it is: removes from `open` what has finished, sets each one's `who`. */
 void ni_hang_model_settle(struct ni_hang_model *m);
 /* Then: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
  * receives by peer and function. NULL: none of that kind. */

@@ -85,11 +85,11 @@ static int take_comms(struct taking *t, uint32_t process) {
   for (size_t i = 0; i < t->n; i++) {
     (void)ni_box_comm_at(t->b, i, &c);
     if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks) continue;
-    struct ni_hang_member *x = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
-    if (!x) return -ENOMEM;
-    t->member[i] = x;
+    int64_t k = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
+    if (k < 0) return (int)k;
+    struct ni_hang_member *x = t->member[i] = t->m->member[k];
     t->comm[i] = c;
-    for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = c.kind[k].started;
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) x->started[kind] = c.kind[kind].started;
     x->calls = c.kind[NI_KIND_COLL].calls;
     x->started_ns = x->open_ns = t->seen_ns;
     if (c.phase == 2) {
@@ -196,7 +196,7 @@ void ni_hang_looks_free(struct ni_hang_looks *l) {
 
 static int by_process(const void *a, const void *b) {
   const struct ni_hang_look *x = *(const struct ni_hang_look *const *)a, *y = *(const struct ni_hang_look *const *)b;
-  const struct ni_hang_process *p = x->m.process, *q = y->m.process;
+  const struct ni_who_process *p = x->m.who.process, *q = y->m.who.process;
   if (p->pid != q->pid) return p->pid < q->pid ? -1 : 1;
   int c = strcmp(p->host, q->host);
   if (c) return c;
@@ -205,7 +205,7 @@ static int by_process(const void *a, const void *b) {
 }
 
 static bool same_process(const struct ni_hang_look *x, const struct ni_hang_look *y) {
-  const struct ni_hang_process *p = x->m.process, *q = y->m.process;
+  const struct ni_who_process *p = x->m.who.process, *q = y->m.who.process;
   return p->pid == q->pid && p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
 }
 

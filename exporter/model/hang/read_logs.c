@@ -10,8 +10,9 @@
 /* While one file is read. */
 struct reading {
   struct ni_hang_model *m;      /* of this file alone */
-  struct ni_hang_member *x;     /* of the last line about a communicator */
   int64_t process;              /* -1: none yet */
+  int64_t member;               /* of the last line about a communicator; -1: that was about another thing */
+  struct ni_hang_member *x;     /* the same, where there is one */
   uint64_t start_ns;
   bool recovered;               /* recover wrote the file: its in_flight lines are all there was */
 };
@@ -22,7 +23,7 @@ static int take_process(struct reading *r, const struct ni_line *l) {
   const struct ni_process_line *in = &l->process;
   r->start_ns = in->start_ns;
   r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, r->start_ns);
-  r->x = NULL;
+  r->member = -1;
   if (r->process < 0) return (int)r->process;
   struct ni_hang_process *p = process_of(r);
   p->rank = in->rank;
@@ -39,10 +40,11 @@ static int take_process(struct reading *r, const struct ni_line *l) {
 
 /* The process and the member a line with a header belongs to. */
 static int place(struct reading *r, const struct ni_line *l) {
-  if (r->process < 0 || process_of(r)->pid != l->meta.pid || strcmp(process_of(r)->host, l->meta.hostname) != 0) {
+  const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
+  if (!w || w->pid != l->meta.pid || strcmp(w->host, l->meta.hostname) != 0) {
     r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
     if (r->process < 0) return (int)r->process;
-    r->x = NULL;
+    r->member = -1;
   }
   struct ni_hang_process *p = process_of(r);
   p->has_log = true;
@@ -51,13 +53,14 @@ static int place(struct reading *r, const struct ni_line *l) {
   ni_hang_raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;
   if (!about_comm) {
-    r->x = NULL;
+    r->member = -1;
     return 0;
   }
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
-  if (!r->x || init_ns || r->x->hash != l->ident.comm_hash || r->x->rank != l->ident.rank)
-    r->x = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
-  if (!r->x) return -ENOMEM;
+  if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
+    r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
+  if (r->member < 0) return (int)r->member;
+  r->x = r->m->member[r->member];
   ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
   return 0;
 }
@@ -136,7 +139,7 @@ static int take_line(struct reading *r, const struct ni_line *l) {
   }
   int e = place(r, l);
   if (e < 0) return e;
-  if (!r->x) {
+  if (r->member < 0) {
     if (l->kind == NI_LINE_DUMP_STATS && l->stats.final && !r->recovered) process_of(r)->life = NI_HANG_LEFT;
     return 0;
   }
@@ -166,7 +169,7 @@ static int count_fault(void *arg, const struct ni_fault *f) {
 
 static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct ni_hang_model *m = *result = calloc(1, sizeof *m);
-  struct reading r = {.m = m, .process = -1};
+  struct reading r = {.m = m, .process = -1, .member = -1};
   const char *path = p->file->path;
   struct ni_scan_end end;
   struct stat st;

@@ -128,7 +128,7 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
 /* Until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
 static inline const struct ni_hang_process *ni_hang_process_at(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return &v->model->process[w->member->process];
+  return &v->model->process[w->member->who->process];
 }
 
 #endif

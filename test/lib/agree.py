@@ -1,4 +1,4 @@
-"""Do check, summary and trace say the same of these logs?
+"""Do check, summary and trace say the same of these logs? check and summary also state as many processes and communicators.
 
     agree.py INSPECTOR DIR...    says each difference; exit status 1 when there is one
 """
@@ -14,17 +14,21 @@ def run(*args):
 
 
 def verdicts(inspector, logs):
-    """Command -> (verdict, problems by code); a command that can say nothing of these logs is left out."""
+    """Command -> (verdict, problems by code, exit code); a command that can say nothing of these logs is left out."""
     out = {}
     p = run(inspector, "check", logs, "--json")
     c = json.loads(p.stdout)
     out["check"] = (c["verdict"], {x["code"]: x["count"] for x in c["problems"]}, p.returncode)
+    there = (c["processes"], sum(x["hash"] != "0x0" for x in c["communicators"]))
     with tempfile.TemporaryDirectory() as tmp:
         p = run(inspector, "summary", logs, "--output-dir", tmp + "/out", "--no-plots", "--no-html", "--no-parquet", "--no-csv",
                 "--json")
         if p.returncode in (0, 2):
             s = json.loads(p.stdout)
             out["summary"] = ("COMPLETE" if s["complete"] else "INCOMPLETE", s["input"]["problems_by"], p.returncode)
+            found = (sum(h["ranks"] for h in s["hosts"]), len(s["communicators"]))
+            if found != there:
+                out["(processes, communicators): check, summary"] = (there, found)
         p = run(inspector, "trace", logs, "-o", tmp + "/t.json", "--json")
         if p.returncode in (0, 2):
             t = json.loads(p.stdout)

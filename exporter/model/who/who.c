@@ -32,11 +32,14 @@ int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint6
   return ni_who_process(w, host, pid, start_ns, origin);
 }
 
-static int keep_name(char **kept, const char *name) {
+/* The smallest one stays, so that it does not depend on who came first; the communicator's is that of a member. */
+static int take_name(struct ni_who_comm *c, struct ni_who_member *m, const char *name) {
+  if (m->name && strcmp(name, m->name) >= 0) return 0;
   char *copy = strdup(name);
   if (!copy) return -ENOMEM;
-  free(*kept);
-  *kept = copy;
+  if (!c->name || strcmp(copy, c->name) < 0) c->name = copy;
+  free(m->name);
+  m->name = copy;
   return 0;
 }
 
@@ -64,10 +67,7 @@ int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const st
   struct ni_who_comm *c = &w->comm[m->comm];
   if (init_ns) m->init_ns = init_ns;
   if (id->nnodes > c->nnodes) c->nnodes = id->nnodes;
-  if (!id->comm_name) return k;
-  if (!m->name && keep_name(&m->name, id->comm_name) < 0) return -ENOMEM;
-  if ((!c->name || strcmp(id->comm_name, c->name) < 0) && keep_name(&c->name, id->comm_name) < 0) return -ENOMEM;
-  return k;
+  return id->comm_name && take_name(c, m, id->comm_name) < 0 ? -ENOMEM : k;
 }
 
 void ni_who_free(struct ni_who *w) {
@@ -75,7 +75,6 @@ void ni_who_free(struct ni_who *w) {
     free(w->process[i].host);
     free(w->process[i].origin);
   }
-  for (size_t i = 0; i < w->n_comms; i++) free(w->comm[i].name);
   for (size_t i = 0; i < w->n_members; i++) free(w->member[i].name);
   free(w->process);
   free(w->comm);

@@ -32,14 +32,14 @@ struct ni_who_comm {
   uint64_t hash;
   uint32_t run;
   int32_t n_ranks, nnodes; /* nnodes: the largest that was stated */
-  char *name;              /* the smallest text of those stated, so that it does not depend on who came first; NULL: none */
+  const char *name;        /* the smallest of its members'; NULL: none */
 };
 
 struct ni_who_member {
   uint32_t process, comm;
   uint64_t hash, init_ns;  /* init_ns: Unix ns of its communicator's init; 0: not stated */
   int32_t rank, n_ranks, nnodes;
-  char *name;              /* as its own lines call the communicator; NULL: none */
+  char *name;              /* as its own lines call the communicator, the smallest text of those; NULL: none */
 };
 
 struct ni_who { /* all 0: empty */

@@ -47,14 +47,16 @@ static int take_name(struct ni_who_comm *c, struct ni_who_member *m, const char 
 static int64_t find_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
   if (!ni_array_room(w->comm, w->n_comms, w->cap_comms)) return -ENOMEM;
   int64_t k = ni_map_find(&w->comm_names, name, 0, (uint32_t)w->n_comms);
-  if (k == (int64_t)w->n_comms) w->comm[w->n_comms++] = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks};
+  if (k == (int64_t)w->n_comms)
+    w->comm[w->n_comms++] = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks};
   return k;
 }
 
 int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns) {
-  uint64_t comm_name = ni_hash(ni_hash(run, id->comm_hash), (uint32_t)id->n_ranks);
+  uint64_t comm_name = ni_hash(ni_hash(run, id->comm_hash), (uint32_t)id->n_ranks),
+           name = ni_hash(ni_hash(comm_name, process), (uint32_t)id->rank);
   if (!ni_array_room(w->member, w->n_members, w->cap_members)) return -ENOMEM;
-  int64_t k = ni_map_find(&w->member_names, ni_hash(ni_hash(comm_name, process), (uint32_t)id->rank), init_ns, (uint32_t)w->n_members);
+  int64_t k = ni_map_find(&w->member_names, name, init_ns, (uint32_t)w->n_members);
   if (k < 0) return k;
   struct ni_who_member *m = &w->member[k];
   if ((size_t)k == w->n_members) { /* lines change their member often, so the communicator is looked up here alone */

@@ -18,8 +18,9 @@ static int64_t put(struct ni_map *m, uint64_t name, uint64_t began, int64_t numb
   if (!p) {
     if (!ni_array_room(m->place, m->n, m->cap) || ni_index_add(&m->index, name, (uint32_t)m->n) < 0) return -ENOMEM;
     p = &m->place[m->n++];
+    p->first = number;
   }
-  *p = (struct ni_map_place){name, began, number};
+  *p = (struct ni_map_place){name, began, number, p->first};
   return number;
 }
 
@@ -28,8 +29,7 @@ int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t ne
   if (began == 0) return newest ? newest->number : put(m, name, 0, next);
   uint64_t whole = ni_hash(name, began);
   const struct ni_map_place *exact = place_of(m, whole);
-  if (exact) return exact->number;
-  int64_t number = newest && newest->began == 0 ? newest->number : next;
+  int64_t number = exact ? exact->number : newest && newest->began == 0 ? newest->number : next;
   if ((!newest || newest->began <= began) && put(m, name, began, number) < 0) return -ENOMEM;
   return put(m, whole, began, number);
 }
@@ -38,6 +38,13 @@ int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began) {
   const struct ni_map_place *newest = place_of(m, name), *exact = began ? place_of(m, ni_hash(name, began)) : newest;
   if (exact) return exact->number;
   return newest && newest->began == 0 ? newest->number : -1;
+}
+
+void ni_map_rewind(struct ni_map *m) {
+  for (size_t i = 0; i < m->n; i++) {
+    m->place[i].number = m->place[i].first;
+    m->place[i].began = 0;
+  }
 }
 
 void ni_map_free(struct ni_map *m) {

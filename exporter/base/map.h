@@ -12,7 +12,7 @@
 struct ni_map { /* all 0: empty */
   struct ni_map_place {
     uint64_t name, began;
-    int64_t number;
+    int64_t number, first; /* first: the number of the first of that name */
   } *place;
   size_t n, cap;
   struct ni_index index; /* of place */
@@ -24,6 +24,8 @@ struct ni_map { /* all 0: empty */
  */
 int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
 int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began); /* the same; -1: there is none */
+/* For reading the same once more: no thing began yet, but all keep their numbers. The same asking in the same order finds them. */
+void ni_map_rewind(struct ni_map *m);
 void ni_map_free(struct ni_map *m);
 
 #endif

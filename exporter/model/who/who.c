@@ -12,8 +12,10 @@
 int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin) {
   if (!ni_array_room(w->process, w->n_processes, w->cap_processes)) return -ENOMEM;
   uint64_t name = ni_hash_text((uint64_t)pid, host), started = ni_hash(name, start_ns);
-  int64_t k = start_ns ? ni_map_get(&w->process_names, started, 0) : -1;
-  if (k < 0) k = ni_map_find(&w->process_names, ni_hash_text(~name, origin), start_ns, (uint32_t)w->n_processes);
+  int64_t known = start_ns ? ni_map_get(&w->process_names, started, 0) : -1;
+  uint32_t next = (uint32_t)(known < 0 ? (int64_t)w->n_processes : known);
+  int64_t k = ni_map_find(&w->process_names, ni_hash_text(~name, origin), start_ns, next); /* the origin learns of it, too */
+  if (k >= 0 && known >= 0) k = known;
   if (k >= 0 && start_ns && ni_map_find(&w->process_names, started, 0, (uint32_t)k) < 0) k = -ENOMEM;
   if (k < 0) return k;
   struct ni_who_process *p = &w->process[k];
@@ -70,6 +72,11 @@ int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const st
   if (init_ns) m->init_ns = init_ns;
   if (id->nnodes > c->nnodes) c->nnodes = id->nnodes;
   return id->comm_name && take_name(c, m, id->comm_name) < 0 ? -ENOMEM : k;
+}
+
+void ni_who_rewind(struct ni_who *w) {
+  ni_map_rewind(&w->process_names);
+  ni_map_rewind(&w->member_names);
 }
 
 void ni_who_free(struct ni_who *w) {

@@ -65,6 +65,8 @@ static inline bool ni_who_is(const struct ni_who_member *m, const struct ni_iden
 static inline struct ni_ident ni_who_ident(const struct ni_who_member *m) {
   return (struct ni_ident){m->hash, m->name, m->rank, m->n_ranks, m->nnodes};
 }
+/* For reading the same lines once more: they choose the same numbers then; what is new gets new ones, which disturb no other. */
+void ni_who_rewind(struct ni_who *w);
 void ni_who_free(struct ni_who *w);
 
 #endif

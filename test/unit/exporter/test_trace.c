@@ -1,4 +1,4 @@
-/* Rooms of the timeline alone: the external sort, the sample of collectives, the two fits of clocks. */
+/* What the timeline rests on: the external sort, the sample of collectives, the two fits of clocks, two passes over one who. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/base/spill/spill_sort.h"
+#include "exporter/model/who/who.h"
 
 static uint64_t seed = 1;
 static uint64_t rnd(uint64_t below) {
@@ -228,9 +229,38 @@ static void test_gpu_clock(void **state) {
   ni_gpu_clock_free(&loaded);
 }
 
+/* ---- who ---- */
+
+static int64_t told(struct ni_who *w, uint64_t start_ns, uint64_t hash, uint64_t init_ns) {
+  int64_t p = ni_who_process(w, "node-0", 7, start_ns, "node-0-pid7");
+  return ni_who_member(w, (uint32_t)p, 0, &(struct ni_ident){.comm_hash = hash, .rank = 1, .n_ranks = 4}, init_ns);
+}
+
+/* Lines in the order of a log: a hash comes back twice, and a process its pid. When it is read once more, another communicator has
+ * come in between, as in a log that grows. */
+static void test_who_twice(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t start_ns, hash, init_ns;
+    int64_t want;
+  } line[] = {{0, 1, 0, 0}, {50, 1, 100, 0}, {0, 2, 90, 1}, {0, 1, 0, 0}, {0, 1, 300, 2}, {0, 1, 0, 2}, {0, 1, 100, 0},
+              {0, 1, 200, 3}, {0, 1, 0, 2}, {0, 1, 400, 4}, {0, 1, 0, 4}, {60, 1, 0, 5}, {0, 1, 500, 5}, {0, 2, 0, 6}, {50, 1, 0, 4}};
+  struct ni_who w = {0};
+  for (int pass = 0; pass < 2; pass++) {
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+      assert_int_equal(told(&w, line[i].start_ns, line[i].hash, line[i].init_ns), line[i].want);
+      if (pass && i == 3) assert_int_equal(told(&w, 0, 9, 110), 7);
+    }
+    assert_int_equal(w.n_processes, 2);
+    assert_int_equal(w.n_members, 7 + pass);
+    ni_who_rewind(&w);
+  }
+  ni_who_free(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_sort_no_folder),
                                      cmocka_unit_test(test_match), cmocka_unit_test(test_line_fit),
-                                     cmocka_unit_test(test_gpu_clock)};
+                                     cmocka_unit_test(test_gpu_clock), cmocka_unit_test(test_who_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,7 @@
 #include "exporter/cli/command.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/timeline/align.h"
-#include "exporter/model/timeline/pass.h"
 #include "exporter/model/timeline/scan.h"
-#include "exporter/model/timeline/who.h"
 #include "exporter/output/timeline/emit.h"
 #include "exporter/output/timeline/track.h"
 #include "exporter/output/timeline/write.h"
@@ -67,7 +65,6 @@ static void resolve_times(struct ni_tr *r) {
 static int run_phases(struct ni_tr *r, const char *folder) {
   int e = ni_sort_new(&r->sort, folder, r->opt.memory_bytes);
   if (e == 0) e = ni_names_init(&r->names);
-  if (e == 0) e = ni_tr_plan(r);
   if (e == 0) e = ni_tr_scan(r);
   if (e < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
   if (r->count.operations == 0 && r->n_processes == 0)
@@ -92,9 +89,7 @@ static int run_phases(struct ni_tr *r, const char *folder) {
 static void run_free(struct ni_tr *r) {
   ni_sort_free(r->sort);
   ni_tr_tracks_free(r);
-  ni_match_free(&r->match);
-  ni_tr_who_free(r);
-  ni_names_free(&r->names);
+  ni_tr_free(r);
   ni_files_free(&r->files);
   ni_runs_free(&r->runs);
   ni_inputs_free(&r->opt.inputs);
@@ -102,7 +97,6 @@ static void run_free(struct ni_tr *r) {
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);
   ni_ranks_free(&r->opt.rank);
-  free(r->file);
   free(r->out_path);
   ni_ledger_free(&r->ledger);
 }

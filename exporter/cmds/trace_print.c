@@ -90,17 +90,18 @@ static int64_t worst_gpu_spread(const struct ni_tr *r) {
 static uint32_t ranks_at_least(const struct ni_tr *r, uint32_t process, bool *more) {
   uint32_t most = 0;
   const char *of = NULL;
-  for (uint32_t i = 0; i < r->n_keys; i++) {
-    const struct ni_tr_key *k = &r->key[i];
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    const struct ni_who_member *x = &r->who.member[i];
     uint32_t n = 0;
-    bool first = k->process == process;
-    for (uint32_t j = 0; first && j < r->n_keys; j++) {
-      bool same = r->key[j].process == process && r->key[j].hash == k->hash;
-      first = !same || j >= i;
+    bool first = x->process == process;
+    for (uint32_t k = 0; first && k < r->n_members; k++) {
+      const struct ni_who_member *y = &r->who.member[k];
+      bool same = r->member[k].first == k && y->process == process && y->hash == x->hash;
+      first = !same || k >= i;
       n += same;
     }
     if (!first || n < most) continue;
-    const char *name = ni_name_text(&r->names, r->member[k->oldest].name);
+    const char *name = ni_tr_comm_name(r, &r->member[i]);
     *more = n == most && (*more || ni_names_alike(of, name));
     if (n > most) most = n, of = name;
   }

@@ -49,7 +49,7 @@ static bool in_window(const struct work *w, const struct ni_match_op *op) {
   const struct ni_tr *r = w->r;
   const struct ni_match_entry *by = &r->match.entry[op->first - 1];
   for (uint32_t i = op->first; i; i = r->match.entry[i - 1].next)
-    if (r->process[r->member[r->match.entry[i - 1].member].process].host == r->reference) by = &r->match.entry[i - 1];
+    if (ni_tr_host_of(r, &r->member[r->match.entry[i - 1].member]) == r->reference) by = &r->match.entry[i - 1];
   return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
 }
 
@@ -61,7 +61,7 @@ static void gather(struct work *w, const struct ni_match_op *op) {
   for (uint32_t i = op->first; i; i = r->match.entry[i - 1].next) {
     const struct ni_match_entry *e = &r->match.entry[i - 1];
     if (!r->unit[r->member[e->member].unit].shown) continue;
-    uint32_t host = r->process[r->member[e->member].process].host;
+    uint32_t host = ni_tr_host_of(r, &r->member[e->member]);
     int64_t add = correction(r, e->member, e->stated_ns, e->start_ns);
     int64_t start = e->start_ns + add, end = e->end_ns + add;
     struct side *s = &w->side[host];

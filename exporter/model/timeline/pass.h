@@ -6,12 +6,9 @@
 
 /* All lines of all files in order. take() gets lines with a member (NI_TR_NONE: about a process). */
 struct ni_tr_where {
-  struct ni_tr_file *file;
   uint32_t process, member;
-  uint64_t line_no;
   int64_t dump_us;
 };
-int ni_tr_plan(struct ni_tr *r);
 int ni_tr_pass(struct ni_tr *r, bool first, int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *));
 
 #endif

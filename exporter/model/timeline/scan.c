@@ -9,7 +9,7 @@
 #include "exporter/base/array.h"
 #include "pass.h"
 #include "scan.h"
-#include "who.h"
+#include "units.h"
 #include "exporter/model/ledger/judge.h"
 
 bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
@@ -52,6 +52,7 @@ static bool meets(const struct ni_record *o, int32_t n_ranks) {
 }
 
 static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
+  const struct ni_who_member *who = &r->who.member[member];
   int64_t start, dur;
   enum ni_tr_placed how = ni_tr_place(l, &start, &dur);
   m->records++;
@@ -62,10 +63,10 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
   for (size_t i = 0; i < m->n_open; i++)
     if ((l->op.has & NI_HAS_REC_SN) && m->open[i].u.rec_sn == l->op.rec_sn && m->open[i].kind == l->is_p2p)
       m->open[i].finished = true;
-  if (how == NI_TR_BY_ENQUEUE || l->is_p2p || !meets(&l->op, m->n_ranks)) return 0;
+  if (how == NI_TR_BY_ENQUEUE || l->is_p2p || !meets(&l->op, who->n_ranks)) return 0;
   struct ni_match_entry e = {.start_ns = start, .end_ns = start + dur, .member = member,
                              .stated_ns = how == NI_TR_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
-  return ni_match_add(&r->match, ni_match_key(m->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
+  return ni_match_add(&r->match, ni_match_key(who->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
 }
 
 static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
@@ -126,8 +127,15 @@ static void take_stats(struct ni_tr_member *m, const struct ni_stats_line *s, in
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
-  if (l->kind == NI_LINE_PROCESS) p->has_lines = true;
+  if (w->dump_us > p->last_us) p->last_us = w->dump_us;
   switch (l->kind) {
+    case NI_LINE_PROCESS:
+      p->has_lines = true;
+      if (l->process.rank >= 0) p->rank = l->process.rank;
+      return 0;
+    case NI_LINE_COMM:
+      if (m && l->comm.init_ns && l->comm.gpu_index >= 0) m->gpu = l->comm.gpu_index;
+      return 0;
     case NI_LINE_OP: return take_operation(r, m, w->member, l);
     case NI_LINE_CLOCK: return m ? take_clock(r, m, w->member, &l->clock) : 0;
     case NI_LINE_GAP: return m ? take_gap(r, m, &l->gap, w->dump_us) : 0;

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
   va_list ap;
@@ -11,4 +12,21 @@ int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) {
     va_end(ap);
   }
   return e;
+}
+
+void ni_tr_free(struct ni_tr *r) {
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    free(r->member[i].gap);
+    free(r->member[i].open);
+  }
+  for (uint32_t i = 0; i < r->n_units; i++) ni_gpu_clock_free(&r->unit[i].clock);
+  free(r->host);
+  free(r->process);
+  free(r->unit);
+  free(r->member);
+  free(r->point);
+  ni_map_free(&r->instances);
+  ni_who_free(&r->who);
+  ni_match_free(&r->match);
+  ni_names_free(&r->names);
 }

@@ -1,13 +1,13 @@
 /*
  * nccl-inspector trace: logs to one timeline in the Chrome trace-event format (docs/timeline.md).
  *
- * Phases, one thread: plan (files in order, what each log says at its beginning) -> scan (first pass over all lines: who
- * is there, which collectives several hosts ran, what was lost) -> align (a clock for each host, gpu_clock.h and line_fit.h)
- * -> emit (second pass: every line to events in aligned time, into the external sort) -> write (events in order of time
- * onto tracks, as JSON, compressed).
+ * Phases, one thread: scan (first pass over all lines, the files in order: who is there, which collectives several hosts
+ * ran, what was lost) -> align (a clock for each host, gpu_clock.h and line_fit.h) -> emit (second pass: every line
+ * to events in aligned time, into the external sort) -> write (events in order of time onto tracks, as JSON, compressed).
  *
  * What exists once: hosts (a clock each), processes, units (one GPU of a process: what the timeline calls a rank) and
- * members (one rank of one communicator). All times are Unix ns; before align in the clock of their host.
+ * members (one rank of one communicator). Who a process or a member is, `who` knows (model/who/who.h); what the timeline knows
+ * of it stands at the same number here. All times are Unix ns; before align in the clock of their host.
  *
  * Memory: --memory for sorting, the names, about 300 bytes a member, 12 MB for matching. It does not grow with the number
  * of records. Ownership: the command's (exporter/cmds/trace.c). Failure: -errno, with what failed in r->error_text.
@@ -21,6 +21,7 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
+#include "exporter/base/map.h"
 #include "exporter/input/inputs.h"
 #include "format/line.h"
 #include "exporter/base/name_table.h"
@@ -28,6 +29,7 @@
 #include "exporter/model/clocks/gpu_clock.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/model/ledger/ledger.h"
+#include "exporter/model/who/who.h"
 #include "exporter/base/spill/spill_sort.h"
 
 #define NI_TR_NONE UINT32_MAX
@@ -43,7 +45,10 @@ struct ni_tr_options {
   bool json, quiet, no_flows;
 };
 
-/* A clock: the hosts with one name and boot id. */
+/*
+ * A clock: the hosts with one name and boot id. Each boot sets the clock anew, so that the offset of the boot before tells
+ * nothing; and containers of one name on two machines have two clocks. Processes know a host by its name alone.
+ */
 struct ni_tr_host {
   uint32_t name, boot;         /* names */
   /* align.c: aligned = t - (offset_ns + drift * (t - epoch_ns)) */
@@ -59,10 +64,8 @@ struct ni_tr_host {
 };
 
 struct ni_tr_process {
-  uint32_t host, origin, exe;  /* index; names */
-  int64_t pid;
-  uint64_t start_ns;
-  int32_t rank, world_size;    /* -1: not stated */
+  uint32_t host;
+  int32_t rank;                /* in the job; -1: not stated */
   int64_t last_us;             /* latest dump */
   bool ours, final, has_lines; /* final line of the process read; lines about the run */
   uint32_t first_unit;         /* chain by next_in_process */
@@ -76,14 +79,6 @@ struct ni_tr_unit {
   bool rank_stated, shown;
   uint32_t out_pid;            /* what the timeline calls its process */
   struct ni_gpu_clock clock;   /* its GPU's clock against the host's */
-};
-
-/* One rank of one communicator hash in one process, and its instances. */
-struct ni_tr_key {
-  uint32_t process;
-  int32_t rank;
-  uint64_t hash;
-  uint32_t oldest, current;    /* members */
 };
 
 /* Of a clock line with a communicator, until its unit is known. */
@@ -111,11 +106,10 @@ struct ni_tr_open {
 };
 
 struct ni_tr_member {
-  uint32_t process, unit, name;
-  uint64_t hash, init_ns;
-  int32_t rank, n_ranks, nnodes, gpu;
-  uint32_t instance;           /* how often its hash was there before in this process */
-  uint32_t newer, oldest;      /* the next instance, NI_TR_NONE; the first one */
+  uint32_t unit;
+  int32_t gpu;                 /* -1: not known */
+  uint32_t first, instance;    /* the first one with its hash and rank in its process; how many of them came before it */
+  uint32_t n_instances;        /* of the first one: how many there are */
   bool ambiguous, doubled;     /* another communicator of its unit has the same name; another rank of it is there, too */
   struct ni_tr_gap *gap;
   size_t n_gaps, cap_gaps;
@@ -126,12 +120,6 @@ struct ni_tr_member {
   int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
   uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
   bool shown, announced;       /* announced: its begin is drawn */
-};
-
-struct ni_tr_file {
-  const struct ni_file *file;
-  uint32_t origin;             /* name: path without extension and rotation number */
-  uint32_t process;            /* once known */
 };
 
 /* What is drawn and what is not: told at the end, beside what the ledger knows. */
@@ -147,21 +135,18 @@ struct ni_tr {
   struct ni_tr_options opt;
   struct ni_files files;
   struct ni_runs runs;
-  struct ni_tr_file *file;     /* in order of process and rotation */
   struct ni_ledger ledger;     /* by the first pass */
   struct ni_progress progress;
   struct ni_names names;
   struct ni_name_cache cache;
   struct ni_tr_host *host;
-  struct ni_tr_process *process;
+  struct ni_who who;
+  struct ni_tr_process *process; /* as numbered by who; without what only the second pass saw of logs that still grow */
   struct ni_tr_unit *unit;
   struct ni_tr_member *member;
   uint32_t n_hosts, n_processes, n_units, n_members;
   size_t cap_hosts, cap_processes, cap_units, cap_members;
-  struct ni_tr_key *key;
-  uint32_t n_keys;
-  size_t cap_keys;
-  struct ni_index key_at_hash;
+  struct ni_map instances;     /* the first member of (process, hash, rank) */
   struct ni_tr_clock_point *point;
   uint32_t n_points;
   size_t cap_points;
@@ -185,8 +170,21 @@ struct ni_tr {
   char error_text[512];
 };
 
+void ni_tr_free(struct ni_tr *r); /* what the model took: who, hosts, units, members, names. The rest is the command's */
 /* Notes the first error; returns e. */
 int ni_tr_fail(struct ni_tr *r, int e, const char *text, ...) __attribute__((format(printf, 3, 4)));
+
+/* What can be said of who a member is; and its name, "": none. */
+static inline const struct ni_who_member *ni_tr_who(const struct ni_tr *r, const struct ni_tr_member *m) {
+  return &r->who.member[m - r->member];
+}
+static inline const char *ni_tr_comm_name(const struct ni_tr *r, const struct ni_tr_member *m) {
+  const char *name = ni_tr_who(r, m)->name;
+  return name ? name : "";
+}
+static inline uint32_t ni_tr_host_of(const struct ni_tr *r, const struct ni_tr_member *m) {
+  return r->process[ni_tr_who(r, m)->process].host;
+}
 
 /* A time of a host's clock in the clock of the reference. */
 static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_t t) {

@@ -8,7 +8,6 @@
 #include "emit_events.h"
 #include "emit_marks.h"
 #include "emit_op.h"
-#include "exporter/model/timeline/who.h"
 
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   switch (l->kind) {
@@ -27,8 +26,10 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
 }
 
 int ni_tr_emit(struct ni_tr *r) {
-  ni_tr_rewind(r);
-  for (uint32_t i = 0; i < r->n_members; i++) ni_tr_sort_gaps(&r->member[i]);
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    r->member[i].gpu_offset_ns = NI_NO_OFFSET;
+    ni_tr_sort_gaps(&r->member[i]);
+  }
   int e = ni_tr_pass(r, false, take);
   if (e == 0) e = ni_tr_emit_kept(r);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

@@ -148,7 +148,7 @@ int ni_tr_emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct 
     case NI_LINE_NET: err = take_net(r, w, l, &e); break;
     default: err = take_ce(r, w, l, &e); break;
   }
-  if (w->member != NI_TR_NONE) ni_tr_u64(&e, NI_TR_K_COMM, r->member[w->member].hash);
+  if (w->member != NI_TR_NONE) ni_tr_u64(&e, NI_TR_K_COMM, r->who.member[w->member].hash);
   return err < 0 ? err : ni_tr_put(r, &e);
 }
 

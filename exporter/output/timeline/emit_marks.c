@@ -57,20 +57,22 @@ static int instant(struct ni_tr *r, uint32_t process, uint32_t unit, int64_t at_
 }
 
 static const char *label(const struct ni_tr *r, const struct ni_tr_member *m, char *out, size_t size) {
-  if (m->name && !m->ambiguous) snprintf(out, size, "%s", ni_name_text(&r->names, m->name));
-  else snprintf(out, size, "%s%s0x%llx", ni_name_text(&r->names, m->name), m->name ? " " : "", (unsigned long long)m->hash);
+  const char *name = ni_tr_comm_name(r, m);
+  if (*name && !m->ambiguous) snprintf(out, size, "%s", name);
+  else snprintf(out, size, "%s%s0x%llx", name, *name ? " " : "", (unsigned long long)ni_tr_who(r, m)->hash);
   return out;
 }
 
 static int life(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns, const char *what) {
   const struct ni_tr_member *m = &r->member[w->member];
+  const struct ni_who_member *who = ni_tr_who(r, m);
   struct ni_tr_event e = {0};
   char comm[160], text[224];
   snprintf(text, sizeof text, "%s: %s", label(r, m, comm, sizeof comm), what);
   int err = instant(r, w->process, m->unit, at_ns, NI_TR_C_LIFE, text, &e);
-  ni_tr_u64(&e, NI_TR_K_COMM, m->hash);
-  ni_tr_i64(&e, NI_TR_K_RANK, m->rank);
-  ni_tr_i64(&e, NI_TR_K_RANKS, m->n_ranks);
+  ni_tr_u64(&e, NI_TR_K_COMM, who->hash);
+  ni_tr_i64(&e, NI_TR_K_RANK, who->rank);
+  ni_tr_i64(&e, NI_TR_K_RANKS, who->n_ranks);
   return err < 0 ? err : ni_tr_put(r, &e);
 }
 
@@ -157,7 +159,7 @@ static int put_gap(struct ni_tr *r, uint32_t member, const struct ni_tr_gap *g) 
   int err = ni_name(&r->names, &r->cache, text, &e.name);
   if (err == 0) err = ni_tr_track(r, m->unit, member, g->kind ? NI_TR_T_P2P : NI_TR_T_COLL, 0, &e.track);
   if (err < 0) return err;
-  int64_t told = ni_tr_time(r, m->process, g->told_us * 1000);
+  int64_t told = ni_tr_time(r, ni_tr_who(r, m)->process, g->told_us * 1000);
   e.ts = g->after_ns != NI_TR_NO_TIME ? g->after_ns : g->before_ns != NI_TR_NO_TIME ? g->before_ns : told;
   int64_t end = g->before_ns != NI_TR_NO_TIME ? g->before_ns : told;
   e.dur = end > e.ts ? end - e.ts : 0;
@@ -180,7 +182,7 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   if (err == 0) err = ni_tr_track(r, m->unit, member, x->kind ? NI_TR_T_P2P : NI_TR_T_COLL, 0, &e.track);
   if (err < 0) return err;
   if (u->enqueue_ns < 1000000000000000000u || u->enqueue_ns > INT64_MAX || u->age_ms > INT64_MAX / 2000000) return 0;
-  e.ts = ni_tr_time(r, m->process, (int64_t)u->enqueue_ns);
+  e.ts = ni_tr_time(r, ni_tr_who(r, m)->process, (int64_t)u->enqueue_ns);
   e.dur = (int64_t)u->age_ms * 1000000;
   ni_tr_u64(&e, NI_TR_K_SN, u->sn);
   ni_tr_u64(&e, NI_TR_K_REC_SN, u->rec_sn);
@@ -196,7 +198,7 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   if (u->channels_expected >= 0) ni_tr_i64(&e, NI_TR_K_EXPECTED, u->channels_expected);
   ni_tr_i64(&e, NI_TR_K_STARTED, u->channels_started);
   ni_tr_i64(&e, NI_TR_K_STOPPED, u->channels_stopped);
-  ni_tr_u64(&e, NI_TR_K_COMM, m->hash);
+  ni_tr_u64(&e, NI_TR_K_COMM, ni_tr_who(r, m)->hash);
   if ((err = ni_tr_put(r, &e)) < 0) return err;
   r->count.open++;
   return put_mark(r, m->unit, e);

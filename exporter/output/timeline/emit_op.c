@@ -33,8 +33,8 @@ static int describe(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_m
     ni_tr_i64(e, NI_TR_K_ROOT, o->root);
   if (o->has & NI_HAS_NCHANNELS) ni_tr_u64(e, NI_TR_K_CHANNELS, o->nchannels);
   if (err == 0) err = ni_tr_text(r, e, NI_TR_K_TIMING, ni_timing_names[o->timing]);
-  ni_tr_i64(e, NI_TR_K_RANK, m->rank);
-  ni_tr_u64(e, NI_TR_K_COMM, m->hash);
+  ni_tr_i64(e, NI_TR_K_RANK, ni_tr_who(r, m)->rank);
+  ni_tr_u64(e, NI_TR_K_COMM, ni_tr_who(r, m)->hash);
   if (o->has & NI_HAS_REC_SN) ni_tr_u64(e, NI_TR_K_REC_SN, o->rec_sn);
   if (o->has & NI_HAS_CALL_SN) ni_tr_u64(e, NI_TR_K_CALL_SN, o->call_sn);
   if (o->has & NI_HAS_PLAN_SN) ni_tr_u64(e, NI_TR_K_PLAN_SN, o->plan_sn);

@@ -14,7 +14,7 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
     return 0;
   }
   struct ni_tr_track want = {.unit = unit, /* instances of a hash follow each other on the same tracks */
-                             .member = member == NI_TR_NONE ? NI_TR_NONE : r->member[member].oldest,
+                             .member = member == NI_TR_NONE ? NI_TR_NONE : r->member[member].first,
                              .class = (uint8_t)class, .sub = sub};
   const uint64_t hash = ni_hash((uint64_t)want.member << 32 | unit, (uint64_t)class << 32 | sub);
   for (size_t at = 0; (*out = ni_index_next(&r->track_at_hash, hash, &at)) != NI_INDEX_NONE;) {
@@ -34,11 +34,12 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
 /* A communicator's name, with its hash where the unit has another of that name. */
 static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *out, size_t size) {
   const struct ni_tr_member *m = &r->member[t->member];
-  bool alone = m->name != 0 && !m->ambiguous;
+  const char *name = ni_tr_comm_name(r, m);
+  bool alone = *name && !m->ambiguous;
   char hash[48] = "", rank[32] = "";
-  if (!alone) snprintf(hash, sizeof hash, "%s0x%llx", m->name ? " " : "", (unsigned long long)m->hash);
-  if (m->doubled) snprintf(rank, sizeof rank, " rank %d", m->rank);
-  snprintf(out, size, "%.100s%s%s", m->name ? ni_name_text(&r->names, m->name) : "", hash, rank);
+  if (!alone) snprintf(hash, sizeof hash, "%s0x%llx", *name ? " " : "", (unsigned long long)ni_tr_who(r, m)->hash);
+  if (m->doubled) snprintf(rank, sizeof rank, " rank %d", ni_tr_who(r, m)->rank);
+  snprintf(out, size, "%.100s%s%s", name, hash, rank);
 }
 
 void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size) {
@@ -63,12 +64,10 @@ void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32
 
 void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t size) {
   const struct ni_tr_unit *u = &r->unit[unit];
-  const struct ni_tr_process *p = &r->process[u->process];
-  const char *host = ni_name_text(&r->names, r->host[p->host].name);
   char gpu[24] = "", rank[32] = "";
   if (u->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", u->gpu);
   if (u->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", u->rank);
-  snprintf(out, size, "%s%s%s", rank, host, gpu);
+  snprintf(out, size, "%s%s%s", rank, r->who.process[u->process].host, gpu);
 }
 
 void ni_tr_tracks_free(struct ni_tr *r) {

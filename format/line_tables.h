@@ -17,9 +17,11 @@ extern "C" {
 
 enum ni_field_type {
   NI_F_U64,    /* 0 to 2^63-1 */
+  NI_F_STAMP,  /* as U64: dump_timestamp_us, the one value that every flush changes */
   NI_F_I64,
   NI_F_I32,    /* >= min */
   NI_F_U32,
+  NI_F_INTEGERS = NI_F_U32, /* up to here */
   NI_F_BOOL,
   NI_F_STR,
   NI_F_HASH,   /* "0x..." up to 16 digits -> uint64_t */
@@ -31,7 +33,6 @@ enum ni_field_type {
   NI_F_BY,     /* object of numbers -> struct ni_by */
   NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */
-  NI_F_STAMP,  /* as U64: dump_timestamp_us, the one value that every flush changes */
   NI_F_OBJECT, /* sub-table */
   NI_F_TRACE,  /* sub-table into the parser's trace */
   NI_F_EVENTS, /* array of objects, sub-table into trace->event[i] */
@@ -70,6 +71,12 @@ extern struct ni_key_table ni_table_line; /* top level: header, metadata, then t
 
 /* Completes the tables; any number of calls from any thread. */
 void ni_tables_init(void);
+
+/* Names as they appear in messages and in JSON output; never NULL. */
+const char *ni_reject_name(enum ni_reject reason);
+const char *ni_line_kind_name(enum ni_line_kind kind);
+/* The key of an operation's line. */
+const char *ni_op_key(bool p2p);
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,10 @@ static inline size_t ni_format_op(char *buf, size_t cap, const struct ni_line_pr
   return r->kind == NI_KIND_COLL ? ni_format_coll(buf, cap, p, ts_us, r) : ni_format_p2p(buf, cap, p, ts_us, r);
 }
 
+/* Into a line whose accounts are zeros so far. */
+void ni_stats_set_kind(struct ni_stats_line *s, enum ni_kind kind, const struct ni_kind_counts *counts);
+void ni_stats_set_strays(struct ni_stats_line *s, const uint64_t stray[NI_STRAY_COUNT]);
+
 /* What `recover` puts at the end of a process line that is there as text: the keys with a comma before, no line. */
 size_t ni_format_recovered(char *buf, size_t cap, const struct ni_process_line *in);
 

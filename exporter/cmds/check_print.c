@@ -8,6 +8,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/json_write.h"
 #include "format/apart.h"
+#include "format/line_tables.h"
 #include "format/names.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/ledger/judge.h"

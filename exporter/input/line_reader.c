@@ -10,6 +10,7 @@
 #include "exporter/base/array.h"
 #include "gzip_header.h"
 #include "format/line.h"
+#include "parse/parse.h"
 
 enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000 };
 

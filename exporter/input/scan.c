@@ -1,4 +1,5 @@
 #include "scan.h"
+#include "parse/parse.h"
 
 #include <errno.h>
 #include <stdio.h>

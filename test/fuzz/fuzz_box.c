@@ -20,8 +20,9 @@
 #include "exporter/cmds/hang/say.h"
 #include "exporter/model/hang/verdict.h"
 #include "exporter/input/line_reader.h"
-#include "format/line.h"
+#include "exporter/input/parse/parse.h"
 #include "exporter/input/box/box_decode.h"
+#include "format/line_tables.h"
 #include "test/unit/exporter/recover_part.h"
 #include "test/unit/exporter/synthetic_box.h"
 

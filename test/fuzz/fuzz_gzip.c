@@ -17,7 +17,7 @@
 
 #include "exporter/input/line_reader.h"
 #include "exporter/input/line_split.h"
-#include "format/line.h"
+#include "exporter/input/parse/parse.h"
 
 static void need(int truth) {
   if (!truth) abort();

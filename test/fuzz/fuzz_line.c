@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/line.h"
+#include "exporter/input/parse/parse.h"
 
 static void need(int truth) {
   if (!truth) abort();

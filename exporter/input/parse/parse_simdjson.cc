@@ -5,16 +5,19 @@
  * Scalars are read from their text directly (parse_text.h): simdjson's accessors do not tell a negative number from a
  * word, and the reason is part of our answer. What is skipped is verified too (parse_value.h).
  */
-#include "parse_value.h"
+#include "parse.h"
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "exporter/base/array.h"
 #include "format/line_tables.h"
 #include "parse_head.h"
 #include "parse_text.h"
+#include "parse_value.h"
 
 static_assert(NI_PARSE_PADDING >= simdjson::SIMDJSON_PADDING, "lines need simdjson's padding");
 
@@ -22,7 +25,7 @@ static_assert(NI_PARSE_PADDING >= simdjson::SIMDJSON_PADDING, "lines need simdjs
 struct ni_marks {
   const char *stamp, *kind_key;
   unsigned kinds;
-  bool header, metadata;
+  uint64_t seen; /* of the keys of the line itself: bit 0 header, bit 1 metadata */
 };
 
 struct ni_parser {
@@ -61,13 +64,14 @@ inline int find(const ni_key_table &t, const char *key, unsigned &next) {
   return -1;
 }
 
-/* Names the key that spoils the line. */
-void blame(ni_parser &p, const ni_field &field) {
+/* Names the key that spoils the line; returns why. */
+ni_reject blame(ni_parser &p, const ni_field &field, ni_reject why) {
   char *d = p.names.text + p.names.used;
   memcpy(d, field.key, field.len - 1u);
   d[field.len - 1u] = 0;
   p.names.used += field.len;
   p.line->bad_key = d;
+  return why;
 }
 
 ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base);
@@ -81,52 +85,44 @@ ni_reject enter(ni_parser &p, od::value &v, const ni_key_table &t, char *base) {
   return walk(p, o, t, base);
 }
 
-ni_reject read_events(ni_parser &p, od::value &v, const ni_key_table &t) {
+/* An array of objects: the first ones to where at(i) says (nullptr: no memory); beyond max they are verified and counted. */
+template <typename N, typename At>
+ni_reject read_list(ni_parser &p, od::value &v, const ni_key_table &t, size_t max, N &more, At at) {
   od::array a;
   if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
-  uint32_t i = 0;
+  size_t i = 0;
   for (auto item : a) {
     od::value x;
     if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
-    if (i == NI_TRACE_MAX) {
-      p.trace.more++;
-      if (ni_reject r = ni_json_verify(x, 3)) return r;
-      continue;
+    ni_reject r;
+    if (i == max) {
+      more++;
+      r = ni_json_verify(x, 3);
+    } else {
+      auto *to = at(i++);
+      r = to ? enter(p, x, t, reinterpret_cast<char *>(to)) : NI_REJ_NO_MEMORY;
     }
-    /* event_trace_sn and event_trace_ts list the same events in the same order. */
-    if (i == p.trace.n) memset(&p.trace.event[p.trace.n++], 0, sizeof p.trace.event[0]);
-    if (ni_reject r = enter(p, x, t, reinterpret_cast<char *>(&p.trace.event[i]))) return r;
-    i++;
+    if (r) return r;
   }
   return NI_OK;
 }
 
+/* event_trace_sn and event_trace_ts list the same events in the same order. */
+ni_reject read_events(ni_parser &p, od::value &v, const ni_key_table &t) {
+  return read_list(p, v, t, NI_TRACE_MAX, p.trace.more, [&p](size_t i) {
+    if (i == p.trace.n) memset(&p.trace.event[p.trace.n++], 0, sizeof p.trace.event[0]);
+    return &p.trace.event[i];
+  });
+}
+
 ni_reject read_steps(ni_parser &p, od::value &v, const ni_key_table &t, ni_proxy_steps &out) {
-  od::array a;
   out = ni_proxy_steps{};
-  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
-  for (auto item : a) {
-    od::value x;
-    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
-    if (out.n == NI_STEPS_MAX) {
-      out.more++;
-      if (ni_reject r = ni_json_verify(x, 3)) return r;
-      continue;
-    }
-    if (out.n == p.steps_size) {
-      size_t bigger = p.steps_size ? 2 * p.steps_size : 64;
-      ni_proxy_step *s = new (std::nothrow) ni_proxy_step[bigger];
-      if (!s) return NI_REJ_NO_MEMORY;
-      if (out.n) memcpy(s, p.steps, out.n * sizeof *s);
-      delete[] p.steps;
-      p.steps = s;
-      p.steps_size = bigger;
-    }
-    if (ni_reject r = enter(p, x, t, reinterpret_cast<char *>(&p.steps[out.n]))) return r;
-    out.n++;
-  }
+  ni_reject r = read_list(p, v, t, NI_STEPS_MAX, out.more, [&p, &out](size_t i) {
+    out.n = i + 1;
+    return ni_array_room(p.steps, i, p.steps_size) ? &p.steps[i] : nullptr;
+  });
   out.list = p.steps;
-  return NI_OK;
+  return r;
 }
 
 ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
@@ -136,6 +132,25 @@ ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
   l.kind = static_cast<ni_line_kind>(f.arg);
   l.is_p2p = f.flags & NI_FLAG_P2P;
   return NI_OK;
+}
+
+/* A text that is one of a few words. */
+ni_reject store_word(ni_parser &p, od::value &v, const char *t, const ni_field &f, char *at) {
+  const char *word;
+  if (ni_reject r = ni_json_string(p.names, v, t, word)) return r;
+  if (f.type == NI_F_OBSERVED) {
+    *reinterpret_cast<bool *>(at) = strcmp(word, NI_OBSERVED) == 0;
+    return NI_OK;
+  }
+  if (f.type == NI_F_TIMING) {
+    ni_timing timing = ni_timing_from_name(word);
+    *reinterpret_cast<ni_timing *>(at) = timing;
+    return timing == NI_TIMING_NONE && *word ? NI_REJ_BAD_VALUE : NI_OK;
+  }
+  ni_src &src = *reinterpret_cast<ni_src *>(at);
+  for (int i = 1; i < NI_SRC_COUNT; i++)
+    if (strcmp(word, ni_src_names[i]) == 0) src = static_cast<ni_src>(i);
+  return src == NI_SRC_EVENT ? NI_REJ_BAD_VALUE : NI_OK;
 }
 
 inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_field &f, char *at, bool &has) {
@@ -164,42 +179,20 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       return NI_OK;
     }
     case NI_F_BOOL:
-      if (ni_text_is_true(t)) *reinterpret_cast<bool *>(at) = true;
-      else if (ni_text_is_false(t)) *reinterpret_cast<bool *>(at) = false;
-      else break;
+      if (!ni_text_is_true(t) && !ni_text_is_false(t)) break;
+      *reinterpret_cast<bool *>(at) = *t == 't';
       return NI_OK;
-    case NI_F_STR: {
+    case NI_F_STR:
       if (*t != '"') break;
       return ni_json_string(p.names, v, t, *reinterpret_cast<const char **>(at));
-    }
-    case NI_F_TIMING: {
-      const char *name;
+    case NI_F_TIMING:
+    case NI_F_SRC:
+    case NI_F_OBSERVED:
       if (*t != '"') break;
-      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
-      ni_timing timing = ni_timing_from_name(name);
-      if (timing == NI_TIMING_NONE && *name) return NI_REJ_BAD_VALUE;
-      *reinterpret_cast<ni_timing *>(at) = timing;
-      return NI_OK;
-    }
-    case NI_F_SRC: {
-      const char *name;
-      if (*t != '"') break;
-      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
-      for (int i = 1; i < NI_SRC_COUNT; i++)
-        if (strcmp(name, ni_src_names[i]) == 0) *reinterpret_cast<ni_src *>(at) = static_cast<ni_src>(i);
-      return *reinterpret_cast<ni_src *>(at) == NI_SRC_EVENT ? NI_REJ_BAD_VALUE : NI_OK;
-    }
-    case NI_F_OBSERVED: {
-      const char *name;
-      if (*t != '"') break;
-      if (ni_reject r = ni_json_string(p.names, v, t, name)) return r;
-      *reinterpret_cast<bool *>(at) = strcmp(name, NI_OBSERVED) == 0;
-      return NI_OK;
-    }
-    case NI_F_HASH: {
+      return store_word(p, v, t, f, at);
+    case NI_F_HASH:
       if (ni_reject r = ni_text_hash(t, reinterpret_cast<uint64_t *>(at))) return r;
       return ni_json_step_over(v) ? NI_OK : NI_REJ_BAD_JSON;
-    }
     case NI_F_F64:
     case NI_F_BW: {
       double d;
@@ -233,7 +226,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
   /* Not what was wanted: null where the format allows it, else a reason. */
   has = false;
   if (ni_text_is_null(t)) return f.flags & NI_FLAG_NULL ? NI_OK : NI_REJ_BAD_TYPE;
-  if (f.type == NI_F_U64 || f.type == NI_F_STAMP || f.type == NI_F_I64 || f.type == NI_F_I32 || f.type == NI_F_U32) return ni_text_not_integer(t);
+  if (f.type <= NI_F_INTEGERS) return ni_text_not_integer(t);
   return ni_json_verify(v, 2) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
 }
 
@@ -241,11 +234,11 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
 ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_key_table &t) {
   ni_line &l = *p.line;
   const char *name = nullptr;
-  bool object = *ni_json_token(f.value()) == '{';
-  if (!l.unknown_keys++ || (&t == &ni_table_line && object && !l.kind_name)) {
+  bool record = &t == &ni_table_line && !l.kind_name && *ni_json_token(f.value()) == '{';
+  if (!l.unknown_keys++ || record) {
     if (ni_reject r = ni_json_key(p.names, f, key, name)) return r;
     if (!l.unknown_key) l.unknown_key = name;
-    if (&t == &ni_table_line && object && !l.kind_name) l.kind_name = name;
+    if (record) l.kind_name = name;
   }
   return ni_json_verify(f.value(), 1);
 }
@@ -266,23 +259,15 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
     const ni_field &field = t.field[i];
     bool has;
     ni_reject r = seen >> i & 1 ? NI_REJ_DUPLICATE_KEY : store(p, f.value(), key, field, base + field.offset, has);
-    if (r) {
-      if (!p.line->bad_key) blame(p, field);
-      return r;
-    }
+    if (r) return p.line->bad_key ? r : blame(p, field, r);
     seen |= 1ULL << i;
-    if (!has) continue;
-    if (field.has && field.type == NI_F_OBJECT) *reinterpret_cast<bool *>(base + field.has) = true;
-    else if (field.has) reinterpret_cast<ni_record *>(base)->has |= field.has;
-    if (&t == &ni_table_line) {
-      if (i == 0) p.at.header = true;
-      if (i == 1) p.at.metadata = true;
-    }
+    if (!has || !field.has) continue;
+    if (field.type == NI_F_OBJECT) *reinterpret_cast<bool *>(base + field.has) = true;
+    else reinterpret_cast<ni_record *>(base)->has |= field.has;
   }
+  if (&t == &ni_table_line) p.at.seen = seen;
   uint64_t missing = t.required & ~seen;
-  if (!missing) return NI_OK;
-  blame(p, t.field[__builtin_ctzll(missing)]);
-  return NI_REJ_MISSING_KEY;
+  return missing ? blame(p, t.field[__builtin_ctzll(missing)], NI_REJ_MISSING_KEY) : NI_OK;
 }
 
 /* What a table cannot say: values that contradict one another. */
@@ -309,11 +294,9 @@ ni_reject parse_object(ni_parser &p, char *text, size_t len, size_t room, const 
 ni_reject parse_whole(ni_parser &p, char *text, size_t len, size_t room) {
   ni_line &l = *p.line;
   if (ni_reject r = parse_object(p, text, len, room, ni_table_line, reinterpret_cast<char *>(&l))) return r;
-  if (p.at.header != p.at.metadata) {
-    blame(p, ni_table_line.field[p.at.header]); /* the other one of the first two */
-    return NI_REJ_MISSING_KEY;
-  }
-  l.has_header = p.at.header;
+  l.has_header = p.at.seen & 1;
+  if (l.has_header != (p.at.seen >> 1 & 1)) /* the other one of the first two */
+    return blame(p, ni_table_line.field[l.has_header], NI_REJ_MISSING_KEY);
   if (!p.at.kinds) {
     if (!l.has_header || !l.kind_name) return NI_REJ_NO_PERF;
     l.kind = NI_LINE_UNKNOWN;
@@ -363,21 +346,19 @@ void begin(ni_parser &p, ni_line *out) {
 extern "C" int ni_parser_new(struct ni_parser **out) {
   ni_tables_init();
   ni_parser *p = new (std::nothrow) ni_parser;
-  *out = p;
-  if (!p) return -ENOMEM;
-  if (p->json.allocate(65536) || !ni_json_grow(p->names.text, p->names.size, 65536)) {
+  if (p && (p->json.allocate(65536) || !ni_json_grow(p->names.text, p->names.size, 65536))) {
     ni_parser_free(p);
-    *out = nullptr;
-    return -ENOMEM;
+    p = nullptr;
   }
-  return 0;
+  *out = p;
+  return p ? 0 : -ENOMEM;
 }
 
 extern "C" void ni_parser_free(struct ni_parser *p) {
   if (!p) return;
   delete[] p->copy;
   delete[] p->names.text;
-  delete[] p->steps;
+  free(p->steps);
   delete p;
 }
 

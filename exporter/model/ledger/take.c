@@ -17,6 +17,7 @@
 #include "exporter/input/sampling.h"
 #include "ledger.h"
 #include "take.h"
+#include "format/line_tables.h"
 
 static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   const struct ni_who_process *p = c->now_process < 0 ? NULL : &c->who.process[c->now_process];

@@ -10,6 +10,7 @@
 #include "exporter/base/array.h"
 #include "accounts.h"
 #include "exporter/model/ledger/judge.h"
+#include "format/line_tables.h"
 
 static int by_count(const void *a, const void *b) {
   const struct ni_count *x = a, *y = b;

@@ -5,6 +5,8 @@
 
 #include "exporter/input/discover.h"
 #include "exporter/input/line_reader.h"
+#include "exporter/input/parse/parse.h"
+#include "format/line_tables.h"
 #include "test/nccl_sim/core/sim.h"
 
 static void read_file(const char *path, struct ni_parser *parser, void (*each)(const struct ni_line *, void *),

@@ -12,7 +12,7 @@
 
 #include "exporter/input/line_reader.h"
 #include "exporter/input/line_split.h"
-#include "format/line.h"
+#include "exporter/input/parse/parse.h"
 
 static char path[64];
 

@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "format/line.h"
+#include "exporter/input/parse/parse.h"
+#include "format/line_tables.h"
 
 #define HEAD "\"header\":{\"id\":\"0x5d1c7e90aa41b2\",\"rank\":3,\"n_ranks\":8,\"nnodes\":1}"
 #define META_AT(v, t) \

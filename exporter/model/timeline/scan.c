@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/now.h"
 #include "pass.h"
 #include "scan.h"
 #include "units.h"
 #include "exporter/model/ledger/judge.h"
 
-bool ni_tr_sane(int64_t t) { return t > 1000000000000000000 && t < 4102444800000000000; }
 #define EXEC_MAX_NS INT64_C(3600000000000)
 
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
@@ -41,7 +41,7 @@ enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_
     *start_ns = (int64_t)l->trace->start_us * 1000;
     how = NI_TR_BY_ENQUEUE;
   }
-  return how != NI_TR_NOWHERE && ni_tr_sane(*start_ns) ? how : NI_TR_NOWHERE;
+  return how != NI_TR_NOWHERE && ni_time_of_a_job(*start_ns) ? how : NI_TR_NOWHERE;
 }
 
 /* Functions in which every rank needs something from every other, so that none can end before the last has begun. */
@@ -70,7 +70,7 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
 }
 
 static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
-  if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_tr_sane(k->gpu_offset_at_ns)) return 0;
+  if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_time_of_a_job(k->gpu_offset_at_ns)) return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
   if (!ni_array_room(r->point, r->n_points, r->cap_points)) return -ENOMEM;
   r->point[r->n_points++] = (struct ni_tr_clock_point){member, k->gpu_offset_at_ns, k->gpu_offset_ns};

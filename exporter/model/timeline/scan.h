@@ -8,7 +8,6 @@ int ni_tr_scan(struct ni_tr *r);
 
 /* When a record ran, in its host's clock: start and duration in ns. */
 enum ni_tr_placed { NI_TR_BY_GPU, NI_TR_BY_CPU, NI_TR_BY_ENQUEUE, NI_TR_NOWHERE };
-bool ni_tr_sane(int64_t unix_ns); /* between 2001 and 2100: anything else is no time of a job */
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
-#include "exporter/model/timeline/scan.h"
+#include "exporter/base/now.h"
 #include "emit_events.h"
 
 struct place {
@@ -130,7 +130,7 @@ int ni_tr_emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct 
   struct place at = place_of(r, w);
   struct ni_tr_event e = {0};
   const struct ni_event_line *x = &l->event;
-  if (!at.shown || !ni_tr_sane((int64_t)x->start_ns)) return 0;
+  if (!at.shown || !ni_time_of_a_job((int64_t)x->start_ns)) return 0;
   if (r->opt.coll.n && *x->func && !ni_words_have_func(&r->opt.coll, x->func)) return 0;
   enum ni_tr_class class = classes[l->kind];
   /* One thread calls for all communicators; progress threads are one for each, unless shared. */
@@ -197,7 +197,7 @@ static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct p
                     bool step) {
   struct ni_tr_event e = {0};
   char size[32], text[160];
-  if (!x->start_ns || !ni_tr_sane((int64_t)x->start_ns)) {
+  if (!x->start_ns || !ni_time_of_a_job((int64_t)x->start_ns)) {
     r->count.proxy_untimed++;
     return 0;
   }

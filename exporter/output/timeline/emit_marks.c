@@ -8,7 +8,7 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/model/timeline/scan.h"
+#include "exporter/base/now.h"
 #include "emit_marks.h"
 
 static int by_number(const void *a, const void *b) {
@@ -110,7 +110,7 @@ static int to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns,
 /* A mark that somebody set, or a change of detail: from there on other things are recorded. */
 static int take_control(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_control_line *c) {
   char text[256];
-  int64_t at = ni_tr_sane((int64_t)c->ns) ? (int64_t)c->ns : w->dump_us * 1000;
+  int64_t at = ni_time_of_a_job((int64_t)c->ns) ? (int64_t)c->ns : w->dump_us * 1000;
   if (c->mark) snprintf(text, sizeof text, "mark: %.200s", c->mark);
   else snprintf(text, sizeof text, "%.20s: %.180s%s", c->source, c->command, strcmp(c->result, "refused") == 0 ? " (refused)" : "");
   r->count.marks += c->mark != NULL;

@@ -1,9 +1,10 @@
 #include "event.h"
-#include "exporter/model/timeline/scan.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+
+#include "exporter/base/now.h"
 
 static const struct {
   const char *name;
@@ -49,7 +50,7 @@ struct packed {
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   /* One event of 1970 would leave a timeline of which nothing can be seen. */
   int64_t end;
-  if (!ni_tr_sane(e->ts) || e->dur < 0 || __builtin_add_overflow(e->ts, e->dur, &end) || !ni_tr_sane(end)) {
+  if (!ni_time_of_a_job(e->ts) || e->dur < 0 || __builtin_add_overflow(e->ts, e->dur, &end) || !ni_time_of_a_job(end)) {
     r->count.no_time++;
     return 0;
   }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/name_table.h"
 
 /* The chain of directories above the present one: a link back to any of them is a loop. */
 struct above {
@@ -152,13 +151,6 @@ size_t ni_log_stem(const char *path, uint64_t *number) {
   size_t n;
   (void)extension(path, &n);
   return before_number(path, n, number ? number : &own);
-}
-
-int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code) {
-  char *stem = strndup(path, ni_log_stem(path, NULL));
-  int e = stem ? ni_name(t, NULL, stem, code) : -ENOMEM;
-  free(stem);
-  return e;
 }
 
 /* The files of a process in the order they were written: x.jsonl.gz, x.1.jsonl.gz, x.2.jsonl.gz, x.10.jsonl.gz. */

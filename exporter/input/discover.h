@@ -16,8 +16,6 @@
 #include <string.h>
 #include <sys/types.h>
 
-struct ni_names; /* name_table.h */
-
 /* What the beginning of a log says; ni_runs_find() (exporter/model/who/runs.h) fills it in. */
 struct ni_log_head {
   uint64_t start_ns; /* of the process; 0: not stated */
@@ -66,8 +64,6 @@ static inline const char *ni_path_name(const char *path) {
  * is its own stem, but for a number at its end. *number: our rotation number, 0 for the first file; NULL: not asked for.
  */
 size_t ni_log_stem(const char *path, uint64_t *number);
-/* That part as a name: one code for all files of a process. 0 or -errno, as ni_name(). */
-int ni_name_of_log(struct ni_names *t, const char *path, uint32_t *code);
 
 /* Adds what the n paths name, sorted by stem and in the order in which a process wrote them. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
 int ni_discover(struct ni_files *out, char *const *path, size_t n);

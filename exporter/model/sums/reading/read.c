@@ -52,7 +52,8 @@ static int new_context(struct ni_reading *x, const struct ni_line *l, const char
   struct ni_run *r = x->r;
   const struct ni_ident *id = &l->ident;
   struct ni_seen_context n = {.used = true, .hash = id->comm_hash, .start_ns = x->start_ns, .pid = l->meta.pid, .rank = id->rank,
-                              .n_ranks = id->n_ranks, .c.nnodes = id->nnodes, .wanted = wanted_context(r, l)};
+                              .n_ranks = id->n_ranks, .c.nnodes = id->nnodes, .wanted = wanted_context(r, l),
+                              .type = (uint8_t)ni_comm_type_of(r, id->n_ranks, id->nnodes)};
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &n.host);
   for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++) e = ni_name(&r->names, &x->names, text[i], &n.c.text[i]);
   if (e == 0) e = ni_find_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);

@@ -18,7 +18,7 @@ struct ni_stream {
   struct ni_piece *piece;
   uint32_t member, func, cell;
   uint64_t msg_bytes;
-  uint8_t kind;
+  uint8_t type, kind;
 };
 
 struct ni_seen_context {
@@ -28,6 +28,7 @@ struct ni_seen_context {
   uint64_t hash, start_ns;
   int64_t pid;
   int32_t rank, n_ranks;
+  uint8_t type;                /* of the communicator: enum ni_comm_type */
   bool wanted;                 /* by --comm, --host, --rank */
 };
 

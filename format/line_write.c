@@ -187,9 +187,11 @@ enum {
 #define BEGIN(name, tag) \
   static char *put_##name(char *p, const struct tag *in, unsigned form) { \
     char *start = p; \
+    const bool opens = true; \
     bool known = true; \
     (void)form; \
-    (void)known;
+    (void)known; \
+    (void)opens;
 #define OBJECT(name, tag, ...) BEGIN(name, tag)
 #define PART(name, tag) BEGIN(name, tag)
 #define KEY(key, type, member, read, when, unit, present, meaning) if (when) p = PUT_##type(key, in->member);
@@ -210,10 +212,13 @@ enum {
     return p; \
   } \
   static char *put_##name##_rest(char *p, const struct tag *in) { \
-    char *start = NULL;
+    char *start = p; \
+    const bool opens = false;
 #define END(name) \
-    if (p == start) p++; \
-    if (start) *start = '{'; \
+    if (opens) { \
+      p += p == start; \
+      *start = '{'; \
+    } \
     *p++ = '}'; \
     return p; \
   }

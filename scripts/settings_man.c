@@ -1,7 +1,7 @@
 /* Prints nccl-inspector-plugin.7 from the plugin's table of settings (plugin/settings/config.c), as docs/settings.md has it. */
 #include <stdio.h>
 
-#include "exporter/cli/words.h"
+#include "exporter/cli/page.h"
 #include "plugin/settings/config.h"
 
 static void settings(struct ni_help_page *p) {

@@ -1,8 +1,45 @@
-/* Help and man page of a command: the same walk over its table, in two styles. */
+/*
+ * What is said of a command's table: what its rows accept, help and man page as one walk in two styles, the completion for
+ * bash (zsh takes it with bashcompinit).
+ */
+#include "page.h"
+
 #include <ctype.h>
 #include <string.h>
 
-#include "words.h"
+const struct ni_opt ni_words_common[] = {
+    {"help", 'h', NI_OPT_FLAG, NULL, "This help", .at = NI_COMMON_HELP},
+    {"usage", 0, NI_OPT_FLAG, NULL, "How it is called", .at = NI_COMMON_USAGE},
+    {"version", 'V', NI_OPT_FLAG, NULL, "The version", .at = NI_COMMON_VERSION},
+    {0}};
+
+/* "zstd, snappy, gzip or none" */
+static void list_words(const char *words, char *out, size_t size) {
+  for (const char *w = words; *w; w += *w == '|') {
+    size_t n = strcspn(w, "|"), used = strlen(out);
+    snprintf(out + used, size - used, "%s%.*s", w == words ? "" : w[n] ? ", " : " or ", (int)n, w);
+    w += n;
+  }
+}
+
+const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size) {
+  static const char *const wants[] = {
+      [NI_OPT_NUMBER] = "a number", [NI_OPT_RANKS] = "ranks and ranges, such as 0-7,16",
+      [NI_OPT_WHEN] = "2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after the start)",
+      [NI_OPT_TAKE] = NULL};
+  const char *want = o->want ? o->want : wants[o->kind];
+  unsigned long long min = o->min, max = o->max < INT64_MAX ? o->max : 0;
+  *out = 0;
+  if (o->kind == NI_OPT_CHOICE && !(in_help && !strchr(want, '|'))) list_words(want, out, size); /* one word: its argument is called so */
+  else if (o->kind == NI_OPT_SIZE && in_help) snprintf(out, size, "%lluM or more", min >> 20);
+  else if (o->kind == NI_OPT_SIZE) snprintf(out, size, "a size of %lluM or more, such as %s or 2G", min >> 20, o->def);
+  else if (o->kind == NI_OPT_NUMBER && max) snprintf(out, size, "%s%s%llu to %llu", in_help ? "" : want, in_help ? "" : " from ", min, max);
+  else if (o->kind == NI_OPT_NUMBER && !in_help) snprintf(out, size, "%s from %llu on", want, min);
+  else if (!in_help) snprintf(out, size, "%s", want ? want : "a value");
+  return out;
+}
+
+/* ---- help and man pages ---- */
 
 enum { WIDTH = 79, OPTION_COLUMN = 29, CODE_COLUMN = 6 };
 
@@ -190,4 +227,61 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
   else c->extra(&p);
   fputs(".SH SEE ALSO\n", f);
   fputs(".BR nccl-inspector (1),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
+}
+
+/* ---- completion ---- */
+
+static void option_words(FILE *f, const struct ni_opt *o) {
+  for (; o->kind; o++)
+    if (o->name && o->help) ni_say(f, " --%s", o->name);
+}
+
+static void case_options(FILE *f, const struct ni_command *c) {
+  ni_say(f, "    %s) words='", c->name);
+  option_words(f, c->opt);
+  option_words(f, ni_words_common);
+  ni_say(f, "' ;;\n");
+}
+
+/* Behind an option that takes one of a few words: these. */
+static void choices(FILE *f, const struct ni_command *c) {
+  for (const struct ni_opt *o = c->opt; o->kind; o++) {
+    if (!o->name || o->kind != NI_OPT_CHOICE) continue;
+    ni_say(f, "    '%s --%s') value=1 words='", c->name, o->name);
+    for (const char *w = o->want; *w; w += strcspn(w, "|"), w += *w == '|') ni_say(f, " %.*s", (int)strcspn(w, "|"), w);
+    ni_say(f, "' ;;\n");
+  }
+}
+
+void ni_words_bash(FILE *f, const char *program, const struct ni_command *const *command, size_t n, const struct ni_command *only) {
+  char function[64];
+  snprintf(function, sizeof function, "_%s", program);
+  for (char *s = function; *s; s++)
+    if (*s == '-') *s = '_';
+  ni_say(f, "# Completion of %s for bash, made from its tables of options. For zsh, before this file is sourced:\n"
+            "#   autoload -U +X bashcompinit && bashcompinit\n"
+            "%s() {\n"
+            "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= value=\n"
+            "  if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi\n",
+         program, function);
+  if (only) ni_say(f, "  local command=%s\n", only->name);
+  else
+    ni_say(f, "  local command=${COMP_WORDS[1]}\n"
+              "  case $command in -*) command=summary ;; esac\n");
+  ni_say(f, "  case \"$command $prev\" in\n");
+  if (only) choices(f, only);
+  for (size_t i = 0; i < n; i++) choices(f, command[i]);
+  ni_say(f, "  esac\n");
+  if (n) {
+    ni_say(f, "  if [ $COMP_CWORD = 1 ] || [ \"$COMP_CWORD$command\" = 2help ]; then\n    value=1 words='");
+    for (size_t i = 0; i < n; i++) ni_say(f, " %s", command[i]->name);
+    ni_say(f, " --help --version'\n  fi\n");
+  }
+  ni_say(f, "  [ -n \"$value\" ] || case $cur in -*) case $command in\n");
+  if (only) case_options(f, only);
+  for (size_t i = 0; i < n; i++) case_options(f, command[i]);
+  ni_say(f, "  esac ;; esac\n"
+            "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+            "}\n"
+            "complete -o default -F %s %s\n", function, program);
 }

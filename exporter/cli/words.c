@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "page.h"
 
 struct parse {
   const struct ni_command *c;

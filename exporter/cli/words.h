@@ -1,10 +1,10 @@
 /*
  * The words of a command in one table: what it is for, its options, exit codes, examples and files.
  *
- * From the table come the parser of the command line (words.c), `--help`, the man page (page.c) and the completion in a shell
- * (complete.c), so what is accepted and what is said about it are the same rows. An option's row says where its value goes in
- * the command's own struct, the default and what is accepted; nothing else parses values. Main thread only. Messages go to
- * stderr, help to stdout, both through ni_say().
+ * From the table come the parser of the command line, and `--help`, the man page and the completion in a shell (page.h), so
+ * what is accepted and what is said about it are the same rows. An option's row says where its value goes in the command's own
+ * struct, the default and what is accepted; nothing else parses values. Main thread only. Messages go to stderr, help to
+ * stdout, both through ni_say().
  */
 #ifndef NI_WORDS_H
 #define NI_WORDS_H
@@ -102,24 +102,5 @@ struct ni_command {
  * command has nothing more to do, because help was asked for or a word refused; the return value is then its exit code.
  */
 int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done);
-/* ---- accepted.c ---- */
-/* "a number from 1 to 1024": what a row accepts; in_help: short, and "" where the help itself says it. Returns out. */
-const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size);
-/* What every command has, told apart by `at`. Ends with an empty row. */
-enum { NI_COMMON_HELP = 1, NI_COMMON_USAGE, NI_COMMON_VERSION };
-extern const struct ni_opt ni_words_common[];
-
-/* ---- page.c: help and man pages ---- */
-void ni_words_usage(FILE *f, const char *name, const struct ni_command *c);
-void ni_words_help(FILE *f, const char *name, const struct ni_command *c);
-/* roff; section 1 or 7. Blanks of the name become '-'. */
-void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c);
-/* For extra(): a heading ("Settings") and the column of the meanings beneath it; a word and its meaning; a paragraph. */
-void ni_help_head(struct ni_help_page *p, const char *head, int column);
-void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning);
-void ni_help_text(struct ni_help_page *p, const char *text);
-
-/* ---- complete.c: the completion of a program for bash; without commands the options are only's ---- */
-void ni_words_bash(FILE *f, const char *program, const struct ni_command *const *command, size_t n, const struct ni_command *only);
 
 #endif

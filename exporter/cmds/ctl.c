@@ -21,7 +21,6 @@
 #include "exporter/cli/command.h"
 #include "format/events.h"
 #include "exporter/base/now.h"
-#include "exporter/cli/options.h"
 #include "exporter/base/text/plural.h"
 
 #define FILE_BYTES 8192u /* what a rank reads at most */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exporter/cli/command.h"
+#include "exporter/cli/page.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/terminal.h"
 

@@ -19,7 +19,6 @@
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/table.h"
 #include "exporter/input/scan_files.h"
-#include "exporter/cli/options.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter/cli/words.h"
+#include "exporter/cli/page.h"
 #include "modes.h"
 #include "test/nccl_sim/core/settings.h"
 

@@ -5,7 +5,6 @@
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
-#include "exporter/cli/options.h"
 #include "exporter/base/text/plural.h"
 #include "machine.h"
 #include "nccl_find.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core.h"
-#include "exporter/cli/words.h"
+#include "exporter/cli/page.h"
 
 enum type { INT, U32, U64, DBL, BOOL, RELEASE, INTERFACE, END_HOW, POISON };
 

@@ -2,18 +2,12 @@
 
 #include <string.h>
 
-#define WIDEN(v)                       \
-  for (uint32_t i = 0; i < n; i++) { \
-    if (v[i] < lo) lo = v[i];          \
-    if (v[i] > hi) hi = v[i];          \
-  }
-
-void ni_stats_ints(struct ni_chunk_stats *st, const void *values, unsigned width, uint32_t n) {
+void ni_stats_ints(struct ni_chunk_stats *st, const int64_t *v, uint32_t n) {
   int64_t lo = st->has ? st->int_min : INT64_MAX, hi = st->has ? st->int_max : INT64_MIN;
-  const int32_t *narrow = values;
-  const int64_t *wide = values;
-  if (width == 4) WIDEN(narrow)
-  else WIDEN(wide)
+  for (uint32_t i = 0; i < n; i++) {
+    if (v[i] < lo) lo = v[i];
+    if (v[i] > hi) hi = v[i];
+  }
   st->has |= n > 0;
   st->int_min = lo;
   st->int_max = hi;

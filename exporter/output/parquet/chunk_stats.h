@@ -22,8 +22,7 @@ struct ni_chunk_stats {
   uint32_t text_min_len, text_max_len;
 };
 
-/* n integers of `width` (4 or 8) bytes, signed. */
-void ni_stats_ints(struct ni_chunk_stats *st, const void *values, unsigned width, uint32_t n);
+void ni_stats_ints(struct ni_chunk_stats *st, const int64_t *v, uint32_t n);
 void ni_stats_doubles(struct ni_chunk_stats *st, const double *v, uint32_t n);
 /* Compared as unsigned bytes. p is never NULL. */
 void ni_stats_text(struct ni_chunk_stats *st, const char *p, uint32_t len);

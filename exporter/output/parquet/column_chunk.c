@@ -20,14 +20,12 @@ size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env) {
 }
 
 static void start(struct ni_chunk *c, const struct ni_chunk_env *env) {
-  c->mode = c->type == NI_PQ_BOOL ? NI_CHUNK_BITS : env->no_dict || c->start_plain ? NI_CHUNK_PLAIN : NI_CHUNK_DICT;
+  c->mode = env->no_dict || c->start_plain ? NI_CHUNK_PLAIN : NI_CHUNK_DICT;
 }
 
 void ni_chunk_init(struct ni_chunk *c, enum ni_pq_type type, const struct ni_chunk_env *env) {
-  static const uint8_t widths[NI_PQ_TYPE_COUNT] = {[NI_PQ_BOOL] = 1,         [NI_PQ_INT32] = 4,  [NI_PQ_INT64] = 8,
-                                                   [NI_PQ_TIMESTAMP_US] = 8, [NI_PQ_DOUBLE] = 8, [NI_PQ_STRING] = 0};
-  *c = (struct ni_chunk){.type = type, .width = widths[type]};
-  ni_dict_init(&c->dict, type == NI_PQ_STRING, env->dict_entries);
+  *c = (struct ni_chunk){.type = type, .is_text = type == NI_PQ_STRING};
+  ni_dict_init(&c->dict, c->is_text, env->dict_entries);
   start(c, env);
 }
 
@@ -86,13 +84,13 @@ static int add_levels(struct ni_chunk *c, struct ni_chunk_env *env, const struct
 
 /* The dictionary's values into the statistics. */
 static void stat_dict(struct ni_chunk *c) {
-  if (c->width == 0) {
+  if (c->is_text) {
     for (uint32_t i = 0; i < c->dict.n; i++)
       ni_stats_text(&c->stats, c->dict.text + c->dict.texts[i].off, c->dict.texts[i].len);
   } else if (c->type == NI_PQ_DOUBLE) {
     ni_stats_doubles(&c->stats, (const double *)c->dict.keys, c->dict.n);
   } else {
-    ni_stats_ints(&c->stats, c->dict.keys, 8, c->dict.n); /* keys are sign-extended */
+    ni_stats_ints(&c->stats, (const int64_t *)c->dict.keys, c->dict.n);
   }
 }
 
@@ -115,16 +113,12 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
   c->page_rows = c->page_values = 0;
   c->page_has_nulls = false;
   c->plain_len = 0;
-  if (c->width == 0 && c->plain_cap > 4 * NI_PAGE_BYTES) { /* one giant string must not stay in memory for good */
+  if (c->is_text && c->plain_cap > 4 * NI_PAGE_BYTES) { /* one giant string must not stay in memory for good */
     free(c->plain);
     c->plain = NULL;
     c->plain_cap = 0;
   }
   return rc;
-}
-
-static size_t input_width(const struct ni_chunk *c, const struct ni_pq_column *in) {
-  return c->width ? c->width : in->dict ? sizeof(uint32_t) : sizeof(struct ni_str);
 }
 
 /* Each loop keeps the values whose byte is set; always storing and sometimes advancing has no branch to mispredict. */
@@ -138,15 +132,11 @@ static size_t input_width(const struct ni_chunk *c, const struct ni_pq_column *i
     }                                       \
   } while (0)
 
-/* Copies the values of `width` bytes (1, 4, 8, or a struct ni_str) whose byte in `valid` is not 0. `out` has room for all n. */
-static void drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t n, size_t width) {
+/* Copies the values, or the codes, whose byte in `valid` is not 0. `out` has room for all n. */
+static void drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t n, bool codes) {
   uint32_t k = 0;
-  switch (width) {
-    case 1: NI_DENSE(uint8_t); break;
-    case 4: NI_DENSE(uint32_t); break;
-    case 8: NI_DENSE(uint64_t); break;
-    default: NI_DENSE(struct ni_str); break;
-  }
+  if (codes) NI_DENSE(uint32_t);
+  else NI_DENSE(uint64_t);
 }
 
 static uint32_t count_valid(const uint8_t *valid, uint32_t n) {
@@ -162,13 +152,12 @@ static struct ni_pq_slice cut_slice(const struct ni_chunk *c, struct ni_chunk_en
     if (in->valid && !in->valid[0]) s.n_values = 0;
     return s;
   }
-  size_t width = input_width(c, in);
-  s.values = (const char *)in->values + off * width;
+  s.values = (const char *)in->values + off * (c->is_text ? sizeof(uint32_t) : NI_VALUE_BYTES);
   if (in->valid) {
     s.valid = in->valid + off;
     s.n_values = count_valid(s.valid, n);
     if (s.n_values != n) {
-      drop_nulls(env->dense, s.values, s.valid, n, width);
+      drop_nulls(env->dense, s.values, s.valid, n, c->is_text);
       s.values = env->dense;
     }
   }
@@ -189,7 +178,7 @@ int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct n
     if (c->type == NI_PQ_DOUBLE && s.n_values)
       c->n_nans += s.repeat ? s.n_values * ni_count_nans(s.values, 1) : ni_count_nans(s.values, s.n_values);
     if ((rc = add_levels(c, env, &s)) != 0) return rc;
-    if (full || c->page_rows == env->page_rows || (c->width == 0 && c->plain_len >= NI_PAGE_BYTES))
+    if (full || c->page_rows == env->page_rows || (c->is_text && c->plain_len >= NI_PAGE_BYTES))
       if ((rc = close_page(c, env)) != 0) return rc;
     if (full) turn_plain(c); /* the rest of the rows, from the value that found no room */
     off += s.n_rows;

@@ -25,6 +25,7 @@
 #define NI_SLICE_ROWS 1024u
 /* A page of long strings ends here, whatever its rows. */
 #define NI_PAGE_BYTES 65536u
+#define NI_VALUE_BYTES 8u /* of a number */
 /* What the columns of one writer share. */
 struct ni_chunk_env {
   struct ni_page_codec codec;
@@ -36,18 +37,17 @@ struct ni_chunk_env {
   size_t body_cap, packed_cap;
   char *utf8; /* replaced text */
   size_t utf8_cap;
-  struct ni_str dense[NI_SLICE_ROWS]; /* values of a slice without its nulls, any type */
-  uint64_t wide[NI_SLICE_ROWS];          /* INT32 as dictionary keys */
+  uint64_t dense[NI_SLICE_ROWS]; /* values or codes of a slice without its nulls */
 };
 
 void ni_chunk_env_free(struct ni_chunk_env *env);
 size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env);
 
-enum ni_chunk_mode { NI_CHUNK_DICT, NI_CHUNK_PLAIN, NI_CHUNK_BITS /* booleans */ };
+enum ni_chunk_mode { NI_CHUNK_DICT, NI_CHUNK_PLAIN };
 
 struct ni_chunk {
   enum ni_pq_type type;
-  unsigned width; /* bytes of a value in PLAIN; 0 for strings, 1 for booleans (which take a bit) */
+  bool is_text; /* else a value has NI_VALUE_BYTES */
   enum ni_chunk_mode mode;
   bool start_plain; /* the dictionary did not pay in the row group before */
 
@@ -55,7 +55,7 @@ struct ni_chunk {
   uint32_t page_rows, page_values;
   bool page_has_nulls;
   uint8_t *level_bits; /* one bit a row, valid when page_has_nulls */
-  uint16_t *codes;     /* DICT and BITS: page_values of them */
+  uint16_t *codes;     /* DICT: page_values of them */
   uint8_t *plain;      /* PLAIN: room for the levels, then plain_len bytes of values */
   size_t plain_len, plain_cap;
 

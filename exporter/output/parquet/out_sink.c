@@ -8,10 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int ni_sink_open(struct ni_pq_sink *s, const char *path, int fd) {
-  *s = (struct ni_pq_sink){.fd = fd};
-  if (!path) return fd < 0 ? -EBADF : 0;
-  s->fd = -1;
+int ni_sink_open(struct ni_pq_sink *s, const char *path) {
+  *s = (struct ni_pq_sink){.fd = -1};
   if (!(s->path = strdup(path))) return -ENOMEM;
   s->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (s->fd >= 0) return 0;
@@ -49,9 +47,8 @@ int ni_sink_writev(struct ni_pq_sink *s, struct iovec *iov, int n) {
   return 0;
 }
 
-int ni_sink_commit(struct ni_pq_sink *s, bool sync) {
-  if (sync && fsync(s->fd) != 0 && errno != EINVAL && errno != EROFS) return -errno; /* a pipe has nothing to sync */
-  int rc = s->path && close(s->fd) != 0 && errno != EINTR ? -errno : 0;
+int ni_sink_commit(struct ni_pq_sink *s) {
+  int rc = close(s->fd) != 0 && errno != EINTR ? -errno : 0;
   s->fd = -1;
   if (rc) return rc;
   free(s->path);
@@ -60,10 +57,8 @@ int ni_sink_commit(struct ni_pq_sink *s, bool sync) {
 }
 
 void ni_sink_discard(struct ni_pq_sink *s) {
-  if (s->path) {
-    if (s->fd >= 0) close(s->fd);
-    unlink(s->path);
-  }
+  if (s->fd >= 0) close(s->fd);
+  if (s->path) unlink(s->path);
   free(s->path);
   *s = (struct ni_pq_sink){.fd = -1};
 }

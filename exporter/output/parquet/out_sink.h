@@ -1,5 +1,5 @@
 /*
- * Where the bytes of a Parquet file go: a new file, or the caller's descriptor.
+ * Where the bytes of a Parquet file go: a new file.
  *
  * open → write* → commit, or discard. Threads: its writer's only. Ownership: owns the descriptor it opened; after commit
  * or discard it holds nothing. Errors: what the system call gave, as negative errno.
@@ -7,22 +7,21 @@
 #ifndef NI_PARQUET_OUT_SINK_H
 #define NI_PARQUET_OUT_SINK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
 struct ni_pq_sink {
   int fd;
-  char *path;      /* opened here; NULL with a descriptor of the caller's */
+  char *path;      /* NULL: nothing is held */
   uint64_t offset; /* bytes written so far = position in the Parquet file */
 };
 
-/* Creates `path`: -EEXIST when anything is there. path NULL: uses fd. */
-int ni_sink_open(struct ni_pq_sink *s, const char *path, int fd);
+/* Creates `path`: -EEXIST when anything is there. */
+int ni_sink_open(struct ni_pq_sink *s, const char *path);
 /* Writes all of it or fails; the entries of iov are changed. */
 int ni_sink_writev(struct ni_pq_sink *s, struct iovec *iov, int n);
 /* Closes (its error counts: a network file system reports lost writes there). */
-int ni_sink_commit(struct ni_pq_sink *s, bool sync);
+int ni_sink_commit(struct ni_pq_sink *s);
 /* Closes and removes what was created. */
 void ni_sink_discard(struct ni_pq_sink *s);
 

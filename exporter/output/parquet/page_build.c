@@ -105,14 +105,12 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
     body = c->plain + room - levels;
     len = levels + c->plain_len;
   } else {
-    unsigned width = c->mode == NI_CHUNK_DICT ? ni_code_width(c->dict.n) : 1;
+    unsigned width = ni_code_width(c->dict.n);
     int rc =
         reserve(&env->body, &env->body_cap, ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
     if (rc) return rc;
     uint8_t *out = put_levels(c, env->body);
-    if (c->mode == NI_CHUNK_BITS) {
-      out = ni_bitpack(out, c->codes, c->page_values, 1);
-    } else if (c->page_values) { /* a page of nulls alone must not ask for a dictionary that may not exist */
+    if (c->page_values) { /* a page of nulls alone must not ask for a dictionary that may not exist */
       encoding = ENCODING_RLE_DICTIONARY;
       *out++ = (uint8_t)width;
       out = ni_hybrid_encode(out, c->codes, c->page_values, width);
@@ -140,10 +138,10 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
 }
 
 int ni_page_dict(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len) {
-  size_t len = ni_dict_page_bytes(&c->dict, c->width);
+  size_t len = ni_dict_page_bytes(&c->dict);
   int rc = reserve(&env->body, &env->body_cap, len);
   if (rc) return rc;
-  ni_dict_page(&c->dict, c->width, env->body);
+  ni_dict_page(&c->dict, env->body);
   if ((rc = pack(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0) return rc;
   struct ni_tc *t = &env->header;
   ni_tc_begin(t, PAGE_DICT_HEADER);

@@ -58,27 +58,6 @@ static int map_codes(struct ni_chunk *c, struct ni_chunk_env *env, const struct 
   return 0;
 }
 
-static int map_texts(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_slice *s, uint32_t n, uint16_t *out,
-                     uint32_t *n_mapped) {
-  const struct ni_str *in = s->values;
-  for (uint32_t i = 0; i < n; i++) {
-    *n_mapped = i;
-    if (i && in[i].p == in[i - 1].p && in[i].len == in[i - 1].len) {
-      out[i] = out[i - 1];
-      continue;
-    }
-    int rc = code_of_text(c, env, &in[i], &out[i]);
-    if (rc) return rc;
-  }
-  *n_mapped = n;
-  return 0;
-}
-
-static int ready_codes(struct ni_chunk *c, const struct ni_chunk_env *env) {
-  if (!c->codes) c->codes = malloc((env->page_rows + NI_CODE_SLACK) * sizeof *c->codes);
-  return c->codes ? 0 : -ENOMEM;
-}
-
 /* Rows of the slice before its value k. */
 static uint32_t rows_before(const struct ni_pq_slice *s, uint32_t k) {
   if (s->repeat || s->n_values == s->n_rows) return k;
@@ -90,19 +69,10 @@ static uint32_t rows_before(const struct ni_pq_slice *s, uint32_t k) {
 
 /* On NI_DICT_FULL the slice is cut down to the rows that were taken. */
 static int stage_dict(struct ni_chunk *c, struct ni_chunk_env *env, struct ni_pq_slice *s) {
-  int rc = ready_codes(c, env);
-  if (rc) return rc;
+  if (!c->codes && !(c->codes = malloc((env->page_rows + NI_CODE_SLACK) * sizeof *c->codes))) return -ENOMEM;
   uint16_t *out = c->codes + c->page_values;
   uint32_t n = s->repeat && s->n_values ? 1 : s->n_values, n_mapped = 0;
-  if (c->width == 0) {
-    rc = s->dict ? map_codes(c, env, s, n, out, &n_mapped) : map_texts(c, env, s, n, out, &n_mapped);
-  } else if (c->width == 4) {
-    const int32_t *v = s->values;
-    for (uint32_t i = 0; i < n; i++) env->wide[i] = (uint64_t)(int64_t)v[i];
-    rc = ni_dict_map(&c->dict, env->wide, n, out, &n_mapped);
-  } else {
-    rc = ni_dict_map(&c->dict, s->values, n, out, &n_mapped);
-  }
+  int rc = c->is_text ? map_codes(c, env, s, n, out, &n_mapped) : ni_dict_map(&c->dict, s->values, n, out, &n_mapped);
   if (rc == NI_DICT_FULL) {
     s->n_rows = rows_before(s, n_mapped);
     s->n_values = n_mapped;
@@ -115,37 +85,13 @@ static int stage_dict(struct ni_chunk *c, struct ni_chunk_env *env, struct ni_pq
   return rc;
 }
 
-static int stage_bits(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_slice *s) {
-  int rc = ready_codes(c, env);
-  if (rc) return rc;
-  const uint8_t *v = s->values;
-  uint16_t *out = c->codes + c->page_values;
-  bool any = false, all = true;
-  for (uint32_t i = 0; i < s->n_values; i++) {
-    out[i] = v[s->repeat ? 0 : i] != 0;
-    any |= out[i];
-    all &= out[i];
-  }
-  c->page_values += s->n_values;
-  if (s->n_values) {
-    const int64_t bounds[2] = {all, any};
-    ni_stats_ints(&c->stats, bounds, 8, 2);
-  }
-  return 0;
-}
-
 /* Room for `need` more bytes of values in the open PLAIN page. */
 static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_t need) {
   size_t want = ni_level_room(env->page_rows) + c->plain_len + need;
-  if (c->width) want = ni_level_room(env->page_rows) + (size_t)env->page_rows * c->width;
+  if (!c->is_text) want = ni_level_room(env->page_rows) + (size_t)env->page_rows * NI_VALUE_BYTES;
   if (want <= c->plain_cap) return 0;
-  if (c->width == 0 && want < 2 * c->plain_cap && c->plain_cap < 2 * NI_PAGE_BYTES) want = 2 * c->plain_cap;
+  if (c->is_text && want < 2 * c->plain_cap && c->plain_cap < 2 * NI_PAGE_BYTES) want = 2 * c->plain_cap;
   return ni_array_exact(&c->plain, &c->plain_cap, want, 1) ? 0 : -ENOMEM;
-}
-
-static const struct ni_str *text_at(const struct ni_pq_slice *s, uint32_t i) {
-  if (s->repeat) i = 0;
-  return s->dict ? &s->dict->values[((const uint32_t *)s->values)[i]] : &((const struct ni_str *)s->values)[i];
 }
 
 static int put_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p, uint32_t len) {
@@ -161,11 +107,13 @@ static int put_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p,
 /* A page of strings ends with the row that fills it: the slice is cut down to the rows that were taken. */
 static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct ni_pq_slice *s) {
   int rc = 0;
-  if (c->width == 0) {
+  if (c->is_text) {
+    const uint32_t *codes = s->values;
     for (uint32_t i = 0; i < s->n_values; i++) {
+      uint32_t code = codes[s->repeat ? 0 : i];
       struct ni_str clean;
-      if (s->dict && ((const uint32_t *)s->values)[s->repeat ? 0 : i] >= s->dict->n) return -EINVAL;
-      if ((rc = clean_text(env, text_at(s, i), &clean)) != 0) return rc;
+      if (code >= s->dict->n) return -EINVAL;
+      if ((rc = clean_text(env, &s->dict->values[code], &clean)) != 0) return rc;
       ni_stats_text(&c->stats, clean.p, clean.len);
       if ((rc = put_text(c, env, clean.p, clean.len)) != 0) return rc;
       if (c->plain_len >= NI_PAGE_BYTES) {
@@ -173,39 +121,33 @@ static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct ni_p
         s->n_values = i + 1;
       }
     }
-  } else if ((rc = ready_plain(c, env, (size_t)s->n_values * c->width)) == 0) {
+  } else if ((rc = ready_plain(c, env, (size_t)s->n_values * NI_VALUE_BYTES)) == 0) {
     uint8_t *out = c->plain + ni_level_room(env->page_rows) + c->plain_len;
     uint32_t n = s->repeat && s->n_values ? 1 : s->n_values;
-    if (n) memcpy(out, s->values, (size_t)n * c->width);
-    for (uint32_t i = n; i < s->n_values; i++) memcpy(out + (size_t)i * c->width, out, c->width);
-    c->plain_len += (size_t)s->n_values * c->width;
-    if (c->type == NI_PQ_DOUBLE)
-      ni_stats_doubles(&c->stats, s->values, n);
-    else
-      ni_stats_ints(&c->stats, s->values, c->width, n);
+    if (n) memcpy(out, s->values, (size_t)n * NI_VALUE_BYTES);
+    for (uint32_t i = n; i < s->n_values; i++) memcpy(out + (size_t)i * NI_VALUE_BYTES, out, NI_VALUE_BYTES);
+    c->plain_len += (size_t)s->n_values * NI_VALUE_BYTES;
+    if (c->type == NI_PQ_DOUBLE) ni_stats_doubles(&c->stats, s->values, n);
+    else ni_stats_ints(&c->stats, s->values, n);
   }
   c->page_values += s->n_values;
   return rc;
 }
 
 int ni_values_add(struct ni_chunk *c, struct ni_chunk_env *env, struct ni_pq_slice *s) {
-  switch (c->mode) {
-    case NI_CHUNK_DICT: return stage_dict(c, env, s);
-    case NI_CHUNK_BITS: return stage_bits(c, env, s);
-    default: return stage_plain(c, env, s);
-  }
+  return c->mode == NI_CHUNK_DICT ? stage_dict(c, env, s) : stage_plain(c, env, s);
 }
 
 int ni_values_to_plain(struct ni_chunk *c, struct ni_chunk_env *env) {
   for (uint32_t i = 0; i < c->page_values; i++) {
     uint16_t code = c->codes[i];
     int rc;
-    if (c->width == 0) {
+    if (c->is_text) {
       const struct ni_dict_text *t = &c->dict.texts[code];
       rc = put_text(c, env, c->dict.text + t->off, t->len);
-    } else if ((rc = ready_plain(c, env, c->width)) == 0) {
-      memcpy(c->plain + ni_level_room(env->page_rows) + c->plain_len, &c->dict.keys[code], c->width);
-      c->plain_len += c->width;
+    } else if ((rc = ready_plain(c, env, NI_VALUE_BYTES)) == 0) {
+      memcpy(c->plain + ni_level_room(env->page_rows) + c->plain_len, &c->dict.keys[code], NI_VALUE_BYTES);
+      c->plain_len += NI_VALUE_BYTES;
     }
     if (rc) return rc;
   }

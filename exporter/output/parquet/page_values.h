@@ -1,5 +1,5 @@
 /*
- * Values of a column into its open page: as codes of the chunk's dictionary, as bits, or PLAIN; with their statistics, but for
+ * Values of a column into its open page: as codes of the chunk's dictionary, or PLAIN; with their statistics, but for
  * the dictionary's. One thread a chunk. Failure: -ENOMEM, -EINVAL, -EMSGSIZE as ni_pq_append() has them.
  */
 #ifndef NI_PAGE_VALUES_H
@@ -9,7 +9,7 @@
 
 /* The rows of one call, without the nulls. */
 struct ni_pq_slice {
-  const void *values; /* n_values of them; one when `repeat` */
+  const void *values; /* n_values of them, of strings codes; one when `repeat` */
   const uint8_t *valid;
   const struct ni_pq_dict *dict;
   uint32_t n_rows, n_values;

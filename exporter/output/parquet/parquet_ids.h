@@ -4,8 +4,8 @@
 #ifndef NI_PARQUET_PARQUET_IDS_H
 #define NI_PARQUET_PARQUET_IDS_H
 
-enum { TYPE_BOOLEAN = 0, TYPE_INT32 = 1, TYPE_INT64 = 2, TYPE_DOUBLE = 5, TYPE_BYTE_ARRAY = 6 };
-enum { CONVERTED_UTF8 = 0, CONVERTED_TIMESTAMP_MICROS = 10 };
+enum { TYPE_INT64 = 2, TYPE_DOUBLE = 5, TYPE_BYTE_ARRAY = 6 };
+enum { CONVERTED_UTF8 = 0 };
 enum { REPETITION_OPTIONAL = 1 };
 enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_RLE_DICTIONARY = 8 };
 enum { PAGE_TYPE_DATA = 0, PAGE_TYPE_DICTIONARY = 2 };
@@ -22,7 +22,7 @@ enum {
 enum { DATA_NUM_VALUES = 1, DATA_ENCODING = 2, DATA_DEFINITION_ENCODING = 3, DATA_REPETITION_ENCODING = 4 };
 enum { DICT_NUM_VALUES = 1, DICT_ENCODING = 2 };
 
-/* SchemaElement; LogicalType is a union of structs, TimeUnit one of empty structs */
+/* SchemaElement; LogicalType is a union of structs */
 enum {
   SCHEMA_TYPE = 1,
   SCHEMA_REPETITION = 3,
@@ -31,8 +31,7 @@ enum {
   SCHEMA_CONVERTED = 6,
   SCHEMA_LOGICAL = 10
 };
-enum { LOGICAL_STRING = 1, LOGICAL_TIMESTAMP = 8 };
-enum { TIMESTAMP_UTC = 1, TIMESTAMP_UNIT = 2, UNIT_MICROS = 2 };
+enum { LOGICAL_STRING = 1 };
 
 /* Statistics */
 enum { STAT_MAX_OLD = 1, STAT_MIN_OLD = 2, STAT_NULL_COUNT = 3, STAT_MAX = 5, STAT_MIN = 6, STAT_NAN_COUNT = 9 };
@@ -61,11 +60,9 @@ enum {
   FILE_SCHEMA = 2,
   FILE_ROWS = 3,
   FILE_GROUPS = 4,
-  FILE_KEY_VALUES = 5,
   FILE_CREATED_BY = 6,
   FILE_ORDERS = 7
 };
-enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
 enum { ORDER_TYPE = 1 };
 
 #endif

@@ -148,20 +148,16 @@ int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *o
   return 0;
 }
 
-size_t ni_dict_page_bytes(const struct ni_dict *d, unsigned width) {
-  return width ? (size_t)d->n * width : (size_t)d->n * 4 + d->text_len;
+size_t ni_dict_page_bytes(const struct ni_dict *d) {
+  return d->is_text ? (size_t)d->n * 4 + d->text_len : d->n * sizeof *d->keys;
 }
 
-void ni_dict_page(const struct ni_dict *d, unsigned width, uint8_t *out) {
-  for (uint32_t code = 0; code < d->n; code++) {
-    if (width) { /* little-endian: the low bytes of a sign-extended value are the narrow value */
-      memcpy(out, &d->keys[code], width);
-      out += width;
-    } else {
-      const struct ni_dict_text *t = &d->texts[code];
-      memcpy(out, &t->len, 4);
-      memcpy(out + 4, d->text + t->off, t->len);
-      out += 4 + t->len;
-    }
+void ni_dict_page(const struct ni_dict *d, uint8_t *out) {
+  if (!d->is_text && d->n) memcpy(out, d->keys, d->n * sizeof *d->keys);
+  for (uint32_t code = 0; d->is_text && code < d->n; code++) {
+    const struct ni_dict_text *t = &d->texts[code];
+    memcpy(out, &t->len, 4);
+    memcpy(out + 4, d->text + t->off, t->len);
+    out += 4 + t->len;
   }
 }

@@ -1,7 +1,7 @@
 /*
  * The dictionary of one column chunk: distinct values get codes 0, 1, 2... in order of first appearance.
  *
- * Fixed-width values are their 64-bit pattern (an INT32 sign-extended); strings are bytes, kept here. Lookup is by open
+ * Numbers are their 64-bit pattern; strings are bytes, kept here. Lookup is by open
  * addressing over 16-bit slots, so the table of a small dictionary stays in the first-level cache.
  *
  * Threads: its writer's only. Ownership: ni_dict_free frees; ni_dict_reset empties and keeps the memory.
@@ -44,8 +44,8 @@ int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *c
 
 /* Bytes held. */
 size_t ni_dict_memory_bytes(const struct ni_dict *d);
-/* Bytes of the dictionary page for values of `width` bytes (0: strings), and that page. */
-size_t ni_dict_page_bytes(const struct ni_dict *d, unsigned width);
-void ni_dict_page(const struct ni_dict *d, unsigned width, uint8_t *out);
+/* Bytes of the dictionary page, and that page. */
+size_t ni_dict_page_bytes(const struct ni_dict *d);
+void ni_dict_page(const struct ni_dict *d, uint8_t *out);
 
 #endif

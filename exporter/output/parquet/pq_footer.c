@@ -14,18 +14,12 @@
 #define CREATED_BY "nccl-inspector version " NI_VERSION " (build " NI_GIT_REV ")"
 
 static int physical_type(enum ni_pq_type type) {
-  switch (type) {
-    case NI_PQ_BOOL: return TYPE_BOOLEAN;
-    case NI_PQ_INT32: return TYPE_INT32;
-    case NI_PQ_DOUBLE: return TYPE_DOUBLE;
-    case NI_PQ_STRING: return TYPE_BYTE_ARRAY;
-    default: return TYPE_INT64;
-  }
+  return type == NI_PQ_STRING ? TYPE_BYTE_ARRAY : type == NI_PQ_DOUBLE ? TYPE_DOUBLE : TYPE_INT64;
 }
 
-static void put_bounds(struct ni_tc *t, const void *min, const void *max, size_t n, bool old) {
-  ni_tc_field_binary(t, old ? STAT_MAX_OLD : STAT_MAX, max, n);
-  ni_tc_field_binary(t, old ? STAT_MIN_OLD : STAT_MIN, min, n);
+static void put_bounds(struct ni_tc *t, const void *min, const void *max, bool old) {
+  ni_tc_field_binary(t, old ? STAT_MAX_OLD : STAT_MAX, max, 8);
+  ni_tc_field_binary(t, old ? STAT_MIN_OLD : STAT_MIN, min, 8);
 }
 
 /* One set of bounds in PLAIN form. The old pair is defined by signed comparison, so strings do not have it. */
@@ -38,9 +32,9 @@ static void put_min_max(struct ni_tc *t, const struct ni_chunk *c, bool old) {
   } else if (c->type == NI_PQ_DOUBLE) {
     /* Zeros of both signs compare equal: the bounds must hold either. */
     double min = st->dbl_min == 0 ? -0.0 : st->dbl_min, max = st->dbl_max == 0 ? 0.0 : st->dbl_max;
-    put_bounds(t, &min, &max, 8, old);
-  } else { /* little-endian: the first bytes are the narrow value */
-    put_bounds(t, &st->int_min, &st->int_max, c->width, old);
+    put_bounds(t, &min, &max, old);
+  } else {
+    put_bounds(t, &st->int_min, &st->int_max, old);
   }
 }
 
@@ -109,25 +103,12 @@ void ni_footer_row_group(struct ni_tc *t, const struct ni_pq_field *fields, cons
   ni_tc_end(t);
 }
 
-static void put_logical_type(struct ni_tc *t, enum ni_pq_type type) {
-  if (type == NI_PQ_STRING) {
-    ni_tc_field_i32(t, SCHEMA_CONVERTED, CONVERTED_UTF8);
-    ni_tc_begin(t, SCHEMA_LOGICAL);
-    ni_tc_begin(t, LOGICAL_STRING);
-    ni_tc_end(t);
-    ni_tc_end(t);
-  } else if (type == NI_PQ_TIMESTAMP_US) {
-    ni_tc_field_i32(t, SCHEMA_CONVERTED, CONVERTED_TIMESTAMP_MICROS);
-    ni_tc_begin(t, SCHEMA_LOGICAL);
-    ni_tc_begin(t, LOGICAL_TIMESTAMP);
-    ni_tc_field_bool(t, TIMESTAMP_UTC, true);
-    ni_tc_begin(t, TIMESTAMP_UNIT);
-    ni_tc_begin(t, UNIT_MICROS);
-    ni_tc_end(t);
-    ni_tc_end(t);
-    ni_tc_end(t);
-    ni_tc_end(t);
-  }
+static void put_text_type(struct ni_tc *t) {
+  ni_tc_field_i32(t, SCHEMA_CONVERTED, CONVERTED_UTF8);
+  ni_tc_begin(t, SCHEMA_LOGICAL);
+  ni_tc_begin(t, LOGICAL_STRING);
+  ni_tc_end(t);
+  ni_tc_end(t);
 }
 
 static void put_schema(struct ni_tc *t, const struct ni_footer *f) {
@@ -141,7 +122,7 @@ static void put_schema(struct ni_tc *t, const struct ni_footer *f) {
     ni_tc_field_i32(t, SCHEMA_TYPE, physical_type(f->fields[i].type));
     ni_tc_field_i32(t, SCHEMA_REPETITION, REPETITION_OPTIONAL);
     ni_tc_field_text(t, SCHEMA_NAME, f->fields[i].name);
-    put_logical_type(t, f->fields[i].type);
+    if (f->fields[i].type == NI_PQ_STRING) put_text_type(t);
     ni_tc_end(t);
   }
 }
@@ -153,15 +134,6 @@ void ni_footer_file(struct ni_tc *t, const struct ni_footer *f) {
   ni_tc_field_i64(t, FILE_ROWS, (int64_t)f->n_rows);
   ni_tc_field_list(t, FILE_GROUPS, NI_TC_STRUCT, f->n_row_groups);
   ni_tc_raw(t, f->row_groups->data, f->row_groups->len);
-  if (f->n_metadata) {
-    ni_tc_field_list(t, FILE_KEY_VALUES, NI_TC_STRUCT, f->n_metadata);
-    for (size_t i = 0; i < f->n_metadata; i++) {
-      ni_tc_begin(t, 0);
-      ni_tc_field_text(t, KEY_VALUE_KEY, f->metadata[i].key);
-      ni_tc_field_text(t, KEY_VALUE_VALUE, f->metadata[i].value);
-      ni_tc_end(t);
-    }
-  }
   ni_tc_field_text(t, FILE_CREATED_BY, CREATED_BY);
   /* Without an order given for every column, readers must ignore min_value and max_value. */
   ni_tc_field_list(t, FILE_ORDERS, NI_TC_STRUCT, f->n_fields);

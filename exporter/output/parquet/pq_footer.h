@@ -22,8 +22,6 @@ void ni_footer_row_group(struct ni_tc *t, const struct ni_pq_field *fields, cons
 struct ni_footer {
   const struct ni_pq_field *fields;
   size_t n_fields;
-  const struct ni_pq_key_value *metadata;
-  size_t n_metadata;
   const struct ni_tc *row_groups; /* n_row_groups RowGroup structs, one after the other */
   uint64_t n_row_groups, n_rows;
 };

@@ -31,15 +31,6 @@ static inline uint8_t *pack8(uint8_t *out, const uint16_t *codes, unsigned width
   return out + width;
 }
 
-/* What pads the last group must fit the width too: a wider value would run into its neighbours. */
-static inline void zero_tail(uint16_t *codes, size_t n) { memset(codes + n, 0, NI_CODE_SLACK * sizeof *codes); }
-
-uint8_t *ni_bitpack(uint8_t *out, uint16_t *codes, size_t n, unsigned width) {
-  zero_tail(codes, n);
-  for (size_t i = 0; i < n; i += 8) out = pack8(out, codes + i, width);
-  return out;
-}
-
 /* Length of the run of equal codes at the start of codes[0..n). */
 static size_t run_length(const uint16_t *codes, size_t n) {
   uint64_t same = codes[0] * 0x0001000100010001ull;
@@ -50,7 +41,8 @@ static size_t run_length(const uint16_t *codes, size_t n) {
 }
 
 uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned width) {
-  zero_tail(codes, n);
+  /* What pads the last group must fit the width too: a wider value would run into its neighbours. */
+  memset(codes + n, 0, NI_CODE_SLACK * sizeof *codes);
   /* A run costs a header, its value and the header of the literals after it: below this many values it does not pay. */
   const size_t min_run = width >= 8 ? 16 : (size_t)(128 / width);
   size_t i = 0;

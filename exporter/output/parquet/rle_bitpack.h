@@ -24,9 +24,6 @@ static inline size_t ni_hybrid_bound(size_t n, unsigned width) { return (n + 8) 
  */
 uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned width);
 
-/* Packs n codes of `width` bits without any header; same conditions, room (n + 7) / 8 * width + 16. */
-uint8_t *ni_bitpack(uint8_t *out, uint16_t *codes, size_t n, unsigned width);
-
 /* Levels of n rows that are all `level` (0 or 1): one run, at most 6 bytes. */
 uint8_t *ni_hybrid_same(uint8_t *out, size_t n, unsigned level);
 

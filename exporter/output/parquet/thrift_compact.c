@@ -48,8 +48,6 @@ static void header(struct ni_tc *t, int id, enum ni_tc_type type) {
   t->last_id[t->depth] = (int16_t)id;
 }
 
-void ni_tc_field_bool(struct ni_tc *t, int id, bool v) { header(t, id, v ? NI_TC_TRUE : NI_TC_FALSE); }
-
 void ni_tc_field_i32(struct ni_tc *t, int id, int32_t v) {
   header(t, id, NI_TC_I32);
   zigzag(t, v);

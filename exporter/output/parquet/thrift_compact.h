@@ -12,8 +12,6 @@
 #include <stdint.h>
 
 enum ni_tc_type {
-  NI_TC_TRUE = 1,
-  NI_TC_FALSE = 2,
   NI_TC_I32 = 5,
   NI_TC_I64 = 6,
   NI_TC_BINARY = 8,
@@ -36,7 +34,6 @@ void ni_tc_free(struct ni_tc *t);
 void ni_tc_reset(struct ni_tc *t);
 
 void ni_tc_raw(struct ni_tc *t, const void *p, size_t n);
-void ni_tc_field_bool(struct ni_tc *t, int id, bool v);
 void ni_tc_field_i32(struct ni_tc *t, int id, int32_t v);
 void ni_tc_field_i64(struct ni_tc *t, int id, int64_t v);
 void ni_tc_field_binary(struct ni_tc *t, int id, const void *p, size_t n);

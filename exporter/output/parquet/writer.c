@@ -24,11 +24,8 @@
 struct ni_pq {
   struct ni_pq_field *fields;
   size_t n_fields;
-  struct ni_pq_key_value *metadata;
-  size_t n_metadata;
   uint32_t row_group_rows;
   size_t memory_bytes;
-  bool sync;
 
   struct ni_chunk_env env;
   struct ni_chunk *chunks;
@@ -51,8 +48,6 @@ static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
   va_end(ap);
   return rc;
 }
-
-static const char *name_of(const struct ni_pq *w) { return w->sink.path ? w->sink.path : "(descriptor)"; }
 
 static int bad(char *message, size_t bytes, const char *fmt, ...) {
   va_list ap;
@@ -88,11 +83,6 @@ static int check_options(const struct ni_pq_options *o, char *message, size_t by
                NI_DICT_MAX_ENTRIES);
   if (o->row_group_rows > INT32_MAX)
     return bad(message, bytes, "Parquet row_group_rows %u; accepted: 0 (default) to %d", o->row_group_rows, INT32_MAX);
-  for (size_t i = 0; i < o->n_metadata; i++) {
-    const char *k = o->metadata[i].key, *v = o->metadata[i].value;
-    if (!k || !v || !ni_utf8_valid(k, strlen(k)) || !ni_utf8_valid(v, strlen(v)))
-      return bad(message, bytes, "Parquet metadata entry %zu is missing or not valid UTF-8", i);
-  }
   return 0;
 }
 
@@ -102,13 +92,7 @@ static void free_writer(struct ni_pq *w) {
     if (w->chunks) ni_chunk_free(&w->chunks[i]);
     if (w->fields) free((char *)w->fields[i].name);
   }
-  for (size_t i = 0; i < w->n_metadata; i++) {
-    if (!w->metadata) break;
-    free((char *)w->metadata[i].key);
-    free((char *)w->metadata[i].value);
-  }
   free(w->fields);
-  free(w->metadata);
   free(w->chunks);
   free(w->places);
   ni_tc_free(&w->row_groups);
@@ -116,30 +100,23 @@ static void free_writer(struct ni_pq *w) {
   free(w);
 }
 
-static int copy_texts(struct ni_pq *w, const struct ni_pq_field *fields, const struct ni_pq_options *o) {
+static int copy_fields(struct ni_pq *w, const struct ni_pq_field *fields) {
   w->fields = calloc(w->n_fields, sizeof *w->fields);
   w->chunks = calloc(w->n_fields, sizeof *w->chunks);
   w->places = calloc(w->n_fields, sizeof *w->places);
-  w->metadata = calloc(w->n_metadata + 1, sizeof *w->metadata);
-  if (!w->fields || !w->chunks || !w->places || !w->metadata) return -ENOMEM;
+  if (!w->fields || !w->chunks || !w->places) return -ENOMEM;
   for (size_t i = 0; i < w->n_fields; i++) {
     w->fields[i].type = fields[i].type;
     w->fields[i].name = strdup(fields[i].name);
     if (!w->fields[i].name) return -ENOMEM;
   }
-  for (size_t i = 0; i < w->n_metadata; i++) {
-    w->metadata[i].key = strdup(o->metadata[i].key);
-    w->metadata[i].value = strdup(o->metadata[i].value);
-    if (!w->metadata[i].key || !w->metadata[i].value) return -ENOMEM;
-  }
   return 0;
 }
 
-int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_pq_field *fields, size_t n_fields,
+int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field *fields, size_t n_fields,
                  const struct ni_pq_options *options, char *message, size_t message_bytes) {
   static const struct ni_pq_options defaults;
   const struct ni_pq_options *o = options ? options : &defaults;
-  const char *name = path ? path : "(descriptor)";
   *out = NULL;
   if (message && message_bytes) *message = 0;
   int rc = check_schema(fields, n_fields, message, message_bytes);
@@ -148,22 +125,20 @@ int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_p
 
   struct ni_pq *w = calloc(1, sizeof *w);
   if (!w) {
-    bad(message, message_bytes, "%s: out of memory", name);
+    bad(message, message_bytes, "%s: out of memory", path);
     return -ENOMEM;
   }
   w->sink.fd = -1;
   w->n_fields = n_fields;
-  w->n_metadata = o->n_metadata;
   w->row_group_rows = o->row_group_rows ? o->row_group_rows : DEFAULT_ROW_GROUP_ROWS;
   w->memory_bytes = o->memory_bytes ? o->memory_bytes : DEFAULT_MEMORY_BYTES;
-  w->sync = o->sync;
   w->env.page_rows = ((o->page_rows ? o->page_rows : DEFAULT_PAGE_ROWS) + 7) / 8 * 8;
   w->env.dict_entries = o->dict_entries ? o->dict_entries : DEFAULT_DICT_ENTRIES;
   w->env.no_dict = o->no_dict;
 
-  rc = copy_texts(w, fields, o);
+  rc = copy_fields(w, fields);
   if (rc) {
-    bad(message, message_bytes, "%s: out of memory", name);
+    bad(message, message_bytes, "%s: out of memory", path);
     goto out_free;
   }
   for (size_t i = 0; i < n_fields; i++) ni_chunk_init(&w->chunks[i], fields[i].type, &w->env);
@@ -171,21 +146,21 @@ int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_p
   if (rc) {
     if (rc == -ENOTSUP)
       bad(message, message_bytes, "%s: this build has no %s compression; use gzip or none, or build with its library",
-          name, ni_pq_codec_name(o->codec));
+          path, ni_pq_codec_name(o->codec));
     else
-      bad(message, message_bytes, "%s: %s level %d: %s; accepted: %s", name, ni_pq_codec_name(o->codec), o->level,
+      bad(message, message_bytes, "%s: %s level %d: %s; accepted: %s", path, ni_pq_codec_name(o->codec), o->level,
           strerror(-rc), ni_page_codec_levels(o->codec));
     goto out_free;
   }
-  rc = ni_sink_open(&w->sink, path, fd);
+  rc = ni_sink_open(&w->sink, path);
   if (rc) {
-    bad(message, message_bytes, "%s: cannot create: %s", name, strerror(-rc));
+    bad(message, message_bytes, "%s: cannot create: %s", path, strerror(-rc));
     goto out_free;
   }
   struct iovec magic = {(void *)"PAR1", 4};
   rc = ni_sink_writev(&w->sink, &magic, 1);
   if (rc) {
-    bad(message, message_bytes, "%s: write failed: %s", name, strerror(-rc));
+    bad(message, message_bytes, "%s: write failed: %s", path, strerror(-rc));
     goto out_discard;
   }
   *out = w;
@@ -225,7 +200,7 @@ static int write_chunk(struct ni_pq *w, size_t i) {
   size_t packed;
   int rc = ni_chunk_close(c, &w->env);
   if (rc == 0) rc = ni_chunk_dict_page(c, &w->env, &packed);
-  if (rc) return fail(w, rc, "%s: column %s: cannot encode: %s", name_of(w), w->fields[i].name, strerror(-rc));
+  if (rc) return fail(w, rc, "%s: column %s: cannot encode: %s", w->sink.path, w->fields[i].name, strerror(-rc));
   w->places[i] = (struct ni_chunk_place){.data_offset = w->sink.offset};
   if (packed) {
     w->places[i].dict_offset = w->sink.offset;
@@ -241,7 +216,7 @@ static int write_chunk(struct ni_pq *w, size_t i) {
     }
   }
   if (rc == 0 && n) rc = ni_sink_writev(&w->sink, iov, n);
-  return rc ? fail(w, rc, "%s: write failed: %s", name_of(w), strerror(-rc)) : 0;
+  return rc ? fail(w, rc, "%s: write failed: %s", w->sink.path, strerror(-rc)) : 0;
 }
 
 static int write_row_group(struct ni_pq *w) {
@@ -251,9 +226,9 @@ static int write_row_group(struct ni_pq *w) {
     if (rc) return rc;
   }
   ni_footer_row_group(&w->row_groups, w->fields, w->chunks, w->places, w->n_fields, w->env.codec.codec, w->group_rows);
-  if (w->row_groups.failed) return fail(w, -ENOMEM, "%s: out of memory", name_of(w));
+  if (w->row_groups.failed) return fail(w, -ENOMEM, "%s: out of memory", w->sink.path);
   if (w->row_groups.len > MAX_FOOTER_BYTES)
-    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", name_of(w), MAX_FOOTER_BYTES);
+    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", w->sink.path, MAX_FOOTER_BYTES);
   for (size_t i = 0; i < w->n_fields; i++) ni_chunk_reset(&w->chunks[i], &w->env);
   w->group_rows = 0;
   w->n_row_groups++;
@@ -274,9 +249,11 @@ static int check_columns(struct ni_pq *w, const struct ni_pq_column *columns) {
   for (size_t i = 0; i < w->n_fields; i++) {
     const struct ni_pq_column *in = &columns[i];
     if (!in->values && !(in->repeat && in->valid && !in->valid[0]))
-      return fail(w, -EINVAL, "%s: column %s: no values", name_of(w), w->fields[i].name);
-    if (in->dict && (w->fields[i].type != NI_PQ_STRING || (!in->dict->values && in->dict->n)))
-      return fail(w, -EINVAL, "%s: column %s: a dictionary without strings", name_of(w), w->fields[i].name);
+      return fail(w, -EINVAL, "%s: column %s: no values", w->sink.path, w->fields[i].name);
+    const bool text = w->fields[i].type == NI_PQ_STRING;
+    if (text != (in->dict != NULL) || (text && !in->dict->values && in->dict->n))
+      return fail(w, -EINVAL, "%s: column %s: %s", w->sink.path, w->fields[i].name,
+                  text ? "strings without a dictionary" : "a dictionary without strings");
   }
   return 0;
 }
@@ -293,7 +270,7 @@ int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_r
     for (size_t i = 0; i < w->n_fields; i++) {
       rc = ni_chunk_append(&w->chunks[i], &w->env, &columns[i], off, (uint32_t)n);
       if (rc)
-        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", name_of(w), w->fields[i].name,
+        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", w->sink.path, w->fields[i].name,
                     (unsigned long long)w->n_rows, (unsigned long long)(w->n_rows + n - 1),
                     rc == -EINVAL     ? "a code outside its dictionary"
                     : rc == -EMSGSIZE ? "a string over 16 MiB"
@@ -312,20 +289,19 @@ int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals) {
   int rc = write_row_group(w);
   if (rc) return rc;
   struct ni_tc t = {0};
-  const struct ni_footer footer = {w->fields,      w->n_fields,     w->metadata, w->n_metadata,
-                                   &w->row_groups, w->n_row_groups, w->n_rows};
+  const struct ni_footer footer = {w->fields, w->n_fields, &w->row_groups, w->n_row_groups, w->n_rows};
   ni_footer_file(&t, &footer);
   if (t.failed) {
-    rc = fail(w, -ENOMEM, "%s: out of memory", name_of(w));
+    rc = fail(w, -ENOMEM, "%s: out of memory", w->sink.path);
   } else {
     struct iovec iov = {t.data, t.len};
     rc = ni_sink_writev(&w->sink, &iov, 1);
-    if (rc) fail(w, rc, "%s: write failed: %s", name_of(w), strerror(-rc));
+    if (rc) fail(w, rc, "%s: write failed: %s", w->sink.path, strerror(-rc));
   }
   ni_tc_free(&t);
   if (rc) return rc;
-  rc = ni_sink_commit(&w->sink, w->sync);
-  if (rc) return fail(w, rc, "%s: cannot complete: %s", name_of(w), strerror(-rc));
+  rc = ni_sink_commit(&w->sink);
+  if (rc) return fail(w, rc, "%s: cannot complete: %s", w->sink.path, strerror(-rc));
   if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->sink.offset, w->env.replaced_strings};
   free_writer(w);
   return 0;

@@ -14,7 +14,7 @@
  * Ownership: the writer copies what it keeps. Arrays given to append may be reused when it returns.
  * Failure: 0 or a negative errno. An error of append or finish is final for the writer: later calls return it again,
  * and the only thing left to do is abort. ni_pq_error() names the file and the reason.
- * Not promised: durability (no fsync unless asked), reading, nested columns.
+ * Not promised: durability (no fsync), reading, nested columns.
  */
 #ifndef NI_PARQUET_WRITER_H
 #define NI_PARQUET_WRITER_H
@@ -26,13 +26,10 @@
 #include "exporter/base/text/str.h"
 
 enum ni_pq_type {
-  NI_PQ_BOOL = 0,     /* values: uint8_t, 0 is false */
-  NI_PQ_INT32,        /* int32_t */
-  NI_PQ_INT64,        /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
-  NI_PQ_TIMESTAMP_US, /* int64_t, microseconds since 1970 in UTC */
-  NI_PQ_DOUBLE,       /* double; every bit pattern survives, NaN is not null */
-  NI_PQ_STRING,       /* struct ni_str, or uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD
-                         and counted: readers refuse such a column */
+  NI_PQ_INT64 = 0, /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
+  NI_PQ_DOUBLE,    /* double; every bit pattern survives, NaN is not null */
+  NI_PQ_STRING,    /* uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD and counted: readers
+                      refuse such a column */
   NI_PQ_TYPE_COUNT
 };
 
@@ -60,12 +57,8 @@ struct ni_pq_dict {
 struct ni_pq_column {
   const void *values;            /* n_rows values of the field's C type; what stands at a null is not looked at */
   const uint8_t *valid;          /* n_rows bytes, 0 is null; NULL: all are valid */
-  const struct ni_pq_dict *dict; /* strings only: `values` are uint32_t codes into it */
+  const struct ni_pq_dict *dict; /* of strings, NULL for others */
   bool repeat;                   /* values[0] and valid[0] stand for every row */
-};
-
-struct ni_pq_key_value {
-  const char *key, *value;
 };
 
 /* All zero is the default. */
@@ -77,9 +70,6 @@ struct ni_pq_options {
   uint32_t dict_entries;   /* distinct values after which a column chunk turns to PLAIN; 0: 16384; at most 32768 */
   size_t memory_bytes;     /* 0: 16 MiB. Held at most, one slice of 1024 rows and the codec's own state aside */
   bool no_dict;            /* every column PLAIN */
-  bool sync;               /* fsync before the file is closed */
-  const struct ni_pq_key_value *metadata; /* footer key/value pairs, UTF-8 */
-  size_t n_metadata;
 };
 
 struct ni_pq_totals {
@@ -90,18 +80,16 @@ struct ni_pq_totals {
 struct ni_pq;
 
 /*
- * Makes the file `path`, which must not be there yet, or when path is NULL writes to the open descriptor `fd` at its
- * present position (a pipe will do; the descriptor stays the caller's). `fields`, `options` (NULL: default) and the texts
- * in them are copied. On success *out is the writer, which finish or abort frees. On failure *out is NULL and `message`
- * (may be NULL) tells why.
+ * Makes the file `path`, which must not be there yet. `fields` and `options` (NULL: default) are copied. On success *out is
+ * the writer, which finish or abort frees. On failure *out is NULL and `message` (may be NULL) tells why.
  * -EINVAL: bad schema or option; -ENOTSUP: codec not built in; -ENOMEM; or what open() gave.
  */
-int ni_pq_create(struct ni_pq **out, const char *path, int fd, const struct ni_pq_field *fields, size_t n_fields,
+int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field *fields, size_t n_fields,
                  const struct ni_pq_options *options, char *message, size_t message_bytes);
 
 /*
- * Adds n_rows rows; `columns` has one entry per field. -EINVAL: a missing array, a dictionary for a column that has no
- * strings, a code outside its dictionary; -EMSGSIZE: a string over NI_PQ_STR_MAX_BYTES; -ENOMEM; or what write() gave.
+ * Adds n_rows rows; `columns` has one entry per field. -EINVAL: a missing array, strings without a dictionary or a dictionary
+ * without strings, a code outside its dictionary; -EMSGSIZE: a string over NI_PQ_STR_MAX_BYTES; -ENOMEM; or what write() gave.
  */
 int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_rows);
 
@@ -111,7 +99,7 @@ int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_r
  */
 int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals);
 
-/* Removes what was written to a path and frees w. NULL is fine. */
+/* Removes what was written and frees w. NULL is fine. */
 void ni_pq_abort(struct ni_pq *w);
 
 /* Text of the first error, "" when there was none. Lives as long as w. */

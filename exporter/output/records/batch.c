@@ -162,7 +162,7 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
       field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
   snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
   struct ni_pq_options o = {.codec = (enum ni_pq_codec)r->opt.codec, .memory_bytes = 8u << 20};
-  int e = ni_pq_create(&f->out->w, path, -1, field, n, &o, message, sizeof message);
+  int e = ni_pq_create(&f->out->w, path, field, n, &o, message, sizeof message);
   if (e < 0) ni_run_fail(r, e, "%s", message);
   return e;
 }

@@ -1,6 +1,6 @@
 /*
- * Files of random columns, options and batch cuts. Here: however the rows are cut into batches, and whether strings
- * come as codes or as themselves, the bytes are the same, and nothing fails. With NI_PQ_TRUTH_DIR the files stay there
+ * Files of random columns, options and batch cuts. Here: however the rows are cut into batches, and whatever the codes of
+ * strings, the bytes are the same, and nothing fails. With NI_PQ_TRUTH_DIR the files stay there
  * beside a .json of every value, for readers that are not ours (test/foreign/verify_parquet.py). Seeds are fixed and
  * printed; NI_PQ_SEED runs another one.
  */
@@ -29,14 +29,12 @@ struct column {
   enum ni_pq_type type;
   enum spread spread;
   enum nulls nulls;
-  bool coded, repeat; /* given as codes; given as one value for all rows */
-  bool all_nan;       /* doubles */
+  bool repeat;  /* given as one value for all rows */
+  bool all_nan; /* doubles */
   uint64_t epoch;
   uint8_t *valid;
   union {
     void *values;
-    uint8_t *bools;
-    int32_t *i32;
     int64_t *i64;
     double *dbl;
     struct ni_str *str;
@@ -126,7 +124,6 @@ static void fill_column(struct column *c, size_t rows) {
   c->spread = (enum spread)below(N_SPREADS);
   c->nulls = (enum nulls)below(N_NULLS);
   c->repeat = c->spread == CONSTANT && (c->nulls == NO_NULLS || c->nulls == ALL_NULL) && below(2);
-  c->coded = c->type == NI_PQ_STRING && below(2);
   c->epoch = below(2) ? 1 + below(1000) : 0;
   c->valid = malloc(rows + 1);
   c->values = calloc(rows + 1, sizeof(struct ni_str));
@@ -147,11 +144,7 @@ static void fill_column(struct column *c, size_t rows) {
     if (c->valid[i]) c->valid[i] = (uint8_t)(1 + below(255)); /* anything but 0 is valid */
     if (c->repeat) c->valid[i] = c->valid[0];
     switch (c->type) {
-      case NI_PQ_BOOL: c->bools[i] = (uint8_t)(p & 3 ? 0 : p >> 3); break;
-      case NI_PQ_INT32: c->i32[i] = (int32_t)p; break;
       case NI_PQ_INT64: c->i64[i] = c->spread == MANY && p % 50 == 0 ? INT64_MIN : (int64_t)p; break;
-      /* years 1900 to 2100: some readers have no more */
-      case NI_PQ_TIMESTAMP_US: c->i64[i] = -2208988800000000 + (int64_t)(p % 6311433600000000); break;
       case NI_PQ_DOUBLE: c->dbl[i] = random_double(c->all_nan ? 4 * 16 + 3 + 16 * (p & 1) : p); break;
       default:
         c->codes[i] = (uint32_t)(p % N_TEXTS);
@@ -197,11 +190,6 @@ static void free_file(struct file *f) {
   }
 }
 
-static size_t value_bytes(const struct column *c) {
-  static const size_t bytes[] = {1, 4, 8, 8, 8, sizeof(struct ni_str)};
-  return bytes[c->type];
-}
-
 /* max_batch 0: all rows in one call. */
 static void write_file(const struct file *f, const char *path, size_t max_batch, struct ni_pq_totals *t) {
   struct ni_pq_field fields[MAX_COLUMNS];
@@ -211,11 +199,7 @@ static void write_file(const struct file *f, const char *path, size_t max_batch,
     snprintf(names[i], sizeof names[i], "c%zu", i);
     fields[i] = (struct ni_pq_field){names[i], f->columns[i].type};
   }
-  const struct ni_pq_key_value metadata[] = {{"seed", "property"}, {"empty", ""}};
-  struct ni_pq_options o = f->options;
-  o.metadata = metadata;
-  o.n_metadata = 2;
-  if (ni_pq_create(&w, path, -1, fields, f->n_columns, &o, message, sizeof message) != 0) fail_msg("%s", message);
+  if (ni_pq_create(&w, path, fields, f->n_columns, &f->options, message, sizeof message) != 0) fail_msg("%s", message);
   uint32_t shift = 0;
   struct ni_str(*texts)[N_TEXTS] = malloc(MAX_COLUMNS * sizeof *texts);
   uint32_t *codes = malloc(MAX_COLUMNS * (f->rows + 1) * sizeof *codes);
@@ -229,9 +213,9 @@ static void write_file(const struct file *f, const char *path, size_t max_batch,
     if (max_batch && below(2)) shift = (uint32_t)below(N_TEXTS);
     for (size_t i = 0; i < f->n_columns; i++) {
       const struct column *c = &f->columns[i];
-      const char *values = (const char *)c->values + row * value_bytes(c);
-      const bool coded = c->coded && (!max_batch || i % 2); /* cut files have half of them as strings */
-      if (coded) {
+      const char *values = (const char *)c->values + row * 8;
+      const bool text = c->type == NI_PQ_STRING;
+      if (text) {
         uint32_t *own = codes + i * (f->rows + 1);
         for (size_t k = 0; k < n; k++) own[k] = (c->codes[row + k] + shift) % N_TEXTS;
         for (uint32_t k = 0; k < N_TEXTS; k++) texts[i][(k + shift) % N_TEXTS] = c->texts[k];
@@ -240,7 +224,7 @@ static void write_file(const struct file *f, const char *path, size_t max_batch,
       dicts[i] = (struct ni_pq_dict){texts[i], N_TEXTS, c->epoch ? c->epoch + shift : 0};
       in[i] = (struct ni_pq_column){.values = values,
                                     .valid = c->nulls == NO_NULLS ? NULL : c->valid + row,
-                                    .dict = coded ? &dicts[i] : NULL,
+                                    .dict = text ? &dicts[i] : NULL,
                                     .repeat = c->repeat};
     }
     if (ni_pq_append(w, in, n) != 0) fail_msg("%s", ni_pq_error(w));
@@ -266,7 +250,7 @@ static char *read_all(const char *path, size_t *n) {
 }
 
 static void write_truth(const struct file *f, const char *path) {
-  static const char *const types[] = {"bool", "int32", "int64", "timestamp", "double", "string"};
+  static const char *const types[] = {"int64", "double", "string"};
   FILE *fp = fopen(path, "w");
   assert_non_null(fp);
   fprintf(fp, "{\"seed\":%" PRIu64 ",\"rows\":%zu,\"codec\":\"%s\",\"row_group_rows\":%u,\"columns\":[", f->seed,
@@ -283,10 +267,7 @@ static void write_truth(const struct file *f, const char *path) {
         continue;
       }
       switch (c->type) {
-        case NI_PQ_BOOL: fputs(c->bools[at] ? "true" : "false", fp); break;
-        case NI_PQ_INT32: fprintf(fp, "%" PRId32, c->i32[at]); break;
-        case NI_PQ_INT64:
-        case NI_PQ_TIMESTAMP_US: fprintf(fp, "%" PRId64, c->i64[at]); break;
+        case NI_PQ_INT64: fprintf(fp, "%" PRId64, c->i64[at]); break;
         case NI_PQ_DOUBLE:
           memcpy(&bits, &c->dbl[at], 8);
           fprintf(fp, "\"%016" PRIx64 "\"", bits);

@@ -39,7 +39,7 @@ static const struct ni_pq_field fields[] = {
     {"coll_algobw_gbs", NI_PQ_DOUBLE},
     {"coll_busbw_gbs", NI_PQ_DOUBLE},
     {"format_version", NI_PQ_STRING},
-    {"dump_timestamp_us", NI_PQ_TIMESTAMP_US},
+    {"dump_timestamp_us", NI_PQ_INT64},
     {"hostname", NI_PQ_STRING},
     {"pid", NI_PQ_INT64},
     {"coll_exec_time_ns", NI_PQ_INT64},
@@ -72,6 +72,9 @@ static void make_dict(struct ni_pq_dict *dict, uint32_t n) {
     int len = snprintf(text_bytes[i], sizeof text_bytes[i], "0x%08x5a5a5a5a", i * 2654435761u);
     texts[i] = (struct ni_str){text_bytes[i], (uint32_t)len};
   }
+  texts[n++] = (struct ni_str){"node0042.cluster.example.org", 28};
+  texts[n++] = (struct ni_str){"v4.0", 4};
+  texts[n++] = (struct ni_str){"kernel_gpu", 10};
   *dict = (struct ni_pq_dict){texts, n, 1};
 }
 
@@ -102,8 +105,7 @@ static void fill(struct batch *b, uint64_t row) {
 }
 
 static void columns_of(struct ni_pq_column *c, const struct batch *b, const struct ni_pq_dict *dict) {
-  static const struct ni_str host = {"node0042.cluster.example.org", 28}, version = {"v4.0", 4},
-                                source = {"kernel_gpu", 10};
+  static const uint32_t host = N_COMMS, version = N_COMMS + 1, source = N_COMMS + 2;
   static const int64_t pid = 123456;
   const struct ni_pq_column all[N_FIELDS] = {{.values = b->id, .dict = dict},
                                              {.values = b->name, .dict = dict},
@@ -115,12 +117,12 @@ static void columns_of(struct ni_pq_column *c, const struct batch *b, const stru
                                              {.values = b->sn},
                                              {.values = b->size},
                                              {.values = b->exec},
-                                             {.values = &source, .repeat = true},
+                                             {.values = &source, .dict = dict, .repeat = true},
                                              {.values = b->algobw, .valid = b->bw_valid},
                                              {.values = b->busbw, .valid = b->bw_valid},
-                                             {.values = &version, .repeat = true},
+                                             {.values = &version, .dict = dict, .repeat = true},
                                              {.values = b->dump},
-                                             {.values = &host, .repeat = true},
+                                             {.values = &host, .dict = dict, .repeat = true},
                                              {.values = &pid, .repeat = true},
                                              {.values = b->exec_ns},
                                              {.values = b->enqueue_ns},
@@ -158,7 +160,7 @@ static void write_files(int n_files, uint64_t rows, size_t memory_bytes, double 
   for (int i = 0; i < n_files; i++) {
     char message[256];
     snprintf(path[i], sizeof path[i], "%s/ni-pq-volume-%d-%d.parquet", dir, (int)getpid(), i);
-    int rc = ni_pq_create(&w[i], path[i], -1, fields, N_FIELDS, &o, message, sizeof message);
+    int rc = ni_pq_create(&w[i], path[i], fields, N_FIELDS, &o, message, sizeof message);
     if (rc) fail_msg("%s", message);
   }
   for (uint64_t row = 0; row < rows; row += BATCH) {
@@ -222,7 +224,7 @@ static void write_large(const char *name, const struct ni_pq_field *field, const
                                  .repeat = field->type == NI_PQ_DOUBLE};
   assert_non_null(v);
   snprintf(path, sizeof path, "%s/%s", getenv("NI_PQ_LARGE_DIR"), name);
-  if (ni_pq_create(&w, path, -1, field, 1, o, message, sizeof message) != 0) fail_msg("%s", message);
+  if (ni_pq_create(&w, path, field, 1, o, message, sizeof message) != 0) fail_msg("%s", message);
   for (uint64_t row = 0; row < rows; row += N) {
     size_t n = rows - row < N ? (size_t)(rows - row) : N;
     for (size_t i = 0; i < n; i++) v[i] = (int64_t)(row + i);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/spill/spill_sort.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/input/filters.h"
 #include "exporter/model/sums/build.h"
@@ -150,7 +151,7 @@ void ni_summarize_free(struct ni_run *r) {
   free(r->comm_at);
   free(r->process_at);
   free(r->cell_order);
-  free(r->sorted);
+  ni_sort_free(r->sorted);
   free(r->out_dir);
   ni_inputs_free(&r->opt.inputs);
   ni_words_free(&r->opt.coll);

@@ -7,13 +7,11 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "spill_file.h"
 
 enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };
 
 /* What stands before an item, in the buffer and in the file. */
 struct head {
-  int64_t ts, dur;
   uint64_t order;
   uint32_t len, pad;
 };
@@ -22,12 +20,13 @@ struct run {
   uint64_t at, end;            /* in the file, not read yet */
   char *buffer;
   size_t from, to;             /* of the buffer */
-  struct head head;            /* of the item at hand */
-  const char *item;
+  const struct head *head;     /* of the item at hand, which lies behind it */
 };
 
 struct ni_sort {
-  struct ni_store store;
+  struct ni_store *store;
+  ni_sort_compare *compare;
+  void *arg;
   char *buffer;
   size_t used, limit;
   uint32_t *index;             /* of items in the buffer, in units of 8 bytes */
@@ -42,10 +41,10 @@ struct ni_sort {
 
 static size_t padded(size_t len) { return (len + 7) & ~(size_t)7; }
 
-int ni_sort_new(struct ni_sort **out, const char *dir, uint64_t limit_bytes) {
+int ni_sort_new(struct ni_sort **out, struct ni_store *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg) {
   struct ni_sort *s = *out = calloc(1, sizeof *s);
   if (!s) return -ENOMEM;
-  ni_store_init(&s->store, dir, 0);
+  *s = (struct ni_sort){.store = store, .compare = compare, .arg = arg};
   /* The index takes 4 bytes an item, items are rarely below 60. */
   s->limit = limit_bytes - limit_bytes / 16;
   if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct head))) s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct head));
@@ -56,7 +55,6 @@ int ni_sort_new(struct ni_sort **out, const char *dir, uint64_t limit_bytes) {
 void ni_sort_free(struct ni_sort *s) {
   if (!s) return;
   for (size_t i = 0; i < s->n_runs; i++) free(s->run[i].buffer);
-  ni_store_close(&s->store);
   free(s->run);
   free(s->heap);
   free(s->buffer);
@@ -66,44 +64,44 @@ void ni_sort_free(struct ni_sort *s) {
 
 size_t ni_sort_runs(const struct ni_sort *s) { return s->n_runs; }
 
-static bool before(const struct head *a, const struct head *b) {
-  if (a->ts != b->ts) return a->ts < b->ts;
-  if (a->dur != b->dur) return a->dur > b->dur;
-  return a->order < b->order;
+static int compare(const struct ni_sort *s, const struct head *a, const struct head *b) {
+  int k = s->compare(a + 1, b + 1, s->arg);
+  return k ? k : a->order < b->order ? -1 : 1;
 }
 
-static int by_time(const void *a, const void *b, void *buffer) {
-  const struct head *x = (const void *)((char *)buffer + 8 * (size_t) * (const uint32_t *)a);
-  const struct head *y = (const void *)((char *)buffer + 8 * (size_t) * (const uint32_t *)b);
-  return before(x, y) ? -1 : 1;
+static const struct head *head_at(const struct ni_sort *s, uint32_t at) { return (const void *)(s->buffer + 8 * (size_t)at); }
+
+static int by_place(const void *a, const void *b, void *sort) {
+  const struct ni_sort *s = sort;
+  return compare(s, head_at(s, *(const uint32_t *)a), head_at(s, *(const uint32_t *)b));
 }
 
 static void sort_buffer(struct ni_sort *s) {
-  if (s->n > 1) qsort_r(s->index, s->n, sizeof *s->index, by_time, s->buffer);
+  if (s->n > 1) qsort_r(s->index, s->n, sizeof *s->index, by_place, s);
 }
 
 /* The buffer becomes a run: in pieces, so that no second buffer of its size is needed. */
 static int spill(struct ni_sort *s) {
   enum { PIECE = 256 << 10 };
   uint64_t offset;
-  int e = ni_store_reserve(&s->store, s->used, &offset);
+  int e = ni_store_reserve(s->store, s->used, &offset);
   char *piece = e == 0 ? malloc(PIECE) : NULL;
   if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs))) e = -ENOMEM;
   uint64_t at = offset;
   size_t held = 0;
   sort_buffer(s);
   for (size_t i = 0; e == 0 && i < s->n; i++) {
-    const struct head *h = (const void *)(s->buffer + 8 * (size_t)s->index[i]);
+    const struct head *h = head_at(s, s->index[i]);
     size_t len = sizeof *h + padded(h->len);
     if (held + len > PIECE) {
-      e = ni_store_write(&s->store, piece, held, at);
+      e = ni_store_write(s->store, piece, held, at);
       at += held;
       held = 0;
     }
     memcpy(piece + held, h, len);
     held += len;
   }
-  if (e == 0) e = ni_store_write(&s->store, piece, held, at);
+  if (e == 0) e = ni_store_write(s->store, piece, held, at);
   free(piece);
   if (e < 0) return e;
   s->run[s->n_runs++] = (struct run){.at = offset, .end = at + held};
@@ -111,7 +109,7 @@ static int spill(struct ni_sort *s) {
   return 0;
 }
 
-int ni_sort_add(struct ni_sort *s, int64_t ts, int64_t dur_ns, const void *item, size_t len) {
+int ni_sort_add(struct ni_sort *s, const void *item, size_t len) {
   size_t need = sizeof(struct head) + padded(len);
   if (!s->buffer && !(s->buffer = malloc(s->limit))) return -ENOMEM;
   if (s->used + need > s->limit) {
@@ -119,7 +117,7 @@ int ni_sort_add(struct ni_sort *s, int64_t ts, int64_t dur_ns, const void *item,
     if (e < 0) return e;
   }
   if (!ni_array_room(s->index, s->n, s->cap)) return -ENOMEM;
-  struct head h = {.ts = ts, .dur = dur_ns, .order = s->order++, .len = (uint32_t)len};
+  struct head h = {.order = s->order++, .len = (uint32_t)len};
   memcpy(s->buffer + s->used, &h, sizeof h);
   memcpy(s->buffer + s->used + sizeof h, item, len);
   memset(s->buffer + s->used + sizeof h + len, 0, padded(len) - len);
@@ -128,15 +126,25 @@ int ni_sort_add(struct ni_sort *s, int64_t ts, int64_t dur_ns, const void *item,
   return 0;
 }
 
+int ni_sort_join(struct ni_sort *s, struct ni_sort *from) {
+  int e = from->n ? spill(from) : 0;
+  for (size_t i = 0; e == 0 && i < from->n_runs; i++) {
+    if (!ni_array_room(s->run, s->n_runs, s->cap_runs)) e = -ENOMEM;
+    else s->run[s->n_runs++] = from->run[i];
+  }
+  s->limit += from->limit;
+  ni_sort_free(from);
+  return e;
+}
+
 /* The next item of a run. 1, 0 at its end, -errno. */
 static int advance(struct ni_sort *s, struct run *r) {
   for (int again = 0;; again++) {
     size_t have = r->to - r->from;
-    if (have >= sizeof r->head) {
-      memcpy(&r->head, r->buffer + r->from, sizeof r->head);
-      size_t len = sizeof r->head + padded(r->head.len);
+    if (have >= sizeof *r->head) {
+      r->head = (const void *)(r->buffer + r->from);
+      size_t len = sizeof *r->head + padded(r->head->len);
       if (have >= len) {
-        r->item = r->buffer + r->from + sizeof r->head;
         r->from += len;
         return 1;
       }
@@ -145,7 +153,7 @@ static int advance(struct ni_sort *s, struct run *r) {
     if (again) return -EIO;
     memmove(r->buffer, r->buffer + r->from, have);
     size_t room = s->read_bytes - have, left = (size_t)(r->end - r->at), n = left < room ? left : room;
-    int e = ni_store_read(&s->store, r->buffer + have, n, r->at);
+    int e = ni_store_read(s->store, r->buffer + have, n, r->at);
     if (e < 0) return e;
     r->at += n;
     r->from = 0;
@@ -153,7 +161,7 @@ static int advance(struct ni_sort *s, struct run *r) {
   }
 }
 
-#define run_before(a, b) before(&(a)->head, &(b)->head)
+#define run_before(a, b) (compare(s, (a)->head, (b)->head) < 0)
 
 static int begin(struct ni_sort *s) {
   s->reading = true;
@@ -193,15 +201,9 @@ int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
     if (got == 0) s->heap[0] = s->heap[--s->n_heap];
     ni_heap_down(s->heap, s->n_heap, 0, run_before);
   }
-  if (s->n_runs == 0) {
-    if (s->next == s->n) return 0;
-    const struct head *h = (const void *)(s->buffer + 8 * (size_t)s->index[s->next++]);
-    *item = h + 1;
-    *len = h->len;
-    return 1;
-  }
-  if (s->n_heap == 0) return 0;
-  *item = s->heap[0]->item;
-  *len = s->heap[0]->head.len;
+  if (s->n_runs ? s->n_heap == 0 : s->next == s->n) return 0;
+  const struct head *h = s->n_runs ? s->heap[0]->head : head_at(s, s->index[s->next++]);
+  *item = h + 1;
+  *len = h->len;
   return 1;
 }

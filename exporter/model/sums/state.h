@@ -82,11 +82,6 @@ struct ni_sum_cell {
   uint64_t records;
 };
 
-/* Rows of the data set, sorted, in the temporary file (dataset.h). */
-struct ni_sorted_run {
-  uint64_t offset, rows;
-};
-
 struct ni_rollups;
 
 struct ni_parquet_file;
@@ -147,8 +142,7 @@ struct ni_run {
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
-  struct ni_sorted_run *sorted;
-  size_t n_sorted, cap_sorted;
+  struct ni_sort *sorted;         /* rows of the data set (dataset.h); NULL: none */
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 

@@ -47,6 +47,13 @@ struct packed {
   uint8_t phase, category, n_args, n_arrows;
 };
 
+int ni_tr_by_time(const void *a, const void *b, void *unused) {
+  const struct packed *x = a, *y = b;
+  (void)unused;
+  if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+  return x->dur > y->dur ? -1 : x->dur < y->dur;
+}
+
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   /* One event of 1970 would leave a timeline of which nothing can be seen. */
   int64_t end;
@@ -70,7 +77,7 @@ int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   memcpy(p, e->key, e->n_args);
   p += e->n_args;
   r->count.events++;
-  int err = ni_sort_add(r->sort, e->ts, e->dur, item.bytes, (size_t)(p - item.bytes));
+  int err = ni_sort_add(r->sort, item.bytes, (size_t)(p - item.bytes));
   return err < 0 ? ni_tr_fail(r, err, "sorting: %s", strerror(-err)) : 0;
 }
 

@@ -77,6 +77,8 @@ static inline void ni_tr_arrow(struct ni_tr_event *e, enum ni_tr_arrow_kind kind
 /* Into the sort, unless it lies outside of --since and --until. An instant's duration is 0. */
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e);
 void ni_tr_unpack(const void *item, struct ni_tr_event *e);
+/* The order of packed events: time, then the longer first, so that what encloses comes before what it holds. */
+ni_sort_compare ni_tr_by_time;
 /* Key and form of an argument. */
 const char *ni_tr_key_name(unsigned key);
 enum ni_tr_value ni_tr_key_form(unsigned key);

@@ -32,6 +32,13 @@ struct item {
   uint8_t fill[200];
 };
 
+static int by_time(const void *a, const void *b, void *unused) {
+  const struct item *x = a, *y = b;
+  (void)unused;
+  if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+  return x->dur > y->dur ? -1 : x->dur < y->dur;
+}
+
 static int by_rule(const void *a, const void *b) {
   const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
   if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
@@ -40,15 +47,17 @@ static int by_rule(const void *a, const void *b) {
 }
 
 static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_from) {
+  struct ni_store store;
   struct ni_sort *s;
   struct item **all = calloc(n ? n : 1, sizeof *all);
-  assert_int_equal(ni_sort_new(&s, "/tmp", limit), 0);
+  ni_store_init(&store, "/tmp", 0);
+  assert_int_equal(ni_sort_new(&s, &store, limit, by_time, NULL), 0);
   for (size_t i = 0; i < n; i++) {
     size_t len = offsetof(struct item, fill) + rnd(200);
     all[i] = calloc(1, sizeof **all);
     *all[i] = (struct item){.ts = (int64_t)rnd((uint64_t)times) - times / 2, .dur = (int64_t)rnd(3), .order = i};
     memset(all[i]->fill, (int)(i & 255), len - offsetof(struct item, fill));
-    assert_int_equal(ni_sort_add(s, all[i]->ts, all[i]->dur, all[i], len), 0);
+    assert_int_equal(ni_sort_add(s, all[i], len), 0);
   }
   qsort(all, n, sizeof *all, by_rule);
   const void *item;
@@ -62,6 +71,7 @@ static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_fro
   assert_int_equal(ni_sort_next(s, &item, &len), 0);
   assert_true(ni_sort_runs(s) >= runs_from);
   ni_sort_free(s);
+  ni_store_close(&store);
   for (size_t i = 0; i < n; i++) free(all[i]);
   free(all);
 }
@@ -78,11 +88,13 @@ static void test_sort(void **state) {
 
 static void test_sort_no_folder(void **state) {
   (void)state;
+  struct ni_store store;
   struct ni_sort *s;
   char bytes[512] = {0};
   int e = 0;
-  assert_int_equal(ni_sort_new(&s, "/nowhere/at/all", 0), 0);
-  for (int i = 0; e == 0 && i < 100; i++) e = ni_sort_add(s, i, 0, bytes, sizeof bytes);
+  ni_store_init(&store, "/nowhere/at/all", 0);
+  assert_int_equal(ni_sort_new(&s, &store, 0, by_time, NULL), 0);
+  for (int i = 0; e == 0 && i < 100; i++) e = ni_sort_add(s, bytes, sizeof bytes);
   assert_int_equal(e, -ENOENT);
   ni_sort_free(s);
 }

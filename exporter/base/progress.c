@@ -1,7 +1,6 @@
 #include "progress.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "exporter/base/text/amount_text.h"

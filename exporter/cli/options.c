@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/base/text/plural.h"
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {

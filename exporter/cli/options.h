@@ -6,7 +6,6 @@
 #ifndef NI_OPTIONS_H
 #define NI_OPTIONS_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/cli/command.h"
@@ -24,7 +23,7 @@ static const struct ni_command *find(const char *name) {
 }
 
 static void list(struct ni_help_page *p) {
-  static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "Over a cluster", "About these commands"};
+  static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "About these commands"};
   for (int g = 0; g < NI_NEED_COUNT; g++) {
     bool any = false;
     for (size_t i = 0; i < N_COMMANDS; i++) {

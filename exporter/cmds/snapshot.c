@@ -19,7 +19,6 @@
 
 #include "exporter/base/as_user.h"
 #include "exporter/cli/command.h"
-#include "exporter/base/text/json_write.h"
 #include "exporter/base/out_file.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/sources.h"

@@ -27,7 +27,6 @@
 #include "exporter/output/tables/out_tables.h"
 #include "exporter/output/tables/output.h"
 #include "exporter/output/tables/summary_json.h"
-#include "summary_print.h"
 #include "exporter/model/ledger/judge.h"
 
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
@@ -65,10 +64,10 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
 }
 
 /* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
-static int render(struct ni_run *r, const struct ni_summary *s, const char *command) {
+static int render(struct ni_run *r, const struct ni_summary *s) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
-                                .jobs = r->opt.jobs, .command = command, .input = r->opt.inputs.path[0], .inputs = r->opt.inputs.path,
+                                .jobs = r->opt.jobs, .input = r->opt.inputs.path[0], .inputs = r->opt.inputs.path,
                                 .n_inputs = r->opt.inputs.n, .version = NI_VERSION, .progress = &r->progress};
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
@@ -89,7 +88,7 @@ static int render(struct ni_run *r, const struct ni_summary *s, const char *comm
   return 0;
 }
 
-int ni_summarize(struct ni_run *r, struct ni_summary *s, const char *command) {
+int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   int e = ni_result_begin(r);
   if (e < 0) return e;
   ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
@@ -124,7 +123,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s, const char *command) {
     return -ENODATA;
   }
   write_log(r, s);
-  e = render(r, s, command);
+  e = render(r, s);
   if (e < 0) {
     ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
     return e;

@@ -12,10 +12,10 @@
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
 int ni_summarize_init(struct ni_run *r);
 /*
- * Reads r->files, which the caller has found, and writes into r->opt.output_dir. command: for the page. 0, or -errno with
+ * Reads r->files, which the caller has found, and writes into r->opt.output_dir. 0, or -errno with
  * r->error_text; the caller says it, and calls ni_result_abort().
  */
-int ni_summarize(struct ni_run *r, struct ni_summary *s, const char *command);
+int ni_summarize(struct ni_run *r, struct ni_summary *s);
 void ni_summarize_free(struct ni_run *r);
 
 #endif

@@ -2,25 +2,16 @@
  * nccl-inspector summary: the command line, and the phases one after the other.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exporter/cli/command.h"
 #include "summarize.h"
 #include "exporter/input/filters.h"
-#include "exporter/output/plot/plot.h"
-#include "exporter/base/text/plural.h"
-#include "exporter/output/report/report.h"
-#include "exporter/model/sums/figures.h"
 #include "exporter/output/parquet/page_codec.h"
-#include "exporter/output/tables/operations_csv.h"
-#include "exporter/output/tables/out_tables.h"
 #include "exporter/output/tables/output.h"
 #include "exporter/output/tables/summary_json.h"
 #include "summary_print.h"
@@ -121,23 +112,11 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "output.log", "what was read and found");
 }
 
-static char *join_words(int argc, char **argv) {
-  size_t n = 1;
-  for (int i = 0; i < argc; i++) n += strlen(argv[i]) + 1;
-  char *text = calloc(n, 1);
-  for (int i = 0; text && i < argc; i++) {
-    if (i) strcat(text, " ");
-    strcat(text, argv[i]);
-  }
-  return text;
-}
-
 int ni_summary_run(int argc, char **argv) {
   struct ni_run r;
   struct ni_summary s = {0};
-  char *command = join_words(argc, argv);
   int done, code, e = ni_summarize_init(&r);
-  if (e < 0 || !command) return NI_EXIT_COULD_NOT_RUN;
+  if (e < 0) return NI_EXIT_COULD_NOT_RUN;
   r.stop = &stop;
   code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
   if (done) goto out;
@@ -160,7 +139,7 @@ int ni_summary_run(int argc, char **argv) {
   sigaction(SIGTERM, &act, &old_term);
   sigaction(SIGHUP, &act, &old_hup);
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
-  if (e == 0) e = ni_summarize(&r, &s, command);
+  if (e == 0) e = ni_summarize(&r, &s);
   if (e < 0) {
     bool earlier = ni_result_earlier(&r);
     ni_result_abort(&r);
@@ -178,6 +157,5 @@ int ni_summary_run(int argc, char **argv) {
 out:
   ni_summary_free(&s);
   ni_summarize_free(&r);
-  free(command);
   return code;
 }

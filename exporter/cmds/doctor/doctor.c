@@ -1,7 +1,6 @@
 /* The command: order of the checks, text and JSON, exit code. See findings.h. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"

@@ -12,7 +12,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 enum ni_status { NI_DOC_OK, NI_DOC_NOTE, NI_DOC_WARNING, NI_DOC_PROBLEM, NI_DOC_COUNT };
 

@@ -3,7 +3,6 @@
  * process, the interface tables, and whose they are.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <link.h>

@@ -329,7 +329,6 @@ struct ni_render_options {
   const char *plot_format;     /* "png", "svg", "pdf" */
   bool keep_scripts, compat, quiet;
   unsigned jobs;               /* gnuplots at once, 0 is 1; no picture depends on it */
-  const char *command;         /* the command line, for the page */
   const char *input;           /* what was read, as the user wrote it; of several inputs the first */
   char *const *inputs;         /* all of them; NULL: `input` */
   size_t n_inputs;

@@ -1,7 +1,6 @@
 #include "page_build.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

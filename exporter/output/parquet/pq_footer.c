@@ -1,6 +1,5 @@
 #include "pq_footer.h"
 
-#include <string.h>
 
 #include "parquet_ids.h"
 

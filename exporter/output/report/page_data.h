@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 
-#include "exporter/base/text/json_write.h"
 #include "exporter/model/sums/model.h"
 
 #define NI_PAGE_SCHEMA "nccl-inspector-report-1"

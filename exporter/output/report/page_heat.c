@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "page_data.h"
 #include "page_heat.h"
 #include "page_json.h"
 

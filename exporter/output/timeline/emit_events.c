@@ -2,7 +2,6 @@
  * Events beyond the operations (docs/format.md, 4b): calls of the API, launches, network operations and their steps, the
  * progress thread. A line without a communicator belongs to the process's first unit.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * What is no operation: the life of communicators, notes, losses, and operations that never ended. Losses are drawn from
  * the record before to the record after, so that empty space is not taken for idleness.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /*
  * Operations: the kernel on the track of its communicator, its channels in verbose logs, and the enqueue on the host.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"

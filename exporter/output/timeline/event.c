@@ -1,6 +1,5 @@
 #include "event.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,15 +39,13 @@ int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, cons
   return err;
 }
 
-/* As it lies in the sort: the head, the values, the arrows, the keys. */
-struct packed {
-  int64_t ts, dur;
-  uint32_t track, name;
-  uint8_t phase, category, n_args, n_arrows;
-};
+/* In the sort lie the head, the values, the arrows and the keys. */
+enum { HEAD = offsetof(struct ni_tr_event, key) };
+_Static_assert(HEAD + sizeof ((struct ni_tr_event *)0)->key + sizeof ((struct ni_tr_event *)0)->value +
+                   sizeof ((struct ni_tr_event *)0)->arrow <= NI_SORT_ITEM_MAX, "events fit into the sort");
 
 int ni_tr_by_time(const void *a, const void *b, void *unused) {
-  const struct packed *x = a, *y = b;
+  const struct ni_tr_event *x = a, *y = b; /* their heads */
   (void)unused;
   if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
   return x->dur > y->dur ? -1 : x->dur < y->dur;
@@ -62,41 +59,22 @@ int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
     return 0;
   }
   if (e->ts > r->until_ns || end < r->since_ns) return 0;
-  union {
-    char bytes[NI_SORT_ITEM_MAX];
-    struct packed head;
-  } item;
-  _Static_assert(sizeof(struct packed) + 8 * NI_TR_ARGS_MAX + NI_TR_ARROWS_MAX * sizeof(struct ni_tr_arrow) + NI_TR_ARGS_MAX <=
-                     NI_SORT_ITEM_MAX, "events fit into the sort");
-  item.head = (struct packed){e->ts, e->dur, e->track, e->name, e->phase, e->category, e->n_args, e->n_arrows};
-  char *p = item.bytes + sizeof item.head;
-  memcpy(p, e->value, 8u * e->n_args);
-  p += 8 * e->n_args;
-  memcpy(p, e->arrow, e->n_arrows * sizeof *e->arrow);
-  p += e->n_arrows * sizeof *e->arrow;
-  memcpy(p, e->key, e->n_args);
-  p += e->n_args;
+  char item[NI_SORT_ITEM_MAX], *p = mempcpy(item, e, HEAD);
+  p = mempcpy(p, e->value, e->n_args * sizeof *e->value);
+  p = mempcpy(p, e->arrow, e->n_arrows * sizeof *e->arrow);
+  p = mempcpy(p, e->key, e->n_args);
   r->count.events++;
-  int err = ni_sort_add(r->sort, item.bytes, (size_t)(p - item.bytes));
+  int err = ni_sort_add(r->sort, item, (size_t)(p - item));
   return err < 0 ? ni_tr_fail(r, err, "sorting: %s", strerror(-err)) : 0;
 }
 
 void ni_tr_unpack(const void *item, struct ni_tr_event *e) {
-  struct packed h;
   const char *p = item;
-  memcpy(&h, p, sizeof h);
-  p += sizeof h;
-  e->ts = h.ts;
-  e->dur = h.dur;
-  e->track = h.track;
-  e->name = h.name;
-  e->phase = h.phase;
-  e->category = h.category;
-  e->n_args = h.n_args;
-  e->n_arrows = h.n_arrows;
-  memcpy(e->value, p, 8u * h.n_args);
-  p += 8 * h.n_args;
-  memcpy(e->arrow, p, h.n_arrows * sizeof *e->arrow);
-  p += h.n_arrows * sizeof *e->arrow;
-  memcpy(e->key, p, h.n_args);
+  memcpy(e, p, HEAD);
+  p += HEAD;
+  memcpy(e->value, p, e->n_args * sizeof *e->value);
+  p += e->n_args * sizeof *e->value;
+  memcpy(e->arrow, p, e->n_arrows * sizeof *e->arrow);
+  p += e->n_arrows * sizeof *e->arrow;
+  memcpy(e->key, p, e->n_args);
 }

@@ -10,7 +10,6 @@
 #ifndef NI_TRACE_OUT_H
 #define NI_TRACE_OUT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <zlib.h>

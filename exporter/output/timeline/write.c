@@ -9,10 +9,8 @@
  * whose beginning was not written (filtered, lost, or later by the clocks) is left out and counted.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"

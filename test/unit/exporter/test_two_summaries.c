@@ -72,7 +72,7 @@ static void *summarize(void *arg) {
   r.opt.plot_format = 0;
   ni_inputs_add(&r.opt.inputs, logs);
   if (t->result == 0) t->result = ni_discover(&r.files, paths, 1);
-  if (t->result == 0) t->result = ni_summarize(&r, &s, "test");
+  if (t->result == 0) t->result = ni_summarize(&r, &s);
   if (t->result < 0) ni_result_abort(&r);
   ni_summary_free(&s);
   ni_summarize_free(&r);

@@ -9,14 +9,11 @@
 #include "column_chunk.h"
 #include "out_sink.h"
 #include "pq_footer.h"
-#include "exporter/base/text/utf8.h"
 
 #define DEFAULT_ROW_GROUP_ROWS (256u << 10)
 #define DEFAULT_PAGE_ROWS 8192u
-#define MAX_PAGE_ROWS (128u << 10)
 #define DEFAULT_DICT_ENTRIES 16384u
 #define DEFAULT_MEMORY_BYTES ((size_t)16 << 20)
-#define MAX_FIELDS 4096u
 /* The footer's length is a signed 32-bit number. */
 #define MAX_FOOTER_BYTES ((size_t)INT32_MAX - (1u << 20))
 
@@ -48,49 +45,9 @@ static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
   return rc;
 }
 
-static int bad(char *message, size_t bytes, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  if (message && bytes) vsnprintf(message, bytes, fmt, ap);
-  va_end(ap);
-  return -EINVAL;
-}
-
-static int check_schema(const struct ni_pq_field *fields, size_t n, char *message, size_t bytes) {
-  if (!fields || n == 0 || n > MAX_FIELDS)
-    return bad(message, bytes, "Parquet schema has %zu columns; accepted: 1 to %u", n, MAX_FIELDS);
-  for (size_t i = 0; i < n; i++) {
-    const char *name = fields[i].name;
-    if (!name || !*name || !ni_utf8_valid(name, strlen(name)))
-      return bad(message, bytes, "Parquet column %zu has no name in valid UTF-8", i);
-    if ((unsigned)fields[i].type >= NI_PQ_TYPE_COUNT)
-      return bad(message, bytes, "Parquet column %s has type %d; accepted: 0 to %d", name, (int)fields[i].type,
-                 NI_PQ_TYPE_COUNT - 1);
-    for (size_t j = 0; j < i; j++)
-      if (strcmp(name, fields[j].name) == 0) return bad(message, bytes, "Parquet column name %s is there twice", name);
-  }
-  return 0;
-}
-
-static int check_options(const struct ni_pq_options *o, char *message, size_t bytes) {
-  if ((unsigned)o->codec >= NI_PQ_CODEC_COUNT)
-    return bad(message, bytes, "Parquet codec %d; accepted: 0 to %d", (int)o->codec, NI_PQ_CODEC_COUNT - 1);
-  if (o->page_rows > MAX_PAGE_ROWS)
-    return bad(message, bytes, "Parquet page_rows %u; accepted: 0 (default) to %u", o->page_rows, MAX_PAGE_ROWS);
-  if (o->dict_entries > NI_DICT_MAX_ENTRIES)
-    return bad(message, bytes, "Parquet dict_entries %u; accepted: 0 (default) to %u", o->dict_entries,
-               NI_DICT_MAX_ENTRIES);
-  if (o->row_group_rows > INT32_MAX)
-    return bad(message, bytes, "Parquet row_group_rows %u; accepted: 0 (default) to %d", o->row_group_rows, INT32_MAX);
-  return 0;
-}
-
 /* Everything but the file. */
 static void free_writer(struct ni_pq *w) {
-  for (size_t i = 0; i < w->n_fields; i++) {
-    if (w->chunks) ni_chunk_free(&w->chunks[i]);
-    if (w->fields) free((char *)w->fields[i].name);
-  }
+  for (size_t i = 0; w->chunks && i < w->n_fields; i++) ni_chunk_free(&w->chunks[i]);
   free(w->fields);
   free(w->chunks);
   free(w->places);
@@ -99,32 +56,33 @@ static void free_writer(struct ni_pq *w) {
   free(w);
 }
 
-static int copy_fields(struct ni_pq *w, const struct ni_pq_field *fields) {
+/* All that a writer needs, and the file's first bytes. */
+static int begin(struct ni_pq *w, const char *path, const struct ni_pq_field *fields, const struct ni_pq_options *o) {
   w->fields = calloc(w->n_fields, sizeof *w->fields);
   w->chunks = calloc(w->n_fields, sizeof *w->chunks);
   w->places = calloc(w->n_fields, sizeof *w->places);
-  if (!w->fields || !w->chunks || !w->places) return -ENOMEM;
-  for (size_t i = 0; i < w->n_fields; i++) {
-    w->fields[i].type = fields[i].type;
-    w->fields[i].name = strdup(fields[i].name);
-    if (!w->fields[i].name) return -ENOMEM;
-  }
-  return 0;
+  if (!w->fields || !w->chunks || !w->places) return fail(w, -ENOMEM, "%s: out of memory", path);
+  memcpy(w->fields, fields, w->n_fields * sizeof *fields);
+  for (size_t i = 0; i < w->n_fields; i++) ni_chunk_init(&w->chunks[i], fields[i].type, &w->env);
+  const char *codec = ni_pq_codec_name(o->codec);
+  int rc = ni_page_codec_init(&w->env.codec, o->codec, o->level);
+  if (rc == -ENOTSUP)
+    return fail(w, rc, "%s: this build has no %s compression; use gzip or none, or build with its library", path, codec);
+  if (rc)
+    return fail(w, rc, "%s: %s level %d: %s; accepted: %s", path, codec, o->level, strerror(-rc), ni_page_codec_levels(o->codec));
+  if ((rc = ni_sink_open(&w->sink, path)) != 0) return fail(w, rc, "%s: cannot create: %s", path, strerror(-rc));
+  struct iovec magic = {(void *)"PAR1", 4};
+  rc = ni_sink_writev(&w->sink, &magic, 1);
+  return rc ? fail(w, rc, "%s: write failed: %s", path, strerror(-rc)) : 0;
 }
 
 int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field *fields, size_t n_fields,
                  const struct ni_pq_options *options, char *message, size_t message_bytes) {
   static const struct ni_pq_options defaults;
   const struct ni_pq_options *o = options ? options : &defaults;
-  *out = NULL;
-  if (message && message_bytes) *message = 0;
-  int rc = check_schema(fields, n_fields, message, message_bytes);
-  if (rc == 0) rc = check_options(o, message, message_bytes);
-  if (rc) return rc;
-
-  struct ni_pq *w = calloc(1, sizeof *w);
+  struct ni_pq *w = *out = calloc(1, sizeof *w);
   if (!w) {
-    bad(message, message_bytes, "%s: out of memory", path);
+    snprintf(message, message_bytes, "%s: out of memory", path);
     return -ENOMEM;
   }
   w->sink.fd = -1;
@@ -134,40 +92,11 @@ int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field 
   w->env.page_rows = ((o->page_rows ? o->page_rows : DEFAULT_PAGE_ROWS) + 7) / 8 * 8;
   w->env.dict_entries = o->dict_entries ? o->dict_entries : DEFAULT_DICT_ENTRIES;
   w->env.no_dict = o->no_dict;
-
-  rc = copy_fields(w, fields);
-  if (rc) {
-    bad(message, message_bytes, "%s: out of memory", path);
-    goto out_free;
-  }
-  for (size_t i = 0; i < n_fields; i++) ni_chunk_init(&w->chunks[i], fields[i].type, &w->env);
-  rc = ni_page_codec_init(&w->env.codec, o->codec, o->level);
-  if (rc) {
-    if (rc == -ENOTSUP)
-      bad(message, message_bytes, "%s: this build has no %s compression; use gzip or none, or build with its library",
-          path, ni_pq_codec_name(o->codec));
-    else
-      bad(message, message_bytes, "%s: %s level %d: %s; accepted: %s", path, ni_pq_codec_name(o->codec), o->level,
-          strerror(-rc), ni_page_codec_levels(o->codec));
-    goto out_free;
-  }
-  rc = ni_sink_open(&w->sink, path);
-  if (rc) {
-    bad(message, message_bytes, "%s: cannot create: %s", path, strerror(-rc));
-    goto out_free;
-  }
-  struct iovec magic = {(void *)"PAR1", 4};
-  rc = ni_sink_writev(&w->sink, &magic, 1);
-  if (rc) {
-    bad(message, message_bytes, "%s: write failed: %s", path, strerror(-rc));
-    goto out_discard;
-  }
-  *out = w;
-  return 0;
-out_discard:
-  ni_sink_discard(&w->sink);
-out_free:
-  free_writer(w);
+  int rc = begin(w, path, fields, o);
+  if (rc == 0) return 0;
+  snprintf(message, message_bytes, "%s", w->message);
+  ni_pq_abort(w);
+  *out = NULL;
   return rc;
 }
 

@@ -65,8 +65,8 @@ struct ni_pq_column {
 struct ni_pq_options {
   enum ni_pq_codec codec;
   int level;               /* 0: the default (zstd 1, gzip 1). zstd -7..19, gzip 1..9, others ignore it */
-  uint32_t row_group_rows; /* 0: 262144 */
-  uint32_t page_rows;      /* 0: 8192. Rounded up to a multiple of 8 */
+  uint32_t row_group_rows; /* 0: 262144; at most INT32_MAX */
+  uint32_t page_rows;      /* 0: 8192; at most 131072. Rounded up to a multiple of 8 */
   uint32_t dict_entries;   /* distinct values after which a column chunk turns to PLAIN; 0: 16384; at most 32768 */
   size_t memory_bytes;     /* 0: 16 MiB. Held at most, one slice of 1024 rows and the codec's own state aside */
   bool no_dict;            /* every column PLAIN */
@@ -80,9 +80,9 @@ struct ni_pq_totals {
 struct ni_pq;
 
 /*
- * Makes the file `path`, which must not be there yet. `fields` and `options` (NULL: default) are copied. On success *out is
- * the writer, which finish or abort frees. On failure *out is NULL and `message` (may be NULL) tells why.
- * -EINVAL: bad schema or option; -ENOTSUP: codec not built in; -ENOMEM; or what open() gave.
+ * Makes the file `path`, which must not be there yet. `fields` and `options` (NULL: default) are copied; names are not, they
+ * must last. On success *out is the writer, which finish or abort frees. On failure *out is NULL and `message` tells why.
+ * -EINVAL: no such level; -ENOTSUP: codec not built in; -ENOMEM; or what open() gave.
  */
 int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field *fields, size_t n_fields,
                  const struct ni_pq_options *options, char *message, size_t message_bytes);

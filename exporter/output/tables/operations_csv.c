@@ -1,12 +1,13 @@
 #include "operations_csv.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "exporter/base/out_file.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/shortest.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/model/sums/figures.h"
@@ -14,26 +15,14 @@
 enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
 
 struct csv {
-  int fd, error;
+  FILE *f;
   bool p2p, local;
-  size_t n;
   int64_t second;              /* of `stamp`; INT64_MIN: none */
   char stamp[32];
   uint64_t size;
   char human[32];
   char buffer[BUFFER_BYTES];
 };
-
-static int flush(struct csv *c) {
-  for (size_t done = 0; done < c->n && !c->error;) {
-    ssize_t k = write(c->fd, c->buffer + done, c->n - done);
-    if (k < 0 && errno == EINTR) continue;
-    if (k < 0) c->error = -errno;
-    else done += (size_t)k;
-  }
-  c->n = 0;
-  return c->error;
-}
 
 static char *put_text(char *p, const char *text) {
   size_t n = strlen(text);
@@ -106,16 +95,13 @@ static int open_file(void *to, const void *what, void **rows) {
   struct csv *c = malloc(sizeof *c);
   if (!c) return -ENOMEM;
   *c = (struct csv){.p2p = cell->kind == NI_KIND_P2P, .local = r->opt.compat, .second = INT64_MIN, .size = UINT64_MAX};
-  c->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (c->fd < 0) {
+  if (!(c->f = fopen(path, "we"))) {
     int e = -errno;
     free(c);
     return e;
   }
-  char *p = put_text(c->buffer, head);
-  if (c->p2p) p = put_text(p, ",rank,p2p_peer");
-  *p++ = '\n';
-  c->n = (size_t)(p - c->buffer);
+  setvbuf(c->f, c->buffer, _IOFBF, sizeof c->buffer);
+  ni_say(c->f, "%s%s\n", head, c->p2p ? ",rank,p2p_peer" : "");
   *rows = c;
   return 0;
 }
@@ -123,8 +109,7 @@ static int open_file(void *to, const void *what, void **rows) {
 static int put_row(void *rows, const void *given) {
   struct csv *c = rows;
   const struct ni_operation_row *row = given;
-  if (c->n + ROW_MAX_BYTES > sizeof c->buffer && flush(c) < 0) return c->error;
-  char *p = c->buffer + c->n;
+  char line[ROW_MAX_BYTES], *p = line;
   uint64_t us = row->last_us - row->first_us;
   if (row->msg_bytes != c->size) {
     c->size = row->msg_bytes;
@@ -163,14 +148,12 @@ static int put_row(void *rows, const void *given) {
     p = put_i32(p, row->peer);
   }
   *p++ = '\n';
-  c->n = (size_t)(p - c->buffer);
-  return c->error;
+  return fwrite_unlocked(line, 1, (size_t)(p - line), c->f) == (size_t)(p - line) ? 0 : -errno;
 }
 
 static int close_file(void *rows) {
   struct csv *c = rows;
-  int e = flush(c);
-  if (close(c->fd) < 0 && e == 0) e = -errno;
+  int e = ni_out_end(c->f);
   free(c);
   return e;
 }

@@ -17,7 +17,6 @@
 #include "trace_print.h"
 #include "exporter/model/ledger/judge.h"
 
-#define SCHEMA "nccl-inspector-trace-1"
 enum { HOSTS_SHOWN = 4 };
 
 static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
@@ -275,9 +274,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   uint32_t ranks, hosts;
   bool more;
   counts(r, &ranks, &more, &hosts);
-  ni_json_begin(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema_version", SCHEMA);
+  ni_json_open(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout, "nccl-inspector-trace-1");
   ni_json_text(&j, "output", r->out_path);
   ni_json_u64(&j, "output_bytes", r->out_bytes);
   ni_json_u64(&j, "text_bytes", r->out_text_bytes);
@@ -319,6 +316,5 @@ void ni_tr_print_json(const struct ni_tr *r) {
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);
   ni_json_end_object(&j);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
 }

@@ -20,6 +20,14 @@ typedef void ni_json_put(struct ni_json *j, const char *key, const void *at, con
 ni_json_put ni_json_member_u64, ni_json_member_u32, ni_json_member_i64, ni_json_member_i32, ni_json_member_f64, ni_json_member_bool,
     ni_json_member_text, ni_json_member_chars;
 
+/* Makes such a function of one call: j, key and v, the member, are in its sight. */
+#define NI_JSON_FORM(name, type, ...)                                                     \
+  void name(struct ni_json *j, const char *key, const void *at, const void *context) {    \
+    type const *v = at;                                                                   \
+    (void)key, (void)context;                                                             \
+    __VA_ARGS__;                                                                          \
+  }
+
 struct ni_json_field {
   const char *key;
   ni_json_put *put;

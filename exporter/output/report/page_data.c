@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "page_heat.h"
 #include "page_json.h"
 #include "page_tables.h"
 
@@ -234,8 +233,7 @@ int ni_page_data_write(FILE *f, const struct ni_summary *s, const struct ni_rend
   write_job(&j, s, options);
   write_input(&j, &s->input);
   if ((rc = write_groups(&j, s))) return rc;
-  ni_page_tables_write(&j, s);
-  if ((rc = ni_page_heat_write(&j, s))) return rc;
+  if ((rc = ni_page_tables_write(&j, s))) return rc;
   ni_json_end_object(&j);
   return 0;
 }

@@ -55,22 +55,7 @@ void ni_page_stats(struct ni_json *j, const struct ni_stats *s) {
   ni_json_end_array(j);
 }
 
-void ni_page_put_num(struct ni_json *j, const char *key, const void *at, const void *context) {
-  (void)key, (void)context;
-  ni_page_num(j, *(const double *)at);
-}
-
-void ni_page_put_name(struct ni_json *j, const char *key, const void *at, const void *context) {
-  (void)context;
-  ni_page_name(j, key, *(char *const *)at);
-}
-
-void ni_page_put_bool(struct ni_json *j, const char *key, const void *at, const void *context) {
-  (void)context;
-  ni_json_u64(j, key, *(const bool *)at);
-}
-
-void ni_page_put_stats(struct ni_json *j, const char *key, const void *at, const void *context) {
-  (void)key, (void)context;
-  ni_page_stats(j, at);
-}
+NI_JSON_FORM(ni_page_put_num, double, ni_page_num(j, *v))
+NI_JSON_FORM(ni_page_put_name, char *, ni_page_name(j, key, *v))
+NI_JSON_FORM(ni_page_put_bool, bool, ni_json_u64(j, key, *v))
+NI_JSON_FORM(ni_page_put_stats, struct ni_stats, ni_page_stats(j, v))

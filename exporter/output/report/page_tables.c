@@ -1,7 +1,10 @@
+#include "page_tables.h"
+
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "page_json.h"
-#include "page_tables.h"
 
 static int larger_first(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -23,17 +26,8 @@ static const struct ni_json_field host_fields[] = {
     NI_PAGE(ni_host, compared), NI_PAGE(ni_host, shortest), NI_PAGE(ni_host, late), NI_PAGE(ni_host, late_ns),
     NI_PAGE(ni_host, relative), NI_PAGE(ni_host, busbw_relative)};
 
-static void put_rank(struct ni_json *j, const char *key, const void *process, const void *summary) {
-  const struct ni_process *p = process;
-  (void)summary;
-  ni_json_i64(j, key, p->ranks > 1 ? p->first : p->rank);
-}
-static void put_ranks(struct ni_json *j, const char *key, const void *process, const void *summary) {
-  const struct ni_process *p = process;
-  char ranks[48];
-  (void)summary;
-  ni_json_text(j, key, p->ranks > 1 ? ni_ranks_text(p, ranks) : NULL);
-}
+static NI_JSON_FORM(put_rank, struct ni_process, ni_json_i64(j, key, v->ranks > 1 ? v->first : v->rank))
+static NI_JSON_FORM(put_ranks, struct ni_process, ni_json_text(j, key, v->ranks > 1 ? ni_ranks_text(v, (char[48]){0}) : NULL))
 
 static const struct ni_json_field process_fields[] = {
     NI_PAGE(ni_process, host), NI_PAGE(ni_process, pid), NI_JSON_BY(put_rank, "rank"), NI_JSON_BY(put_ranks, "ranks"),
@@ -42,34 +36,20 @@ static const struct ni_json_field process_fields[] = {
     NI_PAGE(ni_process, late_ns), NI_PAGE(ni_process, relative), NI_PAGE(ni_process, busbw_relative)};
 
 /* Spelled out: what outliers and pairs point to may be beyond the rows kept of other tables. */
-static void put_host(struct ni_json *j, const char *key, const void *process, const void *summary) {
-  const struct ni_summary *s = summary;
-  uint32_t p = *(const uint32_t *)process;
-  ni_page_name(j, key, p == UINT32_MAX ? NULL : s->host[s->process[p].host].name);
-}
-static void put_pid(struct ni_json *j, const char *key, const void *process, const void *summary) {
-  ni_json_i64(j, key, ((const struct ni_summary *)summary)->process[*(const uint32_t *)process].pid);
-}
-static void put_global_rank(struct ni_json *j, const char *key, const void *process, const void *summary) {
-  const struct ni_process *p = &((const struct ni_summary *)summary)->process[*(const uint32_t *)process];
-  if (p->ranks > 1) ni_json_text(j, key, NULL);
-  else ni_json_i64(j, key, p->rank);
-}
-static void put_comm_id(struct ni_json *j, const char *key, const void *comm, const void *summary) {
-  ni_json_text(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].id);
-}
-static void put_comm_name(struct ni_json *j, const char *key, const void *comm, const void *summary) {
-  ni_page_name(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].name);
-}
-static void put_comm_type(struct ni_json *j, const char *key, const void *comm, const void *summary) {
-  ni_json_u64(j, key, ((const struct ni_summary *)summary)->comm[*(const uint32_t *)comm].type);
-}
-static void put_func(struct ni_json *j, const char *key, const void *group, const void *summary) {
-  ni_page_name(j, key, ((const struct ni_summary *)summary)->group[*(const uint32_t *)group].func);
-}
-static void put_bytes(struct ni_json *j, const char *key, const void *group, const void *summary) {
-  ni_json_u64(j, key, ((const struct ni_summary *)summary)->group[*(const uint32_t *)group].msg_bytes);
-}
+#define OF_NUMBER(name, ...)                                                                       \
+  static void name(struct ni_json *j, const char *key, const void *number, const void *summary) { \
+    const struct ni_summary *s = summary;                                                         \
+    const uint32_t i = *(const uint32_t *)number;                                                 \
+    __VA_ARGS__;                                                                                  \
+  }
+OF_NUMBER(put_host, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[s->process[i].host].name))
+OF_NUMBER(put_pid, ni_json_i64(j, key, s->process[i].pid))
+OF_NUMBER(put_global_rank, if (s->process[i].ranks > 1) ni_json_text(j, key, NULL); else ni_json_i64(j, key, s->process[i].rank))
+OF_NUMBER(put_comm_id, ni_json_text(j, key, s->comm[i].id))
+OF_NUMBER(put_comm_name, ni_page_name(j, key, s->comm[i].name))
+OF_NUMBER(put_comm_type, ni_json_u64(j, key, s->comm[i].type))
+OF_NUMBER(put_func, ni_page_name(j, key, s->group[i].func))
+OF_NUMBER(put_bytes, ni_json_u64(j, key, s->group[i].msg_bytes))
 #define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
 
 static const struct ni_json_field outlier_fields[] = {
@@ -116,7 +96,72 @@ static const struct ni_json_field slice_fields[] = {
     NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"),
     NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
-void ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
+static unsigned char byte_of(double ratio) {
+  double b = 128 + 24 * log2(ratio);
+  return !(ratio > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
+}
+
+/* n bytes -> base64 text in place of a JSON string's inside; out holds 4 * ((n + 2) / 3) + 1. */
+static void base64(const unsigned char *in, size_t n, char *out) {
+  static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t i = 0; i < n; i += 3) {
+    unsigned v = (unsigned)in[i] << 16 | (i + 1 < n ? (unsigned)in[i + 1] << 8 : 0) | (i + 2 < n ? in[i + 2] : 0);
+    *out++ = digit[v >> 18];
+    *out++ = digit[v >> 12 & 63];
+    *out++ = i + 1 < n ? digit[v >> 6 & 63] : '=';
+    *out++ = i + 2 < n ? digit[v & 63] : '=';
+  }
+  *out = 0;
+}
+
+/*
+ * The heat map: {"rows","bins","run","left_out","cells":base64}; row i is process i. One byte a cell: 0 nothing, else
+ * 128 + 24 * log2(ratio): a step is 3 %, 1/32 .. 32 fit. Bins are merged in equal runs, weighted by their counts, when
+ * rows x bins would be too many.
+ */
+static int write_heat(struct ni_json *j, const struct ni_summary *s) {
+  const struct ni_heat *h = &s->heat;
+  uint32_t rows = (uint32_t)ni_page_at_most(h->rows, NI_PAGE_PROCESSES);
+  uint32_t run = rows ? (uint32_t)(((uint64_t)rows * h->bins + NI_PAGE_HEAT_CELLS - 1) / NI_PAGE_HEAT_CELLS) : 1;
+  if (run < 1) run = 1;
+  uint32_t bins = (h->bins + run - 1) / run;
+  size_t n = (size_t)rows * bins;
+  unsigned char *cell = malloc(n + 1);
+  char *text = malloc(4 * (n + 2) / 3 + 8);
+  uint32_t *source = malloc((h->bins + 1) * sizeof *source);
+  if (!cell || !text || !source) {
+    free(cell);
+    free(text);
+    free(source);
+    return -ENOMEM;
+  }
+  ni_heat_sources(s, source);
+  for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t b = 0; b < bins; b++) {
+      double sum = 0, weight = 0;
+      for (uint32_t i = b * run; i < (b + 1) * run && i < h->bins; i++) {
+        size_t at = (size_t)r * h->bins + source[i];
+        if (source[i] == h->bins || h->count[at] == 0 || !isfinite(h->relative[at])) continue;
+        sum += (double)h->relative[at] * h->count[at];
+        weight += h->count[at];
+      }
+      cell[(size_t)r * bins + b] = weight > 0 ? byte_of(sum / weight) : 0;
+    }
+  base64(cell, n, text);
+  ni_json_object(j, "heat");
+  ni_json_u64(j, "rows", rows);
+  ni_json_u64(j, "bins", bins);
+  ni_json_u64(j, "run", run); /* bins of the run's time axis per cell */
+  ni_json_u64(j, "left_out", h->rows - rows);
+  ni_json_text(j, "cells", text);
+  ni_json_end_object(j);
+  free(cell);
+  free(text);
+  free(source);
+  return 0;
+}
+
+int ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
   TABLE(j, "comms", comm_fields, s->comm, s->n_comms, NI_PAGE_COMMS, s);
   TABLE(j, "hosts", host_fields, s->host, s->n_hosts, NI_PAGE_HOSTS, s);
   TABLE(j, "processes", process_fields, s->process, s->n_processes, NI_PAGE_PROCESSES, s);
@@ -125,4 +170,5 @@ void ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
   TABLE(j, "by_comm", slice_fields, s->by_comm, s->n_by_comm, NI_PAGE_SLICES, s);
   TABLE(j, "by_process", slice_fields, s->by_process, s->n_by_process, NI_PAGE_SLICES, s);
   TABLE(j, "by_host", slice_fields, s->by_host, s->n_by_host, NI_PAGE_SLICES, s);
+  return write_heat(j, s);
 }

@@ -18,22 +18,10 @@
     ni_json_end_array(j);                                                  \
   } while (0)
 
-static void put_type(struct ni_json *j, const char *key, const void *type, const void *context) {
-  (void)context;
-  ni_json_text(j, key, ni_comm_type_names[*(const enum ni_comm_type *)type]);
-}
-static void put_kind(struct ni_json *j, const char *key, const void *kind, const void *context) {
-  (void)context;
-  ni_json_text(j, key, *(const enum ni_kind *)kind == NI_KIND_P2P ? "p2p" : "coll");
-}
-static void put_timing(struct ni_json *j, const char *key, const void *timing, const void *context) {
-  (void)context;
-  ni_json_text(j, key, ni_timing_names[*(const enum ni_timing *)timing]);
-}
-static void put_ns_as_us(struct ni_json *j, const char *key, const void *ns, const void *context) {
-  (void)context;
-  ni_json_f64(j, key, *(const double *)ns / 1e3);
-}
+static NI_JSON_FORM(put_type, enum ni_comm_type, ni_json_text(j, key, ni_comm_type_names[*v]))
+static NI_JSON_FORM(put_kind, enum ni_kind, ni_json_text(j, key, *v == NI_KIND_P2P ? "p2p" : "coll"))
+static NI_JSON_FORM(put_timing, enum ni_timing, ni_json_text(j, key, ni_timing_names[*v]))
+static NI_JSON_FORM(put_ns_as_us, double, ni_json_f64(j, key, *v / 1e3))
 
 static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
   static const struct ni_json_field fields[] = {
@@ -257,9 +245,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
       NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
       NI_JSON(ni_summary, late_share_median), NI_JSON(ni_summary, groups_without_slices)};
   struct ni_json j;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "schema_version", "nccl-inspector-summary-1");
+  ni_json_open(&j, f, "nccl-inspector-summary-1");
   ni_json_bool(&j, "complete", s->complete);
   ni_json_object(&j, "job");
   ni_json_text(&j, "id", s->job.id);
@@ -280,8 +266,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   json_pairs(&j, s);
   json_findings(&j, s);
   json_outliers(&j, s);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
 }
 
 int ni_write_json(const struct ni_summary *s, const char *path) {

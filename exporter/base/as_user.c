@@ -12,8 +12,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "child_wait.h"
 
 #define NOBODY 65534 /* the group of a uid that the machine has no name for */
 #define GROUPS_MAX 65536
@@ -75,48 +76,31 @@ static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), voi
 
 /*
  * Waits for the child, and ends it after that time (0: never). Not by its own alarm(): whoever has its uid can stop it, and a
- * stopped process dies by SIGKILL alone. SIGCHLD is blocked. 1: it was late; 0; -errno.
+ * stopped process dies by SIGKILL alone. 1: it was late; 0; -errno.
  */
-static int wait_for(pid_t child, unsigned seconds, const sigset_t *ended, int *status) {
-  struct timespec now, begun;
-  clock_gettime(CLOCK_MONOTONIC, &begun);
-  for (;;) {
-    pid_t got = waitpid(child, status, WNOHANG);
-    if (got == child || (got < 0 && errno != EINTR)) return got < 0 ? -errno : 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    time_t left = begun.tv_sec + (time_t)seconds - now.tv_sec; /* whole seconds, and what is missing of one */
-    if (seconds && (left < 0 || (left == 0 && now.tv_nsec >= begun.tv_nsec))) break;
-    (void)sigtimedwait(ended, NULL, &(struct timespec){0, 200000000});
-  }
-  kill(child, SIGKILL);
+static int wait_for(pid_t child, unsigned seconds, int *status) {
+  bool late = seconds && !ni_child_ended(child, seconds * 1000);
+  if (late) kill(child, SIGKILL);
   while (waitpid(child, status, 0) < 0)
     if (errno != EINTR) return -errno;
-  return 1;
+  return late;
 }
 
 int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
   int status;
-  sigset_t ended, before;
   pid_t parent = getpid();
   *why = 0;
   if (!ni_as_user_needed(uid)) return work(arg);
   fflush(NULL);
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &ended, &before);
   pid_t child = fork();
   int e = child < 0 ? -errno : 0;
-  if (child == 0) {
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    in_child(parent, uid, keep, work, arg);
-  }
-  int late = child < 0 ? 0 : wait_for(child, seconds, &ended, &status);
-  sigprocmask(SIG_SETMASK, &before, NULL);
+  if (child == 0) in_child(parent, uid, keep, work, arg);
   if (child < 0) {
     snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-e));
     return e;
   }
+  int late = wait_for(child, seconds, &status);
   if (late < 0) return late;
   if (!late && WIFEXITED(status) && WEXITSTATUS(status) != CANNOT_BECOME) return WEXITSTATUS(status);
   if (!late && WIFEXITED(status)) {

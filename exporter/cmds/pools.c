@@ -16,7 +16,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/table.h"
 #include "exporter/input/scan_files.h"
 #include "format/line.h"
@@ -246,6 +246,9 @@ static void print_text(const struct pools *p) {
 }
 
 static void print_json(const struct pools *p) {
+  static const struct ni_json_field fields[] = {NI_JSON(totals, pools), NI_JSON(totals, high_water), NI_JSON(totals, capacity),
+                                                NI_JSON(totals, growths), NI_JSON(totals, slot_bytes), NI_JSON(totals, dropped),
+                                                NI_JSON(totals, needed)};
   struct advice a = advise(p);
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-pools-1");
@@ -253,15 +256,8 @@ static void print_json(const struct pools *p) {
   ni_json_u64(&j, "files_unreadable", p->unreadable);
   ni_json_u64(&j, "max_communicators", p->max_comms);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
-    const struct totals *t = &p->kind[k];
     ni_json_object(&j, names[k]);
-    ni_json_u64(&j, "pools", t->pools);
-    ni_json_u64(&j, "high_water", t->high_water);
-    ni_json_u64(&j, "capacity", t->capacity);
-    ni_json_u64(&j, "growths", t->growths);
-    ni_json_u64(&j, "slot_bytes", t->slot_bytes);
-    ni_json_u64(&j, "dropped", t->dropped);
-    ni_json_u64(&j, "needed", t->needed);
+    ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, &p->kind[k], NULL);
     ni_json_u64(&j, "recommended_slots", a.slots[k]);
     ni_json_end_object(&j);
   }

@@ -8,28 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "exporter/base/child_wait.h"
+#include "exporter/base/now.h"
 #include "exporter/base/text/safe_text.h"
 #include "child.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
-static int64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+static int ms_until(uint64_t ns) {
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
+  return now < ns ? (int)((ns - now) / 1000000) : 0;
 }
 
 /* Reads until the other end is closed everywhere, or time is up. */
-static bool gather(int fd, int64_t until, char *text) {
+static bool gather(int fd, uint64_t until, char *text) {
   size_t n = 0;
   for (;;) {
-    int64_t left = until - now_ms();
     struct pollfd p = {fd, POLLIN, 0};
-    if (left <= 0) return false;
-    int rc = poll(&p, 1, (int)left);
+    int rc = poll(&p, 1, ms_until(until));
     if (rc < 0 && errno == EINTR) continue;
     if (rc <= 0) return false;
     char drop[4096], *to = n < TEXT_MAX - 1 ? text + n : drop;
@@ -45,7 +43,7 @@ int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, cha
   int pipe_fd[2], status;
   *text = calloc(1, TEXT_MAX);
   if (!*text || pipe2(pipe_fd, O_CLOEXEC) < 0) return NI_CHILD_FAILED;
-  int64_t until = now_ms() + (int64_t)seconds * 1000;
+  uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + seconds * UINT64_C(1000000000);
   fflush(NULL);
   pid_t pid = fork();
   if (pid == 0) {
@@ -57,17 +55,14 @@ int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, cha
   if (pid < 0) return close(pipe_fd[0]), NI_CHILD_FAILED;
   bool ended = gather(pipe_fd[0], until, *text);
   close(pipe_fd[0]);
-  while (ended && waitpid(pid, &status, WNOHANG) == 0) { /* its descriptor is closed, it may still run */
-    if (now_ms() >= until) ended = false;
-    else usleep(2000);
-  }
+  ended = ended && ni_child_ended(pid, (unsigned)ms_until(until)); /* its descriptor is closed, it may still run */
   if (!ended) {
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
-    /* Inside a system call that hangs it cannot die now; it is not waited for. */
-    for (int i = 0; i < 200 && waitpid(pid, &status, WNOHANG) == 0; i++) usleep(5000);
-    return NI_CHILD_TIME;
+    (void)ni_child_ended(pid, 1000); /* inside a system call that hangs it cannot die now */
   }
+  (void)waitpid(pid, &status, ended ? 0 : WNOHANG);
+  if (!ended) return NI_CHILD_TIME;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 

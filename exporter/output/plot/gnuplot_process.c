@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "exporter/base/child_wait.h"
+#include "exporter/base/now.h"
 
 /* What gnuplot writes to its stderr after each script; a control character, so that no data can look like it. */
 #define MARK '\006'
@@ -43,55 +44,45 @@ static char **environment_for_gnuplot(void) {
   return e;
 }
 
-int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory) {
-  int rc, in[2], complaints[2];
+static int spawn(struct ni_gnuplot *g, const char *program, const char *directory, int in, int complaints) {
   char *argv[] = {(char *)program, "-d", "-", NULL}; /* -d: no ~/.gnuplot, no /etc/gnuplotrc */
-  char **env = NULL;
+  char **env = environment_for_gnuplot();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t none, defaults;
-
-  /* A socket and not a pipe: send() has MSG_NOSIGNAL and a time limit. */
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return -errno;
-  if (pipe2(complaints, O_CLOEXEC) != 0) {
-    rc = -errno;
-    goto close_in;
-  }
-  struct timeval limit = {.tv_sec = NI_GNUPLOT_LIMIT_S};
-  if (setsockopt(in[1], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
-    rc = -errno;
-    goto close_complaints;
-  }
-  if (!(env = environment_for_gnuplot())) {
-    rc = -ENOMEM;
-    goto close_complaints;
-  }
-  if ((rc = -posix_spawn_file_actions_init(&actions))) goto free_env;
-  if ((rc = -posix_spawnattr_init(&attr))) goto free_actions;
+  if (!env) return -ENOMEM;
   sigemptyset(&none);
   sigfillset(&defaults);
-  if ((rc = -posix_spawn_file_actions_addchdir_np(&actions, directory)) ||
-      (rc = -posix_spawn_file_actions_adddup2(&actions, in[0], 0)) ||
-      (rc = -posix_spawn_file_actions_adddup2(&actions, complaints[1], 2)) ||
-      (rc = -posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)) ||
-      (rc = -posix_spawnattr_setsigmask(&attr, &none)) || (rc = -posix_spawnattr_setsigdefault(&attr, &defaults)) ||
-      (rc = -posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)))
-    goto free_attr;
-  if ((rc = -posix_spawnp(&g->pid, program, &actions, &attr, argv, env))) goto free_attr;
-  *g = (struct ni_gnuplot){.pid = g->pid, .in = in[1], .complaints = complaints[0]};
-
-free_attr:
+  posix_spawn_file_actions_init(&actions); /* neither fails in glibc */
+  posix_spawnattr_init(&attr);
+  int rc = posix_spawn_file_actions_addchdir_np(&actions, directory);
+  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, in, 0);
+  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, complaints, 2);
+  if (!rc) rc = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_setsigmask(&attr, &none);
+  posix_spawnattr_setsigdefault(&attr, &defaults);
+  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  if (!rc) rc = posix_spawnp(&g->pid, program, &actions, &attr, argv, env);
   posix_spawnattr_destroy(&attr);
-free_actions:
   posix_spawn_file_actions_destroy(&actions);
-free_env:
   free(env);
-close_complaints:
-  close(complaints[1]);
-  if (rc) close(complaints[0]);
-close_in:
-  close(in[0]);
-  if (rc) close(in[1]);
+  return -rc;
+}
+
+int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory) {
+  struct timeval limit = {.tv_sec = NI_GNUPLOT_LIMIT_S};
+  int rc = 0, in[2] = {-1, -1}, complaints[2] = {-1, -1};
+  *g = (struct ni_gnuplot){0};
+  /* A socket and not a pipe: send() has MSG_NOSIGNAL and a time limit. */
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 || pipe2(complaints, O_CLOEXEC) != 0 ||
+      setsockopt(in[1], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
+    rc = -errno;
+  if (!rc) rc = spawn(g, program, directory, in[0], complaints[1]);
+  g->in = in[1];
+  g->complaints = complaints[0];
+  const int ends[] = {in[0], complaints[1], in[1], complaints[0]}; /* the child's, ours */
+  for (int i = 0; i < (rc ? 4 : 2); i++)
+    if (ends[i] >= 0) close(ends[i]);
   return rc;
 }
 
@@ -113,24 +104,6 @@ int ni_gnuplot_load(struct ni_gnuplot *g, const char *script) {
   return send_all(g->in, command, (size_t)n);
 }
 
-/* true when the child ended within the limit. Without pidfd_open (before Linux 5.3) it is polled. */
-static bool ended_in_time(pid_t pid) {
-  int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-  if (fd >= 0) {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    int n;
-    while ((n = poll(&p, 1, NI_GNUPLOT_LIMIT_S * 1000)) < 0 && errno == EINTR) continue;
-    close(fd);
-    return n == 1;
-  }
-  for (int tries = 0; tries < NI_GNUPLOT_LIMIT_S * 100; tries++) {
-    siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid) return true;
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-  }
-  return false;
-}
-
 /*
  * gnuplot echoes the command, points at the error with "^", then says `"script" line 7: message`; of that the message is
  * wanted. Warnings and the echo are passed over. true: this line is the mark.
@@ -148,14 +121,8 @@ static bool take_line(char *line, size_t n, bool *told, char *message, size_t si
   return false;
 }
 
-static int64_t now_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size) {
-  int64_t until = now_ms() + NI_GNUPLOT_LIMIT_S * 1000;
+  uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + NI_GNUPLOT_LIMIT_S * UINT64_C(1000000000);
   bool told = false;
   *message = 0;
   for (;;) {
@@ -171,8 +138,8 @@ int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size) {
       return 0;
     }
     struct pollfd p = {.fd = g->complaints, .events = POLLIN};
-    int64_t left = until - now_ms();
-    int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
+    uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
+    int ready = now < until ? poll(&p, 1, (int)((until - now) / 1000000)) : 0;
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return -ETIMEDOUT;
     ssize_t got = read(g->complaints, g->text + g->n, sizeof g->text - 1 - g->n);
@@ -192,7 +159,7 @@ int ni_gnuplot_end(struct ni_gnuplot *g, int now) {
   bool killed = false;
   close(g->in);
   close(g->complaints);
-  if (now || !ended_in_time(g->pid)) killed = kill(g->pid, SIGKILL) == 0;
+  if (now || !ni_child_ended(g->pid, NI_GNUPLOT_LIMIT_S * 1000)) killed = kill(g->pid, SIGKILL) == 0;
   while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR) continue;
   return WIFSIGNALED(status) && !killed ? WTERMSIG(status) : 0;
 }

@@ -113,6 +113,8 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
 }
 
 int ni_summary_run(int argc, char **argv) {
+  static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction old[sizeof stops / sizeof *stops];
   struct ni_run r;
   struct ni_summary s = {0};
   int done, code, e = ni_summarize_init(&r);
@@ -134,10 +136,8 @@ int ni_summary_run(int argc, char **argv) {
   if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
-  struct sigaction act = {.sa_handler = on_signal}, old_int, old_term, old_hup;
-  sigaction(SIGINT, &act, &old_int);
-  sigaction(SIGTERM, &act, &old_term);
-  sigaction(SIGHUP, &act, &old_hup);
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    sigaction(stops[i], &(struct sigaction){.sa_handler = on_signal}, &old[i]);
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
   if (e == 0) e = ni_summarize(&r, &s);
   if (e < 0) {
@@ -151,9 +151,7 @@ int ni_summary_run(int argc, char **argv) {
     show(&r, &s);
     code = s.complete || r.opt.compat ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
   }
-  sigaction(SIGINT, &old_int, NULL);
-  sigaction(SIGTERM, &old_term, NULL);
-  sigaction(SIGHUP, &old_hup, NULL);
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
 out:
   ni_summary_free(&s);
   ni_summarize_free(&r);

@@ -11,15 +11,13 @@
 #include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
-#include "exporter/output/timeline/clock_text.h"
+#include "exporter/output/timeline/track.h"
 #include "exporter/output/timeline/write.h"
 #include "exporter/base/text/safe_text.h"
 #include "trace_print.h"
 #include "exporter/model/ledger/judge.h"
 
 enum { HOSTS_SHOWN = 4 };
-
-static const char *host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
 
 static bool host_shown(const struct ni_tr *r, uint32_t host) {
   for (uint32_t i = 0; i < r->n_units; i++)
@@ -137,7 +135,7 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
       if (!host_shown(r, i) || (hosts > HOSTS_SHOWN && doubtful != (pass == 0))) continue;
       if (told++ < HOSTS_SHOWN) {
         ni_tr_clock_text(r, i, text, sizeof text);
-        ni_say(f, "host        %s, %s\n", host_name(r, i), text);
+        ni_say(f, "host        %s, %s\n", ni_tr_host_name(r, i), text);
       } else if (h->aligned && h->error_ns > worst) {
         worst = h->error_ns;
       }
@@ -227,13 +225,13 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
   member_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":", start);
   member_text(o, ",\"start_utc\":", ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
   member_u64(o, ",\"operations\":", r->count.shown);
-  member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : host_name(r, r->reference));
+  member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : ni_tr_host_name(r, r->reference));
   ni_tr_out_text(o, ",\"clocks\":[");
   bool comma = false;
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     const struct ni_tr_host *h = &r->host[i];
     if (!host_shown(r, i)) continue;
-    member_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":", host_name(r, i));
+    member_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":", ni_tr_host_name(r, i));
     comma = true;
     member_bool(o, ",\"aligned\":", h->aligned);
     member_us(o, ",\"offset_us\":", (int64_t)h->offset_ns);
@@ -284,13 +282,13 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_bool(&j, "more_ranks", more);
   ni_json_u64(&j, "hosts", hosts);
   ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
-  ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : host_name(r, r->reference));
+  ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : ni_tr_host_name(r, r->reference));
   ni_json_array(&j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     const struct ni_tr_host *h = &r->host[i];
     if (!host_shown(r, i)) continue;
     ni_json_object(&j, NULL);
-    ni_json_text(&j, "host", host_name(r, i));
+    ni_json_text(&j, "host", ni_tr_host_name(r, i));
     ni_json_bool(&j, "aligned", h->aligned);
     ni_json_i64(&j, "offset_ns", (int64_t)h->offset_ns);
     if (h->aligned) ni_json_i64(&j, "error_ns", h->error_ns);

@@ -81,14 +81,10 @@ void ni_json_i64(struct ni_json *j, const char *key, int64_t value) {
 }
 
 void ni_json_f64(struct ni_json *j, const char *key, double value) {
+  char text[40] = "null";
   before(j, key);
-  if (!isfinite(value)) {
-    fputs("null", j->f);
-    return;
-  }
   /* The shortest form that reads back the same. */
-  char text[40];
-  for (int digits = 15; digits <= 17; digits++) {
+  for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
     if (strtod(text, NULL) == value) break;
   }

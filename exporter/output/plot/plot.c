@@ -1,10 +1,12 @@
 #include "plot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +15,6 @@
 #include "exporter/base/threads.h"
 #include "figure.h"
 #include "gnuplot_process.h"
-#include "pdf_date.h"
 #include "plot_list.h"
 
 /* Makes the folders of a path below dir. */
@@ -122,10 +123,40 @@ static void *paint(void *painter) {
   return NULL;
 }
 
+static void overwrite(char *text, size_t n, const char *key) {
+  static const char none[] = "19700101000000";
+  size_t len = strlen(key);
+  for (char *at = text; (at = memmem(at, n - (size_t)(at - text), key, len));) {
+    at += len;
+    if (n - (size_t)(at - text) < sizeof none - 1) return;
+    memcpy(at, none, sizeof none - 1);
+  }
+}
+
+/*
+ * Takes the time of making out of a PDF, so that the same data make the same bytes: cairo 1.16 writes it whatever the
+ * environment says. The digits are replaced in place by 1970-01-01, so no offset in the file changes.
+ */
+static void take_date(const char *path) {
+  struct stat st;
+  int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return;
+  if (fstat(fd, &st) == 0 && st.st_size > 0) {
+    size_t n = (size_t)st.st_size;
+    char *text = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (text != MAP_FAILED) {
+      overwrite(text, n, "/CreationDate (D:");
+      overwrite(text, n, "/ModDate (D:");
+      munmap(text, n);
+    }
+  }
+  close(fd);
+}
+
 static void take_dates(const struct ni_plots *p) {
   char full[4400];
   for (size_t i = 0; i < p->n; i++)
-    if (!in_folder(p, p->figure[i].path, full)) ni_pdf_take_date(full);
+    if (!in_folder(p, p->figure[i].path, full)) take_date(full);
 }
 
 /* So many at most: each wants 20 MB and a core, and the reader of a hundred pictures is not in that hurry. */

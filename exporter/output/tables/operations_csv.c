@@ -11,6 +11,7 @@
 #include "exporter/base/text/shortest.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/model/sums/figures.h"
+#include "format/json_text.h"
 
 enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
 
@@ -24,29 +25,9 @@ struct csv {
   char buffer[BUFFER_BYTES];
 };
 
-static char *put_text(char *p, const char *text) {
-  size_t n = strlen(text);
-  memcpy(p, text, n);
-  return p + n;
-}
-
-static char *put_u64(char *p, uint64_t v) {
-  char digits[20];
-  int n = 0;
-  do digits[n++] = (char)('0' + v % 10);
-  while (v /= 10);
-  while (n) *p++ = digits[--n];
-  return p;
-}
-
 static char *put_next_u64(char *p, uint64_t v) {
   *p++ = ',';
-  return put_u64(p, v);
-}
-
-static char *put_i32(char *p, int32_t v) {
-  if (v < 0) *p++ = '-';
-  return put_u64(p, v < 0 ? (uint64_t)-(int64_t)v : (uint64_t)v);
+  return ni_json_put_u64(p, v);
 }
 
 /* numpy's print form. */
@@ -54,7 +35,7 @@ static char *put_set(char *p, const int32_t *v, unsigned n) {
   *p++ = '[';
   for (unsigned i = 0; i < n; i++) {
     if (i) *p++ = ' ';
-    p = put_i32(p, v[i]);
+    p = ni_json_put_i64(p, v[i]);
   }
   *p++ = ']';
   return p;
@@ -67,7 +48,7 @@ static char *put_time(struct csv *c, char *p, uint64_t us) {
     c->second = second;
     ni_second_text(second, ' ', c->local, c->stamp);
   }
-  p = put_text(p, c->stamp);
+  p = stpcpy(p, c->stamp);
   unsigned ms = (unsigned)(us % 1000000 / 1000);
   *p++ = '.';
   *p++ = (char)('0' + ms / 100);
@@ -115,7 +96,7 @@ static int put_row(void *rows, const void *given) {
     c->size = row->msg_bytes;
     ni_human_bytes(row->msg_bytes, c->human);
   }
-  p = put_text(p, row->id);
+  p = stpcpy(p, row->id);
   p = put_next_u64(p, row->sn);
   p = put_next_u64(p, row->msg_bytes);
   *p++ = ',';
@@ -129,23 +110,23 @@ static int put_row(void *rows, const void *given) {
   p = put_next_u64(p, row->last_us);
   p = put_next_u64(p, us);
   *p++ = ',';
-  p = put_text(p, c->human);
+  p = stpcpy(p, c->human);
   *p++ = ',';
   p = put_time(c, p, row->first_us);
   *p++ = ',';
   p = put_time(c, p, row->last_us);
   *p++ = ',';
   if (us < 1000) {
-    p = put_u64(p, us);
-    p = put_text(p, ".0\316\274s");
+    p = ni_json_put_u64(p, us);
+    p = stpcpy(p, ".0\316\274s");
   } else {
     p += sprintf(p, us < 1000000 ? "%.1fms" : "%.1fs", (double)us / (us < 1000000 ? 1e3 : 1e6));
   }
   if (c->p2p) {
     *p++ = ',';
-    p = put_i32(p, row->rank);
+    p = ni_json_put_i64(p, row->rank);
     *p++ = ',';
-    p = put_i32(p, row->peer);
+    p = ni_json_put_i64(p, row->peer);
   }
   *p++ = '\n';
   return fwrite_unlocked(line, 1, (size_t)(p - line), c->f) == (size_t)(p - line) ? 0 : -errno;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/base/text/json_write.h"
+#include "format/json_text.h"
 
 enum { ROOM = 64 }; /* a number fits */
 
@@ -80,17 +81,13 @@ void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
 }
 
 void ni_tr_out_u64(struct ni_tr_out *o, uint64_t v) {
-  char digits[20], *p = room(o, ROOM);
-  int n = 0;
-  do digits[n++] = (char)('0' + v % 10);
-  while (v /= 10);
-  o->n += (size_t)n;
-  while (n) *p++ = digits[--n];
+  char *p = room(o, ROOM);
+  o->n += (size_t)(ni_json_put_u64(p, v) - p);
 }
 
 void ni_tr_out_i64(struct ni_tr_out *o, int64_t v) {
-  if (v < 0) ni_tr_out_text(o, "-");
-  ni_tr_out_u64(o, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+  char *p = room(o, ROOM);
+  o->n += (size_t)(ni_json_put_i64(p, v) - p);
 }
 
 void ni_tr_out_hex(struct ni_tr_out *o, uint64_t v) {

@@ -1,9 +1,13 @@
-#include <stdio.h>
+#include "track.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
-#include "track.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
 
 int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out) {
   uint32_t *cached = member != NI_TR_NONE && sub == 0 && (size_t)class < sizeof r->member->track / sizeof *r->member->track
@@ -67,6 +71,25 @@ void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t siz
   if (u->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", u->gpu);
   if (u->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", u->rank);
   snprintf(out, size, "%s%s%s", rank, r->who.process[u->process].host, gpu);
+}
+
+const char *ni_tr_host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
+
+void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
+  const struct ni_tr_host *h = &r->host[host];
+  char offset[32], error[32];
+  if (host == r->reference) {
+    snprintf(out, size, "clock: the reference");
+  } else if (!h->aligned) {
+    snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", ni_tr_host_name(r, r->reference));
+  } else {
+    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
+                     h->offset_ns < 0 ? "" : "+", ni_span_text((int64_t)h->offset_ns, offset),
+                     ni_span_text(h->error_ns, error), h->drift * 1e6, h->matched,
+                     ni_plural(h->matched, "collective", "collectives"), ni_tr_host_name(r, h->via));
+    if (n > 0 && (size_t)n < size && h->contradiction)
+      snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
+  }
 }
 
 void ni_tr_tracks_free(struct ni_tr *r) {

@@ -31,6 +31,9 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
 void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size);
 /* What a unit's process is called. */
 void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t size);
+const char *ni_tr_host_name(const struct ni_tr *r, uint32_t host);
+/* "clock: +1234.567 us to the reference, error below 3.210 us, drift 0.120 ppm (812 collectives with node-a)", of a host. */
+void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size);
 void ni_tr_tracks_free(struct ni_tr *r);
 
 #endif

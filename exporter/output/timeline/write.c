@@ -16,7 +16,6 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
-#include "clock_text.h"
 #include "event.h"
 #include "track.h"
 #include "write.h"

@@ -15,11 +15,6 @@ static double seconds_left(const struct ni_progress *p, uint64_t now) {
   return share > 0 ? (double)(now - p->began_ns) / 1e9 * (1 - share) / share : -1;
 }
 
-static void wipe(struct ni_progress *p) {
-  if (p->shown) ni_say(stderr, "\r\x1b[K");
-  p->shown = false;
-}
-
 static void show_line(struct ni_progress *p, uint64_t now) {
   char done[32], all[32], left[48] = "";
   double s = seconds_left(p, now);
@@ -75,6 +70,7 @@ void ni_progress_add(struct ni_progress *p, uint64_t done, uint64_t parts) {
 
 void ni_progress_end(struct ni_progress *p) {
   if (!p) return;
-  wipe(p);
+  if (p->shown) ni_say(stderr, "\r\x1b[K");
+  p->shown = false;
   p->phase = NULL;
 }

@@ -326,7 +326,7 @@ struct ni_summary {
 
 /* What the user asked for that concerns pictures and page. */
 struct ni_render_options {
-  const char *plot_format;     /* "png", "svg", "pdf" */
+  unsigned plot_format;        /* enum ni_plot_format (output/plot/plot.h) */
   bool keep_scripts, compat, quiet;
   unsigned jobs;               /* gnuplots at once, 0 is 1; no picture depends on it */
   const char *input;           /* what was read, as the user wrote it; of several inputs the first */

@@ -36,12 +36,12 @@
 
 struct ni_sum_options {
   struct ni_inputs inputs;
-  const char *output_dir, *plot_format;
+  const char *output_dir;
   unsigned jobs;
   uint64_t memory_bytes;
   bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
   bool dataset;
-  unsigned codec; /* of Parquet files: enum ni_pq_codec (writer.h) */
+  unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
   struct ni_when since, until;
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn;

@@ -31,7 +31,6 @@ struct ni_chunk_env {
   struct ni_page_codec codec;
   uint32_t page_rows, dict_entries;
   bool no_dict;
-  uint64_t replaced_strings;
   struct ni_tc header;    /* page header under construction */
   uint8_t *body, *packed; /* page before and after compression */
   size_t body_cap, packed_cap;

@@ -18,7 +18,6 @@ static int clean_text(struct ni_chunk_env *env, const struct ni_str *s, struct n
   if (ni_utf8_valid(out->p, out->len)) return 0;
   size_t need = 3 * (size_t)s->len;
   if (need > env->utf8_cap && !ni_array_exact(&env->utf8, &env->utf8_cap, need, 1)) return -ENOMEM;
-  env->replaced_strings++;
   out->p = env->utf8;
   out->len = (uint32_t)ni_utf8_replace(env->utf8, s->p, s->len);
   return 0;

@@ -230,7 +230,7 @@ int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals) {
   if (rc) return rc;
   rc = ni_sink_commit(&w->sink);
   if (rc) return fail(w, rc, "%s: cannot complete: %s", w->sink.path, strerror(-rc));
-  if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->sink.offset, w->env.replaced_strings};
+  if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->sink.offset};
   free_writer(w);
   return 0;
 }

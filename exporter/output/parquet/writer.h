@@ -28,8 +28,8 @@
 enum ni_pq_type {
   NI_PQ_INT64 = 0, /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
   NI_PQ_DOUBLE,    /* double; every bit pattern survives, NaN is not null */
-  NI_PQ_STRING,    /* uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD and counted: readers
-                      refuse such a column */
+  NI_PQ_STRING,    /* uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD: readers refuse
+                      such a column */
   NI_PQ_TYPE_COUNT
 };
 
@@ -74,7 +74,6 @@ struct ni_pq_options {
 
 struct ni_pq_totals {
   uint64_t rows, row_groups, file_bytes;
-  uint64_t replaced_strings; /* distinct or single values that were no valid UTF-8 */
 };
 
 struct ni_pq;

@@ -207,18 +207,13 @@ static int verdict(const struct ni_plots *p, const struct painter *w, int n, cha
 
 int ni_plots_render(const struct ni_summary *summary, const struct ni_render_options *options,
                     const char *summary_dir) {
-  struct ni_plots p = {.s = summary, .o = options, .dir = summary_dir};
+  struct ni_plots p = {.s = summary, .o = options, .dir = summary_dir, .format = (enum ni_plot_format)options->plot_format};
   const char *program = options->gnuplot ? options->gnuplot : "gnuplot";
   struct painter w[PAINTERS_MAX];
   _Atomic size_t next = 0;
   char line[700];
-  int rc = ni_plot_format_parse(options->plot_format, &p.format);
-  if (rc) {
-    snprintf(line, sizeof line, "plots: no format '%.20s'; png, svg and pdf there are", options->plot_format);
-    ni_plots_say(options, line);
-    return rc;
-  }
-  if ((rc = ni_plots_list(&p)) || p.n == 0) goto free_list;
+  int rc = ni_plots_list(&p);
+  if (rc || p.n == 0) goto free_list;
   ni_progress_begin(options->progress, "pictures", p.n, false, p.n);
   int n = start_painters(w, painters_for(&p), &p, &next, program);
   if (n < 0) {

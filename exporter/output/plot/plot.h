@@ -16,13 +16,14 @@
 
 #include "exporter/model/sums/model.h"
 
+/* In the order of the words of --plot-format. */
 enum ni_plot_format { NI_PLOT_PNG = 0, NI_PLOT_SVG, NI_PLOT_PDF, NI_PLOT_FORMAT_COUNT };
 
 /*
  * Draws the figures into summary_dir, which exists; the folders below it (msg_size_*) are made as needed.
  * The reference's four kinds come under its names; without compat also bandwidth_by_size_<function>,
  * time_percentiles_<type>_<function> and heat_map. With keep_scripts the scripts stay.
- * 0; -EINVAL: no such format; -ENOENT: no gnuplot; -EIO: gnuplot failed for some or all (its first complaint is in the
+ * 0; -ENOENT: no gnuplot; -EIO: gnuplot failed for some or all (its first complaint is in the
  * message); -ETIMEDOUT: it hung and was killed; -ENOMEM, -errno of mkdir, spawn. Never raises SIGPIPE in the caller.
  */
 int ni_plots_render(const struct ni_summary *summary, const struct ni_render_options *options, const char *summary_dir);

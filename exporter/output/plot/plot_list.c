@@ -19,16 +19,6 @@ enum { CELLS_MAX = 300 };
 
 static const char *const ending[NI_PLOT_FORMAT_COUNT] = {"png", "svg", "pdf"};
 
-int ni_plot_format_parse(const char *name, enum ni_plot_format *format) {
-  if (!name) name = ending[NI_PLOT_PNG];
-  for (int i = 0; i < NI_PLOT_FORMAT_COUNT; i++)
-    if (strcmp(name, ending[i]) == 0) {
-      *format = (enum ni_plot_format)i;
-      return 0;
-    }
-  return -EINVAL;
-}
-
 void ni_plots_say(const struct ni_render_options *o, const char *line) {
   if (o->say) o->say(o->say_context, line);
   else ni_say(stderr, "%s\n", line);

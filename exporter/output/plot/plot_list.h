@@ -17,9 +17,6 @@ struct ni_plots {
   size_t n, room;
 };
 
-/* "png", "svg", "pdf"; NULL is the default, png. -EINVAL for anything else, *format untouched. */
-int ni_plot_format_parse(const char *name, enum ni_plot_format *format);
-
 /* One message to the user. */
 void ni_plots_say(const struct ni_render_options *o, const char *line);
 

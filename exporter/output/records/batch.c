@@ -120,7 +120,7 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   b->has_tests_bytes[i] = (has & NI_HAS_TESTS_SIZE) != 0;
 }
 
-static void batch_clear(struct ni_batch *b) {
+void ni_batch_clear(struct ni_batch *b) {
   b->n = 0;
   b->next = NULL;
   b->mixed_contexts = b->has_ours = false;
@@ -272,7 +272,7 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
   struct ni_parquet_file *p = f->out;
   int e = 0;
   if (r->opt.no_parquet) {
-    batch_clear(*batch);
+    ni_batch_clear(*batch);
     return 0;
   }
   pthread_mutex_lock(&p->lock);
@@ -291,13 +291,13 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
       e = ni_run_stopped(r) ? -ECANCELED : -ENOMEM;
     }
     pthread_mutex_unlock(&p->lock);
-    batch_clear(*batch);
+    ni_batch_clear(*batch);
     return e;
   }
   pthread_mutex_unlock(&p->lock);
   e = drain(r, f, range);
   if (e == 0) e = ni_parquet_write(r, f, *batch);
-  batch_clear(*batch);
+  ni_batch_clear(*batch);
   return e;
 }
 

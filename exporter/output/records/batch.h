@@ -54,6 +54,8 @@ int ni_batch_words(struct ni_run *r, struct ni_batch_words *w);
 void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l, uint32_t context,
                   uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype);
 
+void ni_batch_clear(struct ni_batch *b); /* no rows; also where there was nothing yet */
+
 int ni_parquet_new(struct ni_sum_file *f);
 /* Takes the rows of *batch as the next ones of this range; *batch is empty afterwards and may be another one. */
 int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct ni_batch **batch);

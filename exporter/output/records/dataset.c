@@ -157,8 +157,7 @@ static void dir_name(const char *host, uint32_t number, char out[DIR_NAME_MAX + 
 
 static int flush(struct merge *m) {
   int e = m->batch->n ? ni_parquet_write(m->r, &m->file, m->batch) : 0;
-  m->batch->n = 0;
-  m->batch->mixed_contexts = m->batch->has_ours = false;
+  ni_batch_clear(m->batch);
   return e;
 }
 

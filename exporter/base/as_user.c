@@ -54,7 +54,9 @@ static bool become(uid_t uid) {
 static void close_others(int keep) {
   struct rlimit l;
   unsigned first = STDERR_FILENO + 1, kept = keep < 0 ? first : (unsigned)keep;
-  if (syscall(SYS_close_range, kept + (keep >= 0), ~0u, 0) == 0 && (kept == first || syscall(SYS_close_range, first, kept - 1, 0) == 0)) return;
+  if (syscall(SYS_close_range, kept + (keep >= 0), ~0u, 0) == 0 &&
+      (kept == first || syscall(SYS_close_range, first, kept - 1, 0) == 0))
+    return;
   int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536; /* before Linux 5.9 */
   for (int fd = STDERR_FILENO + 1; fd < end; fd++)
     if (fd != keep) close(fd);
@@ -107,7 +109,8 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
     snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
     return -EPERM;
   }
-  if (late) snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
+  if (late)
+    snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
   else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));
   return late ? -ETIMEDOUT : -ECHILD;
 }

@@ -1,6 +1,5 @@
 #include "child_wait.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

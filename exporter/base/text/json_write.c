@@ -54,15 +54,13 @@ void ni_json_begin(struct ni_json *j, FILE *f) { *j = (struct ni_json){.f = f}; 
 void ni_json_object(struct ni_json *j, const char *key) { open_with(j, key, '{'); }
 void ni_json_array(struct ni_json *j, const char *key) { open_with(j, key, '['); }
 
-void ni_json_end_object(struct ni_json *j) {
+static void end_with(struct ni_json *j, char c) {
   j->depth--;
-  putc('}', j->f);
+  putc(c, j->f);
 }
 
-void ni_json_end_array(struct ni_json *j) {
-  j->depth--;
-  putc(']', j->f);
-}
+void ni_json_end_object(struct ni_json *j) { end_with(j, '}'); }
+void ni_json_end_array(struct ni_json *j) { end_with(j, ']'); }
 
 void ni_json_text(struct ni_json *j, const char *key, const char *value) {
   before(j, key);

@@ -86,22 +86,16 @@ int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *dire
   return rc;
 }
 
-static int send_all(int fd, const char *text, size_t n) {
-  while (n > 0) {
-    ssize_t done = send(fd, text, n, MSG_NOSIGNAL);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return -EPIPE;
-    text += done;
-    n -= (size_t)done;
-  }
-  return 0;
-}
-
 int ni_gnuplot_load(struct ni_gnuplot *g, const char *script) {
   char command[600];
   int n = snprintf(command, sizeof command, "load '%s'\nprinterr \"\\006\"\n", script);
   if (n < 0 || (size_t)n >= sizeof command) return -ENAMETOOLONG;
-  return send_all(g->in, command, (size_t)n);
+  for (ssize_t at = 0, done; at < n; at += done) {
+    done = send(g->in, command + at, (size_t)(n - at), MSG_NOSIGNAL);
+    if (done < 0 && errno != EINTR) return -EPIPE;
+    if (done < 0) done = 0;
+  }
+  return 0;
 }
 
 /*

@@ -2,11 +2,11 @@
  * --dataset: all records as one Parquet data set, a folder for each host, sorted by (id, kind, coll, coll_sn, rank).
  *
  * Model: every reading thread has a sort of its own (base/spill/spill_sort.h) over one temporary file; once all is read they
- * are joined, and the rows written host by host. The order of rows is total
- * (ties: time of the dump, then place in the input), so the bytes do not depend on --jobs or --memory.
+ * are joined, and the rows written host by host. The order of rows is total (ties: time of the dump, then place in the
+ * input), so the bytes do not depend on --jobs or --memory.
  *
- * Memory: an eighth of --memory for the buffers, later for reading the runs. Temporary file: about 170 bytes a record. Threads: ni_sorter_* by its owner; ni_dataset_write by main, after all sorters are done.
- * Failure: -errno; ni_run_fail() has been told why.
+ * Memory: an eighth of --memory for the buffers, later for reading the runs. Temporary file: about 170 bytes a record.
+ * Threads: a sorter is its thread's until main ends it, and main writes. Failure: -errno; ni_run_fail() has been told why.
  */
 #ifndef NI_SUMMARY_DATASET_H
 #define NI_SUMMARY_DATASET_H

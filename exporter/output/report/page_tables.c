@@ -44,7 +44,7 @@ static const struct ni_json_field process_fields[] = {
   }
 OF_NUMBER(put_host, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[s->process[i].host].name))
 OF_NUMBER(put_pid, ni_json_i64(j, key, s->process[i].pid))
-OF_NUMBER(put_global_rank, if (s->process[i].ranks > 1) ni_json_text(j, key, NULL); else ni_json_i64(j, key, s->process[i].rank))
+OF_NUMBER(put_global_rank, s->process[i].ranks > 1 ? ni_json_text(j, key, NULL) : ni_json_i64(j, key, s->process[i].rank))
 OF_NUMBER(put_comm_id, ni_json_text(j, key, s->comm[i].id))
 OF_NUMBER(put_comm_name, ni_page_name(j, key, s->comm[i].name))
 OF_NUMBER(put_comm_type, ni_json_u64(j, key, s->comm[i].type))

@@ -15,4 +15,4 @@ mkdir "$TMP/f/copied/again" && cp "$first" "$TMP/f/copied/again/"
 mkdir "$TMP/f/sizes" # one hash, two communicators: nothing but its size tells
 zcat test/golden/check_nvidia_v42/input/*.gz | sed '2s/"n_ranks":[0-9]*/"n_ranks":1024/' >"$TMP/f/sizes/node-a-pid1.log"
 { zcat "$first"; echo '{"garbage'; } | gzip >"$TMP/f/garbage/$name"
-exec python3 test/lib/agree.py "$BUILD/nccl-inspector" test/golden/*/input "$logs" "$TMP"/f/*
+python3 test/lib/agree.py "$BUILD/nccl-inspector" test/golden/*/input "$logs" "$TMP"/f/*

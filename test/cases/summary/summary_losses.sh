@@ -9,7 +9,7 @@ run_logged 1x2 --procs --iterations 20
 cp -r "$TMP/logs" "$TMP/whole"
 run_logged NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=4g 1x2 --procs --iterations 20
 cp -r "$TMP/logs" "$TMP/small"
-exec python3 - "$BUILD/nccl-inspector" "$TMP" <<'PY'
+python3 - "$BUILD/nccl-inspector" "$TMP" <<'PY'
 import glob, gzip, json, os, re, shutil, subprocess, sys
 sys.path.insert(0, "test/lib")
 from exp_logs import Rank, T0

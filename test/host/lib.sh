@@ -33,7 +33,7 @@ host() {
   rm -rf "$TMP/logs" "$TMP/truth" "$TMP/nccl.log"
   env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" \
     HOST_LOG="$TMP/nccl.log" "${vars[@]}" \
-    timeout --kill-after=2 "${LIMIT:-25}" "$HOST" "$PLUGIN" "$TMP/truth" "$@" >"$TMP/out" 2>&1
+    timeout --kill-after=2 "${LIMIT:-60}" "$HOST" "$PLUGIN" "$TMP/truth" "$@" >"$TMP/out" 2>&1
 }
 
 fail() {

@@ -6,13 +6,14 @@
 
 cat >"$TMP/kill.scn" <<'S'
 # work, then a kill while operations are on their way
-var n=400
+var n=400 rest=0
 set ranks=2 procs=1
 comm world label=world
 comm other label=other
 coll world func=AllReduce bytes=1m repeat=$n
 coll other func=AllGather bytes=64k repeat=100
 p2p world from=0 to=1 bytes=64k repeat=50
+sleep ms=$rest
 coll world func=AllReduce bytes=256m repeat=8
 exit how=sigkill
 S
@@ -122,8 +123,8 @@ recover "$TMP/logs" --box-dir "$BOXES"
 verified "killed with events"
 complete "killed with events" "in_flight cut damaged"
 
-# What retention removed is expired, not in flight.
-killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_DIR_MAX_BYTES=8k --set rate=1500
+# What retention removed is expired, not in flight. The dump thread gets time to write, so that there is something to remove.
+killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_DIR_MAX_BYTES=8k --set rate=1500 --set rest=2000
 recover "$TMP/logs" --box-dir "$BOXES"
 complete "killed with files expired" "in_flight cut damaged expired"
 python3 - "$TMP/check" <<'P' || fail "killed with files expired: not told as such"

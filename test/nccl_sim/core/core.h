@@ -49,6 +49,7 @@ struct ni_core {
   _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
   _Atomic uint64_t starts[16];             /* by event bit */
   _Atomic uint64_t steps, step_bytes;      /* network transfers shown to the plugin, however often each was started */
+  _Atomic uint64_t late_net;               /* network operations shown so late that the plugin need not know their parent */
   _Atomic uint64_t null_handles[16];       /* starts that left the handle NULL, by event bit */
 };
 

@@ -10,6 +10,9 @@
 
 #include "engine.h"
 
+/* The plugin waits 100 ms for an operation's network; on a busy machine this thread may come later. */
+#define NET_LATE_NS 99000000u
+
 struct ni_netop {
   struct ni_netop *next;
   struct ni_work *work; /* NULL: served for another process */
@@ -53,6 +56,8 @@ static void add(struct ni_proxy *p, struct ni_work *w, bool send, int ch, bool f
   d.proxyOp.chunkSize = 1048576;
   d.proxyOp.isSend = send && !t->collnet;
   ni_core_start(o->ctx, &o->handle, &d);
+  if (o->work && ni_unix_now() - o->work->after_ns > NET_LATE_NS)
+    atomic_fetch_add_explicit(&ni_core.late_net, 1, memory_order_relaxed);
   if (o->never_stops) { /* nothing ever calls for it again */
     free(o);
     return;

@@ -97,6 +97,7 @@ static int append(struct ni_proxy *p) {
 
 static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   struct ni_work *w = n->work;
+  ni_truth_lock(w->c);
   n->state = NI_NODE_STARTED;
   n->anothers = w->apart && (atomic_load_explicit(&w->c->ahead, memory_order_relaxed) >> n->ch & 1);
   unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
@@ -104,6 +105,7 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   n->start_stamp = ch->stamps[(ch->n_stamped - (lag <= ch->n_stamped ? lag : 0)) % 64].start;
   n->number = ch->n_stamped++;
   if (!w->first_ns && !n->anothers) w->first_ns = ni_unix_now();
+  ni_truth_unlock(w->c);
   struct ni_prof_descr_v6 d;
   d.type = NI_EV_KERNEL_CH;
   d.parentObj = w->handle;
@@ -118,14 +120,18 @@ static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   union ni_prof_state_v4 a;
   unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
   uint64_t mine = n->number;
+  ni_truth_lock(w->c);
   ch->stamps[mine % 64].stop = ni_stamp_stop(n, at);
   n->stop_stamp = ch->stamps[(mine - (lag <= mine ? lag : 0)) % 64].stop;
   if (w->n_done == w->n_nodes - 1) w->last_ns = ni_unix_now(); /* before the callback: an upper one follows in truth */
+  ni_truth_unlock(w->c);
   a.kernelCh.pTimer = n->stop_stamp;
   ni_core_record(n->handle, NI_ST_KERNEL_CH_STOP, &a);
   ni_core_stop(n->handle);
+  ni_truth_lock(w->c);
   n->state = NI_NODE_DONE;
   w->n_done++;
+  ni_truth_unlock(w->c);
 }
 
 /* A channel that lags more than 64 works behind the device reads the slot of a later work (callbacks 3.8). */

@@ -210,6 +210,13 @@ void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, co
   pthread_mutex_unlock(&b->lock);
 }
 
+void ni_truth_lock(struct ni_crank *c) {
+  if (c->truth) pthread_mutex_lock(&c->truth->lock);
+}
+void ni_truth_unlock(struct ni_crank *c) {
+  if (c->truth) pthread_mutex_unlock(&c->truth->lock);
+}
+
 void ni_truth_work(struct ni_work *w, enum ni_outcome out) {
   struct ni_truth_buf *b = w->c->truth;
   if (fd < 0 || !b) {
@@ -238,8 +245,10 @@ void ni_truth_close_comm(struct ni_crank *c, enum ni_outcome out) {
 void ni_truth_events(void) {
   if (fd < 0) return;
   char line[1024];
-  int n = snprintf(line, sizeof line, "{\"t\":\"events\",\"pid\":%d,\"interface\":%d,\"steps\":%llu,\"step_bytes\":%llu", getpid(),
-                   ni_run.interface, (unsigned long long)ni_core.steps, (unsigned long long)ni_core.step_bytes);
+  int n = snprintf(line, sizeof line,
+                   "{\"t\":\"events\",\"pid\":%d,\"interface\":%d,\"steps\":%llu,\"step_bytes\":%llu,\"late_net\":%llu", getpid(),
+                   ni_run.interface, (unsigned long long)ni_core.steps, (unsigned long long)ni_core.step_bytes,
+                   (unsigned long long)ni_core.late_net);
   for (int i = 0; i < 15; i++)
     n += snprintf(line + n, sizeof line - (size_t)n, ",\"e%d\":%llu", i, (unsigned long long)ni_core.starts[i]);
   n += snprintf(line + n, sizeof line - (size_t)n, "}\n");

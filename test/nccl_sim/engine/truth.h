@@ -42,6 +42,9 @@ void ni_truth_open(const char *path);
 /* Once per process, after its environment is set. */
 void ni_truth_process(const char *host, uint64_t seed, int mask_steps);
 void ni_truth_comm(struct ni_crank *c);
+/* Around each change of a work that is told: a process that exits tells those in flight while their progress thread goes on. */
+void ni_truth_lock(struct ni_crank *c);
+void ni_truth_unlock(struct ni_crank *c);
 /* One operation; emitted once, DONE by whoever drops the last reference, others by ni_truth_close_comm. */
 void ni_truth_work(struct ni_work *w, enum ni_outcome out);
 /* A collective of which the plugin is shown the API call (src "api") or a copy-engine collective ("ce"), never a Coll. */

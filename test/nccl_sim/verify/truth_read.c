@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "format/timing.h"
 #include "test/nccl_sim/core/core.h"
 #include "test/nccl_sim/core/json_scan.h"
 #include "test/nccl_sim/core/settings.h"
@@ -44,6 +45,19 @@ static struct ni_true_proc *proc_of(const struct ni_true *t, int pid) {
   return NULL;
 }
 
+/* What the plugin sees of the clocks at this operation: how late the callbacks were, and how far the clocks are apart. */
+static int64_t observed_offset(const struct ni_true_op *o, const char *line) {
+  struct ni_gpu_stamps s = {.start_ns = UINT64_MAX, .first_arrival_ns = o->first_ns, .done_arrival_ns = o->last_ns};
+  const char *at = strstr(line, "\"ch\":[");
+  unsigned long long start, stop;
+  int n;
+  for (at = at ? at + 6 : ""; sscanf(at, "[%*d,%llu,%llu]%n", &start, &stop, &n) == 2; at += n + (at[n] == ',')) {
+    if (start < s.start_ns) s.start_ns = start;
+    if (stop > s.stop_ns) s.stop_ns = stop;
+  }
+  return ni_gpu_observed_offset(&s);
+}
+
 static void read_op(struct ni_true *t, const char *line) {
   t->ops = grow(t->ops, t->n_ops, sizeof *t->ops);
   struct ni_true_op *o = &t->ops[t->n_ops++];
@@ -75,6 +89,7 @@ static void read_op(struct ni_true *t, const char *line) {
   o->first_ns = ni_scan_u64(line, "first_ns", 0);
   o->last_ns = ni_scan_u64(line, "last_ns", 0);
   o->end_ns = ni_scan_u64(line, "end_ns", 0);
+  o->offset_ns = observed_offset(o, line);
   o->root = ni_scan_int(line, "root", 0);
   o->peer = ni_scan_int(line, "peer", 0);
   o->nch = ni_scan_int(line, "nch", 0);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "format/timing.h"
 #include "test/nccl_sim/core/core.h"
 #include "verify.h"
 
@@ -9,6 +10,21 @@ static const int64_t enqueue_tolerance_ns = 2000000; /* clock fit, and a preempt
 static const int64_t cpu_tolerance_ns = 30000000;     /* the same, twice, under load */
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-6 + 1e-5 * fabs(b); }
+
+/*
+ * On a busy machine the simulator's progress thread may be late for everything until now, and for this one in time. The plugin
+ * then takes the stamps for impossible (format/timing.h), until as many agree as ni_gpu_fit_observe asks for.
+ */
+static bool caught_up(const struct ni_verify *v, const struct ni_true_op *o) {
+  enum { AGREE = 16 };
+  size_t later = 0, as_soon = 0;
+  for (const struct ni_true_op *x = v->truth.ops; x < v->truth.ops + v->truth.n_ops; x++) {
+    if (x->pid != o->pid || x->hash != o->hash || x->rank != o->rank || !x->last_ns || x->last_ns >= o->last_ns) continue;
+    if (ni_sub_sat(x->offset_ns, o->offset_ns) > NI_GPU_TOLERANCE_NS / 2) later++;
+    else as_soon++;
+  }
+  return later >= NI_GPU_WARMUP && as_soon < AGREE;
+}
 
 void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni_said_op *r) {
   const struct ni_true_comm *c = ni_true_comm(&v->truth, o->pid, o->hash, o->rank);
@@ -29,7 +45,7 @@ void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni
     EQ_S("protocol", r->proto, o->proto);
   }
   /* Stamps of other works and true ones alternate then: only that what is called GPU time is what was handed over. */
-  bool overrun = strcmp(o->stamps, "overrun") == 0 && r->r.timing != NI_TIMING_KERNEL_GPU;
+  bool overrun = r->r.timing != NI_TIMING_KERNEL_GPU && (strcmp(o->stamps, "overrun") == 0 || caught_up(v, o));
   EQ_U(o->p2p ? "peer" : "root", r->r.root, o->p2p ? o->peer : o->root);
   if (c) {
     /* v1 to v3 never say how large a communicator is. */

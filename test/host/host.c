@@ -32,17 +32,15 @@
  *
  * Exit status: 0; 3: a limit was broken; 64: usage; 66, 67: the host itself has no disk or no threads.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "host_measure.h"
 #include "host_ops.h"
-#include "pulse.h"
 
 static char **word; /* the script */
 static const char *so;
@@ -106,11 +104,6 @@ static void do_fin(struct comm *c) {
   plug.finalize(c->ctx);
 }
 
-static void broken(const char *what, double is, double limit) {
-  fprintf(stderr, "%s: %g, limit %g\n", what, is, limit);
-  _exit(3);
-}
-
 static void live(const char *path) {
   int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0 || ftruncate(fd, sizeof comms_here)) _exit(66);
@@ -123,76 +116,6 @@ static void mark(void) {
   for (int i = 0; i < MAX_COMMS; i++)
     for (int k = 0; k < 2; k++)
       if (comms[i].hash && comms[i].next[k]) finished(&comms[i], k);
-}
-
-/* ---- measuring ---- */
-
-static long rss_kb(void) {
-  long pages = 0, skip;
-  FILE *f = fopen("/proc/self/statm", "r");
-  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2) pages = 0;
-  if (f) fclose(f);
-  return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-/* -1: no thread of that name. */
-static long thread_id(const char *name) {
-  DIR *dir = opendir("/proc/self/task");
-  struct dirent *e;
-  long tid = -1;
-  while (dir && (e = readdir(dir)) != NULL) {
-    char path[300], comm[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
-    FILE *f = fopen(path, "r");
-    if (!f) continue;
-    if (fscanf(f, "%31s", comm) == 1 && !strcmp(comm, name)) tid = atol(e->d_name);
-    fclose(f);
-  }
-  if (dir) closedir(dir);
-  return tid;
-}
-
-/* Nanoseconds on a CPU of the thread with that name; -1: no such thread. */
-static double thread_cpu_ns(const char *name) {
-  char path[64];
-  double ns = -1;
-  snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", thread_id(name));
-  FILE *f = fopen(path, "r");
-  if (!f) return -1;
-  if (fscanf(f, "%lf", &ns) != 1) ns = -1;
-  fclose(f);
-  return ns;
-}
-
-/* How often the thread with that name went to sleep; -1: no such thread. */
-static double thread_sleeps(const char *name) {
-  char path[64], text[128];
-  double n = -1;
-  snprintf(path, sizeof path, "/proc/self/task/%ld/status", thread_id(name));
-  FILE *f = fopen(path, "r");
-  if (!f) return -1;
-  while (n < 0 && fgets(text, sizeof text, f)) (void)sscanf(text, "voluntary_ctxt_switches: %lf", &n);
-  fclose(f);
-  return n;
-}
-
-/* Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice what the same
- * number of wake-ups costs a thread that does nothing else. */
-static void check_cpu(uint64_t ms, double permyriad, double per_s) {
-  const char *name = "nccl-insp-dump";
-  struct pulse bare;
-  double cpu = thread_cpu_ns(name), sleeps = thread_sleeps(name);
-  if (cpu < 0 || sleeps < 0) broken("no dump thread", -1, 0);
-  pulse_start(&bare, 100);
-  usleep((useconds_t)(ms * 1000));
-  cpu = thread_cpu_ns(name) - cpu;
-  sleeps = thread_sleeps(name) - sleeps;
-  pulse_stop(&bare);
-  double of_core = 10000 / ((double)ms * 1e6), wake = bare.wakes ? bare.cpu_ns / (double)bare.wakes : 0;
-  double limit = fmax(permyriad, 2 * sleeps * wake * of_core);
-  printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups; a bare wake-up costs %.1f us\n", cpu * of_core, sleeps, wake / 1e3);
-  if (cpu * of_core > limit) broken("CPU of the idle dump thread, 1/10000 of a core", cpu * of_core, limit);
-  if (sleeps > per_s * (double)ms / 1000 + 2) broken("wake-ups of the idle dump thread", sleeps, per_s * (double)ms / 1000 + 2);
 }
 
 /* ---- verbs ---- */
@@ -246,13 +169,23 @@ static void child(int raw, int wait_for_it) {
 
 static void one_verb(void);
 
+struct background { /* a verb on a thread of its own */
+  int verb;
+  struct comm *c;
+  uint64_t n;
+  double rate;
+};
+
+static void cycle(struct comm *c, uint64_t n, uint64_t ops) {
+  for (uint64_t i = 0; i < n; i++) {
+    do_init(c, "cycle");
+    run_ops(c, 0, ops, RUN, 0);
+    do_fin(c);
+  }
+}
+
 static void *on_thread(void *arg) {
-  struct { /* of main's bg */
-    int verb;
-    struct comm *c;
-    uint64_t n;
-    double rate;
-  } *a = arg;
+  struct background *a = arg;
   switch (a->verb) {
     case 'o': run_ops(a->c, 0, a->n, RUN, 0); break;
     case 'p': run_ops(a->c, 0, a->n, RUN, a->rate); break;
@@ -260,13 +193,7 @@ static void *on_thread(void *arg) {
     case 'f': run_ops(a->c, 0, UINT32_MAX, RUN, 0); break;
     case 'F': do_fin(a->c); break;
     case 'i': do_init(a->c, "thread"); break;
-    case 'c':
-      for (uint64_t i = 0; i < a->n; i++) {
-        do_init(a->c, "cycle");
-        run_ops(a->c, 0, (uint64_t)a->rate, RUN, 0);
-        do_fin(a->c);
-      }
-      break;
+    case 'c': cycle(a->c, a->n, (uint64_t)a->rate); break;
   }
   free(a);
   return NULL;
@@ -274,12 +201,7 @@ static void *on_thread(void *arg) {
 
 /* bg ops C N | paced C N RATE | duet C N RATE | forever C | fin C | init C | cycle C N OPS */
 static void background(void) {
-  struct {
-    int verb;
-    struct comm *c;
-    uint64_t n;
-    double rate;
-  } *a = calloc(1, sizeof *a);
+  struct background *a = calloc(1, sizeof *a);
   const char *v = next_word();
   a->c = next_comm();
   a->verb = !strcmp(v, "fin") ? 'F' : v[0];
@@ -310,25 +232,10 @@ __attribute__((destructor)) static void init_at_the_end(void) {
   plug.finalize(late_comm->ctx);
 }
 
-static void cycle(uint64_t n, uint64_t ops) {
-  for (uint64_t i = 0; i < n; i++) {
-    do_init(&comms[0], "cycle");
-    run_ops(&comms[0], 0, ops, RUN, 0);
-    do_fin(&comms[0]);
-  }
-}
-
 static void many(uint64_t n, uint64_t ops) {
   for (uint64_t i = 0; i < n; i++) do_init(&comms[i], "many");
   for (uint64_t i = 0; i < n; i++) run_ops(&comms[i], 0, ops, RUN, 0);
   for (uint64_t i = 0; i < n; i++) do_fin(&comms[i]);
-}
-
-static void limit(int what, uint64_t n) {
-  struct rlimit l;
-  getrlimit((__rlimit_resource_t)what, &l);
-  l.rlim_cur = n;
-  setrlimit((__rlimit_resource_t)what, &l);
 }
 
 static void timed(void) {
@@ -344,28 +251,6 @@ static void timed(void) {
   double late = fmax(0, machine.late_ns / 1e6 - took / 10);
   printf("%s took %.2f ms, %.2f ms of them late wake-ups\n", what ? what : "", took, late);
   if (took - late > (double)ms) broken("too long, ms", took - late, (double)ms);
-}
-
-static void *spin_until(void *arg) {
-  uint64_t end = *(uint64_t *)arg;
-  while (plug_now_ns() < end) {
-  }
-  return NULL;
-}
-
-static void spin(uint64_t ms) {
-  uint64_t end = plug_now_ns() + ms * 1000000;
-  pthread_t t;
-  if (pthread_create(&t, NULL, spin_until, &end)) _exit(67);
-  spin_until(&end);
-  pthread_join(t, NULL);
-}
-
-/* The scheduler's policy "idle": runs only when nobody else wants the CPU. */
-static void starve_dump_thread(void) {
-  struct sched_param p = {0};
-  long tid = thread_id("nccl-insp-dump");
-  if (tid < 0 || sched_setscheduler((pid_t)tid, SCHED_IDLE, &p)) broken("cannot starve the dump thread", -1, 0);
 }
 
 static void close_all(const char *path) {
@@ -441,7 +326,7 @@ static void one_verb(void) {
   else if (!strcmp(v, "duetp")) c = next_comm(), n = next_number(), run_duet(c, 1, n, strtod(next_word(), NULL));
   else if (!strcmp(v, "fin")) do_fin(next_comm());
   else if (!strcmp(v, "again")) plug.finalize(next_comm()->ctx);
-  else if (!strcmp(v, "cycle")) n = next_number(), cycle(n, next_number());
+  else if (!strcmp(v, "cycle")) n = next_number(), cycle(&comms[0], n, next_number());
   else if (!strcmp(v, "many")) n = next_number(), many(n, next_number());
   else if (!strcmp(v, "bg")) background();
   else if (!strcmp(v, "join")) while (n_threads) pthread_join(threads[--n_threads], NULL);

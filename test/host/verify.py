@@ -26,6 +26,8 @@ Prints one line of figures; exit 1 with every difference otherwise.
 """
 import argparse, glob, gzip, json, os, re, struct, sys, zlib
 
+from verify_rollups import rollup_errors
+
 FUNC = ["AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"]
 TYPE = [("ncclInt8", 1), ("ncclFloat16", 2), ("ncclFloat32", 4), ("ncclFloat64", 8)]
 ALGO = ["RING", "TREE", "NVLS"]
@@ -34,23 +36,15 @@ ap = argparse.ArgumentParser()
 ap.add_argument("logs")
 ap.add_argument("truth")
 ap.add_argument("--lost", default="0")
-ap.add_argument("--open", action="store_true")
-ap.add_argument("--no-final", action="store_true")
-ap.add_argument("--unflushed", action="store_true")
-ap.add_argument("--no-control", action="store_true")
+for flag in ("open", "no-final", "unflushed", "no-control", "no-p2p", "kernel-only", "no-rollup", "incomplete", "cut", "started-free"):
+    ap.add_argument("--" + flag, action="store_true")
 ap.add_argument("--min-size", type=int, default=0)
-ap.add_argument("--no-p2p", action="store_true")
-ap.add_argument("--kernel-only", action="store_true")
 ap.add_argument("--sample", type=int, default=1)
-ap.add_argument("--no-rollup", action="store_true")
 ap.add_argument("--timing", default="")
 ap.add_argument("--end", default="")
 ap.add_argument("--stray", action="append", default=[])
-ap.add_argument("--incomplete", action="store_true")
 ap.add_argument("--refused", type=int, default=0)
-ap.add_argument("--cut", action="store_true")
 ap.add_argument("--files", type=int, default=-1)
-ap.add_argument("--started-free", action="store_true")
 ap.add_argument("--live", default="")
 A = ap.parse_args()
 errors = []
@@ -112,56 +106,6 @@ def keeps(h, sn):
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & m
     x = (x ^ x >> 27) * 0x94D049BB133111EB & m
     return (x ^ x >> 31) % A.sample == 0
-
-
-def bucket_edge(ns):
-    """Lower edge of the roll-ups' bucket, docs/format.md."""
-    if ns < 1024:
-        return 0
-    e = min(ns.bit_length() - 1, 36)
-    return 1 << 36 if e == 36 else (ns >> (e - 2)) << (e - 2)
-
-
-def check_rollups(h, name, rolls, want, final):
-    """want: (func, size, timing, exec_ns) of all operations that were counted; None where the files do not tell."""
-    count = sum(r["count"] for r in rolls)
-    if count != final["written"] + final["filtered_by"].get("sampled", 0):
-        err("0x%x %s: roll-ups count %d, the final line says %s" % (h, name, count, final))
-    for r in rolls:
-        if r["func"] == "(others)":
-            if "hist" in r or not r["count"]:
-                err("0x%x %s: roll-up %s" % (h, name, r))
-            continue
-        hist = {int(k): v for k, v in r["hist"].items()}
-        if sum(hist.values()) != r["count"] or not r["count"] or bucket_edge(r["min_ns"]) != min(hist) or \
-           bucket_edge(r["max_ns"]) != max(hist) or not r["from_ns"] <= r["to_ns"]:
-            err("0x%x %s: roll-up %s" % (h, name, r))
-        if "msg_size_to_bytes" not in r and r["sum_bytes"] != r["count"] * r["msg_size_bytes"]:
-            err("0x%x %s: roll-up %s" % (h, name, r))
-    if want is None:
-        return
-    # By function and timing source; all together where the plugin had more of them than a table holds.
-    others = any(r["func"] == "(others)" for r in rolls)
-    got, is_, hists = {}, {}, ({}, {})
-    for r in rolls:
-        g = got.setdefault(None if others else (r["func"], r["timing_source"]), [0, 0, 0, 1 << 63, 0])
-        g[:] = [g[0] + r["count"], g[1] + r["sum_bytes"], g[2] + r["sum_ns"], min(g[3], r["min_ns"]), max(g[4], r["max_ns"])]
-        for k, v in r.get("hist", {}).items():
-            hists[0][int(k)] = hists[0].get(int(k), 0) + v
-    exact = {}
-    for func, size, timing, ns in want:
-        g = is_.setdefault(None if others else (func, timing), [0, 0, 0, 1 << 63, 0])
-        g[:] = [g[0] + 1, g[1] + size, g[2] + ns, min(g[3], ns), max(g[4], ns)]
-        hists[1][bucket_edge(ns)] = hists[1].get(bucket_edge(ns), 0) + 1
-        exact.setdefault((func, size, timing), []).append(ns)
-    if got != is_:
-        err("0x%x %s: roll-ups are %s, the operations %s" % (h, name, got, is_))
-    if hists[0] != hists[1] and not others:
-        err("0x%x %s: histograms are %s, the operations' %s" % (h, name, hists[0], hists[1]))
-    for r in rolls:
-        ns = exact.get((r["func"], r["msg_size_bytes"], r["timing_source"]))
-        if "msg_size_to_bytes" not in r and r["func"] != "(others)" and (not ns or r["count"] > len(ns) or r["min_ns"] not in ns or r["max_ns"] not in ns):
-            err("0x%x %s: roll-up %s, operations %s" % (h, name, r, ns))
 
 
 def expected(c, h, kind, n, run):
@@ -410,7 +354,8 @@ for h, c in sorted(comms.items()):
                 for n, r in recs.items():
                     counted.append((r[p[:-1]], r[p + "msg_size_bytes"], r[p + "timing_source"], r[p + "exec_time_ns"]))
                 known = not process_drops and not uncertain and not dropped.get("expired") and all(x[3] is not None for x in counted)
-                check_rollups(h, name, c.rollups[name], counted if known else None, f)
+                for e in rollup_errors(h, name, c.rollups[name], counted if known else None, f):
+                    err(e)
             left = f["started"] - f["written"] - flt - sum(dropped.values()) - f["incomplete"] - f["in_flight"]
             if left:
                 err("0x%x %s: the accounting misses %d: %s" % (h, name, left, f))

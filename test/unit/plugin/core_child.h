@@ -55,6 +55,13 @@ static inline void *start_op(void *ctx, uint64_t sn, int channels) {
   return ni_cb_op_start(ctx, NI_KIND_COLL, &d);
 }
 
+/* A channel of an operation, 100 ns long by the GPU's clock. */
+static inline void channel(void *op, uint32_t ch, uint64_t gpu_ns) {
+  void *h = ni_cb_channel_start(op, ch, gpu_ns);
+  ni_cb_channel_stamp(h, gpu_ns + 100);
+  ni_cb_stop(h);
+}
+
 /* One operation on one channel from start to end. gpu_ns 0: without stamps. Returns the KernelCh's handle, now stale. */
 static inline void *run_op(void *ctx, uint64_t sn, uint64_t gpu_ns) {
   void *op = start_op(ctx, sn, 1), *ch = ni_cb_channel_start(op, 0, gpu_ns);

@@ -1,8 +1,7 @@
 /*
- * Every setting: default, bounds, refusals; tokens and job ids; hostile values in every variable; docs/settings.md
+ * Every setting: default, bounds, refusals; hostile values in every variable; docs/settings.md
  * against the table. `test_config --markdown` prints the tables of docs/settings.md.
  */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -216,106 +215,6 @@ static void misspelt_names_are_reported(void **state) {
   assert_int_equal(n_messages, 8);
 }
 
-static void job_ids(void **state) {
-  (void)state;
-  struct ni_job j;
-  ni_job_read(&j);
-  assert_string_equal(j.job_id, "unknown-jobid");
-  assert_int_equal(j.rank, -1);
-  assert_int_equal(j.n_env, 0);
-  setenv("JOB_NAME", "jenkins", 1);
-  ni_job_read(&j);
-  assert_string_equal(j.job_id, "unknown-jobid"); /* not in a pod */
-  setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
-  ni_job_read(&j);
-  assert_string_equal(j.job_id, "jenkins");
-  unsetenv("JOB_NAME");
-  setenv("POD_NAME", "train-0", 1);
-  ni_job_read(&j);
-  assert_string_equal(j.job_id, "train-0");
-  static const char *const order[] = {"FLUX_JOB_ID", "LSB_JOBID", "PBS_JOBID", "SLURM_JOBID", "SLURM_JOB_ID"};
-  for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-    setenv(order[i], order[i], 1);
-    ni_job_read(&j);
-    assert_string_equal(j.job_id, order[i]);
-  }
-  static const char *const hostile[][2] = {{"../../etc", "_._.._etc"}, {"1234[5].srv", "1234_5_.srv"}, {"a/b c\n", "a_b_c_"},
-                                           {".", "_"}, {"..", "_."}, {"\xff\xfe", "__"}};
-  for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
-    setenv("SLURM_JOB_ID", hostile[i][0], 1);
-    ni_job_read(&j);
-    assert_null(strchr(j.job_id, '/'));
-    assert_true(j.job_id[0] != '.');
-    assert_string_equal(j.job_id, hostile[i][1]);
-  }
-}
-
-static void ranks(void **state) {
-  (void)state;
-  struct ni_job j;
-  setenv("SLURM_PROCID", "0", 1);
-  setenv("SLURM_NTASKS", "2", 1);
-  ni_job_read(&j);
-  assert_int_equal(j.rank, 0);
-  assert_int_equal(j.world_size, 2);
-  assert_int_equal(j.local_rank, -1);
-  setenv("OMPI_COMM_WORLD_RANK", "5", 1); /* mpirun inside a batch script: Slurm's 0 is the script's */
-  setenv("OMPI_COMM_WORLD_SIZE", "16", 1);
-  ni_job_read(&j);
-  assert_int_equal(j.rank, 5);
-  assert_int_equal(j.world_size, 16);
-  setenv("RANK", "7", 1);
-  setenv("LOCAL_RANK", "3", 1);
-  setenv("WORLD_SIZE", "64", 1);
-  ni_job_read(&j);
-  assert_int_equal(j.rank, 7);
-  assert_int_equal(j.local_rank, 3);
-  assert_int_equal(j.world_size, 64);
-  assert_int_equal(j.n_env, 5);
-  assert_string_equal(j.env[0].name, "RANK");
-  assert_string_equal(j.env[0].value, "7");
-  static const char *const bad[] = {"-1", "x", "7x", "99999999999", " 7", ""};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    setenv("RANK", bad[i], 1);
-    ni_job_read(&j);
-    assert_int_equal(j.rank, 5);
-    assert_int_equal(j.world_size, 16);
-  }
-}
-
-static void tokens(void **state) {
-  (void)state;
-  struct ni_config c = read_config();
-  struct ni_job j;
-  char out[NI_DIR_MAX_BYTES];
-  setenv("SLURM_JOB_ID", "77", 1);
-  ni_job_read(&j);
-  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, "node-a", 42, out, sizeof out), 17);
-  assert_string_equal(out, "nccl-inspector-77");
-  strcpy(c.dump_dir, "/d/%h/%p/%j/%r/%%/%x%");
-  assert_true(ni_job_dump_dir(&j, c.dump_dir, "no/de", 42, out, sizeof out) > 0);
-  assert_string_equal(out, "/d/no_de/42/77/unknown-rank/%/%x%");
-  j.rank = 12;
-  strcpy(c.dump_dir, "%r%r");
-  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, NULL, 42, out, sizeof out), 4);
-  assert_string_equal(out, "1212");
-  strcpy(c.dump_dir, "%h");
-  ni_job_dump_dir(&j, c.dump_dir, NULL, 42, out, sizeof out);
-  assert_string_equal(out, "unknown-host");
-  memset(c.dump_dir, 0, sizeof c.dump_dir);
-  for (int i = 0; i < 500; i++) strcat(c.dump_dir, "%h");
-  assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, "long-host-name", 42, out, sizeof out), -ENAMETOOLONG);
-  assert_string_equal(out, "");
-  for (size_t cap = 0; cap < 8; cap++) {
-    char small[8];
-    memset(small, 0x5a, sizeof small);
-    strcpy(c.dump_dir, "ab%p");
-    int n = ni_job_dump_dir(&j, c.dump_dir, "h", 4242, small, cap);
-    assert_int_equal(n, cap > 6 ? 6 : -ENAMETOOLONG);
-    assert_int_equal(small[7], 0x5a);
-  }
-}
-
 /* Hostile text in every variable that is read: no crash, valid JSON, bounded, printable messages. */
 static void hostile_values_everywhere(void **state) {
   (void)state;
@@ -410,7 +309,7 @@ int main(int argc, char **argv) {
 #define T(f) cmocka_unit_test_setup(f, clean_environment)
   const struct CMUnitTest tests[] = {
       T(defaults), T(values), T(refusals_name_everything), T(intervals_and_no_thread), T(accepted_without_effect_is_said),
-      T(misspelt_names_are_reported), T(job_ids), T(ranks), T(tokens), T(hostile_values_everywhere),
+      T(misspelt_names_are_reported), T(hostile_values_everywhere),
       T(sample_without_rollups_is_said), T(documentation_is_the_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,129 @@
+/*
+ * What the scripted host measures of its process and does to it: memory, CPU time of the plugin's thread, limits, load.
+ * For one file: host.c.
+ */
+#ifndef NI_TEST_HOST_MEASURE_H
+#define NI_TEST_HOST_MEASURE_H
+
+#include <dirent.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "pulse.h"
+#include "test/bench/plug.h"
+
+#define DUMP_THREAD "nccl-insp-dump"
+
+/* A limit of the test was exceeded: ends the process with 3. */
+static void broken(const char *what, double is, double limit) {
+  fprintf(stderr, "%s: %g, limit %g\n", what, is, limit);
+  _exit(3);
+}
+
+static long rss_kb(void) {
+  long pages = 0, skip;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2) pages = 0;
+  if (f) fclose(f);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* -1: no thread of that name. */
+static long thread_id(const char *name) {
+  DIR *dir = opendir("/proc/self/task");
+  struct dirent *e;
+  long tid = -1;
+  while (dir && (e = readdir(dir)) != NULL) {
+    char path[300], comm[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
+    FILE *f = fopen(path, "r");
+    if (!f) continue;
+    if (fscanf(f, "%31s", comm) == 1 && !strcmp(comm, name)) tid = atol(e->d_name);
+    fclose(f);
+  }
+  if (dir) closedir(dir);
+  return tid;
+}
+
+/* Nanoseconds on a CPU of the thread with that name; -1: no such thread. */
+static double thread_cpu_ns(const char *name) {
+  char path[64];
+  double ns = -1;
+  snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", thread_id(name));
+  FILE *f = fopen(path, "r");
+  if (!f) return -1;
+  if (fscanf(f, "%lf", &ns) != 1) ns = -1;
+  fclose(f);
+  return ns;
+}
+
+/* How often the thread with that name went to sleep; -1: no such thread. */
+static double thread_sleeps(const char *name) {
+  char path[64], text[128];
+  double n = -1;
+  snprintf(path, sizeof path, "/proc/self/task/%ld/status", thread_id(name));
+  FILE *f = fopen(path, "r");
+  if (!f) return -1;
+  while (n < 0 && fgets(text, sizeof text, f)) (void)sscanf(text, "voluntary_ctxt_switches: %lf", &n);
+  fclose(f);
+  return n;
+}
+
+/* Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice what the same
+ * number of wake-ups costs a thread that does nothing else. */
+static void check_cpu(uint64_t ms, double permyriad, double per_s) {
+  const char *name = DUMP_THREAD;
+  struct pulse bare;
+  double cpu = thread_cpu_ns(name), sleeps = thread_sleeps(name);
+  if (cpu < 0 || sleeps < 0) broken("no dump thread", -1, 0);
+  pulse_start(&bare, 100);
+  usleep((useconds_t)(ms * 1000));
+  cpu = thread_cpu_ns(name) - cpu;
+  sleeps = thread_sleeps(name) - sleeps;
+  pulse_stop(&bare);
+  double of_core = 10000 / ((double)ms * 1e6), wake = bare.wakes ? bare.cpu_ns / (double)bare.wakes : 0;
+  double limit = fmax(permyriad, 2 * sleeps * wake * of_core);
+  printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups; a bare wake-up costs %.1f us\n", cpu * of_core, sleeps, wake / 1e3);
+  if (cpu * of_core > limit) broken("CPU of the idle dump thread, 1/10000 of a core", cpu * of_core, limit);
+  if (sleeps > per_s * (double)ms / 1000 + 2) broken("wake-ups of the idle dump thread", sleeps, per_s * (double)ms / 1000 + 2);
+}
+
+/* ---- load and limits ---- */
+
+static void *spin_until(void *arg) {
+  uint64_t end = *(uint64_t *)arg;
+  while (plug_now_ns() < end) {
+  }
+  return NULL;
+}
+
+static void spin(uint64_t ms) {
+  uint64_t end = plug_now_ns() + ms * 1000000;
+  pthread_t t;
+  if (pthread_create(&t, NULL, spin_until, &end)) _exit(67);
+  spin_until(&end);
+  pthread_join(t, NULL);
+}
+
+/* The scheduler's policy "idle": runs only when nobody else wants the CPU. */
+static void starve_dump_thread(void) {
+  struct sched_param p = {0};
+  long tid = thread_id(DUMP_THREAD);
+  if (tid < 0 || sched_setscheduler((pid_t)tid, SCHED_IDLE, &p)) broken("cannot starve the dump thread", -1, 0);
+}
+
+static void limit(int what, uint64_t n) {
+  struct rlimit l;
+  getrlimit((__rlimit_resource_t)what, &l);
+  l.rlim_cur = n;
+  setrlimit((__rlimit_resource_t)what, &l);
+}
+
+#endif

@@ -1,0 +1,265 @@
+/* Plots of a made-up summary: names, sizes, hostile texts, failures of gnuplot. */
+#include "render_dir.h"
+
+static bool have_gnuplot(void) {
+  return access("/usr/bin/gnuplot", X_OK) == 0 || access("/usr/local/bin/gnuplot", X_OK) == 0;
+}
+static void need_gnuplot(void) {
+  if (have_gnuplot()) return;
+  print_message("no gnuplot here\n");
+  skip();
+}
+
+/* Every figure takes gnuplot some 60 ms; the first cells have every kind of figure too. */
+static struct ni_summary *few(struct ni_summary *s, size_t cells) {
+  s->n_cells = s->n_groups = cells;
+  return s;
+}
+
+static void png_size(const char *name, unsigned width, unsigned height) {
+  size_t n;
+  unsigned char *b = (unsigned char *)read_all(in_dir(name), &n);
+  assert_true(n > 3000); /* an empty canvas of this size has less */
+  assert_memory_equal(b, "\x89PNG\r\n\x1a\n", 8);
+  assert_int_equal(b[16] << 24 | b[17] << 16 | b[18] << 8 | b[19], width);
+  assert_int_equal(b[20] << 24 | b[21] << 16 | b[22] << 8 | b[23], height);
+}
+
+static void plot_names(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct said said = {0};
+  struct ni_render_options o = {.jobs = 2, .say = hear, .say_context = &said};
+  struct ni_summary *s = synthetic_summary(2, 4);
+  assert_int_equal(ni_plots_render(s, &o, dir), 0);
+  assert_int_equal(said.lines, 0);
+  png_size("scatter_plot_nvlink-only_AllReduce.png", 1000, 600);
+  png_size("scatter_plot_mixed_Send.png", 1000, 600);
+  png_size("combined_scatter_plot_mixed_AllReduce.png", 1500, 1040);
+  png_size("msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png", 1000, 600);
+  png_size("msg_size_1073741824_1.07GB/boxplots/boxplot_nvlink-only_AllReduce_1073741824.png", 1000, 600);
+  png_size("bandwidth_by_size_AllReduce.png", 1000, 600);
+  png_size("time_percentiles_mixed_AllReduce.png", 1000, 650);
+  png_size("heat_map.png", 1100, 482);
+  assert_int_equal(access(in_dir("gnuplot"), F_OK), -1);
+}
+
+static void plot_compat(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct ni_render_options o = {.compat = true};
+  assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), 0);
+  assert_int_equal(access(in_dir("scatter_plot_mixed_AllReduce.png"), F_OK), 0);
+  assert_int_equal(access(in_dir("scatter_plot_mixed_Send.png"), F_OK), -1);
+  assert_int_equal(access(in_dir("heat_map.png"), F_OK), -1);
+}
+
+/* Every format twice, byte for byte; PDFs would carry the second they were made in. */
+static void plot_same(void **state) {
+  (void)state;
+  need_gnuplot();
+  static const char *const format[] = {"png", "svg", "pdf"};
+  for (int i = 0; i < 3; i++) {
+    struct ni_render_options o = {.plot_format = (unsigned)i};
+    char name[80];
+    size_t n, m;
+    snprintf(name, sizeof name, "heat_map.%s", format[i]);
+    assert_int_equal(ni_plots_render(few(synthetic_summary(2, 1), 1), &o, dir), 0);
+    char *a = read_all(in_dir(name), &n);
+    if (i == 2) sleep(1);
+    assert_int_equal(ni_plots_render(few(synthetic_summary(2, 1), 1), &o, dir), 0);
+    char *b = read_all(in_dir(name), &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, n);
+  }
+}
+
+/* Whichever gnuplot of however many draws a figure: all the same bytes, all figures. */
+static void plot_jobs(void **state) {
+  (void)state;
+  need_gnuplot();
+  static const char *const name[] = {"scatter_plot_mixed_AllReduce.png", "combined_scatter_plot_mixed_AllReduce.png",
+                                     "heat_map.png", "time_percentiles_mixed_AllReduce.png",
+                                     "bandwidth_by_size_AllReduce.png",
+                                     "msg_size_1024_1.02KB/boxplots/boxplot_mixed_AllReduce_1024.png",
+                                     "msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png"};
+  enum { N = sizeof name / sizeof *name };
+  char *first[N];
+  size_t length[N];
+  for (unsigned jobs = 1; jobs <= 7; jobs += 3) {
+    struct ni_render_options o = {.jobs = jobs};
+    assert_int_equal(ni_plots_render(few(synthetic_summary(2, 4), 6), &o, dir), 0);
+    for (int i = 0; i < N; i++) {
+      size_t n;
+      char *bytes = read_all(in_dir(name[i]), &n);
+      if (jobs == 1) first[i] = bytes, length[i] = n;
+      assert_int_equal(n, length[i]);
+      assert_memory_equal(bytes, first[i], n);
+      assert_int_equal(unlink(in_dir(name[i])), 0);
+    }
+  }
+}
+
+/* A name that is a gnuplot or shell command must do nothing but stand there. */
+static void plot_hostile(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct said said = {0};
+  struct ni_render_options o = {.keep_scripts = true, .say = hear, .say_context = &said};
+  struct ni_summary *s = few(synthetic_summary(2, 2), 2);
+  char evil[300];
+  snprintf(evil, sizeof evil, "x'\nsystem 'touch %s/owned'\n!touch %s/owned\n`touch %s/owned` %%s%%n \xff", dir, dir, dir);
+  s->host[0].name = evil;
+  for (size_t i = 0; i < s->n_comms; i++) s->comm[i].name = evil;
+  for (size_t i = 0; i < s->n_cells; i++) s->cell[i].func = evil;
+  for (size_t i = 0; i < s->n_groups; i++) s->group[i].func = evil;
+  int rc = ni_plots_render(s, &o, dir);
+  if (said.lines) print_message("%s\n", said.last);
+  assert_int_equal(rc, 0);
+  assert_int_equal(access(in_dir("owned"), F_OK), -1);
+  assert_int_equal(access(in_dir("gnuplot/heat_map.png.gp"), F_OK), 0);
+}
+
+/* Nothing, one value, zeros, NaN: no figure may upset gnuplot. */
+static void plot_degenerate(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct said said = {0};
+  struct ni_render_options o = {.say = hear, .say_context = &said};
+  struct ni_summary empty = {.complete = true};
+  assert_int_equal(ni_plots_render(&empty, &o, dir), 0);
+  struct ni_summary *s = few(synthetic_summary(1, 2), 3);
+  s->n_by_comm = 0;
+  struct ni_cell *c = &s->cell[0];
+  c->n_points = 1;
+  c->hist = (struct ni_hist){.n = 1, .lo = 5, .hi = 5, .count = {1}};
+  c->box = (struct ni_whisker){.min = 5, .whisker_lo = 5, .q1 = 5, .median = 5, .q3 = 5, .whisker_hi = 5, .max = 5, .n = 1};
+  c = &s->cell[1]; /* no record of it has a bandwidth */
+  c->n_points = 0;
+  c->hist.n = 0;
+  c->busbw_gbs = s->group[1].busbw_gbs = stats_of(NULL, 0);
+  c = &s->cell[2];
+  c->hist = (struct ni_hist){.n = 10, .lo = 0, .hi = 0, .count = {7}};
+  c->box = (struct ni_whisker){.n = 7};
+  for (uint32_t i = 0; i < c->n_points; i++) c->point[i].busbw_gbs = 0;
+  for (uint32_t i = 0; i < s->n_bins; i++) s->group[2].bin[i] = (struct ni_time_bin){.n = 0, .us_p50 = NAN};
+  for (uint32_t i = 0; i < s->heat.rows * s->heat.bins; i++) s->heat.count[i] = 0;
+  s->first_us = s->last_us;
+  int rc = ni_plots_render(s, &o, dir);
+  if (said.lines) print_message("%s\n", said.last);
+  assert_int_equal(rc, 0);
+}
+
+/* Bins without the operation between bins with it: the line goes on. */
+static void rare_operations(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct ni_render_options o = {.keep_scripts = true};
+  struct ni_summary *s = few(synthetic_summary(1, 1), 2);
+  size_t full, sparse;
+  assert_int_equal(ni_plots_render(s, &o, dir), 0);
+  read_all(in_dir("time_percentiles_mixed_AllReduce.png"), &full);
+  for (uint32_t b = 0; b < s->n_bins; b++)
+    if (b % 3) s->group[1].bin[b].n = 0; /* an operation in every third bin only */
+  assert_int_equal(ni_plots_render(s, &o, dir), 0);
+  read_all(in_dir("time_percentiles_mixed_AllReduce.png"), &sparse);
+  /* Broken at every empty bin, the picture would hold no line and be half as large. */
+  print_message("all bins: %zu bytes, every third: %zu\n", full, sparse);
+  assert_true(sparse > full * 6 / 10);
+  /* And no blank line breaks the data. */
+  size_t n;
+  char *script = read_all(in_dir("gnuplot/time_percentiles_mixed_AllReduce.png.gp"), &n);
+  char *data = strstr(script, "$p << EOD\n"), *end = data ? strstr(data, "\nEOD") : NULL;
+  assert_non_null(end);
+  *end = 0;
+  assert_null(strstr(data, "\n\n"));
+}
+
+static void write_script(const char *name, const char *text) {
+  FILE *f = fopen(in_dir(name), "we");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+  assert_int_equal(chmod(in_dir(name), 0755), 0);
+}
+
+/* One line each, never a signal, never a hang. */
+static void plot_failing(void **state) {
+  (void)state;
+  struct said said = {0};
+  struct ni_summary *s = synthetic_summary(1, 2);
+  struct ni_render_options o = {.gnuplot = "no-such-gnuplot", .say = hear, .say_context = &said};
+  assert_int_equal(ni_plots_render(s, &o, dir), -ENOENT);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "no program 'no-such-gnuplot'"));
+
+  said.lines = 0;
+  o.gnuplot = "/bin/false"; /* ends at once: the socket breaks */
+  assert_int_equal(ni_plots_render(s, &o, dir), -EIO);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "0 of "));
+
+  said.lines = 0;
+  write_script("lib", "#!/bin/sh\necho 'gnuplot: error while loading shared libraries: libgd.so.3' >&2\nexit 127\n");
+  o.gnuplot = in_dir("lib");
+  assert_int_equal(ni_plots_render(s, &o, dir), -EIO);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "libgd.so.3"));
+
+  said.lines = 0;
+  write_script("killed", "#!/bin/sh\nread line\nkill -9 $$\n");
+  o.gnuplot = in_dir("killed");
+  assert_int_equal(ni_plots_render(s, &o, dir), -EIO);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "signal 9"));
+
+}
+
+/* A figure that gnuplot cannot draw costs that figure: here its file cannot be made. */
+static void plot_one_fault(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct said said = {0};
+  struct ni_render_options o = {.say = hear, .say_context = &said};
+  assert_int_equal(mkdir(in_dir("scatter_plot_mixed_Send.png"), 0755), 0);
+  assert_int_equal(ni_plots_render(synthetic_summary(1, 2), &o, dir), -EIO);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "could not draw 1 of "));
+  assert_non_null(strstr(said.last, "scatter_plot_mixed_Send.png"));
+  png_size("combined_scatter_plot_mixed_Send.png", 500, 540);
+  png_size("heat_map.png", 1100, 306);
+}
+
+/* The second panel fails after the first was drawn: half a picture must not be left for a whole one. */
+static void plot_half(void **state) {
+  (void)state;
+  need_gnuplot();
+  struct said said = {0};
+  write_script("wrapped",
+               "#!/bin/sh\nwhile read -r word script; do\n"
+               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' \"$(echo $script | tr -d \\')\"\n"
+               "printf '%s %s\\n' \"$word\" \"$script\"\ndone | gnuplot \"$@\"\n");
+  struct ni_render_options o = {.jobs = 2, .gnuplot = in_dir("wrapped"), .say = hear, .say_context = &said};
+  assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), -EIO);
+  assert_int_equal(said.lines, 1);
+  assert_non_null(strstr(said.last, "could not draw 2 of "));
+  assert_int_equal(access(in_dir("combined_scatter_plot_mixed_AllReduce.png"), F_OK), -1);
+  assert_int_equal(access(in_dir("scatter_plot_mixed_AllReduce.png"), F_OK), 0);
+  png_size("combined_scatter_plot_mixed_Send.png", 500, 540);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(plot_names, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_compat, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_jobs, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_same, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_hostile, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_degenerate, setup, teardown),
+      cmocka_unit_test_setup_teardown(rare_operations, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_failing, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_half, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_one_fault, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

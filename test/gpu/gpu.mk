@@ -32,7 +32,7 @@ $(GPU_OUT)/fake/no_device.so: $(wildcard test/gpu/no_device/*.c) test/gpu/no_dev
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -Wno-cast-function-type -fPIC -shared -fvisibility=hidden -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
 # -Bsymbolic: the loader's names are those of nccl-sim's own, and a test may have both in one process.
-$(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/nccl_sim/core/loader.c test/nccl_sim/core/shim.c $(wildcard test/nccl_sim/core/*.h)
+$(GPU_OUT)/fake/libnccl.so.2: test/gpu/fake/fake_nccl.c test/gpu/fake/fake_proxy.c test/nccl_sim/core/loader.c test/nccl_sim/core/shim.c $(wildcard test/nccl_sim/core/*.h test/gpu/fake/*.h)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -fPIC -shared -fvisibility=hidden -Wl,-Bsymbolic -o $@ $(filter %.c,$^) -ldl -lpthread $(LDFLAGS)
 $(BUILD)/test/force_v%.so: test/gpu/force_version.c

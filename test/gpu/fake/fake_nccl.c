@@ -10,17 +10,16 @@
  *                             dtype, algo, peer, channels (one KernelCh too few), stamp (a stop before its start); or
  *                             slow:0, every kernel of 32 MiB or more 10 % longer than the events say; or hang:N, the Nth
  *                             never ends. The checker must notice each (test/cases/gpu/gpu_check.sh).
- * Threads: the API from one thread; the proxy threads share the queue of their communicator under its lock.
+ * Threads: the API from one thread; the proxy threads (fake_proxy.h) share the queue of their communicator under its lock.
  */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "format/names.h"
 
 #include "test/nccl_sim/core/core.h"
-#include "fake.h"
+#include "fake_proxy.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -47,28 +46,6 @@ struct task {
   bool coll, invisible;
 };
 
-struct work {
-  struct work *next;
-  void *handle;
-  uint64_t start_ns, end_ns, shown_end_ns;
-  int channels;
-};
-
-struct ncclComm {
-  struct ni_comm_ident id;
-  void *ctx;
-  bool loaded, stop, abandon; /* stop, abandon: under lock */
-  int in_progress;            /* answers left before a non-blocking call is done */
-  bool nonblocking;
-  unsigned splits;
-  uint64_t sn[NI_FUNC_COUNT];
-  pthread_t proxy;
-  pthread_mutex_t lock;
-  pthread_cond_t cond;
-  struct work *head, **tail;
-  ni_stream hung;
-};
-
 struct plan {
   struct ncclComm *c;
   struct task tasks[64];
@@ -87,7 +64,6 @@ static _Thread_local struct {
 static unsigned fault_at;
 static char fault[16];
 static unsigned issued;
-static uint64_t to_gpu; /* the device's clock counts from 1970 */
 static ni_fake_run_fn run;
 static ni_fake_release_fn release;
 static ni_fake_capturing_fn capturing;
@@ -95,7 +71,6 @@ static ni_fake_capture_fn capture;
 
 __attribute__((constructor)) static void start(void) {
   const char *v = getenv("FAKE_NCCL_VERSION"), *f = getenv("FAKE_NCCL_FAULT");
-  to_gpu = ni_unix_now() - ni_now();
   if (v) ni_core.release = ni_core_release(v) ? ni_core_release(v) : atoi(v);
   if (f) sscanf(f, "%15[^:]:%u", fault, &fault_at);
   *(void **)&run = dlsym(RTLD_DEFAULT, "fake_cuda_run");
@@ -108,62 +83,6 @@ static bool faulty(const char *what) { return strcmp(fault, what) == 0 && fault_
 
 static bool faulty_next(const char *what, int n) { /* is it among the next n? */
   return strcmp(fault, what) == 0 && fault_at > issued && fault_at <= issued + (unsigned)n;
-}
-
-/* ---- the proxy ---------------------------------------------------------------------------------------------- */
-
-static bool wait_until(struct ncclComm *c, uint64_t ns) { /* false: abandoned. c->lock held */
-  while (!c->abandon) {
-    uint64_t now = ni_now();
-    if (now >= ns) return true;
-    uint64_t until = ni_unix_now() + (ns - now < 50000000 ? ns - now : 50000000);
-    struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    pthread_cond_timedwait(&c->cond, &c->lock, &t);
-  }
-  return false;
-}
-
-static void play(struct ncclComm *c, struct work *w) { /* c->lock held */
-  void *ch[64] = {NULL};
-  if (!wait_until(c, w->start_ns)) return;
-  pthread_mutex_unlock(&c->lock);
-  for (int i = 0; i < w->channels; i++) {
-    struct ni_prof_descr_v6 d;
-    memset(&d, 0, sizeof d);
-    d.type = NI_EV_KERNEL_CH;
-    d.parentObj = w->handle;
-    d.kernelCh.channelId = (uint8_t)i;
-    d.kernelCh.pTimer = w->start_ns + to_gpu;
-    ni_core_start(c->ctx, &ch[i], &d);
-  }
-  pthread_mutex_lock(&c->lock);
-  if (!wait_until(c, w->shown_end_ns)) return;
-  pthread_mutex_unlock(&c->lock);
-  for (int i = 0; i < w->channels; i++) {
-    union ni_prof_state_v4 a;
-    memset(&a, 0, sizeof a);
-    a.kernelCh.pTimer = w->shown_end_ns + to_gpu;
-    ni_core_record(ch[i], NI_ST_KERNEL_CH_STOP, &a);
-    ni_core_stop(ch[i]);
-  }
-  pthread_mutex_lock(&c->lock);
-}
-
-static void *proxy_main(void *arg) {
-  struct ncclComm *c = arg;
-  pthread_mutex_lock(&c->lock);
-  for (;;) {
-    while (!c->head && !c->stop && !c->abandon) pthread_cond_wait(&c->cond, &c->lock);
-    if (c->abandon || !c->head) break;
-    struct work *w = c->head;
-    play(c, w);
-    c->head = w->next;
-    if (!c->head) c->tail = &c->head;
-    free(w);
-  }
-  pthread_mutex_unlock(&c->lock);
-  ni_core_flush_counts();
-  return NULL;
 }
 
 /* ---- launching ---------------------------------------------------------------------------------------------- */
@@ -358,7 +277,7 @@ static struct ncclComm *new_comm(uint64_t hash, int ranks, int rank, const struc
   pthread_cond_init(&c->cond, NULL);
   c->loaded = ni_core_load();
   if (c->loaded) ni_core_init(&c->ctx, &c->id);
-  if (pthread_create(&c->proxy, NULL, proxy_main, c)) ni_die(1, "fake NCCL: no thread");
+  if (pthread_create(&c->proxy, NULL, ni_fake_proxy, c)) ni_die(1, "fake NCCL: no thread");
   return c;
 }
 

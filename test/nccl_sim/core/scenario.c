@@ -56,12 +56,9 @@ static void do_comm(struct ni_parser_state *p) {
   if (!p->name) ni_bad(p, "comm needs a name");
   int copies = (int)ni_arg_num(p, "copies", 1, 1, 100000);
   for (int k = 0; k < copies; k++) {
-    if ((s->n_comms & (s->n_comms - 1)) == 0) {
-      s->comms = realloc(s->comms, (size_t)(s->n_comms ? 2 * s->n_comms : 1) * sizeof *s->comms);
-      if (!s->comms) ni_die(NI_SIM_FAILED, "out of memory");
-    }
+    s->comms = ni_grow(s->comms, (size_t)s->n_comms, sizeof *s->comms); /* counted when it is whole: it cannot name itself */
     struct ni_comm_decl *c = &s->comms[s->n_comms];
-    *c = (struct ni_comm_decl){.share = -1};
+    c->share = -1;
     if (copies > 1) snprintf(c->name, sizeof c->name, "%.40s%d", p->name, k);
     else snprintf(c->name, sizeof c->name, "%.60s", p->name);
     const char *share = ni_arg_text(p, "share", NULL);
@@ -235,12 +232,10 @@ struct ni_scn *ni_scn_parse(const char *text, const char *path, const char *cons
   snprintf(s->path, sizeof s->path, "%s", path);
   ni_settings_default(&s->set);
   for (int i = 0; i < n; i++) {
-    char name[32], why[256];
-    const char *eq = strchr(sets[i], '=');
-    if (!eq || eq == sets[i] || eq - sets[i] > 31) ni_die(NI_SIM_USAGE, "--set %s: key=value expected", sets[i]);
-    snprintf(name, sizeof name, "%.*s", (int)(eq - sets[i]), sets[i]);
-    ni_arg_set_var(&p, name, eq + 1, true);
-    if (ni_settings_set(&s->set, name, eq + 1, why, sizeof why)) {
+    char name[NI_SET_NAME_BYTES], why[256];
+    const char *value = ni_set_split(sets[i], name);
+    ni_arg_set_var(&p, name, value, true);
+    if (ni_settings_set(&s->set, name, value, why, sizeof why)) {
       if (*why) ni_die(NI_SIM_USAGE, "--set %s", why);
       p.vars[p.n_vars - 1].used = true;
     }

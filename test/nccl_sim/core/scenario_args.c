@@ -67,7 +67,7 @@ int ni_arg_comm(struct ni_parser_state *p) {
 
 /* "0-3,6,8-14/2" */
 int *ni_arg_ranks(struct ni_parser_state *p, const char *text, int *n) {
-  int *out = NULL, cap = 0;
+  int *out = NULL;
   *n = 0;
   for (const char *s = text; *s;) {
     char *end;
@@ -77,14 +77,7 @@ int *ni_arg_ranks(struct ni_parser_state *p, const char *text, int *n) {
     if (*end == '/') step = strtol(end + 1, &end, 10);
     if (a < 0 || b < a || step < 1 || b >= p->scn->set.ranks)
       ni_bad(p, "ranks=%s: the job has ranks 0 to %d", text, p->scn->set.ranks - 1);
-    for (; a <= b; a += step) {
-      if (*n == cap) {
-        cap = cap ? cap * 2 : 8;
-        out = realloc(out, (size_t)cap * sizeof *out);
-        if (!out) ni_die(NI_SIM_FAILED, "out of memory");
-      }
-      out[(*n)++] = (int)a;
-    }
+    for (; a <= b; a += step) *NI_ADD(out, *n) = (int)a;
     s = *end == ',' ? end + 1 : end;
     if (*end && *end != ',') ni_bad(p, "ranks=%s: accepted are lists like 0-3,6,8-14/2", text);
   }

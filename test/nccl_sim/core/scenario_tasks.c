@@ -8,12 +8,7 @@
 const char *const ni_stamps_names[NI_STAMPS_COUNT] = {"good", "zero", "backward", "stale", "future", "long"};
 
 struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
-  struct ni_scn *s = p->scn;
-  if ((s->n_steps & (s->n_steps - 1)) == 0) {
-    s->steps = realloc(s->steps, (size_t)(s->n_steps ? 2 * s->n_steps : 1) * sizeof *s->steps);
-    if (!s->steps) ni_die(NI_SIM_FAILED, "out of memory");
-  }
-  struct ni_step *st = &s->steps[s->n_steps++];
+  struct ni_step *st = NI_ADD(p->scn->steps, p->scn->n_steps);
   *st = (struct ni_step){.verb = verb, .line = p->line, .comm = -1, .times = 1, .skip_rank = -1, .only_rank = -1, .pair_from = -1,
                          .pair_to = -1, .graph = -1, .who = -1, .with = -1};
   return st;
@@ -21,9 +16,7 @@ struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
 
 static struct ni_task *add_task(struct ni_step *st) {
   struct ni_plan *plan = &st->plans[0];
-  plan->tasks = realloc(plan->tasks, (size_t)(plan->n_tasks + 1) * sizeof *plan->tasks);
-  if (!plan->tasks) ni_die(NI_SIM_FAILED, "out of memory");
-  struct ni_task *t = &plan->tasks[plan->n_tasks++];
+  struct ni_task *t = NI_ADD(plan->tasks, plan->n_tasks);
   *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1, .lost_rank = -1, .warps = 16};
   return t;
 }

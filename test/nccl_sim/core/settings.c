@@ -117,6 +117,13 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
   return true;
 }
 
+const char *ni_set_split(const char *word, char name[NI_SET_NAME_BYTES]) {
+  const char *eq = strchr(word, '=');
+  if (!eq || eq == word || eq - word >= NI_SET_NAME_BYTES) ni_die(NI_SIM_USAGE, "--set %s: key=value expected", word);
+  snprintf(name, NI_SET_NAME_BYTES, "%.*s", (int)(eq - word), word);
+  return eq + 1;
+}
+
 void ni_settings_words(struct ni_help_page *p) {
   ni_help_head(p, "Settings", 20);
   for (const struct setting *t = table; t < table + sizeof table / sizeof *table; t++) {

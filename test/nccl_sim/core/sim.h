@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { NI_SIM_FAILED = 1, NI_SIM_USAGE = 64 };
@@ -62,5 +63,16 @@ static inline void *ni_xalloc(size_t n) {
   if (!p) ni_die(NI_SIM_FAILED, "out of memory (%zu bytes)", n);
   return p;
 }
+
+/* The array with room for item n, which is zeroed. It doubles at powers of two. */
+static inline void *ni_grow(void *items, size_t n, size_t size) {
+  if ((n & (n - 1)) == 0) items = realloc(items, (n ? 2 * n : 1) * size);
+  if (!items) ni_die(NI_SIM_FAILED, "out of memory");
+  memset((char *)items + n * size, 0, size);
+  return items;
+}
+
+/* A new, zeroed item behind the n that there are; n is one more then. */
+#define NI_ADD(items, n) (((items) = ni_grow((items), (size_t)(n), sizeof *(items))), &(items)[(n)++])
 
 #endif

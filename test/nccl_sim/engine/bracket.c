@@ -20,11 +20,7 @@ struct ni_work *ni_work_get(struct ni_crank *c, const struct ni_task *t) {
   } else {
     w = ni_xalloc(sizeof *w + (size_t)ni_run.scn->max_ch * sizeof *w->nodes);
     w->c = c;
-    if ((c->n_works & (c->n_works - 1)) == 0) {
-      c->works = realloc(c->works, (size_t)(c->n_works ? 2 * c->n_works : 1) * sizeof *c->works);
-      if (!c->works) ni_die(NI_SIM_FAILED, "out of memory");
-    }
-    c->works[c->n_works++] = w;
+    *NI_ADD(c->works, c->n_works) = w;
   }
   c->outstanding++;
   pthread_mutex_unlock(&c->lock);

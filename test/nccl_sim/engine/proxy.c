@@ -31,11 +31,7 @@ void ni_proxy_post(struct ni_proxy *p, struct ni_work *first, struct ni_work *la
 static void serve(struct ni_proxy *p, struct ni_crank *c) {
   if (c->running) return;
   c->running = true;
-  if ((p->n_run & (p->n_run - 1)) == 0) {
-    p->run = realloc(p->run, (size_t)(p->n_run ? 2 * p->n_run : 1) * sizeof *p->run);
-    if (!p->run) ni_die(NI_SIM_FAILED, "out of memory");
-  }
-  p->run[p->n_run++] = c;
+  *NI_ADD(p->run, p->n_run) = c;
 }
 
 static void take_kernels(struct ni_crank *c) {

@@ -4,33 +4,21 @@
 #include <errno.h>
 #include <string.h>
 
-static void *grow(void *p, int n, size_t size) {
-  if (n & (n - 1)) return p;
-  p = realloc(p, (size_t)(n ? 2 * n : 1) * size);
-  if (!p) ni_die(NI_SIM_FAILED, "out of memory");
-  return p;
-}
-
 struct ni_call_rec *ni_recording_call(struct ni_recording *r) {
-  r->calls = grow(r->calls, r->n_calls, sizeof *r->calls);
-  struct ni_call_rec *c = &r->calls[r->n_calls];
-  memset(c, 0, sizeof *c);
-  c->order = (uint32_t)r->n_calls++;
+  struct ni_call_rec *c = NI_ADD(r->calls, r->n_calls);
+  c->order = (uint32_t)r->n_calls - 1;
   return c;
 }
 
 int ni_recording_event(struct ni_recording *r) {
-  r->events = grow(r->events, r->n_events, sizeof *r->events);
-  struct ni_event_rec *e = &r->events[r->n_events];
-  memset(e, 0, sizeof *e);
+  struct ni_event_rec *e = NI_ADD(r->events, r->n_events);
   e->comm = e->parent = e->parent_group = -1;
-  return r->n_events++;
+  return r->n_events - 1;
 }
 
 int ni_recording_comm(struct ni_recording *r) {
-  r->comms = grow(r->comms, r->n_comms, sizeof *r->comms);
-  memset(&r->comms[r->n_comms], 0, sizeof *r->comms);
-  return r->n_comms++;
+  NI_ADD(r->comms, r->n_comms);
+  return r->n_comms - 1;
 }
 
 const char *ni_recording_string(const char *text, size_t n) {
@@ -38,10 +26,9 @@ const char *ni_recording_string(const char *text, size_t n) {
   static int count;
   for (int i = 0; i < count; i++)
     if (strlen(known[i]) == n && memcmp(known[i], text, n) == 0) return known[i];
-  known = grow(known, count, sizeof *known);
-  known[count] = strndup(text, n);
-  if (!known[count]) ni_die(NI_SIM_FAILED, "out of memory");
-  return known[count++];
+  char *copy = *NI_ADD(known, count) = strndup(text, n);
+  if (!copy) ni_die(NI_SIM_FAILED, "out of memory");
+  return copy;
 }
 
 struct numbers { /* the recorder's numbers -> our indices; dense, as it counts from 1 */

@@ -153,12 +153,7 @@ void ni_recording_json(struct ni_recording *r, const char *path, char *text) {
         c->event = index;
       } else if (strstr(line, "\"recordType\":\"event\"") && pass == 0) {
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-          if (strstr(line, types[i].name)) {
-            if ((n & (n - 1)) == 0) spans = realloc(spans, (size_t)(n ? 2 * n : 1) * sizeof *spans);
-            if (!spans) ni_die(NI_SIM_FAILED, "out of memory");
-            read_event(r, line, types[i].type, &spans[n]);
-            n++;
-          }
+          if (strstr(line, types[i].name)) read_event(r, line, types[i].type, NI_ADD(spans, n));
       } else if (strstr(line, "\"recordType\":\"state\"") && pass == 1) {
         double at = ts_of(line, NULL, &thread);
         uint64_t addr = ni_scan_u64(line, "eventAddr", 0);

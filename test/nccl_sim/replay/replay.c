@@ -217,11 +217,9 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
   pthread_t threads[256];
   ni_settings_default(&set);
   for (int i = 0; i < o->n_sets; i++) {
-    char name[32];
-    const char *eq = strchr(o->sets[i], '=');
-    if (!eq || eq - o->sets[i] > 31) ni_die(NI_SIM_USAGE, "--set %s: key=value expected", o->sets[i]);
-    snprintf(name, sizeof name, "%.*s", (int)(eq - o->sets[i]), o->sets[i]);
-    if (!ni_settings_set(&set, name, eq + 1, why, sizeof why) || *why)
+    char name[NI_SET_NAME_BYTES];
+    const char *value = ni_set_split(o->sets[i], name);
+    if (!ni_settings_set(&set, name, value, why, sizeof why) || *why)
       ni_die(NI_SIM_USAGE, "--set %s: %s", o->sets[i], *why ? why : "no such setting");
   }
   ni_core.release = set.release;

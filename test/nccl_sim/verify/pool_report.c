@@ -58,10 +58,9 @@ static struct pool *pool_of(struct report *r, int pid, uint64_t hash, int rank, 
     if (p->hash == hash && p->rank == rank && p->p2p == p2p && p->pid == pid) return p;
   }
   if (!make) return NULL;
-  if ((r->n & (r->n - 1)) == 0) r->pools = realloc(r->pools, (r->n ? 2 * r->n : 1) * sizeof *r->pools);
-  if (!r->pools) ni_die(NI_SIM_FAILED, "out of memory");
-  r->pools[r->n] = (struct pool){.pid = pid, .rank = rank, .p2p = p2p, .hash = hash};
-  return &r->pools[r->n++];
+  struct pool *p = NI_ADD(r->pools, r->n);
+  *p = (struct pool){.pid = pid, .rank = rank, .p2p = p2p, .hash = hash};
+  return p;
 }
 
 static void take_line(const struct ni_line *l, void *arg) {

@@ -2,25 +2,16 @@
 
 #include <string.h>
 
-static void *grow(void *p, size_t n, size_t size) {
-  if (n & (n - 1)) return p;
-  p = realloc(p, (n ? 2 * n : 1) * size);
-  if (!p) ni_die(NI_SIM_FAILED, "out of memory");
-  return p;
-}
-
 static void keep(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
 
 static void add_part(struct ni_said *s, const struct ni_line *l, enum ni_said_kind kind, const char *which, uint64_t from,
                      uint64_t to) {
-  s->parts = grow(s->parts, s->n_parts, sizeof *s->parts);
-  s->parts[s->n_parts++] = (struct ni_said_part){kind, (int)l->meta.pid, l->ident.rank, which && which[0] == 'p',
-                                                 l->ident.comm_hash, from, to};
+  *NI_ADD(s->parts, s->n_parts) =
+      (struct ni_said_part){kind, (int)l->meta.pid, l->ident.rank, which && which[0] == 'p', l->ident.comm_hash, from, to};
 }
 
 static void take_call(struct ni_said *s, const struct ni_line *l) {
-  s->calls = grow(s->calls, s->n_calls, sizeof *s->calls);
-  struct ni_said_op *r = &s->calls[s->n_calls++];
+  struct ni_said_op *r = NI_ADD(s->calls, s->n_calls);
   *r = (struct ni_said_op){.pid = (int)l->meta.pid, .rank = l->ident.rank, .hash = l->ident.comm_hash, .r = l->op};
   keep(r->func, sizeof r->func, l->op.func);
   keep(r->dtype, sizeof r->dtype, l->op.datatype);
@@ -29,9 +20,9 @@ static void take_call(struct ni_said *s, const struct ni_line *l) {
 struct ni_said_events *ni_said_events_of(struct ni_said *s, int pid) {
   for (size_t i = 0; i < s->n_events; i++)
     if (s->events[i].pid == pid) return &s->events[i];
-  s->events = grow(s->events, s->n_events, sizeof *s->events);
-  s->events[s->n_events] = (struct ni_said_events){.pid = pid};
-  return &s->events[s->n_events++];
+  struct ni_said_events *e = NI_ADD(s->events, s->n_events);
+  e->pid = pid;
+  return e;
 }
 
 static void take_events(struct ni_said *s, const struct ni_line *l) {
@@ -51,9 +42,7 @@ static void take_events(struct ni_said *s, const struct ni_line *l) {
 }
 
 static void take_stats(struct ni_said *said, const struct ni_line *l) {
-  said->stats = grow(said->stats, said->n_stats, sizeof *said->stats);
-  struct ni_said_stats *s = &said->stats[said->n_stats++];
-  memset(s, 0, sizeof *s);
+  struct ni_said_stats *s = NI_ADD(said->stats, said->n_stats);
   s->pid = (int)l->meta.pid;
   s->rank = l->ident.rank;
   s->hash = l->ident.comm_hash;
@@ -77,8 +66,7 @@ static void take_line(const struct ni_line *l, void *arg) {
   if (l->kind == NI_LINE_OP && l->op.src != NI_SRC_EVENT) {
     take_call(s, l);
   } else if (l->kind == NI_LINE_OP) {
-    s->ops = grow(s->ops, s->n_ops, sizeof *s->ops);
-    struct ni_said_op *r = &s->ops[s->n_ops++];
+    struct ni_said_op *r = NI_ADD(s->ops, s->n_ops);
     *r = (struct ni_said_op){.pid = (int)l->meta.pid, .rank = l->ident.rank, .n_ranks = l->ident.n_ranks,
                              .nnodes = l->ident.nnodes, .hash = l->ident.comm_hash, .r = l->op,
                              .named = l->ident.comm_name != NULL};

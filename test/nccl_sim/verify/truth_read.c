@@ -8,22 +8,13 @@
 #include "test/nccl_sim/core/json_scan.h"
 #include "test/nccl_sim/core/settings.h"
 
-static void *grow(void *p, size_t n, size_t size) {
-  if (n & (n - 1)) return p;
-  p = realloc(p, (n ? 2 * n : 1) * size);
-  if (!p) ni_die(NI_SIM_FAILED, "out of memory");
-  return p;
-}
-
 static long long env_num(const char *line, const char *name, long long def) {
   char text[64];
   return ni_scan_text(line, name, text, sizeof text) && *text ? strtoll(text, NULL, 10) : def;
 }
 
 static void read_proc(struct ni_true *t, const char *line) {
-  t->procs = grow(t->procs, t->n_procs, sizeof *t->procs);
-  struct ni_true_proc *p = &t->procs[t->n_procs++];
-  memset(p, 0, sizeof *p);
+  struct ni_true_proc *p = NI_ADD(t->procs, t->n_procs);
   p->pid = ni_scan_int(line, "pid", 0);
   p->nccl = ni_scan_int(line, "nccl", 0);
   p->mask_steps = ni_scan_int(line, "mask_steps", 0);
@@ -59,10 +50,8 @@ static int64_t observed_offset(const struct ni_true_op *o, const char *line) {
 }
 
 static void read_op(struct ni_true *t, const char *line) {
-  t->ops = grow(t->ops, t->n_ops, sizeof *t->ops);
-  struct ni_true_op *o = &t->ops[t->n_ops++];
+  struct ni_true_op *o = NI_ADD(t->ops, t->n_ops);
   char kind[8];
-  memset(o, 0, sizeof *o);
   o->pid = ni_scan_int(line, "pid", 0);
   o->hash = ni_scan_u64(line, "hash", 0);
   o->rank = ni_scan_int(line, "rank", 0);
@@ -114,8 +103,7 @@ void ni_truth_load(struct ni_true *t, const char *path) {
     if (strcmp(kind, "proc") == 0) {
       read_proc(t, line);
     } else if (strcmp(kind, "comm") == 0) {
-      t->comms = grow(t->comms, t->n_comms, sizeof *t->comms);
-      struct ni_true_comm *c = &t->comms[t->n_comms++];
+      struct ni_true_comm *c = NI_ADD(t->comms, t->n_comms);
       *c = (struct ni_true_comm){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
                                  .n_ranks = ni_scan_int(line, "n_ranks", 0), .nnodes = ni_scan_int(line, "nnodes", 0),
                                  .interface = ni_scan_int(line, "interface", 0), .hash = ni_scan_u64(line, "hash", 0),
@@ -136,8 +124,7 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       p->steps = ni_scan_u64(line, "steps", 0);
       p->step_bytes = ni_scan_u64(line, "step_bytes", 0);
     } else if (strcmp(kind, "call") == 0) {
-      t->calls = grow(t->calls, t->n_calls, sizeof *t->calls);
-      struct ni_true_call *c = &t->calls[t->n_calls++];
+      struct ni_true_call *c = NI_ADD(t->calls, t->n_calls);
       *c = (struct ni_true_call){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
                                  .root = ni_scan_int(line, "root", 0), .hash = ni_scan_u64(line, "hash", 0),
                                  .bytes = ni_scan_u64(line, "bytes", 0), .enq_from = ni_scan_u64(line, "enq_from", 0),

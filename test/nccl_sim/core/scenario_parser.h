@@ -47,7 +47,6 @@ int *ni_arg_ranks(struct ni_parser_state *p, const char *text, int *n);
 
 /* ---- scenario_tasks.c: operations */
 struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb);
-struct ni_step *ni_scn_work_step(struct ni_parser_state *p, int comm);
 void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st);
 void ni_scn_coll(struct ni_parser_state *p);
 void ni_scn_p2p(struct ni_parser_state *p);

@@ -73,7 +73,7 @@ static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, s
   t->symmetric = ni_arg_num(p, "symmetric", 0, 0, 1) != 0;
 }
 
-struct ni_step *ni_scn_work_step(struct ni_parser_state *p, int comm) {
+static struct ni_step *work_step(struct ni_parser_state *p, int comm) {
   struct ni_step *st = p->block;
   if (st) {
     if (st->comm != comm) ni_bad(p, "a group here has one communicator: `%s`", p->scn->comms[st->comm].name);
@@ -100,7 +100,7 @@ void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st) {
 void ni_scn_coll(struct ni_parser_state *p) {
   int comm = ni_arg_comm(p);
   struct ni_comm_decl *c = &p->scn->comms[comm];
-  struct ni_step *st = ni_scn_work_step(p, comm);
+  struct ni_step *st = work_step(p, comm);
   ni_scn_step_keys(p, st);
   struct ni_task *t = add_task(st);
   const char *func = ni_arg_text(p, "func", "AllReduce");
@@ -128,7 +128,7 @@ static void add_p2p(struct ni_parser_state *p, struct ni_step *st, int kind, int
 void ni_scn_p2p(struct ni_parser_state *p) {
   int comm = ni_arg_comm(p);
   int n = p->scn->comms[comm].n_ranks;
-  struct ni_step *st = ni_scn_work_step(p, comm);
+  struct ni_step *st = work_step(p, comm);
   ni_scn_step_keys(p, st);
   int from = (int)ni_arg_num(p, "from", 0, 0, n - 1), to = (int)ni_arg_num(p, "to", n - 1, 0, n - 1);
   add_p2p(p, st, NI_TASK_SEND, 0, 0);
@@ -148,7 +148,7 @@ void ni_scn_p2p(struct ni_parser_state *p) {
 
 void ni_scn_shifts(struct ni_parser_state *p, int from, int to) {
   int comm = ni_arg_comm(p);
-  struct ni_step *st = ni_scn_work_step(p, comm);
+  struct ni_step *st = work_step(p, comm);
   ni_scn_step_keys(p, st);
   int n_ch = (int)ni_arg_num(p, "channels", 2, 1, 64), rounds = 32 / n_ch ? 32 / n_ch : 1;
   for (int k = from; k < to; k++) {
@@ -162,7 +162,7 @@ void ni_scn_shifts(struct ni_parser_state *p, int from, int to) {
 
 void ni_scn_ce(struct ni_parser_state *p) {
   int comm = ni_arg_comm(p);
-  struct ni_step *st = ni_scn_work_step(p, comm);
+  struct ni_step *st = work_step(p, comm);
   st->verb = NI_DO_CE;
   ni_scn_step_keys(p, st);
   st->ce_batches = (int)ni_arg_num(p, "batches", 1, 0, 1000);

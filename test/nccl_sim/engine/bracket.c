@@ -10,7 +10,7 @@
 #include "engine.h"
 #include "truth.h"
 
-struct ni_work *ni_work_get(struct ni_crank *c, const struct ni_task *t) {
+static struct ni_work *get_work(struct ni_crank *c, const struct ni_task *t) {
   pthread_mutex_lock(&c->lock);
   while (!c->free_works && c->n_works >= ni_run.scn->set.inflight && c->n_works >= ni_run.scn->max_tasks)
     pthread_cond_wait(&c->room, &c->lock);
@@ -164,7 +164,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
   for (int i = 0; i < plan->n_tasks && n < NI_MAX_TASKS; i++) {
     const struct ni_task *t = &plan->tasks[i];
     if (!ni_task_mine(c, t)) continue;
-    struct ni_work *w = works[n++] = ni_work_get(c, t);
+    struct ni_work *w = works[n++] = get_work(c, t);
     w->kernel = k;
     w->mask = masks[i];
     w->call = api[i].call;

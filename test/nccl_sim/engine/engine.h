@@ -216,7 +216,6 @@ int ni_participants(const struct ni_crank *c, const struct ni_plan *plan); /* ra
 
 /* ---- bracket.c */
 enum { NI_MAX_TASKS = 4096 }; /* of one group */
-struct ni_work *ni_work_get(struct ni_crank *c, const struct ni_task *t);
 void ni_work_put(struct ni_work *w); /* drops one reference */
 /* Raises Group, Coll, P2p for one plan and posts its works. `masks` and `api` by task of the plan. */
 void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_plan *plan, const int *masks,

@@ -80,7 +80,7 @@ static void read_start(struct ni_recording *r, struct ni_call_rec *c, const stru
   set_number(m, h->handle, index);
 }
 
-void ni_recording_binary(struct ni_recording *r, const char *path, const char *bytes, size_t n) {
+static void read_binary(struct ni_recording *r, const char *path, const char *bytes, size_t n) {
   struct numbers m = {0};
   size_t at = 8;
   struct ni_rec_head h;
@@ -136,7 +136,7 @@ void ni_recording_read(struct ni_recording *r, const char *path) {
   char *text = ni_xalloc((size_t)n + 1);
   if (fread(text, 1, (size_t)n, f) != (size_t)n) ni_die(NI_SIM_FAILED, "%s: cannot be read", path);
   fclose(f);
-  if (n >= 8 && memcmp(text, NI_REC_MAGIC, 8) == 0) ni_recording_binary(r, path, text, (size_t)n);
+  if (n >= 8 && memcmp(text, NI_REC_MAGIC, 8) == 0) read_binary(r, path, text, (size_t)n);
   else if (text[0] == '{') ni_recording_json(r, path, text);
   else ni_die(NI_SIM_USAGE, "--replay %s: neither a recording of test/recorder.so nor JSON lines of callbacks", path);
   free(text);

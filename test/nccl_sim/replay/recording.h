@@ -42,9 +42,8 @@ struct ni_recording {
 };
 
 void ni_recording_read(struct ni_recording *r, const char *path);
-/* The two formats; `text` is the whole file, ended by a NUL. */
+/* JSON lines; `text` is the whole file, ended by a NUL. */
 void ni_recording_json(struct ni_recording *r, const char *path, char *text);
-void ni_recording_binary(struct ni_recording *r, const char *path, const char *bytes, size_t n);
 /* Building blocks of both. */
 struct ni_call_rec *ni_recording_call(struct ni_recording *r);
 int ni_recording_event(struct ni_recording *r);

@@ -32,12 +32,14 @@ const char *ni_verify_name(const struct ni_true_op *o) {
 }
 
 #define CMP(a, b) if ((a) != (b)) return (a) < (b) ? -1 : 1
+#define CMP_RANK(a, b) \
+  CMP(a->pid, b->pid); \
+  CMP(a->hash, b->hash); \
+  CMP(a->rank, b->rank)
 
 static int rec_order(const void *x, const void *y) {
   const struct ni_said_op *a = x, *b = y;
-  CMP(a->pid, b->pid);
-  CMP(a->hash, b->hash);
-  CMP(a->rank, b->rank);
+  CMP_RANK(a, b);
   CMP(a->r.kind, b->r.kind);
   CMP(a->r.rec_sn, b->r.rec_sn);
   return 0;
@@ -45,9 +47,7 @@ static int rec_order(const void *x, const void *y) {
 
 static int op_order(const void *x, const void *y) {
   const struct ni_true_op *a = x, *b = y;
-  CMP(a->pid, b->pid);
-  CMP(a->hash, b->hash);
-  CMP(a->rank, b->rank);
+  CMP_RANK(a, b);
   CMP(a->p2p, b->p2p);
   CMP(a->called ? a->rec : UINT64_MAX, b->called ? b->rec : UINT64_MAX);
   return 0;
@@ -55,9 +55,7 @@ static int op_order(const void *x, const void *y) {
 
 static int call_order(const void *x, const void *y) {
   const struct ni_said_op *a = x, *b = y;
-  CMP(a->pid, b->pid);
-  CMP(a->hash, b->hash);
-  CMP(a->rank, b->rank);
+  CMP_RANK(a, b);
   CMP(a->r.kind, b->r.kind);
   CMP(a->r.call_sn, b->r.call_sn);
   return 0;
@@ -105,9 +103,7 @@ static void number_by_call(struct ni_verify *v) {
 }
 
 static int key_order(const struct ni_true_op *o, const struct ni_said_op *r) {
-  CMP(o->pid, r->pid);
-  CMP(o->hash, r->hash);
-  CMP(o->rank, r->rank);
+  CMP_RANK(o, r);
   CMP((int)o->p2p, (int)r->r.kind);
   CMP(o->called ? o->rec : UINT64_MAX, r->r.rec_sn);
   return 0;

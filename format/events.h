@@ -47,10 +47,11 @@ enum ni_event {
 static const char *const ni_event_names[NI_EVENT_COUNT] = {NI_EVENTS(NI_EVENT_NAME)};
 
 #define NI_KINDS_STANDARD (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_KERNEL_CH))
+/* Lines of the application's calls and groups, and of what names them. */
+#define NI_KINDS_API \
+  (NI_KINDS(NI_EVENT_GROUP_API) | NI_KINDS(NI_EVENT_COLL_API) | NI_KINDS(NI_EVENT_P2P_API) | NI_KINDS(NI_EVENT_LAUNCH))
 /* NCCL's own cost of serving KernelCh is larger than any plugin's: without it, and without anything per transfer. */
-#define NI_KINDS_LIGHT                                                                                          \
-  (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_GROUP_API) | \
-   NI_KINDS(NI_EVENT_COLL_API) | NI_KINDS(NI_EVENT_P2P_API) | NI_KINDS(NI_EVENT_LAUNCH))
+#define NI_KINDS_LIGHT (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS_API)
 #define NI_KINDS_DEEP (NI_KINDS_ALL & ~NI_KINDS(NI_EVENT_STEPS))
 #define NI_KINDS_TRACE NI_KINDS_ALL
 

@@ -8,6 +8,7 @@
  */
 #include "callbacks.h"
 
+#include "callbacks_call.h"
 #include "callbacks_channel.h"
 #include "callbacks_event.h"
 #include "callbacks_in.h"
@@ -90,7 +91,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   if (ni_unlikely(!c)) return NULL;
   struct ni_comm_kind *k = &c->kind[kind];
   uint64_t ticks = ni_ticks(ni_g.tick_source);
-  uint32_t call_sn = 0, origin = d->call ? ni_event_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
+  uint32_t call_sn = 0, origin = d->call ? ni_call_seen(c, kind == NI_KIND_P2P, d->call, NI_EVS_SEEN_KERNEL, &call_sn) : 0;
   if (ni_unlikely(d->ident)) late_ident(c, d->ident);
   uint64_t rec_sn = ni_add_rlx(&k->started, 1); /* relaxed: a number; the record carries it */
   bool self = kind == NI_KIND_P2P && ni_g.self_is_silent && d->root == (d->ident ? d->ident->rank : c->rank);
@@ -179,7 +180,9 @@ static __attribute__((noinline)) enum ni_result stop_other(const void *handle) {
     case NI_H_MORE: ni_channel_beside_stop(handle); break;
     case NI_H_STEP: ni_step_stop(handle); break;
     case NI_H_PROXY: ni_proxy_stop(handle); break;
-    case NI_H_CALL: ni_event_call_stop(handle); break;
+    case NI_H_CALL: ni_call_stop(handle); break;
+    case NI_H_NOTED: ni_call_noted_stop(handle); break;
+    case NI_H_USER_GROUP: ni_user_group_stop(handle); break;
     case NI_H_EVENT: ni_event_stop(handle); break;
     case NI_H_GROUP:
     case NI_H_FILTERED:
@@ -216,6 +219,7 @@ void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value) {
     case NI_H_STEP: ni_step_state(handle, state, value); break;
     case NI_H_PROXY: ni_proxy_state(handle, state, value); break;
     case NI_H_EVENT: ni_event_state(handle, state, value); break;
+    case NI_H_USER_GROUP: ni_user_group_state(state); break;
     case NI_H_FILTERED:
     case NI_H_DROPPED: break;
     default: ni_stray(NI_STRAY_UNKNOWN_STATE);

@@ -8,109 +8,15 @@
  */
 #include "callbacks_event.h"
 
-#include "callbacks_in.h"
+#include "callbacks_call.h"
 #include "callbacks_proxy.h"
+#include "event_in.h"
 
 #include <string.h>
 
-/* ---- slots ---- */
-
-/* A slot of a store, its kind, flags and number set; 0 when there is none (counted). Not published yet. */
-static uint32_t take_slot(struct ni_event_store *st, uint32_t comm_page, enum ni_event kind, int asked) {
-  int why;
-  uint64_t sn = asked ? ni_add_rlx(&st->started[kind], 1) : 0; /* relaxed: a number; the line carries it */
-  uint32_t slot = ni_pool_get(&ni_g.arena, &st->events, &why);
-  if (ni_unlikely(!slot)) {
-    if (asked) ni_add_rlx(&st->dropped[kind], 1);
-    return 0;
-  }
-  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
-  e->comm_page = comm_page;
-  e->kind = (uint8_t)kind;
-  ni_store_rlx(&e->flags, asked ? NI_EVF_ASKED : 0);
-  e->sn = sn;
-  e->ticks_stop = 0;
-  e->number = e->group = e->count = 0;
-  return slot;
-}
-
-/* The slot is not published yet. */
-static void add_flag(struct ni_event_slot *e, uint8_t flag) {
-  ni_store_rlx(&e->flags, (uint8_t)(ni_load_rlx(&e->flags) | flag));
-}
-
-/* Begins the slot's life; returns its generation. */
-static uint32_t publish(struct ni_event_slot *e) {
-  uint32_t gen = ni_state_gen(ni_load_rlx(&e->state)); /* relaxed: the slot is ours since the pop's acquire */
-  NI_TESTPOINT();
-  ni_store_rel(&e->state, ni_state_make(gen, NI_EVS_LIVE, 0)); /* pairs with the acquire of whoever is given the tag */
-  return gen;
-}
-
-static int is_asked(enum ni_event kind) { return (ni_load_rlx(&ni_g.kinds) & NI_KINDS(kind)) != 0; }
-
-/* Sets flags on the living generation; the state before, or 0 when it lives another life. acq_rel: what the other
- * threads released before is seen, and what we wrote goes with it. */
-static uint64_t set_flags(struct ni_event_slot *e, uint32_t handle_gen, uint32_t flags) {
-  uint64_t old = ni_load_acq(&e->state);
-  do {
-    if (!ni_state_is(old, handle_gen)) return 0;
-  } while (!ni_cas_acqrel(&e->state, &old, old | NI_STATE_FLAG(flags)));
-  return old;
-}
-
-/* Ends the bracket; the first to do so hands the slot over. */
-static void close_slot(struct ni_event_slot *e, uint32_t slot, uint32_t gen) {
-  e->ticks_stop = ni_ticks(ni_g.tick_source);
-  uint64_t old = set_flags(e, gen & NI_H_GEN_MASK, NI_EVS_CLOSED);
-  if (old && !(ni_state_flags(old) & NI_EVS_CLOSED)) (void)ni_done_push(&ni_g.arena, &store_of(e->comm_page)->done, slot);
-}
-
 /* ---- starts ---- */
 
-/* number of a GroupApi + 1, with its slot and generation; 0: no such group is open. */
-static uint64_t group_of(const void *parent, uint32_t *slot, uint32_t *gen) {
-  *slot = *gen = 0;
-  if (ni_handle_kind(parent) != NI_H_EVENT) return 0;
-  uint64_t p = ni_handle_payload(parent, ni_g.nonce);
-  struct ni_event_slot *e = event_checked(ni_payload_index(p));
-  uint64_t state = e ? ni_load_acq(&e->state) : 0; /* pairs with publish: kind and number are there */
-  if (!e || !ni_state_is(state, ni_payload_gen(p)) || e->kind != NI_EVENT_GROUP_API) return 0;
-  *slot = ni_payload_index(p);
-  *gen = ni_state_gen(state);
-  return e->number + 1;
-}
-
-static void *call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d, uint64_t ticks) {
-  int p2p = kind == NI_EVENT_P2P_API;
-  uint64_t number = ni_add_rlx(&c->events.calls[p2p], 1); /* relaxed: a number */
-  uint32_t slot = take_slot(&c->events, c->page, kind, is_asked(kind));
-  if (ni_unlikely(!slot && !p2p && !d->graph && !is_asked(kind) && is_asked(NI_EVENT_COLL))) {
-    /* Were this a collective that has no Coll event, it would be missing: said as a loss, whatever it was. */
-    ni_add_rlx(&c->events.started[kind], 1);
-    ni_add_rlx(&c->events.dropped[kind], 1);
-  }
-  if (slot) {
-    struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
-    if (d->graph) add_flag(e, NI_EVF_GRAPH);
-    else if (!p2p && is_asked(NI_EVENT_COLL)) add_flag(e, NI_EVF_EXPECT);
-    e->ticks_start = ticks;
-    e->number = number;
-    e->count = d->count;
-    e->func = ni_intern_id(&ni_g.intern, d->func);
-    e->datatype = ni_intern_id(&ni_g.intern, d->datatype);
-    e->group = group_of(d->parent, &e->api.group_slot, &e->api.group_gen);
-    if (e->group) ni_store_rlx(&c->events.last_group, e->group);
-    e->api.stream = d->stream;
-    e->api.root = d->root;
-    e->api.seen_ms = 0;
-    (void)publish(e);
-  }
-  return ni_handle_pack(NI_H_CALL, ni_payload_call(slot, d->graph, (uint32_t)p2p, (uint32_t)number), ni_g.nonce);
-}
-
 static void fill(struct ni_event_slot *e, enum ni_event kind, const struct ni_event_start *d) {
-  uint32_t slot, gen;
   if (d->graph) add_flag(e, NI_EVF_GRAPH);
   if (d->flag) add_flag(e, NI_EVF_BOOL);
   e->number = d->number;
@@ -122,7 +28,7 @@ static void fill(struct ni_event_slot *e, enum ni_event kind, const struct ni_ev
       e->api.start_end = e->api.end_begin = 0;
       break;
     case NI_EVENT_LAUNCH:
-      e->group = group_of(d->parent, &slot, &gen);
+      e->group = ni_call_group_number(d->parent);
       e->api.stream = d->stream;
       break;
     case NI_EVENT_CE:
@@ -147,13 +53,14 @@ static int ce_of(const void *parent, uint64_t *ce_sn) {
 
 void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni_event_start *d) {
   if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
-  uint64_t ticks = ni_ticks(ni_g.tick_source), number = d->number;
-  int asked = is_asked(kind);
   /* The progress thread's own events carry the context of the communicator that made it, also after its finalize
    * (callbacks 4.4): such a one belongs to the process. */
   struct ni_comm *c = kind == NI_EVENT_PROXY_CTRL ? comm_named(context) : comm_of(context);
   if (ni_unlikely(!c && kind != NI_EVENT_PROXY_CTRL)) return NULL;
-  if (kind == NI_EVENT_COLL_API || kind == NI_EVENT_P2P_API) return call_start(c, kind, d, ticks);
+  if (kind == NI_EVENT_COLL_API || kind == NI_EVENT_P2P_API) return ni_call_start(c, kind, d);
+  if (kind == NI_EVENT_GROUP_API && !(ni_load_rlx(&ni_g.kinds) & NI_KINDS_API)) return ni_user_group_start(c);
+  uint64_t ticks = ni_ticks(ni_g.tick_source), number = d->number;
+  int asked = is_asked(kind);
   /* A copy-engine collective is an operation: it has a slot when either its own lines or collectives are asked for. */
   int needed = asked || kind == NI_EVENT_GROUP_API || (kind == NI_EVENT_CE && is_asked(NI_EVENT_COLL));
   if (!needed) return NULL;
@@ -167,7 +74,7 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
       ni_add_rlx(&st->started[kind], 1);
       ni_add_rlx(&st->dropped[kind], 1);
     }
-    if (kind == NI_EVENT_CE && c) ni_event_seen(c, 0, d->parent, NI_EVS_SEEN_CE, NULL);
+    if (kind == NI_EVENT_CE && c) ni_call_seen(c, 0, d->parent, NI_EVS_SEEN_CE, NULL);
     return NULL;
   }
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
@@ -177,7 +84,7 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
   if (kind == NI_EVENT_PROXY_CTRL) e->part.state = 0;
   if (kind == NI_EVENT_CE) {
     uint32_t call;
-    if (ni_event_seen(c, 0, d->parent, NI_EVS_SEEN_CE, &call) & NI_OP_CALLED) e->group = (uint64_t)call + 1;
+    if (ni_call_seen(c, 0, d->parent, NI_EVS_SEEN_CE, &call) & NI_OP_CALLED) e->group = (uint64_t)call + 1;
     if (is_asked(NI_EVENT_COLL)) add_flag(e, NI_EVF_EXPECT);
   }
   return ni_handle_pack(NI_H_EVENT, ni_payload_slot(slot, publish(e)), ni_g.nonce);
@@ -198,44 +105,6 @@ uint32_t ni_event_group_ordinal(const struct ni_comm *c, const void *group) {
   if (!e || !ni_state_is(ni_load_acq(&e->state), ni_payload_gen(p)) || e->kind != NI_EVENT_GROUP || e->comm_page != c->page)
     return ni_load_rlx(&c->group_ord);
   return (uint32_t)e->number;
-}
-
-/* The first Coll or P2p of a communicator shows whether they come before their group's stop. */
-static void learn_launch(struct ni_comm *c, const struct ni_event_slot *e) {
-  if (!e->api.group_slot) return;
-  uint64_t state = ni_load_acq(&ni_arena_event(&ni_g.arena, e->api.group_slot)->state); /* pairs with publish and close_slot */
-  int open = ni_state_gen(state) == e->api.group_gen && (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) == NI_EVS_LIVE;
-  ni_store_rlx(&c->events.launches, open ? NI_LAUNCHES_IN_GROUP : NI_LAUNCHES_LATER);
-}
-
-/*
- * The call is named by its number; the slot is its own while it lives there. A captured call's slot is long another's
- * when its graph is replayed, so only an eager one that has no slot any more is out of order: its collective was
- * recorded as known by its call alone, and now it comes.
- */
-uint32_t ni_event_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number) {
-  if (number) *number = 0;
-  if (ni_handle_kind(call) != NI_H_CALL) return 0;
-  uint64_t p = ni_handle_payload(call, ni_g.nonce);
-  uint32_t slot = ni_payload_call_slot(p), n = (uint32_t)p;
-  if (ni_payload_call_p2p(p) != (uint32_t)p2p || (int32_t)((uint32_t)ni_load_rlx(&c->events.calls[p2p]) - n) <= 0) {
-    ni_stray(NI_STRAY_FOREIGN_HANDLE);
-    return 0;
-  }
-  if (number) *number = n;
-  if (ni_payload_call_captured(p)) return NI_OP_CALLED | NI_OP_REPLAYED;
-  struct ni_event_slot *e = slot ? event_checked(slot) : NULL;
-  enum ni_event kind = p2p ? NI_EVENT_P2P_API : NI_EVENT_COLL_API;
-  if (!e) return NI_OP_CALLED; /* the arena had no slot for it */
-  uint64_t state = ni_load_acq(&e->state); /* pairs with publish: kind, number and page are there */
-  int mine = (ni_state_flags(state) & NI_EVS_LIVE) && e->kind == kind && e->comm_page == c->page && (uint32_t)e->number == n;
-  if (!mine || !set_flags(e, ni_state_gen(state) & NI_H_GEN_MASK, flag)) {
-    if (!p2p) ni_add_rlx(&c->stray[NI_STRAY_LATE_CALL], 1);
-    ni_store_rlx(&c->events.launches, NI_LAUNCHES_LATER);
-  } else if (ni_unlikely(ni_load_rlx(&c->events.launches) == NI_LAUNCHES_UNKNOWN)) {
-    learn_launch(c, e);
-  }
-  return NI_OP_CALLED;
 }
 
 /* ---- network plugin: the payload belongs to it and may be reused at once, so it is copied here (callbacks 2.4) ---- */
@@ -332,16 +201,4 @@ void ni_event_stop(const void *handle) {
   } else {
     close_slot(e, slot, ni_payload_gen(p));
   }
-}
-
-/* NCCL stops the handle of the last call again when its mask was cleared meanwhile (callbacks 3.5): no anomaly of ours. */
-void ni_event_call_stop(const void *handle) {
-  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
-  uint32_t slot = ni_payload_call_slot(p);
-  struct ni_event_slot *e = slot ? event_checked(slot) : NULL;
-  uint64_t state = e ? ni_load_acq(&e->state) : 0;
-  if (!e || (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE || (uint32_t)e->number != (uint32_t)p ||
-      e->kind != (ni_payload_call_p2p(p) ? NI_EVENT_P2P_API : NI_EVENT_COLL_API))
-    return;
-  close_slot(e, slot, ni_state_gen(state));
 }

@@ -27,11 +27,7 @@ void *ni_cb_net_start(const void *parent, int64_t id, const void *data);
 
 void *ni_event_group_start(struct ni_comm *c, uint32_t ordinal);
 uint32_t ni_event_group_ordinal(const struct ni_comm *c, const void *group);
-/* An operation names its API call: marks the call as seen, *number = its call_sn (low half; may be NULL). Returns
- * NI_OP_CALLED, NI_OP_REPLAYED or 0. */
-uint32_t ni_event_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number);
 void ni_event_stop(const void *handle);
-void ni_event_call_stop(const void *handle);
 void ni_event_state(const void *handle, uint32_t state, const uint64_t *value);
 
 #endif

@@ -13,15 +13,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "call_slot.h"
+#include "call_drain.h"
 #include "event_of.h"
 #include "nccl/profiler_abi.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
 #include "proxy_drain.h"
-
-#define QUIET_CALL_MS 1000u
-#define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */
 
 /* ---- collect ---- */
 
@@ -38,7 +35,7 @@ static int collect(struct ni_event_store *st, struct ni_event_writer *ev) {
 int ni_events_collect(struct ni_drain *d) {
   int moved = collect(&ni_g.detached, &d->w->detached);
   for (struct ni_comm_writer *s = d->w->comms; s; s = s->next)
-    if (s->stage == NI_STAGE_LIVE) moved |= collect(&s->comm->events, &s->ev);
+    if (s->stage == NI_STAGE_LIVE) moved |= collect(&s->comm->events, &s->ev) | ni_calls_take(s);
   return moved;
 }
 
@@ -146,84 +143,20 @@ static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct 
   return rc;
 }
 
-/* ---- collectives that have no Coll event ---- */
+/* ---- format ---- */
 
-/* slot: of call_slot.h; 0: one is taken if there is one. */
-static int put_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
-  uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
-  struct ni_record r = {.kind = NI_KIND_COLL,
-                        .func = ni_intern_text(&ni_g.intern, e->func),
-                        .datatype = ni_intern_text(&ni_g.intern, e->datatype),
-                        .root = e->api.root,
-                        .msg_bytes = e->count * ni_intern_elem_bytes(&ni_g.intern, e->datatype),
-                        .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
-                        .src = src,
-                        .has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE};
-  if (src == NI_SRC_API || e->group) {
-    r.has |= NI_HAS_CALL_SN;
-    r.call_sn = src == NI_SRC_API ? e->number : ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));
-  }
-  enum ni_func func = ni_func_from_name(r.func);
-  ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
-  uint32_t taken = slot ? slot : ni_call_slot_take(s, e, src);
-  int rc = ni_drain_record(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);
-  if (rc && !slot) ni_call_slot_drop(s, taken);
-  return rc;
-}
-
-/* Is the user group that a call belongs to still open? */
-static int group_open(const struct ni_event_slot *e) {
-  if (!e->api.group_slot) return 0;
-  uint64_t state = ni_load_acq(&event_at(e->api.group_slot)->state); /* pairs with its stop: a Coll came before that */
-  return ni_state_gen(state) == e->api.group_gen && (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) == NI_EVS_LIVE;
-}
-
-static const char *seen_as(const struct ni_event_slot *e, uint32_t flags) {
+static const char *seen_as(struct ni_event_slot *e) {
+  uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_call_seen */
   if (ni_load_rlx(&e->flags) & NI_EVF_GRAPH) return "graph";
   return flags & NI_EVS_SEEN_KERNEL ? "kernel" : flags & NI_EVS_SEEN_CE ? "ce" : "none";
 }
 
-/*
- * How long a call may stay without its Coll after its group's stop. NCCL takes no call on a communicator before it has
- * launched the one before, so with a later one it is certain; the newest may still be on its way where that is not ruled out.
- */
-static uint32_t patience_ms(const struct ni_comm_writer *s, const struct ni_event_slot *e) {
-  const struct ni_event_store *st = &s->comm->events;
-  if (!e->group || ni_load_rlx(&st->launches) == NI_LAUNCHES_IN_GROUP || ni_load_rlx(&st->last_group) > e->group)
-    return QUIET_CALL_MS;
-  return LAUNCH_MS;
-}
-
-/*
- * A call: 1 its slot can go, 0 it waits, negative errno the block takes no more. The group's state is read before the
- * call's: NCCL raises an eager call's Coll before the group's stop, so whoever sees the group closed sees the mark.
- */
+/* A call: 1 its slot can go, 0 it waits, negative errno the block takes no more. */
 static int finish_call(struct ni_drain *d, struct ni_comm_writer *s, struct ni_event_slot *e, enum ni_end end) {
-  int open = group_open(e), rc;
-  uint32_t flags = ni_state_flags(ni_load_acq(&e->state)); /* pairs with ni_event_seen */
-  int missing = s && (ni_load_rlx(&e->flags) & NI_EVF_EXPECT) && !(flags & (NI_EVS_SEEN_KERNEL | NI_EVS_SEEN_CE));
-  if (!e->api.seen_ms) e->api.op_slot = 0;
-  if (missing && !end) {
-    if (!e->api.seen_ms || open) e->api.seen_ms = d->judge_ms;
-    uint32_t patience = patience_ms(s, e);
-    /* A call that may still be launched is not in the black box: recover would have it finished (docs/blackbox.md). */
-    if (!open && patience != LAUNCH_MS && !e->api.op_slot && e->ticks_stop)
-      e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
-    if (open || d->judge_ms - e->api.seen_ms < patience) return 0;
-  }
-  /* At the end a call whose group never closed was never launched. */
-  if (missing && !open && e->ticks_stop) {
-    if ((rc = put_record(d, s, e, NI_SRC_API, e->api.op_slot)) != 0) return rc;
-  } else if (s) {
-    ni_call_slot_drop(s, e->api.op_slot);
-  }
-  e->api.op_slot = 0;
-  if (missing) ni_store_rlx(&e->flags, (uint8_t)(ni_load_rlx(&e->flags) & ~NI_EVF_EXPECT)); /* recorded once */
-  if ((ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, e, seen_as(e, flags))) != 0) return rc;
-  return 1;
+  int rc = ni_call_judge(d, s, e, end);
+  if (rc > 0 && (ni_load_rlx(&e->flags) & NI_EVF_ASKED) && (rc = put_event(d, s, e, seen_as(e))) == 0) rc = 1;
+  return rc;
 }
-
-/* ---- format ---- */
 
 /* One slot of todo. As finish_call. */
 static int finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
@@ -234,7 +167,7 @@ static int finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) {
   uint8_t flags = ni_load_acq(&e->flags); /* pairs with ctrl_state: the walk may have closed the slot right before it */
   int rc = 0;
   if (s && e->kind == NI_EVENT_CE && (flags & NI_EVF_EXPECT)) { /* always has one: its context is a communicator */
-    if (e->ticks_stop && (rc = put_record(d, s, e, NI_SRC_CE, 0)) != 0) return rc;
+    if (e->ticks_stop && (rc = ni_call_record(d, s, e, NI_SRC_CE, 0)) != 0) return rc;
     ni_store_rlx(&e->flags, (uint8_t)(flags & ~NI_EVF_EXPECT)); /* recorded once */
   }
   if (flags & NI_EVF_ASKED) rc = put_event(d, s, e, NULL);
@@ -256,7 +189,7 @@ static int format_store(struct ni_drain *d, struct ni_comm_writer *s) {
     (void)ni_chain_take(&ev->todo);
     if (rc) ev_free_slot(s, slot);
     else if (event_at(slot)->kind == NI_EVENT_STEPS) ni_step_keep(d, s, slot);
-    else ni_chain_append(&ev->wait, slot);
+    else ni_call_wait(ev, slot);
   }
   return 0;
 }

@@ -13,6 +13,7 @@
 #ifndef NI_COMM_H
 #define NI_COMM_H
 
+#include "call_cell.h"
 #include "done_list.h"
 #include "slot_pool.h"
 #include "event_store.h"
@@ -24,6 +25,8 @@
 
 /* Is it known who the communicator is? With v1 to v3 its first operation says so. */
 enum { NI_IDENT_GIVEN = 0, NI_IDENT_UNKNOWN, NI_IDENT_WRITING, NI_IDENT_KNOWN };
+
+#define NI_USER_GROUP_MASK ((UINT64_C(1) << 33) - 1) /* of the number in a GroupApi's handle, and whether it is open */
 
 enum ni_comm_phase { NI_COMM_FREE = 0, NI_COMM_LIVE = 1, NI_COMM_CLOSING = 2 };
 
@@ -88,6 +91,7 @@ struct ni_comm {
   /* starter */
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
+  _Atomic uint64_t user_group; /* user_group.h; starter, plain stores. Release at its end, acquire there */
   _Atomic uint64_t apart; /* channels whose device stamps may be another work's (format/apart.h); only ever gains bits */
   _Alignas(NI_CACHE_LINE) struct ni_comm_kind kind[NI_KIND_COUNT];
   /* poller */
@@ -98,6 +102,7 @@ struct ni_comm {
   _Alignas(NI_CACHE_LINE) struct ni_done_list done;
   _Atomic uint64_t stray[NI_STRAY_COUNT];
   struct ni_event_store events;
+  struct ni_call_cell call[NI_CALL_CELLS]; /* starter; by number */
   _Alignas(NI_CACHE_LINE) struct ni_chan_cell cell[2 * NI_CHANNELS]; /* 2 x channel + (1: Recv, 0: Send or collective) */
 };
 _Static_assert(sizeof(struct ni_comm) <= NI_COMM_PAGES * NI_PAGE_BYTES, "its pages hold a communicator");

@@ -48,11 +48,12 @@ enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_F
 struct ni_ev_api {
   uint64_t stream;
   uint64_t start_end, end_begin; /* groupapi: ticks, 0: not seen */
-  uint32_t group_slot, group_gen; /* of the GroupApi; slot 0: none */
+  uint64_t group;  /* handle of the GroupApi, as given to NCCL; 0: none */
   int32_t root;
   int32_t depth;
   uint32_t seen_ms; /* dump thread: when it first waited for the call's Coll */
   uint32_t op_slot; /* with seen_ms: the call in the black box (call_slot.h); 0: in none */
+  uint32_t noted;   /* 1: it still waits in its cell, too (call_cell.h) */
 };
 struct ni_ev_step {
   uint64_t phase[NI_PH_COUNT - 1]; /* ticks in each, from NI_PH_GPU_PRODUCE on */

@@ -8,7 +8,8 @@
  *
  *   63..60 kind | 59..54 zero | 53..28 slot (128-byte unit of the arena) | 27..0 generation         operation
  *   63..60 kind | 59..54 channel | 53 direction | 52..27 page of the communicator | 26..0 number    channel (KernelCh)
- *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group
+ *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group, user group
+ *                                                                       call_sn, low half           API call that is noted
  *   63..60 kind | 59..54 zero | 53..28 page of the communicator | 27..0 generation                  context
  *   63..60 kind | 59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half          API call
  *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation,
@@ -35,6 +36,8 @@ enum ni_handle_kind {
   NI_H_PROXY = 9,
   NI_H_STEP = 10,
   NI_H_MORE = 11, /* a KernelCh that is open beside another of its chain */
+  NI_H_NOTED = 12,      /* CollApi without a line of its own, in its communicator's cell (call_cell.h) */
+  NI_H_USER_GROUP = 13, /* GroupApi without a line of its own (user_group.h) */
 };
 
 #define NI_H_GEN_BITS 28

@@ -32,6 +32,8 @@ struct ni_event_writer {
   uint64_t stats_lines, stats_dropped;  /* of these as the last dump_stats line had them */
   uint32_t hold_first, hold_last;       /* operations with steps that wait for their line; 0: none */
   uint64_t n_kept;                      /* steps that do */
+  uint64_t noted;                       /* ni_event_store.noted at the last look at the cells of calls */
+  uint32_t open_cells, taken_cells;     /* bits: calls that waited then; those that are in `todo` or `wait` now */
 };
 
 enum ni_writer_stage {

@@ -1,0 +1,187 @@
+/*
+ * API calls are followed whenever they come, asked for or not: they give the order of an operation's call, and a
+ * collective that NCCL never shows otherwise is known by its call alone.
+ *
+ *   asked for     GroupApi, calls: an event slot each, which becomes a line
+ *   not asked for GroupApi: a number of its communicator    collective: a cell (call_cell.h)    Send, Recv: their number
+ */
+#include "callbacks_call.h"
+
+#include "event_in.h"
+#include "plugin/slots/user_group.h"
+
+/* ---- groups ---- */
+
+void *ni_user_group_start(struct ni_comm *c) {
+  uint64_t now = (ni_load_rlx(&c->user_group) | 1) + 2; /* open, whether or not the last one was ever closed */
+  ni_store_rlx(&c->user_group, now);
+  return ni_handle_pack(NI_H_USER_GROUP, ni_payload_group(c->page, (uint32_t)(now >> 1)), ni_g.nonce);
+}
+
+void ni_user_group_state(uint32_t state) {
+  if (ni_unlikely(state != NI_ST_GROUP_API_START_END && state != NI_ST_GROUP_API_END_BEGIN)) ni_stray(NI_STRAY_UNKNOWN_STATE);
+}
+
+void ni_user_group_stop(const void *handle) {
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t page = ni_payload_group_page(p);
+  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) {
+    ni_stray(NI_STRAY_FOREIGN_HANDLE);
+    return;
+  }
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
+  uint64_t now = ni_load_rlx(&c->user_group);
+  if (ni_unlikely((uint32_t)(now >> 1) != ni_payload_group_ordinal(p))) ni_stray(NI_STRAY_STALE_HANDLE);
+  else if (ni_unlikely(!(now & 1))) ni_stray(NI_STRAY_DOUBLE_STOP);
+  else ni_store_rel(&c->user_group, now - 1); /* pairs with ni_user_group_open: the Colls of its calls came before */
+}
+
+/* ---- calls ---- */
+
+uint64_t ni_call_group_number(const void *group) {
+  if (ni_handle_kind(group) != NI_H_EVENT) return 0;
+  uint64_t p = ni_handle_payload(group, ni_g.nonce);
+  struct ni_event_slot *e = event_checked(ni_payload_index(p));
+  uint64_t state = e ? ni_load_acq(&e->state) : 0; /* pairs with publish: kind and number are there */
+  return e && ni_state_is(state, ni_payload_gen(p)) && e->kind == NI_EVENT_GROUP_API ? e->number + 1 : 0;
+}
+
+/* Notes a collective's call in the communicator. false: its cell is taken. */
+static bool note(struct ni_comm *c, const struct ni_event_start *d, uint64_t number, uint64_t group) {
+  struct ni_call_cell *x = &c->call[number % NI_CALL_CELLS];
+  if (ni_unlikely(ni_load_acq(&x->settled) != ni_load_rlx(&x->noted))) return false; /* pairs with ni_call_settle */
+  atomic_thread_fence(memory_order_release); /* pairs with copy() of call_drain.c: who reads what follows sees it settled */
+  ni_store_rlx(&x->ticks_start, ni_ticks(ni_g.tick_source));
+  ni_store_rlx(&x->ticks_stop, 0);
+  ni_store_rlx(&x->count, d->count);
+  ni_store_rlx(&x->group, group);
+  ni_store_rlx(&x->root, d->root);
+  ni_store_rlx(&x->func, ni_intern_id(&ni_g.intern, d->func));
+  ni_store_rlx(&x->datatype, ni_intern_id(&ni_g.intern, d->datatype));
+  ni_store_rel(&x->noted, number + 1); /* pairs with ni_call_waits */
+  NI_TESTPOINT();
+  ni_store_rel(&c->events.noted, number + 1); /* pairs with take_noted: the cell is noted */
+  return true;
+}
+
+/* A call with a slot: it is to have a line, or found its cell taken. The slot, or 0. */
+static uint32_t call_with_slot(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d, uint64_t number,
+                               uint64_t group, bool expect) {
+  uint64_t ticks = ni_ticks(ni_g.tick_source);
+  bool asked = is_asked(kind);
+  uint32_t slot = take_slot(&c->events, c->page, kind, asked);
+  if (ni_unlikely(!slot)) {
+    /* Were this a collective that has no Coll event, it would be missing: said as a loss, whatever it was. */
+    ni_add_rlx(&c->events.started[kind], expect && !asked);
+    ni_add_rlx(&c->events.dropped[kind], expect && !asked);
+    return 0;
+  }
+  struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
+  if (d->graph) add_flag(e, NI_EVF_GRAPH);
+  else if (expect) add_flag(e, NI_EVF_EXPECT);
+  e->ticks_start = ticks;
+  e->number = number;
+  e->count = d->count;
+  e->func = ni_intern_id(&ni_g.intern, d->func);
+  e->datatype = ni_intern_id(&ni_g.intern, d->datatype);
+  e->group = ni_call_group_number(d->parent);
+  e->api.group = group;
+  e->api.stream = d->stream;
+  e->api.root = d->root;
+  e->api.seen_ms = e->api.noted = 0;
+  (void)publish(e);
+  return slot;
+}
+
+void *ni_call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d) {
+  bool p2p = kind == NI_EVENT_P2P_API, expect = !p2p && !d->graph && is_asked(NI_EVENT_COLL);
+  uint64_t number = ni_add_rlx(&c->events.calls[p2p], 1); /* relaxed: a number */
+  enum ni_handle_kind gk = ni_handle_kind(d->parent);
+  uint64_t group = gk == NI_H_USER_GROUP || gk == NI_H_EVENT ? (uintptr_t)d->parent : 0;
+  if (group) ni_store_rlx(&c->events.last_group, group);
+  bool asked = is_asked(kind);
+  if (!asked && expect && ni_likely(note(c, d, number, group)))
+    return ni_handle_pack(NI_H_NOTED, ni_payload_group(c->page, (uint32_t)number), ni_g.nonce);
+  uint32_t slot = asked || expect ? call_with_slot(c, kind, d, number, group, expect) : 0;
+  return ni_handle_pack(NI_H_CALL, ni_payload_call(slot, d->graph, p2p, (uint32_t)number), ni_g.nonce);
+}
+
+/* ---- their operation comes ---- */
+
+/* The first Coll or P2p of a communicator shows whether they come before their group's stop. */
+static void learn_launch(struct ni_comm *c) {
+  const void *group = (const void *)(uintptr_t)ni_load_rlx(&c->events.last_group);
+  if (group) ni_store_rlx(&c->events.launches, ni_user_group_open(group) ? NI_LAUNCHES_IN_GROUP : NI_LAUNCHES_LATER);
+}
+
+/* The call in its cell has its operation. false: it was judged before, or its cell is long another's. */
+static bool settle(struct ni_comm *c, uint32_t low) {
+  struct ni_call_cell *x = &c->call[low % NI_CALL_CELLS];
+  uint64_t noted = ni_load_rlx(&x->noted); /* relaxed: this thread's, or NCCL has ordered the two (call_cell.h) */
+  if (ni_unlikely((uint32_t)noted != low + 1 || ni_load_rlx(&x->settled) == noted)) return false;
+  ni_call_settle(x, noted - 1);
+  return true;
+}
+
+/*
+ * A call with a slot is named by its number; the slot is its own while it lives there. A captured call's slot is long
+ * another's when its graph is replayed, so only an eager one that has no slot any more is out of order: its collective was
+ * recorded as known by its call alone, and now it comes.
+ */
+static bool mark(struct ni_comm *c, bool p2p, uint64_t payload, uint32_t flag) {
+  uint32_t slot = ni_payload_call_slot(payload);
+  struct ni_event_slot *e = slot ? event_checked(slot) : NULL;
+  if (!e) return true; /* it needed none, or the arena had none */
+  uint64_t state = ni_load_acq(&e->state); /* pairs with publish: kind, number and page are there */
+  return (ni_state_flags(state) & NI_EVS_LIVE) && e->kind == (p2p ? NI_EVENT_P2P_API : NI_EVENT_COLL_API) &&
+         e->comm_page == c->page && (uint32_t)e->number == (uint32_t)payload &&
+         set_flags(e, ni_state_gen(state) & NI_H_GEN_MASK, flag);
+}
+
+uint32_t ni_call_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number) {
+  enum ni_handle_kind k = ni_handle_kind(call);
+  uint64_t p = ni_handle_payload(call, ni_g.nonce);
+  uint32_t n = (uint32_t)p;
+  bool noted = k == NI_H_NOTED;
+  if (number) *number = 0;
+  if (ni_unlikely(!noted && k != NI_H_CALL)) return 0;
+  bool ours = noted ? !p2p && ni_payload_group_page(p) == c->page : ni_payload_call_p2p(p) == (uint32_t)p2p;
+  if (ni_unlikely(!ours || (int32_t)((uint32_t)ni_load_rlx(&c->events.calls[p2p]) - n) <= 0)) {
+    ni_stray(NI_STRAY_FOREIGN_HANDLE);
+    return 0;
+  }
+  if (number) *number = n;
+  if (ni_unlikely(!noted && ni_payload_call_captured(p))) return NI_OP_CALLED | NI_OP_REPLAYED;
+  if (ni_unlikely(!(noted ? settle(c, n) : mark(c, p2p, p, flag)))) {
+    if (!p2p) ni_add_rlx(&c->stray[NI_STRAY_LATE_CALL], 1);
+    ni_store_rlx(&c->events.launches, NI_LAUNCHES_LATER);
+  } else if (ni_unlikely(ni_load_rlx(&c->events.launches) == NI_LAUNCHES_UNKNOWN)) {
+    learn_launch(c);
+  }
+  return NI_OP_CALLED;
+}
+
+/* ---- stops: NCCL stops the last call's handle again when its mask was cleared meanwhile (callbacks 3.5) ---- */
+
+void ni_call_stop(const void *handle) {
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t slot = ni_payload_call_slot(p);
+  struct ni_event_slot *e = slot ? event_checked(slot) : NULL;
+  uint64_t state = e ? ni_load_acq(&e->state) : 0;
+  if (!e || (ni_state_flags(state) & (NI_EVS_LIVE | NI_EVS_CLOSED)) != NI_EVS_LIVE || (uint32_t)e->number != (uint32_t)p ||
+      e->kind != (ni_payload_call_p2p(p) ? NI_EVENT_P2P_API : NI_EVENT_COLL_API))
+    return;
+  close_slot(e, slot, ni_state_gen(state));
+}
+
+void ni_call_noted_stop(const void *handle) {
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
+  uint32_t page = ni_payload_group_page(p), low = ni_payload_group_ordinal(p);
+  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) {
+    ni_stray(NI_STRAY_FOREIGN_HANDLE);
+    return;
+  }
+  struct ni_call_cell *x = &ni_arena_comm(&ni_g.arena, page)->call[low % NI_CALL_CELLS];
+  if ((uint32_t)ni_load_rlx(&x->noted) == low + 1 && !ni_load_rlx(&x->ticks_stop))
+    ni_store_rel(&x->ticks_stop, ni_ticks(ni_g.tick_source)); /* pairs with copy() of call_drain.c */
+}

@@ -1,0 +1,25 @@
+/*
+ * API calls that have no Coll yet: which of them will have none, and are records themselves (docs/events.md). Dump role.
+ *
+ *   cell (call_cell.h) ──its group is over──▶ event slot ─┐
+ *   event slot of a call with a line, or without a cell ──┴─▶ judged: its Coll came, or it waits, or it is a record
+ */
+#ifndef NI_CALL_DRAIN_H
+#define NI_CALL_DRAIN_H
+
+#include "drain.h"
+
+/* Copies calls whose group is over to event slots, at the end of s->ev.todo. 1: there were such. */
+int ni_calls_take(struct ni_comm_writer *s);
+
+/* 1 the call is decided, and its record, if it is one, in the block; 0 it waits; negative errno: the block takes no more. */
+int ni_call_judge(struct ni_drain *d, struct ni_comm_writer *s, struct ni_event_slot *e, enum ni_end end);
+
+/* One that waits, into s->ev.wait, which is in the order of the calls: so their numbers are the same on all ranks. */
+void ni_call_wait(struct ni_event_writer *ev, uint32_t slot);
+
+/* The record of a collective that has no Coll: e is its call (NI_SRC_API) or the copy engine's event. slot: of call_slot.h; 0:
+ * one is taken if there is one. 0, or as ni_drain_record. */
+int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot);
+
+#endif

@@ -7,7 +7,17 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <unistd.h>
+
+static inline uint64_t tick(void);
+static void add(int kind, uint64_t ticks);
+#define PLUG_CALL(kind, call)      \
+  do {                             \
+    uint64_t t0_ = tick();         \
+    call;                          \
+    add((kind), tick() - t0_);     \
+  } while (0)
 
 #include "plug.h"
 
@@ -21,65 +31,30 @@ static inline uint64_t tick(void) {
 static inline uint64_t tick(void) { return plug_now_ns(); }
 #endif
 
-enum kind { GROUP_START, COLL_START, COLL_STOP, GROUP_STOP, CH_START, CH_STATE, CH_STOP, CH_STOP_LAST, KINDS };
-static const char *const names[KINDS] = {"group start", "coll start",  "coll stop", "group stop",
-                                         "channel start", "channel state", "channel stop", "completing stop"};
+enum { EXEC_NS = 50000 };
+static const char *const names[PLUG_CALLS] = {
+    "api group start", "api group state", "api call start", "api call stop", "api group stop", "group start",     "coll start",
+    "coll stop",       "group stop",      "channel start",  "channel state", "channel stop",   "completing stop",
+};
 
 struct samples {
   uint32_t *v;
   size_t n, cap;
 };
-static struct samples all[KINDS];
+static struct samples all[PLUG_CALLS];
 static struct plug plug;
 static int channels = 8, threads = 1, counted;
 static double ns_per_tick;
 static uint64_t empty_ticks;
 static void *ctx;
 
-static void add(enum kind k, uint64_t ticks) {
-  if (!counted || all[k].n == all[k].cap) return;
-  all[k].v[all[k].n++] = (uint32_t)ticks;
+static void add(int kind, uint64_t ticks) {
+  if (!counted || all[kind].n == all[kind].cap) return;
+  all[kind].v[all[kind].n++] = (uint32_t)ticks;
 }
 static int by_size(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
-}
-
-#define TIMED(kind, call)          \
-  do {                             \
-    uint64_t t0_ = tick();         \
-    call;                          \
-    add((kind), tick() - t0_);     \
-  } while (0)
-
-static void *timed_launch(struct plug_op *o) {
-  void *group = NULL, *op = NULL;
-  TIMED(GROUP_START, plug.start(ctx, &group, &o->group));
-  o->op.parentObj = plug.version == 4 ? group : NULL;
-  if (plug.version > 4) o->op.coll.parentGroup = group;
-  o->op.coll.seqNumber = o->sn++;
-  TIMED(COLL_START, plug.start(ctx, &op, &o->op));
-  if (op) TIMED(COLL_STOP, plug.stop(op));
-  if (group) TIMED(GROUP_STOP, plug.stop(group));
-  return op;
-}
-
-static void timed_channels(struct plug_op *o, void *op) {
-  void *ch[64];
-  o->ch.parentObj = op;
-  o->gpu_ns += 52000;
-  for (int c = 0; c < channels; c++) {
-    o->ch.kernelCh.channelId = (uint8_t)c;
-    o->ch.kernelCh.pTimer = o->gpu_ns;
-    ch[c] = NULL;
-    TIMED(CH_START, plug.start(ctx, &ch[c], &o->ch));
-  }
-  for (int c = 0; c < channels; c++) {
-    if (!ch[c]) continue;
-    o->st.kernelCh.pTimer = o->gpu_ns + 50000;
-    TIMED(CH_STATE, plug.record(ch[c], NI_ST_KERNEL_CH_STOP, &o->st));
-    TIMED(c == channels - 1 ? CH_STOP_LAST : CH_STOP, plug.stop(ch[c]));
-  }
 }
 
 /* One place handed from the launching to the polling thread. */
@@ -89,7 +64,7 @@ static void *poller(void *arg) {
   struct plug_op *o = arg;
   for (;;) {
     void *op = atomic_exchange(&mailbox, NULL);
-    if (op) timed_channels(o, op);
+    if (op) plug_channels(&plug, ctx, o, op, channels, EXEC_NS);
     else if (over) return NULL;
   }
 }
@@ -113,7 +88,7 @@ int main(int argc, char **argv) {
   }
   plug = plug_open(argv[1], version);
   ctx = plug_init(&plug, 0xbe9c4, "bench", 1, 8, 0, plug_quiet);
-  for (int k = 0; k < KINDS; k++) {
+  for (int k = 0; k < PLUG_CALLS; k++) {
     all[k].cap = 4000000;
     all[k].v = calloc(all[k].cap, sizeof(uint32_t));
     memset(all[k].v, 1, all[k].cap * sizeof(uint32_t)); /* no page fault of ours inside a sample */
@@ -144,12 +119,12 @@ int main(int argc, char **argv) {
       }
       next += (uint64_t)(1e9 / rate);
     }
-    void *op = timed_launch(&launch);
+    void *op = plug_launch(&plug, ctx, &launch);
     if (threads > 1) {
       void *none = NULL;
       while (!atomic_compare_exchange_weak(&mailbox, &none, op)) none = NULL;
     } else {
-      timed_channels(&launch, op);
+      plug_channels(&plug, ctx, &launch, op, channels, EXEC_NS);
     }
     ops++;
     if (rate == 0 && ops % 20000 == 0) usleep(100000); /* hot, but not beyond what a dump thread can drain */
@@ -157,7 +132,8 @@ int main(int argc, char **argv) {
   over = 1;
   if (threads > 1) pthread_join(t, NULL);
   plug.finalize(ctx);
-  for (int k = 0; k < KINDS; k++) {
+  for (int k = 0; k < PLUG_CALLS; k++) {
+    if (!all[k].n) continue; /* this interface has none */
     qsort(all[k].v, all[k].n, sizeof(uint32_t), by_size);
     printf("%-16s p50 %7.1f  p99 %7.1f  p99.9 %8.1f  max %10.1f  n %zu\n", names[k], at(&all[k], 0.5), at(&all[k], 0.99),
            at(&all[k], 0.999), at(&all[k], 1.0), all[k].n);

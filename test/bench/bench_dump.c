@@ -3,7 +3,7 @@
  *
  *   records N RATE       N operations of varying sizes and times at RATE a second (0: burst), then finalize:
  *                        CPU of all other threads per record (us), bytes on disk per record, finalize (ms)
- *   memory N             N operations finished but not written (interval 30 s wanted): growth of the process per operation
+ *   memory N [INTERFACE] N operations finished but not written (interval 30 s wanted): growth of the process per operation
  *   comms C N RATE       C communicators, N operations each in turn: RSS growth (MB) after they are written
  *   idle SECONDS         one quiet communicator: CPU of all other threads, percent of a core
  *   finalize             nothing pending: milliseconds
@@ -163,9 +163,9 @@ static void idle(double seconds) {
 
 int main(int argc, char **argv) {
   if (argc < 3) return fprintf(stderr, "usage: bench_dump SO records|memory|comms|idle|finalize [numbers]\n"), 64;
-  plug = plug_open(argv[1], 0);
   double a[3] = {0};
   for (int i = 3; i < argc && i < 6; i++) a[i - 3] = atof(argv[i]);
+  plug = plug_open(argv[1], strcmp(argv[2], "memory") ? 0 : (int)a[1]);
   if (!strcmp(argv[2], "records")) records((long)a[0], a[1]);
   else if (!strcmp(argv[2], "memory")) memory((long)a[0]);
   else if (!strcmp(argv[2], "comms")) comms((long)a[0], (long)a[1], a[2]);

@@ -82,15 +82,40 @@ static inline void *plug_init(struct plug *p, uint64_t hash, const char *name, i
   return ctx;
 }
 
+/* The callbacks of an operation by their kind, for who measures them apart: PLUG_CALL, defined before this header is
+ * included, gets the kind and the call. */
+enum plug_call {
+  PLUG_GROUP_API_START,
+  PLUG_GROUP_API_STATE,
+  PLUG_COLL_API_START,
+  PLUG_COLL_API_STOP,
+  PLUG_GROUP_API_STOP,
+  PLUG_GROUP_START,
+  PLUG_COLL_START,
+  PLUG_COLL_STOP,
+  PLUG_GROUP_STOP,
+  PLUG_CH_START,
+  PLUG_CH_STATE,
+  PLUG_CH_STOP,
+  PLUG_CH_STOP_LAST,
+  PLUG_CALLS
+};
+#ifndef PLUG_CALL
+#define PLUG_CALL(kind, call) call
+#endif
+
 /* A prepared AllReduce (or P2P): descriptors that an operation only has to fill its numbers into. */
 struct plug_op {
-  struct ni_prof_descr_v6 group, op, ch;
+  struct ni_prof_descr_v6 group_api, coll_api, group, op, ch;
   union ni_prof_state_v4 st;
   uint64_t sn, gpu_ns;
 };
 
 static inline void plug_op_init(struct plug_op *o, size_t count, int channels) {
   memset(o, 0, sizeof *o);
+  o->group_api.type = NI_EV_GROUP_API;
+  o->group_api.groupApi.groupDepth = 1;
+  o->coll_api.type = NI_EV_COLL_API;
   o->group.type = NI_EV_GROUP;
   o->op.type = NI_EV_COLL;
   o->op.coll.func = "AllReduce";
@@ -106,16 +131,36 @@ static inline void plug_op_init(struct plug_op *o, size_t count, int channels) {
   o->gpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec - 60000000000u;
 }
 
-/* start(Group) start(Coll) stop(Coll) stop(Group): what the application thread does. Returns the Coll's handle. */
-static inline void *plug_launch(const struct plug *p, void *ctx, struct plug_op *o) {
+/* Group and Coll, the work handed to the poller: inside the API call, or without one. Returns the Coll's handle. */
+static inline void *plug_bracket(const struct plug *p, void *ctx, struct plug_op *o, void *coll_api) {
   void *group = NULL, *op = NULL;
-  p->start(ctx, &group, &o->group);
-  o->op.parentObj = p->version == 4 ? group : NULL;
+  PLUG_CALL(PLUG_GROUP_START, p->start(ctx, &group, &o->group));
+  o->op.parentObj = p->version == 4 ? group : coll_api;
   if (p->version > 4) o->op.coll.parentGroup = group;
   o->op.coll.seqNumber = o->sn++;
-  p->start(ctx, &op, &o->op);
-  if (op) p->stop(op);
-  if (group) p->stop(group);
+  PLUG_CALL(PLUG_COLL_START, p->start(ctx, &op, &o->op));
+  if (op) PLUG_CALL(PLUG_COLL_STOP, p->stop(op));
+  if (group) PLUG_CALL(PLUG_GROUP_STOP, p->stop(group));
+  return op;
+}
+
+/* What the application's thread raises for one call outside of any group. From v5 on the API events come with it, asked
+ * for or not (callbacks 3.5, 4.2); KernelLaunch is nobody's parent and comes only when asked for. What has no handle has
+ * neither states nor a stop, but has children. Returns the Coll's handle. */
+static inline void *plug_launch(const struct plug *p, void *ctx, struct plug_op *o) {
+  void *group_api = NULL, *coll_api = NULL;
+  if (p->version < 5) return plug_bracket(p, ctx, o, NULL);
+  PLUG_CALL(PLUG_GROUP_API_START, p->start(ctx, &group_api, &o->group_api));
+  if (group_api) PLUG_CALL(PLUG_GROUP_API_STATE, p->record(group_api, NI_ST_GROUP_API_START_END, NULL));
+  o->coll_api.parentObj = group_api;
+  o->coll_api.collApi.func = o->op.coll.func;
+  o->coll_api.collApi.count = o->op.coll.count;
+  o->coll_api.collApi.datatype = o->op.coll.datatype;
+  PLUG_CALL(PLUG_COLL_API_START, p->start(ctx, &coll_api, &o->coll_api));
+  if (coll_api) PLUG_CALL(PLUG_COLL_API_STOP, p->stop(coll_api));
+  if (group_api) PLUG_CALL(PLUG_GROUP_API_STATE, p->record(group_api, NI_ST_GROUP_API_END_BEGIN, NULL));
+  void *op = plug_bracket(p, ctx, o, coll_api);
+  if (group_api) PLUG_CALL(PLUG_GROUP_API_STOP, p->stop(group_api));
   return op;
 }
 
@@ -129,13 +174,13 @@ static inline void plug_channels(const struct plug *p, void *ctx, struct plug_op
     o->ch.kernelCh.channelId = (uint8_t)c;
     o->ch.kernelCh.pTimer = o->gpu_ns + (uint64_t)c * 32;
     ch[c] = NULL;
-    p->start(ctx, &ch[c], &o->ch);
+    PLUG_CALL(PLUG_CH_START, p->start(ctx, &ch[c], &o->ch));
   }
   for (int c = 0; c < channels; c++) {
     if (!ch[c]) continue;
     o->st.kernelCh.pTimer = o->gpu_ns + exec_ns + (uint64_t)c * 32;
-    p->record(ch[c], NI_ST_KERNEL_CH_STOP, &o->st);
-    p->stop(ch[c]);
+    PLUG_CALL(PLUG_CH_STATE, p->record(ch[c], NI_ST_KERNEL_CH_STOP, &o->st));
+    PLUG_CALL(c == channels - 1 ? PLUG_CH_STOP_LAST : PLUG_CH_STOP, p->stop(ch[c]));
   }
 }
 

@@ -160,7 +160,7 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
 
 /* ---- stop ---- */
 
-HOT void op_stop(const void *handle) {
+static __attribute__((noinline)) void op_stop(const void *handle) {
   uint64_t payload = ni_handle_payload(handle, ni_g.nonce), state;
   struct ni_op *op = op_of(payload, &state);
   if (ni_unlikely(!op)) return;
@@ -199,7 +199,8 @@ HOT enum ni_result stop(const void *handle) {
 }
 
 /* Somebody wants to know what callbacks cost, or what channels do. */
-COLD enum ni_result stop_and_note(void *handle) {
+COLD enum ni_result stop_and_note(void *handle, uint32_t armed) {
+  if (!armed) return NI_RES_SUCCESS;
   uint64_t began = ni_meter_begin();
   ni_trace_stopping(handle); /* before: the stop may hand the operation over */
   (void)stop(handle);
@@ -208,24 +209,20 @@ COLD enum ni_result stop_and_note(void *handle) {
 }
 
 enum ni_result ni_cb_stop(void *handle) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NI_RES_SUCCESS;
-  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return stop_and_note(handle);
-  return stop(handle);
+  uint32_t armed = ni_load_acq(&ni_g.armed); /* pairs with set_up: nonce and arena are there */
+  return ni_likely(armed == NI_ARMED) ? stop(handle) : stop_and_note(handle, armed);
 }
 
 void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value) {
-  if (!handle || ni_unlikely(!ni_load_acq(&ni_g.armed))) return;
+  if (!handle) return;
   switch (ni_handle_kind(handle)) {
     case NI_H_STEP: ni_step_state(handle, state, value); break;
     case NI_H_PROXY: ni_proxy_state(handle, state, value); break;
     case NI_H_EVENT: ni_event_state(handle, state, value); break;
-    case NI_H_USER_GROUP: ni_user_group_state(state); break;
     case NI_H_FILTERED:
     case NI_H_DROPPED: break;
     default: ni_stray(NI_STRAY_UNKNOWN_STATE);
   }
 }
 
-void ni_cb_unknown(void) {
-  if (ni_load_acq(&ni_g.armed)) ni_stray(NI_STRAY_UNKNOWN_TYPE);
-}
+void ni_cb_unknown(void) { ni_stray(NI_STRAY_UNKNOWN_TYPE); }

@@ -5,7 +5,8 @@
  * All are lock-free and bounded: no lock, no allocation, no formatting, no logging, no string compare, no system call,
  * with one exception that publish_done names (callbacks_in.h). They accept NULL, foreign and outdated handles and contexts, count
  * what they cannot place, and never touch memory that such a handle points at. Any thread may call any of them;
- * KernelCh calls of one operation come from one thread (op.h).
+ * KernelCh calls of one operation come from one thread (op.h). Those with a handle, a context or a parent look first whether
+ * the plugin is on (ni_g.armed): ni_cb_stop itself, the others in their only callers, the entries of abi_body.h.
  */
 #ifndef NI_CALLBACKS_H
 #define NI_CALLBACKS_H

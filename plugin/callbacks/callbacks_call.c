@@ -12,14 +12,12 @@
 
 /* ---- groups ---- */
 
-void *ni_user_group_start(struct ni_comm *c) {
+void *ni_cb_user_group_start(const void *context) {
+  struct ni_comm *c = comm_of(context);
+  if (ni_unlikely(!c)) return NULL;
   uint64_t now = (ni_load_rlx(&c->user_group) | 1) + 2; /* open, whether or not the last one was ever closed */
   ni_store_rlx(&c->user_group, now);
   return ni_handle_pack(NI_H_USER_GROUP, ni_payload_group(c->page, (uint32_t)(now >> 1)), ni_g.nonce);
-}
-
-void ni_user_group_state(uint32_t state) {
-  if (ni_unlikely(state != NI_ST_GROUP_API_START_END && state != NI_ST_GROUP_API_END_BEGIN)) ni_stray(NI_STRAY_UNKNOWN_STATE);
 }
 
 void ni_user_group_stop(const void *handle) {
@@ -46,27 +44,9 @@ uint64_t ni_call_group_number(const void *group) {
   return e && ni_state_is(state, ni_payload_gen(p)) && e->kind == NI_EVENT_GROUP_API ? e->number + 1 : 0;
 }
 
-/* Notes a collective's call in the communicator. false: its cell is taken. */
-static bool note(struct ni_comm *c, const struct ni_event_start *d, uint64_t number, uint64_t group) {
-  struct ni_call_cell *x = &c->call[number % NI_CALL_CELLS];
-  if (ni_unlikely(ni_load_acq(&x->settled) != ni_load_rlx(&x->noted))) return false; /* pairs with ni_call_settle */
-  atomic_thread_fence(memory_order_release); /* pairs with copy() of call_drain.c: who reads what follows sees it settled */
-  ni_store_rlx(&x->ticks_start, ni_ticks(ni_g.tick_source));
-  ni_store_rlx(&x->ticks_stop, 0);
-  ni_store_rlx(&x->count, d->count);
-  ni_store_rlx(&x->group, group);
-  ni_store_rlx(&x->root, d->root);
-  ni_store_rlx(&x->func, ni_intern_id(&ni_g.intern, d->func));
-  ni_store_rlx(&x->datatype, ni_intern_id(&ni_g.intern, d->datatype));
-  ni_store_rel(&x->noted, number + 1); /* pairs with ni_call_waits */
-  NI_TESTPOINT();
-  ni_store_rel(&c->events.noted, number + 1); /* pairs with take_noted: the cell is noted */
-  return true;
-}
-
 /* A call with a slot: it is to have a line, or found its cell taken. The slot, or 0. */
-static uint32_t call_with_slot(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d, uint64_t number,
-                               uint64_t group, bool expect) {
+static uint32_t with_slot(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d, uint64_t number, uint64_t group,
+                          bool expect) {
   uint64_t ticks = ni_ticks(ni_g.tick_source);
   bool asked = is_asked(kind);
   uint32_t slot = take_slot(&c->events, c->page, kind, asked);
@@ -93,17 +73,45 @@ static uint32_t call_with_slot(struct ni_comm *c, enum ni_event kind, const stru
   return slot;
 }
 
+/* The group that a call is in, for ni_user_group_open; the communicator's newest from now on. */
+HOT uint64_t enter_group(struct ni_comm *c, const void *group) {
+  if (ni_unlikely(ni_handle_kind(group) != NI_H_USER_GROUP && ni_handle_kind(group) != NI_H_EVENT)) return 0;
+  ni_store_rlx(&c->events.last_group, (uintptr_t)group);
+  return (uintptr_t)group;
+}
+
 void *ni_call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event_start *d) {
   bool p2p = kind == NI_EVENT_P2P_API, expect = !p2p && !d->graph && is_asked(NI_EVENT_COLL);
-  uint64_t number = ni_add_rlx(&c->events.calls[p2p], 1); /* relaxed: a number */
-  enum ni_handle_kind gk = ni_handle_kind(d->parent);
-  uint64_t group = gk == NI_H_USER_GROUP || gk == NI_H_EVENT ? (uintptr_t)d->parent : 0;
-  if (group) ni_store_rlx(&c->events.last_group, group);
-  bool asked = is_asked(kind);
-  if (!asked && expect && ni_likely(note(c, d, number, group)))
-    return ni_handle_pack(NI_H_NOTED, ni_payload_group(c->page, (uint32_t)number), ni_g.nonce);
-  uint32_t slot = asked || expect ? call_with_slot(c, kind, d, number, group, expect) : 0;
+  uint64_t number = ni_add_rlx(&c->events.calls[p2p], 1), group = enter_group(c, d->parent); /* relaxed: a number */
+  uint32_t slot = expect || is_asked(kind) ? with_slot(c, kind, d, number, group, expect) : 0;
   return ni_handle_pack(NI_H_CALL, ni_payload_call(slot, d->graph, p2p, (uint32_t)number), ni_g.nonce);
+}
+
+COLD void *unnoted(struct ni_comm *c, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root) {
+  return ni_call_start(c, NI_EVENT_COLL_API, &(struct ni_event_start){.parent = group, .func = func, .datatype = datatype,
+                                                                      .count = count, .root = root});
+}
+
+void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root) {
+  struct ni_comm *c = comm_of(context);
+  if (ni_unlikely(!c)) return NULL;
+  uint64_t number = ni_load_rlx(&c->events.calls[0]);
+  struct ni_call_cell *x = &c->call[number % NI_CALL_CELLS];
+  if (ni_unlikely(ni_load_acq(&x->settled) != ni_load_rlx(&x->noted))) /* pairs with ni_call_settle */
+    return unnoted(c, group, func, datatype, count, root);
+  ni_store_rlx(&c->events.calls[0], number + 1); /* by plain stores: call_cell.h */
+  atomic_thread_fence(memory_order_release);     /* pairs with copy() of call_drain.c: who reads what follows sees it settled */
+  ni_store_rlx(&x->ticks_start, ni_ticks(ni_g.tick_source));
+  ni_store_rlx(&x->ticks_stop, 0);
+  ni_store_rlx(&x->count, count);
+  ni_store_rlx(&x->group, enter_group(c, group));
+  ni_store_rlx(&x->root, root);
+  ni_store_rlx(&x->func, ni_intern_id(&ni_g.intern, func));
+  ni_store_rlx(&x->datatype, ni_intern_id(&ni_g.intern, datatype));
+  ni_store_rel(&x->noted, number + 1); /* pairs with ni_call_waits */
+  NI_TESTPOINT();
+  ni_store_rel(&c->events.noted, number + 1); /* pairs with ni_calls_take: the cell is noted */
+  return ni_handle_pack(NI_H_NOTED, ni_payload_group(c->page, (uint32_t)number), ni_g.nonce);
 }
 
 /* ---- their operation comes ---- */

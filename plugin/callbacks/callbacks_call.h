@@ -5,9 +5,24 @@
 #define NI_CALLBACKS_CALL_H
 
 #include "callbacks_event.h"
+#include "loss.h"
+#include "nccl/profiler_abi.h"
+#include "plugin/slots/state.h"
 
-/* For ni_cb_event_start. Where no line of the API is asked for, else a GroupApi has an event slot. */
-void *ni_user_group_start(struct ni_comm *c);
+/* Is no line of the application's calls asked for, but collectives are? Then the first two of these serve, else
+ * ni_cb_event_start. */
+static inline bool ni_calls_are_noted(void) { return (ni_load_rlx(&ni_g.kinds) & (NI_KINDS_API | NI_KINDS(NI_EVENT_COLL))) == NI_KINDS(NI_EVENT_COLL); }
+/* GroupApi. */
+void *ni_cb_user_group_start(const void *context);
+/* Its states say nothing that is kept. */
+static inline void ni_cb_user_group_state(uint32_t state) {
+  if (ni_unlikely(state != NI_ST_GROUP_API_START_END && state != NI_ST_GROUP_API_END_BEGIN)) ni_stray(NI_STRAY_UNKNOWN_STATE);
+}
+/* CollApi, not under capture. group: the GroupApi's handle. */
+void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root);
+
+/* ---- for ni_cb_event_start ---- */
+
 /* Number of a GroupApi that has a slot + 1; 0: the handle names none. */
 uint64_t ni_call_group_number(const void *group);
 /* CollApi or P2pApi. */
@@ -17,10 +32,9 @@ void *ni_call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event
  * NI_OP_CALLED, NI_OP_REPLAYED or 0. */
 uint32_t ni_call_seen(struct ni_comm *c, int p2p, const void *call, uint32_t flag, uint32_t *number);
 
-/* For ni_cb_stop and ni_cb_state. */
+/* ---- for ni_cb_stop ---- */
 void ni_call_stop(const void *handle);
 void ni_call_noted_stop(const void *handle);
-void ni_user_group_state(uint32_t state);
 void ni_user_group_stop(const void *handle);
 
 #endif

@@ -95,7 +95,7 @@ HOT void take_stop(struct ni_op *op, struct ni_chan_cell *cell, uint64_t start, 
  * was open beside another, whose stamps are nearly its own and may come after it. anothers: its stamps are another work's. */
 HOT void channel_over(uint64_t parent, uint64_t start, uint64_t stop, uint32_t channel, struct ni_chan_cell *cell, uint32_t anothers) {
   uint64_t state;
-  struct ni_op *op = op_of(parent, &state);
+  struct ni_op *op = op_kept(parent, &state);
   if (ni_unlikely(!op)) return;
   if (ni_unlikely(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED))) {
     late_child(op, channel, stop);
@@ -221,7 +221,6 @@ static __attribute__((noinline)) void *start_beside(struct ni_comm *c, uint32_t 
 }
 
 void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_ns) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   if (ni_unlikely(ni_handle_kind(parent) != NI_H_OP)) return start_without_parent(parent);
   uint64_t payload = ni_handle_payload(parent, ni_g.nonce), state;
   struct ni_op *op = op_of(payload, &state);
@@ -242,7 +241,6 @@ void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_
 }
 
 void ni_cb_channel_stamp(const void *handle, uint64_t ptimer_ns) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return;
   if (ni_unlikely(ni_handle_kind(handle) != NI_H_CHANNEL)) {
     if (ni_handle_kind(handle) == NI_H_MORE) beside_stamp(handle, ptimer_ns);
     return;

@@ -52,13 +52,11 @@ static int ce_of(const void *parent, uint64_t *ce_sn) {
 }
 
 void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni_event_start *d) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   /* The progress thread's own events carry the context of the communicator that made it, also after its finalize
    * (callbacks 4.4): such a one belongs to the process. */
   struct ni_comm *c = kind == NI_EVENT_PROXY_CTRL ? comm_named(context) : comm_of(context);
   if (ni_unlikely(!c && kind != NI_EVENT_PROXY_CTRL)) return NULL;
   if (kind == NI_EVENT_COLL_API || kind == NI_EVENT_P2P_API) return ni_call_start(c, kind, d);
-  if (kind == NI_EVENT_GROUP_API && !(ni_load_rlx(&ni_g.kinds) & NI_KINDS_API)) return ni_user_group_start(c);
   uint64_t ticks = ni_ticks(ni_g.tick_source), number = d->number;
   int asked = is_asked(kind);
   /* A copy-engine collective is an operation: it has a slot when either its own lines or collectives are asked for. */
@@ -131,7 +129,7 @@ static void copy_payload(struct ni_event_slot *e, int64_t id, const void *data) 
 }
 
 void *ni_cb_net_start(const void *parent, int64_t id, const void *data) {
-  if (!ni_load_acq(&ni_g.armed) || !is_asked(NI_EVENT_NET)) return NULL;
+  if (!is_asked(NI_EVENT_NET)) return NULL;
   uint32_t page, step;
   uint64_t op_sn;
   if (!ni_proxy_of_step(parent, &page, &op_sn, &step)) return NULL;

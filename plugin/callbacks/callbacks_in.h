@@ -22,7 +22,7 @@ static inline void *stray_process(enum ni_stray why) {
   return NULL;
 }
 
-/* The live communicator that a context names, or NULL. The plugin is on (armed). */
+/* The live communicator that a context names, or NULL. */
 HOT struct ni_comm *comm_named(const void *context) {
   if (ni_unlikely(ni_handle_kind(context) != NI_H_CONTEXT)) return NULL;
   uint64_t p = ni_handle_payload(context, ni_g.nonce);
@@ -35,7 +35,6 @@ HOT struct ni_comm *comm_named(const void *context) {
 
 /* The same for events whose context must be right: counted when it is not. */
 HOT struct ni_comm *comm_of(const void *context) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL; /* pairs with init's release: nonce and arena are there */
   struct ni_comm *c = comm_named(context);
   return ni_likely(c != NULL) ? c : stray_process(NI_STRAY_BAD_CONTEXT);
 }
@@ -46,6 +45,14 @@ HOT struct ni_op *op_of(uint64_t payload, uint64_t *state) {
   *state = 0;
   if (ni_unlikely(!op)) return stray_process(NI_STRAY_FOREIGN_HANDLE);
   *state = ni_load_acq(&op->state); /* pairs with the LIVE store in ni_cb_op_start: the descriptor is there */
+  if (ni_unlikely(!ni_state_is(*state, ni_payload_gen(payload)))) return stray_process(NI_STRAY_STALE_HANDLE);
+  return op;
+}
+
+/* The same of a payload that this plugin has kept for itself: its slot was looked at before, and pages are type-stable. */
+HOT struct ni_op *op_kept(uint64_t payload, uint64_t *state) {
+  struct ni_op *op = ni_arena_op(&ni_g.arena, ni_payload_index(payload));
+  *state = ni_load_acq(&op->state); /* pairs as in op_of */
   if (ni_unlikely(!ni_state_is(*state, ni_payload_gen(payload)))) return stray_process(NI_STRAY_STALE_HANDLE);
   return op;
 }

@@ -61,7 +61,6 @@ static void take_parent(struct ni_proxy_slot *x, const void *parent) {
 }
 
 void *ni_cb_proxy_start(const void *context, const struct ni_proxy_start *d) {
-  if (ni_unlikely(!ni_load_acq(&ni_g.armed))) return NULL;
   uint32_t kinds = ni_load_rlx(&ni_g.kinds);
   if (!(kinds & NI_KINDS_PROXY)) return NULL;
   /* Another process's context and parent are noise here, perhaps addresses (callbacks 4.3): nothing is touched before the
@@ -197,7 +196,7 @@ HOT void leave_phase(struct ni_proxy_slot *x, uint32_t i, uint8_t phase, uint64_
 }
 
 void *ni_cb_step_start(const void *parent, int32_t step) {
-  if (ni_unlikely(ni_handle_kind(parent) != NI_H_PROXY || !ni_load_acq(&ni_g.armed))) return NULL;
+  if (ni_unlikely(ni_handle_kind(parent) != NI_H_PROXY)) return NULL;
   uint64_t p = ni_handle_payload(parent, ni_g.nonce), state;
   struct ni_proxy_slot *x = proxy_of(p, &state);
   if (ni_unlikely(!x)) return NULL;

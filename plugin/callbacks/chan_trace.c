@@ -137,7 +137,7 @@ static int make_memory(void) {
   }
   _Atomic uint32_t *of = p;
   ni_store_rel(&t->of, of); /* pairs with the callbacks' acquire */
-  (void)atomic_fetch_or_explicit(&ni_g.extra, NI_EXTRA_TRACES, memory_order_relaxed);
+  (void)atomic_fetch_or_explicit(&ni_g.armed, NI_EXTRA_TRACES, memory_order_relaxed);
   return 0;
 }
 

@@ -7,7 +7,7 @@
  * Only while NCCL_INSPECTOR_DUMP_VERBOSE is on: a page of 4 KiB for each operation in flight or waiting to be written, from
  * an arena of its own, of half the size of NCCL_INSPECTOR_POOL_MAX_BYTES; an operation that finds none has a record
  * without a trace, and is counted. Until verbose is switched on for the first time there is no memory at all, and callbacks
- * pay nothing beyond the branch that they have anyway (ni_g.extra). Pages of slots go back when the slot is next used without
+ * pay nothing beyond the branch that they have anyway (extra.h). Pages of slots go back when the slot is next used without
  * verbose, or with its communicator.
  *
  * Threads: as the slot's (op.h): the starter fills before its start returns to NCCL, the poller before its release of prog or
@@ -33,7 +33,7 @@ struct ni_trace_page {
 };
 _Static_assert(sizeof(struct ni_trace_page) <= NI_PAGE_BYTES, "one page an operation");
 
-/* ---- callbacks, on the long way (ni_g.extra): any handle, also NULL, foreign and outdated ones; nothing is counted ---- */
+/* ---- callbacks, on the long way (extra.h): any handle, also NULL, foreign and outdated ones; nothing is counted ---- */
 void ni_trace_started(const void *handle);  /* what start has returned */
 void ni_trace_stamped(const void *handle);  /* the channel's stop stamp has come */
 void ni_trace_stopping(const void *handle); /* its stop comes: before it is carried out */

@@ -13,7 +13,7 @@ void ni_meter_start(struct ni_meter *m, double ns_per_tick) {
   m->pair_ticks = best;
   m->max_ticks = (uint64_t)(NI_METER_MAX_NS / (ns_per_tick > 0 ? ns_per_tick : 1));
   ni_store_rlx(&m->on, 1);
-  (void)atomic_fetch_or_explicit(&ni_g.extra, NI_EXTRA_METER, memory_order_relaxed);
+  (void)atomic_fetch_or_explicit(&ni_g.armed, NI_EXTRA_METER, memory_order_relaxed);
 }
 
 uint64_t ni_meter_begin(void) {

@@ -14,7 +14,7 @@ static const void *group_of(uint64_t handle) { return (const void *)(uintptr_t)h
 /*
  * Copies a call that waits, and has returned, to an event slot whose group is over. The slot, or 0: there is none, or the
  * call is of no interest (any more). The cell may be written anew meanwhile, but only once it was settled; whoever reads a
- * field of the next call sees that, by the fence that pairs with the one in note() of callbacks_call.c.
+ * field of the next call sees that, by the fence that pairs with the one in ni_cb_call_note.
  */
 static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number) {
   uint64_t group = ni_load_rlx(&x->group), stop = ni_load_acq(&x->ticks_stop); /* pairs with ni_call_noted_stop */
@@ -54,7 +54,7 @@ static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number)
 int ni_calls_take(struct ni_comm_writer *s) {
   struct ni_comm *c = s->comm;
   struct ni_event_writer *ev = &s->ev;
-  uint64_t noted = ni_load_acq(&c->events.noted); /* pairs with note() of callbacks_call.c */
+  uint64_t noted = ni_load_acq(&c->events.noted); /* pairs with ni_cb_call_note */
   uint32_t look = ev->open_cells, before = ev->todo.n;
   if (noted - ev->noted >= NI_CALL_CELLS) look = UINT32_MAX;
   else for (uint64_t n = ev->noted; n < noted; n++) look |= 1u << n % NI_CALL_CELLS;
@@ -64,7 +64,7 @@ int ni_calls_take(struct ni_comm_writer *s) {
   for (uint32_t i; look; look &= look - 1) {
     i = (uint32_t)__builtin_ctz(look);
     struct ni_call_cell *x = &c->call[i];
-    uint64_t number = ni_load_acq(&x->noted) - 1; /* pairs with note(): the call is there */
+    uint64_t number = ni_load_acq(&x->noted) - 1; /* pairs with ni_cb_call_note: the call is there */
     if (!ni_call_waits(x, number)) continue;
     uint32_t slot = copy(c, x, number);
     if (slot) {

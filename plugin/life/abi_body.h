@@ -13,6 +13,7 @@
  * here and elsewhere is section 4.2 of docs/nccl-callbacks.md.
  */
 #include "plugin/callbacks/callbacks.h"
+#include "plugin/callbacks/callbacks_call.h"
 #include "plugin/callbacks/callbacks_channel.h"
 #include "plugin/callbacks/callbacks_event.h"
 #include "plugin/callbacks/callbacks_proxy.h"
@@ -174,11 +175,22 @@ static void *start_other(void *context, const NI_DESCR *d) {
   return ni_cb_event_start(context, kind, &s);
 }
 
+#if NI_ABI >= 5
+static void *start_call(void *context, const NI_DESCR *d) {
+  if (ni_unlikely(!ni_calls_are_noted() || d->collApi.graphCaptured)) return start_other(context, d);
+  return ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root);
+}
+#endif
+
 static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
   if (ni_unlikely(!handle)) return NI_RES_SUCCESS;
   *handle = NULL; /* first of all: the core reads it whatever we do (callbacks 4.5) */
   if (ni_unlikely(!d)) return NI_RES_SUCCESS;
   switch (d->type) {
+#if NI_ABI >= 5
+    case NI_EV_GROUP_API: *handle = ni_likely(ni_calls_are_noted()) ? ni_cb_user_group_start(context) : start_other(context, d); break;
+    case NI_EV_COLL_API: *handle = start_call(context, d); break;
+#endif
 #if NI_ABI >= 3
     case NI_EV_KERNEL_CH:
 #if NI_ABI == 3
@@ -205,6 +217,12 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
     ni_cb_channel_stamp(handle, args->kernelCh.pTimer);
     return NI_RES_SUCCESS;
   }
+#if NI_ABI >= 5
+  if (ni_handle_kind(handle) == NI_H_USER_GROUP) {
+    ni_cb_user_group_state(st);
+    return NI_RES_SUCCESS;
+  }
+#endif
   /* Every member of the union begins at its first byte. An int's other half may be anything: who wants an int cuts it. */
   uint64_t value = args ? args->proxyStep.transSize : 0;
 #else
@@ -214,9 +232,12 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
   return NI_RES_SUCCESS;
 }
 
-/* Callbacks are timed (meter.h) or channels traced (chan_trace.h): out of line, so that the usual way pays a load and a
- * branch. No child of an operation can come before its start has returned to NCCL. */
-__attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle, NI_DESCR *d) {
+/* Before the first init and in a forked child nothing is recorded. Or callbacks are timed (meter.h) or channels traced
+ * (chan_trace.h): out of line, so that the usual way pays a load and a branch. No child of an operation can come before
+ * its start has returned to NCCL. armed: acquire pairs with set_up of lifecycle.c: all that callbacks read is there. */
+__attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle, NI_DESCR *d, uint32_t armed) {
+  if (handle) *handle = NULL;
+  if (!armed) return NI_RES_SUCCESS;
   uint64_t began = ni_meter_begin();
   enum ni_result rc = start(context, handle, d);
   if (handle) ni_trace_started(*handle);
@@ -224,10 +245,11 @@ __attribute__((noinline, cold)) static enum ni_result start_and_note(void *conte
   return rc;
 }
 static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
-  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return start_and_note(context, handle, d);
-  return start(context, handle, d);
+  uint32_t armed = ni_load_acq(&ni_g.armed);
+  return ni_likely(armed == NI_ARMED) ? start(context, handle, d) : start_and_note(context, handle, d, armed);
 }
-__attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st, NI_STATE *args) {
+__attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st, NI_STATE *args, uint32_t armed) {
+  if (!armed) return NI_RES_SUCCESS;
   uint64_t began = ni_meter_begin();
   enum ni_result rc = state(handle, st, args);
   if (st == NI_ST_KERNEL_CH_STOP) ni_trace_stamped(handle);
@@ -235,8 +257,8 @@ __attribute__((noinline, cold)) static enum ni_result state_and_note(void *handl
   return rc;
 }
 static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE *args) {
-  if (ni_unlikely(ni_load_rlx(&ni_g.extra))) return state_and_note(handle, st, args);
-  return state(handle, st, args);
+  uint32_t armed = ni_load_acq(&ni_g.armed);
+  return ni_likely(armed == NI_ARMED) ? state(handle, st, args) : state_and_note(handle, st, args, armed);
 }
 
 extern const NI_VTABLE NI_SYMBOL;

@@ -66,7 +66,7 @@ static void tell_setting(void *arg, const char *text) {
 static uint64_t random_nonce(void) {
   uint64_t n = 0;
   if (getrandom(&n, sizeof n, GRND_NONBLOCK) != sizeof n) n = ni_monotonic_ns() * UINT64_C(0x9e3779b97f4a7c15);
-  return n;
+  return n & NI_H_PAYLOAD_MASK;
 }
 
 /* Fills everything callbacks read, last `armed`. 0, or a negative errno with nothing started. Registry lock held. */
@@ -103,7 +103,7 @@ static int set_up(int interface, const int *mask) {
   ni_session_plan(ni_g.dump);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
-  ni_store_sc(&ni_g.armed, 1); /* pairs with the acquire at the top of every callback, and see at_exit */
+  (void)atomic_fetch_or(&ni_g.armed, NI_ARMED); /* seq_cst; pairs with the acquire at the top of every callback, and see at_exit */
   if (c->dump_thread && (rc = ni_dump_start(ni_g.dump)) != 0) {
     ni_g.wake_on_push = 0;
     ni_log_warn(&ni_g.log, "cannot create the dump thread: %s; records are written when a communicator is destroyed and at "

@@ -38,7 +38,7 @@ static inline bool ni_call_waits(const struct ni_call_cell *x, uint64_t number) 
   return ni_load_acq(&x->noted) == number + 1 && ni_load_acq(&x->settled) != number + 1;
 }
 
-/* Its operation has come. Release pairs with the acquires above and in note() of callbacks_call.c, which writes the cell anew. */
+/* Its operation has come. Release pairs with the acquires above and in ni_cb_call_note, which writes the cell anew. */
 static inline void ni_call_settle(struct ni_call_cell *x, uint64_t number) { ni_store_rel(&x->settled, number + 1); }
 
 /* Dump role: the call is judged. Not when its operation has come meanwhile, and the cell has perhaps another call. */

@@ -21,7 +21,7 @@ struct ni_event_store {
   struct ni_pool events, proxies;
   _Alignas(NI_CACHE_LINE) struct ni_done_list done; /* both sizes; the kind tells */
   _Atomic uint64_t calls[2];                /* API calls: collectives; Send and Recv. The next call_sn */
-  _Atomic uint64_t noted;                   /* number + 1 of the newest call in a cell (call_cell.h): release, acquire in take_noted */
+  _Atomic uint64_t noted;                   /* number + 1 of the newest call in a cell (call_cell.h): release, acquire in ni_calls_take */
   _Atomic uint64_t last_group;              /* handle of the user group of the newest call; relaxed: a number */
   _Atomic uint8_t launches; /* enum ni_launches; relaxed: what was seen holds for all calls of the communicator */
   _Atomic uint64_t started[NI_EVENT_COUNT]; /* asked for and announced; the next ev_sn */

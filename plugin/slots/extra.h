@@ -1,5 +1,6 @@
 /*
- * State of what callbacks do beside recording, while somebody asks for it: ni_g.extra says what. Then they take the long way.
+ * State of what callbacks do beside recording, while somebody asks for it: bits of ni_g.armed say what. Then they take the long
+ * way. Relaxed: who sees a bit late is not timed or traced.
  * meter.h and chan_trace.h say how, and who reads and writes.
  */
 #ifndef NI_EXTRA_H
@@ -7,7 +8,7 @@
 
 #include "arena.h"
 
-enum { NI_EXTRA_METER = 1, NI_EXTRA_TRACES = 2 };
+enum { NI_ARMED = 1, NI_EXTRA_METER = 2, NI_EXTRA_TRACES = 4 };
 
 struct ni_meter {
   _Atomic uint32_t on;

@@ -50,8 +50,9 @@ static inline enum ni_handle_kind ni_handle_kind(const void *h) {
   return (enum ni_handle_kind)((uintptr_t)h >> 60);
 }
 
+/* payload, nonce: below 2^60. */
 static inline void *ni_handle_pack(enum ni_handle_kind kind, uint64_t payload, uint64_t nonce) {
-  return (void *)(uintptr_t)(((uint64_t)kind << 60) | ((payload ^ nonce) & NI_H_PAYLOAD_MASK));
+  return (void *)(uintptr_t)(((uint64_t)kind << 60 | payload) ^ nonce);
 }
 
 static inline uint64_t ni_handle_payload(const void *h, uint64_t nonce) {

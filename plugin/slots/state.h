@@ -29,7 +29,8 @@ struct ni_dump; /* plugin/dump/dump.h */
 
 struct ni_global {
   /* ---- read by every callback ---- */
-  _Atomic uint32_t armed; /* 1 from the first init of this process on; release there, acquire in the callbacks */
+  _Atomic uint32_t armed; /* NI_ARMED from the first init of this process on, release there, acquire in the callbacks; and
+                             what they do beside recording (extra.h) */
   uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
   uint8_t self_is_silent;     /* a P2P with the own rank has no KernelCh (completion rule) */
   uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
@@ -43,7 +44,6 @@ struct ni_global {
   _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
   int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
   _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
-  _Atomic uint8_t extra;   /* NI_EXTRA_*: callbacks take the long way. Relaxed: who sees it late is not timed or traced */
   _Atomic uint8_t verbose; /* records get a trace of every channel */
   struct ni_arena arena;
   struct ni_meter meter;

@@ -84,7 +84,7 @@ static void set_up(void) {
   ni_init(6, &ctx[0], &mask, &a);
   need(ni_g.dump != NULL);
   need(ni_load_rlx(&ni_g.dump->open)); /* init has opened a session */
-  ni_g.nonce = 0x5a5a5a5a5a5a5a5a;
+  ni_g.nonce = 0x5a5a5a5a5a5a5a5 /* 60 bits */;
   ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring);
   need(ni_g.ring != NULL);
 }

@@ -7,14 +7,23 @@ static void quietly(void (*fn)(void)) { /* without a dump thread: the looks and 
   in_child(fn, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", NULL});
 }
 
-static void *group_start(void *ctx) { return ni_cb_event_start(ctx, NI_EVENT_GROUP_API, &(struct ni_event_start){.depth = 1}); }
+/* As NCCL raises it: through the table of its interface. */
+extern const struct ni_prof_vtable_v6 ncclProfiler_v6;
+static void *start(void *ctx, struct ni_prof_descr_v6 d) {
+  void *h = NULL;
+  (void)ncclProfiler_v6.startEvent(ctx, &h, &d);
+  return h;
+}
+static void *group_start(void *ctx) { return start(ctx, (struct ni_prof_descr_v6){.type = NI_EV_GROUP_API, .groupApi.groupDepth = 1}); }
+static void state(void *h, enum ni_prof_state st) { (void)ncclProfiler_v6.recordEventState(h, st, NULL); }
 
-static void *call(void *ctx, void *group) {
-  void *h = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.parent = group, .func = "AllReduce",
-                                                                               .datatype = "ncclFloat32", .count = 256});
+static void *call_of(void *ctx, void *group, bool graph) {
+  void *h = start(ctx, (struct ni_prof_descr_v6){.type = NI_EV_COLL_API, .parentObj = group, .collApi.func = "AllReduce",
+                                                 .collApi.datatype = "ncclFloat32", .collApi.count = 256, .collApi.graphCaptured = graph});
   ni_cb_stop(h);
   return h;
 }
+static void *call(void *ctx, void *group) { return call_of(ctx, group, false); }
 
 /* Its Coll, on no channel: it stays in flight. Its slot. */
 static struct ni_op *coll(void *ctx, void *of) {
@@ -41,8 +50,8 @@ static void followed(void) {
   struct ni_event_store *st = &comm_at(ctx)->events;
   for (uint32_t i = 0; i < 100; i++) {
     void *group = group_start(ctx), *h = call(ctx, group);
-    ni_cb_state(group, NI_ST_GROUP_API_START_END, NULL);
-    ni_cb_state(group, NI_ST_GROUP_API_END_BEGIN, NULL);
+    state(group, NI_ST_GROUP_API_START_END);
+    state(group, NI_ST_GROUP_API_END_BEGIN);
     struct ni_op *op = coll(ctx, h);
     CHECK(op->call_sn == i && op->origin == NI_OP_CALLED);
     ni_cb_stop(group);
@@ -51,10 +60,8 @@ static void followed(void) {
   (void)look(100000);
   CHECK(ni_pool_capacity(&st->events) == 0 && recorded(s) == 0 && s->ev.wait.n == 0);
   CHECK(ni_load_rlx(&st->launches) == NI_LAUNCHES_IN_GROUP);
-  void *send = ni_cb_event_start(ctx, NI_EVENT_P2P_API, &(struct ni_event_start){.func = "Send", .datatype = "ncclInt8", .count = 8});
-  void *captured = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllReduce", .graph = true});
-  ni_cb_stop(send);
-  ni_cb_stop(captured);
+  ni_cb_stop(start(ctx, (struct ni_prof_descr_v6){.type = NI_EV_P2P_API, .p2pApi.func = "Send", .p2pApi.datatype = "ncclInt8"}));
+  void *captured = call_of(ctx, NULL, true);
   CHECK(ni_pool_capacity(&st->events) == 0 && coll(ctx, captured)->origin == (NI_OP_CALLED | NI_OP_REPLAYED));
   CHECK(coll(ctx, captured)->call_sn == 100); /* at every replay */
   for (int why = 0; why < NI_STRAY_COUNT; why++) CHECK(stray((enum ni_stray)why) == 0 && ni_load_rlx(&comm_at(ctx)->stray[why]) == 0);
@@ -171,7 +178,7 @@ static void odd(void) {
   ni_cb_stop(h); /* NCCL does so when its mask was cleared */
   CHECK(coll(other, h)->origin == 0 && stray(NI_STRAY_FOREIGN_HANDLE) == 1);
   CHECK(coll(ctx, (void *)((uintptr_t)h ^ 2))->origin == 0 && stray(NI_STRAY_FOREIGN_HANDLE) == 2); /* a call that never was */
-  ni_cb_state(group, 5, NULL);
+  state(group, 5);
   CHECK(stray(NI_STRAY_UNKNOWN_STATE) == 1);
   void *next = group_start(ctx); /* the first one was left open by an error of NCCL's */
   ni_cb_stop(group);

@@ -31,14 +31,14 @@ median() { # name command...
   shift
   for _ in $(seq "$RUNS"); do fresh "$@"; done | awk -v n="$name" '$1 == n {print $2}' | middle
 }
-row() { printf '| %-58s | %10s | %-9s | %s |\n' "$1" "$2" "$3" "$4"; }
+row() { printf '| %-60s | %13s | %-9s | %s |\n' "$1" "$2" "$3" "$4"; }
 us() { NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$1; export NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS; }
 
 echo "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores; $(uname -sr); $(gcc --version | head -n 1)"
 echo "commit: $(git rev-parse --short HEAD 2>/dev/null || echo none); median of $RUNS runs${first[*]:+, real-time priority}; load $(cut -d' ' -f1-3 /proc/loadavg)"
 [ -z "${RIVAL_SO:-}" ] || echo "rival: $RIVAL_SO ${RIVAL_ENV:-}"
 echo
-printf '| %-58s | %10s | %-9s | %s |\n|---|---|---|---|\n' measured value bound unit
+printf '| %-60s | %13s | %-9s | %s |\n|---|---|---|---|\n' measured value bound unit
 
 wanted() { case ${BENCH:-all} in all | "$1") ;; *) return 1 ;; esac; }
 
@@ -69,7 +69,7 @@ ratio() { # plugin shape plugin shape figure
 }
 rival() { # shape figure: its row and its ratio to ours
   [ -e "$tmp/rival.$1.$2" ] || return 0
-  row "  the same, the rival; its ratio to ours" "$(net rival "$1" "$2")" "$(ratio rival "$1" mine "$1" "$2")" us
+  row "  the same, the rival; its ratio to ours" "$(net rival "$1" "$2") / $(ratio rival "$1" mine "$1" "$2")" - us
 }
 
 if wanted callbacks; then
@@ -96,9 +96,9 @@ if wanted callbacks; then
     row "v5 / v4, v6 / v4: $f" "$(ratio mine v5 mine v4 $f) / $(ratio mine v6 mine v4 $f)" - ""
   done
   for ch in 1 32; do
-    row "a collective, $ch channels, one thread" "$(net mine channels$ch one_thread)" - us
+    row "a collective, channels: $ch, one thread" "$(net mine channels$ch one_thread)" - us
     rival channels$ch one_thread
-    row "a collective, $ch channels, starter and poller" "$(net mine channels$ch two_threads)" - us
+    row "a collective, channels: $ch, starter and poller" "$(net mine channels$ch two_threads)" - us
     rival channels$ch two_threads
   done
   row "a collective, 8 channels, one thread, bursts of 100,000" "$(net mine long one_thread)" - us

@@ -182,6 +182,7 @@ static void closing_meets_a_mark(void) {
   void *ctx = open_comm(1);
   (void)ni_collect(&ni_g.dump->drain);
   side = ni_g.dump->w.comms;
+  ni_masks_set(NI_KINDS(NI_EVENT_COLL_API)); /* so that it has a slot */
   void *h = ni_cb_event_start(ctx, NI_EVENT_COLL_API, &(struct ni_event_start){.func = "AllReduce"});
   call = ni_arena_event(&ni_g.arena, ni_payload_call_slot(ni_handle_payload(h, ni_g.nonce)));
   ni_testpoint_hook = mark_now;

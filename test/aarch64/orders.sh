@@ -43,7 +43,7 @@ while read -r name rest; do
 done < <(sed -n 's,^/\* expect: *\([a-z_]*\) *\(.*\)\*/$,\1 \2,p' test/aarch64/orders.c)
 
 # Functions that are compiled as they are.
-for f in slots/slot_pool slots/arena callbacks/callbacks callbacks/callbacks_channel dump/thread drain/judge; do
+for f in slots/slot_pool slots/arena callbacks/callbacks callbacks/callbacks_channel callbacks/callbacks_call dump/thread drain/judge drain/call_drain; do
   # shellcheck disable=SC2086
   $CC $flags -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' -c "$root/plugin/$f.c" -o "$tmp/${f##*/}.o"
 done
@@ -53,8 +53,13 @@ expect "$tmp/arena.o" ni_arena_take ldar/ldapr casa/casal
 expect "$tmp/arena.o" ni_arena_give casl/casal
 # The interval-0 handshake: both sides read after they wrote, with a load that cannot pass the write (ldar, not ldapr).
 expect "$tmp/callbacks.o" ni_cb_op_start stlr
-expect "$tmp/callbacks.o" stop_other ldar/ldapr casal casl ldsetl ldsetal ldar
+expect "$tmp/callbacks.o" op_stop ldar/ldapr casal casl ldsetl ldsetal ldar
 expect "$tmp/callbacks_channel.o" ni_channel_stop ldar/ldapr casal casl ldsetl ldsetal ldar
+# A call's cell: settled before it is written anew, a fence before its fields; the reader's fences come after the same fields.
+expect "$tmp/callbacks_call.o" ni_cb_call_note ldar/ldapr dmb stlr stlr
+expect "$tmp/callbacks_call.o" ni_call_seen stlr
+expect "$tmp/callbacks_call.o" ni_user_group_stop stlr
+expect "$tmp/call_drain.o" ni_calls_take ldar/ldapr ldar/ldapr dmb ldar/ldapr ldar/ldapr dmb ldar/ldapr
 expect "$tmp/thread.o" thread_main stlr ldar
 expect "$tmp/callbacks_channel.o" check_retired dmb ldar/ldapr
 expect "$tmp/judge.o" ni_judge casal dmb # retire, inlined

@@ -20,14 +20,17 @@ void *ni_cb_user_group_start(const void *context) {
   return ni_handle_pack(NI_H_USER_GROUP, ni_payload_group(c->page, (uint32_t)(now >> 1)), ni_g.nonce);
 }
 
+/* The communicator, alive or not, whose page a handle names; NULL (counted). */
+HOT struct ni_comm *comm_at(uint64_t payload) {
+  uint32_t page = ni_payload_group_page(payload);
+  if (ni_likely(ni_arena_page_class(&ni_g.arena, page) == NI_CHUNK_COMM)) return ni_arena_comm(&ni_g.arena, page);
+  return stray_process(NI_STRAY_FOREIGN_HANDLE);
+}
+
 void ni_user_group_stop(const void *handle) {
   uint64_t p = ni_handle_payload(handle, ni_g.nonce);
-  uint32_t page = ni_payload_group_page(p);
-  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) {
-    ni_stray(NI_STRAY_FOREIGN_HANDLE);
-    return;
-  }
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
+  struct ni_comm *c = comm_at(p);
+  if (ni_unlikely(!c)) return;
   uint64_t now = ni_load_rlx(&c->user_group);
   if (ni_unlikely((uint32_t)(now >> 1) != ni_payload_group_ordinal(p))) ni_stray(NI_STRAY_STALE_HANDLE);
   else if (ni_unlikely(!(now & 1))) ni_stray(NI_STRAY_DOUBLE_STOP);
@@ -37,11 +40,8 @@ void ni_user_group_stop(const void *handle) {
 /* ---- calls ---- */
 
 uint64_t ni_call_group_number(const void *group) {
-  if (ni_handle_kind(group) != NI_H_EVENT) return 0;
-  uint64_t p = ni_handle_payload(group, ni_g.nonce);
-  struct ni_event_slot *e = event_checked(ni_payload_index(p));
-  uint64_t state = e ? ni_load_acq(&e->state) : 0; /* pairs with publish: kind and number are there */
-  return e && ni_state_is(state, ni_payload_gen(p)) && e->kind == NI_EVENT_GROUP_API ? e->number + 1 : 0;
+  const struct ni_event_slot *e = event_of(group, NI_EVENT_GROUP_API);
+  return e ? e->number + 1 : 0;
 }
 
 /* A call with a slot: it is to have a line, or found its cell taken. The slot, or 0. */
@@ -184,12 +184,10 @@ void ni_call_stop(const void *handle) {
 
 void ni_call_noted_stop(const void *handle) {
   uint64_t p = ni_handle_payload(handle, ni_g.nonce);
-  uint32_t page = ni_payload_group_page(p), low = ni_payload_group_ordinal(p);
-  if (ni_unlikely(ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM)) {
-    ni_stray(NI_STRAY_FOREIGN_HANDLE);
-    return;
-  }
-  struct ni_call_cell *x = &ni_arena_comm(&ni_g.arena, page)->call[low % NI_CALL_CELLS];
+  uint32_t low = ni_payload_group_ordinal(p);
+  struct ni_comm *c = comm_at(p);
+  if (ni_unlikely(!c)) return;
+  struct ni_call_cell *x = &c->call[low % NI_CALL_CELLS];
   if ((uint32_t)ni_load_rlx(&x->noted) == low + 1 && !ni_load_rlx(&x->ticks_stop))
     ni_store_rel(&x->ticks_stop, ni_ticks(ni_g.tick_source)); /* pairs with copy() of call_drain.c */
 }

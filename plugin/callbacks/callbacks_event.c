@@ -42,15 +42,6 @@ static void fill(struct ni_event_slot *e, enum ni_event kind, const struct ni_ev
   }
 }
 
-/* Whether the parent's CE collective is one of ours, and its ce_sn. */
-static int ce_of(const void *parent, uint64_t *ce_sn) {
-  uint64_t p = ni_handle_payload(parent, ni_g.nonce);
-  struct ni_event_slot *e = ni_handle_kind(parent) == NI_H_EVENT ? event_checked(ni_payload_index(p)) : NULL;
-  if (!e || !ni_state_is(ni_load_acq(&e->state), ni_payload_gen(p)) || e->kind != NI_EVENT_CE) return 0;
-  *ce_sn = e->number;
-  return 1;
-}
-
 void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni_event_start *d) {
   /* The progress thread's own events carry the context of the communicator that made it, also after its finalize
    * (callbacks 4.4): such a one belongs to the process. */
@@ -62,7 +53,11 @@ void *ni_cb_event_start(const void *context, enum ni_event kind, const struct ni
   /* A copy-engine collective is an operation: it has a slot when either its own lines or collectives are asked for. */
   int needed = asked || kind == NI_EVENT_GROUP_API || (kind == NI_EVENT_CE && is_asked(NI_EVENT_COLL));
   if (!needed) return NULL;
-  if ((kind == NI_EVENT_SYNC || kind == NI_EVENT_BATCH) && !ce_of(d->parent, &number)) return NULL;
+  if (kind == NI_EVENT_SYNC || kind == NI_EVENT_BATCH) {
+    const struct ni_event_slot *ce = event_of(d->parent, NI_EVENT_CE);
+    if (!ce) return NULL;
+    number = ce->number;
+  }
   if (kind == NI_EVENT_LAUNCH) number = ni_load_rlx(&c->group_ord) + 1u;
   struct ni_event_store *st = c ? &c->events : &ni_g.detached;
   /* A ProxyCtrl gets its number with its state: 2.26 raises them without one, on every pass. */
@@ -98,11 +93,8 @@ void *ni_event_group_start(struct ni_comm *c, uint32_t ordinal) {
 }
 
 uint32_t ni_event_group_ordinal(const struct ni_comm *c, const void *group) {
-  uint64_t p = ni_handle_payload(group, ni_g.nonce);
-  struct ni_event_slot *e = event_checked(ni_payload_index(p));
-  if (!e || !ni_state_is(ni_load_acq(&e->state), ni_payload_gen(p)) || e->kind != NI_EVENT_GROUP || e->comm_page != c->page)
-    return ni_load_rlx(&c->group_ord);
-  return (uint32_t)e->number;
+  const struct ni_event_slot *e = event_of(group, NI_EVENT_GROUP);
+  return e && e->comm_page == c->page ? (uint32_t)e->number : ni_load_rlx(&c->group_ord);
 }
 
 /* ---- network plugin: the payload belongs to it and may be reused at once, so it is copied here (callbacks 2.4) ---- */

@@ -14,7 +14,7 @@
  */
 #include "callbacks_proxy.h"
 
-#include "callbacks_in.h"
+#include "event_in.h"
 
 #include "format/timing.h"
 
@@ -144,34 +144,22 @@ void ni_proxy_state(const void *handle, uint32_t state, const uint64_t *value) {
 
 /* The slot of a step's own line: only where they are asked for. Out of the short way. */
 COLD void step_line_start(struct ni_proxy_slot *x, uint32_t op_slot, uint32_t i, uint64_t ticks, uint32_t number) {
-  struct ni_event_store *st = store_of(x->comm_page);
-  uint64_t sn = ni_add_rlx(&st->started[NI_EVENT_STEPS], 1);
-  int why;
-  uint32_t slot = ni_pool_get(&ni_g.arena, &st->events, &why);
-  x->step_slot[i] = slot;
-  if (!slot) {
-    ni_add_rlx(&st->dropped[NI_EVENT_STEPS], 1);
-    return;
-  }
+  uint32_t slot = x->step_slot[i] = take_slot(store_of(x->comm_page), x->comm_page, NI_EVENT_STEPS, true);
+  if (!slot) return;
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
-  e->comm_page = x->comm_page;
-  e->kind = NI_EVENT_STEPS;
   ni_store_rlx(&e->flags, ni_load_rlx(&x->flags));
   e->channel = x->channel;
   e->func = x->func;
   e->parent_kind = x->parent_kind;
-  e->sn = sn;
   e->ticks_start = ticks;
-  e->ticks_stop = 0;
   e->number = x->sn;
   e->group = x->parent_sn;
-  e->count = 0;
   for (int k = 0; k < NI_PH_COUNT - 1; k++) e->step.phase[k] = 0;
   e->step.step = x->step_no[i];
   e->step.peer = x->peer;
   e->step.step_sn = number;
   e->step.op_slot = op_slot;
-  ni_store_rel(&e->state, ni_state_make(ni_state_gen(ni_load_rlx(&e->state)), NI_EVS_LIVE, 0)); /* for the last walk */
+  (void)publish(e); /* for the last walk */
 }
 
 __attribute__((noinline, cold)) static void step_line_stop(struct ni_proxy_slot *x, uint32_t i, uint64_t ticks) {

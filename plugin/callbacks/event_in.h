@@ -1,5 +1,5 @@
 /*
- * Event slots as callbacks take, fill, publish and close them (event_slot.h). Private to callbacks_{event,call}.c.
+ * Event slots as callbacks take, fill, publish and close them (event_slot.h). Private to callbacks_{event,call,proxy}.c.
  */
 #ifndef NI_EVENT_IN_H
 #define NI_EVENT_IN_H
@@ -38,6 +38,14 @@ static inline uint32_t publish(struct ni_event_slot *e) {
   NI_TESTPOINT();
   ni_store_rel(&e->state, ni_state_make(gen, NI_EVS_LIVE, 0)); /* pairs with the acquire of whoever is given the tag */
   return gen;
+}
+
+/* The event of this kind that a handle names, or NULL: it has ended its life, or is none of ours. */
+static inline struct ni_event_slot *event_of(const void *handle, enum ni_event kind) {
+  uint64_t p = ni_handle_payload(handle, ni_g.nonce);
+  struct ni_event_slot *e = ni_handle_kind(handle) == NI_H_EVENT ? event_checked(ni_payload_index(p)) : NULL;
+  /* Acquire pairs with publish: kind and number are there. */
+  return e && ni_state_is(ni_load_acq(&e->state), ni_payload_gen(p)) && e->kind == kind ? e : NULL;
 }
 
 /* Sets flags on the living generation; the state before, or 0 when it lives another life. acq_rel: what the other

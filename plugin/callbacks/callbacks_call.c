@@ -7,7 +7,7 @@
  */
 #include "callbacks_call.h"
 
-#include "event_in.h"
+#include "callbacks_in.h"
 #include "plugin/slots/user_group.h"
 
 /* ---- groups ---- */

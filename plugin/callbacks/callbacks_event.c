@@ -10,7 +10,7 @@
 
 #include "callbacks_call.h"
 #include "callbacks_proxy.h"
-#include "event_in.h"
+#include "callbacks_in.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
  */
 #include "callbacks_proxy.h"
 
-#include "event_in.h"
+#include "callbacks_in.h"
 
 #include "format/timing.h"
 

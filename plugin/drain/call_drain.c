@@ -1,8 +1,10 @@
 #include "call_drain.h"
 
-#include "call_slot.h"
 #include "event_of.h"
 #include "plugin/slots/user_group.h"
+#include "plugin/write/block.h"
+#include "plugin/write/rollup_lines.h"
+#include "sample.h"
 
 #define QUIET_CALL_MS 1000u
 #define LAUNCH_MS 60000u /* of a communicator that may launch after its group's stop: it connects first */
@@ -89,7 +91,92 @@ void ni_call_wait(struct ni_event_writer *ev, uint32_t slot) {
   while (later.n) ni_chain_append(&ev->wait, ni_chain_take(&later));
 }
 
+/* ---- a slot for the black box ---- */
+
+/* e: the call, which has no kernel and will have none, or the copy engine's collective; it has stopped. */
+static uint32_t take_slot(const struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src) {
+  const struct ni_arena *a = &ni_g.arena;
+  int why;
+  if (!ni_g.config.pool_grow || ni_arena_used_bytes(a) > a->cap_bytes / 2) return 0;
+  if (ni_g.config.require_kernel_timing) return 0; /* it will leave no line */
+  if (e->count * ni_intern_elem_bytes(&ni_g.intern, e->datatype) < ni_g.min_size_bytes) return 0;
+  uint32_t slot = ni_pool_get(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, &why);
+  if (!slot) return 0;
+  struct ni_op *op = ni_arena_op(a, slot);
+  uint32_t gen = ni_state_gen(ni_load_rlx(&op->state)); /* relaxed: the slot is ours since the pop's acquire */
+  uint64_t call = src == NI_SRC_API ? e->number + 1 : e->group;
+  ni_store_rlx(&op->prog, 0);
+  ni_store_rlx(&op->gpu_start_ns, UINT64_MAX);
+  ni_store_rlx(&op->gpu_stop_ns, 0);
+  ni_store_rlx(&op->ticks_first, 0);
+  ni_store_rlx(&op->ticks_done, 0);
+  ni_store_rlx(&op->bad, 0);
+  op->group_ord = 0;
+  op->comm_page = s->comm->page;
+  ni_poke(&op->kind, NI_KIND_COLL);
+  op->dir = op->mask_doubt = op->poller = 0;
+  op->call_sn = call ? (uint32_t)(call - 1) : 0;
+  op->origin = (uint8_t)((call ? NI_OP_CALLED : 0) | (src == NI_SRC_API ? NI_OP_API : NI_OP_CE));
+  op->ticks_start = e->ticks_start;
+  op->ticks_stop = e->ticks_stop;
+  ni_poke(&op->sn, 0);
+  ni_poke(&op->rec_sn, 0);
+  op->count = e->count;
+  op->root = e->api.root;
+  ni_poke(&op->func, e->func);
+  op->datatype = e->datatype;
+  op->algo = op->proto = op->nchannels = op->nwarps = 0;
+  op->seen_prog = op->seen_ms = 0;
+  ni_store_rel(&op->state, ni_state_make(gen, NI_OP_CLOSED, 0)); /* for a reader of the box: whole from here on */
+  return slot;
+}
+
+static void slot_done(struct ni_comm_writer *s, uint32_t slot, const struct ni_record *r) {
+  struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
+  ni_poke(&op->sn, r->sn);
+  ni_poke(&op->rec_sn, r->rec_sn);
+  /* Release: a reader of the box that sees it finished sees its numbers. Nobody else writes this state. */
+  ni_store_rel(&op->state, ni_load_rlx(&op->state) | NI_STATE_FLAG(NI_OP_LIVE | NI_OP_KDONE | NI_OP_DONE));
+  ni_chain_append(&s->kind[NI_KIND_COLL].held, slot);
+}
+
+static void drop_slot(struct ni_comm_writer *s, uint32_t slot) {
+  if (slot) ni_pool_give(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot);
+}
+
 /* ---- judgement ---- */
+
+/* Takes its rec_sn, and its coll_sn from *sn. slot: taken over; 0: none. 0, or as ni_block_room; nothing is counted then, and the
+ * slot is as it was. func: its name's number in the intern table. */
+static int put(struct ni_drain *d, struct ni_comm_writer *s, struct ni_record *r, uint8_t func, uint64_t *sn, uint32_t slot) {
+  struct ni_kind_writer *k = &s->kind[r->kind];
+  struct ni_comm_kind *c = &s->comm->kind[r->kind];
+  int rc = ni_block_room(d->w);
+  if (rc) return rc;
+  r->rec_sn = ni_add_rlx(&c->started, 1); /* relaxed: a number */
+  r->sn = (*sn)++;
+  if (r->msg_bytes < ni_g.min_size_bytes) {
+    drop_slot(s, slot);
+    ni_add_rlx(&c->filtered[NI_FILTER_MIN_SIZE], 1);
+  } else if (ni_g.config.require_kernel_timing) {
+    drop_slot(s, slot);
+    k->account->judged_out++;
+  } else {
+    if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->w->roll_pool, func, r, d->w->real_ms * 1000000);
+    if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r->sn)) {
+      drop_slot(s, slot);
+      ni_drain_sampled(s, r->kind);
+      return 0;
+    }
+    if (slot) slot_done(s, slot, r);
+    (void)ni_block_put(d->w, d->w->line, ni_format_op(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, r)); /* there is room */
+    k->in_block++;
+    d->w->block_records++;
+    ni_drain_busy(d, s);
+    ni_store_rlx(&d->w->progress, ni_load_rlx(&d->w->progress) + 1);
+  }
+  return 0;
+}
 
 int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
   uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
@@ -107,9 +194,9 @@ int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni
   }
   enum ni_func func = ni_func_from_name(r.func);
   ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
-  uint32_t taken = slot ? slot : ni_call_slot_take(s, e, src);
-  int rc = ni_drain_record(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);
-  if (rc && !slot) ni_call_slot_drop(s, taken);
+  uint32_t taken = slot ? slot : take_slot(s, e, src);
+  int rc = put(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);
+  if (rc && !slot) drop_slot(s, taken);
   return rc;
 }
 
@@ -148,14 +235,14 @@ int ni_call_judge(struct ni_drain *d, struct ni_comm_writer *s, struct ni_event_
     uint32_t patience = patience_ms(s, e);
     /* A call that may still be launched is not in the black box: recover would have it finished (docs/blackbox.md). */
     if (!open && patience != LAUNCH_MS && !e->api.op_slot && e->ticks_stop)
-      e->api.op_slot = ni_call_slot_take(s, e, NI_SRC_API);
+      e->api.op_slot = take_slot(s, e, NI_SRC_API);
     if (open || d->judge_ms - e->api.seen_ms < patience) return 0;
   }
   /* At the end a call whose group never closed was never launched. */
   if (missing && !open && e->ticks_stop) {
     if ((rc = ni_call_record(d, s, e, NI_SRC_API, e->api.op_slot)) != 0) return rc;
   } else if (s) {
-    ni_call_slot_drop(s, e->api.op_slot);
+    drop_slot(s, e->api.op_slot);
   }
   e->api.op_slot = 0;
   if (e->api.noted) leave_cell(s, e);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "call_slot.h"
 #include "op_record.h"
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/slots/state.h"
@@ -18,10 +17,6 @@
 static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot); }
 
 /* One writer, the dump role; in the communicator, so that whoever reads its accounts from outside finds it. */
-static void count_sampled(struct ni_comm_writer *s, enum ni_kind kind) {
-  _Atomic uint64_t *sampled = &s->comm->kind[kind].filtered[NI_FILTER_SAMPLED];
-  ni_store_rlx(sampled, ni_load_rlx(sampled) + 1);
-}
 
 /* One finished operation into the open block. On an error it is as if it had not been tried. */
 static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_kind_writer *k) {
@@ -40,7 +35,7 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
   if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r.sn)) {
     if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->w->roll_pool, op->func, &r, d->w->real_ms * 1000000);
     ni_settle_give(d, s, op->kind, ni_chain_take(&k->todo));
-    count_sampled(s, r.kind);
+    ni_drain_sampled(s, r.kind);
     return 0;
   }
   r.trace = ni_trace_read(k->todo.first, &d->trace);
@@ -60,36 +55,6 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
   ni_store_rlx(&d->w->progress, ni_load_rlx(&d->w->progress) + 1);
   /* A tick with a backlog is long, and callbacks go on taking pages. */
   if (ni_load_rlx(&d->w->progress) % 512 == 0) ni_arena_touch_ahead(&ni_g.arena);
-  return 0;
-}
-
-int ni_drain_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_record *r, uint8_t func, uint64_t *sn, uint32_t slot) {
-  struct ni_kind_writer *k = &s->kind[r->kind];
-  struct ni_comm_kind *c = &s->comm->kind[r->kind];
-  int rc = ni_block_room(d->w);
-  if (rc) return rc;
-  r->rec_sn = ni_add_rlx(&c->started, 1); /* relaxed: a number */
-  r->sn = (*sn)++;
-  if (r->msg_bytes < ni_g.min_size_bytes) {
-    ni_call_slot_drop(s, slot);
-    ni_add_rlx(&c->filtered[NI_FILTER_MIN_SIZE], 1);
-  } else if (ni_g.config.require_kernel_timing) {
-    ni_call_slot_drop(s, slot);
-    k->account->judged_out++;
-  } else {
-    if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->w->roll_pool, func, r, d->w->real_ms * 1000000);
-    if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r->sn)) {
-      ni_call_slot_drop(s, slot);
-      count_sampled(s, r->kind);
-      return 0;
-    }
-    if (slot) ni_call_slot_done(s, slot, r);
-    (void)ni_block_put(d->w, d->w->line, ni_format_op(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, r)); /* there is room */
-    k->in_block++;
-    d->w->block_records++;
-    ni_drain_busy(d, s);
-    ni_store_rlx(&d->w->progress, ni_load_rlx(&d->w->progress) + 1);
-  }
   return 0;
 }
 

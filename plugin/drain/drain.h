@@ -56,6 +56,12 @@ static inline void ni_drain_busy(struct ni_drain *d, struct ni_comm_writer *s) {
   d->busy = s;
 }
 
+/* An operation that NCCL_INSPECTOR_SAMPLE leaves out. */
+static inline void ni_drain_sampled(struct ni_comm_writer *s, enum ni_kind kind) {
+  _Atomic uint64_t *sampled = &s->comm->kind[kind].filtered[NI_FILTER_SAMPLED];
+  ni_store_rlx(sampled, ni_load_rlx(sampled) + 1);
+}
+
 /* Formats todo into the open block until it is empty or the block takes no more. 0, or -EBUSY, -EFBIG, -ENOMEM, and
  * -ETIMEDOUT when the process leaves and its time is over. Nothing is lost on an error: what was not formatted stays in
  * todo. */
@@ -65,9 +71,5 @@ void ni_drain_give_up(struct ni_drain *d);
 
 /* 0, or why nothing more goes into the open block now: -EFBIG, -ETIMEDOUT. */
 int ni_drain_check(const struct ni_drain *d);
-/* A record of a collective known by its API call or from the copy engine, func its name's number in the intern table.
- * slot: of call_slot.h, taken over; 0: none. Takes its rec_sn, and its coll_sn from *sn. 0, or as ni_block_room; nothing is
- * counted then, and the slot is as it was. */
-int ni_drain_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_record *r, uint8_t func, uint64_t *sn, uint32_t slot);
 
 #endif

@@ -6,7 +6,7 @@
  *                                                       └─ its group is over and 1 s was quiet ─▶ record, coll_src "api"
  *
  * A slot is freed when its line is in the block, not when that is written: the block keeps the text until then. What a
- * black box has to show beyond that are operations, which have rules of their own (drain.h, call_slot.h).
+ * black box has to show beyond that are operations, which have rules of their own (drain.h, call_drain.h).
  */
 #include "event_drain.h"
 

@@ -10,7 +10,6 @@
 
 #include "plugin/os/futex.h"
 #include "plugin/os/host.h"
-#include "plugin/os/process_id.h"
 #include "plugin/slots/state.h"
 #include "tick.h"
 

@@ -1,7 +1,8 @@
 /*
- * What the machine says of itself: its name, as it may stand in a path, and how long files may grow.
+ * What the machine says of itself and of this process: names, as they may stand in a path or in the process line, and how long
+ * files may grow.
  *
- * Pure but for gethostname and getrlimit; any thread, never a callback. Never fails.
+ * Asks the system, keeps nothing; any thread, never a callback. Never fails, at worst a text is "".
  */
 #ifndef NI_HOST_H
 #define NI_HOST_H
@@ -18,5 +19,10 @@ void ni_host_name(char *out, size_t cap);
 
 /* Bytes that a file may have by this process's RLIMIT_FSIZE now; UINT64_MAX: no limit. A block above it is never taken. */
 uint64_t ni_file_size_limit(void);
+
+/* The kernel's boot id. */
+void ni_process_boot_id(char *out, size_t cap);
+/* Base name of the executable: hostile text. */
+void ni_process_exe(char *out, size_t cap);
 
 #endif

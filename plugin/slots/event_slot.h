@@ -52,7 +52,7 @@ struct ni_ev_api {
   int32_t root;
   int32_t depth;
   uint32_t seen_ms; /* dump thread: when it first waited for the call's Coll */
-  uint32_t op_slot; /* with seen_ms: the call in the black box (call_slot.h); 0: in none */
+  uint32_t op_slot; /* with seen_ms: the call in the black box (call_drain.h); 0: in none */
   uint32_t noted;   /* 1: it still waits in its cell, too (call_cell.h) */
 };
 struct ni_ev_step {

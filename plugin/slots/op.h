@@ -48,7 +48,7 @@ enum {
 enum {
   NI_OP_CALLED = 1 << 0,   /* its API call is known (interface v5 and later) */
   NI_OP_REPLAYED = 1 << 1, /* from a CUDA graph */
-  NI_OP_API = 1 << 2,      /* none of NCCL's: a collective known by its call alone (call_slot.h) */
+  NI_OP_API = 1 << 2,      /* none of NCCL's: a collective known by its call alone (call_drain.h) */
   NI_OP_CE = 1 << 3,       /* the same by the copy engine's events */
 };
 

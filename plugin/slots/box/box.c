@@ -10,7 +10,6 @@
 
 #include "format/timing.h"
 #include "plugin/os/host.h"
-#include "plugin/os/process_id.h"
 #include "plugin/settings/job.h"
 #include "plugin/slots/state.h"
 

@@ -22,7 +22,7 @@
 #include "plugin/slots/arena.h"
 #include "plugin/slots/box/box_file.h"
 #include "plugin/os/clock.h"
-#include "plugin/os/process_id.h"
+#include "plugin/os/host.h"
 
 static char dir[] = "/dev/shm/ni-test.XXXXXX";
 static char boot[64];

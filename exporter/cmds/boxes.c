@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/as_user.h"

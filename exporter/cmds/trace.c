@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/plural.h"

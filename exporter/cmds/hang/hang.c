@@ -2,7 +2,6 @@
  * nccl-inspector hang: the command line of it. One look, or one after the other.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

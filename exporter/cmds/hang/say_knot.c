@@ -3,7 +3,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/knot.h"

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/base/text/safe_text.h"
 

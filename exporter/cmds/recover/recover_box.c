@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/expiry.h"
 #include "exporter/input/parse/parse.h"

@@ -1,6 +1,5 @@
 #include "recover_lines.h"
 
-#include <string.h>
 
 int ni_part_about(struct ni_log_part *p, const struct ni_ident *id) {
   ni_line_prefix_free(&p->prefix);

@@ -6,7 +6,6 @@
 
 #include "exporter/base/text/plural.h"
 #include "exporter/input/expiry.h"
-#include "exporter/input/sampling.h"
 #include "ledger.h"
 #include "judge.h"
 

@@ -23,7 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/progress.h"
 #include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"

@@ -10,7 +10,6 @@
 
 #include "exporter/base/map.h"
 #include "exporter/base/seq_set.h"
-#include "exporter/input/discover.h"
 #include "format/line.h"
 #include "format/names.h"
 

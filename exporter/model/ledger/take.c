@@ -3,14 +3,9 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/input/expiry.h"

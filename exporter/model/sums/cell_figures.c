@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/base/array.h"
 #include "cell_figures.h"

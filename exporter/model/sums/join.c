@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"

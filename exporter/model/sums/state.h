@@ -19,7 +19,6 @@
 
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
-#include "exporter/input/line_split.h"
 #include "exporter/base/index.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/ledger/ledger.h"

@@ -3,7 +3,6 @@
  * depend on the lines before it.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pass.h"

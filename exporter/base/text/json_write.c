@@ -95,12 +95,6 @@ void ni_json_rounded(struct ni_json *j, const char *key, double value, int digit
   else fputs("null", j->f);
 }
 
-void ni_json_fixed_decimals(struct ni_json *j, const char *key, double value, int decimals) {
-  before(j, key);
-  if (isfinite(value)) fprintf(j->f, "%.*f", decimals, value);
-  else fputs("null", j->f);
-}
-
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value) {
   before(j, key);
   fprintf(j->f, "\"0x%" PRIx64 "\"", value);

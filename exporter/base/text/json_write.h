@@ -33,8 +33,6 @@ void ni_json_i64(struct ni_json *j, const char *key, int64_t value);
 void ni_json_f64(struct ni_json *j, const char *key, double value);
 /* With so many significant digits (1..17): for pages and tables, where size counts. */
 void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits);
-/* With so many decimals, as our log lines have bandwidths (six) and clock rates (twelve). */
-void ni_json_fixed_decimals(struct ni_json *j, const char *key, double value, int decimals);
 /* "0x1f" */
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_bool(struct ni_json *j, const char *key, bool value);

@@ -161,7 +161,6 @@ struct ni_tr {
   size_t cap_tracks;
   struct ni_index track_at_hash;
   struct ni_sort *sort;
-  uint64_t order;              /* of events, for ties */
   int64_t t0_ns, t1_ns;        /* first and last time in the output */
   struct ni_tr_counts count;
   char *out_path;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/name_table.h"
+#include "exporter/base/text/safe_text.h"
 
 const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed", "unknown"};
 
@@ -57,6 +58,11 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
     if (any) next = b;
     source[b] = next;
   }
+}
+
+void ni_render_say(const struct ni_render_options *o, const char *line) {
+  if (o->say) o->say(o->say_context, line);
+  else ni_say(stderr, "%s\n", line);
 }
 
 void ni_summary_free(struct ni_summary *s) {

@@ -339,6 +339,9 @@ struct ni_render_options {
   struct ni_progress *progress; /* NULL: nobody looks */
 };
 
+/* One message of a renderer, to whom the options say. */
+void ni_render_say(const struct ni_render_options *o, const char *line);
+
 void ni_summary_free(struct ni_summary *s);
 
 /*

@@ -222,14 +222,14 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
       snprintf(line, sizeof line,
                "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --no-plots silences this)", program);
     else snprintf(line, sizeof line, "plots: not drawn, '%.200s' did not start: %s", program, strerror(-rc));
-    ni_plots_say(options, line);
+    ni_render_say(options, line);
     goto free_list;
   }
   int ran = (int)ni_threads((size_t)n, paint, w, sizeof *w);
   for (; n > ran; n--) ni_gnuplot_end(&w[n - 1].g, 1);
   if (p.format == NI_PLOT_PDF) take_dates(&p);
   if (!options->keep_scripts) remove_scripts(&p);
-  if ((rc = verdict(&p, w, n, line, sizeof line))) ni_plots_say(options, line);
+  if ((rc = verdict(&p, w, n, line, sizeof line))) ni_render_say(options, line);
 free_list:
   ni_progress_end(options->progress);
   free(p.figure);

@@ -1,6 +1,5 @@
 #include "exporter/base/array.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/base/text/safe_text.h"
 #include "plot_list.h"
 #include "figure_cells.h"
 #include "figure_run.h"
@@ -18,11 +17,6 @@
 enum { CELLS_MAX = 300 };
 
 static const char *const ending[NI_PLOT_FORMAT_COUNT] = {"png", "svg", "pdf"};
-
-void ni_plots_say(const struct ni_render_options *o, const char *line) {
-  if (o->say) o->say(o->say_context, line);
-  else ni_say(stderr, "%s\n", line);
-}
 
 /* The four that the reference knows. */
 static bool in_reference(const struct ni_cell *c) {
@@ -97,7 +91,7 @@ static int list_cells(struct ni_plots *p) {
     snprintf(line, sizeof line,
              "plots: histograms and box plots of the %d sizes with the most time; %zu more %s in the tables only",
              (int)CELLS_MAX, n - CELLS_MAX, ni_plural(n - CELLS_MAX, "is", "are"));
-    if (!p->o->quiet) ni_plots_say(p->o, line);
+    if (!p->o->quiet) ni_render_say(p->o, line);
     n = CELLS_MAX;
     qsort(list, n, sizeof *list, cell_order);
   }

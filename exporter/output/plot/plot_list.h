@@ -17,9 +17,6 @@ struct ni_plots {
   size_t n, room;
 };
 
-/* One message to the user. */
-void ni_plots_say(const struct ni_render_options *o, const char *line);
-
 int ni_plots_list(struct ni_plots *p);
 
 #endif

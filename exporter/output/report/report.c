@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
-#include "exporter/base/text/safe_text.h"
 #include "assets.h"
 #include "page_data.h"
 
 bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
-
-static void say(const struct ni_render_options *o, const char *line) {
-  if (o->say) o->say(o->say_context, line);
-  else ni_say(stderr, "%s\n", line);
-}
 
 /*
  * The data stand in a script element: "</script" or "<!--" inside would end or change it. '<' occurs in JSON only
@@ -38,7 +32,7 @@ int ni_report_render(const struct ni_summary *summary, const struct ni_render_op
   size_t n = 0;
   FILE *memory, *f;
   if (!ni_report_available()) {
-    say(options, "report.html: not made, the page was not built in for want of npm and node (--no-html silences this)");
+    ni_render_say(options, "report.html: not made, the page was not built in for want of npm and node (--no-html silences this)");
     return -ENOTSUP;
   }
   if (!(memory = open_memstream(&json, &n))) return -errno;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/now.h"
@@ -23,17 +24,12 @@ void ni_tr_sort_gaps(struct ni_tr_member *m) {
 
 /* Only the two gaps next to the record: what lies between two gaps borders on both. */
 void ni_tr_note_gap_border(struct ni_tr_member *m, unsigned kind, uint64_t rec_sn, int64_t ts) {
-  size_t lo = 0, hi = m->n_gaps;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    const struct ni_tr_gap *g = &m->gap[mid];
-    if (g->kind < kind || (g->kind == kind && g->from <= rec_sn)) lo = mid + 1;
-    else hi = mid;
-  }
-  if (lo < m->n_gaps && m->gap[lo].kind == kind && (m->gap[lo].after_ns == NI_TR_NO_TIME || ts > m->gap[lo].after_ns))
-    m->gap[lo].after_ns = ts;
-  if (lo == 0) return;
-  struct ni_tr_gap *g = &m->gap[lo - 1];
+  size_t i;
+  ni_array_search(i, m->n_gaps, m->gap[i].kind < kind || (m->gap[i].kind == kind && m->gap[i].from <= rec_sn));
+  if (i < m->n_gaps && m->gap[i].kind == kind && (m->gap[i].after_ns == NI_TR_NO_TIME || ts > m->gap[i].after_ns))
+    m->gap[i].after_ns = ts;
+  if (i == 0) return;
+  struct ni_tr_gap *g = &m->gap[i - 1];
   if (g->kind == kind && rec_sn > g->to && (g->before_ns == NI_TR_NO_TIME || ts < g->before_ns)) g->before_ns = ts;
 }
 

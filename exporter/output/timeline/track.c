@@ -46,23 +46,14 @@ static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *
 }
 
 void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size) {
-  char comm[160] = "", suffix[32] = "";
+  static const char *const texts[NI_TR_T_COUNT] = {"marks, losses", "API calls", "enqueue", "collectives", "send, receive", "channel",
+                                                   "network send", "network receive", "network steps", "network plugin", "proxy thread"};
+  char comm[160] = "", sub[16] = "", suffix[32] = "";
   if (t->member != NI_TR_NONE) comm_name(r, t, comm, sizeof comm);
   else if (t->class >= NI_TR_T_COLL && t->class != NI_TR_T_PROXY) snprintf(comm, sizeof comm, "other processes");
+  if (t->class >= NI_TR_T_CHANNEL && t->class <= NI_TR_T_STEPS) snprintf(sub, sizeof sub, " %02u", t->sub);
   if (lane) snprintf(suffix, sizeof suffix, " (%u)", lane + 1);
-  switch (t->class) {
-    case NI_TR_T_MARKS: snprintf(out, size, "marks, losses%s", suffix); break;
-    case NI_TR_T_CALLS: snprintf(out, size, "API calls%s", suffix); break;
-    case NI_TR_T_ENQUEUE: snprintf(out, size, "%s: enqueue%s", comm, suffix); break;
-    case NI_TR_T_COLL: snprintf(out, size, "%s: collectives%s", comm, suffix); break;
-    case NI_TR_T_P2P: snprintf(out, size, "%s: send, receive%s", comm, suffix); break;
-    case NI_TR_T_CHANNEL: snprintf(out, size, "%s: channel %02u%s", comm, t->sub, suffix); break;
-    case NI_TR_T_NET_SEND: snprintf(out, size, "%s: network send %02u%s", comm, t->sub, suffix); break;
-    case NI_TR_T_NET_RECV: snprintf(out, size, "%s: network receive %02u%s", comm, t->sub, suffix); break;
-    case NI_TR_T_STEPS: snprintf(out, size, "%s: network steps %02u%s", comm, t->sub, suffix); break;
-    case NI_TR_T_NET_PLUGIN: snprintf(out, size, "%s: network plugin%s", comm, suffix); break;
-    default: snprintf(out, size, "%s%sproxy thread%s", comm, *comm ? ": " : "", suffix); break;
-  }
+  snprintf(out, size, "%s%s%s%s%s", comm, *comm ? ": " : "", texts[t->class], sub, suffix);
 }
 
 void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t size) {

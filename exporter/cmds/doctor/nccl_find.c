@@ -102,13 +102,9 @@ static void find(struct ni_doctor *d, struct found *f) {
 
 /* The newest interface that both have (docs/nccl-callbacks.md, 1.1), 0: none. */
 static int interface_of(int release, unsigned versions) {
-  int newest = release < 22300   ? 0
-               : release < 22400 ? 1
-               : release < 22600 ? 2
-               : release < 22700 ? 3
-               : release < 22800 ? 4
-               : release < 22900 ? 5
-                                 : 6;
+  static const int since[] = {22300, 22400, 22600, 22700, 22800, 22900}; /* v1, v2, ... */
+  int newest = 0;
+  while (newest < (int)(sizeof since / sizeof *since) && release >= since[newest]) newest++;
   while (newest > 0 && !(versions & 1u << newest)) newest--;
   return newest;
 }

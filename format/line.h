@@ -337,4 +337,12 @@ struct ni_line {
   };
 };
 
+/* When its first channel started as the CPU saw it, in Unix ns: in verbose logs. 0: not told. */
+static inline int64_t ni_first_channel_ns(const struct ni_line *l) {
+  uint64_t first = 0;
+  for (uint32_t i = 0; l->trace && l->trace->has_ts && i < l->trace->n; i++)
+    if (l->trace->event[i].start_us && (!first || l->trace->event[i].start_us < first)) first = l->trace->event[i].start_us;
+  return first < INT64_MAX / 1000 ? (int64_t)first * 1000 : 0;
+}
+
 #endif

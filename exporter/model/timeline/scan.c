@@ -13,25 +13,17 @@
 #include "units.h"
 #include "exporter/model/ledger/judge.h"
 
-#define EXEC_MAX_NS INT64_C(3600000000000)
-
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
   const struct ni_record *o = &l->op;
   enum ni_tr_placed how = NI_TR_NOWHERE;
-  uint64_t exec = o->has & NI_HAS_EXEC_NS ? o->exec_ns : o->exec_us > EXEC_MAX_NS / 1000 ? EXEC_MAX_NS + 1 : o->exec_us * 1000;
-  if (exec > (uint64_t)EXEC_MAX_NS) return NI_TR_NOWHERE;
+  uint64_t exec = ni_exec_ns(o);
+  if (exec > NI_MAX_EXEC_NS) return NI_TR_NOWHERE;
   *dur_ns = (int64_t)exec;
   if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA)) {
     if (__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, start_ns)) return NI_TR_NOWHERE;
     how = NI_TR_BY_GPU;
-  } else if (l->trace && l->trace->has_ts && o->timing != NI_TIMING_COLLECTIVE_CPU) {
-    uint64_t first = 0;
-    for (uint32_t i = 0; i < l->trace->n; i++)
-      if (l->trace->event[i].start_us && (!first || l->trace->event[i].start_us < first)) first = l->trace->event[i].start_us;
-    if (first && first < INT64_MAX / 1000) {
-      *start_ns = (int64_t)first * 1000;
-      how = NI_TR_BY_CPU;
-    }
+  } else if (o->timing != NI_TIMING_COLLECTIVE_CPU && (*start_ns = ni_first_channel_ns(l))) {
+    how = NI_TR_BY_CPU;
   }
   if (how == NI_TR_NOWHERE && (o->has & NI_HAS_ENQUEUE)) {
     *start_ns = (int64_t)o->enqueue_ns;

@@ -88,12 +88,8 @@ int64_t ni_start_ns(const struct ni_line *l) {
     if (!__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, &t)) return t;
   }
   if (o->has & NI_HAS_ENQUEUE) return o->timing == NI_TIMING_KERNEL_GPU ? NI_NO_START : (int64_t)o->enqueue_ns;
-  uint64_t first = 0;
-  if (l->trace && l->trace->has_ts)
-    for (uint32_t i = 0; i < l->trace->n; i++)
-      if (l->trace->event[i].start_us && (!first || l->trace->event[i].start_us < first))
-        first = l->trace->event[i].start_us;
-  return first && first < INT64_MAX / 1000 ? (int64_t)first * 1000 : NI_NO_START;
+  int64_t first = ni_first_channel_ns(l);
+  return first ? first : NI_NO_START;
 }
 
 static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c, int64_t time_us) {

@@ -15,12 +15,23 @@ int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni
   return 0;
 }
 
+void ni_ledgers_drop(void *unused, void *part) {
+  (void)unused;
+  ni_ledger_free(part);
+  free(part);
+}
+
 int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part) {
   struct ni_ledger *f = &l->of_file[file_no];
-  if (f->file) return ni_ledger_merge(f, part);
-  *f = *part; /* its first part */
-  *part = (struct ni_ledger){0};
-  return 0;
+  int e = 0;
+  if (f->file) {
+    e = ni_ledger_merge(f, part);
+  } else {
+    *f = *part; /* its first part */
+    *part = (struct ni_ledger){0};
+  }
+  ni_ledgers_drop(NULL, part);
+  return e;
 }
 
 int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no) { return ni_ledger_merge(l->all, &l->of_file[file_no]); }
@@ -44,17 +55,7 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e;
 }
 
-static void drop(void *arg, void *result) {
-  (void)arg;
-  ni_ledger_free(result);
-  free(result);
-}
-
-static int merge(void *arg, const struct ni_scan_part *p, void *result) {
-  int e = ni_ledgers_merge(arg, p->file_no, result);
-  drop(arg, result);
-  return e;
-}
+static int merge(void *arg, const struct ni_scan_part *p, void *result) { return ni_ledgers_merge(arg, p->file_no, result); }
 
 static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(arg, file_no); }
 
@@ -65,7 +66,7 @@ int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned j
   if (e == 0) e = ni_scan_plan(&plan, files, true, jobs);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &l, .part = read_part,
-                                             .merge = merge, .file_done = file_done, .drop = drop});
+                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop});
   ni_scan_plan_free(&plan);
   ni_ledgers_free(&l);
   return e;

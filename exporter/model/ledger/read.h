@@ -13,7 +13,8 @@ struct ni_ledgers {
   size_t n;
 };
 int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni_files *files);
-int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part);
+int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part); /* frees part, in any case */
+void ni_ledgers_drop(void *unused, void *part); /* a part that is not merged */
 int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no);
 void ni_ledgers_free(struct ni_ledgers *l);
 /* All of that, for who wants nothing else of the lines. */

@@ -282,25 +282,17 @@ static int close_reading(void *run, void *worker) {
 }
 
 static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {
-  int e = ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger);
-  ni_ledger_free(ledger);
-  free(ledger);
-  return e;
+  return ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger);
 }
 
 static int file_done(void *run, size_t file_no) { return ni_ledgers_file_done(&((struct ni_run *)run)->ledgers, file_no); }
-static void drop_range(void *run, void *ledger) {
-  (void)run;
-  ni_ledger_free(ledger);
-  free(ledger);
-}
 
 int ni_read_all(struct ni_run *r) {
   int e = ni_ledgers_init(&r->ledgers, &r->ledger, &r->files);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan, .jobs = r->opt.jobs, .progress = &r->progress, .arg = r,
                                              .open = open_reading, .close = close_reading, .part = read_range,
-                                             .merge = merge_range, .file_done = file_done, .drop = drop_range, .stop = ni_run_stopped});
+                                             .merge = merge_range, .file_done = file_done, .drop = ni_ledgers_drop, .stop = ni_run_stopped});
   ni_ledgers_free(&r->ledgers);
   if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
   return r->stop && *r->stop ? -EINTR : e;

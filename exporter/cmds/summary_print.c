@@ -60,13 +60,6 @@ static void print_verdict(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
 }
 
-static int by_share(const void *a, const void *b, void *summary) {
-  const struct ni_summary *s = summary;
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  double p = s->group[x].time_share, q = s->group[y].time_share;
-  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
-}
-
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
 enum { COLS = 10 };
 static const struct ni_column group_columns[COLS] = {
@@ -123,7 +116,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
       [NI_TIMING_KERNEL_CPU] = "kernel_cpu: from the kernel's start to its end, as the CPU saw them",
       [NI_TIMING_COLLECTIVE_CPU] = "collective_cpu: the time of the call, which says nothing of the kernel; "
                                    "nccl-inspector check tells why"};
-  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+  uint32_t *order = ni_groups_by_share(s);
   size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
   struct ni_table t;
   bool timed[NI_TIMING_COUNT] = {false}, peak = false;

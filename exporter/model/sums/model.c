@@ -60,6 +60,15 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
   }
 }
 
+static int by_share(const void *a, const void *b, void *summary) {
+  const struct ni_summary *s = summary;
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  double p = s->group[x].time_share, q = s->group[y].time_share;
+  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+uint32_t *ni_groups_by_share(const struct ni_summary *s) { return ni_order((uint32_t)s->n_groups, by_share, (void *)s); }
+
 void ni_render_say(const struct ni_render_options *o, const char *line) {
   if (o->say) o->say(o->say_context, line);
   else ni_say(stderr, "%s\n", line);

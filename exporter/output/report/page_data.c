@@ -120,14 +120,6 @@ static const struct ni_json_field group_fields[] = {
     NI_PAGE(ni_group, job_us), NI_JSON_BY(put_mix, "mix")};
 enum { GROUP_FIELDS = sizeof group_fields / sizeof *group_fields };
 
-/* Ties keep the order of the model, so that the same summary gives the same page. */
-static int by_share(const void *a, const void *b, void *context) {
-  const struct ni_summary *s = context;
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  double p = s->group[x].time_share, q = s->group[y].time_share;
-  return p > q ? -1 : p < q ? 1 : x < y ? -1 : x > y;
-}
-
 static void write_series(struct ni_json *j, const struct ni_summary *s, const uint32_t *order, size_t n) {
   static const struct ni_json_field columns[] = {{.key = "group"},  {.key = "n"},      {.key = "us_p10"},
                                                  {.key = "us_p50"}, {.key = "us_p90"}, {.key = "us_p99"},
@@ -202,7 +194,7 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
 }
 
 static int write_groups(struct ni_json *j, const struct ni_summary *s) {
-  uint32_t *order = ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+  uint32_t *order = ni_groups_by_share(s);
   bool *wanted = calloc(s->n_cells + 1, sizeof *wanted);
   if (!order || !wanted) {
     free(order);

@@ -20,18 +20,21 @@ static struct ni_group_sums *group_of(struct ni_cell_sums *c, unsigned timing) {
   return g->comm && g->process ? g : NULL;
 }
 
-static struct ni_slice_sums *slice_of(struct ni_slice_sums **at) {
+static struct ni_value_sums *slice_of(struct ni_value_sums **at) {
   if (*at) return *at;
   *at = calloc(1, sizeof **at);
   if (*at) (*at)->us.limit = (*at)->busbw.limit = NI_DIST_LIMIT_SLICE;
   return *at;
 }
 
-static void free_slices(struct ni_slice_sums **s, size_t n) {
+static void free_values(struct ni_value_sums *v) {
+  ni_dist_free(&v->us);
+  ni_dist_free(&v->busbw);
+}
+
+static void free_slices(struct ni_value_sums **s, size_t n) {
   for (size_t i = 0; s && i < n; i++) {
-    if (!s[i]) continue;
-    ni_dist_free(&s[i]->us);
-    ni_dist_free(&s[i]->busbw);
+    if (s[i]) free_values(s[i]);
     free(s[i]);
   }
   free(s);
@@ -45,10 +48,7 @@ void ni_cell_free(struct ni_cell_sums *c) {
     ni_dist_free(&g->busbw);
     ni_dist_free(&g->transfer);
     ni_dist_free(&g->job);
-    for (uint32_t i = 0; g->bin && i < c->s->n_bins; i++) {
-      ni_dist_free(&g->bin[i].us);
-      ni_dist_free(&g->bin[i].busbw);
-    }
+    for (uint32_t i = 0; g->bin && i < c->s->n_bins; i++) free_values(&g->bin[i]);
     free(g->bin);
     free_slices(g->comm, c->s->n_comms);
     free_slices(g->process, c->s->n_processes);
@@ -83,11 +83,11 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
   if (p->e.bytes_per_s == NI_NO_BW) g->no_bandwidth++;
   int e = add_values(&g->us, &g->busbw, &p->e);
   if (e == 0 && g->bin) {
-    struct ni_bin_sums *b = &g->bin[bin_of(c->s, time_us(&p->e), c->s->n_bins)];
+    struct ni_value_sums *b = &g->bin[bin_of(c->s, time_us(&p->e), c->s->n_bins)];
     e = add_values(&b->us, &b->busbw, &p->e);
   }
   if (e == 0 && g->comm) {
-    struct ni_slice_sums *of_comm = slice_of(&g->comm[comm]), *of_process = slice_of(&g->process[p->process]);
+    struct ni_value_sums *of_comm = slice_of(&g->comm[comm]), *of_process = slice_of(&g->process[p->process]);
     if (!of_comm || !of_process) return -ENOMEM;
     e = add_values(&of_comm->us, &of_comm->busbw, &p->e);
     if (e == 0) e = add_values(&of_process->us, &of_process->busbw, &p->e);

@@ -31,11 +31,7 @@ struct ni_sums {
   uint64_t duplicates, operations, records, clocks_disagree, skipped;
 };
 
-struct ni_slice_sums {
-  struct ni_dist us, busbw;
-};
-
-struct ni_bin_sums {
+struct ni_value_sums { /* of a slice, or of a bin of time */
   struct ni_dist us, busbw;
 };
 
@@ -43,8 +39,8 @@ struct ni_group_sums {
   uint64_t records, operations, no_bandwidth;
   struct ni_dist us, busbw, transfer, job;
   uint64_t mix[NI_MIX_MAX + 1];
-  struct ni_bin_sums *bin;       /* n_bins; NULL without series */
-  struct ni_slice_sums **comm, **process; /* NULL without slices; each NULL where there is nothing */
+  struct ni_value_sums *bin;       /* n_bins; NULL without series */
+  struct ni_value_sums **comm, **process; /* NULL without slices; each NULL where there is nothing */
   struct ni_outlier slow[NI_SUM_OUTLIERS];
   uint32_t n_slow;
 };

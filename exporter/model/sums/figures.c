@@ -73,7 +73,7 @@ static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni
   a->skipped += b->skipped;
 }
 
-static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_slice_sums *d) {
+static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_value_sums *d) {
   if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
   struct ni_slice *x = &l->item[l->n++];
   x->group = group;
@@ -89,7 +89,7 @@ static int add_hosts(const struct joining *j, struct ni_cell_result *out, uint32
   const struct ni_summary *s = j->s;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < s->n_processes;) {
-    struct ni_slice_sums sum = {.us.limit = NI_DIST_LIMIT_SLICE, .busbw.limit = NI_DIST_LIMIT_SLICE};
+    struct ni_value_sums sum = {.us.limit = NI_DIST_LIMIT_SLICE, .busbw.limit = NI_DIST_LIMIT_SLICE};
     uint32_t host = s->process[i].host;
     bool any = false;
     for (; i < s->n_processes && s->process[i].host == host; i++) {

@@ -159,13 +159,8 @@ static bool says_the_same(const char *a, const char *b) {
 
 /* A time and the sentence, when it is another than before. */
 static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
-  char *text = NULL, when[40];
-  size_t n = 0;
-  FILE *f = open_memstream(&text, &n);
-  if (f) {
-    ni_hang_say(f, v);
-    fclose(f);
-  }
+  char *text, when[40];
+  NI_HANG_SAID(text, ni_hang_say(f, v));
   if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
     ni_say(stderr, "%s %s\n", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, when), text);
     free(h->standing.said);

@@ -33,11 +33,9 @@ static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
 
 /* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
 static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
-  char *text = NULL;
-  size_t n = 0;
-  FILE *f = open_memstream(&text, &n);
-  bool more = f && ni_hang_say_missing(f, v, i);
-  if (f) fclose(f);
+  char *text;
+  bool more = false;
+  NI_HANG_SAID(text, more = ni_hang_say_missing(f, v, i));
   if (more) return text;
   free(text);
   return NULL;
@@ -202,30 +200,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
 
 /* ---- JSON ---- */
 
-typedef void (*say_fn)(FILE *f, const void *arg);
-
-struct said {
-  const struct ni_hang_verdict *v;
-  const struct ni_hang_knot *k;
-};
-
-static void sentence(FILE *f, const void *arg) { ni_hang_say(f, arg); }
-
-static void cannot_tell(FILE *f, const void *arg) { ni_hang_say_cannot_tell(f, arg); }
-
-static void knot_text(FILE *f, const void *arg) {
-  const struct said *s = arg;
-  ni_hang_say_knot(f, s->v, s->k);
-}
-
-static void json_said(struct ni_json *j, const char *key, say_fn say, const void *arg) {
-  char *text = NULL;
-  size_t n = 0;
-  FILE *f = open_memstream(&text, &n);
-  if (f) {
-    say(f, arg);
-    fclose(f);
-  }
+static void json_said(struct ni_json *j, const char *key, char *text) {
   ni_json_text(j, key, text);
   free(text);
 }
@@ -235,8 +210,7 @@ static void json_missing(struct ni_json *j, const struct ni_hang_verdict *v) {
   for (size_t i = 0;; i++) {
     char *text = missing_text(v, i);
     if (!text) break;
-    ni_json_text(j, NULL, text);
-    free(text);
+    json_said(j, NULL, text);
   }
   ni_json_end_array(j);
 }
@@ -288,7 +262,7 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
                {"size", offsetof(struct ni_hang_knot, size_mismatch)},
                {"datatype", offsetof(struct ni_hang_knot, type_mismatch)},
                {"root", offsetof(struct ni_hang_knot, root_mismatch)}};
-  struct said s = {v, k};
+  char *text;
   ni_json_object(j, NULL);
   ni_json_text(j, "comm_name", k->any->who->name);
   ni_json_hex_text(j, "hash", k->any->who->hash);
@@ -296,7 +270,8 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
   json_op(j, "operation", v, &k->op);
   if (k->has_last) json_op(j, "last_finished", v, &k->last);
-  json_said(j, "text", knot_text, &s);
+  NI_HANG_SAID(text, ni_hang_say_knot(f, v, k));
+  json_said(j, "text", text);
   ni_json_bool(j, "hangs", k->hangs);
   ni_json_bool(j, "root", k->root);
   ni_json_bool(j, "earlier_run", k->past);
@@ -340,9 +315,12 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-hang-1");
   ni_json_text(&j, "verdict", !m->n_processes ? "no_data" : v->cannot_tell ? "cannot_tell" : answers[v->answer]);
-  json_said(&j, "sentence", sentence, v);
-  if (v->cannot_tell) json_said(&j, "cannot_tell", cannot_tell, v);
-  else ni_json_text(&j, "cannot_tell", NULL);
+  char *text = NULL;
+  NI_HANG_SAID(text, ni_hang_say(f, v));
+  json_said(&j, "sentence", text);
+  text = NULL;
+  if (v->cannot_tell) NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
+  json_said(&j, "cannot_tell", text);
   json_missing(&j, v);
   ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
   ni_json_u64(&j, "communicators", v->n_communicators);

@@ -14,6 +14,15 @@
 
 /* "HANG (likely): AllReduce 1204 of communicator dp0: rank 3 (node-a) never called it; ..." Without line feed. */
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v);
+/* What a call says that writes to `f`; malloc'ed, NULL without memory. */
+#define NI_HANG_SAID(text, call)                      \
+  do {                                                \
+    size_t n_ = 0;                                    \
+    char *said_ = NULL;                               \
+    FILE *f = open_memstream(&said_, &n_);            \
+    if (f) call, (void)fclose(f);                     \
+    (text) = said_;                                   \
+  } while (0)
 /* What keeps the verdict from being certain, one per call from i = 0 on; false: no more. */
 bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i);
 

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/time_text.h"
 #include "exporter/input/scan_files.h"
 
 enum {
@@ -217,12 +217,10 @@ uint32_t ni_runs_named(const struct ni_runs *r, const char *which) {
 
 const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
   const struct ni_job_run *x = &r->run[run];
-  time_t t = (time_t)(x->start_ns / 1000000000);
-  struct tm tm;
   char when[40] = "";
-  if (x->start_ns && gmtime_r(&t, &tm)) strftime(when, sizeof when, ", from %Y-%m-%d %H:%M:%SZ", &tm);
-  snprintf(out, 256, "run %zu (%s%.80s%s%u %s%s)", run + 1, x->job ? "job " : "", x->job ? x->job : "", x->job ? ", " : "",
-           x->processes, ni_plural(x->processes, "process", "processes"), when);
+  if (x->start_ns) ni_utc_text(x->start_ns / 1000, ' ', 0, when);
+  snprintf(out, 256, "run %zu (%s%.80s%s%u %s%s%s)", run + 1, x->job ? "job " : "", x->job ? x->job : "", x->job ? ", " : "",
+           x->processes, ni_plural(x->processes, "process", "processes"), *when ? ", from " : "", when);
   return out;
 }
 

@@ -80,6 +80,18 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   return e;
 }
 
+int ni_write_all(int fd, const void *from, size_t n, off_t at) {
+  for (const char *p = from; n;) {
+    ssize_t put = at < 0 ? write(fd, p, n) : pwrite(fd, p, n, at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return put < 0 ? -errno : -EIO;
+    p += put;
+    n -= (size_t)put;
+    if (at >= 0) at += put;
+  }
+  return 0;
+}
+
 int ni_out_end(FILE *f) {
   int bad = ferror(f);
   return fclose(f) != 0 || bad ? -(errno ? errno : EIO) : 0;

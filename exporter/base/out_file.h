@@ -45,6 +45,9 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
  */
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
 
+/* All n bytes, at a place of the file, or where it stands (at: -1). 0 or -errno. */
+int ni_write_all(int fd, const void *from, size_t n, off_t at);
+
 /* Closes a stream that was written to: 0, or -errno of whatever went wrong since it was opened. */
 int ni_out_end(FILE *f);
 

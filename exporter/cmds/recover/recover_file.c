@@ -19,17 +19,6 @@ struct lines {
   char text[MEMBER_TEXT];
 };
 
-static int write_all(int fd, const unsigned char *p, size_t n) {
-  while (n) {
-    ssize_t put = write(fd, p, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return put < 0 ? -errno : -EIO;
-    p += put;
-    n -= (size_t)put;
-  }
-  return 0;
-}
-
 /* One gzip member of len bytes of text. */
 static int write_member(int fd, const char *text, size_t len) {
   z_stream z = {0};
@@ -42,7 +31,7 @@ static int write_member(int fd, const char *text, size_t len) {
     z.avail_in = (uInt)len;
     z.next_out = out;
     z.avail_out = (uInt)most;
-    e = deflate(&z, Z_FINISH) == Z_STREAM_END ? write_all(fd, out, most - z.avail_out) : -EIO;
+    e = deflate(&z, Z_FINISH) == Z_STREAM_END ? ni_write_all(fd, out, most - z.avail_out, -1) : -EIO;
   }
   deflateEnd(&z);
   free(out);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
 #include "box_image.h"
@@ -291,19 +292,6 @@ void ni_box_close(struct ni_box *b) {
 
 /* ---- copies ---- */
 
-static int write_at(int fd, const void *from, size_t n, uint64_t at) {
-  const unsigned char *p = from;
-  while (n) {
-    ssize_t put = pwrite(fd, p, n, (off_t)at);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return put < 0 ? -errno : -EIO;
-    p += put;
-    n -= (size_t)put;
-    at += (uint64_t)put;
-  }
-  return 0;
-}
-
 int ni_box_write_copy(const struct ni_box *b, int fd) {
   const struct ni_box_header *h = &b->h;
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
@@ -316,14 +304,14 @@ int ni_box_write_copy(const struct ni_box *b, int fd) {
     if (c.box_bytes < pieces[i]->at + pieces[i]->bytes) c.box_bytes = pieces[i]->at + pieces[i]->bytes;
   memcpy(c.magic, NI_BOX_COPY_MAGIC, 8);
   memcpy(page, &c, sizeof c);
-  int e = write_at(fd, h, sizeof *h, 0);
+  int e = ni_write_all(fd, h, sizeof *h, 0);
   for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
-    e = write_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
-  if (e == 0) e = write_at(fd, &b->watermark, 4, h->watermark_at);
-  if (e == 0) e = write_at(fd, &b->outside, 4, h->outside_at);
+    e = ni_write_all(fd, b->image + pieces[i]->at, pieces[i]->bytes, (off_t)pieces[i]->at);
+  if (e == 0) e = ni_write_all(fd, &b->watermark, 4, (off_t)h->watermark_at);
+  if (e == 0) e = ni_write_all(fd, &b->outside, 4, (off_t)h->outside_at);
   for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
     uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
-    if (ni_box_holds(b, p)) e = write_at(fd, b->image + at, NI_BOX_PAGE_BYTES, at);
+    if (ni_box_holds(b, p)) e = ni_write_all(fd, b->image + at, NI_BOX_PAGE_BYTES, (off_t)at);
   }
-  return e == 0 ? write_at(fd, page, sizeof page, c.box_bytes) : e;
+  return e == 0 ? ni_write_all(fd, page, sizeof page, (off_t)c.box_bytes) : e;
 }

@@ -6,7 +6,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "check.h"
 #include "exporter/base/text/table.h"
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "format/apart.h"
 #include "format/line_tables.h"
 #include "format/names.h"
@@ -258,21 +258,16 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_le
 }
 
 void ni_check_print_json(const struct ni_check *check) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_ledger, files), NI_JSON(ni_ledger, file_bytes), NI_JSON(ni_ledger, text_bytes),
+      NI_JSON_AS(ni_ledger, n_processes, "processes"), NI_JSON(ni_ledger, lines), NI_JSON(ni_ledger, operations),
+      NI_JSON(ni_ledger, control_lines), NI_JSON(ni_ledger, proxy_lines), NI_JSON(ni_ledger, bad_lines),
+      NI_JSON(ni_ledger, unknown_keys), NI_JSON_AS(ni_ledger, notes, "notes_in_logs")};
   const struct ni_ledger *c = &check->ledger;
   struct ni_json json, *j = &json;
   ni_json_open(j, stdout, SCHEMA);
   ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
-  ni_json_u64(j, "files", (size_t)c->files);
-  ni_json_u64(j, "file_bytes", c->file_bytes);
-  ni_json_u64(j, "text_bytes", c->text_bytes);
-  ni_json_u64(j, "processes", c->n_processes);
-  ni_json_u64(j, "lines", c->lines);
-  ni_json_u64(j, "operations", c->operations);
-  ni_json_u64(j, "control_lines", c->control_lines);
-  ni_json_u64(j, "proxy_lines", c->proxy_lines);
-  ni_json_u64(j, "bad_lines", c->bad_lines);
-  ni_json_u64(j, "unknown_keys", c->unknown_keys);
-  ni_json_u64(j, "notes_in_logs", c->notes);
+  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, c, NULL);
   ni_json_object(j, "bad_lines_by");
   for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
     if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);

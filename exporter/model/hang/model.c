@@ -197,11 +197,7 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
     int64_t k = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
     e = k < 0 ? (int)k : merge_member(a->member[k], b->member[i], map);
   }
-  a->files += b->files;
-  a->boxes += b->boxes;
-  a->lines += b->lines;
-  a->bad_lines += b->bad_lines;
-  a->unreadable += b->unreadable;
+  ni_add_counts(a->totals, b->totals);
   if (b->box_dir) a->box_dir = b->box_dir;
   if (b->foreign) a->foreign_uid = b->foreign_uid;
   a->foreign += b->foreign;

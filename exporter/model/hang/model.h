@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/counts.h"
 #include "exporter/base/seq_set.h"
 #include "exporter/model/who/who.h"
 #include "format/record.h"
@@ -115,7 +116,7 @@ struct ni_hang_model {
   size_t n_processes, cap_processes, n_members, cap_members;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
-  uint64_t files, boxes, lines, bad_lines, unreadable;
+  NI_COUNTS(totals, files, boxes, lines, bad_lines, unreadable);
   char *first_bad; /* "file: why" of the first that could not be read */
   const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
   size_t foreign;      /* boxes there of other users, and one of those */

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/counts.h"
 #include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
@@ -49,15 +50,13 @@ struct ni_tally {
 
 /* One kind (collective, P2P) of one communicator in one process. */
 struct ni_ledger_kind {
-  uint64_t records;
   struct ni_seq_set rec_sn;      /* ours */
+  /* flushed: sum of *_records over the dump_stats lines; gap_lines: sum of their counts; rolled: counted in rollup lines. */
+  NI_COUNTS(added, records, flushed, gap_lines, incomplete_lines, late_lines, rolled);
   bool stated;                   /* the numbers below are from the newest dump_stats line */
-  uint64_t started, written, filtered, dropped, incomplete, late, in_flight, fallback;
-  uint64_t flushed;              /* sum of *_records over the dump_stats lines */
-  uint64_t gap_lines, incomplete_lines, late_lines; /* gap_lines: sum of their counts */
+  /* sampled: left out by NCCL_INSPECTOR_SAMPLE; expired: of those dropped; on the process's line. */
+  NI_COUNTS(newest, started, written, filtered, dropped, incomplete, late, in_flight, fallback, sampled, expired);
   uint64_t nvidia_dropped;       /* *_dropped_total of NVIDIA's marker */
-  uint64_t rolled, sampled;      /* counted in rollup lines; left out by NCCL_INSPECTOR_SAMPLE */
-  uint64_t expired;              /* of those dropped; on the process's line */
   struct ni_ledger_cause {       /* of those dropped, where the newest line is no final one */
     uint32_t name;               /* in dropped_by of the ledger; NI_LEDGER_NAMES: others */
     uint64_t count;
@@ -172,13 +171,13 @@ struct ni_problem {
 
 struct ni_ledger {
   bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
-  uint64_t files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans;
+  NI_COUNTS(totals, files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans,
+            unknown_keys, notes);
   uint64_t reasons[NI_REJ_COUNT];
   struct ni_where sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;
   uint64_t events[NI_EVENT_COUNT];  /* by kind */
   struct ni_tally funcs, dropped_by, filtered_by, strays, fallback_by, unknown_kinds;
-  uint64_t unknown_keys, notes;
   uint64_t implausible[NI_IMPLAUSIBLE_COUNT];
   /* By ni_ledger_judge: NVIDIA's markers say so many went; operations in roll-ups, finished ones without a record of their
    * own, finished ones that no roll-up counts, those that sampling left out; numbers without a record and without a reason, however they are told. */

@@ -60,25 +60,11 @@ static int merge_process(struct ni_ledger *c, struct ni_ledger *part, size_t n, 
 static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct ni_ledger_kind *a, struct ni_ledger_kind *b,
                       bool newest) {
   int e = ni_seq_set_merge(&a->rec_sn, &b->rec_sn);
-  a->records += b->records;
-  a->flushed += b->flushed;
-  a->gap_lines += b->gap_lines;
-  a->incomplete_lines += b->incomplete_lines;
-  a->late_lines += b->late_lines;
-  a->rolled += b->rolled;
+  ni_add_counts(a->added, b->added);
   a->nvidia_dropped = larger(a->nvidia_dropped, b->nvidia_dropped);
   if (e < 0 || !newest || !b->stated) return e;
   a->stated = true;
-  a->started = b->started;
-  a->written = b->written;
-  a->filtered = b->filtered;
-  a->sampled = b->sampled;
-  a->dropped = b->dropped;
-  a->expired = b->expired;
-  a->incomplete = b->incomplete;
-  a->late = b->late;
-  a->in_flight = b->in_flight;
-  a->fallback = b->fallback;
+  memcpy(a->newest, b->newest, sizeof a->newest);
   free(a->cause);
   a->cause = b->cause;
   a->n_causes = b->n_causes;
@@ -118,21 +104,10 @@ static int merge_member(struct ni_ledger *c, struct ni_ledger *part, size_t n) {
 }
 
 static int merge_counts(struct ni_ledger *a, struct ni_ledger *b) {
-  a->files += b->files;
-  a->file_bytes += b->file_bytes;
-  a->text_bytes += b->text_bytes;
-  a->lines += b->lines;
-  a->blank += b->blank;
-  a->operations += b->operations;
-  a->control_lines += b->control_lines;
-  a->proxy_lines += b->proxy_lines;
-  a->bad_lines += b->bad_lines;
-  a->orphans += b->orphans;
-  a->unknown_keys += b->unknown_keys;
-  a->notes += b->notes;
-  for (int i = 0; i < NI_REJ_COUNT; i++) a->reasons[i] += b->reasons[i];
-  for (int i = 0; i < NI_EVENT_COUNT; i++) a->events[i] += b->events[i];
-  for (int i = 0; i < NI_IMPLAUSIBLE_COUNT; i++) a->implausible[i] += b->implausible[i];
+  ni_add_counts(a->totals, b->totals);
+  ni_add_counts(a->reasons, b->reasons);
+  ni_add_counts(a->events, b->events);
+  ni_add_counts(a->implausible, b->implausible);
   int e = merge_tally(&a->funcs, &b->funcs);
   if (e == 0) e = merge_tally(&a->dropped_by, &b->dropped_by);
   if (e == 0) e = merge_tally(&a->filtered_by, &b->filtered_by);

@@ -8,18 +8,20 @@
 #ifndef NI_SUMMARY_CELL_FIGURES_H
 #define NI_SUMMARY_CELL_FIGURES_H
 
+#include "exporter/base/counts.h"
 #include "exporter/model/sums/packed/dist.h"
 #include "join.h"
 
 struct ni_process_sums {
-  uint64_t records, exec_ns, compared, shortest, late, late_ns;
-  uint64_t relative_ppm;     /* sum over compared of 1e6 * duration / peers' median */
+  /* relative_ppm: sum over compared of 1e6 * duration / peers' median. */
+  NI_COUNTS(all, records, exec_ns, compared, shortest, late, late_ns, relative_ppm);
 };
 
 struct ni_comm_sums {
-  uint64_t records, operations, partial, max_ranks;
-  uint64_t transfer_ns, kernel_ns; /* collectives: sum of minima; sum of all durations */
-  uint64_t timed, timed_bytes;     /* operations in these two, those without a kernel's time left out, and their sizes */
+  /* transfer_ns, kernel_ns: of collectives the sum of minima and of all durations; timed, timed_bytes: operations in these two, those
+   * without a kernel's time left out, and their sizes. */
+  NI_COUNTS(added, records, operations, partial, transfer_ns, kernel_ns, timed, timed_bytes);
+  uint64_t max_ranks;
   int64_t first_ns, last_ns;       /* starts and stops; first > last: none */
   int64_t first_us, last_us;
   bool no_start, any;
@@ -28,7 +30,7 @@ struct ni_comm_sums {
 struct ni_sums {
   struct ni_process_sums *process;
   struct ni_comm_sums *comm;
-  uint64_t duplicates, operations, records, clocks_disagree, skipped;
+  NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
 };
 
 struct ni_value_sums { /* of a slice, or of a bin of time */

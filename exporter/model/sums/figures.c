@@ -37,40 +37,20 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
 }
 
 static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
-  for (size_t i = 0; i < s->n_processes; i++) {
-    struct ni_process_sums *x = &a->process[i];
-    const struct ni_process_sums *y = &b->process[i];
-    x->records += y->records;
-    x->exec_ns += y->exec_ns;
-    x->compared += y->compared;
-    x->shortest += y->shortest;
-    x->late += y->late;
-    x->late_ns += y->late_ns;
-    x->relative_ppm += y->relative_ppm;
-  }
+  for (size_t i = 0; i < s->n_processes; i++) ni_add_counts(a->process[i].all, b->process[i].all);
   for (size_t i = 0; i < s->n_comms; i++) {
     struct ni_comm_sums *x = &a->comm[i];
     const struct ni_comm_sums *y = &b->comm[i];
     if (y->any && (!x->any || y->first_us < x->first_us)) x->first_us = y->first_us;
     if (y->any && (!x->any || y->last_us > x->last_us)) x->last_us = y->last_us;
     x->any = x->any || y->any;
-    x->records += y->records;
-    x->operations += y->operations;
-    x->partial += y->partial;
+    ni_add_counts(x->added, y->added);
     if (y->max_ranks > x->max_ranks) x->max_ranks = y->max_ranks;
-    x->transfer_ns += y->transfer_ns;
-    x->timed += y->timed;
-    x->timed_bytes += y->timed_bytes;
-    x->kernel_ns += y->kernel_ns;
     if (y->first_ns < x->first_ns) x->first_ns = y->first_ns;
     if (y->last_ns > x->last_ns) x->last_ns = y->last_ns;
     x->no_start = x->no_start || y->no_start;
   }
-  a->duplicates += b->duplicates;
-  a->operations += b->operations;
-  a->records += b->records;
-  a->clocks_disagree += b->clocks_disagree;
-  a->skipped += b->skipped;
+  ni_add_counts(a->all, b->all);
 }
 
 static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_value_sums *d) {

@@ -96,7 +96,7 @@ struct ni_sum_file {
 
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
-  uint64_t records, filtered, no_bandwidth;
+  NI_COUNTS(added, records, filtered, no_bandwidth);
   int64_t first_us, last_us;   /* of records in the statistics */
   bool any, no_start;
   unsigned versions;           /* bit per v4.x seen */

@@ -255,9 +255,7 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
 static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
   struct ni_tally_sum *s = &r->tally;
   pthread_mutex_lock(&r->lock);
-  s->records += t->records;
-  s->filtered += t->filtered;
-  s->no_bandwidth += t->no_bandwidth;
+  ni_add_counts(s->added, t->added);
   if (t->any && (!s->any || t->first_us < s->first_us)) s->first_us = t->first_us;
   if (t->any && (!s->any || t->last_us > s->last_us)) s->last_us = t->last_us;
   s->any = s->any || t->any;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
+
 void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes) {
   *st = (struct ni_store){.fd = -1, .dir = dir, .limit_bytes = limit_bytes};
 }
@@ -40,13 +42,7 @@ int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset) {
 }
 
 int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t k = pwrite(st->fd, (const char *)from + done, bytes - done, (off_t)(offset + done));
-    if (k < 0 && errno == EINTR) continue;
-    if (k < 0) return -errno;
-    done += (size_t)k;
-  }
-  return 0;
+  return ni_write_all(st->fd, from, bytes, (off_t)offset);
 }
 
 int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset) {

@@ -217,19 +217,16 @@ static int by_time(const void *a, const void *b) {
   return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : place(x, y);
 }
 
+static int beside(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
+  int k = x->type != c->type ? (x->type < c->type ? -1 : 1) : x->kind != NI_KIND_P2P ? -1 : strcmp(x->func, func);
+  return k ? k : x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
+}
+
 /* The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size. */
 static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c, const char *func) {
-  size_t lo = 0, hi = s->n_cells;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    const struct ni_cell *x = &s->cell[mid];
-    int k = x->type != c->type ? (x->type < c->type ? -1 : 1) : x->kind != NI_KIND_P2P ? -1 : strcmp(x->func, func);
-    if (k == 0) k = x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
-    if (k == 0) return x;
-    if (k < 0) lo = mid + 1;
-    else hi = mid;
-  }
-  return NULL;
+  size_t i;
+  ni_array_search(i, s->n_cells, beside(&s->cell[i], c, func) < 0);
+  return i < s->n_cells && beside(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
 }
 
 /* Keeps the rows with the most time. */

@@ -1,14 +1,7 @@
 #include "pq_footer.h"
 
-
 #include "parquet_ids.h"
 
-#ifndef NI_VERSION
-#define NI_VERSION "0"
-#endif
-#ifndef NI_GIT_REV
-#define NI_GIT_REV "unknown"
-#endif
 /* parquet-mr parses this form, and distrusts the statistics of a file whose writer it cannot parse. */
 #define CREATED_BY "nccl-inspector version " NI_VERSION " (build " NI_GIT_REV ")"
 

@@ -116,6 +116,7 @@ static inline uint64_t ni_nccl_tests_bytes(enum ni_func func, uint64_t msg_bytes
 
 /* Kind of operation as control lines spell it; index is enum ni_kind. */
 static const char *const ni_kind_names[2] = {"coll", "p2p"};
+static inline uint8_t ni_kind_from_name(const char *name) { return strcmp(name, ni_kind_names[1]) == 0; }
 
 /* record_type of a proxy_trace line: an operation, one of its steps, some of its steps before its own line. */
 #define NI_PROXY_OP "proxy_op"

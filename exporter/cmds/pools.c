@@ -20,6 +20,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/input/scan_files.h"
 #include "format/line.h"
+#include "format/names.h"
 #include "exporter/base/text/plural.h"
 
 #define STEP_SLOTS 32u           /* a page: pool sizes are rounded up to this */
@@ -56,7 +57,6 @@ struct pools {
   bool growth_off;
 };
 
-static const char *const names[NI_KIND_COUNT] = {"coll", "p2p"};
 static const char *const settings[NI_KIND_COUNT] = {"NCCL_INSPECTOR_COLL_POOL_SIZE", "NCCL_INSPECTOR_P2P_POOL_SIZE"};
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -103,7 +103,7 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
     p->event_bytes += in->bytes;
     return 0;
   }
-  uint8_t kind = strcmp(in->kind, names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL;
+  uint8_t kind = ni_kind_from_name(in->kind);
   size_t i = 0;
   while (i < p->n &&
          (p->pool[i].hash != l->ident.comm_hash || p->pool[i].rank != l->ident.rank || p->pool[i].kind != kind))
@@ -214,7 +214,7 @@ static void print_text(const struct pools *p) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const struct totals *t = &p->kind[k];
     const uint64_t counts[] = {t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped};
-    ni_table_cell(&table, "%s", names[k]);
+    ni_table_cell(&table, "%s", ni_kind_names[k]);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) ni_table_cell(&table, "%" PRIu64, counts[i]);
     ni_table_cell(&table, "%s%s", t->needed ? "      largest: " : "", t->needed ? t->where : "");
   }
@@ -256,7 +256,7 @@ static void print_json(const struct pools *p) {
   ni_json_u64(&j, "files_unreadable", p->unreadable);
   ni_json_u64(&j, "max_communicators", p->max_comms);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
-    ni_json_object(&j, names[k]);
+    ni_json_object(&j, ni_kind_names[k]);
     ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, &p->kind[k], NULL);
     ni_json_u64(&j, "recommended_slots", a.slots[k]);
     ni_json_end_object(&j);

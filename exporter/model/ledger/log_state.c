@@ -23,10 +23,8 @@ int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint6
   return 0;
 }
 
-static int kind_of(const char *name) { return strcmp(name, ni_kind_names[NI_KIND_P2P]) == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
-
 static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
-  int k = kind_of(g->kind), i = 0;
+  int k = ni_kind_from_name(g->kind), i = 0;
   while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0) i++;
   *(i < NI_DROP_COUNT ? &life->kind[k].gap[i] : &life->kind[k].gap_other) += g->count;
 }
@@ -44,9 +42,9 @@ static int take_line(struct ni_log_state *s, const struct ni_line *l) {
   switch (l->kind) {
     case NI_LINE_OP: return l->op.has & NI_HAS_REC_SN ? ni_seq_set_add(&life->kind[l->op.kind].records, l->op.rec_sn) : 0;
     case NI_LINE_INCOMPLETE:
-      return ni_seq_set_add(&life->kind[kind_of(l->unfinished.kind)].incomplete, l->unfinished.rec_sn);
+      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].incomplete, l->unfinished.rec_sn);
     case NI_LINE_IN_FLIGHT:
-      return ni_seq_set_add(&life->kind[kind_of(l->unfinished.kind)].in_flight, l->unfinished.rec_sn);
+      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].in_flight, l->unfinished.rec_sn);
     case NI_LINE_GAP: take_gap(life, &l->gap); return 0;
     case NI_LINE_DUMP_STATS:
       for (int k = 0; k < NI_KIND_COUNT; k++) {

@@ -13,6 +13,7 @@
 #include "ledger.h"
 #include "take.h"
 #include "format/line_tables.h"
+#include "format/names.h"
 
 static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   const struct ni_who_process *p = c->now_process < 0 ? NULL : &c->who.process[c->now_process];
@@ -173,7 +174,7 @@ static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint6
 }
 
 static struct ni_ledger_kind *kind_of(struct ni_ledger_member *x, const char *name) {
-  return &x->kind[strcmp(name, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL];
+  return &x->kind[ni_kind_from_name(name)];
 }
 
 /* A line about a communicator, or about the process's own account. */

@@ -12,6 +12,7 @@
 
 #include "exporter/base/array.h"
 #include "rollups.h"
+#include "format/names.h"
 
 #define KEYS_MAX 8192u
 
@@ -71,7 +72,7 @@ static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup
 
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
   if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || r->opt.sn.n || !l->count) return 0;
-  struct entry k = {.func = func, .kind = strcmp(l->kind, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL, .timing = (uint8_t)l->timing,
+  struct entry k = {.func = func, .kind = ni_kind_from_name(l->kind), .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
   pthread_mutex_lock(&r->lock);
   int e = add(r, &k, l);

@@ -12,6 +12,7 @@
 #include "scan.h"
 #include "units.h"
 #include "exporter/model/ledger/judge.h"
+#include "format/names.h"
 
 enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
   const struct ni_record *o = &l->op;
@@ -69,10 +70,8 @@ static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, 
   return 0;
 }
 
-static uint8_t kind_of(const char *name) { return strcmp(name, "p2p") == 0 ? NI_KIND_P2P : NI_KIND_COLL; }
-
 static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
-  struct ni_tr_gap x = {.from = g->rec_sn_from, .to = g->rec_sn_to, .count = g->count, .kind = kind_of(g->kind),
+  struct ni_tr_gap x = {.from = g->rec_sn_from, .to = g->rec_sn_to, .count = g->count, .kind = ni_kind_from_name(g->kind),
                         .after_ns = NI_TR_NO_TIME, .before_ns = NI_TR_NO_TIME, .told_us = told_us};
   int e = ni_name(&r->names, &r->cache, g->cause, &x.cause);
   if (e < 0) return e;
@@ -85,7 +84,7 @@ static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap
 enum { OPEN_MAX = 4096 };
 
 static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_unfinished_line *u, int64_t told_us) {
-  uint8_t kind = kind_of(u->kind);
+  uint8_t kind = ni_kind_from_name(u->kind);
   struct ni_tr_open *x = NULL;
   for (size_t i = 0; i < m->n_open && !x; i++)
     if (m->open[i].u.rec_sn == u->rec_sn && m->open[i].kind == kind) x = &m->open[i];

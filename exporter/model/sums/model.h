@@ -339,7 +339,8 @@ struct ni_render_options {
   struct ni_progress *progress; /* NULL: nobody looks */
 };
 
-/* Numbers of the groups, those with the most time first; ties keep their order. NULL: no memory. Caller frees. */
+/* Numbers of the groups, those with the most time first; ties keep the order of the model, so that the same summary gives the same
+ * page. NULL: no memory. Caller frees. */
 uint32_t *ni_groups_by_share(const struct ni_summary *s);
 /* One message of a renderer, to whom the options say. */
 void ni_render_say(const struct ni_render_options *o, const char *line);

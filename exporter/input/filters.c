@@ -1,6 +1,5 @@
 #include "filters.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/safe_text.h"
 
 int ni_parse_size(const char *text, uint64_t *out) {
@@ -165,23 +165,6 @@ bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *nam
   return false;
 }
 
-/* How many characters are to change, in any case, to make one of the other. */
-static unsigned unlike(const char *a, const char *b) {
-  unsigned row[LIKE_MAX + 1], n = (unsigned)strnlen(b, LIKE_MAX);
-  for (unsigned k = 0; k <= n; k++) row[k] = k;
-  for (unsigned i = 0; a[i] && i < LIKE_MAX; i++) {
-    unsigned diagonal = row[0]++;
-    for (unsigned k = 0; k < n; k++) {
-      unsigned best = diagonal + (tolower((unsigned char)a[i]) != tolower((unsigned char)b[k]));
-      diagonal = row[k + 1];
-      if (row[k + 1] + 1 < best) best = row[k + 1] + 1;
-      if (row[k] + 1 < best) best = row[k] + 1;
-      row[k + 1] = best;
-    }
-  }
-  return row[n];
-}
-
 struct likeness {
   const char *text;
   unsigned unlike;
@@ -200,7 +183,10 @@ static void say_words(const struct ni_words *w, const char *command, const char 
     for (size_t k = 0; k < w->n && n < SAID_MAX; k++)
       if (w->word[k].met) there[n++].text = w->word[k].text;
     for (size_t k = 0; k < w->others->n; k++) there[n++].text = w->others->text[k];
-    for (size_t k = 0; k < n; k++) there[k].unlike = unlike(there[k].text, w->word[i].text);
+    for (size_t k = 0; k < n; k++) {
+      const char *a = there[k].text, *b = w->word[i].text;
+      there[k].unlike = ni_edits(a, strnlen(a, LIKE_MAX), b, strnlen(b, LIKE_MAX), true);
+    }
     qsort(there, n, sizeof *there, by_likeness);
     ni_say(stderr, "%s: --%s %s: there is none in these logs", command, option, w->word[i].text);
     for (size_t k = 0; k < n && k < SAID_MAX; k++) ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);

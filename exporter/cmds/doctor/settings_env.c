@@ -7,34 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/base/text/names_alike.h"
 #include "settings_env.h"
-
-/* Letters to change, add or take away to get from a to b; more than `most` is `most` + 1. */
-static int distance(const char *a, size_t n, const char *b, int most) {
-  size_t m = strlen(b);
-  int row[128];
-  if (m >= 127 || n >= 127 || (n > m ? n - m : m - n) > (size_t)most) return most + 1;
-  for (size_t j = 0; j <= m; j++) row[j] = (int)j;
-  for (size_t i = 1; i <= n; i++) {
-    int corner = row[0];
-    row[0] = (int)i;
-    for (size_t j = 1; j <= m; j++) {
-      int keep = corner + (a[i - 1] != b[j - 1]), above = row[j] + 1, left = row[j - 1] + 1;
-      corner = row[j];
-      row[j] = keep < above ? keep : above;
-      if (left < row[j]) row[j] = left;
-    }
-  }
-  return row[m] > most ? most + 1 : row[m];
-}
 
 static const char *nearest(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {
   static const char *const others[] = {"NCCL_PROFILER_PLUGIN"};
   const char *best = NULL;
-  int least = 4;
+  unsigned least = 4;
   for (size_t i = 0; i < d->n_known + 1; i++) {
     const char *k = i < d->n_known ? d->known[i] : others[0];
-    int far = distance(name, n, k, 3);
+    size_t m = strlen(k);
+    unsigned far = m < NI_EDITS_MAX ? ni_edits(name, n, k, m, false) : least;
     if (far == 0) *exact = true;
     if (far < least) least = far, best = k;
   }

@@ -7,7 +7,7 @@ import re
 import sys
 
 # Rooms that write files for machines, each with a writer of texts of its own; everybody else says it with ni_say().
-RAW = {"base/text/json_write.c": "ni_json_text", "output/tables/csv_out.c": "ni_csv_text", "output/tables/out_tables.c": "ni_csv_text",
+RAW = {"base/text/json_write.c": "ni_json_text", "output/tables/out_tables.c": "ni_csv_text",
        "output/report/report.c": "JSON", "output/plot/plot.c": "ni_fig_quoted", "output/plot/figure_base.c": "ni_fig_quoted",
        "output/plot/figure_cells.c": "ni_fig_quoted", "output/plot/figure_run.c": "ni_fig_quoted", "output/plot/figure_scatter.c": "ni_fig_quoted",
        "cmds/recover/recover_box.c": "lines of a log", "base/text/safe_text.c": "the room itself"}

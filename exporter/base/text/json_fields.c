@@ -5,7 +5,6 @@ NI_JSON_FORM(ni_json_member_u32, uint32_t, ni_json_u64(j, key, *v))
 NI_JSON_FORM(ni_json_member_i64, int64_t, ni_json_i64(j, key, *v))
 NI_JSON_FORM(ni_json_member_i32, int32_t, ni_json_i64(j, key, *v))
 NI_JSON_FORM(ni_json_member_f64, double, ni_json_f64(j, key, *v))
-NI_JSON_FORM(ni_json_member_bool, bool, ni_json_bool(j, key, *v))
 NI_JSON_FORM(ni_json_member_text, char *, ni_json_text(j, key, *v))
 NI_JSON_FORM(ni_json_member_chars, char, ni_json_text(j, key, v))
 

@@ -17,7 +17,7 @@
 /* key NULL: an element of an array. at: the member, or the struct where the offset is 0. */
 typedef void ni_json_put(struct ni_json *j, const char *key, const void *at, const void *context);
 /* chars: an array in the struct; text: a pointer, which may be NULL. */
-ni_json_put ni_json_member_u64, ni_json_member_u32, ni_json_member_i64, ni_json_member_i32, ni_json_member_f64, ni_json_member_bool,
+ni_json_put ni_json_member_u64, ni_json_member_u32, ni_json_member_i64, ni_json_member_i32, ni_json_member_f64,
     ni_json_member_text, ni_json_member_chars;
 
 /* Makes such a function of one call: j, key and v, the member, are in its sight. */
@@ -36,7 +36,7 @@ struct ni_json_field {
 
 #define NI_JSON_PUT(member)                                                                                   \
   _Generic((member), uint64_t: ni_json_member_u64, uint32_t: ni_json_member_u32, int64_t: ni_json_member_i64,          \
-      int32_t: ni_json_member_i32, double: ni_json_member_f64, bool: ni_json_member_bool, const char *: ni_json_member_text, \
+      int32_t: ni_json_member_i32, double: ni_json_member_f64, const char *: ni_json_member_text, \
       char *: ni_json_member_chars)
 #define NI_JSON_AS(tag, member, key) {key, NI_JSON_PUT(((struct tag *)0)->member), offsetof(struct tag, member)}
 #define NI_JSON(tag, member) NI_JSON_AS(tag, member, #member)

@@ -7,7 +7,7 @@
  *
  * The rule of the exporter: nothing but ni_say() and ni_put_text() writes text to a terminal or a log (the test
  * text_one_place looks for other calls). Files for machines have writers of their own: json_write.h,
- * exporter/output/tables/csv_out.h, exporter/output/plot/figure.h. Pure functions, any thread; write errors stay in the FILE.
+ * exporter/output/tables/out_tables.h, exporter/output/plot/figure.h. Pure functions, any thread; write errors stay in the FILE.
  */
 #ifndef NI_SAFE_TEXT_H
 #define NI_SAFE_TEXT_H

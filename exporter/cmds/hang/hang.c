@@ -12,15 +12,88 @@
 #include "exporter/base/now.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/cli/options.h"
-#include "owners.h"
 #include "print.h"
 #include "exporter/model/hang/read_boxes.h"
 #include "exporter/model/hang/read_logs.h"
 #include "say.h"
 #include "exporter/model/hang/verdict.h"
+#include "exporter/base/as_user.h"
+#include "exporter/input/box/sources.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
 #define KEEP_NS UINT64_C(60000000000)  /* looks of --watch that are older are of no use any more */
+
+/* ---- whose job is it? Root looks at each user's part with that user's rights, in a child (as_user.h) ---- */
+
+#define OWNERS_MAX 64 /* users in one look; what is of others is passed over, and said to be */
+
+struct owners {
+  uid_t uid[OWNERS_MAX];
+  size_t n;
+  bool more;
+};
+
+/* Adds the owners of the files. */
+static void add_owners(struct owners *o, const struct ni_files *f) {
+  for (size_t i = 0; i < f->n; i++) {
+    size_t k = 0;
+    while (k < o->n && o->uid[k] != f->file[i].owner) k++;
+    if (k < o->n) continue;
+    if (o->n < OWNERS_MAX) o->uid[o->n++] = f->file[i].owner;
+    else o->more = true;
+  }
+}
+
+/* Is a box of this owner to be believed? If he is us, or of a named box if he owns a log beside it, or if there are no logs. */
+static bool believe(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
+  size_t k = 0;
+  if (owner == geteuid()) return true;
+  while (k < of_logs->n && of_logs->uid[k] != owner) k++;
+  return s->named && (k < of_logs->n || of_logs->n == 0);
+}
+
+/* Of what was found for several users: a hang before a job that is dead, then what could not be told. */
+static int worse(int a, int b) {
+  static const int order[] = {NI_EXIT_FINDING, NI_EXIT_DEAD, NI_EXIT_INCOMPLETE, NI_EXIT_COULD_NOT_RUN};
+  for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+    if (a == order[i] || b == order[i]) return order[i];
+  return NI_EXIT_FINE;
+}
+
+/*
+ * Runs look(arg) for each user who owns logs or boxes of the command line, as that user; once, here, if we are not root.
+ * Its exit code; of several users the one that says most. alone: several users are refused.
+ */
+static int as_owners(const char *name, const struct ni_inputs *in, const char *box_dir, bool alone, int (*look)(void *arg), void *arg) {
+  struct ni_box_sources s = {0};
+  struct owners o = {0};
+  char why[256];
+  int code = NI_EXIT_FINE;
+  if (geteuid() != 0) return look(arg);
+  if (ni_box_sources_find(&s, in, box_dir, NULL) < 0) {
+    ni_say(stderr, "%s: %s\n", name, strerror(ENOMEM));
+    ni_box_sources_free(&s);
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  add_owners(&o, &s.logs);
+  if (s.named || o.n == 0) add_owners(&o, &s.boxes);
+  ni_box_sources_free(&s);
+  if (o.n == 0) o.n = 1; /* uid 0: nothing is there, which is said */
+  if (o.more) ni_say(stderr, "%s: logs and boxes of more than %d users: those of the others are passed over\n", name, OWNERS_MAX);
+  if (alone && o.n > 1) {
+    ni_say(stderr, "%s: --watch: logs and boxes of %zu users are here (uid %u, uid %u). Give the folder of one\n", name, o.n, o.uid[0], o.uid[1]);
+    return NI_EXIT_USAGE;
+  }
+  for (size_t i = 0; i < o.n; i++) {
+    if (o.n > 1) ni_say(stderr, "%s: as uid %u:\n", name, o.uid[i]);
+    int e = ni_as_owner(o.uid[i], alone ? 0 : NI_AS_USER_LOOK_SECONDS, -1, look, arg, why, sizeof why);
+    if (e < 0) ni_say(stderr, "%s: %s\n", name, why);
+    code = worse(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
+  }
+  return code;
+}
+
+/* ---- one look, or one after the other ---- */
 
 /* What --watch has seen hang without a pause. */
 struct standing {
@@ -44,7 +117,7 @@ struct hang {
 /* What one round found. */
 struct round {
   struct ni_box_sources sources;
-  struct ni_owners owners; /* of the logs */
+  struct owners owners; /* of the logs */
   struct ni_hang_model base, now, before;
   struct ni_hang_verdict v, earlier;
 };
@@ -58,7 +131,7 @@ static void free_round(struct round *r) {
   ni_hang_model_free(&r->before);
 }
 
-/* What root looks at itself, without a bound, is its own alone: the other users' is their children's (owners.h). */
+/* What root looks at itself, without a bound, is its own alone: the other users' is their children's. */
 static bool is_anothers(const struct ni_file *f, void *arg) {
   (void)arg;
   return f->owner != geteuid();
@@ -68,7 +141,7 @@ static bool is_anothers(const struct ni_file *f, void *arg) {
 static bool is_others(const struct ni_file *f, void *arg) {
   struct round *r = arg;
   char why[64];
-  if (ni_owners_believe(&r->owners, &r->sources, f->owner)) return false;
+  if (believe(&r->owners, &r->sources, f->owner)) return false;
   snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
   ni_hang_bad_file(&r->base, f->path, why);
   return true;
@@ -85,7 +158,7 @@ static int read_all(struct hang *h, struct round *r) {
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
   if (geteuid() == 0) ni_files_drop(&s->logs, is_anothers, NULL);
   if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
-  ni_owners_add(&r->owners, &s->logs);
+  add_owners(&r->owners, &s->logs);
   if (e == 0 && h->inputs.run) { /* without it the newest counts, and the verdict says which do not */
     struct ni_runs runs = {0};
     e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &runs);
@@ -257,7 +330,7 @@ int ni_hang_run(int argc, char **argv) {
   struct hang h = {.progress = NI_PROGRESS_INIT, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_words_parse(&ni_hang_command, argc, argv, &h, &done);
   if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
-  else if (!done) code = ni_hang_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
+  else if (!done) code = as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_inputs_free(&h.inputs);

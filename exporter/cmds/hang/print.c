@@ -7,7 +7,6 @@
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/fate.h"
-#include "crowd.h"
 #include "say.h"
 #include "say_fate.h"
 #include "say_knot.h"

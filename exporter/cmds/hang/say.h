@@ -1,7 +1,7 @@
 /*
  * A verdict in words: whom it names, and the one sentence that an on-call engineer reads.
  *
- * Its parts: of one knot (say_knot.h), of the processes (say_fate.h), names and times (words.h), lists of ranks (crowd.h).
+ * Its parts: of one knot (say_knot.h), of the processes (say_fate.h), names, times and lists of ranks (words.h).
  * Ranks are global where the launcher gave them (and the process has one rank of the communicator), else "rank 3 of dp0".
  * Long lists become ranges, hosts beyond a few a number. Text goes to a FILE; one thread.
  */

@@ -6,7 +6,6 @@
 
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/fate.h"
-#include "crowd.h"
 #include "say_fate.h"
 #include "words.h"
 

@@ -6,7 +6,6 @@
 
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/knot.h"
-#include "crowd.h"
 #include "say_knot.h"
 #include "words.h"
 

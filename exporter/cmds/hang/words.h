@@ -2,8 +2,11 @@
 #ifndef NI_HANG_WORDS_H
 #define NI_HANG_WORDS_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "exporter/base/text/safe_text.h"
 #include "exporter/model/hang/verdict.h"
 
 /* "2026-11-21T22:41:07Z (95 s ago)" */
@@ -18,5 +21,26 @@ void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_ha
 int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
 const char *ni_hang_where_name(enum ni_hang_where where); /* as in JSON */
 const char *ni_hang_state_name(uint8_t state);
+
+/*
+ * Lists of ranks as text: "rank 3 (node-a) and rank 17 (node-c)", "12 ranks (0-7, 9-12) on node-a, node-b and 3 more hosts".
+ * The caller fills who[]; the names stay its own.
+ */
+struct ni_hang_who {
+  int64_t number;   /* rank or pid */
+  const char *host; /* NULL: not known */
+};
+
+struct ni_hang_crowd {
+  struct ni_hang_who *who;
+  size_t n;
+  const char *one, *many; /* "rank", "ranks" */
+  const char *of;         /* what the numbers count in, when that is no matter of course: " of dp0"; NULL */
+};
+
+/* Room for n, nobody in it; who is NULL without memory. Freed with free(c.who). */
+struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *many);
+/* Ascending by number from here on. */
+void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c);
 
 #endif

@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "exporter/input/box/box_decode.h"
-#include "exporter/input/expiry.h"
+#include "exporter/input/left_out.h"
 #include "exporter/input/parse/parse.h"
 #include "exporter/input/scan.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
 #include "recover_lines.h"
-#include "recover_record.h"
 #include "format/line_write.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/box_net.h"
 #include "format/line_write.h"
 
@@ -36,5 +37,9 @@ void ni_part_comm(struct ni_log_part *p, const struct ni_box_comm *c);
 void ni_part_unfinished(const struct ni_box_op *op, struct ni_unfinished_line *in);
 /* net: NULL: nothing under way that is known of. */
 void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t channels_open, const struct ni_box_net *net);
+
+/* A finished slot as a record, as the plugin's own fill_record has it (docs/internals/blackbox.md, "Values of a record"). */
+void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
+                       struct ni_record *r, int *fallback); /* *fallback: index of ni_fallback_names, -1 none */
 
 #endif

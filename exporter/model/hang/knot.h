@@ -1,5 +1,5 @@
 /*
- * What collectives (knot_coll.h) and sends and receives (knot_p2p.h) of a communicator have in common when it is asked who is
+ * What collectives and sends and receives of a communicator (knots.c) have in common when it is asked who is
  * where. One thread. Pure but for ni_hang_new_knot().
  */
 #ifndef NI_HANG_KNOT_H

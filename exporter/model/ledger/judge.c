@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/text/plural.h"
-#include "exporter/input/expiry.h"
+#include "exporter/input/left_out.h"
 #include "ledger.h"
 #include "judge.h"
 

@@ -12,7 +12,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/input/sampling.h"
+#include "exporter/input/left_out.h"
 
 #define TEXTS(code, name, one, many) {name, one, many},
 static const struct {

@@ -149,7 +149,7 @@ struct ni_ledger_process {
   /* What a killed process had counted since its last roll-ups */ \
   X(ROLLUP_CUT, "rollup_cut", "operation that a killed process had not said in a roll-up yet", \
     "operations that killed processes had not said in roll-ups yet") \
-  /* Numbers that came after the last accounting of a rank that samples (sampling.h) */ \
+  /* Numbers that came after the last accounting of a rank that samples (left_out.h) */ \
   X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY)
 
 #define NI_PROBLEM_CODE(code, name, one, many) NI_PROBLEM_##code,

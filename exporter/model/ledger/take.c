@@ -8,8 +8,7 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/input/expiry.h"
-#include "exporter/input/sampling.h"
+#include "exporter/input/left_out.h"
 #include "ledger.h"
 #include "take.h"
 #include "format/line_tables.h"

@@ -7,8 +7,25 @@
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
-#include "assets.h"
 #include "page_data.h"
+
+/* The two pieces of the page, [x, x_end), taken into the binary as they are: the data goes between. Empty when the build had no npm. */
+extern const char ni_report_head[], ni_report_head_end[];
+extern const char ni_report_tail[], ni_report_tail_end[];
+#ifndef NI_REPORT_DIR
+#error "NI_REPORT_DIR: the folder of the pieces (exporter/output/report/report.mk)"
+#endif
+
+#define EMBED(symbol, file)                                                                                            \
+  __asm__(".pushsection .rodata\n"                                                                                     \
+          ".global " #symbol "\n" #symbol ":\n"                                                                        \
+          ".incbin \"" file "\"\n"                                                                                     \
+          ".global " #symbol "_end\n" #symbol "_end:\n"                                                                \
+          ".byte 0\n"                                                                                                  \
+          ".popsection\n")
+
+EMBED(ni_report_head, NI_REPORT_DIR "/report_assets.head");
+EMBED(ni_report_tail, NI_REPORT_DIR "/report_assets.tail");
 
 bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
 

@@ -1,5 +1,5 @@
 # The assets of report.html: page, style, script and ECharts in two pieces, head and tail; the data go between them.
-# Built in REPORT_DIR, one for all variants of a build, with npm and node; embedded by exporter/output/report/assets.c. Without
+# Built in REPORT_DIR, one for all variants of a build, with npm and node; embedded by exporter/output/report/report.c. Without
 # npm, or when the packages cannot be had, the pieces are empty: one line says so, everything else is built, and the summary
 # goes without a page.
 REPORT_DIR    ?= $(BUILD)/report
@@ -15,5 +15,5 @@ $(REPORT_DIR)/report_assets.tail: $(REPORT_SRC) $(REPORT_AGAIN)
 	$(Q)exporter/output/report/bundle.sh $(REPORT_DIR)
 $(REPORT_DIR)/report_assets.head: $(REPORT_DIR)/report_assets.tail ;
 
-$(BUILD)/obj/exporter/output/report/assets.o: EXP_FLAGS += -DNI_REPORT_DIR='"$(REPORT_DIR)"'
-$(BUILD)/obj/exporter/output/report/assets.o: $(REPORT_DIR)/report_assets.tail
+$(BUILD)/obj/exporter/output/report/report.o: EXP_FLAGS += -DNI_REPORT_DIR='"$(REPORT_DIR)"'
+$(BUILD)/obj/exporter/output/report/report.o: $(REPORT_DIR)/report_assets.tail

@@ -7,7 +7,23 @@
 
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
-#include "csv_out.h"
+#include "exporter/base/text/shortest.h"
+
+/* ---- cells ---- */
+
+void ni_csv_text(FILE *f, const char *text) {
+  if (!text) return;
+  const char *quote = strpbrk(text, ",\"") ? "\"" : "";
+  fprintf(f, "%s%s", quote, *text && strchr("=+-@", *text) ? "'" : "");
+  for (const char *mark; (mark = strchr(text, '"')); text = mark + 1) ni_say(f, "%.*s\"\"", (int)(mark - text), text);
+  ni_say(f, "%s%s", text, quote);
+}
+
+/* Shortest form; nothing for NAN. */
+static void csv_double(FILE *f, double value) {
+  char text[NI_SHORTEST_BYTES];
+  fwrite(text, 1, ni_shortest(value, text), f);
+}
 
 #define STATS_HEAD(q) q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q "_max," q "_approx"
 
@@ -15,7 +31,7 @@
 static void doubles(FILE *f, const double *v, size_t n) {
   for (size_t i = 0; i < n; i++) {
     putc(',', f);
-    ni_csv_double(f, v[i]);
+    csv_double(f, v[i]);
   }
 }
 

@@ -87,18 +87,14 @@ void *ni_call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event
   return ni_handle_pack(NI_H_CALL, ni_payload_call(slot, d->graph, p2p, (uint32_t)number), ni_g.nonce);
 }
 
-COLD void *unnoted(struct ni_comm *c, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root) {
-  return ni_call_start(c, NI_EVENT_COLL_API, &(struct ni_event_start){.parent = group, .func = func, .datatype = datatype,
-                                                                      .count = count, .root = root});
-}
-
 void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   uint64_t number = ni_load_rlx(&c->events.calls[0]);
   struct ni_call_cell *x = &c->call[number % NI_CALL_CELLS];
   if (ni_unlikely(ni_load_acq(&x->settled) != ni_load_rlx(&x->noted))) /* pairs with ni_call_settle */
-    return unnoted(c, group, func, datatype, count, root);
+    return ni_call_start(c, NI_EVENT_COLL_API, &(struct ni_event_start){.parent = group, .func = func, .datatype = datatype,
+                                                                        .count = count, .root = root});
   ni_store_rlx(&c->events.calls[0], number + 1); /* by plain stores: call_cell.h */
   atomic_thread_fence(memory_order_release);     /* pairs with copy() of call_drain.c: who reads what follows sees it settled */
   ni_store_rlx(&x->ticks_start, ni_ticks(ni_g.tick_source));
@@ -118,7 +114,7 @@ void *ni_cb_call_note(const void *context, const void *group, const char *func, 
 
 /* The first Coll or P2p of a communicator shows whether they come before their group's stop. */
 static void learn_launch(struct ni_comm *c) {
-  const void *group = (const void *)(uintptr_t)ni_load_rlx(&c->events.last_group);
+  uint64_t group = ni_load_rlx(&c->events.last_group);
   if (group) ni_store_rlx(&c->events.launches, ni_user_group_open(group) ? NI_LAUNCHES_IN_GROUP : NI_LAUNCHES_LATER);
 }
 

@@ -94,9 +94,7 @@ static void channel(_Atomic uint32_t *of, const void *handle, enum ni_trace_what
   if (in_flight(parent, &flags)) note(of, ni_payload_index(parent), ni_payload_cell_index(payload) / 2, what);
 }
 
-static int is_channel(const void *handle) {
-  return ni_handle_kind(handle) == NI_H_CHANNEL || ni_handle_kind(handle) == NI_H_MORE;
-}
+static int is_channel(const void *handle) { return ni_handle_kind(handle) == NI_H_CHANNEL || ni_handle_kind(handle) == NI_H_MORE; }
 
 void ni_trace_started(const void *handle) {
   _Atomic uint32_t *of = ni_load_acq(&ni_g.traces.of); /* pairs with make_memory's release: the arena is there */

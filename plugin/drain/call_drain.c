@@ -11,8 +11,6 @@
 
 /* ---- from cells to slots ---- */
 
-static const void *group_of(uint64_t handle) { return (const void *)(uintptr_t)handle; }
-
 /*
  * Copies a call that waits, and has returned, to an event slot whose group is over. The slot, or 0: there is none, or the
  * call is of no interest (any more). The cell may be written anew meanwhile, but only once it was settled; whoever reads a
@@ -22,7 +20,7 @@ static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number)
   uint64_t group = ni_load_rlx(&x->group), stop = ni_load_acq(&x->ticks_stop); /* pairs with ni_call_noted_stop */
   atomic_thread_fence(memory_order_acquire);
   /* The group first, then the call: its Coll comes before the group's stop, so who sees the group over sees the call settled. */
-  if (!stop || ni_user_group_open(group_of(group)) || !ni_call_waits(x, number)) return 0;
+  if (!stop || ni_user_group_open(group) || !ni_call_waits(x, number)) return 0;
   int why;
   NI_TESTPOINT();
   uint32_t slot = ni_pool_get(&ni_g.arena, &c->events.events, &why);
@@ -58,13 +56,12 @@ int ni_calls_take(struct ni_comm_writer *s) {
   struct ni_event_writer *ev = &s->ev;
   uint64_t noted = ni_load_acq(&c->events.noted); /* pairs with ni_cb_call_note */
   uint32_t look = ev->open_cells, before = ev->todo.n;
-  if (noted - ev->noted >= NI_CALL_CELLS) look = UINT32_MAX;
-  else for (uint64_t n = ev->noted; n < noted; n++) look |= 1u << n % NI_CALL_CELLS;
+  for (uint64_t n = noted - ev->noted < NI_CALL_CELLS ? ev->noted : noted - NI_CALL_CELLS; n < noted; n++) look |= 1u << n % NI_CALL_CELLS;
   ev->noted = noted;
   ev->open_cells = 0;
   look &= ~ev->taken_cells;
-  for (uint32_t i; look; look &= look - 1) {
-    i = (uint32_t)__builtin_ctz(look);
+  for (; look; look &= look - 1) {
+    uint32_t i = (uint32_t)__builtin_ctz(look);
     struct ni_call_cell *x = &c->call[i];
     uint64_t number = ni_load_acq(&x->noted) - 1; /* pairs with ni_cb_call_note: the call is there */
     if (!ni_call_waits(x, number)) continue;
@@ -227,7 +224,7 @@ static void leave_cell(struct ni_comm_writer *s, struct ni_event_slot *e) {
 }
 
 int ni_call_judge(struct ni_drain *d, struct ni_comm_writer *s, struct ni_event_slot *e, enum ni_end end) {
-  int open = ni_user_group_open(group_of(e->api.group)), rc; /* before the call is looked at, as in copy() */
+  int open = ni_user_group_open(e->api.group), rc; /* before the call is looked at, as in copy() */
   int missing = is_missing(s, e);
   if (!e->api.seen_ms) e->api.op_slot = 0;
   if (missing && !end) {

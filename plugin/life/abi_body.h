@@ -175,13 +175,6 @@ static void *start_other(void *context, const NI_DESCR *d) {
   return ni_cb_event_start(context, kind, &s);
 }
 
-#if NI_ABI >= 5
-static void *start_call(void *context, const NI_DESCR *d) {
-  if (ni_unlikely(!ni_calls_are_noted() || d->collApi.graphCaptured)) return start_other(context, d);
-  return ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root);
-}
-#endif
-
 static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
   if (ni_unlikely(!handle)) return NI_RES_SUCCESS;
   *handle = NULL; /* first of all: the core reads it whatever we do (callbacks 4.5) */
@@ -189,7 +182,11 @@ static inline __attribute__((always_inline)) enum ni_result start(void *context,
   switch (d->type) {
 #if NI_ABI >= 5
     case NI_EV_GROUP_API: *handle = ni_likely(ni_calls_are_noted()) ? ni_cb_user_group_start(context) : start_other(context, d); break;
-    case NI_EV_COLL_API: *handle = start_call(context, d); break;
+    case NI_EV_COLL_API:
+      if (ni_likely(ni_calls_are_noted() && !d->collApi.graphCaptured))
+        *handle = ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root);
+      else *handle = start_other(context, d);
+      break;
 #endif
 #if NI_ABI >= 3
     case NI_EV_KERNEL_CH:

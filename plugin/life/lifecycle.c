@@ -2,6 +2,7 @@
 
 #include "lifecycle.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include "plugin/dump/thread.h"
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/callbacks/event_masks.h"
-#include "plugin/os/nccl_version.h"
 #include "format/release.h"
 #include "plugin/callbacks/want.h"
 
@@ -63,6 +63,30 @@ static void tell_setting(void *arg, const char *text) {
   ni_log_info(&ni_g.log, "%s", text);
 }
 
+typedef int (*get_version_fn)(int *version); /* ncclResult_t ncclGetVersion(int *), 0 is success */
+
+static int ask_version(void *symbol) {
+  get_version_fn fn;
+  *(void **)&fn = symbol;
+  int v = 0;
+  return fn && fn(&v) == 0 && v > 0 ? v : 0;
+}
+
+/* ncclGetVersion's number (2.27.3 -> 22703, 2.30.7 -> 23007), 0 when it cannot be found. mask: the activation mask, an
+ * int inside libnccl, through which the library is found when its symbols are not global. May block (dynamic linker). */
+static int nccl_version(const void *mask) {
+  int v = ask_version(dlsym(RTLD_DEFAULT, "ncclGetVersion"));
+  if (v) return v;
+  /* A framework may have opened libnccl RTLD_LOCAL. RTLD_NOLOAD: what is not loaded stays so. */
+  Dl_info where;
+  if (!mask || !dladdr(mask, &where) || !where.dli_fname) return 0;
+  void *lib = dlopen(where.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (!lib) return 0;
+  v = ask_version(dlsym(lib, "ncclGetVersion"));
+  dlclose(lib);
+  return v;
+}
+
 static uint64_t random_nonce(void) {
   uint64_t n = 0;
   if (getrandom(&n, sizeof n, GRND_NONBLOCK) != sizeof n) n = ni_monotonic_ns() * UINT64_C(0x9e3779b97f4a7c15);
@@ -74,7 +98,7 @@ static int set_up(int interface, const int *mask) {
   const struct ni_config *c = &ni_g.config;
   ni_g.nonce = random_nonce();
   ni_g.interface = (uint8_t)interface;
-  ni_g.nccl_version = ni_nccl_version(mask);
+  ni_g.nccl_version = nccl_version(mask);
   ni_g.self_is_silent = ni_self_is_silent(ni_g.nccl_version);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;

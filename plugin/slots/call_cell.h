@@ -17,8 +17,6 @@
 #ifndef NI_CALL_CELL_H
 #define NI_CALL_CELL_H
 
-#include <stdbool.h>
-
 #include "plugin/os/atomics.h"
 
 #define NI_CALL_CELLS 32u
@@ -33,7 +31,7 @@ struct ni_call_cell {
 };
 
 /* Is the call with this number noted here and waits for its Coll? Any thread. */
-static inline bool ni_call_waits(const struct ni_call_cell *x, uint64_t number) {
+static inline int ni_call_waits(const struct ni_call_cell *x, uint64_t number) {
   /* Acquire pairs with ni_call_settle: who saw its group closed sees that its Coll came. */
   return ni_load_acq(&x->noted) == number + 1 && ni_load_acq(&x->settled) != number + 1;
 }

@@ -12,7 +12,6 @@
 #define NI_LATE_SLOTS 64u
 
 struct ni_late {
-  _Atomic uint32_t turn; /* Position + 1 when filled; release by the producer, acquire by the consumer. */
   uint32_t comm_page;
   uint64_t sn, rec_sn, stop_gpu_ns;
   uint8_t kind, func, channel;
@@ -22,7 +21,10 @@ struct ni_late_ring {
   _Atomic uint32_t head; /* producers: next position */
   _Atomic uint32_t tail; /* consumer: everything below is taken. Release there, acquire by the producers */
   _Atomic uint64_t lost;
-  struct ni_late entry[NI_LATE_SLOTS];
+  struct {
+    _Atomic uint32_t turn; /* Position + 1 when filled; release by the producer, acquire by the consumer. */
+    struct ni_late what;
+  } entry[NI_LATE_SLOTS];
 };
 
 static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *what) {
@@ -33,15 +35,8 @@ static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *wh
       return;
     }
   } while (!ni_cas_rlx(&r->head, &pos, pos + 1));
-  struct ni_late *e = &r->entry[pos % NI_LATE_SLOTS];
-  e->comm_page = what->comm_page;
-  e->sn = what->sn;
-  e->rec_sn = what->rec_sn;
-  e->stop_gpu_ns = what->stop_gpu_ns;
-  e->kind = what->kind;
-  e->func = what->func;
-  e->channel = what->channel;
-  ni_store_rel(&e->turn, pos + 1); /* pairs with ni_late_pop */
+  r->entry[pos % NI_LATE_SLOTS].what = *what;
+  ni_store_rel(&r->entry[pos % NI_LATE_SLOTS].turn, pos + 1); /* pairs with ni_late_pop */
 }
 
 /* A hint: nothing is being handed over. Dump thread. */
@@ -50,15 +45,8 @@ static inline int ni_late_empty(const struct ni_late_ring *r) { return ni_load_r
 /* 1 and the entry in *out, or 0 when none is ready. Dump thread only. */
 static inline int ni_late_pop(struct ni_late_ring *r, struct ni_late *out) {
   uint32_t pos = ni_load_rlx(&r->tail);
-  struct ni_late *e = &r->entry[pos % NI_LATE_SLOTS];
-  if (ni_load_acq(&e->turn) != pos + 1) return 0;
-  out->comm_page = e->comm_page;
-  out->sn = e->sn;
-  out->rec_sn = e->rec_sn;
-  out->stop_gpu_ns = e->stop_gpu_ns;
-  out->kind = e->kind;
-  out->func = e->func;
-  out->channel = e->channel;
+  if (ni_load_acq(&r->entry[pos % NI_LATE_SLOTS].turn) != pos + 1) return 0; /* pairs with ni_late_push */
+  *out = r->entry[pos % NI_LATE_SLOTS].what;
   ni_store_rel(&r->tail, pos + 1);
   return 1;
 }

@@ -111,7 +111,7 @@ static const char *nearest(const struct ni_doctor *d, const char *name, size_t n
   for (size_t i = 0; i < d->n_known + 1; i++) {
     const char *k = i < d->n_known ? d->known[i] : others[0];
     size_t m = strlen(k);
-    unsigned far = m < NI_EDITS_MAX ? ni_edits(name, n, k, m, false) : least;
+    unsigned far = n < NI_EDITS_MAX && m < NI_EDITS_MAX ? ni_edits(name, n, k, m, false) : least;
     if (far == 0) *exact = true;
     if (far < least) least = far, best = k;
   }

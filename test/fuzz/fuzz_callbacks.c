@@ -15,6 +15,7 @@
 
 #include "plugin/callbacks/callbacks.h"
 #include "plugin/callbacks/callbacks_channel.h"
+#include "plugin/callbacks/callbacks_call.h"
 #include "plugin/callbacks/callbacks_event.h"
 #include "plugin/callbacks/callbacks_proxy.h"
 #include "plugin/slots/done_ring.h"
@@ -152,7 +153,12 @@ static void event_step(void) {
                                  .number = value, .root = (int8_t)byte(), .n = (int8_t)byte(), .graph = byte() & 1, .flag = byte() & 1};
       static const enum ni_event kinds[] = {NI_EVENT_GROUP_API, NI_EVENT_COLL_API, NI_EVENT_P2P_API, NI_EVENT_LAUNCH,
                                             NI_EVENT_CE, NI_EVENT_SYNC, NI_EVENT_BATCH, NI_EVENT_PROXY_CTRL};
-      keep(ni_cb_event_start(c, kinds[byte() % 8], &s));
+      enum ni_event kind = kinds[byte() % 8];
+      /* As abi_body.h chooses, and now and then otherwise. */
+      bool noted = ni_calls_are_noted() != (byte() % 16 == 0);
+      if (noted && kind == NI_EVENT_GROUP_API) keep(ni_cb_user_group_start(c));
+      else if (noted && kind == NI_EVENT_COLL_API) keep(ni_cb_call_note(c, parent, s.func, s.datatype, s.count, s.root));
+      else keep(ni_cb_event_start(c, kind, &s));
       break;
     }
     case 3: {

@@ -9,9 +9,10 @@
 #include "nccl/profiler_abi.h"
 #include "plugin/slots/state.h"
 
-/* Is no line of the application's calls asked for, but collectives are? Then the first two of these serve, else
- * ni_cb_event_start. */
-static inline bool ni_calls_are_noted(void) { return (ni_load_rlx(&ni_g.kinds) & (NI_KINDS_API | NI_KINDS(NI_EVENT_COLL))) == NI_KINDS(NI_EVENT_COLL); }
+/* Are collectives asked for, but no line of their calls? Then the first two of these serve, else ni_cb_event_start. */
+static inline bool ni_calls_are_noted(void) {
+  return (ni_load_rlx(&ni_g.kinds) & (NI_KINDS_API | NI_KINDS(NI_EVENT_COLL))) == NI_KINDS(NI_EVENT_COLL);
+}
 /* GroupApi. */
 void *ni_cb_user_group_start(const void *context);
 /* Its states say nothing that is kept. */

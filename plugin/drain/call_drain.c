@@ -21,9 +21,8 @@ static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number)
   atomic_thread_fence(memory_order_acquire);
   /* The group first, then the call: its Coll comes before the group's stop, so who sees the group over sees the call settled. */
   if (!stop || ni_user_group_open(group) || !ni_call_waits(x, number)) return 0;
-  int why;
   NI_TESTPOINT();
-  uint32_t slot = ni_pool_get(&ni_g.arena, &c->events.events, &why);
+  uint32_t slot = ni_pool_get(&ni_g.arena, &c->events.events, &(int){0});
   if (!slot) { /* it would be missing: said as a loss */
     ni_add_rlx(&c->events.started[NI_EVENT_COLL_API], 1);
     ni_add_rlx(&c->events.dropped[NI_EVENT_COLL_API], 1);
@@ -54,9 +53,10 @@ static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number)
 int ni_calls_take(struct ni_comm_writer *s) {
   struct ni_comm *c = s->comm;
   struct ni_event_writer *ev = &s->ev;
-  uint64_t noted = ni_load_acq(&c->events.noted); /* pairs with ni_cb_call_note */
+  /* Acquire pairs with ni_cb_call_note: those cells are noted. */
+  uint64_t noted = ni_load_acq(&c->events.noted), n = noted - ev->noted < NI_CALL_CELLS ? ev->noted : noted - NI_CALL_CELLS;
   uint32_t look = ev->open_cells, before = ev->todo.n;
-  for (uint64_t n = noted - ev->noted < NI_CALL_CELLS ? ev->noted : noted - NI_CALL_CELLS; n < noted; n++) look |= 1u << n % NI_CALL_CELLS;
+  while (n < noted) look |= 1u << n++ % NI_CALL_CELLS;
   ev->noted = noted;
   ev->open_cells = 0;
   look &= ~ev->taken_cells;

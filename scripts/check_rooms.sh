@@ -9,7 +9,7 @@ BUILD=${BUILD:-build}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-git ls-files -co --exclude-standard -- 'include/*.h' 'format/*.[ch]' 'format/*.def' 'plugin/*.[ch]' 'exporter/*.[ch]' 'exporter/*.cc' |
+git ls-files -co --exclude-standard -- 'include/*.h' 'format/*.[ch]' 'format/*.def' 'plugin/*.[ch]' 'exporter/*.[ch]' 'exporter/*.def' 'exporter/*.cc' |
   while read -r f; do [ -f "$f" ] && echo "$f"; done >"$tmp/files"
 
 # "FILE includes WHAT" with WHAT as a path from the root: beside the file, in include/, or from the root.

@@ -62,6 +62,7 @@ static int put(const struct ni_opt *o, void *into, const char *text) {
     case NI_OPT_RANKS: return ni_ranks_add((struct ni_ranks *)at, text);
     case NI_OPT_INPUTS: return ni_inputs_add((struct ni_inputs *)at, text);
     case NI_OPT_TAKE: return o->take(o, into, text);
+    case NI_OPT_REST:
     case NI_OPT_END: break;
   }
   if (o->size == sizeof(uint64_t)) *(uint64_t *)at = v;
@@ -169,12 +170,16 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
     if (options && strcmp(a, "--") == 0) options = false;
     else if (options && a[0] == '-' && a[1] == '-') code = long_option(&p, argc, argv, &i);
     else if (options && a[0] == '-' && a[1]) code = letters(&p, argc, argv, &i);
-    else if (plain) code = take(&p, plain, a);
+    else if (plain && plain->kind == NI_OPT_REST) {
+      *(char ***)((char *)into + plain->at) = argv + i;
+      break;
+    } else if (plain) code = take(&p, plain, a);
     else code = refuse(&p, "%s: %s takes no files", a, c->name);
   }
   if (*done) return code;
   if (plain && plain->kind == NI_OPT_INPUTS && ((struct ni_inputs *)((char *)into + plain->at))->n < plain->min)
     return refuse(&p, "%s", plain->want);
+  if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at)) return refuse(&p, "%s", plain->want);
   const char *why = c->refuse ? c->refuse(into) : NULL;
   return why ? refuse(&p, "%s", why) : 0;
 }

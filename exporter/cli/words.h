@@ -30,6 +30,7 @@ enum ni_opt_kind {
   NI_OPT_RANKS,  /* struct ni_ranks; repeatable */
   NI_OPT_INPUTS, /* struct ni_inputs, at least min of them; repeatable */
   NI_OPT_TAKE,   /* take() does it; repeatable */
+  NI_OPT_REST,   /* char **: a command line of its own, from the first plain word on; at least min words, NULL behind the last */
 };
 
 struct ni_opt {

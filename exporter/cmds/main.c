@@ -22,6 +22,15 @@ static const struct ni_command *find(const char *name) {
   return NULL;
 }
 
+/* A name may be two words ("counters list"): then second is its second one, and *words is 2. */
+static const struct ni_command *find_words(const char *first, const char *second, int *words) {
+  char two[64];
+  snprintf(two, sizeof two, "%s %s", first, second ? second : "");
+  const struct ni_command *c = find(first);
+  *words = c ? 1 : 2;
+  return c ? c : find(two);
+}
+
 static void list(struct ni_help_page *p) {
   static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "About these commands"};
   for (int g = 0; g < NI_NEED_COUNT; g++) {
@@ -45,9 +54,14 @@ static const struct ni_command program = {
     .examples = {{"doctor", "before the first job: would its log be complete?"},
                  {"summary logs/", "after a job: tables, pictures and report.html"}, {"hang", "on a node whose job stands still"}}};
 
-static int no_such(const char *name) {
-  ni_say(stderr, "nccl-inspector: there is no command '%s'; commands are:", name);
-  for (size_t i = 0; i < N_COMMANDS; i++) ni_say(stderr, " %s", commands[i]->name);
+/* Of a first word that several have: only those. */
+static int no_such(const char *first, const char *second) {
+  size_t n = strlen(first), group = 0;
+  for (size_t i = 0; i < N_COMMANDS; i++) group += strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' ';
+  ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'; commands are:", first, second ? " " : "", second ? second : "");
+  for (size_t i = 0; i < N_COMMANDS; i++)
+    if (!group || (strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' '))
+      ni_say(stderr, "%s %s", i && strchr(commands[i]->name, ' ') ? "," : "", commands[i]->name);
   ni_say(stderr, "\n");
   return NI_EXIT_USAGE;
 }
@@ -55,15 +69,23 @@ static int no_such(const char *name) {
 /* ---- help ---- */
 
 struct help {
-  const char *command;
+  const char *command, *second;
   bool man, names;
 };
+
+static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+  struct help *h = into;
+  (void)o;
+  if (h->second) return -EINVAL;
+  *(h->command ? &h->second : &h->command) = arg;
+  return 0;
+}
 
 const struct ni_command ni_help_command = {
     .name = "help", .need = NI_NEED_ALWAYS, .purpose = "the list of commands, or the help of one",
     .about = "The list of commands, or the help of one, also as a man page.", .run = ni_help_run,
     .opt = (const struct ni_opt[]){
-        {NULL, 0, NI_OPT_TEXT, "[COMMAND]", NULL, NI_INTO(struct help, command)},
+        {NULL, 0, NI_OPT_TAKE, "[COMMAND]", NULL, .want = "one command", .take = take_word},
         {"man", 0, NI_OPT_FLAG, NULL, "As a man page in roff, for man -l -", NI_INTO(struct help, man)},
         {"names", 0, NI_OPT_FLAG, NULL, "Only the names of the commands, one a line", NI_INTO(struct help, names)},
         {0}},
@@ -76,8 +98,9 @@ int ni_help_run(int argc, char **argv) {
   if (done) return code;
   for (size_t i = 0; h.names && i < N_COMMANDS; i++) ni_say(stdout, "%s\n", commands[i]->name);
   if (h.names) return NI_EXIT_FINE;
-  const struct ni_command *c = h.command ? find(h.command) : &program;
-  if (!c) return no_such(h.command);
+  int words;
+  const struct ni_command *c = h.command ? find_words(h.command, h.second, &words) : &program;
+  if (!c) return no_such(h.command, h.second);
   char name[64];
   snprintf(name, sizeof name, "nccl-inspector%s%s", h.command ? " " : "", h.command ? c->name : "");
   if (h.man) ni_words_man(stdout, name, 1, c);
@@ -132,8 +155,9 @@ int main(int argc, char **argv) {
     ni_words_help(stdout, "nccl-inspector", &program);
     return NI_EXIT_FINE;
   }
-  const struct ni_command *c = find(first);
-  if (c) return run(c, argc - 1, argv + 1);
+  int words;
+  const struct ni_command *c = find_words(first, argc > 2 ? argv[2] : NULL, &words);
+  if (c) return run(c, argc - words, argv + words);
   if (first[0] == '-' && (c = find("summary"))) return run(c, argc, argv);
-  return no_such(first);
+  return no_such(first, argc > 2 ? argv[2] : NULL);
 }

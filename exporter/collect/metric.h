@@ -1,0 +1,43 @@
+/*
+ * What is known of a metric by its name: kind, width, unit, groups (metrics.def).
+ *
+ * A name that no row knows is a counter of the source's usual width, in no group. Pure; any thread.
+ */
+#ifndef NI_METRIC_H
+#define NI_METRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Cassini's telemetry, its retry handler, InfiniBand and RoCE ports, /sys/class/net, a NIC's driver by ethtool, TCP of this
+ * network namespace, GPUs by NVML, the host. */
+enum ni_metric_source {
+  NI_METRIC_CXI = 0, NI_METRIC_RH, NI_METRIC_IB, NI_METRIC_ETH, NI_METRIC_ETHTOOL, NI_METRIC_TCP, NI_METRIC_GPU, NI_METRIC_HOST,
+  NI_METRIC_SOURCES
+};
+enum ni_metric_kind { NI_METRIC_COUNTER = 0, NI_METRIC_STICKY, NI_METRIC_GAUGE };
+
+struct ni_metric {
+  uint8_t kind;  /* enum ni_metric_kind */
+  uint8_t width; /* bits of a counter */
+  uint8_t scale; /* so many units are one count: 4 of what counts words of 4 bytes, else 1 */
+  const char *unit;
+};
+struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name);
+/* Is it one of the few that are read each second? */
+bool ni_metric_short(enum ni_metric_source source, const char *name);
+
+struct ni_metric_member {
+  const char *group, *unit, *meaning;
+};
+/* The next group that a metric of Cassini is in, in net_prof's order: from *at on, which begins at 0. false: no more. */
+bool ni_metric_next_group(const char *name, size_t *at, struct ni_metric_member *out);
+
+/* net_prof's list of important metrics: number i of it, *id its metric id; NULL behind the last. */
+const char *ni_metric_important(size_t i, uint32_t *id);
+
+/* Does a name fit a pattern? '#': one or more digits; '*': anything, also nothing; other letters: themselves. */
+bool ni_metric_fits(const char *pattern, const char *name);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * What a source of readings is: it finds its entities and their counters once, and leaves readers that read them.
+ *
+ *   collector.c ─▶ source->find(f) ─▶ ni_find_entity, ni_find_counter ...   the set grows
+ *                                     ni_find_reader                        who reads those counters from now on
+ *               ─▶ reader->read(r, out)                                     at each sweep, maybe in a thread of its own
+ *
+ * A source that is not there (no such driver, no libnvidia-ml) finds nothing and is no fault. What is there and cannot be
+ * read is told by ni_set_unread() with its path, and costs nobody else anything.
+ */
+#ifndef NI_SOURCE_H
+#define NI_SOURCE_H
+
+#include "set.h"
+
+/* Which counters are asked for. */
+struct ni_wanted {
+  unsigned sources;            /* bit 1 << enum ni_metric_source; 0: all */
+  bool all;                    /* every counter; else the short list that metrics.def marks as SHORT */
+  const char *const *counters; /* patterns, as ni_metric_fits() has them, that count as well; NULL-terminated, or NULL */
+  const char *const *entities; /* only these (patterns); NULL: all */
+  const char *cxi_dir;         /* Cassini's NICs or one telemetry folder, as net_prof takes it; NULL: /sys/class/cxi */
+  bool slow;                   /* also what blocks for long or takes a lock of the driver (PCIe throughput of GPUs) */
+};
+
+struct ni_reader {
+  uint32_t first, n; /* its counters in the set; ni_find_reader() sets them */
+  /* Reads all n, into out[0..n): value, both clocks, state. One thread at a time, maybe another one each time. */
+  void (*read)(struct ni_reader *r, struct ni_reading *out);
+  void (*close)(struct ni_reader *r); /* frees r as well */
+  bool changed; /* set by read(): its counters are others than those that were found; the collector is to be opened again */
+};
+
+struct ni_find {
+  struct ni_set *set;
+  const struct ni_wanted *wanted;
+  struct ni_reader **reader;
+  size_t n_readers, cap_readers;
+};
+
+/* Begins an entity, unless nobody asks for it: NULL. */
+struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name);
+/* Adds a counter to it, unless nobody asks for it: false. */
+bool ni_find_counter(struct ni_find *f, const char *name);
+/* Takes the reader of the last entity's counters (r->close() is called at the end, or at once without memory). */
+void ni_find_reader(struct ni_find *f, struct ni_reader *r);
+
+/* Each finds what there is of it. */
+void ni_cxi_find(struct ni_find *f);
+void ni_ib_find(struct ni_find *f);
+void ni_eth_find(struct ni_find *f);
+void ni_host_find(struct ni_find *f);
+void ni_gpu_find(struct ni_find *f);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * What the counters mean: sentences from thresholds, each with entity, counter, difference, rate and what to do.
+ *
+ * Healthy machines are silent but for INFO. Worst first; a link that went down outranks all. A finding borrows the pair.
+ * Pure; any thread.
+ */
+#ifndef NI_COUNTER_VERDICT_H
+#define NI_COUNTER_VERDICT_H
+
+#include "pair.h"
+
+enum ni_level { NI_LEVEL_INFO = 0, NI_LEVEL_WARNING, NI_LEVEL_CRITICAL };
+
+struct ni_counter_finding {
+  uint8_t level;                /* enum ni_level */
+  const char *id;               /* one word for programs: "held-by-fabric" */
+  const char *entity;           /* "cxi3" */
+  const struct ni_pair_row *row; /* the proof; NULL where an entity as a whole is meant (gone, reloaded) */
+  int64_t delta;                /* counts */
+  double rate, share;           /* a second, in units; of time or link, NAN: none */
+  char *text;                   /* a sentence: entity, counter, difference, rate, what it means */
+  const char *advice;           /* what to do, as a sentence */
+};
+
+struct ni_counter_findings {
+  struct ni_counter_finding *finding;
+  size_t n, cap;
+};
+
+/* 0 or -ENOMEM. */
+int ni_counter_findings_make(struct ni_counter_findings *out, const struct ni_pair *p);
+void ni_counter_findings_free(struct ni_counter_findings *f);
+
+#endif

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 /* Cassini's telemetry, its retry handler, InfiniBand and RoCE ports, /sys/class/net, a NIC's driver by ethtool, TCP of this
- * network namespace, GPUs by NVML, the host. */
+ * network namespace, GPUs by NVML, the host; what Cassini's driver says beside telemetry: link restarts, PCIe errors. */
 enum ni_metric_source {
   NI_METRIC_CXI = 0, NI_METRIC_RH, NI_METRIC_IB, NI_METRIC_ETH, NI_METRIC_ETHTOOL, NI_METRIC_TCP, NI_METRIC_GPU, NI_METRIC_HOST,
-  NI_METRIC_SOURCES
+  NI_METRIC_CXIDEV, NI_METRIC_SOURCES
 };
 enum ni_metric_kind { NI_METRIC_COUNTER = 0, NI_METRIC_STICKY, NI_METRIC_GAUGE };
 

@@ -54,10 +54,11 @@ int ni_root_read(int fd, char *out, size_t size) {
   return n < 0 ? -errno : (int)n;
 }
 
-int ni_root_line(char *out, size_t size, const char *format, ...) {
-  PATH(p, format);
-  int fd = open(p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+int ni_line_of(char *out, size_t size, const char *folder, const char *file) {
+  char p[NI_ROOT_PATH];
   *out = 0;
+  if (snprintf(p, sizeof p, "%s%s%s", folder, file ? "/" : "", file ? file : "") >= NI_ROOT_PATH) return -ENAMETOOLONG;
+  int fd = open(p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return -errno;
   int n = ni_root_read(fd, out, size);
   close(fd);
@@ -66,13 +67,22 @@ int ni_root_line(char *out, size_t size, const char *format, ...) {
   return (int)strlen(out);
 }
 
+int ni_root_line(char *out, size_t size, const char *format, ...) {
+  PATH(p, format);
+  return ni_line_of(out, size, p, NULL);
+}
+
 static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
 int ni_root_names(char ***names, const char *format, ...) {
   PATH(p, format);
+  return ni_names_of(names, p);
+}
+
+int ni_names_of(char ***names, const char *folder) {
   struct dirent **found;
   *names = NULL;
-  int n = scandir(p, &found, visible, versionsort);
+  int n = scandir(folder, &found, visible, versionsort);
   if (n < 0) return -errno;
   char **list = calloc((size_t)n + 1, sizeof *list);
   int e = list ? n : -ENOMEM;

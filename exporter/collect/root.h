@@ -25,6 +25,9 @@ int ni_root_read(int fd, char *out, size_t size);
  * be freed with free() each and as a whole; -errno.
  */
 int ni_root_names(char ***names, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same two of a path that is whole: a user's, or what ni_root_path() made. file NULL: folder is the file. */
+int ni_names_of(char ***names, const char *folder);
+int ni_line_of(char *out, size_t size, const char *folder, const char *file);
 void ni_root_names_free(char **names, int n);
 
 #endif

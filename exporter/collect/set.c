@@ -66,6 +66,6 @@ void ni_set_unread(struct ni_set *s, const char *path, const char *why) {
 }
 
 const char *ni_source_name(unsigned source) {
-  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host"};
+  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host", "cxidev"};
   return source < NI_METRIC_SOURCES ? names[source] : NULL;
 }

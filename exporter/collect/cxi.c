@@ -1,3 +1,110 @@
-#include "source.h"
+/*
+ * Cassini (Slingshot): telemetry of each NIC, its retry handler, and what its driver says beside them.
+ *
+ *   /sys/class/cxi/cxi0/device/telemetry/...      "value@seconds.nanoseconds": each read asks the NIC, and has its time
+ *   /run/cxi/cxi0/...                             the retry handler's, a file system in user space
+ *   /sys/class/cxi/cxi0/device/link_restarts/...  when the link came up again: a ring of ten. Each entry is a gauge, so that
+ *                                                 two sweeps of different processes show as many changed ones as restarts
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-void ni_cxi_find(struct ni_find *f) { (void)f; }
+#include "device.h"
+#include "files.h"
+#include "root.h"
+
+/* State and speed, where Cassini 1 and 2 have them. */
+static void link_of(struct ni_set *s, const char *device) {
+  static const char *const speeds[] = {"port/speed", "port/0/link/speed", "properties/speed"};
+  static const char *const states[] = {"port/link", "port/0/link/state", "properties/link"};
+  struct ni_entity *e = &s->entity[s->n_entities - 1];
+  char speed[64] = "", state[64] = "", text[160];
+  for (int i = 0; i < 3 && !*speed; i++) ni_line_of(speed, sizeof speed, device, speeds[i]);
+  for (int i = 0; i < 3 && !*state; i++) ni_line_of(state, sizeof state, device, states[i]);
+  int gbit = atoi(speed + strcspn(speed, "0123456789")); /* "BS_200G", "bs200G" */
+  if (!*speed && !*state) return;
+  if (gbit > 0) snprintf(text, sizeof text, "%s, %d Gb/s", *state ? state : "state unknown", gbit);
+  else snprintf(text, sizeof text, "%s", *state ? state : speed);
+  e->link = ni_set_text(s, text);
+  e->link_bytes_s = gbit > 0 ? gbit * 1e9 / 8 : 0;
+}
+
+/* device: its folder, as a whole. */
+static void telemetry(struct ni_find *f, const char *name, const char *device) {
+  static const char *const binary[] = {"ALL-in-binary", NULL};
+  if (!ni_find_entity(f, NI_METRIC_CXI, name)) return;
+  ni_device_about(f->set, device);
+  link_of(f->set, device);
+  struct ni_files *x = ni_files_new(f);
+  int e = ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "telemetry", .must = true, .stamped = true, .skip = binary,
+                                                    .skip_why = "skipped: all counters once more, in a form of the driver's own"});
+  if (e == 0 && !f->set->entity[f->set->n_entities - 1].n && f->wanted->all) ni_set_unread(f->set, device, "no counters are in its telemetry");
+  ni_files_done(f, x);
+}
+
+static void beside(struct ni_find *f, const char *name, const char *device) {
+  static const char *const errors[] = {"pcie_*corr_err", NULL}, *const times[] = {"time_#", NULL};
+  if (!ni_find_entity(f, NI_METRIC_CXIDEV, name)) return;
+  ni_device_about(f->set, device);
+  struct ni_files *x = ni_files_new(f);
+  ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "properties", .only = errors, .proven = true});
+  ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "link_restarts", .only = times, .prefix = "link_restart_", .proven = true});
+  ni_files_done(f, x);
+}
+
+/* A name proves nothing there, and an open file is read from the cache of FUSE: each is opened at each reading. */
+static void retry_handler(struct ni_find *f, const char *name) {
+  static const char *const orders[] = {"reset_counters", NULL};
+  char path[NI_ROOT_PATH];
+  if (!ni_find_entity(f, NI_METRIC_RH, name)) return;
+  struct ni_files *x = ni_files_new(f);
+  ni_files_folder(f, x, &(struct ni_folder){.path = ni_root_path(path, "/run/cxi"), .sub = name, .must = true, .skip = orders,
+                                            .proven = true, .anew = true});
+  ni_files_done(f, x);
+}
+
+/* "/sys/class/cxi", or a folder like it: its NICs. Returns how many. */
+static int all_in(struct ni_find *f, const char *folder) {
+  char **names, device[NI_ROOT_PATH];
+  int nics = 0, n = ni_names_of(&names, folder);
+  for (int i = 0; i < n; i++) {
+    if (!ni_metric_fits("cxi#", names[i]) || snprintf(device, sizeof device, "%s/%s/device", folder, names[i]) >= NI_ROOT_PATH - 64)
+      continue;
+    telemetry(f, names[i], device);
+    if (!f->wanted->cxi_dir) beside(f, names[i], device);
+    nics++;
+  }
+  if (n < 0 && n != -ENOENT) ni_set_unread(f->set, folder, strerror(-n));
+  ni_root_names_free(names, n);
+  return nics;
+}
+
+/* Path: ".../cxi3/device/telemetry", of one NIC? Its name, and path becomes that of its device. */
+static bool one_nic(char *path, char name[64]) {
+  char *end = path + strlen(path), *device = end - strlen("/telemetry"), *nic = end - strlen("/device/telemetry");
+  if (nic <= path || strcmp(nic, "/device/telemetry") != 0) return false;
+  char *from = nic;
+  while (from > path && from[-1] != '/') from--;
+  snprintf(name, 64, "%.*s", (int)(nic - from), from);
+  if (!ni_metric_fits("cxi#", name)) return false;
+  *device = 0;
+  return true;
+}
+
+void ni_cxi_find(struct ni_find *f) {
+  char path[NI_ROOT_PATH], name[64], **names;
+  if (f->wanted->cxi_dir) {
+    size_t n = (size_t)snprintf(path, sizeof path, "%s", f->wanted->cxi_dir);
+    while (n > 1 && n < sizeof path && path[n - 1] == '/') path[--n] = 0;
+    if (n < sizeof path - 64 && one_nic(path, name)) telemetry(f, name, path);
+    else if (n >= sizeof path - 64 || !all_in(f, path))
+      ni_set_unread(f->set, f->wanted->cxi_dir, "has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi is, or one .../cxi0/device/telemetry");
+    return;
+  }
+  all_in(f, ni_root_path(path, "/sys/class/cxi"));
+  int n = ni_root_names(&names, "/run/cxi");
+  for (int i = 0; i < n; i++)
+    if (ni_metric_fits("cxi#", names[i])) retry_handler(f, names[i]);
+  ni_root_names_free(names, n);
+}

@@ -1,0 +1,123 @@
+#include "ethtool.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "root.h"
+
+/* Drivers have thousands at most: some for each queue. The kernel fills in as many as there are by then, whatever it was
+ * asked for; so there is always room for more. */
+enum { MOST = 1 << 16, MORE = 4096 };
+
+struct driver {
+  struct ni_reader r;
+  int fd;
+  struct ifreq ifr;
+  uint32_t n_stats;
+  uint32_t *index; /* of the driver's statistics, one a counter */
+  struct ethtool_stats *stats;
+};
+
+/* 0, or -errno. what: an ethtool command with its room. */
+static int ask(int fd, struct ifreq *ifr, void *what) {
+  ifr->ifr_data = what;
+  return ioctl(fd, SIOCETHTOOL, ifr) < 0 ? -errno : 0;
+}
+
+/* How many statistics there are now; 0: none, or the driver cannot be asked. */
+static uint32_t count(int fd, struct ifreq *ifr) {
+  union {
+    struct ethtool_sset_info info;
+    char room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
+  } set = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = UINT64_C(1) << ETH_SS_STATS}};
+  struct ethtool_drvinfo old = {.cmd = ETHTOOL_GDRVINFO};
+  uint32_t n = 0;
+  if (ask(fd, ifr, &set) == 0) {
+    if (set.info.sset_mask) memcpy(&n, set.room + sizeof set.info, sizeof n);
+  } else if (ask(fd, ifr, &old) == 0) {
+    n = old.n_stats;
+  }
+  return n > MOST ? MOST : n;
+}
+
+static void sweep(struct ni_reader *r, struct ni_reading *out) {
+  struct driver *d = (struct driver *)r;
+  uint32_t n = count(d->fd, &d->ifr);
+  int e = -ENODEV;
+  if (n == d->n_stats) {
+    d->stats->cmd = ETHTOOL_GSTATS;
+    d->stats->n_stats = n;
+    e = ask(d->fd, &d->ifr, d->stats);
+  }
+  /* Other counters than those whose names are known: whose values these would be nobody knows. */
+  bool others = n != d->n_stats || (e == 0 && d->stats->n_stats != n);
+  if (others) r->changed = true;
+  int64_t mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
+  for (uint32_t i = 0; i < r->n; i++)
+    out[i] = (struct ni_reading){others || e < 0 ? 0 : d->stats->data[d->index[i]], real, mono,
+                                 others ? NI_READ_MISSING : e < 0 ? NI_READ_UNREADABLE : NI_READ_OK};
+}
+
+static void end(struct ni_reader *r) {
+  struct driver *d = (struct driver *)r;
+  close(d->fd);
+  free(d->index);
+  free(d->stats);
+  free(d);
+}
+
+/* The interface of that name is the one whose /sys is read. */
+static bool same(int fd, struct ifreq *ifr, const char *interface) {
+  char text[64];
+  return ni_root_line(text, sizeof text, "/sys/class/net/%s/ifindex", interface) > 0 && ioctl(fd, SIOCGIFINDEX, ifr) == 0 &&
+         ifr->ifr_ifindex == atoi(text);
+}
+
+/* Adds those of the driver's counters that are asked for. */
+static void names(struct ni_find *f, struct driver *d, const struct ethtool_gstrings *s) {
+  for (uint32_t i = 0; i < d->n_stats; i++) {
+    char name[ETH_GSTRING_LEN + 1];
+    snprintf(name, sizeof name, "%.*s", ETH_GSTRING_LEN, (const char *)s->data + (size_t)i * ETH_GSTRING_LEN);
+    const char *from = name + strspn(name, " "); /* some indent them */
+    if (*from && ni_find_counter(f, from)) d->index[f->set->entity[f->set->n_entities - 1].n - 1] = i;
+  }
+}
+
+bool ni_ethtool_find(struct ni_find *f, const char *interface) {
+  struct driver *d = calloc(1, sizeof *d);
+  struct ethtool_gstrings *s = NULL;
+  bool found = false;
+  if (!d) return !(f->set->failed = true);
+  d->r.read = sweep;
+  d->r.close = end;
+  snprintf(d->ifr.ifr_name, sizeof d->ifr.ifr_name, "%s", interface);
+  d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (d->fd < 0) d->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  uint32_t n = d->fd >= 0 && same(d->fd, &d->ifr, interface) ? count(d->fd, &d->ifr) : 0;
+  if (n && ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
+    d->n_stats = n;
+    d->index = calloc(n, sizeof *d->index);
+    d->stats = calloc(1, sizeof *d->stats + ((size_t)n + MORE) * sizeof(uint64_t));
+    s = calloc(1, sizeof *s + ((size_t)n + MORE) * ETH_GSTRING_LEN);
+    found = d->index && d->stats && s;
+    if (!found) f->set->failed = true;
+  }
+  if (found) {
+    *s = (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = n};
+    int e = ask(d->fd, &d->ifr, s);
+    if (e < 0) ni_set_unread(f->set, interface, strerror(-e));
+    else if (s->len == n) names(f, d, s);
+  }
+  free(s);
+  if (found && f->set->entity[f->set->n_entities - 1].n) ni_find_reader(f, &d->r);
+  else end(&d->r);
+  return found;
+}

@@ -1,0 +1,205 @@
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/now.h"
+#include "exporter/base/text/plural.h"
+#include "root.h"
+
+enum { FOLDERS = 4, SPARE_FDS = 64 };
+
+struct file {
+  const char *name; /* in its folder: the set's text */
+  int fd;           /* -1: opened at each reading */
+  uint8_t folder, width;
+};
+
+struct ni_files {
+  struct ni_reader r;
+  struct file *file;
+  size_t n, cap;
+  struct {
+    int fd;
+    bool stamped;
+    int64_t lifespan_ns, fresh_ns; /* monotonic: when the driver last asked the device, as far as is known */
+  } folder[FOLDERS];
+  unsigned n_folders;
+  int fd_max;
+};
+
+/* A decimal number, perhaps with a sign. Behind it, or NULL: there is none, or it is too large. */
+static const char *number(const char *s, uint64_t *out) {
+  bool negative = *s == '-';
+  uint64_t v = 0;
+  const char *from = s += negative;
+  for (unsigned d; (d = (unsigned)(*s - '0')) < 10; s++) {
+    if (v >= UINT64_MAX / 10 && (v > UINT64_MAX / 10 || d > UINT64_MAX % 10)) return NULL;
+    v = v * 10 + d;
+  }
+  *out = negative ? 0 - v : v;
+  return s == from ? NULL : s;
+}
+
+/* What a file holds: "12\n", "12@1746204071.662953620\n". */
+static bool parse(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
+  uint64_t sec, part;
+  if (!(s = number(s, value))) return false;
+  if (stamped) {
+    if (*s++ != '@' || !(s = number(s, &sec)) || *s++ != '.') return false;
+    const char *from = s;
+    if (!(s = number(s, &part)) || s - from != 9 || sec > INT64_MAX / 2000000000) return false;
+    *ns = (int64_t)(sec * 1000000000 + part);
+  }
+  return !*s || *s == '\n';
+}
+
+/* Bytes of the file's text, or -errno. */
+static int take(int fd, char text[64]) { return fd < 0 ? -errno : ni_root_read(fd, text, 64); }
+
+static int open_in(int folder, const char *name) { return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
+static void sweep(struct ni_reader *r, struct ni_reading *out) {
+  struct ni_files *x = (struct ni_files *)r;
+  /* A reading has both clocks; one of them is read, or is in the file. */
+  int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), ahead = (int64_t)ni_now_ns(CLOCK_REALTIME) - now;
+  for (size_t i = 0; i < x->n; i++, out++) {
+    const struct file *f = &x->file[i];
+    char text[64];
+    int fd = f->fd >= 0 ? f->fd : open_in(x->folder[f->folder].fd, f->name), n = take(fd, text);
+    if (f->fd < 0 && fd >= 0) close(fd);
+    bool stamped = x->folder[f->folder].stamped;
+    out->value = 0;
+    if (!stamped || n < 0) {
+      now = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
+      int64_t *fresh = &x->folder[f->folder].fresh_ns;
+      if (n >= 0 && now - *fresh >= x->folder[f->folder].lifespan_ns) *fresh = now;
+      out->mono_ns = n < 0 ? now : *fresh;
+      out->real_ns = out->mono_ns + ahead;
+    }
+    if (n < 0) {
+      bool gone = n == -ENODEV || n == -ENOENT || n == -ENXIO;
+      out->state = gone ? NI_READ_MISSING : NI_READ_UNREADABLE;
+      if (gone) r->changed = true;
+      continue;
+    }
+    out->state = parse(text, stamped, &out->value, &out->real_ns) ? NI_READ_OK : NI_READ_UNREADABLE;
+    if (f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits that were printed with a sign */
+    if (stamped) {
+      if (out->state != NI_READ_OK) out->real_ns = now + ahead;
+      out->mono_ns = out->real_ns - ahead;
+    }
+  }
+}
+
+static void end(struct ni_reader *r) {
+  struct ni_files *x = (struct ni_files *)r;
+  for (size_t i = 0; i < x->n; i++)
+    if (x->file[i].fd >= 0) close(x->file[i].fd);
+  for (unsigned i = 0; i < x->n_folders; i++) close(x->folder[i].fd);
+  free(x->file);
+  free(x);
+}
+
+struct ni_files *ni_files_new(struct ni_find *f) {
+  struct ni_files *x = calloc(1, sizeof *x);
+  struct rlimit limit;
+  if (!x) {
+    f->set->failed = true;
+    return NULL;
+  }
+  x->r.read = sweep;
+  x->r.close = end;
+  x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX ? (int)limit.rlim_cur - SPARE_FDS : INT32_MAX;
+  return x;
+}
+
+static bool fits(const char *const *pattern, const char *name) {
+  while (*pattern && !ni_metric_fits(*pattern, name)) pattern++;
+  return *pattern != NULL;
+}
+
+/* The first of the files that cannot be read, why, and how many there are of them. */
+struct bad {
+  const char *name;
+  char why[160];
+  size_t n;
+};
+
+static void note(struct bad *b, const char *name, const char *why) {
+  if (!b->n++) {
+    b->name = name;
+    snprintf(b->why, sizeof b->why, "%s", why);
+  }
+}
+
+/* Adds the file, if it is asked for and is a counter. */
+static void add(struct ni_find *f, struct ni_files *x, const struct ni_folder *how, const char *name, struct bad *bad) {
+  char counter[512], text[64], why[96];
+  unsigned folder = x->n_folders - 1;
+  uint64_t value;
+  int64_t ns;
+  int fd = -1;
+  snprintf(counter, sizeof counter, "%s%s", how->prefix ? how->prefix : "", name);
+  if (how->proven) {
+    int n = take(fd = open_in(x->folder[folder].fd, name), text);
+    if (n < 0 || !parse(text, how->stamped, &value, &ns)) {
+      if (fd >= 0) close(fd);
+      snprintf(why, sizeof why, "it says \"%.*s\", which is no number", (int)strcspn(text, "\n"), n < 0 ? "" : text);
+      if (n != -EISDIR) note(bad, name, n < 0 ? strerror(-n) : why);
+      return;
+    }
+  }
+  if (!ni_array_room(x->file, x->n, x->cap)) f->set->failed = true;
+  else if (ni_find_counter(f, counter)) {
+    const struct ni_counter *c = &f->set->counter[f->set->n_counters - 1];
+    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE) note(bad, name, strerror(errno));
+    bool kept = fd >= 0 && !how->anew && fd <= x->fd_max;
+    x->file[x->n++] = (struct file){c->name + strlen(counter) - strlen(name), kept ? fd : -1, (uint8_t)folder,
+                                    c->what.kind == NI_METRIC_COUNTER ? c->what.width : 64};
+    if (kept) fd = -1;
+  }
+  if (fd >= 0) close(fd);
+}
+
+int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folder *how) {
+  char **names, folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[256];
+  if (!x || x->n_folders == FOLDERS) return 0;
+  if (snprintf(folder, sizeof folder, "%s%s%s", how->path, how->sub ? "/" : "", how->sub ? how->sub : "") >= NI_ROOT_PATH) *folder = 0;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = fd < 0 ? -errno : ni_names_of(&names, folder);
+  if (n < 0 && how->must) ni_set_unread(f->set, folder, strerror(-n));
+  if (fd < 0) return n;
+  x->folder[x->n_folders].fd = fd;
+  x->folder[x->n_folders].stamped = how->stamped;
+  x->folder[x->n_folders++].lifespan_ns = how->lifespan_ms * INT64_C(1000000);
+  struct bad bad = {0};
+  for (int i = 0; i < n; i++) {
+    if (how->only && !fits(how->only, names[i])) continue;
+    if (how->skip && fits(how->skip, names[i])) {
+      snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+      if (how->skip_why) ni_set_unread(f->set, path, how->skip_why);
+    } else {
+      add(f, x, how, names[i], &bad);
+    }
+  }
+  if (bad.n) {
+    snprintf(path, sizeof path, "%s/%s", folder, bad.name);
+    snprintf(why, sizeof why, "%s", bad.why);
+    if (bad.n > 1)
+      snprintf(why, sizeof why, "%s; so it is with %zu more %s of this folder", bad.why, bad.n - 1, ni_plural(bad.n - 1, "file", "files"));
+    ni_set_unread(f->set, path, why);
+  }
+  ni_root_names_free(names, n);
+  return n < 0 ? n : 0;
+}
+
+void ni_files_done(struct ni_find *f, struct ni_files *x) {
+  if (!x) return;
+  if (x->n) ni_find_reader(f, &x->r);
+  else x->r.close(&x->r);
+}

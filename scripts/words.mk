@@ -18,8 +18,8 @@ $(MAN_DIR)/.made:
 	$(call say,MAN,$(MAN_DIR))
 	$(Q)rm -rf $(MAN_DIR) && mkdir -p $(MAN_DIR) && cd $(MAN_DIR) && made='$(abspath $(MADE))' && \
 	$$made/nccl-inspector help --man >nccl-inspector.1 && $$made/nccl-sim --man >nccl-sim.1 && \
-	$$made/settings_man >nccl-inspector-plugin.7 && for c in $$($$made/nccl-inspector help --names); do \
-	$$made/nccl-inspector help --man $$c >nccl-inspector-$$c.1 || exit 1; done && touch .made
+	$$made/settings_man >nccl-inspector-plugin.7 && $$made/nccl-inspector help --names | while read -r c; do \
+	$$made/nccl-inspector help --man $$c >nccl-inspector-$$(echo $$c | tr ' ' -).1 || exit 1; done && touch .made
 $(COMPLETE_DIR)/.made:
 	$(call say,BASH,$(COMPLETE_DIR))
 	$(Q)mkdir -p $(COMPLETE_DIR) && $(MADE)/nccl-inspector completion >$(COMPLETE_DIR)/nccl-inspector && \

@@ -236,8 +236,17 @@ static void option_words(FILE *f, const struct ni_opt *o) {
     if (o->name && o->help) ni_say(f, " --%s", o->name);
 }
 
+/* The first of those whose names have two words, and begin with the same one? */
+static bool first_of_group(const struct ni_command *const *command, size_t i) {
+  size_t n = strcspn(command[i]->name, " ") + 1;
+  if (!strchr(command[i]->name, ' ')) return false;
+  for (size_t k = 0; k < i; k++)
+    if (strncmp(command[k]->name, command[i]->name, n) == 0) return false;
+  return true;
+}
+
 static void case_options(FILE *f, const struct ni_command *c) {
-  ni_say(f, "    %s) words='", c->name);
+  ni_say(f, "    '%s') words='", c->name);
   option_words(f, c->opt);
   option_words(f, ni_words_common);
   ni_say(f, "' ;;\n");
@@ -267,15 +276,32 @@ void ni_words_bash(FILE *f, const char *program, const struct ni_command *const 
   if (only) ni_say(f, "  local command=%s\n", only->name);
   else
     ni_say(f, "  local command=${COMP_WORDS[1]}\n"
-              "  case $command in -*) command=summary ;; esac\n");
+              "  case $command in -*) command=summary ;;");
+  for (size_t i = 0; i < n; i++) /* of two words: the second may still be in the making */
+    if (first_of_group(command, i))
+      ni_say(f, " %.*s) [ $COMP_CWORD -lt 3 ] || command+=\" ${COMP_WORDS[2]}\" ;;", (int)strcspn(command[i]->name, " "), command[i]->name);
+  if (!only) ni_say(f, " esac\n");
   ni_say(f, "  case \"$command $prev\" in\n");
   if (only) choices(f, only);
   for (size_t i = 0; i < n; i++) choices(f, command[i]);
   ni_say(f, "  esac\n");
   if (n) {
-    ni_say(f, "  if [ $COMP_CWORD = 1 ] || [ \"$COMP_CWORD$command\" = 2help ]; then\n    value=1 words='");
-    for (size_t i = 0; i < n; i++) ni_say(f, " %s", command[i]->name);
-    ni_say(f, " --help --version'\n  fi\n");
+    ni_say(f, "  local at=$COMP_CWORD\n"
+              "  [ \"${COMP_WORDS[1]}\" != help ] || at=$((at - 1))\n"
+              "  if [ $at = 1 ]; then\n    value=1 words='");
+    for (size_t i = 0; i < n; i++)
+      if (!strchr(command[i]->name, ' ') || first_of_group(command, i))
+        ni_say(f, " %.*s", (int)strcspn(command[i]->name, " "), command[i]->name);
+    ni_say(f, " --help --version'\n  elif [ $at = 2 ]; then\n    case ${COMP_WORDS[COMP_CWORD - 1]} in");
+    for (size_t i = 0; i < n; i++) {
+      if (!first_of_group(command, i)) continue;
+      int group = (int)strcspn(command[i]->name, " ");
+      ni_say(f, " %.*s) value=1 words='", group, command[i]->name);
+      for (size_t k = i; k < n; k++)
+        if (strncmp(command[k]->name, command[i]->name, (size_t)group + 1) == 0) ni_say(f, " %s", command[k]->name + group + 1);
+      ni_say(f, "' ;;");
+    }
+    ni_say(f, " esac\n  fi\n");
   }
   ni_say(f, "  [ -n \"$value\" ] || case $cur in -*) case $command in\n");
   if (only) case_options(f, only);

@@ -81,7 +81,7 @@ struct ni_meaning {
 };
 
 /* When one needs a command; the list of commands goes by it. Groups without commands are not shown. */
-enum ni_need { NI_NEED_BEFORE, NI_NEED_DURING, NI_NEED_AFTER, NI_NEED_ALWAYS, NI_NEED_COUNT };
+enum ni_need { NI_NEED_BEFORE, NI_NEED_DURING, NI_NEED_AFTER, NI_NEED_COUNTERS, NI_NEED_ALWAYS, NI_NEED_COUNT };
 
 enum { NI_MEANINGS_MAX = 6 };
 struct ni_help_page;

@@ -32,12 +32,16 @@ static const struct ni_command *find_words(const char *first, const char *second
 }
 
 static void list(struct ni_help_page *p) {
-  static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "About these commands"};
+  static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs", "After it", "What NICs and GPUs did",
+                                                   "About these commands"};
   for (int g = 0; g < NI_NEED_COUNT; g++) {
     bool any = false;
+    int column = 13;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+      if ((int)commands[i]->need == g && (int)strlen(commands[i]->name) + 3 > column) column = (int)strlen(commands[i]->name) + 3;
     for (size_t i = 0; i < N_COMMANDS; i++) {
       if ((int)commands[i]->need != g) continue;
-      if (!any) ni_help_head(p, heads[g], 13);
+      if (!any) ni_help_head(p, heads[g], column);
       any = true;
       ni_help_pair(p, commands[i]->name, commands[i]->purpose);
     }

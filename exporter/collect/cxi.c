@@ -46,7 +46,6 @@ static void telemetry(struct ni_find *f, const char *name, const char *device) {
 static void beside(struct ni_find *f, const char *name, const char *device) {
   static const char *const errors[] = {"pcie_*corr_err", NULL}, *const times[] = {"time_#", NULL};
   if (!ni_find_entity(f, NI_METRIC_CXIDEV, name)) return;
-  ni_device_about(f->set, device);
   struct ni_files *x = ni_files_new(f);
   ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "properties", .only = errors, .proven = true});
   ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "link_restarts", .only = times, .prefix = "link_restart_", .proven = true});

@@ -89,6 +89,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       continue;
     }
     out->state = parse(text, stamped, &out->value, &out->real_ns) ? NI_READ_OK : NI_READ_UNREADABLE;
+    if (out->state != NI_READ_OK) out->value = 0;
     if (f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits that were printed with a sign */
     if (stamped) {
       if (out->state != NI_READ_OK) out->real_ns = now + ahead;
@@ -129,11 +130,13 @@ struct bad {
   const char *name;
   char why[160];
   size_t n;
+  bool skipped;
 };
 
-static void note(struct bad *b, const char *name, const char *why) {
+static void note(struct bad *b, const char *name, const char *why, bool skipped) {
   if (!b->n++) {
     b->name = name;
+    b->skipped = skipped;
     snprintf(b->why, sizeof b->why, "%s", why);
   }
 }
@@ -151,14 +154,15 @@ static void add(struct ni_find *f, struct ni_files *x, const struct ni_folder *h
     if (n < 0 || !parse(text, how->stamped, &value, &ns)) {
       if (fd >= 0) close(fd);
       snprintf(why, sizeof why, "it says \"%.*s\", which is no number", (int)strcspn(text, "\n"), n < 0 ? "" : text);
-      if (n != -EISDIR) note(bad, name, n < 0 ? strerror(-n) : why);
+      bool denied = n == -EACCES || n == -EPERM;
+      if (n != -EISDIR) note(bad, name, n < 0 ? strerror(-n) : why, !denied);
       return;
     }
   }
   if (!ni_array_room(x->file, x->n, x->cap)) f->set->failed = true;
   else if (ni_find_counter(f, counter)) {
     const struct ni_counter *c = &f->set->counter[f->set->n_counters - 1];
-    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE) note(bad, name, strerror(errno));
+    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE) note(bad, name, strerror(errno), false);
     bool kept = fd >= 0 && !how->anew && fd <= x->fd_max;
     x->file[x->n++] = (struct file){c->name + strlen(counter) - strlen(name), kept ? fd : -1, (uint8_t)folder,
                                     c->what.kind == NI_METRIC_COUNTER ? c->what.width : 64};
@@ -182,7 +186,7 @@ int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folde
     if (how->only && !fits(how->only, names[i])) continue;
     if (how->skip && fits(how->skip, names[i])) {
       snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-      if (how->skip_why) ni_set_unread(f->set, path, how->skip_why);
+      if (how->skip_why) ni_set_skipped(f->set, path, how->skip_why);
     } else {
       add(f, x, how, names[i], &bad);
     }
@@ -192,7 +196,7 @@ int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folde
     snprintf(why, sizeof why, "%s", bad.why);
     if (bad.n > 1)
       snprintf(why, sizeof why, "%s; so it is with %zu more %s of this folder", bad.why, bad.n - 1, ni_plural(bad.n - 1, "file", "files"));
-    ni_set_unread(f->set, path, why);
+    (bad.skipped ? ni_set_skipped : ni_set_unread)(f->set, path, why);
   }
   ni_root_names_free(names, n);
   return n < 0 ? n : 0;

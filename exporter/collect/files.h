@@ -21,7 +21,7 @@ struct ni_folder {
   const char *prefix;         /* before the files' names, of its counters; NULL: nothing */
   const char *const *only;    /* patterns of files; NULL: all */
   const char *const *skip;    /* but these; NULL: none */
-  const char *skip_why;       /* told by ni_set_unread(); NULL: what is skipped is no counter */
+  const char *skip_why;       /* told by ni_set_skipped(); NULL: what is skipped is no counter */
   bool stamped;               /* "value@seconds.nanoseconds", Unix time; else "value" */
   bool proven;                /* only what has a number now is a counter; the others are told once, together */
   bool anew;                  /* opened at each reading: FUSE answers an open file from its cache */

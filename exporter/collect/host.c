@@ -145,7 +145,8 @@ static unsigned open_file(struct ni_find *f, struct texts *x, const char *file) 
   int fd = ni_root_open("/proc/%s", file), e = fd < 0 ? fd : ni_root_read(fd, x->text, TEXT);
   if (e < 0) {
     *x->text = 0;
-    ni_set_unread(f->set, ni_root_path(path, "/proc/%s", file), strerror(-e));
+    /* PSI may be left out of a kernel, or switched off when it starts. */
+    (e == -ENOENT || e == -EOPNOTSUPP ? ni_set_skipped : ni_set_unread)(f->set, ni_root_path(path, "/proc/%s", file), strerror(-e));
   }
   x->file[x->n_files] = file;
   x->fd[x->n_files] = fd;

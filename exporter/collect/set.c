@@ -56,14 +56,18 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
   return true;
 }
 
-void ni_set_unread(struct ni_set *s, const char *path, const char *why) {
+static void unread(struct ni_set *s, const char *path, const char *why, bool skipped) {
   if (!ni_array_room(s->unread, s->n_unread, s->cap_unread)) {
     s->failed = true;
     return;
   }
   const char *p = ni_set_text(s, path);
-  s->unread[s->n_unread++] = (struct ni_unread){p, ni_set_text(s, why)};
+  s->unread[s->n_unread++] = (struct ni_unread){p, ni_set_text(s, why), skipped};
 }
+
+void ni_set_unread(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, false); }
+
+void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, true); }
 
 const char *ni_source_name(unsigned source) {
   static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host", "cxidev"};

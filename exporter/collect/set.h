@@ -38,6 +38,7 @@ struct ni_counter {
 /* What could not be read: which file or device, and why. */
 struct ni_unread {
   const char *path, *why;
+  bool skipped; /* as it is with such a driver or kernel: nothing is missing that could be had */
 };
 
 struct ni_set {
@@ -59,6 +60,7 @@ struct ni_entity *ni_set_entity(struct ni_set *s, enum ni_metric_source source, 
 /* Adds a counter to the last entity. What it is comes from metrics.def. false without memory. */
 bool ni_set_counter(struct ni_set *s, const char *name);
 void ni_set_unread(struct ni_set *s, const char *path, const char *why);
+void ni_set_skipped(struct ni_set *s, const char *path, const char *why);
 
 /* "cxi", "rh", ...: the source's name, as options and files have it; NULL behind the last. */
 const char *ni_source_name(unsigned source);

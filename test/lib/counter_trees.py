@@ -109,6 +109,8 @@ def cxi(root, when="before", nics="8"):
         for n in CASSINI2 if second else []:
             its[n] = "0@" + lines[0].split("@")[1]
         for n, v in its.items():
+            if os.path.isdir(os.path.join(root, folder, "telemetry", n)):  # a fault that was planted
+                os.rmdir(os.path.join(root, folder, "telemetry", n))
             with open(os.path.join(root, folder, "telemetry", n), "w", encoding="utf-8") as f:
                 f.write(v + "\n")
         port = "/port/0/link/" if second else "/port/"

@@ -23,7 +23,9 @@ mapfile -t commands < <("$inspector" help --names)
 [ ${#commands[@]} -ge 12 ] || fail "only ${#commands[@]} commands"
 for c in "${commands[@]}"; do
   grep -q "^  $c " "$work/list" || fail "$c is not in the list"
-  code 0 "$inspector" "$c" --help
+  # shellcheck disable=SC2206
+  words=($c) # a name may be two
+  code 0 "$inspector" "${words[@]}" --help
   cp "$work/out" "$work/own"
   for what in "Usage: nccl-inspector $c " '^Options:' '^Exit status:' '^  64  wrong usage' "^  nccl-inspector $c"; do
     grep -q -- "$what" "$work/own" || fail "$c --help lacks: $what"
@@ -34,18 +36,18 @@ for c in "${commands[@]}"; do
     code 0 "$inspector" $other
     cmp -s "$work/out" "$work/own" || fail "$other is not $c --help"
   done
-  code 0 "$inspector" "$c" --usage
+  code 0 "$inspector" "${words[@]}" --usage
   [ "$(cat "$work/out")" = "$(grep '^Usage' "$work/own")" ] || fail "$c --usage"
   # What is said is taken, by both spellings; what is not is refused by name.
   mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$work/own" | grep -oE -- '--.*')
   for o in "${options[@]}"; do
     case $o in --help | --usage | --version) continue ;; esac
     for spelt in "$o" "--$(tr - _ <<<"${o#--}")"; do
-      code 64 "$inspector" "$c" "$spelt" x --nonsense
-      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: doctor takes no)" "$work/out" || fail "$c: help has $o, but: $(head -n 1 "$work/out")"
+      code 64 "$inspector" "${words[@]}" "$spelt" x --nonsense
+      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: $c takes no)" "$work/out" || fail "$c: help has $o, but: $(head -n 1 "$work/out")"
     done
   done
-  code 64 "$inspector" "$c" --nonsense
+  code 64 "$inspector" "${words[@]}" --nonsense
   grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$work/out" || fail "$c --nonsense is not named"
 done
 code 64 "$inspector" help nonsense
@@ -81,6 +83,10 @@ complete_at() { # words...: what the last one could become
 export FUNCTION=_nccl_inspector
 [ "$(complete_at nccl-inspector su)" = summary ] || fail "completion: su"
 [ "$(complete_at nccl-inspector help che)" = check ] || fail "completion: help che"
+[ "$(complete_at nccl-inspector cou)" = counters ] || fail "completion: cou"
+[ "$(complete_at nccl-inspector counters li)" = list ] || fail "completion: counters li"
+[ "$(complete_at nccl-inspector help counters li)" = list ] || fail "completion: help counters li"
+[ "$(complete_at nccl-inspector counters list --js)" = --json ] || fail "completion: counters list --js"
 [ "$(complete_at nccl-inspector check --ex)" = --expect ] || fail "completion: check --ex"
 [ "$(complete_at nccl-inspector summary --compression z)" = zstd ] || fail "completion: --compression z"
 [ "$(complete_at nccl-inspector summary --compression = z)" = zstd ] || fail "completion: --compression=z"
@@ -96,7 +102,7 @@ if [ -n "${NI_VARIANT:-}" ]; then # its flags are another make's
 fi
 make -s install BUILD="${BUILD#"$PWD"/}" PREFIX=/usr DESTDIR="$work/root" >"$work/out" 2>&1 || { fail "make install"; tail -n 20 "$work/out"; }
 man=$work/root/usr/share/man
-for c in "${commands[@]}"; do [ -s "$man/man1/nccl-inspector-$c.1" ] || fail "no man page of $c"; done
+for c in "${commands[@]}"; do [ -s "$man/man1/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"; done
 for f in man1/nccl-inspector.1 man1/nccl-sim.1 man7/nccl-inspector-plugin.7; do [ -s "$man/$f" ] || fail "no $f"; done
 for s in NCCL_INSPECTOR_ENABLE NCCL_INSPECTOR_DUMP_DIR; do grep -q "$s" "$man/man7/nccl-inspector-plugin.7" || fail "$s is not in the man page"; done
 for f in nccl-inspector nccl-sim; do [ -s "$work/root/usr/share/bash-completion/completions/$f" ] || fail "no completion of $f"; done

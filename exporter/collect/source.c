@@ -1,0 +1,35 @@
+#include "source.h"
+
+#include "exporter/base/array.h"
+
+static bool fits_any(const char *const *pattern, const char *name) {
+  for (; pattern && *pattern; pattern++)
+    if (ni_metric_fits(*pattern, name)) return true;
+  return false;
+}
+
+struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name) {
+  const struct ni_wanted *w = f->wanted;
+  if (w->sources && !(w->sources >> source & 1)) return NULL;
+  if (w->entities && !fits_any(w->entities, name)) return NULL;
+  return ni_set_entity(f->set, source, name);
+}
+
+bool ni_find_counter(struct ni_find *f, const char *name) {
+  const struct ni_wanted *w = f->wanted;
+  enum ni_metric_source source = (enum ni_metric_source)f->set->entity[f->set->n_entities - 1].source;
+  if (!w->all && !ni_metric_short(source, name) && !fits_any(w->counters, name)) return false;
+  return ni_set_counter(f->set, name);
+}
+
+void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
+  const struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
+  r->first = e->first;
+  r->n = e->n;
+  if (ni_array_room(f->reader, f->n_readers, f->cap_readers)) {
+    f->reader[f->n_readers++] = r;
+  } else {
+    f->set->failed = true;
+    r->close(r);
+  }
+}

@@ -98,7 +98,9 @@ void ni_cxi_find(struct ni_find *f) {
     while (n > 1 && n < sizeof path && path[n - 1] == '/') path[--n] = 0;
     if (n < sizeof path - 64 && one_nic(path, name)) telemetry(f, name, path);
     else if (n >= sizeof path - 64 || !all_in(f, path))
-      ni_set_unread(f->set, f->wanted->cxi_dir, "has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi is, or one .../cxi0/device/telemetry");
+      ni_set_unread(f->set, f->wanted->cxi_dir,
+                    "it has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi is, or one "
+                    ".../cxi0/device/telemetry");
     return;
   }
   all_in(f, ni_root_path(path, "/sys/class/cxi"));

@@ -2,3 +2,10 @@
 .PHONY: bench-exporter
 bench-exporter: exporter $(BUILD)/test/host/loggen
 	$(Q)BUILD=$(BUILD) test/bench/bench_exporter.sh | tee $(BUILD)/bench_exporter.md
+
+# Sweeps of counters (test/bench/bench_counters.sh); a part of make bench.
+.PHONY: bench-counters
+$(BUILD)/test/bench/bench_sweep: $(EXP_LIB) $(FORMAT_LIB)
+bench-counters: $(BUILD)/test/bench/bench_sweep
+	$(Q)BUILD=$(BUILD) test/bench/bench_counters.sh
+bench: bench-counters

@@ -25,7 +25,9 @@ static const char *lacks(char out[200], const char *device) {
   bool slow = amount(device, "current_link_speed", speed) < amount(device, "max_link_speed", fastest);
   /* A link without a width is none, as that of a device behind a hypervisor. */
   if ((!narrow && !slow) || !strtod(width, NULL) || !strtod(speed, NULL)) return NULL;
-  snprintf(out, 200, "PCIe link x%.8s of x%.8s, %.24s of %.24s", width, most, speed, fastest);
+  int n = snprintf(out, 200, "PCIe link");
+  if (narrow) n += snprintf(out + n, 200 - (size_t)n, " x%.8s of x%.8s", width, most);
+  if (slow) snprintf(out + n, 200 - (size_t)n, "%s %.24s of %.24s", narrow ? "," : "", speed, fastest);
   return out;
 }
 

@@ -22,11 +22,6 @@ static void link_of(struct ni_set *s, const char *folder) {
   e->link_bytes_s = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
 }
 
-static void about(struct ni_find *f, const char *folder, const char *device) {
-  ni_device_about(f->set, device);
-  link_of(f->set, folder);
-}
-
 void ni_eth_find(struct ni_find *f) {
   static const char *const changes[] = {"carrier_changes", NULL};
   char **names, folder[NI_ROOT_PATH], device[NI_ROOT_PATH], text[64];
@@ -38,13 +33,14 @@ void ni_eth_find(struct ni_find *f) {
     free(real);
     if ((!real && !up) || ni_line_of(text, sizeof text, folder, "statistics/rx_bytes") < 0) continue; /* or it is no interface */
     if (ni_find_entity(f, NI_METRIC_ETH, names[i])) {
-      about(f, folder, device);
+      ni_device_about(f->set, device);
+      link_of(f->set, folder);
       struct ni_files *x = ni_files_new(f);
       ni_files_folder(f, x, &(struct ni_folder){.path = folder, .sub = "statistics", .must = true});
       ni_files_folder(f, x, &(struct ni_folder){.path = folder, .only = changes, .proven = true});
       ni_files_done(f, x);
     }
-    if (ni_ethtool_find(f, names[i])) about(f, folder, device);
+    if (ni_ethtool_find(f, names[i])) link_of(f->set, folder);
   }
   ni_root_names_free(names, n);
 }

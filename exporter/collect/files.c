@@ -120,11 +120,6 @@ struct ni_files *ni_files_new(struct ni_find *f) {
   return x;
 }
 
-static bool fits(const char *const *pattern, const char *name) {
-  while (*pattern && !ni_metric_fits(*pattern, name)) pattern++;
-  return *pattern != NULL;
-}
-
 /* The first of the files that cannot be read, why, and how many there are of them. */
 struct bad {
   const char *name;
@@ -183,8 +178,8 @@ int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folde
   x->folder[x->n_folders++].lifespan_ns = how->lifespan_ms * INT64_C(1000000);
   struct bad bad = {0};
   for (int i = 0; i < n; i++) {
-    if (how->only && !fits(how->only, names[i])) continue;
-    if (how->skip && fits(how->skip, names[i])) {
+    if (how->only && !ni_metric_fits_any(how->only, names[i])) continue;
+    if (how->skip && ni_metric_fits_any(how->skip, names[i])) {
       snprintf(path, sizeof path, "%s/%s", folder, names[i]);
       if (how->skip_why) ni_set_skipped(f->set, path, how->skip_why);
     } else {

@@ -10,14 +10,16 @@
 #include "root.h"
 
 /* "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand" */
-static void link_of(struct ni_set *s, const char *port) {
+static void link_of(struct ni_set *s, const char *device, const char *port) {
   struct ni_entity *e = &s->entity[s->n_entities - 1];
-  char state[64], rate[64], layer[64], text[224];
+  char state[64], rate[64], layer[64], vendor[64], text[256];
   ni_line_of(state, sizeof state, port, "state"); /* "4: ACTIVE" */
   ni_line_of(rate, sizeof rate, port, "rate");
   ni_line_of(layer, sizeof layer, port, "link_layer");
   const char *word = strstr(state, ": ");
-  snprintf(text, sizeof text, "%s, %s, %s", word ? word + 2 : *state ? state : "state unknown", *rate ? rate : "rate unknown", layer);
+  bool efa = ni_line_of(vendor, sizeof vendor, device, "vendor") > 0 && strcmp(vendor, "0x1d0f") == 0 && atoi(rate) == 100;
+  snprintf(text, sizeof text, "%s, %s%s, %s", word ? word + 2 : *state ? state : "state unknown", *rate ? rate : "rate unknown",
+           efa ? " as all older drivers say" : "", layer);
   e->link = ni_set_text(s, text);
   /* The rate of a link that is down is that of its slowest form. */
   if (atoi(state) == 4) e->link_bytes_s = strtod(rate, NULL) * 1e9 / 8;
@@ -32,7 +34,7 @@ static void port_of(struct ni_find *f, const char *name, const char *device, con
   snprintf(of_device, sizeof of_device, "%s", device);
   strncat(of_device, "/device", sizeof of_device - strlen(of_device) - 1);
   ni_device_about(f->set, of_device);
-  link_of(f->set, port);
+  link_of(f->set, of_device, port);
   struct ni_files *x = ni_files_new(f);
   struct ni_folder hw = {.path = port, .sub = "hw_counters", .skip = skip, .proven = true, .lifespan_ms = 10};
   if (ni_line_of(text, sizeof text, port, "hw_counters/lifespan") > 0) hw.lifespan_ms = (unsigned)atoi(text);

@@ -28,30 +28,37 @@ static const struct kind {
 #include "exporter/collect/metrics.def"
 };
 
-static const struct row {
+static const struct {
   uint8_t source, scale;
   const char *pattern;
 } scaled[] = {
 #define SCALE(source, pattern, scale) {NI_METRIC_##source, scale, pattern},
 #include "exporter/collect/metrics.def"
-}, few[] = {
-#define SHORT(source, pattern) {NI_METRIC_##source, 1, pattern},
+};
+
+static const struct {
+  uint8_t source;
+  const char *const *pattern; /* NULL-terminated */
+} few[] = {
+#define SHORT(source, ...) {NI_METRIC_##source, (const char *const[]){__VA_ARGS__, NULL}},
 #include "exporter/collect/metrics.def"
 };
 
-static const struct row *row_of(const struct row *r, size_t n, enum ni_metric_source source, const char *name) {
-  for (; n; r++, n--)
-    if (r->source == source && ni_metric_fits(r->pattern, name)) return r;
-  return NULL;
+bool ni_metric_fits_any(const char *const *pattern, const char *name) {
+  while (*pattern && !ni_metric_fits(*pattern, name)) pattern++;
+  return *pattern != NULL;
 }
 
 bool ni_metric_short(enum ni_metric_source source, const char *name) {
-  return row_of(few, sizeof few / sizeof *few, source, name) != NULL;
+  for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+    if (few[i].source == source && ni_metric_fits_any(few[i].pattern, name)) return true;
+  return false;
 }
 
 struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {
-  const struct row *s = row_of(scaled, sizeof scaled / sizeof *scaled, source, name);
-  uint8_t scale = s ? s->scale : 1;
+  uint8_t scale = 1;
+  for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
+    if (scaled[i].source == source && ni_metric_fits(scaled[i].pattern, name)) scale = scaled[i].scale;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].source == source && ni_metric_fits(kinds[i].pattern, name))
       return (struct ni_metric){kinds[i].kind, kinds[i].width, scale, kinds[i].unit};

@@ -39,5 +39,7 @@ const char *ni_metric_important(size_t i, uint32_t *id);
 
 /* Does a name fit a pattern? '#': one or more digits; '*': anything, also nothing; other letters: themselves. */
 bool ni_metric_fits(const char *pattern, const char *name);
+/* One of several, NULL behind the last? */
+bool ni_metric_fits_any(const char *const *pattern, const char *name);
 
 #endif

@@ -40,14 +40,6 @@ static char *place(const char *pci) {
   return pci ? realpath(ni_root_path(path, "/sys/bus/pci/devices/%s", pci), NULL) : NULL;
 }
 
-enum ni_near ni_near_of(const char *a, const char *b) {
-  char *at_a = place(a), *at_b = place(b);
-  enum ni_near how = near_of(at_a, at_b);
-  free(at_a);
-  free(at_b);
-  return how;
-}
-
 enum { GPUS = 256 };
 struct gpus {
   struct {

@@ -20,8 +20,6 @@ struct ni_nearest {
 
 /* "PIX", ...; NULL: not known. */
 const char *ni_near_name(enum ni_near how);
-/* How near two devices of PCI are, by their addresses ("0000:c1:00.0"). */
-enum ni_near ni_near_of(const char *a, const char *b);
 /* The nearest GPU of each entity, into out, which has room for n_entities; of several as near one of its NUMA node, then the
  * first. 0 or -ENOMEM. */
 int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out);

@@ -2,23 +2,17 @@
 
 #include "exporter/base/array.h"
 
-static bool fits_any(const char *const *pattern, const char *name) {
-  for (; pattern && *pattern; pattern++)
-    if (ni_metric_fits(*pattern, name)) return true;
-  return false;
-}
-
 struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name) {
   const struct ni_wanted *w = f->wanted;
   if (w->sources && !(w->sources >> source & 1)) return NULL;
-  if (w->entities && !fits_any(w->entities, name)) return NULL;
+  if (w->entities && !ni_metric_fits_any(w->entities, name)) return NULL;
   return ni_set_entity(f->set, source, name);
 }
 
 bool ni_find_counter(struct ni_find *f, const char *name) {
   const struct ni_wanted *w = f->wanted;
   enum ni_metric_source source = (enum ni_metric_source)f->set->entity[f->set->n_entities - 1].source;
-  if (!w->all && !ni_metric_short(source, name) && !fits_any(w->counters, name)) return false;
+  if (!w->all && !ni_metric_short(source, name) && !(w->counters && ni_metric_fits_any(w->counters, name))) return false;
   return ni_set_counter(f->set, name);
 }
 

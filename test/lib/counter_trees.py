@@ -135,7 +135,7 @@ def rh(root, nic, *values):
 def port(kind, root, name, *values):
     n = sum(c * 7 for c in name.encode()) % 9
     put(root, "sys/class/infiniband/%s/node_type" % name, "1: CA")
-    link(root, "sys/class/infiniband/%s/device" % name, device(root, "pci0000:%d0/0000:%d0:02.0/0000:%d2:00.0" % (n, n, n), n // 2, "0x15b3"))
+    link(root, "sys/class/infiniband/%s/device" % name, device(root, "pci0000:%d0/0000:%d0:02.0/0000:%d2:00.0" % (n, n, n), n // 2, {"efa": "0x1d0f"}.get(kind, "0x15b3")))
     at = "sys/class/infiniband/%s/ports/1/" % name
     for f, v in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "Ethernet" if kind == "bnxt" else "InfiniBand"),
                  ("rate", "100 Gb/sec (4X EDR)" if kind == "efa" else "400 Gb/sec (4X NDR)")):

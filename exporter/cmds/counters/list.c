@@ -86,8 +86,8 @@ static void print(const struct here *h) {
     ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "", how ? ")" : "");
     size_t bad = unreadable(h, e, names, sizeof names);
     char below[512] = "";
-    if (bad) snprintf(below, sizeof below, "%zu cannot be read: %s%s", bad, names, bad > 3 ? ", ..." : "");
-    ni_table_cell(&t, "%s%s%s%s", e->warning ? "warning: " : "", e->warning ? e->warning : "", e->warning && bad ? "; " : "", below);
+    if (bad) snprintf(below, sizeof below, "%s%zu cannot be read: %s%s", e->warning ? "" : "  ", bad, names, bad > 3 ? ", ..." : "");
+    ni_table_cell(&t, "%s%s%s%s", e->warning ? "  warning: " : "", e->warning ? e->warning : "", e->warning && bad ? "; " : "", below);
   }
   ni_table_print(&t, stdout);
   bool any = false;

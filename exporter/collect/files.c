@@ -60,7 +60,10 @@ static bool parse(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
 }
 
 /* Bytes of the file's text, or -errno. */
-static int take(int fd, char text[64]) { return fd < 0 ? -errno : ni_root_read(fd, text, 64); }
+static int take(int fd, char text[64]) {
+  *text = 0;
+  return fd < 0 ? -errno : ni_root_read(fd, text, 64);
+}
 
 static int open_in(int folder, const char *name) { return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
 

@@ -125,7 +125,7 @@ static void end(struct ni_reader *r) {
 static struct texts *begin(struct ni_find *f) {
   struct texts *x = calloc(1, sizeof *x);
   if (x) x->r.read = sweep, x->r.close = end;
-  if (!x || !(x->text = malloc(TEXT))) {
+  if (!x || !(x->text = calloc(1, TEXT))) {
     free(x);
     f->set->failed = true;
     return NULL;

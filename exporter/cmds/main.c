@@ -58,14 +58,19 @@ static const struct ni_command program = {
     .examples = {{"doctor", "before the first job: would its log be complete?"},
                  {"summary logs/", "after a job: tables, pictures and report.html"}, {"hang", "on a node whose job stands still"}}};
 
-/* Of a first word that several have: only those. */
+/* Commands of two words are named by their first one, once; where that was given, all that begin with it. */
 static int no_such(const char *first, const char *second) {
-  size_t n = strlen(first), group = 0;
-  for (size_t i = 0; i < N_COMMANDS; i++) group += strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' ';
-  ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'; commands are:", first, second ? " " : "", second ? second : "");
-  for (size_t i = 0; i < N_COMMANDS; i++)
-    if (!group || (strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' '))
-      ni_say(stderr, "%s %s", i && strchr(commands[i]->name, ' ') ? "," : "", commands[i]->name);
+  size_t n = strlen(first), before = 0;
+  bool group = false;
+  for (size_t i = 0; i < N_COMMANDS; i++) group |= strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' ';
+  ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'; commands are:", first, group && second ? " " : "", group && second ? second : "");
+  for (size_t i = 0; i < N_COMMANDS; i++) {
+    const char *name = commands[i]->name;
+    size_t word = strcspn(name, " ");
+    if (!group && !(before == word && strncmp(name, commands[i - 1]->name, word) == 0)) ni_say(stderr, " %.*s", (int)word, name);
+    if (group && strncmp(name, first, n) == 0 && name[n] == ' ') ni_say(stderr, " '%s'", name);
+    before = word;
+  }
   ni_say(stderr, "\n");
   return NI_EXIT_USAGE;
 }

@@ -16,12 +16,14 @@
 
 /* State and speed, where Cassini 1 and 2 have them. */
 static void link_of(struct ni_set *s, const char *device) {
-  static const char *const speeds[] = {"port/speed", "port/0/link/speed", "properties/speed"};
-  static const char *const states[] = {"port/link", "port/0/link/state", "properties/link"};
+  static const char *const files[][2] = {{"port/link", "port/speed"}, {"port/0/link/state", "port/0/link/speed"},
+                                         {"properties/link", "properties/speed"}};
   struct ni_entity *e = &s->entity[s->n_entities - 1];
   char speed[64] = "", state[64] = "", text[160];
-  for (int i = 0; i < 3 && !*speed; i++) ni_line_of(speed, sizeof speed, device, speeds[i]);
-  for (int i = 0; i < 3 && !*state; i++) ni_line_of(state, sizeof state, device, states[i]);
+  for (int i = 0; i < 3 && !*speed && !*state; i++) {
+    ni_line_of(state, sizeof state, device, files[i][0]);
+    ni_line_of(speed, sizeof speed, device, files[i][1]);
+  }
   int gbit = atoi(speed + strcspn(speed, "0123456789")); /* "BS_200G", "bs200G" */
   if (!*speed && !*state) return;
   if (gbit > 0) snprintf(text, sizeof text, "%s, %d Gb/s", *state ? state : "state unknown", gbit);

@@ -38,13 +38,8 @@ static uint32_t count(int fd, struct ifreq *ifr) {
     struct ethtool_sset_info info;
     char room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
   } set = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = UINT64_C(1) << ETH_SS_STATS}};
-  struct ethtool_drvinfo old = {.cmd = ETHTOOL_GDRVINFO};
   uint32_t n = 0;
-  if (ask(fd, ifr, &set) == 0) {
-    if (set.info.sset_mask) memcpy(&n, set.room + sizeof set.info, sizeof n);
-  } else if (ask(fd, ifr, &old) == 0) {
-    n = old.n_stats;
-  }
+  if (ask(fd, ifr, &set) == 0 && set.info.sset_mask) memcpy(&n, set.room + sizeof set.info, sizeof n);
   return n > MOST ? MOST : n;
 }
 
@@ -117,7 +112,11 @@ bool ni_ethtool_find(struct ni_find *f, const char *interface) {
     else if (s->len == n) names(f, d, s);
   }
   free(s);
-  if (found && f->set->entity[f->set->n_entities - 1].n) ni_find_reader(f, &d->r);
-  else end(&d->r);
+  if (found) {
+    found = f->set->entity[f->set->n_entities - 1].n > 0;
+    ni_find_reader(f, &d->r);
+  } else {
+    end(&d->r);
+  }
   return found;
 }

@@ -93,7 +93,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
     }
     out->state = parse(text, stamped, &out->value, &out->real_ns) ? NI_READ_OK : NI_READ_UNREADABLE;
     if (out->state != NI_READ_OK) out->value = 0;
-    if (f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits that were printed with a sign */
+    if (out->value >> 63 && f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits, printed with a sign */
     if (stamped) {
       if (out->state != NI_READ_OK) out->real_ns = now + ahead;
       out->mono_ns = out->real_ns - ahead;
@@ -201,7 +201,5 @@ int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folde
 }
 
 void ni_files_done(struct ni_find *f, struct ni_files *x) {
-  if (!x) return;
-  if (x->n) ni_find_reader(f, &x->r);
-  else x->r.close(&x->r);
+  if (x) ni_find_reader(f, &x->r);
 }

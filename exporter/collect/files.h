@@ -33,7 +33,7 @@ struct ni_files;
 struct ni_files *ni_files_new(struct ni_find *f);
 /* Adds its files to the last entity. 0, or -errno: there is no such folder, or it cannot be listed. */
 int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folder *how);
-/* Hands the reader over, or frees it where it has no files. */
+/* Hands the reader over (ni_find_reader). */
 void ni_files_done(struct ni_find *f, struct ni_files *x);
 
 #endif

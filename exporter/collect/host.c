@@ -133,11 +133,6 @@ static struct texts *begin(struct ni_find *f) {
   return x;
 }
 
-static void done(struct ni_find *f, struct texts *x) {
-  if (f->set->entity[f->set->n_entities - 1].n) ni_find_reader(f, &x->r);
-  else end(&x->r);
-}
-
 /* The number of a file in fd[], and its text in x->text; that of a file that cannot be read is "", and told once. */
 static unsigned open_file(struct ni_find *f, struct texts *x, const char *file) {
   if (x->n_files && strcmp(x->file[x->n_files - 1], file) == 0) return x->n_files - 1;
@@ -186,12 +181,12 @@ void ni_host_find(struct ni_find *f) {
   if (ni_find_entity(f, NI_METRIC_TCP, "host") && (x = begin(f))) {
     add_named(f, x, "net/snmp", "Tcp:");
     add_named(f, x, "net/netstat", "TcpExt:");
-    done(f, x);
+    ni_find_reader(f, &x->r);
   }
   if (ni_find_entity(f, NI_METRIC_HOST, "host") && (x = begin(f))) {
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++) add(f, x, &of_host[i]);
     x->clock[0] = ni_find_counter(f, "clock_synchronised");
     x->clock[1] = ni_find_counter(f, "clock_error");
-    done(f, x);
+    ni_find_reader(f, &x->r);
   }
 }

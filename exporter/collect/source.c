@@ -20,10 +20,11 @@ void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
   const struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
   r->first = e->first;
   r->n = e->n;
-  if (ni_array_room(f->reader, f->n_readers, f->cap_readers)) {
-    f->reader[f->n_readers++] = r;
-  } else {
-    f->set->failed = true;
+  if (!e->n || !ni_array_room(f->reader, f->n_readers, f->cap_readers)) {
+    if (e->n) f->set->failed = true;
+    else if (!e->link) f->set->n_entities--;
     r->close(r);
+  } else {
+    f->reader[f->n_readers++] = r;
   }
 }

@@ -42,7 +42,8 @@ struct ni_find {
 struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name);
 /* Adds a counter to it, unless nobody asks for it: false. */
 bool ni_find_counter(struct ni_find *f, const char *name);
-/* Takes the reader of the last entity's counters (r->close() is called at the end, or at once without memory). */
+/* Takes the reader of the last entity's counters; r->close() is called at the end, or at once where there are none. An entity
+ * without counters, of which no link is known either, is none: it goes. */
 void ni_find_reader(struct ni_find *f, struct ni_reader *r);
 
 /* Each finds what there is of it. */

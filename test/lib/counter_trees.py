@@ -33,7 +33,8 @@ accel_close_complete ignored_sct_timeouts rh_sct_status_change srb_in_use spt_in
 tct_in_use nid_value nid_tree_count max_nid_tree_count switch_tree_count max_switch_tree_count parked_nids max_parked_nids
 parked_switches max_parked_switches""".split()
 CASSINI2 = (["hni_pcs_corrected_cw_bin_%d" % i for i in range(15)] + ["hni_pcs_fecl_errors_%d" % i for i in range(8, 16)] +
-            ["hni_llr_tx_replay_at_max_credits", "oxe_smt_cdt_errs", "oxe_spt_cdt_errs"])
+            """hni_llr_rx_ack_nack_error hni_llr_tx_bad_lossless hni_llr_tx_bad_lossless_rpt hni_llr_tx_bad_lossy hni_llr_tx_llr_blocked
+hni_llr_tx_llr_unblocked hni_mac_tx_ifg_adjustment_sync oxe_smt_cdt_errs oxe_spt_cdt_errs""".split())
 PMA = """port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets unicast_xmit_packets unicast_rcv_packets
 multicast_xmit_packets multicast_rcv_packets port_xmit_wait symbol_error port_rcv_errors port_rcv_remote_physical_errors
 port_rcv_switch_relay_errors port_xmit_discards VL15_dropped link_downed link_error_recovery port_xmit_constraint_errors

@@ -78,9 +78,9 @@ static bool value_of(const char *text, const struct field *f, uint64_t *out) {
   *out = 0;
   for (unsigned i = 1; s && (f->at == SUM || i <= f->at); i++) {
     s += strspn(s, " ");
-    char *end;
-    unsigned long long v = *s == '\n' ? 0 : strtoull(s, &end, 10);
-    if (*s == '\n' || end == s) break;
+    char *end = (char *)s;
+    unsigned long long v = *s == '\n' ? 0 : strtoull(s, &end, 10); /* which would go on in the next line */
+    if (end == s) break;
     if (f->at == SUM || i == f->at) {
       *out += v;
       found = true;

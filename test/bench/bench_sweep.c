@@ -45,6 +45,8 @@ int main(int argc, char **argv) {
   for (int i = 3; r && fd && n_fds < n && i < (int)n + 1000; i++)
     if (fstat(i, &st) == 0 && S_ISREG(st.st_mode)) fd[n_fds++] = i;
   if (!n || n_fds != n) {
+    free(r);
+    free(fd);
     fprintf(stderr, "%zu counters, %zu descriptors: more open files must be allowed (ulimit -n)\n", n, n_fds);
     return 1;
   }

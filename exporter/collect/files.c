@@ -12,7 +12,7 @@
 #include "exporter/base/text/plural.h"
 #include "root.h"
 
-enum { FOLDERS = 4, SPARE_FDS = 64 };
+enum { FOLDERS = 4, SPARE_FDS = 128 };
 
 struct file {
   const char *name; /* in its folder: the set's text */
@@ -86,7 +86,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       out->real_ns = out->mono_ns + ahead;
     }
     if (n < 0) {
-      bool gone = n == -ENODEV || n == -ENOENT || n == -ENXIO;
+      bool gone = n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN; /* the last: of a file system in user space */
       out->state = gone ? NI_READ_MISSING : NI_READ_UNREADABLE;
       if (gone) r->changed = true;
       continue;

@@ -7,7 +7,7 @@
  * of them, the rest of the files is opened at each reading, which takes five times as long. All counters of the entity come
  * from here.
  *
- * A file that goes while it is open (ENODEV: its driver was unloaded) is MISSING, and the reader has changed. What has no
+ * A file that goes while it is open (its driver was unloaded, the retry handler ended) is MISSING, and the reader has changed. What has no
  * number in it, or cannot be read, is UNREADABLE. Threads: as source.h says.
  */
 #ifndef NI_FILES_H

@@ -222,6 +222,7 @@ static void cassini_faults(void **state) {
   assert_false(ni_collector_changed(g.c));
   pread_fails = ENODEV;
   again(&g);
+  assert_int_equal(g.bad, g.set->n_counters);
   assert_int_equal(at(&g, NI_METRIC_CXI, "cxi3", "hni_tx_paused_0")->state, NI_READ_MISSING);
   assert_true(ni_collector_changed(g.c));
   pread_fails = EIO;

@@ -41,7 +41,8 @@ static void telemetry(struct ni_find *f, const char *name, const char *device) {
   struct ni_files *x = ni_files_new(f);
   int e = ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "telemetry", .must = true, .stamped = true, .skip = binary,
                                                     .skip_why = "skipped: all counters once more, in a form of the driver's own"});
-  if (e == 0 && !f->set->entity[f->set->n_entities - 1].n && f->wanted->all) ni_set_unread(f->set, device, "no counters are in its telemetry");
+  if (e == 0 && !f->set->entity[f->set->n_entities - 1].n && f->wanted->all)
+    ni_set_unread(f->set, device, "no counters are in its telemetry");
   ni_files_done(f, x);
 }
 

@@ -160,7 +160,8 @@ static void add(struct ni_find *f, struct ni_files *x, const struct ni_folder *h
   if (!ni_array_room(x->file, x->n, x->cap)) f->set->failed = true;
   else if (ni_find_counter(f, counter)) {
     const struct ni_counter *c = &f->set->counter[f->set->n_counters - 1];
-    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE) note(bad, name, strerror(errno), false);
+    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE)
+      note(bad, name, strerror(errno), false);
     bool kept = fd >= 0 && !how->anew && fd <= x->fd_max;
     x->file[x->n++] = (struct file){c->name + strlen(counter) - strlen(name), kept ? fd : -1, (uint8_t)folder,
                                     c->what.kind == NI_METRIC_COUNTER ? c->what.width : 64};

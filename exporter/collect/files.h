@@ -7,8 +7,8 @@
  * of them, the rest of the files is opened at each reading, which takes five times as long. All counters of the entity come
  * from here.
  *
- * A file that goes while it is open (its driver was unloaded, the retry handler ended) is MISSING, and the reader has changed. What has no
- * number in it, or cannot be read, is UNREADABLE. Threads: as source.h says.
+ * A file that goes while it is open (its driver was unloaded, the retry handler ended) is MISSING, and the reader has changed.
+ * What has no number in it, or cannot be read, is UNREADABLE. Threads: as source.h says.
  */
 #ifndef NI_FILES_H
 #define NI_FILES_H

@@ -81,6 +81,8 @@ HOST_SRC  := $(sort $(wildcard test/host/*.c))
 HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
 PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
 PRELOAD_SO  := $(PRELOAD_SRC:test/preload/%.c=$(BUILD)/test/%.so)
+# A libnvidia-ml.so.1 without a GPU, and one of an older driver.
+NVML_SO   := $(BUILD)/test/nvml/libnvidia-ml.so.1 $(BUILD)/test/nvml_old/libnvidia-ml.so.1
 BENCH_SRC := $(sort $(wildcard test/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:test/bench/%.c=$(BUILD)/test/bench/%)
 
@@ -90,7 +92,7 @@ all: plugin exporter sim
 plugin: $(PLUGIN_SO)
 exporter: $(EXP_BIN)
 sim: $(SIM_BIN)
-tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(BENCH_BIN)
+tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN)
 tests: all tools $(UNIT_BIN)
 
 $(BUILD)/obj/plugin/%.o: plugin/%.c
@@ -142,9 +144,14 @@ $(BUILD)/test/%.so: test/plugins/%.c
 $(BUILD)/test/%.so: test/preload/%.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fPIC -shared -MMD -MP -o $@ $< -ldl -lpthread $(LDFLAGS)
+$(BUILD)/test/nvml_old/libnvidia-ml.so.1: FAKE = -DOLD_DRIVER
+$(NVML_SO): test/fake_nvml/fake_nvml.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< -lpthread $(LDFLAGS)
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+$(BUILD)/test/bench/sample_gpus: $(EXP_LIB)
 $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)

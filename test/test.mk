@@ -20,13 +20,13 @@ check-loop: tests
 ASAN_SKIP ?= trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
 PLAIN_ONLY ?= $(ASAN_SKIP)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
-TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries
+TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries test_gpu
 TSAN_ONLY ?= ^($(subst $() ,|,$(TSAN_UNITS))|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 # A variant's report page is the plain build's. -g1: what a sanitizer's report names.
 variant = OPT="-O1 -g1 -DNI_DEBUG -DNI_STRESS" REPORT_DIR=$(REPORT_DIR)
-case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO)
+case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO)
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
 	$(Q)$(MAKE) $(variant) BUILD=build-asan SAN="$(ASAN_FLAGS)" tests

@@ -1,0 +1,490 @@
+/*
+ * GPUs by NVML, with a library that says what is planted (test/fake_nvml/fake_nvml.c): each test loads it before the collector
+ * asks for libnvidia-ml.so.1, and the loader gives the collector the one that is there by its name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exporter/collect/collector.h"
+
+static char dir[64], file[96];
+static void *fake;
+static long (*calls)(const char *);
+static struct ni_collector *c;
+static const struct ni_set *set;
+static struct ni_reading now[512];
+
+/* A GPU as it should be; what a test adds comes behind it and counts instead. */
+static const char healthy[] =
+    "* gpus 2\n* util 91\n* memutil 40\n* total 85899345920\n* used 60000000000\n* free 25899345920\n* graphics 1980\n* sm 1980\n"
+    "* memclock 2619\n* power 650123\n* temp 61\n* reasons 0x4\n* gen 5\n* width 16\n* maxgen 5\n* maxwidth 16\n* pcietx 1000\n"
+    "* pcierx 2000\n* field.83 123456789\n* field.82 70\n* field.74 5000\n* field.269 0\n* field.270 0\n* field.271 0\n* field.197 7000\n"
+    "* field.198 8000\n* field.138.all 10\n* field.139.all 20\n* field.3 1\n* field.4 0\n* field.94 2\n* field.38 0\n* field.45 0\n"
+    "* field.52 0\n* field.59 0\n* field.142 0\n* field.143 0\n* field.144 0\n* field.145 0\n1 power 99000\n";
+
+static void plant(const char *more) {
+  char part[112];
+  snprintf(part, sizeof part, "%s.part", file);
+  FILE *f = fopen(part, "w");
+  fprintf(f, "%s%s", healthy, more);
+  fclose(f);
+  assert_int_equal(rename(part, file), 0);
+}
+
+static void load(const char *which) {
+  char path[4096];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+  assert_true(n > 0);
+  path[n] = 0;
+  *strrchr(path, '/') = 0;
+  snprintf(strrchr(path, '/'), 64, "/%s/libnvidia-ml.so.1", which);
+  if (!(fake = dlopen(path, RTLD_NOW | RTLD_LOCAL))) fail_msg("%s: make tools", dlerror());
+  *(void **)&calls = dlsym(fake, "fake_calls");
+}
+
+static int number(const char *name) {
+  int (*f)(void);
+  *(void **)&f = dlsym(fake, name);
+  return f();
+}
+
+static int with_fake(void **state) { return (void)state, load("nvml"), plant(""), 0; }
+static int with_old(void **state) { return (void)state, load("nvml_old"), plant(""), 0; }
+static int without(void **state) {
+  (void)state;
+  ni_collector_close(c);
+  c = NULL;
+  if (fake) {
+    assert_int_equal(number("fake_started"), 0);
+    assert_int_equal(number("fake_samples"), 0);
+    dlclose(fake);
+  }
+  fake = NULL;
+  return 0;
+}
+
+static void open_it(struct ni_wanted w) {
+  ni_collector_close(c);
+  w.sources = 1u << NI_METRIC_GPU;
+  assert_int_equal(ni_collector_open(&c, &w), 0);
+  set = ni_collector_set(c);
+  assert_true(set->n_counters < 512);
+}
+static size_t sweep(void) { return ni_collector_read(c, now, 1); }
+static void wait_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+/*
+ * Sweeps until so many readings are lost. A call that this machine held up for 5 ms is made again a second later: what a test
+ * expects may need a while here, and what it forbids is forbidden all the time.
+ */
+static void sweep_until(size_t lost) {
+  size_t bad = sweep();
+  for (int i = 0; i < 300 && bad != lost; i++) wait_ms(50), bad = sweep();
+  if (bad != lost) fail_msg("%zu readings are lost instead of %zu", bad, lost);
+}
+
+static const struct ni_entity *entity(const char *name) {
+  for (size_t i = 0; i < set->n_entities; i++)
+    if (!strcmp(set->entity[i].name, name)) return &set->entity[i];
+  return NULL;
+}
+static size_t place(const char *who, const char *name) {
+  const struct ni_entity *e = entity(who);
+  for (uint32_t i = 0; e && i < e->n; i++)
+    if (!strcmp(set->counter[e->first + i].name, name)) return e->first + i;
+  return SIZE_MAX;
+}
+static bool has(const char *who, const char *name) { return place(who, name) != SIZE_MAX; }
+static const struct ni_reading *reading(const char *who, const char *name) {
+  size_t i = place(who, name);
+  if (i == SIZE_MAX) fail_msg("%s has no %s", who, name);
+  return &now[i];
+}
+static void expect(const char *who, const char *name, uint64_t value) {
+  const struct ni_reading *r = reading(who, name);
+  for (int i = 0; i < 300 && (r->state != NI_READ_OK || r->value != value); i++) wait_ms(50), sweep();
+  if (r->state != NI_READ_OK || r->value != value)
+    fail_msg("%s %s: state %u, %" PRIu64 " instead of %" PRIu64, who, name, r->state, r->value, value);
+}
+static int entries(const char *path) {
+  DIR *d = opendir(path);
+  int n = 0;
+  while (d && readdir(d)) n++;
+  if (d) closedir(d);
+  return n;
+}
+
+static void planted_values(void **state) {
+  (void)state;
+  open_it((struct ni_wanted){.all = true});
+  assert_int_equal(set->n_unread, 0);
+  assert_int_equal(sweep(), 0);
+  const struct ni_entity *e = entity("gpu0");
+  assert_string_equal(e->pci, "0000:c0:00.0");
+  assert_int_equal(e->numa, 1);
+  assert_non_null(strstr(e->about, "NVIDIA H100 80GB HBM3, GPU-0-0000"));
+  assert_non_null(strstr(e->about, "does not tell: throttled_sync_boost, retired_pages_corrected, retired_pages_uncorrected"));
+  assert_string_equal(e->link, "PCIe generation 5, x16");
+  assert_null(e->warning);
+  assert_true(e->link_bytes_s > 60e9 && e->link_bytes_s < 64e9);
+  expect("gpu0", "utilization_gpu", 91);
+  expect("gpu0", "utilization_memory", 40);
+  expect("gpu0", "memory_used", 60000000000);
+  expect("gpu0", "memory_total", 85899345920);
+  expect("gpu0", "memory_free", 25899345920);
+  expect("gpu0", "clock_sm", 1980);
+  expect("gpu0", "clock_memory", 2619);
+  expect("gpu0", "power", 650123);
+  expect("gpu1", "power", 99000);
+  expect("gpu0", "energy", 123456789);
+  expect("gpu0", "temperature", 61);
+  expect("gpu0", "temperature_memory", 70);
+  expect("gpu0", "throttle_reasons", 4);
+  expect("gpu0", "throttled_power", 5000);
+  expect("gpu0", "pcie_tx_bytes", 7000);
+  expect("gpu0", "nvlink_tx_bytes", 10240);
+  expect("gpu0", "nvlink_rx_bytes", 20480);
+  expect("gpu0", "ecc_corrected", 1);
+  expect("gpu0", "xid_count", 0);
+  assert_string_equal(set->counter[place("gpu0", "power")].what.unit, "mW");
+  assert_int_equal(set->counter[place("gpu0", "power")].what.kind, NI_METRIC_GAUGE);
+  assert_string_equal(set->counter[place("gpu0", "nvlink_tx_bytes")].what.unit, "bytes");
+  assert_int_equal(set->counter[place("gpu0", "throttled_power")].what.kind, NI_METRIC_COUNTER);
+  plant("1 field.83 123456999\n");
+  sweep();
+  expect("gpu1", "energy", 123456999);
+  expect("gpu0", "energy", 123456789);
+  /* One call for all that is cheap, one for the bytes: not one a field. */
+  long before = calls("FieldValues");
+  sweep();
+  assert_in_range(calls("FieldValues") - before, 1, 2 * 2);
+}
+
+static void short_list(void **state) {
+  (void)state;
+  static const char *const one[] = {"gpu1", NULL};
+  open_it((struct ni_wanted){.entities = one});
+  sweep();
+  assert_null(entity("gpu0"));
+  assert_true(has("gpu1", "power") && has("gpu1", "nvlink_tx_bytes") && has("gpu1", "pcie_rx_bytes"));
+  assert_false(has("gpu1", "memory_total") || has("gpu1", "gpm_sm_activity") || has("gpu1", "nvlink0_tx_bytes"));
+}
+
+/* What blocks is called only for those who ask for it. */
+static void blocking(void **state) {
+  (void)state;
+  open_it((struct ni_wanted){.all = true});
+  sweep();
+  assert_false(has("gpu0", "pcie_tx_rate"));
+  assert_int_equal(calls("PcieThroughput") + calls("GpmSampleGet") + calls("GpmQueryDeviceSupport"), 0);
+  open_it((struct ni_wanted){.slow = true});
+  sweep();
+  expect("gpu0", "pcie_tx_rate", 1000);
+  expect("gpu0", "pcie_rx_rate", 2000);
+}
+
+/* NVLinks one by one, under the numbers of NVLink 5 where those before are not known; bytes that 32 bits count are none. */
+static void links(void **state) {
+  (void)state;
+  plant("* field.138 3\n* field.138.1 4\n* field.202.2 777\n* type.197 1\n");
+  open_it((struct ni_wanted){.all = true});
+  sweep();
+  expect("gpu0", "nvlink0_tx_bytes", 3072);
+  expect("gpu0", "nvlink1_tx_bytes", 4096);
+  expect("gpu0", "nvlink2_tx_bytes", 777);
+  assert_false(has("gpu0", "nvlink3_tx_bytes") || has("gpu0", "nvlink0_rx_bytes"));
+  assert_false(has("gpu0", "pcie_tx_bytes"));
+  expect("gpu0", "pcie_rx_bytes", 8000);
+}
+
+static void link_warnings(void **state) {
+  (void)state;
+  plant("0 width 8\n1 gen 1\n1 util 0\n");
+  open_it((struct ni_wanted){.all = true});
+  assert_non_null(strstr(entity("gpu0")->warning, "PCIe link x8 of x16"));
+  assert_null(entity("gpu1")->warning);
+  assert_string_equal(entity("gpu1")->link, "PCIe generation 1, x16 (idle; up to generation 5)");
+  plant("1 gen 1\n");
+  open_it((struct ni_wanted){.all = true});
+  assert_non_null(strstr(entity("gpu1")->warning, "generation 1 of 5 under load"));
+}
+
+/* Each fault costs what it hits, and nothing beside it. */
+static void faults(void **state) {
+  (void)state;
+  static const struct {
+    const char *line, *name;
+    uint8_t lost, during;
+  } t[] = {
+      {"0 ret.PowerUsage 999\n", "power", 1, NI_READ_UNREADABLE},
+      {"0 ret.PowerUsage 10\n", "power", 1, NI_READ_UNREADABLE},
+      {"0 ret.PowerUsage 3\n", "power", 1, NI_READ_MISSING},
+      {"0 ret.MemoryInfo_v2 999\n", "memory_used", 1, NI_READ_UNREADABLE},
+      {"0 ret.field.83 999\n", "energy", 1, NI_READ_UNREADABLE},
+      {"0 ret.CurrentClocksEventReasons 4\n", "throttle_reasons", 1, NI_READ_UNREADABLE},
+  };
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    plant("");
+    open_it((struct ni_wanted){0});
+    assert_int_equal(sweep(), 0);
+    plant(t[i].line);
+    sweep_until(t[i].lost);
+    assert_int_equal(reading("gpu0", t[i].name)->state, t[i].during);
+    plant("");
+    sweep_until(t[i].during == NI_READ_MISSING);
+  }
+  /* Not supported: asked once, then never again. */
+  plant("0 ret.PowerUsage 3\n1 ret.PowerUsage 4\n* ret.field.4 3\n");
+  open_it((struct ni_wanted){.all = true});
+  assert_false(has("gpu0", "power") || has("gpu1", "power") || has("gpu0", "ecc_uncorrected"));
+  assert_non_null(strstr(entity("gpu0")->about, "does not tell: power"));
+  assert_int_equal(set->n_unread, 1);
+  assert_string_equal(set->unread[0].path, "gpu1");
+  assert_string_equal(set->unread[0].why, "needs root: power");
+  long before = calls("PowerUsage");
+  assert_int_equal(sweep(), 0);
+  assert_int_equal(calls("PowerUsage"), before);
+  plant("1 ret.HandleByIndex 15\n");
+  open_it((struct ni_wanted){0});
+  assert_null(entity("gpu1"));
+  assert_non_null(strstr(set->unread[0].why, "fallen off the bus"));
+}
+
+static void lost_and_back(void **state) {
+  (void)state;
+  open_it((struct ni_wanted){0});
+  assert_int_equal(sweep(), 0);
+  plant("0 ret 15\n");
+  long before = calls("");
+  sweep();
+  long both = calls("") - before;
+  sweep_until(entity("gpu0")->n - 2); /* Xids are told by another way */
+  assert_int_equal(reading("gpu0", "power")->state, NI_READ_MISSING);
+  expect("gpu1", "power", 99000);
+  plant("");
+  sweep_until(0);
+  expect("gpu0", "power", 650123);
+  assert_true(both < 20); /* not each call of it is tried */
+}
+
+/* A call of 200 ms is made rarely; what it brought stays, with its time. The others go on. */
+static void slow_call(void **state) {
+  (void)state;
+  plant("0 delay.PowerUsage 200\n");
+  open_it((struct ni_wanted){0});
+  long first = calls("PowerUsage"); /* one a GPU */
+  sweep();
+  int64_t read_at = reading("gpu0", "power")->mono_ns;
+  for (int i = 0; i < 20; i++) {
+    wait_ms(20);
+    sweep();
+    expect("gpu0", "power", 650123);
+    assert_true(reading("gpu0", "power")->mono_ns == read_at);
+  }
+  assert_in_range(calls("PowerUsage") - first, 5, 21); /* gpu1's */
+  assert_true(reading("gpu1", "power")->mono_ns > read_at);
+  struct ni_reading earlier = {.real_ns = 1, .mono_ns = read_at};
+  struct ni_change change = ni_change_of(&set->counter[place("gpu0", "power")].what, &earlier, reading("gpu0", "power"), 0);
+  assert_int_equal(change.state, NI_CHANGE_STALE);
+  /* One of 6 ms is due again after 1.2 s, and not before. */
+  plant("0 delay.PowerUsage 6\n");
+  open_it((struct ni_wanted){0});
+  sweep();
+  read_at = reading("gpu0", "power")->mono_ns;
+  wait_ms(1000);
+  sweep();
+  assert_true(reading("gpu0", "power")->mono_ns == read_at);
+  for (int i = 0; i < 200 && reading("gpu0", "power")->mono_ns == read_at; i++) wait_ms(50), sweep();
+  assert_true(reading("gpu0", "power")->mono_ns >= read_at + 1200000000);
+}
+
+/* Calls that are not slow, but more than their part of the time: what is due is spread, and nothing is lost. */
+static void too_many(void **state) {
+  (void)state;
+  plant("* delay 2\n");
+  open_it((struct ni_wanted){0});
+  long before = calls("");
+  for (int i = 0; i < 50; i++) wait_ms(20), assert_int_equal(sweep(), 0);
+  long made = calls("") - before; /* 50 ms at first, and 0.5 % of 1 s or a little more; 24 each sweep without that */
+  if (made > 100) fail_msg("%ld calls", made);
+}
+
+/* However many threads read: one call of ours at a time. */
+static void one_at_a_time(void **state) {
+  (void)state;
+  plant("* gpus 6\n* delay 1\n");
+  open_it((struct ni_wanted){.all = true});
+  for (int i = 0; i < 3; i++) ni_collector_read(c, now, 6);
+  assert_int_equal(number("fake_most_at_once"), 1);
+}
+
+static void gpm(void **state) {
+  (void)state;
+  static const char *const named[] = {"gpm_*", NULL};
+  static const char with[] = "0 gpm 1\n0 gpm.2 45300\n0 gpm.5 1000\n0 gpm.10 99949\n0 gpm.61 2000\n";
+  plant(with);
+  open_it((struct ni_wanted){.counters = named});
+  assert_false(has("gpu1", "gpm_sm_activity") || has("gpu0", "gpm_pcie_tx_rate"));
+  sweep();
+  expect("gpu0", "gpm_sm_activity", 453);
+  expect("gpu0", "gpm_dram_activity", 999);
+  expect("gpu0", "gpm_nvlink_tx_rate", 2 << 20);
+  assert_int_equal(calls("GpmSampleAlloc"), 2);
+  assert_non_null(strstr(entity("gpu1")->about, ", gpm_graphics_activity, "));
+  /* Samples that are too close are not taken: the values stay. */
+  long taken = calls("GpmSampleGet");
+  int64_t at = reading("gpu0", "gpm_sm_activity")->mono_ns;
+  plant("0 gpm 1\n0 gpm.2 50000\n0 gpm.5 1000\n0 gpm.10 99949\n0 gpm.61 2000\n");
+  wait_ms(150);
+  sweep();
+  sweep();
+  assert_int_equal(calls("GpmSampleGet"), taken + 1);
+  assert_true(reading("gpu0", "gpm_sm_activity")->mono_ns > at);
+  expect("gpu0", "gpm_sm_activity", 500);
+  /* A guest that has GPM by name only: its samples say nothing. */
+  plant("0 gpm 1\n0 ret.GpmMetricsGet 3\n");
+  open_it((struct ni_wanted){.counters = named});
+  assert_false(has("gpu0", "gpm_sm_activity"));
+  sweep();
+}
+
+static void xids(void **state) {
+  (void)state;
+  int threads = entries("/proc/self/task");
+  open_it((struct ni_wanted){0});
+  assert_int_equal(entries("/proc/self/task"), threads); /* opening starts none */
+  sweep();
+  assert_int_equal(entries("/proc/self/task"), threads + 1);
+  expect("gpu1", "xid_count", 0);
+  plant("1 xids 2\n1 xid 79\n");
+  for (int i = 0; i < 200 && reading("gpu1", "xid_count")->value < 2; i++) wait_ms(20), sweep();
+  expect("gpu1", "xid_count", 2);
+  expect("gpu1", "xid_last", 79);
+  expect("gpu0", "xid_count", 0);
+  plant("1 xids 2\n1 xid 79\n* ret.EventSetWait 999\n");
+  for (int i = 0; i < 200 && reading("gpu1", "xid_count")->state == NI_READ_OK; i++) wait_ms(20), sweep();
+  assert_int_equal(reading("gpu1", "xid_count")->state, NI_READ_UNREADABLE);
+  long before = calls("EventSetWait");
+  wait_ms(600);
+  assert_true(calls("EventSetWait") - before <= 3); /* an error that comes at once is not asked for again and again */
+  plant("* ret.RegisterEvents 3\n");
+  open_it((struct ni_wanted){0});
+  sweep();
+  assert_false(has("gpu0", "xid_count"));
+  assert_non_null(strstr(entity("gpu0")->about, "xid_count, xid_last"));
+}
+
+static void mig(void **state) {
+  (void)state;
+  plant("0 mig 2\n0 ret.UtilizationRates 3\n0/1 used 111\n0/2 used 222\n");
+  open_it((struct ni_wanted){.all = true});
+  assert_int_equal(sweep(), 0);
+  assert_int_equal(set->n_entities, 4);
+  assert_false(has("gpu0", "utilization_gpu"));
+  assert_int_equal(entity("gpu0/mig1")->n, 3);
+  assert_non_null(strstr(entity("gpu0/mig1")->about, "MIG-0/1"));
+  assert_string_equal(entity("gpu0/mig2")->pci, "0000:c0:00.0");
+  expect("gpu0/mig1", "memory_used", 111);
+  expect("gpu0/mig2", "memory_used", 222);
+}
+
+static void no_driver(void **state) {
+  (void)state;
+  static const struct {
+    const char *line, *says;
+  } t[] = {{"* ret.Init 9\n", "driver is not loaded: modprobe nvidia"},
+           {"* ret.Init 18\n", "another version than the loaded driver"},
+           {"* ret.Init 999\n", "NVML says 999: Unknown Error"},
+           {"* ret.Count 999\n", "NVML says 999"}};
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    plant(t[i].line);
+    open_it((struct ni_wanted){0});
+    assert_int_equal(set->n_entities, 0);
+    assert_int_equal(set->n_unread, 1);
+    assert_string_equal(set->unread[0].path, "libnvidia-ml.so.1");
+    assert_non_null(strstr(set->unread[0].why, t[i].says));
+    assert_int_equal(sweep(), 0);
+  }
+}
+
+static void old_driver(void **state) {
+  (void)state;
+  static const char *const named[] = {"gpm_*", NULL};
+  open_it((struct ni_wanted){.counters = named});
+  assert_int_equal(sweep(), 0);
+  expect("gpu0", "memory_used", 60000000000);
+  expect("gpu0", "throttle_reasons", 4);
+  assert_int_equal(calls("MemoryInfo") > 0 && calls("CurrentClocksThrottleReasons") > 0, 1);
+  assert_false(has("gpu0", "gpm_sm_activity"));
+}
+
+static void no_library(void **state) {
+  (void)state;
+  void *real = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  if (real) {
+    dlclose(real);
+    skip(); /* this machine has one */
+  }
+  open_it((struct ni_wanted){0});
+  assert_int_equal(set->n_entities, 0);
+  assert_string_equal(set->unread[0].path, "libnvidia-ml.so.1");
+  assert_non_null(strstr(set->unread[0].why, "no NVIDIA driver is here"));
+}
+
+static void nothing_left(void **state) {
+  (void)state;
+  static const char *const named[] = {"gpm_*", NULL};
+  plant("* gpm 1\n* gpm.2 1\n* mig 1\n");
+  int fds = 0, threads = 0;
+  for (int i = 0; i < 4; i++) {
+    open_it((struct ni_wanted){.all = true, .slow = true, .counters = named});
+    ni_collector_read(c, now, 4);
+    ni_collector_close(c);
+    c = NULL;
+    assert_int_equal(number("fake_started"), 0);
+    assert_int_equal(number("fake_samples"), 0);
+    if (i == 0) fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+  }
+  assert_int_equal(entries("/proc/self/fd"), fds);
+  assert_int_equal(entries("/proc/self/task"), threads);
+}
+
+int main(void) {
+  char path[160], *at;
+  snprintf(dir, sizeof dir, "%s/ni-gpu.XXXXXX", getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 40 ? getenv("TMPDIR") : "/tmp");
+  if (!mkdtemp(dir)) return 1;
+  snprintf(file, sizeof file, "%s/planted", dir);
+  setenv("NI_FAKE_NVML", file, 1);
+  setenv("NI_ROOT", dir, 1);
+  snprintf(path, sizeof path, "%s/sys/bus/pci/devices/0000:c0:00.0/numa_node", dir);
+  for (at = path + strlen(dir) + 1; (at = strchr(at, '/')); *at++ = '/') {
+    *at = 0;
+    mkdir(path, 0755);
+  }
+  FILE *f = fopen(path, "w");
+  if (!f) return 1;
+  fputs("1\n", f);
+  fclose(f);
+#define WITH(test, fake_of) cmocka_unit_test_setup_teardown(test, fake_of, without)
+  const struct CMUnitTest tests[] = {
+      WITH(no_library, NULL),      WITH(planted_values, with_fake), WITH(short_list, with_fake),   WITH(blocking, with_fake),
+      WITH(links, with_fake),      WITH(link_warnings, with_fake),  WITH(faults, with_fake),       WITH(lost_and_back, with_fake),
+      WITH(slow_call, with_fake),  WITH(one_at_a_time, with_fake),  WITH(gpm, with_fake),          WITH(xids, with_fake),
+      WITH(mig, with_fake),        WITH(no_driver, with_fake),      WITH(old_driver, with_old),    WITH(nothing_left, with_fake),
+      WITH(too_many, with_fake),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  snprintf(path, sizeof path, "rm -rf '%s'", dir);
+  return system(path) == 0 ? failed : 1;
+}

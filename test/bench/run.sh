@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make bench: the budgets of docs/benchmarks.md, each the median of RUNS (default 5) runs, on a machine otherwise quiet.
 #   RIVAL_SO=path   runs the callback rows on another plugin too; RIVAL_ENV="NAME=value ..." is set for it alone
-#   BENCH=callbacks|dump|events|all   RUNS=5
+#   BENCH=callbacks|dump|events|gpu|all   RUNS=5
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
@@ -149,4 +149,35 @@ if wanted events; then
     echo "  $preset, interface v$version"
     fresh env NCCL_INSPECTOR_EVENTS="$preset" "$BUILD/test/bench/bench_events" "$SO" "$NOOP" --interface "$version" | sed 's/^/    /'
   done
+fi
+
+# Sampling eight GPUs beside a job, on its processor and at idle priority, in turn: not at all, with a library that answers at
+# once, with one whose every call takes 200 ms. Without real-time priority: the sampler could not run beside that at all.
+if wanted gpu; then
+  us 1000000
+  cpu=$(($(nproc) - 1)) # of those that this process may use, where they are counted from 0
+  job() { rm -rf "$tmp/d"; NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$tmp/d taskset -c $cpu "$BUILD/test/bench/bench_burst" "$1" --bursts 8 2>/dev/null | awk '$1 == "one_thread" {print $2}'; }
+  # exec: what is killed is the sampler, and not a shell around it.
+  sampler() { export LD_LIBRARY_PATH=$BUILD/test/nvml NI_FAKE_NVML=$tmp/nvml; exec taskset -c $cpu "$BUILD/test/bench/sample_gpus" --seconds 600 --every 100; }
+  for _ in $(seq "$RUNS"); do
+    for how in alone quick slow; do
+      cp test/fake_nvml/healthy.txt "$tmp/nvml"
+      beside=
+      if [ $how != alone ]; then
+        sampler >/dev/null &
+        beside=$!
+        sleep 0.5
+        # From now on: opening asks each GPU for all once.
+        [ $how = quick ] || { { cat test/fake_nvml/healthy.txt; echo "* delay 200"; } >"$tmp/nvml.new"; mv "$tmp/nvml.new" "$tmp/nvml"; }
+      fi
+      echo "$(job "$SO") $(job "$NOOP")" | awk '{print ($1 - $2) / 1000}' >>"$tmp/gpu.$how"
+      [ -z "$beside" ] || { kill $beside; wait $beside || true; } 2>/dev/null
+    done
+  done
+  for how in alone quick slow; do
+    case $how in alone) what="a collective, nobody samples" ;; quick) what="  beside 8 GPUs sampled at 10 Hz" ;; slow) what="  the same, each NVML call takes 200 ms" ;; esac
+    row "$what" "$(middle <"$tmp/gpu.$how" | awk '{printf "%.3f", $1}')" "as alone" us
+  done
+  cp test/fake_nvml/healthy.txt "$tmp/nvml"
+  row "reading 8 GPUs at 1 Hz: share of the time in NVML" "$(LD_LIBRARY_PATH=$BUILD/test/nvml NI_FAKE_NVML=$tmp/nvml "$BUILD/test/bench/sample_gpus" --seconds 5 --every 1000 | awk '$1 == "busy_percent" {print $2}')" "<= 1" "%"
 fi

@@ -20,10 +20,11 @@
 
 #define NI_INDEX_NONE UINT32_MAX
 
+struct ni_index_place {
+  uint32_t hash, number; /* number + 1; 0: free */
+};
 struct ni_index { /* all 0: empty */
-  struct ni_index_place {
-    uint32_t hash, number; /* number + 1; 0: free */
-  } *place;
+  struct ni_index_place *place;
   size_t n, cap; /* cap: a power of two, or 0 */
 };
 

@@ -70,6 +70,27 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode) {
   return e;
 }
 
+int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, char *why, size_t cap) {
+  struct stat st;
+  const char *slash = strrchr(path, '/');
+  *name = slash ? slash + 1 : path;
+  *why = 0;
+  char *folder = strndup(path, (size_t)(*name - path));
+  int dir = folder ? ni_out_dir(folder, false, why, cap) : -ENOMEM, e = dir < 0 ? dir : 0;
+  free(folder);
+  *o = (struct ni_out_file){.dir = dir < 0 ? -1 : dir, .fd = -1};
+  bool there = e == 0 && fstatat(dir, *name, &st, 0) == 0;
+  if (e == 0 && (!**name || (there && S_ISDIR(st.st_mode)))) e = -EISDIR;
+  if (e == 0 && !there && errno == ENAMETOOLONG) e = -errno;
+  if (e == 0 && there && !S_ISREG(st.st_mode)) {
+    snprintf(why, cap, "not a regular file. `-` is standard output");
+    e = -EINVAL;
+  }
+  if (e == 0) e = ni_out_begin(o, dir, 0666);
+  if (e && !*why) snprintf(why, cap, "%s", strerror(-e));
+  return e;
+}
+
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   int e = !*name || strchr(name, '/') ? -EINVAL : 0, fd = o->fd;
   o->fd = -1;

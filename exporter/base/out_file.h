@@ -40,6 +40,12 @@ int ni_out_name(char name[64]);
 int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
 
 /*
+ * The same beside the name that a path ends in: *name, which commit() is to get. What is there and no regular file is refused,
+ * which root would put a file in place of. o->dir is the caller's to close, -1: there is none. Else -errno, with a sentence in why.
+ */
+int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, char *why, size_t cap);
+
+/*
  * Closes and gives it its name, which has no '/'. replace false: -EEXIST when the name is taken, even by a dangling link; the
  * caller may try another then, or drop. Whoever wants it on the disk syncs o->fd first. After other errors nothing is left.
  */

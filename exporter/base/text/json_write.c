@@ -30,7 +30,13 @@ unsigned ni_json_char(char out[8], const char **text) {
 static void put_string(FILE *f, const char *text) {
   char c[8];
   putc('"', f);
-  while (*text) fwrite(c, 1, ni_json_char(c, &text), f);
+  while (*text) {
+    size_t plain = 0; /* names are nearly all plain: written at once */
+    while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\') plain++;
+    fwrite(text, 1, plain, f);
+    text += plain;
+    if (*text) fwrite(c, 1, ni_json_char(c, &text), f);
+  }
   putc('"', f);
 }
 
@@ -93,6 +99,11 @@ void ni_json_rounded(struct ni_json *j, const char *key, double value, int digit
   before(j, key);
   if (isfinite(value)) fprintf(j->f, "%.*g", digits, value);
   else fputs("null", j->f);
+}
+
+void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns) {
+  before(j, key);
+  fprintf(j->f, "%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)imaxabs(ns / 1000000000), (int64_t)imaxabs(ns % 1000000000));
 }
 
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value) {

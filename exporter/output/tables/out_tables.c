@@ -6,39 +6,15 @@
 #include <string.h>
 
 #include "exporter/base/out_file.h"
+#include "exporter/base/text/csv_write.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/base/text/shortest.h"
-
-/* ---- cells ---- */
-
-void ni_csv_text(FILE *f, const char *text) {
-  if (!text) return;
-  const char *quote = strpbrk(text, ",\"") ? "\"" : "";
-  fprintf(f, "%s%s", quote, *text && strchr("=+-@", *text) ? "'" : "");
-  for (const char *mark; (mark = strchr(text, '"')); text = mark + 1) ni_say(f, "%.*s\"\"", (int)(mark - text), text);
-  ni_say(f, "%s%s", text, quote);
-}
-
-/* Shortest form; nothing for NAN. */
-static void csv_double(FILE *f, double value) {
-  char text[NI_SHORTEST_BYTES];
-  fwrite(text, 1, ni_shortest(value, text), f);
-}
 
 #define STATS_HEAD(q) q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q "_max," q "_approx"
-
-/* Each behind a comma. */
-static void doubles(FILE *f, const double *v, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    putc(',', f);
-    csv_double(f, v[i]);
-  }
-}
 
 static void stats_row(FILE *f, const struct ni_stats *s) {
   const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
   fprintf(f, ",%llu", (unsigned long long)s->n);
-  doubles(f, v, sizeof v / sizeof *v);
+  ni_csv_doubles(f, v, sizeof v / sizeof *v);
   fputs(s->approx ? ",true" : ",false", f);
 }
 
@@ -76,7 +52,7 @@ static void write_groups(FILE *f, const struct ni_summary *s) {
     group_key(f, g, s->cell[g->cell].human);
     fprintf(f, ",%llu,%llu,%llu", (unsigned long long)g->records, (unsigned long long)g->operations,
             (unsigned long long)g->no_bandwidth);
-    doubles(f, (const double[]){g->time_share, g->of_best}, 2);
+    ni_csv_doubles(f, (const double[]){g->time_share, g->of_best}, 2);
     stats_row(f, &g->us);
     stats_row(f, &g->busbw_gbs);
     stats_row(f, &g->transfer_us);
@@ -118,7 +94,7 @@ static void write_rolled(FILE *f, const struct ni_summary *s) {
     const double us[] = {(double)o->sum_ns / 1e3, (double)o->sum_ns / 1e3 / (double)o->count, (double)o->min_ns / 1e3,
                          o->p50_ns ? (double)o->p50_ns / 1e3 : NAN, o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
                          (double)o->max_ns / 1e3};
-    doubles(f, us, sizeof us / sizeof *us);
+    ni_csv_doubles(f, us, sizeof us / sizeof *us);
     putc('\n', f);
   }
 }
@@ -161,7 +137,7 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
     name_side(f, s, p->from, p->from_process);
     name_side(f, s, p->to, p->to_process);
     fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->matched);
-    doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
+    ni_csv_doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
     stats_row(f, &p->send_us);
     stats_row(f, &p->recv_us);
     stats_row(f, &p->transfer_us);

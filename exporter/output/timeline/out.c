@@ -13,23 +13,6 @@
 
 enum { ROOM = 64 }; /* a number fits */
 
-/* The hidden file beside the name that is asked for. A folder of that name is said before hours of work, not by rename. */
-static int begin(struct ni_tr_out *o, const char *path, char *why, size_t cap) {
-  struct stat st;
-  char *folder = strndup(path, (size_t)(o->name - path));
-  o->dir = folder ? ni_out_dir(folder, false, why, cap) : -ENOMEM;
-  free(folder);
-  if (o->dir < 0) return o->dir;
-  bool there = fstatat(o->dir, o->name, &st, 0) == 0;
-  if (!*o->name || (there && S_ISDIR(st.st_mode))) return -EISDIR;
-  if (!there && errno == ENAMETOOLONG) return -errno;
-  if (there && !S_ISREG(st.st_mode)) { /* root would put a file in place of a device */
-    snprintf(why, cap, "not a regular file. `-o -` writes to standard output");
-    return -EINVAL;
-  }
-  return ni_out_begin(&o->file, o->dir, 0666);
-}
-
 int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap) {
   *o = (struct ni_tr_out){.dir = -1, .text = malloc(NI_TR_OUT_BYTES)};
   size_t len = strlen(path);
@@ -38,7 +21,10 @@ int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap)
   o->name = path + (slash ? slash - path + 1 : 0);
   *why = 0;
   int fd = -1, e = o->text ? 0 : -ENOMEM;
-  if (e == 0 && !standard) e = begin(o, path, why, cap);
+  if (e == 0 && !standard) { /* a folder of that name is said before hours of work, not by rename */
+    e = ni_out_begin_at(&o->file, path, &o->name, why, cap);
+    o->dir = o->file.dir;
+  }
   if (e == 0 && (fd = standard ? dup(STDOUT_FILENO) : o->file.fd) < 0) e = -errno;
   if (e == 0 && !(o->gz = gzdopen(fd, packed ? "wb1" : "wbT"))) e = -ENOMEM;
   if (e == 0) {

@@ -10,7 +10,7 @@
 
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/output/tables/out_tables.h"
+#include "exporter/base/text/csv_write.h"
 
 static unsigned encode(uint32_t c, char *out) {
   unsigned n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;

@@ -81,6 +81,8 @@ static const struct {
 #include "exporter/collect/metrics.def"
 };
 
+const char *ni_metric_group(size_t i) { return i < sizeof groups / sizeof *groups ? groups[i] : NULL; }
+
 bool ni_metric_next_group(const char *name, size_t *at, struct ni_metric_member *out) {
   for (size_t i; (i = (*at)++) < sizeof members / sizeof *members;)
     if (ni_metric_fits(members[i].pattern, name)) {

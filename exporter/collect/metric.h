@@ -31,6 +31,8 @@ bool ni_metric_short(enum ni_metric_source source, const char *name);
 struct ni_metric_member {
   const char *group, *unit, *meaning;
 };
+/* Group number i, in net_prof's order; NULL behind the last. */
+const char *ni_metric_group(size_t i);
 /* The next group that a metric of Cassini is in, in net_prof's order: from *at on, which begins at 0. false: no more. */
 bool ni_metric_next_group(const char *name, size_t *at, struct ni_metric_member *out);
 

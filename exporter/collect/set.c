@@ -49,9 +49,14 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
     s->failed = true;
     return false;
   }
-  struct ni_entity *e = &s->entity[s->n_entities - 1];
-  s->counter[s->n_counters++] = (struct ni_counter){(uint32_t)(s->n_entities - 1), ni_set_text(s, name),
-                                                    ni_metric_of((enum ni_metric_source)e->source, name)};
+  struct ni_entity *e = &s->entity[s->n_entities - 1], *last = s->n_entities > 1 ? e - 1 : e;
+  struct ni_counter *c = &s->counter[s->n_counters++];
+  c->entity = (uint32_t)(s->n_entities - 1);
+  /* NICs of a kind have the same counters in the same order: what is known of a name is looked up once. */
+  const struct ni_counter *like = last->source == e->source && e->n < last->n ? &s->counter[last->first + e->n] : NULL;
+  bool same = like && strcmp(like->name, name) == 0;
+  c->name = same ? like->name : ni_set_text(s, name);
+  c->what = same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
   e->n++;
   return true;
 }

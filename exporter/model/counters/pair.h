@@ -9,6 +9,7 @@
 #ifndef NI_PAIR_H
 #define NI_PAIR_H
 
+#include "exporter/base/index.h"
 #include "exporter/collect/set.h"
 
 struct ni_pair_row {
@@ -34,6 +35,7 @@ struct ni_pair {
   struct ni_pair_row *row;       /* of an entity: as after has them, then those that only before has */
   size_t n_entities, n_rows;
   double seconds;                /* the longest of an entity */
+  struct ni_index by_name;       /* of row, by entity and name */
 };
 
 /* 0 or -ENOMEM. ni_pair_free() frees it. */
@@ -43,6 +45,9 @@ void ni_pair_free(struct ni_pair *p);
 
 /* The row of a counter by its name; NULL: the entity has none. */
 const struct ni_pair_row *ni_pair_row(const struct ni_pair *p, uint32_t entity, const char *name);
+
+/* The entity of that source and name; NULL: neither sweep has it. */
+const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const struct ni_entity *e);
 
 /* In units (bytes, not words of them) a second; 0 where there is no such number. */
 double ni_pair_rate(const struct ni_pair_row *r);

@@ -31,4 +31,7 @@ struct ni_counter_findings {
 int ni_counter_findings_make(struct ni_counter_findings *out, const struct ni_pair *p);
 void ni_counter_findings_free(struct ni_counter_findings *f);
 
+/* "info", "warning", "critical" */
+const char *ni_level_name(unsigned level);
+
 #endif

@@ -9,3 +9,8 @@ $(BUILD)/test/bench/bench_sweep: $(EXP_LIB) $(FORMAT_LIB)
 bench-counters: $(BUILD)/test/bench/bench_sweep
 	$(Q)BUILD=$(BUILD) test/bench/bench_counters.sh
 bench: bench-counters
+
+# Two sweeps of NIC counters, with net_prof beside it; see test/bench/bench_netprof.sh for its settings.
+.PHONY: bench-netprof
+bench-netprof: exporter
+	$(Q)BUILD=$(BUILD) test/bench/bench_netprof.sh | tee $(BUILD)/bench_netprof.md

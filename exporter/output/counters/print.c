@@ -1,0 +1,225 @@
+/* Two sweeps on the terminal: verdict, what could not be compared, then what net_prof's dump() shows, under its names. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/table.h"
+#include "exporter/input/netprof/names.h"
+#include "view.h"
+
+enum { NAMED = 8 }; /* of what could not be compared; the rest is a number, and in the JSON */
+
+/* ---- what is no number ---- */
+
+static void print_unread(const struct ni_counters_view *v) {
+  for (int k = 0; k < 2; k++) {
+    const struct ni_set *s = &v->sweep[k].set;
+    for (size_t i = 0; i < s->n_unread && i < NAMED; i++)
+      ni_say(stdout, "not read   %s, %s: %s\n", k ? "after" : "before", s->unread[i].path, s->unread[i].why);
+    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %zu more\n", k ? "after" : "before", s->n_unread - NAMED);
+  }
+  for (size_t i = 0; i < v->pair.n_entities; i++) {
+    const struct ni_pair_entity *e = &v->pair.entity[i];
+    if (e->in_before && e->in_after) continue;
+    ni_say(stdout, "%-10s %s (%s): not in %s: its %u %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
+           ni_source_name(e->of->source), v->sweep[!e->in_before ? 0 : 1].path, e->n, ni_plural(e->n, "counter", "counters"));
+  }
+}
+
+/* "reset     cxi0 hni_pkts_sent_by_tc_1, ...": counters of a state, those of entities that are gone or new apart. */
+static void print_named(const struct ni_counters_view *v, unsigned state, bool wrapped, const char *word, const char *meaning) {
+  size_t n = 0;
+  for (size_t i = 0; i < v->pair.n_rows; i++) {
+    const struct ni_pair_row *r = &v->pair.row[i];
+    const struct ni_pair_entity *e = &v->pair.entity[r->entity];
+    if (r->change.state != state || r->change.wrapped != wrapped || !e->in_before || !e->in_after) continue;
+    if (n++ < NAMED) ni_say(stdout, "%s%-*s%s %s", n == 1 ? word : ",", n == 1 ? 11 - (int)strlen(word) : 1, "", e->of->name, r->name);
+  }
+  if (n > NAMED) ni_say(stdout, " and %zu more", n - NAMED);
+  if (n) ni_say(stdout, ": %s\n", meaning);
+}
+
+static void print_apart(const struct ni_counters_view *v) {
+  print_unread(v);
+  print_named(v, NI_CHANGE_CHANGED, true, "wrapped", "beyond its end; the difference counts on");
+  print_named(v, NI_CHANGE_RESET, false, "reset", "lower than before, and no wrap is possible: no number");
+  print_named(v, NI_CHANGE_GONE, false, "gone", "only before");
+  print_named(v, NI_CHANGE_NEW, false, "new", "only after");
+  print_named(v, NI_CHANGE_STUCK, false, "saturated", "at its maximum, it counts no further");
+  print_named(v, NI_CHANGE_STALE, false, "stale", "the second reading is no newer than the first");
+  print_named(v, NI_CHANGE_UNREADABLE, false, "unreadable", "in one sweep or both");
+}
+
+/* ---- tables ---- */
+
+/* "12.5 GB" of bytes, else in four digits. */
+static const char *rate_text(const char *unit, double rate, char out[32]) {
+  if (isnan(rate)) return "-";
+  if (strcmp(unit, "bytes") == 0 && rate < 1e18) return ni_bytes_text((uint64_t)rate, out);
+  snprintf(out, 32, rate >= 1e6 ? "%.3e" : "%.4g", rate);
+  return out;
+}
+
+static const char *id_text(uint32_t id, char out[16]) {
+  snprintf(out, 16, id ? "%u" : "-", id);
+  return out;
+}
+
+static const char *change_text(const struct ni_change *c, char out[32]) {
+  bool number = c->state == NI_CHANGE_NONE || c->state == NI_CHANGE_CHANGED || c->state == NI_CHANGE_LEVEL;
+  snprintf(out, 32, "%" PRId64, c->delta);
+  return number ? out : ni_change_name(c->state);
+}
+
+static void print_entities(const struct ni_counters_view *v) {
+  static const struct ni_column columns[] = {
+      {.head = "Interface", .width = 9}, {.head = "", .left = true, .width = 8}, {.head = "of", .left = true, .drop = 3},
+      {.head = "non-zero"}, {.head = "counters"},
+      {.head = "seconds", .drop = 1}, {.head = "resets", .drop = 2}, {.head = "link", .left = true, .drop = 4}, {.head = "", .below = true}};
+  struct ni_table t;
+  char id[16];
+  ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < v->pair.n_entities; i++) {
+    const struct ni_pair_entity *e = &v->pair.entity[i];
+    ni_table_cell(&t, "%s", id_text(ni_netprof_interface(e->of), id));
+    ni_table_cell(&t, "%s", e->of->name);
+    ni_table_cell(&t, "%s", ni_source_name(e->of->source));
+    ni_table_cell(&t, "%u", e->changed);
+    ni_table_cell(&t, "%u", e->n);
+    ni_table_cell(&t, "%.6g", e->seconds);
+    ni_table_cell(&t, "%u", e->resets);
+    ni_table_cell(&t, "%s", e->of->link ? e->of->link : "");
+    ni_table_cell(&t, "%s", e->of->warning ? e->of->warning : "");
+  }
+  ni_say(stdout, "\nTotal non-zero diffs: %" PRIu64 "\n\nNon-zero diffs by interface:\n", v->changed);
+  ni_table_print(&t, stdout);
+}
+
+static void print_top(const struct ni_counters_view *v, const struct ni_pair_entity *e, unsigned top) {
+  static const struct ni_column columns[] = {
+      {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
+      {.head = "per second", .width = 10}, {.head = "share", .drop = 2}, {.head = "others", .width = 10, .drop = 3}, {.head = "", .left = true, .drop = 1}};
+  struct ni_table t;
+  char text[32], id[16];
+  uint32_t shown = 0, number = ni_netprof_interface(e->of);
+  ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
+  for (uint32_t i = e->first; i < e->first + e->n && shown < top; i++) {
+    const struct ni_pair_row *r = &v->pair.row[v->ranked[i].row];
+    double share = ni_pair_share(&v->pair, r);
+    if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL) break;
+    ni_table_cell(&t, "%u", ++shown);
+    ni_table_cell(&t, "%s", id_text(number ? ni_netprof_id(r->name) : 0, id));
+    ni_table_cell(&t, "%s", r->name);
+    ni_table_cell(&t, "%s", change_text(&r->change, text));
+    ni_table_cell(&t, "%s", rate_text(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
+    ni_table_cell(&t, isnan(share) ? "" : "%.3g %%", 100 * share);
+    ni_table_cell(&t, "%s", rate_text(r->what.unit, v->ranked[i].usual, text));
+    ni_table_cell(&t, "%s", r->change.wrapped ? "wrapped" : r->change.state == NI_CHANGE_LEVEL ? "level" : "");
+  }
+  if (!shown) return;
+  ni_say(stdout, number ? "\nTop %u diffs for Interface %u (%s), the most unusual first:\n" : "\nTop %u diffs for %.0u%s:\n", shown, number,
+         e->of->name);
+  ni_table_print(&t, stdout);
+  ni_say(stdout, "Total non-zero diffs not shown: %u\n", e->changed - shown);
+}
+
+/* Cassini's NICs side by side, a row a counter. The first of them names what there is. */
+struct wide {
+  struct ni_table t;
+  struct ni_column *column;
+  char (*head)[16];
+  const struct ni_counters_view *v;
+  uint32_t *nic, n;
+};
+
+static bool wide_begin(struct wide *w, const struct ni_counters_view *v) {
+  size_t most = v->pair.n_entities + 1;
+  *w = (struct wide){.v = v, .column = calloc(most + 4, sizeof *w->column), .head = calloc(most, sizeof *w->head), .nic = calloc(most, sizeof *w->nic)};
+  for (uint32_t i = 0; w->nic && i < v->pair.n_entities; i++)
+    if (ni_netprof_interface(v->pair.entity[i].of)) w->nic[w->n++] = i;
+  return w->column && w->head && w->nic;
+}
+
+static void wide_table(struct wide *w) {
+  w->column[0] = (struct ni_column){.head = "Metric ID", .width = 9, .drop = (int)w->n + 2};
+  w->column[1] = (struct ni_column){.head = "Metric Name", .left = true, .width = 36};
+  for (uint32_t i = 0; i < w->n; i++) {
+    snprintf(w->head[i], sizeof *w->head, "Iface%u", ni_netprof_interface(w->v->pair.entity[w->nic[i]].of));
+    w->column[2 + i] = (struct ni_column){.head = w->head[i], .width = 12, .drop = (int)i + 1};
+  }
+  w->column[2 + w->n] = (struct ni_column){.head = "unit", .left = true, .drop = (int)w->n + 1};
+  ni_table_begin(&w->t, w->column, w->n + 3);
+}
+
+static void wide_row(struct wide *w, const char *name, uint32_t id, const char *unit) {
+  char text[32], number[16];
+  ni_table_cell(&w->t, "%s", id_text(id, number));
+  ni_table_cell(&w->t, "%s", name);
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct ni_pair_row *r = ni_pair_row(&w->v->pair, w->nic[i], name);
+    ni_table_cell(&w->t, "%s", r ? change_text(&r->change, text) : "-");
+  }
+  ni_table_cell(&w->t, "%s", unit);
+}
+
+static bool any_change(const struct wide *w, const char *name) {
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct ni_pair_row *r = ni_pair_row(&w->v->pair, w->nic[i], name);
+    if (r && r->change.state != NI_CHANGE_NONE) return true;
+  }
+  return false;
+}
+
+static void print_important(struct wide *w) {
+  const char *name;
+  uint32_t id;
+  wide_table(w);
+  for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit);
+  ni_say(stdout, "\nImportant Metrics (diffs by interface):\n");
+  ni_table_print(&w->t, stdout);
+}
+
+static void print_group(struct wide *w, const char *group) {
+  const struct ni_pair_entity *e = &w->v->pair.entity[w->nic[0]];
+  uint32_t members = 0;
+  wide_table(w);
+  for (uint32_t i = e->first; i < e->first + e->n; i++) {
+    const char *name = w->v->pair.row[i].name;
+    struct ni_metric_member m;
+    for (size_t at = 0; ni_metric_next_group(name, &at, &m);) {
+      if (strcmp(m.group, group) != 0) continue;
+      members++;
+      if (any_change(w, name)) wide_row(w, name, ni_netprof_id(name), m.unit);
+    }
+  }
+  uint32_t shown = (uint32_t)(w->t.n / (w->n + 3));
+  ni_say(stdout, "\n%s: %u of %u counters changed\n", group, shown, members);
+  ni_table_print(&w->t, stdout);
+}
+
+void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups) {
+  static const char *const levels[] = {"note", "warning", "critical"};
+  char line[1024];
+  const char *name;
+  ni_say(stdout, "%s\n", ni_counters_verdict(v, line, sizeof line));
+  for (size_t i = 0; i < v->findings.n; i++) {
+    const struct ni_counter_finding *f = &v->findings.finding[i];
+    ni_say(stdout, "%-10s %s%s%s\n", levels[f->level], f->text, f->advice ? " " : "", f->advice ? f->advice : "");
+  }
+  print_apart(v);
+  print_entities(v);
+  for (size_t i = 0; i < v->pair.n_entities && top; i++) print_top(v, &v->pair.entity[i], top);
+  struct wide w;
+  if (!wide_begin(&w, v)) ni_say(stdout, "no memory for a table\n");
+  else if (w.n) {
+    print_important(&w);
+    for (size_t i = 0; groups && (name = ni_metric_group(i)); i++) print_group(&w, name);
+  }
+  free(w.column);
+  free(w.head);
+  free(w.nic);
+}

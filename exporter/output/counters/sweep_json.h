@@ -1,0 +1,19 @@
+/*
+ * A sweep as a file that net_prof reads, and we (exporter/input/netprof/sweep.h): its 0.1.11 form, to the key, of Cassini's
+ * counters. What net_prof does not know stands under one more key, "nccl_inspector", which it passes over: other fabrics, links,
+ * the other clock, what could not be read. Times have their nanoseconds.
+ */
+#ifndef NI_SWEEP_JSON_H
+#define NI_SWEEP_JSON_H
+
+#include "exporter/collect/set.h"
+
+/* input_path: what was read; started, finished: Unix ns. 0; -ENOMEM; write errors stay in f. One thread. */
+int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *reading, const char *input_path, int64_t started, int64_t finished);
+
+/* For summaries as well: what an entity is, in an object that is open; what could not be read, in an array that is open. */
+struct ni_json;
+void ni_sweep_json_entity(struct ni_json *j, const struct ni_entity *e);
+void ni_sweep_json_unread(struct ni_json *j, const struct ni_set *s, const char *sweep);
+
+#endif

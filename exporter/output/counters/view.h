@@ -1,0 +1,50 @@
+/*
+ * What `counters summarize` and `counters compare` show of two sweeps: what became of each counter, what that means, and in
+ * which order to look at it. Read once, then only shown: terminal, JSON, CSV.
+ *
+ * One thread fills a view; then any may read.
+ */
+#ifndef NI_COUNTERS_VIEW_H
+#define NI_COUNTERS_VIEW_H
+
+#include <stdio.h>
+
+#include "exporter/input/netprof/sweep.h"
+#include "exporter/model/counters/rank.h"
+
+enum { NI_COUNTERS_TOP = 20 }; /* net_prof's */
+
+struct ni_counters_view {
+  struct ni_sweep sweep[2]; /* before, after */
+  struct ni_pair pair;
+  struct ni_counter_findings findings;
+  struct ni_ranked *ranked; /* by place in the pair */
+  uint64_t changed;         /* counters: net_prof's total_non_zero */
+  uint64_t state[NI_CHANGE_UNREADABLE + 1], wrapped;
+  bool incomplete;          /* something is in one sweep alone, could not be read, or is no newer afterwards */
+};
+
+/*
+ * Two sweeps, or, after NULL, the JSON of `counters summarize`. false: why says which file, what is wrong with it and where;
+ * nothing is to be freed then.
+ */
+bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap);
+void ni_counters_view_free(struct ni_counters_view *v);
+
+/* "none", "changed", "level", "reset", "stuck", ...: of enum ni_change_state. */
+const char *ni_change_name(unsigned state);
+/* The worst level of the findings; -1: there are none. */
+int ni_counters_worst(const struct ni_counters_view *v);
+/* "healthy: ...", or how many findings and the first one. Returns out. */
+const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, size_t size);
+
+/* top: rows a table; groups: also net_prof's groups, NIC by NIC. */
+void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups);
+void ni_counters_json(const struct ni_counters_view *v, FILE *f);
+/* The members of a finding, in an object that is open. */
+struct ni_json;
+void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding *f);
+/* One row a counter, those that did not change as well. */
+void ni_counters_csv(const struct ni_counters_view *v, FILE *f);
+
+#endif

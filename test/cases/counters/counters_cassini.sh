@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Two sweeps of eight working NICs, in all forms of files: the same figures from each, and net_prof's own.
+. "$(dirname "$0")/../../lib/counters.sh"
+[ -e "$CASSINI/before.txt.gz" ] || { echo "no $CASSINI"; exit 77; }
+cmp -s "$CASSINI/counter-names.txt" exporter/input/netprof/names.txt || fail "names.txt is not net_prof's list"
+for form in dict list text; do
+  sweep "$TMP/before.$form" --form $form --cassini "$CASSINI/before.txt.gz"
+  sweep "$TMP/after.$form.gz" --form $form --cassini "$CASSINI/after.txt.gz"
+done
+look() { # name before after
+  said "$1" 0 summarize --json "$2" "$3"
+  is "$1" 'j["total_non_zero"] == 1506'
+  is "$1" '[j["non_zero_per_iface"][str(i)] for i in range(1, 9)] == [280, 143, 188, 187, 170, 146, 177, 215]'
+  is "$1" 'sum(r["state"] == "level" for e in j["entities"] for r in e["counters"]) == 36'
+  is "$1" 'sum(r["diff"] < 0 for e in j["entities"] for r in e["counters"]) == 22'
+  is "$1" 'sum(e["resets"] for e in j["entities"]) == 0 and all(r["state"] in ("changed", "level") for e in j["entities"] for r in e["counters"])'
+  is "$1" 'all(len(e["counters"]) + len(e["unchanged"]) == 1890 for e in j["entities"]) and len(j["entities"]) == 8 and j["complete"]'
+  is "$1" 'all(44.1278 < r["seconds"] < 44.1502 for e in j["entities"] for r in e["counters"])'
+  # Idle cycles and good codewords lead by size; they are last here.
+  is "$1" 'not any("idle" in m["metric_name"] or "good_cw" in m["metric_name"] or "_ack" in m["metric_name"] for t in j["top20_per_iface"].values() for m in t)'
+  is "$1" 'near(c("cxi0", "oxe_channel_idle")["share"], 0.99992) or 0.999 < c("cxi0", "oxe_channel_idle")["share"] <= 1'
+}
+look text "$CASSINI/before.txt.gz" "$CASSINI/after.txt.gz"
+cp "$TMP/said" "$TMP/summary.json"
+look "0.1.11" "$TMP/before.dict" "$TMP/after.dict.gz"
+look "0.1.6" "$TMP/before.list" "$TMP/after.list.gz"
+look mixed "$TMP/before.list" "$CASSINI/after.txt.gz"
+
+# A summary says again what it was made of, to the byte; so does the terminal.
+said again 0 summarize --json "$TMP/summary.json"
+cmp -s "$TMP/said" "$TMP/summary.json" || fail "the summary of a summary is another one"
+said terminal 0 summarize "$TMP/summary.json"
+has terminal '^Total non-zero diffs: 1506$'
+has terminal '^ +1 cxi0 +cxi +280 +1890'
+has terminal '^Top 20 diffs for Interface 8 \(cxi7\)'
+has terminal '^Total non-zero diffs not shown: 260$'
+has terminal '1598 parbs_tarb_pi_non_posted_pkts +70161 +1 +23790 +22432'
+hasnt terminal 'CxiErrStats'
+said groups 0 summarize --groups --top 0 "$TMP/summary.json"
+has groups '^CxiPerfStats: [0-9]+ of 48 counters changed'
+has groups '^CxiOpPackets: [0-9]+ of 32 counters changed'
+hasnt groups '^Top 20'
+said csv 0 summarize --csv "$TMP/all.csv" "$TMP/summary.json"
+[ "$(wc -l <"$TMP/all.csv")" = 15121 ] || fail "CSV: not one row a counter"
+[ "$(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)" = "1470 changed 36 level 13614 none 1 state" ] || fail "CSV: $(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)"
+
+netprof 0.1.11
+for f in before after; do zcat "$CASSINI/$f.txt.gz" >"$TMP/$f.txt"; done
+python3 test/lib/netprof.py oracle "$NETPROF" "$TMP/summary.json" "$TMP/before.txt" "$TMP/after.txt" || fail "not net_prof's figures"
+finish

@@ -70,7 +70,7 @@ static int run(const struct collect *c, const char *name) {
     ni_collector_read(collector, r, THREADS);
     size_t bad = complain(s, r, name);
     if (!s->n_counters) ni_say(stderr, "%s: nothing to read %s%s\n", name, c->from ? "in " : "here: no NIC or GPU that counts", c->from ? c->from : "");
-    else if ((e = write_file(c, s, r, started, why, sizeof why)) < 0) ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
+    else if (write_file(c, s, r, started, why, sizeof why) < 0) ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
     else {
       code = bad ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
       if (!c->quiet)

@@ -56,7 +56,7 @@ static int by_rank(const void *a, const void *b, void *pair) {
 enum { NOT_CHANGED = -2, PROOF = 1000 };
 
 struct ni_ranked *ni_rank(const struct ni_pair *p, const struct ni_counter_findings *f) {
-  struct ni_ranked *out = malloc((p->n_rows + 1) * sizeof *out);
+  struct ni_ranked *out = calloc(p->n_rows + 1, sizeof *out);
   double *room = malloc((p->n_entities + 1) * sizeof *room);
   for (uint32_t i = 0; out && room && i < p->n_rows; i++) {
     const struct ni_pair_row *r = &p->row[i];

@@ -31,7 +31,7 @@ struct ni_change ni_change_of(const struct ni_metric *m, const struct ni_reading
     c.state = c.delta ? NI_CHANGE_LEVEL : NI_CHANGE_NONE;
   } else if (m->kind == NI_METRIC_STICKY && after->value == (UINT64_C(1) << m->width) - 1) {
     c.state = NI_CHANGE_STUCK;
-  } else if (after->value >= before->value) {
+  } else if (after->value >= before->value && after->value - before->value <= INT64_MAX) {
     c.delta = (int64_t)(after->value - before->value);
     c.state = c.delta ? NI_CHANGE_CHANGED : NI_CHANGE_NONE;
   } else {

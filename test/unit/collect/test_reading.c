@@ -70,6 +70,7 @@ static void differences(void **state) {
   assert_true(c.wrapped && c.delta == 10);
   c = between("pct_prf_spt_status_spt_in_use", 90, 10, NS, 0);
   assert_true(c.state == NI_CHANGE_LEVEL && c.delta == -80 && ni_change_rate(&c) == 0);
+  assert_int_equal(between("hni_tx_paused_1", 7, (uint64_t)-7, NS, 0).state, NI_CHANGE_RESET); /* out of a file: no number of events */
   assert_int_equal(between("hni_tx_paused_1", 7, 7, NS, 0).state, NI_CHANGE_NONE);
   assert_int_equal(between("hni_tx_paused_1", 7, 9, 0, 0).state, NI_CHANGE_STALE);
   assert_int_equal(between("hni_tx_paused_1", 7, 9, -NS, 0).state, NI_CHANGE_STALE);

@@ -23,6 +23,20 @@ static inline const char *ni_bytes_text(uint64_t bytes, char out[32]) {
   return out;
 }
 
+/* A number in groups of three: "3,000,000,000", "-22". */
+static inline const char *ni_count_text(int64_t n, char out[32]) {
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", n < 0 ? 0 - (unsigned long long)n : (unsigned long long)n);
+  char *at = out;
+  if (n < 0) *at++ = '-';
+  for (int i = 0; i < len; i++) {
+    if (i && (len - i) % 3 == 0) *at++ = ',';
+    *at++ = digits[i];
+  }
+  *at = 0;
+  return out;
+}
+
 /* The size of a message, with two decimals, so that 1 MiB is not 1 MB: "1.05 MB", "4 B". NVIDIA's form, of its files,
  * folders and pictures, is ni_human_bytes. */
 static inline const char *ni_size_text(uint64_t bytes, char out[32]) {

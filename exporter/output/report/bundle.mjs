@@ -1,4 +1,4 @@
-// Makes the two pieces of report.html: what stands before the data and what stands behind.
+// Makes the pieces of report.html and counters.html: what stands before the data, and what stands behind in both.
 // Style and script are inlined, and the page's Content-Security-Policy names exactly their hashes.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync, renameSync } from 'node:fs';
@@ -36,16 +36,17 @@ const policy = [
   "form-action 'none'",
 ].join('; ');
 
-const page = readFileSync('src/page.html', 'utf8');
-const filled = page
-  .split('@POLICY@').join(policy)
-  .split('@STYLE@').join(css);
-const [head, rest] = filled.split('@DATA@');
-if (rest === undefined) throw new Error('src/page.html has no @DATA@');
-const tail = rest.split('@SCRIPT@').join(js);
-for (const [name, text] of [['head', head], ['tail', tail]]) {
-  writeFileSync(join(out, `report_assets.${name}.tmp`), text);
+// Two pages with one script, which chooses by the page's head; so one tail serves both.
+const write = (name, text) => {
+  writeFileSync(join(out, `${name}.tmp`), text);
+  renameSync(join(out, `${name}.tmp`), join(out, name));
+};
+let tail;
+for (const name of ['counters', 'report']) {
+  const [head, rest] = readFileSync(`src/${name}.html`, 'utf8').split('@POLICY@').join(policy).split('@STYLE@').join(css).split('@DATA@');
+  if (rest === undefined || (tail && rest !== tail)) throw new Error(`src/${name}.html: no @DATA@, or another end than the other page`);
+  tail = rest;
+  write(`${name}_assets.head`, head);
 }
 // The tail is what make looks at: last.
-renameSync(join(out, 'report_assets.head.tmp'), join(out, 'report_assets.head'));
-renameSync(join(out, 'report_assets.tail.tmp'), join(out, 'report_assets.tail'));
+write('report_assets.tail', tail.split('@SCRIPT@').join(js));

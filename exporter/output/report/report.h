@@ -6,8 +6,8 @@
  * is JSON in a script element of type application/json with every '<' escaped; the script shows texts with textContent
  * only, so host and communicator names stay text whatever they hold.
  *
- * The assets are made at build time by esbuild from package-lock.json (exporter/output/report/report.mk) and embedded. A build
- * without npm has no assets: ni_report_available() is false and ni_report_render() says so once.
+ * The assets are made at build time by esbuild from package-lock.json (exporter/output/report/report.mk) and embedded
+ * (page_file.h). A build without npm has no assets: ni_report_available() is false and ni_report_render() says so once.
  *
  * Size: bounded by NI_REPORT_DATA_MAX_BYTES of data whatever the number of ranks: rows are left out from the tail (the
  * least share of time) and the page states how many.
@@ -19,13 +19,10 @@
 #ifndef NI_REPORT_H
 #define NI_REPORT_H
 
-#include <stdbool.h>
-
 #include "exporter/model/sums/model.h"
+#include "page_file.h"
 
 enum { NI_REPORT_DATA_MAX_BYTES = 2 << 20 }; /* with the assets of 0.7 MB below the 3 MB that mail and chats take */
-
-bool ni_report_available(void);
 
 /*
  * Writes the page to path (replaced if it exists). 0; -ENOTSUP: built without assets (said once); -ENOMEM; -errno of

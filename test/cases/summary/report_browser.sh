@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# report.html in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
+# report.html and counters.html in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=${BUILD:-build}
@@ -7,7 +7,7 @@ skip() { echo "$1"; exit 77; }
 [ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
 command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
 [ -s "$BUILD/report/report_assets.tail" ] || skip "this build makes no report.html"
-[ -x "$BUILD/test/unit/test_render" ] || skip "no $BUILD/test/unit/test_render (make tests)"
+for t in test_render test_counters_page; do [ -x "$BUILD/test/unit/$t" ] || skip "no $BUILD/test/unit/$t (make tests)"; done
 
 tool=$BUILD/browser
 mkdir -p "$tool"
@@ -35,3 +35,5 @@ trap 'rm -rf "$work"' EXIT
 "$BUILD/test/unit/test_render" --page "$work/big" 256 60
 "$BUILD/test/unit/test_render" --page "$work/nothing" 0 0
 node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"
+"$BUILD/test/unit/test_counters_page" --page "$work/counters.html"
+node "$tool/counters.mjs" "$work/counters.html"

@@ -1,0 +1,57 @@
+#include "page_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/out_file.h"
+
+/* The pieces of the pages, [x, x_end), taken into the binary as they are: the data go between. Empty when the build had no npm. */
+extern const char ni_report_head[], ni_report_head_end[];
+extern const char ni_counters_head[], ni_counters_head_end[];
+extern const char ni_report_tail[], ni_report_tail_end[];
+#ifndef NI_REPORT_DIR
+#error "NI_REPORT_DIR: the folder of the pieces (exporter/output/report/report.mk)"
+#endif
+
+#define EMBED(symbol, file)                                                                                            \
+  __asm__(".pushsection .rodata\n"                                                                                     \
+          ".global " #symbol "\n" #symbol ":\n"                                                                        \
+          ".incbin \"" file "\"\n"                                                                                     \
+          ".global " #symbol "_end\n" #symbol "_end:\n"                                                                \
+          ".byte 0\n"                                                                                                  \
+          ".popsection\n")
+
+EMBED(ni_report_head, NI_REPORT_DIR "/report_assets.head");
+EMBED(ni_counters_head, NI_REPORT_DIR "/counters_assets.head");
+EMBED(ni_report_tail, NI_REPORT_DIR "/report_assets.tail");
+
+bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
+
+/*
+ * The data stand in a script element: "</script" or "<!--" inside would end or change it. '<' occurs in JSON only
+ * within strings, where \u003c means the same.
+ */
+static void write_escaped(FILE *f, const char *json, size_t n) {
+  for (const char *end = json + n; json < end;) {
+    const char *sign = memchr(json, '<', (size_t)(end - json));
+    const char *stop = sign ? sign : end;
+    fwrite(json, 1, (size_t)(stop - json), f);
+    if (sign) fputs("\\u003c", f);
+    json = stop + (sign != NULL);
+  }
+}
+
+int ni_report_put(bool counters, const char *json, size_t n, const char *path) {
+  const char *head = counters ? ni_counters_head : ni_report_head, *end = counters ? ni_counters_head_end : ni_report_head_end;
+  int rc;
+  FILE *f = fopen(path, "we");
+  if (!f) return -errno;
+  errno = 0;
+  fwrite(head, 1, (size_t)(end - head), f);
+  write_escaped(f, json, n);
+  fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
+  if ((rc = ni_out_end(f)) < 0) unlink(path);
+  return rc;
+}

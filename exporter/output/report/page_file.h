@@ -1,0 +1,19 @@
+/*
+ * The file of a page: head, data, and the tail with the script that both pages share. The script chooses by the head.
+ *
+ * Threads: one call at a time. Ownership: everything stays with the caller.
+ */
+#ifndef NI_PAGE_FILE_H
+#define NI_PAGE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* false: the build had no npm, so there is no page. */
+bool ni_report_available(void);
+
+/* json: of summary, or of counters. 0, or -errno of open or write: then no file is left. Whoever calls looks whether it is
+ * available before. */
+int ni_report_put(bool counters, const char *json, size_t n, const char *path);
+
+#endif

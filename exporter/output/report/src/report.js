@@ -1,0 +1,11 @@
+// report.html: its parts, in their order, each with the section that it belongs to.
+import { head, completeness, whereTimeWent } from './overview.js';
+import { findings } from './findings.js';
+import { bandwidthBySize } from './size.js';
+import { rankByTime } from './heat.js';
+import { outlierTable } from './outliers.js';
+import { oneGroup } from './group.js';
+import { allTables } from './tables.js';
+
+export const parts = [['s-complete', head], ['s-complete', completeness], ['s-time', findings], ['s-time', whereTimeWent], ['s-size', bandwidthBySize],
+  ['s-heat', rankByTime], ['s-outliers', outlierTable], ['s-group', oneGroup], ['s-table', allTables]];

@@ -237,6 +237,20 @@ static void words(void **state) {
   }
 }
 
+/* docs/counters.md names each rule that a program may meet. */
+static void documented(void **state) {
+  (void)state;
+  static char page[1 << 17], id[64];
+  FILE *f = fopen("docs/counters.md", "re");
+  assert_non_null(f);
+  page[fread(page, 1, sizeof page - 1, f)] = 0;
+  fclose(f);
+  for (size_t i = 0; i < N_RULES; i++) {
+    snprintf(id, sizeof id, "`%s`", rules[i].id);
+    if (!strstr(page, id)) fail_msg("docs/counters.md has no %s", id);
+  }
+}
+
 /* ---- planted faults of the contract, among eight busy NICs ---- */
 
 static void busy_nics(int except) {
@@ -473,7 +487,7 @@ static void working_nics(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_rule), cmocka_unit_test(words),  cmocka_unit_test(held),       cmocka_unit_test(host_is_slow),
+      cmocka_unit_test(each_rule), cmocka_unit_test(words), cmocka_unit_test(documented), cmocka_unit_test(held),       cmocka_unit_test(host_is_slow),
       cmocka_unit_test(few_among_billions), cmocka_unit_test(half_down), cmocka_unit_test(infiniband),
       cmocka_unit_test(entities), cmocka_unit_test(others), cmocka_unit_test(working_nics),
   };

@@ -202,7 +202,7 @@ struct ni_outlier {
 };
 
 /* P2P messages of one size from one rank to another: both sides, matched in their order. */
-struct ni_pair {
+struct ni_p2p_pair {
   uint32_t comm;             /* index into ni_summary.comm */
   int32_t from, to;          /* ranks in it */
   uint32_t from_process, to_process; /* UINT32_MAX: no record of that side */
@@ -312,7 +312,7 @@ struct ni_summary {
   uint64_t groups_without_slices; /* left out of by_comm, by_process, by_host for their number */
   struct ni_time_bin *no_bins; /* what the empty ones share */
   struct ni_heat heat;
-  struct ni_pair *pair;        /* by communicator, from, to, size */
+  struct ni_p2p_pair *pair;        /* by communicator, from, to, size */
   size_t n_pairs;
   uint64_t pair_records_left_out;
   struct ni_finding finding[NI_SUM_FINDINGS];

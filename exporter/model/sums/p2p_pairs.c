@@ -142,8 +142,8 @@ static int add_rows(struct matching *m, const struct ni_cell *cell) {
   if (s->n_pairs + m->n > m->cap_pairs && !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair)) return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
     const struct pair *p = &m->pair[i];
-    struct ni_pair *x = &s->pair[s->n_pairs++];
-    *x = (struct ni_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
+    struct ni_p2p_pair *x = &s->pair[s->n_pairs++];
+    *x = (struct ni_p2p_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
                           .to_process = p->to_process, .msg_bytes = cell->msg_bytes, .sends = p->count[0],
                           .recvs = p->count[1], .matched = p->matched, .exec_ns = (double)p->exec_ns,
                           .sender_waited_us = (double)p->waited_ns[0] / 1e3,
@@ -205,7 +205,7 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
   return e;
 }
 
-static int place(const struct ni_pair *x, const struct ni_pair *y) {
+static int place(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
   if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
   if (x->to != y->to) return x->to < y->to ? -1 : 1;
@@ -213,7 +213,7 @@ static int place(const struct ni_pair *x, const struct ni_pair *y) {
 }
 static int by_place(const void *a, const void *b) { return place(a, b); }
 static int by_time(const void *a, const void *b) {
-  const struct ni_pair *x = a, *y = b;
+  const struct ni_p2p_pair *x = a, *y = b;
   return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : place(x, y);
 }
 

@@ -60,13 +60,13 @@ static const struct ni_json_field outlier_fields[] = {
     BY(put_func, ni_outlier, group, "func"), BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
 
 static const struct ni_json_field pair_fields[] = {
-    BY(put_comm_id, ni_pair, comm, "comm_id"), BY(put_comm_name, ni_pair, comm, "comm_name"),
-    BY(put_comm_type, ni_pair, comm, "type"), NI_PAGE_AS(ni_pair, msg_bytes, "bytes"), NI_PAGE(ni_pair, from),
-    BY(put_host, ni_pair, from_process, "from_host"), NI_PAGE(ni_pair, to), BY(put_host, ni_pair, to_process, "to_host"),
-    NI_PAGE(ni_pair, sends), NI_PAGE(ni_pair, recvs), NI_PAGE(ni_pair, matched), NI_PAGE(ni_pair, exec_ns),
-    NI_PAGE_AS(ni_pair, send_us.p50, "send_p50"), NI_PAGE_AS(ni_pair, recv_us.p50, "recv_p50"),
-    NI_PAGE_AS(ni_pair, transfer_us.p50, "transfer_p50"), NI_PAGE_AS(ni_pair, bandwidth_gbs, "bandwidth"),
-    NI_PAGE(ni_pair, sender_waited_us), NI_PAGE(ni_pair, receiver_waited_us)};
+    BY(put_comm_id, ni_p2p_pair, comm, "comm_id"), BY(put_comm_name, ni_p2p_pair, comm, "comm_name"),
+    BY(put_comm_type, ni_p2p_pair, comm, "type"), NI_PAGE_AS(ni_p2p_pair, msg_bytes, "bytes"), NI_PAGE(ni_p2p_pair, from),
+    BY(put_host, ni_p2p_pair, from_process, "from_host"), NI_PAGE(ni_p2p_pair, to), BY(put_host, ni_p2p_pair, to_process, "to_host"),
+    NI_PAGE(ni_p2p_pair, sends), NI_PAGE(ni_p2p_pair, recvs), NI_PAGE(ni_p2p_pair, matched), NI_PAGE(ni_p2p_pair, exec_ns),
+    NI_PAGE_AS(ni_p2p_pair, send_us.p50, "send_p50"), NI_PAGE_AS(ni_p2p_pair, recv_us.p50, "recv_p50"),
+    NI_PAGE_AS(ni_p2p_pair, transfer_us.p50, "transfer_p50"), NI_PAGE_AS(ni_p2p_pair, bandwidth_gbs, "bandwidth"),
+    NI_PAGE(ni_p2p_pair, sender_waited_us), NI_PAGE(ni_p2p_pair, receiver_waited_us)};
 
 /* Those with the most time. */
 static void write_pairs(struct ni_json *j, const struct ni_summary *s) {

@@ -131,7 +131,7 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
           "transfer_time_us") "\n",
       f);
   for (size_t i = 0; i < s->n_pairs; i++) {
-    const struct ni_pair *p = &s->pair[i];
+    const struct ni_p2p_pair *p = &s->pair[i];
     name_comm(f, s, p->comm);
     fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes, p->human);
     name_side(f, s, p->from, p->from_process);

@@ -189,12 +189,12 @@ static void json_side(struct ni_json *j, const struct ni_summary *s, const char 
 
 static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
-      NI_JSON(ni_pair, sends), NI_JSON(ni_pair, recvs), NI_JSON(ni_pair, matched), NI_JSON(ni_pair, bandwidth_gbs),
-      NI_JSON(ni_pair, sender_waited_us), NI_JSON(ni_pair, receiver_waited_us), BY(put_stats, ni_pair, send_us, "send_time_us"),
-      BY(put_stats, ni_pair, recv_us, "recv_time_us"), BY(put_stats, ni_pair, transfer_us, "transfer_time_us")};
+      NI_JSON(ni_p2p_pair, sends), NI_JSON(ni_p2p_pair, recvs), NI_JSON(ni_p2p_pair, matched), NI_JSON(ni_p2p_pair, bandwidth_gbs),
+      NI_JSON(ni_p2p_pair, sender_waited_us), NI_JSON(ni_p2p_pair, receiver_waited_us), BY(put_stats, ni_p2p_pair, send_us, "send_time_us"),
+      BY(put_stats, ni_p2p_pair, recv_us, "recv_time_us"), BY(put_stats, ni_p2p_pair, transfer_us, "transfer_time_us")};
   ni_json_array(j, "p2p_pairs");
   for (size_t i = 0; i < s->n_pairs; i++) {
-    const struct ni_pair *p = &s->pair[i];
+    const struct ni_p2p_pair *p = &s->pair[i];
     ni_json_object(j, NULL);
     ni_json_text(j, "id", s->comm[p->comm].id);
     ni_json_text(j, "comm_type", ni_comm_type_names[s->comm[p->comm].type]);

@@ -148,7 +148,7 @@ static void ranks(void **state) {
   assert_true(k[1].usual == 100 && k[1].unusual > 1.9 && k[1].unusual < 2);
   /* A proof comes first, whatever its size. */
   struct ni_counter_finding proof = {.level = NI_LEVEL_WARNING, .row = &p.row[4]};
-  struct ni_counter_findings one = {&proof, 1, 1};
+  struct ni_counter_findings one = {.finding = &proof, .n = 1, .cap = 1};
   free(k);
   k = ni_rank(&p, &one);
   assert_int_equal(k[0].row, 4);

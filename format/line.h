@@ -18,6 +18,7 @@
 #define NI_BY_MAX 12
 #define NI_PAIRS_MAX 48
 #define NI_STEPS_MAX 65536 /* of one line; more are verified and counted */
+#define NI_METRICS_MAX 4096
 
 enum ni_line_kind {
   NI_LINE_OP = 0,     /* coll_perf, p2p_perf */
@@ -36,6 +37,8 @@ enum ni_line_kind {
   NI_LINE_NOTE,
   NI_LINE_CONTROL,    /* detail was changed while the job ran, or a mark was set */
   NI_LINE_ROLLUP,     /* what all operations of one function and size came to in a minute */
+  NI_LINE_COUNTER_NAMES, /* what NICs and GPUs count: of an entity */
+  NI_LINE_COUNTERS,   /* one sweep of their values */
   NI_LINE_API,        /* from here to NI_LINE_NET: events, in line->event */
   NI_LINE_LAUNCH,
   NI_LINE_GROUP,
@@ -307,6 +310,42 @@ struct ni_event_line {
   .group_sn = NI_NO_SN, .plan_sn = NI_NO_SN, .ce_sn = NI_NO_SN, .proxy_op_sn = NI_NO_SN, .dur_ns = -1, .start_end_ns = -1, \
   .end_begin_ns = -1, .step = -1
 
+/* What is counted (exporter/collect/set.h), as a time series names it. */
+struct ni_metric_name {
+  const char *name, *kind, *unit; /* kind: counter, sticky, gauge */
+  uint32_t width, scale;
+};
+struct ni_metric_names {
+  const struct ni_metric_name *list;
+  uint64_t n, more;        /* listed; beyond NI_METRICS_MAX */
+};
+#define NI_METRICS_A_LINE 32u /* the writer lists at most so many */
+
+struct ni_counter_names_line {
+  uint64_t set_sn, interval_ns;
+  uint32_t entity, n_entities, first, n_counters; /* number of it, of how many; of its first metric here, of how many */
+  const char *source, *name, *pci, *link, *about; /* NULL: not known */
+  double link_bytes_s;     /* 0: not known */
+  int32_t numa;            /* -1: not known */
+  struct ni_metric_names metrics;
+};
+
+/* Numbers in a list; null is NI_NO_NUMBER. */
+#define NI_NO_NUMBER INT64_MIN
+#define NI_NUMBERS_A_LINE 1280u /* the writer lists at most so many */
+struct ni_numbers {
+  const int64_t *list;
+  uint64_t n;
+};
+
+struct ni_sample_line {
+  uint64_t set_sn, sample_sn, realtime_ns, monotonic_ns, sweep_ns, missed;
+  uint64_t since_sn;       /* the sample to which values are differences; NI_NO_SN: none, they are the counters' own */
+  uint32_t first;          /* number of the first counter here; further lines of the sample have the others */
+  bool full;               /* of all counters, at one end */
+  struct ni_numbers at_us, values;
+};
+
 struct ni_line {
   enum ni_line_kind kind;
   bool has_header;           /* header and metadata were there: ident and meta are filled */
@@ -334,6 +373,8 @@ struct ni_line {
     struct ni_rollup_line rollup;
     struct ni_proxy_line proxy;
     struct ni_event_line event;
+    struct ni_counter_names_line counter_names;
+    struct ni_sample_line counters;
   };
 };
 

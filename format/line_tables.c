@@ -30,6 +30,7 @@
 #define READ_BOOL NI_F_BOOL, 0, bool
 #define READ_STR NI_F_STR, 0, const char *
 #define READ_WORD NI_F_STR, 0, const char *
+#define READ_NAMED NI_F_STR, 0, const char *
 #define READ_HASH NI_F_HASH, 0, uint64_t
 #define READ_TIMING NI_F_TIMING, 0, enum ni_timing
 #define READ_SRC NI_F_SRC, 0, enum ni_src
@@ -40,6 +41,7 @@
 #define READ_BY NI_F_BY, 0, struct ni_by
 #define READ_HIST NI_F_HIST, 0, uint64_t *
 #define READ_PAIRS NI_F_PAIRS, 0, struct ni_pairs
+#define READ_NUMBERS NI_F_NUMBERS, 0, struct ni_numbers
 
 /* Where a member lies. The compiler finds one that is not of the type that the reader stores. */
 #define PLACE(member, type) (offsetof(self, member) + 0 * sizeof(char[_Generic(((self *)0)->member, type: 1, default: -1)]))
@@ -53,6 +55,7 @@
 #define SUB_OBJECT(k, name, member, has) SUB(k, NI_F_OBJECT, name, offsetof(self, member), has, 0)
 #define SUB_EVENTS(k, name, member, has) SUB(k, NI_F_EVENTS, name, offsetof(self, member), has, 0)
 #define SUB_STEPS(k, name, member, has) SUB(k, NI_F_STEPS, name, offsetof(self, member), has, NUL)
+#define SUB_METRICS(k, name, member, has) SUB(k, NI_F_METRICS, name, offsetof(self, member), has, 0)
 #define SUB_TRACE_SN(k, name, member, has) SUB(k, NI_F_TRACE, name, 0, has, 0) /* into the parser's own */
 #define SUB_TRACE_TS SUB_TRACE_SN
 

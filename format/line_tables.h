@@ -33,6 +33,8 @@ enum ni_field_type {
   NI_F_BY,     /* object of numbers -> struct ni_by */
   NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */
+  NI_F_NUMBERS, /* array of integers and nulls -> struct ni_numbers */
+  NI_F_METRICS, /* array of objects, sub-table -> struct ni_metric_names */
   NI_F_OBJECT, /* sub-table */
   NI_F_TRACE,  /* sub-table into the parser's trace */
   NI_F_EVENTS, /* array of objects, sub-table into trace->event[i] */

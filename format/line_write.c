@@ -14,6 +14,7 @@
 #define CUT_MAX(bytes) (6 * (bytes) + 8) /* worst case of put_cut */
 #define WORD_BYTES 256 /* of a word that is taken over */
 #define NAME_BYTES 48  /* of the names of causes and variables, which are ours */
+#define METRIC_BYTES 64 /* of a metric's name, kind and unit */
 
 /* What IF() of lines.def asks: which form a line of its kind has. */
 enum { NI_FORM_OP, NI_FORM_SEGMENT, NI_FORM_STEP };                                     /* proxy_trace */
@@ -86,6 +87,16 @@ static char *put_hist(char *p, const uint64_t *hist) {
   return p;
 }
 
+static char *put_numbers(char *p, const struct ni_numbers *in) {
+  *p++ = '[';
+  for (uint64_t i = 0; i < in->n && i < NI_NUMBERS_A_LINE; i++) {
+    if (i) *p++ = ',';
+    p = in->list[i] == NI_NO_NUMBER ? LIT(p, "null") : ni_json_put_i64(p, in->list[i]);
+  }
+  *p++ = ']';
+  return p;
+}
+
 static char *put_pairs(char *p, const struct ni_pairs *in) {
   size_t n = in->text ? strnlen(in->text, NI_PAIRS_TEXT_BYTES) : 0;
   if (n && n < NI_PAIRS_TEXT_BYTES) {
@@ -114,14 +125,16 @@ static inline char *i64_or_null(char *p, int64_t v, bool known) { return known ?
 enum {
   U64_MAX = 20, SN_MAX = 20, U32_MAX = 20, I64_MAX = 20, NS_MAX = 20, OFFSET_MAX = 20, RANK_MAX = 20, RANKN_MAX = 20,
   I32_MAX = 20, I32N_MAX = 20, BOOL_MAX = 5, HASH_MAX = 20, US_MAX = 32, F64_MAX = 32, BW_MAX = 32,
-  STR_MAX = NI_JSON_STRING_MAX_BYTES, WORD_MAX = CUT_MAX(WORD_BYTES), TIMING_MAX = 24, SRC_MAX = 24, OBSERVED_MAX = 24,
+  STR_MAX = NI_JSON_STRING_MAX_BYTES, WORD_MAX = CUT_MAX(WORD_BYTES), NAMED_MAX = CUT_MAX(METRIC_BYTES), TIMING_MAX = 24, SRC_MAX = 24, OBSERVED_MAX = 24,
   BY_MAX = NI_BY_MAX * (CUT_MAX(NAME_BYTES) + 24), HIST_MAX = NI_HIST_BUCKETS * 46,
+  NUMBERS_MAX = (int)NI_NUMBERS_A_LINE * 21 + 2,
   PAIRS_MAX = LARGER(NI_PAIRS_TEXT_BYTES, NI_PAIRS_WRITTEN * (CUT_MAX(NAME_BYTES) + CUT_MAX(NI_PAIR_VALUE_BYTES) + 2)),
 };
 /* A list of a trace has one half of the keys that the trace and its channels have in both, and the channel. */
 #define OBJECT_WORST(name) name##_WORST
 #define EVENTS_WORST(name) (NI_TRACE_MAX * name##_WORST)
 #define STEPS_WORST(name) ((int)NI_STEPS_A_LINE * name##_WORST)
+#define METRICS_WORST(name) ((int)NI_METRICS_A_LINE * name##_WORST)
 #define TRACE_SN_WORST(name) (name##_WORST * 5 / 8)
 #define TRACE_TS_WORST(name) (name##_WORST * 5 / 8)
 
@@ -158,6 +171,7 @@ enum {
 #define PUT_HASH(key, v) put_hash(AT(key), (v))
 #define PUT_STR(key, v) ni_json_string(AT(key), (v))
 #define PUT_WORD(key, v) put_cut(AT(key), (v), WORD_BYTES)
+#define PUT_NAMED(key, v) put_cut(AT(key), (v), METRIC_BYTES)
 #define PUT_TIMING(key, v) ni_json_string(AT(key), ni_timing_names[(v) < NI_TIMING_COUNT ? (v) : 0])
 #define PUT_SRC(key, v) ni_json_string(AT(key), ni_src_names[(v) < NI_SRC_COUNT ? (v) : 0])
 #define PUT_OBSERVED(key, v) LIT(p, ",\"" key "\":\"" NI_OBSERVED "\"")
@@ -167,6 +181,7 @@ enum {
 #define PUT_BY(key, v) put_by(AT(key), &(v))
 #define PUT_HIST(key, v) put_hist(AT(key), (v))
 #define PUT_PAIRS(key, v) put_pairs(AT(key), &(v))
+#define PUT_NUMBERS(key, v) put_numbers(AT(key), &(v))
 
 #define PUT_LIST(key, name, list, count) \
   p = LIT(p, ",\"" key "\":["); \
@@ -179,6 +194,8 @@ enum {
 #define PUT_EVENTS(key, name, member) PUT_LIST(key, name, in->member, in->n)
 #define PUT_STEPS(key, name, member) \
   PUT_LIST(key, name, in->member.list, in->member.n < NI_STEPS_A_LINE ? in->member.n : NI_STEPS_A_LINE)
+#define PUT_METRICS(key, name, member) \
+  PUT_LIST(key, name, in->member.list, in->member.n < NI_METRICS_A_LINE ? in->member.n : NI_METRICS_A_LINE)
 #define TRACE_FORM (in->kind == NI_KIND_P2P ? NI_FORM_p2p : NI_FORM_coll)
 #define PUT_TRACE_SN(key, name, member) p = put_##name(AT(key), in->member, TRACE_FORM | NI_FORM_sn)
 #define PUT_TRACE_TS(key, name, member) p = put_##name(AT(key), in->member, TRACE_FORM | NI_FORM_us)

@@ -10,11 +10,12 @@ import glob, gzip, json, re, sys
 from doc_lines import doc_lines
 
 # The simulator has no network plugin, and captures no Send or Recv.
-NOT_HERE = {"net": None, "p2p_perf": {"graph"}}
+# The plugin writes no counters.
+NOT_HERE = {"net": None, "counter_names": None, "counters": None, "p2p_perf": {"graph"}}
 # A list of keys of lines.def that is not called as the kind of line that has it.
 LISTS = {"coll": ["coll_perf"], "p2p": ["p2p_perf"], "trace": ["coll_perf", "p2p_perf"], "event": ["coll_perf", "p2p_perf"],
          "stats": ["dump_stats"], "kind_stats": ["dump_stats"], "pool": ["pool_stats"], "unfinished": ["stuck", "in_flight"],
-         "proxy": ["proxy_trace"], "step": ["proxy_trace"]}
+         "proxy": ["proxy_trace"], "step": ["proxy_trace"], "metric": ["counter_names"]}
 errors = set()
 
 

@@ -38,6 +38,10 @@ struct ni_parser {
   ni_trace trace{};
   ni_proxy_step *steps = nullptr; /* of the current line */
   size_t steps_size = 0;
+  ni_metric_name *metrics = nullptr;
+  size_t metrics_size = 0;
+  int64_t *numbers = nullptr;     /* of all lists of the line: room for as many as its text can hold */
+  size_t numbers_size = 0, n_numbers = 0, len = 0;
   ni_heads heads{};
 };
 
@@ -123,6 +127,35 @@ ni_reject read_steps(ni_parser &p, od::value &v, const ni_key_table &t, ni_proxy
   });
   out.list = p.steps;
   return r;
+}
+
+ni_reject read_metrics(ni_parser &p, od::value &v, const ni_key_table &t, ni_metric_names &out) {
+  out = ni_metric_names{};
+  ni_reject r = read_list(p, v, t, NI_METRICS_MAX, out.more, [&p, &out](size_t i) {
+    out.n = i + 1;
+    return ni_array_room(p.metrics, i, p.metrics_size) ? &p.metrics[i] : nullptr;
+  });
+  out.list = p.metrics;
+  return r;
+}
+
+ni_reject read_numbers(ni_parser &p, od::value &v, ni_numbers &out) {
+  od::array a;
+  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
+  if (!p.n_numbers && !ni_array_room(p.numbers, p.len / 2, p.numbers_size)) return NI_REJ_NO_MEMORY;
+  out.list = p.numbers + p.n_numbers;
+  out.n = 0;
+  for (auto item : a) {
+    od::value x;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
+    const char *t = ni_json_token(x);
+    int64_t number = NI_NO_NUMBER;
+    if (!ni_text_is_null(t))
+      if (ni_reject r = ni_text_i64(t, &number)) return r;
+    p.numbers[p.n_numbers++] = number;
+    out.n++;
+  }
+  return NI_OK;
 }
 
 ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
@@ -212,6 +245,10 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
     case NI_F_STEPS:
       if (ni_text_is_null(t)) break;
       return read_steps(p, v, *f.sub, *reinterpret_cast<ni_proxy_steps *>(at));
+    case NI_F_METRICS: return read_metrics(p, v, *f.sub, *reinterpret_cast<ni_metric_names *>(at));
+    case NI_F_NUMBERS:
+      if (*t != '[') break;
+      return read_numbers(p, v, *reinterpret_cast<ni_numbers *>(at));
     case NI_F_TRACE:
       if (!p.line->trace) memset(&p.trace, 0, offsetof(ni_trace, event));
       p.line->trace = &p.trace;
@@ -338,6 +375,7 @@ void begin(ni_parser &p, ni_line *out) {
   out->trace = nullptr;
   p.line = out;
   p.names.used = 0;
+  p.n_numbers = 0;
   p.at = ni_marks{};
 }
 
@@ -359,12 +397,15 @@ extern "C" void ni_parser_free(struct ni_parser *p) {
   delete[] p->copy;
   delete[] p->names.text;
   free(p->steps);
+  free(p->metrics);
+  free(p->numbers);
   delete p;
 }
 
 extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t room, struct ni_line *out) {
   begin(*p, out);
   if (len > UINT32_MAX / 2) return NI_REJ_TOO_LONG;
+  p->len = len;
   /* Names need what their text has, and bad_key and the 8-byte stores a little more. */
   if (!ni_json_grow(p->names.text, p->names.size, len + 4 * NI_KEY_MAX)) return NI_REJ_NO_MEMORY;
   if (room < len + NI_PARSE_PADDING) {

@@ -31,6 +31,7 @@
 #define DOC_BOOL "boolean"
 #define DOC_STR "string"
 #define DOC_WORD "string"
+#define DOC_NAMED "string"
 #define DOC_HASH "string"
 #define DOC_TIMING "string"
 #define DOC_SRC "string"
@@ -46,6 +47,8 @@
 #define DOC_TRACE_TS "object"
 #define DOC_EVENTS "array of objects"
 #define DOC_STEPS "array of objects"
+#define DOC_METRICS "array of objects"
+#define DOC_NUMBERS "array of integers and null"
 
 #define IF(condition) true
 #define HAS(x) true

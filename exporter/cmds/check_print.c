@@ -153,6 +153,30 @@ static void print_events(const struct ni_ledger *c) {
   if (*before == ',') ni_say(stdout, "\n");
 }
 
+static void print_series(const struct ni_ledger *c) {
+  struct ni_ledger_series all = {0};
+  const char **host = calloc(c->n_series + 1, sizeof *host);
+  size_t hosts = 0;
+  bool alike = true;
+  for (size_t i = 0; i < c->n_series; i++) {
+    const struct ni_ledger_series *s = &c->series[i];
+    size_t k = 0;
+    ni_add_counts(all.added, s->added);
+    alike &= !i || s->interval_ns == all.interval_ns;
+    all.interval_ns = s->interval_ns;
+    if (s->counters > all.counters) all.counters = s->counters;
+    while (host && k < hosts && strcmp(host[k], s->host) != 0) k++;
+    if (host && k == hosts) host[hosts++] = s->host;
+  }
+  free(host);
+  if (!c->n_series) return;
+  ni_say(stdout, "counters    %" PRIu64 " %s of %" PRIu64 " %s from %zu %s", all.samples, ni_plural(all.samples, "sample", "samples"),
+         all.counters, ni_plural(all.counters, "counter", "counters"), hosts, ni_plural(hosts, "host", "hosts"));
+  if (alike && all.interval_ns) ni_say(stdout, ", every %.1f s", (double)all.interval_ns / 1e9);
+  if (all.sweeps) ni_say(stdout, ", and %" PRIu64 " %s of all", all.sweeps, ni_plural(all.sweeps, "sweep", "sweeps"));
+  ni_say(stdout, "\n");
+}
+
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 static size_t count_hosts(const struct ni_ledger *c) {
@@ -183,6 +207,7 @@ void ni_check_print(const struct ni_check *check) {
          c->proxy_lines, c->bad_lines);
   print_tally("operations", &c->funcs);
   print_events(c);
+  print_series(c);
   print_tally("dropped", &c->dropped_by);
   print_tally("filtered", &c->filtered_by);
   print_tally("CPU-timed", &c->fallback_by);
@@ -285,6 +310,17 @@ void ni_check_print_json(const struct ni_check *check) {
   json_tally(j, "timing_fallback_by", &c->fallback_by);
   json_tally(j, "strays", &c->strays);
   json_tally(j, "unknown_kinds", &c->unknown_kinds);
+  ni_json_array(j, "counters");
+  for (size_t i = 0; i < c->n_series; i++) {
+    static const struct ni_json_field series[] = {
+        NI_JSON_AS(ni_ledger_series, path, "file"), NI_JSON(ni_ledger_series, host), NI_JSON(ni_ledger_series, samples),
+        NI_JSON(ni_ledger_series, sweeps), NI_JSON(ni_ledger_series, missed), NI_JSON(ni_ledger_series, counters),
+        NI_JSON(ni_ledger_series, interval_ns)};
+    ni_json_object(j, NULL);
+    ni_json_fields(j, series, sizeof series / sizeof *series, true, &c->series[i], NULL);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
   json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);

@@ -91,6 +91,7 @@ static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t li
     e = close_marker(s, to);
     if (e == 0) e = open_marker(s, l, line_no);
   }
+  if ((l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) && !to->counters) return e;
   return e < 0 ? e : to->take(to->arg, l, line_no);
 }
 

@@ -36,6 +36,7 @@ struct ni_scan_to {
   void *arg;
   int (*take)(void *arg, struct ni_line *l, uint64_t line_no);
   int (*fault)(void *arg, const struct ni_fault *f); /* NULL: passed over */
+  bool counters;                                     /* lines of counters come as well; else they are passed over */
   void *team;                                        /* of scan_files.c: the argument of both that follow */
   bool (*stop)(void *team);                          /* NULL: never. Asked now and then; true ends the scan with 0 */
   void (*read)(void *team, uint64_t bytes);          /* NULL: nobody asks. So many bytes of the file more are read */

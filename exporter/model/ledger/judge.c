@@ -8,6 +8,7 @@
 #include "exporter/input/left_out.h"
 #include "ledger.h"
 #include "judge.h"
+#include "time_series.h"
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
@@ -282,8 +283,12 @@ void ni_ledger_files(struct ni_ledger *c, const struct ni_files *files) {
 
 void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struct ni_files *files) {
   char text[256];
+  uint32_t first = 0;
   bool several = false;
-  for (size_t i = 1; i < files->n; i++) several |= files->file[i].run && files->file[i].run != files->file[0].run;
+  for (size_t i = 0; i < files->n; i++) { /* 0: of no run, as a time series of counters */
+    if (!first) first = files->file[i].run;
+    several |= files->file[i].run && files->file[i].run != first;
+  }
   for (size_t i = 0; several && i < runs->n; i++) ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
 }
 
@@ -320,6 +325,7 @@ int ni_ledger_judge(struct ni_ledger *c) {
     judge_group(c, i, end = ni_ledger_group_end(c, i), headless, &lacks);
   }
   if (e == 0) e = judge_ends(c);
+  ni_ledger_judge_series(c);
   return e == 0 ? settle_places(c) : e;
 }
 

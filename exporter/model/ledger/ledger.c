@@ -170,5 +170,7 @@ void ni_ledger_free(struct ni_ledger *c) {
   free(c->process);
   free(c->member);
   ni_who_free(&c->who);
+  for (size_t i = 0; i < c->n_series; i++) free(c->series[i].host);
+  free(c->series);
   *c = (struct ni_ledger){0};
 }

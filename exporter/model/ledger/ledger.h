@@ -150,7 +150,10 @@ struct ni_ledger_process {
   X(ROLLUP_CUT, "rollup_cut", "operation that a killed process had not said in a roll-up yet", \
     "operations that killed processes had not said in roll-ups yet") \
   /* Numbers that came after the last accounting of a rank that samples (left_out.h) */ \
-  X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY)
+  X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY) \
+  /* Time series of counters: samples that were due and not taken; that the file has lost */ \
+  X(COUNTERS_MISSED, "counters_missed", "sample of counters not taken in time", "samples of counters not taken in time") \
+  X(COUNTERS_LOST, "counters_lost", "sample of counters lost", "samples of counters lost")
 
 #define NI_PROBLEM_CODE(code, name, one, many) NI_PROBLEM_##code,
 enum ni_problem_code { NI_PROBLEMS(NI_PROBLEM_CODE) NI_PROBLEM_COUNT };
@@ -167,6 +170,14 @@ struct ni_problem {
   uint64_t count;         /* of what the code counts: operations, lines, files, ranks */
   uint64_t places;
   struct ni_where where[NI_LEDGER_WHERES];
+};
+
+/* A time series of counters: a file. */
+struct ni_ledger_series {
+  char *host;
+  const char *path;       /* borrowed */
+  NI_COUNTS(added, samples, sweeps, missed); /* sweeps: over all counters, at both ends; not in samples */
+  uint64_t counters, interval_ns, to_sn; /* to_sn: behind the last one */
 };
 
 struct ni_ledger {
@@ -187,6 +198,8 @@ struct ni_ledger {
   struct ni_ledger_process **process; /* by their numbers in who */
   struct ni_ledger_member **member;   /* the same; by run, hash and rank, once judged */
   size_t n_processes, cap_processes, n_members, cap_members;
+  struct ni_ledger_series *series;
+  size_t n_series, cap_series;
   struct ni_problem problem[NI_PROBLEM_COUNT];
 
   /* The part that is being read, or that was merged last. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ledger.h"
+#include "time_series.h"
 #include "merge.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -133,6 +134,7 @@ int ni_ledger_merge(struct ni_ledger *all, struct ni_ledger *part) {
   part->n_samples = 0;
   for (size_t i = 0; e == 0 && i < part->n_processes; i++) e = merge_process(all, part, i, base);
   for (size_t i = 0; e == 0 && i < part->n_members; i++) e = merge_member(all, part, i);
+  if (e == 0) e = ni_ledger_merge_series(all, part);
   all->file_lines = base + part->file_lines;
   ni_ledger_free(part);
   return e;

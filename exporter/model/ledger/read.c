@@ -50,6 +50,7 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   to->arg = part;
   to->take = ni_ledger_take;
   to->fault = ni_ledger_fault;
+  to->counters = true;
   int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   ni_ledger_end(part, &end);
   return e;

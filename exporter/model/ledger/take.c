@@ -10,6 +10,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/input/left_out.h"
 #include "ledger.h"
+#include "time_series.h"
 #include "take.h"
 #include "format/line_tables.h"
 #include "format/names.h"
@@ -202,6 +203,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   c->unknown_keys += l->unknown_keys;
   if (!l->has_header && l->kind == NI_LINE_PROXY) c->proxy_lines++;
   if (!l->has_header && l->kind != NI_LINE_OP) return 0;
+  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return ni_ledger_take_series(c, l);
   int e = find_process(c, l);
   if (e < 0) return e;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. The process line

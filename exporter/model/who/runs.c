@@ -54,6 +54,7 @@ static void take_keys(struct ni_log_head *h, const struct ni_line *l) {
 
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct head *h = arg;
+  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return STOP; /* of a recorder, no process of a run */
   if (!h->host) {
     if (!(h->host = strdup(l->meta.hostname))) return -ENOMEM;
     h->pid = l->meta.pid;
@@ -84,6 +85,7 @@ static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   *h = (struct head){.rank = -1, .world = -1, .file = p->file_no};
   to->arg = h;
   to->take = take_line;
+  to->counters = true;
   int e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
   return e == STOP ? 0 : e;
 }

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* Could another user change it? mode: of the folder itself, or of the one that a link lies in. */
 static bool others(uid_t owner, mode_t mode) {
@@ -111,6 +113,24 @@ int ni_write_all(int fd, const void *from, size_t n, off_t at) {
     if (at >= 0) at += put;
   }
   return 0;
+}
+
+int ni_write_member(int fd, const char *text, size_t len) {
+  z_stream z = {0};
+  if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -ENOMEM;
+  uLong most = deflateBound(&z, (uLong)len);
+  unsigned char *out = malloc(most);
+  int e = -ENOMEM;
+  if (out) {
+    z.next_in = (Bytef *)(uintptr_t)text;
+    z.avail_in = (uInt)len;
+    z.next_out = out;
+    z.avail_out = (uInt)most;
+    e = deflate(&z, Z_FINISH) == Z_STREAM_END ? ni_write_all(fd, out, most - z.avail_out, -1) : -EIO;
+  }
+  deflateEnd(&z);
+  free(out);
+  return e;
 }
 
 int ni_out_end(FILE *f) {

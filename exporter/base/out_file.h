@@ -54,6 +54,9 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
 /* All n bytes, at a place of the file, or where it stands (at: -1). 0 or -errno. */
 int ni_write_all(int fd, const void *from, size_t n, off_t at);
 
+/* The text as one gzip member, where the descriptor stands. 0, -ENOMEM or -errno: then a part of it may be there. */
+int ni_write_member(int fd, const char *text, size_t len);
+
 /* Closes a stream that was written to: 0, or -errno of whatever went wrong since it was opened. */
 int ni_out_end(FILE *f);
 

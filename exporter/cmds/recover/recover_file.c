@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "recover_file.h"
 
@@ -19,30 +18,11 @@ struct lines {
   char text[MEMBER_TEXT];
 };
 
-/* One gzip member of len bytes of text. */
-static int write_member(int fd, const char *text, size_t len) {
-  z_stream z = {0};
-  if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -ENOMEM;
-  uLong most = deflateBound(&z, (uLong)len);
-  unsigned char *out = malloc(most);
-  int e = -ENOMEM;
-  if (out) {
-    z.next_in = (Bytef *)(uintptr_t)text;
-    z.avail_in = (uInt)len;
-    z.next_out = out;
-    z.avail_out = (uInt)most;
-    e = deflate(&z, Z_FINISH) == Z_STREAM_END ? ni_write_all(fd, out, most - z.avail_out, -1) : -EIO;
-  }
-  deflateEnd(&z);
-  free(out);
-  return e;
-}
-
 /* A member ends with a line; a line is never so long as one. */
 static int put_member(struct lines *l) {
   const char *end = memrchr(l->text, '\n', l->n);
   size_t n = end ? (size_t)(end - l->text) + 1 : l->n;
-  int e = n ? write_member(l->fd, l->text, n) : 0;
+  int e = n ? ni_write_member(l->fd, l->text, n) : 0;
   memmove(l->text, l->text + n, l->n - n);
   l->n -= n;
   return e;

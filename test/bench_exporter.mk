@@ -6,8 +6,9 @@ bench-exporter: exporter $(BUILD)/test/host/loggen
 # Sweeps of counters (test/bench/bench_counters.sh); a part of make bench.
 .PHONY: bench-counters
 $(BUILD)/test/bench/bench_sweep: $(EXP_LIB) $(FORMAT_LIB)
-bench-counters: $(BUILD)/test/bench/bench_sweep
+bench-counters: exporter $(BUILD)/test/bench/bench_sweep
 	$(Q)BUILD=$(BUILD) test/bench/bench_counters.sh
+	$(Q)BUILD=$(BUILD) test/bench/bench_record.sh
 bench: bench-counters
 
 # Two sweeps of NIC counters, with net_prof beside it; see test/bench/bench_netprof.sh for its settings.

@@ -20,7 +20,9 @@ enum ni_exit {
 
 /* In the order of the lists of them. */
 #define NI_COMMANDS(X) X(doctor) X(hang) X(boxes) X(snapshot) X(ctl) X(check) X(summary) X(trace) X(pools) X(recover) \
-  X(counters_list) X(counters_collect) X(counters_summarize) X(counters_compare) X(help) X(completion)
+  X(counters_list) X(counters_collect) X(counters_summarize) X(counters_compare) \
+  X(counters_record) \
+  X(help) X(completion)
 
 #define NI_COMMAND_WORDS(name) \
   extern const struct ni_command ni_##name##_command; \

@@ -1,0 +1,74 @@
+/*
+ * Samples counters into a time series, in a thread of its own that takes only time that nobody else wants (SCHED_IDLE).
+ *
+ *   start ─▶ sweep over all counters ─▶ sample, sample, ... ─▶ stop ─▶ sample, sweep over all counters ─▶ file closed
+ *
+ * Samples are due at fixed times from the first one on; one that is late is taken, those that were due meanwhile are counted as
+ * missed. What is there is looked for anew every 60 samples, and at once where a driver was loaded anew.
+ *
+ * One caller. The caller waits for `done` where he must know that the thread ended by itself: its file is gone.
+ */
+#ifndef NI_RECORDER_H
+#define NI_RECORDER_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "exporter/cli/command.h"
+#include "exporter/collect/collector.h"
+#include "exporter/model/counters/series_write.h"
+
+/* What the commands that sample have in common. */
+struct ni_record_options {
+  const char *dir;
+  uint64_t every_ns;
+  bool all;
+  struct ni_words counters;
+  struct ni_ranks cpus;
+};
+
+#define NI_ROWS_SAMPLING(type) \
+  {"every", 0, NI_OPT_TAKE, "TIME", "Between samples: 1s, 100ms", NI_INTO(type, o.every_ns), .def = "1s", .take = ni_take_time, \
+   .want = "a time from 10ms to 1h, such as 1s or 100ms"}, \
+  {"all", 0, NI_OPT_FLAG, NULL, "All counters each time, not only the short list", NI_INTO(type, o.all)}, \
+  {"counters", 0, NI_OPT_NAMES, "PATTERN,...", "These counters as well; # is a number, * anything", NI_INTO(type, o.counters), \
+   .want = "names or patterns of counters"}
+#define NI_ROW_CPUS(type) \
+  {"cpus", 0, NI_OPT_RANKS, "LIST", "Sample on these processors only, such as 0,32-35", NI_INTO(type, o.cpus), \
+   .want = "numbers of processors"}
+
+/* "100ms", "1s", "5m", "2h": ns into a uint64_t. For tables of options. */
+int ni_take_time(const struct ni_opt *o, void *into, const char *arg);
+/* The patterns as a collector takes them, to be freed with free(); NULL: none, or without memory. */
+const char **ni_record_patterns(const struct ni_words *w);
+
+struct ni_recorder {
+  const struct ni_record_options *o;
+  const char *who;               /* for messages */
+  bool quiet;
+  const char **patterns;
+  struct ni_series_writer *writer;
+  struct ni_series_set full, sampled;
+  struct ni_collector *collector;
+  struct ni_reading *reading;
+  size_t cap_readings;
+  pthread_t thread;
+  int stop, done;                /* eventfd */
+  bool said;                     /* that it cannot be written */
+  int error;                     /* -errno that ended it */
+  /* The thread's until it ended. */
+  uint64_t samples, missed;
+  size_t n_counters, n_entities;
+};
+
+/* Opens the file and starts. quiet: say what goes wrong, nothing else. 0; after a message NI_EXIT_INCOMPLETE, there is nothing to
+ * sample, or NI_EXIT_COULD_NOT_RUN. */
+int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, const char *who, bool quiet);
+/* Ends it, with a sentence on stderr: what is in the file. Whether all of it is. Nothing where it was not started. */
+bool ni_recorder_stop(struct ni_recorder *r);
+
+/* One reading of all counters of the machine. False without memory. The collector is the caller's to close. */
+bool ni_sweep_all(struct ni_collector **c, struct ni_reading **out, unsigned threads, struct ni_series_sweep *when);
+
+#endif

@@ -1,0 +1,221 @@
+/*
+ * nccl-inspector counters run: all counters before and after a command, a time series beside it, and what they mean.
+ *
+ * The command is our child, in our process group, with the descriptors, signal mask and limits that we were started with. What is
+ * sent to us alone goes on to it; what a terminal sends has reached it already. When it stops, so do we, and the shell sees it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "exporter/base/out_file.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/input/scan_files.h"
+#include "exporter/output/counters/view.h"
+#include "figures.h"
+#include "recorder.h"
+
+enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+struct run {
+  struct ni_record_options o;
+  char **command;
+  const char *json;
+  bool quiet;
+  /* How we were started, for the child. */
+  sigset_t mask;
+  struct rlimit files;
+  struct sweep {
+    struct ni_collector *c;
+    struct ni_reading *at;
+    struct ni_series_sweep when;
+  } before, after;
+  double seconds;
+};
+
+const struct ni_command ni_counters_run_command = {
+    .name = "counters run", .need = NI_NEED_COUNTERS, .purpose = "a command, and what NICs and GPUs counted meanwhile",
+    .about = "Runs COMMAND and says what NICs, GPUs and the host counted meanwhile, and what that means.",
+    .synopsis = "[OPTION...] [--] COMMAND [ARGUMENT...]",
+    .opt = (const struct ni_opt[]){
+        {NULL, 0, NI_OPT_REST, "COMMAND...", NULL, NI_INTO(struct run, command), .min = 1,
+         .want = "which command? for example: counters run -- mpirun -np 8 ./a.out"},
+        {"output", 'o', NI_OPT_TEXT, "DIR", "Also write a time series into DIR, such as the folder of the job's logs",
+         NI_INTO(struct run, o.dir), .min = 1},
+        NI_ROWS_SAMPLING(struct run),
+        NI_ROW_CPUS(struct run),
+        {"json", 0, NI_OPT_TEXT, "FILE", "What was found, as JSON (schema nccl-inspector-counters-run-1)", NI_INTO(struct run, json), .min = 1},
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Say nothing on standard error but what went wrong", NI_INTO(struct run, quiet)},
+        {0}},
+    .more = "Standard input, output and error are the command's; what this has to say comes on standard error when it has ended.\n"
+            "Signals are passed on. All counters are read before and after; the time series is taken with processor time that nobody else "
+            "wants.",
+    .exits = {{"N", "the command's own code"}, {"128+N", "it was killed by signal N"}, {"125", "could not run: the command was not started"},
+              {"126", "the command could not be started"}, {"127", "there is no such command"}},
+    .examples = {{"-- torchrun --nproc-per-node 8 train.py", "what did the NICs of this node do meanwhile?"},
+                 {"-o logs/ -- mpirun -np 16 ./all_reduce_perf", "with a time series beside the logs"}},
+    .files = {{"HOST-counters-START.jsonl.gz", "in DIR: the time series"}}, .run = ni_counters_run_run};
+
+static bool read_everything(struct sweep *s) { return ni_sweep_all(&s->c, &s->at, ni_scan_jobs(), &s->when); }
+
+static void free_sweep(struct sweep *s) {
+  ni_collector_close(s->c);
+  free(s->at);
+}
+
+/* ---- the command ---- */
+
+static _Noreturn void become(const struct run *r, int tell) {
+  setrlimit(RLIMIT_NOFILE, &r->files);
+  sigprocmask(SIG_SETMASK, &r->mask, NULL);
+  execvp(r->command[0], r->command);
+  int e = errno;
+  (void)!write(tell, &e, sizeof e);
+  _exit(e == ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN);
+}
+
+/* The child, or -errno: of fork(), or of its exec(). */
+static pid_t start(const struct run *r) {
+  int tell[2], e = 0;
+  if (pipe2(tell, O_CLOEXEC) < 0) return -errno;
+  pid_t child = fork();
+  if (child == 0) become(r, tell[1]);
+  e = child < 0 ? errno : 0;
+  close(tell[1]);
+  if (child > 0 && read(tell[0], &e, sizeof e) == sizeof e) (void)waitpid(child, NULL, 0);
+  close(tell[0]);
+  return e ? -e : child;
+}
+
+/* Until it has ended: its status. */
+static int wait_for(pid_t child, const sigset_t *set) {
+  siginfo_t info;
+  int status = 0;
+  for (;;) {
+    int n = sigwaitinfo(set, &info);
+    if (n == SIGCHLD) {
+      if (waitpid(child, &status, WNOHANG | WUNTRACED) != child) continue;
+      if (!WIFSTOPPED(status)) return status;
+      (void)raise(SIGSTOP);
+    } else if (n > 0 && (n == SIGCONT || (info.si_code != SI_KERNEL && info.si_pid != child))) {
+      (void)kill(child, n);
+    }
+  }
+}
+
+/* ---- what there is to say ---- */
+
+static void write_json(const struct run *r, const char *who, const struct ni_counter_findings *v, const struct ni_figures *f, size_t n,
+                       int code, const char *series) {
+  struct ni_out_file o = {.dir = -1, .fd = -1};
+  const char *name = "";
+  char why[512] = "";
+  int e = ni_out_begin_at(&o, r->json, &name, why, sizeof why);
+  FILE *to = e == 0 ? fdopen(o.fd, "w") : NULL;
+  if (to) {
+    struct ni_json json, *j = &json;
+    o.fd = -1;
+    ni_json_open(j, to, "nccl-inspector-counters-run-1");
+    ni_json_text(j, "command", r->command[0]);
+    ni_json_i64(j, "exit_code", code);
+    ni_json_f64(j, "seconds", r->seconds);
+    ni_json_text(j, "series", series);
+    ni_json_array(j, "findings");
+    for (size_t i = 0; i < v->n; i++) {
+      ni_json_object(j, NULL);
+      ni_counters_json_finding(j, &v->finding[i]);
+      ni_json_end_object(j);
+    }
+    ni_json_end_array(j);
+    ni_figures_json(j, "figures", f, n);
+    ni_json_close(j);
+    e = ni_out_end(to);
+  } else if (e == 0) {
+    e = -errno;
+  }
+  if (e == 0) e = ni_out_commit(&o, name, true);
+  if (e < 0) {
+    ni_say(stderr, "%s: --json %s: %s\n", who, r->json, *why ? why : strerror(-e));
+    ni_out_drop(&o);
+  }
+  if (o.dir >= 0) close(o.dir);
+}
+
+static void say(const struct run *r, const char *who, const struct ni_pair *p, const struct ni_counter_findings *v,
+                const struct ni_figures *f, size_t n, int code) {
+  char time[32];
+  size_t changed = 0;
+  for (size_t i = 0; i < p->n_entities; i++) changed += p->entity[i].changed;
+  ni_say(stderr, "\n%s: %s ended with %d after %s; %zu of %zu counters of %zu %s changed\n", who, r->command[0], code,
+         ni_duration_text(r->seconds * 1e6, time), changed, p->n_rows, p->n_entities, ni_plural(p->n_entities, "source", "sources"));
+  for (size_t i = 0; i < v->n; i++)
+    ni_say(stderr, "%-9s %s\n          %s\n", ni_level_name(v->finding[i].level), v->finding[i].text, v->finding[i].advice);
+  if (!v->n_faults) ni_say(stderr, "%s\n", p->n_rows ? "no finding: no counter says that anything held this back" : "no counter can be read here");
+  ni_figures_print(f, n, ROWS, stderr);
+}
+
+static void tell(const struct run *r, const char *who, int code, const char *series) {
+  struct ni_pair pair = {0};
+  struct ni_counter_findings v = {0};
+  size_t n = 0;
+  struct ni_figures *f = NULL;
+  int e = ni_pair_make(&pair, ni_collector_set(r->before.c), r->before.at, ni_collector_set(r->after.c), r->after.at);
+  if (e == 0) e = ni_counter_findings_make(&v, &pair);
+  if (e == 0 && !(f = ni_figures_make(&pair, &n))) e = -ENOMEM;
+  if (e < 0) ni_say(stderr, "%s: %s\n", who, strerror(-e));
+  if (e == 0 && !r->quiet) say(r, who, &pair, &v, f, n, code);
+  if (e == 0 && r->json) write_json(r, who, &v, f, n, code, series);
+  free(f);
+  ni_counter_findings_free(&v);
+  ni_pair_free(&pair);
+}
+
+static int run(struct run *r, const char *who) {
+  struct ni_recorder recorder = {0};
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&set, passed_on[i]);
+  sigprocmask(SIG_BLOCK, &set, &r->mask);
+  getrlimit(RLIMIT_NOFILE, &r->files);
+  ni_collector_raise_limit();
+  bool can = read_everything(&r->before);
+  if (!can) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
+  if (r->o.dir && ni_recorder_start(&recorder, &r->o, who, r->quiet) == NI_EXIT_COULD_NOT_RUN) return CODE_OWN;
+  char *series = recorder.writer ? strdup(ni_series_path(recorder.writer)) : NULL;
+  uint64_t from = ni_now_ns(CLOCK_MONOTONIC);
+  pid_t child = start(r);
+  int status = child > 0 ? wait_for(child, &set) : 0, code;
+  r->seconds = (double)(ni_now_ns(CLOCK_MONOTONIC) - from) / 1e9;
+  if (child < 0) {
+    ni_say(stderr, "%s: %s: %s\n", who, r->command[0], strerror((int)-child));
+    code = child == -ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
+  } else {
+    code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (can && read_everything(&r->after)) tell(r, who, code, series);
+  }
+  (void)ni_recorder_stop(&recorder);
+  free(series);
+  return code;
+}
+
+int ni_counters_run_run(int argc, char **argv) {
+  struct run r = {0};
+  int done, code = ni_words_parse(&ni_counters_run_command, argc, argv, &r, &done);
+  if (!done) code = run(&r, argv[0]);
+  free_sweep(&r.before);
+  free_sweep(&r.after);
+  ni_words_free(&r.o.counters);
+  ni_ranks_free(&r.o.cpus);
+  return code;
+}

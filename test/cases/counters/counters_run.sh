@@ -1,0 +1,126 @@
+#!/bin/bash
+# counters run: the command's exit code, signals, streams, limits and mask are as without it; its verdict, JSON and series.
+# counters watch: one look, a line a sample, JSON; on a terminal it leaves as it found it.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=${BUILD:-build}
+BIN=$(realpath "${NI_BIN:-$BUILD/nccl-inspector}")
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "FAIL: $*"; cat "$dir/err" 2>/dev/null; exit 1; }
+run() { # EXPECTED COMMAND...
+  local rc=0 want=$1; shift
+  "$BIN" counters run "$@" 2>"$dir/err" || rc=$?
+  [ $rc = "$want" ] || fail "$*: exit code $rc, not $want"
+}
+python3 test/lib/counter_trees.py "$dir/tree" mlx5 mlx5_0 -- host
+export NI_ROOT=$dir/tree
+
+# ---- exit codes ----
+run 0 true
+run 7 -- sh -c 'exit 7'
+run 143 -- sh -c 'kill -TERM $$'
+run 127 /nothing/there
+grep -q '/nothing/there: No such file' "$dir/err" || fail "a command that is not there"
+run 127 no-such-command-anywhere
+echo text >"$dir/plain"
+run 126 "$dir/plain"
+run 64
+run 125 -o "$dir/plain/x" -- touch "$dir/ran"
+[ ! -e "$dir/ran" ] || fail "the command ran although its series cannot be written"
+
+# ---- what is the command's stays the command's ----
+echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$dir/out"
+[ "$(cat "$dir/out")" = 'some input' ] || fail "standard output: $(cat "$dir/out")"
+grep -qx more "$dir/err" || fail "standard error"
+look() { sh -c 'ulimit -Sn; grep -E "Sig(Blk|Ign)" /proc/self/status; awk "{print \$41}" /proc/self/stat; ls /proc/self/fd | wc -l'; }
+export -f look
+ulimit -Sn 512
+run 0 -o "$dir/series" --every 10ms -- bash -c look >"$dir/with"
+bash -c look >"$dir/without"
+diff "$dir/without" "$dir/with" || fail "the command is not started as without us"
+
+# ---- signals ----
+for s in TERM INT HUP USR1 USR2 QUIT; do
+  rm -f "$dir/ready"
+  # In the background a shell ignores INT and QUIT, which the command would inherit.
+  python3 -c 'import os, signal, sys
+for s in (signal.SIGINT, signal.SIGQUIT): signal.signal(s, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -o "$dir/series" -- python3 -c 'import signal, sys, time
+signal.signal(signal.SIG'$s', lambda *a: sys.exit(33))
+open(sys.argv[1], "w").close()
+while True: time.sleep(0.05)' "$dir/ready" 2>"$dir/err" & pid=$!
+  for _ in $(seq 600); do [ -e "$dir/ready" ] && break; sleep 0.02; done
+  kill -$s $pid
+  rc=0; wait $pid || rc=$?
+  [ $rc = 33 ] || fail "SIG$s does not reach the command: $rc"
+done
+# Stopped and continued: both of them.
+state() { awk '{print $3}' "/proc/$1/stat"; }
+until_state() { for _ in $(seq 600); do [[ $(state "$1") == [$2] ]] && return; sleep 0.02; done; fail "process $1 is $(state "$1"), not $2"; }
+"$BIN" counters run -- sh -c 'echo $$ >'"$dir/child"'; while [ ! -e '"$dir/go"' ]; do sleep 0.05; done; exit 5' 2>"$dir/err" & pid=$!
+for _ in $(seq 600); do [ -s "$dir/child" ] && break; sleep 0.02; done
+child=$(cat "$dir/child")
+kill -TSTP $pid
+until_state $pid T
+until_state "$child" T
+kill -CONT $pid
+until_state $pid RSD
+until_state "$child" RSD
+touch "$dir/go"
+rc=0; wait $pid || rc=$?
+[ $rc = 5 ] || fail "after a stop: $rc"
+
+# ---- what it says ----
+run 0 -o "$dir/said" --json "$dir/run.json" --every 20ms -- sh -c 'echo 7 >'"$dir/tree/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"'
+  echo 1000000 >'"$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data; sleep 0.1"
+python3 - "$dir/run.json" "$dir/err" "$dir/said" <<'PY'
+import glob, json, sys
+run, said = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
+assert run["schema_version"] == "nccl-inspector-counters-run-1" and run["exit_code"] == 0 and run["command"] == "sh", run
+assert [run["series"]] == glob.glob(sys.argv[3] + "/*-counters-*.jsonl.gz"), run["series"]
+f = [x for x in run["findings"] if x["counter"] == "local_ack_timeout_err"]
+assert len(f) == 1 and f[0]["delta"] == 7 and f[0]["entity"] == "mlx5_0:1" and f[0]["level"] != "info", run["findings"]
+assert f[0]["text"] in said and run["series"] in said, said
+nic = [x for x in run["figures"] if x["name"] == "mlx5_0:1"][0]
+assert abs(nic["tx_bytes_s"] * run["seconds"] - 4e6) < 2e6 and nic["errors_s"] > 0, nic
+PY
+run 0 -q -o "$dir/said" -- true
+[ ! -s "$dir/err" ] || fail "--quiet says something"
+"$BIN" check "$dir/said" | grep -q '^COMPLETE' || fail "the series of a run is not sound"
+
+# ---- watch ----
+"$BIN" counters watch --once --every 20ms >"$dir/out"
+grep -q '^mlx5_0:1  .* B/s' "$dir/out" || fail "watch --once: $(cat "$dir/out")"
+rc=0; timeout -s INT 2 "$BIN" counters watch --every 50ms >"$dir/out" 2>"$dir/err" || rc=$?
+[ $rc = 124 ] && [ "$(grep -c 'Z  .*mlx5_0:1' "$dir/out")" -gt 2 ] || fail "watch into a file: $rc, $(head -n 3 "$dir/out")"
+! grep -q $'\033' "$dir/out" || fail "watch draws into a file"
+"$BIN" counters watch --once --json --every 20ms | python3 -c 'import json, sys
+x = json.load(sys.stdin); assert any(f["name"] == "mlx5_0:1" for f in x["figures"]), x'
+# On a terminal: drawn, ended by q, and as it was.
+python3 - "$BIN" <<'PY'
+import os, pty, select, sys, termios, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "counters", "watch", "--every", "50ms"])
+before, text, end = None, b"", time.time() + 20
+before = termios.tcgetattr(fd)
+while text.count(b"mlx5_0:1") < 3 and time.time() < end:
+    if select.select([fd], [], [], 1)[0]:
+        text += os.read(fd, 65536)
+assert text.startswith(b"\033[?1049h") and text.count(b"\033[H") > 1, text[:300]
+assert not termios.tcgetattr(fd)[3] & termios.ICANON
+os.write(fd, b"q")
+try:
+    while True:
+        more = os.read(fd, 65536)
+        if not more:
+            break
+        text += more
+except OSError:
+    pass
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert text.rstrip().endswith(b"\033[?1049l"), text[-100:]
+PY

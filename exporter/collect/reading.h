@@ -46,9 +46,9 @@ struct ni_change {
   double seconds;  /* between the two; 0: not known */
 };
 
-/* most_per_s: the most that the counter can rise in a second; 0: what no NIC exceeds, 1.02e9 */
+/* link_bytes_s: what the entity's link carries, for counters of bytes; 0: not known */
 struct ni_change ni_change_of(const struct ni_metric *m, const struct ni_reading *before, const struct ni_reading *after,
-                              double most_per_s);
+                              double link_bytes_s);
 
 /* Per second; 0 where there is no such number. */
 static inline double ni_change_rate(const struct ni_change *c) {

@@ -21,13 +21,6 @@ static int by_source_and_name(const void *a, const void *b) {
   return d ? d : (int)x->after - (int)y->after;
 }
 
-/* The most that a counter can rise in a second. 0: what ni_change_of() takes by itself. */
-static double most_per_s(const struct ni_entity *e, const struct ni_metric *m) {
-  if (strcmp(m->unit, "bytes") != 0) return 0;
-  double link = e->link_bytes_s > 0 ? e->link_bytes_s : 100e9; /* of a link nobody knows: 800 Gb/s */
-  return 1.05 * link / (m->scale ? m->scale : 1);
-}
-
 static uint64_t name_hash(uint32_t entity, const char *name) { return ni_hash_text(ni_hash(0, entity), name); }
 
 const struct ni_pair_row *ni_pair_row(const struct ni_pair *p, uint32_t entity, const char *name) {
@@ -88,7 +81,7 @@ static int by_size(const void *a, const void *b) {
 static void judge(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) {
   size_t n = 0, above = 0;
   for (struct ni_pair_row *r = p->row + e->first; r < p->row + e->first + e->n; r++) {
-    r->change = ni_change_of(&r->what, &r->before, &r->after, most_per_s(e->of, &r->what));
+    r->change = ni_change_of(&r->what, &r->before, &r->after, e->of->link_bytes_s);
     e->changed += r->change.state == NI_CHANGE_CHANGED || r->change.state == NI_CHANGE_LEVEL;
     e->resets += r->change.state == NI_CHANGE_RESET;
     above += r->change.seconds > 0 && r->what.kind != NI_METRIC_GAUGE && r->before.value > 0;

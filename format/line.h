@@ -324,7 +324,7 @@ struct ni_metric_names {
 struct ni_counter_names_line {
   uint64_t set_sn, interval_ns;
   uint32_t entity, n_entities, first, n_counters; /* number of it, of how many; of its first metric here, of how many */
-  const char *source, *name, *pci, *link, *about; /* NULL: not known */
+  const char *source, *name, *pci, *nearest, *link, *about; /* NULL: not known */
   double link_bytes_s;     /* 0: not known */
   int32_t numa;            /* -1: not known */
   struct ni_metric_names metrics;

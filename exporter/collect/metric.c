@@ -44,6 +44,14 @@ static const struct {
 #include "exporter/collect/metrics.def"
 };
 
+static const struct {
+  uint8_t source;
+  const char *pattern, *name;
+} unified[] = {
+#define UNIFIED(source, pattern, name) {NI_METRIC_##source, pattern, name},
+#include "exporter/collect/metrics.def"
+};
+
 bool ni_metric_fits_any(const char *const *pattern, const char *name) {
   while (*pattern && !ni_metric_fits(*pattern, name)) pattern++;
   return *pattern != NULL;
@@ -53,6 +61,12 @@ bool ni_metric_short(enum ni_metric_source source, const char *name) {
   for (size_t i = 0; i < sizeof few / sizeof *few; i++)
     if (few[i].source == source && ni_metric_fits_any(few[i].pattern, name)) return true;
   return false;
+}
+
+const char *ni_metric_unified(enum ni_metric_source source, const char *name) {
+  for (size_t i = 0; i < sizeof unified / sizeof *unified; i++)
+    if (unified[i].source == source && ni_metric_fits(unified[i].pattern, name)) return unified[i].name;
+  return NULL;
 }
 
 struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {

@@ -28,6 +28,13 @@ struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name);
 /* Is it one of the few that are read each second? */
 bool ni_metric_short(enum ni_metric_source source, const char *name);
 
+/*
+ * What several sources say alike, by one name: tx_bytes, rx_bytes, tx_held (time in which the network kept it from sending),
+ * rx_held (it kept the network waiting), ...; NULL: it has none. Where an index is in the pattern several counters have the
+ * name, and the largest counts: they are never added.
+ */
+const char *ni_metric_unified(enum ni_metric_source source, const char *name);
+
 struct ni_metric_member {
   const char *group, *unit, *meaning;
 };

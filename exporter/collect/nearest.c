@@ -44,6 +44,7 @@ enum { GPUS = 256 };
 struct gpus {
   struct {
     char *at, name[32];
+    const char *pci; /* its address: the end of at */
     int numa;
   } gpu[GPUS];
   size_t n;
@@ -54,6 +55,7 @@ static void add(struct gpus *g, const char *pci, const char *name, int numa) {
   if (at && g->n < GPUS) {
     snprintf(g->gpu[g->n].name, sizeof g->gpu[g->n].name, "%s", name);
     g->gpu[g->n].at = at;
+    g->gpu[g->n].pci = strrchr(at, '/') ? strrchr(at, '/') + 1 : at;
     g->gpu[g->n++].numa = numa;
   } else {
     free(at);
@@ -71,6 +73,14 @@ static void of_pci(struct gpus *g) {
       add(g, names[i], names[i], ni_line_of(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
   }
   ni_root_names_free(names, n);
+}
+
+/* All that are as near to a device as the nearest. */
+static void list_all(const struct gpus *g, const char *at, struct ni_nearest *out) {
+  size_t n = 0, room = sizeof out->all;
+  for (size_t k = 0; out->how > NI_NEAR_SYS && k < g->n; k++)
+    if (near_of(at, g->gpu[k].at) == out->how && n + strlen(g->gpu[k].pci) + 2 < room)
+      n += (size_t)snprintf(out->all + n, room - n, "%s%s", n ? "," : "", g->gpu[k].pci);
 }
 
 int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out) {
@@ -91,6 +101,7 @@ int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out) {
       out[i].how = how;
       memcpy(out[i].gpu, g->gpu[k].name, sizeof out[i].gpu);
     }
+    if (at) list_all(g, at, &out[i]);
     free(at);
   }
   for (size_t i = 0; i < g->n; i++) free(g->gpu[i].at);

@@ -16,6 +16,7 @@ enum ni_near { NI_NEAR_UNKNOWN = 0, NI_NEAR_SYS, NI_NEAR_PHB, NI_NEAR_PXB, NI_NE
 struct ni_nearest {
   enum ni_near how; /* UNKNOWN: no GPU, or no address */
   char gpu[32];     /* "gpu3", or its address where NVML does not name it */
+  char all[256];    /* addresses of all that are as near, ',' between; "": none below the same host bridge */
 };
 
 /* "PIX", ...; NULL: not known. */

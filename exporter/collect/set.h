@@ -23,6 +23,7 @@ struct ni_entity {
   uint32_t first, n;       /* its counters in the set */
   double link_bytes_s;     /* what its link carries in one direction; 0: not known */
   const char *pci;         /* "0000:c1:00.0", lower case; NULL: none */
+  const char *nearest;     /* of a NIC: addresses of the GPUs nearest to it, ',' between; NULL: not known */
   const char *link;        /* state and speed as people read them: "up, 200 Gb/s"; NULL: not known */
   const char *about;       /* a model, a GPU's UUID; NULL: nothing */
   const char *warning;     /* what is wrong with it at rest: "PCIe link x8 of x16"; NULL: nothing */

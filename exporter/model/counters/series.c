@@ -113,6 +113,7 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
     struct ni_entity *new = ni_set_entity(&h->set, (enum ni_metric_source)source, l->name);
     if (!new) return -ENOMEM;
     new->pci = ni_set_text(&h->set, l->pci);
+    new->nearest = ni_set_text(&h->set, l->nearest);
     new->link = ni_set_text(&h->set, l->link);
     new->about = ni_set_text(&h->set, l->about);
     new->link_bytes_s = l->link_bytes_s;

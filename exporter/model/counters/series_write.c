@@ -101,7 +101,7 @@ static int put_names(struct ni_series_writer *w, const struct ni_series_set *of,
       }
       const struct ni_counter_names_line l = {.set_sn = of->set_sn, .interval_ns = of->interval_ns, .entity = (uint32_t)i,
           .n_entities = (uint32_t)set->n_entities, .source = ni_source_name(e->source), .name = e->name, .pci = e->pci,
-          .link = e->link, .about = e->about, .link_bytes_s = e->link_bytes_s, .numa = e->numa, .first = e->first + done,
+          .nearest = e->nearest, .link = e->link, .about = e->about, .link_bytes_s = e->link_bytes_s, .numa = e->numa, .first = e->first + done,
           .n_counters = (uint32_t)set->n_counters, .metrics = {.list = list, .n = n}};
       char *at = room(w);
       if (!at) return -ENOMEM;

@@ -1,0 +1,289 @@
+#include "beside.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/order.h"
+
+const char *const ni_beside_hows[] = {"its GPU", "nearest", "of the host"};
+
+void ni_beside_begin(struct ni_beside *b, const struct ni_beside_process *process, size_t n, int64_t from_ns, int64_t to_ns,
+                     unsigned n_bins) {
+  *b = (struct ni_beside){.process = process, .n_processes = n, .from_ns = from_ns, .to_ns = to_ns, .n_bins = to_ns > from_ns ? n_bins : 0};
+}
+
+const char *ni_beside_line(size_t i) {
+  static const char *const lines[] = {"tx_bytes", "rx_bytes", "tx_held", "clock_sm", NULL};
+  return lines[i];
+}
+
+void ni_beside_free(struct ni_beside *b) {
+  for (size_t i = 0; i < b->n_entities; i++) {
+    free(b->entity[i].process);
+    ni_cover_free(&b->entity[i].cover);
+  }
+  for (size_t i = 0; i < b->n_rows; i++) free(b->row[i].bin);
+  free(b->entity);
+  free(b->row);
+  free(b->row_of);
+  free(b->entity_of);
+  ni_set_free(&b->texts);
+  *b = (struct ni_beside){0};
+}
+
+/* ---- whose it is ---- */
+
+/* Is pci, as NCCL or NVML spell it, the address of which `list` has some? The domain may have 4 or 8 digits, any case. */
+static bool same_pci(const char *pci, const char *list) {
+  if (!pci || !list) return false;
+  const char *short_pci = strlen(pci) > 12 ? pci + strlen(pci) - 12 : pci;
+  for (size_t n; *list; list += n + (list[n] == ',')) {
+    n = strcspn(list, ",");
+    const char *one = n > 12 ? list + n - 12 : list;
+    if (strlen(short_pci) == (size_t)(list + n - one) && strncasecmp(short_pci, one, (size_t)(list + n - one)) == 0) return true;
+  }
+  return false;
+}
+
+static bool is_its(const struct ni_beside_process *p, const struct ni_entity *e, enum ni_beside_how how) {
+  if (how == NI_BESIDE_HOST) return true;
+  if (how == NI_BESIDE_NEAREST) return same_pci(p->gpu_pci, e->nearest);
+  if (p->gpu_pci) return same_pci(p->gpu_pci, e->pci);
+  return p->gpu >= 0 && strncmp(e->name, "gpu", 3) == 0 && strtol(e->name + 3, NULL, 10) == p->gpu;
+}
+
+static int find_processes(struct ni_beside *b, struct ni_beside_entity *to, const struct ni_entity *e, enum ni_beside_how how) {
+  size_t cap = 0;
+  to->how = (uint8_t)how;
+  for (size_t i = 0; i < b->n_processes; i++) {
+    const struct ni_beside_process *p = &b->process[i];
+    if (!p->host || strcmp(p->host, to->host) != 0 || !is_its(p, e, how)) continue;
+    if (!ni_array_room(to->process, to->n_processes, cap)) return -ENOMEM;
+    to->process[to->n_processes++] = (uint32_t)i;
+    if (p->cover && ni_cover_merge(&to->cover, p->cover, true) < 0) return -ENOMEM;
+  }
+  return 0;
+}
+
+static int add_entity(struct ni_beside *b, const char *host, const struct ni_entity *e) {
+  if (!ni_array_room(b->entity, b->n_entities, b->cap_entities)) return -ENOMEM;
+  struct ni_beside_entity *to = &b->entity[b->n_entities++];
+  *to = (struct ni_beside_entity){.host = ni_set_text(&b->texts, host), .name = ni_set_text(&b->texts, e->name),
+                                  .about = ni_set_text(&b->texts, e->about ? e->about : e->pci), .source = e->source,
+                                  .link_bytes_s = e->link_bytes_s};
+  int n = e->source == NI_METRIC_GPU ? find_processes(b, to, e, NI_BESIDE_OWN) : 0;
+  if (n == 0 && e->source != NI_METRIC_GPU) {
+    n = find_processes(b, to, e, NI_BESIDE_NEAREST);
+    if (n == 0 && to->n_processes == 0) n = find_processes(b, to, e, NI_BESIDE_HOST);
+  }
+  return b->texts.failed ? -ENOMEM : n;
+}
+
+static uint32_t entity_number(struct ni_beside *b, const char *host, const struct ni_entity *e, int *error) {
+  for (size_t i = 0; i < b->n_entities; i++) {
+    const struct ni_beside_entity *x = &b->entity[i];
+    if (x->source == e->source && strcmp(x->name, e->name) == 0 && strcmp(x->host, host) == 0) return (uint32_t)i;
+  }
+  *error = add_entity(b, host, e);
+  return (uint32_t)b->n_entities - 1;
+}
+
+/* ---- samples ---- */
+
+static int add_row(struct ni_beside *b, uint32_t entity, const struct ni_counter *c) {
+  if (!ni_array_room(b->row, b->n_rows, b->cap_rows)) return -ENOMEM;
+  struct ni_beside_row *r = &b->row[b->n_rows++];
+  *r = (struct ni_beside_row){.entity = entity, .name = ni_set_text(&b->texts, c->name), .what = c->what, .lowest = NAN, .highest = NAN};
+  r->what.unit = ni_set_text(&b->texts, c->what.unit); /* the set may be gone before the row */
+  const char *unified = ni_metric_unified((enum ni_metric_source)b->entity[entity].source, r->name);
+  for (size_t i = 0; unified && b->n_bins && b->binned < NI_BESIDE_BINNED && ni_beside_line(i); i++)
+    if (strcmp(unified, ni_beside_line(i)) == 0 && !r->bin) {
+      if (!(r->bin = calloc(b->n_bins, sizeof *r->bin))) return -ENOMEM;
+      b->binned++;
+    }
+  return b->texts.failed ? -ENOMEM : 0;
+}
+
+/* Rows of earlier sets that are of this one as well: looked for where the set before had its own, as most sets are alike. */
+static uint32_t row_number(struct ni_beside *b, uint32_t entity, const struct ni_counter *c, size_t *hint, int *error) {
+  for (size_t tried = 0; tried < b->n_rows; tried++) {
+    size_t i = (*hint + tried) % b->n_rows;
+    if (b->row[i].entity != entity || strcmp(b->row[i].name, c->name) != 0) continue;
+    *hint = i + 1;
+    return (uint32_t)i;
+  }
+  *error = add_row(b, entity, c);
+  *hint = 0;
+  return (uint32_t)b->n_rows - 1;
+}
+
+int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *set) {
+  size_t known = b->n_entities, hint = b->n_rows;
+  int e = 0;
+  b->set = NULL;
+  if (!ni_array_room(b->row_of, set->n_counters, b->cap_row_of)) return -ENOMEM;
+  if (!ni_array_room(b->entity_of, set->n_entities, b->cap_entity_of)) return -ENOMEM;
+  for (size_t i = 0; e == 0 && i < set->n_entities; i++) {
+    const struct ni_entity *x = &set->entity[i];
+    uint32_t entity = b->entity_of[i] = entity_number(b, host, x, &e);
+    for (uint32_t k = x->first; e == 0 && k < x->first + x->n; k++) {
+      if (entity < known) {
+        if (hint >= b->n_rows) hint = 0;
+        b->row_of[k] = row_number(b, entity, &set->counter[k], &hint, &e);
+      } else {
+        b->row_of[k] = (uint32_t)b->n_rows;
+        e = add_row(b, entity, &set->counter[k]);
+      }
+    }
+  }
+  if (e == 0) b->set = set;
+  return e;
+}
+
+/* An amount that came between two times, spread over the parts of the run. */
+static void spread(const struct ni_beside *b, struct ni_beside_row *r, int64_t from, int64_t to, double amount) {
+  double width = (double)(b->to_ns - b->from_ns) / b->n_bins, span = (double)(to - from);
+  for (unsigned i = 0; i < b->n_bins; i++) {
+    double lo = (double)(from - b->from_ns), hi = (double)(to - b->from_ns);
+    if (lo < i * width) lo = i * width;
+    if (hi > (i + 1) * width) hi = (i + 1) * width;
+    if (hi <= lo) continue;
+    r->bin[i].sum += amount * (hi - lo) / span;
+    r->bin[i].seconds += (hi - lo) / 1e9;
+  }
+}
+
+static void take_level(struct ni_beside_row *r, const struct ni_reading *after, double seconds, const struct ni_cover_share *s) {
+  double v = (double)(int64_t)after->value * r->what.scale;
+  r->level_with += v * seconds * s->share;
+  r->level_without += v * seconds * (1 - s->share);
+  r->with += seconds * s->share;
+  r->without += seconds * (1 - s->share);
+  if (!s->some) return;
+  if (!(v >= r->lowest)) r->lowest = v;
+  if (!(v <= r->highest)) r->highest = v;
+  r->bits |= after->value;
+}
+
+static void take_row(const struct ni_beside *b, struct ni_beside_row *r, const struct ni_beside_entity *e, const struct ni_reading *before,
+                     const struct ni_reading *after, const struct ni_cover_share *s) {
+  struct ni_change c = ni_change_of(&r->what, before, after, e->link_bytes_s);
+  bool known = c.state == NI_CHANGE_NONE || c.state == NI_CHANGE_CHANGED || c.state == NI_CHANGE_LEVEL;
+  if (!known || !(c.seconds > 0)) {
+    r->unknown += c.state != NI_CHANGE_STALE;
+    return;
+  }
+  r->samples++;
+  bool gauge = r->what.kind == NI_METRIC_GAUGE;
+  double d = (double)(gauge ? (int64_t)after->value : c.delta) * r->what.scale;
+  if (r->bin && after->real_ns > before->real_ns) spread(b, r, before->real_ns, after->real_ns, gauge ? d * c.seconds : d);
+  if (gauge) {
+    take_level(r, after, c.seconds, s);
+    return;
+  }
+  r->with += d * s->share;
+  r->without += d * (1 - s->share);
+  if (s->all) r->least += d;
+  if (s->some) r->most += d;
+}
+
+void ni_beside_sample(struct ni_beside *b, const struct ni_reading *before, const struct ni_reading *after) {
+  for (size_t i = 0; b->set && i < b->set->n_entities; i++) {
+    const struct ni_entity *x = &b->set->entity[i];
+    struct ni_beside_entity *e = &b->entity[b->entity_of[i]];
+    int64_t from = 0, to = 0; /* of its first counter that both have: an entity is read at once */
+    for (uint32_t k = x->first; k < x->first + x->n && !to; k++)
+      if (before[k].state == NI_READ_OK && after[k].state == NI_READ_OK) from = before[k].real_ns, to = after[k].real_ns;
+    struct ni_cover_share s = ni_cover_between(&e->cover, from, to);
+    if (to > from) {
+      e->with_s += (double)(to - from) / 1e9 * s.share;
+      e->without_s += (double)(to - from) / 1e9 * (1 - s.share);
+    }
+    for (uint32_t k = x->first; k < x->first + x->n; k++)
+      take_row(b, &b->row[b->row_of[k]], e, &before[k], &after[k], &s);
+  }
+}
+
+/* ---- the end ---- */
+
+static int by_entity(const void *x, const void *y, void *beside) {
+  const struct ni_beside *b = beside;
+  const struct ni_beside_entity *p = &b->entity[*(const uint32_t *)x], *q = &b->entity[*(const uint32_t *)y];
+  int d = strverscmp(p->host, q->host);
+  if (d == 0) d = (int)p->source - (int)q->source;
+  return d ? d : strverscmp(p->name, q->name);
+}
+
+int ni_beside_end(struct ni_beside *b) {
+  uint32_t n = (uint32_t)b->n_entities, at = 0;
+  uint32_t *order = ni_order(n, by_entity, b), *next = calloc(n + 1, sizeof *next);
+  struct ni_beside_entity *entity = calloc(n + 1, sizeof *entity);
+  struct ni_beside_row *row = calloc(b->n_rows + 1, sizeof *row);
+  int e = order && next && entity && row ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < b->n_rows; i++) b->entity[b->row[i].entity].n++;
+  for (uint32_t i = 0; e == 0 && i < n; i++) {
+    entity[i] = b->entity[order[i]];
+    entity[i].first = next[order[i]] = at;
+    at += entity[i].n;
+  }
+  for (size_t i = 0; e == 0 && i < b->n_rows; i++) {
+    struct ni_beside_row *r = &row[next[b->row[i].entity]++];
+    *r = b->row[i];
+    if (r->what.kind != NI_METRIC_GAUGE) continue;
+    r->level_with = r->with > 0 ? r->level_with / r->with : NAN;
+    r->level_without = r->without > 0 ? r->level_without / r->without : NAN;
+  }
+  for (uint32_t i = 0; e == 0 && i < n; i++)
+    for (uint32_t k = entity[i].first; k < entity[i].first + entity[i].n; k++) row[k].entity = i;
+  free(order);
+  free(next);
+  if (e < 0) {
+    free(entity);
+    free(row);
+    return e;
+  }
+  free(b->entity);
+  free(b->row);
+  b->entity = entity;
+  b->row = row;
+  b->set = NULL;
+  return 0;
+}
+
+const struct ni_beside_row *ni_beside_unified(const struct ni_beside *b, const struct ni_beside_entity *e, const char *name) {
+  const struct ni_beside_row *best = NULL;
+  for (uint32_t i = e->first; i < e->first + e->n; i++) {
+    const char *unified = ni_metric_unified((enum ni_metric_source)e->source, b->row[i].name);
+    if (unified && strcmp(unified, name) == 0 && (!best || b->row[i].with > best->with)) best = &b->row[i];
+  }
+  return best;
+}
+
+static double per_s(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
+  return r && r->samples && e->with_s > 0 ? r->with / e->with_s : NAN;
+}
+
+/* Cycles are of a clock of 1 GHz (Cassini's). */
+static double share(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
+  return per_s(e, r) / (r && strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9);
+}
+
+static double at_most(const struct ni_beside_row *r) { return r && r->samples ? r->most : NAN; }
+static double level(const struct ni_beside_row *r) { return r ? r->level_with : NAN; }
+static bool unsure(const struct ni_beside_row *r) { return r && r->most - r->least > 0.1 * r->with; }
+
+struct ni_beside_figures ni_beside_figures(const struct ni_beside *b, const struct ni_beside_entity *e) {
+#define ROW(name) ni_beside_unified(b, e, name)
+  const struct ni_beside_row *tx = ROW("tx_bytes"), *rx = ROW("rx_bytes"), *clock = ROW("clock_sm"), *reasons = ROW("throttle_reasons");
+  struct ni_beside_figures f = {
+      .tx_bytes_s = per_s(e, tx), .rx_bytes_s = per_s(e, rx), .held = share(e, ROW("tx_held")), .holds = share(e, ROW("rx_held")),
+      .retries = at_most(ROW("retries")), .timeouts = at_most(ROW("timeouts")), .clock_mhz = level(clock),
+      .lowest_mhz = clock ? clock->lowest : NAN, .busy = level(ROW("utilization_gpu")) / 100, .power_w = level(ROW("power")) / 1000,
+      .reasons = reasons ? reasons->bits : 0, .unsure = unsure(tx) || unsure(rx)};
+#undef ROW
+  f.of_link = e->link_bytes_s > 0 ? fmax(f.tx_bytes_s, f.rx_bytes_s) / e->link_bytes_s : NAN;
+  return f;
+}

@@ -12,6 +12,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/input/filters.h"
 #include "exporter/model/sums/build.h"
+#include "exporter/model/sums/counters.h"
 #include "exporter/model/sums/figures.h"
 #include "exporter/model/sums/p2p_pairs.h"
 #include "exporter/model/sums/reading/plan.h"
@@ -20,6 +21,7 @@
 #include "exporter/model/sums/rollups.h"
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/plot/plot.h"
+#include "exporter/output/records/counters_parquet.h"
 #include "exporter/output/records/dataset.h"
 #include "exporter/output/records/records.h"
 #include "exporter/output/report/report.h"
@@ -88,6 +90,17 @@ static int render(struct ni_run *r, const struct ni_summary *s) {
   return 0;
 }
 
+/* Counters beside the collectives, and their table. */
+static int beside(struct ni_run *r, struct ni_summary *s) {
+  struct ni_counters_table *t = NULL;
+  bool table = r->has_counters && !r->opt.no_parquet;
+  int e = table ? ni_counters_table_new(&t, r) : 0;
+  struct ni_counters_also also = ni_counters_table_sink(t);
+  if (e == 0) e = ni_counters_build(r, s, table ? &also : NULL);
+  ni_counters_table_free(t);
+  return e;
+}
+
 int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   int e = ni_result_begin(r);
   if (e < 0) return e;
@@ -96,6 +109,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) r->has_counters |= !r->opt.compat && ni_is_series(r->files.file[i].path);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
   struct ni_records records;
@@ -109,6 +123,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
+  if (e == 0) e = beside(r, s);
   struct ni_sink csv = ni_operations_csv(r);
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_build_end(r, s);

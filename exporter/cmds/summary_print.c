@@ -14,6 +14,7 @@
 #include "format/release.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/base/text/safe_text.h"
+#include "summary_counters.h"
 #include "summary_print.h"
 
 enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
@@ -204,6 +205,7 @@ void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *
   print_groups(s, f);
   print_findings(s, f);
   print_outliers(s, f);
+  ni_print_beside(s, f);
 }
 
 struct tests_row {

@@ -33,6 +33,20 @@ const char *ni_ranks_text(const struct ni_process *p, char out[48]) {
   return out;
 }
 
+const char *ni_beside_ranks(const struct ni_summary *s, const struct ni_beside_entity *e, char out[48]) {
+  struct ni_process all = {.first = INT32_MAX, .last = -1, .rank = -1};
+  for (uint32_t i = 0; i < e->n_processes; i++) {
+    const struct ni_process *p = &s->process[e->process[i]];
+    int32_t first = p->ranks > 1 ? p->first : p->rank, last = p->ranks > 1 ? p->last : p->rank;
+    all.ranks += p->ranks > 1 ? p->ranks : 1;
+    if (first < all.first) all.first = all.rank = first;
+    if (last > all.last) all.last = last;
+  }
+  if (!e->n_processes) snprintf(out, 48, "nobody's");
+  else ni_ranks_text(&all, out);
+  return out;
+}
+
 void ni_size_dir(uint64_t bytes, char *out) {
   char human[32];
   ni_human_bytes(bytes, human);
@@ -103,6 +117,8 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->by_host);
   free(s->outlier);
   free(s->pair);
+  ni_beside_free(&s->beside);
+  free(s->sent);
   free(s->heat.relative);
   free(s->heat.count);
   if (s->memory) ni_names_free(s->memory);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "exporter/base/mix.h"
+#include "exporter/model/counters/beside.h"
 #include "exporter/base/order.h"
 #include "format/names.h"
 #include "format/record.h"
@@ -43,6 +44,7 @@
 #define NI_FIND_LATE_SHARE 0.10  /* of the operations compared: a rank late in so many is named */
 #define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
+#define NI_SENT_MORE 1.1         /* times what NCCL sent: NICs send headers as well, some percent */
 #define NI_FIND_BUSBW 0.90       /* of the median of like operations on all hosts */
 
 /* As NVIDIA's exporter classifies, from the header alone, in its order. Unknown: the header has no number of nodes
@@ -287,6 +289,13 @@ struct ni_job_facts {              /* from process lines; NULL, -1: not stated *
   const char *producers;     /* "nccl-inspector-c 0.1.0", "NVIDIA" */
 };
 
+/* What NICs of a host sent while collectives ran, beside what NCCL says it sent. More on the NICs: sent again, or a neighbour. */
+struct ni_sent {
+  uint32_t host;
+  uint64_t nccl_bytes;       /* of the proxies' operations, or of their steps where there is more of these */
+  double nic_bytes, nic_least, nic_most; /* with, least, most of tx_bytes (exporter/model/counters/beside.h) */
+};
+
 enum ni_time_from { NI_TIME_START = 0, NI_TIME_DUMP }; /* operations' start; only the time of the dump is logged */
 
 struct ni_summary {
@@ -318,6 +327,10 @@ struct ni_summary {
   struct ni_finding finding[NI_SUM_FINDINGS];
   size_t n_findings;           /* in `finding` */
   uint64_t findings_left_out;
+  struct ni_beside beside;     /* of the series of counters in the input: its processes are `process` */
+  uint64_t counter_samples;    /* in these */
+  struct ni_sent *sent;        /* of hosts whose NICs and NCCL's network operations are both known */
+  size_t n_sent;
   double late_share_median;    /* in which part of its operations the median rank came late */
   uint64_t clocks_disagree;    /* operations whose ranks cannot have run at the times they state: not in job_us */
 
@@ -363,6 +376,9 @@ static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
  * nothing between; a dump holds what ran since the one before, so a bin takes the next column that has anything.
  */
 void ni_heat_sources(const struct ni_summary *s, uint32_t *source);
+
+/* Whose a NIC or GPU is: "rank 3", "ranks 0-7", "8 ranks". out: 48 bytes. Returns out. */
+const char *ni_beside_ranks(const struct ni_summary *s, const struct ni_beside_entity *e, char out[48]);
 
 /* How a process is named: "rank 5"; with several ranks "ranks 0-7", or "4 of ranks 0-7". out: 48 bytes. Returns out. */
 const char *ni_ranks_text(const struct ni_process *p, char out[48]);

@@ -29,6 +29,7 @@
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/who/who.h"
+#include "exporter/model/counters/cover.h"
 
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
@@ -52,6 +53,9 @@ struct ni_sum_process {
   int32_t rank, world_size, nccl_version, gpu; /* -1: not stated */
   uint32_t host, job, exe, producer;           /* names */
   uint32_t file;               /* index into files, the first one */
+  uint32_t gpu_pci;            /* a name */
+  struct ni_cover cover;       /* when operations were in flight; only where the input has counters */
+  uint64_t sent_bytes[2];      /* over the network, as the proxy's operations and as its steps say */
 };
 
 struct ni_sum_comm {
@@ -134,6 +138,7 @@ struct ni_run {
   unsigned n_mix;
   struct ni_tally_sum tally;
   struct ni_scan_plan plan;
+  bool has_counters;           /* some file is one of `counters record`: covers are wanted */
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */

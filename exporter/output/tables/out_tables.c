@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "beside_table.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/csv_write.h"
 #include "exporter/base/text/safe_text.h"
@@ -147,11 +148,11 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
 
 int ni_write_tables(const struct ni_summary *s, const char *dir) {
   static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
-                                     "summary_p2p_by_pair", "summary_rollups"};
+                                     "summary_p2p_by_pair", "summary_rollups", "counters"};
   char path[PATH_MAX];
   int e = 0;
-  for (int i = 0; e == 0 && i < 6; i++) {
-    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled)) continue;
+  for (int i = 0; e == 0 && i < 7; i++) {
+    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled) || (i == 6 && !s->beside.n_rows)) continue;
     snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
     if (!f) return -errno;
@@ -161,7 +162,8 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
       case 2: write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process); break;
       case 3: write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host); break;
       case 4: write_pairs(f, s); break;
-      default: write_rolled(f, s);
+      case 5: write_rolled(f, s); break;
+      default: ni_beside_csv(f, s);
     }
     e = ni_out_end(f);
   }

@@ -1,5 +1,7 @@
 #include "summary_json.h"
 
+#include "beside_table.h"
+
 #include <errno.h>
 
 #include "exporter/base/out_file.h"
@@ -266,6 +268,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   json_pairs(&j, s);
   json_findings(&j, s);
   json_outliers(&j, s);
+  ni_beside_json(&j, s);
   ni_json_close(&j);
 }
 

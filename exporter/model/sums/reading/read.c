@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "beside.h"
 #include "read.h"
 #include "reading.h"
 #include "record_row.h"
@@ -36,7 +37,7 @@ static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
   return strcmp(ni_name_text(&r->names, code), text ? text : "") == 0;
 }
 
-static bool same_context(const struct ni_reading *x, const struct ni_seen_context *s, const struct ni_line *l,
+static bool same_context(const struct ni_sum_range *x, const struct ni_seen_context *s, const struct ni_line *l,
                          const char *const text[NI_CTX_TEXTS]) {
   const struct ni_ident *id = &l->ident;
   if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks || s->c.nnodes != id->nnodes ||
@@ -47,7 +48,7 @@ static bool same_context(const struct ni_reading *x, const struct ni_seen_contex
   return true;
 }
 
-static int new_context(struct ni_reading *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
+static int new_context(struct ni_sum_range *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
                        struct ni_seen_context *out) {
   struct ni_run *r = x->r;
   const struct ni_ident *id = &l->ident;
@@ -68,7 +69,7 @@ static int new_context(struct ni_reading *x, const struct ni_line *l, const char
 }
 
 /* The numbers of a line's header and metadata. */
-static int find_context(struct ni_reading *x, const struct ni_line *l, struct ni_seen_context **out) {
+static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct ni_seen_context **out) {
   const char *text[NI_CTX_TEXTS];
   texts_of(l, text);
   if (x->last && same_context(x, x->last, l, text)) {
@@ -101,7 +102,7 @@ static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, co
 }
 
 /* The names of a record; those that it does not state stay 0. */
-static int find_names(struct ni_reading *x, const struct ni_record *o, struct ni_record_row *row) {
+static int find_names(struct ni_sum_range *x, const struct ni_record *o, struct ni_record_row *row) {
   struct ni_names *names = &x->r->names;
   /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
   char marked[64];
@@ -117,7 +118,7 @@ static int find_names(struct ni_reading *x, const struct ni_record *o, struct ni
   return e;
 }
 
-static int find_mix(struct ni_reading *x, const struct ni_record_row *row) {
+static int find_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
   if (row->algo == x->mix_algo && row->proto == x->mix_proto) return 0;
   int e = ni_find_mix(x->r, row->algo, row->proto, &x->mix);
   x->mix_algo = row->algo;
@@ -132,7 +133,7 @@ static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, 
   t->no_start |= no_start;
 }
 
-static int take_operation(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c) {
+static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   const struct ni_record *o = &l->op;
   struct ni_record_row row = {.line = l, .context = c->code};
@@ -154,11 +155,12 @@ static int take_operation(struct ni_reading *x, const struct ni_line *l, const s
                        .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix};
   if (o->has & NI_HAS_BUSBW) n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
   else x->t.no_bandwidth++;
+  if ((e = ni_beside_operation(x, c->process, start, exec_ns)) < 0) return e;
   take_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us, start == NI_NO_START);
   return ni_segment_add(&s->piece->s, &r->store, &n);
 }
 
-static int take_process(struct ni_reading *x, const struct ni_line *l) {
+static int take_process(struct ni_sum_range *x, const struct ni_line *l) {
   struct ni_run *r = x->r;
   const struct ni_process_line *p = &l->process;
   uint32_t host, job_code, exe, producer, process;
@@ -181,19 +183,21 @@ static int take_process(struct ni_reading *x, const struct ni_line *l) {
   return 0;
 }
 
-static int take_comm(struct ni_reading *x, const struct ni_line *l, const struct ni_seen_context *c) {
+static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
-  uint32_t func;
+  uint32_t func, pci;
   int e = 0;
   switch (l->kind) {
     case NI_LINE_ROLLUP:
       if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, l->rollup.func))) return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
       return e < 0 ? e : ni_take_rollup(r, func, &l->rollup);
+    case NI_LINE_PROXY: return ni_beside_proxy(x, c->process, &l->proxy);
     case NI_LINE_COMM:
-      if (l->comm.gpu_index < 0) return 0;
+      if ((e = ni_name(&r->names, &x->names, l->comm.gpu_pci, &pci)) < 0) return e;
       pthread_mutex_lock(&r->lock);
-      r->process[c->process].gpu = l->comm.gpu_index;
+      if (l->comm.gpu_index >= 0) r->process[c->process].gpu = l->comm.gpu_index;
+      if (pci) r->process[c->process].gpu_pci = pci;
       pthread_mutex_unlock(&r->lock);
       return 0;
     default: /* dump_stats */
@@ -206,13 +210,16 @@ static int take_comm(struct ni_reading *x, const struct ni_line *l, const struct
 }
 
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct ni_reading *x = arg;
+  struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
   int e = ni_ledger_take(x->ledger, l, line_no);
   if (e < 0) return e;
   switch (l->kind) {
     case NI_LINE_OP: return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
     case NI_LINE_PROCESS: return take_process(x, l);
+    case NI_LINE_PROXY:
+      if (!x->r->has_counters) return 0;
+      /* fall through */
     case NI_LINE_DUMP_STATS:
     case NI_LINE_COMM:
     case NI_LINE_ROLLUP:
@@ -222,10 +229,10 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   }
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct ni_reading *)arg)->ledger, f); }
+static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct ni_sum_range *)arg)->ledger, f); }
 
 static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
-  struct ni_reading *x = worker;
+  struct ni_sum_range *x = worker;
   struct ni_scan_end end;
   x->ledger = *result = calloc(1, sizeof *x->ledger);
   if (!x->ledger) return -ENOMEM;
@@ -247,6 +254,8 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   ni_ledger_end(x->ledger, &end);
   e2 = ni_hand_over(x);
   if (e == 0) e = e2;
+  e2 = ni_beside_hand_over(x);
+  if (e == 0) e = e2;
   if (e < 0) ni_run_fail(x->r, e, "%s: %s", x->f->file->path, strerror(-e));
   e2 = x->r->records->close(x->rows);
   return e < 0 ? e : e2;
@@ -265,13 +274,13 @@ static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
 }
 
 static int open_reading(void *run, void **worker) {
-  struct ni_reading *x = *worker = calloc(1, sizeof *x);
+  struct ni_sum_range *x = *worker = calloc(1, sizeof *x);
   if (x) x->r = run;
   return x ? 0 : -ENOMEM;
 }
 
 static int close_reading(void *run, void *worker) {
-  struct ni_reading *x = worker;
+  struct ni_sum_range *x = worker;
   if (!x) return 0;
   add_up(run, &x->t);
   free(x->stream);

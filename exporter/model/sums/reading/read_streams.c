@@ -11,7 +11,7 @@ static bool is_stream(const struct ni_stream *s, const struct ni_stream *want) {
          s->type == want->type;
 }
 
-int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
+int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
                    struct ni_stream **out) {
   struct ni_stream n = {.member = c->c.member, .func = func, .msg_bytes = l->op.msg_bytes, .type = c->type, .kind = l->is_p2p};
   struct ni_stream *s = x->last_stream;
@@ -42,7 +42,7 @@ int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const 
   return 0;
 }
 
-int ni_hand_over(struct ni_reading *x) {
+int ni_hand_over(struct ni_sum_range *x) {
   int e = 0;
   for (uint32_t i = 0; i < x->n_streams; i++) {
     struct ni_piece *p = x->stream[i].piece;

@@ -2,7 +2,7 @@
  * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c (operations to
  * segments).
  *
- * Threads: a struct ni_reading belongs to one. Ownership: pieces are the thread's until ni_hand_over(). Failure:
+ * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until ni_hand_over(). Failure:
  * -ENOMEM, -errno of the temporary file.
  */
 #ifndef NI_SUMMARY_READING_H
@@ -32,7 +32,7 @@ struct ni_seen_context {
   bool wanted;                 /* by --comm, --host, --rank */
 };
 
-struct ni_reading {
+struct ni_sum_range {
   struct ni_run *r;
   struct ni_name_cache names;
   struct ni_tally_sum t;
@@ -50,12 +50,16 @@ struct ni_reading {
   size_t cap_streams;
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
+  /* When the process of the lines had operations in flight; added to its own when the range is over. */
+  struct ni_cover cover;
+  uint32_t cover_of;
+  uint64_t sent_bytes[2];
 };
 
 /* The segment for records of this rank, function and size in this range. */
-int ni_find_stream(struct ni_reading *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
+int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
                    struct ni_stream **out);
 /* The range is over: its segments are the run's from here on. */
-int ni_hand_over(struct ni_reading *x);
+int ni_hand_over(struct ni_sum_range *x);
 
 #endif

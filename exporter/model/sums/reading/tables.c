@@ -26,6 +26,7 @@ void ni_tables_free(struct ni_run *r) {
     }
     free(r->cell[i].piece);
   }
+  for (uint32_t i = 0; i < r->who.n_processes && r->process; i++) ni_cover_free(&r->process[i].cover);
   free(r->process);
   free(r->comm);
   free(r->cell);

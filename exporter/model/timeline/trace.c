@@ -23,6 +23,7 @@ void ni_tr_free(struct ni_tr *r) {
   free(r->host);
   free(r->process);
   free(r->unit);
+  free(r->device);
   free(r->member);
   free(r->point);
   ni_map_free(&r->instances);

@@ -125,7 +125,12 @@ struct ni_tr_member {
 /* What is drawn and what is not: told at the end, beside what the ledger knows. */
 struct ni_tr_counts {
   uint64_t operations, shown, no_start, start_assumed, unknown_lines, proxy_untimed, open, marks, events, slices, arrows,
-      arrows_back, open_lost, filtered, sampled, no_time;
+      arrows_back, samples, open_lost, filtered, sampled, no_time;
+};
+
+/* The NICs and GPUs of a host, whose counters have tracks: what the timeline has as one process. */
+struct ni_tr_device {
+  uint32_t host, out_pid;      /* host: a name */
 };
 
 struct ni_tr_track;
@@ -156,6 +161,9 @@ struct ni_tr {
   int64_t since_ns, until_ns;  /* in aligned time */
   int64_t first_ns, last_ns;   /* of the operations, not aligned */
   int64_t contradiction_ns;    /* largest between GPUs of one host: what their clocks' errors add up to */
+  struct ni_tr_device *device;
+  uint32_t n_devices;
+  size_t cap_devices;
   struct ni_tr_track *track;
   uint32_t n_tracks;
   size_t cap_tracks;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "emit_counters.h"
 #include "emit_events.h"
 #include "emit_marks.h"
 #include "emit_op.h"
@@ -32,5 +33,6 @@ int ni_tr_emit(struct ni_tr *r) {
   }
   int e = ni_tr_pass(r, false, take);
   if (e == 0) e = ni_tr_emit_kept(r);
+  if (e == 0) e = ni_tr_emit_counters(r);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
 }

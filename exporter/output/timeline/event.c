@@ -15,7 +15,7 @@ static const struct {
 };
 
 static const char *const categories[NI_TR_C_COUNT] = {"coll", "p2p",  "channel", "enqueue", "unfinished", "loss",
-                                                      "life", "mark", "api",     "launch",  "net",        "proxy"};
+                                                      "life", "mark", "api",     "launch",  "net",        "proxy", "counter"};
 
 const char *ni_tr_key_name(unsigned key) { return keys[key].name; }
 enum ni_tr_value ni_tr_key_form(unsigned key) { return keys[key].form; }

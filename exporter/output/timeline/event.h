@@ -31,7 +31,7 @@ enum ni_tr_value { NI_TR_U64, NI_TR_I64, NI_TR_TEXT, NI_TR_HEX, NI_TR_HASH, NI_T
   X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(QUEUED, "queued_us", US) \
   X(PID, "origin_pid", I64) X(OPS, "ops", U64) X(EVENTS, "events", TEXT) X(NET_PEER, "net_peer", I64) \
   X(NET_CHANNEL, "net_channel", I64) X(NET_STATE, "net_state", TEXT) X(PROXY_SN, "proxy_op_sn", U64) \
-  X(CE_SN, "ce_sn", U64)
+  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW)
 
 enum ni_tr_key_id {
 #define X(id, name, form) NI_TR_K_##id,
@@ -40,9 +40,9 @@ enum ni_tr_key_id {
   NI_TR_KEY_COUNT
 };
 
-enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT };
+enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT, NI_TR_COUNTER }; /* COUNTER: its track is a number in ni_tr.device */
 enum ni_tr_category { NI_TR_C_COLL, NI_TR_C_P2P, NI_TR_C_CHANNEL, NI_TR_C_ENQUEUE, NI_TR_C_OPEN, NI_TR_C_LOSS, NI_TR_C_LIFE,
-                      NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNT };
+                      NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNTER, NI_TR_C_COUNT };
 
 /* What an arrow is from and to. */
 enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST, NI_TR_A_COUNT };

@@ -38,7 +38,7 @@ struct writer {
   struct ni_tr_out out;
   struct begun begun;
   uint32_t next_tid;           /* of lanes beyond LANE_TIDS */
-  bool *named;                 /* units whose process was named */
+  bool *named;                 /* units, then devices, whose process was named */
   bool comma;
 };
 
@@ -129,6 +129,7 @@ static int number_tracks(struct writer *w) {
   if (!order) return -ENOMEM;
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].out_pid >= tid) tid = r->unit[i].out_pid + 1;
+  tid += r->n_devices;
   for (uint32_t i = 0; i < r->n_tracks; i++, tid += LANE_TIDS) r->track[order[i]].tid = tid;
   w->next_tid = tid;
   free(order);
@@ -225,8 +226,31 @@ static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t p
   }
 }
 
+/* A value that holds until the next one of its name. */
+static void put_counter(struct writer *w, const struct ni_tr_event *e) {
+  const struct ni_tr_device *d = &w->r->device[e->track];
+  bool *named = &w->named[w->r->n_units + e->track];
+  if (!*named) {
+    char text[512];
+    snprintf(text, sizeof text, "%.400s: NICs and GPUs", ni_name_text(&w->r->names, d->host));
+    metadata(w, "process_name", d->out_pid, 0, text, 0);
+    metadata(w, "process_sort_index", d->out_pid, 0, NULL, INT32_MAX);
+    *named = true;
+  }
+  bool mark = e->n_args == 0; /* it has no number there */
+  begin(w, mark ? "i\",\"s\":\"p" : "C");
+  ni_tr_out_text(&w->out, "\",\"name\":");
+  ni_tr_out_string(&w->out, ni_name_text(&w->r->names, e->name));
+  place(w, d->out_pid, d->out_pid, e->ts);
+  if (!mark) put_args(w, e);
+  ni_tr_out_text(&w->out, "}");
+  w->r->count.samples++;
+  if (e->ts > w->r->t1_ns) w->r->t1_ns = e->ts;
+}
+
 static int put_event(struct writer *w, const struct ni_tr_event *e) {
   struct ni_tr *r = w->r;
+  if (e->phase == NI_TR_COUNTER) return put_counter(w, e), 0;
   struct ni_tr_track *t = &r->track[e->track];
   struct ni_tr_lane *lane = lane_for(w, t, e);
   if (!lane) return -ENOMEM;
@@ -289,7 +313,7 @@ int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_
   char why[400];
   int e = ni_tr_out_open(&w.out, r->out_path, why, sizeof why);
   if (e < 0) return ni_tr_fail(r, e, "%s: %s", r->out_path, why);
-  w.named = calloc(r->n_units + 1, sizeof *w.named);
+  w.named = calloc((size_t)r->n_units + r->n_devices + 1, sizeof *w.named);
   for (int i = 0; i < 2; i++) w.begun.slot[i] = calloc(BEGUN_SLOTS, sizeof *w.begun.slot[i]);
   if (!w.named || !w.begun.slot[0] || !w.begun.slot[1]) e = -ENOMEM;
   if (e == 0) e = number_tracks(&w);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "page_counters.h"
 #include "page_json.h"
 #include "page_tables.h"
 
@@ -226,6 +227,7 @@ int ni_page_data_write(FILE *f, const struct ni_summary *s, const struct ni_rend
   write_input(&j, &s->input);
   if ((rc = write_groups(&j, s))) return rc;
   if ((rc = ni_page_tables_write(&j, s))) return rc;
+  ni_page_counters_write(&j, s);
   ni_json_end_object(&j);
   return 0;
 }

@@ -4,8 +4,9 @@ import { findings } from './findings.js';
 import { bandwidthBySize } from './size.js';
 import { rankByTime } from './heat.js';
 import { outlierTable } from './outliers.js';
+import { devicesBeside } from './devices.js';
 import { oneGroup } from './group.js';
 import { allTables } from './tables.js';
 
 export const parts = [['s-complete', head], ['s-complete', completeness], ['s-time', findings], ['s-time', whereTimeWent], ['s-size', bandwidthBySize],
-  ['s-heat', rankByTime], ['s-outliers', outlierTable], ['s-group', oneGroup], ['s-table', allTables]];
+  ['s-heat', rankByTime], ['s-outliers', outlierTable], ['s-devices', devicesBeside], ['s-group', oneGroup], ['s-table', allTables]];

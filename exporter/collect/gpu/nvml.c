@@ -23,7 +23,7 @@ const char *ni_nvml_why(const struct ni_nvml *n, int code, char *out, size_t siz
       snprintf(out, size, "%s (NVML %d)", known[i].text, code);
       return out;
     }
-  const char *text = n && n->error ? n->error(code) : NULL;
+  const char *text = n && n->error_string ? n->error_string(code) : NULL;
   snprintf(out, size, "NVML says %d%s%.80s", code, text ? ": " : "", text ? text : "");
   return out;
 }
@@ -34,7 +34,7 @@ static const struct {
 } calls[] = {
 #define NI_NVML_ROW(member, args, name, older) {offsetof(struct ni_nvml, member), name, older},
     NI_NVML_CALLS(NI_NVML_ROW)
-    {offsetof(struct ni_nvml, error), "nvmlErrorString", NULL},
+    {offsetof(struct ni_nvml, error_string), "nvmlErrorString", NULL},
 };
 
 struct ni_nvml *ni_nvml_open(char *why, size_t size) {

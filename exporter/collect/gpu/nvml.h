@@ -101,7 +101,7 @@ static_assert(sizeof(struct ni_nvml_gpm_metric) == 40 && offsetof(struct ni_nvml
 
 struct ni_nvml {
   void *library;
-  const char *(*error)(int);
+  const char *(*error_string)(int);
 #define NI_NVML_MEMBER(member, args, name, older) int(*member) args;
   NI_NVML_CALLS(NI_NVML_MEMBER)
 #undef NI_NVML_MEMBER

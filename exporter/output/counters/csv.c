@@ -32,7 +32,9 @@ void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
     figure(f, id != 0, id);
     putc(',', f);
     ni_csv_text(f, r->name);
-    fprintf(f, ",%s,%s,%d", r->what.unit, ni_change_name(r->change.state), r->change.wrapped);
+    putc(',', f);
+    ni_csv_text(f, r->what.unit);
+    fprintf(f, ",%s,%d", ni_change_name(r->change.state), r->change.wrapped);
     reading(f, r, &r->before);
     reading(f, r, &r->after);
     if (r->change.state <= NI_CHANGE_LEVEL) fprintf(f, ",%" PRId64, r->change.delta);

@@ -19,8 +19,9 @@ void ni_beside_csv(FILE *f, const struct ni_summary *s) {
     ni_csv_doubles(f, (const double[]){e->with_s, e->without_s}, 2);
     putc(',', f);
     ni_csv_text(f, r->name);
-    fprintf(f, ",%s,%s,%llu,%llu", r->what.unit, gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples,
-            (unsigned long long)r->unknown);
+    putc(',', f);
+    ni_csv_text(f, r->what.unit);
+    fprintf(f, ",%s,%llu,%llu", gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples, (unsigned long long)r->unknown);
     if (gauge(r)) {
       fputs(",,,,", f);
       ni_csv_doubles(f, (const double[]){r->level_with, r->level_without, r->lowest, r->highest}, 4);

@@ -310,7 +310,7 @@ void ni_check_print_json(const struct ni_check *check) {
   json_tally(j, "timing_fallback_by", &c->fallback_by);
   json_tally(j, "strays", &c->strays);
   json_tally(j, "unknown_kinds", &c->unknown_kinds);
-  ni_json_array(j, "counters");
+  if (c->n_series) ni_json_array(j, "counters");
   for (size_t i = 0; i < c->n_series; i++) {
     static const struct ni_json_field series[] = {
         NI_JSON_AS(ni_ledger_series, path, "file"), NI_JSON(ni_ledger_series, host), NI_JSON(ni_ledger_series, samples),
@@ -320,7 +320,7 @@ void ni_check_print_json(const struct ni_check *check) {
     ni_json_fields(j, series, sizeof series / sizeof *series, true, &c->series[i], NULL);
     ni_json_end_object(j);
   }
-  ni_json_end_array(j);
+  if (c->n_series) ni_json_end_array(j);
   json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);

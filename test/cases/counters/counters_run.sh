@@ -37,8 +37,9 @@ grep -qx more "$dir/err" || fail "standard error"
 look() { sh -c 'ulimit -Sn; grep -E "Sig(Blk|Ign)" /proc/self/status; awk "{print \$41}" /proc/self/stat; ls /proc/self/fd | wc -l'; }
 export -f look
 ulimit -Sn 512
-run 0 -o "$dir/series" --every 10ms -- bash -c look >"$dir/with"
-bash -c look >"$dir/without"
+# Signals 32 and 33 are the C library's own: whatever the caller ignores of them, a program with threads does not pass on.
+run 0 -o "$dir/series" --every 10ms -- bash -c look | sed -E 's/(Sig...:\t.......)../\100/' >"$dir/with"
+bash -c look | sed -E 's/(Sig...:\t.......)../\100/' >"$dir/without"
 diff "$dir/without" "$dir/with" || fail "the command is not started as without us"
 
 # ---- signals ----

@@ -58,6 +58,7 @@ export function devicesBeside() {
   const section = byId('s-devices');
   if (!devices.length) {
     section.remove();
+    document.querySelector('nav a[href="#s-devices"]').parentElement.remove();
     return;
   }
   if (nics.length) {

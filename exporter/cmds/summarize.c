@@ -109,7 +109,6 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
   if (e == 0) e = ni_resolve_times(r);
-  for (size_t i = 0; e == 0 && i < r->files.n; i++) r->has_counters |= !r->opt.compat && ni_is_series(r->files.file[i].path);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
   struct ni_records records;

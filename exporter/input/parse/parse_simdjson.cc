@@ -16,6 +16,7 @@
 #include "exporter/base/array.h"
 #include "format/line_tables.h"
 #include "parse_head.h"
+#include "parse_key.h"
 #include "parse_text.h"
 #include "parse_value.h"
 
@@ -40,33 +41,11 @@ struct ni_parser {
   size_t steps_size = 0;
   ni_metric_name *metrics = nullptr;
   size_t metrics_size = 0;
-  int64_t *numbers = nullptr;     /* of all lists of the line: room for as many as its text can hold */
-  size_t numbers_size = 0, n_numbers = 0, len = 0;
+  ni_json_numbers_room numbers;
   ni_heads heads{};
 };
 
 namespace {
-
-/* key holds its closing quote, and as the field's may be read up to the next multiple of 8. */
-inline bool is_key(const ni_field &f, const char *key) {
-  unsigned i = 0, len = f.len;
-  for (; i + 8 <= len; i += 8)
-    if (ni_text_load8(key + i) != ni_text_load8(f.key + i)) return false;
-  unsigned rest = len - i;
-  if (!rest) return true;
-  uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f.key + i);
-  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? !(d << (64 - 8 * rest)) : !(d >> (64 - 8 * rest));
-}
-
-/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
- * last one found, *next, is tried first. */
-inline int find(const ni_key_table &t, const char *key, unsigned &next) {
-  for (unsigned i = next; i < t.n; i++)
-    if (is_key(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
-  for (unsigned i = 0; i < next && i < t.n; i++)
-    if (is_key(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
-  return -1;
-}
 
 /* Names the key that spoils the line; returns why. */
 ni_reject blame(ni_parser &p, const ni_field &field, ni_reject why) {
@@ -137,25 +116,6 @@ ni_reject read_metrics(ni_parser &p, od::value &v, const ni_key_table &t, ni_met
   });
   out.list = p.metrics;
   return r;
-}
-
-ni_reject read_numbers(ni_parser &p, od::value &v, ni_numbers &out) {
-  od::array a;
-  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
-  if (!p.n_numbers && !ni_array_room(p.numbers, p.len / 2, p.numbers_size)) return NI_REJ_NO_MEMORY;
-  out.list = p.numbers + p.n_numbers;
-  out.n = 0;
-  for (auto item : a) {
-    od::value x;
-    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
-    const char *t = ni_json_token(x);
-    int64_t number = NI_NO_NUMBER;
-    if (!ni_text_is_null(t))
-      if (ni_reject r = ni_text_i64(t, &number)) return r;
-    p.numbers[p.n_numbers++] = number;
-    out.n++;
-  }
-  return NI_OK;
 }
 
 ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
@@ -248,7 +208,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
     case NI_F_METRICS: return read_metrics(p, v, *f.sub, *reinterpret_cast<ni_metric_names *>(at));
     case NI_F_NUMBERS:
       if (*t != '[') break;
-      return read_numbers(p, v, *reinterpret_cast<ni_numbers *>(at));
+      return ni_json_numbers(p.numbers, v, *reinterpret_cast<ni_numbers *>(at));
     case NI_F_TRACE:
       if (!p.line->trace) memset(&p.trace, 0, offsetof(ni_trace, event));
       p.line->trace = &p.trace;
@@ -288,7 +248,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
     od::field f;
     if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
     const char *key = f.key().raw();
-    int i = find(t, key, next);
+    int i = ni_key_find(t, key, next);
     if (i < 0) {
       if (ni_reject r = unknown(p, f, key, t)) return r;
       continue;
@@ -349,7 +309,7 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   const ni_head *h = ni_heads_find(&p.heads, text, len, &stamp, &key);
   if (!h) return false;
   unsigned next = 0;
-  int i = find(ni_table_line, key, next);
+  int i = ni_key_find(ni_table_line, key, next);
   if (i < 0 || ni_table_line.field[i].type != NI_F_KIND) return false;
   const ni_field &f = ni_table_line.field[i];
   size_t body = static_cast<size_t>(key + f.len + 1 - text);
@@ -375,7 +335,7 @@ void begin(ni_parser &p, ni_line *out) {
   out->trace = nullptr;
   p.line = out;
   p.names.used = 0;
-  p.n_numbers = 0;
+  p.numbers.used = 0;
   p.at = ni_marks{};
 }
 
@@ -398,14 +358,14 @@ extern "C" void ni_parser_free(struct ni_parser *p) {
   delete[] p->names.text;
   free(p->steps);
   free(p->metrics);
-  free(p->numbers);
+  free(p->numbers.number);
   delete p;
 }
 
 extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t room, struct ni_line *out) {
   begin(*p, out);
   if (len > UINT32_MAX / 2) return NI_REJ_TOO_LONG;
-  p->len = len;
+  p->numbers.most = len / 2; /* a digit and a comma each */
   /* Names need what their text has, and bad_key and the 8-byte stores a little more. */
   if (!ni_json_grow(p->names.text, p->names.size, len + 4 * NI_KEY_MAX)) return NI_REJ_NO_MEMORY;
   if (room < len + NI_PARSE_PADDING) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "exporter/base/array.h"
 #include "parse_text.h"
 
 static constexpr unsigned depth_max = 32;
@@ -184,6 +185,25 @@ ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs) {
     if (ni_reject r = ni_json_key(names, f, f.key().raw(), pairs.item[pairs.n].key)) return r;
     if (ni_reject r = ni_json_string(names, f.value(), ni_json_token(f.value()), pairs.item[pairs.n].value)) return r;
     pairs.n++;
+  }
+  return NI_OK;
+}
+
+ni_reject ni_json_numbers(ni_json_numbers_room &room, od::value &v, ni_numbers &numbers) {
+  od::array a;
+  if (simdjson::error_code e = v.get_array().get(a)) return ni_json_not_this(e);
+  if (!room.used && !ni_array_room(room.number, room.most, room.size)) return NI_REJ_NO_MEMORY;
+  numbers.list = room.number + room.used;
+  numbers.n = 0;
+  for (auto item : a) {
+    od::value x;
+    if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
+    const char *t = ni_json_token(x);
+    int64_t number = NI_NO_NUMBER;
+    if (!ni_text_is_null(t))
+      if (ni_reject r = ni_text_i64(t, &number)) return r;
+    room.number[room.used++] = number;
+    numbers.n++;
   }
   return NI_OK;
 }

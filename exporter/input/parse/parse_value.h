@@ -23,6 +23,13 @@ struct ni_json_names {
   size_t size = 0, used = 0;
 };
 
+/* Numbers of all lists of a line. */
+struct ni_json_numbers_room {
+  int64_t *number = nullptr; /* the parser frees it */
+  size_t size = 0, used = 0;
+  size_t most = 0;           /* as many as the line's text can hold */
+};
+
 /* Room for so many bytes; what was in the buffer is gone. */
 bool ni_json_grow(char *&buffer, size_t &size, size_t need);
 
@@ -51,6 +58,8 @@ ni_reject ni_json_string(ni_json_names &names, od::value &v, const char *t, cons
 ni_reject ni_json_key(ni_json_names &names, od::field &f, const char *raw, const char *&out);
 ni_reject ni_json_by(ni_json_names &names, od::value &v, ni_by &by);
 ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs);
+/* A list of numbers; null is NI_NO_NUMBER. */
+ni_reject ni_json_numbers(ni_json_numbers_room &room, od::value &v, ni_numbers &numbers);
 /* {"<lower edge in ns>":count,...}; an edge of another bucket width counts where it lies. */
 ni_reject ni_json_hist(od::value &v, uint64_t *hist);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/counters/series_pairs.h"
 #include "plan.h"
 #include "read.h"
 
@@ -42,6 +43,7 @@ int ni_plan(struct ni_run *r) {
   int e = ni_scan_plan(&r->plan, &r->files, true, r->opt.jobs);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     r->file[i].file = &r->files.file[i];
+    r->has_counters |= !r->opt.compat && ni_is_series(r->files.file[i].path);
     r->file[i].n_ranges = r->plan.of_file[i].n;
     atomic_init(&r->file[i].left, r->file[i].n_ranges);
   }

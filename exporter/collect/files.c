@@ -12,7 +12,7 @@
 #include "exporter/base/text/plural.h"
 #include "root.h"
 
-enum { FOLDERS = 4, SPARE_FDS = 128 };
+enum { FOLDERS = 4, SPARE_FDS = 128, STEPPED_NS = 5000000 };
 
 struct file {
   const char *name; /* in its folder: the set's text */
@@ -31,6 +31,7 @@ struct ni_files {
   } folder[FOLDERS];
   unsigned n_folders;
   int fd_max;
+  int64_t ahead_ns; /* the wall clock, of the monotonic one */
 };
 
 /* A decimal number, perhaps with a sign. Behind it, or NULL: there is none, or it is too large. */
@@ -65,12 +66,30 @@ static int take(int fd, char text[64]) {
   return fd < 0 ? -errno : ni_root_read(fd, text, 64);
 }
 
+/*
+ * By how much the wall clock is ahead of the monotonic one. The two differ by the same amount until somebody sets the first, so
+ * what was measured before stays: a stamp is the same time in each sweep then.
+ */
+static int64_t ahead_of_mono(int64_t before) {
+  int64_t narrowest = INT64_MAX, ahead = before;
+  for (int i = 0; i < 3; i++) { /* this thread may have to wait between two clocks */
+    int64_t from = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
+    int64_t took = (int64_t)ni_now_ns(CLOCK_MONOTONIC) - from;
+    if (took < narrowest) {
+      narrowest = took;
+      ahead = real - from;
+    }
+    if (llabs(ahead - before) < STEPPED_NS) return before;
+  }
+  return ahead;
+}
+
 static int open_in(int folder, const char *name) { return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
 
 static void sweep(struct ni_reader *r, struct ni_reading *out) {
   struct ni_files *x = (struct ni_files *)r;
   /* A reading has both clocks; one of them is read, or is in the file. */
-  int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), ahead = (int64_t)ni_now_ns(CLOCK_REALTIME) - now;
+  int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), ahead = x->ahead_ns = ahead_of_mono(x->ahead_ns);
   for (size_t i = 0; i < x->n; i++, out++) {
     const struct file *f = &x->file[i];
     char text[64];

@@ -13,6 +13,7 @@ static double most_per_s(const struct ni_metric *m, double link_bytes_s) {
 }
 
 static double seconds_between(const struct ni_reading *a, const struct ni_reading *b) {
+  if (a->real_ns && a->real_ns == b->real_ns) return 0; /* the same stamp, though the clock was set meanwhile */
   int64_t ns = a->mono_ns && b->mono_ns ? b->mono_ns - a->mono_ns : b->real_ns - a->real_ns;
   return (double)ns / 1e9;
 }

@@ -1,7 +1,8 @@
 /*
  * The sources of counters on fake trees (test/lib/counter_trees.py): what is found, what is read, and what of it cannot be.
  *
- * ioctl() and pread() are this program's own: a driver that ethtool asks, and files that go while they are open.
+ * ioctl(), pread() and clock_gettime() are this program's own: a driver that ethtool asks, files that go while they are open, a
+ * wall clock that is set, and read a little later now and then.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exporter/collect/collector.h"
@@ -40,6 +42,19 @@ ssize_t pread(int fd, void *to, size_t n, off_t at) {
     return -1;
   }
   return syscall(SYS_pread64, fd, to, n, at);
+}
+
+static int64_t jitter_ns, stepped_ns; /* what the wall clock is ahead of the real one: in every other call; in each */
+
+int clock_gettime(clockid_t clock, struct timespec *t);
+int clock_gettime(clockid_t clock, struct timespec *t) {
+  static unsigned turn;
+  int failed = (int)syscall(SYS_clock_gettime, clock, t);
+  if (clock == CLOCK_REALTIME) {
+    int64_t ns = t->tv_sec * INT64_C(1000000000) + t->tv_nsec + stepped_ns + (turn++ % 2 ? jitter_ns : 0);
+    *t = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+  }
+  return failed;
 }
 
 int ioctl(int fd, unsigned long what, ...);
@@ -93,6 +108,7 @@ static int fresh(void **state) {
   snprintf(command, sizeof command, "rm -rf %s/*", root);
   memset(&driver, 0, sizeof driver);
   pread_fails = 0;
+  jitter_ns = stepped_ns = 0;
   return system(command);
 }
 
@@ -195,6 +211,32 @@ static void cassini(void **state) {
   struct ni_wanted few = {.sources = 1u << NI_METRIC_CXI};
   g = open_all(&few);
   if (g.set->n_counters < 2 * 50 || g.set->n_counters > 2 * 75) fail_msg("%zu counters are in the short list of two NICs", g.set->n_counters);
+  done(&g);
+}
+
+/* Stamps that stand still are STALE in each sweep, however the wall clock is read, and where it is set. */
+static void cassini_stands_still(void **state) {
+  (void)state;
+  static const int64_t set_by[] = {0, 0, 0, 0, INT64_C(3600000000000), 0, -INT64_C(1000000), 0};
+  tree("cxi before 1");
+  jitter_ns = 20000;
+  struct got g = open_all(&ONLY(NI_METRIC_CXI));
+  size_t i = find(&g, NI_METRIC_CXI, "cxi0", "hni_tx_paused_1");
+  for (size_t k = 0; k < sizeof set_by / sizeof *set_by; k++) {
+    struct ni_reading before = g.r[i];
+    stepped_ns += set_by[k];
+    again(&g);
+    struct ni_change c = ni_change_of(&g.set->counter[i].what, &before, &g.r[i], 0);
+    if (c.state != NI_CHANGE_STALE) fail_msg("sweep %zu: state %u, %.9f s", k, c.state, c.seconds);
+  }
+  /* An hour is taken back while ten seconds go by: there are ten between the two. */
+  struct ni_reading before = g.r[i];
+  stepped_ns -= INT64_C(3600000000000);
+  tree("tick -3590 cxi0 hni_tx_paused_1+=1000");
+  again(&g);
+  struct ni_change c = ni_change_of(&g.set->counter[i].what, &before, &g.r[i], 0);
+  assert_int_equal(c.state, NI_CHANGE_CHANGED);
+  if (c.seconds < 9.9 || c.seconds > 10.1) fail_msg("%.9f s", c.seconds);
   done(&g);
 }
 
@@ -435,7 +477,7 @@ int main(void) {
   }
   setenv("NI_ROOT", root, 1);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(cassini, fresh),    cmocka_unit_test_setup(cassini_faults, fresh), cmocka_unit_test_setup(cassini_paths, fresh),
+      cmocka_unit_test_setup(cassini, fresh),    cmocka_unit_test_setup(cassini_stands_still, fresh), cmocka_unit_test_setup(cassini_faults, fresh), cmocka_unit_test_setup(cassini_paths, fresh),
       cmocka_unit_test_setup(few_descriptors, fresh), cmocka_unit_test_setup(ports, fresh),     cmocka_unit_test_setup(interfaces, fresh),
       cmocka_unit_test_setup(host, fresh),       cmocka_unit_test_setup(nearest, fresh),        cmocka_unit_test_setup(nothing, fresh),
   };

@@ -4,51 +4,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exporter/collect/root.h"
 #include "gpu_call.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
-enum { MAX_LINKS = 18, MAX_COUNTERS = 128, MAX_GPUS = 256, NAME = 32, ALL_LINKS = UINT32_MAX };
+enum { MAX_GPUS = 256, NAME = 32, ALL_LINKS = UINT32_MAX };
 
 /*
- * Which call a counter comes from and what it is there: the place in what the call brings, a field (newer: that of later
- * hardware, where the first one is not supported; it counts ones), a metric of GPM. unit: one count is so many of our units.
+ * Which call a counter comes from and what it is there: the place in what the call brings, a field, a metric of GPM. unit: one
+ * count is so many of our units.
  */
 static const struct row {
-  const char *name; /* of a link: behind "nvlink3_" */
+  const char *name;
   uint8_t kind;
   uint16_t id;
   uint32_t unit;
-  uint16_t newer;
 } rows[] = {
-#define ROW(name, kind, ...) {name, NI_GPU_##kind, __VA_ARGS__}
-    ROW("utilization_gpu", UTILIZATION, 0, 1, 0), ROW("utilization_memory", UTILIZATION, 1, 1, 0),
-    ROW("memory_used", MEMORY, 0, 1, 0), ROW("memory_free", MEMORY, 1, 1, 0), ROW("memory_total", MEMORY, 2, 1, 0),
-    ROW("clock_graphics", CLOCK_GRAPHICS, 0, 1, 0), ROW("clock_sm", CLOCK_SM, 0, 1, 0),
-    ROW("clock_memory", CLOCK_MEMORY, 0, 1, 0), ROW("power", POWER, 0, 1, 0), ROW("energy", FIELDS, 83, 1, 0),
-    ROW("temperature", TEMPERATURE, 0, 1, 0), ROW("temperature_memory", FIELDS, 82, 1, 0),
-    ROW("throttle_reasons", REASONS, 0, 1, 0), ROW("throttled_power", FIELDS, 74, 1, 0),
-    ROW("throttled_sync_boost", FIELDS, 76, 1, 0), ROW("throttled_thermal_software", FIELDS, 269, 1, 0),
-    ROW("throttled_thermal_hardware", FIELDS, 270, 1, 0), ROW("throttled_power_brake", FIELDS, 271, 1, 0),
-    ROW("pcie_link_generation", GENERATION, 0, 1, 0), ROW("pcie_link_width", WIDTH, 0, 1, 0),
-    ROW("pcie_tx_bytes", TRAFFIC, 197, 1, 0), ROW("pcie_rx_bytes", TRAFFIC, 198, 1, 0),
-    ROW("pcie_tx_rate", PCIE_TX, 0, 1, 0), ROW("pcie_rx_rate", PCIE_RX, 0, 1, 0), ROW("pcie_replays", FIELDS, 94, 1, 0),
-    ROW("nvlink_tx_bytes", TRAFFIC, 138, 1024, 0), ROW("nvlink_rx_bytes", TRAFFIC, 139, 1024, 0),
-    ROW("nvlink_crc_flit_errors", FIELDS, 38, 1, 0), ROW("nvlink_crc_data_errors", FIELDS, 45, 1, 0),
-    ROW("nvlink_replays", FIELDS, 52, 1, 0), ROW("nvlink_recoveries", FIELDS, 59, 1, 0),
-    ROW("tx_bytes", LINKS, 138, 1024, 202), ROW("rx_bytes", LINKS, 139, 1024, 204),
-    ROW("ecc_corrected", FIELDS, 3, 1, 0), ROW("ecc_uncorrected", FIELDS, 4, 1, 0),
-    ROW("remapped_rows_corrected", FIELDS, 142, 1, 0), ROW("remapped_rows_uncorrected", FIELDS, 143, 1, 0),
-    ROW("remapped_rows_pending", FIELDS, 144, 1, 0), ROW("remapped_rows_failed", FIELDS, 145, 1, 0),
-    ROW("retired_pages_corrected", FIELDS, 29, 1, 0), ROW("retired_pages_uncorrected", FIELDS, 30, 1, 0),
-    ROW("xid_count", XID, 0, 1, 0), ROW("xid_last", XID, 1, 1, 0), ROW("gpm_graphics_activity", GPM, 1, 10, 0),
-    ROW("gpm_sm_activity", GPM, 2, 10, 0), ROW("gpm_sm_occupancy", GPM, 3, 10, 0),
-    ROW("gpm_tensor_activity", GPM, 5, 10, 0), ROW("gpm_dram_activity", GPM, 10, 10, 0),
-    ROW("gpm_pcie_tx_rate", GPM, 20, 1 << 20, 0), ROW("gpm_pcie_rx_rate", GPM, 21, 1 << 20, 0),
-    ROW("gpm_nvlink_tx_rate", GPM, 61, 1 << 20, 0), ROW("gpm_nvlink_rx_rate", GPM, 60, 1 << 20, 0),
+#define ROW(name, kind, id, unit) {name, NI_GPU_##kind, id, unit}
+    ROW("utilization_gpu", UTILIZATION, 0, 1), ROW("utilization_memory", UTILIZATION, 1, 1),
+    ROW("memory_used", MEMORY, 0, 1), ROW("memory_free", MEMORY, 1, 1), ROW("memory_total", MEMORY, 2, 1),
+    ROW("clock_graphics", CLOCK_GRAPHICS, 0, 1), ROW("clock_sm", CLOCK_SM, 0, 1),
+    ROW("clock_memory", CLOCK_MEMORY, 0, 1), ROW("power", POWER, 0, 1), ROW("energy", FIELDS, 83, 1),
+    ROW("temperature", TEMPERATURE, 0, 1), ROW("temperature_memory", FIELDS, 82, 1),
+    ROW("throttle_reasons", REASONS, 0, 1), ROW("throttled_power", FIELDS, 74, 1),
+    ROW("throttled_sync_boost", FIELDS, 76, 1), ROW("throttled_thermal_software", FIELDS, 269, 1),
+    ROW("throttled_thermal_hardware", FIELDS, 270, 1), ROW("throttled_power_brake", FIELDS, 271, 1),
+    ROW("pcie_link_generation", GENERATION, 0, 1), ROW("pcie_link_width", WIDTH, 0, 1),
+    ROW("pcie_tx_bytes", TRAFFIC, 197, 1), ROW("pcie_rx_bytes", TRAFFIC, 198, 1), ROW("pcie_tx_rate", PCIE_TX, 0, 1),
+    ROW("pcie_rx_rate", PCIE_RX, 0, 1), ROW("pcie_replays", FIELDS, 94, 1),
+    ROW("nvlink_tx_bytes", TRAFFIC, 138, 1024), ROW("nvlink_rx_bytes", TRAFFIC, 139, 1024),
+    ROW("nvlink_crc_flit_errors", FIELDS, 38, 1), ROW("nvlink_crc_data_errors", FIELDS, 45, 1),
+    ROW("nvlink_replays", FIELDS, 52, 1), ROW("nvlink_recoveries", FIELDS, 59, 1), ROW("ecc_corrected", FIELDS, 3, 1),
+    ROW("ecc_uncorrected", FIELDS, 4, 1), ROW("remapped_rows_corrected", FIELDS, 142, 1),
+    ROW("remapped_rows_uncorrected", FIELDS, 143, 1), ROW("remapped_rows_pending", FIELDS, 144, 1),
+    ROW("remapped_rows_failed", FIELDS, 145, 1), ROW("retired_pages_corrected", FIELDS, 29, 1),
+    ROW("retired_pages_uncorrected", FIELDS, 30, 1), ROW("xid_count", XID, 0, 1), ROW("xid_last", XID, 1, 1),
+    ROW("gpm_graphics_activity", GPM, 1, 10), ROW("gpm_sm_activity", GPM, 2, 10), ROW("gpm_sm_occupancy", GPM, 3, 10),
+    ROW("gpm_tensor_activity", GPM, 5, 10), ROW("gpm_dram_activity", GPM, 10, 10),
+    ROW("gpm_pcie_tx_rate", GPM, 20, 1 << 20), ROW("gpm_pcie_rx_rate", GPM, 21, 1 << 20),
+    ROW("gpm_nvlink_tx_rate", GPM, 61, 1 << 20), ROW("gpm_nvlink_rx_rate", GPM, 60, 1 << 20),
 };
+enum { ROWS = sizeof rows / sizeof *rows };
 
 /* What the readers of one collector share; the last one that is closed lets go of it. */
 struct library {
@@ -61,18 +58,11 @@ struct gpu {
   struct ni_reader reader; /* first: one is the other */
   struct library *library;
   struct ni_gpu_device device;
-  struct ni_gpu_call call[NI_GPU_KINDS];
   size_t next; /* the call that is first in a sweep */
-  struct {
-    uint8_t kind, at;
-  } from[MAX_COUNTERS]; /* of its counters: call[kind].value[at] */
-};
-
-/* A counter that is asked for, before it is known whether this GPU has it. */
-struct candidate {
-  char name[NAME];
-  const struct row *row;
-  size_t at;
+  struct place {
+    const struct row *row;
+    size_t at;
+  } from[ROWS]; /* of its counters: call[row->kind].value[at] */
 };
 
 static void leave(struct library *l) {
@@ -84,9 +74,7 @@ static void leave(struct library *l) {
 
 static void gpu_close(struct ni_reader *r) {
   struct gpu *g = (struct gpu *)r;
-  for (size_t i = 0; i < NI_GPU_KINDS; i++) ni_gpu_forget(&g->call[i]);
-  ni_gpm_close(g->device.gpm);
-  ni_gpu_count(-1);
+  ni_gpu_end(&g->device);
   leave(g->library);
   free(g);
 }
@@ -100,23 +88,23 @@ static void gpu_read(struct ni_reader *r, struct ni_reading *out) {
   bool lost = false, refused = false;
   size_t first = g->next;
   for (size_t i = 0; i < NI_GPU_KINDS; i++) {
-    size_t k = (first + i) % NI_GPU_KINDS;
-    int result;
+    enum ni_gpu_kind k = (enum ni_gpu_kind)((first + i) % NI_GPU_KINDS);
     if (lost && k != NI_GPU_XID) continue; /* they would say the same, each after a wait; its Xid says why */
-    if (!ni_gpu_ask(&g->call[k], &g->device, &result) && !refused) {
+    int result = ni_gpu_ask(&g->device, k);
+    if (result == NI_GPU_LATER && !refused) {
       refused = true;
       g->next = k;
     }
-    if (never(result)) ni_gpu_forget(&g->call[k]);
+    if (never(result)) ni_gpu_forget(&g->device, k);
     lost |= result == NI_NVML_LOST;
   }
   for (size_t i = 0; i < r->n; i++) {
-    const struct ni_gpu_call *c = &g->call[g->from[i].kind];
+    unsigned kind = g->from[i].row->kind;
+    const struct ni_gpu_call *c = &g->device.call[kind];
     const struct ni_gpu_value *v = &c->value[g->from[i].at];
+    bool gone = (lost && kind != NI_GPU_XID) || v->result == NI_NVML_LOST || never(v->result);
     out[i] = (struct ni_reading){.value = v->value, .real_ns = c->real_ns, .mono_ns = c->mono_ns};
-    bool gone = (lost && c->kind != NI_GPU_XID) || v->result == NI_NVML_LOST || never(v->result);
-    if (gone) out[i].state = NI_READ_MISSING;
-    else if (v->result != NI_NVML_OK) out[i].state = NI_READ_UNREADABLE;
+    out[i].state = gone ? NI_READ_MISSING : v->result == NI_NVML_OK ? NI_READ_OK : NI_READ_UNREADABLE;
   }
 }
 
@@ -127,43 +115,17 @@ static bool asked(const struct ni_find *f, uint8_t kind, const char *name) {
   return ni_find_asked(f, NI_METRIC_GPU, name);
 }
 
-static size_t candidates(const struct ni_find *f, struct gpu *g, bool mig, struct candidate *c) {
+/* All that is asked for, before it is known what of it this GPU has; Xids are known by xid_result. Returns how many. */
+static size_t candidates(const struct ni_find *f, struct gpu *g, bool mig, int xid_result) {
   size_t n = 0;
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    const struct row *r = &rows[i];
-    if (mig && r->kind != NI_GPU_MEMORY) continue;
-    for (uint32_t link = 0; link < (r->kind == NI_GPU_LINKS ? MAX_LINKS : 1) && n < MAX_COUNTERS; link++) {
-      struct ni_gpu_call *call = &g->call[r->kind];
-      bool all_links = r->kind == NI_GPU_TRAFFIC && r->unit == 1024;
-      if (r->kind == NI_GPU_LINKS) snprintf(c[n].name, NAME, "nvlink%u_%s", link, r->name);
-      else snprintf(c[n].name, NAME, "%s", r->name);
-      if (call->n == NI_GPU_VALUES || !asked(f, r->kind, c[n].name)) continue;
-      c[n].row = r;
-      c[n++].at = call->n;
-      call->value[call->n++] = (struct ni_gpu_value){
-          .id = r->id, .scope = all_links ? ALL_LINKS : link, .unit = r->unit, .result = r->kind == NI_GPU_XID ? g->device.xid_result : 0};
-    }
+  for (const struct row *r = rows; r < rows + ROWS; r++) {
+    struct ni_gpu_call *call = &g->device.call[r->kind];
+    if ((mig && r->kind != NI_GPU_MEMORY) || !asked(f, r->kind, r->name)) continue;
+    g->from[n++] = (struct place){r, call->n};
+    call->value[call->n++] = (struct ni_gpu_value){.id = r->id, .scope = r->unit == 1024 ? ALL_LINKS : 0, .unit = r->unit,
+                                                   .result = r->kind == NI_GPU_XID ? xid_result : NI_NVML_OK};
   }
   return n;
-}
-
-/* Asks once for all that is wanted, and once more for what later hardware has under another number. */
-static void probe(struct gpu *g, const struct candidate *c, size_t n) {
-  bool again[NI_GPU_KINDS] = {false};
-  int result; /* of the whole: each value has it as well */
-  for (size_t i = 0; i < NI_GPU_XID; i++) ni_gpu_ask(&g->call[i], &g->device, &result);
-  for (size_t i = 0; i < n; i++) {
-    struct ni_gpu_value *v = &g->call[c[i].row->kind].value[c[i].at];
-    if (!c[i].row->newer || !never(v->result)) continue;
-    v->id = c[i].row->newer;
-    v->unit = 1;
-    again[c[i].row->kind] = true;
-  }
-  for (size_t i = 0; i < NI_GPU_KINDS; i++)
-    if (again[i]) {
-      g->call[i].due = g->call[i].mono_ns = 0;
-      ni_gpu_ask(&g->call[i], &g->device, &result);
-    }
 }
 
 static void add_name(char list[512], const char *name) {
@@ -171,26 +133,25 @@ static void add_name(char list[512], const char *name) {
   snprintf(list + n, 512 - n, "%s%.31s", n ? ", " : "", name);
 }
 
-/* Puts what the GPU has into the set; what it has not is asked for no more, and said once. */
-static void settle(struct ni_find *f, struct gpu *g, const struct candidate *c, size_t n) {
+/* Puts what the GPU has of n candidates into the set; what it has not is asked for no more, and said once. */
+static void settle(struct ni_find *f, struct gpu *g, size_t n) {
   size_t kept[NI_GPU_KINDS] = {0}, all = 0;
   char without[512] = "", root[512] = "", text[NI_NVML_TEXT + 1024];
   for (size_t i = 0; i < n; i++) {
-    struct ni_gpu_call *call = &g->call[c[i].row->kind];
-    const struct ni_gpu_value *v = &call->value[c[i].at];
-    if (never(v->result)) {
-      if (c[i].row->kind != NI_GPU_LINKS) add_name(without, c[i].name);
-    } else if (v->result == NI_NVML_NO_PERMISSION) {
-      add_name(root, c[i].name);
-    } else if (ni_find_counter(f, c[i].name)) {
-      g->from[all].kind = c[i].row->kind;
-      g->from[all++].at = (uint8_t)kept[c[i].row->kind];
-      call->value[kept[c[i].row->kind]++] = *v;
+    const struct row *row = g->from[i].row;
+    struct ni_gpu_value *value = g->device.call[row->kind].value, v = value[g->from[i].at];
+    if (never(v.result)) {
+      add_name(without, row->name);
+    } else if (v.result == NI_NVML_NO_PERMISSION) {
+      add_name(root, row->name);
+    } else if (ni_find_counter(f, row->name)) {
+      g->from[all++] = (struct place){row, kept[row->kind]};
+      value[kept[row->kind]++] = v;
     }
   }
   for (size_t i = 0; i < NI_GPU_KINDS; i++) {
-    g->call[i].n = kept[i];
-    if (!kept[i]) ni_gpu_forget(&g->call[i]);
+    g->device.call[i].n = kept[i];
+    if (!kept[i]) ni_gpu_forget(&g->device, (enum ni_gpu_kind)i);
   }
   struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
   if (*without) {
@@ -241,64 +202,57 @@ static void describe(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_
 }
 
 /* An entity, its counters and its reader, unless nobody asks for it. */
-static void add(struct ni_find *f, struct library *l, const struct ni_gpu_device *d, const char *name, const char *pci,
-                bool mig) {
-  static const struct timespec gap = {.tv_nsec = NI_GPM_GAP_NS};
-  struct candidate c[MAX_COUNTERS];
+static void add(struct ni_find *f, struct library *l, ni_nvml_handle handle, const char *name, const char *pci, bool mig) {
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_GPU, name);
   struct gpu *g = e ? calloc(1, sizeof *g) : NULL;
+  int xid_result = NI_NVML_NOT_SUPPORTED;
   if (e && !g) f->set->failed = true;
   if (!g) return;
-  *g = (struct gpu){.reader = {.read = gpu_read, .close = gpu_close}, .library = l, .device = *d};
-  for (size_t i = 0; i < NI_GPU_KINDS; i++) g->call[i].kind = (uint8_t)i;
+  *g = (struct gpu){.reader = {.read = gpu_read, .close = gpu_close}, .library = l, .device = {.nvml = l->nvml, .handle = handle}};
   l->users++;
-  ni_gpu_count(1);
   ni_gpu_enter();
-  describe(f->set, e, d, pci);
-  if (!mig) describe_link(f->set, e, d);
-  if (!mig && asked(f, NI_GPU_XID, "xid_count")) {
-    if (!l->xid) l->xid = ni_xid_new(l->nvml);
-    g->device.xid = l->xid;
-    if (l->xid) g->device.xid_result = ni_xid_watch(l->xid, d->handle, &g->device.xid_at);
-  }
+  describe(f->set, e, &g->device, pci);
+  if (!mig) describe_link(f->set, e, &g->device);
+  if (!mig && asked(f, NI_GPU_XID, "xid_count")) xid_result = ni_xid_watch(&l->xid, l->nvml, handle);
   ni_gpu_leave();
-  size_t n = candidates(f, g, mig, c);
+  g->device.xid = l->xid;
+  size_t n = candidates(f, g, mig, xid_result);
   /* Whether a GPU has GPM shows the second sample only: guests of a hypervisor have it by name alone. */
-  if (g->call[NI_GPU_GPM].n && ni_gpm_open(&g->device.gpm, d->nvml, d->handle) == NI_NVML_OK) nanosleep(&gap, NULL);
-  probe(g, c, n);
-  settle(f, g, c, n);
+  ni_gpu_begin(&g->device, g->device.call[NI_GPU_GPM].n > 0);
+  for (int i = 0; i < NI_GPU_XID; i++) ni_gpu_ask(&g->device, (enum ni_gpu_kind)i);
+  settle(f, g, n);
   ni_find_reader(f, &g->reader);
 }
 
 static void add_migs(struct ni_find *f, struct library *l, ni_nvml_handle gpu, const char *name, const char *pci) {
   uint32_t now = 0, pending = 0, most = 0;
   char mig[NAME + 16];
+  ni_nvml_handle h;
   if (NI_NVML(l->nvml, mig_mode, gpu, &now, &pending) != NI_NVML_OK || !now) return;
   if (NI_NVML(l->nvml, mig_count, gpu, &most) != NI_NVML_OK) return;
   for (uint32_t i = 0; i < most && i < 64; i++) {
-    struct ni_gpu_device d = {.nvml = l->nvml};
-    if (NI_NVML(l->nvml, mig, gpu, i, &d.handle) != NI_NVML_OK) continue; /* no such instance */
+    if (NI_NVML(l->nvml, mig, gpu, i, &h) != NI_NVML_OK) continue; /* no such instance */
     snprintf(mig, sizeof mig, "%s/mig%u", name, i);
-    add(f, l, &d, mig, pci, true);
+    add(f, l, h, mig, pci, true);
   }
 }
 
 static void find_all(struct ni_find *f, struct library *l, uint32_t n) {
   char name[NAME], pci[NAME], why[256];
+  ni_nvml_handle h;
   for (uint32_t i = 0; i < n; i++) {
-    struct ni_gpu_device d = {.nvml = l->nvml, .xid_result = NI_NVML_NOT_SUPPORTED};
     struct ni_nvml_pci p = {.domain = 0};
     snprintf(name, sizeof name, "gpu%u", i);
-    int r = NI_NVML(l->nvml, handle, i, &d.handle);
+    int r = NI_NVML(l->nvml, handle, i, &h);
     if (r != NI_NVML_OK) {
       ni_set_unread(f->set, name, ni_nvml_why(l->nvml, r, why, sizeof why));
       continue;
     }
     *pci = 0;
-    if (NI_NVML(l->nvml, pci, d.handle, &p) == NI_NVML_OK)
+    if (NI_NVML(l->nvml, pci, h, &p) == NI_NVML_OK)
       snprintf(pci, sizeof pci, "%04x:%02x:%02x.0", p.domain, p.bus & 0xff, p.device & 0xff);
-    add(f, l, &d, name, pci, false);
-    add_migs(f, l, d.handle, name, pci);
+    add(f, l, h, name, pci, false);
+    add_migs(f, l, h, name, pci);
   }
 }
 

@@ -1,25 +1,52 @@
 #include "gpu_call.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "exporter/base/now.h"
 
-#define SLOW_NS INT64_C(5000000)    /* a call that takes longer is slow */
-#define CREDIT_NS INT64_C(50000000) /* so much at once is free: the sweeps before and after a short job */
-#define SHARE 200                   /* 0.5 % of the time for the slow calls together, and as much for all others */
+#define SLOW_NS INT64_C(5000000)      /* a call that takes longer is slow */
+#define CREDIT_NS INT64_C(50000000)   /* so much at once is free: the sweeps before and after a short job */
+#define SHARE 200                     /* 0.5 % of the time for the slow calls together, and as much for all others */
+#define GPM_GAP_NS INT64_C(110000000) /* NVIDIA asks for 100 ms between two samples */
 
 /* Of the whole process; `turn` guards it, and is held during each call. */
 static struct {
   pthread_mutex_t turn;
-  int gpus, slow; /* readers; slow calls of theirs */
+  int gpus, slow; /* devices; slow calls of theirs */
 } driver = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
 void ni_gpu_enter(void) { pthread_mutex_lock(&driver.turn); }
 void ni_gpu_leave(void) { pthread_mutex_unlock(&driver.turn); }
 
-static int fetch_memory(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
+static void free_samples(struct ni_gpu_device *d) {
+  for (int i = 0; i < 2; i++) {
+    if (d->sample[i]) NI_NVML(d->nvml, gpm_free, d->sample[i]);
+    d->sample[i] = NULL;
+  }
+}
+
+void ni_gpu_end(struct ni_gpu_device *d) {
+  for (int i = 0; i < NI_GPU_KINDS; i++) ni_gpu_forget(d, (enum ni_gpu_kind)i);
+  free_samples(d);
+  ni_gpu_enter();
+  driver.gpus--;
+  ni_gpu_leave();
+}
+
+void ni_gpu_begin(struct ni_gpu_device *d, bool gpm) {
+  struct ni_nvml_gpm_support s = {.version = 1};
+  ni_gpu_enter();
+  driver.gpus++;
+  gpm = gpm && NI_NVML(d->nvml, gpm_support, d->handle, &s) == NI_NVML_OK && s.supported;
+  for (int i = 0; gpm && i < 2; i++) gpm = NI_NVML(d->nvml, gpm_alloc, &d->sample[i]) == NI_NVML_OK;
+  gpm = gpm && NI_NVML(d->nvml, gpm_sample, d->handle, d->sample[0]) == NI_NVML_OK;
+  if (!gpm) free_samples(d);
+  ni_gpu_leave();
+  if (gpm) nanosleep(&(struct timespec){.tv_nsec = GPM_GAP_NS}, NULL);
+}
+
+static int fetch_memory(const struct ni_gpu_device *d, uint64_t got[3]) {
   struct ni_nvml_memory_v2 m = {.version = NI_NVML_MEMORY_V2};
   int r = NI_NVML(d->nvml, memory_v2, d->handle, &m);
   if (r == NI_NVML_NO_FUNCTION || r == NI_NVML_OTHER_VERSION) {
@@ -27,8 +54,7 @@ static int fetch_memory(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
     r = NI_NVML(d->nvml, memory, d->handle, &old);
     m.used = old.used, m.free = old.free, m.total = old.total;
   }
-  uint64_t all[] = {m.used, m.free, m.total};
-  for (size_t i = 0; i < c->n; i++) c->value[i].value = all[c->value[i].id];
+  got[0] = m.used, got[1] = m.free, got[2] = m.total;
   return r;
 }
 
@@ -36,70 +62,58 @@ static uint64_t whole(const struct ni_nvml_field *f) {
   switch (f->type) {
     case NI_NVML_DOUBLE: return f->value.d > 0 && f->value.d < 1.8e19 ? (uint64_t)f->value.d : 0;
     case NI_NVML_U32: return f->value.u32;
-    case NI_NVML_I64: return (uint64_t)f->value.i64;
     case NI_NVML_I32: return (uint64_t)(int64_t)f->value.i32;
     case NI_NVML_U16: return f->value.u16;
     default: return f->value.u64;
   }
 }
 
-static int fetch_fields(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
+static int fetch_fields(const struct ni_gpu_device *d, struct ni_gpu_value *v, size_t n, bool traffic) {
   struct ni_nvml_field f[NI_GPU_VALUES] = {0};
-  for (size_t i = 0; i < c->n; i++) f[i] = (struct ni_nvml_field){.id = c->value[i].id, .scope = c->value[i].scope};
-  int r = NI_NVML(d->nvml, fields, d->handle, (int)c->n, f);
-  for (size_t i = 0; i < c->n && r == NI_NVML_OK; i++) {
-    c->value[i].result = (int)f[i].result;
-    c->value[i].value = whole(&f[i]) * c->value[i].unit;
+  for (size_t i = 0; i < n; i++) f[i] = (struct ni_nvml_field){.id = v[i].id, .scope = v[i].scope};
+  int r = NI_NVML(d->nvml, fields, d->handle, (int)n, f);
+  for (size_t i = 0; i < n && r == NI_NVML_OK; i++) {
+    v[i].value = whole(&f[i]) * v[i].unit;
     /* Bytes of PCIe that are counted with 32 bits go round several times a second: no difference of them means anything. */
-    if (c->kind == NI_GPU_TRAFFIC && f[i].type == NI_NVML_U32) c->value[i].result = NI_NVML_NOT_SUPPORTED;
+    v[i].result = traffic && f[i].type == NI_NVML_U32 ? NI_NVML_NOT_SUPPORTED : (int)f[i].result;
   }
   return r;
 }
 
-static int fetch_gpm(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
-  uint32_t id[NI_GPU_VALUES];
-  double v[NI_GPU_VALUES];
-  int result[NI_GPU_VALUES];
-  for (size_t i = 0; i < c->n; i++) id[i] = c->value[i].id;
-  int r = ni_gpm_read(d->gpm, id, v, result, c->n);
-  for (size_t i = 0; i < c->n && r == NI_NVML_OK; i++) {
-    c->value[i].result = result[i];
-    c->value[i].value = v[i] > 0 && v[i] < 1e12 ? (uint64_t)(v[i] * c->value[i].unit + 0.5) : 0;
+static int fetch_gpm(struct ni_gpu_device *d, struct ni_gpu_value *v, size_t n) {
+  struct ni_nvml_gpm ask = {.version = 1, .n = (uint32_t)n, .first = d->sample[0], .second = d->sample[1]};
+  int r = ask.second ? NI_NVML(d->nvml, gpm_sample, d->handle, ask.second) : NI_NVML_NOT_SUPPORTED;
+  if (r != NI_NVML_OK) return r;
+  for (size_t i = 0; i < n; i++) ask.metric[i].id = v[i].id;
+  r = NI_NVML(d->nvml, gpm_metrics, &ask);
+  for (size_t i = 0; i < n && r == NI_NVML_OK; i++) {
+    double x = ask.metric[i].value;
+    v[i].result = (int)ask.metric[i].result;
+    v[i].value = x > 0 && x < 1e12 ? (uint64_t)(x * v[i].unit + 0.5) : 0;
   }
+  d->sample[0] = ask.second; /* the next one is taken over the older of the two */
+  d->sample[1] = ask.first;
   return r;
 }
 
-static int fetch_xid(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
-  uint64_t two[2];
-  int r = ni_xid_read(d->xid, d->xid_at, two);
-  for (size_t i = 0; i < c->n; i++) {
-    c->value[i].result = r;
-    if (r == NI_NVML_OK) c->value[i].value = two[c->value[i].id];
-  }
-  return r;
-}
-
-static int fetch(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
+static int fetch(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   const struct ni_nvml *n = d->nvml;
+  struct ni_gpu_call *c = &d->call[kind];
   struct ni_nvml_utilization u = {0};
+  uint64_t got[3] = {0};
   uint32_t one = 0;
-  uint64_t bits = 0;
-  int r;
-  for (size_t i = 0; i < c->n; i++) c->value[i].result = NI_NVML_OK;
-  switch (c->kind) {
-    case NI_GPU_MEMORY: return fetch_memory(c, d);
-    case NI_GPU_FIELDS:
-    case NI_GPU_TRAFFIC:
-    case NI_GPU_LINKS: return fetch_fields(c, d);
-    case NI_GPU_GPM: return fetch_gpm(c, d);
+  int r = NI_NVML_OK;
+  switch (kind) {
+    case NI_GPU_FIELDS: return fetch_fields(d, c->value, c->n, false);
+    case NI_GPU_TRAFFIC: return fetch_fields(d, c->value, c->n, true);
+    case NI_GPU_GPM: return fetch_gpm(d, c->value, c->n);
+    case NI_GPU_MEMORY: r = fetch_memory(d, got); break;
+    case NI_GPU_XID: r = ni_xid_read(d->xid, d->handle, got); break;
+    case NI_GPU_REASONS: r = NI_NVML(n, reasons, d->handle, got); break;
     case NI_GPU_UTILIZATION:
       r = NI_NVML(n, utilization, d->handle, &u);
-      for (size_t i = 0; i < c->n; i++) c->value[i].value = c->value[i].id ? u.memory : u.gpu;
-      return r;
-    case NI_GPU_REASONS:
-      r = NI_NVML(n, reasons, d->handle, &bits);
-      c->value->value = bits;
-      return r;
+      got[0] = u.gpu, got[1] = u.memory;
+      break;
     case NI_GPU_CLOCK_GRAPHICS: r = NI_NVML(n, clock, d->handle, 0, &one); break;
     case NI_GPU_CLOCK_SM: r = NI_NVML(n, clock, d->handle, 1, &one); break;
     case NI_GPU_CLOCK_MEMORY: r = NI_NVML(n, clock, d->handle, 2, &one); break;
@@ -109,25 +123,14 @@ static int fetch(struct ni_gpu_call *c, const struct ni_gpu_device *d) {
     case NI_GPU_WIDTH: r = NI_NVML(n, width, d->handle, &one); break;
     case NI_GPU_PCIE_TX: r = NI_NVML(n, pcie, d->handle, 0, &one); break;
     case NI_GPU_PCIE_RX: r = NI_NVML(n, pcie, d->handle, 1, &one); break;
-    default: return NI_NVML_NOT_SUPPORTED;
+    case NI_GPU_KINDS: break;
   }
-  c->value->value = one;
+  got[0] += one;
+  for (size_t i = 0; i < c->n; i++) {
+    c->value[i].value = got[c->value[i].id];
+    c->value[i].result = r;
+  }
   return r;
-}
-
-/*
- * When it is due again. Slow calls share their part of the time, so that it holds whatever each one takes; the others are their
- * GPU's, which has its part of the rest. A time in which others had the processor is not the driver's: what counts then is
- * what the call took before, where that was less.
- */
-static void pace(struct ni_gpu_call *c, struct ni_gpu_device *d, int64_t began, int64_t ended, bool off_the_cpu) {
-  int64_t took = ended - began, cost = off_the_cpu && c->took && c->took < took ? c->took : took;
-  bool slow = cost > SLOW_NS;
-  if (!c->slow) d->credit -= cost;
-  driver.slow += slow - c->slow;
-  c->slow = slow;
-  c->took = took;
-  c->due = slow ? ended + cost * SHARE * driver.slow : 0;
 }
 
 /* Has the GPU something left for a call that is not slow? */
@@ -143,42 +146,49 @@ static long switches(void) {
   return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nivcsw : 0;
 }
 
-/* In the driver's turn. false: not now. */
-static bool timed(struct ni_gpu_call *c, struct ni_gpu_device *d, int *result) {
+/*
+ * In the driver's turn. When it is due again: slow calls share their part of the time, so that it holds whatever each one takes;
+ * the others are their GPU's, which has its part of the rest. A time in which others had the processor is not the driver's: what
+ * counts then is what the call took before, where that was less.
+ */
+static int timed(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+  struct ni_gpu_call *c = &d->call[kind];
   int64_t began = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
-  if (!has_credit(d, began) && !c->slow && c->mono_ns) return false; /* the first time is for finding out */
+  if (!has_credit(d, began) && !c->slow && c->mono_ns) return NI_GPU_LATER; /* the first time is for finding out */
   long before = switches();
-  *result = fetch(c, d);
-  pace(c, d, began, (int64_t)ni_now_ns(CLOCK_MONOTONIC), switches() != before);
-  if (c->kind == NI_GPU_GPM && c->due < began + NI_GPM_GAP_NS) c->due = began + NI_GPM_GAP_NS;
-  return true;
+  int r = fetch(d, kind);
+  int64_t ended = (int64_t)ni_now_ns(CLOCK_MONOTONIC), took = ended - began;
+  int64_t cost = switches() != before && c->took && c->took < took ? c->took : took;
+  bool slow = cost > SLOW_NS;
+  if (!c->slow) d->credit -= cost;
+  driver.slow += slow - c->slow;
+  c->slow = slow;
+  c->took = took;
+  c->due = slow ? ended + cost * SHARE * driver.slow : 0;
+  if (kind == NI_GPU_GPM && c->due < began + GPM_GAP_NS) c->due = began + GPM_GAP_NS;
+  return r;
 }
 
-bool ni_gpu_ask(struct ni_gpu_call *c, struct ni_gpu_device *d, int *result) {
-  bool made = true;
-  *result = NI_NVML_OK;
-  if (!c->n || (c->due && (int64_t)ni_now_ns(CLOCK_MONOTONIC) < c->due)) return true;
-  if (c->kind == NI_GPU_XID) { /* asks our thread, not the driver */
-    *result = fetch_xid(c, d);
+int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+  struct ni_gpu_call *c = &d->call[kind];
+  int r;
+  if (!c->n || (c->due && (int64_t)ni_now_ns(CLOCK_MONOTONIC) < c->due)) return NI_NVML_OK;
+  if (kind == NI_GPU_XID) { /* asks our thread, not the driver */
+    r = fetch(d, kind);
   } else {
     ni_gpu_enter();
-    made = timed(c, d, result);
+    r = timed(d, kind);
     ni_gpu_leave();
   }
-  if (!made) return false;
+  if (r == NI_GPU_LATER) return r;
   c->mono_ns = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
   c->real_ns = (int64_t)ni_now_ns(CLOCK_REALTIME);
-  for (size_t i = 0; i < c->n && *result != NI_NVML_OK; i++) c->value[i].result = *result;
-  return true;
+  for (size_t i = 0; i < c->n && r != NI_NVML_OK; i++) c->value[i].result = r;
+  return r;
 }
 
-void ni_gpu_count(int more) {
-  ni_gpu_enter();
-  driver.gpus += more;
-  ni_gpu_leave();
-}
-
-void ni_gpu_forget(struct ni_gpu_call *c) {
+void ni_gpu_forget(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+  struct ni_gpu_call *c = &d->call[kind];
   ni_gpu_enter();
   driver.slow -= c->slow;
   ni_gpu_leave();

@@ -1,5 +1,5 @@
 /*
- * One call of NVML for one GPU, again and again: what it brought last, and when it may be made next.
+ * The calls of NVML for one GPU, again and again: what each brought last, and when it may be made next.
  *
  * NVML takes a lock of the driver that the training's own launches need. So, over all GPUs and collectors of this process:
  *   - one call at a time: where calls wait for that lock, there is one of ours among them and not one a GPU;
@@ -7,28 +7,23 @@
  *     have taken their part is left alone for a while. Until a call is made again its values stay as they are, with the time
  *     at which they were read (reading.h: STALE). Opening asks for all once, whatever it takes.
  *
- * A call belongs to one thread at a time.
+ * A device belongs to one thread at a time.
  */
 #ifndef NI_GPU_CALL_H
 #define NI_GPU_CALL_H
 
 #include <stdbool.h>
 
-#include "exporter/collect/reading.h"
-#include "gpm.h"
-#include "nvml.h"
 #include "xid.h"
 
-/* In the order in which they are made. Fields go by three calls, each at its pace: cheap ones, TRAFFIC, which takes 0.2 to
- * 0.4 ms a field, and LINKS, which are many. */
+/* In the order in which they are made. Fields go by two calls, each at its pace: cheap ones, and TRAFFIC, which takes 0.2 to
+ * 0.4 ms a field. */
 enum ni_gpu_kind {
   NI_GPU_UTILIZATION, NI_GPU_MEMORY, NI_GPU_CLOCK_GRAPHICS, NI_GPU_CLOCK_SM, NI_GPU_CLOCK_MEMORY, NI_GPU_POWER, NI_GPU_TEMPERATURE,
-  NI_GPU_REASONS, NI_GPU_GENERATION, NI_GPU_WIDTH, NI_GPU_FIELDS, NI_GPU_TRAFFIC, NI_GPU_LINKS, NI_GPU_GPM, NI_GPU_PCIE_TX,
-  NI_GPU_PCIE_RX, NI_GPU_XID, NI_GPU_KINDS
+  NI_GPU_REASONS, NI_GPU_GENERATION, NI_GPU_WIDTH, NI_GPU_FIELDS, NI_GPU_TRAFFIC, NI_GPU_GPM, NI_GPU_PCIE_TX, NI_GPU_PCIE_RX,
+  NI_GPU_XID, NI_GPU_KINDS
 };
-
-/* 36 counters of 18 NVLinks are the most of one call */
-enum { NI_GPU_VALUES = 40 };
+enum { NI_GPU_VALUES = 32, NI_GPU_LATER = -1 };
 
 struct ni_gpu_value {
   uint64_t value;
@@ -38,7 +33,6 @@ struct ni_gpu_value {
 };
 
 struct ni_gpu_call {
-  uint8_t kind; /* enum ni_gpu_kind */
   bool slow;
   size_t n;     /* values that are wanted of it; 0: never made */
   struct ni_gpu_value value[NI_GPU_VALUES];
@@ -49,24 +43,28 @@ struct ni_gpu_call {
 struct ni_gpu_device {
   const struct ni_nvml *nvml;
   ni_nvml_handle handle;
-  struct ni_gpm *gpm; /* NULL: it has none, or nobody asks for it */
+  ni_nvml_handle sample[2]; /* GPM: the last one, and room for the next; NULL: it has none, or nobody asks for it */
   struct ni_xid *xid;
-  size_t xid_at;      /* its number there */
-  int xid_result;     /* NVML's code for watching it */
   int64_t credit, credit_at; /* what its calls may take now; since when */
+  struct ni_gpu_call call[NI_GPU_KINDS];
 };
 
 /*
- * Makes it, if it is due. *result: the code of the call as a whole, NI_NVML_OK where it was not made; that of each value lies
- * beside it. false: the GPU has taken its part; what was refused comes first next time.
+ * From here on the GPU has its part of the time, until ni_gpu_end(). gpm: what its units did between two samples is asked for;
+ * takes the first one, and waits until another may be taken. It has no samples where NVML or the hardware has none.
  */
-bool ni_gpu_ask(struct ni_gpu_call *c, struct ni_gpu_device *d, int *result);
-/* It is not made any more, and its time is the others'. */
-void ni_gpu_forget(struct ni_gpu_call *c);
+void ni_gpu_begin(struct ni_gpu_device *d, bool gpm);
+void ni_gpu_end(struct ni_gpu_device *d);
 
-/* So many readers more, or less, share the time. */
-void ni_gpu_count(int more);
-/* The driver's turn is ours: for the calls of a GPU's beginning. */
+/*
+ * Makes the call, if it is due. The code of the whole, which each value has as well; NI_NVML_OK where it was not due;
+ * NI_GPU_LATER: the GPU has taken its part; what was refused comes first next time.
+ */
+int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind);
+/* It is not made any more, and its time is the others'. */
+void ni_gpu_forget(struct ni_gpu_device *d, enum ni_gpu_kind kind);
+
+/* The driver's turn is ours: for other calls than these. */
 void ni_gpu_enter(void);
 void ni_gpu_leave(void);
 

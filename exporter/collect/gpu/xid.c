@@ -10,15 +10,13 @@
 
 enum { WAIT_MS = 250, TYPE_XID = 8 };
 
-struct gpu {
-  ni_nvml_handle device;
-  uint64_t n, last;
-};
-
 struct ni_xid {
   const struct ni_nvml *nvml;
   ni_nvml_handle set;
-  struct gpu *gpu;
+  struct gpu {
+    ni_nvml_handle device;
+    uint64_t n, last;
+  } *gpu;
   size_t n, cap;
   pthread_t thread;
   pthread_mutex_t lock; /* guards what follows, and what gpu[] counts */
@@ -52,22 +50,22 @@ static void *wait_for(void *arg) {
   return NULL;
 }
 
-struct ni_xid *ni_xid_new(const struct ni_nvml *n) {
-  struct ni_xid *x = calloc(1, sizeof *x);
-  if (!x || NI_NVML(n, set_create, &x->set) != NI_NVML_OK) {
-    free(x);
-    return NULL;
+int ni_xid_watch(struct ni_xid **all, const struct ni_nvml *n, ni_nvml_handle device) {
+  struct ni_xid *x = *all;
+  if (!x) {
+    x = calloc(1, sizeof *x);
+    if (!x || NI_NVML(n, set_create, &x->set) != NI_NVML_OK) {
+      free(x);
+      return NI_NVML_NOT_SUPPORTED;
+    }
+    x->nvml = n;
+    pthread_mutex_init(&x->lock, NULL);
+    *all = x;
   }
-  x->nvml = n;
-  pthread_mutex_init(&x->lock, NULL);
-  return x;
-}
-
-int ni_xid_watch(struct ni_xid *x, ni_nvml_handle device, size_t *number) {
-  int r = NI_NVML(x->nvml, watch, device, TYPE_XID, x->set);
+  int r = NI_NVML(n, watch, device, TYPE_XID, x->set);
   if (r != NI_NVML_OK) return r;
   if (!ni_array_room(x->gpu, x->n, x->cap)) return NI_NVML_UNKNOWN;
-  x->gpu[*number = x->n++] = (struct gpu){.device = device};
+  x->gpu[x->n++] = (struct gpu){.device = device};
   return NI_NVML_OK;
 }
 
@@ -81,12 +79,12 @@ static bool start(struct ni_xid *x) {
   return done;
 }
 
-int ni_xid_read(struct ni_xid *x, size_t number, uint64_t out[2]) {
+int ni_xid_read(struct ni_xid *x, ni_nvml_handle device, uint64_t out[2]) {
   pthread_mutex_lock(&x->lock);
   if (!x->started) x->started = start(x);
   int r = x->started ? x->result : NI_NVML_UNKNOWN;
-  out[0] = x->gpu[number].n;
-  out[1] = x->gpu[number].last;
+  for (size_t i = 0; i < x->n; i++)
+    if (x->gpu[i].device == device) out[0] = x->gpu[i].n, out[1] = x->gpu[i].last;
   pthread_mutex_unlock(&x->lock);
   return r;
 }

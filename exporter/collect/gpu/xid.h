@@ -10,12 +10,10 @@
 
 struct ni_xid;
 
-/* NULL without memory, or where this NVML has no events. */
-struct ni_xid *ni_xid_new(const struct ni_nvml *n);
-/* Before the first read(). *number: the GPU's here. A code of NVML. */
-int ni_xid_watch(struct ni_xid *x, ni_nvml_handle device, size_t *number);
-/* out[0]: how many, out[1]: the last one, 0: none. A code of NVML: not OK while they cannot be waited for. */
-int ni_xid_read(struct ni_xid *x, size_t number, uint64_t out[2]);
+/* Before the first read(). *x is NULL for the first GPU. A code of NVML. */
+int ni_xid_watch(struct ni_xid **x, const struct ni_nvml *n, ni_nvml_handle device);
+/* Of a GPU that is watched. out[0]: how many, out[1]: the last one, 0: none. A code of NVML: not OK while they cannot be waited for. */
+int ni_xid_read(struct ni_xid *x, ni_nvml_handle device, uint64_t out[2]);
 /* Waits for the thread, 0.25 s at most. */
 void ni_xid_free(struct ni_xid *x);
 

@@ -178,7 +178,7 @@ static void short_list(void **state) {
   sweep();
   assert_null(entity("gpu0"));
   assert_true(has("gpu1", "power") && has("gpu1", "nvlink_tx_bytes") && has("gpu1", "pcie_rx_bytes"));
-  assert_false(has("gpu1", "memory_total") || has("gpu1", "gpm_sm_activity") || has("gpu1", "nvlink0_tx_bytes"));
+  assert_false(has("gpu1", "memory_total") || has("gpu1", "gpm_sm_activity"));
 }
 
 /* What blocks is called only for those who ask for it. */
@@ -194,16 +194,12 @@ static void blocking(void **state) {
   expect("gpu0", "pcie_rx_rate", 2000);
 }
 
-/* NVLinks one by one, under the numbers of NVLink 5 where those before are not known; bytes that 32 bits count are none. */
-static void links(void **state) {
+/* Bytes that 32 bits count are none. */
+static void narrow_bytes(void **state) {
   (void)state;
-  plant("* field.138 3\n* field.138.1 4\n* field.202.2 777\n* type.197 1\n");
+  plant("* type.197 1\n");
   open_it((struct ni_wanted){.all = true});
   sweep();
-  expect("gpu0", "nvlink0_tx_bytes", 3072);
-  expect("gpu0", "nvlink1_tx_bytes", 4096);
-  expect("gpu0", "nvlink2_tx_bytes", 777);
-  assert_false(has("gpu0", "nvlink3_tx_bytes") || has("gpu0", "nvlink0_rx_bytes"));
   assert_false(has("gpu0", "pcie_tx_bytes"));
   expect("gpu0", "pcie_rx_bytes", 8000);
 }
@@ -479,7 +475,7 @@ int main(void) {
 #define WITH(test, fake_of) cmocka_unit_test_setup_teardown(test, fake_of, without)
   const struct CMUnitTest tests[] = {
       WITH(no_library, NULL),      WITH(planted_values, with_fake), WITH(short_list, with_fake),   WITH(blocking, with_fake),
-      WITH(links, with_fake),      WITH(link_warnings, with_fake),  WITH(faults, with_fake),       WITH(lost_and_back, with_fake),
+      WITH(narrow_bytes, with_fake),     WITH(link_warnings, with_fake),  WITH(faults, with_fake),       WITH(lost_and_back, with_fake),
       WITH(slow_call, with_fake),  WITH(one_at_a_time, with_fake),  WITH(gpm, with_fake),          WITH(xids, with_fake),
       WITH(mig, with_fake),        WITH(no_driver, with_fake),      WITH(old_driver, with_old),    WITH(nothing_left, with_fake),
       WITH(too_many, with_fake),

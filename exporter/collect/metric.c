@@ -20,101 +20,86 @@ bool ni_metric_fits(const char *pattern, const char *name) {
   return !*name;
 }
 
-static const struct kind {
-  uint8_t source, kind, width;
-  const char *pattern, *unit;
-} kinds[] = {
-#define KIND(source, pattern, kind, width, unit) {NI_METRIC_##source, NI_METRIC_##kind, width, pattern, unit},
-#include "exporter/collect/metrics.def"
-};
-
-static const struct {
-  uint8_t source, scale;
-  const char *pattern;
-} scaled[] = {
-#define SCALE(source, pattern, scale) {NI_METRIC_##source, scale, pattern},
-#include "exporter/collect/metrics.def"
-};
-
-static const struct {
-  uint8_t source;
-  const char *const *pattern; /* NULL-terminated */
-} few[] = {
-#define SHORT(source, ...) {NI_METRIC_##source, (const char *const[]){__VA_ARGS__, NULL}},
-#include "exporter/collect/metrics.def"
-};
-
-static const struct {
-  uint8_t source;
-  const char *pattern, *name;
-} unified[] = {
-#define UNIFIED(source, pattern, name) {NI_METRIC_##source, pattern, name},
-#include "exporter/collect/metrics.def"
-};
-
 bool ni_metric_fits_any(const char *const *pattern, const char *name) {
   while (*pattern && !ni_metric_fits(*pattern, name)) pattern++;
   return *pattern != NULL;
 }
 
-bool ni_metric_short(enum ni_metric_source source, const char *name) {
-  for (size_t i = 0; i < sizeof few / sizeof *few; i++)
-    if (few[i].source == source && ni_metric_fits_any(few[i].pattern, name)) return true;
-  return false;
-}
+enum what { KIND_OF, SCALE_OF, FEW, ALIKE };
 
-const char *ni_metric_unified(enum ni_metric_source source, const char *name) {
-  for (size_t i = 0; i < sizeof unified / sizeof *unified; i++)
-    if (unified[i].source == source && ni_metric_fits(unified[i].pattern, name)) return unified[i].name;
+static const struct row {
+  uint8_t what, source, kind, width, scale;
+  const char *text, *const *pattern; /* a unit or a name; NULL-terminated */
+} rows[] = {
+#define PATTERNS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define KIND(source, kind, width, unit, ...) {KIND_OF, NI_METRIC_##source, NI_METRIC_##kind, width, 1, unit, PATTERNS(__VA_ARGS__)},
+#define SCALE(source, scale, ...) {SCALE_OF, NI_METRIC_##source, 0, 0, scale, "", PATTERNS(__VA_ARGS__)},
+#define SHORT(source, ...) {FEW, NI_METRIC_##source, 0, 0, 1, "", PATTERNS(__VA_ARGS__)},
+#define UNIFIED(source, name, ...) {ALIKE, NI_METRIC_##source, 0, 0, 1, name, PATTERNS(__VA_ARGS__)},
+#include "exporter/collect/metrics.def"
+};
+
+/* The first row of that kind that fits; NULL: none does. */
+static const struct row *row_of(enum what what, enum ni_metric_source source, const char *name) {
+  for (const struct row *r = rows; r < rows + sizeof rows / sizeof *rows; r++)
+    if (r->what == what && r->source == source && ni_metric_fits_any(r->pattern, name)) return r;
   return NULL;
 }
 
-struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {
-  uint8_t scale = 1;
-  for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
-    if (scaled[i].source == source && ni_metric_fits(scaled[i].pattern, name)) scale = scaled[i].scale;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (kinds[i].source == source && ni_metric_fits(kinds[i].pattern, name))
-      return (struct ni_metric){kinds[i].kind, kinds[i].width, scale, kinds[i].unit};
-  return (struct ni_metric){NI_METRIC_COUNTER, 64, scale, ""};
+bool ni_metric_short(enum ni_metric_source source, const char *name) { return row_of(FEW, source, name) != NULL; }
+
+const char *ni_metric_unified(enum ni_metric_source source, const char *name) {
+  const struct row *r = row_of(ALIKE, source, name);
+  return r ? r->text : NULL;
 }
 
-enum {
-#define GROUP(id, name) G_##id,
-#include "exporter/collect/metrics.def"
-};
-static const char *const groups[] = {
-#define GROUP(id, name) name,
-#include "exporter/collect/metrics.def"
-};
-static const struct {
-  uint8_t group;
-  const char *pattern, *unit, *meaning;
-} members[] = {
-#define MEMBER(id, pattern, unit, meaning) {G_##id, pattern, unit, meaning},
-#include "exporter/collect/metrics.def"
-};
+struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {
+  static const struct row of_none = {.kind = NI_METRIC_COUNTER, .width = 64, .scale = 1, .text = ""};
+  const struct row *kind = row_of(KIND_OF, source, name), *scaled = row_of(SCALE_OF, source, name);
+  if (!kind) kind = &of_none;
+  return (struct ni_metric){kind->kind, kind->width, scaled ? scaled->scale : 1, kind->text};
+}
 
-const char *ni_metric_group(size_t i) { return i < sizeof groups / sizeof *groups ? groups[i] : NULL; }
+static const struct {
+  const char *group; /* of those that follow; of a member NULL */
+  struct ni_metric_member member;
+  const char *pattern;
+} groups[] = {
+#define GROUP(name) {.group = name},
+#define MEMBER(of, counts, means) {.pattern = of, .member = {.unit = counts, .meaning = means}},
+#include "exporter/collect/metrics_groups.def"
+};
+enum { GROUP_ROWS = sizeof groups / sizeof *groups };
+
+const char *ni_metric_group(size_t i) {
+  for (size_t k = 0; k < GROUP_ROWS; k++)
+    if (groups[k].group && !i--) return groups[k].group;
+  return NULL;
+}
 
 bool ni_metric_next_group(const char *name, size_t *at, struct ni_metric_member *out) {
-  for (size_t i; (i = (*at)++) < sizeof members / sizeof *members;)
-    if (ni_metric_fits(members[i].pattern, name)) {
-      *out = (struct ni_metric_member){groups[members[i].group], members[i].unit, members[i].meaning};
-      return true;
-    }
+  for (size_t i; (i = (*at)++) < GROUP_ROWS;) {
+    if (groups[i].group || !ni_metric_fits(groups[i].pattern, name)) continue;
+    *out = groups[i].member;
+    while (!groups[i].group) i--;
+    out->group = groups[i].group;
+    return true;
+  }
   return false;
 }
 
-static const struct {
-  uint32_t id;
-  const char *name;
-} important[] = {
-#define IMPORTANT(id, name) {id, name},
-#include "exporter/collect/metrics.def"
-};
-
 const char *ni_metric_important(size_t i, uint32_t *id) {
+  static const struct {
+    uint32_t id;
+    const char *name;
+  } important[] = {
+    {17, "atu_cache_evictions"}, {18, "atu_cache_hit_base_page_size_0"},
+    {22, "atu_cache_hit_derivative1_page_size_0"}, {564, "hni_rx_paused_0"}, {565, "hni_rx_paused_1"},
+    {613, "hni_tx_paused_0"}, {614, "hni_tx_paused_1"}, {835, "lpe_net_match_overflow_0"},
+    {839, "lpe_net_match_priority_0"}, {869, "lpe_rndzv_puts_0"}, {873, "lpe_rndzv_puts_offloaded_0"},
+    {1597, "parbs_tarb_pi_non_posted_blocked_cnt"}, {1598, "parbs_tarb_pi_non_posted_pkts"},
+    {1599, "parbs_tarb_pi_posted_blocked_cnt"}, {1600, "parbs_tarb_pi_posted_pkts"}, {1724, "pct_trs_rsp_nack_drops"},
+  };
   if (i >= sizeof important / sizeof *important) return NULL;
   *id = important[i].id;
   return important[i].name;

@@ -15,14 +15,13 @@
 #include "root.h"
 
 /* State and speed, where Cassini 1 and 2 have them. */
-static void link_of(struct ni_set *s, const char *device) {
+static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
   static const char *const files[][2] = {{"port/link", "port/speed"}, {"port/0/link/state", "port/0/link/speed"},
                                          {"properties/link", "properties/speed"}};
-  struct ni_entity *e = &s->entity[s->n_entities - 1];
   char speed[64] = "", state[64] = "", text[160];
   for (int i = 0; i < 3 && !*speed && !*state; i++) {
-    ni_line_of(state, sizeof state, device, files[i][0]);
-    ni_line_of(speed, sizeof speed, device, files[i][1]);
+    ni_root_line(state, sizeof state, device, files[i][0]);
+    ni_root_line(speed, sizeof speed, device, files[i][1]);
   }
   int gbit = atoi(speed + strcspn(speed, "0123456789")); /* "BS_200G", "bs200G" */
   if (!*speed && !*state) return;
@@ -32,49 +31,43 @@ static void link_of(struct ni_set *s, const char *device) {
   e->link_bytes_s = gbit > 0 ? gbit * 1e9 / 8 : 0;
 }
 
-/* device: its folder, as a whole. */
 static void telemetry(struct ni_find *f, const char *name, const char *device) {
   static const char *const binary[] = {"ALL-in-binary", NULL};
-  if (!ni_find_entity(f, NI_METRIC_CXI, name)) return;
-  ni_device_about(f->set, device);
-  link_of(f->set, device);
-  struct ni_files *x = ni_files_new(f);
-  int e = ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "telemetry", .must = true, .stamped = true, .skip = binary,
-                                                    .skip_why = "skipped: all counters once more, in a form of the driver's own"});
-  if (e == 0 && !f->set->entity[f->set->n_entities - 1].n && f->wanted->all)
-    ni_set_unread(f->set, device, "no counters are in its telemetry");
-  ni_files_done(f, x);
+  const struct ni_folder folder = {.path = device, .sub = "telemetry", .must = true, .stamped = true, .skip = binary,
+                                   .skip_why = "skipped: all counters once more, in a form of the driver's own"};
+  struct ni_entity *e = ni_find_entity(f, NI_METRIC_CXI, name);
+  if (!e) return;
+  ni_device_about(f->set, e, device);
+  link_of(f->set, e, device);
+  if (ni_files_find(f, &folder, 1) == 0 && f->wanted->all) ni_set_unread(f->set, device, "no counters are in its telemetry");
 }
 
 static void beside(struct ni_find *f, const char *name, const char *device) {
   static const char *const errors[] = {"pcie_*corr_err", NULL}, *const times[] = {"time_#", NULL};
-  if (!ni_find_entity(f, NI_METRIC_CXIDEV, name)) return;
-  struct ni_files *x = ni_files_new(f);
-  ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "properties", .only = errors, .proven = true});
-  ni_files_folder(f, x, &(struct ni_folder){.path = device, .sub = "link_restarts", .only = times, .prefix = "link_restart_", .proven = true});
-  ni_files_done(f, x);
+  const struct ni_folder folders[] = {
+      {.path = device, .sub = "properties", .only = errors, .proven = true},
+      {.path = device, .sub = "link_restarts", .only = times, .prefix = "link_restart_", .proven = true},
+  };
+  if (ni_find_entity(f, NI_METRIC_CXIDEV, name)) ni_files_find(f, folders, 2);
 }
 
 /* A name proves nothing there, and an open file is read from the cache of FUSE: each is opened at each reading. */
-static void retry_handler(struct ni_find *f, const char *name) {
+static void retry_handler(struct ni_find *f, const char *name, const char *run) {
   static const char *const orders[] = {"reset_counters", NULL};
-  char path[NI_ROOT_PATH];
-  if (!ni_find_entity(f, NI_METRIC_RH, name)) return;
-  struct ni_files *x = ni_files_new(f);
-  ni_files_folder(f, x, &(struct ni_folder){.path = ni_root_path(path, "/run/cxi"), .sub = name, .must = true, .skip = orders,
-                                            .proven = true, .anew = true});
-  ni_files_done(f, x);
+  const struct ni_folder folder = {.path = run, .sub = name, .must = true, .skip = orders, .proven = true, .anew = true};
+  if (ni_find_entity(f, NI_METRIC_RH, name)) ni_files_find(f, &folder, 1);
 }
 
 /* "/sys/class/cxi", or a folder like it: its NICs. Returns how many. */
 static int all_in(struct ni_find *f, const char *folder) {
-  char **names, device[NI_ROOT_PATH];
-  int nics = 0, n = ni_names_of(&names, folder);
+  struct dirent **names;
+  char device[NI_ROOT_PATH];
+  int nics = 0, n = ni_root_names(&names, folder);
   for (int i = 0; i < n; i++) {
-    if (!ni_metric_fits("cxi#", names[i]) || snprintf(device, sizeof device, "%s/%s/device", folder, names[i]) >= NI_ROOT_PATH - 64)
-      continue;
-    telemetry(f, names[i], device);
-    if (!f->wanted->cxi_dir) beside(f, names[i], device);
+    const char *name = names[i]->d_name;
+    if (!ni_metric_fits("cxi#", name) || snprintf(device, sizeof device, "%s/%s/device", folder, name) >= NI_ROOT_PATH - 64) continue;
+    telemetry(f, name, device);
+    if (!f->wanted->cxi_dir) beside(f, name, device);
     nics++;
   }
   if (n < 0 && n != -ENOENT) ni_set_unread(f->set, folder, strerror(-n));
@@ -84,18 +77,19 @@ static int all_in(struct ni_find *f, const char *folder) {
 
 /* Path: ".../cxi3/device/telemetry", of one NIC? Its name, and path becomes that of its device. */
 static bool one_nic(char *path, char name[64]) {
-  char *end = path + strlen(path), *device = end - strlen("/telemetry"), *nic = end - strlen("/device/telemetry");
-  if (nic <= path || strcmp(nic, "/device/telemetry") != 0) return false;
-  char *from = nic;
-  while (from > path && from[-1] != '/') from--;
-  snprintf(name, 64, "%.*s", (int)(nic - from), from);
-  if (!ni_metric_fits("cxi#", name)) return false;
-  *device = 0;
-  return true;
+  static const char end[] = "/device/telemetry";
+  char *nic = path + strlen(path) - strlen(end);
+  if (nic <= path || strcmp(nic, end) != 0) return false;
+  *nic = 0;
+  snprintf(name, 64, "%s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+  bool is_one = ni_metric_fits("cxi#", name);
+  strcpy(nic, is_one ? "/device" : end);
+  return is_one;
 }
 
 void ni_cxi_find(struct ni_find *f) {
-  char path[NI_ROOT_PATH], name[64], **names;
+  char path[NI_ROOT_PATH], name[64];
+  struct dirent **names;
   if (f->wanted->cxi_dir) {
     size_t n = (size_t)snprintf(path, sizeof path, "%s", f->wanted->cxi_dir);
     while (n > 1 && n < sizeof path && path[n - 1] == '/') path[--n] = 0;
@@ -107,8 +101,8 @@ void ni_cxi_find(struct ni_find *f) {
     return;
   }
   all_in(f, ni_root_path(path, "/sys/class/cxi"));
-  int n = ni_root_names(&names, "/run/cxi");
+  int n = ni_root_names(&names, ni_root_path(path, "/run/cxi"));
   for (int i = 0; i < n; i++)
-    if (ni_metric_fits("cxi#", names[i])) retry_handler(f, names[i]);
+    if (ni_metric_fits("cxi#", names[i]->d_name)) retry_handler(f, names[i]->d_name, path);
   ni_root_names_free(names, n);
 }

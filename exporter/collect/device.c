@@ -5,17 +5,20 @@
 
 #include "root.h"
 
-bool ni_device_is_pci(const char *name, size_t n) {
+/* "0000:c1:00.0", as PCI names its devices? A domain may have more digits. */
+static bool is_pci(const char *name) {
   static const char form[] = "xxxx:xx:xx.x";
-  if (n < sizeof form - 1) return false;
-  for (name += n - (sizeof form - 1), n = 0; form[n]; n++) /* a domain may have more digits */
+  size_t n = strlen(name);
+  if (n < strlen(form)) return false;
+  name += n - strlen(form);
+  for (n = 0; form[n]; n++)
     if (form[n] == 'x' ? !strchr("0123456789abcdef", name[n]) : form[n] != name[n]) return false;
   return true;
 }
 
 /* A number of one of the device's files; 0: there is none. */
 static double amount(const char *device, const char *file, char text[64]) {
-  return ni_line_of(text, 64, device, file) > 0 ? strtod(text, NULL) : 0;
+  return ni_root_line(text, 64, device, file) > 0 ? strtod(text, NULL) : 0;
 }
 
 /* What its link to the host has, and could have. */
@@ -31,17 +34,16 @@ static const char *lacks(char out[200], const char *device) {
   return out;
 }
 
-void ni_device_about(struct ni_set *s, const char *device) {
-  struct ni_entity *e = &s->entity[s->n_entities - 1];
+void ni_device_about(struct ni_set *s, struct ni_entity *e, const char *device) {
   char text[64], warning[200], *path = realpath(device, NULL), *end = path ? path + strlen(path) : NULL;
   if (!path) return;
   /* A device of a bus of its own, as virtio's, lies below that of PCI. */
   for (; end > path; *end = 0) {
     char *name = strrchr(path, '/') + 1;
-    if (ni_device_is_pci(name, strlen(name))) {
+    if (is_pci(name)) {
       e->pci = ni_set_text(s, name);
       e->warning = ni_set_text(s, lacks(warning, path));
-      e->numa = ni_line_of(text, sizeof text, path, "numa_node") > 0 ? atoi(text) : -1;
+      e->numa = ni_root_line(text, sizeof text, path, "numa_node") > 0 ? atoi(text) : -1;
       break;
     }
     end = name - 1;

@@ -8,9 +8,7 @@
 
 #include "set.h"
 
-/* "0000:c1:00.0", as PCI names its devices? n: its length. */
-bool ni_device_is_pci(const char *name, size_t n);
-/* Fills in pci, numa and warning of the last entity from its device's folder (".../device"), which need not be there. */
-void ni_device_about(struct ni_set *s, const char *device);
+/* Fills in pci, numa and warning of an entity from its device's folder (".../device"), which need not be there. */
+void ni_device_about(struct ni_set *s, struct ni_entity *e, const char *device);
 
 #endif

@@ -71,8 +71,8 @@ static void end(struct ni_reader *r) {
 
 /* The interface of that name is the one whose /sys is read. */
 static bool same(int fd, struct ifreq *ifr, const char *interface) {
-  char text[64];
-  return ni_root_line(text, sizeof text, "/sys/class/net/%s/ifindex", interface) > 0 && ioctl(fd, SIOCGIFINDEX, ifr) == 0 &&
+  char path[NI_ROOT_PATH], text[64];
+  return ni_root_line(text, sizeof text, ni_root_path(path, "/sys/class/net/%s/ifindex", interface), NULL) > 0 && ioctl(fd, SIOCGIFINDEX, ifr) == 0 &&
          ifr->ifr_ifindex == atoi(text);
 }
 

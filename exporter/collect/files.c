@@ -20,7 +20,7 @@ struct file {
   uint8_t folder, width;
 };
 
-struct ni_files {
+struct files {
   struct ni_reader r;
   struct file *file;
   size_t n, cap;
@@ -87,41 +87,35 @@ static int64_t ahead_of_mono(int64_t before) {
 static int open_in(int folder, const char *name) { return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
 
 static void sweep(struct ni_reader *r, struct ni_reading *out) {
-  struct ni_files *x = (struct ni_files *)r;
-  /* A reading has both clocks; one of them is read, or is in the file. */
-  int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), ahead = x->ahead_ns = ahead_of_mono(x->ahead_ns);
-  for (size_t i = 0; i < x->n; i++, out++) {
-    const struct file *f = &x->file[i];
+  struct files *x = (struct files *)r;
+  int64_t ahead = x->ahead_ns = ahead_of_mono(x->ahead_ns);
+  for (const struct file *f = x->file; f < x->file + x->n; f++, out++) {
     char text[64];
+    bool stamped = x->folder[f->folder].stamped;
     int fd = f->fd >= 0 ? f->fd : open_in(x->folder[f->folder].fd, f->name), n = take(fd, text);
     if (f->fd < 0 && fd >= 0) close(fd);
-    bool stamped = x->folder[f->folder].stamped;
-    out->value = 0;
-    if (!stamped || n < 0) {
-      now = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
-      int64_t *fresh = &x->folder[f->folder].fresh_ns;
+    bool good = n >= 0 && parse(text, stamped, &out->value, &out->real_ns);
+    out->state = good ? NI_READ_OK : NI_READ_UNREADABLE;
+    /* A reading has both clocks; one of them is read, or is in the file. */
+    if (good && stamped) {
+      out->mono_ns = out->real_ns - ahead;
+    } else {
+      int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), *fresh = &x->folder[f->folder].fresh_ns;
       if (n >= 0 && now - *fresh >= x->folder[f->folder].lifespan_ns) *fresh = now;
       out->mono_ns = n < 0 ? now : *fresh;
       out->real_ns = out->mono_ns + ahead;
     }
-    if (n < 0) {
-      bool gone = n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN; /* the last: of a file system in user space */
-      out->state = gone ? NI_READ_MISSING : NI_READ_UNREADABLE;
-      if (gone) r->changed = true;
-      continue;
-    }
-    out->state = parse(text, stamped, &out->value, &out->real_ns) ? NI_READ_OK : NI_READ_UNREADABLE;
-    if (out->state != NI_READ_OK) out->value = 0;
+    if (!good) out->value = 0;
     if (out->value >> 63 && f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits, printed with a sign */
-    if (stamped) {
-      if (out->state != NI_READ_OK) out->real_ns = now + ahead;
-      out->mono_ns = out->real_ns - ahead;
+    if (n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN) { /* the last: of a file system in user space */
+      out->state = NI_READ_MISSING;
+      r->changed = true;
     }
   }
 }
 
 static void end(struct ni_reader *r) {
-  struct ni_files *x = (struct ni_files *)r;
+  struct files *x = (struct files *)r;
   for (size_t i = 0; i < x->n; i++)
     if (x->file[i].fd >= 0) close(x->file[i].fd);
   for (unsigned i = 0; i < x->n_folders; i++) close(x->folder[i].fd);
@@ -129,37 +123,22 @@ static void end(struct ni_reader *r) {
   free(x);
 }
 
-struct ni_files *ni_files_new(struct ni_find *f) {
-  struct ni_files *x = calloc(1, sizeof *x);
-  struct rlimit limit;
-  if (!x) {
-    f->set->failed = true;
-    return NULL;
-  }
-  x->r.read = sweep;
-  x->r.close = end;
-  x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX ? (int)limit.rlim_cur - SPARE_FDS : INT32_MAX;
-  return x;
-}
-
 /* The first of the files that cannot be read, why, and how many there are of them. */
 struct bad {
-  const char *name;
-  char why[160];
+  char name[256], why[160];
   size_t n;
   bool skipped;
 };
 
 static void note(struct bad *b, const char *name, const char *why, bool skipped) {
-  if (!b->n++) {
-    b->name = name;
-    b->skipped = skipped;
-    snprintf(b->why, sizeof b->why, "%s", why);
-  }
+  if (b->n++) return;
+  b->skipped = skipped;
+  snprintf(b->name, sizeof b->name, "%s", name);
+  snprintf(b->why, sizeof b->why, "%s", why);
 }
 
 /* Adds the file, if it is asked for and is a counter. */
-static void add(struct ni_find *f, struct ni_files *x, const struct ni_folder *how, const char *name, struct bad *bad) {
+static void add(struct ni_find *f, struct files *x, const struct ni_folder *how, const char *name, struct bad *bad) {
   char counter[512], text[64], why[96];
   unsigned folder = x->n_folders - 1;
   uint64_t value;
@@ -189,37 +168,55 @@ static void add(struct ni_find *f, struct ni_files *x, const struct ni_folder *h
   if (fd >= 0) close(fd);
 }
 
-int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folder *how) {
-  char **names, folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[256];
-  if (!x || x->n_folders == FOLDERS) return 0;
+static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder *how) {
+  struct dirent **names;
+  struct bad bad = {0};
+  char folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[256];
   if (snprintf(folder, sizeof folder, "%s%s%s", how->path, how->sub ? "/" : "", how->sub ? how->sub : "") >= NI_ROOT_PATH) *folder = 0;
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = fd < 0 ? -errno : ni_names_of(&names, folder);
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = fd < 0 ? -errno : ni_root_names(&names, folder);
   if (n < 0 && how->must) ni_set_unread(f->set, folder, strerror(-n));
   if (fd < 0) return n;
   x->folder[x->n_folders].fd = fd;
   x->folder[x->n_folders].stamped = how->stamped;
   x->folder[x->n_folders++].lifespan_ns = how->lifespan_ms * INT64_C(1000000);
-  struct bad bad = {0};
   for (int i = 0; i < n; i++) {
-    if (how->only && !ni_metric_fits_any(how->only, names[i])) continue;
-    if (how->skip && ni_metric_fits_any(how->skip, names[i])) {
-      snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    const char *name = names[i]->d_name;
+    if (how->only && !ni_metric_fits_any(how->only, name)) continue;
+    if (how->skip && ni_metric_fits_any(how->skip, name)) {
+      snprintf(path, sizeof path, "%s/%s", folder, name);
       if (how->skip_why) ni_set_skipped(f->set, path, how->skip_why);
     } else {
-      add(f, x, how, names[i], &bad);
+      add(f, x, how, name, &bad);
     }
   }
   if (bad.n) {
-    snprintf(path, sizeof path, "%s/%s", folder, bad.name);
-    snprintf(why, sizeof why, "%s", bad.why);
+    int used = snprintf(why, sizeof why, "%s", bad.why);
     if (bad.n > 1)
-      snprintf(why, sizeof why, "%s; so it is with %zu more %s of this folder", bad.why, bad.n - 1, ni_plural(bad.n - 1, "file", "files"));
+      snprintf(why + used, sizeof why - (size_t)used, "; so it is with %zu more %s of this folder", bad.n - 1,
+               ni_plural(bad.n - 1, "file", "files"));
+    snprintf(path, sizeof path, "%s/%s", folder, bad.name);
     (bad.skipped ? ni_set_skipped : ni_set_unread)(f->set, path, why);
   }
   ni_root_names_free(names, n);
   return n < 0 ? n : 0;
 }
 
-void ni_files_done(struct ni_find *f, struct ni_files *x) {
-  if (x) ni_find_reader(f, &x->r);
+int ni_files_find(struct ni_find *f, const struct ni_folder *folder, unsigned n) {
+  struct files *x = calloc(1, sizeof *x);
+  struct rlimit limit;
+  if (!x) {
+    f->set->failed = true;
+    return -ENOMEM;
+  }
+  x->r.read = sweep;
+  x->r.close = end;
+  x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX ? (int)limit.rlim_cur - SPARE_FDS : INT32_MAX;
+  int e = 0;
+  for (unsigned i = 0; i < n && i < FOLDERS; i++) {
+    int failed = add_folder(f, x, &folder[i]);
+    if (i == 0) e = failed;
+  }
+  if (e == 0) e = (int)x->n;
+  ni_find_reader(f, &x->r);
+  return e;
 }

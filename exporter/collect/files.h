@@ -1,11 +1,8 @@
 /*
  * The reader of counters that are files, one number in each: sysfs, and the retry handler's files.
  *
- *   ni_files_new ─▶ ni_files_folder, for each folder of the entity ─▶ ni_files_done
- *
- * Descriptors stay open: a reading is a pread() into the stack and a few digits by hand. Where the process may have no more
- * of them, the rest of the files is opened at each reading, which takes five times as long. All counters of the entity come
- * from here.
+ * Descriptors stay open: a reading is a pread() into the stack and a few digits by hand. Where the process may have no more of
+ * them, the rest of the files is opened at each reading, which takes five times as long.
  *
  * A file that goes while it is open (its driver was unloaded, the retry handler ended) is MISSING, and the reader has changed.
  * What has no number in it, or cannot be read, is UNREADABLE. Threads: as source.h says.
@@ -28,12 +25,10 @@ struct ni_folder {
   unsigned lifespan_ms;       /* the driver asks the device so seldom: within that time a reading has the time of the one before */
 };
 
-struct ni_files;
-/* NULL without memory, which the set then says; the other two take it. */
-struct ni_files *ni_files_new(struct ni_find *f);
-/* Adds its files to the last entity. 0, or -errno: there is no such folder, or it cannot be listed. */
-int ni_files_folder(struct ni_find *f, struct ni_files *x, const struct ni_folder *how);
-/* Hands the reader over (ni_find_reader). */
-void ni_files_done(struct ni_find *f, struct ni_files *x);
+/*
+ * Adds the files of n folders, four at most, to the last entity, and hands the reader over (ni_find_reader): all counters of the
+ * entity come from here. Returns how many there are; -errno where the first folder is not there or cannot be listed.
+ */
+int ni_files_find(struct ni_find *f, const struct ni_folder *folder, unsigned n);
 
 #endif

@@ -4,6 +4,7 @@
  * Each is found by its line and its place in it. What this kernel has not (PSI, a counter of a later one) is no counter.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
@@ -137,11 +138,11 @@ static struct texts *begin(struct ni_find *f) {
 static unsigned open_file(struct ni_find *f, struct texts *x, const char *file) {
   if (x->n_files && strcmp(x->file[x->n_files - 1], file) == 0) return x->n_files - 1;
   char path[NI_ROOT_PATH];
-  int fd = ni_root_open("/proc/%s", file), e = fd < 0 ? fd : ni_root_read(fd, x->text, TEXT);
+  int fd = open(ni_root_path(path, "/proc/%s", file), O_RDONLY | O_CLOEXEC), e = fd < 0 ? -errno : ni_root_read(fd, x->text, TEXT);
   if (e < 0) {
     *x->text = 0;
     /* PSI may be left out of a kernel, or switched off when it starts. */
-    (e == -ENOENT || e == -EOPNOTSUPP ? ni_set_skipped : ni_set_unread)(f->set, ni_root_path(path, "/proc/%s", file), strerror(-e));
+    (e == -ENOENT || e == -EOPNOTSUPP ? ni_set_skipped : ni_set_unread)(f->set, path, strerror(-e));
   }
   x->file[x->n_files] = file;
   x->fd[x->n_files] = fd;

@@ -4,20 +4,20 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "files.h"
 #include "root.h"
 
 /* "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand" */
-static void link_of(struct ni_set *s, const char *device, const char *port) {
-  struct ni_entity *e = &s->entity[s->n_entities - 1];
+static void link_of(struct ni_set *s, struct ni_entity *e, const char *device, const char *port) {
   char state[64], rate[64], layer[64], vendor[64], text[256];
-  ni_line_of(state, sizeof state, port, "state"); /* "4: ACTIVE" */
-  ni_line_of(rate, sizeof rate, port, "rate");
-  ni_line_of(layer, sizeof layer, port, "link_layer");
+  ni_root_line(state, sizeof state, port, "state"); /* "4: ACTIVE" */
+  ni_root_line(rate, sizeof rate, port, "rate");
+  ni_root_line(layer, sizeof layer, port, "link_layer");
   const char *word = strstr(state, ": ");
-  bool efa = ni_line_of(vendor, sizeof vendor, device, "vendor") > 0 && strcmp(vendor, "0x1d0f") == 0 && atoi(rate) == 100;
+  bool efa = ni_root_line(vendor, sizeof vendor, device, "vendor") > 0 && strcmp(vendor, "0x1d0f") == 0 && atoi(rate) == 100;
   snprintf(text, sizeof text, "%s, %s%s, %s", word ? word + 2 : *state ? state : "state unknown", *rate ? rate : "rate unknown",
            efa ? " as all older drivers say" : "", layer);
   e->link = ni_set_text(s, text);
@@ -29,34 +29,33 @@ static void link_of(struct ni_set *s, const char *device, const char *port) {
 static void port_of(struct ni_find *f, const char *name, const char *device, const char *port, bool one) {
   /* bnxt_re fills recoverable_errors from the broadcasts sent. */
   static const char *const skip[] = {"lifespan", "recoverable_errors", NULL};
-  char text[64], of_device[NI_ROOT_PATH];
-  if (!ni_find_entity(f, NI_METRIC_IB, name)) return;
-  snprintf(of_device, sizeof of_device, "%s", device);
-  strncat(of_device, "/device", sizeof of_device - strlen(of_device) - 1);
-  ni_device_about(f->set, of_device);
-  link_of(f->set, of_device, port);
-  struct ni_files *x = ni_files_new(f);
-  struct ni_folder hw = {.path = port, .sub = "hw_counters", .skip = skip, .proven = true, .lifespan_ms = 10};
-  if (ni_line_of(text, sizeof text, port, "hw_counters/lifespan") > 0) hw.lifespan_ms = (unsigned)atoi(text);
-  if (hw.lifespan_ms > 10000) hw.lifespan_ms = 10000;
-  ni_files_folder(f, x, &(struct ni_folder){.path = port, .sub = "counters", .proven = true});
-  if (ni_files_folder(f, x, &hw) < 0 && one) {
-    hw.path = device;
-    ni_files_folder(f, x, &hw);
-  }
-  ni_files_done(f, x);
+  char text[64], path[NI_ROOT_PATH + 16];
+  struct ni_entity *e = ni_find_entity(f, NI_METRIC_IB, name);
+  if (!e) return;
+  snprintf(path, sizeof path, "%s/device", device);
+  ni_device_about(f->set, e, path);
+  link_of(f->set, e, path, port);
+  int lifespan = ni_root_line(text, sizeof text, port, "hw_counters/lifespan") > 0 ? atoi(text) : 10;
+  snprintf(path, sizeof path, "%s/hw_counters", port);
+  const struct ni_folder folders[] = {
+      {.path = port, .sub = "counters", .proven = true},
+      {.path = one && access(path, X_OK) != 0 ? device : port, .sub = "hw_counters", .skip = skip, .proven = true,
+       .lifespan_ms = lifespan < 0 || lifespan > 10000 ? 10000 : (unsigned)lifespan},
+  };
+  ni_files_find(f, folders, 2);
 }
 
 void ni_ib_find(struct ni_find *f) {
-  char **devices, **ports, device[NI_ROOT_PATH], port[NI_ROOT_PATH], name[300];
-  int n = ni_root_names(&devices, "/sys/class/infiniband");
+  struct dirent **devices, **ports;
+  char path[NI_ROOT_PATH], device[NI_ROOT_PATH], port[NI_ROOT_PATH], name[600];
+  int n = ni_root_names(&devices, ni_root_path(path, "/sys/class/infiniband"));
   for (int i = 0; i < n; i++) {
-    ni_root_path(device, "/sys/class/infiniband/%s", devices[i]);
-    int m = ni_root_names(&ports, "/sys/class/infiniband/%s/ports", devices[i]);
+    ni_root_path(device, "/sys/class/infiniband/%s", devices[i]->d_name);
+    int m = ni_root_names(&ports, ni_root_path(path, "/sys/class/infiniband/%s/ports", devices[i]->d_name));
     if (m < 0) ni_set_unread(f->set, device, "its ports cannot be listed");
     for (int k = 0; k < m; k++) {
-      snprintf(name, sizeof name, "%s:%s", devices[i], ports[k]);
-      port_of(f, name, device, ni_root_path(port, "/sys/class/infiniband/%s/ports/%s", devices[i], ports[k]), m == 1);
+      snprintf(name, sizeof name, "%s:%s", devices[i]->d_name, ports[k]->d_name);
+      port_of(f, name, device, ni_root_path(port, "/sys/class/infiniband/%s/ports/%s", devices[i]->d_name, ports[k]->d_name), m == 1);
     }
     ni_root_names_free(ports, m);
   }

@@ -64,13 +64,14 @@ static void add(struct gpus *g, const char *pci, const char *name, int numa) {
 
 /* Where NVML names none: display controllers of NVIDIA's. */
 static void of_pci(struct gpus *g) {
-  char **names, at[NI_ROOT_PATH], vendor[64], class[64], numa[64];
-  int n = ni_root_names(&names, "/sys/bus/pci/devices");
+  struct dirent **names;
+  char at[NI_ROOT_PATH], vendor[64], class[64], numa[64];
+  int n = ni_root_names(&names, ni_root_path(at, "/sys/bus/pci/devices"));
   for (int i = 0; i < n; i++) {
-    ni_root_path(at, "/sys/bus/pci/devices/%s", names[i]);
-    if (ni_line_of(vendor, sizeof vendor, at, "vendor") > 0 && strcmp(vendor, "0x10de") == 0 &&
-        ni_line_of(class, sizeof class, at, "class") > 0 && strncmp(class, "0x03", 4) == 0)
-      add(g, names[i], names[i], ni_line_of(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
+    ni_root_path(at, "/sys/bus/pci/devices/%s", names[i]->d_name);
+    if (ni_root_line(vendor, sizeof vendor, at, "vendor") > 0 && strcmp(vendor, "0x10de") == 0 &&
+        ni_root_line(class, sizeof class, at, "class") > 0 && strncmp(class, "0x03", 4) == 0)
+      add(g, names[i]->d_name, names[i]->d_name, ni_root_line(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
   }
   ni_root_names_free(names, n);
 }

@@ -16,36 +16,16 @@ static void look(void) {
   if (said) root = said;
 }
 
-static const char *path(char out[NI_ROOT_PATH], const char *format, va_list args) {
+const char *ni_root_path(char out[NI_ROOT_PATH], const char *format, ...) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  va_list args;
   pthread_once(&once, look);
   int n = snprintf(out, NI_ROOT_PATH, "%s", root);
-  int m = n < NI_ROOT_PATH ? vsnprintf(out + n, (size_t)(NI_ROOT_PATH - n), format, args) : 0;
-  if (n + m >= NI_ROOT_PATH) *out = 0;
-  return out;
-}
-
-#define PATH(name, format)                            \
-  char name[NI_ROOT_PATH];                            \
-  do {                                                \
-    va_list args_;                                    \
-    va_start(args_, format);                          \
-    path(name, format, args_);                        \
-    va_end(args_);                                    \
-  } while (0)
-
-const char *ni_root_path(char out[NI_ROOT_PATH], const char *format, ...) {
-  va_list args;
   va_start(args, format);
-  path(out, format, args);
+  if (n < NI_ROOT_PATH) n += vsnprintf(out + n, (size_t)(NI_ROOT_PATH - n), format, args);
   va_end(args);
+  if (n >= NI_ROOT_PATH) *out = 0;
   return out;
-}
-
-int ni_root_open(const char *format, ...) {
-  PATH(p, format);
-  int fd = open(p, O_RDONLY | O_CLOEXEC);
-  return fd < 0 ? -errno : fd;
 }
 
 int ni_root_read(int fd, char *out, size_t size) {
@@ -54,7 +34,7 @@ int ni_root_read(int fd, char *out, size_t size) {
   return n < 0 ? -errno : (int)n;
 }
 
-int ni_line_of(char *out, size_t size, const char *folder, const char *file) {
+int ni_root_line(char *out, size_t size, const char *folder, const char *file) {
   char p[NI_ROOT_PATH];
   *out = 0;
   if (snprintf(p, sizeof p, "%s%s%s", folder, file ? "/" : "", file ? file : "") >= NI_ROOT_PATH) return -ENAMETOOLONG;
@@ -67,36 +47,15 @@ int ni_line_of(char *out, size_t size, const char *folder, const char *file) {
   return (int)strlen(out);
 }
 
-int ni_root_line(char *out, size_t size, const char *format, ...) {
-  PATH(p, format);
-  return ni_line_of(out, size, p, NULL);
-}
-
 static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
-int ni_root_names(char ***names, const char *format, ...) {
-  PATH(p, format);
-  return ni_names_of(names, p);
-}
-
-int ni_names_of(char ***names, const char *folder) {
-  struct dirent **found;
+int ni_root_names(struct dirent ***names, const char *folder) {
   *names = NULL;
-  int n = scandir(folder, &found, visible, versionsort);
-  if (n < 0) return -errno;
-  char **list = calloc((size_t)n + 1, sizeof *list);
-  int e = list ? n : -ENOMEM;
-  for (int i = 0; i < n; i++) {
-    if (list && !(list[i] = strdup(found[i]->d_name))) e = -ENOMEM;
-    free(found[i]);
-  }
-  free(found);
-  if (e < 0 && list) ni_root_names_free(list, n);
-  else *names = list;
-  return e;
+  int n = scandir(folder, names, visible, versionsort);
+  return n < 0 ? -errno : n;
 }
 
-void ni_root_names_free(char **names, int n) {
-  for (int i = 0; names && i < n; i++) free(names[i]);
+void ni_root_names_free(struct dirent **names, int n) {
+  for (int i = 0; i < n; i++) free(names[i]);
   free(names);
 }

@@ -190,7 +190,7 @@ static void describe_link(struct ni_set *s, struct ni_entity *e, const struct ni
 }
 
 static void describe(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_device *d, const char *pci) {
-  char name[NI_NVML_TEXT] = "", uuid[NI_NVML_TEXT] = "", text[2 * NI_NVML_TEXT + 4], numa[16];
+  char name[NI_NVML_TEXT] = "", uuid[NI_NVML_TEXT] = "", text[2 * NI_NVML_TEXT + 4], numa[16], path[NI_ROOT_PATH];
   NI_NVML(d->nvml, name, d->handle, name, NI_NVML_TEXT);
   NI_NVML(d->nvml, uuid, d->handle, uuid, NI_NVML_TEXT);
   name[NI_NVML_TEXT - 1] = uuid[NI_NVML_TEXT - 1] = 0;
@@ -198,7 +198,7 @@ static void describe(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_
   e->about = ni_set_text(s, text);
   if (!*pci) return;
   e->pci = ni_set_text(s, pci);
-  if (ni_root_line(numa, sizeof numa, "/sys/bus/pci/devices/%s/numa_node", pci) > 0) e->numa = atoi(numa);
+  if (ni_root_line(numa, sizeof numa, ni_root_path(path, "/sys/bus/pci/devices/%s", pci), "numa_node") > 0) e->numa = atoi(numa);
 }
 
 /* An entity, its counters and its reader, unless nobody asks for it. */

@@ -45,20 +45,16 @@ static uint32_t count(int fd, struct ifreq *ifr) {
 
 static void sweep(struct ni_reader *r, struct ni_reading *out) {
   struct driver *d = (struct driver *)r;
-  uint32_t n = count(d->fd, &d->ifr);
-  int e = -ENODEV;
-  if (n == d->n_stats) {
-    d->stats->cmd = ETHTOOL_GSTATS;
-    d->stats->n_stats = n;
-    e = ask(d->fd, &d->ifr, d->stats);
-  }
+  int e = 0;
+  d->stats->cmd = ETHTOOL_GSTATS;
+  d->stats->n_stats = count(d->fd, &d->ifr);
+  if (d->stats->n_stats == d->n_stats) e = ask(d->fd, &d->ifr, d->stats);
   /* Other counters than those whose names are known: whose values these would be nobody knows. */
-  bool others = n != d->n_stats || (e == 0 && d->stats->n_stats != n);
-  if (others) r->changed = true;
+  uint8_t state = d->stats->n_stats != d->n_stats ? NI_READ_MISSING : e < 0 ? NI_READ_UNREADABLE : NI_READ_OK;
+  if (state == NI_READ_MISSING) r->changed = true;
   int64_t mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
   for (uint32_t i = 0; i < r->n; i++)
-    out[i] = (struct ni_reading){others || e < 0 ? 0 : d->stats->data[d->index[i]], real, mono,
-                                 others ? NI_READ_MISSING : e < 0 ? NI_READ_UNREADABLE : NI_READ_OK};
+    out[i] = (struct ni_reading){state == NI_READ_OK ? d->stats->data[d->index[i]] : 0, real, mono, state};
 }
 
 static void end(struct ni_reader *r) {
@@ -72,24 +68,25 @@ static void end(struct ni_reader *r) {
 /* The interface of that name is the one whose /sys is read. */
 static bool same(int fd, struct ifreq *ifr, const char *interface) {
   char path[NI_ROOT_PATH], text[64];
-  return ni_root_line(text, sizeof text, ni_root_path(path, "/sys/class/net/%s/ifindex", interface), NULL) > 0 && ioctl(fd, SIOCGIFINDEX, ifr) == 0 &&
-         ifr->ifr_ifindex == atoi(text);
+  return ni_root_line(text, sizeof text, ni_root_path(path, "/sys/class/net/%s/ifindex", interface), NULL) > 0 &&
+         ioctl(fd, SIOCGIFINDEX, ifr) == 0 && ifr->ifr_ifindex == atoi(text);
 }
 
-/* Adds those of the driver's counters that are asked for. */
-static void names(struct ni_find *f, struct driver *d, const struct ethtool_gstrings *s) {
-  for (uint32_t i = 0; i < d->n_stats; i++) {
+/* Adds those of the driver's counters that are asked for; s has room for all names. */
+static void add_all(struct ni_find *f, struct driver *d, struct ethtool_gstrings *s, const char *interface) {
+  *s = (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = d->n_stats};
+  int e = ask(d->fd, &d->ifr, s);
+  if (e < 0) ni_set_unread(f->set, interface, strerror(-e));
+  for (uint32_t i = 0, n = 0; e == 0 && s->len == d->n_stats && i < d->n_stats; i++) {
     char name[ETH_GSTRING_LEN + 1];
     snprintf(name, sizeof name, "%.*s", ETH_GSTRING_LEN, (const char *)s->data + (size_t)i * ETH_GSTRING_LEN);
     const char *from = name + strspn(name, " "); /* some indent them */
-    if (*from && ni_find_counter(f, from)) d->index[f->set->entity[f->set->n_entities - 1].n - 1] = i;
+    if (*from && ni_find_counter(f, from)) d->index[n++] = i;
   }
 }
 
 bool ni_ethtool_find(struct ni_find *f, const char *interface) {
   struct driver *d = calloc(1, sizeof *d);
-  struct ethtool_gstrings *s = NULL;
-  bool found = false;
   if (!d) return !(f->set->failed = true);
   d->r.read = sweep;
   d->r.close = end;
@@ -97,26 +94,18 @@ bool ni_ethtool_find(struct ni_find *f, const char *interface) {
   d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (d->fd < 0) d->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   uint32_t n = d->fd >= 0 && same(d->fd, &d->ifr, interface) ? count(d->fd, &d->ifr) : 0;
-  if (n && ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
-    d->n_stats = n;
-    d->index = calloc(n, sizeof *d->index);
-    d->stats = calloc(1, sizeof *d->stats + ((size_t)n + MORE) * sizeof(uint64_t));
-    s = calloc(1, sizeof *s + ((size_t)n + MORE) * ETH_GSTRING_LEN);
-    found = d->index && d->stats && s;
-    if (!found) f->set->failed = true;
-  }
-  if (found) {
-    *s = (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = n};
-    int e = ask(d->fd, &d->ifr, s);
-    if (e < 0) ni_set_unread(f->set, interface, strerror(-e));
-    else if (s->len == n) names(f, d, s);
-  }
-  free(s);
-  if (found) {
-    found = f->set->entity[f->set->n_entities - 1].n > 0;
-    ni_find_reader(f, &d->r);
-  } else {
+  if (!n || !ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
     end(&d->r);
+    return false;
   }
+  d->n_stats = n;
+  d->index = calloc(n, sizeof *d->index);
+  d->stats = calloc(1, sizeof *d->stats + ((size_t)n + MORE) * sizeof(uint64_t));
+  struct ethtool_gstrings *s = calloc(1, sizeof *s + ((size_t)n + MORE) * ETH_GSTRING_LEN);
+  if (d->index && d->stats && s) add_all(f, d, s, interface);
+  else f->set->failed = true;
+  free(s);
+  bool found = f->set->entity[f->set->n_entities - 1].n > 0;
+  ni_find_reader(f, &d->r);
   return found;
 }

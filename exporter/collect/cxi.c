@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
 #include "files.h"
 #include "root.h"
 
@@ -37,7 +36,7 @@ static void telemetry(struct ni_find *f, const char *name, const char *device) {
                                    .skip_why = "skipped: all counters once more, in a form of the driver's own"};
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_CXI, name);
   if (!e) return;
-  ni_device_about(f->set, e, device);
+  ni_find_about(f, e, device);
   link_of(f->set, e, device);
   if (ni_files_find(f, &folder, 1) == 0 && f->wanted->all) ni_set_unread(f->set, device, "no counters are in its telemetry");
 }

@@ -1,13 +1,11 @@
 /*
- * Interfaces of this network namespace: what the kernel counts of each, and what its driver counts (ethtool.h).
+ * Interfaces of this network namespace: what the kernel counts of each, and what its driver counts (ethtool.c).
  *
  * Virtual ones count as well where they are up: a container's eth0 is one. RDMA passes by all these.
  */
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "device.h"
-#include "ethtool.h"
 #include "files.h"
 #include "root.h"
 
@@ -36,7 +34,7 @@ void ni_eth_find(struct ni_find *f) {
     if (e) {
       const struct ni_folder folders[] = {{.path = folder, .sub = "statistics", .must = true},
                                           {.path = folder, .only = changes, .proven = true}};
-      ni_device_about(f->set, e, device);
+      ni_find_about(f, e, device);
       link_of(f->set, e, folder);
       ni_files_find(f, folders, 2);
     }

@@ -1,5 +1,9 @@
-#include "ethtool.h"
-
+/*
+ * What the driver of a network interface counts, as `ethtool -S` shows it: by ioctl, without privileges.
+ *
+ * The interface is asked by its name, in this process's network namespace; where the /sys that is read is another's (NI_ROOT),
+ * the number of the interface must be the same, else nobody is asked.
+ */
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -12,6 +16,7 @@
 
 #include "exporter/base/now.h"
 #include "root.h"
+#include "source.h"
 
 /* Drivers have thousands at most: some for each queue. The kernel fills in as many as there are by then, whatever it was
  * asked for; so there is always room for more. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device.h"
 #include "files.h"
 #include "root.h"
 
@@ -33,7 +32,7 @@ static void port_of(struct ni_find *f, const char *name, const char *device, con
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_IB, name);
   if (!e) return;
   snprintf(path, sizeof path, "%s/device", device);
-  ni_device_about(f->set, e, path);
+  ni_find_about(f, e, path);
   link_of(f->set, e, path, port);
   int lifespan = ni_root_line(text, sizeof text, port, "hw_counters/lifespan") > 0 ? atoi(text) : 10;
   snprintf(path, sizeof path, "%s/hw_counters", port);

@@ -50,11 +50,16 @@ bool ni_find_counter(struct ni_find *f, const char *name);
  * without counters, of which no link is known either, is none: it goes. */
 void ni_find_reader(struct ni_find *f, struct ni_reader *r);
 
+/* Fills in pci, numa and warning of an entity from its device's folder (".../device"), which need not be there. */
+void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device);
+
 /* Each finds what there is of it. */
 void ni_cxi_find(struct ni_find *f);
 void ni_ib_find(struct ni_find *f);
 void ni_eth_find(struct ni_find *f);
 void ni_host_find(struct ni_find *f);
 void ni_gpu_find(struct ni_find *f);
+/* An interface with the counters of its driver, and their reader. false: it has none, or nobody asks for them. */
+bool ni_ethtool_find(struct ni_find *f, const char *interface);
 
 #endif

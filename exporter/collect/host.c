@@ -54,7 +54,7 @@ struct texts {
     int fd;
   } *want; /* one a counter */
   size_t n, cap;
-  char *text;
+  char text[TEXT];
 };
 
 static const char *behind(const char *text, const char *line) {
@@ -117,19 +117,7 @@ static void end(struct ni_reader *r) {
   for (unsigned i = 0; i < x->n_files; i++)
     if (x->fd[i] >= 0) close(x->fd[i]);
   free(x->want);
-  free(x->text);
   free(x);
-}
-
-static struct texts *begin(struct ni_find *f) {
-  struct texts *x = calloc(1, sizeof *x);
-  if (x) x->r.read = sweep, x->r.close = end;
-  if (!x || !(x->text = calloc(1, TEXT))) {
-    free(x);
-    f->set->failed = true;
-    return NULL;
-  }
-  return x;
 }
 
 /* Its text is in x->text then; that of a file that cannot be read is "", and told once. */
@@ -166,17 +154,27 @@ static void add_named(struct ni_find *f, struct texts *x, const char *file, cons
   }
 }
 
-void ni_host_find(struct ni_find *f) {
-  struct texts *x;
-  if (ni_find_entity(f, NI_METRIC_TCP, "host") && (x = begin(f))) {
+static void find(struct ni_find *f, enum ni_metric_source source) {
+  if (!ni_find_entity(f, source, "host")) return;
+  struct texts *x = calloc(1, sizeof *x);
+  if (!x) {
+    f->set->failed = true;
+    return;
+  }
+  x->r.read = sweep;
+  x->r.close = end;
+  if (source == NI_METRIC_TCP) {
     add_named(f, x, "net/snmp", "Tcp:");
     add_named(f, x, "net/netstat", "TcpExt:");
-    ni_find_reader(f, &x->r);
-  }
-  if (ni_find_entity(f, NI_METRIC_HOST, "host") && (x = begin(f))) {
+  } else {
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
       for (unsigned k = 0; k < 8 && of_host[i].counter[k]; k++)
         add(f, x, &of_host[i].line, of_host[i].sum ? SUM : k + 1, of_host[i].counter[k]);
-    ni_find_reader(f, &x->r);
   }
+  ni_find_reader(f, &x->r);
+}
+
+void ni_host_find(struct ni_find *f) {
+  find(f, NI_METRIC_TCP);
+  find(f, NI_METRIC_HOST);
 }

@@ -46,6 +46,7 @@ static const struct row {
     ROW("gpm_nvlink_tx_rate", GPM, 61, 1 << 20), ROW("gpm_nvlink_rx_rate", GPM, 60, 1 << 20),
 };
 enum { ROWS = sizeof rows / sizeof *rows };
+static_assert(sizeof rows / sizeof *rows <= NI_GPU_VALUES, "a call may have to bring all of them");
 
 /* What the readers of one collector share; the last one that is closed lets go of it. */
 struct library {

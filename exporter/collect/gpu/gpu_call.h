@@ -23,7 +23,7 @@ enum ni_gpu_kind {
   NI_GPU_REASONS, NI_GPU_GENERATION, NI_GPU_WIDTH, NI_GPU_FIELDS, NI_GPU_TRAFFIC, NI_GPU_GPM, NI_GPU_PCIE_TX, NI_GPU_PCIE_RX,
   NI_GPU_XID, NI_GPU_KINDS
 };
-enum { NI_GPU_VALUES = 32, NI_GPU_LATER = -1 };
+enum { NI_GPU_VALUES = 64, NI_GPU_LATER = -1 };
 
 struct ni_gpu_value {
   uint64_t value;

@@ -15,16 +15,6 @@ struct ni_collector {
   atomic_size_t next;     /* the reader whose turn it is: each thread takes one; the threads' start and end order the rest */
 };
 
-/* Which GPUs each NIC is nearest to. */
-static int name_nearest(struct ni_set *s) {
-  struct ni_nearest *near = calloc(s->n_entities + 1, sizeof *near);
-  int e = near ? ni_nearest_find(s, near) : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < s->n_entities; i++)
-    if (*near[i].all) s->entity[i].nearest = ni_set_text(s, near[i].all);
-  free(near);
-  return e;
-}
-
 int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted) {
   static void (*const sources[])(struct ni_find *) = {ni_cxi_find, ni_ib_find, ni_eth_find, ni_gpu_find, ni_host_find};
   struct ni_collector *c = calloc(1, sizeof *c);
@@ -32,8 +22,12 @@ int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted)
   if (!c) return -ENOMEM;
   c->find = (struct ni_find){.set = &c->set, .wanted = wanted};
   for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) sources[i](&c->find);
-  int e = name_nearest(&c->set);
-  if (e < 0 || c->set.failed) {
+  struct ni_nearest *near = calloc(c->set.n_entities + 1, sizeof *near);
+  if (!near || ni_nearest_find(&c->set, near) < 0) c->set.failed = true;
+  for (size_t i = 0; !c->set.failed && i < c->set.n_entities; i++)
+    if (*near[i].all) c->set.entity[i].nearest = ni_set_text(&c->set, near[i].all);
+  free(near);
+  if (c->set.failed) {
     ni_collector_close(c);
     return -ENOMEM;
   }

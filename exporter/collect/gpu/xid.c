@@ -24,29 +24,23 @@ struct ni_xid {
   int result; /* of the last wait */
 };
 
-static bool going_on(struct ni_xid *x, int result, const struct ni_nvml_event *e) {
-  pthread_mutex_lock(&x->lock);
-  x->result = result == NI_NVML_TIMEOUT ? NI_NVML_OK : result;
-  for (size_t i = 0; i < x->n && result == NI_NVML_OK; i++)
-    if (x->gpu[i].device == e->device && e->type == TYPE_XID) {
-      x->gpu[i].n++;
-      x->gpu[i].last = e->data;
-    }
-  bool on = !x->stop;
-  pthread_mutex_unlock(&x->lock);
-  return on;
-}
-
 static void *wait_for(void *arg) {
   struct ni_xid *x = arg;
-  struct ni_nvml_event e;
-  int r;
-  do {
-    e = (struct ni_nvml_event){0};
-    r = NI_NVML(x->nvml, wait, x->set, &e, WAIT_MS);
+  for (bool stop = false; !stop;) {
+    struct ni_nvml_event e = {0};
+    int r = NI_NVML(x->nvml, wait, x->set, &e, WAIT_MS);
     /* An error may come at once and for ever: a lost GPU. */
     if (r != NI_NVML_OK && r != NI_NVML_TIMEOUT) nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
-  } while (going_on(x, r, &e));
+    pthread_mutex_lock(&x->lock);
+    x->result = r == NI_NVML_TIMEOUT ? NI_NVML_OK : r;
+    for (size_t i = 0; i < x->n && r == NI_NVML_OK; i++)
+      if (x->gpu[i].device == e.device && e.type == TYPE_XID) {
+        x->gpu[i].n++;
+        x->gpu[i].last = e.data;
+      }
+    stop = x->stop;
+    pthread_mutex_unlock(&x->lock);
+  }
   return NULL;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/index.h"
+
 /* One name a line. */
 extern const char ni_netprof_names[];
 __asm__(".pushsection .rodata\n"
@@ -12,36 +14,30 @@ __asm__(".pushsection .rodata\n"
         ".byte 0\n"
         ".popsection\n");
 
-static char *text;
 static const char *name[NI_NETPROF_NAMES + 1]; /* by id */
-static uint16_t sorted[NI_NETPROF_NAMES];      /* ids, by name */
-
-static int by_name(const void *a, const void *b) { return strcmp(name[*(const uint16_t *)a], name[*(const uint16_t *)b]); }
+static struct ni_index ids;                    /* by name */
 
 static void split(void) {
-  size_t n = 0;
-  text = strdup(ni_netprof_names);
-  for (char *line = text, *end; line && n < NI_NETPROF_NAMES && (end = strchr(line, '\n')); line = end + 1) {
+  char *line = strdup(ni_netprof_names), *end;
+  for (uint32_t id = 1; line && id <= NI_NETPROF_NAMES && (end = strchr(line, '\n')); id++, line = end + 1) {
     *end = 0;
-    sorted[n] = (uint16_t)(n + 1);
-    name[++n] = line;
+    name[id] = line;
+    if (ni_index_add(&ids, ni_hash_text(0, line), id) < 0) return;
   }
-  while (n < NI_NETPROF_NAMES) sorted[n] = (uint16_t)(n + 1), name[++n] = ""; /* without memory */
-  qsort(sorted, NI_NETPROF_NAMES, sizeof *sorted, by_name);
 }
 
 const char *ni_netprof_name(uint32_t id) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, split);
-  return id && id <= NI_NETPROF_NAMES ? name[id] : "";
+  return id <= NI_NETPROF_NAMES && name[id] ? name[id] : "";
 }
 
-static int is_name(const void *key, const void *id) { return strcmp(key, name[*(const uint16_t *)id]); }
-
 uint32_t ni_netprof_id(const char *of) {
-  if (!*ni_netprof_name(1)) return 0;
-  const uint16_t *found = bsearch(of, sorted, NI_NETPROF_NAMES, sizeof *sorted, is_name);
-  return found ? *found : 0;
+  uint32_t id;
+  ni_netprof_name(1);
+  for (size_t at = 0; (id = ni_index_next(&ids, ni_hash_text(0, of), &at)) != NI_INDEX_NONE;)
+    if (strcmp(name[id], of) == 0) return id;
+  return 0;
 }
 
 uint32_t ni_netprof_interface(const struct ni_entity *e) {

@@ -17,14 +17,14 @@ enum { NI_SWEEP_BYTES = 256 << 20, NI_SWEEP_COUNTERS = 1 << 20, NI_SWEEP_ENTITIE
 struct ni_sweep {
   struct ni_set set;
   struct ni_reading *reading; /* one a counter; of a summary real_ns counts from before's */
-  /* What the file says of itself; NULL and NAN: nothing. Texts of the set. path: where it was read from. */
+  /* What the file says of itself; NULL and NAN: nothing. path: where it was read from. */
   const char *path, *input_path, *started, *finished;
   double duration_s;
 };
 
 /*
- * Reads a file. Returns how many sweeps it holds: 1, in out[0], or 2, before and after. Else -errno, and why says what is
- * wrong and where, without the path: nothing is to be freed then.
+ * Reads a file. Returns how many sweeps it holds: 1, in out[0], or 2, before and after, whose texts are before's: they are
+ * freed together. Else -errno, and why says what is wrong and where, without the path: nothing is to be freed then.
  */
 int ni_sweep_read(struct ni_sweep out[2], const char *path, char *why, size_t cap);
 void ni_sweep_free(struct ni_sweep *s);

@@ -7,18 +7,11 @@
 
 #define CXI_HZ 1e9 /* of Cassini's clock: what its cycles count */
 
-/* Both sets' entities in one order; one that both have stands twice, before's first. */
-struct place {
-  const struct ni_set *set;
-  const struct ni_entity *of;
-  bool after;
-};
+static bool same(const struct ni_entity *a, const struct ni_entity *b) { return a->source == b->source && strcmp(a->name, b->name) == 0; }
 
 static int by_source_and_name(const void *a, const void *b) {
-  const struct place *x = a, *y = b;
-  if (x->of->source != y->of->source) return x->of->source < y->of->source ? -1 : 1;
-  int d = strverscmp(x->of->name, y->of->name);
-  return d ? d : (int)x->after - (int)y->after;
+  const struct ni_entity *x = ((const struct ni_pair_entity *)a)->of, *y = ((const struct ni_pair_entity *)b)->of;
+  return x->source != y->source ? (int)x->source - (int)y->source : strverscmp(x->name, y->name);
 }
 
 static uint64_t name_hash(uint32_t entity, const char *name) { return ni_hash_text(ni_hash(0, entity), name); }
@@ -33,48 +26,36 @@ const struct ni_pair_row *ni_pair_row(const struct ni_pair *p, uint32_t entity, 
 
 const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const struct ni_entity *e) {
   for (size_t i = 0; i < p->n_entities; i++)
-    if (p->entity[i].of->source == e->source && strcmp(p->entity[i].of->name, e->name) == 0) return &p->entity[i];
+    if (same(p->entity[i].of, e)) return &p->entity[i];
   return NULL;
 }
 
-static int add_row(struct ni_pair *p, uint32_t entity, const struct ni_counter *c) {
-  struct ni_pair_row *r = &p->row[p->n_rows];
-  *r = (struct ni_pair_row){.entity = entity, .name = c->name, .what = c->what,
-                            .before.state = NI_READ_MISSING, .after.state = NI_READ_MISSING};
-  int e = ni_index_add(&p->by_name, name_hash(entity, c->name), (uint32_t)p->n_rows);
-  if (e == 0) p->n_rows++, p->entity[entity].n++;
-  return e;
-}
-
-/* The rows of one entity: after's, then what only before has. Sets are mostly in one order, so the row that comes next is
- * looked at first. */
-static int add_rows(struct ni_pair *p, uint32_t k, const struct place *b, const struct ni_reading *before,
-                    const struct place *a, const struct ni_reading *after) {
-  struct ni_pair_entity *e = &p->entity[k];
-  int bad = 0;
-  for (uint32_t i = 0; a && i < a->of->n && bad == 0; i++) {
-    bad = add_row(p, k, &a->set->counter[a->of->first + i]);
-    if (bad == 0) p->row[p->n_rows - 1].after = after[a->of->first + i];
-  }
-  uint32_t next = e->first, end = (uint32_t)p->n_rows;
-  for (uint32_t i = 0; b && i < b->of->n && bad == 0; i++) {
-    const struct ni_counter *c = &b->set->counter[b->of->first + i];
-    const struct ni_pair_row *r =
-        next < end && strcmp(p->row[next].name, c->name) == 0 ? &p->row[next] : ni_pair_row(p, k, c->name);
-    if (!r) {
-      bad = add_row(p, k, c);
-      r = &p->row[p->n_rows - 1];
-    } else {
-      next = (uint32_t)(r - p->row) + 1;
+/* What a sweep says of an entity, into the rows that are there and new ones. */
+static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, const struct ni_reading *reading, bool after) {
+  const struct ni_entity *e = set->entity;
+  while (e < set->entity + set->n_entities && !same(e, p->entity[k].of)) e++;
+  for (uint32_t i = e->first; e < set->entity + set->n_entities && i < e->first + e->n; i++) {
+    const struct ni_counter *c = &set->counter[i];
+    const struct ni_pair_row *old = ni_pair_row(p, k, c->name);
+    struct ni_pair_row *r = &p->row[old ? (size_t)(old - p->row) : p->n_rows];
+    if (!old) {
+      if (ni_index_add(&p->by_name, name_hash(k, c->name), (uint32_t)p->n_rows) < 0) return -ENOMEM;
+      *r = (struct ni_pair_row){.entity = k, .name = c->name, .what = c->what, .before.state = NI_READ_MISSING, .after.state = NI_READ_MISSING};
+      p->n_rows++, p->entity[k].n++;
     }
-    if (bad == 0) p->row[r - p->row].before = before[b->of->first + i];
+    *(after ? &r->after : &r->before) = reading[i];
   }
-  return bad;
+  return 0;
 }
 
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
+}
+
+double ni_pair_median(double *of, size_t n) {
+  qsort(of, n, sizeof *of, by_size);
+  return n ? of[n / 2] : NAN;
 }
 
 /* What became of each counter, and what that says of the entity. seconds has room for one a row. */
@@ -89,44 +70,36 @@ static void judge(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) 
   }
   /* A single counter that fell may have been set to 0 by somebody. */
   e->reloaded = e->resets > 1 && 2 * (size_t)e->resets >= above;
-  qsort(seconds, n, sizeof *seconds, by_size);
-  e->seconds = n ? seconds[n / 2] : 0;
+  e->seconds = n ? ni_pair_median(seconds, n) : 0;
   if (e->seconds > p->seconds) p->seconds = e->seconds;
 }
 
-static int make(struct ni_pair *p, const struct place *place, size_t n, const struct ni_reading *before,
-                const struct ni_reading *after) {
-  int bad = 0;
-  for (size_t i = 0; i < n && bad == 0; i++) {
-    const struct place *b = place[i].after ? NULL : &place[i], *a = place[i].after ? &place[i] : NULL;
-    if (b && i + 1 < n && place[i + 1].after && b->of->source == place[i + 1].of->source &&
-        strcmp(b->of->name, place[i + 1].of->name) == 0)
-      a = &place[++i];
-    p->entity[p->n_entities] = (struct ni_pair_entity){
-        .of = a ? a->of : b->of, .in_before = b != NULL, .in_after = a != NULL, .first = (uint32_t)p->n_rows};
-    bad = add_rows(p, (uint32_t)p->n_entities++, b, before, a, after);
+static void add_entities(struct ni_pair *p, const struct ni_set *set, bool after) {
+  for (struct ni_entity *e = set->entity; e < set->entity + set->n_entities; e++) {
+    const struct ni_pair_entity *old = ni_pair_entity_of(p, e);
+    struct ni_pair_entity *to = &p->entity[old ? (size_t)(old - p->entity) : p->n_entities++];
+    if (!old) *to = (struct ni_pair_entity){.of = e};
+    *(after ? &to->in_after : &to->in_before) = true;
   }
-  return bad;
 }
 
 int ni_pair_make(struct ni_pair *out, const struct ni_set *before_set, const struct ni_reading *before,
                  const struct ni_set *after_set, const struct ni_reading *after) {
   size_t n = before_set->n_entities + after_set->n_entities, rows = before_set->n_counters + after_set->n_counters;
-  struct place *place = malloc((n + 1) * sizeof *place);
   double *seconds = malloc((rows + 1) * sizeof *seconds);
   *out = (struct ni_pair){.entity = malloc((n + 1) * sizeof *out->entity), .row = malloc((rows + 1) * sizeof *out->row)};
-  int e = place && seconds && out->entity && out->row ? 0 : -ENOMEM;
+  int e = seconds && out->entity && out->row ? 0 : -ENOMEM;
   if (e == 0) {
-    for (size_t i = 0; i < n; i++) {
-      bool is_after = i >= before_set->n_entities;
-      const struct ni_set *s = is_after ? after_set : before_set;
-      place[i] = (struct place){s, &s->entity[is_after ? i - before_set->n_entities : i], is_after};
-    }
-    qsort(place, n, sizeof *place, by_source_and_name);
-    e = make(out, place, n, before, after);
+    add_entities(out, after_set, true);
+    add_entities(out, before_set, false);
+    qsort(out->entity, out->n_entities, sizeof *out->entity, by_source_and_name);
   }
-  for (size_t i = 0; i < out->n_entities && e == 0; i++) judge(out, &out->entity[i], seconds);
-  free(place);
+  for (uint32_t i = 0; i < out->n_entities && e == 0; i++) {
+    out->entity[i].first = (uint32_t)out->n_rows;
+    e = add_rows(out, i, after_set, after, true);
+    if (e == 0) e = add_rows(out, i, before_set, before, false);
+    if (e == 0) judge(out, &out->entity[i], seconds);
+  }
   free(seconds);
   if (e < 0) ni_pair_free(out);
   return e;

@@ -51,6 +51,8 @@ const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const st
 
 /* In units (bytes, not words of them) a second; 0 where there is no such number. */
 double ni_pair_rate(const struct ni_pair_row *r);
+/* The upper one of two in the middle; puts them in order. NAN of none. */
+double ni_pair_median(double *of, size_t n);
 /* Cycles: share of time, 0 to 1. Bytes of a link: share of what it carries. NAN: neither. */
 double ni_pair_share(const struct ni_pair *p, const struct ni_pair_row *r);
 

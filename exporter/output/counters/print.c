@@ -18,40 +18,40 @@ enum { NAMED = 8 }; /* of what could not be compared; the rest is a number, and 
 static void print_unread(const struct ni_counters_view *v) {
   for (int k = 0; k < 2; k++) {
     const struct ni_set *s = &v->sweep[k].set;
-    for (size_t i = 0; i < s->n_unread && i < NAMED; i++)
-      ni_say(stdout, "not read   %s, %s: %s\n", k ? "after" : "before", s->unread[i].path, s->unread[i].why);
-    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %zu more\n", k ? "after" : "before", s->n_unread - NAMED);
+    const char *of = k ? "after" : "before";
+    for (size_t i = 0; i < s->n_unread && i < NAMED; i++) ni_say(stdout, "not read   %s, %s: %s\n", of, s->unread[i].path, s->unread[i].why);
+    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %zu more\n", of, s->n_unread - NAMED);
   }
-  for (size_t i = 0; i < v->pair.n_entities; i++) {
-    const struct ni_pair_entity *e = &v->pair.entity[i];
-    if (e->in_before && e->in_after) continue;
-    ni_say(stdout, "%-10s %s (%s): not in %s: its %u %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
-           ni_source_name(e->of->source), v->sweep[!e->in_before ? 0 : 1].path, e->n, ni_plural(e->n, "counter", "counters"));
-  }
+  for (const struct ni_pair_entity *e = v->pair.entity; e < v->pair.entity + v->pair.n_entities; e++)
+    if (!e->in_before || !e->in_after)
+      ni_say(stdout, "%-10s %s (%s): not in %s: its %u %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
+             ni_source_name(e->of->source), v->sweep[e->in_before].path, e->n, ni_plural(e->n, "counter", "counters"));
 }
 
 /* "reset     cxi0 hni_pkts_sent_by_tc_1, ...": counters of a state, those of entities that are gone or new apart. */
-static void print_named(const struct ni_counters_view *v, unsigned state, bool wrapped, const char *word, const char *meaning) {
-  size_t n = 0;
-  for (size_t i = 0; i < v->pair.n_rows; i++) {
-    const struct ni_pair_row *r = &v->pair.row[i];
-    const struct ni_pair_entity *e = &v->pair.entity[r->entity];
-    if (r->change.state != state || r->change.wrapped != wrapped || !e->in_before || !e->in_after) continue;
-    if (n++ < NAMED) ni_say(stdout, "%s%-*s%s %s", n == 1 ? word : ",", n == 1 ? 11 - (int)strlen(word) : 1, "", e->of->name, r->name);
+static void print_named(const struct ni_counters_view *v) {
+  static const struct {
+    uint8_t state;
+    bool wrapped;
+    const char *word, *meaning;
+  } states[] = {{NI_CHANGE_CHANGED, true, "wrapped", "beyond its end; the difference counts on"},
+                {NI_CHANGE_RESET, false, "reset", "lower than before, and no wrap is possible: no number"},
+                {NI_CHANGE_GONE, false, "gone", "only before"},
+                {NI_CHANGE_NEW, false, "new", "only after"},
+                {NI_CHANGE_STUCK, false, "saturated", "at its maximum, it counts no further"},
+                {NI_CHANGE_STALE, false, "stale", "the second reading is no newer than the first"},
+                {NI_CHANGE_UNREADABLE, false, "unreadable", "in one sweep or both"}};
+  for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
+    size_t n = 0;
+    for (const struct ni_pair_row *r = v->pair.row; r < v->pair.row + v->pair.n_rows; r++) {
+      const struct ni_pair_entity *e = &v->pair.entity[r->entity];
+      if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped || !e->in_before || !e->in_after) continue;
+      if (n++ == 0) ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
+      else if (n <= NAMED) ni_say(stdout, ", %s %s", e->of->name, r->name);
+    }
+    if (n > NAMED) ni_say(stdout, " and %zu more", n - NAMED);
+    if (n) ni_say(stdout, ": %s\n", states[s].meaning);
   }
-  if (n > NAMED) ni_say(stdout, " and %zu more", n - NAMED);
-  if (n) ni_say(stdout, ": %s\n", meaning);
-}
-
-static void print_apart(const struct ni_counters_view *v) {
-  print_unread(v);
-  print_named(v, NI_CHANGE_CHANGED, true, "wrapped", "beyond its end; the difference counts on");
-  print_named(v, NI_CHANGE_RESET, false, "reset", "lower than before, and no wrap is possible: no number");
-  print_named(v, NI_CHANGE_GONE, false, "gone", "only before");
-  print_named(v, NI_CHANGE_NEW, false, "new", "only after");
-  print_named(v, NI_CHANGE_STUCK, false, "saturated", "at its maximum, it counts no further");
-  print_named(v, NI_CHANGE_STALE, false, "stale", "the second reading is no newer than the first");
-  print_named(v, NI_CHANGE_UNREADABLE, false, "unreadable", "in one sweep or both");
 }
 
 /* ---- tables ---- */
@@ -70,9 +70,8 @@ static const char *id_text(uint32_t id, char out[16]) {
 }
 
 static const char *change_text(const struct ni_change *c, char out[32]) {
-  bool number = c->state == NI_CHANGE_NONE || c->state == NI_CHANGE_CHANGED || c->state == NI_CHANGE_LEVEL;
   snprintf(out, 32, "%" PRId64, c->delta);
-  return number ? out : ni_change_name(c->state);
+  return c->state <= NI_CHANGE_LEVEL ? out : ni_change_name(c->state);
 }
 
 static void print_entities(const struct ni_counters_view *v) {
@@ -130,73 +129,65 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
 /* Cassini's NICs side by side, a row a counter. The first of them names what there is. */
 struct wide {
   struct ni_table t;
-  struct ni_column *column;
-  char (*head)[16];
-  const struct ni_counters_view *v;
-  uint32_t *nic, n;
+  struct ni_column *column; /* n and 3 */
+  struct nic {
+    uint32_t entity;
+    char head[16];
+  } *nic;
+  const struct ni_pair *p;
+  uint32_t n;
 };
 
-static bool wide_begin(struct wide *w, const struct ni_counters_view *v) {
-  size_t most = v->pair.n_entities + 1;
-  *w = (struct wide){.v = v, .column = calloc(most + 4, sizeof *w->column), .head = calloc(most, sizeof *w->head), .nic = calloc(most, sizeof *w->nic)};
-  for (uint32_t i = 0; w->nic && i < v->pair.n_entities; i++)
-    if (ni_netprof_interface(v->pair.entity[i].of)) w->nic[w->n++] = i;
-  return w->column && w->head && w->nic;
-}
-
-static void wide_table(struct wide *w) {
+static bool wide_begin(struct wide *w, const struct ni_pair *p) {
+  *w = (struct wide){.p = p, .column = calloc(p->n_entities + 3, sizeof *w->column), .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
+  if (!w->column || !w->nic) return false;
+  for (uint32_t i = 0, interface; i < p->n_entities; i++) {
+    if (!(interface = ni_netprof_interface(p->entity[i].of))) continue;
+    struct nic *nic = &w->nic[w->n++];
+    nic->entity = i;
+    snprintf(nic->head, sizeof nic->head, "Iface%u", interface);
+    w->column[1 + w->n] = (struct ni_column){.head = nic->head, .width = 12, .drop = (int)w->n};
+  }
   w->column[0] = (struct ni_column){.head = "Metric ID", .width = 9, .drop = (int)w->n + 2};
   w->column[1] = (struct ni_column){.head = "Metric Name", .left = true, .width = 36};
-  for (uint32_t i = 0; i < w->n; i++) {
-    snprintf(w->head[i], sizeof *w->head, "Iface%u", ni_netprof_interface(w->v->pair.entity[w->nic[i]].of));
-    w->column[2 + i] = (struct ni_column){.head = w->head[i], .width = 12, .drop = (int)i + 1};
-  }
   w->column[2 + w->n] = (struct ni_column){.head = "unit", .left = true, .drop = (int)w->n + 1};
-  ni_table_begin(&w->t, w->column, w->n + 3);
+  return true;
 }
 
-static void wide_row(struct wide *w, const char *name, uint32_t id, const char *unit) {
+/* Unless all of it is as before, and nobody asked for that. */
+static bool wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
+  const struct ni_pair_row *r;
   char text[32], number[16];
+  for (uint32_t i = 0; i < w->n && !always; i++) always = (r = ni_pair_row(w->p, w->nic[i].entity, name)) && r->change.state != NI_CHANGE_NONE;
+  if (!always) return false;
   ni_table_cell(&w->t, "%s", id_text(id, number));
   ni_table_cell(&w->t, "%s", name);
-  for (uint32_t i = 0; i < w->n; i++) {
-    const struct ni_pair_row *r = ni_pair_row(&w->v->pair, w->nic[i], name);
-    ni_table_cell(&w->t, "%s", r ? change_text(&r->change, text) : "-");
-  }
+  for (uint32_t i = 0; i < w->n; i++)
+    ni_table_cell(&w->t, "%s", (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? change_text(&r->change, text) : "-");
   ni_table_cell(&w->t, "%s", unit);
-}
-
-static bool any_change(const struct wide *w, const char *name) {
-  for (uint32_t i = 0; i < w->n; i++) {
-    const struct ni_pair_row *r = ni_pair_row(&w->v->pair, w->nic[i], name);
-    if (r && r->change.state != NI_CHANGE_NONE) return true;
-  }
-  return false;
+  return true;
 }
 
 static void print_important(struct wide *w) {
   const char *name;
   uint32_t id;
-  wide_table(w);
-  for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit);
+  ni_table_begin(&w->t, w->column, w->n + 3);
+  for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
   ni_say(stdout, "\nImportant Metrics (diffs by interface):\n");
   ni_table_print(&w->t, stdout);
 }
 
 static void print_group(struct wide *w, const char *group) {
-  const struct ni_pair_entity *e = &w->v->pair.entity[w->nic[0]];
-  uint32_t members = 0;
-  wide_table(w);
-  for (uint32_t i = e->first; i < e->first + e->n; i++) {
-    const char *name = w->v->pair.row[i].name;
-    struct ni_metric_member m;
-    for (size_t at = 0; ni_metric_next_group(name, &at, &m);) {
+  const struct ni_pair_entity *e = &w->p->entity[w->nic[0].entity];
+  struct ni_metric_member m;
+  uint32_t members = 0, shown = 0;
+  ni_table_begin(&w->t, w->column, w->n + 3);
+  for (const struct ni_pair_row *r = w->p->row + e->first; r < w->p->row + e->first + e->n; r++)
+    for (size_t at = 0; ni_metric_next_group(r->name, &at, &m);) {
       if (strcmp(m.group, group) != 0) continue;
       members++;
-      if (any_change(w, name)) wide_row(w, name, ni_netprof_id(name), m.unit);
+      shown += wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
     }
-  }
-  uint32_t shown = (uint32_t)(w->t.n / (w->n + 3));
   ni_say(stdout, "\n%s: %u of %u counters changed\n", group, shown, members);
   ni_table_print(&w->t, stdout);
 }
@@ -210,16 +201,16 @@ void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool grou
     const struct ni_counter_finding *f = &v->findings.finding[i];
     ni_say(stdout, "%-10s %s%s%s\n", levels[f->level], f->text, f->advice ? " " : "", f->advice ? f->advice : "");
   }
-  print_apart(v);
+  print_unread(v);
+  print_named(v);
   print_entities(v);
   for (size_t i = 0; i < v->pair.n_entities && top; i++) print_top(v, &v->pair.entity[i], top);
   struct wide w;
-  if (!wide_begin(&w, v)) ni_say(stdout, "no memory for a table\n");
+  if (!wide_begin(&w, &v->pair)) ni_say(stdout, "no memory for a table\n");
   else if (w.n) {
     print_important(&w);
     for (size_t i = 0; groups && (name = ni_metric_group(i)); i++) print_group(&w, name);
   }
   free(w.column);
-  free(w.head);
   free(w.nic);
 }

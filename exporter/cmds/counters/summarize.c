@@ -47,7 +47,7 @@ static int run(const struct summarize *s, const char *name) {
     ni_say(stderr, "%s: %s\n", name, why);
     return NI_EXIT_COULD_NOT_RUN;
   }
-  int code = s->gate && ni_counters_worst(&v) >= NI_LEVEL_WARNING ? NI_EXIT_FINDING : v.incomplete ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+  int code = s->gate && v.findings.n_faults ? NI_EXIT_FINDING : v.incomplete ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
   if (s->csv && !write_csv(&v, s->csv, name)) code = NI_EXIT_COULD_NOT_RUN;
   if (s->html && !write_page(&v, s->html, name)) code = NI_EXIT_COULD_NOT_RUN;
   if (s->json) ni_counters_json(&v, stdout);

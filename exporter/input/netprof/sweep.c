@@ -104,10 +104,9 @@ int ni_sweep_read(struct ni_sweep out[2], const char *path, char *why, size_t ca
   free(d.item);
   ni_index_free(&d.entities);
   ni_index_free(&d.items);
-  if (!*why) return d.sweeps;
-  ni_sweep_free(&out[0]);
-  ni_sweep_free(&out[1]);
-  return -EINVAL;
+  if (*why || d.sweeps == 1) ni_sweep_free(&out[1]);
+  if (*why) ni_sweep_free(&out[0]);
+  return *why ? -EINVAL : d.sweeps;
 }
 
 void ni_sweep_free(struct ni_sweep *s) {

@@ -30,14 +30,6 @@ void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding
   ni_json_text(j, "advice", f->advice);
 }
 
-/* A gauge may be below 0. null: the sweep has not the counter. */
-static void value(struct ni_json *j, const char *key, const struct ni_pair_row *r, const struct ni_reading *of) {
-  if (of->state == NI_READ_UNREADABLE) ni_json_text(j, key, "unreadable");
-  else if (of->state == NI_READ_MISSING) ni_json_text(j, key, NULL);
-  else if (r->what.kind == NI_METRIC_GAUGE) ni_json_i64(j, key, (int64_t)of->value);
-  else ni_json_u64(j, key, of->value);
-}
-
 static void row(struct ni_json *j, const struct ni_counters_view *v, const struct ni_ranked *k, bool cassini) {
   const struct ni_pair_row *r = &v->pair.row[k->row];
   bool number = r->change.state == NI_CHANGE_CHANGED;
@@ -47,8 +39,8 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
   if (cassini && ni_netprof_id(r->name)) ni_json_u64(j, "metric_id", ni_netprof_id(r->name));
   ni_json_text(j, "state", ni_change_name(r->change.state));
   if (r->change.wrapped) ni_json_bool(j, "wrapped", true);
-  value(j, "before", r, &r->before);
-  value(j, "after", r, &r->after);
+  ni_sweep_json_value(j, "before", &r->what, &r->before);
+  ni_sweep_json_value(j, "after", &r->what, &r->after);
   if (number || r->change.state == NI_CHANGE_LEVEL) ni_json_i64(j, "diff", r->change.delta);
   if (r->change.seconds > 0) ni_json_f64(j, "seconds", r->change.seconds);
   if (number) {
@@ -81,33 +73,36 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
     if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
   ni_json_end_array(j);
   ni_json_object(j, "unchanged");
-  for (uint32_t i = e->first; i < e->first + e->n; i++)
-    if (v->pair.row[i].change.state == NI_CHANGE_NONE) value(j, v->pair.row[i].name, &v->pair.row[i], &v->pair.row[i].after);
+  for (const struct ni_pair_row *r = v->pair.row + e->first; r < v->pair.row + e->first + e->n; r++)
+    if (r->change.state == NI_CHANGE_NONE) ni_sweep_json_value(j, r->name, &r->what, &r->after);
   ni_json_end_object(j);
   ni_json_end_object(j);
 }
 
 /* ---- under net_prof's names, of Cassini's NICs alone ---- */
 
-static const char *key_of(uint32_t number, char out[16]) {
-  snprintf(out, 16, "%u", number);
-  return out;
+/* net_prof's number of a NIC, also as a key; 0: it is none of Cassini's. */
+static uint32_t nic(const struct ni_pair_entity *e, char key[16]) {
+  uint32_t interface = ni_netprof_interface(e->of);
+  snprintf(key, 16, "%u", interface);
+  return interface;
 }
 
-static void important(struct ni_json *j, const struct ni_counters_view *v) {
+static void important(struct ni_json *j, const struct ni_pair *p) {
   const char *name;
   char key[16];
   uint32_t id;
   ni_json_object(j, "important_metrics");
   for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) {
-    ni_json_object(j, key_of(id, key));
+    snprintf(key, sizeof key, "%u", id);
+    ni_json_object(j, key);
     ni_json_text(j, "metric_name", name);
     ni_json_object(j, "diffs");
-    for (uint32_t k = 0; k < v->pair.n_entities; k++) {
-      uint32_t interface = ni_netprof_interface(v->pair.entity[k].of);
-      const struct ni_pair_row *r = interface ? ni_pair_row(&v->pair, k, name) : NULL;
-      if (r && r->change.state <= NI_CHANGE_LEVEL) ni_json_i64(j, key_of(interface, key), r->change.delta);
-      else if (interface) ni_json_text(j, key_of(interface, key), NULL);
+    for (uint32_t k = 0; k < p->n_entities; k++) {
+      if (!nic(&p->entity[k], key)) continue;
+      const struct ni_pair_row *r = ni_pair_row(p, k, name);
+      if (r && r->change.state <= NI_CHANGE_LEVEL) ni_json_i64(j, key, r->change.delta);
+      else ni_json_text(j, key, NULL);
     }
     ni_json_end_object(j);
     ni_json_end_object(j);
@@ -116,8 +111,6 @@ static void important(struct ni_json *j, const struct ni_counters_view *v) {
 }
 
 static void top(struct ni_json *j, const struct ni_counters_view *v, const struct ni_pair_entity *e, uint32_t interface) {
-  char key[16];
-  ni_json_array(j, key_of(interface, key));
   for (uint32_t i = e->first; i < e->first + e->n && i < e->first + NI_COUNTERS_TOP; i++) {
     const struct ni_pair_row *r = &v->pair.row[v->ranked[i].row];
     if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL) break;
@@ -128,22 +121,26 @@ static void top(struct ni_json *j, const struct ni_counters_view *v, const struc
     ni_json_i64(j, "diff", r->change.delta);
     ni_json_end_object(j);
   }
-  ni_json_end_array(j);
 }
 
 static void of_net_prof(struct ni_json *j, const struct ni_counters_view *v) {
+  const struct ni_pair_entity *end = v->pair.entity + v->pair.n_entities;
   uint32_t interface;
   char key[16];
   ni_json_u64(j, "total_non_zero", v->changed);
   ni_json_object(j, "non_zero_per_iface");
-  for (size_t k = 0; k < v->pair.n_entities; k++)
-    if ((interface = ni_netprof_interface(v->pair.entity[k].of))) ni_json_u64(j, key_of(interface, key), v->pair.entity[k].changed);
+  for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++)
+    if (nic(e, key)) ni_json_u64(j, key, e->changed);
   ni_json_end_object(j);
   ni_json_object(j, "top20_per_iface");
-  for (size_t k = 0; k < v->pair.n_entities; k++)
-    if ((interface = ni_netprof_interface(v->pair.entity[k].of))) top(j, v, &v->pair.entity[k], interface);
+  for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++) {
+    if (!(interface = nic(e, key))) continue;
+    ni_json_array(j, key);
+    top(j, v, e, interface);
+    ni_json_end_array(j);
+  }
   ni_json_end_object(j);
-  important(j, v);
+  important(j, &v->pair);
 }
 
 void ni_counters_json(const struct ni_counters_view *v, FILE *f) {

@@ -27,10 +27,10 @@ static void list(struct ni_json *j, const char *key, const char *name, size_t me
   ni_json_end_array(j);
 }
 
-static void value(struct ni_json *j, const struct ni_counter *c, const struct ni_reading *r) {
-  if (r->state != NI_READ_OK) ni_json_text(j, "value", "unreadable");
-  else if (c->what.kind == NI_METRIC_GAUGE) ni_json_i64(j, "value", (int64_t)r->value);
-  else ni_json_u64(j, "value", r->value);
+void ni_sweep_json_value(struct ni_json *j, const char *key, const struct ni_metric *m, const struct ni_reading *r) {
+  if (r->state != NI_READ_OK) ni_json_text(j, key, r->state == NI_READ_MISSING ? NULL : "unreadable");
+  else if (m->kind == NI_METRIC_GAUGE) ni_json_i64(j, key, (int64_t)r->value);
+  else ni_json_u64(j, key, r->value);
 }
 
 static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_counter *c, const struct ni_reading *r, uint32_t id) {
@@ -38,7 +38,7 @@ static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_c
   ni_json_u64(j, "id", id);
   ni_json_u64(j, "interface", ni_netprof_interface(&s->entity[c->entity]));
   ni_json_text(j, "counter_name", c->name);
-  value(j, c, r);
+  ni_sweep_json_value(j, "value", &c->what, r);
   ni_json_seconds(j, "timestamp", r->real_ns);
   utc(j, "timestamp_ISO_8601", r->real_ns);
   list(j, "groups", c->name, offsetof(struct ni_metric_member, group), "UNGROUPED");
@@ -103,7 +103,7 @@ static void entity(struct ni_json *j, const struct ni_set *s, const struct ni_en
     if ((cassini && r->state == NI_READ_OK) || r->state == NI_READ_MISSING) continue;
     ni_json_object(j, NULL);
     ni_json_text(j, "name", s->counter[i].name);
-    value(j, &s->counter[i], r);
+    ni_sweep_json_value(j, "value", &s->counter[i].what, r);
     ni_json_seconds(j, "timestamp", r->real_ns);
     ni_json_end_object(j);
   }

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/index.h"
-
 static int by_unusual(const void *a, const void *b) {
   const struct ni_versus_row *x = a, *y = b;
   double v = fabs(x->rate[1] - x->rate[0]), w = fabs(y->rate[1] - y->rate[0]);
@@ -17,17 +15,25 @@ static int by_unusual(const void *a, const void *b) {
 
 static bool has_rate(const struct ni_pair_row *r) { return r->change.seconds > 0 && r->change.state <= NI_CHANGE_CHANGED; }
 
-/* The row of sums of a counter; NULL: no memory. */
-static struct ni_versus_row *sum_of(struct ni_versus *v, struct ni_index *index, const struct ni_versus_row *of) {
-  uint64_t hash = ni_hash_text(ni_hash(0, of->source), of->name);
-  uint32_t k;
-  for (size_t at = 0; (k = ni_index_next(index, hash, &at)) != NI_INDEX_NONE;)
-    if (v->sum[k].source == of->source && strcmp(v->sum[k].name, of->name) == 0) return &v->sum[k];
-  if (ni_index_add(index, hash, (uint32_t)v->n_sums) < 0) return NULL;
-  v->sum[v->n_sums] = *of;
-  v->sum[v->n_sums].of = NULL;
-  v->sum[v->n_sums].rate[0] = v->sum[v->n_sums].rate[1] = 0;
-  return &v->sum[v->n_sums++];
+static int by_counter(const void *a, const void *b) {
+  const struct ni_versus_row *x = a, *y = b;
+  return x->source != y->source ? (int)x->source - (int)y->source : strcmp(x->name, y->name);
+}
+
+/* One row for each counter of a source: what it did at all entities. */
+static void add_up(struct ni_versus *v) {
+  for (size_t i = 0; i < v->n_rows; i++) v->sum[i] = v->row[i];
+  qsort(v->sum, v->n_rows, sizeof *v->sum, by_counter);
+  for (size_t i = 0; i < v->n_rows; i++) {
+    struct ni_versus_row *r = &v->sum[i], *to = &v->sum[v->n_sums];
+    if (i && by_counter(r, to - 1) == 0) {
+      for (int x = 0; x < 2; x++) to[-1].rate[x] += r->rate[x];
+      continue;
+    }
+    *to = *r;
+    to->of = NULL;
+    v->n_sums++;
+  }
 }
 
 /* Those that differ enough come to the front, in order. Returns how many. */
@@ -45,7 +51,7 @@ static size_t sort(struct ni_versus_row *row, size_t n, double min_diff) {
 }
 
 /* All counters that moved in either run, of entities that both have. A gauge's level is no rate. */
-static bool gather(struct ni_versus *v, struct ni_index *index) {
+static void gather(struct ni_versus *v) {
   const struct ni_pair *good = &v->run[0]->pair, *bad = &v->run[1]->pair;
   const struct ni_pair_entity *same = NULL;
   uint32_t last = UINT32_MAX;
@@ -59,24 +65,19 @@ static bool gather(struct ni_versus *v, struct ni_index *index) {
       continue;
     }
     if (!b->change.delta && !g->change.delta) continue;
-    struct ni_versus_row *r = &v->row[v->n_rows++], *sum;
-    *r = (struct ni_versus_row){e, e->source, b->name, b->what, {ni_pair_rate(g), ni_pair_rate(b)}, 0};
-    if (!(sum = sum_of(v, index, r))) return false;
-    for (int x = 0; x < 2; x++) sum->rate[x] += r->rate[x];
+    v->row[v->n_rows++] = (struct ni_versus_row){e, e->source, b->name, b->what, {ni_pair_rate(g), ni_pair_rate(b)}, 0};
   }
-  return true;
 }
 
 bool ni_versus_make(struct ni_versus *out, const struct ni_counters_view *good, const struct ni_counters_view *bad, double min_diff) {
   size_t most = bad->pair.n_rows + 1;
-  struct ni_index index = {0};
   *out = (struct ni_versus){.run = {good, bad}, .row = malloc(most * sizeof *out->row), .sum = malloc(most * sizeof *out->sum)};
-  bool fine = out->row && out->sum && gather(out, &index);
-  ni_index_free(&index);
-  if (!fine) {
+  if (!out->row || !out->sum) {
     ni_versus_free(out);
     return false;
   }
+  gather(out);
+  add_up(out);
   out->n_rows = sort(out->row, out->n_rows, min_diff);
   out->n_sums = sort(out->sum, out->n_sums, min_diff);
   return true;
@@ -85,8 +86,7 @@ bool ni_versus_make(struct ni_versus *out, const struct ni_counters_view *good, 
 void ni_versus_free(struct ni_versus *v) {
   free(v->row);
   free(v->sum);
-  v->row = v->sum = NULL;
-  v->n_rows = v->n_sums = 0;
+  *v = (struct ni_versus){.row = NULL};
 }
 
 static bool same_finding(const struct ni_counter_finding *a, const struct ni_counter_finding *b) {

@@ -30,25 +30,24 @@ static bool work_out(struct ni_counters_view *v) {
   return (v->ranked = ni_rank(&v->pair, &v->findings)) != NULL;
 }
 
-bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap) {
-  struct ni_sweep first[2] = {{.path = NULL}}, second[2] = {{.path = NULL}};
+/* The sweeps of a file that is to hold n of them; false: why is said. */
+static bool read_sweeps(struct ni_sweep out[2], const char *path, int n, char *why, size_t cap) {
   char said[512];
+  int got = ni_sweep_read(out, path, said, sizeof said);
+  if (got == n) return true;
+  snprintf(why, cap, "%s: %s", path, got < 0 ? said : got == 1 ? "one sweep: what came after it?" : "holds two sweeps already: give it alone");
+  if (got > 0) ni_sweep_free(&out[0]);
+  if (got > 1) ni_sweep_free(&out[1]);
+  return false;
+}
+
+bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap) {
+  struct ni_sweep second[2];
   *v = (struct ni_counters_view){0};
-  int n = ni_sweep_read(first, before, said, sizeof said), m = 0;
-  const char *wrong = n < 0 ? said : n == 2 && after ? "holds two sweeps already: give it alone" : NULL;
-  if (n == 1 && !after) wrong = "one sweep: what came after it?";
-  if (!wrong && after) {
-    before = after;
-    m = ni_sweep_read(second, after, said, sizeof said);
-    wrong = m < 0 ? said : m == 2 ? "holds two sweeps already: give it alone" : NULL;
-  }
-  v->sweep[0] = first[0];
-  v->sweep[1] = n == 2 && !m ? first[1] : second[0];
-  if (n == 2 && m) ni_sweep_free(&first[1]);
-  if (m == 2) ni_sweep_free(&second[1]);
-  if (wrong) snprintf(why, cap, "%s: %s", before, wrong);
-  else if (!work_out(v)) snprintf(why, cap, "%s", strerror(ENOMEM));
-  else return true;
+  bool fine = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
+  if (fine && after && (fine = read_sweeps(second, after, 1, why, cap))) v->sweep[1] = second[0];
+  if (fine && work_out(v)) return true;
+  if (fine) snprintf(why, cap, "%s", strerror(ENOMEM));
   ni_counters_view_free(v);
   return false;
 }
@@ -62,19 +61,11 @@ void ni_counters_view_free(struct ni_counters_view *v) {
   *v = (struct ni_counters_view){0};
 }
 
-int ni_counters_worst(const struct ni_counters_view *v) {
-  int worst = -1;
-  for (size_t i = 0; i < v->findings.n; i++)
-    if (v->findings.finding[i].level > worst) worst = v->findings.finding[i].level;
-  return worst;
-}
-
 const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, size_t size) {
-  size_t faults = 0;
-  for (size_t i = 0; i < v->findings.n; i++) faults += v->findings.finding[i].level > NI_LEVEL_INFO;
-  if (faults)
-    snprintf(out, size, "%s: %zu %s, first: %s", ni_counters_worst(v) == NI_LEVEL_CRITICAL ? "critical" : "warning", faults,
-             ni_plural(faults, "finding", "findings"), v->findings.finding[0].text);
+  const struct ni_counter_findings *f = &v->findings;
+  if (f->n_faults)
+    snprintf(out, size, "%s: %zu %s, first: %s", ni_level_name(f->finding->level), f->n_faults, ni_plural(f->n_faults, "finding", "findings"),
+             f->finding->text);
   else if (v->pair.seconds > 0)
     snprintf(out, size, "%s: %" PRIu64 " of %zu counters changed in %.3g s, and no finding",
              v->incomplete ? "incomplete" : "healthy", v->changed, v->pair.n_rows, v->pair.seconds);

@@ -33,8 +33,6 @@ void ni_counters_view_free(struct ni_counters_view *v);
 
 /* "none", "changed", "level", "reset", "stuck", ...: of enum ni_change_state. */
 const char *ni_change_name(unsigned state);
-/* The worst level of the findings; -1: there are none. */
-int ni_counters_worst(const struct ni_counters_view *v);
 /* "healthy: ...", or how many findings and the first one. Returns out. */
 const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, size_t size);
 

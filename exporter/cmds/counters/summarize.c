@@ -19,16 +19,10 @@ struct summarize {
 
 /* Into the file, or for "-" to standard output. false: said. */
 static bool write_csv(const struct ni_counters_view *v, const char *path, const char *name) {
-  if (strcmp(path, "-") == 0) {
-    ni_counters_csv(v, stdout);
-    return true;
-  }
-  FILE *f = fopen(path, "we");
+  FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
   int e = f ? 0 : -errno;
-  if (f) {
-    ni_counters_csv(v, f);
-    e = ni_out_end(f);
-  }
+  if (f) ni_counters_csv(v, f);
+  if (f && f != stdout) e = ni_out_end(f);
   if (e < 0) ni_say(stderr, "%s: --csv %s: %s\n", name, path, strerror(-e));
   return e == 0;
 }

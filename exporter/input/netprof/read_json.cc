@@ -2,9 +2,6 @@
  * Sweeps as JSON: net_prof's and ours (sweep.h). Numbers are read from their text, so that a time keeps its nanoseconds.
  * Which keys are read of which object is in tables; what nobody asks for is passed over.
  */
-#if !__has_include(<simdjson.h>)
-#error "simdjson.h not found: install libsimdjson-dev (the exporter's JSON parser)"
-#endif
 #define SIMDJSON_EXCEPTIONS 0
 #include <simdjson.h>
 
@@ -25,9 +22,10 @@ namespace {
 
 /* What an object says, of whichever kind. Texts: NULL where there is none. */
 struct fields {
-  const char *name, *source, *pci, *link, *about, *warning, *path, *why, *sweep;
+  const char *name, *source, *path, *why, *sweep;
+  ni_entity of; /* its texts and link */
   uint64_t interface;
-  double link_bytes_s, seconds, numa = -1, ahead_s;
+  double seconds, numa = -1, ahead_s;
   ni_reading at[2] = {{0, 0, 0, NI_READ_MISSING}, {0, 0, 0, NI_READ_MISSING}};
 };
 
@@ -42,9 +40,9 @@ struct key {
 const key of_counter[] = {{"interface", WHOLE, AT(interface)}, {"counter_name", TEXT, AT(name)}, {"name", TEXT, AT(name)},
                           {"value", VALUE, AT(at[0])}, {"before", VALUE, AT(at[0])}, {"after", VALUE, AT(at[1])},
                           {"timestamp", STAMP, AT(at[0].real_ns)}, {"seconds", REAL, AT(seconds)}};
-const key of_entity[] = {{"source", TEXT, AT(source)}, {"name", TEXT, AT(name)}, {"pci", TEXT, AT(pci)},
-                         {"link", TEXT, AT(link)}, {"about", TEXT, AT(about)}, {"warning", TEXT, AT(warning)},
-                         {"link_bytes_per_s", REAL, AT(link_bytes_s)}, {"numa", REAL, AT(numa)}, {"seconds", REAL, AT(seconds)},
+const key of_entity[] = {{"source", TEXT, AT(source)}, {"name", TEXT, AT(name)}, {"pci", TEXT, AT(of.pci)},
+                         {"link", TEXT, AT(of.link)}, {"about", TEXT, AT(of.about)}, {"warning", TEXT, AT(of.warning)},
+                         {"link_bytes_per_s", REAL, AT(of.link_bytes_s)}, {"numa", REAL, AT(numa)}, {"seconds", REAL, AT(seconds)},
                          {"monotonic_ahead_s", REAL, AT(ahead_s)}};
 const key of_unread[] = {{"path", TEXT, AT(path)}, {"sweep", TEXT, AT(sweep)}, {"why", TEXT, AT(why)}};
 const key of_meta[] = {{"path", TEXT, offsetof(ni_sweep, path)}, {"input_path", TEXT, offsetof(ni_sweep, input_path)},
@@ -185,12 +183,10 @@ bool entity(const walk &w, od::value &v) {
       !begun())
     return false;
   ni_draft_owner &to = w.d->entity[number];
-  to.of.pci = f.pci;
-  to.of.link = f.link;
-  to.of.about = f.about;
-  to.of.warning = f.warning;
-  to.of.link_bytes_s = f.link_bytes_s;
-  to.of.numa = f.numa >= 0 && f.numa < 65536 ? (int)f.numa : -1;
+  f.of.source = to.of.source;
+  f.of.name = to.of.name;
+  f.of.numa = f.numa >= 0 && f.numa < 65536 ? (int)f.numa : -1;
+  to.of = f.of;
   to.ahead_ns = span(f.ahead_s);
   return true;
 }

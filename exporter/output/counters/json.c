@@ -3,20 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/input/netprof/names.h"
 #include "sweep_json.h"
 #include "view.h"
 
-static void meta(struct ni_json *j, const char *key, const struct ni_sweep *s) {
-  ni_json_object(j, key);
-  ni_json_text(j, "path", s->path);
-  ni_json_text(j, "input_path", s->input_path);
-  ni_json_text(j, "started_at", s->started);
-  ni_json_text(j, "finished_at", s->finished);
-  ni_json_f64(j, "duration_s", s->duration_s);
-  ni_json_end_object(j);
-}
+static const struct ni_json_field of_sweep[] = {NI_JSON(ni_sweep, path), NI_JSON(ni_sweep, input_path),
+                                                NI_JSON_AS(ni_sweep, started, "started_at"),
+                                                NI_JSON_AS(ni_sweep, finished, "finished_at"), NI_JSON(ni_sweep, duration_s)};
 
 void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding *f) {
   ni_json_text(j, "level", ni_level_name(f->level));
@@ -150,8 +144,11 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
   ni_json_text(&j, "verdict", ni_counters_verdict(v, line, sizeof line));
   ni_json_bool(&j, "complete", !v->incomplete);
   ni_json_f64(&j, "seconds", v->pair.seconds);
-  meta(&j, "before", &v->sweep[0]);
-  meta(&j, "after", &v->sweep[1]);
+  for (int k = 0; k < 2; k++) {
+    ni_json_object(&j, k ? "after" : "before");
+    ni_json_fields(&j, of_sweep, sizeof of_sweep / sizeof *of_sweep, true, &v->sweep[k], NULL);
+    ni_json_end_object(&j);
+  }
   ni_json_array(&j, "findings");
   for (size_t i = 0; i < v->findings.n; i++) {
     ni_json_object(&j, NULL);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/order.h"
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/input/netprof/names.h"
 
@@ -70,14 +70,11 @@ static void counters(struct ni_json *j, const struct ni_set *s, const struct ni_
 }
 
 void ni_sweep_json_entity(struct ni_json *j, const struct ni_entity *e) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_entity, name), NI_JSON(ni_entity, link), NI_JSON_AS(ni_entity, link_bytes_s, "link_bytes_per_s"), NI_JSON(ni_entity, pci),
+      NI_JSON(ni_entity, about), NI_JSON(ni_entity, warning), NI_JSON(ni_entity, numa)};
   ni_json_text(j, "source", ni_source_name(e->source));
-  ni_json_text(j, "name", e->name);
-  ni_json_text(j, "link", e->link);
-  ni_json_f64(j, "link_bytes_per_s", e->link_bytes_s);
-  ni_json_text(j, "pci", e->pci);
-  ni_json_text(j, "about", e->about);
-  ni_json_text(j, "warning", e->warning);
-  ni_json_i64(j, "numa", e->numa);
+  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, e, NULL);
 }
 
 void ni_sweep_json_unread(struct ni_json *j, const struct ni_set *s, const char *sweep) {

@@ -105,16 +105,15 @@ static double ratio(const struct ni_pair *p, const struct ni_pair_entity *e, con
   return sum > 0 ? rise(r) / sum : 0;
 }
 
-/* The fastest of that counter at entities of the same source: those with the same link speed, or all others but this one. */
-static double fastest(const struct ni_pair *p, uint32_t self, const char *name, bool same_speed, unsigned *others) {
-  double best = 0;
+/* The fastest of that counter at other entities of the same source: LOW: of the same link speed. */
+static double fastest(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own, bool same_speed, unsigned *others) {
+  double best = 0, speed = p->entity[self].of->link_bytes_s;
   *others = 0;
   for (uint32_t i = 0; i < p->n_entities; i++) {
-    const struct ni_entity *a = p->entity[self].of, *b = p->entity[i].of;
-    if (i == self || a->source != b->source) continue;
-    if (same_speed && (a->link_bytes_s < b->link_bytes_s || a->link_bytes_s > b->link_bytes_s)) continue;
-    const struct ni_pair_row *r = ni_pair_row(p, i, name);
-    if (!r) continue;
+    const struct ni_entity *e = p->entity[i].of;
+    const struct ni_pair_row *r;
+    if (i == self || e->source != p->entity[self].of->source || (same_speed && fabs(e->link_bytes_s - speed) > 0)) continue;
+    if (!(r = ni_pair_row(p, i, own->name))) continue;
     ++*others;
     best = fmax(best, ni_change_rate(&r->change));
   }
@@ -123,7 +122,7 @@ static double fastest(const struct ni_pair *p, uint32_t self, const char *name, 
 
 static double expected(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
   unsigned others;
-  return fmax(fastest(p, self, r->name, true, &others), p->entity[self].of->link_bytes_s * t->per);
+  return fmax(fastest(p, self, r, true, &others), p->entity[self].of->link_bytes_s * t->per);
 }
 
 /* Functions of one device are beside each other; where an address is not known, all are. */
@@ -135,14 +134,11 @@ static bool beside(const struct ni_entity *a, const struct ni_entity *b) {
 
 static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) {
   bool there = false;
-  for (uint32_t i = 0; i < p->n_entities; i++) {
-    const struct ni_pair_entity *e = &p->entity[i];
-    if (e->of->source != t->source || !beside(e->of, p->entity[self].of)) continue;
-    for (uint32_t k = e->first; k < e->first + e->n; k++) {
-      if (!fits(t->of, NULL, p->row[k].name)) continue;
-      if (p->row[k].change.state != NI_CHANGE_NONE) return false;
-      there = true;
-    }
+  for (const struct ni_pair_row *r = p->row; r < p->row + p->n_rows; r++) {
+    const struct ni_entity *e = p->entity[r->entity].of;
+    if (e->source != t->source || !beside(e, p->entity[self].of) || !fits(t->of, NULL, r->name)) continue;
+    if (r->change.state != NI_CHANGE_NONE) return false;
+    there = true;
   }
   return there;
 }
@@ -150,18 +146,13 @@ static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) 
 static bool lone(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
   double all = 0;
   bool elsewhere = false;
-  for (uint32_t i = 0; i < p->n_entities; i++) {
-    const struct ni_pair_entity *e = &p->entity[i];
-    if (e->of->source != p->entity[self].of->source) continue;
-    const struct ni_pair_row *same = ni_pair_row(p, i, r->name);
-    if (same) all += rise(same);
-    for (uint32_t k = e->first; i != self && k < e->first + e->n; k++)
-      if (rise(&p->row[k]) > 0 && fits(t->of, NULL, p->row[k].name)) elsewhere = true;
+  for (const struct ni_pair_row *o = p->row; o < p->row + p->n_rows; o++) {
+    if (p->entity[o->entity].of->source != p->entity[self].of->source) continue;
+    if (strcmp(o->name, r->name) == 0) all += rise(o);
+    if (o->entity != self && rise(o) > 0 && fits(t->of, NULL, o->name)) elsewhere = true;
   }
   return elsewhere && rise(r) > t->limit * all;
 }
-
-static double reciprocal(double v) { return v > 0 ? 1 / v : HUGE_VAL; }
 
 /* How many times the test's limit a counter is at: from 1 on (RISE, FALL, LEVEL) or above it passes. Less than 1: it does not. */
 static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
@@ -171,8 +162,8 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
   unsigned others;
   switch (t->kind) {
     case T_ALWAYS: return 1;
-    case T_RISE: v = rise(r) / limit; return v;
-    case T_FALL: v = -rise(r) / limit; return v;
+    case T_RISE: return rise(r) / limit;
+    case T_FALL: return -rise(r) / limit;
     case T_LEVEL: return r->after.state == NI_READ_OK ? (double)(int64_t)r->after.value / limit : 0;
     case T_BITS: return r->after.state == NI_READ_OK && r->after.value & (uint64_t)limit ? 1 : 0;
     case T_STUCK: return r->change.state == NI_CHANGE_STUCK ? 1 : 0;
@@ -184,7 +175,7 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
     case T_LINK: v = ni_pair_share(p, r); break;
     case T_ODD:
       v = per_s;
-      limit *= fastest(p, self, r->name, false, &others);
+      limit *= fastest(p, self, r, false, &others);
       if (others < 2) return 0;
       break;
     case T_LOW:
@@ -194,7 +185,7 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
       break;
     default: return 0;
   }
-  return v > limit ? fmin(v * reciprocal(limit), 1e300) : 0;
+  return v > limit ? fmin(limit > 0 ? v / limit : HUGE_VAL, 1e300) : 0;
 }
 
 /* A device has several entities, all with its warning: the first one says it. */
@@ -215,13 +206,13 @@ static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsig
     default: return false;
   }
   double best = 0;
-  size_t n = 0, slow = 0;
-  for (size_t i = 0; i < p->n_entities; i++)
-    if (p->entity[i].of->source == e->of->source) best = fmax(best, p->entity[i].of->link_bytes_s);
-  for (size_t i = 0; i < p->n_entities; i++)
-    if (p->entity[i].of->source == e->of->source && p->entity[i].of->link_bytes_s > 0)
-      n++, slow += p->entity[i].of->link_bytes_s < best;
-  return e->of->link_bytes_s > 0 && e->of->link_bytes_s < best && n >= 3 && slow <= (n < 16 ? 1 : n / 8);
+  size_t n = 0, fast = 0;
+  for (const struct ni_pair_entity *o = p->entity; o < p->entity + p->n_entities; o++) {
+    if (o->of->source != e->of->source || o->of->link_bytes_s <= 0) continue;
+    if (o->of->link_bytes_s > best) best = o->of->link_bytes_s, fast = 0;
+    n++, fast += o->of->link_bytes_s >= best;
+  }
+  return e->of->link_bytes_s > 0 && e->of->link_bytes_s < best && n >= 3 && n - fast <= (n < 16 ? 1 : n / 8);
 }
 
 static const char *per_second(double rate, char out[32]) {

@@ -12,21 +12,12 @@ const char *ni_change_name(unsigned state) {
   return state < sizeof names / sizeof *names ? names[state] : "";
 }
 
-static void count(struct ni_counters_view *v) {
-  for (size_t i = 0; i < v->pair.n_rows; i++) {
-    v->state[v->pair.row[i].change.state]++;
-    v->wrapped += v->pair.row[i].change.wrapped;
-  }
-  v->changed = v->state[NI_CHANGE_CHANGED] + v->state[NI_CHANGE_LEVEL];
-  v->incomplete = v->state[NI_CHANGE_STALE] || v->state[NI_CHANGE_GONE] || v->state[NI_CHANGE_NEW] || v->state[NI_CHANGE_UNREADABLE] ||
-                  v->sweep[0].set.n_unread || v->sweep[1].set.n_unread;
-}
-
 static bool work_out(struct ni_counters_view *v) {
   const struct ni_sweep *b = &v->sweep[0], *a = &v->sweep[1];
-  if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0) return false;
-  if (ni_counter_findings_make(&v->findings, &v->pair) < 0) return false;
-  count(v);
+  if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0 || ni_counter_findings_make(&v->findings, &v->pair) < 0) return false;
+  v->incomplete = b->set.n_unread || a->set.n_unread;
+  for (size_t i = 0; i < v->pair.n_entities; i++) v->changed += v->pair.entity[i].changed;
+  for (size_t i = 0; i < v->pair.n_rows; i++) v->incomplete |= v->pair.row[i].change.state >= NI_CHANGE_STALE;
   return (v->ranked = ni_rank(&v->pair, &v->findings)) != NULL;
 }
 

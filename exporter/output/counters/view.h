@@ -20,7 +20,6 @@ struct ni_counters_view {
   struct ni_counter_findings findings;
   struct ni_ranked *ranked; /* by place in the pair */
   uint64_t changed;         /* counters: net_prof's total_non_zero */
-  uint64_t state[NI_CHANGE_UNREADABLE + 1], wrapped;
   bool incomplete;          /* something is in one sweep alone, could not be read, or is no newer afterwards */
 };
 

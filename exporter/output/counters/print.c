@@ -193,13 +193,12 @@ static void print_group(struct wide *w, const char *group) {
 }
 
 void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups) {
-  static const char *const levels[] = {"note", "warning", "critical"};
   char line[1024];
   const char *name;
   ni_say(stdout, "%s\n", ni_counters_verdict(v, line, sizeof line));
   for (size_t i = 0; i < v->findings.n; i++) {
     const struct ni_counter_finding *f = &v->findings.finding[i];
-    ni_say(stdout, "%-10s %s%s%s\n", levels[f->level], f->text, f->advice ? " " : "", f->advice ? f->advice : "");
+    ni_say(stdout, "%-10s %s %s\n", f->level == NI_LEVEL_INFO ? "note" : ni_level_name(f->level), f->text, f->advice);
   }
   print_unread(v);
   print_named(v);

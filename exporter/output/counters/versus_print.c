@@ -47,8 +47,7 @@ static void print_findings(const struct ni_versus *v) {
   size_t said = 0;
   for (int which = 1; which >= 0; which--)
     for (size_t at = 0; (f = ni_versus_new(v, which, &at)); said++)
-      ni_say(stdout, "%s, %s: %s%s%s\n", words[which], ni_level_name(f->level), f->text, which && f->advice ? " " : "",
-             which && f->advice ? f->advice : "");
+      ni_say(stdout, "%s, %s: %s%s%s\n", words[which], ni_level_name(f->level), f->text, which ? " " : "", which ? f->advice : "");
   if (!said) ni_say(stdout, "verdicts: the same in both, %zu %s\n", v->run[1]->findings.n, ni_plural(v->run[1]->findings.n, "finding", "findings"));
 }
 

@@ -14,11 +14,12 @@ __asm__(".pushsection .rodata\n"
         ".byte 0\n"
         ".popsection\n");
 
-static const char *name[NI_NETPROF_NAMES + 1]; /* by id */
+static char *text;
+static const char *name[NI_NETPROF_NAMES + 1]; /* by id; in the text */
 static struct ni_index ids;                    /* by name */
 
 static void split(void) {
-  char *line = strdup(ni_netprof_names), *end;
+  char *line = text = strdup(ni_netprof_names), *end;
   for (uint32_t id = 1; line && id <= NI_NETPROF_NAMES && (end = strchr(line, '\n')); id++, line = end + 1) {
     *end = 0;
     name[id] = line;

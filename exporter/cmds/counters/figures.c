@@ -4,63 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/now.h"
 #include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
+#include "exporter/base/text/time_text.h"
 
-/* Which counters make a figure. Of several that fit: errors are added up; of others the largest counts, since one thing has
- * several names (classes of a pause). */
-static const struct rule {
-  uint8_t source, figure;
-  const char *pattern;
-} rules[] = {
-    {NI_METRIC_CXI, NI_FIG_RX, "hni_sts_rx_ok_octets"},        {NI_METRIC_CXI, NI_FIG_TX, "hni_sts_tx_ok_octets"},
-    {NI_METRIC_CXI, NI_FIG_PAUSED, "hni_tx_paused_#"},         {NI_METRIC_CXI, NI_FIG_PAUSED, "hni_rx_paused_std"},
-    {NI_METRIC_CXI, NI_FIG_ERRORS, "pct_*_timeouts"},          {NI_METRIC_CXI, NI_FIG_ERRORS, "pct_retry_srb_requests"},
-    {NI_METRIC_CXI, NI_FIG_ERRORS, "hni_pcs_uncorrected_cw"},  {NI_METRIC_CXI, NI_FIG_ERRORS, "hni_llr_*_replay_event"},
-    {NI_METRIC_CXI, NI_FIG_ERRORS, "hni_discard_cntr_#"},      {NI_METRIC_CXI, NI_FIG_ERRORS, "hni_pfc_fifo_oflw_cntr_#"},
-    {NI_METRIC_RH, NI_FIG_ERRORS, "*cancelled*"},              {NI_METRIC_RH, NI_FIG_ERRORS, "*_timeouts"},
-    {NI_METRIC_IB, NI_FIG_RX, "port_rcv_data"},                {NI_METRIC_IB, NI_FIG_TX, "port_xmit_data"},
-    {NI_METRIC_IB, NI_FIG_RX, "rx_bytes"},                     {NI_METRIC_IB, NI_FIG_TX, "tx_bytes"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "symbol_error"},             {NI_METRIC_IB, NI_FIG_ERRORS, "port_rcv_*errors"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "port_xmit_discards"},       {NI_METRIC_IB, NI_FIG_ERRORS, "link_*"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "packet_seq_err"},           {NI_METRIC_IB, NI_FIG_ERRORS, "local_ack_timeout_err"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "rnr_nak*"},                 {NI_METRIC_IB, NI_FIG_ERRORS, "req_*_exceeded"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "*_retransmits"},            {NI_METRIC_IB, NI_FIG_ERRORS, "seq_err_naks_rcvd"},
-    {NI_METRIC_IB, NI_FIG_ERRORS, "retrans_pkts"},             {NI_METRIC_IB, NI_FIG_ERRORS, "rx_drops"},
-    {NI_METRIC_ETH, NI_FIG_RX, "rx_bytes"},                    {NI_METRIC_ETH, NI_FIG_TX, "tx_bytes"},
-    {NI_METRIC_ETH, NI_FIG_ERRORS, "*x_errors"},               {NI_METRIC_ETH, NI_FIG_ERRORS, "*x_dropped"},
-    {NI_METRIC_ETHTOOL, NI_FIG_PAUSED, "*x_prio#_pause_duration"}, {NI_METRIC_ETHTOOL, NI_FIG_PAUSED, "pfc_pri#_*_duration_us"},
-    {NI_METRIC_ETHTOOL, NI_FIG_ERRORS, "rx_discards_phy"},     {NI_METRIC_ETHTOOL, NI_FIG_ERRORS, "*_allowance_exceeded"},
-    {NI_METRIC_GPU, NI_FIG_BUSY, "utilization_gpu"},           {NI_METRIC_GPU, NI_FIG_CLOCK, "clock_sm"},
-    {NI_METRIC_GPU, NI_FIG_POWER, "power"},                    {NI_METRIC_GPU, NI_FIG_THROTTLED, "throttled_*"},
-    {NI_METRIC_GPU, NI_FIG_RX, "nvlink_rx_bytes"},             {NI_METRIC_GPU, NI_FIG_TX, "nvlink_tx_bytes"},
-    {NI_METRIC_GPU, NI_FIG_ERRORS, "nvlink_*errors"},          {NI_METRIC_GPU, NI_FIG_ERRORS, "pcie_replays"},
-    {NI_METRIC_TCP, NI_FIG_ERRORS, "RetransSegs"},             {NI_METRIC_TCP, NI_FIG_ERRORS, "TCPTimeouts"},
-};
+/* What a figure is made of, by the names that sources share (metrics_unified.def). Errors are added up; of others the largest
+ * counts, since one thing has several names (classes of a pause). */
+static const struct {
+  const char *unified;
+  uint8_t figure;
+} made_of[] = {
+    {"rx_bytes", NI_FIG_RX},    {"nvlink_rx", NI_FIG_RX},    {"tx_bytes", NI_FIG_TX},           {"nvlink_tx", NI_FIG_TX},
+    {"tx_held", NI_FIG_PAUSED}, {"rx_held", NI_FIG_PAUSED},  {"retries", NI_FIG_ERRORS},        {"timeouts", NI_FIG_ERRORS},
+    {"errors", NI_FIG_ERRORS},  {"clock_sm", NI_FIG_CLOCK},  {"utilization_gpu", NI_FIG_BUSY},  {"power", NI_FIG_POWER},
+    {"throttled", NI_FIG_THROTTLED}};
 
 /* What a row says under that figure; NAN: nothing. */
-static double value_of(const struct ni_pair *p, const struct ni_pair_row *r, unsigned figure) {
+static double value_of(const struct ni_pair_row *r, unsigned figure) {
   if (r->what.kind == NI_METRIC_GAUGE) {
     if (r->after.state != NI_READ_OK) return NAN;
     double v = (double)(int64_t)r->after.value * r->what.scale;
     return figure == NI_FIG_BUSY ? v / 100 : figure == NI_FIG_POWER ? v / 1000 : v;
   }
   if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_NONE) return NAN;
-  double rate = ni_pair_rate(r);
-  if (figure != NI_FIG_PAUSED && figure != NI_FIG_THROTTLED) return rate;
-  double share = ni_pair_share(p, r), per_s = strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9;
-  return isnan(share) ? rate / per_s : share;
+  if (figure != NI_FIG_PAUSED && figure != NI_FIG_THROTTLED) return ni_pair_rate(r);
+  return ni_pair_rate(r) / (strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9); /* else ns, or cycles of Cassini's clock of 1 GHz */
 }
 
 static void add(struct ni_figures *f, const struct ni_pair *p, const struct ni_pair_entity *e) {
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
-    const struct ni_pair_row *r = &p->row[i];
-    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-      if (rules[k].source != e->of->source || !ni_metric_fits(rules[k].pattern, r->name)) continue;
-      double v = value_of(p, r, rules[k].figure), *at = &f->at[rules[k].figure];
+    const char *unified = ni_metric_unified(e->of->source, p->row[i].name);
+    for (size_t k = 0; unified && k < sizeof made_of / sizeof *made_of; k++) {
+      if (strcmp(made_of[k].unified, unified) != 0) continue;
+      double v = value_of(&p->row[i], made_of[k].figure), *at = &f->at[made_of[k].figure];
       if (isnan(v)) continue;
       if (isnan(*at)) *at = v;
-      else if (rules[k].figure == NI_FIG_ERRORS) *at += v;
+      else if (made_of[k].figure == NI_FIG_ERRORS) *at += v;
       else if (v > *at) *at = v;
     }
   }
@@ -83,7 +64,7 @@ static int by_rank(const void *a, const void *b) {
   if (trouble(x) != trouble(y)) return trouble(y) - trouble(x);
   double dx = busy(x), dy = busy(y);
   if (dx != dy) return dx > dy ? -1 : 1;
-  return x < y ? -1 : 1;
+  return x->of->source != y->of->source ? x->of->source - y->of->source : strverscmp(x->of->name, y->of->name);
 }
 
 struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n) {
@@ -107,18 +88,23 @@ struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n) {
 
 /* ---- shown ---- */
 
-static void cell_bytes(struct ni_table *t, double v) {
+static const struct {
+  const char *key, *word; /* in JSON; in a line */
+  enum { BYTES, SHARE, NUMBER } form;
+  const char *unit;
+} shown[NI_FIGURES] = {
+    [NI_FIG_RX] = {"rx_bytes_s", "rx", BYTES, ""},         [NI_FIG_TX] = {"tx_bytes_s", "tx", BYTES, ""},
+    [NI_FIG_RX_SHARE] = {"rx_share", NULL, SHARE, ""},     [NI_FIG_TX_SHARE] = {"tx_share", NULL, SHARE, ""},
+    [NI_FIG_PAUSED] = {"paused_share", "paused", SHARE, ""}, [NI_FIG_ERRORS] = {"errors_s", "errors/s", NUMBER, ""},
+    [NI_FIG_BUSY] = {"busy_share", "busy", SHARE, ""},     [NI_FIG_CLOCK] = {"clock_mhz", NULL, NUMBER, " MHz"},
+    [NI_FIG_POWER] = {"power_w", NULL, NUMBER, " W"},      [NI_FIG_THROTTLED] = {"throttled_share", "throttled", SHARE, ""}};
+
+static void cell(struct ni_table *t, double v, unsigned figure) {
   char text[32];
   if (isnan(v)) ni_table_cell(t, "-");
-  else ni_table_cell(t, "%s/s", ni_bytes_text((uint64_t)v, text));
-}
-static void cell_share(struct ni_table *t, double v) {
-  if (isnan(v)) ni_table_cell(t, "-");
-  else ni_table_cell(t, "%.1f %%", 100 * v);
-}
-static void cell_number(struct ni_table *t, double v, const char *unit) {
-  if (isnan(v)) ni_table_cell(t, "-");
-  else ni_table_cell(t, "%.*f%s", v > 0 && v < 10 ? 1 : 0, v, unit);
+  else if (shown[figure].form == BYTES) ni_table_cell(t, "%s/s", ni_bytes_text((uint64_t)v, text));
+  else if (shown[figure].form == SHARE) ni_table_cell(t, "%.1f %%", 100 * v);
+  else ni_table_cell(t, "%.*f%s", v > 0 && v < 10 ? 1 : 0, v, shown[figure].unit);
 }
 
 static void print_some(const struct ni_figures *f, size_t n, bool gpus, size_t most, FILE *to) {
@@ -128,27 +114,16 @@ static void print_some(const struct ni_figures *f, size_t n, bool gpus, size_t m
   static const struct ni_column gpu[] = {{"GPU", .width = 10, .left = true}, {"busy", .width = 7}, {"clock", .width = 9}, {"power", .width = 7},
                                          {"throttled", .width = 9}, {"NVLink in", .width = 10, .drop = 2}, {"out", .width = 10, .drop = 1},
                                          {"errors/s", .width = 8, .drop = 3}};
+  static const uint8_t of_nic[] = {NI_FIG_RX, NI_FIG_RX_SHARE, NI_FIG_TX, NI_FIG_TX_SHARE, NI_FIG_PAUSED, NI_FIG_ERRORS};
+  static const uint8_t of_gpu[] = {NI_FIG_BUSY, NI_FIG_CLOCK, NI_FIG_POWER, NI_FIG_THROTTLED, NI_FIG_RX, NI_FIG_TX, NI_FIG_ERRORS};
   struct ni_table t;
-  size_t shown = 0;
-  if (gpus) ni_table_begin(&t, gpu, sizeof gpu / sizeof *gpu);
-  else ni_table_begin(&t, nic, sizeof nic / sizeof *nic);
-  for (size_t i = 0; i < n && (!most || shown < most); i++) {
-    const double *at = f[i].at;
+  size_t rows = 0, figures = gpus ? sizeof of_gpu : sizeof of_nic;
+  ni_table_begin(&t, gpus ? gpu : nic, figures + 1);
+  for (size_t i = 0; i < n && (!most || rows < most); i++) {
     if ((f[i].of->source == NI_METRIC_GPU) != gpus) continue;
-    shown++;
+    rows++;
     ni_table_cell(&t, "%s", f[i].of->name);
-    if (gpus) {
-      cell_share(&t, at[NI_FIG_BUSY]);
-      cell_number(&t, at[NI_FIG_CLOCK], " MHz");
-      cell_number(&t, at[NI_FIG_POWER], " W");
-      cell_share(&t, at[NI_FIG_THROTTLED]);
-    }
-    for (int k = 0; k < 2; k++) {
-      cell_bytes(&t, at[NI_FIG_RX + k]);
-      if (!gpus) cell_share(&t, at[NI_FIG_RX_SHARE + k]);
-    }
-    if (!gpus) cell_share(&t, at[NI_FIG_PAUSED]);
-    cell_number(&t, at[NI_FIG_ERRORS], "");
+    for (size_t k = 0; k < figures; k++) cell(&t, f[i].at[gpus ? of_gpu[k] : of_nic[k]], gpus ? of_gpu[k] : of_nic[k]);
   }
   ni_table_print(&t, to);
 }
@@ -158,16 +133,32 @@ void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *t
   print_some(f, n, true, most, to);
 }
 
+void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to) {
+  char text[40];
+  ni_say(to, "%s", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, text));
+  for (size_t i = 0; i < n; i++) {
+    const char *before = " ";
+    ni_say(to, "  %s", f[i].of->name);
+    for (unsigned k = 0; k < NI_FIGURES; k++) {
+      double v = f[i].at[k];
+      if (!shown[k].word || isnan(v) || (v == 0 && shown[k].form != BYTES)) continue;
+      if (shown[k].form == BYTES) ni_say(to, "%s%s %s/s", before, shown[k].word, ni_bytes_text((uint64_t)v, text));
+      else if (shown[k].form == SHARE) ni_say(to, "%s%s %.1f%%", before, shown[k].word, 100 * v);
+      else ni_say(to, "%s%s %.3g", before, shown[k].word, v);
+      before = ", ";
+    }
+  }
+  ni_say(to, "\n");
+}
+
 void ni_figures_json(struct ni_json *j, const char *key, const struct ni_figures *f, size_t n) {
-  static const char *const names[NI_FIGURES] = {"rx_bytes_s", "tx_bytes_s", "rx_share", "tx_share", "paused_share", "errors_s",
-                                                "busy_share", "clock_mhz", "power_w", "throttled_share"};
   ni_json_array(j, key);
   for (size_t i = 0; i < n; i++) {
     ni_json_object(j, NULL);
     ni_json_text(j, "name", f[i].of->name);
     ni_json_text(j, "source", ni_source_name(f[i].of->source));
     for (int k = 0; k < NI_FIGURES; k++)
-      if (!isnan(f[i].at[k])) ni_json_f64(j, names[k], f[i].at[k]);
+      if (!isnan(f[i].at[k])) ni_json_f64(j, shown[k].key, f[i].at[k]);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);

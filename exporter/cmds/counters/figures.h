@@ -33,6 +33,8 @@ struct ni_figures {
 struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n);
 /* As tables: NICs, GPUs. At most so many rows of each; 0: all. */
 void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *to);
+/* The same in one line: the time, then each NIC and GPU with what is not 0. */
+void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to);
 /* An array of objects under that key. */
 void ni_figures_json(struct ni_json *j, const char *key, const struct ni_figures *f, size_t n);
 

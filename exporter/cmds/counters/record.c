@@ -2,10 +2,6 @@
  * nccl-inspector counters record: a time series of counters, until a signal or for a time.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "exporter/base/now.h"
@@ -45,38 +41,18 @@ const struct ni_command ni_counters_record_command = {
     .files = {{"HOST-counters-START.jsonl.gz", "in DIR: lines as docs/format.md has them"}},
     .refuse = refuse, .run = ni_counters_record_run};
 
-/* 0, or how waiting failed: until a signal, the time, or the recorder's own end. */
-static int wait_for_end(const struct record *r, int signals, int done) {
-  uint64_t end = ni_now_ns(CLOCK_MONOTONIC) + r->for_ns;
-  struct pollfd p[] = {{.fd = signals, .events = POLLIN}, {.fd = done, .events = POLLIN}};
-  for (;;) {
-    uint64_t now = ni_now_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;
-    struct timespec t = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
-    int n = ppoll(p, 2, r->for_ns ? &t : NULL, NULL);
-    if (n < 0 && errno != EINTR) return -errno;
-    if (n > 0 || (n == 0 && r->for_ns)) return 0;
-  }
-}
-
 int ni_counters_record_run(int argc, char **argv) {
   struct record r = {0};
   struct ni_recorder recorder = {0};
   int done, code = ni_words_parse(&ni_counters_record_command, argc, argv, &r, &done);
-  sigset_t set;
   if (!done) {
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    int signals = ni_end_signals();
     ni_collector_raise_limit();
-    code = ni_recorder_start(&recorder, &r.o, argv[0], false);
+    code = ni_recorder_start(&recorder, &r.o, argv[0], false) == NI_EXIT_FINE ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
     if (code == NI_EXIT_FINE) {
-      (void)wait_for_end(&r, signals, recorder.done);
+      struct pollfd p[] = {{.fd = signals, .events = POLLIN}, {.fd = recorder.done, .events = POLLIN}};
+      (void)ni_wait_until(p, 2, r.for_ns ? ni_now_ns(CLOCK_MONOTONIC) + r.for_ns : UINT64_MAX);
       if (!ni_recorder_stop(&recorder)) code = NI_EXIT_COULD_NOT_RUN;
-    } else {
-      code = NI_EXIT_COULD_NOT_RUN;
     }
     close(signals);
   }

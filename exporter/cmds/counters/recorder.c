@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
@@ -33,28 +34,52 @@ int ni_take_time(const struct ni_opt *o, void *into, const char *arg) {
   return -EINVAL;
 }
 
-const char **ni_record_patterns(const struct ni_words *w) {
-  const char **list = w->n ? calloc(w->n + 1, sizeof *list) : NULL;
-  for (size_t i = 0; list && i < w->n; i++) list[i] = w->word[i].text;
-  return list;
-}
-
 /* ---- sweeps ---- */
 
-static void read_all(struct ni_collector *c, struct ni_reading *out, unsigned threads, struct ni_series_sweep *when) {
-  when->real_ns = (int64_t)ni_now_ns(CLOCK_REALTIME);
-  when->mono_ns = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
-  (void)ni_collector_read(c, out, threads);
-  when->ns = ni_now_ns(CLOCK_MONOTONIC) - (uint64_t)when->mono_ns;
+int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o) {
+  struct ni_sampling new = {0};
+  size_t n = o ? o->counters.n : 0;
+  const char **patterns = calloc(n + 1, sizeof *patterns);
+  for (size_t i = 0; patterns && i < n; i++) patterns[i] = o->counters.word[i].text;
+  const struct ni_wanted wanted = {.all = !o || o->all, .counters = n ? patterns : NULL};
+  int e = patterns ? ni_collector_open(&new.c, &wanted) : -ENOMEM;
+  free(patterns);
+  if (e == 0 && !(new.at = calloc(ni_collector_set(new.c)->n_counters + 1, sizeof *new.at))) e = -ENOMEM;
+  ni_sampling_close(e == 0 ? s : &new);
+  if (e == 0) *s = new;
+  return e;
 }
 
-bool ni_sweep_all(struct ni_collector **c, struct ni_reading **out, unsigned threads, struct ni_series_sweep *when) {
-  *out = NULL;
-  *when = (struct ni_series_sweep){0};
-  if (ni_collector_open(c, &(struct ni_wanted){.all = true}) < 0) return false;
-  if (!(*out = calloc(ni_collector_set(*c)->n_counters + 1, sizeof **out))) return false;
-  read_all(*c, *out, threads, when);
-  return true;
+void ni_sampling_read(struct ni_sampling *s, unsigned threads) {
+  s->when.real_ns = (int64_t)ni_now_ns(CLOCK_REALTIME);
+  s->when.mono_ns = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
+  (void)ni_collector_read(s->c, s->at, threads);
+  s->when.ns = ni_now_ns(CLOCK_MONOTONIC) - (uint64_t)s->when.mono_ns;
+}
+
+void ni_sampling_close(struct ni_sampling *s) {
+  ni_collector_close(s->c);
+  free(s->at);
+  *s = (struct ni_sampling){0};
+}
+
+int ni_end_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+bool ni_wait_until(struct pollfd *p, nfds_t n, uint64_t at) {
+  for (;;) {
+    uint64_t now = ni_now_ns(CLOCK_MONOTONIC), left = at > now ? at - now : 0;
+    struct timespec t = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
+    if (ppoll(p, n, &t, NULL) > 0) return true;
+    if (!left) return false;
+  }
 }
 
 /* What the disk does not take is said once; a file without a name ends it. */
@@ -67,44 +92,23 @@ static void flush(struct ni_recorder *r) {
   if (e == -ESTALE) r->error = e;
 }
 
-static void put(struct ni_recorder *r, struct ni_series_set *of, const struct ni_set *set, const struct ni_reading *at,
-                const struct ni_series_sweep *when) {
-  int e = ni_series_put(r->writer, of, set, at, when);
+static void put(struct ni_recorder *r, struct ni_series_set *of, const struct ni_sampling *s) {
+  int e = ni_series_put(r->writer, of, ni_collector_set(s->c), s->at, &s->when);
   if (e < 0) r->error = e;
 }
 
 static void sweep(struct ni_recorder *r) {
-  struct ni_collector *c = NULL;
-  struct ni_reading *at = NULL;
-  struct ni_series_sweep when;
-  if (!r->o->all && ni_sweep_all(&c, &at, 1, &when) && ni_collector_set(c)->n_counters) put(r, &r->full, ni_collector_set(c), at, &when);
-  free(at);
-  ni_collector_close(c);
-}
-
-/* Finds what there is; the old descriptors go when the new ones are there. */
-static int look(struct ni_recorder *r) {
-  struct ni_collector *c;
-  const struct ni_wanted wanted = {.all = r->o->all, .counters = r->patterns};
-  int e = ni_collector_open(&c, &wanted);
-  if (e < 0) return e;
-  size_t n = ni_collector_set(c)->n_counters;
-  if (r->cap_readings <= n && !ni_array_more(&r->reading, &r->cap_readings, n + 1, sizeof *r->reading)) {
-    ni_collector_close(c);
-    return -ENOMEM;
-  }
-  ni_collector_close(r->collector);
-  r->collector = c;
-  r->n_counters = n;
-  r->n_entities = ni_collector_set(c)->n_entities;
-  return 0;
+  struct ni_sampling all = {0};
+  if (r->o->all || ni_sampling_open(&all, NULL) < 0) return;
+  ni_sampling_read(&all, 1);
+  if (ni_collector_set(all.c)->n_counters) put(r, &r->full, &all);
+  ni_sampling_close(&all);
 }
 
 static void sample(struct ni_recorder *r, uint64_t missed) {
-  struct ni_series_sweep when = {0};
-  read_all(r->collector, r->reading, 1, &when);
-  when.missed = missed;
-  put(r, &r->sampled, ni_collector_set(r->collector), r->reading, &when);
+  ni_sampling_read(&r->now, 1);
+  r->now.when.missed = missed;
+  put(r, &r->sampled, &r->now);
   r->samples++;
   r->missed += missed;
 }
@@ -120,16 +124,6 @@ static void be_idle(const struct ni_ranks *cpus, bool idle) {
   (void)sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &(struct sched_param){0});
 }
 
-/* Until then, or until it is told to stop: true. */
-static bool wait_until(const struct ni_recorder *r, uint64_t at) {
-  struct pollfd p = {.fd = r->stop, .events = POLLIN};
-  for (uint64_t now; (now = ni_now_ns(CLOCK_MONOTONIC)) < at;) {
-    struct timespec left = {.tv_sec = (time_t)((at - now) / 1000000000), .tv_nsec = (long)((at - now) % 1000000000)};
-    if (ppoll(&p, 1, &left, NULL) > 0) return true;
-  }
-  return poll(&p, 1, 0) > 0;
-}
-
 static void *work(void *arg) {
   struct ni_recorder *r = arg;
   uint64_t every = r->o->every_ns, missed = 0, next;
@@ -139,12 +133,12 @@ static void *work(void *arg) {
   for (unsigned n = 1; !r->error; n++) {
     sample(r, missed);
     if (ni_series_due(r->writer)) flush(r);
-    if (n % LOOK_EVERY == 0 || ni_collector_changed(r->collector)) (void)look(r);
+    if (n % LOOK_EVERY == 0 || ni_collector_changed(r->now.c)) (void)ni_sampling_open(&r->now, r->o);
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
     next += every;
     missed = now > next ? (now - next) / every : 0;
     next += missed * every;
-    if (r->error || wait_until(r, next)) break;
+    if (r->error || ni_wait_until(&(struct pollfd){.fd = r->stop, .events = POLLIN}, 1, next)) break;
   }
   be_idle(&r->o->cpus, false); /* the end is waited for */
   if (r->error != -ESTALE) {
@@ -159,47 +153,42 @@ static void *work(void *arg) {
 static void free_recorder(struct ni_recorder *r) {
   ni_series_set_free(&r->full);
   ni_series_set_free(&r->sampled);
-  ni_collector_close(r->collector);
+  ni_sampling_close(&r->now);
   (void)ni_series_close(r->writer);
-  free(r->reading);
-  free(r->patterns);
-  if (r->stop > 0) close(r->stop);
-  if (r->done > 0) close(r->done);
+  if (r->stop >= 0) close(r->stop);
+  if (r->done >= 0) close(r->done);
   *r = (struct ni_recorder){0};
 }
 
 /* Nothing to sample: why. */
-static void say_nothing(const struct ni_recorder *r) {
-  const struct ni_set *s = ni_collector_set(r->collector);
-  ni_say(stderr, "%s: nothing to record: no counter of a NIC, a GPU or the host can be read here\n", r->who);
+static void say_nothing(const char *who, const struct ni_set *s) {
+  ni_say(stderr, "%s: nothing to record: no counter of a NIC, a GPU or the host can be read here\n", who);
   for (size_t i = 0; i < s->n_unread && i < 8; i++) ni_say(stderr, "  %s: %s\n", s->unread[i].path, s->unread[i].why);
 }
 
 int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, const char *who, bool quiet) {
   char why[512], every[32];
-  *r = (struct ni_recorder){.o = o, .who = who, .quiet = quiet, .sampled.interval_ns = o->every_ns, .patterns = ni_record_patterns(&o->counters)};
-  int e = look(r);
-  if (e == 0 && !r->n_counters) {
-    say_nothing(r);
-    free_recorder(r);
-    return NI_EXIT_INCOMPLETE;
-  }
-  if (e == 0 && ni_series_create(&r->writer, o->dir, why, sizeof why) < 0) {
+  int code = NI_EXIT_COULD_NOT_RUN;
+  *r = (struct ni_recorder){.o = o, .who = who, .quiet = quiet, .sampled.interval_ns = o->every_ns, .stop = -1, .done = -1};
+  int e = ni_sampling_open(&r->now, o);
+  const struct ni_set *s = e == 0 ? ni_collector_set(r->now.c) : NULL;
+  size_t counters = s ? s->n_counters : 0, entities = s ? s->n_entities : 0; /* the set is the thread's when it runs */
+  if (s && !counters) {
+    say_nothing(who, s);
+    code = NI_EXIT_INCOMPLETE;
+  } else if (s && ni_series_create(&r->writer, o->dir, why, sizeof why) < 0) {
     ni_say(stderr, "%s: %s: %s\n", who, o->dir, why);
-    free_recorder(r);
-    return NI_EXIT_COULD_NOT_RUN;
+  } else {
+    if (s && ((r->stop = eventfd(0, EFD_CLOEXEC)) < 0 || (r->done = eventfd(0, EFD_CLOEXEC)) < 0)) e = -errno;
+    if (e == 0) e = -pthread_create(&r->thread, NULL, work, r);
+    if (e < 0) ni_say(stderr, "%s: %s\n", who, strerror(-e));
+    else code = NI_EXIT_FINE;
   }
-  if (e == 0 && ((r->stop = eventfd(0, EFD_CLOEXEC)) < 0 || (r->done = eventfd(0, EFD_CLOEXEC)) < 0)) e = -errno;
-  if (e == 0) e = -pthread_create(&r->thread, NULL, work, r);
-  if (e < 0) {
-    ni_say(stderr, "%s: %s\n", who, strerror(-e));
-    free_recorder(r);
-    return NI_EXIT_COULD_NOT_RUN;
-  }
-  if (!quiet) ni_say(stderr, "%s: %zu counters of %zu %s every %s into %s; whoever kills this loses 10 s at most\n", who, r->n_counters,
-         r->n_entities, ni_plural(r->n_entities, "source", "sources"), ni_duration_text((double)o->every_ns / 1e3, every),
-         ni_series_path(r->writer));
-  return NI_EXIT_FINE;
+  if (code != NI_EXIT_FINE) free_recorder(r);
+  else if (!quiet)
+    ni_say(stderr, "%s: %zu counters of %zu %s every %s into %s; whoever kills this loses 10 s at most\n", who, counters, entities,
+           ni_plural(entities, "source", "sources"), ni_duration_text((double)o->every_ns / 1e3, every), ni_series_path(r->writer));
+  return code;
 }
 
 bool ni_recorder_stop(struct ni_recorder *r) {
@@ -211,7 +200,7 @@ bool ni_recorder_stop(struct ni_recorder *r) {
   bool whole = !r->error && !r->said && !t.lost;
   if (whole && r->quiet) return free_recorder(r), true;
   ni_say(stderr, "%s: %" PRIu64 " %s of %zu counters, %" PRIu64 " missed", r->who, r->samples, ni_plural(r->samples, "sample", "samples"),
-         r->n_counters, r->missed);
+         ni_collector_set(r->now.c)->n_counters, r->missed);
   if (!whole) ni_say(stderr, "; not all of them are in the file: %s", r->error ? strerror(-r->error) : "it could not be written");
   ni_say(stderr, "; %s in %s\n", ni_bytes_text(t.bytes, size), ni_series_path(r->writer));
   free_recorder(r);

@@ -11,9 +11,8 @@
 #ifndef NI_RECORDER_H
 #define NI_RECORDER_H
 
+#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "exporter/cli/command.h"
 #include "exporter/collect/collector.h"
@@ -40,26 +39,36 @@ struct ni_record_options {
 
 /* "100ms", "1s", "5m", "2h": ns into a uint64_t. For tables of options. */
 int ni_take_time(const struct ni_opt *o, void *into, const char *arg);
-/* The patterns as a collector takes them, to be freed with free(); NULL: none, or without memory. */
-const char **ni_record_patterns(const struct ni_words *w);
+
+/* A collector with readings for it, and when they were taken. Zeros: none. */
+struct ni_sampling {
+  struct ni_collector *c;
+  struct ni_reading *at;
+  struct ni_series_sweep when;
+};
+/* Finds what there is; o NULL: all of it. What was open goes when the new one is there. 0 or -ENOMEM: all is as it was. */
+int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o);
+void ni_sampling_read(struct ni_sampling *s, unsigned threads);
+void ni_sampling_close(struct ni_sampling *s);
+
+/* Blocks the signals that end a command which samples. Returns a descriptor that has something when one comes. */
+int ni_end_signals(void);
+/* Until a time of CLOCK_MONOTONIC, UINT64_MAX: for ever. True before it where a descriptor has something. */
+bool ni_wait_until(struct pollfd *p, nfds_t n, uint64_t at);
 
 struct ni_recorder {
   const struct ni_record_options *o;
   const char *who;               /* for messages */
   bool quiet;
-  const char **patterns;
   struct ni_series_writer *writer;
   struct ni_series_set full, sampled;
-  struct ni_collector *collector;
-  struct ni_reading *reading;
-  size_t cap_readings;
+  struct ni_sampling now;
   pthread_t thread;
   int stop, done;                /* eventfd */
   bool said;                     /* that it cannot be written */
   int error;                     /* -errno that ended it */
   /* The thread's until it ended. */
   uint64_t samples, missed;
-  size_t n_counters, n_entities;
 };
 
 /* Opens the file and starts. quiet: say what goes wrong, nothing else. 0; after a message NI_EXIT_INCOMPLETE, there is nothing to
@@ -67,8 +76,5 @@ struct ni_recorder {
 int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, const char *who, bool quiet);
 /* Ends it, with a sentence on stderr: what is in the file. Whether all of it is. Nothing where it was not started. */
 bool ni_recorder_stop(struct ni_recorder *r);
-
-/* One reading of all counters of the machine. False without memory. The collector is the caller's to close. */
-bool ni_sweep_all(struct ni_collector **c, struct ni_reading **out, unsigned threads, struct ni_series_sweep *when);
 
 #endif

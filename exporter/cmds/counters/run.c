@@ -35,11 +35,7 @@ struct run {
   /* How we were started, for the child. */
   sigset_t mask;
   struct rlimit files;
-  struct sweep {
-    struct ni_collector *c;
-    struct ni_reading *at;
-    struct ni_series_sweep when;
-  } before, after;
+  struct ni_sampling before, after;
   double seconds;
 };
 
@@ -66,11 +62,10 @@ const struct ni_command ni_counters_run_command = {
                  {"-o logs/ -- mpirun -np 16 ./all_reduce_perf", "with a time series beside the logs"}},
     .files = {{"HOST-counters-START.jsonl.gz", "in DIR: the time series"}}, .run = ni_counters_run_run};
 
-static bool read_everything(struct sweep *s) { return ni_sweep_all(&s->c, &s->at, ni_scan_jobs(), &s->when); }
-
-static void free_sweep(struct sweep *s) {
-  ni_collector_close(s->c);
-  free(s->at);
+static int read_everything(struct ni_sampling *s) {
+  int e = ni_sampling_open(s, NULL);
+  if (e == 0) ni_sampling_read(s, ni_scan_jobs());
+  return e;
 }
 
 /* ---- the command ---- */
@@ -189,7 +184,7 @@ static int run(struct run *r, const char *who) {
   sigprocmask(SIG_BLOCK, &set, &r->mask);
   getrlimit(RLIMIT_NOFILE, &r->files);
   ni_collector_raise_limit();
-  bool can = read_everything(&r->before);
+  bool can = read_everything(&r->before) == 0;
   if (!can) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
   if (r->o.dir && ni_recorder_start(&recorder, &r->o, who, r->quiet) == NI_EXIT_COULD_NOT_RUN) return CODE_OWN;
   char *series = recorder.writer ? strdup(ni_series_path(recorder.writer)) : NULL;
@@ -202,7 +197,7 @@ static int run(struct run *r, const char *who) {
     code = child == -ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
   } else {
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (can && read_everything(&r->after)) tell(r, who, code, series);
+    if (can && read_everything(&r->after) == 0) tell(r, who, code, series);
   }
   (void)ni_recorder_stop(&recorder);
   free(series);
@@ -213,8 +208,8 @@ int ni_counters_run_run(int argc, char **argv) {
   struct run r = {0};
   int done, code = ni_words_parse(&ni_counters_run_command, argc, argv, &r, &done);
   if (!done) code = run(&r, argv[0]);
-  free_sweep(&r.before);
-  free_sweep(&r.after);
+  ni_sampling_close(&r.before);
+  ni_sampling_close(&r.after);
   ni_words_free(&r.o.counters);
   ni_ranks_free(&r.o.cpus);
   return code;

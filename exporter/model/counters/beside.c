@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/order.h"
 
 const char *const ni_beside_hows[] = {"its GPU", "nearest", "of the host"};
 
@@ -20,12 +19,19 @@ const char *ni_beside_line(size_t i) {
   return lines[i];
 }
 
+static void free_bins(const struct ni_beside_row *r, size_t n) {
+  for (size_t i = 0; r && i < n; i++) free(r[i].bin);
+}
+
 void ni_beside_free(struct ni_beside *b) {
+  free_bins(b->row, b->n_rows);
   for (size_t i = 0; i < b->n_entities; i++) {
-    free(b->entity[i].process);
-    ni_cover_free(&b->entity[i].cover);
+    struct ni_beside_entity *e = &b->entity[i];
+    free_bins(e->row, e->n);
+    free(e->row);
+    free(e->process);
+    ni_cover_free(&e->cover);
   }
-  for (size_t i = 0; i < b->n_rows; i++) free(b->row[i].bin);
   free(b->entity);
   free(b->row);
   free(b->row_of);
@@ -82,23 +88,22 @@ static int add_entity(struct ni_beside *b, const char *host, const struct ni_ent
   return b->texts.failed ? -ENOMEM : n;
 }
 
-static uint32_t entity_number(struct ni_beside *b, const char *host, const struct ni_entity *e, int *error) {
-  for (size_t i = 0; i < b->n_entities; i++) {
-    const struct ni_beside_entity *x = &b->entity[i];
-    if (x->source == e->source && strcmp(x->name, e->name) == 0 && strcmp(x->host, host) == 0) return (uint32_t)i;
+static int find_entity(struct ni_beside *b, const char *host, const struct ni_entity *e, uint32_t *at) {
+  for (*at = 0; *at < b->n_entities; ++*at) {
+    const struct ni_beside_entity *x = &b->entity[*at];
+    if (x->source == e->source && strcmp(x->name, e->name) == 0 && strcmp(x->host, host) == 0) return 0;
   }
-  *error = add_entity(b, host, e);
-  return (uint32_t)b->n_entities - 1;
+  return add_entity(b, host, e);
 }
 
 /* ---- samples ---- */
 
-static int add_row(struct ni_beside *b, uint32_t entity, const struct ni_counter *c) {
-  if (!ni_array_room(b->row, b->n_rows, b->cap_rows)) return -ENOMEM;
-  struct ni_beside_row *r = &b->row[b->n_rows++];
-  *r = (struct ni_beside_row){.entity = entity, .name = ni_set_text(&b->texts, c->name), .what = c->what, .lowest = NAN, .highest = NAN};
+static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct ni_counter *c) {
+  if (!ni_array_room(e->row, e->n, e->cap_rows)) return -ENOMEM;
+  struct ni_beside_row *r = &e->row[e->n++];
+  *r = (struct ni_beside_row){.name = ni_set_text(&b->texts, c->name), .what = c->what, .lowest = NAN, .highest = NAN};
   r->what.unit = ni_set_text(&b->texts, c->what.unit); /* the set may be gone before the row */
-  const char *unified = ni_metric_unified((enum ni_metric_source)b->entity[entity].source, r->name);
+  const char *unified = ni_metric_unified((enum ni_metric_source)e->source, r->name);
   for (size_t i = 0; unified && b->n_bins && b->binned < NI_BESIDE_BINNED && ni_beside_line(i); i++)
     if (strcmp(unified, ni_beside_line(i)) == 0 && !r->bin) {
       if (!(r->bin = calloc(b->n_bins, sizeof *r->bin))) return -ENOMEM;
@@ -107,40 +112,33 @@ static int add_row(struct ni_beside *b, uint32_t entity, const struct ni_counter
   return b->texts.failed ? -ENOMEM : 0;
 }
 
-/* Rows of earlier sets that are of this one as well: looked for where the set before had its own, as most sets are alike. */
-static uint32_t row_number(struct ni_beside *b, uint32_t entity, const struct ni_counter *c, size_t *hint, int *error) {
-  for (size_t tried = 0; tried < b->n_rows; tried++) {
-    size_t i = (*hint + tried) % b->n_rows;
-    if (b->row[i].entity != entity || strcmp(b->row[i].name, c->name) != 0) continue;
-    *hint = i + 1;
-    return (uint32_t)i;
+/* The row of a counter among those that earlier sets had, or a new one. hint: where it lies if the sets are alike. */
+static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint, const struct ni_counter *c, uint32_t *at) {
+  for (uint32_t tried = 0; tried < known; tried++) {
+    *at = (hint + tried) % known;
+    if (strcmp(e->row[*at].name, c->name) == 0) return 0;
   }
-  *error = add_row(b, entity, c);
-  *hint = 0;
-  return (uint32_t)b->n_rows - 1;
+  *at = e->n;
+  return add_row(b, e, c);
 }
 
 int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *set) {
-  size_t known = b->n_entities, hint = b->n_rows;
   int e = 0;
   b->set = NULL;
   if (!ni_array_room(b->row_of, set->n_counters, b->cap_row_of)) return -ENOMEM;
   if (!ni_array_room(b->entity_of, set->n_entities, b->cap_entity_of)) return -ENOMEM;
-  for (size_t i = 0; e == 0 && i < set->n_entities; i++) {
+  for (size_t i = 0; i < set->n_entities; i++) {
     const struct ni_entity *x = &set->entity[i];
-    uint32_t entity = b->entity_of[i] = entity_number(b, host, x, &e);
-    for (uint32_t k = x->first; e == 0 && k < x->first + x->n; k++) {
-      if (entity < known) {
-        if (hint >= b->n_rows) hint = 0;
-        b->row_of[k] = row_number(b, entity, &set->counter[k], &hint, &e);
-      } else {
-        b->row_of[k] = (uint32_t)b->n_rows;
-        e = add_row(b, entity, &set->counter[k]);
-      }
+    if ((e = find_entity(b, host, x, &b->entity_of[i])) < 0) return e;
+    struct ni_beside_entity *to = &b->entity[b->entity_of[i]];
+    uint32_t known = to->n, hint = 0;
+    for (uint32_t k = x->first; k < x->first + x->n; k++) {
+      if ((e = find_row(b, to, known, hint, &set->counter[k], &b->row_of[k])) < 0) return e;
+      hint = b->row_of[k] + 1;
     }
   }
-  if (e == 0) b->set = set;
-  return e;
+  b->set = set;
+  return 0;
 }
 
 /* An amount that came between two times, spread over the parts of the run. */
@@ -203,52 +201,38 @@ void ni_beside_sample(struct ni_beside *b, const struct ni_reading *before, cons
       e->without_s += (double)(to - from) / 1e9 * (1 - s.share);
     }
     for (uint32_t k = x->first; k < x->first + x->n; k++)
-      take_row(b, &b->row[b->row_of[k]], e, &before[k], &after[k], &s);
+      take_row(b, &e->row[b->row_of[k]], e, &before[k], &after[k], &s);
   }
 }
 
 /* ---- the end ---- */
 
-static int by_entity(const void *x, const void *y, void *beside) {
-  const struct ni_beside *b = beside;
-  const struct ni_beside_entity *p = &b->entity[*(const uint32_t *)x], *q = &b->entity[*(const uint32_t *)y];
+static int by_entity(const void *x, const void *y) {
+  const struct ni_beside_entity *p = x, *q = y;
   int d = strverscmp(p->host, q->host);
   if (d == 0) d = (int)p->source - (int)q->source;
   return d ? d : strverscmp(p->name, q->name);
 }
 
 int ni_beside_end(struct ni_beside *b) {
-  uint32_t n = (uint32_t)b->n_entities, at = 0;
-  uint32_t *order = ni_order(n, by_entity, b), *next = calloc(n + 1, sizeof *next);
-  struct ni_beside_entity *entity = calloc(n + 1, sizeof *entity);
-  struct ni_beside_row *row = calloc(b->n_rows + 1, sizeof *row);
-  int e = order && next && entity && row ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < b->n_rows; i++) b->entity[b->row[i].entity].n++;
-  for (uint32_t i = 0; e == 0 && i < n; i++) {
-    entity[i] = b->entity[order[i]];
-    entity[i].first = next[order[i]] = at;
-    at += entity[i].n;
+  size_t n = 0;
+  for (size_t i = 0; i < b->n_entities; i++) n += b->entity[i].n;
+  if (!(b->row = calloc(n + 1, sizeof *b->row))) return -ENOMEM;
+  if (b->n_entities) qsort(b->entity, b->n_entities, sizeof *b->entity, by_entity);
+  for (uint32_t i = 0; i < b->n_entities; i++) {
+    struct ni_beside_entity *e = &b->entity[i];
+    e->first = (uint32_t)b->n_rows;
+    for (uint32_t k = 0; k < e->n; k++) {
+      struct ni_beside_row *r = &b->row[b->n_rows++];
+      *r = e->row[k];
+      r->entity = i;
+      if (r->what.kind != NI_METRIC_GAUGE) continue;
+      r->level_with = r->with > 0 ? r->level_with / r->with : NAN;
+      r->level_without = r->without > 0 ? r->level_without / r->without : NAN;
+    }
+    free(e->row);
+    e->row = NULL;
   }
-  for (size_t i = 0; e == 0 && i < b->n_rows; i++) {
-    struct ni_beside_row *r = &row[next[b->row[i].entity]++];
-    *r = b->row[i];
-    if (r->what.kind != NI_METRIC_GAUGE) continue;
-    r->level_with = r->with > 0 ? r->level_with / r->with : NAN;
-    r->level_without = r->without > 0 ? r->level_without / r->without : NAN;
-  }
-  for (uint32_t i = 0; e == 0 && i < n; i++)
-    for (uint32_t k = entity[i].first; k < entity[i].first + entity[i].n; k++) row[k].entity = i;
-  free(order);
-  free(next);
-  if (e < 0) {
-    free(entity);
-    free(row);
-    return e;
-  }
-  free(b->entity);
-  free(b->row);
-  b->entity = entity;
-  b->row = row;
   b->set = NULL;
   return 0;
 }

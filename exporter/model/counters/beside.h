@@ -38,7 +38,9 @@ struct ni_beside_entity {
   uint32_t n_processes;
   struct ni_cover cover;      /* of all of these: in each bin the most of one */
   double with_s, without_s;   /* seconds between samples, with and without collectives */
-  uint32_t first, n;          /* rows */
+  uint32_t first, n;          /* rows: of the struct's own after ni_beside_end() */
+  struct ni_beside_row *row;  /* before that */
+  size_t cap_rows;
 };
 
 struct ni_beside_row {
@@ -62,7 +64,7 @@ struct ni_beside_bin {
 struct ni_beside {
   struct ni_beside_entity *entity;
   struct ni_beside_row *row;
-  size_t n_entities, cap_entities, n_rows, cap_rows;
+  size_t n_entities, cap_entities, n_rows;
   const struct ni_beside_process *process;
   size_t n_processes;
   struct ni_set texts;
@@ -71,7 +73,7 @@ struct ni_beside {
   size_t binned;              /* rows with bins: NI_BESIDE_BINNED at most, those that were met first */
   /* of the set that samples are of now */
   const struct ni_set *set;
-  uint32_t *row_of, *entity_of; /* of its counters; of its entities */
+  uint32_t *row_of, *entity_of; /* of its counters, in its entity; of its entities */
   size_t cap_row_of, cap_entity_of;
 };
 

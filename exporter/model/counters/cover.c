@@ -59,9 +59,8 @@ int ni_cover_merge(struct ni_cover *c, const struct ni_cover *other, bool most) 
   uint64_t copy[NI_COVER_BINS];
   memcpy(copy, other->busy, sizeof copy);
   o.busy = copy;
-  if (make_room(c, o.first << o.shift, ((o.last + 1) << o.shift) - 1) < 0) return -ENOMEM;
-  while (o.shift < c->shift) widen(&o);
-  while (c->shift < o.shift) widen(c);
+  while (c->busy && c->shift < o.shift) widen(c);
+  if (c->shift < o.shift) c->shift = o.shift;
   if (make_room(c, o.first << o.shift, ((o.last + 1) << o.shift) - 1) < 0) return -ENOMEM;
   while (o.shift < c->shift) widen(&o);
   for (uint64_t b = o.first; b <= o.last; b++) {

@@ -44,4 +44,16 @@ struct ni_series_end {
 /* 0, -ENOMEM, or what a callback returned; a file that cannot be read is told in end->scan.error alone. */
 int ni_series_read(const char *path, const struct ni_series_to *to, struct ni_series_end *end);
 
+/* Is that file a series of counters, by its name: HOST-counters-START.jsonl.gz? */
+bool ni_is_series(const char *path);
+
+/* The same as pairs of samples that follow one another, for those who want rates. Sweeps over all counters at both ends are passed
+ * over: they span the whole series. A set is valid until the next one. */
+struct ni_series_pairs {
+  void *arg;
+  int (*set)(void *arg, const char *host, const struct ni_set *set); /* what pairs are of from now on */
+  int (*pair)(void *arg, const struct ni_series_sample *after, const struct ni_reading *before);
+};
+int ni_series_pairs(const char *path, const struct ni_series_pairs *to, struct ni_series_end *end);
+
 #endif

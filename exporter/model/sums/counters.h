@@ -5,7 +5,7 @@
 #ifndef NI_SUMS_COUNTERS_H
 #define NI_SUMS_COUNTERS_H
 
-#include "exporter/model/counters/series_pairs.h"
+#include "exporter/model/counters/series.h"
 #include "state.h"
 
 /* Who else wants the samples: a table of them. A negative result ends the reading. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/model/counters/series_pairs.h"
+#include "exporter/model/counters/series.h"
 #include "plan.h"
 #include "read.h"
 

@@ -9,6 +9,8 @@
 #include "exporter/input/discover.h"
 #include "format/names.h"
 
+const char *const ni_series_kinds[3] = {"counter", "sticky", "gauge"};
+
 struct held {
   uint64_t set_sn, last_sn, interval_ns, n; /* n: counters, as its names say */
   struct ni_set set;

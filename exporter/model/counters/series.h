@@ -18,6 +18,9 @@
 #define NI_SERIES_SETS 4
 #define NI_SERIES_COUNTERS_MAX (1u << 18)
 
+/* "counter", "sticky", "gauge": by enum ni_metric_kind. */
+extern const char *const ni_series_kinds[3];
+
 struct ni_series_sample {
   const char *host;
   int64_t pid;              /* of the recorder */

@@ -13,6 +13,7 @@
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
 #include "format/line_write.h"
+#include "series.h"
 
 enum { FLUSH_S = 10, NAMES_S = 300, TEXT_MAX = 4 << 20, NAMES_TRIED = 1000 };
 #define NS 1000000000
@@ -25,8 +26,7 @@ struct ni_series_writer {
   size_t n, cap;
   uint64_t next_set, next_sn, kept_sn, held; /* kept_sn: all before it are lost; held: samples in text */
   uint64_t lost, bytes, flushed_ns, now_us;
-  int64_t *number;
-  size_t cap_numbers;
+  int64_t at_us[NI_NUMBERS_A_LINE], value[NI_NUMBERS_A_LINE]; /* of the line that is made */
 };
 
 static int open_file(struct ni_series_writer *w, const char *dir, const char *host, char *why, size_t cap) {
@@ -88,7 +88,6 @@ static char *room(struct ni_series_writer *w) {
 }
 
 static int put_names(struct ni_series_writer *w, const struct ni_series_set *of, const struct ni_set *set) {
-  static const char *const kinds[] = {"counter", "sticky", "gauge"};
   for (size_t i = 0; i < set->n_entities; i++) {
     const struct ni_entity *e = &set->entity[i];
     uint32_t done = 0;
@@ -97,7 +96,7 @@ static int put_names(struct ni_series_writer *w, const struct ni_series_set *of,
       uint32_t n = 0;
       for (; n < NI_METRICS_A_LINE && done + n < e->n; n++) {
         const struct ni_counter *c = &set->counter[e->first + done + n];
-        list[n] = (struct ni_metric_name){c->name, kinds[c->what.kind], c->what.unit, c->what.width, c->what.scale};
+        list[n] = (struct ni_metric_name){c->name, ni_series_kinds[c->what.kind], c->what.unit, c->what.width, c->what.scale};
       }
       const struct ni_counter_names_line l = {.set_sn = of->set_sn, .interval_ns = of->interval_ns, .entity = (uint32_t)i,
           .n_entities = (uint32_t)set->n_entities, .source = ni_source_name(e->source), .name = e->name, .pci = e->pci,
@@ -112,30 +111,30 @@ static int put_names(struct ni_series_writer *w, const struct ni_series_set *of,
   return 0;
 }
 
-/* The numbers of a sample, from sweep's begin for each entity, then of each counter. */
+/* The numbers of a sample, from sweep's begin for each entity, then of each counter; what they are goes to of->last. */
 static int put_values(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set, const struct ni_reading *r,
                       const struct ni_series_sweep *sweep, uint64_t since) {
   struct ni_sample_line l = {.set_sn = of->set_sn, .sample_sn = w->next_sn, .since_sn = since, .sweep_ns = sweep->ns,
       .realtime_ns = (uint64_t)sweep->real_ns, .monotonic_ns = (uint64_t)sweep->mono_ns, .missed = sweep->missed,
       .full = !of->interval_ns};
-  size_t entities = set->n_entities < NI_NUMBERS_A_LINE ? set->n_entities : NI_NUMBERS_A_LINE;
-  int64_t *at_us = w->number, *value = at_us + NI_NUMBERS_A_LINE;
+  size_t entities = set->n_entities < NI_NUMBERS_A_LINE ? set->n_entities : NI_NUMBERS_A_LINE, done = 0;
   for (size_t i = 0; i < entities; i++) {
     const struct ni_entity *e = &set->entity[i];
-    at_us[i] = e->n && r[e->first].mono_ns ? (r[e->first].mono_ns - sweep->mono_ns) / 1000 : 0;
+    w->at_us[i] = e->n && r[e->first].mono_ns ? (r[e->first].mono_ns - sweep->mono_ns) / 1000 : 0;
   }
-  l.at_us = (struct ni_numbers){at_us, entities};
-  size_t done = 0;
+  l.at_us = (struct ni_numbers){w->at_us, entities};
   do {
     size_t n = set->n_counters - done < NI_NUMBERS_A_LINE ? set->n_counters - done : NI_NUMBERS_A_LINE;
     for (size_t i = 0; i < n; i++) {
       const struct ni_reading *x = &r[done + i];
-      bool ok = x->state == NI_READ_OK;
-      value[i] = ok ? (int64_t)(x->value - of->value[done + i]) : NI_NO_NUMBER;
-      if (ok && value[i] != NI_NO_NUMBER) of->value[done + i] = x->value;
+      struct ni_reading *last = &of->last[done + i];
+      bool ok = x->state == NI_READ_OK, anew = since == NI_NO_SN;
+      w->value[i] = !ok ? NI_NO_NUMBER : (int64_t)(x->value - (anew ? 0 : last->value));
+      if (w->value[i] != NI_NO_NUMBER) *last = *x;
+      else if (anew) last->state = NI_READ_UNREADABLE;
     }
     l.first = (uint32_t)done;
-    l.values = (struct ni_numbers){value, n};
+    l.values = (struct ni_numbers){w->value, n};
     char *at = room(w);
     if (!at) return -ENOMEM;
     w->n += ni_format_counters(at, NI_LINE_MAX_BYTES, &w->prefix, w->now_us, &l);
@@ -157,25 +156,6 @@ static uint64_t digest_of(const struct ni_set *set) {
   return h;
 }
 
-/* Another set, or the first one. */
-static int begin_set(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set, uint64_t digest) {
-  uint64_t *value = calloc(set->n_counters + 1, sizeof *value);
-  struct ni_reading *last = calloc(set->n_counters + 1, sizeof *last);
-  if (!value || !last) {
-    free(value);
-    free(last);
-    return -ENOMEM;
-  }
-  ni_series_set_free(of);
-  of->set_sn = w->next_set++;
-  of->digest = digest;
-  of->value = value;
-  of->last = last;
-  of->n = set->n_counters;
-  of->any = false;
-  return 0;
-}
-
 /* Would a difference be no number of events? After a reset, or of a counter that had no number since values were said. */
 static bool breaks_off(const struct ni_series_set *of, const struct ni_set *set, const struct ni_reading *r) {
   for (size_t i = 0; i < of->n; i++) {
@@ -189,14 +169,16 @@ static bool breaks_off(const struct ni_series_set *of, const struct ni_set *set,
 
 int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set, const struct ni_reading *r,
                   const struct ni_series_sweep *sweep) {
-  uint64_t digest = digest_of(set);
-  int e = of->value && of->digest == digest ? 0 : begin_set(w, of, set, digest);
-  if (e == 0 && w->cap_numbers < 2 * NI_NUMBERS_A_LINE && !ni_array_more(&w->number, &w->cap_numbers, 2 * NI_NUMBERS_A_LINE, sizeof *w->number)) e = -ENOMEM;
-  if (e < 0) return e;
+  uint64_t digest = digest_of(set), since = of->last_sn;
+  if (!of->last || of->digest != digest) { /* another set, or the first one */
+    struct ni_reading *last = calloc(set->n_counters + 1, sizeof *last);
+    if (!last) return -ENOMEM;
+    free(of->last);
+    *of = (struct ni_series_set){.interval_ns = of->interval_ns, .set_sn = w->next_set++, .digest = digest, .last = last, .n = set->n_counters};
+  }
+  int e = 0;
   size_t before = w->n;
-  uint64_t since = of->last_sn;
   if (!of->any || since < w->kept_sn || sweep->mono_ns - of->named_ns >= INT64_C(1) * NAMES_S * NS || breaks_off(of, set, r)) {
-    memset(of->value, 0, of->n * sizeof *of->value);
     since = NI_NO_SN;
     of->any = true;
     of->named_ns = sweep->mono_ns;
@@ -208,8 +190,6 @@ int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const st
     of->any = false;
     return e;
   }
-  for (size_t i = 0; i < of->n; i++)
-    if (r[i].state == NI_READ_OK || since == NI_NO_SN) of->last[i] = r[i];
   of->last_sn = w->next_sn++;
   w->held++;
   return 0;
@@ -246,14 +226,11 @@ int ni_series_close(struct ni_series_writer *w) {
   ni_line_prefix_free(&w->prefix);
   free(w->path);
   free(w->text);
-  free(w->number);
   free(w);
   return e;
 }
 
 void ni_series_set_free(struct ni_series_set *s) {
-  free(s->value);
   free(s->last);
-  s->value = NULL;
   s->last = NULL;
 }

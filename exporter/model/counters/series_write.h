@@ -22,8 +22,7 @@ struct ni_series_writer;
 struct ni_series_set {
   uint64_t set_sn, last_sn, digest; /* digest: of the names; another one is another set */
   int64_t named_ns;                 /* when they were said last */
-  uint64_t *value;                  /* the last numbers */
-  struct ni_reading *last;          /* the sample before, for resets */
+  struct ni_reading *last;          /* of each counter the last one that was said */
   size_t n;
   uint64_t interval_ns;             /* 0: of all counters, for both ends */
   bool any;

@@ -87,14 +87,13 @@ static const char *state_of(const struct ni_change *c) {
 
 static int add(struct ni_counters_table *t, const struct ni_series_sample *s, const struct ni_entity *e, uint32_t k,
                const struct ni_change *c) {
-  static const char *const kinds[] = {"counter", "sticky", "gauge"};
   const struct ni_counter *x = &s->set->counter[k];
   uint32_t i = t->n;
   const struct {
     uint32_t *code;
     const char *text;
   } texts[] = {{&t->hostname[i], s->host}, {&t->source[i], ni_source_name(e->source)}, {&t->device[i], e->name}, {&t->counter[i], x->name},
-               {&t->unit[i], x->what.unit}, {&t->kind[i], kinds[x->what.kind]}, {&t->state[i], state_of(c)}};
+               {&t->unit[i], x->what.unit}, {&t->kind[i], ni_series_kinds[x->what.kind]}, {&t->state[i], state_of(c)}};
   for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
     int err = ni_name(&t->r->names, &t->names, texts[n].text, texts[n].code);
     if (err < 0) return fail(t, err, strerror(-err));

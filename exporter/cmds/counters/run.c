@@ -19,9 +19,10 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/time_text.h"
 #include "exporter/input/scan_files.h"
-#include "exporter/output/counters/view.h"
 #include "figures.h"
+#include "over_time.h"
 #include "recorder.h"
 
 enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };
@@ -30,8 +31,8 @@ static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUS
 struct run {
   struct ni_record_options o;
   char **command;
-  const char *json;
-  bool quiet;
+  const char *json, *html;
+  bool quiet, own_dir; /* own_dir: the series is for the page alone */
   /* How we were started, for the child. */
   sigset_t mask;
   struct rlimit files;
@@ -51,6 +52,7 @@ const struct ni_command ni_counters_run_command = {
         NI_ROWS_SAMPLING(struct run),
         NI_ROW_CPUS(struct run),
         {"json", 0, NI_OPT_TEXT, "FILE", "What was found, as JSON (schema nccl-inspector-counters-run-1)", NI_INTO(struct run, json), .min = 1},
+        {"html", 0, NI_OPT_TEXT, "FILE", "A page with everything, also over time, to look at in a browser", NI_INTO(struct run, html), .min = 1},
         {"quiet", 'q', NI_OPT_FLAG, NULL, "Say nothing on standard error but what went wrong", NI_INTO(struct run, quiet)},
         {0}},
     .more = "Standard input, output and error are the command's; what this has to say comes on standard error when it has ended.\n"
@@ -146,37 +148,54 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
   if (o.dir >= 0) close(o.dir);
 }
 
-static void say(const struct run *r, const char *who, const struct ni_pair *p, const struct ni_counter_findings *v,
-                const struct ni_figures *f, size_t n, int code) {
+static void say(const struct run *r, const char *who, const struct ni_counters_view *v, const struct ni_figures *f, size_t n, int code) {
+  const struct ni_pair *p = &v->pair;
   char time[32];
-  size_t changed = 0;
-  for (size_t i = 0; i < p->n_entities; i++) changed += p->entity[i].changed;
-  ni_say(stderr, "\n%s: %s ended with %d after %s; %zu of %zu counters of %zu %s changed\n", who, r->command[0], code,
-         ni_duration_text(r->seconds * 1e6, time), changed, p->n_rows, p->n_entities, ni_plural(p->n_entities, "source", "sources"));
-  for (size_t i = 0; i < v->n; i++)
-    ni_say(stderr, "%-9s %s\n          %s\n", ni_level_name(v->finding[i].level), v->finding[i].text, v->finding[i].advice);
-  if (!v->n_faults) ni_say(stderr, "%s\n", p->n_rows ? "no finding: no counter says that anything held this back" : "no counter can be read here");
+  ni_say(stderr, "\n%s: %s ended with %d after %s; %" PRIu64 " of %zu counters of %zu %s changed\n", who, r->command[0], code,
+         ni_duration_text(r->seconds * 1e6, time), v->changed, p->n_rows, p->n_entities, ni_plural(p->n_entities, "source", "sources"));
+  for (size_t i = 0; i < v->findings.n; i++) {
+    const struct ni_counter_finding *x = &v->findings.finding[i];
+    ni_say(stderr, "%-9s %s\n          %s\n", ni_level_name(x->level), x->text, x->advice);
+  }
+  if (!v->findings.n_faults)
+    ni_say(stderr, "%s\n", p->n_rows ? "no finding: no counter says that anything held this back" : "no counter can be read here");
   ni_figures_print(f, n, ROWS, stderr);
 }
 
-static void tell(const struct run *r, const char *who, int code, const char *series) {
-  struct ni_pair pair = {0};
-  struct ni_counter_findings v = {0};
+/* The sweep stays the sampling's. */
+static struct ni_sweep sweep_of(const struct ni_sampling *s, const char *name, char started[40], char finished[40]) {
+  return (struct ni_sweep){
+      .set = *ni_collector_set(s->c), .reading = s->at, .path = name, .duration_s = (double)s->when.ns / 1e9,
+      .started = ni_utc_text(s->when.real_ns / 1000, 'T', 6, started),
+      .finished = ni_utc_text((s->when.real_ns + (int64_t)s->when.ns) / 1000, 'T', 6, finished)};
+}
+
+/* What both sweeps say. The recorder, if it runs, ends before the page is made of what it wrote. */
+static void tell(const struct run *r, const char *who, int code, const char *series, struct ni_recorder *recorder) {
+  char time[4][40];
+  struct ni_counters_view v = {.sweep = {sweep_of(&r->before, "before", time[0], time[1]), sweep_of(&r->after, "after", time[2], time[3])}};
   size_t n = 0;
-  struct ni_figures *f = NULL;
-  int e = ni_pair_make(&pair, ni_collector_set(r->before.c), r->before.at, ni_collector_set(r->after.c), r->after.at);
-  if (e == 0) e = ni_counter_findings_make(&v, &pair);
-  if (e == 0 && !(f = ni_figures_make(&pair, &n))) e = -ENOMEM;
-  if (e < 0) ni_say(stderr, "%s: %s\n", who, strerror(-e));
-  if (e == 0 && !r->quiet) say(r, who, &pair, &v, f, n, code);
-  if (e == 0 && r->json) write_json(r, who, &v, f, n, code, series);
+  struct ni_figures *f = ni_counters_view_make(&v) ? ni_figures_make(&v.pair, &n) : NULL;
+  if (!f) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
+  if (f && !r->quiet) say(r, who, &v, f, n, code);
+  if (f && r->json) write_json(r, who, &v.findings, f, n, code, r->own_dir ? NULL : series);
+  (void)ni_recorder_stop(recorder);
+  if (f && r->html) (void)ni_counters_page_over_time(&v, series, r->html, who);
   free(f);
-  ni_counter_findings_free(&v);
-  ni_pair_free(&pair);
+  v.sweep[0] = v.sweep[1] = (struct ni_sweep){0};
+  ni_counters_view_free(&v);
+}
+
+/* Whoever wants the page alone gets a series as well, which is gone afterwards. Without a folder for it the page has no lines. */
+static bool start_recorder(struct run *r, const char *who, struct ni_recorder *recorder, char *own_dir) {
+  r->own_dir = r->html && !r->o.dir;
+  if (r->own_dir) r->o.dir = mkdtemp(own_dir);
+  return !r->o.dir || ni_recorder_start(recorder, &r->o, who, r->quiet || r->own_dir) != NI_EXIT_COULD_NOT_RUN || r->own_dir;
 }
 
 static int run(struct run *r, const char *who) {
   struct ni_recorder recorder = {0};
+  char own_dir[] = "/tmp/nccl-inspector-XXXXXX";
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
@@ -186,7 +205,7 @@ static int run(struct run *r, const char *who) {
   ni_collector_raise_limit();
   bool can = read_everything(&r->before) == 0;
   if (!can) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
-  if (r->o.dir && ni_recorder_start(&recorder, &r->o, who, r->quiet) == NI_EXIT_COULD_NOT_RUN) return CODE_OWN;
+  if (!start_recorder(r, who, &recorder, own_dir)) return CODE_OWN;
   char *series = recorder.writer ? strdup(ni_series_path(recorder.writer)) : NULL;
   uint64_t from = ni_now_ns(CLOCK_MONOTONIC);
   pid_t child = start(r);
@@ -197,9 +216,11 @@ static int run(struct run *r, const char *who) {
     code = child == -ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
   } else {
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (can && read_everything(&r->after) == 0) tell(r, who, code, series);
+    if (can && read_everything(&r->after) == 0) tell(r, who, code, series, &recorder);
   }
   (void)ni_recorder_stop(&recorder);
+  if (r->own_dir && series) unlink(series);
+  if (r->own_dir && r->o.dir) rmdir(r->o.dir);
   free(series);
   return code;
 }

@@ -8,11 +8,11 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cli/command.h"
-#include "exporter/output/counters/page.h"
+#include "over_time.h"
 
 struct summarize {
   struct ni_inputs inputs;
-  const char *csv, *html;
+  const char *csv, *html, *series;
   unsigned top;
   bool json, groups, gate;
 };
@@ -27,13 +27,6 @@ static bool write_csv(const struct ni_counters_view *v, const char *path, const 
   return e == 0;
 }
 
-static bool write_page(const struct ni_counters_view *v, const char *path, const char *name) {
-  int e = ni_counters_page(v, NULL, path);
-  const char *why = e == -ENOTSUP ? "this build has no page, for want of npm and node" : strerror(-e);
-  if (e < 0) ni_say(stderr, "%s: --html %s: %s\n", name, path, why);
-  return e == 0;
-}
-
 static int run(const struct summarize *s, const char *name) {
   struct ni_counters_view v;
   char why[1024];
@@ -43,7 +36,7 @@ static int run(const struct summarize *s, const char *name) {
   }
   int code = s->gate && v.findings.n_faults ? NI_EXIT_FINDING : v.incomplete ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
   if (s->csv && !write_csv(&v, s->csv, name)) code = NI_EXIT_COULD_NOT_RUN;
-  if (s->html && !write_page(&v, s->html, name)) code = NI_EXIT_COULD_NOT_RUN;
+  if (s->html && !ni_counters_page_over_time(&v, s->series, s->html, name)) code = NI_EXIT_COULD_NOT_RUN;
   if (s->json) ni_counters_json(&v, stdout);
   else if (!s->csv || strcmp(s->csv, "-") != 0) ni_counters_print(&v, s->top, s->groups);
   ni_counters_view_free(&v);
@@ -53,6 +46,7 @@ static int run(const struct summarize *s, const char *name) {
 static const char *refuse(void *into) {
   const struct summarize *s = into;
   if (s->inputs.n > 2) return "two sweeps: BEFORE and AFTER";
+  if (s->series && !s->html) return "--series is for the page: give --html FILE as well";
   return s->json && s->csv && strcmp(s->csv, "-") == 0 ? "either --json or --csv - to standard output" : NULL;
 }
 
@@ -68,6 +62,7 @@ const struct ni_command ni_counters_summarize_command = {
         NI_ROW_JSON(struct summarize, "counters"),
         {"csv", 0, NI_OPT_TEXT, "FILE", "A row a counter as CSV; - writes to standard output", NI_INTO(struct summarize, csv), .min = 1},
         {"html", 0, NI_OPT_TEXT, "FILE", "A page with everything, to look at in a browser", NI_INTO(struct summarize, html), .min = 1},
+        {"series", 0, NI_OPT_TEXT, "FILE", "With --html: also what this series of the time between them says, over time", NI_INTO(struct summarize, series), .min = 1},
         {"gate", 0, NI_OPT_FLAG, NULL, "Exit code 3 for a warning or worse", NI_INTO(struct summarize, gate)},
         {0}},
     .more = "Reads what `counters collect` writes, net_prof's JSON (0.1.6 and 0.1.11) and its text, plain or gzip; instead of "

@@ -103,12 +103,13 @@ static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct
   struct ni_beside_row *r = &e->row[e->n++];
   *r = (struct ni_beside_row){.name = ni_set_text(&b->texts, c->name), .what = c->what, .lowest = NAN, .highest = NAN};
   r->what.unit = ni_set_text(&b->texts, c->what.unit); /* the set may be gone before the row */
+  bool line = b->all_lines;
   const char *unified = ni_metric_unified((enum ni_metric_source)e->source, r->name);
-  for (size_t i = 0; unified && b->n_bins && b->binned < NI_BESIDE_BINNED && ni_beside_line(i); i++)
-    if (strcmp(unified, ni_beside_line(i)) == 0 && !r->bin) {
-      if (!(r->bin = calloc(b->n_bins, sizeof *r->bin))) return -ENOMEM;
-      b->binned++;
-    }
+  for (size_t i = 0; unified && ni_beside_line(i); i++) line |= strcmp(unified, ni_beside_line(i)) == 0;
+  if (line && b->n_bins && b->binned < (b->all_lines ? NI_BESIDE_BINNED_OF_ALL : NI_BESIDE_BINNED)) {
+    if (!(r->bin = calloc(b->n_bins, sizeof *r->bin))) return -ENOMEM;
+    b->binned++;
+  }
   return b->texts.failed ? -ENOMEM : 0;
 }
 

@@ -70,7 +70,8 @@ struct ni_beside {
   struct ni_set texts;
   int64_t from_ns, to_ns;     /* of the run */
   unsigned n_bins;
-  size_t binned;              /* rows with bins: NI_BESIDE_BINNED at most, those that were met first */
+  size_t binned;              /* rows with bins: those that were met first */
+  bool all_lines;             /* the caller's to set: every row has a line over the run, not only ni_beside_line()'s */
   /* of the set that samples are of now */
   const struct ni_set *set;
   uint32_t *row_of, *entity_of; /* of its counters, in its entity; of its entities */
@@ -79,7 +80,7 @@ struct ni_beside {
 
 /* What has a line over the run: tx_bytes, rx_bytes, tx_held, clock_sm; NULL behind the last. */
 const char *ni_beside_line(size_t i);
-#define NI_BESIDE_BINNED 256
+enum { NI_BESIDE_BINNED = 256, NI_BESIDE_BINNED_OF_ALL = 4096 }; /* rows with bins at most; with all_lines */
 
 /* Processes stay the caller's. Lines over the run have n_bins parts of the time between; 0: none are wanted. */
 void ni_beside_begin(struct ni_beside *b, const struct ni_beside_process *process, size_t n, int64_t from_ns, int64_t to_ns,

@@ -12,7 +12,7 @@ const char *ni_change_name(unsigned state) {
   return state < sizeof names / sizeof *names ? names[state] : "";
 }
 
-static bool work_out(struct ni_counters_view *v) {
+bool ni_counters_view_make(struct ni_counters_view *v) {
   const struct ni_sweep *b = &v->sweep[0], *a = &v->sweep[1];
   if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0 || ni_counter_findings_make(&v->findings, &v->pair) < 0) return false;
   v->incomplete = b->set.n_unread || a->set.n_unread;
@@ -37,7 +37,7 @@ bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const
   *v = (struct ni_counters_view){0};
   bool fine = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
   if (fine && after && (fine = read_sweeps(second, after, 1, why, cap))) v->sweep[1] = second[0];
-  if (fine && work_out(v)) return true;
+  if (fine && ni_counters_view_make(v)) return true;
   if (fine) snprintf(why, cap, "%s", strerror(ENOMEM));
   ni_counters_view_free(v);
   return false;

@@ -28,6 +28,8 @@ struct ni_counters_view {
  * nothing is to be freed then.
  */
 bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap);
+/* The same of sweeps that are in v->sweep already, all else being 0. false without memory: free it then as well. */
+bool ni_counters_view_make(struct ni_counters_view *v);
 void ni_counters_view_free(struct ni_counters_view *v);
 
 /* "none", "changed", "level", "reset", "stuck", ...: of enum ni_change_state. */

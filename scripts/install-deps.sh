@@ -6,7 +6,7 @@
 set -eu
 need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-dev libzstd-dev libsnappy-dev libdeflate-dev gnuplot-nox npm"
 need_test="$need_build libcmocka-dev clang libclang-rt-dev python3 python3-venv jq file binutils spin shellcheck
-  chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+  openmpi-bin iputils-ping chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 need_long="$need_test clang-tidy clang-format universal-ctags pmccabe valgrind"
 case ${1:-build} in
   build) packages=$need_build ;;

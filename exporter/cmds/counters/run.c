@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,15 +187,17 @@ static void tell(const struct run *r, const char *who, int code, const char *ser
 }
 
 /* Whoever wants the page alone gets a series as well, which is gone afterwards. Without a folder for it the page has no lines. */
-static bool start_recorder(struct run *r, const char *who, struct ni_recorder *recorder, char *own_dir) {
+static bool start_recorder(struct run *r, const char *who, struct ni_recorder *recorder, char own_dir[PATH_MAX]) {
+  const char *tmp = getenv("TMPDIR");
   r->own_dir = r->html && !r->o.dir;
+  snprintf(own_dir, PATH_MAX, "%s/nccl-inspector-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   if (r->own_dir) r->o.dir = mkdtemp(own_dir);
   return !r->o.dir || ni_recorder_start(recorder, &r->o, who, r->quiet || r->own_dir) != NI_EXIT_COULD_NOT_RUN || r->own_dir;
 }
 
 static int run(struct run *r, const char *who) {
   struct ni_recorder recorder = {0};
-  char own_dir[] = "/tmp/nccl-inspector-XXXXXX";
+  char own_dir[PATH_MAX];
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);

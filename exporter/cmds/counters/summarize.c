@@ -62,7 +62,8 @@ const struct ni_command ni_counters_summarize_command = {
         NI_ROW_JSON(struct summarize, "counters"),
         {"csv", 0, NI_OPT_TEXT, "FILE", "A row a counter as CSV; - writes to standard output", NI_INTO(struct summarize, csv), .min = 1},
         {"html", 0, NI_OPT_TEXT, "FILE", "A page with everything, to look at in a browser", NI_INTO(struct summarize, html), .min = 1},
-        {"series", 0, NI_OPT_TEXT, "FILE", "With --html: also what this series of the time between them says, over time", NI_INTO(struct summarize, series), .min = 1},
+        {"series", 0, NI_OPT_TEXT, "FILE", "With --html: rates over time as well, from a series of the time between them",
+         NI_INTO(struct summarize, series), .min = 1},
         {"gate", 0, NI_OPT_FLAG, NULL, "Exit code 3 for a warning or worse", NI_INTO(struct summarize, gate)},
         {0}},
     .more = "Reads what `counters collect` writes, net_prof's JSON (0.1.6 and 0.1.11) and its text, plain or gzip; instead of "

@@ -91,6 +91,70 @@ run 0 -q -o "$dir/said" -- true
 [ ! -s "$dir/err" ] || fail "--quiet says something"
 "$BIN" check "$dir/said" | grep -q '^COMPLETE' || fail "the series of a run is not sound"
 
+# The page, with what the counters did over time; the folder of the series for it goes.
+if [ -s "$BUILD/report/report_assets.tail" ]; then
+  mkdir "$dir/tmp"
+  TMPDIR=$dir/tmp run 0 --html "$dir/run.html" --json "$dir/run.json" --every 20ms -- python3 - "$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
+import glob, os, sys, time
+def slept(): # of the thread that samples: how often it waited
+    threads = [t for t in glob.glob(f"/proc/{os.getppid()}/task/*") if not t.endswith(f"/{os.getppid()}")]
+    return sum(int(l.split()[1]) for t in threads for l in open(t + "/status") if l.startswith("voluntary"))
+def samples(n):
+    end, until = time.time() + 20, slept() + n
+    while slept() < until and time.time() < end: time.sleep(0.02)
+samples(4)
+assert glob.glob(os.environ["TMPDIR"] + "/nccl-inspector-*/*-counters-*.jsonl.gz")
+open(sys.argv[1] + "/port_xmit_data", "w").write("2000000\n")
+samples(4)
+PY
+  [ -z "$(ls "$dir/tmp")" ] || fail "left of the series for the page: $(ls "$dir/tmp")"
+  python3 - "$dir/run.html" "$dir/run.json" <<'PY'
+import json, sys
+page, run = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
+x = json.JSONDecoder().raw_decode(page, page.index('{"pair":'))[0]
+s = x["more"]["series"]
+line = [l for l in s["lines"] if l["counter"] == "port_xmit_data" and l["entity"] == "mlx5_0:1"]
+assert len(line) == 1 and len(line[0]["rate"]) == len(s["seconds"]) == 60, s["lines"]
+# All that came lies in the points: 4 bytes a count, from 1,000,000 on.
+sent = sum(r or 0 for r in line[0]["rate"]) * s["seconds"][0] * 2
+assert abs(sent - 4e6) < 4e5, sent
+assert x["pair"]["entities"] and x["pair"]["before"]["started_at"] < x["pair"]["after"]["started_at"], x["pair"]["before"]
+assert run["series"] is None, run["series"]
+PY
+fi
+
+# ---- programs that every machine can have, on its own interfaces ----
+figure() { python3 -c 'import json, sys
+run = json.load(open(sys.argv[1]))
+lo = [f for f in run["figures"] if f["name"] == "lo"]
+print(run["exit_code"], int(lo[0]["rx_bytes_s"] * run["seconds"]) if lo else "none")' "$dir/run.json"; }
+if ping -c 1 127.0.0.1 >/dev/null 2>&1 && [ -e /sys/class/net/lo ]; then
+  NI_ROOT='' run 0 --json "$dir/run.json" -- ping -c 3 -i 0.2 -s 1000 127.0.0.1 >"$dir/out"
+  grep -q '^3 packets transmitted, 3 received' "$dir/out" || fail "ping: $(cat "$dir/out")"
+  read -r code bytes < <(figure)
+  [ "$code" = 0 ] && [ "$bytes" -ge 6000 ] || fail "ping moved $bytes bytes over lo, and ended with $code"
+else
+  echo "not tried: ping (iputils-ping), or it may not send here"
+fi
+if command -v mpirun >/dev/null; then
+  mpi=(mpirun --allow-run-as-root --oversubscribe -n 2)
+  echo 'for rank 0' | NI_ROOT='' run 0 --json "$dir/run.json" -- "${mpi[@]}" sh -c 'cat; echo rank $OMPI_COMM_WORLD_RANK; echo error >&2' >"$dir/out"
+  [ "$(sort "$dir/out" | tr '\n' ,)" = 'for rank 0,rank 0,rank 1,' ] || fail "mpirun: $(cat "$dir/out")"
+  [ "$(grep -cx error "$dir/err")" = 2 ] && grep -q '^lo ' "$dir/err" || fail "mpirun: standard error"
+  NI_ROOT='' run 3 -- "${mpi[@]}" sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3'
+  rm -f "$dir/rank."*
+  NI_ROOT='' "$BIN" counters run -- "${mpi[@]}" sh -c 'echo $$ >'"$dir"'/rank.$OMPI_COMM_WORLD_RANK; exec sleep 600' 2>"$dir/err" & pid=$!
+  for _ in $(seq 600); do [ -s "$dir/rank.0" ] && [ -s "$dir/rank.1" ] && break; sleep 0.02; done
+  kill -TERM $pid
+  wait $pid && fail "mpirun was ended, and its code is 0"
+  for r in 0 1; do # mpirun does not wait for them
+    for _ in $(seq 600); do [[ $(state "$(cat "$dir/rank.$r")" 2>/dev/null) == [!Z] ]] || break; sleep 0.02; done
+    [[ $(state "$(cat "$dir/rank.$r")" 2>/dev/null) != [!Z] ]] || fail "rank $r goes on"
+  done
+else
+  echo "not tried: mpirun (openmpi-bin)"
+fi
+
 # ---- watch ----
 "$BIN" counters watch --once --every 20ms >"$dir/out"
 grep -q '^mlx5_0:1  .* B/s' "$dir/out" || fail "watch --once: $(cat "$dir/out")"

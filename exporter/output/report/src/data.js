@@ -30,7 +30,6 @@ export const processes = objects(raw.processes);
 export const outliers = objects(raw.outliers);
 export const pairs = objects(raw.pairs);
 export const devices = objects(raw.devices);
-export const deviceLines = objects(raw.device_lines);
 export const slices = { comm: objects(raw.by_comm), process: objects(raw.by_process), host: objects(raw.by_host) };
 
 export const groupAt = new Map();

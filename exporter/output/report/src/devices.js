@@ -1,5 +1,5 @@
 // What NICs and GPUs did while their ranks had collectives in flight: tables, bars, lines over the run.
-import { page, devices, deviceLines, binTime } from './data.js';
+import { page, devices, binTime } from './data.js';
 import { byId, el, replace, options } from './dom.js';
 import { table } from './table.js';
 import { axis, chart, legend, palette, redraw, tooltip, zoom } from './charts.js';
@@ -35,15 +35,15 @@ function bars() {
 
 let figure = null;
 function lines() {
-  const list = deviceLines.filter((l) => l.figure === figure);
+  const list = devices.filter((d) => d.lines[figure]);
   if (!list.length) return null;
   const [title, unit, factor] = FIGURES[figure];
   return { legend: legend(), tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => `${short(v)} ${unit}` }), dataZoom: [zoom()],
     grid: { left: 60, right: 20, top: 34, bottom: 46, containLabel: true },
     xAxis: axis({ type: 'value', min: 0, max: page.last_us - page.first_us, name: 'Time in the run', nameGap: 30, axisLabel: { formatter: since } }),
     yAxis: axis({ type: 'value', name: `${title}, ${unit}`, nameGap: 44 }),
-    series: list.map((l) => ({ name: name(devices[l.device]), type: 'line', showSymbol: false, sampling: 'lttb', connectNulls: false,
-      data: l.values.map((v, i) => [binTime(i) - page.first_us, known(v) ? v * factor : null]) })) };
+    series: list.map((d) => ({ name: name(d), type: 'line', showSymbol: false, sampling: 'lttb', connectNulls: false,
+      data: d.lines[figure].map((v, i) => [binTime(i) - page.first_us, known(v) ? v * factor : null]) })) };
 }
 
 // What NICs sent beside what NCCL says it sent, in sentences.
@@ -68,7 +68,7 @@ export function devicesBeside() {
   } else byId('nic-part').remove();
   if (gpus.length) table(byId('gpus'), GPU, gpus, { page: 16, file: 'gpus.csv', caption: 'GPUs while collectives ran' });
   else byId('gpu-part').remove();
-  const there = Object.keys(FIGURES).filter((k) => deviceLines.some((l) => l.figure === k));
+  const there = Object.keys(FIGURES).filter((k) => devices.some((d) => d.lines[k]));
   if (!there.length) {
     byId('device-run').remove();
     return;

@@ -17,21 +17,16 @@
 enum { LOOK_EVERY = 60 }; /* samples */
 
 int ni_take_time(const struct ni_opt *o, void *into, const char *arg) {
-  static const struct {
-    const char *unit;
-    uint64_t ns;
-  } units[] = {{"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"min", 60000000000}, {"h", 3600000000000}};
-  char *end;
-  double v = strtod(arg, &end);
-  if (end == arg || !(v > 0 && v < 1e6)) return -EINVAL;
-  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-    if (strcmp(end, units[i].unit) == 0) {
-      uint64_t ns = (uint64_t)(v * (double)units[i].ns + 0.5);
-      if (ns < 10000000 || (o->def && ns > units[4].ns)) return -EINVAL;
-      memcpy((char *)into + o->at, &ns, sizeof ns);
-      return 0;
-    }
-  return -EINVAL;
+  static const char digits[] = "0123456789.";
+  char after[32];
+  struct ni_when when;
+  int64_t most = INT64_C(3600000000) * (o->def ? 1 : 1000000); /* us: an hour; so many that ns fit */
+  size_t n = strlen(arg);
+  if (n < 2 || n + 1 >= sizeof after || !strchr(digits, arg[0]) || strchr(digits, arg[n - 1])) return -EINVAL;
+  snprintf(after, sizeof after, "+%s", arg);
+  if (ni_parse_when(after, &when) < 0 || when.us < 10000 || when.us > most) return -EINVAL;
+  memcpy((char *)into + o->at, &(uint64_t){(uint64_t)when.us * 1000}, sizeof(uint64_t));
+  return 0;
 }
 
 /* ---- sweeps ---- */

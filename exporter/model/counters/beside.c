@@ -80,11 +80,9 @@ static int add_entity(struct ni_beside *b, const char *host, const struct ni_ent
   *to = (struct ni_beside_entity){.host = ni_set_text(&b->texts, host), .name = ni_set_text(&b->texts, e->name),
                                   .about = ni_set_text(&b->texts, e->about ? e->about : e->pci), .source = e->source,
                                   .link_bytes_s = e->link_bytes_s};
-  int n = e->source == NI_METRIC_GPU ? find_processes(b, to, e, NI_BESIDE_OWN) : 0;
-  if (n == 0 && e->source != NI_METRIC_GPU) {
-    n = find_processes(b, to, e, NI_BESIDE_NEAREST);
-    if (n == 0 && to->n_processes == 0) n = find_processes(b, to, e, NI_BESIDE_HOST);
-  }
+  bool gpu = e->source == NI_METRIC_GPU;
+  int n = find_processes(b, to, e, gpu ? NI_BESIDE_OWN : NI_BESIDE_NEAREST);
+  if (n == 0 && !gpu && !to->n_processes) n = find_processes(b, to, e, NI_BESIDE_HOST);
   return b->texts.failed ? -ENOMEM : n;
 }
 

@@ -32,13 +32,12 @@ struct ni_series_writer {
 static int open_file(struct ni_series_writer *w, const char *dir, const char *host, char *why, size_t cap) {
   int fd = ni_out_dir(dir, true, why, cap), e = -EEXIST;
   if (fd < 0) return fd;
-  const char *slash = strchr(host, '/') ? "" : host; /* a host's name is no path */
+  if (!*host || strchr(host, '/')) host = "host"; /* a name is no path */
   uint64_t start = ni_now_ns(CLOCK_REALTIME) / NS;
   for (unsigned i = 0; e == -EEXIST && i < NAMES_TRIED; i++) {
-    char number[16] = "";
     free(w->path);
-    if (i) snprintf(number, sizeof number, ".%u", i);
-    if (asprintf(&w->path, "%s/%s-counters-%" PRIu64 "%s.jsonl.gz", dir, *slash ? slash : "host", start, number) < 0) {
+    int n = asprintf(&w->path, i ? "%s/%s-counters-%" PRIu64 ".%u.jsonl.gz" : "%s/%s-counters-%" PRIu64 ".jsonl.gz", dir, host, start, i);
+    if (n < 0) {
       w->path = NULL;
       e = -ENOMEM;
       break;

@@ -1,5 +1,7 @@
 #include "beside_table.h"
 
+#include <math.h>
+
 #include "exporter/base/text/csv_write.h"
 #include "exporter/base/text/json_fields.h"
 
@@ -22,13 +24,9 @@ void ni_beside_csv(FILE *f, const struct ni_summary *s) {
     putc(',', f);
     ni_csv_text(f, r->what.unit);
     fprintf(f, ",%s,%llu,%llu", gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples, (unsigned long long)r->unknown);
-    if (gauge(r)) {
-      fputs(",,,,", f);
-      ni_csv_doubles(f, (const double[]){r->level_with, r->level_without, r->lowest, r->highest}, 4);
-    } else {
-      ni_csv_doubles(f, (const double[]){r->with, r->least, r->most, r->without}, 4);
-      fputs(",,,,", f);
-    }
+    double v[] = {r->with, r->least, r->most, r->without, r->level_with, r->level_without, r->lowest, r->highest};
+    for (int k = 0; k < 4; k++) v[gauge(r) ? k : 4 + k] = NAN;
+    ni_csv_doubles(f, v, 8);
     putc('\n', f);
   }
 }

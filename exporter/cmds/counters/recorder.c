@@ -58,12 +58,14 @@ void ni_sampling_close(struct ni_sampling *s) {
   *s = (struct ni_sampling){0};
 }
 
-int ni_end_signals(void) {
+int ni_end_signals(int more) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGQUIT);
+  if (more) sigaddset(&set, more);
   sigprocmask(SIG_BLOCK, &set, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC);
 }

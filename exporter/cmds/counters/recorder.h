@@ -51,8 +51,9 @@ int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o);
 void ni_sampling_read(struct ni_sampling *s, unsigned threads);
 void ni_sampling_close(struct ni_sampling *s);
 
-/* Blocks the signals that end a command which samples. Returns a descriptor that has something when one comes. */
-int ni_end_signals(void);
+/* Blocks the signals that end a command which samples, and one more (0: none). Returns a descriptor that has something when one
+ * comes. */
+int ni_end_signals(int more);
 /* Until a time of CLOCK_MONOTONIC, UINT64_MAX: for ever. True before it where a descriptor has something. */
 bool ni_wait_until(struct pollfd *p, nfds_t n, uint64_t at);
 

@@ -26,7 +26,7 @@
 #include "recorder.h"
 
 enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
 struct run {
   struct ni_record_options o;
@@ -35,6 +35,7 @@ struct run {
   bool quiet, own_dir; /* own_dir: the series is for the page alone */
   /* How we were started, for the child. */
   sigset_t mask;
+  struct sigaction child; /* SIGCHLD's */
   struct rlimit files;
   struct ni_sampling before, after;
   double seconds;
@@ -74,6 +75,7 @@ static int read_everything(struct ni_sampling *s) {
 
 static _Noreturn void become(const struct run *r, int tell) {
   setrlimit(RLIMIT_NOFILE, &r->files);
+  sigaction(SIGCHLD, &r->child, NULL);
   sigprocmask(SIG_SETMASK, &r->mask, NULL);
   execvp(r->command[0], r->command);
   int e = errno;
@@ -94,6 +96,16 @@ static pid_t start(const struct run *r) {
   return e ? -e : child;
 }
 
+/* A signal that ends us and came before there was a child to pass it on to, or 0. */
+static int told_to_end(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < 4; i++) sigaddset(&set, passed_on[i]);
+  int n = sigtimedwait(&set, NULL, &(struct timespec){0});
+  struct sigaction how;
+  return n > 0 && sigaction(n, NULL, &how) == 0 && how.sa_handler != SIG_IGN ? n : 0;
+}
+
 /* Until it has ended: its status. */
 static int wait_for(pid_t child, const sigset_t *set) {
   siginfo_t info;
@@ -111,6 +123,19 @@ static int wait_for(pid_t child, const sigset_t *set) {
 }
 
 /* ---- what there is to say ---- */
+
+/* Asked before the command runs, which may take days. */
+static bool can_write(const char *option, const char *path, const char *who) {
+  if (!path) return true;
+  struct ni_out_file o = {.dir = -1, .fd = -1};
+  const char *name = "";
+  char why[512] = "";
+  int e = ni_out_begin_at(&o, path, &name, why, sizeof why);
+  if (e < 0) ni_say(stderr, "%s: %s %s: %s\n", who, option, path, *why ? why : strerror(-e));
+  ni_out_drop(&o);
+  if (o.dir >= 0) close(o.dir);
+  return e == 0;
+}
 
 static void write_json(const struct run *r, const char *who, const struct ni_counter_findings *v, const struct ni_figures *f, size_t n,
                        int code, const char *series) {
@@ -203,17 +228,23 @@ static int run(struct run *r, const char *who) {
   sigaddset(&set, SIGCHLD);
   for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&set, passed_on[i]);
   sigprocmask(SIG_BLOCK, &set, &r->mask);
+  /* Where SIGCHLD is ignored, as some launchers leave it, no child's end would ever be seen. */
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &r->child);
   getrlimit(RLIMIT_NOFILE, &r->files);
   ni_collector_raise_limit();
+  if (!can_write("--json", r->json, who) || !can_write("--html", r->html, who)) return CODE_OWN;
   bool can = read_everything(&r->before) == 0;
   if (!can) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
   if (!start_recorder(r, who, &recorder, own_dir)) return CODE_OWN;
   char *series = recorder.writer ? strdup(ni_series_path(recorder.writer)) : NULL;
   uint64_t from = ni_now_ns(CLOCK_MONOTONIC);
-  pid_t child = start(r);
-  int status = child > 0 ? wait_for(child, &set) : 0, code;
+  int told = told_to_end(), code;
+  pid_t child = told ? 0 : start(r);
+  int status = child > 0 ? wait_for(child, &set) : 0;
   r->seconds = (double)(ni_now_ns(CLOCK_MONOTONIC) - from) / 1e9;
-  if (child < 0) {
+  if (told) {
+    code = 128 + told;
+  } else if (child < 0) {
     ni_say(stderr, "%s: %s: %s\n", who, r->command[0], strerror((int)-child));
     code = child == -ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
   } else {

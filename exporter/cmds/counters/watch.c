@@ -5,9 +5,11 @@
  * it was, whatever ended it.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -120,12 +122,28 @@ static void leave(const struct watch *w) {
   if (w->keys) tcsetattr(STDIN_FILENO, TCSANOW, &w->as_it_was);
 }
 
+/* Ctrl-Z: the shell gets its terminal as it was. As the kernel does it, not where nobody could continue us. */
+static void stop(struct watch *w) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTSTP);
+  leave(w);
+  (void)raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  enter(w);
+}
+
 /* Until then: true where the user, or a signal, wants an end. */
-static bool wait_until(const struct watch *w, int signals, uint64_t at) {
+static bool wait_until(struct watch *w, int signals, uint64_t at) {
   struct pollfd p[] = {{.fd = signals, .events = POLLIN}, {.fd = w->keys ? STDIN_FILENO : -1, .events = POLLIN}};
+  struct signalfd_siginfo came;
   char key = 0;
-  while (ni_wait_until(p, 2, at))
-    if (p[0].revents || read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q') return true;
+  while (ni_wait_until(p, 2, at)) {
+    if (p[0].revents && (read(signals, &came, sizeof came) != sizeof came || came.ssi_signo != SIGTSTP)) return true;
+    if (p[0].revents) stop(w);
+    if (p[1].revents && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) return true;
+  }
   return false;
 }
 
@@ -151,7 +169,7 @@ int ni_counters_watch_run(int argc, char **argv) {
   struct watch w = {0};
   int done, code = ni_words_parse(&ni_counters_watch_command, argc, argv, &w, &done), e;
   if (!done) {
-    int signals = ni_end_signals();
+    int signals = ni_end_signals(SIGTSTP);
     ni_collector_raise_limit();
     e = open_all(&w);
     if (e == 0 && !ni_collector_set(w.now.c)->n_counters) {

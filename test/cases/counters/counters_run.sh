@@ -29,6 +29,9 @@ run 126 "$dir/plain"
 run 64
 run 125 -o "$dir/plain/x" -- touch "$dir/ran"
 [ ! -e "$dir/ran" ] || fail "the command ran although its series cannot be written"
+run 125 --json "$dir/plain/x" -- touch "$dir/ran"
+[ ! -e "$dir/ran" ] || fail "the command ran although its JSON cannot be written"
+[ "$(ls -A "$dir" | grep -c tmp)" = 0 ] || fail "something is left of the attempt"
 
 # ---- what is the command's stays the command's ----
 echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$dir/out"
@@ -43,6 +46,19 @@ bash -c look | sed -E 's/(Sig...:\t.......)../\100/' >"$dir/without"
 diff "$dir/without" "$dir/with" || fail "the command is not started as without us"
 
 # ---- signals ----
+# Where a launcher ignores SIGCHLD the end is seen all the same, and the command ignores it, too.
+ignoring() { python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }
+rc=0; ignoring timeout -s KILL 20 "$BIN" counters run -- sh -c 'grep SigIgn /proc/$$/status; exit 4' >"$dir/with" 2>"$dir/err" || rc=$?
+[ $rc = 4 ] || fail "with SIGCHLD ignored: $rc, not 4"
+ignoring sh -c 'grep SigIgn /proc/$$/status' | diff - "$dir/with" || fail "the command does not ignore SIGCHLD, as without us"
+# One that came before the command had started ends us, and it is not started.
+rc=0; python3 -c 'import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.kill(os.getpid(), signal.SIGTERM)
+os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -- touch "$dir/ran" 2>"$dir/err" || rc=$?
+[ $rc = 143 ] && [ ! -e "$dir/ran" ] || fail "a signal before the start: $rc"
 for s in TERM INT HUP USR1 USR2 QUIT; do
   rm -f "$dir/ready"
   # In the background a shell ignores INT and QUIT, which the command would inherit.
@@ -176,17 +192,40 @@ rc=0; timeout -s INT 2 "$BIN" counters watch --every 50ms >"$dir/out" 2>"$dir/er
 x = json.load(sys.stdin); assert any(f["name"] == "mlx5_0:1" for f in x["figures"]), x'
 # On a terminal: drawn, ended by q, and as it was.
 python3 - "$BIN" <<'PY'
-import os, pty, select, sys, termios, time
+import os, pty, select, signal, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
+    # As from a shell: a group of its own in front, and somebody in the session who may continue it.
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.environ["TERM"] = "xterm"
-    os.execv(sys.argv[1], [sys.argv[1], "counters", "watch", "--every", "50ms"])
+    pid = os.fork()
+    os.setpgid(pid, pid or os.getpid())
+    os.tcsetpgrp(0, pid or os.getpid())
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1], "counters", "watch", "--every", "50ms"])
+    while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
+        os.write(1, b"STOPPED")
+        time.sleep(0.5)
+        os.write(1, b"GOES ON")
+        os.kill(pid, signal.SIGCONT)
+    os._exit(os.waitstatus_to_exitcode(status))
+signal.alarm(60)
 before, text, end = None, b"", time.time() + 20
 before = termios.tcgetattr(fd)
 while text.count(b"mlx5_0:1") < 3 and time.time() < end:
     if select.select([fd], [], [], 1)[0]:
         text += os.read(fd, 65536)
 assert text.startswith(b"\033[?1049h") and text.count(b"\033[H") > 1, text[:300]
+assert not termios.tcgetattr(fd)[3] & termios.ICANON
+# Ctrl-Z gives the terminal back until it is continued.
+os.write(fd, b"\x1a")
+while not text.endswith(b"STOPPED") and time.time() < end:
+    text += os.read(fd, 65536)
+assert text.endswith(b"\033[?25h\033[?1049lSTOPPED") and termios.tcgetattr(fd)[3] & termios.ICANON, text[-100:]
+text = b""
+while text.count(b"mlx5_0:1") < 2 and time.time() < end:
+    text += os.read(fd, 65536)
+assert text.startswith(b"GOES ON\033[?1049h"), text[:100]
 assert not termios.tcgetattr(fd)[3] & termios.ICANON
 os.write(fd, b"q")
 try:

@@ -15,7 +15,7 @@ struct series {
   uint32_t device, host;    /* in r->device; in r->host, NI_TR_NONE: the job was not there */
   struct track {            /* of each counter */
     double shown;           /* NAN: nothing yet */
-    uint32_t name;          /* 0: it did not move so far */
+    uint32_t name, unit;    /* 0: it did not move so far */
     bool unknown;           /* said that it has no number */
   } *at;
   size_t cap;
@@ -53,12 +53,15 @@ static double shown_as(const struct ni_metric *m, const char **unit) {
   return *unit = *m->unit ? m->unit : "per second", m->scale;
 }
 
+/* Viewers call a track by the event's name and the key of its value, which is the unit. */
 static int name_track(struct series *x, const struct ni_series_sample *s, uint32_t k, const char *unit) {
   const struct ni_counter *c = &s->set->counter[k];
-  char text[400];
+  char text[400], per[80];
   bool per_s = c->what.kind != NI_METRIC_GAUGE && *c->what.unit && strcmp(unit, c->what.unit) == 0;
-  snprintf(text, sizeof text, "%s %s%s%s%s", s->set->entity[c->entity].name, c->name, *unit ? " " : "", unit, per_s ? "/s" : "");
-  return ni_name(&x->r->names, &x->r->cache, text, &x->at[k].name);
+  snprintf(text, sizeof text, "%s %s", s->set->entity[c->entity].name, c->name);
+  snprintf(per, sizeof per, "%s%s", *unit ? unit : "value", per_s ? "/s" : "");
+  int e = ni_name(&x->r->names, &x->r->cache, text, &x->at[k].name);
+  return e < 0 ? e : ni_name(&x->r->names, &x->r->cache, per, &x->at[k].unit);
 }
 
 static struct ni_tr_event event(const struct series *x, uint32_t name, int64_t ns) {
@@ -68,6 +71,7 @@ static struct ni_tr_event event(const struct series *x, uint32_t name, int64_t n
 
 static int put(struct series *x, uint32_t k, int64_t ns, double v) {
   struct ni_tr_event e = event(x, x->at[k].name, ns);
+  ni_tr_u64(&e, NI_TR_K_UNIT, x->at[k].unit);
   ni_tr_f64(&e, NI_TR_K_VALUE, v);
   x->at[k].shown = v;
   return ni_tr_put(x->r, &e);
@@ -79,6 +83,7 @@ static const char *why_unknown(const struct ni_change *c) {
     case NI_CHANGE_RESET: return "began anew";
     case NI_CHANGE_STUCK: return "at its maximum";
     case NI_CHANGE_UNREADABLE: return "unreadable";
+    case NI_CHANGE_GONE: return "gone";
     default: return NULL;
   }
 }
@@ -105,6 +110,7 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
     struct track *t = &x->at[k];
     const char *unit, *why = why_unknown(&c);
     double v = shown_as(&counter->what, &unit) * (gauge ? (double)(int64_t)now->value : ni_change_rate(&c));
+    if (c.state == NI_CHANGE_STALE) continue; /* no newer than the one before: that one holds */
     if (why) v = 0;
     if (why && !t->unknown && (e = put_unknown(x, after, k, why)) < 0) return e;
     t->unknown = why != NULL;

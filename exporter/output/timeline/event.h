@@ -31,7 +31,7 @@ enum ni_tr_value { NI_TR_U64, NI_TR_I64, NI_TR_TEXT, NI_TR_HEX, NI_TR_HASH, NI_T
   X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(QUEUED, "queued_us", US) \
   X(PID, "origin_pid", I64) X(OPS, "ops", U64) X(EVENTS, "events", TEXT) X(NET_PEER, "net_peer", I64) \
   X(NET_CHANNEL, "net_channel", I64) X(NET_STATE, "net_state", TEXT) X(PROXY_SN, "proxy_op_sn", U64) \
-  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW)
+  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW) X(UNIT, "unit", TEXT)
 
 enum ni_tr_key_id {
 #define X(id, name, form) NI_TR_K_##id,

@@ -226,7 +226,7 @@ static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t p
   }
 }
 
-/* A value that holds until the next one of its name. */
+/* A value that holds until the next one of its name: unit and number (emit_counters.c), or a mark without either. */
 static void put_counter(struct writer *w, const struct ni_tr_event *e) {
   const struct ni_tr_device *d = &w->r->device[e->track];
   bool *named = &w->named[w->r->n_units + e->track];
@@ -242,7 +242,15 @@ static void put_counter(struct writer *w, const struct ni_tr_event *e) {
   ni_tr_out_text(&w->out, "\",\"name\":");
   ni_tr_out_string(&w->out, ni_name_text(&w->r->names, e->name));
   place(w, d->out_pid, d->out_pid, e->ts);
-  if (!mark) put_args(w, e);
+  if (!mark) {
+    double v;
+    memcpy(&v, &e->value[1], sizeof v);
+    ni_tr_out_text(&w->out, ",\"args\":{");
+    ni_tr_out_string(&w->out, ni_name_text(&w->r->names, (uint32_t)e->value[0]));
+    ni_tr_out_text(&w->out, ":");
+    ni_tr_out_f64(&w->out, v);
+    ni_tr_out_text(&w->out, "}");
+  }
   ni_tr_out_text(&w->out, "}");
   w->r->count.samples++;
   if (e->ts > w->r->t1_ns) w->r->t1_ns = e->ts;

@@ -46,3 +46,18 @@ print(json.dumps({"slices": len(x.slices) + len(x.instants), "dur": sum(s["d"] f
                   "order": sorted(x.process.values(), key=lambda p: int(re.match(r"rank (\d+)", p)[1]))}))
 P
 node "$tool/perfetto.mjs" "$ui" "$work/full.json.gz" "$work/expected.json"
+
+# Counters beside the collectives: Perfetto's tables have each value, on tracks of their processes.
+NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job NCCL_INSPECTOR_BLACKBOX=0 "$BUILD/nccl-sim" --quiet \
+  --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x2 --set procs=1 --set rate=400 --iterations 100
+python3 test/lib/counters_beside.py "$work/job" >/dev/null
+"$BUILD/nccl-inspector" trace --quiet "$work/job" -o "$work/job.json.gz" >/dev/null
+python3 - "$work/job.json.gz" >"$work/expected.json" <<'P'
+import gzip, json, sys
+c = [e for e in json.load(gzip.open(sys.argv[1]))["traceEvents"] if e["ph"] == "C"]
+track = lambda e: e["name"] + "".join(" " + k for k in e["args"])  # as Perfetto names it
+names = sorted({track(e) for e in c})
+assert len(names) > 5 and "cxi0 hni_sts_tx_ok_octets GB/s" in names, names
+print(json.dumps({"counters": len(c), "counter_tracks": names, "highest": round(max(v for e in c for v in e["args"].values() if track(e) == names[0]), 6)}))
+P
+node "$tool/perfetto.mjs" "$ui" "$work/job.json.gz" "$work/expected.json"

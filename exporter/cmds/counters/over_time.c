@@ -66,6 +66,7 @@ bool ni_counters_page_over_time(const struct ni_counters_view *v, const char *se
   b.all_lines = true;
   int e = series ? ni_series_pairs(series, &(struct ni_series_pairs){&b, set, pair}, &end) : 0;
   if (e == 0) e = end.scan.error;
+  if (series && (e < 0 || !end.samples)) ni_say(stderr, "%s: %s: %s\n", who, series, e < 0 ? strerror(-e) : "no sample of a series is in it");
   if (e == 0) e = ni_beside_end(&b);
   if (e == 0) e = write_page(v, &b, path, who);
   ni_beside_free(&b);

@@ -7,7 +7,7 @@ export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 [ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || { echo "no $NI_TEST_DATA/cassini: no sweep is measured"; exit 0; }
 tmp=$(mktemp -d /dev/shm/ni-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-python3 test/lib/counter_trees.py "$tmp" cxi before 8
+python3 test/lib/counters/counter_trees.py "$tmp" cxi before 8
 echo "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores; $(uname -sr); load $(cut -d' ' -f1-3 /proc/loadavg)"
 NI_ROOT=$tmp "$BUILD/test/bench/bench_sweep" "${ROUNDS:-101}" >"$tmp/out"
 get() { awk -v n="$1" '$1 == n {print $2}' "$tmp/out"; }

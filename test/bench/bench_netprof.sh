@@ -14,7 +14,7 @@ tmp=$(mktemp -d -p "$BUILD")
 trap 'rm -rf "$tmp"' EXIT
 for f in before after; do
   zcat "$CASSINI/$f.txt.gz" >"$tmp/$f.txt"
-  python3 test/lib/netprof.py sweep "$tmp/$f.json" --cassini "$CASSINI/$f.txt.gz"
+  python3 test/lib/counters/netprof.py sweep "$tmp/$f.json" --cassini "$CASSINI/$f.txt.gz"
 done
 measure() { # runs what command...
   local runs=$1 what=$2

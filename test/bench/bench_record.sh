@@ -8,7 +8,7 @@ export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 [ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || { echo "no $NI_TEST_DATA/cassini: no recording is measured"; exit 0; }
 tmp=$(mktemp -d /dev/shm/ni-bench.XXXXXX 2>/dev/null || mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-python3 test/lib/counter_trees.py "$tmp" cxi before 8 -- host
+python3 test/lib/counters/counter_trees.py "$tmp" cxi before 8 -- host
 TIMEFORMAT='%U %S'
 cpu() { # SECONDS: CPU ms
   { time NI_ROOT=$tmp "$BUILD/nccl-inspector" counters record --for "$1s" "$tmp/out" 2>"$tmp/said"; } 2>&1 | awk '{printf "%.0f", 1000 * ($1 + $2)}'

@@ -10,7 +10,7 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 failures=0
 
-sweep() { python3 test/lib/netprof.py sweep "$@"; }
+sweep() { python3 test/lib/counters/netprof.py sweep "$@"; }
 fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 # said NAME CODE COMMAND...: its exit status; leaves what it prints in $TMP/said and $TMP/errors.
 said() {

@@ -10,7 +10,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/time_text.h"
 
-/* What a figure is made of, by the names that sources share (metrics_unified.def). Errors are added up; of others the largest
+/* What a figure is made of, by the names that sources share (metrics.def). Errors are added up; of others the largest
  * counts, since one thing has several names (classes of a pause). */
 static const struct {
   const char *unified;

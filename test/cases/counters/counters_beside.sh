@@ -7,7 +7,7 @@ fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 run_logged NCCL_INSPECTOR_EVENTS=deep 2x2 --set procs=1 --set rate=400 --iterations 150
 logs=$TMP/logs
 "$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/without" >"$TMP/without.txt"
-python3 test/lib/counters_beside.py "$logs" >"$TMP/truth.json"
+python3 test/lib/counters/counters_beside.py "$logs" >"$TMP/truth.json"
 "$BUILD/nccl-inspector" check "$logs" >"$TMP/check.txt" || fail "check ends with $?"
 grep -Eq '^counters +.* samples of [0-9]+ counters from 2 hosts, every 0.5 s' "$TMP/check.txt" || { fail "check says of counters:"; grep counters "$TMP/check.txt"; }
 "$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/out" >"$TMP/out.txt" || fail "summary ends with $?"

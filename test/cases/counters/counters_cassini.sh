@@ -50,5 +50,5 @@ said csv 0 summarize --csv "$TMP/all.csv" "$TMP/summary.json"
 
 netprof 0.1.11
 for f in before after; do zcat "$CASSINI/$f.txt.gz" >"$TMP/$f.txt"; done
-python3 test/lib/netprof.py oracle "$NETPROF" "$TMP/summary.json" "$TMP/before.txt" "$TMP/after.txt" || fail "not net_prof's figures"
+python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/summary.json" "$TMP/before.txt" "$TMP/after.txt" || fail "not net_prof's figures"
 finish

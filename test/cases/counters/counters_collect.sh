@@ -6,7 +6,7 @@
 fast=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null || mktemp -d) # 15,000 small files
 trap 'rm -rf "$TMP" "$fast"' EXIT
 export NI_ROOT=$fast/root
-tree() { python3 test/lib/counter_trees.py "$NI_ROOT" "$@"; }
+tree() { python3 test/lib/counters/counter_trees.py "$NI_ROOT" "$@"; }
 octets=hni_sts_tx_ok_octets
 
 tree cxi before 8 -- rh cxi0 -- mlx5 mlx5_0 -- eth ens1 -- host
@@ -82,5 +82,5 @@ PY
 sweep_of before; sweep_of after
 netprof 0.1.11
 said small 0 summarize --json "$TMP/small.before.json" "$TMP/small.after.json"
-python3 test/lib/netprof.py oracle "$NETPROF" "$TMP/said" "$TMP/small.before.json" "$TMP/small.after.json" || fail "net_prof reads it otherwise"
+python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/said" "$TMP/small.before.json" "$TMP/small.after.json" || fail "net_prof reads it otherwise"
 finish

@@ -33,22 +33,22 @@ ask() {
 mkdir "$TMP/logs" "$TMP/root"
 zcat "$NI_TEST_DATA/cassini/before.txt.gz" >"$TMP/before.txt"
 zcat "$NI_TEST_DATA/cassini/after.txt.gz" >"$TMP/after.txt"
-python3 test/lib/counter_trees.py "$TMP/root" eth ens1 -- mlx5 mlx5_0 -- host
+python3 test/lib/counters/counter_trees.py "$TMP/root" eth ens1 -- mlx5 mlx5_0 -- host
 NI_ROOT=$TMP/root "$bin" counters collect "$TMP/before.json" 2>/dev/null || true
 NI_ROOT=$TMP/root "$bin" counters collect "$TMP/after.json" 2>/dev/null || true
 NI_ROOT=$TMP/root "$bin" counters record --every 10ms --for 300ms "$TMP/logs" 2>/dev/null
 series=$(echo "$TMP"/logs/*-counters-*)
 cp "$series" "$TMP/whole.jsonl.gz"
 for seed in $(seq "${NI_HOSTILE:-40}"); do
-  python3 test/lib/counters_mangle.py series "$seed" "$TMP/whole.jsonl.gz" "$series"
+  python3 test/lib/counters/counters_mangle.py series "$seed" "$TMP/whole.jsonl.gz" "$series"
   ask "$seed" check "$TMP/logs"
   ask "$seed" summary --no-plots --output-dir "$TMP/o" --force "$TMP/logs"
   ask "$seed" trace -o "$TMP/t.json.gz" "$TMP/logs"
-  python3 test/lib/counters_mangle.py json "$seed" "$TMP/after.json" "$TMP/bad.json"
+  python3 test/lib/counters/counters_mangle.py json "$seed" "$TMP/after.json" "$TMP/bad.json"
   ask "$seed" counters summarize "$TMP/before.json" "$TMP/bad.json"
   ask "$seed" counters summarize --csv "$TMP/c.csv" --html "$TMP/p.html" "$TMP/bad.json" "$TMP/after.json"
   [ $((seed % 4)) = 0 ] || continue
-  python3 test/lib/counters_mangle.py text "$seed" "$TMP/after.txt" "$TMP/bad.txt"
+  python3 test/lib/counters/counters_mangle.py text "$seed" "$TMP/after.txt" "$TMP/bad.txt"
   ask "$seed" counters summarize "$TMP/before.txt" "$TMP/bad.txt"
 done
 mkfifo "$TMP/pipe.json"

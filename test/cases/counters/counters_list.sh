@@ -11,7 +11,7 @@ TMP=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null || mktemp -d) # 15,000 small
 trap 'rm -rf "$TMP"' EXIT
 failures=0
 fail() { echo "FAIL $CASE: $*"; failures=$((failures + 1)); }
-tree() { python3 test/lib/counter_trees.py "$TMP/root" "$@"; }
+tree() { python3 test/lib/counters/counter_trees.py "$TMP/root" "$@"; }
 list() { # NAME RC [options]: into $TMP/out and, as JSON, $TMP/json
   local want=$2 rc=0
   CASE=$1

@@ -10,8 +10,8 @@ dir=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; rm -rf "$dir"' EXIT
 fail() { echo "FAIL: $*"; cat "$dir"/err* 2>/dev/null; exit 1; }
-tree() { python3 test/lib/counter_trees.py "$dir/tree" "$@"; }
-series() { python3 test/lib/counter_series.py "$@"; }
+tree() { python3 test/lib/counters/counter_trees.py "$dir/tree" "$@"; }
+series() { python3 test/lib/counters/counter_series.py "$@"; }
 expect() { # WHAT WANTED GOT
   [ "$2" = "$3" ] || { printf 'FAIL: %s\nwanted:\n%s\ngot:\n%s\n' "$1" "$2" "$3"; exit 1; }
 }

@@ -14,7 +14,7 @@ run() { # EXPECTED COMMAND...
   "$BIN" counters run "$@" 2>"$dir/err" || rc=$?
   [ $rc = "$want" ] || fail "$*: exit code $rc, not $want"
 }
-python3 test/lib/counter_trees.py "$dir/tree" mlx5 mlx5_0 -- host
+python3 test/lib/counters/counter_trees.py "$dir/tree" mlx5 mlx5_0 -- host
 export NI_ROOT=$dir/tree
 
 # ---- exit codes ----
@@ -31,7 +31,7 @@ run 125 -o "$dir/plain/x" -- touch "$dir/ran"
 [ ! -e "$dir/ran" ] || fail "the command ran although its series cannot be written"
 run 125 --json "$dir/plain/x" -- touch "$dir/ran"
 [ ! -e "$dir/ran" ] || fail "the command ran although its JSON cannot be written"
-[ "$(ls -A "$dir" | grep -c tmp)" = 0 ] || fail "something is left of the attempt"
+[ -z "$(find "$dir" -maxdepth 1 -name "*tmp*" -print -quit)" ] || fail "something is left of the attempt"
 
 # ---- what is the command's stays the command's ----
 echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$dir/out"

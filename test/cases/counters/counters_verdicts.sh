@@ -46,7 +46,7 @@ fi
 
 # ---- InfiniBand, RoCE, a cloud's NICs: read of a fake machine ----
 export NI_ROOT=$TMP/root
-tree() { python3 test/lib/counter_trees.py "$NI_ROOT" "$@"; }
+tree() { python3 test/lib/counters/counter_trees.py "$NI_ROOT" "$@"; }
 machine() { # the arguments of tree once, then again after "--then": what the machine looked like afterwards
   local first=() second=()
   while [ "$1" != --then ]; do first+=("$1"); shift; done

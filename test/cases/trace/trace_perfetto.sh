@@ -50,7 +50,7 @@ node "$tool/perfetto.mjs" "$ui" "$work/full.json.gz" "$work/expected.json"
 # Counters beside the collectives: Perfetto's tables have each value, on tracks of their processes.
 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job NCCL_INSPECTOR_BLACKBOX=0 "$BUILD/nccl-sim" --quiet \
   --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x2 --set procs=1 --set rate=400 --iterations 100
-python3 test/lib/counters_beside.py "$work/job" >/dev/null
+python3 test/lib/counters/counters_beside.py "$work/job" >/dev/null
 "$BUILD/nccl-inspector" trace --quiet "$work/job" -o "$work/job.json.gz" >/dev/null
 python3 - "$work/job.json.gz" >"$work/expected.json" <<'P'
 import gzip, json, sys

@@ -15,7 +15,7 @@ import sys
 from datetime import datetime, timezone
 from unittest import mock
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 NAMES = open(os.path.join(ROOT, "exporter/input/netprof/names.txt")).read().split()
 START = 1767225600
 

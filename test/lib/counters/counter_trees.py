@@ -24,7 +24,7 @@ import os
 import shutil
 import sys
 
-DATA = os.environ.get("NI_TEST_DATA", os.path.join(os.path.dirname(__file__), "../../../shared/data"))
+DATA = os.environ.get("NI_TEST_DATA", os.path.join(os.path.dirname(__file__), "../../../../shared/data"))
 
 RH = """spt_timeouts spt_timeouts_u spt_timeouts_o sct_timeouts tct_timeouts nacks nack_no_target_trs nack_no_target_mst
 nack_no_target_conn nack_no_matching_conn nack_resource_busy nack_trs_pend_rsp nack_sequence_error pkts_cancelled_u

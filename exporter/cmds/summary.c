@@ -59,7 +59,8 @@ const struct ni_command ni_summary_command = {
     .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the data is incomplete (what, how many and where is said)"}},
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",
     .files = {{"report.html", "one page, to be opened in a browser"}, {"summary/", "tables and pictures"},
-              {"parquet_files/", "the records, a file per log"}, {"dataset/", "with --dataset: the records, sorted, a part per host"},
+              {"parquet_files/", "the records, a file per log"}, {"parquet_counters/", "samples of counters, where they were recorded"},
+              {"dataset/", "with --dataset: the records, sorted, a part per host"},
               {"output.log", "what was read and found"}},
     .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
                  {"--no-plots --quiet --output-dir /tmp/x logs/", "tables alone"},
@@ -107,6 +108,7 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "report.html", "one page, open it in a browser");
   show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
   show_path(r, "parquet_files/", "the records, a file per log");
+  show_path(r, "parquet_counters/", "samples of counters, a file per series");
   show_path(r, "dataset/", "the records, sorted, a part per host");
   show_path(r, "output.log", "what was read and found");
 }

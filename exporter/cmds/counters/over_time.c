@@ -70,7 +70,8 @@ bool ni_counters_page_over_time(const struct ni_counters_view *v, const char *se
   if (e == 0) e = ni_beside_end(&b);
   if (e == 0) e = write_page(v, &b, path, who);
   ni_beside_free(&b);
-  const char *why = e == -ENOTSUP ? "this build has no page, for want of npm and node" : strerror(-e);
+  const char *why = e == -ENOTSUP ? "this build has no page, for want of npm and node"
+                    : e == -EPERM ? "another user could put something else in its place. Give a folder of your own" : strerror(-e);
   if (e < 0) ni_say(stderr, "%s: --html %s: %s\n", who, path, why);
   return e == 0;
 }

@@ -45,13 +45,31 @@ static void write_escaped(FILE *f, const char *json, size_t n) {
 
 int ni_report_put(bool counters, const char *json, size_t n, const char *path) {
   const char *head = counters ? ni_counters_head : ni_report_head, *end = counters ? ni_counters_head_end : ni_report_head_end;
-  int rc;
-  FILE *f = fopen(path, "we");
-  if (!f) return -errno;
+  int rc = 0;
+  /* The counters' page is where a user says, which may be a link or a folder of somebody else; the report's folder is open. */
+  struct ni_out_file o = {.dir = -1, .fd = -1};
+  const char *name = "";
+  char why[512];
+  if (counters && (rc = ni_out_begin_at(&o, path, &name, why, sizeof why)) < 0) {
+    if (o.dir >= 0) close(o.dir);
+    return rc;
+  }
+  FILE *f = counters ? fdopen(o.fd, "w") : fopen(path, "we");
+  if (!f) {
+    rc = -errno;
+    ni_out_drop(&o);
+    if (o.dir >= 0) close(o.dir);
+    return rc;
+  }
+  o.fd = -1;
   errno = 0;
   fwrite(head, 1, (size_t)(end - head), f);
   write_escaped(f, json, n);
   fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
-  if ((rc = ni_out_end(f)) < 0) unlink(path);
+  rc = ni_out_end(f);
+  if (rc == 0 && counters) rc = ni_out_commit(&o, name, true);
+  if (rc < 0 && counters) ni_out_drop(&o);
+  else if (rc < 0) unlink(path);
+  if (o.dir >= 0) close(o.dir);
   return rc;
 }

@@ -56,7 +56,8 @@ static bool fill(struct ni_draft *d, int k) {
       if (!ni_set_counter(set, item->name)) return false;
       struct ni_reading *r = &s->reading[set->n_counters - 1];
       *r = item->at[k];
-      if (from->ahead_ns) r->mono_ns = r->real_ns + from->ahead_ns;
+      int64_t mono; /* what no clock can show is no time */
+      if (from->ahead_ns && !__builtin_add_overflow(r->real_ns, from->ahead_ns, &mono) && mono > 0) r->mono_ns = mono;
     }
   }
   return !set->failed;

@@ -124,7 +124,7 @@ static void end(struct ni_reader *r) {
 static void open_file(struct ni_find *f, struct texts *x, const char *file) {
   char path[NI_ROOT_PATH];
   if (x->file && strcmp(x->file, file) == 0) return;
-  int fd = open(ni_root_path(path, "/proc/%s", file), O_RDONLY | O_CLOEXEC), e = fd < 0 ? -errno : ni_root_read(fd, x->text, TEXT);
+  int fd = open(ni_root_path(path, "/proc/%s", file), O_RDONLY | O_CLOEXEC | O_NONBLOCK), e = fd < 0 ? -errno : ni_root_read(fd, x->text, TEXT);
   if (e < 0) {
     *x->text = 0;
     /* PSI may be left out of a kernel, or switched off when it starts. */

@@ -82,6 +82,11 @@ says 'give a folder with entries cxi0'
 list "one NIC" 2 --cxi-dir "$TMP/root/sys/class/cxi/cxi1/device/telemetry"
 json '[x["name"] for x in d["entities"] if x["source"] == "cxi"] == ["cxi1"]'
 
+CASE="a pipe in /proc"
+mkdir -p "$TMP/pipes/proc/net"
+mkfifo "$TMP/pipes/proc/net/snmp" "$TMP/pipes/proc/stat"
+NI_ROOT=$TMP/pipes timeout -s KILL 20 "$bin" counters list >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "waits for who writes into it"
+
 # Names are hostile: a terminal must not be steered by one.
 tree put "sys/class/net/$(printf 'e\033[31m')/statistics/rx_bytes" 1 -- put "sys/class/net/$(printf 'e\033[31m')/flags" 0x1
 list "a name" 2

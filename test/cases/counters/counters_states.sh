@@ -131,4 +131,32 @@ has hostile '\?\[31mred'
 hasnt hostile $'\x1b'
 said hostile 0 summarize --csv - "$TMP/x" "$TMP/y"
 has hostile ",'=cmd\\(\\),"
+
+# A share of the time is no verdict where the time is that of a short command. Times at the end of 64 bits are none.
+host() { # FILE VALUE SECONDS AHEAD
+  echo '{"nccl_inspector":{"entities":[{"source":"host","name":"host","monotonic_ahead_s":'"$4"',"counters":[{"name":"pressure_cpu_some",
+    "value":'"$2"',"timestamp":'"$3"'}]}]}}' >"$TMP/$1"
+}
+host x 0 1767225600.0 0; host y 9900 1767225600.01 0; host z 990000 1767225601.0 0
+said "10 ms" 0 summarize "$TMP/x" "$TMP/y"
+hasnt "10 ms" 'wait for a CPU'
+said "a second" 0 summarize "$TMP/x" "$TMP/z"
+has "a second" 'wait for a CPU: pressure_cpu_some rose by 990,000'
+host x 0 9000000000.0 8900000000.0; host z 990000 9000000001.0 8900000000.0
+said "the end of time" 0 summarize "$TMP/x" "$TMP/z"
+has "the end of time" '990,000 us in 1.00 s'
+
+# What is written as root replaces no file that a link names, and goes into no folder of somebody else.
+echo precious >"$TMP/precious"
+for option in csv html; do
+  ln -s precious "$TMP/link"
+  said "--$option" 0 summarize --$option "$TMP/link" "$TMP/x" "$TMP/z"
+  [ "$(cat "$TMP/precious")" = precious ] && [ ! -L "$TMP/link" ] && [ -s "$TMP/link" ] || fail "--$option writes through a link"
+  rm -f "$TMP/link"
+  [ "$(id -u)" = 0 ] || continue
+  mkdir -p "$TMP/theirs" && chown 64001 "$TMP/theirs"
+  said "--$option into another's folder" 1 summarize --$option "$TMP/theirs/x" "$TMP/x" "$TMP/z"
+  has "--$option into another's folder" 'Give a folder of your own'
+  [ -z "$(ls -A "$TMP/theirs")" ] || fail "--$option writes into a folder of another user"
+done
 finish

@@ -31,7 +31,7 @@ run 125 -o "$dir/plain/x" -- touch "$dir/ran"
 [ ! -e "$dir/ran" ] || fail "the command ran although its series cannot be written"
 run 125 --json "$dir/plain/x" -- touch "$dir/ran"
 [ ! -e "$dir/ran" ] || fail "the command ran although its JSON cannot be written"
-[ -z "$(find "$dir" -maxdepth 1 -name "*tmp*" -print -quit)" ] || fail "something is left of the attempt"
+[ -z "$(find "$dir" -mindepth 1 -maxdepth 1 -name "*tmp*" -print -quit)" ] || fail "something is left of the attempt"
 
 # ---- what is the command's stays the command's ----
 echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$dir/out"

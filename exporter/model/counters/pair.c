@@ -32,9 +32,11 @@ const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const st
 
 /* What a sweep says of an entity, into the rows that are there and new ones. */
 static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, const struct ni_reading *reading, bool after) {
-  const struct ni_entity *e = set->entity;
-  while (e < set->entity + set->n_entities && !same(e, p->entity[k].of)) e++;
-  for (uint32_t i = e->first; e < set->entity + set->n_entities && i < e->first + e->n; i++) {
+  size_t at = 0;
+  while (at < set->n_entities && !same(&set->entity[at], p->entity[k].of)) at++;
+  if (at == set->n_entities) return 0;
+  const struct ni_entity *e = &set->entity[at];
+  for (uint32_t i = e->first; i < e->first + e->n; i++) {
     const struct ni_counter *c = &set->counter[i];
     const struct ni_pair_row *old = ni_pair_row(p, k, c->name);
     struct ni_pair_row *r = &p->row[old ? (size_t)(old - p->row) : p->n_rows];

@@ -75,6 +75,20 @@ static int no_such(const char *first, const char *second) {
   return NI_EXIT_USAGE;
 }
 
+/* The commands that begin with a word, and what they are for. false: there are none. */
+static bool list_group(const char *first, FILE *f) {
+  size_t n = strlen(first);
+  bool any = false;
+  for (size_t i = 0; i < N_COMMANDS; i++) {
+    const struct ni_command *c = commands[i];
+    if (strncmp(c->name, first, n) != 0 || c->name[n] != ' ') continue;
+    if (!any) ni_say(f, "Commands; each has a --help of its own:\n");
+    ni_say(f, "nccl-inspector %-19s %s\n", c->name, c->purpose);
+    any = true;
+  }
+  return any;
+}
+
 /* ---- help ---- */
 
 struct help {
@@ -109,6 +123,7 @@ int ni_help_run(int argc, char **argv) {
   if (h.names) return NI_EXIT_FINE;
   int words;
   const struct ni_command *c = h.command ? find_words(h.command, h.second, &words) : &program;
+  if (!c && !h.second && list_group(h.command, stdout)) return NI_EXIT_FINE;
   if (!c) return no_such(h.command, h.second);
   char name[64];
   snprintf(name, sizeof name, "nccl-inspector%s%s", h.command ? " " : "", h.command ? c->name : "");
@@ -153,6 +168,8 @@ static int run(const struct ni_command *c, int argc, char **argv) {
   return code;
 }
 
+static bool asks_help(const char *word) { return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "-?") == 0; }
+
 int main(int argc, char **argv) {
   ni_terminal_begin();
   if (argc < 2) {
@@ -160,7 +177,7 @@ int main(int argc, char **argv) {
     return NI_EXIT_USAGE;
   }
   const char *first = argv[1];
-  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "-?") == 0) {
+  if (asks_help(first)) {
     ni_words_help(stdout, "nccl-inspector", &program);
     return NI_EXIT_FINE;
   }
@@ -168,5 +185,7 @@ int main(int argc, char **argv) {
   const struct ni_command *c = find_words(first, argc > 2 ? argv[2] : NULL, &words);
   if (c) return run(c, argc - words, argv + words);
   if (first[0] == '-' && (c = find("summary"))) return run(c, argc, argv);
+  if (argc > 2 && asks_help(argv[2]) && list_group(first, stdout)) return NI_EXIT_FINE;
+  if (argc == 2 && list_group(first, stderr)) return NI_EXIT_USAGE;
   return no_such(first, argc > 2 ? argv[2] : NULL);
 }

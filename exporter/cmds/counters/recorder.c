@@ -112,11 +112,16 @@ static void sample(struct ni_recorder *r, uint64_t missed) {
 
 /* ---- the thread ---- */
 
-static void be_idle(const struct ni_ranks *cpus, bool idle) {
+static cpu_set_t cpus_of(const struct ni_ranks *cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (size_t i = 0; i < cpus->n; i++)
     for (int64_t k = cpus->span[i].from; k <= cpus->span[i].to && k < CPU_SETSIZE; k++) CPU_SET((size_t)k, &set);
+  return set;
+}
+
+static void be_idle(const struct ni_ranks *cpus, bool idle) {
+  cpu_set_t set = cpus_of(cpus);
   if (cpus->n) (void)sched_setaffinity(0, sizeof set, &set);
   (void)sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &(struct sched_param){0});
 }
@@ -163,13 +168,36 @@ static void say_nothing(const char *who, const struct ni_set *s) {
   for (size_t i = 0; i < s->n_unread && i < 8; i++) ni_say(stderr, "  %s: %s\n", s->unread[i].path, s->unread[i].why);
 }
 
+/* Is any of the processors there that --cpus names? */
+static bool has_cpus(const struct ni_ranks *cpus) {
+  cpu_set_t set = cpus_of(cpus), ours;
+  CPU_ZERO(&ours);
+  if (!cpus->n || sched_getaffinity(0, sizeof ours, &ours) < 0) return true;
+  CPU_AND(&set, &set, &ours);
+  return CPU_COUNT(&set) > 0;
+}
+
+void ni_record_unmet(const struct ni_record_options *o, const struct ni_set *s, const char *who) {
+  for (size_t i = 0; i < o->counters.n; i++) {
+    size_t k = 0;
+    while (k < s->n_counters && !ni_metric_fits(o->counters.word[i].text, s->counter[k].name)) k++;
+    if (k == s->n_counters)
+      ni_say(stderr, "%s: --counters %s: no counter here has such a name (`counters collect` writes all names)\n", who, o->counters.word[i].text);
+  }
+}
+
 int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, const char *who, bool quiet) {
   char why[512], every[32];
   int code = NI_EXIT_COULD_NOT_RUN;
   *r = (struct ni_recorder){.o = o, .who = who, .quiet = quiet, .sampled.interval_ns = o->every_ns, .stop = -1, .done = -1};
+  if (!has_cpus(&o->cpus)) {
+    ni_say(stderr, "%s: --cpus: none of these processors is one of ours; `taskset -cp $$` says which are\n", who);
+    return code;
+  }
   int e = ni_sampling_open(&r->now, o);
   const struct ni_set *s = e == 0 ? ni_collector_set(r->now.c) : NULL;
   size_t counters = s ? s->n_counters : 0, entities = s ? s->n_entities : 0; /* the set is the thread's when it runs */
+  if (s) ni_record_unmet(o, s, who);
   if (s && !counters) {
     say_nothing(who, s);
     code = NI_EXIT_INCOMPLETE;

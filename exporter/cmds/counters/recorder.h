@@ -50,6 +50,8 @@ struct ni_sampling {
 int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o);
 void ni_sampling_read(struct ni_sampling *s, unsigned threads);
 void ni_sampling_close(struct ni_sampling *s);
+/* Says which patterns of --counters fit nothing, in who's name. */
+void ni_record_unmet(const struct ni_record_options *o, const struct ni_set *s, const char *who);
 
 /* Blocks the signals that end a command which samples, and one more (0: none). Returns a descriptor that has something when one
  * comes. */

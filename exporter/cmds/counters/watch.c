@@ -172,6 +172,7 @@ int ni_counters_watch_run(int argc, char **argv) {
     int signals = ni_end_signals(SIGTSTP);
     ni_collector_raise_limit();
     e = open_all(&w);
+    if (e == 0) ni_record_unmet(&w.o, ni_collector_set(w.now.c), argv[0]);
     if (e == 0 && !ni_collector_set(w.now.c)->n_counters) {
       ni_say(stderr, "%s: nothing to watch: no counter of a NIC, a GPU or the host can be read here\n", argv[0]);
       code = NI_EXIT_COULD_NOT_RUN;

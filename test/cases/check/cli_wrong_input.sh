@@ -19,6 +19,10 @@ says() { # exit code, text that stderr or stdout has, command...
 }
 
 says 64 "there is no command 'chek'" chek logs
+says 64 "nccl-inspector counters record" counters
+says 0 "nccl-inspector counters record" counters --help
+says 0 "nccl-inspector counters record" help counters
+says 64 "there is no command 'counters lst'" counters lst
 # No logs: each input by name.
 for c in check summary pools trace; do
   says 1 'nowhere: No such file or directory' $c nowhere

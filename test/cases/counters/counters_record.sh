@@ -116,6 +116,10 @@ pid=
 grep -q "the file is gone, or its folder" "$dir/err3" || fail "a folder that is gone is not told"
 rc=0; "$BIN" counters record --every 1ms "$dir/none" 2>"$dir/err4" || rc=$?
 { [ $rc = 64 ] && grep -q '10ms' "$dir/err4"; } || fail "an interval that is too short: $rc"
+rc=0; "$BIN" counters record --cpus 900-901 --for 100ms "$dir/none" 2>"$dir/err6" || rc=$?
+{ [ $rc = 1 ] && grep -q -- '--cpus: none of these' "$dir/err6" && [ ! -e "$dir/none" ]; } || fail "processors that are not there: $rc"
+"$BIN" counters record --counters 'nosuch*' --for 100ms "$dir/some" 2>"$dir/err7" || true
+grep -q -- '--counters nosuch\*: no counter here has such a name' "$dir/err7" || fail "a pattern that fits nothing is not told"
 
 # ---- this machine ----
 "$BIN" counters record --for 300ms --every 100ms "$dir/here" 2>"$dir/err5" || { grep -q 'nothing to record' "$dir/err5" && exit 0; fail "this machine: $?"; }

@@ -58,7 +58,7 @@ expect "a NIC that came" 5 "$(values mlx5_1:1 packet_seq_err | tail -n 1)"
 # No difference is written where a counter was reset: the sample has the values themselves.
 python3 - "$file" <<'PY' || exit 1
 import sys
-sys.path.insert(0, "test/lib")
+sys.path.insert(0, "test/lib/counters")
 from counter_series import samples
 before, resets = None, 0
 for c, s, now in samples(sys.argv[1]):

@@ -16,7 +16,7 @@ struct held {
   struct ni_set set;
   struct ni_reading *reading;
   bool used, whole, exact; /* all names are there; reading is what sample last_sn said */
-  uint64_t used_at;
+  uint64_t used_at, made; /* times of reader.clock */
 };
 
 struct reader {
@@ -85,7 +85,7 @@ static bool add_metrics(struct ni_set *s, const struct ni_counter_names_line *l)
     /* As the recorder knew it: a reader's table may be older. */
     s->counter[s->n_counters - 1].what = (struct ni_metric){
         .kind = strcmp(m->kind, "gauge") == 0 ? NI_METRIC_GAUGE : strcmp(m->kind, "sticky") == 0 ? NI_METRIC_STICKY : NI_METRIC_COUNTER,
-        .width = (uint8_t)(m->width > 64 ? 64 : m->width), .scale = (uint8_t)(m->scale > 255 ? 1 : m->scale),
+        .width = (uint8_t)(m->width > 64 ? 64 : m->width), .scale = (uint8_t)(m->scale > 255 || !m->scale ? 1 : m->scale),
         .unit = ni_set_text(s, m->unit)};
   }
   return true;
@@ -99,12 +99,12 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
     drop(h);
     h = NULL;
   }
-  if (source < 0 || !*l->name || l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_COUNTERS_MAX || l->metrics.more)
+  if (source < 0 || !*l->name || l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more)
     return fault(x, "names that cannot be");
   if (!h) {
     if (l->entity || l->first) return 0; /* the beginning of them is not there */
     h = place(x);
-    *h = (struct held){.used = true, .set_sn = l->set_sn, .interval_ns = l->interval_ns, .n = l->n_counters};
+    *h = (struct held){.used = true, .set_sn = l->set_sn, .interval_ns = l->interval_ns, .n = l->n_counters, .made = ++x->clock};
   }
   h->used_at = ++x->clock;
   if (l->n_counters != h->n || l->first != h->set.n_counters || l->first + l->metrics.n > h->n ||
@@ -151,7 +151,7 @@ static int begin_sample(struct reader *x, const struct ni_line *line) {
   x->now = (struct ni_series_sample){
       .pid = line->meta.pid, .set_sn = l->set_sn, .sample_sn = l->sample_sn, .interval_ns = h->interval_ns,
       .real_ns = (int64_t)l->realtime_ns, .mono_ns = (int64_t)l->monotonic_ns, .sweep_ns = l->sweep_ns, .missed = l->missed,
-      .set = &h->set, .reading = h->reading};
+      .set = &h->set, .made = h->made, .reading = h->reading};
   for (size_t i = 0; i < h->set.n_entities; i++) {
     const struct ni_entity *e_ = &h->set.entity[i];
     int64_t at = i < l->at_us.n && l->at_us.list[i] > 0 && l->at_us.list[i] < INT32_MAX ? l->at_us.list[i] * 1000 : 0;
@@ -221,22 +221,20 @@ struct memory {
   const struct ni_series_pairs *to;
   struct ni_reading *before;
   size_t cap;
-  uint64_t set_sn;
-  bool any; /* a sample of set_sn */
+  uint64_t made; /* of the set that `before` is of; 0: none yet */
 };
 
 static int sample(void *arg, const struct ni_series_sample *s) {
   struct memory *m = arg;
   int e = 0;
   if (s->interval_ns == 0) return 0;
-  if (!m->any || m->set_sn != s->set_sn) {
+  if (m->made != s->made) {
     if (m->to->set && (e = m->to->set(m->to->arg, s->host, s->set)) < 0) return e;
     if (s->set->n_counters > m->cap && !ni_array_exact(&m->before, &m->cap, s->set->n_counters, sizeof *m->before)) return -ENOMEM;
   } else {
     e = m->to->pair(m->to->arg, s, m->before);
   }
-  m->any = true;
-  m->set_sn = s->set_sn;
+  m->made = s->made;
   if (s->set->n_counters) memcpy(m->before, s->reading, s->set->n_counters * sizeof *m->before);
   return e;
 }

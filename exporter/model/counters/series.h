@@ -17,6 +17,7 @@
 
 #define NI_SERIES_SETS 4
 #define NI_SERIES_COUNTERS_MAX (1u << 18)
+#define NI_SERIES_ENTITIES_MAX 4096u
 
 /* "counter", "sticky", "gauge": by enum ni_metric_kind. */
 extern const char *const ni_series_kinds[3];
@@ -28,6 +29,7 @@ struct ni_series_sample {
   int64_t real_ns, mono_ns; /* the sweep began */
   uint64_t sweep_ns, missed;
   const struct ni_set *set;
+  uint64_t made;            /* of the set: another one where the set is another one, whatever set_sn a file gives it */
   const struct ni_reading *reading; /* one a counter */
 };
 

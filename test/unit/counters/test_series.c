@@ -267,6 +267,55 @@ static void damage_is_survived(void **unused) {
   }
 }
 
+/* Two files in one: both have a set 0, and the second one's has more counters. */
+struct pairs {
+  unsigned sets, pairs;
+  size_t counters;
+};
+static int pairs_set(void *arg, const char *host, const struct ni_set *s) {
+  struct pairs *p = arg;
+  (void)host;
+  p->sets++;
+  p->counters = s->n_counters;
+  return 0;
+}
+static int pairs_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
+  struct pairs *p = arg;
+  assert_int_equal(after->set->n_counters, p->counters); /* of the set that was said before */
+  for (size_t i = 0; i < p->counters; i++) assert_int_equal(after->reading[i].value - before[i].value, 10);
+  p->pairs++;
+  return 0;
+}
+static void a_set_of_the_same_number_is_another_one(void **unused) {
+  (void)unused;
+  static const char head[] = "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0},\"metadata\":{\"dump_timestamp_us\":1,\"hostname\":\"n\",\"pid\":1}";
+  struct pairs p = {0};
+  struct ni_series_end end;
+  char name[300];
+  snprintf(name, sizeof name, "%s/two-counters-1.jsonl", dir);
+  FILE *f = fopen(name, "w");
+  assert_non_null(f);
+  for (unsigned set = 0; set < 2; set++) {
+    unsigned n = set ? 30 : 1;
+    fprintf(f, "%s,\"counter_names\":{\"set_sn\":0,\"interval_ns\":1000000000,\"entity\":0,\"n_entities\":1,\"source\":\"eth\","
+               "\"name\":\"e\",\"first\":0,\"n_counters\":%u,\"metrics\":[", head, n);
+    for (unsigned i = 0; i < n; i++) fprintf(f, "%s{\"name\":\"c%u_%u\",\"width\":64}", i ? "," : "", set, i);
+    fprintf(f, "]}}\n");
+    for (unsigned sample = 0; sample < 3; sample++) {
+      fprintf(f, "%s,\"counters\":{\"set_sn\":0,\"sample_sn\":%u,\"realtime_ns\":%u000000000,\"monotonic_ns\":%u000000000,\"sweep_ns\":1,"
+                 "\"values\":[", head, sample, 1790000000 + 10 * set + sample, 1 + 10 * set + sample);
+      for (unsigned i = 0; i < n; i++) fprintf(f, "%s%u", i ? "," : "", 10 * sample + 1000 * set);
+      fprintf(f, "]}}\n");
+    }
+  }
+  assert_int_equal(fclose(f), 0);
+  assert_int_equal(ni_series_pairs(name, &(struct ni_series_pairs){&p, pairs_set, pairs_pair}, &end), 0);
+  unlink(name);
+  assert_int_equal(end.samples, 6);
+  assert_int_equal(p.sets, 2);
+  assert_int_equal(p.pairs, 4);
+}
+
 static void a_file_that_is_gone_is_told(void **unused) {
   (void)unused;
   struct ni_series_writer *w;
@@ -347,6 +396,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_read_is_what_was_written), cmocka_unit_test(each_line_that_is_lost_is_told_and_spoils_nothing),
       cmocka_unit_test(lines_in_another_order_are_told_and_spoil_nothing), cmocka_unit_test(damage_is_survived),
-      cmocka_unit_test(a_file_that_is_gone_is_told), cmocka_unit_test(an_hour_takes_what_the_page_says)};
+      cmocka_unit_test(a_set_of_the_same_number_is_another_one), cmocka_unit_test(a_file_that_is_gone_is_told), cmocka_unit_test(an_hour_takes_what_the_page_says)};
   return cmocka_run_group_tests(tests, write_all, clean);
 }

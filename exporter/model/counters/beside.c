@@ -34,6 +34,8 @@ void ni_beside_free(struct ni_beside *b) {
   }
   free(b->entity);
   free(b->row);
+  ni_index_free(&b->entity_at);
+  ni_index_free(&b->row_at);
   free(b->row_of);
   free(b->entity_of);
   ni_set_free(&b->texts);
@@ -69,7 +71,6 @@ static int find_processes(struct ni_beside *b, struct ni_beside_entity *to, cons
     if (!p->host || strcmp(p->host, to->host) != 0 || !is_its(p, e, how)) continue;
     if (!ni_array_room(to->process, to->n_processes, cap)) return -ENOMEM;
     to->process[to->n_processes++] = (uint32_t)i;
-    if (p->cover && ni_cover_merge(&to->cover, p->cover, true) < 0) return -ENOMEM;
   }
   return 0;
 }
@@ -87,11 +88,33 @@ static int add_entity(struct ni_beside *b, const char *host, const struct ni_ent
 }
 
 static int find_entity(struct ni_beside *b, const char *host, const struct ni_entity *e, uint32_t *at) {
-  for (*at = 0; *at < b->n_entities; ++*at) {
+  uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(0, e->source), host), e->name);
+  for (size_t next = 0; (*at = ni_index_next(&b->entity_at, hash, &next)) != NI_INDEX_NONE;) {
     const struct ni_beside_entity *x = &b->entity[*at];
     if (x->source == e->source && strcmp(x->name, e->name) == 0 && strcmp(x->host, host) == 0) return 0;
   }
-  return add_entity(b, host, e);
+  *at = (uint32_t)b->n_entities;
+  int error = add_entity(b, host, e);
+  return error < 0 ? error : ni_index_add(&b->entity_at, hash, *at);
+}
+
+/* Covers are there for the entities of one set at a time: those of all hosts would be too much. */
+static int cover_set(struct ni_beside *b, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    struct ni_beside_entity *e = &b->entity[b->entity_of[i]];
+    ni_cover_free(&e->cover);
+    for (uint32_t k = 0; k < e->n_processes; k++) {
+      const struct ni_cover *c = b->process[e->process[k]].cover;
+      if (c && ni_cover_merge(&e->cover, c, true) < 0) return -ENOMEM;
+    }
+  }
+  b->n_covered = n;
+  return 0;
+}
+
+static void uncover(struct ni_beside *b) {
+  for (size_t i = 0; i < b->n_covered; i++) ni_cover_free(&b->entity[b->entity_of[i]].cover);
+  b->n_covered = 0;
 }
 
 /* ---- samples ---- */
@@ -113,17 +136,20 @@ static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct
 
 /* The row of a counter among those that earlier sets had, or a new one. hint: where it lies if the sets are alike. */
 static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint, const struct ni_counter *c, uint32_t *at) {
-  for (uint32_t tried = 0; tried < known; tried++) {
-    *at = (hint + tried) % known;
-    if (strcmp(e->row[*at].name, c->name) == 0) return 0;
-  }
+  *at = hint;
+  if (hint < known && strcmp(e->row[hint].name, c->name) == 0) return 0;
+  uint64_t hash = ni_hash_text(ni_hash(0, (uint64_t)(e - b->entity)), c->name);
+  for (size_t next = 0; (*at = ni_index_next(&b->row_at, hash, &next)) != NI_INDEX_NONE;)
+    if (*at < known && strcmp(e->row[*at].name, c->name) == 0) return 0;
   *at = e->n;
-  return add_row(b, e, c);
+  int error = add_row(b, e, c);
+  return error < 0 ? error : ni_index_add(&b->row_at, hash, *at);
 }
 
 int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *set) {
   int e = 0;
   b->set = NULL;
+  uncover(b);
   if (!ni_array_room(b->row_of, set->n_counters, b->cap_row_of)) return -ENOMEM;
   if (!ni_array_room(b->entity_of, set->n_entities, b->cap_entity_of)) return -ENOMEM;
   for (size_t i = 0; i < set->n_entities; i++) {
@@ -136,6 +162,7 @@ int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *se
       hint = b->row_of[k] + 1;
     }
   }
+  if ((e = cover_set(b, set->n_entities)) < 0) return e;
   b->set = set;
   return 0;
 }
@@ -215,6 +242,7 @@ static int by_entity(const void *x, const void *y) {
 
 int ni_beside_end(struct ni_beside *b) {
   size_t n = 0;
+  uncover(b);
   for (size_t i = 0; i < b->n_entities; i++) n += b->entity[i].n;
   if (!(b->row = calloc(n + 1, sizeof *b->row))) return -ENOMEM;
   if (b->n_entities) qsort(b->entity, b->n_entities, sizeof *b->entity, by_entity);

@@ -18,6 +18,7 @@
 #define NI_BESIDE_H
 
 #include "cover.h"
+#include "exporter/base/index.h"
 #include "exporter/collect/set.h"
 
 /* A process of the job that may be beside counters. Texts are the caller's, and stay until ni_beside_end(). */
@@ -36,7 +37,7 @@ struct ni_beside_entity {
   double link_bytes_s;
   uint32_t *process;          /* whose it is: indices into the caller's processes */
   uint32_t n_processes;
-  struct ni_cover cover;      /* of all of these: in each bin the most of one */
+  struct ni_cover cover;      /* of all of these: in each bin the most of one. There while samples of its set come */
   double with_s, without_s;   /* seconds between samples, with and without collectives */
   uint32_t first, n;          /* rows: of the struct's own after ni_beside_end() */
   struct ni_beside_row *row;  /* before that */
@@ -75,7 +76,8 @@ struct ni_beside {
   /* of the set that samples are of now */
   const struct ni_set *set;
   uint32_t *row_of, *entity_of; /* of its counters, in its entity; of its entities */
-  size_t cap_row_of, cap_entity_of;
+  size_t cap_row_of, cap_entity_of, n_covered; /* n_covered: of entity_of, that have covers */
+  struct ni_index entity_at, row_at; /* by what they are called; a row's number is the one in its entity */
 };
 
 /* What has a line over the run: tx_bytes, rx_bytes, tx_held, clock_sm; NULL behind the last. */

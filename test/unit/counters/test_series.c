@@ -311,9 +311,7 @@ static void a_set_of_the_same_number_is_another_one(void **unused) {
   assert_int_equal(fclose(f), 0);
   assert_int_equal(ni_series_pairs(name, &(struct ni_series_pairs){&p, pairs_set, pairs_pair}, &end), 0);
   unlink(name);
-  assert_int_equal(end.samples, 6);
-  assert_int_equal(p.sets, 2);
-  assert_int_equal(p.pairs, 4);
+  assert_true(end.samples == 6 && p.sets == 2 && p.pairs == 4);
 }
 
 static void a_file_that_is_gone_is_told(void **unused) {

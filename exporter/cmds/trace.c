@@ -62,6 +62,7 @@ static void resolve_times(struct ni_tr *r) {
 }
 
 static int run_phases(struct ni_tr *r, struct ni_store *store) {
+  r->store = store;
   int e = ni_sort_new(&r->sort, store, r->opt.memory_bytes, ni_tr_by_time, NULL);
   if (e == 0) e = ni_names_init(&r->names);
   if (e == 0) e = ni_tr_scan(r);

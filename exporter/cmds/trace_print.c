@@ -241,6 +241,7 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
     ni_tr_out_f64(o, h->drift * 1e6);
     member_bool(o, ",\"contradictory\":", h->contradiction);
     member_u64(o, ",\"collectives\":", h->matched);
+    if (h->messages) member_u64(o, ",\"messages\":", h->messages);
     member_u64(o, ",\"collectives_rejected\":", h->rejected);
     ni_tr_clock_text(r, i, text, sizeof text);
     member_text(o, ",\"text\":", text);
@@ -296,6 +297,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
     ni_json_f64(&j, "drift_ppm", h->drift * 1e6);
     ni_json_bool(&j, "contradictory", h->contradiction);
     ni_json_u64(&j, "collectives", h->matched);
+    if (h->messages) ni_json_u64(&j, "messages", h->messages);
     ni_json_u64(&j, "collectives_rejected", h->rejected);
     ni_tr_clock_text(r, i, text, sizeof text);
     ni_json_text(&j, "text", text);

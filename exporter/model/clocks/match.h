@@ -19,7 +19,9 @@
 struct ni_match_entry {
   int64_t start_ns, end_ns;    /* in the clock of the member's host, as logged */
   int64_t stated_ns;           /* offset of the GPU clock that they were written with */
-  uint32_t member, next;       /* next: index + 1 of the operation's next entry */
+  uint32_t member;
+  uint32_t next : 31;          /* index + 1 of the operation's next entry */
+  uint32_t receives : 1;       /* of a message: the Recv, else the Send */
 };
 
 struct ni_match_op {

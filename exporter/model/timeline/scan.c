@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/mix.h"
 #include "exporter/base/now.h"
 #include "pass.h"
 #include "scan.h"
@@ -44,6 +45,78 @@ static bool meets(const struct ni_record *o, int32_t n_ranks) {
          (f == NI_FUNC_ALLREDUCE || f == NI_FUNC_ALLGATHER || f == NI_FUNC_REDUCESCATTER);
 }
 
+/*
+ * A message: the k-th Send of a rank to another and the k-th Recv there from it, in one communicator. k is counted, so all
+ * records of a rank up to it must be there: they are sorted by number (`p2p_sn`, from 0), and with the first that is missing
+ * (lost, expired, sampled, below the smallest size) a rank's messages end. Matched one off they would be no outliers: all
+ * bounds of a host would agree on a wrong clock. So nothing counts either of a communicator whose hash came twice, or where
+ * P2P was not asked for all the time; nor times that the CPU saw, which are late by any time.
+ */
+struct message {
+  struct ni_match_entry entry;
+  uint64_t sn, bytes;
+  int32_t peer;
+  bool timed;
+};
+
+static int by_number(const void *a, const void *b, void *unused) {
+  const struct message *x = a, *y = b;
+  (void)unused;
+  if (x->entry.member != y->entry.member) return x->entry.member < y->entry.member ? -1 : 1;
+  return x->sn < y->sn ? -1 : x->sn > y->sn;
+}
+
+static int add_message(struct ni_tr *r, const struct ni_record *o, const struct ni_match_entry *e, bool timed) {
+  enum ni_func f = ni_func_from_name(o->func);
+  struct message m = {.entry = *e, .sn = o->sn, .bytes = o->msg_bytes, .peer = o->root,
+                      .timed = timed && (f == NI_FUNC_SEND || f == NI_FUNC_RECV)};
+  m.entry.receives = f == NI_FUNC_RECV;
+  int err = r->p2p ? 0 : ni_sort_new(&r->p2p, r->store, r->opt.memory_bytes, by_number, NULL);
+  return err < 0 ? err : ni_sort_add(r->p2p, &m, sizeof m);
+}
+
+static uint64_t key_of(const struct ni_tr *r, const struct message *m, uint64_t k) {
+  const struct ni_who_member *who = &r->who.member[m->entry.member];
+  uint64_t here = (uint32_t)who->rank, there = (uint32_t)m->peer;
+  uint64_t pair = m->entry.receives ? there << 32 | here : here << 32 | there;
+  return ni_mix(ni_match_key(who->hash, 0, "Send", k, m->bytes) ^ ni_spread(pair));
+}
+
+static int match_messages(struct ni_tr *r) {
+  const void *item;
+  size_t len, n_counts = 0, cap_counts = 0;
+  struct ni_map pairs = {0};  /* of the member at hand: peers and directions */
+  uint64_t next = 0, *count = NULL;
+  uint32_t member = NI_TR_NONE;
+  bool whole = false;
+  int e = r->p2p ? ni_match_init(&r->messages) : 0, got = 0;
+  while (e == 0 && r->p2p && (got = ni_sort_next(r->p2p, &item, &len)) > 0) {
+    const struct message *m = item;
+    if (m->entry.member != member) {
+      member = m->entry.member;
+      ni_map_free(&pairs);
+      n_counts = next = 0;
+      whole = r->member[r->member[member].first].n_instances == 1 &&
+              !r->process[r->who.member[member].process].p2p_changed;
+    }
+    if (m->sn > next) whole = false;
+    if (!whole || m->sn < next) continue;
+    next++;
+    int64_t at = ni_map_find(&pairs, ni_hash(ni_hash(0, (uint32_t)m->peer), m->entry.receives), 0, (uint32_t)n_counts);
+    if (at < 0) e = (int)at;
+    else if ((size_t)at == n_counts && !ni_array_room(count, n_counts, cap_counts)) e = -ENOMEM;
+    if (e < 0) break;
+    if ((size_t)at == n_counts) count[n_counts++] = 0;
+    uint64_t k = count[at]++;
+    if (m->timed && m->peer != r->who.member[member].rank) e = ni_match_add(&r->messages, key_of(r, m, k), &m->entry);
+  }
+  ni_map_free(&pairs);
+  free(count);
+  ni_sort_free(r->p2p);
+  r->p2p = NULL;
+  return e < 0 ? e : got;
+}
+
 static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
   const struct ni_who_member *who = &r->who.member[member];
   int64_t start, dur;
@@ -51,14 +124,18 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
   m->records++;
   r->count.operations++;
   if (how == NI_TR_NOWHERE) return 0;
+  struct ni_tr_host *h = &r->host[ni_tr_host_of(r, m)];
+  if (start < h->first_ns) h->first_ns = start;
+  if (start + dur > h->last_ns) h->last_ns = start + dur;
   if (start < r->first_ns) r->first_ns = start;
   if (start > r->last_ns) r->last_ns = start;
   for (size_t i = 0; i < m->n_open; i++)
     if ((l->op.has & NI_HAS_REC_SN) && m->open[i].u.rec_sn == l->op.rec_sn && m->open[i].kind == l->is_p2p)
       m->open[i].finished = true;
-  if (how == NI_TR_BY_ENQUEUE || l->is_p2p || !meets(&l->op, who->n_ranks)) return 0;
+  if (!l->is_p2p && (how == NI_TR_BY_ENQUEUE || !meets(&l->op, who->n_ranks))) return 0;
   struct ni_match_entry e = {.start_ns = start, .end_ns = start + dur, .member = member,
                              .stated_ns = how == NI_TR_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
+  if (l->is_p2p) return add_message(r, &l->op, &e, how == NI_TR_BY_GPU);
   return ni_match_add(&r->match, ni_match_key(who->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
 }
 
@@ -115,6 +192,12 @@ static void take_stats(struct ni_tr_member *m, const struct ni_stats_line *s, in
   }
 }
 
+/* Lists of kinds name coll where they are no name of a list. Then NCCL does not tell of P2P, and nobody counts it. */
+static bool without_p2p(const char *events) {
+  size_t n = events ? strlen(events) : 0;
+  return n && strstr(events, "coll") && !strstr(events, "p2p,") && (n < 3 || strcmp(events + n - 3, "p2p") != 0);
+}
+
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
@@ -123,6 +206,9 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_PROCESS:
       p->has_lines = true;
       if (l->process.rank >= 0) p->rank = l->process.rank;
+      for (uint32_t i = 0; i < l->process.settings.n; i++)
+        if (strcmp(l->process.settings.item[i].key, "NCCL_INSPECTOR_EVENTS") == 0)
+          p->p2p_changed |= without_p2p(l->process.settings.item[i].value);
       return 0;
     case NI_LINE_COMM:
       if (m && l->comm.init_ns && l->comm.gpu_index >= 0) m->gpu = l->comm.gpu_index;
@@ -137,6 +223,7 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
       p->final |= l->stats.has_accounting && l->stats.final && !m;
       if (m) take_stats(m, &l->stats, w->dump_us);
       return 0;
+    case NI_LINE_CONTROL: p->p2p_changed |= without_p2p(l->control.events); return 0;
     case NI_LINE_API: p->has_api = true; return 0;
     case NI_LINE_LAUNCH: p->has_launches = true; return 0;
     case NI_LINE_PROXY: p->has_net |= l->proxy.start_ns != 0; return 0;
@@ -150,6 +237,7 @@ int ni_tr_scan(struct ni_tr *r) {
   r->last_ns = INT64_MIN;
   int e = ni_match_init(&r->match);
   if (e == 0) e = ni_tr_pass(r, true, take);
+  if (e == 0) e = match_messages(r);
   if (e == 0) e = ni_tr_settle(r);
   if (e == 0)
     for (uint32_t i = 0; i < r->n_members; i++) {

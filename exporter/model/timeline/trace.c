@@ -29,5 +29,7 @@ void ni_tr_free(struct ni_tr *r) {
   ni_map_free(&r->instances);
   ni_who_free(&r->who);
   ni_match_free(&r->match);
+  ni_match_free(&r->messages);
+  ni_sort_free(r->p2p);
   ni_names_free(&r->names);
 }

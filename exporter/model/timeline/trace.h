@@ -9,8 +9,9 @@
  * members (one rank of one communicator). Who a process or a member is, `who` knows (model/who/who.h); what the timeline knows
  * of it stands at the same number here. All times are Unix ns; before align in the clock of their host.
  *
- * Memory: --memory for sorting, the names, about 300 bytes a member, 12 MB for matching. It does not grow with the number
- * of records. Ownership: the command's (exporter/cmds/trace.c). Failure: -errno, with what failed in r->error_text.
+ * Memory: --memory for sorting, the names, about 300 bytes a member, 12 MB for matching and 16 MB for messages where there are
+ * any. It does not grow with the number of records. Ownership: the command's (exporter/cmds/trace.c). Failure: -errno, with
+ * what failed in r->error_text.
  */
 #ifndef NI_TRACE_H
 #define NI_TRACE_H
@@ -51,6 +52,7 @@ struct ni_tr_options {
  */
 struct ni_tr_host {
   uint32_t name, boot;         /* names */
+  int64_t first_ns, last_ns;   /* of its operations */
   /* align.c: aligned = t - (offset_ns + drift * (t - epoch_ns)) */
   bool aligned;                /* false: nothing in common with the reference; its own clock is used */
   double offset_ns, drift;
@@ -60,7 +62,7 @@ struct ni_tr_host {
                                   contradictions between its ranks */
   bool contradiction;          /* no straight line agrees with all of them; error_ns says by how much */
   uint32_t via;                /* the host it was compared with; itself: the reference */
-  uint64_t matched, rejected;  /* collectives compared on that way; those that no clock explains */
+  uint64_t matched, messages, rejected; /* collectives and messages compared on that way; those that no clock explains */
 };
 
 struct ni_tr_process {
@@ -69,6 +71,7 @@ struct ni_tr_process {
   int64_t last_us;             /* latest dump */
   bool ours, final, has_lines; /* final line of the process read; lines about the run */
   uint32_t first_unit;         /* chain by next_in_process */
+  bool p2p_changed;            /* P2P was not asked for all the time: its numbers on two ranks do not agree */
   bool has_api, has_launches, has_net; /* lines of these kinds: worth an arrow */
 };
 
@@ -155,7 +158,9 @@ struct ni_tr {
   struct ni_tr_clock_point *point;
   uint32_t n_points;
   size_t cap_points;
-  struct ni_match match;
+  struct ni_match match, messages;
+  struct ni_sort *p2p;         /* of Sends and Recvs, during the first pass */
+  struct ni_store *store;      /* the command's: for what does not fit into memory */
   uint32_t reference;          /* host; NI_TR_NONE: no host */
   int64_t epoch_ns;            /* around which drift is counted */
   int64_t since_ns, until_ns;  /* in aligned time */

@@ -68,16 +68,20 @@ const char *ni_tr_host_name(const struct ni_tr *r, uint32_t host) { return ni_na
 
 void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
   const struct ni_tr_host *h = &r->host[host];
-  char offset[32], error[32];
+  char offset[32], error[32], shared[96] = "";
   if (host == r->reference) {
     snprintf(out, size, "clock: the reference");
   } else if (!h->aligned) {
     snprintf(out, size, "clock: its own, unaligned (no collective in common with %s)", ni_tr_host_name(r, r->reference));
   } else {
-    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%" PRIu64 " %s with %s)",
+    if (h->matched || !h->messages)
+      snprintf(shared, sizeof shared, "%" PRIu64 " %s%s", h->matched, ni_plural(h->matched, "collective", "collectives"),
+               h->messages ? " and " : "");
+    if (h->messages)
+      snprintf(shared + strlen(shared), 48, "%" PRIu64 " %s", h->messages, ni_plural(h->messages, "message", "messages"));
+    int n = snprintf(out, size, "clock: %s%s to the reference, error below %s, drift %.3f ppm (%s with %s)",
                      h->offset_ns < 0 ? "" : "+", ni_span_text((int64_t)h->offset_ns, offset),
-                     ni_span_text(h->error_ns, error), h->drift * 1e6, h->matched,
-                     ni_plural(h->matched, "collective", "collectives"), ni_tr_host_name(r, h->via));
+                     ni_span_text(h->error_ns, error), h->drift * 1e6, shared, ni_tr_host_name(r, h->via));
     if (n > 0 && (size_t)n < size && h->contradiction)
       snprintf(out + n, size - (size_t)n, "; CONTRADICTORY: no straight line fits, see --since, --until");
   }

@@ -158,13 +158,13 @@ static void test_line_fit(void **state) {
   (void)state;
   struct ni_line_bound b[4000];
   struct ni_line_fit f;
-  ni_line_fit(b, 0, &f);
+  ni_line_fit(b, 0, 0, 0, 0, &f);
   assert_true(f.used == 0 && f.offset_ns == 0 && f.drift == 0 && f.room_ns == 0);
   for (int round = 0; round < 20; round++) {
     double offset = ((double)rnd(2000000) - 1e6) * 1000, drift = ((double)rnd(4000) - 2000) * 1e-7;
     int64_t span = INT64_C(600000000000);
     bounds(b, 4000, offset, drift, span, 15000);
-    ni_line_fit(b, 4000, &f);
+    ni_line_fit(b, 4000, 0, 0, 0, &f);
     assert_true(f.used == 4000 && f.rejected == 0 && f.room_ns >= 15000 && f.room_ns < 40000);
     for (int64_t t = -span / 2; t <= span / 2; t += span / 10) {
       double off = f.offset_ns + f.drift * (double)t - (offset + drift * (double)t);
@@ -176,19 +176,74 @@ static void test_line_fit(void **state) {
       b[i * 100].low += wrong;
       b[i * 100].high += wrong;
     }
-    ni_line_fit(b, 4000, &f);
+    ni_line_fit(b, 4000, 0, 0, 0, &f);
     assert_true(f.rejected == 40 && f.room_ns >= 15000 && fabs(f.offset_ns - offset) <= f.room_ns);
   }
   /* A clock that steps: the bounds contradict, and the error covers both sides of the step. */
   bounds(b, 4000, 0, 0, INT64_C(100000000000), 15000);
   for (int i = 0; i < 4000; i++)
     if (b[i].t > 0) b[i].low += 2000000, b[i].high += 2000000;
-  ni_line_fit(b, 4000, &f);
+  ni_line_fit(b, 4000, 0, 0, 0, &f);
   assert_true(f.room_ns < 0 && f.error_ns > 900000);
   /* Too short for a drift. */
   bounds(b, 100, 5000, 0, 900000000, 15000);
-  ni_line_fit(b, 100, &f);
+  ni_line_fit(b, 100, 0, 0, 0, &f);
   assert_true(f.drift == 0 && fabs(f.offset_ns - 5000) <= f.room_ns);
+}
+
+/* What messages leave: one side each, as tight as they were quick; from one host (low) or the other (high). */
+static struct ni_line_bound message(double offset, double drift, int64_t t, int64_t took, bool low) {
+  int64_t truth = (int64_t)llround(offset + drift * (double)t);
+  return low ? (struct ni_line_bound){t, truth - took, INT64_MAX} : (struct ni_line_bound){t, INT64_MIN, truth + took};
+}
+
+static void test_line_fit_messages(void **state) {
+  (void)state;
+  enum { N = 600 };
+  struct ni_line_bound b[N];
+  struct ni_line_fit f;
+  for (int round = 0; round < 300; round++) {
+    double offset = ((double)rnd(2000000) - 1e6) * 1000, drift = ((double)rnd(4000) - 2000) * 1e-7;
+    int64_t span = 1 + (int64_t)rnd(INT64_C(300000000000)), quick[2] = {1000 + (int64_t)rnd(200000), 1000 + (int64_t)rnd(200000)};
+    size_t n = 2 + rnd(N - 1);
+    bool any[2] = {false, false};
+    /* Most waited for somebody; in the first part of the job only, often more one way than the other. */
+    for (size_t i = 0; i < n; i++) {
+      bool low = rnd(10) < (uint64_t)(round % 9) + 1;
+      any[low] = true;
+      int64_t t = (int64_t)rnd((uint64_t)span) - span / 2;
+      b[i] = message(offset, drift, t, quick[low] + (rnd(3) ? (int64_t)rnd(50000000) : 0), low);
+    }
+    ni_line_fit(b, n, -span, span, 0, &f);
+    if (!any[0] || !any[1]) {
+      assert_true(f.used == 0 && f.offset_ns < 1e300);
+      continue;
+    }
+    assert_true(f.used == n && f.one_sided == n && f.rejected == 0 && f.room_ns > 0 && f.error_ns >= f.room_ns);
+    for (int64_t t = -span; t <= span; t += span)
+      assert_true(fabs(f.offset_ns + f.drift * (double)t - (offset + drift * (double)t)) <= f.error_ns + 1);
+  }
+  /* Wrong matches, on either side and where few bounds are on that side. */
+  for (int i = 0; i < N; i++) b[i] = message(5e8, 2e-5, rnd(60000000000) - INT64_C(30000000000), 9000 + (int64_t)rnd(i % 3 ? 90000000 : 500), i % 10);
+  for (int i = 0; i < 10; i++) {
+    int64_t wrong = (i & 1 ? 1 : -1) * INT64_C(2000000000);
+    b[i * 10 + 1].low += wrong > 0 ? wrong : 0;
+    b[i * 10].high += wrong < 0 ? wrong : 0;
+  }
+  ni_line_fit(b, N, 0, 0, 0, &f);
+  /* As large a share of the other side may go with them. */
+  assert_true(f.rejected >= 10 && f.rejected < 70 && f.room_ns >= 9000 && fabs(f.offset_ns - 5e8) <= f.error_ns && f.error_ns < 30000);
+  /* Beside a collective that is tight on one side only, the middle stays that of the messages. */
+  for (int i = 0; i < N; i++) b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), 100000 + (int64_t)rnd(1000), i & 1);
+  for (int i = 0; i < N; i += 60) b[i] = (struct ni_line_bound){b[i].t, -4000000, 20000};
+  ni_line_fit(b, N, 0, 0, 0, &f);
+  assert_true(f.used == N && f.one_sided == N - 10 && fabs(f.offset_ns) < 1000 && f.room_ns < 61000 && f.error_ns >= 100000);
+  /* The GPUs' clocks are off by more than the bounds leave: as long as that explains it, it is the error; else it is told. */
+  for (int i = 0; i < N; i++) b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), -3000, i & 1);
+  ni_line_fit(b, N, 0, 0, 5000, &f);
+  assert_true(f.room_ns < 0 && f.error_ns >= 2000 && f.error_ns < 20000);
+  ni_line_fit(b, N, 0, 0, 0, &f);
+  assert_true(f.room_ns < 0 && f.error_ns >= 3000);
 }
 
 static void test_gpu_clock(void **state) {
@@ -273,6 +328,6 @@ static void test_who_twice(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_sort_no_folder),
                                      cmocka_unit_test(test_match), cmocka_unit_test(test_line_fit),
-                                     cmocka_unit_test(test_gpu_clock), cmocka_unit_test(test_who_twice)};
+                                     cmocka_unit_test(test_line_fit_messages), cmocka_unit_test(test_gpu_clock), cmocka_unit_test(test_who_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,13 @@ for job in "2x8 8 or more ranks" "1x4 4 ranks"; do
   done
 done
 
+# A pipeline: stages share Sends and Receives only. One host where the names of hosts cannot be set.
+run_logged 4x8 --procs >/dev/null 2>&1
+draw pipeline
+python3 test/lib/trace_values.py expect "$TMP/pipeline.json.gz" \
+  'len(x.other["clocks"]) == 1 or (len(x.other["clocks"]) == 4 and all(c["aligned"] for c in x.other["clocks"]) and any("messages" in c for c in x.other["clocks"]))' ||
+  { cat "$TMP/pipeline.txt"; failures=$((failures + 1)); }
+
 # Everything on: calls, launches, network; and arrows of every kind between them.
 run_logged NCCL_INSPECTOR_EVENTS=trace net --set procs=1 >/dev/null 2>&1
 draw all

@@ -11,6 +11,7 @@
 #include "exporter/base/spill/spill_sort.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/input/filters.h"
+#include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
 #include "exporter/model/sums/figures.h"
@@ -123,6 +124,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = beside(r, s);
+  if (e == 0) e = ni_judge_all(r, s);
   struct ni_sink csv = ni_operations_csv(r);
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_build_end(r, s);

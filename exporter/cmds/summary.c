@@ -51,6 +51,8 @@ const struct ni_command ni_summary_command = {
         {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(sn)},
         {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
          IN(skip_first)},
+        {"step-by", 0, NI_OPT_TEXT, "NAME", "What ends a step of the training loop: a communicator or a function (default: it is found)",
+         IN(step_by), .min = 1, .want = "the name of a communicator or a function"},
         {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", IN(json)},
         {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", IN(nccl_tests),
          .want = "nccl-tests"},

@@ -351,6 +351,6 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     of_best(s, from, to, &slice);
   }
   int e = relative_bandwidths(s);
-  if (e == 0) e = ni_findings(s);
+  if (e == 0 && !s->by_own_time) e = ni_findings(s);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -20,7 +20,8 @@
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
-const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank", "slow_communicator", "slow_host"};
+const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
+                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "undecided"};
 
 const char *ni_findings_rules(char out[320]) {
   snprintf(out, 320,
@@ -38,7 +39,8 @@ struct list {
 
 static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
   if (!ni_array_room(l->item, l->n, l->cap)) return NULL;
-  l->item[l->n] = (struct ni_finding){.kind = kind, .of = of};
+  l->item[l->n] = (struct ni_finding){.kind = kind, .of = of, .other = UINT32_MAX, .low_us = NAN, .high_us = NAN, .from_step = -1, .to_step = -1,
+                                     .level = kind == NI_FIND_LATE_RANK ? NI_LEVEL_RANK : kind == NI_FIND_SLOW_COMM ? NI_LEVEL_COMM : NI_LEVEL_HOST};
   return &l->item[l->n++];
 }
 

@@ -119,6 +119,8 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->pair);
   ni_beside_free(&s->beside);
   free(s->sent);
+  for (size_t i = 0; i < s->n_findings; i++) free(s->finding[i].process);
+  free(s->step);
   free(s->heat.relative);
   free(s->heat.count);
   if (s->memory) ni_names_free(s->memory);

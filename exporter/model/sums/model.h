@@ -218,17 +218,55 @@ struct ni_p2p_pair {
   double sender_waited_us, receiver_waited_us; /* sum of what one side was longer than the other */
 };
 
-enum ni_finding_kind { NI_FIND_LATE_RANK = 0, NI_FIND_SLOW_COMM, NI_FIND_SLOW_HOST, NI_FIND_KINDS };
+enum ni_finding_kind {
+  NI_FIND_LATE_RANK = 0,       /* its own time in a step is longer than that of its like */
+  NI_FIND_SLOW_COMM,
+  NI_FIND_SLOW_HOST,           /* so is that of most ranks of the host */
+  NI_FIND_PAUSES,              /* it stops now and then */
+  NI_FIND_SLOW_NVLINK,         /* transfers within a host */
+  NI_FIND_SLOW_NIC,            /* transfers across a host's NICs, or one rank's */
+  NI_FIND_SLOW_PAIR,           /* between two hosts or ranks */
+  NI_FIND_SLOW_STAGE,          /* of the pipeline */
+  NI_FIND_CONGESTION,          /* all transfers across hosts, now and then */
+  NI_FIND_UNEVEN,              /* it has more to do than its like */
+  NI_FIND_UNDECIDED,
+  NI_FIND_KINDS
+};
 extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
+enum ni_finding_level { NI_LEVEL_RANK = 0, NI_LEVEL_HOST, NI_LEVEL_STAGE, NI_LEVEL_COMM, NI_LEVEL_FABRIC, NI_LEVEL_JOB };
 
 /* What a reader should look at first. */
 struct ni_finding {
   enum ni_finding_kind kind;
-  uint32_t of;               /* LATE_RANK: process; SLOW_COMM: communicator; SLOW_HOST: host */
-  uint64_t compared;         /* operations (LATE_RANK), communicators alike (0: judged by bandwidth) */
-  double value;              /* share of operations late; times the usual transfer time; share of the usual bandwidth */
-  double lost_us;            /* what one of the others lost by it: largest first */
-  char text[400];            /* the sentence. Control characters in names are '?' */
+  enum ni_finding_level level;
+  uint32_t of;                 /* RANK: process; COMM: communicator; HOST: host; STAGE: its first process */
+  uint32_t other;              /* the second one of a pair, likewise; UINT32_MAX: none */
+  uint32_t *process;           /* whose it is, by global rank; owned */
+  size_t n_processes;
+  uint64_t compared;           /* with so many alike, it among them; by durations: operations (LATE_RANK), 0: judged by bandwidth */
+  double value;                /* times the usual own time or transfer time; by durations: share of operations late, or of the usual bandwidth */
+  double lost_us;              /* what it costs the run: largest first. By durations: what one of the others lost by it */
+  double low_us, high_us;      /* of lost_us; NAN by durations */
+  int64_t from_step, to_step;  /* first and last one; -1: from the begin, to the end */
+  int64_t from_us, to_us;      /* Unix us; 0 as above */
+  uint64_t times;              /* pauses; steps of congestion; 0 */
+  char text[400];              /* the sentence. Control characters in names are '?' */
+  char evidence[320];          /* what counters and clocks say of it; "": nothing */
+  char next[200];              /* the command that shows more, below `nccl-inspector`, with LOGS for the input; "": none */
+};
+
+/* What the run's time consists of (exporter/model/sums/blame/replay.h). */
+struct ni_cost {
+  bool known;
+  double run_us, without_us;   /* without the findings */
+  double own, pauses, transfer; /* shares of the run, on the way from its begin to its end */
+  double model;                /* replayed / recorded time */
+};
+
+/* One bin of the run's steps, mean over its ranks. Times in us of one step. */
+struct ni_step {
+  int64_t start_us;            /* of the first step of the bin, by the earliest rank's clock; 0: not known */
+  float compute, exposed, waiting, hidden, outside;
 };
 
 /* Mean over the records of a process and a time bin of duration / peers' median of the same operation. */
@@ -327,6 +365,12 @@ struct ni_summary {
   struct ni_finding finding[NI_SUM_FINDINGS];
   size_t n_findings;           /* in `finding` */
   uint64_t findings_left_out;
+  bool by_own_time;            /* findings are judged by own time and transfers; else by durations, why_durations says why */
+  const char *why_durations;   /* a constant; NULL */
+  struct ni_cost cost;
+  struct ni_step *step;        /* n_step_bins, each of bin_steps steps; none: steps were not found */
+  uint32_t n_step_bins, bin_steps, n_steps;
+  char step_mark[128];         /* what ends a step: "AllReduce of 4 B on world" */
   struct ni_beside beside;     /* of the series of counters in the input: its processes are `process` */
   uint64_t counter_samples;    /* in these */
   struct ni_sent *sent;        /* of hosts whose NICs and NCCL's network operations are both known */

@@ -46,6 +46,7 @@ struct ni_sum_options {
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn;
   uint64_t skip_first;
+  const char *step_by;         /* what ends a step; NULL: it is found */
 };
 
 /* What is known of a process and of a communicator beside who they are: at the place of its number in `who`. */

@@ -1,6 +1,7 @@
 #include "summary_json.h"
 
 #include "beside_table.h"
+#include "findings_json.h"
 
 #include <errno.h>
 
@@ -210,38 +211,6 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
   ni_json_u64(j, "p2p_pair_records_left_out", s->pair_records_left_out);
 }
 
-static void json_findings(struct ni_json *j, const struct ni_summary *s) {
-  ni_json_array(j, "findings");
-  for (size_t i = 0; i < s->n_findings; i++) {
-    const struct ni_finding *x = &s->finding[i];
-    ni_json_object(j, NULL);
-    ni_json_text(j, "kind", ni_finding_names[x->kind]);
-    ni_json_text(j, "text", x->text);
-    if (x->kind == NI_FIND_LATE_RANK) {
-      const struct ni_process *p = &s->process[x->of];
-      json_place(j, s, p);
-      if (p->ranks > 1) {
-        char ranks[48];
-        ni_json_text(j, "rank", NULL);
-        ni_json_text(j, "ranks", ni_ranks_text(p, ranks));
-      } else ni_json_i64(j, "rank", p->rank);
-      ni_json_bool(j, "rank_stated", p->rank_stated);
-      if (p->gpu >= 0) ni_json_i64(j, "gpu", p->gpu);
-      ni_json_f64(j, "late_share", x->value);
-      ni_json_u64(j, "operations", x->compared);
-    } else {
-      if (x->kind == NI_FIND_SLOW_HOST) ni_json_text(j, "hostname", s->host[x->of].name);
-      else ni_json_text(j, "id", s->comm[x->of].id);
-      ni_json_f64(j, x->compared ? "transfer_ratio" : "busbw_ratio", x->value);
-      if (x->compared) ni_json_u64(j, "communicators_alike", x->compared);
-    }
-    ni_json_f64(j, "lost_us", x->lost_us);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
-  ni_json_u64(j, "findings_left_out", s->findings_left_out);
-}
-
 void ni_json_summary(const struct ni_summary *s, FILE *f) {
   static const struct ni_json_field counts[] = {
       NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
@@ -266,7 +235,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
   json_ranks(&j, s);
   json_pairs(&j, s);
-  json_findings(&j, s);
+  ni_findings_json(&j, s);
   json_outliers(&j, s);
   ni_beside_json(&j, s);
   ni_json_close(&j);

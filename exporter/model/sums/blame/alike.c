@@ -1,0 +1,278 @@
+#include "alike.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/index.h"
+#include "pass.h"
+
+static void free_rank(struct ni_blame_rank *o) {
+  free(o->slot);
+  free(o->token_func);
+  free(o->token_hash);
+  free(o->token_bytes);
+  free(o->cell);
+  free(o->link_cell);
+  free(o->incident);
+  free(o->sample);
+  free(o->place);
+}
+
+void ni_blame_free(struct ni_blame *b) {
+  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) free_rank(&b->rank[i]);
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    free(b->link[i].rank);
+    free(b->link[i].us);
+  }
+  free(b->rank);
+  free(b->link);
+}
+
+static int by_number(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return x < y ? -1 : x > y;
+}
+
+float ni_blame_quantile(float *x, size_t n, double q) {
+  if (n == 0) return NAN;
+  qsort(x, n, sizeof *x, by_number);
+  return x[(size_t)(q * (double)(n - 1) + 0.5)];
+}
+
+const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  int64_t at = (int64_t)k - o->shift / (int32_t)b->bin_steps;
+  return at < 0 || at >= o->n_bins || !o->cell[at].start_ns ? NULL : &o->cell[at];
+}
+
+/* The bin of `of` that begins nearest to the middle one of o; how many steps lie between their numbers. */
+static int32_t shift_of(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
+  uint32_t middle = o->n_bins / 2, best = middle;
+  int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
+  for (uint32_t k = 0; t && k < of->n_bins; k++) {
+    int64_t d = of->cell[k].start_ns - t;
+    if (!of->cell[k].start_ns) continue;
+    if (d < 0) d = -d;
+    if (d < least) {
+      least = d;
+      best = k;
+    }
+  }
+  return ((int32_t)best - (int32_t)middle) * (int32_t)bin_steps;
+}
+
+static void number_steps(struct ni_blame *b) {
+  const struct ni_blame_rank *of = NULL;
+  int32_t least = 0;
+  b->bin_steps = 1;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps) b->bin_steps = b->rank[i].bin_steps;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged) continue;
+    while (o->bin_steps < b->bin_steps) ni_blame_coarsen(o);
+    if (!of) of = o;
+    o->shift = shift_of(of, o, b->bin_steps);
+    if (o->shift < least) least = o->shift;
+  }
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged) continue;
+    o->shift -= least;
+    uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps, steps = o->n_steps + (uint32_t)o->shift;
+    if (bins > b->bins) b->bins = bins;
+    if (steps > b->steps) b->steps = steps;
+  }
+}
+
+static uint32_t root_of(uint32_t *up, uint32_t i) {
+  while (up[i] != i) i = up[i] = up[up[i]];
+  return i;
+}
+
+struct seat { /* a judged rank in a communicator */
+  uint32_t comm, rank;
+  bool messages;
+};
+static int by_comm(const void *a, const void *b) {
+  const struct seat *x = a, *y = b;
+  return x->comm != y->comm ? (x->comm < y->comm ? -1 : 1) : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+struct like {
+  uint64_t work;
+  uint32_t root, rank;
+};
+static int by_like(const void *a, const void *b) {
+  const struct like *x = a, *y = b;
+  if (x->work != y->work) return x->work < y->work ? -1 : 1;
+  if (x->root != y->root) return x->root < y->root ? -1 : 1;
+  return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are not joined: stages. */
+static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, uint32_t judged, uint32_t *up) {
+  bool stages = false;
+  qsort(seat, n, sizeof *seat, by_comm);
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t from = 0, to; from < n; from = to) {
+      uint32_t members = 1;
+      for (to = from + 1; to < n && seat[to].comm == seat[from].comm; to++) members += seat[to].rank != seat[to - 1].rank;
+      for (uint32_t i = from; i < to; i++) {
+        uint32_t x = root_of(up, seat[from].rank), y = root_of(up, seat[i].rank);
+        if (pass == 1) stages |= seat[i].messages && x != y;
+        else if (members < judged && !seat[i].messages && !seat[from].messages &&
+                 b->rank[seat[from].rank].signature == b->rank[seat[i].rank].signature)
+          up[x < y ? y : x] = x < y ? x : y;
+      }
+    }
+  return stages;
+}
+
+static int classes(struct ni_blame *b) {
+  uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
+  size_t slots = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) slots += b->rank[i].n_slots;
+  struct seat *seat = malloc((slots + 1) * sizeof *seat);
+  struct like *like = malloc((b->n_ranks + 1) * sizeof *like);
+  if (!up || !seat || !like) {
+    free(up);
+    free(seat);
+    free(like);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    up[i] = i;
+    if (o->judged) judged++;
+    for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
+      if (o->slot[k].ops) seat[n++] = (struct seat){o->slot[k].comm, i, o->slot[k].kind != NI_BLAME_COLL};
+  }
+  bool stages = join_ranks(b, seat, n, judged, up);
+  n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    b->rank[i].cls = NI_BLAME_NONE;
+    if (b->rank[i].judged) like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i};
+  }
+  qsort(like, n, sizeof *like, by_like);
+  for (uint32_t from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root; to++) {}
+    for (uint32_t i = from; i < to; i++) b->rank[like[i].rank].cls = b->n_classes;
+    b->n_classes++;
+  }
+  b->stages = stages;
+  free(up);
+  free(seat);
+  free(like);
+  return 0;
+}
+
+/* Which link a slot is of; made where it is new. */
+static int64_t link_of(struct ni_blame *b, struct ni_index *at, size_t *cap, const struct ni_blame_slot *s) {
+  int32_t from = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->rank : s->peer;
+  int32_t to = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->peer : s->rank;
+  const uint64_t hash = ni_hash(ni_hash(s->comm, (uint32_t)from), (uint32_t)to);
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(at, hash, &i)) != NI_INDEX_NONE;)
+    if (b->link[k].comm == s->comm && b->link[k].from == from && b->link[k].to == to) return k;
+  if (!ni_array_room(b->link, b->n_links, *cap) || ni_index_add(at, hash, b->n_links) < 0) return -ENOMEM;
+  b->link[b->n_links] = (struct ni_blame_link){.comm = s->comm, .from = from, .to = to, .host = -1, .ratio = NAN, .usual_us = NAN};
+  return b->n_links++;
+}
+
+/* A rank takes part: the link's transfer of a bin is the least of its ranks'. */
+static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  const struct ni_blame_slot *s = &o->slot[slot];
+  size_t cap = l->n_ranks;
+  if (!l->us) {
+    if (!(l->us = malloc((b->bins + 1) * sizeof *l->us))) return -ENOMEM;
+    for (uint32_t k = 0; k < b->bins; k++) l->us[k] = NAN;
+  }
+  if (!ni_array_exact(&l->rank, &cap, l->n_ranks + 1, sizeof *l->rank)) return -ENOMEM;
+  l->host = l->n_ranks == 0 || l->host == (int32_t)ni_blame_host(b, rank) ? (int32_t)ni_blame_host(b, rank) : -1;
+  l->rank[l->n_ranks++] = rank;
+  double per_op = s->ops ? (double)s->bytes / (double)s->ops : 0, per_step = (double)s->ops / o->n_steps;
+  if (per_op > l->bytes) l->bytes = per_op;
+  if (per_step > l->per_step) l->per_step = per_step;
+  for (uint32_t k = 0; k < o->n_bins; k++) {
+    const struct ni_blame_link_cell *c = &o->link_cell[(size_t)k * o->max_slots + slot];
+    uint32_t at = k + (uint32_t)o->shift / b->bin_steps;
+    if (c->n == 0 || at >= b->bins) continue;
+    float us = c->least / (float)c->n;
+    if (isnan(l->us[at]) || us < l->us[at]) l->us[at] = us;
+  }
+  return 0;
+}
+
+static int links(struct ni_blame *b) {
+  struct ni_index at = {0};
+  size_t cap = 0;
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    for (uint32_t k = 0; e == 0 && b->rank[i].judged && k < b->rank[i].n_slots; k++) {
+      struct ni_blame_slot *s = &b->rank[i].slot[k];
+      int64_t l = s->ops ? link_of(b, &at, &cap, s) : NI_BLAME_NONE;
+      if (l < 0) e = (int)l;
+      else if (l != NI_BLAME_NONE) {
+        s->link = (uint32_t)l;
+        e = add_rank(b, &b->link[l], i, k);
+      }
+    }
+  ni_index_free(&at);
+  return e;
+}
+
+static bool near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fmax(a, b); }
+
+static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && (x->from < 0) == (y->from < 0) && (x->host < 0) == (y->host < 0) &&
+         near(x->bytes, y->bytes) && near(x->per_step, y->per_step);
+}
+
+/* Its mean over the bins, and how far the lower quartile of its like is from it. */
+static int compare_links(struct ni_blame *b) {
+  float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
+  if (!x) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    struct ni_blame_link *l = &b->link[i];
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < b->bins; k++)
+      if (!isnan(l->us[k])) sum += l->us[k], x[n++] = l->us[k];
+    l->mean_us = n ? (float)(sum / n) : NAN;
+    l->quiet_us = ni_blame_quantile(x, n, 0.25);
+    l->cls = NI_BLAME_NONE;
+  }
+  uint32_t classes = 0;
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    if (b->link[i].cls != NI_BLAME_NONE) continue;
+    size_t n = 0;
+    for (uint32_t k = i; k < b->n_links; k++) {
+      struct ni_blame_link *l = &b->link[k];
+      if (l->cls != NI_BLAME_NONE || !same_link(b, &b->link[i], l)) continue;
+      l->cls = classes;
+      if (!isnan(l->mean_us)) x[n++] = l->mean_us;
+    }
+    float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
+    for (uint32_t k = i; k < b->n_links; k++)
+      if (b->link[k].cls == classes) {
+        b->link[k].usual_us = usual;
+        b->link[k].alike = (uint32_t)n;
+        b->link[k].ratio = b->link[k].mean_us / usual;
+      }
+    classes++;
+  }
+  free(x);
+  return 0;
+}
+
+int ni_blame_alike(struct ni_blame *b) {
+  number_steps(b);
+  int e = classes(b);
+  if (e == 0) e = links(b);
+  return e < 0 ? e : compare_links(b);
+}

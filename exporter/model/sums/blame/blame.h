@@ -1,0 +1,157 @@
+/*
+ * Who is slow, since when, what it costs: the tables that the judge of `summary` works with.
+ *
+ * Model. What a rank does itself lies between the end of one operation and the start of the next: its *own time*. That gap
+ * needs no common clock, and nobody else's delay is in it. Waiting lies inside kernels; the *transfer* of an operation is
+ * the least duration over its ranks, since the last to arrive waits for nobody. So a late rank shows in its own time and
+ * in nobody else's, a slow link in the transfers of what crosses it and in no own time.
+ *
+ * A *link* is what transfers are judged by: a communicator's collectives, or the messages from one rank of it to another.
+ * A *slot* is one rank's part in a link. Slots whose operations run while other communicators' operations begin are
+ * *beside* the computing (overlapped gradients); the others are *in line*: computing goes on when they have ended.
+ * A *step* is one period of the training loop (steps.h). A *bin* is so many steps in a row (a power of two, mostly 1).
+ *
+ * Phases, all after reading and before the join frees the segments: pass.h fills a struct ni_blame_rank for each process
+ * from its own records alone (threads take processes); steps of all ranks get the same numbers (steps.h); alike.h says
+ * who does the same work; own.c and links.c name causes (causes.h); replay.h says what they cost; say.h puts it in words.
+ * All that is judged comes from tables of one rank each, so tables of shards can be put side by side and judged as one.
+ *
+ * Bounds: NI_BLAME_CELLS bytes for all bins, NI_BLAME_SLOTS slots and NI_BLAME_KEYS places of a step per rank,
+ * NI_BLAME_SAMPLE operations for the replay; what goes beyond is left out of the judgement and counted in `left_out`.
+ * Times in tables are µs in float: what they add up from one rank's records is always in the same order.
+ * Ownership: ni_blame_free(). Failure: -ENOMEM, -errno of the spill file.
+ */
+#ifndef NI_BLAME_H
+#define NI_BLAME_H
+
+#include "exporter/model/sums/state.h"
+
+#define NI_BLAME_CELLS (4u << 20)
+#define NI_BLAME_BINS_MIN 64u
+#define NI_BLAME_BINS_MAX 4096u
+#define NI_BLAME_SLOTS 48u
+#define NI_BLAME_KEYS 1024u
+#define NI_BLAME_SAMPLE (1u << 17)
+#define NI_BLAME_BLOCK 16u        /* steps in a row that the replay takes as one */
+#define NI_BLAME_BURST_US 3000.0f /* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
+#define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
+#define NI_BLAME_NONE UINT32_MAX
+
+enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };
+
+struct ni_blame_slot {
+  uint32_t comm;               /* in the result */
+  int32_t rank, peer;          /* in the communicator; peer: of messages, else -1 */
+  uint8_t kind;                /* enum ni_blame_kind */
+  bool beside;
+  uint32_t link;               /* alike.h */
+  uint64_t shape;              /* what it is, the same on ranks with the same work */
+  uint64_t ops, bytes;
+  double exec_us;
+};
+/* alike: bytes of an operation and operations of a step differ by no more than this. */
+#define NI_BLAME_ALIKE 0.02
+
+/* One rank in one bin. */
+struct ni_blame_cell {
+  int64_t start_ns;            /* of its first step, by the clock of the rank's host; 0: nothing happened */
+  float dev, usual;            /* own time beyond what is usual in those places of the step, pauses left out; what is usual there */
+  float burst;                 /* pauses */
+  float exposed, hidden;       /* time in operations in line; in those beside, while it computed */
+  uint32_t places;             /* of own time */
+};
+
+/* A place of the step: slot and number in it, and what is waited for there. */
+struct ni_blame_place {
+  uint64_t name;               /* the same on ranks with the same work */
+  float usual_us;
+};
+
+/* One slot in one bin. least: the shortest of its operations of each size, times their number. */
+struct ni_blame_link_cell {
+  float exec, least;
+  uint32_t n;
+};
+
+/* A pause: the rank did something else before it began the operation that started at end_ns. */
+struct ni_blame_incident {
+  int64_t end_ns;
+  float us;
+  uint32_t step;
+};
+
+/* An operation for the replay. */
+struct ni_blame_op {
+  int64_t start_ns, end_ns;
+  uint64_t sn;
+  uint32_t token;              /* of the rank: what and how large */
+  uint32_t step;
+  uint64_t waits_for;          /* slots, a bit each */
+  uint16_t slot;
+  float usual_us;              /* own time before it as it usually is; NAN: not known */
+};
+
+struct ni_blame_rank {
+  uint32_t process;            /* in the result */
+  bool judged;                 /* has start times, steps and own time */
+  const char *why_not;         /* else; a constant */
+  struct ni_blame_slot *slot;
+  uint32_t n_slots;
+  const char **token_func;     /* of each token: what it is, */
+  uint64_t *token_hash, *token_bytes; /* with its size as a number that is the same on all ranks, its size */
+  uint32_t n_tokens;
+  uint64_t signature;          /* of its work in a step: the same for ranks with the same work */
+  struct ni_blame_cell *cell;  /* n_bins */
+  struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
+  uint32_t max_slots;          /* those that the first operations show; messages to further peers are left out */
+  uint32_t n_bins, bin_steps, n_steps;
+  int32_t shift;               /* its step 0 is this step of the job */
+  struct ni_blame_place *place; /* by name */
+  uint32_t n_places;
+  struct ni_blame_incident *incident;
+  uint32_t n_incidents;
+  uint64_t incidents;          /* all */
+  struct ni_blame_op *sample;  /* in order of start */
+  size_t n_sample;
+  uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
+  int64_t first_ns, last_ns;
+  uint64_t ops, left_out;
+  /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
+  const char *mark_func;
+  uint16_t mark_slot;
+};
+
+/* A communicator's collectives, or messages from one rank to another. */
+struct ni_blame_link {
+  uint32_t comm;
+  int32_t from, to;            /* ranks of the communicator; -1: collectives */
+  uint32_t *rank;              /* of blame.rank, those that take part */
+  uint32_t n_ranks;
+  uint32_t cls;                /* links with the same number do the same work */
+  int32_t host;                /* all of it on this host; -1: it crosses hosts */
+  float *us;                   /* of a bin: transfer of one operation, mean; NAN: none */
+  double bytes, per_step;      /* of one operation; operations in a step */
+  float mean_us, quiet_us;     /* over its bins: mean, lower quartile */
+  float usual_us;              /* lower quartile of the means of its like */
+  float ratio;                 /* mean_us / usual_us */
+  uint32_t alike;              /* so many, it among them */
+};
+
+struct ni_blame {
+  struct ni_run *r;
+  struct ni_summary *s;
+  struct ni_blame_rank *rank;  /* by process in the result */
+  uint32_t n_ranks;
+  struct ni_blame_link *link;
+  uint32_t n_links, n_classes;
+  uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
+  uint32_t sample_every;       /* of the blocks of the replay: one of so many */
+  bool stages;                 /* classes are stages of a pipeline */
+};
+
+
+/* Global rank of a rank of the tables, for sorting and texts. */
+static inline int32_t ni_blame_global(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].rank; }
+static inline uint32_t ni_blame_host(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].host; }
+
+#endif

@@ -1,0 +1,46 @@
+#include "causes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "exporter/base/array.h"
+
+struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
+  if (c->n == NI_CAUSES_MAX) {
+    c->left_out++;
+    return NULL;
+  }
+  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE};
+  return &c->item[c->n++];
+}
+
+int ni_cause_item(struct ni_cause *c, uint32_t item) {
+  size_t cap = c->n_items;
+  if (!ni_array_exact(&c->item, &cap, c->n_items + 1, sizeof *c->item)) return -ENOMEM;
+  c->item[c->n_items++] = item;
+  return 0;
+}
+
+void ni_causes_free(struct ni_causes *c) {
+  for (uint32_t i = 0; i < c->n; i++) free(c->item[i].item);
+  free(c->crowded);
+}
+
+bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to) {
+  double sum = 0, best = 0;
+  uint32_t start = 0;
+  *from = *to = 0;
+  for (uint32_t k = 0; k < n; k++) {
+    if (!isnan(x[k])) sum += x[k] - floor;
+    if (sum <= 0) {
+      sum = 0;
+      start = k + 1;
+    } else if (sum > best) {
+      best = sum;
+      *from = start;
+      *to = k + 1;
+    }
+  }
+  return best > 0;
+}

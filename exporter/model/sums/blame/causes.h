@@ -1,0 +1,65 @@
+/*
+ * Causes: who is slow, how much and when; before it is known what that costs (replay.h) and why (say.h).
+ *
+ * Thresholds are chosen with `make verdicts` on its set for tuning; docs/verdicts.md has the table of what was kept back.
+ * Threads: the main one. Ownership: ni_causes_free(). Failure: -ENOMEM.
+ */
+#ifndef NI_BLAME_CAUSES_H
+#define NI_BLAME_CAUSES_H
+
+#include "blame.h"
+
+#define NI_CAUSE_OWN 0.02f         /* of the own time of a step: a rank that takes so much longer than its like is late */
+#define NI_CAUSE_OWN_FLOOR 0.012f  /* where an interval of such steps is looked for: what lies below does not belong to it */
+#define NI_CAUSE_SIGMA 8.0f        /* its mean is so many standard errors above the others */
+#define NI_CAUSE_BINS 5u           /* and it lasts so many bins */
+#define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
+#define NI_CAUSE_PAUSES 1e-6       /* chance of so many pauses of one rank among the others */
+#define NI_CAUSE_PAUSES_MIN 5u
+#define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
+#define NI_CAUSE_STAGE 1.08f       /* times the own time of the other stages */
+#define NI_CAUSE_LINK 1.15f        /* times the transfer time of its like */
+#define NI_CAUSE_LINK_FLOOR 1.08f
+#define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
+#define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
+#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
+#define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
+#define NI_CAUSE_COST 2e-4         /* of the run: what costs less is not named, */
+#define NI_CAUSE_LINK_COST 1e-3    /* of links less than this */
+#define NI_CAUSES_MAX 64u
+
+struct ni_cause {
+  enum ni_finding_kind kind;
+  enum ni_finding_level level;
+  uint32_t of;                 /* rank (of blame.rank), host, class or link, by level; of a pair the first */
+  uint32_t other;              /* of a pair: the second host or rank; NI_BLAME_NONE */
+  uint32_t *item;              /* ranks or links that are slow by it */
+  uint32_t n_items;
+  bool links;                  /* item: links */
+  uint32_t from, to;           /* bins, half open */
+  uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
+  float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */
+  uint32_t alike;              /* compared with so many */
+  double cost_us, low_us, high_us; /* of the run */
+};
+
+struct ni_causes {
+  struct ni_cause item[NI_CAUSES_MAX];
+  uint32_t n, left_out;
+  bool *crowded;               /* bins in which the fabric was slow */
+};
+
+/* What ranks, hosts and stages do themselves. */
+int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
+/* What lies between them. */
+int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
+void ni_causes_free(struct ni_causes *c);
+
+/* A new one; NULL: no more are named. */
+struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of);
+int ni_cause_item(struct ni_cause *c, uint32_t item);
+
+/* The run of numbers x[0..n) with the largest sum of (x - floor); NAN counts as the floor. False: none is above it. */
+bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);
+
+#endif

@@ -1,0 +1,126 @@
+#include "judge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike.h"
+#include "causes.h"
+#include "exporter/base/threads.h"
+#include "pass.h"
+#include "replay.h"
+#include "say.h"
+
+struct passes {
+  struct ni_blame *b;
+  struct ni_blame_pieces pieces;
+  size_t *first;               /* of a process in pieces; one more at the end */
+  atomic_uint next;            /* process; relaxed: a ticket */
+  atomic_int error;            /* relaxed: joined by pthread_join */
+};
+
+static void *work(void *arg) {
+  struct passes *p = arg;
+  uint32_t i;
+  while ((i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->b->n_ranks) {
+    if (ni_run_stopped(p->b->r) || atomic_load_explicit(&p->error, memory_order_relaxed)) break;
+    int e = ni_blame_pass(p->b, i, p->pieces.item + p->first[i], p->first[i + 1] - p->first[i]);
+    if (e < 0) atomic_store_explicit(&p->error, e, memory_order_relaxed);
+  }
+  return NULL;
+}
+
+static int pass_all(struct ni_blame *b) {
+  struct passes p = {.b = b, .first = calloc((size_t)b->n_ranks + 2, sizeof *p.first)};
+  int e = p.first ? ni_blame_pieces(b->r, b->s, &p.pieces) : -ENOMEM;
+  if (e == 0) {
+    for (size_t i = 0; i < p.pieces.n; i++) p.first[p.pieces.item[i].process + 1]++;
+    for (uint32_t i = 0; i < b->n_ranks; i++) p.first[i + 1] += p.first[i];
+    (void)ni_threads(b->r->opt.jobs, work, &p, 0);
+    e = b->r->stop && *b->r->stop ? -EINTR : atomic_load_explicit(&p.error, memory_order_relaxed);
+  }
+  free(p.pieces.item);
+  free(p.first);
+  return e;
+}
+
+/* Means of a step over the ranks that were judged. Waiting is what they spend in operations in line beyond the transfers. */
+static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
+  if (!(s->step = calloc(b->bins + 1, sizeof *s->step))) return -ENOMEM;
+  s->n_step_bins = b->bins;
+  s->bin_steps = b->bin_steps;
+  s->n_steps = b->steps;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    struct ni_step *x = &s->step[k];
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < b->n_ranks; r++) {
+      const struct ni_blame_rank *o = &b->rank[r];
+      const struct ni_blame_cell *c = o->judged ? ni_blame_cell_at(b, r, k) : NULL;
+      if (!c) continue;
+      float transfer = 0, exec = 0;
+      const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(c - o->cell) * o->max_slots];
+      for (uint32_t i = 0; i < o->n_slots; i++) {
+        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE) continue;
+        exec += l[i].exec;
+        transfer += b->link[o->slot[i].link].us[k] * (float)l[i].n;
+      }
+      n++;
+      if (!x->start_us || c->start_ns / 1000 < x->start_us) x->start_us = c->start_ns / 1000;
+      int64_t end = c + 1 < o->cell + o->n_bins && c[1].start_ns ? c[1].start_ns : o->last_ns;
+      float us = (float)(end - c->start_ns) / 1e3f - c->exposed - c->burst;
+      x->compute += us > 0 ? us : 0;
+      x->outside += c->burst;
+      x->hidden += c->hidden;
+      float waiting = exec > transfer ? exec - transfer : 0;
+      if (waiting > c->exposed) waiting = c->exposed;
+      x->waiting += waiting;
+      x->exposed += c->exposed - waiting;
+    }
+    float by = (float)(n * b->bin_steps);
+    if (n) x->compute /= by, x->outside /= by, x->hidden /= by, x->waiting /= by, x->exposed /= by;
+  }
+  return 0;
+}
+
+static int judge(struct ni_blame *b, struct ni_summary *s) {
+  struct ni_causes causes = {0};
+  struct ni_replay replay;
+  int e = ni_blame_alike(b);
+  if (e == 0) e = ni_causes_links(b, &causes);
+  if (e == 0) e = ni_causes_own(b, &causes);
+  if (e == 0) e = ni_replay(b, &causes, &replay);
+  if (e == 0) e = fill_steps(b, s);
+  if (e == 0) e = ni_say_causes(b, &causes, &replay, s);
+  ni_causes_free(&causes);
+  return e;
+}
+
+int ni_judge_all(struct ni_run *r, struct ni_summary *s) {
+  struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
+  uint32_t judged = 0;
+  if (s->n_processes < 2 || r->opt.compat) return 0;
+  if (r->opt.coll.n || r->opt.comm.n || r->opt.sn.n) {
+    s->why_durations = "only some operations were chosen";
+    return 0;
+  }
+  int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
+  if (e == 0) e = pass_all(&b);
+  for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
+    struct ni_blame_rank *o = &b.rank[i];
+    if (s->process[i].ranks > 1) {
+      o->judged = false;
+      o->why_not = "processes drive several GPUs";
+    }
+    judged += o->judged;
+    if (o->why_not) s->why_durations = o->why_not;
+  }
+  if (e == 0 && judged * 2 > b.n_ranks && judged > 1) {
+    s->by_own_time = true;
+    e = judge(&b, s);
+  }
+  ni_blame_free(&b);
+  return e;
+}

@@ -1,0 +1,16 @@
+/*
+ * The judgement of `summary`: tables of all ranks, causes, costs and sentences, into `finding`, `cost` and `step` of the result.
+ *
+ * Where most ranks cannot be judged (logs without start times, no steps, several ranks in a process, records that were
+ * sampled or chosen by --coll, --comm or --sn) `by_own_time` stays false and `why_durations` says why; findings.h then
+ * judges by durations. Threads: the main one, which starts others; after ni_build_begin(), before ni_figures_all(), which
+ * gives the segments back. 0, -ENOMEM, -errno of the spill file.
+ */
+#ifndef NI_BLAME_JUDGE_H
+#define NI_BLAME_JUDGE_H
+
+#include "exporter/model/sums/state.h"
+
+int ni_judge_all(struct ni_run *r, struct ni_summary *s);
+
+#endif

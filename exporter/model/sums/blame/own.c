@@ -1,0 +1,362 @@
+/* Own time: ranks beside their like, then hosts most of whose ranks stand out, then stages beside each other. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike.h"
+#include "causes.h"
+
+struct late {                  /* what one rank shows */
+  bool late, pauses;
+  uint32_t from, to, n_pauses;
+  float excess_us, share;
+  uint32_t alike;
+};
+
+struct own {
+  const struct ni_blame *b;
+  struct late *late;           /* by rank */
+  uint32_t *member;            /* of the class at hand */
+  uint32_t n;
+  float *x;                    /* [member][bin]: own time beyond that of its like, as a part of it; NAN: nothing */
+  float *scratch, *ratio;      /* ratio: by rank, usual own time / that of its like */
+  float level_us;              /* own time of a step, of the class at hand */
+};
+
+struct at_place {
+  uint64_t name;
+  uint32_t rank;
+  float usual_us;
+};
+static int by_place(const void *a, const void *b) {
+  const struct at_place *x = a, *y = b;
+  if (x->name != y->name) return x->name < y->name ? -1 : 1;
+  return x->usual_us != y->usual_us ? (x->usual_us < y->usual_us ? -1 : 1) : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* Of each member its usual own time beside the lower quartile of the class, over the places that most members have. */
+static int compare_places(struct own *w) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0, all = 0;
+  for (uint32_t i = 0; i < w->n; i++) all += b->rank[w->member[i]].n_places;
+  struct at_place *at = malloc((all + 1) * sizeof *at);
+  double *sum = calloc(2 * (size_t)b->n_ranks + 2, sizeof *sum);
+  if (!at || !sum) {
+    free(at);
+    free(sum);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t k = 0; k < b->rank[w->member[i]].n_places; k++)
+      at[n++] = (struct at_place){b->rank[w->member[i]].place[k].name, w->member[i], b->rank[w->member[i]].place[k].usual_us};
+  qsort(at, n, sizeof *at, by_place);
+  w->level_us = 0;
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && at[to].name == at[from].name; to++) {}
+    if (to - from < 2 || (to - from) * 4 < (size_t)w->n * 3) continue;
+    float usual = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
+    w->level_us += usual;
+    for (size_t i = from; i < to; i++) {
+      sum[2 * at[i].rank] += at[i].usual_us;
+      sum[2 * at[i].rank + 1] += usual;
+    }
+  }
+  for (uint32_t i = 0; i < w->n; i++) {
+    uint32_t r = w->member[i];
+    w->ratio[r] = sum[2 * r + 1] > 0 ? (float)(sum[2 * r] / sum[2 * r + 1]) : NAN;
+  }
+  free(at);
+  free(sum);
+  return 0;
+}
+
+/* Own time of the members beyond the lower quartile of all, of each bin. */
+static void excess(struct own *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, w->member[i], k);
+      float *x = &w->x[(size_t)i * b->bins + k];
+      *x = c && c->usual > 0 ? w->ratio[w->member[i]] * (1 + c->dev / c->usual) - 1 : NAN;
+      if (!isnan(*x)) w->scratch[n++] = *x;
+    }
+    float usual = ni_blame_quantile(w->scratch, n, n == 2 ? 0 : 0.25);
+    for (uint32_t i = 0; i < w->n; i++) w->x[(size_t)i * b->bins + k] -= usual;
+  }
+}
+
+/* Noise of one rank from bin to bin, of the rank in the middle. */
+static float noise_of(struct own *w, float *each) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->n; i++) {
+    const float *x = &w->x[(size_t)i * b->bins];
+    size_t m = 0;
+    for (uint32_t k = 1; k < b->bins; k++)
+      if (!isnan(x[k]) && !isnan(x[k - 1])) w->scratch[m++] = fabsf(x[k] - x[k - 1]);
+    if (m) each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * 1.0484f; /* median |difference| = 0.954 sigma */
+  }
+  return ni_blame_quantile(each, n, 0.5);
+}
+
+static void judge_rank(struct own *w, uint32_t i, float noise) {
+  const struct ni_blame *b = w->b;
+  float *x = &w->x[(size_t)i * b->bins];
+  struct late *l = &w->late[w->member[i]];
+  uint32_t from, to, n = 0;
+  double sum = 0;
+  /* The first and the last bin are begun or ended in the middle of a step. */
+  x[0] = x[b->bins - 1] = NAN;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
+  if (!ni_longest_above(x, b->bins, NI_CAUSE_OWN_FLOOR, &from, &to)) return;
+  for (uint32_t k = from; k < to; k++)
+    if (!isnan(x[k])) sum += x[k], n++;
+  float mean = n ? (float)(sum / n) : 0;
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN || sum < NI_CAUSE_OF_RUN * b->bins || mean * sqrtf((float)n) < NI_CAUSE_SIGMA * noise) return;
+  uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
+  *l = (struct late){.late = true, .from = from <= near ? 0 : from, .to = to + near >= b->bins ? b->bins : to,
+                     .excess_us = mean * w->level_us, .share = mean, .alike = w->n, .pauses = l->pauses, .n_pauses = l->n_pauses};
+}
+
+/* Chance of n or more where `mean` are usual. */
+static double chance(uint32_t n, double mean) {
+  double p = exp(-mean), below = 0;
+  for (uint32_t i = 0; i < n && i < 10000; i++) {
+    below += p;
+    p *= mean / (i + 1);
+  }
+  return below < 1 - 1e-12 ? 1 - below : p; /* beyond, the first term that is left is nearly all */
+}
+
+/* Pauses of each rank beside those of all others. Half as many again as the others have is still chance: they come in groups. */
+static void judge_pauses(struct own *w) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged) w->scratch[n++] = (float)b->rank[i].incidents;
+  float usual = ni_blame_quantile(w->scratch, n, 0.75);
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    struct late *l = &w->late[i];
+    if (!o->judged || o->incidents < NI_CAUSE_PAUSES_MIN || n < 2) continue;
+    if (chance((uint32_t)o->incidents, 1.5 * fmaxf(usual, 1)) >= NI_CAUSE_PAUSES) continue;
+    double burst = 0;
+    for (uint32_t k = 0; k < o->n_bins; k++) burst += o->cell[k].burst;
+    l->pauses = true;
+    l->n_pauses = (uint32_t)o->incidents;
+    if (!l->late) {
+      l->to = b->bins;
+      l->excess_us = (float)(burst / b->steps);
+      l->alike = (uint32_t)n;
+    }
+  }
+}
+
+static int judge_class(struct own *w, uint32_t cls) {
+  const struct ni_blame *b = w->b;
+  w->n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].cls == cls) w->member[w->n++] = i;
+  if (w->n < 2 || b->bins < 2 * NI_CAUSE_BINS) return 0;
+  float *each = malloc(2 * (size_t)w->n * sizeof *each);
+  w->x = malloc((size_t)w->n * b->bins * sizeof *w->x);
+  if (!w->x || !each) {
+    free(each);
+    return -ENOMEM;
+  }
+  int e = compare_places(w);
+  if (e == 0) {
+    excess(w);
+    float noise = noise_of(w, each);
+    for (uint32_t i = 0; i < w->n; i++) judge_rank(w, i, noise);
+  }
+  free(w->x);
+  free(each);
+  w->x = NULL;
+  return e;
+}
+
+static int add_ranks(struct ni_cause *c, const struct own *w, bool (*belongs)(const struct own *, uint32_t, uint32_t), uint32_t of) {
+  int e = 0;
+  for (uint32_t i = 0; c && e == 0 && i < w->b->n_ranks; i++)
+    if (w->b->rank[i].judged && belongs(w, i, of)) e = ni_cause_item(c, i);
+  return e;
+}
+
+static bool late_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].late; }
+static bool paused_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].pauses; }
+static bool itself(const struct own *w, uint32_t rank, uint32_t of) { return (void)w, rank == of; }
+static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
+
+/* Most ranks of a host: the host, in the interval that most of them share. */
+static int name_hosts(struct own *w, struct ni_causes *out, bool pauses) {
+  const struct ni_blame *b = w->b;
+  bool (*belongs)(const struct own *, uint32_t, uint32_t) = pauses ? paused_on : late_on;
+  int e = 0;
+  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
+    uint32_t there = 0, n = 0, from = 0, to = 0, count = 0;
+    float sum = 0, share = 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      if (!b->rank[i].judged || ni_blame_host(b, i) != h) continue;
+      there++;
+      if (!belongs(w, i, h)) continue;
+      if (n == 0 || w->late[i].from < from) from = w->late[i].from;
+      if (w->late[i].to > to) to = w->late[i].to;
+      sum += w->late[i].excess_us;
+      share += w->late[i].share;
+      count += w->late[i].n_pauses;
+      n++;
+    }
+    if (n < 2 || (float)n < NI_CAUSE_OF_HOST * (float)there) continue;
+    struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
+    if (!c) return 0;
+    c->from = from;
+    c->to = to;
+    c->excess_us = sum / (float)n;
+    c->share = share / (float)n;
+    c->bins_hit = pauses ? count : 0;
+    c->alike = b->n_ranks;
+    if ((e = add_ranks(c, w, belongs, h)) < 0) return e;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].judged && ni_blame_host(b, i) == h) *(pauses ? &w->late[i].pauses : &w->late[i].late) = false;
+  }
+  return e;
+}
+
+static int name_ranks(struct own *w, struct ni_causes *out) {
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++) {
+    const struct late *l = &w->late[i];
+    for (int pauses = 0; e == 0 && pauses < 2; pauses++) {
+      if (!(pauses ? l->pauses : l->late)) continue;
+      struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
+      if (!c) return 0;
+      c->from = pauses ? 0 : l->from;
+      c->to = pauses ? w->b->bins : l->to;
+      c->excess_us = l->excess_us;
+      c->share = l->share;
+      c->bins_hit = pauses ? l->n_pauses : 0;
+      c->alike = l->alike;
+      e = add_ranks(c, w, itself, i);
+    }
+  }
+  return e;
+}
+
+enum { STAGE_PLACES = 32 };
+
+struct stage {
+  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it */
+  uint32_t n;
+  float off;                   /* how far that rank is from its like */
+};
+
+static int longer(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return x > y ? -1 : x < y;
+}
+
+static void take_stage(const struct own *w, uint32_t rank, struct stage *s) {
+  const struct ni_blame_rank *o = &w->b->rank[rank];
+  float off = fabsf(w->ratio[rank] - 1), *us;
+  if (s->n && !(off < s->off)) return;
+  if (!(us = malloc((o->n_places + 1) * sizeof *us))) return; /* one rank less to compare with */
+  for (uint32_t i = 0; i < o->n_places; i++) us[i] = o->place[i].usual_us;
+  qsort(us, o->n_places, sizeof *us, longer);
+  s->n = o->n_places < STAGE_PLACES ? o->n_places : STAGE_PLACES;
+  memcpy(s->us, us, s->n * sizeof *us);
+  s->off = off;
+  free(us);
+}
+
+/* So many places of x are as long as one of y, if all of x took 1/by of their time. */
+static uint32_t agree(const struct stage *x, const struct stage *y, float by) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->n; i++)
+    for (uint32_t k = 0; k < y->n; k++)
+      if (fabsf(x->us[i] / by - y->us[k]) <= 0.015f * y->us[k]) {
+        n++;
+        break;
+      }
+  return n;
+}
+
+/*
+ * How much longer x computes than y: the factor with which most places agree. Stages have the same layers in another order, and the first and
+ * the last one do something more, so neither places nor sums can be compared.
+ */
+static float times_longer(const struct stage *x, const struct stage *y) {
+  uint32_t most = 0;
+  float best = 1;
+  for (uint32_t i = 0; i < x->n; i++)
+    for (uint32_t k = 0; k < y->n; k++) {
+      float by = x->us[i] / y->us[k];
+      uint32_t n = by > 0.4f && by < 2.5f ? agree(x, y, by) : 0;
+      if (n > most || (n == most && fabsf(by - 1) < fabsf(best - 1))) {
+        most = n;
+        best = by;
+      }
+    }
+  return most * 2 >= x->n ? best : 1;
+}
+
+/* Beside the stage in the middle; of two: the other. */
+static int compare_stages(struct own *w, float *share) {
+  const struct ni_blame *b = w->b;
+  struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
+  float *x = malloc((b->n_classes + 1) * sizeof *x);
+  int e = stage && x ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (b->rank[i].cls != NI_BLAME_NONE) take_stage(w, i, &stage[b->rank[i].cls]);
+  for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
+    size_t n = 0;
+    for (uint32_t k = 0; k < b->n_classes; k++)
+      if (k != c && stage[k].n && stage[c].n) x[n++] = times_longer(&stage[c], &stage[k]);
+    share[c] = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
+  }
+  free(stage);
+  free(x);
+  return e;
+}
+
+static int name_stages(struct own *w, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  float *share = calloc(b->n_classes + 1, sizeof *share);
+  int e = share ? compare_stages(w, share) : -ENOMEM;
+  for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
+    if (!(share[c] > NI_CAUSE_STAGE - 1)) continue;
+    struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_STAGE, NI_LEVEL_STAGE, c);
+    if (!x) break;
+    x->to = b->bins;
+    x->share = share[c];
+    x->alike = b->n_classes;
+    for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
+      float us = 0;
+      for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++) us += b->rank[i].place[k].usual_us;
+      x->excess_us = us * (1 - 1 / (1 + share[c]));
+    }
+    e = add_ranks(x, w, of_class, c);
+  }
+  free(share);
+  return e;
+}
+
+int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
+  struct own w = {.b = b, .late = calloc(b->n_ranks + 1, sizeof *w.late), .member = malloc((b->n_ranks + 1) * sizeof *w.member),
+                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch), .ratio = malloc((b->n_ranks + 1) * sizeof *w.ratio)};
+  int e = w.late && w.member && w.scratch && w.ratio ? 0 : -ENOMEM;
+  for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
+  if (e == 0) judge_pauses(&w);
+  if (e == 0) e = name_hosts(&w, out, false);
+  if (e == 0) e = name_hosts(&w, out, true);
+  if (e == 0) e = name_ranks(&w, out);
+  if (e == 0 && b->stages) e = name_stages(&w, out);
+  free(w.late);
+  free(w.member);
+  free(w.scratch);
+  free(w.ratio);
+  return e;
+}

@@ -1,0 +1,25 @@
+/*
+ * One rank's tables, from its own operations: slots, steps, own time, transfers, pauses and the sample for the replay.
+ *
+ * Own time is what lies between the end of a collective and the start of the next one on the same communicator, where no other
+ * operation ended: then nothing else can have been waited for. What is usual in a place of a step (slot and number in the step) is the median
+ * over the first NI_PASS_CHUNK operations: of such gaps where at least a fifth of the place's are, else of what lies behind the
+ * last end of anything. `dev` is what own time has beyond that. Where a rank neither ends nor starts an operation for NI_BLAME_BURST_US
+ * more than is usual, and half as long again, it pauses: that is no `dev`. Gaps before which a record is missing count nowhere.
+ *
+ * Memory: NI_PASS_CHUNK operations at a time. Threads: one a rank. Failure: as stream.h.
+ */
+#ifndef NI_BLAME_PASS_H
+#define NI_BLAME_PASS_H
+
+#include "stream.h"
+
+#define NI_PASS_CHUNK (1u << 15)
+
+/* Fills b->rank[process] but for cls, shift and link. item: its pieces. */
+int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_piece *item, size_t n);
+
+/* Two bins of the rank become one. */
+void ni_blame_coarsen(struct ni_blame_rank *o);
+
+#endif

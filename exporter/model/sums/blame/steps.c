@@ -1,0 +1,266 @@
+#include "steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/index.h"
+
+enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
+
+/* One, two or three operations in a row on one slot. */
+struct gram {
+  uint64_t hash;
+  uint32_t slot, token, count, even, first, last;
+  int64_t after_ns;            /* own time that follows, in all */
+  uint8_t n;
+  /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
+  double sum, squares;
+  uint32_t far, clusters, whole, begun, even_clusters, in_cluster;
+  bool cluster;                /* count, even are those of clusters of `size` */
+  uint32_t size;
+};
+
+struct grams {
+  struct gram item[GRAMS_MAX];
+  uint32_t n;
+  struct ni_index at_hash;
+};
+
+/* The last n tokens of the slot as one number. */
+static uint64_t hash_of(const uint32_t *last, unsigned n, uint32_t slot) {
+  uint64_t h = ni_mix(slot + 1);
+  for (unsigned i = 0; i < n; i++) h = ni_mix(h ^ (last[i] + 1 + ((uint64_t)(i + 1) << 32)));
+  return h;
+}
+
+static void shift_in(uint32_t *last, uint32_t token) {
+  memmove(last + 1, last, (NI_STEP_GRAM - 1) * sizeof *last);
+  last[0] = token;
+}
+
+static int find(struct grams *g, uint64_t hash, struct gram **out) {
+  uint32_t k;
+  *out = NULL;
+  for (size_t at = 0; (k = ni_index_next(&g->at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (g->item[k].hash == hash) {
+      *out = &g->item[k];
+      return 0;
+    }
+  if (g->n == GRAMS_MAX) return 0;
+  int e = ni_index_add(&g->at_hash, hash, g->n);
+  if (e == 0) *(*out = &g->item[g->n++]) = (struct gram){.hash = hash};
+  return e;
+}
+
+static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op) {
+  const char *by = b->r->opt.step_by;
+  const struct ni_blame_slot *s = &rank->slot[op->slot];
+  if (!by) return s->kind == NI_BLAME_COLL;
+  const char *name = b->s->comm[s->comm].name;
+  return (name && strcmp(name, by) == 0) || strcmp(rank->token_func[op->token], by) == 0;
+}
+
+static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, unsigned n, int64_t after) {
+  if (x->count++ == 0) x->first = i;
+  x->last = i;
+  x->slot = op->slot;
+  x->token = op->token;
+  x->n = (uint8_t)n;
+  x->after_ns += after;
+}
+
+static bool near(double got, double want) {
+  double room = want / 10 > 2 ? want / 10 : 2;
+  return got >= want - room && got <= want + room;
+}
+
+/* last: the one before, while they are gone through for the second time. */
+static void look_even(struct gram *x, uint32_t i, uint32_t *last) {
+  double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - *last);
+  if (i > x->first && near(got, want)) x->even++;
+  if (got > 4 * want) got = 4 * want; /* an evaluation between */
+  x->sum += got;
+  x->squares += got * got;
+  *last = i;
+}
+
+/* For the third time: clusters begin where the distance is large beside the mean distance that an operation sees. */
+static void look_clustered(struct gram *x, uint32_t i, uint32_t *last) {
+  double whole = (double)x->count / x->clusters;
+  if (i == x->first || i - *last >= x->far) {
+    if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters)) x->even_clusters++;
+    if (i > x->first) x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
+    x->begun = i;
+    x->in_cluster = 0;
+  }
+  x->in_cluster++;
+  *last = i;
+}
+
+static void count_clusters(struct gram *x, uint32_t i, uint32_t *last) {
+  if (x->far == 0) x->far = (uint32_t)(0.6 * x->squares / (x->sum > 0 ? x->sum : 1)) + 1;
+  x->clusters += i == x->first || i - *last >= x->far;
+  *last = i;
+}
+
+/* Passes: they are counted; are they at even distances; how many clusters; are these even. */
+static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g) {
+  uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], *before = calloc(GRAMS_MAX, sizeof *before);
+  int e = before ? 0 : -ENOMEM;
+  for (int pass = 0; e == 0 && pass < 4; pass++) {
+    uint32_t seen[NI_BLAME_SLOTS] = {0};
+    for (uint32_t i = 0; e == 0 && i < n; i++) {
+      uint32_t slot = op[i].slot;
+      shift_in(last[slot], op[i].token);
+      seen[slot]++;
+      if (!may_mark(b, rank, &op[i])) continue;
+      int64_t after = i + 1 < n && op[i + 1].start_ns > op[i].end_ns ? op[i + 1].start_ns - op[i].end_ns : 0;
+      for (unsigned k = 1; e == 0 && k <= (pass < 2 ? NI_STEP_GRAM : 1) && k <= seen[slot]; k++) {
+        struct gram *x;
+        if ((e = find(g, hash_of(last[slot], k, slot), &x)) < 0 || !x) break;
+        if (pass == 0) count(x, &op[i], i, k, after);
+        else if (x->count < 2 || (pass > 1 && x->count < 2 * STEPS_MIN)) continue;
+        else if (pass == 1) look_even(x, i, &before[x - g->item]);
+        else if (pass == 2) count_clusters(x, i, &before[x - g->item]);
+        else look_clustered(x, i, &before[x - g->item]);
+      }
+    }
+  }
+  free(before);
+  return e;
+}
+
+/* Of operations that come in clusters of one size the last one counts. */
+static void take_clusters(struct grams *g) {
+  for (uint32_t i = 0, n = g->n; i < n; i++) {
+    struct gram *x = &g->item[i];
+    if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters || x->whole * 10 < (x->clusters - 1) * 8 || g->n == GRAMS_MAX) continue;
+    struct gram *c = &g->item[g->n++];
+    *c = *x;
+    c->cluster = true;
+    c->size = (uint32_t)((double)x->count / x->clusters + 0.5);
+    c->count = x->clusters;
+    c->even = x->even_clusters;
+  }
+}
+
+static bool as_often(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
+
+/* Evenly spread over what was looked at. */
+static bool is_even(const struct gram *x, size_t n) {
+  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 && (x->last - x->first) * 2 >= n;
+}
+
+/* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
+static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x, const struct gram *y) {
+  int32_t p = b->s->comm[rank->slot[x->slot].comm].n_ranks, q = b->s->comm[rank->slot[y->slot].comm].n_ranks;
+  if (x->n != y->n && (x->n == 1 || y->n == 1)) return x->n < y->n;
+  if (p != q) return p > q;
+  return x->after_ns > y->after_ns;
+}
+
+/* The rarest number of times that is one of steps: 0: none. */
+static uint32_t steps_of(const struct grams *g, size_t n) {
+  uint32_t rarest = 0, next = 0;
+  for (uint32_t i = 0; i < g->n; i++)
+    if (is_even(&g->item[i], n) && (!rarest || g->item[i].count < rarest)) rarest = g->item[i].count;
+  if (rarest >= RARE || !rarest) return rarest;
+  /* An evaluation every so many steps: what comes often enough, is a single operation, and comes as often as another one. */
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    if (!is_even(x, n) || x->n != 1 || x->count < 8 * rarest || (next && x->count >= next)) continue;
+    for (uint32_t k = 0; k < g->n; k++)
+      if (k != i && g->item[k].n == 1 && is_even(&g->item[k], n) && as_often(g->item[k].count, x->count)) {
+        next = x->count;
+        break;
+      }
+  }
+  return next ? next : rarest;
+}
+
+static int by_size(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* All operations are alike: long gaps on the slot with most operations. */
+static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {
+  int64_t *gap = malloc((n + 1) * sizeof *gap), end = 0;
+  uint32_t long_ones = 0, even = 0;
+  size_t gaps = 0, of_slot = 0, last = 0;
+  if (!gap) return -ENOMEM;
+  for (uint32_t i = 1; i < rank->n_slots; i++)
+    if (rank->slot[i].ops > rank->slot[m->slot].ops) m->slot = (uint16_t)i;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot) continue;
+    if (end) gap[gaps++] = op[i].start_ns - end;
+    end = op[i].end_ns;
+  }
+  qsort(gap, gaps, sizeof *gap, by_size);
+  m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
+  if (m->gap_ns < 1000000) m->gap_ns = 1000000;
+  for (size_t i = 0; i < gaps; i++) long_ones += gap[i] >= m->gap_ns;
+  double want = long_ones ? (double)gaps / long_ones : 0;
+  end = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot) continue;
+    if (end && op[i].start_ns - end >= m->gap_ns) {
+      even += (double)(of_slot - last) >= 0.9 * want - 1 && (double)(of_slot - last) <= 1.1 * want + 1;
+      last = of_slot;
+    }
+    of_slot++;
+    end = op[i].end_ns;
+  }
+  m->found = long_ones >= STEPS_MIN && want > 1.5 && even * 10 >= long_ones * 8;
+  m->n = 0;
+  free(gap);
+  return 0;
+}
+
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {
+  struct grams *g = calloc(1, sizeof *g);
+  const struct gram *best = NULL;
+  uint32_t single = 0;
+  *m = (struct ni_step_mark){0};
+  int e = g ? count_all(b, rank, op, n, g) : -ENOMEM;
+  if (e == 0) take_clusters(g);
+  uint32_t steps = e == 0 ? steps_of(g, n) : 0;
+  for (uint32_t i = 0; e == 0 && i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    single += x->n == 1 && x->count >= STEPS_MIN;
+    if (is_even(x, n) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
+  }
+  /* Where one operation is all there is, each of them comes "once a step". */
+  if (best && single > 1) {
+    m->found = true;
+    m->slot = (uint16_t)best->slot;
+    m->token = best->token;
+    m->hash = best->hash;
+    m->n = best->n;
+    m->far = best->far;
+    m->size = best->cluster ? best->size : 0;
+  } else if (e == 0) {
+    e = by_gaps(rank, op, n, m);
+    if (e == 0 && !m->found && best && b->r->opt.step_by) *m = (struct ni_step_mark){.slot = (uint16_t)best->slot, .token = best->token,
+                                                                                     .hash = best->hash, .n = best->n, .found = true};
+  }
+  if (g) ni_index_free(&g->at_hash);
+  free(g);
+  return e;
+}
+
+bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
+  uint64_t at = m->ops++;
+  if (op->slot != m->slot) return false;
+  int64_t end = m->last_end;
+  m->last_end = op->end_ns;
+  if (m->n == 0) return end && op->start_ns - end >= m->gap_ns;
+  shift_in(m->last, op->token);
+  if (++m->taken < m->n || hash_of(m->last, m->n, m->slot) != m->hash) return false;
+  if (m->size == 0) return true;
+  if (at - m->last_op >= m->far || m->in_cluster == 0) m->in_cluster = 0;
+  m->in_cluster++;
+  m->last_op = at;
+  return m->in_cluster == m->size;
+}

@@ -1,0 +1,42 @@
+/*
+ * Steps: one period of the training loop, found from the sequence of one rank's operations.
+ *
+ * In each step the same operations come in the same order on each communicator. So what comes once a step is looked for: an
+ * operation of one function and size (the norm over the world), two or three in a row where no single one is that rare, or the
+ * last of a cluster of equal ones (gradient buckets). Of those that come equally often, at even distances in operations, the one
+ * that comes least often marks the step; of several the one on the largest communicator that most own time follows. A step
+ * ends with it. What comes less than 20 times (an evaluation) marks no step where something else does. Where all operations are
+ * alike a long gap before one of them marks the step.
+ *
+ * --step-by: operations of one communicator (by name) or function alone may mark.
+ *
+ * Ranks with the same work find the same mark, since only the order on single communicators counts.
+ * Threads: pure but for its struct; one for each rank. Failure: -ENOMEM.
+ */
+#ifndef NI_BLAME_STEPS_H
+#define NI_BLAME_STEPS_H
+
+#include "blame.h"
+
+#define NI_STEP_GRAM 3
+
+struct ni_step_mark {
+  uint16_t slot;
+  uint8_t n;                   /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
+  uint64_t hash;
+  int64_t gap_ns;
+  uint32_t token;
+  uint32_t far, size;          /* the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them */
+  bool found;
+  /* While operations are taken, of the slot: */
+  uint32_t last[NI_STEP_GRAM];
+  uint64_t taken, ops, last_op;
+  uint32_t in_cluster;
+  int64_t last_end;
+};
+
+/* op: the first n of the rank, in order of start. m->found: there is one. */
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m);
+/* Does this operation, the next one in order of start, end a step? (gap marks: the step before it.) */
+bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op);
+#endif

@@ -1,0 +1,172 @@
+#include "stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/heap.h"
+
+/* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
+struct source {
+  const struct ni_blame_piece *piece; /* by smallest number */
+  size_t n, next;
+  struct ni_segment_reader reader;
+  bool open, any;
+  struct ni_entry head;
+  uint64_t last_sn;
+  uint32_t comm, token;
+  int32_t rank;
+  uint8_t kind;
+  uint16_t slot;               /* of collectives */
+};
+
+struct ni_blame_stream {
+  struct ni_run *r;
+  struct ni_blame_rank *out;
+  struct source *source, **heap;
+  size_t n, n_heap, cap_slots;
+  bool no_start;
+};
+
+static int by_place(const void *a, const void *b) {
+  const struct ni_blame_piece *x = a, *y = b;
+  if (x->process != y->process) return x->process < y->process ? -1 : 1;
+  if (x->cell != y->cell) return x->cell < y->cell ? -1 : 1;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  if (x->member != y->member) return x->member < y->member ? -1 : 1; /* several ranks of it in one process */
+  const struct ni_piece *p = x->piece, *q = y->piece;
+  if (p->s.min_sn != q->s.min_sn) return p->s.min_sn < q->s.min_sn ? -1 : 1;
+  if (p->file != q->file) return p->file < q->file ? -1 : 1;
+  return p->range != q->range ? (p->range < q->range ? -1 : 1) : p->ordinal < q->ordinal ? -1 : p->ordinal > q->ordinal;
+}
+
+int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct ni_blame_pieces *out) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < s->n_cells; i++) n += r->cell[r->cell_order[i]].n;
+  out->item = malloc((n + 1) * sizeof *out->item);
+  out->n = 0;
+  if (!out->item) return -ENOMEM;
+  /* Cells in the order of the result, since ours depends on which thread came first. */
+  for (uint32_t i = 0; i < s->n_cells; i++) {
+    const struct ni_sum_cell *c = &r->cell[r->cell_order[i]];
+    for (size_t k = 0; k < c->n; k++)
+      out->item[out->n++] = (struct ni_blame_piece){r->process_at[r->who.member[c->piece[k]->member].process], i,
+                                                    r->comm_at[r->who.member[c->piece[k]->member].comm], c->piece[k]->member, c->piece[k]};
+  }
+  qsort(out->item, out->n, sizeof *out->item, by_place);
+  return 0;
+}
+
+/* The slot of these; NI_BLAME_NONE: there are too many. */
+static int64_t find_slot(struct ni_blame_stream *s, uint32_t comm, int32_t rank, int32_t peer, uint8_t kind) {
+  struct ni_blame_rank *o = s->out;
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    if (o->slot[i].comm == comm && o->slot[i].kind == kind && o->slot[i].peer == peer && o->slot[i].rank == rank) return i;
+  if (o->n_slots == o->max_slots) return NI_BLAME_NONE;
+  if (!ni_array_room(o->slot, o->n_slots, s->cap_slots)) return -ENOMEM;
+  o->slot[o->n_slots] = (struct ni_blame_slot){.comm = comm, .rank = rank, .peer = peer, .kind = kind, .link = NI_BLAME_NONE};
+  return o->n_slots++;
+}
+
+static bool before(const struct source *a, const struct source *b) {
+  if (a->head.start_ns != b->head.start_ns) return a->head.start_ns < b->head.start_ns;
+  return a->token < b->token;
+}
+
+/* The next record of a source that is one: 1, 0 at its end, -errno. */
+static int advance(struct ni_blame_stream *s, struct source *x) {
+  for (;;) {
+    if (!x->open) {
+      if (x->next == x->n) return 0;
+      ni_segment_read(&x->reader, &x->piece[x->next++].piece->s, &s->r->store);
+      x->open = true;
+    }
+    int e = ni_segment_next(&x->reader, &x->head);
+    if (e < 0) return e;
+    if (e == 0) {
+      ni_segment_read_end(&x->reader);
+      x->open = false;
+      continue;
+    }
+    if (x->any && x->head.sn <= x->last_sn) continue;
+    x->any = true;
+    x->last_sn = x->head.sn;
+    if (x->head.timing == NI_TIMING_COLLECTIVE_CPU) continue;
+    if (x->head.start_ns != NI_NO_START) return 1;
+    s->no_start = true;
+  }
+}
+
+static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *item, size_t n) {
+  const struct ni_run *r = s->r;
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && item[to].cell == item[from].cell && item[to].member == item[from].member; to++) {}
+    const struct ni_who_member *m = &r->who.member[item[from].member];
+    const struct ni_sum_cell *c = &r->cell[r->cell_order[item[from].cell]];
+    struct source *x = &s->source[s->n];
+    *x = (struct source){.piece = item + from, .n = to - from, .comm = r->comm_at[m->comm], .rank = m->rank};
+    bool p2p = c->kind == NI_KIND_P2P;
+    const char *func = ni_name_text(&r->names, c->func);
+    x->kind = !p2p ? NI_BLAME_COLL : func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;
+    if (m->n_ranks < 2) continue;
+    int64_t slot = p2p ? 0 : find_slot(s, x->comm, x->rank, -1, NI_BLAME_COLL);
+    if (slot < 0) return (int)slot;
+    if (slot == NI_BLAME_NONE) continue;
+    x->slot = (uint16_t)slot;
+    x->token = s->out->n_tokens++;
+    s->out->token_func[x->token] = func;
+    s->out->token_bytes[x->token] = c->msg_bytes;
+    s->out->token_hash[x->token] = ni_mix(ni_mix(item[from].cell + 1) + (uint64_t)m->n_ranks);
+    s->n++;
+    int e = advance(s, x);
+    if (e < 0) return e;
+    if (e > 0) s->heap[s->n_heap++] = x;
+  }
+  ni_heap_make(s->heap, s->n_heap, before);
+  return 0;
+}
+
+int ni_blame_open(struct ni_blame_stream **out, struct ni_run *r, const struct ni_blame_piece *item, size_t n, struct ni_blame_rank *rank) {
+  struct ni_blame_stream *s = *out = calloc(1, sizeof *s);
+  if (!s) return -ENOMEM;
+  size_t groups = 1;
+  for (size_t i = 1; i < n; i++) groups += item[i].cell != item[i - 1].cell || item[i].member != item[i - 1].member;
+  s->r = r;
+  s->out = rank;
+  rank->max_slots = NI_BLAME_SLOTS;
+  s->source = calloc(groups, sizeof *s->source);
+  s->heap = calloc(groups, sizeof(struct source *));
+  rank->token_hash = calloc(groups, sizeof *rank->token_hash);
+  rank->token_bytes = calloc(groups, sizeof *rank->token_bytes);
+  rank->token_func = calloc(groups, sizeof *rank->token_func);
+  return s->source && s->heap && rank->token_hash && rank->token_bytes && rank->token_func ? open_sources(s, item, n) : -ENOMEM;
+}
+
+int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
+  while (s->n_heap) {
+    struct source *x = s->heap[0];
+    const struct ni_entry *h = &x->head;
+    int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, h->peer, x->kind);
+    if (slot < 0) return (int)slot;
+    *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token,
+                               .slot = (uint16_t)slot};
+    int e = advance(s, x);
+    if (e < 0) return e;
+    if (e == 0) s->heap[0] = s->heap[--s->n_heap];
+    ni_heap_down(s->heap, s->n_heap, 0, before);
+    if (slot == NI_BLAME_NONE) s->out->left_out++;
+    else return 1;
+  }
+  return 0;
+}
+
+bool ni_blame_no_start(const struct ni_blame_stream *s) { return s->no_start; }
+
+void ni_blame_close(struct ni_blame_stream *s) {
+  if (!s) return;
+  for (size_t i = 0; s->source && i < s->n; i++)
+    if (s->source[i].open) ni_segment_read_end(&s->source[i].reader);
+  free(s->source);
+  free(s->heap);
+  free(s);
+}

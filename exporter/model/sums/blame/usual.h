@@ -1,0 +1,37 @@
+/*
+ * What an operation in one place of the step waits for, and how long the rank computes there.
+ *
+ * The operation begins its own time after the last end of what it waits for: the operation before on its own slot, perhaps
+ * a message, perhaps the last gradients. Ends that are not waited for (gradients that run beside) fall anywhere. Whether another slot is
+ * waited for is told by how the start moves with its end: one to one where it is (slope 1), not at all where it is not (slope 0),
+ * over the samples in which it ended after the slot's own. Where its end moves too little to tell: whether the middle 60 % of the times become
+ * clearly narrower; and the first operation of a step waits for what ended the one before. Slots are added one at a time.
+ *
+ * Pure; any thread.
+ */
+#ifndef NI_BLAME_USUAL_H
+#define NI_BLAME_USUAL_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NI_USUAL_SAMPLES 192u
+
+struct ni_usual {
+  uint64_t waits_for;          /* slots, a bit each; at first 0: not known */
+  float us;                    /* median; NAN: not known */
+  uint32_t samples;
+  bool steady;                 /* it varies little enough to be compared */
+};
+
+/* gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first operation in a step. */
+void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first);
+
+/*
+ * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything else ended so that enough time for
+ * its own was left. Returns how much that is, in us; NAN: the gap is as usual.
+ */
+static inline float ni_usual_room(float usual, float gap) { return gap > 1.25f * usual + 200 ? 0.7f * usual : NAN; }
+
+#endif

@@ -213,6 +213,10 @@ static void part_transfers(struct parts *p) {
     ni_say(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
+    const struct ni_hang_view *peer = ni_hang_view_of(k, w->waits_for);
+    if (!peer || !is_waiting(peer) || peer->waits_for >= 0) continue; /* not there, or told as one who waits */
+    say_one((fputs(", where ", p->f), p->f), p->v, peer);
+    ni_hang_say_op((fputs(is_over(p->v, p->k) ? "was in " : "is in ", p->f), p->f), p->v, peer->op);
   }
   part_more(p, more);
 }
@@ -258,6 +262,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
     part_where(&p, NI_HANG_QUEUED, "",
                over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
   int network = part_network(&p);
+  part_where(&p, NI_HANG_ELSEWHERE, "", k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
   part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])

@@ -9,8 +9,8 @@
 #include "exporter/base/text/time_text.h"
 
 const char *ni_hang_where_name(enum ni_hang_where where) {
-  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued",  "called",  "never_called",
-                                                         "other_call", "gone",   "left",    "no_data", "not_involved"};
+  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued", "called",    "never_called",
+      "other_call", "gone",   "left",   "elsewhere", "no_data", "not_involved"};
   return names[where];
 }
 
@@ -43,7 +43,9 @@ void ni_hang_say_span(FILE *f, uint64_t ns) {
 
 void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
   char text[40];
-  ni_say(f, "%s (", ni_utc_text((int64_t)(ns / 1000), 'T', 0, text));
+  ni_say(f, "%s", ni_utc_text((int64_t)(ns / 1000), 'T', 0, text));
+  if (!v->wall_ns) return;
+  fputs(" (", f);
   ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
   fputs(" ago)", f);
 }

@@ -12,6 +12,7 @@
 
 #define EDGES 64     /* of what one rank waits in */
 #define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */
+#define ENDS 64      /* of the graph, each with those who wait for it: a bit each */
 
 /* ---- pending ---- */
 
@@ -58,6 +59,12 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
   return known_in == UINT64_MAX ? 0 : since(known_in, moved);
 }
 
+static void is_now(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_where where) {
+  k->count[w->where]--;
+  k->count[where]++;
+  w->where = where;
+}
+
 /*
  * A rank of which nothing was heard since long before those who wait were seen last: that it had not called then says
  * nothing about now.
@@ -66,9 +73,7 @@ static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k
   for (size_t i = 0; i < k->n; i++) {
     struct ni_hang_view *w = &k->view[i];
     if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
-    w->where = NI_HANG_NO_DATA;
-    k->count[NI_HANG_NEVER]--;
-    k->count[NI_HANG_NO_DATA]++;
+    is_now(k, w, NI_HANG_NO_DATA);
   }
 }
 
@@ -79,6 +84,7 @@ static bool hopeless(const struct ni_hang_knot *k) {
 
 static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
   uint64_t limit = hopeless(k) && v->after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : v->after_ns, inside_known;
+  if (!v->model->boxes) limit -= limit / 20; /* logs tell of each rank once, when its own call is so old */
   uint64_t alone = pending_of(v, k, active, &k->pending_ns, &inside_known);
   if (k->pending_ns < limit && alone >= limit) {
     forget_stale(v, k, inside_known);
@@ -93,7 +99,7 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
 struct edge {
   uint64_t seat, since_ns; /* when it called it; 0: not known */
   uint32_t knot;
-  bool holds_up; /* launched, not started, and others are inside: its GPU or its stream waits for something else */
+  bool inside; /* in the kernel */
 };
 
 static int by_edge(const void *a, const void *b) {
@@ -110,10 +116,16 @@ struct graph {
   struct node {          /* of Tarjan's, by knot: its number from 1, the lowest one reached */
     uint32_t index, low;
     bool on_stack, leaves;
+    uint64_t ends; /* that it leads to, as bits */
   } *node;
   uint32_t *stack;
-  uint32_t counter, depth, rings;
+  uint32_t counter, depth, rings, n_ends;
 };
+
+/* Is it inside, in the operation or in what it called instead? */
+static bool is_inside(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_INSIDE || (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
+}
 
 static int gather_edges(struct graph *g) {
   size_t n = 0;
@@ -124,47 +136,60 @@ static int gather_edges(struct graph *g) {
     const struct ni_hang_knot *k = &g->v->knot[i];
     for (size_t j = 0; k->hangs && j < k->n; j++) {
       const struct ni_hang_view *w = &k->view[j];
-      if (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED)
-        g->inside[g->n_inside++] = (struct edge){w->seat, w->op ? w->op->enqueue_ns : 0, (uint32_t)i,
-                                                 w->where == NI_HANG_QUEUED && ni_hang_blocks(k, w)};
+      if (is_inside(w) || w->where == NI_HANG_QUEUED)
+        g->inside[g->n_inside++] = (struct edge){w->seat, w->op ? w->op->enqueue_ns : 0, (uint32_t)i, is_inside(w)};
     }
   }
   if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
   return 0;
 }
 
-/*
- * Does a blocker wait there? A kernel that is not started is what it holds up; of one that has not called, it is also what
- * its host may be waiting for. And a kernel that waits to be started does not wait for one that was called long after it.
- */
+static bool is_queued(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_QUEUED || (w->where == NI_HANG_OTHER_CALL && !is_inside(w));
+}
+
+/* May others wait for it because it waits elsewhere? Also if it has not been seen to call, and if all are queued. */
+static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  if (is_inside(w)) return false;
+  if (k->kind == NI_KIND_P2P && k->count[NI_HANG_INSIDE]) return w->awaited;
+  return ni_hang_blocks(k, w) || is_queued(w) || w->where == NI_HANG_NO_DATA;
+}
+
+/* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called long after it, and
+ * for what was called before it. A rank that has not called may wait on its host for anything. */
 static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
-  if (e->holds_up) return w->where == NI_HANG_NEVER || w->where == NI_HANG_API_ONLY;
-  return w->where != NI_HANG_QUEUED || !w->op || e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS;
+  if (!is_queued(w) || !w->op) return true;
+  return e->inside ? e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS : e->since_ns < w->op->enqueue_ns;
 }
 
 /* One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits everywhere. */
 static void visit(struct graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
   struct node *own = &g->node[at];
-  *own = (struct node){++g->counter, g->counter, true, false};
+  *own = (struct node){++g->counter, g->counter, true, false, 0};
   g->stack[g->depth++] = at;
   for (size_t j = 0; j < k->n; j++) {
-    if (!ni_hang_blocks(k, &k->view[j])) continue;
+    if (!may_wait_elsewhere(k, &k->view[j])) continue;
     size_t first;
     ni_array_search(first, g->n_inside, g->inside[first].seat < k->view[j].seat);
     for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat; e++) {
       uint32_t to = g->inside[e].knot;
       if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
+      if (k->view[j].where == NI_HANG_NO_DATA) is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
+      k->behind |= is_queued(&k->view[j]);
+      if (g->inside[e].since_ns > k->first_ns) ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
       const struct node *there = &g->node[to];
       if (!there->index && g->depth < DEEPEST) {
         visit(g, to);
         if (there->low < own->low) own->low = there->low;
         own->leaves |= !there->on_stack;
+        own->ends |= there->ends;
       } else if (there->on_stack) {
         if (there->index < own->low) own->low = there->index;
       } else {
         own->leaves = true; /* to a part of the graph that is done: this one is a consequence */
+        own->ends |= there->ends;
       }
     }
   }
@@ -172,14 +197,32 @@ static void visit(struct graph *g, uint32_t at) {
   /* A whole ring, or a knot by itself, is on top of the stack. */
   uint32_t from = g->depth;
   bool leaves = false;
-  do leaves |= g->node[g->stack[--from]].leaves;
-  while (g->stack[from] != at);
+  uint64_t ends = 0;
+  do {
+    leaves |= g->node[g->stack[--from]].leaves;
+    ends |= g->node[g->stack[from]].ends;
+  } while (g->stack[from] != at);
+  if (!leaves) ends = g->n_ends < ENDS ? UINT64_C(1) << g->n_ends++ : 0;
   uint32_t ring = g->depth - from > 1 ? ++g->rings : 0;
   while (g->depth > from) {
     uint32_t i = g->stack[--g->depth];
     g->node[i].on_stack = false;
+    g->node[i].ends = ends;
     g->v->knot[i].ring = ring;
     g->v->knot[i].root = !leaves;
+  }
+}
+
+/* Counts for the ends of the graph who is inside them, and inside what leads to them. */
+static void weigh(const struct graph *g) {
+  uint64_t weight[ENDS] = {0};
+  for (size_t i = 0; i < g->v->n; i++)
+    for (int end = 0; end < ENDS; end++)
+      if (g->node[i].ends >> end & 1) weight[end] += g->v->knot[i].count[NI_HANG_INSIDE];
+  for (size_t i = 0; i < g->v->n; i++) {
+    struct ni_hang_knot *k = &g->v->knot[i];
+    long long end = k->root ? (long long)g->node[i].ends : 0;
+    k->weight = end ? weight[ffsll(end) - 1] : k->count[NI_HANG_INSIDE];
   }
 }
 
@@ -191,6 +234,7 @@ static int connect(struct ni_hang_verdict *v) {
   if (!g.node || !g.stack) e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < v->n; i++)
     if (v->knot[i].hangs && !g.node[i].index) visit(&g, i);
+  if (e == 0) weigh(&g);
   free(g.inside);
   free(g.node);
   free(g.stack);
@@ -206,7 +250,11 @@ static int by_weight(const void *a, const void *b) {
   if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
   if (x->past != y->past) return x->past ? 1 : -1;
   if (x->root != y->root) return x->root ? -1 : 1;
+  if (!x->ring != !y->ring) return !x->ring ? -1 : 1;
+  if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
+  if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
+  if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
   size_t p = waiting(x), q = waiting(y);
   if (p != q) return p > q ? -1 : 1;
   if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;

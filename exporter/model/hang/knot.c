@@ -67,6 +67,7 @@ bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) 
     case NI_HANG_OTHER_CALL:
     case NI_HANG_GONE:
     case NI_HANG_HAS_LEFT:
+    case NI_HANG_ELSEWHERE:
     case NI_HANG_API_ONLY: return true;
     /* The others are in the kernel and this rank's has not begun: its GPU does something else. */
     case NI_HANG_QUEUED: return k->count[NI_HANG_INSIDE] > 0;

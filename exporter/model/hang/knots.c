@@ -10,8 +10,6 @@
 
 /* ---- the collective that not all ranks of a communicator have finished, and where each is ---- */
 
-#define ASKED 256 /* so many ranks are asked for what one of them is in: all of them would be n squared */
-
 static const struct ni_hang_op *open_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
   const struct ni_hang_op *op = ni_hang_open_from(x, NI_KIND_COLL, func, sn);
   return op && ni_hang_is(op, func, sn) ? op : NULL;
@@ -41,9 +39,9 @@ static bool finished(const struct ni_hang_member *x, uint16_t func, uint64_t sn)
  * while). What two ranks both know tells by how much they differ. False: they have nothing in common.
  */
 static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
-  for (int pass = 0; pass < 2; pass++) {
-    const struct ni_hang_op *op = pass ? x->recent : x->open;
-    size_t n = pass ? x->n_recent : x->n_open;
+  for (int pass = 0; pass < 2; pass++) { /* what both have finished first: in flight a rank may be in another call */
+    const struct ni_hang_op *op = pass ? x->open : x->recent;
+    size_t n = pass ? x->n_open : x->n_recent;
     for (size_t i = 0; i < n; i++) {
       if (op[i].kind != NI_KIND_COLL || op[i].rec_sn == NI_HANG_NONE) continue;
       const struct ni_hang_op *same = known_op(ref, op[i].func, op[i].sn);
@@ -64,10 +62,12 @@ static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
   return first;
 }
 
-/* The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any. */
+/* The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any. Where ranks
+ * called different ones there, that of most of them (a vote: the candidate changes when it has no lead). */
 static const struct ni_hang_op *first_of_all(const struct ni_hang_group *c, const struct ni_hang_member **ref) {
   const struct ni_hang_op *best = NULL;
   int64_t at = 0;
+  size_t lead = 0;
   *ref = NULL;
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = first_open(c->x[i]);
@@ -76,9 +76,13 @@ static const struct ni_hang_op *first_of_all(const struct ni_hang_group *c, cons
     if (!*ref) *ref = c->x[i];
     else (void)shift_of(*ref, c->x[i], &shift);
     int64_t here = (int64_t)(op->rec_sn - (uint64_t)shift);
-    if (!best || here < at) {
+    if (best && here > at) continue;
+    if (best && here == at && ni_hang_is(op, best->func, best->sn)) lead++;
+    else if (best && here == at && lead) lead--;
+    else {
       best = op;
       at = here;
+      lead = 1;
     }
   }
   return best;
@@ -88,6 +92,15 @@ static const struct ni_hang_op *first_of_all(const struct ni_hang_group *c, cons
 static bool passed_by(const struct ni_hang_member *x, uint64_t at) {
   uint64_t started = x->started[NI_KIND_COLL];
   return started != NI_HANG_NONE && started > at && x->started_ns <= x->open_ns && !x->invisible;
+}
+
+/* What a rank has in flight in the place of an operation: another one, behind which that one may come. NULL: nothing. */
+static const struct ni_hang_op *instead(const struct ni_hang_knot *k, const struct ni_hang_member *x,
+                                        const struct ni_hang_member *ref) {
+  const struct ni_hang_op *first = first_open(x);
+  int64_t shift;
+  bool there = first && shift_of(ref, x, &shift) && first->rec_sn == k->op.rec_sn + (uint64_t)shift;
+  return there && !ni_hang_is(first, k->op.func, k->op.sn) ? first : NULL;
 }
 
 /* Where a rank is that has neither finished the operation nor has it in flight. */
@@ -108,14 +121,9 @@ static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_g
   } else if (w->op) w->where = NI_HANG_OTHER_CALL;
   else w->where = NI_HANG_NEVER;
   if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent) k->unsure = true;
-  /* It is inside another one. If nothing is known of its calls of this function, and the others know that other one,
-   * it may have passed here long ago. */
-  if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func)) {
-    for (size_t i = 0; i < c->n && i < ASKED && w->where == NI_HANG_OTHER_CALL; i++)
-      if (c->x[i] != x && (known_op(c->x[i], w->op->func, w->op->sn) || finished(c->x[i], w->op->func, w->op->sn))) {
-        w->where = NI_HANG_FINISHED;
-        k->unsure = true;
-      }
+  if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func) && w->op->rec_sn > at) { /* a later one: it may have passed */
+    w->where = NI_HANG_FINISHED;
+    k->unsure = true;
   }
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_FINISHED || w->where == NI_HANG_OTHER_CALL) return;
@@ -131,8 +139,12 @@ static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_g
 static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                   const struct ni_hang_member *ref) {
   w->op = open_op(w->member, k->op.func, k->op.sn);
+  const struct ni_hang_op *other = w->op ? instead(k, w->member, ref) : NULL;
+  if (other) w->op = other;
   if (w->op) {
-    w->where = ni_hang_dead_before(c, &f->m->process[w->member->who->process]) ? NI_HANG_GONE : ni_hang_where_of(w->op);
+    bool dead = ni_hang_dead_before(c, &f->m->process[w->member->who->process]);
+    w->where = dead ? NI_HANG_GONE : other ? NI_HANG_OTHER_CALL : ni_hang_where_of(w->op);
+    k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
     return;
   }
   if (finished(w->member, k->op.func, k->op.sn)) {
@@ -183,8 +195,10 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = open_op(c->x[i], first->func, first->sn);
     if (!op) continue;
-    ref = c->x[i];
-    k->op.rec_sn = op->rec_sn;
+    if (op == first_open(c->x[i])) {
+      ref = c->x[i];
+      k->op.rec_sn = op->rec_sn;
+    }
     ni_hang_times(k, op->enqueue_ns);
   }
   if (k->first_ns == UINT64_MAX) k->first_ns = 0;
@@ -205,7 +219,7 @@ static bool answered(const struct ni_hang_finding *f, const struct ni_hang_membe
   return half && half->root == me && (half->func == f->send) != send;
 }
 
-/* The oldest operation of a rank whose other half is missing, else its oldest. */
+/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. */
 static void place_p2p(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
@@ -214,8 +228,9 @@ static void place_p2p(const struct ni_hang_finding *f, struct ni_hang_knot *k, s
     if (op->kind != NI_KIND_P2P) continue;
     struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
     bool missing = op->root != w->rank && op->root >= 0 && !(peer && answered(f, peer->member, op, w->rank));
-    bool better = !w->op || (missing && w->waits_for < 0) ||
-                  (missing == (w->waits_for >= 0) && op->rec_sn < w->op->rec_sn);
+    int has = 2 * (ni_hang_where_of(op) == NI_HANG_INSIDE) + missing;
+    int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
+    bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
     ni_hang_times(k, op->enqueue_ns);
     if (!better) continue;
     w->op = op;
@@ -247,15 +262,16 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   if (k->first_ns == UINT64_MAX) k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) {
     struct ni_hang_view *w = &k->view[i], *peer;
+    if (w->where == NI_HANG_INSIDE && (peer = ni_hang_view_of(k, w->op->root))) peer->awaited = true;
     if (w->waits_for < 0) continue;
     if ((peer = ni_hang_view_of(k, w->waits_for))) place_waited_for(f, c, k, peer);
     else k->unseen++;
   }
-  /* What is named: the wait at whose end nobody waits, the oldest of those. */
-  for (int pass = 0; pass < 2 && !k->op.enqueue_ns; pass++)
+  /* What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half is missing. */
+  for (int pass = 0; pass < 3 && !k->op.enqueue_ns; pass++)
     for (size_t i = 0; i < c->n; i++) {
       struct ni_hang_view *w = &k->view[i], *peer = w->waits_for >= 0 ? ni_hang_view_of(k, w->waits_for) : NULL;
-      if (!w->op || (pass == 0 && (w->waits_for < 0 || (peer && peer->op && peer->where != NI_HANG_GONE)))) continue;
+      if (!w->op || (pass < 2 && w->waits_for < 0) || (pass == 0 && peer && peer->op && peer->where != NI_HANG_GONE)) continue;
       if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns) k->op = *w->op;
     }
   ni_hang_count(k);

@@ -41,6 +41,7 @@ enum ni_hang_where {
   NI_HANG_OTHER_CALL,   /* called something else of the same communicator instead */
   NI_HANG_GONE,         /* its process is dead, and others lived on */
   NI_HANG_HAS_LEFT,     /* destroyed the communicator, or its process ended in order */
+  NI_HANG_ELSEWHERE,    /* nothing says whether it called it: it waits in what hangs elsewhere */
   NI_HANG_NO_DATA,
   NI_HANG_NOT_INVOLVED, /* sends and receives: neither waits nor is waited for */
   NI_HANG_WHERE_COUNT
@@ -53,6 +54,7 @@ struct ni_hang_view {
   int32_t rank;
   enum ni_hang_where where;
   int32_t waits_for;            /* sends and receives: rank whose counterpart is missing; -1 */
+  bool awaited;                 /* sends and receives: somebody inside is waiting for it */
   uint64_t seat;                /* who: the same in all communicators */
 };
 
@@ -75,6 +77,9 @@ struct ni_hang_knot {
   bool hangs;
   uint32_t id;              /* its place when it was found */
   int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
+  bool behind;              /* a rank has called it, and waits elsewhere before that: in a ring the others come first */
+  uint64_t went_on_ns;      /* from its first call until a rank called what it waits in instead: then the most first */
+  uint64_t weight;          /* ranks inside; of a root, or its ring, also those inside what leads to it */
   uint32_t ring;            /* knots of one deadlock have one number; 0: none */
   bool root;                /* nothing explains it but itself, or its ring */
   bool past;                /* of an earlier run: never a hang of this one */
@@ -110,7 +115,7 @@ struct ni_hang_verdict {
   size_t n, n_hangs, n_roots;
   uint64_t after_ns;
   uint64_t now_ns;          /* newest moment any source speaks of */
-  uint64_t wall_ns;         /* when it was judged */
+  uint64_t wall_ns;         /* when it was judged; 0: the sentence does not say how long ago things were */
   struct ni_hang_fate fate;
   bool *earlier;            /* by process number: of an earlier run */
   size_t n_communicators;   /* of this run */

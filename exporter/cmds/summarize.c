@@ -10,7 +10,9 @@
 
 #include "exporter/base/spill/spill_sort.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/cmds/hang/say.h"
 #include "exporter/input/filters.h"
+#include "exporter/model/hang/read_logs.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
@@ -102,6 +104,23 @@ static int beside(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
+/* What `hang` says of the logs, if there are operations in them that had not finished: they are read once more. */
+static int hang(struct ni_run *r, struct ni_summary *s) {
+  struct ni_hang_model m = {0};
+  struct ni_hang_verdict v = {0};
+  if (!r->ledger.unfinished || r->opt.compat) return 0;
+  int e = ni_hang_read_logs(&m, &r->files, &r->progress);
+  ni_hang_model_settle(&m);
+  if (e == 0) e = ni_hang_judge(&v, &m, strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000));
+  v.wall_ns = 0; /* the same logs say the same tomorrow */
+  if (e == 0 && v.answer) s->hang_verdict = "likely";
+  else if (e == 0 && v.fate.over && v.fate.in[NI_HANG_DEAD]) s->hang_verdict = "dead";
+  if (s->hang_verdict) NI_HANG_SAID(s->hang, ni_hang_say(f, &v));
+  ni_hang_verdict_free(&v);
+  ni_hang_model_free(&m);
+  return e;
+}
+
 int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   int e = ni_result_begin(r);
   if (e < 0) return e;
@@ -129,6 +148,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);
+  if (e == 0) e = hang(r, s);
   if (e < 0) return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
     bool earlier = ni_result_earlier(r);

@@ -59,6 +59,7 @@ static void print_verdict(const struct ni_summary *s, FILE *f) {
   if (s->input.n_trouble > TROUBLE_SHOWN)
     ni_say(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
   for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
+  if (s->hang) ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }
 
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */

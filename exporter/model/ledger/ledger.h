@@ -183,7 +183,7 @@ struct ni_ledger_series {
 struct ni_ledger {
   bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
   NI_COUNTS(totals, files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans,
-            unknown_keys, notes);
+            unknown_keys, notes, unfinished); /* unfinished: stuck and in_flight lines */
   uint64_t reasons[NI_REJ_COUNT];
   struct ni_where sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;

@@ -216,6 +216,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_ledger_process *p = c->process[c->now_process];
   if (l->kind == NI_LINE_OP) return take_operation(c, l, x, line_no);
   c->control_lines++;
+  c->unfinished += l->kind == NI_LINE_STUCK || l->kind == NI_LINE_IN_FLIGHT;
   p->control_lines = true;
   uint64_t sample = ni_sampling_of(l);
   if (sample > 1 && sample > p->sample) p->sample = sample;

@@ -93,6 +93,7 @@ void ni_summary_free(struct ni_summary *s) {
   for (size_t i = 0; i < s->n_groups; i++)
     if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
   free(s->no_bins);
+  free(s->hang);
   for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
   for (size_t i = 0; i < s->input.n_notes; i++) free(s->input.note[i]);
   for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);

@@ -340,6 +340,8 @@ struct ni_summary {
   struct ni_job_facts job;
   struct ni_input input;
   bool complete;
+  const char *hang_verdict;    /* "likely", or "dead": not in order, and with operations in flight; NULL: neither */
+  char *hang;                  /* then: the sentence of `hang`, of these logs alone. Control characters in names are '?' */
   enum ni_time_from time_from; /* DUMP when any record has no start time */
   int64_t first_us, last_us;   /* of the records, Unix µs; 0, 0 without records */
   uint32_t n_bins;             /* equal parts of first_us..last_us; 1..NI_SUM_TIME_BINS, 0 without records */

@@ -71,6 +71,7 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_page_name(j, "producers", s->job.producers);
   ni_json_end_object(j);
   ni_json_bool(j, "complete", s->complete);
+  if (s->hang) ni_json_text(j, "hang", s->hang);
   ni_json_bool(j, "start_times", s->time_from == NI_TIME_START);
   ni_json_i64(j, "first_us", s->first_us);
   ni_json_i64(j, "last_us", s->last_us);

@@ -218,6 +218,12 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   struct ni_json j;
   ni_json_open(&j, f, "nccl-inspector-summary-1");
   ni_json_bool(&j, "complete", s->complete);
+  if (s->hang) {
+    ni_json_object(&j, "hang");
+    ni_json_text(&j, "verdict", s->hang_verdict);
+    ni_json_text(&j, "sentence", s->hang);
+    ni_json_end_object(&j);
+  }
   ni_json_object(&j, "job");
   ni_json_text(&j, "id", s->job.id);
   ni_json_text(&j, "exe", s->job.exe);

@@ -5,7 +5,7 @@ import { table } from './table.js';
 import { bytes, count, duration, rfc3339, iso, times, since, known } from './format.js';
 
 // As one word of a shell, whatever is in it.
-const word = (text) => (/^[\w./:=+,@%-]+$/.test(text) ? text : `'${String(text).replace(/'/g, "'\\''")}'`);
+export const word = (text) => (/^[\w./:=+,@%-]+$/.test(text) ? text : `'${String(text).replace(/'/g, "'\\''")}'`);
 
 export function command(o) {
   const parts = ['nccl-inspector', 'summary'];

@@ -3,6 +3,7 @@ import { page, groups, comms, hosts, processes } from './data.js';
 import { byId, el, replace } from './dom.js';
 import { chart, palette, tooltip, axis, legend } from './charts.js';
 import { table } from './table.js';
+import { word } from './outliers.js';
 import { count, amount, duration, percent, iso, known, operation, gbs } from './format.js';
 
 export function head() {
@@ -22,6 +23,11 @@ export function head() {
 
 export function completeness() {
   const i = page.input;
+  byId('hang').hidden = !page.hang;
+  if (page.hang) {
+    replace(byId('hang'), page.hang, el('ul', {}, el('li', { text: 'More, also from black boxes: ' },
+      el('code', { text: ['nccl-inspector', 'hang', ...page.input_paths].map(word).join(' ') }))));
+  }
   const verdict = byId('verdict');
   verdict.classList.add(page.complete ? 'good' : 'bad');
   replace(verdict,

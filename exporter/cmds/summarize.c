@@ -143,7 +143,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = beside(r, s);
-  if (e == 0) e = ni_judge_all(r, s);
+  if (e == 0) e = ni_judge_all(r, s, NULL);
   struct ni_sink csv = ni_operations_csv(r);
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_build_end(r, s);

@@ -97,7 +97,7 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
-int ni_judge_all(struct ni_run *r, struct ni_summary *s) {
+int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   uint32_t judged = 0;
   if (s->n_processes < 2 || r->opt.compat) return 0;
@@ -121,6 +121,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s) {
     s->by_own_time = true;
     e = judge(&b, s);
   }
-  ni_blame_free(&b);
+  if (keep && e == 0) *keep = b;
+  else ni_blame_free(&b);
   return e;
 }

@@ -9,8 +9,9 @@
 #ifndef NI_BLAME_JUDGE_H
 #define NI_BLAME_JUDGE_H
 
-#include "exporter/model/sums/state.h"
+#include "blame.h"
 
-int ni_judge_all(struct ni_run *r, struct ni_summary *s);
+/* keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else they are freed here. */
+int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
 
 #endif

@@ -9,6 +9,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/model/timeline/align.h"
 #include "exporter/model/timeline/scan.h"
+#include "exporter/model/timeline/with.h"
 #include "exporter/output/timeline/emit.h"
 #include "exporter/output/timeline/track.h"
 #include "exporter/output/timeline/write.h"
@@ -25,6 +26,8 @@ const struct ni_command ni_trace_command = {
          "Where to write (default: NAME-trace.json.gz in the current folder); compressed when it ends in .gz; - is standard output",
          IN(output), .min = 1, .want = "a file name, or - for standard output"},
         NI_ROWS_FILTERS(struct ni_tr_options, "what runs", "of the job"),
+        {"with", 0, NI_OPT_INPUTS, "[RANK=]FILE",
+         "Draw this trace of torch.profiler (.json, .json.gz, or a folder of them) below its rank, its clock put right", IN(with)},
         {"no-flows", 0, NI_OPT_FLAG, NULL, "No arrows", IN(no_flows)},
         {"memory", 0, NI_OPT_SIZE, "SIZE", "Sort in about so much memory, put the rest into a temporary file beside the output",
          IN(memory_bytes), .def = "64M", .min = 1 << 20},
@@ -33,6 +36,7 @@ const struct ni_command ni_trace_command = {
         {0}},
     .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the logs are incomplete or not all of them could be drawn"}},
     .examples = {{"logs/", "logs-trace.json.gz, to be opened in Perfetto"},
+                 {"--with profiles/ logs/", "the same with the traces of torch.profiler, a file each rank"},
                  {"--rank 0-7 --since=-10s -o end.json.gz logs/", "the last ten seconds of the first eight ranks"}},
     .run = ni_trace_run};
 
@@ -65,6 +69,7 @@ static int run_phases(struct ni_tr *r, struct ni_store *store) {
   r->store = store;
   int e = ni_sort_new(&r->sort, store, r->opt.memory_bytes, ni_tr_by_time, NULL);
   if (e == 0) e = ni_names_init(&r->names);
+  if (e == 0) e = ni_tr_with_find(r);
   if (e == 0) e = ni_tr_scan(r);
   if (e < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
   if (r->count.operations == 0 && r->n_processes == 0)
@@ -73,6 +78,7 @@ static int run_phases(struct ni_tr *r, struct ni_store *store) {
   resolve_times(r);
   if (r->since_ns > r->until_ns) return ni_tr_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
   e = ni_tr_align(r);
+  if (e == 0) e = ni_tr_with_scan(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
   if (e == 0) ni_filters_say_unmet("nccl-inspector trace", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, NULL);
@@ -93,6 +99,7 @@ static void run_free(struct ni_tr *r) {
   ni_files_free(&r->files);
   ni_runs_free(&r->runs);
   ni_inputs_free(&r->opt.inputs);
+  ni_inputs_free(&r->opt.with);
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);

@@ -17,7 +17,7 @@
 #include "trace_print.h"
 #include "exporter/model/ledger/judge.h"
 
-enum { HOSTS_SHOWN = 4 };
+enum { HOSTS_SHOWN = 4, WITH_SHOWN = 8 };
 
 static bool host_shown(const struct ni_tr *r, uint32_t host) {
   for (uint32_t i = 0; i < r->n_units; i++)
@@ -30,7 +30,7 @@ struct told {
   const char *more;            /* what it means for the picture; "": nothing */
   uint64_t count;
 };
-enum { TOLD_MAX = NI_PROBLEM_COUNT + 3 };
+enum { TOLD_MAX = NI_PROBLEM_COUNT + 5 };
 
 /* What the ledger's problems are called in this command's JSON, and what they mean for the picture. */
 static const struct {
@@ -41,9 +41,21 @@ static const struct {
              {NI_PROBLEM_DAMAGED, "damaged_files", ""}, {NI_PROBLEM_UNREADABLE, "unreadable_files", ""},
              {NI_PROBLEM_NO_END, "no_final_line", ""}};
 
+/* Files of --with that are not what was asked for: on no clock of ours; not whole, or of no rank. */
+static void count_with(const struct ni_tr *r, uint64_t *off, uint64_t *cut) {
+  *off = *cut = 0;
+  for (uint32_t i = 0; i < r->n_with; i++) {
+    bool there = r->with[i].unit != NI_TR_NONE;
+    *off += there && r->unit[r->with[i].unit].shown && !r->with[i].fit.good;
+    *cut += !there || r->with[i].error < 0;
+  }
+}
+
 /* What makes the timeline incomplete, in one list for all outputs: the ledger's problems, and what cannot be drawn. */
 static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
+  uint64_t off, cut;
+  count_with(r, &off, &cut);
   const struct told own[] = {
       {"no_start_time", ni_plural(c->no_start, "record has no start time", "records have no start time"),
        ": not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)", c->no_start},
@@ -51,6 +63,10 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
                                      "events have a time before 2001 or after 2100"), ": not drawn", c->no_time},
       {"unfinished_not_kept", ni_plural(c->open_lost, "unfinished operation", "unfinished operations"),
        " beyond 4,096 of one communicator", c->open_lost},
+      {"with_unaligned", ni_plural(off, "file of --with has", "files of --with have"),
+       " a clock of its own: no kernels tell", off},
+      {"with_unread", ni_plural(cut, "file of --with is", "files of --with are"),
+       " not whole, or of no rank that is here", cut},
   };
   unsigned n = 0;
   for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++) {
@@ -70,7 +86,9 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
 }
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
-  return !ni_ledger_complete(&r->ledger) || r->count.no_start || r->count.no_time || r->count.open_lost;
+  uint64_t off, cut;
+  count_with(r, &off, &cut);
+  return !ni_ledger_complete(&r->ledger) || r->count.no_start || r->count.no_time || r->count.open_lost || off || cut;
 }
 
 static int64_t worst_gpu_spread(const struct ni_tr *r) {
@@ -145,6 +163,34 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
            ni_plural(told - HOSTS_SHOWN, "host", "hosts"), ni_span_text(worst, text));
 }
 
+/* "rank 3: 240 of 250 NCCL kernels are ours, clock +1.50 s, error below 2.1 us, drift 0.120 ppm; 4,711 events" */
+static void with_text(const struct ni_tr_with *w, char *out, size_t size) {
+  char offset[32], error[32], rank[32] = "no rank";
+  if (w->rank >= 0) snprintf(rank, sizeof rank, "rank %d", w->rank);
+  if (w->unit == NI_TR_NONE) {
+    snprintf(out, size, "%s: %s", rank, w->rank >= 0 ? "not in the logs: left out" :
+             "neither its distributedInfo nor its name says whose it is: --with RANK=FILE");
+    return;
+  }
+  int n = snprintf(out, size, "%s: %zu of %zu NCCL kernels are ours, ", rank, w->fit.matched, w->fit.beside);
+  if (w->fit.good)
+    n += snprintf(out + n, size - (size_t)n, "clock %s%s, error below %s, drift %.3f ppm", w->fit.offset_ns < 0 ? "" : "+",
+                  ni_span_text(w->fit.offset_ns, offset), ni_span_text(w->fit.error_ns, error), w->fit.drift * 1e6);
+  else n += snprintf(out + n, size - (size_t)n, "CLOCK NOT PUT RIGHT: its own is used");
+  n += snprintf(out + n, size - (size_t)n, "; %" PRIu64 " %s", w->events, ni_plural(w->events, "event", "events"));
+  if (w->left_out) n += snprintf(out + n, size - (size_t)n, ", %" PRIu64 " left out", w->left_out);
+  if (w->bare) n += snprintf(out + n, size - (size_t)n, ", %" PRIu64 " without their arguments", w->bare);
+  if (w->error < 0) snprintf(out + n, size - (size_t)n, "; the file is not whole");
+}
+
+static void print_with(const struct ni_tr *r, FILE *f) {
+  char text[512];
+  for (uint32_t i = 0; i < r->n_with && !r->opt.quiet; i++) {
+    with_text(&r->with[i], text, sizeof text);
+    if (i < WITH_SHOWN || !r->with[i].fit.good) ni_say(f, "with        %s, %s\n", r->with[i].path, text);
+  }
+}
+
 void ni_tr_print(const struct ni_tr *r) {
   const struct ni_tr_counts *c = &r->count;
   struct told t[TOLD_MAX];
@@ -169,6 +215,7 @@ void ni_tr_print(const struct ni_tr *r) {
       ni_say(f, "; ranks of one host contradict each other by up to %s", ni_span_text(r->contradiction_ns, a));
     ni_say(f, "\n");
   }
+  print_with(r, f);
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++)
     ni_say(f, "%s %" PRIu64 " %s%s\n", i ? "           " : "incomplete ", t[i].count, t[i].text, t[i].more);
@@ -193,6 +240,9 @@ void ni_tr_print(const struct ni_tr *r) {
   if (c->arrows_back)
     ni_say(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
            ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
+  if (c->with_crowded)
+    ni_say(f, "note        %" PRIu64 " %s of --with left out: more than 256 at once on a track\n", c->with_crowded,
+           ni_plural(c->with_crowded, "slice", "slices"));
   char bytes[32];
   if (r->out_large)
     ni_say(f, "note        %s of text, more than Perfetto opens: " NI_TR_SMALLER "\n", ni_bytes_text(r->out_text_bytes, bytes));
@@ -247,6 +297,18 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
     member_text(o, ",\"text\":", text);
     ni_tr_out_text(o, "}");
   }
+  ni_tr_out_text(o, r->n_with ? "],\"with\":[" : "");
+  for (uint32_t i = 0; i < r->n_with; i++) {
+    const struct ni_tr_with *w = &r->with[i];
+    member_text(o, i ? ",\n{\"file\":" : "\n{\"file\":", w->path);
+    member_bool(o, ",\"aligned\":", w->fit.good);
+    member_u64(o, ",\"kernels_matched\":", w->fit.matched);
+    member_us(o, ",\"offset_us\":", w->fit.offset_ns);
+    member_us(o, ",\"error_us\":", w->fit.error_ns);
+    with_text(w, text, sizeof text);
+    member_text(o, ",\"text\":", text);
+    ni_tr_out_text(o, "}");
+  }
   member_u64(o, "],\"left_out_by_settings\":", r->count.filtered);
   member_us(o, ",\"gpu_clock_spread_us\":", worst_gpu_spread(r));
   member_us(o, ",\"gpu_clock_contradiction_us\":", r->contradiction_ns);
@@ -266,6 +328,11 @@ void ni_tr_print_json(const struct ni_tr *r) {
       NI_JSON_AS(ni_tr_counts, open, "unfinished"), NI_JSON(ni_tr_counts, start_assumed), NI_JSON(ni_tr_counts, unknown_lines),
       NI_JSON(ni_tr_counts, marks), NI_JSON_AS(ni_tr_counts, filtered, "left_out_by_settings"),
       NI_JSON_AS(ni_tr_counts, proxy_untimed, "proxy_without_time")};
+  static const struct ni_json_field of_with[] = {
+      NI_JSON_AS(ni_tr_with, path, "file"), NI_JSON(ni_tr_with, rank),
+      NI_JSON_AS(ni_tr_with, fit.matched, "kernels_matched"), NI_JSON_AS(ni_tr_with, fit.beside, "kernels"),
+      NI_JSON_AS(ni_tr_with, fit.offset_ns, "offset_ns"), NI_JSON_AS(ni_tr_with, fit.error_ns, "error_ns"),
+      NI_JSON_AS(ni_tr_with, fit.drift, "drift"), NI_JSON(ni_tr_with, events), NI_JSON(ni_tr_with, left_out)};
   const struct ni_tr_counts *c = &r->count;
   struct ni_json j;
   struct told t[TOLD_MAX];
@@ -304,6 +371,15 @@ void ni_tr_print_json(const struct ni_tr *r) {
     ni_json_end_object(&j);
   }
   ni_json_end_array(&j);
+  if (r->n_with) ni_json_array(&j, "with");
+  for (uint32_t i = 0; i < r->n_with; i++) {
+    ni_json_object(&j, NULL);
+    ni_json_bool(&j, "aligned", r->with[i].fit.good);
+    ni_json_fields(&j, of_with, sizeof of_with / sizeof *of_with, true, &r->with[i], NULL);
+    ni_json_end_object(&j);
+  }
+  if (r->n_with) ni_json_end_array(&j);
+  if (r->n_with) ni_json_u64(&j, "with_crowded", c->with_crowded);
   ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
   ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
   ni_json_text(&j, "verdict", ni_ledger_complete(&r->ledger) ? "COMPLETE" : "INCOMPLETE");

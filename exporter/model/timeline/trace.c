@@ -19,7 +19,17 @@ void ni_tr_free(struct ni_tr *r) {
     free(r->member[i].gap);
     free(r->member[i].open);
   }
-  for (uint32_t i = 0; i < r->n_units; i++) ni_gpu_clock_free(&r->unit[i].clock);
+  for (uint32_t i = 0; i < r->n_units; i++) {
+    ni_gpu_clock_free(&r->unit[i].clock);
+    free(r->unit[i].started);
+  }
+  for (uint32_t i = 0; i < r->n_with; i++) {
+    free(r->with[i].path);
+    free(r->with[i].theirs);
+    free(r->with[i].place);
+    ni_index_free(&r->with[i].places);
+  }
+  free(r->with);
   free(r->host);
   free(r->process);
   free(r->unit);

@@ -28,6 +28,7 @@
 #include "exporter/base/name_table.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/clocks/gpu_clock.h"
+#include "exporter/model/clocks/kernel_fit.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/model/ledger/ledger.h"
 #include "exporter/model/who/who.h"
@@ -43,6 +44,7 @@ struct ni_tr_options {
   struct ni_words coll, comm, host;
   struct ni_ranks rank;
   uint64_t memory_bytes;
+  struct ni_inputs with;       /* [RANK=]FILE or folder */
   bool json, quiet, no_flows;
 };
 
@@ -81,6 +83,9 @@ struct ni_tr_unit {
   int32_t gpu;                 /* -1: not known */
   bool rank_stated, shown;
   uint32_t out_pid;            /* what the timeline calls its process */
+  bool with;                   /* has files of --with */
+  struct ni_kernel *started;   /* then its kernels, aligned */
+  size_t n_started, cap_started;
   struct ni_gpu_clock clock;   /* its GPU's clock against the host's */
 };
 
@@ -128,12 +133,29 @@ struct ni_tr_member {
 /* What is drawn and what is not: told at the end, beside what the ledger knows. */
 struct ni_tr_counts {
   uint64_t operations, shown, no_start, start_assumed, unknown_lines, proxy_untimed, open, marks, events, slices, arrows,
-      arrows_back, samples, open_lost, filtered, sampled, no_time;
+      arrows_back, samples, open_lost, filtered, sampled, no_time,
+      with_crowded;
 };
 
 /* The NICs and GPUs of a host, whose counters have tracks: what the timeline has as one process. */
 struct ni_tr_device {
   uint32_t host, out_pid;      /* host: a name */
+};
+
+/* A file of another profiler, drawn below a rank (with.c). */
+struct ni_tr_with {
+  char *path;
+  int32_t rank;                /* -1: not known */
+  uint32_t unit;               /* NI_TR_NONE: no such rank */
+  int64_t base_ns;             /* added to its times; 0: not stated */
+  struct ni_kernel *theirs;
+  size_t n_theirs, cap_theirs;
+  struct ni_kernel_fit fit;
+  struct ni_tr_place { uint64_t key; uint32_t name; } *place; /* of a hash of ni_kineto_event; what it is called */
+  size_t n_places, cap_places;
+  struct ni_index places;
+  uint64_t events, left_out, bare; /* bare: drawn without their arguments, which were too long */
+  int error;                   /* it is not whole, or no such file */
 };
 
 struct ni_tr_track;
@@ -169,6 +191,9 @@ struct ni_tr {
   struct ni_tr_device *device;
   uint32_t n_devices;
   size_t cap_devices;
+  struct ni_tr_with *with;
+  uint32_t n_with;
+  size_t cap_with;
   struct ni_tr_track *track;
   uint32_t n_tracks;
   size_t cap_tracks;

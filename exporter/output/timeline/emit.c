@@ -9,6 +9,7 @@
 #include "emit_events.h"
 #include "emit_marks.h"
 #include "emit_op.h"
+#include "emit_with.h"
 
 static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   switch (l->kind) {
@@ -34,5 +35,6 @@ int ni_tr_emit(struct ni_tr *r) {
   int e = ni_tr_pass(r, false, take);
   if (e == 0) e = ni_tr_emit_kept(r);
   if (e == 0) e = ni_tr_emit_counters(r);
+  if (e == 0) e = ni_tr_emit_with(r);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/model/timeline/scan.h"
+#include "exporter/model/timeline/with.h"
 #include "emit_marks.h"
 #include "emit_op.h"
 
@@ -153,12 +154,13 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
     start += better - m->gpu_offset_ns;
   struct drawn d = {.r = r, .w = w, .l = l, .m = m, .how = how, .bracket_only = o->timing == NI_TIMING_COLLECTIVE_CPU,
                     .e = {.ts = ni_tr_time(r, w->process, start), .dur = dur}};
+  int err = how == NI_TR_BY_ENQUEUE || d.bracket_only ? 0 : ni_tr_with_note(r, m->unit, d.e.ts, o);
+  if (err < 0) return err;
   d.flows = !r->opt.no_flows && !d.bracket_only;
   d.enqueue = o->has & NI_HAS_ENQUEUE ? ni_tr_time(r, w->process, (int64_t)o->enqueue_ns) : NI_TR_NO_TIME;
   if (o->has & NI_HAS_REC_SN) ni_tr_note_gap_border(m, l->is_p2p, o->rec_sn, d.enqueue != NI_TR_NO_TIME ? d.enqueue : d.e.ts);
   if ((r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func)) || !m->shown) return 0; /* every filter is asked: which words fit nothing */
-  int err = name_of(r, l, "", &d.name);
-  if (err < 0) return err;
+  if ((err = name_of(r, l, "", &d.name)) < 0) return err;
   r->count.shown++;
   if ((err = take_kernel(&d)) == 0) err = put_enqueue(&d);
   join_others(&d);

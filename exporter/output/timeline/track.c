@@ -49,10 +49,14 @@ void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32
   static const char *const texts[NI_TR_T_COUNT] = {"marks, losses", "API calls", "enqueue", "collectives", "send, receive", "channel",
                                                    "network send", "network receive", "network steps", "network plugin", "proxy thread"};
   char comm[160] = "", sub[16] = "", suffix[32] = "";
+  if (lane) snprintf(suffix, sizeof suffix, " (%u)", lane + 1);
+  if (t->class == NI_TR_T_OTHER) {
+    snprintf(out, size, "%.200s%s", ni_name_text(&r->names, t->sub), suffix);
+    return;
+  }
   if (t->member != NI_TR_NONE) comm_name(r, t, comm, sizeof comm);
   else if (t->class >= NI_TR_T_COLL && t->class != NI_TR_T_PROXY) snprintf(comm, sizeof comm, "other processes");
   if (t->class >= NI_TR_T_CHANNEL && t->class <= NI_TR_T_STEPS) snprintf(sub, sizeof sub, " %02u", t->sub);
-  if (lane) snprintf(suffix, sizeof suffix, " (%u)", lane + 1);
   snprintf(out, size, "%s%s%s%s%s", comm, *comm ? ": " : "", texts[t->class], sub, suffix);
 }
 
@@ -88,7 +92,10 @@ void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t si
 }
 
 void ni_tr_tracks_free(struct ni_tr *r) {
-  for (uint32_t i = 0; i < r->n_tracks; i++) free(r->track[i].lane);
+  for (uint32_t i = 0; i < r->n_tracks; i++) {
+    for (uint32_t k = 0; k < r->track[i].n_lanes; k++) free(r->track[i].lane[k].end);
+    free(r->track[i].lane);
+  }
   free(r->track);
   ni_index_free(&r->track_at_hash);
 }

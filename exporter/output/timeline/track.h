@@ -9,17 +9,18 @@
 
 /* In the order in which they stand in a process. */
 enum ni_tr_class { NI_TR_T_MARKS, NI_TR_T_CALLS, NI_TR_T_ENQUEUE, NI_TR_T_COLL, NI_TR_T_P2P, NI_TR_T_CHANNEL, NI_TR_T_NET_SEND,
-                   NI_TR_T_NET_RECV, NI_TR_T_STEPS, NI_TR_T_NET_PLUGIN, NI_TR_T_PROXY, NI_TR_T_COUNT };
+                   NI_TR_T_NET_RECV, NI_TR_T_STEPS, NI_TR_T_NET_PLUGIN, NI_TR_T_PROXY, NI_TR_T_OTHER, NI_TR_T_COUNT };
 
 struct ni_tr_lane {
   uint32_t tid, depth;
-  int64_t end[8];              /* of the slices that are open, the outermost first; depth <= 8 */
+  int64_t *end;                /* of the slices that are open, the outermost first */
+  size_t cap_end;
 };
 
 struct ni_tr_track {
   uint32_t unit, member;       /* member NI_TR_NONE: of the unit */
   uint8_t class;
-  uint32_t sub;                /* channel, or 0 */
+  uint32_t sub;                /* channel, or 0; OTHER: what it is called, a name */
   struct ni_tr_lane *lane;     /* write.c */
   uint32_t n_lanes;
   size_t cap_lanes;

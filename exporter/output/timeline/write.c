@@ -21,7 +21,8 @@
 #include "write.h"
 
 static const char *const arrow_names[NI_TR_A_COUNT] = {"enqueue to kernel", "call to kernel", "call to launch",
-                                                       "launch to kernel", "kernel to network", "enqueue to network"};
+                                                       "launch to kernel", "kernel to network", "enqueue to network",
+                                                       "CPU to GPU", "forward to backward"};
 
 /* Arrows that have begun: two tables that take turns, so that the newest 262,144 at least are remembered. */
 enum { BEGUN_SLOTS = 1 << 19, BEGUN_MAX = BEGUN_SLOTS / 2 };
@@ -32,6 +33,8 @@ struct begun {
 
 /* Perfetto shows the threads of a process in order of their numbers, so every track has some in its place. */
 enum { LANE_TIDS = 32 };
+/* Stacks of another profiler are deep; and what a file can make the search for a lane take is bounded. */
+enum { OTHERS_DEPTH = 128, OTHERS_LANES = 256 };
 
 struct writer {
   struct ni_tr *r;
@@ -146,23 +149,27 @@ static void name_lane(struct writer *w, const struct ni_tr_track *t, uint32_t la
   metadata(w, "thread_sort_index", pid, tid, NULL, t->tid + (lane < LANE_TIDS ? lane : LANE_TIDS - 1));
 }
 
-/* The lane for a slice; made when all are taken. NULL: no memory. */
+/* The lane for a slice; made when all are taken. NULL: no memory, or no more of them are for another profiler's file. */
 static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, const struct ni_tr_event *e) {
-  bool nests = t->class == NI_TR_T_CALLS || t->class == NI_TR_T_MARKS;
+  bool others = t->class == NI_TR_T_OTHER, nests = others || t->class == NI_TR_T_CALLS || t->class == NI_TR_T_MARKS;
   int64_t end = e->ts + e->dur;
   for (uint32_t i = 0; i < t->n_lanes; i++) {
     struct ni_tr_lane *x = &t->lane[i];
     while (x->depth && x->end[x->depth - 1] <= e->ts) x->depth--;
     if (e->phase == NI_TR_INSTANT) return x;
-    if (x->depth && !(nests && x->depth < 8 && end <= x->end[x->depth - 1])) continue;
+    if (x->depth && !(nests && x->depth < (others ? OTHERS_DEPTH : 8) && end <= x->end[x->depth - 1])) continue;
+    if (!ni_array_room(x->end, x->depth, x->cap_end)) return NULL;
     x->end[x->depth++] = end;
     return x;
   }
+  if (others && t->n_lanes == OTHERS_LANES) return NULL;
   if (!ni_array_room(t->lane, t->n_lanes, t->cap_lanes)) return NULL;
   struct ni_tr_lane *x = &t->lane[t->n_lanes];
   *x = (struct ni_tr_lane){.tid = t->n_lanes < LANE_TIDS ? t->tid + t->n_lanes : w->next_tid++,
-                             .depth = e->phase == NI_TR_INSTANT ? 0 : 1, .end = {end}};
+                             .depth = e->phase == NI_TR_INSTANT ? 0 : 1};
   name_lane(w, t, t->n_lanes++, x->tid);
+  if (!ni_array_room(x->end, 0, x->cap_end)) return NULL;
+  x->end[0] = end;
   return x;
 }
 
@@ -261,14 +268,19 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   if (e->phase == NI_TR_COUNTER) return put_counter(w, e), 0;
   struct ni_tr_track *t = &r->track[e->track];
   struct ni_tr_lane *lane = lane_for(w, t, e);
+  if (!lane && t->class == NI_TR_T_OTHER && t->n_lanes == OTHERS_LANES) return r->count.with_crowded++, 0;
   if (!lane) return -ENOMEM;
   uint32_t pid = r->unit[t->unit].out_pid;
   begin(w, e->phase == NI_TR_INSTANT ? "i\",\"s\":\"t" : "X");
-  ni_tr_out_text(&w->out, "\",\"name\":");
-  ni_tr_out_string(&w->out, ni_name_text(&r->names, e->name));
-  ni_tr_out_text(&w->out, ",\"cat\":\"");
-  ni_tr_out_text(&w->out, ni_tr_category_name(e->category));
-  ni_tr_out_text(&w->out, "\"");
+  ni_tr_out_text(&w->out, e->n_text ? "\"," : "\",\"name\":");
+  if (e->n_text) {
+    ni_tr_out_bytes(&w->out, e->text, e->n_text);
+  } else {
+    ni_tr_out_string(&w->out, ni_name_text(&r->names, e->name));
+    ni_tr_out_text(&w->out, ",\"cat\":\"");
+    ni_tr_out_text(&w->out, ni_tr_category_name(e->category));
+    ni_tr_out_text(&w->out, "\"");
+  }
   place(w, pid, lane->tid, e->ts);
   if (e->phase != NI_TR_INSTANT) {
     ni_tr_out_text(&w->out, ",\"dur\":");

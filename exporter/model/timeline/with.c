@@ -1,0 +1,152 @@
+#include "with.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/kineto/kineto.h"
+#include "format/names.h"
+
+enum { KERNELS_MAX = 1 << 20, PLACES_MAX = 1 << 14 }; /* of a rank to compare; tracks with names */
+
+struct reading {
+  struct ni_tr *r;
+  struct ni_tr_with *w;
+};
+
+/* Of an NCCL kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(..)", "ncclKernel_.."; sends and receives are one. */
+static enum ni_func func_of(const char *kernel) {
+  size_t prefix = strncmp(kernel, "ncclDevKernel_", 14) == 0 ? 14 : strncmp(kernel, "ncclKernel_", 11) == 0 ? 11 : 0;
+  char name[32];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(kernel + prefix, "_("), kernel + prefix);
+  return !prefix ? NI_FUNC_OTHER : strcmp(name, "SendRecv") == 0 ? NI_FUNC_SEND : ni_func_from_name(name);
+}
+
+static int name_place(struct ni_tr *r, struct ni_tr_with *w, uint64_t key, const char *text) {
+  struct ni_tr_place x = {.key = key};
+  if (!*text || w->n_places == PLACES_MAX || ni_tr_with_place(r, w, key)) return 0;
+  int e = ni_name(&r->names, &r->cache, text, &x.name);
+  if (e < 0) return e;
+  if (!ni_array_room(w->place, w->n_places, w->cap_places)) return -ENOMEM;
+  if (ni_index_add(&w->places, key, (uint32_t)w->n_places) < 0) return -ENOMEM;
+  w->place[w->n_places++] = x;
+  return 0;
+}
+
+const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, uint64_t key) {
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&w->places, key, &at)) != NI_INDEX_NONE;)
+    if (w->place[k].key == key) return ni_name_text(&r->names, w->place[k].name);
+  return NULL;
+}
+
+static int take(void *arg, const struct ni_kineto_event *k) {
+  struct ni_tr_with *w = ((struct reading *)arg)->w;
+  if (!k->phase) {
+    if (k->base_ns != INT64_MIN) w->base_ns = k->base_ns;
+    if (w->rank < 0) w->rank = k->rank;
+  }
+  bool process = strcmp(k->name, "process_labels") == 0, thread = strcmp(k->name, "thread_name") == 0;
+  if (k->phase == 'M' && (process || thread))
+    return name_place(((struct reading *)arg)->r, w, process ? k->process : k->place, k->label);
+  enum ni_func f = k->phase == 'X' && k->ts_ns != INT64_MIN ? func_of(k->name) : NI_FUNC_OTHER;
+  if (f == NI_FUNC_OTHER || w->n_theirs == KERNELS_MAX) return 0;
+  if (!ni_array_room(w->theirs, w->n_theirs, w->cap_theirs)) return -ENOMEM;
+  w->theirs[w->n_theirs++] = (struct ni_kernel){k->ts_ns, {k->bytes[0], k->bytes[1]}, f};
+  return 0;
+}
+
+/* For a fit; relative times are, too. */
+static bool possible(int64_t ns) { return ns >= 0 && ns < INT64_C(4100000000000000000); }
+
+/* "trace_rank3.json", "host_3.json.gz"; -1. */
+static int32_t rank_in(const char *path) {
+  const char *name = ni_path_name(path), *at = strcasestr(name, "rank");
+  if (at) at += 4 + strspn(at + 4, "_-");
+  for (const char *p = at ? "" : name; (p = strchr(p, '_')); p++)
+    if (isdigit((unsigned char)p[1]) && p[1 + strspn(p + 1, "0123456789")] == '.') at = p + 1;
+  return at && isdigit((unsigned char)*at) && strspn(at, "0123456789") < 9 ? atoi(at) : -1;
+}
+
+static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
+  uint64_t bad = 0;
+  w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad);
+  if (w->error == -ENOMEM || w->error == -ENOSPC) return w->error;
+  if (w->rank < 0) w->rank = rank_in(w->path);
+  size_t kept = 0;
+  for (size_t i = 0; i < w->n_theirs; i++) {
+    struct ni_kernel *k = &w->theirs[i];
+    bool over = __builtin_add_overflow(k->start_ns, w->base_ns, &k->start_ns);
+    if (!over && possible(k->start_ns)) w->theirs[kept++] = *k;
+  }
+  w->n_theirs = kept;
+  for (uint32_t i = 0; w->unit == NI_TR_NONE && w->rank >= 0 && i < r->n_units; i++)
+    if (r->unit[i].rank == w->rank) w->unit = i;
+  if (w->unit == NI_TR_NONE) return 0;
+  r->unit[w->unit].with = true;
+  return 0;
+}
+
+static bool is_trace(const char *name) {
+  size_t n = strlen(name);
+  return (n > 5 && strcmp(name + n - 5, ".json") == 0) || (n > 8 && strcmp(name + n - 8, ".json.gz") == 0);
+}
+
+int ni_tr_with_find(struct ni_tr *r) {
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < r->opt.with.n; i++) {
+    char *path = r->opt.with.path[i], *rest;
+    long rank = strtol(path, &rest, 10);
+    bool stated = rest > path && *rest == '=' && rank >= 0 && rank <= INT32_MAX;
+    struct ni_files found = {.wanted = is_trace};
+    if (stated) path = rest + 1;
+    e = ni_discover(&found, &path, 1);
+    if (e == 0 && (found.n_bad || found.n == 0))
+      e = ni_tr_fail(r, -ENOENT, "--with %s: %s", path,
+                     found.n_bad ? ni_unreadable_why(&found.bad[0]) : "no .json or .json.gz in it");
+    for (size_t k = 0; e == 0 && k < found.n; k++) {
+      struct ni_tr_with w = {.path = strdup(found.file[k].path), .rank = stated ? (int32_t)rank : -1, .unit = NI_TR_NONE};
+      if (!w.path || !ni_array_room(r->with, r->n_with, r->cap_with)) e = -ENOMEM;
+      else r->with[r->n_with++] = w;
+    }
+    ni_files_free(&found);
+  }
+  return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;
+}
+
+int ni_tr_with_scan(struct ni_tr *r) {
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < r->n_with; i++) e = read_file(r, &r->with[i]);
+  return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;
+}
+
+int ni_tr_with_note(struct ni_tr *r, uint32_t unit, int64_t start_ns, const struct ni_record *o) {
+  struct ni_tr_unit *u = &r->unit[unit];
+  enum ni_func f = ni_func_from_name(o->func);
+  if (!u->with || u->n_started == KERNELS_MAX || !possible(start_ns)) return 0;
+  if (!ni_array_room(u->started, u->n_started, u->cap_started)) return -ENOMEM;
+  /* One kernel sends and receives several messages. */
+  bool p2p = f == NI_FUNC_SEND || f == NI_FUNC_RECV;
+  u->started[u->n_started++] = (struct ni_kernel){start_ns, {p2p ? 0 : o->msg_bytes}, p2p ? NI_FUNC_SEND : f};
+  return 0;
+}
+
+int ni_tr_with_fit(struct ni_tr *r) {
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < r->n_with; i++) {
+    struct ni_tr_with *w = &r->with[i];
+    struct ni_tr_unit *u = w->unit == NI_TR_NONE ? NULL : &r->unit[w->unit];
+    if (u) e = ni_kernel_fit(u->started, u->n_started, w->theirs, w->n_theirs, &w->fit);
+  }
+  return e;
+}
+
+int64_t ni_tr_with_time(const struct ni_tr *r, const struct ni_tr_with *w, int64_t ts_ns) {
+  int64_t t;
+  if (__builtin_add_overflow(ts_ns, w->base_ns, &t) || !possible(t)) return NI_TR_NO_TIME;
+  if (!w->fit.good) return ni_tr_aligned(r, r->process[r->unit[w->unit].process].host, t);
+  return t + w->fit.offset_ns + (int64_t)(w->fit.drift * (double)(t - w->fit.epoch_ns));
+}

@@ -42,6 +42,14 @@ float ni_blame_quantile(float *x, size_t n, double q) {
   return x[(size_t)(q * (double)(n - 1) + 0.5)];
 }
 
+float ni_blame_middle(float *x, size_t n) {
+  double sum = 0;
+  if (n == 0) return NAN;
+  qsort(x, n, sizeof *x, by_number);
+  for (size_t i = n / 10; i < n - n / 10; i++) sum += x[i];
+  return (float)(sum / (double)(n - 2 * (n / 10)));
+}
+
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {
   const struct ni_blame_rank *o = &b->rank[rank];
   int64_t at = (int64_t)k - o->shift / (int32_t)b->bin_steps;

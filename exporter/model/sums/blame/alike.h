@@ -23,4 +23,7 @@ void ni_blame_free(struct ni_blame *b);
 /* The q-th part of n numbers, in place; NAN of none. */
 float ni_blame_quantile(float *x, size_t n, double q);
 
+/* The mean of the middle four fifths, in place; NAN of none. */
+float ni_blame_middle(float *x, size_t n);
+
 #endif

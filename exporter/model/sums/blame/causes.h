@@ -25,7 +25,9 @@
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
 #define NI_CAUSE_COST 2e-4         /* of the run: what costs less is not named, */
-#define NI_CAUSE_LINK_COST 1e-3    /* of links less than this */
+#define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
+#define NI_CAUSE_SMALL_COST 5e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer */
+#define NI_CAUSE_SMALL 0.025f
 #define NI_CAUSES_MAX 64u
 
 struct ni_cause {

@@ -97,6 +97,24 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
+/* Ranks of one job have as many steps; where a few found others than most have, they are not judged. */
+static int same_steps(struct ni_blame *b) {
+  float *n = malloc((b->n_ranks + 1) * sizeof *n);
+  size_t judged = 0;
+  if (!n) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
+  float usual = ni_blame_quantile(n, judged, 0.5);
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged || (fabsf((float)o->n_steps - usual) <= 0.1f * usual + 2)) continue;
+    o->judged = false;
+    o->why_not = "its steps are others than those of most ranks";
+  }
+  free(n);
+  return 0;
+}
+
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   uint32_t judged = 0;
@@ -108,6 +126,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
   if (e == 0) e = pass_all(&b);
+  if (e == 0) e = same_steps(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
     struct ni_blame_rank *o = &b.rank[i];
     if (s->process[i].ranks > 1) {

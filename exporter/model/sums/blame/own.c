@@ -71,19 +71,34 @@ static int compare_places(struct own *w) {
   return 0;
 }
 
-/* Own time of the members beyond the lower quartile of all, of each bin. */
-static void excess(struct own *w) {
+/*
+ * Own time of the members beyond that of their like, of each bin. What is usual is the lower quartile of the members' means over the
+ * run, since up to half of them can be slow; from bin to bin all of them move by what they have in common. (A lower quartile of
+ * each bin alone would take noise for speed.)
+ */
+static void excess(struct own *w, float *mean) {
   const struct ni_blame *b = w->b;
+  size_t means = 0;
+  for (uint32_t i = 0; i < w->n; i++) {
+    float *x = &w->x[(size_t)i * b->bins], ratio = w->ratio[w->member[i]];
+    size_t n = 0;
+    for (uint32_t k = 0; k < b->bins; k++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, w->member[i], k);
+      x[k] = c && c->usual > 0 ? ratio * (1 + c->dev / c->usual) - 1 : NAN;
+      if (!isnan(x[k])) w->scratch[n++] = x[k];
+    }
+    mean[i] = ni_blame_middle(w->scratch, n);
+    if (n) mean[w->n + means++] = mean[i];
+  }
+  float usual = ni_blame_quantile(mean + w->n, means, means == 2 ? 0 : 0.25);
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-      const struct ni_blame_cell *c = ni_blame_cell_at(b, w->member[i], k);
-      float *x = &w->x[(size_t)i * b->bins + k];
-      *x = c && c->usual > 0 ? w->ratio[w->member[i]] * (1 + c->dev / c->usual) - 1 : NAN;
-      if (!isnan(*x)) w->scratch[n++] = *x;
+      float x = w->x[(size_t)i * b->bins + k];
+      if (!isnan(x)) w->scratch[n++] = x - mean[i];
     }
-    float usual = ni_blame_quantile(w->scratch, n, n == 2 ? 0 : 0.25);
-    for (uint32_t i = 0; i < w->n; i++) w->x[(size_t)i * b->bins + k] -= usual;
+    float common = ni_blame_quantile(w->scratch, n, 0.4);
+    for (uint32_t i = 0; i < w->n; i++) w->x[(size_t)i * b->bins + k] -= usual + common;
   }
 }
 
@@ -109,11 +124,12 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   double sum = 0;
   /* The first and the last bin are begun or ended in the middle of a step. */
   x[0] = x[b->bins - 1] = NAN;
+  memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
   if (!ni_longest_above(x, b->bins, NI_CAUSE_OWN_FLOOR, &from, &to)) return;
   for (uint32_t k = from; k < to; k++)
-    if (!isnan(x[k])) sum += x[k], n++;
+    if (!isnan(x[k])) sum += w->scratch[k], n++;
   float mean = n ? (float)(sum / n) : 0;
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN || sum < NI_CAUSE_OF_RUN * b->bins || mean * sqrtf((float)n) < NI_CAUSE_SIGMA * noise) return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
@@ -169,7 +185,7 @@ static int judge_class(struct own *w, uint32_t cls) {
   }
   int e = compare_places(w);
   if (e == 0) {
-    excess(w);
+    excess(w, each);
     float noise = noise_of(w, each);
     for (uint32_t i = 0; i < w->n; i++) judge_rank(w, i, noise);
   }

@@ -12,6 +12,9 @@
 
 enum { KEY_PLACES = 2 * NI_BLAME_KEYS, POSITIONS = 4096, TOKENS_MAX = 512 };
 
+#define ALONE_PART 0.4     /* of the own time in places that are alone: then only these are compared */
+#define SAME_LAYER 0.025f  /* usual times of places with the same layers differ by no more */
+
 /* A place in the step: slot and number in it. */
 struct key {
   uint32_t name;               /* slot * POSITIONS + number + 1; 0: free */
@@ -33,12 +36,16 @@ struct pass {
   size_t n;
   struct key key[KEY_PLACES];
   uint32_t n_keys;
+  bool alone;                  /* places that are alone have enough of the own time: they are judged by */
   struct token token[TOKENS_MAX];
   struct ni_step_mark mark;
   /* Along the way, from one chunk to the next: */
   int64_t end[NI_BLAME_SLOTS][2]; /* of the last two operations of a slot */
   int64_t started;             /* the last operation */
   uint32_t position[NI_BLAME_SLOTS];
+  /* Operations of a slot come in one order, and as many in each step: their number in it does not depend on when the step ended. */
+  uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
+  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS];
   uint32_t step, bin, bins_max;
   size_t cap_sample, cap_cells;
 };
@@ -57,10 +64,49 @@ static uint32_t key_of(struct pass *x, uint32_t slot, uint32_t position) {
     if (x->key[at].name) continue;
     if (x->n_keys == NI_BLAME_KEYS) return NI_BLAME_NONE;
     x->n_keys++;
-    x->key[at] = (struct key){.name = name, .usual.us = NAN, .usual.waits_for = UINT64_C(1) << slot};
+    x->key[at] = (struct key){.name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
     return at;
   }
 }
+
+static void next_step(struct pass *x) { memset(x->position, 0, sizeof x->position); }
+
+static uint32_t position_of(const struct pass *x, uint32_t slot) {
+  return x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
+}
+
+/* From the first operation on again. */
+static void rewind_all(struct pass *x) {
+  memset(x->end, 0, sizeof x->end);
+  memcpy(x->index, x->base, sizeof x->index);
+  for (size_t i = 0; i < TOKENS_MAX; i++) x->token[i].any = false;
+  x->started = 0;
+  next_step(x);
+}
+
+/* How many operations of each slot a step has, and where the log begins in it: numbers of collectives count from the begin of the communicator. */
+static void find_per_step(struct pass *x) {
+  struct ni_step_mark mark = x->mark;
+  uint64_t n[NI_BLAME_SLOTS] = {0}, first[NI_BLAME_SLOTS] = {0}, last[NI_BLAME_SLOTS] = {0};
+  uint32_t marks = 0;
+  for (size_t i = 0; i < x->n; i++) {
+    const struct ni_blame_op *op = &x->op[i];
+    struct token *t = &x->token[x->token[op->token < TOKENS_MAX ? op->token : TOKENS_MAX - 1].function];
+    bool ends = ni_steps_take(&mark, op);
+    if (!t->any && x->out->slot[op->slot].kind == NI_BLAME_COLL) x->base[op->slot] += op->sn;
+    t->any = true;
+    n[op->slot]++;
+    if (!ends) continue;
+    if (marks++ == 0) memcpy(first, n, sizeof n);
+    memcpy(last, n, sizeof n);
+  }
+  for (uint32_t k = 0; k < x->out->n_slots && marks > 2; k++) {
+    double each = (double)(last[k] - first[k]) / (marks - 1);
+    uint32_t whole = (uint32_t)(each + 0.5);
+    x->per_step[k] = whole && fabs(each - whole) <= 2.0 / marks ? whole : 0;
+  }
+}
+
 
 /* The latest end of a slot at or before t; 0: none. Of its last two operations. */
 static int64_t end_before(const struct pass *x, uint32_t slot, int64_t t) {
@@ -80,7 +126,7 @@ static bool follows(struct pass *x, const struct ni_blame_op *op) {
 
 /* Takes one operation: its gap, and what the next ones need to know. */
 static struct gap take(struct pass *x, const struct ni_blame_op *op) {
-  struct gap g = {-1, -1, key_of(x, op->slot, x->position[op->slot])};
+  struct gap g = {-1, -1, key_of(x, op->slot, position_of(x, op->slot))};
   uint64_t waits = g.key == NI_BLAME_NONE ? 0 : x->key[g.key].usual.waits_for;
   int64_t mine = 0, last = 0, *end = x->end[op->slot];
   for (uint32_t i = 0; i < x->out->n_slots; i++) {
@@ -99,14 +145,13 @@ static struct gap take(struct pass *x, const struct ni_blame_op *op) {
   }
   x->started = op->start_ns;
   x->position[op->slot]++;
+  x->index[op->slot]++;
   if (op->end_ns >= end[0]) {
     end[1] = end[0];
     end[0] = op->end_ns;
   }
   return g;
 }
-
-static void next_step(struct pass *x) { memset(x->position, 0, sizeof x->position); }
 
 /*
  * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of
@@ -141,6 +186,28 @@ static void sample_gaps(const struct pass *x, const struct ni_blame_op *op, floa
   }
 }
 
+/*
+ * Where nothing tells whether another slot is waited for (a message that always takes as long), the places of which it is known do: a rank
+ * computes the same layers in many of them.
+ */
+static void settle(struct pass *x) {
+  for (uint32_t i = 0; i < KEY_PLACES; i++) {
+    struct ni_usual *u = &x->key[i].usual;
+    bool as_is = false, other = false;
+    if (!x->key[i].name || isnan(u->or_us)) continue;
+    for (uint32_t k = 0; k < KEY_PLACES; k++) {
+      const struct ni_usual *v = &x->key[k].usual;
+      if (!x->key[k].name || (x->key[k].name - 1) / POSITIONS != (x->key[i].name - 1) / POSITIONS || !v->steady || !isnan(v->or_us)) continue;
+      as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
+      other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
+    }
+    if (as_is || !other) continue;
+    u->us = u->or_us;
+    u->waits_for |= UINT64_C(1) << u->or_slot;
+    u->alone = false;
+  }
+}
+
 /* What is usual in each place, and what it waits for: by samples of the chunk. */
 static int find_usual(struct pass *x) {
   uint32_t slots = x->out->n_slots, *of = calloc(KEY_PLACES, sizeof *of), n_keys = 0;
@@ -155,13 +222,12 @@ static int find_usual(struct pass *x) {
       if (!(gap = malloc(((size_t)n_keys * NI_USUAL_SAMPLES + 1) * slots * sizeof *gap))) break;
     }
     mark = x->mark;
-    memset(x->end, 0, sizeof x->end);
-    next_step(x);
+    rewind_all(x);
     for (size_t i = 0; i < x->n; i++) {
       const struct ni_blame_op *op = &x->op[i];
       bool ends = ni_steps_take(&mark, op);
       if (ends && !mark.n) next_step(x);
-      uint32_t key = key_of(x, op->slot, x->position[op->slot]);
+      uint32_t key = key_of(x, op->slot, position_of(x, op->slot));
       if (key != NI_BLAME_NONE && pass == 0) x->key[key].n++;
       else if (key != NI_BLAME_NONE && seen[key] < NI_USUAL_SAMPLES && of[key] < n_keys &&
                x->key[key].n-- % (1 + x->key[key].usual.samples / NI_USUAL_SAMPLES) == 0 && end_before(x, op->slot, op->start_ns))
@@ -172,19 +238,21 @@ static int find_usual(struct pass *x) {
     for (uint32_t i = 0; pass == 0 && i < KEY_PLACES; i++) x->key[i].usual.samples = x->key[i].n;
   }
   int e = of && seen && gap ? 0 : -ENOMEM;
+  double steady = 0, alone = 0;
   for (uint32_t i = 0; e == 0 && i < KEY_PLACES; i++) {
     struct key *k = &x->key[i];
     if (k->name) ni_usual_find(&k->usual, gap + (size_t)of[i] * NI_USUAL_SAMPLES * slots, seen[i], slots, (k->name - 1) / POSITIONS,
                                (k->name - 1) % POSITIONS == 0);
+    if (k->usual.steady) steady += k->usual.us;
+    if (k->usual.alone) alone += k->usual.us;
     k->n = 0;
   }
   free(of);
   free(seen);
+  settle(x);
+  x->alone = alone >= ALONE_PART * steady;
   free(gap);
-  memset(x->end, 0, sizeof x->end);
-  for (size_t i = 0; i < TOKENS_MAX; i++) x->token[i].any = false;
-  x->started = 0;
-  next_step(x);
+  rewind_all(x);
   return e;
 }
 
@@ -262,7 +330,7 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct gap *
     c->burst += idle - usual;
     return add_incident(x->out, op->start_ns, idle - usual, x->step);
   }
-  if (!k->usual.steady || own > usual + NI_BLAME_BURST_US) return 0;
+  if (!(x->alone ? k->usual.alone : k->usual.steady) || own > usual + NI_BLAME_BURST_US) return 0;
   c->places++;
   c->dev += own - usual;
   c->usual += usual;
@@ -356,11 +424,12 @@ static int sum_up(struct pass *x) {
   if (!(o->place = malloc((x->n_keys + 1) * sizeof *o->place))) return -ENOMEM;
   for (uint32_t i = 0; i < KEY_PLACES; i++) {
     const struct key *k = &x->key[i];
-    if (!k->name || !k->usual.steady || k->n * 2 < o->n_steps || k->usual.us < 1) continue;
-    uint64_t name = ni_mix(o->slot[(k->name - 1) / POSITIONS].shape + (k->name - 1) % POSITIONS + 1), waits = 0;
+    if (!k->name || !(x->alone ? k->usual.alone : k->usual.steady) || k->n * 2 < o->n_steps || k->usual.us < 1) continue;
+    uint64_t shape = o->slot[(k->name - 1) / POSITIONS].shape;
+    uint64_t waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)
       if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
-    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(name + waits), k->usual.us};
+    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(ni_mix(shape + (k->name - 1) % POSITIONS + 1) + waits), k->usual.us};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   /* The same work: as many collectives of each size, on communicators as large, in a step; as many slots with messages. */
@@ -403,6 +472,7 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
   find_beside(x);
+  find_per_step(x);
   if ((e = find_usual(x)) < 0) return e;
   o->bin_steps = 1;
   e = to_bin(x);

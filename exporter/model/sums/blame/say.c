@@ -222,6 +222,22 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   return 0;
 }
 
+/* Messages between two ranks one of which is named itself: what it does late or slowly shows there as well. */
+static bool covered(const struct ni_causes *causes, const struct ni_cause *pair) {
+  for (uint32_t i = 0; i < causes->n; i++) {
+    const struct ni_cause *c = &causes->item[i];
+    if (c == pair || c->level != NI_LEVEL_RANK || c->other != NI_BLAME_NONE) continue;
+    if (c->of == pair->of || c->of == pair->other) return true;
+  }
+  return false;
+}
+
+/* Nobody waits for the others, or chance can do as much. */
+static bool worth_saying(const struct ni_cause *c, double run_us) {
+  double cost = c->cost_us / run_us;
+  return cost >= (c->links ? NI_CAUSE_LINK_COST : c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
+}
+
 static int by_cost(const void *a, const void *b) {
   const struct ni_cause *x = a, *y = b;
   if (x->cost_us != y->cost_us) return x->cost_us > y->cost_us ? -1 : 1;
@@ -237,7 +253,8 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
   s->findings_left_out = causes->left_out;
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
-    if (sorted[i].cost_us < (sorted[i].links ? NI_CAUSE_LINK_COST : NI_CAUSE_COST) * replay->run_us) continue; /* nobody waits for it */
+    if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
+    if (!worth_saying(&sorted[i], replay->run_us)) continue;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
   }

@@ -11,7 +11,8 @@ enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
 /* One, two or three operations in a row on one slot. */
 struct gram {
   uint64_t hash;
-  uint32_t slot, token, count, even, first, last;
+  uint32_t slot, token, count, even, first, last; /* first, last: operations of the rank */
+  uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
   int64_t after_ns;            /* own time that follows, in all */
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
@@ -61,9 +62,10 @@ static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank,
   return (name && strcmp(name, by) == 0) || strcmp(rank->token_func[op->token], by) == 0;
 }
 
-static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, unsigned n, int64_t after) {
-  if (x->count++ == 0) x->first = i;
+static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n, int64_t after) {
+  if (x->count++ == 0) x->first = i, x->first_of_slot = of_slot;
   x->last = i;
+  x->last_of_slot = of_slot;
   x->slot = op->slot;
   x->token = op->token;
   x->n = (uint8_t)n;
@@ -76,12 +78,20 @@ static bool near(double got, double want) {
 }
 
 /* last: the one before, while they are gone through for the second time. */
-static void look_even(struct gram *x, uint32_t i, uint32_t *last) {
+static void look_even(struct gram *x, uint32_t of_slot, uint32_t *last) {
+  double want = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1);
+  if (of_slot > x->first_of_slot && near(of_slot - *last, want)) x->even++;
+  *last = of_slot;
+}
+
+/* Distances in operations of the rank, an evaluation between left out. */
+static void look_apart(struct gram *x, uint32_t i, uint32_t *last) {
   double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - *last);
-  if (i > x->first && near(got, want)) x->even++;
-  if (got > 4 * want) got = 4 * want; /* an evaluation between */
-  x->sum += got;
-  x->squares += got * got;
+  if (got > 4 * want) got = 4 * want;
+  if (i > x->first) {
+    x->sum += got;
+    x->squares += got * got;
+  }
   *last = i;
 }
 
@@ -104,11 +114,11 @@ static void count_clusters(struct gram *x, uint32_t i, uint32_t *last) {
   *last = i;
 }
 
-/* Passes: they are counted; are they at even distances; how many clusters; are these even. */
+/* Passes: they are counted; are they at even distances; how far are they apart; how many clusters; are these even. */
 static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], *before = calloc(GRAMS_MAX, sizeof *before);
   int e = before ? 0 : -ENOMEM;
-  for (int pass = 0; e == 0 && pass < 4; pass++) {
+  for (int pass = 0; e == 0 && pass < 5; pass++) {
     uint32_t seen[NI_BLAME_SLOTS] = {0};
     for (uint32_t i = 0; e == 0 && i < n; i++) {
       uint32_t slot = op[i].slot;
@@ -119,10 +129,11 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
       for (unsigned k = 1; e == 0 && k <= (pass < 2 ? NI_STEP_GRAM : 1) && k <= seen[slot]; k++) {
         struct gram *x;
         if ((e = find(g, hash_of(last[slot], k, slot), &x)) < 0 || !x) break;
-        if (pass == 0) count(x, &op[i], i, k, after);
+        if (pass == 0) count(x, &op[i], i, seen[slot], k, after);
         else if (x->count < 2 || (pass > 1 && x->count < 2 * STEPS_MIN)) continue;
-        else if (pass == 1) look_even(x, i, &before[x - g->item]);
-        else if (pass == 2) count_clusters(x, i, &before[x - g->item]);
+        else if (pass == 1) look_even(x, seen[slot], &before[x - g->item]);
+        else if (pass == 2) look_apart(x, i, &before[x - g->item]);
+        else if (pass == 3) count_clusters(x, i, &before[x - g->item]);
         else look_clustered(x, i, &before[x - g->item]);
       }
     }
@@ -147,36 +158,43 @@ static void take_clusters(struct grams *g) {
 
 static bool as_often(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
 
-/* Evenly spread over what was looked at. */
-static bool is_even(const struct gram *x, size_t n) {
-  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 && (x->last - x->first) * 2 >= n;
+/* Evenly spread over what its slot did. */
+static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
+  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 && (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
+}
+
+static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
+  return b->s->comm[rank->slot[x->slot].comm].n_ranks;
 }
 
 /* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
 static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x, const struct gram *y) {
-  int32_t p = b->s->comm[rank->slot[x->slot].comm].n_ranks, q = b->s->comm[rank->slot[y->slot].comm].n_ranks;
+  int32_t p = ranks_of(b, rank, x), q = ranks_of(b, rank, y);
   if (x->n != y->n && (x->n == 1 || y->n == 1)) return x->n < y->n;
   if (p != q) return p > q;
   return x->after_ns > y->after_ns;
 }
 
 /* The rarest number of times that is one of steps: 0: none. */
-static uint32_t steps_of(const struct grams *g, size_t n) {
-  uint32_t rarest = 0, next = 0;
+static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct grams *g) {
+  const struct gram *rarest = NULL;
+  uint32_t next = 0;
   for (uint32_t i = 0; i < g->n; i++)
-    if (is_even(&g->item[i], n) && (!rarest || g->item[i].count < rarest)) rarest = g->item[i].count;
-  if (rarest >= RARE || !rarest) return rarest;
-  /* An evaluation every so many steps: what comes often enough, is a single operation, and comes as often as another one. */
+    if (is_even(rank, &g->item[i]) && (!rarest || g->item[i].count < rarest->count)) rarest = &g->item[i];
+  if (!rarest || rarest->count >= RARE) return rarest ? rarest->count : 0;
+  /* An evaluation every so many steps: single operations on communicators as large come far more often, two of them equally often. */
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
-    if (!is_even(x, n) || x->n != 1 || x->count < 8 * rarest || (next && x->count >= next)) continue;
+    if (!is_even(rank, x) || x->n != 1 || x->count < 8 * rarest->count || (next && x->count >= next) ||
+        ranks_of(b, rank, x) < ranks_of(b, rank, rarest))
+      continue;
     for (uint32_t k = 0; k < g->n; k++)
-      if (k != i && g->item[k].n == 1 && is_even(&g->item[k], n) && as_often(g->item[k].count, x->count)) {
+      if (k != i && g->item[k].n == 1 && is_even(rank, &g->item[k]) && as_often(g->item[k].count, x->count)) {
         next = x->count;
         break;
       }
   }
-  return next ? next : rarest;
+  return next ? next : rarest->count;
 }
 
 static int by_size(const void *a, const void *b) {
@@ -225,11 +243,11 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
   *m = (struct ni_step_mark){0};
   int e = g ? count_all(b, rank, op, n, g) : -ENOMEM;
   if (e == 0) take_clusters(g);
-  uint32_t steps = e == 0 ? steps_of(g, n) : 0;
+  uint32_t steps = e == 0 ? steps_of(b, rank, g) : 0;
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     single += x->n == 1 && x->count >= STEPS_MIN;
-    if (is_even(x, n) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
+    if (is_even(rank, x) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
   }
   /* Where one operation is all there is, each of them comes "once a step". */
   if (best && single > 1) {

@@ -54,13 +54,13 @@ static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint6
 void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first) {
   float x[SORTED], best;
   u->waits_for = UINT64_C(1) << slot;
-  u->us = NAN;
-  u->steady = false;
+  u->us = u->or_us = NAN;
+  u->steady = u->alone = false;
   if (n < 5) return;
   uint32_t m = sorted(gap, n, slots, u->waits_for, x);
   best = width(x, m);
   for (int more = 0; more < 3; more++) {
-    uint32_t with = slots;
+    uint32_t with = slots, untold = slots;
     float narrowest = INFINITY, far = 3 * x[m / 2] + 1000;
     for (uint32_t k = 0; k < slots; k++) {
       float y[SORTED];
@@ -70,15 +70,34 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
       struct slope s = slope_of(gap, n, slots, u->waits_for, k, far);
       bool told = s.n >= SLOPE_SAMPLES && s.error <= SLOPE_ERROR;
       bool waits = told ? s.slope > 0.5 : w < best * NARROWER || (first && s.n * 10 >= n * 8 && w <= 1.5f * best);
+      if (!waits && !told && s.n * 10 >= n * 8 && w <= 1.5f * best && (untold == slots || y[m / 2] < u->or_us)) {
+        u->or_us = y[m / 2];
+        untold = u->or_slot = k;
+      }
       if (!waits || w >= narrowest) continue;
       narrowest = w;
       with = k;
     }
     if (with == slots) break;
+    u->or_us = NAN;
     u->waits_for |= UINT64_C(1) << with;
     m = sorted(gap, n, slots, u->waits_for, x);
     best = width(x, m);
   }
+  uint32_t alone = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    bool other = false;
+    for (uint32_t k = 0; k < slots; k++) other |= gap[i * slots + k] < gap[i * slots + slot];
+    alone += !other;
+  }
+  if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
+    u->waits_for = UINT64_C(1) << slot;
+    m = sorted(gap, n, slots, u->waits_for, x);
+    best = width(x, m);
+    u->alone = true;
+  }
   u->us = x[m / 2];
+  u->width = best;
   u->steady = isfinite(u->us) && best <= STEADY * u->us + STEADY_US;
+  u->alone &= u->steady;
 }

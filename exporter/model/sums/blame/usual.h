@@ -20,9 +20,13 @@
 
 struct ni_usual {
   uint64_t waits_for;          /* slots, a bit each; at first 0: not known */
-  float us;                    /* median; NAN: not known */
+  float us, width;             /* median; NAN: not known. Of the middle 60 % */
   uint32_t samples;
-  bool steady;                 /* it varies little enough to be compared */
+  /* Another slot nearly always ends in it, and nothing tells whether it is waited for: what would be usual if it were. NAN: no such slot. */
+  float or_us;
+  uint32_t or_slot;
+  bool steady;                 /* it varies little enough to be compared, */
+  bool alone;                  /* and hardly ever anything else ends in it: nothing else can have been waited for */
 };
 
 /* gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first operation in a step. */

@@ -88,6 +88,7 @@ struct ni_blame_op {
   uint32_t step;
   uint64_t waits_for;          /* slots, a bit each */
   uint16_t slot;
+  bool launched_late;          /* the CPU was what it waited for last */
   float usual_us;              /* own time before it as it usually is; NAN: not known */
 };
 
@@ -115,7 +116,9 @@ struct ni_blame_rank {
   size_t n_sample;
   uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
   int64_t first_ns, last_ns;
-  uint64_t ops, left_out;
+  /* Own time since anything ended or started, of all operations, and before those that were launched late. */
+  double idle_us, late_idle_us;
+  uint64_t ops, late_ops, left_out;
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
   uint16_t mark_slot;

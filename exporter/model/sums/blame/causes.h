@@ -16,6 +16,8 @@
 #define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
 #define NI_CAUSE_PAUSES 1e-6       /* chance of so many pauses of one rank among the others */
 #define NI_CAUSE_PAUSES_MIN 5u
+#define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
+#define NI_CAUSE_LAUNCH_IDLE 0.05f /* its CPU is slow where the rank is idle for so much longer as well */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_STAGE 1.08f       /* times the own time of the other stages */
 #define NI_CAUSE_LINK 1.15f        /* times the transfer time of its like */
@@ -38,6 +40,7 @@ struct ni_cause {
   uint32_t *item;              /* ranks or links that are slow by it */
   uint32_t n_items;
   bool links;                  /* item: links */
+  bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
   uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
   float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */

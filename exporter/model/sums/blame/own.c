@@ -8,7 +8,7 @@
 #include "causes.h"
 
 struct late {                  /* what one rank shows */
-  bool late, pauses;
+  bool late, pauses, launch;
   uint32_t from, to, n_pauses;
   float excess_us, share;
   uint32_t alike;
@@ -171,6 +171,38 @@ static void judge_pauses(struct own *w) {
   }
 }
 
+static bool launched_late(const struct ni_blame_rank *o, float usual) {
+  return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
+}
+
+/*
+ * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far more than elsewhere in the
+ * job, and longer in all than ranks alike (or, where all of these are so: than the rank in the middle). Own time in single places says little
+ * then: what is waited for changes from step to step.
+ */
+static void judge_launches(struct own *w) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].idle_us > 0) w->scratch[n++] = (float)(b->rank[i].late_idle_us / b->rank[i].idle_us);
+  float usual = ni_blame_quantile(w->scratch, n, 0.25);
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    size_t alike = 0, others = 0;
+    if (!launched_late(o, usual)) continue;
+    for (uint32_t k = 0; k < b->n_ranks; k++)
+      alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], usual);
+    for (uint32_t k = 0; k < b->n_ranks; k++)
+      if (b->rank[k].judged && !launched_late(&b->rank[k], usual) && (!alike || b->rank[k].cls == o->cls))
+        w->scratch[others++] = (float)(b->rank[k].idle_us / b->rank[k].n_steps);
+    float idle = ni_blame_quantile(w->scratch, others, alike ? 0.25 : 0.5);
+    float late = (float)(o->late_idle_us / o->n_steps), excess = (float)(o->idle_us / o->n_steps) - idle;
+    if (!others || excess < NI_CAUSE_LAUNCH_IDLE * idle) continue;
+    if (excess > 0.98f * late) excess = 0.98f * late;
+    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = late / (late - excess) - 1, .alike = (uint32_t)others + 1};
+  }
+}
+
 static int judge_class(struct own *w, uint32_t cls) {
   const struct ni_blame *b = w->b;
   w->n = 0;
@@ -203,14 +235,15 @@ static int add_ranks(struct ni_cause *c, const struct own *w, bool (*belongs)(co
 }
 
 static bool late_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].late; }
+static bool launched_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].launch; }
 static bool paused_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].pauses; }
 static bool itself(const struct own *w, uint32_t rank, uint32_t of) { return (void)w, rank == of; }
 static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
 
 /* Most ranks of a host: the host, in the interval that most of them share. */
-static int name_hosts(struct own *w, struct ni_causes *out, bool pauses) {
+static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
-  bool (*belongs)(const struct own *, uint32_t, uint32_t) = pauses ? paused_on : late_on;
+  bool pauses = belongs == paused_on;
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     uint32_t there = 0, n = 0, from = 0, to = 0, count = 0;
@@ -234,10 +267,11 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool pauses) {
     c->excess_us = sum / (float)n;
     c->share = share / (float)n;
     c->bins_hit = pauses ? count : 0;
+    c->launch = belongs == launched_on;
     c->alike = b->n_ranks;
     if ((e = add_ranks(c, w, belongs, h)) < 0) return e;
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].judged && ni_blame_host(b, i) == h) *(pauses ? &w->late[i].pauses : &w->late[i].late) = false;
+      if (b->rank[i].judged && ni_blame_host(b, i) == h) *(pauses ? &w->late[i].pauses : c->launch ? &w->late[i].launch : &w->late[i].late) = false;
   }
   return e;
 }
@@ -247,7 +281,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
   for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++) {
     const struct late *l = &w->late[i];
     for (int pauses = 0; e == 0 && pauses < 2; pauses++) {
-      if (!(pauses ? l->pauses : l->late)) continue;
+      if (!(pauses ? l->pauses : l->late || l->launch)) continue;
       struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
       if (!c) return 0;
       c->from = pauses ? 0 : l->from;
@@ -255,6 +289,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
       c->excess_us = l->excess_us;
       c->share = l->share;
       c->bins_hit = pauses ? l->n_pauses : 0;
+      c->launch = l->launch;
       c->alike = l->alike;
       e = add_ranks(c, w, itself, i);
     }
@@ -365,9 +400,11 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch), .ratio = malloc((b->n_ranks + 1) * sizeof *w.ratio)};
   int e = w.late && w.member && w.scratch && w.ratio ? 0 : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
+  if (e == 0) judge_launches(&w);
   if (e == 0) judge_pauses(&w);
-  if (e == 0) e = name_hosts(&w, out, false);
-  if (e == 0) e = name_hosts(&w, out, true);
+  if (e == 0) e = name_hosts(&w, out, launched_on);
+  if (e == 0) e = name_hosts(&w, out, late_on);
+  if (e == 0) e = name_hosts(&w, out, paused_on);
   if (e == 0) e = name_ranks(&w, out);
   if (e == 0 && b->stages) e = name_stages(&w, out);
   free(w.late);

@@ -325,6 +325,8 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct gap *
   float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f;
   float usual = k->usual.us;
   k->n++;
+  x->out->idle_us += idle;
+  if (op->launched_late) x->out->late_idle_us += idle;
   if (isnan(usual)) return 0;
   if (idle - usual > NI_BLAME_BURST_US && idle > 1.5f * usual) {
     c->burst += idle - usual;
@@ -353,6 +355,8 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   l->n++;
   l->exec += us;
   struct token *t = &x->token[op->token < TOKENS_MAX ? op->token : TOKENS_MAX - 1];
+  o->ops++;
+  o->late_ops += op->launched_late;
   t->ops++;
   s->bytes += o->token_bytes[op->token];
   if ((t->n && t->slot != op->slot) || op->token >= TOKENS_MAX - 1) { /* messages of one size to several peers; too many sizes */

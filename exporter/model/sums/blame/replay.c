@@ -16,6 +16,7 @@ struct node {                  /* an operation of one rank; times in µs from th
   uint32_t main, slot;         /* nodes: what it waited for; the one before on its slot */
   uint32_t by;                 /* of these the one that it waited for */
   uint32_t rank, step;
+  bool launched_late;
   float usual;                 /* own time; NAN: not known */
 };
 
@@ -33,7 +34,7 @@ struct side {                  /* a rank in the block */
   uint32_t next;               /* chain */
   float factor;                /* own time in the scenario */
   uint32_t factor_from, factor_to;
-  bool no_pauses;
+  bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
 };
 
 struct replay {
@@ -96,7 +97,8 @@ static int load_rank(struct replay *x, uint32_t rank, int64_t t0) {
     uint32_t at = x->n_nodes++;
     struct node *n = &x->node[at];
     *n = (struct node){.start = (double)(op->start_ns - t0) / 1e3, .end = (double)(op->end_ns - t0) / 1e3,
-                       .slot = last[op->slot][0], .rank = rank, .step = op->step, .usual = op->usual_us};
+                       .slot = last[op->slot][0], .rank = rank, .step = op->step, .usual = op->usual_us,
+                       .launched_late = op->launched_late};
     n->main = main_of(x, last, o->n_slots, op, n->start);
     /* Messages of a pair keep their order; those of a block are counted on both sides. */
     uint64_t name = slot->kind == NI_BLAME_COLL ? ni_mix(o->token_hash[op->token]) ^ op->sn : count[op->slot]++;
@@ -151,7 +153,7 @@ static void place(struct replay *x, const struct side *s, uint32_t at) {
   if (n->main != NI_BLAME_NONE) {
     double gap = n->start - x->node[n->main].end, pause = pause_of(n, gap);
     if (s->no_pauses) gap -= pause;
-    if (bin >= s->factor_from && bin < s->factor_to) gap -= (n->start - x->node[n->main].end - pause) * (1 - s->factor);
+    if (bin >= s->factor_from && bin < s->factor_to && (!s->launches || n->launched_late)) gap -= (n->start - x->node[n->main].end - pause) * (1 - s->factor);
     n->began = end_of(x, n->main) + gap;
   }
   if (n->slot != NI_BLAME_NONE && (n->by == NI_BLAME_NONE || end_of(x, n->slot) > n->began) && n->slot != n->main) {
@@ -224,7 +226,7 @@ static void plain(struct replay *x) {
   for (uint32_t r = 0; r < x->b->n_ranks; r++) {
     x->side[r].factor = 1;
     x->side[r].factor_from = x->side[r].factor_to = 0;
-    x->side[r].no_pauses = false;
+    x->side[r].no_pauses = x->side[r].launches = false;
   }
 }
 
@@ -257,6 +259,7 @@ static void without(struct replay *x, const struct ni_cause *c) {
       continue;
     }
     s->factor = 1 / (1 + c->share);
+    s->launches = c->launch;
     s->factor_from = c->from;
     s->factor_to = c->to;
   }

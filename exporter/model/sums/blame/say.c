@@ -87,6 +87,10 @@ static void put_cause(struct words *w, const struct ni_blame *b, const struct ni
   switch (c->kind) {
     case NI_FIND_LATE_RANK:
       put_rank(w, b, c->of);
+      if (c->launch) {
+        put(w, " launches its operations late: its CPU keeps the GPU waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
+        break;
+      }
       put(w, " takes");
       put_own(w, b, c);
       break;
@@ -99,6 +103,10 @@ static void put_cause(struct words *w, const struct ni_blame *b, const struct ni
     case NI_FIND_SLOW_HOST:
       put(w, "host %s: its ", host_text(b, c->of, host));
       put_ranks(w, f, b->s);
+      if (c->launch) {
+        put(w, " launch their operations late: the CPU keeps the GPUs waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
+        break;
+      }
       put(w, " take");
       put_own(w, b, c);
       break;

@@ -149,7 +149,7 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
     int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, h->peer, x->kind);
     if (slot < 0) return (int)slot;
     *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token,
-                               .slot = (uint16_t)slot};
+                               .slot = (uint16_t)slot, .launched_late = h->launched_late};
     int e = advance(s, x);
     if (e < 0) return e;
     if (e == 0) s->heap[0] = s->heap[--s->n_heap];

@@ -97,10 +97,10 @@ int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_en
     f |= F_START;
     p = put(p, fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
-  if (e->timing == l->timing && e->mix == l->mix) {
+  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late) {
     f |= F_SAME_MIX;
   } else {
-    *p++ = e->timing;
+    *p++ = (uint8_t)(e->timing | (e->launched_late ? 128 : 0));
     *p++ = e->mix;
   }
   if (e->peer == l->peer) f |= F_SAME_PEER;
@@ -216,7 +216,8 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
     start = l->start_ns = (int64_t)((uint64_t)l->start_ns + unfold(v));
   }
   if (!(f & F_SAME_MIX)) {
-    l->timing = *p++;
+    l->timing = *p & 127;
+    l->launched_late = *p++ >> 7;
     l->mix = *p++;
   }
   if (!(f & F_SAME_PEER)) {

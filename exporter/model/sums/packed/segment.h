@@ -14,6 +14,7 @@
 #ifndef NI_SEGMENT_H
 #define NI_SEGMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,8 @@ struct ni_entry {
   uint64_t dump_us;
   int64_t start_ns;            /* Unix; NI_NO_START: not known */
   int32_t peer;                /* P2P */
-  uint8_t timing;
+  uint8_t timing;              /* below 128 */
+  bool launched_late;          /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */
   uint8_t mix;                 /* code of algorithm and protocol */
 };
 #define NI_NO_BW UINT64_MAX

@@ -17,6 +17,9 @@
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/ledger/read.h"
 
+/* A kernel that had to wait for others in its stream begins later than this after its launch. */
+#define LAUNCH_NEAR_NS 60000
+
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;
   bool comm = !o->comm.n || ni_words_have_comm(&o->comm, l->ident.comm_hash, l->ident.comm_name);
@@ -153,6 +156,8 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
   struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
                        .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix};
+  if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
+    n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
   if (o->has & NI_HAS_BUSBW) n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
   else x->t.no_bandwidth++;
   if ((e = ni_beside_operation(x, c->process, start, exec_ns)) < 0) return e;

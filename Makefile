@@ -157,6 +157,7 @@ $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
 
 include test/gpu/gpu.mk
+include test/jobs/jobs.mk
 include test/fuzz/fuzz.mk
 include exporter/output/report/report.mk
 

@@ -1,0 +1,34 @@
+/*
+ * Which causes a job has, and what they do: factors on computes, links and launches by rank, host and step. 1 (or 0) where a
+ * fault does not reach. `active` is a set of the job's faults by number (bit i: fault i), so that a job can be run with each.
+ */
+#ifndef NI_JOBS_FAULT_H
+#define NI_JOBS_FAULT_H
+
+#include "job.h"
+
+extern const char *const nj_kind_names[NJ_KINDS];
+/* What size means of a kind: its unit ("%", "x", "ms") and its default. NULL where it has none. */
+const char *nj_size_unit(enum nj_kind kind);
+double nj_size_default(enum nj_kind kind);
+/* Draws culprits and times. NULL, or why this layout cannot have this kind. */
+const char *nj_faults(struct nj_job *job);
+/* Strength times `by`, of all faults. */
+void nj_faults_scale(struct nj_job *job, double by);
+
+/* At which part of the run (in steps, with decimals) the fault is at work. */
+bool nj_at_work(const struct nj_fault *f, double step);
+double nj_compute_factor(const struct nj_job *job, unsigned active, int rank, double step);
+/* ns that are added to the instruction of a step, mostly 0. */
+double nj_compute_extra(const struct nj_job *job, unsigned active, int rank, int step, int instr);
+double nj_launch_factor(const struct nj_job *job, unsigned active, int rank, double step);
+double nj_nvlink_factor(const struct nj_job *job, unsigned active, int host, double step);
+/* Of a rank's NIC; and of the way between two ranks on different hosts, their NICs left out. */
+double nj_nic_factor(const struct nj_job *job, unsigned active, int rank, double step);
+double nj_way_factor(const struct nj_job *job, unsigned active, int rank, int other, double step);
+/* What a GPU's own slowness adds to all its transfers. */
+double nj_gpu_factor(const struct nj_job *job, unsigned active, int rank, double step);
+/* How many tokens the expert of a rank gets over the fair share: routing, and an uneven job. */
+double nj_route(const struct nj_job *job, unsigned active, int rank, int expert, int step);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * ni-jobs: logs of a simulated training job with a planted cause, and the truth about it. docs/verdicts.md tells the model.
+ *   ni-jobs --layout A --kind late --size 10 --seed 7 --out DIR
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exposed.h"
+#include "fault.h"
+#include "layout.h"
+#include "lines.h"
+#include "program.h"
+#include "truth.h"
+
+#define TRIES 16 /* strengths tried for a cost */
+
+static void usage(FILE *f) {
+  fprintf(f,
+          "Usage: ni-jobs --layout A --kind late [--size 10] [--seed 7] --out DIR\n"
+          "Logs of a simulated training job with a planted cause, and DIR/truth.json. docs/verdicts.md tells the model.\n\n"
+          "  --layout X    A TP 8, DP 4; B TP 8, PP 2, DP 2; C TP 4, PP 4, DP 2; P as C, stages two a host;\n"
+          "                F FSDP; D DDP; M experts; L 1,024 ranks\n"
+          "  --kind NAME   ");
+  for (int i = 0; i < NJ_KINDS; i++) fprintf(f, "%s%s", nj_kind_names[i], i == NJ_KINDS - 1 ? "\n" : i % 9 == 8 ? ",\n                " : ", ");
+  fprintf(f,
+          "  --size N      strength: %% of compute, times slower, or ms, as the kind has it\n"
+          "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
+          "  --seed N      of all that is drawn\n"
+          "  --steps N     instead of the layout's\n"
+          "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
+}
+
+static int fail(const char *what, const char *value) {
+  fprintf(stderr, "ni-jobs: %s %s (ni-jobs --help)\n", what, value);
+  return 64;
+}
+
+struct request {
+  double low, high; /* cost in percent; high 0: not asked */
+  const char *out;
+};
+
+static double cost_of(const struct nj_job *job, double without) {
+  double with = nj_run(job, ~0u, NULL, NULL);
+  return 100 * (with - without) / with;
+}
+
+/* Scales the faults until the job loses what was asked for. Costs grow with strength, though not evenly. */
+static bool reach(struct nj_job *job, const struct request *q, double without) {
+  double aim = (q->low + q->high) / 2, scale = 1, low = 0, high = 0;
+  for (int i = 0; i < TRIES; i++) {
+    double cost = cost_of(job, without);
+    if (cost >= q->low && cost <= q->high) return true;
+    if (cost < aim) low = scale;
+    else high = scale;
+    double next = high == 0 ? scale * fmin(4, fmax(1.2, aim / fmax(cost, 0.1))) : low == 0 ? scale * fmax(0.1, aim / cost) : (low + high) / 2;
+    if (next > 1000) return false;
+    nj_faults_scale(job, next / scale);
+    scale = next;
+  }
+  return false;
+}
+
+struct watchers {
+  struct nj_lines *lines;
+  struct nj_truth *truth;
+};
+
+static void done(void *context, const struct nj_done *d) {
+  struct watchers *w = context;
+  if (w->lines) nj_lines_done(w->lines, d);
+  nj_exposed_done(w->truth->exposed, d);
+}
+static void worked(void *context, int rank, int step, double from, double to) {
+  nj_exposed_worked(((struct watchers *)context)->truth->exposed, rank, step, from, to);
+}
+static void incident(void *context, const struct nj_incident *i) { nj_truth_incident(((struct watchers *)context)->truth, i); }
+
+static int make(struct nj_job *job, const struct request *q) {
+  double without = nj_run(job, 0, NULL, NULL);
+  struct nj_truth t = {.job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
+  struct watchers w = {.truth = &t};
+  struct nj_watch watch = {.context = &w, .done = done, .worked = worked, .incident = incident};
+  if (q->high > 0 && job->n_faults && !reach(job, q, without)) {
+    fprintf(stderr, "ni-jobs: no strength of this cause costs %g to %g %%\n", q->low, q->high);
+    return 3;
+  }
+  if (q->out && mkdir(q->out, 0777) != 0 && errno != EEXIST) {
+    fprintf(stderr, "ni-jobs: %s: %s\n", q->out, strerror(errno));
+    return 1;
+  }
+  if (q->out) w.lines = nj_lines_open(job, q->out);
+  t.exposed = nj_exposed_new(job);
+  t.with = nj_run(job, ~0u, t.begin, &watch);
+  if (w.lines) t.records = nj_lines_close(w.lines, t.with);
+  for (int i = 0; i < job->n_faults; i++) t.cost[i] = t.with - (job->n_faults == 1 ? without : nj_run(job, ~(1u << i), NULL, NULL));
+  if (q->out) nj_truth_write(&t, q->out);
+  printf("%c %s seed %llu: %.3f s, without the cause %.3f s, cost %.2f %%, %llu records\n", job->layout, nj_kind_names[job->kind],
+         (unsigned long long)job->seed, t.with / 1e9, without / 1e9, 100 * (t.with - without) / t.with, (unsigned long long)t.records);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'}, {"cost", 1, NULL, 'c'},
+    {"seed", 1, NULL, 'n'}, {"steps", 1, NULL, 't'}, {"out", 1, NULL, 'o'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+  struct nj_job job = {.layout = 'A', .size = -1};
+  struct request q = {0};
+  for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    char *rest = NULL;
+    int kind = 0;
+    switch (c) {
+      case 'l':
+        job.layout = *optarg;
+        if (!*optarg || optarg[1] || !strchr(NJ_LAYOUTS, *optarg)) return fail("there is no layout", optarg);
+        break;
+      case 'k':
+        while (kind < NJ_KINDS && strcmp(optarg, nj_kind_names[kind]) != 0) kind++;
+        if (kind == NJ_KINDS) return fail("there is no kind", optarg);
+        job.kind = (enum nj_kind)kind;
+        break;
+      case 's':
+        job.size = strtod(optarg, &rest);
+        if (*rest || !(job.size > 0) || job.size > 1e6) return fail("no size:", optarg);
+        break;
+      case 'c':
+        if (sscanf(optarg, "%lf..%lf", &q.low, &q.high) != 2 || !(q.low > 0) || !(q.high > q.low) || q.high > 90)
+          return fail("no range of percents such as 2..5:", optarg);
+        break;
+      case 'n': job.seed = strtoull(optarg, NULL, 10); break;
+      case 't':
+        job.steps = atoi(optarg);
+        if (job.steps < 10 || job.steps > 100000) return fail("10 to 100000 steps, not", optarg);
+        break;
+      case 'o': q.out = optarg; break;
+      case 'h': usage(stdout); return 0;
+      default: usage(stderr); return 64;
+    }
+  }
+  if (optind < argc) return fail("what is", argv[optind]);
+  if (job.size < 0) job.size = nj_size_default(job.kind);
+  if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1) return fail("a factor below 1:", "--size");
+  nj_layout(&job);
+  nj_program(&job);
+  const char *why = nj_faults(&job);
+  if (why) return fail("not in this layout:", why);
+  return make(&job, &q);
+}

@@ -1,0 +1,195 @@
+#include "suspects.h"
+
+#include <stdio.h>
+
+#include "lines.h"
+
+const char *nj_level(const struct nj_fault *f) {
+  switch (f->kind) {
+    case NJ_NIC: return "nic";
+    case NJ_RAIL: return "rail";
+    case NJ_NVLINK: return "nvlink";
+    case NJ_CPU: return "host";
+    case NJ_STAGE: return "stage";
+    case NJ_PAIR: return "pair";
+    case NJ_CONGESTION: return "fabric";
+    default: return "rank";
+  }
+}
+
+static bool has_host(const struct nj_comm *c, int host) {
+  for (int i = 0; i < c->n_hosts; i++)
+    if (c->host[i] == host) return true;
+  return false;
+}
+static bool has_rank(const struct nj_comm *c, int rank) {
+  for (int i = 0; i < c->n; i++)
+    if (c->rank[i] == rank) return true;
+  return false;
+}
+static bool messages(const struct nj_job *job, const struct nj_comm *c) { return c->role == 'p' || (c->role == 'e' && job->grouped_all_to_all); }
+
+/* Whether the communicator's data goes over the link in question. The world's few bytes are no evidence where it has no more. */
+static bool crosses(const struct nj_job *job, const struct nj_comm *c, const struct nj_fault *f) {
+  if (f->kind == NJ_NVLINK) return has_host(c, f->host) && (c->role == 't' || c->n_hosts == 1);
+  if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) return false;
+  if (f->kind == NJ_NIC) return has_host(c, f->host);
+  if (f->kind == NJ_RAIL) return has_rank(c, f->rank);
+  if (f->kind == NJ_PAIR) return f->rank >= 0 ? has_rank(c, f->rank) && has_rank(c, f->rank_b) : has_host(c, f->host) && has_host(c, f->host_b);
+  return f->kind == NJ_CONGESTION;
+}
+
+/* Hosts that `host` exchanges bulk data with: the only one, or -1 for more. */
+static int only_partner(const struct nj_job *job, int host) {
+  int partner = -2;
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    if (c->n_hosts < 2 || c->role == 'w') continue;
+    for (int i = 0; i < c->n_hosts; i++) {
+      int next = c->host[(i + 1) % c->n_hosts], there = c->host[i] == host ? next : next == host ? c->host[i] : -1;
+      if (c->role == 'p' && i == c->n_hosts - 1) continue; /* the last stage does not send to the first */
+      if (there < 0 || there == host) continue;
+      partner = partner == -2 || partner == there ? there : -1;
+    }
+  }
+  return partner < 0 ? -1 : partner;
+}
+
+bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
+  bool other = false, any = false;
+  if (f->kind == NJ_STAGE || f->kind == NJ_CPU || f->kind == NJ_CONGESTION || f->kind == NJ_NVLINK) return true;
+  if (f->kind != NJ_NIC && f->kind != NJ_RAIL && f->kind != NJ_PAIR) return true;
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) continue;
+    if (!crosses(job, c, f)) other = true;
+    else any = true;
+    if (messages(job, c)) other = true;
+  }
+  return other && any;
+}
+
+static void subject(struct ni_json *j, const char *level, int rank, int rank_b, int host, int host_b) {
+  char name[16];
+  ni_json_object(j, NULL);
+  ni_json_text(j, "level", level);
+  if (rank >= 0) {
+    ni_json_array(j, "ranks");
+    ni_json_i64(j, NULL, rank);
+    if (rank_b >= 0) ni_json_i64(j, NULL, rank_b);
+    ni_json_end_array(j);
+  }
+  if (host >= 0) {
+    ni_json_array(j, "hosts");
+    ni_json_text(j, NULL, nj_host_name(host, name));
+    if (host_b >= 0) ni_json_text(j, NULL, nj_host_name(host_b, name));
+    ni_json_end_array(j);
+  }
+  ni_json_end_object(j);
+}
+
+static void comm_subjects(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  for (int k = 0; k < job->n_comms; k++) {
+    if (!crosses(job, &job->comm[k], f)) continue;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "level", "communicator");
+    ni_json_hex_text(j, "communicator", job->comm[k].hash);
+    ni_json_end_object(j);
+  }
+}
+
+static void stage_hosts(struct ni_json *j, const struct nj_job *job, int stage, bool each) {
+  char name[16];
+  for (int h = 0; h < job->hosts; h++) {
+    bool in = false;
+    for (int r = h * NJ_HOST_GPUS; r < (h + 1) * NJ_HOST_GPUS; r++) in = in || job->rank[r].pp == stage;
+    if (in && each) subject(j, "host", -1, -1, h, -1);
+    else if (in) ni_json_text(j, NULL, nj_host_name(h, name));
+  }
+}
+
+static void stage_ranks(struct ni_json *j, const struct nj_job *job, int stage) {
+  for (int r = 0; r < job->world; r++)
+    if (job->rank[r].pp == stage) ni_json_i64(j, NULL, r);
+}
+
+static void accepted(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  switch (f->kind) {
+    case NJ_NIC: {
+      int partner = only_partner(job, f->host);
+      subject(j, "nic", -1, -1, f->host, -1);
+      if (partner >= 0) subject(j, "pair", -1, -1, f->host, partner);
+      break;
+    }
+    case NJ_RAIL:
+      subject(j, "rail", f->rank, -1, -1, -1);
+      subject(j, "nic", f->rank, -1, -1, -1);
+      /* Where one communicator alone uses it, each of its NICs may be it. */
+      if (job->pp < 2) comm_subjects(j, job, f);
+      break;
+    case NJ_NVLINK:
+      subject(j, "nvlink", -1, -1, f->host, -1);
+      subject(j, "host", -1, -1, f->host, -1);
+      break;
+    case NJ_CPU: subject(j, "host", -1, -1, f->host, -1); break;
+    case NJ_PAIR:
+      subject(j, "pair", f->rank, f->rank_b, f->rank < 0 ? f->host : -1, f->host_b);
+      if (f->rank >= 0 && job->pp < 2 && !job->grouped_all_to_all) comm_subjects(j, job, f);
+      break;
+    case NJ_CONGESTION: subject(j, "fabric", -1, -1, -1, -1); break;
+    case NJ_STAGE:
+      ni_json_object(j, NULL);
+      ni_json_text(j, "level", "stage");
+      ni_json_array(j, "ranks");
+      stage_ranks(j, job, f->stage);
+      ni_json_end_array(j);
+      ni_json_end_object(j);
+      /* A stage of one host is that host. */
+      if (job->layout == 'C') stage_hosts(j, job, f->stage, true);
+      break;
+    default: subject(j, "rank", f->rank, -1, -1, -1);
+  }
+}
+
+static void related(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  int host = f->rank >= 0 ? job->rank[f->rank].host : f->host;
+  bool link = f->kind == NJ_NIC || f->kind == NJ_RAIL || f->kind == NJ_PAIR || f->kind == NJ_NVLINK;
+  if (link) comm_subjects(j, job, f);
+  if (f->kind == NJ_CPU)
+    for (int r = 0; r < job->world; r++)
+      if (job->rank[r].host == f->host) subject(j, "rank", r, -1, -1, -1);
+  if (f->kind == NJ_STAGE) {
+    stage_hosts(j, job, f->stage, true);
+    for (int r = 0; r < job->world; r++)
+      if (job->rank[r].pp == f->stage) subject(j, "rank", r, -1, -1, -1);
+  }
+  if (f->kind == NJ_PAIR && f->rank >= 0) subject(j, "pair", -1, -1, f->host, f->host_b);
+  if (f->kind == NJ_RAIL) subject(j, "nic", -1, -1, host, -1);
+  if (f->kind == NJ_NIC || f->kind == NJ_RAIL || nj_level(f)[0] == 'r') subject(j, "host", -1, -1, host, -1);
+  if (f->kind == NJ_NIC && !nj_identifiable(job, f)) subject(j, "fabric", -1, -1, -1, -1);
+}
+
+void nj_suspects(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  ni_json_array(j, "communicators");
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    bool its = f->rank >= 0 && f->kind != NJ_PAIR ? has_rank(c, f->rank) : crosses(job, c, f);
+    if (its && !(f->kind == NJ_RAIL && c->n_hosts < 2)) ni_json_hex_text(j, NULL, c->hash);
+  }
+  ni_json_end_array(j);
+  if (f->kind == NJ_STAGE) {
+    ni_json_i64(j, "stage", f->stage);
+    ni_json_array(j, "stage_hosts");
+    stage_hosts(j, job, f->stage, false);
+    ni_json_end_array(j);
+    ni_json_array(j, "stage_ranks");
+    stage_ranks(j, job, f->stage);
+    ni_json_end_array(j);
+  }
+  ni_json_array(j, "accept");
+  accepted(j, job, f);
+  ni_json_end_array(j);
+  ni_json_array(j, "related");
+  related(j, job, f);
+  ni_json_end_array(j);
+}

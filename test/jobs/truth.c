@@ -1,0 +1,164 @@
+#include "truth.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clocks.h"
+#include "exporter/base/text/json_write.h"
+#include "exposed.h"
+#include "fault.h"
+#include "layout.h"
+#include "lines.h"
+#include "suspects.h"
+
+void nj_truth_incident(void *truth, const struct nj_incident *i) {
+  struct nj_truth *t = truth;
+  if (t->n_incidents == t->cap_incidents) {
+    t->cap_incidents = t->cap_incidents ? 2 * t->cap_incidents : 64;
+    t->incident = nj_more(t->incident, (unsigned)t->cap_incidents * sizeof *t->incident);
+  }
+  t->incident[t->n_incidents++] = *i;
+}
+
+static double in_s(double ns) { return round(ns) / 1e9; }
+
+static void put_culprit(struct ni_json *j, const struct nj_truth *t, int which) {
+  const struct nj_job *job = t->job;
+  const struct nj_fault *f = &job->fault[which];
+  char host[16];
+  ni_json_object(j, NULL);
+  ni_json_text(j, "kind", nj_kind_names[f->kind]);
+  ni_json_text(j, "level", nj_level(f));
+  ni_json_f64(j, "strength", f->kind == NJ_INTERMITTENT ? f->x / 1e9 : f->x);
+  if (f->rank >= 0) ni_json_i64(j, "rank", f->rank);
+  if (f->rank_b >= 0) ni_json_i64(j, "rank_b", f->rank_b);
+  int at = f->rank >= 0 ? job->rank[f->rank].host : f->host;
+  if (at >= 0) ni_json_text(j, "host", nj_host_name(at, host));
+  if (f->host_b >= 0) ni_json_text(j, "host_b", nj_host_name(f->host_b, host));
+  ni_json_f64(j, "cost_s", in_s(t->cost[which]));
+  ni_json_f64(j, "cost_percent", 100 * t->cost[which] / t->with);
+  ni_json_bool(j, "identifiable", nj_identifiable(job, f));
+  ni_json_i64(j, "onset_step", f->n_spans ? (int64_t)f->from[0] : 0);
+  if (f->n_spans && f->to[f->n_spans - 1] < job->steps) ni_json_i64(j, "end_step", (int64_t)f->to[f->n_spans - 1]);
+  else ni_json_text(j, "end_step", NULL);
+  ni_json_array(j, "spans");
+  for (int i = 0; i < f->n_spans; i++) {
+    ni_json_array(j, NULL);
+    ni_json_f64(j, NULL, f->from[i]);
+    ni_json_f64(j, NULL, f->to[i]);
+    ni_json_end_array(j);
+  }
+  ni_json_end_array(j);
+  nj_suspects(j, job, f);
+  ni_json_end_object(j);
+}
+
+static void put_hosts(struct ni_json *j, const struct nj_job *job) {
+  ni_json_array(j, "hosts");
+  for (int h = 0; h < job->hosts; h++) {
+    char name[16];
+    ni_json_object(j, NULL);
+    ni_json_text(j, "name", nj_host_name(h, name));
+    ni_json_f64(j, "clock_offset_ns", nj_host_offset_ns(job, h));
+    ni_json_f64(j, "clock_drift_ppm", nj_host_drift_ppm(job, h));
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void put_ranks(struct ni_json *j, const struct nj_job *job) {
+  ni_json_array(j, "stages"); /* of each rank */
+  for (int r = 0; r < job->world; r++) ni_json_i64(j, NULL, job->rank[r].pp);
+  ni_json_end_array(j);
+  ni_json_array(j, "delivery_ns"); /* how far each rank's GPU times are too late */
+  for (int r = 0; r < job->world; r++) ni_json_i64(j, NULL, nj_delivery_ns(job, r));
+  ni_json_end_array(j);
+  ni_json_array(j, "communicators");
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    char role[2] = {c->role, 0};
+    ni_json_object(j, NULL);
+    ni_json_hex_text(j, "id", c->hash);
+    ni_json_text(j, "name", *c->name ? c->name : NULL);
+    ni_json_text(j, "role", role);
+    ni_json_array(j, "ranks");
+    for (int i = 0; i < c->n; i++) ni_json_i64(j, NULL, c->rank[i]);
+    ni_json_end_array(j);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void put_steps(struct ni_json *j, const struct nj_truth *t) {
+  const struct nj_job *job = t->job;
+  ni_json_array(j, "step_begin_s");
+  for (int i = 0; i < job->steps; i++) ni_json_f64(j, NULL, in_s(t->begin[i]));
+  ni_json_end_array(j);
+  if (!t->exposed) return;
+  double *ns = nj_more(NULL, (unsigned)job->steps * sizeof *ns);
+  ni_json_array(j, "exposed");
+  for (int i = 0; i < NJ_TRACKED; i++) {
+    nj_exposed_steps(t->exposed, i, ns);
+    ni_json_object(j, NULL);
+    ni_json_i64(j, "rank", nj_exposed_rank(t->exposed, i));
+    ni_json_array(j, "step_ns");
+    for (int k = 0; k < job->steps; k++) ni_json_i64(j, NULL, (int64_t)ns[k]);
+    ni_json_end_array(j);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+  free(ns);
+}
+
+static void put_incidents(struct ni_json *j, const struct nj_truth *t) {
+  ni_json_array(j, "incidents");
+  for (int i = 0; i < t->n_incidents; i++) {
+    ni_json_object(j, NULL);
+    ni_json_i64(j, "rank", t->incident[i].rank);
+    ni_json_i64(j, "step", t->incident[i].step);
+    ni_json_text(j, "why", t->incident[i].why);
+    ni_json_f64(j, "begin_s", in_s(t->incident[i].begin));
+    ni_json_f64(j, "length_s", in_s(t->incident[i].ns));
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+void nj_truth_write(const struct nj_truth *t, const char *dir) {
+  const struct nj_job *job = t->job;
+  char path[512], layout[2] = {job->layout, 0};
+  snprintf(path, sizeof path, "%s/truth.json", dir);
+  FILE *f = fopen(path, "we");
+  struct ni_json j;
+  if (f) {
+    ni_json_open(&j, f, "ni-jobs-truth-1");
+    ni_json_text(&j, "layout", layout);
+    ni_json_text(&j, "kind", nj_kind_names[job->kind]);
+    ni_json_f64(&j, "size", job->size);
+    ni_json_text(&j, "unit", nj_size_unit(job->kind));
+    ni_json_u64(&j, "seed", job->seed);
+    ni_json_i64(&j, "world", job->world);
+    ni_json_i64(&j, "steps", job->steps);
+    ni_json_u64(&j, "records", t->records);
+    ni_json_f64(&j, "jitter", job->model.jitter);
+    ni_json_i64(&j, "epoch_ns", nj_epoch(job));
+    ni_json_f64(&j, "job_s", in_s(t->with));
+    ni_json_f64(&j, "job_without_s", in_s(t->without));
+    ni_json_f64(&j, "cost_s", in_s(t->with - t->without));
+    ni_json_f64(&j, "cost_percent", 100 * (t->with - t->without) / t->with);
+    put_hosts(&j, job);
+    put_ranks(&j, job);
+    ni_json_array(&j, "culprits");
+    for (int i = 0; i < job->n_faults; i++) put_culprit(&j, t, i);
+    ni_json_end_array(&j);
+    put_steps(&j, t);
+    put_incidents(&j, t);
+    ni_json_close(&j);
+  }
+  if (f && !ferror(f) && fclose(f) == 0) return;
+  fprintf(stderr, "ni-jobs: %s: %s\n", path, strerror(errno));
+  exit(1);
+}

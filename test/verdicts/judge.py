@@ -1,0 +1,92 @@
+"""What a summary's findings are worth beside the truth of a job (docs/verdicts.md, "How a job is scored")."""
+import json
+import os
+import subprocess
+
+LEVELS = {"late_rank": "rank", "slow_communicator": "communicator", "slow_host": "host"}  # of findings without a level
+SPANNED = ("onset", "episode", "moving", "congestion")
+
+
+def findings(summary):
+    """Findings in one form: level, ranks, hosts, communicator, lost (s), low, high, onset, end, text."""
+    out = []
+    for f in summary["findings"]:
+        ranks = f.get("ranks")
+        if not isinstance(ranks, list):
+            ranks = [f["rank"]] if f.get("rank") is not None else []
+        hosts = f.get("hosts") or ([f["hostname"]] if f.get("hostname") else [])
+        out.append({"kind": f["kind"], "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks), "hosts": set(hosts),
+                    "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
+                    "lost": f["cost_s"] if f.get("cost_s") is not None else f.get("lost_us", 0) / 1e6,
+                    "low": f.get("cost_low_s"), "high": f.get("cost_high_s"), "has_onset": "onset_step" in f,
+                    "onset": f.get("onset_step"), "end": f.get("end_step")})
+    return out
+
+
+def is_subject(finding, subject):
+    if finding["level"] != subject["level"]:
+        return False
+    if "communicator" in subject and finding["communicator"] != subject["communicator"]:
+        return False
+    return all(k not in subject or finding[k] == set(subject[k]) for k in ("ranks", "hosts"))
+
+
+def matches(finding, culprit):
+    """2: the right level and subject; 1: a related one; 0: neither."""
+    if any(is_subject(finding, s) for s in culprit["accept"]):
+        return 2
+    return 1 if any(is_subject(finding, s) for s in culprit["related"]) else 0
+
+
+def spans(finding, culprit, kind, steps):
+    """Errors in steps of begin and end, where the cause has them; None: not said."""
+    if kind not in SPANNED or not finding["has_onset"]:
+        return None, None
+    onset = None if culprit["onset_step"] == 0 else abs((finding["onset"] or 0) - culprit["onset_step"])
+    end = None
+    if culprit["end_step"] is not None:
+        end = abs((steps if finding["end"] is None else finding["end"]) - culprit["end_step"])
+    return onset, end
+
+
+def judge(truth, summary):
+    """The outcome of a job, as a dict of plain values."""
+    said = findings(summary)
+    culprits = truth["culprits"]
+    accused = [f for f in said if f["kind"] != "undecided" or not culprits]
+    best = [[matches(f, c) for c in culprits] for f in accused]
+    named = [max((b[i] for b in best), default=0) for i in range(len(culprits))]
+    out = {"layout": truth["layout"], "kind": truth["kind"], "complete": summary["complete"], "cost": truth["cost_percent"],
+           "identifiable": all(c["identifiable"] for c in culprits), "causes": len(culprits), "findings": len(accused),
+           "first": bool(best) and max(best[0], default=0) > 0, "exactly": any(n == 2 for n in named), "named": sum(n > 0 for n in named),
+           "named_exactly": sum(n == 2 for n in named), "innocents": sum(max(b, default=0) == 0 for b in best),
+           "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
+           "all_late": summary.get("late_share_median", 0) >= 0.1,
+           "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}
+    for f, b in zip(accused, best):
+        if not b or max(b) == 0:
+            continue
+        c = culprits[b.index(max(b))]
+        if c["cost_s"] > 0.005:
+            out["lost"] = f["lost"] / c["cost_s"]
+        if f["low"] is not None and f["high"] is not None:
+            out["within"] = f["low"] <= c["cost_s"] <= f["high"]
+        out["onset"], out["end"] = spans(f, c, truth["kind"], truth["steps"])
+        break
+    return out
+
+
+def summarise(exporter, folder, out):
+    """Runs the summary of a job and reads what it says."""
+    args = [exporter, "summary", folder, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q", "-j1"]
+    p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if p.returncode not in (0, 2):
+        raise RuntimeError("%s: exit %d: %s" % (" ".join(args), p.returncode, p.stderr.strip()))
+    with open(os.path.join(out, "summary", "summary.json")) as f:
+        return json.load(f)
+
+
+def score(exporter, folder, out):
+    with open(os.path.join(folder, "truth.json")) as f:
+        truth = json.load(f)
+    return judge(truth, summarise(exporter, folder, out))

@@ -3,7 +3,7 @@
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
 .PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
-        bench lint format install uninstall dist
+        bench verdicts lint format install uninstall dist
 
 check: tests
 	$(Q)BUILD=$(BUILD) test/runner.sh
@@ -54,6 +54,11 @@ check-model:
 check-aarch64:
 	$(Q)test/aarch64/run.sh
 
+# What summary says of jobs with planted causes (docs/verdicts.md), 40 of each kind and layout; about an hour and a half.
+VERDICTS_PER ?= 40
+verdicts: $(EXP_BIN) $(JOBS_BIN)
+	$(Q)test/verdicts/run.py held --per $(VERDICTS_PER) --exporter $(EXP_BIN) --tool $(JOBS_BIN) --write docs/verdicts.md
+
 bench: all tools
 	$(Q)BUILD=$(BUILD) test/bench/run.sh
 
@@ -90,6 +95,7 @@ help:
 	@echo 'make torture     kills, full disks, many communicators, a compressed day; about an hour (KILLS=1000)'
 	@echo 'make check-mutation check-model check-aarch64'
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
+	@echo 'make verdicts    whom summary names in jobs with planted causes, into docs/verdicts.md; long (VERDICTS_PER=40)'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
 	@echo 'make install uninstall  plugin, commands, man pages and a .pc      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make lint format clean; make dist: $(DIST).tar.gz of the last commit'

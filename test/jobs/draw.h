@@ -9,8 +9,17 @@
 #include "exporter/base/mix.h"
 
 enum nj_draw { /* what a draw is for */
-  NJ_DRAW_SHAPE = 1, NJ_DRAW_RANK, NJ_DRAW_JITTER, NJ_DRAW_TRANSFER, NJ_DRAW_SKEW, NJ_DRAW_LAUNCH, NJ_DRAW_PAUSE, NJ_DRAW_ROUTE,
-  NJ_DRAW_CLOCK, NJ_DRAW_FAULT, NJ_DRAW_NAME
+               NJ_DRAW_SHAPE = 1,
+               NJ_DRAW_RANK,
+               NJ_DRAW_JITTER,
+               NJ_DRAW_TRANSFER,
+               NJ_DRAW_SKEW,
+               NJ_DRAW_LAUNCH,
+               NJ_DRAW_PAUSE,
+               NJ_DRAW_ROUTE,
+               NJ_DRAW_CLOCK,
+               NJ_DRAW_FAULT,
+               NJ_DRAW_NAME
 };
 
 static inline uint64_t nj_draw(uint64_t seed, enum nj_draw what, uint64_t a, uint64_t b, uint64_t c) {

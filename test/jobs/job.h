@@ -27,12 +27,12 @@ struct nj_part { /* one Send or Receive of a group */
 
 struct nj_instr {
   uint8_t what, stream, func;
-  uint8_t fixed;  /* compute that faults of the model's work do not touch: optimizer, loss */
-  uint16_t event; /* of RECORD and WAIT */
-  int16_t expert; /* number of the expert layer whose routing scales this compute or these sizes; -1: none */
-  int comm;       /* the rank's own number of the communicator */
-  double ns;      /* of COMPUTE */
-  double bytes;   /* of COLL, as NCCL counts */
+  uint8_t fixed;   /* compute that faults of the model's work do not touch: optimizer, loss */
+  uint16_t event;  /* of RECORD and WAIT */
+  int16_t expert;  /* number of the expert layer whose routing scales this compute or these sizes; -1: none */
+  int comm;        /* the rank's own number of the communicator */
+  double ns;       /* of COMPUTE */
+  double bytes;    /* of COLL, as NCCL counts */
   int part, parts; /* of P2P: where in the rank's parts */
 };
 
@@ -56,29 +56,45 @@ struct nj_comm {
 };
 
 enum nj_kind {
-  NJ_HEALTHY, NJ_NOISY, NJ_LATE, NJ_INTERMITTENT, NJ_ONSET, NJ_EPISODE, NJ_MOVING, NJ_NIC, NJ_RAIL, NJ_NVLINK, NJ_CPU, NJ_GPU,
-  NJ_STAGE, NJ_PAIR, NJ_CONGESTION, NJ_UNEVEN, NJ_TWO, NJ_KINDS
+  NJ_HEALTHY,
+  NJ_NOISY,
+  NJ_LATE,
+  NJ_INTERMITTENT,
+  NJ_ONSET,
+  NJ_EPISODE,
+  NJ_MOVING,
+  NJ_NIC,
+  NJ_RAIL,
+  NJ_NVLINK,
+  NJ_CPU,
+  NJ_GPU,
+  NJ_STAGE,
+  NJ_PAIR,
+  NJ_CONGESTION,
+  NJ_UNEVEN,
+  NJ_TWO,
+  NJ_KINDS
 };
 
 #define NJ_SPANS 4
 
 struct nj_fault {
-  enum nj_kind kind;         /* of one cause: never moving or two */
-  int rank, host, stage;     /* -1: does not apply */
-  int rank_b, host_b;        /* the other end of a pair */
-  double x;                  /* strength: what is added to 1, or seconds of an intermittent delay */
-  int n_spans;               /* in which steps; none: in all */
+  enum nj_kind kind;     /* of one cause: never moving or two */
+  int rank, host, stage; /* -1: does not apply */
+  int rank_b, host_b;    /* the other end of a pair */
+  double x;              /* strength: what is added to 1, or seconds of an intermittent delay */
+  int n_spans;           /* in which steps; none: in all */
   double from[NJ_SPANS], to[NJ_SPANS];
 };
 
-struct nj_model { /* constants of one job; ns, bytes, bytes/ns */
-  double jitter;      /* deviation of a compute, as a share */
-  double compute;     /* of a rank and step */
-  double fixed;       /* optimizer and the like, of a rank and step */
+struct nj_model {             /* constants of one job; ns, bytes, bytes/ns */
+  double jitter;              /* deviation of a compute, as a share */
+  double compute;             /* of a rank and step */
+  double fixed;               /* optimizer and the like, of a rank and step */
   double tp_ns, dp_ns, pp_ns; /* what transfers of a step are to take: sizes follow */
-  double nvlink, nic; /* bus bandwidths */
-  double launch;      /* CPU time of a launch as a share of the compute's time */
-  double pauses;      /* of the CPU, a rank and step */
+  double nvlink, nic;         /* bus bandwidths */
+  double launch;              /* CPU time of a launch as a share of the compute's time */
+  double pauses;              /* of the CPU, a rank and step */
 };
 
 struct nj_job {
@@ -88,6 +104,7 @@ struct nj_job {
   uint64_t seed;
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
+  bool norm; /* the norm of all gradients, a small AllReduce of all ranks */
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;
   struct nj_model model;
   struct nj_rank *rank;

@@ -1,5 +1,5 @@
 # ni-jobs: logs of simulated training jobs with planted causes (docs/verdicts.md).
-JOBS_SRC := $(sort $(wildcard test/jobs/*.c))
+JOBS_SRC := $(sort $(wildcard test/jobs/*.c test/jobs/*/*.c))
 JOBS_BIN := $(BUILD)/test/ni-jobs
 .PHONY: jobs
 jobs: $(JOBS_BIN)

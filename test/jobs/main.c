@@ -10,29 +10,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exposed.h"
-#include "fault.h"
-#include "layout.h"
-#include "lines.h"
-#include "program.h"
-#include "truth.h"
+#include "test/jobs/model/exposed.h"
+#include "test/jobs/out/lines.h"
+#include "test/jobs/out/truth.h"
+#include "test/jobs/plan/fault.h"
+#include "test/jobs/plan/layout.h"
+#include "test/jobs/plan/program.h"
 
 #define TRIES 16 /* strengths tried for a cost */
 
 static void usage(FILE *f) {
-  fprintf(f,
-          "Usage: ni-jobs --layout A --kind late [--size 10] [--seed 7] --out DIR\n"
-          "Logs of a simulated training job with a planted cause, and DIR/truth.json. docs/verdicts.md tells the model.\n\n"
-          "  --layout X    A TP 8, DP 4; B TP 8, PP 2, DP 2; C TP 4, PP 4, DP 2; P as C, stages two a host;\n"
-          "                F FSDP; D DDP; M experts; L 1,024 ranks\n"
-          "  --kind NAME   ");
-  for (int i = 0; i < NJ_KINDS; i++) fprintf(f, "%s%s", nj_kind_names[i], i == NJ_KINDS - 1 ? "\n" : i % 9 == 8 ? ",\n                " : ", ");
-  fprintf(f,
-          "  --size N      strength: %% of compute, times slower, or ms, as the kind has it\n"
-          "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
-          "  --seed N      of all that is drawn\n"
-          "  --steps N     instead of the layout's\n"
-          "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
+  fprintf(
+      f,
+      "Usage: ni-jobs --layout A --kind late [--size 10] [--seed 7] --out DIR\n"
+      "Logs of a simulated training job with a planted cause, and DIR/truth.json. docs/verdicts.md tells the model.\n\n"
+      "  --layout X    A TP 8, DP 4; B TP 8, PP 2, DP 2; C TP 4, PP 4, DP 2; P as C, stages two a host;\n"
+      "                F FSDP; D DDP; M experts; L 1,024 ranks\n"
+      "  --kind NAME   ");
+  for (int i = 0; i < NJ_KINDS; i++)
+    fprintf(f, "%s%s", nj_kind_names[i], i == NJ_KINDS - 1 ? "\n" : i % 9 == 8 ? ",\n                " : ", ");
+  fprintf(
+      f,
+      "  --size N      strength: %% of compute, times slower, or ms, as the kind has it\n"
+      "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
+      "  --seed N      of all that is drawn\n"
+      "  --steps N     instead of the layout's\n"
+      "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
 }
 
 static int fail(const char *what, const char *value) {
@@ -58,7 +61,9 @@ static bool reach(struct nj_job *job, const struct request *q, double without) {
     if (cost >= q->low && cost <= q->high) return true;
     if (cost < aim) low = scale;
     else high = scale;
-    double next = high == 0 ? scale * fmin(4, fmax(1.2, aim / fmax(cost, 0.1))) : low == 0 ? scale * fmax(0.1, aim / cost) : (low + high) / 2;
+    double next = high == 0  ? scale * fmin(4, fmax(1.2, aim / fmax(cost, 0.1)))
+                  : low == 0 ? scale * fmax(0.1, aim / cost)
+                             : (low + high) / 2;
     if (next > 1000) return false;
     nj_faults_scale(job, next / scale);
     scale = next;
@@ -79,11 +84,14 @@ static void done(void *context, const struct nj_done *d) {
 static void worked(void *context, int rank, int step, double from, double to) {
   nj_exposed_worked(((struct watchers *)context)->truth->exposed, rank, step, from, to);
 }
-static void incident(void *context, const struct nj_incident *i) { nj_truth_incident(((struct watchers *)context)->truth, i); }
+static void incident(void *context, const struct nj_incident *i) {
+  nj_truth_incident(((struct watchers *)context)->truth, i);
+}
 
 static int make(struct nj_job *job, const struct request *q) {
   double without = nj_run(job, 0, NULL, NULL);
-  struct nj_truth t = {.job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
+  static struct nj_truth t; /* what it holds lives to the end */
+  t = (struct nj_truth){.job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
   struct watchers w = {.truth = &t};
   struct nj_watch watch = {.context = &w, .done = done, .worked = worked, .incident = incident};
   if (q->high > 0 && job->n_faults && !reach(job, q, without)) {
@@ -98,17 +106,33 @@ static int make(struct nj_job *job, const struct request *q) {
   t.exposed = nj_exposed_new(job);
   t.with = nj_run(job, ~0u, t.begin, &watch);
   if (w.lines) t.records = nj_lines_close(w.lines, t.with);
-  for (int i = 0; i < job->n_faults; i++) t.cost[i] = t.with - (job->n_faults == 1 ? without : nj_run(job, ~(1u << i), NULL, NULL));
+  for (int i = 0; i < job->n_faults; i++)
+    t.cost[i] = t.with - (job->n_faults == 1 ? without : nj_run(job, ~(1u << i), NULL, NULL));
   if (q->out) nj_truth_write(&t, q->out);
-  printf("%c %s seed %llu: %.3f s, without the cause %.3f s, cost %.2f %%, %llu records\n", job->layout, nj_kind_names[job->kind],
-         (unsigned long long)job->seed, t.with / 1e9, without / 1e9, 100 * (t.with - without) / t.with, (unsigned long long)t.records);
+  printf("%c %s seed %llu: %.3f s, without the cause %.3f s, cost %.2f %%, %llu records\n", job->layout,
+         nj_kind_names[job->kind], (unsigned long long)job->seed, t.with / 1e9, without / 1e9,
+         100 * (t.with - without) / t.with, (unsigned long long)t.records);
   return 0;
 }
 
+/* "2..5"; the dots belong to no number. */
+static bool range(const char *text, struct request *q) {
+  char low[16], *rest;
+  const char *dots = strstr(text, "..");
+  if (!dots || dots - text >= (int)sizeof low) return false;
+  memcpy(low, text, (size_t)(dots - text));
+  low[dots - text] = 0;
+  q->low = strtod(low, &rest);
+  if (*rest) return false;
+  q->high = strtod(dots + 2, &rest);
+  return !*rest && q->low > 0 && q->high > q->low && q->high <= 90;
+}
+
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'}, {"cost", 1, NULL, 'c'},
-    {"seed", 1, NULL, 'n'}, {"steps", 1, NULL, 't'}, {"out", 1, NULL, 'o'}, {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-  struct nj_job job = {.layout = 'A', .size = -1};
+  static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'},
+                                          {"cost", 1, NULL, 'c'},   {"seed", 1, NULL, 'n'}, {"steps", 1, NULL, 't'},
+                                          {"out", 1, NULL, 'o'},    {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+  static struct nj_job job = {.layout = 'A', .size = -1}; /* what it holds lives to the end */
   struct request q = {0};
   for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
     char *rest = NULL;
@@ -128,8 +152,7 @@ int main(int argc, char **argv) {
         if (*rest || !(job.size > 0) || job.size > 1e6) return fail("no size:", optarg);
         break;
       case 'c':
-        if (sscanf(optarg, "%lf..%lf", &q.low, &q.high) != 2 || !(q.low > 0) || !(q.high > q.low) || q.high > 90)
-          return fail("no range of percents such as 2..5:", optarg);
+        if (!range(optarg, &q)) return fail("no range of percents such as 2..5:", optarg);
         break;
       case 'n': job.seed = strtoull(optarg, NULL, 10); break;
       case 't':
@@ -143,7 +166,8 @@ int main(int argc, char **argv) {
   }
   if (optind < argc) return fail("what is", argv[optind]);
   if (job.size < 0) job.size = nj_size_default(job.kind);
-  if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1) return fail("a factor below 1:", "--size");
+  if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
+    return fail("a factor below 1:", "--size");
   nj_layout(&job);
   nj_program(&job);
   const char *why = nj_faults(&job);

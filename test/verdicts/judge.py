@@ -15,8 +15,8 @@ def findings(summary):
         if not isinstance(ranks, list):
             ranks = [f["rank"]] if f.get("rank") is not None else []
         hosts = f.get("hosts") or ([f["hostname"]] if f.get("hostname") else [])
-        out.append({"kind": f["kind"], "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks), "hosts": set(hosts),
-                    "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
+        out.append({"kind": f["kind"], "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks),
+                    "hosts": set(hosts), "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
                     "lost": f["cost_s"] if f.get("cost_s") is not None else f.get("lost_us", 0) / 1e6,
                     "low": f.get("cost_low_s"), "high": f.get("cost_high_s"), "has_onset": "onset_step" in f,
                     "onset": f.get("onset_step"), "end": f.get("end_step")})
@@ -56,10 +56,12 @@ def judge(truth, summary):
     accused = [f for f in said if f["kind"] != "undecided" or not culprits]
     best = [[matches(f, c) for c in culprits] for f in accused]
     named = [max((b[i] for b in best), default=0) for i in range(len(culprits))]
-    out = {"layout": truth["layout"], "kind": truth["kind"], "complete": summary["complete"], "cost": truth["cost_percent"],
-           "identifiable": all(c["identifiable"] for c in culprits), "causes": len(culprits), "findings": len(accused),
-           "first": bool(best) and max(best[0], default=0) > 0, "exactly": any(n == 2 for n in named), "named": sum(n > 0 for n in named),
-           "named_exactly": sum(n == 2 for n in named), "innocents": sum(max(b, default=0) == 0 for b in best),
+    out = {"layout": truth["layout"], "kind": truth["kind"], "complete": summary["complete"],
+           "cost": truth["cost_percent"], "identifiable": all(c["identifiable"] for c in culprits),
+           "causes": len(culprits), "findings": len(accused),
+           "first": bool(best) and max(best[0], default=0) > 0, "exactly": any(n == 2 for n in named),
+           "named": sum(n > 0 for n in named), "named_exactly": sum(n == 2 for n in named),
+           "innocents": sum(max(b, default=0) == 0 for b in best),
            "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
            "all_late": summary.get("late_share_median", 0) >= 0.1,
            "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}
@@ -78,7 +80,8 @@ def judge(truth, summary):
 
 def summarise(exporter, folder, out):
     """Runs the summary of a job and reads what it says."""
-    args = [exporter, "summary", folder, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q", "-j1"]
+    args = [exporter, "summary", folder, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q",
+            "-j1"]
     p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if p.returncode not in (0, 2):
         raise RuntimeError("%s: exit %d: %s" % (" ".join(args), p.returncode, p.stderr.strip()))

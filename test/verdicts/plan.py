@@ -5,9 +5,9 @@ import shutil
 import subprocess
 
 # Sizes as ni-jobs --size has them; 0: the kind has none.
-SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20], "onset": [10], "episode": [15], "moving": [10],
-         "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [2.5, 3, 4], "gpu": [10], "stage": [15], "pair": [2],
-         "congestion": [2], "uneven": [15], "two": [0]}
+SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20], "onset": [10], "episode": [15],
+         "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 6], "gpu": [10], "stage": [15], "pair": [2],
+         "congestion": [2, 4], "uneven": [15], "two": [0]}
 LAYOUTS = "ABCFDML"
 NOT_IN = {"nvlink": "FDM", "stage": "AFDM", "pair": "FD", "rail": "FD"}
 COST = "2..5"
@@ -32,7 +32,7 @@ def row(kind, asked):
 
 
 def jobs(held, per, kinds=None, layouts=LAYOUTS, costs=0.5, per_size=False):
-    """`per` jobs of each kind and layout (with per_size: of each size). A share of `costs` has its strength set by its cost."""
+    """`per` jobs of each kind and layout (with per_size: of each size). A share of `costs` is given its cost, not its size."""
     for number, kind in enumerate(SIZES):
         for layout in layouts:
             if (kinds and kind not in kinds) or layout in NOT_IN.get(kind, ""):

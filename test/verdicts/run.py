@@ -45,6 +45,12 @@ def options():
     return p.parse_args()
 
 
+def place(o, job):
+    """Where a job stands in tables: by kind, size, layout."""
+    size = (1, 0) if job.asked == "cost" else (0, job.asked)
+    return list(plan.SIZES).index(job.kind), size, o.layouts.index(job.layout), job.seed
+
+
 def planned(o):
     kinds = [k for k in o.kinds.split(",") if k]
     for k in kinds:
@@ -55,8 +61,7 @@ def planned(o):
     for layout in o.layouts:
         per = min(o.per, o.per_large) if layout == "L" else o.per
         out += plan.jobs(held, per, kinds, layout, o.costs, o.per_size)
-    order = list(plan.SIZES)
-    return sorted(out, key=lambda j: (order.index(j.kind), j.asked == "cost", 0 if j.asked == "cost" else j.asked, o.layouts.index(j.layout)))
+    return sorted(out, key=lambda j: place(o, j))
 
 
 def each(o, items, work):
@@ -89,18 +94,18 @@ def make(o):
     os.makedirs(o.out, exist_ok=True)
     jobs = planned(o)
     made = each(o, jobs, lambda j: plan.make(o.tool, j, os.path.join(o.out, plan.name(j)), o.steps))
-    print("%d jobs in %s%s" % (sum(made), o.out, "" if all(made) else ", %d not: no strength has that cost" % made.count(False)))
+    print("%d jobs in %s, %d not made: no strength has that cost" % (sum(made), o.out, made.count(False)))
 
 
 def kept(o):
     """Jobs in --dir, from their folders' names."""
     wanted = [k for k in o.kinds.split(",") if k]
-    order, out = list(plan.SIZES), []
+    out = []
     for n in os.listdir(o.dir):
         layout, kind, asked, seed = n.split("-")
         if layout in o.layouts and (not wanted or kind in wanted):
             out.append(plan.Job(layout, kind, asked if asked == "cost" else float(asked), int(seed)))
-    return sorted(out, key=lambda j: (order.index(j.kind), j.asked == "cost", 0 if j.asked == "cost" else j.asked, o.layouts.index(j.layout), j.seed))
+    return sorted(out, key=lambda j: place(o, j))
 
 
 def make_and_score(o, job):
@@ -118,8 +123,8 @@ def report(o, outcomes):
     print(table.terminal(outcomes, o.by_layout))
     healthy = [r for r in outcomes if r["kind"] == "healthy"]
     if healthy:
-        print("half of the ranks came late to 10 % of their operations: " + table.of_jobs(sum(r["all_late"] for r in healthy), len(healthy)) +
-              " of %d healthy jobs" % len(healthy))
+        late = table.of_jobs(sum(r["all_late"] for r in healthy), len(healthy))
+        print("half of the ranks came late to 10 %% of their operations: %s of %d healthy jobs" % (late, len(healthy)))
     if o.verbose:
         for r in outcomes:
             why = table.failing(r)

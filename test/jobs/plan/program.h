@@ -6,7 +6,7 @@
 #ifndef NI_JOBS_PROGRAM_H
 #define NI_JOBS_PROGRAM_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 /* Writes the instructions of all ranks of a laid out job. */
 void nj_program(struct nj_job *job);

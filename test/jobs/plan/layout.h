@@ -9,7 +9,7 @@
 #ifndef NI_JOBS_LAYOUT_H
 #define NI_JOBS_LAYOUT_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 #define NJ_LAYOUTS "ABCPFDML"
 

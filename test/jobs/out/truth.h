@@ -2,16 +2,16 @@
 #ifndef NI_JOBS_TRUTH_H
 #define NI_JOBS_TRUTH_H
 
-#include "engine.h"
+#include "test/jobs/model/engine.h"
 
 struct nj_truth {
   const struct nj_job *job;
-  double with, without;           /* the job's time with all faults and with none, ns */
-  double cost[2];                 /* of each fault: what is gained without it alone, ns */
-  double *begin;                  /* of each step */
+  double with, without; /* the job's time with all faults and with none, ns */
+  double cost[2];       /* of each fault: what is gained without it alone, ns */
+  double *begin;        /* of each step */
   struct nj_incident *incident;
   int n_incidents, cap_incidents;
-  struct nj_exposed *exposed;     /* exposed.h; NULL: not asked */
+  struct nj_exposed *exposed; /* exposed.h; NULL: not asked */
   uint64_t records;
 };
 

@@ -2,7 +2,7 @@
 #ifndef NI_JOBS_MEGATRON_H
 #define NI_JOBS_MEGATRON_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 void nj_megatron(struct nj_job *job, int rank);
 

@@ -23,7 +23,9 @@ static void end(struct nj_build *b, int world) {
 }
 
 /* All NICs of a host carry a communicator of all ranks. */
-static double world_bytes(const struct nj_job *job, double ns, double share) { return ns * job->model.nic * NJ_HOST_GPUS / share; }
+static double world_bytes(const struct nj_job *job, double ns, double share) {
+  return ns * job->model.nic * NJ_HOST_GPUS / share;
+}
 
 /* Parameters of a layer are gathered while the two before it are worked on: up to two wait. */
 void nj_fsdp(struct nj_job *job, int rank) {

@@ -3,7 +3,7 @@
 #define NI_JOBS_SUSPECTS_H
 
 #include "exporter/base/text/json_write.h"
-#include "job.h"
+#include "test/jobs/job.h"
 
 /* "rank", "host", "nvlink", "nic", "rail", "pair", "stage" or "fabric". */
 const char *nj_level(const struct nj_fault *f);

@@ -27,15 +27,19 @@ static bool has_rank(const struct nj_comm *c, int rank) {
     if (c->rank[i] == rank) return true;
   return false;
 }
-static bool messages(const struct nj_job *job, const struct nj_comm *c) { return c->role == 'p' || (c->role == 'e' && job->grouped_all_to_all); }
+static bool messages(const struct nj_job *job, const struct nj_comm *c) {
+  return c->role == 'p' || (c->role == 'e' && job->grouped_all_to_all);
+}
 
-/* Whether the communicator's data goes over the link in question. The world's few bytes are no evidence where it has no more. */
+/* Whether the communicator's data goes over the link in question. The few bytes of the world beside TP are no evidence. */
 static bool crosses(const struct nj_job *job, const struct nj_comm *c, const struct nj_fault *f) {
   if (f->kind == NJ_NVLINK) return has_host(c, f->host) && (c->role == 't' || c->n_hosts == 1);
   if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) return false;
   if (f->kind == NJ_NIC) return has_host(c, f->host);
   if (f->kind == NJ_RAIL) return has_rank(c, f->rank);
-  if (f->kind == NJ_PAIR) return f->rank >= 0 ? has_rank(c, f->rank) && has_rank(c, f->rank_b) : has_host(c, f->host) && has_host(c, f->host_b);
+  if (f->kind == NJ_PAIR)
+    return f->rank >= 0 ? has_rank(c, f->rank) && has_rank(c, f->rank_b)
+                        : has_host(c, f->host) && has_host(c, f->host_b);
   return f->kind == NJ_CONGESTION;
 }
 

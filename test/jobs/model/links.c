@@ -2,19 +2,20 @@
 
 #include <math.h>
 
-#include "fault.h"
+#include "test/jobs/plan/fault.h"
 
 #define INSIDE_NS 12e3 /* latency within a host */
 #define ACROSS_NS 30e3 /* between two, and for each further host of a ring */
 #define HOP_NS 4e3
 
-/* The slowest of the links in a ring: NICs of its ranks, ways between its neighbours. Few have a fault, so that is asked first. */
+/* The slowest of the links in a ring: NICs of its ranks, ways between its neighbours. */
 static double slowest_across(const struct nj_job *job, unsigned active, const struct nj_comm *c, double step) {
   double by = 1;
   for (int i = 0; active && i < c->n; i++) {
     int next = c->rank[(i + 1) % c->n];
     by = fmax(by, nj_nic_factor(job, active, c->rank[i], step));
-    if (job->rank[c->rank[i]].host != job->rank[next].host) by = fmax(by, nj_way_factor(job, active, c->rank[i], next, step));
+    if (job->rank[c->rank[i]].host != job->rank[next].host)
+      by = fmax(by, nj_way_factor(job, active, c->rank[i], next, step));
   }
   return by;
 }
@@ -25,7 +26,8 @@ static double slowest_inside(const struct nj_job *job, unsigned active, const st
   return by;
 }
 
-double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_comm *c, enum nj_func func, double bytes, double step) {
+double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_comm *c, enum nj_func func, double bytes,
+                  double step) {
   double gpus = (double)c->n / c->n_hosts, others = c->n - 1, gpu = 1;
   double passed = func == NJ_ALL_REDUCE ? 2 * others / c->n * bytes : others * bytes; /* through each link of a ring */
   double inside = c->n_hosts == 1 || gpus > 1 ? passed / job->model.nvlink * slowest_inside(job, active, c, step) : 0;
@@ -43,7 +45,8 @@ double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_com
 double nj_p2p_ns(const struct nj_job *job, unsigned active, int from, int to, double bytes, int share, double step) {
   const struct nj_rank *a = &job->rank[from], *b = &job->rank[to];
   double gpu = fmax(nj_gpu_factor(job, active, from, step), nj_gpu_factor(job, active, to, step));
-  if (a->host == b->host) return INSIDE_NS + bytes / job->model.nvlink * nj_nvlink_factor(job, active, a->host, step) * gpu;
+  if (a->host == b->host)
+    return INSIDE_NS + bytes / job->model.nvlink * nj_nvlink_factor(job, active, a->host, step) * gpu;
   double by = fmax(nj_nic_factor(job, active, from, step), nj_nic_factor(job, active, to, step));
   by = fmax(by, nj_way_factor(job, active, from, to, step));
   return ACROSS_NS + bytes / job->model.nic * share * by * gpu;

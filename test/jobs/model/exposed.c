@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "test/jobs/plan/layout.h"
 
 struct edge { /* where a kernel begins or ends */
   double at;
@@ -38,12 +38,15 @@ static void add(struct nj_exposed *x, int rank, int step, double from, double to
       x->of[i].edge = nj_more(x->of[i].edge, x->of[i].cap * sizeof *x->of[i].edge);
     }
     for (int k = 0; k < 2; k++)
-      x->of[i].edge[x->of[i].n++] = (struct edge){k ? to : from, step, (signed char)(comm ? 1 - 2 * k : 0), (signed char)(comm ? 0 : 1 - 2 * k)};
+      x->of[i].edge[x->of[i].n++] =
+          (struct edge){k ? to : from, step, (signed char)(comm ? 1 - 2 * k : 0), (signed char)(comm ? 0 : 1 - 2 * k)};
   }
 }
 
 void nj_exposed_done(struct nj_exposed *x, const struct nj_done *d) { add(x, d->rank, d->step, d->start, d->end, 1); }
-void nj_exposed_worked(struct nj_exposed *x, int rank, int step, double from, double to) { add(x, rank, step, from, to, 0); }
+void nj_exposed_worked(struct nj_exposed *x, int rank, int step, double from, double to) {
+  add(x, rank, step, from, to, 0);
+}
 
 static int by_time(const void *a, const void *b) {
   double x = ((const struct edge *)a)->at, y = ((const struct edge *)b)->at;

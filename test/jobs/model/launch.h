@@ -2,15 +2,15 @@
 #ifndef NI_JOBS_LAUNCH_H
 #define NI_JOBS_LAUNCH_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
-#define NJ_LATENCY_NS 4e3   /* from a launch to the kernel's start */
-#define NJ_KERNEL_NS 20e3   /* the last kernel of a compute, which its last launch begins */
+#define NJ_LATENCY_NS 4e3 /* from a launch to the kernel's start */
+#define NJ_KERNEL_NS 20e3 /* the last kernel of a compute, which its last launch begins */
 #define NJ_INCIDENT_NS 5e6
 
 struct nj_cpu {
   int step;
-  double *issue; /* of each instruction, and the end of the last one: room for n + 1 */
+  double *issue;           /* of each instruction, and the end of the last one: room for n + 1 */
   double pause, paused_at; /* of this step; 0: none */
 };
 

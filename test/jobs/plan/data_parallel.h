@@ -2,7 +2,7 @@
 #ifndef NI_JOBS_DATA_PARALLEL_H
 #define NI_JOBS_DATA_PARALLEL_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 void nj_fsdp(struct nj_job *job, int rank);
 void nj_ddp(struct nj_job *job, int rank);

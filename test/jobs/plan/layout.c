@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw.h"
+#include "test/jobs/draw.h"
 
 void *nj_more(void *p, unsigned long bytes) {
   p = realloc(p, bytes ? bytes : 1);
@@ -24,8 +24,11 @@ static void name_comm(const struct nj_job *job, struct nj_comm *c, int number) {
   static const struct {
     char role;
     const char *brief, *megatron;
-  } names[] = {{'t', "tp", "TENSOR_MODEL_PARALLEL_GROUP"}, {'d', "dp", "DATA_PARALLEL_GROUP_WITH_CP"},
-               {'p', "pp", "PIPELINE_MODEL_PARALLEL_GROUP"}, {'e', "ep", "EXPERT_MODEL_PARALLEL_GROUP"}, {'w', "world", "default_pg"}};
+  } names[] = {{'t', "tp", "TENSOR_MODEL_PARALLEL_GROUP"},
+               {'d', "dp", "DATA_PARALLEL_GROUP_WITH_CP"},
+               {'p', "pp", "PIPELINE_MODEL_PARALLEL_GROUP"},
+               {'e', "ep", "EXPERT_MODEL_PARALLEL_GROUP"},
+               {'w', "world", "default_pg"}};
   c->name[0] = 0;
   for (size_t i = 0; job->named && i < sizeof names / sizeof *names; i++) {
     if (names[i].role != c->role) continue;
@@ -87,10 +90,10 @@ static void constants(struct nj_job *job) {
   m->nic = 44;
   m->launch = between(job, 1, 0.25, 0.4);
   m->pauses = job->kind == NJ_NOISY ? 0.01 : 0.001;
-  m->compute = between(job, 2, 16e6, 20e6);
+  m->compute = between(job, 2, 19e6, 23e6) * (job->pp > 1 ? 1.15 : 1);
   m->fixed = between(job, 3, 2e6, 4e6);
   m->tp_ns = between(job, 4, 3e6, 4.5e6);
-  m->dp_ns = between(job, 5, 4e6, 6e6);
+  m->dp_ns = job->pp > 1 ? between(job, 5, 2e6, 3e6) : between(job, 5, 7e6, 11e6);
   m->pp_ns = between(job, 6, 1.2e6, 2e6);
 }
 
@@ -98,8 +101,9 @@ static void shape(struct nj_job *job) {
   static const struct {
     char layout;
     int world, tp, pp, dp, ep, micro, layers, steps;
-  } shapes[] = {{'A', 32, 8, 1, 4, 0, 1, 6, 300},  {'B', 32, 8, 2, 2, 0, 4, 2, 300}, {'C', 32, 4, 4, 2, 0, 4, 1, 300},
-                {'P', 32, 4, 4, 2, 0, 4, 1, 300},  {'F', 32, 1, 1, 32, 0, 1, 7, 300}, {'D', 32, 1, 1, 32, 0, 1, 12, 300},
+  } shapes[] = {{'A', 32, 8, 1, 4, 0, 1, 8, 300},  {'B', 32, 8, 2, 2, 0, 4, 2, 300},
+                {'C', 32, 4, 4, 2, 0, 6, 1, 300},  {'P', 32, 4, 4, 2, 0, 6, 1, 300},
+                {'F', 32, 1, 1, 32, 0, 1, 7, 300}, {'D', 32, 1, 1, 32, 0, 1, 12, 300},
                 {'M', 32, 1, 1, 32, 8, 1, 3, 300}, {'L', 1024, 8, 8, 16, 0, 8, 1, 16}};
   int i = 0;
   while (shapes[i].layout != job->layout) i++;
@@ -115,11 +119,12 @@ static void shape(struct nj_job *job) {
   job->sharded = job->tp > 1 && in_share(job, 21, 0.4);
   job->named = in_share(job, 22, 0.5);
   job->megatron_names = in_share(job, 23, 0.5);
+  job->norm = in_share(job, 27, 0.8);
   job->call_sn = in_share(job, 24, 0.7);
   job->grouped_all_to_all = job->ep && (job->kind == NJ_UNEVEN || in_share(job, 25, 0.5));
-  job->buckets = 2 + (int)between(job, 26, 0, 3);
+  job->buckets = (job->pp > 1 ? 1 : 2) + (int)between(job, 26, 0, 2);
   if (job->grouped_all_to_all) job->layers = 1;
-  if (job->sequence && job->layout == 'A') job->layers = 4;
+  if (job->sequence && job->layers > 1) job->layers /= 2; /* two operations where others have one */
   if (job->steps <= 0) job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
 }
 

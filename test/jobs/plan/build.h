@@ -2,7 +2,7 @@
 #ifndef NI_JOBS_BUILD_H
 #define NI_JOBS_BUILD_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 struct nj_build {
   struct nj_job *job;

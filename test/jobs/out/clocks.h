@@ -1,11 +1,12 @@
 /*
- * The clocks of hosts and GPUs: true time (ns from the job's begin) as a host's CLOCK_REALTIME and a GPU's timer show it. A GPU's
- * timer goes as its host's clock does, and the plugin knows how far they are apart but for the shortest delivery time.
+ * The clocks of hosts and GPUs: true time (ns from the job's begin) as a host's CLOCK_REALTIME and a GPU's timer show it.
+ * A GPU's timer goes as its host's clock does, and the plugin knows how far they are apart but for the shortest delivery
+ * time.
  */
 #ifndef NI_JOBS_CLOCKS_H
 #define NI_JOBS_CLOCKS_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 /* Unix ns of the job's begin. */
 int64_t nj_epoch(const struct nj_job *job);

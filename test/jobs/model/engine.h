@@ -9,7 +9,7 @@
 #ifndef NI_JOBS_ENGINE_H
 #define NI_JOBS_ENGINE_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 struct nj_done { /* an operation of a rank */
   int rank, comm, step;

@@ -8,11 +8,11 @@
 
 #include "clocks.h"
 #include "exporter/base/text/json_write.h"
-#include "exposed.h"
-#include "fault.h"
-#include "layout.h"
 #include "lines.h"
 #include "suspects.h"
+#include "test/jobs/model/exposed.h"
+#include "test/jobs/plan/fault.h"
+#include "test/jobs/plan/layout.h"
 
 void nj_truth_incident(void *truth, const struct nj_incident *i) {
   struct nj_truth *t = truth;

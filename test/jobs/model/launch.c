@@ -1,7 +1,7 @@
 #include "launch.h"
 
-#include "draw.h"
-#include "fault.h"
+#include "test/jobs/draw.h"
+#include "test/jobs/plan/fault.h"
 
 #define WAKE_NS 15e3 /* from the GPU's end to the CPU's first launch */
 #define CALL_NS 7e3  /* a communication call */
@@ -31,7 +31,9 @@ void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, int step, 
       at += cpu->pause;
     }
     cpu->issue[i] = at;
-    at += by * (x->what == NJ_COMPUTE ? x->ns * job->model.launch : x->what == NJ_COLL || x->what == NJ_P2P ? CALL_NS : EVENT_NS);
+    at += by * (x->what == NJ_COMPUTE                     ? x->ns * job->model.launch
+                : x->what == NJ_COLL || x->what == NJ_P2P ? CALL_NS
+                                                          : EVENT_NS);
   }
   cpu->issue[r->n] = at;
 }

@@ -6,11 +6,11 @@
 
 #include "clocks.h"
 #include "gz_out.h"
-#include "layout.h"
+#include "test/jobs/plan/layout.h"
 
 #define DUMP_US 100000 /* between flushes */
 
-struct side { /* a communicator of a rank */
+struct side {                                    /* a communicator of a rank */
   uint64_t coll, p2p, sn[NJ_FUNCS], colls, p2ps; /* rec_sn next; coll_sn; call_sn */
   char head[400];                                /* of a line up to the time of the dump */
 };
@@ -71,19 +71,22 @@ static char *head(struct file *f, const struct side *s) {
 static void end(struct file *f, char *p) { nj_out_line(&f->out, text(p, "}\n")); }
 
 static void make_heads(const struct nj_job *job, int rank, struct file *f) {
-  static const char meta[] = "},\"metadata\":{\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"1a2b3c4d5\","
-                             "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":";
+  static const char meta[] =
+      "},\"metadata\":{\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"1a2b3c4d5\","
+      "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":";
   const struct nj_rank *r = &job->rank[rank];
   char host[16];
-  snprintf(f->process, sizeof f->process, "{\"header\":{\"id\":\"0x0\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":0%s", rank, job->world, meta);
-  snprintf(f->tail, sizeof f->tail, ",\"hostname\":\"%s\",\"pid\":%d,\"producer\":\"nccl-inspector-c 0.1.0\"}", nj_host_name(r->host, host),
-           4000 + rank);
+  snprintf(f->process, sizeof f->process, "{\"header\":{\"id\":\"0x0\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":0%s", rank,
+           job->world, meta);
+  snprintf(f->tail, sizeof f->tail, ",\"hostname\":\"%s\",\"pid\":%d,\"producer\":\"nccl-inspector-c 0.1.0\"}",
+           nj_host_name(r->host, host), 4000 + rank);
   for (int i = 0; i < r->n_comms; i++) {
     const struct nj_comm *c = &job->comm[r->comm[i]];
     char name[80] = "";
     if (*c->name) snprintf(name, sizeof name, "\"comm_name\":\"%s\",", c->name);
-    snprintf(f->side[i].head, sizeof f->side[i].head, "{\"header\":{\"id\":\"0x%llx\",%s\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d%s",
-             (unsigned long long)c->hash, name, r->member[i], c->n, c->n_hosts, meta);
+    snprintf(f->side[i].head, sizeof f->side[i].head,
+             "{\"header\":{\"id\":\"0x%llx\",%s\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d%s", (unsigned long long)c->hash,
+             name, r->member[i], c->n, c->n_hosts, meta);
   }
 }
 
@@ -106,19 +109,25 @@ static void first_lines(struct nj_lines *l, int rank) {
   int64_t start = nj_host_ns(job, r->host, -2e9), init = nj_host_ns(job, r->host, -1e9);
   f->dump_us = start / 1000 + 1000;
   char *p = head(f, NULL);
-  p += snprintf(p, 900, ",\"process\":{\"start_ns\":%lld,\"boot_id\":\"b-%d\",\"exe\":\"python3\",\"rank\":%d,\"local_rank\":%d,"
-                "\"world_size\":%d,\"env\":{\"RANK\":\"%d\",\"LOCAL_RANK\":\"%d\",\"WORLD_SIZE\":\"%d\",\"SLURM_JOB_ID\":\"%llu\"},"
-                "\"nccl_version\":%d,\"interface\":\"%s\",\"settings\":{}}", (long long)start, r->host, rank, r->local, job->world, rank,
-                r->local, job->world, (unsigned long long)(1000 + job->seed % 1000000), job->call_sn ? 22809 : 22706, job->call_sn ? "v5" : "v4");
+  p += snprintf(
+      p, 900,
+      ",\"process\":{\"start_ns\":%lld,\"boot_id\":\"b-%d\",\"exe\":\"python3\",\"rank\":%d,\"local_rank\":%d,"
+      "\"world_size\":%d,\"env\":{\"RANK\":\"%d\",\"LOCAL_RANK\":\"%d\",\"WORLD_SIZE\":\"%d\",\"SLURM_JOB_ID\":\"%"
+      "llu\"},"
+      "\"nccl_version\":%d,\"interface\":\"%s\",\"settings\":{}}",
+      (long long)start, r->host, rank, r->local, job->world, rank, r->local, job->world,
+      (unsigned long long)(1000 + job->seed % 1000000), job->call_sn ? 22809 : 22706, job->call_sn ? "v5" : "v4");
   end(f, p);
   f->dump_us = init / 1000 + 1000;
   for (int i = 0; i < r->n_comms; i++) {
     const struct nj_comm *c = &job->comm[r->comm[i]];
     p = head(f, &f->side[i]);
     p = *c->name ? text(text(text(p, ",\"comm\":{\"name\":\""), c->name), "\"") : text(p, ",\"comm\":{\"name\":null");
-    p += snprintf(p, 400, ",\"hash\":\"0x%llx\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d,\"gpu_index\":%d,\"gpu_uuid\":null,"
-                  "\"gpu_pci\":\"0000:%02x:00.0\",\"init_ns\":%lld}", (unsigned long long)c->hash, r->member[i], c->n, c->n_hosts,
-                  r->local, 0x1b + 0x10 * r->local, (long long)init);
+    p += snprintf(p, 400,
+                  ",\"hash\":\"0x%llx\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d,\"gpu_index\":%d,\"gpu_uuid\":null,"
+                  "\"gpu_pci\":\"0000:%02x:00.0\",\"init_ns\":%lld}",
+                  (unsigned long long)c->hash, r->member[i], c->n, c->n_hosts, r->local, 0x1b + 0x10 * r->local,
+                  (long long)init);
     end(f, p);
     clock_line(l, rank, i, -1e9 + 2e6);
   }
@@ -143,8 +152,8 @@ static double algo_size(const struct nj_comm *c, const struct nj_done *d) { /* n
   return d->func == NJ_ALL_REDUCE ? d->bytes : d->bytes * c->n;
 }
 
-static char *put_coll(const struct nj_job *job, const struct nj_comm *c, struct side *s, const struct nj_done *d, char *p, int64_t ns,
-                      int64_t enqueue, int64_t delta) {
+static char *put_coll(const struct nj_job *job, const struct nj_comm *c, struct side *s, const struct nj_done *d,
+                      char *p, int64_t ns, int64_t enqueue, int64_t delta) {
   static const char *const names[NJ_FUNCS] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"};
   static const char *const types[NJ_FUNCS] = {"ncclBfloat16", "ncclInt8", "ncclBfloat16", "ncclBfloat16"};
   double size = algo_size(c, d), bus = (double)(c->n - 1) / c->n * (d->func == NJ_ALL_REDUCE ? 2 : 1);
@@ -155,9 +164,10 @@ static char *put_coll(const struct nj_job *job, const struct nj_comm *c, struct 
   p = key(p, ",\"coll_exec_time_us\":", (ns + 500) / 1000);
   p = decimal(text(p, ",\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":"), size / (double)ns);
   p = decimal(text(p, ",\"coll_busbw_gbs\":"), size / (double)ns * bus);
-  p = text(p, small ? ",\"coll_algo\":\"TREE\",\"coll_proto\":\"LL\",\"coll_datatype\":\"" :
-                      ",\"coll_algo\":\"RING\",\"coll_proto\":\"SIMPLE\",\"coll_datatype\":\"");
-  p = text(text(p, types[d->func]), small ? "\",\"coll_root\":0,\"coll_nchannels\":1" : "\",\"coll_root\":0,\"coll_nchannels\":16");
+  p = text(p, small ? ",\"coll_algo\":\"TREE\",\"coll_proto\":\"LL\",\"coll_datatype\":\""
+                    : ",\"coll_algo\":\"RING\",\"coll_proto\":\"SIMPLE\",\"coll_datatype\":\"");
+  p = text(text(p, types[d->func]),
+           small ? "\",\"coll_root\":0,\"coll_nchannels\":1" : "\",\"coll_root\":0,\"coll_nchannels\":16");
   p = key(p, ",\"coll_exec_time_ns\":", ns);
   p = key(p, ",\"coll_enqueue_ns\":", enqueue);
   p = key(p, ",\"coll_gpu_start_delta_ns\":", delta);
@@ -166,8 +176,8 @@ static char *put_coll(const struct nj_job *job, const struct nj_comm *c, struct 
   return job->call_sn ? key(p, ",\"call_sn\":", (int64_t)s->colls++) : p;
 }
 
-static char *put_p2p(const struct nj_job *job, struct side *s, const struct nj_done *d, char *p, int64_t ns, int64_t enqueue,
-                     int64_t delta) {
+static char *put_p2p(const struct nj_job *job, struct side *s, const struct nj_done *d, char *p, int64_t ns,
+                     int64_t enqueue, int64_t delta) {
   p = text(p, d->recv ? ",\"p2p_perf\":{\"p2p\":\"Recv\"" : ",\"p2p_perf\":{\"p2p\":\"Send\"");
   p = key(p, ",\"p2p_sn\":", (int64_t)s->p2p);
   p = key(p, ",\"p2p_peer\":", d->peer);
@@ -189,7 +199,8 @@ void nj_lines_done(void *lines, const struct nj_done *d) {
   const struct nj_rank *r = &job->rank[d->rank];
   struct file *f = &l->file[d->rank];
   struct side *s = &f->side[d->comm];
-  int64_t start = nj_host_ns(job, r->host, d->start) + nj_delivery_ns(job, d->rank), enqueue = nj_host_ns(job, r->host, d->enqueue);
+  int64_t start = nj_host_ns(job, r->host, d->start) + nj_delivery_ns(job, d->rank),
+          enqueue = nj_host_ns(job, r->host, d->enqueue);
   int64_t ns = nj_host_ns(job, r->host, d->end) + nj_delivery_ns(job, d->rank) - start;
   ns -= ns % 32; /* what a GPU's timer counts in */
   int64_t dump = (start + ns) / 1000 / DUMP_US * DUMP_US + DUMP_US;
@@ -204,15 +215,18 @@ void nj_lines_done(void *lines, const struct nj_done *d) {
 static char *put_kind(char *p, const char *name, uint64_t n) {
   p = key(text(p, name), ":{\"started\":", (int64_t)n);
   p = key(p, ",\"written\":", (int64_t)n);
-  return text(p, ",\"filtered_by\":{},\"dropped_by\":{},\"incomplete\":0,\"late\":0,\"in_flight\":0,\"timing_fallback_by\":{}}");
+  return text(
+      p,
+      ",\"filtered_by\":{},\"dropped_by\":{},\"incomplete\":0,\"late\":0,\"in_flight\":0,\"timing_fallback_by\":{}}");
 }
 
 static void stats_line(struct file *f, const struct side *s) {
   char *p = key(head(f, s), ",\"dump_stats\":{\"coll_records\":", s ? (int64_t)s->coll : 0);
   p = text(p, ",\"coll_dropped_total\":0,\"coll_dropped_since_last_dump\":0");
   p = key(p, ",\"p2p_records\":", s ? (int64_t)s->p2p : 0);
-  p = text(p, ",\"p2p_dropped_total\":0,\"p2p_dropped_since_last_dump\":0,\"proxy_records\":0,\"proxy_dropped_total\":0,"
-              "\"proxy_dropped_since_last_dump\":0,\"final\":true");
+  p = text(p,
+           ",\"p2p_dropped_total\":0,\"p2p_dropped_since_last_dump\":0,\"proxy_records\":0,\"proxy_dropped_total\":0,"
+           "\"proxy_dropped_since_last_dump\":0,\"final\":true");
   p = put_kind(p, ",\"coll\"", s ? s->coll : 0);
   p = put_kind(p, ",\"p2p\"", s ? s->p2p : 0);
   end(f, text(p, ",\"strays\":{}}"));
@@ -225,8 +239,8 @@ uint64_t nj_lines_close(struct nj_lines *l, double at) {
     for (int i = 0; i < l->job->rank[r].n_comms; i++) {
       clock_line(l, r, i, at + 1e6);
       stats_line(f, &f->side[i]);
-      char *p = key(head(f, &f->side[i]), ",\"comm_end\":{\"why\":\"destroy\",\"ns\":",
-                    nj_host_ns(l->job, l->job->rank[r].host, at + 2e6));
+      char *p = key(head(f, &f->side[i]),
+                    ",\"comm_end\":{\"why\":\"destroy\",\"ns\":", nj_host_ns(l->job, l->job->rank[r].host, at + 2e6));
       end(f, text(p, "}"));
     }
     stats_line(f, NULL);

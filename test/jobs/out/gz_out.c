@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "layout.h"
+#include "test/jobs/plan/layout.h"
 
 static void fail(const struct nj_out *o) {
   fprintf(stderr, "ni-jobs: %s: %s\n", o->path, strerror(errno));

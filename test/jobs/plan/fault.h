@@ -5,7 +5,7 @@
 #ifndef NI_JOBS_FAULT_H
 #define NI_JOBS_FAULT_H
 
-#include "job.h"
+#include "test/jobs/job.h"
 
 extern const char *const nj_kind_names[NJ_KINDS];
 /* What size means of a kind: its unit ("%", "x", "ms") and its default. NULL where it has none. */

@@ -5,29 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw.h"
-#include "fault.h"
 #include "launch.h"
-#include "layout.h"
 #include "links.h"
+#include "test/jobs/draw.h"
+#include "test/jobs/plan/fault.h"
+#include "test/jobs/plan/layout.h"
 
-#define NOISE 0.01  /* of transfers */
+#define NOISE 0.01 /* of transfers */
 #define SKEW_NS 1000
 
 struct actor { /* one stream of one rank */
   int rank, stream, at, step;
-  int open;      /* operations of a group that are not done */
+  int open; /* operations of a group that are not done */
   double ready, last, started;
-  bool blocked;  /* within an operation */
+  bool blocked; /* within an operation */
 };
 
-struct meeting {  /* of a communicator's ranks for its next collective */
+struct meeting { /* of a communicator's ranks for its next collective */
   int there;
   uint64_t number;
-  double *start;  /* by rank */
+  double *start; /* by rank */
 };
 
-struct message { /* the next one from a to b */
+struct message {                 /* the next one from a to b */
   const struct nj_part *part[2]; /* sent, received */
   double start[2];
 };
@@ -36,13 +36,13 @@ struct run {
   const struct nj_job *job;
   unsigned active;
   const struct nj_watch *watch;
-  struct actor *actor;     /* NJ_STREAMS of each rank */
-  struct meeting *meeting; /* of each communicator */
+  struct actor *actor;      /* NJ_STREAMS of each rank */
+  struct meeting *meeting;  /* of each communicator */
   struct message **message; /* of each communicator with Send and Receive: n x n */
-  double *event;           /* NJ_EVENTS of each rank */
-  int *event_step;         /* how often it was recorded */
-  struct nj_cpu *cpu;      /* of each rank */
-  int *list, n_list;       /* actors that may go on */
+  double *event;            /* NJ_EVENTS of each rank */
+  int *event_step;          /* how often it was recorded */
+  struct nj_cpu *cpu;       /* of each rank */
+  int *list, n_list;        /* actors that may go on */
   bool *listed;
   double *begin, end;
 };
@@ -86,11 +86,18 @@ static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
   a->ready = end;
 }
 
-static void tell(struct run *u, const struct actor *a, const struct nj_instr *i, const struct nj_part *part, double start, double end,
-                 double bytes) {
+static void tell(struct run *u, const struct actor *a, const struct nj_instr *i, const struct nj_part *part,
+                 double start, double end, double bytes) {
   if (!u->watch || !u->watch->done) return;
-  struct nj_done d = {.rank = a->rank, .comm = i->comm, .step = a->step, .peer = part ? part->peer : -1, .recv = part && part->recv,
-                      .func = (enum nj_func)i->func, .bytes = bytes, .start = start, .end = end,
+  struct nj_done d = {.rank = a->rank,
+                      .comm = i->comm,
+                      .step = a->step,
+                      .peer = part ? part->peer : -1,
+                      .recv = part && part->recv,
+                      .func = (enum nj_func)i->func,
+                      .bytes = bytes,
+                      .start = start,
+                      .end = end,
                       .enqueue = u->cpu[a->rank].issue[a->at]};
   u->watch->done(u->watch->context, &d);
 }
@@ -105,12 +112,14 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
   int id = job->rank[last->rank].comm[i->comm];
   const struct nj_comm *c = &job->comm[id];
   struct meeting *m = &u->meeting[id];
-  m->start[job->rank[last->rank].member[i->comm]] = fmax(last->ready, u->cpu[last->rank].issue[last->at] + NJ_LATENCY_NS);
+  m->start[job->rank[last->rank].member[i->comm]] =
+      fmax(last->ready, u->cpu[last->rank].issue[last->at] + NJ_LATENCY_NS);
   last->blocked = true;
   if (++m->there < c->n) return;
   double begin = m->start[0], noise = nj_normal(nj_draw(job->seed, NJ_DRAW_TRANSFER, (uint64_t)id, m->number++, 0));
   for (int k = 1; k < c->n; k++) begin = fmax(begin, m->start[k]);
-  double ns = nj_coll_ns(job, u->active, c, (enum nj_func)i->func, i->bytes, part_of_run(u, last)) * (1 + NOISE * noise);
+  double ns =
+      nj_coll_ns(job, u->active, c, (enum nj_func)i->func, i->bytes, part_of_run(u, last)) * (1 + NOISE * noise);
   m->there = 0;
   for (int k = 0; k < c->n; k++) {
     struct actor *a = &u->actor[c->rank[k] * NJ_STREAMS + i->stream];
@@ -123,7 +132,8 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
   }
 }
 
-static double part_bytes(const struct run *u, const struct nj_comm *c, const struct nj_instr *i, const struct nj_part *p, int me, int step) {
+static double part_bytes(const struct run *u, const struct nj_comm *c, const struct nj_instr *i,
+                         const struct nj_part *p, int me, int step) {
   if (i->expert < 0) return p->bytes;
   /* To the experts it is the receiver's share that counts, on the way back the sender's. */
   bool back = i->expert & 1, mine = p->recv != back;
@@ -132,7 +142,8 @@ static double part_bytes(const struct run *u, const struct nj_comm *c, const str
 }
 
 /* Both sides of a message are there. Their parts end together. */
-static void deliver(struct run *u, const struct nj_comm *c, struct message *x, int from, int to, const struct nj_instr *i, int step) {
+static void deliver(struct run *u, const struct nj_comm *c, struct message *x, int from, int to,
+                    const struct nj_instr *i, int step) {
   const struct nj_job *job = u->job;
   int rank[2] = {c->rank[from], c->rank[to]};
   struct actor *side[2];
@@ -208,7 +219,10 @@ static void go(struct run *u, struct actor *a) {
       case NJ_COMPUTE: compute(u, a, i); break;
       case NJ_COLL: collective(u, a, i); continue;
       case NJ_P2P: group(u, a, i); continue;
-      case NJ_SYNC: synchronise(u, a); wake_rank(u, a->rank); break;
+      case NJ_SYNC:
+        synchronise(u, a);
+        wake_rank(u, a->rank);
+        break;
       case NJ_RECORD:
         u->event[event] = a->ready;
         u->event_step[event] = a->step + 1;
@@ -235,7 +249,8 @@ static void begin_run(struct run *u) {
   u->cpu = calloc(n, sizeof *u->cpu);
   u->meeting = calloc((size_t)job->n_comms, sizeof *u->meeting);
   u->message = calloc((size_t)job->n_comms, sizeof *u->message);
-  if (!u->actor || !u->list || !u->listed || !u->event || !u->event_step || !u->cpu || !u->meeting || !u->message) nj_more(NULL, ~0ul);
+  if (!u->actor || !u->list || !u->listed || !u->event || !u->event_step || !u->cpu || !u->meeting || !u->message)
+    nj_more(NULL, ~0ul);
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];
     u->meeting[k].start = nj_more(NULL, (unsigned)c->n * sizeof(double));
@@ -281,7 +296,8 @@ double nj_run(const struct nj_job *job, unsigned active, double *begin, const st
   }
   for (int i = 0; i < job->world * NJ_STREAMS; i++) {
     if (u.actor[i].step == job->steps) continue;
-    fprintf(stderr, "ni-jobs: rank %d waits for ever in step %d at %d\n", u.actor[i].rank, u.actor[i].step, u.actor[i].at);
+    fprintf(stderr, "ni-jobs: rank %d waits for ever in step %d at %d\n", u.actor[i].rank, u.actor[i].step,
+            u.actor[i].at);
     exit(1);
   }
   end_run(&u);

@@ -2,7 +2,7 @@
 #ifndef NI_JOBS_LINES_H
 #define NI_JOBS_LINES_H
 
-#include "engine.h"
+#include "test/jobs/model/engine.h"
 
 struct nj_lines;
 

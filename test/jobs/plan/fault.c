@@ -2,30 +2,40 @@
 
 #include <stddef.h>
 
-#include "draw.h"
 #include "layout.h"
+#include "test/jobs/draw.h"
 
-#define BURST_SHARE 0.1      /* of the steps have an intermittent delay */
-#define CONGESTED_SHARE 0.2  /* of the time */
-#define GPU_TRANSFER 0.3     /* of a slow GPU's loss is in its transfers, too */
-#define ROUTE 0.15           /* deviation of what experts get in a step */
+#define BURST_SHARE 0.1     /* of the steps have an intermittent delay */
+#define CONGESTED_SHARE 0.2 /* of the time */
+#define GPU_TRANSFER 0.3    /* of a slow GPU's loss is in its transfers, too */
+#define ROUTE 0.15          /* deviation of what experts get in a step */
 
-const char *const nj_kind_names[NJ_KINDS] = {"healthy", "noisy", "late", "intermittent", "onset", "episode", "moving", "nic", "rail",
-                                             "nvlink", "cpu", "gpu", "stage", "pair", "congestion", "uneven", "two"};
+const char *const nj_kind_names[NJ_KINDS] = {"healthy", "noisy", "late",       "intermittent", "onset", "episode",
+                                             "moving",  "nic",   "rail",       "nvlink",       "cpu",   "gpu",
+                                             "stage",   "pair",  "congestion", "uneven",       "two"};
 
 const char *nj_size_unit(enum nj_kind kind) {
   switch (kind) {
-    case NJ_HEALTHY: case NJ_NOISY: case NJ_TWO: case NJ_KINDS: return NULL;
+    case NJ_HEALTHY:
+    case NJ_NOISY:
+    case NJ_TWO:
+    case NJ_KINDS: return NULL;
     case NJ_INTERMITTENT: return "ms";
-    case NJ_NIC: case NJ_RAIL: case NJ_NVLINK: case NJ_CPU: case NJ_PAIR: case NJ_CONGESTION: return "x";
+    case NJ_NIC:
+    case NJ_RAIL:
+    case NJ_NVLINK:
+    case NJ_CPU:
+    case NJ_PAIR:
+    case NJ_CONGESTION: return "x";
     default: return "%";
   }
 }
 
 double nj_size_default(enum nj_kind kind) {
-  static const double sizes[NJ_KINDS] = {[NJ_LATE] = 10, [NJ_INTERMITTENT] = 20, [NJ_ONSET] = 10, [NJ_EPISODE] = 15,
-    [NJ_MOVING] = 10, [NJ_NIC] = 2, [NJ_RAIL] = 2, [NJ_NVLINK] = 1.5, [NJ_CPU] = 3, [NJ_GPU] = 10, [NJ_STAGE] = 15, [NJ_PAIR] = 2,
-    [NJ_CONGESTION] = 2, [NJ_UNEVEN] = 15};
+  static const double sizes[NJ_KINDS] = {
+      [NJ_LATE] = 10,  [NJ_INTERMITTENT] = 20, [NJ_ONSET] = 10,     [NJ_EPISODE] = 15, [NJ_MOVING] = 10,
+      [NJ_NIC] = 2,    [NJ_RAIL] = 2,          [NJ_NVLINK] = 1.5,   [NJ_CPU] = 5,      [NJ_GPU] = 10,
+      [NJ_STAGE] = 15, [NJ_PAIR] = 2,          [NJ_CONGESTION] = 2, [NJ_UNEVEN] = 15};
   return sizes[kind];
 }
 
@@ -54,11 +64,25 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
   const char *unit = nj_size_unit(kind);
   f->x = unit && *unit == 'x' ? size - 1 : unit && *unit == 'm' ? size * 1e6 : size / 100;
   switch (kind) {
-    case NJ_ONSET: span(f, job->steps / 2, job->steps); f->rank = rank; break;
-    case NJ_EPISODE: span(f, job->steps / 3, 2 * job->steps / 3); f->rank = rank; break;
-    case NJ_LATE: case NJ_INTERMITTENT: case NJ_GPU: case NJ_UNEVEN: f->rank = rank; break;
-    case NJ_RAIL: f->rank = rank; f->host = host; break;
-    case NJ_NIC: case NJ_NVLINK: case NJ_CPU: f->host = host; break;
+    case NJ_ONSET:
+      span(f, job->steps / 2, job->steps);
+      f->rank = rank;
+      break;
+    case NJ_EPISODE:
+      span(f, job->steps / 3, 2 * job->steps / 3);
+      f->rank = rank;
+      break;
+    case NJ_LATE:
+    case NJ_INTERMITTENT:
+    case NJ_GPU:
+    case NJ_UNEVEN: f->rank = rank; break;
+    case NJ_RAIL:
+      f->rank = rank;
+      f->host = host;
+      break;
+    case NJ_NIC:
+    case NJ_NVLINK:
+    case NJ_CPU: f->host = host; break;
     case NJ_STAGE: f->stage = job->rank[rank].pp; break;
     case NJ_CONGESTION: congested(job, which, f); break;
     default: break;
@@ -83,9 +107,9 @@ static void choose_pair(const struct nj_job *job, int which, struct nj_fault *f)
 }
 
 static const char *two(struct nj_job *job) {
-  static const enum nj_kind with_tp[] = {NJ_LATE, NJ_NVLINK, NJ_RAIL, NJ_INTERMITTENT}, without[] = {NJ_LATE, NJ_INTERMITTENT};
+  static const enum nj_kind with_tp[] = {NJ_LATE, NJ_NVLINK, NJ_RAIL}, without[] = {NJ_LATE, NJ_INTERMITTENT};
   const enum nj_kind *kinds = job->tp > 1 ? with_tp : without;
-  uint64_t n = job->tp > 1 ? 4 : 2, a = pick(job, 0, 30) % n, b = (a + 1 + pick(job, 0, 31) % (n - 1)) % n;
+  uint64_t n = job->tp > 1 ? 3 : 2, a = pick(job, 0, 30) % n, b = (a + 1 + pick(job, 0, 31) % (n - 1)) % n;
   choose(job, 0, kinds[a], nj_size_default(kinds[a]), &job->fault[0]);
   for (int i = 1; i < 64; i++) { /* on another host, else one explains both */
     choose(job, i, kinds[b], nj_size_default(kinds[b]), &job->fault[1]);
@@ -127,7 +151,7 @@ bool nj_at_work(const struct nj_fault *f, double step) {
   return f->n_spans == 0;
 }
 
-#define EACH(f)                                                    \
+#define EACH(f)                                                                    \
   for (const struct nj_fault *f = job->fault; f < job->fault + job->n_faults; f++) \
     if (active >> (f - job->fault) & 1 && nj_at_work(f, step))
 
@@ -135,8 +159,8 @@ double nj_compute_factor(const struct nj_job *job, unsigned active, int rank, do
   double by = 1;
   EACH(f) {
     bool here = f->rank == rank || (f->kind == NJ_STAGE && f->stage == job->rank[rank].pp);
-    bool works = f->kind == NJ_LATE || f->kind == NJ_ONSET || f->kind == NJ_EPISODE || f->kind == NJ_GPU || f->kind == NJ_STAGE ||
-                 (f->kind == NJ_UNEVEN && !job->ep);
+    bool works = f->kind == NJ_LATE || f->kind == NJ_ONSET || f->kind == NJ_EPISODE || f->kind == NJ_GPU ||
+                 f->kind == NJ_STAGE || (f->kind == NJ_UNEVEN && !job->ep);
     if (here && works) by *= 1 + f->x;
   }
   return by;
@@ -196,7 +220,8 @@ double nj_gpu_factor(const struct nj_job *job, unsigned active, int rank, double
 }
 
 double nj_route(const struct nj_job *job, unsigned active, int rank, int expert, int step) {
-  double by = 1 + ROUTE * nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
+  double by =
+      1 + ROUTE * nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
   EACH(f) if (f->kind == NJ_UNEVEN && f->rank == rank) by *= 1 + f->x;
   return by;
 }

@@ -68,6 +68,8 @@ int nj_event(struct nj_build *b, enum nj_stream stream) {
 
 void nj_wait(struct nj_build *b, enum nj_stream waits, int event) { add(b, NJ_WAIT, waits)->event = (uint16_t)event; }
 
-void nj_join(struct nj_build *b, enum nj_stream waits, enum nj_stream stream) { nj_wait(b, waits, nj_event(b, stream)); }
+void nj_join(struct nj_build *b, enum nj_stream waits, enum nj_stream stream) {
+  nj_wait(b, waits, nj_event(b, stream));
+}
 
 void nj_sync(struct nj_build *b) { add(b, NJ_SYNC, NJ_MAIN); }

@@ -5,10 +5,10 @@
 
 struct plan { /* of one rank */
   struct nj_build b;
-  int tp, dp, pp, world;    /* its own numbers of communicators; -1: none */
-  double forward;           /* ns of one layer of one micro-batch */
+  int tp, dp, pp, world; /* its own numbers of communicators; -1: none */
+  double forward;        /* ns of one layer of one micro-batch */
   double tp_bytes, dp_bytes, pp_bytes;
-  int layers, released;     /* buckets on their way */
+  int layers, released; /* buckets on their way */
 };
 
 static void tensor(struct plan *p, bool before) {
@@ -60,7 +60,8 @@ static void exchange(struct plan *p, int send_to, int recv_from) {
 
 static void one_f_one_b(struct plan *p) {
   const struct nj_job *job = p->b.job;
-  int stage = p->b.r->pp, micro = job->micro, up = stage > 0 ? stage - 1 : -1, down = stage < job->pp - 1 ? stage + 1 : -1;
+  int stage = p->b.r->pp, micro = job->micro, up = stage > 0 ? stage - 1 : -1,
+      down = stage < job->pp - 1 ? stage + 1 : -1;
   int warm = job->pp - 1 - stage < micro ? job->pp - 1 - stage : micro, done = 0;
   for (int i = 0; i < warm; i++) {
     exchange(p, -1, up);
@@ -108,6 +109,6 @@ void nj_megatron(struct nj_job *job, int rank) {
     }
   if (job->pp > 1) nj_join(&p.b, NJ_MAIN, NJ_PIPE);
   nj_join(&p.b, NJ_MAIN, NJ_SIDE);
-  nj_coll(&p.b, NJ_MAIN, p.world, NJ_ALL_REDUCE, 4);
+  if (job->norm) nj_coll(&p.b, NJ_MAIN, p.world, NJ_ALL_REDUCE, 4);
   nj_sync(&p.b);
 }

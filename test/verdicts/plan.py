@@ -6,8 +6,8 @@ import subprocess
 
 # Sizes as ni-jobs --size has them; 0: the kind has none.
 SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20], "onset": [10], "episode": [15],
-         "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 6], "gpu": [10], "stage": [15],
-         "pair": [2], "congestion": [2, 4], "uneven": [15], "two": [0]}
+         "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 5], "gpu": [10], "stage": [15],
+         "pair": [2], "congestion": [2, 4], "uneven": [15, 40], "two": [0]}
 LAYOUTS = "ABCFDML"
 NOT_IN = {"nvlink": "FDM", "stage": "AFDM", "pair": "FD", "rail": "FD"}
 COST = "2..5"

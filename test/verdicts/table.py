@@ -33,8 +33,7 @@ def line(name, outcomes):
     for key in ("first", "exactly", "named"):
         cells.append(of_jobs(sum(bool(o[key]) for o in guilty), n) if guilty else "-")
     cells.append(of_jobs(sum(o["named"] == o["causes"] for o in two), len(two)) if two else "-")
-    a_job = sum(o["innocents"] for o in accusing) / len(accusing) if accusing else 0
-    cells.append("%d (%.1f)" % (len(accusing), a_job) if accusing else "0")
+    cells.append("%d (%.1f)" % (len(accusing), sum(o["innocents"] for o in accusing) / n) if accusing else "0")
     cells.append(number(quantile(lost, 0.5)))
     cells.append("%s, p95 %s" % (number(quantile(onset, 0.5)), number(quantile(onset, 0.95))) if onset else "-")
     cells.append("%d" % sum(o["undecided"] for o in outcomes))

@@ -148,6 +148,14 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
       stage_ranks(j, job, f->stage);
       ni_json_end_array(j);
       ni_json_end_object(j);
+      if (job->layout != 'P') { /* whole hosts are a stage's */
+        ni_json_object(j, NULL);
+        ni_json_text(j, "level", "stage");
+        ni_json_array(j, "hosts");
+        stage_hosts(j, job, f->stage, false);
+        ni_json_end_array(j);
+        ni_json_end_object(j);
+      }
       /* A stage of one host is that host. */
       if (job->layout == 'C') stage_hosts(j, job, f->stage, true);
       break;
@@ -168,7 +176,10 @@ static void related(struct ni_json *j, const struct nj_job *job, const struct nj
       if (job->rank[r].pp == f->stage) subject(j, "rank", r, -1, -1, -1);
   }
   if (f->kind == NJ_PAIR && f->rank >= 0) subject(j, "pair", -1, -1, f->host, f->host_b);
-  if (f->kind == NJ_RAIL) subject(j, "nic", -1, -1, host, -1);
+  if (f->kind == NJ_RAIL) {
+    subject(j, "nic", -1, -1, host, -1);
+    subject(j, "rank", f->rank, -1, -1, -1);
+  }
   if (f->kind == NJ_NIC || f->kind == NJ_RAIL || nj_level(f)[0] == 'r') subject(j, "host", -1, -1, host, -1);
   if (f->kind == NJ_NIC && !nj_identifiable(job, f)) subject(j, "fabric", -1, -1, -1, -1);
 }

@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["make", "score", "held"])
-    p.add_argument("--set", choices=["tune", "held"], default="tune", help="even or odd seeds")
+    p.add_argument("--set", choices=["tune", "held"], help="even or odd seeds; default: of `held` odd, else even")
     p.add_argument("--per", type=int, default=8, help="jobs of a kind and layout")
     p.add_argument("--per-size", action="store_true", help="... and size")
     p.add_argument("--kinds", default="", help="comma between; default: all")
@@ -56,7 +56,7 @@ def planned(o):
     for k in kinds:
         if k not in plan.SIZES:
             sys.exit("run.py: there is no kind %s: %s" % (k, ", ".join(plan.SIZES)))
-    held = o.what == "held" or o.set == "held"
+    held = (o.set or ("held" if o.what == "held" else "tune")) == "held"
     out = []
     for layout in o.layouts:
         per = min(o.per, o.per_large) if layout == "L" else o.per

@@ -92,7 +92,7 @@ static void constants(struct nj_job *job) {
   m->pauses = job->kind == NJ_NOISY ? 0.01 : 0.001;
   m->compute = between(job, 2, 19e6, 23e6) * (job->pp > 1 ? 1.15 : 1);
   m->fixed = between(job, 3, 2e6, 4e6);
-  m->tp_ns = job->pp > 1 ? between(job, 4, 3e6, 4.5e6) : between(job, 4, 2.6e6, 4e6);
+  m->tp_ns = job->pp > 1 ? between(job, 4, 2.8e6, 4.2e6) : between(job, 4, 2.6e6, 4e6);
   m->dp_ns = job->pp > 1 ? between(job, 5, 2e6, 3e6) : between(job, 5, 6.5e6, 9e6);
   m->pp_ns = between(job, 6, 1.2e6, 2e6);
 }
@@ -101,7 +101,7 @@ static void shape(struct nj_job *job) {
   static const struct {
     char layout;
     int world, tp, pp, dp, ep, micro, layers, steps;
-  } shapes[] = {{'A', 32, 8, 1, 4, 0, 1, 6, 300},  {'B', 32, 8, 2, 2, 0, 4, 2, 300},
+  } shapes[] = {{'A', 32, 8, 1, 4, 0, 1, 8, 300},  {'B', 32, 8, 2, 2, 0, 4, 2, 300},
                 {'C', 32, 4, 4, 2, 0, 6, 1, 300},  {'P', 32, 4, 4, 2, 0, 6, 1, 300},
                 {'F', 32, 1, 1, 32, 0, 1, 7, 300}, {'D', 32, 1, 1, 32, 0, 1, 12, 300},
                 {'M', 32, 1, 1, 32, 8, 1, 3, 300}, {'L', 1024, 8, 8, 16, 0, 8, 1, 16}};
@@ -122,7 +122,7 @@ static void shape(struct nj_job *job) {
   job->norm = in_share(job, 27, 0.7);
   job->call_sn = in_share(job, 24, 0.7);
   job->grouped_all_to_all = job->ep && (job->kind == NJ_UNEVEN || in_share(job, 25, 0.5));
-  job->buckets = (job->pp > 1 ? 2 : 3) + (int)between(job, 26, 0, 2);
+  job->buckets = (job->pp > 2 ? 1 : 2) + (int)between(job, 26, 0, 2);
   if (job->grouped_all_to_all) job->layers = 1;
   if (job->layout == 'A') job->layers -= (int)between(job, 28, 0, 3);
   if (job->sequence && job->layers > 1) job->layers /= 2; /* two operations where others have one */

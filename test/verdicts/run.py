@@ -144,7 +144,11 @@ def main():
         if not o.dir:
             sys.exit("run.py: score needs --dir DIR")
         return report(o, each(o, kept(o), lambda j: outcome(o, j, os.path.join(o.dir, plan.name(j)))))
-    return report(o, each(o, planned(o), lambda j: make_and_score(o, j)))
+    jobs = planned(o)
+    outcomes = each(o, jobs, lambda j: make_and_score(o, j))
+    report(o, outcomes)
+    if len(outcomes) < len(jobs):
+        print("%d of %d jobs not made: no strength has a cost of 2 to 5 %%" % (len(jobs) - len(outcomes), len(jobs)))
 
 
 if __name__ == "__main__":

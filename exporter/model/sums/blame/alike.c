@@ -121,6 +121,13 @@ static int by_like(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+/* Messages to the next stage and back, not to all (experts). */
+static bool in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
+  uint32_t peers = 0;
+  for (uint32_t i = 0; i < o->n_slots; i++) peers += o->slot[i].comm == o->slot[slot].comm && o->slot[i].kind == NI_BLAME_SEND;
+  return o->slot[slot].kind != NI_BLAME_COLL && peers <= 2;
+}
+
 /* up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are not joined: stages. */
 static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, uint32_t judged, uint32_t *up) {
   bool stages = false;
@@ -157,7 +164,7 @@ static int classes(struct ni_blame *b) {
     up[i] = i;
     if (o->judged) judged++;
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
-      if (o->slot[k].ops) seat[n++] = (struct seat){o->slot[k].comm, i, o->slot[k].kind != NI_BLAME_COLL};
+      if (o->slot[k].ops) seat[n++] = (struct seat){o->slot[k].comm, i, in_pipeline(o, k)};
   }
   bool stages = join_ranks(b, seat, n, judged, up);
   n = 0;

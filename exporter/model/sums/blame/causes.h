@@ -11,6 +11,7 @@
 
 #define NI_CAUSE_OWN 0.02f         /* of the own time of a step: a rank that takes so much longer than its like is late */
 #define NI_CAUSE_OWN_FLOOR 0.012f  /* where an interval of such steps is looked for: what lies below does not belong to it */
+#define NI_CAUSE_APART 5.0f        /* times as far from its like as these are from each other, */
 #define NI_CAUSE_SIGMA 8.0f        /* its mean is so many standard errors above the others */
 #define NI_CAUSE_BINS 5u           /* and it lasts so many bins */
 #define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
@@ -19,6 +20,7 @@
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
 #define NI_CAUSE_LAUNCH_IDLE 0.05f /* its CPU is slow where the rank is idle for so much longer as well */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
+#define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
 #define NI_CAUSE_STAGE 1.08f       /* times the own time of the other stages */
 #define NI_CAUSE_LINK 1.15f        /* times the transfer time of its like */
 #define NI_CAUSE_LINK_FLOOR 1.08f
@@ -28,8 +30,10 @@
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
 #define NI_CAUSE_COST 2e-4         /* of the run: what costs less is not named, */
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
-#define NI_CAUSE_SMALL_COST 5e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer */
-#define NI_CAUSE_SMALL 0.025f
+#define NI_CAUSE_SMALL_COST 8e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
+#define NI_CAUSE_SMALL 0.05f
+#define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
+#define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
 #define NI_CAUSES_MAX 64u
 
 struct ni_cause {
@@ -44,6 +48,7 @@ struct ni_cause {
   uint32_t from, to;           /* bins, half open */
   uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
   float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */
+  float of_gaps;               /* own time: excess_us as a share of what is seen between operations (launch: of what is idle before these) */
   uint32_t alike;              /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
 };

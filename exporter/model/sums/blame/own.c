@@ -10,7 +10,7 @@
 struct late {                  /* what one rank shows */
   bool late, pauses, launch;
   uint32_t from, to, n_pauses;
-  float excess_us, share;
+  float excess_us, share, of_gaps;
   uint32_t alike;
 };
 
@@ -19,9 +19,11 @@ struct own {
   struct late *late;           /* by rank */
   uint32_t *member;            /* of the class at hand */
   uint32_t n;
-  float *x;                    /* [member][bin]: own time beyond that of its like, as a part of it; NAN: nothing */
-  float *scratch, *ratio;      /* ratio: by rank, usual own time / that of its like */
-  float level_us;              /* own time of a step, of the class at hand */
+  float *x;                    /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  float *scratch, *over_us;    /* over_us: by rank, usual own time of a step more than that of its like */
+  /* Of the class at hand: own time of a step that is seen, and what is taken for all of it. Where operations run beside the computing much
+   * of it is not seen between them; half of the step is taken then. */
+  float level_us, of_us, apart; /* apart: standard deviation of the ranks' means, as a part of of_us */
 };
 
 struct at_place {
@@ -41,10 +43,12 @@ static int compare_places(struct own *w) {
   size_t n = 0, all = 0;
   for (uint32_t i = 0; i < w->n; i++) all += b->rank[w->member[i]].n_places;
   struct at_place *at = malloc((all + 1) * sizeof *at);
-  double *sum = calloc(2 * (size_t)b->n_ranks + 2, sizeof *sum);
-  if (!at || !sum) {
+  double *sum = calloc((size_t)b->n_ranks + 1, sizeof *sum);
+  bool *any = calloc((size_t)b->n_ranks + 1, sizeof *any);
+  if (!at || !sum || !any) {
     free(at);
     free(sum);
+    free(any);
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < w->n; i++)
@@ -58,16 +62,19 @@ static int compare_places(struct own *w) {
     float usual = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
     w->level_us += usual;
     for (size_t i = from; i < to; i++) {
-      sum[2 * at[i].rank] += at[i].usual_us;
-      sum[2 * at[i].rank + 1] += usual;
+      sum[at[i].rank] += at[i].usual_us - usual;
+      any[at[i].rank] = true;
     }
   }
   for (uint32_t i = 0; i < w->n; i++) {
-    uint32_t r = w->member[i];
-    w->ratio[r] = sum[2 * r + 1] > 0 ? (float)(sum[2 * r] / sum[2 * r + 1]) : NAN;
+    const struct ni_blame_rank *o = &b->rank[w->member[i]];
+    w->over_us[w->member[i]] = any[w->member[i]] ? (float)sum[w->member[i]] : NAN;
+    w->scratch[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
   }
+  w->of_us = fmaxf(w->level_us, ni_blame_quantile(w->scratch, w->n, 0.5) / 2);
   free(at);
   free(sum);
+  free(any);
   return 0;
 }
 
@@ -80,17 +87,19 @@ static void excess(struct own *w, float *mean) {
   const struct ni_blame *b = w->b;
   size_t means = 0;
   for (uint32_t i = 0; i < w->n; i++) {
-    float *x = &w->x[(size_t)i * b->bins], ratio = w->ratio[w->member[i]];
+    float *x = &w->x[(size_t)i * b->bins], over = w->over_us[w->member[i]];
     size_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, w->member[i], k);
-      x[k] = c && c->usual > 0 ? ratio * (1 + c->dev / c->usual) - 1 : NAN;
+      x[k] = c && c->places ? (over + c->dev / (float)b->bin_steps) / w->of_us : NAN;
       if (!isnan(x[k])) w->scratch[n++] = x[k];
     }
     mean[i] = ni_blame_middle(w->scratch, n);
     if (n) mean[w->n + means++] = mean[i];
   }
   float usual = ni_blame_quantile(mean + w->n, means, means == 2 ? 0 : 0.25);
+  /* How far ranks lie apart that are not slow: those below the lower quartile tell. */
+  w->apart = means >= 8 ? (usual - mean[w->n]) / 1.2f : 0;
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -116,6 +125,17 @@ static float noise_of(struct own *w, float *each) {
   return ni_blame_quantile(each, n, 0.5);
 }
 
+static bool late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_t *to) {
+  if (!ni_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to)) return false;
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t k = *from; k < *to; k++)
+    if (!isnan(x[k])) sum += x[k], n++;
+  /* Its ends are sharper with half of its height for a floor. */
+  float half = n ? (float)(sum / n / 2) : 0;
+  return half <= NI_CAUSE_OWN_FLOOR || ni_longest_above(x, bins, half, from, to);
+}
+
 static void judge_rank(struct own *w, uint32_t i, float noise) {
   const struct ni_blame *b = w->b;
   float *x = &w->x[(size_t)i * b->bins];
@@ -127,14 +147,14 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
-  if (!ni_longest_above(x, b->bins, NI_CAUSE_OWN_FLOOR, &from, &to)) return;
+  if (!late_interval(x, b->bins, &from, &to)) return;
   for (uint32_t k = from; k < to; k++)
     if (!isnan(x[k])) sum += w->scratch[k], n++;
   float mean = n ? (float)(sum / n) : 0;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN || sum < NI_CAUSE_OF_RUN * b->bins || mean * sqrtf((float)n) < NI_CAUSE_SIGMA * noise) return;
+  if (n < NI_CAUSE_BINS || mean < fmaxf(NI_CAUSE_OWN, NI_CAUSE_APART * w->apart) || sum < NI_CAUSE_OF_RUN * b->bins || mean * sqrtf((float)n) < NI_CAUSE_SIGMA * noise) return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
   *l = (struct late){.late = true, .from = from <= near ? 0 : from, .to = to + near >= b->bins ? b->bins : to,
-                     .excess_us = mean * w->level_us, .share = mean, .alike = w->n, .pauses = l->pauses, .n_pauses = l->n_pauses};
+                     .excess_us = mean * w->of_us, .share = mean, .of_gaps = mean * w->of_us / w->level_us, .alike = w->n, .pauses = l->pauses, .n_pauses = l->n_pauses};
 }
 
 /* Chance of n or more where `mean` are usual. */
@@ -199,7 +219,7 @@ static void judge_launches(struct own *w) {
     float late = (float)(o->late_idle_us / o->n_steps), excess = (float)(o->idle_us / o->n_steps) - idle;
     if (!others || excess < NI_CAUSE_LAUNCH_IDLE * idle) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
-    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = late / (late - excess) - 1, .alike = (uint32_t)others + 1};
+    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = excess / idle, .of_gaps = late / (late - excess) - 1, .alike = (uint32_t)others + 1};
   }
 }
 
@@ -247,7 +267,7 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     uint32_t there = 0, n = 0, from = 0, to = 0, count = 0;
-    float sum = 0, share = 0;
+    float sum = 0, share = 0, of_gaps = 0, most = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++) {
       if (!b->rank[i].judged || ni_blame_host(b, i) != h) continue;
       there++;
@@ -255,17 +275,20 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
       if (n == 0 || w->late[i].from < from) from = w->late[i].from;
       if (w->late[i].to > to) to = w->late[i].to;
       sum += w->late[i].excess_us;
+      most = fmaxf(most, w->late[i].excess_us);
       share += w->late[i].share;
+      of_gaps += w->late[i].of_gaps;
       count += w->late[i].n_pauses;
       n++;
     }
-    if (n < 2 || (float)n < NI_CAUSE_OF_HOST * (float)there) continue;
+    if (n < 2 || (float)n < NI_CAUSE_OF_HOST * (float)there || most * (float)n > NI_CAUSE_OF_HOST_MOST * sum) continue;
     struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
     if (!c) return 0;
     c->from = from;
     c->to = to;
     c->excess_us = sum / (float)n;
     c->share = share / (float)n;
+    c->of_gaps = of_gaps / (float)n;
     c->bins_hit = pauses ? count : 0;
     c->launch = belongs == launched_on;
     c->alike = b->n_ranks;
@@ -288,6 +311,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
       c->to = pauses ? w->b->bins : l->to;
       c->excess_us = l->excess_us;
       c->share = l->share;
+      c->of_gaps = l->of_gaps;
       c->bins_hit = pauses ? l->n_pauses : 0;
       c->launch = l->launch;
       c->alike = l->alike;
@@ -312,7 +336,7 @@ static int longer(const void *a, const void *b) {
 
 static void take_stage(const struct own *w, uint32_t rank, struct stage *s) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
-  float off = fabsf(w->ratio[rank] - 1), *us;
+  float off = fabsf(w->over_us[rank]), *us;
   if (s->n && !(off < s->off)) return;
   if (!(us = malloc((o->n_places + 1) * sizeof *us))) return; /* one rank less to compare with */
   for (uint32_t i = 0; i < o->n_places; i++) us[i] = o->place[i].usual_us;
@@ -382,7 +406,7 @@ static int name_stages(struct own *w, struct ni_causes *out) {
     struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_STAGE, NI_LEVEL_STAGE, c);
     if (!x) break;
     x->to = b->bins;
-    x->share = share[c];
+    x->share = x->of_gaps = share[c];
     x->alike = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;
@@ -397,8 +421,8 @@ static int name_stages(struct own *w, struct ni_causes *out) {
 
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   struct own w = {.b = b, .late = calloc(b->n_ranks + 1, sizeof *w.late), .member = malloc((b->n_ranks + 1) * sizeof *w.member),
-                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch), .ratio = malloc((b->n_ranks + 1) * sizeof *w.ratio)};
-  int e = w.late && w.member && w.scratch && w.ratio ? 0 : -ENOMEM;
+                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch), .over_us = calloc(b->n_ranks + 1, sizeof *w.over_us)};
+  int e = w.late && w.member && w.scratch && w.over_us ? 0 : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);
   if (e == 0) judge_pauses(&w);
@@ -410,6 +434,6 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   free(w.late);
   free(w.member);
   free(w.scratch);
-  free(w.ratio);
+  free(w.over_us);
   return e;
 }

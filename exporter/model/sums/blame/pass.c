@@ -428,7 +428,7 @@ static int sum_up(struct pass *x) {
   if (!(o->place = malloc((x->n_keys + 1) * sizeof *o->place))) return -ENOMEM;
   for (uint32_t i = 0; i < KEY_PLACES; i++) {
     const struct key *k = &x->key[i];
-    if (!k->name || !(x->alone ? k->usual.alone : k->usual.steady) || k->n * 2 < o->n_steps || k->usual.us < 1) continue;
+    if (!k->name || !(x->alone ? k->usual.alone : k->usual.steady) || k->n * 2 < o->n_steps) continue;
     uint64_t shape = o->slot[(k->name - 1) / POSITIONS].shape;
     uint64_t waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)

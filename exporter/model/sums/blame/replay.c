@@ -258,7 +258,7 @@ static void without(struct replay *x, const struct ni_cause *c) {
       s->no_pauses = true;
       continue;
     }
-    s->factor = 1 / (1 + c->share);
+    s->factor = 1 / (1 + c->of_gaps);
     s->launches = c->launch;
     s->factor_from = c->from;
     s->factor_to = c->to;

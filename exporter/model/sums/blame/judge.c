@@ -62,7 +62,7 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
       float transfer = 0, exec = 0;
       const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(c - o->cell) * o->max_slots];
       for (uint32_t i = 0; i < o->n_slots; i++) {
-        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE) continue;
+        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE || l[i].n == 0) continue;
         exec += l[i].exec;
         transfer += b->link[o->slot[i].link].us[k] * (float)l[i].n;
       }
@@ -78,9 +78,12 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
       x->waiting += waiting;
       x->exposed += c->exposed - waiting;
     }
-    float by = (float)(n * b->bin_steps);
-    if (n) x->compute /= by, x->outside /= by, x->hidden /= by, x->waiting /= by, x->exposed /= by;
+    uint32_t left = b->steps - k * b->bin_steps, steps = left < b->bin_steps ? left : b->bin_steps; /* fewer in the last bin */
+    float by = (float)(n * steps);
+    if (n && steps) x->compute /= by, x->outside /= by, x->hidden /= by, x->waiting /= by, x->exposed /= by;
   }
+  while (s->n_step_bins && !s->step[s->n_step_bins - 1].start_us) s->n_step_bins--; /* nothing comes after the last mark */
+  if (s->n_steps > s->n_step_bins * s->bin_steps) s->n_steps = s->n_step_bins * s->bin_steps;
   return 0;
 }
 

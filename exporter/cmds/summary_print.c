@@ -17,7 +17,7 @@
 #include "summary_counters.h"
 #include "summary_print.h"
 
-enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6 };
+enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6, INPUTS_SHOWN = 4 };
 
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[40], last[40], took[32], release[40];
@@ -93,24 +93,27 @@ static void fill(struct ni_table *t, const struct ni_group *g) {
   ni_table_cell(t, "%s", g->us.approx || g->busbw_gbs.approx ? " (percentiles within 0.4 %)" : "");
 }
 
-/* Words at most 80 columns wide, each line indented; a terminal has a width of its own. */
-static void print_wrapped(FILE *f, const char *indent, const char *text) {
-  size_t at = 0;
+/* Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its own. */
+static void print_hanging(FILE *f, const char *begin, const char *indent, const char *text) {
+  int at = 0;
   if (ni_terminal_columns(f)) {
-    ni_say(f, "%s%s\n", indent, text);
+    ni_say(f, "%s%s\n", begin, text);
     return;
   }
   for (const char *p = text; *p;) {
     size_t n = strcspn(p, " ");
-    bool fits = at + 1 + n <= 80;
+    int wide = ni_text_columns(p, n);
+    bool fits = at + 1 + wide <= 80;
     if (at && !fits) ni_say(f, "\n");
-    if (at == 0 || !fits) at = (size_t)ni_say(f, "%s", indent);
-    else at += (size_t)ni_say(f, " ");
-    at += (size_t)ni_say(f, "%.*s", (int)n, p);
+    if (at == 0 || !fits) at = ni_say(f, "%s", at ? indent : begin);
+    else at += ni_say(f, " ");
+    ni_say(f, "%.*s", (int)n, p);
+    at += wide;
     p += n + (p[n] == ' ');
   }
   ni_say(f, "\n");
 }
+static void print_wrapped(FILE *f, const char *indent, const char *text) { print_hanging(f, indent, indent, text); }
 
 static void print_groups(const struct ni_summary *s, FILE *f) {
   static const char *const legend[NI_TIMING_COUNT] = {
@@ -140,24 +143,68 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   free(order);
 }
 
-static void print_all_late(const struct ni_summary *s, FILE *f) {
-  char text[128];
-  if (ni_finding_of_all(s, text)) ni_say(f, "  %s\n", text);
-}
-
-static void print_findings(const struct ni_summary *s, FILE *f) {
-  if (s->n_findings == 0) {
-    if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
-    print_all_late(s, f);
+/* As one word of a shell, whatever is in it. */
+static void print_word(FILE *f, const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,@%-";
+  if (*word && word[strspn(word, plain)] == 0) {
+    ni_say(f, "%s", word);
     return;
   }
-  char rules[320];
-  ni_say(f, "\nwhat stands out:\n");
-  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) ni_say(f, "  %s\n", s->finding[i].text);
+  for (const char *quote = "'";; word++, quote = "'\\''") {
+    size_t n = strcspn(word, "'");
+    ni_say(f, "%s%.*s", quote, (int)n, word);
+    word += n;
+    if (!*word) break;
+  }
+  ni_say(f, "'");
+}
+
+/* A command to copy: in one line. */
+static void print_next(const char *next, const struct ni_inputs *in, FILE *f) {
+  const char *logs = strstr(next, "LOGS");
+  ni_say(f, "     next: nccl-inspector %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
+  if (logs && (in->n < 1 || in->n > INPUTS_SHOWN)) ni_say(f, "LOGS");
+  for (size_t i = 0; logs && i < in->n && in->n <= INPUTS_SHOWN; i++) {
+    ni_say(f, i ? " " : "");
+    print_word(f, in->path[i]);
+  }
+  if (logs) ni_say(f, "%s", logs + strlen("LOGS"));
+  if (logs && in->run) {
+    ni_say(f, " --run ");
+    print_word(f, in->run);
+  }
+  ni_say(f, "\n");
+}
+
+static void print_finding(const struct ni_summary *s, size_t i, const struct ni_inputs *in, FILE *f) {
+  const struct ni_finding *x = &s->finding[i];
+  char begin[32], evidence[340];
+  snprintf(begin, sizeof begin, "  %zu  ", i + 1);
+  print_hanging(f, begin, "     ", x->text);
+  snprintf(evidence, sizeof evidence, "evidence: %s", x->evidence);
+  if (*x->evidence) print_wrapped(f, "     ", evidence);
+  if (*x->next) print_next(x->next, in, f);
+}
+
+/* What it is judged by, and of what it is a judgement. */
+static void print_judged(const struct ni_summary *s, FILE *f) {
+  char text[320], why[200];
+  if (ni_finding_of_all(s, text)) ni_say(f, "  %s\n", text);
+  if (ni_cost_text(s, text)) print_wrapped(f, "  ", text);
+  if (ni_steps_text(s, text)) print_wrapped(f, "  ", text);
+  if (s->n_findings) print_wrapped(f, "  | ", ni_findings_rules(s, text));
+  if (s->by_own_time || !s->why_durations) return;
+  snprintf(why, sizeof why, "judged by durations, not by own time: %s", s->why_durations);
+  print_wrapped(f, "  | ", why);
+}
+
+static void print_findings(const struct ni_summary *s, const struct ni_inputs *in, FILE *f) {
+  if (s->n_findings) ni_say(f, "\nwhat stands out:\n");
+  else if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
+  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) print_finding(s, i, in, f);
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
   if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
-  print_all_late(s, f);
-  print_wrapped(f, "  | ", ni_findings_rules(rules));
+  print_judged(s, f);
 }
 
 /* "node-1 rank 3 (global rank 11)" */
@@ -204,7 +251,7 @@ void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *
   print_verdict(s, f);
   if (r->opt.quiet) return;
   print_groups(s, f);
-  print_findings(s, f);
+  print_findings(s, &r->opt.inputs, f);
   print_outliers(s, f);
   ni_print_beside(s, f);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
@@ -23,8 +24,11 @@
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
                                                      "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "undecided"};
 
-const char *ni_findings_rules(char out[320]) {
-  snprintf(out, 320,
+const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
+  if (s->by_own_time)
+    snprintf(out, 320, "what ranks do between operations and how long transfers take is compared with those of the same work; "
+             "a cost is what the run would save without it");
+  else snprintf(out, 320,
            "a rank is named when it was late (below 80 %% of its peers' median) in %.0f %% or more of its operations, and twice as often "
            "as the median rank; a communicator or host when its transfer time is above %.2f times that of those that did the same "
            "work; a host when its bandwidth is below %.0f %% of the median",
@@ -111,6 +115,43 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
   if (s->late_share_median < NI_FIND_LATE_SHARE) return NULL;
   snprintf(out, 128, "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere",
            100 * s->late_share_median);
+  return out;
+}
+
+const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
+  const struct ni_cost *c = &s->cost;
+  char t[5][32], pauses[56] = "", without[72] = "";
+  if (!c->known) return NULL;
+  if (c->pauses > 0) snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
+  if (s->n_findings)
+    snprintf(without, sizeof without, "; without %s %s", ni_plural(s->n_findings, "this finding", "these findings"),
+             ni_duration_text(c->without_us, t[4]));
+  snprintf(out, 256, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
+           ni_duration_text(c->own * c->run_us, t[1]), ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
+  return out;
+}
+
+bool ni_steps_us(const struct ni_summary *s, double out[3]) {
+  double *us = malloc((s->n_step_bins + 1) * sizeof *us);
+  size_t n = 0;
+  for (uint32_t i = 0; us && i < s->n_step_bins; i++) {
+    const struct ni_step *x = &s->step[i]; /* hidden lies within compute */
+    double sum = (double)x->compute + (double)x->exposed + (double)x->waiting + (double)x->outside;
+    if (sum > 0) us[n++] = sum;
+  }
+  if (n) qsort(us, n, sizeof *us, by_number);
+  for (int i = 0; n && i < 3; i++) out[i] = us[(size_t)((double)(n - 1) * (0.1 + 0.4 * i) + 0.5)];
+  free(us);
+  return n > 0;
+}
+
+const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
+  double us[3];
+  char t[3][32];
+  if (!ni_steps_us(s, us)) return NULL;
+  int n = snprintf(out, 320, "%u %s of %s (p10 %s, p90 %s)", s->n_steps, ni_plural(s->n_steps, "step", "steps"),
+                   ni_duration_text(us[1], t[1]), ni_duration_text(us[0], t[0]), ni_duration_text(us[2], t[2]));
+  if (*s->step_mark) snprintf(out + n, 320 - (size_t)n, ", marked by %s", s->step_mark);
   return out;
 }
 

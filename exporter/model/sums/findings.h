@@ -5,12 +5,17 @@
 #include "model.h"
 
 /*
- * Judges communicators, processes and hosts, and fills `finding`. Reads comm, process, host and by_comm. -ENOMEM.
+ * Judges communicators, processes and hosts by durations, and fills `finding`. Reads comm, process, host and by_comm. -ENOMEM.
  * ni_findings_rules(): what is named and from when on, one sentence.
  */
 int ni_findings(struct ni_summary *s);
-const char *ni_findings_rules(char out[320]); /* returns out */
+const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */
 /* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
+/* What the run's time consists of, and the steps: a line each. NULL: not known. */
+const char *ni_cost_text(const struct ni_summary *s, char out[256]);
+const char *ni_steps_text(const struct ni_summary *s, char out[320]);
+/* How long a step takes, in us: p10, p50, p90 over the bins. False: not known, no memory. */
+bool ni_steps_us(const struct ni_summary *s, double out[3]);
 
 #endif

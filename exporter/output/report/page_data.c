@@ -86,7 +86,7 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_u64(j, "findings_left_out", s->findings_left_out + s->n_findings - shown);
   char all[128], rules[320];
   ni_json_text(j, "findings_of_all", ni_finding_of_all(s, all));
-  ni_json_text(j, "findings_rules", ni_findings_rules(rules));
+  ni_json_text(j, "findings_rules", ni_findings_rules(s, rules));
   ni_json_array(j, "types");
   for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
   ni_json_end_array(j);

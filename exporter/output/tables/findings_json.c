@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "exporter/model/sums/findings.h"
+
 /* Where the cause sits. */
 static const char *level_of(const struct ni_finding *f) {
   static const char *const names[] = {"rank", "host", "stage", "communicator", "fabric", "job"};
@@ -61,6 +63,35 @@ static void put_cost(struct ni_json *j, const struct ni_summary *s, const struct
   if (*f->next) ni_json_text(j, "next", f->next);
 }
 
+void ni_steps_json(struct ni_json *j, const struct ni_summary *s, uint32_t most) {
+  static const size_t at[] = {offsetof(struct ni_step, compute), offsetof(struct ni_step, exposed), offsetof(struct ni_step, waiting),
+                              offsetof(struct ni_step, hidden), offsetof(struct ni_step, outside)};
+  double us[3];
+  if (!ni_steps_us(s, us)) return;
+  uint32_t each = (s->n_step_bins + most - 1) / most;
+  ni_json_object(j, "steps");
+  ni_json_text(j, "mark", s->step_mark);
+  ni_json_u64(j, "bin_steps", (uint64_t)s->bin_steps * each);
+  ni_json_u64(j, "n_steps", s->n_steps);
+  ni_json_rounded(j, "us_p10", us[0], 7);
+  ni_json_rounded(j, "us_p50", us[1], 7);
+  ni_json_rounded(j, "us_p90", us[2], 7);
+  ni_json_array(j, "bins");
+  for (uint32_t i = 0; i < s->n_step_bins; i += each) {
+    uint32_t n = s->n_step_bins - i < each ? s->n_step_bins - i : each;
+    ni_json_array(j, NULL);
+    ni_json_i64(j, NULL, s->step[i].start_us);
+    for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+      double sum = 0;
+      for (uint32_t b = i; b < i + n; b++) sum += (double)*(const float *)((const char *)&s->step[b] + at[k]);
+      ni_json_rounded(j, NULL, sum / n, 5);
+    }
+    ni_json_end_array(j);
+  }
+  ni_json_end_array(j);
+  ni_json_end_object(j);
+}
+
 void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
   ni_json_array(j, "findings");
   for (size_t i = 0; i < s->n_findings; i++) {
@@ -84,6 +115,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
   ni_json_u64(j, "findings_left_out", s->findings_left_out);
   ni_json_text(j, "findings_by", s->by_own_time ? "own_time" : "durations");
   if (!s->by_own_time && s->why_durations) ni_json_text(j, "findings_by_durations_since", s->why_durations);
+  ni_steps_json(j, s, s->n_step_bins);
   if (!s->cost.known) return;
   ni_json_object(j, "run");
   ni_json_f64(j, "run_s", s->cost.run_us / 1e6);

@@ -1,4 +1,3 @@
-#include "exporter/model/sums/findings.h"
 #include "page_data.h"
 
 #include <errno.h>
@@ -8,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exporter/model/sums/findings.h"
+#include "exporter/output/tables/findings_json.h"
 #include "page_counters.h"
 #include "page_json.h"
 #include "page_tables.h"
@@ -57,6 +58,31 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
   ni_json_end_array(j);
 }
 
+/* What stands out; what that costs and the steps where they are known. */
+static void write_findings(struct ni_json *j, const struct ni_summary *s) {
+  static const struct ni_json_field fields[] = {
+      NI_PAGE(ni_finding, text), NI_PAGE(ni_finding, lost_us), NI_PAGE(ni_finding, low_us), NI_PAGE(ni_finding, high_us),
+      NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step), NI_PAGE(ni_finding, evidence), NI_PAGE(ni_finding, next)};
+  static const struct ni_json_field cost[] = {NI_JSON(ni_cost, run_us), NI_JSON(ni_cost, without_us), NI_JSON(ni_cost, own),
+                                              NI_JSON(ni_cost, pauses), NI_JSON(ni_cost, transfer)};
+  char text[320];
+  size_t shown = ni_page_at_most(s->n_findings, NI_PAGE_FINDINGS);
+  ni_page_table(j, "findings", fields, sizeof fields / sizeof *fields, s->finding, sizeof *s->finding, s->n_findings,
+                NI_PAGE_FINDINGS, s);
+  ni_json_u64(j, "findings_left_out", s->findings_left_out + s->n_findings - shown);
+  ni_json_text(j, "findings_of_all", ni_finding_of_all(s, text));
+  ni_json_text(j, "findings_rules", ni_findings_rules(s, text));
+  ni_json_bool(j, "by_own_time", s->by_own_time);
+  if (ni_cost_text(s, text)) {
+    ni_json_object(j, "run");
+    ni_json_text(j, "text", text);
+    ni_json_fields(j, cost, sizeof cost / sizeof *cost, true, &s->cost, NULL);
+    ni_json_end_object(j);
+  }
+  if (ni_steps_text(s, text)) ni_json_text(j, "steps_text", text);
+  ni_steps_json(j, s, NI_PAGE_STEPS);
+}
+
 static void write_job(struct ni_json *j, const struct ni_summary *s, const struct ni_render_options *o) {
   ni_json_text(j, "schema", NI_PAGE_SCHEMA);
   ni_json_text(j, "version", o->version);
@@ -79,14 +105,7 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_u64(j, "records", s->records);
   ni_json_u64(j, "operations", s->operations);
   ni_json_u64(j, "clocks_disagree", s->clocks_disagree);
-  ni_json_array(j, "findings");
-  for (size_t i = 0; i < s->n_findings && i < NI_PAGE_FINDINGS; i++) ni_json_text(j, NULL, s->finding[i].text);
-  ni_json_end_array(j);
-  size_t shown = ni_page_at_most(s->n_findings, NI_PAGE_FINDINGS);
-  ni_json_u64(j, "findings_left_out", s->findings_left_out + s->n_findings - shown);
-  char all[128], rules[320];
-  ni_json_text(j, "findings_of_all", ni_finding_of_all(s, all));
-  ni_json_text(j, "findings_rules", ni_findings_rules(s, rules));
+  write_findings(j, s);
   ni_json_array(j, "types");
   for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
   ni_json_end_array(j);

@@ -11,7 +11,7 @@
 
 /*
  * Budgets of the parts in rows and points. Worst cases in kB: heat map 590, processes 320, points 250, series 280,
- * groups 160, communicators 160, slices 250, all else 150: 2.1 MB.
+ * groups 160, communicators 160, slices 250, steps 60, all else 150: 2.2 MB.
  */
 enum {
   NI_PAGE_HOSTS = 1024,
@@ -25,6 +25,7 @@ enum {
   NI_PAGE_SERIES = 32,       /* groups with a time series */
   NI_PAGE_TEXTS = 200,
   NI_PAGE_FINDINGS = 8,      /* sentences about what stands out */
+  NI_PAGE_STEPS = 1024,      /* points of their chart */
 };
 
 /* Columns are named by the fields' keys. */

@@ -34,6 +34,8 @@ trap 'rm -rf "$work"' EXIT
 "$BUILD/test/unit/test_render" --page "$work/small" 2 11
 "$BUILD/test/unit/test_render" --page "$work/big" 256 60
 "$BUILD/test/unit/test_render" --page "$work/nothing" 0 0
+"$BUILD/test/unit/test_render" --page "$work/steps" 2 11 300
 node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"
+node "$tool/steps.mjs" "$work/steps" "$work/small"
 "$BUILD/test/unit/test_counters_page" --page "$work/counters.html"
 node "$tool/counters.mjs" "$work/counters.html"

@@ -296,4 +296,28 @@ static struct ni_summary *synthetic_summary(unsigned nodes, unsigned sizes) {
   return s;
 }
 
+/* As if judged by own time: so many steps of 10 ms, a rank late in the second half of them, pauses of another, the network. */
+static inline void synthetic_steps(struct ni_summary *s, unsigned n) {
+  s->by_own_time = true;
+  s->why_durations = NULL;
+  s->n_step_bins = s->n_steps = n;
+  s->bin_steps = 1;
+  s->step = calloc(n, sizeof *s->step);
+  if (!s->step) abort();
+  snprintf(s->step_mark, sizeof s->step_mark, "AllReduce on <world> (0x1, 16 ranks)");
+  for (unsigned i = 0; i < n; i++)
+    s->step[i] = (struct ni_step){s->first_us + i * 10000, 7000.25F + (i >= n / 2 ? 900.125F : 0), 1500.5F, 800, 1200.75F,
+                                  i % 50 == 17 ? 30000 : 0};
+  s->cost = (struct ni_cost){true, n * 10000.0, n * 9500.0, 0.75, 0.05, 0.2, 1};
+  s->n_findings = 3;
+  s->findings_left_out = 2;
+  s->finding[0] = (struct ni_finding){.kind = NI_FIND_LATE_RANK, .lost_us = n * 400.0, .low_us = n * 300.0, .high_us = n * 500.0,
+                                      .from_step = n / 2, .to_step = -1, .text = "rank 11 on </script><b> takes 12.0 % longer",
+                                      .evidence = "<i>clock</i> 900 MHz", .next = "trace LOGS --rank 11"};
+  s->finding[1] = (struct ni_finding){.kind = NI_FIND_PAUSES, .lost_us = n * 90.0, .low_us = 0, .high_us = n * 200.0,
+                                      .from_step = -1, .to_step = -1, .text = "rank 3 on node-0 pauses 6 times", .next = "trace LOGS --rank 3"};
+  s->finding[2] = (struct ni_finding){.kind = NI_FIND_CONGESTION, .lost_us = n * 10.0, .low_us = n * 9.0, .high_us = n * 11.0,
+                                      .from_step = 20, .to_step = 39, .text = "the network between hosts"};
+}
+
 #endif

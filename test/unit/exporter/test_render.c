@@ -1,7 +1,7 @@
 /*
  * The page of a made-up summary: bounds, hostile texts, a full disk.
  *
- * test_render --page DIR NODES SIZES leaves report.html in DIR, for the browser test; --write the figures too, for
+ * test_render --page DIR NODES SIZES [STEPS] leaves report.html in DIR, for the browser test; --write the figures too, for
  * looking.
  */
 #include "render_dir.h"
@@ -41,8 +41,26 @@ static void page_bounded(void **state) {
   assert_true(n <= 3000000);
   char *data = data_of(page);
   assert_true(strlen(data) <= NI_REPORT_DATA_MAX_BYTES);
+  assert_null(strstr(data, "\"steps\""));
   /* What is cut is counted: 10,000 processes of which 3,072 are kept. */
   assert_non_null(strstr(data, "\"left_out\":6928"));
+}
+
+/* As many steps as a summary keeps are merged, each into one of its neighbours, and the page stays within its bounds. */
+static void page_steps(void **state) {
+  (void)state;
+  need_page();
+  struct ni_summary *s = synthetic_summary(1250, 190);
+  struct ni_render_options o = {.input = "logs"};
+  size_t n, bins = 0;
+  synthetic_steps(s, 4096);
+  assert_int_equal(ni_report_render(s, &o, in_dir("s.html")), 0);
+  char *data = data_of(read_all(in_dir("s.html"), &n));
+  assert_true(strlen(data) <= NI_REPORT_DATA_MAX_BYTES);
+  char *from = strstr(data, "\"bin_steps\":4,\"n_steps\":4096,");
+  assert_non_null(from);
+  for (char *at = strstr(from, "\"bins\":["), *end = strstr(from, "]]"); at < end; at++) bins += *at == '[';
+  assert_int_equal(bins, 1024 + 1);
 }
 
 static void page_hostile(void **state) {
@@ -123,6 +141,7 @@ static int write_for_looking(char **argv) {
   unsigned nodes = (unsigned)atoi(argv[3]);
   static struct ni_summary nothing; /* 0 nodes: logs without a record */
   struct ni_summary *s = nodes ? synthetic_summary(nodes, (unsigned)atoi(argv[4])) : &nothing;
+  if (argv[5]) synthetic_steps(s, (unsigned)atoi(argv[5]));
   struct ni_render_options o = {.input = "logs", .version = "test"};
   char path[4200];
   snprintf(path, sizeof path, "%s/report.html", argv[2]);
@@ -134,12 +153,14 @@ static int write_for_looking(char **argv) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(page_bounded, setup, teardown),
+      cmocka_unit_test_setup_teardown(page_steps, setup, teardown),
       cmocka_unit_test_setup_teardown(page_hostile, setup, teardown),
       cmocka_unit_test_setup_teardown(page_empty, setup, teardown),
       cmocka_unit_test_setup_teardown(page_full_disk, setup, teardown),
       cmocka_unit_test_setup_teardown(heat_of_dumps, setup, teardown),
       cmocka_unit_test_setup_teardown(page_same, setup, teardown),
   };
-  if (argc == 5 && (strcmp(argv[1], "--write") == 0 || strcmp(argv[1], "--page") == 0)) return write_for_looking(argv);
+  if ((argc == 5 || argc == 6) && (strcmp(argv[1], "--write") == 0 || strcmp(argv[1], "--page") == 0))
+    return write_for_looking(argv);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,12 @@
 // the theme changes, all of them before printing.
 import * as echarts from 'echarts/core';
 import { BarChart, LineChart, ScatterChart, CustomChart } from 'echarts/charts';
-import { GridComponent, TooltipComponent, LegendComponent, DataZoomComponent, VisualMapComponent, AriaComponent } from 'echarts/components';
+import { GridComponent, TooltipComponent, LegendComponent, DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent } from 'echarts/components';
 import { CanvasRenderer } from 'echarts/renderers';
 import { byId, el } from './dom.js';
 
 echarts.use([BarChart, LineChart, ScatterChart, CustomChart, GridComponent, TooltipComponent, LegendComponent,
-  DataZoomComponent, VisualMapComponent, AriaComponent, CanvasRenderer]);
+  DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent, CanvasRenderer]);
 
 // Okabe and Ito, told apart with every kind of colour blindness; the dark set is the same hues, lighter.
 const LIGHT = {

@@ -27,6 +27,7 @@ export const series = new Map(objects(raw.series).map((s) => [s.group, s]));
 export const comms = objects(raw.comms);
 export const hosts = objects(raw.hosts);
 export const processes = objects(raw.processes);
+export const findings = objects(raw.findings);
 export const outliers = objects(raw.outliers);
 export const pairs = objects(raw.pairs);
 export const devices = objects(raw.devices);

@@ -13,6 +13,18 @@ export function el(tag, attributes = {}, ...children) {
   return e;
 }
 
+// A bar of 100 units: [from, to, class] each. Attributes alone, since the policy forbids styles.
+export function bar(...parts) {
+  const make = (tag, attributes) => {
+    const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+    return e;
+  };
+  const svg = make('svg', { class: 'bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
+  svg.append(...parts.map(([from, to, name, y = 0, height = 10]) => make('rect', { x: from, y, width: Math.max(to - from, 0.4), height, class: name })));
+  return svg;
+}
+
 export function replace(where, ...children) {
   where.replaceChildren(...children.filter((c) => c !== null && c !== undefined));
 }

@@ -1,14 +1,66 @@
-// What a reader should look at first, in sentences. The judgement is the summary's; here it is only shown.
-import { page } from './data.js';
-import { byId, el, replace } from './dom.js';
-import { count } from './format.js';
+// What a reader should look at first, in sentences, and what it costs. The judgement is the summary's; here it is only shown.
+import { page, findings as list } from './data.js';
+import { bar, byId, el, replace } from './dom.js';
+import { axis, chart, legend, palette, tooltip } from './charts.js';
+import { copyButton, word } from './outliers.js';
+import { count, duration, durationTick, known, percent } from './format.js';
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+// One finding: the bars of all are to one scale, that of the largest upper bound.
+function card(f) {
+  const run = page.run.run_us, most = Math.max(...list.map((x) => x.high_us || 0), 1), at = (us) => Math.max(0, Math.min(100, (us / most) * 100));
+  const row = (title, figure, text) => el('div', { class: 'row' }, el('span', { class: 'dim', text: title }), figure, el('span', { text }));
+  const parts = [el('p', { text: `${f.text}.` }),
+    row('Cost', bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
+      `${duration(f.lost_us)}, ${percent(f.lost_us / run)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${percent(f.low_us / run)} to ${percent(f.high_us / run)})`)];
+  if (page.steps) {
+    const n = page.steps.n_steps, whole = f.from_step < 0 && f.to_step < 0;
+    const from = Math.max(f.from_step, 0), to = f.to_step < 0 ? n - 1 : Math.min(f.to_step, n - 1);
+    parts.push(row('Steps', bar([0, 100, 'ground'], [(from / n) * 100, ((to + 1) / n) * 100, 'value']),
+      whole ? `all ${count(n)}` : `${count(from)} to ${count(to)} of ${count(n)}`));
+  }
+  if (f.evidence) parts.push(el('p', { class: 'note', text: `Evidence: ${f.evidence}` }));
+  if (f.next) {
+    const text = `nccl-inspector ${f.next.replace('LOGS', () => page.input_paths.map(word).join(' ') || 'LOGS')}`;
+    parts.push(el('p', { class: 'next' }, el('code', { text }), ' ', copyButton(text)));
+  }
+  return el('li', {}, ...parts);
+}
 
 export function findings() {
-  const more = page.findings_left_out, all = page.findings_of_all;
-  replace(byId('findings'), page.findings.length
-    ? el('ul', {}, ...page.findings.map((text) => el('li', { text: `${text}.` })), more
-      ? el('li', { class: 'dim', text: `${count(more)} more: see the tables "Ranks", "Communicators" and "Hosts".` }) : null)
+  const more = page.findings_left_out, all = page.findings_of_all, cards = page.by_own_time && page.run;
+  const left = more ? (cards ? `${count(more)} more: see summary/summary.json.` : `${count(more)} more: see the tables "Ranks", "Communicators" and "Hosts".`) : '';
+  replace(byId('findings'), list.length
+    ? el(cards ? 'ol' : 'ul', {}, ...list.map((f) => (cards ? card(f) : el('li', { text: `${f.text}.` }))), left && !cards ? el('li', { class: 'dim', text: left }) : null)
     : el('p', { class: 'none', text: 'No rank, host or communicator stands out.' }),
-  all ? el('p', { text: `${all[0].toUpperCase()}${all.slice(1)}.` }) : null,
-  el('p', { class: 'note', text: `${page.findings_rules[0].toUpperCase()}${page.findings_rules.slice(1)}.` }));
+  left && cards ? el('p', { class: 'dim', text: left }) : null,
+  all ? el('p', { text: sentence(all) }) : null,
+  el('p', { class: 'note', text: sentence(page.findings_rules) }));
+}
+
+// The way from the run's begin to its end, and how long it would be without what stands out.
+export function runParts() {
+  const run = page.run;
+  if (!run) {
+    byId('run-part').remove();
+    return;
+  }
+  byId('run-note').textContent = sentence(run.text);
+  const rows = list.length ? ['without the findings', 'as it was'] : ['as it was'];
+  byId('c-parts').style.height = `${96 + 30 * rows.length}px`;
+  chart('c-parts', () => {
+    const c = palette();
+    const part = (name, color, us, at) => ({ name, type: 'bar', stack: 'run', color, barMaxWidth: 22, data: rows.map((_, i) => (i === at ? us : null)) });
+    const whole = rows.length - 1;
+    return {
+      grid: { left: 8, right: 24, top: 36, bottom: 26, containLabel: true },
+      legend: legend(),
+      tooltip: tooltip({ formatter: (p) => `${p.seriesName}  ${duration(p.value)} (${percent(p.value / run.run_us)})` }),
+      xAxis: axis({ type: 'value', max: run.run_us, axisLabel: { formatter: durationTick, showMaxLabel: false } }),
+      yAxis: axis({ type: 'category', data: rows, axisLabel: { color: c.text }, splitLine: { show: false } }),
+      series: [part('computing', c.series[2], run.own * run.run_us, whole), part('transfers', c.transfer, run.transfer * run.run_us, whole),
+        part('pauses', c.series[1], run.pauses * run.run_us, whole), ...(whole ? [part('without the findings', c.outside, run.without_us, 0)] : [])],
+    };
+  }, '');
 }

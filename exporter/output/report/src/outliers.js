@@ -22,6 +22,14 @@ export function command(o) {
   return parts.map((p) => word(String(p))).join(' ');
 }
 
+export const copyButton = (text) => el('button', { type: 'button', class: 'copy', text: 'Copy command', title: text, 'data-command': text,
+  onclick: (e) => {
+    copyText(text);
+    const button = e.currentTarget;
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = 'Copy command'; }, 1500);
+  } });
+
 // A name that others do not have says more than a hash.
 function commName(o) {
   const name = comms[o.comm] && comms[o.comm].id === o.comm_id ? comms[o.comm].name : null;
@@ -53,12 +61,6 @@ export function outlierTable() {
       help: "late: the peers' median in the same operation; slow: the median transfer time of the group" },
     { title: 'Lost', csv: 'lost_us', num: true, get: (o) => o.lost_us, show: (o) => duration(o.lost_us) },
     { title: 'Look closer', action: true, get: () => '',
-      show: (o) => el('button', { type: 'button', class: 'copy', text: 'Copy command', title: command(o), 'data-command': command(o),
-        onclick: (e) => {
-          copyText(command(o));
-          const button = e.currentTarget;
-          button.textContent = 'Copied';
-          setTimeout(() => { button.textContent = 'Copy command'; }, 1500);
-        } }) },
+      show: (o) => copyButton(command(o)) },
   ], outliers, { page: 10, file: 'outliers.csv' });
 }

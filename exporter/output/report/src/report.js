@@ -1,6 +1,7 @@
 // report.html: its parts, in their order, each with the section that it belongs to.
 import { head, completeness, whereTimeWent } from './overview.js';
-import { findings } from './findings.js';
+import { findings, runParts } from './findings.js';
+import { stepsOverRun } from './steps.js';
 import { bandwidthBySize } from './size.js';
 import { rankByTime } from './heat.js';
 import { outlierTable } from './outliers.js';
@@ -8,5 +9,5 @@ import { devicesBeside } from './devices.js';
 import { oneGroup } from './group.js';
 import { allTables } from './tables.js';
 
-export const parts = [['s-complete', head], ['s-complete', completeness], ['s-time', findings], ['s-time', whereTimeWent], ['s-size', bandwidthBySize],
+export const parts = [['s-complete', head], ['s-complete', completeness], ['s-time', findings], ['s-time', runParts], ['s-time', stepsOverRun], ['s-time', whereTimeWent], ['s-size', bandwidthBySize],
   ['s-heat', rankByTime], ['s-outliers', outlierTable], ['s-devices', devicesBeside], ['s-group', oneGroup], ['s-table', allTables]];

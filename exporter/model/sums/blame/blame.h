@@ -83,7 +83,7 @@ struct ni_blame_incident {
 /* An operation for the replay. */
 struct ni_blame_op {
   int64_t start_ns, end_ns;
-  uint64_t sn;
+  uint64_t sn;                 /* of messages in the sample: their number on the slot */
   uint32_t token;              /* of the rank: what and how large */
   uint32_t step;
   uint64_t waits_for;          /* slots, a bit each */

@@ -346,6 +346,8 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   int64_t busy = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
     if (!o->slot[i].beside && x->end[i][0] > busy) busy = x->end[i][0];
+  /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
+  if (s->kind != NI_BLAME_COLL) op->sn = x->index[op->slot];
   struct gap g = take(x, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
   struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];

@@ -87,7 +87,7 @@ static uint32_t main_of(const struct replay *x, const uint32_t (*last)[2], uint3
 static int load_rank(struct replay *x, uint32_t rank, int64_t t0) {
   const struct ni_blame_rank *o = &x->b->rank[rank];
   struct side *s = &x->side[rank];
-  uint32_t last[NI_BLAME_SLOTS][2], count[NI_BLAME_SLOTS] = {0};
+  uint32_t last[NI_BLAME_SLOTS][2];
   memset(last, 0xff, sizeof last);
   s->first = x->n_nodes;
   for (size_t i = s->from; i < s->to; i++) {
@@ -100,8 +100,7 @@ static int load_rank(struct replay *x, uint32_t rank, int64_t t0) {
                        .slot = last[op->slot][0], .rank = rank, .step = op->step, .usual = op->usual_us,
                        .launched_late = op->launched_late};
     n->main = main_of(x, last, o->n_slots, op, n->start);
-    /* Messages of a pair keep their order; those of a block are counted on both sides. */
-    uint64_t name = slot->kind == NI_BLAME_COLL ? ni_mix(o->token_hash[op->token]) ^ op->sn : count[op->slot]++;
+    uint64_t name = slot->kind == NI_BLAME_COLL ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
     n->join = join_of(x, ni_hash(ni_hash(slot->link, slot->kind == NI_BLAME_COLL), name), slot->link, op->step, n->end - n->start);
     if (n->join == NI_BLAME_NONE) return -ENOMEM;
     last[op->slot][1] = last[op->slot][0];

@@ -21,7 +21,7 @@
 #define NI_CAUSE_LAUNCH_IDLE 0.05f /* its CPU is slow where the rank is idle for so much longer as well */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
-#define NI_CAUSE_STAGE 1.08f       /* times the own time of the other stages */
+#define NI_CAUSE_STAGE 1.05f       /* times the own time of the other stages */
 #define NI_CAUSE_LINK 1.15f        /* times the transfer time of its like */
 #define NI_CAUSE_LINK_FLOOR 1.08f
 #define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
@@ -32,6 +32,7 @@
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_SMALL_COST 8e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
+#define NI_CAUSE_REST_COST 4e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
 #define NI_CAUSES_MAX 64u
@@ -44,6 +45,7 @@ struct ni_cause {
   uint32_t *item;              /* ranks or links that are slow by it */
   uint32_t n_items;
   bool links;                  /* item: links */
+  bool rest;                   /* own time is seen only as far as the one communicator leaves the rank idle */
   bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
   uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */

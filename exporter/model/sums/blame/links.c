@@ -45,7 +45,8 @@ static double step_us(const struct ni_blame *b) {
 static int crowded(struct work *w) {
   const struct ni_blame *b = w->b;
   float *x = malloc((b->n_links + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  uint32_t hit = 0, from = b->bins, to = 0;
+  uint32_t hit = 0, from = b->bins, to = 0, judged = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) judged += b->rank[i].judged;
   double sum = 0;
   if (!x || !ratio || !(w->out->crowded = calloc(b->bins + 1, sizeof(bool)))) {
     free(x);
@@ -54,12 +55,15 @@ static int crowded(struct work *w) {
   }
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
+    bool all = false;
     for (uint32_t i = 0; i < b->n_links; i++) {
       const struct ni_blame_link *l = &b->link[i];
-      if (l->host < 0 && counts(w, l) && !isnan(l->us[k])) x[n++] = l->us[k] / l->quiet_us;
+      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k])) continue;
+      x[n++] = l->us[k] / l->quiet_us;
+      all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
-    if (n == 1) ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
+    if (n == 1 && !all) ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
   }
   for (uint32_t k = 1; k + 1 < b->bins; k++) { /* alone a bin may be one slow operation */
     bool here = ratio[k] > NI_CAUSE_CROWDED;
@@ -147,7 +151,8 @@ static bool crosses(const struct work *w, const struct suspect *s, uint32_t link
   if (s->level == NI_LEVEL_COMM) return link == s->of;
   if (local) return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && has_rank(l, s->of) && has_rank(l, s->other);
   switch (s->level) {
-    case NI_LEVEL_HOST: return on_host(w->b, l, s->of) && (s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
+    case NI_LEVEL_HOST:
+      return on_host(w->b, l, s->of) && (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
     default: return has_rank(l, s->of) && (s->other == NI_BLAME_NONE || has_rank(l, s->other));
   }
 }
@@ -202,6 +207,21 @@ static void consider(const struct work *w, const struct suspect *s, uint32_t lea
   *of_best = f;
 }
 
+/* The one host that all links across hosts of this one lead to; NI_BLAME_NONE: there are several. */
+static uint32_t only_partner(const struct work *w, uint32_t host) {
+  uint32_t partner = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < w->b->n_links; i++) {
+    const struct ni_blame_link *l = &w->b->link[i];
+    if (l->host >= 0 || w->link[i].state == UNKNOWN || !on_host(w->b, l, host)) continue;
+    for (uint32_t k = 0; k < l->n_ranks; k++) {
+      uint32_t h = ni_blame_host(w->b, l->rank[k]);
+      if (h != host && partner != NI_BLAME_NONE && h != partner) return NI_BLAME_NONE;
+      if (h != host) partner = h;
+    }
+  }
+  return partner;
+}
+
 /* Of a slow link that crosses hosts the suspects, the wider ones first. */
 static int explain(struct work *w, uint32_t link) {
   const struct ni_blame *b = w->b;
@@ -211,7 +231,10 @@ static int explain(struct work *w, uint32_t link) {
   bool tie = false;
   for (uint32_t i = 0; i < l->n_ranks; i++) /* NICs of one host: of several ranks */
     consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE}, 2, &best, &of_best, &tie);
-  if (of_best.slow && !tie) return name(w, &best);
+  if (of_best.slow && !tie) {
+    best.other = only_partner(w, best.of);
+    return name(w, &best);
+  }
   if (of_best.slow && l->n_ranks == 2) { /* all ways of both are slow, and all go between them */
     best = (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]), ni_blame_host(b, l->rank[1])};
     return name(w, &best);

@@ -41,7 +41,11 @@ struct pass {
   struct ni_step_mark mark;
   /* Along the way, from one chunk to the next: */
   int64_t end[NI_BLAME_SLOTS][2]; /* of the last two operations of a slot */
-  int64_t started;             /* the last operation */
+  int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group */
+  /* Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places and in what is waited for. */
+  uint16_t group[NI_BLAME_SLOTS];
+  uint64_t messages[NI_BLAME_SLOTS];
+  bool inner[NI_BLAME_SLOTS];  /* its places are compared: slots with many operations a step lie closest to the computing */
   uint32_t position[NI_BLAME_SLOTS];
   /* Operations of a slot come in one order, and as many in each step: their number in it does not depend on when the step ended. */
   uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
@@ -79,9 +83,40 @@ static uint32_t position_of(const struct pass *x, uint32_t slot) {
 static void rewind_all(struct pass *x) {
   memset(x->end, 0, sizeof x->end);
   memcpy(x->index, x->base, sizeof x->index);
+  memset(x->messages, 0, sizeof x->messages);
+  memset(x->began, 0, sizeof x->began);
   for (size_t i = 0; i < TOKENS_MAX; i++) x->token[i].any = false;
   x->started = 0;
   next_step(x);
+}
+
+static bool grouped(const struct ni_blame_rank *o, uint32_t slot) {
+  uint32_t peers = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++) peers += o->slot[k].comm == o->slot[slot].comm && o->slot[k].kind == NI_BLAME_SEND;
+  return o->slot[slot].kind != NI_BLAME_COLL && peers > 2;
+}
+
+static void find_groups(struct pass *x) {
+  const struct ni_blame_rank *o = x->out;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    x->group[i] = (uint16_t)i;
+    for (uint32_t k = 0; k < i && grouped(o, i); k++)
+      if (o->slot[k].comm == o->slot[i].comm && o->slot[k].kind != NI_BLAME_COLL) {
+        x->group[i] = (uint16_t)k;
+        break;
+      }
+  }
+}
+
+static void find_inner(struct pass *x) {
+  const struct ni_blame_rank *o = x->out;
+  uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
+  for (size_t i = 0; i < x->n; i++) ops[x->group[x->op[i].slot]]++;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    if (o->slot[i].kind != NI_BLAME_COLL && !grouped(o, i)) ops[i] = 0;
+    if (ops[i] > most) most = ops[i];
+  }
+  for (uint32_t i = 0; i < o->n_slots; i++) x->inner[i] = ops[i] * 4 >= most && ops[i];
 }
 
 /* How many operations of each slot a step has, and where the log begins in it: numbers of collectives count from the begin of the communicator. */
@@ -95,7 +130,7 @@ static void find_per_step(struct pass *x) {
     bool ends = ni_steps_take(&mark, op);
     if (!t->any && x->out->slot[op->slot].kind == NI_BLAME_COLL) x->base[op->slot] += op->sn;
     t->any = true;
-    n[op->slot]++;
+    n[x->group[op->slot]]++;
     if (!ends) continue;
     if (marks++ == 0) memcpy(first, n, sizeof n);
     memcpy(last, n, sizeof n);
@@ -126,9 +161,10 @@ static bool follows(struct pass *x, const struct ni_blame_op *op) {
 
 /* Takes one operation: its gap, and what the next ones need to know. */
 static struct gap take(struct pass *x, const struct ni_blame_op *op) {
-  struct gap g = {-1, -1, key_of(x, op->slot, position_of(x, op->slot))};
+  uint32_t group = x->group[op->slot];
+  struct gap g = {-1, -1, key_of(x, group, position_of(x, group))};
   uint64_t waits = g.key == NI_BLAME_NONE ? 0 : x->key[g.key].usual.waits_for;
-  int64_t mine = 0, last = 0, *end = x->end[op->slot];
+  int64_t mine = 0, last = 0, *end = x->end[group];
   for (uint32_t i = 0; i < x->out->n_slots; i++) {
     int64_t e = end_before(x, i, op->start_ns);
     if (e > last) last = e;
@@ -139,13 +175,15 @@ static struct gap take(struct pass *x, const struct ni_blame_op *op) {
     int64_t e = end_before(x, i, op->start_ns - (int64_t)(room * 1e3f));
     if (e > mine) mine = e;
   }
-  if (follows(x, op) && mine) {
+  bool with = group != op->slot || x->out->slot[op->slot].kind != NI_BLAME_COLL ? op->start_ns - x->began[group] < 1000 && x->began[group] : false;
+  if (follows(x, op) && mine && !with) {
     g.own = op->start_ns - mine;
     g.idle = op->start_ns - (x->started > last ? x->started : last);
   }
-  x->started = op->start_ns;
-  x->position[op->slot]++;
-  x->index[op->slot]++;
+  x->started = x->began[group] = op->start_ns;
+  x->position[group]++;
+  x->index[group]++;
+  x->messages[op->slot]++;
   if (op->end_ns >= end[0]) {
     end[1] = end[0];
     end[0] = op->end_ns;
@@ -227,10 +265,10 @@ static int find_usual(struct pass *x) {
       const struct ni_blame_op *op = &x->op[i];
       bool ends = ni_steps_take(&mark, op);
       if (ends && !mark.n) next_step(x);
-      uint32_t key = key_of(x, op->slot, position_of(x, op->slot));
+      uint32_t group = x->group[op->slot], key = key_of(x, group, position_of(x, group));
       if (key != NI_BLAME_NONE && pass == 0) x->key[key].n++;
       else if (key != NI_BLAME_NONE && seen[key] < NI_USUAL_SAMPLES && of[key] < n_keys &&
-               x->key[key].n-- % (1 + x->key[key].usual.samples / NI_USUAL_SAMPLES) == 0 && end_before(x, op->slot, op->start_ns))
+               x->key[key].n-- % (1 + x->key[key].usual.samples / NI_USUAL_SAMPLES) == 0 && end_before(x, group, op->start_ns))
         sample_gaps(x, op, gap + ((size_t)of[key] * NI_USUAL_SAMPLES + seen[key]++) * slots);
       (void)take(x, op);
       if (ends && mark.n) next_step(x);
@@ -243,8 +281,9 @@ static int find_usual(struct pass *x) {
     struct key *k = &x->key[i];
     if (k->name) ni_usual_find(&k->usual, gap + (size_t)of[i] * NI_USUAL_SAMPLES * slots, seen[i], slots, (k->name - 1) / POSITIONS,
                                (k->name - 1) % POSITIONS == 0);
-    if (k->usual.steady) steady += k->usual.us;
-    if (k->usual.alone) alone += k->usual.us;
+    bool inner = k->name && x->inner[(k->name - 1) / POSITIONS];
+    if (inner && k->usual.steady) steady += k->usual.us;
+    if (inner && k->usual.alone) alone += k->usual.us;
     k->n = 0;
   }
   free(of);
@@ -332,7 +371,7 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct gap *
     c->burst += idle - usual;
     return add_incident(x->out, op->start_ns, idle - usual, x->step);
   }
-  if (!(x->alone ? k->usual.alone : k->usual.steady) || own > usual + NI_BLAME_BURST_US) return 0;
+  if (!x->inner[x->group[op->slot]] || !(x->alone ? k->usual.alone : k->usual.steady) || own > usual + NI_BLAME_BURST_US) return 0;
   c->places++;
   c->dev += own - usual;
   c->usual += usual;
@@ -345,9 +384,9 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   float us = (float)(op->end_ns - op->start_ns) / 1e3f;
   int64_t busy = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (!o->slot[i].beside && x->end[i][0] > busy) busy = x->end[i][0];
+    if (!o->slot[i].beside && x->end[x->group[i]][0] > busy) busy = x->end[x->group[i]][0];
   /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
-  if (s->kind != NI_BLAME_COLL) op->sn = x->index[op->slot];
+  if (s->kind != NI_BLAME_COLL) op->sn = x->messages[op->slot];
   struct gap g = take(x, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
   struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
@@ -375,7 +414,9 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   if (!ni_array_room(o->sample, o->n_sample, x->cap_sample)) return -ENOMEM;
   op->step = x->step;
   op->usual_us = g.key == NI_BLAME_NONE ? NAN : x->key[g.key].usual.us;
-  op->waits_for = g.key == NI_BLAME_NONE ? UINT64_C(1) << op->slot : x->key[g.key].usual.waits_for;
+  uint64_t waits = g.key == NI_BLAME_NONE ? UINT64_C(1) << x->group[op->slot] : x->key[g.key].usual.waits_for;
+  op->waits_for = 0;
+  for (uint32_t i = 0; i < o->n_slots; i++) op->waits_for |= (waits >> x->group[i] & 1) << i;
   o->sample[o->n_sample++] = *op;
   return 0;
 }
@@ -416,7 +457,9 @@ static void shapes(struct pass *x) {
     uint64_t most = 0, token = 0;
     for (uint32_t t = 0; t < o->n_tokens && t < TOKENS_MAX; t++)
       if (x->token[t].slot == i && x->token[t].ops > most) most = x->token[t].ops, token = o->token_hash[t];
-    uint64_t shape = ni_mix(ni_mix(token + (uint64_t)c->n_ranks) + o->slot[i].kind + 1);
+    /* Sizes and order of messages are the rank's own. */
+    bool message = o->slot[i].kind != NI_BLAME_COLL;
+    uint64_t shape = ni_mix(ni_mix((message ? 0 : token) + (uint64_t)c->n_ranks) + (message && x->group[i] == i && grouped(o, i) ? 7 : o->slot[i].kind) + 1);
     for (uint32_t k = 0; k < i; k++)
       if (o->slot[k].shape == shape) shape = ni_mix(shape + 1);
     o->slot[i].shape = shape;
@@ -430,7 +473,7 @@ static int sum_up(struct pass *x) {
   if (!(o->place = malloc((x->n_keys + 1) * sizeof *o->place))) return -ENOMEM;
   for (uint32_t i = 0; i < KEY_PLACES; i++) {
     const struct key *k = &x->key[i];
-    if (!k->name || !(x->alone ? k->usual.alone : k->usual.steady) || k->n * 2 < o->n_steps) continue;
+    if (!k->name || !x->inner[(k->name - 1) / POSITIONS] || !(x->alone ? k->usual.alone : k->usual.steady) || k->n * 2 < o->n_steps) continue;
     uint64_t shape = o->slot[(k->name - 1) / POSITIONS].shape;
     uint64_t waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)
@@ -478,6 +521,8 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
   find_beside(x);
+  find_groups(x);
+  find_inner(x);
   find_per_step(x);
   if ((e = find_usual(x)) < 0) return e;
   o->bin_steps = 1;

@@ -122,12 +122,13 @@ static void put_cause(struct words *w, const struct ni_blame *b, const struct ni
     case NI_FIND_SLOW_NIC:
       if (c->level == NI_LEVEL_HOST) put(w, "host %s: all transfers across its NICs take", host_text(b, c->of, host));
       else {
-        put(w, "NIC of ");
+        put(w, "the NIC of ");
         put_rank(w, b, c->of);
-        put(w, " transfers across it take");
+        put(w, ": transfers across it take");
       }
       put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);
       put_links(w, b, c);
+      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE) put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST) put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
@@ -187,7 +188,7 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     if (!c->links) in[c->item[i]] = true;
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
-      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && (host == c->of || host == c->other)) ||
+      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && (host == c->of || (c->kind == NI_FIND_SLOW_PAIR && host == c->other))) ||
                   (c->level == NI_LEVEL_RANK && (rank == c->of || rank == c->other));
       in[rank] |= mine;
     }
@@ -243,6 +244,7 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 /* Nobody waits for the others, or chance can do as much. */
 static bool worth_saying(const struct ni_cause *c, double run_us, double largest_us) {
   double cost = c->cost_us / run_us;
+  if (c->rest && cost < NI_CAUSE_REST_COST) return false;
   if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
   return cost >= (c->links ? NI_CAUSE_LINK_COST : c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
 }

@@ -98,6 +98,6 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
   }
   u->us = x[m / 2];
   u->width = best;
-  u->steady = isfinite(u->us) && best <= STEADY * u->us + STEADY_US;
+  u->steady = isfinite(u->us) && (slots == 1 || best <= STEADY * u->us + STEADY_US); /* of one slot nothing else is waited for */
   u->alone &= u->steady;
 }

@@ -116,8 +116,8 @@ struct ni_blame_rank {
   size_t n_sample;
   uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
   int64_t first_ns, last_ns;
-  /* Own time since anything ended or started, of all operations, and before those that were launched late. */
-  double idle_us, late_idle_us;
+  /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
+  double idle_us, late_idle_us, own_us;
   uint64_t ops, late_ops, left_out;
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;

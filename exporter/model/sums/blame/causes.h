@@ -18,7 +18,7 @@
 #define NI_CAUSE_PAUSES 1e-6       /* chance of so many pauses of one rank among the others */
 #define NI_CAUSE_PAUSES_MIN 5u
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
-#define NI_CAUSE_LAUNCH_IDLE 0.05f /* its CPU is slow where the rank is idle for so much longer as well */
+#define NI_CAUSE_LAUNCH_OWN 0.02f  /* its CPU is slow where its own time is so much longer as well */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
 #define NI_CAUSE_STAGE 1.05f       /* times the own time of the other stages */

@@ -151,10 +151,12 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   for (uint32_t k = from; k < to; k++)
     if (!isnan(x[k])) sum += w->scratch[k], n++;
   float mean = n ? (float)(sum / n) : 0;
-  if (n < NI_CAUSE_BINS || mean < fmaxf(NI_CAUSE_OWN, NI_CAUSE_APART * w->apart) || sum < NI_CAUSE_OF_RUN * b->bins || mean * sqrtf((float)n) < NI_CAUSE_SIGMA * noise) return;
+  float least = fmaxf(fmaxf(NI_CAUSE_OWN, NI_CAUSE_APART * w->apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
+  if (n < NI_CAUSE_BINS || mean < least || sum < NI_CAUSE_OF_RUN * b->bins) return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
   *l = (struct late){.late = true, .from = from <= near ? 0 : from, .to = to + near >= b->bins ? b->bins : to,
-                     .excess_us = mean * w->of_us, .share = mean, .of_gaps = mean * w->of_us / w->level_us, .alike = w->n, .pauses = l->pauses, .n_pauses = l->n_pauses};
+                     .excess_us = mean * w->of_us, .share = mean,
+                     .of_gaps = mean * w->of_us / w->level_us, .alike = w->n, .pauses = l->pauses, .n_pauses = l->n_pauses};
 }
 
 /* Chance of n or more where `mean` are usual. */
@@ -214,12 +216,13 @@ static void judge_launches(struct own *w) {
       alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], usual);
     for (uint32_t k = 0; k < b->n_ranks; k++)
       if (b->rank[k].judged && !launched_late(&b->rank[k], usual) && (!alike || b->rank[k].cls == o->cls))
-        w->scratch[others++] = (float)(b->rank[k].idle_us / b->rank[k].n_steps);
-    float idle = ni_blame_quantile(w->scratch, others, alike ? 0.25 : 0.5);
-    float late = (float)(o->late_idle_us / o->n_steps), excess = (float)(o->idle_us / o->n_steps) - idle;
-    if (!others || excess < NI_CAUSE_LAUNCH_IDLE * idle) continue;
+        w->scratch[others++] = (float)(b->rank[k].own_us / b->rank[k].n_steps);
+    float own = ni_blame_quantile(w->scratch, others, alike ? 0.25 : 0.5);
+    float late = (float)(o->late_idle_us / o->n_steps), excess = (float)(o->own_us / o->n_steps) - own;
+    if (!others || excess < NI_CAUSE_LAUNCH_OWN * own) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
-    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = excess / idle, .of_gaps = late / (late - excess) - 1, .alike = (uint32_t)others + 1};
+    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = excess / own, .of_gaps = late / (late - excess) - 1,
+                               .alike = (uint32_t)others + 1};
   }
 }
 

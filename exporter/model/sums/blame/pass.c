@@ -45,6 +45,7 @@ struct pass {
   /* Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places and in what is waited for. */
   uint16_t group[NI_BLAME_SLOTS];
   uint64_t messages[NI_BLAME_SLOTS];
+  uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one */
   bool inner[NI_BLAME_SLOTS];  /* its places are compared: slots with many operations a step lie closest to the computing */
   uint32_t position[NI_BLAME_SLOTS];
   /* Operations of a slot come in one order, and as many in each step: their number in it does not depend on when the step ended. */
@@ -176,6 +177,8 @@ static struct gap take(struct pass *x, const struct ni_blame_op *op) {
     if (e > mine) mine = e;
   }
   bool with = group != op->slot || x->out->slot[op->slot].kind != NI_BLAME_COLL ? op->start_ns - x->began[group] < 1000 && x->began[group] : false;
+  if (with) g.key = x->key_of_group[group];
+  else x->key_of_group[group] = g.key;
   if (follows(x, op) && mine && !with) {
     g.own = op->start_ns - mine;
     g.idle = op->start_ns - (x->started > last ? x->started : last);
@@ -366,12 +369,15 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct gap *
   k->n++;
   x->out->idle_us += idle;
   if (op->launched_late) x->out->late_idle_us += idle;
+  if (x->inner[x->group[op->slot]]) x->out->own_us += own;
   if (isnan(usual)) return 0;
   if (idle - usual > NI_BLAME_BURST_US && idle > 1.5f * usual) {
     c->burst += idle - usual;
     return add_incident(x->out, op->start_ns, idle - usual, x->step);
   }
-  if (!x->inner[x->group[op->slot]] || !(x->alone ? k->usual.alone : k->usual.steady) || own > usual + NI_BLAME_BURST_US) return 0;
+  if (!x->inner[x->group[op->slot]] || !(x->alone ? k->usual.alone : k->usual.steady) ||
+      own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual))
+    return 0;
   c->places++;
   c->dev += own - usual;
   c->usual += usual;

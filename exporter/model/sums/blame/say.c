@@ -188,7 +188,8 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     if (!c->links) in[c->item[i]] = true;
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
-      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && (host == c->of || (c->kind == NI_FIND_SLOW_PAIR && host == c->other))) ||
+      bool of_host = host == c->of || (c->kind == NI_FIND_SLOW_PAIR && host == c->other);
+      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && of_host) ||
                   (c->level == NI_LEVEL_RANK && (rank == c->of || rank == c->other));
       in[rank] |= mine;
     }

@@ -257,7 +257,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     m->hash = best->hash;
     m->n = best->n;
     m->far = best->far;
-    m->size = best->cluster ? best->size : 0;
+    m->size = m->elsewhere = best->cluster ? best->size : 0;
   } else if (e == 0) {
     e = by_gaps(rank, op, n, m);
     if (e == 0 && !m->found && best && b->r->opt.step_by) *m = (struct ni_step_mark){.slot = (uint16_t)best->slot, .token = best->token,
@@ -277,7 +277,10 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   shift_in(m->last, op->token);
   if (++m->taken < m->n || hash_of(m->last, m->n, m->slot) != m->hash) return false;
   if (m->size == 0) return true;
-  if (at - m->last_op >= m->far || m->in_cluster == 0) m->in_cluster = 0;
+  /* They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere again and again. */
+  bool apart = m->in_cluster && at - m->last_op >= m->far;
+  if (apart) m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
+  if (m->in_cluster == m->size || m->elsewhere > m->size) m->in_cluster = m->elsewhere = 0;
   m->in_cluster++;
   m->last_op = at;
   return m->in_cluster == m->size;

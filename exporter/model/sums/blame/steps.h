@@ -31,7 +31,7 @@ struct ni_step_mark {
   /* While operations are taken, of the slot: */
   uint32_t last[NI_STEP_GRAM];
   uint64_t taken, ops, last_op;
-  uint32_t in_cluster;
+  uint32_t in_cluster, elsewhere;
   int64_t last_end;
 };
 

@@ -13,6 +13,8 @@
 #include "exporter/cmds/hang/say.h"
 #include "exporter/input/filters.h"
 #include "exporter/model/hang/read_logs.h"
+#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/incidents.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
@@ -143,9 +145,12 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = beside(r, s);
-  if (e == 0) e = ni_judge_all(r, s, NULL);
+  struct ni_blame blame = {0};
+  if (e == 0) e = ni_judge_all(r, s, &blame);
   struct ni_sink csv = ni_operations_csv(r);
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
+  if (e == 0) e = ni_incidents(&blame, s);
+  ni_blame_free(&blame);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);
   if (e == 0) e = hang(r, s);

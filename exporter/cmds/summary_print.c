@@ -227,14 +227,38 @@ static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out
   return out;
 }
 
+/* "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited, 19.8 ms at most" */
+static void print_incident(const struct ni_summary *s, const struct ni_outlier *o, const char *operation, FILE *f) {
+  const bool slow = o->kind == NI_OUTLIER_SLOW;
+  char host[81], us[32];
+  if (o->began_host != UINT32_MAX) ni_safe_text(s->host[o->began_host].name, host, sizeof host);
+  if (o->began_host == UINT32_MAX) ni_say(f, slow ? "slow" : "late, who began it is not known");
+  else if (o->began == UINT32_MAX) ni_say(f, "host %s", host);
+  else ni_say(f, "rank %d on %s", s->process[o->began].rank, host);
+  if (!isnan(o->began_us)) ni_say(f, " paused %s", ni_duration_text(o->began_us, us));
+  if (o->before) ni_say(f, " before %s", operation);
+  if (o->began_step >= 0) ni_say(f, " (step %" PRId64 ")", o->began_step);
+  ni_say(f, ": %u %s of %u %s %s, ", o->operations, ni_plural(o->operations, "operation", "operations"), o->ranks,
+         ni_plural(o->ranks, "rank", "ranks"), slow ? "took longer than usual" : "waited");
+  if (!o->before) ni_say(f, "%s ", operation);
+  ni_say(f, "%s%s", ni_duration_text(o->most_us, us), o->before ? " at most" : "");
+  if (o->finding >= 0) ni_say(f, ", see %d above", o->finding + 1);
+  ni_say(f, o->more ? ", and %u more such pauses\n" : "\n", o->more);
+}
+
 static void print_outliers(const struct ni_summary *s, FILE *f) {
   if (s->n_outliers) ni_say(f, "\nlargest single losses (all in summary.json):\n");
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
-    char func[81], comm[128];
+    char func[81], comm[128], operation[256];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
     comm_text(s, o->comm, comm);
     ni_say(f, "  ");
+    if (o->operations) {
+      snprintf(operation, sizeof operation, "%s #%" PRIu64 " on %s", func, o->sn, comm);
+      print_incident(s, o, operation, f);
+      continue;
+    }
     if (o->kind == NI_OUTLIER_LATE) {
       print_seat(s, o, f);
       ni_say(f, " came late to %s #%" PRIu64 " on %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn, comm, o->us, o->peers_us);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/heap.h"
 #include "cell_figures.h"
 
 #define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
@@ -111,6 +112,7 @@ static bool worse(const struct ni_outlier *a, const struct ni_outlier *b) {
   if (a->lost_us != b->lost_us) return a->lost_us > b->lost_us;
   if (a->comm != b->comm) return a->comm < b->comm;
   if (a->sn != b->sn) return a->sn < b->sn;
+  if (a->group != b->group) return a->group < b->group;
   return a->rank < b->rank;
 }
 
@@ -119,6 +121,17 @@ static void keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_out
   uint32_t i = *n < NI_SUM_OUTLIERS ? (*n)++ : *n - 1;
   for (; i > 0 && worse(o, &list[i - 1]); i--) list[i] = list[i - 1];
   list[i] = *o;
+}
+
+void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o) {
+#define LESS(a, b) worse(&(b), &(a))
+  if (t->n_late < NI_SUM_LATE) {
+    t->late[t->n_late++] = *o;
+    ni_heap_up(t->late, t->n_late - 1, LESS);
+  } else if (worse(o, &t->late[0])) {
+    t->late[0] = *o;
+    ni_heap_down(t->late, t->n_late, 0, LESS);
+  }
 }
 
 static int by_number(const void *a, const void *b) {
@@ -171,11 +184,11 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
       uint64_t lost = twice / 2 - p->e.exec_ns;
       ps->late++;
       ps->late_ns += lost;
-      struct ni_outlier o = {.kind = NI_OUTLIER_LATE, .group = p->e.timing, .comm = comm, .process = p->process,
+      struct ni_outlier o = {.kind = NI_OUTLIER_LATE, .group = c->cell * NI_TIMING_COUNT + p->e.timing, .comm = comm, .process = p->process,
                              .rank = p->rank, .sn = op->sn, .us = (double)p->e.exec_ns / 1000,
                              .peers_us = (double)twice / 2000, .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
-                             .time_us = time_us(&p->e)};
-      keep_worst(c->late, &c->n_late, &o);
+                             .time_us = time_us(&p->e), .start_ns = p->e.start_ns};
+      if (i == first || !c->s->by_own_time) ni_sums_late(t, &o); /* with incidents: the last one, all waited for it */
     }
     if (heat->rows) {
       size_t at = (size_t)p->process * heat->bins + bin_of(c->s, time_us(&p->e), heat->bins);
@@ -188,7 +201,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
   struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW, .group = op->part[first].e.timing, .comm = comm,
                             .process = op->part[first].process, .rank = op->part[first].rank, .sn = op->sn,
                             .us = (double)least / 1000, .lost_us = (double)least / 1000,
-                            .time_us = time_us(&op->part[first].e)};
+                            .time_us = time_us(&op->part[first].e), .start_ns = op->part[first].e.start_ns};
   keep_worst(g->slow, &g->n_slow, &slow);
   return ni_dist_add(&g->transfer, least, 1);
 }

@@ -30,6 +30,8 @@ struct ni_comm_sums {
 struct ni_sums {
   struct ni_process_sums *process;
   struct ni_comm_sums *comm;
+  struct ni_outlier *late;         /* NI_SUM_LATE; a heap, the least loss first; .group: cell * NI_TIMING_COUNT + timing */
+  size_t n_late;
   NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
 };
 
@@ -58,8 +60,6 @@ struct ni_cell_sums {
   struct ni_point *point;
   uint32_t n_points;
   uint64_t stride;
-  struct ni_outlier late[NI_SUM_OUTLIERS];
-  uint32_t n_late;
   uint64_t *order;               /* scratch: durations of one operation */
   size_t cap_order;
 };
@@ -67,6 +67,8 @@ struct ni_cell_sums {
 /* One operation (P2P: one part). mean_bytes_per_s: as in the CSV, NAN without. */
 int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, double mean_bytes_per_s,
                 struct ni_heat *heat, int64_t *heat_ppm);
+/* Keeps it if it is among the NI_SUM_LATE worst. In whatever order they come, the same ones stay. */
+void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o);
 void ni_cell_free(struct ni_cell_sums *c);
 
 #endif

@@ -28,7 +28,8 @@ struct joining {
 static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   t->process = calloc(s->n_processes ? s->n_processes : 1, sizeof *t->process);
   t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
-  if (!t->process || !t->comm) return -ENOMEM;
+  t->late = malloc(NI_SUM_LATE * sizeof *t->late);
+  if (!t->process || !t->comm || !t->late) return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++) {
     t->comm[i].first_ns = INT64_MAX;
     t->comm[i].last_ns = INT64_MIN;
@@ -50,7 +51,14 @@ static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni
     if (y->last_ns > x->last_ns) x->last_ns = y->last_ns;
     x->no_start = x->no_start || y->no_start;
   }
+  for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
+}
+
+static void sums_free(struct ni_sums *t) {
+  free(t->process);
+  free(t->comm);
+  free(t->late);
 }
 
 static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_value_sums *d) {
@@ -152,7 +160,6 @@ static int by_mix(const void *a, const void *b) {
 
 static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_cell_result *out) {
   struct ni_cell *x = &j->s->cell[c->cell];
-  uint32_t group_at[NI_TIMING_COUNT] = {0};
   x->records = c->records;
   x->operations = c->operations;
   size_t cap = NI_SUM_SCATTER;
@@ -166,20 +173,14 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   if (e == 0) e = ni_dist_box(&c->busbw, 1e12, &x->box);
   for (unsigned t = 0; t < NI_TIMING_COUNT && e == 0; t++)
     if (c->group[t]) {
-      group_at[t] = out->n_groups;
+      const uint32_t at = out->n_groups;
       e = fill_group(j, c, t, out);
-      if (e == 0)
-        qsort(out->mix + out->group[group_at[t]].mix, out->group[group_at[t]].n_mix, sizeof *out->mix, by_mix);
+      if (e == 0) qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, by_mix);
     }
   /* There may be tens of thousands of cells with a few slices each. */
   struct ni_slices *slices[] = {&out->comm, &out->process, &out->host};
   for (size_t i = 0; i < 3; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
   ni_array_fit(out->group, out->n_groups, out->cap_groups);
-  for (uint32_t i = 0; e == 0 && i < c->n_late; i++) {
-    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
-    out->outlier[out->n_outliers] = c->late[i];
-    out->outlier[out->n_outliers++].group = group_at[c->late[i].group];
-  }
   return e;
 }
 
@@ -286,10 +287,9 @@ static void *work(void *arg) {
   }
   if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   pthread_mutex_lock(&r->lock);
-  if (t.process && t.comm) sums_add(&j->sums, &t, j->s);
+  if (t.process && t.comm && t.late) sums_add(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
-  free(t.process);
-  free(t.comm);
+  sums_free(&t);
   return NULL;
 }
 
@@ -334,13 +334,12 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
     ni_progress_end(&r->progress);
     e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
-  if (e == 0) e = ni_figures_gather(s, j.result);
+  if (e == 0) e = ni_figures_gather(s, j.result, &j.sums);
   if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
   for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);
   free(j.result);
   free(j.by_size);
   free(j.heat_ppm);
-  free(j.sums.process);
-  free(j.sums.comm);
+  sums_free(&j.sums);
   return e;
 }

@@ -33,7 +33,7 @@ void ni_cell_result_free(struct ni_cell_result *x, const struct ni_summary *s) {
 }
 
 /* All cells' shares, in order, into the result. */
-int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result) {
+int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const struct ni_sums *t) {
   size_t groups = 0, mixes = 0, comm = 0, process = 0, host = 0, outliers = 0;
   for (size_t i = 0; i < s->n_cells; i++) {
     const struct ni_cell_result *x = &result[i];
@@ -49,7 +49,7 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result) {
   s->by_comm = calloc(comm + 1, sizeof *s->by_comm);
   s->by_process = calloc(process + 1, sizeof *s->by_process);
   s->by_host = calloc(host + 1, sizeof *s->by_host);
-  s->outlier = calloc(outliers + 1, sizeof *s->outlier);
+  s->outlier = calloc(outliers + t->n_late + 1, sizeof *s->outlier);
   if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->outlier) return -ENOMEM;
   for (size_t i = 0; i < s->n_cells; i++) {
     struct ni_cell_result *x = &result[i];
@@ -70,8 +70,16 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result) {
     }
     ni_cell_result_free(x, s); /* what was moved is not held twice */
   }
+  uint32_t *group = calloc(s->n_cells * NI_TIMING_COUNT + 1, sizeof *group);
+  if (!group) return -ENOMEM;
+  for (uint32_t g = 0; g < s->n_groups; g++) group[s->group[g].cell * NI_TIMING_COUNT + s->group[g].timing] = g;
+  for (size_t i = 0; i < t->n_late; i++) {
+    s->outlier[s->n_outliers] = t->late[i];
+    s->outlier[s->n_outliers++].group = group[t->late[i].group];
+  }
+  free(group);
   qsort(s->outlier, s->n_outliers, sizeof *s->outlier, by_loss);
-  if (s->n_outliers > NI_SUM_OUTLIERS) s->n_outliers = NI_SUM_OUTLIERS;
+  if (!s->by_own_time && s->n_outliers > NI_SUM_OUTLIERS) s->n_outliers = NI_SUM_OUTLIERS;
   return 0;
 }
 

@@ -35,6 +35,7 @@
 #define NI_SUM_SLICES (1u << 17) /* by_comm, by_process and by_host together: cells with the most records first */
 #define NI_SUM_HIST_BINS 50
 #define NI_SUM_OUTLIERS 50
+#define NI_SUM_LATE 8192      /* delayed operations that are put down to incidents: those with the largest loss */
 #define NI_SUM_BOX_OUTLIERS 64
 #define NI_SUM_HEAT_CELLS (1u << 20) /* rows x bins at most: fewer bins when there are more than 5,242 processes */
 #define NI_SUM_PAIRS 8192     /* rows of the P2P table: those with the most time */
@@ -201,6 +202,17 @@ struct ni_outlier {
   double us, peers_us;       /* own duration; median of the peers (LATE) or the group's median transfer time (SLOW) */
   double lost_us;            /* difference: sorted by this, largest first */
   int64_t time_us;
+  int64_t start_ns;          /* of the process, by its host's clock; NI_NO_START */
+  /* With by_own_time an entry is an incident, the rest of it its example, and these say what belongs to it (incidents.h): */
+  uint32_t operations, ranks; /* delayed or slow; that waited in them. 0: the entry is an operation */
+  double most_us, total_us;  /* the largest loss of these, and the sum */
+  uint32_t began, began_host; /* process and host of who began it; UINT32_MAX: not known */
+  int64_t began_step;        /* -1: not known */
+  double began_us;           /* how long it paused; NAN: it did not */
+  int64_t began_time_us;     /* when, by its host's clock; 0: it did not */
+  bool before;               /* the example is the operation it paused before */
+  int32_t finding;           /* index; -1: none */
+  uint32_t more;             /* incidents of the same finding without an entry, behind the last that has one */
 };
 
 /* P2P messages of one size from one rank to another: both sides, matched in their order. */

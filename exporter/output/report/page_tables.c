@@ -44,7 +44,8 @@ static const struct ni_json_field process_fields[] = {
   }
 OF_NUMBER(put_host, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[s->process[i].host].name))
 OF_NUMBER(put_pid, ni_json_i64(j, key, s->process[i].pid))
-OF_NUMBER(put_global_rank, s->process[i].ranks > 1 ? ni_json_text(j, key, NULL) : ni_json_i64(j, key, s->process[i].rank))
+OF_NUMBER(put_host_name, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[i].name))
+OF_NUMBER(put_global_rank, i == UINT32_MAX || s->process[i].ranks > 1 ? ni_json_text(j, key, NULL) : ni_json_i64(j, key, s->process[i].rank))
 OF_NUMBER(put_comm_id, ni_json_text(j, key, s->comm[i].id))
 OF_NUMBER(put_comm_name, ni_page_name(j, key, s->comm[i].name))
 OF_NUMBER(put_comm_type, ni_json_u64(j, key, s->comm[i].type))
@@ -55,7 +56,10 @@ OF_NUMBER(put_bytes, ni_json_u64(j, key, s->group[i].msg_bytes))
 static const struct ni_json_field outlier_fields[] = {
     NI_PAGE(ni_outlier, kind), NI_PAGE(ni_outlier, group), NI_PAGE(ni_outlier, comm), NI_PAGE(ni_outlier, process),
     NI_PAGE(ni_outlier, rank), NI_PAGE(ni_outlier, sn), NI_PAGE(ni_outlier, us), NI_PAGE(ni_outlier, peers_us),
-    NI_PAGE(ni_outlier, lost_us), NI_PAGE(ni_outlier, time_us), BY(put_host, ni_outlier, process, "host"),
+    NI_PAGE(ni_outlier, lost_us), NI_PAGE(ni_outlier, time_us), NI_PAGE(ni_outlier, operations), NI_PAGE(ni_outlier, ranks),
+    NI_PAGE(ni_outlier, most_us), NI_PAGE(ni_outlier, began_step), NI_PAGE(ni_outlier, began_us),
+    NI_PAGE(ni_outlier, finding), NI_PAGE(ni_outlier, more), BY(put_global_rank, ni_outlier, began, "began"),
+    BY(put_host_name, ni_outlier, began_host, "began_host"), BY(put_host, ni_outlier, process, "host"),
     BY(put_pid, ni_outlier, process, "pid"), BY(put_comm_id, ni_outlier, comm, "comm_id"),
     BY(put_func, ni_outlier, group, "func"), BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
 

@@ -156,6 +156,28 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
 }
 
+/* What an entry stands for, and who began it. */
+static void json_incident(struct ni_json *j, const struct ni_summary *s, size_t i) {
+  static const struct ni_json_field fields[] = {NI_JSON(ni_outlier, operations), NI_JSON_AS(ni_outlier, ranks, "ranks_waiting"),
+      NI_JSON(ni_outlier, most_us), NI_JSON(ni_outlier, total_us), NI_JSON(ni_outlier, more)};
+  const struct ni_outlier *o = &s->outlier[i];
+  ni_json_u64(j, "incident", i + 1);
+  FIELDS(j, fields, o, s);
+  if (o->began_host == UINT32_MAX) ni_json_text(j, "began", NULL);
+  else {
+    ni_json_object(j, "began");
+    if (o->began == UINT32_MAX) ni_json_text(j, "rank", NULL);
+    else ni_json_i64(j, "rank", s->process[o->began].rank);
+    ni_json_text(j, "hostname", s->host[o->began_host].name);
+    ni_json_i64(j, "step", o->began_step);
+    ni_json_f64(j, "us", o->began_us);
+    if (o->began_time_us) ni_json_i64(j, "time_us", o->began_time_us);
+    ni_json_end_object(j);
+  }
+  if (o->finding < 0) ni_json_text(j, "finding", NULL);
+  else ni_json_i64(j, "finding", o->finding);
+}
+
 static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_outlier, sn), NI_JSON_AS(ni_outlier, us, "exec_time_us"), NI_JSON(ni_outlier, peers_us),
@@ -175,6 +197,7 @@ static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
     json_global_rank(j, &s->process[o->process]);
     ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
     FIELDS(j, fields, o, s);
+    if (o->operations) json_incident(j, s, i);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);

@@ -38,15 +38,34 @@ function commName(o) {
 
 const KIND = ['late', 'slow'];
 
+// Who began it: "rank 3 on node-0, paused 20.1 ms".
+function began(o) {
+  if (!o.began_host) return null;
+  const who = known(o.began) ? `rank ${o.began} on ${o.began_host}` : `host ${o.began_host}`;
+  const paused = known(o.began_us) ? `, paused ${duration(o.began_us)}` : '';
+  return `${who}${paused}${o.more ? `, and ${o.more} more times` : ''}`;
+}
+
+// Where operations were put down to incidents.
+const incidents = () => (outliers.some((o) => o.operations) ? [
+  { title: 'Began', csv: 'began', get: (o) => began(o), text: true, help: 'who paused before the others had to wait; empty: not known' },
+  { title: 'Step', csv: 'step', num: true, get: (o) => (o.began_step < 0 ? null : o.began_step) },
+  { title: 'Operations', csv: 'operations', help: 'that waited for it, the one on the right among them', num: true, get: (o) => o.operations },
+  { title: 'Ranks', csv: 'ranks', help: 'that waited in them', num: true, get: (o) => o.ranks },
+  { title: 'Stands out', csv: 'finding', help: 'number of the finding that it belongs to', num: true, get: (o) => (o.finding < 0 ? null : o.finding + 1) },
+] : []);
+
 export function outlierTable() {
   byId('outlier-note').textContent = outliers.length
-    ? 'late: this rank came so late that its peers waited for it. slow: the whole operation took much longer than usual. Largest loss first.' : '';
+    ? 'late: this rank came so late that its peers waited for it. slow: the whole operation took much longer than usual. Largest loss first.'
+      + (outliers.some((o) => o.operations) ? ' One row for each incident, with who began it; the operation is an example.' : '') : '';
   if (!outliers.length) {
     replace(byId('outliers'), el('p', { class: 'none', text: 'No operation stands out.' }));
     return;
   }
   table(byId('outliers'), [
     { title: 'Kind', get: (o) => KIND[o.kind] },
+    ...incidents(),
     { title: 'Host', get: (o) => o.host, text: true },
     { title: 'Rank', csv: 'rank', help: 'global rank', num: true, get: (o) => o.global_rank, show: (o) => (known(o.global_rank) ? String(o.global_rank) : null) },
     { title: 'in comm.', csv: 'comm_rank', help: 'rank in the communicator', num: true, get: (o) => o.rank, show: (o) => String(o.rank) },

@@ -1,0 +1,229 @@
+#include "incidents.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike.h"
+
+enum { MANY = 1 << 16 };       /* pauses around one operation that are looked at: bounds the time that odd logs take */
+
+struct pause {
+  double at;                   /* its end, in µs that can be compared between hosts */
+  int64_t end_ns;
+  float us;
+  uint32_t rank, step;
+  uint32_t entry;              /* + 1; 0: none yet. UINT32_MAX: it has none, since its finding has enough */
+};
+
+struct work {
+  const struct ni_blame *b;
+  struct ni_summary *s;
+  struct pause *pause;         /* by `at` */
+  size_t n_pauses;
+  uint32_t *link;              /* of a communicator's collectives; NI_BLAME_NONE */
+  const struct ni_blame_rank *of; /* whose begins of bins are the measure */
+  double step_us;
+  uint32_t n;                  /* entries */
+  bool *waited;                /* [entry][rank] */
+  uint32_t of_finding[NI_SUM_FINDINGS], last[NI_SUM_FINDINGS]; /* entries of incidents, the last of them */
+};
+
+/* The rank's bin of its own that the moment lies in. */
+static uint32_t bin_at(const struct ni_blame_rank *o, int64_t ns) {
+  uint32_t lo = 0, hi = o->n_bins;
+  while (hi - lo > 1) {
+    uint32_t mid = (lo + hi) / 2;
+    if (o->cell[mid].start_ns && o->cell[mid].start_ns <= ns) lo = mid;
+    else hi = mid;
+  }
+  return lo;
+}
+
+/* The step of the job, the first of its bin; -1: not known. */
+static int64_t step_at(const struct work *w, uint32_t rank, int64_t ns) {
+  const struct ni_blame_rank *o = &w->b->rank[rank];
+  return o->judged && ns != NI_NO_START ? ((int64_t)bin_at(o, ns) + o->shift / (int32_t)w->b->bin_steps) * w->b->bin_steps : -1;
+}
+
+/* The moment as the rank that is the measure would have it. NAN: it is not known. */
+static double moment(const struct work *w, uint32_t rank, int64_t ns) {
+  const struct ni_blame_rank *o = &w->b->rank[rank];
+  int64_t step = step_at(w, rank, ns), k = (step - w->of->shift) / w->b->bin_steps;
+  if (step < 0) return NAN;
+  k = k < 0 ? 0 : k >= w->of->n_bins ? (int64_t)w->of->n_bins - 1 : k;
+  return (double)(w->of->cell[k].start_ns - w->of->first_ns + ns - o->cell[bin_at(o, ns)].start_ns) / 1e3;
+}
+
+static int by_moment(const void *a, const void *b) {
+  const struct pause *x = a, *y = b;
+  if (x->at != y->at) return x->at < y->at ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
+}
+
+static int gather(struct work *w) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  uint32_t widest = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) n += b->rank[i].n_incidents;
+  w->pause = calloc(n + 1, sizeof *w->pause);
+  w->link = malloc((w->s->n_comms + 1) * sizeof *w->link);
+  w->waited = calloc((size_t)NI_SUM_OUTLIERS * b->n_ranks + 1, sizeof *w->waited);
+  if (!w->pause || !w->link || !w->waited) return -ENOMEM;
+  memset(w->link, 0xff, (w->s->n_comms + 1) * sizeof *w->link);
+  for (uint32_t i = 0; i < b->n_links; i++)
+    if (b->link[i].from < 0) w->link[b->link[i].comm] = i;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].n_bins > widest) widest = (w->of = &b->rank[i])->n_bins;
+  w->step_us = (double)(w->of->last_ns - w->of->first_ns) / 1e3 / w->of->n_steps;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
+      const struct ni_blame_incident *x = &o->incident[k];
+      double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0; /* it put off the begin of the bin */
+      w->pause[w->n_pauses++] = (struct pause){.at = moment(w, i, x->end_ns) + began, .end_ns = x->end_ns, .us = x->us,
+                                               .rank = i, .step = x->step + (uint32_t)o->shift};
+    }
+  }
+  qsort(w->pause, w->n_pauses, sizeof *w->pause, by_moment);
+  return 0;
+}
+
+static bool in_comm(const struct work *w, uint32_t comm, uint32_t rank) {
+  const struct ni_blame_link *l = w->link[comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[comm]];
+  for (uint32_t i = 0; l && i < l->n_ranks; i++)
+    if (l->rank[i] == rank) return true;
+  return false;
+}
+
+static struct pause *began(const struct work *w, const struct ni_outlier *o) {
+  double at = moment(w, o->process, o->start_ns), best = INFINITY;
+  struct pause *found = NULL;
+  size_t lo = 0, hi = w->n_pauses;
+  if (isnan(at)) return NULL;
+  while (lo < hi) {
+    size_t mid = (lo + hi) / 2;
+    if (w->pause[mid].at < at - 4 * w->step_us) lo = mid + 1;
+    else hi = mid;
+  }
+  hi = lo + MANY < w->n_pauses ? lo + MANY : w->n_pauses;
+  for (; lo < hi && w->pause[lo].at <= at + w->step_us; lo++) {
+    struct pause *p = &w->pause[lo];
+    bool clock = ni_blame_host(w->b, p->rank) == ni_blame_host(w->b, o->process);
+    double since = clock ? (double)(o->start_ns - p->end_ns) / 1e3 : at - p->at;
+    if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us || since < (clock ? 0 : -0.3 * w->step_us)) continue;
+    since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
+    if (since < best) {
+      best = since;
+      found = p;
+    }
+  }
+  return found;
+}
+
+/* The finding that it belongs to, slow ones also by what they ran on; -1: none. */
+static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause, const struct ni_outlier *o) {
+  const bool comm = o->kind == NI_OUTLIER_SLOW;
+  for (int near = 0; near < 2; near++)
+    for (size_t i = 0; i < w->s->n_findings; i++) {
+      const struct ni_finding *f = &w->s->finding[i];
+      if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
+      if (pause && f->kind != NI_FIND_PAUSES) continue;
+      if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST)) continue;
+      for (size_t k = 0; k < f->n_processes; k++)
+        if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
+            (near && !pause && f->level == NI_LEVEL_RANK && w->s->process[process].host == w->s->process[f->process[k]].host))
+          return (int32_t)i;
+    }
+  return -1;
+}
+
+/* A new entry of a pause, if its finding has not enough of them. */
+static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct pause *p) {
+  uint32_t *of = o->finding < 0 ? NULL : &w->of_finding[o->finding];
+  if (of && *of == NI_INCIDENTS_OF_ONE) {
+    w->s->outlier[w->last[o->finding]].more++;
+    p->entry = UINT32_MAX;
+  }
+  if (p->entry || w->n == NI_SUM_OUTLIERS) return NI_BLAME_NONE;
+  if (of) {
+    ++*of;
+    w->last[o->finding] = w->n;
+  }
+  p->entry = w->n + 1;
+  o->began = w->b->rank[p->rank].process;
+  o->began_us = p->us;
+  o->began_time_us = p->end_ns / 1000 - (int64_t)p->us;
+  return w->n;
+}
+
+/* The entry that an operation belongs to: one there is, NI_BLAME_NONE: none, or w->n: a new one, which *o becomes. */
+static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
+  bool slow = o->kind == NI_OUTLIER_SLOW;
+  struct pause *p = slow ? NULL : began(w, o);
+  o->before = p && p->rank == o->process && p->end_ns == o->start_ns;
+  int64_t step = p ? p->step : step_at(w, o->process, o->start_ns);
+  if (p && p->entry) return p->entry == UINT32_MAX ? NI_BLAME_NONE : p->entry - 1;
+  o->finding = finding_of(w, p ? p->rank : o->process, step, p != NULL, o);
+  o->began = o->began_host = UINT32_MAX;
+  o->began_us = NAN;
+  o->began_step = step;
+  if (p) {
+    if (entry_of_pause(w, o, p) == NI_BLAME_NONE) return NI_BLAME_NONE;
+  } else {
+    for (uint32_t i = 0; i < w->n; i++) {
+      const struct ni_outlier *x = &w->s->outlier[i];
+      if (!isnan(x->began_us) || x->finding != o->finding || x->kind != o->kind) continue;
+      if (o->finding >= 0 || (!slow && x->began_step == step)) return i;
+      bool row = x->comm == o->comm || (w->s->comm[x->comm].one_host < 0 && w->s->comm[o->comm].one_host < 0);
+      if (slow && row && llabs(step - x->began_step) <= NI_INCIDENTS_ROW * (int64_t)w->b->bin_steps) return i;
+    }
+    const struct ni_finding *f = o->finding < 0 ? NULL : &w->s->finding[o->finding];
+    if (f && f->level == NI_LEVEL_RANK && f->other == UINT32_MAX) o->began = f->of;
+    if (f && f->level == NI_LEVEL_HOST && f->other == UINT32_MAX) o->began_host = f->of;
+  }
+  if (w->n == NI_SUM_OUTLIERS) return NI_BLAME_NONE;
+  if (o->began != UINT32_MAX) o->began_host = w->s->process[o->began].host;
+  return w->n;
+}
+
+static void add(struct work *w, const struct ni_outlier *from) {
+  struct ni_outlier o = *from;
+  uint32_t i = entry_of(w, &o);
+  if (i == NI_BLAME_NONE) return;
+  struct ni_outlier *x = &w->s->outlier[i];
+  if (i == w->n) {
+    w->n++;
+    *x = o;
+    x->most_us = o.lost_us; /* they come by their loss */
+  } else if (o.before && !x->before && o.lost_us >= x->most_us / 2) {
+    const struct ni_outlier was = *x; /* the better example: the operation that the rank paused before */
+    *x = o;
+    x->began = was.began, x->began_host = was.began_host, x->began_step = was.began_step, x->began_us = was.began_us;
+    x->began_time_us = was.began_time_us, x->finding = was.finding, x->more = was.more;
+    x->operations = was.operations, x->ranks = was.ranks, x->most_us = was.most_us, x->total_us = was.total_us;
+  }
+  x->operations++;
+  x->total_us += o.lost_us;
+  const struct ni_blame_link *l = w->link[o.comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[o.comm]];
+  for (uint32_t k = 0; l && k < l->n_ranks; k++) {
+    bool *waited = &w->waited[(size_t)i * w->b->n_ranks + l->rank[k]];
+    if (o.kind == NI_OUTLIER_LATE && (l->rank[k] == o.process || l->rank[k] == x->began)) continue;
+    x->ranks += !*waited;
+    *waited = true;
+  }
+}
+
+int ni_incidents(const struct ni_blame *b, struct ni_summary *s) {
+  struct work w = {.b = b, .s = s};
+  if (!s->by_own_time || !b->bins) return 0;
+  int e = gather(&w);
+  for (size_t i = 0; e == 0 && i < s->n_outliers; i++) add(&w, &s->outlier[i]);
+  if (e == 0) s->n_outliers = w.n;
+  free(w.pause);
+  free(w.link);
+  free(w.waited);
+  return e;
+}

@@ -1,0 +1,27 @@
+/*
+ * Outliers by cause: of the delayed operations one entry for each incident, with who began it.
+ *
+ * An operation's late rank was late since it paused before it (pass.h), or since it had waited for one that did. Pauses
+ * are known by each rank's own clock. So that those of other hosts can be compared, a moment is told by the bin it lies
+ * in and the time since its rank began that bin, as all ranks begin a step together but for what delayed them. An
+ * operation is put down to the pause that ended last before it, a step before it at most, and at least
+ * NI_INCIDENTS_PART as long as what was lost; those of other ranks and hosts count as a part of a step earlier. Else to
+ * a finding with its late rank, or one of its host; else nobody is known to have begun it, and all such operations of a
+ * bin are one entry. Slow operations belong to the finding that names their communicator; else those in a row of one
+ * communicator, or across hosts, are one incident.
+ *
+ * Threads: the main one; after ni_figures_all(). Reads and replaces s->outlier. Memory: 40 bytes a pause that is kept,
+ * a byte for each rank and entry. 0 or -ENOMEM.
+ */
+#ifndef NI_BLAME_INCIDENTS_H
+#define NI_BLAME_INCIDENTS_H
+
+#include "blame.h"
+
+#define NI_INCIDENTS_OF_ONE 3u /* of a finding so many pauses have entries */
+#define NI_INCIDENTS_ROW 2     /* slow operations of one incident are so many bins apart at most */
+#define NI_INCIDENTS_PART 0.6  /* of what was lost: a shorter pause did not begin it */
+
+int ni_incidents(const struct ni_blame *b, struct ni_summary *s);
+
+#endif

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Scores `outliers` of `nccl-inspector summary` on simulated jobs: one entry for each incident, and who began it (docs/verdicts.md).
+
+  incidents.py --exporter build/nccl-inspector [--verbose] JOB...       folders of ni-jobs: truth.json and logs
+
+An incident of truth.json is a pause or a planted delay: rank, step, how long. Of all jobs of a kind, and of a layout:
+  entries     those that lost FLOOR_MS or more to one of the others
+  right       of these: who began it is said, and a pause of that rank, that ended then, was planted; or it is a planted culprit;
+              or it is not known, and no incident was planted shortly before
+  twice       entries that tell of an incident that another one has told of
+  seen        planted, FLOOR_MS long or more, and its step or the one after it took so much longer than most (a GPU has work for most pauses)
+  named       of these: an entry tells of it
+Incidents of a culprit that pauses again and again are one cause: three entries of it are enough.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FLOOR_MS = 6.0 # truth.json has what is longer than 5 ms
+NEAR_US = 1000
+OF_ONE = 3
+
+
+def summary(exporter, job):
+    out = tempfile.mkdtemp(prefix="incidents-")
+    try:
+        subprocess.run([exporter, "summary", job, "--output-dir", out + "/o", "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q"],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(out + "/o/summary/summary.json") as f:
+            return json.load(f)
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def match(truth, began):
+    """The number of the incident that an entry tells of, or None. What a GPU had before it hides some of a pause of its CPU, and puts it off."""
+    host = next(h for h in truth["hosts"] if h["name"] == began["hostname"])
+    step_us = truth["job_s"] * 1e6 / truth["steps"]
+
+    def late_us(x):
+        end_s = x["begin_s"] + x["length_s"]
+        clock_us = host["clock_offset_ns"] / 1e3 + host["clock_drift_ppm"] * end_s
+        return began["time_us"] + began["us"] - truth["epoch_ns"] // 1000 - end_s * 1e6 - clock_us
+    near = [i for i, x in enumerate(truth["incidents"]) if x["rank"] == began["rank"] and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
+            and -NEAR_US <= late_us(x) <= step_us]
+    return min(near, key=lambda i: abs(late_us(truth["incidents"][i]))) if near else None
+
+
+def planted(truth, entry):
+    """Did an incident end in the two steps before the operation? Else what came together by chance has nobody who began it."""
+    at, step_s = entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9, truth["job_s"] / truth["steps"]
+    return any(-0.01 <= at - x["begin_s"] - x["length_s"] <= 2 * step_s for x in truth["incidents"])
+
+
+def score(exporter, job):
+    with open(os.path.join(job, "truth.json")) as f:
+        truth = json.load(f)
+    entries = summary(exporter, job)["outliers"]
+    r = collections.Counter(jobs=1)
+    told, wrong = set(), []
+    culprits = {c[k] for c in truth["culprits"] for k in ("rank", "rank_b", "host", "host_b") if k in c}
+    for e in entries:
+        began = e.get("began")
+        if e["lost_us"] < FLOOR_MS * 1e3:
+            continue
+        r["entries"] += 1
+        if began and began["us"] is not None:
+            i = match(truth, began)
+            r["twice"] += i is not None and i in told
+            right = i is not None
+            told.add(i)
+        else:
+            right = bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or not began and not planted(truth, e)
+        r["right"] += right
+        if not right:
+            wrong.append(e)
+    lengths = [b - a for a, b in zip(truth["step_begin_s"], truth["step_begin_s"][1:] + [truth["job_s"]])]
+    usual = sorted(lengths)[len(lengths) // 2]
+    spent = collections.Counter(truth["incidents"][i]["rank"] for i in told if i is not None)
+    missed = []
+    for i, x in enumerate(truth["incidents"]):
+        longer = max(lengths[x["step"]:x["step"] + 2]) - usual
+        if min(longer, x["length_s"]) * 1e3 < FLOOR_MS or (i not in told and spent[x["rank"]] >= OF_ONE and x["rank"] in culprits):
+            continue
+        r["seen"] += 1
+        r["named"] += i in told
+        if i not in told:
+            missed.append(x)
+    return job, truth, r, wrong, missed
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("job", nargs="+")
+    p.add_argument("--exporter", required=True)
+    p.add_argument("--verbose", action="store_true")
+    p.add_argument("-j", type=int, default=2)
+    o = p.parse_args()
+    by = collections.defaultdict(collections.Counter)
+    with concurrent.futures.ThreadPoolExecutor(o.j) as pool:
+        for job, truth, r, wrong, missed in pool.map(lambda j: score(o.exporter, j), sorted(o.job)):
+            for key in ("all", truth["kind"], "layout " + truth["layout"]):
+                by[key].update(r)
+            if o.verbose and (wrong or missed):
+                print(os.path.basename(job), dict(r))
+                for e in wrong:
+                    print("  wrong: %s %s #%s rank %s lost %.1f ms, %s operations, began %s, finding %s" % (
+                        e["kind"], e["func"], e["sn"], e["global_rank"], e["lost_us"] / 1e3, e.get("operations"), e.get("began"), e.get("finding")))
+                for x in missed:
+                    print("  not told: rank %d step %d %s %.1f ms at %.4f" % (x["rank"], x["step"], x["why"], x["length_s"] * 1e3, x["begin_s"]))
+    print("| | jobs | entries | right | twice | seen | named |\n|---|---|---|---|---|---|---|")
+    part = lambda n, of: "%.1f %%" % (100 * n / of) if of else "-"
+    for key, r in by.items():
+        print("| %s | %d | %d | %s | %d | %d | %s |" % (key, r["jobs"], r["entries"], part(r["right"], r["entries"]), r["twice"],
+                                                        r["seen"], part(r["named"], r["seen"])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

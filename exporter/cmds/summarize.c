@@ -14,6 +14,7 @@
 #include "exporter/input/filters.h"
 #include "exporter/model/hang/read_logs.h"
 #include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/evidence.h"
 #include "exporter/model/sums/blame/incidents.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
@@ -150,6 +151,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   struct ni_sink csv = ni_operations_csv(r);
   if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0) e = ni_incidents(&blame, s);
+  if (e == 0) e = ni_evidence(&blame, s);
   ni_blame_free(&blame);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);

@@ -13,6 +13,7 @@
 extern "C" {
 #include "exporter/base/index.h"
 }
+#include "exporter/input/torch_dtype.h"
 #include "kineto.h"
 
 namespace dom = simdjson::dom;
@@ -59,15 +60,10 @@ int64_t ns_of(const dom::object &o, const char *key) {
 
 /* Elements times what c10's name of the type says. */
 uint64_t bytes_of(const dom::object &args, const char *key) {
-  static const struct { string_view name; uint64_t bytes; } types[] = {
-      {"BFloat16", 2}, {"Half", 2}, {"Short", 2}, {"Float8", 1}, {"Float", 4}, {"Int", 4}, {"Double", 8}, {"Long", 8},
-      {"Byte", 1}, {"Char", 1}, {"Bool", 1}};
   string_view type;
   uint64_t n;
   if (args["dtype"].get(type) || args[key].get(n) || n > UINT64_MAX / 8) return 0;
-  for (auto &t : types)
-    if (type.substr(0, t.name.size()) == t.name) return n * t.bytes;
-  return 0;
+  return n * ni_torch_dtype_bytes(type.data(), type.size());
 }
 
 /* What goes out, written anew from what was understood. */

@@ -13,7 +13,7 @@
 #include "exporter/base/text/time_text.h"
 #include "exporter/cli/options.h"
 #include "print.h"
-#include "exporter/model/hang/read_boxes.h"
+#include "exporter/model/hang/read_dumps.h"
 #include "exporter/model/hang/read_logs.h"
 #include "say.h"
 #include "exporter/model/hang/verdict.h"
@@ -78,6 +78,11 @@ static int as_owners(const char *name, const struct ni_inputs *in, const char *b
   add_owners(&o, &s.logs);
   if (s.named || o.n == 0) add_owners(&o, &s.boxes);
   ni_box_sources_free(&s);
+  if (o.n == 0) {
+    struct ni_files dumps = {.wanted = ni_hang_dump_name};
+    if (ni_discover(&dumps, in->path, in->n) == 0) add_owners(&o, &dumps);
+    ni_files_free(&dumps);
+  }
   if (o.n == 0) o.n = 1; /* uid 0: nothing is there, which is said */
   if (o.more) ni_say(stderr, "%s: logs and boxes of more than %d users: those of the others are passed over\n", name, OWNERS_MAX);
   if (alone && o.n > 1) {
@@ -117,6 +122,7 @@ struct hang {
 /* What one round found. */
 struct round {
   struct ni_box_sources sources;
+  struct ni_files dumps;
   struct owners owners; /* of the logs */
   struct ni_hang_model base, now, before;
   struct ni_hang_verdict v, earlier;
@@ -124,6 +130,7 @@ struct round {
 
 static void free_round(struct round *r) {
   ni_box_sources_free(&r->sources);
+  ni_files_free(&r->dumps);
   ni_hang_verdict_free(&r->v);
   ni_hang_verdict_free(&r->earlier);
   ni_hang_model_free(&r->base);
@@ -147,7 +154,14 @@ static bool is_others(const struct ni_file *f, void *arg) {
   return true;
 }
 
-/* Reads logs anew, and boxes once more. */
+static bool is_dump(const struct ni_file *f, void *arg) {
+  const struct ni_files *dumps = arg;
+  size_t i = 0;
+  while (i < dumps->n && (dumps->file[i].ino != f->ino || dumps->file[i].dev != f->dev)) i++;
+  return i < dumps->n;
+}
+
+/* Reads logs and dumps anew, and boxes once more. */
 static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
@@ -158,6 +172,8 @@ static int read_all(struct hang *h, struct round *r) {
       ni_hang_bad_file(&r->base, s->boxes.bad[i].path, ni_unreadable_why(&s->boxes.bad[i]));
   if (geteuid() == 0) ni_files_drop(&s->logs, is_anothers, NULL);
   if (geteuid() == 0 && s->named) ni_files_drop(&s->boxes, is_anothers, NULL);
+  if (e == 0) e = ni_hang_find_dumps(&r->dumps, &h->inputs);
+  ni_files_drop(&s->logs, is_dump, &r->dumps); /* those that are named */
   add_owners(&r->owners, &s->logs);
   if (e == 0 && h->inputs.run) { /* without it the newest counts, and the verdict says which do not */
     struct ni_runs runs = {0};
@@ -169,6 +185,7 @@ static int read_all(struct hang *h, struct round *r) {
   if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->progress);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
+  if (e == 0) e = ni_hang_read_dumps(&r->base, &r->dumps, &h->looks);
   /* A folder that boxes name and that is not there: nothing was written yet. */
   bool early = !s->named && h->looks.n > looks;
   for (size_t i = 0; e == 0 && i < s->logs.n_bad; i++)
@@ -308,7 +325,7 @@ const struct ni_command ni_hang_command = {
     .about = "Does the job hang, in which operation, and which ranks are missing from it?", .run = ni_hang_run,
     .opt = (const struct ni_opt[]){
         NI_ROW_BOXES(struct hang),
-        {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs, black boxes, copies of boxes (also as plain argument)", NI_INTO(struct hang, inputs)},
+        {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs, black boxes, copies, Flight Recorder dumps (also as plain argument)", NI_INTO(struct hang, inputs)},
         {"stuck-after", 0, NI_OPT_NUMBER, "SECONDS", "An operation that has not moved for so long hangs", NI_INTO(struct hang, after_s),
          .def = NI_HANG_AFTER_S, .want = "a number of seconds", .min = 1, .max = 1000000},
         {"confirm", 0, NI_OPT_FLAG, NULL, "When it looks like a hang, look again after 10 s", NI_INTO(struct hang, confirm)},

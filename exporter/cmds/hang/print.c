@@ -90,14 +90,14 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   if (g >= 0) ni_say(stdout, "    rank %-6d", g);
   else ni_say(stdout, "    of it %-5d", w->rank);
   int gap = 16 - (int)strnlen(p->who->host, 16);
-  ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
+  if (ni_hang_host(p)) ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
   if (has_op(w)) {
     print_op(v, w);
     ni_say(stdout, ";");
   }
   ni_say(stdout, " process %s, seen ", lives[p->life]);
   ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
-  ni_say(stdout, " ago (%s)", p->has_box ? "black box" : "log");
+  ni_say(stdout, " ago (%s)", w->member->dump ? "Flight Recorder" : p->has_box ? "black box" : "log");
   if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
     ni_say(stdout, ": %s", p->file);
     if (!p->has_box) {
@@ -192,6 +192,8 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     ni_say(stdout, "what %s had not written is in %s: `nccl-inspector recover` puts it into the logs\n",
            ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
            ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
+  if (m->dumps)
+    ni_say(stdout, "%" PRIu64 " Flight Recorder dump%s read\n", m->dumps, ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
   if (m->unreadable && v->answer == NI_HANG_NO_HANG)
     ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: %s\n", m->unreadable, ni_plural(m->unreadable, "", "s"),
            m->first_bad ? m->first_bad : "");
@@ -232,8 +234,9 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_i64(j, "rank", w->rank);
   if (g >= 0) ni_json_i64(j, "global_rank", g);
   else ni_json_text(j, "global_rank", NULL);
-  ni_json_text(j, "hostname", p->who->host);
-  ni_json_i64(j, "pid", p->who->pid);
+  ni_json_text(j, "hostname", ni_hang_host(p));
+  if (ni_hang_host(p)) ni_json_i64(j, "pid", p->who->pid);
+  else ni_json_text(j, "pid", NULL);
   ni_json_text(j, "where", ni_hang_where_name(w->where));
   bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
@@ -248,6 +251,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_text(j, "process", lives[p->life]);
   ni_json_u64(j, "seen_s_ago", age_s(v, known_ns(v, w)));
   ni_json_bool(j, "black_box", p->has_box);
+  ni_json_bool(j, "flight_recorder", w->member->dump);
   ni_json_text(j, "file", p->file);
   ni_json_u64(j, "file_age_s", age_s(v, p->file_ns));
   ni_json_end_object(j);
@@ -332,6 +336,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   ni_json_u64(&j, "black_boxes_alone", v->fate.boxes_alone);
   ni_json_u64(&j, "logs", m->files);
   ni_json_u64(&j, "black_boxes", m->boxes);
+  ni_json_u64(&j, "flight_recorder_dumps", m->dumps);
   ni_json_u64(&j, "bad_lines", m->bad_lines);
   ni_json_u64(&j, "unreadable", m->unreadable);
   ni_json_text(&j, "first_unreadable", m->first_bad);

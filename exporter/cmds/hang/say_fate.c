@@ -22,7 +22,7 @@ static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang
       const struct ni_hang_process *p = &m->process[i];
       if (v->earlier[i] || p->life != life || ni_hang_last_sign(p) > until) continue;
       if (pass == 0) ranks &= p->rank >= 0 && !p->several;
-      else if (c.who) c.who[c.n++] = (struct ni_hang_who){ranks ? p->rank : p->who->pid, p->who->host};
+      else if (c.who) c.who[c.n++] = (struct ni_hang_who){ranks ? p->rank : p->who->pid, ni_hang_host(p)};
     }
     if (pass && c.who) ni_hang_say_crowd(f, &c);
     free(c.who);

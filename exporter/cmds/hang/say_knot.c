@@ -34,7 +34,7 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (chosen(k, w, arg))
-      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_process_at(v, w)->who->host};
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_host(ni_hang_process_at(v, w))};
   }
   if (k->kind == NI_KIND_COLL) {
     size_t at = 0;
@@ -170,7 +170,8 @@ static bool is_rank(const struct ni_hang_knot *k, const struct ni_hang_view *w, 
 /* "rank 0 (node-a) " */
 static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   int32_t g = ni_hang_global(v, w);
-  ni_say(f, "rank %d (%s) ", g >= 0 ? g : w->rank, ni_hang_process_at(v, w)->who->host);
+  const char *host = ni_hang_host(ni_hang_process_at(v, w));
+  ni_say(f, host ? "rank %d (%s) " : "rank %d ", g >= 0 ? g : w->rank, host);
 }
 
 static int part_network(struct parts *p) {

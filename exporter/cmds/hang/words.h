@@ -19,6 +19,8 @@ void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x);
 void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op);
 /* Global rank of a view, or -1. */
 int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
+/* NULL: a dump of PyTorch's does not say. */
+static inline const char *ni_hang_host(const struct ni_hang_process *p) { return *p->who->host ? p->who->host : NULL; }
 const char *ni_hang_where_name(enum ni_hang_where where); /* as in JSON */
 const char *ni_hang_state_name(uint8_t state);
 

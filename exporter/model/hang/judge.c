@@ -84,6 +84,8 @@ static bool hopeless(const struct ni_hang_knot *k) {
 
 static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
   uint64_t limit = hopeless(k) && v->after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : v->after_ns, inside_known;
+  uint64_t half = k->op.timeout_ns / 2 < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : k->op.timeout_ns / 2;
+  if (k->op.timeout_ns && half < limit) limit = half;
   if (!v->model->boxes) limit -= limit / 20; /* logs tell of each rank once, when its own call is so old */
   uint64_t alone = pending_of(v, k, active, &k->pending_ns, &inside_known);
   if (k->pending_ns < limit && alone >= limit) {
@@ -92,6 +94,27 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
   }
   k->hangs = !k->past && k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
   v->n_hangs += k->hangs;
+}
+
+/* Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number in both. */
+static bool same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
+  if (o->any->dump || !o->hangs || o->kind != k->kind || o->any->who->n_ranks != k->any->who->n_ranks) return false;
+  for (size_t i = 0; i < o->n; i++) {
+    const struct ni_hang_view *w = ni_hang_view_of(k, o->view[i].rank);
+    if (!w || w->seat != o->view[i].seat) return false;
+  }
+  return true;
+}
+
+/* One hang counts once: where all of its ranks have data of ours, what the dumps say of it is not needed; else it says more. */
+static void drop_doubles(struct ni_hang_verdict *v) {
+  for (size_t i = 0; v->model->dumps && i < v->n; i++)
+    for (size_t j = 0; v->knot[i].any->dump && v->knot[i].hangs && j < v->n; j++) {
+      if (!same_ranks(&v->knot[i], &v->knot[j])) continue;
+      struct ni_hang_knot *drop = v->knot[j].count[NI_HANG_NO_DATA] ? &v->knot[j] : &v->knot[i];
+      drop->hangs = false;
+      v->n_hangs--;
+    }
 }
 
 /* ---- graph ---- */
@@ -287,6 +310,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   if (e == 0) e = ni_hang_find_knots(v);
   for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
   free(active);
+  drop_doubles(v);
   if (e == 0) e = connect(v);
   for (size_t i = 0; i < v->n; i++) v->n_roots += v->knot[i].hangs && v->knot[i].root;
   if (e == 0) e = sort_knots(v);

@@ -144,6 +144,7 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   ni_hang_raise(&a->file_ns, b->file_ns);
   a->has_box |= b->has_box;
   a->has_log |= b->has_log;
+  a->has_dump |= b->has_dump;
   a->ours |= b->ours;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
 }
@@ -173,6 +174,7 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
   ni_hang_raise(&a->end_ns, b->end_ns);
   ni_hang_raise(&a->invisible, b->invisible);
   a->destroyed |= b->destroyed;
+  a->dump |= b->dump;
   return 0;
 }
 

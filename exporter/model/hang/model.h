@@ -1,7 +1,7 @@
 /*
  * What is known of every rank of every communicator: the evidence that `nccl-inspector hang` judges.
  *
- *   logs (read_logs.c), black boxes and copies of them (read_boxes.c) ─▶ model ─▶ judge.c ─▶ verdict.h ─▶ print.c
+ *   logs (read_logs.c), black boxes and copies of them (read_boxes.c), dumps (read_dumps.c) ─▶ model ─▶ judge.c ─▶ verdict.h
  *
  * Processes and members are those of who.h, whatever their files and runs. Sources add to a member in any order: operations
  * that finished, operations in flight, how many were started, and until when that is known. What
@@ -47,6 +47,7 @@ struct ni_hang_op {
   uint64_t sn, rec_sn, bytes;
   uint64_t call_sn;      /* number of its API call + 1; 0: not known */
   uint64_t enqueue_ns;   /* 0: not stated */
+  uint64_t timeout_ns;   /* after which PyTorch gives it up; 0: not stated */
   uint64_t seen_ns;      /* the source saw it in flight at this time; finished: when it ended, 0 unknown */
   uint64_t channels_open;
   int32_t root;          /* or peer; -1: not stated */
@@ -75,7 +76,7 @@ struct ni_hang_process {
   uint64_t look_ns;      /* when liveness was asked: of the newest black box; 0: never */
   uint64_t file_ns;      /* newest change of a file of it */
   char *file;            /* the newest of them: for messages */
-  bool has_box, has_log;
+  bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
@@ -106,6 +107,7 @@ struct ni_hang_member {
   uint64_t log_ns;       /* newest line of a log about it */
   uint64_t end_ns;       /* destroyed or left; 0 */
   bool destroyed;
+  bool dump;             /* a process group of a dump, no communicator of NCCL */
   uint64_t invisible;    /* operations of which only the API call was seen: their kernels do not count */
 };
 
@@ -116,7 +118,7 @@ struct ni_hang_model {
   size_t n_processes, cap_processes, n_members, cap_members;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
-  NI_COUNTS(totals, files, boxes, lines, bad_lines, unreadable);
+  NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable);
   char *first_bad; /* "file: why" of the first that could not be read */
   const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
   size_t foreign;      /* boxes there of other users, and one of those */

@@ -1,0 +1,311 @@
+#include "read_dumps.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/flight/tree.h"
+#include "exporter/input/torch_dtype.h"
+
+#define EXAMINED (1u << 20) /* entries of a dump */
+#define TENSORS 64
+#define DIMS 16
+#define TIME_MAX INT64_C(4000000000000000000)
+#define WEEK_MS INT64_C(604800000)
+
+/* Of a process: what the end of reading needs. */
+struct snapshot {
+  uint64_t newest_ns, changed_ns; /* newest time of an entry; the file's */
+  struct ni_hang_op oldest;       /* in flight; enqueue_ns 0: none */
+  int64_t member;                 /* of that */
+  bool timed;                     /* it says of some operation when it started */
+};
+
+struct group {
+  struct ni_hang_member *x; /* NULL: none of this rank's */
+  int64_t member;
+  uint64_t taken, last_sn, batch_sn; /* of the entries behind the one at hand; NI_HANG_NONE */
+  bool batch_done, batch_started;
+};
+
+struct reading {
+  struct ni_hang_model *m;
+  const struct ni_tree *t;
+  int64_t rank, process;
+  struct snapshot *snap; /* by process */
+  size_t n_snaps, cap_snaps;
+  uint64_t newest_ns, due_ns; /* of all dumps; due_ns: the first time-out, or NI_HANG_NONE */
+  struct group *group;        /* from here on of one dump */
+  size_t n, cap;
+  struct ni_map names;
+  bool whole; /* nothing of it was overwritten */
+};
+
+static int64_t get(const struct reading *r, const struct ni_node *x, const char *key, int64_t otherwise) {
+  return ni_node_number(ni_tree_get(r->t, x, key), otherwise);
+}
+
+static uint64_t time_of(struct reading *r, const struct ni_node *e, const char *key) {
+  int64_t ns = get(r, e, key, 0);
+  if (ns <= 0 || ns > TIME_MAX) return 0;
+  ni_hang_raise(&r->snap[r->process].newest_ns, (uint64_t)ns);
+  ni_hang_raise(&r->newest_ns, (uint64_t)ns);
+  return (uint64_t)ns;
+}
+
+/* Bytes of all tensors; 0: not known. */
+static uint64_t bytes_of(const struct reading *r, const struct ni_node *sizes, const struct ni_node *dtypes) {
+  uint64_t sum = 0, x;
+  size_t n = ni_tree_length(r->t, sizes), types = ni_tree_length(r->t, dtypes);
+  for (size_t i = 0; i < n && n <= TENSORS; i++, sum += x) {
+    const struct ni_node *dims = ni_tree_at(r->t, sizes, i);
+    size_t len;
+    const char *type = ni_node_bytes(ni_tree_at(r->t, dtypes, i < types ? i : 0), &len);
+    x = ni_torch_dtype_bytes(type, len);
+    if (ni_tree_length(r->t, dims) > DIMS) return 0;
+    for (size_t d = 0; d < ni_tree_length(r->t, dims); d++)
+      if (__builtin_mul_overflow(x, (uint64_t)ni_node_number(ni_tree_at(r->t, dims, d), 0), &x)) return 0;
+  }
+  return sum;
+}
+
+/* ---- process groups ---- */
+
+/* FNV-1a: the same in each run, unlike ni_hash(). */
+static uint64_t mixed(uint64_t hash, const void *p, size_t n) {
+  for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)p)[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+/* Of a text like "[0, 1, 2]" how many numbers are in it, and where our rank is, or -1. They go into the hash. */
+static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident *id) {
+  size_t n;
+  const char *s = ni_node_bytes(text, &n);
+  uint64_t number = 0;
+  id->rank = -1;
+  for (size_t i = 0; i < n; i++) {
+    if (!isdigit((unsigned char)s[i])) continue;
+    number = 10 * number + (uint64_t)(s[i] - '0');
+    if (i + 1 < n && isdigit((unsigned char)s[i + 1])) continue;
+    if (number == (uint64_t)rank) id->rank = id->n_ranks;
+    id->comm_hash = mixed(id->comm_hash, &number, sizeof number);
+    id->n_ranks++;
+    number = 0;
+  }
+  if (id->n_ranks == 0) id->rank = (int32_t)rank;
+}
+
+/* The group of that name. config, status: what the dump says of it, or NULL. NULL: no memory, or too many. */
+static struct group *group_of(struct reading *r, const struct ni_node *called, const struct ni_node *config,
+                              const struct ni_node *status) {
+  char name[64], desc[64], full[160];
+  uint64_t key = ni_hash_text(0, ni_node_text(called, name, sizeof name));
+  int64_t k = ni_map_get(&r->names, key, 0);
+  if (k >= 0) return &r->group[k];
+  if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap)) return NULL;
+  if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
+  struct group *g = &r->group[r->n++];
+  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE};
+  struct ni_ident id = {.comm_hash = mixed(UINT64_C(0xcbf29ce484222325), name, strlen(name)), .comm_name = full};
+  read_ranks(ni_tree_get(r->t, config, "ranks"), r->rank, &id);
+  if (id.rank < 0) return g;
+  ni_node_text(ni_tree_get(r->t, config, "desc"), desc, sizeof desc);
+  bool described = *desc && strcmp(desc, "undefined") != 0;
+  snprintf(full, sizeof full, "%s%sprocess group %s%s", described ? desc : "", described ? " (" : "", name, described ? ")" : "");
+  if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0) return NULL;
+  g->x = r->m->member[g->member];
+  g->x->dump = true;
+  if (g->x->started[0] == NI_HANG_NONE) g->x->started[0] = 0;
+  int64_t last = get(r, status, "last_enqueued_collective", 0);
+  if (last > 0) ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
+  g->x->open_ns |= r->whole || status; /* the time comes at the end */
+  struct ni_hang_process *p = &r->m->process[r->process];
+  if (p->world < id.n_ranks) p->world = id.n_ranks;
+  return g;
+}
+
+/* ---- entries ---- */
+
+/* What an entry says of its call. */
+static int read_call(struct reading *r, const struct ni_node *e, const char *func, struct ni_hang_op *op) {
+  char type[32];
+  bool out = strncmp(func, "scatter", 7) == 0; /* only its root has an input */
+  bool uneven = strstr(func, "all_to_all") || strstr(func, "alltoall");
+  const struct ni_node *types = ni_tree_get(r->t, e, out ? "output_dtypes" : "input_dtypes");
+  const char *arrow = op->kind == NI_KIND_P2P ? strpbrk(func, "<-") : NULL; /* "send 0->1", "recv 1<-0" */
+  int name = ni_hang_name(r->m, !arrow ? func : *arrow == '-' ? "Send" : "Recv");
+  int datatype = ni_hang_name(r->m, ni_node_text(ni_tree_at(r->t, types, 0), type, sizeof type));
+  if (name < 0 || datatype < 0) return -ENOMEM;
+  int64_t timeout = get(r, e, "timeout_ms", 0);
+  op->func = (uint16_t)name;
+  op->datatype = (uint16_t)datatype;
+  op->bytes = uneven ? 0 : bytes_of(r, ni_tree_get(r->t, e, out ? "output_sizes" : "input_sizes"), types);
+  op->enqueue_ns = time_of(r, e, "time_created_ns");
+  op->seen_ns = time_of(r, e, "time_discovered_completed_ns");
+  op->timeout_ns = timeout > 0 && timeout < WEEK_MS ? (uint64_t)timeout * 1000000u : 0;
+  op->root = arrow ? (int32_t)strtol(arrow + 2, NULL, 10) : -1;
+  return 0;
+}
+
+static int add_op(struct reading *r, struct group *g, struct ni_hang_op *op, bool done) {
+  struct snapshot *s = &r->snap[r->process];
+  uint64_t begun = op->enqueue_ns;
+  g->x->open_ns |= 1;
+  if (op->kind == NI_KIND_COLL) ni_hang_raise(&g->x->started[0], op->sn + 1);
+  else if (done) op->rec_sn = NI_HANG_NONE;
+  if (done) return ni_hang_finished(g->x, op);
+  if (begun && (!s->oldest.enqueue_ns || begun < s->oldest.enqueue_ns)) s->oldest = *op, s->member = g->member;
+  if (begun && op->timeout_ns && begun + op->timeout_ns < r->due_ns) r->due_ns = begun + op->timeout_ns;
+  return ni_hang_in_flight(g->x, op);
+}
+
+/* One entry, the newest first. at: its place in the ring. */
+static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
+  char name[96], state[16];
+  struct group *g = group_of(r, ni_tree_at(r->t, ni_tree_get(r->t, e, "process_group"), 0), NULL, NULL);
+  const char *func = ni_node_text(ni_tree_get(r->t, e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
+  if (colon) func = colon + 1;
+  bool p2p = get(r, e, "is_p2p", strpbrk(func, "<-") != NULL);
+  int64_t sn = get(r, e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
+  if (!g || !g->x || sn < 0 || !*func) return r->m->bad_lines++, 0;
+  if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
+  ni_node_text(ni_tree_get(r->t, e, "state"), state, sizeof state);
+  bool done = strcmp(state, "completed") == 0 || get(r, e, "retired", 0);
+  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns");
+  r->snap[r->process].timed |= started;
+  if (!p2p) g->last_sn = (uint64_t)sn;
+  else if (!strpbrk(func, "<-")) return g->batch_sn = (uint64_t)sn, g->batch_done = done, g->batch_started = started, 0;
+  else if (g->batch_sn == (uint64_t)sn) done = g->batch_done, started = g->batch_started;
+  struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL, .sn = (uint64_t)sn,
+                          .state = started ? NI_HANG_KERNEL : NI_HANG_LAUNCHED,
+                          .rec_sn = p2p ? (uint64_t)get(r, e, "record_id", (int64_t)at) : (uint64_t)sn,
+                          .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
+  int error = read_call(r, e, func, &op);
+  return error ? error : add_op(r, g, &op, done);
+}
+
+/* ---- files ---- */
+
+bool ni_hang_dump_name(const char *name) {
+  const char *dot = strrchr(name, '.');
+  return isdigit((unsigned char)name[strlen(name) - 1]) ||
+         (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".pkl") == 0 || strcmp(dot, ".pickle") == 0));
+}
+
+static bool is_none(const struct ni_file *f, void *arg) {
+  (void)arg;
+  return (geteuid() == 0 && f->owner != 0) || !ni_tree_is_dump(f->path);
+}
+
+int ni_hang_find_dumps(struct ni_files *out, const struct ni_inputs *in) {
+  out->wanted = ni_hang_dump_name;
+  int e = ni_discover(out, in->path, in->n);
+  ni_files_drop(out, is_none, NULL);
+  return e;
+}
+
+/* The last number in a file's name; -1: there is none. */
+static int64_t last_number(const char *name) {
+  const char *end = name + strlen(name);
+  while (end > name && !isdigit((unsigned char)end[-1])) end--;
+  const char *from = end;
+  while (from > name && isdigit((unsigned char)from[-1])) from--;
+  return from == end ? -1 : strtoll(from, NULL, 10);
+}
+
+/* The process of that rank that began last, in logs, boxes or dumps; else a new one. */
+static int64_t process_of(const struct reading *r, const struct ni_hang_looks *l) {
+  const struct ni_who_process *w = NULL;
+  for (size_t i = 0; i < r->m->n_processes + l->n; i++) {
+    const struct ni_hang_model *m = i < r->m->n_processes ? r->m : &l->look[i - r->m->n_processes].m;
+    size_t k = m == r->m ? i : 0;
+    bool is = k < m->n_processes && m->process[k].rank == r->rank;
+    if (is && (!w || m->who.process[k].start_ns > w->start_ns)) w = &m->who.process[k];
+  }
+  return ni_hang_process_of(r->m, w ? w->host : "", w ? w->pid : r->rank, w ? w->start_ns : 0);
+}
+
+static int take_dump(struct reading *r, const struct ni_file *f) {
+  const struct ni_node *root = ni_tree_root(r->t), *entries = ni_tree_get(r->t, root, "entries");
+  const struct ni_node *config = ni_tree_get(r->t, root, "pg_config");
+  struct ni_hang_process *p = &r->m->process[r->process];
+  char name[64];
+  struct stat st;
+  int e = 0;
+  p->has_dump = true;
+  p->rank = (int32_t)r->rank;
+  while (r->n_snaps < r->m->n_processes) {
+    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps)) return -ENOMEM;
+    r->snap[r->n_snaps++] = (struct snapshot){0};
+  }
+  if (stat(f->path, &st) == 0) ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
+  if (!p->file && !(p->file = strdup(f->path))) return -ENOMEM;
+  ni_hang_raise(&p->file_ns, r->snap[r->process].changed_ns);
+  size_t n = ni_tree_length(r->t, entries);
+  r->whole = n == 0 || get(r, ni_tree_at(r->t, entries, 0), "record_id", -1) == 0;
+  for (size_t i = 0; i + 1 < ni_tree_length(r->t, config) && i < (size_t)2 * NI_HANG_GROUPS; i += 2) {
+    const struct ni_node *called = ni_tree_at(r->t, config, i), *status = ni_tree_get(r->t, root, "pg_status");
+    status = ni_tree_get(r->t, status, ni_node_text(called, name, sizeof name));
+    (void)group_of(r, called, ni_tree_at(r->t, config, i + 1), status);
+  }
+  for (size_t i = 0; e == 0 && i < n && i < EXAMINED; i++) e = take_entry(r, ni_tree_at(r->t, entries, n - 1 - i), n - 1 - i);
+  return e;
+}
+
+static int read_one(struct reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
+  char why[256] = "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3";
+  struct ni_tree *t = ni_tree_read(f->path, why);
+  r->t = t;
+  if (t && (r->rank = get(r, ni_tree_root(t), "rank", -1)) < 0) r->rank = last_number(ni_path_name(f->path));
+  if (!t || r->rank < 0 || r->rank >= INT32_MAX) {
+    ni_hang_bad_file(r->m, f->path, why);
+    ni_tree_free(t);
+    return 0;
+  }
+  r->m->dumps++;
+  r->process = process_of(r, l);
+  int e = r->process < 0 ? (int)r->process : take_dump(r, f);
+  ni_map_free(&r->names);
+  r->names = (struct ni_map){0};
+  r->n = 0;
+  ni_tree_free(t);
+  return e;
+}
+
+/* When all are read: as of when each is, and what of it has started. */
+static void end_reading(struct reading *r) {
+  uint64_t until = r->due_ns != NI_HANG_NONE && r->due_ns > r->newest_ns ? r->due_ns : r->newest_ns;
+  for (size_t i = 0; i < r->m->n_members; i++) {
+    struct ni_hang_member *x = r->m->member[i];
+    const struct ni_who_process *w = &r->m->who.process[r->m->who.member[i].process];
+    if (!x->dump) continue;
+    const struct snapshot *s = &r->snap[r->m->who.member[i].process];
+    uint64_t seen = s->changed_ns < until ? s->changed_ns : until;
+    ni_hang_raise(&seen, s->newest_ns);
+    x->started_ns = seen;
+    if (x->open_ns) x->open_ns = seen;
+    if (!*w->host) ni_hang_raise(&r->m->process[w - r->m->who.process].alive_ns, seen);
+    for (size_t k = 0; k < x->n_open; k++) {
+      struct ni_hang_op *op = &x->open[k];
+      bool oldest = s->member == (int64_t)i && op->kind == s->oldest.kind && op->sn == s->oldest.sn;
+      op->seen_ns = seen;
+      if (!s->timed && oldest) op->state = NI_HANG_UNSTATED;
+    }
+  }
+}
+
+int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps, const struct ni_hang_looks *looks) {
+  struct reading r = {.m = m, .due_ns = NI_HANG_NONE};
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < dumps->n; i++) e = read_one(&r, &dumps->file[i], looks);
+  if (e == 0) end_reading(&r);
+  ni_map_free(&r.names);
+  free(r.group);
+  free(r.snap);
+  return e;
+}

@@ -101,7 +101,9 @@ struct nj_job {
   char layout;
   enum nj_kind kind;
   double size; /* as the user gave it */
-  uint64_t seed;
+  uint64_t seed; /* of what the job is: sizes, constants, names, culprits */
+  uint64_t noise; /* of what differs from run to run of it */
+  double slower; /* times all compute; 1 */
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
   bool norm; /* the norm of all gradients, a small AllReduce of all ranks */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "test/jobs/model/exposed.h"
+#include "test/jobs/draw.h"
 #include "test/jobs/out/lines.h"
 #include "test/jobs/out/truth.h"
 #include "test/jobs/plan/fault.h"
@@ -34,6 +35,8 @@ static void usage(FILE *f) {
       "  --size N      strength: %% of compute, times slower, or ms, as the kind has it\n"
       "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
       "  --seed N      of all that is drawn\n"
+      "  --draw N      the same job once more: other noise, clocks, GPUs and names\n"
+      "  --slower X    all compute takes X times as long\n"
       "  --steps N     instead of the layout's\n"
       "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
 }
@@ -130,10 +133,12 @@ static bool range(const char *text, struct request *q) {
 
 int main(int argc, char **argv) {
   static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'},
-                                          {"cost", 1, NULL, 'c'},   {"seed", 1, NULL, 'n'}, {"steps", 1, NULL, 't'},
+                                          {"cost", 1, NULL, 'c'},   {"seed", 1, NULL, 'n'},
+                                          {"draw", 1, NULL, 'd'},   {"slower", 1, NULL, 'x'}, {"steps", 1, NULL, 't'},
                                           {"out", 1, NULL, 'o'},    {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-  static struct nj_job job = {.layout = 'A', .size = -1}; /* what it holds lives to the end */
+  static struct nj_job job = {.layout = 'A', .size = -1, .slower = 1}; /* what it holds lives to the end */
   struct request q = {0};
+  uint64_t draw = 0;
   for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
     char *rest = NULL;
     int kind = 0;
@@ -155,6 +160,11 @@ int main(int argc, char **argv) {
         if (!range(optarg, &q)) return fail("no range of percents such as 2..5:", optarg);
         break;
       case 'n': job.seed = strtoull(optarg, NULL, 10); break;
+      case 'd': draw = strtoull(optarg, NULL, 10); break;
+      case 'x':
+        job.slower = strtod(optarg, &rest);
+        if (*rest || !(job.slower > 0.1 && job.slower < 10)) return fail("no factor from 0.1 to 10:", optarg);
+        break;
       case 't':
         job.steps = atoi(optarg);
         if (job.steps < 10 || job.steps > 100000) return fail("10 to 100000 steps, not", optarg);
@@ -168,6 +178,7 @@ int main(int argc, char **argv) {
   if (job.size < 0) job.size = nj_size_default(job.kind);
   if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
     return fail("a factor below 1:", "--size");
+  job.noise = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
   nj_layout(&job);
   nj_program(&job);
   const char *why = nj_faults(&job);

@@ -71,8 +71,9 @@ static void next_step_of_cpu(struct run *u, int rank, int step, double from) {
 static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
   const struct nj_job *job = u->job;
   struct nj_cpu *cpu = &u->cpu[a->rank];
-  double jitter = nj_normal(nj_draw(job->seed, NJ_DRAW_JITTER, (uint64_t)a->step, (uint64_t)a->rank, (uint64_t)a->at));
+  double jitter = nj_normal(nj_draw(job->noise, NJ_DRAW_JITTER, (uint64_t)a->step, (uint64_t)a->rank, (uint64_t)a->at));
   double ns = i->ns * job->rank[a->rank].speed * (1 + job->model.jitter * jitter);
+  ns *= job->slower;
   if (!i->fixed) ns *= nj_compute_factor(job, u->active, a->rank, part_of_run(u, a));
   if (i->expert >= 0) ns *= nj_route(job, u->active, a->rank, i->expert, a->step);
   double extra = nj_compute_extra(job, u->active, a->rank, a->step, a->at);
@@ -103,7 +104,7 @@ static void tell(struct run *u, const struct actor *a, const struct nj_instr *i,
 }
 
 static double skew(const struct run *u, const struct actor *a) {
-  return SKEW_NS * nj_unit(nj_draw(u->job->seed, NJ_DRAW_SKEW, (uint64_t)a->step, (uint64_t)a->rank, (uint64_t)a->at));
+  return SKEW_NS * nj_unit(nj_draw(u->job->noise, NJ_DRAW_SKEW, (uint64_t)a->step, (uint64_t)a->rank, (uint64_t)a->at));
 }
 
 /* The last rank has come: all end. The others stand at their own instruction of this stream. */
@@ -116,7 +117,7 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
       fmax(last->ready, u->cpu[last->rank].issue[last->at] + NJ_LATENCY_NS);
   last->blocked = true;
   if (++m->there < c->n) return;
-  double begin = m->start[0], noise = nj_normal(nj_draw(job->seed, NJ_DRAW_TRANSFER, (uint64_t)id, m->number++, 0));
+  double begin = m->start[0], noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, (uint64_t)id, m->number++, 0));
   for (int k = 1; k < c->n; k++) begin = fmax(begin, m->start[k]);
   double ns =
       nj_coll_ns(job, u->active, c, (enum nj_func)i->func, i->bytes, part_of_run(u, last)) * (1 + NOISE * noise);
@@ -149,7 +150,7 @@ static void deliver(struct run *u, const struct nj_comm *c, struct message *x, i
   struct actor *side[2];
   for (int k = 0; k < 2; k++) side[k] = &u->actor[rank[k] * NJ_STREAMS + i->stream];
   uint64_t name = (uint64_t)side[0]->at << 20 | (uint64_t)(from * c->n + to);
-  double noise = nj_normal(nj_draw(job->seed, NJ_DRAW_TRANSFER, (uint64_t)step, (uint64_t)rank[0], name));
+  double noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, (uint64_t)step, (uint64_t)rank[0], name));
   int share = i->parts / 2 > 1 ? i->parts / 2 : 1;
   double bytes = part_bytes(u, c, &job->rank[rank[0]].instr[side[0]->at], x->part[0], from, step);
   double ns = nj_p2p_ns(job, u->active, rank[0], rank[1], bytes, share, part_of_run(u, side[0])) * (1 + NOISE * noise);

@@ -11,7 +11,7 @@
 
 /* Where the step's pause is, and how long: 5 ms and more, long ones are rare. */
 static int pause(const struct nj_job *job, int rank, int step, struct nj_cpu *cpu) {
-  uint64_t x = nj_draw(job->seed, NJ_DRAW_PAUSE, (uint64_t)step, (uint64_t)rank, 0), y = ni_mix(x);
+  uint64_t x = nj_draw(job->noise, NJ_DRAW_PAUSE, (uint64_t)step, (uint64_t)rank, 0), y = ni_mix(x);
   cpu->pause = 0;
   if (step == 0 || nj_unit(x) >= job->model.pauses) return -1;
   cpu->pause = 4e6 + 16e6 * nj_unit(y) * nj_unit(ni_mix(y));
@@ -20,7 +20,7 @@ static int pause(const struct nj_job *job, int rank, int step, struct nj_cpu *cp
 
 void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, int step, double from, struct nj_cpu *cpu) {
   const struct nj_rank *r = &job->rank[rank];
-  double noise = nj_normal(nj_draw(job->seed, NJ_DRAW_LAUNCH, (uint64_t)step, (uint64_t)rank, 0));
+  double noise = nj_normal(nj_draw(job->noise, NJ_DRAW_LAUNCH, (uint64_t)step, (uint64_t)rank, 0));
   double by = (1 + NOISE * noise) * nj_launch_factor(job, active, rank, step), at = from + WAKE_NS;
   int paused = pause(job, rank, step, cpu);
   cpu->step = step;

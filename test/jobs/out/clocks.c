@@ -3,7 +3,7 @@
 #include "test/jobs/draw.h"
 
 static double draw(const struct nj_job *job, int what, int who) {
-  return nj_unit(nj_draw(job->seed, NJ_DRAW_CLOCK, (uint64_t)what, (uint64_t)who, 0));
+  return nj_unit(nj_draw(job->noise, NJ_DRAW_CLOCK, (uint64_t)what, (uint64_t)who, 0));
 }
 
 int64_t nj_epoch(const struct nj_job *job) {

@@ -221,7 +221,7 @@ double nj_gpu_factor(const struct nj_job *job, unsigned active, int rank, double
 
 double nj_route(const struct nj_job *job, unsigned active, int rank, int expert, int step) {
   double by =
-      1 + ROUTE * nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
+      1 + ROUTE * nj_normal(nj_draw(job->noise, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
   EACH(f) if (f->kind == NJ_UNEVEN && f->rank == rank) by *= 1 + f->x;
   return by;
 }

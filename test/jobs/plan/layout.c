@@ -43,7 +43,7 @@ static void add_comm(struct nj_job *job, char role, int number, const int *ranks
   job->comm = nj_more(job->comm, (unsigned)(job->n_comms + 1) * sizeof *job->comm);
   struct nj_comm *c = &job->comm[job->n_comms];
   *c = (struct nj_comm){.role = role, .n = n};
-  c->hash = nj_draw(job->seed, NJ_DRAW_NAME, (uint64_t)role, (uint64_t)number, 0) | 1;
+  c->hash = nj_draw(job->noise, NJ_DRAW_NAME, (uint64_t)role, (uint64_t)number, 0) | 1;
   c->rank = nj_more(NULL, (unsigned)n * sizeof *c->rank);
   c->host = nj_more(NULL, (unsigned)n * sizeof *c->host);
   for (int i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ void nj_layout(struct nj_job *job) {
     x->tp = r % job->tp;
     x->dp = job->layout == 'P' ? rest / job->pp : rest % job->dp;
     x->pp = job->layout == 'P' ? rest % job->pp : rest / job->dp;
-    x->speed = 1 + 0.003 * nj_normal(nj_draw(job->seed, NJ_DRAW_RANK, (uint64_t)r, 0, 0));
+    x->speed = 1 + 0.003 * nj_normal(nj_draw(job->noise, NJ_DRAW_RANK, (uint64_t)r, 0, 0));
   }
   add_role(job, 'w', 1, key_world);
   if (job->tp > 1) add_role(job, 't', job->world / job->tp, key_tp);

@@ -64,7 +64,7 @@ struct ni_blame_cell {
 /* A place of the step: slot and number in it, and what is waited for there. */
 struct ni_blame_place {
   uint64_t name;               /* the same on ranks with the same work */
-  float usual_us;
+  float usual_us, mean_us;     /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
 };
 
 /* One slot in one bin. least: the shortest of its operations of each size, times their number. */

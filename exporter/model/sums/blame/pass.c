@@ -20,6 +20,8 @@ struct key {
   uint32_t name;               /* slot * POSITIONS + number + 1; 0: free */
   uint32_t n;
   struct ni_usual usual;
+  double own;                  /* of `steady` gaps, that are no pauses */
+  uint32_t steady;
 };
 
 struct token {
@@ -380,6 +382,8 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct gap *
     return 0;
   c->places++;
   c->dev += own - usual;
+  k->own += own;
+  k->steady++;
   c->usual += usual;
   return 0;
 }
@@ -484,7 +488,8 @@ static int sum_up(struct pass *x) {
     uint64_t waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)
       if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
-    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(ni_mix(shape + (k->name - 1) % POSITIONS + 1) + waits), k->usual.us};
+    float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
+    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(ni_mix(shape + (k->name - 1) % POSITIONS + 1) + waits), k->usual.us, mean_us};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   /* The same work: as many collectives of each size, on communicators as large, in a step; as many slots with messages. */

@@ -7,7 +7,7 @@
 #ifndef NI_SUMMARIZE_H
 #define NI_SUMMARIZE_H
 
-#include "exporter/model/sums/state.h"
+#include "exporter/model/sums/blame/blame.h"
 
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
 int ni_summarize_init(struct ni_run *r);
@@ -16,6 +16,9 @@ int ni_summarize_init(struct ni_run *r);
  * r->error_text; the caller says it, and calls ni_result_abort().
  */
 int ni_summarize(struct ni_run *r, struct ni_summary *s);
+/* The same without an output folder, and without anything written but a temporary file without a name in $TMPDIR: s and the tables of
+ * its ranks, for the caller, who frees these by ni_blame_free(). */
+int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
 void ni_summarize_free(struct ni_run *r);
 
 #endif

@@ -67,7 +67,7 @@ int ni_counters_page(const struct ni_counters_view *v, const struct ni_counters_
   putc('}', memory);
   int rc = ferror(memory) ? -ENOMEM : 0;
   if (fclose(memory) != 0) rc = -ENOMEM;
-  if (!rc) rc = ni_report_put(true, json, n, path);
+  if (!rc) rc = ni_report_put(NI_PAGE_COUNTERS, json, n, path);
   free(json);
   return rc;
 }

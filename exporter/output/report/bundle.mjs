@@ -1,4 +1,4 @@
-// Makes the pieces of report.html and counters.html: what stands before the data, and what stands behind in both.
+// Makes the pieces of the pages: what stands before the data, and what stands behind in all.
 // Style and script are inlined, and the page's Content-Security-Policy names exactly their hashes.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync, renameSync } from 'node:fs';
@@ -36,15 +36,15 @@ const policy = [
   "form-action 'none'",
 ].join('; ');
 
-// Two pages with one script, which chooses by the page's head; so one tail serves both.
+// Pages with one script, which chooses by the page's head; so one tail serves all.
 const write = (name, text) => {
   writeFileSync(join(out, `${name}.tmp`), text);
   renameSync(join(out, `${name}.tmp`), join(out, name));
 };
 let tail;
-for (const name of ['counters', 'report']) {
+for (const name of ['counters', 'diff', 'report']) {
   const [head, rest] = readFileSync(`src/${name}.html`, 'utf8').split('@POLICY@').join(policy).split('@STYLE@').join(css).split('@DATA@');
-  if (rest === undefined || (tail && rest !== tail)) throw new Error(`src/${name}.html: no @DATA@, or another end than the other page`);
+  if (rest === undefined || (tail && rest !== tail)) throw new Error(`src/${name}.html: no @DATA@, or another end than the other pages`);
   tail = rest;
   write(`${name}_assets.head`, head);
 }

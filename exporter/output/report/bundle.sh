@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bundle.sh FOLDER: makes FOLDER/report_assets.head, counters_assets.head and report_assets.tail from src/ and package-lock.json.
+# bundle.sh FOLDER: makes FOLDER/{report,counters,diff}_assets.head and report_assets.tail from src/ and package-lock.json.
 # Never fails for want of npm or of a network: then the pieces are empty and one line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,6 +11,7 @@ without() {
   echo "report.html: $1; this build makes no page (exporter/output/report/report.mk says what it takes)" >&2
   : >"$out/report_assets.head"
   : >"$out/counters_assets.head"
+  : >"$out/diff_assets.head"
   : >"$out/report_assets.tail"
   exit 0
 }

@@ -10,6 +10,7 @@
 /* The pieces of the pages, [x, x_end), taken into the binary as they are: the data go between. Empty when the build had no npm. */
 extern const char ni_report_head[], ni_report_head_end[];
 extern const char ni_counters_head[], ni_counters_head_end[];
+extern const char ni_diff_head[], ni_diff_head_end[];
 extern const char ni_report_tail[], ni_report_tail_end[];
 #ifndef NI_REPORT_DIR
 #error "NI_REPORT_DIR: the folder of the pieces (exporter/output/report/report.mk)"
@@ -25,6 +26,7 @@ extern const char ni_report_tail[], ni_report_tail_end[];
 
 EMBED(ni_report_head, NI_REPORT_DIR "/report_assets.head");
 EMBED(ni_counters_head, NI_REPORT_DIR "/counters_assets.head");
+EMBED(ni_diff_head, NI_REPORT_DIR "/diff_assets.head");
 EMBED(ni_report_tail, NI_REPORT_DIR "/report_assets.tail");
 
 bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
@@ -43,18 +45,20 @@ static void write_escaped(FILE *f, const char *json, size_t n) {
   }
 }
 
-int ni_report_put(bool counters, const char *json, size_t n, const char *path) {
-  const char *head = counters ? ni_counters_head : ni_report_head, *end = counters ? ni_counters_head_end : ni_report_head_end;
+int ni_report_put(enum ni_page page, const char *json, size_t n, const char *path) {
+  const struct { const char *from, *to; } head[] = {
+      {ni_report_head, ni_report_head_end}, {ni_counters_head, ni_counters_head_end}, {ni_diff_head, ni_diff_head_end}};
+  bool anywhere = page != NI_PAGE_REPORT;
   int rc = 0;
-  /* The counters' page is where a user says, which may be a link or a folder of somebody else; the report's folder is open. */
+  /* The other pages are where a user says, which may be a link or a folder of somebody else; the report's folder is open. */
   struct ni_out_file o = {.dir = -1, .fd = -1};
   const char *name = "";
   char why[512];
-  if (counters && (rc = ni_out_begin_at(&o, path, &name, why, sizeof why)) < 0) {
+  if (anywhere && (rc = ni_out_begin_at(&o, path, &name, why, sizeof why)) < 0) {
     if (o.dir >= 0) close(o.dir);
     return rc;
   }
-  FILE *f = counters ? fdopen(o.fd, "w") : fopen(path, "we");
+  FILE *f = anywhere ? fdopen(o.fd, "w") : fopen(path, "we");
   if (!f) {
     rc = -errno;
     ni_out_drop(&o);
@@ -63,12 +67,12 @@ int ni_report_put(bool counters, const char *json, size_t n, const char *path) {
   }
   o.fd = -1;
   errno = 0;
-  fwrite(head, 1, (size_t)(end - head), f);
+  fwrite(head[page].from, 1, (size_t)(head[page].to - head[page].from), f);
   write_escaped(f, json, n);
   fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
   rc = ni_out_end(f);
-  if (rc == 0 && counters) rc = ni_out_commit(&o, name, true);
-  if (rc < 0 && counters) ni_out_drop(&o);
+  if (rc == 0 && anywhere) rc = ni_out_commit(&o, name, true);
+  if (rc < 0 && anywhere) ni_out_drop(&o);
   else if (rc < 0) unlink(path);
   if (o.dir >= 0) close(o.dir);
   return rc;

@@ -1,5 +1,5 @@
 /*
- * The file of a page: head, data, and the tail with the script that both pages share. The script chooses by the head.
+ * The file of a page: head, data, and the tail with the script that all pages share. The script chooses by the head.
  *
  * Threads: one call at a time. Ownership: everything stays with the caller.
  */
@@ -12,8 +12,10 @@
 /* false: the build had no npm, so there is no page. */
 bool ni_report_available(void);
 
-/* json: of summary, or of counters. 0, or -errno of open or write: then no file is left. Whoever calls looks whether it is
+enum ni_page { NI_PAGE_REPORT, NI_PAGE_COUNTERS, NI_PAGE_DIFF };
+
+/* json: of summary, of counters, of diff. 0, or -errno of open or write: then no file is left. Whoever calls looks whether it is
  * available before. */
-int ni_report_put(bool counters, const char *json, size_t n, const char *path);
+int ni_report_put(enum ni_page page, const char *json, size_t n, const char *path);
 
 #endif

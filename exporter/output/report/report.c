@@ -18,7 +18,7 @@ int ni_report_render(const struct ni_summary *summary, const struct ni_render_op
   if (!(memory = open_memstream(&json, &n))) return -errno;
   rc = ni_page_data_write(memory, summary, options);
   if (fclose(memory) != 0 && !rc) rc = -ENOMEM;
-  if (!rc) rc = ni_report_put(false, json, n, path);
+  if (!rc) rc = ni_report_put(NI_PAGE_REPORT, json, n, path);
   free(json);
   return rc;
 }

@@ -1,4 +1,4 @@
-// Both pages: theme, printing, and the parts of the one that this is.
+// All pages: theme, printing, and the parts of the one that this is.
 import { byId, el, announce } from './dom.js';
 import { theme } from './charts.js';
 
@@ -25,8 +25,8 @@ byId('nav').append(el('ul', {}, ...[...document.querySelectorAll('main section')
   el('li', {}, el('a', { href: `#${section.id}`, text: section.querySelector('h2').textContent })))));
 
 // A defect in one part must not take the others with it. What a page does not need is not run.
-const page = document.body.id === 'counters' ? import('./counters.js') : import('./report.js');
-page.then(({ parts }) => {
+const page = { counters: () => import('./counters.js'), diff: () => import('./diff.js') }[document.body.id] || (() => import('./report.js'));
+page().then(({ parts }) => {
   for (const [id, part] of parts) {
     try {
       part();

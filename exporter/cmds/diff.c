@@ -1,0 +1,163 @@
+/*
+ * nccl-inspector diff: what got slower or faster between two runs, and a gate for scripts.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/text/safe_text.h"
+#include "exporter/cli/command.h"
+#include "exporter/model/diff/gather.h"
+#include "exporter/model/diff/judge.h"
+#include "exporter/model/diff/read_json.h"
+#include "exporter/model/sums/blame/alike.h"
+#include "exporter/output/diff/json.h"
+#include "exporter/output/diff/print.h"
+#include "summarize.h"
+
+struct diff {
+  struct ni_inputs inputs;
+  const char *html;
+  double gate; /* a part; below 0: not asked for */
+  unsigned jobs;
+  uint64_t memory;
+  bool json, all;
+};
+
+static int take_gate(const struct ni_opt *o, void *into, const char *arg) {
+  char *end;
+  double v = strtod(arg, &end);
+  if (*end == '%' && !end[1]) v /= 100, end++;
+  (void)o;
+  if (end == arg || *end || !(v >= 0 && v < 1)) return -EINVAL;
+  ((struct diff *)into)->gate = v;
+  return 0;
+}
+
+/* The summary.json that a word means: itself, or that of a folder of `summary`. NULL: logs. */
+static const char *summary_of(const char *word, char out[PATH_MAX]) {
+  struct stat st;
+  size_t n = strlen(word);
+  if (stat(word, &st) == 0 && S_ISREG(st.st_mode) && n > 5 && strcmp(word + n - 5, ".json") == 0) return word;
+  for (int k = 0; k < 2; k++)
+    if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX && access(out, R_OK) == 0)
+      return out;
+  return NULL;
+}
+
+static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *name) {
+  struct ni_run r;
+  struct ni_summary s = {0};
+  struct ni_blame b = {0};
+  int e = ni_summarize_init(&r);
+  if (e == 0) e = ni_inputs_add(&r.opt.inputs, out->path);
+  if (d->jobs) r.opt.jobs = d->jobs;
+  r.opt.memory_bytes = d->memory;
+  r.opt.no_parquet = r.opt.no_csv = true;
+  r.opt.inputs.progress_json = d->inputs.progress_json;
+  if (e == 0) e = ni_inputs_find(&r.opt.inputs, name, &r.files, &r.runs);
+  bool said = e == -ENOENT;
+  if (e == 0) e = ni_summarize_tables(&r, &s, &b);
+  if (e == 0) e = ni_diff_gather(out, &s, &b);
+  if (e < 0 && !said) ni_say(stderr, "%s: %s: %s\n", name, out->path, *r.error_text ? r.error_text : strerror(-e));
+  ni_blame_free(&b);
+  ni_summary_free(&s);
+  ni_summarize_free(&r);
+  return e;
+}
+
+static bool is_counters(const char *word) {
+  char head[4096], path[PATH_MAX];
+  const char *summary = summary_of(word, path);
+  if (access(word, F_OK) != 0 && strchr(word, ',')) return true;
+  FILE *f = summary ? fopen(summary, "re") : NULL;
+  size_t n = f ? fread(head, 1, sizeof head - 1, f) : 0;
+  head[n] = 0;
+  if (f) fclose(f);
+  return n > 0 && !strstr(head, "\"nccl-inspector-summary-");
+}
+
+static int compare(const struct diff *d, struct ni_diff *x, const char *name) {
+  char why[600] = "", path[PATH_MAX];
+  for (int k = 0; k < 2; k++) {
+    x->run[k].path = d->inputs.path[k];
+    const char *summary = summary_of(x->run[k].path, path);
+    if (summary ? !ni_diff_read_json(&x->run[k], summary, why, sizeof why) : read_logs(d, &x->run[k], name) < 0) {
+      if (summary) ni_say(stderr, "%s: %s\n", name, why);
+      return NI_EXIT_COULD_NOT_RUN;
+    }
+  }
+  int e = ni_diff_pair(x, why, sizeof why);
+  if (e < 0) {
+    ni_say(stderr, "%s: %s\n", name, e == -EINVAL ? why : strerror(-e));
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  const struct ni_diff_row *gate = d->gate >= 0 ? ni_diff_gate(x, d->gate) : NULL;
+  if (d->json) ni_diff_json(x, d->gate, gate, stdout);
+  else ni_diff_print(x, d->all, d->gate, gate, stdout);
+  if (d->html && (e = ni_diff_page(x, d->html)) < 0) {
+    ni_say(stderr, "%s: %s: %s\n", name, d->html,
+           e == -ENOTSUP ? "this build makes no page: it had no npm" : strerror(-e));
+    return NI_EXIT_COULD_NOT_RUN;
+  }
+  if (gate) return NI_EXIT_FINDING;
+  return *x->run[0].trouble || *x->run[1].trouble ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+}
+
+static const char *refuse(void *into) {
+  return ((struct diff *)into)->inputs.n == 2
+             ? NULL
+             : "two runs: A, the good one, and B, each a folder of logs or a summary.json";
+}
+
+#define IN(member) NI_INTO(struct diff, member)
+const struct ni_command ni_diff_command = {
+    .name = "diff",
+    .need = NI_NEED_AFTER,
+    .purpose = "what got slower or faster between two runs, and a gate for scripts",
+    .about = "Compares two runs of a job: steps, ranks, hosts, links and functions, each with an interval.",
+    .synopsis = "[OPTION...] A B",
+    .refuse = refuse,
+    .run = ni_diff_run,
+    .opt =
+        (const struct ni_opt[]){
+            {NULL, 0, NI_OPT_INPUTS, "A B", NULL, IN(inputs), .min = 1, .want = "which runs? A, the good one, and B"},
+            {"gate", 0, NI_OPT_TAKE, "LIMIT", "Exit code 3 when B's steps take longer by more than LIMIT: 5% or 0.05",
+             .take = take_gate, .want = "a part, such as 5% or 0.05"},
+            {"all", 0, NI_OPT_FLAG, NULL, "All rows, also of what did not change", IN(all)},
+            {"html", 0, NI_OPT_TEXT, "FILE", "Also a page with both runs", IN(html), .min = 1, .want = "a file"},
+            NI_ROW_JSON(struct diff, "diff"),
+            NI_ROW_PROGRESS(struct diff),
+            {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs),
+             .min = 1, .max = 1024},
+            {"memory", 0, NI_OPT_SIZE, "SIZE",
+             "Keep about so much in memory, put the rest into a temporary file in $TMPDIR", IN(memory), .def = "128M",
+             .min = 16 << 20},
+            {0}},
+    .more =
+        "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; or "
+        "counters, as for "
+        "`counters compare`.",
+    .exits = {{"0", "compared, whatever was found"},
+              {"1", "could not compare: why is said"},
+              {"2", "the data of a run is incomplete"},
+              {"3", "with --gate: slower by more"}},
+    .examples = {{"monday/ tuesday/", "what changed since Monday"},
+                 {"--gate 5% good/ new/", "in a script that tests a change"},
+                 {"--html diff.html good/summary.json new/", "a page; of the good run the summary was kept"}}};
+
+int ni_diff_run(int argc, char **argv) {
+  struct diff d = {.gate = -1};
+  struct ni_diff x = {0};
+  int done, code = ni_words_parse(&ni_diff_command, argc, argv, &d, &done);
+  if (!done && is_counters(d.inputs.path[0]) && is_counters(d.inputs.path[1]))
+    code = ni_counters_compare_run(3 + d.json, (char *[]){argv[0], d.inputs.path[0], d.inputs.path[1], "--json", NULL});
+  else if (!done) code = compare(&d, &x, argv[0]);
+  ni_diff_free(&x);
+  ni_inputs_free(&d.inputs);
+  return code;
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Two runs beside each other: silent where only chance differs, names who is slower, gates; refuses what cannot be compared;
+# reads logs, folders of summary, summary.json and counters; bad files end with a sentence.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+BUILD=$(realpath "${BUILD:-build}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+inspector=$BUILD/nccl-inspector
+job() { "$BUILD/test/ni-jobs" --layout "${3:-B}" --seed 11 --steps 60 --draw "$2" --out "$work/$1" "${@:4}" >/dev/null; }
+# said NAME CODE OPTION...: the exit code; what it prints is in $work/said and $work/errors.
+said() {
+  local rc=0
+  (cd "$work" && "$inspector" diff "${@:3}" >said 2>errors) || rc=$?
+  [ $rc = "$2" ] || { echo "FAIL $1: exit code $rc, not $2"; head -n 8 "$work/said" "$work/errors"; exit 1; }
+}
+has() { grep -qE -- "$2" "$work/said" "$work/errors" || { echo "FAIL $1: no line with '$2'"; head -n 12 "$work/said" "$work/errors"; exit 1; }; }
+is() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); rows = {r["name"]: r for r in j["rows"]}; assert eval(sys.argv[2])' "$work/said" "$2" ||
+  { echo "FAIL $1: not so: $2"; exit 1; }; }
+
+job good 1
+job same 2
+job late 3 B --kind late --size 10
+job slow 4 B --slower 1.05
+job other 1 C
+said same 0 --json -j1 good same
+is same 'j["schema_version"] == "nccl-inspector-diff-1" and j["changed"] == 0 and len(rows) > 60 and j["notes"] == []'
+is same '{r["kind"] for r in j["rows"]} == {"step", "host", "rank", "role", "link", "function"}'
+cp "$work/said" "$work/one"
+said jobs 0 --json -j2 --memory 16M good same
+cmp "$work/one" "$work/said"
+
+rank=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["culprits"][0]["rank"])' "$work/late/truth.json")
+said late 0 good late
+has late "; rank $rank on node-[0-3] computes [789]\.[0-9] % longer\$"
+has late "^rank +rank $rank on node"
+said "late, all" 0 --all good late
+has "late, all" '^link +collectives of ranks 0, ... to 7 '
+
+said gate 3 --gate 2% good slow
+has gate "^B is [345]\.[0-9] % slower than A .*; all ranks compute [45]\.[0-9] % longer\$"
+has gate '^gate: (typical|mean) step is [345]\.[0-9] % slower \([0-9.]+ to [0-9.]+ %\), more than 2 %$'
+said gate 3 --json --gate 0.02 good slow
+is gate 'j["gate"] == 0.02 and j["gate_row"]["low"] > 0 and j["gate_row"]["name"].endswith("step")'
+is gate 'rows["all ranks"]["verdict"] == "slower" and 0.04 < rows["all ranks"]["change"] < 0.06'
+said "high gate" 0 --gate 10% good slow
+has "high gate" '^gate: passed'
+said backwards 0 --gate 0 slow good
+has backwards '^B is [345]\.[0-9] % faster than A'
+for bad in 5x -1 100 nan ''; do said "gate $bad" 64 "--gate=$bad" good slow; done
+said one 64 good
+
+# What the summary keeps of a run is enough for its steps and functions, as a folder or a file.
+for run in good slow; do "$inspector" summary -q --no-plots --no-parquet --no-html "$work/$run" --output-dir "$work/$run-out" >/dev/null; done
+said summary 3 --gate 2% good-out slow-out/summary/summary.json
+has summary '^B is [345]\.[0-9] % slower than A'
+said mixed 0 --json good-out same
+is mixed 'j["changed"] == 0 and j["a"]["from"] == "summary.json" and j["b"]["from"] == "logs" and rows["typical step"]["verdict"] == "same"'
+python3 - "$work" <<'P'
+import gzip, json, os, sys
+work = sys.argv[1]
+def put(name, text): open(os.path.join(work, name), "w").write(text)
+s = json.load(open(os.path.join(work, "good-out/summary/summary.json")))
+del s["steps"]
+put("blind.json", json.dumps(s))
+for g in s["groups"]:
+    for k in ("p25", "p50", "p75"): g["transfer_time_us"][k] = (g["transfer_time_us"][k] or 1) * 1.2
+put("blind20.json", json.dumps(s))
+s["groups"] = [{"func": [1], "comm_type": 7, "timing_source": {}, "msg_size_bytes": 1e300, "transfer_time_us": {"n": -1}}] * 3
+s["steps"] = {"n_steps": -5, "bins": [[1, 2], "x", None]}
+put("odd.json", json.dumps(s))
+put("cut.json", json.dumps(s)[:200])
+put("deep.json", "[" * 100000)
+put("none.json", '{"schema_version":"nccl-inspector-summary-1"}')
+for name in ("cpu", "part"): os.mkdir(os.path.join(work, name))
+for i, n in enumerate(sorted(os.listdir(os.path.join(work, "same")))):
+    if n == "truth.json": continue
+    text = gzip.open(os.path.join(work, "same", n)).read()
+    gzip.open(os.path.join(work, "cpu", n), "w", 1).write(text.replace(b'"kernel_gpu"', b'"kernel_cpu"'))
+    if i != 3: gzip.open(os.path.join(work, "part", n), "w", 1).write(text)
+P
+said blind 0 blind.json blind20.json
+has blind '^note: A has no steps'
+has blind '^function .*\+20\.0 %.* slower$'
+said "blind gate" 0 --gate 10% blind.json blind.json
+for bad in odd cut deep none; do
+  said "$bad" 1 good-out $bad.json
+  has "$bad" '^nccl-inspector diff: .'
+done
+
+said layout 1 good other
+has layout 'another layout: A has communicators .* B .*; compare runs with the same parallel sizes$'
+said timing 1 good cpu
+has timing 'A is timed by the GPU and B by the CPU'
+said part 2 good part
+has part '^note: B is incomplete: '
+said gone 1 good nothing-there
+mkdir "$work/empty"
+said empty 1 good empty
+
+if grep -q . "$BUILD/report/report_assets.tail"; then
+  said page 0 --html page.html good late
+  grep -q 'nccl-inspector-diff-1' "$work/page.html"
+  ! grep -qE '(src|href)="?https?:' "$work/page.html"
+fi
+
+# Counters go where counters are compared.
+sweep() { python3 test/lib/counters/netprof.py sweep "$work/$1" --nics 0,1 "${@:2}"; }
+sweep a.before
+sweep a.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+1000000
+sweep b.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+5000000
+"$inspector" counters compare --json "$work/a.before,$work/a.after" "$work/a.before,$work/b.after" >"$work/compared"
+said counters 0 --json "$work/a.before,$work/a.after" "$work/a.before,$work/b.after"
+cmp "$work/said" "$work/compared"
+echo "diff: as it should be"

@@ -337,6 +337,18 @@ static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice)
   }
 }
 
+/* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but the late one are idle
+ * before they call. */
+static bool one_is_waited_for(const struct ni_summary *s) {
+  for (size_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    if (p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared &&
+        p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * (double)(s->last_us - s->first_us))
+      return true;
+  }
+  return false;
+}
+
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
@@ -351,6 +363,10 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     of_best(s, from, to, &slice);
   }
   int e = relative_bandwidths(s);
+  if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
+    s->by_own_time = false;
+    s->why_durations = "own time does not explain whom the others wait for";
+  }
   if (e == 0 && !s->by_own_time) e = ni_findings(s);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -43,6 +43,8 @@
 
 /* What is worth a sentence (findings.h). */
 #define NI_FIND_LATE_SHARE 0.10  /* of the operations compared: a rank late in so many is named */
+#define NI_FIND_WAITED_SHARE 0.6  /* of the operations, and NI_FIND_WAITED_OF_RUN of the run: then durations are believed where own time says nothing */
+#define NI_FIND_WAITED_OF_RUN 0.2
 #define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
 #define NI_SENT_MORE 1.1         /* times what NCCL sent: NICs send headers as well, some percent */

@@ -381,6 +381,7 @@ struct ni_summary {
   struct ni_finding finding[NI_SUM_FINDINGS];
   size_t n_findings;           /* in `finding` */
   uint64_t findings_left_out;
+  uint64_t causes_not_judged;  /* beyond the room for them: what they cost is not known */
   bool by_own_time;            /* findings are judged by own time and transfers; else by durations, why_durations says why */
   const char *why_durations;   /* a constant; NULL */
   struct ni_cost cost;

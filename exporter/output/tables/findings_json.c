@@ -113,6 +113,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
   }
   ni_json_end_array(j);
   ni_json_u64(j, "findings_left_out", s->findings_left_out);
+  if (s->causes_not_judged) ni_json_u64(j, "causes_not_judged", s->causes_not_judged);
   ni_json_text(j, "findings_by", s->by_own_time ? "own_time" : "durations");
   if (!s->by_own_time && s->why_durations) ni_json_text(j, "findings_by_durations_since", s->why_durations);
   ni_steps_json(j, s, s->n_step_bins);

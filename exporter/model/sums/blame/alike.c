@@ -263,7 +263,7 @@ static int compare_links(struct ni_blame *b) {
     l->cls = NI_BLAME_NONE;
   }
   uint32_t classes = 0;
-  for (uint32_t i = 0; i < b->n_links; i++) {
+  for (uint32_t i = 0; i < b->n_links && classes < NI_BLAME_LINK_CLASSES; i++) {
     if (b->link[i].cls != NI_BLAME_NONE) continue;
     size_t n = 0;
     for (uint32_t k = i; k < b->n_links; k++) {

@@ -35,6 +35,7 @@
 #define NI_BLAME_BLOCK 16u        /* steps in a row that the replay takes as one */
 #define NI_BLAME_BURST_US 3000.0f /* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
 #define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
+#define NI_BLAME_LINK_CLASSES 256u /* kinds of links that are compared; links of further kinds are not judged */
 #define NI_BLAME_NONE UINT32_MAX
 
 enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };

@@ -13,6 +13,8 @@
 
 enum state { UNKNOWN, FINE, SLOW, EXPLAINED };
 
+enum { SUSPECTS_MAX = 32 }; /* ranks of a link that are looked at one by one; each look goes through all links */
+
 struct judged {
   uint8_t state;               /* enum state */
   uint32_t from, to;
@@ -229,7 +231,8 @@ static int explain(struct work *w, uint32_t link) {
   struct suspect best = {.level = NI_LEVEL_COMM};
   struct fit of_best = {0};
   bool tie = false;
-  for (uint32_t i = 0; i < l->n_ranks; i++) /* NICs of one host: of several ranks */
+  const uint32_t ranks = l->n_ranks < SUSPECTS_MAX ? l->n_ranks : SUSPECTS_MAX;
+  for (uint32_t i = 0; i < ranks; i++) /* NICs of one host: of several ranks */
     consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE}, 2, &best, &of_best, &tie);
   if (of_best.slow && !tie) {
     best.other = only_partner(w, best.of);
@@ -246,7 +249,7 @@ static int explain(struct work *w, uint32_t link) {
              &of_best, &tie);
     if (of_best.slow) return name(w, &best);
   }
-  for (uint32_t i = 0; i < l->n_ranks; i++)
+  for (uint32_t i = 0; i < ranks; i++)
     consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best, &of_best, &tie);
   if (of_best.slow && !tie) return name(w, &best);
   best = l->n_ranks == 2 ? (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]}
@@ -272,7 +275,7 @@ int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.link ? crowded(&w) : -ENOMEM;
   if (e == 0) e = judge(&w);
   if (e == 0) e = within_hosts(&w);
-  for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
+  for (uint32_t i = 0; e == 0 && i < b->n_links && !out->left_out; i++) /* no more are named than there is room for */
     if (w.link[i].state == SLOW) e = explain(&w, i);
   free(w.link);
   return e;

@@ -201,11 +201,11 @@ static struct gap take(struct pass *x, const struct ni_blame_op *op) {
  * theirs) than theirs begin while one of the other runs. Overlapped gradients hold many operations of the layers; an operation
  * of a layer now and then sees the begin of one of the gradients.
  */
-static void find_beside(struct pass *x) {
+static int find_beside(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   uint32_t (*within)[NI_BLAME_SLOTS] = calloc(NI_BLAME_SLOTS, sizeof *within), ops[NI_BLAME_SLOTS] = {0};
   int64_t end[NI_BLAME_SLOTS] = {0};
-  if (!within) return;
+  if (!within) return -ENOMEM;
   for (size_t i = 0; i < x->n; i++) {
     const struct ni_blame_op *op = &x->op[i];
     for (uint32_t k = 0; k < o->n_slots; k++) /* begins as one kernel with it: a group */
@@ -219,6 +219,7 @@ static void find_beside(struct pass *x) {
       if (mine >= 0.1 && mine > theirs) o->slot[a].beside = true;
     }
   free(within);
+  return 0;
 }
 
 /* Puts the times since the last end on each slot into the samples of its place. */
@@ -531,7 +532,7 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   }
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
-  find_beside(x);
+  if ((e = find_beside(x)) < 0) return e;
   find_groups(x);
   find_inner(x);
   find_per_step(x);

@@ -263,7 +263,7 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   memcpy(sorted, causes->item, causes->n * sizeof *sorted);
   qsort(sorted, causes->n, sizeof *sorted, by_cost);
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
-  s->findings_left_out = causes->left_out;
+  s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
     if (!worth_saying(&sorted[i], replay->run_us, sorted[0].cost_us)) continue;

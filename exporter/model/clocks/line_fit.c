@@ -37,37 +37,17 @@ static double peak(const struct set *s, enum what what, double from, double to, 
 }
 
 static bool one_sided(const struct ni_line_bound *b) { return b->low == INT64_MIN || b->high == INT64_MAX; }
-static int64_t width(const struct ni_line_bound *b) { return !one_sided(b) && b->high > b->low ? b->high - b->low : 0; }
 
-static int by_width(const void *a, const void *b) {
-  int64_t x = width(a), y = width(b);
-  return x < y ? -1 : x > y;
+static int by_number(const void *a, const void *b) {
+  const int64_t *x = a, *y = b;
+  return *x < *y ? -1 : *x > *y;
 }
 
-static int by_middle(const void *a, const void *b) {
-  const struct ni_line_bound *x = a, *y = b;
-  int64_t p = x->low / 2 + x->high / 2, q = y->low / 2 + y->high / 2;
-  if (p != q) return p < q ? -1 : 1;
-  return x->t < y->t ? -1 : x->t > y->t;
-}
-
-/* Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else. */
+/*
+ * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else: of the offset that
+ * equal shares of the bounds from below and from above exclude, as some have no middle.
+ */
 static size_t reject(struct ni_line_bound *b, size_t n) {
-  qsort(b, n, sizeof *b, by_middle);
-  struct ni_line_bound m = b[n / 2];
-  int64_t middle = m.low / 2 + m.high / 2;
-  size_t kept = 0;
-  for (size_t i = 0; i < n; i++) {
-    int64_t x = b[i].low / 2 + b[i].high / 2, off = x > middle ? x - middle : middle - x;
-    int64_t apart = b[i].t > m.t ? b[i].t - m.t : m.t - b[i].t;
-    int64_t slack = width(&m) / 2 + width(&b[i]) / 2 + 1000000;
-    if (off <= slack + (int64_t)(NI_LINE_DRIFT_MAX * (double)apart)) b[kept++] = b[i];
-  }
-  return kept;
-}
-
-/* The same where some have no middle: the offset that equal shares of the bounds from below and from above exclude. */
-static size_t reject_sides(struct ni_line_bound *b, size_t n) {
   double from = (double)INT64_MIN, to = (double)INT64_MAX;
   const int64_t at = b[n / 2].t;
   for (int k = 0;; k++) {
@@ -108,6 +88,18 @@ static double farthest(const struct set *s, const struct ni_line_fit *f, const i
   return far + slack;
 }
 
+/* The truth lies within each bound, so the line is off by no more than the farther side: of 99 of 100. */
+static double contradicted(struct ni_line_bound *b, size_t n, const struct ni_line_fit *f) {
+  for (size_t i = 0; i < n; i++) {
+    double line = f->offset_ns + f->drift * (double)b[i].t;
+    double high = b[i].high == INT64_MAX ? 0 : fabs((double)b[i].high - line);
+    double low = b[i].low == INT64_MIN ? 0 : fabs((double)b[i].low - line);
+    b[i].t = (int64_t)fmax(high, low);
+  }
+  qsort(b, n, sizeof *b, by_number); /* t comes first */
+  return (double)b[n * 99 / 100].t;
+}
+
 /*
  * Of operations of one kind the quickest ways there and back take about as long, a message and a collective do not: the
  * middle of the kind that is tighter by itself, as far as all bounds allow it.
@@ -120,7 +112,7 @@ static void lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
     b[two++] = b[i];
     b[i] = x;
   }
-  if (two == 0 || f->room_ns < 0) return;
+  if (two == 0 || two == n || f->room_ns < 0) return;
   double at[2], collectives = look(&(struct set){b, two}, MARGIN, f->drift, 0, &at[0]);
   double messages = look(&(struct set){b + two, n - two}, MARGIN, f->drift, 0, &at[1]);
   f->offset_ns = fmax(f->offset_ns - f->room_ns, fmin(f->offset_ns + f->room_ns, at[messages < collectives]));
@@ -129,9 +121,7 @@ static void lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
 void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out) {
   *out = (struct ni_line_fit){0};
   if (!n) return;
-  bool sides = false;
-  for (size_t i = 0; i < n; i++) sides |= one_sided(&b[i]);
-  struct set s = {b, sides ? reject_sides(b, n) : reject(b, n)};
+  struct set s = {b, reject(b, n)};
   out->rejected = n - s.n;
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (size_t i = 0; i < s.n; i++) {
@@ -145,18 +135,8 @@ void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, in
   out->room_ns = look(&s, MARGIN, out->drift, 0, &out->offset_ns);
   if (out->room_ns > (double)INT64_MAX / 4) return; /* nothing on one side */
   out->used = s.n;
-  out->error_ns = out->room_ns;
-  if (out->one_sided) lean(out, b, s.n);
-  if (out->one_sided && out->room_ns + (double)slack_ns >= 0) {
+  lean(out, b, s.n);
+  if (out->room_ns + (double)slack_ns >= 0)
     out->error_ns = farthest(&s, out, (int64_t[2]){from < first ? from : first, to > last ? to : last}, (double)slack_ns);
-  } else if (out->room_ns < 0) {
-    /* The truth lies within each bound, the line outside of some by so much: off by that and the bound's width. */
-    for (size_t i = 0; i < s.n; i++) {
-      if (!one_sided(&b[i])) continue;
-      double line = out->offset_ns + out->drift * (double)b[i].t, side = (double)(b[i].low == INT64_MIN ? b[i].high : b[i].low);
-      b[i] = (struct ni_line_bound){.high = (int64_t)(2 * fabs(side - line))};
-    }
-    qsort(b, s.n, sizeof *b, by_width);
-    out->error_ns = (double)width(&b[s.n * 9 / 10]) - out->room_ns;
-  }
+  else out->error_ns = contradicted(b, s.n, out);
 }

@@ -3,14 +3,13 @@
  *
  * Both hosts ran the same collectives. None can end on either before the last has started, so for each, with times in
  * the two clocks, (end here - start there) is at least the difference of the clocks and (start here - end there) at most.
- * The line offset + drift * t that keeps the largest distance from all these bounds is the estimate; half of what is left
- * between the bounds along it is how wrong it can be while the clocks run straight.
+ * The line offset + drift * t that keeps the largest distance from all these bounds is the estimate. How wrong it can be while
+ * the clocks run straight says the worst line between the bounds at either end of the job: few bounds leave the drift free.
  *
  * A message bounds it from one side: no Recv ends before its Send began, so (end of the Recv - start of the Send) is at most
  * the difference of receiver and sender. The other side is never taken: what fits NCCL's buffers (NCCL_BUFFSIZE, 4 MiB a
  * channel unless set, and less or more of it by protocol and release) is sent before a Recv is there, and no log states
- * how much that is. Messages both ways bound it from both sides, but at different times, so that the drift is not free:
- * there the error is that of the worst line between the bounds at either end of the job.
+ * how much that is. Messages both ways bound it from both sides, at different times.
  *
  * Pure functions. Failure: none.
  */
@@ -34,14 +33,14 @@ struct ni_line_bound {
 struct ni_line_fit {
   double offset_ns, drift;     /* offset(t) = offset_ns + drift * t */
   double room_ns;              /* half the distance of the bounds along the line; < 0: they contradict by so much */
-  double error_ns;             /* how wrong the line can be; where bounds contradict, for 9 of 10 */
+  double error_ns;             /* how wrong the line can be; where bounds contradict, for 99 of 100 */
   size_t used, rejected;       /* used 0: nothing bounds one side; no line */
   size_t one_sided;            /* of those used */
 };
 
 /*
  * b: is changed. Bounds that no clock explains (they exclude the middle of all, drift allowed for) are left out and counted.
- * Where some are one-sided the error holds for from <= t <= to, with each bound wrong by slack_ns at most.
+ * The error holds for from <= t <= to, with each bound wrong by slack_ns at most.
  */
 void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out);
 

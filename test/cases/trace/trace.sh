@@ -35,6 +35,11 @@ grep -q 'node-1, clock: .*CONTRADICTORY' "$work/step.txt" || fail "the terminal 
 LOGS=step draw 0 step-before --until +50s
 expect step-before 'not any(c["contradictory"] for c in x.other["clocks"])'
 
+# Few collectives, which waited for 40 hosts: nothing is further off than is said, at the ends neither.
+logs few --hosts 40 --seconds 20 --ops 40
+draw 0 few
+values clocks "$work/few.json.gz" "$work/few.truth" 0 few
+
 # More text than the viewer opens is said when it is passed and at the end, and what makes it less; not of a small one.
 for limit in '' ' --rank 0 --until +5s'; do
   # shellcheck disable=SC2086

@@ -41,21 +41,15 @@ static const struct {
              {NI_PROBLEM_DAMAGED, "damaged_files", ""}, {NI_PROBLEM_UNREADABLE, "unreadable_files", ""},
              {NI_PROBLEM_NO_END, "no_final_line", ""}};
 
-/* Files of --with that are not what was asked for: on no clock of ours; not whole, or of no rank. */
-static void count_with(const struct ni_tr *r, uint64_t *off, uint64_t *cut) {
-  *off = *cut = 0;
-  for (uint32_t i = 0; i < r->n_with; i++) {
-    bool there = r->with[i].unit != NI_TR_NONE;
-    *off += there && r->unit[r->with[i].unit].shown && !r->with[i].fit.good;
-    *cut += !there || r->with[i].error < 0;
-  }
-}
-
 /* What makes the timeline incomplete, in one list for all outputs: the ledger's problems, and what cannot be drawn. */
 static unsigned left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
-  uint64_t off, cut;
-  count_with(r, &off, &cut);
+  uint64_t off = 0, cut = 0;
+  for (uint32_t i = 0; i < r->n_with; i++) {
+    bool there = r->with[i].unit != NI_TR_NONE;
+    off += there && r->unit[r->with[i].unit].shown && !r->with[i].fit.good;
+    cut += !there || r->with[i].error < 0;
+  }
   const struct told own[] = {
       {"no_start_time", ni_plural(c->no_start, "record has no start time", "records have no start time"),
        ": not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)", c->no_start},
@@ -86,9 +80,8 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
 }
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
-  uint64_t off, cut;
-  count_with(r, &off, &cut);
-  return !ni_ledger_complete(&r->ledger) || r->count.no_start || r->count.no_time || r->count.open_lost || off || cut;
+  struct told t[TOLD_MAX];
+  return !ni_ledger_complete(&r->ledger) || left_out(r, t) > 0;
 }
 
 static int64_t worst_gpu_spread(const struct ni_tr *r) {
@@ -165,22 +158,16 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
 
 /* "rank 3: 240 of 250 NCCL kernels are ours, clock +1.50 s, error below 2.1 us, drift 0.120 ppm; 4,711 events" */
 static void with_text(const struct ni_tr_with *w, char *out, size_t size) {
-  char offset[32], error[32], rank[32] = "no rank";
-  if (w->rank >= 0) snprintf(rank, sizeof rank, "rank %d", w->rank);
-  if (w->unit == NI_TR_NONE) {
-    snprintf(out, size, "%s: %s", rank, w->rank >= 0 ? "not in the logs: left out" :
-             "neither its distributedInfo nor its name says whose it is: --with RANK=FILE");
-    return;
-  }
-  int n = snprintf(out, size, "%s: %zu of %zu NCCL kernels are ours, ", rank, w->fit.matched, w->fit.beside);
+  char offset[32], error[32], clock[128] = "CLOCK NOT PUT RIGHT: its own is used";
   if (w->fit.good)
-    n += snprintf(out + n, size - (size_t)n, "clock %s%s, error below %s, drift %.3f ppm", w->fit.offset_ns < 0 ? "" : "+",
-                  ni_span_text(w->fit.offset_ns, offset), ni_span_text(w->fit.error_ns, error), w->fit.drift * 1e6);
-  else n += snprintf(out + n, size - (size_t)n, "CLOCK NOT PUT RIGHT: its own is used");
-  n += snprintf(out + n, size - (size_t)n, "; %" PRIu64 " %s", w->events, ni_plural(w->events, "event", "events"));
-  if (w->left_out) n += snprintf(out + n, size - (size_t)n, ", %" PRIu64 " left out", w->left_out);
-  if (w->bare) n += snprintf(out + n, size - (size_t)n, ", %" PRIu64 " without their arguments", w->bare);
-  if (w->error < 0) snprintf(out + n, size - (size_t)n, "; the file is not whole");
+    snprintf(clock, sizeof clock, "clock %s%s, error below %s, drift %.3f ppm", w->fit.offset_ns < 0 ? "" : "+",
+             ni_span_text(w->fit.offset_ns, offset), ni_span_text(w->fit.error_ns, error), w->fit.drift * 1e6);
+  if (w->rank < 0)
+    snprintf(out, size, "no rank: neither its distributedInfo nor its name says whose it is: --with RANK=FILE");
+  else if (w->unit == NI_TR_NONE) snprintf(out, size, "rank %d: not in the logs: left out", w->rank);
+  else snprintf(out, size, "rank %d: %zu of %zu NCCL kernels are ours, %s; %" PRIu64 " %s, %" PRIu64 " left out%s", w->rank, w->fit.matched,
+                w->fit.beside, clock, w->events, ni_plural(w->events, "event", "events"), w->left_out,
+                w->error < 0 ? "; the file is not whole" : "");
 }
 
 static void print_with(const struct ni_tr *r, FILE *f) {
@@ -302,8 +289,6 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
     const struct ni_tr_with *w = &r->with[i];
     member_text(o, i ? ",\n{\"file\":" : "\n{\"file\":", w->path);
     member_bool(o, ",\"aligned\":", w->fit.good);
-    member_u64(o, ",\"kernels_matched\":", w->fit.matched);
-    member_us(o, ",\"offset_us\":", w->fit.offset_ns);
     member_us(o, ",\"error_us\":", w->fit.error_ns);
     with_text(w, text, sizeof text);
     member_text(o, ",\"text\":", text);

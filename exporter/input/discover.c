@@ -1,5 +1,6 @@
 #include "discover.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -241,4 +242,13 @@ void ni_files_free(struct ni_files *f) {
   free(f->file);
   free(f->bad);
   *f = (struct ni_files){0};
+}
+
+int32_t ni_rank_in_name(const char *path) {
+  const char *name = ni_path_name(path), *at = strcasestr(name, "rank");
+  if (at) at += 4 + strspn(at + 4, "_-");
+  for (const char *p = at && isdigit((unsigned char)*at) ? "" : name; *p; p++)
+    if (isdigit((unsigned char)*p) && (p == name || !isdigit((unsigned char)p[-1]))) at = p;
+  long rank = at && isdigit((unsigned char)*at) ? strtol(at, NULL, 10) : -1;
+  return rank < INT32_MAX ? (int32_t)rank : -1;
 }

@@ -1,7 +1,7 @@
 """Traces as torch.profiler (Kineto) exports them, of a job of trace_logs.py, on a clock that is wrong by a known amount.
 
     kineto_logs.py TRUTH.json DIR [--ranks 0,1] [--offset S] [--drift PPM] [--noise US] [--from K] [--to K] [--every N] [--lost N]
-                   [--extra N] [--sizes] [--chaos] [--relative] [--nameless] [--absolute] [--plain]
+                   [--extra N] [--chaos] [--relative] [--nameless] [--absolute] [--plain]
 
 --from, --to: kernels of the truth before and after are missing; --every: only each so many-th; --lost: so many of 100 are not in
 the file; --extra: as many kernels of groups that no log knows; --chaos: starts that have nothing to do with the truth;
@@ -14,7 +14,6 @@ import os
 import random
 
 BASE = 1789990000 * 10**9
-SIZE = 1048576
 
 
 def us(ns):
@@ -40,16 +39,15 @@ class File:
             self.event(f'"ph": "{arrow}", "id": {self.correlation}, "pid": {pid}, "tid": {tid}, "ts": {us(t - base)},\n'
                        f'    "cat": "ac2g", "name": "{"async_gpu" if self.o.absolute else "ac2g"}"' + (', "bp": "e"' if arrow == "f" else ""))
 
-    def kernel(self, t, d, stream, name, group, called, nelems=SIZE // 2, true=None):
+    def kernel(self, t, d, stream, name, group, called, true=None):
         self.correlation += 1
         c = f'"External id": {self.correlation}, "correlation": {self.correlation}'
         self.slice("cpu_op", "c10d::allreduce_", 4000 + self.rank, 4000 + self.rank, called - 30000, 29000, c + ', "Input Dims": [[[1024, 512]], []]')
         self.slice("cpu_op", "record_param_comms", 4000 + self.rank, 4000 + self.rank, called - 29000, 27000, c)
         self.slice("cuda_runtime", "cudaLaunchKernelExC", 4000 + self.rank, 4000 + self.rank, called - 20000, 9000, c + ', "cbid": 430', "s")
-        sizes = f', "In msg nelems": {nelems}, "Out msg nelems": {nelems}, "Group size": 6, "dtype": "BFloat16"' if self.o.sizes else ""
-        truth = f', "true_ns": "{true}"' if true is not None else ""
+        name += f" true_ns={true}" if true is not None else ""
         self.slice("kernel", name, self.rank, stream, t, d,
-                   c + truth + f', "device": {self.rank}, "stream": {stream}, "grid": [24, 1, 1], "Collective name": "allreduce"{sizes}, '
+                   c + f', "device": {self.rank}, "stream": {stream}, "grid": [24, 1, 1], "Collective name": "allreduce", '
                    f'"Process Group Name": "{group}", "Process Group Description": "default_pg"', "f")
 
     def text(self):
@@ -73,7 +71,7 @@ def main():
     for name, kind, default in (("offset", float, 0.0), ("drift", float, 0.0), ("noise", float, 1.0), ("from", int, 0), ("to", int, 10**9),
                                 ("every", int, 1), ("lost", int, 0), ("extra", int, 0), ("seed", int, 1)):
         a.add_argument("--" + name, type=kind, default=default)
-    for name in ("sizes", "chaos", "nameless", "absolute", "plain"):
+    for name in ("chaos", "nameless", "absolute", "plain"):
         a.add_argument("--" + name, action="store_true")
     o = a.parse_args()
     truth = json.load(open(o.truth))
@@ -94,7 +92,7 @@ def main():
             for _ in range(o.extra):
                 t = x["start"] + rng.randrange(10**7)
                 f.kernel(clock(t), 50000, 32, rng.choice(["ncclDevKernel_AllReduce_Sum_f32_TREE_LL(x)", "ncclKernel_AllGather_RING_LL_Sum_int8_t",
-                                                           "ncclDevKernel_Generic_4(x)", "void at::native::elementwise_kernel<128, 4>"]), "9", clock(t) - 20000, 77)
+                                                           "ncclDevKernel_Generic_4(x)", "void at::native::elementwise_kernel<128, 4>"]), "9", clock(t) - 20000)
         f.event(f'"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {4000 + rank}, "tid": {4000 + rank},\n'
                 f'    "ts": {us(clock(truth["t0"]) - (0 if o.absolute else BASE))}, "args": {{"Total Allocated": 1024, "Addr": 140000000000000}}')
         f.event('"ph": "b", "cat": "x", "name": "async", "id": 7, "pid": 1, "tid": 1, "ts": 1.000')

@@ -13,7 +13,7 @@
 
 #include "spill_file.h"
 
-#define NI_SORT_ITEM_MAX 4080u /* with what stands before it 4 KiB: the least that is read of a run */
+#define NI_SORT_ITEM_MAX 1024u
 
 struct ni_sort;
 typedef int ni_sort_compare(const void *a, const void *b, void *arg); /* of two items, as qsort_r() has it */

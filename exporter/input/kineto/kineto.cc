@@ -8,12 +8,11 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string>
+#include <string_view>
 
 extern "C" {
 #include "exporter/base/index.h"
 }
-#include "exporter/input/torch_dtype.h"
 #include "kineto.h"
 
 namespace dom = simdjson::dom;
@@ -33,7 +32,6 @@ struct reading {
   size_t n = 0, depth = 0;
   bool listing = false, was_list = false, quoted = false, escaped = false;
   char in[64 << 10], text[item_max + simdjson::SIMDJSON_PADDING];
-  std::string out;
 };
 
 void copy(char (&to)[128], string_view from) {
@@ -44,12 +42,8 @@ void copy(char (&to)[128], string_view from) {
 
 /* Numbers and texts: pids are both. */
 uint64_t hash_of(uint64_t hash, const dom::object &o, const char *key) {
-  string_view text;
-  char name[128];
-  int64_t number = 0;
-  if (o[key].get(text)) return o[key].get(number) ? hash : ni_hash(hash, (uint64_t)number);
-  copy(name, text);
-  return ni_hash_text(hash, name);
+  dom::element x;
+  return o[key].get(x) ? hash : ni_hash_text(hash, simdjson::minify(x).c_str());
 }
 
 int64_t ns_of(const dom::object &o, const char *key) {
@@ -58,33 +52,9 @@ int64_t ns_of(const dom::object &o, const char *key) {
   return (int64_t)std::floor(us) * 1000 + llround((us - std::floor(us)) * 1000);
 }
 
-/* Elements times what c10's name of the type says. */
-uint64_t bytes_of(const dom::object &args, const char *key) {
-  string_view type;
-  uint64_t n;
-  if (args["dtype"].get(type) || args[key].get(n) || n > UINT64_MAX / 8) return 0;
-  return n * ni_torch_dtype_bytes(type.data(), type.size());
-}
-
-/* What goes out, written anew from what was understood. */
-void keep(reading &r, const dom::object &o) {
-  static constexpr const char *keys[] = {"name", "cat", "args"};
-  r.out.clear();
-  for (int k = 0; k < 3; k++) {
-    dom::element x;
-    string_view text;
-    bool there = !o[keys[k]].get(x) && (k < 2 ? !x.get(text) && !text.empty() : x.is_object());
-    if (k == 2) r.event.bare_len = r.out.size();
-    if (k == 2 && !there) break;
-    r.out.append(k ? ",\"" : "\"").append(keys[k]).append("\":").append(there ? simdjson::minify(x) : "\"PyTorch\"");
-  }
-  r.event.text = r.out.data();
-  r.event.len = r.out.size();
-}
-
 /* What was cut out: an event, or a member of the file with braces around it. */
 int item(reading &r) {
-  dom::object o, args;
+  dom::object o;
   string_view text;
   int64_t number;
   size_t n = r.n;
@@ -101,15 +71,9 @@ int item(reading &r) {
   if (!o["name"].get(text)) copy(e.name, text);
   e.process = hash_of(0, o, "pid");
   e.place = hash_of(e.process, o, "tid");
-  if ((e.phase == 's' || e.phase == 'f') && o["id"].get(e.id)) e.phase = '?';
   e.ts_ns = ns_of(o, "ts");
   e.dur_ns = ns_of(o, "dur");
-  if (!o["args"].get(args)) {
-    if (!args[strcmp(e.name, "process_labels") == 0 ? "labels" : "name"].get(text)) copy(e.label, text);
-    e.bytes[0] = bytes_of(args, "In msg nelems");
-    e.bytes[1] = bytes_of(args, "Out msg nelems");
-  }
-  keep(r, o);
+  if (!o["args"][strcmp(e.name, "process_labels") == 0 ? "labels" : "name"].get(text)) copy(e.label, text);
   return r.take(r.arg, &e);
 }
 

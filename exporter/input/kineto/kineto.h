@@ -1,14 +1,11 @@
 /*
  * A Chrome trace as torch.profiler (Kineto) writes it, plain or gzip, event by event: {.., "traceEvents": [{..}, ..], ..}.
  *
- * Memory: 1 MiB for the event at hand, whatever the file's length. Threads: any, a call is by itself. All texts are until the
- * end of take(). Sources: Kineto's output_json.cpp, the Trace Event Format.
+ * Memory: 1 MiB for the event at hand, whatever the file's length. Threads: any, a call is by itself. Sources: Kineto's output_json.cpp, the Trace Event Format.
  */
 #ifndef NI_KINETO_H
 #define NI_KINETO_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -16,14 +13,10 @@ extern "C" {
 #endif
 
 struct ni_kineto_event {
-  char phase;                    /* X slice, i instant, s and f arrow, M name, ...; 0: about the file: base_ns, rank */
-  const char *text;              /* "name":..,"cat":..,"args":{..}: JSON that was verified, args where there are some */
-  size_t len, bare_len;          /* of text; of it without args */
+  char phase;                    /* X slice, i instant, M name, s and f arrow, ...; 0: about the file: base_ns, rank */
   uint64_t process, place;       /* hashes: of its pid; of pid and tid */
   int64_t ts_ns, dur_ns;         /* since base_ns; of Unix us in the file a double holds 1/4. INT64_MIN: no number */
-  int64_t id;                    /* an arrow's */
   char name[128], label[128];    /* label: what an M says. Both cut where they are longer */
-  uint64_t bytes[2];             /* of an NCCL kernel: input and output; 0: not stated */
   int64_t base_ns;               /* INT64_MIN: not stated */
   int32_t rank;                  /* -1: not stated */
 };

@@ -30,18 +30,13 @@ static int64_t part(int64_t *v, size_t n, unsigned tenths) {
   return v[(n - 1) * tenths / 10];
 }
 
-static bool same(const struct ni_kernel *a, const struct ni_kernel *k) {
-  bool stated = a->bytes[0] && (k->bytes[0] || k->bytes[1]);
-  return a->func == k->func && (!stated || a->bytes[0] == k->bytes[0] || a->bytes[0] == k->bytes[1]);
-}
-
 /* Less than slack: how far the nearest of ours that k can be is from there. NONE: none is. */
 static int64_t nearest(const struct fitting *f, const struct ni_kernel *k, int64_t there, int64_t slack) {
   int64_t found = NONE;
   size_t i;
   ni_array_search(i, f->n, f->a[i].start_ns <= there - slack);
   for (size_t end = i + NEAR_MAX; i < f->n && i < end && f->a[i].start_ns - there < slack; i++)
-    if (llabs(f->a[i].start_ns - there) < slack && same(&f->a[i], k)) slack = llabs(found = f->a[i].start_ns - there);
+    if (f->a[i].func == k->func && llabs(f->a[i].start_ns - there) < slack) slack = llabs(found = f->a[i].start_ns - there);
   return found;
 }
 
@@ -114,7 +109,7 @@ int ni_kernel_fit(struct ni_kernel *ours, size_t n_ours, struct ni_kernel *their
       bool any = false;
       for (size_t j = n_theirs * anchor / (ANCHORS + 1), end = j + AROUND; j < n_theirs && j < end && !any; j++)
         for (size_t i = 0; i < n_ours; i++) {
-          if (!same(&ours[i], &theirs[j])) continue;
+          if (ours[i].func != theirs[j].func) continue;
           int64_t off = ours[i].start_ns - theirs[j].start_ns;
           int64_t score = walk(&f, j, 1, off, false) + walk(&f, j, (size_t)-1, off, false);
           any = true;

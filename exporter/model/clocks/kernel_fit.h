@@ -14,7 +14,6 @@
 
 struct ni_kernel {
   int64_t start_ns;    /* 0 to 4.1e18 */
-  uint64_t bytes[2];   /* of ours the first alone, of theirs input and output; 0: not stated */
   uint32_t func;       /* a number */
 };
 

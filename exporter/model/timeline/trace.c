@@ -26,8 +26,7 @@ void ni_tr_free(struct ni_tr *r) {
   for (uint32_t i = 0; i < r->n_with; i++) {
     free(r->with[i].path);
     free(r->with[i].theirs);
-    free(r->with[i].place);
-    ni_index_free(&r->with[i].places);
+    ni_map_free(&r->with[i].places);
   }
   free(r->with);
   free(r->host);

@@ -151,10 +151,8 @@ struct ni_tr_with {
   struct ni_kernel *theirs;
   size_t n_theirs, cap_theirs;
   struct ni_kernel_fit fit;
-  struct ni_tr_place { uint64_t key; uint32_t name; } *place; /* of a hash of ni_kineto_event; what it is called */
-  size_t n_places, cap_places;
-  struct ni_index places;
-  uint64_t events, left_out, bare; /* bare: drawn without their arguments, which were too long */
+  struct ni_map places;        /* of a hash of ni_kineto_event the name */
+  uint64_t events, left_out;
   int error;                   /* it is not whole, or no such file */
 };
 

@@ -1,6 +1,5 @@
 #include "with.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,22 +24,9 @@ static enum ni_func func_of(const char *kernel) {
   return !prefix ? NI_FUNC_OTHER : strcmp(name, "SendRecv") == 0 ? NI_FUNC_SEND : ni_func_from_name(name);
 }
 
-static int name_place(struct ni_tr *r, struct ni_tr_with *w, uint64_t key, const char *text) {
-  struct ni_tr_place x = {.key = key};
-  if (!*text || w->n_places == PLACES_MAX || ni_tr_with_place(r, w, key)) return 0;
-  int e = ni_name(&r->names, &r->cache, text, &x.name);
-  if (e < 0) return e;
-  if (!ni_array_room(w->place, w->n_places, w->cap_places)) return -ENOMEM;
-  if (ni_index_add(&w->places, key, (uint32_t)w->n_places) < 0) return -ENOMEM;
-  w->place[w->n_places++] = x;
-  return 0;
-}
-
 const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, uint64_t key) {
-  uint32_t k;
-  for (size_t at = 0; (k = ni_index_next(&w->places, key, &at)) != NI_INDEX_NONE;)
-    if (w->place[k].key == key) return ni_name_text(&r->names, w->place[k].name);
-  return NULL;
+  int64_t name = ni_map_get(&w->places, key, 0);
+  return name < 0 ? NULL : ni_name_text(&r->names, (uint32_t)name);
 }
 
 static int take(void *arg, const struct ni_kineto_event *k) {
@@ -50,32 +36,28 @@ static int take(void *arg, const struct ni_kineto_event *k) {
     if (w->rank < 0) w->rank = k->rank;
   }
   bool process = strcmp(k->name, "process_labels") == 0, thread = strcmp(k->name, "thread_name") == 0;
-  if (k->phase == 'M' && (process || thread))
-    return name_place(((struct reading *)arg)->r, w, process ? k->process : k->place, k->label);
+  if (k->phase == 'M' && (process || thread) && *k->label && w->places.n < PLACES_MAX) {
+    struct ni_tr *r = ((struct reading *)arg)->r;
+    uint32_t name;
+    int e = ni_name(&r->names, &r->cache, k->label, &name);
+    int64_t is = e < 0 ? e : ni_map_find(&w->places, process ? k->process : k->place, 0, name);
+    return is < 0 ? (int)is : 0;
+  }
   enum ni_func f = k->phase == 'X' && k->ts_ns != INT64_MIN ? func_of(k->name) : NI_FUNC_OTHER;
   if (f == NI_FUNC_OTHER || w->n_theirs == KERNELS_MAX) return 0;
   if (!ni_array_room(w->theirs, w->n_theirs, w->cap_theirs)) return -ENOMEM;
-  w->theirs[w->n_theirs++] = (struct ni_kernel){k->ts_ns, {k->bytes[0], k->bytes[1]}, f};
+  w->theirs[w->n_theirs++] = (struct ni_kernel){k->ts_ns, f};
   return 0;
 }
 
 /* For a fit; relative times are, too. */
 static bool possible(int64_t ns) { return ns >= 0 && ns < INT64_C(4100000000000000000); }
 
-/* "trace_rank3.json", "host_3.json.gz"; -1. */
-static int32_t rank_in(const char *path) {
-  const char *name = ni_path_name(path), *at = strcasestr(name, "rank");
-  if (at) at += 4 + strspn(at + 4, "_-");
-  for (const char *p = at ? "" : name; (p = strchr(p, '_')); p++)
-    if (isdigit((unsigned char)p[1]) && p[1 + strspn(p + 1, "0123456789")] == '.') at = p + 1;
-  return at && isdigit((unsigned char)*at) && strspn(at, "0123456789") < 9 ? atoi(at) : -1;
-}
-
 static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   uint64_t bad = 0;
   w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad);
   if (w->error == -ENOMEM || w->error == -ENOSPC) return w->error;
-  if (w->rank < 0) w->rank = rank_in(w->path);
+  if (w->rank < 0) w->rank = ni_rank_in_name(w->path);
   size_t kept = 0;
   for (size_t i = 0; i < w->n_theirs; i++) {
     struct ni_kernel *k = &w->theirs[i];
@@ -85,8 +67,7 @@ static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   w->n_theirs = kept;
   for (uint32_t i = 0; w->unit == NI_TR_NONE && w->rank >= 0 && i < r->n_units; i++)
     if (r->unit[i].rank == w->rank) w->unit = i;
-  if (w->unit == NI_TR_NONE) return 0;
-  r->unit[w->unit].with = true;
+  if (w->unit != NI_TR_NONE) r->unit[w->unit].with = true;
   return 0;
 }
 
@@ -128,9 +109,7 @@ int ni_tr_with_note(struct ni_tr *r, uint32_t unit, int64_t start_ns, const stru
   enum ni_func f = ni_func_from_name(o->func);
   if (!u->with || u->n_started == KERNELS_MAX || !possible(start_ns)) return 0;
   if (!ni_array_room(u->started, u->n_started, u->cap_started)) return -ENOMEM;
-  /* One kernel sends and receives several messages. */
-  bool p2p = f == NI_FUNC_SEND || f == NI_FUNC_RECV;
-  u->started[u->n_started++] = (struct ni_kernel){start_ns, {p2p ? 0 : o->msg_bytes}, p2p ? NI_FUNC_SEND : f};
+  u->started[u->n_started++] = (struct ni_kernel){start_ns, f == NI_FUNC_RECV ? NI_FUNC_SEND : f};
   return 0;
 }
 

@@ -1,7 +1,6 @@
 /*
- * Events of other profilers' files as they are, on tracks of their rank ("PyTorch CPU: thread 12"). Slices and instants
- * with name, category and arguments; arrows that stand behind the slice that they are bound to, as Kineto writes them. What
- * else there is, is counted.
+ * Slices and instants of other profilers' files, by name, on tracks of their rank ("PyTorch CPU: thread 12"). Arrows and
+ * arguments are not drawn; what else there is, is counted.
  */
 #ifndef NI_TRACE_EMIT_WITH_H
 #define NI_TRACE_EMIT_WITH_H

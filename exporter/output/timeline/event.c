@@ -15,7 +15,8 @@ static const struct {
 };
 
 static const char *const categories[NI_TR_C_COUNT] = {"coll", "p2p",  "channel", "enqueue", "unfinished", "loss",
-                                                      "life", "mark", "api",     "launch",  "net",        "proxy", "counter"};
+                                                      "life", "mark", "api",     "launch",  "net",        "proxy", "counter",
+                                                      "pytorch"};
 
 const char *ni_tr_key_name(unsigned key) { return keys[key].name; }
 enum ni_tr_value ni_tr_key_form(unsigned key) { return keys[key].form; }
@@ -39,10 +40,10 @@ int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, cons
   return err;
 }
 
-/* In the sort lie the head, the values, the arrows, the keys and the text. */
+/* In the sort lie the head, the values, the arrows and the keys. */
 enum { HEAD = offsetof(struct ni_tr_event, key) };
 _Static_assert(HEAD + sizeof ((struct ni_tr_event *)0)->key + sizeof ((struct ni_tr_event *)0)->value +
-                   sizeof ((struct ni_tr_event *)0)->arrow + NI_TR_TEXT_MAX <= NI_SORT_ITEM_MAX, "events fit into the sort");
+                   sizeof ((struct ni_tr_event *)0)->arrow <= NI_SORT_ITEM_MAX, "events fit into the sort");
 
 int ni_tr_by_time(const void *a, const void *b, void *unused) {
   const struct ni_tr_event *x = a, *y = b; /* their heads */
@@ -63,7 +64,6 @@ int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   p = mempcpy(p, e->value, e->n_args * sizeof *e->value);
   p = mempcpy(p, e->arrow, e->n_arrows * sizeof *e->arrow);
   p = mempcpy(p, e->key, e->n_args);
-  p = mempcpy(p, e->text ? e->text : "", e->n_text);
   r->count.events++;
   int err = ni_sort_add(r->sort, item, (size_t)(p - item));
   return err < 0 ? ni_tr_fail(r, err, "sorting: %s", strerror(-err)) : 0;
@@ -78,5 +78,4 @@ void ni_tr_unpack(const void *item, struct ni_tr_event *e) {
   memcpy(e->arrow, p, e->n_arrows * sizeof *e->arrow);
   p += e->n_arrows * sizeof *e->arrow;
   memcpy(e->key, p, e->n_args);
-  e->text = p + e->n_args;
 }

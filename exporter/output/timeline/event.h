@@ -42,26 +42,24 @@ enum ni_tr_key_id {
 
 enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT, NI_TR_COUNTER }; /* COUNTER: its track is a number in ni_tr.device */
 enum ni_tr_category { NI_TR_C_COLL, NI_TR_C_P2P, NI_TR_C_CHANNEL, NI_TR_C_ENQUEUE, NI_TR_C_OPEN, NI_TR_C_LOSS, NI_TR_C_LIFE,
-                      NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNTER, NI_TR_C_COUNT };
+                      NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNTER, NI_TR_C_PYTORCH,
+                      NI_TR_C_COUNT };
 
 /* What an arrow is from and to. */
-enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST,
-                        NI_TR_A_GPU, NI_TR_A_BACKWARD, NI_TR_A_COUNT };
+enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST, NI_TR_A_COUNT };
 struct ni_tr_arrow {
   uint64_t id;
   uint8_t kind, out;           /* out: begins here */
 };
 
-enum { NI_TR_ARGS_MAX = 24, NI_TR_ARROWS_MAX = 4, NI_TR_TEXT_MAX = 3600 };
+enum { NI_TR_ARGS_MAX = 24, NI_TR_ARROWS_MAX = 4 };
 struct ni_tr_event {
   int64_t ts, dur;             /* aligned Unix ns */
   uint32_t track, name;
-  uint32_t n_text;             /* of text, instead of name, category and arguments; 0: none */
   uint8_t phase, category, n_args, n_arrows; /* up to here as it lies in the sort */
   uint8_t key[NI_TR_ARGS_MAX];
   uint64_t value[NI_TR_ARGS_MAX];
   struct ni_tr_arrow arrow[NI_TR_ARROWS_MAX];
-  const char *text;            /* members of its JSON object, ready */
 };
 
 static inline void ni_tr_u64(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_t v) {

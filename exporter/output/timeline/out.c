@@ -58,11 +58,6 @@ void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
   o->n += n;
 }
 
-void ni_tr_out_bytes(struct ni_tr_out *o, const char *text, size_t n) {
-  memcpy(room(o, n), text, n);
-  o->n += n;
-}
-
 void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
   *room(o, 1) = '"';
   o->n++;

@@ -32,7 +32,6 @@ struct ni_tr_out {
 /* Compressed when path ends in .gz. 0, or -errno with a sentence in why. */
 int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap);
 void ni_tr_out_text(struct ni_tr_out *o, const char *text);               /* as it is */
-void ni_tr_out_bytes(struct ni_tr_out *o, const char *text, size_t n);     /* n <= NI_TR_OUT_BYTES */
 void ni_tr_out_string(struct ni_tr_out *o, const char *text);             /* with quotes, escaped; bad UTF-8 as U+FFFD */
 void ni_tr_out_u64(struct ni_tr_out *o, uint64_t v);
 void ni_tr_out_i64(struct ni_tr_out *o, int64_t v);

@@ -21,8 +21,7 @@
 #include "write.h"
 
 static const char *const arrow_names[NI_TR_A_COUNT] = {"enqueue to kernel", "call to kernel", "call to launch",
-                                                       "launch to kernel", "kernel to network", "enqueue to network",
-                                                       "CPU to GPU", "forward to backward"};
+                                                       "launch to kernel", "kernel to network", "enqueue to network"};
 
 /* Arrows that have begun: two tables that take turns, so that the newest 262,144 at least are remembered. */
 enum { BEGUN_SLOTS = 1 << 19, BEGUN_MAX = BEGUN_SLOTS / 2 };
@@ -272,15 +271,11 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   if (!lane) return -ENOMEM;
   uint32_t pid = r->unit[t->unit].out_pid;
   begin(w, e->phase == NI_TR_INSTANT ? "i\",\"s\":\"t" : "X");
-  ni_tr_out_text(&w->out, e->n_text ? "\"," : "\",\"name\":");
-  if (e->n_text) {
-    ni_tr_out_bytes(&w->out, e->text, e->n_text);
-  } else {
-    ni_tr_out_string(&w->out, ni_name_text(&r->names, e->name));
-    ni_tr_out_text(&w->out, ",\"cat\":\"");
-    ni_tr_out_text(&w->out, ni_tr_category_name(e->category));
-    ni_tr_out_text(&w->out, "\"");
-  }
+  ni_tr_out_text(&w->out, "\",\"name\":");
+  ni_tr_out_string(&w->out, ni_name_text(&r->names, e->name));
+  ni_tr_out_text(&w->out, ",\"cat\":\"");
+  ni_tr_out_text(&w->out, ni_tr_category_name(e->category));
+  ni_tr_out_text(&w->out, "\"");
   place(w, pid, lane->tid, e->ts);
   if (e->phase != NI_TR_INSTANT) {
     ni_tr_out_text(&w->out, ",\"dur\":");

@@ -22,8 +22,8 @@ sys.path.insert(0, "test/lib")
 import trace_check
 x = trace_check.load(sys.argv[1])
 torch = [s for s in x.slices if s["track"].startswith("PyTorch")]
-k = [s for s in torch if "true_ns" in s["args"]]
-off = [abs(x.start + s["t"] - int(s["args"]["true_ns"])) for s in k] or [0]
+k = [s for s in torch if " true_ns=" in s["name"]]
+off = [abs(x.start + s["t"] - int(s["name"].split("=")[1])) for s in k] or [0]
 w = x.other.get("with", [])
 ok = eval(sys.argv[2])
 if not ok: print(len(k), max(off), w)
@@ -38,27 +38,24 @@ kineto far0 --offset 3.25 --drift 8 --from 30 --to 200 --lost 10 --extra 1
 draw 0 far0 --with "$work/far0"
 expect far0 'len(k) > 280 and max(off) < 10000 and len(w) == 2 and all(c["aligned"] and float(c["error_us"]) < 5 for c in w)'
 said far0 '^with  .*node_773\.1790000000.*, rank 3: 1[0-9]{2} of [0-9]+ NCCL kernels are ours, clock -3\.25.* s, error below .*us, drift -[78]\.[0-9]+ ppm; [0-9]+ events, 1 left out'
-# What is drawn, where, and by which name; arrows; nothing of ours is another.
+# What is drawn, where, and by which name; nothing of ours is another.
 expect far0 '{s["track"] for s in torch} >= {"PyTorch CPU: thread 4003 (python3)", "PyTorch GPU 3: stream 24 ", "PyTorch GPU 0: stream 28 "}'
-expect far0 '{s["process"].split(",")[0] for s in torch} == {"rank 0", "rank 3"} and len([s for s in torch if s["cat"] == "cpu_op"]) == 4 * len(k)'
-expect far0 'sum(a["name"] == "CPU to GPU" and "kernel" in a["to"]["cat"] for a in x.arrows) == 2 * len(k)'
-expect far0 'sum("</script>" in s["name"] and "é" in s["name"] and "\x1b" in s["name"] for s in torch) == 2 and all(s["args"]["Process Group Name"] for s in k)'
+expect far0 '{s["process"].split(",")[0] for s in torch} == {"rank 0", "rank 3"} and len([s for s in torch if s["name"] in ("c10d::allreduce_", "record_param_comms")]) == 4 * len(k)'
+expect far0 'sum("</script>" in s["name"] and "é" in s["name"] and "\x1b" in s["name"] for s in torch) == 2'
 draw 0 small --with "$work/far0" --memory 1M
 cmp "$work/far0.json" "$work/small.json" || fail "memory changes the output"
-draw 0 noflows --with "$work/far0" --no-flows
-expect noflows 'not x.arrows and max(off) < 10000'
 draw 0 rank1 --with "$work/far0" --rank 1
 expect rank1 'not torch'
 draw 0 window --with "$work/far0" --since +40s --until +60s
 expect window '0 < len(k) < 100 and max(off) < 10000'
 
-# Sizes tell which is which; half of ours alone; old files in Unix us with no rank in them; every one of our clocks.
-kineto sizes --offset -0.75 --drift -40 --every 2 --extra 2 --sizes --ranks 0,2,5
-draw 0 sizes --with "$work/sizes"
-expect sizes 'len(k) == 360 and max(off) < 10000'
+# Half of ours alone; old files in Unix us with no rank in them; every one of our clocks.
+kineto half --offset -0.75 --drift -40 --every 2 --extra 2 --ranks 0,2,5
+draw 0 half --with "$work/half"
+expect half 'len(k) == 360 and max(off) < 10000'
 kineto old --offset 1 --absolute --nameless --plain
 draw 0 old --with "$work/old/node_rank3.pt.trace.json" --with "0=$work/old/node_rank0.pt.trace.json"
-expect old 'len(k) == 480 and max(off) < 10000 and sum(a["name"] == "CPU to GPU" for a in x.arrows) == len(k)'
+expect old 'len(k) == 480 and max(off) < 10000'
 kineto exact --noise 0
 draw 0 exact --with "$work/exact" --json
 expect exact 'max(off) < 2000'
@@ -67,7 +64,7 @@ w = json.load(open(sys.argv[1]))["with"]
 assert [(x["rank"], x["aligned"], x["kernels_matched"], x["left_out"]) for x in w] == [(0, True, 240, 1), (3, True, 240, 1)], w' "$work/exact.txt" || fail "--json"
 
 # Nothing tells: starts by chance, two kernels, another rank's file. Then the host's clock is used, and it is said.
-kineto chaos --chaos --sizes
+kineto chaos --chaos
 kineto two --from 10 --to 12 --offset 5
 kineto wrong --ranks 0
 for x in chaos two "wrong 4=$work/wrong/node_770.1790000000.pt.trace.json.gz"; do

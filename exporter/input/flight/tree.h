@@ -37,9 +37,9 @@ const struct ni_node *ni_tree_root(const struct ni_tree *t);
 
 /* Item i of a list, of a dict its keys and values in turn; the value of a key, among the first 64. NULL: there is none, or x is
  * NULL or of another kind. */
-const struct ni_node *ni_tree_at(const struct ni_tree *t, const struct ni_node *x, size_t i);
-const struct ni_node *ni_tree_get(const struct ni_tree *t, const struct ni_node *x, const char *key);
-size_t ni_tree_length(const struct ni_tree *t, const struct ni_node *x);
+const struct ni_node *ni_node_at(const struct ni_node *x, size_t i);
+const struct ni_node *ni_node_get(const struct ni_node *x, const char *key);
+size_t ni_node_length(const struct ni_node *x);
 /* A number or bool, also one that is written as text; else `otherwise`. */
 int64_t ni_node_number(const struct ni_node *x, int64_t otherwise);
 /* A text, cut to what fits; else "". Returns out. And all of it, *n bytes without a NUL. */

@@ -10,7 +10,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/input/flight/tree.h"
-#include "exporter/input/torch_dtype.h"
+#include "exporter/base/mix.h"
 
 #define EXAMINED (1u << 20) /* entries of a dump */
 #define TENSORS 64
@@ -35,7 +35,6 @@ struct group {
 
 struct reading {
   struct ni_hang_model *m;
-  const struct ni_tree *t;
   int64_t rank, process;
   struct snapshot *snap; /* by process */
   size_t n_snaps, cap_snaps;
@@ -46,41 +45,43 @@ struct reading {
   bool whole; /* nothing of it was overwritten */
 };
 
-static int64_t get(const struct reading *r, const struct ni_node *x, const char *key, int64_t otherwise) {
-  return ni_node_number(ni_tree_get(r->t, x, key), otherwise);
+static int64_t get(const struct ni_node *x, const char *key, int64_t otherwise) {
+  return ni_node_number(ni_node_get(x, key), otherwise);
 }
 
 static uint64_t time_of(struct reading *r, const struct ni_node *e, const char *key) {
-  int64_t ns = get(r, e, key, 0);
+  int64_t ns = get(e, key, 0);
   if (ns <= 0 || ns > TIME_MAX) return 0;
   ni_hang_raise(&r->snap[r->process].newest_ns, (uint64_t)ns);
   ni_hang_raise(&r->newest_ns, (uint64_t)ns);
   return (uint64_t)ns;
 }
 
+/* Of an element by c10's name of its type ("BFloat16", "Float8_e4m3fn"); 0: not known. */
+static uint64_t type_bytes(const char *type) {
+  static const char *const of[][8] = {{"Float8", "Byte", "Char", "Bool"}, {"BFloat16", "Half", "Short"}, {"Float", "Int"}, {"Double", "Long"}};
+  for (unsigned i = 0; i < 4; i++)
+    for (const char *const *name = of[i]; *name; name++)
+      if (strncmp(type, *name, strlen(*name)) == 0) return UINT64_C(1) << i;
+  return 0;
+}
+
 /* Bytes of all tensors; 0: not known. */
-static uint64_t bytes_of(const struct reading *r, const struct ni_node *sizes, const struct ni_node *dtypes) {
+static uint64_t bytes_of(const struct ni_node *sizes, const struct ni_node *dtypes) {
   uint64_t sum = 0, x;
-  size_t n = ni_tree_length(r->t, sizes), types = ni_tree_length(r->t, dtypes);
+  char type[32];
+  size_t n = ni_node_length(sizes), types = ni_node_length(dtypes);
   for (size_t i = 0; i < n && n <= TENSORS; i++, sum += x) {
-    const struct ni_node *dims = ni_tree_at(r->t, sizes, i);
-    size_t len;
-    const char *type = ni_node_bytes(ni_tree_at(r->t, dtypes, i < types ? i : 0), &len);
-    x = ni_torch_dtype_bytes(type, len);
-    if (ni_tree_length(r->t, dims) > DIMS) return 0;
-    for (size_t d = 0; d < ni_tree_length(r->t, dims); d++)
-      if (__builtin_mul_overflow(x, (uint64_t)ni_node_number(ni_tree_at(r->t, dims, d), 0), &x)) return 0;
+    const struct ni_node *dims = ni_node_at(sizes, i);
+    x = type_bytes(ni_node_text(ni_node_at(dtypes, i < types ? i : 0), type, sizeof type));
+    if (ni_node_length(dims) > DIMS) return 0;
+    for (size_t d = 0; d < ni_node_length(dims); d++)
+      if (__builtin_mul_overflow(x, (uint64_t)ni_node_number(ni_node_at(dims, d), 0), &x)) return 0;
   }
   return sum;
 }
 
 /* ---- process groups ---- */
-
-/* FNV-1a: the same in each run, unlike ni_hash(). */
-static uint64_t mixed(uint64_t hash, const void *p, size_t n) {
-  for (size_t i = 0; i < n; i++) hash = (hash ^ ((const unsigned char *)p)[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
 
 /* Of a text like "[0, 1, 2]" how many numbers are in it, and where our rank is, or -1. They go into the hash. */
 static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident *id) {
@@ -93,7 +94,7 @@ static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident
     number = 10 * number + (uint64_t)(s[i] - '0');
     if (i + 1 < n && isdigit((unsigned char)s[i + 1])) continue;
     if (number == (uint64_t)rank) id->rank = id->n_ranks;
-    id->comm_hash = mixed(id->comm_hash, &number, sizeof number);
+    id->comm_hash = ni_mix(id->comm_hash + number);
     id->n_ranks++;
     number = 0;
   }
@@ -111,17 +112,18 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
   struct group *g = &r->group[r->n++];
   *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE};
-  struct ni_ident id = {.comm_hash = mixed(UINT64_C(0xcbf29ce484222325), name, strlen(name)), .comm_name = full};
-  read_ranks(ni_tree_get(r->t, config, "ranks"), r->rank, &id);
+  struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
+  for (const char *c = name; *c; c++) id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
+  read_ranks(ni_node_get(config, "ranks"), r->rank, &id);
   if (id.rank < 0) return g;
-  ni_node_text(ni_tree_get(r->t, config, "desc"), desc, sizeof desc);
+  ni_node_text(ni_node_get(config, "desc"), desc, sizeof desc);
   bool described = *desc && strcmp(desc, "undefined") != 0;
   snprintf(full, sizeof full, "%s%sprocess group %s%s", described ? desc : "", described ? " (" : "", name, described ? ")" : "");
   if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0) return NULL;
   g->x = r->m->member[g->member];
   g->x->dump = true;
   if (g->x->started[0] == NI_HANG_NONE) g->x->started[0] = 0;
-  int64_t last = get(r, status, "last_enqueued_collective", 0);
+  int64_t last = get(status, "last_enqueued_collective", 0);
   if (last > 0) ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
   g->x->open_ns |= r->whole || status; /* the time comes at the end */
   struct ni_hang_process *p = &r->m->process[r->process];
@@ -136,15 +138,15 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
   char type[32];
   bool out = strncmp(func, "scatter", 7) == 0; /* only its root has an input */
   bool uneven = strstr(func, "all_to_all") || strstr(func, "alltoall");
-  const struct ni_node *types = ni_tree_get(r->t, e, out ? "output_dtypes" : "input_dtypes");
+  const struct ni_node *types = ni_node_get(e, out ? "output_dtypes" : "input_dtypes");
   const char *arrow = op->kind == NI_KIND_P2P ? strpbrk(func, "<-") : NULL; /* "send 0->1", "recv 1<-0" */
   int name = ni_hang_name(r->m, !arrow ? func : *arrow == '-' ? "Send" : "Recv");
-  int datatype = ni_hang_name(r->m, ni_node_text(ni_tree_at(r->t, types, 0), type, sizeof type));
+  int datatype = ni_hang_name(r->m, ni_node_text(ni_node_at(types, 0), type, sizeof type));
   if (name < 0 || datatype < 0) return -ENOMEM;
-  int64_t timeout = get(r, e, "timeout_ms", 0);
+  int64_t timeout = get(e, "timeout_ms", 0);
   op->func = (uint16_t)name;
   op->datatype = (uint16_t)datatype;
-  op->bytes = uneven ? 0 : bytes_of(r, ni_tree_get(r->t, e, out ? "output_sizes" : "input_sizes"), types);
+  op->bytes = uneven ? 0 : bytes_of(ni_node_get(e, out ? "output_sizes" : "input_sizes"), types);
   op->enqueue_ns = time_of(r, e, "time_created_ns");
   op->seen_ns = time_of(r, e, "time_discovered_completed_ns");
   op->timeout_ns = timeout > 0 && timeout < WEEK_MS ? (uint64_t)timeout * 1000000u : 0;
@@ -167,15 +169,15 @@ static int add_op(struct reading *r, struct group *g, struct ni_hang_op *op, boo
 /* One entry, the newest first. at: its place in the ring. */
 static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   char name[96], state[16];
-  struct group *g = group_of(r, ni_tree_at(r->t, ni_tree_get(r->t, e, "process_group"), 0), NULL, NULL);
-  const char *func = ni_node_text(ni_tree_get(r->t, e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
+  struct group *g = group_of(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
+  const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
   if (colon) func = colon + 1;
-  bool p2p = get(r, e, "is_p2p", strpbrk(func, "<-") != NULL);
-  int64_t sn = get(r, e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
+  bool p2p = get(e, "is_p2p", strpbrk(func, "<-") != NULL);
+  int64_t sn = get(e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
   if (!g || !g->x || sn < 0 || !*func) return r->m->bad_lines++, 0;
   if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
-  ni_node_text(ni_tree_get(r->t, e, "state"), state, sizeof state);
-  bool done = strcmp(state, "completed") == 0 || get(r, e, "retired", 0);
+  ni_node_text(ni_node_get(e, "state"), state, sizeof state);
+  bool done = strcmp(state, "completed") == 0 || get(e, "retired", 0);
   bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns");
   r->snap[r->process].timed |= started;
   if (!p2p) g->last_sn = (uint64_t)sn;
@@ -183,7 +185,7 @@ static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   else if (g->batch_sn == (uint64_t)sn) done = g->batch_done, started = g->batch_started;
   struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL, .sn = (uint64_t)sn,
                           .state = started ? NI_HANG_KERNEL : NI_HANG_LAUNCHED,
-                          .rec_sn = p2p ? (uint64_t)get(r, e, "record_id", (int64_t)at) : (uint64_t)sn,
+                          .rec_sn = p2p ? (uint64_t)get(e, "record_id", (int64_t)at) : (uint64_t)sn,
                           .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
   int error = read_call(r, e, func, &op);
   return error ? error : add_op(r, g, &op, done);
@@ -209,15 +211,6 @@ int ni_hang_find_dumps(struct ni_files *out, const struct ni_inputs *in) {
   return e;
 }
 
-/* The last number in a file's name; -1: there is none. */
-static int64_t last_number(const char *name) {
-  const char *end = name + strlen(name);
-  while (end > name && !isdigit((unsigned char)end[-1])) end--;
-  const char *from = end;
-  while (from > name && isdigit((unsigned char)from[-1])) from--;
-  return from == end ? -1 : strtoll(from, NULL, 10);
-}
-
 /* The process of that rank that began last, in logs, boxes or dumps; else a new one. */
 static int64_t process_of(const struct reading *r, const struct ni_hang_looks *l) {
   const struct ni_who_process *w = NULL;
@@ -230,9 +223,9 @@ static int64_t process_of(const struct reading *r, const struct ni_hang_looks *l
   return ni_hang_process_of(r->m, w ? w->host : "", w ? w->pid : r->rank, w ? w->start_ns : 0);
 }
 
-static int take_dump(struct reading *r, const struct ni_file *f) {
-  const struct ni_node *root = ni_tree_root(r->t), *entries = ni_tree_get(r->t, root, "entries");
-  const struct ni_node *config = ni_tree_get(r->t, root, "pg_config");
+static int take_dump(struct reading *r, const struct ni_file *f, const struct ni_node *root) {
+  const struct ni_node *entries = ni_node_get(root, "entries");
+  const struct ni_node *config = ni_node_get(root, "pg_config");
   struct ni_hang_process *p = &r->m->process[r->process];
   char name[64];
   struct stat st;
@@ -246,22 +239,21 @@ static int take_dump(struct reading *r, const struct ni_file *f) {
   if (stat(f->path, &st) == 0) ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
   if (!p->file && !(p->file = strdup(f->path))) return -ENOMEM;
   ni_hang_raise(&p->file_ns, r->snap[r->process].changed_ns);
-  size_t n = ni_tree_length(r->t, entries);
-  r->whole = n == 0 || get(r, ni_tree_at(r->t, entries, 0), "record_id", -1) == 0;
-  for (size_t i = 0; i + 1 < ni_tree_length(r->t, config) && i < (size_t)2 * NI_HANG_GROUPS; i += 2) {
-    const struct ni_node *called = ni_tree_at(r->t, config, i), *status = ni_tree_get(r->t, root, "pg_status");
-    status = ni_tree_get(r->t, status, ni_node_text(called, name, sizeof name));
-    (void)group_of(r, called, ni_tree_at(r->t, config, i + 1), status);
+  size_t n = ni_node_length(entries);
+  r->whole = n == 0 || get(ni_node_at(entries, 0), "record_id", -1) == 0;
+  for (size_t i = 0; i + 1 < ni_node_length(config) && i < (size_t)2 * NI_HANG_GROUPS; i += 2) {
+    const struct ni_node *called = ni_node_at(config, i), *status = ni_node_get(root, "pg_status");
+    status = ni_node_get(status, ni_node_text(called, name, sizeof name));
+    (void)group_of(r, called, ni_node_at(config, i + 1), status);
   }
-  for (size_t i = 0; e == 0 && i < n && i < EXAMINED; i++) e = take_entry(r, ni_tree_at(r->t, entries, n - 1 - i), n - 1 - i);
+  for (size_t i = 0; e == 0 && i < n && i < EXAMINED; i++) e = take_entry(r, ni_node_at(entries, n - 1 - i), n - 1 - i);
   return e;
 }
 
 static int read_one(struct reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
   char why[256] = "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3";
   struct ni_tree *t = ni_tree_read(f->path, why);
-  r->t = t;
-  if (t && (r->rank = get(r, ni_tree_root(t), "rank", -1)) < 0) r->rank = last_number(ni_path_name(f->path));
+  if (t && (r->rank = get(ni_tree_root(t), "rank", -1)) < 0) r->rank = ni_rank_in_name(f->path);
   if (!t || r->rank < 0 || r->rank >= INT32_MAX) {
     ni_hang_bad_file(r->m, f->path, why);
     ni_tree_free(t);
@@ -269,7 +261,7 @@ static int read_one(struct reading *r, const struct ni_file *f, const struct ni_
   }
   r->m->dumps++;
   r->process = process_of(r, l);
-  int e = r->process < 0 ? (int)r->process : take_dump(r, f);
+  int e = r->process < 0 ? (int)r->process : take_dump(r, f, ni_tree_root(t));
   ni_map_free(&r->names);
   r->names = (struct ni_map){0};
   r->n = 0;

@@ -15,7 +15,7 @@ hostile() {
   fi
 }
 hostile cuts "no Flight Recorder dump, or a part of one"
-for op in global:c:0x63.*GLOBAL reduce:R:0x52.*REDUCE stack_global:x:0x93.*STACK_GLOBAL; do
+for op in global:c:0x63 reduce:R:0x52 stack_global:x:0x93; do
   [ -d "$TMP/opcodes" ] || hostile opcodes "opcode 0x"
   rc=0
   "$INSPECTOR" hang "$TMP/opcodes/${op%%:*}_2" --box-dir "$BOXES" >"$TMP/text" 2>&1 || rc=$?

@@ -94,8 +94,8 @@ bad '[7]' 'want an object'
 bad '{"counters":[]}' 'no counters in it'
 bad '{"counters":[]} {}' 'something stands behind'
 bad '{"schema_version":"nccl-inspector-check-1"}' 'another schema'
-bad '{"nccl_inspector":{"entities":[{"source":"ib","counters":[]}]}}' 'source and name have to come first'
-bad '{"nccl_inspector":{"entities":[{"source":"abacus","name":"x","counters":[]}]}}' 'the source to be one that is known'
+bad '{"nccl_inspector":{"entities":[{"source":"ib","counters":[]}]}}' 'entities\[0\]: want a name, and a source that is known'
+bad '{"nccl_inspector":{"entities":[{"source":"abacus","name":"x","counters":[]}]}}' 'a source that is known'
 bad '1@2.0
 3@4.0
 ' '2 lines: want 1890 a NIC'

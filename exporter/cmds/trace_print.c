@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
@@ -81,7 +82,7 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
   struct told t[TOLD_MAX];
-  return !ni_ledger_complete(&r->ledger) || left_out(r, t) > 0;
+  return left_out(r, t) > 0; /* the ledger's problems are in it */
 }
 
 static int64_t worst_gpu_spread(const struct ni_tr *r) {
@@ -238,72 +239,82 @@ void ni_tr_print(const struct ni_tr *r) {
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
 
-static void member_text(struct ni_tr_out *o, const char *before, const char *text) {
-  ni_tr_out_text(o, before);
-  ni_tr_out_string(o, text);
-}
-static void member_u64(struct ni_tr_out *o, const char *before, uint64_t v) {
-  ni_tr_out_text(o, before);
-  ni_tr_out_u64(o, v);
-}
-static void member_us(struct ni_tr_out *o, const char *before, int64_t ns) {
-  ni_tr_out_text(o, before);
-  ni_tr_out_us(o, ns);
-}
-static void member_bool(struct ni_tr_out *o, const char *before, bool yes) {
-  ni_tr_out_text(o, before);
-  ni_tr_out_text(o, yes ? "true" : "false");
+static void in_unit(struct ni_json *j, const char *what, bool us, int64_t ns) {
+  char key[40];
+  snprintf(key, sizeof key, "%s_%s", what, us ? "us" : "ns");
+  if (us) ni_json_f64(j, key, (double)ns / 1e3);
+  else ni_json_i64(j, key, ns);
 }
 
-void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
+/* What the file's otherData (in us) and --json (in ns) both say. */
+static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
+  static const struct ni_json_field of_with[] = {
+      NI_JSON(ni_tr_with, rank), NI_JSON_AS(ni_tr_with, fit.matched, "kernels_matched"), NI_JSON_AS(ni_tr_with, fit.beside, "kernels"),
+      NI_JSON_AS(ni_tr_with, fit.drift, "drift"), NI_JSON(ni_tr_with, events), NI_JSON(ni_tr_with, left_out)};
   struct told t[TOLD_MAX];
-  char text[512], start[32];
-  snprintf(start, sizeof start, "%" PRId64, r->t0_ns); /* as text: a double has no room for it */
-  member_text(o, "{\"producer\":\"nccl-inspector " NI_VERSION "\",\"start_unix_ns\":", start);
-  member_text(o, ",\"start_utc\":", ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
-  member_u64(o, ",\"operations\":", r->count.shown);
-  member_text(o, ",\"clock_reference\":", r->reference == NI_TR_NONE ? "" : ni_tr_host_name(r, r->reference));
-  ni_tr_out_text(o, ",\"clocks\":[");
-  bool comma = false;
+  char text[512];
+  ni_json_text(j, "clock_reference", r->reference == NI_TR_NONE ? us ? "" : NULL : ni_tr_host_name(r, r->reference));
+  ni_json_array(j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     const struct ni_tr_host *h = &r->host[i];
     if (!host_shown(r, i)) continue;
-    member_text(o, comma ? ",\n{\"host\":" : "\n{\"host\":", ni_tr_host_name(r, i));
-    comma = true;
-    member_bool(o, ",\"aligned\":", h->aligned);
-    member_us(o, ",\"offset_us\":", (int64_t)h->offset_ns);
-    if (h->aligned) member_us(o, ",\"error_us\":", h->error_ns);
-    else ni_tr_out_text(o, ",\"error_us\":null");
-    ni_tr_out_text(o, ",\"drift_ppm\":");
-    ni_tr_out_f64(o, h->drift * 1e6);
-    member_bool(o, ",\"contradictory\":", h->contradiction);
-    member_u64(o, ",\"collectives\":", h->matched);
-    if (h->messages) member_u64(o, ",\"messages\":", h->messages);
-    member_u64(o, ",\"collectives_rejected\":", h->rejected);
+    ni_json_object(j, NULL);
+    ni_json_text(j, "host", ni_tr_host_name(r, i));
+    ni_json_bool(j, "aligned", h->aligned);
+    in_unit(j, "offset", us, (int64_t)h->offset_ns);
+    if (h->aligned) in_unit(j, "error", us, h->error_ns);
+    else ni_json_text(j, us ? "error_us" : "error_ns", NULL);
+    ni_json_f64(j, "drift_ppm", h->drift * 1e6);
+    ni_json_bool(j, "contradictory", h->contradiction);
+    ni_json_u64(j, "collectives", h->matched);
+    if (h->messages) ni_json_u64(j, "messages", h->messages);
+    ni_json_u64(j, "collectives_rejected", h->rejected);
     ni_tr_clock_text(r, i, text, sizeof text);
-    member_text(o, ",\"text\":", text);
-    ni_tr_out_text(o, "}");
+    ni_json_text(j, "text", text);
+    ni_json_end_object(j);
   }
-  ni_tr_out_text(o, r->n_with ? "],\"with\":[" : "");
+  ni_json_end_array(j);
+  if (r->n_with) ni_json_array(j, "with");
   for (uint32_t i = 0; i < r->n_with; i++) {
-    const struct ni_tr_with *w = &r->with[i];
-    member_text(o, i ? ",\n{\"file\":" : "\n{\"file\":", w->path);
-    member_bool(o, ",\"aligned\":", w->fit.good);
-    member_us(o, ",\"error_us\":", w->fit.error_ns);
-    with_text(w, text, sizeof text);
-    member_text(o, ",\"text\":", text);
-    ni_tr_out_text(o, "}");
+    ni_json_object(j, NULL);
+    ni_json_text(j, "file", r->with[i].path);
+    ni_json_bool(j, "aligned", r->with[i].fit.good);
+    ni_json_fields(j, of_with, sizeof of_with / sizeof *of_with, true, &r->with[i], NULL);
+    in_unit(j, "offset", us, r->with[i].fit.offset_ns);
+    in_unit(j, "error", us, r->with[i].fit.error_ns);
+    with_text(&r->with[i], text, sizeof text);
+    ni_json_text(j, "text", text);
+    ni_json_end_object(j);
   }
-  member_u64(o, "],\"left_out_by_settings\":", r->count.filtered);
-  member_us(o, ",\"gpu_clock_spread_us\":", worst_gpu_spread(r));
-  member_us(o, ",\"gpu_clock_contradiction_us\":", r->contradiction_ns);
-  ni_tr_out_text(o, ",\"incomplete\":{");
+  if (r->n_with) ni_json_end_array(j);
+  in_unit(j, "gpu_clock_spread", us, worst_gpu_spread(r));
+  in_unit(j, "gpu_clock_contradiction", us, r->contradiction_ns);
+  ni_json_object(j, "incomplete");
   unsigned n = left_out(r, t);
-  for (unsigned i = 0; i < n; i++) {
-    member_text(o, i ? "," : "", t[i].name);
-    member_u64(o, ":", t[i].count);
-  }
-  ni_tr_out_text(o, "}}");
+  for (unsigned i = 0; i < n; i++) ni_json_u64(j, t[i].name, t[i].count);
+  ni_json_end_object(j);
+}
+
+void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
+  char text[512], *all = NULL;
+  size_t size;
+  struct ni_json j;
+  FILE *f = open_memstream(&all, &size);
+  if (!f) return ni_tr_out_text(o, "{}");
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "producer", "nccl-inspector " NI_VERSION);
+  snprintf(text, sizeof text, "%" PRId64, r->t0_ns);
+  ni_json_text(&j, "start_unix_ns", text); /* as text: a double has no room for it */
+  ni_json_text(&j, "start_utc", ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
+  ni_json_u64(&j, "operations", r->count.shown);
+  ni_json_u64(&j, "left_out_by_settings", r->count.filtered);
+  print_about(r, &j, true);
+  ni_json_end_object(&j);
+  ni_json_finish(&j);
+  fclose(f);
+  ni_tr_out_text(o, all ? all : "{}");
+  free(all);
 }
 
 void ni_tr_print_json(const struct ni_tr *r) {
@@ -313,15 +324,8 @@ void ni_tr_print_json(const struct ni_tr *r) {
       NI_JSON_AS(ni_tr_counts, open, "unfinished"), NI_JSON(ni_tr_counts, start_assumed), NI_JSON(ni_tr_counts, unknown_lines),
       NI_JSON(ni_tr_counts, marks), NI_JSON_AS(ni_tr_counts, filtered, "left_out_by_settings"),
       NI_JSON_AS(ni_tr_counts, proxy_untimed, "proxy_without_time")};
-  static const struct ni_json_field of_with[] = {
-      NI_JSON_AS(ni_tr_with, path, "file"), NI_JSON(ni_tr_with, rank),
-      NI_JSON_AS(ni_tr_with, fit.matched, "kernels_matched"), NI_JSON_AS(ni_tr_with, fit.beside, "kernels"),
-      NI_JSON_AS(ni_tr_with, fit.offset_ns, "offset_ns"), NI_JSON_AS(ni_tr_with, fit.error_ns, "error_ns"),
-      NI_JSON_AS(ni_tr_with, fit.drift, "drift"), NI_JSON(ni_tr_with, events), NI_JSON(ni_tr_with, left_out)};
   const struct ni_tr_counts *c = &r->count;
   struct ni_json j;
-  struct told t[TOLD_MAX];
-  char text[512];
   uint32_t ranks, hosts;
   bool more;
   counts(r, &ranks, &more, &hosts);
@@ -335,47 +339,13 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_bool(&j, "more_ranks", more);
   ni_json_u64(&j, "hosts", hosts);
   ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
-  ni_json_text(&j, "clock_reference", r->reference == NI_TR_NONE ? NULL : ni_tr_host_name(r, r->reference));
-  ni_json_array(&j, "clocks");
-  for (uint32_t i = 0; i < r->n_hosts; i++) {
-    const struct ni_tr_host *h = &r->host[i];
-    if (!host_shown(r, i)) continue;
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "host", ni_tr_host_name(r, i));
-    ni_json_bool(&j, "aligned", h->aligned);
-    ni_json_i64(&j, "offset_ns", (int64_t)h->offset_ns);
-    if (h->aligned) ni_json_i64(&j, "error_ns", h->error_ns);
-    else ni_json_f64(&j, "error_ns", NAN);
-    ni_json_f64(&j, "drift_ppm", h->drift * 1e6);
-    ni_json_bool(&j, "contradictory", h->contradiction);
-    ni_json_u64(&j, "collectives", h->matched);
-    if (h->messages) ni_json_u64(&j, "messages", h->messages);
-    ni_json_u64(&j, "collectives_rejected", h->rejected);
-    ni_tr_clock_text(r, i, text, sizeof text);
-    ni_json_text(&j, "text", text);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
-  if (r->n_with) ni_json_array(&j, "with");
-  for (uint32_t i = 0; i < r->n_with; i++) {
-    ni_json_object(&j, NULL);
-    ni_json_bool(&j, "aligned", r->with[i].fit.good);
-    ni_json_fields(&j, of_with, sizeof of_with / sizeof *of_with, true, &r->with[i], NULL);
-    ni_json_end_object(&j);
-  }
-  if (r->n_with) ni_json_end_array(&j);
   if (r->n_with) ni_json_u64(&j, "with_crowded", c->with_crowded);
-  ni_json_i64(&j, "gpu_clock_spread_ns", worst_gpu_spread(r));
-  ni_json_i64(&j, "gpu_clock_contradiction_ns", r->contradiction_ns);
   ni_json_text(&j, "verdict", ni_ledger_complete(&r->ledger) ? "COMPLETE" : "INCOMPLETE");
   ni_json_object(&j, "problems_by");
   for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++)
     if (r->ledger.problem[i].places)
       ni_json_u64(&j, ni_problem_name((enum ni_problem_code)i), r->ledger.problem[i].count);
   ni_json_end_object(&j);
-  ni_json_object(&j, "incomplete");
-  unsigned n = left_out(r, t);
-  for (unsigned i = 0; i < n; i++) ni_json_u64(&j, t[i].name, t[i].count);
-  ni_json_end_object(&j);
+  print_about(r, &j, false);
   ni_json_close(&j);
 }

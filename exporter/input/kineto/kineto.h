@@ -1,7 +1,8 @@
 /*
  * A Chrome trace as torch.profiler (Kineto) writes it, plain or gzip, event by event: {.., "traceEvents": [{..}, ..], ..}.
  *
- * Memory: 1 MiB for the event at hand, whatever the file's length. Threads: any, a call is by itself. Sources: Kineto's output_json.cpp, the Trace Event Format.
+ * Memory: 1 MiB for the event at hand, whatever the file's length. Threads: any, a call is by itself. Sources: Kineto's
+ * output_json.cpp, the Trace Event Format.
  */
 #ifndef NI_KINETO_H
 #define NI_KINETO_H

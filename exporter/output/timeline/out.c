@@ -52,10 +52,11 @@ static char *room(struct ni_tr_out *o, size_t n) {
 }
 
 void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
-  size_t n = strlen(text);
-  if (n > NI_TR_OUT_BYTES / 2) n = NI_TR_OUT_BYTES / 2; /* literals and numbers only: never */
-  memcpy(room(o, n), text, n);
-  o->n += n;
+  for (size_t n, left = strlen(text); left; left -= n, text += n) {
+    n = left < NI_TR_OUT_BYTES ? left : NI_TR_OUT_BYTES;
+    memcpy(room(o, n), text, n);
+    o->n += n;
+  }
 }
 
 void ni_tr_out_string(struct ni_tr_out *o, const char *text) {

@@ -61,7 +61,8 @@ draw 0 exact --with "$work/exact" --json
 expect exact 'max(off) < 2000'
 python3 -c 'import json, sys
 w = json.load(open(sys.argv[1]))["with"]
-assert [(x["rank"], x["aligned"], x["kernels_matched"], x["left_out"]) for x in w] == [(0, True, 240, 1), (3, True, 240, 1)], w' "$work/exact.txt" || fail "--json"
+assert [(x["rank"], x["aligned"], x["kernels_matched"], x["left_out"]) for x in w] == [(0, True, 240, 1), (3, True, 240, 1)], w
+assert all(x["file"].endswith("/exact/node_77%d.1790000000.pt.trace.json.gz" % x["rank"]) for x in w), w' "$work/exact.txt" || fail "--json"
 
 # Nothing tells: starts by chance, two kernels, another rank's file. Then the host's clock is used, and it is said.
 kineto chaos --chaos

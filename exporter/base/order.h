@@ -13,4 +13,10 @@ static inline uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const 
   return order;
 }
 
+/* For qsort(): int64_t, the least first; also of structs that begin with one. */
+static inline int ni_by_i64(const void *a, const void *b) {
+  const int64_t *x = (const int64_t *)a, *y = (const int64_t *)b;
+  return *x < *y ? -1 : *x > *y;
+}
+
 #endif

@@ -98,23 +98,15 @@ ni_reject read_events(ni_parser &p, od::value &v, const ni_key_table &t) {
   });
 }
 
-ni_reject read_steps(ni_parser &p, od::value &v, const ni_key_table &t, ni_proxy_steps &out) {
-  out = ni_proxy_steps{};
-  ni_reject r = read_list(p, v, t, NI_STEPS_MAX, out.more, [&p, &out](size_t i) {
+/* A list whose items are the parser's: all of `out`, but for what does not fit. */
+template <class List, class Item>
+ni_reject read_own(ni_parser &p, od::value &v, const ni_key_table &t, size_t most, List &out, Item *&items, size_t &size) {
+  out = List{};
+  ni_reject r = read_list(p, v, t, most, out.more, [&out, &items, &size](size_t i) {
     out.n = i + 1;
-    return ni_array_room(p.steps, i, p.steps_size) ? &p.steps[i] : nullptr;
+    return ni_array_room(items, i, size) ? &items[i] : nullptr;
   });
-  out.list = p.steps;
-  return r;
-}
-
-ni_reject read_metrics(ni_parser &p, od::value &v, const ni_key_table &t, ni_metric_names &out) {
-  out = ni_metric_names{};
-  ni_reject r = read_list(p, v, t, NI_METRICS_MAX, out.more, [&p, &out](size_t i) {
-    out.n = i + 1;
-    return ni_array_room(p.metrics, i, p.metrics_size) ? &p.metrics[i] : nullptr;
-  });
-  out.list = p.metrics;
+  out.list = items;
   return r;
 }
 
@@ -204,8 +196,8 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
     case NI_F_EVENTS: return read_events(p, v, *f.sub);
     case NI_F_STEPS:
       if (ni_text_is_null(t)) break;
-      return read_steps(p, v, *f.sub, *reinterpret_cast<ni_proxy_steps *>(at));
-    case NI_F_METRICS: return read_metrics(p, v, *f.sub, *reinterpret_cast<ni_metric_names *>(at));
+      return read_own(p, v, *f.sub, NI_STEPS_MAX, *reinterpret_cast<ni_proxy_steps *>(at), p.steps, p.steps_size);
+    case NI_F_METRICS: return read_own(p, v, *f.sub, NI_METRICS_MAX, *reinterpret_cast<ni_metric_names *>(at), p.metrics, p.metrics_size);
     case NI_F_NUMBERS:
       if (*t != '[') break;
       return ni_json_numbers(p.numbers, v, *reinterpret_cast<ni_numbers *>(at));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 
 enum { NEIGHBOURS = 4 };
 
@@ -57,11 +58,6 @@ static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, str
   return a->offset_ns + (int64_t)(slope * (double)(t - a->at_ns));
 }
 
-static int by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static int measure_spread(struct ni_gpu_clock *c) {
   int64_t *d = malloc(c->n * sizeof *d), line = 0;
   if (!d) return -ENOMEM;
@@ -69,7 +65,7 @@ static int measure_spread(struct ni_gpu_clock *c) {
     (void)ni_gpu_clock_at(c, c->point[i].at_ns, &line);
     d[i] = c->point[i].offset_ns > line ? c->point[i].offset_ns - line : line - c->point[i].offset_ns;
   }
-  qsort(d, c->n, sizeof *d, by_value);
+  qsort(d, c->n, sizeof *d, ni_by_i64);
   c->spread_ns = d[(c->n - 1) * 9 / 10];
   double span = (double)(c->point[c->n - 1].at_ns - c->point[0].at_ns);
   c->extends = (double)c->spread_ns <= NI_GPU_DRIFT_USUAL * span;

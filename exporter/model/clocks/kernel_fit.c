@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "line_fit.h"
 
 enum { AROUND = 32, ANCHORS = 9, MISSED = 8, NEAR_MAX = 64 };
@@ -17,16 +18,8 @@ struct fitting {
   int64_t tolerance;       /* between the starts of one kernel */
 };
 
-static int by_start(const void *a, const void *b) {
-  const struct ni_kernel *x = a, *y = b;
-  return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
-}
-static int by_number(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  return *x < *y ? -1 : *x > *y;
-}
 static int64_t part(int64_t *v, size_t n, unsigned tenths) {
-  qsort(v, n, sizeof *v, by_number);
+  qsort(v, n, sizeof *v, ni_by_i64);
   return v[(n - 1) * tenths / 10];
 }
 
@@ -98,8 +91,8 @@ int ni_kernel_fit(struct ni_kernel *ours, size_t n_ours, struct ni_kernel *their
   struct fitting f = {.a = ours, .k = theirs, .n = n_ours, .m = n_theirs, .off = malloc((4 * n_theirs + 1) * sizeof *f.off)};
   *out = (struct ni_kernel_fit){0};
   if (!f.off) return -ENOMEM;
-  if (n_ours) qsort(ours, n_ours, sizeof *ours, by_start);
-  if (n_theirs) qsort(theirs, n_theirs, sizeof *theirs, by_start);
+  if (n_ours) qsort(ours, n_ours, sizeof *ours, ni_by_i64);
+  if (n_theirs) qsort(theirs, n_theirs, sizeof *theirs, ni_by_i64);
   /* GPU stamps of both agree within some us; times of arrival at the CPU do not. */
   for (f.tolerance = 20000; n_ours && n_theirs && f.tolerance <= 200000 && !out->good; f.tolerance *= 10) {
     int64_t best = 0, offset = 0;

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/order.h"
 #include "line_fit.h"
 
 struct set {
@@ -37,11 +38,6 @@ static double peak(const struct set *s, enum what what, double from, double to, 
 }
 
 static bool one_sided(const struct ni_line_bound *b) { return b->low == INT64_MIN || b->high == INT64_MAX; }
-
-static int by_number(const void *a, const void *b) {
-  const int64_t *x = a, *y = b;
-  return *x < *y ? -1 : *x > *y;
-}
 
 /*
  * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else: of the offset that
@@ -96,7 +92,7 @@ static double contradicted(struct ni_line_bound *b, size_t n, const struct ni_li
     double low = b[i].low == INT64_MIN ? 0 : fabs((double)b[i].low - line);
     b[i].t = (int64_t)fmax(high, low);
   }
-  qsort(b, n, sizeof *b, by_number); /* t comes first */
+  qsort(b, n, sizeof *b, ni_by_i64); /* t comes first */
   return (double)b[n * 99 / 100].t;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Values of a line that need simdjson to be read: strings, keys, lists of names; and whatever nobody reads, which is
- * verified (simdjson's on-demand walk alone would not). Private to parse_simdjson.cc, which walks the objects they are in.
+ * verified (simdjson's on-demand walk alone would not). parse_simdjson.cc walks the objects they are in; of sweeps only
+ * ni_json_verify() is asked (netprof/sweep.cc).
  *
  * t is a value's text, ni_json_token(v). Names are strings of the line with a NUL, in a buffer that has room for all of its
  * text (ni_json_grow), as no name is longer than its text; they are valid until it is begun again.

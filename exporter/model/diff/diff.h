@@ -3,12 +3,11 @@
  *
  *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ match.c ─▶ judge.c ─▶ struct ni_diff ─▶ output
  *
- * A run is a list of quantities, each with a key that is the same in both runs. Where steps are known a quantity is a series over
- * bins of steps, else a median with its spread. Two kinds of noise lie between two runs. Steps vary: the error of the mean over
- * them (stat.h). And ranks and links are others (another GPU, another place): how far the changes of ranks of one host, or of
- * links of one kind, lie apart, counts as an error of each of them, and, divided by the root of their number, of what is a mean
- * over them. A row is called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the change is
- * NI_DIFF_LEAST or more, and large enough in a step to matter. Without steps on both sides only NI_DIFF_LEAST_BLIND counts.
+ * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary: the
+ * error of a mean over them is stat.h's, and of ranks that of all computing. And ranks and links are others (another GPU, another
+ * place): how far the changes of those that are alike lie apart counts as an error of each, and, divided by the root of their
+ * number, of their mean. A row is called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the
+ * change is NI_DIFF_LEAST or more, and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
  *
  * Threads: one. Ownership: ni_diff_free(). Times are us.
  */
@@ -24,35 +23,24 @@
 #define NI_DIFF_OF_STEP 0.001 /* of a step's time: smaller changes are not called any */
 
 struct ni_blame_place;
+/* Hosts are groups of ranks, roles of links: match.c makes them. */
 enum ni_diff_kind { NI_DIFF_STEP, NI_DIFF_HOST, NI_DIFF_RANK, NI_DIFF_ROLE, NI_DIFF_LINK, NI_DIFF_FUNC, NI_DIFF_KINDS };
 extern const char *const ni_diff_kind_names[NI_DIFF_KINDS]; /* "step", "host", ... */
 
 /* Keys of NI_DIFF_STEP. */
-enum {
-  NI_DIFF_TYPICAL,
-  NI_DIFF_MEAN,
-  NI_DIFF_COMPUTE,
-  NI_DIFF_EXPOSED,
-  NI_DIFF_WAITING,
-  NI_DIFF_HIDDEN,
-  NI_DIFF_OUTSIDE,
-  NI_DIFF_PARTS
-};
+enum { NI_DIFF_TYPICAL, NI_DIFF_MEAN, NI_DIFF_COMPUTE, NI_DIFF_EXPOSED, NI_DIFF_WAITING, NI_DIFF_HIDDEN, NI_DIFF_OUTSIDE, NI_DIFF_PARTS };
 
-#define NI_DIFF_ALL_RANKS 0 /* key of the host that is all of them */
+#define NI_DIFF_ALL_RANKS 0 /* `like` of the host that is all of them */
 
 struct ni_diff_item {
   enum ni_diff_kind kind;
-  char name[96];      /* control characters are '?' */
-  uint64_t key, like; /* like: the same for ranks of a host and for links of a kind */
-  float *x;           /* by bin; NAN: none; owned. NULL: figures alone. Ranks: own time by that which is usual */
-  struct ni_blame_place *place; /* of ranks: what is usual, by name; owned. Places that both runs have are compared */
-  uint32_t n_places;
-  uint32_t n, members;  /* members: a mean over so many ranks or links */
-  double value, se, df; /* se of value: that of steps */
-  double usual_us;      /* of ranks, when paired: what is usual in the places of both runs */
-  double per_step,
-      bytes; /* so often in a step of a rank: value * per_step is its time there; 0: not known. bytes: of an operation */
+  char name[96], group[96];     /* group: of ranks the host, of links the role. Control characters are '?' */
+  uint64_t key, like;           /* like: the same for ranks of a host and for links of a role */
+  float *x;                     /* run->bins of them, NAN: none; owned. NULL: figures alone */
+  struct ni_blame_place *place; /* of ranks: own time by place, by name; owned. Places that both runs have are compared */
+  uint32_t n_places, members;   /* members: a mean over so many ranks or links */
+  double value, se, df;         /* se of value: that of steps */
+  double per_step, bytes;       /* so often in a step of a rank: value * per_step is its time there; 0: not known. Of an operation */
 };
 
 struct ni_diff_run {
@@ -61,6 +49,7 @@ struct ni_diff_run {
   char trouble[300]; /* the first one; "": complete */
   int32_t world, version;
   uint32_t ranks, steps, bins, bin_steps;
+  uint64_t counter_samples;
   double per_step;  /* operations of a rank in a step; 0: no steps */
   unsigned timings; /* a bit each, of enum ni_timing */
   struct ni_diff_item *item;
@@ -73,7 +62,7 @@ extern const char *const ni_diff_verdict_names[]; /* "same", "unclear", "slower"
 struct ni_diff_row {
   struct ni_diff_item *item[2]; /* A, B */
   double change, low, high;     /* B / A - 1; interval of 95 % */
-  double spread, se, df, p;     /* spread: that part of se which is not of steps. p: corrected */
+  double se, p;                 /* p: corrected */
   double step_us;               /* what that makes in a step of a rank; NAN: not known */
   enum ni_diff_verdict verdict;
 };
@@ -82,6 +71,8 @@ struct ni_diff {
   struct ni_diff_run run[2];
   struct ni_diff_row *row;    /* changed ones first, those that make most of a step before others */
   size_t n, changed, only[2]; /* only: quantities that one run alone has */
+  struct ni_diff_item *group; /* hosts and roles, of A and B in turn; owned */
+  size_t n_groups;
   bool blind;                 /* one of them has no steps */
   char note[8][240];
   size_t n_notes;
@@ -89,9 +80,7 @@ struct ni_diff {
 };
 
 /* "All ranks", among the hosts. */
-static inline bool ni_diff_is_all(const struct ni_diff_item *i) {
-  return i->kind == NI_DIFF_HOST && i->key == NI_DIFF_ALL_RANKS;
-}
+static inline bool ni_diff_is_all(const struct ni_diff_item *i) { return i->kind == NI_DIFF_HOST && i->like == NI_DIFF_ALL_RANKS; }
 
 /* Compares d->run[0] with d->run[1]. 0, -ENOMEM, or -EINVAL: they cannot be compared, and why says what would do. */
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap);

@@ -22,8 +22,7 @@ static uint64_t of_text(uint64_t key, const char *text) {
 static struct ni_diff_item *add(struct ni_diff_run *o, enum ni_diff_kind kind, uint64_t key, uint32_t bins) {
   if (!ni_array_room(o->item, o->n, o->cap)) return NULL;
   struct ni_diff_item *i = &o->item[o->n];
-  *i = (struct ni_diff_item){
-      .kind = kind, .key = key, .like = key, .n = bins, .members = 1, .value = NAN, .se = NAN, .df = NAN};
+  *i = (struct ni_diff_item){.kind = kind, .key = key, .value = NAN, .se = NAN, .df = NAN};
   if (bins && !(i->x = malloc(bins * sizeof *i->x))) return NULL;
   for (uint32_t k = 0; k < bins; k++) i->x[k] = NAN;
   o->n++;
@@ -72,53 +71,21 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
   return 0;
 }
 
-/* Own time by that which is usual in the places of the bin: a lost record takes both away. */
-static struct ni_diff_item *own_time(struct ni_diff_run *o, const struct ni_blame *b, uint32_t rank) {
-  char host[64];
-  const struct ni_blame_rank *r = &b->rank[rank];
-  struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, rank), o->bins);
-  if (!i || !(i->place = malloc((r->n_places + 1) * sizeof *i->place))) return NULL;
-  snprintf(i->name, sizeof i->name, "rank %" PRId32 " on %s", ni_blame_global(b, rank),
-           ni_safe_text(b->s->host[ni_blame_host(b, rank)].name, host, sizeof host));
-  memcpy(i->place, r->place, r->n_places * sizeof *i->place);
-  i->n_places = r->n_places;
-  for (uint32_t k = 0; k < o->bins; k++) {
-    const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, k + 1);
-    if (c && c->usual > 0) i->x[k] = 1 + c->dev / c->usual;
+/* Their own time by place of the step. */
+static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    const struct ni_blame_rank *rank = &b->rank[r];
+    if (!rank->judged) continue;
+    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), 0);
+    if (!i || !(i->place = malloc((rank->n_places + 1) * sizeof *i->place))) return -ENOMEM;
+    memcpy(i->place, rank->place, rank->n_places * sizeof *i->place);
+    i->n_places = rank->n_places;
+    i->like = 1 + ni_blame_host(b, r);
+    i->per_step = 1;
+    ni_safe_text(b->s->host[ni_blame_host(b, r)].name, i->group, 64);
+    snprintf(i->name, sizeof i->name, "rank %" PRId32 " on %.63s", ni_blame_global(b, r), i->group);
   }
-  i->per_step = 1;
-  return i;
-}
-
-/* By host the lowest rank on it, which is the same in both runs; its name may not be. */
-static int hosts_and_ranks(struct ni_diff_run *o, const struct ni_blame *b) {
-  int e = 0;
-  struct ni_diff_item *all = add(o, NI_DIFF_HOST, NI_DIFF_ALL_RANKS, 0);
-  if (!all) return -ENOMEM;
-  snprintf(all->name, sizeof all->name, "all ranks");
-  all->members = o->ranks;
-  all->per_step = 1;
-  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
-    size_t first = o->n;
-    struct ni_diff_item *host = add(o, NI_DIFF_HOST, 0, 0);
-    int32_t least = INT32_MAX, most = 0;
-    if (!host) return -ENOMEM;
-    for (uint32_t r = 0; r < b->n_ranks; r++) {
-      if (!b->rank[r].judged || ni_blame_host(b, r) != h) continue;
-      if (!own_time(o, b, r)) return -ENOMEM;
-      if (ni_blame_global(b, r) < least) least = ni_blame_global(b, r);
-      if (ni_blame_global(b, r) > most) most = ni_blame_global(b, r);
-    }
-    host = &o->item[first];
-    host->members = (uint32_t)(o->n - first - 1);
-    host->per_step = 1;
-    host->key = of_number((uint32_t)least, host->members);
-    char name[64];
-    snprintf(host->name, sizeof host->name, "%s (ranks %d to %d)", ni_safe_text(b->s->host[h].name, name, sizeof name),
-             least, most);
-    for (size_t i = first + 1; i < o->n; i++) o->item[i].like = host->key;
-  }
-  return e;
+  return 0;
 }
 
 /* What kind of link it is, in words: the one place that knows roles. */
@@ -137,90 +104,26 @@ static int by_rank(const void *a, const void *b) {
 
 static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struct ni_blame_link *l) {
   int32_t *rank = malloc((l->n_ranks + 1) * sizeof *rank);
-  char role[64], name[80];
-  if (!rank) return -ENOMEM;
-  role_of(b, l, role);
-  uint64_t key = of_text(0, role);
-  for (uint32_t i = 0; i < l->n_ranks; i++) rank[i] = ni_blame_global(b, l->rank[i]);
-  bool back = l->from >= 0 && l->n_ranks == 2 && b->rank[l->rank[0]].process != UINT32_MAX && l->from > l->to;
-  qsort(rank, l->n_ranks, sizeof *rank, by_rank);
-  for (uint32_t i = 0; i < l->n_ranks; i++) key = of_number(key, (uint32_t)rank[i]);
-  struct ni_diff_item *i = add(o, NI_DIFF_LINK, of_number(key, back), o->bins);
+  struct ni_diff_item *i = rank ? add(o, NI_DIFF_LINK, 0, o->bins) : NULL;
   if (i) {
-    if (l->from >= 0 && l->n_ranks == 2) snprintf(name, sizeof name, "rank %d to %d", rank[back], rank[!back]);
+    const char *far = l->host >= 0 ? "" : ", across hosts";
+    bool two = l->from >= 0 && l->n_ranks == 2, back = two && l->from > l->to;
+    role_of(b, l, i->group);
+    i->like = i->key = of_text(0, i->group);
+    for (uint32_t k = 0; k < l->n_ranks; k++) rank[k] = ni_blame_global(b, l->rank[k]);
+    qsort(rank, l->n_ranks, sizeof *rank, by_rank);
+    for (uint32_t k = 0; k < l->n_ranks; k++) i->key = of_number(i->key, (uint32_t)rank[k]);
+    i->key = of_number(i->key, back);
+    if (two) snprintf(i->name, sizeof i->name, "rank %d to %d%s", rank[back], rank[!back], far);
     else
-      snprintf(name, sizeof name, "%s of ranks %d%s to %d", l->from >= 0 ? "messages" : "collectives", rank[0],
-               l->n_ranks > 2 ? ", ..." : "", rank[l->n_ranks - 1]);
-    snprintf(i->name, sizeof i->name, "%s%s", name, l->host >= 0 ? "" : ", across hosts");
-    i->like = of_text(0, role);
+      snprintf(i->name, sizeof i->name, "%s of ranks %d%s to %d%s", l->from >= 0 ? "messages" : "collectives", rank[0],
+               l->n_ranks > 2 ? ", ..." : "", rank[l->n_ranks - 1], far);
     i->bytes = l->bytes;
     i->per_step = l->per_step;
-    for (uint32_t k = 0; k < o->bins; k++) i->x[k] = l->us[k + 1];
+    memcpy(i->x, l->us + 1, o->bins * sizeof *i->x);
   }
   free(rank);
   return i ? 0 : -ENOMEM;
-}
-
-static int by_key(const void *a, const void *b) {
-  const struct ni_diff_item *x = a, *y = b;
-  if (x->like != y->like) return x->like < y->like ? -1 : 1;
-  if (x->key != y->key) return x->key < y->key ? -1 : 1;
-  return x->bytes != y->bytes        ? (x->bytes < y->bytes ? -1 : 1)
-         : x->per_step < y->per_step ? -1
-                                     : x->per_step > y->per_step;
-}
-
-/* Mean over the links of a role, each as a part of its own usual: one that is missing in a bin takes nothing away. */
-static int one_role(struct ni_diff_run *o, size_t first, size_t end, uint64_t like, const char *name) {
-  struct ni_diff_item *role = add(o, NI_DIFF_ROLE, like, o->bins);
-  double all = 0;
-  if (!role) return -ENOMEM;
-  float *weight = calloc(o->bins + 1, sizeof *weight);
-  if (!weight) return -ENOMEM;
-  snprintf(role->name, sizeof role->name, "%s", name);
-  memset(role->x, 0, o->bins * sizeof *role->x);
-  role->members = 0;
-  for (const struct ni_diff_item *i = o->item + first; i < o->item + end; i++) {
-    double sum = 0, n = 0;
-    if (i->like != like) continue;
-    for (uint32_t k = 0; k < o->bins; k++)
-      if (!isnan(i->x[k])) sum += i->x[k], n++;
-    if (n < NI_DIFF_STEPS) continue;
-    for (uint32_t k = 0; k < o->bins; k++)
-      if (!isnan(i->x[k])) role->x[k] += i->x[k], weight[k] += (float)(sum / n);
-    all += sum / n;
-    role->members++;
-    role->per_step += i->per_step;
-  }
-  if (role->members) role->per_step /= role->members;
-  for (uint32_t k = 0; k < o->bins; k++)
-    role->x[k] = weight[k] > 0 ? role->x[k] / weight[k] * (float)(all / role->members) : NAN;
-  free(weight);
-  return 0;
-}
-
-/* Two communicators of the same ranks are told apart by the size of what they carry. */
-static int links_and_roles(struct ni_diff_run *o, const struct ni_blame *b) {
-  size_t first = o->n, end;
-  int e = 0;
-  char role[64];
-  for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
-    if (b->link[i].us) e = one_link(o, b, &b->link[i]);
-  end = o->n;
-  qsort(o->item + first, end - first, sizeof *o->item, by_key);
-  for (size_t i = end; i-- > first + 1;) {
-    uint32_t nth = 0;
-    for (size_t k = i; k > first && o->item[k - 1].key == o->item[i].key; k--) nth++;
-    if (nth) o->item[i].key = of_number(o->item[i].key, nth);
-  }
-  for (uint32_t i = 0; e == 0 && i < b->n_links; i++) {
-    role_of(b, &b->link[i], role);
-    uint64_t like = of_text(0, role);
-    size_t k = end;
-    while (k < o->n && o->item[k].key != like) k++;
-    if (k == o->n && b->link[i].us) e = one_role(o, first, end, like, role);
-  }
-  return e;
 }
 
 static void append(char *out, size_t size, const char *format, ...) {
@@ -279,6 +182,7 @@ int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const stru
   o->version = s->job.nccl_version;
   o->ranks = (uint32_t)s->n_processes;
   o->steps = s->n_steps;
+  o->counter_samples = s->counter_samples;
   o->bin_steps = s->bin_steps;
   o->per_step = s->n_steps ? (double)s->records / (double)s->n_processes / s->n_steps : 0;
   if (!s->complete)
@@ -299,7 +203,8 @@ int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const stru
   }
   int e = layout(o, s);
   if (e == 0) e = ni_diff_add_steps(o, s->step, s->n_step_bins);
-  if (e == 0 && o->bins >= NI_DIFF_STEPS) e = hosts_and_ranks(o, b);
-  if (e == 0 && o->bins >= NI_DIFF_STEPS) e = links_and_roles(o, b);
+  if (e == 0 && o->bins >= NI_DIFF_STEPS) e = ranks(o, b);
+  for (uint32_t i = 0; e == 0 && o->bins >= NI_DIFF_STEPS && i < b->n_links; i++)
+    if (b->link[i].us) e = one_link(o, b, &b->link[i]);
   return e == 0 ? functions(o, s) : e;
 }

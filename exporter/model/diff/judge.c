@@ -4,122 +4,123 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/model/sums/blame/alike.h"
 #include "match.h"
 #include "stat.h"
 
 /* Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many. */
 #define FLOOR_ONE 0.004
 #define FLOOR_MEAN 0.0025
+#define MOST_ONE 0.008 /* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
 
-static double step_us(const struct ni_diff *d) {
-  const struct ni_diff_row *r = d->blind ? NULL : ni_diff_step(d, NI_DIFF_TYPICAL);
-  return r ? r->item[0]->value : NAN;
+enum { FEW = 6 }; /* changes that tell how far such changes lie apart */
+
+static enum ni_diff_kind kind_of(const struct ni_diff_row *r) { return r->item[0]->kind; }
+
+/* By steps, as a part of A. */
+static double own_error(const struct ni_diff_row *r) {
+  return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* Known well, but for what lies between two runs. */
-static bool steady(const struct ni_diff_row *r, enum ni_diff_kind kind) {
-  return r->item[0]->kind == kind && ni_diff_own_error(r) < NI_DIFF_LEAST;
-}
-
-/* How far rows of one kind that are alike differ in their change: 1.48 times the median distance from the median of their like,
- * of all with like 0. Only what is known well itself. 0: fewer than 6 of them. */
-static double spread(const struct ni_diff *d, enum ni_diff_kind kind, uint64_t like, double *x, double *all) {
-  size_t n_all = 0;
-  for (size_t i = 0; i < d->n; i++) {
-    const struct ni_diff_item *o = d->row[i].item[0];
-    size_t n = 0, before = 0;
-    for (size_t k = 0; k < d->n && steady(&d->row[i], kind) && (!like || o->like == like); k++)
-      if (steady(&d->row[k], kind) && d->row[k].item[0]->like == o->like) {
-        if (k < i) before++;
-        x[n++] = d->row[k].change;
-      }
-    if (before || n < 3) continue;
-    double middle = ni_diff_median(x, n);
-    for (size_t k = 0; k < n; k++) all[n_all++] = fabs(x[k] - middle);
-  }
-  return n_all >= 6 ? 1.4826 * 1.1 * ni_diff_median(all, n_all) : 0;
+/* How far the changes of n rows lie apart, each from the median of its like: by half of them, or by nine of ten. NAN: too few. */
+static double spread(const struct ni_diff_row *row, size_t n, float *x) {
+  float *off = x + n;
+  size_t have = 0, most = 0;
+  for (int whole = 0; whole < 2 && have < FEW; whole++) /* hosts of one rank are like each other */
+    for (size_t i = have = 0, end; i < n; i = end) {
+      for (end = i; end < n && (whole || row[end].item[0]->like == row[i].item[0]->like); end++) x[end - i] = (float)row[end].change;
+      float middle = ni_blame_quantile(x, most = end - i, 0.5);
+      for (size_t k = i; most > 2 && k < end; k++) off[have++] = (float)fabs(row[k].change - middle);
+    }
+  if (have < FEW) return NAN;
+  float half = ni_blame_quantile(off, have, 0.5); /* sorts */
+  return fmax(1.4826 * half, off[(size_t)(0.9 * (double)(have - 1))] / 1.645);
 }
 
 static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value - r->item[0]->value : 0; }
 
-/* The part of each row's error that is not of steps. */
-static int spreads(struct ni_diff *d) {
-  double *x = malloc((2 * d->n + 2) * sizeof *x), *all = x ? x + d->n + 1 : NULL;
-  if (!x) return -ENOMEM;
-  double ranks = fmax(spread(d, NI_DIFF_RANK, 0, x, all), FLOOR_ONE), n = 0, links = 0;
+/* Of the step: the slowest rank decides how long others wait and how long a step takes. */
+static double of_step(const struct ni_diff *d, const struct ni_diff_item *o, double ranks, double said) {
   const struct ni_diff_row *compute = ni_diff_step(d, NI_DIFF_COMPUTE);
-  for (size_t i = 0; i < d->n; i++)
-    if (steady(&d->row[i], NI_DIFF_RANK)) x[(size_t)n++] = d->row[i].change;
-  /* What a step leaves beside operations is computing as far as ranks say so, too. */
-  double said = n > 0 ? ni_diff_median(x, (size_t)n) : 0, apart = 0;
-  if (n > 0 && compute && said / compute->change < 0.5) apart = fabs(compute->change - said) / 2;
   /* One rises and the other falls: a run took operations as beside the computing that the other took as in line with it. */
-  double out = moved(ni_diff_step(d, NI_DIFF_EXPOSED)), in = moved(ni_diff_step(d, NI_DIFF_HIDDEN)),
-         traded = out * in < 0 ? fmin(fabs(out), fabs(in)) : 0;
-  uint64_t last = 0;
-  for (size_t i = 0; i < d->n; i++) {
+  double out = moved(ni_diff_step(d, NI_DIFF_EXPOSED)), in = moved(ni_diff_step(d, NI_DIFF_HIDDEN));
+  if (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN) return out * in < 0 ? fmin(fabs(out), fabs(in)) / o->value : 0;
+  if (!compute) return 0;
+  /* What a step leaves beside operations is computing as far as ranks say so, too. */
+  if (o->key == NI_DIFF_COMPUTE) return said / compute->change < 0.5 ? fabs(compute->change - said) / 2 : 0;
+  return fmin(ranks, MOST_ONE) * compute->item[0]->value / o->value;
+}
+
+/* Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of the quartiles, as a half may be slower. */
+static void beside_all(struct ni_diff *d, size_t rank, size_t end, float *x) {
+  for (size_t i = rank; i < end; i++) x[i - rank] = (float)d->row[i].change;
+  double low = ni_blame_quantile(x, end - rank, 0.25), all = end - rank < FEW ? 0 : (low + ni_blame_quantile(x, end - rank, 0.75)) / 2;
+  for (size_t i = 0; i < end; i++)
+    if (kind_of(&d->row[i]) != NI_DIFF_STEP && !ni_diff_is_all(d->row[i].item[0])) d->row[i].change -= all;
+}
+
+/* Errors of rows [i, end), which are of one kind and, links and roles, alike. */
+static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double said) {
+  for (; i < end; i++) {
     struct ni_diff_row *r = &d->row[i];
-    const struct ni_diff_item *o = r->item[0];
-    double floor = o->kind == NI_DIFF_RANK || o->kind == NI_DIFF_LINK ? 0 : FLOOR_MEAN, own = 0;
-    switch (o->kind) {
-      case NI_DIFF_RANK: own = ranks; break;
-      case NI_DIFF_HOST: own = ranks / sqrt(o->members); break;
-      case NI_DIFF_LINK:
-      case NI_DIFF_ROLE:
-        if (o->like != last) links = fmax(spread(d, NI_DIFF_LINK, o->like, x, all), FLOOR_ONE);
-        last = o->like;
-        own = o->kind == NI_DIFF_LINK ? links : links / sqrt(o->members);
-        break;
-      case NI_DIFF_STEP: /* the slowest rank decides how long others wait and how long a step takes */
-        if (!compute) break;
-        own = ranks * compute->item[0]->value / o->value;
-        if (o->key == NI_DIFF_COMPUTE) own = fmax(ranks / sqrt(fmax(n, 1)), apart);
-        if (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN) own = traded / o->value;
-        break;
-      default: break;
-    }
-    r->spread = sqrt(own * own + floor * floor);
+    const struct ni_diff_item *a = r->item[0], *b = r->item[1];
+    bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
+    double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said) : one ? apart : a->members ? apart / sqrt(a->members) : 0;
+    double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value;
+    r->se = hypot(own_error(r), s);
+    double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / 60), half = ni_diff_t95(df) * r->se;
+    r->low = r->change - half;
+    r->high = r->change + half;
+    r->p = r->se > 0 ? ni_diff_p(r->change / r->se, df) : 1;
+    if (a->per_step > 0) r->step_us = one || a->members ? r->change * a->value * a->per_step : b->value * b->per_step - a->value * a->per_step;
   }
+}
+
+static int all_errors(struct ni_diff *d) {
+  size_t at[NI_DIFF_KINDS + 1] = {0};
+  float *x = malloc((2 * d->n + 1) * sizeof *x);
+  if (!x) return -ENOMEM;
+  for (int k = 0; k < NI_DIFF_KINDS; k++)
+    for (at[k + 1] = at[k]; at[k + 1] < d->n && (int)kind_of(&d->row[at[k + 1]]) == k;) at[k + 1]++;
+  size_t ranks = at[NI_DIFF_RANK + 1] - at[NI_DIFF_RANK];
+  struct ni_diff_row *all = &d->row[at[NI_DIFF_HOST]]; /* all ranks are the first */
+  double apart = spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
+  if (isnan(apart)) apart = ranks ? own_error(all) * sqrt((double)ranks) : 0;
+  beside_all(d, at[NI_DIFF_RANK], at[NI_DIFF_RANK + 1], x);
+  errors(d, 0, at[NI_DIFF_ROLE], fmax(apart, FLOOR_ONE), said);
+  for (size_t i = at[NI_DIFF_LINK], role = at[NI_DIFF_ROLE], end; i < at[NI_DIFF_FUNC]; i = end, role++) {
+    for (end = i; end < at[NI_DIFF_FUNC] && d->row[end].item[0]->like == d->row[i].item[0]->like;) end++;
+    apart = fmax(FLOOR_ONE, spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
+    errors(d, i, end, apart, 0);
+    errors(d, role, role + 1, apart, 0);
+  }
+  errors(d, at[NI_DIFF_FUNC], d->n, 0, 0);
   free(x);
   return 0;
 }
 
 static int by_p(const void *a, const void *b) {
   const struct ni_diff_row *x = a, *y = b;
-  if (x->p != y->p) return x->p < y->p ? -1 : 1;
-  return x->item[0] < y->item[0] ? -1 : x->item[0] > y->item[0];
+  return x->p != y->p ? (x->p < y->p ? -1 : 1) : ni_diff_in_order(a, b);
 }
 
 /* Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are nothing. */
 static double least_us(const struct ni_diff_item *o, double step) {
-  if (isnan(step)) return 0;
-  if (o->kind != NI_DIFF_STEP || o->key == NI_DIFF_TYPICAL || o->key == NI_DIFF_MEAN || o->key == NI_DIFF_COMPUTE)
-    return NI_DIFF_OF_STEP * step;
+  if (o->kind != NI_DIFF_STEP || o->key <= NI_DIFF_COMPUTE) return NI_DIFF_OF_STEP * step;
   return (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN ? 0.5 : 1) * NI_DIFF_LEAST * step;
 }
 
 static int verdicts(struct ni_diff *d) {
-  double step = step_us(d), *p = malloc((d->n + 1) * sizeof *p);
+  const struct ni_diff_row *typical = d->blind ? NULL : ni_diff_step(d, NI_DIFF_TYPICAL);
+  double step = typical ? typical->item[0]->value : 0, *p = malloc((d->n + 1) * sizeof *p);
   if (!p) return -ENOMEM;
-  for (size_t i = 0; i < d->n; i++) {
-    struct ni_diff_row *r = &d->row[i];
-    const struct ni_diff_item *a = r->item[0], *b = r->item[1];
-    double of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value, s = r->spread;
-    r->se = hypot(ni_diff_own_error(r), s);
-    r->df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / 60);
-    double half = ni_diff_t95(r->df) * r->se;
-    r->low = r->change - half;
-    r->high = r->change + half;
-    r->p = r->se > 0 ? ni_diff_p(r->change / r->se, r->df) : 1;
-    if (a->per_step > 0) r->step_us = b->value * b->per_step - a->value * a->per_step;
-  }
   qsort(d->row, d->n, sizeof *d->row, by_p);
   for (size_t i = 0; i < d->n; i++) p[i] = d->row[i].p;
   ni_diff_holm(p, d->n);
   for (size_t i = 0; i < d->n; i++) {
     struct ni_diff_row *r = &d->row[i];
     double least = d->blind ? NI_DIFF_LEAST_BLIND : NI_DIFF_LEAST;
-    bool matters = fabs(r->change) >= least && (isnan(r->step_us) || fabs(r->step_us) >= least_us(r->item[0], step));
+    bool matters = fabs(r->change) >= least && !(fabs(r->step_us) < least_us(r->item[0], step));
     r->p = p[i];
     r->verdict = matters && r->p < NI_DIFF_LEVEL              ? (r->change > 0 ? NI_DIFF_SLOWER : NI_DIFF_FASTER)
                  : r->low > -2 * least && r->high < 2 * least ? NI_DIFF_SAME
@@ -130,23 +131,20 @@ static int verdicts(struct ni_diff *d) {
   return 0;
 }
 
+/* What changed, steps, and all ranks, before others; of these what makes most of a step. */
 static int by_weight(const void *a, const void *b) {
-  const struct ni_diff_row *x = a, *y = b;
-  bool cx = x->verdict >= NI_DIFF_SLOWER, cy = y->verdict >= NI_DIFF_SLOWER;
-  if (cx != cy) return cx ? -1 : 1;
-  bool sx = x->item[0]->kind == NI_DIFF_STEP, sy = y->item[0]->kind == NI_DIFF_STEP;
-  if (sx != sy) return sx ? -1 : 1;
-  if (sx) return x->item[0]->key < y->item[0]->key ? -1 : 1;
-  bool ax = ni_diff_is_all(x->item[0]), ay = ni_diff_is_all(y->item[0]);
-  if (ax != ay) return ax ? -1 : 1;
-  double wx = isnan(x->step_us) ? fabs(x->change) : fabs(x->step_us),
-         wy = isnan(y->step_us) ? fabs(y->change) : fabs(y->step_us);
-  if (wx != wy) return wx > wy ? -1 : 1;
-  return x->item[0] < y->item[0] ? -1 : x->item[0] > y->item[0];
+  const struct ni_diff_row *r[2] = {a, b};
+  int of[2];
+  double w[2];
+  for (int k = 0; k < 2; k++) {
+    of[k] = (r[k]->verdict < NI_DIFF_SLOWER) * 3 + (kind_of(r[k]) == NI_DIFF_STEP ? 0 : ni_diff_is_all(r[k]->item[0]) ? 1 : 2);
+    w[k] = of[k] % 3 < 2 ? 0 : isnan(r[k]->step_us) ? fabs(r[k]->change) : fabs(r[k]->step_us);
+  }
+  return of[0] != of[1] ? of[0] - of[1] : w[0] != w[1] ? (w[0] > w[1] ? -1 : 1) : ni_diff_in_order(a, b);
 }
 
 int ni_diff_judge(struct ni_diff *d) {
-  int e = spreads(d);
+  int e = all_errors(d);
   if (e == 0) e = verdicts(d);
   if (e == 0) qsort(d->row, d->n, sizeof *d->row, by_weight);
   return e;
@@ -156,13 +154,11 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
   const struct ni_diff_row *worst = NULL;
   double all = 0;
   bool steps = ni_diff_step(d, NI_DIFF_TYPICAL) != NULL;
-  for (size_t i = 0; i < d->n; i++)
-    all += d->row[i].item[0]->kind == NI_DIFF_FUNC ? d->row[i].item[0]->value * d->row[i].item[0]->per_step : 0;
-  for (size_t i = 0; i < d->n; i++) {
-    const struct ni_diff_row *r = &d->row[i];
+  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++)
+    if (kind_of(r) == NI_DIFF_FUNC) all += r->item[0]->value * r->item[0]->per_step;
+  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++) {
     const struct ni_diff_item *o = r->item[0];
-    bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
-                      : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
+    bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
     if (felt && r->change > limit && r->low > 0 && (!worst || r->change > worst->change)) worst = r;
   }
   return worst;

@@ -86,14 +86,14 @@ static void say(struct ni_diff *d) {
   size_t cap = sizeof d->verdict;
   if (t && (!s || s->verdict < NI_DIFF_SLOWER || (t->verdict >= NI_DIFF_SLOWER && fabs(t->change) > fabs(s->change))))
     s = t;
-  for (size_t i = 0; i < d->changed && !cause; i++)
-    if (d->row[i].item[0]->kind != NI_DIFF_STEP) cause = &d->row[i];
+  for (const struct ni_diff_row *r = d->row; r < d->row + d->changed; r++)
+    if (r->item[0]->kind != NI_DIFF_STEP && (!cause || fabs(r->step_us) > fabs(cause->step_us))) cause = r;
   /* A host says it in place of its ranks, and all ranks in place of hosts. */
   for (size_t i = 0; i < d->changed && cause; i++) {
     const struct ni_diff_row *r = &d->row[i];
     bool own =
         cause->item[0]->kind <= NI_DIFF_RANK && r->item[0]->kind == NI_DIFF_HOST && !ni_diff_is_all(cause->item[0]);
-    bool whole = ni_diff_is_all(r->item[0]) || cause->item[0]->like == r->item[0]->key;
+    bool whole = ni_diff_is_all(r->item[0]) || cause->item[0]->like == r->item[0]->like;
     if (own && whole && r->change / cause->change > 0.6) cause = r;
   }
   if (s && s->verdict >= NI_DIFF_SLOWER)
@@ -139,4 +139,5 @@ void ni_diff_free(struct ni_diff *d) {
     free(d->run[k].item);
   }
   free(d->row);
+  free(d->group);
 }

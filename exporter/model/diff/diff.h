@@ -1,7 +1,7 @@
 /*
  * Two runs beside each other: what each took, and what changed.
  *
- *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ match.c ─▶ judge.c ─▶ struct ni_diff ─▶ output
+ *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ judge.c ─▶ pair.c ─▶ struct ni_diff ─▶ output
  *
  * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary: the
  * error of a mean over them is stat.h's, and of ranks that of all computing. And ranks and links are others (another GPU, another
@@ -23,12 +23,15 @@
 #define NI_DIFF_OF_STEP 0.001 /* of a step's time: smaller changes are not called any */
 
 struct ni_blame_place;
-/* Hosts are groups of ranks, roles of links: match.c makes them. */
+/* Hosts are groups of ranks, roles of links: judge.c makes them. */
 enum ni_diff_kind { NI_DIFF_STEP, NI_DIFF_HOST, NI_DIFF_RANK, NI_DIFF_ROLE, NI_DIFF_LINK, NI_DIFF_FUNC, NI_DIFF_KINDS };
 extern const char *const ni_diff_kind_names[NI_DIFF_KINDS]; /* "step", "host", ... */
 
 /* Keys of NI_DIFF_STEP. */
 enum { NI_DIFF_TYPICAL, NI_DIFF_MEAN, NI_DIFF_COMPUTE, NI_DIFF_EXPOSED, NI_DIFF_WAITING, NI_DIFF_HIDDEN, NI_DIFF_OUTSIDE, NI_DIFF_PARTS };
+
+/* What is said where it differs; "": not known. */
+enum { NI_DIFF_NCCL, NI_DIFF_N_STEPS, NI_DIFF_HOSTS, NI_DIFF_ALGOS, NI_DIFF_FACTS };
 
 #define NI_DIFF_ALL_RANKS 0 /* `like` of the host that is all of them */
 
@@ -44,12 +47,11 @@ struct ni_diff_item {
 };
 
 struct ni_diff_run {
-  const char *path, *from; /* from: "logs", "summary.json", "roll-ups" */
-  char layout[160], algos[160], hosts[160], why_no_steps[96];
+  const char *path, *from; /* from: "logs", "summary.json", "roll-ups", "counters" */
+  char layout[160], why_no_steps[96], fact[NI_DIFF_FACTS][160];
   char trouble[300]; /* the first one; "": complete */
-  int32_t world, version;
+  int32_t world;
   uint32_t ranks, steps, bins, bin_steps;
-  uint64_t counter_samples;
   double per_step;  /* operations of a rank in a step; 0: no steps */
   unsigned timings; /* a bit each, of enum ni_timing */
   struct ni_diff_item *item;

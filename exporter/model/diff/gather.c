@@ -23,8 +23,7 @@ static struct ni_diff_item *add(struct ni_diff_run *o, enum ni_diff_kind kind, u
   if (!ni_array_room(o->item, o->n, o->cap)) return NULL;
   struct ni_diff_item *i = &o->item[o->n];
   *i = (struct ni_diff_item){.kind = kind, .key = key, .value = NAN, .se = NAN, .df = NAN};
-  if (bins && !(i->x = malloc(bins * sizeof *i->x))) return NULL;
-  for (uint32_t k = 0; k < bins; k++) i->x[k] = NAN;
+  if (bins && !(i->x = calloc(bins, sizeof *i->x))) return NULL;
   o->n++;
   return i;
 }
@@ -32,8 +31,7 @@ static struct ni_diff_item *add(struct ni_diff_run *o, enum ni_diff_kind kind, u
 /* The first and the last bin are begun or ended in the middle of a step. */
 int ni_diff_add_steps(struct ni_diff_run *o, const struct ni_step *step, uint32_t n) {
   static const char *const names[NI_DIFF_PARTS] = {
-      "typical step",         "mean step", "compute", "exposed transfers", "waiting for others",
-      "hidden communication", "pauses"};
+      "typical step", "mean step", "compute", "exposed transfers", "waiting for others", "hidden communication", "pauses"};
   o->bins = n > 2 ? n - 2 : 0;
   for (uint32_t p = 0; p < NI_DIFF_PARTS && o->bins; p++) {
     struct ni_diff_item *i = add(o, NI_DIFF_STEP, p, o->bins);
@@ -42,26 +40,25 @@ int ni_diff_add_steps(struct ni_diff_run *o, const struct ni_step *step, uint32_
     i->per_step = 1;
     for (uint32_t k = 0; k < o->bins; k++) {
       const struct ni_step *s = &step[k + 1];
-      const float part[NI_DIFF_PARTS] = {0, 0, s->compute, s->exposed, s->waiting, s->hidden, s->outside};
-      if (s->compute + s->exposed + s->waiting > 0)
-        i->x[k] = p < NI_DIFF_COMPUTE ? s->compute + s->exposed + s->waiting + s->outside : part[p];
+      const float busy = s->compute + s->exposed + s->waiting, whole = busy + s->outside;
+      const float part[NI_DIFF_PARTS] = {whole, whole, s->compute, s->exposed, s->waiting, s->hidden, s->outside};
+      i->x[k] = busy > 0 ? part[p] : NAN;
     }
   }
   return 0;
 }
 
 /* Operations that begin together are slow together: as many values as steps, or as 30 of these where there are none. */
-int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *type, uint64_t bytes,
-                         enum ni_timing timing, const struct ni_stats *us, bool transfer, double per_step) {
+int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *type, uint64_t bytes, enum ni_timing timing,
+                         const struct ni_stats *us, bool transfer, double per_step) {
   char size[32], name[64];
-  struct ni_diff_item *i;
   o->timings |= 1u << timing;
   if (us->n < 20 || !(us->p50 > 0)) return 0;
   uint64_t key = of_text(of_number(bytes, (uint32_t)timing * 2 + transfer), func);
-  if (!(i = add(o, NI_DIFF_FUNC, of_text(key, type), 0))) return -ENOMEM;
+  struct ni_diff_item *i = add(o, NI_DIFF_FUNC, of_text(key, type), 0);
+  if (!i) return -ENOMEM;
   ni_human_bytes(bytes, size);
-  snprintf(i->name, sizeof i->name, "%s %s, %s%s", ni_safe_text(func, name, sizeof name), size, type,
-           transfer ? "" : " (kernel time)");
+  snprintf(i->name, sizeof i->name, "%s %s, %s%s", ni_safe_text(func, name, sizeof name), size, type, transfer ? "" : " (kernel time)");
   double n = fmin((double)us->n, o->bins ? o->bins : 30);
   i->value = us->p50;
   i->se = 1.2533 * (us->p75 - us->p25) / 1.349 / sqrt(n);
@@ -71,15 +68,19 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
   return 0;
 }
 
-/* Their own time by place of the step. */
+/* Their own time by place of the step. With one communicator alone (FSDP, DDP) all that is not in operations is own time, by bin. */
 static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_blame_rank *rank = &b->rank[r];
+    bool one = rank->n_slots == 1;
     if (!rank->judged) continue;
-    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), 0);
-    if (!i || !(i->place = malloc((rank->n_places + 1) * sizeof *i->place))) return -ENOMEM;
-    memcpy(i->place, rank->place, rank->n_places * sizeof *i->place);
-    i->n_places = rank->n_places;
+    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), one ? o->bins : 0);
+    if (!i || (!one && !(i->place = malloc((rank->n_places + 1) * sizeof *i->place)))) return -ENOMEM;
+    if (!one) memcpy(i->place, rank->place, (i->n_places = rank->n_places) * sizeof *i->place);
+    for (uint32_t k = 0; one && k < o->bins; k++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, r, k + 1);
+      i->x[k] = c && c->usual > 0 ? (c->dev + c->usual) / (float)b->bin_steps : NAN;
+    }
     i->like = 1 + ni_blame_host(b, r);
     i->per_step = 1;
     ni_safe_text(b->s->host[ni_blame_host(b, r)].name, i->group, 64);
@@ -136,18 +137,21 @@ static void append(char *out, size_t size, const char *format, ...) {
 
 static int by_number(const void *a, const void *b) { return by_rank(b, a); }
 
-/* How many communicators of how many ranks: those that were used more than now and then. */
+void ni_diff_layout(struct ni_diff_run *o, int32_t *n_ranks, size_t n) {
+  qsort(n_ranks, n, sizeof *n_ranks, by_number);
+  for (size_t i = 0, k; i < n; i = k) {
+    for (k = i; k < n && n_ranks[k] == n_ranks[i]; k++) {}
+    append(o->layout, sizeof o->layout, "%s%zu of %d", i ? ", " : "", k - i, n_ranks[i]);
+  }
+}
+
 static int layout(struct ni_diff_run *o, const struct ni_summary *s) {
   int32_t *n = malloc((s->n_comms + 1) * sizeof *n);
   size_t have = 0;
   if (!n) return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++)
     if (s->comm[i].operations >= NI_DIFF_STEPS && s->comm[i].n_ranks > 1) n[have++] = s->comm[i].n_ranks;
-  qsort(n, have, sizeof *n, by_number);
-  for (size_t i = 0, k; i < have; i = k) {
-    for (k = i; k < have && n[k] == n[i]; k++) {}
-    append(o->layout, sizeof o->layout, "%s%zu of %d", i ? ", " : "", k - i, n[i]);
-  }
+  ni_diff_layout(o, n, have);
   free(n);
   return 0;
 }
@@ -158,49 +162,49 @@ static int functions(struct ni_diff_run *o, const struct ni_summary *s) {
     const struct ni_group *g = &s->group[i];
     bool transfer = g->transfer_us.n > 0;
     double per_step = s->n_steps ? (double)g->records / (double)s->n_processes / s->n_steps : 0;
-    if (g->kind == NI_KIND_P2P && o->bins) { /* its links say it, without the waiting */
-      o->timings |= 1u << g->timing;
-      continue;
-    }
-    e = ni_diff_add_function(o, g->func, ni_comm_type_words[g->type], g->msg_bytes, g->timing,
-                             transfer ? &g->transfer_us : &g->us, transfer, per_step);
+    if (g->kind == NI_KIND_P2P && o->bins) o->timings |= 1u << g->timing; /* its links say it, without the waiting */
+    else
+      e = ni_diff_add_function(o, g->func, ni_comm_type_words[g->type], g->msg_bytes, g->timing,
+                               transfer ? &g->transfer_us : &g->us, transfer, per_step);
   }
-  for (size_t i = 0; e == 0 && s->n_groups == 0 && i < s->n_rolled; i++) {
+  /* Too few records: how far times lie apart is told by where 99 of 100 are below. */
+  bool rolled = o->n == 0 && s->n_rolled;
+  for (size_t i = 0; e == 0 && rolled && i < s->n_rolled; i++) {
     const struct ni_rolled *r = &s->rolled[i];
-    double mean = r->count ? (double)r->sum_ns / 1e3 / (double)r->count : NAN,
-           spread = (double)(r->max_ns - r->min_ns) / 1e3;
-    struct ni_stats us = {.n = r->count, .p50 = mean, .p25 = mean - spread / 8, .p75 = mean + spread / 8};
+    double mean = r->count ? (double)r->sum_ns / 1e3 / (double)r->count : NAN;
+    double sigma = fmax((double)(r->p99_ns ? r->p99_ns : r->max_ns) / 1e3 - mean, 0) / 2.33;
+    struct ni_stats us = {.n = r->count, .p50 = mean, .p25 = mean - sigma * 0.6745, .p75 = mean + sigma * 0.6745};
     o->from = "roll-ups";
     e = ni_diff_add_function(o, r->func, "mean", r->msg_bytes, r->timing, &us, false, 0);
   }
   return e;
 }
 
+/* What is said where it differs. */
+static void facts(struct ni_diff_run *o, const struct ni_summary *s) {
+  char a[48], b[48], both[100], *text = o->fact[NI_DIFF_ALGOS];
+  if (s->job.nccl_version >= 0) append(o->fact[NI_DIFF_NCCL], sizeof *o->fact, "%d", s->job.nccl_version);
+  if (s->n_steps) append(o->fact[NI_DIFF_N_STEPS], sizeof *o->fact, "%u", s->n_steps);
+  for (size_t i = 0; i < s->n_hosts; i++)
+    append(o->fact[NI_DIFF_HOSTS], sizeof *o->fact, "%s%s", i ? ", " : "", ni_safe_text(s->host[i].name, a, sizeof a));
+  for (size_t i = 0; i < s->n_mix; i++) {
+    const struct ni_mix *m = &s->mix[i];
+    snprintf(both, sizeof both, "%s/%s", ni_safe_text(m->algo, a, sizeof a), ni_safe_text(m->proto, b, sizeof b));
+    if (strlen(both) > 1 && !strstr(text, both)) append(text, sizeof *o->fact, "%s%s", *text ? ", " : "", both);
+  }
+}
+
 int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const struct ni_blame *b) {
-  o->from = "logs";
+  const char *why = s->why_durations ? s->why_durations : "steps were not found";
+  o->from = s->counter_samples && !s->records ? "counters" : "logs";
   o->world = s->job.world_size;
-  o->version = s->job.nccl_version;
   o->ranks = (uint32_t)s->n_processes;
   o->steps = s->n_steps;
-  o->counter_samples = s->counter_samples;
   o->bin_steps = s->bin_steps;
   o->per_step = s->n_steps ? (double)s->records / (double)s->n_processes / s->n_steps : 0;
-  if (!s->complete)
-    snprintf(o->trouble, sizeof o->trouble, "%s", s->input.n_trouble ? s->input.trouble[0] : "something is missing");
-  if (!s->n_step_bins)
-    snprintf(o->why_no_steps, sizeof o->why_no_steps, "%s",
-             s->why_durations ? s->why_durations : "steps were not found");
-  for (size_t i = 0; i < s->n_hosts; i++) {
-    char name[64];
-    append(o->hosts, sizeof o->hosts, "%s%s", i ? ", " : "", ni_safe_text(s->host[i].name, name, sizeof name));
-  }
-  for (size_t i = 0; i < s->n_mix; i++) {
-    char algo[48], proto[48], both[100];
-    snprintf(both, sizeof both, "%s/%s", ni_safe_text(s->mix[i].algo, algo, sizeof algo),
-             ni_safe_text(s->mix[i].proto, proto, sizeof proto));
-    if (strlen(both) > 1 && !strstr(o->algos, both))
-      append(o->algos, sizeof o->algos, "%s%s", *o->algos ? ", " : "", both);
-  }
+  if (!s->complete) append(o->trouble, sizeof o->trouble, "%s", s->input.n_trouble ? s->input.trouble[0] : "something is missing");
+  if (!s->n_step_bins) append(o->why_no_steps, sizeof o->why_no_steps, "%s", why);
+  facts(o, s);
   int e = layout(o, s);
   if (e == 0) e = ni_diff_add_steps(o, s->step, s->n_step_bins);
   if (e == 0 && o->bins >= NI_DIFF_STEPS) e = ranks(o, b);

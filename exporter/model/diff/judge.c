@@ -1,11 +1,11 @@
 #include "judge.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "exporter/model/sums/blame/alike.h"
-#include "match.h"
 #include "stat.h"
 
 /* Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many. */
@@ -15,6 +15,147 @@
 
 enum { FEW = 6 }; /* changes that tell how far such changes lie apart */
 
+/* Which quantity of A is which of B. */
+static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Two communicators of the same ranks are told apart by the size of what they carry. */
+static int by_key(const void *a, const void *b) {
+  const struct ni_diff_item *x = a, *y = b;
+  double less = x->bytes != y->bytes ? x->bytes - y->bytes : x->per_step - y->per_step;
+  int order = by_name(x, y);
+  return order ? order : less < 0 ? -1 : less > 0;
+}
+
+static int in_order(const void *a, const void *b) {
+  const struct ni_diff_item *x = ((const struct ni_diff_row *)a)->item[0], *y = ((const struct ni_diff_row *)b)->item[0];
+  if (x->kind == y->kind && x->like != y->like) return x->like < y->like ? -1 : 1;
+  return by_key(x, y);
+}
+
+/* Of a step with its pauses, and of pauses and waiting, all counts. */
+static void means(struct ni_diff_run *r, float *scratch) {
+  for (struct ni_diff_item *x = r->item; x < r->item + r->n; x++) {
+    bool all = x->kind == NI_DIFF_STEP && (x->key == NI_DIFF_MEAN || x->key == NI_DIFF_OUTSIDE || x->key == NI_DIFF_WAITING);
+    if (!x->x) continue;
+    struct ni_diff_mean m = ni_diff_mean(x->x, r->bins, all ? 0 : 0.1, scratch);
+    x->value = m.mean, x->se = m.se, x->df = m.df;
+  }
+}
+
+const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
+  for (size_t i = 0; i < d->n; i++)
+    if (d->row[i].item[0]->kind == NI_DIFF_STEP && d->row[i].item[0]->key == part) return &d->row[i];
+  return NULL;
+}
+
+/*
+ * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing do. A place whose ratio is
+ * far from that of most is another one: on some hosts places are numbered from another operation on.
+ */
+static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
+  float ratio[NI_BLAME_KEYS];
+  double all = 0, sum[2] = {0, 0}, usual = 0;
+  for (int sums = 0; sums < 2 && x[0]->place; sums++) {
+    size_t n = 0;
+    for (uint32_t a = 0, b = 0; a < x[0]->n_places && b < x[1]->n_places;) {
+      const struct ni_blame_place *p = &x[0]->place[a], *q = &x[1]->place[b];
+      double r = q->mean_us / p->mean_us;
+      if (p->name == q->name && n < NI_BLAME_KEYS) ratio[n++] = (float)r;
+      if (p->name == q->name && r < 1.5 * usual && usual < 1.5 * r) sum[0] += p->mean_us, sum[1] += q->mean_us;
+      a += p->name <= q->name;
+      b += q->name <= p->name;
+    }
+    usual = ni_blame_quantile(ratio, n, 0.5);
+  }
+  for (uint32_t a = 0; a < x[0]->n_places; a++) all += x[0]->place[a].mean_us;
+  for (int k = 0; k < 2; k++) {
+    const struct ni_diff_item *step = d->run[k].item, *of = step + (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
+    if (x[0]->place) x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
+    x[k]->se = x[k]->value * of->se / of->value;
+    x[k]->df = of->df;
+  }
+}
+
+/* The mean of rows [from, end) of ranks or links. Their steps vary together. */
+static void group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind kind, uint64_t like) {
+  struct ni_diff_row *row = &d->row[d->n++], *first = &d->row[from];
+  double n = (double)(end - from);
+  *row = (struct ni_diff_row){.step_us = NAN};
+  for (int k = 0; k < 2; k++) {
+    struct ni_diff_item *g = row->item[k] = &d->group[d->n_groups++], *one = first->item[k];
+    *g = (struct ni_diff_item){.kind = kind, .like = like, .key = like, .members = (uint32_t)(end - from), .df = one->df};
+    if (kind == NI_DIFF_ROLE) snprintf(g->name, sizeof g->name, "%s", one->group);
+    else if (like == NI_DIFF_ALL_RANKS) snprintf(g->name, sizeof g->name, "all ranks");
+    else snprintf(g->name, sizeof g->name, "%.48s (ranks %" PRIu64 " to %" PRIu64 ")", one->group, one->key, d->row[end - 1].item[k]->key);
+    for (size_t i = from; i < end; i++) {
+      g->value += d->row[i].item[k]->value / n;
+      g->per_step += d->row[i].item[k]->per_step / n;
+      g->se += d->row[i].item[k]->se / n;
+    }
+  }
+  row->change = row->item[1]->value / row->item[0]->value - 1;
+}
+
+/* Hosts are those whose ranks are one host's in both runs. */
+static void groups(struct ni_diff *d) {
+  size_t n = d->n, ranks[2] = {0, 0};
+  for (size_t i = 0, end; i < n; i = end) {
+    struct ni_diff_item **one = d->row[i].item;
+    bool same = true;
+    for (end = i; end < n && d->row[end].item[0]->kind == one[0]->kind && d->row[end].item[0]->like == one[0]->like; end++)
+      same &= d->row[end].item[1]->like == one[1]->like;
+    if (one[0]->kind == NI_DIFF_RANK) {
+      if (!ranks[1]) ranks[0] = i;
+      ranks[1] = end;
+    }
+    if (one[0]->kind == NI_DIFF_LINK) group(d, i, end, NI_DIFF_ROLE, one[0]->like);
+    else if (one[0]->kind == NI_DIFF_RANK && same) group(d, i, end, NI_DIFF_HOST, one[0]->like);
+  }
+  if (ranks[1]) group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
+}
+
+/* false: only one has it, or it is next to nothing. */
+static bool pair(struct ni_diff *d, struct ni_diff_item *x[2]) {
+  double least = x[0]->kind == NI_DIFF_STEP ? NI_DIFF_OF_STEP * d->run[0].item[NI_DIFF_TYPICAL].value : 0;
+  if (d->blind && x[0]->kind <= NI_DIFF_RANK) return true;
+  if (x[0]->kind == NI_DIFF_RANK) own_time(d, x);
+  if (x[0]->value < least && x[1]->value < least) return true;
+  if (!(x[0]->value > 0 && x[1]->value > 0)) return false;
+  d->row[d->n++] = (struct ni_diff_row){.item = {x[0], x[1]}, .change = x[1]->value / x[0]->value - 1, .step_us = NAN};
+  return true;
+}
+
+static int match(struct ni_diff *d) {
+  struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
+  float *scratch = malloc((a->bins + b->bins + 1) * 2 * sizeof *scratch);
+  d->row = calloc(2 * a->n + 1, sizeof *d->row);
+  d->group = calloc(2 * a->n + 2, sizeof *d->group);
+  if (scratch && d->row && d->group) {
+    for (int k = 0; k < 2; k++) {
+      means(&d->run[k], scratch);
+      qsort(d->run[k].item, d->run[k].n, sizeof *a->item, by_key);
+    }
+    for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
+      struct ni_diff_item *x[2] = {&a->item[i], &b->item[k]};
+      int order = i == a->n ? 1 : k == b->n ? -1 : by_name(x[0], x[1]);
+      bool both = order == 0 && pair(d, x);
+      d->only[0] += order <= 0 && !both;
+      d->only[1] += order >= 0 && !both;
+      i += order <= 0;
+      k += order >= 0;
+    }
+    qsort(d->row, d->n, sizeof *d->row, in_order);
+    groups(d);
+    qsort(d->row, d->n, sizeof *d->row, in_order);
+  }
+  free(scratch);
+  return d->row && d->group && scratch ? 0 : -ENOMEM;
+}
+
+/* What changed for certain. */
 static enum ni_diff_kind kind_of(const struct ni_diff_row *r) { return r->item[0]->kind; }
 
 /* By steps, as a part of A. */
@@ -22,7 +163,7 @@ static double own_error(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* How far the changes of n rows lie apart, each from the median of its like: by half of them, or by nine of ten. NAN: too few. */
+/* How far the changes of n rows lie apart, each from the median of its like: by half of them, or by 19 of 20. NAN: too few. */
 static double spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
@@ -34,7 +175,7 @@ static double spread(const struct ni_diff_row *row, size_t n, float *x) {
     }
   if (have < FEW) return NAN;
   float half = ni_blame_quantile(off, have, 0.5); /* sorts */
-  return fmax(1.4826 * half, off[(size_t)(0.9 * (double)(have - 1))] / 1.645);
+  return fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
 }
 
 static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value - r->item[0]->value : 0; }
@@ -101,7 +242,7 @@ static int all_errors(struct ni_diff *d) {
 
 static int by_p(const void *a, const void *b) {
   const struct ni_diff_row *x = a, *y = b;
-  return x->p != y->p ? (x->p < y->p ? -1 : 1) : ni_diff_in_order(a, b);
+  return x->p != y->p ? (x->p < y->p ? -1 : 1) : in_order(a, b);
 }
 
 /* Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are nothing. */
@@ -140,11 +281,12 @@ static int by_weight(const void *a, const void *b) {
     of[k] = (r[k]->verdict < NI_DIFF_SLOWER) * 3 + (kind_of(r[k]) == NI_DIFF_STEP ? 0 : ni_diff_is_all(r[k]->item[0]) ? 1 : 2);
     w[k] = of[k] % 3 < 2 ? 0 : isnan(r[k]->step_us) ? fabs(r[k]->change) : fabs(r[k]->step_us);
   }
-  return of[0] != of[1] ? of[0] - of[1] : w[0] != w[1] ? (w[0] > w[1] ? -1 : 1) : ni_diff_in_order(a, b);
+  return of[0] != of[1] ? of[0] - of[1] : w[0] != w[1] ? (w[0] > w[1] ? -1 : 1) : in_order(a, b);
 }
 
 int ni_diff_judge(struct ni_diff *d) {
-  int e = all_errors(d);
+  int e = match(d);
+  if (e == 0 && d->n) e = all_errors(d);
   if (e == 0) e = verdicts(d);
   if (e == 0) qsort(d->row, d->n, sizeof *d->row, by_weight);
   return e;

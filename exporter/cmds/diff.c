@@ -15,8 +15,7 @@
 #include "exporter/model/diff/judge.h"
 #include "exporter/model/diff/read_json.h"
 #include "exporter/model/sums/blame/alike.h"
-#include "exporter/output/diff/json.h"
-#include "exporter/output/diff/print.h"
+#include "exporter/output/diff/show.h"
 #include "summarize.h"
 
 struct diff {
@@ -44,9 +43,19 @@ static const char *summary_of(const char *word, char out[PATH_MAX]) {
   size_t n = strlen(word);
   if (stat(word, &st) == 0 && S_ISREG(st.st_mode) && n > 5 && strcmp(word + n - 5, ".json") == 0) return word;
   for (int k = 0; k < 2; k++)
-    if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX && access(out, R_OK) == 0)
-      return out;
+    if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX && access(out, R_OK) == 0) return out;
   return NULL;
+}
+
+/* Any other JSON, or "BEFORE,AFTER": whoever compares counters says what is wrong with it. */
+static bool is_counters(const char *word) {
+  char head[4096] = "", path[PATH_MAX];
+  const char *summary = summary_of(word, path);
+  FILE *f = summary ? fopen(summary, "re") : NULL;
+  if (!f) return access(word, F_OK) != 0 && strchr(word, ',');
+  head[fread(head, 1, sizeof head - 1, f)] = 0;
+  fclose(f);
+  return *head && !strstr(head, "\"nccl-inspector-summary-");
 }
 
 static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *name) {
@@ -70,42 +79,25 @@ static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *
   return e;
 }
 
-static bool is_counters(const char *word) {
-  char head[4096], path[PATH_MAX];
-  const char *summary = summary_of(word, path);
-  if (access(word, F_OK) != 0 && strchr(word, ',')) return true;
-  FILE *f = summary ? fopen(summary, "re") : NULL;
-  size_t n = f ? fread(head, 1, sizeof head - 1, f) : 0;
-  head[n] = 0;
-  if (f) fclose(f);
-  return n > 0 && !strstr(head, "\"nccl-inspector-summary-");
-}
-
-static int compare(const struct diff *d, struct ni_diff *x, const char *name) {
-  char why[600] = "", path[PATH_MAX];
-  for (int k = 0; k < 2; k++) {
-    x->run[k].path = d->inputs.path[k];
-    const char *summary = summary_of(x->run[k].path, path);
-    if (summary ? !ni_diff_read_json(&x->run[k], summary, why, sizeof why) : read_logs(d, &x->run[k], name) < 0) {
-      if (summary) ni_say(stderr, "%s: %s\n", name, why);
-      return NI_EXIT_COULD_NOT_RUN;
-    }
+/* What the gate or a run says, or -1: it could not, and why is in `why`, or has been said. */
+static int compare(const struct diff *d, struct ni_diff *x, const char *name, char *why, size_t cap) {
+  char path[PATH_MAX];
+  for (struct ni_diff_run *r = x->run; r < x->run + 2; r++) {
+    r->path = d->inputs.path[r - x->run];
+    const char *summary = summary_of(r->path, path);
+    if (summary ? !ni_diff_read_json(r, summary, why, cap) : read_logs(d, r, name) < 0) return -1;
   }
-  int e = ni_diff_pair(x, why, sizeof why);
-  if (e < 0) {
-    ni_say(stderr, "%s: %s\n", name, e == -EINVAL ? why : strerror(-e));
-    return NI_EXIT_COULD_NOT_RUN;
-  }
+  int e = ni_diff_pair(x, why, cap);
+  if (e < 0 && e != -EINVAL) snprintf(why, cap, "%s", strerror(-e));
+  if (e < 0) return -1;
   const struct ni_diff_row *gate = d->gate >= 0 ? ni_diff_gate(x, d->gate) : NULL;
   if (d->json) ni_diff_json(x, d->gate, gate, stdout);
   else ni_diff_print(x, d->all, d->gate, gate, stdout);
   if (d->html && (e = ni_diff_page(x, d->html)) < 0) {
-    ni_say(stderr, "%s: %s: %s\n", name, d->html,
-           e == -ENOTSUP ? "this build makes no page: it had no npm" : strerror(-e));
-    return NI_EXIT_COULD_NOT_RUN;
+    snprintf(why, cap, "%s: %s", d->html, e == -ENOTSUP ? "this build makes no page: it had no npm" : strerror(-e));
+    return -1;
   }
-  if (gate) return NI_EXIT_FINDING;
-  return *x->run[0].trouble || *x->run[1].trouble ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+  return gate ? NI_EXIT_FINDING : *x->run[0].trouble || *x->run[1].trouble ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 static const char *refuse(void *into) {
@@ -139,9 +131,8 @@ const struct ni_command ni_diff_command = {
              .min = 16 << 20},
             {0}},
     .more =
-        "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; or "
-        "counters, as for "
-        "`counters compare`.",
+        "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; or counters, "
+        "as for `counters compare`.",
     .exits = {{"0", "compared, whatever was found"},
               {"1", "could not compare: why is said"},
               {"2", "the data of a run is incomplete"},
@@ -153,10 +144,12 @@ const struct ni_command ni_diff_command = {
 int ni_diff_run(int argc, char **argv) {
   struct diff d = {.gate = -1};
   struct ni_diff x = {0};
+  char why[4096] = "";
   int done, code = ni_words_parse(&ni_diff_command, argc, argv, &d, &done);
   if (!done && is_counters(d.inputs.path[0]) && is_counters(d.inputs.path[1]))
     code = ni_counters_compare_run(3 + d.json, (char *[]){argv[0], d.inputs.path[0], d.inputs.path[1], "--json", NULL});
-  else if (!done) code = compare(&d, &x, argv[0]);
+  else if (!done && (code = compare(&d, &x, argv[0], why, sizeof why)) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  if (*why) ni_say(stderr, "%s: %s\n", argv[0], why);
   ni_diff_free(&x);
   ni_inputs_free(&d.inputs);
   return code;

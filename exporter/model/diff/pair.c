@@ -31,8 +31,8 @@ static const char *timer(const struct ni_diff_run *r) { return r->timings & 1u <
 /* false: they cannot be compared. */
 static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
   const struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
-  bool stated = a->world > 0 && b->world > 0;
-  int64_t n_a = stated ? a->world : (int64_t)a->ranks, n_b = stated ? b->world : (int64_t)b->ranks;
+  bool stated = a->world_size > 0 && b->world_size > 0;
+  int64_t n_a = stated ? a->world_size : (int64_t)a->ranks, n_b = stated ? b->world_size : (int64_t)b->ranks;
   for (const struct ni_diff_run *r = a; r <= b; r++) {
     if (strcmp(r->from, "counters") == 0)
       snprintf(why, cap, "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, or what "
@@ -40,8 +40,8 @@ static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
     else if (!r->n)
       snprintf(why, cap, "%s: nothing in it can be compared%s%s: want 20 operations of one function and size", r->path,
                *r->trouble ? ": " : "", r->trouble);
-    else if ((int64_t)r->ranks * 2 < r->world)
-      snprintf(why, cap, "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path, r->ranks, r->world);
+    else if ((int64_t)r->ranks * 2 < r->world_size)
+      snprintf(why, cap, "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path, r->ranks, r->world_size);
     else if (r->steps && r->bins < NI_DIFF_STEPS)
       snprintf(why, cap, "%s: %u steps: want %d or more, or a summary.json made with fewer options", r->path, r->steps, NI_DIFF_STEPS + 2);
     else continue;

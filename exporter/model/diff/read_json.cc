@@ -80,10 +80,10 @@ const char *read(ni_diff_run *o, dom::element doc) {
   bool complete = true;
   if (text(doc, "schema_version") != "nccl-inspector-summary-1") return "no summary.json of `summary`";
   o->from = "summary.json";
-  o->world = -1;
+  o->world_size = -1;
   if (!doc["job"].get(job)) {
     int version = whole(job, "nccl_version", -1);
-    o->world = whole(job, "world_size", -1);
+    o->world_size = whole(job, "world_size", -1);
     if (version >= 0) snprintf(o->fact[NI_DIFF_NCCL], sizeof *o->fact, "%d", version);
   }
   if (!doc["complete"].get(complete) && !complete) snprintf(o->trouble, sizeof o->trouble, "its summary says so");

@@ -1,0 +1,120 @@
+#include "show.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/table.h"
+#include "exporter/output/report/page_file.h"
+
+enum { MOST = 20 };
+
+static void time_cell(struct ni_table *t, double us) {
+  if (us >= 1e4) ni_table_cell(t, "%.4g ms", us / 1e3);
+  else ni_table_cell(t, "%.4g us", us);
+}
+
+static void rows(const struct ni_diff *d, bool all, FILE *f) {
+  static const struct ni_column columns[] = {
+      {.head = "", .left = true, .width = 8, .drop = 2}, {.head = "what", .left = true, .width = 22}, {.head = "A", .width = 8},
+      {.head = "B", .width = 8}, {.head = "change"}, {.head = "interval", .unit = "95 %"}, {.head = "in a step", .drop = 1},
+      {.head = "", .left = true}};
+  struct ni_table t;
+  size_t shown = 0, kinds[NI_DIFF_KINDS] = {0};
+  ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
+  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++) {
+    const struct ni_diff_item *a = r->item[0], *b = r->item[1];
+    bool step = a->kind == NI_DIFF_STEP && a->key <= NI_DIFF_COMPUTE;
+    if (!all && ((r->verdict < NI_DIFF_SLOWER && !step) || (!step && ++kinds[a->kind] > MOST / 4) || shown == MOST)) continue;
+    if (!shown++) ni_say(f, "\n");
+    ni_table_cell(&t, "%s", ni_diff_kind_names[a->kind]);
+    ni_table_cell(&t, "%s", b->name);
+    time_cell(&t, a->value);
+    time_cell(&t, b->value);
+    ni_table_cell(&t, "%+.1f %%", 100 * r->change);
+    ni_table_cell(&t, "%+.1f..%+.1f", 100 * r->low, 100 * r->high);
+    ni_table_cell(&t, isnan(r->step_us) ? "-" : "%+.3g ms", r->step_us / 1e3);
+    ni_table_cell(&t, "%s", ni_diff_verdict_names[r->verdict]);
+  }
+  ni_table_print(&t, f);
+}
+
+void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct ni_diff_row *over, FILE *f) {
+  size_t unclear = 0;
+  ni_say(f, "%s\n", d->verdict);
+  for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
+    ni_say(f, "%c: %s (%s, %u %s, %u steps)\n", "AB"[r - d->run], r->path, r->from, r->ranks, ni_plural(r->ranks, "rank", "ranks"), r->steps);
+  for (size_t i = 0; i < d->n_notes; i++) ni_say(f, "note: %s\n", d->note[i]);
+  rows(d, all, f);
+  for (size_t i = 0; i < d->n; i++) unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
+  ni_say(f, "\n%zu of %zu rows changed; %zu did not", d->changed, d->n, d->n - d->changed - unclear);
+  if (unclear) ni_say(f, "; of %zu the noise is too large to tell", unclear);
+  if (d->only[0] + d->only[1]) ni_say(f, "; only in A %zu, only in B %zu", d->only[0], d->only[1]);
+  ni_say(f, all ? "\n" : ". --all shows all\n");
+  if (over)
+    ni_say(f, "gate: %s is %.1f %% slower (%.1f to %.1f %%), more than %.3g %%\n", over->item[1]->name, 100 * over->change,
+           100 * over->low, 100 * over->high, 100 * gate);
+  else if (gate >= 0) ni_say(f, "gate: passed, nothing is slower by more than %.3g %% for certain\n", 100 * gate);
+}
+
+static void put_run(struct ni_json *j, const char *key, const struct ni_diff_run *r) {
+  static const struct ni_json_field fields[] = {NI_JSON(ni_diff_run, world_size), NI_JSON(ni_diff_run, ranks),
+                                                NI_JSON(ni_diff_run, steps), NI_JSON(ni_diff_run, bin_steps)};
+  ni_json_object(j, key);
+  ni_json_text(j, "path", r->path);
+  ni_json_text(j, "from", r->from);
+  ni_json_bool(j, "complete", !*r->trouble);
+  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, r, NULL);
+  ni_json_array(j, "step_us");
+  for (uint32_t k = 0; k < r->bins; k++) ni_json_rounded(j, NULL, r->item[NI_DIFF_TYPICAL].x[k], 6);
+  ni_json_end_array(j);
+  ni_json_end_object(j);
+}
+
+static void put_row(struct ni_json *j, const char *key, const struct ni_diff_row *r) {
+  const struct { const char *key; double value; int digits; } figure[] = {
+      {"a_us", r->item[0]->value, 7}, {"b_us", r->item[1]->value, 7}, {"change", r->change, 5}, {"low", r->low, 5},
+      {"high", r->high, 5}, {"p", r->p, 3}, {"in_step_us", r->step_us, 5}};
+  ni_json_object(j, key);
+  ni_json_text(j, "kind", ni_diff_kind_names[r->item[0]->kind]);
+  ni_json_text(j, "name", r->item[1]->name);
+  if (r->item[0]->kind == NI_DIFF_RANK) ni_json_u64(j, "rank", r->item[0]->key);
+  for (size_t i = 0; i < sizeof figure / sizeof *figure; i++) ni_json_rounded(j, figure[i].key, figure[i].value, figure[i].digits);
+  ni_json_text(j, "verdict", ni_diff_verdict_names[r->verdict]);
+  ni_json_end_object(j);
+}
+
+void ni_diff_json(const struct ni_diff *d, double gate, const struct ni_diff_row *over, FILE *f) {
+  struct ni_json j;
+  ni_json_open(&j, f, "nccl-inspector-diff-1");
+  ni_json_text(&j, "verdict", d->verdict);
+  ni_json_u64(&j, "changed", d->changed);
+  put_run(&j, "a", &d->run[0]);
+  put_run(&j, "b", &d->run[1]);
+  ni_json_array(&j, "notes");
+  for (size_t i = 0; i < d->n_notes; i++) ni_json_text(&j, NULL, d->note[i]);
+  ni_json_end_array(&j);
+  if (gate >= 0) ni_json_f64(&j, "gate", gate);
+  if (over) put_row(&j, "gate_row", over);
+  ni_json_array(&j, "rows");
+  for (size_t i = 0; i < d->n; i++) put_row(&j, NULL, &d->row[i]);
+  ni_json_end_array(&j);
+  ni_json_close(&j);
+}
+
+int ni_diff_page(const struct ni_diff *d, const char *path) {
+  char *json = NULL;
+  size_t n = 0;
+  if (!ni_report_available()) return -ENOTSUP;
+  FILE *memory = open_memstream(&json, &n);
+  if (!memory) return -ENOMEM;
+  ni_diff_json(d, -1, NULL, memory);
+  int rc = ferror(memory) ? -ENOMEM : 0;
+  if (fclose(memory) != 0) rc = -ENOMEM;
+  if (!rc) rc = ni_report_put(NI_PAGE_DIFF, json, n, path);
+  free(json);
+  return rc;
+}

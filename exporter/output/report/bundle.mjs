@@ -36,15 +36,16 @@ const policy = [
   "form-action 'none'",
 ].join('; ');
 
-// Pages with one script, which chooses by the page's head; so one tail serves all.
+// Pages of one shape and with one script, which chooses by the name of the body; what is their own are the sections.
 const write = (name, text) => {
   writeFileSync(join(out, `${name}.tmp`), text);
   renameSync(join(out, `${name}.tmp`), join(out, name));
 };
 let tail;
 for (const name of ['counters', 'diff', 'report']) {
-  const [head, rest] = readFileSync(`src/${name}.html`, 'utf8').split('@POLICY@').join(policy).split('@STYLE@').join(css).split('@DATA@');
-  if (rest === undefined || (tail && rest !== tail)) throw new Error(`src/${name}.html: no @DATA@, or another end than the other pages`);
+  const parts = { POLICY: policy, STYLE: css, NAME: name, SECTIONS: `\n${readFileSync(`src/${name}.html`, 'utf8')}` };
+  const page = readFileSync('src/page.html', 'utf8').replace(/@(POLICY|STYLE|NAME|SECTIONS)@/g, (_, part) => parts[part]);
+  const [head, rest] = page.split('@DATA@');
   tail = rest;
   write(`${name}_assets.head`, head);
 }

@@ -72,6 +72,7 @@ static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *
   bool said = e == -ENOENT;
   if (e == 0) e = ni_summarize_tables(&r, &s, &b);
   if (e == 0) e = ni_diff_gather(out, &s, &b);
+  if (r.has_counters && !out->n) out->from = "counters";
   if (e < 0 && !said) ni_say(stderr, "%s: %s: %s\n", name, out->path, *r.error_text ? r.error_text : strerror(-e));
   ni_blame_free(&b);
   ni_summary_free(&s);

@@ -196,7 +196,7 @@ static void facts(struct ni_diff_run *o, const struct ni_summary *s) {
 
 int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const struct ni_blame *b) {
   const char *why = s->why_durations ? s->why_durations : "steps were not found";
-  o->from = s->counter_samples && !s->records ? "counters" : "logs";
+  o->from = "logs";
   o->world_size = s->job.world_size;
   o->ranks = (uint32_t)s->n_processes;
   o->steps = s->n_steps;

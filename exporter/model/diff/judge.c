@@ -11,9 +11,9 @@
 /* Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many. */
 #define FLOOR_ONE 0.004
 #define FLOOR_MEAN 0.0025
-#define MOST_ONE 0.008 /* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
+#define MOST_ONE 0.005 /* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
 
-enum { FEW = 6 }; /* changes that tell how far such changes lie apart */
+enum { FEW = 6, SPREAD_DF = 20 }; /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
 
 /* Which quantity of A is which of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
@@ -209,7 +209,7 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
     double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said) : one ? apart : a->members ? apart / sqrt(a->members) : 0;
     double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value;
     r->se = hypot(own_error(r), s);
-    double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / 60), half = ni_diff_t95(df) * r->se;
+    double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF), half = ni_diff_t95(df) * r->se;
     r->low = r->change - half;
     r->high = r->change + half;
     r->p = r->se > 0 ? ni_diff_p(r->change / r->se, df) : 1;

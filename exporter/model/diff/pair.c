@@ -49,7 +49,7 @@ static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
   }
   if (n_a != n_b)
     snprintf(why, cap, "A has %" PRId64 " ranks and B %" PRId64 ": compare runs of the same size", n_a, n_b);
-  else if (strcmp(a->layout, b->layout) != 0)
+  else if (*a->layout && *b->layout && strcmp(a->layout, b->layout) != 0)
     snprintf(why, cap, "another layout: A has communicators %s ranks, B %s; compare runs with the same parallel sizes", a->layout, b->layout);
   else if (!(a->timings & b->timings))
     snprintf(why, cap, "A is timed by the %s and B by the %s: record both alike (NCCL_PROFILE_EVENT_MASK)", timer(a), timer(b));
@@ -64,8 +64,8 @@ static void notes(struct ni_diff *d) {
     char which = "AB"[r - a];
     if (*r->trouble) note(d, "%c is incomplete: %s", which, r->trouble);
     if (!r->bins)
-      note(d, "%c has no steps (%s): medians are compared, and only what changed by 5 %% or more counts", which,
-           *r->why_no_steps ? r->why_no_steps : r->from);
+      note(d, "%c has no steps (%s): %s are compared, and only what changed by 5 %% or more counts", which,
+           *r->why_no_steps ? r->why_no_steps : r->from, strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
   }
   if (other_steps(d))
     note(d, "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what changed by 5 %% or more counts",

@@ -74,10 +74,10 @@ static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
     const struct ni_blame_rank *rank = &b->rank[r];
     bool one = rank->n_slots == 1;
     if (!rank->judged) continue;
-    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), one ? o->bins : 0);
+    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), o->bins);
     if (!i || (!one && !(i->place = malloc((rank->n_places + 1) * sizeof *i->place)))) return -ENOMEM;
     if (!one) memcpy(i->place, rank->place, (i->n_places = rank->n_places) * sizeof *i->place);
-    for (uint32_t k = 0; one && k < o->bins; k++) {
+    for (uint32_t k = 0; k < o->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, r, k + 1);
       i->x[k] = c && c->usual > 0 ? (c->dev + c->usual) / (float)b->bin_steps : NAN;
     }

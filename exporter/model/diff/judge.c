@@ -73,8 +73,9 @@ static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   for (uint32_t a = 0; a < x[0]->n_places; a++) all += x[0]->place[a].mean_us;
   for (int k = 0; k < 2; k++) {
     const struct ni_diff_item *step = d->run[k].item, *of = step + (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
+    double own = x[k]->se / x[k]->value, common = of->se / of->value;
     if (x[0]->place) x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
-    x[k]->se = x[k]->value * of->se / of->value;
+    x[k]->se = x[k]->value * (own > common ? own : common);
     x[k]->df = of->df;
   }
 }

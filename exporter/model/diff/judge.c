@@ -13,7 +13,7 @@
 #define FLOOR_MEAN 0.0025
 #define MOST_ONE 0.005 /* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
 
-enum { FEW = 6, SPREAD_DF = 20 }; /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
+enum { FEW = 6, SPREAD_DF = 60 }; /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
 
 /* Which quantity of A is which of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
@@ -164,7 +164,7 @@ static double own_error(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* How far the changes of n rows lie apart, each from the median of its like: by half of them, or by 19 of 20. NAN: too few. */
+/* How far the changes of n rows lie apart, each from the median of its like: by half of them, of ranks by 19 of 20, too. NAN: too few. */
 static double spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
@@ -176,7 +176,7 @@ static double spread(const struct ni_diff_row *row, size_t n, float *x) {
     }
   if (have < FEW) return NAN;
   float half = ni_blame_quantile(off, have, 0.5); /* sorts */
-  return fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
+  return kind_of(row) == NI_DIFF_LINK ? 1.4826 * half : fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
 }
 
 static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value - r->item[0]->value : 0; }
@@ -209,7 +209,7 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
     bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
     double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said) : one ? apart : a->members ? apart / sqrt(a->members) : 0;
     double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value;
-    r->se = hypot(own_error(r), s);
+    r->se = a->kind == NI_DIFF_RANK ? fmax(own_error(r), s) : hypot(own_error(r), s); /* how ranks lie apart has their steps in it */
     double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF), half = ni_diff_t95(df) * r->se;
     r->low = r->change - half;
     r->high = r->change + half;

@@ -43,7 +43,8 @@ static const char *summary_of(const char *word, char out[PATH_MAX]) {
   size_t n = strlen(word);
   if (stat(word, &st) == 0 && S_ISREG(st.st_mode) && n > 5 && strcmp(word + n - 5, ".json") == 0) return word;
   for (int k = 0; k < 2; k++)
-    if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX && access(out, R_OK) == 0) return out;
+    if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX && access(out, R_OK) == 0)
+      return out;
   return NULL;
 }
 
@@ -102,9 +103,8 @@ static int compare(const struct diff *d, struct ni_diff *x, const char *name, ch
 }
 
 static const char *refuse(void *into) {
-  return ((struct diff *)into)->inputs.n == 2
-             ? NULL
-             : "two runs: A, the good one, and B, each a folder of logs or a summary.json";
+  return ((struct diff *)into)->inputs.n == 2 ? NULL
+                                              : "two runs: A, the good one, and B, each a folder of logs or a summary.json";
 }
 
 #define IN(member) NI_INTO(struct diff, member)
@@ -125,11 +125,10 @@ const struct ni_command ni_diff_command = {
             {"html", 0, NI_OPT_TEXT, "FILE", "Also a page with both runs", IN(html), .min = 1, .want = "a file"},
             NI_ROW_JSON(struct diff, "diff"),
             NI_ROW_PROGRESS(struct diff),
-            {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs),
-             .min = 1, .max = 1024},
-            {"memory", 0, NI_OPT_SIZE, "SIZE",
-             "Keep about so much in memory, put the rest into a temporary file in $TMPDIR", IN(memory), .def = "128M",
-             .min = 16 << 20},
+            {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs), .min = 1,
+             .max = 1024},
+            {"memory", 0, NI_OPT_SIZE, "SIZE", "Keep about so much in memory, put the rest into a temporary file in $TMPDIR",
+             IN(memory), .def = "128M", .min = 16 << 20},
             {0}},
     .more =
         "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; or counters, "

@@ -1,13 +1,13 @@
 /*
  * Two runs beside each other: what each took, and what changed.
  *
- *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ judge.c ─▶ pair.c ─▶ struct ni_diff ─▶ output
+ *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ judge.c ─▶ pair.c ─▶ struct ni_diff
  *
- * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary: the
- * error of a mean over them is stat.h's, and of ranks that of all computing. And ranks and links are others (another GPU, another
- * place): how far the changes of those that are alike lie apart counts as an error of each, and, divided by the root of their
- * number, of their mean. A row is called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the
- * change is NI_DIFF_LEAST or more, and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
+ * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary:
+ * the error of a mean over them is stat.h's. And ranks and links are others (another GPU, another place): how far the changes
+ * of those that are alike lie apart is an error of each, and, divided by the root of their number, of their mean. A row is
+ * called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the change is NI_DIFF_LEAST or more,
+ * and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
  *
  * Threads: one. Ownership: ni_diff_free(). Times are us.
  */
@@ -28,7 +28,8 @@ enum ni_diff_kind { NI_DIFF_STEP, NI_DIFF_HOST, NI_DIFF_RANK, NI_DIFF_ROLE, NI_D
 extern const char *const ni_diff_kind_names[NI_DIFF_KINDS]; /* "step", "host", ... */
 
 /* Keys of NI_DIFF_STEP. */
-enum { NI_DIFF_TYPICAL, NI_DIFF_MEAN, NI_DIFF_COMPUTE, NI_DIFF_EXPOSED, NI_DIFF_WAITING, NI_DIFF_HIDDEN, NI_DIFF_OUTSIDE, NI_DIFF_PARTS };
+enum { NI_DIFF_TYPICAL, NI_DIFF_MEAN, NI_DIFF_COMPUTE, NI_DIFF_EXPOSED, NI_DIFF_WAITING, NI_DIFF_HIDDEN, NI_DIFF_OUTSIDE,
+       NI_DIFF_PARTS };
 
 /* What is said where it differs; "": not known. */
 enum { NI_DIFF_NCCL, NI_DIFF_N_STEPS, NI_DIFF_HOSTS, NI_DIFF_ALGOS, NI_DIFF_FACTS };
@@ -43,7 +44,7 @@ struct ni_diff_item {
   struct ni_blame_place *place; /* of ranks: own time by place, by name; owned. Places that both runs have are compared */
   uint32_t n_places, members;   /* members: a mean over so many ranks or links */
   double value, se, df;         /* se of value: that of steps */
-  double per_step, bytes;       /* so often in a step of a rank: value * per_step is its time there; 0: not known. Of an operation */
+  double per_step, bytes; /* so often in a step of a rank: value * per_step is its time there; 0: not known. Of an operation */
 };
 
 struct ni_diff_run {
@@ -75,14 +76,16 @@ struct ni_diff {
   size_t n, changed, only[2]; /* only: quantities that one run alone has */
   struct ni_diff_item *group; /* hosts and roles, of A and B in turn; owned */
   size_t n_groups;
-  bool blind;                 /* one of them has no steps */
+  bool blind; /* one of them has no steps */
   char note[8][240];
   size_t n_notes;
   char verdict[400];
 };
 
 /* "All ranks", among the hosts. */
-static inline bool ni_diff_is_all(const struct ni_diff_item *i) { return i->kind == NI_DIFF_HOST && i->like == NI_DIFF_ALL_RANKS; }
+static inline bool ni_diff_is_all(const struct ni_diff_item *i) {
+  return i->kind == NI_DIFF_HOST && i->like == NI_DIFF_ALL_RANKS;
+}
 
 /* Compares d->run[0] with d->run[1]. 0, -ENOMEM, or -EINVAL: they cannot be compared, and why says what would do. */
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap);

@@ -58,7 +58,8 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
   struct ni_diff_item *i = add(o, NI_DIFF_FUNC, of_text(key, type), 0);
   if (!i) return -ENOMEM;
   ni_human_bytes(bytes, size);
-  snprintf(i->name, sizeof i->name, "%s %s, %s%s", ni_safe_text(func, name, sizeof name), size, type, transfer ? "" : " (kernel time)");
+  snprintf(i->name, sizeof i->name, "%s %s, %s%s", ni_safe_text(func, name, sizeof name), size, type,
+           transfer ? "" : " (kernel time)");
   double n = fmin((double)us->n, o->bins ? o->bins : 30);
   i->value = us->p50;
   i->se = 1.2533 * (us->p75 - us->p25) / 1.349 / sqrt(n);
@@ -68,7 +69,7 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
   return 0;
 }
 
-/* Their own time by place of the step. With one communicator alone (FSDP, DDP) all that is not in operations is own time, by bin. */
+/* Own time by bin and by place of the step. With one communicator alone (FSDP, DDP) all outside of operations is own time. */
 static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_blame_rank *rank = &b->rank[r];
@@ -202,7 +203,8 @@ int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const stru
   o->steps = s->n_steps;
   o->bin_steps = s->bin_steps;
   o->per_step = s->n_steps ? (double)s->records / (double)s->n_processes / s->n_steps : 0;
-  if (!s->complete) append(o->trouble, sizeof o->trouble, "%s", s->input.n_trouble ? s->input.trouble[0] : "something is missing");
+  if (!s->complete)
+    append(o->trouble, sizeof o->trouble, "%s", s->input.n_trouble ? s->input.trouble[0] : "something is missing");
   if (!s->n_step_bins) append(o->why_no_steps, sizeof o->why_no_steps, "%s", why);
   facts(o, s);
   int e = layout(o, s);

@@ -52,8 +52,8 @@ const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
 }
 
 /*
- * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing do. A place whose ratio is
- * far from that of most is another one: on some hosts places are numbered from another operation on.
+ * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing do, at least. A
+ * place whose ratio is far from that of most is another one: on some hosts places are numbered from another operation on.
  */
 static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   float ratio[NI_BLAME_KEYS];
@@ -72,7 +72,8 @@ static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   }
   for (uint32_t a = 0; a < x[0]->n_places; a++) all += x[0]->place[a].mean_us;
   for (int k = 0; k < 2; k++) {
-    const struct ni_diff_item *step = d->run[k].item, *of = step + (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
+    const struct ni_diff_item *step = d->run[k].item,
+                              *of = step + (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
     double own = x[k]->se / x[k]->value, common = of->se / of->value;
     if (x[0]->place) x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
     x[k]->se = x[k]->value * (own > common ? own : common);
@@ -90,7 +91,9 @@ static void group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind 
     *g = (struct ni_diff_item){.kind = kind, .like = like, .key = like, .members = (uint32_t)(end - from), .df = one->df};
     if (kind == NI_DIFF_ROLE) snprintf(g->name, sizeof g->name, "%s", one->group);
     else if (like == NI_DIFF_ALL_RANKS) snprintf(g->name, sizeof g->name, "all ranks");
-    else snprintf(g->name, sizeof g->name, "%.48s (ranks %" PRIu64 " to %" PRIu64 ")", one->group, one->key, d->row[end - 1].item[k]->key);
+    else
+      snprintf(g->name, sizeof g->name, "%.48s (ranks %" PRIu64 " to %" PRIu64 ")", one->group, one->key,
+               d->row[end - 1].item[k]->key);
     for (size_t i = from; i < end; i++) {
       g->value += d->row[i].item[k]->value / n;
       g->per_step += d->row[i].item[k]->per_step / n;
@@ -164,13 +167,14 @@ static double own_error(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* How far the changes of n rows lie apart, each from the median of its like: by half of them, of ranks by 19 of 20, too. NAN: too few. */
+/* How far changes of n rows lie apart, each from the median of its like: by half of them, ranks by 19 of 20, too. NAN: too few. */
 static double spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
   for (int whole = 0; whole < 2 && have < FEW; whole++) /* hosts of one rank are like each other */
     for (size_t i = have = 0, end; i < n; i = end) {
-      for (end = i; end < n && (whole || row[end].item[0]->like == row[i].item[0]->like); end++) x[end - i] = (float)row[end].change;
+      for (end = i; end < n && (whole || row[end].item[0]->like == row[i].item[0]->like); end++)
+        x[end - i] = (float)row[end].change;
       float middle = ni_blame_quantile(x, most = end - i, 0.5);
       for (size_t k = i; most > 2 && k < end; k++) off[have++] = (float)fabs(row[k].change - middle);
     }
@@ -193,10 +197,11 @@ static double of_step(const struct ni_diff *d, const struct ni_diff_item *o, dou
   return fmin(ranks, MOST_ONE) * compute->item[0]->value / o->value;
 }
 
-/* Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of the quartiles, as a half may be slower. */
+/* Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of quartiles, as a half may be slower. */
 static void beside_all(struct ni_diff *d, size_t rank, size_t end, float *x) {
   for (size_t i = rank; i < end; i++) x[i - rank] = (float)d->row[i].change;
-  double low = ni_blame_quantile(x, end - rank, 0.25), all = end - rank < FEW ? 0 : (low + ni_blame_quantile(x, end - rank, 0.75)) / 2;
+  double low = ni_blame_quantile(x, end - rank, 0.25),
+         all = end - rank < FEW ? 0 : (low + ni_blame_quantile(x, end - rank, 0.75)) / 2;
   for (size_t i = 0; i < end; i++)
     if (kind_of(&d->row[i]) != NI_DIFF_STEP && !ni_diff_is_all(d->row[i].item[0])) d->row[i].change -= all;
 }
@@ -209,12 +214,15 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
     bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
     double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said) : one ? apart : a->members ? apart / sqrt(a->members) : 0;
     double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value;
-    r->se = a->kind == NI_DIFF_RANK ? fmax(own_error(r), s) : hypot(own_error(r), s); /* how ranks lie apart has their steps in it */
-    double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF), half = ni_diff_t95(df) * r->se;
+    r->se = a->kind == NI_DIFF_RANK ? fmax(own_error(r), s)
+                                    : hypot(own_error(r), s); /* how ranks lie apart has their steps in it */
+    double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF),
+           half = ni_diff_t95(df) * r->se;
     r->low = r->change - half;
     r->high = r->change + half;
     r->p = r->se > 0 ? ni_diff_p(r->change / r->se, df) : 1;
-    if (a->per_step > 0) r->step_us = one || a->members ? r->change * a->value * a->per_step : b->value * b->per_step - a->value * a->per_step;
+    if (a->per_step > 0)
+      r->step_us = one || a->members ? r->change * a->value * a->per_step : b->value * b->per_step - a->value * a->per_step;
   }
 }
 
@@ -301,7 +309,8 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
     if (kind_of(r) == NI_DIFF_FUNC) all += r->item[0]->value * r->item[0]->per_step;
   for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++) {
     const struct ni_diff_item *o = r->item[0];
-    bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
+    bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
+                      : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
     if (felt && r->change > limit && r->low > 0 && (!worst || r->change > worst->change)) worst = r;
   }
   return worst;

@@ -1,5 +1,5 @@
 /*
- * Which quantity of A is which of B, and what changed for certain: the error of each row, Holm's correction over all, what matters;
+ * Which quantity of A is which of B, and what changed for certain: each row's error, Holm's correction over all, what matters;
  * and the gate. Threads: one. Failure: -ENOMEM.
  */
 #ifndef NI_DIFF_JUDGE_H

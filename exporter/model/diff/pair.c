@@ -35,22 +35,26 @@ static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
   int64_t n_a = stated ? a->world_size : (int64_t)a->ranks, n_b = stated ? b->world_size : (int64_t)b->ranks;
   for (const struct ni_diff_run *r = a; r <= b; r++) {
     if (strcmp(r->from, "counters") == 0)
-      snprintf(why, cap, "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, or what "
-               "`counters summarize --json` wrote of them", r->path);
+      snprintf(why, cap,
+               "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, or what "
+               "`counters summarize --json` wrote of them",
+               r->path);
     else if (!r->n)
       snprintf(why, cap, "%s: nothing in it can be compared%s%s: want 20 operations of one function and size", r->path,
                *r->trouble ? ": " : "", r->trouble);
     else if ((int64_t)r->ranks * 2 < r->world_size)
-      snprintf(why, cap, "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path, r->ranks, r->world_size);
+      snprintf(why, cap, "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path,
+               r->ranks, r->world_size);
     else if (r->steps && r->bins < NI_DIFF_STEPS)
-      snprintf(why, cap, "%s: %u steps: want %d or more, or a summary.json made with fewer options", r->path, r->steps, NI_DIFF_STEPS + 2);
+      snprintf(why, cap, "%s: %u steps: want %d or more, or a summary.json made with fewer options", r->path, r->steps,
+               NI_DIFF_STEPS + 2);
     else continue;
     return false;
   }
-  if (n_a != n_b)
-    snprintf(why, cap, "A has %" PRId64 " ranks and B %" PRId64 ": compare runs of the same size", n_a, n_b);
+  if (n_a != n_b) snprintf(why, cap, "A has %" PRId64 " ranks and B %" PRId64 ": compare runs of the same size", n_a, n_b);
   else if (*a->layout && *b->layout && strcmp(a->layout, b->layout) != 0)
-    snprintf(why, cap, "another layout: A has communicators %s ranks, B %s; compare runs with the same parallel sizes", a->layout, b->layout);
+    snprintf(why, cap, "another layout: A has communicators %s ranks, B %s; compare runs with the same parallel sizes",
+             a->layout, b->layout);
   else if (!(a->timings & b->timings))
     snprintf(why, cap, "A is timed by the %s and B by the %s: record both alike (NCCL_PROFILE_EVENT_MASK)", timer(a), timer(b));
   else return true;
@@ -68,10 +72,13 @@ static void notes(struct ni_diff *d) {
            *r->why_no_steps ? r->why_no_steps : r->from, strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
   }
   if (other_steps(d))
-    note(d, "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what changed by 5 %% or more counts",
+    note(d,
+         "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what changed by 5 %% or more "
+         "counts",
          a->per_step, b->per_step);
   for (int i = 0; i < NI_DIFF_FACTS; i++)
-    if (*a->fact[i] && *b->fact[i] && strcmp(a->fact[i], b->fact[i]) != 0) note(d, "%s %s in A, %s in B", names[i], a->fact[i], b->fact[i]);
+    if (*a->fact[i] && *b->fact[i] && strcmp(a->fact[i], b->fact[i]) != 0)
+      note(d, "%s %s in A, %s in B", names[i], a->fact[i], b->fact[i]);
 }
 
 /* What makes most of a step. A host says it in place of its ranks, and all ranks in place of hosts. */
@@ -95,18 +102,21 @@ static void say(struct ni_diff *d) {
   double a = s ? s->item[0]->value / 1e3 : 0, b = s ? s->item[1]->value / 1e3 : 0;
   if (s && s->verdict >= NI_DIFF_SLOWER)
     snprintf(out, cap, "B is %.1f %% %s than A (%.1f to %.1f %%): %.4g ms instead of %.4g ms a step", 100 * fabs(s->change),
-             ni_diff_verdict_names[s->verdict], 100 * (s->change > 0 ? s->low : -s->high), 100 * (s->change > 0 ? s->high : -s->low), b, a);
+             ni_diff_verdict_names[s->verdict], 100 * (s->change > 0 ? s->low : -s->high),
+             100 * (s->change > 0 ? s->high : -s->low), b, a);
   else if (s)
     snprintf(out, cap, "%s: %.4g ms and %.4g ms a step (%+.1f %%, %+.1f to %+.1f %%)",
-             s->verdict == NI_DIFF_SAME ? "B takes as long as A" : "Whether B differs from A is not certain", b, a, 100 * s->change,
-             100 * s->low, 100 * s->high);
+             s->verdict == NI_DIFF_SAME ? "B takes as long as A" : "Whether B differs from A is not certain", b, a,
+             100 * s->change, 100 * s->low, 100 * s->high);
   else snprintf(out, cap, "%zu of %zu functions and sizes changed by 5 %% or more", d->changed, d->n);
   if (!cause) return;
   size_t n = strlen(out);
   bool own = cause->item[0]->kind == NI_DIFF_RANK || cause->item[0]->kind == NI_DIFF_HOST;
   snprintf(out + n, cap - n, "; %s %s %.1f %% %s", cause->item[1]->name,
-           !own ? "takes" : ni_diff_is_all(cause->item[0]) ? "compute" : "computes", 100 * fabs(cause->change),
-           cause->change > 0 ? "longer" : "less long");
+           !own                             ? "takes"
+           : ni_diff_is_all(cause->item[0]) ? "compute"
+                                            : "computes",
+           100 * fabs(cause->change), cause->change > 0 ? "longer" : "less long");
 }
 
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
@@ -114,7 +124,8 @@ int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
   d->blind = !d->run[0].bins || !d->run[1].bins || other_steps(d);
   int e = ni_diff_judge(d);
   if (e == 0 && d->n == 0) {
-    snprintf(why, cap, "no function and size is in both runs 20 times or more, timed alike (A: %s, B: %s)", d->run[0].from, d->run[1].from);
+    snprintf(why, cap, "no function and size is in both runs 20 times or more, timed alike (A: %s, B: %s)", d->run[0].from,
+             d->run[1].from);
     return -EINVAL;
   }
   if (e < 0) return e;

@@ -64,12 +64,14 @@ int group(ni_diff_run *o, dom::element g) {
   if (timing == NI_TIMING_COUNT || (text(g, "kind") == "p2p" && o->bins)) return 0;
   for (int i = 0; i < NI_TYPE_COUNT; i++)
     if (type == ni_comm_type_names[i]) type = ni_comm_type_words[i];
-  double bytes = number(g, "msg_size_bytes"), n = number(us, "n"), per_step = o->steps ? number(g, "records") / o->ranks / o->steps : 0;
+  double bytes = number(g, "msg_size_bytes"), n = number(us, "n"),
+         per_step = o->steps ? number(g, "records") / o->ranks / o->steps : 0;
   if (!(bytes >= 0 && bytes < 1e18) || !(n > 0 && n < 1e18)) return 0;
   ni_stats s = {};
   s.n = (uint64_t)n;
   s.p25 = number(us, "p25"), s.p50 = number(us, "p50"), s.p75 = number(us, "p75");
-  return ni_diff_add_function(o, text(g, "func").c_str(), type.c_str(), (uint64_t)bytes, (ni_timing)timing, &s, transfer, per_step);
+  return ni_diff_add_function(o, text(g, "func").c_str(), type.c_str(), (uint64_t)bytes, (ni_timing)timing, &s, transfer,
+                              per_step);
 }
 
 /* What is wrong with it; "": no memory. */
@@ -102,7 +104,7 @@ const char *read(ni_diff_run *o, dom::element doc) {
   return nullptr;
 }
 
-}
+}  // namespace
 
 extern "C" bool ni_diff_read_json(ni_diff_run *o, const char *path, char *why, size_t cap) {
   dom::parser parser(256 << 20);

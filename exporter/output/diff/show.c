@@ -18,10 +18,14 @@ static void time_cell(struct ni_table *t, double us) {
 }
 
 static void rows(const struct ni_diff *d, bool all, FILE *f) {
-  static const struct ni_column columns[] = {
-      {.head = "", .left = true, .width = 8, .drop = 2}, {.head = "what", .left = true, .width = 22}, {.head = "A", .width = 8},
-      {.head = "B", .width = 8}, {.head = "change"}, {.head = "interval", .unit = "95 %"}, {.head = "in a step", .drop = 1},
-      {.head = "", .left = true}};
+  static const struct ni_column columns[] = {{.head = "", .left = true, .width = 8, .drop = 2},
+                                             {.head = "what", .left = true, .width = 22},
+                                             {.head = "A", .width = 8},
+                                             {.head = "B", .width = 8},
+                                             {.head = "change"},
+                                             {.head = "interval", .unit = "95 %"},
+                                             {.head = "in a step", .drop = 1},
+                                             {.head = "", .left = true}};
   struct ni_table t;
   size_t shown = 0, kinds[NI_DIFF_KINDS] = {0};
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
@@ -46,7 +50,8 @@ void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct 
   size_t unclear = 0;
   ni_say(f, "%s\n", d->verdict);
   for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
-    ni_say(f, "%c: %s (%s, %u %s, %u steps)\n", "AB"[r - d->run], r->path, r->from, r->ranks, ni_plural(r->ranks, "rank", "ranks"), r->steps);
+    ni_say(f, "%c: %s (%s, %u %s, %u steps)\n", "AB"[r - d->run], r -> path, r -> from, r -> ranks,
+           ni_plural(r->ranks, "rank", "ranks"), r -> steps);
   for (size_t i = 0; i < d->n_notes; i++) ni_say(f, "note: %s\n", d->note[i]);
   rows(d, all, f);
   for (size_t i = 0; i < d->n; i++) unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
@@ -75,14 +80,20 @@ static void put_run(struct ni_json *j, const char *key, const struct ni_diff_run
 }
 
 static void put_row(struct ni_json *j, const char *key, const struct ni_diff_row *r) {
-  const struct { const char *key; double value; int digits; } figure[] = {
-      {"a_us", r->item[0]->value, 7}, {"b_us", r->item[1]->value, 7}, {"change", r->change, 5}, {"low", r->low, 5},
-      {"high", r->high, 5}, {"p", r->p, 3}, {"in_step_us", r->step_us, 5}};
+  const struct {
+    const char *key;
+    double value;
+    int digits;
+  } figure[] = {{"a_us", r->item[0]->value, 7}, {"b_us", r->item[1]->value, 7},
+                {"change", r->change, 5},       {"low", r->low, 5},
+                {"high", r->high, 5},           {"p", r->p, 3},
+                {"in_step_us", r->step_us, 5}};
   ni_json_object(j, key);
   ni_json_text(j, "kind", ni_diff_kind_names[r->item[0]->kind]);
   ni_json_text(j, "name", r->item[1]->name);
   if (r->item[0]->kind == NI_DIFF_RANK) ni_json_u64(j, "rank", r->item[0]->key);
-  for (size_t i = 0; i < sizeof figure / sizeof *figure; i++) ni_json_rounded(j, figure[i].key, figure[i].value, figure[i].digits);
+  for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
+    ni_json_rounded(j, figure[i].key, figure[i].value, figure[i].digits);
   ni_json_text(j, "verdict", ni_diff_verdict_names[r->verdict]);
   ni_json_end_object(j);
 }

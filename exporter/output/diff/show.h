@@ -1,4 +1,4 @@
-/* Two runs beside each other: on the terminal, as JSON (schema nccl-inspector-diff-1), as a page. One thread. Same struct, same bytes. */
+/* Two runs on the terminal, as JSON (schema nccl-inspector-diff-1), as a page. One thread. Same struct, same bytes. */
 #ifndef NI_DIFF_SHOW_H
 #define NI_DIFF_SHOW_H
 

@@ -6,8 +6,8 @@
  * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary:
  * the error of a mean over them is stat.h's. And ranks and links are others (another GPU, another place): how far the changes
  * of those that are alike lie apart is an error of each, and, divided by the root of their number, of their mean. A row is
- * called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the change is NI_DIFF_LEAST or more,
- * and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
+ * called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the change is NI_DIFF_LEAST or
+ * more, and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
  *
  * Threads: one. Ownership: ni_diff_free(). Times are us.
  */

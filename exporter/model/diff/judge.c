@@ -167,7 +167,7 @@ static double own_error(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* How far changes of n rows lie apart, each from the median of its like: by half of them, ranks by 19 of 20, too. NAN: too few. */
+/* How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too. NAN: too few. */
 static double spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;

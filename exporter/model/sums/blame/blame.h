@@ -81,16 +81,23 @@ struct ni_blame_incident {
   uint32_t step;
 };
 
-/* An operation for the replay. */
 struct ni_blame_op {
   int64_t start_ns, end_ns;
-  uint64_t sn;                 /* of messages in the sample: their number on the slot */
+  uint64_t sn;                 /* of messages that were taken: their number on the slot */
   uint32_t token;              /* of the rank: what and how large */
-  uint32_t step;
-  uint64_t waits_for;          /* slots, a bit each */
   uint16_t slot;
   bool launched_late;          /* the CPU was what it waited for last */
-  float usual_us;              /* own time before it as it usually is; NAN: not known */
+};
+
+/* An operation for the replay. */
+struct ni_blame_sampled {
+  float after_us;              /* its start, since that of the one before in the sample */
+  float exec_us;
+  float gap_us, pause_us;      /* own time before it, and what of that is a pause */
+  uint32_t sn;                 /* its lower half */
+  uint32_t step : 25, slot : 6, launched_late : 1;
+  uint16_t token;
+  uint16_t main;               /* what it waited for: so many before it in the sample; 0: it is not there */
 };
 
 struct ni_blame_rank {
@@ -113,8 +120,9 @@ struct ni_blame_rank {
   struct ni_blame_incident *incident;
   uint32_t n_incidents;
   uint64_t incidents;          /* all */
-  struct ni_blame_op *sample;  /* in order of start */
+  struct ni_blame_sampled *sample; /* in order of start, from sample_ns on; given back after the replay */
   size_t n_sample;
+  int64_t sample_ns;
   uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
   int64_t first_ns, last_ns;
   /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */

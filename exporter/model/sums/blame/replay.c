@@ -7,31 +7,39 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
-#include "usual.h"
 
 struct node {                  /* an operation of one rank; times in µs from the begin of the block */
-  double start, end;           /* as recorded */
-  double began;                /* as replayed */
+  float gap, pause;            /* own time before it, and what of that is a pause; where it waited for nothing: its start */
   uint32_t join;
-  uint32_t main, slot;         /* nodes: what it waited for; the one before on its slot */
-  uint32_t by;                 /* of these the one that it waited for */
-  uint32_t rank, step;
-  bool launched_late;
-  float usual;                 /* own time; NAN: not known */
+  uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
+  uint32_t bin : 31, launched_late : 1;
 };
 
 struct join {                  /* an operation of all its ranks */
-  double start, end, transfer, cut;
-  uint32_t n, arrived, last;   /* last: the node that came last */
+  double start, end;
+  float us;                    /* its transfer in the scenario */
+  uint32_t n, arrived;
   uint32_t waiting;            /* rank + 1, a chain */
-  uint32_t link, step;
+};
+
+struct what {                  /* it is */
   uint64_t key;
+  float transfer;
+  uint32_t link, bin;
+  uint32_t last, rank;         /* the node that came last, and its rank */
+};
+
+/* On the longest way through the block as recorded: a join, and the own time before its last node (NI_BLAME_NONE: none). */
+struct way {
+  uint32_t join, node, rank;
 };
 
 struct side {                  /* a rank in the block */
   size_t from, to;             /* of its sample */
+  double start_us;             /* of the last operation of its sample that was looked at, since sample_ns */
+  double took;                 /* as recorded */
   uint32_t first, n, at;       /* nodes */
-  uint32_t next;               /* chain */
+  uint32_t next, waits;        /* chain; for this join */
   float factor;                /* own time in the scenario */
   uint32_t factor_from, factor_to;
   bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
@@ -42,128 +50,112 @@ struct replay {
   const struct ni_causes *causes;
   struct node *node;
   struct join *join;
+  struct what *what;           /* joins */
   struct side *side;
+  struct way *way;
+  uint32_t n_way;
+  bool *in;                    /* links of a cause */
   uint32_t *stack, n_nodes, n_joins, n_stack;
-  size_t cap_nodes, cap_joins;
+  size_t cap_nodes, cap_joins, cap_what, cap_way;
   struct ni_index at;
   double own, pauses, transfer, recorded, replayed;
 };
 
-/* The join of an operation; *at NI_BLAME_NONE: no memory. */
-static uint32_t join_of(struct replay *x, uint64_t key, uint32_t link, uint32_t step, double exec) {
+/* The join of an operation; NI_BLAME_NONE: no memory. */
+static uint32_t join_of(struct replay *x, uint64_t key, uint32_t link, uint32_t bin, float exec) {
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&x->at, key, &i)) != NI_INDEX_NONE;)
-    if (x->join[k].key == key) {
-      if (exec < x->join[k].transfer) x->join[k].transfer = exec;
+    if (x->what[k].key == key) {
+      if (exec < x->what[k].transfer) x->what[k].transfer = exec;
       x->join[k].n++;
       return k;
     }
-  if (!ni_array_room(x->join, x->n_joins, x->cap_joins) || ni_index_add(&x->at, key, x->n_joins) < 0) return NI_BLAME_NONE;
-  x->join[x->n_joins] = (struct join){.n = 1, .link = link, .step = step, .key = key, .transfer = exec};
+  if (!ni_array_room(x->join, x->n_joins, x->cap_joins) || !ni_array_room(x->what, x->n_joins, x->cap_what) ||
+      ni_index_add(&x->at, key, x->n_joins) < 0)
+    return NI_BLAME_NONE;
+  x->join[x->n_joins] = (struct join){.n = 1};
+  x->what[x->n_joins] = (struct what){.key = key, .transfer = exec, .link = link, .bin = bin};
   return x->n_joins++;
 }
 
-/* The last end at or before t on the slots of a set. */
-static uint32_t last_of(const struct replay *x, const uint32_t (*last)[2], uint32_t n_slots, uint64_t set, double t) {
-  uint32_t best = NI_BLAME_NONE;
-  for (uint32_t k = 0; k < n_slots; k++)
-    for (int j = 0; j < 2 && set >> k & 1; j++) {
-      uint32_t c = last[k][j];
-      if (c == NI_BLAME_NONE || x->node[c].end > t) continue;
-      if (best == NI_BLAME_NONE || x->node[c].end > x->node[best].end) best = c;
-    }
-  return best;
-}
+static uint32_t block_of(const struct ni_blame_rank *o, size_t i) { return (o->sample[i].step + (uint32_t)o->shift) / NI_BLAME_BLOCK; }
 
-/* What an operation waited for: the last end on what its place waits for, or what ni_usual_room() allows besides. */
-static uint32_t main_of(const struct replay *x, const uint32_t (*last)[2], uint32_t n_slots, const struct ni_blame_op *op, double start) {
-  uint32_t best = last_of(x, last, n_slots, op->waits_for, start), other;
-  float gap = best == NI_BLAME_NONE ? 0 : (float)(start - x->node[best].end), room = ni_usual_room(op->usual_us, gap);
-  if (isnan(room)) return best;
-  other = last_of(x, last, n_slots, UINT64_MAX, start - room);
-  return other != NI_BLAME_NONE && x->node[other].end > x->node[best].end ? other : best;
-}
-
-static int load_rank(struct replay *x, uint32_t rank, int64_t t0) {
+/* t0: begin of the block, since sample_ns of the rank. */
+static int load_rank(struct replay *x, uint32_t rank, double t0) {
   const struct ni_blame_rank *o = &x->b->rank[rank];
   struct side *s = &x->side[rank];
-  uint32_t last[NI_BLAME_SLOTS][2];
+  uint32_t last[NI_BLAME_SLOTS];
+  double t = s->start_us, end = 0;
   memset(last, 0xff, sizeof last);
   s->first = x->n_nodes;
   for (size_t i = s->from; i < s->to; i++) {
-    const struct ni_blame_op *op = &o->sample[i];
+    const struct ni_blame_sampled *op = &o->sample[i];
     const struct ni_blame_slot *slot = &o->slot[op->slot];
-    if (!ni_array_room(x->node, x->n_nodes, x->cap_nodes)) return -ENOMEM;
-    uint32_t at = x->n_nodes++;
-    struct node *n = &x->node[at];
-    *n = (struct node){.start = (double)(op->start_ns - t0) / 1e3, .end = (double)(op->end_ns - t0) / 1e3,
-                       .slot = last[op->slot][0], .rank = rank, .step = op->step, .usual = op->usual_us,
-                       .launched_late = op->launched_late};
-    n->main = main_of(x, last, o->n_slots, op, n->start);
-    uint64_t name = slot->kind == NI_BLAME_COLL ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
-    n->join = join_of(x, ni_hash(ni_hash(slot->link, slot->kind == NI_BLAME_COLL), name), slot->link, op->step, n->end - n->start);
+    if (i > s->from) t += op->after_us;
+    struct node *n = &x->node[x->n_nodes++];
+    *n = (struct node){op->gap_us, op->pause_us, 0, NI_BLAME_NONE, last[op->slot], (op->step + (uint32_t)o->shift) / x->b->bin_steps,
+                       op->launched_late};
+    if (op->main && i - s->from >= op->main) n->main = x->node[s->first + i - s->from - op->main].join;
+    else n->gap = (float)(t - t0), n->pause = 0;
+    bool coll = slot->kind == NI_BLAME_COLL;
+    uint64_t name = coll ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
+    n->join = join_of(x, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
     if (n->join == NI_BLAME_NONE) return -ENOMEM;
-    last[op->slot][1] = last[op->slot][0];
-    last[op->slot][0] = at;
+    last[op->slot] = n->join;
+    end = t + op->exec_us;
   }
   s->n = x->n_nodes - s->first;
+  s->took = end - s->start_us;
+  s->start_us = t;
   return 0;
 }
 
 /* All ranks' operations of a block: the next ones of their samples. 0: no more. */
 static int load_block(struct replay *x, uint32_t block) {
   const struct ni_blame *b = x->b;
-  int64_t t0 = INT64_MAX;
+  double t0 = INFINITY;
+  size_t nodes = 0;
   int e = 0;
   x->n_nodes = x->n_joins = 0;
   ni_index_free(&x->at);
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_blame_rank *o = &b->rank[r];
     struct side *s = &x->side[r];
-    for (s->from = s->to; s->from < o->n_sample && (o->sample[s->from].step + (uint32_t)o->shift) / NI_BLAME_BLOCK < block; s->from++) {}
-    for (s->to = s->from; s->to < o->n_sample && (o->sample[s->to].step + (uint32_t)o->shift) / NI_BLAME_BLOCK == block; s->to++) {}
-    if (o->judged && s->from < s->to && o->sample[s->from].start_ns < t0) t0 = o->sample[s->from].start_ns;
+    s->n = 0;
+    if (!o->judged) continue;
+    for (s->from = s->to; s->from < o->n_sample && block_of(o, s->from) < block; s->from++) s->start_us += o->sample[s->from].after_us;
+    for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++) {}
+    if (s->from < s->to) s->start_us += o->sample[s->from].after_us;
+    nodes += s->to - s->from;
+    if (s->from < s->to) t0 = fmin(t0, s->start_us + (double)(o->sample_ns - b->rank[0].first_ns) / 1e3);
   }
-  for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++) {
-    x->side[r].n = 0;
-    if (b->rank[r].judged) e = load_rank(x, r, t0);
-  }
+  if (nodes > x->cap_nodes && !ni_array_exact(&x->node, &x->cap_nodes, nodes, sizeof *x->node)) return -ENOMEM;
+  for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
+    if (b->rank[r].judged) e = load_rank(x, r, t0 - (double)(b->rank[r].sample_ns - b->rank[0].first_ns) / 1e3);
   return e < 0 ? e : x->n_nodes > 0;
 }
 
-static double end_of(const struct replay *x, uint32_t node) { return x->join[x->node[node].join].end; }
+static bool waits_for(const struct replay *x, uint32_t join) { return join != NI_BLAME_NONE && x->join[join].arrived < x->join[join].n; }
 
-static bool ended(const struct replay *x, uint32_t node) {
-  const struct join *j = &x->join[x->node[node].join];
-  return j->arrived >= j->n;
+static float gap_of(const struct side *s, const struct node *n) {
+  float gap = s->no_pauses ? n->gap - n->pause : n->gap;
+  if (n->bin >= s->factor_from && n->bin < s->factor_to && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - s->factor);
+  return gap;
 }
 
-/* What of the own time before the node is a pause. */
-static double pause_of(const struct node *n, double gap) {
-  double over = isnan(n->usual) ? 0 : gap - n->usual;
-  return over > NI_BLAME_BURST_US && over > n->usual / 2 ? over : 0;
-}
-
-static void place(struct replay *x, const struct side *s, uint32_t at) {
-  struct node *n = &x->node[at];
-  uint32_t bin = n->step / x->b->bin_steps;
-  n->began = n->start;
-  n->by = n->main;
-  if (n->main != NI_BLAME_NONE) {
-    double gap = n->start - x->node[n->main].end, pause = pause_of(n, gap);
-    if (s->no_pauses) gap -= pause;
-    if (bin >= s->factor_from && bin < s->factor_to && (!s->launches || n->launched_late)) gap -= (n->start - x->node[n->main].end - pause) * (1 - s->factor);
-    n->began = end_of(x, n->main) + gap;
-  }
-  if (n->slot != NI_BLAME_NONE && (n->by == NI_BLAME_NONE || end_of(x, n->slot) > n->began) && n->slot != n->main) {
-    n->began = n->by == NI_BLAME_NONE && n->start > end_of(x, n->slot) ? n->start : end_of(x, n->slot);
-    n->by = n->slot;
-  }
+/* When the node begins, and the join that it waited for. */
+static double begin(const struct replay *x, const struct side *s, const struct node *n, uint32_t *by) {
+  double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : x->join[n->slot].end;
+  *by = n->main;
+  if (n->main != NI_BLAME_NONE) began = x->join[n->main].end + gap_of(s, n);
+  if (n->slot == NI_BLAME_NONE || n->slot == n->main || (n->main != NI_BLAME_NONE && slot <= began)) return began;
+  *by = n->slot;
+  return slot > began ? slot : began;
 }
 
 static void complete(struct replay *x, struct join *j) {
   j->arrived = j->n;
-  j->end = j->start + j->transfer * j->cut;
+  j->end = j->start + j->us;
   for (uint32_t r = j->waiting; r; r = x->side[r - 1].next) x->stack[x->n_stack++] = r - 1;
   j->waiting = 0;
 }
@@ -172,20 +164,20 @@ static void complete(struct replay *x, struct join *j) {
 static void go_on(struct replay *x, uint32_t rank) {
   struct side *s = &x->side[rank];
   for (; s->at < s->n; s->at++) {
-    struct node *n = &x->node[s->first + s->at];
-    const uint32_t from[2] = {n->main, n->slot};
-    for (int i = 0; i < 2; i++)
-      if (from[i] != NI_BLAME_NONE && !ended(x, from[i])) {
-        struct join *j = &x->join[x->node[from[i]].join];
-        s->next = j->waiting;
-        j->waiting = rank + 1;
-        return;
-      }
-    place(x, s, s->first + s->at);
+    const struct node *n = &x->node[s->first + s->at];
+    uint32_t by = waits_for(x, n->main) ? n->main : n->slot;
+    if (waits_for(x, by)) {
+      s->waits = by;
+      s->next = x->join[by].waiting;
+      x->join[by].waiting = rank + 1;
+      return;
+    }
     struct join *j = &x->join[n->join];
-    if (j->arrived == 0 || n->began > j->start) {
-      j->start = n->began;
-      j->last = s->first + s->at;
+    double began = begin(x, s, n, &by);
+    if (j->arrived == 0 || began > j->start) {
+      j->start = began;
+      x->what[n->join].last = s->first + s->at;
+      x->what[n->join].rank = rank;
     }
     if (++j->arrived == j->n) complete(x, j);
   }
@@ -193,35 +185,26 @@ static void go_on(struct replay *x, uint32_t rank) {
 
 /* Runs the block; returns when its last operation ends. */
 static double run(struct replay *x) {
+  const uint32_t ranks = x->b->n_ranks;
   double end = 0;
   for (uint32_t i = 0; i < x->n_joins; i++) x->join[i].arrived = x->join[i].waiting = 0;
   x->n_stack = 0;
-  for (uint32_t r = x->b->n_ranks; r-- > 0;) {
+  for (uint32_t r = ranks; r-- > 0;) {
     x->side[r].at = 0;
     if (x->side[r].n) x->stack[x->n_stack++] = r;
   }
-  bool more = true;
-  while (more) {
-    while (x->n_stack) go_on(x, x->stack[--x->n_stack]);
-    /* Records that are missing, or cut off by the block's end: nobody comes any more. */
-    more = false;
-    for (uint32_t i = 0; i < x->n_joins; i++) {
-      if (!x->join[i].waiting) continue;
-      complete(x, &x->join[i]);
+  while (x->n_stack) go_on(x, x->stack[--x->n_stack]);
+  for (uint32_t r = 0; r < ranks; r++) /* records that are missing, or cut off by the block's end: nobody comes any more */
+    while (x->side[r].at < x->side[r].n) {
+      complete(x, &x->join[x->side[r].waits]);
       while (x->n_stack) go_on(x, x->stack[--x->n_stack]);
-      more = true;
     }
-  }
-  for (uint32_t i = 0; i < x->n_joins; i++) {
-    struct join *j = &x->join[i];
-    if (j->arrived < j->n) complete(x, j);
-    if (j->end > end) end = j->end;
-  }
+  for (uint32_t i = 0; i < x->n_joins; i++) end = fmax(end, x->join[i].end);
   return end;
 }
 
 static void plain(struct replay *x) {
-  for (uint32_t i = 0; i < x->n_joins; i++) x->join[i].cut = 1;
+  for (uint32_t i = 0; i < x->n_joins; i++) x->join[i].us = x->what[i].transfer;
   for (uint32_t r = 0; r < x->b->n_ranks; r++) {
     x->side[r].factor = 1;
     x->side[r].factor_from = x->side[r].factor_to = 0;
@@ -231,27 +214,22 @@ static void plain(struct replay *x) {
 
 static void quicken(struct replay *x, const struct ni_cause *c) {
   const struct ni_blame *b = x->b;
+  const bool fabric = c->kind == NI_FIND_CONGESTION;
+  memset(x->in, 0, b->n_links * sizeof *x->in);
+  for (uint32_t k = 0; k < c->n_items; k++) x->in[c->item[k]] = true;
   for (uint32_t i = 0; i < x->n_joins; i++) {
-    struct join *j = &x->join[i];
-    const struct ni_blame_link *l = &b->link[j->link];
-    uint32_t bin = j->step / b->bin_steps;
-    bool in = false;
-    for (uint32_t k = 0; k < c->n_items && !in; k++) in = c->item[k] == j->link;
-    if (!in || bin < c->from || bin >= c->to || bin >= b->bins) continue;
-    bool fabric = c->kind == NI_FIND_CONGESTION;
-    if (fabric && !x->causes->crowded[bin]) continue;
-    float ratio = fabric ? l->us[bin] / l->quiet_us : 1 + c->share;
-    if (ratio > 1) j->cut /= ratio;
+    const struct what *w = &x->what[i];
+    const struct ni_blame_link *l = &b->link[w->link];
+    if (!x->in[w->link] || w->bin < c->from || w->bin >= c->to || w->bin >= b->bins || (fabric && !x->causes->crowded[w->bin])) continue;
+    float ratio = fabric ? l->us[w->bin] / l->quiet_us : 1 + c->share;
+    if (ratio > 1) x->join[i].us /= ratio;
   }
 }
 
 /* Takes a cause away. */
 static void without(struct replay *x, const struct ni_cause *c) {
-  if (c->links) {
-    quicken(x, c);
-    return;
-  }
-  for (uint32_t i = 0; i < c->n_items; i++) {
+  if (c->links) quicken(x, c);
+  for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
     struct side *s = &x->side[c->item[i]];
     if (c->kind == NI_FIND_PAUSES) {
       s->no_pauses = true;
@@ -264,36 +242,45 @@ static void without(struct replay *x, const struct ni_cause *c) {
   }
 }
 
+/* The longest way is as long as before: then so is the block, whatever else is shorter. */
+static bool as_long(const struct replay *x) {
+  for (uint32_t i = 0; i < x->n_way; i++) {
+    const struct way *w = &x->way[i];
+    if (x->join[w->join].us < x->what[w->join].transfer) return false;
+    if (w->node != NI_BLAME_NONE && gap_of(&x->side[w->rank], &x->node[w->node]) < x->node[w->node].gap) return false;
+  }
+  return true;
+}
+
 /* From the last operation back: what each waited for. */
-static void follow(struct replay *x, double end) {
-  uint32_t at = 0;
+static int follow(struct replay *x, double end) {
+  uint32_t at = 0, by;
   for (uint32_t i = 1; i < x->n_joins; i++)
     if (x->join[i].end > x->join[at].end) at = i;
-  double t = end;
-  for (uint32_t i = 0; i < x->n_nodes; i++) { /* each at most once */
-    const struct join *j = &x->join[at];
-    const struct node *n = &x->node[j->last];
-    x->transfer += t - j->start;
-    if (n->by == NI_BLAME_NONE) {
-      x->own += n->began; /* before the first operation of the block */
-      break;
-    }
-    const struct node *by = &x->node[n->by];
-    double gap = n->began - x->join[by->join].end, pause = n->by == n->main ? pause_of(n, gap) : 0;
+  x->n_way = 0;
+  for (uint32_t i = 0; i < x->n_nodes; i++, at = by) { /* each at most once */
+    const struct what *w = &x->what[at];
+    const struct node *n = &x->node[w->last];
+    double began = begin(x, &x->side[w->rank], n, &by), pause = by == n->main ? n->pause : 0;
+    bool first = by == NI_BLAME_NONE; /* before the first operation of the block all is own time */
+    if (!ni_array_room(x->way, x->n_way, x->cap_way)) return -ENOMEM;
+    x->way[x->n_way++] = (struct way){at, !first && by == n->main ? w->last : NI_BLAME_NONE, w->rank};
+    x->transfer += end - x->join[at].start;
+    end = first ? 0 : x->join[by].end;
     x->pauses += pause;
-    x->own += gap - pause;
-    t = x->join[by->join].end;
-    at = by->join;
+    x->own += began - end - pause;
+    if (first) break;
   }
+  return 0;
 }
 
 static void measure(struct replay *x) {
-  for (uint32_t r = 0; r < x->b->n_ranks; r++) {
+  for (uint32_t r = 0, by; r < x->b->n_ranks; r++) {
     const struct side *s = &x->side[r];
     if (s->n < 2) continue;
-    const struct node *first = &x->node[s->first], *last = &x->node[s->first + s->n - 1];
-    x->recorded += last->end - first->start;
-    x->replayed += end_of(x, s->first + s->n - 1) - first->began;
+    const struct node *first = &x->node[s->first];
+    x->recorded += s->took;
+    x->replayed += x->join[first[s->n - 1].join].end - begin(x, s, first, &by);
   }
 }
 
@@ -328,12 +315,12 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
     plain(x);
     double t = run(x);
     base += t;
-    follow(x, t);
+    if ((e = follow(x, t)) < 0) break;
     measure(x);
     for (uint32_t i = 0; i < causes->n; i++) {
       plain(x);
       without(x, &causes->item[i]);
-      cost[(size_t)i * blocks + out->blocks] = t - run(x);
+      if (!as_long(x)) cost[(size_t)i * blocks + out->blocks] = t - run(x);
     }
     plain(x);
     for (uint32_t i = 0; i < causes->n; i++) without(x, &causes->item[i]);
@@ -363,14 +350,22 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
   return e;
 }
 
-int ni_replay(const struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
-  struct replay x = {.b = b, .causes = causes, .side = calloc(b->n_ranks + 1, sizeof *x.side), .stack = malloc((b->n_ranks + 1) * sizeof *x.stack)};
+int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
+  struct replay x = {.b = b, .causes = causes, .side = calloc(b->n_ranks + 1, sizeof *x.side), .stack = malloc((b->n_ranks + 1) * sizeof *x.stack),
+                     .in = malloc(b->n_links + 1)};
   *out = (struct ni_replay){.model = NAN};
-  int e = x.side && x.stack ? replay_blocks(&x, causes, out) : -ENOMEM;
+  int e = x.side && x.stack && x.in ? replay_blocks(&x, causes, out) : -ENOMEM;
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    free(b->rank[r].sample);
+    b->rank[r].sample = NULL;
+  }
   ni_index_free(&x.at);
   free(x.node);
   free(x.join);
+  free(x.what);
+  free(x.way);
   free(x.side);
   free(x.stack);
+  free(x.in);
   return e;
 }

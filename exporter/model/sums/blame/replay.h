@@ -10,7 +10,8 @@
  * waited for from the end back to the begin says what the run's time consists of.
  *
  * Sources: what-if analysis of stragglers (arXiv 2505.05713) for the idea; the rest follows from how kernels of a stream run.
- * Threads: the main one. Memory: 80 bytes an operation of a block. Failure: -ENOMEM.
+ * Threads: the main one. Memory: 24 bytes an operation of a block of one rank, and 60 one of all its ranks. Time: operations of the
+ * sample for each cause at work in their block. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_REPLAY_H
 #define NI_BLAME_REPLAY_H
@@ -25,7 +26,7 @@ struct ni_replay {
   uint32_t blocks, steps;      /* replayed */
 };
 
-/* Fills cost_us, low_us and high_us of each cause. */
-int ni_replay(const struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out);
+/* Fills cost_us, low_us and high_us of each cause. Gives the samples back. */
+int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out);
 
 #endif

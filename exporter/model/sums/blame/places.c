@@ -1,0 +1,240 @@
+#include "places.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALONE_PART 0.4     /* of the own time in places that are alone: then only these are compared */
+#define SAME_LAYER 0.025f  /* usual times of places with the same layers differ by no more */
+
+static uint32_t key_of(struct ni_places *x, uint32_t slot) {
+  uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
+  uint32_t name = slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
+  for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
+    if (x->key[at].name == name) return at;
+    if (x->key[at].name) continue;
+    if (x->n_keys == NI_BLAME_KEYS) return NI_BLAME_NONE;
+    x->n_keys++;
+    x->key[at] = (struct ni_place_key){.name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
+    return at;
+  }
+}
+
+void ni_places_next_step(struct ni_places *x) { memset(x->position, 0, sizeof x->position); }
+
+/* From the first operation on again. */
+static void rewind_all(struct ni_places *x) {
+  memset(x->end, 0, sizeof x->end);
+  memcpy(x->index, x->base, sizeof x->index);
+  memset(x->messages, 0, sizeof x->messages);
+  memset(x->began, 0, sizeof x->began);
+  memset(x->last_sn, 0, sizeof x->last_sn);
+  x->started = 0;
+  ni_places_next_step(x);
+}
+
+bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot) {
+  uint32_t peers = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++) peers += o->slot[k].comm == o->slot[slot].comm && o->slot[k].kind == NI_BLAME_SEND;
+  return o->slot[slot].kind != NI_BLAME_COLL && peers > 2;
+}
+
+static void find_groups(struct ni_places *x) {
+  const struct ni_blame_rank *o = x->out;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    x->group[i] = (uint16_t)i;
+    for (uint32_t k = 0; k < i && ni_places_grouped(o, i); k++)
+      if (o->slot[k].comm == o->slot[i].comm && o->slot[k].kind != NI_BLAME_COLL) {
+        x->group[i] = (uint16_t)k;
+        break;
+      }
+    x->heads |= UINT64_C(1) << x->group[i];
+  }
+}
+
+static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
+  const struct ni_blame_rank *o = x->out;
+  uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
+  for (size_t i = 0; i < n; i++) ops[x->group[op[i].slot]]++;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    if (o->slot[i].kind != NI_BLAME_COLL && !ni_places_grouped(o, i)) ops[i] = 0;
+    if (ops[i] > most) most = ops[i];
+  }
+  for (uint32_t i = 0; i < o->n_slots; i++) x->inner[i] = ops[i] * 4 >= most && ops[i];
+}
+
+static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
+  return &x->last_sn[x->function[op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1]];
+}
+
+/* How many operations of each slot a step has, and where the log begins in it: numbers of collectives count from the begin of the communicator. */
+static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops, struct ni_step_mark mark) {
+  uint64_t n[NI_BLAME_SLOTS] = {0}, first[NI_BLAME_SLOTS] = {0}, last[NI_BLAME_SLOTS] = {0};
+  uint32_t marks = 0;
+  for (size_t i = 0; i < n_ops; i++, op++) {
+    if (!*last_sn(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL) x->base[op->slot] += op->sn;
+    *last_sn(x, op) = 1;
+    n[x->group[op->slot]]++;
+    if (!ni_steps_take(&mark, op)) continue;
+    if (marks++ == 0) memcpy(first, n, sizeof n);
+    memcpy(last, n, sizeof n);
+  }
+  for (uint32_t k = 0; k < x->out->n_slots && marks > 2; k++) {
+    double each = (double)(last[k] - first[k]) / (marks - 1);
+    uint32_t whole = (uint32_t)(each + 0.5);
+    x->per_step[k] = whole && fabs(each - whole) <= 2.0 / marks ? whole : 0;
+  }
+}
+
+/* The latest end at or before t on the slots of a set. Of their last two operations. */
+static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, int64_t t) {
+  struct ni_place_end best = {0};
+  for (; set; set &= set - 1) {
+    const struct ni_place_end *e = x->end[__builtin_ctzll(set)];
+    if (e->ns > t) e++;
+    if (e->ns <= t && e->ns > best.ns) best = *e;
+  }
+  return best;
+}
+
+struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op) {
+  uint32_t group = x->group[op->slot];
+  bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL, with = !coll && x->began[group] && op->start_ns - x->began[group] < 1000;
+  struct ni_place_gap g = {-1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
+  const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group}, *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
+  if (!with) g.main = end_before(x, u->waits_for, op->start_ns);
+  float room = g.main.ns && !with ? ni_usual_room(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
+  if (!isnan(room)) {
+    struct ni_place_end e = end_before(x, x->heads, op->start_ns - (int64_t)(room * 1e3f));
+    if (e.ns > g.main.ns) g.main = e;
+  }
+  x->key_of_group[group] = g.key;
+  x->main_of_group[group] = g.main;
+  /* A record of the same function on the slot that is missing: what lies between is not known. Messages of a group come in any order. */
+  uint64_t *sn = last_sn(x, op);
+  bool follows = !coll || !*sn || op->sn == *sn;
+  *sn = op->sn + 1;
+  if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE) return g;
+  int64_t last = end_before(x, x->heads, op->start_ns).ns;
+  g.own = op->start_ns - g.main.ns;
+  g.idle = op->start_ns - (x->started > last ? x->started : last);
+  return g;
+}
+
+void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at) {
+  uint32_t group = x->group[op->slot];
+  struct ni_place_end *end = x->end[group];
+  x->started = x->began[group] = op->start_ns;
+  x->position[group]++;
+  x->index[group]++;
+  x->messages[op->slot]++;
+  if (op->end_ns < end[0].ns) return;
+  end[1] = end[0];
+  end[0] = (struct ni_place_end){op->end_ns, at};
+}
+
+/*
+ * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of
+ * theirs) than theirs begin while one of the other runs. Overlapped gradients hold many operations of the layers; an operation
+ * of a layer now and then sees the begin of one of the gradients.
+ */
+static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n) {
+  uint32_t within[NI_BLAME_SLOTS][NI_BLAME_SLOTS] = {0}, ops[NI_BLAME_SLOTS] = {0};
+  int64_t end[NI_BLAME_SLOTS] = {0};
+  for (size_t i = 0; i < n; i++, op++) {
+    for (uint32_t k = 0; k < o->n_slots; k++) /* begins as one kernel with it: a group */
+      within[k][op->slot] += o->slot[k].comm != o->slot[op->slot].comm && end[k] > op->start_ns + 1000;
+    end[op->slot] = op->end_ns;
+    ops[op->slot]++;
+  }
+  for (uint32_t a = 0; a < o->n_slots; a++)
+    for (uint32_t c = 0; c < o->n_slots && ops[a]; c++) {
+      double mine = (double)within[a][c] / ops[a], theirs = ops[c] ? (double)within[c][a] / ops[c] : 0;
+      if (mine >= 0.1 && mine > theirs) o->slot[a].beside = true;
+    }
+}
+
+/*
+ * Where nothing tells whether another slot is waited for (a message that always takes as long), the places of which it is known do: a rank
+ * computes the same layers in many of them.
+ */
+static void settle(struct ni_places *x) {
+  for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
+    struct ni_usual *u = &x->key[i].usual;
+    bool as_is = false, other = false;
+    if (!x->key[i].name || isnan(u->or_us)) continue;
+    for (uint32_t k = 0; k < NI_PLACE_KEYS; k++) {
+      const struct ni_usual *v = &x->key[k].usual;
+      if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady || !isnan(v->or_us)) continue;
+      as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
+      other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
+    }
+    if (as_is || !other) continue;
+    u->us = u->or_us;
+    u->waits_for |= UINT64_C(1) << u->or_slot;
+    u->alone = false;
+  }
+}
+
+/* Goes through the operations; gap NULL: counts them in their places; else the times since the last end on each slot of every so many go there. */
+static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark, const uint32_t *of, float *gap) {
+  uint32_t slots = x->out->n_slots;
+  rewind_all(x);
+  for (size_t i = 0; i < n; i++, op++) {
+    bool ends = ni_steps_take(&mark, op);
+    if (ends && !mark.n) ni_places_next_step(x);
+    uint32_t group = x->group[op->slot], at = key_of(x, group);
+    struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
+    if (key && !gap) key->n++;
+    /* steady counts those that are taken; the last chosen one of a place may be the whole chunk's. */
+    else if (key && key->steady < NI_USUAL_SAMPLES && key->n-- % (1 + key->usual.samples / NI_USUAL_SAMPLES) == 0 &&
+             end_before(x, UINT64_C(1) << group, op->start_ns).ns) {
+      float *to = gap + ((size_t)of[at] + key->steady++) * slots;
+      for (uint32_t k = 0; k < slots; k++) {
+        int64_t e = end_before(x, UINT64_C(1) << k, op->start_ns).ns;
+        to[k] = e ? (float)(op->start_ns - e) / 1e3f : INFINITY;
+      }
+    }
+    ni_places_take(x, op, 0);
+    if (ends && mark.n) ni_places_next_step(x);
+  }
+}
+
+/* What is usual in each place, and what it waits for: by samples. */
+static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark) {
+  uint32_t slots = x->out->n_slots, of[NI_PLACE_KEYS] = {0}, all = 0;
+  double steady = 0, alone = 0;
+  sample(x, op, n, *mark, of, NULL);
+  for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
+    uint32_t samples = x->key[i].usual.samples = x->key[i].n;
+    of[i] = all;
+    all += samples < NI_USUAL_SAMPLES ? samples : NI_USUAL_SAMPLES;
+  }
+  float *gap = malloc(((size_t)all + 1) * slots * sizeof *gap);
+  if (!gap) return -ENOMEM;
+  sample(x, op, n, *mark, of, gap);
+  for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
+    struct ni_place_key *k = &x->key[i];
+    if (!k->name) continue;
+    ni_usual_find(&k->usual, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
+                  (k->name - 1) % NI_PLACE_POSITIONS == 0);
+    if (x->inner[ni_place_slot(k)] && k->usual.steady) steady += k->usual.us;
+    if (x->inner[ni_place_slot(k)] && k->usual.alone) alone += k->usual.us;
+    k->n = k->steady = 0;
+  }
+  free(gap);
+  settle(x);
+  x->alone = alone >= ALONE_PART * steady;
+  return 0;
+}
+
+int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark) {
+  find_beside(x->out, op, n);
+  find_groups(x);
+  find_inner(x, op, n);
+  find_per_step(x, op, n, *mark);
+  int e = find_usual(x, op, n, mark);
+  rewind_all(x);
+  return e;
+}

@@ -1,0 +1,75 @@
+/*
+ * Places of one rank's operations in a step: what an operation in each of them waits for, and how long the rank computes before it.
+ *
+ * A place is a slot and a number in the step. Own time is what lies between the end of what is waited for and the start; usual.h says what
+ * is usual. Of the first operations it is found which slots run beside the computing, which are *inner* (closest to it), and which
+ * messages go out as groups. Operations of a slot come in one order, and as many in each step: their number in it does not depend on
+ * when the step ended.
+ *
+ * Bounds: NI_BLAME_KEYS places; NI_USUAL_SAMPLES times a place, given back. Threads: one a rank. Failure: -ENOMEM.
+ */
+#ifndef NI_BLAME_PLACES_H
+#define NI_BLAME_PLACES_H
+
+#include "steps.h"
+#include "usual.h"
+
+enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 };
+
+struct ni_place_key {
+  uint32_t name;               /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
+  uint32_t n, steady;
+  struct ni_usual usual;
+  double own;                  /* of `steady` gaps, that are no pauses */
+};
+
+struct ni_place_end {
+  int64_t ns;                  /* 0: none */
+  uint32_t at;                 /* in the sample, + 1; 0: it is not there */
+};
+
+struct ni_places {
+  struct ni_blame_rank *out;
+  struct ni_place_key key[NI_PLACE_KEYS];
+  uint32_t n_keys;
+  bool alone;                  /* places that are alone have enough of the own time: they are judged by */
+  bool inner[NI_BLAME_SLOTS];  /* its places are compared: slots with many operations a step lie closest to the computing */
+  /* Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places and in what is waited for. */
+  uint16_t group[NI_BLAME_SLOTS];
+  uint64_t heads;              /* slots that stand for themselves, a bit each */
+  uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
+  uint32_t function[NI_PLACE_TOKENS]; /* the first token of its function on its slot, whose numbers it shares */
+  /* Along the way: */
+  struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
+  int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group */
+  uint64_t messages[NI_BLAME_SLOTS];
+  uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one, */
+  struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
+  uint32_t position[NI_BLAME_SLOTS];
+  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_PLACE_TOKENS]; /* last_sn: of a function, + 1; 0: none yet */
+};
+
+/* What precedes an operation. ns; -1: not known. */
+struct ni_place_gap {
+  int64_t own;                 /* since the last end of what it waits for */
+  int64_t idle;                /* since anything ended or started */
+  uint32_t key;                /* NI_BLAME_NONE: there are too many */
+  struct ni_place_end main;    /* what it waited for */
+};
+
+/* op: the first n of the rank; mark: what ends its steps. x: all 0 but for out and function. */
+int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark);
+/* Before ni_places_take(), which counts the operation; at: in the sample, + 1. */
+struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op);
+void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at);
+void ni_places_next_step(struct ni_places *x);
+/* The slot's messages have more than two peers. */
+bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot);
+
+static inline uint32_t ni_place_slot(const struct ni_place_key *k) { return (k->name - 1) / NI_PLACE_POSITIONS; }
+/* It is one of those that are compared. */
+static inline bool ni_place_counts(const struct ni_places *x, const struct ni_place_key *k) {
+  return k->name && x->inner[ni_place_slot(k)] && (x->alone ? k->usual.alone : k->usual.steady);
+}
+
+#endif

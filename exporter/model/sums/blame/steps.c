@@ -14,6 +14,7 @@ struct gram {
   uint32_t slot, token, count, even, first, last; /* first, last: operations of the rank */
   uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
   int64_t after_ns;            /* own time that follows, in all */
+  double least, most;          /* distances that are even */
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
@@ -40,18 +41,18 @@ static void shift_in(uint32_t *last, uint32_t token) {
   last[0] = token;
 }
 
-static int find(struct grams *g, uint64_t hash, struct gram **out) {
+/* Its number; GRAMS_MAX: there are too many. */
+static int find(struct grams *g, uint64_t hash, uint16_t *out) {
   uint32_t k;
-  *out = NULL;
   for (size_t at = 0; (k = ni_index_next(&g->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (g->item[k].hash == hash) {
-      *out = &g->item[k];
+      *out = (uint16_t)k;
       return 0;
     }
+  *out = (uint16_t)g->n;
   if (g->n == GRAMS_MAX) return 0;
-  int e = ni_index_add(&g->at_hash, hash, g->n);
-  if (e == 0) *(*out = &g->item[g->n++]) = (struct gram){.hash = hash};
-  return e;
+  g->item[g->n] = (struct gram){.hash = hash};
+  return ni_index_add(&g->at_hash, hash, g->n++);
 }
 
 static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op) {
@@ -72,15 +73,16 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
   x->after_ns += after;
 }
 
-static bool near(double got, double want) {
-  double room = want / 10 > 2 ? want / 10 : 2;
-  return got >= want - room && got <= want + room;
-}
+static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
+static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
 
 /* last: the one before, while they are gone through for the second time. */
 static void look_even(struct gram *x, uint32_t of_slot, uint32_t *last) {
-  double want = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1);
-  if (of_slot > x->first_of_slot && near(of_slot - *last, want)) x->even++;
+  if (of_slot == x->first_of_slot) { /* once: this is gone through most */
+    double want = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1);
+    x->least = want - room(want);
+    x->most = want + room(want);
+  } else if (of_slot - *last >= x->least && of_slot - *last <= x->most) x->even++;
   *last = of_slot;
 }
 
@@ -117,7 +119,8 @@ static void count_clusters(struct gram *x, uint32_t i, uint32_t *last) {
 /* Passes: they are counted; are they at even distances; how far are they apart; how many clusters; are these even. */
 static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], *before = calloc(GRAMS_MAX, sizeof *before);
-  int e = before ? 0 : -ENOMEM;
+  uint16_t (*at)[NI_STEP_GRAM] = malloc((n + 1) * sizeof *at); /* of each operation, once looked up; GRAMS_MAX: none */
+  int e = before && at ? 0 : -ENOMEM;
   for (int pass = 0; e == 0 && pass < 5; pass++) {
     uint32_t seen[NI_BLAME_SLOTS] = {0};
     for (uint32_t i = 0; e == 0 && i < n; i++) {
@@ -127,8 +130,9 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
       if (!may_mark(b, rank, &op[i])) continue;
       int64_t after = i + 1 < n && op[i + 1].start_ns > op[i].end_ns ? op[i + 1].start_ns - op[i].end_ns : 0;
       for (unsigned k = 1; e == 0 && k <= (pass < 2 ? NI_STEP_GRAM : 1) && k <= seen[slot]; k++) {
-        struct gram *x;
-        if ((e = find(g, hash_of(last[slot], k, slot), &x)) < 0 || !x) break;
+        if (pass == 0 && (e = find(g, hash_of(last[slot], k, slot), &at[i][k - 1])) < 0) break;
+        if (at[i][k - 1] == GRAMS_MAX) break;
+        struct gram *x = &g->item[at[i][k - 1]];
         if (pass == 0) count(x, &op[i], i, seen[slot], k, after);
         else if (x->count < 2 || (pass > 1 && x->count < 2 * STEPS_MIN)) continue;
         else if (pass == 1) look_even(x, seen[slot], &before[x - g->item]);
@@ -139,6 +143,7 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
     }
   }
   free(before);
+  free(at);
   return e;
 }
 

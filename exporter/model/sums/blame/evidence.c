@@ -1,12 +1,12 @@
 #include "evidence.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alike.h"
 #include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/put.h"
 #include "exporter/collect/throttle.h"
 
 enum rung { HOST, GPU, NVLINK, NIC, RUNGS };
@@ -57,20 +57,9 @@ struct ladder {
   const struct ni_summary *s;
   bool *of;                    /* entities of the finding */
   float *x;                    /* scratch */
-  char *at;
-  size_t left;
+  struct ni_put_text out;
   const char *gap;
 };
-
-static void __attribute__((format(printf, 2, 3))) put(struct ladder *l, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(l->at, l->left, format, args);
-  va_end(args);
-  size_t took = n < 0 ? 0 : (size_t)n < l->left ? (size_t)n : l->left - 1;
-  l->at += took;
-  l->left -= took;
-}
 
 static bool has(const struct ni_finding *f, uint32_t process) {
   for (size_t k = 0; k < f->n_processes; k++)
@@ -107,12 +96,12 @@ static bool say_figure(struct ladder *l, const struct figure *f, const char *gap
   *seen = true;
   if (fabs(mine - usual) < f->least || (f->factor < 1 ? mine > f->factor * usual : mine < f->factor * usual)) return false;
   ni_safe_text(worst->host, host, sizeof host);
-  if (*gap == ',') put(l, ",");
-  else if (f->rung == HOST) put(l, "%shost %s", gap, host);
-  else put(l, "%s%s on %s", gap, ni_safe_text(worst->name, name, sizeof name), host);
-  put(l, " %s %.0f%s (others %.0f)", f->says, mine, f->unit, usual);
+  if (*gap == ',') ni_put(&l->out, ",");
+  else if (f->rung == HOST) ni_put(&l->out, "%shost %s", gap, host);
+  else ni_put(&l->out, "%s%s on %s", gap, ni_safe_text(worst->name, name, sizeof name), host);
+  ni_put(&l->out, " %s %.0f%s (others %.0f)", f->says, mine, f->unit, usual);
   uint64_t reasons = strcmp(f->name, "clock_sm") == 0 ? ni_beside_figures(b, worst).reasons & ~NI_THROTTLE_WISHED : 0;
-  if (reasons) put(l, ", throttled by %s", ni_throttle_text(reasons, why));
+  if (reasons) ni_put(&l->out, ", throttled by %s", ni_throttle_text(reasons, why));
   return true;
 }
 
@@ -127,7 +116,7 @@ static void say_counters(struct ladder *l, const struct ni_finding *f) {
     if (off) l->gap = "; ";
     else if (seen) usual[n++] = rung_names[rung];
   }
-  for (unsigned i = 0; i < n; i++) put(l, "%s%s%s", i ? ", " : l->gap, usual[i], i + 1 == n ? " as elsewhere" : "");
+  for (unsigned i = 0; i < n; i++) ni_put(&l->out, "%s%s%s", i ? ", " : l->gap, usual[i], i + 1 == n ? " as elsewhere" : "");
 }
 
 /* Operations that began at once, where the others' had to wait for their GPU. */
@@ -138,7 +127,7 @@ static void say_launch(struct ladder *l, const struct ni_blame *b, const struct 
     if (b->rank[i].ops) *(has(f, b->rank[i].process) ? &mine[n++] : &l->x[others++]) = ni_launch_share(&b->rank[i]);
   float own = ni_blame_quantile(mine, n, 0.5), usual = ni_blame_quantile(l->x, others, 0.5);
   if (!n || !others || own < usual + 0.1f || own < 2 * usual) return;
-  put(l, "%.0f %% of its kernels started within 60 us of their launch (others %.0f %%): its CPU is late", 100 * own,
+  ni_put(&l->out, "%.0f %% of its kernels started within 60 us of their launch (others %.0f %%): its CPU is late", 100 * own,
       100 * usual);
   l->gap = "; ";
 }
@@ -150,10 +139,10 @@ int ni_evidence(const struct ni_blame *b, struct ni_summary *s) {
   int e = l.of && l.x ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
-    l.at = f->evidence, l.left = sizeof f->evidence, l.gap = "";
+    l.out = (struct ni_put_text){f->evidence, sizeof f->evidence}, l.gap = "";
     if (looks_at(f->kind) >> HOST & 1) say_launch(&l, b, f);
     if (b->r->has_counters) say_counters(&l, f);
-    else if (i == 0) put(&l, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
+    else if (i == 0) ni_put(&l.out, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
   }
   free(l.of);
   free(l.x);

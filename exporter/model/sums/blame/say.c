@@ -3,68 +3,53 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
-
-struct words {                 /* a text that is cut where it is full */
-  char *at;
-  size_t left;
-};
-
-static void __attribute__((format(printf, 2, 3))) put(struct words *w, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(w->at, w->left, format, args);
-  va_end(args);
-  size_t took = n < 0 ? 0 : (size_t)n < w->left ? (size_t)n : w->left - 1;
-  w->at += took;
-  w->left -= took;
-}
+#include "exporter/base/text/put.h"
 
 static const char *host_text(const struct ni_blame *b, uint32_t host, char out[81]) { return ni_safe_text(b->s->host[host].name, out, 81); }
 
-static void put_rank(struct words *w, const struct ni_blame *b, uint32_t rank) {
+static void put_rank(struct ni_put_text *w, const struct ni_blame *b, uint32_t rank) {
   const struct ni_process *p = &b->s->process[b->rank[rank].process];
   char host[81];
-  put(w, "rank %d on %s", p->rank, host_text(b, p->host, host));
-  if (p->gpu >= 0) put(w, ", GPU %d,", p->gpu);
-  if (!p->rank_stated) put(w, " (rank in its largest communicator)");
+  ni_put(w, "rank %d on %s", p->rank, host_text(b, p->host, host));
+  if (p->gpu >= 0) ni_put(w, ", GPU %d,", p->gpu);
+  if (!p->rank_stated) ni_put(w, " (rank in its largest communicator)");
 }
 
-static void put_comm(struct words *w, const struct ni_blame *b, uint32_t comm) {
+static void put_comm(struct ni_put_text *w, const struct ni_blame *b, uint32_t comm) {
   const struct ni_comm_row *c = &b->s->comm[comm];
   char name[81];
-  if (c->name && *c->name) put(w, "%s (%s, %d ranks)", ni_safe_text(c->name, name, sizeof name), c->id, c->n_ranks);
-  else put(w, "%s (%d ranks)", c->id, c->n_ranks);
+  if (c->name && *c->name) ni_put(w, "%s (%s, %d ranks)", ni_safe_text(c->name, name, sizeof name), c->id, c->n_ranks);
+  else ni_put(w, "%s (%d ranks)", c->id, c->n_ranks);
 }
 
 /* "ranks 8-15" of those in ascending order; "24 ranks" where they lie apart. */
-static void put_ranks(struct words *w, const struct ni_finding *f, const struct ni_summary *s) {
+static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   int32_t first = s->process[f->process[0]].rank, last = s->process[f->process[f->n_processes - 1]].rank;
-  if (f->n_processes > 1 && (size_t)(last - first) + 1 == f->n_processes) put(w, "ranks %d-%d", first, last);
-  else if (f->n_processes > 6) put(w, "%zu ranks from %d to %d", f->n_processes, first, last);
+  if (f->n_processes > 1 && (size_t)(last - first) + 1 == f->n_processes) ni_put(w, "ranks %d-%d", first, last);
+  else if (f->n_processes > 6) ni_put(w, "%zu ranks from %d to %d", f->n_processes, first, last);
   else {
-    put(w, f->n_processes > 1 ? "ranks" : "rank");
-    for (size_t i = 0; i < f->n_processes; i++) put(w, "%s %d", i ? "," : "", s->process[f->process[i]].rank);
+    ni_put(w, f->n_processes > 1 ? "ranks" : "rank");
+    for (size_t i = 0; i < f->n_processes; i++) ni_put(w, "%s %d", i ? "," : "", s->process[f->process[i]].rank);
   }
 }
 
 static const char *us_text(double us, char out[32]) { return ni_duration_text(us, out); }
 
 /* Own time of a step: what it is and what it would be. */
-static void put_own(struct words *w, const struct ni_blame *b, const struct ni_cause *c) {
+static void put_own(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   double usual = c->share > 0 ? c->excess_us / c->share : 0;
   char mine[32], theirs[32];
   (void)b;
-  put(w, " %.1f %% longer between operations than %s with the same work: %s a step instead of %s", 100 * c->share,
+  ni_put(w, " %.1f %% longer between operations than %s with the same work: %s a step instead of %s", 100 * c->share,
       c->alike > 2 ? "ranks" : "the other rank", us_text(usual + c->excess_us, mine), us_text(usual, theirs));
 }
 
-static void put_links(struct words *w, const struct ni_blame *b, const struct ni_cause *c) {
+static void put_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   uint32_t shown = 0, last = NI_BLAME_NONE, more = 0;
   char name[81];
   for (uint32_t i = 0; i < c->n_items; i++) {
@@ -76,98 +61,98 @@ static void put_links(struct words *w, const struct ni_blame *b, const struct ni
       continue;
     }
     const struct ni_comm_row *k = &b->s->comm[l->comm];
-    put(w, "%s%s", shown++ ? ", " : " (", k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
+    ni_put(w, "%s%s", shown++ ? ", " : " (", k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
   }
-  if (more) put(w, " and %u more", more);
-  if (shown) put(w, ")");
+  if (more) ni_put(w, " and %u more", more);
+  if (shown) ni_put(w, ")");
 }
 
-static void put_cause(struct words *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
   char host[81], other[81], time[32];
   switch (c->kind) {
     case NI_FIND_LATE_RANK:
       put_rank(w, b, c->of);
       if (c->launch) {
-        put(w, " launches its operations late: its CPU keeps the GPU waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
+        ni_put(w, " launches its operations late: its CPU keeps the GPU waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
         break;
       }
-      put(w, " takes");
+      ni_put(w, " takes");
       put_own(w, b, c);
       break;
     case NI_FIND_PAUSES:
       if (c->level == NI_LEVEL_RANK) put_rank(w, b, c->of);
-      else put(w, "host %s:", host_text(b, c->of, host));
-      put(w, " %s %u times between operations, %s on the mean, far more often than other ranks", c->level == NI_LEVEL_RANK ? "pauses" : "its ranks pause",
+      else ni_put(w, "host %s:", host_text(b, c->of, host));
+      ni_put(w, " %s %u times between operations, %s on the mean, far more often than other ranks", c->level == NI_LEVEL_RANK ? "pauses" : "its ranks pause",
           c->bins_hit, us_text(c->excess_us * b->steps * (c->level == NI_LEVEL_RANK ? 1 : (double)c->n_items) / c->bins_hit, time));
       break;
     case NI_FIND_SLOW_HOST:
-      put(w, "host %s: its ", host_text(b, c->of, host));
+      ni_put(w, "host %s: its ", host_text(b, c->of, host));
       put_ranks(w, f, b->s);
       if (c->launch) {
-        put(w, " launch their operations late: the CPU keeps the GPUs waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
+        ni_put(w, " launch their operations late: the CPU keeps the GPUs waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
         break;
       }
-      put(w, " take");
+      ni_put(w, " take");
       put_own(w, b, c);
       break;
     case NI_FIND_SLOW_STAGE:
-      put(w, "pipeline stage of ");
+      ni_put(w, "pipeline stage of ");
       put_ranks(w, f, b->s);
-      put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, us_text(c->excess_us, time));
+      ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, us_text(c->excess_us, time));
       break;
     case NI_FIND_SLOW_NVLINK:
-      put(w, "host %s: transfers between its GPUs take %.2f times as long as like ones on other hosts", host_text(b, c->of, host), 1 + c->share);
+      ni_put(w, "host %s: transfers between its GPUs take %.2f times as long as like ones on other hosts", host_text(b, c->of, host), 1 + c->share);
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_NIC:
-      if (c->level == NI_LEVEL_HOST) put(w, "host %s: all transfers across its NICs take", host_text(b, c->of, host));
+      if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: all transfers across its NICs take", host_text(b, c->of, host));
       else {
-        put(w, "the NIC of ");
+        ni_put(w, "the NIC of ");
         put_rank(w, b, c->of);
-        put(w, ": transfers across it take");
+        ni_put(w, ": transfers across it take");
       }
-      put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);
+      ni_put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);
       put_links(w, b, c);
-      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE) put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE) ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
       break;
     case NI_FIND_SLOW_PAIR:
-      if (c->level == NI_LEVEL_HOST) put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
       else {
-        put(w, "between ");
+        ni_put(w, "between ");
         put_rank(w, b, c->of);
-        put(w, " and ");
+        ni_put(w, " and ");
         put_rank(w, b, c->other);
       }
-      put(w, " transfers take %.2f times as long as like ones elsewhere", 1 + c->share);
+      ni_put(w, " transfers take %.2f times as long as like ones elsewhere", 1 + c->share);
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_COMM:
-      put(w, "communicator ");
+      ni_put(w, "communicator ");
       put_comm(w, b, b->link[c->of].comm);
-      put(w, ": its transfers take %.2f times as long as those of the %u like it; which of its ranks is slow cannot be told", 1 + c->share,
+      ni_put(w, ": its transfers take %.2f times as long as those of the %u like it; which of its ranks is slow cannot be told", 1 + c->share,
           c->alike - 1);
       break;
     case NI_FIND_CONGESTION:
-      put(w, "the network between hosts: in %u of %u %s all transfers take %.2f times as long as otherwise", c->bins_hit * b->bin_steps, b->steps,
+      ni_put(w, "the network between hosts: in %u of %u %s all transfers take %.2f times as long as otherwise", c->bins_hit * b->bin_steps, b->steps,
           "steps", 1 + c->share);
       break;
     default: break;
   }
 }
 
-static void put_when(struct words *w, const struct ni_finding *f, const struct ni_summary *s) {
+static void put_when(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   char from[32], to[32];
   if (f->from_step > 0) ni_duration_text((double)(f->from_us - s->first_us), from);
   if (f->to_step >= 0) ni_duration_text((double)(f->to_us - s->first_us), to);
   if (f->from_step > 0 && f->to_step >= 0)
-    put(w, ", in steps %" PRId64 " to %" PRId64 " (%s to %s after the start)", f->from_step, f->to_step, from, to);
-  else if (f->from_step > 0) put(w, ", since step %" PRId64 " (%s after the start)", f->from_step, from);
-  else if (f->to_step >= 0) put(w, ", until step %" PRId64 " (%s after the start)", f->to_step, to);
+    ni_put(w, ", in steps %" PRId64 " to %" PRId64 " (%s to %s after the start)", f->from_step, f->to_step, from, to);
+  else if (f->from_step > 0) ni_put(w, ", since step %" PRId64 " (%s after the start)", f->from_step, from);
+  else if (f->to_step >= 0) ni_put(w, ", until step %" PRId64 " (%s after the start)", f->to_step, to);
 }
 
-static void put_cost(struct words *w, const struct ni_finding *f, double run_us) {
+static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
   char cost[32], low[32], high[32];
-  put(w, "; it costs %s, %.1f %% of the run (%s to %s)", us_text(f->lost_us, cost), 100 * f->lost_us / run_us, us_text(f->low_us, low),
+  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", us_text(f->lost_us, cost), 100 * f->lost_us / run_us, us_text(f->low_us, low),
       us_text(f->high_us, high));
 }
 
@@ -209,7 +194,7 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 }
 
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
-  struct words w = {f->text, sizeof f->text};
+  struct ni_put_text w = {f->text, sizeof f->text};
   *f = (struct ni_finding){.kind = c->kind, .level = c->level, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
                            .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit};
   int e = whose(b, c, f);
@@ -220,14 +205,14 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
     if (c->other != NI_BLAME_NONE) f->other = b->rank[c->other].process;
   } else if (c->level == NI_LEVEL_STAGE && f->n_processes) f->of = f->process[0];
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
-  w = (struct words){f->text, sizeof f->text};
+  w = (struct ni_put_text){f->text, sizeof f->text};
   put_cause(&w, b, c, f);
   put_when(&w, f, b->s);
   put_cost(&w, f, run_us);
-  w = (struct words){f->next, sizeof f->next};
+  w = (struct ni_put_text){f->next, sizeof f->next};
   if (f->n_processes && c->level != NI_LEVEL_FABRIC) {
-    put(&w, "trace LOGS --rank ");
-    for (size_t i = 0; i < f->n_processes && i < 8; i++) put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
+    ni_put(&w, "trace LOGS --rank ");
+    for (size_t i = 0; i < f->n_processes && i < 8; i++) ni_put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
   }
   return 0;
 }
@@ -272,11 +257,11 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   }
   for (uint32_t i = 0; i < b->n_ranks && !*s->step_mark; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    struct words w = {s->step_mark, sizeof s->step_mark};
+    struct ni_put_text w = {s->step_mark, sizeof s->step_mark};
     char func[81];
     if (!o->judged) continue;
-    if (o->mark_func) put(&w, "%s on ", ni_safe_text(o->mark_func, func, sizeof func));
-    else put(&w, "a gap before operations on ");
+    if (o->mark_func) ni_put(&w, "%s on ", ni_safe_text(o->mark_func, func, sizeof func));
+    else ni_put(&w, "a gap before operations on ");
     put_comm(&w, b, o->slot[o->mark_slot].comm);
   }
   return e;

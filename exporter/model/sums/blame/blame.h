@@ -102,7 +102,7 @@ struct ni_blame_sampled {
 
 struct ni_blame_rank {
   uint32_t process;            /* in the result */
-  bool judged;                 /* has start times, steps and own time */
+  bool judged, no_start;       /* has start times, steps and own time; some operations state no start */
   const char *why_not;         /* else; a constant */
   struct ni_blame_slot *slot;
   uint32_t n_slots;
@@ -160,7 +160,6 @@ struct ni_blame {
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
 };
-
 
 /* Global rank of a rank of the tables, for sorting and texts. */
 static inline int32_t ni_blame_global(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].rank; }

@@ -188,7 +188,7 @@ static int take_chunk(struct pass *x) {
 
 static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
   int e = 1;
-  for (x->n = 0; x->n < NI_PASS_CHUNK && (e = ni_blame_next(s, &x->op[x->n])) > 0;) x->n++;
+  for (x->n = 0; x->n < NI_PASS_CHUNK && (e = ni_blame_next(s, &x->op[x->n])) > 0; x->n++) {}
   return e < 0 ? e : 0;
 }
 
@@ -206,8 +206,8 @@ static void shapes(struct pass *x) {
     for (uint32_t t = 0; t < o->n_tokens && t < NI_PLACE_TOKENS; t++)
       if (x->token[t].slot == i && x->token[t].ops > most) most = x->token[t].ops, token = o->token_hash[t];
     /* Sizes and order of messages are the rank's own. */
-    bool message = o->slot[i].kind != NI_BLAME_COLL;
-    uint64_t shape = ni_mix(ni_mix((message ? 0 : token) + (uint64_t)c->n_ranks) + (message && x->places.group[i] == i && ni_places_grouped(o, i) ? 7 : o->slot[i].kind) + 1);
+    bool message = o->slot[i].kind != NI_BLAME_COLL, group = message && x->places.group[i] == i && ni_places_grouped(o, i);
+    uint64_t shape = ni_mix(ni_mix((message ? 0 : token) + (uint64_t)c->n_ranks) + (group ? 7 : o->slot[i].kind) + 1);
     for (uint32_t k = 0; k < i; k++)
       if (o->slot[k].shape == shape) shape = ni_mix(shape + 1);
     o->slot[i].shape = shape;
@@ -294,7 +294,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     e = x->op ? ni_blame_open(&s, b->r, item, n, o) : -ENOMEM;
   }
   if (e == 0) e = run(x, s);
-  if (e == 0 && s && ni_blame_no_start(s)) {
+  if (e == 0 && o->no_start) {
     o->judged = false;
     o->why_not = "its log does not say when operations started";
   }

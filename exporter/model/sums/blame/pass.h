@@ -1,11 +1,9 @@
 /*
  * One rank's tables, from its own operations: slots, steps, own time, transfers, pauses and the sample for the replay.
  *
- * Own time is what lies between the end of a collective and the start of the next one on the same communicator, where no other
- * operation ended: then nothing else can have been waited for. What is usual in a place of a step (slot and number in the step) is the median
- * over the first NI_PASS_CHUNK operations: of such gaps where at least a fifth of the place's are, else of what lies behind the
- * last end of anything. `dev` is what own time has beyond that. Where a rank neither ends nor starts an operation for NI_BLAME_BURST_US
- * more than is usual, and half as long again, it pauses: that is no `dev`. Gaps before which a record is missing count nowhere.
+ * Own time is what lies between the end of what an operation waits for and its start (places.h). `dev` is what it has beyond what is usual.
+ * Where a rank neither ends nor starts an operation for NI_BLAME_BURST_US more than is usual, and half as long again, it pauses: that is no
+ * `dev`. Gaps before which a record is missing count nowhere.
  *
  * Memory: NI_PASS_CHUNK operations at a time. Threads: one a rank. Failure: as stream.h.
  */

@@ -134,11 +134,8 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
   end[0] = (struct ni_place_end){op->end_ns, at};
 }
 
-/*
- * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of
- * theirs) than theirs begin while one of the other runs. Overlapped gradients hold many operations of the layers; an operation
- * of a layer now and then sees the begin of one of the gradients.
- */
+/* Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of theirs) than the
+ * other way round. Overlapped gradients hold many operations of the layers; these see the begin of one of the gradients now and then. */
 static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n) {
   uint32_t within[NI_BLAME_SLOTS][NI_BLAME_SLOTS] = {0}, ops[NI_BLAME_SLOTS] = {0};
   int64_t end[NI_BLAME_SLOTS] = {0};
@@ -155,10 +152,8 @@ static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, s
     }
 }
 
-/*
- * Where nothing tells whether another slot is waited for (a message that always takes as long), the places of which it is known do: a rank
- * computes the same layers in many of them.
- */
+/* Where nothing tells whether another slot is waited for (a message that always takes as long), the places of which it is known do: a rank
+ * computes the same layers in many of them. */
 static void settle(struct ni_places *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_usual *u = &x->key[i].usual;

@@ -34,15 +34,19 @@ struct way {
   uint32_t join, node, rank;
 };
 
+struct change {                /* of a rank's own time in the scenario */
+  float factor;
+  uint32_t from, to;           /* bins */
+  bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
+};
+
 struct side {                  /* a rank in the block */
   size_t from, to;             /* of its sample */
   double start_us;             /* of the last operation of its sample that was looked at, since sample_ns */
   double took;                 /* as recorded */
   uint32_t first, n, at;       /* nodes */
   uint32_t next, waits;        /* chain; for this join */
-  float factor;                /* own time in the scenario */
-  uint32_t factor_from, factor_to;
-  bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
+  struct change change;
 };
 
 struct replay {
@@ -137,9 +141,9 @@ static int load_block(struct replay *x, uint32_t block) {
 
 static bool waits_for(const struct replay *x, uint32_t join) { return join != NI_BLAME_NONE && x->join[join].arrived < x->join[join].n; }
 
-static float gap_of(const struct side *s, const struct node *n) {
+static float gap_of(const struct change *s, const struct node *n) {
   float gap = s->no_pauses ? n->gap - n->pause : n->gap;
-  if (n->bin >= s->factor_from && n->bin < s->factor_to && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - s->factor);
+  if (n->bin >= s->from && n->bin < s->to && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - s->factor);
   return gap;
 }
 
@@ -147,7 +151,7 @@ static float gap_of(const struct side *s, const struct node *n) {
 static double begin(const struct replay *x, const struct side *s, const struct node *n, uint32_t *by) {
   double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : x->join[n->slot].end;
   *by = n->main;
-  if (n->main != NI_BLAME_NONE) began = x->join[n->main].end + gap_of(s, n);
+  if (n->main != NI_BLAME_NONE) began = x->join[n->main].end + gap_of(&s->change, n);
   if (n->slot == NI_BLAME_NONE || n->slot == n->main || (n->main != NI_BLAME_NONE && slot <= began)) return began;
   *by = n->slot;
   return slot > began ? slot : began;
@@ -205,11 +209,7 @@ static double run(struct replay *x) {
 
 static void plain(struct replay *x) {
   for (uint32_t i = 0; i < x->n_joins; i++) x->join[i].us = x->what[i].transfer;
-  for (uint32_t r = 0; r < x->b->n_ranks; r++) {
-    x->side[r].factor = 1;
-    x->side[r].factor_from = x->side[r].factor_to = 0;
-    x->side[r].no_pauses = x->side[r].launches = false;
-  }
+  for (uint32_t r = 0; r < x->b->n_ranks; r++) x->side[r].change = (struct change){.factor = 1};
 }
 
 static void quicken(struct replay *x, const struct ni_cause *c) {
@@ -230,15 +230,9 @@ static void quicken(struct replay *x, const struct ni_cause *c) {
 static void without(struct replay *x, const struct ni_cause *c) {
   if (c->links) quicken(x, c);
   for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
-    struct side *s = &x->side[c->item[i]];
-    if (c->kind == NI_FIND_PAUSES) {
-      s->no_pauses = true;
-      continue;
-    }
-    s->factor = 1 / (1 + c->of_gaps);
-    s->launches = c->launch;
-    s->factor_from = c->from;
-    s->factor_to = c->to;
+    struct change *s = &x->side[c->item[i]].change;
+    if (c->kind == NI_FIND_PAUSES) s->no_pauses = true;
+    else *s = (struct change){1 / (1 + c->of_gaps), c->from, c->to, s->no_pauses, c->launch};
   }
 }
 
@@ -247,7 +241,7 @@ static bool as_long(const struct replay *x) {
   for (uint32_t i = 0; i < x->n_way; i++) {
     const struct way *w = &x->way[i];
     if (x->join[w->join].us < x->what[w->join].transfer) return false;
-    if (w->node != NI_BLAME_NONE && gap_of(&x->side[w->rank], &x->node[w->node]) < x->node[w->node].gap) return false;
+    if (w->node != NI_BLAME_NONE && gap_of(&x->side[w->rank].change, &x->node[w->node]) < x->node[w->node].gap) return false;
   }
   return true;
 }
@@ -275,12 +269,12 @@ static int follow(struct replay *x, double end) {
 }
 
 static void measure(struct replay *x) {
-  for (uint32_t r = 0, by; r < x->b->n_ranks; r++) {
-    const struct side *s = &x->side[r];
+  uint32_t by;
+  for (const struct side *s = x->side; s < x->side + x->b->n_ranks; s++) {
+    const struct node *n = &x->node[s->first];
     if (s->n < 2) continue;
-    const struct node *first = &x->node[s->first];
     x->recorded += s->took;
-    x->replayed += x->join[first[s->n - 1].join].end - begin(x, s, first, &by);
+    x->replayed += x->join[n[s->n - 1].join].end - begin(x, s, n, &by);
   }
 }
 
@@ -294,12 +288,11 @@ static double run_us(const struct ni_blame *b) {
 }
 
 /* Relative, of twice the standard error: of what is usual, of the blocks that are in the sample, and of the model. */
-static double doubt(const struct ni_blame *b, const struct ni_cause *c, const double *cost, uint32_t blocks, double part, double model) {
+static double doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part, double model) {
   double sum = 0, squares = 0;
   for (uint32_t i = 0; i < blocks; i++) sum += cost[i], squares += cost[i] * cost[i];
   double mean = sum / blocks, sampling = blocks > 1 && mean > 0 ? sqrt(fmax(0, squares / blocks - mean * mean) / (blocks - 1)) / mean : 1;
   double usual = c->share > 0 ? 0.01 / c->share : 0;
-  (void)b;
   return 2 * sqrt(0.05 * 0.05 + usual * usual / 4 + sampling * sampling * (1 - part) + (1 - model) * (1 - model));
 }
 
@@ -340,7 +333,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
       const double *mine = &cost[(size_t)i * blocks];
       double sum = 0;
       for (uint32_t k = 0; k < out->blocks; k++) sum += mine[k];
-      double d = doubt(b, c, mine, out->blocks, fmin(1, 1 / scale), out->model);
+      double d = doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
       c->cost_us = fmax(0, sum * scale);
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);

@@ -38,15 +38,12 @@ static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const s
   }
 }
 
-static const char *us_text(double us, char out[32]) { return ni_duration_text(us, out); }
-
 /* Own time of a step: what it is and what it would be. */
-static void put_own(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+static void put_own(struct ni_put_text *w, const struct ni_cause *c, bool one) {
   double usual = c->share > 0 ? c->excess_us / c->share : 0;
   char mine[32], theirs[32];
-  (void)b;
-  ni_put(w, " %.1f %% longer between operations than %s with the same work: %s a step instead of %s", 100 * c->share,
-      c->alike > 2 ? "ranks" : "the other rank", us_text(usual + c->excess_us, mine), us_text(usual, theirs));
+  ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s", one ? "s" : "", 100 * c->share,
+         c->alike > 2 ? "ranks" : "the other rank", ni_duration_text(usual + c->excess_us, mine), ni_duration_text(usual, theirs));
 }
 
 static void put_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
@@ -69,36 +66,28 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
 
 static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
   char host[81], other[81], time[32];
+  const bool one = c->level == NI_LEVEL_RANK;
   switch (c->kind) {
     case NI_FIND_LATE_RANK:
-      put_rank(w, b, c->of);
-      if (c->launch) {
-        ni_put(w, " launches its operations late: its CPU keeps the GPU waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
-        break;
-      }
-      ni_put(w, " takes");
-      put_own(w, b, c);
+    case NI_FIND_SLOW_HOST:
+      if (one) put_rank(w, b, c->of);
+      else ni_put(w, "host %s: its ", host_text(b, c->of, host));
+      if (!one) put_ranks(w, f, b->s);
+      if (c->launch)
+        ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere", one ? "es its" : " their",
+               one ? "its" : "the", one ? "" : "s", ni_duration_text(c->excess_us, time));
+      else put_own(w, c, one);
       break;
     case NI_FIND_PAUSES:
-      if (c->level == NI_LEVEL_RANK) put_rank(w, b, c->of);
+      if (one) put_rank(w, b, c->of);
       else ni_put(w, "host %s:", host_text(b, c->of, host));
-      ni_put(w, " %s %u times between operations, %s on the mean, far more often than other ranks", c->level == NI_LEVEL_RANK ? "pauses" : "its ranks pause",
-          c->bins_hit, us_text(c->excess_us * b->steps * (c->level == NI_LEVEL_RANK ? 1 : (double)c->n_items) / c->bins_hit, time));
-      break;
-    case NI_FIND_SLOW_HOST:
-      ni_put(w, "host %s: its ", host_text(b, c->of, host));
-      put_ranks(w, f, b->s);
-      if (c->launch) {
-        ni_put(w, " launch their operations late: the CPU keeps the GPUs waiting %s a step longer than elsewhere", us_text(c->excess_us, time));
-        break;
-      }
-      ni_put(w, " take");
-      put_own(w, b, c);
+      ni_put(w, " %s %u times between operations, %s on the mean, far more often than other ranks", one ? "pauses" : "its ranks pause",
+          c->bins_hit, ni_duration_text(c->excess_us * b->steps * (one ? 1 : (double)c->n_items) / c->bins_hit, time));
       break;
     case NI_FIND_SLOW_STAGE:
       ni_put(w, "pipeline stage of ");
       put_ranks(w, f, b->s);
-      ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, us_text(c->excess_us, time));
+      ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, ni_duration_text(c->excess_us, time));
       break;
     case NI_FIND_SLOW_NVLINK:
       ni_put(w, "host %s: transfers between its GPUs take %.2f times as long as like ones on other hosts", host_text(b, c->of, host), 1 + c->share);
@@ -113,7 +102,8 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       }
       ni_put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);
       put_links(w, b, c);
-      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE) ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE)
+        ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
@@ -152,8 +142,8 @@ static void put_when(struct ni_put_text *w, const struct ni_finding *f, const st
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
   char cost[32], low[32], high[32];
-  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", us_text(f->lost_us, cost), 100 * f->lost_us / run_us, us_text(f->low_us, low),
-      us_text(f->high_us, high));
+  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", ni_duration_text(f->lost_us, cost), 100 * f->lost_us / run_us, ni_duration_text(f->low_us, low),
+      ni_duration_text(f->high_us, high));
 }
 
 static int by_rank(const void *a, const void *b, void *of) {
@@ -194,7 +184,6 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 }
 
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
-  struct ni_put_text w = {f->text, sizeof f->text};
   *f = (struct ni_finding){.kind = c->kind, .level = c->level, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
                            .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit};
   int e = whose(b, c, f);
@@ -205,7 +194,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
     if (c->other != NI_BLAME_NONE) f->other = b->rank[c->other].process;
   } else if (c->level == NI_LEVEL_STAGE && f->n_processes) f->of = f->process[0];
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
-  w = (struct ni_put_text){f->text, sizeof f->text};
+  struct ni_put_text w = {f->text, sizeof f->text};
   put_cause(&w, b, c, f);
   put_when(&w, f, b->s);
   put_cost(&w, f, run_us);

@@ -25,19 +25,21 @@ struct ni_blame_stream {
   struct ni_blame_rank *out;
   struct source *source, **heap;
   size_t n, n_heap, cap_slots;
-  bool no_start;
 };
 
 static int by_place(const void *a, const void *b) {
   const struct ni_blame_piece *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->cell != y->cell) return x->cell < y->cell ? -1 : 1;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  if (x->member != y->member) return x->member < y->member ? -1 : 1; /* several ranks of it in one process */
   const struct ni_piece *p = x->piece, *q = y->piece;
-  if (p->s.min_sn != q->s.min_sn) return p->s.min_sn < q->s.min_sn ? -1 : 1;
-  if (p->file != q->file) return p->file < q->file ? -1 : 1;
-  return p->range != q->range ? (p->range < q->range ? -1 : 1) : p->ordinal < q->ordinal ? -1 : p->ordinal > q->ordinal;
+#define BY(u, v) if ((u) != (v)) return (u) < (v) ? -1 : 1
+  BY(x->process, y->process);
+  BY(x->cell, y->cell);
+  BY(x->comm, y->comm);
+  BY(x->member, y->member); /* several ranks of a communicator in one process */
+  BY(p->s.min_sn, q->s.min_sn);
+  BY(p->file, q->file);
+  BY(p->range, q->range);
+  BY(p->ordinal, q->ordinal);
+  return 0;
 }
 
 int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct ni_blame_pieces *out) {
@@ -93,7 +95,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
     x->last_sn = x->head.sn;
     if (x->head.timing == NI_TIMING_COLLECTIVE_CPU) continue;
     if (x->head.start_ns != NI_NO_START) return 1;
-    s->no_start = true;
+    s->out->no_start = true;
   }
 }
 
@@ -161,8 +163,6 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
   }
   return 0;
 }
-
-bool ni_blame_no_start(const struct ni_blame_stream *s) { return s->no_start; }
 
 void ni_blame_close(struct ni_blame_stream *s) {
   if (!s) return;

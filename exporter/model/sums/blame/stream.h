@@ -27,8 +27,6 @@ int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct n
 int ni_blame_open(struct ni_blame_stream **s, struct ni_run *r, const struct ni_blame_piece *item, size_t n, struct ni_blame_rank *out);
 /* 1: *op (slot, token, sn, times); 0: no more; -errno. */
 int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op);
-/* Some operations state no start: own time cannot be known. */
-bool ni_blame_no_start(const struct ni_blame_stream *s);
 void ni_blame_close(struct ni_blame_stream *s);
 
 #endif

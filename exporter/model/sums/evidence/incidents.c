@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "exporter/model/sums/blame/alike.h"
 
 enum { MANY = 1 << 16 };       /* pauses around one operation that are looked at: bounds the time that odd logs take */
 

@@ -13,10 +13,10 @@
  * Threads: the main one; after ni_figures_all(). Reads and replaces s->outlier. Memory: 40 bytes a pause that is kept,
  * a byte for each rank and entry. 0 or -ENOMEM.
  */
-#ifndef NI_BLAME_INCIDENTS_H
-#define NI_BLAME_INCIDENTS_H
+#ifndef NI_INCIDENTS_H
+#define NI_INCIDENTS_H
 
-#include "blame.h"
+#include "exporter/model/sums/blame/blame.h"
 
 #define NI_INCIDENTS_OF_ONE 3u /* of a finding so many pauses have entries */
 #define NI_INCIDENTS_ROW 2     /* slow operations of one incident are so many bins apart at most */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "exporter/model/sums/blame/alike.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/put.h"
 #include "exporter/collect/throttle.h"

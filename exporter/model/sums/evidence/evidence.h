@@ -7,12 +7,12 @@
  * (exporter/model/counters/beside.h). Launch, without any counter: a GPU with enough to do starts a kernel long after
  * the call, one that waits for its CPU at once. Threads: the main one, after the judgement. 0 or -ENOMEM.
  */
-#ifndef NI_BLAME_EVIDENCE_H
-#define NI_BLAME_EVIDENCE_H
+#ifndef NI_EVIDENCE_H
+#define NI_EVIDENCE_H
 
 #include <math.h>
 
-#include "blame.h"
+#include "exporter/model/sums/blame/blame.h"
 
 int ni_evidence(const struct ni_blame *b, struct ni_summary *s);
 /* Which part of a rank's operations began as soon as they were launched; NAN: it had none. */

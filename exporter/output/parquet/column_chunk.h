@@ -14,8 +14,6 @@
 #ifndef NI_PARQUET_COLUMN_CHUNK_H
 #define NI_PARQUET_COLUMN_CHUNK_H
 
-#include "chunk_blocks.h"
-#include "chunk_stats.h"
 #include "page_codec.h"
 #include "pq_dict.h"
 #include "thrift_compact.h"
@@ -41,6 +39,35 @@ struct ni_chunk_env {
 
 void ni_chunk_env_free(struct ni_chunk_env *env);
 size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env);
+
+/* The finished pages until their row group is written, in small blocks: what a doubling buffer a column keeps in reserve would be half
+ * of the memory. */
+/* With malloc's own header a block stays within 16 KiB. */
+#define NI_BLOCK_BYTES (16384u - 64u)
+
+struct ni_block {
+  struct ni_block *next;
+  size_t used;
+  uint8_t data[NI_BLOCK_BYTES];
+};
+
+struct ni_blocks {
+  struct ni_block *first, *last;
+  size_t n_blocks;
+  uint64_t bytes;
+};
+
+/* Longer texts are no use as bounds, and pages of them would bloat the footer. */
+#define NI_STAT_TEXT_BYTES 256u
+
+/* Bounds so far; `has` is false while there is no value (NaN is none). */
+struct ni_chunk_stats {
+  bool has, text_too_long;
+  int64_t int_min, int_max;
+  double dbl_min, dbl_max;
+  char text_min[NI_STAT_TEXT_BYTES], text_max[NI_STAT_TEXT_BYTES];
+  uint32_t text_min_len, text_max_len;
+};
 
 enum ni_chunk_mode { NI_CHUNK_DICT, NI_CHUNK_PLAIN };
 

@@ -1,13 +1,15 @@
 #include "writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "column_chunk.h"
-#include "out_sink.h"
+#include "exporter/base/out_file.h"
 #include "pq_footer.h"
 
 #define DEFAULT_ROW_GROUP_ROWS (256u << 10)
@@ -26,7 +28,9 @@ struct ni_pq {
   struct ni_chunk_env env;
   struct ni_chunk *chunks;
   struct ni_chunk_place *places;
-  struct ni_pq_sink sink;
+  char *path;      /* NULL: nothing is to be removed */
+  int fd;
+  uint64_t offset; /* bytes written so far */
   struct ni_tc row_groups; /* RowGroup structs of what is written */
   uint64_t n_rows, n_row_groups;
   uint32_t group_rows; /* in the row group under construction */
@@ -45,12 +49,21 @@ static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
   return rc;
 }
 
+/* Into the file. */
+static int put(struct ni_pq *w, const void *from, size_t n) {
+  int rc = ni_write_all(w->fd, from, n, -1);
+  if (rc < 0) return fail(w, rc, "%s: write failed: %s", w->path, strerror(-rc));
+  w->offset += n;
+  return 0;
+}
+
 /* Everything but the file. */
 static void free_writer(struct ni_pq *w) {
   for (size_t i = 0; w->chunks && i < w->n_fields; i++) ni_chunk_free(&w->chunks[i]);
   free(w->fields);
   free(w->chunks);
   free(w->places);
+  free(w->path);
   ni_tc_free(&w->row_groups);
   ni_chunk_env_free(&w->env);
   free(w);
@@ -70,10 +83,13 @@ static int begin(struct ni_pq *w, const char *path, const struct ni_pq_field *fi
     return fail(w, rc, "%s: this build has no %s compression; use gzip or none, or build with its library", path, codec);
   if (rc)
     return fail(w, rc, "%s: %s level %d: %s; accepted: %s", path, codec, o->level, strerror(-rc), ni_page_codec_levels(o->codec));
-  if ((rc = ni_sink_open(&w->sink, path)) != 0) return fail(w, rc, "%s: cannot create: %s", path, strerror(-rc));
-  struct iovec magic = {(void *)"PAR1", 4};
-  rc = ni_sink_writev(&w->sink, &magic, 1);
-  return rc ? fail(w, rc, "%s: write failed: %s", path, strerror(-rc)) : 0;
+  if (!(w->path = strdup(path))) return fail(w, -ENOMEM, "%s: out of memory", path);
+  w->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (w->fd >= 0) return put(w, "PAR1", 4);
+  rc = fail(w, -errno, "%s: cannot create: %s", path, strerror(errno));
+  free(w->path);
+  w->path = NULL;
+  return rc;
 }
 
 int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field *fields, size_t n_fields,
@@ -85,7 +101,7 @@ int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field 
     snprintf(message, message_bytes, "%s: out of memory", path);
     return -ENOMEM;
   }
-  w->sink.fd = -1;
+  w->fd = -1;
   w->n_fields = n_fields;
   w->row_group_rows = o->row_group_rows ? o->row_group_rows : DEFAULT_ROW_GROUP_ROWS;
   w->memory_bytes = o->memory_bytes ? o->memory_bytes : DEFAULT_MEMORY_BYTES;
@@ -121,30 +137,16 @@ size_t ni_pq_memory_bytes(const struct ni_pq *w) {
 
 /* One chunk to the file: dictionary page, then the data pages. */
 static int write_chunk(struct ni_pq *w, size_t i) {
-  enum { BATCH = 64 };
   struct ni_chunk *c = &w->chunks[i];
-  struct iovec iov[BATCH];
-  int n = 0;
   size_t packed;
   int rc = ni_chunk_close(c, &w->env);
   if (rc == 0) rc = ni_chunk_dict_page(c, &w->env, &packed);
-  if (rc) return fail(w, rc, "%s: column %s: cannot encode: %s", w->sink.path, w->fields[i].name, strerror(-rc));
-  w->places[i] = (struct ni_chunk_place){.data_offset = w->sink.offset};
-  if (packed) {
-    w->places[i].dict_offset = w->sink.offset;
-    w->places[i].data_offset += w->env.header.len + packed;
-    iov[n++] = (struct iovec){w->env.header.data, w->env.header.len};
-    iov[n++] = (struct iovec){w->env.packed, packed};
-  }
-  for (struct ni_block *b = c->pages.first; b && rc == 0; b = b->next) {
-    iov[n++] = (struct iovec){b->data, b->used};
-    if (n == BATCH) {
-      rc = ni_sink_writev(&w->sink, iov, n);
-      n = 0;
-    }
-  }
-  if (rc == 0 && n) rc = ni_sink_writev(&w->sink, iov, n);
-  return rc ? fail(w, rc, "%s: write failed: %s", w->sink.path, strerror(-rc)) : 0;
+  if (rc) return fail(w, rc, "%s: column %s: cannot encode: %s", w->path, w->fields[i].name, strerror(-rc));
+  w->places[i].dict_offset = packed ? w->offset : 0;
+  if (packed && (rc = put(w, w->env.header.data, w->env.header.len)) == 0) rc = put(w, w->env.packed, packed);
+  w->places[i].data_offset = w->offset;
+  for (struct ni_block *b = c->pages.first; b && rc == 0; b = b->next) rc = put(w, b->data, b->used);
+  return rc;
 }
 
 static int write_row_group(struct ni_pq *w) {
@@ -154,9 +156,9 @@ static int write_row_group(struct ni_pq *w) {
     if (rc) return rc;
   }
   ni_footer_row_group(&w->row_groups, w->fields, w->chunks, w->places, w->n_fields, w->env.codec.codec, w->group_rows);
-  if (w->row_groups.failed) return fail(w, -ENOMEM, "%s: out of memory", w->sink.path);
+  if (w->row_groups.failed) return fail(w, -ENOMEM, "%s: out of memory", w->path);
   if (w->row_groups.len > MAX_FOOTER_BYTES)
-    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", w->sink.path, MAX_FOOTER_BYTES);
+    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", w->path, MAX_FOOTER_BYTES);
   for (size_t i = 0; i < w->n_fields; i++) ni_chunk_reset(&w->chunks[i], &w->env);
   w->group_rows = 0;
   w->n_row_groups++;
@@ -177,10 +179,10 @@ static int check_columns(struct ni_pq *w, const struct ni_pq_column *columns) {
   for (size_t i = 0; i < w->n_fields; i++) {
     const struct ni_pq_column *in = &columns[i];
     if (!in->values && !(in->repeat && in->valid && !in->valid[0]))
-      return fail(w, -EINVAL, "%s: column %s: no values", w->sink.path, w->fields[i].name);
+      return fail(w, -EINVAL, "%s: column %s: no values", w->path, w->fields[i].name);
     const bool text = w->fields[i].type == NI_PQ_STRING;
     if (text != (in->dict != NULL) || (text && !in->dict->values && in->dict->n))
-      return fail(w, -EINVAL, "%s: column %s: %s", w->sink.path, w->fields[i].name,
+      return fail(w, -EINVAL, "%s: column %s: %s", w->path, w->fields[i].name,
                   text ? "strings without a dictionary" : "a dictionary without strings");
   }
   return 0;
@@ -198,7 +200,7 @@ int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_r
     for (size_t i = 0; i < w->n_fields; i++) {
       rc = ni_chunk_append(&w->chunks[i], &w->env, &columns[i], off, (uint32_t)n);
       if (rc)
-        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", w->sink.path, w->fields[i].name,
+        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", w->path, w->fields[i].name,
                     (unsigned long long)w->n_rows, (unsigned long long)(w->n_rows + n - 1),
                     rc == -EINVAL     ? "a code outside its dictionary"
                     : rc == -EMSGSIZE ? "a string over 16 MiB"
@@ -219,24 +221,20 @@ int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals) {
   struct ni_tc t = {0};
   const struct ni_footer footer = {w->fields, w->n_fields, &w->row_groups, w->n_row_groups, w->n_rows};
   ni_footer_file(&t, &footer);
-  if (t.failed) {
-    rc = fail(w, -ENOMEM, "%s: out of memory", w->sink.path);
-  } else {
-    struct iovec iov = {t.data, t.len};
-    rc = ni_sink_writev(&w->sink, &iov, 1);
-    if (rc) fail(w, rc, "%s: write failed: %s", w->sink.path, strerror(-rc));
-  }
+  rc = t.failed ? fail(w, -ENOMEM, "%s: out of memory", w->path) : put(w, t.data, t.len);
   ni_tc_free(&t);
   if (rc) return rc;
-  rc = ni_sink_commit(&w->sink);
-  if (rc) return fail(w, rc, "%s: cannot complete: %s", w->sink.path, strerror(-rc));
-  if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->sink.offset};
+  rc = close(w->fd) != 0 && errno != EINTR ? -errno : 0; /* a network file system reports lost writes there */
+  w->fd = -1;
+  if (rc) return fail(w, rc, "%s: cannot complete: %s", w->path, strerror(-rc));
+  if (totals) *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->offset};
   free_writer(w);
   return 0;
 }
 
 void ni_pq_abort(struct ni_pq *w) {
   if (!w) return;
-  ni_sink_discard(&w->sink);
+  if (w->fd >= 0) close(w->fd);
+  if (w->path) unlink(w->path);
   free_writer(w);
 }

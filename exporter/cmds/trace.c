@@ -11,7 +11,7 @@
 #include "exporter/model/timeline/scan.h"
 #include "exporter/model/timeline/with.h"
 #include "exporter/output/timeline/emit.h"
-#include "exporter/output/timeline/track.h"
+#include "exporter/output/timeline/event.h"
 #include "exporter/output/timeline/write.h"
 #include "trace_print.h"
 

@@ -12,7 +12,7 @@
 #include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
-#include "exporter/output/timeline/track.h"
+#include "exporter/output/timeline/event.h"
 #include "exporter/output/timeline/write.h"
 #include "exporter/base/text/safe_text.h"
 #include "trace_print.h"

@@ -7,7 +7,6 @@
 #include "exporter/base/mix.h"
 #include "exporter/model/timeline/pass.h"
 #include "event.h"
-#include "track.h"
 
 /* Aligned time of a host time in a line of this process. */
 static inline int64_t ni_tr_time(const struct ni_tr *r, uint32_t process, int64_t t) {

@@ -17,7 +17,6 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
 #include "event.h"
-#include "track.h"
 #include "write.h"
 
 static const char *const arrow_names[NI_TR_A_COUNT] = {"enqueue to kernel", "call to kernel", "call to launch",
@@ -232,7 +231,7 @@ static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t p
   }
 }
 
-/* A value that holds until the next one of its name: unit and number (emit_counters.c), or a mark without either. */
+/* A value that holds until the next one of its name: unit and number (emit_others.c), or a mark without either. */
 static void put_counter(struct writer *w, const struct ni_tr_event *e) {
   const struct ni_tr_device *d = &w->r->device[e->track];
   bool *named = &w->named[w->r->n_units + e->track];

@@ -1,3 +1,5 @@
+#include "judge.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -5,10 +7,9 @@
 #include <string.h>
 
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/input/left_out.h"
 #include "ledger.h"
-#include "judge.h"
-#include "time_series.h"
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
@@ -240,19 +241,71 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
 
+/*
+ * Processes whose log lacks their own last line: killed, still running, or on a disk that took nothing more. What they did
+ * since their newest line is in no log, so a job with one of them is not complete.
+ *
+ * The last line is a dump_stats line with `final` true and header id 0x0. The plugin writes it where it writes a process line,
+ * `recover` writes it for a process that is gone. NVIDIA's logs have neither.
+ */
+struct unended {
+  uint64_t n;
+  const char *host[4]; /* different ones, in the order in which they came */
+  size_t n_hosts;
+  bool more_hosts;
+  char *dir;           /* the folder that holds the logs of all of them */
+};
+
+/* dir becomes the folder that holds it and the file at path. */
+static int widen(char **dir, const char *path) {
+  const char *slash = strrchr(path, '/');
+  size_t n = slash ? (size_t)(slash - path) : 1, same = 0;
+  if (!slash) path = ".";
+  if (!*dir) return (*dir = strndup(n ? path : "/", n ? n : 1)) ? 0 : -ENOMEM;
+  while (same < n && (*dir)[same] == path[same]) same++;
+  while (same && ((*dir)[same] && (*dir)[same] != '/')) same--; /* not half a name */
+  while (same && same < n && path[same] != '/') same--;
+  if (!same && **dir != '/') **dir = '.';
+  (*dir)[same ? same : 1] = 0;
+  return 0;
+}
+
+/* Counts a process that has a process line and no last line; any other is passed over. path: a file of it. 0 or -ENOMEM. */
+static int add_unended(struct unended *u, bool has_line, bool has_end, const char *host, const char *path) {
+  if (!has_line || has_end) return 0;
+  size_t i = 0;
+  while (i < u->n_hosts && strcmp(u->host[i], host) != 0) i++;
+  if (i == sizeof u->host / sizeof *u->host) u->more_hosts = true;
+  else if (i == u->n_hosts) u->host[u->n_hosts++] = host;
+  u->n++;
+  return widen(&u->dir, path);
+}
+
+/* What to do, as a sentence without a full stop. n is not 0. */
+static void unended_text(const struct unended *u, char *out, size_t size) {
+  FILE *f = fmemopen(out, size, "w");
+  if (!f) return;
+  ni_say(f, "`nccl-inspector recover %s` on ", u->dir);
+  for (size_t i = 0; i < u->n_hosts; i++)
+    ni_say(f, "%s%.80s", i == 0 ? "" : i + 1 == u->n_hosts && !u->more_hosts ? " and " : ", ", u->host[i]);
+  ni_say(f, "%s adds what their black boxes hold", u->more_hosts ? " and others" : "");
+  fclose(f);
+  out[size - 1] = 0;
+}
+
 static int judge_ends(struct ni_ledger *c) {
-  struct ni_unended u = {0};
+  struct unended u = {0};
   char text[1024];
   int e = 0;
   for (size_t i = 0; e == 0 && i < c->n_members; i++) {
     const struct ni_ledger_process *p = c->member[i]->process;
-    if (is_process(c->member[i])) e = ni_unended_add(&u, p->has_line, p->ended, p->who->host, p->file->path);
+    if (is_process(c->member[i])) e = add_unended(&u, p->has_line, p->ended, p->who->host, p->file->path);
   }
   if (e == 0 && u.n) {
-    ni_unended_text(&u, text, sizeof text);
+    unended_text(&u, text, sizeof text);
     ni_ledger_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
   }
-  ni_unended_free(&u);
+  free(u.dir);
   return e;
 }
 

@@ -4,14 +4,13 @@
  *
  * Counts and intervals, never records: memory grows with communicators times ranks and with holes in their numbers.
  *
- * ledger.c has its parts, take.c fills it line by line, merge.c puts the accounts of parts together, judge.c turns it into
- * problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
+ * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c turns it into problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
  * in them, so the result does not depend on how many threads read.
  *
  *   struct ni_ledger part = {0};
  *   ni_ledger_begin(&part, file, first);    a thread of its own: take and fault are for ni_scan_file()
  *   ni_ledger_end(&part, &scan_end);
- *   ni_ledger_merge(&all, &part);           one at a time, in order
+ *   ni_ledgers_merge(), or ni_ledger_read() for all of it
  *   ni_ledger_judge(&all);                  once
  *
  * Threads: one for each ledger. Ownership: ni_ledger_free() frees all; files are borrowed. Failure: -ENOMEM.
@@ -31,7 +30,9 @@
 #include "exporter/model/who/who.h"
 #include "format/line.h"
 #include "implausible.h"
-#include "unended.h"
+
+#define NI_UNENDED_ONE "process without its own last line: killed, or still running"
+#define NI_UNENDED_MANY "processes without their own last line: killed, or still running"
 
 #define NI_LEDGER_NAMES 48
 #define NI_LEDGER_SAMPLES 10
@@ -228,5 +229,13 @@ int64_t ni_ledger_accounts(struct ni_ledger *c, int64_t k);
 int ni_ledger_merge_funcs(struct ni_ledger_member *a, struct ni_ledger_member *b);
 /* Why clock line b behind a cannot be right; NULL: it can. a NULL: the first one. */
 const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct ni_ledger_clock *b);
+
+/* Time series of counters; files before their parts. */
+/* A line of a time series. 0 or -ENOMEM. */
+int ni_ledger_take_series(struct ni_ledger *c, const struct ni_line *l);
+/* Parts of one file become one. 0 or -ENOMEM. */
+int ni_ledger_merge_series(struct ni_ledger *all, struct ni_ledger *part);
+/* Samples that were not taken, or that a file has lost, become notes. */
+void ni_ledger_judge_series(struct ni_ledger *c);
 
 #endif

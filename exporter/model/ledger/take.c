@@ -10,7 +10,6 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/input/left_out.h"
 #include "ledger.h"
-#include "time_series.h"
 #include "take.h"
 #include "format/line_tables.h"
 #include "format/names.h"

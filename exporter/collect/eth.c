@@ -1,13 +1,124 @@
 /*
- * Interfaces of this network namespace: what the kernel counts of each, and what its driver counts (ethtool.c).
+ * Interfaces of this network namespace: what the kernel counts of each, and what its driver counts.
  *
  * Virtual ones count as well where they are up: a container's eth0 is one. RDMA passes by all these.
+ *
+ * What a driver counts, as `ethtool -S` shows it: by ioctl, without privileges. The interface is asked by its name, in this process's
+ * network namespace; where the /sys that is read is another's (NI_ROOT), the number of the interface must be the same, else
+ * nobody is asked.
  */
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "exporter/base/now.h"
 #include "files.h"
 #include "root.h"
+#include "source.h"
+
+/* Drivers have thousands at most: some for each queue. The kernel fills in as many as there are by then, whatever it was
+ * asked for; so there is always room for more. */
+enum { MOST = 1 << 16, MORE = 4096 };
+
+struct driver {
+  struct ni_reader r;
+  int fd;
+  struct ifreq ifr;
+  uint32_t n_stats;
+  uint32_t *index; /* of the driver's statistics, one a counter */
+  struct ethtool_stats *stats;
+};
+
+/* 0, or -errno. what: an ethtool command with its room. */
+static int ask(int fd, struct ifreq *ifr, void *what) {
+  ifr->ifr_data = what;
+  return ioctl(fd, SIOCETHTOOL, ifr) < 0 ? -errno : 0;
+}
+
+/* How many statistics there are now; 0: none, or the driver cannot be asked. */
+static uint32_t count(int fd, struct ifreq *ifr) {
+  union {
+    struct ethtool_sset_info info;
+    char room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
+  } set = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = UINT64_C(1) << ETH_SS_STATS}};
+  uint32_t n = 0;
+  if (ask(fd, ifr, &set) == 0 && set.info.sset_mask) memcpy(&n, set.room + sizeof set.info, sizeof n);
+  return n > MOST ? MOST : n;
+}
+
+static void sweep(struct ni_reader *r, struct ni_reading *out) {
+  struct driver *d = (struct driver *)r;
+  int e = 0;
+  d->stats->cmd = ETHTOOL_GSTATS;
+  d->stats->n_stats = count(d->fd, &d->ifr);
+  if (d->stats->n_stats == d->n_stats) e = ask(d->fd, &d->ifr, d->stats);
+  /* Other counters than those whose names are known: whose values these would be nobody knows. */
+  uint8_t state = d->stats->n_stats != d->n_stats ? NI_READ_MISSING : e < 0 ? NI_READ_UNREADABLE : NI_READ_OK;
+  if (state == NI_READ_MISSING) r->changed = true;
+  int64_t mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
+  for (uint32_t i = 0; i < r->n; i++)
+    out[i] = (struct ni_reading){state == NI_READ_OK ? d->stats->data[d->index[i]] : 0, real, mono, state};
+}
+
+static void end(struct ni_reader *r) {
+  struct driver *d = (struct driver *)r;
+  close(d->fd);
+  free(d->index);
+  free(d->stats);
+  free(d);
+}
+
+/* The interface of that name is the one whose /sys is read. */
+static bool same(int fd, struct ifreq *ifr, const char *interface) {
+  char path[NI_ROOT_PATH], text[64];
+  return ni_root_line(text, sizeof text, ni_root_path(path, "/sys/class/net/%s/ifindex", interface), NULL) > 0 &&
+         ioctl(fd, SIOCGIFINDEX, ifr) == 0 && ifr->ifr_ifindex == atoi(text);
+}
+
+/* Adds those of the driver's counters that are asked for; s has room for all names. */
+static void add_all(struct ni_find *f, struct driver *d, struct ethtool_gstrings *s, const char *interface) {
+  *s = (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = d->n_stats};
+  int e = ask(d->fd, &d->ifr, s);
+  if (e < 0) ni_set_unread(f->set, interface, strerror(-e));
+  for (uint32_t i = 0, n = 0; e == 0 && s->len == d->n_stats && i < d->n_stats; i++) {
+    char name[ETH_GSTRING_LEN + 1];
+    snprintf(name, sizeof name, "%.*s", ETH_GSTRING_LEN, (const char *)s->data + (size_t)i * ETH_GSTRING_LEN);
+    const char *from = name + strspn(name, " "); /* some indent them */
+    if (*from && ni_find_counter(f, from)) d->index[n++] = i;
+  }
+}
+
+/* An interface with the counters of its driver, and their reader. false: it has none, or nobody asks for them. */
+static bool find_ethtool(struct ni_find *f, const char *interface) {
+  struct driver *d = calloc(1, sizeof *d);
+  if (!d) return !(f->set->failed = true);
+  d->r.read = sweep;
+  d->r.close = end;
+  snprintf(d->ifr.ifr_name, sizeof d->ifr.ifr_name, "%.15s", interface);
+  d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (d->fd < 0) d->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  uint32_t n = d->fd >= 0 && same(d->fd, &d->ifr, interface) ? count(d->fd, &d->ifr) : 0;
+  if (!n || !ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
+    end(&d->r);
+    return false;
+  }
+  d->n_stats = n;
+  d->index = calloc(n, sizeof *d->index);
+  d->stats = calloc(1, sizeof *d->stats + ((size_t)n + MORE) * sizeof(uint64_t));
+  struct ethtool_gstrings *s = calloc(1, sizeof *s + ((size_t)n + MORE) * ETH_GSTRING_LEN);
+  if (d->index && d->stats && s) add_all(f, d, s, interface);
+  else f->set->failed = true;
+  free(s);
+  bool found = f->set->entity[f->set->n_entities - 1].n > 0;
+  ni_find_reader(f, &d->r);
+  return found;
+}
 
 /* "up, 25 Gb/s" */
 static void link_of(struct ni_set *s, struct ni_entity *e, const char *folder) {
@@ -38,7 +149,7 @@ void ni_eth_find(struct ni_find *f) {
       link_of(f->set, e, folder);
       ni_files_find(f, folders, 2);
     }
-    if (ni_ethtool_find(f, name)) link_of(f->set, &f->set->entity[f->set->n_entities - 1], folder);
+    if (find_ethtool(f, name)) link_of(f->set, &f->set->entity[f->set->n_entities - 1], folder);
   }
   ni_root_names_free(names, n);
 }

@@ -59,7 +59,5 @@ void ni_ib_find(struct ni_find *f);
 void ni_eth_find(struct ni_find *f);
 void ni_host_find(struct ni_find *f);
 void ni_gpu_find(struct ni_find *f);
-/* An interface with the counters of its driver, and their reader. false: it has none, or nobody asks for them. */
-bool ni_ethtool_find(struct ni_find *f, const char *interface);
 
 #endif

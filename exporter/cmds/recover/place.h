@@ -11,6 +11,7 @@
 #ifndef NI_RECOVER_PLACE_H
 #define NI_RECOVER_PLACE_H
 
+#include "exporter/base/out_file.h"
 #include "exporter/model/ledger/log_state.h"
 #include "exporter/input/box/sources.h"
 
@@ -28,5 +29,12 @@ struct ni_place {
 int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in, const char *output,
                   const struct ni_box *b);
 void ni_place_free(struct ni_place *p);
+
+/* ---- the part's file ---- */
+
+/* A stream whose lines go to fd as gzip; fclose() syncs and says what went wrong, and leaves fd open. NULL: -ENOMEM. */
+FILE *ni_recover_lines(int fd);
+/* Names the file by the first free stem.N.jsonl.gz from N on; 0 is stem.jsonl.gz. Its name is in name. 0 or -errno. */
+int ni_recover_name(struct ni_out_file *o, const char *stem, uint64_t from, char *name, size_t size);
 
 #endif

@@ -23,7 +23,6 @@
 #include "exporter/input/box/box_decode.h"
 #include "place.h"
 #include "recover_box.h"
-#include "recover_file.h"
 
 #define SILENT_NS UINT64_C(60000000000) /* a process that may be alive has given no sign of it for so long */
 

@@ -13,7 +13,6 @@
 #include "exporter/input/scan.h"
 #include "format/line.h"
 #include "exporter/base/text/plural.h"
-#include "recover_lines.h"
 #include "format/line_write.h"
 
 #define REQUIRE_GPU "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING"

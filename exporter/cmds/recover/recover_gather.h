@@ -1,14 +1,34 @@
 /*
  * Which operations of a box are not in the log, by communicator: what `recover` writes lines of (recover_box.c).
  *
+ * And lines of a log part: what a black box says, in the structs of format/line.h, and written by format/line_write.h. So a line of
+ * `recover` is the one that the plugin would have written. Numbers come from a black box; the writer cuts what is beyond what a
+ * log may hold (2^63 - 1).
+ *
  * One thread. Ownership: ni_recover_gather_free(). Failure: -ENOMEM; what cannot be is counted in out->damaged.
  */
 #ifndef NI_RECOVER_GATHER_H
 #define NI_RECOVER_GATHER_H
 
 #include "exporter/input/box/box_decode.h"
+#include "format/line_write.h"
 #include "recover_box.h"
-#include "recover_lines.h"
+
+struct ni_log_part {
+  FILE *f; /* write errors stay in it */
+  struct ni_meta meta; /* of the log's own process line where it has one, so that both name the same process. Time: of all lines */
+  struct ni_line_prefix prefix; /* of whom the lines are about now; ni_line_prefix_free */
+  char line[NI_LINE_MAX_BYTES];
+};
+
+/* Whom the next lines are about. 0 or -ENOMEM: then no line can be put. */
+int ni_part_about(struct ni_log_part *p, const struct ni_ident *id);
+/* The first n bytes of p->line. */
+void ni_part_put(struct ni_log_part *p, size_t n);
+/* One line; name as in ni_format_name, in: its struct. */
+#define NI_PART_PUT(p, name, in) \
+  ni_part_put((p), ni_format_##name((p)->line, sizeof (p)->line, &(p)->prefix, (p)->meta.dump_timestamp_us, (in)))
+void ni_part_note(struct ni_log_part *p, const char *text);
 
 /* Which operation, and its place in the order: the box has the rest, so a large box does not make large lists. */
 struct ni_recover_ref {
@@ -52,5 +72,18 @@ int ni_recover_gather(struct ni_recover_job *j);
 /* In order of numbers; a number that comes twice in a box is damage, and comes once into the log. */
 void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l);
 void ni_recover_gather_free(struct ni_recover_job *j);
+
+/* The process line of a box without a log. start_ns: of the session, or when the box was made. */
+void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live);
+void ni_part_comm(struct ni_log_part *p, const struct ni_box_comm *c);
+
+/* What the box has of an operation that never finished; state and net are the caller's. */
+void ni_part_unfinished(const struct ni_box_op *op, struct ni_unfinished_line *in);
+/* net: NULL: nothing under way that is known of. */
+void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t channels_open, const struct ni_box_net *net);
+
+/* A finished slot as a record, as the plugin's own fill_record has it (docs/internals/blackbox.md, "Values of a record"). */
+void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
+                       struct ni_record *r, int *fallback); /* *fallback: index of ni_fallback_names, -1 none */
 
 #endif

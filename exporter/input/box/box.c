@@ -14,7 +14,7 @@
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
 #include "box_image.h"
-#include "box_net.h"
+#include "box_decode.h"
 
 /* ---- does its process live? ---- */
 

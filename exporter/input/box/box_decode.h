@@ -44,4 +44,15 @@ uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks);
 /* The newest moment the box speaks of, Unix ns: when it was looked at if its process was alive, else its last heartbeat. */
 uint64_t ni_box_seen_ns(const struct ni_box *b);
 
+/* The network transfer of an operation that has waited longest. */
+struct ni_box_net {
+  int32_t peer, channel;
+  const char *waits_for; /* gpu_produce, peer_credit, wire, flush, gpu_consume: as in proxy lines */
+  bool on_network;       /* for a peer, the wire or the flush: not for the own GPU */
+  uint64_t since_ns;     /* Unix ns */
+};
+
+/* False: no transfer of it is under way, or network events are off. */
+bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni_box_net *out);
+
 #endif

@@ -1,4 +1,4 @@
-/* What box.c fills and box_decode.c and box_net.c read: the inside of struct ni_box, and the ways into its image. */
+/* What box.c fills and box_decode.c reads: the inside of struct ni_box, and the ways into its image. */
 #ifndef NI_BOX_IMAGE_H
 #define NI_BOX_IMAGE_H
 
@@ -39,5 +39,8 @@ static inline bool ni_box_holds(const struct ni_box *b, uint32_t page) { return 
 unsigned char ni_box_class(const struct ni_box *b, uint32_t page);
 /* Does it hold operations? */
 bool ni_box_ops_class(const struct ni_box *b, unsigned char cls);
+
+/* Of a box whose image is filled: finds them, for box.c. 0 or -ENOMEM. */
+int ni_box_find_proxies(struct ni_box *b);
 
 #endif

@@ -11,7 +11,6 @@
 #include "exporter/base/as_user.h"
 #include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
-#include "exporter/input/box/box_net.h"
 
 struct taking {
   const struct ni_box *b;

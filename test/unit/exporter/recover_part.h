@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "exporter/cmds/recover/recover_box.h"
-#include "exporter/cmds/recover/recover_file.h"
+#include "exporter/cmds/recover/place.h"
 
 /* Into dir under the first free name of the stem; *path is "" when there was nothing to write. 0 or -errno. */
 static inline int recover_part(const struct ni_box *b, const struct ni_log_state *log, const char *dir, const char *stem, bool live,

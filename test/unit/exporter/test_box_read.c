@@ -19,7 +19,7 @@
 #include "exporter/model/hang/verdict.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/cmds/recover/recover_box.h"
-#include "exporter/cmds/recover/recover_file.h"
+#include "exporter/cmds/recover/place.h"
 #include "recover_part.h"
 #include "synthetic_box.h"
 

@@ -1,18 +1,205 @@
-/* The command: order of the checks, text and JSON, exit code. See findings.h. */
+/* The command: order of the checks, text and JSON, exit code. See findings.h. And the checks of what the machine gives and of the
+ * settings. */
+#include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <unistd.h>
 
-#include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
+#include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/plural.h"
-#include "machine.h"
-#include "nccl_find.h"
+#include "exporter/cli/command.h"
+#include "child.h"
+#include "ni_box.h"
 #include "plugin_load.h"
 #include "trial.h"
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-#include "child.h"
+
+static void shared_memory(struct ni_doctor *d) {
+  const char *dir = d->shm_dir ? d->shm_dir : NI_BOX_DIR;
+  struct statvfs v;
+  if (statvfs(dir, &v) < 0 || access(dir, W_OK | X_OK) < 0) {
+    ni_doctor_add(d, "shm", NI_DOC_WARNING,
+                  "NCCL itself wants it too; containers get it with --ipc=host or --shm-size.", "%s cannot be used: %s",
+                  dir, strerror(errno));
+    return;
+  }
+  double free_mb = (double)v.f_bavail * (double)v.f_frsize / 1e6,
+         size_mb = (double)v.f_blocks * (double)v.f_frsize / 1e6;
+  if (free_mb < 64)
+    ni_doctor_add(
+        d, "shm", NI_DOC_WARNING, "Containers get more with --shm-size=1g or --ipc=host; else remove what fills it.",
+        "%s has %.0f of %.0f MB free: too little for NCCL's own buffers and for records that outlive a killed process",
+        dir, free_mb, size_mb);
+  else
+    ni_doctor_add(d, "shm", NI_DOC_OK, NULL, "%s has %.1f of %.1f GB free; at most a quarter of that is used", dir,
+                  free_mb / 1e3, size_mb / 1e3);
+}
+
+static void clocks(struct ni_doctor *d) {
+  struct timex t;
+  char source[64] = "unknown";
+  memset(&t, 0, sizeof t);
+  int state = adjtimex(&t);
+  if (state < 0)
+    ni_doctor_add(d, "clock", NI_DOC_NOTE, NULL, "whether the clock is synchronised cannot be asked: %s",
+                  strerror(errno));
+  else if (state == TIME_ERROR || (t.status & STA_UNSYNC))
+    ni_doctor_add(d, "clock", NI_DOC_WARNING, "Start chronyd, ntpd or systemd-timesyncd on every host.",
+                  "the kernel calls this host's clock not synchronised: times of different hosts cannot be laid side "
+                  "by side; durations and "
+                  "bandwidths are not touched by this");
+  else ni_doctor_add(d, "clock", NI_DOC_OK, NULL, "synchronised, error at most %.1f ms", (double)t.maxerror / 1e3);
+  FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+  if (f) {
+    if (fscanf(f, "%63s", source) != 1) strcpy(source, "unknown");
+    fclose(f);
+    if (strcmp(source, "tsc") != 0 && strcmp(source, "arch_sys_counter") != 0 && strcmp(source, "kvm-clock") != 0)
+      ni_doctor_add(d, "clock", NI_DOC_NOTE, NULL,
+                    "the kernel's clock source is %s: reading the time is slower, for the plugin as for NCCL", source);
+  }
+}
+
+static void limits(struct ni_doctor *d) {
+  struct rlimit r;
+  if (getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+    ni_doctor_add(d, "limits", r.rlim_cur < 1 << 20 ? NI_DOC_PROBLEM : NI_DOC_NOTE,
+                  r.rlim_cur < 1 << 20 ? "ulimit -f unlimited" : NULL,
+                  "files may have %llu bytes (ulimit -f); the plugin begins a new one when that is reached",
+                  (unsigned long long)r.rlim_cur);
+  if (getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+    ni_doctor_add(d, "limits", NI_DOC_NOTE, NULL,
+                  "address space is limited to %.1f GB (ulimit -v); NCCL_INSPECTOR_POOL_MAX_BYTES of it is reserved",
+                  (double)r.rlim_cur / 1e9);
+  if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 256)
+    ni_doctor_add(d, "limits", NI_DOC_WARNING, "ulimit -n 4096",
+                  "only %llu open files are allowed; NCCL needs many sockets", (unsigned long long)r.rlim_cur);
+}
+
+static void gpus(struct ni_doctor *d) {
+  glob_t g;
+  char line[256] = "";
+  size_t n = glob("/dev/nvidia[0-9]*", 0, NULL, &g) == 0 ? g.gl_pathc : 0;
+  globfree(&g);
+  FILE *f = fopen("/proc/driver/nvidia/version", "re");
+  if (f) {
+    if (!fgets(line, sizeof line, f)) line[0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    fclose(f);
+  }
+  if (n) ni_doctor_add(d, "gpu", NI_DOC_OK, NULL, "%zu %s%s%s", n, ni_plural(n, "GPU", "GPUs"), *line ? ", " : "", line);
+  else
+    ni_doctor_add(d, "gpu", NI_DOC_NOTE,
+                  "On a login node this is as it should be; run doctor on a compute node for the rest.",
+                  "no NVIDIA GPU is visible here");
+}
+
+static void machine(struct ni_doctor *d) {
+  shared_memory(d);
+  clocks(d);
+  limits(d);
+  gpus(d);
+}
+
+/*
+ * The environment: names that are nearly those of settings, and settings that work against each other. What the plugin
+ * itself refuses (a bad value, a name of ours that does not exist) it says in the trial; here is what it cannot see.
+ */
+static const char *nearest(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {
+  static const char *const others[] = {"NCCL_PROFILER_PLUGIN"};
+  const char *best = NULL;
+  unsigned least = 4;
+  for (size_t i = 0; i < d->n_known + 1; i++) {
+    const char *k = i < d->n_known ? d->known[i] : others[0];
+    size_t m = strlen(k);
+    unsigned far = n < NI_EDITS_MAX && m < NI_EDITS_MAX ? ni_edits(name, n, k, m, false) : least;
+    if (far == 0) *exact = true;
+    if (far < least) least = far, best = k;
+  }
+  return best;
+}
+
+/* NVIDIA's inspector has names that ours does not; this room knows what a name of ours begins with. */
+static bool like_ours(const char *e) {
+  return strncmp(e, "NCCL_INSPECTOR_", 15) == 0 || strncmp(e, "NCCL_INSPECT", 12) == 0 ||
+         strncmp(e, "INSPECTOR_", 10) == 0 || strncmp(e, "NCCL_PROF", 9) == 0;
+}
+
+static void names(struct ni_doctor *d) {
+  size_t wrong = 0;
+  for (char **e = environ; e && *e; e++) {
+    size_t n = strcspn(*e, "=");
+    bool exact = false;
+    if (!like_ours(*e) || n >= 120) continue;
+    const char *best = nearest(d, *e, n, &exact);
+    if (exact) continue;
+    char advice[256];
+    bool ours = strncmp(*e, "NCCL_INSPECTOR_", 15) == 0;
+    if (!best && !ours) continue;
+    if (best) snprintf(advice, sizeof advice, "Did you mean %s?", best);
+    else snprintf(advice, sizeof advice, "docs/settings.md lists the settings.");
+    ni_doctor_add(d, "settings", NI_DOC_WARNING, advice, "%.*s is no setting of this plugin; it has no effect", (int)n,
+                  *e);
+    wrong++;
+  }
+  if (!wrong && d->n_known)
+    ni_doctor_add(d, "settings", NI_DOC_OK, NULL, "no misspelt name among NCCL_INSPECTOR_*, NCCL_PROFILE*");
+}
+
+static bool is(const char *name, const char *value) {
+  const char *v = getenv(name);
+  return v && strcmp(v, value) == 0;
+}
+
+static bool set(const char *name) {
+  const char *v = getenv(name);
+  return v && *v;
+}
+
+static void conflicts(struct ni_doctor *d) {
+  const char *least = getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
+  char *smaller = NULL;
+  if (least && asprintf(&smaller, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)",
+                        least) < 0)
+    smaller = NULL;
+  const bool dropping = is("NCCL_INSPECTOR_POOL_GROW", "0");
+  const struct {
+    bool there;
+    enum ni_status status;
+    const char *advice, *text;
+  } all[] = {
+      {!set("NCCL_INSPECTOR_ENABLE"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+       "NCCL_INSPECTOR_ENABLE is not set: the plugin is loaded and records nothing"},
+      {is("NCCL_INSPECTOR_ENABLE", "0"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+       "NCCL_INSPECTOR_ENABLE=0: nothing is recorded"},
+      {is("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"), NI_DOC_WARNING, "Leave NCCL_INSPECTOR_DUMP_CONTROL_LINES at 1.",
+       "NCCL_INSPECTOR_DUMP_CONTROL_LINES=0: losses, clocks and the accounting are not in the log, so nobody can check it"},
+      {is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") || is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"),
+       NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
+       "records are written at teardown and exit only: a job that is killed leaves none"},
+      {is("NCCL_INSPECTOR_POOL_KEEP", "last") && !dropping, NI_DOC_WARNING,
+       "Set NCCL_INSPECTOR_POOL_GROW=0, or leave NCCL_INSPECTOR_POOL_KEEP out.",
+       "NCCL_INSPECTOR_POOL_KEEP=last has no effect while pools grow"},
+      {dropping, NI_DOC_WARNING, "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
+       "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)"},
+      {is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"), NI_DOC_NOTE, NULL,
+       "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)"},
+      {smaller && *least && strcmp(least, "0") != 0, NI_DOC_NOTE, NULL, smaller},
+      {is("NCCL_INSPECTOR_ENABLE_P2P", "0"), NI_DOC_NOTE, NULL,
+       "NCCL_INSPECTOR_ENABLE_P2P=0: Send and Recv are left out (and counted)"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].there) ni_doctor_add(d, "settings", all[i].status, all[i].advice, "%s", all[i].text);
+  free(smaller);
+}
+
+static void settings(struct ni_doctor *d) {
+  if (d->plugin_path && d->plugin_ours) names(d);
+  conflicts(d);
+}
 
 /*
  * A job of four simulated ranks with this plugin, some five seconds, its log verified value by value. nccl-sim is looked
@@ -154,9 +341,9 @@ int ni_doctor_run(int argc, char **argv) {
   }
   ni_doctor_plugin(&d);
   ni_doctor_nccl(&d);
-  ni_doctor_settings(&d);
+  settings(&d);
   ni_doctor_trial(&d);
-  ni_doctor_machine(&d);
+  machine(&d);
   simulate(&d);
   for (size_t i = 0; i < d.n; i++) count[d.finding[i].status]++;
   if (d.json) print_json(&d, count);

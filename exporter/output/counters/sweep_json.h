@@ -11,11 +11,5 @@
 /* input_path: what was read; started, finished: Unix ns. 0; -ENOMEM; write errors stay in f. One thread. */
 int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *reading, const char *input_path, int64_t started, int64_t finished);
 
-/* For summaries as well: what an entity is, in an object that is open; what could not be read, in an array that is open; a
- * reading: a number (a gauge's may be below 0), "unreadable", or null where the sweep has not the counter. */
-struct ni_json;
-void ni_sweep_json_entity(struct ni_json *j, const struct ni_entity *e);
-void ni_sweep_json_unread(struct ni_json *j, const struct ni_set *s, const char *sweep);
-void ni_sweep_json_value(struct ni_json *j, const char *key, const struct ni_metric *m, const struct ni_reading *r);
 
 #endif

@@ -28,7 +28,6 @@
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/plot/plot.h"
 #include "exporter/output/records/counters_parquet.h"
-#include "exporter/output/records/dataset.h"
 #include "exporter/output/records/records.h"
 #include "exporter/output/report/report.h"
 #include "exporter/output/tables/operations_csv.h"

@@ -3,9 +3,222 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "dataset.h"
+#include "exporter/base/spill/spill_sort.h"
 #include "exporter/model/sums/reading/record_row.h"
+
+enum { ROWS_MIN = 1024, DIR_NAME_MAX = 240 };
+#define MEMORY_SHARE 8 /* of --memory, all buffers together */
+
+/* Which of the columns that may be null are not. */
+enum {
+#define X(name) H_##name,
+  NI_BATCH_NULLABLE(X)
+#undef X
+  H_OURS
+};
+
+struct row {
+#define X(type, narrow, name) narrow name;
+  NI_BATCH_COLUMNS(X)
+#undef X
+  uint64_t at;                 /* in its range */
+  uint32_t host, id, file, range; /* host, id: names */
+  int32_t rank;
+  uint16_t has;
+  bool p2p;
+};
+
+struct ni_sorter {
+  struct ni_run *r;
+  uint32_t p2p;                /* name of that kind */
+  struct ni_sort *sort;
+  uint64_t at;
+  uint32_t file, range;
+};
+_Static_assert(sizeof(struct row) <= NI_SORT_ITEM_MAX, "rows fit into the sort");
+
+static int by_name(const struct ni_run *r, uint32_t a, uint32_t b) {
+  return a == b ? 0 : strcmp(ni_name_text(&r->names, a), ni_name_text(&r->names, b));
+}
+#define COMPARE(field) if (x->field != y->field) return x->field < y->field ? -1 : 1
+
+static int by_order(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct row *x = a, *y = b;
+  int k;
+  if ((k = by_name(r, x->host, y->host)) != 0 || (k = by_name(r, x->id, y->id)) != 0) return k;
+  COMPARE(p2p);
+  if ((k = by_name(r, x->func, y->func)) != 0) return k;
+  COMPARE(sn);
+  COMPARE(rank);
+  COMPARE(dump_us);
+  COMPARE(file);
+  COMPARE(range);
+  COMPARE(at);
+  return 0;
+}
+
+static int sorter_new(struct ni_sorter **out, struct ni_run *r, const struct ni_batch_words *w) {
+  struct ni_sorter *s = *out = calloc(1, sizeof *s);
+  if (!s) return -ENOMEM;
+  s->r = r;
+  s->p2p = w->kind[NI_KIND_P2P];
+  uint64_t limit = r->opt.memory_bytes / MEMORY_SHARE / r->opt.jobs;
+  if (limit < ROWS_MIN * sizeof(struct row)) limit = ROWS_MIN * sizeof(struct row);
+  return ni_sort_new(&s->sort, &r->store, limit, by_order, r);
+}
+
+static void take_row(struct row *x, const struct ni_batch *b, uint32_t i) {
+  *x = (struct row){.has = (uint16_t)(b->has_ours << H_OURS)};
+#define X(type, narrow, name) x->name = (narrow)b->name[i];
+  NI_BATCH_COLUMNS(X)
+#undef X
+#define X(name) x->has |= (uint16_t)(b->has_##name[i] << H_##name);
+  NI_BATCH_NULLABLE(X)
+#undef X
+}
+
+static void give_row(struct ni_batch *b, const struct row *x) {
+  uint32_t i = b->n++;
+  if (i > 0 && x->context != b->context[0]) b->mixed_contexts = true;
+  b->has_ours = b->has_ours || (x->has >> H_OURS & 1);
+#define X(type, narrow, name) b->name[i] = x->name;
+  NI_BATCH_COLUMNS(X)
+#undef X
+#define X(name) b->has_##name[i] = x->has >> H_##name & 1;
+  NI_BATCH_NULLABLE(X)
+#undef X
+}
+
+/* Copies the rows of b, which stand in `range` of `file` behind those that were added before. */
+static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t file, uint32_t range) {
+  enum { PIECE = 64 };
+  struct ni_run *r = s->r;
+  struct row row[PIECE];
+  int e = 0;
+  if (file != s->file || range != s->range) s->at = 0;
+  s->file = file;
+  s->range = range;
+  for (uint32_t i = 0, n; e == 0 && i < b->n; i += n) {
+    n = b->n - i < PIECE ? b->n - i : PIECE;
+    pthread_mutex_lock(&r->lock); /* tables of members may move */
+    for (uint32_t k = 0; k < n; k++) {
+      struct row *x = &row[k];
+      take_row(x, b, i + k);
+      const struct ni_who_member *m = &r->who.member[r->context[x->context].member];
+      x->host = r->process[m->process].host;
+      x->id = r->comm[m->comm].id;
+      x->rank = m->rank;
+      x->p2p = x->kind == s->p2p;
+      x->file = file;
+      x->range = range;
+      x->at = s->at++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    for (uint32_t k = 0; e == 0 && k < n; k++) e = ni_sort_add(s->sort, &row[k], sizeof *row);
+  }
+  return e;
+}
+
+/* Joins what was added before, by main. Frees s, also on failure; NULL is fine. */
+static int sorter_end(struct ni_sorter *s) {
+  if (!s) return 0;
+  struct ni_run *r = s->r;
+  int e = 0;
+  if (ni_run_stopped(r)) ni_sort_free(s->sort);
+  else if (!r->sorted) r->sorted = s->sort;
+  else e = ni_sort_join(r->sorted, s->sort);
+  free(s);
+  return e;
+}
+
+struct merge {
+  struct ni_run *r;
+  struct ni_batch *batch;
+  struct ni_sum_file file;     /* of the host that is being written */
+  uint32_t host, n_hosts;
+  bool any;
+};
+
+/* "host=<name>": bytes that are no letter, digit, - _ or . become %XX, which readers turn back. */
+static void dir_name(const char *host, uint32_t number, char out[DIR_NAME_MAX + 16]) {
+  size_t n = (size_t)sprintf(out, "host=");
+  if (!*host) n += (size_t)sprintf(out + n, "__HIVE_DEFAULT_PARTITION__");
+  for (const unsigned char *p = (const unsigned char *)host; *p; p++) {
+    unsigned c = *p;
+    if (n + 3 > DIR_NAME_MAX) { /* too long for a folder: `hostname` in the rows has it all */
+      sprintf(out + n, "~%u", number);
+      return;
+    }
+    if (c - '0' < 10 || (c | 32) - 'a' < 26 || c == '-' || c == '_' || c == '.') out[n++] = (char)c;
+    else n += (size_t)sprintf(out + n, "%%%02X", c);
+  }
+  out[n] = 0;
+}
+
+static int flush_host(struct merge *m) {
+  int e = m->batch->n ? ni_parquet_write(m->r, &m->file, m->batch) : 0;
+  ni_batch_clear(m->batch);
+  return e;
+}
+
+static int end_host(struct merge *m) {
+  if (!m->any) return 0;
+  int e = flush_host(m);
+  return e < 0 ? e : ni_parquet_close(m->r, &m->file);
+}
+
+static int begin_host(struct merge *m, uint32_t host) {
+  char dir[DIR_NAME_MAX + 16], path[4096];
+  int e = end_host(m);
+  if (e < 0) return e;
+  dir_name(ni_name_text(&m->r->names, host), ++m->n_hosts, dir);
+  snprintf(path, sizeof path, "%s/dataset/%s", m->r->tmp_dir, dir);
+  if (mkdir(path, 0777) < 0) return -errno;
+  free(m->file.parquet);
+  m->any = true;
+  m->host = host;
+  m->file = (struct ni_sum_file){.folder = "dataset"};
+  if (asprintf(&m->file.parquet, "%s/part-0", dir) < 0) {
+    m->file.parquet = NULL;
+    return -ENOMEM;
+  }
+  return ni_parquet_new(&m->file);
+}
+
+static int write_all(struct merge *m) {
+  struct ni_run *r = m->r;
+  const void *item;
+  size_t len;
+  uint64_t n = 0;
+  int e = 0;
+  while (r->sorted && (e = ni_sort_next(r->sorted, &item, &len)) > 0) {
+    const struct row *row = item;
+    if ((++n & 4095) == 0 && ni_run_stopped(r)) return -EINTR;
+    e = 0;
+    if (!m->any || row->host != m->host) e = begin_host(m, row->host);
+    else if (m->batch->n == NI_BATCH_ROWS) e = flush_host(m);
+    if (e < 0) return e;
+    give_row(m->batch, row);
+  }
+  return e < 0 ? e : end_host(m);
+}
+
+int ni_dataset_write(struct ni_run *r) {
+  struct merge m = {.r = r, .batch = calloc(1, sizeof *m.batch)};
+  char path[4096];
+  snprintf(path, sizeof path, "%s/dataset", r->tmp_dir);
+  int e = !m.batch ? -ENOMEM : mkdir(path, 0777) < 0 ? -errno : write_all(&m);
+  if (e < 0) ni_run_fail(r, e, "%s: %s", path, strerror(-e));
+  ni_parquet_abort(&m.file);
+  free(m.file.parquet);
+  free(m.batch);
+  ni_sort_free(r->sorted);
+  r->sorted = NULL;
+  return e;
+}
 
 struct ni_record_writer {
   struct ni_record_writer *next; /* while it is idle */
@@ -21,7 +234,7 @@ static int new_writer(struct ni_records *x, struct ni_record_writer **out) {
   if (e == 0) {
     w->of = x;
     ni_batch_clear(w->batch);
-    if (x->run->opt.dataset) e = ni_sorter_new(&w->sorter, x->run, &x->words);
+    if (x->run->opt.dataset) e = sorter_new(&w->sorter, x->run, &x->words);
   }
   if (e < 0) {
     if (w) free(w->batch);
@@ -46,7 +259,7 @@ static int open_part(void *to, const void *what, void **rows) {
 static int flush(struct ni_record_writer *w) {
   struct ni_run *r = w->of->run;
   if (!w->batch->n) return 0;
-  int e = w->sorter ? ni_sorter_add(w->sorter, w->batch, (uint32_t)w->part.file, (uint32_t)w->part.range) : 0;
+  int e = w->sorter ? sorter_add(w->sorter, w->batch, (uint32_t)w->part.file, (uint32_t)w->part.range) : 0;
   return e < 0 ? e : ni_parquet_append(r, &r->file[w->part.file], w->part.range, &w->batch);
 }
 
@@ -80,7 +293,7 @@ int ni_records_end(struct ni_records *x) {
   int e = 0;
   for (struct ni_record_writer *w; (w = x->idle);) {
     x->idle = w->next;
-    int ended = ni_sorter_end(w->sorter);
+    int ended = sorter_end(w->sorter);
     if (ended < 0) ni_run_fail(x->run, ended, "%s: %s", x->run->tmp_dir, strerror(-ended));
     if (e == 0) e = ended;
     free(w->batch);

@@ -2,11 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,7 +13,6 @@
 #include <unistd.h>
 
 #include "exporter/base/child_wait.h"
-#include "exporter/base/now.h"
 
 /* What gnuplot writes to its stderr after each script; a control character, so that no data can look like it. */
 #define MARK '\006'
@@ -44,7 +41,7 @@ static char **environment_for_gnuplot(void) {
   return e;
 }
 
-static int spawn(struct ni_gnuplot *g, const char *program, const char *directory, int in, int complaints) {
+static int spawn(struct ni_gnuplot *g, const char *program, const char *directory, int end) {
   char *argv[] = {(char *)program, "-d", "-", NULL}; /* -d: no ~/.gnuplot, no /etc/gnuplotrc */
   char **env = environment_for_gnuplot();
   posix_spawn_file_actions_t actions;
@@ -56,8 +53,8 @@ static int spawn(struct ni_gnuplot *g, const char *program, const char *director
   posix_spawn_file_actions_init(&actions); /* neither fails in glibc */
   posix_spawnattr_init(&attr);
   int rc = posix_spawn_file_actions_addchdir_np(&actions, directory);
-  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, in, 0);
-  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, complaints, 2);
+  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, end, 0);
+  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, end, 2);
   if (!rc) rc = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_setsigmask(&attr, &none);
   posix_spawnattr_setsigdefault(&attr, &defaults);
@@ -71,18 +68,17 @@ static int spawn(struct ni_gnuplot *g, const char *program, const char *director
 
 int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory) {
   struct timeval limit = {.tv_sec = NI_GNUPLOT_LIMIT_S};
-  int rc = 0, in[2] = {-1, -1}, complaints[2] = {-1, -1};
+  int rc = 0, end[2] = {-1, -1}; /* ours, the child's */
   *g = (struct ni_gnuplot){0};
-  /* A socket and not a pipe: send() has MSG_NOSIGNAL and a time limit. */
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0 || pipe2(complaints, O_CLOEXEC) != 0 ||
-      setsockopt(in[1], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
+  /* A socket and not pipes: it has MSG_NOSIGNAL and time limits. */
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0 ||
+      setsockopt(end[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
+      setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 || !(g->end = fdopen(end[0], "r")))
     rc = -errno;
-  if (!rc) rc = spawn(g, program, directory, in[0], complaints[1]);
-  g->in = in[1];
-  g->complaints = complaints[0];
-  const int ends[] = {in[0], complaints[1], in[1], complaints[0]}; /* the child's, ours */
-  for (int i = 0; i < (rc ? 4 : 2); i++)
-    if (ends[i] >= 0) close(ends[i]);
+  if (!rc) rc = spawn(g, program, directory, end[1]);
+  if (end[1] >= 0) close(end[1]);
+  if (rc && g->end) fclose(g->end);
+  else if (rc && end[0] >= 0) close(end[0]);
   return rc;
 }
 
@@ -91,7 +87,7 @@ int ni_gnuplot_load(struct ni_gnuplot *g, const char *script) {
   int n = snprintf(command, sizeof command, "load '%s'\nprinterr \"\\006\"\n", script);
   if (n < 0 || (size_t)n >= sizeof command) return -ENAMETOOLONG;
   for (ssize_t at = 0, done; at < n; at += done) {
-    done = send(g->in, command + at, (size_t)(n - at), MSG_NOSIGNAL);
+    done = send(fileno(g->end), command + at, (size_t)(n - at), MSG_NOSIGNAL);
     if (done < 0 && errno != EINTR) return -EPIPE;
     if (done < 0) done = 0;
   }
@@ -116,43 +112,24 @@ static bool take_line(char *line, size_t n, bool *told, char *message, size_t si
 }
 
 int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size) {
-  uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + NI_GNUPLOT_LIMIT_S * UINT64_C(1000000000);
   bool told = false;
   *message = 0;
   for (;;) {
-    char *end;
-    while ((end = memchr(g->text, '\n', g->n)) || g->n == sizeof g->text - 1) {
-      size_t n = end ? (size_t)(end - g->text) : g->n, used = end ? n + 1 : n;
-      g->text[n] = 0;
-      bool mark = take_line(g->text, n, &told, message, size);
-      memmove(g->text, g->text + used, g->n - used);
-      g->n -= used;
-      if (!mark) continue;
-      if (!told) *message = 0; /* it was a warning, an echo */
-      return 0;
-    }
-    struct pollfd p = {.fd = g->complaints, .events = POLLIN};
-    uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
-    int ready = now < until ? poll(&p, 1, (int)((until - now) / 1000000)) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return -ETIMEDOUT;
-    ssize_t got = read(g->complaints, g->text + g->n, sizeof g->text - 1 - g->n);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      g->text[g->n] = 0;
-      take_line(g->text, g->n, &told, message, size);
-      g->n = 0;
-      return -EPIPE;
-    }
-    g->n += (size_t)got;
+    errno = 0;
+    ssize_t n = getline(&g->line, &g->room, g->end);
+    if (n < 0 && errno == EINTR) clearerr(g->end);
+    else if (n < 0) return errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
+    else if (take_line(g->line, (size_t)n, &told, message, size)) break;
   }
+  if (!told) *message = 0; /* it was a warning, an echo */
+  return 0;
 }
 
 int ni_gnuplot_end(struct ni_gnuplot *g, int now) {
   int status = 0;
   bool killed = false;
-  close(g->in);
-  close(g->complaints);
+  fclose(g->end);
+  free(g->line);
   if (now || !ni_child_ended(g->pid, NI_GNUPLOT_LIMIT_S * 1000)) killed = kill(g->pid, SIGKILL) == 0;
   while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR) continue;
   return WIFSIGNALED(status) && !killed ? WTERMSIG(status) : 0;

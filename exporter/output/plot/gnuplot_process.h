@@ -12,17 +12,16 @@
 #ifndef NI_GNUPLOT_PROCESS_H
 #define NI_GNUPLOT_PROCESS_H
 
-#include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 enum { NI_GNUPLOT_LIMIT_S = 120 }; /* a gnuplot that takes longer for one figure, or to end, is killed */
 
 struct ni_gnuplot {
   pid_t pid;
-  int in;         /* our end of its stdin, a socket */
-  int complaints; /* our end of its stderr, a pipe */
-  char text[512]; /* of its stderr: a line that is not complete; cut there when it is longer */
-  size_t n;
+  FILE *end;   /* our end of its stdin and stderr, a socket */
+  char *line;  /* of its stderr, the last one */
+  size_t room;
 };
 
 /* Starts program (found by PATH) in directory. 0; -ENOENT: no such program; -errno. Nothing to end after an error. */
@@ -33,7 +32,7 @@ int ni_gnuplot_load(struct ni_gnuplot *g, const char *script);
 
 /*
  * Waits until it is done with the script that was loaded last. 0: `message` is its first error in it, or empty. -EPIPE:
- * it ended, and its last words are there. -ETIMEDOUT: NI_GNUPLOT_LIMIT_S went by. message is cut to size.
+ * it ended, and its last words are there. -ETIMEDOUT: it said nothing for NI_GNUPLOT_LIMIT_S. message is cut to size.
  */
 int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "files.h"
-#include "root.h"
+#include "source.h"
 
 /* State and speed, where Cassini 1 and 2 have them. */
 static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {

@@ -19,7 +19,6 @@
 
 #include "exporter/base/now.h"
 #include "files.h"
-#include "root.h"
 #include "source.h"
 
 /* Drivers have thousands at most: some for each queue. The kernel fills in as many as there are by then, whatever it was

@@ -10,7 +10,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
-#include "root.h"
+#include "source.h"
 
 enum { FOLDERS = 4, SPARE_FDS = 128, STEPPED_NS = 5000000 };
 

@@ -12,7 +12,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
-#include "root.h"
 #include "source.h"
 
 enum { FILES = 8, TEXT = 1 << 18, SUM = 0 };

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "files.h"
-#include "root.h"
+#include "source.h"
 
 /* "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand" */
 static void link_of(struct ni_set *s, struct ni_entity *e, const char *device, const char *port) {

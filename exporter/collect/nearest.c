@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "root.h"
+#include "source.h"
 
 const char *ni_near_name(enum ni_near how) {
   static const char *const names[] = {NULL, "SYS", "PHB", "PXB", "PIX"};

@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "metric.h"
-#include "reading.h"
 
 struct ni_entity {
   uint8_t source;          /* enum ni_metric_source */

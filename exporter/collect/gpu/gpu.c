@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/collect/root.h"
 #include "gpu_call.h"
 
 #define LIBRARY "libnvidia-ml.so.1"

@@ -5,7 +5,7 @@
  *   - one call at a time: where calls wait for that lock, there is one of ours among them and not one a GPU;
  *   - all of it stays below 1 % of the time: a call that takes more than 5 ms is made rarely, and a GPU whose other calls
  *     have taken their part is left alone for a while. Until a call is made again its values stay as they are, with the time
- *     at which they were read (reading.h: STALE). Opening asks for all once, whatever it takes.
+ *     at which they were read (metric.h: STALE). Opening asks for all once, whatever it takes.
  *
  * A device belongs to one thread at a time.
  */
@@ -14,7 +14,20 @@
 
 #include <stdbool.h>
 
-#include "xid.h"
+#include "nvml.h"
+
+/*
+ * Xids: errors that the driver tells once, when they happen. A thread of its own waits for them, from the first reading on.
+ * What happened before ni_xid_watch() is not seen. watch() and free() from one thread, read() from any.
+ */
+struct ni_xid;
+
+/* Before the first read(). *x is NULL for the first GPU. A code of NVML. */
+int ni_xid_watch(struct ni_xid **x, const struct ni_nvml *n, ni_nvml_handle device);
+/* Of a GPU that is watched. out[0]: how many, out[1]: the last one, 0: none. A code of NVML: not OK while they cannot be waited for. */
+int ni_xid_read(struct ni_xid *x, ni_nvml_handle device, uint64_t out[2]);
+/* Waits for the thread, 0.25 s at most. */
+void ni_xid_free(struct ni_xid *x);
 
 /* In the order in which they are made. Fields go by two calls, each at its pace: cheap ones, and TRAFFIC, which takes 0.2 to
  * 0.4 ms a field. */

@@ -1,7 +1,7 @@
 /*
  * Counters beside the collectives: what a NIC or GPU did while its ranks had collectives in flight, and while they had none.
  *
- *   processes with their covers (cover.h) ─┐
+ *   processes with their covers ───────────┐
  *   samples of a host's series (series.h) ─┴─▶ rows: of each entity and counter, the amount with and without collectives
  *
  * Whose NIC is it? A GPU's counters belong to the process that drives it (by its address on the bus, else its number). A NIC's
@@ -17,9 +17,38 @@
 #ifndef NI_BESIDE_H
 #define NI_BESIDE_H
 
-#include "cover.h"
 #include "exporter/base/index.h"
 #include "exporter/collect/set.h"
+
+/*
+ * When a process had a collective in flight: how much of each part of the run's time.
+ *
+ * Time is cut into bins of a power of two of ns, counted from 1970, so that covers of different processes, files and runs have
+ * the same edges and add up in any order. The bins become twice as wide when there would be more than NI_COVER_BINS of them.
+ * Operations that overlap count twice, until a bin is full: where two communicators take turns that is right, where they run
+ * at once the cover says less than what was in flight.
+ *
+ * Memory: at most 8 bytes x NI_COVER_BINS. Whole numbers, so the order of what is added changes nothing.
+ */
+enum { NI_COVER_BINS = 2048 }; /* a power of two */
+
+struct ni_cover {
+  uint64_t *busy;       /* ns in flight, of NI_COVER_BINS bins; bin b (its time / width) lies at b % NI_COVER_BINS. NULL: none */
+  uint64_t first, last; /* the bins in use */
+  unsigned shift;       /* a bin is 1 << shift ns wide */
+};
+
+/* An operation from start to end, Unix ns, within the time of a job (ni_time_of_a_job): else it is passed over. 0, -ENOMEM. */
+int ni_cover_add(struct ni_cover *c, int64_t start_ns, int64_t end_ns);
+/* All that another one has. most: of each bin the larger of both, for processes whose operations are the same. 0, -ENOMEM. */
+int ni_cover_merge(struct ni_cover *c, const struct ni_cover *other, bool most);
+void ni_cover_free(struct ni_cover *c);
+
+struct ni_cover_share {
+  double share; /* of the time between: 0 to 1 */
+  bool some, all; /* a part of it was, the whole of it was in flight */
+};
+struct ni_cover_share ni_cover_between(const struct ni_cover *c, int64_t from_ns, int64_t to_ns);
 
 /* A process of the job that may be beside counters. Texts are the caller's, and stay until ni_beside_end(). */
 struct ni_beside_process {

@@ -1,7 +1,7 @@
 /*
  * Two sweeps side by side: what each counter did in between.
  *
- *   set, reading[] before + set, reading[] after ─▶ rows, entity by entity, each with its change (reading.h)
+ *   set, reading[] before + set, reading[] after ─▶ rows, entity by entity, each with its change (metric.h)
  *
  * A counter or an entity that only one sweep has is a row as well: GONE or NEW, never a number. The pair borrows the texts of
  * both sets, which must outlive it. Pure; any thread.

@@ -29,7 +29,7 @@
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/who/who.h"
-#include "exporter/model/counters/cover.h"
+#include "exporter/model/counters/beside.h"
 
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */

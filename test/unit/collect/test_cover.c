@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "exporter/model/counters/cover.h"
+#include "exporter/model/counters/beside.h"
 
 #define S INT64_C(1000000000)
 static const int64_t t0 = INT64_C(1767225600) * S;

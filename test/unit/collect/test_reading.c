@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "exporter/collect/metric.h"
-#include "exporter/collect/reading.h"
 
 #define NS INT64_C(1000000000)
 

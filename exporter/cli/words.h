@@ -14,8 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "exporter/cli/options.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
+#include "exporter/input/inputs.h"
+#include "exporter/model/who/runs.h"
 
 /* What the member holds that a row names. */
 enum ni_opt_kind {
@@ -103,5 +106,17 @@ struct ni_command {
  * command has nothing more to do, because help was asked for or a word refused; the return value is then its exit code.
  */
 int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done);
+
+/* ---- the inputs of a command line; the list is the caller's ---- */
+
+/*
+ * The logs among the inputs, those of --run alone where it is given; *runs: all that there are (ni_runs_free()). Where there
+ * are none, says of each input why, in who's name. 0, -ENOENT, -ENOMEM.
+ */
+int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out, struct ni_runs *runs);
+/* The same of files that were found already. */
+int ni_inputs_choose(const struct ni_inputs *in, const char *who, struct ni_files *files, struct ni_runs *runs);
+/* The paths that cannot be read, on stderr. */
+void ni_inputs_unreadable(const char *who, const struct ni_files *files);
 
 #endif

@@ -34,7 +34,6 @@ struct check {
   struct ni_ledger ledger;
 };
 
-#define SCHEMA "nccl-inspector-check-1"
 enum { ROWS_MAX = 40 };
 
 /* Columns of the table: who, and counts. A count that is 0 in all rows is named below it instead. */
@@ -311,7 +310,7 @@ static void print_json(const struct check *check) {
       NI_JSON(ni_ledger, unknown_keys), NI_JSON_AS(ni_ledger, notes, "notes_in_logs")};
   const struct ni_ledger *c = &check->ledger;
   struct ni_json json, *j = &json;
-  ni_json_open(j, stdout, SCHEMA);
+  ni_json_open(j, stdout, "nccl-inspector-check-1");
   ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
   ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, c, NULL);
   ni_json_object(j, "bad_lines_by");
@@ -348,13 +347,19 @@ static void print_json(const struct check *check) {
   ni_json_close(j);
 }
 
+/* "name=count" */
 static int expect(const struct ni_opt *o, void *into, const char *arg) {
   struct check *c = into;
+  const char *eq = strrchr(arg, '=');
+  char *end;
   (void)o;
+  if (!eq || eq == arg || eq[1] < '0' || eq[1] > '9') return -EINVAL;
+  errno = 0;
+  unsigned long long n = strtoull(eq + 1, &end, 10);
+  if (errno || *end) return -EINVAL;
   if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return -ENOMEM;
-  int e = ni_parse_expect(arg, &c->expect[c->n_expect].func, &c->expect[c->n_expect].count);
-  c->n_expect += e == 0;
-  return e;
+  c->expect[c->n_expect] = (struct ni_expect){strndup(arg, (size_t)(eq - arg)), n};
+  return c->expect[c->n_expect].func ? (void)c->n_expect++, 0 : -ENOMEM;
 }
 
 const struct ni_command ni_check_command = {
@@ -388,15 +393,6 @@ static void judge_expect(struct check *c) {
   }
 }
 
-static void free_check(struct check *c) {
-  for (size_t i = 0; i < c->n_expect; i++) free(c->expect[i].func);
-  free(c->expect);
-  ni_ledger_free(&c->ledger);
-  ni_files_free(&c->files);
-  ni_runs_free(&c->runs);
-  ni_inputs_free(&c->inputs);
-}
-
 int ni_check_run(int argc, char **argv) {
   struct check c = {.progress = NI_PROGRESS_INIT};
   int done, code = ni_words_parse(&ni_check_command, argc, argv, &c, &done), e;
@@ -417,6 +413,11 @@ int ni_check_run(int argc, char **argv) {
   else print(&c);
   code = ni_ledger_complete(&c.ledger) ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
 out:
-  free_check(&c);
+  for (size_t i = 0; i < c.n_expect; i++) free(c.expect[i].func);
+  free(c.expect);
+  ni_ledger_free(&c.ledger);
+  ni_files_free(&c.files);
+  ni_runs_free(&c.runs);
+  ni_inputs_free(&c.inputs);
   return code;
 }

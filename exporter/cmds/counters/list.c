@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "exporter/base/text/json_write.h"
-#include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
 #include "exporter/cli/command.h"

@@ -316,23 +316,24 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
   char release[40];
   ni_release_text(v, release);
   if (first) d->nccl_version = v;
-  if (v < 22300)
-    ni_doctor_add(d, "nccl", first ? NI_DOC_PROBLEM : NI_DOC_NOTE,
-                  "NCCL 2.23 is the first with a profiler interface, 2.27 the first that tells "
-                  "device times; use a newer one.",
-                  "%s is release %s, which loads no profiler", path, release);
-  else if (d->plugin_path && use == 0)
-    ni_doctor_add(d, "nccl", first ? NI_DOC_PROBLEM : NI_DOC_NOTE,
-                  "Use a plugin with an interface that this release knows.",
-                  "%s is release %s and knows none of the plugin's interfaces", path, release);
-  else if (v < 22700)
-    ni_doctor_add(d, "nccl", first ? NI_DOC_WARNING : NI_DOC_NOTE, "2.27 and later give device times.",
-                  "%s is release %s: it tells no device times, so records say kernel_cpu or collective_cpu", path,
-                  release);
-  else if (d->plugin_path)
-    ni_doctor_add(d, "nccl", first ? NI_DOC_OK : NI_DOC_NOTE, NULL,
-                  "%s is release %s; it will use the plugin's interface v%d", path, release, use);
-  else ni_doctor_add(d, "nccl", first ? NI_DOC_OK : NI_DOC_NOTE, NULL, "%s is release %s", path, release);
+  char uses[64] = "";
+  const char *says = uses, *advice = NULL;
+  enum ni_status status = NI_DOC_PROBLEM;
+  if (v < 22300) {
+    says = ", which loads no profiler";
+    advice = "NCCL 2.23 is the first with a profiler interface, 2.27 the first that tells device times; use a newer one.";
+  } else if (d->plugin_path && use == 0) {
+    says = " and knows none of the plugin's interfaces";
+    advice = "Use a plugin with an interface that this release knows.";
+  } else if (v < 22700) {
+    says = ": it tells no device times, so records say kernel_cpu or collective_cpu";
+    advice = "2.27 and later give device times.";
+    status = NI_DOC_WARNING;
+  } else {
+    if (d->plugin_path) snprintf(uses, sizeof uses, "; it will use the plugin's interface v%d", use);
+    status = NI_DOC_OK;
+  }
+  ni_doctor_add(d, "nccl", first ? status : NI_DOC_NOTE, advice, "%s is release %s%s", path, release, says);
   if (first && v >= 22900 && (!getenv("NCCL_ALLGATHERV_ENABLE") || strcmp(getenv("NCCL_ALLGATHERV_ENABLE"), "0") != 0))
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "NCCL_ALLGATHERV_ENABLE=0 makes them like the others, if you need them.",
                   use == 0 || use >= 5

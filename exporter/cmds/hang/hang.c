@@ -11,7 +11,6 @@
 #include "exporter/cli/command.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/time_text.h"
-#include "exporter/cli/options.h"
 #include "print.h"
 #include "exporter/model/hang/read_dumps.h"
 #include "exporter/model/hang/read_logs.h"

@@ -78,7 +78,6 @@ static int by_number(const void *a, const void *b) {
   return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
 }
 
-/* In order of numbers; a number that comes twice in a box is damage, and comes once into the log. */
 void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
   size_t kept = 0;
   if (l->n > 1) qsort(l->op, l->n, sizeof *l->op, by_number);

@@ -21,9 +21,7 @@
 #include <stdio.h>
 
 #include "ni_box.h"
-#include "format/names.h"
 #include "format/record.h"
-#include "format/names.h"
 
 /* What a box can be at most, docs/security.md. */
 #define NI_BOX_MAX_BYTES (UINT64_C(16) << 30) /* its length; the plugin's arena is at most 8 GiB */

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const trouble[] = {"*err*",  "*drop*", "*discard*", "*nack*",  "*retr*",  "*timeout*", "*replay*", "*uncor*",
                                       "*_ucor*", "*oflw*", "*overrun*", "*down*", "*restart*", "*cancel*", "*mbe*", NULL};

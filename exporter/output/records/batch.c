@@ -20,7 +20,6 @@ struct ni_parquet_file {
   struct queue *queue;         /* per range */
 };
 
-
 /* In the order of the file. */
 enum column_id { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
                  MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
@@ -84,40 +83,29 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   uint32_t i = b->n++, has = o->has;
   if (i > 0 && context != b->context[0]) b->mixed_contexts = true;
   b->context[i] = context;
+#define MAY(name, v, there) b->name[i] = (v), b->has_##name[i] = (there) /* a value that may be null */
   b->func[i] = func;
-  b->timing[i] = w->timing[o->timing];
-  b->has_timing[i] = o->timing != NI_TIMING_NONE;
   b->kind[i] = w->kind[l->is_p2p];
   b->sn[i] = (int64_t)o->sn;
   b->msg_bytes[i] = (int64_t)o->msg_bytes;
   b->exec_us[i] = (int64_t)o->exec_us;
   b->dump_us[i] = (int64_t)l->meta.dump_timestamp_us;
-  b->algobw[i] = o->algobw_gbs;
-  b->busbw[i] = o->busbw_gbs;
-  b->has_algobw[i] = (has & NI_HAS_ALGOBW) != 0;
-  b->has_busbw[i] = (has & NI_HAS_BUSBW) != 0;
   b->has_ours =
       b->has_ours || (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) || algo || proto || datatype || l->is_p2p;
-  b->algo[i] = algo;
-  b->proto[i] = proto;
-  b->datatype[i] = datatype;
-  b->has_algo[i] = algo != 0;
-  b->has_proto[i] = proto != 0;
-  b->has_datatype[i] = datatype != 0;
-  b->root[i] = o->root;
-  b->has_root[i] = l->is_p2p || (has & NI_HAS_ROOT);
-  b->nchannels[i] = o->nchannels;
-  b->has_nchannels[i] = (has & NI_HAS_NCHANNELS) != 0;
-  b->exec_ns[i] = (int64_t)o->exec_ns;
-  b->has_exec_ns[i] = (has & NI_HAS_EXEC_NS) != 0;
-  b->enqueue_ns[i] = (int64_t)o->enqueue_ns;
-  b->has_enqueue_ns[i] = (has & NI_HAS_ENQUEUE) != 0;
-  b->gpu_delta_ns[i] = o->gpu_start_delta_ns;
-  b->has_gpu_delta_ns[i] = (has & NI_HAS_GPU_DELTA) != 0;
-  b->rec_sn[i] = (int64_t)o->rec_sn;
-  b->has_rec_sn[i] = (has & NI_HAS_REC_SN) != 0;
-  b->tests_bytes[i] = (int64_t)o->tests_bytes;
-  b->has_tests_bytes[i] = (has & NI_HAS_TESTS_SIZE) != 0;
+  MAY(timing, w->timing[o->timing], o->timing != NI_TIMING_NONE);
+  MAY(algobw, o->algobw_gbs, (has & NI_HAS_ALGOBW) != 0);
+  MAY(busbw, o->busbw_gbs, (has & NI_HAS_BUSBW) != 0);
+  MAY(algo, algo, algo != 0);
+  MAY(proto, proto, proto != 0);
+  MAY(datatype, datatype, datatype != 0);
+  MAY(root, o->root, l->is_p2p || (has & NI_HAS_ROOT));
+  MAY(nchannels, o->nchannels, (has & NI_HAS_NCHANNELS) != 0);
+  MAY(exec_ns, (int64_t)o->exec_ns, (has & NI_HAS_EXEC_NS) != 0);
+  MAY(enqueue_ns, (int64_t)o->enqueue_ns, (has & NI_HAS_ENQUEUE) != 0);
+  MAY(gpu_delta_ns, o->gpu_start_delta_ns, (has & NI_HAS_GPU_DELTA) != 0);
+  MAY(rec_sn, (int64_t)o->rec_sn, (has & NI_HAS_REC_SN) != 0);
+  MAY(tests_bytes, (int64_t)o->tests_bytes, (has & NI_HAS_TESTS_SIZE) != 0);
+#undef MAY
 }
 
 void ni_batch_clear(struct ni_batch *b) {

@@ -18,7 +18,7 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/input/inputs.h"
-#include "exporter/model/who/runs.h"
+#include "exporter/model/who/who.h"
 
 /* What the member holds that a row names. */
 enum ni_opt_kind {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* What the beginning of a log says; ni_runs_find() (exporter/model/who/runs.h) fills it in. */
+/* What the beginning of a log says; ni_runs_find() (exporter/model/who/who.h) fills it in. */
 struct ni_log_head {
   uint64_t start_ns; /* of the process; 0: not stated */
   bool has_record, has_name, has_timing, has_algo, has_trace; /* keys of its first record */
@@ -28,7 +28,7 @@ struct ni_file {
   dev_t dev;
   ino_t ino;
   uid_t owner;
-  uint32_t run;   /* which of the runs in the input, from 1; 0: nobody asked, or no line tells (exporter/model/who/runs.h) */
+  uint32_t run;   /* which of the runs in the input, from 1; 0: nobody asked, or no line tells (exporter/model/who/who.h) */
   struct ni_log_head head;
 };
 

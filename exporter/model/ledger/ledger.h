@@ -26,7 +26,6 @@
 #include "exporter/base/seq_set.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
-#include "exporter/model/who/runs.h"
 #include "exporter/model/who/who.h"
 #include "format/line.h"
 #include "implausible.h"

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "exporter/base/map.h"
+#include "exporter/input/discover.h"
 #include "format/line.h"
 
 struct ni_who_process {
@@ -55,7 +56,7 @@ struct ni_who { /* all 0: empty */
 int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin);
 /* The same for the file that says it: the origin is the path up to its extension and rotation number. */
 int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *path);
-/* The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its file (runs.h), or 0. */
+/* The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its file, or 0. */
 int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns);
 /* Is a line with that header about this member, the newest one of that name? */
 static inline bool ni_who_is(const struct ni_who_member *m, const struct ni_ident *id) {
@@ -68,5 +69,38 @@ static inline struct ni_ident ni_who_ident(const struct ni_who_member *m) {
 /* For reading the same lines once more: they choose the same numbers then; what is new gets new ones, which disturb no other. */
 void ni_who_rewind(struct ni_who *w);
 void ni_who_free(struct ni_who *w);
+
+/*
+ * Which files are of which run: a folder can hold the logs of several, of a job that was started again or of jobs without a
+ * folder of their own. All commands see the same runs, name them alike, and read one of them with --run.
+ *
+ * A run is what was started together. Told by the beginning of each file: processes of another batch job are of another run,
+ * and so is a process whose rank, in the job or in a communicator, the run has already. Otherwise a process is of the run that
+ * has one of its communicators, or else of the newest. Runs are numbered from 1 in the order in which they began.
+ *
+ * One thread, with helpers of its own while files are read. What cannot be read is told by those who read all of it.
+ */
+struct ni_job_run {
+  char *job;           /* of the batch system; NULL: not stated */
+  int64_t start_ns;    /* Unix ns: its first process began, or wrote, by NVIDIA's logs; 0: not known */
+  uint32_t processes;
+};
+
+struct ni_runs {
+  struct ni_job_run *run;
+  size_t n, cap;
+};
+
+/* Sets file[i].run to the number of its run, from 1, for all files, and file[i].head. At least one run where there are files.
+ * out NULL: the heads alone, all files are of one run. */
+int ni_runs_find(struct ni_runs *out, struct ni_files *files);
+/* The number of the run that `which` names: its number, "last", or a job id that one run has. 0: none. */
+uint32_t ni_runs_named(const struct ni_runs *r, const char *which);
+/* "run 2 (job 4242, 8 processes, from 2026-11-22 18:00:00Z)". out: 256 bytes. Returns out. */
+const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]);
+void ni_runs_free(struct ni_runs *r);
+
+/* The batch system's id in a process line; NULL: none. */
+const char *ni_job_id(const struct ni_process_line *p);
 
 #endif

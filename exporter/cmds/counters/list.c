@@ -13,7 +13,6 @@
 #include "exporter/base/text/table.h"
 #include "exporter/cli/command.h"
 #include "exporter/collect/collector.h"
-#include "exporter/collect/nearest.h"
 
 struct list {
   const char *cxi_dir;

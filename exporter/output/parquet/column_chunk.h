@@ -16,7 +16,7 @@
 
 #include "page_codec.h"
 #include "pq_dict.h"
-#include "thrift_compact.h"
+#include "metadata.h"
 #include "writer.h"
 
 /* Rows handled at once: temporary arrays of this size stay in the first-level cache. */

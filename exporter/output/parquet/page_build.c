@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parquet_ids.h"
-#include "thrift_compact.h"
+#include "metadata.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "packs by 64-bit loads and stores; both targets are little-endian");

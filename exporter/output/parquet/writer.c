@@ -10,7 +10,7 @@
 
 #include "column_chunk.h"
 #include "exporter/base/out_file.h"
-#include "pq_footer.h"
+#include "metadata.h"
 
 #define DEFAULT_ROW_GROUP_ROWS (256u << 10)
 #define DEFAULT_PAGE_ROWS 8192u

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "exporter/collect/collector.h"
-#include "exporter/collect/nearest.h"
 
 static char root[] = "/dev/shm/ni-sources.XXXXXX", elsewhere[] = "/tmp/ni-sources.XXXXXX"; /* trees of many small files */
 

@@ -11,7 +11,7 @@
 #include "exporter/output/parquet/page_build.h"
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/parquet/pq_dict.h"
-#include "exporter/output/parquet/thrift_compact.h"
+#include "exporter/output/parquet/metadata.h"
 #include "exporter/base/text/utf8.h"
 
 static uint64_t state = 1;

@@ -48,4 +48,7 @@ int ni_as_owner(uid_t owner, unsigned seconds, int keep, int (*work)(void *arg),
 /* Zeroed memory that a child shares; NULL without memory. Freed by the process's end. */
 void *ni_shared(size_t bytes);
 
+/* Has it ended, or does it within so many ms? It is still there for waitpid(). A stopped one has not ended. */
+bool ni_child_ended(pid_t child, unsigned ms);
+
 #endif

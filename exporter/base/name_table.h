@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "index.h"
-#include "text/str.h"
+#include "text/utf8.h"
 
 #define NI_NAMES_MAX (1u << 22)
 

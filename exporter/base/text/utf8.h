@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Text with its length, which need not be terminated. Borrowed. */
+struct ni_str {
+  const char *p;
+  uint32_t len;
+};
+
 /*
  * The character at p, of which n bytes may be looked at, 1 or more: its bytes, 1 to 4, and *code, its number. Or, when it is
  * ill-formed, the negative number of bytes that could have started one (table 3-7 of the Unicode standard), at least 1: they

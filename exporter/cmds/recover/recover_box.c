@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "exporter/input/box/box_decode.h"
-#include "exporter/input/left_out.h"
+#include "exporter/model/ledger/ledger.h"
 #include "exporter/input/parse/parse.h"
 #include "exporter/input/scan.h"
 #include "format/line.h"

@@ -8,7 +8,6 @@
 
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/input/left_out.h"
 #include "ledger.h"
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */

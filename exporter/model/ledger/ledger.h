@@ -30,6 +30,29 @@
 #include "format/line.h"
 #include "implausible.h"
 
+/*
+ * What the settings of a process leave out of its log, in the words that all commands use. Pure functions.
+ *
+ * Sampling: dump_stats lines count what NCCL_INSPECTOR_SAMPLE left out (`sampled`). Behind the newest one of a process that was
+ * killed or still runs nobody has counted: a number without a record there was left out, lost, or is in flight, and only
+ * `recover` tells which. Numbers below are judged as always.
+ *
+ * Expiry: the log counts the records of deleted files (`expired` on the process's last line); why they went is in its settings.
+ */
+/* N of 1/N that a process or control line states; 0: the line says nothing of it. */
+uint64_t ni_sampling_of(const struct ni_line *l);
+
+/* What such numbers are; with the count and, in brackets or behind a colon, the place. */
+#define NI_SAMPLING_ONE "operation without a record since the last accounting: sampled out or lost, `recover` tells which"
+#define NI_SAMPLING_MANY "operations without a record since the last accounting: sampled out or lost, `recover` tells which"
+
+enum { NI_EXPIRES_BY_SIZE = 1, NI_EXPIRES_BY_AGE = 2 };
+
+/* NI_EXPIRES_*, or'ed; 0: nothing of this process expires. */
+unsigned ni_expiry_limits(const struct ni_process_line *p);
+/* The settings by name; of 0: that its process line is not there. */
+const char *ni_expiry_text(unsigned limits);
+
 #define NI_UNENDED_ONE "process without its own last line: killed, or still running"
 #define NI_UNENDED_MANY "processes without their own last line: killed, or still running"
 
@@ -149,7 +172,7 @@ struct ni_ledger_process {
   /* What a killed process had counted since its last roll-ups */ \
   X(ROLLUP_CUT, "rollup_cut", "operation that a killed process had not said in a roll-up yet", \
     "operations that killed processes had not said in roll-ups yet") \
-  /* Numbers that came after the last accounting of a rank that samples (left_out.h) */ \
+  /* Numbers that came after the last accounting of a rank that samples */ \
   X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY) \
   /* Time series of counters: samples that were due and not taken; that the file has lost */ \
   X(COUNTERS_MISSED, "counters_missed", "sample of counters not taken in time", "samples of counters not taken in time") \

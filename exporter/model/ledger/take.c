@@ -8,7 +8,6 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/input/left_out.h"
 #include "ledger.h"
 #include "take.h"
 #include "format/line_tables.h"

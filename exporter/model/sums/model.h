@@ -304,7 +304,7 @@ struct ni_input {
   uint64_t files, files_failed, files_empty, bytes, text_bytes, lines, records, filtered_out, control_lines,
       proxy_lines;
   uint64_t bad_lines, duplicates, gaps, out_of_range, no_bandwidth, cut_files, damaged_files;
-  uint64_t untold;           /* numbers of which only `recover` can tell whether they were sampled out or lost (left_out.h) */
+  uint64_t untold;           /* numbers of which only `recover` can tell whether they were sampled out or lost */
   uint64_t orphans;          /* bare records without a marker before them */
   uint64_t unknown_lines;    /* kinds of a later version */
   uint64_t stated_losses;    /* what the logs themselves say was not written, all causes */

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/text/str.h"
+#include "exporter/base/text/utf8.h"
 
 enum ni_pq_type {
   NI_PQ_INT64 = 0, /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */

@@ -22,7 +22,6 @@
 #include "exporter/base/text/time_text.h"
 #include "exporter/input/scan_files.h"
 #include "figures.h"
-#include "over_time.h"
 #include "recorder.h"
 
 enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };

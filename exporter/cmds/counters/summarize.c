@@ -11,7 +11,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cli/command.h"
 #include "exporter/output/counters/versus.h"
-#include "over_time.h"
+#include "figures.h"
 
 struct summarize {
   struct ni_inputs inputs;

@@ -1,7 +1,7 @@
 /*
  * One black box -> one log part: what had finished and is not in the log, what was in flight, and accounts that close.
  *
- *   box ─▶ operations by communicator life ─▶ less what the log has (log_state.h) ─▶ lines ─▶ <log's name>.jsonl.gz[.n]
+ *   box ─▶ operations by communicator life ─▶ less what the log has (place.h) ─▶ lines ─▶ <log's name>.jsonl.gz[.n]
  *
  * Idempotent by rec_sn: a number that the log has, in whatever file, is not written again; when every communicator has
  * its final line there is nothing to do. The part is written under a hidden name (out_file.h) and gets its own once it is on
@@ -15,7 +15,7 @@
 #define NI_RECOVER_BOX_H
 
 #include "exporter/input/box/box.h"
-#include "exporter/model/ledger/log_state.h"
+#include "place.h"
 
 struct ni_recovered {
   bool part;    /* the lines are worth a part: the log has not all of it */

@@ -181,7 +181,7 @@ void ni_doctor_trial(struct ni_doctor *d) {
     else if (line[0] == 'B') (void)unlink(line + 2);
     else if (strncmp(said, "writing ", 8) == 0) snprintf(written, sizeof written, "%s", said + 8);
     else if (line[0] != 'W') continue;
-    else if (strstr(said, "is not a setting of this plugin")) continue; /* machine.c has a better word for it */
+    else if (strstr(said, "is not a setting of this plugin")) continue; /* doctor.c has a better word for it */
     else if (strstr(said, "cannot prepare the log") || strstr(said, "write")) {
       ni_doctor_add(d, "directory", NI_DOC_PROBLEM,
                     "Set NCCL_INSPECTOR_DUMP_DIR to a folder that every rank can create and write.",

@@ -4,7 +4,8 @@
  *
  * Counts and intervals, never records: memory grows with communicators times ranks and with holes in their numbers.
  *
- * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c turns it into problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
+ * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c turns it into
+ * problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
  * in them, so the result does not depend on how many threads read.
  *
  *   struct ni_ledger part = {0};

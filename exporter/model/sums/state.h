@@ -147,7 +147,7 @@ struct ni_run {
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
-  struct ni_sort *sorted;         /* rows of the data set (dataset.h); NULL: none */
+  struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 

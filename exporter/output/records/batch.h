@@ -19,7 +19,7 @@
 #include "exporter/model/sums/state.h"
 #include "exporter/output/parquet/writer.h"
 
-/* What a row brings itself: type here, type in a row of its own (dataset.c), name. Texts are names' codes. */
+/* What a row brings itself: type here, type in a row of its own (records.c), name. Texts are names' codes. */
 #define NI_BATCH_COLUMNS(X) \
   X(uint32_t, uint32_t, context) X(uint32_t, uint32_t, func) X(uint32_t, uint32_t, timing) X(uint32_t, uint32_t, algo) \
   X(uint32_t, uint32_t, proto) X(uint32_t, uint32_t, datatype) X(uint32_t, uint32_t, kind) X(int64_t, int64_t, sn) \

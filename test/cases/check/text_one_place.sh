@@ -28,5 +28,5 @@ planted cmds/pools.c 'ni_say(f, "%s%s", text, last ? "\n" : "");' 'ni_say(f, las
 planted cmds/doctor/child.c 'dprintf(2, "%s", path);' 'dprintf(fd, "%s", path);'
 planted output/tables/out_tables.c 'fprintf(f, "%s,", s->host[i].name);' 'ni_csv_text(f, s->host[i].name);'
 planted output/tables/out_tables.c 'fputs(g->func, f);' 'fprintf(f, "%s,%s", ni_comm_type_names[g->type], s->cell[i].human);'
-planted output/plot/figure_run.c 'fprintf(f, "set title %s", g->func);' 'ni_fig_quoted(f, g->func);'
+planted output/plot/figure_cells.c 'fprintf(f, "set title %s", g->func);' 'ni_fig_quoted(f, g->func);'
 [ $failures = 0 ] || exit 1

@@ -9,7 +9,7 @@
 #include "exporter/base/index.h"
 #include "pass.h"
 
-static void free_rank(struct ni_blame_rank *o) {
+void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->slot);
   free(o->token_func);
   free(o->token_hash);
@@ -22,7 +22,7 @@ static void free_rank(struct ni_blame_rank *o) {
 }
 
 void ni_blame_free(struct ni_blame *b) {
-  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) free_rank(&b->rank[i]);
+  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) ni_blame_free_rank(&b->rank[i]);
   for (uint32_t i = 0; i < b->n_links; i++) {
     free(b->link[i].rank);
     free(b->link[i].us);

@@ -20,6 +20,8 @@ int ni_blame_alike(struct ni_blame *b);
 /* A rank's bin of the job's bin k; NULL: nothing happened. */
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k);
 void ni_blame_free(struct ni_blame *b);
+/* What a rank's tables hold. */
+void ni_blame_free_rank(struct ni_blame_rank *o);
 /* The q-th part of n numbers, in place; NAN of none. */
 float ni_blame_quantile(float *x, size_t n, double q);
 

@@ -31,8 +31,8 @@
 #define NI_BLAME_BINS_MAX 4096u
 #define NI_BLAME_SLOTS 48u
 #define NI_BLAME_KEYS 1024u
-#define NI_BLAME_SAMPLE (1u << 17)
-#define NI_BLAME_BLOCK 16u        /* steps in a row that the replay takes as one */
+#define NI_BLAME_SAMPLE (1u << 16)
+#define NI_BLAME_BLOCK 8u        /* steps in a row that the replay takes as one */
 #define NI_BLAME_BURST_US 3000.0f /* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
 #define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
 #define NI_BLAME_LINK_CLASSES 256u /* kinds of links that are compared; links of further kinds are not judged */
@@ -64,7 +64,9 @@ struct ni_blame_cell {
 
 /* A place of the step: slot and number in it, and what is waited for there. */
 struct ni_blame_place {
-  uint64_t name;               /* the same on ranks with the same work */
+  uint64_t name;               /* the same on ranks with the same work that wait for the same there */
+  uint64_t at;                 /* the same whatever they wait for */
+  uint32_t order;              /* number in the step on its slot */
   float usual_us, mean_us;     /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
 };
 
@@ -128,6 +130,7 @@ struct ni_blame_rank {
   /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
   double idle_us, late_idle_us, own_us;
   uint64_t ops, late_ops, left_out;
+  uint64_t ops_before;         /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
   uint16_t mark_slot;
@@ -157,6 +160,7 @@ struct ni_blame {
   struct ni_blame_link *link;
   uint32_t n_links, n_classes;
   uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
+  double usual_steps;          /* of most ranks */
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
 };

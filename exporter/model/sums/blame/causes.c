@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "alike.h"
 #include "exporter/base/array.h"
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
@@ -11,7 +12,7 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
     c->left_out++;
     return NULL;
   }
-  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE};
+  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {1, 1}};
   return &c->item[c->n++];
 }
 
@@ -19,6 +20,30 @@ int ni_cause_item(struct ni_cause *c, uint32_t item) {
   size_t cap = c->n_items;
   if (!ni_array_exact(&c->item, &cap, c->n_items + 1, sizeof *c->item)) return -ENOMEM;
   c->item[c->n_items++] = item;
+  return 0;
+}
+
+int ni_congestion_cost(const struct ni_blame *b, const struct ni_causes *causes, struct ni_cause *c) {
+  const struct ni_summary *s = b->s;
+  float *quiet = malloc((b->bins + 1) * sizeof *quiet);
+  double sum = 0;
+  size_t n = 0, hit = 0;
+  if (!quiet) return -ENOMEM;
+  for (int pass = 0; pass < 2; pass++) {
+    float usual = pass ? ni_blame_quantile(quiet, n, 0.5) : 0;
+    for (size_t k = 1; k + 2 < s->n_step_bins; k++) { /* the first and the last ones are not whole */
+      float us = (float)(s->step[k + 1].start_us - s->step[k].start_us);
+      if (!s->step[k].start_us || !s->step[k + 1].start_us) continue;
+      if (pass == 0 && !causes->crowded[k]) quiet[n++] = us;
+      if (pass == 1 && causes->crowded[k]) sum += us - usual, hit++;
+    }
+  }
+  float apart = n ? quiet[n - 1 - n / 6] - quiet[n / 6] : 0; /* sorted; two standard deviations */
+  double doubt = apart * sqrt((double)hit) + 0.1 * fabs(sum);
+  free(quiet);
+  c->cost_us = fmax(0, sum);
+  c->low_us = fmax(0, sum - doubt);
+  c->high_us = fmax(0, sum + doubt);
   return 0;
 }
 

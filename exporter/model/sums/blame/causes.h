@@ -12,30 +12,37 @@
 #define NI_CAUSE_OWN 0.02f         /* of the own time of a step: a rank that takes so much longer than its like is late */
 #define NI_CAUSE_OWN_FLOOR 0.012f  /* where an interval of such steps is looked for: what lies below does not belong to it */
 #define NI_CAUSE_APART 5.0f        /* times as far from its like as these are from each other, */
-#define NI_CAUSE_SIGMA 8.0f        /* its mean is so many standard errors above the others */
+#define NI_CAUSE_SIGMA 6.0f        /* its mean is so many standard errors above the others */
 #define NI_CAUSE_BINS 5u           /* and it lasts so many bins */
 #define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
 #define NI_CAUSE_PAUSES 1e-6       /* chance of so many pauses of one rank among the others */
 #define NI_CAUSE_PAUSES_MIN 5u
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
-#define NI_CAUSE_LAUNCH_OWN 0.02f  /* its CPU is slow where its own time is so much longer as well */
+#define NI_CAUSE_LAUNCH_OWN 0.01f  /* its CPU is slow where its own time is so much longer as well */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
 #define NI_CAUSE_STAGE 1.05f       /* times the own time of the other stages */
-#define NI_CAUSE_LINK 1.15f        /* times the transfer time of its like */
-#define NI_CAUSE_LINK_FLOOR 1.08f
+#define NI_CAUSE_LINK 1.1f         /* times the transfer time of its like */
+#define NI_CAUSE_LINK_FLOOR 1.06f
 #define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
 #define NI_CAUSE_COST 2e-4         /* of the run: what costs less is not named, */
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
+#define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
+#define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
 #define NI_CAUSE_SMALL_COST 8e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
-#define NI_CAUSE_REST_COST 4e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
+#define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
 #define NI_CAUSES_MAX 64u
+
+/* Others get ahead of a late rank place by place: it is late by so much of excess_us. 0: that is so; 1: it is all of excess_us. */
+struct ni_lead {
+  float part, apart;
+};
 
 struct ni_cause {
   enum ni_finding_kind kind;
@@ -51,6 +58,7 @@ struct ni_cause {
   uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
   float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */
   float of_gaps;               /* own time: excess_us as a share of what is seen between operations (launch: of what is idle before these) */
+  struct ni_lead lead;         /* of a late rank */
   uint32_t alike;              /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
 };
@@ -66,6 +74,8 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);
+/* What steps in which the fabric was slow took longer than the median of the others: no replay is needed for that. After the steps are filled. */
+int ni_congestion_cost(const struct ni_blame *b, const struct ni_causes *causes, struct ni_cause *c);
 
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of);

@@ -25,6 +25,7 @@ static void *work(void *arg) {
   struct passes *p = arg;
   uint32_t i;
   while ((i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->b->n_ranks) {
+    if (p->b->usual_steps > 0 && !p->b->rank[i].ops_before) continue;
     if (ni_run_stopped(p->b->r) || atomic_load_explicit(&p->error, memory_order_relaxed)) break;
     int e = ni_blame_pass(p->b, i, p->pieces.item + p->first[i], p->first[i + 1] - p->first[i]);
     if (e < 0) atomic_store_explicit(&p->error, e, memory_order_relaxed);
@@ -93,29 +94,43 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   int e = ni_blame_alike(b);
   if (e == 0) e = ni_causes_own(b, &causes); /* first: there are more links than ranks, and room for so many causes alone */
   if (e == 0) e = ni_causes_links(b, &causes);
-  if (e == 0) e = ni_replay(b, &causes, &replay);
   if (e == 0) e = fill_steps(b, s);
+  if (e == 0) e = ni_replay(b, &causes, &replay);
   if (e == 0) e = ni_say_causes(b, &causes, &replay, s);
   ni_causes_free(&causes);
   return e;
 }
 
-/* Ranks of one job have as many steps; where a few found others than most have, they are not judged. */
+static bool as_many(const struct ni_blame *b, uint32_t i) { return fabs(b->rank[i].n_steps - b->usual_steps) <= 0.1 * b->usual_steps + 2; }
+
+/*
+ * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch, say) look once more for what
+ * comes as often as most ranks' steps; those that find nothing are not judged.
+ */
 static int same_steps(struct ni_blame *b) {
   float *n = malloc((b->n_ranks + 1) * sizeof *n);
-  size_t judged = 0;
+  size_t judged = 0, again = 0;
   if (!n) return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
-  float usual = ni_blame_quantile(n, judged, 0.5);
+  b->usual_steps = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+  free(n);
+  for (uint32_t i = 0; i < b->n_ranks && judged; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged || as_many(b, i)) continue;
+    struct ni_blame_rank anew = {.process = o->process, .ops_before = o->ops};
+    ni_blame_free_rank(o);
+    *o = anew;
+    again++;
+  }
+  int e = again ? pass_all(b) : 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || (fabsf((float)o->n_steps - usual) <= 0.1f * usual + 2)) continue;
+    if (!o->judged || as_many(b, i)) continue;
     o->judged = false;
     o->why_not = "its steps are others than those of most ranks";
   }
-  free(n);
-  return 0;
+  return e;
 }
 
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {

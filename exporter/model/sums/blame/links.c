@@ -224,6 +224,40 @@ static uint32_t only_partner(const struct work *w, uint32_t host) {
   return partner;
 }
 
+/* The one rank on another host that all messages across hosts of this one go to; NI_BLAME_NONE: there are several, or it takes part in more. */
+static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
+  uint32_t partner = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < w->b->n_links; i++) {
+    const struct ni_blame_link *l = &w->b->link[i];
+    if (l->host >= 0 || w->link[i].state == UNKNOWN || !has_rank(l, rank)) continue;
+    uint32_t other = l->n_ranks == 2 ? l->rank[l->rank[0] == rank] : NI_BLAME_NONE;
+    if (other == NI_BLAME_NONE || (partner != NI_BLAME_NONE && other != partner)) return NI_BLAME_NONE;
+    partner = other;
+  }
+  return partner;
+}
+
+/*
+ * Slow with others between the same two hosts, about as much, but not with all: a message that is sent and received in one group with others
+ * ends when these do, so what looks like a transfer is waiting for a third. None of them is named. Returns whether that is so.
+ */
+static bool part_of_way(struct work *w, uint32_t link) {
+  const struct ni_blame_link *l = &w->b->link[link];
+  struct suspect way = {NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(w->b, l->rank[0]), ni_blame_host(w->b, l->rank[1])};
+  struct suspect self = {NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]};
+  const float least = 1 + (w->link[link].ratio - 1) / 2, most = 1 + (w->link[link].ratio - 1) * 2;
+  uint32_t others = 0;
+  if (l->n_ranks != 2) return false;
+  for (int pass = 0; pass < 2 && (pass == 0 || others >= 2); pass++)
+    for (uint32_t i = 0; i < w->b->n_links; i++) {
+      struct judged *j = &w->link[i];
+      if (j->state != SLOW || j->ratio < least || j->ratio > most || !crosses(w, &way, i)) continue;
+      if (pass == 0) others += !crosses(w, &self, i);
+      else j->state = EXPLAINED;
+    }
+  return others >= 2;
+}
+
 /* Of a slow link that crosses hosts the suspects, the wider ones first. */
 static int explain(struct work *w, uint32_t link) {
   const struct ni_blame *b = w->b;
@@ -251,7 +285,11 @@ static int explain(struct work *w, uint32_t link) {
   }
   for (uint32_t i = 0; i < ranks; i++)
     consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best, &of_best, &tie);
-  if (of_best.slow && !tie) return name(w, &best);
+  if (of_best.slow && !tie) {
+    best.other = l->n_ranks == 2 ? only_partner_rank(w, best.of) : NI_BLAME_NONE;
+    return name(w, &best);
+  }
+  if (part_of_way(w, link)) return 0;
   best = l->n_ranks == 2 ? (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]}
                          : (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
   return name(w, &best);

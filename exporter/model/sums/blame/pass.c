@@ -222,11 +222,12 @@ static int sum_up(struct pass *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     const struct ni_place_key *k = &x->places.key[i];
     if (!ni_place_counts(&x->places, k) || k->n * 2 < o->n_steps) continue;
-    uint64_t shape = o->slot[ni_place_slot(k)].shape, waits = 0;
+    uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0; /* counted from elsewhere: others */
     for (uint32_t m = 0; m < o->n_slots; m++)
       if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
     float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
-    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1) + waits), k->usual.us, mean_us};
+    uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
+    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(at + waits), at, (k->name - 1) % NI_PLACE_POSITIONS, k->usual.us, mean_us};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   /* The same work: as many collectives of each size, on communicators as large, in a step; as many slots with messages. */
@@ -258,7 +259,8 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
         x->places.function[i] = k;
         break;
       }
-  e = ni_steps_find(x->b, o, x->op, x->n, &x->mark);
+  uint32_t wanted = o->ops_before ? (uint32_t)(x->b->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
+  e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
   for (uint32_t i = 0; i < o->n_slots; i++) o->slot[i].ops = 0;
   if (e < 0) return e;
   if (!x->mark.found) {

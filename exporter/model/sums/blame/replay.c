@@ -296,9 +296,19 @@ static double doubt(const struct ni_cause *c, const double *cost, uint32_t block
   return 2 * sqrt(0.05 * 0.05 + usual * usual / 4 + sampling * sampling * (1 - part) + (1 - model) * (1 - model));
 }
 
+/* Bins in which the cause is at work: of the job; of those, the ones of block k's steps (or all: k is NI_BLAME_NONE). */
+static uint32_t bins_of(const struct replay *x, const struct ni_cause *c, uint32_t k) {
+  const struct ni_blame *b = x->b;
+  uint32_t from = k == NI_BLAME_NONE ? 0 : k * NI_BLAME_BLOCK / b->bin_steps, n = 0;
+  uint32_t to = k == NI_BLAME_NONE ? b->bins : ((k + 1) * NI_BLAME_BLOCK + b->bin_steps - 1) / b->bin_steps;
+  for (uint32_t i = from > c->from ? from : c->from; i < to && i < c->to && i < b->bins; i++) n += c->kind != NI_FIND_CONGESTION || x->causes->crowded[i];
+  return n;
+}
+
 static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_replay *out) {
   const struct ni_blame *b = x->b;
   uint32_t blocks = b->steps / NI_BLAME_BLOCK + 1;
+  uint32_t seen[NI_CAUSES_MAX] = {0};
   double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, base = 0;
   int e = cost ? 0 : -ENOMEM, got = 0;
   for (uint32_t k = 0; e == 0 && k < blocks; k++) {
@@ -314,6 +324,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
       plain(x);
       without(x, &causes->item[i]);
       if (!as_long(x)) cost[(size_t)i * blocks + out->blocks] = t - run(x);
+      seen[i] += bins_of(x, &causes->item[i], k);
     }
     plain(x);
     for (uint32_t i = 0; i < causes->n; i++) without(x, &causes->item[i]);
@@ -334,9 +345,14 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
       double sum = 0;
       for (uint32_t k = 0; k < out->blocks; k++) sum += mine[k];
       double d = doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
-      c->cost_us = fmax(0, sum * scale);
+      /* Of what is at work now and then the blocks may have seen more or less than their share. */
+      double mine_scale = seen[i] ? (double)bins_of(x, c, NI_BLAME_NONE) / seen[i] : scale;
+      double most = (double)c->lead.part * c->excess_us * bins_of(x, c, NI_BLAME_NONE) * b->bin_steps;
+      c->cost_us = fmax(0, sum * mine_scale);
+      if (most < c->cost_us && c->lead.apart < 1) c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);
+      if (c->kind == NI_FIND_CONGESTION && (e = ni_congestion_cost(b, causes, c)) < 0) break;
     }
   }
   free(cost);

@@ -104,6 +104,8 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       put_links(w, b, c);
       if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE)
         ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_RANK && c->other != NI_BLAME_NONE)
+        ni_put(w, "; all of them go to rank %d, so it can be the way there", ni_blame_global(b, c->other));
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
@@ -165,7 +167,7 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
       bool of_host = host == c->of || (c->kind == NI_FIND_SLOW_PAIR && host == c->other);
       bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && of_host) ||
-                  (c->level == NI_LEVEL_RANK && (rank == c->of || rank == c->other));
+                  (c->level == NI_LEVEL_RANK && (rank == c->of || (c->kind == NI_FIND_SLOW_PAIR && rank == c->other)));
       in[rank] |= mine;
     }
   }
@@ -221,7 +223,8 @@ static bool worth_saying(const struct ni_cause *c, double run_us, double largest
   double cost = c->cost_us / run_us;
   if (c->rest && cost < NI_CAUSE_REST_COST) return false;
   if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
-  return cost >= (c->links ? NI_CAUSE_LINK_COST : c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
+  if (c->links) return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);
+  return cost >= (c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
 }
 
 static int by_cost(const void *a, const void *b) {

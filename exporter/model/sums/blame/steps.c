@@ -1,11 +1,13 @@
 #include "steps.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/index.h"
 
+enum { PERIOD_GAPS = 1200, PERIOD_MOST = 8 };
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
 
 /* One, two or three operations in a row on one slot. */
@@ -241,18 +243,60 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
   return 0;
 }
 
-int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {
+/*
+ * Where a few kinds of equal operations are all there is, what comes least often may come several times a step. Then the gaps before the most
+ * frequent operations repeat after so many steps as they are taken for, not after one: how many are one step? 1: they are steps.
+ */
+static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t steps) {
+  float gap[PERIOD_GAPS];
+  double off[PERIOD_MOST + 1], least = INFINITY;
+  uint32_t slot = 0, gaps = 0;
+  int64_t end = 0;
+  for (uint32_t i = 1; i < rank->n_slots; i++)
+    if (rank->slot[i].ops > rank->slot[slot].ops) slot = i;
+  for (size_t i = 0; i < n && gaps < PERIOD_GAPS; i++) {
+    if (op[i].slot != slot) continue;
+    if (end) gap[gaps++] = logf((float)(op[i].start_ns > end ? op[i].start_ns - end : 0) + 1e4f);
+    end = op[i].end_ns;
+  }
+  for (uint32_t k = 1; k <= PERIOD_MOST; k++) {
+    double each = (double)rank->slot[slot].ops * k / steps, sum[PERIOD_GAPS / 4] = {0}, away = 0;
+    uint32_t period = (uint32_t)(each + 0.5);
+    off[k] = INFINITY;
+    if (fabs(each - period) * steps > 2.0 * k || period < 2 || period * 4 > gaps) continue;
+    for (uint32_t i = 0; i < gaps / period * period; i++) sum[i % period] += gap[i];
+    for (uint32_t i = 0; i < gaps / period * period; i++) away += fabs(gap[i] - sum[i % period] / (gaps / period));
+    off[k] = away / (gaps / period * period);
+    least = fmin(least, off[k]);
+  }
+  for (uint32_t k = 2; k <= PERIOD_MOST; k++)
+    if (off[k] <= 0.5 * off[1] && off[k] <= 1.2 * least && isfinite(off[k])) return k;
+  return 1;
+}
+
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
+                  struct ni_step_mark *m) {
   struct grams *g = calloc(1, sizeof *g);
   const struct gram *best = NULL;
   uint32_t single = 0;
   *m = (struct ni_step_mark){0};
   int e = g ? count_all(b, rank, op, n, g) : -ENOMEM;
   if (e == 0) take_clusters(g);
-  uint32_t steps = e == 0 ? steps_of(b, rank, g) : 0;
+  uint32_t steps = e < 0 ? 0 : wanted ? wanted : steps_of(b, rank, g);
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     single += x->n == 1 && x->count >= STEPS_MIN;
     if (is_even(rank, x) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
+  }
+  if (best && single > 1 && !wanted && best->n == 1 && !best->cluster) {
+    uint32_t k = in_a_step(rank, op, n, best->count);
+    if (k > 1) wanted = best->count / k, best = NULL;
+  }
+  uint32_t each = UINT32_MAX; /* where nothing comes as often as is wanted: every so manyth of what comes least often */
+  for (uint32_t i = 0; e == 0 && wanted && (!best || each < UINT32_MAX) && i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    uint32_t so_many = (x->count + wanted / 2) / wanted;
+    if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) && as_often(x->count, so_many * wanted)) best = x, each = so_many;
   }
   /* Where one operation is all there is, each of them comes "once a step". */
   if (best && single > 1) {
@@ -261,8 +305,8 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     m->token = best->token;
     m->hash = best->hash;
     m->n = best->n;
-    m->far = best->far;
-    m->size = m->elsewhere = best->cluster ? best->size : 0;
+    m->far = each < UINT32_MAX ? UINT32_MAX : best->far;
+    m->size = m->elsewhere = each < UINT32_MAX ? each : best->cluster ? best->size : 0;
   } else if (e == 0) {
     e = by_gaps(rank, op, n, m);
     if (e == 0 && !m->found && best && b->r->opt.step_by) *m = (struct ni_step_mark){.slot = (uint16_t)best->slot, .token = best->token,
@@ -282,6 +326,7 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   shift_in(m->last, op->token);
   if (++m->taken < m->n || hash_of(m->last, m->n, m->slot) != m->hash) return false;
   if (m->size == 0) return true;
+  if (m->far == UINT32_MAX) return (op->sn + 1) % m->size == 0; /* by its number, so that it is the same one on all ranks */
   /* They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere again and again. */
   bool apart = m->in_cluster && at - m->last_op >= m->far;
   if (apart) m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;

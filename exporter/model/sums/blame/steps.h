@@ -35,8 +35,9 @@ struct ni_step_mark {
   int64_t last_end;
 };
 
-/* op: the first n of the rank, in order of start. m->found: there is one. */
-int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m);
+/* op: the first n of the rank, in order of start. wanted: about so many steps; 0: as they show. m->found: there is a mark. */
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
+                  struct ni_step_mark *m);
 /* Does this operation, the next one in order of start, end a step? (gap marks: the step before it.) */
 bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op);
 #endif

@@ -5,73 +5,101 @@
 #define STEADY_US 60.0f
 #define SLOPE_ERROR 0.25 /* standard error up to which a slope says something */
 
-enum { SORTED = 48, SLOPE_SAMPLES = 8 };
+/* Samples are in order of time. A rank that becomes slow or is so for a while has two usual times: each of so many blocks has its own. */
+enum { SORTED = 48, SLOPE_SAMPLES = 8, BLOCKS = 6 };
 
-/* Times since the last end of a set, in order: of SORTED samples at most. Returns how many. */
-static uint32_t sorted(const float *gap, uint32_t n, uint32_t slots, uint64_t set, float *out) {
-  uint32_t step = (n + SORTED - 1) / SORTED, m = 0;
+struct times {                 /* since the last end of a set: of SORTED samples at most */
+  uint32_t n;
+  float middle, width;         /* of the middle 60 %; where the blocks have their own middles between that and what the deviations from these have */
+};
+
+static void insert(float *x, uint32_t n, float v) {
+  for (; n > 0 && x[n - 1] > v; n--) x[n] = x[n - 1];
+  x[n] = v;
+}
+
+static float width(const float *x, uint32_t n) { return x[n - 1 - n / 5] - x[n / 5]; }
+
+static struct times times_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set) {
+  const uint32_t step = (n + SORTED - 1) / SORTED;
+  float all[SORTED], block[SORTED], off[SORTED];
+  uint32_t m = 0, in = 0, first = 0, total = (n + step - 1) / step;
   for (uint32_t i = 0; i < n; i += step) {
     float least = INFINITY;
     for (uint32_t k = 0; k < slots; k++)
       if (set >> k & 1 && gap[i * slots + k] < least) least = gap[i * slots + k];
-    uint32_t at = m++;
-    for (; at > 0 && out[at - 1] > least; at--) out[at] = out[at - 1];
-    out[at] = least;
+    insert(all, m++, least);
+    insert(block, in++, least);
+    if (m * BLOCKS / total == (m - 1) * BLOCKS / total) continue;
+    float middle = block[in / 2];
+    for (uint32_t k = 0; k < in; k++) insert(off, first++, isfinite(middle) ? block[k] - middle : INFINITY);
+    in = 0;
   }
-  return m;
+  float plain = width(all, m), rest = 1.15f * width(off, first); /* eight numbers lie closer to their own middle than to that of all */
+  return (struct times){m, all[m / 2], rest < plain ? sqrtf(rest * plain) : plain};
 }
-
-static float width(const float *x, uint32_t n) { return x[n - 1 - n / 5] - x[n / 5]; }
 
 struct slope {
   double slope, error;
   uint32_t n;                  /* samples in which the slot ended later than the set */
 };
 
+struct sum {
+  double x, y, xx, xy, yy;
+  uint32_t m;
+};
+
+static struct slope line(const struct sum *s) {
+  struct slope l = {0, INFINITY, s->m};
+  double m = s->m;
+  if (s->m < SLOPE_SAMPLES) return l;
+  double vx = s->xx / m - s->x / m * (s->x / m), vy = s->yy / m - s->y / m * (s->y / m), c = s->xy / m - s->x / m * (s->y / m);
+  if (vx <= 0) return l;
+  l.slope = c / vx;
+  double rest = vy - l.slope * c;
+  l.error = sqrt((rest > 0 ? rest : 0) / (vx * m));
+  return l;
+}
+
 /* How the time since the end of the set moves with the end of slot k, where k ended later; far: times beyond say nothing. */
 static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far) {
-  double sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
-  uint32_t m = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    float y = INFINITY;
-    for (uint32_t j = 0; j < slots; j++)
-      if (set >> j & 1 && gap[i * slots + j] < y) y = gap[i * slots + j];
-    float x = y - gap[i * slots + k]; /* how much later it ended */
-    if (!(x > 0) || !(y < far)) continue;
-    sx += x, sy += y, sxx += (double)x * x, sxy += (double)x * y, syy += (double)y * y;
-    m++;
+  struct sum all = {0}, rest = {0};
+  for (uint32_t b = 0; b < BLOCKS; b++) {
+    struct sum of = {0};
+    for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
+      float y = INFINITY;
+      for (uint32_t j = 0; j < slots; j++)
+        if (set >> j & 1 && gap[i * slots + j] < y) y = gap[i * slots + j];
+      float x = y - gap[i * slots + k]; /* how much later it ended */
+      if (x > 0 && y < far) of.m++, of.x += x, of.y += y, of.xx += (double)x * x, of.xy += (double)x * y, of.yy += (double)y * y;
+    }
+    all.m += of.m, all.x += of.x, all.y += of.y, all.xx += of.xx, all.xy += of.xy, all.yy += of.yy;
+    if (of.m == 0) continue;
+    rest.m += of.m; /* the deviations from the block's own means */
+    rest.xx += of.xx - of.x * of.x / of.m, rest.xy += of.xy - of.x * of.y / of.m, rest.yy += of.yy - of.y * of.y / of.m;
   }
-  struct slope s = {0, INFINITY, m};
-  if (m < SLOPE_SAMPLES) return s;
-  double vx = sxx / m - sx / m * (sx / m), vy = syy / m - sy / m * (sy / m), c = sxy / m - sx / m * (sy / m);
-  if (vx <= 0) return s;
-  s.slope = c / vx;
-  double rest = vy - s.slope * c;
-  s.error = sqrt((rest > 0 ? rest : 0) / (vx * m));
-  return s;
+  struct slope plain = line(&all), own = line(&rest);
+  return own.error < plain.error ? own : plain;
 }
 
 void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first) {
-  float x[SORTED], best;
   u->waits_for = UINT64_C(1) << slot;
   u->us = u->or_us = NAN;
   u->steady = u->alone = false;
   if (n < 5) return;
-  uint32_t m = sorted(gap, n, slots, u->waits_for, x);
-  best = width(x, m);
+  struct times t = times_of(gap, n, slots, u->waits_for);
   for (int more = 0; more < 3; more++) {
     uint32_t with = slots, untold = slots;
-    float narrowest = INFINITY, far = 3 * x[m / 2] + 1000;
+    float narrowest = INFINITY, far = 3 * t.middle + 1000;
     for (uint32_t k = 0; k < slots; k++) {
-      float y[SORTED];
       if (u->waits_for >> k & 1) continue;
-      (void)sorted(gap, n, slots, u->waits_for | UINT64_C(1) << k, y);
-      float w = width(y, m);
+      struct times with_it = times_of(gap, n, slots, u->waits_for | UINT64_C(1) << k);
+      float w = with_it.width;
       struct slope s = slope_of(gap, n, slots, u->waits_for, k, far);
       bool told = s.n >= SLOPE_SAMPLES && s.error <= SLOPE_ERROR;
-      bool waits = told ? s.slope > 0.5 : w < best * NARROWER || (first && s.n * 10 >= n * 8 && w <= 1.5f * best);
-      if (!waits && !told && s.n * 10 >= n * 8 && w <= 1.5f * best && (untold == slots || y[m / 2] < u->or_us)) {
-        u->or_us = y[m / 2];
+      bool waits = told ? s.slope > 0.5 : w < t.width * NARROWER || (first && s.n * 10 >= n * 8 && w <= 1.5f * t.width);
+      if (!waits && !told && s.n * 10 >= n * 8 && w <= 1.5f * t.width && (untold == slots || with_it.middle < u->or_us)) {
+        u->or_us = with_it.middle;
         untold = u->or_slot = k;
       }
       if (!waits || w >= narrowest) continue;
@@ -81,8 +109,14 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
     if (with == slots) break;
     u->or_us = NAN;
     u->waits_for |= UINT64_C(1) << with;
-    m = sorted(gap, n, slots, u->waits_for, x);
-    best = width(x, m);
+    t = times_of(gap, n, slots, u->waits_for);
+  }
+  for (uint32_t k = 0; k < slots; k++) { /* what was taken for one before the right one was found */
+    if (k == slot || !(u->waits_for >> k & 1)) continue;
+    struct times less = times_of(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
+    if (!(less.width < t.width * NARROWER)) continue;
+    u->waits_for &= ~(UINT64_C(1) << k);
+    t = less;
   }
   uint32_t alone = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -92,12 +126,11 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
   }
   if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
     u->waits_for = UINT64_C(1) << slot;
-    m = sorted(gap, n, slots, u->waits_for, x);
-    best = width(x, m);
+    t = times_of(gap, n, slots, u->waits_for);
     u->alone = true;
   }
-  u->us = x[m / 2];
-  u->width = best;
-  u->steady = isfinite(u->us) && (slots == 1 || best <= STEADY * u->us + STEADY_US); /* of one slot nothing else is waited for */
+  u->us = t.middle;
+  u->width = t.width;
+  u->steady = isfinite(u->us) && (slots == 1 || t.width <= STEADY * u->us + STEADY_US); /* of one slot nothing else is waited for */
   u->alone &= u->steady;
 }

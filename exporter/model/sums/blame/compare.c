@@ -1,0 +1,221 @@
+#include "compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike.h"
+
+#define ODD_PLACE 1.25f
+#define LEAD_LEAST_US 20.0f
+#define LEAD_RISES 0.15f     /* the first of them beside their mean: it runs ahead all the time; */
+#define LEAD_FLAT 0.45f      /* not at all */
+#define ODD_LITTLE 0.02f     /* of half a step: times that are less say nothing about what a place waits for */
+
+struct at_place {
+  uint64_t at, name;
+  uint32_t rank, order;
+  float usual_us, mean_us, times; /* times: what is usual for the class there; then: how much longer than that */
+};
+static int by_place(const void *a, const void *b) {
+  const struct at_place *x = a, *y = b;
+  if (x->at != y->at) return x->at < y->at ? -1 : 1;
+  return x->usual_us != y->usual_us ? (x->usual_us < y->usual_us ? -1 : 1) : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+static int by_order(const void *a, const void *b) {
+  const struct at_place *x = a, *y = b;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->order < y->order ? -1 : x->order > y->order;
+}
+static int by_rank(const void *a, const void *b) {
+  const struct at_place *x = a, *y = b;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->times < y->times ? -1 : x->times > y->times;
+}
+
+/* The end of the place that begins at `from`. */
+static size_t place_end(const struct at_place *at, size_t n, size_t from) {
+  size_t to = from + 1;
+  while (to < n && at[to].at == at[from].at) to++;
+  return to;
+}
+
+/* What most of n wait for, if more than half do. */
+static uint64_t most_wait_for(const struct at_place *at, size_t n) {
+  uint64_t name = 0;
+  size_t votes = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (votes == 0) name = at[i].name;
+    votes += at[i].name == name ? 1 : (size_t)-1;
+  }
+  return name;
+}
+
+/*
+ * Adds what the members take longer in one place. Where many are far longer or shorter there than they are elsewhere they wait for different
+ * things, and cannot be compared; nor can one that is so and waits for something else than most.
+ */
+static float add_place(struct at_place *at, size_t n, float little, const float *middle, float *over) {
+  const float usual = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
+  const uint64_t name = most_wait_for(at, n);
+  size_t odd = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; i < n; i++) {
+      float beside = (at[i].usual_us + little) / (usual + little) / middle[at[i].rank];
+      bool is_odd = !(beside <= ODD_PLACE && beside * ODD_PLACE >= 1);
+      if (pass == 0 && (odd += is_odd) * 4 > n) return 0;
+      if (pass == 1) at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
+      if (pass == 1 && !(is_odd && at[i].name != name)) over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - usual;
+    }
+  return usual;
+}
+
+/*
+ * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late one from place to place until they
+ * wait for an operation; each gap is longer by all of that. Then it is late by the longest of these, not by their sum. at: of a rank, in order.
+ */
+static struct ni_lead lead_of(const struct at_place *at, size_t n) {
+  float most = 0, first = 0;
+  double sum = 0;
+  uint32_t longer = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (!(at[i].times > LEAD_LEAST_US)) continue;
+    if (longer++ == 0) first = at[i].times;
+    most = fmaxf(most, at[i].times);
+    sum += at[i].times;
+  }
+  if (longer < 4) return (struct ni_lead){1, 1};
+  float rise = first * (float)longer / (float)sum;
+  return (struct ni_lead){(float)(most / sum), fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)))};
+}
+
+int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
+  size_t n = 0, all = 0;
+  for (uint32_t i = 0; i < w->n; i++) all += b->rank[w->member[i]].n_places;
+  struct at_place *at = malloc((all + 1) * sizeof *at);
+  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle), *step_us = malloc((w->n + 1) * sizeof *step_us);
+  if (!at || !middle || !step_us) {
+    free(at);
+    free(middle);
+    free(step_us);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct ni_blame_rank *o = &b->rank[w->member[i]];
+    for (uint32_t k = 0; k < o->n_places; k++) {
+      const struct ni_blame_place *p = &o->place[k];
+      at[n++] = (struct at_place){p->at, p->name, w->member[i], p->order, p->usual_us, p->mean_us, 1};
+    }
+    w->over_us[w->member[i]] = NAN;
+    step_us[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
+  }
+  w->of_us = ni_blame_quantile(step_us, w->n, 0.5) / 2;
+  const float little = ODD_LITTLE * w->of_us;
+  qsort(at, n, sizeof *at, by_place);
+  for (size_t from = 0, to; from < n; from = to) {
+    to = place_end(at, n, from);
+    float usual = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
+    for (size_t i = from; i < to; i++) at[i].times = (at[i].usual_us + little) / (usual + little);
+  }
+  qsort(at, n, sizeof *at, by_rank);
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
+    middle[at[from].rank] = at[from + (to - from - 1) / 2].times;
+  }
+  qsort(at, n, sizeof *at, by_place);
+  w->level_us = 0;
+  for (size_t from = 0, to; from < n; from = to) {
+    to = place_end(at, n, from);
+    if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n) w->level_us += add_place(at + from, to - from, little, middle, w->over_us);
+  }
+  w->of_us = fmaxf(w->level_us, w->of_us);
+  qsort(at, n, sizeof *at, by_order);
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
+    w->lead[at[from].rank] = b->rank[at[from].rank].n_slots == 1 ? lead_of(at + from, to - from) : (struct ni_lead){1, 1};
+  }
+  free(at);
+  free(middle);
+  free(step_us);
+  return 0;
+}
+
+enum { STAGE_PLACES = 32 };
+
+struct stage {
+  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it */
+  uint32_t n;
+  float off;                   /* how far that rank is from its like */
+};
+
+static int longer(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return x > y ? -1 : x < y;
+}
+
+static void take_stage(const struct ni_blame_rank *o, float off, struct stage *s) {
+  float *us;
+  if (s->n && !(off < s->off)) return;
+  if (!(us = malloc((o->n_places + 1) * sizeof *us))) return; /* one rank less to compare with */
+  for (uint32_t i = 0; i < o->n_places; i++) us[i] = o->place[i].usual_us;
+  qsort(us, o->n_places, sizeof *us, longer);
+  s->n = o->n_places < STAGE_PLACES ? o->n_places : STAGE_PLACES;
+  memcpy(s->us, us, s->n * sizeof *us);
+  s->off = off;
+  free(us);
+}
+
+/* So many places of x are as long as one of y, if all of x took 1/by of their time. */
+static uint32_t agree(const struct stage *x, const struct stage *y, float by) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < x->n; i++)
+    for (uint32_t k = 0; k < y->n; k++)
+      if (fabsf(x->us[i] / by - y->us[k]) <= 0.015f * y->us[k]) {
+        n++;
+        break;
+      }
+  return n;
+}
+
+/*
+ * How much longer x computes than y: the factor with which most places agree. Stages have the same layers in another order, and the first and
+ * the last one do something more, so neither places nor sums can be compared.
+ */
+static float times_longer(const struct stage *x, const struct stage *y) {
+  uint32_t most = 0, near = 0;
+  float best = 1, best_near = 1;
+  for (uint32_t i = 0; i < x->n; i++)
+    for (uint32_t k = 0; k < y->n; k++) {
+      float by = x->us[i] / y->us[k];
+      uint32_t n = by > 0.6f && by < 1.7f ? agree(x, y, by) : 0;
+      if (n > most || (n == most && fabsf(by - 1) < fabsf(best - 1))) {
+        most = n;
+        best = by;
+      }
+      if (fabsf(by - 1) < 0.25f && (n > near || (n == near && fabsf(by - 1) < fabsf(best_near - 1)))) {
+        near = n;
+        best_near = by;
+      }
+    }
+  /* Layers forward and backward take times of which one can be 1.5 of the other: a small factor that explains nearly as much is the right one. */
+  if (near * 10 >= most * 7) most = near, best = best_near;
+  return most * 2 >= x->n ? best : 1;
+}
+
+int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *share) {
+  struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
+  float *x = malloc((b->n_classes + 1) * sizeof *x);
+  int e = stage && x ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (b->rank[i].cls != NI_BLAME_NONE) take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
+  for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
+    size_t n = 0;
+    for (uint32_t k = 0; k < b->n_classes; k++)
+      if (k != c && stage[k].n && stage[c].n) x[n++] = times_longer(&stage[c], &stage[k]);
+    share[c] = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
+  }
+  free(stage);
+  free(x);
+  return e;
+}

@@ -12,6 +12,7 @@
 
 #include "test/jobs/model/exposed.h"
 #include "test/jobs/draw.h"
+#include "test/jobs/out/gz_out.h"
 #include "test/jobs/out/lines.h"
 #include "test/jobs/out/truth.h"
 #include "test/jobs/plan/fault.h"
@@ -36,6 +37,7 @@ static void usage(FILE *f) {
       "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
       "  --seed N      of all that is drawn\n"
       "  --draw N      the same job once more: other noise, clocks, GPUs and names\n"
+      "  --stored      logs are not compressed: quicker to make and to read\n"
       "  --slower X    all compute takes X times as long\n"
       "  --steps N     instead of the layout's\n"
       "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
@@ -134,7 +136,7 @@ static bool range(const char *text, struct request *q) {
 int main(int argc, char **argv) {
   static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'},
                                           {"cost", 1, NULL, 'c'},   {"seed", 1, NULL, 'n'},
-                                          {"draw", 1, NULL, 'd'},   {"slower", 1, NULL, 'x'}, {"steps", 1, NULL, 't'},
+                                          {"draw", 1, NULL, 'd'},   {"stored", 0, NULL, 'z'},   {"slower", 1, NULL, 'x'}, {"steps", 1, NULL, 't'},
                                           {"out", 1, NULL, 'o'},    {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
   static struct nj_job job = {.layout = 'A', .size = -1, .slower = 1}; /* what it holds lives to the end */
   struct request q = {0};
@@ -160,6 +162,7 @@ int main(int argc, char **argv) {
         if (!range(optarg, &q)) return fail("no range of percents such as 2..5:", optarg);
         break;
       case 'n': job.seed = strtoull(optarg, NULL, 10); break;
+      case 'z': nj_out_level = 0; break;
       case 'd': draw = strtoull(optarg, NULL, 10); break;
       case 'x':
         job.slower = strtod(optarg, &rest);

@@ -64,6 +64,9 @@ def judge(truth, summary):
            "innocents": sum(max(b, default=0) == 0 for b in best),
            "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
            "all_late": summary.get("late_share_median", 0) >= 0.1,
+           "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n, "first": bool(best) and best[0][i] > 0,
+                     "ratio": next((f["lost"] / c["cost_s"] for f, b in zip(accused, best) if b[i] and c["cost_s"] > 0.005), None)}
+                    for i, (c, n) in enumerate(zip(culprits, named))],
            "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}
     for f, b in zip(accused, best):
         if not b or max(b) == 0:

@@ -44,11 +44,11 @@ def jobs(held, per, kinds=None, layouts=LAYOUTS, costs=0.5, per_size=False):
                 yield Job(layout, kind, asked, 2 * (number * 10000 + ord(layout) * 100 + i) + held)
 
 
-def make(tool, job, folder, steps=None):
+def make(tool, job, folder, steps=None, stored=False):
     """Generates a job into folder. False: no strength gives the cost asked for, with none of a few seeds."""
     for again in range(4):
         seed = job.seed + again * 1000000
-        args = [tool, "--layout", job.layout, "--kind", job.kind, "--seed", str(seed), "--out", folder]
+        args = [tool] + ["--stored"] * stored + ["--layout", job.layout, "--kind", job.kind, "--seed", str(seed), "--out", folder]
         if job.asked == "cost":
             args += ["--cost", COST]
         elif job.asked:

@@ -49,16 +49,48 @@ def rows(outcomes, by_layout=False):
     return out
 
 
+def in_markdown(lines):
+    text = ["| " + " | ".join(c) + " |" for c in lines]
+    return "\n".join([text[0], "|" + "---|" * len(lines[0])] + text[1:])
+
+
+def in_columns(lines):
+    wide = [max(len(x[i]) for x in lines) for i in range(len(lines[0]))]
+    return "\n".join("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(x, wide))) for x in lines)
+
+
 def markdown(outcomes, by_layout=False):
     lines = [HEAD] + [line(name, o) for name, o in rows(outcomes, by_layout).items()]
-    text = ["| " + " | ".join(c) + " |" for c in lines]
-    return "\n".join([text[0], "|" + "---|" * len(HEAD)] + text[1:])
+    return in_markdown(totals(outcomes)) + "\n\n" + in_markdown(lines)
 
 
 def terminal(outcomes, by_layout=False):
     lines = [HEAD] + [line(name, o) for name, o in rows(outcomes, by_layout).items()]
-    wide = [max(len(x[i]) for x in lines) for i in range(len(HEAD))]
-    return "\n".join("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(x, wide))) for x in lines)
+    return in_columns(lines) + "\n\n" + in_columns(totals(outcomes))
+
+
+def percent(n, of):
+    return "-" if not of else "%.1f %% of %d" % (100.0 * n / of, of)
+
+
+def totals(outcomes):
+    """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout and for all."""
+    lines = [["causes of 2 % and more", "named", "first", "right level", "said / true in 0.7 to 1.5", "onset within 5 steps",
+              "jobs with innocents", "healthy accused", "noisy accused"]]
+    for layout in sorted({o["layout"] for o in outcomes}) + [None]:
+        mine = [o for o in outcomes if layout in (None, o["layout"])]
+        large = [(o, c) for o in mine for c in o["each"] if c["identifiable"] and c["cost"] >= 2]
+        ratio = [c["ratio"] for _, c in large if c["ratio"] is not None]
+        onset = [o["onset"] for o, _ in large if o["onset"] is not None]
+        first = [o for o, _ in large]
+        guilty = [o for o in mine if o["causes"]]
+        silent = {k: [o for o in mine if o["kind"] == k] for k in ("healthy", "noisy")}
+        lines.append(["layout " + layout if layout else "all", percent(sum(c["match"] > 0 for _, c in large), len(large)),
+                      percent(sum(o["first"] for o in first), len(first)), percent(sum(c["match"] == 2 for _, c in large), len(large)),
+                      percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)), percent(sum(e <= 5 for e in onset), len(onset)),
+                      "%d of %d" % (sum(o["innocents"] > 0 for o in guilty), len(guilty))] +
+                     ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k])) for k in ("healthy", "noisy")])
+    return lines
 
 
 def failing(o):

@@ -15,6 +15,8 @@ static void fail(const struct nj_out *o) {
   exit(1);
 }
 
+int nj_out_level = 1;
+
 void nj_out_open(struct nj_out *o, const char *path) {
   snprintf(o->path, sizeof o->path, "%s", path);
   o->text = nj_more(NULL, NJ_MEMBER);
@@ -29,7 +31,7 @@ static void put_member(struct nj_out *o) {
   size_t room = NJ_MEMBER + (NJ_MEMBER >> 8) + 64;
   if (!out) {
     out = nj_more(NULL, room);
-    if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK) nj_more(NULL, ~0ul);
+    if (deflateInit2(&z, nj_out_level, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK) nj_more(NULL, ~0ul);
   }
   deflateReset(&z);
   z.next_in = (unsigned char *)o->text;

@@ -59,6 +59,15 @@ static int only_partner(const struct nj_job *job, int host) {
   return partner < 0 ? -1 : partner;
 }
 
+/* In C a rank of the first or the last stage sends across hosts to one rank only: its NIC and the way there look the same. -1: to more. */
+static int only_partner_rank(const struct nj_job *job, int rank) {
+  int pp = job->rank[rank].pp, next = pp == 0 ? 1 : pp - 1;
+  if (job->layout != 'C' || (pp != 0 && pp != job->pp - 1)) return -1;
+  for (int r = 0; r < job->world; r++)
+    if (job->rank[r].pp == next && job->rank[r].tp == job->rank[rank].tp && job->rank[r].dp == job->rank[rank].dp) return r;
+  return -1;
+}
+
 bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
   bool other = false, any = false;
   if (f->kind == NJ_STAGE || f->kind == NJ_CPU || f->kind == NJ_CONGESTION || f->kind == NJ_NVLINK) return true;
@@ -130,6 +139,7 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
       subject(j, "nic", f->rank, -1, -1, -1);
       /* Where one communicator alone uses it, each of its NICs may be it. */
       if (job->pp < 2) comm_subjects(j, job, f);
+      if (only_partner_rank(job, f->rank) >= 0) subject(j, "pair", f->rank, only_partner_rank(job, f->rank), -1, -1);
       break;
     case NJ_NVLINK:
       subject(j, "nvlink", -1, -1, f->host, -1);
@@ -141,6 +151,8 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
       /* The NICs of a host that talks to no other may be it as well. */
       if (f->rank < 0 && only_partner(job, f->host) == f->host_b) subject(j, "nic", -1, -1, f->host, -1);
       if (f->rank < 0 && only_partner(job, f->host_b) == f->host) subject(j, "nic", -1, -1, f->host_b, -1);
+      if (f->rank >= 0 && only_partner_rank(job, f->rank) == f->rank_b) subject(j, "nic", f->rank, -1, -1, -1);
+      if (f->rank >= 0 && only_partner_rank(job, f->rank_b) == f->rank) subject(j, "nic", f->rank_b, -1, -1, -1);
       if (f->rank >= 0 && job->pp < 2 && !job->grouped_all_to_all) comm_subjects(j, job, f);
       break;
     case NJ_CONGESTION: subject(j, "fabric", -1, -1, -1, -1); break;

@@ -130,6 +130,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
+  if (e == 0) e = ni_role_map_read(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
@@ -221,4 +222,8 @@ void ni_summarize_free(struct ni_run *r) {
   ni_words_free(&r->opt.host);
   ni_ranks_free(&r->opt.rank);
   ni_ranks_free(&r->opt.sn);
+  free(r->roles.item);
+  free(r->roles.text);
+  free(r->marks.line);
+  free(r->marks.at);
 }

@@ -319,8 +319,9 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       qsort(row, n, sizeof *row, by_bytes);
       char func[81], name[81];
       ni_safe_text(head->func, func, sizeof func);
-      ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
-             ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes);
+      ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d%s%s\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
+             ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes,
+             s->comm[c].role ? "  role " : "", s->comm[c].role ? ni_role_names[s->comm[c].role] : "");
       ni_say(f, "#\n");
       ni_table_begin(&t, tests_columns, sizeof tests_columns / sizeof *tests_columns);
       for (size_t i = 0; i < n; i++) {

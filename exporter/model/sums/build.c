@@ -245,7 +245,8 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
-  int e = build_processes(r, s);
+  int e = ni_step_marks_find(r);
+  if (e == 0) e = build_processes(r, s);
   if (e == 0) e = build_comms(r, s);
   if (e == 0) e = build_cells(r, s);
   if (e == 0) e = build_job(r, s);

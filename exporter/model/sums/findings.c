@@ -124,8 +124,9 @@ const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
   if (!c->known) return NULL;
   if (c->pauses > 0) snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
   if (s->n_findings)
-    snprintf(without, sizeof without, "; without %s %s", ni_plural(s->n_findings, "this finding", "these findings"),
-             ni_duration_text(c->without_us, t[4]));
+    snprintf(without, sizeof without, "; without %s %s",
+             ni_plural(s->n_findings - (s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED), "this finding",
+                       "these findings"), ni_duration_text(c->without_us, t[4]));
   snprintf(out, 256, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
            ni_duration_text(c->own * c->run_us, t[1]), ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
   return out;
@@ -213,7 +214,7 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
   f->lost_us = lost;
   like_text(alike, like);
   snprintf(f->text, sizeof f->text,
-           "communicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more",
+           "%scommunicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more", ni_role_words[c->role],
            ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_words[c->type], c->n_ranks, factor,
            like, ni_duration_text(lost, more));
   return 0;
@@ -269,10 +270,10 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
-               "host %s: its communicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
+               "host %s: its %scommunicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
                "%s: %s more",
-               host, ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, c->n_ranks, f->value, like,
-               ni_duration_text(f->lost_us, more));
+               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, c->n_ranks,
+               f->value, like, ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "

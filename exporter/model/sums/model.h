@@ -63,6 +63,11 @@ enum ni_comm_type {
 extern const char *const ni_comm_type_names[NI_TYPE_COUNT]; /* "single-rank", "nvlink-only", ...: NVIDIA's, for files */
 extern const char *const ni_comm_type_words[NI_TYPE_COUNT]; /* what is known of it: "one node", ...; for people */
 
+/* What a communicator is for (work/roles.h): tensor, data, pipeline or expert parallelism, or all ranks. */
+enum ni_role { NI_ROLE_NONE = 0, NI_ROLE_TP, NI_ROLE_DP, NI_ROLE_PP, NI_ROLE_EP, NI_ROLE_WORLD, NI_ROLES };
+extern const char *const ni_role_names[NI_ROLES]; /* "-": it cannot be told; "tp", ... */
+extern const char *const ni_role_words[NI_ROLES]; /* in front of "communicator": "", "TP ", ... */
+
 /* Statistics of one quantity. n == 0: all figures NAN. Percentiles: linear interpolation at q * (n - 1). */
 struct ni_stats {
   uint64_t n;
@@ -150,6 +155,7 @@ struct ni_comm_row {
   char id[20];               /* "0x5d1c7e90aa41b2" */
   const char *name;          /* NULL: none. Hostile text */
   enum ni_comm_type type;
+  enum ni_role role;
   int32_t n_ranks, nnodes;
   uint32_t ranks_seen, hosts_seen, max_ranks_seen; /* max_ranks_seen: at most so many in one operation */
   int32_t one_host;          /* index of the host all its ranks are on; -1: several */

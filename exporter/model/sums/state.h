@@ -26,6 +26,8 @@
 #include "format/line.h"
 #include "model.h"
 #include "exporter/base/name_table.h"
+#include "exporter/model/sums/work/roles.h"
+#include "exporter/model/sums/reading/step_marks.h"
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/who/who.h"
@@ -47,6 +49,7 @@ struct ni_sum_options {
   struct ni_ranks rank, sn;
   uint64_t skip_first;
   const char *step_by;         /* what ends a step; NULL: it is found */
+  const char *comm_map;        /* a file that says roles of communicators (work/roles.h); NULL: none */
 };
 
 /* What is known of a process and of a communicator beside who they are: at the place of its number in `who`. */
@@ -140,6 +143,8 @@ struct ni_run {
   struct ni_tally_sum tally;
   struct ni_scan_plan plan;
   bool has_counters;           /* some file is one of `counters record`: covers are wanted */
+  struct ni_role_map roles;    /* of opt.comm_map */
+  struct ni_step_marks marks;
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */

@@ -14,12 +14,14 @@ static int larger_first(const void *a, const void *b) {
 #define TABLE(j, key, fields, items, n, limit, s) \
   ni_page_table(j, key, fields, sizeof(fields) / sizeof *(fields), items, sizeof *(items), n, limit, s)
 
+static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, ni_role_names[*v]))
 static const struct ni_json_field comm_fields[] = {
     NI_PAGE(ni_comm_row, id), NI_PAGE(ni_comm_row, name), NI_PAGE(ni_comm_row, type), NI_PAGE(ni_comm_row, n_ranks),
     NI_PAGE(ni_comm_row, nnodes), NI_PAGE(ni_comm_row, ranks_seen), NI_PAGE(ni_comm_row, hosts_seen),
     NI_PAGE(ni_comm_row, records), NI_PAGE(ni_comm_row, operations), NI_PAGE_AS(ni_comm_row, partial_operations, "partial"),
     NI_PAGE(ni_comm_row, transfer_ns), NI_PAGE(ni_comm_row, waiting_ns), NI_PAGE(ni_comm_row, outside_ns),
-    NI_PAGE(ni_comm_row, span_ns), NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us)};
+    NI_PAGE(ni_comm_row, span_ns), NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
+    {"role", put_role, offsetof(struct ni_comm_row, role)}};
 
 static const struct ni_json_field host_fields[] = {
     NI_PAGE(ni_host, name), NI_PAGE_AS(ni_host, n_processes, "processes"), NI_PAGE(ni_host, records), NI_PAGE(ni_host, exec_ns),

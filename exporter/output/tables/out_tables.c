@@ -102,7 +102,8 @@ static void write_rolled(FILE *f, const struct ni_summary *s) {
 
 static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x, size_t n,
                          void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
-  fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "\n", head);
+  fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "%s\n", head,
+          name == name_comm ? ",role" : "");
   for (size_t i = 0; i < n; i++) {
     const struct ni_group *g = &s->group[x[i].group];
     name(f, s, x[i].of);
@@ -110,6 +111,7 @@ static void write_slices(FILE *f, const struct ni_summary *s, const char *head, 
     fprintf(f, ",%llu", (unsigned long long)x[i].records);
     stats_row(f, &x[i].us);
     stats_row(f, &x[i].busbw_gbs);
+    if (name == name_comm) putc(',', f), ni_csv_text(f, ni_role_names[s->comm[x[i].of].role]);
     putc('\n', f);
   }
 }

@@ -22,6 +22,7 @@
   } while (0)
 
 static NI_JSON_FORM(put_type, enum ni_comm_type, ni_json_text(j, key, ni_comm_type_names[*v]))
+static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, *v ? ni_role_names[*v] : NULL))
 static NI_JSON_FORM(put_kind, enum ni_kind, ni_json_text(j, key, *v == NI_KIND_P2P ? "p2p" : "coll"))
 static NI_JSON_FORM(put_timing, enum ni_timing, ni_json_text(j, key, ni_timing_names[*v]))
 static NI_JSON_FORM(put_ns_as_us, double, ni_json_f64(j, key, *v / 1e3))
@@ -113,7 +114,7 @@ static const struct ni_json_field comm_fields[] = {
     NI_JSON(ni_comm_row, records), NI_JSON(ni_comm_row, operations), NI_JSON(ni_comm_row, partial_operations),
     BY(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
     BY(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
-    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us)};
+    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us), BY(put_role, ni_comm_row, role, "role")};
 
 /* Host and pid of a process. */
 static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {

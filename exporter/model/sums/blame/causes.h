@@ -37,6 +37,8 @@
 #define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
+#define NI_CAUSE_UNEVEN 0.04f      /* messages carry so much more than those of a rank's like, half of what it is late, and */
+#define NI_CAUSE_UNEVEN_APART 6.0f /* times as far from them as they are from each other: it has more to do and is not slow */
 #define NI_CAUSES_MAX 64u
 
 /* Others get ahead of a late rank place by place: it is late by so much of excess_us. 0: that is so; 1: it is all of excess_us. */
@@ -57,6 +59,7 @@ struct ni_cause {
   uint32_t from, to;           /* bins, half open */
   uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
   float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */
+  float more_bytes;            /* uneven work: than its like exchange, as a share */
   float of_gaps;               /* own time: excess_us as a share of what is seen between operations (launch: of what is idle before these) */
   struct ni_lead lead;         /* of a late rank */
   uint32_t alike;              /* compared with so many */
@@ -71,6 +74,8 @@ struct ni_causes {
 
 /* What ranks, hosts and stages do themselves. */
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
+/* Of these: late ranks that have more to do become uneven work. */
+int ni_causes_uneven(const struct ni_blame *b, struct ni_causes *c);
 /* What lies between them. */
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);

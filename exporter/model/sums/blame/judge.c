@@ -12,6 +12,7 @@
 #include "pass.h"
 #include "replay.h"
 #include "say.h"
+#include "exporter/model/sums/work/roles.h"
 
 struct passes {
   struct ni_blame *b;
@@ -93,6 +94,7 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   struct ni_replay replay;
   int e = ni_blame_alike(b);
   if (e == 0) e = ni_causes_own(b, &causes); /* first: there are more links than ranks, and room for so many causes alone */
+  if (e == 0) e = ni_causes_uneven(b, &causes);
   if (e == 0) e = ni_causes_links(b, &causes);
   if (e == 0) e = fill_steps(b, s);
   if (e == 0) e = ni_replay(b, &causes, &replay);
@@ -115,7 +117,7 @@ static int same_steps(struct ni_blame *b) {
     if (b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
   b->usual_steps = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
   free(n);
-  for (uint32_t i = 0; i < b->n_ranks && judged; i++) {
+  for (uint32_t i = 0; i < b->n_ranks && judged && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || as_many(b, i)) continue;
     struct ni_blame_rank anew = {.process = o->process, .ops_before = o->ops};
@@ -136,15 +138,14 @@ static int same_steps(struct ni_blame *b) {
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   uint32_t judged = 0;
-  if (s->n_processes < 2 || r->opt.compat) return 0;
-  if (r->opt.coll.n || r->opt.comm.n || r->opt.sn.n) {
-    s->why_durations = "only some operations were chosen";
-    return 0;
-  }
+  if (r->opt.compat) return 0;
+  if (r->opt.coll.n || r->opt.comm.n || r->opt.sn.n) s->why_durations = "only some operations were chosen";
+  if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
   int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
   if (e == 0) e = pass_all(&b);
   if (e == 0) e = same_steps(&b);
+  if (e == 0) e = ni_roles(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
     struct ni_blame_rank *o = &b.rank[i];
     if (s->process[i].ranks > 1) {

@@ -24,6 +24,7 @@ struct pass {
   struct token token[NI_PLACE_TOKENS];
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
+  uint32_t turns;              /* periods of the operations: steps, unless marks say what these are */
   int64_t sampled_ns;          /* start of the last operation in the sample */
   size_t cap_sample, cap_cells, cap_incidents;
 };
@@ -60,7 +61,7 @@ static void flush_tokens(struct pass *x) {
 static int to_bin(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   flush_tokens(x);
-  if (x->step / o->bin_steps >= x->bins_max) ni_blame_coarsen(o);
+  while (x->step / o->bin_steps >= x->bins_max) ni_blame_coarsen(o);
   x->bin = x->step / o->bin_steps;
   if (x->bin < o->n_bins) return 0;
   if (x->bin >= x->cap_cells) {
@@ -170,13 +171,16 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
 }
 
 static int take_chunk(struct pass *x) {
+  const struct ni_step_marks *m = &x->b->r->marks; /* a step begins with the first period behind its mark */
   int e = 0;
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct ni_blame_op *op = &x->op[i];
     bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
     if (!before) e = take_op(x, op);
     if (e == 0 && ends) {
-      x->step++;
+      x->turns++;
+      if (!m->n) x->step++;
+      while (x->step + 1 < m->n && m->at[x->step + 1] <= (before ? op->start_ns : op->end_ns)) x->step++;
       ni_places_next_step(&x->places);
       e = to_bin(x);
     }
@@ -216,28 +220,31 @@ static void shapes(struct pass *x) {
 
 static int sum_up(struct pass *x) {
   struct ni_blame_rank *o = x->out;
+  const uint32_t turns = x->turns + 1;
   o->n_steps = x->step + 1;
+  const float each = (float)turns / (float)o->n_steps;
   shapes(x);
   if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place))) return -ENOMEM;
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     const struct ni_place_key *k = &x->places.key[i];
-    if (!ni_place_counts(&x->places, k) || k->n * 2 < o->n_steps) continue;
+    if (!ni_place_counts(&x->places, k) || k->n * 2 < turns) continue;
     uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0; /* counted from elsewhere: others */
     for (uint32_t m = 0; m < o->n_slots; m++)
       if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
     float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
     uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
-    o->place[o->n_places++] = (struct ni_blame_place){ni_mix(at + waits), at, (k->name - 1) % NI_PLACE_POSITIONS, k->usual.us, mean_us};
+    o->place[o->n_places++] =
+        (struct ni_blame_place){ni_mix(at + waits), at, (k->name - 1) % NI_PLACE_POSITIONS, k->usual.us * each, mean_us * each};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   /* The same work: as many collectives of each size, on communicators as large, in a step; as many slots with messages. */
   for (uint32_t i = 0; i < o->n_tokens && i < NI_PLACE_TOKENS; i++) {
-    double per_step = (double)x->token[i].ops / o->n_steps;
+    double per_step = (double)x->token[i].ops / turns;
     if (x->token[i].ops && o->slot[x->token[i].slot].kind == NI_BLAME_COLL && per_step > 0.5)
       o->signature += ni_mix(o->token_hash[i] ^ (uint64_t)(per_step + 0.5));
   }
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > o->n_steps) o->signature += ni_mix(o->slot[i].kind);
+    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns) o->signature += ni_mix(o->slot[i].kind);
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged) o->why_not = "nothing lies between its operations";
   return 0;

@@ -58,7 +58,8 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
       continue;
     }
     const struct ni_comm_row *k = &b->s->comm[l->comm];
-    ni_put(w, "%s%s", shown++ ? ", " : " (", k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
+    ni_put(w, "%s%s%s", shown++ ? ", " : " (", k->name && *k->name ? "" : ni_role_words[k->role],
+           k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
   }
   if (more) ni_put(w, " and %u more", more);
   if (shown) ni_put(w, ")");
@@ -66,17 +67,20 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
 
 static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
   char host[81], other[81], time[32];
-  const bool one = c->level == NI_LEVEL_RANK;
+  const bool one = c->level == NI_LEVEL_RANK, uneven = c->kind == NI_FIND_UNEVEN;
   switch (c->kind) {
     case NI_FIND_LATE_RANK:
+    case NI_FIND_UNEVEN:
     case NI_FIND_SLOW_HOST:
       if (one) put_rank(w, b, c->of);
       else ni_put(w, "host %s: its ", host_text(b, c->of, host));
       if (!one) put_ranks(w, f, b->s);
+      if (uneven) ni_put(w, " has %.0f %% more bytes to exchange than its like and", 100 * c->more_bytes);
       if (c->launch)
         ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere", one ? "es its" : " their",
                one ? "its" : "the", one ? "" : "s", ni_duration_text(c->excess_us, time));
       else put_own(w, c, one);
+      if (uneven) ni_put(w, "; uneven work, not a slow rank");
       break;
     case NI_FIND_PAUSES:
       if (one) put_rank(w, b, c->of);
@@ -119,7 +123,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_COMM:
-      ni_put(w, "communicator ");
+      ni_put(w, "%scommunicator ", ni_role_words[b->s->comm[b->link[c->of].comm].role]);
       put_comm(w, b, b->link[c->of].comm);
       ni_put(w, ": its transfers take %.2f times as long as those of the %u like it; which of its ranks is slow cannot be told", 1 + c->share,
           c->alike - 1);
@@ -234,8 +238,30 @@ static int by_cost(const void *a, const void *b) {
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
+/* Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like the network. */
+static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number, struct ni_summary *s) {
+  char name[81];
+  for (uint32_t h = 0, i, k; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
+    for (i = 0; i < c->n_items; i++) {
+      const struct ni_blame_link *l = &b->link[c->item[i]];
+      for (k = 0; k < l->n_ranks && ni_blame_host(b, l->rank[k]) != h;) k++;
+      if (k == l->n_ranks) break;
+    }
+    if (!i || i < c->n_items) continue;
+    struct ni_finding *f = &s->finding[s->n_findings++];
+    *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED, .level = NI_LEVEL_JOB, .other = UINT32_MAX, .from_step = -1,
+                             .to_step = -1, .low_us = NAN, .high_us = NAN, .value = NAN};
+    snprintf(f->text, sizeof f->text, "undecided: whether finding %zu is the network or one host, since all links across hosts "
+             "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)", number, host_text(b, h, name));
+    return;
+  }
+}
+
 int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay, struct ni_summary *s) {
   struct ni_cause sorted[NI_CAUSES_MAX];
+  const struct ni_cause *crowded = NULL;
+  size_t number = 0;           /* of the finding it is, from 1 on */
+  char text[81];
   int e = 0;
   memcpy(sorted, causes->item, causes->n * sizeof *sorted);
   qsort(sorted, causes->n, sizeof *sorted, by_cost);
@@ -244,9 +270,13 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
     if (!worth_saying(&sorted[i], replay->run_us, sorted[0].cost_us)) continue;
+    if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
   }
+  if (e == 0 && crowded) say_undecided(b, crowded, number, s);
+  if (b->r->marks.n) snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
+                              ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));
   for (uint32_t i = 0; i < b->n_ranks && !*s->step_mark; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_put_text w = {s->step_mark, sizeof s->step_mark};

@@ -58,7 +58,7 @@ static int find(struct grams *g, uint64_t hash, uint16_t *out) {
 }
 
 static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op) {
-  const char *by = b->r->opt.step_by;
+  const char *by = b->r->marks.n ? NULL : b->r->opt.step_by;
   const struct ni_blame_slot *s = &rank->slot[op->slot];
   if (!by) return s->kind == NI_BLAME_COLL;
   const char *name = b->s->comm[s->comm].name;

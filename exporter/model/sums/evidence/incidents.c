@@ -131,7 +131,8 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
       const struct ni_finding *f = &w->s->finding[i];
       if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
       if (pause && f->kind != NI_FIND_PAUSES) continue;
-      if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST)) continue;
+      if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN ||
+                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST)) continue;
       for (size_t k = 0; k < f->n_processes; k++)
         if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
             (near && !pause && f->level == NI_LEVEL_RANK && w->s->process[process].host == w->s->process[f->process[k]].host))

@@ -214,6 +214,14 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
   }
 }
 
+static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
+  uint32_t host, text, process;
+  int e = ni_name(&x->r->names, &x->names, l->meta.hostname, &host);
+  if (e == 0) e = ni_name(&x->r->names, &x->names, l->control.mark, &text);
+  if (e == 0) e = ni_find_process(x->r, host, l->meta.pid, x->start_ns, (uint32_t)x->file_no, &process);
+  return e < 0 ? e : ni_step_marks_add(x->r, process, (int64_t)l->control.ns, text);
+}
+
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
@@ -222,6 +230,7 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   switch (l->kind) {
     case NI_LINE_OP: return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
     case NI_LINE_PROCESS: return take_process(x, l);
+    case NI_LINE_CONTROL: return l->control.mark ? take_mark(x, l) : 0;
     case NI_LINE_PROXY:
       if (!x->r->has_counters) return 0;
       /* fall through */

@@ -38,7 +38,7 @@ const TABLES = [
     n('Transfer p50', (g) => g.transfer_us.p50, us, { csv: 'transfer_us_p50' }), n('Job view p50', (g) => g.job_us.p50, us, { csv: 'job_us_p50' }), n('% of peak', 'of_best', percent), t('Algorithm/protocol', (g) => g.mix, { text: true }),
   ] },
   { name: 'Communicators', file: 'communicators.csv', rows: () => comms, sort: ['transfer_ns', true], columns: [
-    t('Communicator', (c) => c.id, { show: (c) => el('span', { class: 'mono', text: c.id }) }), t('Name', (c) => c.name, { text: true }), t('Type', (c) => c.typeName),
+    t('Communicator', (c) => c.id, { show: (c) => el('span', { class: 'mono', text: c.id }) }), t('Name', (c) => c.name, { text: true }), t('Type', (c) => c.typeName), t('Role', (c) => c.role),
     n('Ranks', 'n_ranks'), n('Ranks seen', 'ranks_seen', count), n('Nodes', 'nnodes'), n('Records', 'records'), n('Operations', 'operations'), n('With ranks missing', 'partial'),
     n('Transfer', 'transfer_ns', ns), n('Waiting', 'waiting_ns', ns), n('Outside NCCL', 'outside_ns', ns), n('First to last', 'span_ns', ns),
   ] },

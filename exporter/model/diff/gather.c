@@ -90,13 +90,14 @@ static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
   return 0;
 }
 
-/* What kind of link it is, in words: the one place that knows roles. */
+/* What kind of link it is, in words. */
 static void role_of(const struct ni_blame *b, const struct ni_blame_link *l, char out[64]) {
   const struct ni_comm_row *c = &b->s->comm[l->comm];
+  const char *role = c->role == NI_ROLE_WORLD ? "" : ni_role_words[c->role];
   const char *where = l->host >= 0 ? "within hosts" : "across hosts";
-  if (l->from >= 0) snprintf(out, 64, "messages %s", where);
+  if (l->from >= 0) snprintf(out, 64, "%smessages %s", role, where);
   else if ((size_t)c->n_ranks == b->s->n_processes) snprintf(out, 64, "collectives of all ranks");
-  else snprintf(out, 64, "collectives of %" PRId32 " ranks %s", c->n_ranks, where);
+  else snprintf(out, 64, "%scollectives of %" PRId32 " ranks %s", role, c->n_ranks, where);
 }
 
 static int by_rank(const void *a, const void *b) {
@@ -111,7 +112,8 @@ static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struc
     const char *far = l->host >= 0 ? "" : ", across hosts";
     bool two = l->from >= 0 && l->n_ranks == 2, back = two && l->from > l->to;
     role_of(b, l, i->group);
-    i->like = i->key = of_text(0, i->group);
+    i->like = of_text(0, i->group);
+    i->key = of_number(of_number(l->host >= 0, l->from >= 0), (uint32_t)b->s->comm[l->comm].n_ranks); /* roles may be unknown */
     for (uint32_t k = 0; k < l->n_ranks; k++) rank[k] = ni_blame_global(b, l->rank[k]);
     qsort(rank, l->n_ranks, sizeof *rank, by_rank);
     for (uint32_t k = 0; k < l->n_ranks; k++) i->key = of_number(i->key, (uint32_t)rank[k]);

@@ -26,6 +26,7 @@ job other 1 C
 said same 0 --json -j1 good same
 is same 'j["schema_version"] == "nccl-inspector-diff-1" and j["changed"] == 0 and len(rows) > 60 and j["notes"] == []'
 is same '{r["kind"] for r in j["rows"]} == {"step", "host", "rank", "role", "link", "function"}'
+is same '{"TP collectives of 8 ranks within hosts", "PP messages across hosts", "DP collectives of 2 ranks across hosts"} <= set(rows)'
 cp "$work/said" "$work/one"
 said jobs 0 --json -j2 --memory 16M good same
 cmp "$work/one" "$work/said"

@@ -61,7 +61,8 @@ for n in ("A-late-30-7", "A-healthy-0-7"):
     layout, kind, asked, seed = n.split("-")
     got.append(dict(judge.score(inspector, os.path.join(work, n), os.path.join(work, "out-" + n)), row=plan.row(kind, float(asked)), job=n))
 assert all(o["complete"] for o in got)
-assert [r.split("|")[1].strip() for r in table.markdown(got).split("\n")[2:]] == ["late +30 %", "healthy"]
+assert [r.split("|")[1].strip() for r in table.markdown(got).split("\n\n")[1].split("\n")[2:]] == ["late +30 %", "healthy"]
+assert table.totals(got)[-1][1:3] == ["100.0 % of 1"] * 2, table.totals(got)
 names = [plan.name(j) for j in plan.jobs(True, 4, layouts="AC")]
 assert len(set(names)) == len(names) and all(int(n.rsplit("-", 1)[1]) % 2 for n in names) and "C-stage-cost-" in " ".join(names)
 P

@@ -114,11 +114,41 @@ static uint32_t steps_in(unsigned steps, unsigned each, bool *found) {
   for (unsigned i = 0; i < steps; i++)
     for (unsigned k = 0; k <= each; k++, n++)
       op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000, .sn = i * each + k, .token = k == each, .slot = k == each};
-  assert_int_equal(ni_steps_find(&b, &rank, op, n, &m), 0);
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   *found = m.found;
   for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
   free(r);
   return ends;
+}
+
+/* Steps of 14 operations with short and long gaps, and two gradients in each, evenly apart: nothing comes once a step. */
+static void test_period(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 40, EACH = 14 };
+  static struct ni_blame_op op[STEPS_HERE * (EACH + 2)];
+  struct ni_comm_row comm[2] = {{.n_ranks = 2}, {.n_ranks = 4}};
+  struct ni_summary s = {.comm = comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot[2] = {{.comm = 0, .ops = STEPS_HERE * EACH}, {.comm = 1, .ops = STEPS_HERE * 2}};
+  const char *func[2] = {"AllReduce", "AllReduce"};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 2, .token_func = func, .n_tokens = 2};
+  struct ni_step_mark m;
+  uint32_t n = 0, ends = 0;
+  int64_t t = 0;
+  for (uint32_t i = 0; i < STEPS_HERE * EACH; i++) {
+    t += (i % EACH < EACH / 2 ? 800000 : 1700000) + (int64_t)(i * 7919 % 20000);
+    op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 200000, .sn = i};
+    if (i % (EACH / 2) == 3) op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2), .token = 1, .slot = 1};
+    t += 200000;
+  }
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  assert_int_equal(ends, STEPS_HERE);
+  /* As many as are asked for: here two of them. */
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, STEPS_HERE / 2, &m), 0);
+  assert_true(m.found && m.size == 4);
+  free(r);
 }
 
 static void test_steps(void **state) {
@@ -141,9 +171,9 @@ static void test_coarsen(void **state) {
   assert_true(cell[1].start_ns == 0 && link[1].n == 0);
 }
 
-enum { STEPS = 16, OWN = 100, LATE = 130, TRANSFER = 10 };
+enum { STEPS = NI_BLAME_BLOCK, OWN = 100, LATE = 130, TRANSFER = 10 };
 
-/* Two ranks with one operation in each of 16 steps; rank 1 computes 130 us before it instead of 100, once with a pause of 50 more. */
+/* Two ranks with one operation in each step of a block; rank 1 computes 130 us before it instead of 100, once with a pause of 50 more. */
 struct two {
   struct ni_blame b;
   struct ni_blame_rank rank[2];
@@ -171,7 +201,7 @@ static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
   }
   t->item = item;
   t->cause = &t->causes.item[0];
-  *t->cause = (struct ni_cause){.kind = kind, .item = &t->item, .n_items = 1, .to = STEPS, .share = 0.3f, .of_gaps = 0.3f};
+  *t->cause = (struct ni_cause){.kind = kind, .item = &t->item, .n_items = 1, .to = STEPS, .share = 0.3f, .of_gaps = 0.3f, .lead = {1, 1}};
   t->causes.n = 1;
   return t;
 }
@@ -194,11 +224,14 @@ static void test_replay(void **state) {
   assert_true(cost(new_two(NI_FIND_LATE_RANK, 0)) == 0); /* nobody waits for it */
   assert_true(near(cost(new_two(NI_FIND_PAUSES, 1)), 50));
   struct two *t = new_two(NI_FIND_LATE_RANK, 1);
-  t->cause->from = 8, t->cause->to = 12;
+  t->cause->from = 3, t->cause->to = 7;
   assert_true(near(cost(t), 30 * 4));
   t = new_two(NI_FIND_LATE_RANK, 1);
   t->cause->launch = true;
-  assert_true(near(cost(t), 30 * 3)); /* 4, 8, 12: the first has nothing before it */
+  assert_true(near(cost(t), 30)); /* step 4: the first has nothing before it */
+  t = new_two(NI_FIND_LATE_RANK, 1); /* the other one runs ahead: the longest gap is all that it is late */
+  t->cause->excess_us = 30, t->cause->lead = (struct ni_lead){0.5f, 0};
+  assert_true(near(cost(t), 15 * STEPS));
   t = new_two(NI_FIND_SLOW_PAIR, 0);
   t->cause->links = true, t->cause->share = 1;
   assert_true(near(cost(t), STEPS * TRANSFER / 2));
@@ -221,7 +254,7 @@ static void test_crossed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_room),    cmocka_unit_test(test_alone),   cmocka_unit_test(test_own_time), cmocka_unit_test(test_group),
-      cmocka_unit_test(test_steps),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_steps),   cmocka_unit_test(test_period),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

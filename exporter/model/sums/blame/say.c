@@ -102,6 +102,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       else {
         ni_put(w, "the NIC of ");
         put_rank(w, b, c->of);
+        if (w->at[-1] == ',') w->at--, w->left++;
         ni_put(w, ": transfers across it take");
       }
       ni_put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);

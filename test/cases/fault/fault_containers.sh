@@ -49,10 +49,10 @@ mkdir -p "$TMP/logs"
 grep -q ' 3030 records' "$TMP/recover" || fail "$CASE: the newest box: $(cat "$TMP/recover")"
 
 CASE="a life that leaves its box empty"
-before=$(boxes)
+before=$(newest)
 life init 0 ops 0 300 fin 0 _exit 0
-[ "$(boxes)" = $((before + 1)) ] || [ "$(boxes)" = "$before" ] || fail "$CASE: $(boxes) boxes, $before before"
-empty=$(newest)
+empty=$(newest) # it may have made room for itself: there can be fewer boxes than before
+[ "$empty" != "$before" ] || fail "$CASE: it left no box"
 life init 0 ops 0 300 fin 0 exit 0
 [ ! -e "$empty" ] || fail "$CASE: it is still there"
 

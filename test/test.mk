@@ -54,7 +54,7 @@ check-model:
 check-aarch64:
 	$(Q)test/aarch64/run.sh
 
-# What summary says of jobs with planted causes (docs/verdicts.md), 40 of each kind and layout; 40 minutes on two idle cores.
+# What summary says of jobs with planted causes (docs/verdicts.md), 40 of each kind and layout; 30 minutes on two idle cores.
 VERDICTS_PER ?= 40
 verdicts: $(EXP_BIN) $(JOBS_BIN)
 	$(Q)test/verdicts/run.py held --per $(VERDICTS_PER) --exporter $(EXP_BIN) --tool $(JOBS_BIN) --write docs/verdicts.md

@@ -55,6 +55,7 @@ static bool is_said(const struct ni_role_map *m, const struct ni_comm_row *c, en
 static int take_lines(struct ni_run *r, const char *path, size_t n) {
   struct ni_role_map *m = &r->roles;
   size_t number = 1;
+  if (n == 0) return 0; /* then there is no text either */
   for (char *line = m->text, *end; line < m->text + n; line = end + 1, number++) {
     char word[8] = "", rest[2] = "#";
     int i = 0, to = 0;

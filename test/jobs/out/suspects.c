@@ -151,8 +151,8 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
       /* The NICs of a host that talks to no other may be it as well. */
       if (f->rank < 0 && only_partner(job, f->host) == f->host_b) subject(j, "nic", -1, -1, f->host, -1);
       if (f->rank < 0 && only_partner(job, f->host_b) == f->host) subject(j, "nic", -1, -1, f->host_b, -1);
-      if (f->rank >= 0 && only_partner_rank(job, f->rank) == f->rank_b) subject(j, "nic", f->rank, -1, -1, -1);
-      if (f->rank >= 0 && only_partner_rank(job, f->rank_b) == f->rank) subject(j, "nic", f->rank_b, -1, -1, -1);
+      if (f->rank >= 0 && only_partner_rank(job, f->rank) == f->rank_b) subject(j, "rail", f->rank, -1, -1, -1);
+      if (f->rank >= 0 && only_partner_rank(job, f->rank_b) == f->rank) subject(j, "rail", f->rank_b, -1, -1, -1);
       if (f->rank >= 0 && job->pp < 2 && !job->grouped_all_to_all) comm_subjects(j, job, f);
       break;
     case NJ_CONGESTION: subject(j, "fabric", -1, -1, -1, -1); break;

@@ -313,7 +313,7 @@ int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.link ? crowded(&w) : -ENOMEM;
   if (e == 0) e = judge(&w);
   if (e == 0) e = within_hosts(&w);
-  for (uint32_t i = 0; e == 0 && i < b->n_links && !out->left_out; i++) /* no more are named than there is room for */
+  for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX; i++) /* no more are named than there is room for */
     if (w.link[i].state == SLOW) e = explain(&w, i);
   free(w.link);
   return e;

@@ -293,14 +293,28 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
   return e;
 }
 
+static int later(const void *a, const void *b, void *of) {
+  const struct late *l = of;
+  float x = l[*(const uint32_t *)a].excess_us, y = l[*(const uint32_t *)b].excess_us;
+  return x > y ? -1 : x < y ? 1 : *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+/* The latest first: there is not room for all where chance lets many of thousands stand out. */
 static int name_ranks(struct own *w, struct ni_causes *out) {
-  int e = 0;
-  for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++) {
+  uint32_t *order = malloc((w->b->n_ranks + 1) * sizeof *order);
+  int e = order ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++) order[i] = i;
+  if (e == 0) qsort_r(order, w->b->n_ranks, sizeof *order, later, w->late);
+  for (uint32_t k = 0; e == 0 && k < w->b->n_ranks; k++) {
+    const uint32_t i = order[k];
     const struct late *l = &w->late[i];
     for (int pauses = 0; e == 0 && pauses < 2; pauses++) {
       if (!(pauses ? l->pauses : l->late || l->launch)) continue;
+      if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
+        out->left_out++;
+        continue;
+      }
       struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
-      if (!c) return 0;
       c->from = pauses ? 0 : l->from;
       c->to = pauses ? w->b->bins : l->to;
       c->excess_us = l->excess_us;
@@ -314,6 +328,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
       e = add_ranks(c, w, itself, i);
     }
   }
+  free(order);
   return e;
 }
 

@@ -34,6 +34,7 @@
 #define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
 #define NI_CAUSE_SMALL_COST 8e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
+#define NI_CAUSE_ONCE_COST 1e-2    /* where the replay saw one block of steps alone (a thousand ranks for a few steps): what it says is chance, */
 #define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */

@@ -224,8 +224,9 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 }
 
 /* Nobody waits for the others, or chance can do as much. */
-static bool worth_saying(const struct ni_cause *c, double run_us, double largest_us) {
-  double cost = c->cost_us / run_us;
+static bool worth_saying(const struct ni_cause *c, const struct ni_replay *replay, double largest_us) {
+  double cost = c->cost_us / replay->run_us;
+  if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST) return false;
   if (c->rest && cost < NI_CAUSE_REST_COST) return false;
   if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
   if (c->links) return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);
@@ -270,7 +271,7 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
-    if (!worth_saying(&sorted[i], replay->run_us, sorted[0].cost_us)) continue;
+    if (!worth_saying(&sorted[i], replay, sorted[0].cost_us)) continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);

@@ -57,14 +57,19 @@ PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version
 PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthread -ldl -lm
 
 # ---- exporter ----------------------------------------------------------------------------------------------
-EXP_SRC    := $(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c))
-EXP_CXX    := $(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc))
+EXP_SRC    := $(filter-out exporter/agent/%,$(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c)))
+EXP_CXX    := $(filter-out exporter/agent/%,$(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc)))
 EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
 EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
 EXP_BIN    := $(BUILD)/nccl-inspector
 EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
 EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
+
+# `agent` and `top` are a program of their own (exporter/cmds/live.h): what they link nobody else has to load.
+LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(wildcard exporter/agent/*.c exporter/agent/*/*.c exporter/agent/*/*.cc))))
+LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD)/nccl-inspector-live)
+LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo
 
 # ---- simulator ---------------------------------------------------------------------------------------------
 SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
@@ -90,7 +95,7 @@ BENCH_BIN := $(BENCH_SRC:test/bench/%.c=$(BUILD)/test/bench/%)
 .DEFAULT_GOAL := all
 all: plugin exporter sim
 plugin: $(PLUGIN_SO)
-exporter: $(EXP_BIN)
+exporter: $(EXP_BIN) $(LIVE_BIN)
 sim: $(SIM_BIN)
 tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN)
 tests: all tools $(UNIT_BIN)
@@ -129,6 +134,9 @@ $(FORMAT_LIB): $(FORMAT_OBJ)
 $(EXP_BIN): $(BUILD)/obj/exporter/cmds/main.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
+$(BUILD)/nccl-inspector-live: $(LIVE_OBJ) $(EXP_LIB) $(FORMAT_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LIVE_LIBS) $(LDFLAGS)
 $(SIM_BIN): $(SIM_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)

@@ -74,12 +74,12 @@ PC = $(DESTDIR)$(LIBDIR)/pkgconfig/nccl-inspector.pc
 install: all
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
 	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(EXP_BIN) $(SIM_BIN) $(DESTDIR)$(BINDIR)/
+	install -m 755 $(EXP_BIN) $(LIVE_BIN) $(SIM_BIN) $(DESTDIR)$(BINDIR)/
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
 	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(PC)
 	$(if $(MANPAGES),install -d $(DESTDIR)$(MANDIR)/man1 && install -m 644 $(MANPAGES) $(DESTDIR)$(MANDIR)/man1/)
 uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(PC) $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(EXP_BIN) $(SIM_BIN))) \
+	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(PC) $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(EXP_BIN) $(SIM_BIN)) nccl-inspector-live) \
 	  $(DESTDIR)$(MANDIR)/man1/nccl-inspector*.1 $(DESTDIR)$(MANDIR)/man1/nccl-sim*.1
 
 DIST = nccl-inspector-$(NI_VERSION)

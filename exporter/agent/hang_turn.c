@@ -1,0 +1,1 @@
+#include "hang_turn.h"

@@ -1,0 +1,30 @@
+/*
+ * Sends metrics by OTLP over HTTP, in a thread of its own: names are looked up and servers waited for there.
+ *
+ *   agent every 15 s: ni_otlp_put(request) ─▶ one request that waits, a newer one replaces it ─▶ POST URL/v1/metrics, gzip
+ *
+ * As the specification has it: 429, 502, 503, 504 and no connection are tried again, after Retry-After or 1, 2, 4 ... 60 s with
+ * jitter, for five minutes; 200 with a partial success and other codes are not. Sums are cumulative, so what is given up costs
+ * points in time and no amounts. Nothing of it ever waits for the job or for /metrics.
+ */
+#ifndef NI_OTLP_SEND_H
+#define NI_OTLP_SEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ni_otlp;
+struct ni_otlp_totals {
+  uint64_t sent, retried, dropped, refused; /* requests; refused: data points, by partial success */
+  char error[256];                          /* the newest one; "" */
+};
+
+/* url: as --otlp has it; /v1/metrics is added where it has no path. header: one more, or NULL. 0 or -errno. */
+int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header);
+/* Takes the request, for free(). Never waits. */
+void ni_otlp_put(struct ni_otlp *o, void *request, size_t bytes);
+struct ni_otlp_totals ni_otlp_totals(struct ni_otlp *o);
+/* Sends what waits, 2 s at most. */
+void ni_otlp_stop(struct ni_otlp *o);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * The readers: a child process for each user who has jobs here, with his rights and no others (as root), or one for ourselves. Each
+ * watches (watch.h) and writes batches into a pipe.
+ *
+ *   agent ─fork─▶ reader of uid 1001: turn a second, or at once when something began or ended ─▶ pipe ─▶ agent: ni_live_apply()
+ *         ─fork─▶ reader of uid 1002 ...
+ *
+ * A reader that a file makes crash, or that hangs in a file system, costs its user's figures their age and nobody anything else. It
+ * is begun again after a second, then two, ... 60, from what the agent has applied, so no line is counted twice or lost. It ends
+ * with the agent. Its memory is bounded (RLIMIT_AS).
+ *
+ * After each look the reader asks ni_hang_watch_turn() (hang_turn.h) and puts a verdict into the look that it sends.
+ *
+ * Who has jobs here: owners of boxes in box_dir and of logs in the log folders, looked for every second (names and owners alone).
+ */
+#ifndef NI_READERS_H
+#define NI_READERS_H
+
+#include "exporter/cmds/live.h"
+#include "exporter/model/live/live.h"
+
+struct ni_readers;
+
+/* epoll: where the readers' pipes are added, with data.ptr of ours: what ni_readers_ready() is to get. */
+int ni_readers_open(struct ni_readers **out, const struct ni_agent_options *o, const char *node, struct ni_live *live, int epoll);
+/* Something is to be read from that pipe. true: the state has changed. */
+bool ni_readers_ready(struct ni_readers *r, void *pipe, uint64_t unix_ns, uint64_t mono_ns);
+/* Once a second: finds users, begins readers, ends those without work. Restarts so far. */
+uint64_t ni_readers_tick(struct ni_readers *r, uint64_t mono_ns);
+/* Have all that run done their first turn since they began? Until then sums may lag behind what a killed agent had shown. */
+bool ni_readers_settled(const struct ni_readers *r);
+/* CPU time and memory of all of them, from /proc. */
+void ni_readers_cost(const struct ni_readers *r, uint64_t *cpu_ns, uint64_t *resident_bytes, uint64_t *descriptors);
+void ni_readers_close(struct ni_readers *r);
+
+#endif

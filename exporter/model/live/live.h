@@ -1,0 +1,95 @@
+/*
+ * What a node's jobs do now, and have done since: the state that /metrics, `top` and OTLP are made from.
+ *
+ *   batches (batch.h) ─▶ ni_live_apply() ─▶ ni_live ─▶ exporter/output/metrics: text, OpenMetrics, OTLP, JSON
+ *                                             │ ▲
+ *                            checkpoint.h ◀───┘ └─── after a restart
+ *
+ * Counters only grow; a checkpoint holds them together with the places of the files that they come from, so that what is read
+ * again after a kill is read once. Jobs that ended go after NI_LIVE_KEEP_NS (settings: keep-ended), with their files' entries
+ * once the files are gone or have been untouched as long.
+ *
+ * Bounds: NI_LIVE_JOBS_MAX jobs and so on; what is beyond is left out and counted. Threads: one. Ownership: ni_live_free().
+ * Failure: -ENOMEM, and then the batch has had no effect.
+ */
+#ifndef NI_LIVE_H
+#define NI_LIVE_H
+
+#include "batch.h"
+#include "exporter/base/index.h"
+
+enum { NI_LIVE_JOBS_MAX = 256, NI_LIVE_MEMBERS_MAX = 8192, NI_LIVE_FUNCS_MAX = 32768, NI_LIVE_FILES_MAX = 65536 };
+
+struct ni_live_job {
+  char job[64], attempt[16];
+  uint32_t uid;
+  uint64_t first_ns, last_ns;       /* when it was seen first, and when anything of it last moved; this node's clock */
+  uint64_t ended_ns;                /* no process of it lives here any more: since when; 0: some do */
+  uint32_t alive;                   /* processes in the newest looks */
+  bool stuck;                       /* some operation of it is beyond the limit */
+  struct ni_live_hang hang;         /* job "": none */
+  uint64_t hang_ns;                 /* when that was said */
+};
+
+/* Sums of one function and size class of a job, all ranks of this node together. */
+struct ni_live_class {
+  uint32_t job;
+  char func[24];
+  uint32_t size_class;
+  uint64_t timed, ns, bus_n, bus_bytes, took[NI_LIVE_TOOK + 1], bus[NI_LIVE_BUS + 1];
+};
+
+/* Sums of a rank in the communicators of one name. */
+struct ni_live_member {
+  struct ni_live_who who;
+  uint32_t job;
+  uint64_t started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT];
+};
+struct ni_live_func {
+  uint32_t member;
+  char func[24];
+  uint64_t n, bytes, timed, ns, bus_n, bus_bytes, bus_ns, late_n, late_ns;
+  uint64_t before_n, before_bus_bytes, before_bus_ns; /* at the end of the window before: for rates of now (ni_live_tick) */
+  uint64_t window_n, window_bus_bytes, window_bus_ns, window_ns; /* of the last whole window */
+};
+
+struct ni_live_life {               /* the last account of a communicator's life */
+  struct ni_live_file file;         /* of whose log: pid and start_ns count */
+  struct ni_live_account last;
+};
+
+/* A look of one user's reader. */
+struct ni_live_looked {
+  uint32_t uid, logs, boxes, unread;
+  uint64_t at_ns, behind;           /* CLOCK_MONOTONIC */
+  struct ni_live_process *process;
+  struct ni_live_open *open;
+  size_t n_processes, n_open;
+};
+
+struct ni_live { /* all 0: empty */
+  struct ni_live_job *job;
+  struct ni_live_class *class;
+  struct ni_live_member *member;
+  struct ni_live_func *func;
+  struct ni_live_nvidia *nvidia;    /* sums since ni_live_nvidia_turn() */
+  struct ni_live_life *life;
+  struct ni_live_file *file;        /* `from` is not used here */
+  struct ni_live_looked *look;
+  size_t n_jobs, n_classes, n_members, n_funcs, n_nvidia, n_lives, n_files, n_looks;
+  size_t cap_jobs, cap_classes, cap_members, cap_funcs, cap_nvidia, cap_lives, cap_files, cap_looks;
+  struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
+  struct ni_live_totals totals;
+  uint64_t left_out;                /* jobs, members, functions beyond the bounds */
+  uint64_t began_ns;                /* Unix: since when counters count, the checkpoint's first */
+};
+
+void ni_live_free(struct ni_live *l);
+/* now: this node's Unix ns and CLOCK_MONOTONIC. 0 or -ENOMEM. */
+int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns);
+/* Where to go on with a file; NULL: it was never read. */
+const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev, uint64_t ino);
+/* Once a second: rates of the last 5 s, and jobs whose time is over go. keep_ns: after their end. true: something went. */
+bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_t keep_ns);
+
+#endif

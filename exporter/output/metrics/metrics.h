@@ -1,0 +1,68 @@
+/*
+ * The agent's state as metrics: families with their samples, in the order of docs/agent.md, for whoever writes them out.
+ *
+ *   ni_live, ni_running, ni_agent_self ─▶ ni_metrics_each() ─▶ ni_metrics_to: text, OpenMetrics (text.c), OTLP (otlp.c)
+ *
+ * A series is there once: what has equal labels is added up here. At most NI_METRICS_SERIES_MAX series: what comes last in the
+ * order is left out then, whole families first of NICs' lesser counters, and nccl_inspector_agent_series_left_out says how many.
+ * Units are base units: seconds, bytes, ratios from 0 to 1, hertz, watts, celsius.
+ *
+ * One thread. Nothing is kept. Failure: -ENOMEM.
+ */
+#ifndef NI_METRICS_H
+#define NI_METRICS_H
+
+#include "exporter/model/counters/running.h"
+#include "exporter/model/live/live.h"
+
+enum { NI_METRICS_SERIES_MAX = 5000 }; /* a histogram's buckets, sum and count count each */
+
+/* The agent about itself. */
+struct ni_agent_self {
+  const char *node, *version;
+  uint64_t began_ns;                /* Unix ns */
+  uint64_t cpu_ns, resident_bytes, descriptors, threads; /* with its readers */
+  uint64_t samples, samples_missed, samples_lost, ring_bytes;
+  uint64_t reader_restarts, state_lost, state_errors, state_saved_ns, clock_steps;
+  uint64_t otlp_sent, otlp_retried, otlp_dropped, otlp_refused; /* requests; refused: data points, by partial success */
+  uint64_t scrapes, requests_refused;
+  bool degraded;                    /* the disk does not take what it should */
+};
+
+struct ni_metrics_in {
+  const struct ni_live *live;
+  const struct ni_running *running; /* NULL: nothing is sampled */
+  const struct ni_agent_self *self;
+  uint64_t unix_ns, mono_ns;        /* now */
+  bool nvidia;                      /* NVIDIA's names, too */
+};
+
+enum ni_metrics_type { NI_METRICS_COUNTER = 0, NI_METRICS_GAUGE, NI_METRICS_HISTOGRAM, NI_METRICS_INFO };
+struct ni_family {
+  const char *name;                 /* without _total, _info; its unit at the end */
+  const char *unit;                 /* "seconds", "bytes", ...; "" */
+  const char *help;
+  enum ni_metrics_type type;
+};
+struct ni_label {
+  const char *name, *value;
+};
+struct ni_metrics_hist {
+  const double *edge;               /* n upper edges, in units; one more bucket holds what is above */
+  const uint64_t *bucket;           /* n + 1, not cumulative */
+  size_t n;
+  double sum;
+  uint64_t count;
+};
+
+struct ni_metrics_to {
+  void *to;
+  void (*family)(void *to, const struct ni_family *f); /* only of those with samples */
+  void (*value)(void *to, const struct ni_label *label, size_t n, double v);
+  void (*whole)(void *to, const struct ni_label *label, size_t n, uint64_t v); /* of counters that are whole numbers */
+  void (*hist)(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h);
+};
+/* 0 or -ENOMEM. *series: how many there were; *left_out: how many were not told. */
+int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to, uint64_t *series, uint64_t *left_out);
+
+#endif

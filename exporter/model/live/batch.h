@@ -44,6 +44,7 @@ struct ni_live_counts {
   uint64_t n, bytes;                /* operations; message bytes */
   uint64_t timed, ns;               /* of those with a kernel time: how many, the sum of their times */
   uint64_t bus_n, bus_bytes, bus_ns; /* of those with a bus bandwidth: bandwidth x time, and the time */
+  double bus_sum;                   /* ... and the sum of the bandwidths, bytes/s: for their mean */
   uint64_t late_n, late_ns;         /* collectives to which it came last of the ranks of this node, and how long the middle one
                                        of them had been waiting by then */
   uint32_t took[NI_LIVE_TOOK + 1];  /* of `timed` */

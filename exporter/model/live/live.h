@@ -36,7 +36,8 @@ struct ni_live_class {
   uint32_t job;
   char func[24];
   uint32_t size_class;
-  uint64_t timed, ns, bus_n, bus_bytes, took[NI_LIVE_TOOK + 1], bus[NI_LIVE_BUS + 1];
+  uint64_t timed, ns, bus_n, took[NI_LIVE_TOOK + 1], bus[NI_LIVE_BUS + 1];
+  double bus_sum;
 };
 
 /* Sums of a rank in the communicators of one name. */

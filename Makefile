@@ -70,6 +70,8 @@ EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(i
 LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(wildcard exporter/agent/*.c exporter/agent/*/*.c exporter/agent/*/*.cc))))
 LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD)/nccl-inspector-live)
 LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo
+# All of it but main(): for tests.
+LIVE_LIB   := $(if $(LIVE_BIN),$(BUILD)/liblive.a)
 
 # ---- simulator ---------------------------------------------------------------------------------------------
 SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
@@ -77,7 +79,7 @@ SIM_OBJ := $(SIM_SRC:%.c=$(BUILD)/obj/%.o)
 SIM_BIN := $(BUILD)/nccl-sim
 
 # ---- tests -------------------------------------------------------------------------------------------------
-UNIT_SRC  := $(sort $(wildcard test/unit/*/test_*.c))
+UNIT_SRC  := $(filter-out $(if $(LIVE_LIB),,test/unit/agent/%),$(sort $(wildcard test/unit/*/test_*.c)))
 UNIT_BIN  := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(UNIT_SRC))))
 TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
@@ -134,6 +136,8 @@ $(FORMAT_LIB): $(FORMAT_OBJ)
 $(EXP_BIN): $(BUILD)/obj/exporter/cmds/main.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
+$(BUILD)/liblive.a: $(filter-out %/agent/main.o,$(LIVE_OBJ))
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $^
 $(BUILD)/nccl-inspector-live: $(LIVE_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LIVE_LIBS) $(LDFLAGS)
@@ -141,11 +145,14 @@ $(SIM_BIN): $(SIM_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)
 
-# A unit test links both halves as archives, so it takes only what it names.
+# A unit test links both halves as archives, so it takes only what it names; those of the agent link that, too.
 $(foreach s,$(UNIT_SRC),$(eval $(BUILD)/test/unit/$(basename $(notdir $(s))): $(BUILD)/obj/$(s:.c=.o)))
+AGENT_UNITS := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(filter test/unit/agent/%,$(UNIT_SRC)))))
+$(AGENT_UNITS): $(LIVE_LIB)
+$(AGENT_UNITS): more_libs = $(LIVE_LIBS)
 $(UNIT_BIN): $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(EXP_LIBS) $(CODEC_A) $(ZLIB_A) -ldl $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $(filter %.o,$^) $(filter %/liblive.a,$^) $(filter-out %/liblive.a,$(filter %.a,$^)) -lcmocka $(more_libs) $(EXP_LIBS) $(CODEC_A) $(ZLIB_A) -ldl $(LDFLAGS)
 $(BUILD)/test/%.so: test/plugins/%.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(SAN) -fPIC -shared -fvisibility=hidden -o $@ $< -lpthread $(LDFLAGS)

@@ -9,22 +9,30 @@
  * again after a kill is read once. Jobs that ended go after NI_LIVE_KEEP_NS (settings: keep-ended), with their files' entries
  * once the files are gone or have been untouched as long.
  *
+ * Texts in it are safe to print (safe_text.h), so what differs only in bytes that are not is one.
+ *
  * Bounds: NI_LIVE_JOBS_MAX jobs and so on; what is beyond is left out and counted. Threads: one. Ownership: ni_live_free().
- * Failure: -ENOMEM, and then the batch has had no effect.
+ * Failure: -ENOMEM, -ESTALE, and then the batch has had no effect.
  */
 #ifndef NI_LIVE_H
 #define NI_LIVE_H
 
 #include "batch.h"
+#include "exporter/base/counts.h"
 #include "exporter/base/index.h"
+#include "exporter/input/box/box.h"
 
-enum { NI_LIVE_JOBS_MAX = 256, NI_LIVE_MEMBERS_MAX = 8192, NI_LIVE_FUNCS_MAX = 32768, NI_LIVE_FILES_MAX = 65536 };
+enum {
+  NI_LIVE_JOBS_MAX = 256, NI_LIVE_CLASSES_MAX = 8192, NI_LIVE_MEMBERS_MAX = 8192, NI_LIVE_FUNCS_MAX = 32768,
+  NI_LIVE_NVIDIA_MAX = 8192, NI_LIVE_LIVES_MAX = 32768, NI_LIVE_FILES_MAX = 65536, NI_LIVE_USERS_MAX = 1024
+};
 
 struct ni_live_job {
   char job[64], attempt[16];
   uint32_t uid;
   uint64_t first_ns, last_ns;       /* when it was seen first, and when anything of it last moved; this node's clock */
-  uint64_t ended_ns;                /* no process of it lives here any more: since when; 0: some do */
+  uint64_t ended_ns;                /* no process of it lives here any more, or its logs are quiet for a minute: since when; 0: else */
+  bool looked;                      /* boxes tell of it */
   uint32_t alive;                   /* processes in the newest looks */
   bool stuck;                       /* some operation of it is beyond the limit */
   struct ni_live_hang hang;         /* job "": none */
@@ -44,7 +52,7 @@ struct ni_live_class {
 struct ni_live_member {
   struct ni_live_who who;
   uint32_t job;
-  uint64_t started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT];
+  NI_COUNTS(went, started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT]);
 };
 struct ni_live_func {
   uint32_t member;
@@ -54,9 +62,12 @@ struct ni_live_func {
   uint64_t window_n, window_bus_bytes, window_bus_ns, window_ns; /* of the last whole window */
 };
 
-struct ni_live_life {               /* the last account of a communicator's life */
-  struct ni_live_file file;         /* of whose log: pid and start_ns count */
-  struct ni_live_account last;
+struct ni_live_life {               /* the last account of a communicator's life; pid and start_ns: of its process */
+  int64_t pid;
+  uint64_t start_ns, hash;
+  int32_t comm_rank;
+  uint32_t job;
+  NI_COUNTS(went, started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT]);
 };
 
 /* A look of one user's reader. */
@@ -74,23 +85,32 @@ struct ni_live { /* all 0: empty */
   struct ni_live_member *member;
   struct ni_live_func *func;
   struct ni_live_nvidia *nvidia;    /* sums since ni_live_nvidia_turn() */
+  struct ni_live_nvidia *nvidia_shown; /* of the turn before: what is to be shown */
   struct ni_live_life *life;
-  struct ni_live_file *file;        /* `from` is not used here */
+  struct ni_live_file *file;        /* from: when it was read last, Unix ns */
   struct ni_live_looked *look;
-  size_t n_jobs, n_classes, n_members, n_funcs, n_nvidia, n_lives, n_files, n_looks;
+  size_t n_jobs, n_classes, n_members, n_funcs, n_nvidia, n_lives, n_files, n_looks, n_nvidia_shown;
   size_t cap_jobs, cap_classes, cap_members, cap_funcs, cap_nvidia, cap_lives, cap_files, cap_looks;
   struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
   struct ni_live_totals totals;
-  uint64_t left_out;                /* jobs, members, functions beyond the bounds */
+  uint64_t left_out;                /* jobs, members, functions beyond the bounds, counted each time */
+  uint64_t window_ns, nvidia_ns;    /* CLOCK_MONOTONIC: when the window of rates and NVIDIA's interval began */
   uint64_t began_ns;                /* Unix: since when counters count, the checkpoint's first */
 };
 
 void ni_live_free(struct ni_live *l);
-/* now: this node's Unix ns and CLOCK_MONOTONIC. 0 or -ENOMEM. */
+/*
+ * now: this node's Unix ns and CLOCK_MONOTONIC. 0; -ENOMEM; -ESTALE: the state has that file (dev, ino and head) at a place that
+ * is not file.from, as when a reader that was begun anew comes twice. A file that the state does not have may begin anywhere.
+ */
 int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns);
 /* Where to go on with a file; NULL: it was never read. */
 const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev, uint64_t ino);
-/* Once a second: rates of the last 5 s, and jobs whose time is over go. keep_ns: after their end. true: something went. */
-bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_t keep_ns);
+/* The job of these texts; NULL: it is not known. */
+const struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
+/* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */
+static inline bool ni_live_up(const struct ni_live_process *p, uint64_t unix_ns) {
+  return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && p->sign_ns + UINT64_C(60000000000) > unix_ns);
+}
 
 #endif

@@ -1,0 +1,262 @@
+/* The agent's state: what batches add up to, what is refused, what time takes away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "exporter/model/live/live_tick.h"
+#include "live_made.h"
+
+static void adds_up(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_counts c[3] = {counts(who("77", "dp0", 0), "AllReduce", 3), counts(who("77", "dp0", 1), "AllReduce", 4),
+                                counts(who("77", "dp0", 0), "SendRecv", 5)};
+  struct ni_live_batch b = logs(1, 0, 500, "77");
+  b.counts = c, b.n_counts = 3;
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  b.file.from = 500, b.file.to = 900, b.n_counts = 1;
+  assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), 0);
+  assert_int_equal(l.n_jobs, 1);
+  assert_int_equal(l.n_members, 2);
+  assert_int_equal(l.n_funcs, 3);
+  assert_int_equal(l.n_classes, 2);
+  assert_int_equal(l.func[0].n, 6);
+  assert_int_equal(l.func[0].bus_bytes, 6 << 21);
+  assert_int_equal(l.func[1].n, 4);
+  assert_int_equal(l.class[0].timed, 10);
+  assert_int_equal(l.class[0].took[4], 10);
+  assert_true(l.class[0].bus_sum == 25e9);
+  assert_int_equal(l.totals.lines, 20);
+  assert_int_equal(l.began_ns, T(0));
+  assert_int_equal(ni_live_file_of(&l, 1, 1)->to, 900);
+  assert_null(ni_live_file_of(&l, 1, 2));
+  /* Nothing counts twice: the same piece again, or a piece that leaves one out. */
+  assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), -ESTALE);
+  b.file.from = 901;
+  assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), -ESTALE);
+  b.file.from = 0;
+  assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), -ESTALE);
+  assert_int_equal(l.func[0].n, 6);
+  assert_int_equal(l.totals.lines, 20);
+  b.file.head_hash++; /* another file with the inode of one that is gone */
+  assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), 0);
+  assert_int_equal(l.func[0].n, 9);
+  ni_live_free(&l);
+}
+
+static void accounts(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_account a = {.who = who("77", "dp0", 0), .hash = 5, .begins = true};
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  b.accounts = &a, b.n_accounts = 1;
+#define TELL(start, write, drop)                                          \
+  a.started = start, a.written = write, a.dropped[NI_DROP_POOL_FULL] = drop; \
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);                    \
+  b.file.from++, b.file.to++, a.begins = false
+  TELL(0, 0, 0);
+  TELL(10, 8, 1);
+  assert_int_equal(l.member[0].started, 10);
+  TELL(15, 12, 1);
+  assert_int_equal(l.member[0].started, 15);
+  assert_int_equal(l.member[0].written, 12);
+  assert_int_equal(l.member[0].dropped[NI_DROP_POOL_FULL], 1);
+  a.begins = true; /* the same communicator again */
+  TELL(0, 0, 0);
+  TELL(20, 20, 0);
+  assert_int_equal(l.member[0].started, 35);
+  TELL(4, 3, 2); /* fell: the line that says that it begins was lost */
+  assert_int_equal(l.member[0].started, 39);
+  assert_int_equal(l.member[0].written, 35);
+  assert_int_equal(l.member[0].dropped[NI_DROP_POOL_FULL], 3);
+  assert_int_equal(l.n_lives, 1);
+  a.hash = 6; /* another communicator of that name */
+  TELL(2, 2, 0);
+  assert_int_equal(l.member[0].started, 41);
+  assert_int_equal(l.n_members, 1);
+  assert_int_equal(l.n_lives, 2);
+  ni_live_free(&l);
+}
+
+static void look(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s) {
+  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = n, .open = o, .n_open = n_open};
+  assert_int_equal(ni_live_apply(l, &b, T(s), s * S), 0);
+}
+
+static void looks(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_process p[2] = {process("77", 0, NI_LIFE_ALIVE), process("77", 1, NI_LIFE_UNKNOWN)};
+  struct ni_live_open o = {.who = who("77", "dp0", 0), .in_flight = 2, .stuck = 1};
+  look(&l, p, 2, &o, 1, 10);
+  assert_int_equal(l.n_looks, 1);
+  assert_int_equal(l.job[0].alive, 2);
+  assert_true(l.job[0].stuck);
+  look(&l, p, 2, &o, 1, 70); /* the second one gave no sign for a minute */
+  assert_int_equal(l.n_looks, 1);
+  assert_int_equal(l.job[0].alive, 1);
+  struct ni_live_hang h = {.job = "77", .attempt = "0", .sentence = "rank 1 did not come"};
+  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 2, .open = &o, .n_open = 1, .hangs = &h,
+                            .n_hangs = 1};
+  assert_int_equal(ni_live_apply(&l, &b, T(71), 71 * S), 0);
+  assert_string_equal(l.job[0].hang.sentence, "rank 1 did not come");
+  assert_int_equal(l.job[0].hang_ns, T(71));
+  o.stuck = 0;
+  look(&l, p, 2, &o, 1, 72);
+  assert_false(l.job[0].stuck);
+  assert_int_equal(l.job[0].hang.job[0], 0);
+  p[0].life = NI_LIFE_DEAD;
+  o.stuck = 1;
+  look(&l, p, 2, &o, 1, 73);
+  assert_int_equal(l.job[0].alive, 0);
+  assert_false(l.job[0].stuck);
+  assert_int_equal(l.job[0].ended_ns, T(73));
+  look(&l, p, 2, &o, 1, 74);
+  assert_int_equal(l.job[0].ended_ns, T(73));
+  assert_false(ni_live_tick(&l, T(73 + 599), 800 * S, 600 * S));
+  assert_true(ni_live_tick(&l, T(73 + 600), 800 * S, 600 * S));
+  assert_int_equal(l.n_jobs, 0);
+  look(&l, p, 2, &o, 1, 800); /* boxes of the dead lie there for days: they bring no job back */
+  assert_int_equal(l.n_jobs, 0);
+  look(&l, NULL, 0, NULL, 0, 801);
+  assert_false(ni_live_tick(&l, T(802), 802 * S, 600 * S));
+  assert_true(ni_live_tick(&l, T(900), 900 * S, 600 * S)); /* the user has nothing here any more */
+  assert_int_equal(l.n_looks, 0);
+  ni_live_free(&l);
+}
+
+/* Three jobs; the middle one goes, and what the others have is found and counted on. */
+static void goes(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  static const char *const name[] = {"1", "2", "3"};
+  struct ni_live_process p[2] = {process("1", 0, NI_LIFE_ALIVE), process("3", 0, NI_LIFE_ALIVE)};
+  for (uint64_t turn = 0; turn < 2; turn++) {
+    for (uint64_t j = 0; j < 3; j++) {
+      struct ni_live_counts c[2] = {counts(who(name[j], "dp0", 0), "AllReduce", j + 1), counts(who(name[j], "", 1), "Broadcast", 1)};
+      struct ni_live_account a = {.who = who(name[j], "dp0", 0), .hash = 5, .started = 10 * (turn + 1)};
+      struct ni_live_batch b = logs(j, turn, turn + 1, name[j]);
+      b.counts = c, b.n_counts = 2, b.accounts = &a, b.n_accounts = 1;
+      if (turn == 0 || j != 1) assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+    }
+    if (turn) break;
+    look(&l, p, 2, NULL, 0, 2);
+    ni_live_tick(&l, T(59), 2 * S, 600 * S);
+    assert_int_equal(l.job[1].ended_ns, 0);
+    ni_live_tick(&l, T(60), 2 * S, 600 * S); /* no box, and its log is quiet: over since it was written last */
+    assert_int_equal(l.job[1].ended_ns, T(0));
+    assert_true(ni_live_tick(&l, T(600), 2 * S, 600 * S));
+    assert_int_equal(l.n_jobs, 2);
+    assert_int_equal(l.n_members, 4);
+    assert_int_equal(l.n_funcs, 4);
+    assert_int_equal(l.n_classes, 4);
+    assert_int_equal(l.n_lives, 2);
+    assert_int_equal(l.n_files, 3); /* would be read again from its beginning if it grew */
+  }
+  assert_int_equal(l.n_jobs, 2);
+  assert_int_equal(l.n_members, 4);
+  assert_int_equal(l.n_funcs, 4);
+  assert_int_equal(l.n_lives, 2);
+  const struct ni_live_job *third = ni_live_job_of(&l, "3", "0", 1001);
+  assert_ptr_equal(third, &l.job[1]);
+  assert_int_equal(l.member[l.func[2].member].job, 1);
+  assert_int_equal(l.func[2].n, 6);
+  assert_int_equal(l.member[2].started, 20);
+  assert_true(ni_live_tick(&l, T(1200), 3 * S, 600 * S));
+  assert_int_equal(l.n_files, 2);
+  assert_null(ni_live_file_of(&l, 1, 1));
+  assert_int_equal(ni_live_file_of(&l, 1, 2)->to, 2);
+  ni_live_free(&l);
+}
+
+static void rates(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 1000);
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  b.counts = &c, b.n_counts = 1;
+  ni_live_tick(&l, T(0), 100 * S, S);
+  assert_int_equal(ni_live_apply(&l, &b, T(0), 100 * S), 0);
+  ni_live_tick(&l, T(5), 105 * S, 600 * S);
+  assert_int_equal(l.func[0].window_ns, 0); /* a log from its beginning is no rate of now */
+  b.file.from = 1, b.file.to = 2, c.n = 10;
+  assert_int_equal(ni_live_apply(&l, &b, T(6), 106 * S), 0);
+  ni_live_tick(&l, T(9), 109 * S, 600 * S);
+  assert_int_equal(l.func[0].window_ns, 0);
+  ni_live_tick(&l, T(11), 111 * S, 600 * S);
+  assert_int_equal(l.func[0].window_ns, 6 * S);
+  assert_int_equal(l.func[0].window_n, 10);
+  assert_int_equal(l.func[0].window_bus_bytes, 1000 << 21);
+  ni_live_free(&l);
+}
+
+static void bounds(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  for (int i = 0; i < NI_LIVE_JOBS_MAX + 10; i++) {
+    char job[16];
+    snprintf(job, sizeof job, "%d", i);
+    struct ni_live_counts c = counts(who(job, "dp0", 0), "AllReduce", 1);
+    struct ni_live_batch b = logs((uint64_t)i, 0, 1, job);
+    b.counts = &c, b.n_counts = 1;
+    assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  }
+  assert_int_equal(l.n_jobs, NI_LIVE_JOBS_MAX);
+  assert_int_equal(l.n_files, NI_LIVE_JOBS_MAX + 10); /* what is left out is left out once */
+  assert_int_equal(l.left_out, 10);
+  ni_live_tick(&l, T(0), S, S);
+  assert_true(ni_live_tick(&l, T(100), 2 * S, S));
+  assert_int_equal(l.n_jobs, 0);
+  assert_int_equal(l.n_members, 0);
+  ni_live_free(&l);
+}
+
+static void texts(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_counts c = counts(who("a\"b\\\n\033[31m\xff", "\xc3\xa4", 0), "All\tReduce", 1);
+  struct ni_live_batch b = logs(1, 0, 1, c.who.job);
+  b.counts = &c, b.n_counts = 1;
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  assert_string_equal(l.job[0].job, "a\"b\\??[31m?");
+  assert_string_equal(l.member[0].who.comm, "\xc3\xa4");
+  assert_string_equal(l.func[0].func, "All?Reduce");
+  assert_non_null(ni_live_job_of(&l, c.who.job, "0", 1001));
+  ni_live_free(&l);
+}
+
+static void nvidia(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_nvidia n = {.who = who("77", "dp0", 0), .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  b.nvidia = &n, b.n_nvidia = 1;
+  ni_live_tick(&l, T(0), S, S);
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  b.file.from = 1, b.file.to = 2;
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  ni_live_tick(&l, T(29), 30 * S, S);
+  assert_int_equal(l.n_nvidia_shown, 0);
+  ni_live_tick(&l, T(30), 31 * S, S);
+  assert_int_equal(l.n_nvidia_shown, 1);
+  assert_int_equal(l.nvidia_shown[0].n, 4);
+  assert_true(l.nvidia_shown[0].us == 10);
+  assert_int_equal(l.n_nvidia, 0);
+  b.file.from = 2, b.file.to = 3;
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  assert_int_equal(l.nvidia[0].n, 2);
+  ni_live_tick(&l, T(60), 61 * S, S);
+  ni_live_tick(&l, T(90), 91 * S, S);
+  assert_int_equal(l.n_nvidia_shown, 0);
+  ni_live_free(&l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
+                                     cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
+                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

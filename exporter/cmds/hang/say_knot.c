@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/text/plural.h"
+#include "exporter/model/hang/fate.h"
 #include "exporter/model/hang/knot.h"
 #include "say_knot.h"
 #include "words.h"
@@ -98,6 +99,27 @@ static void part_where(struct parts *p, enum ni_hang_where where, const char *be
   ni_put_text(part(p), before);
   ni_hang_say_ranks(p->f, p->v, p->k, where);
   ni_put_text(p->f, after);
+}
+
+static bool is_unheard(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  const struct parts *p = arg; /* n: 1: of machines that are silent; 0: the others */
+  (void)k;
+  return w->where == NI_HANG_NO_DATA && ni_hang_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
+}
+
+static void part_no_data(struct parts *p) {
+  struct parts silent = {.v = p->v, .n = 1}, other = {.v = p->v};
+  size_t n = 0;
+  uint64_t heard_ns = 0;
+  for (const struct ni_hang_view *w = p->k->view; w < p->k->view + p->k->n; w++)
+    if (is_unheard(p->k, w, &silent)) n++, ni_hang_raise(&heard_ns, ni_hang_last_sign(ni_hang_process_at(p->v, w)));
+  if (n) {
+    say_chosen((fputs("nothing has been heard of ", part(p)), p->f), p->v, p->k, is_unheard, &silent, false);
+    ni_hang_say_span((fputs(" for ", p->f), p->f), p->v->now_ns - heard_ns);
+    fputs(": the machine or its agent is gone, or nobody copied its black boxes", p->f);
+  }
+  if (p->k->count[NI_HANG_NO_DATA] == n) return;
+  say_chosen((fputs("no data from ", part(p)), p->f), p->v, p->k, is_unheard, &other, true);
 }
 
 /* Views that call the same operation with values like those of a sample. */
@@ -264,7 +286,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
                over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
   int network = part_network(&p);
   part_where(&p, NI_HANG_ELSEWHERE, "", k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
-  part_where(&p, NI_HANG_NO_DATA, "no data from ", "");
+  part_no_data(&p);
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
     ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],

@@ -10,9 +10,22 @@
 #include "fate.h"
 
 #define RUNS 64
+#define SILENT_NS UINT64_C(60000000000)
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
+
+bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
+  const struct ni_hang_model *m = v->model;
+  uint64_t since = ni_hang_last_sign(p) + (v->after_ns < SILENT_NS ? v->after_ns : SILENT_NS);
+  bool copies = false, told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
+  if (m->box_dir || told || v->earlier[p - m->process] || v->now_ns < since) return false;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    copies |= m->process[i].has_box;
+    if (m->process[i].has_box && strcmp(m->process[i].who->host, p->who->host) == 0) return false;
+  }
+  return copies;
+}
 
 /*
  * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not before p's last

@@ -87,6 +87,8 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
   uint64_t half = k->op.timeout_ns / 2 < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : k->op.timeout_ns / 2;
   if (k->op.timeout_ns && half < limit) limit = half;
   if (!v->model->boxes) limit -= limit / 20; /* logs tell of each rank once, when its own call is so old */
+  for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
+    if ((waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
   uint64_t alone = pending_of(v, k, active, &k->pending_ns, &inside_known);
   if (k->pending_ns < limit && alone >= limit) {
     forget_stale(v, k, inside_known);

@@ -146,6 +146,7 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   a->has_log |= b->has_log;
   a->has_dump |= b->has_dump;
   a->ours |= b->ours;
+  a->boxless |= b->boxless;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
 }
 

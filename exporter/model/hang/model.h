@@ -77,6 +77,7 @@ struct ni_hang_process {
   uint64_t file_ns;      /* newest change of a file of it */
   char *file;            /* the newest of them: for messages */
   bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
+  bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */

@@ -28,6 +28,7 @@ static int take_process(struct reading *r, const struct ni_line *l) {
   struct ni_hang_process *p = process_of(r);
   p->rank = in->rank;
   p->world = in->world_size;
+  p->boxless = in->blackbox_why && *in->blackbox_why;
   strncpy(p->boot_id, in->boot_id, sizeof p->boot_id - 1);
   if (!p->exe && !(p->exe = strdup(in->exe))) return -ENOMEM;
   r->recovered = in->recovered_ns != 0;

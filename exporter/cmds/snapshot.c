@@ -37,6 +37,7 @@ struct snapshot {
   const char *output, *box_dir;
   int out_dir;   /* --output; -1: a folder that root leaves to its owner */
   bool exit_zero, quiet;
+  uint64_t most, bytes; /* --most, 0: any; what was copied so far */
   size_t copied, failed;
   time_t until;
   struct answer *answer;
@@ -122,6 +123,7 @@ static void copy_one(struct snapshot *s, const char *path) {
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
   *a = (struct answer){0};
+  if (e == 0 && s->most && s->bytes + (uint64_t)st.st_blocks * 512 > s->most) e = -EFBIG, snprintf(why, sizeof why, "beyond --most");
   if (e == 0 && s->out_dir >= 0) e = begin(&j.file, s->out_dir, st.st_uid);
   v.keep = j.file.fd;
   if (e == 0) e = ni_box_visit(&v, why, sizeof why);
@@ -134,6 +136,7 @@ static void copy_one(struct snapshot *s, const char *path) {
     if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
   } else if (*a->name) {
     s->copied++;
+    s->bytes += (uint64_t)st.st_blocks * 512;
     if (!s->quiet) ni_say(stdout, "%s/%s\n", s->output, a->name);
   }
 }
@@ -197,6 +200,7 @@ const struct ni_command ni_snapshot_command = {
         NI_ROW_BOXES(struct snapshot),
         {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there", NI_INTO(struct snapshot, output)},
         NI_ROW_BOX_DIR(struct snapshot),
+        {"most", 0, NI_OPT_SIZE, "SIZE", "Boxes that take more in all are left out, and named", NI_INTO(struct snapshot, most), .min = 1},
         {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog", NI_INTO(struct snapshot, exit_zero)},
         {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
         {0}},

@@ -113,7 +113,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
   int e = 0;
   struct dirent *entry;
   while (e == 0 && (errno = 0, entry = readdir(d))) {
-    if (entry->d_name[0] == '.') continue;
+    if (entry->d_name[0] == '.' || strcmp(entry->d_name, NI_HANG_FOLDER) == 0) continue;
     /* Without a stat of its own, an ordinary file with another name is no business of ours. */
     if (entry->d_type == DT_REG && !counts(f, entry->d_name)) continue;
     char *child;

@@ -4,7 +4,7 @@
  * In directories the names that count end in .log, .log.gz, .jsonl, .jsonl.gz; a file that is named outright counts
  * whatever its name. Symbolic links are followed, loops and second ways to the same file are recognised by device and
  * inode. A folder is entered by links once, and root enters none by a link that leads away from what its maker owns. What
- * cannot be read is listed with its reason and does not stop the search. Names that begin with a dot are
+ * cannot be read is listed with its reason and does not stop the search. Names that begin with a dot, and NI_HANG_FOLDER, are
  * passed over. Called by one thread; the list belongs to the caller (ni_files_free).
  */
 #ifndef NI_DISCOVER_H
@@ -48,6 +48,9 @@ struct ni_files {
   size_t doubles;  /* further names of files that are in the list already */
   bool (*wanted)(const char *name); /* other names than those of logs; NULL: logs. Set before ni_discover() */
 };
+
+/* Copies of black boxes that agents made while a job hung, beside its logs: older than the boxes, they count only where named. */
+#define NI_HANG_FOLDER "nccl-inspector-hang"
 
 /* Directories deeper than this are listed as unreadable (ELOOP). */
 #define NI_DISCOVER_DEPTH 64

@@ -90,6 +90,8 @@ PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
 PRELOAD_SO  := $(PRELOAD_SRC:test/preload/%.c=$(BUILD)/test/%.so)
 # A libnvidia-ml.so.1 without a GPU, and one of an older driver.
 NVML_SO   := $(BUILD)/test/nvml/libnvidia-ml.so.1 $(BUILD)/test/nvml_old/libnvidia-ml.so.1
+# Parts of the agent with a test's main around them.
+AGENT_BIN := $(patsubst test/agent/%.c,$(BUILD)/test/agent/%,$(wildcard test/agent/*.c))
 BENCH_SRC := $(sort $(wildcard test/bench/*.c))
 BENCH_BIN := $(BENCH_SRC:test/bench/%.c=$(BUILD)/test/bench/%)
 
@@ -99,7 +101,7 @@ all: plugin exporter sim
 plugin: $(PLUGIN_SO)
 exporter: $(EXP_BIN) $(LIVE_BIN)
 sim: $(SIM_BIN)
-tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN)
+tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN) $(AGENT_BIN)
 tests: all tools $(UNIT_BIN)
 
 $(BUILD)/obj/plugin/%.o: plugin/%.c
@@ -166,6 +168,9 @@ $(NVML_SO): test/fake_nvml/fake_nvml.c
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+$(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/%.o $(EXP_LIB) $(FORMAT_LIB)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
 $(BUILD)/test/bench/sample_gpus: $(EXP_LIB)
 $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(call say,LD,$@)

@@ -58,6 +58,18 @@ void ni_sampling_close(struct ni_sampling *s) {
   *s = (struct ni_sampling){0};
 }
 
+void ni_sampling_look(struct ni_sampling *s, const struct ni_record_options *o, unsigned n) {
+  if (n % LOOK_EVERY == 0 || (s->c && ni_collector_changed(s->c))) (void)ni_sampling_open(s, o);
+}
+
+uint64_t ni_sampling_due(uint64_t *next, uint64_t every_ns) {
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
+  *next += every_ns;
+  uint64_t missed = now > *next ? (now - *next) / every_ns : 0;
+  *next += missed * every_ns;
+  return missed;
+}
+
 int ni_end_signals(int more) {
   sigset_t set;
   sigemptyset(&set);
@@ -120,7 +132,7 @@ static cpu_set_t cpus_of(const struct ni_ranks *cpus) {
   return set;
 }
 
-static void be_idle(const struct ni_ranks *cpus, bool idle) {
+void ni_sampling_idle(const struct ni_ranks *cpus, bool idle) {
   cpu_set_t set = cpus_of(cpus);
   if (cpus->n) (void)sched_setaffinity(0, sizeof set, &set);
   (void)sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &(struct sched_param){0});
@@ -128,21 +140,18 @@ static void be_idle(const struct ni_ranks *cpus, bool idle) {
 
 static void *work(void *arg) {
   struct ni_recorder *r = arg;
-  uint64_t every = r->o->every_ns, missed = 0, next;
-  be_idle(&r->o->cpus, true);
+  uint64_t missed = 0, next;
+  ni_sampling_idle(&r->o->cpus, true);
   sweep(r);
   next = ni_now_ns(CLOCK_MONOTONIC);
   for (unsigned n = 1; !r->error; n++) {
     sample(r, missed);
     if (ni_series_due(r->writer)) flush(r);
-    if (n % LOOK_EVERY == 0 || ni_collector_changed(r->now.c)) (void)ni_sampling_open(&r->now, r->o);
-    uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
-    next += every;
-    missed = now > next ? (now - next) / every : 0;
-    next += missed * every;
+    ni_sampling_look(&r->now, r->o, n);
+    missed = ni_sampling_due(&next, r->o->every_ns);
     if (r->error || ni_wait_until(&(struct pollfd){.fd = r->stop, .events = POLLIN}, 1, next)) break;
   }
-  be_idle(&r->o->cpus, false); /* the end is waited for */
+  ni_sampling_idle(&r->o->cpus, false); /* the end is waited for */
   if (r->error != -ESTALE) {
     sample(r, missed);
     sweep(r);

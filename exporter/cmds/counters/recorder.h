@@ -50,6 +50,12 @@ struct ni_sampling {
 int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o);
 void ni_sampling_read(struct ni_sampling *s, unsigned threads);
 void ni_sampling_close(struct ni_sampling *s);
+/* After sample number n, from 1 on: looks anew for what there is, where that is due. */
+void ni_sampling_look(struct ni_sampling *s, const struct ni_record_options *o, unsigned n);
+/* When the sample behind that of *next is due, into *next, by CLOCK_MONOTONIC. How many before it are missed: their time is over. */
+uint64_t ni_sampling_due(uint64_t *next, uint64_t every_ns);
+/* The calling thread samples on these processors (none: on any), and takes only time that nobody else wants, or as others do. */
+void ni_sampling_idle(const struct ni_ranks *cpus, bool idle);
 /* Says which patterns of --counters fit nothing, in who's name. */
 void ni_record_unmet(const struct ni_record_options *o, const struct ni_set *s, const char *who);
 

@@ -74,7 +74,7 @@ int ni_series_create(struct ni_series_writer **out, const char *dir, char *why, 
 const char *ni_series_path(const struct ni_series_writer *w) { return w->path; }
 
 struct ni_series_totals ni_series_totals(const struct ni_series_writer *w) {
-  return (struct ni_series_totals){w->next_sn, w->lost, w->bytes};
+  return (struct ni_series_totals){w->next_sn, w->lost, w->held, w->bytes};
 }
 
 /* ---- lines ---- */

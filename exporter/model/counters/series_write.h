@@ -43,7 +43,7 @@ int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const st
 bool ni_series_due(const struct ni_series_writer *w);
 int ni_series_flush(struct ni_series_writer *w);
 struct ni_series_totals {
-  uint64_t samples, lost, bytes;    /* lost: of the samples; bytes: of the file */
+  uint64_t samples, lost, held, bytes; /* of the samples lost, and not written yet; bytes: of the file */
 };
 struct ni_series_totals ni_series_totals(const struct ni_series_writer *w);
 /* Flushes and closes: what ni_series_flush() says. NULL is accepted. */

@@ -84,7 +84,9 @@ UNIT_BIN  := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(UNIT_SRC))))
 TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
-HOST_SRC  := $(sort $(wildcard test/host/*.c))
+# Those of the agent link it, where it is built.
+HOST_LIVE := test/host/sampler.c
+HOST_SRC  := $(filter-out $(if $(LIVE_LIB),,$(HOST_LIVE)),$(sort $(wildcard test/host/*.c)))
 HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
 PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
 PRELOAD_SO  := $(PRELOAD_SRC:test/preload/%.c=$(BUILD)/test/%.so)
@@ -165,9 +167,11 @@ $(BUILD)/test/nvml_old/libnvidia-ml.so.1: FAKE = -DOLD_DRIVER
 $(NVML_SO): test/fake_nvml/fake_nvml.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< -lpthread $(LDFLAGS)
+$(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): $(LIVE_LIB) $(EXP_LIB) $(FORMAT_LIB)
+$(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_LIBS) -lstdc++
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
 $(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/%.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)

@@ -1,0 +1,120 @@
+#include "sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "exporter/cmds/counters/recorder.h"
+
+struct ni_sampler {
+  struct ni_record_options o;
+  struct ni_ring *ring;
+  struct ni_sampling now;
+  pthread_t thread;
+  int stop, ready;      /* eventfd */
+  pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_take() reads it */
+  struct ni_running running;
+  struct ni_sampler_totals totals;
+};
+
+static void sample(struct ni_sampler *s, uint64_t missed) {
+  const struct ni_set *set = s->now.c ? ni_collector_set(s->now.c) : NULL;
+  bool any = set && set->n_counters;
+  if (any) {
+    ni_sampling_read(&s->now, 1);
+    s->now.when.missed = missed;
+    ni_ring_put(s->ring, set, s->now.at, &s->now.when);
+  }
+  ni_ring_turn(s->ring, ni_now_ns(CLOCK_MONOTONIC));
+  pthread_mutex_lock(&s->lock);
+  if (set) (void)ni_running_take(&s->running, set, s->now.at, s->now.when.real_ns); /* -ENOMEM: the next sample tells it */
+  s->totals.samples += any;
+  s->totals.missed += missed;
+  s->totals.ring = *ni_ring_totals(s->ring);
+  pthread_mutex_unlock(&s->lock);
+  (void)!write(s->ready, &(uint64_t){1}, 8);
+}
+
+static void *work(void *arg) {
+  struct ni_sampler *s = arg;
+  uint64_t missed = 0, next;
+  ni_sampling_idle(&s->o.cpus, true);
+  (void)ni_sampling_open(&s->now, &s->o); /* here: it takes seconds where the driver of GPUs has to wake up */
+  next = ni_now_ns(CLOCK_MONOTONIC);
+  for (unsigned n = 1;; n++) {
+    sample(s, missed);
+    ni_sampling_look(&s->now, &s->o, n);
+    missed = ni_sampling_due(&next, s->o.every_ns);
+    if (ni_wait_until(&(struct pollfd){.fd = s->stop, .events = POLLIN}, 1, next)) break;
+  }
+  ni_sampling_idle(&s->o.cpus, false); /* the end is waited for */
+  ni_ring_close(s->ring);
+  s->ring = NULL;
+  ni_sampling_close(&s->now);
+  return NULL;
+}
+
+static void free_sampler(struct ni_sampler *s) {
+  ni_ring_close(s->ring);
+  ni_running_free(&s->running);
+  if (s->stop >= 0) close(s->stop);
+  if (s->ready >= 0) close(s->ready);
+  free(s);
+}
+
+int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *ring, uint64_t ring_bytes) {
+  struct ni_sampler *s = *out = calloc(1, sizeof *s);
+  if (!s) return -ENOMEM;
+  *s = (struct ni_sampler){.o.every_ns = every_ns, .lock = PTHREAD_MUTEX_INITIALIZER, .stop = eventfd(0, EFD_CLOEXEC)};
+  s->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int e = s->stop < 0 || s->ready < 0 ? -errno : 0;
+  ni_collector_raise_limit();
+  if (e == 0) e = ni_ring_open(&s->ring, ring, ring_bytes, every_ns, ni_now_ns(CLOCK_MONOTONIC));
+  if (e == 0) s->totals.ring = *ni_ring_totals(s->ring);
+  if (e == 0) e = -pthread_create(&s->thread, NULL, work, s);
+  if (e < 0) {
+    free_sampler(s);
+    *out = NULL;
+  }
+  return e;
+}
+
+int ni_sampler_fd(const struct ni_sampler *s) { return s->ready; }
+
+static int copy(struct ni_running *to, const struct ni_running *from) {
+  struct ni_running new = {.value = calloc(from->n + 1, sizeof *new.value), .at_ns = from->at_ns};
+  bool failed = !new.value;
+  while (!failed && new.n < from->n) {
+    const struct ni_running_value *was = &from->value[new.n];
+    struct ni_running_value *v = &new.value[new.n++];
+    *v = *was;
+    v->entity = strdup(was->entity), v->name = strdup(was->name);
+    v->pci = was->pci ? strdup(was->pci) : NULL, v->about = was->about ? strdup(was->about) : NULL;
+    failed = !v->entity || !v->name || !v->pci != !was->pci || !v->about != !was->about;
+  }
+  ni_running_free(failed ? &new : to);
+  if (!failed) *to = new;
+  return failed ? -ENOMEM : 0;
+}
+
+int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
+  (void)!read(s->ready, &(uint64_t){0}, 8);
+  if (pthread_mutex_trylock(&s->lock) != 0) return 0; /* it writes to `ready` when it is done */
+  int e = copy(r, &s->running);
+  *t = s->totals;
+  pthread_mutex_unlock(&s->lock);
+  return e;
+}
+
+void ni_sampler_stop(struct ni_sampler *s) {
+  if (!s) return;
+  struct timespec until;
+  (void)!write(s->stop, &(uint64_t){1}, 8);
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 5;
+  if (pthread_timedjoin_np(s->thread, NULL, &until) == 0) free_sampler(s);
+  else pthread_detach(s->thread); /* in a driver that does not come back: it keeps what it uses */
+}

@@ -29,20 +29,15 @@ static void put(struct ni_index *x, struct ni_index_place new) {
   x->place[i] = new;
 }
 
-int ni_index_room(struct ni_index *x, size_t n) {
-  struct ni_index more = {.n = x->n, .cap = x->cap ? x->cap : 64};
-  while (2 * n > more.cap) more.cap *= 2;
-  if (more.cap == x->cap) return 0;
-  if (!(more.place = calloc(more.cap, sizeof *more.place))) return -ENOMEM;
-  for (size_t i = 0; i < x->cap; i++)
-    if (x->place[i].number) put(&more, x->place[i]);
-  free(x->place);
-  *x = more;
-  return 0;
-}
-
 int ni_index_add(struct ni_index *x, uint64_t hash, uint32_t number) {
-  if (2 * (x->n + 1) > x->cap && ni_index_room(x, x->n + 1) < 0) return -ENOMEM;
+  if (2 * (x->n + 1) > x->cap) {
+    struct ni_index more = {.n = x->n, .cap = x->cap ? 2 * x->cap : 64};
+    if (!(more.place = calloc(more.cap, sizeof *more.place))) return -ENOMEM;
+    for (size_t i = 0; i < x->cap; i++)
+      if (x->place[i].number) put(&more, x->place[i]);
+    free(x->place);
+    *x = more;
+  }
   put(x, (struct ni_index_place){(uint32_t)hash, number + 1});
   x->n++;
   return 0;

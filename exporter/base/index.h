@@ -17,7 +17,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define NI_INDEX_NONE UINT32_MAX
 
@@ -51,13 +50,6 @@ static inline uint32_t ni_index_next(const struct ni_index *x, uint64_t hash, si
 
 /* Adds a number below NI_INDEX_NONE; one of that hash may be there already. 0 or -ENOMEM: the index is as it was. */
 int ni_index_add(struct ni_index *x, uint64_t hash, uint32_t number);
-/* As many as n of them can be added without memory then. 0 or -ENOMEM: the index is as it was. */
-int ni_index_room(struct ni_index *x, size_t n);
-/* It is empty then, and keeps its room. */
-static inline void ni_index_clear(struct ni_index *x) {
-  if (x->cap) memset(x->place, 0, x->cap * sizeof *x->place);
-  x->n = 0;
-}
 void ni_index_free(struct ni_index *x);
 
 #endif

@@ -6,39 +6,30 @@
 
 #include "exporter/base/array.h"
 
-static uint64_t hash_of(unsigned source, const char *entity, const char *name) {
-  return ni_hash_text(ni_hash_text(ni_hash(0, source), entity), name);
-}
-
-/* Another text in place of *to; what is not known now was not wrong before. false without memory: *to stays. */
-static bool change(char **to, const char *text) {
-  if (!text || (*to && strcmp(*to, text) == 0)) return true;
-  char *copy = strdup(text);
-  if (!copy) return false;
-  free(*to);
-  *to = copy;
-  return true;
-}
-
-static uint32_t find(const struct ni_running *r, unsigned source, const char *entity, const char *name) {
-  uint32_t k;
-  for (size_t at = 0; (k = ni_index_next(&r->index, hash_of(source, entity, name), &at)) != NI_INDEX_NONE;)
-    if (r->value[k].source == source && strcmp(r->value[k].name, name) == 0 && strcmp(r->value[k].entity, entity) == 0) break;
-  return k;
+static void free_texts(struct ni_running_value *v) {
+  free(v->entity);
+  free(v->name);
+  free(v->pci);
+  free(v->about);
 }
 
 /* The place of a counter of the set, which has no reading yet where it is new. NI_INDEX_NONE without memory. */
 static uint32_t place(struct ni_running *r, const struct ni_entity *e, const struct ni_counter *c) {
-  uint32_t k = find(r, e->source, e->name, c->name);
-  if (k != NI_INDEX_NONE || !ni_array_room(r->value, r->n, r->cap)) return k;
-  struct ni_running_value v = {.source = e->source, .what = c->what, .last.state = NI_READ_MISSING};
-  if (change(&v.entity, e->name) && change(&v.name, c->name) &&
-      ni_index_add(&r->index, hash_of(e->source, e->name, c->name), (uint32_t)r->n) == 0) {
-    r->value[r->n] = v;
-    return (uint32_t)r->n++;
+  uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(0, e->source), e->name), c->name);
+  struct ni_running_value *v;
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&r->index, hash, &at)) != NI_INDEX_NONE;) {
+    v = &r->value[k];
+    if (v->source == e->source && strcmp(v->name, c->name) == 0 && strcmp(v->entity, e->name) == 0) return k;
   }
-  free(v.entity);
-  free(v.name);
+  if (!ni_array_room(r->value, r->n, r->cap)) return k;
+  v = &r->value[r->n];
+  *v = (struct ni_running_value){.source = e->source, .what = c->what, .last.state = NI_READ_MISSING};
+  v->entity = strdup(e->name), v->name = strdup(c->name);
+  v->pci = e->pci ? strdup(e->pci) : NULL, v->about = e->about ? strdup(e->about) : NULL;
+  bool whole = v->entity && v->name && !v->pci == !e->pci && !v->about == !e->about;
+  if (whole && ni_index_add(&r->index, hash, (uint32_t)r->n) == 0) return (uint32_t)r->n++;
+  free_texts(v);
   return NI_INDEX_NONE;
 }
 
@@ -48,8 +39,7 @@ static void take(struct ni_running_value *v, const struct ni_reading *now, doubl
   v->link_bytes_s = link_bytes_s;
   if (!v->known) return; /* the last one counts when it comes back */
   struct ni_change c = ni_change_of(&v->what, &v->last, now, link_bytes_s);
-  if (v->what.kind == NI_METRIC_GAUGE) v->total = now->value * scale;
-  else if (c.state == NI_CHANGE_NEW) v->total = now->value * scale;
+  if (v->what.kind == NI_METRIC_GAUGE || c.state == NI_CHANGE_NEW) v->total = now->value * scale;
   else if (c.state == NI_CHANGE_CHANGED) v->total += (uint64_t)c.delta * scale;
   else if (c.state == NI_CHANGE_STUCK && now->value > v->last.value) v->total += (now->value - v->last.value) * scale;
   v->resets += c.state == NI_CHANGE_RESET;
@@ -60,13 +50,13 @@ int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct
   uint32_t *to = malloc((set->n_counters + 1) * sizeof *to);
   bool failed = !to;
   for (size_t i = 0; i < set->n_counters && !failed; i++) {
-    const struct ni_entity *e = &set->entity[set->counter[i].entity];
-    to[i] = place(r, e, &set->counter[i]);
-    failed = to[i] == NI_INDEX_NONE || !change(&r->value[to[i]].pci, e->pci) || !change(&r->value[to[i]].about, e->about);
+    to[i] = place(r, &set->entity[set->counter[i].entity], &set->counter[i]);
+    failed = to[i] == NI_INDEX_NONE;
   }
   if (!failed) {
     for (size_t i = 0; i < r->n; i++) r->value[i].known = false;
-    for (size_t i = 0; i < set->n_counters; i++) take(&r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
+    for (size_t i = 0; i < set->n_counters; i++)
+      take(&r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
     r->at_ns = at_ns;
   }
   free(to);
@@ -74,12 +64,7 @@ int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct
 }
 
 void ni_running_free(struct ni_running *r) {
-  for (size_t i = 0; i < r->n; i++) {
-    free(r->value[i].entity);
-    free(r->value[i].name);
-    free(r->value[i].pci);
-    free(r->value[i].about);
-  }
+  for (size_t i = 0; i < r->n; i++) free_texts(&r->value[i]);
   free(r->value);
   ni_index_free(&r->index);
   *r = (struct ni_running){0};

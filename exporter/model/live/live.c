@@ -2,53 +2,30 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
 #include "tables.h"
 
-/* Keys as the items begin (tables.h), whole: what is not text is 0. */
-struct job_key {
-  char job[64], attempt[16];
-  uint32_t uid;
-};
-struct class_key {
-  uint32_t job;
-  char func[24];
-  uint32_t size_class;
-};
-struct member_key {
-  struct ni_live_who who;
-  uint32_t job;
-};
-struct func_key {
-  uint32_t member;
-  char func[24];
-};
-_Static_assert(offsetof(struct job_key, uid) == offsetof(struct ni_live_job, uid), "the key of a job is how it begins");
-_Static_assert(offsetof(struct class_key, size_class) == offsetof(struct ni_live_class, size_class), "the key of a class");
-_Static_assert(offsetof(struct member_key, job) == offsetof(struct ni_live_member, job), "the key of a member");
-_Static_assert(offsetof(struct func_key, func) == offsetof(struct ni_live_func, func), "the key of a function");
-
 #define SAFE(to, from) ((void)ni_safe_text((from), (to), sizeof(to)))
 
-static struct job_key job_key(const char *job, const char *attempt, uint32_t uid) {
-  struct job_key k = {.uid = uid};
-  SAFE(k.job, job);
-  SAFE(k.attempt, attempt);
-  return k;
+static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t uid) {
+  struct ni_live_job key = {.uid = uid};
+  SAFE(key.job, job);
+  SAFE(key.attempt, attempt);
+  return key;
 }
 
 /* The job that a log or a living process tells of. */
 static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt, uint32_t uid, uint64_t unix_ns) {
-  struct job_key key = job_key(job, attempt, uid);
+  struct ni_live_job key = job_key(job, attempt, uid), *to;
   uint32_t j = ni_live_add(l, NI_LIVE_JOBS, &key);
   if (j == NI_INDEX_NONE) return j;
-  if (!l->job[j].first_ns) l->job[j].first_ns = unix_ns;
-  if (unix_ns > l->job[j].last_ns) l->job[j].last_ns = unix_ns;
-  if (!l->job[j].looked) l->job[j].ended_ns = 0; /* nobody but its logs says that it lives */
+  to = &l->job[j];
+  if (!to->first_ns) to->first_ns = unix_ns;
+  if (unix_ns > to->last_ns) to->last_ns = unix_ns;
+  if (!to->looked) to->ended_ns = 0; /* nobody but its logs says that it lives */
   return j;
 }
 
@@ -61,28 +38,23 @@ static struct ni_live_who safe_who(const struct ni_live_who *from) {
   return w;
 }
 
-static uint32_t add_member(struct ni_live *l, const struct ni_live_who *who, uint32_t job) {
-  struct member_key key = {safe_who(who), job};
-  return ni_live_add(l, NI_LIVE_MEMBERS, &key);
-}
-
 static void add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t unix_ns) {
-  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, unix_ns);
+  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, unix_ns), at;
+  struct ni_live_class class = {.job = job, .size_class = c->size_class};
+  struct ni_live_member member = {.who = safe_who(&c->who), .job = job};
+  struct ni_live_func func = {0};
+  SAFE(class.func, c->func);
+  SAFE(func.func, c->func);
   if (job == NI_INDEX_NONE) return;
-  struct class_key ck = {.job = job, .size_class = c->size_class};
-  struct func_key fk = {.member = add_member(l, &c->who, job)};
-  SAFE(ck.func, c->func);
-  SAFE(fk.func, c->func);
-  uint32_t at = ni_live_add(l, NI_LIVE_CLASSES, &ck);
-  if (at != NI_INDEX_NONE) {
+  if ((at = ni_live_add(l, NI_LIVE_CLASSES, &class)) != NI_INDEX_NONE) {
     struct ni_live_class *to = &l->class[at];
     to->timed += c->timed, to->ns += c->ns, to->bus_n += c->bus_n;
     if (isfinite(c->bus_sum)) to->bus_sum += c->bus_sum;
     ni_add_counts(to->took, c->took);
     ni_add_counts(to->bus, c->bus);
   }
-  at = fk.member == NI_INDEX_NONE ? fk.member : ni_live_add(l, NI_LIVE_FUNCS, &fk);
-  if (at == NI_INDEX_NONE) return;
+  if ((func.member = ni_live_add(l, NI_LIVE_MEMBERS, &member)) == NI_INDEX_NONE) return;
+  if ((at = ni_live_add(l, NI_LIVE_FUNCS, &func)) == NI_INDEX_NONE) return;
   struct ni_live_func *to = &l->func[at];
   to->n += c->n, to->bytes += c->bytes, to->timed += c->timed, to->ns += c->ns;
   to->bus_n += c->bus_n, to->bus_bytes += c->bus_bytes, to->bus_ns += c->bus_ns;
@@ -107,14 +79,15 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
 /* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. */
 static void add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t unix_ns) {
   uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, unix_ns);
-  if (job == NI_INDEX_NONE) return;
   struct ni_live_life now = {.pid = f->pid, .start_ns = f->start_ns, .hash = a->hash, .comm_rank = a->comm_rank, .job = job};
-  uint32_t at = ni_live_add(l, NI_LIVE_LIVES, &now), member = add_member(l, &a->who, job);
+  struct ni_live_member of = {.who = safe_who(&a->who), .job = job};
+  if (job == NI_INDEX_NONE) return;
+  uint32_t at = ni_live_add(l, NI_LIVE_LIVES, &now), member = ni_live_add(l, NI_LIVE_MEMBERS, &of);
   if (at == NI_INDEX_NONE || member == NI_INDEX_NONE) return;
+  struct ni_live_life *last = &l->life[at];
   now.started = a->started, now.written = a->written, now.incomplete = a->incomplete;
   memcpy(now.filtered, a->filtered, sizeof now.filtered);
   memcpy(now.dropped, a->dropped, sizeof now.dropped);
-  struct ni_live_life *last = &l->life[at];
   if (a->begins || now.started < last->started || now.written < last->written) memset(last->went, 0, sizeof last->went);
   for (size_t i = 0; i < sizeof now.went / sizeof *now.went; i++) {
     if (now.went[i] <= last->went[i]) continue;
@@ -127,19 +100,13 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
   const struct ni_live_file *known = ni_live_file_of(l, b->file.dev, b->file.ino);
   bool other = known && b->file.from == 0 && (known->head_bytes != b->file.head_bytes || known->head_hash != b->file.head_hash);
   if (known && !other && known->to != b->file.from) return -ESTALE;
-  size_t keys = (size_t)b->n_counts + b->n_accounts;
-  if (!ni_live_room(l, NI_LIVE_FILES, 1) || !ni_live_room(l, NI_LIVE_JOBS, keys) || !ni_live_room(l, NI_LIVE_MEMBERS, keys) ||
-      !ni_live_room(l, NI_LIVE_CLASSES, b->n_counts) || !ni_live_room(l, NI_LIVE_FUNCS, b->n_counts) ||
-      !ni_live_room(l, NI_LIVE_NVIDIAS, b->n_nvidia) || !ni_live_room(l, NI_LIVE_LIVES, b->n_accounts))
-    return -ENOMEM;
   uint32_t at = ni_live_add(l, NI_LIVE_FILES, &b->file);
   if (at == NI_INDEX_NONE) return 0; /* without its place it would count twice */
-  struct ni_live_file *f = &l->file[at];
-  *f = b->file;
-  f->from = unix_ns;
-  struct job_key key = job_key(b->file.job, b->file.attempt, b->file.uid);
-  memcpy(f->job, key.job, sizeof f->job);
-  memcpy(f->attempt, key.attempt, sizeof f->attempt);
+  struct ni_live_job key = job_key(b->file.job, b->file.attempt, b->file.uid);
+  l->file[at] = b->file;
+  l->file[at].from = unix_ns;
+  memcpy(l->file[at].job, key.job, sizeof key.job);
+  memcpy(l->file[at].attempt, key.attempt, sizeof key.attempt);
   for (uint32_t i = 0; i < b->n_counts; i++) add_counts(l, &b->counts[i], b->file.uid, unix_ns);
   for (uint32_t i = 0; i < b->n_accounts; i++) add_account(l, &b->accounts[i], &b->file, unix_ns);
   for (uint32_t i = 0; i < b->n_nvidia; i++) add_nvidia(l, &b->nvidia[i]);
@@ -148,84 +115,64 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
 
 /* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
 static void judge_jobs(struct ni_live *l, uint64_t unix_ns) {
-  uint32_t was[NI_LIVE_JOBS_MAX];
-  size_t n_before = l->n_jobs;
-  for (size_t i = 0; i < l->n_jobs; i++) was[i] = l->job[i].alive, l->job[i].alive = 0, l->job[i].stuck = false;
+  bool lived[NI_LIVE_JOBS_MAX] = {false};
+  for (size_t i = 0; i < l->n_jobs; i++) lived[i] = l->job[i].alive, l->job[i].alive = 0, l->job[i].stuck = false;
   for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
     for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
       bool up = ni_live_up(p, unix_ns);
-      struct job_key key = job_key(p->job, p->attempt, k->uid);
-      uint64_t sign = p->sign_ns < unix_ns ? p->sign_ns : unix_ns;
-      uint32_t j = up ? add_job(l, p->job, p->attempt, k->uid, sign) : ni_live_find(l, NI_LIVE_JOBS, &key);
-      if (j == NI_INDEX_NONE) continue;
-      l->job[j].looked = true;
-      l->job[j].alive += up;
+      if (up) add_job(l, p->job, p->attempt, k->uid, p->sign_ns < unix_ns ? p->sign_ns : unix_ns);
+      struct ni_live_job *j = ni_live_job_of(l, p->job, p->attempt, k->uid);
+      if (j) j->looked = true, j->alive += up;
     }
     for (const struct ni_live_open *o = k->open; o < k->open + k->n_open; o++) {
-      struct job_key key = job_key(o->who.job, o->who.attempt, k->uid);
-      uint32_t j = o->stuck ? ni_live_find(l, NI_LIVE_JOBS, &key) : NI_INDEX_NONE;
-      if (j != NI_INDEX_NONE && l->job[j].alive) l->job[j].stuck = true;
+      struct ni_live_job *j = o->stuck ? ni_live_job_of(l, o->who.job, o->who.attempt, k->uid) : NULL;
+      if (j && j->alive) j->stuck = true;
     }
   }
-  for (size_t i = 0; i < l->n_jobs; i++) {
-    struct ni_live_job *j = &l->job[i];
+  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
     if (j->alive) j->ended_ns = 0;
-    else if (i < n_before && was[i] && !j->ended_ns) j->ended_ns = unix_ns;
+    else if (lived[j - l->job] && !j->ended_ns) j->ended_ns = unix_ns;
     if (j->alive && !j->stuck) j->hang = (struct ni_live_hang){0}; /* it has moved on */
   }
 }
 
+static void free_look(struct ni_live_looked *k) {
+  free(k->process);
+  free(k->open);
+}
+
 static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns) {
-  struct ni_live_process *process = calloc(b->n_processes + 1, sizeof *process);
-  struct ni_live_open *open = calloc(b->n_open + 1, sizeof *open);
+  struct ni_live_looked new = {b->uid, b->logs, b->boxes, b->unread, mono_ns, b->behind, NULL, NULL, 0, 0};
   size_t at = 0;
   while (at < l->n_looks && l->look[at].uid != b->uid) at++;
-  bool full = at >= NI_LIVE_USERS_MAX, room = process && open && ni_live_room(l, NI_LIVE_JOBS, b->n_processes);
-  if (full || !room || !ni_array_room(l->look, at, l->cap_looks)) {
-    free(process);
-    free(open);
-    l->left_out += full;
-    return full ? 0 : -ENOMEM;
+  new.process = calloc(b->n_processes + 1, sizeof *new.process);
+  new.open = calloc(b->n_open + 1, sizeof *new.open);
+  if (!new.process || !new.open || at >= NI_LIVE_USERS_MAX || !ni_array_room(l->look, at, l->cap_looks)) {
+    free_look(&new);
+    return -ENOMEM;
   }
-  for (uint32_t i = 0; i < b->n_processes; i++) {
-    const struct ni_live_process *from = &b->processes[i];
-    process[i] = *from;
-    SAFE(process[i].job, from->job);
-    SAFE(process[i].attempt, from->attempt);
-    SAFE(process[i].host, from->host);
-    SAFE(process[i].exe, from->exe);
-  }
-  for (uint32_t i = 0; i < b->n_open; i++) {
-    open[i] = b->open[i];
-    open[i].who = safe_who(&b->open[i].who);
-    SAFE(open[i].func, b->open[i].func);
-  }
-  if (at < l->n_looks) {
-    free(l->look[at].process);
-    free(l->look[at].open);
-  } else {
-    l->n_looks++;
-  }
-  l->look[at] = (struct ni_live_looked){b->uid,   b->logs,     b->boxes, b->unread,      mono_ns,
-                                        b->behind, process, open,     b->n_processes, b->n_open};
+  for (; new.n_processes < b->n_processes; new.n_processes++) new.process[new.n_processes] = b->processes[new.n_processes];
+  for (; new.n_open < b->n_open; new.n_open++) new.open[new.n_open] = b->open[new.n_open];
+  if (at == l->n_looks) l->n_looks++;
+  else free_look(&l->look[at]);
+  l->look[at] = new;
   judge_jobs(l, unix_ns);
   for (uint32_t i = 0; i < b->n_hangs; i++) {
-    struct job_key key = job_key(b->hangs[i].job, b->hangs[i].attempt, b->uid);
-    uint32_t j = ni_live_find(l, NI_LIVE_JOBS, &key);
-    if (j == NI_INDEX_NONE) continue;
-    l->job[j].hang = b->hangs[i];
-    l->job[j].hang_ns = unix_ns;
+    struct ni_live_job *j = ni_live_job_of(l, b->hangs[i].job, b->hangs[i].attempt, b->uid);
+    if (j) j->hang = b->hangs[i], j->hang_ns = unix_ns;
   }
+  if (b->n_processes || b->n_open || b->logs || b->boxes) return 0;
+  free_look(&new); /* he has nothing here any more */
+  l->look[at] = l->look[--l->n_looks];
   return 0;
 }
 
 int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns) {
+  if (!ni_live_ready(l)) return -ENOMEM;
   int e = b->kind == NI_LIVE_LOGS ? apply_logs(l, b, unix_ns) : apply_look(l, b, unix_ns, mono_ns);
   if (e) return e;
-  struct ni_live_totals *to = &l->totals;
-  const struct ni_live_totals *t = &b->totals;
-  to->lines += t->lines, to->bad_lines += t->bad_lines, to->damages += t->damages, to->bytes += t->bytes;
-  to->keys_left_out += t->keys_left_out;
+  l->totals.lines += b->totals.lines, l->totals.bad_lines += b->totals.bad_lines, l->totals.damages += b->totals.damages;
+  l->totals.bytes += b->totals.bytes, l->totals.keys_left_out += b->totals.keys_left_out;
   if (!l->began_ns) l->began_ns = unix_ns;
   return 0;
 }
@@ -235,22 +182,19 @@ const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev
   return at == NI_INDEX_NONE ? NULL : &l->file[at];
 }
 
-const struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid) {
-  struct job_key key = job_key(job, attempt, uid);
+struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid) {
+  struct ni_live_job key = job_key(job, attempt, uid);
   uint32_t at = ni_live_find(l, NI_LIVE_JOBS, &key);
   return at == NI_INDEX_NONE ? NULL : &l->job[at];
 }
 
 void ni_live_free(struct ni_live *l) {
-  for (size_t i = 0; i < l->n_looks; i++) {
-    free(l->look[i].process);
-    free(l->look[i].open);
-  }
+  while (l->n_looks) free_look(&l->look[--l->n_looks]);
   free(l->look);
   free(l->nvidia_shown);
-  for (enum ni_live_table t = 0; t < NI_LIVE_TABLES; t++) {
-    free(ni_live_items(l, t));
-    ni_index_free((struct ni_index *)((char *)l + ni_live_shapes[t].index));
+  for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
+    free(NI_LIVE_ITEMS(l, t));
+    ni_index_free(NI_LIVE_AT(l, ni_live_shapes[t].index));
   }
   *l = (struct ni_live){0};
 }

@@ -31,7 +31,7 @@ struct ni_live_job {
   char job[64], attempt[16];
   uint32_t uid;
   uint64_t first_ns, last_ns;       /* when it was seen first, and when anything of it last moved; this node's clock */
-  uint64_t ended_ns;                /* no process of it lives here any more, or its logs are quiet for a minute: since when; 0: else */
+  uint64_t ended_ns;                /* no process of it lives here, or its logs were quiet for a minute: since when; 0: else */
   bool looked;                      /* boxes tell of it */
   uint32_t alive;                   /* processes in the newest looks */
   bool stuck;                       /* some operation of it is beyond the limit */
@@ -72,7 +72,8 @@ struct ni_live_life {               /* the last account of a communicator's life
 
 /* A look of one user's reader. */
 struct ni_live_looked {
-  uint32_t uid, logs, boxes, unread;
+  uint32_t uid;
+  uint64_t logs, boxes, unread;
   uint64_t at_ns, behind;           /* CLOCK_MONOTONIC */
   struct ni_live_process *process;
   struct ni_live_open *open;
@@ -90,7 +91,7 @@ struct ni_live { /* all 0: empty */
   struct ni_live_file *file;        /* from: when it was read last, Unix ns */
   struct ni_live_looked *look;
   size_t n_jobs, n_classes, n_members, n_funcs, n_nvidia, n_lives, n_files, n_looks, n_nvidia_shown;
-  size_t cap_jobs, cap_classes, cap_members, cap_funcs, cap_nvidia, cap_lives, cap_files, cap_looks;
+  size_t cap_looks;
   struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
   struct ni_live_totals totals;
   uint64_t left_out;                /* jobs, members, functions beyond the bounds, counted each time */
@@ -100,14 +101,15 @@ struct ni_live { /* all 0: empty */
 
 void ni_live_free(struct ni_live *l);
 /*
- * now: this node's Unix ns and CLOCK_MONOTONIC. 0; -ENOMEM; -ESTALE: the state has that file (dev, ino and head) at a place that
- * is not file.from, as when a reader that was begun anew comes twice. A file that the state does not have may begin anywhere.
+ * now: this node's Unix ns and CLOCK_MONOTONIC. 0; -ENOMEM; -ESTALE: the state has that file (dev, ino and head) at a place
+ * that is not file.from, as when a reader that was begun anew comes twice. A file that it does not have may begin anywhere. The
+ * look of a user who has nothing here (no process, log, box) goes.
  */
 int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns);
 /* Where to go on with a file; NULL: it was never read. */
 const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev, uint64_t ino);
 /* The job of these texts; NULL: it is not known. */
-const struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
+struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
 /* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */
 static inline bool ni_live_up(const struct ni_live_process *p, uint64_t unix_ns) {
   return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && p->sign_ns + UINT64_C(60000000000) > unix_ns);

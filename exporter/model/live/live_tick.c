@@ -1,7 +1,5 @@
 #include "live_tick.h"
 
-#include <stdlib.h>
-
 #include "tables.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -24,23 +22,18 @@ static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
 }
 
 void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
-  free(l->nvidia_shown);
-  l->nvidia_shown = l->nvidia;
-  l->n_nvidia_shown = l->n_nvidia;
-  l->nvidia = NULL;
-  l->n_nvidia = l->cap_nvidia = 0;
-  ni_index_clear(&l->nvidias);
+  struct ni_live_nvidia *next = l->nvidia_shown;
+  l->nvidia_shown = l->nvidia, l->n_nvidia_shown = l->n_nvidia;
+  l->nvidia = next, l->n_nvidia = 0;
   l->nvidia_ns = mono_ns;
+  ni_live_reindex(l, NI_LIVE_NVIDIAS);
 }
 
-/*
- * Keeps the items whose number of another, which lies at `of` in them, has a place in `to`, and gives them that place. map: their
- * own places then; NULL: nobody asks.
- */
-static void compact(struct ni_live *l, enum ni_live_table t, size_t of, const uint32_t *to, uint32_t *map) {
-  size_t size = ni_live_shapes[t].size, *n = ni_live_count(l, t), kept = 0;
-  char *items = ni_live_items(l, t);
-  for (size_t i = 0; i < *n; i++) {
+/* Keeps the items that name, at `of`, another one that to[] has a place for: that is what they name then. map: their own. */
+static void compact(struct ni_live *l, unsigned table, size_t of, const uint32_t *to, uint32_t *map) {
+  size_t size = ni_live_shapes[table].size, kept = 0;
+  char *items = NI_LIVE_ITEMS(l, table);
+  for (size_t i = 0; i < NI_LIVE_N(l, table); i++) {
     uint32_t number;
     memcpy(&number, items + i * size + of, sizeof number);
     if (map) map[i] = to[number] == NI_INDEX_NONE ? NI_INDEX_NONE : (uint32_t)kept;
@@ -48,59 +41,32 @@ static void compact(struct ni_live *l, enum ni_live_table t, size_t of, const ui
     memmove(items + kept * size, items + i * size, size);
     memcpy(items + kept++ * size + of, &to[number], sizeof number);
   }
-  *n = kept;
-  ni_live_reindex(l, t);
+  NI_LIVE_N(l, table) = kept;
+  ni_live_reindex(l, table);
 }
 
 static bool drop_jobs(struct ni_live *l, uint64_t unix_ns, uint64_t keep_ns) {
-  uint32_t to[NI_LIVE_JOBS_MAX], *members;
-  size_t kept = 0;
-  for (size_t i = 0; i < l->n_jobs; i++)
-    to[i] = l->job[i].ended_ns && over(l->job[i].ended_ns, unix_ns, keep_ns) ? NI_INDEX_NONE : (uint32_t)kept++;
-  if (kept == l->n_jobs || !(members = malloc((l->n_members + 1) * sizeof *members))) return false;
-  for (size_t i = 0; i < l->n_jobs; i++)
-    if (to[i] != NI_INDEX_NONE) l->job[to[i]] = l->job[i];
+  uint32_t to[NI_LIVE_JOBS_MAX], members[NI_LIVE_MEMBERS_MAX];
+  size_t kept = 0, before = l->n_jobs;
+  for (size_t i = 0; i < before; i++) {
+    bool goes = l->job[i].ended_ns && over(l->job[i].ended_ns, unix_ns, keep_ns);
+    if (!goes) l->job[kept] = l->job[i];
+    to[i] = goes ? NI_INDEX_NONE : (uint32_t)kept++;
+  }
+  if (kept == before) return false;
   l->n_jobs = kept;
   ni_live_reindex(l, NI_LIVE_JOBS);
   compact(l, NI_LIVE_CLASSES, offsetof(struct ni_live_class, job), to, NULL);
   compact(l, NI_LIVE_LIVES, offsetof(struct ni_live_life, job), to, NULL);
   compact(l, NI_LIVE_MEMBERS, offsetof(struct ni_live_member, job), to, members);
   compact(l, NI_LIVE_FUNCS, offsetof(struct ni_live_func, member), members, NULL);
-  free(members);
   return true;
 }
 
-static bool drop_files(struct ni_live *l, uint64_t unix_ns, uint64_t keep_ns) {
-  size_t kept = 0, before = l->n_files;
-  for (size_t i = 0; i < before; i++) {
-    const struct ni_live_file *f = &l->file[i];
-    if (over(f->from, unix_ns, keep_ns) && !ni_live_job_of(l, f->job, f->attempt, f->uid)) continue;
-    l->file[kept++] = *f;
-  }
-  l->n_files = kept;
-  if (kept < before) ni_live_reindex(l, NI_LIVE_FILES);
-  return kept < before;
-}
-
-/* Of users who have nothing here any more. */
-static bool drop_looks(struct ni_live *l, uint64_t mono_ns) {
-  size_t kept = 0, before = l->n_looks;
-  for (size_t i = 0; i < before; i++) {
-    struct ni_live_looked k = l->look[i];
-    if (!k.n_processes && !k.n_open && !k.logs && !k.boxes && over(k.at_ns, mono_ns, QUIET_S * SECOND)) {
-      free(k.process);
-      free(k.open);
-    } else {
-      l->look[kept++] = k;
-    }
-  }
-  l->n_looks = kept;
-  return kept < before;
-}
-
 bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_t keep_ns) {
-  if (!l->window_ns) l->window_ns = mono_ns;
-  if (!l->nvidia_ns) l->nvidia_ns = mono_ns;
+  size_t kept = 0, files = l->n_files;
+  if (!ni_live_ready(l)) return false;
+  if (!l->window_ns) l->window_ns = l->nvidia_ns = mono_ns;
   if (over(l->window_ns, mono_ns, WINDOW_S * SECOND)) turn_windows(l, mono_ns);
   if (over(l->nvidia_ns, mono_ns, NVIDIA_S * SECOND)) ni_live_nvidia_turn(l, mono_ns);
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
@@ -108,6 +74,10 @@ bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_
     if (!j->alive && !j->ended_ns && over(j->last_ns, unix_ns, QUIET_S * SECOND)) j->ended_ns = j->last_ns;
   }
   bool went = drop_jobs(l, unix_ns, keep_ns);
-  went |= drop_files(l, unix_ns, keep_ns > FILES_S * SECOND ? keep_ns : FILES_S * SECOND);
-  return drop_looks(l, mono_ns) || went;
+  if (keep_ns < FILES_S * SECOND) keep_ns = FILES_S * SECOND;
+  for (const struct ni_live_file *f = l->file; f < l->file + files; f++)
+    if (!over(f->from, unix_ns, keep_ns) || ni_live_job_of(l, f->job, f->attempt, f->uid)) l->file[kept++] = *f;
+  l->n_files = kept;
+  if (kept < files) ni_live_reindex(l, NI_LIVE_FILES);
+  return went || kept < files;
 }

@@ -7,9 +7,8 @@
 #include "live.h"
 
 /*
- * Once a second: rates of the last 5 s, NVIDIA's interval of 30 s, and jobs whose time is over go. keep_ns: after their end.
- * Files are remembered for as long after they were read last, and 20 minutes at least: one that is forgotten would be read again
- * from its beginning. Without memory they go later. true: something went.
+ * Once a second: rates of the last 5 s, NVIDIA's interval of 30 s, and jobs go keep_ns after their end. Files are remembered
+ * for as long after they were read, 20 minutes at least: what is forgotten would be read anew. true: something went.
  */
 bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_t keep_ns);
 /* What was summed up in NVIDIA's form is to be shown from now on, and the next interval begins. */

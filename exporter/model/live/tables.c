@@ -1,78 +1,64 @@
 #include "tables.h"
 
-#include "exporter/base/array.h"
+#include <stdlib.h>
 
-#define KEY(type, last) (offsetof(struct type, last) + sizeof((struct type *)0)->last)
-#define SHAPE(items, things, x, type, last, most)                                                                          \
-  {offsetof(struct ni_live, items), offsetof(struct ni_live, n_##things), offsetof(struct ni_live, cap_##things),           \
-   offsetof(struct ni_live, x), sizeof(struct type), KEY(type, last), NI_LIVE_##most##_MAX}
+#define SHAPE(items, count, index, type, last, most)                                                                     \
+  {offsetof(struct ni_live, items), offsetof(struct ni_live, count), offsetof(struct ni_live, index), sizeof(struct type), \
+   offsetof(struct type, last) + sizeof((struct type *)0)->last, NI_LIVE_##most##_MAX}
 const struct ni_live_shape ni_live_shapes[NI_LIVE_TABLES] = {
-    SHAPE(job, jobs, jobs, ni_live_job, uid, JOBS),
-    SHAPE(class, classes, classes, ni_live_class, size_class, CLASSES),
-    SHAPE(member, members, members, ni_live_member, job, MEMBERS),
-    SHAPE(func, funcs, funcs, ni_live_func, func, FUNCS),
-    SHAPE(nvidia, nvidia, nvidias, ni_live_nvidia, nnodes, NVIDIA),
-    SHAPE(life, lives, lives, ni_live_life, job, LIVES),
-    SHAPE(file, files, files, ni_live_file, ino, FILES),
+    SHAPE(job, n_jobs, jobs, ni_live_job, uid, JOBS), SHAPE(class, n_classes, classes, ni_live_class, size_class, CLASSES),
+    SHAPE(member, n_members, members, ni_live_member, job, MEMBERS), SHAPE(func, n_funcs, funcs, ni_live_func, func, FUNCS),
+    SHAPE(nvidia, n_nvidia, nvidias, ni_live_nvidia, nnodes, NVIDIA), SHAPE(life, n_lives, lives, ni_live_life, job, LIVES),
+    SHAPE(file, n_files, files, ni_live_file, ino, FILES),
 };
 
-static void *at(const struct ni_live *l, size_t offset) { return (char *)(uintptr_t)l + offset; }
-
-void *ni_live_items(const struct ni_live *l, enum ni_live_table t) {
-  void *p;
-  memcpy(&p, at(l, ni_live_shapes[t].item), sizeof p);
-  return p;
+bool ni_live_ready(struct ni_live *l) {
+  bool ok = l->nvidia_shown || (l->nvidia_shown = calloc(NI_LIVE_NVIDIA_MAX, sizeof *l->nvidia_shown));
+  for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
+    struct ni_index *x = NI_LIVE_AT(l, ni_live_shapes[t].index);
+    size_t max = ni_live_shapes[t].max;
+    if (!NI_LIVE_ITEMS(l, t)) NI_LIVE_ITEMS(l, t) = calloc(max, ni_live_shapes[t].size);
+    if (!x->cap && (x->place = calloc(2 * max, sizeof *x->place))) x->cap = 2 * max; /* a power of two, as all bounds are */
+    ok &= NI_LIVE_ITEMS(l, t) && x->cap;
+  }
+  return ok;
 }
 
-size_t *ni_live_count(struct ni_live *l, enum ni_live_table t) { return at(l, ni_live_shapes[t].n); }
-
-static uint64_t hash_of(const struct ni_live_shape *s, const void *key) {
-  uint64_t hash = s->key, word;
-  for (size_t i = 0, n; i < s->key; i += n) {
-    n = s->key - i < sizeof word ? s->key - i : sizeof word;
-    word = 0;
+static uint64_t hash_of(unsigned table, const void *key) {
+  uint64_t hash = table, word;
+  for (size_t i = 0, n, all = ni_live_shapes[table].key; i < all; i += n) {
+    n = all - i < sizeof word ? all - i : sizeof word, word = 0;
     memcpy(&word, (const char *)key + i, n);
     hash = ni_hash(hash, word);
   }
   return hash;
 }
 
-uint32_t ni_live_find(const struct ni_live *l, enum ni_live_table t, const void *key) {
-  const struct ni_live_shape *s = &ni_live_shapes[t];
-  const char *items = ni_live_items(l, t);
-  uint64_t hash = hash_of(s, key);
+uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key) {
+  const struct ni_live_shape *s = &ni_live_shapes[table];
+  uint64_t hash = hash_of(table, key);
   uint32_t k;
-  for (size_t from = 0; (k = ni_index_next(at(l, s->index), hash, &from)) != NI_INDEX_NONE;)
-    if (memcmp(items + k * s->size, key, s->key) == 0) break;
+  for (size_t at = 0; (k = ni_index_next(NI_LIVE_AT(l, s->index), hash, &at)) != NI_INDEX_NONE;)
+    if (memcmp(NI_LIVE_ITEMS(l, table) + k * s->size, key, s->key) == 0) break;
   return k;
 }
 
-bool ni_live_room(struct ni_live *l, enum ni_live_table t, size_t more) {
-  const struct ni_live_shape *s = &ni_live_shapes[t];
-  size_t *cap = at(l, s->cap), want = *ni_live_count(l, t) + more;
-  if (want > s->max) want = s->max;
-  return (want <= *cap || ni_array_more(at(l, s->item), cap, want, s->size)) && ni_index_room(at(l, s->index), want) == 0;
-}
-
-uint32_t ni_live_add(struct ni_live *l, enum ni_live_table t, const void *key) {
-  const struct ni_live_shape *s = &ni_live_shapes[t];
-  size_t *n = ni_live_count(l, t);
-  uint32_t k = ni_live_find(l, t, key);
+uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
+  const struct ni_live_shape *s = &ni_live_shapes[table];
+  size_t *n = &NI_LIVE_N(l, table);
+  uint32_t k = ni_live_find(l, table, key);
   if (k != NI_INDEX_NONE) return k;
-  if (*n >= s->max || !ni_live_room(l, t, 1) || ni_index_add(at(l, s->index), hash_of(s, key), (uint32_t)*n) < 0) {
-    l->left_out++;
-    return NI_INDEX_NONE;
-  }
-  char *item = (char *)ni_live_items(l, t) + *n * s->size;
-  memset(item, 0, s->size);
+  if (*n >= s->max || ni_index_add(NI_LIVE_AT(l, s->index), hash_of(table, key), (uint32_t)*n) < 0) return l->left_out++, k;
+  char *item = NI_LIVE_ITEMS(l, table) + *n * s->size;
+  memset(item + s->key, 0, s->size - s->key);
   memcpy(item, key, s->key);
   return (uint32_t)(*n)++;
 }
 
-void ni_live_reindex(struct ni_live *l, enum ni_live_table t) {
-  const struct ni_live_shape *s = &ni_live_shapes[t];
-  struct ni_index *x = at(l, s->index);
-  const char *items = ni_live_items(l, t);
-  ni_index_clear(x);
-  for (size_t i = 0; i < *ni_live_count(l, t); i++) (void)ni_index_add(x, hash_of(s, items + i * s->size), (uint32_t)i);
+void ni_live_reindex(struct ni_live *l, unsigned table) {
+  struct ni_index *x = NI_LIVE_AT(l, ni_live_shapes[table].index);
+  if (x->n) memset(x->place, 0, x->cap * sizeof *x->place);
+  x->n = 0;
+  for (size_t i = 0; i < NI_LIVE_N(l, table); i++)
+    (void)ni_index_add(x, hash_of(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size), (uint32_t)i);
 }

@@ -1,8 +1,6 @@
 /*
- * The arrays of the state (live.h) as what they have in common: a key at the beginning of each item, an index over it, a bound.
- *
- *   key, unused bytes 0 ─▶ ni_live_add() ─▶ number of the item, all 0 behind the key where it is new
- *
+ * The arrays of the state (live.h) by what they have in common: a key at the beginning of each item, unused bytes 0, an index,
+ * a bound. Room up to the bound is taken at once, and the machine gives what is used of it: nothing that comes later can fail.
  * For live.c, live_tick.c, checkpoint.c. One thread.
  */
 #ifndef NI_LIVE_TABLES_H
@@ -10,27 +8,22 @@
 
 #include "live.h"
 
-/* In the order of the checkpoint: what others name by number comes before them. */
-enum ni_live_table {
-  NI_LIVE_JOBS = 0, NI_LIVE_CLASSES, NI_LIVE_MEMBERS, NI_LIVE_FUNCS, NI_LIVE_NVIDIAS, NI_LIVE_LIVES, NI_LIVE_FILES,
-  NI_LIVE_TABLES
+/* In the order of the checkpoint. */
+enum {
+  NI_LIVE_JOBS, NI_LIVE_CLASSES, NI_LIVE_MEMBERS, NI_LIVE_FUNCS, NI_LIVE_NVIDIAS, NI_LIVE_LIVES, NI_LIVE_FILES, NI_LIVE_TABLES
 };
-struct ni_live_shape {
-  size_t item, n, cap, index; /* offsets in struct ni_live */
-  size_t size, key, max;      /* bytes of an item, of its key; items */
-};
-extern const struct ni_live_shape ni_live_shapes[NI_LIVE_TABLES];
+extern const struct ni_live_shape {
+  size_t items, n, index, size, key, max; /* offsets in struct ni_live; bytes of an item and of its key; items */
+} ni_live_shapes[NI_LIVE_TABLES];
+#define NI_LIVE_AT(l, field) ((void *)((char *)(uintptr_t)(l) + (field)))
+#define NI_LIVE_ITEMS(l, table) (*(char **)NI_LIVE_AT(l, ni_live_shapes[table].items))
+#define NI_LIVE_N(l, table) (*(size_t *)NI_LIVE_AT(l, ni_live_shapes[table].n))
 
-/* The array, and how many items are in it. */
-void *ni_live_items(const struct ni_live *l, enum ni_live_table t);
-size_t *ni_live_count(struct ni_live *l, enum ni_live_table t);
-/* NI_INDEX_NONE: there is none. */
-uint32_t ni_live_find(const struct ni_live *l, enum ni_live_table t, const void *key);
-/* Finds or adds. NI_INDEX_NONE: beyond the bound, which is counted. Needs memory only where ni_live_room() was not asked. */
-uint32_t ni_live_add(struct ni_live *l, enum ni_live_table t, const void *key);
-/* Makes room for so many more, as far as the bound allows. false without memory. */
-bool ni_live_room(struct ni_live *l, enum ni_live_table t, size_t more);
-/* The index anew, after items have moved. Needs no memory where there was room. */
-void ni_live_reindex(struct ni_live *l, enum ni_live_table t);
-
+/* Takes the room, once. false without memory. */
+bool ni_live_ready(struct ni_live *l);
+/* The number of the item; NI_INDEX_NONE: there is none, or of add: there is no room for one more, which is counted. */
+uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key);
+uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key);
+/* After items have moved. */
+void ni_live_reindex(struct ni_live *l, unsigned table);
 #endif

@@ -121,9 +121,7 @@ static void looks(void **state) {
   assert_int_equal(l.n_jobs, 0);
   look(&l, p, 2, &o, 1, 800); /* boxes of the dead lie there for days: they bring no job back */
   assert_int_equal(l.n_jobs, 0);
-  look(&l, NULL, 0, NULL, 0, 801);
-  assert_false(ni_live_tick(&l, T(802), 802 * S, 600 * S));
-  assert_true(ni_live_tick(&l, T(900), 900 * S, 600 * S)); /* the user has nothing here any more */
+  look(&l, NULL, 0, NULL, 0, 801); /* the user has nothing here any more */
   assert_int_equal(l.n_looks, 0);
   ni_live_free(&l);
 }

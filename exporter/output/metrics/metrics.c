@@ -1,0 +1,342 @@
+#include "metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/text/safe_text.h"
+
+#define LINE_OF(line) LINE_CAT(line)
+#define LINE_CAT(line) F_OF_LINE_##line
+enum {
+#define FAMILY(id, ...) F_##id,
+#define THEIRS(id, ...) F_##id,
+#define GPU(counter, ...) F_GPU_##counter,
+#define OWN(...) LINE_OF(__LINE__),
+#include "metrics_families.def"
+  FAMILIES, LABELS_MAX = 9 /* beside node */
+};
+enum part { NOBODYS, OF_ni_agent_self, OF_ni_live, OF_ni_live_looked, OF_ni_live_func, OF_ni_live_member };
+
+/* What is to be told is collected before it is written: series by family, equal labels once. */
+struct told {
+  const struct ni_metrics_in *in;
+  struct series {
+    uint32_t family, next; /* next: of the family, + 1; 0: none */
+    uint64_t v, *bucket;   /* bucket: of a histogram, whose count is v */
+    double sum;
+    const char *label[LABELS_MAX];
+  } *series;               /* room for NI_METRICS_SERIES_MAX */
+  uint32_t n, first[FAMILIES], last[FAMILIES];
+  uint64_t told, left_out;
+  struct ni_index index;
+  char **text;
+  size_t n_texts, cap_texts;
+  bool failed;             /* without memory */
+};
+
+/* A type, and how equal labels count: COUNTER, HISTOGRAM and AMOUNT add up; of the others the largest. */
+enum { COUNTER = NI_METRICS_COUNTER, GAUGE, HISTOGRAM, INFO, MOST = COUNTER | 8, AMOUNT = GAUGE | 8 };
+static const struct row {
+  struct ni_family told;
+  unsigned type;
+  double per;
+  const char *label[LABELS_MAX + 1]; /* NULL behind the last */
+  const char *gpu;                   /* which counter of a GPU it is */
+  uint64_t times;
+  enum part part;                    /* whose field it is */
+  size_t at;
+} rows[FAMILIES] = {
+#define LABELS(...) {__VA_ARGS__}
+#define ROW(name, unit, type, per, labels, help, ...) {{name, unit, help, (type) & 7}, type, per, LABELS labels, __VA_ARGS__},
+#define FAMILY(id, name, unit, type, per, by, help) ROW("nccl_inspector_" name, unit, type, per, by, help, NULL, 0, 0, 0)
+#define THEIRS(id, name, labels, help) ROW(name, "", GAUGE, 0, labels, help, NULL, 0, 0, 0)
+#define GPU(counter, times, name, unit, type, per, help) \
+  ROW("nccl_inspector_" name, unit, type, per, ("gpu"), help, #counter, times, 0, 0)
+#define OWN(part, field, name, unit, type, per, labels, help) \
+  ROW("nccl_inspector_" name, unit, type, per, labels, help, NULL, 0, OF_##part, offsetof(struct part, field))
+#include "metrics_families.def"
+};
+
+/* A copy that stays until the telling is over: of n bytes at most, safe to print. "" without memory. */
+static const char *text_of(struct told *o, const char *text, size_t n) {
+  char *safe = ni_array_room(o->text, o->n_texts, o->cap_texts) ? malloc(n + 1) : NULL;
+  if (safe) o->text[o->n_texts++] = safe;
+  else o->failed = true;
+  return safe ? ni_safe_text(text, safe, n + 1) : "";
+}
+
+static const char *number_of(struct told *o, int64_t number) {
+  char text[24];
+  return text_of(o, text, (size_t)snprintf(text, sizeof text, "%" PRId64, number));
+}
+
+static size_t edges_of(unsigned family) { return family == F_TOOK ? NI_LIVE_TOOK : family == F_BUS ? NI_LIVE_BUS : 0; }
+
+static bool same(const struct series *s, unsigned family, const char *const *label) {
+  for (size_t i = 0; s->family == family && rows[family].label[i]; i++)
+    if (strcmp(s->label[i], label[i]) != 0) return false;
+  return s->family == family;
+}
+
+/*
+ * One more series, or where its labels are told already, more of it: v is added, or the larger one stays. label: as many as the
+ * family has beside node, which stay. NULL: it has no place any more, which is counted, or no memory.
+ */
+static struct series *tell(struct told *o, unsigned family, uint64_t v, const char *const *label) {
+  const struct row *row = &rows[family];
+  size_t n = 0, edges = edges_of(family), cost = edges ? edges + 3 : 1;
+  uint64_t hash = ni_hash(0, family);
+  uint32_t k;
+  while (row->label[n]) hash = ni_hash_text(hash, label[n++]);
+  for (size_t at = 0; (k = ni_index_next(&o->index, hash, &at)) != NI_INDEX_NONE;) {
+    struct series *s = &o->series[k];
+    if (!same(s, family, label)) continue;
+    if (row->type == COUNTER || row->type == HISTOGRAM || row->type == AMOUNT) s->v += v;
+    else if (row->type == MOST ? v > s->v : (int64_t)v > (int64_t)s->v) s->v = v;
+    return s;
+  }
+  bool room = o->told + cost <= NI_METRICS_SERIES_MAX;
+  uint64_t *bucket = room && edges ? calloc(edges + 1, sizeof *bucket) : NULL;
+  if (!room) o->left_out += cost;
+  else if ((edges && !bucket) || ni_index_add(&o->index, hash, o->n) < 0) o->failed = true;
+  if (!room || o->failed) return free(bucket), NULL;
+  struct series *s = &o->series[o->n++];
+  *s = (struct series){.family = family, .v = v, .bucket = bucket};
+  for (size_t i = 0; i < n; i++) s->label[i] = label[i];
+  *(o->first[family] ? &o->series[o->last[family] - 1].next : &o->first[family]) = o->n;
+  o->last[family] = o->n;
+  o->told += cost;
+  return s;
+}
+
+#define TELL(o, id, v, ...) ((void)tell(o, F_##id, v, (const char *const[LABELS_MAX]){__VA_ARGS__}))
+
+/* All that the table has of a struct that lies at `of`; of ranks nothing that is 0. */
+static void tell_part(struct told *o, enum part part, const void *of, const char *const *label) {
+  for (unsigned f = 0; f < FAMILIES; f++) {
+    uint64_t v = 0;
+    if (rows[f].part == part) memcpy(&v, (const char *)of + rows[f].at, sizeof v);
+    if (rows[f].part == part && (v || part < OF_ni_live_func)) tell(o, f, v, label);
+  }
+}
+
+/* Has a GPU's counter a family of its own? Then it is told there, if it is to be told now. */
+static bool tell_own_gpu(struct told *o, const struct ni_running_value *v, const char *gpu, bool now) {
+  unsigned f = 0;
+  while (f < FAMILIES && !(rows[f].gpu && strcmp(rows[f].gpu, v->name) == 0)) f++;
+  if (f < FAMILIES && now) tell(o, f, v->total * rows[f].times, &gpu);
+  return f < FAMILIES;
+}
+
+enum { JOB, ATTEMPT, RANK, GPU, COMM, MORE, LABELS };
+
+/* The labels of a rank. Its GPU is the one that NVML has at that address, else as the process counts them. */
+static void label_of(struct told *o, const struct ni_live_who *who, const char **label) {
+  const struct ni_running *r = o->in->running;
+  label[JOB] = who->job, label[ATTEMPT] = who->attempt, label[COMM] = who->comm, label[GPU] = NULL;
+  label[RANK] = who->rank < 0 ? "" : number_of(o, who->rank);
+  for (size_t i = 0; r && i < r->n && *who->gpu_pci && !label[GPU]; i++) {
+    const struct ni_running_value *v = &r->value[i];
+    bool here = v->source == NI_METRIC_GPU && v->pci && strcmp(v->pci, who->gpu_pci) == 0;
+    if (here && strncmp(v->entity, "gpu", 3) == 0) label[GPU] = v->entity + 3;
+  }
+  if (!label[GPU]) label[GPU] = who->gpu < 0 ? "" : number_of(o, who->gpu);
+}
+
+static void tell_look(struct told *o, const struct ni_live_looked *k) {
+  uint64_t now = o->in->unix_ns;
+  const struct ni_live_process *of = NULL;
+  for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
+    const struct ni_live_job *j = ni_live_job_of(o->in->live, p->job, p->attempt, k->uid);
+    if (j) TELL(o, UP, ni_live_up(p, now), j->job, j->attempt, p->rank < 0 ? "" : number_of(o, p->rank));
+  }
+  for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
+    const struct ni_live_job *j = ni_live_job_of(o->in->live, p->who.job, p->who.attempt, k->uid);
+    const char *label[LABELS];
+    for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
+    if (!j || !of || of->pid != p->pid || !ni_live_up(of, now)) continue; /* of the dead nothing is in flight */
+    label_of(o, &p->who, label);
+    label[JOB] = j->job, label[ATTEMPT] = j->attempt, label[COMM] = text_of(o, p->who.comm, sizeof p->who.comm);
+    tell(o, F_IN_FLIGHT, p->in_flight, label);
+    tell(o, F_OLDEST, *p->func && now > p->since_ns ? now - p->since_ns : 0, label);
+    tell(o, F_STUCK, p->stuck, label);
+  }
+}
+
+static void tell_member(struct told *o, const struct ni_live_member *m, const char **label) {
+  label_of(o, &m->who, label);
+  tell_part(o, OF_ni_live_member, m, label);
+  label[MORE] = "incomplete";
+  if (m->incomplete) tell(o, F_LOST, m->incomplete, label);
+  for (size_t i = 0; i < NI_DROP_COUNT; i++)
+    if (label[MORE] = ni_drop_names[i], m->dropped[i]) tell(o, F_LOST, m->dropped[i], label);
+  for (size_t i = 0; i < NI_FILTER_COUNT; i++)
+    if (label[MORE] = ni_filter_names[i], m->filtered[i]) tell(o, F_FILTERED, m->filtered[i], label);
+}
+
+static void tell_class(struct told *o, const struct ni_live_class *c) {
+  const struct ni_live_job *j = &o->in->live->job[c->job];
+  const char *label[] = {j->job, j->attempt, c->func, ni_live_size_name[c->size_class]};
+  struct series *s = c->timed ? tell(o, F_TOOK, c->timed, label) : NULL;
+  if (s) s->sum += (double)c->ns / 1e9;
+  for (size_t i = 0; s && i <= NI_LIVE_TOOK; i++) s->bucket[i] += c->took[i];
+  s = c->bus_n ? tell(o, F_BUS, c->bus_n, label) : NULL;
+  if (s) s->sum += c->bus_sum;
+  for (size_t i = 0; s && i <= NI_LIVE_BUS; i++) s->bucket[i] += c->bus[i];
+}
+
+static void tell_mean(struct told *o, unsigned family, double mean, const char *const *label) {
+  uint64_t bits;
+  memcpy(&bits, &mean, sizeof bits);
+  if (isfinite(mean)) tell(o, family, bits, label);
+}
+
+/* As NVIDIA's exporter has them in 2.30; of sizes we know the power of two alone. */
+static void tell_nvidia(struct told *o, const struct ni_live_nvidia *n) {
+  static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
+  char gpu[16], size[48];
+  const char *who[LABELS];
+  unsigned from = 1u << n->size_log2 % 10;
+  label_of(o, &n->who, who);
+  snprintf(gpu, sizeof gpu, "GPU%s", who[GPU]);
+  snprintf(size, sizeof size, "%u-%u%s", from, from + 1, unit[n->size_log2 / 10 % 7]);
+  const char *label[] = {"v5.1", who[JOB], text_of(o, gpu, sizeof gpu), who[COMM], number_of(o, n->nnodes),
+                         number_of(o, n->n_ranks), n->func, text_of(o, size, sizeof size), n->algo_proto};
+  tell_mean(o, n->p2p ? F_NVIDIA_P2P_BUS : F_NVIDIA_BUS, n->bus_n ? exp(n->log_bus_gbs / (double)n->bus_n) : NAN, label);
+  tell_mean(o, n->p2p ? F_NVIDIA_P2P_TOOK : F_NVIDIA_TOOK, n->n ? n->us / (double)n->n : NAN, label);
+}
+
+static void tell_jobs(struct told *o) {
+  const struct ni_live *l = o->in->live;
+  const char *(*label)[LABELS] = calloc(l->n_members + 1, sizeof *label);
+  o->failed |= !label;
+  for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+    bool said = j->stuck && *j->hang.job;
+    TELL(o, PROCESSES, j->alive, j->job, j->attempt);
+    TELL(o, HANG, j->stuck && !said, j->job, j->attempt, "stuck");
+    TELL(o, HANG, said && !j->hang.certain, j->job, j->attempt, "likely");
+    TELL(o, HANG, said && j->hang.certain, j->job, j->attempt, "certain");
+  }
+  for (size_t i = 0; i < l->n_looks; i++) tell_look(o, &l->look[i]);
+  for (size_t i = 0; label && i < l->n_members; i++) tell_member(o, &l->member[i], label[i]);
+  for (const struct ni_live_func *f = l->func; label && f < l->func + l->n_funcs; f++) {
+    label[f->member][MORE] = f->func;
+    tell_part(o, OF_ni_live_func, f, label[f->member]);
+  }
+  free(label);
+  for (size_t i = 0; i < l->n_classes; i++) tell_class(o, &l->class[i]);
+  for (size_t i = 0; i < l->n_nvidia_shown && o->in->nvidia; i++) tell_nvidia(o, &l->nvidia_shown[i]);
+}
+
+/* In the order of importance. */
+enum turn { GPUS, NICS, HOST, LESSER, TURNS };
+
+static void tell_gpu(struct told *o, const struct ni_running_value *v, enum turn turn) {
+  const char *gpu = text_of(o, v->entity + (strncmp(v->entity, "gpu", 3) == 0 ? 3 : 0), 64), *name = text_of(o, v->name, 128);
+  const char *about = v->about ? v->about : "", *comma = strstr(about, ", "), *uuid = comma ? comma + 2 : about;
+  bool throttled = strncmp(name, "throttled_", 10) == 0, reasons = strcmp(name, "throttle_reasons") == 0;
+  if (turn == GPUS) TELL(o, GPU_INFO, 1, gpu, text_of(o, uuid, strcspn(uuid, ";")), v->pci ? text_of(o, v->pci, 32) : "");
+  if (turn == GPUS && throttled) TELL(o, THROTTLED_SECONDS, v->total, gpu, name + 10);
+  if (turn == GPUS && reasons) {
+    TELL(o, THROTTLED, !!(v->total & 4), gpu, "power");
+    TELL(o, THROTTLED, !!(v->total & 0x60), gpu, "thermal");
+    TELL(o, THROTTLED, !!(v->total & 0x80), gpu, "brake");
+    TELL(o, THROTTLED, (v->total & 0xe8) == 8, gpu, "hardware"); /* which of them it does not say */
+  }
+  if (!throttled && !reasons && !tell_own_gpu(o, v, gpu, turn == GPUS) && turn == LESSER)
+    tell(o, v->what.kind == NI_METRIC_GAUGE ? F_GPU_LEVEL : F_GPU_OTHER, v->total, (const char *[]){gpu, name});
+}
+
+static void tell_nic(struct told *o, const struct ni_running_value *v, enum turn turn) {
+  const char *alike = ni_metric_unified(v->source, v->name), *nic = text_of(o, v->entity, 64);
+  unsigned family = !alike                          ? FAMILIES
+                    : strcmp(alike, "rx_bytes") == 0 ? F_NIC_RECEIVE
+                    : strcmp(alike, "tx_bytes") == 0 ? F_NIC_TRANSMIT
+                                                     : F_NIC_UNIFIED;
+  if (turn == NICS && v->link_bytes_s > 0) TELL(o, NIC_LINK, (uint64_t)v->link_bytes_s, nic);
+  if (turn == NICS && alike) tell(o, family, v->total, (const char *[]){nic, alike});
+  if (turn == LESSER && family >= F_NIC_UNIFIED)
+    tell(o, v->what.kind == NI_METRIC_GAUGE ? F_NIC_LEVEL : F_NIC_OTHER, v->total,
+            (const char *[]){nic, ni_source_name(v->source), text_of(o, v->name, 128)});
+}
+
+static void tell_host(struct told *o, const struct ni_running_value *v) {
+  bool cpu = v->source == NI_METRIC_HOST && strncmp(v->name, "cpu_", 4) == 0;
+  const char *name = text_of(o, v->name + (cpu ? 4 : 0), 128);
+  tell(o, cpu ? F_HOST_CPU : v->what.kind == NI_METRIC_GAUGE ? F_HOST_LEVEL : F_HOST_OTHER, v->total, &name);
+}
+
+static void tell_sampled(struct told *o, const struct ni_running_value *v, enum turn turn) {
+  bool gpu = v->source == NI_METRIC_GPU, host = v->source == NI_METRIC_HOST || v->source == NI_METRIC_TCP;
+  if (gpu && (turn == GPUS || turn == LESSER)) tell_gpu(o, v, turn);
+  else if (host && turn == HOST) tell_host(o, v);
+  else if (!gpu && !host && (turn == NICS || turn == LESSER)) tell_nic(o, v, turn);
+}
+
+static void tell_agent(struct told *o) {
+  const struct ni_agent_self *self = o->in->self;
+  const struct ni_live *l = o->in->live;
+  tell_part(o, OF_ni_agent_self, self, NULL);
+  tell_part(o, OF_ni_live, l, NULL);
+  TELL(o, AGENT_INFO, 1, text_of(o, self->version, 64));
+  TELL(o, DEGRADED, self->degraded, NULL);
+  TELL(o, OTLP, self->otlp_sent, "sent");
+  TELL(o, OTLP, self->otlp_retried, "retried");
+  TELL(o, OTLP, self->otlp_dropped, "dropped");
+  TELL(o, SERIES, 0, NULL); /* known at the end */
+  TELL(o, LEFT_OUT, 0, NULL);
+  for (size_t i = 0; i < l->n_looks; i++) {
+    const char *user = number_of(o, l->look[i].uid);
+    tell_part(o, OF_ni_live_looked, &l->look[i], &user);
+    TELL(o, AGE, o->in->mono_ns > l->look[i].at_ns ? o->in->mono_ns - l->look[i].at_ns : 0, user);
+  }
+}
+
+static void write_series(const struct series *s, const char *node, const struct ni_metrics_to *to) {
+  const struct row *row = &rows[s->family];
+  struct ni_label label[LABELS_MAX + 1] = {{"node", node}};
+  struct ni_metrics_hist h = {.bucket = s->bucket, .n = edges_of(s->family), .sum = s->sum, .count = s->v};
+  double edge[NI_LIVE_TOOK], v = (row->type & 1 ? (double)(int64_t)s->v : (double)s->v) / row->per; /* levels have a sign */
+  size_t n = 1;
+  for (; row->label[n - 1]; n++) label[n] = (struct ni_label){row->label[n - 1], s->label[n - 1]};
+  if (row->per == 0) memcpy(&v, &s->v, sizeof v);
+  for (size_t i = 0; i < h.n; i++)
+    edge[i] = s->family == F_TOOK ? (double)ni_live_took_ns[i] / 1e9 : (double)ni_live_bus_bytes_s[i];
+  h.edge = edge;
+  if (h.n) to->hist(to->to, label, n, &h);
+  else if (row->told.type == NI_METRICS_COUNTER && row->per == 1) to->whole(to->to, label, n, s->v);
+  else to->value(to->to, label, n, v);
+}
+
+static void write_all(const struct told *o, const char *node, const struct ni_metrics_to *to) {
+  for (unsigned f = 0; f < FAMILIES; f++) {
+    if (o->first[f]) to->family(to->to, &rows[f].told);
+    for (uint32_t k = o->first[f]; k; k = o->series[k - 1].next) write_series(&o->series[k - 1], node, to);
+  }
+}
+
+int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to, uint64_t *series, uint64_t *left_out) {
+  struct told o = {.in = in, .series = calloc(NI_METRICS_SERIES_MAX, sizeof *o.series)};
+  *series = *left_out = 0;
+  if (!o.series) return -ENOMEM;
+  tell_agent(&o);
+  tell_jobs(&o);
+  for (enum turn turn = GPUS; in->running && turn < TURNS; turn++)
+    for (size_t i = 0; i < in->running->n; i++)
+      if (in->running->value[i].known) tell_sampled(&o, &in->running->value[i], turn);
+  TELL(&o, SERIES, *series = o.told, NULL);
+  TELL(&o, LEFT_OUT, *left_out = o.left_out, NULL);
+  const char *node = text_of(&o, in->self->node, 256);
+  if (!o.failed) write_all(&o, node, to);
+  for (uint32_t i = 0; i < o.n; i++) free(o.series[i].bucket);
+  for (size_t i = 0; i < o.n_texts; i++) free(o.text[i]);
+  free(o.text);
+  free(o.series);
+  ni_index_free(&o.index);
+  return o.failed ? -ENOMEM : 0;
+}

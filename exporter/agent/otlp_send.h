@@ -3,9 +3,11 @@
  *
  *   agent every 15 s: ni_otlp_put(request) ─▶ one request that waits, a newer one replaces it ─▶ POST URL/v1/metrics, gzip
  *
- * As the specification has it: 429, 502, 503, 504 and no connection are tried again, after Retry-After or 1, 2, 4 ... 60 s with
- * jitter, for five minutes; 200 with a partial success and other codes are not. Sums are cumulative, so what is given up costs
- * points in time and no amounts. Nothing of it ever waits for the job or for /metrics.
+ * As the specification has it: 429, 502, 503, 504 and no connection are tried again, after Retry-After or 1, 2, 4 ... 60 s
+ * with jitter, for five minutes; 200 with a partial success and other codes are not. Sums are cumulative, so what is given up
+ * costs points in time and no amounts. Nothing of it ever waits for the job or for /metrics. Redirects are not followed; a
+ * Retry-After counts to an hour; proxies are those of the environment. The caller has blocked his signals, and ignores
+ * SIGPIPE.
  */
 #ifndef NI_OTLP_SEND_H
 #define NI_OTLP_SEND_H
@@ -19,12 +21,12 @@ struct ni_otlp_totals {
   char error[256];                          /* the newest one; "" */
 };
 
-/* url: as --otlp has it; /v1/metrics is added where it has no path. header: one more, or NULL. 0 or -errno. */
+/* url: as --otlp has it; /v1/metrics is added where it has no path. header: one more, or NULL. 0; -EINVAL; -errno. */
 int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header);
-/* Takes the request, for free(). Never waits. */
+/* Takes the request, which it packs and frees. Never waits. */
 void ni_otlp_put(struct ni_otlp *o, void *request, size_t bytes);
 struct ni_otlp_totals ni_otlp_totals(struct ni_otlp *o);
-/* Sends what waits, 2 s at most. */
+/* Sends what waits, unless the server is to be left alone, 2 s at most. */
 void ni_otlp_stop(struct ni_otlp *o);
 
 #endif

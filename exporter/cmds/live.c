@@ -101,6 +101,7 @@ void ni_agent_options_free(struct ni_agent_options *o) {
 
 static const char *refuse_top(void *into) {
   const struct ni_top_options *o = into;
+  if (o->prometheus && o->json) return "--json and --prometheus: one of them; a Prometheus answers in JSON by itself (URL/api/v1/query)";
   return o->prometheus && o->agents.n ? "--agent and --prometheus: one of them" : NULL;
 }
 

@@ -4,6 +4,7 @@ FUZZ_BIN := $(FUZZ_SRC:test/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BIN)
 $(BUILD)/obj/test/fuzz/%.o: VERSION_FLAGS = $(EXP_FLAGS) -Wno-missing-prototypes
+$(BUILD)/fuzz/now: $(BUILD)/obj/exporter/agent/top/read_now.o $(BUILD)/obj/exporter/agent/top/rows.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/fuzz_%.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $^ $(EXP_LIBS) $(CODEC_A) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXP_LIBS) $(CODEC_A) $(LDFLAGS)

@@ -1,6 +1,161 @@
 #include "top.h"
 
+#include <ctype.h>
+#include <locale.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/put.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/cmds/counters/recorder.h"
+#include "fetch.h"
+#include "read_now.h"
+#include "screen.h"
+
+enum { FIRST_LOOK_S = 10 };
+#define S UINT64_C(1000000000)
+
+struct looking {
+  const struct ni_top_options *o;
+  struct ni_top top;
+  struct ni_fetch *fetch;
+  int fd[3];               /* keys, readers, signals */
+};
+
+static void taken(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
+  struct looking *t = arg;
+  struct ni_top_source *s = t->top.source + i;
+  if (error) ni_safe_text(error, s->error, sizeof s->error);
+  if (error || !ni_top_read(&t->top, s, text, bytes, t->o->prometheus, s->error, sizeof s->error)) return;
+  *s->error = 0;
+  s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
+  free(s->document);
+  s->document = t->o->json ? strndup(text, bytes) : NULL;
+}
+
+/* ---- all sources ---- */
+
+/* HOST, HOST:PORT or a URL: of what is asked for there. */
+static char *url_of(const char *agent, const char *prometheus) {
+  char query[8192] = "", *url;
+  struct ni_put_text w = {query, sizeof query};
+  const char *at = agent ? agent : prometheus, *port = strrchr(at, ':'), *address = strrchr(at, ']');
+  bool whole = !agent || strncmp(at, "http://", 7) == 0 || strncmp(at, "https://", 8) == 0;
+  int n = (int)strlen(at) - (*at && at[strlen(at) - 1] == '/');
+  for (const char *c = ni_top_query; !agent && *c; c++) ni_put(&w, isalnum((unsigned char)*c) ? "%c" : "%%%02X", *c);
+  return asprintf(&url, "%s%.*s%s%s%s", whole ? "" : "http://", n, at, whole || (port && port > address) ? "" : ":9777",
+                  agent ? "/v1/now" : "/api/v1/query?query=", query) < 0 ? NULL : url;
+}
+
+/* NULL, or what is wrong. */
+static const char *begin(struct looking *t) {
+  const struct ni_top_options *o = t->o;
+  bool far = o->agents.n || o->prometheus;
+  size_t n = o->agents.n ? o->agents.n : 1;
+  char token[4096] = "", **url = calloc(n, sizeof *url);
+  FILE *f = o->token_file ? fopen(o->token_file, "re") : NULL;
+  if (f && fgets(token, sizeof token, f)) token[strcspn(token, "\r\n")] = 0;
+  if (f) fclose(f);
+  if (o->token_file && !*token) return "--token-file: want a file that can be read, with the token in its first line";
+  if (!far) return "want --agent HOST:PORT or --prometheus URL";
+  if (!url || !(t->top.source = calloc(n, sizeof *t->top.source))) return "no memory";
+  for (size_t i = 0; i < n; i++) {
+    struct ni_top_source *s = t->top.source + t->top.n_sources++;
+    const char *agent = o->agents.n ? o->agents.path[i] : NULL;
+    ni_safe_text(agent ? agent : o->prometheus, s->name, sizeof s->name);
+    s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
+    if (far && !(url[i] = url_of(agent, o->prometheus))) return "no memory";
+  }
+  for (int k = 0; o->sort && k < NI_TOP_SORTS; k++)
+    if (strcmp(o->sort, ni_top_sort_names[k]) == 0) t->top.sort = (enum ni_top_sort)k;
+  ni_safe_text(o->filter, t->top.filter, sizeof t->top.filter);
+  t->fetch = ni_fetch_open(url, far ? n : 0, *token ? token : NULL, o->ca, !o->prometheus);
+  for (size_t i = 0; i < n; i++) free(url[i]);
+  free(url);
+  return t->fetch ? NULL : "no memory";
+}
+
+/* Waits ms at most; how much is still to come. */
+static size_t wait_for(struct looking *t, int ms) {
+  return ni_fetch_wait(t->fetch, t->fd, ms, taken, t);
+}
+
+/* ---- once ---- */
+
+/* As received, in one line; what could steer a terminal is escaped. */
+static void print_document(const char *p) {
+  for (size_t n = 0; *p; p += n, n = 0) {
+    char one[9] = " ";
+    while (p[n] >= ' ' && p[n] < 0x7f) n++;
+    if (n) ni_say(stdout, "%.*s", (int)n, p);
+    else if ((unsigned char)*p < ' ') p++, ni_say(stdout, " ");
+    else one[ni_json_char(one, &p)] = 0, ni_say(stdout, "%s", one);
+  }
+}
+
+static int once(struct looking *t, const char *name, const char *nothing) {
+  const struct ni_top *top = &t->top;
+  size_t answered = 0;
+  uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + FIRST_LOOK_S * S;
+  ni_fetch_ask(t->fetch);
+  while (wait_for(t, 100) && ni_now_ns(CLOCK_MONOTONIC) < until) continue;
+  if (ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
+  for (size_t i = 0; i < top->n_sources; i++) {
+    const struct ni_top_source *s = top->source + i;
+    if (*s->error) ni_say(stderr, "%s: %s: %s\n", name, s->name, s->error);
+    else if (s->document && top->n_sources > 1) ni_say(stdout, answered ? "," : "{\"schema\":\"nccl-inspector-top-1\",\"nodes\":[");
+    if (!*s->error && s->document) print_document(s->document);
+    answered += !*s->error;
+  }
+  if (t->o->json && answered) ni_say(stdout, top->n_sources > 1 ? "]}\n" : "\n");
+  else if (!t->o->json && answered) ni_top_print(top);
+  if (answered && !top->rows) ni_say(stderr, "%s: %s\n", name, nothing);
+  return !answered ? NI_EXIT_COULD_NOT_RUN : top->rows ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+}
+
+/* ---- again and again ---- */
+
+static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
+  struct pollfd signals = {.fd = t->fd[2] = ni_end_signals(0), .events = POLLIN};
+  size_t left = 0;
+  bool draw = false;
+  for (uint64_t due = 0; poll(&signals, 1, 0) == 0 && ni_screen_keys(s, &t->top, &draw);) {
+    uint64_t now = ni_now_ns(CLOCK_MONOTONIC), every = ni_screen_every(s);
+    if (due > now + every) due = now + every; /* a key made it faster */
+    if (every && now >= due) {
+      draw |= left; /* left: one does not answer; what the others said */
+      ni_fetch_ask(t->fetch);
+      due = now + every;
+      left = 1;
+    }
+    if (draw && ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
+    if (draw) ni_screen_draw(s, &t->top, nothing);
+    size_t before = left;
+    left = wait_for(t, every ? (int)((due - now) / 1000000) + 1 : 1000);
+    draw = before && !left;
+  }
+  close(t->fd[2]);
+  return NI_EXIT_FINE;
+}
+
 int ni_top(const struct ni_top_options *o, const char *name) {
-  (void)o, (void)name;
-  return NI_EXIT_COULD_NOT_RUN;
+  struct looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
+  struct ni_screen *s = NULL;
+  const char *none = getenv("NO_COLOR"), *nothing = o->agents.n ? "nothing to show: no job runs where these agents are" : o->prometheus
+    ? "nothing to show: this Prometheus has no metrics of ranks; does it scrape the agents (nccl-inspector agent)?"
+    : "nothing to show: no job with the plugin runs here; --agent HOST:PORT shows other nodes";
+  bool text = o->once || o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+  int code = NI_EXIT_COULD_NOT_RUN;
+  setlocale(LC_CTYPE, "C.UTF-8"); /* how wide are characters? All text is UTF-8. */
+  const char *why = begin(&t);
+  if (!why && !text) why = ni_screen_open(&s, !o->no_colour && !(none && *none), o->every_ns);
+  if (why) ni_say(stderr, "%s: %s\n", name, why);
+  else if (text) t.fd[0] = -1, code = once(&t, name, nothing);
+  else code = watch(&t, s, nothing);
+  ni_screen_close(s);
+  ni_fetch_close(t.fetch);
+  ni_top_free(&t.top);
+  return code;
 }

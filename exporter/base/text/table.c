@@ -95,7 +95,7 @@ void ni_table_print(struct ni_table *t, FILE *f) {
   if (!width || t->failed) {
     ni_say(f, "no memory for a table\n");
   } else if (t->n >= t->n_columns) {
-    choose_widths(t, ni_terminal_columns(f), width);
+    choose_widths(t, t->room ? t->room : ni_terminal_columns(f), width);
     for (size_t k = 0; k < t->n_columns; k++) units |= t->column[k].unit != NULL;
     print_row(t, f, width, NULL, false);
     if (units) print_row(t, f, width, NULL, true);

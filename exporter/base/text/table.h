@@ -24,6 +24,7 @@ struct ni_column {
 struct ni_table {
   const struct ni_column *column;
   size_t n_columns, n, cap;
+  int room;                /* columns at most; 0: as many as the terminal has */
   char **cell;             /* n of them, by rows */
   bool failed;
 };

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
+
+#include "utf8.h"
 
 enum { NARROWEST = 20, USUAL = 80, LABELS = 24, MOST = 32 };
 
@@ -28,7 +31,12 @@ int ni_terminal_columns(FILE *f) {
 
 int ni_text_columns(const char *text, size_t bytes) {
   int n = 0;
-  for (size_t i = 0; i < bytes; i++) n += (text[i] & 0xc0) != 0x80;
+  for (size_t i = 0; i < bytes;) {
+    uint32_t code;
+    int got = ni_utf8_char(text + i, bytes - i, &code), wide = got > 0 ? wcwidth((wchar_t)code) : 1;
+    i += (size_t)abs(got);
+    n += wide < 0 ? 1 : wide;
+  }
   return n;
 }
 

@@ -14,7 +14,7 @@
 void ni_terminal_begin(void);
 /* Columns of the terminal behind f: $COLUMNS, else what it says of itself, else 80. 0: f goes to no terminal. */
 int ni_terminal_columns(FILE *f);
-/* How many columns text takes: its characters, of UTF-8. */
+/* How many columns text takes, of UTF-8: a character one, or what the locale says of it, where the program has set one. */
 int ni_text_columns(const char *text, size_t bytes);
 
 #endif

@@ -1,0 +1,265 @@
+#include "screen.h"
+
+#include <curses.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/base/text/put.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/table.h"
+#include "exporter/base/text/terminal.h"
+#include "exporter/base/text/time_text.h"
+
+enum { RED = 1, YELLOW, ESCAPE = 27, ROOMY = 40, CELL = 128, NAME = 16, COLUMNS_MAX = 16, TOLD = 3 };
+
+struct ni_screen {
+  FILE *out;
+  SCREEN *screen;
+  uint64_t every_ns;
+  size_t from, page;        /* first row that is shown; rows that fit */
+  enum ni_top_kind view;
+  int width[NI_TOP_KINDS][COLUMNS_MAX]; /* of each column so far: it only grows, so that nothing jumps */
+  int y;                    /* next line */
+  bool colours, paused, typing, help;
+};
+
+/* ---- tables as text ---- */
+
+static void number(char out[CELL], int unit, double v) {
+  const char *name = unit == 'B' && v >= 0 ? ni_decimal_unit(&v, 999.5) : unit == 'n' ? "" : (const char[]){(char)unit, 0};
+  v *= unit == '%' ? 100 : unit == 'M' ? 1e-6 : 1;
+  if (!(v >= 0) || (unit == 's' && v == 0)) snprintf(out, CELL, "-");
+  else if (unit == 's') ni_duration_text(v * 1e6, out);
+  else snprintf(out, CELL, "%.*f%.*s", (unit == '%' || (unit == 'B' && *name != 'B')) && v < 9.95, v, *name != 'B', name);
+}
+
+/* As many bytes of n as so many columns hold. */
+static size_t held(const char *text, size_t n, int columns) {
+  while (n && ni_text_columns(text, n) > columns)
+    do n--;
+    while (n && (text[n] & 0xc0) == 0x80);
+  return n;
+}
+
+/* Names are cut; a column is as wide as what was widest in it. */
+static void fit(char text[CELL], int *width, bool left, bool name) {
+  size_t n = held(text, strlen(text), name ? NAME : CELL);
+  int columns = ni_text_columns(text, n);
+  if (*width < columns) *width = columns;
+  size_t room = CELL - 1 - n, pad = (size_t)(*width - columns) < room ? (size_t)(*width - columns) : room;
+  memmove(text + (left ? 0 : pad), text, n);
+  memset(text + (left ? n : 0), ' ', pad);
+  text[n + pad] = 0;
+}
+
+/* n items from that one on, with heads, in so many columns (0: the terminal's). width NULL: nothing is cut. */
+static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n, int room, int *width) {
+  const struct ni_top_table *what = &ni_top_tables[kind];
+  struct ni_column column[COLUMNS_MAX];
+  struct ni_table out;
+  size_t columns = 0;
+  for (; columns < what->n && what->field[columns].head; columns++)
+    column[columns] = (struct ni_column){.head = what->field[columns].head, .left = what->field[columns].text, .drop = what->field[columns].drop};
+  ni_table_begin(&out, column, columns);
+  out.room = room;
+  for (size_t i = from; i < t->n[kind] && i < from + n; i++)
+    for (size_t k = 0; k < columns; k++) {
+      const struct ni_top_field *x = &what->field[k];
+      const char *at = (const char *)t->item[kind][i] + x->at;
+      char cell[CELL] = "-";
+      if (!x->text) number(cell, x->unit, *(const double *)(const void *)at);
+      else if (*at || k + 1 == columns) snprintf(cell, CELL, "%s", at);
+      if (width) fit(cell, width + k, x->text, k + 1 < columns && x->text);
+      ni_table_cell(&out, "%s", cell);
+    }
+  ni_table_print(&out, f);
+}
+
+/* Time and sums, jobs that hang, nodes that do not answer, a line each. */
+static void head(const struct ni_top *t, void (*line)(struct ni_screen *s, enum ni_top_tone tone, const char *text), struct ni_screen *s) {
+  char text[1400], now[32];
+  struct ni_put_text w = {text, sizeof text};
+  const struct ni_top_job *shown[TOLD];
+  size_t told = 0, k;
+  ni_put(&w, "%s  %zu %s, %zu %s, %zu %s, %.0f in flight, %.0f stuck",
+         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, now) + 11, t->nodes, ni_plural(t->nodes, "node", "nodes"),
+         t->jobs, ni_plural(t->jobs, "job", "jobs"), t->ranks, ni_plural(t->ranks, "rank", "ranks"), t->in_flight, t->stuck);
+  if (t->n[NI_TOP_RANKS] < t->rows) ni_put(&w, "; %zu of %zu with \"%s\"", t->n[NI_TOP_RANKS], t->rows, t->filter);
+  line(s, NI_TOP_PLAIN, text);
+  for (size_t i = 0; i < t->n[NI_TOP_JOBS] && told < TOLD; i++) { /* each agent tells of its job */
+    const struct ni_top_job *j = t->item[NI_TOP_JOBS][i];
+    for (k = 0; k < told && strcmp(shown[k]->job, j->job) != 0;) k++;
+    if (!*j->hang || j->hangs == 0 || k < told) continue;
+    snprintf(text, sizeof text, "job %s: %s", j->job, j->hang);
+    line(s, NI_TOP_ALERT, text);
+    shown[told++] = j;
+  }
+  told = 0;
+  for (size_t i = 0; i < t->n_sources; i++) {
+    const struct ni_top_source *o = t->source + i;
+    if (!*o->error || told++ >= TOLD) continue;
+    snprintf(text, sizeof text, "node %s: no answer for %s (%s)", o->name, ni_age_text(ni_now_ns(CLOCK_MONOTONIC) - o->answered_ns, now), o->error);
+    line(s, NI_TOP_GREY, text);
+  }
+  snprintf(text, sizeof text, "no answer from %zu more", told - TOLD);
+  if (told > TOLD) line(s, NI_TOP_GREY, text);
+}
+
+static void say(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
+  (void)s, (void)tone;
+  ni_say(stdout, "%s\n", text);
+}
+
+void ni_top_print(const struct ni_top *t) {
+  head(t, say, NULL);
+  for (int kind = NI_TOP_KINDS; --kind > NI_TOP_JOBS;) {
+    if (t->n[kind]) ni_say(stdout, "\n");
+    table(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
+  }
+}
+
+/* ---- the terminal ---- */
+
+const char *ni_screen_open(struct ni_screen **out, bool colours, uint64_t every_ns) {
+  struct ni_screen *s = *out = calloc(1, sizeof *s);
+  if (!s) return "no memory";
+  *s = (struct ni_screen){.every_ns = every_ns, .view = NI_TOP_RANKS, .out = fdopen(dup(STDOUT_FILENO), "w")}; /* stdout may have no descriptor */
+  if (!s->out || !(s->screen = newterm(NULL, s->out, stdin))) return "the terminal cannot be used: use --once, or set TERM to its kind, such as xterm";
+  cbreak(), noecho(), nodelay(stdscr, true), keypad(stdscr, true), set_escdelay(25), curs_set(0);
+  s->colours = colours && has_colors() && start_color() == OK && use_default_colors() == OK && init_pair(RED, COLOR_RED, -1) == OK &&
+               init_pair(YELLOW, COLOR_YELLOW, -1) == OK;
+  return NULL;
+}
+
+void ni_screen_close(struct ni_screen *s) {
+  if (s && s->screen) {
+    endwin();
+    delscreen(s->screen);
+  }
+  if (s && s->out) fclose(s->out);
+  free(s);
+}
+
+uint64_t ni_screen_every(const struct ni_screen *s) { return s->paused ? 0 : s->every_ns; }
+
+/* ---- drawing ---- */
+
+/* One line, as much of it as fits; the bytes that did. What is reversed goes on to the edge. */
+static size_t put(struct ni_screen *s, const char *text, size_t n, attr_t a) {
+  n = held(text, n, COLS);
+  attrset((int)a);
+  if (a & A_REVERSE) mvhline(s->y, 0, ' ', COLS);
+  mvaddnstr(s->y++, 0, text, (int)n);
+  attrset(A_NORMAL);
+  return n;
+}
+
+static attr_t look_of(const struct ni_screen *s, enum ni_top_tone tone) {
+  if (tone == NI_TOP_GREY || tone == NI_TOP_PLAIN) return tone == NI_TOP_GREY ? A_DIM : A_NORMAL;
+  return !s->colours ? A_BOLD : tone == NI_TOP_ALERT ? A_BOLD | (attr_t)COLOR_PAIR(RED) : (attr_t)COLOR_PAIR(YELLOW);
+}
+
+/* Two lines at most, broken between words. */
+static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
+  size_t n = strlen(text), first = n;
+  while (first && (ni_text_columns(text, first) > COLS || (first < n && text[first] != ' '))) first--;
+  if (!first || s->y > LINES - 6) first = n;
+  put(s, text, first, look_of(s, tone));
+  if (first < n) put(s, text + first + 1, n - first - 1, look_of(s, tone));
+}
+
+/* The heads and n items below. */
+static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n) {
+  char *text = NULL, *end;
+  size_t bytes;
+  FILE *f = open_memstream(&text, &bytes);
+  if (f) table(f, t, kind, from, n, COLS, s->width[kind]);
+  if (f) fclose(f);
+  if (n > t->n[kind] - from) n = t->n[kind] - from; /* what columns there is no room for is a line, too */
+  for (char *at = text; text && *at && n-- + 1; at = end + (*end != 0)) {
+    const struct ni_top_rank *r = at > text && kind == NI_TOP_RANKS ? t->item[kind][from++] : NULL;
+    end = strchrnul(at, '\n');
+    put(s, at, (size_t)(end - at), at == text ? A_REVERSE : look_of(s, r ? r->tone : NI_TOP_PLAIN));
+  }
+  free(text);
+}
+
+static void put_help(struct ni_screen *s) {
+  static const char *const line[] = {
+      "nccl-inspector top: what every rank does now", "", "Arrows PgUp PgDn Home End  scroll",
+      "s F6     sort by rank, age (oldest first), bandwidth (lowest first), late (most first)",
+      "/ F4     filter by job, host, communicator or function; Esc ends it", "n        ranks, GPUs, NICs", "Space p  pause",
+      "+ -      look more often, less often", "h F1     this help", "q F10    quit", "",
+      "AGE       for how long the oldest operation has been in flight", "BUSBW     bus bandwidth of the last seconds, bytes a second",
+      "LATE      share of the time for which the other ranks of its node waited for it",
+      "WAITS FOR ranks that have not come to the operation that this one is in", "",
+      "Red: stuck or killed. Yellow: others wait for it. Dim: its node does not answer.", "", "Any key goes back."};
+  for (size_t i = 0; i < sizeof line / sizeof *line; i++) put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
+}
+
+void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *nothing) {
+  char keys[256];
+  size_t n = t->n[s->view];
+  erase();
+  s->y = 0;
+  if (s->help) put_help(s);
+  else {
+    head(t, put_wrapped, s);
+    int room = LINES - 2 - s->y, gpus = LINES >= ROOMY && s->view == NI_TOP_RANKS ? room / 5 : 0; /* below, and as much for NICs */
+    s->page = room - 2 * gpus > 1 ? (size_t)(room - 2 * gpus) : 1;
+    if (s->from + s->page > n) s->from = n > s->page ? n - s->page : 0;
+    if (!t->rows) put_wrapped(s, NI_TOP_PLAIN, nothing);
+    else put_table(s, t, s->view, s->from, s->page);
+    for (int kind = NI_TOP_GPUS; gpus && kind <= NI_TOP_NICS; kind++) put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)gpus - 1);
+    if (s->typing) snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
+    else snprintf(keys, sizeof keys, "F1 Help  F4 Filter  F6 Sort: %s  n NICs, GPUs  Space %s  + - %gs  F10 Quit", ni_top_sort_names[t->sort],
+                  s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
+    s->y = LINES - 1;
+    put(s, keys, strlen(keys), A_REVERSE);
+  }
+  refresh();
+}
+
+/* ---- keys ---- */
+
+static void type(struct ni_screen *s, struct ni_top *t, int c) {
+  size_t n = strlen(t->filter);
+  if (c == '\n' || c == '\r' || c == KEY_ENTER || c == ESCAPE) s->typing = false;
+  if (c == ESCAPE) *t->filter = 0;
+  if (c == KEY_BACKSPACE || c == 127 || c == 8) t->filter[held(t->filter, n, ni_text_columns(t->filter, n) - 1)] = 0;
+  else if (c >= ' ' && c < 256 && n + 1 < sizeof t->filter) t->filter[n] = (char)c, t->filter[n + 1] = 0;
+}
+
+static bool key(struct ni_screen *s, struct ni_top *t, int c) {
+  size_t by = c == KEY_UP || c == KEY_DOWN ? 1 : s->page;
+  switch (c) {
+    case 'q': case KEY_F(10): return false;
+    case 'h': case '?': case KEY_F(1): s->help = true; break;
+    case 's': case KEY_F(6): t->sort = (t->sort + 1) % NI_TOP_SORTS; break;
+    case '/': case KEY_F(4): s->typing = true; break;
+    case ' ': case 'p': s->paused = !s->paused; break;
+    case 'n': s->view = s->view == NI_TOP_RANKS ? NI_TOP_GPUS : s->view + 1, s->from = 0; break;
+    case '+': s->every_ns = s->every_ns > 200000000 ? s->every_ns / 2 : 100000000; break;
+    case '-': s->every_ns = s->every_ns < UINT64_C(30000000000) ? s->every_ns * 2 : UINT64_C(60000000000); break;
+    case KEY_UP: case KEY_PPAGE: s->from -= s->from > by ? by : s->from; break;
+    case KEY_DOWN: case KEY_NPAGE: s->from += by; break; /* drawing takes back what is too much */
+    case KEY_HOME: s->from = 0; break;
+    case KEY_END: s->from = NI_TOP_ROWS_MAX; break;
+    default: break; /* KEY_RESIZE: drawn anew */
+  }
+  return true;
+}
+
+bool ni_screen_keys(struct ni_screen *s, struct ni_top *t, bool *any) {
+  for (int c; (c = getch()) != ERR; *any = true) {
+    if (s->typing) type(s, t, c);
+    else if (s->help && c != KEY_RESIZE) s->help = false;
+    else if (!key(s, t, c)) return false;
+  }
+  return true;
+}

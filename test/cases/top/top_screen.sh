@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# `top` on a screen, in tmux: what stands where on 80x24 and 120x44, keys, resizing, colours, an agent that vanishes and comes back.
+set -euo pipefail
+. "$(dirname "$0")/../../lib/top.sh"
+command -v tmux >/dev/null || { echo "no tmux"; exit 77; }
+python3 test/lib/top_nodes.py "$WORK/web" 2 4 stuck
+python3 test/lib/top_nodes.py "$WORK/many" 1 60
+mv "$WORK/many/n0" "$WORK/web/many"
+serve "$WORK/web"
+
+SCREENS=0
+screen() { tmux -S "$TMUX_SOCKET" capture-pane -p "$@"; }
+# Until the screen has a line that fits, ten seconds at most.
+until_seen() { # WHAT PATTERN
+  for _ in $(seq 100); do ! screen | grep -qE -- "$2" || return 0; sleep 0.1; done
+  fail "$1: no '$2' on the screen:"
+  screen
+}
+keys() { tmux -S "$TMUX_SOCKET" send-keys "$@"; }
+begin() { # COLUMNS LINES ENVIRONMENT NAMES OPTIONS...: `top` of these agents
+  local agents=() name columns=$1 lines=$2 set=$3
+  for name in $4; do agents+=("-a" "http://127.0.0.1:$PORT/$name"); done
+  shift 4
+  TMUX_SOCKET=$WORK/tmux$((SCREENS += 1))
+  tmux -S "$TMUX_SOCKET" -f /dev/null new-session -d -x "$columns" -y "$lines" \
+    "env $set '$INSPECTOR' top -d 100ms ${agents[*]} $*; echo \"ended with \$?\"; sleep 60"
+}
+end() { tmux -S "$TMUX_SOCKET" kill-server; }
+shown() { screen | awk '/^JOB/ {on = 1; next} on && /^7/ {printf "%s ", $2}'; }
+
+begin 80 24 A=1 "n0 n1"
+until_seen start '^77 +7 n1'
+screen >"$WORK/80"
+sed -E '1s/^[0-9:]+ /NOW/' "$WORK/80" | sed -n '1,11p' >"$WORK/got"
+cat >"$WORK/want" <<'END'
+NOW 2 nodes, 1 job, 8 ranks, 7 in flight, 7 stuck
+job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it
+JOB RANK HOST GPU COMM FUNCTION  STATE     AGE OPS/s BUSBW LATE UTIL WAITS FOR
+77     0 n0     0 dp0  AllReduce kernel 40.0 s     0     0 1.0%  90% r1, r7
+77     1 n0     1 dp0  -         -           -     0     0 1.1%  91%
+77     2 n0     2 dp0  AllReduce kernel 42.0 s     0     0 1.2%  92% r1, r7
+77     3 n0     3 dp0  AllReduce kernel 43.0 s     0     0 1.3%  93% r1, r7
+77     4 n1     0 dp0  AllReduce kernel 44.0 s     0     0 1.4%  90% r1, r7
+77     5 n1     1 dp0  AllReduce kernel 45.0 s     0     0 1.5%  91% r1, r7
+77     6 n1     2 dp0  AllReduce kernel 46.0 s     0     0 1.6%  92% r1, r7
+77     7 n1     3 dp0  AllReduce kernel 47.0 s     0     0 1.7%  93%
+END
+diff "$WORK/want" "$WORK/got" || fail "another screen of 80x24"
+[ "$(tail -n 1 "$WORK/80")" = "F1 Help  F4 Filter  F6 Sort: rank  n NICs, GPUs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(tail -n 1 "$WORK/80")"
+
+# Red: stuck; yellow: waited for, also where it is stuck elsewhere. Heads are reversed.
+screen -e >"$WORK/80e"
+grep -q $'\e\[1m\e\[31m.*77     0 n0' "$WORK/80e" || grep -q $'\e\\[[0-9;]*1m\e\\[31m' "$WORK/80e" || fail "no red"
+[ "$(screen -e | grep -c $'\e\\[33m.*77     [17] ')" = 2 ] || fail "ranks 1 and 7 are not yellow"
+
+# Wider: GPUs and NICs below, where there are 40 lines.
+tmux -S "$TMUX_SOCKET" resize-window -x 120 -y 44
+until_seen resize '^HOST NIC  RECEIVED'
+screen >"$WORK/120"
+for line in '^77     0 n0     0 dp0  AllReduce kernel 40.0 s     0     0 1.0%  90% 1980M r1, r7$' '^n0     1  91% 1981M  641W  62C power,thermal$' \
+  '^n1   cxi1     2.0G 3.0G  25G  12% 1.0%$'; do grep -qE "$line" "$WORK/120" || fail "no '$line' at 120x44"; done
+tmux -S "$TMUX_SOCKET" resize-window -x 40 -y 10
+until_seen "40 columns" '^JOB RANK HOST FUNCTION'
+tmux -S "$TMUX_SOCKET" resize-window -x 80 -y 24
+until_seen "back to 80" '^77 +7 n1'
+
+# Keys.
+keys s
+until_seen sort 'Sort: age'
+[ "$(shown)" = "7 6 5 4 3 2 0 1 " ] || fail "by age: $(shown)"
+keys F6
+until_seen sort 'Sort: bandwidth'
+keys s s
+until_seen sort 'Sort: rank'
+keys /
+keys n1
+until_seen filter '^Filter: n1_'
+until_seen filter '4 of 8 with "n1"$'
+[ "$(shown)" = "4 5 6 7 " ] || fail "filtered: $(shown)"
+keys BSpace 0 Enter
+until_seen "filter kept" '4 of 8 with "n0"$'
+[ "$(shown)" = "0 1 2 3 " ] || fail "filtered anew: $(shown)"
+keys F4 Escape
+until_seen "filter ends" '^77 +7 n1'
+keys n
+until_seen GPUs '^HOST GPU UTIL'
+keys n
+until_seen NICs '^HOST NIC'
+keys n
+until_seen ranks '^JOB RANK'
+keys h
+until_seen help 'Any key goes back'
+keys x
+until_seen "help ends" '^JOB RANK'
+keys -
+until_seen slower ' 0.2s '
+keys +
+until_seen faster ' 0.1s '
+# Paused: a new value is not shown.
+keys Space
+until_seen pause PAUSED
+sed -i 's/"n_ranks"/"x"/; s/AllReduce/AllGather/g' "$WORK/web/n0"
+sleep 0.5
+until_seen paused '^77 +0 n0 .*AllReduce'
+keys p
+until_seen "goes on" '^77 +0 n0 .*AllGather'
+
+# An agent that does not answer: its rows stay, dim, and nobody waits for them.
+touch "$WORK/web/n1.close"
+until_seen vanished '^node n1: no answer for [0-9]+ s '
+until_seen "its rows" '^77 +6 n1 '
+until_seen "who waits now" '^77 +0 n0 .* r1$'
+rm "$WORK/web/n1.close"
+until_seen "back again" '^77 +0 n0 .* r1, r7$'
+keys q
+until_seen quit 'ended with 0'
+end
+
+# Scrolling; without colours; a signal ends it in order.
+begin 80 24 NO_COLOR=1 many
+until_seen many '^77 +20 n0'
+[ "$(shown | wc -w)" = 21 ] || fail "$(shown | wc -w) rows on 24 lines"
+keys Down Down
+until_seen down '^77 +22 n0'
+shown | grep -q '^2 3 ' || fail "down: $(shown)"
+keys PageDown
+until_seen "page down" '^77 +43 n0'
+keys End
+until_seen end '^77 +59 n0'
+shown | grep -q '^39 ' || fail "end: $(shown)"
+keys PageUp Up
+until_seen "page up" '^77 +17 n0'
+keys Home
+until_seen home '^77 +0 n0'
+! screen -e | grep -q $'\e\\[[0-9;]*3[0-7]m' || fail "colours with NO_COLOR"
+kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')" -f live)" 2>/dev/null ||
+  kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
+until_seen SIGTERM 'ended with 0'
+end
+begin 80 24 TERM=nonsense many
+until_seen "no such terminal" 'the terminal cannot be used: use --once'
+until_seen "no such terminal" 'ended with 1'
+end
+[ $FAILURES = 0 ]

@@ -58,7 +58,7 @@ static enum ni_life life_of(const struct ni_box_header *h) {
   return h->heartbeat_ns && (at < h->heartbeat_ns || at - h->heartbeat_ns < FRESH_NS) ? NI_LIFE_ALIVE : NI_LIFE_UNKNOWN;
 }
 
-#define SETTLE_TRIES 3 /* looks at a page whose slots move */
+enum { SETTLE_TRIES = 3 /* looks at a page whose slots move */, RUN_PAGES = 8 /* read at once */ };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t cap, const char *text, ...) {
   va_list ap;
@@ -187,16 +187,40 @@ static uint64_t next_data(int fd, uint64_t at) {
 
 static bool is_zero(const unsigned char *page) { return page[0] == 0 && memcmp(page, page + 1, NI_BOX_PAGE_BYTES - 1) == 0; }
 
-/* One page into the image. What is 0 is not stored, so that a long and empty file takes no memory. */
-static int take_page(struct ni_box *b, int fd, uint32_t p, uint64_t most) {
-  unsigned char page[NI_BOX_PAGE_BYTES];
-  uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
-  int e = read_at(fd, page, sizeof page, at);
-  if (e < 0 || is_zero(page)) return e;
-  if ((b->held_bytes += NI_BOX_PAGE_BYTES) > most) return -EFBIG;
-  memcpy(b->image + at, page, sizeof page);
-  b->held[p / 8] |= (unsigned char)(1u << p % 8);
-  return ni_box_ops_class(b, ni_box_class(b, p)) && b->life != NI_LIFE_DEAD && !b->is_copy ? settle_ops(b, fd, p) : 0;
+/*
+ * Some pages into the image. What is 0 is not stored, so that a long and empty file takes no memory.
+ *
+ * Of slots whose process may be running, state words, slots and state words again are read, as in settle_ops(), but of the whole run
+ * at once. Where a page has no operation that is under way, two reads do: what a slot holds that is free, or whose record is settled,
+ * was final when its state said so, ticks of the dump thread ago. Only who fills it for its next life writes there, whose LIVE the
+ * second read would see; or would not, as three would not, while it is being filled.
+ */
+static int take_run(struct ni_box *b, int fd, uint32_t first, uint32_t n, uint64_t most) {
+  unsigned char run[3][RUN_PAGES * NI_BOX_PAGE_BYTES];
+  uint64_t at = (uint64_t)first * NI_BOX_PAGE_BYTES;
+  uint32_t slots = NI_BOX_PAGE_BYTES / b->h.slot_bytes, busy = 0, moved = 0; /* a bit a page */
+  bool moves = b->life != NI_LIFE_DEAD && !b->is_copy && ni_box_ops_class(b, ni_box_class(b, first));
+  int e = read_at(fd, run[0], (size_t)n * NI_BOX_PAGE_BYTES, at);
+  if (e == 0 && moves) e = read_at(fd, run[1], (size_t)n * NI_BOX_PAGE_BYTES, at);
+  for (int last = 1; e == 0 && moves && (last == 1 || (last == 2 && busy)); last++) {
+    if (last == 2 && (e = read_at(fd, run[2], (size_t)n * NI_BOX_PAGE_BYTES, at)) < 0) break;
+    for (uint32_t s = 0; s < n * slots; s++) {
+      uint64_t before, after;
+      memcpy(&before, run[0] + (size_t)s * b->h.slot_bytes + b->field[NI_BOX_OP_STATE].at, 8);
+      memcpy(&after, run[last] + (size_t)s * b->h.slot_bytes + b->field[NI_BOX_OP_STATE].at, 8);
+      if (before != after) moved |= 1u << s / slots;
+      if ((NI_BOX_FLAGS(before) & (NI_BOX_OP_LIVE | NI_BOX_OP_SETTLED)) == NI_BOX_OP_LIVE) busy |= 1u << s / slots;
+    }
+  }
+  for (uint32_t i = 0; e == 0 && i < n; i++) {
+    const unsigned char *page = run[busy >> i & 1] + (size_t)i * NI_BOX_PAGE_BYTES;
+    if (is_zero(run[0] + (size_t)i * NI_BOX_PAGE_BYTES)) continue;
+    if ((b->held_bytes += NI_BOX_PAGE_BYTES) > most) return -EFBIG;
+    memcpy(b->image + at + (size_t)i * NI_BOX_PAGE_BYTES, page, NI_BOX_PAGE_BYTES);
+    b->held[(first + i) / 8] |= (unsigned char)(1u << (first + i) % 8);
+    if (moved >> i & 1) e = settle_ops(b, fd, first + i);
+  }
+  return e;
 }
 
 /* Everything that is in use: pieces, then pages below the watermark. */
@@ -204,19 +228,28 @@ static int take_image(struct ni_box *b, int fd, uint64_t most) {
   const struct ni_box_header *h = &b->h;
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
   int e = 0;
-  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++)
-    e = read_at(fd, b->image + pieces[i]->at, pieces[i]->bytes, pieces[i]->at);
-  if (e == 0) e = read_at(fd, &b->watermark, 4, h->watermark_at);
-  if (e == 0) e = read_at(fd, &b->outside, 4, h->outside_at);
-  b->end_page = b->watermark < h->n_pages ? b->watermark : h->n_pages;
-  if (b->end_page > b->bytes / NI_BOX_PAGE_BYTES) b->end_page = (uint32_t)(b->bytes / NI_BOX_PAGE_BYTES);
+  for (size_t i = 0; e == 0 && i < sizeof pieces / sizeof *pieces; i++) { /* of each what is in use: the rest is most of it */
+    struct ni_box_session x;
+    uint64_t bytes = pieces[i]->bytes, used = i == 0 ? b->watermark : bytes;
+    if (i >= 2 && bytes >= sizeof x && (e = read_at(fd, &x, sizeof x, pieces[i]->at)) == 0)
+      used = sizeof x + (uint64_t)x.dir_bytes + x.file_bytes + x.line_bytes;
+    if (e == 0) e = read_at(fd, b->image + pieces[i]->at, used < bytes ? used : bytes, pieces[i]->at);
+  }
   if (e == 0 && !(b->held = calloc(b->end_page / 8 + 1, 1))) e = -ENOMEM;
-  uint64_t data = 0; /* every page before it is a hole */
-  for (uint32_t p = h->data_page; e == 0 && p < b->end_page; p++) {
+  uint64_t data = 0, hole = 0; /* every page from data to hole is there, every one before data was looked at */
+  for (uint32_t p = h->data_page, n; e == 0 && p < b->end_page; p += n) {
     uint64_t at = (uint64_t)p * NI_BOX_PAGE_BYTES;
-    if (!ni_box_class(b, p)) continue;
-    if (data < at && (data = next_data(fd, at)) == UINT64_MAX) break;
-    if (data < at + NI_BOX_PAGE_BYTES) e = take_page(b, fd, p, most);
+    unsigned char class = ni_box_class(b, p);
+    n = 1;
+    if (!class) continue;
+    if (hole <= at) {
+      if ((data = next_data(fd, at)) == UINT64_MAX) break;
+      off_t end = lseek(fd, (off_t)data, SEEK_HOLE);
+      hole = end > (off_t)data ? (uint64_t)end : data + NI_BOX_PAGE_BYTES;
+    }
+    if (data >= at + NI_BOX_PAGE_BYTES) continue;
+    while (n < RUN_PAGES && p + n < b->end_page && at + n * NI_BOX_PAGE_BYTES < hole && ni_box_class(b, p + n) == class) n++;
+    e = take_run(b, fd, p, n, most);
   }
   return e;
 }
@@ -295,10 +328,16 @@ static int load(struct ni_box *b, int fd, const struct stat *of, uint64_t most, 
     b->life = life_of(&b->h);
     b->taken_ns = ni_now_ns(CLOCK_REALTIME);
   }
-  void *p = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if ((e = read_at(fd, &b->watermark, 4, b->h.watermark_at)) < 0 || (e = read_at(fd, &b->outside, 4, b->h.outside_at)) < 0) return e;
+  b->end_page = b->watermark < b->h.n_pages ? b->watermark : b->h.n_pages;
+  if (b->end_page > b->bytes / NI_BOX_PAGE_BYTES) b->end_page = (uint32_t)(b->bytes / NI_BOX_PAGE_BYTES);
+  b->image_bytes = (uint64_t)b->end_page * NI_BOX_PAGE_BYTES; /* what was never taken needs no address either */
+  const struct ni_box_piece *pieces[] = {&b->h.class_map, &b->h.texts, &b->h.session[0], &b->h.session[1]};
+  for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+    if (b->image_bytes < pieces[i]->at + pieces[i]->bytes) b->image_bytes = pieces[i]->at + pieces[i]->bytes;
+  void *p = mmap(NULL, b->image_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return -ENOMEM;
   b->image = p;
-  b->image_bytes = b->bytes;
   if ((e = take_image(b, fd, most)) == -EFBIG)
     return refuse(why, cap, "holds more than the %llu MiB that root reads of another user's: run as uid %u",
                   (unsigned long long)most >> 20, b->owner);

@@ -255,18 +255,29 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
   op->is = classify(op);
 }
 
-int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
   for (uint32_t page = b->h.data_page; page < b->end_page; page++) {
     if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page))) continue;
     for (uint32_t i = 0; i < per_page; i++) {
       struct ni_box_op op;
+      const unsigned char *p = b->image + (uint64_t)page * NI_BOX_PAGE_BYTES + (size_t)i * b->h.slot_bytes;
+      if (in_flight && !(NI_BOX_FLAGS(get(b, p, NI_BOX_OP_STATE)) & NI_BOX_OP_LIVE)) continue; /* most are free */
       ni_box_op_at(b, page * per_page + i, &op);
+      if (in_flight && op.is != NI_BOX_SLOT_IN_FLIGHT) continue;
       int e = fn(&op, arg);
       if (e < 0) return e;
     }
   }
   return 0;
+}
+
+int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+  return each_op(b, false, fn, arg);
+}
+
+int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+  return each_op(b, true, fn, arg);
 }
 
 /*

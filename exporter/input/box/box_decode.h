@@ -29,6 +29,8 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out);
 int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op);
 /* Calls fn for every slot of every page of operations, free ones included, until it returns a number below 0: that. */
 int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg);
+/* Only those in flight: for looks each second. */
+int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg);
 /* One of those again, by its slot. */
 void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *out);
 /* Channels on which the operation is between start and stop, a bit each. comm: its index. */

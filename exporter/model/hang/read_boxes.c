@@ -21,10 +21,17 @@ struct taking {
   uint64_t seen_ns;
 };
 
-static enum ni_hang_state state_of(const struct ni_box_op *op, uint64_t open, bool on_network) {
-  if (on_network) return NI_HANG_NETWORK;
-  if (op->started == 0 && !open) return NI_HANG_LAUNCHED;
-  return !open && op->started == op->stopped && op->want == op->stopped ? NI_HANG_FINISHING : NI_HANG_KERNEL;
+bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started) {
+  if (op->src != NI_SRC_EVENT || op->is == NI_BOX_SLOT_GIVEN_UP || op->sn > INT64_MAX || op->rec_sn >= started) return false;
+  return op->is != NI_BOX_SLOT_FREE || op->gen != 0; /* never used, or being filled for the first time */
+}
+
+enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const struct ni_box_op *op, uint64_t *open, struct ni_box_net *net) {
+  *open = ni_box_open_channels(b, comm, op);
+  if (!ni_box_net_of(b, op, net)) *net = (struct ni_box_net){.peer = -1, .channel = -1};
+  if (net->on_network) return NI_HANG_NETWORK;
+  if (op->started == 0 && !*open) return NI_HANG_LAUNCHED;
+  return !*open && op->started == op->stopped && op->want == op->stopped ? NI_HANG_FINISHING : NI_HANG_KERNEL;
 }
 
 static int take_op(const struct ni_box_op *in, void *arg) {
@@ -37,8 +44,7 @@ static int take_op(const struct ni_box_op *in, void *arg) {
     if (at > x->active_ns) x->active_ns = at;
     return 0;
   }
-  if (!x || in->is == NI_BOX_SLOT_GIVEN_UP || in->sn > INT64_MAX || in->rec_sn >= x->started[in->kind]) return 0;
-  if (in->is == NI_BOX_SLOT_FREE && in->gen == 0) return 0; /* never used, or being filled for the first time */
+  if (!x || !ni_hang_box_counts(in, x->started[in->kind])) return 0;
   int func = ni_hang_name(t->m, in->func), datatype = ni_hang_name(t->m, in->datatype);
   if (func < 0 || datatype < 0) return -ENOMEM;
   struct ni_hang_op op = {.kind = (uint8_t)in->kind,
@@ -59,17 +65,13 @@ static int take_op(const struct ni_box_op *in, void *arg) {
     op.seen_ns = in->ticks_done > in->ticks_start ? ni_box_unix_ns(t->b, in->ticks_done) : 0;
     return ni_hang_finished(x, &op);
   }
-  op.channels_open = ni_box_open_channels(t->b, (size_t)i, in);
   struct ni_box_net net;
-  bool moves = ni_box_net_of(t->b, in, &net);
-  if (moves) {
-    int text = ni_hang_name(t->m, net.waits_for);
-    if (text < 0) return text;
-    op.net_peer = net.peer;
-    op.net_channel = net.channel;
-    op.net_state = (uint16_t)text;
-  }
-  op.state = (uint8_t)state_of(in, op.channels_open, moves && net.on_network);
+  op.state = (uint8_t)ni_hang_box_state(t->b, (size_t)i, in, &op.channels_open, &net);
+  int text = ni_hang_name(t->m, net.waits_for);
+  if (text < 0) return text;
+  op.net_peer = net.peer;
+  op.net_channel = net.channel;
+  op.net_state = (uint16_t)text;
   /* Of a dead process seen_ns is its last heartbeat, and it went on a little. */
   op.seen_ns = op.enqueue_ns > t->seen_ns && op.enqueue_ns < ni_box_taken_ns(t->b) ? op.enqueue_ns : t->seen_ns;
   return ni_hang_in_flight(x, &op);

@@ -9,6 +9,7 @@
 
 #include "exporter/input/discover.h"
 #include "exporter/input/inputs.h"
+#include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/sources.h"
 #include "model.h"
 
@@ -30,6 +31,11 @@ struct ni_hang_looks {
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad);
 void ni_hang_looks_free(struct ni_hang_looks *l);
+
+/* Is the slot an operation of its communicator, of whose kind so many were started? */
+bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started);
+/* What one in flight does; *open: its channels that are inside; *net: its transfer, peer -1 without one. */
+enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const struct ni_box_op *op, uint64_t *open, struct ni_box_net *net);
 
 /* base and, of each process, its newest look that is not after `until`: into an empty model. 0 or -ENOMEM. */
 int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base, const struct ni_hang_looks *l, uint64_t until);

@@ -61,10 +61,11 @@ static bool take_groups(uid_t uid, gid_t *gid) {
   return setgroups(p ? (size_t)n : 0, list) == 0;
 }
 
-/* For good: neither a saved id nor a capability is left, and setuid(0) proves it. */
+/* For good: neither a saved id nor a capability is left, and setuid(0) proves it. Of our own files nothing is taken. */
 static bool become(uid_t uid) {
   gid_t gid;
-  return take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 && setuid(0) != 0 &&
+  return (!ni_as_user_needed(uid) || (take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
+                                      setuid(0) != 0)) &&
          prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 }
 
@@ -106,19 +107,23 @@ static int wait_for(pid_t child, unsigned seconds, int *status) {
   return late;
 }
 
-int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
-  int status;
+pid_t ni_as_owner_start(uid_t uid, int keep, int (*work)(void *arg), void *arg) {
   pid_t parent = getpid();
-  *why = 0;
-  if (!ni_as_user_needed(uid)) return work(arg);
   fflush(NULL);
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
   pid_t child = fork();
-  int e = child < 0 ? -errno : 0;
   if (child == 0) in_child(parent, uid, keep, work, arg);
+  return child < 0 ? -errno : child;
+}
+
+int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
+  int status;
+  *why = 0;
+  if (!ni_as_user_needed(uid)) return work(arg);
+  pid_t child = ni_as_owner_start(uid, keep, work, arg);
   if (child < 0) {
-    snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-e));
-    return e;
+    snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-child));
+    return child;
   }
   int late = wait_for(child, seconds, &status);
   if (late < 0) return late;

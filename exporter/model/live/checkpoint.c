@@ -38,7 +38,8 @@ static const struct rule {
     RULE(CLASSES, JOB, class, job) RULE(CLASSES, TEXT, class, func) RULE(CLASSES, SIZE_CLASS, class, size_class)
     WHO(MEMBERS, member) RULE(MEMBERS, JOB, member, job) RULE(FUNCS, MEMBER, func, member) RULE(FUNCS, TEXT, func, func)
     WHO(NVIDIAS, nvidia) RULE(NVIDIAS, TEXT, nvidia, func) RULE(NVIDIAS, TEXT, nvidia, algo_proto)
-    RULE(NVIDIAS, TRUTH, nvidia, p2p) RULE(LIVES, JOB, life, job) NAMED(FILES, file, ) RULE(FILES, TRUTH, file, ended)
+    RULE(NVIDIAS, TRUTH, nvidia, p2p) RULE(LIVES, JOB, life, job) RULE(LIVES, TEXT, life, gpu_pci)
+    NAMED(FILES, file, ) RULE(FILES, TRUTH, file, ended)
 };
 
 static bool holds(const struct rule *r, const char *field, const uint64_t *n) {

@@ -88,6 +88,8 @@ static void add_account(struct ni_live *l, const struct ni_live_account *a, cons
   now.started = a->started, now.written = a->written, now.incomplete = a->incomplete;
   memcpy(now.filtered, a->filtered, sizeof now.filtered);
   memcpy(now.dropped, a->dropped, sizeof now.dropped);
+  last->gpu = a->who.gpu;
+  memcpy(last->gpu_pci, a->who.gpu_pci, sizeof last->gpu_pci);
   if (a->begins || now.started < last->started || now.written < last->written) memset(last->went, 0, sizeof last->went);
   for (size_t i = 0; i < sizeof now.went / sizeof *now.went; i++) {
     if (now.went[i] <= last->went[i]) continue;

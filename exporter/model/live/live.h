@@ -67,6 +67,8 @@ struct ni_live_life {               /* the last account of a communicator's life
   uint64_t start_ns, hash;
   int32_t comm_rank;
   uint32_t job;
+  int32_t gpu;                      /* as in struct ni_live_who: for a reader that goes on in the middle of a log */
+  char gpu_pci[16];
   NI_COUNTS(went, started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT]);
 };
 

@@ -35,8 +35,10 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
 int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more);
 /* Where the log of each process lies, by its place in `processes` of the newest LOOK; "": not known. Until the next turn. */
 const char *const *ni_watch_log_dirs(const struct ni_watch *w);
-/* Has something when a process began or ended, so that the next turn need not wait. */
+/* Has something when a process began or ended, perhaps, so that the next turn need not wait. */
 int ni_watch_fd(const struct ni_watch *w);
+/* Was it that? Folders of boxes have other files, too. Empties it. */
+bool ni_watch_stirred(struct ni_watch *w);
 void ni_watch_close(struct ni_watch *w);
 
 #endif

@@ -1,0 +1,270 @@
+#include "boxes.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/now.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/input/discover.h"
+#include "exporter/input/parse/parse.h"
+#include "exporter/model/hang/read_boxes.h"
+#include "find.h"
+
+struct box {
+  char *path, *dir, *stem;  /* dir, stem: of its log; NULL: it has none yet */
+  ino_t ino;
+  int pidfd;
+  bool seen, dead, bad, began; /* began: a log, since it was asked for */
+  struct ni_live_process p;
+};
+struct ni_boxes {
+  const char *box_dir;
+  uint32_t uid;
+  uint64_t stuck_ns, pid_namespace;
+  int epoll, inotify;
+  struct box *box;
+  struct ni_live_process *process;
+  struct ni_live_open *open;
+  const char **log_dir;
+  size_t n, cap, n_processes, cap_processes, n_open, cap_open, cap_log_dirs;
+  struct ni_rows *rows;
+};
+
+int ni_boxes_open(struct ni_boxes **out, const char *box_dir, uint32_t uid, uint64_t stuck_ns) {
+  struct ni_boxes *x = *out = calloc(1, sizeof *x);
+  struct stat st;
+  if (!x) return -ENOMEM;
+  *x = (struct ni_boxes){.box_dir = box_dir, .uid = uid, .stuck_ns = stuck_ns};
+  if (stat("/proc/self/ns/pid", &st) == 0) x->pid_namespace = st.st_ino;
+  x->epoll = epoll_create1(EPOLL_CLOEXEC);
+  x->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  struct epoll_event ev = {.events = EPOLLIN, .data.fd = x->inotify};
+  if (x->inotify >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, x->inotify, &ev);
+  return x->epoll < 0 ? -errno : 0;
+}
+
+static void drop(struct ni_boxes *x, struct box *b) {
+  if (b->pidfd >= 0) close(b->pidfd);
+  free(b->path);
+  free(b->dir);
+  free(b->stem);
+  *b = x->box[--x->n];
+}
+
+void ni_boxes_close(struct ni_boxes *x) {
+  if (!x) return;
+  while (x->n) drop(x, &x->box[x->n - 1]);
+  if (x->epoll >= 0) close(x->epoll);
+  if (x->inotify >= 0) close(x->inotify);
+  free(x->box);
+  free(x->process);
+  free(x->open);
+  free(x->log_dir);
+  free(x);
+}
+
+int ni_boxes_fd(const struct ni_boxes *x) { return x->epoll; }
+const char *const *ni_boxes_log_dirs(const struct ni_boxes *x) { return x->log_dir; }
+
+bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name) {
+  size_t n = ni_log_stem(name, NULL);
+  for (size_t i = 0; i < x->n; i++) {
+    const struct box *b = &x->box[i];
+    if (b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0 && (!dir || (!b->dead && strcmp(b->dir, dir) == 0))) return true;
+  }
+  return false;
+}
+
+void ni_boxes_each_log_dir(struct ni_boxes *x, void (*fn)(void *arg, const char *dir, bool again), void *arg) {
+  for (size_t i = 0; i < x->n; i++) {
+    if (x->box[i].dir) fn(arg, x->box[i].dir, x->box[i].began);
+    x->box[i].began = false;
+  }
+}
+
+/* ---- one box ---- */
+
+struct taking {
+  struct ni_boxes *x;
+  const struct ni_box *b;
+  uint64_t now; /* CLOCK_MONOTONIC */
+  struct ni_box_comm *comm;
+  int64_t *row; /* of communicators; -1: over */
+  uint64_t *oldest;
+};
+
+static int take_op(const struct ni_box_op *op, void *arg) {
+  struct taking *t = arg;
+  int64_t i = ni_box_comm_of(t->b, op);
+  if (i < 0 || t->row[i] < 0 || !ni_hang_box_counts(op, t->comm[i].kind[op->kind].started)) return 0;
+  struct ni_live_open *o = &t->x->open[t->row[i]];
+  uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);
+  struct ni_box_net net;
+  o->in_flight++;
+  o->stuck += t->now > since && t->now - since > t->x->stuck_ns;
+  if (*o->func && op->ticks_start >= t->oldest[i]) return 0;
+  t->oldest[i] = op->ticks_start;
+  ni_safe_text(op->func, o->func, sizeof o->func);
+  o->kind = (uint8_t)op->kind;
+  o->state = (uint8_t)ni_hang_box_state(t->b, (size_t)i, op, &open, &net);
+  o->sn = op->sn;
+  o->rec_sn = op->rec_sn;
+  o->bytes = op->bytes > INT64_MAX ? INT64_MAX : op->bytes;
+  o->since_ns = ni_box_unix_ns(t->b, op->ticks_start) & INT64_MAX;
+  o->peer = op->root;
+  return 0;
+}
+
+static int take_comms(struct taking *t, const struct ni_live_process *p) {
+  struct ni_boxes *x = t->x;
+  struct ni_box_comm c;
+  size_t n = 0;
+  int e = 0;
+  while (ni_box_comm_at(t->b, n, &c)) n++;
+  t->comm = malloc((n + 1) * sizeof *t->comm);
+  t->row = malloc((n + 1) * sizeof *t->row);
+  t->oldest = calloc(n + 1, sizeof *t->oldest);
+  if (!t->comm || !t->row || !t->oldest) e = -ENOMEM;
+  for (size_t i = 0; e == 0 && i < n && ni_box_comm_at(t->b, i, &t->comm[i]); i++) {
+    c = t->comm[i];
+    t->row[i] = -1;
+    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks || x->n_open == NI_LIVE_LOOKS_MAX) continue;
+    if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
+    struct ni_live_open *o = &x->open[t->row[i] = (int64_t)x->n_open++];
+    *o = (struct ni_live_open){.pid = p->pid, .hash = c.id.comm_hash, .comm_rank = c.id.rank, .n_ranks = c.id.n_ranks,
+                               .nnodes = c.id.nnodes, .peer = -1};
+    memcpy(o->who.job, p->job, sizeof p->job);
+    memcpy(o->who.attempt, p->attempt, sizeof p->attempt);
+    o->who.rank = p->rank >= 0 ? p->rank : c.id.rank;
+    o->who.gpu = c.gpu_index < 0 ? -1 : c.gpu_index;
+    ni_safe_text(c.id.comm_name, o->who.comm, sizeof o->who.comm);
+    ni_rows_pci(c.gpu_pci, o->who.gpu_pci);
+    for (int k = 0; k < NI_KIND_COUNT; k++) o->started[k] = c.kind[k].started & INT64_MAX;
+    e = ni_rows_gpu(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci);
+    (void)ni_late_arrive(x->rows->late, c.id.comm_hash, c.id.rank, &o->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+  }
+  return e < 0 ? e : n ? ni_box_each_in_flight(t->b, take_op, t) : 0;
+}
+
+/* A log of the process began. */
+static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_log *s) {
+  size_t n = strlen(s->line);
+  char *text = calloc(1, n + NI_PARSE_PADDING);
+  int e = -ENOMEM;
+  free(b->dir);
+  free(b->stem);
+  b->dir = strdup(s->dir);
+  b->stem = strndup(ni_path_name(s->file), ni_log_stem(ni_path_name(s->file), NULL));
+  ni_safe_text(ni_path_name(s->dir), memset(b->p.job, 0, sizeof b->p.job), sizeof b->p.job);
+  strncpy(b->p.attempt, "0", sizeof b->p.attempt); /* to its end */
+  const struct ni_line *l = text ? ni_scan_text(x->rows->scan, memcpy(text, s->line, n), n, &e) : NULL;
+  if (l && l->kind == NI_LINE_PROCESS) ni_rows_job(&l->process, b->p.job, b->p.attempt);
+  free(text);
+  b->began = true;
+  return b->dir && b->stem ? e : -ENOMEM;
+}
+
+static int read_box(struct ni_boxes *x, struct box *at) {
+  struct taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
+  struct ni_box *b;
+  struct ni_box_log s;
+  struct ni_live_process *p = &at->p;
+  char why[256];
+  int e = ni_box_open(&b, at->path, NI_BOX_ROOT_BYTES, why, sizeof why);
+  at->bad = e < 0;
+  if (e < 0) return 0;
+  const struct ni_box_header *h = ni_box_header(t.b = b);
+  if (ni_box_session(b, &s) && s.start_ns && s.start_ns != p->start_ns) {
+    p->start_ns = s.start_ns & INT64_MAX;
+    e = take_session(x, at, &s);
+  }
+  p->pid = h->pid < 0 ? 0 : h->pid;
+  p->uid = x->uid;
+  p->rank = h->rank >= 0 && h->rank < INT32_MAX ? (int32_t)h->rank : -1;
+  p->world = h->world_size > 0 && h->world_size < INT32_MAX ? (int32_t)h->world_size : -1;
+  p->life = (uint8_t)ni_box_life(b);
+  p->sign_ns = ni_box_seen_ns(b) & INT64_MAX;
+  ni_safe_text(h->hostname, p->host, sizeof p->host);
+  ni_safe_text(h->exe, p->exe, sizeof p->exe);
+  at->dead = p->life == NI_LIFE_DEAD;
+  if (at->pidfd < 0 && p->life == NI_LIFE_ALIVE && h->pid_namespace == x->pid_namespace) {
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = at->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)h->pid, 0)};
+    if (at->pidfd >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, at->pidfd, &ev);
+  }
+  if (e == 0 && *p->job && !at->dead && h->state == NI_BOX_LIVE) e = take_comms(&t, p);
+  free(t.comm);
+  free(t.row);
+  free(t.oldest);
+  ni_box_close(b);
+  return e;
+}
+
+/* ---- all of them ---- */
+
+static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
+  struct ni_boxes *x = arg;
+  struct box b = {.ino = st->st_ino, .pidfd = -1, .seen = true};
+  if (st->st_uid != x->uid) return;
+  for (size_t i = 0; i < x->n; i++)
+    if (x->box[i].ino == st->st_ino && strcmp(ni_path_name(x->box[i].path), name) == 0) {
+      x->box[i].seen = true;
+      return;
+    }
+  if (x->n < NI_LIVE_LOOKS_MAX && ni_array_room(x->box, x->n, x->cap) && asprintf(&b.path, "%s/%s", dir, name) >= 0) x->box[x->n++] = b;
+}
+
+bool ni_boxes_stirred(struct ni_boxes *x) {
+  struct epoll_event ev[32];
+  union {
+    struct inotify_event event;
+    char bytes[4096];
+  } u;
+  bool stirred = false;
+  int n = epoll_wait(x->epoll, ev, 32, 0);
+  for (int i = 0; i < n; i++) {
+    bool ended = ev[i].data.fd != x->inotify;
+    stirred |= ended;
+    if (ended) (void)epoll_ctl(x->epoll, EPOLL_CTL_DEL, ev[i].data.fd, NULL); /* it would say so for ever */
+    for (ssize_t got; !ended && (got = read(x->inotify, &u, sizeof u)) > 0;)
+      for (const char *p = u.bytes; p < u.bytes + got; p += sizeof u.event + ((const struct inotify_event *)(const void *)p)->len)
+        stirred |= ni_find_box(NULL, p + offsetof(struct inotify_event, name)); /* /dev/shm is busy with other files */
+  }
+  return stirred;
+}
+
+int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *rows) {
+  int e = 0;
+  x->rows = rows;
+  x->n_processes = x->n_open = 0;
+  (void)ni_boxes_stirred(x);
+  (void)inotify_add_watch(x->inotify, x->box_dir, IN_CREATE | IN_DELETE | IN_MOVED_TO);
+  for (size_t i = 0; i < x->n; i++) x->box[i].seen = false;
+  (void)ni_find(x->box_dir, 0, ni_find_box, found, x);
+  for (size_t i = x->n; i-- > 0;)
+    if (!x->box[i].seen) drop(x, &x->box[i]);
+  for (size_t i = 0; e == 0 && i < x->n; i++) {
+    struct box *at = &x->box[i];
+    if (!at->dead && (e = read_box(x, at)) < 0) break;
+    b->unread += at->bad;
+    if (!*at->p.job) continue; /* no log of it has begun */
+    if (!ni_array_room(x->process, x->n_processes, x->cap_processes) ||
+        !ni_array_room(x->log_dir, x->n_processes, x->cap_log_dirs))
+      return -ENOMEM;
+    x->log_dir[x->n_processes] = at->dir ? at->dir : "";
+    x->process[x->n_processes++] = at->p;
+  }
+  b->boxes = b->n_processes = (uint32_t)x->n_processes;
+  b->processes = x->process;
+  b->n_open = (uint32_t)x->n_open;
+  b->open = x->open;
+  return e;
+}

@@ -1,0 +1,269 @@
+#include "rows.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/model/ledger/implausible.h"
+#include "exporter/model/who/who.h"
+
+enum { GPUS_MAX = 65536, SPARE = 1024 }; /* SPARE: more keys than a member of the plugin's can bring */
+#define SEEN(id) (((id)->comm_hash ^ (uint32_t)(id)->rank) % (sizeof((struct ni_rows *)0)->seen / sizeof(struct ni_rows_seen)))
+
+int ni_rows_open(struct ni_rows *r, bool nvidia, const struct ni_live *known) {
+  *r = (struct ni_rows){.nvidia = nvidia};
+  int e = ni_scan_new(&r->scan);
+  if (e == 0) e = ni_late_open(&r->late);
+  for (size_t i = 0; e == 0 && known && i < known->n_lives; i++) {
+    const struct ni_live_life *x = &known->life[i];
+    e = ni_rows_gpu(r, x->pid, x->start_ns, x->hash, x->comm_rank, x->gpu, x->gpu_pci);
+  }
+  return e;
+}
+
+void ni_rows_close(struct ni_rows *r) {
+  ni_scan_free(r->scan);
+  ni_late_close(r->late);
+  free(r->gpu);
+  free(r->b.counts);
+  free(r->b.nvidia);
+  free(r->b.accounts);
+  ni_index_free(&r->gpus);
+  ni_index_free(&r->counts);
+  ni_index_free(&r->nvidias);
+}
+
+void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f) {
+  r->b = (struct ni_live_batch){.kind = NI_LIVE_LOGS, .file = *f, .counts = r->b.counts, .nvidia = r->b.nvidia, .accounts = r->b.accounts};
+  r->b.file.from = f->to;
+  ni_index_free(&r->counts);
+  ni_index_free(&r->nvidias);
+  memset(r->seen, 0, sizeof r->seen);
+}
+
+bool ni_rows_full(const struct ni_rows *r) {
+  const uint32_t most = NI_LIVE_KEYS_MAX - SPARE;
+  return r->b.n_counts > most || r->b.n_nvidia > most || r->b.n_accounts > most;
+}
+
+void ni_rows_job(const struct ni_process_line *p, char job[64], char attempt[16]) {
+  const char *id = ni_job_id(p), *again = ni_pairs_value(&p->env, "SLURM_RESTART_COUNT");
+  if (!again) again = ni_pairs_value(&p->env, "TORCHELASTIC_RESTART_COUNT");
+  if (id && *id) ni_safe_text(id, memset(job, 0, 64), 64); /* whole arrays are compared */
+  ni_safe_text(again && *again ? again : "0", memset(attempt, 0, 16), 16);
+}
+
+void ni_rows_pci(const char *pci, char out[16]) {
+  ni_safe_text(pci, out, 16);
+  for (char *p = out; *p; p++) *p = (char)tolower((unsigned char)*p);
+}
+
+static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, uint64_t *key) {
+  uint32_t k;
+  *key = ni_hash(ni_hash(ni_hash((uint64_t)pid, start_ns), hash), (uint32_t)comm_rank);
+  for (size_t at = 0; (k = ni_index_next(&r->gpus, *key, &at)) != NI_INDEX_NONE;) {
+    struct ni_rows_gpu *g = &r->gpu[k];
+    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) return g;
+  }
+  return NULL;
+}
+
+int ni_rows_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci) {
+  uint64_t key;
+  struct ni_rows_gpu *g = find_gpu(r, pid, start_ns, hash, comm_rank, &key);
+  if (!g && r->n_gpus == GPUS_MAX) return 0;
+  if (!g) {
+    if (!ni_array_room(r->gpu, r->n_gpus, r->cap_gpus) || ni_index_add(&r->gpus, key, (uint32_t)r->n_gpus) < 0) return -ENOMEM;
+    g = &r->gpu[r->n_gpus++];
+  }
+  *g = (struct ni_rows_gpu){pid, start_ns, hash, comm_rank, gpu < 0 ? -1 : gpu, ""};
+  ni_rows_pci(pci, g->pci);
+  return 0;
+}
+
+static uint64_t hash_who(const struct ni_live_who *w) {
+  uint64_t h = ni_hash_text(ni_hash_text(ni_hash((uint32_t)w->rank, (uint32_t)w->gpu), w->comm), w->gpu_pci);
+  return ni_hash_text(ni_hash_text(h, w->job), w->attempt);
+}
+
+/* Whom the line's header names. */
+static const struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id) {
+  struct ni_rows_seen *s = &r->seen[SEEN(id)];
+  const char *name = id->comm_name ? id->comm_name : "";
+  uint64_t key;
+  if (s->id.comm_name && s->id.comm_hash == id->comm_hash && s->id.rank == id->rank && strncmp(name, s->name, sizeof s->name - 1) == 0)
+    return s;
+  const struct ni_live_file *f = &r->b.file;
+  const struct ni_rows_gpu *g = find_gpu(r, f->pid, f->start_ns, id->comm_hash, id->rank, &key);
+  *s = (struct ni_rows_seen){.id = *id, .who = {.rank = f->rank >= 0 ? f->rank : id->rank < 0 ? -1 : id->rank, .gpu = g ? g->gpu : -1}};
+  strncpy(s->name, name, sizeof s->name - 1);
+  s->id.comm_name = s->name;
+  memcpy(s->who.job, f->job, sizeof f->job);
+  memcpy(s->who.attempt, f->attempt, sizeof f->attempt);
+  ni_safe_text(name, s->who.comm, sizeof s->who.comm);
+  if (g) memcpy(s->who.gpu_pci, g->pci, sizeof g->pci);
+  s->hash = hash_who(&s->who);
+  return s;
+}
+
+/* Sums of hostile numbers stay in the range that the batch may have. */
+static void add(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
+
+/* The row of that key, a new one with it alone; NULL: no room (*e 0, counted) or no memory. */
+static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash, const char *func, uint32_t size_class,
+                                        int *e) {
+  struct ni_live_counts key;
+  uint32_t k;
+  memset(&key, 0, sizeof key); /* rows are compared as bytes */
+  key.who = *w;
+  key.size_class = size_class;
+  ni_safe_text(func, key.func, sizeof key.func);
+  hash = ni_hash_text(ni_hash(hash, size_class), key.func);
+  for (size_t at = 0; (k = ni_index_next(&r->counts, hash, &at)) != NI_INDEX_NONE;)
+    if (memcmp(&r->b.counts[k], &key, offsetof(struct ni_live_counts, n)) == 0) return &r->b.counts[k];
+  bool full = r->b.n_counts == NI_LIVE_KEYS_MAX;
+  r->b.totals.keys_left_out += full;
+  if (full) return NULL;
+  if (!ni_array_room(r->b.counts, r->b.n_counts, r->cap_counts) || ni_index_add(&r->counts, hash, r->b.n_counts) < 0) *e = -ENOMEM;
+  if (*e) return NULL;
+  r->b.counts[r->b.n_counts] = key;
+  return &r->b.counts[r->b.n_counts++];
+}
+
+static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const struct ni_line *l, uint64_t bytes, bool bus) {
+  struct ni_live_nvidia key;
+  const struct ni_record *o = &l->op;
+  char algo[sizeof key.algo_proto / 2], proto[sizeof key.algo_proto / 2];
+  uint32_t k;
+  memset(&key, 0, sizeof key);
+  key.who = w->who;
+  key.p2p = l->is_p2p;
+  key.size_log2 = bytes ? 63u - (uint32_t)__builtin_clzll(bytes) : 0;
+  key.n_ranks = l->ident.n_ranks;
+  key.nnodes = l->ident.nnodes;
+  ni_safe_text(o->func, key.func, sizeof key.func);
+  ni_safe_text(o->algo && *o->algo ? o->algo : "Unknown", algo, sizeof algo);
+  ni_safe_text(o->proto && *o->proto ? o->proto : "Unknown", proto, sizeof proto);
+  for (char *p = algo + 1; *p; p++) *p = (char)tolower((unsigned char)*p); /* "Ring_ll" */
+  for (char *p = proto; *p; p++) *p = (char)tolower((unsigned char)*p);
+  stpcpy(stpcpy(stpcpy(key.algo_proto, algo), "_"), proto);
+  uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(ni_hash(w->hash, key.size_log2), (uint32_t)key.n_ranks), key.func), key.algo_proto);
+  struct ni_live_nvidia *v = NULL;
+  for (size_t at = 0; !v && (k = ni_index_next(&r->nvidias, hash, &at)) != NI_INDEX_NONE;)
+    if (memcmp(&r->b.nvidia[k], &key, offsetof(struct ni_live_nvidia, n)) == 0) v = &r->b.nvidia[k];
+  if (!v && r->b.n_nvidia == NI_LIVE_KEYS_MAX) return 0;
+  if (!v) {
+    if (!ni_array_room(r->b.nvidia, r->b.n_nvidia, r->cap_nvidia) || ni_index_add(&r->nvidias, hash, r->b.n_nvidia) < 0) return -ENOMEM;
+    v = &r->b.nvidia[r->b.n_nvidia++];
+    *v = key;
+  }
+  v->n++;
+  v->us += (double)o->exec_us;
+  v->bus_n += bus;
+  if (bus) v->log_bus_gbs += log(o->busbw_gbs);
+  return 0;
+}
+
+static int take_op(struct ni_rows *r, const struct ni_line *l) {
+  const struct ni_record *o = &l->op;
+  const struct ni_rows_seen *w = who_of(r, &l->ident);
+  bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) && ni_implausible(o) == NI_PLAUSIBLE;
+  bool bus = timed && (o->has & NI_HAS_BUSBW) && o->busbw_gbs > 0;
+  uint64_t bytes = o->has & NI_HAS_TESTS_SIZE ? o->tests_bytes : o->msg_bytes, ns = ni_exec_ns(o);
+  uint32_t size_class = NI_LIVE_SIZES - 1, i;
+  while (size_class && bytes < ni_live_size_from[size_class]) size_class--;
+  int e = 0;
+  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, o->func, size_class, &e);
+  if (!c) return e;
+  c->n++;
+  add(&c->bytes, o->msg_bytes);
+  if (timed) {
+    for (i = 0; i < NI_LIVE_TOOK && ns > ni_live_took_ns[i]; i++) {}
+    c->timed++;
+    c->took[i]++;
+    add(&c->ns, ns);
+  }
+  if (bus) {
+    for (i = 0; i < NI_LIVE_BUS && o->busbw_gbs * 1e9 > (double)ni_live_bus_bytes_s[i]; i++) {}
+    c->bus_n++;
+    c->bus[i]++;
+    c->bus_sum += o->busbw_gbs * 1e9;
+    add(&c->bus_ns, ns);
+    add(&c->bus_bytes, (uint64_t)llround(o->busbw_gbs * (double)ns));
+  }
+  if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0) return e;
+  struct ni_late_one one;
+  if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE)) return 0;
+  if (!ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, ni_func_from_name(o->func), o->sn, size_class,
+                      o->enqueue_ns, &one))
+    return 0;
+  c = counts_of(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
+  if (c) c->late_n++, add(&c->late_ns, one.ns);
+  return e;
+}
+
+/* begins: of a comm line. Of a life the newest numbers are enough. */
+static int take_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
+  struct ni_live_account *at = NULL, a = {.who = who_of(r, &l->ident)->who, .hash = l->ident.comm_hash,
+                                          .comm_rank = l->ident.rank, .begins = begins};
+  for (int k = 0; !begins && k < NI_KIND_COUNT; k++) {
+    const struct ni_kind_stats *s = &l->stats.kind[k];
+    add(&a.started, s->started);
+    add(&a.written, s->written);
+    add(&a.incomplete, s->incomplete);
+    add(&a.in_flight, s->in_flight);
+    for (int i = 0; i < NI_FILTER_COUNT; i++) add(&a.filtered[i], ni_by_count(&s->filtered_by, ni_filter_names[i]));
+    for (int i = 0; i < NI_DROP_COUNT; i++) add(&a.dropped[i], ni_by_count(&s->dropped_by, ni_drop_names[i]));
+  }
+  for (uint32_t i = r->b.n_accounts; !begins && !at && i-- > 0;)
+    if (r->b.accounts[i].hash == a.hash && r->b.accounts[i].comm_rank == a.comm_rank) {
+      if (r->b.accounts[i].begins) break;
+      at = &r->b.accounts[i];
+    }
+  if (!at && r->b.n_accounts == NI_LIVE_KEYS_MAX) {
+    r->b.totals.keys_left_out++;
+    return 0;
+  }
+  if (!at && !ni_array_room(r->b.accounts, r->b.n_accounts, r->cap_accounts)) return -ENOMEM;
+  if (!at) at = &r->b.accounts[r->b.n_accounts++];
+  *at = a;
+  return 0;
+}
+
+static int take_comm(struct ni_rows *r, const struct ni_line *l) {
+  const struct ni_comm_line *c = &l->comm;
+  int e = ni_rows_gpu(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index, c->gpu_pci);
+  memset(r->seen, 0, sizeof r->seen);
+  (void)ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+  return e < 0 ? e : take_account(r, l, true);
+}
+
+static void take_process(struct ni_rows *r, const struct ni_line *l) {
+  struct ni_live_file *f = &r->b.file;
+  f->pid = l->meta.pid < 0 ? 0 : l->meta.pid;
+  f->start_ns = l->process.start_ns;
+  f->rank = l->process.rank < 0 ? -1 : l->process.rank;
+  ni_rows_job(&l->process, f->job, f->attempt);
+  memset(r->seen, 0, sizeof r->seen);
+}
+
+int ni_rows_line(void *arg, char *text, size_t len) {
+  struct ni_rows *r = arg;
+  int e;
+  const struct ni_line *l = ni_scan_text(r->scan, text, len, &e);
+  if (!l) return e < 0 ? e : strspn(text, " \t\r") < len;
+  if (!l->has_header) return 1; /* of NVIDIA's v4.3 and later: whose it is stands in a line that may be long past */
+  bool of_comm = l->ident.comm_hash && l->ident.rank >= 0;
+  switch (l->kind) {
+    case NI_LINE_PROCESS: take_process(r, l); return 0;
+    case NI_LINE_OP: return take_op(r, l);
+    case NI_LINE_COMM: return of_comm ? take_comm(r, l) : 0;
+    case NI_LINE_DUMP_STATS:
+      if (!of_comm && l->stats.final) r->b.file.ended = true;
+      return of_comm && l->stats.has_accounting ? take_account(r, l, false) : 0;
+    default: return 0;
+  }
+}

@@ -1,0 +1,143 @@
+#include "tail.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/input/gzip_header.h"
+#include "exporter/input/inflate.h"
+#include "exporter/input/line_reader.h"
+#include "exporter/input/parse/parse.h"
+
+enum { IN_BYTES = 64 << 10, TEXT_MAX = 8 << 20, PACKED_MAX = 16 << 20 };
+
+struct ni_tail {
+  struct ni_inflater *z;
+  char *text;
+  size_t cap; /* of text, with the padding */
+  uint8_t in[IN_BYTES];
+};
+
+int ni_tail_open(struct ni_tail **out) {
+  struct ni_tail *t = *out = calloc(1, sizeof *t);
+  if (!t || ni_inflater_open(&t->z, NI_INFLATE_AUTO) < 0 ||
+      !ni_array_exact(&t->text, &t->cap, NI_MAX_LINE_BYTES + 1 + NI_PARSE_PADDING, 1)) {
+    ni_tail_close(t);
+    *out = NULL;
+    return -ENOMEM;
+  }
+  memset(t->text, 0, t->cap);
+  return 0;
+}
+
+void ni_tail_close(struct ni_tail *t) {
+  if (t) ni_inflater_free(t->z);
+  if (t) free(t->text);
+  free(t);
+}
+
+static ssize_t read_at(int fd, void *to, size_t n, uint64_t at) {
+  ssize_t got;
+  do {
+    got = pread(fd, to, n, (off_t)at);
+  } while (got < 0 && errno == EINTR);
+  return got < 0 ? -errno : got;
+}
+
+/* The member at `at` into t->text. 1: it is whole, *len bytes, and ends before *end; 0: it is not yet; -EBADMSG: damaged. */
+static int inflate_member(struct ni_tail *t, int fd, uint64_t at, uint64_t *end, size_t *len) {
+  uint64_t from = at;
+  const uint8_t *in = t->in;
+  size_t in_len = 0;
+  ni_inflater_reset(t->z);
+  for (*len = 0;;) {
+    if (in_len == 0) {
+      ssize_t got = read_at(fd, t->in, IN_BYTES, at);
+      if (got <= 0) return (int)got;
+      in = t->in;
+      in_len = (size_t)got;
+      at += in_len;
+    }
+    if (*len == t->cap - NI_PARSE_PADDING && *len < TEXT_MAX) {
+      if (!ni_array_more(&t->text, &t->cap, 0, 1)) return -ENOMEM;
+      memset(t->text + *len, 0, t->cap - *len);
+    }
+    size_t in_had = in_len, left = t->cap - NI_PARSE_PADDING - *len, had = left;
+    uint8_t *out = (uint8_t *)t->text + *len;
+    enum ni_inflate_result r = ni_inflater_step(t->z, &in, &in_len, &out, &left);
+    *len += had - left;
+    if (r == NI_INF_END) {
+      *end = at - in_len;
+      return 1;
+    }
+    if (r != NI_INF_MORE || (in_len == in_had && left == had) || at - from > PACKED_MAX) return -EBADMSG;
+  }
+}
+
+static int hand_out(struct ni_tail *t, size_t len, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {
+  for (char *p = t->text, *end = p + len, *next; p < end; p = next) {
+    char *lf = memchr(p, '\n', (size_t)(end - p));
+    size_t n = (size_t)((lf ? lf : end) - p);
+    next = lf ? lf + 1 : end;
+    if (n == 0) continue;
+    int e = n > NI_MAX_LINE_BYTES ? 1 : line(arg, p, n);
+    if (e < 0) return e;
+    sum->lines++;
+    sum->bad_lines += e > 0;
+  }
+  sum->bytes += len;
+  return 1;
+}
+
+/* From `at` on to where a member may begin, or to where one could that is not all there yet. */
+static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
+  for (;;) {
+    ssize_t got = read_at(fd, t->in, IN_BYTES, at);
+    if (got < NI_GZIP_HEADER_BYTES) return got < 0 ? got : (int64_t)at;
+    const uint8_t *end = t->in + got - NI_GZIP_HEADER_BYTES + 1, *p = t->in;
+    while ((p = memchr(p, 0x1f, (size_t)(end - p))) && !ni_gzip_header(p) && ++p < end) {}
+    if (p && p < end) return (int64_t)at + (p - t->in);
+    at += (uint64_t)(end - t->in);
+  }
+}
+
+static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {
+  uint8_t head[NI_GZIP_HEADER_BYTES];
+  uint64_t end;
+  size_t len;
+  ssize_t got = read_at(fd, head, sizeof head, p->at);
+  if (got < (ssize_t)sizeof head) return got < 0 ? (int)got : 0;
+  int e = ni_gzip_header(head) ? inflate_member(t, fd, p->at, &end, &len) : -EBADMSG;
+  if (e == 1 && (e = hand_out(t, len, line, arg, sum)) == 1) *p = (struct ni_tail_at){.at = end};
+  if (e != -EBADMSG) return e;
+  bool padding = head[0] == 0; /* tar and tape pad with zeros */
+  int64_t next = find_header(t, fd, p->at + 1);
+  if (next < 0) return (int)next;
+  sum->damages += !p->lost && !padding;
+  *p = (struct ni_tail_at){(uint64_t)next, true};
+  return 1;
+}
+
+/* A line that is too long is passed over to its end, and counted when it is found. */
+static int step_plain(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {
+  ssize_t got = read_at(fd, t->text, NI_MAX_LINE_BYTES + 1, p->at);
+  if (got <= 0) return (int)got;
+  char *last = memrchr(t->text, '\n', (size_t)got), *first = last && p->lost ? memchr(t->text, '\n', (size_t)got) : NULL;
+  if (!last && got <= (ssize_t)NI_MAX_LINE_BYTES && !p->lost) return 0;
+  if (!last || first) {
+    sum->lines += !p->lost;
+    sum->bad_lines += !p->lost;
+    *p = (struct ni_tail_at){p->at + (first ? (uint64_t)(first + 1 - t->text) : (uint64_t)got), !first};
+    return 1;
+  }
+  int e = hand_out(t, (size_t)(last + 1 - t->text), line, arg, sum);
+  if (e == 1) p->at += (uint64_t)(last + 1 - t->text);
+  return e;
+}
+
+int ni_tail_step(struct ni_tail *t, int fd, bool gzip, struct ni_tail_at *p, ni_tail_line *line, void *arg,
+                 struct ni_live_totals *sum) {
+  return (gzip ? step_gzip : step_plain)(t, fd, p, line, arg, sum);
+}

@@ -1,0 +1,232 @@
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boxes.h"
+#include "exporter/base/array.h"
+#include "exporter/base/as_user.h"
+#include "exporter/base/now.h"
+#include "exporter/input/discover.h"
+#include "find.h"
+#include "rows.h"
+#include "tail.h"
+
+enum { HEAD_BYTES = 1024, SLICE_BYTES = 4 << 20, LOGS_MAX = 8192, DIRS_MAX = 256 };
+static const uint64_t S = 1000000000, OLD_NS = 600000000000, TURN_NS = 500000000;
+
+struct log {
+  char *path;
+  uint64_t size;         /* of the file when it was read; what is as large has nothing new */
+  size_t stem;           /* bytes of its name */
+  struct ni_live_file f;
+  bool lost, due, missing; /* lost: as in tail.h; due: there is more to read at once; missing: another file has its name, or none */
+};
+struct dir {
+  char *path;
+  uint64_t changed_ns, listed_ns; /* changed: its own time; listed: CLOCK_MONOTONIC */
+  uint64_t used_ns;      /* when a box or the settings named it last */
+  bool again;
+};
+struct ni_watch {
+  struct ni_watch_settings s;
+  struct ni_boxes *boxes;
+  struct ni_rows rows;
+  struct ni_tail *tail;
+  struct ni_live_batch look;
+  struct ni_live_file *known; /* by device and inode */
+  struct log *log;
+  struct dir dir[DIRS_MAX];
+  size_t n_known, n_logs, cap_logs, n_dirs, next;
+  uint64_t now;          /* CLOCK_MONOTONIC: the turn's */
+};
+
+static int by_file(const void *a, const void *b) {
+  const struct ni_live_file *x = a, *y = b;
+  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
+  return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, const struct ni_live *known) {
+  struct ni_watch *w = *out = calloc(1, sizeof *w);
+  size_t n = known ? known->n_files : 0;
+  if (!w) return -ENOMEM;
+  w->s = *s;
+  int e = ni_rows_open(&w->rows, s->nvidia, known);
+  if (e == 0) e = ni_tail_open(&w->tail);
+  if (e == 0) e = ni_boxes_open(&w->boxes, s->box_dir, s->uid, s->stuck_ns);
+  if (e == 0 && !(w->known = malloc((n + 1) * sizeof *w->known))) e = -ENOMEM;
+  for (size_t i = 0; e == 0 && i < n; i++)
+    if (known->file[i].uid == s->uid) w->known[w->n_known++] = known->file[i];
+  if (e == 0 && w->n_known > 1) qsort(w->known, w->n_known, sizeof *w->known, by_file);
+  if (e == 0) return 0;
+  ni_watch_close(w);
+  *out = NULL;
+  return e;
+}
+
+void ni_watch_close(struct ni_watch *w) {
+  if (!w) return;
+  ni_rows_close(&w->rows);
+  ni_tail_close(w->tail);
+  ni_boxes_close(w->boxes);
+  for (size_t i = 0; i < w->n_logs; i++) free(w->log[i].path);
+  for (size_t i = 0; i < w->n_dirs; i++) free(w->dir[i].path);
+  free(w->log);
+  free(w->known);
+  free(w);
+}
+
+int ni_watch_fd(const struct ni_watch *w) { return ni_boxes_fd(w->boxes); }
+bool ni_watch_stirred(struct ni_watch *w) { return ni_boxes_stirred(w->boxes); }
+const char *const *ni_watch_log_dirs(const struct ni_watch *w) { return ni_boxes_log_dirs(w->boxes); }
+
+/* ---- which logs there are ---- */
+
+static bool wanted(const void *arg, const char *name) {
+  const struct ni_watch *w = arg;
+  size_t n = ni_log_stem(name, NULL);
+  bool ours = ni_find_log(w->s.node, name) || ni_boxes_log(w->boxes, NULL, name);
+  for (size_t i = 0; i < w->n_logs && !ours; i++) /* a further one of a process whose box is gone */
+    ours = w->log[i].stem == n && memcmp(ni_path_name(w->log[i].path), name, n) == 0;
+  return ours;
+}
+
+/* A new file, or a known one by a name that it got since. */
+static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
+  struct ni_watch *w = arg;
+  struct log x = {.stem = ni_log_stem(name, NULL), .f = {.dev = st->st_dev, .ino = st->st_ino, .uid = st->st_uid, .rank = -1, .attempt = "0"}};
+  if (st->st_uid != w->s.uid || asprintf(&x.path, "%s/%s", dir, name) < 0) return;
+  size_t i = 0;
+  while (i < w->n_logs && by_file(&w->log[i].f, &x.f) != 0) i++;
+  if (i < w->n_logs && w->log[i].missing) {
+    free(w->log[i].path);
+    w->log[i].path = x.path;
+    w->log[i].stem = x.stem;
+    w->log[i].missing = false;
+    return;
+  }
+  const struct ni_live_file *known = bsearch(&x.f, w->known, w->n_known, sizeof *w->known, by_file);
+  bool old = !known && ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + OLD_NS && !ni_boxes_log(w->boxes, dir, name);
+  bool full = w->n_logs == LOGS_MAX || !ni_array_room(w->log, w->n_logs, w->cap_logs);
+  w->look.unread += i == w->n_logs && !old && full;
+  if (known) x.f = *known;
+  if (i == w->n_logs && !old && !full) w->log[w->n_logs++] = x;
+  else free(x.path);
+}
+
+static void use_dir(void *arg, const char *path, bool again) {
+  struct ni_watch *w = arg;
+  size_t i = 0;
+  while (i < w->n_dirs && strcmp(w->dir[i].path, path) != 0) i++;
+  if (i == DIRS_MAX) return;
+  if (i == w->n_dirs) w->dir[w->n_dirs++] = (struct dir){.path = strdup(path)};
+  if (!w->dir[i].path) w->n_dirs--;
+  w->dir[i].used_ns = w->now;
+  w->dir[i].again |= again;
+}
+
+static void find_logs(struct ni_watch *w) {
+  uint64_t now = w->now;
+  bool missing = false;
+  for (size_t i = 0; i < w->s.n_log_dirs; i++) use_dir(w, w->s.log_dir[i], false);
+  ni_boxes_each_log_dir(w->boxes, use_dir, w);
+  for (size_t i = w->n_dirs; i-- > w->s.n_log_dirs;) /* those of the settings are first, and stay */
+    if (now - w->dir[i].used_ns > 60 * S) { /* the last file of a process may be newer than the last look at its box */
+      free(w->dir[i].path);
+      w->dir[i] = w->dir[--w->n_dirs];
+    }
+  for (size_t i = 0; i < w->n_logs; i++) missing |= w->log[i].missing;
+  for (size_t i = 0; i < w->n_dirs; i++) {
+    struct dir *d = &w->dir[i];
+    struct stat st;
+    int depth = i < w->s.n_log_dirs; /* a job's folder in it */
+    if (stat(d->path, &st) != 0) continue;
+    uint64_t changed = (uint64_t)st.st_mtim.tv_sec * S + (uint64_t)st.st_mtim.tv_nsec;
+    if (!missing && !d->again && changed == d->changed_ns && now - d->listed_ns < (depth ? 5 : 60) * S) continue;
+    d->again = ni_now_ns(CLOCK_REALTIME) - changed < 2 * S; /* times of files are coarse */
+    d->changed_ns = changed;
+    d->listed_ns = now;
+    (void)ni_find(d->path, depth, wanted, found, w);
+  }
+  for (size_t i = 0; missing && i < w->n_logs; i++)
+    if (w->log[i].missing) {
+      free(w->log[i].path);
+      w->log[i--] = w->log[--w->n_logs];
+    }
+}
+
+/* ---- what they say ---- */
+
+static uint64_t hash_of(const uint8_t *p, size_t n) { /* FNV-1a: the same in each process */
+  uint64_t h = 14695981039346656037u;
+  while (n--) h = (h ^ *p++) * 1099511628211u;
+  return h;
+}
+
+/* Is it the file that was read before, or another one in its place? One that was only cut is the same: it goes on behind `to`. */
+static void identify(struct ni_live_file *f, const char *path, const uint8_t *head, size_t n) {
+  if (n < f->head_bytes || hash_of(head, f->head_bytes) != f->head_hash || !f->head_bytes) {
+    *f = (struct ni_live_file){.dev = f->dev, .ino = f->ino, .uid = f->uid, .rank = -1, .attempt = "0"};
+    const char *end = ni_path_name(path) - 1, *from = end;
+    while (from > path && from[-1] != '/') from--;
+    snprintf(f->job, sizeof f->job, "%.*s", (int)(end - from), from);
+  }
+  if (n > f->head_bytes) f->head_hash = hash_of(head, n);
+  if (n > f->head_bytes) f->head_bytes = (uint32_t)n;
+}
+
+/* A slice of a log that has grown. 0, what emit() said, -ENOMEM. */
+static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void *arg) {
+  struct stat st;
+  uint8_t head[HEAD_BYTES];
+  int e = 0, said = 0, fd = ni_plain_open(AT_FDCWD, l->path, &st);
+  ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+  bool ours = fd >= 0 && st.st_uid == w->s.uid && st.st_dev == l->f.dev && st.st_ino == l->f.ino;
+  l->due = false;
+  if (n >= 2 && ours) {
+    identify(&l->f, l->path, head, (size_t)n);
+    struct ni_tail_at at = {l->f.to, l->lost};
+    ni_rows_begin(&w->rows, &l->f);
+    bool gzip = head[0] == 0x1f && head[1] == 0x8b;
+    while (!l->due && (e = ni_tail_step(w->tail, fd, gzip, &at, ni_rows_line, &w->rows, &w->rows.b.totals)) == 1)
+      l->due = at.at - l->f.to >= SLICE_BYTES || ni_rows_full(&w->rows);
+    w->rows.b.file.to = at.at;
+    if (e >= 0 && at.at > l->f.to && (said = emit(arg, &w->rows.b)) == 0) l->f = w->rows.b.file, l->lost = at.lost;
+    l->size = l->due ? UINT64_MAX : (uint64_t)st.st_size;
+    if (l->due && (uint64_t)st.st_size > l->f.to) w->look.behind += (uint64_t)st.st_size - l->f.to;
+  }
+  if (n < 0 || !ours || (e < 0 && e != -ENOMEM)) w->look.unread++;
+  if (fd >= 0) close(fd);
+  return e == -ENOMEM ? e : said;
+}
+
+int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more) {
+  uint64_t now = w->now = ni_now_ns(CLOCK_MONOTONIC);
+  struct stat st;
+  w->look = (struct ni_live_batch){.kind = NI_LIVE_LOOK, .uid = w->s.uid};
+  *more = false;
+  int e = ni_boxes_look(w->boxes, &w->look, &w->rows);
+  if (e < 0) return e;
+  find_logs(w);
+  size_t n = w->n_logs, i;
+  for (i = 0; e == 0 && i < n && ni_now_ns(CLOCK_MONOTONIC) - now < TURN_NS; i++) {
+    struct log *l = &w->log[(w->next + i) % n];
+    if (lstat(l->path, &st) != 0 || st.st_ino != l->f.ino || st.st_dev != l->f.dev) l->missing = true;
+    else if ((uint64_t)st.st_size != l->size) e = read_log(w, l, emit, arg);
+    *more |= l->due;
+  }
+  w->next = n ? (w->next + i) % n : 0;
+  *more |= i < n;
+  if (*more && !w->look.behind) w->look.behind = 1;
+  w->look.logs = (uint32_t)n;
+  return e ? e : emit(arg, &w->look);
+}

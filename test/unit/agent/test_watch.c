@@ -1,0 +1,526 @@
+/*
+ * What a reader says of real logs and black boxes: every record once, whatever happens to the files and to the reader.
+ *
+ * The logs are the real plugin's, driven by nccl-sim; what they hold is counted by the reader that all other commands use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "exporter/agent/watch.h"
+#include "exporter/input/discover.h"
+#include "exporter/input/scan.h"
+#include "exporter/model/hang/model.h"
+
+static char top[] = "/tmp/ni-watch.XXXXXX", boxes[64], build[PATH_MAX], node[256];
+
+static void sh(const char *format, ...) {
+  char line[4096];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  int rc = system(line);
+  if (rc != 0) fail_msg("%s: %d", line, rc);
+}
+
+/* A job's logs in top/NAME. */
+static void sim(const char *name, const char *vars, const char *what) {
+  sh("mkdir -p %s/%s && env SLURM_JOB_ID=77 SLURM_RESTART_COUNT=2 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=%s/%s "
+     "NCCL_INSPECTOR_BLACKBOX=%s %s %s/nccl-sim --quiet --plugin %s/libnccl-profiler-inspector.so %s >/dev/null 2>&1",
+     top, name, top, name, boxes, vars, build, build, what);
+}
+
+/* ---- what was applied, as the agent has it ---- */
+
+struct state {
+  struct ni_live known;
+  struct ni_live_counts *row;
+  size_t n;
+  struct ni_live_totals totals;
+  uint64_t begins, logs;
+  int stop_after; /* batches; below 0: never */
+  bool apply_last;
+  struct ni_live_batch look;
+  void *look_bytes;
+};
+
+static void free_state(struct state *s) {
+  ni_live_free(&s->known);
+  free(s->row);
+  free(s->look_bytes);
+  *s = (struct state){0};
+}
+
+static void apply_rows(struct state *s, const struct ni_live_batch *b) {
+  for (uint32_t i = 0; i < b->n_counts; i++) {
+    const struct ni_live_counts *c = &b->counts[i];
+    size_t k = 0;
+    while (k < s->n && (memcmp(&s->row[k].who, &c->who, sizeof c->who) != 0 || strcmp(s->row[k].func, c->func) != 0 ||
+                        s->row[k].size_class != c->size_class)) k++;
+    if (k == s->n) {
+      s->row = realloc(s->row, ++s->n * sizeof *s->row);
+      s->row[k] = *c;
+      continue;
+    }
+    uint64_t *to = &s->row[k].n;
+    const uint64_t *from = &c->n;
+    for (int j = 0; j < 7; j++) to[j] += from[j];
+    s->row[k].late_n += c->late_n;
+    s->row[k].late_ns += c->late_ns;
+    for (int j = 0; j <= NI_LIVE_TOOK; j++) s->row[k].took[j] += c->took[j];
+    for (int j = 0; j <= NI_LIVE_BUS; j++) s->row[k].bus[j] += c->bus[j];
+  }
+}
+
+/* Through bytes and back, as in the pipe. */
+static int emit(void *arg, const struct ni_live_batch *in) {
+  struct state *s = arg;
+  struct ni_live_batch b;
+  size_t bytes, took;
+  if (s->stop_after == 0 && !s->apply_last) return 1;
+  void *p = ni_live_encode(in, &bytes);
+  assert_non_null(p);
+  assert_int_equal(ni_live_decode(&b, p, bytes - 1, &took), 0);
+  assert_int_equal(ni_live_decode(&b, p, bytes, &took), 1);
+  assert_int_equal(took, bytes);
+  if (b.kind == NI_LIVE_LOOK) {
+    free(s->look_bytes);
+    s->look = b;
+    s->look_bytes = p;
+  } else {
+    const struct ni_live_file *at = ni_live_file_of(&s->known, b.file.dev, b.file.ino);
+    assert_true(b.file.from == 0 || (at && at->to == b.file.from));
+    s->logs++;
+    for (uint32_t i = 0; i < b.n_accounts; i++) s->begins += b.accounts[i].begins;
+    assert_int_equal(ni_live_apply(&s->known, &b, 1, 1), 0);
+    apply_rows(s, &b);
+    free(p);
+    for (size_t i = 0; i < sizeof b.totals / 8; i++) ((uint64_t *)&s->totals)[i] += ((uint64_t *)&b.totals)[i];
+  }
+  return s->stop_after >= 0 && s->stop_after-- == 0;
+}
+
+static struct ni_watch *watch(const struct state *s, char **dir, size_t n) {
+  struct ni_watch *w;
+  struct ni_watch_settings set = {.uid = getuid(), .box_dir = boxes, .node = node, .log_dir = dir, .n_log_dirs = n, .stuck_ns = 50000000};
+  assert_int_equal(ni_watch_open(&w, &set, &s->known), 0);
+  return w;
+}
+
+/* Turns until all is read; the reader is thrown away after some batches, and begun again. */
+static void read_all(struct state *s, char *dir, unsigned seed) {
+  bool more = true;
+  while (more) {
+    struct ni_watch *w = watch(s, &dir, 1);
+    s->stop_after = seed ? rand_r(&seed) % 4 : -1;
+    s->apply_last = rand_r(&seed) % 2;
+    int e = 0;
+    for (more = true; e == 0 && more;) e = ni_watch_turn(w, emit, s, &more);
+    assert_in_range(e, 0, 1);
+    more |= e == 1;
+    ni_watch_close(w);
+    if (seed && rand_r(&seed) % 16 == 0) seed = 0; /* or it might never come to the end */
+  }
+}
+
+/* ---- what there is ---- */
+
+struct truth {
+  uint64_t n, bytes, timed;
+};
+
+static int take(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct truth *t = arg;
+  (void)line_no;
+  if (l->kind != NI_LINE_OP) return 0;
+  t->n++;
+  t->bytes += l->op.msg_bytes;
+  t->timed += l->op.timing == NI_TIMING_KERNEL_GPU || l->op.timing == NI_TIMING_KERNEL_CPU;
+  return 0;
+}
+
+static struct truth truth_of(char *dir) {
+  struct truth t = {0};
+  struct ni_files f = {0};
+  struct ni_scan *s;
+  assert_int_equal(ni_discover(&f, &dir, 1), 0);
+  assert_int_equal(ni_scan_new(&s), 0);
+  for (size_t i = 0; i < f.n; i++)
+    if (strncmp(ni_path_name(f.file[i].path), node, strlen(node)) == 0)
+      assert_int_equal(ni_scan_file(s, f.file[i].path, NULL, &(struct ni_scan_to){.arg = &t, .take = take}, NULL), 0);
+  ni_scan_free(s);
+  ni_files_free(&f);
+  return t;
+}
+
+static void sums_are(const struct state *s, struct truth t) {
+  struct truth got = {0};
+  for (size_t i = 0; i < s->n; i++) {
+    const struct ni_live_counts *c = &s->row[i];
+    got.n += c->n;
+    got.bytes += c->bytes;
+    got.timed += c->timed;
+    assert_string_equal(c->who.job, "77");
+    assert_string_equal(c->who.attempt, "2");
+    assert_in_range(c->who.rank, 0, 63);
+  }
+  assert_int_equal(got.n, t.n);
+  assert_int_equal(got.bytes, t.bytes);
+  assert_int_equal(got.timed, t.timed);
+}
+
+static uint64_t written(const struct state *s) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < s->known.n_members; i++) n += s->known.member[i].written;
+  return n;
+}
+
+/* The same rows, whatever their order. */
+static void same_rows(const struct state *a, const struct state *b) {
+  assert_int_equal(a->n, b->n);
+  for (size_t i = 0; i < a->n; i++) {
+    size_t k = 0;
+    while (k < b->n && (memcmp(&a->row[i].who, &b->row[k].who, sizeof b->row[k].who) != 0 || strcmp(a->row[i].func, b->row[k].func) != 0 ||
+                        a->row[i].size_class != b->row[k].size_class)) k++;
+    if (k == b->n) fail_msg("no row %s %s %s rank %d gpu %d %s", a->row[i].who.job, a->row[i].who.attempt, a->row[i].who.comm, a->row[i].who.rank, a->row[i].who.gpu, a->row[i].func);
+    assert_memory_equal(&a->row[i].n, &b->row[k].n, 7 * sizeof(uint64_t));
+    assert_memory_equal(a->row[i].took, b->row[k].took, sizeof a->row[i].took);
+    assert_memory_equal(a->row[i].bus, b->row[k].bus, sizeof a->row[i].bus);
+  }
+}
+
+static void path_of(char *out, const char *name) { snprintf(out, 256, "%s/%s", top, name); }
+
+/* ---- tests ---- */
+
+static void every_record(void **ctx) {
+  (void)ctx;
+  static const char *const names[] = {"nodes", "multi", "plain", "rotated", "interval"};
+  char dir[256];
+  strcpy(node, "sim-node0");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    path_of(dir, names[i]);
+    if (i > 0) gethostname(node, sizeof node);
+    struct truth t = truth_of(dir);
+    struct state whole = {0}, pieces;
+    assert_true(t.n > 100);
+    read_all(&whole, dir, 0);
+    sums_are(&whole, t);
+    assert_int_equal(whole.totals.bad_lines + whole.totals.damages + whole.totals.keys_left_out, 0);
+    assert_int_equal(written(&whole), t.n);
+    assert_true(whole.begins > 0);
+    for (size_t k = 0; k < whole.known.n_files; k++) assert_true(whole.known.file[k].pid > 0 && whole.known.file[k].start_ns > 0);
+    for (unsigned seed = 1; seed < 12; seed++) {
+      pieces = (struct state){0};
+      read_all(&pieces, dir, seed);
+      same_rows(&whole, &pieces);
+      assert_int_equal(written(&pieces), t.n);
+      free_state(&pieces);
+    }
+    free_state(&whole);
+  }
+}
+
+/* Files that come in pieces, cut anywhere, while readers come and go. */
+static void grows_in_pieces(void **ctx) {
+  (void)ctx;
+  static const char *const names[] = {"multi", "plain", "rotated"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char from[256], to[256], *dir = to;
+    struct ni_files f = {0};
+    struct state s = {.stop_after = -1}, whole = {0};
+    unsigned seed = 7;
+    bool more;
+    path_of(from, names[i]);
+    path_of(to, "pieces");
+    sh("rm -rf %s && mkdir %s", to, to);
+    dir = from;
+    assert_int_equal(ni_discover(&f, &dir, 1), 0);
+    dir = to;
+    struct ni_watch *w = watch(&s, &dir, 1);
+    for (size_t k = 0; k < f.n; k++) {
+      char path[512], bytes[4096];
+      snprintf(path, sizeof path, "%s/%s", to, ni_path_name(f.file[k].path));
+      FILE *in = fopen(f.file[k].path, "rb"), *out = fopen(path, "wb");
+      setbuf(out, NULL);
+      for (size_t n, got; n = (size_t)rand_r(&seed) % (rand_r(&seed) % 3 ? 40 : sizeof bytes) + 1, (got = fread(bytes, 1, n, in)) > 0;) {
+        assert_int_equal(fwrite(bytes, 1, got, out), got);
+        assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+        if (rand_r(&seed) % 20) continue;
+        ni_watch_close(w);
+        w = watch(&s, &dir, 1);
+      }
+      fclose(in);
+      fclose(out);
+    }
+    ni_watch_close(w);
+    read_all(&s, to, 0);
+    read_all(&whole, from, 0);
+    same_rows(&whole, &s);
+    assert_int_equal(s.totals.damages + s.totals.bad_lines, 0);
+    assert_int_equal(s.totals.lines, whole.totals.lines);
+    assert_int_equal(s.totals.bytes, whole.totals.bytes);
+    free_state(&s);
+    free_state(&whole);
+    ni_files_free(&f);
+  }
+}
+
+/* Length of the member at p, and how many operations are in it. */
+static size_t member_at(unsigned char *p, size_t n, unsigned *ops) {
+  static char text[8 << 20];
+  z_stream z = {.next_in = p, .avail_in = (uInt)n, .next_out = (Bytef *)text, .avail_out = sizeof text - 1};
+  assert_int_equal(inflateInit2(&z, 31), Z_OK);
+  assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+  text[z.total_out] = 0;
+  *ops = 0;
+  for (char *at = text; (at = strstr(at, "_perf\":{")); at++) ++*ops;
+  size_t took = z.total_in;
+  inflateEnd(&z);
+  return took;
+}
+
+static void damaged_members(void **ctx) {
+  (void)ctx;
+  char from[256], to[256], path[512], *dir = from;
+  struct ni_files f = {0};
+  unsigned seed = 3;
+  path_of(from, "interval");
+  path_of(to, "damaged");
+  assert_int_equal(ni_discover(&f, &dir, 1), 0);
+  dir = to;
+  static unsigned char bytes[4 << 20], bad[4 << 20];
+  FILE *in = fopen(f.file[0].path, "rb");
+  size_t n = fread(bytes, 1, sizeof bytes, in);
+  fclose(in);
+  size_t start[4096], count = 0, total = 0;
+  unsigned ops[4096];
+  for (size_t at = 0; at < n; at += member_at(bytes + at, n - at, &ops[count - 1])) start[count++] = at;
+  for (size_t i = 0; i < count; i++) total += ops[i];
+  assert_true(count > 5);
+  start[count] = n;
+  for (int round = 0; round < 30; round++) {
+    struct state s = {0};
+    size_t k = 1 + (size_t)rand_r(&seed) % (count - 1), at = start[k] + (size_t)rand_r(&seed) % (start[k + 1] - start[k]);
+    uint64_t got = 0;
+    memcpy(bad, bytes, n);
+    bad[at] ^= (unsigned char)(1 + rand_r(&seed) % 255);
+    if (at - start[k] > 3 && at - start[k] < 10) continue; /* time and system in the header matter to nobody */
+    sh("rm -rf %s && mkdir %s", to, to);
+    snprintf(path, sizeof path, "%s/%s", to, ni_path_name(f.file[0].path));
+    FILE *out = fopen(path, "wb");
+    fwrite(bad, 1, n, out);
+    fclose(out);
+    read_all(&s, to, round % 2 ? (unsigned)round : 0);
+    for (size_t i = 0; i < s.n; i++) got += s.row[i].n;
+    bool last = k == count - 1; /* it may look as if its end had not come yet */
+    if (!last) assert_int_equal(s.totals.damages, 1);
+    assert_int_equal(got, total - ops[k]);
+    free_state(&s);
+  }
+  ni_files_free(&f);
+}
+
+/* Another file in its place, with the same number; a file that was cut. */
+static void replaced_files(void **ctx) {
+  (void)ctx;
+  char a[256], b[256], to[256], *dir = to;
+  bool more;
+  path_of(a, "nodes");
+  path_of(b, "multi");
+  path_of(to, "replaced");
+  sh("rm -rf %s && mkdir %s && cat $(ls %s/*.gz | head -n 1) >%s/$(hostname)-pid1-1.jsonl.gz", to, to, b, to);
+  struct truth t1 = truth_of(to);
+  struct state s = {.stop_after = -1};
+  struct ni_watch *w = watch(&s, &dir, 1);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  sums_are(&s, t1);
+  sh("cat $(ls %s/*.gz | head -n 1) >%s/$(hostname)-pid1-1.jsonl.gz", a, to); /* the same inode */
+  struct truth t2 = truth_of(to);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  sums_are(&s, (struct truth){t1.n + t2.n, t1.bytes + t2.bytes, t1.timed + t2.timed});
+  sh("mv %s/*.jsonl.gz %s/$(hostname)-pid1-2.jsonl.gz", to, to); /* another name alone is no other file */
+  for (int i = 0; i < 3; i++) assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  sums_are(&s, (struct truth){t1.n + t2.n, t1.bytes + t2.bytes, t1.timed + t2.timed});
+  assert_int_equal(s.look.logs, 1);
+  ni_watch_close(w);
+  free_state(&s);
+}
+
+/* What is no log: links, pipes, other nodes' and other names; logs that nobody has touched for long. */
+static void passes_over(void **ctx) {
+  (void)ctx;
+  char to[256], *dir = to;
+  bool more;
+  path_of(to, "others");
+  sh("rm -rf %s && mkdir %s && cd %s && h=$(hostname) && src=$(ls %s/nodes/*.gz | head -n 1) && cp $src x.jsonl.gz && ln -s x.jsonl.gz "
+     "$h-pid1-1.jsonl.gz && mkfifo $h-pid2-1.jsonl.gz && cp $src other-pid3-1.jsonl.gz && cp $src $h-pid4-1.txt && "
+     "cp $src $h-pid5-1.jsonl.gz && touch -d '20 minutes ago' $h-pid5-1.jsonl.gz && head -c 50000000 /dev/zero | gzip >$h-pid6-1.jsonl.gz",
+     to, to, to, top);
+  struct state s = {.stop_after = -1};
+  struct ni_watch *w = watch(&s, &dir, 1);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.n, 0);
+  assert_int_equal(s.look.logs, 1);
+  assert_int_equal(s.totals.damages, 1);
+  sh("touch %s/$(hostname)-pid5-1.jsonl.gz %s", to, to);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.look.logs, 2);
+  assert_true(s.n > 0);
+  ni_watch_close(w);
+  free_state(&s);
+}
+
+/* A job that runs: found by its boxes alone. */
+static void running_job(void **ctx) {
+  (void)ctx;
+  char dir[256], scenario[256];
+  bool more = false, in_flight = false;
+  strcpy(node, "sim-");
+  path_of(dir, "running");
+  snprintf(scenario, sizeof scenario, "--scenario %s/job.scn", top);
+  FILE *f = fopen(strchr(scenario, 0x2f), "w");
+  fputs("set ranks=4 procs=1 time_scale=1 rate=400\ncomm world label=world\ncoll world func=AllReduce bytes=1m repeat=1200\n", f);
+  fclose(f);
+  struct state s = {.stop_after = -1};
+  struct ni_watch *w = watch(&s, NULL, 0);
+  pid_t child = fork();
+  if (child == 0) {
+    sim("running", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=200000 NCCL_INSPECTOR_FILE_MAX_BYTES=8k", scenario);
+    _exit(0);
+  }
+  uint32_t most = 0, open = 0;
+  for (int status = -1; status < 0;) {
+    struct pollfd p = {.fd = ni_watch_fd(w), .events = POLLIN};
+    poll(&p, 1, 100);
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < s.look.n_processes; i++) alive += s.look.processes[i].life == 1;
+    if (alive > most) most = alive;
+    if (s.look.n_open > open) open = s.look.n_open;
+    for (uint32_t i = 0; i < s.look.n_open; i++) {
+      const struct ni_live_open *o = &s.look.open[i];
+      assert_string_equal(o->who.job, "77");
+      assert_string_equal(o->who.comm, "world");
+      if (!*o->func) continue;
+      in_flight = true;
+      assert_string_equal(o->func, "AllReduce");
+      assert_int_equal(o->bytes, 1 << 20);
+      assert_true(o->in_flight > 0 && o->state < NI_HANG_STATE_COUNT);
+    }
+    for (uint32_t i = 0; i < s.look.n_processes; i++)
+      if (s.look.processes[i].start_ns) assert_string_equal(ni_watch_log_dirs(w)[i], dir);
+    if (waitpid(child, &status, WNOHANG) == 0) status = -1;
+  }
+  for (int i = 0; i < 2; i++) assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  ni_watch_close(w);
+  sums_are(&s, truth_of(dir));
+  assert_true(s.look.logs > 8); /* they were rotated */
+  assert_int_equal(most, 4);
+  assert_int_equal(open, 4);
+  assert_true(in_flight);
+  uint64_t late = 0;
+  for (size_t i = 0; i < s.n; i++) late += s.row[i].late_n;
+  assert_in_range(late, 1000, 1200);
+  free_state(&s);
+}
+
+/* A killed process is seen at once, and what it was. */
+static void killed_job(void **ctx) {
+  (void)ctx;
+  bool more = false;
+  char box[300];
+  path_of(box, "killed_boxes");
+  struct state s = {.stop_after = -1};
+  struct ni_watch *w = watch(&s, NULL, 0);
+  pid_t child = fork();
+  if (child == 0) {
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 1);
+    dup2(null, 2);
+    char plug[PATH_MAX + 64], prog[PATH_MAX + 64], dir[256];
+    path_of(dir, "killed");
+    snprintf(plug, sizeof plug, "%s/libnccl-profiler-inspector.so", build);
+    snprintf(prog, sizeof prog, "%s/nccl-sim", build);
+    setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
+    setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
+    setenv("NCCL_INSPECTOR_BLACKBOX", boxes, 1);
+    setenv("SLURM_JOB_ID", "78", 1);
+    execl(prog, prog, "--quiet", "--plugin", plug, "--scenario", "test/scenarios/paced.scn", NULL);
+    _exit(1);
+  }
+  struct pollfd p = {.fd = ni_watch_fd(w), .events = POLLIN};
+  for (int i = 0; i < 100 && (!s.look.n_processes || s.look.processes[0].life != 1 || !s.look.processes[0].start_ns); i++) {
+    poll(&p, 1, 100);
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  }
+  assert_int_equal(s.look.n_processes, 1);
+  assert_int_equal(s.look.processes[0].pid, child);
+  assert_string_equal(s.look.processes[0].job, "78");
+  (void)ni_watch_stirred(w);
+  sh("touch %s/torch_1 && rm %s/torch_1", boxes, boxes);
+  assert_int_equal(poll(&p, 1, 5000), 1);
+  assert_false(ni_watch_stirred(w)); /* others' files are no reason to look */
+  kill(child, SIGKILL);
+  assert_int_equal(poll(&p, 1, 5000), 1);
+  assert_true(ni_watch_stirred(w));
+  for (int i = 0; i < 50 && s.look.processes[0].life != 2; i++) {
+    usleep(10000);
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  }
+  assert_int_equal(s.look.processes[0].life, 2);
+  waitpid(child, NULL, 0);
+  sh("rm -f %s/*.box", boxes);
+  assert_int_equal(poll(&p, 1, 5000), 1);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.look.n_processes, 0);
+  assert_int_equal(poll(&p, 1, 0), 0);
+  ni_watch_close(w);
+  free_state(&s);
+}
+
+static int setup(void **ctx) {
+  (void)ctx;
+  ssize_t n = readlink("/proc/self/exe", build, sizeof build - 1);
+  for (int i = 0; i < 3 && n > 0; i++) {
+    build[n] = 0;
+    n = strrchr(build, '/') - build;
+  }
+  build[n] = 0;
+  assert_non_null(mkdtemp(top));
+  snprintf(boxes, sizeof boxes, "%s/ni-watch-test.%d", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
+  sh("mkdir %s", boxes);
+  sim("nodes", "", "--scenario test/scenarios/nodes.scn");
+  sim("multi", "", "--scenario test/scenarios/multirank.scn");
+  sim("plain", "NCCL_INSPECTOR_DUMP_FORMAT=jsonl", "--scenario test/scenarios/multirank.scn");
+  sim("rotated", "NCCL_INSPECTOR_FILE_MAX_BYTES=8k", "--scenario test/scenarios/matrix.scn");
+  sim("interval", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000", "--scenario test/scenarios/paced.scn --set rate=5000");
+  return 0;
+}
+
+static int teardown(void **ctx) {
+  (void)ctx;
+  sh("rm -rf %s %s", top, boxes);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_record),    cmocka_unit_test(grows_in_pieces), cmocka_unit_test(damaged_members),
+                                     cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over),     cmocka_unit_test(running_job),
+                                     cmocka_unit_test(killed_job)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -35,6 +35,7 @@ struct ni_metrics_in {
   const struct ni_agent_self *self;
   uint64_t unix_ns, mono_ns;        /* now */
   bool nvidia;                      /* NVIDIA's names, too */
+  const struct ni_running *before;  /* as running some seconds ago, with the same texts, for rates; NULL: none */
 };
 
 enum ni_metrics_type { NI_METRICS_COUNTER = 0, NI_METRICS_GAUGE, NI_METRICS_HISTOGRAM, NI_METRICS_INFO };

@@ -1,0 +1,155 @@
+#include "now.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/json_fields.h"
+#include "exporter/input/box/box.h"
+
+enum { ROWS_MAX = 8192 }; /* of ranks: what users' files make may not fill the memory */
+#define JOB(name, value) static NI_JSON_FORM(name, struct ni_live_job, ni_json_text(j, key, value))
+#define OPEN(name, ...) static NI_JSON_FORM(name, struct ni_live_open, __VA_ARGS__)
+#define WHO(member) NI_JSON_AS(ni_live_open, who.member, #member)
+
+JOB(put_job_state, v->ended_ns ? "ended" : v->stuck ? "stuck" : "running")
+JOB(put_hang, v->hang.job[0] ? v->hang.sentence : NULL)
+static const struct ni_json_field job_fields[] = {
+    NI_JSON_AS(ni_live_job, job, "job_id"), NI_JSON(ni_live_job, attempt), NI_JSON(ni_live_job, uid),
+    NI_JSON_BY(put_job_state, "state"), NI_JSON_AS(ni_live_job, alive, "processes"), NI_JSON_BY(put_hang, "hang")};
+
+static const char *const states[] = {"called", "launched", "kernel", "network", "finishing"}; /* of enum ni_hang_state */
+OPEN(put_hash, ni_json_hex_text(j, key, v->hash))
+OPEN(put_function, ni_json_text(j, key, v->func[0] ? v->func : NULL))
+OPEN(put_state, ni_json_text(j, key, v->func[0] && v->state < sizeof states / sizeof *states ? states[v->state] : NULL))
+static const struct ni_json_field rank_fields[] = {
+    NI_JSON_AS(ni_live_open, who.job, "job_id"), WHO(attempt), WHO(rank), NI_JSON(ni_live_open, pid), WHO(gpu), WHO(comm),
+    NI_JSON_BY(put_hash, "comm_id"), NI_JSON(ni_live_open, comm_rank), NI_JSON(ni_live_open, n_ranks),
+    NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"), NI_JSON(ni_live_open, in_flight),
+    NI_JSON_BY(put_function, "function"), NI_JSON(ni_live_open, sn), NI_JSON_AS(ni_live_open, rec_sn, "call"),
+    NI_JSON(ni_live_open, bytes), NI_JSON_BY(put_state, "state")};
+#define FIELDS(j, fields, item) ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, item, NULL)
+
+static double over(double a, double b) { return b > 0 ? a / b : NAN; }
+
+static bool same_rank(const struct ni_live_who *a, const struct ni_live_who *b) {
+  return a->rank == b->rank && strcmp(a->comm, b->comm) == 0 && strcmp(a->job, b->job) == 0 &&
+         strcmp(a->attempt, b->attempt) == 0;
+}
+
+/* sum: of each member, what its functions did; NULL without memory. */
+static void put_rank(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_live_looked *look,
+                     const struct ni_live_open *o, const struct ni_live_func *sum) {
+  size_t m = 0, p = 0, n = sum ? in->live->n_members : 0;
+  while (m < n && !same_rank(&in->live->member[m].who, &o->who)) m++;
+  while (p < look->n_processes && look->process[p].pid != o->pid) p++;
+  const struct ni_live_func s = m < n ? sum[m] : (struct ni_live_func){0};
+  ni_json_object(j, NULL);
+  FIELDS(j, rank_fields, o);
+  ni_json_bool(j, "alive", p < look->n_processes && ni_live_up(&look->process[p], in->unix_ns));
+  ni_json_f64(j, "age_s", o->func[0] && in->unix_ns > o->since_ns ? (double)(in->unix_ns - o->since_ns) / 1e9 : 0);
+  ni_json_f64(j, "operations_s", over((double)s.window_n * 1e9, (double)s.window_ns));
+  ni_json_f64(j, "bus_bytes_s", over((double)s.window_bus_bytes * 1e9, (double)s.window_bus_ns));
+  ni_json_f64(j, "late_share", over((double)s.late_n, (double)s.n));
+  ni_json_end_object(j);
+}
+
+static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
+  const struct ni_live *l = in->live;
+  struct ni_live_func *sum = calloc(l->n_members + 1, sizeof *sum);
+  size_t rows = 0;
+  for (const struct ni_live_func *f = l->func; sum && f < l->func + l->n_funcs; f++) {
+    struct ni_live_func *s = &sum[f->member];
+    s->n += f->n, s->late_n += f->late_n, s->window_n += f->window_n;
+    s->window_bus_bytes += f->window_bus_bytes, s->window_bus_ns += f->window_bus_ns;
+    if (f->window_ns > s->window_ns) s->window_ns = f->window_ns;
+  }
+  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++)
+    for (size_t i = 0; i < k->n_open && rows < ROWS_MAX; i++, rows++) put_rank(j, in, k, &k->open[i], sum);
+  free(sum);
+}
+
+static bool same_entity(const struct ni_running_value *a, const struct ni_running_value *b) {
+  return a->source == b->source && strcmp(a->entity, b->entity) == 0;
+}
+
+/* A gauge of the entity, in units of so many. NAN: it has no number. */
+static double level(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name, double unit) {
+  for (const struct ni_running_value *v = in->running->value; v < in->running->value + in->running->n; v++)
+    if (v->known && same_entity(v, of) && strcmp(v->name, name) == 0) return (double)(int64_t)v->total / unit;
+  return NAN;
+}
+
+/* What the entity's counters of this unified name rose in a second, of several the most. Values stay at their places. */
+static double rate(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *unified) {
+  const struct ni_running_value *v = in->running->value;
+  double most = NAN, ns = (double)(in->running->at_ns - in->before->at_ns);
+  for (size_t i = 0; i < in->running->n && i < in->before->n; i++) {
+    const char *name = v[i].known && same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
+    double rise = (double)(v[i].total - in->before->value[i].total);
+    if (name && strcmp(name, unified) == 0) most = fmax(most, over(rise * 1e9, ns));
+  }
+  return most;
+}
+
+/* throttle_reasons are NVML's bits. */
+static void put_gpu(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
+  static const struct { unsigned bits; const char *name; } reason[] = {{0x4, "power"}, {0x60, "thermal"}, {0x80, "brake"}};
+  double bits = level(in, of, "throttle_reasons", 1);
+  ni_json_i64(j, "gpu", atoi(of->entity + strcspn(of->entity, "0123456789")));
+  ni_json_f64(j, "utilization", level(in, of, "utilization_gpu", 100));
+  ni_json_f64(j, "power_w", level(in, of, "power", 1e3));
+  ni_json_f64(j, "sm_hz", level(in, of, "clock_sm", 1e-6));
+  ni_json_f64(j, "temperature_c", level(in, of, "temperature", 1));
+  ni_json_array(j, "throttled");
+  for (int i = 0; i < 3; i++)
+    if (bits > 0 && (uint64_t)bits & reason[i].bits) ni_json_text(j, NULL, reason[i].name);
+  ni_json_end_array(j);
+}
+
+static void put_nic(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
+  ni_json_text(j, "nic", of->entity);
+  ni_json_text(j, "source", ni_source_name(of->source));
+  ni_json_f64(j, "rx_bytes_s", rate(in, of, "rx_bytes"));
+  ni_json_f64(j, "tx_bytes_s", rate(in, of, "tx_bytes"));
+  ni_json_f64(j, "link_bytes_s", of->link_bytes_s > 0 ? of->link_bytes_s : NAN);
+  ni_json_f64(j, "held", of->source == NI_METRIC_CXI ? rate(in, of, "tx_held") / 1e9 : NAN); /* cycles of 1 GHz */
+}
+
+/* One row an entity: of GPUs, or of NICs. */
+static void put_entities(struct ni_json *j, const struct ni_metrics_in *in, const char *key, bool gpus) {
+  const unsigned sources = gpus ? 1u << NI_METRIC_GPU : 1u << NI_METRIC_CXI | 1u << NI_METRIC_IB | 1u << NI_METRIC_ETH;
+  ni_json_array(j, key);
+  for (size_t i = 0, k; in->running && i < in->running->n; i++) {
+    const struct ni_running_value *v = &in->running->value[i];
+    for (k = i; k > 0 && !same_entity(v, &in->running->value[k - 1]);) k--;
+    if (k > 0 || !(sources >> v->source & 1)) continue;
+    ni_json_object(j, NULL);
+    (gpus ? put_gpu : put_nic)(j, in, v);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
+void ni_now_json(FILE *f, const struct ni_metrics_in *in) {
+  struct ni_json j;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema", "nccl-inspector-now-1");
+  ni_json_text(&j, "node", in->self->node);
+  ni_json_u64(&j, "time_ns", in->unix_ns);
+  ni_json_text(&j, "version", in->self->version);
+  ni_json_array(&j, "jobs");
+  for (size_t i = 0; i < in->live->n_jobs; i++) {
+    ni_json_object(&j, NULL);
+    FIELDS(&j, job_fields, &in->live->job[i]);
+    ni_json_end_object(&j);
+  }
+  ni_json_end_array(&j);
+  ni_json_array(&j, "ranks");
+  put_ranks(&j, in);
+  ni_json_end_array(&j);
+  put_entities(&j, in, "gpus", true);
+  put_entities(&j, in, "nics", false);
+  ni_json_close(&j);
+}

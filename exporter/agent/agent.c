@@ -1,6 +1,327 @@
 #include "agent.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exporter/base/now.h"
+#include "exporter/base/out_file.h"
+#include "exporter/model/live/checkpoint.h"
+#include "exporter/model/live/live_tick.h"
+#include "exporter/output/metrics/now.h"
+#include "exporter/output/metrics/otlp.h"
+#include "exporter/output/metrics/text.h"
+#include "hooks.h"
+#include "otlp_send.h"
+#include "readers.h"
+#include "sampler.h"
+#include "serve.h"
+#include "settings.h"
+
+#define SECOND UINT64_C(1000000000)
+#define READING_NS (60 * SECOND) /* a reader that hangs keeps the figures of others back so long and no longer */
+
+struct agent {
+  int argc, epoll, timer, signals, dir, lock;
+  char **argv, state[PATH_MAX], ring[PATH_MAX + 8], node[256];
+  struct ni_settings *set;
+  struct ni_live live;
+  struct ni_running running, before; /* before: up to 5 s older */
+  struct ni_sampler_totals samples;
+  struct ni_agent_self self;
+  struct ni_hooks hooks;
+  struct ni_readers *readers;
+  struct ni_sampler *sampler;
+  struct ni_serve *serve;
+  struct ni_otlp *otlp;
+  uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
+  bool changed, settled, unsaved, ended;
+};
+
+#define say(a, format, ...) ni_say(stderr, "%s: " format "\n", (a)->argv[0], ##__VA_ARGS__)
+
+static struct ni_metrics_in figures(struct agent *a) {
+  struct ni_agent_self *s = &a->self;
+  const struct ni_otlp_totals sent = a->otlp ? ni_otlp_totals(a->otlp) : (struct ni_otlp_totals){0};
+  uint64_t cpu_ns = 0, pages = 0;
+  FILE *f = fopen("/proc/self/statm", "re");
+  DIR *d = opendir("/proc/self/fd");
+  s->resident_bytes = s->descriptors = 0;
+  if (a->readers) ni_readers_cost(a->readers, &cpu_ns, &s->resident_bytes, &s->descriptors);
+  for (const struct dirent *e; d && (e = readdir(d));) s->descriptors += e->d_name[0] != '.';
+  if (f && fscanf(f, "%*u %lu", &pages) == 1) s->resident_bytes += pages * (uint64_t)sysconf(_SC_PAGESIZE);
+  if (d) closedir(d);
+  if (f) fclose(f);
+  s->cpu_ns = ni_now_ns(CLOCK_PROCESS_CPUTIME_ID) + cpu_ns;
+  s->samples = a->samples.samples, s->samples_missed = a->samples.missed, s->samples_lost = a->samples.ring.lost;
+  s->ring_bytes = a->samples.ring.bytes, s->degraded = a->unsaved || a->samples.ring.degraded;
+  s->otlp_sent = sent.sent, s->otlp_retried = sent.retried, s->otlp_dropped = sent.dropped, s->otlp_refused = sent.refused;
+  return (struct ni_metrics_in){.live = &a->live, .running = a->sampler ? &a->running : NULL, .before = &a->before, .self = s,
+                                .unix_ns = a->unix_ns, .mono_ns = a->mono_ns, .nvidia = a->set->o.nvidia_names};
+}
+
+static bool make(void *arg, enum ni_serve_what what, FILE *f) {
+  struct agent *a = arg;
+  const struct ni_metrics_in in = figures(a);
+  const char *health = a->unsaved ? "degraded: the state cannot be saved\n" : in.self->degraded ? "degraded: samples are lost\n" :
+                       "ok\n";
+  if (what == NI_SERVE_HEALTH) return fputs(health, f) >= 0;
+  if (a->settled && what == NI_SERVE_NOW) return ni_now_json(f, &in), true;
+  return a->settled && ni_metrics_text(f, &in, what == NI_SERVE_OPENMETRICS) == 0;
+}
+
+static void send_otlp(struct agent *a) {
+  const struct ni_metrics_in in = figures(a);
+  size_t bytes;
+  void *request = a->settled ? ni_metrics_otlp(&in, &bytes) : NULL;
+  if (request) ni_otlp_put(a->otlp, request, bytes);
+  a->sent_ns = a->mono_ns;
+}
+
+/* To systemd, where it has begun us. */
+static void notify(const char *text) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  const char *path = getenv("NOTIFY_SOCKET");
+  size_t n = path ? strlen(path) : 0;
+  int fd = n && n < sizeof to.sun_path ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+  if (fd < 0) return;
+  memcpy(to.sun_path, path, n);
+  if (*path == '@') to.sun_path[0] = 0;
+  (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(sizeof to - sizeof to.sun_path + n));
+  close(fd);
+}
+
+static void save(struct agent *a) {
+  int e = ni_live_save(&a->live, a->dir, "agent.state");
+  if ((e < 0) != a->unsaved) say(a, "%s/agent.state: %s", a->state, e < 0 ? strerror(-e) : "saved again");
+  if (e == 0) a->self.state_saved_ns = a->unix_ns, a->changed = false;
+  a->self.state_errors += e < 0;
+  a->unsaved = e < 0;
+  a->saved_ns = a->mono_ns;
+}
+
+/* Where the state lies when nobody says so. Homes are often shared by all nodes. */
+static void state_path(struct agent *a) {
+  const char *given = a->set->o.state_dir, *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (!given) given = getenv("STATE_DIRECTORY");
+  if (given && *given) snprintf(a->state, sizeof a->state, "%s", given);
+  else if (geteuid() == 0) snprintf(a->state, sizeof a->state, "/var/lib/nccl-inspector");
+  else if (xdg && *xdg == '/') snprintf(a->state, sizeof a->state, "%s/nccl-inspector/%s", xdg, a->node);
+  else snprintf(a->state, sizeof a->state, "%s/.local/state/nccl-inspector/%s", home ? home : "", a->node);
+  snprintf(a->ring, sizeof a->ring, "%s/ring", a->state);
+}
+
+/* The folder, for one agent alone. A lock of fcntl() is no child's, and says whose it is. */
+static bool open_state(struct agent *a) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  char why[256] = "";
+  mode_t mask = umask(077);
+  a->dir = ni_out_dir(a->state, true, why, sizeof why);
+  umask(mask);
+  if (a->dir >= 0) a->lock = openat(a->dir, "agent.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (a->dir < 0 || a->lock < 0) return say(a, "--state-dir=%s: %s", a->state, *why ? why : strerror(errno)), false;
+  if (fcntl(a->lock, F_SETLK, &lock) != 0) {
+    if (fcntl(a->lock, F_GETLK, &lock) != 0) lock.l_pid = -1;
+    return say(a, "--state-dir=%s: the agent with pid %d has it. One state, one agent", a->state, (int)lock.l_pid), false;
+  }
+  int e = ni_live_load(&a->live, a->dir, "agent.state", why, sizeof why);
+  if (e == 0 || e == -ENOENT) return true;
+  a->self.state_lost++;
+  return say(a, "%s/agent.state: %s; logs are read from their beginning", a->state, *why ? why : strerror(-e)), true;
+}
+
+static bool watch(const struct agent *a, int fd, void *ptr) {
+  struct epoll_event e = {.events = EPOLLIN, .data.ptr = ptr};
+  return fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+static bool open_serve(struct agent *a, const struct ni_agent_options *o) {
+  char why[512];
+  int e = ni_serve_open(&a->serve, o, make, a, why, sizeof why);
+  if (e < 0) say(a, "%s", why);
+  return e == 0 && watch(a, ni_serve_fd(a->serve), &a->serve);
+}
+
+static void close_parts(struct agent *a) {
+  if (a->readers) ni_readers_close(a->readers);
+  if (a->otlp) ni_otlp_stop(a->otlp);
+  if (a->sampler) ni_sampler_stop(a->sampler);
+  a->readers = NULL, a->otlp = NULL, a->sampler = NULL;
+  free(a->running.value); /* texts were the sampler's */
+  free(a->before.value);
+  a->running = a->before = (struct ni_running){0};
+}
+
+/* Readers alone are needed. */
+static bool open_parts(struct agent *a) {
+  const struct ni_agent_options *o = &a->set->o;
+  snprintf(a->node, sizeof a->node, "%s", o->node ? o->node : "");
+  if (!o->node && gethostname(a->node, sizeof a->node - 1) != 0) snprintf(a->node, sizeof a->node, "localhost");
+  int e = ni_sampler_start(&a->sampler, o->every_ns, a->ring, o->ring_bytes);
+  if (e < 0) say(a, "no samples of NICs, GPUs and the host: %s", strerror(-e));
+  else watch(a, ni_sampler_fd(a->sampler), &a->sampler);
+  if (o->otlp && (e = ni_otlp_start(&a->otlp, o->otlp, o->otlp_header)) < 0) say(a, "--otlp=%s: %s", o->otlp, strerror(-e));
+  if ((e = ni_readers_open(&a->readers, o, a->node, &a->live, a->epoll)) < 0) say(a, "readers: %s", strerror(-e));
+  return e == 0;
+}
+
+/* Certificate and token, too, are read anew. Readers go on where the sums are. */
+static void reload(struct agent *a) {
+  int code;
+  notify("RELOADING=1");
+  struct ni_settings *before = a->set, *next = ni_settings_read(a->argc, a->argv, &code);
+  const char *was = before->o.state_dir ? before->o.state_dir : "", *is = next && next->o.state_dir ? next->o.state_dir : "";
+  if (next && open_serve(a, &next->o)) {
+    if (strcmp(was, is) != 0) say(a, "SIGHUP: the state stays in %s until the agent is begun anew", a->state);
+    close_parts(a);
+    a->set = next, next = before;
+    open_parts(a);
+    say(a, "SIGHUP: the settings were read; serves %s", ni_serve_url(a->serve));
+  } else say(a, "SIGHUP: the settings stay as they were");
+  if (next) ni_settings_free(next);
+  notify("READY=1");
+}
+
+/* ---- the loop ---- */
+
+/* Between two turns the clocks go alike, but for what is slewed: 0.05 % at most, says NTP. */
+static void look_at_clocks(struct agent *a) {
+  uint64_t unix_ns = a->turns ? a->unix_ns + SECOND : ni_now_ns(CLOCK_REALTIME);
+  uint64_t mono_ns = a->turns ? a->mono_ns + SECOND : ni_now_ns(CLOCK_MONOTONIC);
+  int64_t went = (int64_t)(mono_ns - a->mono_ns), step = (int64_t)(unix_ns - a->unix_ns) - went;
+  a->unix_ns = unix_ns, a->mono_ns = mono_ns;
+  if (llabs(step) <= (int64_t)SECOND / 10 + went / 1000) return;
+  a->self.clock_steps++;
+  say(a, "the clock was set by %.3f s", (double)step / 1e9);
+}
+
+static void tick(struct agent *a) {
+  const struct ni_agent_options *o = &a->set->o;
+  if (a->readers) a->self.reader_restarts = ni_readers_tick(a->readers, a->mono_ns);
+  a->changed |= ni_live_tick(&a->live, a->unix_ns, a->mono_ns, o->keep_ended_ns);
+  a->settled |= !a->readers || ni_readers_settled(a->readers) || a->mono_ns - a->began_ns > READING_NS;
+  ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
+  if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
+  if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
+  ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
+}
+
+static void take_sample(struct agent *a) {
+  struct ni_running older = a->before;
+  bool was = a->samples.ring.degraded;
+  if (a->running.at_ns - older.at_ns >= 5 * (int64_t)SECOND) a->before = a->running, a->running = older;
+  (void)ni_sampler_take(a->sampler, &a->running, &a->samples);
+  if (a->samples.ring.degraded != was) say(a, "%s: %s", a->ring, was ? "takes samples again" : a->samples.ring.why);
+}
+
+/* true: what else had something may be gone by now. */
+static bool handle(struct agent *a, void *from) {
+  struct signalfd_siginfo s;
+  uint64_t times;
+  if (from == &a->timer && read(a->timer, &times, sizeof times) == sizeof times) tick(a);
+  if (from == &a->signals && read(a->signals, &s, sizeof s) == sizeof s) {
+    if (s.ssi_signo == SIGHUP) reload(a);
+    else a->ended = true;
+  }
+  if (from == &a->timer || from == &a->signals) return true;
+  if (from == &a->serve) ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
+  else if (from == &a->sampler) take_sample(a);
+  else a->changed |= ni_readers_ready(a->readers, from, a->unix_ns, a->mono_ns);
+  return false;
+}
+
+static void loop(struct agent *a) {
+  struct epoll_event event[32];
+  while (!a->ended) {
+    int n = epoll_wait(a->epoll, event, 32, a->turns ? 0 : -1);
+    look_at_clocks(a);
+    for (int i = 0; i < n && !handle(a, event[i].data.ptr); i++) continue;
+    if (a->turns) tick(a), a->ended |= --a->turns == 0;
+  }
+}
+
+static bool begin(struct agent *a) {
+  sigset_t set;
+  const char *turns = getenv("NI_AGENT_TURNS");
+  a->turns = turns ? strtoull(turns, NULL, 10) : 0;
+  const struct itimerspec every = {{!a->turns, 0}, {!a->turns, 0}};
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM), sigaddset(&set, SIGINT), sigaddset(&set, SIGHUP);
+  signal(SIGPIPE, SIG_IGN);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  a->unix_ns = ni_now_ns(CLOCK_REALTIME), a->mono_ns = a->began_ns = a->saved_ns = ni_now_ns(CLOCK_MONOTONIC);
+  a->self = (struct ni_agent_self){.node = a->node, .version = NI_VERSION, .began_ns = a->unix_ns};
+  a->changed = true; /* a disk that is full is told soon */
+  a->epoll = epoll_create1(EPOLL_CLOEXEC);
+  a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (!watch(a, a->signals, &a->signals) || !watch(a, a->timer, &a->timer) || timerfd_settime(a->timer, 0, &every, NULL) != 0)
+    return say(a, "%s", strerror(errno)), false;
+  (void)gethostname(a->node, sizeof a->node - 1);
+  state_path(a);
+  if (!open_state(a) || !open_serve(a, &a->set->o) || !open_parts(a)) return false;
+  ni_hooks_turn(&a->hooks, NULL, &a->live, a->node, a->mono_ns); /* what was told before */
+  return true;
+}
+
+static void end(struct agent *a, bool served) {
+  notify("STOPPING=1");
+  if (served && a->otlp) send_otlp(a);
+  close_parts(a);
+  if (served) save(a);
+  if (a->serve) ni_serve_close(a->serve);
+  ni_live_free(&a->live);
+  ni_settings_free(a->set);
+}
+
+/* The parent stays until the child has something to say, and ends as it does. The child's: where to say it. */
+static int background(const char *name) {
+  int p[2], code = NI_EXIT_COULD_NOT_RUN;
+  char line[256];
+  pid_t child = pipe2(p, O_CLOEXEC) == 0 ? fork() : -1;
+  if (child == 0) return close(p[0]), setsid(), p[1];
+  if (child < 0) ni_say(stderr, "%s: %s\n", name, strerror(errno)), exit(code);
+  close(p[1]);
+  ssize_t n = read(p[0], line, sizeof line);
+  if (n > 0) ni_say(stderr, "%.*s\n", (int)n, line), exit(NI_EXIT_FINE);
+  exit(waitpid(child, &code, 0) == child && WIFEXITED(code) ? WEXITSTATUS(code) : NI_EXIT_COULD_NOT_RUN);
+}
+
+/* Whoever waits may go on. In the background messages go to agent.log from here on. */
+static void serves(struct agent *a, int waiting) {
+  char line[256];
+  int n = snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_serve_url(a->serve), (int)getpid());
+  if (waiting < 0) ni_say(stderr, "%s\n", line);
+  else {
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int log = openat(a->dir, "agent.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)ni_write_all(waiting, line, (size_t)n, -1);
+    for (int fd = 0; fd < 3; fd++) (void)dup2(fd && log >= 0 ? log : nothing, fd);
+    close(waiting), close(log), close(nothing);
+  }
+  notify("READY=1");
+}
+
 int ni_agent_main(int argc, char **argv) {
-  (void)argc, (void)argv;
-  return 1;
+  static struct agent a;
+  int code = 0, waiting = -1;
+  a.argc = argc, a.argv = argv;
+  if (!(a.set = ni_settings_read(argc, argv, &code))) return code;
+  if (!a.set->o.foreground) waiting = background(argv[0]);
+  bool served = begin(&a);
+  if (served) serves(&a, waiting), loop(&a);
+  end(&a, served);
+  return served ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
 }

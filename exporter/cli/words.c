@@ -26,7 +26,8 @@ static int refuse(struct parse *p, const char *format, ...) {
   va_start(args, format);
   ni_vsay(stderr, format, args);
   va_end(args);
-  ni_say(stderr, "\nTry `%s --help' or `%s --usage' for more information.\n", p->name, p->name);
+  if (strchr(p->name, ':')) ni_say(stderr, "\n"); /* a line of a settings file: it has no help */
+  else ni_say(stderr, "\nTry `%s --help' or `%s --usage' for more information.\n", p->name, p->name);
   *p->done = 1;
   return NI_EXIT_USAGE;
 }

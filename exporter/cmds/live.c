@@ -58,7 +58,7 @@ const struct ni_command ni_agent_command = {
          NI_INTO(struct ni_agent_options, log_dirs)},
         NI_ROW_BOX_DIR(struct ni_agent_options),
         {"state-dir", 0, NI_OPT_TEXT, "DIR", "What outlives the agent: counters, samples (default $STATE_DIRECTORY, /var/lib/nccl-inspector "
-         "as root, else ~/.local/state/nccl-inspector)", NI_INTO(struct ni_agent_options, state_dir), .min = 1},
+         "as root, else ~/.local/state/nccl-inspector/HOST)", NI_INTO(struct ni_agent_options, state_dir), .min = 1},
         {"node", 0, NI_OPT_TEXT, "NAME", "Name of this node in labels and in names of logs (default: the host's)",
          NI_INTO(struct ni_agent_options, node), .min = 1},
         {"every", 0, NI_OPT_TAKE, "TIME", "Between samples of NICs, GPUs and the host", NI_INTO(struct ni_agent_options, every_ns),

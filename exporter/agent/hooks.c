@@ -1,0 +1,78 @@
+#include "hooks.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/safe_text.h"
+
+#define LONGEST_NS UINT64_C(60000000000)
+
+static FILE *verdict(const struct ni_live_job *job, const char *node) {
+  static const struct ni_json_field fields[] = {NI_JSON_AS(ni_live_job, job, "job_id"), NI_JSON(ni_live_job, attempt),
+      NI_JSON_AS(ni_live_job, hang.sentence, "sentence"), NI_JSON_AS(ni_live_job, hang.path, "path"),
+      NI_JSON_AS(ni_live_job, hang_ns, "at_ns")};
+  struct ni_json j;
+  int fd = memfd_create("verdict", MFD_CLOEXEC);
+  FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+  if (!f) return NULL;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "schema", "nccl-inspector-on-hang-1");
+  ni_json_text(&j, "node", node);
+  ni_json_bool(&j, "certain", job->hang.certain);
+  ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, job, NULL);
+  ni_json_close(&j);
+  return f;
+}
+
+static pid_t run(char *const *argv, const struct ni_live_job *job, const char *node) {
+  FILE *f = verdict(job, node);
+  pid_t child = f && fflush(f) == 0 && lseek(fileno(f), 0, SEEK_SET) == 0 ? fork() : -1;
+  sigset_t none;
+  if (child == 0) { /* other threads may hold locks: system calls alone */
+    sigemptyset(&none);
+    setpgid(0, 0);
+    signal(SIGPIPE, SIG_DFL);
+    if (sigprocmask(SIG_SETMASK, &none, NULL) != 0 || dup2(fileno(f), STDIN_FILENO) < 0) _exit(126);
+    (void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0); /* where it is unknown, exec closes what is ours */
+    execv(argv[0], argv);
+    _exit(127);
+  }
+  if (child < 0) ni_say(stderr, "--on-hang: %s cannot be started: %s\n", argv[0], strerror(errno));
+  if (f) fclose(f);
+  return child < 0 ? 0 : child;
+}
+
+static bool is_over(pid_t child, bool late) {
+  int code;
+  pid_t pid = waitpid(child, &code, WNOHANG);
+  if (pid == 0 && late) (void)kill(-child, SIGKILL);
+  if (pid > 0 && WIFEXITED(code)) ni_say(stderr, "--on-hang: the program ended with code %d\n", WEXITSTATUS(code));
+  else if (pid > 0) ni_say(stderr, "--on-hang: the program ended by signal %d%s\n", WTERMSIG(code), late ? ", after 60 s" : "");
+  return pid != 0;
+}
+
+void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *l, const char *node, uint64_t mono_ns) {
+  int unused = -1;
+  for (int i = 0; i < NI_HOOKS_MAX; i++) {
+    if (h->child[i] && is_over(h->child[i], mono_ns > h->end_ns[i])) h->child[i] = 0;
+    if (!h->child[i]) unused = i;
+  }
+  for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+    uint64_t hash = ni_hash_text(ni_hash_text(ni_hash_text(ni_hash(0, j->uid), j->job), j->attempt), j->hang.sentence);
+    int k = 0;
+    while (k < NI_HOOKS_TOLD && h->told[k] != hash) k++;
+    if (!j->hang.job[0] || k < NI_HOOKS_TOLD || (argv && unused < 0)) continue;
+    h->told[h->n_told++ % NI_HOOKS_TOLD] = hash;
+    if (!argv) continue;
+    h->child[unused] = run(argv, j, node);
+    h->end_ns[unused] = mono_ns + LONGEST_NS;
+    unused = -1; /* one a second */
+  }
+}

@@ -1,0 +1,75 @@
+#include "settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+
+static bool add(struct ni_argv *a, char *word) {
+  if (!word || !ni_array_room(a->word, a->n, a->cap)) return free(word), false;
+  a->word[a->n++] = word;
+  return true;
+}
+
+/* Each line is tried by itself, so that what is wrong with it is told with its place. */
+static bool take_line(struct ni_argv *words, char *place, char *key) {
+  struct ni_command alone = ni_agent_command;
+  struct ni_agent_options o = {0};
+  char *word = NULL, *value = strchr(key, '=');
+  int done = 0;
+  for (size_t end = strlen(key); end && strchr(" \t\r\n", key[end - 1]);) key[--end] = 0;
+  if (!*key || *key == '#') return true;
+  if (!value) return ni_say(stderr, "%s: %s: want OPTION = VALUE, such as listen = 127.0.0.1:9777\n", place, key), false;
+  value += 1 + strspn(value + 1, " \t");
+  bool no = strcmp(value, "false") == 0, flag = no || strcmp(value, "true") == 0;
+  if (asprintf(&word, "--%.*s%s%s", (int)strcspn(key, " \t="), key, flag ? "" : "=", flag ? "" : value) < 0) return false;
+  alone.refuse = NULL;
+  (void)ni_words_parse(&alone, 2, (char *[]){place, word, NULL}, &o, &done);
+  ni_agent_options_free(&o);
+  return done || no ? free(word), !done : add(words, word);
+}
+
+static bool read_file(struct ni_argv *words, const char *name, const char *path) {
+  char place[4352], *line = NULL;
+  size_t cap = 0, number = 0;
+  struct stat st;
+  FILE *f = fopen(path, "re");
+  const char *why = !f || fstat(fileno(f), &st) != 0 ? strerror(errno) : !S_ISREG(st.st_mode) ? "no regular file" :
+                    geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) ?
+                    "others can write it, and root does what it says: chown root, chmod go-w" : NULL;
+  bool fine = !why;
+  if (why) ni_say(stderr, "%s: --config=%s: %s\n", name, path, why);
+  while (fine && getline(&line, &cap, f) >= 0) {
+    snprintf(place, sizeof place, "%s: %s:%zu", name, path, ++number);
+    fine = take_line(words, place, line + strspn(line, " \t"));
+  }
+  free(line);
+  if (f) fclose(f);
+  return fine;
+}
+
+struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
+  struct ni_settings *s = calloc(1, sizeof *s);
+  int done = !s;
+  *code = s ? ni_agent_options_parse(&s->o, argc, argv, &done) : NI_EXIT_COULD_NOT_RUN;
+  if (!done && s->o.config) {
+    bool fine = add(&s->words, strdup(argv[0])) && read_file(&s->words, argv[0], s->o.config);
+    for (int i = 1; i < argc && fine; i++) fine = add(&s->words, strdup(argv[i]));
+    ni_agent_options_free(&s->o);
+    s->o = (struct ni_agent_options){0};
+    *code = fine ? ni_agent_options_parse(&s->o, (int)s->words.n, s->words.word, &done) : NI_EXIT_COULD_NOT_RUN;
+    done |= !fine;
+  }
+  if (done && s) ni_settings_free(s);
+  return done ? NULL : s;
+}
+
+void ni_settings_free(struct ni_settings *s) {
+  ni_agent_options_free(&s->o);
+  for (size_t i = 0; i < s->words.n; i++) free(s->words.word[i]);
+  free(s->words.word);
+  free(s);
+}

@@ -1,11 +1,13 @@
-# Man pages and shell completion, printed by the programs from their own tables; the simulator's scenarios. `make install` puts
-# them where man, bash and nccl-sim look. Programs for another machine cannot print: MADE=folder names a build that runs here.
+# Man pages and shell completion, printed by the programs from their own tables; the simulator's scenarios; the agent's unit and
+# settings. `make install` puts them where man, bash, nccl-sim and systemd look. Programs for another machine cannot print:
+# MADE=folder names a build that runs here.
 .PHONY: man completion install-words uninstall-words
 MADE      ?= $(BUILD)
 MAN_DIR   := $(BUILD)/man
 COMPLETE_DIR := $(BUILD)/completion
 COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 SCENARIOS   = $(DESTDIR)$(PREFIX)/share/nccl-inspector
+UNITS       = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 $(BUILD)/settings_man: $(BUILD)/obj/scripts/settings_man.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
@@ -34,8 +36,12 @@ install-words: man completion
 	install -m 644 $(MAN_DIR)/*.7 $(DESTDIR)$(MANDIR)/man7/
 	install -m 644 $(COMPLETE_DIR)/* $(COMPLETIONS)/
 	install -m 644 test/scenarios/*.scn $(SCENARIOS)/scenarios/
+ifneq ($(LIVE_BIN),)
+	install -d $(UNITS) && install -m 644 contrib/agent.conf $(SCENARIOS)/
+	sed 's|@BINDIR@|$(BINDIR)|' contrib/systemd/nccl-inspector-agent.service >$(UNITS)/nccl-inspector-agent.service
+endif
 uninstall: uninstall-words
 uninstall-words:
 	rm -f $(DESTDIR)$(MANDIR)/man1/nccl-inspector*.1 $(DESTDIR)$(MANDIR)/man1/nccl-sim.1 $(DESTDIR)$(MANDIR)/man7/nccl-inspector-plugin.7
-	rm -f $(COMPLETIONS)/nccl-inspector $(COMPLETIONS)/nccl-sim
+	rm -f $(COMPLETIONS)/nccl-inspector $(COMPLETIONS)/nccl-sim $(UNITS)/nccl-inspector-agent.service
 	rm -rf $(SCENARIOS)

@@ -1,5 +1,5 @@
 # The fuzzers, for clang; test/fuzz/run.sh builds them in a folder of their own and runs them.
-FUZZ_SRC := $(sort $(wildcard test/fuzz/fuzz_*.c))
+FUZZ_SRC := $(filter-out $(if $(LIVE_BIN),,%/fuzz_serve.c),$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZ_SRC:test/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BIN)
@@ -7,4 +7,6 @@ $(BUILD)/obj/test/fuzz/%.o: VERSION_FLAGS = $(EXP_FLAGS) -Wno-missing-prototypes
 $(BUILD)/fuzz/now: $(BUILD)/obj/exporter/agent/top/read_now.o $(BUILD)/obj/exporter/agent/top/rows.o
 $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/fuzz_%.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXP_LIBS) $(CODEC_A) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXP_LIBS) $(more_libs) $(CODEC_A) $(LDFLAGS)
+$(BUILD)/fuzz/serve: $(BUILD)/obj/exporter/agent/serve.o
+$(BUILD)/fuzz/serve: more_libs = -lmicrohttpd

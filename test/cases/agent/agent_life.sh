@@ -68,6 +68,19 @@ ends 0
 wait $listener || fail "systemd heard no end"
 is "systemd heard" "$(tr '\n' ' ' <"$TMP/heard")" "READY=1 RELOADING=1 READY=1 STOPPING=1 "
 
+# A clock that is set: counted and told, once.
+if [ -e "$BUILD/test/step_clock.so" ]; then
+  NI_STEP_FILE=$TMP/stepped LD_PRELOAD=$BUILD/test/step_clock.so begin clock
+  settled
+  is "steps of a clock that goes well" "$(metric agent_clock_steps_total)" 0
+  touch "$TMP/stepped"
+  wait_for 5 grep -q 'the clock was set by 3600' "$TMP/clock.err" || fail "a step of the clock is not told"
+  sleep 1.2
+  is "steps of the clock" "$(metric agent_clock_steps_total)" 1
+  is "a step is told once" "$(grep -c 'the clock was set' "$TMP/clock.err")" 1
+  ends 0
+fi
+
 # Ten thousand turns without waiting: the state is saved as ever, and it ends by itself.
 rc=0
 NI_AGENT_TURNS=10000 timeout 60 "$INSPECTOR" agent --foreground --listen 127.0.0.1:0 --state-dir "$TMP/turns" --box-dir "$TMP/boxes" 2>"$TMP/turns.err" || rc=$?

@@ -3,13 +3,17 @@
 #include <ctype.h>
 #include <locale.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
+#include "exporter/agent/readers.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/put.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cmds/counters/recorder.h"
+#include "exporter/model/live/live_tick.h"
+#include "exporter/output/metrics/now.h"
 #include "fetch.h"
 #include "read_now.h"
 #include "screen.h"
@@ -22,6 +26,14 @@ struct looking {
   struct ni_top top;
   struct ni_fetch *fetch;
   int fd[3];               /* keys, readers, signals */
+  /* This node without an agent: as the agent has it, in this process and with nothing on disk. readers NULL: others are asked. */
+  struct ni_agent_options agent;
+  char node[256];
+  struct ni_readers *readers;
+  struct ni_live live;
+  struct ni_sampling sampling;
+  struct ni_running before, running;
+  uint64_t ticked_ns;
 };
 
 static void taken(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
@@ -33,6 +45,46 @@ static void taken(void *arg, size_t i, const char *text, size_t bytes, const cha
   s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(s->document);
   s->document = t->o->json ? strndup(text, bytes) : NULL;
+}
+
+/* ---- this node ---- */
+
+static int begin_here(struct looking *t) {
+  gethostname(t->node, sizeof t->node - 1);
+  t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs, .box_dir = t->o->box_dir, .node = t->node, .stuck_ns = 300 * S};
+  int e = (t->fd[1] = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : ni_readers_open(&t->readers, &t->agent, t->node, &t->live, t->fd[1]);
+  return e < 0 ? e : ni_sampling_open(&t->sampling, NULL);
+}
+
+/* true: every reader has looked. */
+static bool turn_here(struct looking *t) {
+  struct epoll_event got[16];
+  uint64_t unix_ns = ni_now_ns(CLOCK_REALTIME), mono_ns = ni_now_ns(CLOCK_MONOTONIC);
+  int n = epoll_wait(t->fd[1], got, sizeof got / sizeof *got, 0);
+  for (int i = 0; i < n; i++) (void)ni_readers_ready(t->readers, got[i].data.ptr, unix_ns, mono_ns);
+  if (mono_ns - t->ticked_ns >= S) {
+    (void)ni_readers_tick(t->readers, mono_ns);
+    (void)ni_live_tick(&t->live, unix_ns, mono_ns, t->agent.stuck_ns);
+    t->ticked_ns = mono_ns;
+  }
+  return ni_readers_settled(t->readers);
+}
+
+/* As an agent would say it, so that there is one way to rows. */
+static void look_here(struct looking *t) {
+  const struct ni_agent_self self = {.node = t->node, .version = NI_VERSION};
+  const struct ni_set *set = ni_collector_set(t->sampling.c);
+  char *text = NULL;
+  size_t bytes;
+  FILE *f = open_memstream(&text, &bytes);
+  int e = !f || (t->sampling.when.real_ns && ni_running_take(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
+  ni_sampling_read(&t->sampling, 1);
+  if (!e) e = ni_running_take(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
+  if (!e) ni_now_json(f, &(struct ni_metrics_in){.live = &t->live, .running = &t->running, .before = &t->before, .self = &self,
+                                                 .unix_ns = ni_now_ns(CLOCK_REALTIME), .mono_ns = ni_now_ns(CLOCK_MONOTONIC)});
+  if (f) fclose(f);
+  taken(t, 0, text, bytes, e ? "no memory" : NULL);
+  free(text);
 }
 
 /* ---- all sources ---- */
@@ -59,7 +111,6 @@ static const char *begin(struct looking *t) {
   if (f && fgets(token, sizeof token, f)) token[strcspn(token, "\r\n")] = 0;
   if (f) fclose(f);
   if (o->token_file && !*token) return "--token-file: want a file that can be read, with the token in its first line";
-  if (!far) return "want --agent HOST:PORT or --prometheus URL";
   if (!url || !(t->top.source = calloc(n, sizeof *t->top.source))) return "no memory";
   for (size_t i = 0; i < n; i++) {
     struct ni_top_source *s = t->top.source + t->top.n_sources++;
@@ -74,12 +125,14 @@ static const char *begin(struct looking *t) {
   t->fetch = ni_fetch_open(url, far ? n : 0, *token ? token : NULL, o->ca, !o->prometheus);
   for (size_t i = 0; i < n; i++) free(url[i]);
   free(url);
-  return t->fetch ? NULL : "no memory";
+  int e = far || !t->fetch ? 0 : begin_here(t);
+  return !t->fetch ? "no memory" : e < 0 ? strerror(-e) : NULL;
 }
 
 /* Waits ms at most; how much is still to come. */
 static size_t wait_for(struct looking *t, int ms) {
-  return ni_fetch_wait(t->fetch, t->fd, ms, taken, t);
+  size_t n = ni_fetch_wait(t->fetch, t->fd, ms, taken, t);
+  return t->readers ? !turn_here(t) : n;
 }
 
 /* ---- once ---- */
@@ -100,7 +153,9 @@ static int once(struct looking *t, const char *name, const char *nothing) {
   size_t answered = 0;
   uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + FIRST_LOOK_S * S;
   ni_fetch_ask(t->fetch);
+  if (t->readers) look_here(t); /* rates have two ends */
   while (wait_for(t, 100) && ni_now_ns(CLOCK_MONOTONIC) < until) continue;
+  if (t->readers) look_here(t);
   if (ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
   for (size_t i = 0; i < top->n_sources; i++) {
     const struct ni_top_source *s = top->source + i;
@@ -125,7 +180,8 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC), every = ni_screen_every(s);
     if (due > now + every) due = now + every; /* a key made it faster */
     if (every && now >= due) {
-      draw |= left; /* left: one does not answer; what the others said */
+      draw |= left || t->readers; /* left: one does not answer; what the others said */
+      if (t->readers) look_here(t);
       ni_fetch_ask(t->fetch);
       due = now + every;
       left = 1;
@@ -134,7 +190,7 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
     if (draw) ni_screen_draw(s, &t->top, nothing);
     size_t before = left;
     left = wait_for(t, every ? (int)((due - now) / 1000000) + 1 : 1000);
-    draw = before && !left;
+    draw = before && !left && !t->readers;
   }
   close(t->fd[2]);
   return NI_EXIT_FINE;
@@ -156,6 +212,12 @@ int ni_top(const struct ni_top_options *o, const char *name) {
   else code = watch(&t, s, nothing);
   ni_screen_close(s);
   ni_fetch_close(t.fetch);
+  if (t.readers) ni_readers_close(t.readers);
+  if (t.fd[1] >= 0) close(t.fd[1]);
+  ni_sampling_close(&t.sampling);
+  ni_running_free(&t.before);
+  ni_running_free(&t.running);
+  ni_live_free(&t.live);
   ni_top_free(&t.top);
   return code;
 }

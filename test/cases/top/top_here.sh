@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# `top` of this node without an agent: black boxes and logs of a job of the simulator, through the agent's readers.
+set -euo pipefail
+. "$(dirname "$0")/../../lib/top.sh"
+boxes=$(mktemp -d /dev/shm/ni-top.XXXXXX 2>/dev/null) || { echo "no /dev/shm to put black boxes into"; exit 77; }
+job=
+trap '[ -z "$job" ] || kill $job 2>/dev/null; rm -rf "$boxes"; finish' EXIT
+
+# Nothing runs: that is said.
+top 2 "" --once --box-dir "$boxes"
+says err 'nothing to show: no job with the plugin runs here; --agent HOST:PORT shows other nodes$'
+NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=$boxes NCCL_INSPECTOR_DUMP_DIR=$WORK/logs timeout 30 "$BUILD/nccl-sim" --quiet \
+  --plugin "$BUILD/libnccl-profiler-inspector.so" --job 1x4 --procs --iterations 2000000 >"$WORK/sim" 2>&1 &
+job=$!
+for _ in $(seq 100); do [ "$(find "$boxes" -type f | wc -l)" -lt 4 ] || break; sleep 0.1; done
+sleep 1
+top 0 "" --once --box-dir "$boxes" --log-dir "$WORK/logs"
+says out ' 1 node, 1 job, 4 ranks, ' '^JOB +RANK +HOST'
+for rank in 0 1 2 3; do says out "^4242 +$rank [^ ]+ .* tp0 "; done
+top 0 "" --json --box-dir "$boxes"
+python3 - "$WORK/out" <<'END' || { fail "another document"; cat "$WORK/out"; }
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["schema"] == "nccl-inspector-now-1", d["schema"]
+assert sorted(r["rank"] for r in d["ranks"]) == [0, 1, 2, 3] and all(r["collectives"] > 0 and r["alive"] for r in d["ranks"])
+END
+# Nothing of it is left: no process, no file.
+kill $job
+wait $job 2>/dev/null || true
+job=
+! pgrep -f "nccl-inspector-live top .*$boxes" || fail "a reader is left"
+[ -z "$(find "$WORK/logs" -name '*hang*')" ] || fail "files were written"
+[ $FAILURES = 0 ]

@@ -1,0 +1,78 @@
+"""See test/cases/agent/agent_sums.sh."""
+import random, sys, tempfile, time
+import agent
+
+JOB = """
+set ranks=8 nodes=1 procs=1 rate=300 time_scale=0.05
+comm world
+comm tp ranks=0-3
+loop times=400
+coll world func=AllReduce bytes=1048576 channels=2
+coll world func=ReduceScatter bytes=65536 channels=2
+coll tp func=AllGather bytes=4096 channels=1
+sendrecv world shift=1 bytes=32768
+end
+"""
+KILLS = 20
+
+
+def compare(samples, truth, when):
+    want = {k: v["n"] for k, v in truth.items()}
+    got = agent.total(samples, "operations_total", ("rank", "function"))
+    if got != want:
+        sys.exit("FAIL %s: operations: wanted %s, got %s" % (when, want, dict(got)))
+    for name, key, scale in (("message_bytes_total", "bytes", 1), ("in_flight_seconds_total", "ns", 1e-9),
+                             ("bus_seconds_total", "bus_ns", 1e-9), ("bus_bytes_total", "bus_bytes", 1)):
+        got = agent.total(samples, name, ("rank", "function"))
+        for k, v in truth.items():
+            if abs(got[k] - v[key] * scale) > 1e-6 * v[key] * scale + 1e-9:
+                sys.exit("FAIL %s: %s of %s: wanted %r, got %r" % (when, name, k, v[key] * scale, got[k]))
+    got = agent.total(samples, "operation_duration_seconds_count", ("function",))
+    for f in {f for _, f in truth}:
+        n = sum(v["timed"] for (_, g), v in truth.items() if g == f)
+        if got[f,] != n:
+            sys.exit("FAIL %s: durations of %s: wanted %d, got %s" % (when, f, n, got[f,]))
+
+
+with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
+    random.seed(14)
+    a = agent.Agent(place).wait()
+    job = place.job(JOB)
+    kills = 0
+    last = 0
+    while kills < KILLS or job.poll() is None:
+        time.sleep(random.uniform(0.02, 0.4))
+        if kills < KILLS:
+            a.kill()
+            kills += 1
+            a.start()
+            if kills % 3 == 0 or kills == KILLS:
+                # Counters never fall, and never exceed what the logs hold.
+                now = sum(agent.total(a.wait().metrics(), "operations_total", ()).values())
+                if now < last:
+                    sys.exit("FAIL: after kill %d: %d operations, %d before it" % (kills, now, last))
+                last = now
+    if job.returncode:
+        sys.exit("FAIL: nccl-sim ended with %d\n%s" % (job.returncode, open(folder + "/job.err").read()))
+    truth = agent.truth(place.logs)
+    want = sum(v["n"] for v in truth.values())
+    a.wait()
+    agent.wait_for("all %d operations" % want, lambda: sum(agent.total(a.metrics(), "operations_total", ()).values()) >= want)
+    samples = a.metrics()
+    compare(samples, truth, "after %d kills" % kills)
+    # What was started was written, as the accounts say, and nothing is lost.
+    started = agent.total(samples, "started_operations_total", ("rank",))
+    written = agent.total(samples, "written_operations_total", ("rank",))
+    by_rank = {}
+    for (rank, _), v in truth.items():
+        by_rank[rank,] = by_rank.get((rank,), 0) + v["n"]
+    if started != by_rank or written != by_rank:
+        sys.exit("FAIL: accounts: started %s, written %s, in the logs %s" % (dict(started), dict(written), by_rank))
+    if agent.total(samples, "lost_operations_total", ()):
+        sys.exit("FAIL: losses are told where there are none")
+    # A fresh agent without that state reads the same from the logs alone.
+    a.kill()
+    b = agent.Agent(place, "--log-dir", place.logs, "--node", "sim-node0", name="second").wait()
+    agent.wait_for("all operations again", lambda: sum(agent.total(b.metrics(), "operations_total", ()).values()) >= want)
+    compare(b.metrics(), truth, "without the state")
+    print("ok: %d operations of %d series through %d kills" % (want, len(truth), kills))

@@ -25,7 +25,7 @@
 #include "exporter/output/metrics/text.h"
 #include "hooks.h"
 #include "otlp_send.h"
-#include "readers.h"
+#include "reader/readers.h"
 #include "sampler.h"
 #include "serve.h"
 #include "settings.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter/agent/hang_turn.h"
+#include "exporter/agent/reader/hang_turn.h"
 #include "exporter/base/now.h"
 #include "exporter/input/box/box_decode.h"
 

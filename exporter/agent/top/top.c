@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "exporter/agent/readers.h"
+#include "exporter/agent/reader/readers.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/put.h"

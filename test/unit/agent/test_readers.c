@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/agent/readers.h"
+#include "exporter/agent/reader/readers.h"
 #include "exporter/base/now.h"
 #include "exporter/model/live/checkpoint.h"
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/agent/watch.h"
+#include "exporter/agent/reader/watch.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/hang/model.h"

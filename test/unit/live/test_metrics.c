@@ -127,7 +127,7 @@ static void unmake(struct made *m) {
 }
 
 static char *text_of(const struct made *m, bool open, bool nvidia) {
-  struct ni_metrics_in in = {&m->live, &m->running, &m->self, T(50), 50 * S, nvidia};
+  struct ni_metrics_in in = {.live = &m->live, .running = &m->running, .self = &m->self, .unix_ns = T(50), .mono_ns = 50 * S, .nvidia = nvidia};
   char *text;
   size_t n;
   FILE *f = open_memstream(&text, &n);

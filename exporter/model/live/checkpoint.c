@@ -108,6 +108,6 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, char *why, size_t
   if (e) return ni_live_free(l), e;
   l->totals = h.totals, l->left_out = h.left_out, l->began_ns = h.began_ns;
   for (size_t i = 0; i < l->n_jobs; i++) l->job[i].alive = 0, l->job[i].stuck = false, l->job[i].last_ns = 0;
-  for (size_t i = 0; i < l->n_funcs; i++) l->func[i].before_n = 0; /* what was missed meanwhile is no rate of now */
+  for (size_t i = 0; i < l->n_funcs; i++) l->func[i].before.n = 0; /* what was missed meanwhile is no rate of now */
   return 0;
 }

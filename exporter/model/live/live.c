@@ -8,6 +8,8 @@
 #include "exporter/base/text/safe_text.h"
 #include "tables.h"
 
+#define MOVED_NS UINT64_C(5000000000) /* what a log that is read has of before */
+#define TOLD_NS INT64_C(600000000000)
 #define SAFE(to, from) ((void)ni_safe_text((from), (to), sizeof(to)))
 
 static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t uid) {
@@ -46,6 +48,7 @@ static void add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32
   SAFE(class.func, c->func);
   SAFE(func.func, c->func);
   if (job == NI_INDEX_NONE) return;
+  l->job[job].moved_ns = unix_ns;
   if ((at = ni_live_add(l, NI_LIVE_CLASSES, &class)) != NI_INDEX_NONE) {
     struct ni_live_class *to = &l->class[at];
     to->timed += c->timed, to->ns += c->ns, to->bus_n += c->bus_n;
@@ -115,10 +118,20 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
   return 0;
 }
 
+/*
+ * Does its hang still hold? Where nothing is stuck the missing rank may be: until records come that are younger than the verdict,
+ * which nobody tells again once it is certain.
+ */
+static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t unix_ns) {
+  bool moved = j->ended_ns || was_stuck || j->moved_ns > j->hang_ns + MOVED_NS;
+  return j->stuck || (!moved && (int64_t)(unix_ns - j->hang_ns) < TOLD_NS);
+}
+
 /* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
 static void judge_jobs(struct ni_live *l, uint64_t unix_ns) {
-  bool lived[NI_LIVE_JOBS_MAX] = {false};
-  for (size_t i = 0; i < l->n_jobs; i++) lived[i] = l->job[i].alive, l->job[i].alive = 0, l->job[i].stuck = false;
+  bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
+  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j->alive = 0, j->stuck = false, j++)
+    lived[j - l->job] = j->alive, stuck[j - l->job] = j->stuck;
   for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
     for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
       bool up = ni_live_up(p, unix_ns);
@@ -134,7 +147,7 @@ static void judge_jobs(struct ni_live *l, uint64_t unix_ns) {
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
     if (j->alive) j->ended_ns = 0;
     else if (lived[j - l->job] && !j->ended_ns) j->ended_ns = unix_ns;
-    if (j->alive && !j->stuck) j->hang = (struct ni_live_hang){0}; /* it has moved on */
+    if (!hangs(j, stuck[j - l->job], unix_ns)) j->hang = (struct ni_live_hang){0};
   }
 }
 

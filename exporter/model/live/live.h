@@ -36,7 +36,7 @@ struct ni_live_job {
   uint32_t alive;                   /* processes in the newest looks */
   bool stuck;                       /* some operation of it is beyond the limit */
   struct ni_live_hang hang;         /* job "": none */
-  uint64_t hang_ns;                 /* when that was said */
+  uint64_t hang_ns, moved_ns;       /* when that was said; when records of operations came last: this node's clock */
 };
 
 /* Sums of one function and size class of a job, all ranks of this node together. */
@@ -54,12 +54,15 @@ struct ni_live_member {
   uint32_t job;
   NI_COUNTS(went, started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT]);
 };
+#define NI_LIVE_SUMS n, bytes, timed, ns, bus_n, bus_bytes, bus_ns, late_n, late_ns /* as in struct ni_live_counts */
+struct ni_live_sums { NI_COUNTS(all, NI_LIVE_SUMS); };
 struct ni_live_func {
   uint32_t member;
   char func[24];
-  uint64_t n, bytes, timed, ns, bus_n, bus_bytes, bus_ns, late_n, late_ns;
-  uint64_t before_n, before_bus_bytes, before_bus_ns; /* at the end of the window before: for rates of now (ni_live_tick) */
-  uint64_t window_n, window_bus_bytes, window_bus_ns, window_ns; /* of the last whole window */
+  NI_COUNTS(sum, NI_LIVE_SUMS);
+  struct ni_live_sums before;       /* when the window began; n 0: it was not there */
+  struct ni_live_sums window;       /* of the last whole window, for rates of now (ni_live_tick) */
+  uint64_t window_ns;               /* how long that was; 0: there was none yet */
 };
 
 struct ni_live_life {               /* the last account of a communicator's life; pid and start_ns: of its process */

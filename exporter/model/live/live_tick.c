@@ -11,12 +11,10 @@ static bool over(uint64_t since, uint64_t now, uint64_t ns) { return now > since
 static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
   uint64_t took = mono_ns - l->window_ns;
   for (struct ni_live_func *f = l->func; f < l->func + l->n_funcs; f++) {
-    bool known = f->before_n > 0;
-    f->window_n = known ? f->n - f->before_n : 0;
-    f->window_bus_bytes = known ? f->bus_bytes - f->before_bus_bytes : 0;
-    f->window_bus_ns = known ? f->bus_ns - f->before_bus_ns : 0;
+    bool known = f->before.n > 0;
+    for (size_t i = 0; i < sizeof f->sum / sizeof *f->sum; i++) f->window.all[i] = known ? f->sum[i] - f->before.all[i] : 0;
     f->window_ns = known ? took : 0;
-    f->before_n = f->n, f->before_bus_bytes = f->bus_bytes, f->before_bus_ns = f->bus_ns;
+    memcpy(&f->before, f->sum, sizeof f->before);
   }
   l->window_ns = mono_ns;
 }

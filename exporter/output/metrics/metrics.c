@@ -216,7 +216,7 @@ static void tell_jobs(struct told *o) {
   const char *(*label)[LABELS] = calloc(l->n_members + 1, sizeof *label);
   o->failed |= !label;
   for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
-    bool said = j->stuck && *j->hang.job;
+    bool said = *j->hang.job;
     TELL(o, PROCESSES, j->alive, j->job, j->attempt);
     TELL(o, HANG, j->stuck && !said, j->job, j->attempt, "stuck");
     TELL(o, HANG, said && !j->hang.certain, j->job, j->attempt, "likely");

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/map.h"
 #include "exporter/base/text/json_fields.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/input/box/box.h"
 
 enum { ROWS_MAX = 8192 }; /* of ranks: what users' files make may not fill the memory */
 #define JOB(name, value) static NI_JSON_FORM(name, struct ni_live_job, ni_json_text(j, key, value))
 #define OPEN(name, ...) static NI_JSON_FORM(name, struct ni_live_open, __VA_ARGS__)
+#define CALL (v->func[0] && v->kind == NI_KIND_COLL)
 #define WHO(member) NI_JSON_AS(ni_live_open, who.member, #member)
 
 JOB(put_job_state, v->ended_ns ? "ended" : v->stuck ? "stuck" : "running")
@@ -21,52 +24,69 @@ static const struct ni_json_field job_fields[] = {
 static const char *const states[] = {"called", "launched", "kernel", "network", "finishing"}; /* of enum ni_hang_state */
 OPEN(put_hash, ni_json_hex_text(j, key, v->hash))
 OPEN(put_function, ni_json_text(j, key, v->func[0] ? v->func : NULL))
+OPEN(put_call, ni_json_f64(j, key, CALL ? (double)v->rec_sn : NAN))
 OPEN(put_state, ni_json_text(j, key, v->func[0] && v->state < sizeof states / sizeof *states ? states[v->state] : NULL))
 static const struct ni_json_field rank_fields[] = {
     NI_JSON_AS(ni_live_open, who.job, "job_id"), WHO(attempt), WHO(rank), NI_JSON(ni_live_open, pid), WHO(gpu), WHO(comm),
     NI_JSON_BY(put_hash, "comm_id"), NI_JSON(ni_live_open, comm_rank), NI_JSON(ni_live_open, n_ranks),
-    NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"), NI_JSON(ni_live_open, in_flight),
-    NI_JSON_BY(put_function, "function"), NI_JSON(ni_live_open, sn), NI_JSON_AS(ni_live_open, rec_sn, "call"),
+    NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"), NI_JSON(ni_live_open, in_flight), NI_JSON(ni_live_open, stuck),
+    NI_JSON_BY(put_function, "function"), NI_JSON(ni_live_open, sn), NI_JSON_BY(put_call, "call"),
     NI_JSON(ni_live_open, bytes), NI_JSON_BY(put_state, "state")};
 #define FIELDS(j, fields, item) ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, item, NULL)
 
 static double over(double a, double b) { return b > 0 ? a / b : NAN; }
 
-static bool same_rank(const struct ni_live_who *a, const struct ni_live_who *b) {
-  return a->rank == b->rank && strcmp(a->comm, b->comm) == 0 && strcmp(a->job, b->job) == 0 &&
-         strcmp(a->attempt, b->attempt) == 0;
+/* A rank of a job in the communicators of one name. */
+static uint64_t name_of(const struct ni_live *l, const struct ni_live_job *job, const struct ni_live_who *w) {
+  char comm[sizeof w->comm];
+  return ni_hash_text(ni_hash(ni_hash(0, job ? (uint64_t)(job - l->job) : UINT64_MAX), (uint32_t)w->rank), ni_safe_text(w->comm, comm, sizeof comm));
 }
 
-/* sum: of each member, what its functions did; NULL without memory. */
-static void put_rank(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_live_looked *look,
-                     const struct ni_live_open *o, const struct ni_live_func *sum) {
-  size_t m = 0, p = 0, n = sum ? in->live->n_members : 0;
-  while (m < n && !same_rank(&in->live->member[m].who, &o->who)) m++;
-  while (p < look->n_processes && look->process[p].pid != o->pid) p++;
-  const struct ni_live_func s = m < n ? sum[m] : (struct ni_live_func){0};
+/* did: what its functions did in the last window. */
+static void put_rank(struct ni_json *j, const struct ni_live_open *o, bool alive, uint64_t unix_ns, const struct ni_live_func *did) {
+  const struct ni_live_sums *w = &did->window;
   ni_json_object(j, NULL);
   FIELDS(j, rank_fields, o);
-  ni_json_bool(j, "alive", p < look->n_processes && ni_live_up(&look->process[p], in->unix_ns));
-  ni_json_f64(j, "age_s", o->func[0] && in->unix_ns > o->since_ns ? (double)(in->unix_ns - o->since_ns) / 1e9 : 0);
-  ni_json_f64(j, "operations_s", over((double)s.window_n * 1e9, (double)s.window_ns));
-  ni_json_f64(j, "bus_bytes_s", over((double)s.window_bus_bytes * 1e9, (double)s.window_bus_ns));
-  ni_json_f64(j, "late_share", over((double)s.late_n, (double)s.n));
+  ni_json_bool(j, "alive", alive);
+  ni_json_f64(j, "age_s", o->func[0] && unix_ns > o->since_ns ? (double)(unix_ns - o->since_ns) / 1e9 : 0);
+  ni_json_f64(j, "operations_s", over((double)w->n * 1e9, (double)did->window_ns));
+  ni_json_f64(j, "bus_bytes_s", over((double)w->bus_bytes * 1e9, (double)w->bus_ns));
+  ni_json_f64(j, "late_share", over((double)w->late_ns, (double)did->window_ns));
   ni_json_end_object(j);
+}
+
+static void put_look(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_live_looked *k, size_t n,
+                     const struct ni_map *names, const struct ni_live_func *did) {
+  const struct ni_live_process *p = k->process, *end = p + k->n_processes;
+  const struct ni_live_func nothing = {0};
+  for (const struct ni_live_open *o = k->open; o < k->open + n; o++) {
+    if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
+      for (p = k->process; p < end && p->pid != o->pid;) p++;
+    const struct ni_live_job *job = ni_live_job_of(in->live, o->who.job, o->who.attempt, k->uid);
+    int64_t m = ni_map_get(names, name_of(in->live, job, &o->who), 0);
+    put_rank(j, o, p < end && ni_live_up(p, in->unix_ns), in->unix_ns, did && m >= 0 ? &did[m] : &nothing);
+  }
 }
 
 static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   const struct ni_live *l = in->live;
-  struct ni_live_func *sum = calloc(l->n_members + 1, sizeof *sum);
-  size_t rows = 0;
-  for (const struct ni_live_func *f = l->func; sum && f < l->func + l->n_funcs; f++) {
-    struct ni_live_func *s = &sum[f->member];
-    s->n += f->n, s->late_n += f->late_n, s->window_n += f->window_n;
-    s->window_bus_bytes += f->window_bus_bytes, s->window_bus_ns += f->window_bus_ns;
-    if (f->window_ns > s->window_ns) s->window_ns = f->window_ns;
+  struct ni_live_func *did = calloc(l->n_members + 1, sizeof *did); /* by the first member of that name */
+  struct ni_map names = {0};
+  size_t left = ROWS_MAX;
+  for (const struct ni_live_func *f = l->func; did && f < l->func + l->n_funcs; f++) {
+    const struct ni_live_member *m = &l->member[f->member];
+    int64_t first = ni_map_find(&names, name_of(l, &l->job[m->job], &m->who), 0, f->member);
+    if (first < 0) continue;
+    ni_add_counts(did[first].window.all, f->window.all);
+    if (f->window_ns > did[first].window_ns) did[first].window_ns = f->window_ns;
   }
-  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++)
-    for (size_t i = 0; i < k->n_open && rows < ROWS_MAX; i++, rows++) put_rank(j, in, k, &k->open[i], sum);
-  free(sum);
+  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
+    size_t n = k->n_open < left ? k->n_open : left;
+    put_look(j, in, k, n, &names, did);
+    left -= n;
+  }
+  ni_map_free(&names);
+  free(did);
 }
 
 static bool same_entity(const struct ni_running_value *a, const struct ni_running_value *b) {
@@ -83,10 +103,11 @@ static double level(const struct ni_metrics_in *in, const struct ni_running_valu
 /* What the entity's counters of this unified name rose in a second, of several the most. Values stay at their places. */
 static double rate(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *unified) {
   const struct ni_running_value *v = in->running->value;
-  double most = NAN, ns = (double)(in->running->at_ns - in->before->at_ns);
-  for (size_t i = 0; i < in->running->n && i < in->before->n; i++) {
+  const struct ni_running none = {0}, *before = in->before ? in->before : &none;
+  double most = NAN, ns = (double)(in->running->at_ns - before->at_ns);
+  for (size_t i = 0; i < in->running->n && i < before->n; i++) {
     const char *name = v[i].known && same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
-    double rise = (double)(v[i].total - in->before->value[i].total);
+    double rise = (double)(v[i].total - before->value[i].total);
     if (name && strcmp(name, unified) == 0) most = fmax(most, over(rise * 1e9, ns));
   }
   return most;

@@ -107,7 +107,7 @@ static void looks(void **state) {
   o.stuck = 0;
   look(&l, p, 2, &o, 1, 72);
   assert_false(l.job[0].stuck);
-  assert_int_equal(l.job[0].hang.job[0], 0);
+  assert_int_equal(l.job[0].hang.job[0], 0); /* it was stuck here, and is not any more */
   p[0].life = NI_LIFE_DEAD;
   o.stuck = 1;
   look(&l, p, 2, &o, 1, 73);
@@ -170,6 +170,37 @@ static void goes(void **state) {
   ni_live_free(&l);
 }
 
+/* Nothing is stuck here, where the missing rank is: the verdict stays until it has moved, or nobody tells it any more. */
+static void hangs_elsewhere(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_process p[1] = {process("77", 0, NI_LIFE_ALIVE)};
+  struct ni_live_hang h = {.job = "77", .attempt = "0", .sentence = "rank 0 did not come"};
+  struct ni_live_batch told = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 1, .hangs = &h, .n_hangs = 1};
+  struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 10);
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  b.counts = &c, b.n_counts = 1;
+  look(&l, p, 1, NULL, 0, 10);
+  assert_int_equal(ni_live_apply(&l, &told, T(100), 100 * S), 0);
+  assert_int_equal(ni_live_apply(&l, &b, T(104), 104 * S), 0); /* of before */
+  look(&l, p, 1, NULL, 0, 699);
+  assert_string_equal(l.job[0].hang.sentence, "rank 0 did not come");
+  look(&l, p, 1, NULL, 0, 90); /* the clock was set back */
+  assert_string_equal(l.job[0].hang.sentence, "rank 0 did not come");
+  look(&l, p, 1, NULL, 0, 700);
+  assert_int_equal(l.job[0].hang.job[0], 0);
+  assert_int_equal(ni_live_apply(&l, &told, T(800), 800 * S), 0);
+  b.file.from = 1, b.file.to = 2;
+  assert_int_equal(ni_live_apply(&l, &b, T(806), 806 * S), 0);
+  look(&l, p, 1, NULL, 0, 807);
+  assert_int_equal(l.job[0].hang.job[0], 0);
+  assert_int_equal(ni_live_apply(&l, &told, T(900), 900 * S), 0);
+  p[0].life = NI_LIFE_DEAD;
+  look(&l, p, 1, NULL, 0, 901);
+  assert_int_equal(l.job[0].hang.job[0], 0);
+  ni_live_free(&l);
+}
+
 static void rates(void **state) {
   (void)state;
   struct ni_live l = {0};
@@ -180,14 +211,15 @@ static void rates(void **state) {
   assert_int_equal(ni_live_apply(&l, &b, T(0), 100 * S), 0);
   ni_live_tick(&l, T(5), 105 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0); /* a log from its beginning is no rate of now */
-  b.file.from = 1, b.file.to = 2, c.n = 10;
+  b.file.from = 1, b.file.to = 2, c.n = 10, c.late_ns = 3 * S;
   assert_int_equal(ni_live_apply(&l, &b, T(6), 106 * S), 0);
   ni_live_tick(&l, T(9), 109 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0);
   ni_live_tick(&l, T(11), 111 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 6 * S);
-  assert_int_equal(l.func[0].window_n, 10);
-  assert_int_equal(l.func[0].window_bus_bytes, 1000 << 21);
+  assert_int_equal(l.func[0].window.n, 10);
+  assert_int_equal(l.func[0].window.late_ns, 3 * S);
+  assert_int_equal(l.func[0].window.bus_bytes, 1000 << 21);
   ni_live_free(&l);
 }
 
@@ -255,6 +287,6 @@ static void nvidia(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
                                      cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
-                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia)};
+                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "exporter/model/live/live_tick.h"
+#include "exporter/output/metrics/now.h"
 #include "exporter/output/metrics/text.h"
 #include "live_made.h"
 
@@ -257,6 +258,42 @@ static void dead(void **state) {
   unmake(&m);
 }
 
+/* Rows of ranks: of which operation the number tells whom all wait for; how late, of the last window; no sample yet. */
+static void now(void **state) {
+  (void)state;
+  struct made m = {.self = {.node = "n1", .version = "1"}};
+  struct ni_live_process p[2] = {process("77", 0, NI_LIFE_ALIVE), process("77", 1, NI_LIFE_ALIVE)};
+  struct ni_live_open o[3] = {{.pid = 100, .in_flight = 3, .stuck = 2, .func = "AllReduce", .rec_sn = 7, .since_ns = T(1)},
+                              {.pid = 101, .in_flight = 1, .func = "Send", .kind = NI_KIND_P2P, .rec_sn = 8},
+                              {.pid = 101, .rec_sn = 9}};
+  struct ni_live_batch look = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 2, .open = o, .n_open = 3};
+  struct ni_live_counts c[2] = {counts(who("77", "dp0", 0), "AllReduce", 10), counts(who("77", "dp0", 0), "SendRecv", 10)};
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  char *text = NULL;
+  size_t n;
+  for (int i = 0; i < 3; i++) o[i].who = who("77", i == 2 ? "tp0" : "dp0", i > 0);
+  b.counts = c, b.n_counts = 2, c[1].who.gpu = -1; /* what is not known yet makes it no other rank */
+  apply(&m.live, &b, 0);
+  ni_live_tick(&m.live, T(1), 1 * S, S);
+  ni_live_tick(&m.live, T(6), 6 * S, 600 * S);
+  b.file.from = 1, b.file.to = 2, c[0].late_ns = 1 * S, c[1].late_ns = S / 2;
+  apply(&m.live, &b, 7);
+  apply(&m.live, &look, 8);
+  ni_live_tick(&m.live, T(12), 12 * S, 600 * S);
+  sampled(&m.running, "cxi0", 5);
+  struct ni_metrics_in in = {.live = &m.live, .running = &m.running, .self = &m.self, .unix_ns = T(12), .mono_ns = 12 * S};
+  FILE *f = open_memstream(&text, &n);
+  ni_now_json(f, &in);
+  fclose(f);
+  const char *const wanted[] = {"\"in_flight\":3,\"stuck\":2,\"function\":\"AllReduce\"", "\"call\":7,", "\"late_share\":0.25}",
+                                "\"function\":\"Send\",\"sn\":0,\"call\":null", "\"function\":null,\"sn\":0,\"call\":null",
+                                "\"rx_bytes_s\":null"};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    if (!strstr(text, wanted[i])) fail_msg("%s is not in %s", wanted[i], text);
+  free(text);
+  unmake(&m);
+}
+
 static void accepts(void **state) {
   (void)state;
   static const struct {
@@ -295,6 +332,6 @@ int main(int argc, char **argv) {
     return 0;
   }
   const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(equal_labels), cmocka_unit_test(limit),
-                                     cmocka_unit_test(dead), cmocka_unit_test(accepts)};
+                                     cmocka_unit_test(dead), cmocka_unit_test(accepts), cmocka_unit_test(now)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

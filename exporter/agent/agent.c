@@ -75,9 +75,8 @@ static struct ni_metrics_in figures(struct agent *a) {
 static bool make(void *arg, enum ni_serve_what what, FILE *f) {
   struct agent *a = arg;
   const struct ni_metrics_in in = figures(a);
-  const char *health = a->unsaved ? "degraded: the state cannot be saved\n" : in.self->degraded ? "degraded: samples are lost\n" :
-                       "ok\n";
-  if (what == NI_SERVE_HEALTH) return fputs(health, f) >= 0;
+  const char *health = a->unsaved ? "degraded: the state cannot be saved" : in.self->degraded ? "degraded: samples are lost" : "ok";
+  if (what == NI_SERVE_HEALTH) return ni_say(f, "%s\n", health), true;
   if (a->settled && what == NI_SERVE_NOW) return ni_now_json(f, &in), true;
   return a->settled && ni_metrics_text(f, &in, what == NI_SERVE_OPENMETRICS) == 0;
 }
@@ -159,9 +158,8 @@ static void close_parts(struct agent *a) {
   if (a->otlp) ni_otlp_stop(a->otlp);
   if (a->sampler) ni_sampler_stop(a->sampler);
   a->readers = NULL, a->otlp = NULL, a->sampler = NULL;
-  free(a->running.value); /* texts were the sampler's */
-  free(a->before.value);
-  a->running = a->before = (struct ni_running){0};
+  ni_running_free(&a->running);
+  ni_running_free(&a->before);
 }
 
 /* Readers alone are needed. */

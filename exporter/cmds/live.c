@@ -23,8 +23,11 @@ static void free_words(struct ni_argv *a) {
 }
 
 /* A time of 10 ms or more without an end of an hour. */
-#define ROW_TIME(type, option, argument, meaning, member) \
-  {option, 0, NI_OPT_TAKE, argument, meaning, NI_INTO(type, member), .take = ni_take_time, .want = "a time of 10ms or more, such as 30s or 5m"}
+#define ROW_TIME(option, meaning, member) \
+  {option, 0, NI_OPT_TAKE, "TIME", meaning, AGENT(member), .take = ni_take_time, \
+   .want = "a time of 10ms or more, such as 30s or 5m"}
+#define AGENT(member) NI_INTO(struct ni_agent_options, member)
+#define TOP(member) NI_INTO(struct ni_top_options, member)
 
 /* ---- agent ---- */
 
@@ -37,53 +40,55 @@ static const char *refuse_agent(void *into) {
   return NULL;
 }
 
+static const struct ni_opt agent_opt[] = {
+    {"foreground", 0, NI_OPT_FLAG, NULL, "Stay in the foreground and say what happens on standard error, as systemd wants it",
+     AGENT(foreground)},
+    {"config", 'c', NI_OPT_TEXT, "FILE", "Settings: a line for each option, `listen = 127.0.0.1:9777`; read again on SIGHUP. "
+     "What stands on the command line goes before", AGENT(config), .min = 1},
+    {"listen", 0, NI_OPT_TEXT, "ADDRESS:PORT", "Where to serve; port 0: any that is free, which is said",
+     AGENT(listen), .def = NI_AGENT_LISTEN, .min = 1},
+    {"token-file", 0, NI_OPT_TEXT, "FILE", "Serve only who sends `Authorization: Bearer` and the first line of FILE",
+     AGENT(token_file), .min = 1},
+    {"tls-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM): serve by TLS", AGENT(tls_cert), .min = 1},
+    {"tls-key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", AGENT(tls_key), .min = 1},
+    {"open", 0, NI_OPT_FLAG, NULL, "Serve beyond this machine also without a token and TLS", AGENT(open)},
+    {"log-dir", 0, NI_OPT_INPUTS, "DIR", "Logs of this node's jobs also lie here (repeatable); without it where the black boxes say",
+     AGENT(log_dirs)},
+    NI_ROW_BOX_DIR(struct ni_agent_options),
+    {"state-dir", 0, NI_OPT_TEXT, "DIR", "What outlives the agent: counters, samples (default $STATE_DIRECTORY, /var/lib/nccl-inspector "
+     "as root, else ~/.local/state/nccl-inspector/HOST)", AGENT(state_dir), .min = 1},
+    {"node", 0, NI_OPT_TEXT, "NAME", "Name of this node in labels and in names of logs (default: the host's)",
+     AGENT(node), .min = 1},
+    {"every", 0, NI_OPT_TAKE, "TIME", "Between samples of NICs, GPUs and the host", AGENT(every_ns),
+     .def = "1s", .take = ni_take_time, .want = "a time from 10ms to 1h, such as 1s or 100ms"},
+    {"ring-bytes", 0, NI_OPT_SIZE, "SIZE", "Disk space for samples, in the state's folder; the oldest go",
+     AGENT(ring_bytes), .def = "256M", .min = 1 << 20},
+    ROW_TIME("keep-ended", "Series of a job stay so long after its end (10m)", keep_ended_ns),
+    ROW_TIME("stuck-after", "An operation that has not moved for so long hangs (300s)", stuck_ns),
+    {"on-hang", 0, NI_OPT_TAKE, "WORD", "Run this program on a hang, with the verdict as JSON on standard input; again for each of its "
+     "arguments", AGENT(on_hang), .take = take_word, .want = "a program's path, then its arguments"},
+    {"stacks", 0, NI_OPT_CHOICE, "py-spy|gdb", "Take stacks of ranks that a hang waits for, where this program is found",
+     AGENT(stacks), .want = "py-spy|gdb"},
+    {"nvidia-names", 0, NI_OPT_FLAG, NULL, "Also the metrics of NVIDIA's inspector, by its names and labels",
+     AGENT(nvidia_names)},
+    {"otlp", 0, NI_OPT_TEXT, "URL", "Send metrics there by OTLP (HTTP, protobuf), such as http://collector:4318",
+     AGENT(otlp), .min = 1},
+    {"otlp-header", 0, NI_OPT_TEXT, "LINE", "One more header for it, such as 'Authorization: Bearer ...'",
+     AGENT(otlp_header), .min = 1},
+    ROW_TIME("otlp-every", "How often (15s)", otlp_every_ns),
+    {0}};
+
 const struct ni_command ni_agent_command = {
     .name = "agent", .need = NI_NEED_DURING, .purpose = "metrics of all jobs of this node for Prometheus, OTLP and `top`",
     .about = "Watches the jobs of this node by their logs and black boxes, samples NICs, GPUs and the host, and serves what it "
              "knows: /metrics for Prometheus, /v1/now for `top`. The jobs notice nothing.",
     .synopsis = "[OPTION...]", .refuse = refuse_agent, .run = ni_agent_run,
-    .opt = (const struct ni_opt[]){
-        {"foreground", 0, NI_OPT_FLAG, NULL, "Stay in the foreground and say what happens on standard error, as systemd wants it",
-         NI_INTO(struct ni_agent_options, foreground)},
-        {"config", 'c', NI_OPT_TEXT, "FILE", "Settings: a line for each option, `listen = 127.0.0.1:9777`; read again on SIGHUP. "
-         "What stands on the command line goes before", NI_INTO(struct ni_agent_options, config), .min = 1},
-        {"listen", 0, NI_OPT_TEXT, "ADDRESS:PORT", "Where to serve; port 0: any that is free, which is said",
-         NI_INTO(struct ni_agent_options, listen), .def = NI_AGENT_LISTEN, .min = 1},
-        {"token-file", 0, NI_OPT_TEXT, "FILE", "Serve only who sends `Authorization: Bearer` and the first line of FILE",
-         NI_INTO(struct ni_agent_options, token_file), .min = 1},
-        {"tls-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM): serve by TLS", NI_INTO(struct ni_agent_options, tls_cert), .min = 1},
-        {"tls-key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", NI_INTO(struct ni_agent_options, tls_key), .min = 1},
-        {"open", 0, NI_OPT_FLAG, NULL, "Serve beyond this machine also without a token and TLS", NI_INTO(struct ni_agent_options, open)},
-        {"log-dir", 0, NI_OPT_INPUTS, "DIR", "Logs of this node's jobs also lie here (repeatable); without it where the black boxes say",
-         NI_INTO(struct ni_agent_options, log_dirs)},
-        NI_ROW_BOX_DIR(struct ni_agent_options),
-        {"state-dir", 0, NI_OPT_TEXT, "DIR", "What outlives the agent: counters, samples (default $STATE_DIRECTORY, /var/lib/nccl-inspector "
-         "as root, else ~/.local/state/nccl-inspector/HOST)", NI_INTO(struct ni_agent_options, state_dir), .min = 1},
-        {"node", 0, NI_OPT_TEXT, "NAME", "Name of this node in labels and in names of logs (default: the host's)",
-         NI_INTO(struct ni_agent_options, node), .min = 1},
-        {"every", 0, NI_OPT_TAKE, "TIME", "Between samples of NICs, GPUs and the host", NI_INTO(struct ni_agent_options, every_ns),
-         .def = "1s", .take = ni_take_time, .want = "a time from 10ms to 1h, such as 1s or 100ms"},
-        {"ring-bytes", 0, NI_OPT_SIZE, "SIZE", "Disk space for samples, in the state's folder; the oldest go",
-         NI_INTO(struct ni_agent_options, ring_bytes), .def = "256M", .min = 1 << 20},
-        ROW_TIME(struct ni_agent_options, "keep-ended", "TIME", "Series of a job stay so long after its end (10m)", keep_ended_ns),
-        ROW_TIME(struct ni_agent_options, "stuck-after", "TIME", "An operation that has not moved for so long hangs (300s)", stuck_ns),
-        {"on-hang", 0, NI_OPT_TAKE, "WORD", "Run this program on a hang, with the verdict as JSON on standard input; again for each of its "
-         "arguments", NI_INTO(struct ni_agent_options, on_hang), .take = take_word, .want = "a program's path, then its arguments"},
-        {"stacks", 0, NI_OPT_CHOICE, "py-spy|gdb", "Take stacks of ranks that a hang waits for, where this program is found",
-         NI_INTO(struct ni_agent_options, stacks), .want = "py-spy|gdb"},
-        {"nvidia-names", 0, NI_OPT_FLAG, NULL, "Also the metrics of NVIDIA's inspector, by its names and labels",
-         NI_INTO(struct ni_agent_options, nvidia_names)},
-        {"otlp", 0, NI_OPT_TEXT, "URL", "Send metrics there by OTLP (HTTP, protobuf), such as http://collector:4318",
-         NI_INTO(struct ni_agent_options, otlp), .min = 1},
-        {"otlp-header", 0, NI_OPT_TEXT, "LINE", "One more header for it, such as 'Authorization: Bearer ...'",
-         NI_INTO(struct ni_agent_options, otlp_header), .min = 1},
-        ROW_TIME(struct ni_agent_options, "otlp-every", "TIME", "How often (15s)", otlp_every_ns),
-        {0}},
+    .opt = agent_opt,
     .more = "Without --foreground it goes to the background once it serves. SIGTERM ends it, SIGHUP reads the settings again. As root "
             "it sees the jobs of all users, each with that user's rights; else one's own.",
     .exits = {{"0", "ended as asked for"}, {"1", "could not run: the message says why"}},
     .examples = {{"--foreground", "what is served, on http://" NI_AGENT_LISTEN "/metrics"},
-                 {"--listen 0.0.0.0:9777 --token-file /etc/nccl-inspector/token --tls-cert C --tls-key K", "for a Prometheus elsewhere"}},
+                 {"-c FILE --listen 0.0.0.0:9777", "for a Prometheus elsewhere: FILE names token, certificate and key"}},
     .files = {{"/etc/nccl-inspector/agent.conf", "settings of the systemd unit"}}};
 
 int ni_agent_options_parse(struct ni_agent_options *o, int argc, char **argv, int *done) {
@@ -105,28 +110,30 @@ static const char *refuse_top(void *into) {
   return o->prometheus && o->agents.n ? "--agent and --prometheus: one of them" : NULL;
 }
 
+static const struct ni_opt top_opt[] = {
+    {"agent", 'a', NI_OPT_INPUTS, "HOST:PORT", "Ask the agent there (repeatable); without it this node's logs and black boxes",
+     TOP(agents)},
+    {"prometheus", 0, NI_OPT_TEXT, "URL", "Ask a Prometheus that scrapes the agents", TOP(prometheus), .min = 1},
+    {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", TOP(token_file), .min = 1},
+    {"ca", 0, NI_OPT_TEXT, "FILE", "Certificates (PEM) that are trusted", TOP(ca), .min = 1},
+    {"log-dir", 0, NI_OPT_INPUTS, "DIR", "Logs of this node's jobs also lie here (repeatable)", TOP(log_dirs)},
+    NI_ROW_BOX_DIR(struct ni_top_options),
+    {"every", 'd', NI_OPT_TAKE, "TIME", "Between looks", TOP(every_ns), .def = "1s", .take = ni_take_time,
+     .want = "a time from 10ms to 1h, such as 1s or 500ms"},
+    {"once", '1', NI_OPT_FLAG, NULL, "Print one screen as text and end", TOP(once)},
+    NI_ROW_JSON(struct ni_top_options, "now"),
+    {"sort", 's', NI_OPT_CHOICE, "rank|age|bandwidth|late", "Order of the ranks", TOP(sort),
+     .want = "rank|age|bandwidth|late"},
+    {"filter", 'f', NI_OPT_TEXT, "TEXT", "Only ranks with TEXT in their job, host, communicator or function",
+     TOP(filter)},
+    {"no-color", 0, NI_OPT_FLAG, NULL, "No colours", TOP(no_colour)},
+    {0}};
+
 const struct ni_command ni_top_command = {
     .name = "top", .need = NI_NEED_DURING, .purpose = "what every rank does now, on a screen",
     .about = "One screen: jobs, ranks, the operation that each is in and for how long, bandwidth, who is waited for, GPUs and NICs.",
     .synopsis = "[OPTION...]", .refuse = refuse_top, .run = ni_top_run,
-    .opt = (const struct ni_opt[]){
-        {"agent", 'a', NI_OPT_INPUTS, "HOST:PORT", "Ask the agent there (repeatable); without it this node's logs and black boxes",
-         NI_INTO(struct ni_top_options, agents)},
-        {"prometheus", 0, NI_OPT_TEXT, "URL", "Ask a Prometheus that scrapes the agents", NI_INTO(struct ni_top_options, prometheus), .min = 1},
-        {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", NI_INTO(struct ni_top_options, token_file), .min = 1},
-        {"ca", 0, NI_OPT_TEXT, "FILE", "Certificates (PEM) that are trusted", NI_INTO(struct ni_top_options, ca), .min = 1},
-        {"log-dir", 0, NI_OPT_INPUTS, "DIR", "Logs of this node's jobs also lie here (repeatable)", NI_INTO(struct ni_top_options, log_dirs)},
-        NI_ROW_BOX_DIR(struct ni_top_options),
-        {"every", 'd', NI_OPT_TAKE, "TIME", "Between looks", NI_INTO(struct ni_top_options, every_ns), .def = "1s", .take = ni_take_time,
-         .want = "a time from 10ms to 1h, such as 1s or 500ms"},
-        {"once", '1', NI_OPT_FLAG, NULL, "Print one screen as text and end", NI_INTO(struct ni_top_options, once)},
-        NI_ROW_JSON(struct ni_top_options, "now"),
-        {"sort", 's', NI_OPT_CHOICE, "rank|age|bandwidth|late", "Order of the ranks", NI_INTO(struct ni_top_options, sort),
-         .want = "rank|age|bandwidth|late"},
-        {"filter", 'f', NI_OPT_TEXT, "TEXT", "Only ranks with TEXT in their job, host, communicator or function",
-         NI_INTO(struct ni_top_options, filter)},
-        {"no-color", 0, NI_OPT_FLAG, NULL, "No colours", NI_INTO(struct ni_top_options, no_colour)},
-        {0}},
+    .opt = top_opt,
     .exits = {{"0", "ended as asked for"}, {"1", "could not run: the message says why"}, {"2", "nothing to show: no job here"}},
     .examples = {{"", "this node, as root all users' jobs"}, {"-a n1:9777 -a n2:9777", "two nodes with agents"},
                  {"--once", "for a script or a mail"}}};

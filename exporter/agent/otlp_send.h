@@ -1,13 +1,10 @@
 /*
- * Sends metrics by OTLP over HTTP, in a thread of its own: names are looked up and servers waited for there.
+ * Sends metrics by OTLP over HTTP, in a thread of its own: names are looked up and servers waited for there. One request waits, and a
+ * newer one replaces it: sums are cumulative, so what is given up costs points in time and no amounts.
  *
- *   agent every 15 s: ni_otlp_put(request) ─▶ one request that waits, a newer one replaces it ─▶ POST URL/v1/metrics, gzip
- *
- * As the specification has it: 429, 502, 503, 504 and no connection are tried again, after Retry-After or 1, 2, 4 ... 60 s
- * with jitter, for five minutes; 200 with a partial success and other codes are not. Sums are cumulative, so what is given up
- * costs points in time and no amounts. Nothing of it ever waits for the job or for /metrics. Redirects are not followed; a
- * Retry-After counts to an hour; proxies are those of the environment. The caller has blocked his signals, and ignores
- * SIGPIPE.
+ * As the specification has it: 429, 502, 503, 504 and no connection are tried again, after Retry-After (an hour at most) or 1, 2,
+ * 4 ... 60 s with jitter, for five minutes; 200 with a partial success and other codes are not. Redirects are not followed; proxies
+ * are those of the environment. The caller has blocked his signals, and ignores SIGPIPE.
  */
 #ifndef NI_OTLP_SEND_H
 #define NI_OTLP_SEND_H

@@ -1,12 +1,10 @@
 /*
  * Samples in a ring on disk: time series of counters (series_write.h) in files of one folder that together stay below a size.
  *
- *   sample ─▶ <host>-counters-<start>.jsonl.gz, a whole member every 10 s ─▶ a new file at a 16th of the size, or after an hour
- *          ─▶ above the size, or beyond 1,000 files: the oldest of this host go, by their names, never the one that grows
- *
- * A disk that takes nothing is asked again 10 s later; what 4 MiB of text do not hold meanwhile is lost and counted, as is
- * what came while there was no file. Empty files of this host go, other names are not touched. One thread. Times:
- * CLOCK_MONOTONIC.
+ * <host>-counters-<start>.jsonl.gz gets a whole member every 10 s; a new file begins at a 16th of the size, or after an hour. Above
+ * the size, or beyond 1,000 files, the oldest of this host go, by their names; empty ones, too; other names are not touched. A disk
+ * that takes nothing is asked again 10 s later; what 4 MiB of text do not hold meanwhile is lost and counted, as is what came while
+ * there was no file. One thread. Times: CLOCK_MONOTONIC.
  */
 #ifndef NI_RING_H
 #define NI_RING_H

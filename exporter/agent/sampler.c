@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/cmds/counters/recorder.h"
 
@@ -84,29 +85,16 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
 
 int ni_sampler_fd(const struct ni_sampler *s) { return s->ready; }
 
-static int copy(struct ni_running *to, const struct ni_running *from) {
-  struct ni_running new = {.value = calloc(from->n + 1, sizeof *new.value), .at_ns = from->at_ns};
-  bool failed = !new.value;
-  while (!failed && new.n < from->n) {
-    const struct ni_running_value *was = &from->value[new.n];
-    struct ni_running_value *v = &new.value[new.n++];
-    *v = *was;
-    v->entity = strdup(was->entity), v->name = strdup(was->name);
-    v->pci = was->pci ? strdup(was->pci) : NULL, v->about = was->about ? strdup(was->about) : NULL;
-    failed = !v->entity || !v->name || !v->pci != !was->pci || !v->about != !was->about;
-  }
-  ni_running_free(failed ? &new : to);
-  if (!failed) *to = new;
-  return failed ? -ENOMEM : 0;
-}
-
 int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
   (void)!read(s->ready, &(uint64_t){0}, 8);
   if (pthread_mutex_trylock(&s->lock) != 0) return 0; /* it writes to `ready` when it is done */
-  int e = copy(r, &s->running);
+  const struct ni_running *from = &s->running;
+  bool room = from->n <= r->cap || ni_array_more(&r->value, &r->cap, from->n, sizeof *r->value);
+  if (room && from->n) memcpy(r->value, from->value, from->n * sizeof *r->value);
+  if (room) r->n = from->n, r->at_ns = from->at_ns;
   *t = s->totals;
   pthread_mutex_unlock(&s->lock);
-  return e;
+  return room ? 0 : -ENOMEM;
 }
 
 void ni_sampler_stop(struct ni_sampler *s) {

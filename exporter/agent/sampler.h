@@ -1,13 +1,7 @@
 /*
  * Samples NICs, GPUs and the host in a thread of its own, since a driver may make it wait, with processor time that nobody else
- * wants (SCHED_IDLE); and keeps the samples in a ring on disk.
- *
- *   thread: sweep ─▶ totals (running.h) under a lock ─▶ eventfd ─▶ agent: ni_sampler_take()
- *                 ─▶ series file in <state>/ring (ring.h)
- *
- * The ring's files are time series as `counters record` writes them: every command reads them. A member is whole or, after a
- * kill, not there; a full disk costs samples, which are counted. The caller has blocked his signals. What is there to sample
- * is looked for every 60 samples, also where nothing was found. Threads: the caller's and its own.
+ * wants (SCHED_IDLE); and keeps the samples in a ring on disk (ring.h). What is there to sample is looked for every 60 samples,
+ * also where nothing was found. The caller has blocked his signals. Threads: the caller's and its own.
  */
 #ifndef NI_SAMPLER_H
 #define NI_SAMPLER_H

@@ -26,7 +26,7 @@ struct ni_serve {
   char *token, *listen, url[96];
   struct MHD_Response *made[NI_SERVE_WHATS];
   uint64_t made_ns[NI_SERVE_WHATS], scrapes, refused;
-  uint64_t since_ns[FDS]; /* by descriptor: when the connection began, or its last answer was through; 0: none */
+  uint64_t since_ns[FDS]; /* by descriptor: when the connection began, or its newest request was whole; 0: none */
 };
 
 /* ---- requests ---- */
@@ -75,6 +75,12 @@ static struct MHD_Response *made(struct ni_serve *s, enum ni_serve_what what) {
   return s->made[what] = r;
 }
 
+/* The library ends silent connections, but a byte now and then would keep one for ever. */
+static void mark(struct ni_serve *s, struct MHD_Connection *c, bool open) {
+  int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+  if (fd >= 0 && fd < FDS) s->since_ns[fd] = open ? ni_now_ns(CLOCK_MONOTONIC) : 0;
+}
+
 static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                               const char *upload, size_t *upload_bytes, void **begun) {
   struct ni_serve *s = arg;
@@ -83,6 +89,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
   (void)version, (void)upload, (void)upload_bytes;
   if (!*begun) { /* a refusal at this time closes the connection, and nothing more is read from it */
     *begun = s;
+    mark(s, c, true);
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
       return reply(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone\n", MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     if (s->token && !knows(s->token, HEADER(MHD_HTTP_HEADER_AUTHORIZATION)))
@@ -107,19 +114,9 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
   return MHD_queue_response(c, MHD_HTTP_OK, r);
 }
 
-/* ---- connections: the library ends silent ones, but a byte now and then would keep one for ever ---- */
-
-static void mark(struct ni_serve *s, struct MHD_Connection *c, bool open) {
-  int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-  if (fd >= 0 && fd < FDS) s->since_ns[fd] = open ? ni_now_ns(CLOCK_MONOTONIC) : 0;
-}
 static void connected(void *s, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode code) {
   (void)context;
   mark(s, c, code == MHD_CONNECTION_NOTIFY_STARTED);
-}
-static void completed(void *s, struct MHD_Connection *c, void **begun, enum MHD_RequestTerminationCode code) {
-  (void)begun, (void)code;
-  mark(s, c, true);
 }
 
 void ni_serve_turn(struct ni_serve *s, uint64_t *scrapes, uint64_t *refused) {
@@ -181,7 +178,7 @@ static struct MHD_Daemon *start(struct ni_serve *s, const struct ni_serve *befor
   return MHD_start_daemon(flags, 0, NULL, NULL, answer, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, s, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
+      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, s,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 

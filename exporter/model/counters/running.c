@@ -1,17 +1,13 @@
 #include "running.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/array.h"
 
-static void free_texts(struct ni_running_value *v) {
-  free(v->entity);
-  free(v->name);
-  free(v->pci);
-  free(v->about);
-}
+#define TEXT(to, from) snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
 
 /* The place of a counter of the set, which has no reading yet where it is new. NI_INDEX_NONE without memory. */
 static uint32_t place(struct ni_running *r, const struct ni_entity *e, const struct ni_counter *c) {
@@ -20,17 +16,14 @@ static uint32_t place(struct ni_running *r, const struct ni_entity *e, const str
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&r->index, hash, &at)) != NI_INDEX_NONE;) {
     v = &r->value[k];
-    if (v->source == e->source && strcmp(v->name, c->name) == 0 && strcmp(v->entity, e->name) == 0) return k;
+    bool named = strncmp(v->name, c->name, sizeof v->name - 1) == 0 && strncmp(v->entity, e->name, sizeof v->entity - 1) == 0;
+    if (named && v->source == e->source) return k;
   }
-  if (!ni_array_room(r->value, r->n, r->cap)) return k;
+  if (!ni_array_room(r->value, r->n, r->cap) || ni_index_add(&r->index, hash, (uint32_t)r->n) < 0) return NI_INDEX_NONE;
   v = &r->value[r->n];
   *v = (struct ni_running_value){.source = e->source, .what = c->what, .last.state = NI_READ_MISSING};
-  v->entity = strdup(e->name), v->name = strdup(c->name);
-  v->pci = e->pci ? strdup(e->pci) : NULL, v->about = e->about ? strdup(e->about) : NULL;
-  bool whole = v->entity && v->name && !v->pci == !e->pci && !v->about == !e->about;
-  if (whole && ni_index_add(&r->index, hash, (uint32_t)r->n) == 0) return (uint32_t)r->n++;
-  free_texts(v);
-  return NI_INDEX_NONE;
+  TEXT(v->entity, e->name), TEXT(v->name, c->name), TEXT(v->pci, e->pci), TEXT(v->about, e->about);
+  return (uint32_t)r->n++;
 }
 
 static void take(struct ni_running_value *v, const struct ni_reading *now, double link_bytes_s) {
@@ -64,7 +57,6 @@ int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct
 }
 
 void ni_running_free(struct ni_running *r) {
-  for (size_t i = 0; i < r->n; i++) free_texts(&r->value[i]);
   free(r->value);
   ni_index_free(&r->index);
   *r = (struct ni_running){0};

@@ -13,8 +13,8 @@
 #include "exporter/collect/set.h"
 
 struct ni_running_value {
-  char *entity, *name;        /* "cxi0", "hni_tx_paused_1" */
-  char *pci, *about;          /* of the entity; NULL: not known */
+  char entity[64], name[96];  /* "cxi0", "hni_tx_paused_1"; longer ones are cut */
+  char pci[32], about[128];   /* of the entity; "": not known */
   struct ni_metric what;
   double link_bytes_s;        /* of the entity; 0: not known */
   uint64_t total;             /* of a counter, in units (scale taken in); of a gauge its level, as int64_t */

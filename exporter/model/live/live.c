@@ -25,7 +25,6 @@ static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt,
   uint32_t j = ni_live_add(l, NI_LIVE_JOBS, &key);
   if (j == NI_INDEX_NONE) return j;
   to = &l->job[j];
-  if (!to->first_ns) to->first_ns = unix_ns;
   if (unix_ns > to->last_ns) to->last_ns = unix_ns;
   if (!to->looked) to->ended_ns = 0; /* nobody but its logs says that it lives */
   return j;
@@ -187,7 +186,7 @@ int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t uni
   int e = b->kind == NI_LIVE_LOGS ? apply_logs(l, b, unix_ns) : apply_look(l, b, unix_ns, mono_ns);
   if (e) return e;
   l->totals.lines += b->totals.lines, l->totals.bad_lines += b->totals.bad_lines, l->totals.damages += b->totals.damages;
-  l->totals.bytes += b->totals.bytes, l->totals.keys_left_out += b->totals.keys_left_out;
+  l->totals.bytes += b->totals.bytes, l->left_out += b->totals.keys_left_out;
   if (!l->began_ns) l->began_ns = unix_ns;
   return 0;
 }

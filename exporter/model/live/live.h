@@ -30,7 +30,7 @@ enum {
 struct ni_live_job {
   char job[64], attempt[16];
   uint32_t uid;
-  uint64_t first_ns, last_ns;       /* when it was seen first, and when anything of it last moved; this node's clock */
+  uint64_t last_ns;                 /* when anything of it last moved; this node's clock */
   uint64_t ended_ns;                /* no process of it lives here, or its logs were quiet for a minute: since when; 0: else */
   bool looked;                      /* boxes tell of it */
   uint32_t alive;                   /* processes in the newest looks */
@@ -99,7 +99,7 @@ struct ni_live { /* all 0: empty */
   size_t cap_looks;
   struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
   struct ni_live_totals totals;
-  uint64_t left_out;                /* jobs, members, functions beyond the bounds, counted each time */
+  uint64_t left_out;                /* jobs, members, functions beyond the bounds, also of batches, counted each time */
   uint64_t window_ns, nvidia_ns;    /* CLOCK_MONOTONIC: when the window of rates and NVIDIA's interval began */
   uint64_t began_ns;                /* Unix: since when counters count, the checkpoint's first */
 };

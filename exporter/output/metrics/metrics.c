@@ -142,7 +142,7 @@ static void label_of(struct told *o, const struct ni_live_who *who, const char *
   label[RANK] = who->rank < 0 ? "" : number_of(o, who->rank);
   for (size_t i = 0; r && i < r->n && *who->gpu_pci && !label[GPU]; i++) {
     const struct ni_running_value *v = &r->value[i];
-    bool here = v->source == NI_METRIC_GPU && v->pci && strcmp(v->pci, who->gpu_pci) == 0;
+    bool here = v->source == NI_METRIC_GPU && strcmp(v->pci, who->gpu_pci) == 0;
     if (here && strncmp(v->entity, "gpu", 3) == 0) label[GPU] = v->entity + 3;
   }
   if (!label[GPU]) label[GPU] = who->gpu < 0 ? "" : number_of(o, who->gpu);
@@ -238,9 +238,9 @@ enum turn { GPUS, NICS, HOST, LESSER, TURNS };
 
 static void tell_gpu(struct told *o, const struct ni_running_value *v, enum turn turn) {
   const char *gpu = text_of(o, v->entity + (strncmp(v->entity, "gpu", 3) == 0 ? 3 : 0), 64), *name = text_of(o, v->name, 128);
-  const char *about = v->about ? v->about : "", *comma = strstr(about, ", "), *uuid = comma ? comma + 2 : about;
+  const char *comma = strstr(v->about, ", "), *uuid = comma ? comma + 2 : v->about;
   bool throttled = strncmp(name, "throttled_", 10) == 0, reasons = strcmp(name, "throttle_reasons") == 0;
-  if (turn == GPUS) TELL(o, GPU_INFO, 1, gpu, text_of(o, uuid, strcspn(uuid, ";")), v->pci ? text_of(o, v->pci, 32) : "");
+  if (turn == GPUS) TELL(o, GPU_INFO, 1, gpu, text_of(o, uuid, strcspn(uuid, ";")), text_of(o, v->pci, 32));
   if (turn == GPUS && throttled) TELL(o, THROTTLED_SECONDS, v->total, gpu, name + 10);
   if (turn == GPUS && reasons) {
     TELL(o, THROTTLED, !!(v->total & 4), gpu, "power");

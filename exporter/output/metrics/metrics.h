@@ -21,7 +21,7 @@ enum { NI_METRICS_SERIES_MAX = 5000 }; /* a histogram's buckets, sum and count c
 struct ni_agent_self {
   const char *node, *version;
   uint64_t began_ns;                /* Unix ns */
-  uint64_t cpu_ns, resident_bytes, descriptors, threads; /* with its readers */
+  uint64_t cpu_ns, resident_bytes, descriptors; /* with its readers */
   uint64_t samples, samples_missed, samples_lost, ring_bytes;
   uint64_t reader_restarts, state_lost, state_errors, state_saved_ns, clock_steps;
   uint64_t otlp_sent, otlp_retried, otlp_dropped, otlp_refused; /* requests; refused: data points, by partial success */

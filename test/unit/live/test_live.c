@@ -237,6 +237,10 @@ static void bounds(void **state) {
   assert_int_equal(l.n_jobs, NI_LIVE_JOBS_MAX);
   assert_int_equal(l.n_files, NI_LIVE_JOBS_MAX + 10); /* what is left out is left out once */
   assert_int_equal(l.left_out, 10);
+  struct ni_live_batch full = logs(100000, 0, 1, "77");
+  full.totals.keys_left_out = 5;
+  assert_int_equal(ni_live_apply(&l, &full, T(0), S), 0);
+  assert_int_equal(l.left_out, 15); /* a batch had no room */
   ni_live_tick(&l, T(0), S, S);
   assert_true(ni_live_tick(&l, T(100), 2 * S, S));
   assert_int_equal(l.n_jobs, 0);

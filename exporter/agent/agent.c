@@ -35,7 +35,7 @@
 
 struct agent {
   int argc, epoll, timer, signals, dir, lock;
-  char **argv, state[PATH_MAX], ring[PATH_MAX + 8], node[256];
+  char **argv, state[PATH_MAX], ring[PATH_MAX + 8], node[256], refused[256];
   struct ni_settings *set;
   struct ni_live live;
   struct ni_running running, before; /* before: up to 5 s older */
@@ -84,6 +84,8 @@ static bool make(void *arg, enum ni_serve_what what, FILE *f) {
 static void send_otlp(struct agent *a) {
   const struct ni_metrics_in in = figures(a);
   size_t bytes;
+  const struct ni_otlp_totals t = ni_otlp_totals(a->otlp);
+  if (*t.error && strcmp(t.error, a->refused) != 0) say(a, "--otlp=%s: %s", a->set->o.otlp, strcpy(a->refused, t.error));
   void *request = a->settled ? ni_metrics_otlp(&in, &bytes) : NULL;
   if (request) ni_otlp_put(a->otlp, request, bytes);
   a->sent_ns = a->mono_ns;

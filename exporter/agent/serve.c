@@ -41,9 +41,9 @@ static struct MHD_Response *response(char *text, size_t bytes, enum MHD_Response
 
 static enum MHD_Result reply(struct ni_serve *s, struct MHD_Connection *c, unsigned code, char *text,
                              const char *header, const char *value) {
-  struct MHD_Response *r = response(text, strlen(text), MHD_RESPMEM_PERSISTENT, *text == '<' ? "text/html" : "text/plain");
+  struct MHD_Response *r = response(text, strlen(text), MHD_RESPMEM_PERSISTENT, "text/plain");
   if (!r) return MHD_NO;
-  s->refused += code != MHD_HTTP_OK;
+  s->refused++;
   if (header) MHD_add_response_header(r, header, value);
   enum MHD_Result done = MHD_queue_response(c, code, r);
   MHD_destroy_response(r);
@@ -103,9 +103,6 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *c, const char *u
   if (strcmp(url, "/metrics") == 0) what = open ? NI_SERVE_OPENMETRICS : NI_SERVE_TEXT;
   else if (strcmp(url, "/v1/now") == 0) what = NI_SERVE_NOW;
   else if (strcmp(url, "/healthz") == 0) what = NI_SERVE_HEALTH;
-  else if (strcmp(url, "/") == 0)
-    return reply(s, c, MHD_HTTP_OK, "<!DOCTYPE html><title>nccl-inspector agent</title><a href=\"/metrics\">metrics</a>, "
-                 "<a href=\"/v1/now\">now</a>, <a href=\"/healthz\">health</a>\n", NULL, NULL);
   else return reply(s, c, MHD_HTTP_NOT_FOUND, "there are /metrics, /v1/now and /healthz\n", NULL, NULL);
   struct MHD_Response *r = made(s, what);
   if (!r)

@@ -1,5 +1,5 @@
 /*
- * The agent's HTTP: /metrics, /v1/now, /healthz and a page of links, GET and HEAD alone. By libmicrohttpd inside the agent's epoll
+ * The agent's HTTP: /metrics, /v1/now, /healthz, GET and HEAD alone. By libmicrohttpd inside the agent's epoll
  * loop, no thread. No request makes it read a path: what there is to answer is made by the agent.
  *
  * Bounds: 64 connections, 16 of one address beyond this machine; 16 KiB of headers, no body; 10 s of silence; 20 s for a request and

@@ -6,14 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/base/array.h"
-
-static bool add(struct ni_argv *a, char *word) {
-  if (!word || !ni_array_room(a->word, a->n, a->cap)) return free(word), false;
-  a->word[a->n++] = word;
-  return true;
-}
-
 /* Each line is tried by itself, so that what is wrong with it is told with its place. */
 static bool take_line(struct ni_argv *words, char *place, char *key) {
   struct ni_command alone = ni_agent_command;
@@ -29,7 +21,9 @@ static bool take_line(struct ni_argv *words, char *place, char *key) {
   alone.refuse = NULL;
   (void)ni_words_parse(&alone, 2, (char *[]){place, word, NULL}, &o, &done);
   ni_agent_options_free(&o);
-  return done || no ? free(word), !done : add(words, word);
+  bool fine = !done && (no || ni_argv_add(words, word) == 0);
+  free(word);
+  return fine;
 }
 
 static bool read_file(struct ni_argv *words, const char *name, const char *path) {
@@ -56,8 +50,8 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
   int done = !s;
   *code = s ? ni_agent_options_parse(&s->o, argc, argv, &done) : NI_EXIT_COULD_NOT_RUN;
   if (!done && s->o.config) {
-    bool fine = add(&s->words, strdup(argv[0])) && read_file(&s->words, argv[0], s->o.config);
-    for (int i = 1; i < argc && fine; i++) fine = add(&s->words, strdup(argv[i]));
+    bool fine = ni_argv_add(&s->words, argv[0]) == 0 && read_file(&s->words, argv[0], s->o.config);
+    for (int i = 1; i < argc && fine; i++) fine = ni_argv_add(&s->words, argv[i]) == 0;
     ni_agent_options_free(&s->o);
     s->o = (struct ni_agent_options){0};
     *code = fine ? ni_agent_options_parse(&s->o, (int)s->words.n, s->words.word, &done) : NI_EXIT_COULD_NOT_RUN;
@@ -69,7 +63,6 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
 
 void ni_settings_free(struct ni_settings *s) {
   ni_agent_options_free(&s->o);
-  for (size_t i = 0; i < s->words.n; i++) free(s->words.word[i]);
-  free(s->words.word);
+  ni_argv_free(&s->words);
   free(s);
 }

@@ -10,14 +10,17 @@
 #include "exporter/cmds/counters/recorder.h"
 #include "exporter/input/box/sources.h"
 
-static int take_word(const struct ni_opt *o, void *into, const char *arg) {
-  struct ni_argv *a = (struct ni_argv *)((char *)into + o->at);
-  if (!ni_array_room(a->word, a->n + 1, a->cap) || !(a->word[a->n] = strdup(arg))) return -ENOMEM;
+int ni_argv_add(struct ni_argv *a, const char *word) {
+  if (!ni_array_room(a->word, a->n + 1, a->cap) || !(a->word[a->n] = strdup(word))) return -ENOMEM;
   a->word[++a->n] = NULL;
   return 0;
 }
 
-static void free_words(struct ni_argv *a) {
+static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+  return ni_argv_add((struct ni_argv *)((char *)into + o->at), arg);
+}
+
+void ni_argv_free(struct ni_argv *a) {
   for (size_t i = 0; i < a->n; i++) free(a->word[i]);
   free(a->word);
 }
@@ -99,7 +102,7 @@ int ni_agent_options_parse(struct ni_agent_options *o, int argc, char **argv, in
 
 void ni_agent_options_free(struct ni_agent_options *o) {
   ni_inputs_free(&o->log_dirs);
-  free_words(&o->on_hang);
+  ni_argv_free(&o->on_hang);
 }
 
 /* ---- top ---- */

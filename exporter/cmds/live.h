@@ -16,6 +16,8 @@ struct ni_argv {
   char **word;
   size_t n, cap;
 };
+int ni_argv_add(struct ni_argv *a, const char *word); /* a copy; 0 or -ENOMEM */
+void ni_argv_free(struct ni_argv *a);
 
 /* Of `agent`, from the command line or the settings file. Texts are the caller's of ni_words_parse(), which keeps argv. */
 struct ni_agent_options {

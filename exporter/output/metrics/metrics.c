@@ -320,17 +320,16 @@ static void write_all(const struct told *o, const char *node, const struct ni_me
   }
 }
 
-int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to, uint64_t *series, uint64_t *left_out) {
+int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to) {
   struct told o = {.in = in, .series = calloc(NI_METRICS_SERIES_MAX, sizeof *o.series)};
-  *series = *left_out = 0;
   if (!o.series) return -ENOMEM;
   tell_agent(&o);
   tell_jobs(&o);
   for (enum turn turn = GPUS; in->running && turn < TURNS; turn++)
     for (size_t i = 0; i < in->running->n; i++)
       if (in->running->value[i].known) tell_sampled(&o, &in->running->value[i], turn);
-  TELL(&o, SERIES, *series = o.told, NULL);
-  TELL(&o, LEFT_OUT, *left_out = o.left_out, NULL);
+  TELL(&o, SERIES, o.told, NULL);
+  TELL(&o, LEFT_OUT, o.left_out, NULL);
   const char *node = text_of(&o, in->self->node, 256);
   if (!o.failed) write_all(&o, node, to);
   for (uint32_t i = 0; i < o.n; i++) free(o.series[i].bucket);

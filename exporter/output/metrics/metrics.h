@@ -63,7 +63,7 @@ struct ni_metrics_to {
   void (*whole)(void *to, const struct ni_label *label, size_t n, uint64_t v); /* of counters that are whole numbers */
   void (*hist)(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h);
 };
-/* 0 or -ENOMEM. *series: how many there were; *left_out: how many were not told. */
-int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to, uint64_t *series, uint64_t *left_out);
+/* 0 or -ENOMEM. */
+int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to);
 
 #endif

@@ -55,24 +55,12 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, bool alive
   ni_json_end_object(j);
 }
 
-static void put_look(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_live_looked *k, size_t n,
-                     const struct ni_map *names, const struct ni_live_func *did) {
-  const struct ni_live_process *p = k->process, *end = p + k->n_processes;
-  const struct ni_live_func nothing = {0};
-  for (const struct ni_live_open *o = k->open; o < k->open + n; o++) {
-    if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
-      for (p = k->process; p < end && p->pid != o->pid;) p++;
-    const struct ni_live_job *job = ni_live_job_of(in->live, o->who.job, o->who.attempt, k->uid);
-    int64_t m = ni_map_get(names, name_of(in->live, job, &o->who), 0);
-    put_rank(j, o, p < end && ni_live_up(p, in->unix_ns), in->unix_ns, did && m >= 0 ? &did[m] : &nothing);
-  }
-}
-
 static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   const struct ni_live *l = in->live;
+  const struct ni_live_func nothing = {0};
   struct ni_live_func *did = calloc(l->n_members + 1, sizeof *did); /* by the first member of that name */
   struct ni_map names = {0};
-  size_t left = ROWS_MAX;
+  size_t rows = 0;
   for (const struct ni_live_func *f = l->func; did && f < l->func + l->n_funcs; f++) {
     const struct ni_live_member *m = &l->member[f->member];
     int64_t first = ni_map_find(&names, name_of(l, &l->job[m->job], &m->who), 0, f->member);
@@ -81,9 +69,14 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
     if (f->window_ns > did[first].window_ns) did[first].window_ns = f->window_ns;
   }
   for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
-    size_t n = k->n_open < left ? k->n_open : left;
-    put_look(j, in, k, n, &names, did);
-    left -= n;
+    const struct ni_live_process *p = k->process, *end = p + k->n_processes;
+    for (const struct ni_live_open *o = k->open; o < k->open + k->n_open && rows < ROWS_MAX; o++, rows++) {
+      if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
+        for (p = k->process; p < end && p->pid != o->pid;) p++;
+      const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
+      int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
+      put_rank(j, o, p < end && ni_live_up(p, in->unix_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
+    }
   }
   ni_map_free(&names);
   free(did);

@@ -167,7 +167,6 @@ void *ni_metrics_otlp(const struct ni_metrics_in *in, size_t *bytes) {
   struct encoder o = {.in = in};
   const struct ni_metrics_to to = {.to = &o, .family = family, .value = value, .whole = whole, .hist = hist};
   char instance[TEXT_MAX];
-  uint64_t series, left_out;
   snprintf(instance, sizeof instance, "%s:%llu", in->self->node, (unsigned long long)(in->self->began_ns / 1000000000u));
   put_attribute(&o, 1, "service.name", "nccl-inspector-agent");
   put_attribute(&o, 1, "service.instance.id", instance);
@@ -178,7 +177,7 @@ void *ni_metrics_otlp(const struct ni_metrics_in *in, size_t *bytes) {
   put_string(&o, 1, "nccl-inspector");
   put_string(&o, 2, in->self->version);
   wrap(&o, 1, scope);
-  if (ni_metrics_each(in, &to, &series, &left_out) < 0) o.failed = true;
+  if (ni_metrics_each(in, &to) < 0) o.failed = true;
   end_family(&o);
   wrap(&o, 2, scope);
   wrap(&o, 1, 0);

@@ -89,8 +89,7 @@ static void hist(void *to, const struct ni_label *label, size_t n, const struct 
 int ni_metrics_text(FILE *f, const struct ni_metrics_in *in, bool open) {
   struct writer w = {.f = f, .open = open};
   struct ni_metrics_to to = {&w, family, value, whole, hist};
-  uint64_t series, left_out;
-  int e = ni_metrics_each(in, &to, &series, &left_out);
+  int e = ni_metrics_each(in, &to);
   if (e == 0 && open) fputs("# EOF\n", f);
   return e;
 }

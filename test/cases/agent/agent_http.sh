@@ -20,7 +20,7 @@ j = json.load(open(sys.argv[1]))
 assert j["schema"] == "nccl-inspector-now-1" and j["jobs"] == [] and j["ranks"] == [] and j["node"] and j["version"], j
 P
 is health "$(code "$URL/healthz")-$(cat "$TMP/body")" 200-ok
-is links "$(code "$URL/")" 200
+is "another path" "$(code "$URL/")" 404
 is query "$(code "$URL/healthz?a=b&c=%00")" 200
 is HEAD "$(code "$URL/metrics" -I)" 200
 grep -qi '^Content-Length: [1-9]' "$TMP/head" || fail "HEAD without a length"

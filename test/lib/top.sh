@@ -8,18 +8,22 @@ WORK=$(mktemp -d)
 server=
 TMUX_SOCKET=$WORK/tmux
 finish() {
-  [ ! -S "$TMUX_SOCKET" ] || tmux -S "$TMUX_SOCKET" kill-server 2>/dev/null
-  [ -z "$server" ] || kill "$server" 2>/dev/null
+  tmux -S "$TMUX_SOCKET" kill-server 2>/dev/null || true # it may have ended just now
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
   rm -rf "$WORK"
 }
 trap finish EXIT
 FAILURES=0
 fail() { echo "FAIL $*"; FAILURES=1; }
+eventually() { # COMMAND...: until it succeeds, 30 s at most
+  local until=$((SECONDS + 30))
+  until "$@" >/dev/null 2>&1; do [ $SECONDS -le $until ] || return 1; sleep 0.05; done
+}
 
 serve() { # FOLDER: sets PORT
   python3 test/lib/fake_agents.py "$1" >"$WORK/server.log" 2>&1 &
   server=$!
-  for _ in $(seq 100); do [ ! -e "$1/port" ] || break; sleep 0.05; done
+  eventually test -e "$1/port" || true
   PORT=$(cat "$1/port") || { cat "$WORK/server.log"; exit 1; }
 }
 top() { # CODE NAMES ARGS...: `top` of these agents ends with CODE; what it says is in $WORK/out and $WORK/err

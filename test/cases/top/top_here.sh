@@ -12,8 +12,8 @@ says err 'nothing to show: no job with the plugin runs here; --agent HOST:PORT s
 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=$boxes NCCL_INSPECTOR_DUMP_DIR=$WORK/logs timeout 30 "$BUILD/nccl-sim" --quiet \
   --plugin "$BUILD/libnccl-profiler-inspector.so" --job 1x4 --procs --iterations 2000000 >"$WORK/sim" 2>&1 &
 job=$!
-for _ in $(seq 100); do [ "$(find "$boxes" -type f | wc -l)" -lt 4 ] || break; sleep 0.1; done
-sleep 1
+there() { "$INSPECTOR" top --once --box-dir "$boxes" </dev/null | grep -E ', 4 ranks, '; }
+eventually there || fail "four ranks do not appear"
 top 0 "" --once --box-dir "$boxes" --log-dir "$WORK/logs"
 says out ' 1 node, 1 job, 4 ranks, ' '^JOB +RANK +HOST'
 for rank in 0 1 2 3; do says out "^4242 +$rank [^ ]+ .* tp0 "; done

@@ -97,7 +97,8 @@ clean prom
 # On a screen: a name that wants to clear it, and wide characters, which are cut at the edge.
 if command -v tmux >/dev/null; then
   tmux -S "$TMUX_SOCKET" -f /dev/null -u new-session -d -x 80 -y 24 "'$INSPECTOR' top -a http://127.0.0.1:$PORT/foul; echo ended; sleep 60"
-  for _ in $(seq 50); do tmux -S "$TMUX_SOCKET" capture-pane -p | grep -q "^JOB" && break; sleep 0.1; done
+  drawn() { tmux -S "$TMUX_SOCKET" capture-pane -p | grep "^JOB" && tmux -S "$TMUX_SOCKET" capture-pane -p | grep '^F1 Help'; }
+  eventually drawn || fail "nothing is drawn"
   tmux -S "$TMUX_SOCKET" capture-pane -p >"$WORK/out"
   sed -n 2,23p "$WORK/out" | grep -qE '^JOB +RANK' || { fail "no heads on the screen"; cat "$WORK/out"; }
   tail -n 1 "$WORK/out" | grep -q '^F1 Help' || { fail "the last line is not that of keys"; cat "$WORK/out"; }

@@ -77,10 +77,11 @@ END
   free=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
   prometheus --config.file="$WORK/prom/p.yml" --storage.tsdb.path="$WORK/prom/data" --web.listen-address="127.0.0.1:$free" >"$WORK/prom/log" 2>&1 &
   real=$!
-  for _ in $(seq 80); do
-    "$INSPECTOR" top --once --prometheus "http://127.0.0.1:$free" >"$WORK/out" 2>"$WORK/err" </dev/null && grep -qE ' [1-9][0-9]* +16G ' "$WORK/out" && grep -qE '^n0 +cxi0 +[0-9.]+[GM] ' "$WORK/out" && break
-    sleep 0.25
-  done
+  filled() {
+    "$INSPECTOR" top --once --prometheus "http://127.0.0.1:$free" >"$WORK/out" 2>"$WORK/err" </dev/null && grep -E ' [1-9][0-9]* +16G ' "$WORK/out" >"$WORK/rates" &&
+      grep -E '^n0 +cxi0 +[0-9.]+[GM] ' "$WORK/out" >"$WORK/rates"
+  }
+  eventually filled || true
   kill $real $writer
   # Rates grow until they have thirty seconds; what they are of each other does not.
   says out '^77 +3 n0 +1 dp0  - +- +7.50 s +[1-9][0-9]* +16G +[0-9.]+%  75% 1700M$' '^job 77: likely$' '^n0 +1 +75% 1700M  600W  66C' \

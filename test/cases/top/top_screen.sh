@@ -10,12 +10,16 @@ serve "$WORK/web"
 
 SCREENS=0
 screen() { tmux -S "$TMUX_SOCKET" capture-pane -p "$@"; }
-# Until the screen has a line that fits, ten seconds at most.
-until_seen() { # WHAT PATTERN
-  for _ in $(seq 100); do ! screen | grep -qE -- "$2" || return 0; sleep 0.1; done
-  fail "$1: no '$2' on the screen:"
-  screen
+has() { screen | grep -E -- "$1"; }
+until_seen() { # WHAT PATTERN: until the screen has a line that fits
+  eventually has "$2" || { fail "$1: no '$2' on the screen:"; screen; }
 }
+shown() { screen | awk '/^JOB/ {on = 1; next} on && /^7/ {printf "%s ", $2}'; }
+are() { [ "$(shown)" = "$1" ]; }
+until_ranks() { # WHAT RANKS
+  eventually are "$2" || { fail "$1: ranks $(shown), not $2:"; screen; }
+}
+same() { screen | sed -nE '1s/^[0-9:]+ /NOW/; 1,11p' | diff "$WORK/want" - >"$WORK/differs"; }
 keys() { tmux -S "$TMUX_SOCKET" send-keys "$@"; }
 begin() { # COLUMNS LINES ENVIRONMENT NAMES OPTIONS...: `top` of these agents
   local agents=() name columns=$1 lines=$2 set=$3
@@ -26,12 +30,8 @@ begin() { # COLUMNS LINES ENVIRONMENT NAMES OPTIONS...: `top` of these agents
     "env $set '$INSPECTOR' top -d 100ms ${agents[*]} $*; echo \"ended with \$?\"; sleep 60"
 }
 end() { tmux -S "$TMUX_SOCKET" kill-server; }
-shown() { screen | awk '/^JOB/ {on = 1; next} on && /^7/ {printf "%s ", $2}'; }
 
 begin 80 24 A=1 "n0 n1"
-until_seen start '^77 +7 n1'
-screen >"$WORK/80"
-sed -E '1s/^[0-9:]+ /NOW/' "$WORK/80" | sed -n '1,11p' >"$WORK/got"
 cat >"$WORK/want" <<'END'
 NOW 2 nodes, 1 job, 8 ranks, 7 in flight, 7 stuck
 job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it
@@ -45,20 +45,18 @@ JOB RANK HOST GPU COMM FUNCTION  STATE     AGE OPS/s BUSBW LATE UTIL WAITS FOR
 77     6 n1     2 dp0  AllReduce kernel 46.0 s     0     0 1.6%  92% r1, r7
 77     7 n1     3 dp0  AllReduce kernel 47.0 s     0     0 1.7%  93%
 END
-diff "$WORK/want" "$WORK/got" || fail "another screen of 80x24"
-[ "$(tail -n 1 "$WORK/80")" = "F1 Help  F4 Filter  F6 Sort: rank  n NICs, GPUs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(tail -n 1 "$WORK/80")"
+eventually same || { fail "another screen of 80x24"; cat "$WORK/differs"; }
+[ "$(screen | tail -n 1)" = "F1 Help  F4 Filter  F6 Sort: rank  n NICs, GPUs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(screen | tail -n 1)"
 
 # Red: stuck; yellow: waited for, also where it is stuck elsewhere. Heads are reversed.
-screen -e >"$WORK/80e"
-grep -q $'\e\[1m\e\[31m.*77     0 n0' "$WORK/80e" || grep -q $'\e\\[[0-9;]*1m\e\\[31m' "$WORK/80e" || fail "no red"
-[ "$(screen -e | grep -c $'\e\\[33m.*77     [17] ')" = 2 ] || fail "ranks 1 and 7 are not yellow"
+coloured() { [ "$(screen -e | grep -c $'\e\\[33m.*77     [17] ')" = 2 ] && screen -e | grep $'\e\\[[0-9;]*1m\e\\[31m'; }
+eventually coloured || { fail "ranks 1 and 7 are not yellow, or nothing is red"; screen -e; }
 
 # Wider: GPUs and NICs below, where there are 40 lines.
 tmux -S "$TMUX_SOCKET" resize-window -x 120 -y 44
 until_seen resize '^HOST NIC  RECEIVED'
-screen >"$WORK/120"
 for line in '^77     0 n0     0 dp0  AllReduce kernel 40.0 s     0     0 1.0%  90% 1980M r1, r7$' '^n0     1  91% 1981M  641W  62C power,thermal$' \
-  '^n1   cxi1     2.0G 3.0G  25G  12% 1.0%$'; do grep -qE "$line" "$WORK/120" || fail "no '$line' at 120x44"; done
+  '^n1   cxi1     2.0G 3.0G  25G  12% 1.0%$'; do until_seen 120x44 "$line"; done
 tmux -S "$TMUX_SOCKET" resize-window -x 40 -y 10
 until_seen "40 columns" '^JOB RANK HOST FUNCTION'
 tmux -S "$TMUX_SOCKET" resize-window -x 80 -y 24
@@ -67,7 +65,7 @@ until_seen "back to 80" '^77 +7 n1'
 # Keys.
 keys s
 until_seen sort 'Sort: age'
-[ "$(shown)" = "7 6 5 4 3 2 0 1 " ] || fail "by age: $(shown)"
+until_ranks "by age" "7 6 5 4 3 2 0 1 "
 keys F6
 until_seen sort 'Sort: bandwidth'
 keys s s
@@ -76,10 +74,10 @@ keys /
 keys n1
 until_seen filter '^Filter: n1_'
 until_seen filter '4 of 8 with "n1"$'
-[ "$(shown)" = "4 5 6 7 " ] || fail "filtered: $(shown)"
+until_ranks "filtered" "4 5 6 7 "
 keys BSpace 0 Enter
 until_seen "filter kept" '4 of 8 with "n0"$'
-[ "$(shown)" = "0 1 2 3 " ] || fail "filtered anew: $(shown)"
+until_ranks "filtered anew" "0 1 2 3 "
 keys F4 Escape
 until_seen "filter ends" '^77 +7 n1'
 keys n
@@ -96,11 +94,16 @@ keys -
 until_seen slower ' 0.2s '
 keys +
 until_seen faster ' 0.1s '
-# Paused: a new value is not shown.
+# Paused: a new value is not shown, however often it is drawn.
 keys Space
 until_seen pause PAUSED
 sed -i 's/"n_ranks"/"x"/; s/AllReduce/AllGather/g' "$WORK/web/n0"
-sleep 0.5
+for _ in 1 2 3; do
+  keys h
+  until_seen "help, paused" 'Any key goes back'
+  keys x
+  until_seen "drawn, paused" 'PAUSED'
+done
 until_seen paused '^77 +0 n0 .*AllReduce'
 keys p
 until_seen "goes on" '^77 +0 n0 .*AllGather'
@@ -119,22 +122,21 @@ end
 # Scrolling; without colours; a signal ends it in order.
 begin 80 24 NO_COLOR=1 many
 until_seen many '^77 +20 n0'
-[ "$(shown | wc -w)" = 21 ] || fail "$(shown | wc -w) rows on 24 lines"
+until_ranks "24 lines" "$(seq -s ' ' 0 20) "
 keys Down Down
 until_seen down '^77 +22 n0'
-shown | grep -q '^2 3 ' || fail "down: $(shown)"
+until_ranks down "$(seq -s ' ' 2 22) "
 keys PageDown
 until_seen "page down" '^77 +43 n0'
 keys End
 until_seen end '^77 +59 n0'
-shown | grep -q '^39 ' || fail "end: $(shown)"
+until_ranks end "$(seq -s ' ' 39 59) "
 keys PageUp Up
 until_seen "page up" '^77 +17 n0'
 keys Home
 until_seen home '^77 +0 n0'
 ! screen -e | grep -q $'\e\\[[0-9;]*3[0-7]m' || fail "colours with NO_COLOR"
-kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')" -f live)" 2>/dev/null ||
-  kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
+kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
 until_seen SIGTERM 'ended with 0'
 end
 begin 80 24 TERM=nonsense many

@@ -22,11 +22,11 @@ namespace dom = simdjson::dom;
 #define RATE(family) "sum without(function)(rate(" P family "_total[30s]))"
 const char ni_top_query[] =
     GAUGE("in_flight", "in_flight_operations") GAUGE("age_s", "oldest_in_flight_seconds") GAUGE("stuck", "stuck_operations")
-    AS("hangs", "label_replace(" P "job_hang,\"hang\",\"$1\",\"verdict\",\"(.*)\")") " or "
+    AS("hangs", "label_replace(" P "job_hang,\"hang\",\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is missing\",\"verdict\",\"(.*)\")") " or "
     GAUGE("utilization", "gpu_utilization_ratio") GAUGE("power_w", "gpu_power_watts") GAUGE("sm_hz", "gpu_sm_clock_hertz")
     GAUGE("temperature_c", "gpu_temperature_celsius") GAUGE("link_bytes_s", "nic_link_bytes_per_second")
     AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
-    AS("late_share", RATE("late_seconds")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
+    AS("late_share", RATE("late_operations") "/" RATE("operations") " or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
     AS("tx_bytes_s", RATE("nic_transmit_bytes")) " or "
     AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,rank) group_left() " P "process_up");
 
@@ -128,7 +128,7 @@ extern "C" bool ni_top_read(ni_top *t, ni_top_source *s, const char *json, size_
   simdjson::error_code e = parser.parse(json, bytes).get(doc);
   const char *what = e ? simdjson::error_message(e) : (prometheus ? read_prometheus : read_now)(t, s, &o, doc);
   if (what) snprintf(why, cap, "%s", what);
-  else std::swap(*s, o);
+  else o.known = true, std::swap(*s, o);
   for (auto &l : o.list) free(l.item);
   return !what;
 }

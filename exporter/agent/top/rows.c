@@ -7,6 +7,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/map.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/plural.h"
 #include "exporter/base/text/put.h"
 
 #define TEXT(kind, member, bytes, key, head, drop) {key, offsetof(struct ni_top_##kind, member), bytes, head, 0, drop},
@@ -18,15 +20,25 @@ const struct ni_top_table ni_top_tables[] = {TABLE("jobs", job), TABLE("gpus", g
 const char *const ni_top_sort_names[] = {"rank", "age", "bandwidth", "late"};
 
 /* Nodes are looked at a second apart, and asked at not quite the same time: what began within that tells nothing. */
-enum { APART_MS = 2000, ONE_LOOK_MS = 100, NAMED = 3 };
+enum { APART_MS = 2000, ONE_LOOK_MS = 100, LONG_S = 5, NAMED = 3 };
 
 /* NAN goes last. */
 static int by_number(double a, double b) { return isnan(a) || isnan(b) ? isnan(a) - isnan(b) : (a > b) - (a < b); }
 
+/* Who is to blame comes before who waits. */
+static double age(const struct ni_top_rank *r) { return r->tone == NI_TOP_CULPRIT || r->alive == 0 ? INFINITY : r->age; }
+
+/* GPUs and NICs: by node, which is their first member, and by the column after that. */
+static int by_name(const void *x, const void *y, void *column) {
+  const struct ni_top_field *c = column;
+  const char *a = *(const char *const *)x, *b = *(const char *const *)y, *p = a + c->at, *q = b + c->at;
+  return strverscmp(a, b) ?: c->text ? strverscmp(p, q) : by_number(*(const double *)(const void *)p, *(const double *)(const void *)q);
+}
+
 static int by_sort(const void *x, const void *y, void *top) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
-  int c = sort == NI_TOP_BY_AGE ? by_number(-a->age, -b->age) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
+  int c = sort == NI_TOP_BY_AGE ? by_number(-age(a), -age(b)) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
         : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus) : 0;
   return c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank) ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
@@ -38,26 +50,50 @@ static int by_collectives(const void *x, const void *y) {
   return same_comm(a, b) ?: by_number(a->collectives, b->collectives) ?: by_number(a->rank, b->rank);
 }
 
+static double number_of(const struct ni_top_rank *r) { return r->rank >= 0 ? r->rank : r->comm_rank; }
+
+/* Of `behind` ranks the first ones and how many more. */
+static void put_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, size_t behind, bool whole) {
+  size_t named = behind > NAMED + 1 ? NAMED : behind;
+  for (size_t k = 0; k < named; k++) {
+    ni_put(w, whole ? "%srank %.0f" : "%sr%.0f", k ? ", " : "", number_of(first[k]));
+    if (whole) ni_put(w, " (%s)", first[k]->node);
+  }
+  if (behind > named) ni_put(w, ", +%zu", behind - named);
+}
+
 /* Whoever has not come to the call that another one of the communicator is in is in the beginning of a list by `collectives`. */
 static void who_waits(struct ni_top *t, size_t n) {
-  double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3;
+  double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3, longest = 0;
+  *t->waits = 0;
   qsort(t->by_comm, n, sizeof *t->by_comm, by_collectives);
   for (size_t from = 0, to; from < n; from = to) {
     struct ni_top_rank **first = t->by_comm + from;
-    double most = -1;
+    const struct ni_top_rank *oldest = NULL;
+    double most = -1, long_most = -1;
+    size_t waiting = 0, for_oldest = 0;
     for (to = from; to < n && same_comm(*first, t->by_comm[to]) == 0;) to++;
     for (size_t i = from, behind; i < to; i++) {
       struct ni_top_rank *r = t->by_comm[i];
       struct ni_put_text w = {r->waits, sizeof r->waits};
       if (!(r->call < r->collectives && r->age >= least_s) || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0) continue;
       ni_array_search(behind, to - from, first[behind]->collectives <= r->call);
-      size_t named = behind > NAMED + 1 ? NAMED : behind;
-      for (size_t k = 0; k < named; k++) ni_put(&w, "%sr%.0f", k ? ", " : "", first[k]->rank >= 0 ? first[k]->rank : first[k]->comm_rank);
-      if (behind > named) ni_put(&w, ", +%zu", behind - named);
+      put_ranks(&w, first, behind, false);
       most = fmax(most, r->call);
+      if (!behind || !(r->age >= LONG_S)) continue;
+      long_most = fmax(long_most, r->call);
+      waiting++;
+      if (!oldest || r->age > oldest->age) oldest = r, for_oldest = behind;
     }
     for (size_t i = from; i < to && t->by_comm[i]->collectives <= most; i++)
-      if (t->by_comm[i]->alive != 0) t->by_comm[i]->tone = NI_TOP_WAITED;
+      if (t->by_comm[i]->alive != 0) t->by_comm[i]->tone = t->by_comm[i]->collectives <= long_most ? NI_TOP_CULPRIT : NI_TOP_WAITED;
+    if (!oldest || oldest->age <= longest) continue;
+    struct ni_put_text w = {t->waits, sizeof t->waits};
+    char text[32];
+    longest = oldest->age;
+    ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, waiting, ni_plural(waiting, "rank waits", "ranks wait"),
+           oldest->function, *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
+    put_ranks(&w, first, for_oldest, true);
   }
 }
 
@@ -66,7 +102,7 @@ static uint64_t numbered(uint64_t name, double number) { return ni_hash(name, (u
 /* Is the rank to be shown? */
 static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_top_rank *r, struct ni_map seen[4], size_t *n_comm) {
   int64_t g = ni_map_get(seen + 3, numbered(ni_hash_text(0, r->node), r->gpu), 0);
-  const struct ni_top_gpu *own = g >= 0 ? t->item[NI_TOP_GPUS][g] : NULL;
+  const struct ni_top_gpu *own = r->gpu >= 0 && g >= 0 ? t->item[NI_TOP_GPUS][g] : NULL;
   const char *filter = t->filter;
   struct ni_put_text w = {r->label, sizeof r->label};
   ni_put(&w, *r->attempt && strcmp(r->attempt, "0") != 0 ? "%s#%s" : "%s", r->job, r->attempt);
@@ -109,6 +145,8 @@ int ni_top_look(struct ni_top *t) {
   for (int k = 0; k < 4; k++) ni_map_free(seen + k);
   if (e < 0) return e;
   who_waits(t, n_comm);
+  for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
+    qsort_r(t->item[kind], t->n[kind], sizeof(void *), by_name, (void *)&ni_top_tables[kind].field[1]);
   qsort_r(t->item[NI_TOP_RANKS], t->n[NI_TOP_RANKS], sizeof(void *), by_sort, t);
   return 0;
 }

@@ -17,7 +17,8 @@ enum { NI_TOP_ROWS_MAX = 65536 }; /* of each kind, all sources together; what is
 enum ni_top_kind { NI_TOP_JOBS = 0, NI_TOP_GPUS, NI_TOP_NICS, NI_TOP_RANKS, NI_TOP_KINDS };
 enum ni_top_sort { NI_TOP_BY_RANK = 0, NI_TOP_BY_AGE, NI_TOP_BY_BANDWIDTH, NI_TOP_BY_LATE, NI_TOP_SORTS };
 extern const char *const ni_top_sort_names[NI_TOP_SORTS]; /* as --sort has them */
-enum ni_top_tone { NI_TOP_PLAIN = 0, NI_TOP_WAITED, NI_TOP_ALERT, NI_TOP_GREY };
+/* WAITED: others wait for it; CULPRIT: for 5 s or more */
+enum ni_top_tone { NI_TOP_PLAIN = 0, NI_TOP_WAITED, NI_TOP_CULPRIT, NI_TOP_ALERT, NI_TOP_GREY };
 
 /*
  * What is known of a job, a GPU, a NIC, a rank in a communicator, in the order of the columns; T: a text, N: a number.
@@ -67,17 +68,19 @@ struct ni_top_source {
   char name[256], error[192];  /* the node's, before it answered as the user has it; why it does not answer, "": it does */
   uint64_t answered_ns;        /* CLOCK_MONOTONIC: the last time; before that when it was asked first */
   char *document;              /* as received, where somebody keeps it */
+  bool known;                  /* it has answered */
   struct ni_top_items list[NI_TOP_KINDS];
 };
 struct ni_top { /* all 0: empty, but for sources */
   struct ni_top_source *source;
   size_t n_sources, n[NI_TOP_KINDS];
-  void **item[NI_TOP_KINDS];   /* of all sources; ranks by filter and sort */
+  void **item[NI_TOP_KINDS];   /* of all sources; ranks by filter and sort, GPUs and NICs by name */
   struct ni_top_rank **by_comm;
   enum ni_top_sort sort;
   char filter[64];             /* "": all */
   size_t nodes, jobs, ranks, rows; /* without the filter */
   double in_flight, stuck;
+  char waits[512];             /* who has been waited for the longest, in a sentence; "": nobody for 5 s */
 };
 
 /* Orders anew what the sources hold: once one was read, nothing of `item` is valid before it. 0 or -ENOMEM: nothing is shown. */

@@ -38,6 +38,11 @@ static void number(char out[CELL], int unit, double v) {
   else snprintf(out, CELL, "%.*f%.*s", (unit == '%' || (unit == 'B' && *name != 'B')) && v < 9.95, v, *name != 'B', name);
 }
 
+static bool is_known(const struct ni_top_field *x, const void *item) {
+  const char *at = (const char *)item + x->at;
+  return x->text ? *at != 0 : *(const double *)(const void *)at >= 0;
+}
+
 /* As many bytes of n as so many columns hold. */
 static size_t held(const char *text, size_t n, int columns) {
   while (n && ni_text_columns(text, n) > columns)
@@ -46,25 +51,26 @@ static size_t held(const char *text, size_t n, int columns) {
   return n;
 }
 
-/* Names are cut; a column is as wide as what was widest in it. */
-static void fit(char text[CELL], int *width, bool left, bool name) {
-  size_t n = held(text, strlen(text), name ? NAME : CELL);
-  int columns = ni_text_columns(text, n);
-  if (*width < columns) *width = columns;
-  size_t room = CELL - 1 - n, pad = (size_t)(*width - columns) < room ? (size_t)(*width - columns) : room;
-  memmove(text + (left ? 0 : pad), text, n);
-  memset(text + (left ? n : 0), ' ', pad);
-  text[n + pad] = 0;
+/* A name that is too long ends in ~. */
+static void cut(char text[CELL]) {
+  int most = COLS / 6 > NAME ? COLS / 6 : NAME;
+  if (ni_text_columns(text, strlen(text)) > most) memcpy(text + held(text, strlen(text), most - 1), "~", 2);
 }
 
-/* n items from that one on, with heads, in so many columns (0: the terminal's). width NULL: nothing is cut. */
+/*
+ * n items from that one on, with heads, in so many columns (0: the terminal's). width: of each column so far, NULL: nothing is cut
+ * or left out. Else columns only grow, so that nothing jumps, and a column of which nothing is known is not there.
+ */
 static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n, int room, int *width) {
   const struct ni_top_table *what = &ni_top_tables[kind];
   struct ni_column column[COLUMNS_MAX];
   struct ni_table out;
   size_t columns = 0;
-  for (; columns < what->n && what->field[columns].head; columns++)
-    column[columns] = (struct ni_column){.head = what->field[columns].head, .left = what->field[columns].text, .drop = what->field[columns].drop};
+  for (const struct ni_top_field *x = what->field; columns < what->n && x->head; columns++, x++) {
+    bool known = !width || width[columns];
+    for (size_t i = 0; !known && i < t->n[kind]; i++) known = is_known(x, t->item[kind][i]);
+    column[columns] = (struct ni_column){.head = known ? x->head : "", .left = x->text, .drop = x->drop, .width = width ? width[columns] : 0};
+  }
   ni_table_begin(&out, column, columns);
   out.room = room;
   for (size_t i = from; i < t->n[kind] && i < from + n; i++)
@@ -72,9 +78,12 @@ static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t
       const struct ni_top_field *x = &what->field[k];
       const char *at = (const char *)t->item[kind][i] + x->at;
       char cell[CELL] = "-";
-      if (!x->text) number(cell, x->unit, *(const double *)(const void *)at);
-      else if (*at || k + 1 == columns) snprintf(cell, CELL, "%s", at);
-      if (width) fit(cell, width + k, x->text, k + 1 < columns && x->text);
+      if (!*column[k].head || (x->text && !*at && k + 1 == columns)) *cell = 0;
+      else if (!x->text) number(cell, x->unit, *(const double *)(const void *)at);
+      else if (*at) snprintf(cell, CELL, "%s", at);
+      if (width && x->text && k + 1 < columns) cut(cell);
+      int columns_of = ni_text_columns(cell, strlen(cell));
+      if (width && width[k] < columns_of) width[k] = columns_of;
       ni_table_cell(&out, "%s", cell);
     }
   ni_table_print(&out, f);
@@ -99,6 +108,7 @@ static void head(const struct ni_top *t, void (*line)(struct ni_screen *s, enum 
     line(s, NI_TOP_ALERT, text);
     shown[told++] = j;
   }
+  if (!told && *t->waits) line(s, NI_TOP_ALERT, t->waits); /* nobody has judged yet */
   told = 0;
   for (size_t i = 0; i < t->n_sources; i++) {
     const struct ni_top_source *o = t->source + i;
@@ -161,16 +171,21 @@ static size_t put(struct ni_screen *s, const char *text, size_t n, attr_t a) {
 
 static attr_t look_of(const struct ni_screen *s, enum ni_top_tone tone) {
   if (tone == NI_TOP_GREY || tone == NI_TOP_PLAIN) return tone == NI_TOP_GREY ? A_DIM : A_NORMAL;
-  return !s->colours ? A_BOLD : tone == NI_TOP_ALERT ? A_BOLD | (attr_t)COLOR_PAIR(RED) : (attr_t)COLOR_PAIR(YELLOW);
+  attr_t over = tone == NI_TOP_CULPRIT ? A_REVERSE : A_NORMAL;
+  return over | (!s->colours ? A_BOLD : tone == NI_TOP_ALERT ? A_BOLD | (attr_t)COLOR_PAIR(RED) : (attr_t)COLOR_PAIR(YELLOW));
 }
 
-/* Two lines at most, broken between words. */
+/* Three lines at most, broken between words; what is too much ends in dots. */
 static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
-  size_t n = strlen(text), first = n;
-  while (first && (ni_text_columns(text, first) > COLS || (first < n && text[first] != ' '))) first--;
-  if (!first || s->y > LINES - 6) first = n;
-  put(s, text, first, look_of(s, tone));
-  if (first < n) put(s, text + first + 1, n - first - 1, look_of(s, tone));
+  for (int line = 1; *text; line++) {
+    size_t n = strlen(text), first = n;
+    bool last = line == 3 || s->y > LINES - 6;
+    while (first && (ni_text_columns(text, first) > COLS - 4 * (last && first < n) || (first < n && text[first] != ' '))) first--;
+    if (!first) first = held(text, n, COLS - 4 * last);
+    put(s, text, first, look_of(s, tone));
+    if (last && first < n) mvaddstr(s->y - 1, ni_text_columns(text, first), " ...");
+    text += last || !first ? n : first + (text[first] == ' ');
+  }
 }
 
 /* The heads and n items below. */
@@ -191,14 +206,15 @@ static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_k
 
 static void put_help(struct ni_screen *s) {
   static const char *const line[] = {
-      "nccl-inspector top: what every rank does now", "", "Arrows PgUp PgDn Home End  scroll",
-      "s F6     sort by rank, age (oldest first), bandwidth (lowest first), late (most first)",
-      "/ F4     filter by job, host, communicator or function; Esc ends it", "n        ranks, GPUs, NICs", "Space p  pause",
-      "+ -      look more often, less often", "h F1     this help", "q F10    quit", "",
-      "AGE       for how long the oldest operation has been in flight", "BUSBW     bus bandwidth of the last seconds, bytes a second",
-      "LATE      share of the time for which the other ranks of its node waited for it",
-      "WAITS FOR ranks that have not come to the operation that this one is in", "",
-      "Red: stuck or killed. Yellow: others wait for it. Dim: its node does not answer.", "", "Any key goes back."};
+      "nccl-inspector top: what every rank does now", "", "arrows PgUp PgDn Home End  scroll",
+      "s F6       sort: by rank, age (who is waited for, then the oldest),", "           bandwidth (lowest first), late (most first)",
+      "/ F4       show only ranks with a text in job, host, communicator or function",
+      "Esc        show all", "n          ranks, GPUs, NICs", "space p    pause", "+ -        look more often, less often",
+      "h F1       this help", "q F10      quit", "",
+      "AGE        for how long the oldest operation has been in flight", "BUSBW      bus bandwidth of the last seconds, bytes a second",
+      "LATE       of its operations, to how many it came last of its node's ranks",
+      "WAITS FOR  ranks that have not come to the operation that this one is in", "",
+      "Red: stuck or killed. Yellow: others wait for it; a bar: for 5 s or more.", "Dim: its node does not answer.", "", "Any key goes back."};
   for (size_t i = 0; i < sizeof line / sizeof *line; i++) put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
 }
 
@@ -210,14 +226,23 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
   if (s->help) put_help(s);
   else {
     head(t, put_wrapped, s);
-    int room = LINES - 2 - s->y, gpus = LINES >= ROOMY && s->view == NI_TOP_RANKS ? room / 5 : 0; /* below, and as much for NICs */
-    s->page = room - 2 * gpus > 1 ? (size_t)(room - 2 * gpus) : 1;
+    /* Below the ranks: what they leave free, and of many lines two fifths; the page is the rest without heads and keys. */
+    int room = LINES - 1 - s->y, least = LINES >= ROOMY ? room / 5 * 2 : 0, below[NI_TOP_KINDS] = {0};
+    int rows = n < (size_t)room ? (int)n + 1 : room, spare = s->view != NI_TOP_RANKS || !n ? 0 : room - rows > least ? room - rows : least;
+    for (int kind = NI_TOP_NICS; kind >= NI_TOP_GPUS; spare -= below[kind--]) {
+      int want = t->n[kind] < (size_t)room ? (int)t->n[kind] + 1 : room, other = t->n[NI_TOP_GPUS] < (size_t)room ? (int)t->n[NI_TOP_GPUS] + 1 : room;
+      int most = kind == NI_TOP_GPUS ? spare : spare - other > spare / 2 ? spare - other : spare / 2;
+      below[kind] = most < 2 || want < 2 ? 0 : want < most ? want : most;
+      room -= below[kind];
+    }
+    s->page = room > 2 ? (size_t)room - 1 : 1;
     if (s->from + s->page > n) s->from = n > s->page ? n - s->page : 0;
     if (!t->rows) put_wrapped(s, NI_TOP_PLAIN, nothing);
     else put_table(s, t, s->view, s->from, s->page);
-    for (int kind = NI_TOP_GPUS; gpus && kind <= NI_TOP_NICS; kind++) put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)gpus - 1);
+    for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
+      if (below[kind]) put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
     if (s->typing) snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
-    else snprintf(keys, sizeof keys, "F1 Help  F4 Filter  F6 Sort: %s  n NICs, GPUs  Space %s  + - %gs  F10 Quit", ni_top_sort_names[t->sort],
+    else snprintf(keys, sizeof keys, "F1 Help  F4 Filter  F6 Sort: %s  n GPUs, NICs  Space %s  + - %gs  F10 Quit", ni_top_sort_names[t->sort],
                   s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
     s->y = LINES - 1;
     put(s, keys, strlen(keys), A_REVERSE);
@@ -242,6 +267,7 @@ static bool key(struct ni_screen *s, struct ni_top *t, int c) {
     case 'h': case '?': case KEY_F(1): s->help = true; break;
     case 's': case KEY_F(6): t->sort = (t->sort + 1) % NI_TOP_SORTS; break;
     case '/': case KEY_F(4): s->typing = true; break;
+    case ESCAPE: *t->filter = 0; break;
     case ' ': case 'p': s->paused = !s->paused; break;
     case 'n': s->view = s->view == NI_TOP_RANKS ? NI_TOP_GPUS : s->view + 1, s->from = 0; break;
     case '+': s->every_ns = s->every_ns > 200000000 ? s->every_ns / 2 : 100000000; break;

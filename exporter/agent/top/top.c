@@ -172,9 +172,16 @@ static int once(struct looking *t, const char *name, const char *nothing) {
 
 /* ---- again and again ---- */
 
+/* Where there are no rows: an error stands above, nobody has answered yet, or there are none. */
+static const char *no_rows(const struct looking *t, bool more, const char *nothing) {
+  bool failed = false, known = false;
+  for (size_t i = 0; i < t->top.n_sources; i++) failed |= *t->top.source[i].error, known |= t->top.source[i].known;
+  return known && !(t->readers && more) ? nothing : failed ? "" : "looking ...";
+}
+
 static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
   struct pollfd signals = {.fd = t->fd[2] = ni_end_signals(0), .events = POLLIN};
-  size_t left = 0;
+  size_t left = 1;
   bool draw = false;
   for (uint64_t due = 0; poll(&signals, 1, 0) == 0 && ni_screen_keys(s, &t->top, &draw);) {
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC), every = ni_screen_every(s);
@@ -187,7 +194,7 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
       left = 1;
     }
     if (draw && ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
-    if (draw) ni_screen_draw(s, &t->top, nothing);
+    if (draw) ni_screen_draw(s, &t->top, no_rows(t, left, nothing));
     size_t before = left;
     left = wait_for(t, every ? (int)((due - now) / 1000000) + 1 : 1000);
     draw = before && !left && !t->readers;

@@ -24,20 +24,20 @@ JOB RANK HOST GPU COMM FUNCTION  STATE      AGE OPS/s BUSBW LATE UTIL CLOCK WAIT
 77     7 n1     3 dp0  AllReduce kernel 19.0 ms   819  189G 1.7%  93% 1983M
 
 HOST NIC  RECEIVED SENT LINK USED HELD
-n1   cxi0     1.0G 2.0G  25G 8.0% 0.0%
-n1   cxi1     2.0G 3.0G  25G  12% 1.0%
 n0   cxi0     1.0G 2.0G  25G 8.0% 0.0%
 n0   cxi1     2.0G 3.0G  25G  12% 1.0%
+n1   cxi0     1.0G 2.0G  25G 8.0% 0.0%
+n1   cxi1     2.0G 3.0G  25G  12% 1.0%
 
 HOST GPU UTIL CLOCK POWER TEMP SLOWED BY
-n1     0  90% 1980M  640W  61C
-n1     1  91% 1981M  641W  62C power,thermal
-n1     2  92% 1982M  642W  63C
-n1     3  93% 1983M  643W  64C
 n0     0  90% 1980M  640W  61C
 n0     1  91% 1981M  641W  62C power,thermal
 n0     2  92% 1982M  642W  63C
 n0     3  93% 1983M  643W  64C
+n1     0  90% 1980M  640W  61C
+n1     1  91% 1981M  641W  62C power,thermal
+n1     2  92% 1982M  642W  63C
+n1     3  93% 1983M  643W  64C
 END
 tail -n +3 "$WORK/out" | diff "$WORK/want" - || fail "other tables"
 
@@ -88,6 +88,19 @@ END
 top 0 many --once
 says out '^77 +8 .* r0, r1, r2, \+5$' '^77 +9 .* r0, r1, r2, \+5$' '^77 +10 .*1980M$' '^78 +11 .*1980M$' '^77#1 +12 .*1980M$' \
   '^77 +13 .*1980M$' '^77 +14 .*1980M$' ', 3 jobs, 15 ranks'
+# No agent has judged yet: the longest wait is told in a sentence, with hosts; not where it is short.
+for n in 0 1; do sed 's/"hang": "[^"]*"/"hang": null/' "$WORK/web/s$n" >"$WORK/web/u$n"; done
+top 0 "u0 u1" --once
+says out '^job 77: 6 ranks wait in AllReduce of dp0 for 46.0 s; not there: rank 1 \(n0\), rank 7 \(n1\)$'
+top 0 many --once --sort age
+says out '^job 77: AllReduce' # a verdict goes before it
+sed -E 's/"age_s": [0-9.]+/"age_s": 4.9/g' "$WORK/web/u0" >"$WORK/web/brief"
+top 0 brief --once
+says out '^77 +0 n0 .* 4.90 s .* r1$'
+says_not out '^job 77:'
+# Who is waited for comes first by age.
+top 0 "u0 u1" --once --sort age
+[ "$(ranks)" = "1 7 6 5 4 3 2 0 " ] || fail "by age, who is waited for: $(ranks)"
 # Killed: told so, and waited for all the same.
 sed 's/"alive": true/"alive": false/g' "$WORK/web/s0" >"$WORK/web/dead"
 top 0 dead --once

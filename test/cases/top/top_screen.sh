@@ -46,10 +46,10 @@ JOB RANK HOST GPU COMM FUNCTION  STATE     AGE OPS/s BUSBW LATE UTIL WAITS FOR
 77     7 n1     3 dp0  AllReduce kernel 47.0 s     0     0 1.7%  93%
 END
 eventually same || { fail "another screen of 80x24"; cat "$WORK/differs"; }
-[ "$(screen | tail -n 1)" = "F1 Help  F4 Filter  F6 Sort: rank  n NICs, GPUs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(screen | tail -n 1)"
+[ "$(screen | tail -n 1)" = "F1 Help  F4 Filter  F6 Sort: rank  n GPUs, NICs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(screen | tail -n 1)"
 
-# Red: stuck; yellow: waited for, also where it is stuck elsewhere. Heads are reversed.
-coloured() { [ "$(screen -e | grep -c $'\e\\[33m.*77     [17] ')" = 2 ] && screen -e | grep $'\e\\[[0-9;]*1m\e\\[31m'; }
+# Red: stuck; yellow: waited for, a bar for 5 s or more, also where it is stuck elsewhere.
+coloured() { [ "$(screen -e | grep -c $'\e\\[[0-9;]*7m\e\\[33m.*77     [17] ')" = 2 ] && screen -e | grep $'\e\\[[0-9;]*1m\e\\[31m'; }
 eventually coloured || { fail "ranks 1 and 7 are not yellow, or nothing is red"; screen -e; }
 
 # Wider: GPUs and NICs below, where there are 40 lines.
@@ -65,7 +65,7 @@ until_seen "back to 80" '^77 +7 n1'
 # Keys.
 keys s
 until_seen sort 'Sort: age'
-until_ranks "by age" "7 6 5 4 3 2 0 1 "
+until_ranks "by age" "1 7 6 5 4 3 2 0 "
 keys F6
 until_seen sort 'Sort: bandwidth'
 keys s s
@@ -138,6 +138,20 @@ until_seen home '^77 +0 n0'
 ! screen -e | grep -q $'\e\\[[0-9;]*3[0-7]m' || fail "colours with NO_COLOR"
 kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
 until_seen SIGTERM 'ended with 0'
+end
+# Columns of which nothing is known are not there; long names and sentences are cut, which is seen. Nobody has answered: that is all.
+sed -E 's/"gpu": [0-9]+/"gpu": null/g; s/"dp0"/"a_long_name_of_a_communicator"/g; s/"late_share": [0-9.]+/"late_share": null/g
+  s/"hang": "[^"]*"/"hang": "'"$(printf 'word %.0s' $(seq 80))"'"/' "$WORK/web/n0" >"$WORK/web/long"
+begin 80 24 A=1 long
+until_seen heads '^JOB RANK HOST COMM             FUNCTION  STATE     AGE OPS/s BUSBW WAITS FOR$'
+until_seen "long name" '^77 +0 n0   a_long_name_of_~ AllGather '
+[ "$(screen | grep -cE '^(job 77: )?word .* word( [.]{3})?$')" = 3 ] && has 'word [.]{3}$' || fail "a long sentence: $(screen)"
+end
+touch "$WORK/web/slow.hang"
+begin 80 24 A=1 slow
+until_seen "first" '^looking [.]{3}$'
+until_seen "no answer" '^node .* no answer for [0-9]+ s'
+! has 'nothing to show|looking' || fail "it says what it cannot know"
 end
 begin 80 24 TERM=nonsense many
 until_seen "no such terminal" 'the terminal cannot be used: use --once'

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/agent/top/read_now.h"
+#include "exporter/agent/top/rows.h"
 #include "exporter/base/text/safe_text.h"
 
 static void need(int truth) {

@@ -10,7 +10,7 @@ extern "C" {
 #include "exporter/base/array.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text/safe_text.h"
-#include "read_now.h"
+#include "rows.h"
 }
 #pragma GCC diagnostic pop
 
@@ -22,7 +22,8 @@ namespace dom = simdjson::dom;
 #define RATE(family) "sum without(function)(rate(" P family "_total[30s]))"
 const char ni_top_query[] =
     GAUGE("in_flight", "in_flight_operations") GAUGE("age_s", "oldest_in_flight_seconds") GAUGE("stuck", "stuck_operations")
-    AS("hangs", "label_replace(" P "job_hang,\"hang\",\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is missing\",\"verdict\",\"(.*)\")") " or "
+    AS("hangs", "label_replace(" P "job_hang,\"hang\",\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is "
+                "missing\",\"verdict\",\"(.*)\")") " or "
     GAUGE("utilization", "gpu_utilization_ratio") GAUGE("power_w", "gpu_power_watts") GAUGE("sm_hz", "gpu_sm_clock_hertz")
     GAUGE("temperature_c", "gpu_temperature_celsius") GAUGE("link_bytes_s", "nic_link_bytes_per_second")
     AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "

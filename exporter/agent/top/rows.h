@@ -1,7 +1,7 @@
 /*
  * What `top` shows: jobs, ranks, GPUs and NICs of one or more sources, and who is waited for.
  *
- *   an agent's document, a Prometheus's answer ─▶ ni_top_read() (read_now.h) ─▶ ni_top_source ─▶ ni_top_look()
+ *   an agent's document, a Prometheus's answer ─▶ ni_top_read() ─▶ ni_top_source ─▶ ni_top_look()
  *
  * Numbers are doubles, NAN where the source does not say; units as in docs/agent.md. Texts are safe to print (safe_text.h). A source
  * that does not answer keeps what it said last; its ranks neither wait nor are waited for. One thread. Ownership: ni_top_free().
@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { NI_TOP_ROWS_MAX = 65536 }; /* of each kind, all sources together; what is beyond is left out */
 enum ni_top_kind { NI_TOP_JOBS = 0, NI_TOP_GPUS, NI_TOP_NICS, NI_TOP_RANKS, NI_TOP_KINDS };
@@ -83,8 +87,19 @@ struct ni_top { /* all 0: empty, but for sources */
   char waits[512];             /* who has been waited for the longest, in a sentence; "": nobody for 5 s */
 };
 
+/* For a Prometheus's /api/v1/query: all that `top` shows in one answer. The label `top` names the member. */
+extern const char ni_top_query[];
+/*
+ * JSON into source s of t, in place of what it said before: a document of schema nccl-inspector-now-1, or the answer to ni_top_query.
+ * Any bytes may come: what is not there or no number is not known, what is too long is cut, what is too much left out. false with a
+ * sentence in why, and s is as it was.
+ */
+bool ni_top_read(struct ni_top *t, struct ni_top_source *s, const char *json, size_t bytes, bool prometheus, char *why, size_t cap);
 /* Orders anew what the sources hold: once one was read, nothing of `item` is valid before it. 0 or -ENOMEM: nothing is shown. */
 int ni_top_look(struct ni_top *t);
 void ni_top_free(struct ni_top *t);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -232,7 +232,7 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
     for (int kind = NI_TOP_NICS; kind >= NI_TOP_GPUS; spare -= below[kind--]) {
       int want = t->n[kind] < (size_t)room ? (int)t->n[kind] + 1 : room, other = t->n[NI_TOP_GPUS] < (size_t)room ? (int)t->n[NI_TOP_GPUS] + 1 : room;
       int most = kind == NI_TOP_GPUS ? spare : spare - other > spare / 2 ? spare - other : spare / 2;
-      below[kind] = most < 2 || want < 2 ? 0 : want < most ? want : most;
+      below[kind] = most < 3 || want < 2 ? 0 : want < most ? want : most;
       room -= below[kind];
     }
     s->page = room > 2 ? (size_t)room - 1 : 1;

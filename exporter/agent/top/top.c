@@ -15,7 +15,6 @@
 #include "exporter/model/live/live_tick.h"
 #include "exporter/output/metrics/now.h"
 #include "fetch.h"
-#include "read_now.h"
 #include "screen.h"
 
 enum { FIRST_LOOK_S = 10 };

@@ -58,7 +58,7 @@ nccl_inspector_operations_total{{{who},function="AllReduce"}} {k * 100}
 nccl_inspector_operations_total{{{who},function="AllGather"}} {k * 50}
 nccl_inspector_bus_bytes_total{{{who},function="AllReduce"}} {k * 4e9}
 nccl_inspector_bus_seconds_total{{{who},function="AllReduce"}} {k * 0.25}
-nccl_inspector_late_operations_total{{{who},function="AllReduce"}} {k * 15}
+nccl_inspector_late_seconds_total{{{who},function="AllReduce"}} {k * 0.05}
 nccl_inspector_job_hang{{node="n0",job_id="77",attempt="0",verdict="likely"}} 1
 nccl_inspector_gpu_utilization_ratio{{node="n0",gpu="1"}} 0.75
 nccl_inspector_gpu_sm_clock_hertz{{node="n0",gpu="1"}} 1.7e9
@@ -84,7 +84,7 @@ END
   eventually filled || true
   kill $real $writer
   # Rates grow until they have thirty seconds; what they are of each other does not.
-  says out '^77 +3 n0 +1 dp0  - +- +7.50 s +[1-9][0-9]* +16G +10%  75% 1700M$' '^job 77: hangs \(likely\): nccl-inspector-hang/verdict.txt' '^n0 +1 +75% 1700M  600W  66C' \
+  says out '^77 +3 n0 +1 dp0  - +- +7.50 s +[1-9][0-9]* +16G +[0-9.]+%  75% 1700M$' '^job 77: hangs \(likely\): nccl-inspector-hang/verdict.txt' '^n0 +1 +75% 1700M  600W  66C' \
     '^n0 +cxi0 .* 25G +[0-9]' ' 1 node, 1 job, 1 rank, 2 in flight, 1 stuck$'
   wait $real $writer 2>/dev/null || true
 fi

@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     for words in (["cxi", "before", "8"], ["host"]):
         subprocess.run([sys.executable, "test/lib/counters/counter_trees.py", tree, *words], check=True)
     open(fake, "w").write("* gpus 8\n* power 431000\n* util 77\n* sm 1410\n* used 20000000000\n* total 80000000000\n* temp 55\n* reasons 4\n")
-    a = agent.Agent(place, env={"NI_ROOT": tree, "NI_FAKE_NVML": fake, "LD_LIBRARY_PATH": agent.BUILD + "/test/nvml"}).wait()
+    a = agent.Agent(place, env={"NI_ROOT": tree, "NI_FAKE_NVML": fake, "NI_FAKE_NVML_STILL": "1", "LD_LIBRARY_PATH": agent.BUILD + "/test/nvml"}).wait()
     idle = cpu(family(a.process.pid))
     time.sleep(20)
     row("agent, no job: share of a core", "%.2f" % (100 * (cpu(family(a.process.pid)) - idle) / 20), "", "%")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make bench: the budgets of docs/benchmarks.md, each the median of RUNS (default 5) runs, on a machine otherwise quiet.
 #   RIVAL_SO=path   runs the callback rows on another plugin too; RIVAL_ENV="NAME=value ..." is set for it alone
-#   BENCH=callbacks|dump|events|gpu|all   RUNS=5
+#   BENCH=callbacks|dump|events|gpu|agent|all   RUNS=5
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build}
@@ -180,4 +180,8 @@ if wanted gpu; then
   done
   cp test/fake_nvml/healthy.txt "$tmp/nvml"
   row "reading 8 GPUs at 1 Hz: share of the time in NVML" "$(LD_LIBRARY_PATH=$BUILD/test/nvml NI_FAKE_NVML=$tmp/nvml "$BUILD/test/bench/sample_gpus" --seconds 5 --every 1000 | awk '$1 == "busy_percent" {print $2}')" "<= 1" "%"
+fi
+if wanted agent; then
+  BUILD=$BUILD python3 test/bench/bench_agent.py
+  [ ! -e test/bench/bench_top.py ] || BUILD=$BUILD python3 test/bench/bench_top.py
 fi

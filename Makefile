@@ -172,7 +172,7 @@ $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
-$(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/%.o $(EXP_LIB) $(FORMAT_LIB)
+$(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/reader/%.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
 $(BUILD)/test/bench/sample_gpus: $(EXP_LIB)

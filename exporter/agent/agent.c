@@ -31,7 +31,6 @@
 #include "settings.h"
 
 #define SECOND UINT64_C(1000000000)
-#define READING_NS (60 * SECOND) /* a reader that hangs keeps the figures of others back so long and no longer */
 
 struct agent {
   int argc, epoll, timer, signals, dir, lock;
@@ -72,8 +71,26 @@ static struct ni_metrics_in figures(struct agent *a) {
                                 .unix_ns = a->unix_ns, .mono_ns = a->mono_ns, .nvidia = a->set->o.nvidia_names};
 }
 
+static void save(struct agent *a) {
+  int e = ni_live_save(&a->live, a->dir, "agent.state");
+  if ((e < 0) != a->unsaved) say(a, "%s/agent.state: %s", a->state, e < 0 ? strerror(-e) : "saved again");
+  if (e == 0) a->self.state_saved_ns = a->unix_ns, a->changed = false;
+  a->self.state_errors += e < 0;
+  a->unsaved = e < 0;
+  a->saved_ns = a->mono_ns;
+}
+
+/*
+ * Before counters are shown: what was shown must be there after a kill. Logs would say most of it again, but not of a job whose box
+ * went meanwhile, nor who came last to what was under way.
+ */
+static void save_shown(struct agent *a) {
+  if (a->settled && a->changed) save(a);
+}
+
 static bool make(void *arg, enum ni_serve_what what, FILE *f) {
   struct agent *a = arg;
+  if (what != NI_SERVE_HEALTH && what != NI_SERVE_NOW) save_shown(a);
   const struct ni_metrics_in in = figures(a);
   const char *health = a->unsaved ? "degraded: the state cannot be saved" : in.self->degraded ? "degraded: samples are lost" : "ok";
   if (what == NI_SERVE_HEALTH) return ni_say(f, "%s\n", health), true;
@@ -82,6 +99,7 @@ static bool make(void *arg, enum ni_serve_what what, FILE *f) {
 }
 
 static void send_otlp(struct agent *a) {
+  save_shown(a);
   const struct ni_metrics_in in = figures(a);
   size_t bytes;
   const struct ni_otlp_totals t = ni_otlp_totals(a->otlp);
@@ -102,15 +120,6 @@ static void notify(const char *text) {
   if (*path == '@') to.sun_path[0] = 0;
   (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to, (socklen_t)(sizeof to - sizeof to.sun_path + n));
   close(fd);
-}
-
-static void save(struct agent *a) {
-  int e = ni_live_save(&a->live, a->dir, "agent.state");
-  if ((e < 0) != a->unsaved) say(a, "%s/agent.state: %s", a->state, e < 0 ? strerror(-e) : "saved again");
-  if (e == 0) a->self.state_saved_ns = a->unix_ns, a->changed = false;
-  a->self.state_errors += e < 0;
-  a->unsaved = e < 0;
-  a->saved_ns = a->mono_ns;
 }
 
 /* Where the state lies when nobody says so. Homes are often shared by all nodes. */
@@ -211,7 +220,7 @@ static void tick(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   if (a->readers) a->self.reader_restarts = ni_readers_tick(a->readers, a->mono_ns);
   a->changed |= ni_live_tick(&a->live, a->unix_ns, a->mono_ns, o->keep_ended_ns);
-  a->settled |= !a->readers || ni_readers_settled(a->readers) || a->mono_ns - a->began_ns > READING_NS;
+  a->settled |= !a->readers || ni_readers_settled(a->readers);
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);

@@ -20,7 +20,7 @@
 
 enum { USERS_MAX = 256, LEAST_BYTES = 256 << 10, MEMORY = 1 << 30 };
 static const uint64_t S = 1000000000, MS = 1000000;
-enum { TURN_MS = 1000, SOONEST_MS = 50, SILENT_S = 120, SETTLE_S = 30, IDLE_S = 600, WAIT_MAX_S = 60, LOGS_EVERY_S = 5 };
+enum { TURN_MS = 1000, SOONEST_MS = 50, SILENT_S = 120, SETTLE_S = 30, FIRST_S = 600, IDLE_S = 600, WAIT_MAX_S = 60, LOGS_EVERY_S = 5 };
 
 struct reader {
   struct ni_readers *all;
@@ -30,6 +30,7 @@ struct reader {
   char *bytes;
   size_t len, cap;
   uint64_t began, looked, next, wait, used; /* CLOCK_MONOTONIC: begun, its newest look, when it may begin again (wait: s), work seen */
+  uint64_t heard;          /* ... and when it, or one before it, last said anything */
   bool settled;
 };
 struct ni_readers {
@@ -39,7 +40,7 @@ struct ni_readers {
   int epoll;
   struct reader *reader[USERS_MAX];
   size_t n;
-  uint64_t now, logs_at, restarts, cpu_ns; /* cpu_ns: of those that are over */
+  uint64_t now, first, logs_at, restarts, cpu_ns; /* cpu_ns: of those that are over */
 };
 
 /* ---- the child ---- */
@@ -176,6 +177,7 @@ bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint
       break;
     }
     changed = true;
+    r->heard = mono_ns;
     if (b.kind == NI_LIVE_LOOK) r->looked = mono_ns, r->settled |= b.behind == 0;
     memmove(r->bytes, r->bytes + took, r->len -= took);
   }
@@ -195,7 +197,7 @@ static void use(struct ni_readers *all, uint32_t uid) {
   size_t i = 0;
   while (i < all->n && all->reader[i]->uid != uid) i++;
   if (i == all->n && (i == USERS_MAX || !(all->reader[i] = calloc(1, sizeof **all->reader)))) return;
-  if (i == all->n) *all->reader[all->n++] = (struct reader){.all = all, .uid = uid, .fd = -1};
+  if (i == all->n) *all->reader[all->n++] = (struct reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
   all->reader[i]->used = all->now;
 }
 
@@ -208,6 +210,7 @@ static void found_log(void *arg, const char *dir, const char *name, const struct
 uint64_t ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
   bool root = geteuid() == 0, first = !all->now;
   all->now = mono_ns;
+  if (first) all->first = mono_ns;
   if (!root) use(all, geteuid());
   else (void)ni_find(all->o->box_dir ? all->o->box_dir : NI_BOX_DIR, 0, ni_find_box, found_box, all);
   if (root && (first || mono_ns - all->logs_at >= LOGS_EVERY_S * S)) {
@@ -233,7 +236,7 @@ uint64_t ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
 
 bool ni_readers_settled(const struct ni_readers *all) {
   for (size_t i = 0; i < all->n; i++)
-    if (!all->reader[i]->settled && all->now - all->reader[i]->began < SETTLE_S * S) return false;
+    if (!all->reader[i]->settled && all->now - all->reader[i]->heard < SETTLE_S * S && all->now - all->first < FIRST_S * S) return false;
   return all->now > 0;
 }
 

@@ -27,7 +27,10 @@ int ni_readers_open(struct ni_readers **out, const struct ni_agent_options *o, c
 bool ni_readers_ready(struct ni_readers *r, void *pipe, uint64_t unix_ns, uint64_t mono_ns);
 /* Once a second: finds users, begins readers, ends those without work. Restarts so far. */
 uint64_t ni_readers_tick(struct ni_readers *r, uint64_t mono_ns);
-/* Have all that run done their first turn since they began? Until then sums may lag behind what a killed agent had shown. */
+/*
+ * Has each read all that was there? Until then sums may lag behind what a killed agent had shown. One that says nothing for 30 s is
+ * not waited for, as when it hangs in a file system, nor is anyone for more than 10 min: a user may write as fast as he is read.
+ */
 bool ni_readers_settled(const struct ni_readers *r);
 /* CPU time and memory of all of them, from /proc. */
 void ni_readers_cost(const struct ni_readers *r, uint64_t *cpu_ns, uint64_t *resident_bytes, uint64_t *descriptors);

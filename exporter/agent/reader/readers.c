@@ -217,6 +217,8 @@ uint64_t ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
     all->logs_at = mono_ns;
     for (size_t i = 0; i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, found_log, all);
   }
+  for (size_t i = 0; root && first && i < all->live->n_files; i++)
+    if (ni_live_file_open(&all->live->file[i], ni_now_ns(CLOCK_REALTIME))) use(all, all->live->file[i].uid);
   for (size_t i = all->n; i-- > 0;) {
     struct reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;

@@ -15,6 +15,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
+#include "exporter/base/text/utf8.h"
 #include "exporter/input/discover.h"
 #include "find.h"
 #include "rows.h"
@@ -47,12 +48,33 @@ struct ni_watch {
   struct dir dir[DIRS_MAX];
   size_t n_known, n_logs, cap_logs, n_dirs, next;
   uint64_t now;          /* CLOCK_MONOTONIC: the turn's */
+  bool turned;           /* there was one */
 };
 
 static int by_file(const void *a, const void *b) {
   const struct ni_live_file *x = a, *y = b;
   if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
   return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+static void use_dir(void *arg, const char *path, bool again) {
+  struct ni_watch *w = arg;
+  size_t i = 0;
+  while (i < w->n_dirs && strcmp(w->dir[i].path, path) != 0) i++;
+  if (i == DIRS_MAX) return;
+  if (i == w->n_dirs) w->dir[w->n_dirs++] = (struct dir){.path = strdup(path)};
+  if (!w->dir[i].path) w->n_dirs--;
+  w->dir[i].used_ns = w->now;
+  w->dir[i].again |= again;
+}
+
+/* A log that a reader before us had not read to its end: there may be no box any more that says where it is. */
+static void go_on(struct ni_watch *w, const struct ni_live_file *f) {
+  struct log x = {.path = strdup(f->path), .f = *f};
+  const char *name = ni_path_name(f->path);
+  if (!x.path || *f->path != '/' || w->n_logs >= LOGS_MAX / 2 || !ni_array_room(w->log, w->n_logs, w->cap_logs)) return free(x.path);
+  x.stem = ni_log_stem(name, NULL);
+  w->log[w->n_logs++] = x;
 }
 
 int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, const struct ni_live *known) {
@@ -64,8 +86,11 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
   if (e == 0) e = ni_tail_open(&w->tail);
   if (e == 0) e = ni_boxes_open(&w->boxes, s->box_dir, s->uid, s->stuck_ns);
   if (e == 0 && !(w->known = malloc((n + 1) * sizeof *w->known))) e = -ENOMEM;
-  for (size_t i = 0; e == 0 && i < n; i++)
-    if (known->file[i].uid == s->uid) w->known[w->n_known++] = known->file[i];
+  for (const struct ni_live_file *f = known ? known->file : NULL; e == 0 && f < known->file + n; f++) {
+    if (f->uid != s->uid) continue;
+    w->known[w->n_known++] = *f;
+    if (ni_live_file_open(f, ni_now_ns(CLOCK_REALTIME))) go_on(w, f);
+  }
   if (e == 0 && w->n_known > 1) qsort(w->known, w->n_known, sizeof *w->known, by_file);
   if (e == 0) return 0;
   ni_watch_close(w);
@@ -123,22 +148,17 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
   else free(x.path);
 }
 
-static void use_dir(void *arg, const char *path, bool again) {
-  struct ni_watch *w = arg;
-  size_t i = 0;
-  while (i < w->n_dirs && strcmp(w->dir[i].path, path) != 0) i++;
-  if (i == DIRS_MAX) return;
-  if (i == w->n_dirs) w->dir[w->n_dirs++] = (struct dir){.path = strdup(path)};
-  if (!w->dir[i].path) w->n_dirs--;
-  w->dir[i].used_ns = w->now;
-  w->dir[i].again |= again;
-}
-
 static void find_logs(struct ni_watch *w) {
   uint64_t now = w->now;
   bool missing = false;
   for (size_t i = 0; i < w->s.n_log_dirs; i++) use_dir(w, w->s.log_dir[i], false);
   ni_boxes_each_log_dir(w->boxes, use_dir, w);
+  for (size_t i = 0; !w->turned && i < w->n_logs; i++) { /* where what we go on with lies its process may have begun another one */
+    char dir[sizeof w->log->f.path];
+    snprintf(dir, sizeof dir, "%.*s", (int)(ni_path_name(w->log[i].path) - w->log[i].path - 1), w->log[i].path);
+    use_dir(w, dir, true);
+  }
+  w->turned = true;
   for (size_t i = w->n_dirs; i-- > w->s.n_log_dirs;) /* those of the settings are first, and stay */
     if (now - w->dir[i].used_ns > 60 * S) { /* the last file of a process may be newer than the last look at its box */
       free(w->dir[i].path);
@@ -194,6 +214,8 @@ static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void
   l->due = false;
   if (n >= 2 && ours) {
     identify(&l->f, l->path, head, (size_t)n);
+    bool fits = *l->path == '/' && strlen(l->path) < sizeof l->f.path && ni_utf8_valid(l->path, strlen(l->path));
+    snprintf(l->f.path, sizeof l->f.path, "%s", fits ? l->path : "");
     struct ni_tail_at at = {l->f.to, l->lost};
     ni_rows_begin(&w->rows, &l->f);
     bool gzip = head[0] == 0x1f && head[1] == 0x8b;
@@ -213,7 +235,7 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
   uint64_t now = w->now = ni_now_ns(CLOCK_MONOTONIC);
   struct stat st;
   w->look = (struct ni_live_batch){.kind = NI_LIVE_LOOK, .uid = w->s.uid};
-  *more = false;
+  bool lost = *more = false; /* under another name, perhaps: it is looked for at once */
   int e = ni_boxes_look(w->boxes, &w->look, &w->rows);
   if (e < 0) return e;
   find_logs(w);
@@ -222,10 +244,11 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
     struct log *l = &w->log[(w->next + i) % n];
     if (lstat(l->path, &st) != 0 || st.st_ino != l->f.ino || st.st_dev != l->f.dev) l->missing = true;
     else if ((uint64_t)st.st_size != l->size) e = read_log(w, l, emit, arg);
+    lost |= l->missing;
     *more |= l->due;
   }
   w->next = n ? (w->next + i) % n : 0;
-  *more |= i < n;
+  *more |= i < n || lost;
   if (*more && !w->look.behind) w->look.behind = 1;
   w->look.logs = (uint32_t)n;
   return e ? e : emit(arg, &w->look);

@@ -112,10 +112,10 @@ static bool item_ok(const struct part *p, const char *item) {
 }
 
 static bool file_ok(const struct ni_live_batch *b) {
-  static const struct piece text[] = {TEXT(ni_live_file, job), TEXT(ni_live_file, attempt)};
+  static const struct piece text[] = {TEXT(ni_live_file, job), TEXT(ni_live_file, attempt), TEXT(ni_live_file, path)};
   const struct ni_live_file *f = &b->file;
   return f->from <= f->to && f->to <= INT64_MAX && f->pid >= 0 && f->rank >= -1 && f->start_ns <= INT64_MAX &&
-         ((const unsigned char *)f)[offsetof(struct ni_live_file, ended)] <= 1 && texts_ok((const char *)f, text, 2);
+         ((const unsigned char *)f)[offsetof(struct ni_live_file, ended)] <= 1 && texts_ok((const char *)f, text, 3);
 }
 
 /* ---- bytes ---- */

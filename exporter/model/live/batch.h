@@ -80,6 +80,7 @@ struct ni_live_file {
   int64_t pid;                      /* of the file's process line, as the following; 0: none yet */
   uint64_t start_ns;
   char job[64], attempt[16];
+  char path[384];                   /* where it lies; "": longer, or no UTF-8. For its owner's readers alone */
   int32_t rank;                     /* the launcher's; -1 */
   bool ended;                       /* the process's last line was there */
 };

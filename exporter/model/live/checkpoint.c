@@ -13,7 +13,7 @@
 #include "tables.h"
 
 /* In front of the arrays. Where the meaning of an item changes and its size does not, the version does. */
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 struct head {
   char magic[8];
   uint32_t version, crc; /* crc: of all bytes of the file, with crc 0 */
@@ -39,7 +39,7 @@ static const struct rule {
     WHO(MEMBERS, member) RULE(MEMBERS, JOB, member, job) RULE(FUNCS, MEMBER, func, member) RULE(FUNCS, TEXT, func, func)
     WHO(NVIDIAS, nvidia) RULE(NVIDIAS, TEXT, nvidia, func) RULE(NVIDIAS, TEXT, nvidia, algo_proto)
     RULE(NVIDIAS, TRUTH, nvidia, p2p) RULE(LIVES, JOB, life, job) RULE(LIVES, TEXT, life, gpu_pci)
-    NAMED(FILES, file, ) RULE(FILES, TRUTH, file, ended)
+    NAMED(FILES, file, ) RULE(FILES, TEXT, file, path) RULE(FILES, TRUTH, file, ended)
 };
 
 static bool holds(const struct rule *r, const char *field, const uint64_t *n) {

@@ -113,6 +113,10 @@ void ni_live_free(struct ni_live *l);
 int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns);
 /* Where to go on with a file; NULL: it was never read. */
 const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev, uint64_t ino);
+/* May more be in it than was read, though no box tells of it any more? Where it lies is known then. */
+static inline bool ni_live_file_open(const struct ni_live_file *f, uint64_t unix_ns) {
+  return *f->path && !f->ended && f->from + UINT64_C(1200000000000) > unix_ns;
+}
 /* The job of these texts; NULL: it is not known. */
 struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
 /* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */

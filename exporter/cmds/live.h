@@ -27,6 +27,7 @@ struct ni_agent_options {
   const char *listen, *token_file, *tls_cert, *tls_key;
   bool open;                        /* listens beyond loopback without token or TLS */
   bool foreground, nvidia_names;
+  bool watch_only;                  /* nothing is written beside logs, hangs are not judged: of `top`, no option */
   uint64_t every_ns;                /* samples of NICs, GPUs and the host */
   uint64_t keep_ended_ns, stuck_ns, otlp_every_ns;
   uint64_t ring_bytes;

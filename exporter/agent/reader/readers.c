@@ -56,7 +56,7 @@ static int tell(void *arg, const struct ni_live_batch *b) {
   struct ni_live_batch out = *b;
   struct ni_live_hang said;
   size_t left;
-  if (b->kind == NI_LIVE_LOOK && ni_hang_watch_turn(t->hang, b, ni_watch_log_dirs(t->watch), ni_now_ns(CLOCK_MONOTONIC), &said)) {
+  if (t->hang && b->kind == NI_LIVE_LOOK && ni_hang_watch_turn(t->hang, b, ni_watch_log_dirs(t->watch), ni_now_ns(CLOCK_MONOTONIC), &said)) {
     out.hangs = &said;
     out.n_hangs = 1;
   }
@@ -90,7 +90,7 @@ static int read_on(void *arg) {
 #endif
   (void)setpriority(PRIO_PROCESS, 0, 10);
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
-  if (ni_watch_open(&t.watch, &s, all->live) < 0 || ni_hang_watch_open(&t.hang, &h) < 0) return 1;
+  if (ni_watch_open(&t.watch, &s, all->live) < 0 || (!o->watch_only && ni_hang_watch_open(&t.hang, &h) < 0)) return 1;
   for (;;) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
     if (ni_watch_turn(t.watch, tell, &t, &more) != 0) return 1;

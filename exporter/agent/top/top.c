@@ -50,7 +50,8 @@ static void taken(void *arg, size_t i, const char *text, size_t bytes, const cha
 
 static int begin_here(struct looking *t) {
   gethostname(t->node, sizeof t->node - 1);
-  t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs, .box_dir = t->o->box_dir, .node = t->node, .stuck_ns = 300 * S};
+  t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs, .box_dir = t->o->box_dir, .node = t->node, .stuck_ns = 300 * S,
+                                        .watch_only = true};
   int e = (t->fd[1] = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : ni_readers_open(&t->readers, &t->agent, t->node, &t->live, t->fd[1]);
   return e < 0 ? e : ni_sampling_open(&t->sampling, NULL);
 }

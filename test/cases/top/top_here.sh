@@ -24,6 +24,14 @@ d = json.load(open(sys.argv[1]))
 assert d["schema"] == "nccl-inspector-now-1", d["schema"]
 assert sorted(r["rank"] for r in d["ranks"]) == [0, 1, 2, 3] and all(r["collectives"] > 0 and r["alive"] for r in d["ranks"])
 END
+# Another node leads a hang's turn: whoever only looks has no part in it, and leaves older copies where they are.
+mkdir "$WORK/logs/nccl-inspector-hang"
+box=$(basename "$(find "$boxes" -name '*.box' | head -n 1)" .box)
+touch "$WORK/logs/nccl-inspector-hang/"{lease.1,"$box.1600000000000000000.box"}
+before=$(ls -la --time-style=full-iso "$WORK/logs/nccl-inspector-hang")
+top 0 "" --once --box-dir "$boxes"
+[ "$before" = "$(ls -la --time-style=full-iso "$WORK/logs/nccl-inspector-hang")" ] || fail "top takes part in a hang: $before"
+rm -r "$WORK/logs/nccl-inspector-hang"
 # Nothing of it is left: no process, no file.
 kill $job
 wait $job 2>/dev/null || true

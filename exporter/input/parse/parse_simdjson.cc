@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "exporter/base/array.h"
 #include "format/line_tables.h"
@@ -237,8 +238,8 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
   unsigned next = 0;
   if (t.defaults) memcpy(base, t.defaults, t.size);
   for (auto item : o) {
-    od::field f;
-    if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
+    if (simdjson::error_code e = item.error()) return ni_json_reason(e);
+    od::field &&f = std::move(item).value_unsafe(); /* where it lies: a copy of what was only just written would wait for it */
     const char *key = f.key().raw();
     int i = ni_key_find(t, key, next);
     if (i < 0) {

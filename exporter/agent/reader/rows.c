@@ -90,7 +90,7 @@ static uint64_t hash_who(const struct ni_live_who *w) {
 }
 
 /* Whom the line's header names. */
-static const struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id) {
+static struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id) {
   struct ni_rows_seen *s = &r->seen[SEEN(id)];
   const char *name = id->comm_name ? id->comm_name : "";
   uint64_t key;
@@ -169,15 +169,18 @@ static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const st
 
 static int take_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
-  const struct ni_rows_seen *w = who_of(r, &l->ident);
+  struct ni_rows_seen *w = who_of(r, &l->ident);
+  enum ni_func func = ni_func_from_name(o->func);
   bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) && ni_implausible(o) == NI_PLAUSIBLE;
   bool bus = timed && (o->has & NI_HAS_BUSBW) && o->busbw_gbs > 0;
   uint64_t bytes = o->has & NI_HAS_TESTS_SIZE ? o->tests_bytes : o->msg_bytes, ns = ni_exec_ns(o);
   uint32_t size_class = NI_LIVE_SIZES - 1, i;
   while (size_class && bytes < ni_live_size_from[size_class]) size_class--;
   int e = 0;
-  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, o->func, size_class, &e);
+  uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
+  struct ni_live_counts *c = row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);
   if (!c) return e;
+  if (row) *row = (uint32_t)(c - r->b.counts) + 1;
   c->n++;
   add(&c->bytes, o->msg_bytes);
   if (timed) {
@@ -197,8 +200,7 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
   if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0) return e;
   struct ni_late_one one;
   if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE)) return 0;
-  if (!ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, ni_func_from_name(o->func), o->sn, size_class,
-                      o->enqueue_ns, &one))
+  if (!ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns, &one))
     return 0;
   c = counts_of(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
   if (c) c->late_n++, add(&c->late_ns, one.ns);

@@ -27,6 +27,7 @@ struct ni_rows_seen { /* whom a line's header names */
   char name[256];
   struct ni_live_who who;
   uint64_t hash;      /* of who */
+  uint32_t row[NI_FUNC_COUNT][NI_LIVE_SIZES]; /* of counts, from 1; 0: not known */
 };
 
 struct ni_rows {

@@ -21,7 +21,7 @@
 #include "rows.h"
 #include "tail.h"
 
-enum { HEAD_BYTES = 1024, SLICE_BYTES = 4 << 20, LOGS_MAX = 8192, DIRS_MAX = 256 };
+enum { HEAD_BYTES = 1024, SLICE_BYTES = 64 << 10, LOGS_MAX = 8192, DIRS_MAX = 256 };
 static const uint64_t S = 1000000000, OLD_NS = 600000000000, TURN_NS = 500000000;
 
 struct log {
@@ -29,7 +29,8 @@ struct log {
   uint64_t size;         /* of the file when it was read; what is as large has nothing new */
   size_t stem;           /* bytes of its name */
   struct ni_live_file f;
-  bool lost, due, missing; /* lost: as in tail.h; due: there is more to read at once; missing: another file has its name, or none */
+  uint64_t left;         /* bytes of it, where it is due */
+  bool lost, due, missing, unread; /* lost: as in tail.h; due: there is more to read at once; missing: another file has its name, or none */
 };
 struct dir {
   char *path;
@@ -86,7 +87,8 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
   if (e == 0) e = ni_tail_open(&w->tail);
   if (e == 0) e = ni_boxes_open(&w->boxes, s->box_dir, s->uid, s->stuck_ns);
   if (e == 0 && !(w->known = malloc((n + 1) * sizeof *w->known))) e = -ENOMEM;
-  for (const struct ni_live_file *f = known ? known->file : NULL; e == 0 && f < known->file + n; f++) {
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    const struct ni_live_file *f = &known->file[i];
     if (f->uid != s->uid) continue;
     w->known[w->n_known++] = *f;
     if (ni_live_file_open(f, ni_now_ns(CLOCK_REALTIME))) go_on(w, f);
@@ -224,9 +226,9 @@ static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void
     w->rows.b.file.to = at.at;
     if (e >= 0 && at.at > l->f.to && (said = emit(arg, &w->rows.b)) == 0) l->f = w->rows.b.file, l->lost = at.lost;
     l->size = l->due ? UINT64_MAX : (uint64_t)st.st_size;
-    if (l->due && (uint64_t)st.st_size > l->f.to) w->look.behind += (uint64_t)st.st_size - l->f.to;
   }
-  if (n < 0 || !ours || (e < 0 && e != -ENOMEM)) w->look.unread++;
+  l->left = l->due && (uint64_t)st.st_size > l->f.to ? (uint64_t)st.st_size - l->f.to : 0;
+  l->unread = n < 0 || !ours || e < 0;
   if (fd >= 0) close(fd);
   return e == -ENOMEM ? e : said;
 }
@@ -239,16 +241,17 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
   int e = ni_boxes_look(w->boxes, &w->look, &w->rows);
   if (e < 0) return e;
   find_logs(w);
-  size_t n = w->n_logs, i;
-  for (i = 0; e == 0 && i < n && ni_now_ns(CLOCK_MONOTONIC) - now < TURN_NS; i++) {
+  size_t n = w->n_logs, i, due = n; /* due: so many more are to be asked, since one of the last n had more to say */
+  for (i = 0; e == 0 && i < due && ni_now_ns(CLOCK_MONOTONIC) - now < TURN_NS; i++) {
     struct log *l = &w->log[(w->next + i) % n];
     if (lstat(l->path, &st) != 0 || st.st_ino != l->f.ino || st.st_dev != l->f.dev) l->missing = true;
     else if ((uint64_t)st.st_size != l->size) e = read_log(w, l, emit, arg);
     lost |= l->missing;
-    *more |= l->due;
+    if (l->due &= !l->missing) due = i + 1 + n;
   }
+  for (const struct log *l = w->log; l < w->log + n; l++) w->look.behind += l->due ? l->left : 0, w->look.unread += l->unread;
   w->next = n ? (w->next + i) % n : 0;
-  *more |= i < n || lost;
+  *more |= i < due || lost;
   if (*more && !w->look.behind) w->look.behind = 1;
   w->look.logs = (uint32_t)n;
   return e ? e : emit(arg, &w->look);

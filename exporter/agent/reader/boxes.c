@@ -1,6 +1,8 @@
 #include "boxes.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +19,46 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/parse/parse.h"
 #include "exporter/model/hang/read_boxes.h"
-#include "find.h"
+#include "ni_box.h"
+
+/* ---- files by their names ---- */
+
+int ni_find(const char *path, int depth, ni_find_wanted *wanted, ni_find_found *found, void *arg) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  struct dirent *x;
+  struct stat st;
+  char below[PATH_MAX];
+  if (!d) return fd < 0 ? -errno : (close(fd), -ENOMEM);
+  while ((x = readdir(d))) {
+    bool folder = depth > 0 && x->d_name[0] != '.' && (x->d_type == DT_DIR || x->d_type == DT_UNKNOWN);
+    if ((!folder && !wanted(arg, x->d_name)) || fstatat(fd, x->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(st.st_mode) && wanted(arg, x->d_name)) found(arg, path, x->d_name, &st);
+    if (folder && S_ISDIR(st.st_mode) && snprintf(below, sizeof below, "%s/%s", path, x->d_name) < (int)sizeof below)
+      (void)ni_find(below, depth - 1, wanted, found, arg);
+  }
+  closedir(d);
+  return 0;
+}
+
+bool ni_find_box(const void *arg, const char *name) {
+  size_t n = strlen(name), suffix = sizeof NI_BOX_SUFFIX - 1;
+  (void)arg;
+  return strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) == 0 && n > suffix && strcmp(name + n - suffix, NI_BOX_SUFFIX) == 0;
+}
+
+bool ni_find_log(const void *node, const char *name) {
+  size_t n = strlen(node), stem = ni_log_stem(name, NULL);
+  return strncmp(name, node, n) == 0 && strncmp(name + n, "-pid", 4) == 0 && (strstr(name + stem, ".log") || strstr(name + stem, ".jsonl"));
+}
+
+/* ---- boxes ---- */
 
 struct box {
   char *path, *dir, *stem;  /* dir, stem: of its log; NULL: it has none yet */
   ino_t ino;
   int pidfd;
-  bool seen, dead, bad, began; /* began: a log, since it was asked for */
+  bool seen, dead, bad;
   struct ni_live_process p;
 };
 struct ni_boxes {
@@ -84,11 +119,9 @@ bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name) {
   return false;
 }
 
-void ni_boxes_each_log_dir(struct ni_boxes *x, void (*fn)(void *arg, const char *dir, bool again), void *arg) {
-  for (size_t i = 0; i < x->n; i++) {
-    if (x->box[i].dir) fn(arg, x->box[i].dir, x->box[i].began);
-    x->box[i].began = false;
-  }
+void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const char *dir), void *arg) {
+  for (size_t i = 0; i < x->n; i++)
+    if (x->box[i].dir) fn(arg, x->box[i].dir);
 }
 
 /* ---- one box ---- */
@@ -169,7 +202,6 @@ static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_l
   const struct ni_line *l = text ? ni_scan_text(x->rows->scan, memcpy(text, s->line, n), n, &e) : NULL;
   if (l && l->kind == NI_LINE_PROCESS) ni_rows_job(&l->process, b->p.job, b->p.attempt);
   free(text);
-  b->began = true;
   return b->dir && b->stem ? e : -ENOMEM;
 }
 

@@ -7,6 +7,8 @@
 #ifndef NI_AGENT_BOXES_H
 #define NI_AGENT_BOXES_H
 
+#include <sys/stat.h>
+
 #include "rows.h"
 
 struct ni_boxes;
@@ -18,11 +20,19 @@ int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *r
 const char *const *ni_boxes_log_dirs(const struct ni_boxes *x);
 /* Is it a log of one of them? dir NULL: of whatever folder, also of dead ones. */
 bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name);
-/* again: a process began to write there. */
-void ni_boxes_each_log_dir(struct ni_boxes *x, void (*fn)(void *arg, const char *dir, bool again), void *arg);
+void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const char *dir), void *arg);
 /* As ni_watch_fd() and ni_watch_stirred(). */
 int ni_boxes_fd(const struct ni_boxes *x);
 bool ni_boxes_stirred(struct ni_boxes *x);
 void ni_boxes_close(struct ni_boxes *x);
+
+/* Files of jobs in a folder, by their names. Nothing is opened but folders, no link is followed. Any thread. */
+typedef bool ni_find_wanted(const void *arg, const char *name);
+typedef void ni_find_found(void *arg, const char *dir, const char *name, const struct stat *st);
+/* Regular files of path and of the folders in it, so many levels deep, whose names are wanted. 0 or -errno of path itself. */
+int ni_find(const char *path, int depth, ni_find_wanted *wanted, ni_find_found *found, void *arg);
+/* A black box of the plugin's (arg: nothing); a log of a node (arg: the node's name). */
+bool ni_find_box(const void *arg, const char *name);
+bool ni_find_log(const void *node, const char *name);
 
 #endif

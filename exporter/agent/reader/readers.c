@@ -14,7 +14,7 @@
 
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
-#include "find.h"
+#include "boxes.h"
 #include "hang_turn.h"
 #include "watch.h"
 

@@ -2,12 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +14,6 @@
 #include "exporter/base/now.h"
 #include "exporter/base/text/utf8.h"
 #include "exporter/input/discover.h"
-#include "find.h"
 #include "rows.h"
 #include "tail.h"
 
@@ -36,7 +32,7 @@ struct dir {
   char *path;
   uint64_t changed_ns, listed_ns; /* changed: its own time; listed: CLOCK_MONOTONIC */
   uint64_t used_ns;      /* when a box or the settings named it last */
-  bool again;
+  bool again;            /* it changed just before it was listed: times of files are coarse */
 };
 struct ni_watch {
   struct ni_watch_settings s;
@@ -58,7 +54,7 @@ static int by_file(const void *a, const void *b) {
   return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-static void use_dir(void *arg, const char *path, bool again) {
+static void use_dir(void *arg, const char *path) {
   struct ni_watch *w = arg;
   size_t i = 0;
   while (i < w->n_dirs && strcmp(w->dir[i].path, path) != 0) i++;
@@ -66,7 +62,6 @@ static void use_dir(void *arg, const char *path, bool again) {
   if (i == w->n_dirs) w->dir[w->n_dirs++] = (struct dir){.path = strdup(path)};
   if (!w->dir[i].path) w->n_dirs--;
   w->dir[i].used_ns = w->now;
-  w->dir[i].again |= again;
 }
 
 /* A log that a reader before us had not read to its end: there may be no box any more that says where it is. */
@@ -153,12 +148,12 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
 static void find_logs(struct ni_watch *w) {
   uint64_t now = w->now;
   bool missing = false;
-  for (size_t i = 0; i < w->s.n_log_dirs; i++) use_dir(w, w->s.log_dir[i], false);
+  for (size_t i = 0; i < w->s.n_log_dirs; i++) use_dir(w, w->s.log_dir[i]);
   ni_boxes_each_log_dir(w->boxes, use_dir, w);
   for (size_t i = 0; !w->turned && i < w->n_logs; i++) { /* where what we go on with lies its process may have begun another one */
     char dir[sizeof w->log->f.path];
     snprintf(dir, sizeof dir, "%.*s", (int)(ni_path_name(w->log[i].path) - w->log[i].path - 1), w->log[i].path);
-    use_dir(w, dir, true);
+    use_dir(w, dir);
   }
   w->turned = true;
   for (size_t i = w->n_dirs; i-- > w->s.n_log_dirs;) /* those of the settings are first, and stay */
@@ -174,7 +169,7 @@ static void find_logs(struct ni_watch *w) {
     if (stat(d->path, &st) != 0) continue;
     uint64_t changed = (uint64_t)st.st_mtim.tv_sec * S + (uint64_t)st.st_mtim.tv_nsec;
     if (!missing && !d->again && changed == d->changed_ns && now - d->listed_ns < (depth ? 5 : 60) * S) continue;
-    d->again = ni_now_ns(CLOCK_REALTIME) - changed < 2 * S; /* times of files are coarse */
+    d->again = ni_now_ns(CLOCK_REALTIME) - changed < 2 * S;
     d->changed_ns = changed;
     d->listed_ns = now;
     (void)ni_find(d->path, depth, wanted, found, w);

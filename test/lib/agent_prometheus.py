@@ -22,14 +22,16 @@ coll lossy func=AllReduce bytes=512 channels=1
 end
 """
 SETTINGS = {"NCCL_INSPECTOR_POOL_GROW": "0", "NCCL_INSPECTOR_COLL_POOL_SIZE": "2", "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES": "1k"}
+NICS = 3
 # Planted in NICs and GPUs: what each counts a second.
 NIC = {"hni_sts_tx_ok_octets": 250e6, "hni_tx_paused_1": 100e6, "hni_rx_paused_std": 50e6, "pct_sct_timeouts": 40, "pct_retry_srb_requests": 60}
 GPU = {"field.83": 431000, "field.74": 250e6, "field.138.all": 2e6, "field.139.all": 1e6}
 GPUS = "* gpus 2\n* power 431000\n* util 77\n* memutil 33\n* sm 1410\n* memclock 2619\n* used 20000000000\n* total 80000000000\n* temp 55\n" \
        "* reasons 4\n* field.91 2\n"
-# What there is only when something is wrong with the agent, the machine or a whole job; each has a test of its own.
+# What there is only when something is wrong with the agent, the machine or a whole job, each has a test of its own; and what is
+# recorded from recorded series, each half a minute (test/cases/agent/rules).
 NOTHING = r"agent_(series_left_out|jobs_left_out|degraded)|_(restarts|lost|errors|steps|missed|lines|members|refused_requests)_total" \
-          r"|NcclHang|NcclStuck|NcclStraggler|NcclSlowLink|NcclGpuThrottled|NcclAgent|Retries, timeouts|Other counters: |otlp"
+          r"|Hangs|Oldest operations|rules.yml: (rank:nccl_inspector_straggler_score|nic:nccl_inspector_transmit_share)|NcclHang|NcclStuck|NcclStraggler|NcclSlowLink|NcclGpuThrottled|NcclAgent|Retries, timeouts|Other counters: |otlp"
 
 
 def close(what, got, want, share):
@@ -40,7 +42,7 @@ def close(what, got, want, share):
 
 def grow(tree, fake, stop):
     """NICs and GPUs that count at known rates."""
-    files = [(os.open("%s/sys/class/cxi/cxi%d/device/telemetry/%s" % (tree, i, n), os.O_WRONLY), r) for i in (0, 1) for n, r in NIC.items()]
+    files = [(os.open("%s/sys/class/cxi/cxi%d/device/telemetry/%s" % (tree, i, n), os.O_WRONLY), r) for i in range(NICS) for n, r in NIC.items()]
     began = time.monotonic()
     while not stop.wait(0.05):
         for file, rate in files:
@@ -50,11 +52,20 @@ def grow(tree, fake, stop):
         os.rename(fake + ".new", fake)
 
 
+def nothing(p):
+    """Expressions of dashboards and rules that return nothing, and should not."""
+    asked = subprocess.run([sys.executable, "test/lib/dashboards.py", "ask", p.url], capture_output=True, text=True)
+    print(asked.stdout.strip().split("\n")[-1])
+    if asked.returncode:
+        sys.exit("FAIL: %s\n%s" % (asked.stdout, asked.stderr))
+    return {l for l in asked.stdout.split("\n") if l.startswith("nothing:") and not re.search(NOTHING, l)}
+
+
 def run(place, folder):
     tree, fake, stop = folder + "/tree", folder + "/gpus", threading.Event()
     if not os.path.isdir(counter_trees.DATA + "/cassini"):
         agent.skip("no recorded counters in " + counter_trees.DATA)
-    counter_trees.cxi(tree, "before", "2")
+    counter_trees.cxi(tree, "before", str(NICS))
     counter_trees.host(tree)
     open(fake, "w").write(GPUS + "".join("* %s 0\n" % n for n in GPU))
     threading.Thread(target=grow, args=(tree, fake, stop), daemon=True).start()
@@ -63,6 +74,9 @@ def run(place, folder):
     lossy = place.job(LOSSY, SETTINGS, logs=folder + "/lossy")
     job = place.job(JOB)
     agent.wait_for("the job's first series", lambda: p.query("nccl_inspector_operations_total"))
+    agent.wait_for("rates of both jobs", lambda: (p.one('min(rate(nccl_inspector_operations_total{job_id="4242"}[10s]))') or 0) > 10)
+    time.sleep(8)
+    silent = nothing(p)
     while job.poll() is None:
         time.sleep(0.5)
     for pid in subprocess.run(["pgrep", "-P", str(lossy.pid)], capture_output=True, text=True).stdout.split() + [lossy.pid]:
@@ -98,12 +112,10 @@ def run(place, folder):
     if late[0][0]["rank"] != "2" or waits[0][0]["rank"] != "2":
         sys.exit("FAIL: rank 2 is late; Prometheus says %s, and %s waits least" % (late, waits))
     print("ok: rank 2 is late, and waits least")
-    asked = subprocess.run([sys.executable, "test/lib/dashboards.py", "ask", p.url], capture_output=True, text=True)
-    silent = [l for l in asked.stdout.split("\n") if l.startswith("nothing:") and not re.search(NOTHING, l)]
+    silent &= nothing(p)
     stop.set()
-    print(asked.stdout[-300:])
-    if silent or asked.returncode:
-        sys.exit("FAIL: these return nothing:\n%s\n%s" % ("\n".join(silent), asked.stderr))
+    if silent:
+        sys.exit("FAIL: these return nothing, while the jobs run and when they have ended:\n" + "\n".join(sorted(silent)))
 
 
 with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:

@@ -23,11 +23,19 @@ static uint32_t place(struct ni_running *r, const struct ni_entity *e, const str
   v = &r->value[r->n];
   *v = (struct ni_running_value){.source = e->source, .what = c->what, .last.state = NI_READ_MISSING};
   TEXT(v->entity, e->name), TEXT(v->name, c->name), TEXT(v->pci, e->pci), TEXT(v->about, e->about);
+  const char *alike = ni_metric_unified(v->source, v->name), *other = NULL;
+  for (v->lead = 0; alike && v->lead < r->n; v->lead++) {
+    const struct ni_running_value *x = &r->value[v->lead];
+    if (x->source != v->source || strcmp(x->entity, v->entity) != 0) continue;
+    if ((other = ni_metric_unified(x->source, x->name)) && strcmp(other, alike) == 0) break;
+  }
+  if (!alike) v->lead = (uint32_t)r->n;
   return (uint32_t)r->n++;
 }
 
-static void take(struct ni_running_value *v, const struct ni_reading *now, double link_bytes_s) {
-  uint64_t scale = v->what.scale ? v->what.scale : 1;
+static void take(struct ni_running *r, struct ni_running_value *v, const struct ni_reading *now, double link_bytes_s) {
+  struct ni_running_value *lead = &r->value[v->lead];
+  uint64_t before = v->total, scale = v->what.scale ? v->what.scale : 1;
   v->known = now->state == NI_READ_OK;
   v->link_bytes_s = link_bytes_s;
   if (!v->known) return; /* the last one counts when it comes back */
@@ -37,6 +45,9 @@ static void take(struct ni_running_value *v, const struct ni_reading *now, doubl
   else if (c.state == NI_CHANGE_STUCK && now->value > v->last.value) v->total += (now->value - v->last.value) * scale;
   v->resets += c.state == NI_CHANGE_RESET;
   if (c.state != NI_CHANGE_STALE) v->last = *now;
+  if (v->what.kind == NI_METRIC_GAUGE) return;
+  if (c.state == NI_CHANGE_NEW && v->total > lead->alike) lead->alike = v->total;
+  else if (c.state != NI_CHANGE_NEW && v->total - before > lead->rise) lead->rise = v->total - before;
 }
 
 int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading, int64_t at_ns) {
@@ -49,7 +60,8 @@ int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct
   if (!failed) {
     for (size_t i = 0; i < r->n; i++) r->value[i].known = false;
     for (size_t i = 0; i < set->n_counters; i++)
-      take(&r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
+      take(r, &r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
+    for (size_t i = 0; i < r->n; i++) r->value[i].alike += r->value[i].rise, r->value[i].rise = 0;
     r->at_ns = at_ns;
   }
   free(to);

@@ -20,6 +20,9 @@ struct ni_running_value {
   uint64_t total;             /* of a counter, in units (scale taken in); of a gauge its level, as int64_t */
   uint64_t resets;
   struct ni_reading last;
+  /* Of several of an entity with one unified name (metric.h) the one that rose most counts, sample by sample. */
+  uint32_t lead;              /* the place of the first of them, which has their sum; its own: it is that one, or has no such name */
+  uint64_t alike, rise;       /* of the first: the sum; the most of this sample, while it is taken */
   uint8_t source;             /* enum ni_metric_source */
   bool known;                 /* it has a number in the newest sample */
 };

@@ -259,7 +259,7 @@ static void tell_nic(struct told *o, const struct ni_running_value *v, enum turn
                     : strcmp(alike, "tx_bytes") == 0 ? F_NIC_TRANSMIT
                                                      : F_NIC_UNIFIED;
   if (turn == NICS && v->link_bytes_s > 0) TELL(o, NIC_LINK, (uint64_t)v->link_bytes_s, nic);
-  if (turn == NICS && alike) tell(o, family, v->total, (const char *[]){nic, alike});
+  if (turn == NICS && alike && v == &o->in->running->value[v->lead]) tell(o, family, v->alike, (const char *[]){nic, alike});
   if (turn == LESSER && family >= F_NIC_UNIFIED)
     tell(o, v->what.kind == NI_METRIC_GAUGE ? F_NIC_LEVEL : F_NIC_OTHER, v->total,
             (const char *[]){nic, ni_source_name(v->source), text_of(o, v->name, 128)});

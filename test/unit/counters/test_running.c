@@ -114,6 +114,27 @@ static void goes_and_comes(void **state) {
   ni_running_free(&r);
 }
 
+/* Of indexes with one unified name the one that rises most counts, not the one that stands highest. */
+static void alike(void **state) {
+  (void)state;
+  struct ni_running r = {0};
+  struct row row[] = {{NI_METRIC_CXI, "cxi0", "hni_tx_paused_1", 5000000, 0}, {NI_METRIC_CXI, "cxi0", "hni_tx_paused_3", 100, 0},
+                      {NI_METRIC_CXI, "cxi1", "hni_tx_paused_3", 7, 0}};
+  sample(&r, row, 3, 1);
+  row[1].value = 1100, row[2].value = 8;
+  sample(&r, row, 3, 2);
+  row[0].value = 5000300, row[1].value = 1200;
+  sample(&r, row, 3, 3);
+  const struct ni_running_value *first = value(&r, NI_METRIC_CXI, "cxi0", "hni_tx_paused_1");
+  assert_int_equal(first->lead, first - r.value);
+  assert_int_equal(value(&r, NI_METRIC_CXI, "cxi0", "hni_tx_paused_3")->lead, first - r.value);
+  assert_int_equal(first->alike, 5000000 + 1000 + 300);
+  const struct ni_running_value *other = value(&r, NI_METRIC_CXI, "cxi1", "hni_tx_paused_3");
+  assert_int_equal(other->lead, other - r.value);
+  assert_int_equal(other->alike, 8);
+  ni_running_free(&r);
+}
+
 static void negative(void **state) {
   (void)state;
   struct ni_running r = {0};
@@ -125,6 +146,6 @@ static void negative(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(wraps), cmocka_unit_test(resets), cmocka_unit_test(goes_and_comes),
-                                     cmocka_unit_test(negative)};
+                                     cmocka_unit_test(negative), cmocka_unit_test(alike)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,11 @@ void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *
     if (!h->child[i]) unused = i;
   }
   for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
-    uint64_t hash = ni_hash_text(ni_hash_text(ni_hash_text(ni_hash(0, j->uid), j->job), j->attempt), j->hang.sentence);
+    char what[sizeof j->hang.sentence];
+    memcpy(what, j->hang.sentence, sizeof what);
+    char *age = strstr(what, "; nothing has moved for ");
+    if (age) *age = 0; /* the same verdict, told again */
+    uint64_t hash = ni_hash_text(ni_hash_text(ni_hash_text(ni_hash(0, j->uid), j->job), j->attempt), what);
     int k = 0;
     while (k < NI_HOOKS_TOLD && h->told[k] != hash) k++;
     if (!j->hang.job[0] || k < NI_HOOKS_TOLD || (argv && unused < 0)) continue;

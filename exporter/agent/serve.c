@@ -5,6 +5,7 @@
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -116,14 +117,25 @@ static void connected(void *s, struct MHD_Connection *c, void **context, enum MH
   mark(s, c, code == MHD_CONNECTION_NOTIFY_STARTED);
 }
 
+/* Ends those that took too long, and where room is short those whose other side is done with sending: no request comes of these. */
+static void cut(struct ni_serve *s, bool short_of_room) {
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC), most = (short_of_room ? 1 : 20) * SECOND;
+  for (int fd = 0; fd < FDS; fd++) {
+    if (!s->since_ns[fd]) continue;
+    bool gone = short_of_room && poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, 0) > 0;
+    if (gone || now - s->since_ns[fd] > most) shutdown(fd, SHUT_RDWR);
+  }
+}
+
 void ni_serve_turn(struct ni_serve *s, uint64_t *scrapes, uint64_t *refused) {
-  bool many = MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections > CONNECTIONS * 3 / 4;
-  uint64_t now = ni_now_ns(CLOCK_MONOTONIC), most = (many ? 1 : 20) * SECOND;
   MHD_UNSIGNED_LONG_LONG due = 1;
-  for (int fd = 0; fd < FDS; fd++)
-    if (s->since_ns[fd] && now - s->since_ns[fd] > most) shutdown(fd, SHUT_RDWR);
-  /* Twice at least: what the first one closes makes room for those who wait. */
-  for (int i = 0; i < 2 || (i < ROUNDS && MHD_get_timeout(s->mhd, &due) == MHD_YES && due == 0); i++) MHD_run(s->mhd);
+  /* Twice at least, and as long as room is short: what one round ends makes room for those who wait. */
+  for (int i = 0; i < ROUNDS; i++) {
+    bool many = MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections > CONNECTIONS * 3 / 4;
+    if (i > 1 && !many && (MHD_get_timeout(s->mhd, &due) != MHD_YES || due != 0)) break;
+    if (i == 0 || many) cut(s, many);
+    MHD_run(s->mhd);
+  }
   *scrapes += s->scrapes;
   *refused += s->refused;
   s->scrapes = s->refused = 0;
@@ -175,7 +187,7 @@ static struct MHD_Daemon *start(struct ni_serve *s, const struct ni_serve *befor
   return MHD_start_daemon(flags, 0, NULL, NULL, answer, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-      MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, s,
+      MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)CONNECTIONS, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, s,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 

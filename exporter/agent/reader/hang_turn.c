@@ -29,7 +29,7 @@ enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, MANY = 20, E
 struct job {
   struct ni_live_process who;   /* one of its processes here */
   char logs[LONGEST], at[LONGEST + 32];   /* its log folder, and ours in it */
-  bool seen;
+  bool seen, refused;             /* refused: that folder is not ours, which was said */
   uint64_t since_ns, tick_ns;   /* Unix: the oldest one that is stuck here; 0: none. tick_ns, and what follows: monotonic */
   int dir;                      /* of `at`; -1: nothing hangs, and what follows is 0 */
   uint64_t begun_ns, due_ns, limit_ns; /* limit_ns: of the child */
@@ -81,7 +81,8 @@ static int lease(int dir, const char *node, bool take) {
   for (; number <= NUMBERS && (fd = ni_plain_open(dir, lease_name(number, name), &st)) >= 0; number++) close(fd);
   if (fd != -ENOENT) return -EMFILE;
   uint64_t now = number > 1 ? now_there(dir) : 0;
-  if (number > 1 && now < ns_of(st.st_mtim) + 60 * S) return now ? 0 : -EACCES;
+  uint64_t of = ns_of(st.st_mtim); /* of a time to come: it was set */
+  if (number > 1 && (!now || (now < of + 60 * S && of < now + 60 * S))) return now ? 0 : -EACCES;
   fd = take ? openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
   if (fd < 0) return -EEXIST;
   (void)dprintf(fd, "%s %d\n", node, (int)getpid());
@@ -223,6 +224,16 @@ static void over(struct job *j) {
   j->dir = -1;
 }
 
+/* Where others may write, verdicts and leases may be theirs. */
+static bool ours(struct job *j) {
+  struct stat st;
+  bool fine = fstat(j->dir, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+  if (!fine && !j->refused)
+    ni_say(stderr, "nccl-inspector agent: %s: another user made it, or may write there: no verdict on a hang of this job\n", j->at);
+  j->refused |= !fine;
+  return fine;
+}
+
 /* Who leads? Where nothing is stuck here and nobody does, it is over. */
 static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
   if (j->dir < 0) {
@@ -230,6 +241,7 @@ static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns)
     int logs = ni_out_dir(j->logs, false, why, sizeof why);
     if (logs >= 0 && j->since_ns) (void)mkdirat(logs, NI_HANG_FOLDER, 0755);
     if (logs >= 0) j->dir = openat(logs, NI_HANG_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), close(logs);
+    if (j->dir >= 0 && !ours(j)) close(j->dir), j->dir = -1;
     j->begun_ns = mono_ns;
   }
   if (j->lease > 0 && !renew(j->dir, j->lease)) j->lease = 0;

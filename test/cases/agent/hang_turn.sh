@@ -51,4 +51,16 @@ sleep 1
 [ ! -e "$H/lease.3" ] || fail "two took over: $(cat "$H"/lease.*)"
 readers_end
 [ ! -e "$H/lease.2" ] || fail "the lease was not given back: $(ls "$H")"
+# A folder that others may write into: nothing in it is believed, and that is said.
+rm -rf "$H"
+mkdir -m 777 "$H"
+chmod 777 "$H"
+echo "HANG (certain): FORGED" >"$H/verdict.txt"
+echo "x 1" >"$H/lease.1"
+touch -d '+50 minutes' "$H/verdict.txt" "$H/lease.1"
+reader 0
+for _ in $(seq 80); do grep -q 'may write there' "$TMP/err.0" && break; sleep 0.1; done
+grep -q 'nccl-inspector-hang: another user made it, or may write there' "$TMP/err.0" || fail "a forged folder is not refused: $(cat "$TMP/err.0")"
+! grep -q FORGED "$TMP/said.0" || fail "a forged verdict is told"
+readers_end
 finish

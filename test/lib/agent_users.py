@@ -4,6 +4,7 @@ import agent
 
 JOB = "set ranks=2 nodes=1 rate=200 time_scale=0.05\ncomm %s\nloop times=300\ncoll %s func=AllReduce bytes=65536 channels=2\nend\n"
 USERS = (64001, 64002)
+NODE = os.uname().nodename
 
 
 def own(path, uid):
@@ -16,13 +17,21 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     os.chmod(folder, 0o755)
     os.chmod(place.boxes, 0o1777)
     logs = {uid: own("%s/job-%d" % (folder, uid), uid) for uid in USERS}
-    a = agent.Agent(place).wait()
+    a = agent.Agent(place, "--log-dir", folder).wait()
     jobs = []
     for uid in USERS:
         # What is in one's folder and another's: a link to the other user's log, a pipe, a folder that is none.
-        os.symlink(logs[USERS[0]] + "/secret.jsonl.gz", logs[uid] + "/sim-node0-pid1-1700000000.jsonl.gz")
-        os.mkfifo(logs[uid] + "/sim-node0-pid2-1700000000.jsonl.gz")
-        os.lchown(logs[uid] + "/sim-node0-pid2-1700000000.jsonl.gz", uid, uid)
+        os.symlink(logs[USERS[0]] + "/secret.jsonl.gz", logs[uid] + "/" + NODE + "-pid1-1700000000.jsonl.gz")
+        os.mkfifo(logs[uid] + "/" + NODE + "-pid2-1700000000.jsonl.gz")
+        os.lchown(logs[uid] + "/" + NODE + "-pid2-1700000000.jsonl.gz", uid, uid)
+        # And one that says to be compressed, is not, and is longer than anybody can read.
+        huge = logs[uid] + "/" + NODE + "-pid3-1700000000.jsonl.gz"
+        with open(huge, "wb") as f:
+            f.write(b"\x1f\x8b\x08\0")
+            f.truncate(1 << 40)
+            f.seek(1 << 30)
+            f.write(os.urandom(1 << 23))
+        os.chown(huge, uid, uid)
         with open("%s/%d.scn" % (folder, uid), "w") as f:
             f.write("# a user's job\n" + JOB % ("c%d" % uid, "c%d" % uid))
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "SLURM_"))}
@@ -42,8 +51,9 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         if j.wait():
             sys.exit("FAIL: nccl-sim ended with %d\n%s" % (j.returncode, open(folder + "/job.err").read()))
     for uid in USERS:
-        os.remove(logs[uid] + "/sim-node0-pid1-1700000000.jsonl.gz")
-        os.remove(logs[uid] + "/sim-node0-pid2-1700000000.jsonl.gz")
+        os.remove(logs[uid] + "/" + NODE + "-pid1-1700000000.jsonl.gz")
+        os.remove(logs[uid] + "/" + NODE + "-pid2-1700000000.jsonl.gz")
+        os.remove(logs[uid] + "/" + NODE + "-pid3-1700000000.jsonl.gz")
         want = sum(v["n"] for v in agent.truth(logs[uid]).values())
         comm = "c%d" % uid
         agent.wait_for("%d operations of user %d" % (want, uid),

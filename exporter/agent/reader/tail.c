@@ -11,7 +11,7 @@
 #include "exporter/input/line_reader.h"
 #include "exporter/input/parse/parse.h"
 
-enum { IN_BYTES = 64 << 10, TEXT_MAX = 8 << 20, PACKED_MAX = 16 << 20 };
+enum { IN_BYTES = 64 << 10, TEXT_MAX = 8 << 20, PACKED_MAX = 16 << 20, LOOK_PIECES = 64 };
 
 struct ni_tail {
   struct ni_inflater *z;
@@ -91,9 +91,11 @@ static int hand_out(struct ni_tail *t, size_t len, ni_tail_line *line, void *arg
   return 1;
 }
 
-/* From `at` on to where a member may begin, or to where one could that is not all there yet. */
+/* From `at` on to where a member may begin, to where one could that is not all there yet, or as far as 4 MiB. */
 static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
-  for (;;) {
+  for (int pieces = 0; pieces < LOOK_PIECES; pieces++) {
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA); /* not through holes, which cost nobody anything to make */
+    if (data > (off_t)at) at = (uint64_t)data;
     ssize_t got = read_at(fd, t->in, IN_BYTES, at);
     if (got < NI_GZIP_HEADER_BYTES) return got < 0 ? got : (int64_t)at;
     const uint8_t *end = t->in + got - NI_GZIP_HEADER_BYTES + 1, *p = t->in;
@@ -101,6 +103,7 @@ static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
     if (p && p < end) return (int64_t)at + (p - t->in);
     at += (uint64_t)(end - t->in);
   }
+  return (int64_t)at;
 }
 
 static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {

@@ -254,7 +254,7 @@ static bool handle(struct agent *a, void *from) {
 static void loop(struct agent *a) {
   struct epoll_event event[32];
   while (!a->ended) {
-    int n = epoll_wait(a->epoll, event, 32, a->turns ? 0 : -1);
+    int n = epoll_wait(a->epoll, event, 32, a->turns ? 1 : -1);
     look_at_clocks(a);
     for (int i = 0; i < n && !handle(a, event[i].data.ptr); i++) continue;
     if (a->turns) tick(a), a->ended |= --a->turns == 0;

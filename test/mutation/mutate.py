@@ -73,7 +73,7 @@ class Tree:
     def make_for(self, by):
         """Builds what a detector runs, or what it compiles itself; None, or why it cannot be built."""
         kind, _, rest = by.partition(" ")
-        return self.make(*{"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter"]}.get(kind, ["plugin"]))
+        return self.make(*{"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter", "tools"]}.get(kind, ["plugin"]))
 
     def detect(self, by):
         """After make_for(). 0: passes, 77: cannot run here, anything else: noticed. And what was said."""

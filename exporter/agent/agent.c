@@ -1,6 +1,5 @@
 #include "agent.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,6 +31,7 @@
 #include "settings.h"
 
 #define SECOND UINT64_C(1000000000)
+enum { LOG_BYTES = 4 << 20 };
 
 struct agent {
   int argc, epoll, timer, signals, dir, lock;
@@ -54,16 +55,7 @@ struct agent {
 static struct ni_metrics_in figures(struct agent *a) {
   struct ni_agent_self *s = &a->self;
   const struct ni_otlp_totals sent = a->otlp ? ni_otlp_totals(a->otlp) : (struct ni_otlp_totals){0};
-  uint64_t cpu_ns = 0, pages = 0;
-  FILE *f = fopen("/proc/self/statm", "re");
-  DIR *d = opendir("/proc/self/fd");
-  s->resident_bytes = s->descriptors = 0;
-  if (a->readers) ni_readers_cost(a->readers, &cpu_ns, &s->resident_bytes, &s->descriptors);
-  for (const struct dirent *e; d && (e = readdir(d));) s->descriptors += e->d_name[0] != '.';
-  if (f && fscanf(f, "%*u %lu", &pages) == 1) s->resident_bytes += pages * (uint64_t)sysconf(_SC_PAGESIZE);
-  if (d) closedir(d);
-  if (f) fclose(f);
-  s->cpu_ns = ni_now_ns(CLOCK_PROCESS_CPUTIME_ID) + cpu_ns;
+  ni_readers_figures(a->readers, s);
   s->samples = a->samples.samples, s->samples_missed = a->samples.missed, s->samples_lost = a->samples.ring.lost;
   s->ring_bytes = a->samples.ring.bytes, s->degraded = a->unsaved || a->samples.ring.degraded;
   s->otlp_sent = sent.sent, s->otlp_retried = sent.retried, s->otlp_dropped = sent.dropped, s->otlp_refused = sent.refused;
@@ -216,15 +208,27 @@ static void look_at_clocks(struct agent *a) {
   say(a, "the clock was set by %.3f s", (double)step / 1e9);
 }
 
+/* agent.log is bounded. Children write to it, too: so it stays, and what is in it goes elsewhere. */
+static void rotate(const struct agent *a) {
+  struct stat st;
+  if (a->set->o.foreground || fstat(STDERR_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LOG_BYTES) return;
+  int log = openat(a->dir, "agent.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int old = openat(a->dir, "agent.log.1", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  (void)sendfile(old, log, NULL, (size_t)st.st_size);
+  (void)ftruncate(STDERR_FILENO, 0);
+  close(log), close(old);
+}
+
 static void tick(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
-  if (a->readers) a->self.reader_restarts = ni_readers_tick(a->readers, a->mono_ns);
+  if (a->readers) ni_readers_tick(a->readers, a->mono_ns);
   a->changed |= ni_live_tick(&a->live, a->unix_ns, a->mono_ns, o->keep_ended_ns);
   a->settled |= !a->readers || ni_readers_settled(a->readers);
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
   ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
+  rotate(a);
 }
 
 static void take_sample(struct agent *a) {

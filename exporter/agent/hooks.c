@@ -1,10 +1,8 @@
 #include "hooks.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,38 +29,26 @@ static FILE *verdict(const struct ni_live_job *job, const char *node) {
   return f;
 }
 
-static pid_t run(char *const *argv, const struct ni_live_job *job, const char *node) {
+static void run(struct ni_task *t, char *const *argv, const struct ni_live_job *job, const char *node, uint64_t mono_ns) {
   FILE *f = verdict(job, node);
-  pid_t child = f && fflush(f) == 0 && lseek(fileno(f), 0, SEEK_SET) == 0 ? fork() : -1;
-  sigset_t none;
-  if (child == 0) { /* other threads may hold locks: system calls alone */
-    sigemptyset(&none);
-    setpgid(0, 0);
-    signal(SIGPIPE, SIG_DFL);
-    if (sigprocmask(SIG_SETMASK, &none, NULL) != 0 || dup2(fileno(f), STDIN_FILENO) < 0) _exit(126);
-    (void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0); /* where it is unknown, exec closes what is ours */
-    execv(argv[0], argv);
-    _exit(127);
-  }
-  if (child < 0) ni_say(stderr, "--on-hang: %s cannot be started: %s\n", argv[0], strerror(errno));
+  bool fine = f && fflush(f) == 0 && lseek(fileno(f), 0, SEEK_SET) == 0 &&
+              ni_task_begin(t, argv, (int[]){fileno(f), STDOUT_FILENO, STDERR_FILENO}, 0, true, mono_ns + LONGEST_NS);
+  if (!fine) ni_say(stderr, "--on-hang: %s cannot be started: %s\n", argv[0], strerror(errno));
   if (f) fclose(f);
-  return child < 0 ? 0 : child;
 }
 
-static bool is_over(pid_t child, bool late) {
+static void look_after(struct ni_task *t, uint64_t mono_ns) {
   int code;
-  pid_t pid = waitpid(child, &code, WNOHANG);
-  if (pid == 0 && late) (void)kill(-child, SIGKILL);
-  if (pid > 0 && WIFEXITED(code)) ni_say(stderr, "--on-hang: the program ended with code %d\n", WEXITSTATUS(code));
-  else if (pid > 0) ni_say(stderr, "--on-hang: the program ended by signal %d%s\n", WTERMSIG(code), late ? ", after 60 s" : "");
-  return pid != 0;
+  if (!t->pid || !ni_task_over(t, mono_ns, &code)) return;
+  if (WIFEXITED(code)) ni_say(stderr, "--on-hang: the program ended with code %d\n", WEXITSTATUS(code));
+  else ni_say(stderr, "--on-hang: the program ended by signal %d%s\n", WTERMSIG(code), mono_ns > t->end_ns ? ", after 60 s" : "");
 }
 
 void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *l, const char *node, uint64_t mono_ns) {
   int unused = -1;
   for (int i = 0; i < NI_HOOKS_MAX; i++) {
-    if (h->child[i] && is_over(h->child[i], mono_ns > h->end_ns[i])) h->child[i] = 0;
-    if (!h->child[i]) unused = i;
+    look_after(&h->task[i], mono_ns);
+    if (!h->task[i].pid) unused = i;
   }
   for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
     char what[sizeof j->hang.sentence];
@@ -75,8 +61,7 @@ void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *
     if (!j->hang.job[0] || k < NI_HOOKS_TOLD || (argv && unused < 0)) continue;
     h->told[h->n_told++ % NI_HOOKS_TOLD] = hash;
     if (!argv) continue;
-    h->child[unused] = run(argv, j, node);
-    h->end_ns[unused] = mono_ns + LONGEST_NS;
+    run(&h->task[unused], argv, j, node, mono_ns);
     unused = -1; /* one a second */
   }
 }

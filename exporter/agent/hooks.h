@@ -5,11 +5,12 @@
 #ifndef NI_HOOKS_H
 #define NI_HOOKS_H
 #include "exporter/model/live/live.h"
+#include "exporter/base/task.h"
 
 enum { NI_HOOKS_MAX = 4, NI_HOOKS_TOLD = 1024 };
 struct ni_hooks { /* all 0: nothing was told */
-  uint64_t told[NI_HOOKS_TOLD], n_told, end_ns[NI_HOOKS_MAX]; /* told: hashes of verdicts, the oldest go */
-  int child[NI_HOOKS_MAX];                                    /* 0: none */
+  uint64_t told[NI_HOOKS_TOLD], n_told; /* told: hashes of verdicts, the oldest go */
+  struct ni_task task[NI_HOOKS_MAX];
 };
 /* Once a second. argv: of the program; NULL: none is run, and what hangs counts as told. */
 void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *l, const char *node, uint64_t mono_ns);

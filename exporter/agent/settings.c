@@ -12,6 +12,7 @@ static bool take_line(struct ni_argv *words, char *place, char *key) {
   struct ni_agent_options o = {0};
   char *word = NULL, *value = strchr(key, '=');
   int done = 0;
+  for (char *c; value && ((c = strstr(value, " #")) || (c = strstr(value, "\t#")));) *c = 0;
   for (size_t end = strlen(key); end && strchr(" \t\r\n", key[end - 1]);) key[--end] = 0;
   if (!*key || *key == '#') return true;
   if (!value) return ni_say(stderr, "%s: %s: want OPTION = VALUE, such as listen = 127.0.0.1:9777\n", place, key), false;
@@ -45,6 +46,15 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
   return fine;
 }
 
+/* What must be there when it is needed is looked for now. */
+static bool can_run(const char *name, const char *path) {
+  struct stat st;
+  const char *why = stat(path, &st) != 0 || (S_ISREG(st.st_mode) && access(path, X_OK) != 0) ? strerror(errno) :
+                    S_ISREG(st.st_mode) ? NULL : "no program";
+  if (why) ni_say(stderr, "%s: --on-hang=%s: %s. Name a program that the agent may run\n", name, path, why);
+  return !why;
+}
+
 struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
   struct ni_settings *s = calloc(1, sizeof *s);
   int done = !s;
@@ -57,6 +67,7 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
     *code = fine ? ni_agent_options_parse(&s->o, (int)s->words.n, s->words.word, &done) : NI_EXIT_COULD_NOT_RUN;
     done |= !fine;
   }
+  if (!done && s->o.on_hang.n && !can_run(argv[0], s->o.on_hang.word[0])) done = 1, *code = NI_EXIT_USAGE;
   if (done && s) ni_settings_free(s);
   return done ? NULL : s;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +55,13 @@ bool ni_find_log(const void *node, const char *name) {
 
 /* ---- boxes ---- */
 
+enum { TURN_MS = 1000, SOONEST_MS = 50, YOUNG_MS = 3000 };
+static const uint64_t MS = 1000000;
+
 struct box {
   char *path, *dir, *stem;  /* dir, stem: of its log; NULL: it has none yet */
   ino_t ino;
+  uint64_t found_ns;        /* CLOCK_MONOTONIC */
   int pidfd;
   bool seen, dead, bad;
   struct ni_live_process p;
@@ -66,6 +71,7 @@ struct ni_boxes {
   uint32_t uid;
   uint64_t stuck_ns, pid_namespace;
   int epoll, inotify;
+  bool young;               /* of the newest look: there is a box that may be about to say where its log lies */
   struct box *box;
   struct ni_live_process *process;
   struct ni_live_open *open;
@@ -244,7 +250,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
 
 static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct ni_boxes *x = arg;
-  struct box b = {.ino = st->st_ino, .pidfd = -1, .seen = true};
+  struct box b = {.ino = st->st_ino, .found_ns = ni_now_ns(CLOCK_MONOTONIC), .pidfd = -1, .seen = true};
   if (st->st_uid != x->uid) return;
   for (size_t i = 0; i < x->n; i++)
     if (x->box[i].ino == st->st_ino && strcmp(ni_path_name(x->box[i].path), name) == 0) {
@@ -262,6 +268,7 @@ bool ni_boxes_stirred(struct ni_boxes *x) {
   } u;
   bool stirred = false;
   int n = epoll_wait(x->epoll, ev, 32, 0);
+  (void)inotify_add_watch(x->inotify, x->box_dir, IN_CREATE | IN_DELETE | IN_MOVED_TO); /* the folder may be new */
   for (int i = 0; i < n; i++) {
     bool ended = ev[i].data.fd != x->inotify;
     stirred |= ended;
@@ -273,20 +280,31 @@ bool ni_boxes_stirred(struct ni_boxes *x) {
   return stirred;
 }
 
+void ni_boxes_wait(struct ni_boxes *x, uint64_t began_ns, bool soon) {
+  struct pollfd p = {.fd = x->epoll, .events = POLLIN};
+  int left;
+  do {
+    (void)poll(NULL, 0, SOONEST_MS);
+    left = soon || x->young ? 0 : TURN_MS - (int)((ni_now_ns(CLOCK_MONOTONIC) - began_ns) / MS);
+  } while (left > 0 && poll(&p, 1, left) > 0 && !ni_boxes_stirred(x));
+}
+
 int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *rows) {
   int e = 0;
   x->rows = rows;
   x->n_processes = x->n_open = 0;
+  x->young = false;
   (void)ni_boxes_stirred(x);
-  (void)inotify_add_watch(x->inotify, x->box_dir, IN_CREATE | IN_DELETE | IN_MOVED_TO);
   for (size_t i = 0; i < x->n; i++) x->box[i].seen = false;
   (void)ni_find(x->box_dir, 0, ni_find_box, found, x);
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   for (size_t i = x->n; i-- > 0;)
     if (!x->box[i].seen) drop(x, &x->box[i]);
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct box *at = &x->box[i];
     if (!at->dead && (e = read_box(x, at)) < 0) break;
     b->unread += at->bad;
+    x->young |= !*at->p.job && !at->dead && now - at->found_ns < YOUNG_MS * MS;
     if (!*at->p.job) continue; /* no log of it has begun */
     if (!ni_array_room(x->process, x->n_processes, x->cap_processes) ||
         !ni_array_room(x->log_dir, x->n_processes, x->cap_log_dirs))

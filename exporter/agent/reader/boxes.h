@@ -21,9 +21,15 @@ const char *const *ni_boxes_log_dirs(const struct ni_boxes *x);
 /* Is it a log of one of them? dir NULL: of whatever folder, also of dead ones. */
 bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name);
 void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const char *dir), void *arg);
-/* As ni_watch_fd() and ni_watch_stirred(). */
+/* Has something when a process began or ended, perhaps, so that the next look need not wait. */
 int ni_boxes_fd(const struct ni_boxes *x);
+/* Was it that? Folders of boxes have other files, too. Empties it, and waits for more to come. */
 bool ni_boxes_stirred(struct ni_boxes *x);
+/*
+ * Until the next look is due: a second after began_ns (CLOCK_MONOTONIC), sooner when something stirs. 50 ms where a box is new and
+ * has no log yet, or soon says so: a job may live for less than a second, and its box alone says where its logs are.
+ */
+void ni_boxes_wait(struct ni_boxes *x, uint64_t began_ns, bool soon);
 void ni_boxes_close(struct ni_boxes *x);
 
 /* Files of jobs in a folder, by their names. Nothing is opened but folders, no link is followed. Any thread. */

@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -17,6 +14,7 @@
 #include "exporter/base/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/task.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/input/box/box.h"
 #include "exporter/input/discover.h"
@@ -32,13 +30,13 @@ struct job {
   bool seen, refused;             /* refused: that folder is not ours, which was said */
   uint64_t since_ns, tick_ns;   /* Unix: the oldest one that is stuck here; 0: none. tick_ns, and what follows: monotonic */
   int dir;                      /* of `at`; -1: nothing hangs, and what follows is 0 */
-  uint64_t begun_ns, due_ns, limit_ns; /* limit_ns: of the child */
+  uint64_t begun_ns, due_ns;
   uint64_t copied_ns;           /* Unix: when the newest copies were begun */
   unsigned copies, judged;
   int lease;                    /* above 0: we lead */
   enum { COPY = 0, JUDGE, AS_JSON, AS_TEXT, STACK } step; /* what is next, or what the child does */
-  pid_t child;                  /* 0: none. out: what it writes */
-  struct ni_out_file out;
+  struct ni_task child;
+  struct ni_out_file out;       /* what it writes */
   struct timespec read;         /* the verdict that was read last */
   bool certain, told;
   int64_t stack[STACKS_MAX], n_stacks; /* pids */
@@ -96,23 +94,6 @@ static bool renew(int dir, int number) {
          utimensat(dir, lease_name(number, name), NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Runs it with j->out, where there is one, as its output. It ends with us. */
-static bool begin(struct job *j, unsigned seconds, uint64_t mono_ns, const char *const *argv) {
-  struct rlimit all, file = {STACK_BYTES, STACK_BYTES};
-  j->limit_ns = mono_ns + seconds * S;
-  if ((j->child = fork()) > 0) return setpgid(j->child, 0), true;
-  if (j->child < 0) return (j->child = 0);
-  int null = open("/dev/null", O_RDWR), out = *j->out.tmp ? j->out.fd : null;
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getrlimit(RLIMIT_AS, &all) == 0) all.rlim_cur = all.rlim_max, setrlimit(RLIMIT_AS, &all); /* the reader's is lower */
-  if (j->step == STACK) setrlimit(RLIMIT_FSIZE, &file);
-  dup2(null, 0), dup2(out, 1), dup2(j->step == STACK ? out : null, 2);
-  execvp(argv[0], (char *const *)(uintptr_t)argv);
-  ni_say(stderr, "%s: %s. The agent looks for it in its PATH\n", argv[0], strerror(errno));
-  _exit(1);
-}
-
 /* Of this node, what was copied before the newest copies, or before this hang. */
 static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
   char prefix[96], *end;
@@ -151,7 +132,11 @@ static bool start(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns
   if (j->step == STACK) value = (uint64_t)j->stack[j->n_stacks - 1];
   snprintf(number, sizeof number, "%" PRIu64, value);
   if (j->step != COPY && ni_out_begin(&j->out, j->dir, 0644) < 0) return false;
-  return begin(j, j->step == STACK ? 30 : 60, mono_ns, j->step == COPY ? copy : j->step == STACK ? stack : judge);
+  const char *const *argv = j->step == COPY ? copy : j->step == STACK ? stack : judge;
+  int out = *j->out.tmp ? j->out.fd : -1;
+  bool short_one = j->step == STACK;
+  return ni_task_begin(&j->child, (char *const *)(uintptr_t)argv, (int[]){-1, out, short_one ? out : -1}, short_one ? STACK_BYTES : 0,
+                       false, mono_ns + (short_one ? 30 : 60) * S);
 }
 
 static void child_ended(const struct ni_hang_watch *h, struct job *j, int code, uint64_t mono_ns) {
@@ -216,7 +201,7 @@ static bool tell(struct job *j, uint64_t mono_ns, struct ni_live_hang *said) {
 
 static void over(struct job *j) {
   char name[24];
-  if (j->child) kill(-j->child, SIGKILL), (void)waitpid(j->child, NULL, WNOHANG);
+  ni_task_end(&j->child);
   ni_out_drop(&j->out);
   if (j->lease > 0 && renew(j->dir, j->lease)) unlinkat(j->dir, lease_name(j->lease, name), 0);
   if (j->dir >= 0) close(j->dir);
@@ -250,13 +235,10 @@ static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns)
 }
 
 static void advance(const struct ni_hang_watch *h, struct job *j, const struct ni_live_batch *b, uint64_t mono_ns) {
-  int status = 0;
-  if (j->child) {
-    pid_t ended = waitpid(j->child, &status, WNOHANG);
-    if (ended == 0 && mono_ns > j->limit_ns) kill(-j->child, SIGKILL);
-    if (ended == 0) return;
-    j->child = 0;
-    child_ended(h, j, ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1, mono_ns);
+  int status;
+  if (j->child.pid) {
+    if (!ni_task_over(&j->child, mono_ns, &status)) return;
+    child_ended(h, j, WIFEXITED(status) ? WEXITSTATUS(status) : -1, mono_ns);
   }
   if (j->step == COPY && j->n_stacks) {
     j->step = STACK;

@@ -11,13 +11,15 @@
  *
  * After each look the reader asks ni_hang_watch_turn() (hang_turn.h) and puts a verdict into the look that it sends.
  *
- * Who has jobs here: owners of boxes in box_dir and of logs in the log folders, looked for every second (names and owners alone).
+ * Who has jobs here: owners of boxes in box_dir, and of logs in the log folders that are not empty. As root two further children list
+ * them, one for each, every second and every 5 s, with our own rights: they read names and owners, and how a box begins. A log folder
+ * that does not answer costs the users who have logs there alone.
  */
 #ifndef NI_READERS_H
 #define NI_READERS_H
 
 #include "exporter/cmds/live.h"
-#include "exporter/model/live/live.h"
+#include "exporter/output/metrics/metrics.h"
 
 struct ni_readers;
 
@@ -25,15 +27,15 @@ struct ni_readers;
 int ni_readers_open(struct ni_readers **out, const struct ni_agent_options *o, const char *node, struct ni_live *live, int epoll);
 /* Something is to be read from that pipe. true: the state has changed. */
 bool ni_readers_ready(struct ni_readers *r, void *pipe, uint64_t unix_ns, uint64_t mono_ns);
-/* Once a second: finds users, begins readers, ends those without work. Restarts so far. */
-uint64_t ni_readers_tick(struct ni_readers *r, uint64_t mono_ns);
+/* Once a second: begins readers, ends those without work. */
+void ni_readers_tick(struct ni_readers *r, uint64_t mono_ns);
 /*
  * Has each read all that was there? Until then sums may lag behind what a killed agent had shown. One that says nothing for 30 s is
  * not waited for, as when it hangs in a file system, nor is anyone for more than 10 min: a user may write as fast as he is read.
  */
 bool ni_readers_settled(const struct ni_readers *r);
-/* CPU time and memory of all of them, from /proc. */
-void ni_readers_cost(const struct ni_readers *r, uint64_t *cpu_ns, uint64_t *resident_bytes, uint64_t *descriptors);
+/* What they and we take, from /proc; restarts; users who found no place. NULL: what we take. */
+void ni_readers_figures(const struct ni_readers *r, struct ni_agent_self *s);
 void ni_readers_close(struct ni_readers *r);
 
 #endif

@@ -32,6 +32,7 @@ struct dir {
   char *path;
   uint64_t changed_ns, listed_ns; /* changed: its own time; listed: CLOCK_MONOTONIC */
   uint64_t used_ns;      /* when a box or the settings named it last */
+  uint32_t left_out;     /* logs that found no room when it was listed */
   bool again;            /* it changed just before it was listed: times of files are coarse */
 };
 struct ni_watch {
@@ -42,7 +43,7 @@ struct ni_watch {
   struct ni_live_batch look;
   struct ni_live_file *known; /* by device and inode */
   struct log *log;
-  struct dir dir[DIRS_MAX];
+  struct dir dir[DIRS_MAX], *at; /* at: the one that is listed */
   size_t n_known, n_logs, cap_logs, n_dirs, next;
   uint64_t now;          /* CLOCK_MONOTONIC: the turn's */
   bool turned;           /* there was one */
@@ -107,9 +108,7 @@ void ni_watch_close(struct ni_watch *w) {
   free(w);
 }
 
-int ni_watch_fd(const struct ni_watch *w) { return ni_boxes_fd(w->boxes); }
-bool ni_watch_stirred(struct ni_watch *w) { return ni_boxes_stirred(w->boxes); }
-const char *const *ni_watch_log_dirs(const struct ni_watch *w) { return ni_boxes_log_dirs(w->boxes); }
+struct ni_boxes *ni_watch_boxes(const struct ni_watch *w) { return w->boxes; }
 
 /* ---- which logs there are ---- */
 
@@ -139,7 +138,7 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
   const struct ni_live_file *known = bsearch(&x.f, w->known, w->n_known, sizeof *w->known, by_file);
   bool old = !known && ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + OLD_NS && !ni_boxes_log(w->boxes, dir, name);
   bool full = w->n_logs == LOGS_MAX || !ni_array_room(w->log, w->n_logs, w->cap_logs);
-  w->look.unread += i == w->n_logs && !old && full;
+  w->at->left_out += i == w->n_logs && !old && full;
   if (known) x.f = *known;
   if (i == w->n_logs && !old && !full) w->log[w->n_logs++] = x;
   else free(x.path);
@@ -172,8 +171,11 @@ static void find_logs(struct ni_watch *w) {
     d->again = ni_now_ns(CLOCK_REALTIME) - changed < 2 * S;
     d->changed_ns = changed;
     d->listed_ns = now;
+    d->left_out = 0;
+    w->at = d;
     (void)ni_find(d->path, depth, wanted, found, w);
   }
+  for (size_t i = 0; i < w->n_dirs; i++) w->look.unread += w->dir[i].left_out;
   for (size_t i = 0; missing && i < w->n_logs; i++)
     if (w->log[i].missing) {
       free(w->log[i].path);

@@ -17,6 +17,7 @@
 #include "exporter/cmds/live.h"
 #include "exporter/model/live/live.h"
 
+struct ni_boxes; /* boxes.h */
 struct ni_watch;
 struct ni_watch_settings {
   uint32_t uid;                /* whose files; others are passed over */
@@ -33,12 +34,8 @@ typedef int ni_watch_emit(void *arg, const struct ni_live_batch *b);
 int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, const struct ni_live *known);
 /* One turn. *more: something is left that can be read at once. 0, what emit() said, -ENOMEM. */
 int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more);
-/* Where the log of each process lies, by its place in `processes` of the newest LOOK; "": not known. Until the next turn. */
-const char *const *ni_watch_log_dirs(const struct ni_watch *w);
-/* Has something when a process began or ended, perhaps, so that the next turn need not wait. */
-int ni_watch_fd(const struct ni_watch *w);
-/* Was it that? Folders of boxes have other files, too. Empties it. */
-bool ni_watch_stirred(struct ni_watch *w);
+/* Its boxes: where the log of each process of the newest LOOK lies, when the next turn is due. Ours. */
+struct ni_boxes *ni_watch_boxes(const struct ni_watch *w);
 void ni_watch_close(struct ni_watch *w);
 
 #endif

@@ -23,7 +23,7 @@ struct ni_agent_self {
   uint64_t began_ns;                /* Unix ns */
   uint64_t cpu_ns, resident_bytes, descriptors; /* with its readers */
   uint64_t samples, samples_missed, samples_lost, ring_bytes;
-  uint64_t reader_restarts, state_lost, state_errors, state_saved_ns, clock_steps;
+  uint64_t reader_restarts, users_left_out, state_lost, state_errors, state_saved_ns, clock_steps;
   uint64_t otlp_sent, otlp_retried, otlp_dropped, otlp_refused; /* requests; refused: data points, by partial success */
   uint64_t scrapes, requests_refused;
   bool degraded;                    /* the disk does not take what it should */

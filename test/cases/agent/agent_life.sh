@@ -17,6 +17,13 @@ second=$("$INSPECTOR" agent --listen 127.0.0.1:0 --state-dir "$TMP/back" --box-d
 is "a second agent" "$rc" 1
 case $second in *"the agent with pid $PID has it"*) ;; *) fail "a second agent says '$second'" ;; esac
 is "the first one" "$(code "$URL/healthz")" 200
+# Its messages have a bound.
+head -c 4300000 /dev/zero | tr '\0' '\n' >>"$TMP/back/agent.log"
+wait_for 10 eval "[ \$(stat -c %s '$TMP/back/agent.log.1' || echo 0) -ge 4300000 ]" || fail "agent.log is not put aside"
+kill -HUP "$PID"
+wait_for 10 grep -q 'settings were read' "$TMP/back/agent.log" || fail "agent.log ends"
+[ "$(stat -c %s "$TMP/back/agent.log")" -lt 4096 ] || fail "agent.log stays long"
+settled
 kill "$PID"
 wait_for 10 eval "! kill -0 $PID" || fail "SIGTERM does not end it"
 [ -s "$TMP/back/agent.state" ] || fail "no state is left"

@@ -17,6 +17,8 @@ bad 'agent.conf:2: ' 'every = 1s' '= 5'
 bad 'agent.conf:1: --stacks=perl' 'stacks = perl'
 bad 'go together' 'tls-cert = /nothing'
 bad 'on-hang: the program is named by its whole path' 'on-hang = page'
+bad '--on-hang=/no/such: No such file or directory\. Name a program' 'on-hang = /no/such' 'on-hang = -x'
+refused "a folder as a program" '--on-hang=/usr: no program' --on-hang /usr
 bad 'agent.conf:1: unrecognized' 'a'$'\t''= b'
 ! grep -q 'Try ' "$TMP/refused.err" || fail "a line of a file has no help"
 refused "no file" 'no-such: No such file' --config "$TMP/no-such"
@@ -37,8 +39,8 @@ chmod 600 "$conf"
 cat >"$conf" <<C
 # Settings, with blanks and a value that has '=' and '#' in it.
   node =  of the file@
-every=500ms
-open = false
+every=500ms   # twice a second
+open = false	# for others
 otlp_header = X-Key: a=b#c
 log-dir = $TMP/boxes
 log-dir = $TMP

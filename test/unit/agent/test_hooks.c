@@ -53,7 +53,7 @@ static void turns(struct ni_hooks *h, char *const *argv, int n, uint64_t *now) {
 
 static int running(const struct ni_hooks *h) {
   int n = 0;
-  for (int i = 0; i < NI_HOOKS_MAX; i++) n += h->child[i] != 0;
+  for (int i = 0; i < NI_HOOKS_MAX; i++) n += h->task[i].pid != 0;
   return n;
 }
 

@@ -20,7 +20,9 @@
 
 #include <cmocka.h>
 
+#include "exporter/agent/reader/boxes.h"
 #include "exporter/agent/reader/watch.h"
+#include "exporter/base/now.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/hang/model.h"
@@ -381,6 +383,13 @@ static void passes_over(void **ctx) {
   assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
   assert_int_equal(s.look.logs, 2);
   assert_true(s.n > 0);
+  /* More than there is room for: so many are left out, also where the folder is not listed again. */
+  sh("cd %s && seq -f $(hostname)-pid7%%05g-1.jsonl 8192 | xargs touch && touch -d '1 minute ago' .", to);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+    assert_int_equal(s.look.logs, 8192);
+    assert_int_equal(s.look.unread, 2);
+  }
   ni_watch_close(w);
   free_state(&s);
 }
@@ -405,7 +414,7 @@ static void running_job(void **ctx) {
   }
   uint32_t most = 0, open = 0;
   for (int status = -1; status < 0;) {
-    struct pollfd p = {.fd = ni_watch_fd(w), .events = POLLIN};
+    struct pollfd p = {.fd = ni_boxes_fd(ni_watch_boxes(w)), .events = POLLIN};
     poll(&p, 1, 100);
     assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
     uint32_t alive = 0;
@@ -423,7 +432,7 @@ static void running_job(void **ctx) {
       assert_true(o->in_flight > 0 && o->state < NI_HANG_STATE_COUNT);
     }
     for (uint32_t i = 0; i < s.look.n_processes; i++)
-      if (s.look.processes[i].start_ns) assert_string_equal(ni_watch_log_dirs(w)[i], dir);
+      if (s.look.processes[i].start_ns) assert_string_equal(ni_boxes_log_dirs(ni_watch_boxes(w))[i], dir);
     if (waitpid(child, &status, WNOHANG) == 0) status = -1;
   }
   for (int i = 0; i < 2; i++) assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
@@ -437,6 +446,35 @@ static void running_job(void **ctx) {
   for (size_t i = 0; i < s.n; i++) late += s.row[i].late_n;
   assert_in_range(late, 1000, 1200);
   free_state(&s);
+}
+
+/* How long it waits for the next look, ms: of some times the least, since the machine may be busy. */
+static uint64_t waits(struct ni_watch *w, int times) {
+  uint64_t least = UINT64_MAX;
+  while (times--) {
+    uint64_t began = ni_now_ns(CLOCK_MONOTONIC), took;
+    ni_boxes_wait(ni_watch_boxes(w), began, false);
+    took = (ni_now_ns(CLOCK_MONOTONIC) - began) / 1000000;
+    if (took < least) least = took;
+  }
+  return least;
+}
+
+/* While a box does not say yet where its log is it is looked at often, but not for ever. */
+static void young_box(void **ctx) {
+  (void)ctx;
+  struct state s = {.stop_after = -1};
+  bool more;
+  sh("touch %s/nccl-inspector-n1-pid1-0123456789abcdef.box", boxes);
+  struct ni_watch *w = watch(&s, NULL, 0);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_in_range(waits(w, 5), 50, 900);
+  sleep(3);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_in_range(waits(w, 1), 950, UINT64_MAX);
+  ni_watch_close(w);
+  free_state(&s);
+  sh("rm %s/*.box", boxes);
 }
 
 /* A killed process is seen at once, and what it was. */
@@ -463,7 +501,7 @@ static void killed_job(void **ctx) {
     execl(prog, prog, "--quiet", "--plugin", plug, "--scenario", "test/scenarios/paced.scn", NULL);
     _exit(1);
   }
-  struct pollfd p = {.fd = ni_watch_fd(w), .events = POLLIN};
+  struct pollfd p = {.fd = ni_boxes_fd(ni_watch_boxes(w)), .events = POLLIN};
   for (int i = 0; i < 100 && (!s.look.n_processes || s.look.processes[0].life != 1 || !s.look.processes[0].start_ns); i++) {
     poll(&p, 1, 100);
     assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
@@ -471,13 +509,13 @@ static void killed_job(void **ctx) {
   assert_int_equal(s.look.n_processes, 1);
   assert_int_equal(s.look.processes[0].pid, child);
   assert_string_equal(s.look.processes[0].job, "78");
-  (void)ni_watch_stirred(w);
+  (void)ni_boxes_stirred(ni_watch_boxes(w));
   sh("touch %s/torch_1 && rm %s/torch_1", boxes, boxes);
   assert_int_equal(poll(&p, 1, 5000), 1);
-  assert_false(ni_watch_stirred(w)); /* others' files are no reason to look */
+  assert_false(ni_boxes_stirred(ni_watch_boxes(w))); /* others' files are no reason to look */
   kill(child, SIGKILL);
   assert_int_equal(poll(&p, 1, 5000), 1);
-  assert_true(ni_watch_stirred(w));
+  assert_true(ni_boxes_stirred(ni_watch_boxes(w)));
   for (int i = 0; i < 50 && s.look.processes[0].life != 2; i++) {
     usleep(10000);
     assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
@@ -521,6 +559,6 @@ static int teardown(void **ctx) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_record),    cmocka_unit_test(grows_in_pieces), cmocka_unit_test(damaged_members),
                                      cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over),     cmocka_unit_test(running_job),
-                                     cmocka_unit_test(killed_job)};
+                                     cmocka_unit_test(young_box), cmocka_unit_test(killed_job)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

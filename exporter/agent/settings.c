@@ -46,15 +46,6 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
   return fine;
 }
 
-/* What must be there when it is needed is looked for now. */
-static bool can_run(const char *name, const char *path) {
-  struct stat st;
-  const char *why = stat(path, &st) != 0 || (S_ISREG(st.st_mode) && access(path, X_OK) != 0) ? strerror(errno) :
-                    S_ISREG(st.st_mode) ? NULL : "no program";
-  if (why) ni_say(stderr, "%s: --on-hang=%s: %s. Name a program that the agent may run\n", name, path, why);
-  return !why;
-}
-
 struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
   struct ni_settings *s = calloc(1, sizeof *s);
   int done = !s;
@@ -67,7 +58,10 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
     *code = fine ? ni_agent_options_parse(&s->o, (int)s->words.n, s->words.word, &done) : NI_EXIT_COULD_NOT_RUN;
     done |= !fine;
   }
-  if (!done && s->o.on_hang.n && !can_run(argv[0], s->o.on_hang.word[0])) done = 1, *code = NI_EXIT_USAGE;
+  if (!done && s->o.on_hang.n && access(s->o.on_hang.word[0], X_OK) != 0) {
+    ni_say(stderr, "%s: --on-hang=%s: %s. Name a program that the agent may run\n", argv[0], s->o.on_hang.word[0], strerror(errno));
+    done = 1, *code = NI_EXIT_USAGE;
+  }
   if (done && s) ni_settings_free(s);
   return done ? NULL : s;
 }

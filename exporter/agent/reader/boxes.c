@@ -136,22 +136,24 @@ struct taking {
   struct ni_boxes *x;
   const struct ni_box *b;
   uint64_t now; /* CLOCK_MONOTONIC */
-  struct ni_box_comm *comm;
-  int64_t *row; /* of communicators; -1: over */
-  uint64_t *oldest;
+  struct {
+    struct ni_box_comm c;
+    int64_t row; /* -1: over */
+    uint64_t oldest;
+  } *comm;
 };
 
 static int take_op(const struct ni_box_op *op, void *arg) {
   struct taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, op);
-  if (i < 0 || t->row[i] < 0 || !ni_hang_box_counts(op, t->comm[i].kind[op->kind].started)) return 0;
-  struct ni_live_open *o = &t->x->open[t->row[i]];
+  if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started)) return 0;
+  struct ni_live_open *o = &t->x->open[t->comm[i].row];
   uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);
   struct ni_box_net net;
   o->in_flight++;
   o->stuck += t->now > since && t->now - since > t->x->stuck_ns;
-  if (*o->func && op->ticks_start >= t->oldest[i]) return 0;
-  t->oldest[i] = op->ticks_start;
+  if (*o->func && op->ticks_start >= t->comm[i].oldest) return 0;
+  t->comm[i].oldest = op->ticks_start;
   ni_safe_text(op->func, o->func, sizeof o->func);
   o->kind = (uint8_t)op->kind;
   o->state = (uint8_t)ni_hang_box_state(t->b, (size_t)i, op, &open, &net);
@@ -169,16 +171,13 @@ static int take_comms(struct taking *t, const struct ni_live_process *p) {
   size_t n = 0;
   int e = 0;
   while (ni_box_comm_at(t->b, n, &c)) n++;
-  t->comm = malloc((n + 1) * sizeof *t->comm);
-  t->row = malloc((n + 1) * sizeof *t->row);
-  t->oldest = calloc(n + 1, sizeof *t->oldest);
-  if (!t->comm || !t->row || !t->oldest) e = -ENOMEM;
-  for (size_t i = 0; e == 0 && i < n && ni_box_comm_at(t->b, i, &t->comm[i]); i++) {
-    c = t->comm[i];
-    t->row[i] = -1;
+  if (!(t->comm = calloc(n + 1, sizeof *t->comm))) return -ENOMEM;
+  for (size_t i = 0; e == 0 && i < n && ni_box_comm_at(t->b, i, &c); i++) {
+    t->comm[i].c = c;
+    t->comm[i].row = -1;
     if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks || x->n_open == NI_LIVE_LOOKS_MAX) continue;
     if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
-    struct ni_live_open *o = &x->open[t->row[i] = (int64_t)x->n_open++];
+    struct ni_live_open *o = &x->open[t->comm[i].row = (int64_t)x->n_open++];
     *o = (struct ni_live_open){.pid = p->pid, .hash = c.id.comm_hash, .comm_rank = c.id.rank, .n_ranks = c.id.n_ranks,
                                .nnodes = c.id.nnodes, .peer = -1};
     memcpy(o->who.job, p->job, sizeof p->job);
@@ -188,8 +187,7 @@ static int take_comms(struct taking *t, const struct ni_live_process *p) {
     ni_safe_text(c.id.comm_name, o->who.comm, sizeof o->who.comm);
     ni_rows_pci(c.gpu_pci, o->who.gpu_pci);
     for (int k = 0; k < NI_KIND_COUNT; k++) o->started[k] = c.kind[k].started & INT64_MAX;
-    e = ni_rows_gpu(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci);
-    (void)ni_late_arrive(x->rows->late, c.id.comm_hash, c.id.rank, &o->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+    e = ni_rows_comm(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci, &o->who);
   }
   return e < 0 ? e : n ? ni_box_each_in_flight(t->b, take_op, t) : 0;
 }
@@ -240,8 +238,6 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   }
   if (e == 0 && *p->job && !at->dead && h->state == NI_BOX_LIVE) e = take_comms(&t, p);
   free(t.comm);
-  free(t.row);
-  free(t.oldest);
   ni_box_close(b);
   return e;
 }

@@ -102,40 +102,33 @@ static int read_on(void *arg) {
 
 struct list {
   const struct reader *r;
-  uint32_t uid[NI_LIVE_USERS_MAX + 1];
+  uint32_t uid[NI_LIVE_USERS_MAX];
   size_t n;
   bool young; /* a box is new, and nothing is in it yet */
 };
 
-/* Or there are too many. */
-static bool is_listed(const struct list *l, uint32_t uid) {
-  size_t i = 0;
-  while (i < l->n && l->uid[i] != uid) i++;
-  return i < l->n || i == NI_LIVE_USERS_MAX;
-}
-
-static void put(struct list *l, uint32_t uid) {
-  l->uid[l->n++] = uid;
+static void put(const struct list *l, uint32_t uid) {
   if (ni_write_all(l->r->fd, &uid, sizeof uid, -1) < 0) _exit(1);
 }
 
-static void found_box(void *arg, const char *dir, const char *name, const struct stat *st) {
+static bool is_log(const void *arg, const char *name) { return ni_find_log(((const struct list *)arg)->r->all->node, name); }
+static void list(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct list *l = arg;
   struct stat is;
   char path[PATH_MAX], magic[sizeof NI_BOX_MAGIC - 1];
-  if (is_listed(l, st->st_uid) || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return;
-  int fd = ni_plain_open(AT_FDCWD, path, &is);
-  bool sound = fd < 0 ? fd == -EACCES && st->st_size :
-                        pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
-  if (sound) put(l, st->st_uid);
-  else l->young |= (uint64_t)st->st_ctim.tv_sec + YOUNG_S > ni_now_ns(CLOCK_REALTIME) / S;
-  if (fd >= 0) close(fd);
-}
-
-static bool is_log(const void *arg, const char *name) { return ni_find_log(((const struct list *)arg)->r->all->node, name); }
-static void found_log(void *arg, const char *dir, const char *name, const struct stat *st) {
-  (void)dir, (void)name;
-  if (st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > ni_now_ns(CLOCK_REALTIME) / S && !is_listed(arg, st->st_uid)) put(arg, st->st_uid);
+  uint64_t now = ni_now_ns(CLOCK_REALTIME) / S;
+  size_t i = 0;
+  while (i < l->n && l->uid[i] != st->st_uid) i++;
+  if (i < l->n || i == NI_LIVE_USERS_MAX || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return;
+  bool sound = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > now;
+  if (l->r->uid == BOXES) {
+    int fd = ni_plain_open(AT_FDCWD, path, &is);
+    sound = fd < 0 ? fd == -EACCES && st->st_size :
+                     pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
+    l->young |= !sound && (uint64_t)st->st_ctim.tv_sec + YOUNG_S > now;
+    if (fd >= 0) close(fd);
+  }
+  if (sound) put(l, l->uid[l->n++] = st->st_uid);
 }
 
 static int list_on(void *arg) {
@@ -146,8 +139,8 @@ static int list_on(void *arg) {
   for (;; l.n = 0, l.young = false) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
     bool logs = l.r->uid == LOGS;
-    if (!logs) (void)ni_boxes_stirred(boxes), (void)ni_find(box_dir(all), 0, ni_find_box, found_box, &l);
-    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, found_log, &l);
+    if (!logs) (void)ni_boxes_stirred(boxes), (void)ni_find(box_dir(all), 0, ni_find_box, list, &l);
+    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list, &l);
     put(&l, BOXES);
     if (logs) (void)poll(NULL, 0, LOGS_EVERY_S * 1000);
     else ni_boxes_wait(boxes, began, l.young);

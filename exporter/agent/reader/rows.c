@@ -13,20 +13,110 @@
 enum { GPUS_MAX = 65536, SPARE = 1024 }; /* SPARE: more keys than a member of the plugin's can bring */
 #define SEEN(id) (((id)->comm_hash ^ (uint32_t)(id)->rank) % (sizeof((struct ni_rows *)0)->seen / sizeof(struct ni_rows_seen)))
 
+/*
+ * ---- which rank of this node comes last to collectives, and how long the others had waited by then ----
+ *
+ *   records of several logs, flushed up to a second apart ─▶ ring of operations by function and number ─▶ all are here: the last one
+ *
+ * "All" are the ranks that the communicator has on this node, as far as anything has named them. What is pushed out of the ring
+ * before that counts when half of them came.
+ */
+
+enum { COMMS = 64, OPS = 2048, RANKS = 16 };
+
+struct late_op {
+  uint64_t sn;
+  uint8_t func, size_class, n; /* n: arrivals; 0: free */
+  uint64_t arrival[RANKS];     /* 0: did not come */
+};
+struct late_comm {
+  uint64_t hash, used;         /* used: 0: free; the least one gives way */
+  int32_t rank[RANKS];
+  struct ni_live_who who[RANKS];
+  uint8_t n;
+  struct late_op *op;               /* where two ranks are here */
+};
+struct last_one {
+  struct ni_live_who who;
+  enum ni_func func;
+  uint32_t size_class;
+  uint64_t ns; /* from the middle one's arrival (of an even number the earlier one) to its own */
+};
+struct ni_rows_late {
+  struct late_comm comm[COMMS];
+  struct late_comm *newest;         /* most lines are of the communicator of the line before */
+  uint64_t now;
+};
+
+static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
+  struct late_comm *c = l->newest ? l->newest : l->comm;
+  for (int i = 0; i < COMMS && (!c->used || c->hash != hash); i++)
+    if (l->comm[i].used < c->used || (l->comm[i].used && l->comm[i].hash == hash)) c = &l->comm[i];
+  if (!c->used || c->hash != hash) {
+    free(c->op);
+    *c = (struct late_comm){.hash = hash};
+  }
+  c->used = ++l->now;
+  return l->newest = c;
+}
+
+/* Of an operation that leaves the ring. */
+static bool tell_last(const struct late_comm *c, struct late_op *o, struct last_one *one) {
+  uint64_t sorted[RANKS];
+  int n = 0, last = 0;
+  for (int i = 0; i < c->n; i++) {
+    if (!o->arrival[i]) continue;
+    if (o->arrival[i] > o->arrival[last]) last = i;
+    int k = n++;
+    for (; k && sorted[k - 1] > o->arrival[i]; k--) sorted[k] = sorted[k - 1];
+    sorted[k] = o->arrival[i];
+  }
+  o->n = 0;
+  if (n < 2 || 2 * n < c->n) return false;
+  *one = (struct last_one){c->who[last], (enum ni_func)o->func, o->size_class, sorted[n - 1] - sorted[(n - 1) / 2]};
+  return true;
+}
+
+/* There is such a rank here. func OTHER: no more than that. Else it came to `sn` at `ns`, Unix ns; true: *one is known now. */
+static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who, enum ni_func func, uint64_t sn,
+                   uint32_t size_class, uint64_t ns, struct last_one *one) {
+  struct late_comm *c = comm_of(l, hash);
+  int k = 0;
+  bool told = false;
+  while (k < c->n && c->rank[k] != rank) k++;
+  if (k == RANKS) return false;
+  if (k == c->n || func == NI_FUNC_OTHER) c->who[k] = *who;
+  if (k == c->n) c->n++;
+  c->rank[k] = rank;
+  if (func == NI_FUNC_OTHER || !ns || c->n < 2 || (!c->op && !(c->op = calloc(OPS, sizeof *c->op)))) return false;
+  struct late_op *o = &c->op[(sn + 683 * (uint64_t)func) % OPS]; /* one behind the other in memory; three functions apart */
+  if (o->n && (o->sn != sn || o->func != func)) {
+    if (o->func == func && o->sn > sn) return false; /* long past */
+    told = tell_last(c, o, one);
+  }
+  if (!o->n) *o = (struct late_op){.sn = sn, .func = (uint8_t)func, .size_class = (uint8_t)size_class};
+  o->n += !o->arrival[k];
+  o->arrival[k] = ns;
+  return told || (o->n == c->n && tell_last(c, o, one));
+}
+
+/* ---- sums ---- */
+
 int ni_rows_open(struct ni_rows *r, bool nvidia, const struct ni_live *known) {
   *r = (struct ni_rows){.nvidia = nvidia};
   int e = ni_scan_new(&r->scan);
-  if (e == 0) e = ni_late_open(&r->late);
+  if (e == 0 && !(r->late = calloc(1, sizeof *r->late))) e = -ENOMEM;
   for (size_t i = 0; e == 0 && known && i < known->n_lives; i++) {
     const struct ni_live_life *x = &known->life[i];
-    e = ni_rows_gpu(r, x->pid, x->start_ns, x->hash, x->comm_rank, x->gpu, x->gpu_pci);
+    e = ni_rows_comm(r, x->pid, x->start_ns, x->hash, x->comm_rank, x->gpu, x->gpu_pci, NULL);
   }
   return e;
 }
 
 void ni_rows_close(struct ni_rows *r) {
   ni_scan_free(r->scan);
-  ni_late_close(r->late);
+  for (int i = 0; r->late && i < COMMS; i++) free(r->late->comm[i].op);
+  free(r->late);
   free(r->gpu);
   free(r->b.counts);
   free(r->b.nvidia);
@@ -71,9 +161,11 @@ static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t sta
   return NULL;
 }
 
-int ni_rows_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci) {
+int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci,
+                 const struct ni_live_who *who) {
   uint64_t key;
   struct ni_rows_gpu *g = find_gpu(r, pid, start_ns, hash, comm_rank, &key);
+  if (who) (void)arrive(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
   if (!g && r->n_gpus == GPUS_MAX) return 0;
   if (!g) {
     if (!ni_array_room(r->gpu, r->n_gpus, r->cap_gpus) || ni_index_add(&r->gpus, key, (uint32_t)r->n_gpus) < 0) return -ENOMEM;
@@ -198,9 +290,9 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
     add(&c->bus_bytes, (uint64_t)llround(o->busbw_gbs * (double)ns));
   }
   if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0) return e;
-  struct ni_late_one one;
+  struct last_one one;
   if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE)) return 0;
-  if (!ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns, &one))
+  if (!arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns, &one))
     return 0;
   c = counts_of(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
   if (c) c->late_n++, add(&c->late_ns, one.ns);
@@ -237,9 +329,9 @@ static int take_account(struct ni_rows *r, const struct ni_line *l, bool begins)
 
 static int take_comm(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_comm_line *c = &l->comm;
-  int e = ni_rows_gpu(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index, c->gpu_pci);
+  int e = ni_rows_comm(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index, c->gpu_pci, NULL);
   memset(r->seen, 0, sizeof r->seen);
-  (void)ni_late_arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+  (void)arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
   return e < 0 ? e : take_account(r, l, true);
 }
 

@@ -14,7 +14,6 @@
 #include "exporter/base/index.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/live/live.h"
-#include "late.h"
 
 struct ni_rows_gpu { /* of a rank of a communicator */
   int64_t pid;
@@ -34,7 +33,7 @@ struct ni_rows {
   struct ni_live_batch b;
   bool nvidia;
   struct ni_scan *scan;
-  struct ni_late *late;
+  struct ni_rows_late *late; /* who comes last: 64 communicators, 2048 operations and 16 ranks each at most */
   struct ni_rows_gpu *gpu;
   size_t n_gpus, cap_gpus, cap_counts, cap_nvidia, cap_accounts;
   struct ni_index gpus, counts, nvidias;
@@ -48,8 +47,9 @@ void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f);
 int ni_rows_line(void *arg, char *text, size_t len);
 /* So much is in the batch that the next member might not find room. */
 bool ni_rows_full(const struct ni_rows *r);
-/* A communicator's GPU, from where it is known. */
-int ni_rows_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci);
+/* A communicator's rank here, and its GPU, from where it is known. who NULL: its GPU alone. */
+int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci,
+                 const struct ni_live_who *who);
 /* A PCI address as rows have it: lower case; NULL is "". */
 void ni_rows_pci(const char *pci, char out[16]);
 void ni_rows_close(struct ni_rows *r);

@@ -18,7 +18,6 @@ bad 'agent.conf:1: --stacks=perl' 'stacks = perl'
 bad 'go together' 'tls-cert = /nothing'
 bad 'on-hang: the program is named by its whole path' 'on-hang = page'
 bad '--on-hang=/no/such: No such file or directory\. Name a program' 'on-hang = /no/such' 'on-hang = -x'
-refused "a folder as a program" '--on-hang=/usr: no program' --on-hang /usr
 bad 'agent.conf:1: unrecognized' 'a'$'\t''= b'
 ! grep -q 'Try ' "$TMP/refused.err" || fail "a line of a file has no help"
 refused "no file" 'no-such: No such file' --config "$TMP/no-such"

@@ -64,7 +64,7 @@ static struct ni_metrics_in figures(struct agent *a) {
 }
 
 static void save(struct agent *a) {
-  int e = ni_live_save(&a->live, a->dir, "agent.state");
+  int e = ni_live_save(&a->live, a->dir, "agent.state", a->mono_ns);
   if ((e < 0) != a->unsaved) say(a, "%s/agent.state: %s", a->state, e < 0 ? strerror(-e) : "saved again");
   if (e == 0) a->self.state_saved_ns = a->unix_ns, a->changed = false;
   a->self.state_errors += e < 0;
@@ -138,7 +138,7 @@ static bool open_state(struct agent *a) {
     if (fcntl(a->lock, F_GETLK, &lock) != 0) lock.l_pid = -1;
     return say(a, "--state-dir=%s: the agent with pid %d has it. One state, one agent", a->state, (int)lock.l_pid), false;
   }
-  int e = ni_live_load(&a->live, a->dir, "agent.state", why, sizeof why);
+  int e = ni_live_load(&a->live, a->dir, "agent.state", a->mono_ns, why, sizeof why);
   if (e == 0 || e == -ENOENT) return true;
   a->self.state_lost++;
   return say(a, "%s/agent.state: %s; logs are read from their beginning", a->state, *why ? why : strerror(-e)), true;
@@ -222,7 +222,7 @@ static void rotate(const struct agent *a) {
 static void tick(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   if (a->readers) ni_readers_tick(a->readers, a->mono_ns);
-  a->changed |= ni_live_tick(&a->live, a->unix_ns, a->mono_ns, o->keep_ended_ns);
+  a->changed |= ni_live_tick(&a->live, a->mono_ns, o->keep_ended_ns);
   a->settled |= !a->readers || ni_readers_settled(a->readers);
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);

@@ -29,7 +29,7 @@ static void fill(void) {
   struct ni_live_batch b = logs(1, 0, 500, "77");
   b.counts = &c, b.n_counts = 1, b.accounts = &a, b.n_accounts = 1, b.nvidia = &v, b.n_nvidia = 1;
   need(mkdtemp(path) && (dir = open(path, O_RDONLY | O_DIRECTORY)) >= 0);
-  need(ni_live_apply(&l, &b, T(0), S) == 0 && ni_live_save(&l, dir, "s") == 0);
+  need(ni_live_apply(&l, &b, T(0), S) == 0 && ni_live_save(&l, dir, "s", S) == 0);
   ni_live_free(&l);
   int fd = openat(dir, "s", O_RDONLY);
   n_good = (size_t)read(fd, good, sizeof good);
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int fd = openat(dir, "s", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   need(write(fd, bytes, n) == (ssize_t)n);
   close(fd);
-  if (ni_live_load(&l, dir, "s", why, sizeof why) < 0) {
+  if (ni_live_load(&l, dir, "s", S, why, sizeof why) < 0) {
     need(memcmp(&l, &none, sizeof l) == 0 && *why);
     return 0;
   }
@@ -68,10 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FILE *f = fopen("/dev/null", "w");
     need(f && ni_metrics_text(f, &in, turn & 1) == 0);
     fclose(f);
-    need(ni_live_save(&l, dir, "s") == 0 && ni_live_load(&again, dir, "s", why, sizeof why) == 0);
+    need(ni_live_save(&l, dir, "s", S) == 0 && ni_live_load(&again, dir, "s", S, why, sizeof why) == 0);
     need(again.n_jobs == l.n_jobs && again.n_funcs == l.n_funcs && again.n_files == l.n_files);
     ni_live_free(&again);
-    ni_live_tick(&l, T(100 + 3000 * turn), (uint64_t)(turn + 1) * 40 * S, 600 * S);
+    ni_live_tick(&l, (uint64_t)(turn + 1) * 3000 * S, 600 * S);
   }
   ni_live_free(&l);
   return 0;

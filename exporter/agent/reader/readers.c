@@ -285,7 +285,7 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
   (void)use(all, root ? BOXES : geteuid());
   if (root && all->o->log_dirs.n) (void)use(all, LOGS);
   for (size_t i = 0; root && first && i < all->live->n_files; i++)
-    if (ni_live_file_open(&all->live->file[i], ni_now_ns(CLOCK_REALTIME))) (void)use(all, all->live->file[i].uid);
+    if (ni_live_file_open(&all->live->file[i], mono_ns)) (void)use(all, all->live->file[i].uid);
   for (size_t i = all->n; i-- > 0;) {
     struct reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;

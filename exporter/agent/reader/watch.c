@@ -87,7 +87,7 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
     const struct ni_live_file *f = &known->file[i];
     if (f->uid != s->uid) continue;
     w->known[w->n_known++] = *f;
-    if (ni_live_file_open(f, ni_now_ns(CLOCK_REALTIME))) go_on(w, f);
+    if (ni_live_file_open(f, ni_now_ns(CLOCK_MONOTONIC))) go_on(w, f);
   }
   if (e == 0 && w->n_known > 1) qsort(w->known, w->n_known, sizeof *w->known, by_file);
   if (e == 0) return 0;

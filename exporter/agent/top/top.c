@@ -64,7 +64,7 @@ static bool turn_here(struct looking *t) {
   for (int i = 0; i < n; i++) (void)ni_readers_ready(t->readers, got[i].data.ptr, unix_ns, mono_ns);
   if (mono_ns - t->ticked_ns >= S) {
     (void)ni_readers_tick(t->readers, mono_ns);
-    (void)ni_live_tick(&t->live, unix_ns, mono_ns, t->agent.stuck_ns);
+    (void)ni_live_tick(&t->live, mono_ns, t->agent.stuck_ns);
     t->ticked_ns = mono_ns;
   }
   return ni_readers_settled(t->readers);

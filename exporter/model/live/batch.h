@@ -95,6 +95,7 @@ struct ni_live_process {
   char job[64], attempt[16], host[64], exe[16];
   int64_t pid;
   uint64_t start_ns, sign_ns;       /* sign_ns: its newest sign of life */
+  uint64_t seen_ns;                 /* the agent's alone: CLOCK_MONOTONIC of when that was new */
   uint32_t uid;
   int32_t rank, world;
   uint8_t life;                     /* enum ni_life of exporter/input/box/box.h */

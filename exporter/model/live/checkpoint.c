@@ -13,13 +13,13 @@
 #include "tables.h"
 
 /* In front of the arrays. Where the meaning of an item changes and its size does not, the version does. */
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 struct head {
   char magic[8];
   uint32_t version, crc; /* crc: of all bytes of the file, with crc 0 */
   uint64_t n[NI_LIVE_TABLES], size[NI_LIVE_TABLES];
   struct ni_live_totals totals;
-  uint64_t left_out, began_ns;
+  uint64_t left_out, began_ns, mono_ns; /* mono_ns: when it was saved */
 };
 
 /* What must hold in the items, so that nobody who uses them has to ask: ends of texts, truth values, numbers of other items. */
@@ -50,8 +50,8 @@ static bool holds(const struct rule *r, const char *field, const uint64_t *n) {
   return number < (r->what == SIZE_CLASS ? NI_LIVE_SIZES : n[r->what]);
 }
 
-int ni_live_save(const struct ni_live *l, int dir, const char *name) {
-  struct head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns};
+int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mono_ns) {
+  struct head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
   struct ni_out_file o;
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) h.n[t] = NI_LIVE_N(l, t), h.size[t] = ni_live_shapes[t].size;
   uLong crc = crc32_z(0, (const Bytef *)&h, sizeof h);
@@ -87,7 +87,7 @@ static const char *fault_of(char *bytes, size_t n, struct head *h) {
   return NULL;
 }
 
-int ni_live_load(struct ni_live *l, int dir, const char *name, char *why, size_t cap) {
+int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns, char *why, size_t cap) {
   struct head h;
   struct stat st = {0};
   int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
@@ -107,7 +107,13 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, char *why, size_t
   if (fd >= 0) close(fd);
   if (e) return ni_live_free(l), e;
   l->totals = h.totals, l->left_out = h.left_out, l->began_ns = h.began_ns;
-  for (size_t i = 0; i < l->n_jobs; i++) l->job[i].alive = 0, l->job[i].stuck = false, l->job[i].last_ns = 0;
+  mono_ns -= h.mono_ns;
+  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+    uint64_t *const at[] = {&j->ended_ns, &j->told_ns, &j->moved_ns};
+    for (int i = 0; i < 3; i++) *at[i] += *at[i] ? mono_ns : 0;
+    j->alive = 0, j->stuck = false, j->last_ns = 0;
+  }
+  for (size_t i = 0; i < l->n_files; i++) l->file[i].from += mono_ns;
   for (size_t i = 0; i < l->n_funcs; i++) l->func[i].before.n = 0; /* what was missed meanwhile is no rate of now */
   return 0;
 }

@@ -8,7 +8,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "tables.h"
 
-#define MOVED_NS UINT64_C(5000000000) /* what a log that is read has of before */
+#define MOVED_NS INT64_C(5000000000) /* what a log that is read has of before */
 #define TOLD_NS INT64_C(600000000000)
 #define SAFE(to, from) ((void)ni_safe_text((from), (to), sizeof(to)))
 
@@ -20,12 +20,12 @@ static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t
 }
 
 /* The job that a log or a living process tells of. */
-static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt, uint32_t uid, uint64_t unix_ns) {
+static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt, uint32_t uid, uint64_t mono_ns) {
   struct ni_live_job key = job_key(job, attempt, uid), *to;
   uint32_t j = ni_live_add(l, NI_LIVE_JOBS, &key);
   if (j == NI_INDEX_NONE) return j;
   to = &l->job[j];
-  if (unix_ns > to->last_ns) to->last_ns = unix_ns;
+  if (!to->last_ns || (int64_t)(mono_ns - to->last_ns) > 0) to->last_ns = mono_ns;
   if (!to->looked) to->ended_ns = 0; /* nobody but its logs says that it lives */
   return j;
 }
@@ -39,15 +39,15 @@ static struct ni_live_who safe_who(const struct ni_live_who *from) {
   return w;
 }
 
-static void add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t unix_ns) {
-  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, unix_ns), at;
+static void add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t mono_ns) {
+  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, mono_ns), at;
   struct ni_live_class class = {.job = job, .size_class = c->size_class};
   struct ni_live_member member = {.who = safe_who(&c->who), .job = job};
   struct ni_live_func func = {0};
   SAFE(class.func, c->func);
   SAFE(func.func, c->func);
   if (job == NI_INDEX_NONE) return;
-  l->job[job].moved_ns = unix_ns;
+  l->job[job].moved_ns = mono_ns;
   if ((at = ni_live_add(l, NI_LIVE_CLASSES, &class)) != NI_INDEX_NONE) {
     struct ni_live_class *to = &l->class[at];
     to->timed += c->timed, to->ns += c->ns, to->bus_n += c->bus_n;
@@ -79,8 +79,8 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
 }
 
 /* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. */
-static void add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t unix_ns) {
-  uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, unix_ns);
+static void add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t mono_ns) {
+  uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, mono_ns);
   struct ni_live_life now = {.pid = f->pid, .start_ns = f->start_ns, .hash = a->hash, .comm_rank = a->comm_rank, .job = job};
   struct ni_live_member of = {.who = safe_who(&a->who), .job = job};
   if (job == NI_INDEX_NONE) return;
@@ -100,7 +100,7 @@ static void add_account(struct ni_live *l, const struct ni_live_account *a, cons
   }
 }
 
-static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns) {
+static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t mono_ns) {
   const struct ni_live_file *known = ni_live_file_of(l, b->file.dev, b->file.ino);
   bool other = known && b->file.from == 0 && (known->head_bytes != b->file.head_bytes || known->head_hash != b->file.head_hash);
   if (known && !other && known->to != b->file.from) return -ESTALE;
@@ -108,11 +108,11 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
   if (at == NI_INDEX_NONE) return 0; /* without its place it would count twice */
   struct ni_live_job key = job_key(b->file.job, b->file.attempt, b->file.uid);
   l->file[at] = b->file;
-  l->file[at].from = unix_ns;
+  l->file[at].from = mono_ns;
   memcpy(l->file[at].job, key.job, sizeof key.job);
   memcpy(l->file[at].attempt, key.attempt, sizeof key.attempt);
-  for (uint32_t i = 0; i < b->n_counts; i++) add_counts(l, &b->counts[i], b->file.uid, unix_ns);
-  for (uint32_t i = 0; i < b->n_accounts; i++) add_account(l, &b->accounts[i], &b->file, unix_ns);
+  for (uint32_t i = 0; i < b->n_counts; i++) add_counts(l, &b->counts[i], b->file.uid, mono_ns);
+  for (uint32_t i = 0; i < b->n_accounts; i++) add_account(l, &b->accounts[i], &b->file, mono_ns);
   for (uint32_t i = 0; i < b->n_nvidia; i++) add_nvidia(l, &b->nvidia[i]);
   return 0;
 }
@@ -121,20 +121,20 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
  * Does its hang still hold? Where nothing is stuck the missing rank may be: until records come that are younger than the verdict,
  * which nobody tells again once it is certain.
  */
-static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t unix_ns) {
-  bool moved = j->ended_ns || was_stuck || j->moved_ns > j->hang_ns + MOVED_NS;
-  return j->stuck || (!moved && (int64_t)(unix_ns - j->hang_ns) < TOLD_NS);
+static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns) {
+  bool moved = j->ended_ns || was_stuck || (j->moved_ns && (int64_t)(j->moved_ns - j->told_ns) > MOVED_NS);
+  return j->stuck || (!moved && (int64_t)(mono_ns - j->told_ns) < TOLD_NS);
 }
 
 /* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
-static void judge_jobs(struct ni_live *l, uint64_t unix_ns) {
+static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
   bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j->alive = 0, j->stuck = false, j++)
     lived[j - l->job] = j->alive, stuck[j - l->job] = j->stuck;
   for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
     for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
-      bool up = ni_live_up(p, unix_ns);
-      if (up) add_job(l, p->job, p->attempt, k->uid, p->sign_ns < unix_ns ? p->sign_ns : unix_ns);
+      bool up = ni_live_up(p, mono_ns);
+      if (up) add_job(l, p->job, p->attempt, k->uid, p->seen_ns);
       struct ni_live_job *j = ni_live_job_of(l, p->job, p->attempt, k->uid);
       if (j) j->looked = true, j->alive += up;
     }
@@ -145,14 +145,26 @@ static void judge_jobs(struct ni_live *l, uint64_t unix_ns) {
   }
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
     if (j->alive) j->ended_ns = 0;
-    else if (lived[j - l->job] && !j->ended_ns) j->ended_ns = unix_ns;
-    if (!hangs(j, stuck[j - l->job], unix_ns)) j->hang = (struct ni_live_hang){0};
+    else if (lived[j - l->job] && !j->ended_ns) j->ended_ns = mono_ns;
+    if (!hangs(j, stuck[j - l->job], mono_ns)) j->hang = (struct ni_live_hang){0};
   }
 }
 
 static void free_look(struct ni_live_looked *k) {
   free(k->process);
   free(k->open);
+}
+
+/*
+ * When its newest sign of life was new, at `at` of those that the user has now. Of one that is seen for the first time its own
+ * clock has to tell.
+ */
+static uint64_t seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at, uint64_t unix_ns, uint64_t mono_ns) {
+  for (size_t i = 0; i < k->n_processes; i++) {
+    const struct ni_live_process *was = &k->process[(at + i) % k->n_processes]; /* mostly at the same place */
+    if (was->pid == p->pid && was->start_ns == p->start_ns) return was->sign_ns == p->sign_ns ? was->seen_ns : mono_ns;
+  }
+  return p->sign_ns < unix_ns ? mono_ns - (unix_ns - p->sign_ns) : mono_ns;
 }
 
 static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns) {
@@ -165,15 +177,20 @@ static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t
     free_look(&new);
     return -ENOMEM;
   }
-  for (; new.n_processes < b->n_processes; new.n_processes++) new.process[new.n_processes] = b->processes[new.n_processes];
+  const struct ni_live_looked none = {0}, *old = at < l->n_looks ? &l->look[at] : &none;
+  for (size_t i = 0; i < b->n_processes; i++) {
+    new.process[i] = b->processes[i];
+    new.process[i].seen_ns = seen_ns(old, &b->processes[i], i, unix_ns, mono_ns);
+  }
+  new.n_processes = b->n_processes;
   for (; new.n_open < b->n_open; new.n_open++) new.open[new.n_open] = b->open[new.n_open];
   if (at == l->n_looks) l->n_looks++;
   else free_look(&l->look[at]);
   l->look[at] = new;
-  judge_jobs(l, unix_ns);
+  judge_jobs(l, mono_ns);
   for (uint32_t i = 0; i < b->n_hangs; i++) {
     struct ni_live_job *j = ni_live_job_of(l, b->hangs[i].job, b->hangs[i].attempt, b->uid);
-    if (j) j->hang = b->hangs[i], j->hang_ns = unix_ns;
+    if (j) j->hang = b->hangs[i], j->hang_ns = unix_ns, j->told_ns = mono_ns;
   }
   if (b->n_processes || b->n_open || b->logs || b->boxes) return 0;
   free_look(&new); /* he has nothing here any more */
@@ -183,7 +200,7 @@ static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t
 
 int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t unix_ns, uint64_t mono_ns) {
   if (!ni_live_ready(l)) return -ENOMEM;
-  int e = b->kind == NI_LIVE_LOGS ? apply_logs(l, b, unix_ns) : apply_look(l, b, unix_ns, mono_ns);
+  int e = b->kind == NI_LIVE_LOGS ? apply_logs(l, b, mono_ns) : apply_look(l, b, unix_ns, mono_ns);
   if (e) return e;
   l->totals.lines += b->totals.lines, l->totals.bad_lines += b->totals.bad_lines, l->totals.damages += b->totals.damages;
   l->totals.bytes += b->totals.bytes, l->left_out += b->totals.keys_left_out;

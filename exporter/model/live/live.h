@@ -9,6 +9,8 @@
  * again after a kill is read once. Jobs that ended go after NI_LIVE_KEEP_NS (settings: keep-ended), with their files' entries
  * once the files are gone or have been untouched as long.
  *
+ * Ages are told by CLOCK_MONOTONIC, which nobody sets; a difference of two such times may be of before this machine began.
+ *
  * Texts in it are safe to print (safe_text.h), so what differs only in bytes that are not is one.
  *
  * Bounds: NI_LIVE_JOBS_MAX jobs and so on; what is beyond is left out and counted. Threads: one. Ownership: ni_live_free().
@@ -30,13 +32,14 @@ enum {
 struct ni_live_job {
   char job[64], attempt[16];
   uint32_t uid;
-  uint64_t last_ns;                 /* when anything of it last moved; this node's clock */
+  uint64_t last_ns;                 /* when anything of it last moved; this and what follows: CLOCK_MONOTONIC */
   uint64_t ended_ns;                /* no process of it lives here, or its logs were quiet for a minute: since when; 0: else */
   bool looked;                      /* boxes tell of it */
   uint32_t alive;                   /* processes in the newest looks */
   bool stuck;                       /* some operation of it is beyond the limit */
   struct ni_live_hang hang;         /* job "": none */
-  uint64_t hang_ns, moved_ns;       /* when that was said; when records of operations came last: this node's clock */
+  uint64_t told_ns, moved_ns;       /* when that was said; when records of operations came last; 0: never */
+  uint64_t hang_ns;                 /* told_ns, Unix */
 };
 
 /* Sums of one function and size class of a job, all ranks of this node together. */
@@ -93,7 +96,7 @@ struct ni_live { /* all 0: empty */
   struct ni_live_nvidia *nvidia;    /* sums since ni_live_nvidia_turn() */
   struct ni_live_nvidia *nvidia_shown; /* of the turn before: what is to be shown */
   struct ni_live_life *life;
-  struct ni_live_file *file;        /* from: when it was read last, Unix ns */
+  struct ni_live_file *file;        /* from: when it was read last, CLOCK_MONOTONIC */
   struct ni_live_looked *look;
   size_t n_jobs, n_classes, n_members, n_funcs, n_nvidia, n_lives, n_files, n_looks, n_nvidia_shown;
   size_t cap_looks;
@@ -114,14 +117,14 @@ int ni_live_apply(struct ni_live *l, const struct ni_live_batch *b, uint64_t uni
 /* Where to go on with a file; NULL: it was never read. */
 const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev, uint64_t ino);
 /* May more be in it than was read, though no box tells of it any more? Where it lies is known then. */
-static inline bool ni_live_file_open(const struct ni_live_file *f, uint64_t unix_ns) {
-  return *f->path && !f->ended && f->from + UINT64_C(1200000000000) > unix_ns;
+static inline bool ni_live_file_open(const struct ni_live_file *f, uint64_t mono_ns) {
+  return *f->path && !f->ended && (int64_t)(mono_ns - f->from) < INT64_C(1200000000000);
 }
 /* The job of these texts; NULL: it is not known. */
 struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
 /* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */
-static inline bool ni_live_up(const struct ni_live_process *p, uint64_t unix_ns) {
-  return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && p->sign_ns + UINT64_C(60000000000) > unix_ns);
+static inline bool ni_live_up(const struct ni_live_process *p, uint64_t mono_ns) {
+  return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && (int64_t)(mono_ns - p->seen_ns) < INT64_C(60000000000));
 }
 
 #endif

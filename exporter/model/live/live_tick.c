@@ -5,7 +5,7 @@
 #define SECOND UINT64_C(1000000000)
 enum { WINDOW_S = 5, NVIDIA_S = 30, QUIET_S = 60, FILES_S = 1200 };
 
-static bool over(uint64_t since, uint64_t now, uint64_t ns) { return now > since && now - since >= ns; }
+static bool over(uint64_t since, uint64_t now, uint64_t ns) { return (int64_t)(now - since) >= (int64_t)ns; }
 
 /* A function that was not there when the window began has no rate yet: it may be a log that is read from its beginning. */
 static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
@@ -43,11 +43,11 @@ static void compact(struct ni_live *l, unsigned table, size_t of, const uint32_t
   ni_live_reindex(l, table);
 }
 
-static bool drop_jobs(struct ni_live *l, uint64_t unix_ns, uint64_t keep_ns) {
+static bool drop_jobs(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   uint32_t to[NI_LIVE_JOBS_MAX], members[NI_LIVE_MEMBERS_MAX];
   size_t kept = 0, before = l->n_jobs;
   for (size_t i = 0; i < before; i++) {
-    bool goes = l->job[i].ended_ns && over(l->job[i].ended_ns, unix_ns, keep_ns);
+    bool goes = l->job[i].ended_ns && over(l->job[i].ended_ns, mono_ns, keep_ns);
     if (!goes) l->job[kept] = l->job[i];
     to[i] = goes ? NI_INDEX_NONE : (uint32_t)kept++;
   }
@@ -61,20 +61,20 @@ static bool drop_jobs(struct ni_live *l, uint64_t unix_ns, uint64_t keep_ns) {
   return true;
 }
 
-bool ni_live_tick(struct ni_live *l, uint64_t unix_ns, uint64_t mono_ns, uint64_t keep_ns) {
+bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   size_t kept = 0, files = l->n_files;
   if (!ni_live_ready(l)) return false;
   if (!l->window_ns) l->window_ns = l->nvidia_ns = mono_ns;
   if (over(l->window_ns, mono_ns, WINDOW_S * SECOND)) turn_windows(l, mono_ns);
   if (over(l->nvidia_ns, mono_ns, NVIDIA_S * SECOND)) ni_live_nvidia_turn(l, mono_ns);
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
-    if (!j->last_ns) j->last_ns = unix_ns; /* of a checkpoint: its processes are still to be looked at */
-    if (!j->alive && !j->ended_ns && over(j->last_ns, unix_ns, QUIET_S * SECOND)) j->ended_ns = j->last_ns;
+    if (!j->last_ns) j->last_ns = mono_ns; /* of a checkpoint: its processes are still to be looked at */
+    if (!j->alive && !j->ended_ns && over(j->last_ns, mono_ns, QUIET_S * SECOND)) j->ended_ns = j->last_ns;
   }
-  bool went = drop_jobs(l, unix_ns, keep_ns);
+  bool went = drop_jobs(l, mono_ns, keep_ns);
   if (keep_ns < FILES_S * SECOND) keep_ns = FILES_S * SECOND;
   for (const struct ni_live_file *f = l->file; f < l->file + files; f++)
-    if (!over(f->from, unix_ns, keep_ns) || ni_live_job_of(l, f->job, f->attempt, f->uid)) l->file[kept++] = *f;
+    if (!over(f->from, mono_ns, keep_ns) || ni_live_job_of(l, f->job, f->attempt, f->uid)) l->file[kept++] = *f;
   l->n_files = kept;
   if (kept < files) ni_live_reindex(l, NI_LIVE_FILES);
   return went || kept < files;

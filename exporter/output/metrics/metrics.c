@@ -153,13 +153,13 @@ static void tell_look(struct told *o, const struct ni_live_looked *k) {
   const struct ni_live_process *of = NULL;
   for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
     const struct ni_live_job *j = ni_live_job_of(o->in->live, p->job, p->attempt, k->uid);
-    if (j) TELL(o, UP, ni_live_up(p, now), j->job, j->attempt, p->rank < 0 ? "" : number_of(o, p->rank));
+    if (j) TELL(o, UP, ni_live_up(p, o->in->mono_ns), j->job, j->attempt, p->rank < 0 ? "" : number_of(o, p->rank));
   }
   for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
     const struct ni_live_job *j = ni_live_job_of(o->in->live, p->who.job, p->who.attempt, k->uid);
     const char *label[LABELS];
     for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
-    if (!j || !of || of->pid != p->pid || !ni_live_up(of, now)) continue; /* of the dead nothing is in flight */
+    if (!j || !of || of->pid != p->pid || !ni_live_up(of, o->in->mono_ns)) continue; /* of the dead nothing is in flight */
     label_of(o, &p->who, label);
     label[JOB] = j->job, label[ATTEMPT] = j->attempt, label[COMM] = text_of(o, p->who.comm, sizeof p->who.comm);
     tell(o, F_IN_FLIGHT, p->in_flight, label);

@@ -75,7 +75,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
         for (p = k->process; p < end && p->pid != o->pid;) p++;
       const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
       int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
-      put_rank(j, o, p < end && ni_live_up(p, in->unix_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
+      put_rank(j, o, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
     }
   }
   ni_map_free(&names);

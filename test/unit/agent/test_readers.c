@@ -121,8 +121,8 @@ static void each_line_once(void **ctx) {
   int d = open(top, O_RDONLY | O_DIRECTORY);
   char why[256];
   struct ni_live again = {0};
-  assert_int_equal(ni_live_save(&l, d, "state"), 0);
-  assert_int_equal(ni_live_load(&again, d, "state", why, sizeof why), 0);
+  assert_int_equal(ni_live_save(&l, d, "state", 1), 0);
+  assert_int_equal(ni_live_load(&again, d, "state", 1, why, sizeof why), 0);
   put_log("n1-pid77-1.jsonl", getuid(), 2 * LINES, 10, "a");
   assert_int_equal(ni_readers_open(&r, &options, "n1", &again, epoll), 0);
   turn(r, epoll, 8000, &again, 2 * LINES + 10);

@@ -55,7 +55,7 @@ static void put(const char *bytes, size_t n) {
 static void refused(const char *says) {
   struct ni_live l = {0}, none = {0};
   char why[128] = "";
-  assert_int_equal(ni_live_load(&l, dir, "agent.state", why, sizeof why), -EBADMSG);
+  assert_int_equal(ni_live_load(&l, dir, "agent.state", S, why, sizeof why), -EBADMSG);
   assert_memory_equal(&l, &none, sizeof l);
   if (says) assert_string_equal(why, says);
   assert_true(*why);
@@ -65,13 +65,13 @@ static void round_trip(void **state) {
   (void)state;
   struct ni_live l = {0}, back = {0};
   char why[128];
-  assert_int_equal(ni_live_load(&back, dir, "agent.state", why, sizeof why), -ENOENT);
-  assert_int_equal(ni_live_save(&l, dir, "agent.state"), 0);
-  assert_int_equal(ni_live_load(&back, dir, "agent.state", why, sizeof why), 0); /* an empty one */
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", S, why, sizeof why), -ENOENT);
+  assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", S, why, sizeof why), 0); /* an empty one */
   assert_int_equal(back.n_jobs, 0);
   fill(&l);
-  assert_int_equal(ni_live_save(&l, dir, "agent.state"), 0);
-  assert_int_equal(ni_live_load(&back, dir, "agent.state", why, sizeof why), 0);
+  assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", S, why, sizeof why), 0);
   assert_int_equal(back.n_jobs, 2);
   assert_int_equal(back.n_nvidia, 1);
   assert_memory_equal(back.class, l.class, l.n_classes * sizeof *l.class);
@@ -86,16 +86,23 @@ static void round_trip(void **state) {
   struct ni_live_account a = {.who = who("77", "dp0", 0), .hash = 5, .started = 12, .written = 9};
   struct ni_live_batch b = logs(1, 500, 600, "77");
   b.counts = &c, b.n_counts = 1, b.accounts = &a, b.n_accounts = 1;
-  assert_int_equal(ni_live_apply(&back, &b, T(5000), S), 0);
-  assert_int_equal(ni_live_apply(&back, &b, T(5000), S), -ESTALE);
+  assert_int_equal(ni_live_apply(&back, &b, T(5000), 5000 * S), 0);
+  assert_int_equal(ni_live_apply(&back, &b, T(5000), 5000 * S), -ESTALE);
   assert_int_equal(back.n_funcs, 2);
   assert_int_equal(back.func[0].n, 4);
   assert_int_equal(back.member[0].started, 12);
   /* A job that lived when the agent was killed has a minute to be looked at. */
-  assert_false(ni_live_tick(&back, T(5000), S, 600 * S));
+  assert_false(ni_live_tick(&back, 5000 * S, 600 * S));
   assert_int_equal(back.job[1].ended_ns, 0);
-  ni_live_tick(&back, T(5060), S, 600 * S);
-  assert_int_equal(back.job[1].ended_ns, T(5000));
+  ni_live_tick(&back, 5060 * S, 600 * S);
+  assert_int_equal(back.job[1].ended_ns, 5000 * S);
+  /* A machine that was begun anew: what ended a minute before the state was saved goes nine minutes from now. */
+  assert_int_equal(ni_live_save(&back, dir, "agent.state", 5060 * S), 0);
+  ni_live_free(&back);
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", 7 * S, why, sizeof why), 0);
+  assert_false(ni_live_tick(&back, (7 + 539) * S, 600 * S));
+  assert_true(ni_live_tick(&back, (7 + 540) * S, 600 * S));
+  assert_int_equal(back.n_jobs, 0);
   ni_live_free(&l);
   ni_live_free(&back);
 }
@@ -105,7 +112,7 @@ static void torn(void **state) {
   struct ni_live l = {0};
   char *bytes;
   fill(&l);
-  assert_int_equal(ni_live_save(&l, dir, "agent.state"), 0);
+  assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
   ni_live_free(&l);
   size_t n = bytes_of(&bytes);
   for (size_t cut = 0; cut < n; cut++) {
@@ -144,7 +151,7 @@ static void misfits(void **state) {
   struct ni_live l = {0}, back = {0};
   char *good, why[64];
   fill(&l);
-  assert_int_equal(ni_live_save(&l, dir, "agent.state"), 0);
+  assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
   size_t n = bytes_of(&good);
   char *bytes = malloc(n);
   size_t jobs = n - l.n_jobs * sizeof *l.job - l.n_classes * sizeof *l.class - l.n_members * sizeof *l.member -
@@ -169,7 +176,7 @@ static void misfits(void **state) {
   }
   memcpy(bytes, good, n);
   sums(bytes, n);
-  assert_int_equal(ni_live_load(&back, dir, "agent.state", why, sizeof why), 0);
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", S, why, sizeof why), 0);
   ni_live_free(&back);
   ni_live_free(&l);
   free(good);
@@ -181,16 +188,16 @@ static void stays(void **state) {
   struct ni_live l = {0}, back = {0};
   char why[64];
   fill(&l);
-  assert_int_equal(ni_live_save(&l, dir, "agent.state"), 0);
-  assert_int_not_equal(ni_live_save(&l, dir, "no/agent.state"), 0);
-  assert_int_not_equal(ni_live_save(&l, -1, "agent.state"), 0);
-  assert_int_equal(ni_live_load(&back, dir, "agent.state", why, sizeof why), 0);
+  assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
+  assert_int_not_equal(ni_live_save(&l, dir, "no/agent.state", S), 0);
+  assert_int_not_equal(ni_live_save(&l, -1, "agent.state", S), 0);
+  assert_int_equal(ni_live_load(&back, dir, "agent.state", S, why, sizeof why), 0);
   ni_live_free(&back);
   assert_int_equal(symlinkat("agent.state", dir, "link"), 0); /* nobody puts another's file here */
-  assert_int_equal(ni_live_load(&back, dir, "link", why, sizeof why), -ELOOP);
+  assert_int_equal(ni_live_load(&back, dir, "link", S, why, sizeof why), -ELOOP);
   unlinkat(dir, "link", 0);
   assert_int_equal(mkdirat(dir, "folder", 0700), 0);
-  assert_int_equal(ni_live_load(&back, dir, "folder", why, sizeof why), -EBADMSG);
+  assert_int_equal(ni_live_load(&back, dir, "folder", S, why, sizeof why), -EBADMSG);
   unlinkat(dir, "folder", AT_REMOVEDIR);
   ni_live_free(&l);
 }

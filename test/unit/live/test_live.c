@@ -81,9 +81,13 @@ static void accounts(void **state) {
   ni_live_free(&l);
 }
 
-static void look(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s) {
+/* At so many seconds of the clock that nobody sets; the other one was set by so many. */
+static void look_set(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s, int64_t set) {
   struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = n, .open = o, .n_open = n_open};
-  assert_int_equal(ni_live_apply(l, &b, T(s), s * S), 0);
+  assert_int_equal(ni_live_apply(l, &b, T((int64_t)s + set), s * S), 0);
+}
+static void look(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s) {
+  look_set(l, p, n, o, n_open, s, 0);
 }
 
 static void looks(void **state) {
@@ -113,16 +117,38 @@ static void looks(void **state) {
   look(&l, p, 2, &o, 1, 73);
   assert_int_equal(l.job[0].alive, 0);
   assert_false(l.job[0].stuck);
-  assert_int_equal(l.job[0].ended_ns, T(73));
-  look(&l, p, 2, &o, 1, 74);
-  assert_int_equal(l.job[0].ended_ns, T(73));
-  assert_false(ni_live_tick(&l, T(73 + 599), 800 * S, 600 * S));
-  assert_true(ni_live_tick(&l, T(73 + 600), 800 * S, 600 * S));
+  assert_int_equal(l.job[0].ended_ns, 73 * S);
+  look_set(&l, p, 2, &o, 1, 74, 86400); /* the clock is set by a day, which makes nothing older */
+  assert_int_equal(l.job[0].ended_ns, 73 * S);
+  assert_false(ni_live_tick(&l, (73 + 599) * S, 600 * S));
+  assert_true(ni_live_tick(&l, (73 + 600) * S, 600 * S));
   assert_int_equal(l.n_jobs, 0);
   look(&l, p, 2, &o, 1, 800); /* boxes of the dead lie there for days: they bring no job back */
   assert_int_equal(l.n_jobs, 0);
   look(&l, NULL, 0, NULL, 0, 801); /* the user has nothing here any more */
   assert_int_equal(l.n_looks, 0);
+  ni_live_free(&l);
+}
+
+/* A process that cannot be judged lives by its signs of life: so many seconds after they came, whatever clocks they have. */
+static void signs(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_process p[2] = {process("77", 0, NI_LIFE_UNKNOWN), process("77", 1, NI_LIFE_UNKNOWN)};
+  p[1].sign_ns = T(-50);
+  look(&l, p, 2, NULL, 0, 5);
+  assert_int_equal(l.job[0].alive, 2);
+  look_set(&l, p + 1, 1, NULL, 0, 9, 86400); /* one that was seen before, at another place */
+  assert_int_equal(l.job[0].alive, 1);
+  look_set(&l, p + 1, 1, NULL, 0, 10, 86400);
+  assert_int_equal(l.job[0].alive, 0);
+  p[1].sign_ns = T(86410);
+  look_set(&l, p, 2, NULL, 0, 11, 86400); /* rank 0 is new, and its sign is of yesterday */
+  assert_int_equal(l.job[0].alive, 1);
+  look_set(&l, p, 2, NULL, 0, 70, -86400);
+  assert_int_equal(l.job[0].alive, 1);
+  look_set(&l, p, 2, NULL, 0, 71, -86400);
+  assert_int_equal(l.job[0].alive, 0);
   ni_live_free(&l);
 }
 
@@ -142,11 +168,11 @@ static void goes(void **state) {
     }
     if (turn) break;
     look(&l, p, 2, NULL, 0, 2);
-    ni_live_tick(&l, T(59), 2 * S, 600 * S);
+    ni_live_tick(&l, 60 * S, 600 * S);
     assert_int_equal(l.job[1].ended_ns, 0);
-    ni_live_tick(&l, T(60), 2 * S, 600 * S); /* no box, and its log is quiet: over since it was written last */
-    assert_int_equal(l.job[1].ended_ns, T(0));
-    assert_true(ni_live_tick(&l, T(600), 2 * S, 600 * S));
+    ni_live_tick(&l, 61 * S, 600 * S); /* no box, and its log is quiet: over since it was written last */
+    assert_int_equal(l.job[1].ended_ns, S);
+    assert_true(ni_live_tick(&l, 601 * S, 600 * S));
     assert_int_equal(l.n_jobs, 2);
     assert_int_equal(l.n_members, 4);
     assert_int_equal(l.n_funcs, 4);
@@ -163,7 +189,7 @@ static void goes(void **state) {
   assert_int_equal(l.member[l.func[2].member].job, 1);
   assert_int_equal(l.func[2].n, 6);
   assert_int_equal(l.member[2].started, 20);
-  assert_true(ni_live_tick(&l, T(1200), 3 * S, 600 * S));
+  assert_true(ni_live_tick(&l, 1201 * S, 600 * S));
   assert_int_equal(l.n_files, 2);
   assert_null(ni_live_file_of(&l, 1, 1));
   assert_int_equal(ni_live_file_of(&l, 1, 2)->to, 2);
@@ -185,7 +211,7 @@ static void hangs_elsewhere(void **state) {
   assert_int_equal(ni_live_apply(&l, &b, T(104), 104 * S), 0); /* of before */
   look(&l, p, 1, NULL, 0, 699);
   assert_string_equal(l.job[0].hang.sentence, "rank 0 did not come");
-  look(&l, p, 1, NULL, 0, 90); /* the clock was set back */
+  look_set(&l, p, 1, NULL, 0, 699, -700); /* the clock was set back */
   assert_string_equal(l.job[0].hang.sentence, "rank 0 did not come");
   look(&l, p, 1, NULL, 0, 700);
   assert_int_equal(l.job[0].hang.job[0], 0);
@@ -207,15 +233,15 @@ static void rates(void **state) {
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 1000);
   struct ni_live_batch b = logs(1, 0, 1, "77");
   b.counts = &c, b.n_counts = 1;
-  ni_live_tick(&l, T(0), 100 * S, S);
+  ni_live_tick(&l, 100 * S, S);
   assert_int_equal(ni_live_apply(&l, &b, T(0), 100 * S), 0);
-  ni_live_tick(&l, T(5), 105 * S, 600 * S);
+  ni_live_tick(&l, 105 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0); /* a log from its beginning is no rate of now */
   b.file.from = 1, b.file.to = 2, c.n = 10, c.late_ns = 3 * S;
   assert_int_equal(ni_live_apply(&l, &b, T(6), 106 * S), 0);
-  ni_live_tick(&l, T(9), 109 * S, 600 * S);
+  ni_live_tick(&l, 109 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0);
-  ni_live_tick(&l, T(11), 111 * S, 600 * S);
+  ni_live_tick(&l, 111 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 6 * S);
   assert_int_equal(l.func[0].window.n, 10);
   assert_int_equal(l.func[0].window.late_ns, 3 * S);
@@ -241,8 +267,8 @@ static void bounds(void **state) {
   full.totals.keys_left_out = 5;
   assert_int_equal(ni_live_apply(&l, &full, T(0), S), 0);
   assert_int_equal(l.left_out, 15); /* a batch had no room */
-  ni_live_tick(&l, T(0), S, S);
-  assert_true(ni_live_tick(&l, T(100), 2 * S, S));
+  ni_live_tick(&l, S, S);
+  assert_true(ni_live_tick(&l, 101 * S, S));
   assert_int_equal(l.n_jobs, 0);
   assert_int_equal(l.n_members, 0);
   ni_live_free(&l);
@@ -268,13 +294,13 @@ static void nvidia(void **state) {
   struct ni_live_nvidia n = {.who = who("77", "dp0", 0), .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
   struct ni_live_batch b = logs(1, 0, 1, "77");
   b.nvidia = &n, b.n_nvidia = 1;
-  ni_live_tick(&l, T(0), S, S);
+  ni_live_tick(&l, S, S);
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   b.file.from = 1, b.file.to = 2;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
-  ni_live_tick(&l, T(29), 30 * S, S);
+  ni_live_tick(&l, 30 * S, S);
   assert_int_equal(l.n_nvidia_shown, 0);
-  ni_live_tick(&l, T(30), 31 * S, S);
+  ni_live_tick(&l, 31 * S, S);
   assert_int_equal(l.n_nvidia_shown, 1);
   assert_int_equal(l.nvidia_shown[0].n, 4);
   assert_true(l.nvidia_shown[0].us == 10);
@@ -282,8 +308,8 @@ static void nvidia(void **state) {
   b.file.from = 2, b.file.to = 3;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   assert_int_equal(l.nvidia[0].n, 2);
-  ni_live_tick(&l, T(60), 61 * S, S);
-  ni_live_tick(&l, T(90), 91 * S, S);
+  ni_live_tick(&l, 61 * S, S);
+  ni_live_tick(&l, 91 * S, S);
   assert_int_equal(l.n_nvidia_shown, 0);
   ni_live_free(&l);
 }
@@ -291,6 +317,7 @@ static void nvidia(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
                                      cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
-                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere)};
+                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere),
+                                     cmocka_unit_test(signs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void sampled(struct ni_running *r, const char *nic, uint64_t v) {
 static void make(struct made *m, const char *what) {
   m->self = (struct ni_agent_self){.node = "n1", .version = "0.1.0", .began_ns = T(0), .cpu_ns = 1500000000, .resident_bytes = 1 << 20,
                                    .scrapes = UINT64_C(9007199254740993), .otlp_sent = 3, .state_saved_ns = T(45)};
-  ni_live_tick(&m->live, T(0), S, 600 * S);
+  ni_live_tick(&m->live, S, 600 * S);
   if (strcmp(what, "full") == 0) {
     make_ranks(&m->live, "77", "dp0", 0, 4, 1);
     make_looks(&m->live, "77", "dp0", 4, true);
@@ -119,7 +119,7 @@ static void make(struct made *m, const char *what) {
     make_looks(&m->live, "job0", "dp0", 64, false);
     sampled(&m->running, "cxi0", 0);
   }
-  ni_live_tick(&m->live, T(50), 50 * S, 600 * S);
+  ni_live_tick(&m->live, 50 * S, 600 * S);
 }
 
 static void unmake(struct made *m) {
@@ -274,12 +274,12 @@ static void now(void **state) {
   for (int i = 0; i < 3; i++) o[i].who = who("77", i == 2 ? "tp0" : "dp0", i > 0);
   b.counts = c, b.n_counts = 2, c[1].who.gpu = -1; /* what is not known yet makes it no other rank */
   apply(&m.live, &b, 0);
-  ni_live_tick(&m.live, T(1), 1 * S, S);
-  ni_live_tick(&m.live, T(6), 6 * S, 600 * S);
+  ni_live_tick(&m.live, 1 * S, S);
+  ni_live_tick(&m.live, 6 * S, 600 * S);
   b.file.from = 1, b.file.to = 2, c[0].late_ns = 1 * S, c[1].late_ns = S / 2;
   apply(&m.live, &b, 7);
   apply(&m.live, &look, 8);
-  ni_live_tick(&m.live, T(12), 12 * S, 600 * S);
+  ni_live_tick(&m.live, 12 * S, 600 * S);
   sampled(&m.running, "cxi0", 5);
   struct ni_metrics_in in = {.live = &m.live, .running = &m.running, .self = &m.self, .unix_ns = T(12), .mono_ns = 12 * S};
   FILE *f = open_memstream(&text, &n);

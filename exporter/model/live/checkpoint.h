@@ -1,7 +1,7 @@
 /*
  * The state (live.h) in a file, replaced as a whole: a version, a length, a checksum. Numbers are this machine's, in its byte
- * order. It is not synced: it must outlive the agent, not the machine, whose jobs end with it. Looks are not in it. Ages are what
- * they were when it was saved, whatever the clocks did meanwhile: mono_ns is CLOCK_MONOTONIC now.
+ * order. It is not synced: it must outlive the agent, not the machine, whose jobs end with it. Looks are not in it.
+ * Ages are what they were when it was saved, whatever the clocks did meanwhile: mono_ns is CLOCK_MONOTONIC now.
  *
  * One thread. 0 or -errno.
  */

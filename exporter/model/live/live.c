@@ -6,6 +6,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
+#include "room.h"
 #include "tables.h"
 
 #define MOVED_NS INT64_C(5000000000) /* what a log that is read has of before */
@@ -39,28 +40,29 @@ static struct ni_live_who safe_who(const struct ni_live_who *from) {
   return w;
 }
 
-static void add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t mono_ns) {
-  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, mono_ns), at;
+/* false, and nothing was added: there is no room (l->full). */
+static bool add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t mono_ns) {
+  uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, mono_ns);
   struct ni_live_class class = {.job = job, .size_class = c->size_class};
   struct ni_live_member member = {.who = safe_who(&c->who), .job = job};
   struct ni_live_func func = {0};
   SAFE(class.func, c->func);
   SAFE(func.func, c->func);
-  if (job == NI_INDEX_NONE) return;
-  l->job[job].moved_ns = mono_ns;
-  if ((at = ni_live_add(l, NI_LIVE_CLASSES, &class)) != NI_INDEX_NONE) {
-    struct ni_live_class *to = &l->class[at];
-    to->timed += c->timed, to->ns += c->ns, to->bus_n += c->bus_n;
-    if (isfinite(c->bus_sum)) to->bus_sum += c->bus_sum;
-    ni_add_counts(to->took, c->took);
-    ni_add_counts(to->bus, c->bus);
-  }
-  if ((func.member = ni_live_add(l, NI_LIVE_MEMBERS, &member)) == NI_INDEX_NONE) return;
-  if ((at = ni_live_add(l, NI_LIVE_FUNCS, &func)) == NI_INDEX_NONE) return;
+  if (job == NI_INDEX_NONE) return false;
+  uint32_t in_class = ni_live_add(l, NI_LIVE_CLASSES, &class), at;
+  if (in_class == NI_INDEX_NONE || (func.member = ni_live_add(l, NI_LIVE_MEMBERS, &member)) == NI_INDEX_NONE) return false;
+  if ((at = ni_live_add(l, NI_LIVE_FUNCS, &func)) == NI_INDEX_NONE) return false;
+  struct ni_live_class *sum = &l->class[in_class];
   struct ni_live_func *to = &l->func[at];
+  l->job[job].moved_ns = mono_ns;
+  sum->timed += c->timed, sum->ns += c->ns, sum->bus_n += c->bus_n;
+  if (isfinite(c->bus_sum)) sum->bus_sum += c->bus_sum;
+  ni_add_counts(sum->took, c->took);
+  ni_add_counts(sum->bus, c->bus);
   to->n += c->n, to->bytes += c->bytes, to->timed += c->timed, to->ns += c->ns;
   to->bus_n += c->bus_n, to->bus_bytes += c->bus_bytes, to->bus_ns += c->bus_ns;
   to->late_n += c->late_n, to->late_ns += c->late_ns;
+  return true;
 }
 
 static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
@@ -71,21 +73,21 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
   SAFE(key.algo_proto, n->algo_proto);
   key.p2p = n->p2p, key.size_log2 = n->size_log2, key.n_ranks = n->n_ranks, key.nnodes = n->nnodes;
   uint32_t at = ni_live_add(l, NI_LIVE_NVIDIAS, &key);
-  if (at == NI_INDEX_NONE) return;
+  if (at == NI_INDEX_NONE) return (void)l->left_out++;
   struct ni_live_nvidia *to = &l->nvidia[at];
   to->n += n->n, to->bus_n += n->bus_n;
   if (isfinite(n->log_bus_gbs)) to->log_bus_gbs += n->log_bus_gbs;
   if (isfinite(n->us)) to->us += n->us;
 }
 
-/* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. */
-static void add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t mono_ns) {
+/* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. false: no room. */
+static bool add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t mono_ns) {
   uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, mono_ns);
   struct ni_live_life now = {.pid = f->pid, .start_ns = f->start_ns, .hash = a->hash, .comm_rank = a->comm_rank, .job = job};
   struct ni_live_member of = {.who = safe_who(&a->who), .job = job};
-  if (job == NI_INDEX_NONE) return;
+  if (job == NI_INDEX_NONE) return false;
   uint32_t at = ni_live_add(l, NI_LIVE_LIVES, &now), member = ni_live_add(l, NI_LIVE_MEMBERS, &of);
-  if (at == NI_INDEX_NONE || member == NI_INDEX_NONE) return;
+  if (at == NI_INDEX_NONE || member == NI_INDEX_NONE) return false;
   struct ni_live_life *last = &l->life[at];
   now.started = a->started, now.written = a->written, now.incomplete = a->incomplete;
   memcpy(now.filtered, a->filtered, sizeof now.filtered);
@@ -98,6 +100,7 @@ static void add_account(struct ni_live *l, const struct ni_live_account *a, cons
     l->member[member].went[i] += now.went[i] - last->went[i];
     last->went[i] = now.went[i];
   }
+  return true;
 }
 
 static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t mono_ns) {
@@ -105,14 +108,17 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
   bool other = known && b->file.from == 0 && (known->head_bytes != b->file.head_bytes || known->head_hash != b->file.head_hash);
   if (known && !other && known->to != b->file.from) return -ESTALE;
   uint32_t at = ni_live_add(l, NI_LIVE_FILES, &b->file);
-  if (at == NI_INDEX_NONE) return 0; /* without its place it would count twice */
+  if (at == NI_INDEX_NONE) return l->left_out++, 0; /* without its place it would count twice */
   struct ni_live_job key = job_key(b->file.job, b->file.attempt, b->file.uid);
   l->file[at] = b->file;
   l->file[at].from = mono_ns;
   memcpy(l->file[at].job, key.job, sizeof key.job);
   memcpy(l->file[at].attempt, key.attempt, sizeof key.attempt);
-  for (uint32_t i = 0; i < b->n_counts; i++) add_counts(l, &b->counts[i], b->file.uid, mono_ns);
-  for (uint32_t i = 0; i < b->n_accounts; i++) add_account(l, &b->accounts[i], &b->file, mono_ns);
+  l->sated = 0;
+  for (uint32_t i = 0; i < b->n_counts; i++)
+    while (!add_counts(l, &b->counts[i], b->file.uid, mono_ns) && ni_live_room(l, b->file.uid)) {}
+  for (uint32_t i = 0; i < b->n_accounts; i++)
+    while (!add_account(l, &b->accounts[i], &b->file, mono_ns) && ni_live_room(l, b->file.uid)) {}
   for (uint32_t i = 0; i < b->n_nvidia; i++) add_nvidia(l, &b->nvidia[i]);
   return 0;
 }
@@ -129,14 +135,16 @@ static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns)
 /* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
 static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
   bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
+  for (const struct ni_live_looked *k = l->look; l->sated = 0, k < l->look + l->n_looks; k++)
+    for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
+      while (ni_live_up(p, mono_ns) && add_job(l, p->job, p->attempt, k->uid, p->seen_ns) == NI_INDEX_NONE)
+        if (!ni_live_room(l, k->uid)) break;
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j->alive = 0, j->stuck = false, j++)
     lived[j - l->job] = j->alive, stuck[j - l->job] = j->stuck;
   for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
     for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
-      bool up = ni_live_up(p, mono_ns);
-      if (up) add_job(l, p->job, p->attempt, k->uid, p->seen_ns);
       struct ni_live_job *j = ni_live_job_of(l, p->job, p->attempt, k->uid);
-      if (j) j->looked = true, j->alive += up;
+      if (j) j->looked = true, j->alive += ni_live_up(p, mono_ns);
     }
     for (const struct ni_live_open *o = k->open; o < k->open + k->n_open; o++) {
       struct ni_live_job *j = o->stuck ? ni_live_job_of(l, o->who.job, o->who.attempt, k->uid) : NULL;
@@ -159,7 +167,8 @@ static void free_look(struct ni_live_looked *k) {
  * When its newest sign of life was new, at `at` of those that the user has now. Of one that is seen for the first time its own
  * clock has to tell.
  */
-static uint64_t seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at, uint64_t unix_ns, uint64_t mono_ns) {
+static uint64_t seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at, uint64_t unix_ns,
+                        uint64_t mono_ns) {
   for (size_t i = 0; i < k->n_processes; i++) {
     const struct ni_live_process *was = &k->process[(at + i) % k->n_processes]; /* mostly at the same place */
     if (was->pid == p->pid && was->start_ns == p->start_ns) return was->sign_ns == p->sign_ns ? was->seen_ns : mono_ns;

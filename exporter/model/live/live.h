@@ -13,7 +13,9 @@
  *
  * Texts in it are safe to print (safe_text.h), so what differs only in bytes that are not is one.
  *
- * Bounds: NI_LIVE_JOBS_MAX jobs and so on; what is beyond is left out and counted. Threads: one. Ownership: ni_live_free().
+ * Bounds: NI_LIVE_JOBS_MAX jobs and so on; what is beyond is left out and counted. A user may take whatever is free. Once it is
+ * full, who has an equal share gets more only for a job of his that ended; who has less gets it for the job that ended longest
+ * ago, or else for the newest one of the user who has most. Threads: one. Ownership: ni_live_free().
  * Failure: -ENOMEM, -ESTALE, and then the batch has had no effect.
  */
 #ifndef NI_LIVE_H
@@ -103,6 +105,7 @@ struct ni_live { /* all 0: empty */
   struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
   struct ni_live_totals totals;
   uint64_t left_out;                /* jobs, members, functions beyond the bounds, also of batches, counted each time */
+  unsigned full, sated;             /* for room.h: the table that had no room; bits: where the batch's user has his share */
   uint64_t window_ns, nvidia_ns;    /* CLOCK_MONOTONIC: when the window of rates and NVIDIA's interval began */
   uint64_t began_ns;                /* Unix: since when counters count, the checkpoint's first */
 };

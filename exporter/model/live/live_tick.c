@@ -1,5 +1,6 @@
 #include "live_tick.h"
 
+#include "room.h"
 #include "tables.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -27,42 +28,9 @@ void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
   ni_live_reindex(l, NI_LIVE_NVIDIAS);
 }
 
-/* Keeps the items that name, at `of`, another one that to[] has a place for: that is what they name then. map: their own. */
-static void compact(struct ni_live *l, unsigned table, size_t of, const uint32_t *to, uint32_t *map) {
-  size_t size = ni_live_shapes[table].size, kept = 0;
-  char *items = NI_LIVE_ITEMS(l, table);
-  for (size_t i = 0; i < NI_LIVE_N(l, table); i++) {
-    uint32_t number;
-    memcpy(&number, items + i * size + of, sizeof number);
-    if (map) map[i] = to[number] == NI_INDEX_NONE ? NI_INDEX_NONE : (uint32_t)kept;
-    if (to[number] == NI_INDEX_NONE) continue;
-    memmove(items + kept * size, items + i * size, size);
-    memcpy(items + kept++ * size + of, &to[number], sizeof number);
-  }
-  NI_LIVE_N(l, table) = kept;
-  ni_live_reindex(l, table);
-}
-
-static bool drop_jobs(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
-  uint32_t to[NI_LIVE_JOBS_MAX], members[NI_LIVE_MEMBERS_MAX];
-  size_t kept = 0, before = l->n_jobs;
-  for (size_t i = 0; i < before; i++) {
-    bool goes = l->job[i].ended_ns && over(l->job[i].ended_ns, mono_ns, keep_ns);
-    if (!goes) l->job[kept] = l->job[i];
-    to[i] = goes ? NI_INDEX_NONE : (uint32_t)kept++;
-  }
-  if (kept == before) return false;
-  l->n_jobs = kept;
-  ni_live_reindex(l, NI_LIVE_JOBS);
-  compact(l, NI_LIVE_CLASSES, offsetof(struct ni_live_class, job), to, NULL);
-  compact(l, NI_LIVE_LIVES, offsetof(struct ni_live_life, job), to, NULL);
-  compact(l, NI_LIVE_MEMBERS, offsetof(struct ni_live_member, job), to, members);
-  compact(l, NI_LIVE_FUNCS, offsetof(struct ni_live_func, member), members, NULL);
-  return true;
-}
-
 bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   size_t kept = 0, files = l->n_files;
+  bool goes[NI_LIVE_JOBS_MAX];
   if (!ni_live_ready(l)) return false;
   if (!l->window_ns) l->window_ns = l->nvidia_ns = mono_ns;
   if (over(l->window_ns, mono_ns, WINDOW_S * SECOND)) turn_windows(l, mono_ns);
@@ -71,7 +39,8 @@ bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
     if (!j->last_ns) j->last_ns = mono_ns; /* of a checkpoint: its processes are still to be looked at */
     if (!j->alive && !j->ended_ns && over(j->last_ns, mono_ns, QUIET_S * SECOND)) j->ended_ns = j->last_ns;
   }
-  bool went = drop_jobs(l, mono_ns, keep_ns);
+  for (size_t i = 0; i < l->n_jobs; i++) goes[i] = l->job[i].ended_ns && over(l->job[i].ended_ns, mono_ns, keep_ns);
+  bool went = ni_live_drop(l, goes);
   if (keep_ns < FILES_S * SECOND) keep_ns = FILES_S * SECOND;
   for (const struct ni_live_file *f = l->file; f < l->file + files; f++)
     if (!over(f->from, mono_ns, keep_ns) || ni_live_job_of(l, f->job, f->attempt, f->uid)) l->file[kept++] = *f;

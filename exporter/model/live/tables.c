@@ -48,7 +48,7 @@ uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
   size_t *n = &NI_LIVE_N(l, table);
   uint32_t k = ni_live_find(l, table, key);
   if (k != NI_INDEX_NONE) return k;
-  if (*n >= s->max || ni_index_add(NI_LIVE_AT(l, s->index), hash_of(table, key), (uint32_t)*n) < 0) return l->left_out++, k;
+  if (*n >= s->max || ni_index_add(NI_LIVE_AT(l, s->index), hash_of(table, key), (uint32_t)*n) < 0) return l->full = table, k;
   char *item = NI_LIVE_ITEMS(l, table) + *n * s->size;
   memset(item + s->key, 0, s->size - s->key);
   memcpy(item, key, s->key);

@@ -274,6 +274,61 @@ static void bounds(void **state) {
   ni_live_free(&l);
 }
 
+/* A job of that user with so many communicators, each of one name and a rank. */
+static void fill(struct ni_live *l, uint32_t uid, const char *job, int n, uint64_t s) {
+  struct ni_live_counts *c = calloc((size_t)n, sizeof *c);
+  static uint64_t ino;
+  struct ni_live_batch b = logs(ino++, 0, 1, job);
+  for (int i = 0; i < n; i++) {
+    char comm[16];
+    snprintf(comm, sizeof comm, "c%d", i);
+    c[i] = counts(who(job, comm, 0), "AllReduce", 1);
+  }
+  b.file.uid = uid, b.counts = c, b.n_counts = (uint32_t)n;
+  assert_int_equal(ni_live_apply(l, &b, T(s), s * S), 0);
+  free(c);
+}
+
+static bool there(const struct ni_live *l, uint32_t uid, const char *job) { return ni_live_job_of(l, job, "0", uid) != NULL; }
+
+/* One user has taken all; others get their equal shares of it, and no more. */
+static void shares(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  char job[16];
+  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 1, job, 1, i < 2 ? 10 : 60);
+  ni_live_tick(&l, 70 * S, 600 * S); /* the first two have ended */
+  fill(&l, 2, "a", 1, 71);
+  assert_false(there(&l, 1, "0") && there(&l, 1, "1"));
+  assert_int_equal(l.left_out, 0);
+  fill(&l, 1, "more", 1, 71); /* over his share: his own that has ended goes */
+  assert_true(there(&l, 1, "more") && there(&l, 1, "2") && !there(&l, 1, "0") && !there(&l, 1, "1"));
+  fill(&l, 1, "most", 1, 71);
+  assert_false(there(&l, 1, "most"));
+  assert_int_equal(l.left_out, 1);
+  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 2, job, 1, 72);
+  assert_true(there(&l, 2, "a") && there(&l, 1, "2") && there(&l, 2, "126"));
+  assert_false(there(&l, 1, "more") || there(&l, 1, "255") || there(&l, 2, "127"));
+  assert_int_equal(l.n_jobs, NI_LIVE_JOBS_MAX);
+  assert_int_equal(l.left_out, 1 + NI_LIVE_JOBS_MAX);
+  struct ni_live_process p = process("b", 0, NI_LIFE_ALIVE); /* a box brings a job in as well */
+  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 3, .processes = &p, .n_processes = 1};
+  assert_int_equal(ni_live_apply(&l, &b, T(73), 73 * S), 0);
+  assert_true(there(&l, 3, "b") && ni_live_job_of(&l, "b", "0", 3)->alive == 1);
+  ni_live_free(&l);
+  /* Of members and what they did; the job that goes takes all that is its own. */
+  for (int i = 0; i < 3; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 1, job, NI_LIVE_KEYS_MAX - 96 * (i > 1), 10);
+  assert_int_equal(l.n_members, NI_LIVE_MEMBERS_MAX);
+  assert_int_equal(l.left_out, NI_LIVE_KEYS_MAX - 96);
+  fill(&l, 2, "a", 200, 11);
+  assert_true(there(&l, 1, "0") && there(&l, 2, "a") && !there(&l, 1, "1")); /* the newest that has any */
+  assert_int_equal(l.n_members, NI_LIVE_KEYS_MAX + 200);
+  assert_int_equal(l.n_funcs, l.n_members);
+  fill(&l, 1, "0", NI_LIVE_KEYS_MAX, 12); /* what stays is found */
+  assert_int_equal(l.func[0].n, 2);
+  ni_live_free(&l);
+}
+
 static void texts(void **state) {
   (void)state;
   struct ni_live l = {0};
@@ -318,6 +373,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
                                      cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
                                      cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere),
-                                     cmocka_unit_test(signs)};
+                                     cmocka_unit_test(signs),    cmocka_unit_test(shares)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         want = sum(v["n"] for v in agent.truth(logs[uid]).values())
         comm = "c%d" % uid
         agent.wait_for("%d operations of user %d" % (want, uid),
-                       lambda: agent.total(a.metrics(), "operations_total", ("comm",)).get((comm,), 0) == want)
+                       lambda: agent.total(a.metrics(), "operations_total", ("comm", "user")).get((comm, str(uid)), 0) == want)
     print("ok: %s" % dict(agent.total(a.metrics(), "operations_total", ("job_id", "comm"))))
     if a.kill(15):
         sys.exit("FAIL: SIGTERM ended it with %s\n%s" % (a.process.returncode, a.text()))

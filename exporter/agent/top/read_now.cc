@@ -29,7 +29,7 @@ const char ni_top_query[] =
     AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
     AS("late_share", RATE("late_seconds") " or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
     AS("tx_bytes_s", RATE("nic_transmit_bytes")) " or "
-    AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,rank) group_left() " P "process_up");
+    AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,user,rank) group_left() " P "process_up");
 
 namespace {
 
@@ -70,7 +70,7 @@ char *more(const ni_top *t, const ni_top_source *s, ni_top_items *l, int kind, c
     else if (strcmp(table.field[k].key, "node") == 0) ni_safe_text(node, item + table.field[k].at, table.field[k].text);
   for (auto kv : o)
     for (size_t k = 0; k < table.n; k++, at = (at + 1) % table.n) /* keys mostly come in an order */
-      if (kv.key == table.field[at].key) {
+      if ((kv.key == "user" ? "uid" : kv.key) == table.field[at].key) { /* a Prometheus has it as a label */
         put(item, table.field[at], kv.value);
         break;
       }
@@ -92,7 +92,7 @@ const char *read_now(const ni_top *t, ni_top_source *s, ni_top_source *o, dom::e
 }
 
 const char *read_prometheus(const ni_top *t, ni_top_source *s, ni_top_source *o, dom::element doc) {
-  static const char *const labels[] = {"node", "job_id", "attempt", "rank", "gpu", "comm", "nic", "verdict"};
+  static const char *const labels[] = {"node", "job_id", "attempt", "user", "rank", "gpu", "comm", "nic", "verdict"};
   struct ni_map known[NI_TOP_KINDS] = {};
   dom::array list, value;
   dom::object metric;

@@ -40,10 +40,12 @@ static int by_sort(const void *x, const void *y, void *top) {
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
   int c = sort == NI_TOP_BY_AGE ? by_number(-age(a), -age(b)) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
         : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus) : 0;
-  return c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank) ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
+  return c ?: strverscmp(a->label, b->label) ?: by_number(a->uid, b->uid) ?: by_number(a->rank, b->rank) ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
 
-static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) { return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id); }
+static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) {
+  return strcmp(a->label, b->label) ?: by_number(a->uid, b->uid) ?: strcmp(a->comm_id, b->comm_id);
+}
 
 static int by_collectives(const void *x, const void *y) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
@@ -106,7 +108,8 @@ static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni
   const char *filter = t->filter;
   struct ni_put_text w = {r->label, sizeof r->label};
   ni_put(&w, *r->attempt && strcmp(r->attempt, "0") != 0 ? "%s#%s" : "%s", r->job, r->attempt);
-  uint64_t name = ni_hash_text(1, r->label);
+  if (t->users && r->uid >= 0) ni_put(&w, " (uid %.0f)", r->uid);
+  uint64_t name = numbered(ni_hash_text(1, r->label), r->uid);
   (void)ni_map_find(seen, ni_hash_text(0, r->node), 0, 0);
   (void)ni_map_find(seen + 1, name, 0, 0);
   (void)ni_map_find(seen + 2, numbered(name, r->rank), 0, 0);
@@ -125,7 +128,8 @@ int ni_top_look(struct ni_top *t) {
   struct ni_map seen[4] = {0}; /* nodes, jobs, ranks; GPUs */
   size_t n_comm = 0;
   int e = 0;
-  t->in_flight = t->stuck = 0;
+  double uid = NAN;
+  t->in_flight = t->stuck = 0, t->users = false;
   for (int kind = 0; kind < NI_TOP_KINDS; kind++) {
     size_t n = t->n[kind] = t->rows = 0;
     for (size_t i = 0; i < t->n_sources; i++) t->rows += t->source[i].list[kind].n;
@@ -135,6 +139,8 @@ int ni_top_look(struct ni_top *t) {
         void *item = t->source[i].list[kind].item + k * ni_top_tables[kind].bytes;
         struct ni_top_gpu *g = item;
         struct ni_top_nic *c = item;
+        struct ni_top_job *j = item;
+        if (kind == NI_TOP_JOBS && j->uid >= 0) t->users |= uid >= 0 && j->uid != uid, uid = j->uid;
         if (kind == NI_TOP_RANKS && !take_rank(t, t->source + i, item, seen, &n_comm)) continue;
         if (kind == NI_TOP_NICS) c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
         if (kind == NI_TOP_GPUS) (void)ni_map_find(seen + 3, numbered(ni_hash_text(0, g->node), g->gpu), 0, (uint32_t)t->n[kind]);

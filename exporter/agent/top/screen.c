@@ -102,9 +102,12 @@ static void head(const struct ni_top *t, void (*line)(struct ni_screen *s, enum 
   line(s, NI_TOP_PLAIN, text);
   for (size_t i = 0; i < t->n[NI_TOP_JOBS] && told < TOLD; i++) { /* each agent tells of its job */
     const struct ni_top_job *j = t->item[NI_TOP_JOBS][i];
-    for (k = 0; k < told && strcmp(shown[k]->job, j->job) != 0;) k++;
+    for (k = 0; k < told && (strcmp(shown[k]->job, j->job) != 0 || (shown[k]->uid != j->uid && j->uid >= 0));) k++;
     if (!*j->hang || j->hangs == 0 || k < told) continue;
-    snprintf(text, sizeof text, "job %s: %s", j->job, j->hang);
+    struct ni_put_text to = {text, sizeof text};
+    ni_put(&to, "job %s", j->job);
+    if (t->users && j->uid >= 0) ni_put(&to, " (uid %.0f)", j->uid);
+    ni_put(&to, ": %s", j->hang);
     line(s, NI_TOP_ALERT, text);
     shown[told++] = j;
   }

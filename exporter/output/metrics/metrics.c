@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/map.h"
 #include "exporter/base/text/safe_text.h"
 
 #define LINE_OF(line) LINE_CAT(line)
@@ -39,8 +40,8 @@ struct told {
   bool failed;             /* without memory */
 };
 
-/* A type, and how equal labels count: COUNTER, HISTOGRAM and AMOUNT add up; of the others the largest. */
-enum { COUNTER = NI_METRICS_COUNTER, GAUGE, HISTOGRAM, INFO, MOST = COUNTER | 8, AMOUNT = GAUGE | 8 };
+/* A type, and how equal labels count: COUNTER, HISTOGRAM, AMOUNT add up; of LEAST the smallest, of others the largest. */
+enum { COUNTER = NI_METRICS_COUNTER, GAUGE, HISTOGRAM, INFO, MOST = COUNTER | 8, AMOUNT = GAUGE | 8, LEAST = GAUGE | 16 };
 static const struct row {
   struct ni_family told;
   unsigned type;
@@ -97,7 +98,7 @@ static struct series *tell(struct told *o, unsigned family, uint64_t v, const ch
     struct series *s = &o->series[k];
     if (!same(s, family, label)) continue;
     if (row->type == COUNTER || row->type == HISTOGRAM || row->type == AMOUNT) s->v += v;
-    else if (row->type == MOST ? v > s->v : (int64_t)v > (int64_t)s->v) s->v = v;
+    else if (row->type == LEAST ? v < s->v : row->type == MOST ? v > s->v : (int64_t)v > (int64_t)s->v) s->v = v;
     return s;
   }
   bool room = o->told + cost <= NI_METRICS_SERIES_MAX;
@@ -133,9 +134,9 @@ static bool tell_own_gpu(struct told *o, const struct ni_running_value *v, const
   return f < FAMILIES;
 }
 
-enum { JOB, ATTEMPT, RANK, GPU, COMM, MORE, LABELS };
+enum { JOB, ATTEMPT, USER, RANK, GPU, COMM, MORE, LABELS };
 
-/* The labels of a rank. Its GPU is the one that NVML has at that address, else as the process counts them. */
+/* The labels of a rank but for its user's. Its GPU is the one that NVML has at that address, else as the process counts them. */
 static void label_of(struct told *o, const struct ni_live_who *who, const char **label) {
   const struct ni_running *r = o->in->running;
   label[JOB] = who->job, label[ATTEMPT] = who->attempt, label[COMM] = who->comm, label[GPU] = NULL;
@@ -148,24 +149,22 @@ static void label_of(struct told *o, const struct ni_live_who *who, const char *
   if (!label[GPU]) label[GPU] = who->gpu < 0 ? "" : number_of(o, who->gpu);
 }
 
-static void tell_look(struct told *o, const struct ni_live_looked *k) {
-  uint64_t now = o->in->unix_ns;
-  const struct ni_live_process *of = NULL;
-  for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
-    const struct ni_live_job *j = ni_live_job_of(o->in->live, p->job, p->attempt, k->uid);
-    if (j) TELL(o, UP, ni_live_up(p, o->in->mono_ns), j->job, j->attempt, p->rank < 0 ? "" : number_of(o, p->rank));
-  }
-  for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
-    const struct ni_live_job *j = ni_live_job_of(o->in->live, p->who.job, p->who.attempt, k->uid);
-    const char *label[LABELS];
-    for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
-    if (!j || !of || of->pid != p->pid || !ni_live_up(of, o->in->mono_ns)) continue; /* of the dead nothing is in flight */
-    label_of(o, &p->who, label);
-    label[JOB] = j->job, label[ATTEMPT] = j->attempt, label[COMM] = text_of(o, p->who.comm, sizeof p->who.comm);
-    tell(o, F_IN_FLIGHT, p->in_flight, label);
-    tell(o, F_OLDEST, *p->func && now > p->since_ns ? now - p->since_ns : 0, label);
-    tell(o, F_STUCK, p->stuck, label);
-  }
+static void tell_open(struct told *o, const struct ni_live_open *p, const struct ni_live_job *j, const char *user) {
+  const char *label[LABELS];
+  label_of(o, &p->who, label);
+  label[JOB] = j->job, label[ATTEMPT] = j->attempt, label[USER] = user;
+  label[COMM] = text_of(o, p->who.comm, sizeof p->who.comm);
+  tell(o, F_IN_FLIGHT, p->in_flight, label);
+  tell(o, F_OLDEST, *p->func && o->in->unix_ns > p->since_ns ? o->in->unix_ns - p->since_ns : 0, label);
+  tell(o, F_STUCK, p->stuck, label);
+}
+
+static void tell_job(struct told *o, const struct ni_live_job *j, const char *user) {
+  bool said = *j->hang.job;
+  TELL(o, PROCESSES, j->alive, j->job, j->attempt, user);
+  TELL(o, HANG, j->stuck && !said, j->job, j->attempt, user, "stuck");
+  TELL(o, HANG, said && !j->hang.certain, j->job, j->attempt, user, "likely");
+  TELL(o, HANG, said && j->hang.certain, j->job, j->attempt, user, "certain");
 }
 
 static void tell_member(struct told *o, const struct ni_live_member *m, const char **label) {
@@ -179,9 +178,8 @@ static void tell_member(struct told *o, const struct ni_live_member *m, const ch
     if (label[MORE] = ni_filter_names[i], m->filtered[i]) tell(o, F_FILTERED, m->filtered[i], label);
 }
 
-static void tell_class(struct told *o, const struct ni_live_class *c) {
-  const struct ni_live_job *j = &o->in->live->job[c->job];
-  const char *label[] = {j->job, j->attempt, c->func, ni_live_size_name[c->size_class]};
+static void tell_class(struct told *o, const struct ni_live_class *c, const struct ni_live_job *j, const char *user) {
+  const char *label[] = {j->job, j->attempt, user, c->func, ni_live_size_name[c->size_class]};
   struct series *s = c->timed ? tell(o, F_TOOK, c->timed, label) : NULL;
   if (s) s->sum += (double)c->ns / 1e9;
   for (size_t i = 0; s && i <= NI_LIVE_TOOK; i++) s->bucket[i] += c->took[i];
@@ -211,25 +209,86 @@ static void tell_nvidia(struct told *o, const struct ni_live_nvidia *n) {
   tell_mean(o, n->p2p ? F_NVIDIA_P2P_TOOK : F_NVIDIA_TOOK, n->n ? n->us / (double)n->n : NAN, label);
 }
 
+/* What is told of users' jobs, in the order of the series of one user. */
+enum what { A_JOB, A_PROCESS, AN_OPEN, A_MEMBER, A_FUNC, A_CLASS };
+struct pieces {
+  struct piece {
+    const void *of;
+    const struct ni_live_job *job;
+    uint64_t turn; /* how many series its user has before it, at most; its number */
+    enum what what;
+  } *piece;
+  uint64_t *told; /* by user */
+  size_t n, cap, n_users, cap_users;
+  struct ni_map users;
+};
+
+static void put_piece(struct told *o, struct pieces *p, enum what what, const struct ni_live_job *job, const void *of) {
+  static const uint8_t most[] = {4, 1, 3, 3 + NI_DROP_COUNT + NI_FILTER_COUNT, 7, NI_LIVE_TOOK + NI_LIVE_BUS + 2 * 4};
+  int64_t u = job ? ni_map_find(&p->users, ni_hash(0, job->uid), 0, (uint32_t)p->n_users) : 0;
+  bool room = u >= 0 && ni_array_room(p->piece, p->n, p->cap) && ni_array_room(p->told, p->n_users, p->cap_users);
+  o->failed |= !room;
+  if (!room || !job) return;
+  if ((size_t)u == p->n_users) p->told[p->n_users++] = 0;
+  p->piece[p->n] = (struct piece){of, job, p->told[u] << 32 | p->n, what};
+  p->told[u] += most[what], p->n++;
+}
+
+static int by_turn(const void *x, const void *y) {
+  const struct piece *a = x, *b = y;
+  return (a->turn > b->turn) - (a->turn < b->turn);
+}
+
+/* Has it been begun anew? Who died before counts no more then: its box may lie there for days. */
+static bool replaced(const struct ni_live_looked *k, const struct ni_live_process *p) {
+  for (const struct ni_live_process *q = k->process; p->life == NI_LIFE_DEAD && q < k->process + k->n_processes; q++)
+    if (q->life != NI_LIFE_DEAD && q->rank == p->rank && q->start_ns > p->sign_ns && strcmp(q->job, p->job) == 0 &&
+        strcmp(q->attempt, p->attempt) == 0) return true;
+  return false;
+}
+
+static void put_look(struct told *o, struct pieces *to, const struct ni_live_looked *k) {
+  const struct ni_live *l = o->in->live;
+  const struct ni_live_process *of = NULL;
+  for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
+    if (!replaced(k, p)) put_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
+  for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
+    for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
+    if (of && of->pid == p->pid && ni_live_up(of, o->in->mono_ns)) /* of the dead nothing is in flight */
+      put_piece(o, to, AN_OPEN, ni_live_job_of(l, p->who.job, p->who.attempt, k->uid), p);
+  }
+}
+
+static void tell_piece(struct told *o, const struct piece *p, const char *(*label)[LABELS]) {
+  const struct ni_live_process *process = p->of;
+  const struct ni_live_func *f = p->of;
+  size_t member = p->what == A_MEMBER ? (size_t)((const struct ni_live_member *)p->of - o->in->live->member) : 0;
+  const char *rank = p->what == A_PROCESS && process->rank >= 0 ? number_of(o, process->rank) : "";
+  const char *user = p->what == A_FUNC ? NULL : number_of(o, p->job->uid); /* the member's label has it */
+  switch (p->what) {
+    case A_JOB: tell_job(o, p->job, user); return;
+    case A_PROCESS: TELL(o, UP, ni_live_up(process, o->in->mono_ns), p->job->job, p->job->attempt, user, rank); return;
+    case AN_OPEN: tell_open(o, p->of, p->job, user); return;
+    case A_MEMBER: label[member][USER] = user, tell_member(o, p->of, label[member]); return;
+    case A_FUNC: label[f->member][MORE] = f->func, tell_part(o, OF_ni_live_func, f, label[f->member]); return;
+    case A_CLASS: tell_class(o, p->of, p->job, user); return;
+  }
+}
+
 static void tell_jobs(struct told *o) {
   const struct ni_live *l = o->in->live;
-  const char *(*label)[LABELS] = calloc(l->n_members + 1, sizeof *label);
+  const char *(*label)[LABELS] = calloc(l->n_members + 1, sizeof *label); /* by member, which comes before what it did */
+  struct pieces all = {0};
   o->failed |= !label;
-  for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
-    bool said = *j->hang.job;
-    TELL(o, PROCESSES, j->alive, j->job, j->attempt);
-    TELL(o, HANG, j->stuck && !said, j->job, j->attempt, "stuck");
-    TELL(o, HANG, said && !j->hang.certain, j->job, j->attempt, "likely");
-    TELL(o, HANG, said && j->hang.certain, j->job, j->attempt, "certain");
-  }
-  for (size_t i = 0; i < l->n_looks; i++) tell_look(o, &l->look[i]);
-  for (size_t i = 0; label && i < l->n_members; i++) tell_member(o, &l->member[i], label[i]);
-  for (const struct ni_live_func *f = l->func; label && f < l->func + l->n_funcs; f++) {
-    label[f->member][MORE] = f->func;
-    tell_part(o, OF_ni_live_func, f, label[f->member]);
-  }
-  free(label);
-  for (size_t i = 0; i < l->n_classes; i++) tell_class(o, &l->class[i]);
+  for (size_t i = 0; i < l->n_jobs; i++) put_piece(o, &all, A_JOB, &l->job[i], &l->job[i]);
+  for (size_t i = 0; i < l->n_looks; i++) put_look(o, &all, &l->look[i]);
+  for (size_t i = 0; i < l->n_members; i++) put_piece(o, &all, A_MEMBER, &l->job[l->member[i].job], &l->member[i]);
+  for (size_t i = 0; i < l->n_funcs; i++) put_piece(o, &all, A_FUNC, &l->job[l->member[l->func[i].member].job], &l->func[i]);
+  for (size_t i = 0; i < l->n_classes; i++) put_piece(o, &all, A_CLASS, &l->job[l->class[i].job], &l->class[i]);
+  if (all.n_users > 1) qsort(all.piece, all.n, sizeof *all.piece, by_turn);
+  for (size_t i = 0; i < all.n && !o->failed; i++) tell_piece(o, &all.piece[i], label);
+  free(label), free(all.piece), free(all.told);
+  ni_map_free(&all.users);
   for (size_t i = 0; i < l->n_nvidia_shown && o->in->nvidia; i++) tell_nvidia(o, &l->nvidia_shown[i]);
 }
 

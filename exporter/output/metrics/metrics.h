@@ -5,6 +5,7 @@
  *
  * A series is there once: what has equal labels is added up here. At most NI_METRICS_SERIES_MAX series: what comes last in the
  * order is left out then, whole families first of NICs' lesser counters, and nccl_inspector_agent_series_left_out says how many.
+ * Of users' jobs what is of the user who has told least comes next, so that one with less than an equal share is told whole.
  * Units are base units: seconds, bytes, ratios from 0 to 1, hertz, watts, celsius.
  *
  * One thread. Nothing is kept. Failure: -ENOMEM.

@@ -43,10 +43,11 @@ static uint64_t name_of(const struct ni_live *l, const struct ni_live_job *job, 
 }
 
 /* did: what its functions did in the last window. */
-static void put_rank(struct ni_json *j, const struct ni_live_open *o, bool alive, uint64_t unix_ns, const struct ni_live_func *did) {
+static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t uid, bool alive, uint64_t unix_ns, const struct ni_live_func *did) {
   const struct ni_live_sums *w = &did->window;
   ni_json_object(j, NULL);
   FIELDS(j, rank_fields, o);
+  ni_json_u64(j, "uid", uid);
   ni_json_bool(j, "alive", alive);
   ni_json_f64(j, "age_s", o->func[0] && unix_ns > o->since_ns ? (double)(unix_ns - o->since_ns) / 1e9 : 0);
   ni_json_f64(j, "operations_s", over((double)w->n * 1e9, (double)did->window_ns));
@@ -75,7 +76,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
         for (p = k->process; p < end && p->pid != o->pid;) p++;
       const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
       int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
-      put_rank(j, o, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
+      put_rank(j, o, k->uid, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
     }
   }
   ni_map_free(&names);

@@ -66,6 +66,6 @@ cp test/lib/dashboards.py "$TMP/tree/test/lib/"
 sed -i '0,/nccl_inspector_job_processes{/s//nccl_inspector_jobs_processes{/' "$TMP/tree/contrib/grafana/nccl-inspector-jobs.json"
 ! python3 "$TMP/tree/test/lib/dashboards.py" names >"$TMP/out" 2>&1 || fail "a metric that is nowhere is not found"
 ! python3 "$TMP/tree/test/lib/dashboards.py" ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1 || fail "an expression that finds nothing is not told"
-sed -i '0,/sum by (job_id, function) (rate/s//sum by (job_id, function) ((rate/' "$TMP/tree/contrib/grafana/nccl-inspector-jobs.json"
+sed -i '0,/sum by (job_id, user, function) (rate/s//sum by (job_id, user, function) ((rate/' "$TMP/tree/contrib/grafana/nccl-inspector-jobs.json"
 ! python3 "$TMP/tree/test/lib/dashboards.py" ask "http://127.0.0.1:$PORT" >"$TMP/out" 2>&1 || fail "an expression that does not parse is not told"
 [ $failures = 0 ] || { echo "$failures failed"; exit 1; }

@@ -69,6 +69,15 @@ json.dump(d, open(sys.argv[2], "w"))' "$WORK/web/s$n" "$WORK/web/j$n"
 done
 top 0 "j0 j1" --once
 [ "$(sed -n 's/^\(job 7[0-9]\):.*/\1/p' "$WORK/out" | tr '\n' ,)" = "job 77,job 78," ] || fail "jobs that hang: $(cat "$WORK/out")"
+# Two users have a job of one number: two jobs, whose ranks do not wait for each other.
+python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+d["jobs"] = [dict(d["jobs"][0], uid=u) for u in (1001, 1002)]
+d["ranks"] = [dict(r, uid=u, **(dict(collectives=1, call=0) if u == 1002 else {})) for u in (1001, 1002) for r in d["ranks"]]
+json.dump(d, open(sys.argv[2], "w"))' "$WORK/web/s1" "$WORK/web/u1"
+top 0 u1 --once
+says out ' 1 node, 2 jobs, 8 ranks, ' '^job 77 \(uid 1001\): AllReduce 900' '^job 77 \(uid 1002\): AllReduce 900' '^77 \(uid 1001\) +4 n1 .* r7$' \
+  '^77 \(uid 1002\) +4 n1 .*M$'
 # Of one node: nobody knows of the ranks that are not seen.
 top 0 s1 --once
 says out '^77 +4 n1 .* r7$'

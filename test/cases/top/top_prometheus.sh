@@ -11,7 +11,7 @@ def add(top, value, **labels):
     result.append({"metric": dict(labels, top=top, instance="i", job="agents"), "value": [1790000000.1, str(value)]})
 for node, ranks in (("n0", (0, 1)), ("n1", (2,))):
     for r in ranks:
-        who = dict(node=node, job_id="77", attempt="0", rank=str(r), gpu=str(r % 2), comm="dp0")
+        who = dict(node=node, job_id="77", attempt="0", user="1001", rank=str(r), gpu=str(r % 2), comm="dp0")
         add("in_flight", 2 if r else 0, **who)
         add("age_s", 41.5 + r if r else 0, **who)
         add("stuck", int(r == 1), **who)
@@ -23,7 +23,7 @@ for node, ranks in (("n0", (0, 1)), ("n1", (2,))):
         add("sm_hz", 1.5e9 + r * 1e6, node=node, gpu=str(r % 2))
     add("rx_bytes_s", 2e9, node=node, nic="mlx5_0")
     add("link_bytes_s", 5e10, node=node, nic="mlx5_0")
-    add("hangs", 1, node=node, job_id="77", attempt="0", hang="likely")
+    add("hangs", 1, node=node, job_id="77", attempt="0", user="1001", hang="likely")
     add("hangs", 0, node=node, job_id="78", attempt="0", hang="certain")
 json.dump({"status": "success", "data": {"resultType": "vector", "result": result}}, open(sys.argv[1], "w"))
 END
@@ -49,17 +49,18 @@ if command -v prometheus >/dev/null; then
 import os, sys, time
 web = sys.argv[1] + "/web"
 for k in range(120):
-    who = 'node="n0",job_id="77",attempt="0",rank="3",gpu="1",comm="dp0"'
+    who = 'node="n0",job_id="77",attempt="0",user="1001",rank="3",gpu="1",comm="dp0"'
     page = f"""nccl_inspector_in_flight_operations{{{who}}} 2
 nccl_inspector_oldest_in_flight_seconds{{{who}}} 7.5
 nccl_inspector_stuck_operations{{{who}}} 1
-nccl_inspector_process_up{{node="n0",job_id="77",attempt="0",rank="3"}} 1
+nccl_inspector_process_up{{node="n0",job_id="77",attempt="0",user="1001",rank="3"}} 1
+nccl_inspector_process_up{{node="n0",job_id="77",attempt="0",user="1002",rank="3"}} 0
 nccl_inspector_operations_total{{{who},function="AllReduce"}} {k * 100}
 nccl_inspector_operations_total{{{who},function="AllGather"}} {k * 50}
 nccl_inspector_bus_bytes_total{{{who},function="AllReduce"}} {k * 4e9}
 nccl_inspector_bus_seconds_total{{{who},function="AllReduce"}} {k * 0.25}
 nccl_inspector_late_seconds_total{{{who},function="AllReduce"}} {k * 0.05}
-nccl_inspector_job_hang{{node="n0",job_id="77",attempt="0",verdict="likely"}} 1
+nccl_inspector_job_hang{{node="n0",job_id="77",attempt="0",user="1001",verdict="likely"}} 1
 nccl_inspector_gpu_utilization_ratio{{node="n0",gpu="1"}} 0.75
 nccl_inspector_gpu_sm_clock_hertz{{node="n0",gpu="1"}} 1.7e9
 nccl_inspector_gpu_power_watts{{node="n0",gpu="1"}} 600

@@ -149,7 +149,7 @@ static void values(void **state) {
   make(&m, "full");
   char *t = text_of(&m, false, true);
 #define N "nccl_inspector_"
-#define R0 "{node=\"n1\",job_id=\"77\",attempt=\"0\",rank=\"0\",gpu=\"3\",comm=\"dp0\""
+#define R0 "{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"0\",gpu=\"3\",comm=\"dp0\""
   has(t, "# TYPE " N "operations_total counter");
   has(t, N "operations_total" R0 ",function=\"AllReduce\"} 10");
   has(t, N "bus_seconds_total" R0 ",function=\"AllReduce\"} 0.01");
@@ -159,10 +159,10 @@ static void values(void **state) {
   has(t, N "started_operations_total" R0 "} 100");
   has(t, N "in_flight_operations" R0 "} 2.0");
   has(t, N "oldest_in_flight_seconds" R0 "} 10.0");
-  has(t, N "operation_duration_seconds_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",function=\"AllReduce\",size=\"1Mi-16Mi\",le=\"0.001\"} 46");
-  has(t, N "operation_duration_seconds_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",function=\"AllReduce\",size=\"1Mi-16Mi\",le=\"1.0\"} 46");
-  has(t, N "operation_bus_bandwidth_bytes_per_second_sum{node=\"n1\",job_id=\"77\",attempt=\"0\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 115000000000.0");
-  has(t, N "job_hang{node=\"n1\",job_id=\"77\",attempt=\"0\",verdict=\"certain\"} 1.0");
+  has(t, N "operation_duration_seconds_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\",le=\"0.001\"} 46");
+  has(t, N "operation_duration_seconds_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\",le=\"1.0\"} 46");
+  has(t, N "operation_bus_bandwidth_bytes_per_second_sum{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 115000000000.0");
+  has(t, N "job_hang{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",verdict=\"certain\"} 1.0");
   has(t, N "gpu_info{node=\"n1\",gpu=\"3\",uuid=\"GPU-aaaa-bbbb\",pci=\"0000:01:00.0\"} 1.0");
   has(t, N "gpu_info{node=\"n1\",gpu=\"4\",uuid=\"GPU-cccc\",pci=\"0000:02:00.0\"} 1.0");
   has(t, N "gpu_utilization_ratio{node=\"n1\",gpu=\"3\"} 0.98");
@@ -193,7 +193,7 @@ static void values(void **state) {
   has(t, "# TYPE " N "operations counter");
   has(t, "# UNIT " N "bus_seconds seconds");
   has(t, "# TYPE " N "gpu info");
-  has(t, N "operation_bus_bandwidth_bytes_per_second_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",function=\"AllReduce\",size=\"1Mi-16Mi\","
+  has(t, N "operation_bus_bandwidth_bytes_per_second_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\","
             "le=\"2.5e+10\"} 46");
   assert_string_equal(t + strlen(t) - 7, "\n# EOF\n");
   free(t);
@@ -203,7 +203,7 @@ static void values(void **state) {
 static void equal_labels(void **state) {
   (void)state;
   struct made m = {.self = {.node = "n1", .version = "1"}};
-  for (uint32_t uid = 1; uid < 3; uid++) { /* two users, one name of a job */
+  for (uint32_t uid = 1; uid < 3; uid++) { /* two users, one name of a job: two jobs */
     struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 10);
     struct ni_live_batch b = logs(uid, 0, 1, "77");
     b.file.uid = uid, b.counts = &c, b.n_counts = 1;
@@ -216,13 +216,15 @@ static void equal_labels(void **state) {
   }
   char *t = text_of(&m, false, false);
 #undef R0
-#define R0 "{node=\"n1\",job_id=\"77\",attempt=\"0\",rank=\"0\",gpu=\"0\",comm=\"dp0\""
+#define R0 "{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"2\",rank=\"0\",gpu=\"0\",comm=\"dp0\""
   assert_int_equal(m.live.n_jobs, 2);
-  has(t, N "operations_total" R0 ",function=\"AllReduce\"} 20");
-  has(t, N "in_flight_operations" R0 "} 6.0");
-  has(t, N "oldest_in_flight_seconds" R0 "} 40.0");
-  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",rank=\"0\"} 1.0");
-  has(t, N "operation_duration_seconds_count{node=\"n1\",job_id=\"77\",attempt=\"0\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 20");
+  has(t, N "operations_total" R0 ",function=\"AllReduce\"} 10");
+  has(t, N "in_flight_operations" R0 "} 4.0");
+  has(t, N "oldest_in_flight_seconds" R0 "} 30.0");
+  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"2\",rank=\"0\"} 1.0");
+  has(t, N "operation_duration_seconds_count{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"2\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 10");
+  has(t, N "oldest_in_flight_seconds{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1\",rank=\"0\",gpu=\"0\",comm=\"dp0\"} 40.0");
+  has(t, N "job_processes{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1\"} 1.0");
   free(t);
   unmake(&m);
 }
@@ -240,20 +242,33 @@ static void limit(void **state) {
   has(t, N "agent_scrapes_total{node=\"n1\"} 9007199254740993"); /* what matters most is there */
   assert_non_null(strstr(t, "\n" N "in_flight_operations{node=\"n1\",job_id=\"job0\""));
   free(t);
+  /* Another user, who came last and has little: all of his is told. */
+  struct ni_live_counts c = counts(who("small", "dp0", 3), "AllReduce", 10);
+  struct ni_live_batch b = logs(100000, 0, 1, "small");
+  b.file.uid = 1002, b.counts = &c, b.n_counts = 1;
+  apply(&m.live, &b, 50);
+  t = text_of(&m, false, false);
+  has(t, N "operations_total{node=\"n1\",job_id=\"small\",attempt=\"0\",user=\"1002\",rank=\"3\",gpu=\"3\",comm=\"dp0\",function=\"AllReduce\"} 10");
+  has(t, N "operation_bus_bandwidth_bytes_per_second_count{node=\"n1\",job_id=\"small\",attempt=\"0\",user=\"1002\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 10");
+  free(t);
   unmake(&m);
 }
 
 static void dead(void **state) {
   (void)state;
   struct made m = {.self = {.node = "n1", .version = "1"}};
-  struct ni_live_process p[2] = {process("77", 0, NI_LIFE_DEAD), process("77", 1, NI_LIFE_ALIVE)};
+  struct ni_live_process p[6] = {process("77", 0, NI_LIFE_DEAD),   process("77", 1, NI_LIFE_ALIVE), process("77", -1, NI_LIFE_ALIVE),
+                                 process("77", -1, NI_LIFE_DEAD),  process("77", 5, NI_LIFE_DEAD),  process("77", 5, NI_LIFE_ALIVE)};
   struct ni_live_open o[2] = {{.who = who("77", "dp0", 0), .pid = 100, .in_flight = 1}, {.who = who("77", "dp0", 1), .pid = 101, .in_flight = 1}};
-  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1, .processes = p, .n_processes = 2, .open = o, .n_open = 2};
+  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 6, .open = o, .n_open = 2};
+  p[5].start_ns = T(1); /* begun anew, where the one before had died */
   apply(&m.live, &b, 2);
   char *t = text_of(&m, false, false);
-  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",rank=\"0\"} 0.0");
-  assert_null(strstr(t, N "in_flight_operations" R0));
-  assert_non_null(strstr(t, N "in_flight_operations{node=\"n1\",job_id=\"77\",attempt=\"0\",rank=\"1\""));
+  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"0\"} 0.0");
+  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"\"} 0.0"); /* one of two, of which no launcher tells */
+  has(t, N "process_up{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"5\"} 1.0");
+  assert_null(strstr(t, N "in_flight_operations{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"0\""));
+  assert_non_null(strstr(t, N "in_flight_operations{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",rank=\"1\""));
   free(t);
   unmake(&m);
 }
@@ -285,7 +300,7 @@ static void now(void **state) {
   FILE *f = open_memstream(&text, &n);
   ni_now_json(f, &in);
   fclose(f);
-  const char *const wanted[] = {"\"in_flight\":3,\"stuck\":2,\"function\":\"AllReduce\"", "\"call\":7,", "\"late_share\":0.25}",
+  const char *const wanted[] = {"\"in_flight\":3,\"stuck\":2,\"function\":\"AllReduce\"", "\"call\":7,", "\"late_share\":0.25}", "\"uid\":1001",
                                 "\"function\":\"Send\",\"sn\":0,\"call\":null", "\"function\":null,\"sn\":0,\"call\":null",
                                 "\"rx_bytes_s\":null"};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)

@@ -91,6 +91,19 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     want = sum(v["n"] for v in truth.values())
     a.start()
     compare(a.wait().metrics(), truth, "after a job that ended without us")
+    # Of one operation in ten there is a record; all count, by the roll-ups. The job has the number of those before.
+    names = ("operations_total", "started_operations_total", "written_operations_total", "message_bytes_total")
+    def numbers():
+        samples = a.metrics()
+        return [sum(agent.total(samples, n, ()).values()) for n in names]
+    before = numbers()
+    place.job(JOB.replace("times=400", "times=100"), {"NCCL_INSPECTOR_SAMPLE": "1/10"}, logs=folder + "/sampled").wait()
+    def sampled():
+        more = [n - b for n, b in zip(numbers(), before)]
+        return more[0] == more[1] > 0 and more
+    n, _, written, size = agent.wait_for("what was sampled", sampled)
+    if written > n / 2 or size < n * 4096:
+        sys.exit("FAIL: of %d operations with %d bytes %d were written" % (n, size, written))
     # A fresh agent without that state reads the same from the logs alone.
     a.kill()
     b = agent.Agent(place, "--log-dir", place.logs, "--node", "sim-node0", name="second").wait()

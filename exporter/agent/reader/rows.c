@@ -259,6 +259,21 @@ static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const st
   return 0;
 }
 
+static uint32_t class_of(uint64_t bytes) {
+  uint32_t k = NI_LIVE_SIZES - 1;
+  while (k && bytes < ni_live_size_from[k]) k--;
+  return k;
+}
+
+/* All operations of a function since the line before, also those that sampling leaves without a record. */
+static int take_rollup(struct ni_rows *r, const struct ni_line *l) {
+  const struct ni_rows_seen *w = who_of(r, &l->ident);
+  int e = 0;
+  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, l->rollup.func, class_of(l->rollup.msg_bytes), &e);
+  if (c) add(&c->rolled, l->rollup.count), add(&c->rolled_bytes, l->rollup.sum_bytes);
+  return e;
+}
+
 static int take_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   struct ni_rows_seen *w = who_of(r, &l->ident);
@@ -266,8 +281,7 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
   bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) && ni_implausible(o) == NI_PLAUSIBLE;
   bool bus = timed && (o->has & NI_HAS_BUSBW) && o->busbw_gbs > 0;
   uint64_t bytes = o->has & NI_HAS_TESTS_SIZE ? o->tests_bytes : o->msg_bytes, ns = ni_exec_ns(o);
-  uint32_t size_class = NI_LIVE_SIZES - 1, i;
-  while (size_class && bytes < ni_live_size_from[size_class]) size_class--;
+  uint32_t size_class = class_of(bytes), i;
   int e = 0;
   uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
   struct ni_live_counts *c = row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);
@@ -354,6 +368,7 @@ int ni_rows_line(void *arg, char *text, size_t len) {
   switch (l->kind) {
     case NI_LINE_PROCESS: take_process(r, l); return 0;
     case NI_LINE_OP: return take_op(r, l);
+    case NI_LINE_ROLLUP: return of_comm ? take_rollup(r, l) : 0;
     case NI_LINE_COMM: return of_comm ? take_comm(r, l) : 0;
     case NI_LINE_DUMP_STATS:
       if (!of_comm && l->stats.final) r->b.file.ended = true;

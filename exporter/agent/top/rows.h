@@ -29,7 +29,8 @@ enum ni_top_tone { NI_TOP_PLAIN = 0, NI_TOP_WAITED, NI_TOP_CULPRIT, NI_TOP_ALERT
  * member, bytes of a text, key in the document and label `top` in what a Prometheus answers ("": ni_top_look() works it out), head
  * of its column (NULL: none), unit of a number ('n': none, 's', 'B': bytes a second, 'M': MHz, '%', 'W', 'C'), drop of ni_column.
  */
-#define NI_TOP_JOB(T, N) T(job, node, 64, "node", 0, 0) T(job, job, 64, "job_id", 0, 0) N(job, uid, "uid", 0, 0, 0) T(job, hang, 1024, "hang", 0, 0) N(job, hangs, "hangs", 0, 0, 0)
+#define NI_TOP_JOB(T, N) T(job, node, 64, "node", 0, 0) T(job, job, 64, "job_id", 0, 0) N(job, uid, "uid", 0, 0, 0) \
+  T(job, hang, 1024, "hang", 0, 0) N(job, hangs, "hangs", 0, 0, 0)
 #define NI_TOP_GPU(T, N) T(gpu, node, 64, "node", "HOST", 0) N(gpu, gpu, "gpu", "GPU", 'n', 0) N(gpu, busy, "utilization", "UTIL", '%', 0) \
   N(gpu, clock, "sm_hz", "CLOCK", 'M', 0) N(gpu, power, "power_w", "POWER", 'W', 0) N(gpu, heat, "temperature_c", "TEMP", 'C', 0) \
   T(gpu, slowed, 64, "throttled", "SLOWED BY", 0)

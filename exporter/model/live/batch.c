@@ -67,7 +67,7 @@ static const struct part {
    .most = (max), .kind = (of), __VA_ARGS__}
     PART(ni_live_counts, counts, NI_LIVE_KEYS_MAX, NI_LIVE_LOGS, .who = true, .ok = counts_ok,
          .text = {WHO(ni_live_counts), TEXT(ni_live_counts, func)},
-         .number = {{offsetof(struct ni_live_counts, n), 7}, {offsetof(struct ni_live_counts, late_n), 2}}),
+         .number = {{offsetof(struct ni_live_counts, n), 7}, {offsetof(struct ni_live_counts, late_n), 4}}),
     PART(ni_live_nvidia, nvidia, NI_LIVE_KEYS_MAX, NI_LIVE_LOGS, .who = true, .ok = nvidia_ok,
          .flag = offsetof(struct ni_live_nvidia, p2p),
          .text = {WHO(ni_live_nvidia), TEXT(ni_live_nvidia, func), TEXT(ni_live_nvidia, algo_proto)},

@@ -47,6 +47,7 @@ struct ni_live_counts {
   double bus_sum;                   /* ... and the sum of the bandwidths, bytes/s: for their mean */
   uint64_t late_n, late_ns;         /* collectives to which it came last of the ranks of this node, and how long the middle one
                                        of them had been waiting by then */
+  uint64_t rolled, rolled_bytes;    /* operations and their bytes that roll-ups tell of, with those that have no record */
   uint32_t took[NI_LIVE_TOOK + 1];  /* of `timed` */
   uint32_t bus[NI_LIVE_BUS + 1];    /* of `bus_n` */
 };

@@ -59,7 +59,10 @@ static bool add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32
   if (isfinite(c->bus_sum)) sum->bus_sum += c->bus_sum;
   ni_add_counts(sum->took, c->took);
   ni_add_counts(sum->bus, c->bus);
-  to->n += c->n, to->bytes += c->bytes, to->timed += c->timed, to->ns += c->ns;
+  to->records += c->n, to->record_bytes += c->bytes, to->rolled += c->rolled, to->rolled_bytes += c->rolled_bytes;
+  to->n = to->records > to->rolled ? to->records : to->rolled;
+  to->bytes = to->record_bytes > to->rolled_bytes ? to->record_bytes : to->rolled_bytes;
+  to->timed += c->timed, to->ns += c->ns;
   to->bus_n += c->bus_n, to->bus_bytes += c->bus_bytes, to->bus_ns += c->bus_ns;
   to->late_n += c->late_n, to->late_ns += c->late_ns;
   return true;

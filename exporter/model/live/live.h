@@ -59,7 +59,8 @@ struct ni_live_member {
   uint32_t job;
   NI_COUNTS(went, started, written, incomplete, filtered[NI_FILTER_COUNT], dropped[NI_DROP_COUNT]);
 };
-#define NI_LIVE_SUMS n, bytes, timed, ns, bus_n, bus_bytes, bus_ns, late_n, late_ns /* as in struct ni_live_counts */
+/* As in struct ni_live_counts; n and bytes: what records or roll-ups tell of, whichever is more. */
+#define NI_LIVE_SUMS n, bytes, timed, ns, bus_n, bus_bytes, bus_ns, late_n, late_ns, records, record_bytes, rolled, rolled_bytes
 struct ni_live_sums { NI_COUNTS(all, NI_LIVE_SUMS); };
 struct ni_live_func {
   uint32_t member;

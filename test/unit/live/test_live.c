@@ -47,6 +47,25 @@ static void adds_up(void **state) {
   ni_live_free(&l);
 }
 
+/* Roll-ups tell of operations that have no record: whoever knows of more counts, so that nothing counts twice. */
+static void rolled(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 30), none = counts(c.who, "AllReduce", 0);
+  struct ni_live_batch b = logs(1, 0, 1, "77");
+  const uint64_t told[][3] = {{0, 30, 30}, {20, 0, 30}, {100, 0, 120}, {0, 30, 120}, {10, 0, 130}}; /* rolled, records, all */
+  b.n_counts = 1;
+  for (size_t i = 0; i < 5; i++, b.file.from++, b.file.to++) {
+    b.counts = told[i][1] ? &c : &none;
+    b.counts->rolled = told[i][0], b.counts->rolled_bytes = told[i][0] << 20;
+    assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+    assert_int_equal(l.func[0].n, told[i][2]);
+    assert_int_equal(l.func[0].bytes, told[i][2] << 20);
+  }
+  assert_int_equal(l.func[0].timed, 60);
+  ni_live_free(&l);
+}
+
 static void accounts(void **state) {
   (void)state;
   struct ni_live l = {0};
@@ -373,6 +392,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
                                      cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
                                      cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere),
-                                     cmocka_unit_test(signs),    cmocka_unit_test(shares)};
+                                     cmocka_unit_test(signs),    cmocka_unit_test(shares),
+                                     cmocka_unit_test(rolled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,17 +259,11 @@ static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const st
   return 0;
 }
 
-static uint32_t class_of(uint64_t bytes) {
-  uint32_t k = NI_LIVE_SIZES - 1;
-  while (k && bytes < ni_live_size_from[k]) k--;
-  return k;
-}
-
-/* All operations of a function since the line before, also those that sampling leaves without a record. */
+/* All operations since the line before, also those that sampling leaves without a record. No histogram has them. */
 static int take_rollup(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_rows_seen *w = who_of(r, &l->ident);
   int e = 0;
-  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, l->rollup.func, class_of(l->rollup.msg_bytes), &e);
+  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, l->rollup.func, 0, &e);
   if (c) add(&c->rolled, l->rollup.count), add(&c->rolled_bytes, l->rollup.sum_bytes);
   return e;
 }
@@ -281,7 +275,8 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
   bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) && ni_implausible(o) == NI_PLAUSIBLE;
   bool bus = timed && (o->has & NI_HAS_BUSBW) && o->busbw_gbs > 0;
   uint64_t bytes = o->has & NI_HAS_TESTS_SIZE ? o->tests_bytes : o->msg_bytes, ns = ni_exec_ns(o);
-  uint32_t size_class = class_of(bytes), i;
+  uint32_t size_class = NI_LIVE_SIZES - 1, i;
+  while (size_class && bytes < ni_live_size_from[size_class]) size_class--;
   int e = 0;
   uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
   struct ni_live_counts *c = row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);

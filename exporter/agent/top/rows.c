@@ -40,13 +40,10 @@ static int by_sort(const void *x, const void *y, void *top) {
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
   int c = sort == NI_TOP_BY_AGE ? by_number(-age(a), -age(b)) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
         : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus) : 0;
-  if (!c) c = strverscmp(a->label, b->label) ?: by_number(a->uid, b->uid) ?: by_number(a->rank, b->rank);
-  return c ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
+  return c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank) ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
 
-static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) {
-  return strcmp(a->label, b->label) ?: by_number(a->uid, b->uid) ?: strcmp(a->comm_id, b->comm_id);
-}
+static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) { return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id); }
 
 static int by_collectives(const void *x, const void *y) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
@@ -110,7 +107,7 @@ static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni
   struct ni_put_text w = {r->label, sizeof r->label};
   ni_put(&w, *r->attempt && strcmp(r->attempt, "0") != 0 ? "%s#%s" : "%s", r->job, r->attempt);
   if (t->users && r->uid >= 0) ni_put(&w, " (uid %.0f)", r->uid);
-  uint64_t name = numbered(ni_hash_text(1, r->label), r->uid);
+  uint64_t name = ni_hash_text(1, r->label);
   (void)ni_map_find(seen, ni_hash_text(0, r->node), 0, 0);
   (void)ni_map_find(seen + 1, name, 0, 0);
   (void)ni_map_find(seen + 2, numbered(name, r->rank), 0, 0);

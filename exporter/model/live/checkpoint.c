@@ -109,9 +109,8 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns,
   l->totals = h.totals, l->left_out = h.left_out, l->began_ns = h.began_ns;
   mono_ns -= h.mono_ns;
   for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
-    uint64_t *const at[] = {&j->ended_ns, &j->told_ns, &j->moved_ns};
-    for (int i = 0; i < 3; i++) *at[i] += *at[i] ? mono_ns : 0;
-    j->alive = 0, j->stuck = false, j->last_ns = 0;
+    if (j->ended_ns) j->ended_ns += mono_ns;
+    j->told_ns += mono_ns, j->moved_ns += mono_ns, j->last_ns = 0, j->alive = 0, j->stuck = false;
   }
   for (size_t i = 0; i < l->n_files; i++) l->file[i].from += mono_ns;
   for (size_t i = 0; i < l->n_funcs; i++) l->func[i].before.n = 0; /* what was missed meanwhile is no rate of now */

@@ -6,7 +6,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
-#include "room.h"
 #include "tables.h"
 
 #define MOVED_NS INT64_C(5000000000) /* what a log that is read has of before */
@@ -83,7 +82,7 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
   if (isfinite(n->us)) to->us += n->us;
 }
 
-/* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. false: no room. */
+/* An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new life. As above. */
 static bool add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f, uint64_t mono_ns) {
   uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, mono_ns);
   struct ni_live_life now = {.pid = f->pid, .start_ns = f->start_ns, .hash = a->hash, .comm_rank = a->comm_rank, .job = job};
@@ -131,7 +130,7 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
  * which nobody tells again once it is certain.
  */
 static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns) {
-  bool moved = j->ended_ns || was_stuck || (j->moved_ns && (int64_t)(j->moved_ns - j->told_ns) > MOVED_NS);
+  bool moved = j->ended_ns || was_stuck || (int64_t)(j->moved_ns - j->told_ns) > MOVED_NS;
   return j->stuck || (!moved && (int64_t)(mono_ns - j->told_ns) < TOLD_NS);
 }
 
@@ -166,10 +165,7 @@ static void free_look(struct ni_live_looked *k) {
   free(k->open);
 }
 
-/*
- * When its newest sign of life was new, at `at` of those that the user has now. Of one that is seen for the first time its own
- * clock has to tell.
- */
+/* When its newest sign of life was new. at: its place. Of one that is seen for the first time its own clock has to tell. */
 static uint64_t seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at, uint64_t unix_ns,
                         uint64_t mono_ns) {
   for (size_t i = 0; i < k->n_processes; i++) {
@@ -190,11 +186,10 @@ static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t
     return -ENOMEM;
   }
   const struct ni_live_looked none = {0}, *old = at < l->n_looks ? &l->look[at] : &none;
-  for (size_t i = 0; i < b->n_processes; i++) {
+  for (size_t i = 0; i < b->n_processes; i++, new.n_processes++) {
     new.process[i] = b->processes[i];
     new.process[i].seen_ns = seen_ns(old, &b->processes[i], i, unix_ns, mono_ns);
   }
-  new.n_processes = b->n_processes;
   for (; new.n_open < b->n_open; new.n_open++) new.open[new.n_open] = b->open[new.n_open];
   if (at == l->n_looks) l->n_looks++;
   else free_look(&l->look[at]);

@@ -106,7 +106,7 @@ struct ni_live { /* all 0: empty */
   struct ni_index jobs, classes, members, funcs, nvidias, lives, files;
   struct ni_live_totals totals;
   uint64_t left_out;                /* jobs, members, functions beyond the bounds, also of batches, counted each time */
-  unsigned full, sated;             /* for room.h: the table that had no room; bits: where the batch's user has his share */
+  unsigned full, sated;             /* for tables.h: the table that had no room; bits: where the batch's user has his share */
   uint64_t window_ns, nvidia_ns;    /* CLOCK_MONOTONIC: when the window of rates and NVIDIA's interval began */
   uint64_t began_ns;                /* Unix: since when counters count, the checkpoint's first */
 };

@@ -1,6 +1,5 @@
 #include "live_tick.h"
 
-#include "room.h"
 #include "tables.h"
 
 #define SECOND UINT64_C(1000000000)

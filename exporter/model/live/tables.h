@@ -1,7 +1,7 @@
 /*
  * The arrays of the state (live.h) by what they have in common: a key at the beginning of each item, unused bytes 0, an index,
  * a bound. Room up to the bound is taken at once, and the machine gives what is used of it: nothing that comes later can fail.
- * For live.c, room.c, live_tick.c, checkpoint.c. One thread.
+ * For live.c, live_tick.c, checkpoint.c. One thread.
  */
 #ifndef NI_LIVE_TABLES_H
 #define NI_LIVE_TABLES_H
@@ -26,4 +26,11 @@ uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key);
 uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key);
 /* After items have moved. */
 void ni_live_reindex(struct ni_live *l, unsigned table);
+/* Jobs go with all that is theirs, and items have other numbers then. goes: as many as there are jobs. false: none goes. */
+bool ni_live_drop(struct ni_live *l, const bool *goes);
+/*
+ * Where something of that user found no room (l->full, but for files and NVIDIA's sums): a job goes, by the rule of live.h.
+ * false: none does, since he has his share, which is counted. l->sated: 0 at the beginning of a batch.
+ */
+bool ni_live_room(struct ni_live *l, uint32_t uid);
 #endif

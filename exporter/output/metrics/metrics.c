@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/map.h"
 #include "exporter/base/text/safe_text.h"
 
 #define LINE_OF(line) LINE_CAT(line)
@@ -136,7 +135,7 @@ static bool tell_own_gpu(struct told *o, const struct ni_running_value *v, const
 
 enum { JOB, ATTEMPT, USER, RANK, GPU, COMM, MORE, LABELS };
 
-/* The labels of a rank but for its user's. Its GPU is the one that NVML has at that address, else as the process counts them. */
+/* The labels of a rank, but for USER. Its GPU is the one that NVML has at that address, else as the process counts them. */
 static void label_of(struct told *o, const struct ni_live_who *who, const char **label) {
   const struct ni_running *r = o->in->running;
   label[JOB] = who->job, label[ATTEMPT] = who->attempt, label[COMM] = who->comm, label[GPU] = NULL;
@@ -218,20 +217,20 @@ struct pieces {
     uint64_t turn; /* how many series its user has before it, at most; its number */
     enum what what;
   } *piece;
-  uint64_t *told; /* by user */
-  size_t n, cap, n_users, cap_users;
-  struct ni_map users;
+  size_t n, cap;
+  uint64_t told[NI_LIVE_JOBS_MAX]; /* of a user, at his first job */
 };
 
 static void put_piece(struct told *o, struct pieces *p, enum what what, const struct ni_live_job *job, const void *of) {
   static const uint8_t most[] = {4, 1, 3, 3 + NI_DROP_COUNT + NI_FILTER_COUNT, 7, NI_LIVE_TOOK + NI_LIVE_BUS + 2 * 4};
-  int64_t u = job ? ni_map_find(&p->users, ni_hash(0, job->uid), 0, (uint32_t)p->n_users) : 0;
-  bool room = u >= 0 && ni_array_room(p->piece, p->n, p->cap) && ni_array_room(p->told, p->n_users, p->cap_users);
+  const struct ni_live_job *first = o->in->live->job;
+  bool room = ni_array_room(p->piece, p->n, p->cap);
   o->failed |= !room;
   if (!room || !job) return;
-  if ((size_t)u == p->n_users) p->told[p->n_users++] = 0;
-  p->piece[p->n] = (struct piece){of, job, p->told[u] << 32 | p->n, what};
-  p->told[u] += most[what], p->n++;
+  while (first->uid != job->uid) first++;
+  uint64_t *told = &p->told[first - o->in->live->job];
+  p->piece[p->n] = (struct piece){of, job, *told << 32 | p->n, what};
+  *told += most[what], p->n++;
 }
 
 static int by_turn(const void *x, const void *y) {
@@ -285,10 +284,9 @@ static void tell_jobs(struct told *o) {
   for (size_t i = 0; i < l->n_members; i++) put_piece(o, &all, A_MEMBER, &l->job[l->member[i].job], &l->member[i]);
   for (size_t i = 0; i < l->n_funcs; i++) put_piece(o, &all, A_FUNC, &l->job[l->member[l->func[i].member].job], &l->func[i]);
   for (size_t i = 0; i < l->n_classes; i++) put_piece(o, &all, A_CLASS, &l->job[l->class[i].job], &l->class[i]);
-  if (all.n_users > 1) qsort(all.piece, all.n, sizeof *all.piece, by_turn);
+  if (all.n) qsort(all.piece, all.n, sizeof *all.piece, by_turn);
   for (size_t i = 0; i < all.n && !o->failed; i++) tell_piece(o, &all.piece[i], label);
-  free(label), free(all.piece), free(all.told);
-  ni_map_free(&all.users);
+  free(label), free(all.piece);
   for (size_t i = 0; i < l->n_nvidia_shown && o->in->nvidia; i++) tell_nvidia(o, &l->nvidia_shown[i]);
 }
 

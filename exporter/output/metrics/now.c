@@ -43,7 +43,8 @@ static uint64_t name_of(const struct ni_live *l, const struct ni_live_job *job, 
 }
 
 /* did: what its functions did in the last window. */
-static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t uid, bool alive, uint64_t unix_ns, const struct ni_live_func *did) {
+static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t uid, bool alive, uint64_t unix_ns,
+                     const struct ni_live_func *did) {
   const struct ni_live_sums *w = &did->window;
   ni_json_object(j, NULL);
   FIELDS(j, rank_fields, o);

@@ -22,7 +22,7 @@ bad 'agent.conf:1: unrecognized' 'a'$'\t''= b'
 ! grep -q 'Try ' "$TMP/refused.err" || fail "a line of a file has no help"
 refused "no file" 'no-such: No such file' --config "$TMP/no-such"
 refused "a folder" 'no regular file' --config "$TMP"
-head -c 100000 /dev/urandom >"$conf"
+{ printf 'x\001'; head -c 100000 /dev/urandom; } >"$conf"
 refused noise 'agent.conf:1: ' --config "$conf"
 if [ "$(id -u)" = 0 ]; then
   echo 'every = 1s' >"$conf"

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ struct agent {
   struct ni_sampler *sampler;
   struct ni_serve *serve;
   struct ni_otlp *otlp;
-  uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
+  uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, trimmed_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
   bool changed, settled, unsaved, ended;
 };
 
@@ -229,6 +230,9 @@ static void tick(struct agent *a) {
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
   ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
   rotate(a);
+  if (a->mono_ns - a->trimmed_ns < 60 * SECOND) return;
+  (void)malloc_trim(0); /* buffers of all sizes come and go for weeks: what lies free between them */
+  a->trimmed_ns = a->mono_ns;
 }
 
 static void take_sample(struct agent *a) {

@@ -27,8 +27,43 @@ void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
   ni_live_reindex(l, NI_LIVE_NVIDIAS);
 }
 
+/* Its process said its last, and no box tells of a living one of that number, which might go on with it. */
+static bool gone(const struct ni_live *l, const struct ni_live_file *f) {
+  bool looked = false;
+  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
+    if (k->uid != f->uid) continue;
+    looked = true;
+    for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
+      if (p->pid == f->pid && p->life != NI_LIFE_DEAD) return false;
+  }
+  return looked && f->ended && f->pid;
+}
+
+/*
+ * A job may live for weeks, and its processes come and go: what they left goes first. Not of one that was killed: `recover` may
+ * say more of it.
+ */
+static bool drop_files(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
+  size_t kept = 0, lives, files = l->n_files, before = l->n_lives;
+  for (size_t i = 0; i < files; i++) {
+    const struct ni_live_file f = l->file[i];
+    bool stays = !over(f.from, mono_ns, keep_ns), of_job = !stays && ni_live_job_of(l, f.job, f.attempt, f.uid);
+    if (of_job) stays = !gone(l, &f);
+    if (stays) l->file[kept++] = f;
+    if (stays || !of_job) continue;
+    for (size_t k = 0; k < files; k++) /* parts of its log, of which the last one alone says that it ended */
+      if (l->file[k].pid == f.pid && l->file[k].start_ns == f.start_ns) l->file[k].ended = true;
+    lives = l->n_lives, l->n_lives = 0;
+    for (const struct ni_live_life *x = l->life; x < l->life + lives; x++)
+      if (x->pid != f.pid || x->start_ns != f.start_ns) l->life[l->n_lives++] = *x;
+  }
+  l->n_files = kept;
+  if (kept < files) ni_live_reindex(l, NI_LIVE_FILES);
+  if (l->n_lives < before) ni_live_reindex(l, NI_LIVE_LIVES);
+  return kept < files;
+}
+
 bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
-  size_t kept = 0, files = l->n_files;
   bool goes[NI_LIVE_JOBS_MAX];
   if (!ni_live_ready(l)) return false;
   if (!l->window_ns) l->window_ns = l->nvidia_ns = mono_ns;
@@ -40,10 +75,5 @@ bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   }
   for (size_t i = 0; i < l->n_jobs; i++) goes[i] = l->job[i].ended_ns && over(l->job[i].ended_ns, mono_ns, keep_ns);
   bool went = ni_live_drop(l, goes);
-  if (keep_ns < FILES_S * SECOND) keep_ns = FILES_S * SECOND;
-  for (const struct ni_live_file *f = l->file; f < l->file + files; f++)
-    if (!over(f->from, mono_ns, keep_ns) || ni_live_job_of(l, f->job, f->attempt, f->uid)) l->file[kept++] = *f;
-  l->n_files = kept;
-  if (kept < files) ni_live_reindex(l, NI_LIVE_FILES);
-  return went || kept < files;
+  return drop_files(l, mono_ns, keep_ns < FILES_S * SECOND ? FILES_S * SECOND : keep_ns) || went;
 }

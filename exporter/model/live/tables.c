@@ -1,6 +1,8 @@
 #include "tables.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define SHAPE(items, count, index, type, last, most)                                                                     \
   {offsetof(struct ni_live, items), offsetof(struct ni_live, count), offsetof(struct ni_live, index), sizeof(struct type), \
@@ -15,11 +17,8 @@ const struct ni_live_shape ni_live_shapes[NI_LIVE_TABLES] = {
 bool ni_live_ready(struct ni_live *l) {
   bool ok = l->nvidia_shown || (l->nvidia_shown = calloc(NI_LIVE_NVIDIA_MAX, sizeof *l->nvidia_shown));
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
-    struct ni_index *x = NI_LIVE_AT(l, ni_live_shapes[t].index);
-    size_t max = ni_live_shapes[t].max;
-    if (!NI_LIVE_ITEMS(l, t)) NI_LIVE_ITEMS(l, t) = calloc(max, ni_live_shapes[t].size);
-    if (!x->cap && (x->place = calloc(2 * max, sizeof *x->place))) x->cap = 2 * max; /* a power of two, as all bounds are */
-    ok &= NI_LIVE_ITEMS(l, t) && x->cap;
+    if (!NI_LIVE_ITEMS(l, t)) NI_LIVE_ITEMS(l, t) = calloc(ni_live_shapes[t].max, ni_live_shapes[t].size);
+    ok &= NI_LIVE_ITEMS(l, t) != NULL;
   }
   return ok;
 }
@@ -55,10 +54,19 @@ uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
   return (uint32_t)(*n)++;
 }
 
+/* Pages of items that are no more. */
+static void give_back(struct ni_live *l, unsigned table) {
+  const struct ni_live_shape *s = &ni_live_shapes[table];
+  uintptr_t items = (uintptr_t)NI_LIVE_ITEMS(l, table), page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t from = (items + NI_LIVE_N(l, table) * s->size + page - 1) & ~(page - 1), to = (items + s->max * s->size) & ~(page - 1);
+  if (from < to) (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 void ni_live_reindex(struct ni_live *l, unsigned table) {
   struct ni_index *x = NI_LIVE_AT(l, ni_live_shapes[table].index);
   if (x->n) memset(x->place, 0, x->cap * sizeof *x->place);
   x->n = 0;
+  give_back(l, table);
   for (size_t i = 0; i < NI_LIVE_N(l, table); i++)
     (void)ni_index_add(x, hash_of(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size), (uint32_t)i);
 }

@@ -1,7 +1,7 @@
 /*
  * The arrays of the state (live.h) by what they have in common: a key at the beginning of each item, unused bytes 0, an index,
- * a bound. Room up to the bound is taken at once, and the machine gives what is used of it: nothing that comes later can fail.
- * For live.c, live_tick.c, checkpoint.c. One thread.
+ * a bound. Room up to the bound is taken at once, and the machine gives what is used of it, and gets it back. What an index has no
+ * memory for is left out like what is beyond the bound. For live.c, live_tick.c, checkpoint.c. One thread.
  */
 #ifndef NI_LIVE_TABLES_H
 #define NI_LIVE_TABLES_H
@@ -24,7 +24,7 @@ bool ni_live_ready(struct ni_live *l);
 /* The number of the item; NI_INDEX_NONE: there is none, or of add: there is no room, of which l->full tells. */
 uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key);
 uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key);
-/* After items have moved. */
+/* After items have moved, or gone from the end. */
 void ni_live_reindex(struct ni_live *l, unsigned table);
 /* Jobs go with all that is theirs, and items have other numbers then. goes: as many as there are jobs. false: none goes. */
 bool ni_live_drop(struct ni_live *l, const bool *goes);

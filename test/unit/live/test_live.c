@@ -215,6 +215,41 @@ static void goes(void **state) {
   ni_live_free(&l);
 }
 
+/* A job goes on for days, and its processes do not: what one left goes once it said its last and no box of its number lives. */
+static void processes_go(void **state) {
+  (void)state;
+  struct ni_live l = {0};
+  struct ni_live_account a = {.who = who("1", "dp0", 0), .hash = 5, .started = 7};
+  struct ni_live_process p[2] = {process("1", 0, NI_LIFE_ALIVE), process("1", 1, NI_LIFE_ALIVE)};
+  for (uint64_t ino = 1; ino <= 4; ino++) { /* 1 and 2: parts of one log; 3: was killed; 4: of a process that has a box yet */
+    struct ni_live_batch b = logs(ino, 0, 1, "1");
+    b.accounts = &a, b.n_accounts = 1;
+    if (ino == 2) b.file.pid = 1001;
+    if (ino == 4) p[1].pid = b.file.pid;
+    b.file.ended = ino % 2 == 0;
+    assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+  }
+  assert_int_equal(l.n_lives, 3);
+  l.job[0].looked = true;                   /* as after a restart */
+  ni_live_tick(&l, 1201 * S, 2000 * S);
+  assert_int_equal(l.n_files, 4);           /* nobody has looked */
+  look(&l, p, 2, NULL, 0, 1201);
+  assert_false(ni_live_tick(&l, 2000 * S, 2000 * S));
+  assert_true(ni_live_tick(&l, 2001 * S, 2000 * S));
+  ni_live_tick(&l, 2002 * S, 2000 * S);
+  assert_int_equal(l.n_jobs, 1);
+  assert_int_equal(l.n_files, 2);
+  assert_int_equal(l.n_lives, 2);
+  assert_null(ni_live_file_of(&l, 1, 1));
+  assert_null(ni_live_file_of(&l, 1, 2));
+  assert_int_equal(ni_live_file_of(&l, 1, 4)->to, 1);
+  struct ni_live_batch b = logs(4, 1, 2, "1"); /* its life is known: the same number adds nothing */
+  b.accounts = &a, b.n_accounts = 1;
+  assert_int_equal(ni_live_apply(&l, &b, T(2001), 2002 * S), 0);
+  assert_int_equal(l.member[0].started, 21);
+  ni_live_free(&l);
+}
+
 /* Nothing is stuck here, where the missing rank is: the verdict stays until it has moved, or nobody tells it any more. */
 static void hangs_elsewhere(void **state) {
   (void)state;
@@ -390,9 +425,9 @@ static void nvidia(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
-                                     cmocka_unit_test(goes),    cmocka_unit_test(rates),    cmocka_unit_test(bounds),
-                                     cmocka_unit_test(texts),   cmocka_unit_test(nvidia),   cmocka_unit_test(hangs_elsewhere),
-                                     cmocka_unit_test(signs),    cmocka_unit_test(shares),
+                                     cmocka_unit_test(goes),    cmocka_unit_test(processes_go), cmocka_unit_test(rates),
+                                     cmocka_unit_test(bounds),  cmocka_unit_test(texts),   cmocka_unit_test(nvidia),
+                                     cmocka_unit_test(hangs_elsewhere), cmocka_unit_test(signs), cmocka_unit_test(shares),
                                      cmocka_unit_test(rolled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,7 @@ struct ni_parser {
   ni_json_names names;         /* strings of the current line */
   ni_line *line = nullptr;
   ni_marks at{};
+  const char *plain_at = nullptr, *plain_end = nullptr; /* of parse_plain(): behind the last string; the record's end */
   ni_trace trace{};
   ni_proxy_step *steps = nullptr; /* of the current line */
   size_t steps_size = 0;
@@ -120,10 +121,29 @@ ni_reject begin_kind(ni_parser &p, const ni_field &f, const char *key) {
   return NI_OK;
 }
 
+/* A string; v nullptr: of a plain record, printable ASCII without escapes. */
+inline ni_reject read_text(ni_parser &p, od::value *v, const char *t, const char *&out) {
+  if (v) return ni_json_string(p.names, *v, t, out);
+  constexpr uint64_t ones = 0x0101010101010101ULL;
+  char *d = p.names.text + p.names.used;
+  out = d;
+  for (t++; t < p.plain_end; t += 8, d += 8) { /* eight at once, while none of them may end it */
+    uint64_t w = ni_text_load8(t), q = w ^ '"' * ones, b = w ^ '\\' * ones;
+    if ((((q - ones) & ~q) | ((b - ones) & ~b) | ((w - ' ' * ones) & ~w) | w) & 0x80 * ones) break;
+    memcpy(d, &w, 8);
+  }
+  for (; t < p.plain_end && static_cast<unsigned char>(*t - ' ') < 0x7f - ' ' && *t != '"' && *t != '\\'; t++) *d++ = *t;
+  if (t >= p.plain_end || *t != '"') return NI_REJ_BAD_JSON;
+  *d++ = 0;
+  p.names.used = static_cast<size_t>(d - p.names.text);
+  p.plain_at = t + 1;
+  return NI_OK;
+}
+
 /* A text that is one of a few words. */
-ni_reject store_word(ni_parser &p, od::value &v, const char *t, const ni_field &f, char *at) {
+ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &f, char *at) {
   const char *word;
-  if (ni_reject r = ni_json_string(p.names, v, t, word)) return r;
+  if (ni_reject r = read_text(p, v, t, word)) return r;
   if (f.type == NI_F_OBSERVED) {
     *reinterpret_cast<bool *>(at) = strcmp(word, NI_OBSERVED) == 0;
     return NI_OK;
@@ -139,9 +159,11 @@ ni_reject store_word(ni_parser &p, od::value &v, const char *t, const ni_field &
   return src == NI_SRC_EVENT ? NI_REJ_BAD_VALUE : NI_OK;
 }
 
-inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_field &f, char *at, bool &has) {
-  const char *t = ni_json_token(v);
+/* v: of text t; nullptr: of a plain record, and what needs more than its text is refused. */
+[[gnu::always_inline]] inline ni_reject store(ni_parser &p, od::value *v, const char *t, const char *key, const ni_field &f,
+                                              char *at, bool &has) {
   has = true;
+  if (!v && (f.type > NI_F_SRC || f.type == NI_F_HASH)) return NI_REJ_BAD_JSON;
   switch (f.type) {
     case NI_F_STAMP: p.at.stamp = t; /* fall through */
     case NI_F_U64:
@@ -170,7 +192,7 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       return NI_OK;
     case NI_F_STR:
       if (*t != '"') break;
-      return ni_json_string(p.names, v, t, *reinterpret_cast<const char **>(at));
+      return read_text(p, v, t, *reinterpret_cast<const char **>(at));
     case NI_F_TIMING:
     case NI_F_SRC:
     case NI_F_OBSERVED:
@@ -178,46 +200,48 @@ inline ni_reject store(ni_parser &p, od::value &v, const char *key, const ni_fie
       return store_word(p, v, t, f, at);
     case NI_F_HASH:
       if (ni_reject r = ni_text_hash(t, reinterpret_cast<uint64_t *>(at))) return r;
-      return ni_json_step_over(v) ? NI_OK : NI_REJ_BAD_JSON;
+      return ni_json_step_over(*v) ? NI_OK : NI_REJ_BAD_JSON;
     case NI_F_F64:
     case NI_F_BW: {
       double d;
       if (!ni_text_decimal(t, &d)) {
-        if (ni_reject r = ni_json_f64(v, t, d, has)) return r;
+        if (!v) return NI_REJ_BAD_JSON;
+        if (ni_reject r = ni_json_f64(*v, t, d, has)) return r;
         if (!has) return NI_OK;
       }
       if (f.type == NI_F_BW && !(d >= 0 && d <= NI_BW_MAX_GBS)) return NI_REJ_OUT_OF_RANGE;
       *reinterpret_cast<double *>(at) = d;
       return NI_OK;
     }
-    case NI_F_BY: return ni_json_by(p.names, v, *reinterpret_cast<ni_by *>(at));
-    case NI_F_HIST: return ni_json_hist(v, reinterpret_cast<uint64_t *>(at));
-    case NI_F_PAIRS: return ni_json_pairs(p.names, v, *reinterpret_cast<ni_pairs *>(at));
-    case NI_F_OBJECT: return enter(p, v, *f.sub, at);
-    case NI_F_EVENTS: return read_events(p, v, *f.sub);
+    case NI_F_BY: return ni_json_by(p.names, *v, *reinterpret_cast<ni_by *>(at));
+    case NI_F_HIST: return ni_json_hist(*v, reinterpret_cast<uint64_t *>(at));
+    case NI_F_PAIRS: return ni_json_pairs(p.names, *v, *reinterpret_cast<ni_pairs *>(at));
+    case NI_F_OBJECT: return enter(p, *v, *f.sub, at);
+    case NI_F_EVENTS: return read_events(p, *v, *f.sub);
     case NI_F_STEPS:
       if (ni_text_is_null(t)) break;
-      return read_own(p, v, *f.sub, NI_STEPS_MAX, *reinterpret_cast<ni_proxy_steps *>(at), p.steps, p.steps_size);
-    case NI_F_METRICS: return read_own(p, v, *f.sub, NI_METRICS_MAX, *reinterpret_cast<ni_metric_names *>(at), p.metrics, p.metrics_size);
+      return read_own(p, *v, *f.sub, NI_STEPS_MAX, *reinterpret_cast<ni_proxy_steps *>(at), p.steps, p.steps_size);
+    case NI_F_METRICS:
+      return read_own(p, *v, *f.sub, NI_METRICS_MAX, *reinterpret_cast<ni_metric_names *>(at), p.metrics, p.metrics_size);
     case NI_F_NUMBERS:
       if (*t != '[') break;
-      return ni_json_numbers(p.numbers, v, *reinterpret_cast<ni_numbers *>(at));
+      return ni_json_numbers(p.numbers, *v, *reinterpret_cast<ni_numbers *>(at));
     case NI_F_TRACE:
       if (!p.line->trace) memset(&p.trace, 0, offsetof(ni_trace, event));
       p.line->trace = &p.trace;
       *reinterpret_cast<bool *>(reinterpret_cast<char *>(&p.trace) + f.has) = true;
       has = false; /* f.has is a place in the trace, not one of the record's NI_HAS_* */
-      return enter(p, v, *f.sub, reinterpret_cast<char *>(&p.trace));
+      return enter(p, *v, *f.sub, reinterpret_cast<char *>(&p.trace));
     case NI_F_KIND:
       if (ni_reject r = begin_kind(p, f, key)) return r;
-      return enter(p, v, *f.sub, at);
+      return enter(p, *v, *f.sub, at);
     default: return NI_REJ_BAD_TYPE;
   }
   /* Not what was wanted: null where the format allows it, else a reason. */
   has = false;
   if (ni_text_is_null(t)) return f.flags & NI_FLAG_NULL ? NI_OK : NI_REJ_BAD_TYPE;
   if (f.type <= NI_F_INTEGERS) return ni_text_not_integer(t);
-  return ni_json_verify(v, 2) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
+  return v && ni_json_verify(*v, 2) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
 }
 
 /* A key that no table has: verified, counted; at the top level it may be a record of a later version. */
@@ -231,6 +255,12 @@ ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_key_tabl
     if (record) l.kind_name = name;
   }
   return ni_json_verify(f.value(), 1);
+}
+
+inline void note(const ni_field &f, char *base, bool has) {
+  if (!has || !f.has) return;
+  if (f.type == NI_F_OBJECT) *reinterpret_cast<bool *>(base + f.has) = true;
+  else reinterpret_cast<ni_record *>(base)->has |= f.has;
 }
 
 ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
@@ -248,12 +278,11 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
     }
     const ni_field &field = t.field[i];
     bool has;
-    ni_reject r = seen >> i & 1 ? NI_REJ_DUPLICATE_KEY : store(p, f.value(), key, field, base + field.offset, has);
+    ni_reject r = seen >> i & 1 ? NI_REJ_DUPLICATE_KEY
+                                : store(p, &f.value(), ni_json_token(f.value()), key, field, base + field.offset, has);
     if (r) return p.line->bad_key ? r : blame(p, field, r);
     seen |= 1ULL << i;
-    if (!has || !field.has) continue;
-    if (field.type == NI_F_OBJECT) *reinterpret_cast<bool *>(base + field.has) = true;
-    else reinterpret_cast<ni_record *>(base)->has |= field.has;
+    note(field, base, has);
   }
   if (&t == &ni_table_line) p.at.seen = seen;
   uint64_t missing = t.required & ~seen;
@@ -295,6 +324,32 @@ ni_reject parse_whole(ni_parser &p, char *text, size_t len, size_t room) {
   return settle(p);
 }
 
+/*
+ * A record as the plugin writes most of them, without objects, spaces and escapes in it, needs no map of its structure. Its
+ * text goes from s to end. false: it has another form, or something is wrong.
+ */
+bool parse_plain(ni_parser &p, const char *s, const char *end, const ni_key_table &t, char *base) {
+  uint64_t seen = 0;
+  unsigned next = 0;
+  if (memchr(s + 1, '{', static_cast<size_t>(end - s - 1))) return false;
+  if (t.defaults) memcpy(base, t.defaults, t.size);
+  p.plain_end = end;
+  do {
+    const char *key = s + 2;
+    int i = s[1] == '"' ? ni_key_find(t, key, next) : -1;
+    if (i < 0 || seen >> i & 1) return false;
+    const ni_field &f = t.field[i];
+    bool has;
+    s = key + f.len;
+    if (*s++ != ':' || store(p, nullptr, s, key, f, base + f.offset, has)) return false;
+    if (*s == '"') s = p.plain_at;
+    else while (*s > ',' && (*s | 0x20) != '}') s++; /* a number or word that store() saw the end of; ']' is one, too */
+    seen |= 1ULL << i;
+    note(f, base, has);
+  } while (*s == ',' && s < end);
+  return *s == '}' && s + 1 == end && !(t.required & ~seen);
+}
+
 /* The short way. false: does not apply, or something is wrong, and the whole line shall say what. */
 bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   uint64_t stamp = 0;
@@ -314,6 +369,8 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   l.meta.dump_timestamp_us = stamp;
   l.has_header = true;
   begin_kind(p, f, key);
+  if (parse_plain(p, text + body, text + len - 1, *f.sub, reinterpret_cast<char *>(&l) + f.offset)) return settle(p) == NI_OK;
+  p.names.used = 0;
   text[len - 1] = ' '; /* the brace of the whole line */
   ni_reject r = parse_object(p, text + body, len - body, room - body, *f.sub, reinterpret_cast<char *>(&l) + f.offset);
   text[len - 1] = '}';

@@ -151,12 +151,23 @@ void ni_rows_pci(const char *pci, char out[16]) {
   for (char *p = out; *p; p++) *p = (char)tolower((unsigned char)*p);
 }
 
+void ni_rows_turn(struct ni_rows *r) {
+  size_t n = r->n_gpus;
+  if (n < GPUS_MAX / 2) return;
+  ni_index_free(&r->gpus);
+  r->n_gpus = 0;
+  for (size_t i = 0; i < n; i++) {
+    const struct ni_rows_gpu g = r->gpu[i];
+    if (g.used) (void)ni_rows_comm(r, g.pid, g.start_ns, g.hash, g.comm_rank, g.gpu, g.pci, NULL);
+  }
+}
+
 static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, uint64_t *key) {
   uint32_t k;
   *key = ni_hash(ni_hash(ni_hash((uint64_t)pid, start_ns), hash), (uint32_t)comm_rank);
   for (size_t at = 0; (k = ni_index_next(&r->gpus, *key, &at)) != NI_INDEX_NONE;) {
     struct ni_rows_gpu *g = &r->gpu[k];
-    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) return g;
+    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) return g->used = true, g;
   }
   return NULL;
 }
@@ -165,13 +176,14 @@ int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t has
                  const struct ni_live_who *who) {
   uint64_t key;
   struct ni_rows_gpu *g = find_gpu(r, pid, start_ns, hash, comm_rank, &key);
+  bool again = g;
   if (who) (void)arrive(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
   if (!g && r->n_gpus == GPUS_MAX) return 0;
   if (!g) {
     if (!ni_array_room(r->gpu, r->n_gpus, r->cap_gpus) || ni_index_add(&r->gpus, key, (uint32_t)r->n_gpus) < 0) return -ENOMEM;
     g = &r->gpu[r->n_gpus++];
   }
-  *g = (struct ni_rows_gpu){pid, start_ns, hash, comm_rank, gpu < 0 ? -1 : gpu, ""};
+  *g = (struct ni_rows_gpu){pid, start_ns, hash, comm_rank, gpu < 0 ? -1 : gpu, "", again};
   ni_rows_pci(pci, g->pci);
   return 0;
 }

@@ -20,6 +20,7 @@ struct ni_rows_gpu { /* of a rank of a communicator */
   uint64_t start_ns, hash;
   int32_t comm_rank, gpu;
   char pci[16];
+  bool used; /* it was asked for, or said again, since ni_rows_turn() made room last */
 };
 struct ni_rows_seen { /* whom a line's header names */
   struct ni_ident id; /* its name is in `name` */
@@ -41,6 +42,8 @@ struct ni_rows {
 };
 
 int ni_rows_open(struct ni_rows *r, bool nvidia, const struct ni_live *known);
+/* Before the boxes are looked at: of GPUs that fill half the table those stay that somebody asked for since it was so last. */
+void ni_rows_turn(struct ni_rows *r);
 /* An empty batch of that file, which ends where it begins. */
 void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f);
 /* As ni_tail_line; arg: struct ni_rows. */

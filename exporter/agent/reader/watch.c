@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,13 @@ enum { HEAD_BYTES = 1024, SLICE_BYTES = 64 << 10, LOGS_MAX = 8192, DIRS_MAX = 25
 static const uint64_t S = 1000000000, OLD_NS = 600000000000, TURN_NS = 500000000;
 
 struct log {
+  struct ni_live_file f; /* first: by_file() */
   char *path;
   uint64_t size;         /* of the file when it was read; what is as large has nothing new */
   size_t stem;           /* bytes of its name */
-  struct ni_live_file f;
   uint64_t left;         /* bytes of it, where it is due */
   bool lost, due, missing, unread; /* lost: as in tail.h; due: there is more to read at once; missing: another file has its name, or none */
+  bool over;             /* nobody writes it any more, as it seems */
 };
 struct dir {
   char *path;
@@ -41,10 +43,10 @@ struct ni_watch {
   struct ni_rows rows;
   struct ni_tail *tail;
   struct ni_live_batch look;
-  struct ni_live_file *known; /* by device and inode */
+  struct log *known;     /* by device and inode, without path: of readers before (size 0), and those that were over */
   struct log *log;
   struct dir dir[DIRS_MAX], *at; /* at: the one that is listed */
-  size_t n_known, n_logs, cap_logs, n_dirs, next;
+  size_t n_known, cap_known, n_logs, cap_logs, n_dirs, next;
   uint64_t now;          /* CLOCK_MONOTONIC: the turn's */
   bool turned;           /* there was one */
 };
@@ -65,6 +67,16 @@ static void use_dir(void *arg, const char *path) {
   w->dir[i].used_ns = w->now;
 }
 
+static bool aged(const struct stat *st, uint64_t ns) { return ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + ns; }
+
+/* Is there a box that says that its process lives, or may do? */
+static bool of_box(const struct ni_watch *w, const char *path) {
+  char dir[PATH_MAX];
+  const char *name = ni_path_name(path);
+  snprintf(dir, sizeof dir, "%.*s", (int)(name - path - 1), path);
+  return ni_boxes_log(w->boxes, dir, name);
+}
+
 /* A log that a reader before us had not read to its end: there may be no box any more that says where it is. */
 static void go_on(struct ni_watch *w, const struct ni_live_file *f) {
   struct log x = {.path = strdup(f->path), .f = *f};
@@ -82,11 +94,11 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
   int e = ni_rows_open(&w->rows, s->nvidia, known);
   if (e == 0) e = ni_tail_open(&w->tail);
   if (e == 0) e = ni_boxes_open(&w->boxes, s->box_dir, s->uid, s->stuck_ns);
-  if (e == 0 && !(w->known = malloc((n + 1) * sizeof *w->known))) e = -ENOMEM;
+  if (e == 0 && !ni_array_exact(&w->known, &w->cap_known, n, sizeof *w->known)) e = -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++) {
     const struct ni_live_file *f = &known->file[i];
     if (f->uid != s->uid) continue;
-    w->known[w->n_known++] = *f;
+    w->known[w->n_known++] = (struct log){.f = *f};
     if (ni_live_file_open(f, ni_now_ns(CLOCK_MONOTONIC))) go_on(w, f);
   }
   if (e == 0 && w->n_known > 1) qsort(w->known, w->n_known, sizeof *w->known, by_file);
@@ -135,13 +147,25 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
     w->log[i].missing = false;
     return;
   }
-  const struct ni_live_file *known = bsearch(&x.f, w->known, w->n_known, sizeof *w->known, by_file);
-  bool old = !known && ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + OLD_NS && !ni_boxes_log(w->boxes, dir, name);
+  const struct log *known = bsearch(&x.f, w->known, w->n_known, sizeof *w->known, by_file);
+  bool read = !known || known->size == (uint64_t)st->st_size; /* or of a time that nobody asks for */
+  bool old = read && aged(st, OLD_NS) && !ni_boxes_log(w->boxes, dir, name);
   bool full = w->n_logs == LOGS_MAX || !ni_array_room(w->log, w->n_logs, w->cap_logs);
   w->at->left_out += i == w->n_logs && !old && full;
-  if (known) x.f = *known;
+  if (known) x.f = known->f;
   if (i == w->n_logs && !old && !full) w->log[w->n_logs++] = x;
   else free(x.path);
+}
+
+/* The list, which is short and looked through every second. Where one that is over grows after all it is gone on with. */
+static void leave(struct ni_watch *w, size_t i) {
+  struct log *l = &w->log[i], *at = bsearch(&l->f, w->known, w->n_known, sizeof *w->known, by_file);
+  free(l->path);
+  l->path = NULL;
+  if (!at && !l->missing && w->n_known < NI_LIVE_FILES_MAX && ni_array_room(w->known, w->n_known, w->cap_known))
+    for (at = w->known + w->n_known++; at > w->known && by_file(&at[-1].f, &l->f) > 0; at--) *at = at[-1];
+  if (at) *at = *l;
+  *l = w->log[--w->n_logs];
 }
 
 static void find_logs(struct ni_watch *w) {
@@ -176,11 +200,8 @@ static void find_logs(struct ni_watch *w) {
     (void)ni_find(d->path, depth, wanted, found, w);
   }
   for (size_t i = 0; i < w->n_dirs; i++) w->look.unread += w->dir[i].left_out;
-  for (size_t i = 0; missing && i < w->n_logs; i++)
-    if (w->log[i].missing) {
-      free(w->log[i].path);
-      w->log[i--] = w->log[--w->n_logs];
-    }
+  for (size_t i = 0; i < w->n_logs; i++)
+    if (w->log[i].missing || w->log[i].over) leave(w, i--);
 }
 
 /* ---- what they say ---- */
@@ -235,6 +256,7 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
   struct stat st;
   w->look = (struct ni_live_batch){.kind = NI_LIVE_LOOK, .uid = w->s.uid};
   bool lost = *more = false; /* under another name, perhaps: it is looked for at once */
+  ni_rows_turn(&w->rows);
   int e = ni_boxes_look(w->boxes, &w->look, &w->rows);
   if (e < 0) return e;
   find_logs(w);
@@ -243,6 +265,7 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
     struct log *l = &w->log[(w->next + i) % n];
     if (lstat(l->path, &st) != 0 || st.st_ino != l->f.ino || st.st_dev != l->f.dev) l->missing = true;
     else if ((uint64_t)st.st_size != l->size) e = read_log(w, l, emit, arg);
+    else l->over = aged(&st, l->f.ended ? OLD_NS : 2 * OLD_NS) && !of_box(w, l->path);
     lost |= l->missing;
     if (l->due &= !l->missing) due = i + 1 + n;
   }

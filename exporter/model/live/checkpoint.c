@@ -97,12 +97,12 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns,
   const char *fault = e ? NULL : fault_of(bytes, n, &h), *p = e || fault ? NULL : bytes + sizeof h;
   if (fault) e = -EBADMSG;
   else if (e == 0 && !ni_live_ready(l)) e = -ENOMEM;
-  if (e) snprintf(why, cap, "%s", fault ? fault : strerror(-e));
   for (unsigned t = 0; t < NI_LIVE_TABLES && e == 0; p += h.n[t] * h.size[t], t++) {
     memcpy(NI_LIVE_ITEMS(l, t), p, h.n[t] * h.size[t]);
     NI_LIVE_N(l, t) = h.n[t];
-    ni_live_reindex(l, t);
+    if (!ni_live_reindex(l, t)) e = -ENOMEM;
   }
+  if (e) snprintf(why, cap, "%s", fault ? fault : strerror(-e));
   if (n && bytes != MAP_FAILED) munmap(bytes, n);
   if (fd >= 0) close(fd);
   if (e) return ni_live_free(l), e;

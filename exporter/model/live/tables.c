@@ -62,13 +62,15 @@ static void give_back(struct ni_live *l, unsigned table) {
   if (from < to) (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-void ni_live_reindex(struct ni_live *l, unsigned table) {
+bool ni_live_reindex(struct ni_live *l, unsigned table) {
   struct ni_index *x = NI_LIVE_AT(l, ni_live_shapes[table].index);
   if (x->n) memset(x->place, 0, x->cap * sizeof *x->place);
   x->n = 0;
   give_back(l, table);
-  for (size_t i = 0; i < NI_LIVE_N(l, table); i++)
-    (void)ni_index_add(x, hash_of(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size), (uint32_t)i);
+  bool ok = true;
+  for (size_t i = 0; ok && i < NI_LIVE_N(l, table); i++)
+    ok = ni_index_add(x, hash_of(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size), (uint32_t)i) == 0;
+  return ok;
 }
 
 /* Keeps the items that name, at `of`, another one that to[] has a place for: that is what they name then. map: their own. */

@@ -24,8 +24,8 @@ bool ni_live_ready(struct ni_live *l);
 /* The number of the item; NI_INDEX_NONE: there is none, or of add: there is no room, of which l->full tells. */
 uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key);
 uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key);
-/* After items have moved, or gone from the end. */
-void ni_live_reindex(struct ni_live *l, unsigned table);
+/* After items have moved, or gone from the end. false without memory, which where none came it has: then they are not all found. */
+bool ni_live_reindex(struct ni_live *l, unsigned table);
 /* Jobs go with all that is theirs, and items have other numbers then. goes: as many as there are jobs. false: none goes. */
 bool ni_live_drop(struct ni_live *l, const bool *goes);
 /*

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "exporter/agent/reader/boxes.h"
+#include "exporter/agent/reader/rows.h"
 #include "exporter/agent/reader/watch.h"
 #include "exporter/base/now.h"
 #include "exporter/input/discover.h"
@@ -383,6 +384,28 @@ static void passes_over(void **ctx) {
   assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
   assert_int_equal(s.look.logs, 2);
   assert_true(s.n > 0);
+  /* One that is over leaves the list, and is not read again from its beginning when it is touched, or grows after all. */
+  uint64_t lines = s.totals.lines;
+  sh("cd %s && touch -d '12 minutes ago' *.gz && touch .", to);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+    if (i) assert_int_equal(s.look.logs, 1); /* the other one did not say that it was its last */
+  }
+  sh("cd %s && touch -d '21 minutes ago' *-pid6-* && touch .", to);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+    if (i) assert_int_equal(s.look.logs, 0);
+  }
+  sh("cd %s && touch *.gz .", to);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.look.logs, 2);
+  assert_int_equal(s.totals.lines, lines);
+  sh("cd %s && touch -d '12 minutes ago' *-pid5-* && touch .", to);
+  for (int i = 0; i < 2; i++) assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.look.logs, 1);
+  sh("cd %s && cat $(ls %s/nodes/*.gz | head -n 1) >>$(ls *-pid5-*) && touch .", to, top);
+  assert_int_equal(ni_watch_turn(w, emit, &s, &more), 0);
+  assert_int_equal(s.totals.lines, 2 * lines);
   /* More than there is room for: so many are left out, also where the folder is not listed again. */
   sh("cd %s && seq -f $(hostname)-pid7%%05g-1.jsonl 8192 | xargs touch && touch -d '1 minute ago' .", to);
   for (int i = 0; i < 2; i++) {
@@ -392,6 +415,23 @@ static void passes_over(void **ctx) {
   }
   ni_watch_close(w);
   free_state(&s);
+}
+
+/* GPUs of lives that nobody asks for any more make room; those stay that somebody does. */
+static void gpus_of_lives(void **ctx) {
+  (void)ctx;
+  enum { HALF = 32768 };
+  struct ni_rows r;
+  assert_int_equal(ni_rows_open(&r, false, NULL), 0);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < HALF - 2; i++) assert_int_equal(ni_rows_comm(&r, 2 + i, (uint64_t)round, 5, 0, 1, "0000:1B:00.0", NULL), 0);
+    assert_int_equal(ni_rows_comm(&r, 1, 7, 5, 3, 2, "0000:1B:00.0", NULL), 0);
+    ni_rows_turn(&r);
+    assert_int_equal(r.n_gpus, round == 1 ? 1 : HALF - 1); /* there is room for them all at first */
+    assert_int_equal(ni_rows_comm(&r, 1, 7, 5, 3, 2, "0000:1B:00.0", NULL), 0);
+    assert_int_equal(r.n_gpus, round == 1 ? 1 : HALF - 1); /* it is found */
+  }
+  ni_rows_close(&r);
 }
 
 /* A job that runs: found by its boxes alone. */
@@ -558,7 +598,8 @@ static int teardown(void **ctx) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_record),    cmocka_unit_test(grows_in_pieces), cmocka_unit_test(damaged_members),
-                                     cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over),     cmocka_unit_test(running_job),
+                                     cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over), cmocka_unit_test(gpus_of_lives),
+                                     cmocka_unit_test(running_job),
                                      cmocka_unit_test(young_box), cmocka_unit_test(killed_job)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -24,12 +24,12 @@ enum ni_field_type {
   NI_F_INTEGERS = NI_F_U32, /* up to here */
   NI_F_BOOL,
   NI_F_STR,
-  NI_F_HASH,   /* "0x..." up to 16 digits -> uint64_t */
   NI_F_F64,    /* null, "nan", NaN, "inf" and inf: no value */
   NI_F_BW,     /* as F64, 0 to NI_BW_MAX_GBS */
   NI_F_TIMING, /* name of a timing source -> enum ni_timing */
   NI_F_OBSERVED, /* "observed" -> true */
-  NI_F_SRC,    /* name of ni_src_names -> enum ni_src */
+  NI_F_SRC,    /* name of ni_src_names -> enum ni_src; up to here without a map of the structure */
+  NI_F_HASH,   /* "0x..." up to 16 digits -> uint64_t */
   NI_F_BY,     /* object of numbers -> struct ni_by */
   NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
   NI_F_PAIRS,  /* object of strings -> struct ni_pairs */

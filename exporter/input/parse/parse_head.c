@@ -47,10 +47,9 @@ const struct ni_head *ni_heads_find(const struct ni_heads *heads, const char *te
   if (len < ID_AT + 8) return NULL;
   const struct ni_head *h = &heads->slot[slot_of(text)];
   if (!h->before || len < h->before + 32u + h->after || memcmp(text, h->text, h->before) != 0) return NULL;
-  uint64_t v = 0;
-  const char *s = text + h->before, *first = s;
-  while (ni_text_is_digit(*s) && s - first < 18) v = v * 10 + (unsigned char)(*s++ - '0');
-  if (s == first || (*first == '0' && s - first > 1) || memcmp(s, h->text + h->before, h->after) != 0) return NULL;
+  const char *first = text + h->before, *s;
+  uint64_t v = ni_text_digits(first, &s);
+  if (s == first || s - first > 18 || (*first == '0' && s - first > 1) || memcmp(s, h->text + h->before, h->after) != 0) return NULL;
   if (s[h->after] != '"') return NULL;
   *stamp = v;
   *key = s + h->after + 1;

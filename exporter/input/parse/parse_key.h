@@ -15,7 +15,7 @@ inline bool ni_key_is(const ni_field &f, const char *key) {
   unsigned rest = len - i;
   if (!rest) return true;
   uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f.key + i);
-  return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? !(d << (64 - 8 * rest)) : !(d >> (64 - 8 * rest));
+  return !(d << (64 - 8 * rest));
 }
 
 /* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the

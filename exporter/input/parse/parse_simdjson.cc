@@ -37,7 +37,7 @@ struct ni_parser {
   ni_json_names names;         /* strings of the current line */
   ni_line *line = nullptr;
   ni_marks at{};
-  const char *plain_at = nullptr, *plain_end = nullptr; /* of parse_plain(): behind the last string; the record's end */
+  const char *plain_at = nullptr, *plain_end = nullptr; /* of parse_plain(): behind the value, where its reader knows; the record's end */
   ni_trace trace{};
   ni_proxy_step *steps = nullptr; /* of the current line */
   size_t steps_size = 0;
@@ -127,12 +127,13 @@ inline ni_reject read_text(ni_parser &p, od::value *v, const char *t, const char
   constexpr uint64_t ones = 0x0101010101010101ULL;
   char *d = p.names.text + p.names.used;
   out = d;
-  for (t++; t < p.plain_end; t += 8, d += 8) { /* eight at once, while none of them may end it */
+  unsigned n = 8;
+  for (t++; n == 8 && t < p.plain_end; t += n, d += n) { /* up to the first one that may end it */
     uint64_t w = ni_text_load8(t), q = w ^ '"' * ones, b = w ^ '\\' * ones;
-    if ((((q - ones) & ~q) | ((b - ones) & ~b) | ((w - ' ' * ones) & ~w) | w) & 0x80 * ones) break;
-    memcpy(d, &w, 8);
+    uint64_t hit = (((q - ones) & ~q) | ((b - ones) & ~b) | ((w - ' ' * ones) & ~w) | w) & 0x80 * ones;
+    n = hit ? static_cast<unsigned>(__builtin_ctzll(hit)) / 8 : 8;
+    memcpy(d, t, 8);
   }
-  for (; t < p.plain_end && static_cast<unsigned char>(*t - ' ') < 0x7f - ' ' && *t != '"' && *t != '\\'; t++) *d++ = *t;
   if (t >= p.plain_end || *t != '"') return NI_REJ_BAD_JSON;
   *d++ = 0;
   p.names.used = static_cast<size_t>(d - p.names.text);
@@ -163,25 +164,25 @@ ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &
 [[gnu::always_inline]] inline ni_reject store(ni_parser &p, od::value *v, const char *t, const char *key, const ni_field &f,
                                               char *at, bool &has) {
   has = true;
-  if (!v && (f.type > NI_F_SRC || f.type == NI_F_HASH)) return NI_REJ_BAD_JSON;
+  if (!v && f.type > NI_F_SRC) return NI_REJ_BAD_JSON;
   switch (f.type) {
     case NI_F_STAMP: p.at.stamp = t; /* fall through */
     case NI_F_U64:
-      if (ni_text_u64(t, reinterpret_cast<uint64_t *>(at)) == NI_OK) return NI_OK;
+      if (ni_text_u64(t, reinterpret_cast<uint64_t *>(at), &p.plain_at) == NI_OK) return NI_OK;
       break;
     case NI_F_I64:
-      if (ni_text_i64(t, reinterpret_cast<int64_t *>(at)) == NI_OK) return NI_OK;
+      if (ni_text_i64(t, reinterpret_cast<int64_t *>(at), &p.plain_at) == NI_OK) return NI_OK;
       break;
     case NI_F_I32: {
       int64_t x = 0;
-      if (ni_text_i64(t, &x)) break;
+      if (ni_text_i64(t, &x, &p.plain_at)) break;
       if (x < f.min || x > INT32_MAX) return NI_REJ_OUT_OF_RANGE;
       *reinterpret_cast<int32_t *>(at) = static_cast<int32_t>(x);
       return NI_OK;
     }
     case NI_F_U32: {
       uint64_t x = 0;
-      if (ni_text_u64(t, &x)) break;
+      if (ni_text_u64(t, &x, &p.plain_at)) break;
       if (x > UINT32_MAX) return NI_REJ_OUT_OF_RANGE;
       *reinterpret_cast<uint32_t *>(at) = static_cast<uint32_t>(x);
       return NI_OK;
@@ -204,7 +205,7 @@ ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &
     case NI_F_F64:
     case NI_F_BW: {
       double d;
-      if (!ni_text_decimal(t, &d)) {
+      if (!ni_text_decimal(t, &d, &p.plain_at)) {
         if (!v) return NI_REJ_BAD_JSON;
         if (ni_reject r = ni_json_f64(*v, t, d, has)) return r;
         if (!has) return NI_OK;
@@ -341,9 +342,10 @@ bool parse_plain(ni_parser &p, const char *s, const char *end, const ni_key_tabl
     const ni_field &f = t.field[i];
     bool has;
     s = key + f.len;
-    if (*s++ != ':' || store(p, nullptr, s, key, f, base + f.offset, has)) return false;
-    if (*s == '"') s = p.plain_at;
-    else while (*s > ',' && (*s | 0x20) != '}') s++; /* a number or word that store() saw the end of; ']' is one, too */
+    p.plain_at = ++s;
+    if (s[-1] != ':' || store(p, nullptr, s, key, f, base + f.offset, has)) return false;
+    if (p.plain_at != s) s = p.plain_at;
+    else while (*s > ',' && (*s | 0x20) != '}') s++; /* a word that store() saw the end of; ']' is one, too */
     seen |= 1ULL << i;
     note(f, base, has);
   } while (*s == ',' && s < end);

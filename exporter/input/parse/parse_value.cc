@@ -97,7 +97,7 @@ ni_reject ni_json_string(ni_json_names &names, od::value &v, const char *t, cons
     uint64_t w = ni_text_load8(s), q = w ^ 0x2222222222222222ULL, b = w ^ 0x5c5c5c5c5c5c5c5cULL;
     constexpr uint64_t ones = 0x0101010101010101ULL, tops = 0x8080808080808080ULL;
     uint64_t hit = (((q - ones) & ~q) | ((b - ones) & ~b)) & tops;
-    memcpy(d, &w, 8);
+    memcpy(d, s, 8);
     if (hit) break;
     s += 8;
     d += 8;
@@ -139,8 +139,9 @@ ni_reject ni_json_by(ni_json_names &names, od::value &v, ni_by &by) {
   for (auto item : o) {
     od::field f;
     uint64_t count = 0;
+    const char *end;
     if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
-    if (ni_reject r = ni_text_u64(ni_json_token(f.value()), &count)) return r;
+    if (ni_reject r = ni_text_u64(ni_json_token(f.value()), &count, &end)) return r;
     if (__builtin_add_overflow(by.total, count, &by.total) || by.total > INT64_MAX) return NI_REJ_OUT_OF_RANGE;
     if (by.n == NI_BY_MAX) {
       by.more++;
@@ -160,10 +161,10 @@ ni_reject ni_json_hist(od::value &v, uint64_t *hist) {
     od::field f;
     uint64_t edge = 0, count = 0;
     if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f)) return ni_json_reason(e);
-    const char *s = f.key().raw(), *first = s;
+    const char *s = f.key().raw(), *first = s, *end;
     for (; ni_text_is_digit(*s) && s - first < 19; s++) edge = edge * 10 + static_cast<unsigned char>(*s - '0');
     if (s == first || *s != '"') return NI_REJ_BAD_VALUE;
-    if (ni_reject r = ni_text_u64(ni_json_token(f.value()), &count)) return r;
+    if (ni_reject r = ni_text_u64(ni_json_token(f.value()), &count, &end)) return r;
     uint64_t &bucket = hist[ni_hist_bucket(edge)];
     if (__builtin_add_overflow(bucket, count, &bucket) || bucket > INT64_MAX) return NI_REJ_OUT_OF_RANGE;
   }
@@ -198,10 +199,10 @@ ni_reject ni_json_numbers(ni_json_numbers_room &room, od::value &v, ni_numbers &
   for (auto item : a) {
     od::value x;
     if (simdjson::error_code e = simdjson::simdjson_result<od::value>(item).get(x)) return ni_json_reason(e);
-    const char *t = ni_json_token(x);
+    const char *t = ni_json_token(x), *end;
     int64_t number = NI_NO_NUMBER;
     if (!ni_text_is_null(t))
-      if (ni_reject r = ni_text_i64(t, &number)) return r;
+      if (ni_reject r = ni_text_i64(t, &number, &end)) return r;
     room.number[room.used++] = number;
     numbers.n++;
   }

@@ -11,7 +11,7 @@
 #include "exporter/input/line_reader.h"
 #include "exporter/input/parse/parse.h"
 
-enum { IN_BYTES = 64 << 10, TEXT_MAX = 8 << 20, PACKED_MAX = 16 << 20, LOOK_PIECES = 64 };
+enum { IN_BYTES = 16 << 10, TEXT_MAX = 8 << 20, PACKED_MAX = 16 << 20, LOOK_PIECES = 256 }; /* what is flushed at once is rarely more than IN_BYTES */
 
 struct ni_tail {
   struct ni_inflater *z;
@@ -46,11 +46,14 @@ static ssize_t read_at(int fd, void *to, size_t n, uint64_t at) {
   return got < 0 ? -errno : got;
 }
 
-/* The member at `at` into t->text. 1: it is whole, *len bytes, and ends before *end; 0: it is not yet; -EBADMSG: damaged. */
-static int inflate_member(struct ni_tail *t, int fd, uint64_t at, uint64_t *end, size_t *len) {
+/*
+ * The member at `at`, of which in_len bytes are in t->in, into t->text. 1: it is whole, *len bytes, and ends before *end; 0: it is
+ * not yet; -EBADMSG: damaged.
+ */
+static int inflate_member(struct ni_tail *t, int fd, uint64_t at, size_t in_len, uint64_t *end, size_t *len) {
   uint64_t from = at;
   const uint8_t *in = t->in;
-  size_t in_len = 0;
+  at += in_len;
   ni_inflater_reset(t->z);
   for (*len = 0;;) {
     if (in_len == 0) {
@@ -107,15 +110,14 @@ static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
 }
 
 static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {
-  uint8_t head[NI_GZIP_HEADER_BYTES];
   uint64_t end;
   size_t len;
-  ssize_t got = read_at(fd, head, sizeof head, p->at);
-  if (got < (ssize_t)sizeof head) return got < 0 ? (int)got : 0;
-  int e = ni_gzip_header(head) ? inflate_member(t, fd, p->at, &end, &len) : -EBADMSG;
+  ssize_t got = read_at(fd, t->in, IN_BYTES, p->at);
+  if (got < NI_GZIP_HEADER_BYTES) return got < 0 ? (int)got : 0;
+  bool padding = t->in[0] == 0; /* tar and tape pad with zeros */
+  int e = ni_gzip_header(t->in) ? inflate_member(t, fd, p->at, (size_t)got, &end, &len) : -EBADMSG;
   if (e == 1 && (e = hand_out(t, len, line, arg, sum)) == 1) *p = (struct ni_tail_at){.at = end};
   if (e != -EBADMSG) return e;
-  bool padding = head[0] == 0; /* tar and tape pad with zeros */
   int64_t next = find_header(t, fd, p->at + 1);
   if (next < 0) return (int)next;
   sum->damages += !p->lost && !padding;

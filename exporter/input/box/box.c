@@ -42,9 +42,9 @@ static uint64_t start_ticks(int64_t pid) {
 
 /* Is the process that wrote the box alive? docs/internals/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
 static enum ni_life life_of(const struct ni_box_header *h) {
-  char boot[64];
+  static _Thread_local char boot[64]; /* it stays */
   struct stat ns;
-  if (read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) boot[strcspn(boot, "\n")] = 0;
+  if (!*boot && read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) boot[strcspn(boot, "\n")] = 0;
   if (!*boot || !*h->boot_id) return NI_LIFE_UNKNOWN;
   if (strcmp(boot, h->boot_id) != 0) { /* another machine, or this one was booted since */
     char host[256] = "";

@@ -57,8 +57,9 @@ PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version
 PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthread -ldl -lm
 
 # ---- exporter ----------------------------------------------------------------------------------------------
-EXP_SRC    := $(filter-out exporter/agent/%,$(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c)))
-EXP_CXX    := $(filter-out exporter/agent/%,$(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc)))
+LIVE_ROOMS := exporter/agent exporter/rpc exporter/http exporter/head
+EXP_SRC    := $(filter-out $(LIVE_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c)))
+EXP_CXX    := $(filter-out $(LIVE_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc)))
 EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
 EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
@@ -66,10 +67,12 @@ EXP_BIN    := $(BUILD)/nccl-inspector
 EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
 EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
 
-# `agent` and `top` are a program of their own (exporter/cmds/live.h): what they link nobody else has to load.
-LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(wildcard exporter/agent/*.c exporter/agent/*/*.c exporter/agent/*/*.cc))))
+# `agent`, `top`, `head` and `session` are a program of their own (exporter/cmds/live.h): what they link nobody else has to load.
+LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(wildcard $(foreach r,$(LIVE_ROOMS),$(r)/*.c $(r)/*.cc $(r)/*/*.c $(r)/*/*.cc)))))
 LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD)/nccl-inspector-live)
-LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo
+# gRPC, between agents and the head; without it exporter/rpc/none.c says so.
+HAVE_RPC   := $(and $(HAVE_NGHTTP2),$(HAVE_GNUTLS))
+LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo $(if $(HAVE_RPC),-lnghttp2 -lgnutls)
 # All of it but main(): for tests.
 LIVE_LIB   := $(if $(LIVE_BIN),$(BUILD)/liblive.a)
 

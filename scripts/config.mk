@@ -4,6 +4,7 @@
 #
 # HAVE_ISAL HAVE_SIMDJSON HAVE_ZSTD HAVE_SNAPPY   1, or empty; a missing one switches its feature off with one line here
 # HAVE_MICROHTTPD HAVE_CURL HAVE_CURSES   the same; nccl-inspector-live needs all three (exporter/cmds/live.h)
+# HAVE_NGHTTP2 HAVE_GNUTLS   the same; the head and what agents send to it need both (exporter/rpc/rpc.h)
 # LIBDEFLATE   1: its archive can go into the plugin, that is, holds position-independent code; libdeflate takes two thirds
 #              of zlib's time (plugin/write/gz_codec.h)
 # ZLIB_A       zlib's archive      OLD_LIBS  what glibc before 2.34 has beside libc      MACHINE  what the compiler makes code for
@@ -20,9 +21,11 @@ $(BUILD)/config.mk: scripts/config.mk
 	$(call ask,HAVE_SIMDJSON,simdjson.h,$(CXX) -std=c++17 -x c++,-lsimdjson)
 	$(call ask,HAVE_ZSTD,zstd.h,$(CC) -x c,-lzstd,nccl-inspector writes no Parquet with zstd (libzstd-dev; then make clean))
 	$(call ask,HAVE_SNAPPY,snappy-c.h,$(CC) -x c,-lsnappy,nccl-inspector writes no Parquet with snappy (libsnappy-dev; then make clean))
-	$(call ask,HAVE_MICROHTTPD,microhttpd.h,$(CC) -x c,-lmicrohttpd,nccl-inspector has no agent and no top (libmicrohttpd-dev; then make clean))
-	$(call ask,HAVE_CURL,curl/curl.h,$(CC) -x c,-lcurl,nccl-inspector has no agent and no top (libcurl4-gnutls-dev; then make clean))
-	$(call ask,HAVE_CURSES,curses.h,$(CC) -x c,-lncursesw -ltinfo,nccl-inspector has no agent and no top (libncurses-dev; then make clean))
+	$(call ask,HAVE_MICROHTTPD,microhttpd.h,$(CC) -x c,-lmicrohttpd,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libmicrohttpd-dev; then make clean))
+	$(call ask,HAVE_CURL,curl/curl.h,$(CC) -x c,-lcurl,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libcurl4-gnutls-dev; then make clean))
+	$(call ask,HAVE_CURSES,curses.h,$(CC) -x c,-lncursesw -ltinfo,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libncurses-dev; then make clean))
+	$(call ask,HAVE_NGHTTP2,nghttp2/nghttp2.h,$(CC) -x c,-lnghttp2,the head takes no gRPC$(comma) and agents send nothing to it (libnghttp2-dev; then make clean))
+	$(call ask,HAVE_GNUTLS,gnutls/gnutls.h,$(CC) -x c,-lgnutls,the head takes no gRPC$(comma) and agents send nothing to it (libgnutls28-dev; then make clean))
 	$(call ask,LIBDEFLATE,libdeflate.h,$(CC) -x c,-shared -fPIC -Wl$(comma)--whole-archive -l:libdeflate.a -Wl$(comma)--no-whole-archive,the plugin compresses with zlib$(comma) slower (libdeflate-dev; then make clean))
 	$(Q)echo "ZLIB_A ?= $$($(CC) -print-file-name=libz.a)" >>$@.new
 	$(Q)echo "OLD_LIBS :=$$(for l in libpthread.so.0 libdl.so.2; do case $$($(CC) -print-file-name=$$l) in /*) printf ' -l:%s' $$l ;; esac; done)" >>$@.new

@@ -88,7 +88,7 @@ TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
 # Those of the agent link it, where it is built.
-HOST_LIVE := test/host/otlp_send.c test/host/sampler.c
+HOST_LIVE := test/host/otlp_send.c test/host/sampler.c test/host/http_echo.c
 HOST_SRC  := $(filter-out $(if $(LIVE_LIB),,$(HOST_LIVE)),$(sort $(wildcard test/host/*.c)))
 HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
 PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))

@@ -19,6 +19,7 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/http/http.h"
 #include "exporter/model/live/checkpoint.h"
 #include "exporter/model/live/live_tick.h"
 #include "exporter/output/metrics/now.h"
@@ -28,7 +29,6 @@
 #include "otlp_send.h"
 #include "reader/readers.h"
 #include "sampler.h"
-#include "serve.h"
 #include "settings.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -45,7 +45,7 @@ struct agent {
   struct ni_hooks hooks;
   struct ni_readers *readers;
   struct ni_sampler *sampler;
-  struct ni_serve *serve;
+  struct ni_http *http;
   struct ni_otlp *otlp;
   uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, trimmed_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
   bool changed, settled, unsaved, ended;
@@ -81,14 +81,29 @@ static void save_shown(struct agent *a) {
   if (a->settled && a->changed) save(a);
 }
 
-static bool make(void *arg, enum ni_serve_what what, FILE *f) {
+/* GET of /metrics, /v1/now, /healthz. */
+static void answer(void *arg, const struct ni_http_request *q, struct ni_http_answer *to) {
   struct agent *a = arg;
-  if (what != NI_SERVE_HEALTH && what != NI_SERVE_NOW) save_shown(a);
+  bool metrics = strcmp(q->path, "/metrics") == 0, now = strcmp(q->path, "/v1/now") == 0, health = strcmp(q->path, "/healthz") == 0;
+  *to = (struct ni_http_answer){.status = 404, .why = "there are /metrics, /v1/now and /healthz"};
+  if (!metrics && !now && !health) return;
+  if (metrics) save_shown(a);
   const struct ni_metrics_in in = figures(a);
-  const char *health = a->unsaved ? "degraded: the state cannot be saved" : in.self->degraded ? "degraded: samples are lost" : "ok";
-  if (what == NI_SERVE_HEALTH) return ni_say(f, "%s\n", health), true;
-  if (a->settled && what == NI_SERVE_NOW) return ni_now_json(f, &in), true;
-  return a->settled && ni_metrics_text(f, &in, what == NI_SERVE_OPENMETRICS) == 0;
+  const char *said = a->unsaved ? "degraded: the state cannot be saved" : in.self->degraded ? "degraded: samples are lost" : "ok";
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  bool fine = f && (a->settled || health);
+  if (fine && health) ni_say(f, "%s\n", said);
+  if (fine && now) ni_now_json(f, &in);
+  if (fine && metrics) fine = ni_metrics_text(f, &in, q->open_metrics) == 0;
+  fine = fine && !ferror(f);
+  if (f && fclose(f) != 0) fine = false;
+  *to = (struct ni_http_answer){.status = 200, .body = text, .len = bytes, .shared = true, .counted = metrics,
+      .type = health ? "text/plain" : now ? "application/json" : q->open_metrics ? NI_METRICS_OPEN_TYPE : NI_METRICS_TEXT_TYPE};
+  if (fine) return;
+  free(text);
+  *to = (struct ni_http_answer){.status = 503, .why = "not yet: logs are still being read", .header = "Retry-After", .header_value = "1"};
 }
 
 static void send_otlp(struct agent *a) {
@@ -150,11 +165,13 @@ static bool watch(const struct agent *a, int fd, void *ptr) {
   return fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-static bool open_serve(struct agent *a, const struct ni_agent_options *o) {
+static bool open_http(struct agent *a, const struct ni_agent_options *o) {
+  const struct ni_http_options http = {.listen = o->listen, .token_file = o->token_file, .tls_cert = o->tls_cert, .tls_key = o->tls_key,
+                                       .open = o->open, .connections = 64};
   char why[512];
-  int e = ni_serve_open(&a->serve, o, make, a, why, sizeof why);
+  int e = ni_http_open(&a->http, &http, answer, a, why, sizeof why);
   if (e < 0) say(a, "%s", why);
-  return e == 0 && watch(a, ni_serve_fd(a->serve), &a->serve);
+  return e == 0 && watch(a, ni_http_fd(a->http), &a->http);
 }
 
 static void close_parts(struct agent *a) {
@@ -185,12 +202,12 @@ static void reload(struct agent *a) {
   notify("RELOADING=1");
   struct ni_settings *before = a->set, *next = ni_settings_read(a->argc, a->argv, &code);
   const char *was = before->o.state_dir ? before->o.state_dir : "", *is = next && next->o.state_dir ? next->o.state_dir : "";
-  if (next && open_serve(a, &next->o)) {
+  if (next && open_http(a, &next->o)) {
     if (strcmp(was, is) != 0) say(a, "SIGHUP: the state stays in %s until the agent is begun anew", a->state);
     close_parts(a);
     a->set = next, next = before;
     open_parts(a);
-    say(a, "SIGHUP: the settings were read; serves %s", ni_serve_url(a->serve));
+    say(a, "SIGHUP: the settings were read; serves %s", ni_http_url(a->http));
   } else say(a, "SIGHUP: the settings stay as they were");
   if (next) ni_settings_free(next);
   notify("READY=1");
@@ -228,7 +245,7 @@ static void tick(struct agent *a) {
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
-  ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
+  ni_http_turn(a->http, &a->self.scrapes, &a->self.requests_refused);
   rotate(a);
   if (a->mono_ns - a->trimmed_ns < 60 * SECOND) return;
   (void)malloc_trim(0); /* buffers of all sizes come and go for weeks: what lies free between them */
@@ -253,7 +270,7 @@ static bool handle(struct agent *a, void *from) {
     else a->ended = true;
   }
   if (from == &a->timer || from == &a->signals) return true;
-  if (from == &a->serve) ni_serve_turn(a->serve, &a->self.scrapes, &a->self.requests_refused);
+  if (from == &a->http) ni_http_turn(a->http, &a->self.scrapes, &a->self.requests_refused);
   else if (from == &a->sampler) take_sample(a);
   else a->changed |= ni_readers_ready(a->readers, from, a->unix_ns, a->mono_ns);
   return false;
@@ -288,7 +305,7 @@ static bool begin(struct agent *a) {
     return say(a, "%s", strerror(errno)), false;
   (void)gethostname(a->node, sizeof a->node - 1);
   state_path(a);
-  if (!open_state(a) || !open_serve(a, &a->set->o) || !open_parts(a)) return false;
+  if (!open_state(a) || !open_http(a, &a->set->o) || !open_parts(a)) return false;
   ni_hooks_turn(&a->hooks, NULL, &a->live, a->node, a->mono_ns); /* what was told before */
   return true;
 }
@@ -298,7 +315,7 @@ static void end(struct agent *a, bool served) {
   if (served && a->otlp) send_otlp(a);
   close_parts(a);
   if (served) save(a);
-  if (a->serve) ni_serve_close(a->serve);
+  if (a->http) ni_http_close(a->http);
   ni_live_free(&a->live);
   ni_settings_free(a->set);
 }
@@ -319,7 +336,7 @@ static int background(const char *name) {
 /* Whoever waits may go on. In the background messages go to agent.log from here on. */
 static void serves(struct agent *a, int waiting) {
   char line[256];
-  int n = snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_serve_url(a->serve), (int)getpid());
+  int n = snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_http_url(a->http), (int)getpid());
   if (waiting < 0) ni_say(stderr, "%s\n", line);
   else {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -126,7 +126,7 @@ static int hang(struct ni_run *r, struct ni_summary *s) {
 int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   int e = ni_result_begin(r);
   if (e < 0) return e;
-  ni_store_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
+  ni_spill_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   e = ni_plan(r);
@@ -181,7 +181,7 @@ static int no_end(void *rows) { return (void)rows, 0; }
 int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   const struct ni_sink none = {NULL, nowhere, pass_over, no_end};
   const char *tmp = getenv("TMPDIR");
-  ni_store_init(&r->store, tmp && *tmp ? tmp : "/tmp", r->opt.memory_bytes / NI_STORE_SHARE);
+  ni_spill_init(&r->store, tmp && *tmp ? tmp : "/tmp", r->opt.memory_bytes / NI_STORE_SHARE);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   r->records = &none;
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
@@ -208,7 +208,7 @@ void ni_summarize_free(struct ni_run *r) {
   ni_runs_free(&r->runs);
   ni_tables_free(r);
   ni_rollups_free(r);
-  ni_store_close(&r->store);
+  ni_spill_close(&r->store);
   if (r->tmp_fd >= 0) close(r->tmp_fd);
   if (r->out_fd >= 0) close(r->out_fd);
   free(r->comm_at);

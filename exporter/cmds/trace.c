@@ -65,7 +65,7 @@ static void resolve_times(struct ni_tr *r) {
   r->until_ns = until == INT64_MAX ? INT64_MAX : until * 1000;
 }
 
-static int run_phases(struct ni_tr *r, struct ni_store *store) {
+static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   r->store = store;
   int e = ni_sort_new(&r->sort, store, r->opt.memory_bytes, ni_tr_by_time, NULL);
   if (e == 0) e = ni_names_init(&r->names);
@@ -110,7 +110,7 @@ static void run_free(struct ni_tr *r) {
 
 int ni_trace_run(int argc, char **argv) {
   struct ni_tr r = {.progress = NI_PROGRESS_INIT};
-  struct ni_store store;
+  struct ni_spill store;
   char *folder = NULL;
   int done, code = ni_words_parse(&ni_trace_command, argc, argv, &r.opt, &done), e;
   if (done) goto out;
@@ -127,9 +127,9 @@ int ni_trace_run(int argc, char **argv) {
   if (e < 0) ni_tr_fail(&r, e, "%s", strerror(-e));
   else ni_inputs_unreadable(argv[0], &r.files);
   r.progress.mode = ni_inputs_progress(&r.opt.inputs, r.opt.quiet);
-  ni_store_init(&store, folder, 0);
+  ni_spill_init(&store, folder, 0);
   if (e == 0) e = run_phases(&r, &store);
-  ni_store_close(&store);
+  ni_spill_close(&store);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], r.error_text);
     goto out;

@@ -8,16 +8,16 @@
 
 #include "exporter/base/out_file.h"
 
-void ni_store_init(struct ni_store *st, const char *dir, uint64_t limit_bytes) {
-  *st = (struct ni_store){.fd = -1, .dir = dir, .limit_bytes = limit_bytes};
+void ni_spill_init(struct ni_spill *st, const char *dir, uint64_t limit_bytes) {
+  *st = (struct ni_spill){.fd = -1, .dir = dir, .limit_bytes = limit_bytes};
 }
 
-void ni_store_close(struct ni_store *st) {
+void ni_spill_close(struct ni_spill *st) {
   if (st->fd >= 0) close(st->fd);
   st->fd = -1;
 }
 
-static int open_file(struct ni_store *st) {
+static int open_file(struct ni_spill *st) {
   int state = 0;
   if (atomic_compare_exchange_strong(&st->fd_state, &state, 1)) {
     st->fd = open(st->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -35,17 +35,17 @@ static int open_file(struct ni_store *st) {
   return state == 2 ? 0 : state;
 }
 
-int ni_store_reserve(struct ni_store *st, uint64_t bytes, uint64_t *offset) {
+int ni_spill_reserve(struct ni_spill *st, uint64_t bytes, uint64_t *offset) {
   int e = open_file(st);
   if (e == 0) *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
   return e;
 }
 
-int ni_store_write(struct ni_store *st, const void *from, size_t bytes, uint64_t offset) {
+int ni_spill_write(struct ni_spill *st, const void *from, size_t bytes, uint64_t offset) {
   return ni_write_all(st->fd, from, bytes, (off_t)offset);
 }
 
-int ni_store_read(struct ni_store *st, void *to, size_t bytes, uint64_t offset) {
+int ni_spill_read(struct ni_spill *st, void *to, size_t bytes, uint64_t offset) {
   for (size_t done = 0; done < bytes;) {
     ssize_t k = pread(st->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
     if (k < 0 && errno == EINTR) continue;

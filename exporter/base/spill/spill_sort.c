@@ -24,7 +24,7 @@ struct run {
 };
 
 struct ni_sort {
-  struct ni_store *store;
+  struct ni_spill *store;
   ni_sort_compare *compare;
   void *arg;
   char *buffer;
@@ -41,7 +41,7 @@ struct ni_sort {
 
 static size_t padded(size_t len) { return (len + 7) & ~(size_t)7; }
 
-int ni_sort_new(struct ni_sort **out, struct ni_store *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg) {
+int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg) {
   struct ni_sort *s = *out = calloc(1, sizeof *s);
   if (!s) return -ENOMEM;
   *s = (struct ni_sort){.store = store, .compare = compare, .arg = arg};
@@ -84,7 +84,7 @@ static void sort_buffer(struct ni_sort *s) {
 static int spill(struct ni_sort *s) {
   enum { PIECE = 256 << 10 };
   uint64_t offset;
-  int e = ni_store_reserve(s->store, s->used, &offset);
+  int e = ni_spill_reserve(s->store, s->used, &offset);
   char *piece = e == 0 ? malloc(PIECE) : NULL;
   if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs))) e = -ENOMEM;
   uint64_t at = offset;
@@ -94,14 +94,14 @@ static int spill(struct ni_sort *s) {
     const struct head *h = head_at(s, s->index[i]);
     size_t len = sizeof *h + padded(h->len);
     if (held + len > PIECE) {
-      e = ni_store_write(s->store, piece, held, at);
+      e = ni_spill_write(s->store, piece, held, at);
       at += held;
       held = 0;
     }
     memcpy(piece + held, h, len);
     held += len;
   }
-  if (e == 0) e = ni_store_write(s->store, piece, held, at);
+  if (e == 0) e = ni_spill_write(s->store, piece, held, at);
   free(piece);
   if (e < 0) return e;
   s->run[s->n_runs++] = (struct run){.at = offset, .end = at + held};
@@ -153,7 +153,7 @@ static int advance(struct ni_sort *s, struct run *r) {
     if (again) return -EIO;
     memmove(r->buffer, r->buffer + r->from, have);
     size_t room = s->read_bytes - have, left = (size_t)(r->end - r->at), n = left < room ? left : room;
-    int e = ni_store_read(s->store, r->buffer + have, n, r->at);
+    int e = ni_spill_read(s->store, r->buffer + have, n, r->at);
     if (e < 0) return e;
     r->at += n;
     r->from = 0;

@@ -19,7 +19,7 @@ struct ni_sort;
 typedef int ni_sort_compare(const void *a, const void *b, void *arg); /* of two items, as qsort_r() has it */
 
 /* store: stays the caller's, until the sort is freed; its limit is not looked at. */
-int ni_sort_new(struct ni_sort **out, struct ni_store *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg);
+int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg);
 /* len <= NI_SORT_ITEM_MAX. The copy is aligned to 8 bytes. */
 int ni_sort_add(struct ni_sort *s, const void *item, size_t len);
 /* What `from` has becomes a part of s, of the same store and order, before the first next(). Frees `from`, also on failure. */

@@ -123,7 +123,7 @@ struct ni_run {
   FILE *log;                   /* output.log in tmp_dir */
   int64_t since_us, until_us;  /* resolved */
   struct ni_names names;
-  struct ni_store store;
+  struct ni_spill store;
   const volatile sig_atomic_t *stop; /* not 0: a signal came; NULL: nobody stops it */
   _Atomic uint64_t waiting_bytes; /* of batches that wait for their turn at Parquet. relaxed: a level */
   atomic_int error;            /* the first -errno; everybody stops. relaxed: joined by pthread_join */

@@ -180,7 +180,7 @@ struct ni_tr {
   size_t cap_points;
   struct ni_match match, messages;
   struct ni_sort *p2p;         /* of Sends and Recvs, during the first pass */
-  struct ni_store *store;      /* the command's: for what does not fit into memory */
+  struct ni_spill *store;      /* the command's: for what does not fit into memory */
   uint32_t reference;          /* host; NI_TR_NONE: no host */
   int64_t epoch_ns;            /* around which drift is counted */
   int64_t since_ns, until_ns;  /* in aligned time */

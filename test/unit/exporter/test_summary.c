@@ -195,12 +195,12 @@ static void test_segment(void **state) {
   enum { N = 30000 };
   struct ni_entry *in = malloc(N * sizeof *in);
   for (int how = 0; how < 12; how++) {
-    struct ni_store st;
+    struct ni_spill st;
     struct ni_segment s = {0};
     struct ni_segment_reader r;
     struct ni_entry e;
     size_t n = how < 2 ? (size_t)how : N;
-    ni_store_init(&st, "/tmp", how % 2 ? 0 : UINT64_MAX);
+    ni_spill_init(&st, "/tmp", how % 2 ? 0 : UINT64_MAX);
     for (size_t i = 0; i < n; i++) {
       uint64_t sn = how < 4    ? i
                     : how < 6  ? i ^ (next_random() & 15)
@@ -223,7 +223,7 @@ static void test_segment(void **state) {
     if (how >= 4 && how < 6) assert_true(r.cap_heap <= 64); /* nearly sorted: a small heap */
     ni_segment_read_end(&r);
     ni_segment_free(&s, &st);
-    ni_store_close(&st);
+    ni_spill_close(&st);
   }
   free(in);
 }

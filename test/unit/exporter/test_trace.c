@@ -47,10 +47,10 @@ static int by_rule(const void *a, const void *b) {
 }
 
 static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_from) {
-  struct ni_store store;
+  struct ni_spill store;
   struct ni_sort *s;
   struct item **all = calloc(n ? n : 1, sizeof *all);
-  ni_store_init(&store, "/tmp", 0);
+  ni_spill_init(&store, "/tmp", 0);
   assert_int_equal(ni_sort_new(&s, &store, limit, by_time, NULL), 0);
   for (size_t i = 0; i < n; i++) {
     size_t len = offsetof(struct item, fill) + rnd(200);
@@ -71,7 +71,7 @@ static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_fro
   assert_int_equal(ni_sort_next(s, &item, &len), 0);
   assert_true(ni_sort_runs(s) >= runs_from);
   ni_sort_free(s);
-  ni_store_close(&store);
+  ni_spill_close(&store);
   for (size_t i = 0; i < n; i++) free(all[i]);
   free(all);
 }
@@ -88,11 +88,11 @@ static void test_sort(void **state) {
 
 static void test_sort_no_folder(void **state) {
   (void)state;
-  struct ni_store store;
+  struct ni_spill store;
   struct ni_sort *s;
   char bytes[512] = {0};
   int e = 0;
-  ni_store_init(&store, "/nowhere/at/all", 0);
+  ni_spill_init(&store, "/nowhere/at/all", 0);
   assert_int_equal(ni_sort_new(&s, &store, 0, by_time, NULL), 0);
   for (int i = 0; e == 0 && i < 100; i++) e = ni_sort_add(s, bytes, sizeof bytes);
   assert_int_equal(e, -ENOENT);

@@ -40,12 +40,12 @@ static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
 static inline uint64_t fold(uint64_t d) { return (d << 1) ^ (uint64_t)((int64_t)d >> 63); }
 static inline uint64_t unfold(uint64_t z) { return (z >> 1) ^ (uint64_t)(-(int64_t)(z & 1)); }
 
-static int spill(struct ni_store *st, struct ni_segment_block *b) {
-  int e = ni_store_reserve(st, b->len, &b->offset);
-  return e < 0 ? e : ni_store_write(st, b->at, b->len, b->offset);
+static int spill(struct ni_spill *st, struct ni_segment_block *b) {
+  int e = ni_spill_reserve(st, b->len, &b->offset);
+  return e < 0 ? e : ni_spill_write(st, b->at, b->len, b->offset);
 }
 
-static int next_block(struct ni_segment *s, struct ni_store *st) {
+static int next_block(struct ni_segment *s, struct ni_spill *st) {
   struct ni_segment_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
   uint8_t *memory = NULL;
   uint32_t size = last ? 2 * last->size : FIRST_BLOCK_BYTES;
@@ -67,7 +67,7 @@ static int next_block(struct ni_segment *s, struct ni_store *st) {
   return 0;
 }
 
-int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_entry *e) {
+int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
   if (!s->last && !(s->last = calloc(1, sizeof *s->last))) return -ENOMEM;
   if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
     int r = next_block(s, st);
@@ -120,7 +120,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_en
 }
 
 /* Over the limit whatever is left of a segment goes too: many short ones would otherwise be held as a whole. */
-static int spill_rest(struct ni_segment *s, struct ni_store *st) {
+static int spill_rest(struct ni_segment *s, struct ni_spill *st) {
   for (size_t i = 0; i < s->n_blocks; i++) {
     struct ni_segment_block *b = &s->block[i];
     if (!b->at) continue;
@@ -133,7 +133,7 @@ static int spill_rest(struct ni_segment *s, struct ni_store *st) {
   return 0;
 }
 
-int ni_segment_end(struct ni_segment *s, struct ni_store *st) {
+int ni_segment_end(struct ni_segment *s, struct ni_spill *st) {
   free(s->last);
   s->last = NULL;
   if (s->n_blocks == 0) return 0;
@@ -148,7 +148,7 @@ int ni_segment_end(struct ni_segment *s, struct ni_store *st) {
   return 0;
 }
 
-void ni_segment_free(struct ni_segment *s, struct ni_store *st) {
+void ni_segment_free(struct ni_segment *s, struct ni_spill *st) {
   for (size_t i = 0; i < s->n_blocks; i++) {
     if (!s->block[i].at) continue;
     atomic_fetch_sub_explicit(&st->held_bytes, s->block[i].size, memory_order_relaxed);
@@ -161,7 +161,7 @@ void ni_segment_free(struct ni_segment *s, struct ni_store *st) {
   s->n_blocks = 0;
 }
 
-void ni_segment_read(struct ni_segment_reader *r, const struct ni_segment *s, struct ni_store *st) {
+void ni_segment_read(struct ni_segment_reader *r, const struct ni_segment *s, struct ni_spill *st) {
   *r = (struct ni_segment_reader){.s = s, .st = st};
 }
 
@@ -177,7 +177,7 @@ static int load_block(struct ni_segment_reader *r) {
   r->at = b->at;
   if (!r->at) {
     if (!r->buffer && !(r->buffer = malloc(BLOCK_BYTES))) return -ENOMEM;
-    int e = ni_store_read(r->st, r->buffer, b->len, b->offset);
+    int e = ni_spill_read(r->st, r->buffer, b->len, b->offset);
     if (e < 0) return e;
     r->at = r->buffer;
   }

@@ -8,7 +8,7 @@
  * out in order: a record may go out once `back` more has been read.
  *
  * Threads: a segment belongs to one thread while it is written and to one while it is read; the store is shared
- * (spill_file.h). Ownership: ni_segment_free(), then ni_store_close(). Failure: -ENOMEM, -errno of the temporary file.
+ * (spill_file.h). Ownership: ni_segment_free(), then ni_spill_close(). Failure: -ENOMEM, -errno of the temporary file.
  * Not promised: anything about the bytes.
  */
 #ifndef NI_SEGMENT_H
@@ -48,15 +48,15 @@ struct ni_segment {
   struct ni_entry *last;       /* while it is written: there may be hundreds of thousands of short ones */
 };
 
-int ni_segment_add(struct ni_segment *s, struct ni_store *st, const struct ni_entry *e);
+int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e);
 /* No more records come: gives back what the last block does not use, or puts all that is held into the file. */
-int ni_segment_end(struct ni_segment *s, struct ni_store *st);
-void ni_segment_free(struct ni_segment *s, struct ni_store *st);
+int ni_segment_end(struct ni_segment *s, struct ni_spill *st);
+void ni_segment_free(struct ni_segment *s, struct ni_spill *st);
 
 /* Reads a segment in order of sn; records of equal sn in the order of writing. */
 struct ni_segment_reader {
   const struct ni_segment *s;
-  struct ni_store *st;
+  struct ni_spill *st;
   size_t block;
   const uint8_t *at, *end;
   uint8_t *buffer;             /* of a block from the file */
@@ -69,7 +69,7 @@ struct ni_segment_reader {
   size_t n_heap, cap_heap;
 };
 
-void ni_segment_read(struct ni_segment_reader *r, const struct ni_segment *s, struct ni_store *st);
+void ni_segment_read(struct ni_segment_reader *r, const struct ni_segment *s, struct ni_spill *st);
 /* 1: *e; 0: no more; -errno. */
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e);
 void ni_segment_read_end(struct ni_segment_reader *r);

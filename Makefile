@@ -172,6 +172,8 @@ $(NVML_SO): test/fake_nvml/fake_nvml.c
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< -lpthread $(LDFLAGS)
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): $(LIVE_LIB) $(EXP_LIB) $(FORMAT_LIB)
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_LIBS) -lstdc++
+$(BUILD)/test/host/session_feed: $(EXP_LIB) $(FORMAT_LIB)
+$(BUILD)/test/host/session_feed: more_libs = $(EXP_LIBS) -lstdc++
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)

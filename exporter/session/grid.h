@@ -4,16 +4,18 @@
  *   samples, as they come ─▶ ni_grid_put() ─▶ what each client said, by tick ─▶ ni_grid_next() ─▶ a frame: views of samples, ages, states
  *                                                 └─ of a tick whose frame is out ─▶ late: the store keeps it beside (store.h)
  *
- * A sample belongs to the tick that it is nearest to. The frame of a tick is due when each connected client has said something of it or
- * of a later one, or NI_GRID_HOLD_NS after the tick; after a start of the head NI_GRID_BACK_NS after the start at the earliest, so
- * that clients come back with what they kept. A client's newest sample of that tick or before stands in the frame, with its age. It is
+ * A sample belongs to the tick that it is nearest to. The frame of a tick is due when each connected client that is not stale has said
+ * something of it or of a later one, or NI_GRID_HOLD_NS after the tick; where a head goes on that was killed (ni_grid_from()), not before
+ * NI_GRID_BACK_NS after its start, so that clients come back with what they kept. A client's newest sample of that tick or before stands in the frame, with its age. It is
  * `stale` when it is older than three of the client's own intervals and than three periods: its numbers are not shown then. `gone`:
  * the client is not connected, and it is stale.
  *
- * Clients are told apart by uuid (ours) or by their connection (gsprof's): two of one host are two. The order of clients and GPUs is that in
+ * Clients are told apart by uuid (ours) or by their connection (gsprof's): two of one host are two. One of gsprof's that comes to a host
+ * of which another one is not connected any more is that one, and keeps its id: a client that connects again has no new columns. The order of clients and GPUs is that in
  * which they came first; who comes later stands behind. A client that is gone stays while a session runs that saw it.
  *
- * Bounds: NI_GRID_CLIENTS_MAX clients, NI_GRID_AHEAD samples of a client that wait for their frame: older ones are then let go and counted.
+ * Bounds: NI_GRID_CLIENTS_MAX clients, NI_GRID_AHEAD samples of a client that wait for their frame: the oldest is then told as a late one,
+ * and counted as let go. Times: now_ns is Unix time that never steps; the head counts on from its start by the monotonic clock.
  * One thread. Ownership: samples given to ni_grid_put() are the grid's; a frame's views hold until the next call.
  */
 #ifndef NI_GRID_H
@@ -32,42 +34,46 @@ struct ni_client {
   char host[256], uuid[40];         /* uuid "": one of gsprof's */
   bool connected;
   enum ni_client_state state;       /* as of the newest frame */
-  uint64_t taken, late, superseded, let_go, lost; /* samples; superseded: another of the same tick came later; lost: of ours, by seq */
-  uint64_t seq;                     /* the newest that was put */
+  uint64_t taken, late, superseded, let_go, lost; /* samples; superseded: another of the same tick came later, or sent twice; lost: by seq */
+  uint64_t seq;                     /* the newest that was put; older ones are not taken again. The head may set it for one that comes back */
   uint64_t safe;                    /* all up to this one are in frames that are out, late, or superseded */
   int64_t newest_ns, interval_ns;   /* of its samples: time, and how far apart they are (a median of the last) */
-  int64_t skew_ns;                  /* its clock against ours; as it says, or as the smallest delay of the last minutes shows */
-  struct ni_sample *last;           /* the newest; NULL: none yet */
+  int64_t skew_ns;                  /* the head's: its clock against ours; as it says, or as the smallest delay of the last minutes shows */
+  struct ni_sample *last;           /* the newest, or, with time_ns 0, what it said of its GPUs; NULL: none yet */
   struct ni_grid_pending *pending;  /* grid.c's */
 };
 
+struct ni_frame_client {
+  const struct ni_client *client;
+  const struct ni_sample *sample;   /* NULL: none that may be shown */
+  const struct ni_sample *before;   /* the client's sample before that; NULL: there is none */
+  int64_t age_ns;                   /* of the newest one of that tick or before, shown or not; INT64_MAX: it never said anything */
+  uint64_t seq;                     /* its number */
+  enum ni_client_state state;
+};
 struct ni_frame {
   int64_t tick_ns;
   size_t n;                         /* clients known, in their order */
-  struct {
-    const struct ni_client *client;
-    const struct ni_sample *sample; /* NULL: none that may be shown */
-    int64_t age_ns;                 /* of the newest one of that tick or before, shown or not; INT64_MAX: it never said anything */
-    enum ni_client_state state;
-  } *of;
+  struct ni_frame_client *of;
 };
 
 struct ni_grid;
 struct ni_grid *ni_grid_new(int64_t period_ns, int64_t now_ns); /* NULL without memory */
 void ni_grid_free(struct ni_grid *g);
-/* A client comes, or comes back (the same uuid, or of gsprof's the same id). gpus: what it has, or NULL. NULL: there are too many. */
+/* A client comes, or comes back. gpus: what it has, or NULL; the grid's from now on. NULL: there are too many, or no memory. */
 struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus);
 void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c);
+/* Gets a sample that will be in no frame: that of its tick is out, or too many wait. */
+typedef void ni_grid_late(void *arg, const struct ni_client *c, const struct ni_sample *s, int64_t tick_ns);
 /*
- * The sample is the grid's from now on. A time beyond now + a second is taken as now, one before the client's newest as that (a clock that
- * went back). late: called with one whose frame is out, before it is let go. 0 or -ENOMEM.
+ * The sample is the grid's from now on. A time beyond now + a second is taken as now, one before the client's newest (a clock that went
+ * back) as an interval after that. 0 or -ENOMEM.
  */
-int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int64_t now_ns,
-                void (*late)(void *arg, const struct ni_client *c, const struct ni_sample *s, int64_t tick_ns), void *arg);
+int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int64_t now_ns, ni_grid_late *late, void *arg);
 /* The next frame that is due by now; false: none is. */
 bool ni_grid_next(struct ni_grid *g, int64_t now_ns, struct ni_frame *f);
 /* When to ask again at the latest, Unix ns. */
-int64_t ni_grid_due(const struct ni_grid *g);
+int64_t ni_grid_due(struct ni_grid *g);
 /* Frames before this tick are not made: where a head goes on that was killed. */
 void ni_grid_from(struct ni_grid *g, int64_t tick_ns);
 /* Forgets clients that are gone; called where no session runs. */

@@ -8,7 +8,7 @@
  * A session has a folder below the store's: <uuid4>/frames.jsonl (a frame a line, with session_id and session_name), late.jsonl,
  * state.json (by a rename, fsynced before any answer). The store's folder is `.nccl-inspector-sessions`, or as gsprof
  * `.gswarm_profiler_data`, with gsprof's layout and keys. The file for users, NAME.json, lies in the folder of output; it grows as a
- * hidden file `.NAME.json.part` there, so that a stop takes no longer for a long session, and gets its name at the end.
+ * hidden file there (.tmp- and a number), so that a stop takes no longer for a long session, and gets its name at the end.
  *
  * Two forms (docs/cluster.md has all keys). Native: percent, GB/s, UTC, header with units first. gsprof: keys and scales of gsprof's code,
  * rx and tx in the right direction. Both can be read by `gsprof stat`: arrays of one order that only grows, "nan" where there is no number.
@@ -22,8 +22,6 @@
  */
 #ifndef NI_STORE_H
 #define NI_STORE_H
-
-#include <stdio.h>
 
 #include "exporter/session/grid.h"
 
@@ -74,12 +72,5 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
 /* The tick up to which all frames, and all late samples put before, are on the disk. fd: readable when it moved. */
 int64_t ni_store_safe(struct ni_store *s, char degraded[256]);
 int ni_store_fd(const struct ni_store *s);
-
-/*
- * Without a head, from its folder: what is there, and a session's file written anew to `to` (recovered: from frames.jsonl and late.jsonl).
- * Exit codes are the command's. data as in the options. 0 or -errno with a sentence in why.
- */
-int ni_store_read(const char *data, struct ni_session **list, char *why, size_t cap);
-int ni_store_export(const char *data, const char *id_or_name, FILE *to, char *why, size_t cap);
 
 #endif

@@ -1,0 +1,340 @@
+#define SIMDJSON_EXCEPTIONS 0
+#include "folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <simdjson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "exporter/base/array.h"
+extern "C" {
+#include "exporter/base/text/json_write.h"
+}
+
+namespace dom = simdjson::dom;
+using std::string;
+
+namespace {
+
+enum : size_t { LINE_MOST = (size_t)NI_STORE_HELD_MAX + (1 << 20), LATE_MOST = 4 << 20, CHUNK = 1 << 20, STATE_MOST = 1 << 16 };
+
+struct descriptor {
+  int fd;
+  descriptor(int dir, const char *id, const char *name) : fd(openat(dir, (string(id) + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) {}
+  ~descriptor() { if (fd >= 0) close(fd); }
+};
+
+/* Whole lines, each with room behind it for the parser. */
+struct lines {
+  int fd;
+  std::vector<char> room;
+  size_t from = 0, to = 0;
+  off_t at = 0; /* of the file: where the next line begins */
+  bool next(char *&line, size_t &n) {
+    bool skip = false;
+    for (size_t looked = from;;) {
+      char *end = to > looked ? (char *)memchr(&room[looked], '\n', to - looked) : nullptr;
+      if (end) {
+        line = &room[from];
+        n = (size_t)(end - line);
+        *end = 0;
+        at += (off_t)n + 1;
+        from += n + 1;
+        if (!skip) return true;
+        skip = false, looked = from;
+        continue;
+      }
+      if (to - from > LINE_MOST) at += (off_t)(to - from), from = to, skip = true;
+      if (from) memmove(room.data(), &room[from], to - from), to -= from, from = 0;
+      looked = to;
+      if (room.size() < to + CHUNK + simdjson::SIMDJSON_PADDING) room.resize(2 * to + CHUNK + simdjson::SIMDJSON_PADDING);
+      ssize_t got = read(fd, &room[to], room.size() - simdjson::SIMDJSON_PADDING - to);
+      if (got <= 0) return false;
+      to += (size_t)got;
+    }
+  }
+};
+
+const char *const id_keys[NI_GROUPS] = {"gpu_id", "client_id", "nic_id"};
+
+struct quoted { /* a text as JSON has it */
+  string text;
+  const char *operator()(const char *s) {
+    char c[8];
+    for (text = "\""; *s;) text.append(c, ni_json_char(c, &s));
+    return (text += '"').c_str();
+  }
+  const char *operator()(dom::element e) {
+    const char *s;
+    return (*this)(e.get_c_str().get(s) ? "" : s);
+  }
+};
+
+struct late_sample {
+  dom::parser json;
+  dom::object root;
+  std::vector<size_t> map[NI_GROUPS]; /* its columns */
+};
+struct late_place {
+  int64_t tick;
+  off_t at;
+  size_t n;
+};
+
+struct merger {
+  ni_past &p;
+  FILE *to;
+  bool merge;
+  int late_fd;
+  dom::parser json{};
+  std::vector<late_place> late{};
+  std::vector<size_t> map[NI_GROUPS]{};
+  std::vector<std::unique_ptr<late_sample>> now{}; /* of this frame */
+  quoted text{};
+  string out{};
+
+  size_t column(ni_group g, dom::element e, bool anyhow) {
+    const char *id = text(e);
+    int64_t c = anyhow ? ni_column_find(&p.of[g], id) : -1;
+    if (c < 0 && (c = ni_column_claim(&p.of[g], id, 1)) < 0) throw std::bad_alloc();
+    return (size_t)c;
+  }
+  void note_seq(size_t client, dom::element e) {
+    uint64_t seq;
+    size_t had = p.cap_seq;
+    if (client >= had) {
+      if (!ni_array_more(&p.seq, &p.cap_seq, client + 1, sizeof *p.seq)) throw std::bad_alloc();
+      memset(p.seq + had, 0, (p.cap_seq - had) * sizeof *p.seq);
+    }
+    if (!e.get(seq)) p.seq[client] = std::max(p.seq[client], seq);
+  }
+
+  /* Where late samples lie, or what they say of their clients' numbers. */
+  void read_late(bool places) {
+    lines in{late_fd, {}};
+    char *line;
+    size_t n;
+    while (late_fd >= 0 && late.size() < LATE_MOST && in.next(line, n)) {
+      int64_t tick;
+      dom::array ids, seqs;
+      dom::element id, seq;
+      dom::object o;
+      if (json.parse(line, n, false).get(o) || o["tick_ns"].get(tick) || o["client_id"].get(ids)) continue;
+      p.late++;
+      if (places) late.push_back({tick, in.at - (off_t)n - 1, n});
+      else if (!o["client_seq"].get(seqs) && !ids.at(0).get(id) && !seqs.at(0).get(seq)) note_seq(column(NI_CLIENTS, id, true), seq);
+    }
+    std::stable_sort(late.begin(), late.end(), [](auto &a, auto &b) { return a.tick < b.tick; });
+  }
+
+  void take_late(int64_t tick) {
+    now.clear();
+    auto first = std::lower_bound(late.begin(), late.end(), tick, [](auto &a, int64_t t) { return a.tick < t; });
+    for (; first != late.end() && first->tick == tick; ++first) {
+      std::vector<char> room(first->n + simdjson::SIMDJSON_PADDING);
+      auto s = std::make_unique<late_sample>();
+      if (pread(late_fd, room.data(), first->n, first->at) != (ssize_t)first->n) continue;
+      if (s->json.parse(room.data(), first->n, false).get(s->root)) continue;
+      for (int g = 0; g < NI_GROUPS; g++) {
+        dom::array ids;
+        if (!s->root[id_keys[g]].get(ids))
+          for (dom::element e : ids) s->map[g].push_back(column((ni_group)g, e, true));
+      }
+      now.push_back(std::move(s));
+    }
+  }
+
+  void put(dom::element e) {
+    if (e.is_string()) out += text(e);
+    else out += simdjson::minify(e);
+  }
+
+  /* The array of a key, a value for each column: late ones before the frame's own. */
+  void values(const char *key, ni_group g, const char *none, int sum, dom::array own, bool copy) {
+    bool seq = !strcmp(key, "client_seq");
+    if (copy && sum < 0 && !seq) return;
+    size_t n = p.of[g].n;
+    std::vector<dom::element> slot(n);
+    std::vector<bool> has(n);
+    auto fill = [&](dom::array a, const std::vector<size_t> &at) {
+      size_t i = 0;
+      for (dom::element e : a)
+        if (i < at.size()) slot[at[i]] = e, has[at[i++]] = true;
+    };
+    fill(own, map[g]);
+    for (auto &s : now) {
+      dom::array a;
+      if (!s->root[key].get(a)) fill(a, s->map[g]);
+    }
+    if (sum >= 0 && !ni_sums_room(&p.sums, g, n)) throw std::bad_alloc();
+    for (size_t i = 0; i < n; i++) {
+      double v;
+      const char *s;
+      if (has[i] && seq) note_seq(i, slot[i]);
+      if (has[i] && sum >= 0 && (!slot[i].get(v) || (!slot[i].get_c_str().get(s) && (v = strtod(s, nullptr), true))) && v > -1e15 && v < 1e15)
+        p.sums.of[g][i].sum[sum] += v, p.sums.of[g][i].n[sum]++;
+      if (copy) continue;
+      if (i) out += ',';
+      if (has[i]) put(slot[i]);
+      else out += none;
+    }
+  }
+
+  /* A list of what there is at the moment: of those who came late what they say. */
+  void list(const char *key, dom::array own) {
+    bool any = false, jobs = !strcmp(key, "jobs");
+    std::vector<string> theirs;
+    auto add = [&](dom::element e) {
+      if (any) out += ',';
+      any = true;
+      put(e);
+    };
+    for (auto &s : now) {
+      dom::array ids;
+      if (!s->root[jobs ? "client_id" : "gpu_id"].get(ids))
+        for (dom::element e : ids) theirs.push_back(text(e));
+      if (jobs && !theirs.empty()) { /* a client's id begins with its host */
+        string &t = theirs.back();
+        t = t.substr(0, t.rfind('_')) + '"';
+      }
+    }
+    for (dom::element e : own) {
+      dom::element who;
+      if (e[jobs ? "host" : "id1"].get(who) || std::find(theirs.begin(), theirs.end(), text(who)) == theirs.end()) add(e);
+    }
+    for (auto &s : now) {
+      dom::array a;
+      if (!s->root[key].get(a))
+        for (dom::element e : a) add(e);
+    }
+  }
+
+  /* false: this is no frame. */
+  bool frame(const char *line, size_t n) {
+    int64_t tick;
+    uint64_t number;
+    int from = 0, end = 0;
+    dom::object o;
+    (void)!sscanf(line, "{\"session_id\":\"%*36[0-9a-f-]\",\"session_name\":\"%*131[^\"\\]\",\"tick_ns\":%" SCNd64 ",%n\"frame_id\":%" SCNu64 ",%n",
+                  &tick, &from, &number, &end);
+    if (!end || number <= p.last || tick <= p.tick_ns || json.parse(line, n, false).get(o)) return false;
+    p.last = number, p.tick_ns = tick, p.frames++;
+    bool copy = true;
+    for (int g = 0; g < NI_GROUPS; g++) {
+      dom::array ids;
+      ni_columns_release(&p.of[g]);
+      map[g].clear();
+      if (o[id_keys[g]].get(ids)) continue;
+      for (dom::element e : ids) {
+        map[g].push_back(column((ni_group)g, e, false));
+        if (map[g].back() + 1 != map[g].size()) p.mixed = true, copy = !merge;
+      }
+    }
+    now.clear();
+    if (merge) take_late(tick);
+    for (int g = 0; g < NI_GROUPS; g++) copy = copy && (!merge || map[g].size() == p.of[g].n) && now.empty();
+    out = "{\"frame_id\":" + std::to_string(number);
+    for (auto field : o) {
+      string key(field.key);
+      const char *none;
+      int sum;
+      dom::array own;
+      bool is_array = !field.value.get(own);
+      ni_group g = ni_frame_key(key.c_str(), &none, &sum);
+      size_t id = (size_t)(std::find(id_keys, id_keys + NI_GROUPS, key) - id_keys);
+      bool columns = is_array && g < NI_GROUPS, ids = is_array && id < NI_GROUPS;
+      if (key == "session_id" || key == "session_name" || key == "tick_ns" || key == "frame_id" || (copy && !columns)) continue;
+      if (!copy) out += ',' + string(text(key.c_str())) + ':';
+      bool now_list = is_array && (key == "jobs" || key == "gpu_bandwidth");
+      if (!columns && !ids && !now_list) put(field.value);
+      else if (!copy) out += '[';
+      if (columns) values(key.c_str(), g, none, sum, own, copy);
+      if (now_list) list(key.c_str(), own);
+      for (size_t i = 0; ids && i < p.of[id].n; i++) out += (i ? "," : "") + string(p.of[id].at[i].id);
+      if (!copy && (columns || ids || now_list)) out += ']';
+    }
+    out += '}';
+    if (!to) return true;
+    if (p.frames > 1) fputs(",\n", to);
+    if (copy) putc('{', to), fwrite(line + from, 1, n - (size_t)from, to);
+    else fwrite(out.data(), 1, out.size(), to);
+    return true;
+  }
+};
+
+} // namespace
+
+int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *to) try {
+  descriptor frames(dir, id, "frames.jsonl"), late(dir, id, "late.jsonl");
+  if (frames.fd < 0) return errno == ENOENT ? 0 : -errno;
+  merger m{*p, to, merge, late.fd};
+  lines in{frames.fd, {}};
+  char *line;
+  size_t n;
+  if (merge) m.read_late(true);
+  while (in.next(line, n)) {
+    if (m.frame(line, n)) p->good = in.at;
+    else p->bad++;
+    if (to && ferror(to)) return errno ? -errno : -EIO;
+    if (p->quit && __atomic_load_n((const bool *)p->quit, __ATOMIC_RELAXED)) return -EINTR;
+  }
+  if (!merge) m.read_late(false);
+  return 0;
+} catch (const std::bad_alloc &) {
+  return -ENOMEM;
+}
+
+void ni_past_free(struct ni_past *p) {
+  for (auto &c : p->of) {
+    for (size_t i = 0; i < c.n; i++) free(c.at[i].id);
+    free(c.at);
+  }
+  ni_sums_free(&p->sums);
+  free(p->seq);
+  *p = {};
+}
+
+bool ni_session_name(const char *name) {
+  size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._- ");
+  return n > 0 && n <= 128 && !name[n] && *name != '.' && *name != ' ';
+}
+
+int ni_state_read(int dir, const char *id, struct ni_state *s) try {
+  descriptor d(dir, id, "state.json");
+  std::vector<char> room(STATE_MOST + simdjson::SIMDJSON_PADDING);
+  ssize_t n = d.fd < 0 ? -1 : read(d.fd, room.data(), STATE_MOST);
+  if (n < 0) return -errno;
+  dom::parser json;
+  dom::object o;
+  *s = {};
+  ni_session &e = s->session;
+  auto text = [&](const char *key, char *to, size_t cap) {
+    const char *t;
+    if (!o[key].get_c_str().get(t)) snprintf(to, cap, "%s", t);
+  };
+  if (json.parse(room.data(), (size_t)n, false).get(o)) return -EINVAL;
+  text("session_id", e.id, sizeof e.id);
+  text("name", e.name, sizeof e.name);
+  text("output_filename", e.file, sizeof e.file);
+  text("error", e.error, sizeof e.error);
+  text("part", s->part, sizeof s->part);
+  bool bad = o["start_ns"].get(e.start_ns) || o["end_ns"].get(e.end_ns) || o["is_active"].get(e.active) || o["frame_count"].get(e.frames) ||
+             o["frames_lost"].get(e.frames_lost) || o["late"].get(e.late) || o["finishing"].get(e.finishing) ||
+             o["gsprof"].get(s->gsprof) || o["named"].get(s->named) || o["period_ns"].get(s->period_ns);
+  size_t digits = strspn(s->part, ".tmp-0123456789");
+  if (bad || strcmp(e.id, id) || !ni_session_name(e.name) || strchr(e.file, '/') || strlen(e.file) < 6 || *e.file == '.' ||
+      (*s->part && (strncmp(s->part, ".tmp-", 5) || s->part[digits])) || s->period_ns <= 0 || e.start_ns <= 0 || e.end_ns < 0)
+    return -EINVAL;
+  return 0;
+} catch (const std::bad_alloc &) {
+  return -ENOMEM;
+}

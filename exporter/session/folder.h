@@ -1,0 +1,53 @@
+/*
+ * A session's folder as it was left: its state, and its frames with what came late. Hostile, as every file.
+ *
+ *   frames.jsonl ─▶ line by line; what is torn or no frame is passed over, and counted ─┐
+ *   late.jsonl ───▶ where each sample lies, by tick; read when its frame comes ─────────┴─▶ frames in one order of columns ─▶ NAME.json
+ *
+ * Columns grow in the order in which they are seen; merged frames have all that were seen so far, also where another run of the head
+ * had them in another order. A frame that is as it should be is copied. Bounds: lines of 65 MiB, 4 Mi late samples; memory: two lines.
+ * Threads: any, a struct each.
+ */
+#ifndef NI_FOLDER_H
+#define NI_FOLDER_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "exporter/session/frame_text.h"
+#include "exporter/session/store.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ni_state {                  /* state.json */
+  struct ni_session session;
+  bool gsprof, named;              /* named: NAME.json is there, by us */
+  int64_t period_ns;
+  char part[64];                   /* the hidden file that NAME.json grows as; "": none */
+};
+/* dir: the store's. 0 or -errno: there is none, or it is damaged. */
+int ni_state_read(int dir, const char *id, struct ni_state *s);
+/* May a session have this name? */
+bool ni_session_name(const char *name);
+
+struct ni_past {                   /* all 0 before, but for quit */
+  const void *quit;                /* an _Atomic bool; it becomes true: -EINTR soon; NULL: never */
+  struct ni_columns of[NI_GROUPS];
+  struct ni_sums sums;
+  uint64_t *seq;                   /* the newest of each client, by column */
+  size_t cap_seq;
+  uint64_t frames, last, bad, late; /* last: number of the newest frame; bad: lines that are none */
+  int64_t tick_ns;                 /* of the newest frame, 0: there is none */
+  off_t good;                      /* bytes of frames.jsonl up to its last frame */
+  bool mixed;                      /* frames have different orders */
+};
+/* Frames as an array of JSON without its brackets, if to is given; merge: with what came late. 0 or -errno; in any case for ni_past_free(). */
+int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *to);
+void ni_past_free(struct ni_past *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

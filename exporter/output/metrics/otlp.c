@@ -4,22 +4,17 @@
  */
 #include "otlp.h"
 
-#include <endian.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
-#include "exporter/base/text/safe_text.h"
+#include "exporter/base/protobuf.h"
 
 enum { TEXT_MAX = 1024, CUMULATIVE = 2 };
-enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 #define POINTS_MAX ((16u << 20) - (64u << 10)) /* bytes; what comes behind them has room in 16 MiB */
 #define BITS(d) (((union { double of; uint64_t bits; }){d}).bits)
 
 struct encoder {
-  char *p;
-  size_t n, cap;
-  bool failed;              /* no memory */
+  struct ni_pb_writer w;
   const struct ni_metrics_in *in;
   struct ni_family family;  /* the one that is written; name NULL: none */
   bool sums;                /* its values are sums since start_ns */
@@ -27,60 +22,14 @@ struct encoder {
   uint64_t start_ns;
 };
 
-static void put(struct encoder *o, const void *p, size_t n) {
-  if (!o->failed && o->cap - o->n < n && !ni_array_more(&o->p, &o->cap, o->n + n, 1)) o->failed = true;
-  if (o->failed) return;
-  memcpy(o->p + o->n, p, n);
-  o->n += n;
-}
-
-static void put_varint(struct encoder *o, uint64_t v) {
-  for (; v > 0x7f; v >>= 7) put(o, &(char){(char)(v | 0x80)}, 1);
-  put(o, &(char){(char)v}, 1);
-}
-
-/* A field's tag and what comes next: its number, or how many bytes it has. */
-static void put_tag(struct encoder *o, unsigned field, enum wire wire, uint64_t v) {
-  put_varint(o, field << 3 | wire);
-  put_varint(o, v);
-}
-
-static void put_bits(struct encoder *o, uint64_t v) { put(o, &(uint64_t){htole64(v)}, 8); }
-
-static void put_fixed(struct encoder *o, unsigned field, uint64_t v) {
-  put_varint(o, field << 3 | FIXED64);
-  put_bits(o, v);
-}
-
-/* One byte that is no UTF-8 makes receivers refuse the whole request. */
-static void put_string(struct encoder *o, unsigned field, const char *text) {
-  char safe[TEXT_MAX];
-  size_t n = strlen(ni_safe_text(text, safe, sizeof safe));
-  if (!n) return;
-  put_tag(o, field, BYTES, n);
-  put(o, safe, n);
-}
-
-/* What was written since `from` is the message of that field. */
-static void wrap(struct encoder *o, unsigned field, size_t from) {
-  char head[16];
-  size_t end = o->n;
-  put_tag(o, field, BYTES, end - from);
-  if (o->failed) return;
-  size_t n = o->n - end;
-  memcpy(head, o->p + end, n);
-  memmove(o->p + from + n, o->p + from, end - from);
-  memcpy(o->p + from, head, n);
-}
-
-static void put_attribute(struct encoder *o, unsigned field, const char *key, const char *value) {
-  size_t from = o->n;
+static void put_attribute(struct ni_pb_writer *w, unsigned field, const char *key, const char *value) {
   if (!value || !*value) return;
-  put_string(o, 1, key);
-  size_t any = o->n;
-  put_string(o, 1, value);
-  wrap(o, 2, any);
-  wrap(o, field, from);
+  size_t mark = ni_pb_begin(w, field);
+  ni_pb_put_text(w, 1, key);
+  size_t any = ni_pb_begin(w, 2);
+  ni_pb_put_text(w, 1, value);
+  ni_pb_end(w, any);
+  ni_pb_end(w, mark);
 }
 
 /* In UCUM; other units are things that are counted, and have none. */
@@ -103,11 +52,10 @@ static uint64_t start_of(const struct ni_metrics_in *in, const char *name) {
 
 static void end_family(struct encoder *o) {
   if (!o->family.name) return;
-  bool counter = o->family.type == NI_METRICS_COUNTER;
-  if (o->sums) put_tag(o, 2, VARINT, CUMULATIVE);
-  if (counter) put_tag(o, 3, VARINT, true); /* monotonic */
-  wrap(o, counter ? 7 : o->sums ? 9 : 5, o->data); /* sum, histogram, gauge */
-  wrap(o, 2, o->metric);
+  if (o->sums) ni_pb_put_u64(&o->w, 2, CUMULATIVE);
+  if (o->family.type == NI_METRICS_COUNTER) ni_pb_put_u64(&o->w, 3, true); /* monotonic */
+  ni_pb_end(&o->w, o->data);
+  ni_pb_end(&o->w, o->metric);
 }
 
 static void family(void *to, const struct ni_family *f) {
@@ -117,32 +65,32 @@ static void family(void *to, const struct ni_family *f) {
   o->family = *f;
   o->sums = f->type == NI_METRICS_COUNTER || f->type == NI_METRICS_HISTOGRAM;
   o->start_ns = start_of(o->in, f->name);
-  o->metric = o->n;
+  o->metric = ni_pb_begin(&o->w, 2);
   snprintf(name, sizeof name, "%s%s", f->name, f->type == NI_METRICS_INFO ? "_info" : "");
-  put_string(o, 1, name);
-  put_string(o, 2, f->help);
-  put_string(o, 3, ucum(f->unit));
-  o->data = o->n;
+  ni_pb_put_text(&o->w, 1, name);
+  ni_pb_put_text(&o->w, 2, f->help);
+  ni_pb_put_text(&o->w, 3, ucum(f->unit));
+  o->data = ni_pb_begin(&o->w, f->type == NI_METRICS_COUNTER ? 7 : o->sums ? 9 : 5); /* sum, histogram, gauge */
 }
 
-/* A data point begins: where. attributes: its field for them. */
+/* A data point begins: its mark. attributes: its field for them. */
 static size_t begin_point(struct encoder *o, unsigned attributes, const struct ni_label *label, size_t n) {
-  size_t from = o->n;
-  for (size_t i = 0; i < n; i++) put_attribute(o, attributes, label[i].name, label[i].value);
-  if (o->sums) put_fixed(o, 2, o->start_ns);
-  put_fixed(o, 3, o->in->unix_ns);
-  return from;
+  size_t mark = ni_pb_begin(&o->w, 1);
+  for (size_t i = 0; i < n; i++) put_attribute(&o->w, attributes, label[i].name, label[i].value);
+  if (o->sums) ni_pb_put_fixed64(&o->w, 2, o->start_ns);
+  ni_pb_put_fixed64(&o->w, 3, o->in->unix_ns);
+  return mark;
 }
 
-static void end_point(struct encoder *o, size_t from) {
-  wrap(o, 1, from);
-  if (o->n > POINTS_MAX) o->n = from; /* it is left out */
+static void end_point(struct encoder *o, size_t mark) {
+  ni_pb_end(&o->w, mark);
+  if (o->w.n > POINTS_MAX) o->w.n = mark - 1; /* it is left out, with its tag */
 }
 
 static void number(struct encoder *o, const struct ni_label *label, size_t n, unsigned field, uint64_t bits) {
-  size_t from = begin_point(o, 7, label, n);
-  put_fixed(o, field, bits);
-  end_point(o, from);
+  size_t mark = begin_point(o, 7, label, n);
+  ni_pb_put_fixed64(&o->w, field, bits);
+  end_point(o, mark);
 }
 
 static void value(void *to, const struct ni_label *label, size_t n, double v) { number(to, label, n, 4, BITS(v)); }
@@ -153,74 +101,53 @@ static void whole(void *to, const struct ni_label *label, size_t n, uint64_t v) 
 }
 
 static void hist(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h) {
-  size_t from = begin_point(to, 9, label, n);
-  put_fixed(to, 4, h->count);
-  put_fixed(to, 5, BITS(h->sum));
-  put_tag(to, 6, BYTES, (h->n + 1) * 8);
-  for (size_t i = 0; i <= h->n; i++) put_bits(to, h->bucket[i]);
-  put_tag(to, 7, BYTES, h->n * 8);
-  for (size_t i = 0; i < h->n; i++) put_bits(to, BITS(h->edge[i]));
-  end_point(to, from);
+  struct encoder *o = to;
+  size_t mark = begin_point(o, 9, label, n);
+  ni_pb_put_fixed64(&o->w, 4, h->count);
+  ni_pb_put_f64(&o->w, 5, h->sum);
+  ni_pb_put_bytes(&o->w, 6, h->bucket, (h->n + 1) * 8); /* packed; the first byte is the lowest one here, too */
+  ni_pb_put_bytes(&o->w, 7, h->edge, h->n * 8);
+  end_point(o, mark);
 }
 
 void *ni_metrics_otlp(const struct ni_metrics_in *in, size_t *bytes) {
   struct encoder o = {.in = in};
   const struct ni_metrics_to to = {.to = &o, .family = family, .value = value, .whole = whole, .hist = hist};
+  struct ni_pb_writer *w = &o.w;
   char instance[TEXT_MAX];
   snprintf(instance, sizeof instance, "%s:%llu", in->self->node, (unsigned long long)(in->self->began_ns / 1000000000u));
-  put_attribute(&o, 1, "service.name", "nccl-inspector-agent");
-  put_attribute(&o, 1, "service.instance.id", instance);
-  put_attribute(&o, 1, "service.version", in->self->version);
-  put_attribute(&o, 1, "host.name", in->self->node);
-  wrap(&o, 1, 0); /* the resource */
-  size_t scope = o.n;
-  put_string(&o, 1, "nccl-inspector");
-  put_string(&o, 2, in->self->version);
-  wrap(&o, 1, scope);
-  if (ni_metrics_each(in, &to) < 0) o.failed = true;
+  size_t all = ni_pb_begin(w, 1), resource = ni_pb_begin(w, 1);
+  put_attribute(w, 1, "service.name", "nccl-inspector-agent");
+  put_attribute(w, 1, "service.instance.id", instance);
+  put_attribute(w, 1, "service.version", in->self->version);
+  put_attribute(w, 1, "host.name", in->self->node);
+  ni_pb_end(w, resource);
+  size_t metrics = ni_pb_begin(w, 2), scope = ni_pb_begin(w, 1);
+  ni_pb_put_text(w, 1, "nccl-inspector");
+  ni_pb_put_text(w, 2, in->self->version);
+  ni_pb_end(w, scope);
+  if (ni_metrics_each(in, &to) < 0) w->failed = true;
   end_family(&o);
-  wrap(&o, 2, scope);
-  wrap(&o, 1, 0);
-  *bytes = o.n;
-  if (!o.failed) return o.p;
-  free(o.p);
-  return NULL;
-}
-
-static bool take_varint(const char **p, const char *end, uint64_t *v) {
-  unsigned char c = 0x80;
-  *v = 0;
-  for (unsigned shift = 0; *p < end && c > 0x7f && shift < 64; shift += 7) {
-    c = (unsigned char)*(*p)++;
-    *v |= (uint64_t)(c & 0x7f) << shift;
-  }
-  return c < 0x80;
-}
-
-/* The head of the field at *p, which moves behind it: its tag, and its number, or how many bytes of it follow. */
-static bool take(const char **p, const char *end, uint64_t *tag, uint64_t *v) {
-  if (!take_varint(p, end, tag)) return false;
-  *v = (*tag & 7) == FIXED64 ? 8 : (*tag & 7) == FIXED32 ? 4 : UINT64_MAX; /* groups are of another age */
-  if (((*tag & 7) == VARINT || (*tag & 7) == BYTES) && !take_varint(p, end, v)) return false;
-  return (*tag & 7) == VARINT || *v <= (uint64_t)(end - *p);
+  ni_pb_end(w, metrics);
+  ni_pb_end(w, all);
+  *bytes = w->n;
+  if (w->failed) ni_pb_free(w);
+  return w->bytes;
 }
 
 bool ni_otlp_refused(const void *response, size_t bytes, uint64_t *points, char *why, size_t cap) {
-  const char *p = response, *end = p + bytes, *inner = p; /* inner: the end of partial_success, while we are in it */
-  uint64_t tag, v;
-  char raw[TEXT_MAX];
+  struct ni_pb_reader r = ni_pb_read(response, bytes);
+  struct ni_pb_field f;
   *points = 0;
   *why = 0;
-  while (p < end) {
-    bool in = p < inner;
-    if (!take(&p, in ? inner : end, &tag, &v)) return false;
-    if (in && tag == (1 << 3 | VARINT)) *points = v <= INT64_MAX ? v : 0;
-    if (in && tag == (2 << 3 | BYTES)) {
-      snprintf(raw, sizeof raw, "%.*s", v < sizeof raw ? (int)v : (int)sizeof raw - 1, p);
-      ni_safe_text(raw, why, cap);
+  while (ni_pb_next(&r, &f)) {
+    if (f.number != 1 || f.type != 2) continue;
+    struct ni_pb_reader partial = ni_pb_inside(&f); /* partial_success */
+    while (ni_pb_next(&partial, &f)) {
+      if (f.number == 1 && f.type == 0) *points = f.value <= INT64_MAX ? f.value : 0;
+      if (f.number == 2 && f.type == 2) ni_pb_text(&f, why, cap);
     }
-    if (!in && tag == (1 << 3 | BYTES)) inner = p + v; /* its fields come next */
-    else if ((tag & 7) != VARINT) p += v;
+    if (partial.bad) return false;
   }
-  return true;
+  return !r.bad;
 }

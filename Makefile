@@ -68,10 +68,11 @@ EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_Z
 EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
 
 # `agent`, `top`, `head` and `session` are a program of their own (exporter/cmds/live.h): what they link nobody else has to load.
-LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(wildcard $(foreach r,$(LIVE_ROOMS),$(r)/*.c $(r)/*.cc $(r)/*/*.c $(r)/*/*.cc)))))
-LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD)/nccl-inspector-live)
 # gRPC, between agents and the head; without it exporter/rpc/none.c says so.
 HAVE_RPC   := $(and $(HAVE_NGHTTP2),$(HAVE_GNUTLS))
+NOT_RPC    := $(if $(HAVE_RPC),%/rpc/none.c,%/rpc/call.c %/rpc/conn.c %/rpc/rpc.c)
+LIVE_OBJ   := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sort $(filter-out $(NOT_RPC),$(wildcard $(foreach r,$(LIVE_ROOMS),$(r)/*.c $(r)/*.cc $(r)/*/*.c $(r)/*/*.cc))))))
+LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD)/nccl-inspector-live)
 LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo $(if $(HAVE_RPC),-lnghttp2 -lgnutls)
 # All of it but main(): for tests.
 LIVE_LIB   := $(if $(LIVE_BIN),$(BUILD)/liblive.a)
@@ -88,7 +89,7 @@ TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
 # Those of the agent link it, where it is built.
-HOST_LIVE := test/host/otlp_send.c test/host/sampler.c test/host/http_echo.c
+HOST_LIVE := test/host/otlp_send.c test/host/sampler.c test/host/http_echo.c test/host/rpc_echo.c
 HOST_SRC  := $(filter-out $(if $(LIVE_LIB),,$(HOST_LIVE)),$(sort $(wildcard test/host/*.c)))
 HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
 PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))

@@ -15,33 +15,9 @@
 #ifndef NI_RPC_H
 #define NI_RPC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "call.h"
 
 enum { NI_RPC_CONNECTIONS = 4096 };
-enum ni_rpc_status { /* gRPC's numbers */
-  NI_RPC_OK = 0, NI_RPC_INVALID = 3, NI_RPC_NOT_FOUND = 5, NI_RPC_DENIED = 7, NI_RPC_EXHAUSTED = 8, NI_RPC_UNIMPLEMENTED = 12,
-  NI_RPC_INTERNAL = 13, NI_RPC_UNAVAILABLE = 14, NI_RPC_UNAUTHENTICATED = 16
-};
-
-struct ni_rpc;                      /* a server, or one client's connection */
-struct ni_rpc_call;                 /* a stream; gone when end() returns */
-
-struct ni_rpc_peer {
-  char name[64];                    /* "ipv4:1.2.3.4:5678", as gRPC writes it */
-  bool loopback, trusted;           /* trusted: it gave the token, or none is wanted */
-};
-
-struct ni_rpc_handler {
-  /* A call begins. *data: the owner's, for the other two. NI_RPC_OK, or the status that ends it. Server only. */
-  enum ni_rpc_status (*begin)(void *arg, struct ni_rpc_call *c, const char *path, const struct ni_rpc_peer *peer, void **data);
-  /* One whole message; it holds for the call alone. */
-  void (*message)(void *arg, struct ni_rpc_call *c, void *data, const void *bytes, size_t len);
-  /* The other side sends no more (half): a server finishes then. Or the call is over: status and text as the server said, or UNAVAILABLE. */
-  void (*end)(void *arg, struct ni_rpc_call *c, void *data, bool half, enum ni_rpc_status status, const char *text);
-};
-
 struct ni_rpc_options {
   const char *token;                /* server: what clients must give as `authorization: Bearer ...`; client: what it gives; NULL: none */
   const char *cert, *key, *ca;      /* PEM texts; server: cert and key for TLS; client: ca for TLS with that, "" for the system's */
@@ -59,18 +35,9 @@ uint16_t ni_rpc_port(const struct ni_rpc *r);
 int ni_rpc_connect(struct ni_rpc **out, const char *at, const struct ni_rpc_options *o, const struct ni_rpc_handler *h, void *arg,
                    char *why, size_t cap);
 const char *ni_rpc_broken(const struct ni_rpc *client); /* NULL: it is not */
-/* Client: begins a call; NULL without memory or on a broken connection. */
-struct ni_rpc_call *ni_rpc_begin(struct ni_rpc *client, const char *path, void *data);
-
 /* An epoll descriptor for the caller's epoll; ni_rpc_turn() when it has something, and at least each second. */
 int ni_rpc_fd(const struct ni_rpc *r);
 void ni_rpc_turn(struct ni_rpc *r);
-/* A message is queued. 0; -ENOBUFS: too much is unsent, and the connection will be cut; -ENOMEM. */
-int ni_rpc_send(struct ni_rpc_call *c, const void *bytes, size_t len);
-/* Bytes of this call that the socket has not taken yet. */
-size_t ni_rpc_unsent(const struct ni_rpc_call *c);
-/* Server: ends the call with trailers after what is queued. Client: sends no more (status OK), or gives the call up (another). */
-void ni_rpc_finish(struct ni_rpc_call *c, enum ni_rpc_status status, const char *text);
 void ni_rpc_close(struct ni_rpc *r);
 
 #endif

@@ -12,7 +12,8 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, TEXT_MAX = 1024 };
 #define BITS(d) (((union { double of; uint64_t bits; }){d}).bits)
 
 struct ni_pb_reader ni_pb_read(const void *bytes, size_t len) {
-  return (struct ni_pb_reader){.at = bytes, .end = (const uint8_t *)bytes + len};
+  const uint8_t *at = bytes ? bytes : (const uint8_t *)"";
+  return (struct ni_pb_reader){.at = at, .end = at + len};
 }
 
 static bool take_varint(struct ni_pb_reader *r, uint64_t *v) {

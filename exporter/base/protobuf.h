@@ -33,7 +33,7 @@ bool ni_pb_next(struct ni_pb_reader *r, struct ni_pb_field *f);
 struct ni_pb_reader ni_pb_inside(const struct ni_pb_field *f);
 /* The double of a field; NaN where it is of another type. */
 double ni_pb_f64(const struct ni_pb_field *f);
-/* A field's text, safe to print (safe_text.h), cut between characters; true if all of it went in. */
+/* A field's text, safe to print (safe_text.h), cut between characters; cap: 1,024 at most. true: it is shorter than cap, and is text. */
 bool ni_pb_text(const struct ni_pb_field *f, char *to, size_t cap);
 
 struct ni_pb_writer {       /* all 0: empty */
@@ -45,7 +45,7 @@ void ni_pb_put_u64(struct ni_pb_writer *w, uint32_t number, uint64_t v);
 void ni_pb_put_i64(struct ni_pb_writer *w, uint32_t number, int64_t v); /* as int32, int64: negative ones take ten bytes */
 void ni_pb_put_fixed64(struct ni_pb_writer *w, uint32_t number, uint64_t v);
 void ni_pb_put_f64(struct ni_pb_writer *w, uint32_t number, double v);
-void ni_pb_put_text(struct ni_pb_writer *w, uint32_t number, const char *text);
+void ni_pb_put_text(struct ni_pb_writer *w, uint32_t number, const char *text); /* made safe, 1,023 bytes at most; "" is not put */
 void ni_pb_put_bytes(struct ni_pb_writer *w, uint32_t number, const void *bytes, size_t len);
 /* A message inside: what is put between the two calls is its. The mark is what ni_pb_end() wants. */
 size_t ni_pb_begin(struct ni_pb_writer *w, uint32_t number);

@@ -26,15 +26,18 @@ struct ni_rpc_handler {
   enum ni_rpc_status (*begin)(void *arg, struct ni_rpc_call *c, const char *path, const struct ni_rpc_peer *peer, void **data);
   /* One whole message; it holds for the call alone. */
   void (*message)(void *arg, struct ni_rpc_call *c, void *data, const void *bytes, size_t len);
-  /* The other side sends no more (half): a server finishes then. Or the call is over: status and text as the server said, or UNAVAILABLE. */
+  /*
+   * half: the other side sends no more, and a server finishes then. Else the call is over, which is told once of each that began:
+   * status and text as the server said, or UNAVAILABLE.
+   */
   void (*end)(void *arg, struct ni_rpc_call *c, void *data, bool half, enum ni_rpc_status status, const char *text);
 };
 
-/* Client: begins a call; NULL without memory or on a broken connection. */
+/* All of it from the owner's thread, also inside the handler. Client: begins a call; NULL without memory or on a broken connection. */
 struct ni_rpc_call *ni_rpc_begin(struct ni_rpc *client, const char *path, void *data);
 /* A message is queued. 0; -ENOBUFS: too much is unsent, and the connection will be cut; -ENOMEM. */
 int ni_rpc_send(struct ni_rpc_call *c, const void *bytes, size_t len);
-/* Bytes of this call that the socket has not taken yet. */
+/* Bytes of this call that wait for the socket or the other side's window. */
 size_t ni_rpc_unsent(const struct ni_rpc_call *c);
 /* Server: ends the call with trailers after what is queued. Client: sends no more (status OK), or gives the call up (another). */
 void ni_rpc_finish(struct ni_rpc_call *c, enum ni_rpc_status status, const char *text);

@@ -26,8 +26,9 @@ enum { NI_MESSAGE_MAX = 4 << 20, NI_HOST_MAX = 256, NI_PROTOCOL = 1 };
 bool ni_initial_decode(const void *bytes, size_t len, char host[NI_HOST_MAX], struct ni_sample **gpus);
 void ni_initial_encode(struct ni_pb_writer *w, const char *host, const struct ni_sample *gpus);
 /*
- * MetricsUpdate in gsprof's units (fractions, KiB/s, rx and tx exchanged) and a sample in ours. time_ns: the client's own clock, 0 where it
- * says none. p2p: the GPUs' NVLink rates that a client sent as links, added to its GPUs.
+ * MetricsUpdate in gsprof's units (fractions, KiB/s, PCIe's rx and tx exchanged) and a sample in ours. time_ns: the client's own clock, 0
+ * where it says none. p2p: the GPUs' NVLink rates that a client sent as links (GB/s), added to its GPUs' nvlink_tx. In proto3 a 0 is not
+ * sent: a rate that none of the GPUs has is unknown, NaN; where one has it, it is 0 for the others.
  */
 bool ni_update_decode(const void *bytes, size_t len, char host[NI_HOST_MAX], struct ni_sample **s);
 void ni_update_encode(struct ni_pb_writer *w, const char *host, const struct ni_sample *s);
@@ -40,7 +41,7 @@ struct ni_status {                  /* StatusResponse */
   size_t n_clients;
 };
 void ni_status_encode(struct ni_pb_writer *w, const struct ni_status *s);
-/* Of what a head answers the client wants these; clients are counted, not kept. */
+/* Of what a head answers the client wants these; clients are counted, not kept, and the output is NULL. */
 bool ni_status_decode(const void *bytes, size_t len, struct ni_status *s);
 
 /* ConnectResponse, StopProfilingResponse, Set*ProfilingResponse; with output: StartProfilingResponse. */
@@ -52,10 +53,10 @@ bool ni_name_decode(const void *bytes, size_t len, char name[NI_HOST_MAX], bool 
 void ni_name_encode(struct ni_pb_writer *w, const char *name);
 /* Set*ProfilingRequest */
 bool ni_enable_decode(const void *bytes, size_t len, bool *enable);
-/* NodeStatus with its GPUs, inside a ClusterStatusResponse (field 4) or a NodeStatusResponse (field 3): units of 0.4. */
+/* NodeStatus with its GPUs, inside a ClusterStatusResponse (field 4) or a NodeStatusResponse (field 3): units of 0.4, MiB of 16,384. */
 void ni_node_encode(struct ni_pb_writer *w, uint32_t field, const char *id, const struct ni_sample *s);
 
-/* ---- ours ---- */
+/* ---- ours: docs/head.proto ---- */
 
 struct ni_hello {
   char uuid[40], host[NI_HOST_MAX], version[32]; /* uuid: of the agent's state folder; it survives restarts */

@@ -6,11 +6,12 @@
  *
  * HTTP/2 without TLS ("h2c" with prior knowledge, as gRPC has it), or with TLS by GnuTLS (ALPN h2). One thread.
  *
- * Bounds, all stated to the other side where HTTP/2 can: NI_RPC_CONNECTIONS connections (as many as descriptors allow), 64 streams on each,
- * 16 KiB of headers, messages of 4 MiB (RESOURCE_EXHAUSTED), 4 MiB of a connection's answers unsent (it is cut then), no
- * compression (UNIMPLEMENTED). A connection that has no open stream for 60 s is closed; one with a message or headers begun and not
- * ended for 20 s is cut; where nothing came for 15 s a PING is sent, and 15 s later the connection is cut. Every PING is answered, and none
- * is punished but floods, which nghttp2 ends. Rapid resets end in GOAWAY (nghttp2's rate limit).
+ * Bounds, all stated to the other side where HTTP/2 can: NI_RPC_CONNECTIONS connections (as many as descriptors allow; more wait), 64
+ * streams on each, 16 KiB of headers, messages of 4 MiB (RESOURCE_EXHAUSTED), 4 MiB of a connection's messages unsent (it is cut then),
+ * 64 MiB of large messages that are not whole yet, of all connections together (RESOURCE_EXHAUSTED), no compression (UNIMPLEMENTED).
+ * A connection that has no open stream for 60 s is closed; one with a message or headers begun and not ended for 20 s is cut; where
+ * nothing came for 15 s a PING is sent, and 15 s later the connection is cut. Every PING is answered, and none is punished but floods,
+ * which nghttp2 ends. Rapid resets end in GOAWAY (nghttp2's rate limit).
  */
 #ifndef NI_RPC_H
 #define NI_RPC_H
@@ -38,6 +39,7 @@ const char *ni_rpc_broken(const struct ni_rpc *client); /* NULL: it is not */
 /* An epoll descriptor for the caller's epoll; ni_rpc_turn() when it has something, and at least each second. */
 int ni_rpc_fd(const struct ni_rpc *r);
 void ni_rpc_turn(struct ni_rpc *r);
+/* Sends what the sockets take; all calls end. Never inside the handler. */
 void ni_rpc_close(struct ni_rpc *r);
 
 #endif

@@ -1,5 +1,5 @@
 # The fuzzers, for clang; test/fuzz/run.sh builds them in a folder of their own and runs them.
-FUZZ_SRC := $(filter-out $(if $(LIVE_BIN),,%/fuzz_serve.c),$(sort $(wildcard test/fuzz/fuzz_*.c)))
+FUZZ_SRC := $(filter-out $(if $(LIVE_BIN),,%/fuzz_serve.c) $(if $(HAVE_RPC),,%/fuzz_rpc.c),$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZ_SRC:test/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BIN)
@@ -10,3 +10,6 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/fuzz_%.o $(BUILD)/libplugin_test.a $(EXP
 	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXP_LIBS) $(more_libs) $(CODEC_A) $(LDFLAGS)
 $(BUILD)/fuzz/serve: $(BUILD)/obj/exporter/http/http.o
 $(BUILD)/fuzz/serve: more_libs = -lmicrohttpd
+$(BUILD)/fuzz/messages: $(BUILD)/obj/exporter/rpc/messages.o
+$(BUILD)/fuzz/rpc: $(addprefix $(BUILD)/obj/exporter/rpc/,call.o conn.o rpc.o)
+$(BUILD)/fuzz/rpc: more_libs = -lnghttp2 -lgnutls

@@ -24,7 +24,8 @@ for src in test/fuzz/fuzz_*.c; do
   name=${name#fuzz_}
   if [ $# -gt 0 ]; then case " $* " in *" $name "*) ;; *) continue ;; esac; fi
   # Libraries that not everybody has.
-  [ "$name" != serve ] || echo '#include <microhttpd.h>' | "$CC" -fsyntax-only -x c - 2>/dev/null || continue
+  case $name in serve) needs='#include <microhttpd.h>' ;; rpc) needs=$'#include <nghttp2/nghttp2.h>\n#include <gnutls/gnutls.h>' ;; *) needs= ;; esac
+  echo "$needs" | "$CC" -fsyntax-only -x c - 2>/dev/null || continue
   names+=("$name") targets+=("$BUILD/fuzz/$name")
 done
 san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"

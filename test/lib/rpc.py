@@ -129,8 +129,6 @@ def tls():
     assert "message 5 5000" in client("127.0.0.1:%d" % s.port, "/echo.Echo/Sum", 5, 1000, "-", ca)
     said = client(s.at, "/echo.Echo/Sum", 1, 1, "-", other)
     assert "status 14" in said and "NOT trusted" in said, said
-    said = client("127.0.0.2:%d" % s.port, "/echo.Echo/Sum", 1, 1, "-", ca)
-    assert "status 14" in said, said  # nobody there; or, were it, another name
     said = client(s.at, "/echo.Echo/Sum", 1, 1)
     assert "status 14" in said, said  # no TLS
     # TLS without HTTP/2, and half a handshake.
@@ -180,6 +178,21 @@ def read_all(c):
         return got
 
 
+def frames(c, done):
+    """What comes, as {stream: [(type, flags, payload), ...]}, until done() says so."""
+    c.settimeout(20)
+    got, b = {}, b""
+    while not done(got):
+        more = c.recv(65536)
+        assert more, got
+        b += more
+        while len(b) >= 9 and len(b) >= 9 + int.from_bytes(b[:3], "big"):
+            n = 9 + int.from_bytes(b[:3], "big")
+            got.setdefault(int.from_bytes(b[5:9], "big"), []).append((b[3], b[4], b[9:n]))
+            b = b[n:]
+    return got
+
+
 def hostile():
     s = Server()
     one = methods(grpc.insecure_channel(s.at))[0]
@@ -205,14 +218,12 @@ def hostile():
     c.sendall(PREFACE + SETTINGS + frame(1, 4, 1, HEADERS) + b"".join(frame(0, 0, 1, message[i:i + 1]) for i in range(8)) +
               frame(0, 1, 1, message * 3))
     c.sendall(frame(1, 4, 3, HEADERS) + frame(0, 1, 3, message[:7]) + frame(6, 0, 0, b"12345678"))
-    got = b""
-    c.settimeout(20)
-    while not (b"4 12" in got and b"12345678" in got and b"cut" in got):
-        got += c.recv(65536)
-    # No gRPC; a client that takes no answers is cut at 4 MiB and costs nobody else.
+    # No gRPC: a plain answer.
     c.sendall(frame(1, 5, 5, b"\x82\x86\x41\x01a\x04\x0e/echo.Echo/Sum"))
-    while b"\x08\x03415" not in got and b"415" not in got:
-        got += c.recv(65536)
+    got = frames(c, lambda got: all(any(k == 1 and flags & 1 for k, flags, _ in got.get(i, [])) for i in (1, 3, 5)) and any(k == 6 for k, *_ in got[0]))
+    assert (0, 0, b"\0\0\0\0\x044 12") in got[1] and (6, 1, b"12345678") in got[0], got
+    assert [k for k, *_ in got[3]] == [1] == [k for k, *_ in got[5]], got  # refused: headers alone
+    # A client that takes no answers is cut at 4 MiB and costs nobody else.
     slow = s.raw()
     slow.sendall(PREFACE + SETTINGS + frame(1, 4, 1, HEADERS.replace(b"/Sum", b"/Pour").replace(b"\x04\x0e", b"\x04\x0f")) + frame(0, 0, 1, b"\0" * 5))
     read_all(slow)
@@ -284,8 +295,7 @@ def our_client():
     assert client(at, "/a/Big", 1, 1).startswith("status 8 ")
     assert client("localhost:%d" % secure, "/a/Each", 2, 2000000, "-", "@%s/ca.pem" % FOLDER) == "bytes 2000000\n" * 2 + "status 0 \n"
     server.stop(0)
-    free = socket.create_server(("127.0.0.1", 0))
-    said = client("127.0.0.1:%d" % free.getsockname()[1], "/a/Each", 1, 1) if free.close() else client("127.0.0.1:1", "/a/Each", 1, 1)
+    said = client("127.0.0.1:1", "/a/Each", 1, 1)
     assert "status 14 " in said and "broken Connection refused" in said, said
     for at in ("nowhere.invalid:1", "localhost", "a:b", "::1:5", "[::1:5", ":5", "localhost:70000"):
         assert client(at, "/", 1, 1).startswith("refused " + at), at

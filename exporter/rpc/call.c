@@ -56,7 +56,6 @@ void ni_link_wait(struct ni_link *h, uint32_t events) {
     ni_link_die(h, strerror(errno));
 }
 
-/* Something is queued: the turn comes at once. */
 void ni_link_stir(struct ni_link *h) {
   if (h->ready && h != h->rpc->active) ni_link_wait(h, EPOLLIN | EPOLLOUT);
 }
@@ -304,7 +303,7 @@ static int on_data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t 
       bool room = c->want <= SMALL || r->parts + n <= PARTS_MAX;
       if (!room || (c->in_cap < c->n_in + n && !ni_array_more(&c->in, &c->in_cap, c->n_in + n, 1)))
         return refuse(c, NI_RPC_EXHAUSTED, "no memory for this message"), 0;
-      memcpy(c->in + c->n_in, data, n);
+      if (n) memcpy(c->in + c->n_in, data, n);
       c->n_in += n;
       r->parts += n;
       whole = c->in;

@@ -339,7 +339,9 @@ void ni_frame_put(struct ni_frame_text *t, const struct ni_frame *f, struct ni_b
   }
   if (out->failed) return;
   for (size_t i = 0; i < f->n; i++) stand(t, &f->of[i]);
-  if (t->gsprof) ni_buffer_put(out, "\"time\":\"%s.%06u\"", ni_second_text(f->tick_ns / 1000000000, 'T', true, time), (unsigned)(f->tick_ns % 1000000000 / 1000));
+  if (t->gsprof)
+    ni_buffer_put(out, "\"time\":\"%s.%06u\"", ni_second_text(f->tick_ns / 1000000000, 'T', true, time),
+                  (unsigned)(f->tick_ns % 1000000000 / 1000));
   else ni_buffer_put(out, "\"time\":\"%s\"", ni_utc_text(f->tick_ns / 1000, 'T', 6, time));
   for (int g = 0; g < NI_GROUPS; g++)
     if (!t->gsprof || g != NI_NICS) put_ids(&t->of[g], id_key[g], out);

@@ -169,7 +169,7 @@ static void fill(const struct ni_grid *g, struct ni_client *c, struct ni_frame_c
   struct ni_grid_pending *p = c->pending;
   size_t n = 0;
   for (; n < p->n && tick_of(g, p->at[n]->time_ns) <= g->out_ns; n++) show(p, p->at[n]);
-  memmove(p->at, p->at + n, (p->n -= n) * sizeof *p->at);
+  if (n) memmove(p->at, p->at + n, (p->n -= n) * sizeof *p->at);
   note_safe(c);
   int64_t after = c->interval_ns > g->period_ns ? c->interval_ns : g->period_ns, age = INT64_MAX;
   if (p->shown && p->shown->time_ns) age = g->out_ns > p->shown->time_ns ? g->out_ns - p->shown->time_ns : 0;

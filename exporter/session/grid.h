@@ -6,12 +6,14 @@
  *
  * A sample belongs to the tick that it is nearest to. The frame of a tick is due when each connected client that is not stale has said
  * something of it or of a later one, or NI_GRID_HOLD_NS after the tick; where a head goes on that was killed (ni_grid_from()), not before
- * NI_GRID_BACK_NS after its start, so that clients come back with what they kept. A client's newest sample of that tick or before stands in the frame, with its age. It is
+ * NI_GRID_BACK_NS after its start, so that clients come back with what they kept. A client's newest sample of that tick or
+ * before stands in the frame, with its age. It is
  * `stale` when it is older than three of the client's own intervals and than three periods: its numbers are not shown then. `gone`:
  * the client is not connected, and it is stale.
  *
  * Clients are told apart by uuid (ours) or by their connection (gsprof's): two of one host are two. One of gsprof's that comes to a host
- * of which another one is not connected any more is that one, and keeps its id: a client that connects again has no new columns. The order of clients and GPUs is that in
+ * of which another one is not connected any more is that one, and keeps its id: a client that connects again has no new
+ * columns. The order of clients and GPUs is that in
  * which they came first; who comes later stands behind. A client that is gone stays while a session runs that saw it.
  *
  * Bounds: NI_GRID_CLIENTS_MAX clients, NI_GRID_AHEAD samples of a client that wait for their frame: the oldest is then told as a late one,

@@ -125,12 +125,14 @@ static int load(unsigned n, uint32_t gpus, unsigned seconds, unsigned sessions, 
   }
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
-  printf("cpu %.3f s in %u s (%.1f %%), of it clients %.3f s; rss %ld MB\n", cpu_s() - was, seconds, 100 * (cpu_s() - was) / seconds, made_s, u.ru_maxrss / 1024);
+  printf("cpu %.3f s in %u s (%.1f %%), of it clients %.3f s; rss %ld MB\n", cpu_s() - was, seconds,
+         100 * (cpu_s() - was) / seconds, made_s, u.ru_maxrss / 1024);
   for (unsigned k = 0; k < sessions; k++) {
     snprintf(name, sizeof name, "s%u", k);
     uint64_t at = ni_now_ns(CLOCK_MONOTONIC);
     int e = ni_store_stop(store, name, tick, &out, why, sizeof why);
-    printf("stop %s: %s, %.3f s; frames %llu lost %llu\n", name, e ? why : "ok", (double)(ni_now_ns(CLOCK_MONOTONIC) - at) / 1e9, (unsigned long long)out.frames,
+    printf("stop %s: %s, %.3f s; frames %llu lost %llu\n", name, e ? why : "ok", (double)(ni_now_ns(CLOCK_MONOTONIC) - at) / 1e9,
+           (unsigned long long)out.frames,
            (unsigned long long)out.frames_lost);
   }
   return 0;

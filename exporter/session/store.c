@@ -2,49 +2,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/out_file.h"
-#include "exporter/base/text/json_write.h"
 #include "exporter/base/text/time_text.h"
+#include "entry.h"
 #include "recover.h"
-#include "writer.h"
-
-struct entry { /* a session */
-  struct ni_store *store;
-  struct ni_state state;
-  struct ni_written to;
-  struct ni_out_file part;          /* NAME.json while it runs */
-  struct ni_sums sums;
-  int64_t tick_ns;                  /* of its newest frame */
-  uint64_t lost_told;               /* frames_lost as state.json has it */
-  bool mixed, finisher;             /* mixed: its frames have several orders of columns; finisher: the thread is there */
-  pthread_t thread;
-  _Atomic int finished;             /* 1: done, or -errno. Written by the thread, read by the owner */
-  struct ni_state told;             /* what the thread was given; and what it called the file */
-};
 
 struct ni_store {
   struct ni_store_options o;
-  int dir, out, lock;               /* folders; the lock's file */
+  struct ni_place place;
+  int lock;                         /* the lock's file */
   struct ni_writer *writer;
   struct ni_frame_text text, late;
-  struct entry **entry;             /* by the time of their start */
+  struct ni_entry **entry;          /* by the time of their start */
   size_t n, cap, running;
   int64_t resumed_ns;               /* of what ran before, the session with the fewest frames: its newest; and who was in it */
   struct { char *id; uint64_t seq; } *back;
   size_t n_back;
-  _Atomic bool quit;
 };
 
 static int fail(int e, char *why, size_t cap, const char *what) {
@@ -52,174 +33,19 @@ static int fail(int e, char *why, size_t cap, const char *what) {
   return e;
 }
 
-/* ---- state.json ---- */
-
-static int put_state(const struct entry *e, FILE *f) {
-  const struct ni_session *s = &e->state.session;
-  char text[40];
-  struct ni_json j;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "session_id", s->id);
-  ni_json_text(&j, "name", s->name);
-  ni_json_text(&j, "start_time", ni_utc_text(s->start_ns / 1000, 'T', 6, text));
-  ni_json_text(&j, "end_time", s->end_ns ? ni_utc_text(s->end_ns / 1000, 'T', 6, text) : NULL);
-  ni_json_i64(&j, "start_ns", s->start_ns);
-  ni_json_i64(&j, "end_ns", s->end_ns);
-  ni_json_bool(&j, "is_active", s->active);
-  ni_json_u64(&j, "frame_count", s->frames);
-  ni_json_u64(&j, "frames_lost", s->frames_lost);
-  ni_json_u64(&j, "late", s->late);
-  ni_json_text(&j, "output_filename", s->file);
-  ni_json_bool(&j, "finishing", s->finishing);
-  ni_json_bool(&j, "gsprof", e->state.gsprof);
-  ni_json_bool(&j, "named", e->state.named);
-  ni_json_i64(&j, "period_ns", e->state.period_ns);
-  ni_json_text(&j, "part", e->part.tmp);
-  ni_json_text(&j, "error", s->error);
-  ni_json_close(&j);
-  return fflush(f) ? -errno : fsync(fileno(f)) ? -errno : 0;
-}
-
-static int write_state(struct entry *e) {
-  struct ni_out_file o;
-  int dir = openat(e->store->dir, e->state.session.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  int err = dir < 0 ? -errno : ni_out_begin(&o, dir, 0666);
-  FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
-  if (err == 0 && !f) err = -errno, ni_out_drop(&o);
-  if (f) {
-    err = put_state(e, f);
-    if (fclose(f) && err == 0) err = -errno;
-    if (err) ni_out_drop(&o);
-    else err = ni_out_commit(&o, "state.json", true);
-  }
-  if (err == 0 && fsync(dir) < 0) err = -errno;
-  if (dir >= 0) close(dir);
-  if (err == 0) e->lost_told = e->state.session.frames_lost;
-  return err;
-}
-
-/* ---- files of a session that runs ---- */
-
-static void close_files(struct entry *e) {
-  if (e->to.fd[NI_FRAMES] >= 0) close(e->to.fd[NI_FRAMES]);
-  ni_out_drop(&e->part);
-  e->to.fd[NI_FRAMES] = e->to.fd[NI_PART] = -1;
-}
-
-/* With what is there already: torn lines are cut, and NAME.json is begun anew from the frames. Columns are those of before, where nothing
- * else runs. */
-static int open_files(struct entry *e, struct ni_past *p) {
-  struct ni_store *s = e->store;
-  struct ni_session *of = &e->state.session;
-  struct ni_buffer head = {0};
-  char path[64];
-  snprintf(path, sizeof path, "%s/frames.jsonl", of->id);
-  e->to = (struct ni_written){.store = s->dir, .fd = {-1, -1, -1}};
-  memcpy(e->to.id, of->id, sizeof of->id);
-  memcpy(e->to.name, of->name, sizeof of->name);
-  e->to.fd[NI_FRAMES] = openat(s->dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  int err = e->to.fd[NI_FRAMES] < 0 ? -errno : ni_out_begin(&e->part, s->out, 0666);
-  FILE *f = err ? NULL : fdopen(dup(e->to.fd[NI_PART] = e->part.fd), "w");
-  ni_file_head(&head, &e->state);
-  if (err == 0 && (!f || head.failed)) err = -ENOMEM;
-  if (err == 0) {
-    fwrite(head.text, 1, head.n, f);
-    err = ni_past_read(p, s->dir, of->id, false, f);
-    if (err == 0 && fflush(f)) err = -errno;
-  }
-  if (err == 0) {
-    e->to.head = (off_t)head.n;
-    e->to.at[NI_PART] = ftello(f);
-    e->to.at[NI_FRAMES] = p->good;
-    if (ftruncate(e->to.fd[NI_FRAMES], p->good) < 0) err = -errno;
-    of->frames = p->last;
-    of->late = p->late;
-    e->tick_ns = p->tick_ns;
-    e->mixed = p->mixed;
-  }
-  if (f) fclose(f);
-  free(head.text);
-  if (err) close_files(e);
-  return err;
-}
-
-static void adopt(struct entry *e, struct ni_past *p) {
-  struct ni_store *s = e->store;
-  if (s->running == 0) {
-    ni_frame_text_free(&s->text);
-    memcpy(s->text.of, p->of, sizeof p->of);
-    memset(p->of, 0, sizeof p->of);
-    for (int g = 0; g < NI_GROUPS; g++) ni_columns_release(&s->text.of[g]);
-  }
-  for (int g = 0; g < NI_GROUPS; g++)
-    for (size_t i = 0; i < p->of[g].n; i++) e->mixed |= i >= s->text.of[g].n || strcmp(p->of[g].at[i].id, s->text.of[g].at[i].id);
-  if (!e->mixed) e->sums = p->sums, p->sums = (struct ni_sums){0}; /* else the finisher counts */
-  s->running++;
-}
-
-/* ---- the finisher: a session's file with late samples in their frames ---- */
-
-/* Gives the file its name, which may have become another one's meanwhile. */
-static int name_file(const struct ni_store *s, struct ni_state *state, struct ni_out_file *o) {
-  char *file = state->session.file;
-  int err = ni_out_commit(o, file, state->named);
-  for (int k = 2; err == -EEXIST && k < 10000; k++) {
-    snprintf(file, sizeof state->session.file, "%s-%d.json", state->session.name, k);
-    err = ni_out_commit(o, file, false);
-  }
-  if (err == -EEXIST) ni_out_drop(o);
-  return err ? err : fsync(s->out) < 0 ? -errno : 0;
-}
-
-static void *finish(void *arg) {
-  struct entry *e = arg;
-  struct ni_out_file o;
-  (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* frames come first */
-  int err = ni_out_begin(&o, e->store->out, 0666);
-  FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
-  if (err == 0 && !f) err = -errno;
-  if (f) err = ni_file_write(e->store->dir, &e->told, f, &e->store->quit);
-  if (err == 0 && fsync(o.fd) < 0) err = -errno;
-  if (f && fclose(f) && err == 0) err = -errno;
-  if (err) ni_out_drop(&o);
-  else err = name_file(e->store, &e->told, &o);
-  atomic_store(&e->finished, err ? err : 1);
-  return NULL;
-}
-
-static void begin_finish(struct entry *e) {
-  e->told = e->state;
-  atomic_store(&e->finished, 0);
-  e->finisher = pthread_create(&e->thread, NULL, finish, e) == 0;
-  if (!e->finisher) snprintf(e->state.session.error, sizeof e->state.session.error, "late samples are not put in: no thread");
-}
-
-static void end_finish(struct entry *e) {
-  struct ni_session *of = &e->state.session;
-  pthread_join(e->thread, NULL);
-  e->finisher = false;
-  int err = atomic_load(&e->finished);
-  if (err == -EINTR) return; /* the next head does it */
-  of->finishing = false;
-  if (err < 0) snprintf(of->error, sizeof of->error, "the file was not written with what came late: %s", strerror(-err));
-  else memcpy(of->file, e->told.session.file, sizeof of->file), e->state.named = true;
-  (void)write_state(e);
-}
-
 /* ---- the store ---- */
 
-static struct entry *add(struct ni_store *s) {
-  struct entry *e = ni_array_room(s->entry, s->n, s->cap) ? calloc(1, sizeof *e) : NULL;
+static struct ni_entry *add(struct ni_store *s) {
+  struct ni_entry *e = ni_array_room(s->entry, s->n, s->cap) ? calloc(1, sizeof *e) : NULL;
   if (!e) return NULL;
-  e->store = s;
+  e->place = &s->place;
   e->part.fd = -1;
-  e->to = (struct ni_written){.store = s->dir, .fd = {-1, -1, -1}};
+  e->to = (struct ni_written){.store = s->place.dir, .fd = {-1, -1, -1}};
   return s->entry[s->n++] = e;
 }
 
-static void drop(struct entry *e) {
-  close_files(e);
+static void drop(struct ni_entry *e) {
+  ni_entry_close(e);
   ni_sums_free(&e->sums);
   free(e);
 }
@@ -245,26 +71,27 @@ static void note_resumed(struct ni_store *s, const struct ni_past *p, int64_t st
 /* What is there; what ran runs on, from where the one ended that has the fewest frames. */
 static int load(struct ni_store *s, char *why, size_t cap) {
   struct ni_state *states;
-  int n = ni_states_read(s->dir, &states), err = n < 0 ? n : 0;
+  int n = ni_states_read(s->place.dir, &states), err = n < 0 ? n : 0;
   for (int i = 0; i < n && err == 0; i++) {
-    struct entry *e = add(s);
+    struct ni_entry *e = add(s);
     struct ni_past p = {0};
     if (!e && (err = -ENOMEM)) break;
     e->state = states[i];
     struct ni_session *of = &e->state.session;
     memcpy(e->to.id, of->id, sizeof of->id);
-    if (*e->state.part) unlinkat(s->out, e->state.part, 0);
+    if (*e->state.part) unlinkat(s->place.out, e->state.part, 0);
     of->active = of->active && e->state.gsprof == s->o.gsprof;
-    int bad = of->active ? open_files(e, &p) : 0;
+    int bad = of->active ? ni_entry_open(e, &p) : 0;
     if (bad) { /* others go on */
       fail(bad, of->error, sizeof of->error, "it does not go on");
       of->active = false;
     } else if (of->active) {
       note_resumed(s, &p, of->start_ns);
-      adopt(e, &p);
-      if ((err = write_state(e)) != 0) fail(err, why, cap, of->name);
+      ni_entry_adopt(e, &p, &s->text, s->running == 0);
+      s->running++;
+      if ((err = ni_entry_save(e)) != 0) fail(err, why, cap, of->name);
     } else if (of->finishing) {
-      begin_finish(e);
+      ni_entry_finish(e);
     }
     ni_past_free(&p);
   }
@@ -278,12 +105,12 @@ int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char 
   struct ni_store *s = *out = calloc(1, sizeof *s);
   if (!s) return fail(-ENOMEM, why, cap, data);
   *why = 0;
-  *s = (struct ni_store){.o = *o, .dir = -1, .out = -1, .lock = -1};
+  *s = (struct ni_store){.o = *o, .place = {.dir = -1, .out = -1}, .lock = -1};
   ni_store_flags(s, o->bandwidth, o->nvlink);
-  s->dir = ni_out_dir(data, true, why, cap);
-  if (s->dir >= 0) s->out = ni_out_dir(o->output ? o->output : ".", true, why, cap);
-  int err = s->dir < 0 ? s->dir : s->out < 0 ? s->out : 0;
-  if (err == 0 && (s->lock = openat(s->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) err = -errno;
+  s->place.dir = ni_out_dir(data, true, why, cap);
+  if (s->place.dir >= 0) s->place.out = ni_out_dir(o->output ? o->output : ".", true, why, cap);
+  int err = s->place.dir < 0 ? s->place.dir : s->place.out < 0 ? s->place.out : 0;
+  if (err == 0 && (s->lock = openat(s->place.dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) err = -errno;
   if (err == 0 && fcntl(s->lock, F_SETLK, &lock) != 0) {
     err = -EBUSY;
     if (fcntl(s->lock, F_GETLK, &lock) != 0) lock.l_pid = -1;
@@ -298,12 +125,12 @@ int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char 
 
 void ni_store_close(struct ni_store *s) {
   if (!s) return;
-  atomic_store(&s->quit, true);
+  atomic_store(&s->place.quit, true);
   ni_writer_free(s->writer);
   for (size_t i = 0; i < s->n; i++) {
-    struct entry *e = s->entry[i];
-    if (e->finisher) end_finish(e);
-    if (e->state.session.active) close_files(e), (void)write_state(e);
+    struct ni_entry *e = s->entry[i];
+    if (e->finisher) ni_entry_finished(e);
+    if (e->state.session.active) ni_entry_close(e), (void)ni_entry_save(e);
     drop(e);
   }
   free(s->entry);
@@ -311,8 +138,8 @@ void ni_store_close(struct ni_store *s) {
   ni_frame_text_free(&s->late);
   forget_resumed(s);
   if (s->lock >= 0) close(s->lock);
-  if (s->out >= 0) close(s->out);
-  if (s->dir >= 0) close(s->dir);
+  if (s->place.out >= 0) close(s->place.out);
+  if (s->place.dir >= 0) close(s->place.dir);
   free(s);
 }
 
@@ -338,16 +165,16 @@ uint64_t ni_store_resumed_seq(const struct ni_store *s, const char *uuid) {
 
 size_t ni_store_running(const struct ni_store *s) { return s->running; }
 
-static struct entry *find(const struct ni_store *s, const char *name, bool active) { /* the newest */
+static struct ni_entry *find(const struct ni_store *s, const char *name, bool active) { /* the newest */
   for (size_t i = s->n; i-- > 0;)
     if (s->entry[i]->state.session.active == active && (!strcmp(s->entry[i]->state.session.name, name) || !strcmp(s->entry[i]->state.session.id, name)))
       return s->entry[i];
   return NULL;
 }
 
-static bool taken(const struct ni_store *s, const struct entry *but, const char *file) {
+static bool taken(const struct ni_store *s, const struct ni_entry *but, const char *file) {
   struct stat st;
-  if (fstatat(s->out, file, &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (fstatat(s->place.out, file, &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
   for (size_t i = 0; i < s->n; i++)
     if (s->entry[i] != but && s->entry[i]->state.session.active && !strcmp(s->entry[i]->state.session.file, file)) return true;
   return false;
@@ -367,13 +194,13 @@ static int refuse(int e, char *why, size_t cap, const char *sentence) {
 }
 
 /* It runs: files, columns, state. In an error all is as before. */
-static int begin(struct entry *e) {
+static int begin(struct ni_store *s, struct ni_entry *e) {
   struct ni_past p = {0};
   struct ni_session was = e->state.session;
   e->state.session.active = true, e->state.session.end_ns = 0, e->state.session.finishing = false, *e->state.session.error = 0;
-  int err = open_files(e, &p);
-  if (err == 0 && (err = write_state(e)) != 0) close_files(e);
-  if (err == 0) adopt(e, &p);
+  int err = ni_entry_open(e, &p);
+  if (err == 0 && (err = ni_entry_save(e)) != 0) ni_entry_close(e);
+  if (err == 0) ni_entry_adopt(e, &p, &s->text, s->running == 0), s->running++;
   else e->state.session = was;
   ni_past_free(&p);
   return err;
@@ -392,7 +219,7 @@ int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct 
     return refuse(-EINVAL, why, cap, "a name has 1 to 128 of A-Z a-z 0-9 . _ - and space, and begins with neither . nor a space");
   if (find(s, name, true)) return refuse(-EEXIST, why, cap, "a session of that name runs");
   if (s->running >= NI_STORE_SESSIONS_MAX) return refuse(-ENOSPC, why, cap, "256 sessions run already");
-  struct entry *e = add(s);
+  struct ni_entry *e = add(s);
   if (!e) return fail(-ENOMEM, why, cap, name);
   struct ni_session *of = &e->state.session;
   e->state.gsprof = s->o.gsprof, e->state.period_ns = s->o.period_ns;
@@ -401,14 +228,14 @@ int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct 
   for (int k = 2; taken(s, e, of->file) && k < 10000; k++) snprintf(of->file, sizeof of->file, "%s-%d.json", name, k);
   of->start_ns = now_ns;
   int err = make_uuid(of->id);
-  if (err == 0 && mkdirat(s->dir, of->id, 0777) < 0) err = -errno;
+  if (err == 0 && mkdirat(s->place.dir, of->id, 0777) < 0) err = -errno;
   if (err == 0) {
-    if ((err = begin(e)) == 0 && fsync(s->dir) < 0) err = -errno;
+    if ((err = begin(s, e)) == 0 && fsync(s->place.dir) < 0) err = -errno;
     if (err) { /* nothing of it stays; of what was written only these can be there */
       char path[64];
       s->running -= of->active;
-      for (int i = 0; i < 2; i++) snprintf(path, sizeof path, "%s/%s", of->id, i ? "state.json" : "frames.jsonl"), unlinkat(s->dir, path, 0);
-      unlinkat(s->dir, of->id, AT_REMOVEDIR);
+      for (int i = 0; i < 2; i++) snprintf(path, sizeof path, "%s/%s", of->id, i ? "state.json" : "frames.jsonl"), unlinkat(s->place.dir, path, 0);
+      unlinkat(s->place.dir, of->id, AT_REMOVEDIR);
     }
   }
   if (err == 0) return *out = *of, 0;
@@ -418,7 +245,7 @@ int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct 
 }
 
 int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct ni_session *out, char *why, size_t cap) {
-  struct entry *e = NULL;
+  struct ni_entry *e = NULL;
   if (name && *name) e = find(s, name, true);
   else if (s->running > 1) return refuse(-EINVAL, why, cap, "several sessions run: say which");
   for (size_t i = 0; !e && !(name && *name) && i < s->n; i++)
@@ -437,7 +264,7 @@ int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct n
   free(tail.text);
   if (err == 0) {
     of->active = false, of->finishing = true; /* a head that is killed from here on makes the file again */
-    err = write_state(e);
+    err = ni_entry_save(e);
   }
   if (err) {
     of->active = true, of->finishing = false, of->end_ns = 0;
@@ -446,28 +273,28 @@ int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct n
   s->running--;
   ni_sums_free(&e->sums);
   e->to.fd[NI_PART] = -1;
-  err = name_file(s, &e->state, &e->part);
+  err = ni_entry_name(&s->place, &e->state, &e->part);
   if (err) snprintf(of->error, sizeof of->error, "the file was not put in its place, and is made again: %s", strerror(-err));
   else e->state.named = true;
-  close_files(e);
+  ni_entry_close(e);
   of->finishing = err || of->late || e->mixed;
-  if (of->finishing) begin_finish(e);
-  (void)write_state(e); /* where it fails, the file is made again after the next start */
+  if (of->finishing) ni_entry_finish(e);
+  (void)ni_entry_save(e); /* where it fails, the file is made again after the next start */
   *out = *of;
   return 0;
 }
 
 int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, struct ni_session *out, char *why, size_t cap) {
-  struct entry *e = find(s, id_or_name, false);
+  struct ni_entry *e = find(s, id_or_name, false);
   (void)now_ns;
   if (!e) return refuse(-ENOENT, why, cap, find(s, id_or_name, true) ? "it runs already" : "no session of that name or id");
   if (find(s, e->state.session.name, true)) return refuse(-EEXIST, why, cap, "a session of that name runs");
   if (e->finisher && !atomic_load(&e->finished)) return refuse(-EBUSY, why, cap, "late samples are being put into its file: again in a while");
-  if (e->finisher) end_finish(e);
+  if (e->finisher) ni_entry_finished(e);
   if (e->state.gsprof != s->o.gsprof) return refuse(-EINVAL, why, cap, "it was recorded in the other form (gsprof's, or native)");
   if (s->running >= NI_STORE_SESSIONS_MAX) return refuse(-ENOSPC, why, cap, "256 sessions run already");
   int err = ni_writer_drain(s->writer); /* late samples of it may be on their way */
-  if (err == 0) err = begin(e);
+  if (err == 0) err = begin(s, e);
   if (err) return fail(err, why, cap, id_or_name);
   *out = e->state.session;
   return 0;
@@ -484,11 +311,11 @@ int ni_store_list(const struct ni_store *s, struct ni_session **list) {
 void ni_store_frame(struct ni_store *s, const struct ni_frame *f) {
   struct ni_written *to[NI_STORE_SESSIONS_MAX];
   uint64_t id[NI_STORE_SESSIONS_MAX];
-  struct entry *of[NI_STORE_SESSIONS_MAX];
+  struct ni_entry *of[NI_STORE_SESSIONS_MAX];
   size_t n = 0;
   struct ni_buffer text = {0};
   for (size_t i = 0; s->running && i < s->n; i++) {
-    struct entry *e = s->entry[i];
+    struct ni_entry *e = s->entry[i];
     if (!e->state.session.active || f->tick_ns < e->state.session.start_ns || f->tick_ns <= e->tick_ns) continue;
     of[n] = e, to[n] = &e->to, id[n++] = e->state.session.frames + 1;
   }
@@ -526,11 +353,11 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
 int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {
   int64_t safe = ni_writer_safe(s->writer, degraded);
   for (size_t i = 0; i < s->n; i++) {
-    struct entry *e = s->entry[i];
+    struct ni_entry *e = s->entry[i];
     struct ni_session *of = &e->state.session;
-    if (e->finisher && atomic_load(&e->finished)) end_finish(e);
+    if (e->finisher && atomic_load(&e->finished)) ni_entry_finished(e);
     if (of->active) snprintf(of->error, sizeof of->error, "%s", degraded);
-    if (of->active && !*degraded && of->frames_lost != e->lost_told) (void)write_state(e);
+    if (of->active && !*degraded && of->frames_lost != e->lost_told) (void)ni_entry_save(e);
   }
   return safe;
 }

@@ -57,7 +57,7 @@ static void short_list(void **state) {
   sweep();
   assert_null(entity("gpu0"));
   assert_true(has("gpu1", "power") && has("gpu1", "nvlink_tx_bytes") && has("gpu1", "pcie_rx_bytes"));
-  assert_false(has("gpu1", "memory_total") || has("gpu1", "gpm_sm_activity"));
+  assert_false(has("gpu1", "memory_free") || has("gpu1", "gpm_sm_activity"));
 }
 
 /* What blocks is called only for those who ask for it. */
@@ -105,7 +105,7 @@ static void faults(void **state) {
       {"0 ret.PowerUsage 999\n", "power", 1, NI_READ_UNREADABLE},
       {"0 ret.PowerUsage 10\n", "power", 1, NI_READ_UNREADABLE},
       {"0 ret.PowerUsage 3\n", "power", 1, NI_READ_MISSING},
-      {"0 ret.MemoryInfo_v2 999\n", "memory_used", 1, NI_READ_UNREADABLE},
+      {"0 ret.MemoryInfo_v2 999\n", "memory_used", 2, NI_READ_UNREADABLE},
       {"0 ret.field.83 999\n", "energy", 1, NI_READ_UNREADABLE},
       {"0 ret.CurrentClocksEventReasons 4\n", "throttle_reasons", 1, NI_READ_UNREADABLE},
   };

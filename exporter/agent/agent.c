@@ -30,13 +30,15 @@
 #include "reader/readers.h"
 #include "sampler.h"
 #include "settings.h"
+#include "up_sample.h"
+#include "uplink.h"
 
 #define SECOND UINT64_C(1000000000)
 enum { LOG_BYTES = 4 << 20 };
 
 struct agent {
   int argc, epoll, timer, signals, dir, lock;
-  char **argv, state[PATH_MAX], ring[PATH_MAX + 8], node[256], refused[256];
+  char **argv, state[PATH_MAX], ring[PATH_MAX + 8], node[256], refused[256], away[256];
   struct ni_settings *set;
   struct ni_live live;
   struct ni_running running, before; /* before: up to 5 s older */
@@ -47,6 +49,8 @@ struct agent {
   struct ni_sampler *sampler;
   struct ni_http *http;
   struct ni_otlp *otlp;
+  struct ni_uplink *uplink;
+  struct ni_up up;
   uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, trimmed_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
   bool changed, settled, unsaved, ended;
 };
@@ -60,6 +64,9 @@ static struct ni_metrics_in figures(struct agent *a) {
   s->samples = a->samples.samples, s->samples_missed = a->samples.missed, s->samples_lost = a->samples.ring.lost;
   s->ring_bytes = a->samples.ring.bytes, s->degraded = a->unsaved || a->samples.ring.degraded;
   s->otlp_sent = sent.sent, s->otlp_retried = sent.retried, s->otlp_dropped = sent.dropped, s->otlp_refused = sent.refused;
+  const struct ni_uplink_totals up = a->uplink ? ni_uplink_totals(a->uplink) : (struct ni_uplink_totals){0};
+  s->head = a->set->o.head, s->head_connected = up.connected, s->head_kept = up.kept, s->head_skew_ns = up.skew_ns;
+  s->head_sent = up.sent, s->head_acknowledged = up.acknowledged, s->head_lost = up.lost;
   return (struct ni_metrics_in){.live = &a->live, .running = a->sampler ? &a->running : NULL, .before = &a->before, .self = s,
                                 .unix_ns = a->unix_ns, .mono_ns = a->mono_ns, .nvidia = a->set->o.nvidia_names};
 }
@@ -177,8 +184,10 @@ static bool open_http(struct agent *a, const struct ni_agent_options *o) {
 static void close_parts(struct agent *a) {
   if (a->readers) ni_readers_close(a->readers);
   if (a->otlp) ni_otlp_stop(a->otlp);
+  if (a->uplink) ni_uplink_stop(a->uplink);
   if (a->sampler) ni_sampler_stop(a->sampler);
-  a->readers = NULL, a->otlp = NULL, a->sampler = NULL;
+  a->readers = NULL, a->otlp = NULL, a->uplink = NULL, a->sampler = NULL;
+  ni_up_free(&a->up);
   ni_running_free(&a->running);
   ni_running_free(&a->before);
 }
@@ -192,6 +201,9 @@ static bool open_parts(struct agent *a) {
   if (e < 0) say(a, "no samples of NICs, GPUs and the host: %s", strerror(-e));
   else watch(a, ni_sampler_fd(a->sampler), &a->sampler);
   if (o->otlp && (e = ni_otlp_start(&a->otlp, o->otlp, o->otlp_header)) < 0) say(a, "--otlp=%s: %s", o->otlp, strerror(-e));
+  const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, a->node, a->dir};
+  char why[512];
+  if (o->head && ni_uplink_start(&a->uplink, &head, why, sizeof why) < 0) say(a, "%s", why);
   if ((e = ni_readers_open(&a->readers, o, a->node, &a->live, a->epoll)) < 0) say(a, "readers: %s", strerror(-e));
   return e == 0;
 }
@@ -237,6 +249,21 @@ static void rotate(const struct agent *a) {
   close(log), close(old);
 }
 
+/* What the head wants is asked for each second, too: the first sample may be long ago. */
+static void look_at_head(struct agent *a) {
+  int64_t tick_ns;
+  uint64_t period_ns;
+  const struct ni_uplink_totals t = ni_uplink_totals(a->uplink);
+  if (strcmp(t.error, a->away) != 0) say(a, "--head=%s: %s", a->set->o.head, *strcpy(a->away, t.error) ? t.error : "connected");
+  if (a->sampler && ni_uplink_wants(a->uplink, &tick_ns, &period_ns)) ni_sampler_follow(a->sampler, tick_ns, period_ns);
+}
+
+static void put_sample(struct agent *a) {
+  const struct ni_metrics_in in = {.live = &a->live, .running = &a->running, .unix_ns = a->unix_ns};
+  struct ni_sample *s = ni_up_sample(&a->up, &in);
+  if (s) ni_uplink_put(a->uplink, s, a->samples.at_mono_ns);
+}
+
 static void tick(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   if (a->readers) ni_readers_tick(a->readers, a->mono_ns);
@@ -244,6 +271,7 @@ static void tick(struct agent *a) {
   a->settled |= !a->readers || ni_readers_settled(a->readers);
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
+  if (a->uplink) look_at_head(a);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
   ni_http_turn(a->http, &a->self.scrapes, &a->self.requests_refused);
   rotate(a);
@@ -255,8 +283,10 @@ static void tick(struct agent *a) {
 static void take_sample(struct agent *a) {
   struct ni_running older = a->before;
   bool was = a->samples.ring.degraded;
+  int64_t at_ns = a->samples.at_mono_ns;
   if (a->running.at_ns - older.at_ns >= 5 * (int64_t)SECOND) a->before = a->running, a->running = older;
   (void)ni_sampler_take(a->sampler, &a->running, &a->samples);
+  if (a->uplink && a->samples.at_mono_ns != at_ns) put_sample(a);
   if (a->samples.ring.degraded != was) say(a, "%s: %s", a->ring, was ? "takes samples again" : a->samples.ring.why);
 }
 

@@ -15,15 +15,19 @@ struct ni_sampler {
   struct ni_ring *ring;
   struct ni_sampling now;
   pthread_t thread;
-  int stop, ready;      /* eventfd */
+  int wake, ready;      /* eventfd */
+  _Atomic bool ended;
   pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_take() reads it */
   struct ni_running running;
   struct ni_sampler_totals totals;
+  int64_t tick_ns;
+  uint64_t period_ns;   /* 0: as the options say */
 };
 
 static void sample(struct ni_sampler *s, uint64_t missed) {
   const struct ni_set *set = s->now.c ? ni_collector_set(s->now.c) : NULL;
   bool any = set && set->n_counters;
+  int64_t began = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
   if (any) {
     ni_sampling_read(&s->now, 1);
     s->now.when.missed = missed;
@@ -33,24 +37,43 @@ static void sample(struct ni_sampler *s, uint64_t missed) {
   pthread_mutex_lock(&s->lock);
   if (set) (void)ni_running_take(&s->running, set, s->now.at, s->now.when.real_ns); /* -ENOMEM: the next sample tells it */
   s->totals.samples += any;
+  s->totals.at_mono_ns = began;
   s->totals.missed += missed;
   s->totals.ring = *ni_ring_totals(s->ring);
   pthread_mutex_unlock(&s->lock);
   (void)!write(s->ready, &(uint64_t){1}, 8);
 }
 
+/* Until the sample behind that of *at is due, which it becomes; as soon as it is told, by what is told. false: it ended. */
+static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
+  int64_t next = 0;
+  for (bool news = true; news;) {
+    pthread_mutex_lock(&s->lock);
+    int64_t period = (int64_t)(s->period_ns ? s->period_ns : s->o.every_ns), tick = s->period_ns ? s->tick_ns : (int64_t)*at;
+    pthread_mutex_unlock(&s->lock);
+    if (s->ended) return false;
+    uint64_t due = *at;
+    *missed = ni_sampling_due(&due, (uint64_t)period);
+    int64_t off = (tick - (int64_t)due) % period; /* to the tick that is nearest */
+    next = (int64_t)due + off - (off > period / 2 ? period : off < -period / 2 ? -period : 0);
+    news = ni_wait_until(&(struct pollfd){.fd = s->wake, .events = POLLIN}, 1, (uint64_t)next);
+    if (news) (void)!read(s->wake, &(uint64_t){0}, 8);
+  }
+  *at = (uint64_t)next;
+  return true;
+}
+
 static void *work(void *arg) {
   struct ni_sampler *s = arg;
-  uint64_t missed = 0, next;
+  uint64_t missed = 0, at;
   ni_sampling_idle(&s->o.cpus, true);
   (void)ni_sampling_open(&s->now, &s->o); /* here: it takes seconds where the driver of GPUs has to wake up */
-  next = ni_now_ns(CLOCK_MONOTONIC);
-  for (unsigned n = 1;; n++) {
+  at = ni_now_ns(CLOCK_MONOTONIC);
+  unsigned n = 1;
+  do {
     sample(s, missed);
-    ni_sampling_look(&s->now, &s->o, n);
-    missed = ni_sampling_due(&next, s->o.every_ns);
-    if (ni_wait_until(&(struct pollfd){.fd = s->stop, .events = POLLIN}, 1, next)) break;
-  }
+    ni_sampling_look(&s->now, &s->o, n++);
+  } while (wait_next(s, &at, &missed));
   ni_sampling_idle(&s->o.cpus, false); /* the end is waited for */
   ni_ring_close(s->ring);
   s->ring = NULL;
@@ -61,7 +84,7 @@ static void *work(void *arg) {
 static void free_sampler(struct ni_sampler *s) {
   ni_ring_close(s->ring);
   ni_running_free(&s->running);
-  if (s->stop >= 0) close(s->stop);
+  if (s->wake >= 0) close(s->wake);
   if (s->ready >= 0) close(s->ready);
   free(s);
 }
@@ -69,9 +92,9 @@ static void free_sampler(struct ni_sampler *s) {
 int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *ring, uint64_t ring_bytes) {
   struct ni_sampler *s = *out = calloc(1, sizeof *s);
   if (!s) return -ENOMEM;
-  *s = (struct ni_sampler){.o.every_ns = every_ns, .lock = PTHREAD_MUTEX_INITIALIZER, .stop = eventfd(0, EFD_CLOEXEC)};
+  *s = (struct ni_sampler){.o.every_ns = every_ns, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = eventfd(0, EFD_CLOEXEC)};
   s->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  int e = s->stop < 0 || s->ready < 0 ? -errno : 0;
+  int e = s->wake < 0 || s->ready < 0 ? -errno : 0;
   ni_collector_raise_limit();
   if (e == 0) e = ni_ring_open(&s->ring, ring, ring_bytes, every_ns, ni_now_ns(CLOCK_MONOTONIC));
   if (e == 0) s->totals.ring = *ni_ring_totals(s->ring);
@@ -81,6 +104,14 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
     *out = NULL;
   }
   return e;
+}
+
+void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns) {
+  pthread_mutex_lock(&s->lock);
+  bool other = s->period_ns != period_ns;
+  s->tick_ns = tick_mono_ns, s->period_ns = period_ns;
+  pthread_mutex_unlock(&s->lock);
+  if (other) (void)!write(s->wake, &(uint64_t){1}, 8);
 }
 
 int ni_sampler_fd(const struct ni_sampler *s) { return s->ready; }
@@ -100,7 +131,8 @@ int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sample
 void ni_sampler_stop(struct ni_sampler *s) {
   if (!s) return;
   struct timespec until;
-  (void)!write(s->stop, &(uint64_t){1}, 8);
+  s->ended = true;
+  (void)!write(s->wake, &(uint64_t){1}, 8);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 5;
   if (pthread_timedjoin_np(s->thread, NULL, &until) == 0) free_sampler(s);

@@ -12,6 +12,7 @@
 struct ni_sampler;
 struct ni_sampler_totals {
   uint64_t samples, missed;         /* of this process's life */
+  int64_t at_mono_ns;               /* CLOCK_MONOTONIC: when the newest one began */
   struct ni_ring_totals ring;
 };
 
@@ -20,6 +21,11 @@ struct ni_sampler_totals {
  * many descriptors as the process may have are allowed from then on. 0 or -errno: no thread, no memory, no descriptors.
  */
 int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *ring, uint64_t ring_bytes);
+/*
+ * From now on samples are due at this time of CLOCK_MONOTONIC and whole periods (10 ms to 1 h) from it, whatever it was begun with. Ticks
+ * that move by less than half a period move samples, and leave out or repeat none. Any thread.
+ */
+void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns);
 /* Readable after each sample; ni_sampler_take() empties it. */
 int ni_sampler_fd(const struct ni_sampler *s);
 /*

@@ -39,6 +39,8 @@ static const char *refuse_agent(void *into) {
   if (!o->tls_cert != !o->tls_key) return "--tls-cert and --tls-key go together";
   if (o->otlp && strncmp(o->otlp, "http://", 7) != 0 && strncmp(o->otlp, "https://", 8) != 0)
     return "--otlp: want a URL that begins with http:// or https://, such as http://collector:4318";
+  if ((o->head_token_file || o->head_ca) && !o->head) return "--head-token-file and --head-ca go with --head";
+  if (o->head && !(strchr(o->head, ':') > o->head)) return "--head: want HOST:PORT, such as n0:8090";
   if (o->on_hang.n && o->on_hang.word[0][0] != '/') return "--on-hang: the program is named by its whole path, such as /usr/local/bin/page";
   return NULL;
 }
@@ -79,6 +81,11 @@ static const struct ni_opt agent_opt[] = {
     {"otlp-header", 0, NI_OPT_TEXT, "LINE", "One more header for it, such as 'Authorization: Bearer ...'",
      AGENT(otlp_header), .min = 1},
     ROW_TIME("otlp-every", "How often (15s)", otlp_every_ns),
+    {"head", 0, NI_OPT_TEXT, "HOST:PORT", "Send samples to a head (nccl-inspector head, or gsprof's), such as n0:8090",
+     AGENT(head), .min = 1},
+    {"head-token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent to the head as a token", AGENT(head_token_file), .min = 1},
+    {"head-ca", 0, NI_OPT_TEXT, "FILE", "Speak TLS with the head, and trust these certificates (PEM); `system`: those of this machine",
+     AGENT(head_ca), .min = 1},
     {0}};
 
 const struct ni_command ni_agent_command = {

@@ -32,6 +32,7 @@ struct ni_agent_options {
   uint64_t keep_ended_ns, stuck_ns, otlp_every_ns;
   uint64_t ring_bytes;
   const char *otlp, *otlp_header;   /* otlp_header: "NAME: VALUE" */
+  const char *head, *head_token_file, *head_ca; /* head_ca: "system": those of the system; NULL: no TLS */
   struct ni_argv on_hang;
   const char *stacks;               /* "py-spy", "gdb"; NULL: none */
 };

@@ -27,6 +27,9 @@ struct ni_agent_self {
   uint64_t reader_restarts, users_left_out, state_lost, state_errors, state_saved_ns, clock_steps;
   uint64_t otlp_sent, otlp_retried, otlp_dropped, otlp_refused; /* requests; refused: data points, by partial success */
   uint64_t scrapes, requests_refused;
+  uint64_t head_sent, head_acknowledged, head_lost, head_kept; /* samples; kept: now */
+  int64_t head_skew_ns;             /* Unix clock here against the head's */
+  bool head, head_connected;        /* head: there is to be one */
   bool degraded;                    /* the disk does not take what it should */
 };
 

@@ -10,7 +10,7 @@ fi
 "$INSPECTOR" agent --help | grep -oE '^ +(-., )?--[a-z-]+' | sed 's/.*--//' | sort >"$TMP/options"
 sed -n 's/^#\([a-z-]*\) = .*/\1/p' contrib/agent.conf | sort >"$TMP/shown"
 grep -vxE 'help|usage|version|config|foreground' "$TMP/options" | diff - "$TMP/shown" || fail "agent.conf shows other options"
-sed -n 's/^#\([a-z-]* = .*\)/\1/p' contrib/agent.conf | grep -vE '^(token-file|tls-|on-hang|otlp|listen|state-dir|box-dir)' >"$TMP/agent.conf"
+sed -n 's/^#\([a-z-]* = .*\)/\1/p' contrib/agent.conf | grep -vE '^(token-file|tls-|on-hang|otlp|head|listen|state-dir|box-dir)' >"$TMP/agent.conf"
 chmod 600 "$TMP/agent.conf"
 begin unit --config "$TMP/agent.conf"
 settled

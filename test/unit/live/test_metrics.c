@@ -94,7 +94,8 @@ static void sampled(struct ni_running *r, const char *nic, uint64_t v) {
 
 static void make(struct made *m, const char *what) {
   m->self = (struct ni_agent_self){.node = "n1", .version = "0.1.0", .began_ns = T(0), .cpu_ns = 1500000000, .resident_bytes = 1 << 20,
-                                   .scrapes = UINT64_C(9007199254740993), .otlp_sent = 3, .state_saved_ns = T(45)};
+                                   .scrapes = UINT64_C(9007199254740993), .otlp_sent = 3, .state_saved_ns = T(45), .head = strcmp(what, "empty") != 0,
+                                   .head_connected = true, .head_sent = 9, .head_lost = 2, .head_kept = 4, .head_skew_ns = -1500000000};
   ni_live_tick(&m->live, S, 600 * S);
   if (strcmp(what, "full") == 0) {
     make_ranks(&m->live, "77", "dp0", 0, 4, 1);
@@ -179,6 +180,8 @@ static void values(void **state) {
   has(t, N "host_cpu_seconds_total{node=\"n1\",mode=\"user\"} 1.5");
   has(t, N "host_level{node=\"n1\",name=\"MaxConn\"} -1.0");
   has(t, N "agent_scrapes_total{node=\"n1\"} 9007199254740993"); /* more than a double holds */
+  has(t, N "agent_head_samples_total{node=\"n1\",result=\"lost\"} 2");
+  has(t, N "agent_head_clock_skew_seconds{node=\"n1\"} -1.5");
   has(t, N "agent_log_behind_bytes{node=\"n1\",user=\"1001\"} 77.0");
   const char *mean = strstr(t, "\nnccl_bus_bandwidth_gbs{node=\"n1\",version=\"v5.1\",slurm_job_id=\"77\",gpu=\"GPU3\",comm_name=\"dp0\",n_nodes=\"2\","
                                "nranks=\"16\",collective=\"AllReduce\",message_size=\"8-9MB\",algo_proto=\"Ring_ll\"} ");

@@ -342,16 +342,11 @@ static void tell_agent(struct told *o) {
   tell_part(o, OF_ni_live, l, NULL);
   TELL(o, AGENT_INFO, 1, text_of(o, self->version, 64));
   TELL(o, DEGRADED, self->degraded, NULL);
-  TELL(o, OTLP, self->otlp_sent, "sent");
-  TELL(o, OTLP, self->otlp_retried, "retried");
-  TELL(o, OTLP, self->otlp_dropped, "dropped");
+  TELL(o, OTLP, self->otlp_sent, "sent"), TELL(o, OTLP, self->otlp_retried, "retried"), TELL(o, OTLP, self->otlp_dropped, "dropped");
   if (self->head) {
-    TELL(o, HEAD, self->head_connected, NULL);
-    TELL(o, HEAD_SAMPLES, self->head_sent, "sent");
-    TELL(o, HEAD_SAMPLES, self->head_acknowledged, "acknowledged");
-    TELL(o, HEAD_SAMPLES, self->head_lost, "lost");
-    TELL(o, HEAD_KEPT, self->head_kept, NULL);
-    TELL(o, HEAD_SKEW, (uint64_t)self->head_skew_ns, NULL);
+    TELL(o, HEAD, self->head_connected, NULL), TELL(o, HEAD_SAMPLES, self->head_sent, "sent");
+    TELL(o, HEAD_SAMPLES, self->head_acknowledged, "acknowledged"), TELL(o, HEAD_SAMPLES, self->head_lost, "lost");
+    TELL(o, HEAD_KEPT, self->head_kept, NULL), TELL(o, HEAD_SKEW, (uint64_t)self->head_skew_ns, NULL);
   }
   TELL(o, SERIES, 0, NULL); /* known at the end */
   TELL(o, LEFT_OUT, 0, NULL);

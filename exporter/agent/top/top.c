@@ -1,6 +1,5 @@
 #include "top.h"
 
-#include <ctype.h>
 #include <locale.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -12,9 +11,9 @@
 #include "exporter/base/text/put.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cmds/counters/recorder.h"
+#include "exporter/http/fetch.h"
 #include "exporter/model/live/live_tick.h"
 #include "exporter/output/metrics/now.h"
-#include "fetch.h"
 #include "screen.h"
 
 enum { FIRST_LOOK_S = 10 };
@@ -89,16 +88,11 @@ static void look_here(struct looking *t) {
 
 /* ---- all sources ---- */
 
-/* HOST, HOST:PORT or a URL: of what is asked for there. */
 static char *url_of(const char *agent, const char *prometheus) {
-  char query[8192] = "", *url;
-  struct ni_put_text w = {query, sizeof query};
-  const char *at = agent ? agent : prometheus, *port = strrchr(at, ':'), *address = strrchr(at, ']');
-  bool whole = !agent || strncmp(at, "http://", 7) == 0 || strncmp(at, "https://", 8) == 0;
-  int n = (int)strlen(at) - (*at && at[strlen(at) - 1] == '/');
-  for (const char *c = ni_top_query; !agent && *c; c++) ni_put(&w, isalnum((unsigned char)*c) ? "%c" : "%%%02X", *c);
-  return asprintf(&url, "%s%.*s%s%s%s", whole ? "" : "http://", n, at, whole || (port && port > address) ? "" : ":9777",
-                  agent ? "/v1/now" : "/api/v1/query?query=", query) < 0 ? NULL : url;
+  char query[8192] = "/api/v1/query?query=";
+  struct ni_put_text w = {query + strlen(query), sizeof query - strlen(query)};
+  if (!agent) ni_fetch_query(&w, ni_top_query);
+  return ni_fetch_url(agent ? agent : prometheus, false, agent ? 9777 : 9090, agent ? "/v1/now" : query);
 }
 
 /* NULL, or what is wrong. */
@@ -106,11 +100,9 @@ static const char *begin(struct looking *t) {
   const struct ni_top_options *o = t->o;
   bool far = o->agents.n || o->prometheus;
   size_t n = o->agents.n ? o->agents.n : 1;
-  char token[4096] = "", **url = calloc(n, sizeof *url);
-  FILE *f = o->token_file ? fopen(o->token_file, "re") : NULL;
-  if (f && fgets(token, sizeof token, f)) token[strcspn(token, "\r\n")] = 0;
-  if (f) fclose(f);
-  if (o->token_file && !*token) return "--token-file: want a file that can be read, with the token in its first line";
+  char token[NI_FETCH_TOKEN], **url = calloc(n, sizeof *url);
+  const char *wrong = ni_fetch_token(o->token_file, token);
+  if (wrong) return wrong;
   if (!url || !(t->top.source = calloc(n, sizeof *t->top.source))) return "no memory";
   for (size_t i = 0; i < n; i++) {
     struct ni_top_source *s = t->top.source + t->top.n_sources++;

@@ -1,13 +1,16 @@
 #include "fetch.h"
 
+#include <ctype.h>
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/text/put.h"
 
-enum { TOOK_MS = 2000, ANSWER_MAX = 16 << 20 };
+enum { TOOK_MS = 2000, ONCE_MS = 60000, ANSWER_MAX = 16 << 20, ONCE_MAX = 256 << 20 };
 
 struct ni_fetch {
   CURLM *all;
@@ -15,14 +18,14 @@ struct ni_fetch {
   struct request {
     CURL *curl;
     char *text, error[CURL_ERROR_SIZE];
-    size_t bytes, cap;
+    size_t bytes, cap, most;
     bool asked;
   } request[];
 };
 
 static size_t put(char *text, size_t one, size_t n, void *arg) {
   struct request *r = arg;
-  if (r->bytes + n > ANSWER_MAX || (r->bytes + n >= r->cap && !ni_array_more(&r->text, &r->cap, r->bytes + n + 1, one))) return 0;
+  if (r->bytes + n > r->most || (r->bytes + n >= r->cap && !ni_array_more(&r->text, &r->cap, r->bytes + n + 1, one))) return 0;
   memcpy(r->text + r->bytes, text, n);
   r->bytes += n;
   return n;
@@ -35,6 +38,7 @@ struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const char *token, co
   while (good && f->n < n) {
     struct request *r = f->request + f->n;
     CURL *c = r->curl = curl_easy_init();
+    r->most = ANSWER_MAX;
     good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) && !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, token);
     if (token) curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
     if (ca) curl_easy_setopt(c, CURLOPT_CAINFO, ca);
@@ -74,9 +78,10 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
     long status = 0;
     curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %d MiB", ANSWER_MAX >> 20);
+    if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB", r->most >> 20);
     else if (code && !*r->error) snprintf(r->error, sizeof r->error, "%s", curl_easy_strerror(code));
-    else if (!code && status != 200) snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");
+    else if (!code && status != 200)
+      snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");
     curl_multi_remove_handle(f->all, r->curl);
     r->asked = false;
     f->in_flight--;
@@ -93,4 +98,44 @@ void ni_fetch_close(struct ni_fetch *f) {
   }
   if (f) curl_multi_cleanup(f->all);
   free(f);
+}
+
+int ni_fetch_once(const char *url, const char *body, const char *token, const char *ca, bool direct, ni_fetch_take *take, void *arg) {
+  struct ni_fetch *f = ni_fetch_open((char *[]){(char *)url}, 1, token, ca, direct);
+  struct curl_slist *headers = body ? curl_slist_append(NULL, "Content-Type: application/json") : NULL;
+  int e = !f || (body && !headers) ? -ENOMEM : 0;
+  if (!e) {
+    CURL *c = f->request->curl;
+    f->request->most = ONCE_MAX;
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)ONCE_MS);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)TOOK_MS * 2);
+    if (body) curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+    if (body) curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    ni_fetch_ask(f);
+    while (ni_fetch_wait(f, (int[]){-1, -1, -1}, 1000, take, arg)) continue;
+  }
+  ni_fetch_close(f);
+  curl_slist_free_all(headers);
+  return e;
+}
+
+char *ni_fetch_url(const char *at, bool tls, unsigned port, const char *path) {
+  const char *colon = strrchr(at, ':'), *address = strrchr(at, ']');
+  bool whole = strncmp(at, "http://", 7) == 0 || strncmp(at, "https://", 8) == 0;
+  int n = (int)strlen(at) - (*at && at[strlen(at) - 1] == '/');
+  char number[16] = "", *url;
+  if (!whole && !(colon && colon > address)) snprintf(number, sizeof number, ":%u", port);
+  return asprintf(&url, "%s%.*s%s%s", whole ? "" : tls ? "https://" : "http://", n, at, number, path) < 0 ? NULL : url;
+}
+
+void ni_fetch_query(struct ni_put_text *w, const char *text) {
+  for (const char *c = text; *c; c++) ni_put(w, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+}
+
+const char *ni_fetch_token(const char *path, char token[NI_FETCH_TOKEN]) {
+  FILE *f = path ? fopen(path, "re") : NULL;
+  *token = 0;
+  if (f && fgets(token, NI_FETCH_TOKEN, f)) token[strcspn(token, "\r\n")] = 0;
+  if (f) fclose(f);
+  return path && !*token ? "--token-file: want a file that can be read, with the token in its first line" : NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * A server of exporter/http/http.h alone, for test/lib/http.py:
+ * A server of exporter/http/http.h alone, for test/lib/http_server.py:
  *
  *   http_echo ADDRESS TOKEN_FILE|- ORIGIN|-     says its URL; on standard input: "event BYTES" (so many to all streams), "streams" and
  *                                               "counts" (says how many); it stops at the end

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What exporter/http/http.h promises, of test/host/http_echo over real connections.
 
-    http.py DRIVER [name...]    the tests of those names; without: all
+    http_server.py DRIVER [name...]    the tests of those names; without: all
 
 Times are bounds from below, but for waits that are promised to end.
 """

@@ -77,6 +77,31 @@ export function scale(values) {
   return { type: 'log', min: nice(lo, false), max: nice(hi, true) };
 }
 
+// The text of what lies below the pointer, beside it.
+export function hover(instance, area, textAt) {
+  const tip = el('div', { class: 'tip', hidden: true, role: 'tooltip' });
+  area.parentElement.append(tip);
+  instance.getZr().on('mousemove', (e) => {
+    const text = textAt(e.offsetX, e.offsetY);
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4)}px`;
+    tip.style.top = `${area.offsetTop + e.offsetY + 18}px`;
+  });
+  instance.getZr().on('globalout', () => { tip.hidden = true; });
+}
+// move([down, right]) by the arrow keys.
+export function arrows(area, move) {
+  area.tabIndex = 0;
+  area.addEventListener('keydown', (e) => {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key];
+    if (!step) return;
+    e.preventDefault();
+    move(step);
+  });
+}
+
 // Paper is narrower than most windows, and a canvas does not follow: charts are drawn for it, the style fits them in.
 const PAPER = 720;
 function paperSize(node) {

@@ -2,7 +2,7 @@
 // and where several fall on one pixel the one furthest from 1 is shown: one late rank among 2,048 stays visible.
 import { page, processes, hosts, heat, ratioOf, binTime } from './data.js';
 import { byId, el, options, announce } from './dom.js';
-import { chart, redraw, palette, axis, zoom } from './charts.js';
+import { chart, redraw, palette, axis, zoom, hover, arrows } from './charts.js';
 import { times, duration, count, known } from './format.js';
 import { runAxis } from './time_axis.js';
 
@@ -22,8 +22,6 @@ function colors() {
 }
 
 export function rankByTime() {
-  const tip = el('div', { class: 'tip', hidden: true, role: 'tooltip' });
-  byId('c-heat').parentElement.append(tip);
   const order = byId('heat-order'), host = byId('heat-host');
   options(host, [['', 'all'], ...hosts.map((h, i) => [i, h.name])]);
   let rows = [];
@@ -117,16 +115,10 @@ export function rankByTime() {
       }],
     };
   }, 'No operation was seen from two processes or more, so there are no peers to compare with. Ranks of one process are one row.', (instance) => {
-    instance.getZr().on('mousemove', (e) => {
-      const at = cellAt(instance, e.offsetX, e.offsetY);
-      tip.hidden = !at;
-      if (!at) return;
-      tip.textContent = tell(...at);
-      const area = byId('c-heat');
-      tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4)}px`;
-      tip.style.top = `${area.offsetTop + e.offsetY + 18}px`;
+    hover(instance, byId('c-heat'), (x, y) => {
+      const at = cellAt(instance, x, y);
+      return at && tell(...at);
     });
-    instance.getZr().on('globalout', () => { tip.hidden = true; });
   });
 
   function cellAt(instance, x, y) {
@@ -136,12 +128,8 @@ export function rankByTime() {
     return row < 0 || row >= rows.length ? null : [row, Math.max(0, Math.min(heat.bins - 1, Math.floor(bin)))];
   }
 
-  const area = byId('c-heat');
-  area.tabIndex = 0;
-  area.addEventListener('keydown', (e) => {
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[e.key];
-    if (!step || !rows.length) return;
-    e.preventDefault();
+  arrows(byId('c-heat'), (step) => {
+    if (!rows.length) return;
     cursor = cursor ? [cursor[0] + step[0], cursor[1] + step[1]] : [0, 0];
     cursor[0] = Math.max(0, Math.min(rows.length - 1, cursor[0]));
     cursor[1] = Math.max(0, Math.min(heat.bins - 1, cursor[1]));

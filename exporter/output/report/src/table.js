@@ -21,7 +21,8 @@ export function csv(columns, rows) {
 
 // columns: {title, csv (name in the file and for `sort`), get(row) -> raw value, show(row) -> text or element, num,
 // hidden (CSV only), action (page only), text (long: cut, whole as title), wrap}; rows: list with leftOut.
-// settings: caption, page (rows a page; 0 all), file (CSV name), sort [csv name, down].
+// settings: caption, page (rows a page; 0 all), file (CSV name), sort [csv name, down], most (rows shown; CSV has all),
+// row(row) -> class. Returns what puts other rows in their place: order, page and focus stay.
 export function table(where, columns, rows, settings = {}) {
   const size = settings.page === undefined ? PAGE : settings.page;
   let [by, down] = settings.sort ? [columns.findIndex((c) => c.csv === settings.sort[0]), settings.sort[1]] : [-1, false];
@@ -62,25 +63,37 @@ export function table(where, columns, rows, settings = {}) {
     return el('td', { class: column.num ? 'num' : column.action ? 'action' : column.wrap ? 'wrap' : text ? 'text' : null, title: text ? shown : null }, known(shown) ? shown : '–');
   }
 
-  function draw() {
-    const list = sorted();
+  const body = el('tbody'), said = size ? el('span', { class: 'rows' }) : null;
+  const turn = (text, by1) => (size ? el('button', { type: 'button', text, onclick: () => { page += by1; fill(); } }) : null);
+  const back = turn('‹ Previous', -1), on = turn('Next ›', 1);
+
+  function fill() {
+    const list = sorted().slice(0, settings.most);
     const pages = size ? Math.max(1, Math.ceil(list.length / size)) : 1;
     page = Math.min(page, pages - 1);
     const part = size ? list.slice(page * size, (page + 1) * size) : list;
-    const go = (by1) => () => { page += by1; draw(); };
+    const held = body.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
+    replace(body, ...part.map((row) => el('tr', { class: settings.row && settings.row(row) }, ...visible.map((i) => cell(columns[i], row)))));
+    if (held) for (const b of body.querySelectorAll('button')) if (b.getAttribute('aria-label') === held) b.focus();
+    if (!size) return;
+    back.hidden = on.hidden = pages === 1;
+    back.disabled = page === 0;
+    on.disabled = page === pages - 1;
+    said.textContent = `${list.length < rows.length ? `the first ${count(list.length)} of ` : ''}${count(rows.length)} row${rows.length === 1 ? '' : 's'}${pages > 1 ? `, page ${page + 1} of ${pages}` : ''}`;
+  }
+
+  function draw() {
+    fill();
     replace(where,
       el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': settings.caption || 'Table' },
         el('table', {},
           settings.caption ? el('caption', { text: settings.caption }) : null,
-          el('thead', {}, el('tr', {}, ...visible.map((i) => heading(columns[i], i)))),
-          el('tbody', {}, ...part.map((row) => el('tr', {}, ...visible.map((i) => cell(columns[i], row))))))),
-      el('div', { class: 'pager' },
-        size && pages > 1 ? el('button', { type: 'button', text: '‹ Previous', disabled: page === 0, onclick: go(-1) }) : null,
-        !size ? null : el('span', { class: 'rows', text: `${count(rows.length)} row${rows.length === 1 ? '' : 's'}${pages > 1 ? `, page ${page + 1} of ${pages}` : ''}` }),
-        size && pages > 1 ? el('button', { type: 'button', text: 'Next ›', disabled: page === pages - 1, onclick: go(1) }) : null,
+          el('thead', {}, el('tr', {}, ...visible.map((i) => heading(columns[i], i)))), body)),
+      el('div', { class: 'pager' }, back, said, on,
         settings.file ? el('button', { type: 'button', class: 'csv', text: 'Download CSV',
           onclick: () => { download(settings.file, csv(columns.filter((c) => !c.action), sorted())); announce(`${settings.file}: ${rows.length} rows`); } }) : null,
         rows.leftOut ? el('span', { class: 'badtext', text: `${count(rows.leftOut)} more left out of this page to keep it small; they are in summary.json` }) : null));
   }
   draw();
+  return (others) => { rows = others; if (!body.matches(':active')) fill(); }; // not while something in it is pressed
 }

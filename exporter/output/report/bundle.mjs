@@ -27,13 +27,14 @@ const css = style.outputFiles[0].text.trim();
 if (/<\/style/i.test(css)) throw new Error('the style ends its own element');
 
 const hash = (text) => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
-const policy = [
+const policy = (name) => [
   "default-src 'none'",
   `script-src ${hash(js)}`,
   `style-src ${hash(css)}`,
   'img-src data: blob:', // the charts' own pictures
   "base-uri 'none'",
   "form-action 'none'",
+  ...(name === 'head' ? ["connect-src 'self'"] : []), // the only page that asks for its data
 ].join('; ');
 
 // Pages of one shape and with one script, which chooses by the name of the body; what is their own are the sections.
@@ -42,8 +43,8 @@ const write = (name, text) => {
   renameSync(join(out, `${name}.tmp`), join(out, name));
 };
 let tail;
-for (const name of ['counters', 'diff', 'report']) {
-  const parts = { POLICY: policy, STYLE: css, NAME: name, SECTIONS: `\n${readFileSync(`src/${name}.html`, 'utf8')}` };
+for (const name of ['counters', 'diff', 'head', 'report']) {
+  const parts = { POLICY: policy(name), STYLE: css, NAME: name, SECTIONS: `\n${readFileSync(`src/${name}.html`, 'utf8')}` };
   const page = readFileSync('src/page.html', 'utf8').replace(/@(POLICY|STYLE|NAME|SECTIONS)@/g, (_, part) => parts[part]);
   const [head, rest] = page.split('@DATA@');
   tail = rest;

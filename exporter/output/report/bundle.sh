@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bundle.sh FOLDER: makes FOLDER/{report,counters,diff}_assets.head and report_assets.tail from src/ and package-lock.json.
+# bundle.sh FOLDER: makes FOLDER/{report,counters,diff,head}_assets.head and report_assets.tail from src/ and package-lock.json.
 # Never fails for want of npm or of a network: then the pieces are empty and one line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,6 +12,7 @@ without() {
   : >"$out/report_assets.head"
   : >"$out/counters_assets.head"
   : >"$out/diff_assets.head"
+  : >"$out/head_assets.head"
   : >"$out/report_assets.tail"
   exit 0
 }

@@ -11,6 +11,7 @@
 extern const char ni_report_head[], ni_report_head_end[];
 extern const char ni_counters_head[], ni_counters_head_end[];
 extern const char ni_diff_head[], ni_diff_head_end[];
+extern const char ni_head_head[], ni_head_head_end[];
 extern const char ni_report_tail[], ni_report_tail_end[];
 #ifndef NI_REPORT_DIR
 #error "NI_REPORT_DIR: the folder of the pieces (exporter/output/report/report.mk)"
@@ -27,6 +28,7 @@ extern const char ni_report_tail[], ni_report_tail_end[];
 EMBED(ni_report_head, NI_REPORT_DIR "/report_assets.head");
 EMBED(ni_counters_head, NI_REPORT_DIR "/counters_assets.head");
 EMBED(ni_diff_head, NI_REPORT_DIR "/diff_assets.head");
+EMBED(ni_head_head, NI_REPORT_DIR "/head_assets.head");
 EMBED(ni_report_tail, NI_REPORT_DIR "/report_assets.tail");
 
 bool ni_report_available(void) { return &ni_report_tail_end[0] > &ni_report_tail[0]; }
@@ -45,9 +47,16 @@ static void write_escaped(FILE *f, const char *json, size_t n) {
   }
 }
 
-int ni_report_put(enum ni_page page, const char *json, size_t n, const char *path) {
+void ni_report_text(enum ni_page page, const char *json, size_t n, FILE *f) {
   const struct { const char *from, *to; } head[] = {
-      {ni_report_head, ni_report_head_end}, {ni_counters_head, ni_counters_head_end}, {ni_diff_head, ni_diff_head_end}};
+      {ni_report_head, ni_report_head_end}, {ni_counters_head, ni_counters_head_end}, {ni_diff_head, ni_diff_head_end},
+      {ni_head_head, ni_head_head_end}};
+  fwrite(head[page].from, 1, (size_t)(head[page].to - head[page].from), f);
+  write_escaped(f, json, n);
+  fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
+}
+
+int ni_report_put(enum ni_page page, const char *json, size_t n, const char *path) {
   bool anywhere = page != NI_PAGE_REPORT;
   int rc = 0;
   /* The other pages are where a user says, which may be a link or a folder of somebody else; the report's folder is open. */
@@ -67,9 +76,7 @@ int ni_report_put(enum ni_page page, const char *json, size_t n, const char *pat
   }
   o.fd = -1;
   errno = 0;
-  fwrite(head[page].from, 1, (size_t)(head[page].to - head[page].from), f);
-  write_escaped(f, json, n);
-  fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
+  ni_report_text(page, json, n, f);
   rc = ni_out_end(f);
   if (rc == 0 && anywhere) rc = ni_out_commit(&o, name, true);
   if (rc < 0 && anywhere) ni_out_drop(&o);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# report.html and counters.html in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
+# report.html, counters.html and the head's page in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=${BUILD:-build}
@@ -39,3 +39,4 @@ node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"
 node "$tool/steps.mjs" "$work/steps" "$work/small"
 "$BUILD/test/unit/test_counters_page" --page "$work/counters.html"
 node "$tool/counters.mjs" "$work/counters.html"
+python3 test/lib/head_mock.py "$BUILD/report" 5 sesame node "$tool/head.mjs" sesame ""

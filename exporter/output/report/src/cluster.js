@@ -1,0 +1,71 @@
+// What the head's frames say: nodes, GPUs, NICs and jobs with their rates, and the last five minutes. Plain data, no elements.
+import { known } from './format.js';
+
+const HISTORY_S = 300;
+const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+const sum = (...list) => (list.some(known) ? list.reduce((a, v) => a + (known(v) ? v : 0), 0) : null);
+
+export const now = { nodes: [], gpus: [], nics: [], jobs: [], open: [], time: null };
+export let history = []; // {time, util, pcie, nvlink, nic, oldest, busbw by job}
+let before = new Map(); // a job on a node -> its newest sample and what it rose by
+
+// What a job's counters on a node rose by since its sample before; the same sample again says nothing new.
+function rose(key, time, job) {
+  const last = before.get(key), s = last && time - last.time;
+  if (last && Math.abs(s) < 1e-3) return last;
+  const per = (k, unit) => (s > 0 && job.operations >= last.job.operations ? (job[k] - last.job[k]) / unit : null);
+  return { time, job, operations_s: per('operations', s), message_gb_s: per('bytes', s * 1e9), bus_bytes: per('bus_bytes', 1), bus_seconds: per('bus_seconds', 1) };
+}
+
+const STATES = ['ended', 'running', 'stuck'];
+function merge(jobs, job, by) {
+  const key = JSON.stringify([job.job_id, job.attempt, job.uid]), all = jobs.get(key) || { ...job, key, hosts: 0, processes: 0, in_flight: 0, stuck: 0, verdicts: new Set() };
+  for (const k of ['processes', 'in_flight', 'stuck']) all[k] += job[k];
+  for (const k of ['operations_s', 'message_gb_s', 'bus_bytes', 'bus_seconds']) all[k] = sum(all.hosts ? all[k] : null, by[k]);
+  all.hosts++;
+  all.oldest_s = Math.max(all.oldest_s, job.oldest_s);
+  all.state = STATES[Math.max(STATES.indexOf(all.state), STATES.indexOf(job.state))];
+  if (job.verdict) all.verdicts.add(job.verdict);
+  jobs.set(key, all);
+}
+
+// frame: event `frame`; clients: of GET /clients, which has those that are gone. Numbers of nodes that are not ok are not shown.
+export function take(frame, clients) {
+  const jobs = new Map(), next = new Map(), told = new Map(Object.entries(frame.client_data)), listed = new Map(clients.map((c) => [c.client_id, c]));
+  Object.assign(now, { gpus: [], nics: [], open: [], time: Date.parse(frame.timestamp) / 1000 });
+  now.nodes = [...new Set([...listed.keys(), ...told.keys()])].map((id) => ({ id, ...listed.get(id), ...told.get(id) }));
+  for (const n of now.nodes) n.host = n.hostname || n.id;
+  now.nodes.sort((a, b) => compare(a.host, b.host));
+  for (const n of now.nodes) {
+    const ok = n.state === 'ok' && told.has(n.id), place = { node: n, host: n.host, state: n.state };
+    if (ok) Object.assign(n, n.system_metrics);
+    for (const g of n.gpus_metrics || n.gpus || []) {
+      now.gpus.push({ ...place, index: g.physical_idx, name: g.name, ...(ok && { util: g.gpu_util, memory: g.mem_util, pcie_rx: g.dram_bw_gbps_rx,
+        pcie_tx: g.dram_bw_gbps_tx, nvlink_rx: g.nvlink_bw_gbps_rx, nvlink_tx: g.nvlink_bw_gbps_tx, power: g.power_w, temperature: g.temperature_c,
+        pcie: sum(g.dram_bw_gbps_rx, g.dram_bw_gbps_tx), nvlink: sum(g.nvlink_bw_gbps_rx, g.nvlink_bw_gbps_tx) }) });
+    }
+    for (const x of n.nics || []) {
+      const [rx, tx, link] = [x.rx_bytes_s, x.tx_bytes_s, x.link_bytes_s].map((v) => (known(v) ? v / 1e9 : null));
+      now.nics.push({ ...place, name: x.nic, ...(ok && { rx, tx, share: link ? Math.max(rx, tx) / link : null, held: x.held }) });
+    }
+    if (!ok) continue;
+    for (const job of n.jobs || []) {
+      const key = JSON.stringify([n.id, job.job_id, job.attempt, job.uid]);
+      next.set(key, rose(key, now.time - n.age_s, job));
+      merge(jobs, job, next.get(key));
+    }
+    for (const o of n.open || []) now.open.push({ host: n.host, ...o });
+  }
+  before = next;
+  now.open.sort((a, b) => b.age_s - a.age_s);
+  now.jobs = [...jobs.values()].sort((a, b) => STATES.indexOf(b.state) - STATES.indexOf(a.state) || compare(a.job_id, b.job_id));
+  for (const j of now.jobs) j.busbw = j.bus_seconds > 0 ? j.bus_bytes / j.bus_seconds / 1e9 : null;
+  const of = (list, ...keys) => sum(...keys.map((k) => list.reduce((a, x) => sum(a, x[k]), null)));
+  const busy = now.gpus.filter((g) => known(g.util)).length;
+  history = history.filter((p) => p.time > now.time - HISTORY_S && p.time < now.time);
+  history.push({ time: now.time, util: busy ? of(now.gpus, 'util') / busy : null, pcie: of(now.gpus, 'pcie'), nvlink: of(now.gpus, 'nvlink'),
+    nic: of(now.nics, 'rx', 'tx'), oldest: now.jobs.reduce((a, j) => Math.max(a, j.oldest_s), null), busbw: new Map(now.jobs.map((j) => [j.key, j.busbw])) });
+}
+
+// Lines of charts end where nothing was heard.
+export const cut = () => { if (history.length) history.push({ time: history[history.length - 1].time + 1e-3, busbw: new Map() }); };

@@ -1,0 +1,158 @@
+// node head.mjs TOKEN PICTURES URL: the page of a head in a real browser. TOKEN "": none; PICTURES: a folder for
+// them, or "". Against test/lib/head_mock.py all is looked at; of a real
+// head only what holds of any.
+import { launch, watched, pixels, ok, same, finish } from './check.mjs';
+
+const [token, pictures, base] = process.argv.slice(2);
+const mock = async (body) => (await fetch(`${base}/mock`, body && { method: 'POST', body: JSON.stringify(body) })).json();
+const made = await fetch(`${base}/mock`).then((r) => r.ok, () => false);
+const HOSTILE = '</script><img src=x onerror=alert(1)>';
+const browser = await launch();
+const complaints = (page) => page.complaints.filter((c) => !c.startsWith(`request: ${base}/`) && !/Failed to load resource/.test(c));
+const text = (page, id) => page.locator(id).textContent();
+const until = (page, id, part) => page.waitForFunction(([i, p]) => document.querySelector(i).textContent.includes(p), [id, part], { timeout: 30000 })
+  .then(() => true, async () => { console.log(`waited for "${part}", there is "${await text(page, id)}"`); return false; });
+async function open(options) {
+  const page = await watched(browser, options);
+  await page.goto(`${base}/page`);
+  if (token) {
+    await page.fill('#token', token);
+    await page.keyboard.press('Enter');
+  }
+  await page.waitForFunction(() => /frame of/.test(document.getElementById('job').textContent), null, { timeout: 30000 });
+  return page;
+}
+async function picture(page, name) {
+  if (!pictures) return;
+  await page.waitForTimeout(3000);
+  await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+}
+
+// ---- the token ------------------------------------------------------------------------------------------------------
+if (token) {
+  const page = await watched(browser);
+  await page.goto(`${base}/page`);
+  await page.waitForFunction(() => document.activeElement.id === 'token');
+  await page.keyboard.type('wrong');
+  await page.keyboard.press('Enter');
+  ok(await until(page, '#login-said', 'refused'), 'a wrong token is refused');
+  same([await page.locator('#cards .card b').first().textContent(), (await text(page, '#verdict')).startsWith('No connection since 20')], ['0', true], 'nothing is shown before');
+  await page.keyboard.type(token);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.getElementById('login').hidden);
+  await page.reload();
+  ok(await page.waitForFunction(() => /frame of/.test(document.getElementById('job').textContent), null, { timeout: 30000 }).then(() => true, () => false), 'a tab keeps it');
+  same(await page.locator('#login').isVisible(), false, 'and is not asked again');
+  same(complaints(page), [], 'nothing complains about the token');
+  await page.context().close();
+}
+
+// ---- what any head shows ----------------------------------------------------------------------------------------------
+let page = await open();
+same(await page.locator('section h2').allTextContents(), ['State', 'Sessions', 'The last five minutes', 'Collectives in flight', 'Nodes', 'GPUs', 'NICs'], 'order of the page');
+const policy = await page.locator('meta[http-equiv="Content-Security-Policy"]').getAttribute('content');
+ok(/^default-src 'none'; /.test(policy) && /connect-src 'self'$/.test(policy) && !/unsafe|https?:|\*/.test(policy), `strict policy: ${policy}`);
+await page.focus('.skip');
+const order = [];
+for (let i = 0; i < 30; i++) {
+  order.push(await page.evaluate(() => document.activeElement.id || document.activeElement.closest('[id]').id));
+  await page.keyboard.press('Tab');
+}
+const wanted = ['theme', 'print', 'nav', 'pause', 'name', 'start', 'stop-all', 'sessions', 'c-heat'].filter((id) => order.includes(id));
+ok(['theme', 'pause', 'name', 'sessions'].every((id) => wanted.includes(id)) && wanted.every((id, i) => !i || order.indexOf(id) > order.indexOf(wanted[i - 1])), `keys go from top to bottom: ${order}`);
+
+const name = `warm-up ${process.pid}`;
+await page.fill('#name', '.hidden');
+await page.keyboard.press('Enter');
+same([await page.getAttribute('#name', 'aria-invalid'), (await text(page, '#session-said')).startsWith('A name has letters')], ['true', true], 'a name that cannot be');
+await page.fill('#name', name);
+await page.keyboard.press('Enter');
+ok(await until(page, '#session-said', `It goes to ${name}.json`), 'started');
+ok(await until(page, '#sessions tbody tr:first-child', name) && await until(page, '#sessions tbody', 'runs'), 'and listed');
+await page.fill('#name', name);
+await page.click('#start button:text-is("Start")');
+ok(await until(page, '#session-said', 'runs'), 'the head says what is wrong');
+same(await page.getAttribute('#session-said', 'class'), 'badtext', 'as an error');
+await page.click(`[aria-label="Stop ${name}"]`);
+ok(await until(page, '#session-said', 'stopped') && await page.locator(`[aria-label="Resume ${name}"]`).waitFor().then(() => true, () => false), 'stopped');
+same(await page.evaluate(() => !!document.activeElement.closest('#sessions')), true, 'the keyboard is not lost with the button');
+await page.focus(`[aria-label="Resume ${name}"]`);
+await page.waitForTimeout(1500);
+same(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), `Resume ${name}`, 'nor with new rows');
+await page.click(`[aria-label="Resume ${name}"]`);
+await page.locator(`[aria-label="Stop ${name}"]`).waitFor();
+await page.click('#stop-all');
+await page.locator(`[aria-label="Resume ${name}"]`).waitFor();
+same(complaints(page), [], 'nothing complains');
+
+if (made) {
+  same(await mock(), [['/profiling/start', { name }, 'application/json'], ['/profiling/start', { name }, 'application/json'], ['/profiling/stop', { name }, 'application/json'],
+    ['/profiling/resume', { name: `id-${name}` }, 'application/json'], ['/profiling/stop', { name: null }, 'application/json']], 'what was asked of the head');
+
+  // ---- nodes, GPUs, NICs, jobs ------------------------------------------------------------------------------------------
+  const row = async (id, has) => (await page.locator(`#${id} tbody tr`, { hasText: has }).first().locator('td').allTextContents()).map((x) => x.replace(/ /g, ' '));
+  same(await page.locator('#cards .card').allTextContents().then((l) => l.filter((c) => /send|stale|gone|GPUs|frames/.test(c))), ['4of 5 nodes send', '0stale', '1gone', '40GPUs', '500 msbetween frames'], 'the head in figures');
+  same(await row('nodes', 'n4'), ['n4', 'gone', '6.67 min', '−8.00 ms', '8', '–', '–', '–', '3', '4', 'agent'], 'what is gone comes first, with what it cost');
+  same((await row('nodes', HOSTILE)).slice(0, 2), [HOSTILE, 'ok'], 'a name is text');
+  same((await row('nodes', 'n3')).slice(4), ['8', '8.5 %', '40 %', '10 %', '0', '3', 'gsprof'], 'a client of gsprof');
+  same(await page.locator('#gpus .rows').textContent(), '40 rows, page 1 of 2', 'every GPU');
+  same((await row('gpus', 'n0')).slice(4), ['72 %', '1.50', '0.500', '110', '112', '500', '50', 'NVIDIA H100 80GB HBM3'], 'figures of a GPU');
+  same((await row('nics', 'mlx5_3')).slice(1), ['mlx5_3', 'ok', '20.0', '24.0', '48 %', '3.0 %'], 'figures of a NIC');
+  const job = await row('jobs', 'train');
+  same([job[3], job[4], job[5], job[8]], ['running', '3', '24', '180'], 'a job over its nodes, with the bus bandwidth of what finished');
+  ok(job[6].replace(/\D/g, '') > 2800 && job[6].replace(/\D/g, '') < 3200 && job[7] > 11.5 && job[7] < 12.5, `its rates are differences: ${job}`);
+  same((await row('open', 'AllReduce')).slice(1), ['AllReduce', '5', '0xabc', '24', 'n3', HOSTILE, 'stuck'], 'the oldest operation');
+  const verdict = await text(page, '#verdict');
+  ok(verdict.includes(`${HOSTILE}: rank 27 never came to <b>AllReduce</b> 5`) && verdict.includes('Degraded: frames wait') && verdict.includes('1 node is gone'), `what to look at: ${verdict}`);
+  same(await page.evaluate(() => [document.images.length, document.scripts.length, document.querySelectorAll('b > *, td img, li b').length]), [0, 2, 0], 'no element made of a text of the head');
+  for (const [id, colour] of [['c-util', '#0072b2'], ['c-moved', '#0072b2'], ['c-busbw', '#0072b2'], ['c-oldest', '#0072b2'], ['c-heat', '#c3c8d1']]) {
+    await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+    await page.waitForFunction((i) => document.getElementById(i).dataset.drawn === '1', id);
+    let drawn = 0; // a line grows with time
+    for (let i = 0; i < 60 && drawn <= 10; i++) {
+      drawn = (await pixels(page, id)).colors[colour] || 0;
+      await page.waitForTimeout(200);
+    }
+    ok(drawn > 10, `${id} is drawn`);
+  }
+  await page.focus('#c-heat');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  ok(/GPU 1: \d+(\.\d+)? % utilization$/.test(await text(page, '#live')), `the heat map is read out: ${await text(page, '#live')}`);
+  await page.fill('#filter', 'n3');
+  ok(await until(page, '#nodes .rows', '1 row') && await until(page, '#gpus .rows', '8 rows') && await until(page, '#nics .rows', '4 rows'), 'one node alone');
+  await page.fill('#filter', '');
+
+  // ---- stale, lost, back -----------------------------------------------------------------------------------------------
+  await mock({ stale: true });
+  ok(await until(page, '#verdict', '1 node is stale'), 'a node that is stale is told');
+  same((await row('gpus', 'n1')).slice(2, 5), ['stale', '–', '–'], 'and its numbers are not shown');
+  same(await page.locator('#gpus tr.old').count() > 0, true, 'its lines are grey');
+  await mock({ lost: true });
+  ok(await until(page, '#verdict', 'Connection lost since 20'), 'a lost connection is told');
+  same([await page.getAttribute('#main', 'class'), await page.locator('#cards').evaluate((e) => getComputedStyle(e).opacity)], ['old', '0.5'], 'old numbers look old');
+  await page.locator('#c-util').scrollIntoViewIfNeeded();
+  await picture(page, 'lost');
+  await mock({ lost: false, stale: false });
+  ok(await page.waitForFunction(() => document.getElementById('main').className === '' && !/lost/.test(document.getElementById('verdict').textContent), null, { timeout: 40000 })
+    .then(() => true, () => false), 'it comes back by itself');
+  await page.click('#pause');
+  const before = await text(page, '#job');
+  await page.waitForTimeout(1500);
+  same([await text(page, '#job'), await page.getAttribute('#pause', 'aria-pressed')], [before, 'true'], 'Pause holds what is shown');
+  await page.click('#pause');
+  same(complaints(page), [], 'nothing complains in the end');
+}
+await picture(page, 'light');
+await page.context().close();
+
+// ---- on a phone, in the dark -------------------------------------------------------------------------------------------
+page = await open({ viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `a phone scrolls down only (${await page.evaluate(() => document.documentElement.scrollWidth)} px)`);
+same(await page.evaluate(() => document.documentElement.dataset.theme), 'dark', 'dark as the system wishes');
+await picture(page, 'phone');
+same(complaints(page), [], 'nothing complains on a phone');
+await page.setViewportSize({ width: 1280, height: 900 });
+await picture(page, 'dark');
+await browser.close();
+finish();

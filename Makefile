@@ -89,7 +89,7 @@ TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
 # Those of the agent link it, where it is built.
-HOST_LIVE := test/host/otlp_send.c test/host/sampler.c test/host/http_echo.c test/host/rpc_echo.c
+HOST_LIVE := test/host/otlp_send.c test/host/sampler.c test/host/http_echo.c test/host/rpc_echo.c test/host/head_load.c
 HOST_SRC  := $(filter-out $(if $(LIVE_LIB),,$(HOST_LIVE)),$(sort $(wildcard test/host/*.c)))
 HOST_BIN  := $(HOST_SRC:test/host/%.c=$(BUILD)/test/host/%)
 PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
@@ -144,7 +144,7 @@ $(FORMAT_LIB): $(FORMAT_OBJ)
 $(EXP_BIN): $(BUILD)/obj/exporter/cmds/main.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
-$(BUILD)/liblive.a: $(filter-out %/agent/main.o,$(LIVE_OBJ))
+$(BUILD)/liblive.a: $(filter-out %/head/main.o,$(LIVE_OBJ))
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $^
 $(BUILD)/nccl-inspector-live: $(LIVE_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)

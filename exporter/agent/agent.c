@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exporter/base/process/background.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
 #include "exporter/http/http.h"
@@ -350,31 +351,12 @@ static void end(struct agent *a, bool served) {
   ni_settings_free(a->set);
 }
 
-/* The parent stays until the child has something to say, and ends as it does. The child's: where to say it. */
-static int background(const char *name) {
-  int p[2], code = NI_EXIT_COULD_NOT_RUN;
-  char line[256];
-  pid_t child = pipe2(p, O_CLOEXEC) == 0 ? fork() : -1;
-  if (child == 0) return close(p[0]), setsid(), p[1];
-  if (child < 0) ni_say(stderr, "%s: %s\n", name, strerror(errno)), exit(code);
-  close(p[1]);
-  ssize_t n = read(p[0], line, sizeof line);
-  if (n > 0) ni_say(stderr, "%.*s\n", (int)n, line), exit(NI_EXIT_FINE);
-  exit(waitpid(child, &code, 0) == child && WIFEXITED(code) ? WEXITSTATUS(code) : NI_EXIT_COULD_NOT_RUN);
-}
-
 /* Whoever waits may go on. In the background messages go to agent.log from here on. */
 static void serves(struct agent *a, int waiting) {
   char line[256];
-  int n = snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_http_url(a->http), (int)getpid());
+  snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_http_url(a->http), (int)getpid());
   if (waiting < 0) ni_say(stderr, "%s\n", line);
-  else {
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int log = openat(a->dir, "agent.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    (void)ni_write_all(waiting, line, (size_t)n, -1);
-    for (int fd = 0; fd < 3; fd++) (void)dup2(fd && log >= 0 ? log : nothing, fd);
-    close(waiting), close(log), close(nothing);
-  }
+  else ni_background_done(waiting, line, a->dir, "agent.log");
   notify("READY=1");
 }
 
@@ -383,7 +365,7 @@ int ni_agent_main(int argc, char **argv) {
   int code = 0, waiting = -1;
   a.argc = argc, a.argv = argv;
   if (!(a.set = ni_settings_read(argc, argv, &code))) return code;
-  if (!a.set->o.foreground) waiting = background(argv[0]);
+  if (!a.set->o.foreground) waiting = ni_background(argv[0]);
   bool served = begin(&a);
   if (served) serves(&a, waiting), loop(&a);
   end(&a, served);

@@ -5,7 +5,7 @@
 #ifndef NI_HOOKS_H
 #define NI_HOOKS_H
 #include "exporter/model/live/live.h"
-#include "exporter/base/task.h"
+#include "exporter/base/process/task.h"
 
 enum { NI_HOOKS_MAX = 4, NI_HOOKS_TOLD = 1024 };
 struct ni_hooks { /* all 0: nothing was told */

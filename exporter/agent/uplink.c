@@ -285,7 +285,6 @@ int ni_uplink_start(struct ni_uplink **out, const struct ni_uplink_options *o, c
   if (e == 0 && o->token_file) e = (u->token = ni_http_secret("head-token-file", o->token_file, true, why, cap)) ? 0 : -EACCES;
   if (e == 0 && o->ca) u->ca = strcmp(o->ca, "system") == 0 ? strdup("") : ni_http_secret("head-ca", o->ca, false, why, cap);
   if (o->ca && !u->ca) e = -EACCES;
-  if (u->token) u->token[strcspn(u->token, "\r\n")] = 0;
   if (e == 0) take_uuid(u, o->state_dir);
   if (e == 0 && (e = -pthread_create(&u->thread, NULL, work, u)) < 0) snprintf(why, cap, "--head: %s", strerror(-e));
   if (e < 0) free_uplink(u), *out = NULL;

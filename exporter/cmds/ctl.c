@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/cli/command.h"
 #include "format/events.h"
 #include "exporter/base/now.h"

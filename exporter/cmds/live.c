@@ -160,9 +160,9 @@ void ni_top_options_free(struct ni_top_options *o) {
 
 /* ---- nccl-inspector becomes the program beside it ---- */
 
-static int become(const struct ni_command *c, int argc, char **argv) {
+int ni_live_become(const char *name, int argc, char **argv) {
   enum { WORDS = 4096 };
-  char path[PATH_MAX], *word[WORDS + 3] = {path, (char *)c->name};
+  char path[PATH_MAX], *word[WORDS + 3] = {path, (char *)name};
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof NI_LIVE_PROGRAM);
   char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
   if (!slash || argc > WORDS) {
@@ -183,12 +183,12 @@ int ni_agent_run(int argc, char **argv) {
   struct ni_agent_options o;
   int done, code = ni_agent_options_parse(&o, argc, argv, &done);
   ni_agent_options_free(&o);
-  return done ? code : become(&ni_agent_command, argc, argv);
+  return done ? code : ni_live_become(ni_agent_command.name, argc, argv);
 }
 
 int ni_top_run(int argc, char **argv) {
   struct ni_top_options o;
   int done, code = ni_top_options_parse(&o, argc, argv, &done);
   ni_top_options_free(&o);
-  return done ? code : become(&ni_top_command, argc, argv);
+  return done ? code : ni_live_become(ni_top_command.name, argc, argv);
 }

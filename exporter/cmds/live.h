@@ -1,5 +1,5 @@
 /*
- * The words of the commands that look at running jobs, `agent` and `top`. They are a program of their own, nccl-inspector-live,
+ * The words of the commands that look at running jobs, `agent` and `top` (head.h has others). They are a program of their own, nccl-inspector-live,
  * which needs libraries (HTTP, ncurses) that nobody else should have to load: nccl-inspector becomes it, and both have the words
  * from here. Main thread.
  */
@@ -44,6 +44,10 @@ struct ni_top_options {
   bool once, json, no_colour;
   const char *sort, *filter;
 };
+
+/* The process becomes the program beside it, as command `name`, with what follows argv[0]. Returns only where that failed: the exit code,
+ * after a message. */
+int ni_live_become(const char *name, int argc, char **argv);
 
 extern const struct ni_command ni_agent_command, ni_top_command;
 /* As ni_words_parse(), into o; what it took is given back by ..._free(). */

@@ -11,6 +11,7 @@
 #include "exporter/cli/page.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/terminal.h"
+#include "live.h"
 
 #define ENTRY(name) &ni_##name##_command,
 static const struct ni_command *const commands[] = {NI_COMMANDS(ENTRY)};
@@ -172,6 +173,7 @@ static bool asks_help(const char *word) { return strcmp(word, "--help") == 0 || 
 
 int main(int argc, char **argv) {
   ni_terminal_begin();
+  if (argc > 0 && strcmp(basename(argv[0]), "gsprof") == 0) return ni_live_become("gsprof", argc, argv);
   if (argc < 2) {
     ni_words_help(stderr, "nccl-inspector", &program);
     return NI_EXIT_USAGE;

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/out_file.h"
 #include "exporter/input/box/box_decode.h"

@@ -106,8 +106,8 @@ void ni_http_event(struct ni_http *h, const char *text) {
 /* Takes as long whatever is wrong with what was sent. */
 static bool knows(const char *token, const char *sent) {
   size_t want = strlen(token), n = sent && strncasecmp(sent, "Bearer ", 7) == 0 ? strlen(sent += 7) : 0;
-  volatile unsigned char differs = want != n;
-  for (size_t i = 0; i < n; i++) differs |= (unsigned char)(sent[i] ^ token[i % want]);
+  volatile unsigned char differs = want != n || !want; /* a token that is empty nobody knows */
+  for (size_t i = 0; want && i < n; i++) differs |= (unsigned char)(sent[i] ^ token[i % want]);
   return !differs;
 }
 
@@ -118,11 +118,16 @@ static const char *listed_origin(const struct ni_http *h, struct MHD_Connection 
   return sent && o ? *o : NULL;
 }
 
-/* Is it of a page of another site? Browsers say so in Origin. A page of ours has the host that was asked, by number: names can lead here. */
+/* By number, or localhost: other names can be made to lead here, so that a page of theirs reads what only this machine may. */
+static bool by_number(const char *host) {
+  return *host == '[' || !host[strspn(host, "0123456789.:")] || strcmp(host, "localhost") == 0 || strncmp(host, "localhost:", 10) == 0;
+}
+
+/* Is it of a page of another site? Browsers say so in Origin. A page of ours has the host that was asked. */
 static bool foreign(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *host = HEADER(c, MHD_HTTP_HEADER_HOST), *own = sent ? strstr(sent, "://") : NULL;
   bool same = own && host && strcmp(own + 3, host) == 0;
-  return sent && !(same && (!host[strspn(host, "0123456789.:[]")] || strncmp(host, "localhost:", 10) == 0)) && !listed_origin(h, c);
+  return sent && !(same && by_number(host)) && !listed_origin(h, c);
 }
 
 /* NULL: no memory; the body is freed then, too. */
@@ -187,6 +192,8 @@ static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path
            .header = MHD_HTTP_HEADER_ALLOW, .header_value = METHODS(h));
   if (h->token && !l->trusted && !preflight && !shown)
     REFUSE(MHD_HTTP_UNAUTHORIZED, .why = "a token is wanted", .header = MHD_HTTP_HEADER_WWW_AUTHENTICATE, .header_value = "Bearer");
+  if (!h->token && !h->o.open && HEADER(c, MHD_HTTP_HEADER_HOST) && !by_number(HEADER(c, MHD_HTTP_HEADER_HOST)))
+    REFUSE(MHD_HTTP_FORBIDDEN, .why = "without a token ask by number, or localhost");
   if (post && !h->token && foreign(h, c)) REFUSE(MHD_HTTP_FORBIDDEN, .why = "pages of other sites may not do that");
   if (post && length && strtoull(length, NULL, 10) > BODY_BYTES) REFUSE(MHD_HTTP_CONTENT_TOO_LARGE, .why = "64 KiB are taken at most");
   if (!post && ((length && strcmp(length, "0") != 0) || HEADER(c, MHD_HTTP_HEADER_TRANSFER_ENCODING)))
@@ -316,6 +323,7 @@ char *ni_http_secret(const char *option, const char *path, bool secret, char *wh
   size_t len = 0;
   char said[160] = "it is empty, or larger than 256 KiB";
   char *text = ni_whole_read(path, FILE_BYTES, &len, said, sizeof said);
+  if (text && strstr(option, "token-file")) text[strcspn(text, "\r\n")] = 0;
   bool shown = secret && text && stat(path, &st) == 0 && (st.st_mode & S_IRWXO);
   if (text && !shown && *text && *text != '\n' && len < FILE_BYTES) return text;
   snprintf(why, cap, "--%s=%s: %s", option, path, shown ? "others can read it: chmod o= it" : said);
@@ -355,7 +363,6 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
   if (fine && o->tls_cert) fine = (cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
                                   (key = ni_http_secret("tls-key", o->tls_key, true, why, cap));
   if (fine) {
-    if (h->token) h->token[strcspn(h->token, "\r\n")] = 0;
     errno = 0;
     h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key);
     snprintf(why, cap, "--listen=%s%s: %s", o->listen, cert ? ", --tls-cert, --tls-key" : "",

@@ -58,14 +58,17 @@ int ni_http_fd(const struct ni_http *h);          /* for the owner's epoll */
 /* When the descriptor has something, and at least each second. Adds answers that are `counted`, and requests refused (4xx, 5xx). */
 void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused);
 /*
- * To all streams, by the handler, or by the loop, which calls ni_http_turn() then. One that is behind by more than 1 MiB is cut: its reader comes again. All are, where
- * memory is short. text: "event: frame\ndata: {...}\n\n"; of any length, copied. Silence is broken by a comment each 15 s.
+ * To all streams, by the handler, or by the loop, which calls ni_http_turn() then. One that is behind by more than 1 MiB is cut: its
+ * reader comes again. All are, where memory is short. text: "event: frame\ndata: {...}\n\n"; of any length, copied. Silence is broken by a comment each 15 s.
  */
 void ni_http_event(struct ni_http *h, const char *text);
 size_t ni_http_streams(const struct ni_http *h);
 void ni_http_close(struct ni_http *h);
 
-/* A PEM file or token of --option, 256 KiB at most, for all that listens; for free(); NULL: why says it. secret: others may not read it. */
+/*
+ * A PEM file, or the first line of a token's, of --option, 256 KiB at most, for all that listens; for free(); NULL: why says it. secret:
+ * others may not read it.
+ */
 char *ni_http_secret(const char *option, const char *path, bool secret, char *why, size_t cap);
 
 #endif

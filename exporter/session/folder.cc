@@ -34,6 +34,10 @@ struct descriptor {
 };
 
 /* Whole lines, each with room behind it for the parser. */
+struct unreadable {
+  int error;
+};
+
 struct lines {
   int fd;
   std::vector<char> room;
@@ -58,7 +62,9 @@ struct lines {
       looked = to;
       if (room.size() < to + CHUNK + simdjson::SIMDJSON_PADDING) room.resize(2 * to + CHUNK + simdjson::SIMDJSON_PADDING);
       ssize_t got = read(fd, &room[to], room.size() - simdjson::SIMDJSON_PADDING - to);
-      if (got <= 0) return false;
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw unreadable{errno}; /* what lies behind is no torn end */
+      if (got == 0) return false;
       to += (size_t)got;
     }
   }
@@ -224,9 +230,13 @@ struct merger {
     uint64_t number;
     int from = 0, end = 0;
     dom::object o;
+    simdjson::error_code wrong = simdjson::SUCCESS;
     (void)!sscanf(line, "{\"session_id\":\"%*36[0-9a-f-]\",\"session_name\":\"%*131[^\"\\]\",\"tick_ns\":%" SCNd64 ",%n\"frame_id\":%" SCNu64 ",%n",
                   &tick, &from, &number, &end);
-    if (!end || number <= p.last || tick <= p.tick_ns || json.parse(line, n, false).get(o)) return false;
+    if (!end || number <= p.last || tick <= p.tick_ns || (wrong = json.parse(line, n, false).get(o)) != simdjson::SUCCESS) {
+      if (end && wrong == simdjson::MEMALLOC) throw std::bad_alloc();
+      return false;
+    }
     p.last = number, p.tick_ns = tick, p.frames++;
     bool copy = true;
     for (int g = 0; g < NI_GROUPS; g++) {
@@ -291,6 +301,8 @@ int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *t
   return 0;
 } catch (const std::bad_alloc &) {
   return -ENOMEM;
+} catch (const unreadable &u) {
+  return -u.error;
 }
 
 void ni_past_free(struct ni_past *p) {

@@ -34,11 +34,13 @@ struct ni_client {
   uint32_t number;                  /* its place in the order */
   char id[NI_SAMPLE_GPUS_MAX * 5];  /* "host_ipv4:1.2.3.4:5678", as gsprof's head calls it; ours: "host_<8 digits of uuid>" */
   char host[256], uuid[40];         /* uuid "": one of gsprof's */
+  char version[32];                 /* the head's: of our agents */
   bool connected;
   enum ni_client_state state;       /* as of the newest frame */
   uint64_t taken, late, superseded, let_go, lost; /* samples; superseded: another of the same tick came later, or sent twice; lost: by seq */
   uint64_t seq;                     /* the newest that was put; older ones are not taken again. The head may set it for one that comes back */
   uint64_t safe;                    /* all up to this one are in frames that are out, late, or superseded */
+  uint64_t durable;                 /* the head's: of `safe`, what is on the disk */
   int64_t newest_ns, interval_ns;   /* of its samples: time, and how far apart they are (a median of the last) */
   int64_t skew_ns;                  /* the head's: its clock against ours; as it says, or as the smallest delay of the last minutes shows */
   struct ni_sample *last;           /* the newest, or, with time_ns 0, what it said of its GPUs; NULL: none yet */

@@ -81,6 +81,7 @@ static int load(struct ni_store *s, char *why, size_t cap) {
     memcpy(e->to.id, of->id, sizeof of->id);
     if (*e->state.part) unlinkat(s->place.out, e->state.part, 0);
     of->active = of->active && e->state.gsprof == s->o.gsprof;
+    if (of->active && s->running >= NI_STORE_SESSIONS_MAX) fail(-ENOSPC, of->error, sizeof of->error, "it does not go on"), of->active = false;
     int bad = of->active ? ni_entry_open(e, &p) : 0;
     if (bad) { /* others go on */
       fail(bad, of->error, sizeof of->error, "it does not go on");
@@ -142,6 +143,8 @@ void ni_store_close(struct ni_store *s) {
   if (s->place.dir >= 0) close(s->place.dir);
   free(s);
 }
+
+int ni_store_dir(const struct ni_store *s) { return s->place.dir; }
 
 void ni_store_flags(struct ni_store *s, bool bandwidth, bool nvlink) {
   s->text.gsprof = s->late.gsprof = s->o.gsprof;
@@ -362,4 +365,5 @@ int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {
   return safe;
 }
 
+bool ni_store_keeps_up(const struct ni_store *s) { return ni_writer_held(s->writer) < NI_STORE_HELD_MAX / 2; }
 int ni_store_fd(const struct ni_store *s) { return ni_writer_fd(s->writer); }

@@ -46,6 +46,7 @@ struct ni_store;
 /* 0, or -errno with a sentence in why: another head has the folder, or it cannot be written. */
 int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char *why, size_t cap);
 void ni_store_close(struct ni_store *s); /* running sessions stay running, for the next head */
+int ni_store_dir(const struct ni_store *s); /* its folder, open; it stays the store's */
 void ni_store_flags(struct ni_store *s, bool bandwidth, bool nvlink);
 
 /* Where the newest frame of what ran before ended, Unix ns of its tick; 0: nothing ran. And what a client's samples were safe to then. */
@@ -72,5 +73,7 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
 /* The tick up to which all frames, and all late samples put before, are on the disk. fd: readable when it moved. */
 int64_t ni_store_safe(struct ni_store *s, char degraded[256]);
 int ni_store_fd(const struct ni_store *s);
+/* Does the disk keep up? Where frames of a long time are made at once, they are to wait while this is false. */
+bool ni_store_keeps_up(const struct ni_store *s);
 
 #endif

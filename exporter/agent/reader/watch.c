@@ -11,7 +11,7 @@
 
 #include "boxes.h"
 #include "exporter/base/array.h"
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/utf8.h"
 #include "exporter/input/discover.h"

@@ -16,7 +16,7 @@
 #include "exporter/model/hang/read_logs.h"
 #include "say.h"
 #include "exporter/model/hang/verdict.h"
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/now.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "box_image.h"
 #include "box_decode.h"

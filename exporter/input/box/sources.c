@@ -1,4 +1,4 @@
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
 

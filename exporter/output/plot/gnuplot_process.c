@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 
 /* What gnuplot writes to its stderr after each script; a control character, so that no data can look like it. */
 #define MARK '\006'

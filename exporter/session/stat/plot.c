@@ -18,7 +18,8 @@ struct unit {
   const char *name;
 };
 static struct unit unit_for(double seconds) {
-  return seconds <= 180 ? (struct unit){1, "seconds"} : seconds <= 10800 ? (struct unit){60, "minutes"} : (struct unit){3600, "hours"};
+  static const struct unit units[] = {{1, "seconds since the first frame"}, {60, "minutes since the first frame"}, {3600, "hours since the first frame"}};
+  return units[seconds <= 180 ? 0 : seconds <= 10800 ? 1 : 2];
 }
 static double x_of(const struct ni_stat_file *s, size_t slot, struct unit x) {
   double frame = (double)slot * (double)s->step;
@@ -69,7 +70,10 @@ static void panel(FILE *f, const struct ni_stat_files *all, size_t k, double top
     data(f, s, k, each ? i : 0, each ? i + 1 : s->kind[ni_stat_fields[k].kind].n, x, (unsigned)i);
   }
   ni_fig_axis(f, 'y', 0, top);
-  fprintf(f, "set ylabel '%s%s%s'\nplot ", ni_stat_fields[k].head, *ni_stat_fields[k].unit ? ", " : "", ni_stat_fields[k].unit);
+  snprintf(name, sizeof name, "%s%s%s", ni_stat_fields[k].head, *ni_stat_fields[k].unit ? ", " : "", ni_stat_fields[k].unit);
+  fprintf(f, "set ylabel ");
+  ni_fig_quoted(f, name);
+  fprintf(f, "\nplot ");
   if (all->n == 1 && !each) {
     snprintf(name, sizeof name, "mean of %zu", l->n);
     fprintf(f, "$d0 using 1:3:4 with filledcurves fc rgb '#cfe0ee' title 'from least to most', ");
@@ -111,7 +115,11 @@ static bool script(FILE *f, const struct ni_stat_files *all, const struct ni_fig
   ni_fig_axis(f, 'x', 0, times ? end / x.seconds : end);
   fprintf(f, "set xrange [0:%.6g]\n", times ? end / x.seconds : end);
   for (size_t i = 0; i < n; i++) {
-    if (i + 1 == n) fprintf(f, "set xlabel '%s%s'\n", x.name, times ? " since the first frame" : "");
+    if (i + 1 == n) {
+      fprintf(f, "set xlabel ");
+      ni_fig_quoted(f, x.name);
+      fprintf(f, "\n");
+    }
     panel(f, &shown, panels[i], top[i], x);
   }
   fprintf(f, "unset multiplot\n");

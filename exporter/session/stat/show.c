@@ -84,7 +84,7 @@ struct ni_stat_figures ni_stat_over_all(const struct ni_stat_list *l, size_t fie
 
 static void cell(struct ni_table *t, double v) {
   char text[32];
-  ni_fig_number(v, text, sizeof text);
+  ni_fig_number((float)v, text, sizeof text); /* as the percentiles are kept: one rounding */
   ni_table_cell(t, "%s", isnan(v) ? "-" : text);
 }
 
@@ -96,27 +96,38 @@ static void row(struct ni_table *t, const char *name, const struct ni_stat_field
   ni_table_cell(t, "%s", name);
 }
 
-enum { SHOWN = 16 };
+enum { SHOWN = 4 };
 
 static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
   static const struct ni_column column[] = {{"", .left = true, .width = 16}, {"", .left = true}, {"mean", .width = 8}, {"min", .width = 8},
                                             {"p50", .width = 8}, {"p95", .width = 8}, {"max", .width = 8}, {"of", .left = true}};
   struct ni_table t;
-  size_t left_out = 0;
+  bool left_out = false;
   ni_table_begin(&t, column, sizeof column / sizeof *column);
   for (size_t k = 0; k < NI_STAT_FIELDS; k++) {
     const struct ni_stat_list *l = &s->kind[ni_stat_fields[k].kind];
     struct ni_stat_figures v = ni_stat_over_all(l, k);
-    if (isnan(v.mean)) continue;
+    double *mean = isnan(v.mean) ? NULL : calloc(l->n, sizeof *mean);
     char all[32];
+    if (!mean) continue;
+    size_t low = 0, high = 0;
+    for (size_t i = 0; i < l->n; i++) {
+      mean[i] = l->item[i].series[k].n ? l->item[i].series[k].sum / (double)l->item[i].series[k].n : v.mean;
+      if (mean[i] < mean[low]) low = i;
+      if (mean[i] > mean[high]) high = i;
+    }
+    bool differ = mean[high] - mean[low] > 0.005 * fabs(mean[high]);
     snprintf(all, sizeof all, "all %zu", l->n);
     if (l->n > 1) row(&t, all, ni_stat_fields + k, v);
-    for (size_t i = 0; i < l->n && (every || i < SHOWN); i++)
-      if (l->item[i].series[k].n) row(&t, l->item[i].name, ni_stat_fields + k, figures(l->item + i, 1, k));
-    if (!every && l->n > SHOWN && l->n - SHOWN > left_out) left_out = l->n - SHOWN;
+    for (size_t i = 0; i < l->n; i++) {
+      bool shown = every || l->n <= SHOWN || (differ && (i == low || i == high));
+      if (shown && l->item[i].series[k].n) row(&t, l->item[i].name, ni_stat_fields + k, figures(l->item + i, 1, k));
+      left_out |= !shown;
+    }
+    free(mean);
   }
   ni_table_print(&t, f);
-  if (left_out) ni_say(f, "%zu more of a kind are left out: --all has them\n", left_out);
+  if (left_out) ni_say(f, "of more than %d the lowest and the highest: --all has each\n", SHOWN);
 }
 
 static void print_head(const struct ni_stat_file *s, FILE *f) {

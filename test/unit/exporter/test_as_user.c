@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/base/as_user.h"
+#include "exporter/base/process/as_user.h"
 
 #define OTHER 64001
 

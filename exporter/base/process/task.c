@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exporter/base/text/safe_text.h"
+
 bool ni_task_begin(struct ni_task *t, char *const *argv, const int fd[3], uint64_t most, bool stays, uint64_t end_ns) {
   const struct rlimit file = {most, most};
   struct rlimit memory;
@@ -31,7 +33,9 @@ bool ni_task_begin(struct ni_task *t, char *const *argv, const int fd[3], uint64
   for (int i = 0; i < 3; i++) dup2(fd[i] < 0 ? null : fd[i], i);
   (void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0); /* where it is unknown, exec closes what is ours */
   execvp(argv[0], argv);
-  dprintf(STDERR_FILENO, "%s: %s. It is looked for in PATH\n", argv[0], strerror(errno));
+  int e = errno, to = STDERR_FILENO; /* no ni_say(): another thread may have had the heap's lock at the fork */
+  char safe[256];
+  dprintf(to, "%s: %s. It is looked for in PATH\n", ni_safe_text(argv[0], safe, sizeof safe), strerror(e));
   _exit(127);
 }
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "now.h"
+#include "exporter/base/now.h"
 
 bool ni_child_ended(pid_t child, unsigned ms) {
   enum { STEP_MS = 10 };

@@ -1,0 +1,31 @@
+#include "background.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exporter/base/out_file.h"
+#include "exporter/base/text/safe_text.h"
+
+int ni_background(const char *name) {
+  int p[2], code = 1;
+  char line[512];
+  pid_t child = pipe2(p, O_CLOEXEC) == 0 ? fork() : -1;
+  if (child == 0) return close(p[0]), setsid(), p[1];
+  if (child < 0) ni_say(stderr, "%s: %s\n", name, strerror(errno)), exit(code);
+  close(p[1]);
+  ssize_t n = read(p[0], line, sizeof line);
+  if (n > 0) ni_say(stderr, "%.*s\n", (int)n, line), exit(0);
+  exit(waitpid(child, &code, 0) == child && WIFEXITED(code) ? WEXITSTATUS(code) : 1);
+}
+
+void ni_background_done(int waiting, const char *line, int dir, const char *log) {
+  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int to = openat(dir, log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  (void)ni_write_all(waiting, line, strlen(line), -1);
+  for (int fd = 0; fd < 3; fd++) (void)dup2(fd && to >= 0 ? to : nothing, fd);
+  close(waiting), close(to), close(nothing);
+}

@@ -1,0 +1,16 @@
+/*
+ * A daemon goes to the background once it serves: whoever began it waits until then, and gets its exit code where it cannot.
+ * Called before there are threads. Main thread.
+ */
+#ifndef NI_BACKGROUND_H
+#define NI_BACKGROUND_H
+
+/* Returns in the child alone: the descriptor for ni_background_done(). name: for messages. */
+int ni_background(const char *name);
+/*
+ * It serves: whoever waits prints the line and goes. Standard output and error go to the file of that name in the folder dir from here
+ * on, begun anew.
+ */
+void ni_background_done(int waiting, const char *line, int dir, const char *log);
+
+#endif

@@ -1,0 +1,300 @@
+#include "api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_json.h"
+#include "body.h"
+#include "exporter/base/array.h"
+#include "exporter/base/text/json_write.h"
+#include "exporter/cmds/head.h"
+#include "exporter/http/http.h"
+#include "exporter/output/report/page_file.h"
+
+#define SECOND INT64_C(1000000000)
+
+struct ni_api {
+  struct ni_core *core;
+  struct ni_http *http;
+  const char **origin;        /* the server's, too */
+  uint64_t told;              /* changes that streams know */
+  int64_t told_ns;            /* and since when */
+  int64_t frame_ns;           /* of the newest frame that they know */
+};
+
+/* ---- answers ---- */
+
+static void text(struct ni_http_answer *a, unsigned status, const char *type, const char *body) {
+  a->status = status, a->type = type, a->body = strdup(body), a->len = a->body ? strlen(body) : 0;
+}
+
+static void refuse(struct ni_http_answer *a, unsigned status, const char *why) { a->status = status, a->why = why; }
+
+static void unfit(struct ni_http_answer *a, const struct ni_body *b) {
+  FILE *f = open_memstream(&a->body, &a->len);
+  a->status = 422, a->type = "application/json";
+  if (!f) return;
+  fprintf(f, "{\"detail\":[{\"type\":\"%s\",\"loc\":%s,\"msg\":\"%s\",\"input\":null}]}", b->type, b->place, b->message);
+  fclose(f);
+}
+
+/* Numbers may be those of a moment ago; that a session runs or has ended is said at once. */
+static void made(struct ni_http_answer *a, const struct ni_core *c, void (*make)(FILE *f, const struct ni_core *c)) {
+  FILE *f = open_memstream(&a->body, &a->len);
+  a->status = 200, a->type = "application/json", a->shared = make == ni_api_latest || make == ni_api_clients;
+  if (!f) return;
+  make(f, c);
+  fclose(f);
+}
+
+/* What start, stop and resume answer; stopped: names of what ended. */
+static void told(struct ni_http_answer *a, bool success, const char *message, const struct ni_session *s, bool start) {
+  struct ni_json j;
+  FILE *f = open_memstream(&a->body, &a->len);
+  a->status = 200, a->type = "application/json";
+  if (!f) return;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_bool(&j, "success", success);
+  ni_json_text(&j, "message", message);
+  ni_json_text(&j, "output_file", start ? (success ? s->file : "") : NULL);
+  ni_json_text(&j, "session_id", success ? s->id : NULL);
+  ni_json_text(&j, "name", success ? s->name : NULL);
+  ni_json_end_object(&j);
+  fclose(f);
+}
+
+/* ---- routes ---- */
+
+typedef void route(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a);
+
+static void root(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)api, (void)q;
+  text(a, 200, "application/json", "{\"message\":\"GSwarm Profiler HTTP API\",\"version\":\"0.1.0\",\"server\":\"nccl-inspector " NI_VERSION "\"}");
+}
+static void status(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_status); }
+static void sessions(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_sessions); }
+static void clients(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_clients); }
+static void latest(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_latest); }
+
+static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  struct ni_body b;
+  struct ni_session s;
+  char message[512];
+  ni_body_name(&b, q->body, q->len, q->content_type, true);
+  if (b.type) return unfit(a, &b);
+  int e = ni_core_start(api->core, b.given ? b.name : NULL, &s, message, sizeof message);
+  told(a, e == 0, message, &s, true);
+}
+
+static void resume(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  struct ni_body b;
+  struct ni_session s;
+  char message[512];
+  ni_body_name(&b, q->body, q->len, q->content_type, true);
+  if (b.type) return unfit(a, &b);
+  int e = ni_store_resume(api->core->store, b.name, api->core->now_ns, &s, message, sizeof message);
+  api->core->changes++;
+  told(a, e == 0, e == 0 ? "Profiling resumed." : message, &s, true);
+}
+
+static void stop(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  struct ni_body b;
+  struct ni_session s;
+  char message[512];
+  ni_body_name(&b, q->body, q->len, q->content_type, false);
+  if (b.type) return unfit(a, &b);
+  int e = ni_core_stop(api->core, b.given ? b.name : NULL, &s, message, sizeof message);
+  told(a, e == 0, message, &s, false);
+}
+
+static void health(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  if (*api->core->degraded) {
+    struct ni_json j;
+    FILE *f = open_memstream(&a->body, &a->len);
+    a->status = 503, a->type = "application/json";
+    if (!f) return;
+    ni_json_begin(&j, f);
+    ni_json_object(&j, NULL);
+    ni_json_text(&j, "status", "degraded");
+    ni_json_text(&j, "why", api->core->degraded);
+    ni_json_end_object(&j);
+    fclose(f);
+  } else {
+    text(a, 200, "application/json", "{\"status\":\"ok\"}");
+  }
+}
+
+/* An event of server-sent events: one line of JSON, since json_write.h makes no line feeds inside. */
+static char *event(const char *name, const struct ni_core *c, void (*make)(FILE *f, const struct ni_core *c)) {
+  char *out = NULL;
+  size_t len;
+  FILE *f = open_memstream(&out, &len);
+  if (!f) return NULL;
+  fprintf(f, "event: %s\ndata: ", name);
+  make(f, c);
+  fputs("\n\n", f);
+  return fclose(f) == 0 ? out : (free(out), NULL);
+}
+
+/* A new stream begins with all there is. */
+static void events(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  char *state = event("state", api->core, ni_api_status), *frame = event("frame", api->core, ni_api_frame);
+  a->status = 200, a->type = "text/event-stream", a->stream = true;
+  if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0) a->body = NULL;
+  a->len = a->body ? strlen(a->body) : 0;
+  free(state);
+  free(frame);
+}
+
+static void page(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)api, (void)q;
+  if (!ni_report_available()) return refuse(a, 404, "this build has no page: it was built without npm");
+  FILE *f = open_memstream(&a->body, &a->len);
+  a->status = 200, a->type = "text/html; charset=utf-8";
+  if (!f) return;
+  ni_report_text(NI_PAGE_HEAD, "null", 4, f);
+  fclose(f);
+}
+
+static void end(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  api->core->ended = true;
+  text(a, 200, "application/json", "{\"success\":true,\"message\":\"The head ends; sessions that run can be resumed.\"}");
+}
+
+static route describe;
+static const struct { const char *method, *path, *about; route *run; } routes[] = {
+    {"GET", "/", "Name and version", root},
+    {"GET", "/status", "What the head does, and its clients", status},
+    {"GET", "/health", "ok, or degraded and why", health},
+    {"GET", "/clients", "Clients with their GPUs", clients},
+    {"GET", "/metrics/latest", "The newest numbers of all clients", latest},
+    {"GET", "/profiling/sessions", "All sessions, the newest first", sessions},
+    {"POST", "/profiling/start", "Begins a session: {\"name\": text or null}", start},
+    {"POST", "/profiling/stop", "Ends one, or all that run: {\"name\": text or null}", stop},
+    {"POST", "/profiling/resume", "Goes on with an ended session: {\"name\": name or session_id}", resume},
+    {"POST", "/exit", "Ends the head", end},
+    {"GET", "/events", "Server-sent events: state, frame", events},
+    {"GET", "/openapi.json", "This description", describe},
+    {"GET", "/page", "The head's page", page},
+};
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  struct ni_json j;
+  FILE *f = open_memstream(&a->body, &a->len);
+  (void)api, (void)q;
+  a->status = 200, a->type = "application/json", a->shared = true;
+  if (!f) return;
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  ni_json_text(&j, "openapi", "3.1.0");
+  ni_json_object(&j, "info");
+  ni_json_text(&j, "title", "NCCL Inspector head");
+  ni_json_text(&j, "version", NI_VERSION);
+  ni_json_end_object(&j);
+  ni_json_object(&j, "paths");
+  for (size_t i = 0; i < ROUTES; i++) {
+    bool post = *routes[i].method == 'P';
+    ni_json_object(&j, routes[i].path);
+    ni_json_object(&j, post ? "post" : "get");
+    ni_json_text(&j, "summary", routes[i].about);
+    if (post && routes[i].run != end) {
+      ni_json_object(&j, "requestBody");
+      ni_json_bool(&j, "required", routes[i].run != stop);
+      ni_json_object(&j, "content");
+      ni_json_object(&j, "application/json");
+      ni_json_object(&j, "schema");
+      ni_json_text(&j, "type", "object");
+      ni_json_end_object(&j), ni_json_end_object(&j), ni_json_end_object(&j), ni_json_end_object(&j);
+    }
+    ni_json_object(&j, "responses");
+    static const char *const code[][2] = {{"200", "Done"}, {"422", "The body is missing or wrong"}};
+    for (int k = 0; k < (post ? 2 : 1); k++) {
+      ni_json_object(&j, code[k][0]);
+      ni_json_text(&j, "description", code[k][1]);
+      ni_json_end_object(&j);
+    }
+    ni_json_end_object(&j);
+    ni_json_end_object(&j);
+    ni_json_end_object(&j);
+  }
+  ni_json_end_object(&j);
+  ni_json_end_object(&j);
+  fclose(f);
+}
+
+static void handle(void *arg, const struct ni_http_request *q, struct ni_http_answer *a) {
+  size_t n = strlen(q->path);
+  const char *method = strcmp(q->method, "HEAD") == 0 ? "GET" : q->method, *other = NULL;
+  char path[256];
+  snprintf(path, sizeof path, "%s", q->path);
+  if (n > 1 && n < sizeof path && path[n - 1] == '/') path[n - 1] = 0;
+  for (size_t i = 0; i < ROUTES; i++) {
+    if (strcmp(routes[i].path, path) != 0) continue;
+    if (strlen(path) != n) { /* FastAPI's redirect */
+      refuse(a, 307, "without the slash");
+      a->header = "Location", a->header_value = routes[i].path;
+      return;
+    }
+    if (strcmp(routes[i].method, method) == 0) return routes[i].run(arg, q, a);
+    other = routes[i].method;
+  }
+  refuse(a, other ? 405 : 404, other ? "Method Not Allowed" : "Not Found");
+  if (other) a->header = "Allow", a->header_value = other;
+}
+
+/* ---- begin, turn, end ---- */
+
+int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_options *o, char *why, size_t cap) {
+  struct ni_api *api = calloc(1, sizeof *api);
+  if (api) api->origin = calloc(o->origins.n + 1, sizeof *api->origin);
+  char listen[300];
+  /* Without token and TLS it stays here; only gsprof's clients may come from elsewhere then. */
+  bool here = o->insecure_gsprof && !o->open && !(o->token_file && o->tls_cert);
+  int e = -ENOMEM;
+  snprintf(why, cap, "%s", strerror(ENOMEM));
+  if (api && api->origin) {
+    api->core = core;
+    for (size_t i = 0; i < o->origins.n; i++) api->origin[i] = o->origins.path[i];
+    snprintf(listen, sizeof listen, strchr(o->host, ':') && !here ? "[%s]:%u" : "%s:%u", here ? "127.0.0.1" : o->host, (unsigned)o->http_port);
+    const struct ni_http_options h = {.listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert, .tls_key = o->tls_key,
+                                      .open = o->open, .posts = true, .json = true, .connections = 256, .anyone = "/page" /* it has no figures */,
+                                      .origin = api->origin};
+    e = ni_http_open(&api->http, &h, handle, api, why, cap);
+  }
+  if (e == 0) *out = api;
+  else if (api) free(api->origin), free(api);
+  return e;
+}
+
+void ni_api_close(struct ni_api *api) {
+  ni_http_close(api->http);
+  free(api->origin);
+  free(api);
+}
+
+const char *ni_api_url(const struct ni_api *api) { return ni_http_url(api->http); }
+int ni_api_fd(const struct ni_api *api) { return ni_http_fd(api->http); }
+
+void ni_api_turn(struct ni_api *api) {
+  uint64_t answered = 0, refused = 0;
+  struct ni_core *c = api->core;
+  if (ni_http_streams(api->http)) {
+    char *text = NULL;
+    if (api->told != c->changes && c->now_ns - api->told_ns >= SECOND && (text = event("state", c, ni_api_status))) {
+      ni_http_event(api->http, text);
+      api->told = c->changes, api->told_ns = c->now_ns;
+    }
+    free(text);
+    text = NULL;
+    if (c->frame_ns - api->frame_ns >= SECOND && (text = event("frame", c, ni_api_frame))) ni_http_event(api->http, text);
+    if (text) api->frame_ns = c->frame_ns;
+    free(text);
+  }
+  ni_http_turn(api->http, &answered, &refused);
+}

@@ -1,0 +1,17 @@
+/* Bodies of requests: JSON from anybody, 64 KiB at most (http.h). Pure; any thread. */
+#ifndef NI_BODY_H
+#define NI_BODY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ni_body {
+  char name[4096];       /* as given, longer ones cut: then no name is right any more */
+  bool given;            /* "name" is a text, and not empty */
+  /* What is wrong, as FastAPI says it: type, place, sentence. NULL: nothing. */
+  const char *type, *place, *message;
+};
+/* {"name": text or null}: needed says whether a body must be there; one that is there must be right. */
+void ni_body_name(struct ni_body *b, const char *text, size_t len, const char *content_type, bool needed);
+
+#endif

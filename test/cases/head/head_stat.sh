@@ -1,0 +1,53 @@
+#!/bin/bash
+# `session stat` on files of all forms: figures, differences, torn and damaged ones, pictures that are not empty.
+set -euo pipefail
+. "$(dirname "$0")/../../lib/top.sh"
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+D=$WORK
+I=$INSPECTOR
+python3 test/lib/session_files.py "$D"
+python3 test/lib/session_stat.py "$I" "$D"
+"$I" session stat "$D/a.json" "$D/b.json" >"$D/beside"
+grep -Eq 'bus bandwidth +GB/s +100 +200 +100 +\+100.0 % n0 77' "$D/beside" || fail "no difference: $(cat "$D/beside")"
+"$I" session stat "$D/a.json" >"$D/one"
+grep -Eq 'GPU utilization +% +19.5 +0 +19.0 +37.0 +39.0 n0:0:NVIDIA' "$D/one" || fail "no figures: $(cat "$D/one")"
+for none in beside /dev/null; do
+  rc=0
+  "$I" session stat "$D/$none" 2>"$D/err" >/dev/null || rc=$?
+  [ $rc = 1 ] || fail "$none: exit $rc"
+done
+[ "$("$I" session stat --plot x.gif "$D/a.json" 2>&1 >/dev/null | head -n 1 | grep -c 'want a file that ends with')" = 1 ] || fail ".gif is drawn"
+# What a head left on the disk, without a head.
+if [ -x "$BUILD/test/host/session_feed" ]; then
+  mkdir "$D/feed"
+  "$BUILD/test/host/session_feed" load "$D/feed" 2 2 5 1 fast >/dev/null
+  cd "$D/feed"
+  "$I" session recover | grep -Eq '^s0 .* no +2.* 10 +0 +0' || fail "recover: $("$I" session recover)"
+  "$I" session export s0 2>"$D/err" && fail "s0.json was written over"
+  "$I" session recover --name s0 --export "$D/again.json" && cmp "$D/again.json" s0.json || fail "another file than at the end"
+  "$I" session export none 2>>"$D/err" && fail "a session that is not there is exported"
+  [ "$(grep -c 's0.json is there\|no such session' "$D/err")" = 2 ] || fail "$(cat "$D/err")"
+  cd - >/dev/null
+fi
+if ! command -v gnuplot >/dev/null; then echo "no gnuplot: no pictures"; exit $FAILURES; fi
+for end in png svg pdf; do "$I" session stat "$D/a.json" --plot "$D/it's one.$end" >/dev/null; done
+"$I" session stat "$D/a.json" "$D/old.json" --plot "$D/two.svg" >/dev/null
+for head in 'GPU utilization' 'GPU memory' PCIe NVLink 'NIC receive' 'bus bandwidth' 'in flight' 'age of numbers' 'oldest in flight'; do
+  grep -q ">$head" "$D/it's one.svg" || fail "no panel $head"
+done
+head -c 5 "$D/it's one.pdf" | grep -q %PDF || fail "no PDF"
+# Pixels of the first colour: lines were drawn.
+python3 - "$D/it's one.png" <<'P' || fail "the picture is empty"
+import struct, sys, zlib
+data, at, rows = open(sys.argv[1], "rb").read(), 8, b""
+while at < len(data):
+    n, kind = struct.unpack(">I4s", data[at:at + 8])
+    if kind == b"IHDR": width, height, depth, colour = struct.unpack(">IIBB", data[at + 8:at + 18])
+    if kind == b"IDAT": rows += data[at + 8:at + 8 + n]
+    at += n + 12
+rows = zlib.decompress(rows)
+assert width == 1000 and height > 1000 and depth == 8, (width, height)
+assert len(set(rows[i:i + 3000] for i in range(0, len(rows) - 3000, 3001))) > 200
+P
+[ -z "$(find "$D" -name '.tmp*')" ] || fail "hidden files are left"
+exit $FAILURES

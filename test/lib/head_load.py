@@ -1,0 +1,54 @@
+"""Many clients with eight GPUs at two samples a second, and three sessions: what it costs the head, and how quickly it answers.
+
+    head_load.py DRIVER      CLIENTS (200), LOAD_S (12)
+"""
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import head
+
+CLIENTS, SECONDS = int(os.environ.get("CLIENTS", "200")), int(os.environ.get("LOAD_S", "12"))
+
+
+def cpu(pid):
+    return sum(int(x) for x in open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(pid):
+    return int(open("/proc/%d/statm" % pid).read().split()[1]) * resource.getpagesize() / 1e6
+
+
+with head.Head("load", freq=0.5) as h:
+    p = subprocess.Popen([*head.DIE_WITH_US, sys.argv[1], h.at, str(CLIENTS), "8", "500", str(SECONDS + 4)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "up\n"
+    for name in "abc":
+        h.start(name)
+    head.until(lambda: h.get("/status")["total_gpus"] == CLIENTS * 8, 60)
+    time.sleep(2)
+    began, used, small, frames = time.monotonic(), cpu(h.p.pid), resident(h.p.pid), h.session("a")["frames"]
+    time.sleep(SECONDS - 4)
+    share = (cpu(h.p.pid) - used) / (time.monotonic() - began)
+    big, made = resident(h.p.pid), h.session("a")["frames"] - frames
+    out = p.communicate(timeout=60)[0]
+    took = []
+    for name in "abc":
+        began = time.monotonic()
+        h.stop(name)
+        took.append(time.monotonic() - began)
+    d = h.file("a", 60)
+    assert not h.get("/status")["degraded"], h.get("/status")["degraded"]
+    assert not any(h.session(name)["frames_lost"] for name in "abc")
+    word = out.split()
+    told = dict(zip(word[::2], map(float, word[1::2])))
+    assert told["broken"] == 0 and told["sent"] > CLIENTS * (SECONDS - 4), out
+    assert told["acknowledged"] > told["sent"] * 0.25, out  # of half of them
+    states = [s for f in d["frames"][4:] for s in f["client_state"]]
+    assert len(d["frames"][-1]["gpu_id"]) == CLIENTS * 8, len(d["frames"][-1]["gpu_id"])
+    print("%d clients: %.1f %% of a core, %.0f MB resident (%.0f before), %d frames in %d s, %.2f %% of clients ok; stop %.2f s at most; %s" %
+          (CLIENTS, share * 100, big, small, made, SECONDS - 4, 100 * states.count("ok") / len(states), max(took), out.strip()))
+    # CPU time, which others on the machine hardly change; twice what it should be.
+    assert share < 0.5 * max(CLIENTS, 400) / 2000, share
+    assert big < 150, big

@@ -15,7 +15,7 @@ def get():
     return urllib.request.urlopen(url + "/healthz", timeout=20).status
 # Half a request, and bytes that are none.
 slow = connect()
-slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: ")
+slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
 assert get() == 200
 for junk in (b"\0" * 4096, b"\r\n" * 4096, b"GET\r\n\r\n", b"\xff\xfe" * 999 + b"\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
     s = connect()
@@ -58,7 +58,7 @@ print("answered after %.1f s behind 3,000 that were left" % (time.time() - begun
 # Several requests on one connection.
 s = connect()
 for _ in range(3):
-    s.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    s.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
     assert s.recv(4096).startswith(b"HTTP/1.1 200")
 P
 # Two hundred that all want an answer.

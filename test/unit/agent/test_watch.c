@@ -322,7 +322,7 @@ static void damaged_members(void **ctx) {
     uint64_t got = 0;
     memcpy(bad, bytes, n);
     bad[at] ^= (unsigned char)(1 + rand_r(&seed) % 255);
-    if (at - start[k] > 3 && at - start[k] < 10) continue; /* time and system in the header matter to nobody */
+    if (at - start[k] >= 3 && at - start[k] < 10) continue; /* flags ("it is text"), time and system matter to nobody */
     sh("rm -rf %s && mkdir %s", to, to);
     snprintf(path, sizeof path, "%s/%s", to, ni_path_name(f.file[0].path));
     FILE *out = fopen(path, "wb");

@@ -28,7 +28,7 @@ static int reach(const struct ni_http *s) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct ni_http *s;
-  static const char honest[] = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  static const char honest[] = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
   static const char *const origin[] = {"http://o", NULL};
   const struct ni_http_options o = {.listen = "127.0.0.1:0", .posts = true, .connections = 64, .origin = origin};
   uint64_t answered = 0, refused = 0;

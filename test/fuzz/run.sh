@@ -38,7 +38,8 @@ if ! make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1
 fi
 
 one() { # name
-  local name=$1 corpus=$BUILD/corpus found=$BUILD/findings rc=0 args
+  local name=$1 corpus found rc=0 args
+  corpus=$(realpath -m "$BUILD/corpus") found=$(realpath -m "$BUILD/findings") # a fuzzer may go to a folder of its own
   local seeds=test/fuzz/corpus/$name
   mkdir -p "$corpus/$name" "$found"
   args="-max_total_time=$seconds -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"

@@ -30,11 +30,12 @@ void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
 /* Its process said its last, and no box tells of a living one of that number, which might go on with it. */
 static bool gone(const struct ni_live *l, const struct ni_live_file *f) {
   bool looked = false;
-  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
+  for (size_t i = 0; i < l->n_looks; i++) {
+    const struct ni_live_looked *k = &l->look[i];
     if (k->uid != f->uid) continue;
     looked = true;
-    for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
-      if (p->pid == f->pid && p->life != NI_LIFE_DEAD) return false;
+    for (size_t p = 0; p < k->n_processes; p++)
+      if (k->process[p].pid == f->pid && k->process[p].life != NI_LIFE_DEAD) return false;
   }
   return looked && f->ended && f->pid;
 }

@@ -149,7 +149,7 @@ const struct ni_command ni_session_stat_command = {
     .opt = (const struct ni_opt[]){
         {NULL, 0, NI_OPT_INPUTS, "FILE...", NULL, SESSION(files), .min = 1, .want = "which sessions? give their files"},
         {"plot", 'p', NI_OPT_TEXT, "FILE", "Draw them over time: FILE ends with .pdf, .png or .svg", SESSION(plot), .min = 1},
-        {"all", 0, NI_OPT_FLAG, NULL, "All GPUs, clients, NICs and jobs, not 16 of each", SESSION(all)},
+        {"all", 0, NI_OPT_FLAG, NULL, "All GPUs, clients, NICs and jobs, not the lowest and highest alone where there are more than four", SESSION(all)},
         NI_ROW_JSON(struct ni_session_options, "session-stat"), {0}},
     .exits = {{"0", "done"}, {"1", "a file cannot be read, or a picture not drawn"}, {"2", "a file is torn or has damaged frames"}},
     .examples = {{"warm-up.json --plot warm-up.pdf", "a session"}, {"before.json after.json", "what became different"}}};

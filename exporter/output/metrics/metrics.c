@@ -348,8 +348,7 @@ static void tell_agent(struct told *o) {
     TELL(o, HEAD_SAMPLES, self->head_acknowledged, "acknowledged"), TELL(o, HEAD_SAMPLES, self->head_lost, "lost");
     TELL(o, HEAD_KEPT, self->head_kept, NULL), TELL(o, HEAD_SKEW, (uint64_t)self->head_skew_ns, NULL);
   }
-  TELL(o, SERIES, 0, NULL); /* known at the end */
-  TELL(o, LEFT_OUT, 0, NULL);
+  TELL(o, SERIES, 0, NULL), TELL(o, LEFT_OUT, 0, NULL); /* known at the end */
   for (size_t i = 0; i < l->n_looks; i++) {
     const char *user = number_of(o, l->look[i].uid);
     tell_part(o, OF_ni_live_looked, &l->look[i], &user);

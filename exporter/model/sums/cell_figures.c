@@ -4,6 +4,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/sort_numbers.h"
 #include "cell_figures.h"
 
 #define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
@@ -72,8 +73,8 @@ static uint32_t bin_of(const struct ni_summary *s, int64_t us, uint32_t bins) {
 }
 
 static int add_values(struct ni_dist *us, struct ni_dist *busbw, const struct ni_entry *e) {
-  int bad = ni_dist_add(us, e->exec_ns, 1);
-  return bad < 0 || e->bytes_per_s == NI_NO_BW ? bad : ni_dist_add(busbw, e->bytes_per_s, 1);
+  int bad = ni_dist_add(us, e->exec_ns);
+  return bad < 0 || e->bytes_per_s == NI_NO_BW ? bad : ni_dist_add(busbw, e->bytes_per_s);
 }
 
 static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p, uint32_t comm) {
@@ -134,25 +135,11 @@ void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o) {
   }
 }
 
-static int by_number(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Durations in order, the number of the part in the low bits lost: parts look themselves up by value. */
 static int sort_durations(struct ni_cell_sums *c, const struct ni_operation *op) {
-  if (op->n > c->cap_order && !ni_array_more(&c->order, &c->cap_order, op->n, sizeof *c->order)) return -ENOMEM;
+  if (2 * (size_t)op->n > c->cap_order && !ni_array_more(&c->order, &c->cap_order, 2 * (size_t)op->n, sizeof *c->order)) return -ENOMEM;
   for (uint32_t i = 0; i < op->n; i++) c->order[i] = op->part[i].e.exec_ns;
-  if (op->n > 32) {
-    qsort(c->order, op->n, sizeof *c->order, by_number);
-    return 0;
-  }
-  for (uint32_t i = 1; i < op->n; i++) {
-    uint64_t v = c->order[i];
-    uint32_t k = i;
-    for (; k > 0 && c->order[k - 1] > v; k--) c->order[k] = c->order[k - 1];
-    c->order[k] = v;
-  }
+  ni_sort_numbers(c->order, c->order + op->n, op->n);
   return 0;
 }
 
@@ -203,7 +190,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
                             .us = (double)least / 1000, .lost_us = (double)least / 1000,
                             .time_us = time_us(&op->part[first].e), .start_ns = op->part[first].e.start_ns};
   keep_worst(g->slow, &g->n_slow, &slow);
-  return ni_dist_add(&g->transfer, least, 1);
+  return ni_dist_add(&g->transfer, least);
 }
 
 /* Last stop - first start. The ranks of a collective overlap; where they do not, their clocks disagree. */
@@ -229,7 +216,7 @@ static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t c
     t->clocks_disagree++;
     return 0;
   }
-  return ni_dist_add(&g->job, (uint64_t)(last - first), 1);
+  return ni_dist_add(&g->job, (uint64_t)(last - first));
 }
 
 static bool turn_of_point(const struct ni_cell_sums *c) {
@@ -264,7 +251,7 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   for (int i = 0; i < NI_TIMING_COUNT; i++)
     if (seen & 1u << i) c->group[i]->operations++;
   if (e == 0 && !isnan(mean_bytes_per_s)) {
-    e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000), 1);
+    e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000));
     if (e == 0) e = add_point(c, op->sn, comm, mean_bytes_per_s / 1e9, time_us(&op->part[0].e));
   }
   struct ni_comm_sums *cs = &t->comm[comm];

@@ -60,7 +60,7 @@ struct ni_cell_sums {
   struct ni_point *point;
   uint32_t n_points;
   uint64_t stride;
-  uint64_t *order;               /* scratch: durations of one operation */
+  uint64_t *order;               /* scratch: durations of one operation, and room to sort them */
   size_t cap_order;
 };
 

@@ -61,7 +61,7 @@ static void sums_free(struct ni_sums *t) {
   free(t->late);
 }
 
-static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const struct ni_value_sums *d) {
+static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni_value_sums *d) {
   if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
   struct ni_slice *x = &l->item[l->n++];
   x->group = group;
@@ -73,7 +73,7 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, const str
 
 /* Processes stand by host, so a host's are neighbours. */
 static int add_hosts(const struct joining *j, struct ni_cell_result *out, uint32_t group,
-                     const struct ni_group_sums *g) {
+                     struct ni_group_sums *g) {
   const struct ni_summary *s = j->s;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < s->n_processes;) {
@@ -109,7 +109,7 @@ static void fill_bins(const struct ni_summary *s, const struct ni_group_sums *g,
 
 static int fill_group(const struct joining *j, const struct ni_cell_sums *c, unsigned timing,
                       struct ni_cell_result *out) {
-  const struct ni_group_sums *g = c->group[timing];
+  struct ni_group_sums *g = c->group[timing];
   const struct ni_cell *cell = &j->s->cell[c->cell];
   if (!ni_array_room(out->group, out->n_groups, out->cap_groups)) return -ENOMEM;
   uint32_t at = out->n_groups++;

@@ -96,7 +96,7 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   *(side ? &p->to_process : &p->from_process) = part->process;
   p->count[side]++;
   p->exec_ns += part->e.exec_ns;
-  e = ni_dist_add(&p->us[side], part->e.exec_ns, 1);
+  e = ni_dist_add(&p->us[side], part->e.exec_ns);
   if (e < 0 || p->unmatchable) return e;
   struct waiting w = {part->e.exec_ns, part->e.timing};
   struct queue *other = &p->queue[!side];
@@ -118,7 +118,7 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   uint64_t send = side ? x.exec_ns : w.exec_ns, recv = side ? w.exec_ns : x.exec_ns;
   if (send > recv) p->waited_ns[0] += send - recv;
   else p->waited_ns[1] += recv - send;
-  return ni_dist_add(&p->transfer, send < recv ? send : recv, 1);
+  return ni_dist_add(&p->transfer, send < recv ? send : recv);
 }
 
 /* One side of a size: its join, and the operation that comes next. */
@@ -141,7 +141,7 @@ static int add_rows(struct matching *m, const struct ni_cell *cell) {
   struct ni_summary *s = m->s;
   if (s->n_pairs + m->n > m->cap_pairs && !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair)) return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
-    const struct pair *p = &m->pair[i];
+    struct pair *p = &m->pair[i];
     struct ni_p2p_pair *x = &s->pair[s->n_pairs++];
     *x = (struct ni_p2p_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
                           .to_process = p->to_process, .msg_bytes = cell->msg_bytes, .sends = p->count[0],

@@ -42,7 +42,7 @@ static double exact_quantile(const uint64_t *v, size_t n, double q) {
   return low + 1 < n ? (double)v[low] + (at - (double)low) * (double)(v[low + 1] - v[low]) : (double)v[low];
 }
 
-static void compare(const struct ni_dist *d, uint64_t *v, size_t n, double quantiles) {
+static void compare(struct ni_dist *d, uint64_t *v, size_t n, double quantiles) {
   struct ni_stats s;
   long double sum = 0, square = 0;
   qsort(v, n, sizeof *v, by_value);
@@ -69,7 +69,7 @@ static void test_dist_exact(void **state) {
     uint64_t *v = malloc(n * sizeof *v);
     /* Close together and far from 0: where sums of squares lose their digits. */
     for (size_t i = 0; i < n; i++)
-      assert_int_equal(ni_dist_add(&d, v[i] = 3000000000000ULL + next_random() % 5000, 1), 0);
+      assert_int_equal(ni_dist_add(&d, v[i] = 3000000000000ULL + next_random() % 5000), 0);
     compare(&d, v, n, 1e-15);
     assert_false(d.coarse);
     ni_dist_free(&d);
@@ -82,7 +82,7 @@ static void test_dist_coarse(void **state) {
   enum { N = 50000 };
   uint64_t *v = malloc(N * sizeof *v);
   struct ni_dist d = {.limit = 1000};
-  for (size_t i = 0; i < N; i++) assert_int_equal(ni_dist_add(&d, v[i] = next_random() % 1000000 + 50, 1), 0);
+  for (size_t i = 0; i < N; i++) assert_int_equal(ni_dist_add(&d, v[i] = next_random() % 1000000 + 50), 0);
   assert_true(d.coarse);
   compare(&d, v, N, 0.004);
   struct ni_stats s;
@@ -104,7 +104,7 @@ static void test_dist_bins(void **state) {
     uint64_t *v = malloc(n * sizeof *v);
     for (size_t i = 0; i < n; i++) v[i] = 50000 + next_random() % 5000;
     v[n - 1] *= 100;
-    for (size_t i = 0; i < n; i++) assert_int_equal(ni_dist_add(&d, v[i], 1), 0);
+    for (size_t i = 0; i < n; i++) assert_int_equal(ni_dist_add(&d, v[i]), 0);
     qsort(v, n, sizeof *v, by_value);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
       near(ni_dist_quantile_coarse(&d, parts[i], 1e3), exact_quantile(v, n, parts[i]) / 1e3, 0.004);
@@ -121,8 +121,8 @@ static void test_dist_merge(void **state) {
     struct ni_dist whole = {.limit = limit}, a = {.limit = limit}, b = {.limit = limit}, ab = {.limit = limit};
     for (int i = 0; i < N; i++) {
       uint64_t v = next_random() % 100000 + (i < N / 2 ? 5 : 7000000);
-      assert_int_equal(ni_dist_add(&whole, v, 1), 0);
-      assert_int_equal(ni_dist_add(i % 3 ? &a : &b, v, 1), 0);
+      assert_int_equal(ni_dist_add(&whole, v), 0);
+      assert_int_equal(ni_dist_add(i % 3 ? &a : &b, v), 0);
     }
     assert_int_equal(ni_dist_merge(&ab, &b), 0);
     assert_int_equal(ni_dist_merge(&ab, &a), 0);
@@ -151,8 +151,8 @@ static void test_dist_shapes(void **state) {
   assert_true(s.n == 0 && isnan(s.mean) && isnan(s.p50));
   assert_int_equal(ni_dist_hist(&d, 1, &h), 0);
   assert_int_equal(h.n, 0);
-  for (uint64_t v = 1; v <= 100; v++) assert_int_equal(ni_dist_add(&d, v, 1), 0);
-  assert_int_equal(ni_dist_add(&d, 100000, 2), 0);
+  for (uint64_t v = 1; v <= 100; v++) assert_int_equal(ni_dist_add(&d, v), 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(ni_dist_add(&d, 100000), 0);
   assert_int_equal(ni_dist_hist(&d, 1, &h), 0);
   uint64_t sum = 0;
   for (uint32_t i = 0; i < h.n; i++) sum += h.count[i];

@@ -3,18 +3,19 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "exporter/base/mix.h"
+#include "exporter/base/array.h"
+#include "exporter/base/sort_numbers.h"
+
+#define FRESH_FIRST 16 /* there are many distributions of few values */
 
 /* Values in order with their counts: what a percentile is read from. */
 struct sorted {
-  struct ni_dist_slot *item; /* value (not plus 1), count */
+  const struct ni_dist_slot *item;
+  struct ni_dist_slot *own; /* the same, to be freed; NULL: the distribution's */
   size_t n;
 };
-
-static size_t place(uint64_t value, size_t n_slots) {
-  return (size_t)(ni_spread(value) >> 20) & (n_slots - 1);
-}
 
 static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
   unsigned power = value < NI_DIST_STEPS ? 0 : 63u - (unsigned)__builtin_clzll(value) - 6;
@@ -34,64 +35,84 @@ static uint64_t coarse_value(unsigned power, unsigned at) {
 
 static int make_coarse(struct ni_dist *d) {
   for (size_t i = 0; i < d->n_slots; i++)
-    if (d->slot[i].value_plus_1 && coarse_add(d, d->slot[i].value_plus_1 - 1, d->slot[i].count) < 0) return -ENOMEM;
+    if (coarse_add(d, d->slot[i].value, d->slot[i].count) < 0) return -ENOMEM;
+  for (size_t i = 0; i < d->n_fresh; i++)
+    if (coarse_add(d, d->fresh[i], 1) < 0) return -ENOMEM;
   free(d->slot);
+  free(d->fresh);
   d->slot = NULL;
-  d->n_slots = d->used = 0;
+  d->fresh = NULL;
+  d->n_slots = d->n_fresh = d->cap_fresh = 0;
   d->coarse = true;
   return 0;
 }
 
-static int grow(struct ni_dist *d) {
-  size_t n = d->n_slots ? 2 * d->n_slots : 32;
-  struct ni_dist_slot *s = calloc(n, sizeof *s);
-  if (!s) return -ENOMEM;
-  for (size_t i = 0; i < d->n_slots; i++) {
-    if (!d->slot[i].value_plus_1) continue;
-    size_t k = place(d->slot[i].value_plus_1 - 1, n);
-    while (s[k].value_plus_1) k = (k + 1) & (n - 1);
-    s[k] = d->slot[i];
+/* Two lists in order become one. more: as d->slot, malloc()ed; it is freed or kept. */
+static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_more) {
+  struct ni_dist_slot *all = d->n_slots ? malloc((d->n_slots + n_more + 1) * sizeof *all) : more;
+  size_t n = 0, i = 0, k = 0;
+  if (!all) {
+    free(more);
+    return -ENOMEM;
+  }
+  if (all == more) n = n_more;
+  else {
+    while (i < d->n_slots || k < n_more) {
+      bool ours = k == n_more || (i < d->n_slots && d->slot[i].value <= more[k].value);
+      const struct ni_dist_slot *x = ours ? &d->slot[i++] : &more[k++];
+      if (n && all[n - 1].value == x->value) all[n - 1].count += x->count;
+      else all[n++] = *x;
+    }
+    free(more);
   }
   free(d->slot);
-  d->slot = s;
+  d->slot = all;
   d->n_slots = n;
-  return 0;
+  return n > d->limit ? make_coarse(d) : 0;
 }
 
-static int map_add(struct ni_dist *d, uint64_t value, uint64_t times) {
-  if (!d->coarse) {
-    if (3 * d->used >= 2 * d->n_slots && d->used < d->limit && grow(d) < 0) return -ENOMEM;
-    if (d->n_slots) {
-      size_t k = place(value, d->n_slots);
-      while (d->slot[k].value_plus_1 && d->slot[k].value_plus_1 != value + 1) k = (k + 1) & (d->n_slots - 1);
-      if (d->slot[k].value_plus_1) {
-        d->slot[k].count += times;
-        return 0;
-      }
-      if (d->used < d->limit) {
-        d->slot[k] = (struct ni_dist_slot){value + 1, times};
-        d->used++;
-        return 0;
-      }
-    }
-    if (make_coarse(d) < 0) return -ENOMEM;
+/* Counts what came since the last time. */
+static int settle(struct ni_dist *d) {
+  if (d->n_fresh == 0) return 0;
+  /* One block: first for sorting, then for the counted values, of which there are no more. */
+  struct ni_dist_slot *more = malloc(d->n_fresh * sizeof *more), *fit;
+  if (!more) return -ENOMEM;
+  ni_sort_numbers(d->fresh, (uint64_t *)more, d->n_fresh);
+  size_t n = 0;
+  for (size_t i = 0; i < d->n_fresh; i++) {
+    if (n && more[n - 1].value == d->fresh[i]) more[n - 1].count++;
+    else more[n++] = (struct ni_dist_slot){d->fresh[i], 1};
   }
-  return coarse_add(d, value, times);
+  d->n_fresh = 0;
+  if ((fit = realloc(more, n * sizeof *more))) more = fit;
+  return join_slots(d, more, n);
 }
 
-int ni_dist_add(struct ni_dist *d, uint64_t value, uint64_t times) {
-  if (times == 0) return 0;
+/* The next value has no room among the fresh ones: makes some, or counts them, or there is none in a histogram. */
+static int make_room(struct ni_dist *d) {
+  size_t most = d->limit / 2 > FRESH_FIRST ? d->limit / 2 : FRESH_FIRST;
+  if (d->limit == 0) return make_coarse(d);
+  if (d->cap_fresh >= most) return settle(d);
+  size_t want = d->cap_fresh ? 2 * d->cap_fresh : FRESH_FIRST;
+  return ni_array_exact(&d->fresh, &d->cap_fresh, want < most ? want : most, sizeof *d->fresh) ? 0 : -ENOMEM;
+}
+
+int ni_dist_add(struct ni_dist *d, uint64_t value) {
   if (d->n == 0) d->first = d->min = d->max = value;
   if (value < d->min) d->min = value;
   if (value > d->max) d->max = value;
   int64_t off = (int64_t)(value - d->first);
-  d->n += times;
-  d->sum += (__int128)off * (__int128)times;
-  d->square += (unsigned __int128)((__int128)off * off) * times;
-  return map_add(d, value, times);
+  d->n++;
+  d->sum += off;
+  d->square += (unsigned __int128)((__int128)off * off);
+  int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room(d);
+  if (e < 0) return e;
+  if (d->coarse) return coarse_add(d, value, 1);
+  d->fresh[d->n_fresh++] = value;
+  return 0;
 }
 
-int ni_dist_merge(struct ni_dist *a, const struct ni_dist *b) {
+int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->n == 0) return 0;
   if (a->n == 0) {
     a->first = b->first;
@@ -105,46 +126,45 @@ int ni_dist_merge(struct ni_dist *a, const struct ni_dist *b) {
   a->sum += b->sum + by * (__int128)b->n;
   a->square += (unsigned __int128)((__int128)b->square + 2 * by * b->sum + by * by * (__int128)b->n);
   a->n += b->n;
-  if (!b->coarse) {
+  int e = settle(b);
+  if (e == 0 && !a->coarse) e = b->coarse ? make_coarse(a) : settle(a);
+  if (e < 0) return e;
+  if (a->coarse && !b->coarse) {
     for (size_t i = 0; i < b->n_slots; i++)
-      if (b->slot[i].value_plus_1 && map_add(a, b->slot[i].value_plus_1 - 1, b->slot[i].count) < 0) return -ENOMEM;
+      if (coarse_add(a, b->slot[i].value, b->slot[i].count) < 0) return -ENOMEM;
     return 0;
   }
-  if (!a->coarse && make_coarse(a) < 0) return -ENOMEM;
+  if (!b->coarse) {
+    struct ni_dist_slot *copy = malloc((b->n_slots + 1) * sizeof *copy);
+    if (!copy) return -ENOMEM;
+    memcpy(copy, b->slot, b->n_slots * sizeof *copy);
+    return join_slots(a, copy, b->n_slots);
+  }
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; b->step[p] && i < NI_DIST_STEPS; i++)
       if (b->step[p][i] && coarse_add(a, coarse_value(p, i), b->step[p][i]) < 0) return -ENOMEM;
   return 0;
 }
 
-static int by_value(const void *a, const void *b) {
-  uint64_t x = ((const struct ni_dist_slot *)a)->value_plus_1, y = ((const struct ni_dist_slot *)b)->value_plus_1;
-  return x < y ? -1 : x > y;
-}
-
-static int sort_values(const struct ni_dist *d, struct sorted *s) {
+static int sort_values(struct ni_dist *d, struct sorted *s) {
+  int e = settle(d);
+  if (e < 0) return e;
+  *s = (struct sorted){d->slot, NULL, d->n_slots};
+  if (!d->coarse) return 0;
   size_t n = 0;
-  if (d->coarse)
-    for (unsigned p = 0; p < 64; p++) n += d->step[p] ? NI_DIST_STEPS : 0;
-  else
-    n = d->used;
-  *s = (struct sorted){malloc((n ? n : 1) * sizeof *s->item), 0};
-  if (!s->item) return -ENOMEM;
-  if (!d->coarse) {
-    for (size_t i = 0; i < d->n_slots; i++)
-      if (d->slot[i].value_plus_1)
-        s->item[s->n++] = (struct ni_dist_slot){d->slot[i].value_plus_1 - 1, d->slot[i].count};
-    qsort(s->item, s->n, sizeof *s->item, by_value);
-    return 0;
-  }
+  for (unsigned p = 0; p < 64; p++) n += d->step[p] ? NI_DIST_STEPS : 0;
+  struct ni_dist_slot *item = malloc((n + 1) * sizeof *item);
+  if (!item) return -ENOMEM;
+  n = 0;
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++)
-      if (d->step[p][i]) s->item[s->n++] = (struct ni_dist_slot){coarse_value(p, i), d->step[p][i]};
+      if (d->step[p][i]) item[n++] = (struct ni_dist_slot){coarse_value(p, i), d->step[p][i]};
   /* The ends are known better than to a step. */
-  if (s->n) {
-    s->item[0].value_plus_1 = d->min;
-    s->item[s->n - 1].value_plus_1 = d->max;
+  if (n) {
+    item[0].value = d->min;
+    item[n - 1].value = d->max;
   }
+  *s = (struct sorted){item, item, n};
   return 0;
 }
 
@@ -155,15 +175,15 @@ static double quantile(const struct sorted *s, uint64_t n, double q, double scal
   for (size_t i = 0; i < s->n; i++) {
     seen += s->item[i].count;
     if (seen <= low) continue;
-    double a = (double)s->item[i].value_plus_1 / scale;
+    double a = (double)s->item[i].value / scale;
     if (part == 0 || seen > low + 1 || i + 1 == s->n) return a;
-    double b = (double)s->item[i + 1].value_plus_1 / scale;
+    double b = (double)s->item[i + 1].value / scale;
     return a + (b - a) * part;
   }
   return NAN;
 }
 
-int ni_dist_stats(const struct ni_dist *d, double scale, struct ni_stats *out) {
+int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   *out = (struct ni_stats){d->n, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, false};
   if (d->n == 0) return 0;
   struct sorted s;
@@ -184,7 +204,7 @@ int ni_dist_stats(const struct ni_dist *d, double scale, struct ni_stats *out) {
   out->p90 = quantile(&s, d->n, 0.90, scale);
   out->p99 = quantile(&s, d->n, 0.99, scale);
   out->approx = d->coarse;
-  free(s.item);
+  free(s.own);
   return 0;
 }
 
@@ -210,7 +230,7 @@ static uint32_t bins_for(double lo, double hi, double q1, double q3, uint64_t n)
   return want < 10 ? 10 : want > NI_SUM_HIST_BINS ? NI_SUM_HIST_BINS : (uint32_t)want;
 }
 
-int ni_dist_hist(const struct ni_dist *d, double scale, struct ni_hist *out) {
+int ni_dist_hist(struct ni_dist *d, double scale, struct ni_hist *out) {
   *out = (struct ni_hist){0};
   if (d->n == 0) return 0;
   struct sorted s;
@@ -223,16 +243,16 @@ int ni_dist_hist(const struct ni_dist *d, double scale, struct ni_hist *out) {
   double q1 = quantile(&s, d->n, 0.25, scale), q3 = quantile(&s, d->n, 0.75, scale);
   out->n = d->min == d->max ? 1 : bins_for(lo, hi, out->log ? log(q1) : q1, out->log ? log(q3) : q3, d->n);
   for (size_t i = 0; i < s.n; i++) {
-    double v = (double)s.item[i].value_plus_1 / scale;
+    double v = (double)s.item[i].value / scale;
     double x = hi > lo ? ((out->log ? log(v) : v) - lo) / (hi - lo) * out->n : 0;
     uint32_t k = x <= 0 ? 0 : x >= out->n ? out->n - 1 : (uint32_t)x;
     out->count[k] += s.item[i].count;
   }
-  free(s.item);
+  free(s.own);
   return 0;
 }
 
-int ni_dist_box(const struct ni_dist *d, double scale, struct ni_whisker *out) {
+int ni_dist_box(struct ni_dist *d, double scale, struct ni_whisker *out) {
   *out = (struct ni_whisker){NAN, NAN, NAN, NAN, NAN, NAN, NAN, d->n, 0};
   if (d->n == 0) return 0;
   struct sorted s;
@@ -245,7 +265,7 @@ int ni_dist_box(const struct ni_dist *d, double scale, struct ni_whisker *out) {
   out->q3 = quantile(&s, d->n, 0.75, scale);
   double reach = 1.5 * (out->q3 - out->q1);
   for (size_t i = 0; i < s.n; i++) {
-    double v = (double)s.item[i].value_plus_1 / scale;
+    double v = (double)s.item[i].value / scale;
     if (v < out->q1 - reach || v > out->q3 + reach) {
       out->n_outside += s.item[i].count;
       continue;
@@ -253,12 +273,13 @@ int ni_dist_box(const struct ni_dist *d, double scale, struct ni_whisker *out) {
     if (isnan(out->whisker_lo)) out->whisker_lo = v;
     out->whisker_hi = v;
   }
-  free(s.item);
+  free(s.own);
   return 0;
 }
 
 void ni_dist_free(struct ni_dist *d) {
   free(d->slot);
+  free(d->fresh);
   for (unsigned p = 0; p < 64; p++) free(d->step[p]);
   *d = (struct ni_dist){.limit = d->limit};
 }

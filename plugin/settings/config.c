@@ -272,7 +272,7 @@ static bool known_name(const char *name, size_t n) {
 }
 
 static void report_without_effect(ni_config_warn_fn warn, void *arg) {
-  for (size_t i = 0; warn && i < N_NO_EFFECT; i++) {
+  for (size_t i = NI_OTHERS; warn && i < N_NO_EFFECT; i++) {
     const char *value = getenv(no_effect[i].name);
     char text[256];
     if (!value || !*value || strcmp(value, "0") == 0) continue;

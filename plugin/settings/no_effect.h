@@ -1,20 +1,24 @@
 /*
  * Settings that are accepted and that nothing reads: what other versions and plugins take, so that nobody needs to unset it.
- * NCCL's log says so of each that is set to anything but 0. Constant; for config.c alone.
+ * NCCL's log says so of each that is set to anything but 0. The first NI_OTHERS are meant for other programs: nothing is said
+ * of them. Constant; for config.c alone.
  */
 #ifndef NI_NO_EFFECT_H
 #define NI_NO_EFFECT_H
 
 #define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
+enum { NI_OTHERS = 1 };
 static const struct {
   const char *name, *why;
 } no_effect[] = {
+    {"NCCL_INSPECTOR_COMMAND", "for the Python package: the path of `nccl-inspector`; the plugin does not read it"},
     {"NCCL_INSPECTOR_COMM_POOL_SIZE", "accepted, no effect: the table of communicators grows as it is needed"},
     {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_PROM_DUMP", "accepted, but there is no Prometheus output yet; the log is written as usual"},
-    {"NCCL_INSPECTOR_OTEL_EXPORT", "accepted, but there is no OpenTelemetry output yet; the log is written as usual"},
+    {"NCCL_INSPECTOR_OTEL_EXPORT", "accepted, no effect in the job: `nccl-inspector agent --otlp URL`, on each node, sends "
+                                   "OpenTelemetry's metrics of all jobs (docs/agent.md)"},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_COLL_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_P2P_API_POOL_SIZE", NO_OBJECTS},

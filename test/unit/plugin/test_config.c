@@ -194,8 +194,12 @@ static void accepted_without_effect_is_said(void **state) {
     assert_non_null(strstr(messages, names[i]));
     assert_non_null(strstr(messages, "accepted"));
   }
+  assert_int_equal(setenv("NCCL_INSPECTOR_OTEL_EXPORT", "1", 1), 0);
+  read_config();
+  assert_non_null(strstr(messages, "nccl-inspector agent --otlp URL"));
   clearenv();
   setenv("NCCL_INSPECTOR_PROM_DUMP", "0", 1);
+  setenv("NCCL_INSPECTOR_COMMAND", "/opt/nccl-inspector", 1); /* another's, so nothing is said of it */
   read_config();
   assert_int_equal(n_messages, 0);
 }

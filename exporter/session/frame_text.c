@@ -290,14 +290,6 @@ static void stand(struct ni_frame_text *t, const struct ni_frame_client *of) {
 
 static void put_job(const struct ni_frame_client *of, const struct ni_sample_job *j, struct ni_buffer *out) {
   static const char *const states[] = {"running", "stuck", "ended"};
-  const struct ni_sample_job *b = NULL;
-  for (uint32_t i = 0; of->before && i < of->before->n_jobs && !b; i++) {
-    const struct ni_sample_job *o = &of->before->job[i];
-    if (!strcmp(o->job, j->job) && !strcmp(o->attempt, j->attempt) && o->uid == j->uid) b = o;
-  }
-  double s = b ? (double)(of->sample->time_ns - of->before->time_ns) / 1e9 : 0;
-  if (!(s > 0) || j->operations < b->operations || j->bytes < b->bytes || j->bus_bytes < b->bus_bytes || j->bus_seconds < b->bus_seconds)
-    b = NULL; /* no rate: it counts anew */
   ni_buffer_put(out, "{\"host\":");
   put_text(out, of->client->host);
   ni_buffer_put(out, ",\"job_id\":");
@@ -305,9 +297,9 @@ static void put_job(const struct ni_frame_client *of, const struct ni_sample_job
   ni_buffer_put(out, ",\"attempt\":");
   put_text(out, j->attempt);
   ni_buffer_put(out, ",\"uid\":%u,\"state\":\"%s\",\"processes\":%u", j->uid, states[j->state < 3 ? j->state : 2], j->processes);
-  put_number(out, "operations_s", b ? (double)(j->operations - b->operations) / s : NAN);
-  put_number(out, "message_gb_s", b ? (double)(j->bytes - b->bytes) / s / 1e9 : NAN);
-  put_number(out, "busbw_gb_s", b && j->bus_seconds > b->bus_seconds ? (j->bus_bytes - b->bus_bytes) / (j->bus_seconds - b->bus_seconds) / 1e9 : NAN);
+  put_number(out, "operations_s", j->operations_s);
+  put_number(out, "message_gb_s", j->bytes_s / 1e9);
+  put_number(out, "busbw_gb_s", j->bus_s / 1e9);
   ni_buffer_put(out, ",\"in_flight\":%llu,\"stuck\":%llu", (unsigned long long)j->in_flight, (unsigned long long)j->stuck);
   put_number(out, "oldest_s", j->oldest_s);
   ni_buffer_put(out, ",\"verdict\":");

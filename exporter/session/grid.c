@@ -12,7 +12,8 @@ enum { GAPS = 5, STALE_AFTER = 3 };
 struct ni_grid_pending {
   struct ni_sample **at;            /* of ticks whose frame is not out, by time */
   size_t n, cap;
-  struct ni_sample *shown, *before; /* the newest of ticks whose frame is out, and the one before it */
+  struct ni_sample *shown;          /* the newest of ticks whose frame is out */
+  struct ni_rates rates;
   int64_t gap[GAPS];                /* between the last samples */
   unsigned n_gaps;
 };
@@ -35,7 +36,7 @@ static void free_client(struct ni_client *c) {
   for (size_t i = 0; i < p->n; i++) free(p->at[i]);
   free(p->at);
   free(p->shown);
-  free(p->before);
+  ni_rates_free(&p->rates);
   free(p);
   free(c);
 }
@@ -101,8 +102,7 @@ static void note_gap(struct ni_client *c, int64_t gap) {
 }
 
 static void show(struct ni_grid_pending *p, struct ni_sample *s) {
-  free(p->before);
-  p->before = p->shown;
+  free(p->shown);
   p->shown = s;
 }
 
@@ -125,6 +125,7 @@ int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int
   c->taken++;
   c->newest_ns = s->time_ns;
   if (s->seq) c->seq = s->seq;
+  ni_rates_take(&p->rates, s);
   int64_t tick = tick_of(g, s->time_ns);
   if (tick <= g->out_ns) { /* none that waits is older */
     c->late++;
@@ -175,9 +176,7 @@ static void fill(const struct ni_grid *g, struct ni_client *c, struct ni_frame_c
   if (p->shown && p->shown->time_ns) age = g->out_ns > p->shown->time_ns ? g->out_ns - p->shown->time_ns : 0;
   c->state = age <= STALE_AFTER * after ? NI_CLIENT_OK : c->connected ? NI_CLIENT_STALE : NI_CLIENT_GONE;
   *of = (struct ni_frame_client){.client = c, .age_ns = age, .state = c->state, .seq = p->shown ? p->shown->seq : 0};
-  if (c->state != NI_CLIENT_OK) return;
-  of->sample = p->shown;
-  of->before = p->before && p->before->time_ns ? p->before : NULL;
+  if (c->state == NI_CLIENT_OK) of->sample = p->shown;
 }
 
 bool ni_grid_next(struct ni_grid *g, int64_t now_ns, struct ni_frame *f) {

@@ -23,7 +23,7 @@
 #ifndef NI_GRID_H
 #define NI_GRID_H
 
-#include "exporter/session/sample.h"
+#include "exporter/session/rates.h"
 
 #define NI_GRID_HOLD_NS INT64_C(2000000000)
 #define NI_GRID_BACK_NS INT64_C(8000000000)
@@ -50,7 +50,6 @@ struct ni_client {
 struct ni_frame_client {
   const struct ni_client *client;
   const struct ni_sample *sample;   /* NULL: none that may be shown */
-  const struct ni_sample *before;   /* the client's sample before that; NULL: there is none */
   int64_t age_ns;                   /* of the newest one of that tick or before, shown or not; INT64_MAX: it never said anything */
   uint64_t seq;                     /* its number */
   enum ni_client_state state;

@@ -36,6 +36,7 @@ struct ni_sample_job {              /* of this node's ranks */
   uint64_t in_flight, stuck;
   double oldest_s;
   char verdict[512];                /* of a hang; "": none */
+  double operations_s, bytes_s, bus_s; /* never sent: who takes samples fills them in (rates.h); bus_s: the mean bus bandwidth */
 };
 struct ni_sample_open {             /* a rank's oldest operation in flight */
   char job[64], comm[64], function[24];

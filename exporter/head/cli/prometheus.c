@@ -49,7 +49,8 @@ enum { QUERIES = sizeof queries / sizeof *queries };
 struct node {
   struct ni_client client;
   struct ni_sample *shape;             /* what it has: names alone */
-  struct ni_sample *at[STEPS], *before; /* of this chunk; the last of the one before */
+  struct ni_sample *at[STEPS];         /* of this chunk */
+  struct ni_rates rates;
   bool alive[STEPS];
 };
 struct export {
@@ -193,8 +194,9 @@ static bool write_frames(struct export *x, struct ni_frame_text *text, struct ni
       for (uint32_t j = 0; j < s->n_jobs; j++) /* those that were there then */
         if (s->job[j].uid) s->job[j].uid = 0, s->job[j].state = s->job[j].stuck > 0, memmove(s->job + jobs++, s->job + j, sizeof *s->job);
       s->n_jobs = jobs;
+      if (n->alive[k]) ni_rates_take(&n->rates, s);
       n->client.last = n->shape;
-      frame.of[i] = (struct ni_frame_client){.client = &n->client, .sample = n->alive[k] ? s : NULL, .before = k ? n->at[k - 1] : n->before,
+      frame.of[i] = (struct ni_frame_client){.client = &n->client, .sample = n->alive[k] ? s : NULL,
                                              .age_ns = n->alive[k] ? 0 : INT64_MAX, .state = n->alive[k] ? NI_CLIENT_OK : NI_CLIENT_GONE};
     }
     out.n = 0;
@@ -203,11 +205,9 @@ static bool write_frames(struct export *x, struct ni_frame_text *text, struct ni
     good = !out.failed && ni_frame_sum(text, sums) && fwrite(out.text, 1, out.n, f) == out.n;
     ++*id;
   }
-  for (size_t i = 0; i < x->n; i++) { /* the next chunk's rates begin at the last sample */
+  for (size_t i = 0; i < x->n; i++) {
     struct node *n = x->node[i];
-    free(n->before);
-    n->before = n->at[x->steps - 1];
-    for (size_t k = 0; k + 1 < x->steps; k++) free(n->at[k]);
+    for (size_t k = 0; k < x->steps; k++) free(n->at[k]);
     memset(n->at, 0, sizeof n->at);
     n->shape->n_jobs = 0;
   }
@@ -250,7 +250,7 @@ int ni_prometheus_export(const struct ni_session_options *o, FILE *f, char *why,
   if (!*x.error && !x.n) snprintf(x.error, sizeof x.error, "it has nothing of agents in that time");
   for (size_t i = 0; i < x.n; i++) {
     for (size_t k = 0; k < STEPS; k++) free(x.node[i]->at[k]);
-    free(x.node[i]->before), free(x.node[i]->shape), free(x.node[i]);
+    ni_rates_free(&x.node[i]->rates), free(x.node[i]->shape), free(x.node[i]);
   }
   free(x.node), ni_map_free(&x.names), ni_frame_text_free(&text), ni_sums_free(&sums), free(ends.text);
   snprintf(why, cap, "%s", x.error);

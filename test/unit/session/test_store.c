@@ -54,22 +54,19 @@ static void open_store(bool gsprof) {
   assert_int_equal(ni_store_open(&s, &o, why, sizeof why), 0);
 }
 
-/* Clients of which a bit is 0 say nothing; NULL before: none. */
+/* Clients of which a bit is 0 say nothing. */
 static void frame(double at, unsigned who) {
   struct ni_frame_client of[3];
-  struct ni_sample *before[3] = {0};
+  static struct ni_rates rates[3];
   struct ni_frame f = {.tick_ns = T(at), .of = of};
   for (unsigned i = 0; i < 3; i++) {
     bool there = who >> i & 1;
     if (!there && !sample[i]) continue; /* never seen */
-    before[i] = sample[i];
-    if (there) client[i].last = sample[i] = made(i, T(at));
-    of[f.n++] = (struct ni_frame_client){.client = &client[i], .sample = there ? sample[i] : NULL, .before = there ? before[i] : NULL,
+    if (there) free(sample[i]), client[i].last = sample[i] = made(i, T(at)), ni_rates_take(&rates[i], sample[i]);
+    of[f.n++] = (struct ni_frame_client){.client = &client[i], .sample = there ? sample[i] : NULL,
                                          .state = there ? NI_CLIENT_OK : NI_CLIENT_STALE, .seq = sample[i]->seq};
   }
   ni_store_frame(s, &f);
-  for (unsigned i = 0; i < 3; i++)
-    if (before[i] != sample[i]) free(before[i]);
 }
 
 static void start(const char *name, double at) { assert_int_equal(ni_store_start(s, name, T(at), &out, why, sizeof why), 0); }

@@ -195,7 +195,7 @@ clean:
 	rm -rf $(BUILD)
 
 include test/test.mk
-include scripts/words.mk
+include packaging/install.mk
 
 ALL_D := $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 -include $(ALL_D)

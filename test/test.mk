@@ -3,7 +3,7 @@
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
 .PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
-        bench verdicts lint format install uninstall dist
+        bench verdicts lint format
 
 check: tests
 	$(Q)BUILD=$(BUILD) test/runner.sh
@@ -67,26 +67,6 @@ lint:
 format:
 	$(Q)git ls-files '*.[ch]' | xargs clang-format -i
 
-# What others build into $(BUILD)/man is installed with the rest. The .pc is for scripts and packages, nothing links this:
-#   export NCCL_PROFILER_PLUGIN=$(pkg-config --variable=NCCL_PROFILER_PLUGIN nccl-inspector)
-MANPAGES = $(wildcard $(BUILD)/man/*.1)
-PC = $(DESTDIR)$(LIBDIR)/pkgconfig/nccl-inspector.pc
-install: all
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(BINDIR)
-	install -m 755 $(PLUGIN_SO) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(EXP_BIN) $(LIVE_BIN) $(SIM_BIN) $(DESTDIR)$(BINDIR)/
-	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
-	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(PC)
-	$(if $(MANPAGES),install -d $(DESTDIR)$(MANDIR)/man1 && install -m 644 $(MANPAGES) $(DESTDIR)$(MANDIR)/man1/)
-uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/$(notdir $(PLUGIN_SO)) $(PC) $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(EXP_BIN) $(SIM_BIN)) nccl-inspector-live) \
-	  $(DESTDIR)$(MANDIR)/man1/nccl-inspector*.1 $(DESTDIR)$(MANDIR)/man1/nccl-sim*.1
-
-DIST = nccl-inspector-$(NI_VERSION)
-dist:
-	$(Q)mkdir -p $(BUILD) && git archive --format=tar.gz --prefix=$(DIST)/ -o $(BUILD)/$(DIST).tar.gz HEAD
-	@echo $(BUILD)/$(DIST).tar.gz
-
 help:
 	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'
 	@echo 'make check       all tests on this build; check-plain those that check.sh runs here; check-loop the threaded ones (LOOPS=20)'
@@ -97,7 +77,7 @@ help:
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make verdicts    whom summary names in jobs with planted causes, into docs/verdicts.md; long (VERDICTS_PER=40)'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
-	@echo 'make install uninstall  plugin, commands, man pages and a .pc      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
-	@echo 'make lint format clean; make dist: $(DIST).tar.gz of the last commit'
+	@echo 'make install uninstall  all that users need (packaging/install.sh)   PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make lint format clean'
 
 include test/bench_exporter.mk

@@ -1,6 +1,5 @@
 /*
- * What is said of a command's table: what its rows accept, help and man page as one walk in two styles, the completion for
- * bash (zsh takes it with bashcompinit).
+ * What is said of a command's table: what its rows accept, help and man page as one walk in two styles.
  */
 #include "page.h"
 
@@ -45,7 +44,7 @@ enum { WIDTH = 79, OPTION_COLUMN = 29, CODE_COLUMN = 6 };
 
 struct ni_help_page {
   FILE *f;
-  bool man;
+  bool man, head; /* head: the last line was one; a paragraph begins of itself there */
   int column; /* where meanings begin */
   const char *name; /* of the program, and the command */
 };
@@ -83,6 +82,7 @@ static void fill(FILE *f, int at, int indent, const char *text) {
 
 void ni_help_head(struct ni_help_page *p, const char *head, int column) {
   p->column = column;
+  p->head = true;
   if (!p->man) {
     ni_say(p->f, "\n%s:\n", head);
     return;
@@ -98,7 +98,8 @@ void ni_help_text(struct ni_help_page *p, const char *text) {
     char line[1024];
     snprintf(line, sizeof line, "%.*s", n, text);
     if (p->man) {
-      fputs(".PP\n", p->f);
+      if (!p->head) fputs(".PP\n", p->f);
+      p->head = false;
       roff(p->f, line);
       fputs("\n", p->f);
     } else {
@@ -109,6 +110,7 @@ void ni_help_text(struct ni_help_page *p, const char *text) {
 }
 
 void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning) {
+  p->head = false;
   if (p->man) {
     fputs(".TP\n\\fB", p->f);
     roff(p->f, word);
@@ -222,92 +224,10 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
     synopsis(&p, c);
   }
   fputs(".SH DESCRIPTION\n", f);
+  p.head = true;
   ni_help_text(&p, c->about);
   if (c->opt) walk(&p, c);
   else c->extra(&p);
   fputs(".SH SEE ALSO\n", f);
   fputs(".BR nccl-inspector (1),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
-}
-
-/* ---- completion ---- */
-
-static void option_words(FILE *f, const struct ni_opt *o) {
-  for (; o->kind; o++)
-    if (o->name && o->help) ni_say(f, " --%s", o->name);
-}
-
-/* The first of those whose names have two words, and begin with the same one? */
-static bool first_of_group(const struct ni_command *const *command, size_t i) {
-  size_t n = strcspn(command[i]->name, " ") + 1;
-  if (!strchr(command[i]->name, ' ')) return false;
-  for (size_t k = 0; k < i; k++)
-    if (strncmp(command[k]->name, command[i]->name, n) == 0) return false;
-  return true;
-}
-
-static void case_options(FILE *f, const struct ni_command *c) {
-  ni_say(f, "    '%s') words='", c->name);
-  option_words(f, c->opt);
-  option_words(f, ni_words_common);
-  ni_say(f, "' ;;\n");
-}
-
-/* Behind an option that takes one of a few words: these. */
-static void choices(FILE *f, const struct ni_command *c) {
-  for (const struct ni_opt *o = c->opt; o->kind; o++) {
-    if (!o->name || o->kind != NI_OPT_CHOICE) continue;
-    ni_say(f, "    '%s --%s') value=1 words='", c->name, o->name);
-    for (const char *w = o->want; *w; w += strcspn(w, "|"), w += *w == '|') ni_say(f, " %.*s", (int)strcspn(w, "|"), w);
-    ni_say(f, "' ;;\n");
-  }
-}
-
-void ni_words_bash(FILE *f, const char *program, const struct ni_command *const *command, size_t n, const struct ni_command *only) {
-  char function[64];
-  snprintf(function, sizeof function, "_%s", program);
-  for (char *s = function; *s; s++)
-    if (*s == '-') *s = '_';
-  ni_say(f, "# Completion of %s for bash, made from its tables of options. For zsh, before this file is sourced:\n"
-            "#   autoload -U +X bashcompinit && bashcompinit\n"
-            "%s() {\n"
-            "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= value=\n"
-            "  if [ \"$cur\" = = ]; then cur=; elif [ \"$prev\" = = ]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi\n",
-         program, function);
-  if (only) ni_say(f, "  local command=%s\n", only->name);
-  else
-    ni_say(f, "  local command=${COMP_WORDS[1]}\n"
-              "  case $command in -*) command=summary ;;");
-  for (size_t i = 0; i < n; i++) /* of two words: the second may still be in the making */
-    if (first_of_group(command, i))
-      ni_say(f, " %.*s) [ $COMP_CWORD -lt 3 ] || command+=\" ${COMP_WORDS[2]}\" ;;", (int)strcspn(command[i]->name, " "), command[i]->name);
-  if (!only) ni_say(f, " esac\n");
-  ni_say(f, "  case \"$command $prev\" in\n");
-  if (only) choices(f, only);
-  for (size_t i = 0; i < n; i++) choices(f, command[i]);
-  ni_say(f, "  esac\n");
-  if (n) {
-    ni_say(f, "  local at=$COMP_CWORD\n"
-              "  [ \"${COMP_WORDS[1]}\" != help ] || at=$((at - 1))\n"
-              "  if [ $at = 1 ]; then\n    value=1 words='");
-    for (size_t i = 0; i < n; i++)
-      if (!strchr(command[i]->name, ' ') || first_of_group(command, i))
-        ni_say(f, " %.*s", (int)strcspn(command[i]->name, " "), command[i]->name);
-    ni_say(f, " --help --version'\n  elif [ $at = 2 ]; then\n    case ${COMP_WORDS[COMP_CWORD - 1]} in");
-    for (size_t i = 0; i < n; i++) {
-      if (!first_of_group(command, i)) continue;
-      int group = (int)strcspn(command[i]->name, " ");
-      ni_say(f, " %.*s) value=1 words='", group, command[i]->name);
-      for (size_t k = i; k < n; k++)
-        if (strncmp(command[k]->name, command[i]->name, (size_t)group + 1) == 0) ni_say(f, " %s", command[k]->name + group + 1);
-      ni_say(f, "' ;;");
-    }
-    ni_say(f, " esac\n  fi\n");
-  }
-  ni_say(f, "  [ -n \"$value\" ] || case $cur in -*) case $command in\n");
-  if (only) case_options(f, only);
-  for (size_t i = 0; i < n; i++) case_options(f, command[i]);
-  ni_say(f, "  esac ;; esac\n"
-            "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-            "}\n"
-            "complete -o default -F %s %s\n", function, program);
 }

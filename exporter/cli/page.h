@@ -1,5 +1,5 @@
 /*
- * What is said of a command's table: in a refusal, as help, as a man page, to a shell that completes. Main thread only.
+ * What is said of a command's table: in a refusal, as help, as a man page. Main thread only.
  */
 #ifndef NI_CLI_PAGE_H
 #define NI_CLI_PAGE_H
@@ -20,8 +20,5 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
 void ni_help_head(struct ni_help_page *p, const char *head, int column);
 void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning);
 void ni_help_text(struct ni_help_page *p, const char *text);
-
-/* The completion of a program for bash; without commands the options are only's. */
-void ni_words_bash(FILE *f, const char *program, const struct ni_command *const *command, size_t n, const struct ni_command *only);
 
 #endif

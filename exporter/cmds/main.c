@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "exporter/cli/command.h"
+#include "exporter/cli/complete.h"
 #include "exporter/cli/page.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/terminal.h"
@@ -140,18 +141,19 @@ struct completion {
 };
 
 const struct ni_command ni_completion_command = {
-    .name = "completion", .need = NI_NEED_ALWAYS, .purpose = "a script that completes commands and options in bash or zsh",
-    .about = "Prints a script that completes commands and options in a shell. `make install` puts it where bash looks.",
-    .more = "In zsh first: autoload -U +X bashcompinit && bashcompinit.", .run = ni_completion_run,
+    .name = "completion", .need = NI_NEED_ALWAYS, .purpose = "a script that completes commands and options in bash, zsh or fish",
+    .about = "Prints a script that completes commands and options in a shell. Where nccl-inspector is installed, the shell has it.",
+    .run = ni_completion_run,
     .opt = (const struct ni_opt[]){
-        {NULL, 0, NI_OPT_CHOICE, "[bash]", NULL, NI_INTO(struct completion, shell), .want = "bash"}, {0}},
+        {NULL, 0, NI_OPT_CHOICE, "[" NI_SHELLS "]", NULL, NI_INTO(struct completion, shell), .want = NI_SHELLS}, {0}},
     .exits = {{"0", "done"}},
-    .examples = {{"bash >/etc/bash_completion.d/nccl-inspector", "for all users"}}};
+    .examples = {{"bash >/etc/bash_completion.d/nccl-inspector", "for all users"},
+                 {"fish >~/.config/fish/completions/nccl-inspector.fish", "for oneself, in fish"}}};
 
 int ni_completion_run(int argc, char **argv) {
   struct completion c = {0};
   int done, code = ni_words_parse(&ni_completion_command, argc, argv, &c, &done);
-  if (!done) ni_words_bash(stdout, "nccl-inspector", commands, N_COMMANDS, NULL);
+  if (!done) ni_words_complete(stdout, c.shell ? c.shell : "bash", "nccl-inspector", commands, N_COMMANDS, NULL);
   return code;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/cli/complete.h"
 #include "exporter/cli/page.h"
 #include "modes.h"
 #include "test/nccl_sim/core/settings.h"
@@ -94,7 +95,8 @@ struct line {
   struct ni_options o;
   const char *library, *scenario, *job, *replay, *verify, *plain[2];
   int n_plain;
-  bool list, man, completion;
+  const char *completion;
+  bool list, man;
 };
 
 static int take_plain(const struct ni_opt *o, void *into, const char *arg) {
@@ -159,7 +161,7 @@ static const struct ni_command sim = {
         AS_SET("gpus-per-node", "G", "gpus_per_node=G, a `var` of some scenarios"),
         {"quiet", 0, NI_OPT_FLAG, NULL, "No log lines of the plugin below WARN, no closing table", IN(o.quiet)},
         {"man", 0, NI_OPT_FLAG, NULL, NULL, IN(man)},
-        {"completion", 0, NI_OPT_FLAG, NULL, NULL, IN(completion)},
+        {"completion", 0, NI_OPT_CHOICE, "SHELL", NULL, IN(completion), .want = NI_SHELLS},
         {0}},
     .exits = {{"0", "done; with --verify: all agrees"}, {"1", "something failed or disagrees"}},
     .examples = {{"--plugin libnccl-profiler-inspector.so --job 2x8 --truth truth.jsonl", "a training job of sixteen ranks, recorded"},
@@ -180,7 +182,7 @@ int main(int argc, char **argv) {
   int code = ni_words_parse(&sim, argc, argv, &l, &done);
   if (done) return code;
   if (l.man) ni_words_man(stdout, argv[0], 1, &sim);
-  if (l.completion) ni_words_bash(stdout, argv[0], NULL, 0, &sim);
+  if (l.completion) ni_words_complete(stdout, l.completion, argv[0], NULL, 0, &sim);
   if (l.man || l.completion) return 0;
   if (l.list) return list_scenarios();
   ni_core.library = l.library;

@@ -339,5 +339,6 @@ int ni_doctor_run(int argc, char **argv) {
   free(d.known);
   free(d.finding);
   free(d.plugin_path);
+  free(d.plugin_name);
   return code;
 }

@@ -28,6 +28,7 @@ struct ni_doctor {
   unsigned sim_seconds;
   /* found by one check, used by another */
   char *plugin_path; /* what NCCL would load, opened once already; NULL: nothing loadable */
+  char *plugin_name; /* what its table calls it */
   bool plugin_ours;
   unsigned versions; /* bit n: ncclProfiler_vn is there */
   int nccl_version;  /* of the first NCCL found, 0: none */

@@ -27,11 +27,16 @@
 #include "child.h"
 
 static const char file_name[] = "libnccl-profiler-inspector.so";
-static const char our_name[] = "NCCL Inspector C"; /* of the plugin's tables */
+static const char our_name[] = "NCCL Inspector C", nvidias_name[] = "Inspector"; /* of the plugins' tables */
 
 /* Where an installation or a build has the plugin, seen from this program. */
 static bool beside_us(char *out, size_t cap) {
-  static const char *const places[] = {"%s/%s", "%s/../lib/%s", "%s/../lib64/%s"};
+  static const char *const places[] = {"%s/%s", "%s/../lib/%s", "%s/../lib64/%s",
+#ifdef __aarch64__
+                                       "%s/../lib/aarch64-linux-gnu/%s"};
+#else
+                                       "%s/../lib/x86_64-linux-gnu/%s"};
+#endif
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   if (n <= 0) return false;
@@ -79,7 +84,10 @@ static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t ca
   if (rc == 0) {
     char *first = strtok_r(text, "\n", &save), *whose = strtok_r(NULL, "\n", &save);
     d->versions = first ? (unsigned)strtoul(first, NULL, 10) : 0;
+    free(d->plugin_path);
     d->plugin_path = strdup(first && strchr(first, ' ') ? strchr(first, ' ') + 1 : name);
+    free(d->plugin_name);
+    d->plugin_name = strdup(whose ? whose : "");
     d->plugin_ours = whose && strcmp(whose, our_name) == 0;
   } else {
     snprintf(why, cap, "%s", rc == 1 && text && *text ? text : ni_child_why(rc, buf, sizeof buf));
@@ -88,21 +96,35 @@ static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t ca
   return rc == 0;
 }
 
-static void describe(struct ni_doctor *d) {
-  char list[64] = "";
+/* The file that a name without a folder led to is not the one beside this program. */
+static bool elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
+  char *real = d->plugin_path ? realpath(d->plugin_path, NULL) : NULL;
+  bool other = beside_us(beside, cap) && !(real && strcmp(real, beside) == 0);
+  free(real);
+  return other;
+}
+
+/* What was loaded. by_name: NCCL looks for it where the loader looks, so another file of that name may have come first. */
+static void describe(struct ni_doctor *d, bool by_name) {
+  char list[64] = "", beside[4200], whose[160], advice[4600] = "NCCL_PROFILER_PLUGIN=<the path of libnccl-profiler-inspector.so>";
+  bool other = elsewhere(d, beside, sizeof beside);
+  if (other) snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
+  if (by_name)
+    snprintf(advice + strlen(advice), sizeof advice - strlen(advice), "; or let its folder be the first in LD_LIBRARY_PATH that has such a file");
+  if (strcmp(d->plugin_name, nvidias_name) == 0) snprintf(whose, sizeof whose, "NVIDIA's inspector");
+  else snprintf(whose, sizeof whose, "\"%s\"", d->plugin_name);
   for (int v = 1; v <= 9; v++)
     if (d->versions & 1u << v) snprintf(list + strlen(list), sizeof list - strlen(list), " v%d", v);
   if (!d->versions)
-    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so.",
-                  "%s loads, but is no profiler: it has no ncclProfiler_vN", d->plugin_path);
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice, "%s loads, but is no profiler: it has no ncclProfiler_vN", d->plugin_path);
   else if (!d->plugin_ours)
-    ni_doctor_add(
-        d, "plugin", NI_DOC_PROBLEM,
-        "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so; NCCL loads one profiler only.",
-        "%s is another profiler (interfaces%s)", d->plugin_path, list);
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice, "%s is another profiler, %s (interfaces%s); NCCL loads one only", d->plugin_path,
+                  whose, list);
   else
     ni_doctor_add(d, "plugin", NI_DOC_OK, NULL, "%s loads (interfaces%s; glibc here is %s)", d->plugin_path, list,
                   gnu_get_libc_version());
+  if (d->plugin_ours && by_name && other)
+    ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL, "that is not the one beside this program, %s", beside);
 }
 
 /* Why a file that is there does not load, in words that help. */
@@ -143,16 +165,10 @@ static void by_rules(struct ni_doctor *d, const char *value, const char *where) 
   if (path && value[0] != '/')
     ni_doctor_add(d, "plugin", NI_DOC_WARNING, "Use an absolute path.",
                   "%s=%s depends on each rank's working directory", where, value);
-  if (try_load(d, value, why, sizeof why)) {
-    describe(d);
+  snprintf(second, sizeof second, "libnccl-profiler-%.260s.so", value);
+  if (try_load(d, value, why, sizeof why) || (!path && !so && try_load(d, second, why, sizeof why))) {
+    describe(d, !path);
     return;
-  }
-  if (!path && !so) {
-    snprintf(second, sizeof second, "libnccl-profiler-%.260s.so", value);
-    if (try_load(d, second, why, sizeof why)) {
-      describe(d);
-      return;
-    }
   }
   ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", value, why);
 }
@@ -190,14 +206,15 @@ void ni_doctor_plugin(struct ni_doctor *d) {
   } else if (try_load(d, "libnccl-profiler.so", why, sizeof why)) {
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL,
                   "NCCL_PROFILER_PLUGIN is not set; NCCL then looks for libnccl-profiler.so");
-    describe(d);
+    describe(d, true);
   } else if (beside_us(beside, sizeof beside)) {
-    char advice[4400];
-    snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
+    char advice[4400], same[4200];
+    bool by_name = try_load(d, file_name, why, sizeof why) && d->plugin_ours && !elsewhere(d, same, sizeof same);
+    snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", by_name ? "inspector" : beside);
     ni_doctor_add(
         d, "plugin", NI_DOC_PROBLEM, advice,
         "NCCL_PROFILER_PLUGIN is not set: NCCL loads no profiler. The checks below use the one beside this program");
-    if (try_load(d, beside, why, sizeof why)) describe(d);
+    if (try_load(d, beside, why, sizeof why)) describe(d, false);
     else ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", beside, why);
   } else {
     ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "export NCCL_PROFILER_PLUGIN=<path of libnccl-profiler-inspector.so>",

@@ -16,11 +16,4 @@ begin unit --config "$TMP/agent.conf"
 settled
 ends 0
 ! sed 's/#.*//' contrib/agent.conf | grep -q . || fail "agent.conf says something"
-# make install: the unit names the installed program.
-make -s install BUILD="$BUILD" DESTDIR="$TMP/root" PREFIX=/opt/ni >/dev/null
-unit=$TMP/root/opt/ni/lib/systemd/system/nccl-inspector-agent.service
-grep -q '^ExecStart=/opt/ni/bin/nccl-inspector agent' "$unit" || fail "the installed unit"
-cmp contrib/agent.conf "$TMP/root/opt/ni/share/nccl-inspector/agent.conf" || fail "the installed agent.conf"
-make -s uninstall BUILD="$BUILD" DESTDIR="$TMP/root" PREFIX=/opt/ni >/dev/null
-is "left after uninstall" "$(find "$TMP/root" -type f | head)" ""
 finish

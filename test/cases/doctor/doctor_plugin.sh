@@ -19,6 +19,18 @@ says problem plugin "cuts it at 254"
 ln -s "$PLUGIN" "$TMP/libnccl-profiler-mine.so"
 doctor "a short name" 0 NCCL_PROFILER_PLUGIN=mine LD_LIBRARY_PATH="$TMP"
 says ok plugin "libnccl-profiler-mine.so loads"
+# By name, as after an installation; then NVIDIA's, whose file has the same name, first in the loader's path.
+mkdir "$TMP/ours" "$TMP/nvidia"
+cp "$PLUGIN" "$TMP/ours/"
+doctor "by name" 0 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/ours"
+says ok plugin "$TMP/ours/libnccl-profiler-inspector.so loads"
+says note plugin "not the one beside this program, $PLUGIN"
+echo 'const char *const ncclProfiler_v5[] = {"Inspector"};' | ${CC:-gcc} -shared -fPIC -x c - -o "$TMP/nvidia/libnccl-profiler-inspector.so"
+doctor "NVIDIA's comes first" 2 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/nvidia:$TMP/ours"
+says problem plugin "$TMP/nvidia/libnccl-profiler-inspector.so is another profiler, NVIDIA's inspector (interfaces v5)"
+grep -q -- "-> export NCCL_PROFILER_PLUGIN=$PLUGIN; or let its folder be the first" "$TMP/out" || { echo "FAIL: it does not say what to do"; failures=1; }
+doctor "ours first" 0 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/ours:$TMP/nvidia"
+says ok plugin "$TMP/ours/libnccl-profiler-inspector.so loads"
 cp "$PLUGIN" "$TMP/p.so"
 (cd "$TMP" && doctor "a relative path" 0 NCCL_PROFILER_PLUGIN=./p.so && says warning plugin "working directory"; [ $failures = 0 ]) || failures=1
 if [ -e "$BUILD/test/noop.so" ]; then

@@ -5,6 +5,7 @@ BUILD=$(realpath "${BUILD:-build}")
 INSPECTOR=$BUILD/nccl-inspector
 [ -x "$INSPECTOR" ] || { echo "$INSPECTOR is not built"; exit 77; }
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+source test/lib/netprof.sh
 CASSINI=${NI_TEST_DATA:-../shared/data}/cassini
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
@@ -39,11 +40,10 @@ finish() {
   echo "ok"
   exit 0
 }
-# The real net_prof of that version into $BUILD, once; without it (offline) the reason, and 77. Its pictures' libraries are not needed.
+# Without it (offline) the reason, and 77.
 netprof() {
-  NETPROF=$BUILD/netprof-$1
-  [ ! -e "$NETPROF/net_prof" ] || return 0
-  python3 -m pip install -q --disable-pip-version-check --no-deps --target "$TMP/netprof" "net_prof==$1" >"$TMP/pip" 2>&1 ||
-    { [ $failures = 0 ] || finish; echo "all but the comparison with net_prof $1, which cannot be had: $(tail -n 1 "$TMP/pip")"; exit 77; }
-  mv "$TMP/netprof" "$NETPROF" 2>/dev/null || true
+  netprof_of "$1" && return
+  [ $failures = 0 ] || finish
+  echo "all but the comparison with net_prof $1, which cannot be had: $(tail -n 1 "$TMP/pip")"
+  exit 77
 }

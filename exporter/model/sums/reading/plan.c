@@ -54,6 +54,12 @@ struct times {
   int64_t first, last;
 };
 
+struct all_times {
+  struct times t;
+  bool (*stop)(void *);
+  void *arg;
+};
+
 static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
   struct times *x = arg;
   (void)line_no;
@@ -64,7 +70,7 @@ static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
   return 0;
 }
 
-/* The earliest and the latest time of all records of a file; one that cannot be read is told when it is read. */
+/* Of a part; one that cannot be read is told when it is read. */
 static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct times *x = *result = malloc(sizeof *x);
   (void)arg;
@@ -75,33 +81,42 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
   return ni_scan_file(scan, p->file->path, &p->at, to, NULL);
 }
 
-static int merge_times(void *run, const struct ni_scan_part *p, void *result) {
-  struct ni_run *r = run;
+static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
+  struct all_times *a = arg;
   const struct times *x = result;
   (void)p;
-  if (x->first < r->tally.first_us) r->tally.first_us = x->first;
-  if (x->last > r->tally.last_us) r->tally.last_us = x->last;
+  if (x->first < a->t.first) a->t.first = x->first;
+  if (x->last > a->t.last) a->t.last = x->last;
   free(result);
   return 0;
 }
 
-static void drop_times(void *run, void *result) {
-  (void)run;
+static void drop_times(void *arg, void *result) {
+  (void)arg;
   free(result);
 }
 
+static bool stopped(void *arg) {
+  const struct all_times *a = arg;
+  return a->stop && a->stop(a->arg);
+}
+
+int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *), void *arg, int64_t *first_us,
+                    int64_t *last_us) {
+  struct all_times a = {{INT64_MAX, INT64_MIN}, stop, arg};
+  int e = ni_scan_files(&(struct ni_scan_team){.plan = plan, .jobs = jobs, .arg = &a, .part = read_times, .merge = merge_times,
+                                               .drop = drop_times, .stop = stopped});
+  const bool none = a.t.first == INT64_MAX;
+  *first_us = none ? 0 : a.t.first;
+  *last_us = none ? 0 : a.t.last;
+  return e;
+}
+
 int ni_resolve_times(struct ni_run *r) {
-  int e = 0;
+  int64_t first = 0, last = 0;
   bool relative = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
-  if (relative) {
-    r->tally.first_us = INT64_MAX;
-    r->tally.last_us = INT64_MIN;
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan, .jobs = r->opt.jobs, .arg = r, .part = read_times,
-                                             .merge = merge_times, .drop = drop_times, .stop = ni_run_stopped});
-    if (r->tally.first_us == INT64_MAX) r->tally.first_us = r->tally.last_us = 0;
-  }
-  r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, r->tally.first_us, r->tally.last_us);
-  r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, r->tally.first_us, r->tally.last_us);
-  r->tally.first_us = r->tally.last_us = 0;
+  int e = relative ? ni_record_times(&r->plan, r->opt.jobs, ni_run_stopped, r, &first, &last) : 0;
+  r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, first, last);
+  r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, first, last);
   return e;
 }

@@ -8,4 +8,11 @@ int ni_plan(struct ni_run *r);
 /* Sets since_us and until_us; reads all records where --since or --until are relative to them. */
 int ni_resolve_times(struct ni_run *r);
 
+/*
+ * The earliest and the latest time of all records of a plan, in Unix us; both 0 where there is none. Reads all files; stop as
+ * of struct ni_scan_team. Main thread. 0, -ENOMEM.
+ */
+int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *), void *arg, int64_t *first_us,
+                    int64_t *last_us);
+
 #endif

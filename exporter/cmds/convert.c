@@ -1,0 +1,91 @@
+/*
+ * nccl-inspector convert: records in the form of other programs (exporter/output/convert/convert.h).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/text/plural.h"
+#include "exporter/cli/command.h"
+#include "exporter/model/ledger/judge.h"
+#include "exporter/output/convert/convert.h"
+
+static const char *refuse(void *into) {
+  const struct ni_convert *c = into;
+  return !c->pfw == !c->bulk ? "into what? give one of --pfw DIR and --bulk FILE" : NULL;
+}
+
+#define IN(member) NI_INTO(struct ni_convert, member)
+const struct ni_command ni_convert_command = {
+    .name = "convert", .need = NI_NEED_AFTER, .purpose = "records for dfanalyzer, Elasticsearch and OpenSearch",
+    .about = "Writes the records of logs in the form that other programs read.", .refuse = refuse, .run = ni_convert_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROWS_LOGS(struct ni_convert, 1),
+        {"pfw", 0, NI_OPT_TEXT, "DIR", "A .pfw.gz for each process into this new folder, for dfanalyzer", IN(pfw), .min = 1,
+         .want = "a folder"},
+        {"bulk", 0, NI_OPT_TEXT, "FILE",
+         "Lines for the bulk interface of Elasticsearch and OpenSearch, compressed when it ends in .gz; an index template beside it",
+         IN(bulk), .min = 1, .want = "a file name"},
+        {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs), .min = 1, .max = 1024},
+        NI_ROWS_FILTERS(struct ni_convert, "records", "within the communicator"),
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "No text on standard output", IN(quiet)},
+        {0}},
+    .exits = {{"0", "all there"}, {"1", "could not run; nothing was written"},
+              {"2", "written, but the logs are incomplete: check says what is missing"}},
+    .examples = {{"--pfw job-pfw logs/", "then dfanalyzer trace_path=job-pfw"},
+                 {"--bulk job.ndjson logs/", "then curl --data-binary @job.ndjson .../nccl-inspector/_bulk"}}};
+
+static volatile sig_atomic_t stop; /* set by the signal handler, read by all threads of the command */
+
+static void on_signal(int sig) { stop = sig; }
+
+static void show(const struct ni_convert *c) {
+  const struct ni_convert_counts *n = &c->count;
+  const char *to = c->bulk ? c->bulk : c->pfw;
+  ni_say(stdout, "%s: %" PRIu64 " of %" PRIu64 " %s", to, n->written, n->records, ni_plural(n->records, "record", "records"));
+  if (c->pfw) ni_say(stdout, " in %" PRIu64 " %s", n->files, ni_plural(n->files, "file", "files"));
+  ni_say(stdout, "\n");
+  if (c->bulk) ni_say(stdout, "%s-template.json: the index template\n", to);
+  if (n->filtered) ni_say(stdout, "  %" PRIu64 " left out by the options\n", n->filtered);
+  if (n->no_duration) ni_say(stdout, "  %" PRIu64 " left out: no duration that can be true (summary leaves them out, too)\n", n->no_duration);
+  if (n->no_start) ni_say(stdout, "  %" PRIu64 " stand at the time of their dump, since the log states no start\n", n->no_start);
+}
+
+int ni_convert_run(int argc, char **argv) {
+  static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction old[sizeof stops / sizeof *stops];
+  struct ni_convert c = {.jobs = ni_scan_jobs(), .stop = &stop, .progress = NI_PROGRESS_INIT};
+  struct ni_runs runs = {0};
+  int done, code = ni_words_parse(&ni_convert_command, argc, argv, &c, &done), e;
+  if (done) goto out;
+  if (ni_when_reversed(&c.since, &c.until)) {
+    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
+    code = NI_EXIT_USAGE;
+    goto out;
+  }
+  code = NI_EXIT_COULD_NOT_RUN;
+  e = ni_inputs_find(&c.inputs, argv[0], &c.files, &runs);
+  if (e == -ENOENT) goto out;
+  c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    sigaction(stops[i], &(struct sigaction){.sa_handler = on_signal}, &old[i]);
+  if (e == 0) {
+    ni_inputs_unreadable(argv[0], &c.files);
+    e = ni_convert_all(&c);
+  }
+  if (e == 0) e = ni_ledger_judge(&c.ledger);
+  if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], *c.error_text ? c.error_text : strerror(-e));
+  if (c.count.records) ni_filters_say_unmet(argv[0], &c.coll, &c.comm, &c.host, &c.rank, NULL);
+  if (e == 0) {
+    const bool complete = ni_ledger_complete(&c.ledger);
+    if (!c.quiet) show(&c);
+    if (!complete) ni_say(stderr, "%s: the logs are incomplete; `nccl-inspector check` says what is missing\n", argv[0]);
+    code = complete ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+  }
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
+out:
+  ni_convert_free(&c);
+  ni_runs_free(&runs);
+  return code;
+}

@@ -1,0 +1,289 @@
+#include "convert.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/text/time_text.h"
+#include "exporter/model/ledger/implausible.h"
+#include "exporter/model/ledger/take.h"
+#include "exporter/model/sums/packed/segment.h"
+#include "exporter/model/sums/reading/plan.h"
+#include "exporter/model/sums/reading/read.h"
+#include "row.h"
+
+static int __attribute__((format(printf, 3, 4))) fail(struct ni_convert *c, int e, const char *text, ...) {
+  va_list ap;
+  va_start(ap, text);
+  if (!*c->error_text) vsnprintf(c->error_text, sizeof c->error_text, text, ap);
+  va_end(ap);
+  return e;
+}
+
+/* ---- one log ---- */
+
+struct part {
+  struct ni_convert *c;
+  struct ni_ledger *ledger;
+  struct ni_convert_out out;
+  struct ni_convert_counts count;
+  struct ni_map first_rank;    /* of this process in each communicator */
+  int64_t rank;                /* global; NI_NOT_STATED */
+  int32_t largest;             /* ranks of the communicator that `rank` is of */
+};
+
+/* The process line ends the search; without it the rank in the largest communicator stands. */
+static int take_rank(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct part *x = arg;
+  (void)line_no;
+  if (l->kind == NI_LINE_PROCESS && l->process.rank >= 0) {
+    x->rank = l->process.rank;
+    return -ECANCELED;
+  }
+  if (l->kind == NI_LINE_OP && l->ident.rank >= 0 && l->ident.n_ranks > x->largest) {
+    x->largest = l->ident.n_ranks;
+    x->rank = l->ident.rank;
+  }
+  return 0;
+}
+
+static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t start_ns) {
+  const bool comm = !c->comm.n || ni_words_have_comm(&c->comm, l->ident.comm_hash, l->ident.comm_name);
+  const bool host = !c->host.n || ni_words_have(&c->host, l->meta.hostname);
+  const bool rank = !c->rank.n || ni_ranks_have(&c->rank, l->ident.rank);
+  const bool coll = !c->coll.n || ni_words_have_func(&c->coll, l->op.func);
+  return comm && host && rank && coll && start_ns / 1000 >= c->since_us && start_ns / 1000 <= c->until_us;
+}
+
+#define STATED(o, flag, value) ((o)->has & (flag) ? (int64_t)(value) : NI_NOT_STATED)
+
+static void fill_row(struct ni_convert_row *r, const struct part *x, const struct ni_line *l, int64_t start_ns) {
+  const struct ni_record *o = &l->op;
+  char second[32];
+  *r = (struct ni_convert_row){
+      .comm_name = l->ident.comm_name, .hostname = l->meta.hostname, .kind = ni_kind_names[l->is_p2p], .coll = o->func,
+      .timing = ni_timing_names[o->timing], .algo = o->algo, .proto = o->proto, .datatype = o->datatype,
+      .producer = l->meta.producer, .comm_hash = l->ident.comm_hash, .sn = o->sn, .msg_bytes = o->msg_bytes,
+      .exec_us = o->exec_us, .exec_ns = STATED(o, NI_HAS_EXEC_NS, o->exec_ns), .rank = l->ident.rank, .n_ranks = l->ident.n_ranks,
+      .nnodes = l->ident.nnodes > 0 ? l->ident.nnodes : NI_NOT_STATED, .pid = l->meta.pid, .global_rank = x->rank,
+      .root = l->is_p2p ? o->root : STATED(o, NI_HAS_ROOT, o->root), .nchannels = STATED(o, NI_HAS_NCHANNELS, o->nchannels),
+      .start_ns = start_ns, .enqueue_ns = STATED(o, NI_HAS_ENQUEUE, o->enqueue_ns),
+      .gpu_delta_ns = STATED(o, NI_HAS_GPU_DELTA, o->gpu_start_delta_ns), .rec_sn = STATED(o, NI_HAS_REC_SN, o->rec_sn),
+      .tests_bytes = STATED(o, NI_HAS_TESTS_SIZE, o->tests_bytes), .dump_us = (int64_t)l->meta.dump_timestamp_us,
+      .algobw = o->has & NI_HAS_ALGOBW ? o->algobw_gbs : NAN, .busbw = o->has & NI_HAS_BUSBW ? o->busbw_gbs : NAN};
+  snprintf(r->id, sizeof r->id, "0x%llx", (unsigned long long)r->comm_hash);
+  snprintf(r->timestamp, sizeof r->timestamp, "%s.%09uZ", ni_second_text(start_ns / 1000000000, 'T', false, second),
+           (unsigned)(start_ns % 1000000000));
+}
+
+/* Which row of a timeline the record is on. A process that drives several GPUs has one for each of their ranks. */
+static int find_lane(struct part *x, struct ni_convert_row *r) {
+  const int64_t first = ni_map_find(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank), n = r->n_ranks > 0 ? r->n_ranks : 1;
+  if (first < 0) return -ENOMEM;
+  r->unit = x->rank != NI_NOT_STATED ? x->rank : r->pid;
+  r->lane = r->unit + ((r->rank - first) % n + n) % n;
+  return 0;
+}
+
+static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct part *x = arg;
+  struct ni_convert_row r;
+  int e = ni_ledger_take(x->ledger, l, line_no);
+  if (e < 0 || l->kind != NI_LINE_OP || l->ident.rank < 0) return e;
+  x->count.records++;
+  int64_t start = ni_start_ns(l);
+  const bool no_start = start == NI_NO_START || start < 0;
+  if (no_start) start = l->meta.dump_timestamp_us < INT64_MAX / 1000 ? (int64_t)l->meta.dump_timestamp_us * 1000 : 0;
+  if (!wanted(x->c, l, start)) return x->count.filtered++, 0;
+  if (ni_implausible(&l->op) != NI_PLAUSIBLE) return x->count.no_duration++, 0;
+  x->count.no_start += no_start;
+  x->count.written++;
+  fill_row(&r, x, l, start);
+  if ((e = find_lane(x, &r)) < 0) return e;
+  return x->c->bulk ? ni_bulk_row(&x->out, &r) : ni_pfw_row(&x->out, &r);
+}
+
+static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct part *)arg)->ledger, f); }
+
+static bool is_gz(const char *name) {
+  size_t n = strlen(name);
+  return n > 3 && strcmp(name + n - 3, ".gz") == 0;
+}
+
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct ni_convert *c = arg;
+  struct ni_convert_file *f = &c->of_file[p->file_no];
+  struct ni_scan_end end;
+  struct part x = {.c = c, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
+  *result = x.ledger;
+  int e = x.ledger ? ni_out_begin(&f->out, c->dir, 0666) : -ENOMEM;
+  if (e < 0) return e;
+  to->arg = &x;
+  to->take = take_rank;
+  e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
+  to->take = take_line;
+  to->fault = take_fault;
+  x.out = (struct ni_convert_out){.fd = f->out.fd, .gzip = !c->bulk || is_gz(c->name)};
+  ni_ledger_begin(x.ledger, p->file, true);
+  if (e == 0 || e == -ECANCELED) e = ni_scan_file(scan, p->file->path, NULL, to, &end);
+  else end = (struct ni_scan_end){.error = e};
+  ni_ledger_end(x.ledger, &end);
+  e = ni_convert_end(&x.out, e);
+  ni_map_free(&x.first_rank);
+  close(f->out.fd); /* as many as there are logs may wait for their turn */
+  f->out.fd = -1;
+  f->written = x.count.written;
+  /* Others add theirs at the same time; relaxed: read when all threads have ended. */
+  for (size_t i = 0; i < sizeof x.count.all / sizeof *x.count.all; i++)
+    __atomic_fetch_add(&c->count.all[i], x.count.all[i], __ATOMIC_RELAXED);
+  return e;
+}
+
+/* ---- all of them, in order ---- */
+
+static int append(struct ni_convert *c, struct ni_out_file *to, struct ni_out_file *from) {
+  enum { PIECE = 256 << 10 };
+  char *piece = malloc(PIECE);
+  const int in = openat(c->dir, from->tmp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int out = openat(c->dir, to->tmp, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  int e = !piece ? -ENOMEM : in < 0 || out < 0 ? -errno : 0;
+  for (ssize_t n; e == 0 && (n = read(in, piece, PIECE)) != 0;) e = n < 0 ? -errno : ni_write_all(out, piece, (size_t)n, -1);
+  if (in >= 0) close(in);
+  if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
+  free(piece);
+  ni_out_drop(from);
+  return e;
+}
+
+static bool same_process(const struct ni_convert *c, size_t a, size_t b) {
+  const char *x = c->files.file[a].path, *y = c->files.file[b].path;
+  const size_t n = ni_log_stem(x, NULL);
+  return n == ni_log_stem(y, NULL) && strncmp(x, y, n) == 0;
+}
+
+static int merge(void *arg, const struct ni_scan_part *p, void *ledger) {
+  struct ni_convert *c = arg;
+  return ni_ledgers_merge(&c->ledgers, p->file_no, ledger);
+}
+
+static int file_done(void *arg, size_t i) {
+  struct ni_convert *c = arg;
+  int e = 0;
+  if (i > 0 && (c->bulk || same_process(c, c->head, i))) {
+    e = append(c, &c->of_file[c->head].out, &c->of_file[i].out);
+    c->of_file[c->head].written += c->of_file[i].written;
+  } else c->head = i;
+  return e < 0 ? e : ni_ledgers_file_done(&c->ledgers, i);
+}
+
+static bool stopped(void *arg) {
+  const struct ni_convert *c = arg;
+  return c->stop && *c->stop;
+}
+
+/* "<log without its last suffixes>.pfw.gz"; logs of one name in several folders get -2, -3, ... */
+static int name_pfw(struct ni_convert *c, size_t i) {
+  char name[300];
+  const char *path = c->files.file[i].path, *base = ni_path_name(path);
+  const size_t n = ni_log_stem(path, NULL) - (size_t)(base - path);
+  int e = -EEXIST;
+  for (unsigned k = 1; e == -EEXIST && k < 100000; k++) {
+    snprintf(name, sizeof name, k == 1 ? "%.*s.pfw.gz" : "%.*s-%u.pfw.gz", (int)(n < 240 ? n : 240), base, k);
+    e = ni_out_commit(&c->of_file[i].out, name, false);
+  }
+  return e;
+}
+
+static int commit(struct ni_convert *c) {
+  struct ni_out_file template = {0};
+  char name[300];
+  int e = 0;
+  for (size_t i = 0; e == 0 && !c->bulk && i < c->files.n; i++) {
+    if (!*c->of_file[i].out.tmp || c->of_file[i].written == 0) continue;
+    e = name_pfw(c, i);
+    c->count.files++;
+  }
+  if (!c->bulk) return e;
+  snprintf(name, sizeof name, "%.200s-template.json", c->name);
+  e = ni_out_begin(&template, c->dir, 0666);
+  if (e < 0) return e;
+  FILE *f = fdopen(template.fd, "w");
+  if (!f) e = -errno;
+  else {
+    template.fd = -1;
+    ni_bulk_template(f);
+    e = ni_out_end(f);
+  }
+  if (e == 0) e = ni_out_commit(&template, name, true);
+  if (e == 0) e = ni_out_commit(&c->of_file[0].out, c->name, true);
+  ni_out_drop(&template);
+  return e;
+}
+
+/* Another program reads all that is in the folder, so nothing else may be there. */
+static int open_folder(struct ni_convert *c) {
+  char why[400] = "";
+  c->dir = ni_out_dir(c->pfw, true, why, sizeof why);
+  if (c->dir < 0) return fail(c, c->dir, "%s: %s", c->pfw, why);
+  const int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  const struct dirent *entry = NULL;
+  while (d && (entry = readdir(d)) && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {}
+  const bool full = entry != NULL;
+  if (d) closedir(d);
+  else if (fd >= 0) close(fd);
+  if (full) return fail(c, -EEXIST, "%s: not empty; dfanalyzer would read what is there, too. Give a new folder", c->pfw);
+  return 0;
+}
+
+static int open_file(struct ni_convert *c) {
+  char why[400] = "";
+  struct ni_out_file probe = {0};
+  int e = ni_out_begin_at(&probe, c->bulk, &c->name, why, sizeof why);
+  c->dir = probe.dir;
+  ni_out_drop(&probe);
+  return e < 0 ? fail(c, e, "%s: %s", c->bulk, why) : 0;
+}
+
+int ni_convert_all(struct ni_convert *c) {
+  int64_t first = 0, last = 0;
+  const char *to = c->bulk ? c->bulk : c->pfw;
+  c->of_file = calloc(c->files.n + 1, sizeof *c->of_file);
+  int e = c->of_file ? ni_scan_plan(&c->plan, &c->files, false, c->jobs) : -ENOMEM;
+  const bool relative = c->since.base > NI_WHEN_ABSOLUTE || c->until.base > NI_WHEN_ABSOLUTE;
+  if (e == 0 && relative) e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
+  c->since_us = ni_when_resolve(&c->since, INT64_MIN, first, last);
+  c->until_us = ni_when_resolve(&c->until, INT64_MAX, first, last);
+  if (e == 0 && c->since_us > c->until_us) return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);
+  if (e == 0) e = c->bulk ? open_file(c) : open_folder(c);
+  if (e == 0) e = ni_ledgers_init(&c->ledgers, &c->ledger, &c->files);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &c->plan, .jobs = c->jobs, .progress = &c->progress, .arg = c, .part = read_part,
+                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop, .stop = stopped});
+  if (e == 0 && stopped(c)) return fail(c, -EINTR, "stopped by signal %d; nothing was written", (int)*c->stop);
+  if (e == 0 && c->count.written == 0)
+    return fail(c, -ENODATA, "nothing to write: %llu records read, %llu left out by the options, %llu without a sound duration",
+                (unsigned long long)c->count.records, (unsigned long long)c->count.filtered,
+                (unsigned long long)c->count.no_duration);
+  if (e == 0) e = commit(c);
+  return e < 0 ? fail(c, e, "%s: %s", to, strerror(-e)) : 0;
+}
+
+void ni_convert_free(struct ni_convert *c) {
+  for (size_t i = 0; c->of_file && i < c->files.n; i++) ni_out_drop(&c->of_file[i].out);
+  free(c->of_file);
+  if (c->dir > 0) close(c->dir);
+  ni_scan_plan_free(&c->plan);
+  ni_ledgers_free(&c->ledgers);
+  ni_words_free(&c->coll);
+  ni_words_free(&c->comm);
+  ni_words_free(&c->host);
+  ni_ranks_free(&c->rank);
+  ni_inputs_free(&c->inputs);
+  ni_files_free(&c->files);
+  ni_ledger_free(&c->ledger);
+}

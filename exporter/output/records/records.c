@@ -266,6 +266,7 @@ static int flush(struct ni_record_writer *w) {
 static int add_row(void *rows, const void *row) {
   struct ni_record_writer *w = rows;
   const struct ni_record_row *x = row;
+  if (w->of->run->opt.no_parquet && !w->sorter) return 0;
   ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype);
   return w->batch->n == NI_BATCH_ROWS ? flush(w) : 0;
 }

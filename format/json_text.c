@@ -92,7 +92,7 @@ static inline bool plain(unsigned char c) { return c >= 0x20 && c < 0x7f && c !=
 
 /* Bytes of the well-formed UTF-8 sequence at s (RFC 3629 table), 0 when there is none. Stops at the terminator, which
  * is no continuation byte. */
-static int utf8_length(const unsigned char *s) {
+int ni_utf8_length(const unsigned char *s) {
   unsigned char c = s[0], lo = 0x80, hi = 0xbf;
   int n = c >= 0xc2 && c <= 0xdf ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
   if (n == 0) return 0;
@@ -129,7 +129,7 @@ char *ni_json_string(char *p, const char *text) {
       *p++ = (char)*s++;
       continue;
     }
-    int n = *s >= 0x80 ? utf8_length(s) : 1;
+    int n = *s >= 0x80 ? ni_utf8_length(s) : 1;
     if (s + (n ? n : 1) > end) {
       p = NI_JSON_LIT(p, "\xe2\x80\xa6"); /* the ellipsis: this was longer */
       break;

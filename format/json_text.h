@@ -29,6 +29,9 @@ char *ni_json_fixed(char *p, double v, int decimals);
  */
 char *ni_json_string(char *p, const char *s);
 
+/* Bytes of the UTF-8 character that begins at s, which is 0x80 or more; 0: it is none. Overlong forms and surrogates are none. */
+int ni_utf8_length(const unsigned char *s);
+
 /* A constant text without terminator. */
 static inline char *ni_json_put(char *p, const char *text, size_t n) {
   memcpy(p, text, n);

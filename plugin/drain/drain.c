@@ -8,6 +8,7 @@
 #include "plugin/slots/state.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
+#include "plugin/write/prom.h"
 #include "plugin/write/rollup_lines.h"
 #include "sample.h"
 #include "settle.h"
@@ -34,6 +35,7 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
   }
   if (!ni_sample_keeps(d->sample, s->ident.comm_hash, r.sn)) {
     if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->w->roll_pool, op->func, &r, d->w->real_ms * 1000000);
+    ni_prom_add(d->w, s, &r);
     ni_settle_give(d, s, op->kind, ni_chain_take(&k->todo));
     ni_drain_sampled(s, r.kind);
     return 0;
@@ -48,6 +50,7 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
     return rc;
   }
   if (ni_roll_counted()) ni_rollup_add(&s->rollup, &d->w->roll_pool, op->func, &r, d->w->real_ms * 1000000);
+  ni_prom_add(d->w, s, &r);
   k->in_block++;
   d->w->block_records++;
   ni_chain_append(&k->held, ni_chain_take(&k->todo));

@@ -17,6 +17,7 @@
 #include "plugin/slots/state.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
+#include "plugin/write/prom.h"
 #include "plugin/write/rollup_lines.h"
 #include "session.h"
 
@@ -128,6 +129,7 @@ static void say_process_end(struct ni_dump *d) {
   if (ni_fill_steps(d, NULL) || ni_block_room(&d->w)) return;
   ni_out_hold(&d->w.out, true);
   ni_lines_process_end(&d->w);
+  ni_prom_end(&d->w, d->dir);
   d->ended = 1;
 }
 
@@ -193,6 +195,7 @@ int ni_tick(struct ni_dump *d, int ask, enum ni_end end) {
   if (ni_gz_finished(d->w.gz)) (void)ni_session_flush(d);
   int done = ni_gz_finished(d->w.gz) || pass(d, ask, end);
   if (ask || d->drain.ticks % 16 == 0) ni_settle_release(&d->drain);
+  ni_prom_tick(&d->w, d->dir);
   look_ahead(d);
   return done && !ni_gz_finished(d->w.gz) && !d->drain.busy;
 }

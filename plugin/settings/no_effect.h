@@ -16,7 +16,6 @@ static const struct {
     {"NCCL_INSPECTOR_COMM_POOL_SIZE", "accepted, no effect: the table of communicators grows as it is needed"},
     {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NO_RING},
-    {"NCCL_INSPECTOR_PROM_DUMP", "accepted, but there is no Prometheus output yet; the log is written as usual"},
     {"NCCL_INSPECTOR_OTEL_EXPORT", "accepted, no effect in the job: `nccl-inspector agent --otlp URL`, on each node, sends "
                                    "OpenTelemetry's metrics of all jobs (docs/agent.md)"},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NO_OBJECTS},

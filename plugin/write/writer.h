@@ -11,6 +11,8 @@
 #include "plugin/settings/job.h"
 #include "plugin/settings/config.h"
 
+struct ni_prom;
+
 /* What the next new file begins with. */
 enum { NI_HEAD_NONE = 0, NI_HEAD_FIRST, NI_HEAD_LATER };
 
@@ -34,6 +36,7 @@ struct ni_writer {
   struct ni_out roll_out;
   struct ni_rollup_pool roll_pool;
   uint8_t roll_open;
+  struct ni_prom *prom;          /* prom.h; NULL: nothing to say */
   /* who writes */
   struct ni_meta origin;
   struct ni_line_prefix process_prefix;

@@ -182,7 +182,7 @@ static void intervals_and_no_thread(void **state) {
 
 static void accepted_without_effect_is_said(void **state) {
   (void)state;
-  static const char *const names[] = {"NCCL_INSPECTOR_PROM_DUMP", "NCCL_INSPECTOR_OTEL_EXPORT",
+  static const char *const names[] = {"NCCL_INSPECTOR_OTEL_EXPORT",
                                       "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE",
                                       "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", "NCCL_PROFILE_GROUP_API_POOL_SIZE",
                                       "NCCL_INSPECTOR_COMM_POOL_SIZE"};
@@ -198,7 +198,7 @@ static void accepted_without_effect_is_said(void **state) {
   read_config();
   assert_non_null(strstr(messages, "nccl-inspector agent --otlp URL"));
   clearenv();
-  setenv("NCCL_INSPECTOR_PROM_DUMP", "0", 1);
+  setenv("NCCL_INSPECTOR_OTEL_EXPORT", "0", 1);
   setenv("NCCL_INSPECTOR_COMMAND", "/opt/nccl-inspector", 1); /* another's, so nothing is said of it */
   read_config();
   assert_int_equal(n_messages, 0);

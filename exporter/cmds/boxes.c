@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,6 +18,8 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/sources.h"
+#include "exporter/input/parse/parse.h"
+#include "exporter/model/who/who.h"
 
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */
 struct row {
@@ -25,7 +28,7 @@ struct row {
   int64_t pid;
   uint64_t sign_ns; /* Unix ns of the process's last sign of life */
   uint64_t communicators, finished, in_flight;
-  char host[256], log[4096];
+  char host[256], log[4096], job[64];
 };
 
 struct boxes {
@@ -47,6 +50,21 @@ static int count(const struct ni_box_op *op, void *arg) {
   return 0;
 }
 
+/* The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or -ENOMEM. */
+static int find_job(struct row *r, const char *line) {
+  struct ni_parser *p;
+  struct ni_line l;
+  char *copy = strdup(line);
+  if (!copy || ni_parser_new(&p) < 0) return free(copy), -ENOMEM;
+  size_t len = strlen(copy);
+  const char *job =
+      ni_parse_line(p, copy, len, len, &l) == NI_OK && l.kind == NI_LINE_PROCESS ? ni_job_id(&l.process) : NULL;
+  snprintf(r->job, sizeof r->job, "%s", job ? job : "");
+  ni_parser_free(p);
+  free(copy);
+  return 0;
+}
+
 static int look(const struct ni_box *b, void *arg) {
   struct row *r = arg;
   const struct ni_box_header *h = ni_box_header(b);
@@ -58,7 +76,10 @@ static int look(const struct ni_box *b, void *arg) {
   r->pid = h->pid;
   r->sign_ns = h->heartbeat_unix_ns > h->made_ns ? h->heartbeat_unix_ns : h->made_ns;
   snprintf(r->host, sizeof r->host, "%s", h->hostname);
-  if (ni_box_session(b, &log)) snprintf(r->log, sizeof r->log, "%s/%s", log.dir, log.file);
+  if (ni_box_session(b, &log)) {
+    snprintf(r->log, sizeof r->log, "%s/%s", log.dir, log.file);
+    if (find_job(r, log.line) < 0) return -ENOMEM;
+  }
   for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++) r->communicators += c.phase != 0;
   return r->recorded ? ni_box_each_op(b, count, r) : 0;
 }
@@ -84,6 +105,7 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_u64(j, "finished", r->finished);
     ni_json_u64(j, "in_flight", r->in_flight);
     ni_json_text(j, "log", *r->log ? r->log : NULL);
+    ni_json_text(j, "job_id", *r->job ? r->job : NULL);
     ni_json_end_object(j);
     return;
   }
@@ -105,7 +127,7 @@ static int run(struct boxes *x, const char *name) {
     char why[512];
     *x->row = (struct row){0};
     int bad = ni_box_visit(&v, why, sizeof why);
-    x->row->host[sizeof x->row->host - 1] = x->row->log[sizeof x->row->log - 1] = 0;
+    x->row->host[sizeof x->row->host - 1] = x->row->log[sizeof x->row->log - 1] = x->row->job[sizeof x->row->job - 1] = 0;
     if (bad == -ENOMEM) e = bad;
     else if (bad == 0 && lstat(v.path, &st) == 0) {
       x->n++;

@@ -53,7 +53,8 @@ P
 }
 
 # Parts that were put elsewhere are numbered as if they lay beside the log: brought there they replace nothing.
-killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 --set rate=1500
+killed SLURM_JOB_ID=4711 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 --set rate=1500
+"$INSPECTOR" boxes --json --box-dir "$BOXES" | grep -qE '"job_id": ?"4711"' || fail "boxes: whose job's they are: $("$INSPECTOR" boxes --json --box-dir "$BOXES")"
 # Beside them the box of another job, by a newer plugin: it is nobody's business here. One of a process of these logs is.
 newer() { printf '\377' | dd of="$1" bs=1 seek=12 conv=notrunc status=none; }
 logged=$(find "$TMP/logs" -name '*-pid*' | head -n 1) # a process may be killed before it has a log

@@ -28,7 +28,7 @@ run() { # title command...
   echo "$title: $((SECONDS - started)) s"
 }
 
-run "check" scripts/check.sh
+run "check" env NI_MUTATION_SHARE=1 scripts/check.sh
 run "all tests on the plain build" make -s -j"$(nproc)" check
 run "lint" scripts/lint.sh
 for variant in build build-asan build-tsan; do

@@ -54,7 +54,8 @@ else
   stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
   stage "sanitizers: threads" make -s -j"$jobs" check-tsan
   stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz
-  stage "mutations: a broken rule must fail the suite" make -s check-mutation
+  # One in three, another one with each commit; check-long.sh runs them all.
+  stage "mutations: a broken rule must fail the suite" env NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-3}" make -s check-mutation
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
 fi

@@ -44,7 +44,7 @@ torture: tests
 	$(Q)BUILD=$(BUILD) test/fault/torture.sh
 
 check-fuzz:
-	$(Q)test/fuzz/run.sh 10
+	$(Q)test/fuzz/run.sh 6
 fuzz:
 	$(Q)test/fuzz/run.sh 600
 check-mutation:

@@ -9,7 +9,8 @@ LIST holds blocks, separated by empty lines ("#" begins a comment line):
     by: unit test_x [pattern] | sim [NAME=value ...] scenario [options] | case name | orders |
         host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
 All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
-the tree as it is. Works in copies of the tree; only what a mutation touches is compiled again, and only what the detector
+the tree as it is. NI_MUTATION_SHARE=N: only one in N runs, another one with each commit; the others are looked at, whether
+their lines still stand. Works in copies of the tree; only what a mutation touches is compiled again, and only what the detector
 runs is linked. Mutations of one file follow each other in one copy, so that it is compiled once for each and not twice.
 """
 import glob, os, re, shutil, subprocess, sys, tempfile, threading, time
@@ -41,7 +42,7 @@ class Tree:
     def __init__(self, build, where):
         self.dir, self.build = where, build # the same name, because the dependency files hold it
         self.boxes = tempfile.TemporaryDirectory(prefix="ni-mutation-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-        for d in ("Makefile", "scripts", "include", "format", "plugin", "exporter", "test"):
+        for d in ("Makefile", "scripts", "packaging", "include", "format", "plugin", "exporter", "test"):
             (shutil.copytree if os.path.isdir(d) else shutil.copy2)(d, os.path.join(where, d))
         keep = shutil.ignore_patterns("test-logs", "node_modules", "sysroot")
         shutil.copytree(build, os.path.join(where, build), ignore=keep, symlinks=True)
@@ -118,6 +119,21 @@ def main():
             if more:
                 print("\n".join("      " + l for l in more.splitlines()[-20:]), flush=True)
 
+    def misplaced(m, text):
+        old = "\n".join(m["old"]) + "\n"
+        return "" if text.count(old) == 1 else f"{m['name']}: its lines occur {text.count(old)} times in {m['file']}, not once"
+
+    share = int(os.environ.get("NI_MUTATION_SHARE", "1"))
+    if share > 1:
+        for m in blocks:
+            wrong = misplaced(m, open(m["file"]).read())
+            if wrong:
+                say("FAIL", wrong, "\n".join(m["old"]))
+        commits = subprocess.run(["git", "rev-list", "--count", "HEAD"], stdout=subprocess.PIPE).stdout.strip()
+        turn = int(commits or 0) % share
+        print(f"{len(blocks)} mutations stand; number {turn + 1} of every {share} runs", flush=True)
+        blocks = blocks[turn::share]
+
     unusable = {}
     def baseline(tree, by):
         broken = tree.make_for(by)
@@ -136,8 +152,9 @@ def main():
         path = os.path.join(tree.dir, m["file"])
         text = open(path).read()
         old = "\n".join(m["old"]) + "\n"
-        if text.count(old) != 1:
-            return say("FAIL", f"{m['name']}: its lines occur {text.count(old)} times in {m['file']}, not once", old)
+        wrong = misplaced(m, text)
+        if wrong:
+            return say("FAIL", wrong, old)
         able = [by for by in m["by"] if by not in unusable]
         if not able:
             return say("skip", f"{m['name']}: nothing that could notice it runs here")

@@ -23,6 +23,7 @@ static void put_session(struct ni_json *j, const struct ni_session *s) {
   ni_json_u64(j, "frame_count", s->frames);
   ni_json_u64(j, "frames", s->frames);
   ni_json_text(j, "output_file", s->file);
+  ni_json_bool(j, "resuming", s->resuming);
   ni_json_bool(j, "finishing", s->finishing);
   ni_json_u64(j, "late", s->late);
   ni_json_u64(j, "frames_lost", s->frames_lost);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exporter/base/text/json_write.h"
@@ -30,7 +31,7 @@ static int put_state(const struct ni_entry *e, FILE *f) {
   ni_json_u64(&j, "frames_lost", s->frames_lost);
   ni_json_u64(&j, "late", s->late);
   ni_json_text(&j, "output_filename", s->file);
-  ni_json_bool(&j, "finishing", s->finishing);
+  ni_json_bool(&j, "finishing", s->finishing || e->unsynced);
   ni_json_bool(&j, "gsprof", e->state.gsprof);
   ni_json_bool(&j, "named", e->state.named);
   ni_json_i64(&j, "period_ns", e->state.period_ns);
@@ -60,6 +61,8 @@ int ni_entry_save(struct ni_entry *e) {
 
 /* ---- files of a session that runs ---- */
 
+static void begin_build(struct ni_entry *e);
+
 void ni_entry_close(struct ni_entry *e) {
   if (e->to.fd[NI_FRAMES] >= 0) close(e->to.fd[NI_FRAMES]);
   ni_out_drop(&e->part);
@@ -71,31 +74,30 @@ int ni_entry_open(struct ni_entry *e, struct ni_past *p) {
   struct ni_session *of = &e->state.session;
   struct ni_buffer head = {0};
   char path[64];
+  struct stat late = {0};
   snprintf(path, sizeof path, "%s/frames.jsonl", of->id);
   e->to = (struct ni_written){.store = s->dir, .fd = {-1, -1, -1}};
+  e->gone_told = 0, e->late_ns = 0, e->mixed = false;
   memcpy(e->to.id, of->id, sizeof of->id);
   memcpy(e->to.name, of->name, sizeof of->name);
   e->to.fd[NI_FRAMES] = openat(s->dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  int err = e->to.fd[NI_FRAMES] < 0 ? -errno : ni_out_begin(&e->part, s->out, 0666);
-  FILE *f = err ? NULL : fdopen(dup(e->to.fd[NI_PART] = e->part.fd), "w");
+  int err = e->to.fd[NI_FRAMES] < 0 ? -errno : ni_past_last(p, s->dir, of->id, false);
+  if (err == 0) err = ni_out_begin(&e->part, s->out, 0666);
   ni_file_head(&head, &e->state);
-  if (err == 0 && (!f || head.failed)) err = -ENOMEM;
+  if (err == 0) err = head.failed ? -ENOMEM : ni_write_all(e->part.fd, head.text, head.n, 0);
+  if (err == 0 && ftruncate(e->to.fd[NI_FRAMES], p->good) < 0) err = -errno;
   if (err == 0) {
-    fwrite(head.text, 1, head.n, f);
-    err = ni_past_read(p, s->dir, of->id, false, f);
-    if (err == 0 && fflush(f)) err = -errno;
-  }
-  if (err == 0) {
-    e->to.head = (off_t)head.n;
-    e->to.at[NI_PART] = ftello(f);
+    snprintf(path, sizeof path, "%s/late.jsonl", of->id);
+    (void)fstatat(s->dir, path, &late, AT_SYMLINK_NOFOLLOW);
+    e->past = (struct ni_past){.quit = &e->leave, .until = p->good, .late_until = late.st_size};
     e->to.at[NI_FRAMES] = p->good;
-    if (ftruncate(e->to.fd[NI_FRAMES], p->good) < 0) err = -errno;
-    of->frames = p->last;
-    of->late = p->late;
+    e->to.head = e->to.part_at = (off_t)head.n;
+    e->to.part = e->part.fd;
+    atomic_store(&e->to.whole, p->good);
+    if (!p->good) e->to.at[NI_PART] = e->to.head, e->to.fd[NI_PART] = e->part.fd;
+    of->frames = p->last, of->late = 0; /* the builder counts them */
     e->tick_ns = p->tick_ns;
-    e->mixed = p->mixed;
   }
-  if (f) fclose(f);
   free(head.text);
   if (err) ni_entry_close(e);
   return err;
@@ -110,12 +112,62 @@ void ni_entry_adopt(struct ni_entry *e, struct ni_past *p, struct ni_frame_text 
   }
   for (int g = 0; g < NI_GROUPS; g++)
     for (size_t i = 0; i < p->of[g].n; i++) e->mixed |= i >= text->of[g].n || strcmp(p->of[g].at[i].id, text->of[g].at[i].id);
-  if (!e->mixed) e->sums = p->sums, p->sums = (struct ni_sums){0}; /* else the finisher counts */
+  if (e->to.fd[NI_PART] < 0) begin_build(e);
 }
 
-/* ---- the finisher: a session's file with late samples in their frames ---- */
+/* ---- the builder: NAME.json of a session that goes on ---- */
 
-int ni_entry_name(const struct ni_place *s, struct ni_state *state, struct ni_out_file *o) {
+enum { NEAR = 4 << 20 }; /* so many bytes the writer puts in itself */
+
+/* First what was there when it went on, line by line; then what came meanwhile, in larger and larger steps behind the writer. */
+static void *build(void *arg) {
+  struct ni_entry *e = arg;
+  off_t from = e->past.until;
+  (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* frames come first */
+  int fd = dup(e->to.part), err = fd < 0 ? -errno : 0;
+  FILE *f = err || lseek(fd, e->to.head, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
+  if (err == 0 && !f) err = -errno;
+  if (err == 0) err = ni_past_read(&e->past, e->place->dir, e->to.id, false, f);
+  if (err == 0 && fflush(f)) err = -errno;
+  off_t at = f ? ftello(f) : 0;
+  for (bool near = false; err == 0 && !near && !atomic_load(&e->leave);) {
+    off_t whole = atomic_load(&e->to.whole); /* pairs with write_batch() of writer.c */
+    near = whole - from < NEAR;
+    err = ni_past_copy(e->place->dir, e->to.id, from, whole, fd, &at);
+    from = whole;
+  }
+  if (err == 0) e->to.part_at = at, atomic_store(&e->to.joins, from); /* pairs with ni_written_join() */
+  if (f) fclose(f);
+  else if (fd >= 0) close(fd);
+  atomic_store(&e->built, err ? err : 1);
+  return NULL;
+}
+
+static void begin_build(struct ni_entry *e) {
+  atomic_store(&e->leave, false), atomic_store(&e->built, 0);
+  e->builder = e->state.session.resuming = pthread_create(&e->builds, NULL, build, e) == 0; /* else the finisher makes the file */
+}
+
+void ni_entry_built(struct ni_entry *e) {
+  struct ni_past *p = &e->past;
+  struct ni_session *of = &e->state.session;
+  pthread_join(e->builds, NULL);
+  e->builder = of->resuming = false;
+  of->late += p->late;
+  e->mixed |= p->mixed; /* then the finisher counts */
+  int err = atomic_load(&e->built);
+  if (err < 0 && err != -EINTR) snprintf(of->error, sizeof of->error, "its file will be made when it ends: %s", strerror(-err));
+  for (int g = 0; g < 2; g++) {
+    if (!ni_sums_room(&e->sums, g, p->sums.cap[g])) e->mixed = true;
+    else ni_sums_add(&e->sums, &p->sums, g);
+  }
+  ni_past_free(p);
+}
+
+/* ---- the end, and the finisher ---- */
+
+/* Gives the file its name, which may have become another one's meanwhile. 0 or -errno: the file is gone. */
+static int put_in_place(struct ni_state *state, struct ni_out_file *o) {
   char *file = state->session.file;
   int err = ni_out_commit(o, file, state->named);
   for (int k = 2; err == -EEXIST && k < 10000; k++) {
@@ -123,40 +175,91 @@ int ni_entry_name(const struct ni_place *s, struct ni_state *state, struct ni_ou
     err = ni_out_commit(o, file, false);
   }
   if (err == -EEXIST) ni_out_drop(o);
-  return err ? err : fsync(s->out) < 0 ? -errno : 0;
+  if (err == 0) state->named = true;
+  return err;
+}
+
+int ni_entry_end(struct ni_entry *e, int64_t now_ns, const struct ni_columns of[NI_GROUPS]) {
+  struct ni_session *is = &e->state.session;
+  struct ni_buffer tail = {0};
+  if (e->builder && atomic_load(&e->built)) ni_entry_built(e);
+  int err = ni_written_join(&e->to);
+  bool whole = err == 0 && e->to.fd[NI_PART] >= 0 && !e->builder;
+  is->end_ns = now_ns;
+  ni_file_tail(&tail, &e->state, of, &e->sums);
+  if (err == 0 && tail.failed) err = -ENOMEM;
+  off_t at = e->to.at[NI_PART];
+  if (err == 0 && whole) err = ni_write_all(e->part.fd, tail.text, tail.n, at);
+  if (err == 0 && whole && ftruncate(e->part.fd, at + (off_t)tail.n) < 0) err = -errno;
+  free(tail.text);
+  is->active = false, e->unsynced = true;
+  if (err == 0) err = ni_entry_save(e);
+  if (err) {
+    is->active = true, e->unsynced = false, is->end_ns = 0;
+    return err;
+  }
+  ni_sums_free(&e->sums);
+  is->resuming = false;
+  atomic_store(&e->leave, true);
+  if (whole) { /* the finisher syncs it */
+    e->to.fd[NI_PART] = -1;
+    err = put_in_place(&e->state, &e->part);
+    if (err) snprintf(is->error, sizeof is->error, "the file was not put in its place, and is made again: %s", strerror(-err));
+  }
+  ni_entry_close(e);
+  ni_entry_finish(e, !whole || err || is->late || e->mixed);
+  return 0;
+}
+
+static int sync_named(const struct ni_place *s, const char *file) {
+  int fd = openat(s->out, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int err = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+  if (fd >= 0) close(fd);
+  return err == -ENOENT ? 0 : err; /* somebody has taken it away already */
+}
+
+static int make_anew(struct ni_entry *e) {
+  struct ni_out_file o;
+  int err = ni_out_begin(&o, e->place->out, 0666);
+  FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
+  if (err) return err;
+  if (!f) err = -errno;
+  if (f) err = ni_file_write(e->place->dir, &e->told, f, &e->place->quit);
+  if (err == 0 && fsync(o.fd) < 0) err = -errno;
+  if (f && fclose(f) && err == 0) err = -errno;
+  if (err) return ni_out_drop(&o), err;
+  return put_in_place(&e->told, &o);
 }
 
 static void *finish(void *arg) {
   struct ni_entry *e = arg;
-  struct ni_out_file o;
   (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* frames come first */
-  int err = ni_out_begin(&o, e->place->out, 0666);
-  FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
-  if (err == 0 && !f) err = -errno;
-  if (f) err = ni_file_write(e->place->dir, &e->told, f, &e->place->quit);
-  if (err == 0 && fsync(o.fd) < 0) err = -errno;
-  if (f && fclose(f) && err == 0) err = -errno;
-  if (err) ni_out_drop(&o);
-  else err = ni_entry_name(e->place, &e->told, &o);
+  if (e->builder) pthread_join(e->builds, NULL), ni_past_free(&e->past);
+  int err = e->anew ? make_anew(e) : sync_named(e->place, e->told.session.file);
+  if (err == 0 && fsync(e->place->out) < 0) err = -errno;
   atomic_store(&e->finished, err ? err : 1);
   return NULL;
 }
 
-void ni_entry_finish(struct ni_entry *e) {
+void ni_entry_finish(struct ni_entry *e, bool anew) {
   e->told = e->state;
+  e->anew = anew, e->late_ns = 0;
   atomic_store(&e->finished, 0);
-  e->finisher = pthread_create(&e->thread, NULL, finish, e) == 0;
-  if (!e->finisher) snprintf(e->state.session.error, sizeof e->state.session.error, "late samples are not put in: no thread");
+  e->state.session.finishing = anew, e->unsynced = true;
+  e->finisher = pthread_create(&e->finishes, NULL, finish, e) == 0;
+  if (!e->finisher) snprintf(e->state.session.error, sizeof e->state.session.error, "the file is not finished: no thread");
 }
 
 void ni_entry_finished(struct ni_entry *e) {
   struct ni_session *of = &e->state.session;
-  pthread_join(e->thread, NULL);
-  e->finisher = false;
+  pthread_join(e->finishes, NULL);
+  e->finisher = e->builder = false;
   int err = atomic_load(&e->finished);
   if (err == -EINTR) return; /* the next head does it */
-  of->finishing = false;
-  if (err < 0) snprintf(of->error, sizeof of->error, "the file was not written with what came late: %s", strerror(-err));
-  else memcpy(of->file, e->told.session.file, sizeof of->file), e->state.named = true;
+  of->finishing = e->late_ns; /* more has come */
+  e->unsynced = false;
+  if (err < 0) snprintf(of->error, sizeof of->error, "the file is not whole: %s", strerror(-err));
+  else memcpy(of->file, e->told.session.file, sizeof of->file), e->state.named = e->told.named;
+  if (e->anew && err >= 0 && of->late < e->told.session.late) of->late = e->told.session.late;
   (void)ni_entry_save(e);
 }

@@ -1,9 +1,16 @@
 /*
- * One session of the store: its state on disk, the files that it grows in, and the thread that puts late samples into its file.
+ * One session of the store: its state on disk, the files that it grows in, and the threads that make its file where that takes long.
  *
- *   ni_entry_open() ─▶ frames.jsonl, hidden NAME.json ─▶ the writer appends ─▶ stop ─▶ ni_entry_name() ─▶ ni_entry_finish() where samples were late
+ *   new ───────────────────▶ frames.jsonl, hidden NAME.json ─▶ the writer appends to both ─▶ stop: tail, name ─▶ finisher: on the disk
+ *   goes on ─▶ its last frame is read, the writer appends to frames.jsonl ─▶ builder: NAME.json of what was before ─▶ the writer joins
  *
- * Threads: the owner's; and the finisher's, which has `told` and `finished` alone. Ownership: the store's.
+ * A session that goes on (after a kill, or resumed) is `resuming` while the builder reads its frames; nobody waits for it. The finisher
+ * syncs a file that is whole; it makes it anew where samples were late, where frames have several orders of columns, or where the
+ * builder was not done. The session is `finishing` meanwhile. On the disk it is that until its file is synced: a head that is killed
+ * then makes it again.
+ *
+ * Threads: the owner's; a builder, which has `past` and what `to` says is the maker's; a finisher, which has `told`, and joins a builder
+ * that was left. Ownership: the store's.
  */
 #ifndef NI_ENTRY_H
 #define NI_ENTRY_H
@@ -25,29 +32,36 @@ struct ni_entry {
   struct ni_state state;
   struct ni_written to;
   struct ni_out_file part;          /* NAME.json while it runs */
-  struct ni_sums sums;
+  struct ni_sums sums;              /* of frames since it runs; with those before when it is whole */
   int64_t tick_ns;                  /* of its newest frame */
   uint64_t lost_told;               /* frames_lost as state.json has it */
-  bool mixed, finisher;             /* mixed: its frames have several orders of columns; finisher: the thread is there */
-  pthread_t thread;
-  _Atomic int finished;             /* 1: done, or -errno. Written by the thread, read by the owner */
-  struct ni_state told;             /* what the thread was given; and what it called the file */
+  uint64_t gone_told;               /* of to.gone, what is in frames_lost */
+  uint64_t late_ns;                 /* ended: when the last sample came that its file does not have, CLOCK_MONOTONIC; 0: none */
+  bool mixed, builder, finisher;    /* mixed: its frames have several orders of columns; the others: the thread is there */
+  pthread_t builds, finishes;
+  struct ni_past past;              /* what the builder reads */
+  bool anew, unsynced;              /* the finisher makes the file anew; or it was not synced: a head that is killed makes it anew */
+  _Atomic bool leave;               /* the builder ends soon. Written by the owner, read by it */
+  _Atomic int built, finished;      /* 1: done, or -errno. Written by the thread, read by the owner */
+  struct ni_state told;             /* what the finisher was given; what it called the file, and how many samples were late */
 };
 
 /* state.json, durable. 0 or -errno. */
 int ni_entry_save(struct ni_entry *e);
 /*
- * With what is there already: torn lines are cut, and NAME.json is begun anew from the frames, which *p tells of; it is for ni_past_free()
+ * With what is there already: torn lines are cut, and new frames go behind the last one, which *p tells of; it is for ni_past_free()
  * in any case. 0 or -errno.
  */
 int ni_entry_open(struct ni_entry *e, struct ni_past *p);
 void ni_entry_close(struct ni_entry *e);
-/* Sums of *p become the session's. text: what new frames are made by; alone: nothing else runs, and columns are those of *p. */
+/* text: what new frames are made by; alone: nothing else runs, and columns are those of *p. Begins the builder where there were frames. */
 void ni_entry_adopt(struct ni_entry *e, struct ni_past *p, struct ni_frame_text *text, bool alone);
-/* Gives the file its name, which may have become another one's meanwhile. 0 or -errno: the file is gone. */
-int ni_entry_name(const struct ni_place *s, struct ni_state *state, struct ni_out_file *o);
-/* The file with late samples in their frames, in a thread; e->finished says when it is done, and then ..._finished() is to be called. */
-void ni_entry_finish(struct ni_entry *e);
+/* The builder is done, and e->built says so: what was before counts now. */
+void ni_entry_built(struct ni_entry *e);
+/* Ends a session whose frames are written: the rest of its file, and its name; state.json says so. 0 or -errno: it goes on. */
+int ni_entry_end(struct ni_entry *e, int64_t now_ns, const struct ni_columns of[NI_GROUPS]);
+/* In a thread: the file on the disk; anew: made again, with late samples in their frames. e->finished, then ..._finished(). */
+void ni_entry_finish(struct ni_entry *e, bool anew);
 void ni_entry_finished(struct ni_entry *e);
 
 #endif

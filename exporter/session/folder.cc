@@ -17,6 +17,7 @@
 
 #include "exporter/base/array.h"
 extern "C" {
+#include "exporter/base/out_file.h"
 #include "exporter/base/text/json_write.h"
 }
 
@@ -42,7 +43,7 @@ struct lines {
   int fd;
   std::vector<char> room;
   size_t from = 0, to = 0;
-  off_t at = 0; /* of the file: where the next line begins */
+  off_t at = 0, until = 0; /* of the file: where the next line begins; 0: its end */
   bool next(char *&line, size_t &n) {
     bool skip = false;
     for (size_t looked = from;;) {
@@ -53,6 +54,7 @@ struct lines {
         *end = 0;
         at += (off_t)n + 1;
         from += n + 1;
+        if (until && at > until) return false;
         if (!skip) return true;
         skip = false, looked = from;
         continue;
@@ -71,6 +73,14 @@ struct lines {
 };
 
 const char *const id_keys[NI_GROUPS] = {"gpu_id", "client_id", "nic_id"};
+
+/* The head of a frame's line. from: where its own text begins, as NAME.json has it but for a bracket; 0: it is no frame's. */
+int head_of(const char *line, int64_t &tick, uint64_t &number) {
+  int from = 0, end = 0;
+  (void)!sscanf(line, "{\"session_id\":\"%*36[0-9a-f-]\",\"session_name\":\"%*131[^\"\\]\",\"tick_ns\":%" SCNd64 ",%n\"frame_id\":%" SCNu64 ",%n",
+                &tick, &from, &number, &end);
+  return end ? from : 0;
+}
 
 struct quoted { /* a text as JSON has it */
   string text;
@@ -124,20 +134,19 @@ struct merger {
     if (!e.get(seq)) p.seq[client] = std::max(p.seq[client], seq);
   }
 
-  /* Where late samples lie, or what they say of their clients' numbers. */
+  /* How many late samples there are, and where they lie. */
   void read_late(bool places) {
     lines in{late_fd, {}};
+    in.until = p.late_until;
     char *line;
     size_t n;
     while (late_fd >= 0 && late.size() < LATE_MOST && in.next(line, n)) {
       int64_t tick;
-      dom::array ids, seqs;
-      dom::element id, seq;
+      dom::array ids;
       dom::object o;
       if (json.parse(line, n, false).get(o) || o["tick_ns"].get(tick) || o["client_id"].get(ids)) continue;
       p.late++;
       if (places) late.push_back({tick, in.at - (off_t)n - 1, n});
-      else if (!o["client_seq"].get(seqs) && !ids.at(0).get(id) && !seqs.at(0).get(seq)) note_seq(column(NI_CLIENTS, id, true), seq);
     }
     std::stable_sort(late.begin(), late.end(), [](auto &a, auto &b) { return a.tick < b.tick; });
   }
@@ -228,13 +237,11 @@ struct merger {
   bool frame(const char *line, size_t n) {
     int64_t tick;
     uint64_t number;
-    int from = 0, end = 0;
     dom::object o;
     simdjson::error_code wrong = simdjson::SUCCESS;
-    (void)!sscanf(line, "{\"session_id\":\"%*36[0-9a-f-]\",\"session_name\":\"%*131[^\"\\]\",\"tick_ns\":%" SCNd64 ",%n\"frame_id\":%" SCNu64 ",%n",
-                  &tick, &from, &number, &end);
-    if (!end || number <= p.last || tick <= p.tick_ns || (wrong = json.parse(line, n, false).get(o)) != simdjson::SUCCESS) {
-      if (end && wrong == simdjson::MEMALLOC) throw std::bad_alloc();
+    int from = head_of(line, tick, number);
+    if (!from || number <= p.last || tick <= p.tick_ns || (wrong = json.parse(line, n, false).get(o)) != simdjson::SUCCESS) {
+      if (from && wrong == simdjson::MEMALLOC) throw std::bad_alloc();
       return false;
     }
     p.last = number, p.tick_ns = tick, p.frames++;
@@ -288,6 +295,7 @@ int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *t
   if (frames.fd < 0) return errno == ENOENT ? 0 : -errno;
   merger m{*p, to, merge, late.fd};
   lines in{frames.fd, {}};
+  in.until = p->until;
   char *line;
   size_t n;
   if (merge) m.read_late(true);
@@ -299,6 +307,68 @@ int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *t
   }
   if (!merge) m.read_late(false);
   return 0;
+} catch (const std::bad_alloc &) {
+  return -ENOMEM;
+} catch (const unreadable &u) {
+  return -u.error;
+}
+
+/* Whole lines from the end, the last one first, in a window that grows where a line does not fit. */
+int ni_past_last(struct ni_past *p, int dir, const char *id, bool count_late) try {
+  descriptor frames(dir, id, "frames.jsonl"), late(dir, id, count_late ? "late.jsonl" : "");
+  struct stat st;
+  if (frames.fd < 0 || fstat(frames.fd, &st) < 0) return errno == ENOENT ? 0 : -errno;
+  merger m{*p, nullptr, false, late.fd};
+  std::vector<char> room;
+  if (count_late) m.read_late(false);
+  off_t end = st.st_size;
+  for (size_t window = CHUNK; end > 0;) {
+    size_t n = std::min(window, (size_t)end), to = n;
+    room.resize(n + simdjson::SIMDJSON_PADDING);
+    ssize_t got = pread(frames.fd, room.data(), n, end - (off_t)n);
+    if (got != (ssize_t)n) return got < 0 ? -errno : -EIO;
+    while (char *stop = (char *)memrchr(room.data(), '\n', to)) {
+      char *before = (char *)memrchr(room.data(), '\n', (size_t)(stop - room.data())), *line = before ? before + 1 : room.data();
+      if (!before && n < (size_t)end && n <= LINE_MOST) break; /* its beginning is not here */
+      *stop = 0;
+      if (m.frame(line, (size_t)(stop - line))) {
+        p->good = end - (off_t)n + (stop - room.data()) + 1;
+        p->frames = 0;
+        ni_sums_free(&p->sums);
+        return 0;
+      }
+      to = (size_t)(line - room.data());
+    }
+    if (to == n && n < (size_t)end && n <= LINE_MOST) window *= 2;
+    else end -= (off_t)(n - (to < n ? to : 0));
+  }
+  return 0;
+} catch (const std::bad_alloc &) {
+  return -ENOMEM;
+}
+
+int ni_past_copy(int dir, const char *id, off_t from, off_t until, int part, off_t *at) try {
+  descriptor frames(dir, id, "frames.jsonl");
+  if (frames.fd < 0 || lseek(frames.fd, from, SEEK_SET) < 0) return -errno;
+  lines in{frames.fd, {}};
+  in.at = from, in.until = until;
+  string out;
+  char *line;
+  size_t n;
+  auto flush = [&] {
+    int e = ni_write_all(part, out.data(), out.size(), *at);
+    *at += (off_t)out.size();
+    return out.clear(), e;
+  };
+  while (from < until && in.next(line, n)) {
+    int64_t tick;
+    uint64_t number;
+    int own = head_of(line, tick, number);
+    if (own) out.append(",\n{").append(line + own, n - (size_t)own);
+    if (out.size() > CHUNK)
+      if (int e = flush()) return e;
+  }
+  return flush();
 } catch (const std::bad_alloc &) {
   return -ENOMEM;
 } catch (const unreadable &u) {

@@ -41,10 +41,19 @@ struct ni_past {                   /* all 0 before, but for quit */
   uint64_t frames, last, bad, late; /* last: number of the newest frame; bad: lines that are none */
   int64_t tick_ns;                 /* of the newest frame, 0: there is none */
   off_t good;                      /* bytes of frames.jsonl up to its last frame */
+  off_t until, late_until;         /* given: what lies behind is not read; 0: all */
   bool mixed;                      /* frames have different orders */
 };
 /* Frames as an array of JSON without its brackets, if to is given; merge: with what came late. 0 or -errno; in any case for ni_past_free(). */
 int ni_past_read(struct ni_past *p, int dir, const char *id, bool merge, FILE *to);
+/* The newest frame alone, from the file's end: its number, tick, columns and clients' numbers; `good`; and how many were late, if that is
+ * wanted. 0 or -errno; for ni_past_free(). */
+int ni_past_last(struct ni_past *p, int dir, const char *id, bool late);
+/*
+ * Frames of frames.jsonl from one byte to another, which lie between lines, behind *at of a NAME.json that has some already, as
+ * ni_past_read() writes them. *at is their end. 0 or -errno.
+ */
+int ni_past_copy(int dir, const char *id, off_t from, off_t until, int part, off_t *at);
 void ni_past_free(struct ni_past *p);
 
 #ifdef __cplusplus

@@ -104,6 +104,11 @@ bool ni_sums_room(struct ni_sums *s, enum ni_group group, size_t columns) {
   return true;
 }
 
+void ni_sums_add(struct ni_sums *to, const struct ni_sums *more, enum ni_group group) {
+  for (size_t i = 0; i < more->cap[group]; i++)
+    for (int k = 0; k < 2; k++) to->of[group][i].sum[k] += more->of[group][i].sum[k], to->of[group][i].n[k] += more->of[group][i].n[k];
+}
+
 void ni_sums_free(struct ni_sums *s) {
   free(s->of[0]);
   free(s->of[1]);

@@ -46,6 +46,8 @@ struct ni_sums {                   /* gpu_util and gpu_memory of each GPU; dram_
 };
 /* false without memory. */
 bool ni_sums_room(struct ni_sums *s, enum ni_group group, size_t columns);
+/* Those of a group; room is there. */
+void ni_sums_add(struct ni_sums *to, const struct ni_sums *more, enum ni_group group);
 void ni_sums_free(struct ni_sums *s);
 
 struct ni_frame_text {             /* all 0 but the flags: no columns */

@@ -46,7 +46,7 @@ int ni_store_read(const char *data, struct ni_session **list, char *why, size_t 
     struct ni_session *s = &states[n - 1 - i].session;
     if (s->active) { /* its state is older than its frames */
       struct ni_past p = {0};
-      if (ni_past_read(&p, dir, s->id, false, NULL) == 0) s->frames = p.last, s->late = p.late;
+      if (ni_past_last(&p, dir, s->id, true) == 0) s->frames = p.last, s->late = p.late;
       ni_past_free(&p);
     }
     (*list)[i] = *s;
@@ -141,15 +141,16 @@ void ni_file_tail(struct ni_buffer *to, const struct ni_state *s, const struct n
   ni_buffer_put(to, "}\n");
 }
 
-int ni_file_write(int dir, const struct ni_state *s, FILE *to, const _Atomic bool *quit) {
+int ni_file_write(int dir, struct ni_state *s, FILE *to, const _Atomic bool *quit) {
   struct ni_past p = {.quit = quit};
   struct ni_buffer text = {0};
   ni_file_head(&text, s);
   if (!text.failed) fwrite(text.text, 1, text.n, to);
   text.n = 0;
   int e = ni_past_read(&p, dir, s->session.id, true, to);
+  s->session.late = p.late;
   struct ni_state now = *s;
-  now.session.late = p.late, now.session.frames_lost += p.bad;
+  now.session.frames_lost += p.bad;
   ni_file_tail(&text, &now, p.of, &p.sums);
   if (!text.failed) fwrite(text.text, 1, text.n, to);
   if (e == 0 && (text.failed || fflush(to))) e = text.failed ? -ENOMEM : -errno;

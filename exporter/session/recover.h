@@ -16,7 +16,7 @@ int ni_store_export(const char *data, const char *id_or_name, FILE *to, char *wh
 /* The file's text before the frames and behind them. */
 void ni_file_head(struct ni_buffer *to, const struct ni_state *s);
 void ni_file_tail(struct ni_buffer *to, const struct ni_state *s, const struct ni_columns of[NI_GROUPS], const struct ni_sums *sums);
-/* All of it, with late samples in their frames. 0 or -errno. *quit becomes true: -EINTR soon; NULL: never. */
-int ni_file_write(int dir, const struct ni_state *s, FILE *to, const _Atomic bool *quit);
+/* All of it, with late samples in their frames, which s->session.late counts then. 0 or -errno. *quit becomes true: -EINTR soon; NULL: never. */
+int ni_file_write(int dir, struct ni_state *s, FILE *to, const _Atomic bool *quit);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/now.h"
 #include "exporter/base/text/time_text.h"
 #include "entry.h"
 #include "recover.h"
@@ -59,7 +60,7 @@ static void forget_resumed(struct ni_store *s) {
 static void note_resumed(struct ni_store *s, const struct ni_past *p, int64_t start_ns) {
   const struct ni_columns *c = &p->of[NI_CLIENTS];
   int64_t tick = p->tick_ns ? p->tick_ns : start_ns;
-  if (s->resumed_ns && s->resumed_ns <= tick) return;
+  if (s->resumed_ns && (s->resumed_ns < tick || (s->resumed_ns == tick && s->n_back >= c->n))) return;
   forget_resumed(s);
   s->resumed_ns = tick;
   s->back = calloc(c->n + 1, sizeof *s->back); /* without memory samples come twice, which is no harm */
@@ -92,7 +93,7 @@ static int load(struct ni_store *s, char *why, size_t cap) {
       s->running++;
       if ((err = ni_entry_save(e)) != 0) fail(err, why, cap, of->name);
     } else if (of->finishing) {
-      ni_entry_finish(e);
+      ni_entry_finish(e, true);
     }
     ni_past_free(&p);
   }
@@ -130,7 +131,9 @@ void ni_store_close(struct ni_store *s) {
   ni_writer_free(s->writer);
   for (size_t i = 0; i < s->n; i++) {
     struct ni_entry *e = s->entry[i];
+    atomic_store(&e->leave, true);
     if (e->finisher) ni_entry_finished(e);
+    if (e->builder) ni_entry_built(e);
     if (e->state.session.active) ni_entry_close(e), (void)ni_entry_save(e);
     drop(e);
   }
@@ -165,6 +168,16 @@ uint64_t ni_store_resumed_seq(const struct ni_store *s, const char *uuid) {
 }
 
 /* ---- start, stop, resume ---- */
+
+#define DRAIN_NS UINT64_C(2000000000) /* until frames that wait are on the disk, which a stop waits for */
+#define LATE_NS UINT64_C(2000000000)  /* of no late sample, before a file that is whole is made anew for those that came */
+
+/* What the writer let go is lost. */
+static void count_gone(struct ni_entry *e) {
+  uint64_t gone = atomic_load(&e->to.gone);
+  e->state.session.frames_lost += gone - e->gone_told;
+  e->gone_told = gone;
+}
 
 size_t ni_store_running(const struct ni_store *s) { return s->running; }
 
@@ -254,36 +267,12 @@ int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct n
   for (size_t i = 0; !e && !(name && *name) && i < s->n; i++)
     if (s->entry[i]->state.session.active) e = s->entry[i];
   if (!e) return refuse(-ENOENT, why, cap, name && *name ? "no session of that name runs" : "no session runs");
-  struct ni_session *of = &e->state.session;
-  struct ni_buffer tail = {0};
-  int err = ni_writer_drain(s->writer);
-  of->end_ns = now_ns;
-  ni_file_tail(&tail, &e->state, s->text.of, &e->sums);
-  if (err == 0 && tail.failed) err = -ENOMEM;
-  off_t at = e->to.at[NI_PART];
-  if (err == 0) err = ni_write_all(e->part.fd, tail.text, tail.n, at);
-  if (err == 0 && ftruncate(e->part.fd, at + (off_t)tail.n) < 0) err = -errno;
-  if (err == 0 && fsync(e->part.fd) < 0) err = -errno;
-  free(tail.text);
-  if (err == 0) {
-    of->active = false, of->finishing = true; /* a head that is killed from here on makes the file again */
-    err = ni_entry_save(e);
-  }
-  if (err) {
-    of->active = true, of->finishing = false, of->end_ns = 0;
-    return fail(err, why, cap, "the session goes on, since it cannot be written");
-  }
+  int err = ni_writer_drain(s->writer, &e->to, ni_now_ns(CLOCK_MONOTONIC) + DRAIN_NS);
+  count_gone(e);
+  if (err == 0) err = ni_entry_end(e, now_ns, s->text.of);
+  if (err) return fail(err, why, cap, "the session goes on, since it cannot be written");
   s->running--;
-  ni_sums_free(&e->sums);
-  e->to.fd[NI_PART] = -1;
-  err = ni_entry_name(&s->place, &e->state, &e->part);
-  if (err) snprintf(of->error, sizeof of->error, "the file was not put in its place, and is made again: %s", strerror(-err));
-  else e->state.named = true;
-  ni_entry_close(e);
-  of->finishing = err || of->late || e->mixed;
-  if (of->finishing) ni_entry_finish(e);
-  (void)ni_entry_save(e); /* where it fails, the file is made again after the next start */
-  *out = *of;
+  *out = e->state.session;
   return 0;
 }
 
@@ -292,11 +281,11 @@ int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, 
   (void)now_ns;
   if (!e) return refuse(-ENOENT, why, cap, find(s, id_or_name, true) ? "it runs already" : "no session of that name or id");
   if (find(s, e->state.session.name, true)) return refuse(-EEXIST, why, cap, "a session of that name runs");
-  if (e->finisher && !atomic_load(&e->finished)) return refuse(-EBUSY, why, cap, "late samples are being put into its file: again in a while");
+  if (e->finisher && e->anew && !atomic_load(&e->finished)) return refuse(-EBUSY, why, cap, "its file is being made whole: again in a while");
   if (e->finisher) ni_entry_finished(e);
   if (e->state.gsprof != s->o.gsprof) return refuse(-EINVAL, why, cap, "it was recorded in the other form (gsprof's, or native)");
   if (s->running >= NI_STORE_SESSIONS_MAX) return refuse(-ENOSPC, why, cap, "256 sessions run already");
-  int err = ni_writer_drain(s->writer); /* late samples of it may be on their way */
+  int err = ni_writer_drain(s->writer, &e->to, ni_now_ns(CLOCK_MONOTONIC) + DRAIN_NS); /* late samples of it may be on their way */
   if (err == 0) err = begin(s, e);
   if (err) return fail(err, why, cap, id_or_name);
   *out = e->state.session;
@@ -349,18 +338,39 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
   ni_frame_put(&s->late, &f, &text);
   bool put = ni_writer_put(s->writer, to, NULL, n, tick_ns, true, &text) == 0;
   for (size_t i = 0; i < s->n; i++)
-    for (size_t k = 0; k < n; k++)
-      if (to[k] == &s->entry[i]->to) *(put ? &s->entry[i]->state.session.late : &s->entry[i]->state.session.frames_lost) += 1;
+    for (size_t k = 0; k < n; k++) {
+      struct ni_entry *e = s->entry[i];
+      if (to[k] != &e->to) continue;
+      *(put ? &e->state.session.late : &e->state.session.frames_lost) += 1;
+      if (e->state.session.active || !put) continue;
+      bool first = !e->late_ns && !e->state.session.finishing;
+      e->late_ns = ni_now_ns(CLOCK_MONOTONIC);
+      e->state.session.finishing = true; /* its file will have it; a head that is killed now does that, too */
+      if (first) (void)ni_entry_save(e);
+    }
+}
+
+/* Threads that are done; files that late samples came for. */
+static void look_at(struct ni_store *s, struct ni_entry *e, uint64_t now) {
+  if (e->finisher && atomic_load(&e->finished)) ni_entry_finished(e);
+  if (e->builder && !e->finisher && atomic_load(&e->built)) ni_entry_built(e);
+  if (e->late_ns && !e->finisher && now - e->late_ns > LATE_NS && !e->state.session.active &&
+      ni_writer_drain(s->writer, &e->to, 0) == 0)
+    ni_entry_finish(e, true);
 }
 
 int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {
   int64_t safe = ni_writer_safe(s->writer, degraded);
+  uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   for (size_t i = 0; i < s->n; i++) {
     struct ni_entry *e = s->entry[i];
     struct ni_session *of = &e->state.session;
-    if (e->finisher && atomic_load(&e->finished)) ni_entry_finished(e);
-    if (of->active) snprintf(of->error, sizeof of->error, "%s", degraded);
-    if (of->active && !*degraded && of->frames_lost != e->lost_told) (void)ni_entry_save(e);
+    int refused = of->active ? atomic_load(&e->to.refused) : 0;
+    look_at(s, e, now);
+    count_gone(e);
+    if (of->active && refused) fail(refused, of->error, sizeof of->error, "it is not written");
+    else if (of->active && !refused && strncmp(of->error, "it is not written", 17) == 0) *of->error = 0;
+    if (of->active && !refused && of->frames_lost != e->lost_told) (void)ni_entry_save(e);
   }
   return safe;
 }

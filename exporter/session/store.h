@@ -31,7 +31,7 @@ struct ni_session {
   char id[40], name[132], file[512];  /* file: name of the output, in the store's folder of output */
   int64_t start_ns, end_ns;           /* end_ns 0: it runs */
   uint64_t frames, frames_lost, late; /* late: samples that came after their frame */
-  bool active, finishing;             /* finishing: stopped, and late samples are being put in */
+  bool active, resuming, finishing;   /* resuming: it goes on, and its frames are being read; finishing: stopped, its file is being made whole */
   char error[256];                    /* of the disk; "": none */
 };
 

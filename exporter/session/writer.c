@@ -13,28 +13,29 @@
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
-#include "store.h"
+#include "folder.h"
 
 struct item {
   struct item *next;
   int64_t tick;
+  uint64_t since_ns;
   bool late;
   struct ni_buffer text;
-  size_t n;
-  struct { struct ni_written *to; uint64_t id; } of[];
+  size_t n, left;                   /* left: of how many it is not on the disk, or let go */
+  struct { struct ni_written *to; uint64_t id; bool done; } of[];
 };
 
 struct ni_writer {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t moved;             /* the queue, or what became of it */
-  struct item *first, **end;        /* below the lock, as all of these */
-  struct item *batch;               /* what is being written: the thread's, but for being looked whether there is one */
+  struct item *first, **end, *last; /* below the lock, as all of these; last: of the queue, NULL: it is empty */
   size_t held;
   int64_t safe;
-  int error, event;
+  int event;
   bool quit;
   char degraded[256];
+  struct item *batch;               /* the thread's: what is being written, or waits for another try */
 };
 
 static int open_late(struct ni_written *to) {
@@ -63,49 +64,105 @@ static int append(struct ni_written *to, enum ni_file file, const char *before, 
   return e;
 }
 
-static int write_item(const struct item *it) {
+static int write_one(const struct item *it, size_t i) {
   char before[320];
+  struct ni_written *to = it->of[i].to;
   int e = 0;
-  for (size_t i = 0; i < it->n && e == 0; i++) {
+  if (it->late) {
+    snprintf(before, sizeof before, "{\"tick_ns\":%" PRId64 ",", it->tick);
+    if (to->fd[NI_LATE] < 0) e = open_late(to);
+    if (e == -ENOENT) return 0; /* somebody removed the session's folder: nobody wants it */
+    return e ? e : append(to, NI_LATE, before, &it->text, "\n");
+  }
+  snprintf(before, sizeof before, "{\"session_id\":\"%s\",\"session_name\":\"%s\",\"tick_ns\":%" PRId64 ",\"frame_id\":%" PRIu64 ",",
+           to->id, to->name, it->tick, it->of[i].id);
+  e = append(to, NI_FRAMES, before, &it->text, "\n");
+  snprintf(before, sizeof before, "%s{\"frame_id\":%" PRIu64 ",", to->now[NI_PART] > to->head ? ",\n" : "", it->of[i].id);
+  return e || to->fd[NI_PART] < 0 ? e : append(to, NI_PART, before, &it->text, "");
+}
+
+int ni_written_join(struct ni_written *to) {
+  int64_t from = atomic_load(&to->joins); /* pairs with build() of entry.c */
+  off_t at = to->part_at;
+  if (to->fd[NI_PART] >= 0 || !from) return 0;
+  int e = ni_past_copy(to->store, to->id, from, to->at[NI_FRAMES], to->part, &at);
+  if (e == 0) to->fd[NI_PART] = to->part, to->at[NI_PART] = to->now[NI_PART] = at;
+  return e;
+}
+
+/* Each target of each item that is not done yet. */
+#define EACH(it, first, i) for (struct item *it = (first); it; it = it->next) for (size_t i = 0; i < it->n; i++) if (!it->of[i].done)
+
+static void sync_one(struct ni_written *to, enum ni_file f) {
+  int *e = &to->error[f == NI_LATE];
+  if (!to->dirty[f]) return;
+  to->dirty[f] = false;
+  if (f == NI_PART) (void)sync_file_range(to->fd[f], to->at[f], 0, SYNC_FILE_RANGE_WRITE); /* made anew after a kill: it only begins its way */
+  else if (fdatasync(to->fd[f]) < 0 && !*e) *e = -errno;
+}
+
+/* Each file is synced once. What is on the disk then is done. The first error, and whose; *done: how much. */
+static int write_batch(struct item *first, uint64_t now, const struct ni_written **whose, size_t *done) {
+  int e = 0;
+  *done = 0;
+  EACH(it, first, i) {
     struct ni_written *to = it->of[i].to;
-    if (it->late) {
-      snprintf(before, sizeof before, "{\"tick_ns\":%" PRId64 ",", it->tick);
-      if (to->fd[NI_LATE] < 0) e = open_late(to);
-      if (e == -ENOENT && (e = 0, true)) continue; /* somebody removed the session's folder: nobody wants it */
-      if (e == 0) e = append(to, NI_LATE, before, &it->text, "\n");
-      continue;
-    }
-    snprintf(before, sizeof before, "{\"session_id\":\"%s\",\"session_name\":\"%s\",\"tick_ns\":%" PRId64 ",\"frame_id\":%" PRIu64 ",",
-             to->id, to->name, it->tick, it->of[i].id);
-    e = append(to, NI_FRAMES, before, &it->text, "\n");
-    snprintf(before, sizeof before, "%s{\"frame_id\":%" PRIu64 ",", to->now[NI_PART] > to->head ? ",\n" : "", it->of[i].id);
-    if (e == 0) e = append(to, NI_PART, before, &it->text, "");
+    memcpy(to->now, to->at, sizeof to->at);
+    if (now >= to->again_ns) to->error[0] = to->error[1] = 0;
+  }
+  EACH(it, first, i) {
+    int *bad = &it->of[i].to->error[it->late];
+    if (!*bad && !it->late) *bad = ni_written_join(it->of[i].to);
+    if (!*bad) *bad = write_one(it, i);
+  }
+  EACH(it, first, i) for (enum ni_file f = 0; f < NI_FILES; f++) sync_one(it->of[i].to, f);
+  EACH(it, first, i) {
+    struct ni_written *to = it->of[i].to;
+    int bad = to->error[it->late];
+    if (bad && now >= to->again_ns) to->again_ns = now + UINT64_C(1000000000);
+    if (bad && !e) e = bad, *whose = to;
+    atomic_store(&to->refused, to->error[0] ? to->error[0] : to->error[1]);
+    if (bad) continue;
+    for (enum ni_file f = it->late ? NI_LATE : NI_FRAMES; f <= (it->late ? NI_LATE : NI_PART); f++) to->at[f] = to->now[f];
+    atomic_store(&to->whole, to->at[NI_FRAMES]);
+    if (it->late && to->fd[NI_LATE] >= 0) close(to->fd[NI_LATE]), to->fd[NI_LATE] = -1;
+    it->of[i].done = true, to->lets_go[it->late] = false;
+    ++*done;
   }
   return e;
 }
 
-/* Each file is synced once, and counts as written when all are. The part, which is made anew after a kill, only begins its way. */
-static int write_batch(struct item *first) {
-  int e = 0;
-  for (struct item *it = first; it; it = it->next)
-    for (size_t i = 0; i < it->n; i++) memcpy(it->of[i].to->now, it->of[i].to->at, sizeof it->of[i].to->at);
-  for (struct item *it = first; it && e == 0; it = it->next) e = write_item(it);
-  for (struct item *it = first; it && e == 0; it = it->next)
-    for (size_t k = 0; k < it->n * NI_FILES && e == 0; k++) {
-      struct ni_written *to = it->of[k / NI_FILES].to;
-      enum ni_file f = k % NI_FILES;
-      if (!to->dirty[f]) continue;
-      if (f != NI_PART) e = fdatasync(to->fd[f]) < 0 ? -errno : 0;
-      else (void)sync_file_range(to->fd[f], to->at[f], 0, SYNC_FILE_RANGE_WRITE);
-      to->dirty[f] = false;
+/* What waits too long, where others were written. */
+static void let_go(struct item *first, uint64_t now, bool full) {
+  EACH(it, first, i) {
+    struct ni_written *to = it->of[i].to;
+    if (!to->error[it->late]) continue;
+    if ((full || now - it->since_ns > NI_WRITER_WAITS_S * UINT64_C(1000000000))) to->lets_go[it->late] = true;
+    if (!to->lets_go[it->late]) continue;
+    it->of[i].done = true;
+    atomic_fetch_add(&to->gone, 1);
+  }
+}
+
+/* What is done leaves the batch; locked. */
+static void settle(struct ni_writer *w) {
+  bool all = true;
+  for (struct item **at = &w->batch, *it; (it = *at);) {
+    size_t left = 0;
+    for (size_t i = 0; i < it->n; i++) left += !it->of[i].done;
+    for (size_t i = 0; left < it->left && i < it->n; i++)
+      if (it->of[i].done && it->of[i].to) it->of[i].to->waits--, it->left--, it->of[i].to = NULL;
+    all = all && !left;
+    if (all && !it->late) w->safe = it->tick;
+    if (left) {
+      at = &it->next;
+      continue;
     }
-  for (struct item *it = first; it && e == 0; it = it->next)
-    for (size_t i = 0; i < it->n; i++) {
-      struct ni_written *to = it->of[i].to;
-      memcpy(to->at, to->now, sizeof to->at);
-      if (to->fd[NI_LATE] >= 0) close(to->fd[NI_LATE]), to->fd[NI_LATE] = -1;
-    }
-  return e;
+    w->held -= it->text.cap;
+    *at = it->next;
+    free(it->text.text);
+    free(it);
+  }
 }
 
 static void wait_moved(struct ni_writer *w, unsigned ms) {
@@ -126,29 +183,30 @@ static void *run(void *arg) {
   struct ni_writer *w = arg;
   pthread_mutex_lock(&w->lock);
   for (;;) {
-    if (!w->batch) {
-      w->batch = w->first; /* what comes meanwhile is of the next one */
-      w->first = NULL, w->end = &w->first;
-    }
+    struct item **end = &w->batch;
+    while (*end) end = &(*end)->next;
+    *end = w->first; /* what comes meanwhile is of the next one */
+    w->first = w->last = NULL, w->end = &w->first;
     if (!w->batch && w->quit) break;
     if (!w->batch) {
       pthread_cond_wait(&w->moved, &w->lock);
       continue;
     }
+    bool full = w->held > NI_STORE_HELD_MAX / 2;
     pthread_mutex_unlock(&w->lock);
-    int e = write_batch(w->batch);
+    const struct ni_written *whose = NULL;
+    uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
+    size_t done;
+    int e = write_batch(w->batch, now, &whose, &done);
+    if (e && done) let_go(w->batch, now, full);
     pthread_mutex_lock(&w->lock);
-    w->error = e;
-    snprintf(w->degraded, sizeof w->degraded, "%s%s", e ? "sessions are not written: " : "", e ? strerror(-e) : "");
-    for (struct item *it = e ? NULL : w->batch; it; it = it->next) {
-      if (!it->late) w->safe = it->tick;
-      w->held -= it->text.cap;
-    }
-    if (e == 0) free_items(w->batch), w->batch = NULL;
+    if (e && done) snprintf(w->degraded, sizeof w->degraded, "session %s is not written: %s", whose->name, strerror(-e));
+    else snprintf(w->degraded, sizeof w->degraded, "%s%s", e ? "sessions are not written: " : "", e ? strerror(-e) : "");
+    settle(w);
     (void)!write(w->event, &(uint64_t){1}, 8);
     pthread_cond_broadcast(&w->moved);
     if (e && w->quit) break;
-    if (e) wait_moved(w, 1000);
+    if (w->batch && !w->first) wait_moved(w, 1000);
   }
   pthread_mutex_unlock(&w->lock);
   return NULL;
@@ -188,25 +246,27 @@ int ni_writer_put(struct ni_writer *w, struct ni_written *const *to, const uint6
   if (it && text->cap > text->n) ni_array_fit(text->text, text->n, text->cap); /* it may wait */
   pthread_mutex_lock(&w->lock);
   int e = !it ? -ENOMEM : n && w->held + text->cap > NI_STORE_HELD_MAX ? -ENOBUFS : 0;
-  if (e == 0) {
-    *it = (struct item){.tick = tick_ns, .late = late, .text = *text, .n = n};
-    for (size_t i = 0; i < n; i++) it->of[i].to = to[i], it->of[i].id = id ? id[i] : 0;
+  bool more = e == 0 && !n && w->last && !w->last->n; /* nobody wants the tick: one says it for those before */
+  if (more) {
+    w->last->tick = tick_ns;
+  } else if (e == 0) {
+    *it = (struct item){.tick = tick_ns, .since_ns = ni_now_ns(CLOCK_MONOTONIC), .late = late, .text = *text, .n = n, .left = n};
+    for (size_t i = 0; i < n; i++) it->of[i].to = to[i], it->of[i].id = id ? id[i] : 0, to[i]->waits++;
     w->held += text->cap;
-    *w->end = it;
+    *w->end = w->last = it;
     w->end = &it->next;
     pthread_cond_broadcast(&w->moved);
   }
   pthread_mutex_unlock(&w->lock);
-  if (e) free(text->text), free(it);
+  if (e || more) free(text->text), free(it);
   *text = (struct ni_buffer){0};
   return e;
 }
 
-int ni_writer_drain(struct ni_writer *w) {
-  uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + UINT64_C(2000000000);
+int ni_writer_drain(struct ni_writer *w, struct ni_written *to, uint64_t until_ns) {
   pthread_mutex_lock(&w->lock);
-  while ((w->first || w->batch) && ni_now_ns(CLOCK_MONOTONIC) < until) wait_moved(w, 100);
-  int e = w->first || w->batch ? w->error ? w->error : -EBUSY : 0;
+  while (to->waits && !atomic_load(&to->refused) && ni_now_ns(CLOCK_MONOTONIC) < until_ns) wait_moved(w, 100);
+  int e = !to->waits ? 0 : atomic_load(&to->refused) ? atomic_load(&to->refused) : -EBUSY;
   pthread_mutex_unlock(&w->lock);
   return e;
 }

@@ -63,7 +63,6 @@ static void look_at_disk(struct ni_core *c) {
   if (done) c->safe_tick_ns = c->out[done - 1].tick_ns, c->acknowledge = true;
   for (size_t i = 0; i < done; i++) free(c->out[i].safe);
   if (!done) return;
-  if (!done) return;
   c->n_out -= done;
   memmove(c->out, c->out + done, c->n_out * sizeof *c->out);
 }
@@ -102,29 +101,37 @@ int ni_core_start(struct ni_core *c, const char *name, struct ni_session *out, c
   return e;
 }
 
+/* All that run, the oldest first: the message names each file; or which session goes on, and why. */
+static int stop_all(struct ni_core *c, struct ni_session *last, char *message, size_t cap) {
+  struct ni_session *list, one;
+  char why[256], wrong[400] = "";
+  int n = ni_store_list(c->store, &list), e = n < 0 ? n : 0;
+  unsigned stopped = 0, more = 0;
+  size_t at = (size_t)snprintf(message, cap, "Profiling stopped. Data saved to ");
+  for (int i = n; i-- > 0;) {
+    if (!list[i].active) continue;
+    int failed = ni_store_stop(c->store, list[i].name, c->now_ns, &one, why, sizeof why);
+    if (failed < 0) e = failed, snprintf(wrong, sizeof wrong, "%s: %s", list[i].name, why);
+    if (failed < 0) continue;
+    bool fits = cap - at > strlen(one.file) + 40;
+    if (fits) at += (size_t)snprintf(message + at, cap - at, "%s%s", stopped ? ", " : "", one.file);
+    more += !fits, stopped++, *last = one;
+  }
+  if (more) snprintf(message + at, cap - at, " and %u more", more);
+  if (n >= 0) free(list);
+  if (!stopped && e == 0) return snprintf(message, cap, "Profiling is not active."), -ENOENT;
+  if (e && *wrong) snprintf(message, cap, "%s. %u others have ended", wrong, stopped);
+  else if (e) snprintf(message, cap, "%s", strerror(-e));
+  return e;
+}
+
 int ni_core_stop(struct ni_core *c, const char *name, struct ni_session *last, char *message, size_t cap) {
-  struct ni_session *list;
-  int n = 0, e = 0, stopped = 0;
-  snprintf(message, cap, "%s", strerror(ENOMEM));
   /* Frames that wait for somebody are made now: the session has all that was said before its end. */
   int64_t newest = c->frame_ns ? c->frame_ns : c->safe_tick_ns, held = NI_GRID_HOLD_NS + NI_GRID_BACK_NS;
   while (newest && newest + (int64_t)c->period_ns <= c->now_ns && next_frame(c, c->now_ns + held)) newest = c->frame_ns;
-  if (name && *name) {
-    e = ni_store_stop(c->store, name, c->now_ns, last, message, cap);
-    stopped = e == 0;
-  } else {
-    n = ni_store_list(c->store, &list);
-    for (int i = 0; i < n; i++) {
-      if (!list[i].active) continue;
-      int of = ni_store_stop(c->store, list[i].name, c->now_ns, last, message, cap);
-      if (of < 0) e = of;
-      stopped += of == 0;
-    }
-    if (n >= 0) free(list);
-    if (n < 0) e = n;
-    if (!stopped && e == 0) e = -ENOENT, snprintf(message, cap, "Profiling is not active.");
-  }
-  if (stopped && e == 0) snprintf(message, cap, "Profiling stopped. Data saved to %s", last->file);
   c->changes++;
+  if (!name || !*name) return stop_all(c, last, message, cap);
+  int e = ni_store_stop(c->store, name, c->now_ns, last, message, cap);
+  if (e == 0) snprintf(message, cap, "Profiling stopped. Data saved to %s", last->file);
   return e;
 }

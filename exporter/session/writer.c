@@ -101,7 +101,7 @@ static void sync_one(struct ni_written *to, enum ni_file f) {
   else if (fdatasync(to->fd[f]) < 0 && !*e) *e = -errno;
 }
 
-/* Each file is synced once. What is on the disk then is done. The first error, and whose; *done: how much. */
+/* Each file is synced once. What is on the disk then is done. The last error, and whose, NULL: of several; *done: how much. */
 static int write_batch(struct item *first, uint64_t now, const struct ni_written **whose, size_t *done) {
   int e = 0;
   *done = 0;
@@ -120,7 +120,7 @@ static int write_batch(struct item *first, uint64_t now, const struct ni_written
     struct ni_written *to = it->of[i].to;
     int bad = to->error[it->late];
     if (bad && now >= to->again_ns) to->again_ns = now + UINT64_C(1000000000);
-    if (bad && !e) e = bad, *whose = to;
+    if (bad) *whose = e && *whose != to ? NULL : to, e = bad;
     atomic_store(&to->refused, to->error[0] ? to->error[0] : to->error[1]);
     if (bad) continue;
     for (enum ni_file f = it->late ? NI_LATE : NI_FRAMES; f <= (it->late ? NI_LATE : NI_PART); f++) to->at[f] = to->now[f];
@@ -200,8 +200,9 @@ static void *run(void *arg) {
     int e = write_batch(w->batch, now, &whose, &done);
     if (e && done) let_go(w->batch, now, full);
     pthread_mutex_lock(&w->lock);
-    if (e && done) snprintf(w->degraded, sizeof w->degraded, "session %s is not written: %s", whose->name, strerror(-e));
-    else snprintf(w->degraded, sizeof w->degraded, "%s%s", e ? "sessions are not written: " : "", e ? strerror(-e) : "");
+    *w->degraded = 0;
+    if (e && whose) snprintf(w->degraded, sizeof w->degraded, "session %s is not written: %s", whose->name, strerror(-e));
+    else if (e) snprintf(w->degraded, sizeof w->degraded, "sessions are not written: %s", strerror(-e));
     settle(w);
     (void)!write(w->event, &(uint64_t){1}, 8);
     pthread_cond_broadcast(&w->moved);

@@ -62,6 +62,43 @@ def full():
         a.close()
 
 
+def one_of_two():
+    """The late samples of one session cannot be written: its frames are, and all of the other; when they can be, they are."""
+    with head.Head("one") as h:
+        agents = [head.Agent(h, "n%d" % i) for i in range(2)]
+        wrong = h.start("wrong")["session_id"]
+        head.until(lambda: all(a.acked > 3 for a in agents))
+        h.start("right")
+        begin, there = time.time(), os.path.join(h.data, wrong, "late.jsonl")
+        os.mkdir(there)
+        for a in agents:  # what comes for a frame that is out
+            old = head.ours.Sample(seq=a.seq + 1, time_ns=round((a.time[a.acked] - 2) * 1e9))
+            with a.lock:
+                a.seq += 1
+                a.time[a.seq] = old.time_ns / 1e9
+                a.kept.append(old)
+                a.put(old)
+        got = head.until(lambda: h.get("/status")["degraded"])
+        assert "session wrong is not written: Is a directory" == got, got
+        frames = h.session("wrong")["frames"], h.session("right")["frames"]
+        head.until(lambda: h.session("right")["frames"] > frames[1] + 5)
+        lines = [len(open(os.path.join(h.data, s["session_id"], "frames.jsonl")).readlines()) for s in h.get("/profiling/sessions")["sessions"]]
+        assert lines[0] >= frames[1] + 3 and lines[1] >= frames[0] + 3, (lines, frames)
+        assert h.session("wrong")["error"] and not h.session("right")["error"], h.get("/profiling/sessions")
+        assert h.post("/profiling/stop", "right")["success"]
+        assert not h.post("/profiling/stop", "wrong")["success"]  # not all of it is written
+        os.rmdir(there)
+        head.until(lambda: not h.get("/status")["degraded"])
+        head.until(lambda: all(a.time.get(a.acked, 0) > begin + 2 for a in agents))
+        assert not h.session("wrong")["error"] and h.session("wrong")["late"] == 2, h.session("wrong")
+        h.stop("wrong")
+        h.file("right")
+        d = h.file("wrong")
+        assert d["late_samples"] == 2 and d["frames_lost"] == 0, (d["late_samples"], d["frames_lost"])
+        for a in agents:
+            a.close()
+
+
 def read_only():
     """A folder that cannot be made."""
     for words in ("--data-dir", "/proc/x"), ("--data-dir", head.WORK + "/a_file"):
@@ -79,6 +116,6 @@ def taken():
 
 
 open(head.WORK + "/a_file", "w").close()
-head.run([taken] + ([full, read_only] if FULL else []))
+head.run([taken, one_of_two] + ([full, read_only] if FULL else []))
 if not FULL:
     print("no file system of its own: a full disk was not tried")

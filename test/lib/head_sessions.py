@@ -32,7 +32,14 @@ def overlapping(h, a):
     assert r.success and r.message == "Profiling stopped. Data saved to two.json", r.message
     time.sleep(0.5)
     h.start("four")
-    assert h.unary("StopProfiling", theirs.StartProfilingRequest(), head.ConnectResponse).success
+    r = h.unary("StopProfiling", theirs.StartProfilingRequest(), head.ConnectResponse)
+    assert (r.success, r.message) == (True, "Profiling stopped. Data saved to three.json, four.json"), r  # each of them is named
+    # Whoever is asked says the same from then on.
+    told, sessions, grpcs = h.get("/status"), h.get("/profiling/sessions"), h.unary("GetStatus", head.Raw(b""), theirs.StatusResponse)
+    assert not told["is_profiling"] and not told["sessions"] and not grpcs.is_profiling and sessions["active_sessions"] == 0
+    newest = sessions["sessions"][0]
+    assert told["output_filename"] == grpcs.output_filename == newest["output_file"] == "four.json"
+    assert told["frame_id_counter"] == grpcs.frame_id_counter == newest["frames"] == len(json.load(open(h.out + "/four.json"))["frames"])
     r = h.unary("StopProfiling", theirs.StartProfilingRequest(), head.ConnectResponse)
     assert (r.success, r.message) == (False, "Profiling is not active."), r
     assert not h.get("/status")["is_profiling"]

@@ -5,4 +5,4 @@ set -euo pipefail
 driver=$BUILD/test/host/head_load
 [ -x "$driver" ] || { echo "$driver is not built"; exit 77; }
 case $BUILD in *san) echo "skip: a sanitizer's costs are not the head's"; exit 77 ;; esac
-python3 test/lib/head_load.py "$driver"
+python3 test/lib/head_load.py "$driver" "$BUILD/test/host/session_feed"

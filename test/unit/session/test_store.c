@@ -20,6 +20,7 @@
 
 #include "exporter/session/recover.h"
 #include "exporter/session/store.h"
+#include "exporter/session/writer.h"
 
 #define PERIOD INT64_C(500000000)
 #define T(ticks) (INT64_C(1790000000000000000) + (int64_t)((ticks) * (double)PERIOD))
@@ -340,6 +341,41 @@ static void full_disk(void **state) {
                           "assert [x[\"frame_id\"] for x in f] == list(range(1, len(f) + 1)) and d[\"frames_lost\"] == 2'"), 0);
 }
 
+/* Of two sessions one's disk is full: the other is written, and what the first one refuses is let go at half of the queue, and counted. */
+static void one_that_refuses(void **state) {
+  enum { EACH = 1 << 20, ALL = NI_STORE_HELD_MAX / EACH + 8 };
+  struct ni_writer *w;
+  struct ni_written good = {.fd = {-1, -1, -1}}, bad = good, *both[] = {&good, &bad};
+  int64_t safe = 0;
+  (void)state;
+  good.fd[NI_FRAMES] = open("good", O_RDWR | O_CREAT, 0600), bad.fd[NI_FRAMES] = open("/dev/full", O_RDWR);
+  snprintf(good.name, sizeof good.name, "good"), snprintf(bad.name, sizeof bad.name, "bad");
+  assert_int_equal(ni_writer_new(&w), 0);
+  unsigned refused = 0, first = 0;
+  for (unsigned n = 1; n <= ALL; n++) {
+    struct ni_buffer text = {.text = malloc(EACH), .n = EACH, .cap = EACH};
+    memset(text.text, 'x', EACH);
+    uint64_t id[] = {n, n};
+    refused += ni_writer_put(w, both, id, 2, n, false, &text) != 0;
+    for (int i = 0; i < 2000 && ni_writer_drain(w, &good, 0) != 0; i++) usleep(1000); /* the other one is never behind */
+    safe = ni_writer_safe(w, degraded);
+    if (safe && !first) first = n;
+  }
+  assert_string_equal(degraded, "session bad is not written: No space left on device");
+  assert_true(refused == 0 && first >= NI_STORE_HELD_MAX / 2 / EACH && first < NI_STORE_HELD_MAX / EACH); /* nothing is acknowledged before */
+  for (int i = 0; i < 2000 && ni_writer_safe(w, degraded) < ALL; i++) usleep(1000);
+  assert_true(ni_writer_safe(w, degraded) == ALL && atomic_load(&bad.gone) == ALL && atomic_load(&good.gone) == 0);
+  for (int k = 1; k <= 100000; k++) { /* ticks that nobody wants are one item */
+    struct ni_buffer none = {0};
+    assert_int_equal(ni_writer_put(w, both, NULL, 0, ALL + k, false, &none), 0);
+  }
+  ni_writer_free(w);
+  struct stat st;
+  assert_true(fstat(good.fd[NI_FRAMES], &st) == 0 && st.st_size > (off_t)ALL * EACH);
+  close(good.fd[NI_FRAMES]), close(bad.fd[NI_FRAMES]);
+  unlink("good");
+}
+
 static void one_head(void **state) {
   (void)state;
   pid_t child = fork();
@@ -359,7 +395,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(names, begin, end), cmocka_unit_test_setup_teardown(overlaps, begin, end),
       cmocka_unit_test_setup_teardown(export_is_the_file, begin, end), cmocka_unit_test_setup_teardown(late_ones_find_their_frame, begin, end),
       cmocka_unit_test_setup_teardown(resumed, begin, end), cmocka_unit_test_setup_teardown(gsprofs_form, begin, end),
-      cmocka_unit_test_setup_teardown(full_disk, begin, end), cmocka_unit_test_setup_teardown(one_head, begin, end),
+      cmocka_unit_test_setup_teardown(full_disk, begin, end), cmocka_unit_test_setup_teardown(one_that_refuses, begin, end),
+      cmocka_unit_test_setup_teardown(one_head, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

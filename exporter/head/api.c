@@ -7,7 +7,6 @@
 #include "api_json.h"
 #include "body.h"
 #include "exporter/base/array.h"
-#include "exporter/base/text/json_write.h"
 #include "exporter/cmds/head.h"
 #include "exporter/http/http.h"
 #include "exporter/output/report/page_file.h"
@@ -31,38 +30,60 @@ static void text(struct ni_http_answer *a, unsigned status, const char *type, co
 
 static void refuse(struct ni_http_answer *a, unsigned status, const char *why) { a->status = status, a->why = why; }
 
-static void unfit(struct ni_http_answer *a, const struct ni_body *b) {
-  FILE *f = open_memstream(&a->body, &a->len);
-  a->status = 422, a->type = "application/json";
-  if (!f) return;
-  fprintf(f, "{\"detail\":[{\"type\":\"%s\",\"loc\":%s,\"msg\":\"%s\",\"input\":null}]}", b->type, b->place, b->message);
-  fclose(f);
+/* An object between two texts, for free(); NULL without memory. json_write.h makes no line feeds inside. */
+static char *object(const char *before, ni_api_members *members, const void *of, const char *behind, size_t *len) {
+  struct ni_json j;
+  char *out = NULL;
+  FILE *f = open_memstream(&out, len);
+  if (!f) return NULL;
+  fputs(before, f);
+  ni_json_begin(&j, f);
+  ni_json_object(&j, NULL);
+  members(&j, of);
+  ni_json_end_object(&j);
+  fputs(behind, f);
+  return fclose(f) == 0 ? out : (free(out), *len = 0, NULL);
+}
+
+static void json(struct ni_http_answer *a, unsigned status, ni_api_members *members, const void *of) {
+  a->status = status, a->type = "application/json";
+  a->body = object("", members, of, "", &a->len);
+}
+
+static void unfit_members(struct ni_json *j, const void *of) {
+  const struct ni_body *b = of;
+  ni_json_array(j, "detail");
+  ni_json_object(j, NULL);
+  ni_json_text(j, "type", b->type);
+  ni_json_array(j, "loc");
+  ni_json_text(j, NULL, "body");
+  if (b->place && *b->place) ni_json_text(j, NULL, b->place);
+  else if (b->place) ni_json_u64(j, NULL, 0);
+  ni_json_end_array(j);
+  ni_json_text(j, "msg", b->message);
+  ni_json_text(j, "input", NULL);
+  ni_json_end_object(j);
+  ni_json_end_array(j);
 }
 
 /* Numbers may be those of a moment ago; that a session runs or has ended is said at once. */
-static void made(struct ni_http_answer *a, const struct ni_core *c, void (*make)(FILE *f, const struct ni_core *c)) {
-  FILE *f = open_memstream(&a->body, &a->len);
-  a->status = 200, a->type = "application/json", a->shared = make == ni_api_latest || make == ni_api_clients;
-  if (!f) return;
-  make(f, c);
-  fclose(f);
+static void made(struct ni_http_answer *a, const struct ni_core *c, ni_api_members *members) {
+  json(a, 200, members, c);
+  a->shared = members == ni_api_latest || members == ni_api_clients;
 }
 
-/* What start, stop and resume answer; stopped: names of what ended. */
-static void told(struct ni_http_answer *a, bool success, const char *message, const struct ni_session *s, bool start) {
-  struct ni_json j;
-  FILE *f = open_memstream(&a->body, &a->len);
-  a->status = 200, a->type = "application/json";
-  if (!f) return;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_bool(&j, "success", success);
-  ni_json_text(&j, "message", message);
-  ni_json_text(&j, "output_file", start ? (success ? s->file : "") : NULL);
-  ni_json_text(&j, "session_id", success ? s->id : NULL);
-  ni_json_text(&j, "name", success ? s->name : NULL);
-  ni_json_end_object(&j);
-  fclose(f);
+struct told {
+  bool success, file;                 /* file: the answer names the session's file */
+  const char *message;
+  const struct ni_session *session;
+};
+static void told_members(struct ni_json *j, const void *of) {
+  const struct told *t = of;
+  ni_json_bool(j, "success", t->success);
+  ni_json_text(j, "message", t->message);
+  ni_json_text(j, "output_file", !t->file ? NULL : t->success ? t->session->file : "");
+  ni_json_text(j, "session_id", t->success ? t->session->id : NULL);
+  ni_json_text(j, "name", t->success ? t->session->name : NULL);
 }
 
 /* ---- routes ---- */
@@ -78,71 +99,48 @@ static void sessions(struct ni_api *api, const struct ni_http_request *q, struct
 static void clients(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_clients); }
 static void latest(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_latest); }
 
-static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+/* What start, stop and resume have in common. */
+enum act { START, STOP, RESUME };
+static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a, enum act what) {
   struct ni_body b;
   struct ni_session s;
-  char message[512];
-  ni_body_name(&b, q->body, q->len, q->content_type, true);
-  if (b.type) return unfit(a, &b);
-  int e = ni_core_start(api->core, b.given ? b.name : NULL, &s, message, sizeof message);
-  told(a, e == 0, message, &s, true);
-}
-
-static void resume(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  struct ni_body b;
-  struct ni_session s;
-  char message[512];
-  ni_body_name(&b, q->body, q->len, q->content_type, true);
-  if (b.type) return unfit(a, &b);
-  int e = ni_store_resume(api->core->store, b.name, api->core->now_ns, &s, message, sizeof message);
+  char message[512] = "Profiling resumed.";
+  ni_body_name(&b, q->body, q->len, q->content_type, what != STOP);
+  if (b.type) return json(a, 422, unfit_members, &b);
+  const char *name = b.given ? b.name : NULL;
+  int e = what == START  ? ni_core_start(api->core, name, &s, message, sizeof message)
+          : what == STOP ? ni_core_stop(api->core, name, &s, message, sizeof message)
+                         : ni_store_resume(api->core->store, b.name, api->core->now_ns, &s, message, sizeof message);
   api->core->changes++;
-  told(a, e == 0, e == 0 ? "Profiling resumed." : message, &s, true);
+  json(a, 200, told_members, &(struct told){.success = e == 0, .file = what != STOP, .message = message, .session = &s});
 }
+static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, START); }
+static void stop(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, STOP); }
+static void resume(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, RESUME); }
 
-static void stop(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  struct ni_body b;
-  struct ni_session s;
-  char message[512];
-  ni_body_name(&b, q->body, q->len, q->content_type, false);
-  if (b.type) return unfit(a, &b);
-  int e = ni_core_stop(api->core, b.given ? b.name : NULL, &s, message, sizeof message);
-  told(a, e == 0, message, &s, false);
+static void health_members(struct ni_json *j, const void *of) {
+  const char *degraded = of;
+  ni_json_text(j, "status", *degraded ? "degraded" : "ok");
+  if (*degraded) ni_json_text(j, "why", degraded);
 }
-
 static void health(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)q;
-  if (*api->core->degraded) {
-    struct ni_json j;
-    FILE *f = open_memstream(&a->body, &a->len);
-    a->status = 503, a->type = "application/json";
-    if (!f) return;
-    ni_json_begin(&j, f);
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "status", "degraded");
-    ni_json_text(&j, "why", api->core->degraded);
-    ni_json_end_object(&j);
-    fclose(f);
-  } else {
-    text(a, 200, "application/json", "{\"status\":\"ok\"}");
-  }
+  (void)q, json(a, *api->core->degraded ? 503 : 200, health_members, api->core->degraded);
 }
 
-/* An event of server-sent events: one line of JSON, since json_write.h makes no line feeds inside. */
-static char *event(const char *name, const struct ni_core *c, void (*make)(FILE *f, const struct ni_core *c)) {
-  char *out = NULL;
+/* Events of server-sent events, each a line of JSON, for free(). */
+static char *state_event(const struct ni_core *c) {
   size_t len;
-  FILE *f = open_memstream(&out, &len);
-  if (!f) return NULL;
-  fprintf(f, "event: %s\ndata: ", name);
-  make(f, c);
-  fputs("\n\n", f);
-  return fclose(f) == 0 ? out : (free(out), NULL);
+  return object("event: state\ndata: ", ni_api_status, c, "\n\n", &len);
+}
+static char *frame_event(const struct ni_core *c) {
+  size_t len;
+  return object("event: frame\ndata: ", ni_api_frame, c, "\n\n", &len);
 }
 
 /* A new stream begins with all there is. */
 static void events(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
   (void)q;
-  char *state = event("state", api->core, ni_api_status), *frame = event("frame", api->core, ni_api_frame);
+  char *state = state_event(api->core), *frame = frame_event(api->core);
   a->status = 200, a->type = "text/event-stream", a->stream = true;
   if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0) a->body = NULL;
   a->len = a->body ? strlen(a->body) : 0;
@@ -184,48 +182,43 @@ static const struct { const char *method, *path, *about; route *run; } routes[] 
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  struct ni_json j;
-  FILE *f = open_memstream(&a->body, &a->len);
-  (void)api, (void)q;
-  a->status = 200, a->type = "application/json", a->shared = true;
-  if (!f) return;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_text(&j, "openapi", "3.1.0");
-  ni_json_object(&j, "info");
-  ni_json_text(&j, "title", "NCCL Inspector head");
-  ni_json_text(&j, "version", NI_VERSION);
-  ni_json_end_object(&j);
-  ni_json_object(&j, "paths");
+static void describe_members(struct ni_json *j, const void *of) {
+  (void)of;
+  ni_json_text(j, "openapi", "3.1.0");
+  ni_json_object(j, "info");
+  ni_json_text(j, "title", "NCCL Inspector head");
+  ni_json_text(j, "version", NI_VERSION);
+  ni_json_end_object(j);
+  ni_json_object(j, "paths");
   for (size_t i = 0; i < ROUTES; i++) {
     bool post = *routes[i].method == 'P';
-    ni_json_object(&j, routes[i].path);
-    ni_json_object(&j, post ? "post" : "get");
-    ni_json_text(&j, "summary", routes[i].about);
+    ni_json_object(j, routes[i].path);
+    ni_json_object(j, post ? "post" : "get");
+    ni_json_text(j, "summary", routes[i].about);
     if (post && routes[i].run != end) {
-      ni_json_object(&j, "requestBody");
-      ni_json_bool(&j, "required", routes[i].run != stop);
-      ni_json_object(&j, "content");
-      ni_json_object(&j, "application/json");
-      ni_json_object(&j, "schema");
-      ni_json_text(&j, "type", "object");
-      ni_json_end_object(&j), ni_json_end_object(&j), ni_json_end_object(&j), ni_json_end_object(&j);
+      ni_json_object(j, "requestBody");
+      ni_json_bool(j, "required", routes[i].run != stop);
+      ni_json_object(j, "content");
+      ni_json_object(j, "application/json");
+      ni_json_object(j, "schema");
+      ni_json_text(j, "type", "object");
+      ni_json_end_object(j), ni_json_end_object(j), ni_json_end_object(j), ni_json_end_object(j);
     }
-    ni_json_object(&j, "responses");
+    ni_json_object(j, "responses");
     static const char *const code[][2] = {{"200", "Done"}, {"422", "The body is missing or wrong"}};
     for (int k = 0; k < (post ? 2 : 1); k++) {
-      ni_json_object(&j, code[k][0]);
-      ni_json_text(&j, "description", code[k][1]);
-      ni_json_end_object(&j);
+      ni_json_object(j, code[k][0]);
+      ni_json_text(j, "description", code[k][1]);
+      ni_json_end_object(j);
     }
-    ni_json_end_object(&j);
-    ni_json_end_object(&j);
-    ni_json_end_object(&j);
+    ni_json_end_object(j);
+    ni_json_end_object(j);
+    ni_json_end_object(j);
   }
-  ni_json_end_object(&j);
-  ni_json_end_object(&j);
-  fclose(f);
+  ni_json_end_object(j);
+}
+static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)api, (void)q, json(a, 200, describe_members, NULL);
 }
 
 static void handle(void *arg, const struct ni_http_request *q, struct ni_http_answer *a) {
@@ -284,16 +277,16 @@ int ni_api_fd(const struct ni_api *api) { return ni_http_fd(api->http); }
 void ni_api_turn(struct ni_api *api) {
   uint64_t answered = 0, refused = 0;
   struct ni_core *c = api->core;
-  if (ni_http_streams(api->http)) {
-    char *text = NULL;
-    if (api->told != c->changes && c->now_ns - api->told_ns >= SECOND && (text = event("state", c, ni_api_status))) {
-      ni_http_event(api->http, text);
-      api->told = c->changes, api->told_ns = c->now_ns;
-    }
-    free(text);
-    text = NULL;
-    if (c->frame_ns - api->frame_ns >= SECOND && (text = event("frame", c, ni_api_frame))) ni_http_event(api->http, text);
-    if (text) api->frame_ns = c->frame_ns;
+  bool heard = ni_http_streams(api->http);
+  char *text = NULL;
+  if (heard && api->told != c->changes && c->now_ns - api->told_ns >= SECOND && (text = state_event(c))) {
+    ni_http_event(api->http, text);
+    api->told = c->changes, api->told_ns = c->now_ns;
+  }
+  free(text);
+  if (heard && c->frame_ns - api->frame_ns >= SECOND && (text = frame_event(c))) {
+    ni_http_event(api->http, text);
+    api->frame_ns = c->frame_ns;
     free(text);
   }
   ni_http_turn(api->http, &answered, &refused);

@@ -63,8 +63,8 @@ static void put_gpus(struct ni_json *j, const char *key, const struct ni_client 
   ni_json_end_array(j);
 }
 
-void ni_api_status(FILE *f, const struct ni_core *c) {
-  struct ni_json j;
+void ni_api_status(struct ni_json *j, const void *core) {
+  const struct ni_core *c = core;
   struct ni_client *const *client;
   struct ni_session *list = NULL;
   size_t n = ni_grid_clients(c->grid, &client);
@@ -73,70 +73,58 @@ void ni_api_status(FILE *f, const struct ni_core *c) {
   const struct ni_session *of = NULL; /* the newest that runs, else the newest */
   for (int i = sessions; i-- > 0;)
     if (!of || list[i].active || !of->active) of = &list[i];
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_u64(&j, "freq", c->period_ns / 1000000);
-  ni_json_bool(&j, "enable_bandwidth_profiling", c->bandwidth);
-  ni_json_bool(&j, "enable_nvlink_profiling", c->nvlink);
-  ni_json_bool(&j, "is_profiling", ni_store_running(c->store) > 0);
-  ni_json_text(&j, "output_filename", of ? of->file : "");
-  ni_json_u64(&j, "frame_id_counter", of ? of->frames : 0);
-  ni_json_array(&j, "connected_clients");
+  ni_json_u64(j, "freq", c->period_ns / 1000000);
+  ni_json_bool(j, "enable_bandwidth_profiling", c->bandwidth);
+  ni_json_bool(j, "enable_nvlink_profiling", c->nvlink);
+  ni_json_bool(j, "is_profiling", ni_store_running(c->store) > 0);
+  ni_json_text(j, "output_filename", of ? of->file : "");
+  ni_json_u64(j, "frame_id_counter", of ? of->frames : 0);
+  ni_json_array(j, "connected_clients");
   for (size_t i = 0; i < n; i++)
-    if (client[i]->connected) ni_json_text(&j, NULL, client[i]->id);
-  ni_json_end_array(&j);
-  ni_json_object(&j, "gpu_info");
+    if (client[i]->connected) ni_json_text(j, NULL, client[i]->id);
+  ni_json_end_array(j);
+  ni_json_object(j, "gpu_info");
   for (size_t i = 0; i < n; i++) {
     if (!client[i]->connected) continue;
-    put_gpus(&j, client[i]->id, client[i]);
+    put_gpus(j, client[i]->id, client[i]);
     gpus += client[i]->last ? client[i]->last->n_gpus : 0;
   }
-  ni_json_end_object(&j);
-  ni_json_u64(&j, "total_gpus", gpus);
-  put_sessions(&j, c, true);
-  ni_json_text(&j, "degraded", *c->degraded ? c->degraded : NULL);
-  ni_json_end_object(&j);
+  ni_json_end_object(j);
+  ni_json_u64(j, "total_gpus", gpus);
+  put_sessions(j, c, true);
+  ni_json_text(j, "degraded", *c->degraded ? c->degraded : NULL);
   if (sessions >= 0) free(list);
 }
 
-void ni_api_sessions(FILE *f, const struct ni_core *c) {
-  struct ni_json j;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  put_sessions(&j, c, false);
-  ni_json_end_object(&j);
-}
+void ni_api_sessions(struct ni_json *j, const void *core) { put_sessions(j, core, false); }
 
 static const char *const state_text[] = {"ok", "stale", "gone"};
 
-void ni_api_clients(FILE *f, const struct ni_core *c) {
-  struct ni_json j;
+void ni_api_clients(struct ni_json *j, const void *core) {
+  const struct ni_core *c = core;
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  ni_json_u64(&j, "total_clients", n);
-  ni_json_array(&j, "clients");
+  ni_json_u64(j, "total_clients", n);
+  ni_json_array(j, "clients");
   for (size_t i = 0; i < n; i++) {
     const struct ni_client *k = client[i];
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "client_id", k->id);
-    ni_json_text(&j, "hostname", k->host);
-    ni_json_u64(&j, "gpu_count", k->last ? k->last->n_gpus : 0);
-    put_gpus(&j, "gpus", k);
-    ni_json_bool(&j, "connected", k->connected);
-    ni_json_text(&j, "state", state_text[k->state]);
-    ni_json_rounded(&j, "age_s", k->last ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
-    ni_json_rounded(&j, "skew_s", (double)k->skew_ns / 1e9, 6);
-    ni_json_bool(&j, "agent", *k->uuid);
-    ni_json_text(&j, "version", *k->version ? k->version : NULL);
-    ni_json_u64(&j, "taken", k->taken);
-    ni_json_u64(&j, "late", k->late);
-    ni_json_u64(&j, "lost", k->lost);
-    ni_json_end_object(&j);
+    ni_json_object(j, NULL);
+    ni_json_text(j, "client_id", k->id);
+    ni_json_text(j, "hostname", k->host);
+    ni_json_u64(j, "gpu_count", k->last ? k->last->n_gpus : 0);
+    put_gpus(j, "gpus", k);
+    ni_json_bool(j, "connected", k->connected);
+    ni_json_text(j, "state", state_text[k->state]);
+    ni_json_rounded(j, "age_s", k->last ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
+    ni_json_rounded(j, "skew_s", (double)k->skew_ns / 1e9, 6);
+    ni_json_bool(j, "agent", *k->uuid);
+    ni_json_text(j, "version", *k->version ? k->version : NULL);
+    ni_json_u64(j, "taken", k->taken);
+    ni_json_u64(j, "late", k->late);
+    ni_json_u64(j, "lost", k->lost);
+    ni_json_end_object(j);
   }
-  ni_json_end_array(&j);
-  ni_json_end_object(&j);
+  ni_json_end_array(j);
 }
 
 /* Keys of GPUMetric; scales of the README, or those of gsprof's code (docs/cluster.md). */
@@ -218,28 +206,24 @@ static void put_rest(struct ni_json *j, const struct ni_sample *s) {
   ni_json_end_array(j);
 }
 
-static void put_latest(FILE *f, const struct ni_core *c, bool gsprof) {
-  struct ni_json j;
+static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) {
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
-  put_time(&j, "timestamp", c->now_ns);
-  ni_json_object(&j, "client_data");
+  put_time(j, "timestamp", c->now_ns);
+  ni_json_object(j, "client_data");
   for (size_t i = 0; i < n; i++) {
     const struct ni_client *k = client[i];
     if (!k->connected || !k->taken) continue;
-    ni_json_object(&j, k->id);
-    put_metrics(&j, gsprof, k->last);
-    ni_json_text(&j, "hostname", k->host);
-    ni_json_text(&j, "state", state_text[k->state]);
-    ni_json_rounded(&j, "age_s", (double)(c->now_ns - k->newest_ns) / 1e9, 6);
-    put_rest(&j, k->last);
-    ni_json_end_object(&j);
+    ni_json_object(j, k->id);
+    put_metrics(j, gsprof, k->last);
+    ni_json_text(j, "hostname", k->host);
+    ni_json_text(j, "state", state_text[k->state]);
+    ni_json_rounded(j, "age_s", (double)(c->now_ns - k->newest_ns) / 1e9, 6);
+    put_rest(j, k->last);
+    ni_json_end_object(j);
   }
-  ni_json_end_object(&j);
-  ni_json_end_object(&j);
+  ni_json_end_object(j);
 }
 
-void ni_api_latest(FILE *f, const struct ni_core *c) { put_latest(f, c, c->gsprof); }
-void ni_api_frame(FILE *f, const struct ni_core *c) { put_latest(f, c, false); }
+void ni_api_latest(struct ni_json *j, const void *core) { put_latest(j, core, ((const struct ni_core *)core)->gsprof); }
+void ni_api_frame(struct ni_json *j, const void *core) { put_latest(j, core, false); }

@@ -1,15 +1,15 @@
-/* What the head says of itself as JSON objects, for answers and events. The stream is the caller's; no errors of their own. */
+/* What the head says of itself, for answers and events: the members of a JSON object, which the caller opens and ends. */
 #ifndef NI_API_JSON_H
 #define NI_API_JSON_H
 
-#include <stdio.h>
-
 #include "core.h"
+#include "exporter/base/text/json_write.h"
 
-void ni_api_status(FILE *f, const struct ni_core *c);       /* GET /status; with the sessions: event `state` */
-void ni_api_sessions(FILE *f, const struct ni_core *c);     /* GET /profiling/sessions */
-void ni_api_clients(FILE *f, const struct ni_core *c);      /* GET /clients */
-void ni_api_latest(FILE *f, const struct ni_core *c);       /* GET /metrics/latest */
-void ni_api_frame(FILE *f, const struct ni_core *c);        /* event `frame`: the same, also as gsprof in percent and GB/s */
+typedef void ni_api_members(struct ni_json *j, const void *of); /* of: here struct ni_core */
+ni_api_members ni_api_status;       /* GET /status; with the sessions: event `state` */
+ni_api_members ni_api_sessions;     /* GET /profiling/sessions */
+ni_api_members ni_api_clients;      /* GET /clients */
+ni_api_members ni_api_latest;       /* GET /metrics/latest */
+ni_api_members ni_api_frame;        /* event `frame`: the same, also as gsprof in percent and GB/s */
 
 #endif

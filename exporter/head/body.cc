@@ -17,12 +17,12 @@ void wrong(ni_body *b, const char *type, const char *place, const char *message)
 /* FastAPI takes JSON alone by its content type, and says what is no object. */
 bool object_of(ni_body *b, dom::parser &parser, const char *text, size_t len, const char *content_type, dom::object *o) {
   dom::element e;
-  if (len == 0) return wrong(b, "missing", "[\"body\"]", "Field required"), false;
+  if (len == 0) return wrong(b, "missing", nullptr, "Field required"), false;
   if (!content_type || !strstr(content_type, "json"))
-    return wrong(b, "model_attributes_type", "[\"body\"]", "Input should be a valid dictionary or object to extract fields from"), false;
-  if (parser.parse(text, len).get(e)) return wrong(b, "json_invalid", "[\"body\",0]", "JSON decode error"), false;
+    return wrong(b, "model_attributes_type", nullptr, "Input should be a valid dictionary or object to extract fields from"), false;
+  if (parser.parse(text, len).get(e)) return wrong(b, "json_invalid", "", "JSON decode error"), false;
   if (e.get(*o))
-    return wrong(b, "model_attributes_type", "[\"body\"]", "Input should be a valid dictionary or object to extract fields from"), false;
+    return wrong(b, "model_attributes_type", nullptr, "Input should be a valid dictionary or object to extract fields from"), false;
   return true;
 }
 
@@ -36,9 +36,9 @@ extern "C" void ni_body_name(ni_body *b, const char *text, size_t len, const cha
   *b = {};
   if ((len == 0 && !needed) || !object_of(b, parser, text, len, content_type, &o)) return;
   bool none = o["name"].get(e) != simdjson::SUCCESS;
-  if (none && !needed && o.size() > 0) return wrong(b, "missing", "[\"body\",\"name\"]", "Field required"); /* it would end all */
+  if (none && !needed && o.size() > 0) return wrong(b, "missing", "name", "Field required"); /* it would end all */
   if (none || e.is_null()) return;
-  if (e.get(name)) return wrong(b, "string_type", "[\"body\",\"name\"]", "Input should be a valid string");
+  if (e.get(name)) return wrong(b, "string_type", "name", "Input should be a valid string");
   std::string safe(name.substr(0, sizeof b->name - 1));
   for (char &c : safe) c = c ? c : '/'; /* no name has a NUL */
   memcpy(b->name, safe.c_str(), safe.size() + 1);

@@ -8,7 +8,7 @@
 struct ni_body {
   char name[4096];       /* as given, longer ones cut: then no name is right any more */
   bool given;            /* "name" is a text, and not empty */
-  /* What is wrong, as FastAPI says it: type, place, sentence. NULL: nothing. */
+  /* What is wrong, as FastAPI says it: type, place, sentence. NULL: nothing. place: of the body; NULL: all of it, "": its text. */
   const char *type, *place, *message;
 };
 /* {"name": text or null}: needed says whether a body must be there; one that is there must be right. */

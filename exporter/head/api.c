@@ -10,6 +10,7 @@
 #include "exporter/cmds/head.h"
 #include "exporter/http/http.h"
 #include "exporter/output/report/page_file.h"
+#include "history.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -20,6 +21,7 @@ struct ni_api {
   uint64_t told;              /* changes that streams know */
   int64_t told_ns;            /* and since when */
   int64_t frame_ns;           /* of the newest frame that they know */
+  struct ni_history history;
 };
 
 /* ---- answers ---- */
@@ -132,15 +134,24 @@ static char *state_event(const struct ni_core *c) {
   size_t len;
   return object("event: state\ndata: ", ni_api_status, c, "\n\n", &len);
 }
-static char *frame_event(const struct ni_core *c) {
+static char *frame_event(const struct ni_api *api, size_t points) {
   size_t len;
-  return object("event: frame\ndata: ", ni_api_frame, c, "\n\n", &len);
+  char *frame = object("event: frame\ndata: ", ni_api_frame, api->core, "\n\n", &len), *out = NULL;
+  FILE *f = frame ? open_memstream(&out, &len) : NULL;
+  if (f) {
+    fprintf(f, "event: points\ndata: [");
+    ni_history_put(&api->history, points, f);
+    fprintf(f, "]\n\n%s", frame);
+    if (fclose(f) != 0) free(out), out = NULL;
+  }
+  free(frame);
+  return out;
 }
 
 /* A new stream begins with all there is. */
 static void events(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
   (void)q;
-  char *state = state_event(api->core), *frame = frame_event(api->core);
+  char *state = state_event(api->core), *frame = frame_event(api, NI_HISTORY_POINTS);
   a->status = 200, a->type = "text/event-stream", a->stream = true;
   if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0) a->body = NULL;
   a->len = a->body ? strlen(a->body) : 0;
@@ -255,7 +266,7 @@ int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_
     api->core = core;
     for (size_t i = 0; i < o->origins.n; i++) api->origin[i] = o->origins.path[i];
     snprintf(listen, sizeof listen, strchr(o->host, ':') && !here ? "[%s]:%u" : "%s:%u", here ? "127.0.0.1" : o->host, (unsigned)o->http_port);
-    const struct ni_http_options h = {.listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert, .tls_key = o->tls_key,
+    const struct ni_http_options h = {.listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert, .tls_key = o->tls_key, .client_ca = o->client_ca,
                                       .open = o->open, .posts = true, .json = true, .connections = 256, .anyone = "/page" /* it has no figures */,
                                       .origin = api->origin};
     e = ni_http_open(&api->http, &h, handle, api, why, cap);
@@ -267,6 +278,7 @@ int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_
 
 void ni_api_close(struct ni_api *api) {
   ni_http_close(api->http);
+  ni_history_free(&api->history);
   free(api->origin);
   free(api);
 }
@@ -284,10 +296,10 @@ void ni_api_turn(struct ni_api *api) {
     api->told = c->changes, api->told_ns = c->now_ns;
   }
   free(text);
-  if (heard && c->frame_ns - api->frame_ns >= SECOND && (text = frame_event(c))) {
-    ni_http_event(api->http, text);
+  if (c->frame_ns - api->frame_ns >= SECOND) {
     api->frame_ns = c->frame_ns;
-    free(text);
+    ni_history_take(&api->history, c);
+    if (heard && (text = frame_event(api, 1))) ni_http_event(api->http, text), free(text);
   }
   ni_http_turn(api->http, &answered, &refused);
 }

@@ -29,7 +29,7 @@ export async function watched(browser, options = {}) {
   // The readback warning is about pixels(), below.
   page.on('console', (m) => { if (/^(error|warning)$/.test(m.type()) && !m.text().includes('Multiple readback')) page.complaints.push(`console: ${m.text()}`); });
   page.on('pageerror', (e) => page.complaints.push(`exception: ${e.message}`));
-  page.on('dialog', (d) => { page.complaints.push(`dialog: ${d.message()}`); d.dismiss(); });
+  page.on('dialog', (d) => { if (page.answer) page.answer(d); else { page.complaints.push(`dialog: ${d.message()}`); d.dismiss(); } });
   page.on('request', (r) => { if (!/^(file|data|blob):/.test(r.url())) page.complaints.push(`request: ${r.url().slice(0, 120)}`); });
   return page;
 }

@@ -1,6 +1,7 @@
 // node head.mjs TOKEN PICTURES URL: the page of a head in a real browser. TOKEN "": none; PICTURES: a folder for
-// them, or "". Against test/lib/head_mock.py all is looked at; of a real
-// head only what holds of any.
+// them, or "". Against test/lib/head_mock.py all is looked at; of a real head what test/lib/head_page.py plants: what this prints as
+// `@word`, that does, and answers with a line.
+import { createInterface } from 'node:readline';
 import { launch, watched, pixels, ok, same, finish } from './check.mjs';
 
 const [token, pictures, base] = process.argv.slice(2);
@@ -8,9 +9,11 @@ const mock = async (body) => (await fetch(`${base}/mock`, body && { method: 'POS
 const made = await fetch(`${base}/mock`).then((r) => r.ok, () => false);
 const HOSTILE = '</script><img src=x onerror=alert(1)>';
 const browser = await launch();
+const answers = made ? null : createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const control = async (word) => { console.log(`@${word}`); return (await answers.next()).value; };
 const complaints = (page) => page.complaints.filter((c) => !c.startsWith(`request: ${base}/`) && !/Failed to load resource/.test(c));
 const text = (page, id) => page.locator(id).textContent();
-const until = (page, id, part) => page.waitForFunction(([i, p]) => document.querySelector(i).textContent.includes(p), [id, part], { timeout: 30000 })
+const until = (page, id, part) => page.waitForFunction(([i, p]) => (document.querySelector(i)?.textContent || '').includes(p), [id, part], { timeout: 30000 })
   .then(() => true, async () => { console.log(`waited for "${part}", there is "${await text(page, id)}"`); return false; });
 async function open(options) {
   const page = await watched(browser, options);
@@ -24,8 +27,13 @@ async function open(options) {
 }
 async function picture(page, name) {
   if (!pictures) return;
-  await page.waitForTimeout(3000);
+  for (const id of ['c-util', 'c-busbw', 'c-heat']) { // charts are drawn when they are first seen
+    await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+    await page.waitForTimeout(1500);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  await page.screenshot({ path: `${pictures}/${name}-top.png`, fullPage: true, clip: { x: 0, y: 0, width: page.viewportSize().width, height: 1420 } });
 }
 
 // ---- the token ------------------------------------------------------------------------------------------------------
@@ -81,7 +89,13 @@ await page.waitForTimeout(1500);
 same(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), `Resume ${name}`, 'nor with new rows');
 await page.click(`[aria-label="Resume ${name}"]`);
 await page.locator(`[aria-label="Stop ${name}"]`).waitFor();
+const asked = [];
+page.answer = (dialog) => { asked.push(dialog.message()); return asked.length === 1 ? dialog.dismiss() : dialog.accept(); };
 await page.click('#stop-all');
+await page.waitForTimeout(500);
+same([await page.locator(`[aria-label="Stop ${name}"]`).count(), asked.length === 1 && asked[0].includes(name)], [1, true], `Stop all asks first: ${asked}`);
+await page.click('#stop-all');
+page.answer = null;
 await page.locator(`[aria-label="Resume ${name}"]`).waitFor();
 same(complaints(page), [], 'nothing complains');
 
@@ -105,6 +119,9 @@ if (made) {
   const verdict = await text(page, '#verdict');
   ok(verdict.includes(`${HOSTILE}: rank 27 never came to <b>AllReduce</b> 5`) && verdict.includes('Degraded: frames wait') && verdict.includes('1 node is gone'), `what to look at: ${verdict}`);
   same(await page.evaluate(() => [document.images.length, document.scripts.length, document.querySelectorAll('b > *, td img, li b').length]), [0, 2, 0], 'no element made of a text of the head');
+  await page.locator('#c-util').scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById('c-util').dataset.drawn === '1');
+  ok((await pixels(page, 'c-util')).colors['#0072b2'] > 300, 'charts begin with what the head has of the last five minutes');
   for (const [id, colour] of [['c-util', '#0072b2'], ['c-moved', '#0072b2'], ['c-busbw', '#0072b2'], ['c-oldest', '#0072b2'], ['c-heat', '#c3c8d1']]) {
     await page.locator(`#${id}`).scrollIntoViewIfNeeded();
     await page.waitForFunction((i) => document.getElementById(i).dataset.drawn === '1', id);
@@ -143,7 +160,58 @@ if (made) {
   await page.click('#pause');
   same(complaints(page), [], 'nothing complains in the end');
 }
-await picture(page, 'light');
+if (!made) {
+  // ---- a real head -----------------------------------------------------------------------------------------------------
+  const row = async (id, has) => (await page.locator(`#${id} tbody tr`, { hasText: has }).first().locator('td').allTextContents()).map((x) => x.replace(/\u00a0/g, ' '));
+  ok(await until(page, '#cards', '5of 5 nodes send'), 'agents, and a client of gsprof');
+  const figures = (await page.locator('#cards').textContent()).replace(/\s/g, ' ');
+  ok(/0stale0gone34GPUs/.test(figures) && /500 msbetween frames/.test(figures), `cards: ${figures}`);
+  same([(await row('nodes', 'n1')).slice(4, 9), (await row('nodes', 'n1'))[10], (await row('nodes', 'g1'))[10]], [['8', '13 %', '50 %', '25 %', '0'], 'agent', 'gsprof'], 'a node');
+  same((await row('gpus', 'n2')).slice(3), ['50 %', '63 %', '1.50', '0.500', '110', '112', '500', '55', 'NVIDIA H100 80GB HBM3'], 'figures of a GPU');
+  same(await row('nics', 'mlx5_1'), ['n1', 'mlx5_1', 'ok', '20.0', '25.0', '50 %', '1.0 %'], 'figures of a NIC');
+  ok(await until(page, '#jobs tbody', 'train'), 'a job');
+  const job = await row('jobs', 'train');
+  same([job[3], job[4], job[5], job[8], job[9]], ['running', '3', '24', '180', '12'], 'a job over its nodes');
+  // What an agent of ours found out about a job of the simulator whose rank 2 never comes.
+  ok(await until(page, '#verdict', 'ReduceScatter 0 of communicator world: rank 2') && await until(page, '#open tbody', 'stuck'), 'a hang is told');
+  const open = await row('open', 'ReduceScatter');
+  same([open.slice(1, 4), open.slice(5)], [['ReduceScatter', '0', 'world'], ['n4', '77', 'stuck']], 'and what is in flight');
+  same((await row('jobs', '77'))[3], 'stuck', 'in the table of jobs, too');
+  const moved = async (id) => {
+    await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+    await page.waitForFunction((i) => document.getElementById(i).dataset.drawn === '1', id);
+    const shot = () => page.evaluate((i) => document.querySelector(`#${i} canvas`).toDataURL(), id), first = await shot();
+    for (let i = 0; i < 100 && await shot() === first; i++) await page.waitForTimeout(100);
+    return await shot() !== first && ((await pixels(page, id)).colors['#0072b2'] || 0) > 10;
+  };
+  for (const id of ['c-util', 'c-moved', 'c-busbw', 'c-oldest']) ok(await moved(id), `${id} moves`);
+  await page.fill('#name', 'through a kill');
+  await page.keyboard.press('Enter');
+  const frames = async () => Number((await row('sessions', 'through a kill'))[5]);
+  ok(await until(page, '#sessions tbody', 'through a kill'), 'a session more');
+  const grows = async (than) => { for (let i = 0; i < 150; i++) { if (await frames() > than) return true; await page.waitForTimeout(200); } return false; };
+  ok(await grows(0) && await grows(await frames()), 'its frames are counted');
+  const before = await frames();
+  await page.reload();
+  await page.waitForFunction(() => /frame of/.test(document.getElementById('job').textContent), null, { timeout: 30000 });
+  await page.locator('#c-util').scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.getElementById('c-util').dataset.drawn === '1');
+  ok((await pixels(page, 'c-util')).colors['#0072b2'] > 10, 'a page that is opened anew has the charts of before');
+  if (pictures) await page.waitForTimeout(150000); // charts with something in them
+  await picture(page, 'light');
+  await control('kill');
+  ok(await until(page, '#verdict', 'Connection lost since 20'), 'the end of the head is told');
+  same([await page.getAttribute('#main', 'class'), await page.locator('#cards').evaluate((e) => getComputedStyle(e).opacity)], ['old', '0.5'], 'old numbers look old');
+  await picture(page, 'lost');
+  await control('begin');
+  ok(await page.waitForFunction(() => document.getElementById('main').className === '', null, { timeout: 60000 }).then(() => true, () => false), 'it comes back by itself');
+  ok(await until(page, '#cards', '5of 5 nodes send'), 'with all nodes');
+  ok((await row('sessions', 'through a kill'))[2] === 'runs' && await grows(before), 'and the session goes on');
+  await page.click('[aria-label="Stop through a kill"]');
+  ok(await until(page, '#session-said', 'Data saved to through a kill.json'), 'until it is stopped');
+  same(complaints(page).filter((c) => !c.includes('ERR_CONNECTION_REFUSED') && !c.includes('ERR_INCOMPLETE_CHUNKED')), [], 'nothing complains in the end');
+}
+if (made) await picture(page, 'light');
 await page.context().close();
 
 // ---- on a phone, in the dark -------------------------------------------------------------------------------------------
@@ -155,4 +223,5 @@ same(complaints(page), [], 'nothing complains on a phone');
 await page.setViewportSize({ width: 1280, height: 900 });
 await picture(page, 'dark');
 await browser.close();
+if (!made) process.stdin.destroy();
 finish();

@@ -289,13 +289,16 @@ class Agent(threading.Thread):
             with self.lock:
                 self.seq += 1
                 s = ours.Sample(seq=self.seq, time_ns=round(tick * self.period * 1e9), memory=0.5, disk=0.25, cpu=0.125)
-                s.gpu.add(index=0, name=GPU, util=(self.seq % 97) / 100, memory=0.5)
+                self.fill(s)
                 self.time[self.seq] = tick * self.period
                 self.kept.append(s)
                 if len(self.kept) > self.keep:
                     self.kept.popleft()
                 if self.stream:
                     self.put(s)
+
+    def fill(self, s):
+        s.gpu.add(index=0, name=GPU, util=(s.seq % 97) / 100, memory=0.5)
 
     def put(self, s):
         self.order.append(s.seq)

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import re
 import resource
 import socket
 import time
@@ -103,6 +104,11 @@ def origins(h):
 
 def events(h):
     """A stream begins with all there is; a start and a stop are told, frames once a second at most."""
+    a = head.Gsprof(h, "moves")
+    for _ in range(15):
+        a.send(0.5, dram_bw_gbps_rx=1024 * 1024, dram_bw_gbps_tx=2048)
+        time.sleep(head.PERIOD * 0.8)
+    a.close()
     with socket.create_connection(("127.0.0.1", h.http_port), 20) as s:
         s.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         got, began = b"", time.monotonic()
@@ -114,6 +120,10 @@ def events(h):
                 got += s.recv(65536)
         came(b"event: frame")
         assert b"text/event-stream" in got and b"event: state" in got.split(b"event: frame")[0], got
+        came(b"event: points")
+        points = json.loads(re.search(rb"event: points\ndata: (.*)\n\n", got)[1])
+        assert len(points) >= 2 and all(a["time"] < b["time"] for a, b in zip(points, points[1:])), points  # of before it asked
+        assert any(p["util"] == 50 and abs(p["pcie"] - 1.075838976) < 1e-5 and p["nic"] is None for p in points) and points[-1]["jobs"] == [], points
         h.start("told")
         came(b'"is_profiling":true')
         h.stop("told")

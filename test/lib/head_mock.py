@@ -70,6 +70,11 @@ def latest():
     return {"timestamp": utc(now), "client_data": data}
 
 
+def point(t):
+    jobs = [{"job_id": j, "attempt": "0", "uid": 1000, "busbw": 180} for j in (HOSTILE, "train")]
+    return {"time": t, "util": 60 + 30 * math.sin(t / 9), "pcie": 2.0 * 8 * NODES, "nvlink": 222.0 * 8 * NODES, "nic": None, "oldest": 1.5, "jobs": jobs}
+
+
 def status():
     return {"freq": 500, "enable_bandwidth_profiling": True, "enable_nvlink_profiling": True, "is_profiling": True, "output_filename": "runs.json", "frame_id_counter": 9,
             "connected_clients": [], "gpu_info": {}, "total_gpus": 8 * NODES, "sessions": [s for s in sessions if s["active"]],
@@ -130,12 +135,14 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         self.close_connection, told = True, None
+        first = [point(time.time() - i) for i in range(299, 0, -1)]
         try:
             while not mock["lost"]:
                 if told != mock.get("changes", 0):
                     told = mock.get("changes", 0)
                     self.wfile.write(b"event: state\ndata: " + json.dumps(status()).encode() + b"\n\n")
-                self.wfile.write(b": silence\n\nevent: frame\ndata: " + json.dumps(latest()).encode() + b"\n\n")
+                self.wfile.write(b": silence\n\nevent: points\ndata: " + json.dumps(first + [point(time.time())]).encode() + b"\n\nevent: frame\ndata: " + json.dumps(latest()).encode() + b"\n\n")
+                first = []
                 time.sleep(0.2 if NODES < 100 else 1)
         except OSError:
             pass

@@ -3,20 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=${BUILD:-build}
-skip() { echo "$1"; exit 77; }
-[ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
-command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
-[ -s "$BUILD/report/report_assets.tail" ] || skip "this build makes no report.html"
+. test/lib/browser.sh
 for t in test_render test_counters_page; do [ -x "$BUILD/test/unit/$t" ] || skip "no $BUILD/test/unit/$t (make tests)"; done
-
-tool=$BUILD/browser
-mkdir -p "$tool"
-cp test/browser/*.json test/browser/*.mjs "$tool/"
-if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
-  (cd "$tool" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >"$tool/npm.log" 2>&1 ||
-    skip "npm could not get playwright-core ($tool/npm.log)"
-  cp "$tool/package-lock.json" "$tool/installed.json"
-fi
 
 # A figure that is not there is a dash, without a unit behind it.
 node --input-type=module -e "

@@ -2,11 +2,12 @@
 import { known } from './format.js';
 
 const HISTORY_S = 300;
+const keyOf = (job) => JSON.stringify([job.job_id, job.attempt, job.uid]);
 const compare = new Intl.Collator(undefined, { numeric: true }).compare;
 const sum = (...list) => (list.some(known) ? list.reduce((a, v) => a + (known(v) ? v : 0), 0) : null);
 
 export const now = { nodes: [], gpus: [], nics: [], jobs: [], open: [], time: null };
-export let history = []; // {time, util, pcie, nvlink, nic, oldest, busbw by job}
+export let history = []; // {time, util, pcie, nvlink, nic, oldest, busbw by job}: as event `points` says
 let before = new Map(); // a job on a node -> its newest sample and what it rose by
 
 // What a job's counters on a node rose by since its sample before; the same sample again says nothing new.
@@ -19,7 +20,7 @@ function rose(key, time, job) {
 
 const STATES = ['ended', 'running', 'stuck'];
 function merge(jobs, job, by) {
-  const key = JSON.stringify([job.job_id, job.attempt, job.uid]), all = jobs.get(key) || { ...job, key, hosts: 0, processes: 0, in_flight: 0, stuck: 0, verdicts: new Set() };
+  const key = keyOf(job), all = jobs.get(key) || { ...job, key, hosts: 0, processes: 0, in_flight: 0, stuck: 0, verdicts: new Set() };
   for (const k of ['processes', 'in_flight', 'stuck']) all[k] += job[k];
   for (const k of ['operations_s', 'message_gb_s', 'bus_bytes', 'bus_seconds']) all[k] = sum(all.hosts ? all[k] : null, by[k]);
   all.hosts++;
@@ -60,12 +61,13 @@ export function take(frame, clients) {
   now.open.sort((a, b) => b.age_s - a.age_s);
   now.jobs = [...jobs.values()].sort((a, b) => STATES.indexOf(b.state) - STATES.indexOf(a.state) || compare(a.job_id, b.job_id));
   for (const j of now.jobs) j.busbw = j.bus_seconds > 0 ? j.bus_bytes / j.bus_seconds / 1e9 : null;
-  const of = (list, ...keys) => sum(...keys.map((k) => list.reduce((a, x) => sum(a, x[k]), null)));
-  const busy = now.gpus.filter((g) => known(g.util)).length;
-  history = history.filter((p) => p.time > now.time - HISTORY_S && p.time < now.time);
-  history.push({ time: now.time, util: busy ? of(now.gpus, 'util') / busy : null, pcie: of(now.gpus, 'pcie'), nvlink: of(now.gpus, 'nvlink'),
-    nic: of(now.nics, 'rx', 'tx'), oldest: now.jobs.reduce((a, j) => Math.max(a, j.oldest_s), null), busbw: new Map(now.jobs.map((j) => [j.key, j.busbw])) });
 }
 
-// Lines of charts end where nothing was heard.
-export const cut = () => { if (history.length) history.push({ time: history[history.length - 1].time + 1e-3, busbw: new Map() }); };
+// list: event `points`, all that the head has of the last minutes, or its newest one; period: of frames. Lines end where nothing was heard.
+export function points(list, period) {
+  if (!list.length) return;
+  const end = list[list.length - 1].time;
+  history = history.filter((p) => p.time > end - HISTORY_S && p.time < list[0].time);
+  const gap = history.length && list[0].time - history[history.length - 1].time > 3 * Math.max(1, period) ? [{ time: list[0].time - 1e-3, busbw: new Map() }] : [];
+  history.push(...gap, ...list.map((p) => ({ ...p, busbw: new Map(p.jobs.map((j) => [keyOf(j), j.busbw])) })));
+}

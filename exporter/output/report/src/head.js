@@ -4,7 +4,7 @@ import { chart, redraw, palette, tooltip, axis, legend, hover, arrows } from './
 import { table } from './table.js';
 import { count, short, duration, percent, inGbs, gbs, iso, known } from './format.js';
 import { ask, listen } from './live.js';
-import { now, history, take, cut } from './cluster.js';
+import { now, history, take, points } from './cluster.js';
 
 const MOST = 200, POLL_MS = 5000, SHARED_MS = 150; // rows of a table; between questions for what no event has; answers may be so old
 let status = null, clients = [], sessions = [], heard = false, gone = null, paused = false;
@@ -14,7 +14,7 @@ const hundredths = (v) => (known(v) ? percent(v / 100) : null);
 const n = (title, key, show) => ({ title, num: true, get: (r) => r[key], show: (r) => (known(r[key]) ? show(r[key]) : null) });
 const t = (title, key) => ({ title, get: (r) => r[key], text: true });
 const alarm = (text) => el('span', { class: 'badtext', text });
-const STATE = { title: 'State', get: (r) => r.state, show: (r) => (r.state === 'ok' || r.state === 'running' ? r.state : alarm(r.state || '–')) };
+const STATE = { title: 'State', get: (r) => r.state, show: (r) => (['ok', 'running', 'ended'].includes(r.state) ? r.state : alarm(r.state || '–')) };
 const inState = (s) => now.nodes.filter((x) => x.state === s).length;
 const many = (v, one, more) => `${count(v)} ${v === 1 ? one : more}`;
 
@@ -36,7 +36,7 @@ function cards() {
   byId('job').textContent = `${location.host}${now.time ? `, frame of ${iso(now.time * 1e6)}` : ''}`;
   replace(byId('cards'), card(count(inState('ok')), `of ${count(now.nodes.length)} nodes send`),
     ...['stale', 'gone'].map((s) => card(count(inState(s)), s, inState(s))), card(count(now.gpus.length), 'GPUs'), card(known(last.util) ? hundredths(last.util) : '–', 'of them used, on average'),
-    card(count(status ? status.sessions.length : null), 'running sessions'), card(status ? duration(status.freq * 1000) : '–', 'between frames'));
+    card(count(status ? status.sessions.length : null), `running session${status && status.sessions.length === 1 ? '' : 's'}`), card(status ? duration(status.freq * 1000) : '–', 'between frames'));
 }
 
 async function act(path, name) {
@@ -62,7 +62,10 @@ function sessionPart() {
     if (fits) act('start', field.value || null).then((done) => { if (done) field.value = ''; });
     else tell('A name has letters, digits, "." "_" "-" and spaces, and begins with neither "." nor a space.', 'badtext');
   });
-  byId('stop-all').addEventListener('click', () => act('stop', null));
+  byId('stop-all').addEventListener('click', () => {
+    const names = sessions.filter((s) => s.active).map((s) => s.name);
+    if (confirm(`Stop ${many(names.length, 'session', 'sessions')}: ${names.slice(0, 20).join(', ')}${names.length > 20 ? ', ...' : ''}?`)) act('stop', null);
+  });
   const update = table(byId('sessions'), SESSION, [], { page: 10, file: 'sessions.csv', caption: 'Sessions, those that run first' });
   return () => {
     byId('stop-all').disabled = !sessions.some((s) => s.active);
@@ -203,10 +206,10 @@ function begin() {
     heard = true;
     gone = null;
     if (name === 'state') { status = data; setTimeout(poll, SHARED_MS); }
+    if (name === 'points') points(data, status.freq / 1000);
     if (name === 'frame') take(data, clients);
-    draw();
+    if (name !== 'points') draw(); // a frame comes right behind
   }, (since, why) => {
-    if (!gone) cut();
     gone = { since, why };
     draw();
   });

@@ -68,7 +68,7 @@ export async function listen(on, lost) {
       } else if (!answer.ok) throw new Error(`the head answered ${answer.status}`);
       else await read(answer.body, () => { since = Date.now(); wait = 500; clearTimeout(watch); watch = patience(); }, on);
     } catch (error) {
-      lost(since, error.message);
+      lost(since, error instanceof TypeError ? 'the head does not answer' : error.message); // a browser's words differ
     }
     clearTimeout(watch);
     end.abort();

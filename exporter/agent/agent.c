@@ -202,7 +202,7 @@ static bool open_parts(struct agent *a) {
   if (e < 0) say(a, "no samples of NICs, GPUs and the host: %s", strerror(-e));
   else watch(a, ni_sampler_fd(a->sampler), &a->sampler);
   if (o->otlp && (e = ni_otlp_start(&a->otlp, o->otlp, o->otlp_header)) < 0) say(a, "--otlp=%s: %s", o->otlp, strerror(-e));
-  const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, a->node, a->dir};
+  const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, o->head_cert, o->head_key, a->node, a->dir};
   char why[512];
   if (o->head && ni_uplink_start(&a->uplink, &head, why, sizeof why) < 0) say(a, "%s", why);
   if ((e = ni_readers_open(&a->readers, o, a->node, &a->live, a->epoll)) < 0) say(a, "readers: %s", strerror(-e));

@@ -30,7 +30,7 @@ struct way { /* of a message there and its answer back; at_ns 0: none yet */
 };
 
 struct ni_uplink {
-  char *head, *token, *ca, host[NI_HOST_MAX], uuid[UUID + 4];
+  char *head, *token, *ca, *cert, *key, host[NI_HOST_MAX], uuid[UUID + 4];
   pthread_t thread;
   int wake, epoll;
   _Atomic int64_t end_ns;  /* until when it goes on; 0: for ever */
@@ -183,7 +183,7 @@ static void send_samples(struct ni_uplink *u) {
 
 static void connect_to(struct ni_uplink *u) {
   static const struct ni_rpc_handler handler = {.message = message, .end = end};
-  const struct ni_rpc_options o = {.token = u->token, .ca = u->ca};
+  const struct ni_rpc_options o = {.token = u->token, .ca = u->ca, .cert = u->cert, .key = u->key};
   struct ni_hello h = {.protocol = NI_PROTOCOL, .version = NI_VERSION};
   struct ni_pb_writer w = {0};
   uint64_t lost;
@@ -254,7 +254,7 @@ static void free_uplink(struct ni_uplink *u) {
   ni_spool_close(u->spool);
   if (u->wake >= 0) close(u->wake);
   if (u->epoll >= 0) close(u->epoll);
-  free(u->head), free(u->token), free(u->ca);
+  free(u->head), free(u->token), free(u->ca), free(u->cert), free(u->key);
   free(u);
 }
 
@@ -285,6 +285,8 @@ int ni_uplink_start(struct ni_uplink **out, const struct ni_uplink_options *o, c
   if (e == 0 && o->token_file) e = (u->token = ni_http_secret("head-token-file", o->token_file, true, why, cap)) ? 0 : -EACCES;
   if (e == 0 && o->ca) u->ca = strcmp(o->ca, "system") == 0 ? strdup("") : ni_http_secret("head-ca", o->ca, false, why, cap);
   if (o->ca && !u->ca) e = -EACCES;
+  if (e == 0 && o->cert) e = (u->cert = ni_http_secret("head-cert", o->cert, false, why, cap)) ? 0 : -EACCES;
+  if (e == 0 && o->cert) e = (u->key = ni_http_secret("head-key", o->key, true, why, cap)) ? 0 : -EACCES;
   if (e == 0) take_uuid(u, o->state_dir);
   if (e == 0 && (e = -pthread_create(&u->thread, NULL, work, u)) < 0) snprintf(why, cap, "--head: %s", strerror(-e));
   if (e < 0) free_uplink(u), *out = NULL;

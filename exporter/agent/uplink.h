@@ -23,6 +23,7 @@
 struct ni_uplink;
 struct ni_uplink_options {
   const char *head, *token_file, *ca; /* HOST:PORT; NULL: no token, no TLS; "system": the certificates of the system */
+  const char *cert, *key;             /* PEM files: the agent's own; NULL: none */
   const char *host;                   /* this node's name */
   int state_dir;                      /* the folder of spool and uuid, open; the caller's */
 };

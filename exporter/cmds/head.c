@@ -19,7 +19,7 @@ static const struct ni_opt head_opt[] = {
     {"data-dir", 0, NI_OPT_TEXT, "DIR", "What it knows of sessions (default: .nccl-inspector-sessions in the working folder)",
      NI_HEAD_INTO(data_dir), .min = 1},
     {"out-dir", 0, NI_OPT_TEXT, "DIR", "Where sessions' files go, NAME.json (default: the working folder)", NI_HEAD_INTO(out_dir), .min = 1},
-    {"client-ca", 0, NI_OPT_TEXT, "FILE", "gRPC: clients need a certificate that one of these (PEM) signed", NI_HEAD_INTO(client_ca), .min = 1},
+    {"client-ca", 0, NI_OPT_TEXT, "FILE", "Clients need a certificate that one of these (PEM) signed", NI_HEAD_INTO(client_ca), .min = 1},
     {"cors", 0, NI_OPT_INPUTS, "ORIGIN", "Pages from there may ask, such as http://localhost:3000 (repeatable)", NI_HEAD_INTO(origins)},
     {0}};
 
@@ -52,9 +52,7 @@ int ni_head_run(int argc, char **argv) {
 
 #define SESSION(member) NI_INTO(struct ni_session_options, member)
 #define ROWS_HEAD \
-  {"head", 0, NI_OPT_TEXT, "HOST:PORT", "HTTP of the head", SESSION(head), .def = NI_HEAD_HTTP, .min = 1}, \
-  {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", SESSION(token_file), .min = 1}, \
-  {"ca", 0, NI_OPT_TEXT, "FILE", "Ask by TLS; certificates (PEM) that are trusted", SESSION(ca), .min = 1}
+  {"head", 0, NI_OPT_TEXT, "HOST:PORT", "HTTP of the head", SESSION(head), .def = NI_HEAD_HTTP, .min = 1}, NI_ROWS_TRUST(SESSION)
 #define ROW_NAME(called) {NULL, 0, NI_OPT_TAKE, called, NULL, .take = take_name, .want = "one name"}
 #define ROW_DATA \
   {"data-dir", 0, NI_OPT_TEXT, "DIR", "The head's folder (default: .nccl-inspector-sessions, or gsprof's .gswarm_profiler_data)", \

@@ -42,6 +42,7 @@ struct ni_head_options {
 /* Of all `session ...`; each has some of it. Texts are argv's. */
 struct ni_session_options {
   const char *head, *token_file, *ca; /* head: HOST:PORT of its HTTP, or a URL */
+  const char *cert, *key;             /* PEM files of who asks; together */
   const char *name, *id, *file;       /* NULL: not given; file: of --out, --export */
   const char *data_dir, *prometheus, *plot;
   struct ni_when since, until;        /* of a Prometheus: absolute, or before now */
@@ -49,6 +50,13 @@ struct ni_session_options {
   bool all, list, resume, json;
   struct ni_inputs files;
 };
+/* How a head is asked; OF(member) names a member of struct ni_session_options. */
+#define NI_ROWS_TRUST(OF) \
+  {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", OF(token_file), .min = 1}, \
+  {"ca", 0, NI_OPT_TEXT, "FILE", "Ask by TLS; certificates (PEM) that are trusted", OF(ca), .min = 1}, \
+  {"cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of who asks, for a head with --client-ca", OF(cert), .min = 1}, \
+  {"key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", OF(key), .min = 1}
+
 enum ni_session_word {
   NI_SESSION_START, NI_SESSION_STOP, NI_SESSION_STATUS, NI_SESSION_LIST, NI_SESSION_RECOVER, NI_SESSION_EXPORT, NI_SESSION_STAT,
   NI_SESSION_WORDS

@@ -40,6 +40,7 @@ static const char *refuse_agent(void *into) {
   if (o->otlp && strncmp(o->otlp, "http://", 7) != 0 && strncmp(o->otlp, "https://", 8) != 0)
     return "--otlp: want a URL that begins with http:// or https://, such as http://collector:4318";
   if ((o->head_token_file || o->head_ca) && !o->head) return "--head-token-file and --head-ca go with --head";
+  if (!o->head_cert != !o->head_key || (o->head_cert && !o->head_ca)) return "--head-cert and --head-key go together, and with --head-ca";
   if (o->head && !(strchr(o->head, ':') > o->head)) return "--head: want HOST:PORT, such as n0:8090";
   if (o->on_hang.n && o->on_hang.word[0][0] != '/') return "--on-hang: the program is named by its whole path, such as /usr/local/bin/page";
   return NULL;
@@ -86,6 +87,8 @@ static const struct ni_opt agent_opt[] = {
     {"head-token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent to the head as a token", AGENT(head_token_file), .min = 1},
     {"head-ca", 0, NI_OPT_TEXT, "FILE", "Speak TLS with the head, and trust these certificates (PEM); `system`: those of this machine",
      AGENT(head_ca), .min = 1},
+    {"head-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of this agent, for a head with --client-ca", AGENT(head_cert), .min = 1},
+    {"head-key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", AGENT(head_key), .min = 1},
     {0}};
 
 const struct ni_command ni_agent_command = {

@@ -33,6 +33,7 @@ struct ni_agent_options {
   uint64_t ring_bytes;
   const char *otlp, *otlp_header;   /* otlp_header: "NAME: VALUE" */
   const char *head, *head_token_file, *head_ca; /* head_ca: "system": those of the system; NULL: no TLS */
+  const char *head_cert, *head_key;
   struct ni_argv on_hang;
   const char *stacks;               /* "py-spy", "gdb"; NULL: none */
 };

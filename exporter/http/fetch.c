@@ -31,7 +31,7 @@ static size_t put(char *text, size_t one, size_t n, void *arg) {
   return n;
 }
 
-struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const char *token, const char *ca, bool direct) {
+struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch_as *as) {
   struct ni_fetch *f = calloc(1, sizeof *f + n * sizeof *f->request);
   bool good = f && (f->all = curl_multi_init());
   if (good) curl_multi_setopt(f->all, CURLMOPT_MAXCONNECTS, (long)n + 1);
@@ -39,10 +39,12 @@ struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const char *token, co
     struct request *r = f->request + f->n;
     CURL *c = r->curl = curl_easy_init();
     r->most = ANSWER_MAX;
-    good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) && !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, token);
-    if (token) curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    if (ca) curl_easy_setopt(c, CURLOPT_CAINFO, ca);
-    if (direct) curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) && !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, as->token);
+    if (as->token) curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    if (as->ca) curl_easy_setopt(c, CURLOPT_CAINFO, as->ca);
+    if (as->cert) curl_easy_setopt(c, CURLOPT_SSLCERT, as->cert);
+    if (as->cert) curl_easy_setopt(c, CURLOPT_SSLKEY, as->key);
+    if (as->direct) curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)TOOK_MS);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
@@ -63,6 +65,17 @@ void ni_fetch_ask(struct ni_fetch *f) {
   }
 }
 
+/* What curl says is behind it: the mistakes that people make with ports. */
+static void explain(struct request *r, CURLcode code) {
+  const char *hint = code == CURLE_COULDNT_CONNECT ? "does it run there?"
+                     : code == CURLE_SSL_CONNECT_ERROR ? "does it speak TLS there?"
+                     : code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ? "does it want TLS (--ca FILE), or is it another port?"
+                     : code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ? "what answers there is not HTTP: another port?" : NULL;
+  char said[CURL_ERROR_SIZE];
+  snprintf(said, sizeof said, "%s", *r->error ? r->error : curl_easy_strerror(code));
+  snprintf(r->error, sizeof r->error, "%.*s%s%s", (int)sizeof r->error - 80, said, hint ? "; " : "", hint ? hint : "");
+}
+
 size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take *take, void *arg) {
   struct curl_waitfd extra[3];
   unsigned n = 0;
@@ -79,7 +92,7 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
     curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB", r->most >> 20);
-    else if (code && !*r->error) snprintf(r->error, sizeof r->error, "%s", curl_easy_strerror(code));
+    else if (code) explain(r, code);
     else if (!code && status != 200)
       snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");
     curl_multi_remove_handle(f->all, r->curl);
@@ -100,8 +113,8 @@ void ni_fetch_close(struct ni_fetch *f) {
   free(f);
 }
 
-int ni_fetch_once(const char *url, const char *body, const char *token, const char *ca, bool direct, ni_fetch_take *take, void *arg) {
-  struct ni_fetch *f = ni_fetch_open((char *[]){(char *)url}, 1, token, ca, direct);
+int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *as, ni_fetch_take *take, void *arg) {
+  struct ni_fetch *f = ni_fetch_open((char *[]){(char *)url}, 1, as);
   struct curl_slist *headers = body ? curl_slist_append(NULL, "Content-Type: application/json") : NULL;
   int e = !f || (body && !headers) ? -ENOMEM : 0;
   if (!e) {

@@ -12,9 +12,13 @@ struct ni_fetch;
 /* Answer i, which stays ours; error: a sentence where there is none, else NULL. */
 typedef void ni_fetch_take(void *arg, size_t i, const char *text, size_t bytes, const char *error);
 
-/* token: sent as a bearer token; ca: PEM of who is trusted; NULL: none, the system's. direct: past the environment's proxy. All is
- * copied. NULL: no memory. */
-struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const char *token, const char *ca, bool direct);
+struct ni_fetch_as {
+  const char *token, *ca;       /* sent as a bearer token; PEM file of who is trusted; NULL: none, the system's */
+  const char *cert, *key;       /* PEM files of who asks; NULL: none */
+  bool direct;                  /* past the environment's proxy */
+};
+/* All is copied. NULL: no memory. */
+struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch_as *as);
 /* A request to each that has none in flight. */
 void ni_fetch_ask(struct ni_fetch *f);
 /* Takes what answers; waits for that, for one of the descriptors (-1: none), ms at most. How many requests are in flight. */
@@ -23,7 +27,7 @@ void ni_fetch_close(struct ni_fetch *f);
 
 /* One request, waited for: body NULL: GET, else it is POSTed as JSON. take() is called once, with what a server says to an error beside
  * that. The answer has 60 s and 256 MiB. 0, or -ENOMEM: nothing was asked. */
-int ni_fetch_once(const char *url, const char *body, const char *token, const char *ca, bool direct, ni_fetch_take *take, void *arg);
+int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *as, ni_fetch_take *take, void *arg);
 
 enum { NI_FETCH_TOKEN = 4096 };
 struct ni_put_text;

@@ -16,6 +16,7 @@
 #include "exporter/base/now.h"
 #include "exporter/input/whole.h"
 #include "exporter/output/metrics/text.h"
+#include "exporter/rpc/rpc.h"
 
 enum {
   OF_ONE_ADDRESS = 16, HEADER_BYTES = 16 << 10, BODY_BYTES = 64 << 10, SILENCE_S = 10, FILE_BYTES = 256 << 10, ROUNDS = 32,
@@ -28,7 +29,8 @@ struct link { /* a connection */
   struct link *next, **at;
   struct MHD_Connection *c;
   int fd;
-  bool loopback, trusted, too_large, stream, waits, cut; /* waits: a stream with nothing to send, suspended */
+  bool certified, too_large, stream, waits, cut;         /* waits: a stream with nothing to send, suspended */
+  char peer[48];
   uint64_t since_ns;                                     /* when it began, or its newest request */
   uint64_t told;                                         /* a stream: as many bytes of all events were sent, or not for it */
   char *body;                                            /* of the request; a stream: what it is told first */
@@ -186,11 +188,16 @@ static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path
   l->since_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(l->body);
   l->body = NULL, l->len = 0, l->too_large = false;
-  l->trusted = h->token ? knows(h->token, HEADER(c, MHD_HTTP_HEADER_AUTHORIZATION)) : l->loopback;
+  bool knows_token = h->token && knows(h->token, HEADER(c, MHD_HTTP_HEADER_AUTHORIZATION));
   if (!get && !post && !preflight)
     REFUSE(MHD_HTTP_METHOD_NOT_ALLOWED, .why = h->o.posts ? "GET, HEAD and POST alone" : "GET and HEAD alone",
            .header = MHD_HTTP_HEADER_ALLOW, .header_value = METHODS(h));
-  if (h->token && !l->trusted && !preflight && !shown)
+  if (h->o.client_ca && !l->certified) { /* asked once: a connection keeps its certificate */
+    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    l->certified = tls && ni_rpc_certified(tls->tls_session);
+    if (!l->certified) REFUSE(MHD_HTTP_FORBIDDEN, .why = "a client certificate is wanted that --client-ca of the head signed");
+  }
+  if (h->token && !knows_token && !preflight && !shown)
     REFUSE(MHD_HTTP_UNAUTHORIZED, .why = "a token is wanted", .header = MHD_HTTP_HEADER_WWW_AUTHENTICATE, .header_value = "Bearer");
   if (!h->token && !h->o.open && HEADER(c, MHD_HTTP_HEADER_HOST) && !by_number(HEADER(c, MHD_HTTP_HEADER_HOST)))
     REFUSE(MHD_HTTP_FORBIDDEN, .why = "without a token ask by number, or localhost");
@@ -214,7 +221,7 @@ static enum MHD_Result take(struct link *l, const char *piece, size_t *bytes) {
 /* All of it is there. Answers that are shared are made anew when they are older than 100 ms. */
 static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *path, const char *method) {
   struct ni_http_request q = {.method = method, .path = path, .content_type = HEADER(l->c, MHD_HTTP_HEADER_CONTENT_TYPE),
-      .body = l->body ? l->body : "", .len = l->len, .loopback = l->loopback, .trusted = l->trusted,
+      .body = l->body ? l->body : "", .len = l->len, .peer = l->peer,
       .open_metrics = ni_metrics_wants_open(HEADER(l->c, MHD_HTTP_HEADER_ACCEPT))};
   const char *origin = listed_origin(h, l->c);
   struct ni_http_answer a = {0};
@@ -264,7 +271,8 @@ static void connected(void *arg, struct MHD_Connection *c, void **context, enum 
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
     *l = (struct link){.http = h, .next = h->links, .at = &h->links, .c = c, .since_ns = ni_now_ns(CLOCK_MONOTONIC)};
     l->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    l->loopback = is_loopback(MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+    const struct sockaddr *a = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    getnameinfo(a, a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), l->peer, sizeof l->peer, NULL, 0, NI_NUMERICHOST);
     if (l->next) l->next->at = &l->next;
     *context = h->links = l;
     return;
@@ -333,12 +341,13 @@ char *ni_http_secret(const char *option, const char *path, bool secret, char *wh
 
 /* Listens at the address, or goes on with the socket of the one before. */
 static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before, const struct addrinfo *at, char *cert,
-                                char *key) {
+                                char *key, char *ca) {
   int listens = before ? MHD_get_daemon_info(before->mhd, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd : -1;
   int fd = before ? fcntl(listens, F_DUPFD_CLOEXEC, 0) : -1;
   const struct MHD_OptionItem where = {before ? MHD_OPTION_LISTEN_SOCKET : MHD_OPTION_SOCK_ADDR, fd, before ? NULL : at->ai_addr};
   const struct MHD_OptionItem more[] = {where, {cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, cert},
-      {MHD_OPTION_HTTPS_MEM_KEY, 0, key}, {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"}, {MHD_OPTION_END, 0, NULL}};
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, key}, {MHD_OPTION_HTTPS_MEM_TRUST, 0, ca},
+      {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"}, {MHD_OPTION_END, 0, NULL}};
   unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (cert ? MHD_USE_TLS : 0) | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
   return MHD_start_daemon(flags, 0, NULL, NULL, request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
@@ -350,7 +359,7 @@ static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before,
 int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_handler *handler, void *arg, char *why, size_t cap) {
   struct ni_http *h = calloc(1, sizeof *h), *before = *out;
   struct addrinfo *at = address(o->listen);
-  char *cert = NULL, *key = NULL;
+  char *cert = NULL, *key = NULL, *ca = NULL;
   snprintf(why, cap, "%s", strerror(ENOMEM));
   bool fine = h && (h->listen = strdup(o->listen));
   if (fine) h->o = *o, h->handler = handler, h->arg = arg;
@@ -362,16 +371,18 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
   if (fine && o->token_file) fine = (h->token = ni_http_secret("token-file", o->token_file, true, why, cap));
   if (fine && o->tls_cert) fine = (cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
                                   (key = ni_http_secret("tls-key", o->tls_key, true, why, cap));
+  if (fine && o->client_ca) fine = (ca = ni_http_secret("client-ca", o->client_ca, false, why, cap));
   if (fine) {
     errno = 0;
-    h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key);
-    snprintf(why, cap, "--listen=%s%s: %s", o->listen, cert ? ", --tls-cert, --tls-key" : "",
-             errno && (errno != EINVAL || !cert) ? strerror(errno) : "want a certificate and its key in PEM");
+    h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key, ca);
+    snprintf(why, cap, "--listen=%s%s: %s", o->listen, cert ? ca ? ", --tls-cert, --tls-key, --client-ca" : ", --tls-cert, --tls-key" : "",
+             errno && (errno != EINVAL || !cert) ? strerror(errno) : "want certificates and a key in PEM");
   }
   if (at) freeaddrinfo(at);
   if (key) explicit_bzero(key, strlen(key));
   free(cert);
   free(key);
+  free(ca);
   if (!h || !h->mhd) return h ? ni_http_close(h) : (void)0, -EINVAL;
   snprintf(h->url, sizeof h->url, "http%s://%.*s:%u", o->tls_cert ? "s" : "", (int)(strrchr(h->listen, ':') - h->listen), h->listen,
            MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_BIND_PORT)->port);

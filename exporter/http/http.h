@@ -18,6 +18,7 @@ struct ni_http;
 struct ni_http_options {
   const char *listen;                 /* "127.0.0.1:9777", "[::1]:9777", "localhost:9777" */
   const char *token_file, *tls_cert, *tls_key;
+  const char *client_ca;              /* clients need a certificate that one of these (PEM) signed: else 403; wants tls_cert */
   bool open;                          /* listens beyond loopback without token or TLS */
   bool posts;                         /* takes POST, beside GET and HEAD */
   bool json;                          /* `why` of an answer is shown as {"detail":"..."}, not as a line of text */
@@ -32,7 +33,7 @@ struct ni_http_request {
   const char *body;                   /* ends with a NUL beyond len; "" where there is none */
   size_t len;
   bool open_metrics;                  /* prefers OpenMetrics to Prometheus's text */
-  bool loopback, trusted;             /* trusted: it gave the token, or there is none and it comes from loopback */
+  const char *peer;                   /* "127.0.0.1", for logs */
 };
 struct ni_http_answer {               /* given as zeros */
   unsigned status;
@@ -42,7 +43,7 @@ struct ni_http_answer {               /* given as zeros */
   const char *why;                    /* instead of the three: a constant without quotes */
   const char *header, *header_value;  /* one more; NULL: none; constants */
   bool counted;                       /* adds to what ni_http_turn() says was answered */
-  bool shared;                        /* may be given for 100 ms to whoever gets the same path: not of `trusted`, nor of a body */
+  bool shared;                        /* may be given for 100 ms to whoever gets the same path: not of a body */
   bool stream;                        /* server-sent events: stays open; what ni_http_event() is given goes to it */
 };
 /* Fills the answer. Wrong tokens never come here: they were answered with 401, but for `anyone`. Called in ni_http_turn(). */

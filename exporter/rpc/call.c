@@ -48,6 +48,13 @@ void ni_link_die(struct ni_link *h, const char *why) {
   if (h->conn.fd >= 0) shutdown(h->conn.fd, SHUT_RDWR); /* wakes the owner's epoll */
 }
 
+void ni_link_fail(struct ni_link *h, ssize_t n) {
+  bool at_once = !h->rpc->server && !h->heard;
+  ni_link_die(h, at_once && h->conn.tls ? "it ended TLS at once: does it want a certificate of the client (--cert FILE, or of an agent --head-cert)?"
+                 : at_once ? "it closed the connection at once: does it speak TLS there (--ca FILE, or of an agent --head-ca), or is it the HTTP port?"
+                 : n < 0 ? strerror((int)-n) : "the other side closed the connection");
+}
+
 void ni_link_wait(struct ni_link *h, uint32_t events) {
   struct epoll_event e = {.events = events, .data.ptr = h};
   if (h->dead || h->events == events) return;
@@ -196,7 +203,7 @@ static ssize_t on_send(nghttp2_session *s, const uint8_t *data, size_t n, int fl
   (void)s, (void)flags;
   ssize_t put = ni_conn_write(&h->conn, data, n);
   if (put == -EAGAIN) return NGHTTP2_ERR_WOULDBLOCK;
-  if (put < 0) ni_link_die(h, strerror((int)-put));
+  if (put < 0) ni_link_fail(h, put);
   return put < 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : put;
 }
 

@@ -147,7 +147,8 @@ static int shake(struct ni_conn *c, bool *out, char *why, size_t cap) {
     snprintf(why, cap, "TLS: %s", text.data);
     gnutls_free(text.data);
   } else {
-    snprintf(why, cap, "TLS: %s", e ? gnutls_strerror(e) : "the other side does not speak HTTP/2");
+    snprintf(why, cap, "TLS: %s",
+             !e ? "it speaks no HTTP/2 there: the other port?" : e == GNUTLS_E_UNEXPECTED_PACKET ? "it speaks no TLS there" : gnutls_strerror(e));
   }
   return -EPROTO;
 }
@@ -189,4 +190,9 @@ void ni_conn_close(struct ni_conn *c) {
   if (c->found) freeaddrinfo(c->found);
   if (c->fd >= 0) close(c->fd);
   *c = (struct ni_conn){.fd = -1};
+}
+
+bool ni_rpc_certified(void *tls) {
+  unsigned status;
+  return gnutls_certificate_verify_peers2(tls, &status) == 0 && status == 0;
 }

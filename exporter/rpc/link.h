@@ -22,7 +22,7 @@ struct ni_link { /* a connection */
   struct ni_rpc_call *calls;
   struct ni_rpc_peer peer;
   uint32_t events;
-  bool ready, out, dead;
+  bool ready, out, dead, heard; /* heard: something came */
   uint64_t came_ns, pinged_ns, idle_ns; /* pinged: 0: not since something came; idle: since when there is no call */
   size_t unsent;
 };
@@ -45,6 +45,8 @@ struct ni_rpc {
 
 /* The connection is over, for that reason; its calls end when the turn does. */
 void ni_link_die(struct ni_link *h, const char *why);
+/* So did ni_conn_read() or ni_conn_write() with this number, 0 or -errno. */
+void ni_link_fail(struct ni_link *h, ssize_t n);
 /* The events of epoll that it waits for. */
 void ni_link_wait(struct ni_link *h, uint32_t events);
 /* Something is queued: the turn comes at once. */

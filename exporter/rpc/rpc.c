@@ -24,7 +24,10 @@ static void receive(struct ni_link *h) {
   for (int i = 0; i < READS && !h->dead; i++) {
     ssize_t n = ni_conn_read(&h->conn, r->read, sizeof r->read);
     if (n == -EAGAIN) return;
-    if (n <= 0) return ni_link_die(h, n ? strerror((int)-n) : "the other side closed the connection");
+    if (n <= 0) return ni_link_fail(h, n);
+    if (!r->server && !h->heard && memcmp(r->read, "HTTP/1.", n < 7 ? (size_t)n : 7) == 0)
+      return ni_link_die(h, "it speaks HTTP/1.1 there, not gRPC: the other port?");
+    h->heard = true;
     h->came_ns = r->now;
     h->pinged_ns = 0;
     ssize_t took = nghttp2_session_mem_recv(h->session, r->read, (size_t)n);

@@ -39,6 +39,8 @@ const char *ni_rpc_broken(const struct ni_rpc *client); /* NULL: it is not */
 /* An epoll descriptor for the caller's epoll; ni_rpc_turn() when it has something, and at least each second. */
 int ni_rpc_fd(const struct ni_rpc *r);
 void ni_rpc_turn(struct ni_rpc *r);
+/* Did the other side of a GnuTLS session, a server's, give a certificate that the session trusts? For servers of other protocols. */
+bool ni_rpc_certified(void *tls);
 /* Sends what the sockets take; all calls end. Never inside the handler. */
 void ni_rpc_close(struct ni_rpc *r);
 

@@ -31,10 +31,8 @@ static void answer(void *arg, const struct ni_http_request *q, struct ni_http_an
   if (strcmp(q->path, "/echo") == 0 && !post) a->status = 405, a->why = "POST alone", a->header = "Allow", a->header_value = "POST";
   else if (post && (!q->content_type || strcmp(q->content_type, "application/json") != 0)) a->status = 422, a->why = "JSON is wanted";
   else if (post) text(a, "application/json", q->body, q->len), ni_http_event(http, "data: posted\n\n");
-  else if (strcmp(q->path, "/flags") == 0) {
-    snprintf(said, sizeof said, "%d %d", q->loopback, q->trusted);
-    text(a, "text/plain", said, strlen(said));
-  } else if (strcmp(q->path, "/count") == 0) {
+  else if (strcmp(q->path, "/peer") == 0) text(a, "text/plain", q->peer, strlen(q->peer));
+  else if (strcmp(q->path, "/count") == 0) {
     snprintf(said, sizeof said, "%u", ++*made);
     text(a, "text/plain", said, strlen(said));
     a->shared = a->counted = true;

@@ -2,21 +2,25 @@
 
     head_auth.py NAMESPACE       "": none could be made; else the head runs in it as 10.99.0.1, and this script stands outside
 """
+import contextlib
 import json
 import os
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 
+import agent
 import grpc
 import head
 import rpc_pb2 as theirs
 
 NAMESPACE = sys.argv[1]
-TOKEN = head.WORK + "/secret"
+TOKEN, GSPROF = head.WORK + "/secret", head.WORK + "/bin/gsprof"
+all_of_agents = contextlib.ExitStack()
 open(TOKEN, "w").write("right token\n")
 os.chmod(TOKEN, 0o600)
 
@@ -127,6 +131,13 @@ def elsewhere():
         assert start_code(h) is None and metrics_code(h) is None
 
 
+def said(code, what, program, *words):
+    """The program ends with that code, and says that."""
+    p = subprocess.run([*([head.INSPECTOR, "session"] if program == "session" else [GSPROF]), *words], capture_output=True, text=True, timeout=40)
+    assert p.returncode == code and what in p.stdout + p.stderr, (program, words, what, p.returncode, p.stdout, p.stderr)
+    print("    " + (p.stdout + p.stderr).strip().split("\n")[0])
+
+
 def tls():
     w = head.WORK
 
@@ -160,6 +171,43 @@ def tls():
         assert h.get("/status")["freq"] == 200
         code, _, _ = h.ask("GET", "/status", None, {"Authorization": "Bearer wrong"})
         assert code == 401, code
+        own = h.context
+        for name in None, "stranger":  # TLS that others signed, or nobody: not even the page
+            h.context = ssl.create_default_context(cafile=w + "/ca.pem")
+            if name:
+                h.context.load_cert_chain("%s/%s.pem" % (w, name), "%s/%s.key" % (w, name))
+            for path in "/status", "/page":
+                code, _, text = h.ask("GET", path)
+                assert code == 403 and "client certificate" in text, (name, path, code, text)
+        h.context = own
+        trust = ["--token-file", TOKEN, "--ca", w + "/ca.pem"]
+        mine = trust + ["--cert", w + "/client.pem", "--key", w + "/client.key"]
+        http, rpc = "127.0.0.1:%d" % h.http_port, h.at
+        said(0, "one runs", "session", "start", "one", "--head", http, *mine)
+        said(1, "client certificate", "session", "list", "--head", http, *trust)
+        said(1, "--cert and --key go together", "session", "list", "--head", http, *mine[:-2])
+        said(0, "Is Profiling: Yes", "gsprof", "status", rpc, *mine)
+        said(1, "does it want a certificate of the client (--cert FILE", "gsprof", "status", rpc, *trust)
+        # An agent of ours has one of its own.
+        a = agent.Agent(all_of_agents.enter_context(agent.Place(all_of_agents.enter_context(tempfile.TemporaryDirectory()))), "--node", "ours", "--head", rpc,
+                        "--head-token-file", TOKEN, "--head-ca", w + "/ca.pem", "--head-cert", w + "/client.pem", "--head-key", w + "/client.key").wait()
+        head.until(lambda: h.taken("ours") > 1, 40)
+        a.kill(15)
+        # What people mix up.
+        said(1, "does it want TLS (--ca FILE), or is it another port?", "session", "list", "--head", http, "--token-file", TOKEN)
+        said(1, "does it speak TLS there (--ca FILE", "gsprof", "status", rpc, "--token-file", TOKEN)
+        said(1, "it speaks no HTTP/2 there: the other port?", "gsprof", "status", http, *mine)
+    with head.Head("plain") as h:
+        http, rpc = "127.0.0.1:%d" % h.http_port, h.at
+        said(1, "does it speak TLS there?", "session", "list", "--head", http, "--ca", w + "/ca.pem")
+        said(1, "it speaks no TLS there", "gsprof", "status", rpc, "--ca", w + "/ca.pem")
+        said(1, "what answers there is not HTTP: another port?", "session", "list", "--head", rpc)
+        said(1, "or is it the HTTP port?", "gsprof", "status", http)
+    said(1, "does it run there?", "session", "list", "--head", http)
+    said(1, "Connection refused", "gsprof", "status", rpc)
 
 
-head.run([open_bind, token, insecure, elsewhere, tls])
+os.makedirs(os.path.dirname(GSPROF), exist_ok=True)
+os.symlink(head.INSPECTOR, GSPROF)
+with all_of_agents:
+    head.run([open_bind, token, insecure, elsewhere, tls])

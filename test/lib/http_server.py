@@ -204,7 +204,7 @@ def test_token():
             assert s.get("/echo", "POST", b"{}", **bad, **JSON)[0] == 401
             assert s.get("/page", "POST", b"{}", **bad, **JSON)[0] == 401
             assert s.get("/page", **bad)[::2] == (200, b"page")
-        assert s.get("/flags", **good)[::2] == (200, b"1 1")
+        assert s.get("/peer", **good)[::2] == (200, b"127.0.0.1")
         assert s.get("/echo", "POST", b"{}", Origin="http://elsewhere.example", **good, **JSON)[0] == 200
         assert s.get("/flags", "OPTIONS", Origin="http://o.example")[0] == 204
         status, head, _ = s.get("/flags", Origin="http://o.example")
@@ -213,7 +213,7 @@ def test_token():
 
 def test_loopback():
     with Server(at="0.0.0.0:0") as s:
-        assert s.get("/flags")[2] == b"1 1"
+        assert s.get("/peer")[2] == b"127.0.0.1"
         probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:  # no packet is sent: which address of ours would be used
             probe.connect(("192.0.2.1", 9))

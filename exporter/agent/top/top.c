@@ -114,7 +114,7 @@ static const char *begin(struct looking *t) {
   for (int k = 0; o->sort && k < NI_TOP_SORTS; k++)
     if (strcmp(o->sort, ni_top_sort_names[k]) == 0) t->top.sort = (enum ni_top_sort)k;
   ni_safe_text(o->filter, t->top.filter, sizeof t->top.filter);
-  t->fetch = ni_fetch_open(url, far ? n : 0, *token ? token : NULL, o->ca, !o->prometheus);
+  t->fetch = ni_fetch_open(url, far ? n : 0, &(struct ni_fetch_as){.token = *token ? token : NULL, .ca = o->ca, .direct = !o->prometheus});
   for (size_t i = 0; i < n; i++) free(url[i]);
   free(url);
   int e = far || !t->fetch ? 0 : begin_here(t);

@@ -77,9 +77,11 @@ static bool call(const struct gsprof *g, const char *method, struct ni_pb_writer
   char path[128], token[NI_FETCH_TOKEN];
   struct ni_rpc *rpc = NULL;
   *r = (struct call){0};
-  const char *wrong = ni_fetch_token(g->s.token_file, token);
-  char *ca = g->s.ca && !wrong ? ni_http_secret("--ca", g->s.ca, false, r->why, sizeof r->why) : NULL;
-  struct ni_rpc_options o = {.token = *token ? token : NULL, .ca = ca};
+  const char *wrong = ni_head_trust(&g->s, token);
+  char *pem[3] = {0}, *const file[] = {(char *)g->s.ca, (char *)g->s.cert, (char *)g->s.key};
+  for (int i = 0; i < 3 && !wrong && !*r->why; i++)
+    if (file[i]) pem[i] = ni_http_secret((const char *[]){"ca", "cert", "key"}[i], file[i], i == 2, r->why, sizeof r->why);
+  struct ni_rpc_options o = {.token = *token ? token : NULL, .ca = pem[0], .cert = pem[1], .key = pem[2]};
   snprintf(path, sizeof path, NI_GSPROF "%s", method);
   if (wrong) snprintf(r->why, sizeof r->why, "%s", wrong);
   bool good = !w->failed && !*r->why && ni_rpc_connect(&rpc, g->s.head, &o, &handler, NULL, r->why, sizeof r->why) == 0;
@@ -97,7 +99,7 @@ static bool call(const struct gsprof *g, const char *method, struct ni_pb_writer
   r->over = true;                      /* closing ends the call, too */
   if (rpc) ni_rpc_close(rpc);
   ni_pb_free(w);
-  free(ca);
+  for (int i = 0; i < 3; i++) free(pem[i]);
   return good;
 }
 
@@ -265,9 +267,8 @@ static int take_not(const struct ni_opt *o, void *into, const char *arg) {
 }
 #define ROW_ADDRESS(called) {NULL, 0, NI_OPT_TAKE, called, NULL, .take = take_address, .want = "one address, HOST:PORT"}
 #define ROW_NAME {"name", 0, NI_OPT_TEXT, "NAME", "Of the session", INTO(s.name), .min = 1}
-#define ROWS_TRUST \
-  {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", INTO(s.token_file), .min = 1}, \
-  {"ca", 0, NI_OPT_TEXT, "FILE", "Ask by TLS; certificates (PEM) that are trusted", INTO(s.ca), .min = 1}
+#define ASK(member) INTO(s.member)
+#define ROWS_TRUST NI_ROWS_TRUST(ASK)
 #define NOT(option, member) {"disable-" option, 0, NI_OPT_TAKE, NULL, "Not that", .take = take_not, INTO(member)}
 #define OPTIONS (const struct ni_opt[])
 

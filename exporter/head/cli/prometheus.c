@@ -149,7 +149,8 @@ static bool ask(struct export *x, const char *token) {
     ni_put(&w, "/api/v1/query_range?start=%.3f&end=%.3f&step=%.3f&query=", from, from + every * ((double)x->steps - 0.5), every);
     ni_fetch_query(&w, text);
     char *url = ni_fetch_url(x->o->prometheus, false, 9090, path);
-    if (!url || ni_fetch_once(url, NULL, *token ? token : NULL, x->o->ca, false, take_answer, x) < 0) snprintf(x->error, sizeof x->error, "no memory");
+    const struct ni_fetch_as as = {.token = *token ? token : NULL, .ca = x->o->ca};
+    if (!url || ni_fetch_once(url, NULL, &as, take_answer, x) < 0) snprintf(x->error, sizeof x->error, "no memory");
     free(url);
   }
   return !*x->error;

@@ -46,13 +46,20 @@ static void take_answer(void *arg, size_t i, const char *text, size_t bytes, con
     snprintf(said->error, sizeof said->error, "%s", *detail ? detail : "the head refused");
 }
 
+const char *ni_head_trust(const struct ni_session_options *o, char token[NI_FETCH_TOKEN]) {
+  const char *wrong = ni_fetch_token(o->token_file, token);
+  if (!o->cert != !o->key) return "--cert and --key go together";
+  return o->cert && !o->ca ? "--cert and --key want --ca" : wrong;
+}
+
 bool ni_head_ask(const struct ni_session_options *o, const char *path, const char *body, struct ni_head_said *said) {
   char token[NI_FETCH_TOKEN];
   *said = (struct ni_head_said){0};
-  const char *wrong = ni_fetch_token(o->token_file, token);
+  const char *wrong = ni_head_trust(o, token);
   char *url = wrong ? NULL : ni_fetch_url(o->head, o->ca != NULL, NI_HEAD_HTTP_PORT, path);
+  const struct ni_fetch_as as = {.token = *token ? token : NULL, .ca = o->ca, .cert = o->cert, .key = o->key, .direct = true};
   if (wrong) snprintf(said->error, sizeof said->error, "%s", wrong);
-  else if (!url || ni_fetch_once(url, body, *token ? token : NULL, o->ca, true, take_answer, said) < 0)
+  else if (!url || ni_fetch_once(url, body, &as, take_answer, said) < 0)
     snprintf(said->error, sizeof said->error, "no memory");
   free(url);
   return !*said->error;

@@ -33,6 +33,7 @@
 #include "exporter/output/tables/operations_csv.h"
 #include "exporter/output/tables/out_tables.h"
 #include "exporter/output/tables/output.h"
+#include "exporter/output/tables/series_table.h"
 #include "exporter/output/tables/summary_json.h"
 #include "exporter/model/ledger/judge.h"
 
@@ -83,6 +84,8 @@ static int render(struct ni_run *r, const struct ni_summary *s) {
   if (!r->opt.compat) {
     snprintf(path, sizeof path, "%s/summary.json", dir);
     e = ni_write_tables(s, dir);
+    if (e == 0) e = ni_series_csv(s, dir);
+    if (e == 0 && !r->opt.no_parquet) e = ni_series_parquet(s, r->tmp_dir, (enum ni_pq_codec)r->opt.codec);
     if (e == 0) e = ni_write_json(s, path);
   }
   if (e < 0) return e;
@@ -226,4 +229,5 @@ void ni_summarize_free(struct ni_run *r) {
   free(r->roles.text);
   free(r->marks.line);
   free(r->marks.at);
+  ni_bucket_free(&r->rolled);
 }

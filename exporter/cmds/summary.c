@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,31 @@
 #include "exporter/output/tables/summary_json.h"
 #include "summary_print.h"
 
+/* "500ms", "10s", "1m": whole ms, so that relative times are whole, too. */
+static int take_width(const struct ni_opt *o, void *into, const char *arg) {
+  static const struct {
+    const char *unit;
+    uint64_t ns;
+  } units[] = {{"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
+  struct ni_sum_options *x = into;
+  char *end;
+  (void)o;
+  if (*arg < '0' || *arg > '9') return -EINVAL;
+  const uint64_t n = strtoull(arg, &end, 10);
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    if (strcmp(end, units[i].unit) != 0) continue;
+    if (n > NI_BUCKET_MAX_NS / units[i].ns || n * units[i].ns < NI_BUCKET_MIN_NS) return -EINVAL;
+    x->bucket_ns = n * units[i].ns;
+    return 0;
+  }
+  return -EINVAL;
+}
+
 static const char *refuse(void *into) {
   static char text[64];
   const struct ni_sum_options *o = into;
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
+  if (o->bucket_ns && o->compat) return "--time-granularity is no part of NVIDIA's output: leave out --compat";
   if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
   if (ni_pq_codec_available(o->codec)) return NULL;
   snprintf(text, sizeof text, "--compression=%s: not built in", ni_pq_codec_name(o->codec));
@@ -53,6 +75,8 @@ const struct ni_command ni_summary_command = {
          IN(skip_first)},
         {"step-by", 0, NI_OPT_TEXT, "NAME", "What ends a step: a communicator, a function, or mark (of ctl)",
          IN(step_by), .min = 1, .want = "the name of a communicator or a function, or mark"},
+        {"time-granularity", 0, NI_OPT_TAKE, "W", "Also sums by time, in buckets so wide: 1ms to 1h (ms, s, m, h)", .want = "1ms to 1h",
+         .take = take_width},
         {"comm-map", 0, NI_OPT_TEXT, "FILE", "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators",
          IN(comm_map), .min = 1, .want = "a file"},
         {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", IN(json)},
@@ -113,6 +137,7 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
   show_path(r, "parquet_files/", "the records, a file per log");
   show_path(r, "parquet_counters/", "samples of counters, a file per series");
+  show_path(r, "parquet_series/", "sums by time, also in summary/series.csv");
   show_path(r, "dataset/", "the records, sorted, a part per host");
   show_path(r, "output.log", "what was read and found");
 }

@@ -251,6 +251,7 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = build_cells(r, s);
   if (e == 0) e = build_job(r, s);
   if (e < 0 || !r->tally.any) return e;
+  s->buckets.width_ns = r->opt.bucket_ns;
   s->first_us = r->tally.first_us;
   s->last_us = r->tally.last_us;
   s->time_from = r->tally.no_start ? NI_TIME_DUMP : NI_TIME_START;
@@ -369,5 +370,6 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     s->why_durations = "own time does not explain whom the others wait for";
   }
   if (e == 0 && !s->by_own_time) e = ni_findings(s);
+  ni_buckets_end(r, s);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -77,6 +77,36 @@ static int add_values(struct ni_dist *us, struct ni_dist *busbw, const struct ni
   return bad < 0 || e->bytes_per_s == NI_NO_BW ? bad : ni_dist_add(busbw, e->bytes_per_s);
 }
 
+/* The row of a record in its bucket. */
+static int find_bucket(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p, uint32_t comm,
+                       struct ni_bucket_row **out) {
+  const struct ni_cell *cell = &c->s->cell[c->cell];
+  const struct ni_bucket_row key = {.bucket = ni_bucket_of(ni_time_ns(p->e.start_ns, p->e.dump_us), c->r->opt.bucket_ns), .comm = comm,
+                                    .log_group = NI_BUCKET_NONE, .func = cell->func,
+                                    .kind = (uint32_t)cell->kind, .timing = p->e.timing};
+  return ni_bucket_find(&t->buckets, &key, out);
+}
+
+/* All records of an operation; it counts itself where its first one is. */
+static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm) {
+  struct ni_bucket_row *row;
+  uint32_t first = 0;
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < op->n; i++) {
+    const struct ni_entry *x = &op->part[i].e, *f = &op->part[first].e;
+    if (ni_time_ns(x->start_ns, x->dump_us) < ni_time_ns(f->start_ns, f->dump_us)) first = i;
+    if ((e = find_bucket(c, t, &op->part[i], comm, &row)) < 0) break;
+    row->records++;
+    row->bytes += c->s->cell[c->cell].msg_bytes;
+    row->ns += x->exec_ns;
+    if (x->exec_ns > row->max_ns) row->max_ns = x->exec_ns;
+    if (x->bytes_per_s == NI_NO_BW) row->no_bandwidth++;
+    else row->bytes_per_s += x->bytes_per_s;
+  }
+  if (e == 0 && (e = find_bucket(c, t, &op->part[first], comm, &row)) == 0) row->operations++;
+  return e;
+}
+
 static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p, uint32_t comm) {
   struct ni_group_sums *g = group_of(c, p->e.timing);
   if (!g) return -ENOMEM;
@@ -171,6 +201,9 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
       uint64_t lost = twice / 2 - p->e.exec_ns;
       ps->late++;
       ps->late_ns += lost;
+      struct ni_bucket_row *row;
+      if (c->r->opt.bucket_ns && (e = find_bucket(c, t, p, comm, &row)) == 0) row->late++, row->late_ns += lost;
+      if (e < 0) return e;
       struct ni_outlier o = {.kind = NI_OUTLIER_LATE, .group = c->cell * NI_TIMING_COUNT + p->e.timing, .comm = comm, .process = p->process,
                              .rank = p->rank, .sn = op->sn, .us = (double)p->e.exec_ns / 1000,
                              .peers_us = (double)twice / 2000, .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
@@ -248,8 +281,9 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
     seen |= 1u << op->part[i].e.timing;
     e = add_record(c, t, &op->part[i], comm);
   }
+  if (e == 0 && c->r->opt.bucket_ns) e = add_to_buckets(c, t, op, comm);
   for (int i = 0; i < NI_TIMING_COUNT; i++)
-    if (seen & 1u << i) c->group[i]->operations++;
+    if (seen & 1u << i && c->group[i]) c->group[i]->operations++;
   if (e == 0 && !isnan(mean_bytes_per_s)) {
     e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000));
     if (e == 0) e = add_point(c, op->sn, comm, mean_bytes_per_s / 1e9, time_us(&op->part[0].e));

@@ -33,6 +33,7 @@ struct ni_sums {
   struct ni_outlier *late;         /* NI_SUM_LATE; a heap, the least loss first; .group: cell * NI_TIMING_COUNT + timing */
   size_t n_late;
   NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
+  struct ni_bucket_table buckets;
 };
 
 struct ni_value_sums { /* of a slice, or of a bin of time */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 struct feed {
+  struct ni_run *r;
   struct ni_summary *s;
   const struct ni_counters_also *also;
 };
@@ -15,7 +16,9 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
   struct feed *f = arg;
   f->s->counter_samples++;
   ni_beside_sample(&f->s->beside, before, after->reading);
-  return f->also ? f->also->pair(f->also->arg, after, before) : 0;
+  int e = f->r->opt.bucket_ns ? ni_host_buckets_add(f->r, &f->s->buckets.hosts, after, before) : 0;
+  if (e == -E2BIG) ni_buckets_too_many(f->r);
+  return e == 0 && f->also ? f->also->pair(f->also->arg, after, before) : e;
 }
 
 static int read_files(struct ni_run *r, struct feed *f) {
@@ -65,7 +68,7 @@ int ni_counters_build(struct ni_run *r, struct ni_summary *s, const struct ni_co
                                                      .gpu_pci = x->gpu_pci ? ni_name_text(&r->names, x->gpu_pci) : NULL};
   }
   ni_beside_begin(&s->beside, p, s->n_processes, s->first_us * 1000, s->last_us * 1000, s->n_bins);
-  int e = read_files(r, &(struct feed){s, also});
+  int e = read_files(r, &(struct feed){r, s, also});
   if (e == 0) e = ni_beside_end(&s->beside);
   if (e == 0) e = add_sent(r, s);
   s->beside.process = NULL;

@@ -37,7 +37,7 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   return 0;
 }
 
-static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
+static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) ni_add_counts(a->process[i].all, b->process[i].all);
   for (size_t i = 0; i < s->n_comms; i++) {
     struct ni_comm_sums *x = &a->comm[i];
@@ -53,9 +53,11 @@ static void sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni
   }
   for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
+  return ni_bucket_merge(&a->buckets, &b->buckets);
 }
 
 static void sums_free(struct ni_sums *t) {
+  ni_bucket_free(&t->buckets);
   free(t->process);
   free(t->comm);
   free(t->late);
@@ -285,10 +287,11 @@ static void *work(void *arg) {
     e = run_cell(j, at, i, &t);
     ni_progress_add(&r->progress, r->cell[r->cell_order[at]].records, 1);
   }
-  if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   pthread_mutex_lock(&r->lock);
-  if (t.process && t.comm && t.late) sums_add(&j->sums, &t, j->s);
+  if (t.process && t.comm && t.late && e == 0) e = sums_add(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
+  if (e == -E2BIG) ni_buckets_too_many(r);
+  else if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   sums_free(&t);
   return NULL;
 }
@@ -336,6 +339,8 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   }
   if (e == 0) e = ni_figures_gather(s, j.result, &j.sums);
   if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
+  s->buckets.records = j.sums.buckets;
+  j.sums.buckets = (struct ni_bucket_table){0};
   for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);
   free(j.result);
   free(j.by_size);

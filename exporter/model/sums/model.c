@@ -122,6 +122,10 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->sent);
   for (size_t i = 0; i < s->n_findings; i++) free(s->finding[i].process);
   free(s->step);
+  ni_bucket_free(&s->buckets.records);
+  ni_bucket_free(&s->buckets.rolled);
+  ni_index_free(&s->buckets.hosts.at_hash);
+  free(s->buckets.hosts.row);
   free(s->heat.relative);
   free(s->heat.count);
   if (s->memory) ni_names_free(s->memory);

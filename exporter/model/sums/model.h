@@ -25,6 +25,7 @@
 
 #include "exporter/base/mix.h"
 #include "exporter/model/counters/beside.h"
+#include "exporter/model/sums/buckets/buckets.h"
 #include "exporter/base/order.h"
 #include "format/names.h"
 #include "format/record.h"
@@ -354,6 +355,14 @@ struct ni_sent {
   double nic_bytes, nic_least, nic_most; /* with, least, most of tx_bytes (exporter/model/counters/beside.h) */
 };
 
+/* Sums by time (buckets/buckets.h). width_ns 0: they were not asked for. */
+struct ni_buckets {
+  uint64_t width_ns;
+  int64_t origin_ns, first_ns; /* the smallest time of a record; where its bucket, number 0, begins. Unix ns */
+  struct ni_bucket_table records, rolled; /* rolled: of roll-ups, without communicators */
+  struct ni_host_buckets hosts;
+};
+
 enum ni_time_from { NI_TIME_START = 0, NI_TIME_DUMP }; /* operations' start; only the time of the dump is logged */
 
 struct ni_summary {
@@ -400,6 +409,8 @@ struct ni_summary {
   size_t n_sent;
   double late_share_median;    /* in which part of its operations the median rank came late */
   uint64_t clocks_disagree;    /* operations whose ranks cannot have run at the times they state: not in job_us */
+
+  struct ni_buckets buckets;
 
   void *memory;                /* texts and arrays above live here */
 };

@@ -70,12 +70,29 @@ static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup
   return 0;
 }
 
+/* In the bucket of the last ns that the line describes. Its histogram says nothing of parts of it. */
+static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct ni_rollup_line *l) {
+  const struct ni_bucket_row key = {.bucket = ni_bucket_of((int64_t)l->to_ns - 1, r->opt.bucket_ns), .comm = NI_BUCKET_NONE,
+                                    .log_group = NI_BUCKET_NONE, .func = ni_name_text(&r->names, k->func), .kind = k->kind,
+                                    .timing = k->timing};
+  struct ni_bucket_row *x;
+  int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
+  if (e == -E2BIG) ni_buckets_too_many(r);
+  if (e < 0 || l->to_ns > INT64_MAX) return e;
+  x->operations += l->count;
+  x->bytes += l->sum_bytes;
+  x->ns += l->sum_ns;
+  if (l->max_ns > x->max_ns) x->max_ns = l->max_ns;
+  return 0;
+}
+
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
   if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || r->opt.sn.n || !l->count) return 0;
   struct entry k = {.func = func, .kind = ni_kind_from_name(l->kind), .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
   pthread_mutex_lock(&r->lock);
   int e = add(r, &k, l);
+  if (e == 0 && r->opt.bucket_ns) e = add_to_bucket(r, &k, l);
   pthread_mutex_unlock(&r->lock);
   return e;
 }

@@ -49,6 +49,7 @@ struct ni_sum_options {
   struct ni_ranks rank, sn;
   uint64_t skip_first;
   const char *step_by;         /* what ends a step; NULL: it is found */
+  uint64_t bucket_ns;          /* --time-granularity; 0: no sums by time */
   const char *comm_map;        /* a file that says roles of communicators (work/roles.h); NULL: none */
 };
 
@@ -106,6 +107,7 @@ struct ni_sum_file {
 struct ni_tally_sum {
   NI_COUNTS(added, records, filtered, no_bandwidth);
   int64_t first_us, last_us;   /* of records in the statistics */
+  int64_t origin_ns;           /* the smallest time of any record, where `records` is not 0; merges as the smaller one */
   bool any, no_start;
   unsigned versions;           /* bit per v4.x seen */
 };
@@ -152,6 +154,7 @@ struct ni_run {
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
+  struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
   struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
 };
 #define NI_CONTEXTS_MAX (1u << 22)

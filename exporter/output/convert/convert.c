@@ -97,7 +97,7 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   x->count.records++;
   int64_t start = ni_start_ns(l);
   const bool no_start = start == NI_NO_START || start < 0;
-  if (no_start) start = l->meta.dump_timestamp_us < INT64_MAX / 1000 ? (int64_t)l->meta.dump_timestamp_us * 1000 : 0;
+  if (no_start) start = ni_time_ns(NI_NO_START, l->meta.dump_timestamp_us);
   if (!wanted(x->c, l, start)) return x->count.filtered++, 0;
   if (ni_implausible(&l->op) != NI_PLAUSIBLE) return x->count.no_duration++, 0;
   x->count.no_start += no_start;

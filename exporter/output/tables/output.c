@@ -19,7 +19,7 @@
 #define LOCK ".lock"
 
 /* What a result consists of, in OUT. */
-static const char *const parts[] = {"parquet_files", "parquet_counters", "dataset", "summary", "report.html", "output.log", MARKER};
+static const char *const parts[] = {"parquet_files", "parquet_counters", "parquet_series", "dataset", "summary", "report.html", "output.log", MARKER};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 static int remove_inside(int dir);

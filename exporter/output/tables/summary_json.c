@@ -2,6 +2,7 @@
 
 #include "beside_table.h"
 #include "findings_json.h"
+#include "series_table.h"
 
 #include <errno.h>
 
@@ -268,6 +269,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_findings_json(&j, s);
   json_outliers(&j, s);
   ni_beside_json(&j, s);
+  ni_series_json(&j, s);
   ni_json_close(&j);
 }
 

@@ -143,10 +143,11 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   struct ni_stream *s;
   int e = find_names(x, o, &row);
   if (e < 0) return e;
-  x->t.records++;
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
+  const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
+  if (x->t.records++ == 0 || at < x->t.origin_ns) x->t.origin_ns = at;
   if (!wanted_operation(r, l, c, time_us)) {
     x->t.filtered++;
     return 0;
@@ -278,6 +279,7 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
 static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
   struct ni_tally_sum *s = &r->tally;
   pthread_mutex_lock(&r->lock);
+  if (t->records && (!s->records || t->origin_ns < s->origin_ns)) s->origin_ns = t->origin_ns;
   ni_add_counts(s->added, t->added);
   if (t->any && (!s->any || t->first_us < s->first_us)) s->first_us = t->first_us;
   if (t->any && (!s->any || t->last_us > s->last_us)) s->last_us = t->last_us;

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# --time-granularity against sums that Python works out line by line: starts on borders of buckets and a ns before and behind, an
+# origin off the grid, widths of 1 ms to 1 h, roll-ups that end on a border, counters of two hosts, filters. Sums over the buckets
+# are the totals. The same bytes whatever --jobs; what cannot be is refused.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+build=${BUILD:-build}
+case $build in /*) ;; *) build=$root/$build ;; esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+python3 "$root/test/lib/series_logs.py" logs
+series() { # width options...
+  rm -rf out
+  rc=0; "$build/nccl-inspector" summary logs --output-dir out --time-granularity "$1" --no-plots --no-html --no-csv -q "${@:2}" >text || rc=$?
+  [ $rc = 2 ] || { cat text; exit 1; } # these logs have no end
+}
+for w in 1:1ms 7:7ms 1000:1s 60000:1m 3600000:1h; do
+  series "${w#*:}"
+  python3 "$root/test/lib/series_truth.py" logs out $((${w%:*} * 1000000)) | tee truth.txt
+  [ "$w" != 1000:1s ] || grep -q '\[70, 98, 102, 100, 30' truth.txt # 400 operations in 4 s: whole seconds have 100 (2 by their dump)
+done
+series 1s --since 1790000001 --until 1790000003.5
+python3 "$root/test/lib/series_truth.py" logs out 1000000000 1790000001000000 1790000003500000
+series 7ms --jobs 1 && mv out one
+series 7ms --jobs 3
+diff -r one/summary out/summary && diff -r one/parquet_series out/parquet_series
+for bad in 0 1 0ms 2h 1.5s 90000000000000000000s 1us -1s; do
+  rc=0; "$build/nccl-inspector" summary logs --time-granularity=$bad 2>err.txt || rc=$?
+  [ $rc = 64 ] && grep -q 'want 1ms to 1h' err.txt || { echo "$bad: $rc"; cat err.txt; exit 1; }
+done

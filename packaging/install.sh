@@ -59,6 +59,7 @@ everything() {
   tree docs "$doc/docs"
   for f in docs/*.sql docs/head.proto contrib/agent.conf; do put 644 "$f" "$share"; done
   put 755 scripts/demo.sh "$share"
+  for f in schemas/*.schema.json; do put 644 "$f" "$share/schemas"; done
   for f in test/scenarios/*.scn; do put 644 "$f" "$share/scenarios"; done
   for p in contrib/grafana contrib/prometheus packaging/slurm packaging/helm; do tree $p "$share/$(basename $p)"; done
   case " $PROGRAMS " in *nccl-inspector-live*) put 644 "$BUILD/nccl-inspector-agent.service" "$UNITDIR" ;; esac

@@ -8,7 +8,7 @@ from ._arrow import records, tables
 from ._job import env, mark
 from ._programs import InspectorError, command, plugin
 from ._read import check, summary
-from ._types import Check, Summary
+from .types import Check, Summary
 
 __version__ = "0.1.0"
 __all__ = ["Check", "InspectorError", "Summary", "check", "command", "env", "mark", "plugin", "records", "summary", "tables"]

@@ -6,7 +6,7 @@ import tempfile
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Union, cast
 
 from ._programs import Path, option, paths, run_json
-from ._types import Check, Summary
+from .types import Check, Summary
 
 Logs = Union[Path, Sequence[Path]]
 Words = Union[str, int, Iterable[Union[str, int]]]

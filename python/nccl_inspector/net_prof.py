@@ -197,9 +197,9 @@ def compare(summary_a: Mapping[str, Any], summary_b: Mapping[str, Any], output_f
     Counters that have a difference in one of the two alone are left out, and counted in ``without_number``. Rates and findings of
     two runs of different length are what ``nccl-inspector counters compare`` is for; the page has the findings.
     """
-    for key in ("full_diffs", "non_zero_per_iface"):
-        if key not in summary_a or key not in summary_b:
-            raise NetProfError("compare(): missing key %r; are these summarize() outputs?" % key)
+    for name in ("full_diffs", "non_zero_per_iface"):
+        if name not in summary_a or name not in summary_b:
+            raise NetProfError("compare(): missing key %r; are these summarize() outputs?" % name)
     a: Dict[Key, int] = summary_a["full_diffs"]
     b: Dict[Key, int] = summary_b["full_diffs"]
     unknown = set(summary_a.get("without_number", ())) | set(summary_b.get("without_number", ()))

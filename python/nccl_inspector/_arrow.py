@@ -20,8 +20,7 @@ def tables(result: Mapping[str, Any]) -> Dict[str, pyarrow.Table]:
     object are columns with a dot: "exec_time_us.p50". A key that a row has not is null there. Lists that are empty are
     tables without columns.
     """
-    import pyarrow
-
+    pyarrow = _pyarrow()
     found = {}
     for name, rows in result.items():
         if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
@@ -29,6 +28,14 @@ def tables(result: Mapping[str, Any]) -> Dict[str, pyarrow.Table]:
             columns: Dict[str, None] = {key: None for row in flat for key in row}
             found[name] = pyarrow.table({key: [row.get(key) for row in flat] for key in columns})
     return found
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as e:
+        raise ImportError("Arrow tables need pyarrow: pip install pyarrow (%s)" % e) from e
+    return pyarrow
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Dict[str, Any]:
@@ -51,8 +58,7 @@ def records(
     All of it is in memory then. For more than that: ``summary(logs, output_dir)`` and pyarrow.dataset on its parquet_files.
     columns: these alone. The other words are those of summary().
     """
-    import pyarrow.parquet
-
+    pyarrow = _pyarrow()
     with tempfile.TemporaryDirectory(prefix="nccl-inspector-") as folder:
         words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory) + option("output-dir", folder)
         run_command(["summary", "--quiet", "--no-plots", "--no-html", "--no-csv"] + words + paths(logs), RESULT)

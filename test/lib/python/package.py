@@ -176,7 +176,7 @@ class Package(unittest.TestCase):
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            with self.assertRaises(ImportError): ni.tables({})
+            with self.assertRaisesRegex(ImportError, "pip install pyarrow"): ni.tables({})
             with self.assertRaises(ImportError): ni.records(LOGS)
 
 

@@ -24,6 +24,7 @@ over() {
   for p in "${DAEMONS[@]}"; do kill "$p" 2>/dev/null || true; done
   for ((i = 0; i < 50; i++)); do kill -0 "${DAEMONS[@]}" 2>/dev/null || break; sleep 0.1; done
   { kill -9 "${DAEMONS[@]}"; wait; } 2>/dev/null || true
+  pkill -9 -f "^$TMP/" || true # a job's processes outlive a slurmd that is killed
   rm -rf "$TMP"
 }
 trap over EXIT

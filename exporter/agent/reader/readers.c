@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "exporter/base/process/as_user.h"
@@ -37,6 +38,7 @@ struct reader {
   uint64_t began, looked, next, wait, used; /* CLOCK_MONOTONIC: begun, its newest look, when it may begin again (wait: s), work seen */
   uint64_t heard;          /* ... and when it, or one before it, last said anything */
   bool settled;
+  bool barred;             /* the agent may not become that user */
 };
 struct ni_readers {
   const struct ni_agent_options *o;
@@ -190,8 +192,14 @@ static void end(struct reader *r) {
 
 static void reap(struct reader *r) {
   struct rusage u;
+  int status;
   struct ni_readers *all = r->all;
-  if (!r->pid || wait4(r->pid, NULL, WNOHANG, &u) == 0) return;
+  if (!r->pid || wait4(r->pid, &status, WNOHANG, &u) == 0) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NI_CANNOT_BECOME && !r->barred) {
+    r->barred = true;
+    ni_say(stderr, "nccl-inspector agent: cannot become uid %u, whose jobs are not told: ", r->uid);
+    ni_say(stderr, "that needs CAP_SETUID and CAP_SETGID, or an agent of that user\n");
+  }
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * S;
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
   r->pid = 0;
@@ -333,11 +341,14 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
   s->cpu_ns = all ? all->cpu_ns : 0;
   s->resident_bytes = s->descriptors = s->users_left_out = 0;
   add_cost(getpid(), s);
+  uint64_t barred = 0;
   for (size_t i = 0; all && i < all->n; i++) {
     const struct reader *r = all->reader[i];
     if (r->pid) add_cost(r->pid, s);
     if (s->users_left_out < r->left_out) s->users_left_out = r->left_out;
+    barred += r->barred;
   }
+  s->users_left_out += barred;
   if (all) s->reader_restarts = all->restarts;
 }
 

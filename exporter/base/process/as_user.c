@@ -36,7 +36,6 @@ bool ni_child_ended(pid_t child, unsigned ms) {
 
 #define NOBODY 65534 /* the group of a uid that the machine has no name for */
 #define GROUPS_MAX 65536
-enum { CANNOT_BECOME = 125 };
 
 int ni_plain_open(int dir, const char *path, struct stat *st) {
   int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -85,9 +84,9 @@ static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), voi
   static const struct rlimit none;
   close_others(keep);
   (void)setsid(); /* whoever has root's terminal can type for root */
-  if (!become(uid)) _exit(CANNOT_BECOME);
+  if (!become(uid)) _exit(NI_CANNOT_BECOME);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
-  if (getppid() != parent) _exit(CANNOT_BECOME);
+  if (getppid() != parent) _exit(NI_CANNOT_BECOME);
   here = true;
   (void)setrlimit(RLIMIT_CORE, &none);
   int code = work(arg);
@@ -127,7 +126,7 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
   }
   int late = wait_for(child, seconds, &status);
   if (late < 0) return late;
-  if (!late && WIFEXITED(status) && WEXITSTATUS(status) != CANNOT_BECOME) return WEXITSTATUS(status);
+  if (!late && WIFEXITED(status) && WEXITSTATUS(status) != NI_CANNOT_BECOME) return WEXITSTATUS(status);
   if (!late && WIFEXITED(status)) {
     snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
     return -EPERM;

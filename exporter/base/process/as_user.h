@@ -46,7 +46,8 @@ bool ni_as_user_here(void);
 int ni_as_owner(uid_t owner, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes);
 
 /* A child that runs on: work(arg) with the rights of that user, or with ours where they are; for waitpid(). Or -errno. Other threads
- * may run; they are not in it. */
+ * may run; they are not in it. It exits with NI_CANNOT_BECOME where the rights could not be taken. */
+enum { NI_CANNOT_BECOME = 125 };
 pid_t ni_as_owner_start(uid_t owner, int keep, int (*work)(void *arg), void *arg);
 
 /* Zeroed memory that a child shares; NULL without memory. Freed by the process's end. */

@@ -160,6 +160,11 @@ static void tell_open(struct told *o, const struct ni_live_open *p, const struct
 
 static void tell_job(struct told *o, const struct ni_live_job *j, const char *user) {
   bool said = *j->hang.job;
+  /* Of logs alone nobody knows what is in flight: a 0 would read as "no hang". */
+  if (!j->looked && !said) {
+    TELL(o, LOGS_ONLY, 1, j->job, j->attempt, user);
+    return;
+  }
   TELL(o, PROCESSES, j->alive, j->job, j->attempt, user);
   TELL(o, HANG, j->stuck && !said, j->job, j->attempt, user, "stuck");
   TELL(o, HANG, said && !j->hang.certain, j->job, j->attempt, user, "likely");

@@ -100,6 +100,10 @@ static void make(struct made *m, const char *what) {
   if (strcmp(what, "full") == 0) {
     make_ranks(&m->live, "77", "dp0", 0, 4, 1);
     make_looks(&m->live, "77", "dp0", 4, true);
+    struct ni_live_account begun = {.who = who("78", "dp0", 0), .hash = 6, .started = 1};
+    struct ni_live_batch unseen = logs(99, 0, 500, "78"); /* a job of which no box is seen */
+    unseen.accounts = &begun, unseen.n_accounts = 1;
+    apply(&m->live, &unseen, 50);
     sampled(&m->running, "cxi0", 0);
   } else if (strcmp(what, "hostile") == 0) {
     char longest[64];
@@ -164,6 +168,9 @@ static void values(void **state) {
   has(t, N "operation_duration_seconds_bucket{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\",le=\"1.0\"} 46");
   has(t, N "operation_bus_bandwidth_bytes_per_second_sum{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",function=\"AllReduce\",size=\"1Mi-16Mi\"} 115000000000.0");
   has(t, N "job_hang{node=\"n1\",job_id=\"77\",attempt=\"0\",user=\"1001\",verdict=\"certain\"} 1.0");
+  has(t, N "job_logs_only{node=\"n1\",job_id=\"78\",attempt=\"0\",user=\"1001\"} 1.0");
+  assert_null(strstr(t, N "job_hang{node=\"n1\",job_id=\"78\""));
+  assert_null(strstr(t, N "job_logs_only{node=\"n1\",job_id=\"77\""));
   has(t, N "gpu_info{node=\"n1\",gpu=\"3\",uuid=\"GPU-aaaa-bbbb\",pci=\"0000:01:00.0\"} 1.0");
   has(t, N "gpu_info{node=\"n1\",gpu=\"4\",uuid=\"GPU-cccc\",pci=\"0000:02:00.0\"} 1.0");
   has(t, N "gpu_utilization_ratio{node=\"n1\",gpu=\"3\"} 0.98");

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -35,7 +34,6 @@
 #include "uplink.h"
 
 #define SECOND UINT64_C(1000000000)
-enum { LOG_BYTES = 4 << 20 };
 
 struct agent {
   int argc, epoll, timer, signals, dir, lock;
@@ -239,17 +237,6 @@ static void look_at_clocks(struct agent *a) {
   say(a, "the clock was set by %.3f s", (double)step / 1e9);
 }
 
-/* agent.log is bounded. Children write to it, too: so it stays, and what is in it goes elsewhere. */
-static void rotate(const struct agent *a) {
-  struct stat st;
-  if (a->set->o.foreground || fstat(STDERR_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LOG_BYTES) return;
-  int log = openat(a->dir, "agent.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  int old = openat(a->dir, "agent.log.1", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  (void)sendfile(old, log, NULL, (size_t)st.st_size);
-  (void)ftruncate(STDERR_FILENO, 0);
-  close(log), close(old);
-}
-
 /* What the head wants is asked for each second, too: the first sample may be long ago. */
 static void look_at_head(struct agent *a) {
   int64_t tick_ns;
@@ -275,7 +262,7 @@ static void tick(struct agent *a) {
   if (a->uplink) look_at_head(a);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
   ni_http_turn(a->http, &a->self.scrapes, &a->self.requests_refused);
-  rotate(a);
+  if (!a->set->o.foreground) ni_background_bound(a->dir, "agent.log");
   if (a->mono_ns - a->trimmed_ns < 60 * SECOND) return;
   (void)malloc_trim(0); /* buffers of all sizes come and go for weeks: what lies free between them */
   a->trimmed_ns = a->mono_ns;

@@ -2,13 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
+
+enum { LOG_BYTES = 4 << 20 };
 
 int ni_background(const char *name) {
   int p[2], code = 1;
@@ -24,8 +29,24 @@ int ni_background(const char *name) {
 
 void ni_background_done(int waiting, const char *line, int dir, const char *log) {
   int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  char before[64];
+  snprintf(before, sizeof before, "%s.1", log);
+  (void)renameat(dir, log, dir, before);
   int to = openat(dir, log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   (void)ni_write_all(waiting, line, strlen(line), -1);
   for (int fd = 0; fd < 3; fd++) (void)dup2(fd && to >= 0 ? to : nothing, fd);
   close(waiting), close(to), close(nothing);
+}
+
+/* Children write to it, too: so it stays, and what is in it goes elsewhere. */
+void ni_background_bound(int dir, const char *log) {
+  struct stat st;
+  char before[64];
+  if (fstat(STDERR_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LOG_BYTES) return;
+  snprintf(before, sizeof before, "%s.1", log);
+  int from = openat(dir, log, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int to = openat(dir, before, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  (void)sendfile(to, from, NULL, (size_t)st.st_size);
+  (void)ftruncate(STDERR_FILENO, 0);
+  close(from), close(to);
 }

@@ -8,9 +8,11 @@
 /* Returns in the child alone: the descriptor for ni_background_done(). name: for messages. */
 int ni_background(const char *name);
 /*
- * It serves: whoever waits prints the line and goes. Standard output and error go to the file of that name in the folder dir from here
- * on, begun anew.
+ * It serves: whoever waits prints the line and goes. Standard output and error go to the file LOG in the folder dir from here on. What
+ * the one before said is in LOG.1.
  */
 void ni_background_done(int waiting, const char *line, int dir, const char *log);
+/* Where the log has more than 4 MiB by now that goes to LOG.1. Called now and then. */
+void ni_background_bound(int dir, const char *log);
 
 #endif

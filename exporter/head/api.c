@@ -11,6 +11,7 @@
 #include "exporter/http/http.h"
 #include "exporter/output/report/page_file.h"
 #include "history.h"
+#include "log.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -22,6 +23,8 @@ struct ni_api {
   int64_t told_ns;            /* and since when */
   int64_t frame_ns;           /* of the newest frame that they know */
   struct ni_history history;
+  uint64_t refused;           /* requests since the log said so */
+  int64_t refused_ns;
 };
 
 /* ---- answers ---- */
@@ -114,6 +117,7 @@ static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_h
           : what == STOP ? ni_core_stop(api->core, name, &s, message, sizeof message)
                          : ni_store_resume(api->core->store, b.name, api->core->now_ns, &s, message, sizeof message);
   api->core->changes++;
+  ni_head_log("%s%s%s by %s: %s", (const char *[]){"start", "stop", "resume"}[what], name ? " " : "", name ? name : "", q->peer, message);
   json(a, 200, told_members, &(struct told){.success = e == 0, .file = what != STOP, .message = message, .session = &s});
 }
 static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, START); }
@@ -170,67 +174,34 @@ static void page(struct ni_api *api, const struct ni_http_request *q, struct ni_
 }
 
 static void end(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)q;
+  ni_head_log("exit by %s", q->peer);
   api->core->ended = true;
   text(a, 200, "application/json", "{\"success\":true,\"message\":\"The head ends; sessions that run can be resumed.\"}");
 }
 
-static route describe;
-static const struct { const char *method, *path, *about; route *run; } routes[] = {
-    {"GET", "/", "Name and version", root},
-    {"GET", "/status", "What the head does, and its clients", status},
-    {"GET", "/health", "ok, or degraded and why", health},
-    {"GET", "/clients", "Clients with their GPUs", clients},
-    {"GET", "/metrics/latest", "The newest numbers of all clients", latest},
-    {"GET", "/profiling/sessions", "All sessions, the newest first", sessions},
-    {"POST", "/profiling/start", "Begins a session: {\"name\": text or null}", start},
-    {"POST", "/profiling/stop", "Ends one, or all that run: {\"name\": text or null}", stop},
-    {"POST", "/profiling/resume", "Goes on with an ended session: {\"name\": name or session_id}", resume},
-    {"POST", "/exit", "Ends the head", end},
-    {"GET", "/events", "Server-sent events: state, frame", events},
-    {"GET", "/openapi.json", "This description", describe},
-    {"GET", "/page", "The head's page", page},
+/* The description of all this, a file of its own; head_http.sh holds answers to it. */
+extern const char ni_openapi[];
+__asm__(".pushsection .rodata\n.global ni_openapi\nni_openapi:\n.incbin \"exporter/head/openapi.json\"\n.byte 0\n.popsection\n");
+static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)api, (void)q, text(a, 200, "application/json", ni_openapi);
+}
+
+static const struct { const char *method, *path; route *run; } routes[] = {
+    {"GET", "/", root},
+    {"GET", "/status", status},
+    {"GET", "/health", health},
+    {"GET", "/clients", clients},
+    {"GET", "/metrics/latest", latest},
+    {"GET", "/profiling/sessions", sessions},
+    {"POST", "/profiling/start", start},
+    {"POST", "/profiling/stop", stop},
+    {"POST", "/profiling/resume", resume},
+    {"POST", "/exit", end},
+    {"GET", "/events", events},
+    {"GET", "/openapi.json", describe},
+    {"GET", "/page", page},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
-
-static void describe_members(struct ni_json *j, const void *of) {
-  (void)of;
-  ni_json_text(j, "openapi", "3.1.0");
-  ni_json_object(j, "info");
-  ni_json_text(j, "title", "NCCL Inspector head");
-  ni_json_text(j, "version", NI_VERSION);
-  ni_json_end_object(j);
-  ni_json_object(j, "paths");
-  for (size_t i = 0; i < ROUTES; i++) {
-    bool post = *routes[i].method == 'P';
-    ni_json_object(j, routes[i].path);
-    ni_json_object(j, post ? "post" : "get");
-    ni_json_text(j, "summary", routes[i].about);
-    if (post && routes[i].run != end) {
-      ni_json_object(j, "requestBody");
-      ni_json_bool(j, "required", routes[i].run != stop);
-      ni_json_object(j, "content");
-      ni_json_object(j, "application/json");
-      ni_json_object(j, "schema");
-      ni_json_text(j, "type", "object");
-      ni_json_end_object(j), ni_json_end_object(j), ni_json_end_object(j), ni_json_end_object(j);
-    }
-    ni_json_object(j, "responses");
-    static const char *const code[][2] = {{"200", "Done"}, {"422", "The body is missing or wrong"}};
-    for (int k = 0; k < (post ? 2 : 1); k++) {
-      ni_json_object(j, code[k][0]);
-      ni_json_text(j, "description", code[k][1]);
-      ni_json_end_object(j);
-    }
-    ni_json_end_object(j);
-    ni_json_end_object(j);
-    ni_json_end_object(j);
-  }
-  ni_json_end_object(j);
-}
-static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)api, (void)q, json(a, 200, describe_members, NULL);
-}
 
 static void handle(void *arg, const struct ni_http_request *q, struct ni_http_answer *a) {
   size_t n = strlen(q->path);
@@ -302,4 +273,8 @@ void ni_api_turn(struct ni_api *api) {
     if (heard && (text = frame_event(api, 1))) ni_http_event(api->http, text), free(text);
   }
   ni_http_turn(api->http, &answered, &refused);
+  api->refused += refused;
+  if (!api->refused || c->now_ns - api->refused_ns < 10 * SECOND) return;
+  ni_head_log("HTTP refused %llu requests", (unsigned long long)api->refused);
+  api->refused = 0, api->refused_ns = c->now_ns;
 }

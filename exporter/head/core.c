@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/cmds/head.h"
+#include "log.h"
 
 enum { FRAMES_A_TURN = 16, WAITING = 1024 /* frames that are not on the disk */ };
 
@@ -55,7 +56,7 @@ static void look_at_disk(struct ni_core *c) {
   struct ni_client *const *list;
   size_t done = 0;
   int64_t safe = ni_store_safe(c->store, degraded);
-  if (strcmp(degraded, c->degraded) != 0) c->changes++;
+  if (strcmp(degraded, c->degraded) != 0) c->changes++, ni_head_log("%s%s", *degraded ? "degraded: " : "not degraded any more", degraded);
   memcpy(c->degraded, degraded, sizeof degraded);
   ni_grid_clients(c->grid, &list);
   while (done < c->n_out && c->out[done].tick_ns <= safe) done++;

@@ -7,12 +7,12 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "api.h"
 #include "exporter/base/process/background.h"
 #include "exporter/base/text/safe_text.h"
+#include "log.h"
 #include "service.h"
 
 #define SECOND INT64_C(1000000000)
@@ -21,7 +21,8 @@ struct head {
   struct ni_core core;
   struct ni_service *service;
   struct ni_api *api;
-  int epoll, signals, timer;
+  bool background;
+  int epoll, signals;
 };
 
 static bool watch(struct head *h, int fd) {
@@ -53,6 +54,7 @@ static void loop(struct head *h) {
     h->core.acknowledge = false;
     if (h->service) ni_service_turn(h->service);
     if (h->api) ni_api_turn(h->api);
+    if (h->background) ni_background_bound(ni_store_dir(h->core.store), "head.log");
     if (h->core.ended) break;
     if (wait > SECOND) wait = SECOND;
     (void)epoll_wait(h->epoll, event, 32, wait < 0 ? 0 : (int)((wait + 999999) / 1000000));
@@ -62,7 +64,7 @@ static void loop(struct head *h) {
 }
 
 int ni_head_main(const struct ni_head_options *o, const char *name) {
-  struct head h = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
+  struct head h = {.background = o->background, .epoll = epoll_create1(EPOLL_CLOEXEC)};
   char why[512];
   sigset_t set;
   int code = NI_EXIT_COULD_NOT_RUN;
@@ -88,6 +90,7 @@ int ni_head_main(const struct ni_head_options *o, const char *name) {
     if (waiting < 0) ni_say(stderr, "%s\n", line);
     else ni_background_done(waiting, line, ni_store_dir(h.core.store), "head.log");
     loop(&h);
+    ni_head_log("the head ends%s", h.core.ended ? "" : " by a signal");
     code = NI_EXIT_FINE;
   } else {
     ni_say(stderr, "%s: %s\n", name, why);

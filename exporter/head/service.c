@@ -8,6 +8,7 @@
 #include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
 #include "exporter/rpc/rpc.h"
+#include "log.h"
 
 #define SECOND INT64_C(1000000000)
 #define WAIT_NS (30 * SECOND)     /* between Connect and the stream */
@@ -57,6 +58,7 @@ static enum ni_rpc_status begin(void *arg, struct ni_rpc_call *rpc, const char *
   while (m < METHODS && strcmp(path, path_of[m]) != 0) m++;
   if (m == METHODS) return NI_RPC_UNIMPLEMENTED;
   bool may = s->token ? peer->trusted : s->open || peer->loopback;
+  if (!may && !(s->insecure && m <= STATUS)) ni_head_log("refused %s to %s", strrchr(path, '/') + 1, peer->name);
   if (!may && !(s->insecure && m <= STATUS)) return s->token ? NI_RPC_UNAUTHENTICATED : NI_RPC_DENIED;
   struct call *c = calloc(1, sizeof *c);
   if (!c) return NI_RPC_EXHAUSTED;
@@ -81,6 +83,7 @@ static struct ni_client *come(struct ni_service *s, const char *uuid, const char
   if (*uuid) snprintf(id, sizeof id, "%.200s_%.8s", host, uuid);
   else snprintf(id, sizeof id, "%.200s_%.63s", host, peer);
   s->core->changes++;
+  ni_head_log("client %s came", id);
   return ni_grid_connect(s->core->grid, uuid, host, id, gpus);
 }
 
@@ -90,6 +93,7 @@ static void go(struct ni_service *s, struct ni_client *client) {
   for (struct call *c = s->calls; c && !other; c = c->next) other = c->client == client;
   for (struct waiting *w = s->waiting; w && !other; w = w->next) other = w->client == client;
   if (other) return;
+  ni_head_log("client %s went", client->id);
   ni_grid_disconnect(s->core->grid, client);
   s->core->changes++;
 }
@@ -272,6 +276,8 @@ static void answer(struct ni_service *s, struct call *c, const void *bytes, size
       r.success = true;
       snprintf(r.message, sizeof r.message, "%s profiling %s", c->method == SET_BANDWIDTH ? "Bandwidth" : "NVLink", flag ? "enabled" : "disabled");
   }
+  if (c->method >= START && c->method != READ_CLUSTER && c->method != READ_NODE)
+    ni_head_log("%s%s%s by %s: %s", strrchr(path_of[c->method], '/') + 1, given ? " " : "", given ? name : "", c->peer, r.message);
   if (c->method != STATUS && c->method != EXIT && c->method != READ_CLUSTER && c->method != READ_NODE) ni_reply_encode(&w, &r);
   if (!w.failed && ni_rpc_send(c->rpc, w.bytes, w.n) == 0) ni_rpc_finish(c->rpc, NI_RPC_OK, "");
   else ni_rpc_finish(c->rpc, NI_RPC_EXHAUSTED, "no memory");

@@ -23,9 +23,6 @@ def routes(h):
     assert h.get("/metrics/latest")["client_data"] == {}
     assert h.get("/profiling/sessions") == {"sessions": [], "total_sessions": 0, "active_sessions": 0}
     assert h.get("/health") == {"status": "ok"}
-    paths = h.get("/openapi.json")["paths"]
-    for method, path in (("GET", "/status"), ("POST", "/profiling/start"), ("POST", "/profiling/stop"), ("GET", "/events"), ("POST", "/exit")):
-        assert method.lower() in paths[path], paths
     for path in "/nothing", "/profiling", "/status/x", "/../etc/passwd", "/profiling/record":
         code, _, text = h.ask("GET", path)
         assert (code, json.loads(text)) == (404, json.loads(NOT_FOUND)), (path, code, text)
@@ -35,6 +32,78 @@ def routes(h):
         assert allow in headers["allow"], (path, headers["allow"])
     code, headers, _ = h.ask("GET", "/status/")
     assert code == 307 and headers["location"].endswith("/status"), (code, headers)
+
+
+def fits(doc, schema, value, at):
+    """As JSON Schema has it: of it what openapi.json uses."""
+    if "$ref" in schema:
+        return fits(doc, doc["components"]["schemas"][schema["$ref"].split("/")[-1]], value, at)
+    known = {"type", "enum", "required", "properties", "additionalProperties", "items", "oneOf"}
+    assert set(schema) <= known, (at, schema)
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list, "object": dict}
+    wanted = schema.get("type", [])
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    assert not wanted or any(isinstance(value, kinds[w]) and (w == "boolean") == isinstance(value, bool) for w in wanted), (at, wanted, value)
+    assert value in schema.get("enum", [value]), (at, value)
+    if "oneOf" in schema:
+        good = []
+        for s in schema["oneOf"]:
+            try:
+                fits(doc, s, value, at)
+                good.append(s)
+            except AssertionError:
+                pass
+        assert len(good) == 1, (at, value)
+    if isinstance(value, dict):
+        assert set(schema.get("required", [])) <= set(value), (at, set(schema["required"]) - set(value))
+        for k, v in value.items():
+            s = schema.get("properties", {}).get(k, schema.get("additionalProperties", True))
+            assert s is not False, (at, k, "is not described in exporter/head/openapi.json")
+            fits(doc, s if isinstance(s, dict) else {}, v, "%s/%s" % (at, k))
+    for v in value if isinstance(value, list) and "items" in schema else []:
+        fits(doc, schema["items"], v, at + "[]")
+
+
+def described(h):
+    """Each answer is as /openapi.json describes it, and each described path is there."""
+    doc, own = h.get("/openapi.json"), {"Content-Type": "application/json"}
+    a, g = head.Agent(h, "full"), head.Gsprof(h, "bare", 2)
+    fill = a.fill
+
+    def more(s):
+        fill(s)
+        s.nic.add(name="mlx5_0", rx=1e9, link=5e10)
+        s.job.add(job="1", attempt="0", uid=7, processes=8, state=1, operations=5, verdict="rank 3")
+        s.open.add(job="1", comm="c", function="AllReduce", rank=3, sn=5, age_s=60, stuck=True)
+    a.fill = more
+    g.send(0.5, math.nan)
+    head.until(lambda: any(c["open"] for c in h.get("/metrics/latest")["client_data"].values()))
+    tried = set()
+
+    def ask(method, path, code, body=None):
+        got, headers, text = h.ask(method.upper(), path, body, own if body else {})
+        answer = doc["paths"][path][method]["responses"][str(got)]
+        answer = doc["components"]["responses"][answer["$ref"].split("/")[-1]] if "$ref" in answer else answer
+        (kind, content), = answer["content"].items()
+        assert got == code and headers["Content-Type"] == kind, (path, got, headers["Content-Type"], kind)
+        if kind == "application/json":
+            fits(doc, content["schema"], json.loads(text), path)
+        tried.add((method, path))
+    for body, code in ((b'{"name":"seen"}', 200), (b'{"name":"seen"}', 200), (b'{"name":null}', 200), (b"{", 422), (b'{"name":5}', 422)):
+        ask("post", "/profiling/start", code, body)
+    for path in "/", "/status", "/health", "/clients", "/metrics/latest", "/profiling/sessions", "/openapi.json":
+        ask("get", path, 200)
+    ask("get", "/page", h.ask("GET", "/page")[0])  # 404 where it was built without npm
+    ask("post", "/profiling/stop", 200, b'{"name":"seen"}')
+    ask("post", "/profiling/stop", 200, b'{"name":"none"}')
+    ask("post", "/profiling/resume", 200, b'{"name":"seen"}')
+    ask("post", "/profiling/resume", 422, b'[]')
+    ask("post", "/profiling/stop", 200, b"{}")
+    ask("get", "/profiling/sessions", 200)
+    g.close()
+    a.close()
+    left = {(m, p) for p, ms in doc["paths"].items() for m in ms} - tried
+    assert left == {("get", "/events"), ("post", "/exit")}, left  # both further down
 
 
 def unfit(h):
@@ -159,3 +228,7 @@ with head.Head("http", "--cors", "http://page.example") as h:
         began = time.monotonic()
         test(h)
         print("ok %s %.1f s" % (test.__name__, time.monotonic() - began), flush=True)
+
+with head.Head("described") as h:
+    described(h)
+    print("ok described", flush=True)

@@ -69,7 +69,7 @@ function sessionPart() {
   const update = table(byId('sessions'), SESSION, [], { page: 10, file: 'sessions.csv', caption: 'Sessions, those that run first' });
   return () => {
     byId('stop-all').disabled = !sessions.some((s) => s.active);
-    update(sessions.map((s) => ({ ...s, state: s.active ? 'runs' : s.finishing ? 'is being written' : 'ended' })).sort((a, b) => b.active - a.active));
+    update(sessions.map((s) => ({ ...s, state: s.resuming ? 'is being read' : s.active ? 'runs' : s.finishing ? 'is being written' : 'ended' })).sort((a, b) => b.active - a.active));
   };
 }
 

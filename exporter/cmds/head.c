@@ -57,6 +57,7 @@ int ni_head_run(int argc, char **argv) {
 #define ROW_DATA \
   {"data-dir", 0, NI_OPT_TEXT, "DIR", "The head's folder (default: .nccl-inspector-sessions, or gsprof's .gswarm_profiler_data)", \
    SESSION(data_dir), .min = 1}
+#define ROW_RAW(request) {"json", 0, NI_OPT_FLAG, NULL, "What the head says to " request ", as JSON", SESSION(json)}
 #define EXITS {{"0", "done"}, {"1", "the head refused, or cannot be reached"}}
 
 static int take_name(const struct ni_opt *opt, void *into, const char *arg) {
@@ -70,6 +71,10 @@ static int take_name(const struct ni_opt *opt, void *into, const char *arg) {
 static const char *refuse_stop(void *into) {
   const struct ni_session_options *o = into;
   return o->all && o->name ? "--all and a name: one of them" : NULL;
+}
+
+static const char *refuse_resume(void *into) {
+  return ((struct ni_session_options *)into)->name ? NULL : "which session? give its name or id";
 }
 
 static const char *refuse_recover(void *into) {
@@ -106,12 +111,18 @@ const struct ni_command ni_session_stop_command = {
     NAMED(stop), .purpose = "ends a session", .about = "Ends a session; without a name the only one that runs.", .refuse = refuse_stop,
     .opt = (const struct ni_opt[]){ROW_NAME("[NAME]"), {"all", 0, NI_OPT_FLAG, NULL, "All that run", SESSION(all)}, ROWS_HEAD, {0}},
     .exits = EXITS, .examples = {{"warm-up", "warm-up.json is whole then, in the folder of the head"}}};
+const struct ni_command ni_session_resume_command = {
+    NAMED(resume), .purpose = "goes on with a session that ended", .about = "Goes on with a session that ended, with its next frame number.",
+    .refuse = refuse_resume, .opt = (const struct ni_opt[]){ROW_NAME("NAME"), ROWS_HEAD, {0}},
+    .more = "Of sessions of one name the newest; an id, as `session recover` lists them, names any.",
+    .exits = EXITS, .examples = {{"warm-up", "until `session stop warm-up`"}}};
 const struct ni_command ni_session_status_command = {
     NAMED(status), .purpose = "the head, its clients and what runs", .about = "What the head does, who sends to it, and which sessions run.",
-    .opt = (const struct ni_opt[]){ROWS_HEAD, {0}}, .exits = EXITS, .examples = {{"", "of the head on this machine"}}};
+    .opt = (const struct ni_opt[]){ROWS_HEAD, ROW_RAW("GET /status"), {0}}, .exits = EXITS, .examples = {{"", "of the head on this machine"}}};
 const struct ni_command ni_session_list_command = {
     NAMED(list), .purpose = "all sessions of the head", .about = "All sessions that the head knows, those that ended as well.",
-    .opt = (const struct ni_opt[]){ROWS_HEAD, {0}}, .exits = EXITS, .examples = {{"--head n0:8091", "of a head elsewhere"}}};
+    .opt = (const struct ni_opt[]){ROWS_HEAD, ROW_RAW("GET /profiling/sessions"), {0}},
+    .exits = EXITS, .examples = {{"--head n0:8091", "of a head elsewhere"}}};
 const struct ni_command ni_session_recover_command = {
     NAMED(recover), .purpose = "what a head left on the disk", .refuse = refuse_recover,
     .about = "Sessions in a head's folder, also without a head: how many frames there are, and their files anew.",
@@ -153,7 +164,7 @@ const struct ni_command ni_session_stat_command = {
     .examples = {{"warm-up.json --plot warm-up.pdf", "a session"}, {"before.json after.json", "what became different"}}};
 
 #define ENTRY(word_) &ni_session_##word_##_command
-const struct ni_command *const ni_session_commands[NI_SESSION_WORDS] = {ENTRY(start), ENTRY(stop), ENTRY(status), ENTRY(list),
+const struct ni_command *const ni_session_commands[NI_SESSION_WORDS] = {ENTRY(start), ENTRY(stop), ENTRY(resume), ENTRY(status), ENTRY(list),
                                                                         ENTRY(recover), ENTRY(export), ENTRY(stat)};
 
 int ni_session_options_parse(enum ni_session_word which, struct ni_session_options *o, int argc, char **argv, int *done) {
@@ -171,6 +182,7 @@ static int become(enum ni_session_word which, int argc, char **argv) {
 }
 int ni_session_start_run(int argc, char **argv) { return become(NI_SESSION_START, argc, argv); }
 int ni_session_stop_run(int argc, char **argv) { return become(NI_SESSION_STOP, argc, argv); }
+int ni_session_resume_run(int argc, char **argv) { return become(NI_SESSION_RESUME, argc, argv); }
 int ni_session_status_run(int argc, char **argv) { return become(NI_SESSION_STATUS, argc, argv); }
 int ni_session_list_run(int argc, char **argv) { return become(NI_SESSION_LIST, argc, argv); }
 int ni_session_recover_run(int argc, char **argv) { return become(NI_SESSION_RECOVER, argc, argv); }

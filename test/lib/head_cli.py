@@ -51,7 +51,7 @@ class Head(http.server.BaseHTTPRequestHandler):
         name = json.loads(body)["name"] or "all"
         if self.path == "/profiling/stop":
             return self.answer(200, {"success": True, "message": "Profiling stopped. Data saved to %s.json" % name, "output_file": None})
-        self.answer(200, {"success": True, "message": "Profiling started.", "output_file": name + ".json", "session_id": "x"})
+        self.answer(200, {"success": True, "message": "Profiling started.", "output_file": name + ".json", "session_id": "x", "name": name})
 
     def log_message(self, *_):
         pass
@@ -99,13 +99,20 @@ assert "\x1b" not in out
 want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0_ipv4:1.2.3.4:5 +stale +8 +4.5 +-0.25 +99 +0 +2 +0.1.0")
 session("recover", "--name", "old", "--resume")
 assert Head.asked == [("/profiling/resume", {"name": "old"}, None)], Head.asked
+want(session("resume", "old")[0], "^old goes on; its file will be old.json$")
+assert Head.asked == [("/profiling/resume", {"name": "old"}, None)], Head.asked
+run([tool, "session", "resume"], 64)
+got = session("list", "--json")[0]
+assert json.loads(got)["sessions"][0] == SESSIONS[0] and len(got.splitlines()) == 1 and "\x1b" not in got, got
+assert json.loads(session("status", "--json")[0]) == STATUS
 Head.mode = "busy"
 want(session("start", "a", code=1)[1], "One of that name runs")
 Head.mode = "bad"
 want(session("start", "a", code=1)[1], "422: .*Input should be a string")
 Head.mode = "noise"
-session("list", code=1)
-session("status", code=1)
+for more in (), ("--json",):
+    session("list", *more, code=1)
+    session("status", *more, code=1)
 Head.mode = "good"
 run([tool, "session", "list", "--head", "127.0.0.1:1"], 1)
 run([tool, "session", "start", "a", "b"], 64)

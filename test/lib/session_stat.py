@@ -1,5 +1,7 @@
 """What `session stat` says of files of which all is known (session_files.py). session_stat.py NCCL_INSPECTOR FOLDER"""
 import json
+import os
+import shutil
 import subprocess
 import sys
 
@@ -29,6 +31,13 @@ want(a["client"]["n1_2"]["client_age_s"], 0.5, 0.5, 0.5, 0.5, 0.5)
 assert "nic_tx" not in a["nic"]["n0:cxi0"] and a["nic"]["n0:cxi0"]["nic_rx"]["mean"] == 12.5
 want(a["job"]["n0 77"]["in_flight"], 0.5, 0, 0, 1, 1)
 assert b["job"]["n0 77"]["busbw_gb_s"]["mean"] == 2 * a["job"]["n0 77"]["busbw_gb_s"]["mean"] == 200
+
+# Two of one name are told apart, in other folders and where it is the same file.
+os.makedirs(folder + "/other", exist_ok=True)
+shutil.copy(folder + "/a.json", folder + "/other/a.json")
+head = subprocess.run([tool, "session", "stat", "a.json", "other/a.json", "a.json", "b.json"], capture_output=True, text=True, cwd=folder).stdout
+head = next(l for l in head.split("\n") if l.startswith("means"))
+assert head.split() == "means a.json other/a.json a.json (2) b difference of".split(), head
 
 for name in "old.json", "new.json":                               # order that changes, a client that leaves: by name
     (g,), _ = stat(name)

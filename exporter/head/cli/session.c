@@ -110,6 +110,13 @@ static bool print_sessions(const struct ni_head_said *said, const char *none) {
   return print_rows(said, "/sessions", session_column, session_key, SESSION_COLUMNS, none);
 }
 
+/* As it came, in one line. False: nothing is there, it is no head. */
+static bool print_raw(const struct ni_head_said *said, const char *at) {
+  char none[8];
+  return ni_answer_rows(said->text, said->bytes, at, NULL, 0, take_one, &(struct one){none, sizeof none}) >= 0 &&
+         ni_say(stdout, "%s\n", said->text) > 0;
+}
+
 static bool print_status(const struct ni_session_options *o, struct ni_head_said *said) {
   static const struct ni_column column[] = {
       {"client", .left = true}, {"state", .left = true}, {.head = "GPUs"}, {.head = "age", .unit = "s"}, {"skew", "s", .drop = 1},
@@ -157,7 +164,7 @@ static bool stop(const struct ni_session_options *o, struct ni_head_said *said) 
 }
 
 static bool ask(enum ni_session_word which, const struct ni_session_options *o, struct ni_head_said *said) {
-  char text[512];
+  char text[512], file[512];
   bool good;
   switch (which) {
     case NI_SESSION_START:
@@ -168,10 +175,14 @@ static bool ask(enum ni_session_word which, const struct ni_session_options *o, 
     case NI_SESSION_STOP:
       if ((good = stop(o, said))) ni_say(stdout, "%s\n", ni_head_said_text(said, "message", text, sizeof text));
       return good;
-    case NI_SESSION_STATUS: return ni_head_ask(o, "/status", NULL, said) && print_status(o, said);
+    case NI_SESSION_RESUME:
+      if (!(good = ni_head_ask_name(o, "/profiling/resume", o->name, said))) return false;
+      ni_head_said_text(said, "name", text, sizeof text);
+      return ni_say(stdout, "%s goes on; its file will be %s\n", text, ni_head_said_text(said, "output_file", file, sizeof file)) > 0;
+    case NI_SESSION_STATUS: return ni_head_ask(o, "/status", NULL, said) && (o->json ? print_raw(said, "/freq") : print_status(o, said));
     default: /* list */
       if (!ni_head_ask(o, "/profiling/sessions", NULL, said)) return false;
-      return print_sessions(said, "the head knows no session");
+      return o->json ? print_raw(said, "/sessions") : print_sessions(said, "the head knows no session");
   }
 }
 

@@ -80,7 +80,7 @@ static void panel(FILE *f, const struct ni_stat_files *all, size_t k, double top
     fprintf(f, "$d0 using 1:2 with lines lw 1.4 lc rgb '%s' title '%s'", ni_fig_color[0], name);
   } else {
     for (size_t i = 0; i < n; i++) {
-      snprintf(name, sizeof name, "%.30s", each ? l->item[i].name : all->file[i].name);
+      snprintf(name, sizeof name, "%.50s", each ? l->item[i].name : all->file[i].label);
       line(f, (unsigned)i, name);
     }
   }

@@ -214,6 +214,25 @@ bool take_bytes(reading &r, place &p, const char *text, size_t n) {
   return p.one.size() <= NI_STAT_FRAME_MAX;
 }
 
+/* The newest file against those before. */
+void tell_apart(ni_stat_files *all) {
+  ni_stat_file &n = all->file[all->n - 1];
+  auto label = [](ni_stat_file &f, const std::string &text) { ni_safe_text(text.c_str(), f.label, sizeof f.label); };
+  auto place = [](const ni_stat_file &f) {
+    std::string path(f.path);
+    return path.size() < sizeof f.label - 8 ? path : "..." + path.substr(path.size() - (sizeof f.label - 12));
+  };
+  size_t same = 0;
+  label(n, n.name);
+  for (size_t i = 0; i + 1 < all->n; i++) {
+    ni_stat_file &f = all->file[i];
+    if (strcmp(f.name, n.name) != 0) continue;
+    same += place(f) == place(n);
+    if (strcmp(f.label, f.name) == 0) label(f, place(f));
+    label(n, place(n) + (same ? " (" + std::to_string(same + 1) + ")" : ""));
+  }
+}
+
 }  // namespace
 
 extern "C" int ni_stat_add_stream(ni_stat_files *all, FILE *f, const char *path, char *why, size_t cap) {
@@ -239,7 +258,7 @@ extern "C" int ni_stat_add_stream(ni_stat_files *all, FILE *f, const char *path,
   else if (p.depth) snprintf(why, cap, "it is torn after %llu frames", static_cast<unsigned long long>(file.frames));
   else if (file.damaged) snprintf(why, cap, "%llu damaged frames are left out", static_cast<unsigned long long>(file.damaged));
   if (e) ni_stat_clear(&file);
-  else all->file[all->n++] = file;
+  else all->file[all->n++] = file, tell_apart(all);
   return e;
 }
 

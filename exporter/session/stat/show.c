@@ -131,7 +131,7 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
 }
 
 static void print_head(const struct ni_stat_file *s, FILE *f) {
-  ni_say(f, "%s: %llu frames", s->name, (unsigned long long)s->frames);
+  ni_say(f, "%s: %llu frames", s->label, (unsigned long long)s->frames);
   if (s->seconds > 0) ni_say(f, " in %.1f s", s->seconds);
   ni_say(f, "%s%s%s\n", *s->first ? " from " : "", s->first, s->gsprof ? " (gsprof's file)" : "");
 }
@@ -171,7 +171,7 @@ static void print_beside(const struct ni_stat_files *all, bool every, FILE *f) {
   if (!column) return (void)ni_say(f, "no memory\n");
   column[0] = (struct ni_column){"means", .left = true, .width = 16};
   column[1] = (struct ni_column){"", .left = true};
-  for (size_t i = 0; i < all->n; i++) column[2 + i] = (struct ni_column){all->file[i].name, .width = 8};
+  for (size_t i = 0; i < all->n; i++) column[2 + i] = (struct ni_column){all->file[i].label, .width = 8};
   column[n - 3] = (struct ni_column){"difference", .width = 8};
   column[n - 2] = (struct ni_column){"", .width = 8};
   column[n - 1] = (struct ni_column){"of", .left = true};

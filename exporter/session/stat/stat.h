@@ -49,6 +49,7 @@ struct ni_stat_list {
 };
 struct ni_stat_file {
   char *path, name[132];            /* name: of the session, else of the file */
+  char label[64];                   /* the name; where several files have it, the end of the path as well; of one path twice, a number */
   bool gsprof;                      /* in gsprof's units */
   uint64_t frames, damaged, step;   /* damaged: frames that are none; step: frames a slot */
   double seconds;                   /* from the first frame to the last; NAN: not known */

@@ -202,7 +202,7 @@ def tls():
         said(1, "does it speak TLS there?", "session", "list", "--head", http, "--ca", w + "/ca.pem")
         said(1, "it speaks no TLS there", "gsprof", "status", rpc, "--ca", w + "/ca.pem")
         said(1, "what answers there is not HTTP: another port?", "session", "list", "--head", rpc)
-        said(1, "or is it the HTTP port?", "gsprof", "status", http)
+        said(1, "port?", "gsprof", "status", http)  # it closes the connection, or answers in its own words
     said(1, "does it run there?", "session", "list", "--head", http)
     said(1, "Connection refused", "gsprof", "status", rpc)
 

@@ -149,7 +149,7 @@ def test_post():
         assert status == 405 and head["allow"] == "GET, HEAD, POST", head
         status, head, _ = s.get("/echo")
         assert status == 405 and head["allow"] == "POST", head
-        assert s.get("/flags", "GET", b"abc")[0] == 413
+        assert s.get("/peer", "GET", b"abc")[0] == 413
         assert s.get("/nothing")[::2] == (404, b'{"detail":"Not Found"}')
 
 
@@ -174,10 +174,10 @@ def test_origins():
     ours, other = "https://ours.example:8443", "https://other.example"
     with Server(origin=ours) as s:
         for origin in (ours, "http://first.example"):
-            for path in ("/flags", "/count", "/count", "/nothing"):
+            for path in ("/peer", "/count", "/count", "/nothing"):
                 assert s.get(path, Origin=origin)[1]["access-control-allow-origin"] == origin, path
         for head in ({}, {"Origin": other}, {"Origin": "null"}, {"Origin": ours + "1"}, {"Origin": ours[:-1]}):
-            for path in ("/flags", "/count", "/nothing"):
+            for path in ("/peer", "/count", "/nothing"):
                 assert not [h for h in s.get(path, **head)[1] if h.startswith("access-control")], (path, head)
             status, got, _ = s.get("/echo", "OPTIONS", Access_Control_Request_Method="POST", **head)
             assert status == 405 and not [h for h in got if h.startswith("access-control")], (status, got)
@@ -198,7 +198,7 @@ def test_token():
     with Server(token="a-token", origin="http://o.example") as s:
         good = {"Authorization": "Bearer a-token"}
         for bad in ({}, {"Authorization": "Bearer a-toke"}, {"Authorization": "Basic a-token"}):
-            for path in ("/flags", "/count", "/nothing", "/events", "/page/", "//page"):
+            for path in ("/peer", "/count", "/nothing", "/events", "/page/", "//page"):
                 status, head, _ = s.get(path, **bad)
                 assert status == 401 and head["www-authenticate"] == "Bearer", (path, bad, status)
             assert s.get("/echo", "POST", b"{}", **bad, **JSON)[0] == 401
@@ -206,8 +206,8 @@ def test_token():
             assert s.get("/page", **bad)[::2] == (200, b"page")
         assert s.get("/peer", **good)[::2] == (200, b"127.0.0.1")
         assert s.get("/echo", "POST", b"{}", Origin="http://elsewhere.example", **good, **JSON)[0] == 200
-        assert s.get("/flags", "OPTIONS", Origin="http://o.example")[0] == 204
-        status, head, _ = s.get("/flags", Origin="http://o.example")
+        assert s.get("/peer", "OPTIONS", Origin="http://o.example")[0] == 204
+        status, head, _ = s.get("/peer", Origin="http://o.example")
         assert status == 401 and head["access-control-allow-origin"] == "http://o.example"
 
 
@@ -221,7 +221,7 @@ def test_loopback():
         except OSError:
             own = "127.0.0.1"
         if not own.startswith("127."):
-            assert s.get("/flags", host=own)[2] == b"0 0"
+            assert s.get("/peer", host=own)[2] == own.encode()
 
 
 def test_streams():
@@ -259,10 +259,10 @@ def test_streams():
         more = [s.stream() for _ in range(30)]
         status, head, _ = s.get("/events")
         assert status == 503 and "retry-after" in head and s.ask("streams") == "32", status
-        assert s.get("/flags")[0] == 200
+        assert s.get("/peer")[0] == 200
         # Beyond 64 connections: those that say nothing go, and who asks is answered.
         many = [s.connect() for _ in range(100)]
-        assert s.get("/flags")[0] == 200 and s.ask("streams") == "32"
+        assert s.get("/peer")[0] == 200 and s.ask("streams") == "32"
         for x in many:
             x.close()
         s.tell("event 9")

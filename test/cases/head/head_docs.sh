@@ -5,6 +5,8 @@ set -euo pipefail
 command -v openssl >/dev/null || { echo "skip: no openssl"; exit 77; }
 command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
 command -v gnuplot >/dev/null || { echo "skip: no gnuplot"; exit 77; }
+pause=2
+[ -z "${NI_VARIANT:-}" ] || pause=10
 run() { # NUMBER: the commands of that block, one shell for each
   mkdir "$WORK/$1" "$WORK/bin$1"
   read -r rpc http < <(python3 -c 'import socket
@@ -16,8 +18,8 @@ print(*[x.getsockname()[1] for x in s])')
       -e "s#inspector agent#& --listen 127.0.0.1:0 --state-dir $WORK/state$1 --box-dir $WORK#" >"$WORK/commands$1"
   ln -s "$INSPECTOR" "$WORK/bin$1/nccl-inspector"
   [ -s "$WORK/commands$1" ] || fail "no block $1"
-  # After each session start the agent has two seconds to send something.
-  (cd "$WORK/$1" && PATH=$WORK/bin$1:$PATH bash -euxc "$(sed '/session start/a sleep 2' "$WORK/commands$1")") >"$WORK/said$1" 2>&1 ||
+  # After a session's start the agent has time to send something.
+  (cd "$WORK/$1" && PATH=$WORK/bin$1:$PATH bash -euxc "$(sed "/session start/a sleep $pause" "$WORK/commands$1")") >"$WORK/said$1" 2>&1 ||
     fail "block $1: $(cat "$WORK/said$1")"
   for pid in $(sed -n 's/.*(pid \([0-9]*\)).*/\1/p; s/.*pid \([0-9]*\)$/\1/p' "$WORK/said$1" | sort -u); do kill "$pid" 2>/dev/null || true; done
 }

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,7 +43,7 @@ static char **environment_for_gnuplot(void) {
   return e;
 }
 
-static int spawn(struct ni_gnuplot *g, const char *program, const char *directory, int end) {
+static int spawn(struct ni_gnuplot *g, const char *program, int end) {
   char *argv[] = {(char *)program, "-d", "-", NULL}; /* -d: no ~/.gnuplot, no /etc/gnuplotrc */
   char **env = environment_for_gnuplot();
   posix_spawn_file_actions_t actions;
@@ -52,8 +54,7 @@ static int spawn(struct ni_gnuplot *g, const char *program, const char *director
   sigfillset(&defaults);
   posix_spawn_file_actions_init(&actions); /* neither fails in glibc */
   posix_spawnattr_init(&attr);
-  int rc = posix_spawn_file_actions_addchdir_np(&actions, directory);
-  if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, end, 0);
+  int rc = posix_spawn_file_actions_adddup2(&actions, end, 0);
   if (!rc) rc = posix_spawn_file_actions_adddup2(&actions, end, 2);
   if (!rc) rc = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_setsigmask(&attr, &none);
@@ -66,6 +67,28 @@ static int spawn(struct ni_gnuplot *g, const char *program, const char *director
   return -rc;
 }
 
+/* All of the text, or -EPIPE: gnuplot has ended, or does not read. */
+static int say(struct ni_gnuplot *g, const char *text, size_t n) {
+  for (ssize_t done; n; text += done, n -= (size_t)done) {
+    done = send(fileno(g->end), text, n, MSG_NOSIGNAL);
+    if (done < 0 && errno != EINTR) return -EPIPE;
+    if (done < 0) done = 0;
+  }
+  return 0;
+}
+
+/*
+ * Into the folder by gnuplot's own command: to spawn there takes glibc 2.29. In octal nothing of the name means anything to it.
+ * Where this fails, what is loaded next does, and says why.
+ */
+static void change_folder(struct ni_gnuplot *g, const char *directory) {
+  char command[4 * PATH_MAX + 8] = "cd \"";
+  size_t n = 4;
+  for (const char *p = directory; *p && n < 4 * PATH_MAX; p++) n += (size_t)sprintf(command + n, "\\%03o", (unsigned char)*p);
+  memcpy(command + n, "\"\n", 2);
+  (void)say(g, command, n + 2);
+}
+
 int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory) {
   struct timeval limit = {.tv_sec = NI_GNUPLOT_LIMIT_S};
   int rc = 0, end[2] = {-1, -1}; /* ours, the child's */
@@ -75,8 +98,9 @@ int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *dire
       setsockopt(end[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
       setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 || !(g->end = fdopen(end[0], "r")))
     rc = -errno;
-  if (!rc) rc = spawn(g, program, directory, end[1]);
+  if (!rc) rc = spawn(g, program, end[1]);
   if (end[1] >= 0) close(end[1]);
+  if (!rc) change_folder(g, directory);
   if (rc && g->end) fclose(g->end);
   else if (rc && end[0] >= 0) close(end[0]);
   return rc;
@@ -86,12 +110,7 @@ int ni_gnuplot_load(struct ni_gnuplot *g, const char *script) {
   char command[600];
   int n = snprintf(command, sizeof command, "load '%s'\nprinterr \"\\006\"\n", script);
   if (n < 0 || (size_t)n >= sizeof command) return -ENAMETOOLONG;
-  for (ssize_t at = 0, done; at < n; at += done) {
-    done = send(fileno(g->end), command + at, (size_t)(n - at), MSG_NOSIGNAL);
-    if (done < 0 && errno != EINTR) return -EPIPE;
-    if (done < 0) done = 0;
-  }
-  return 0;
+  return say(g, command, (size_t)n);
 }
 
 /*

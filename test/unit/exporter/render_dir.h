@@ -46,7 +46,7 @@ static inline int unlink_one(const char *path, const struct stat *st, int type, 
 static char dir[64];
 static inline int setup(void **state) {
   (void)state;
-  snprintf(dir, sizeof dir, "/tmp/test_render.XXXXXX");
+  snprintf(dir, sizeof dir, "/tmp/test \"render\" `x`$(x)\\.XXXXXX");
   return mkdtemp(dir) ? 0 : -1;
 }
 static inline int teardown(void **state) {

@@ -237,7 +237,7 @@ static void plot_half(void **state) {
   struct said said = {0};
   write_script("wrapped",
                "#!/bin/sh\nwhile read -r word script; do\n"
-               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' \"$(echo $script | tr -d \\')\"\n"
+               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' \"${0%/*}/$(echo $script | tr -d \\')\"\n"
                "printf '%s %s\\n' \"$word\" \"$script\"\ndone | gnuplot \"$@\"\n");
   struct ni_render_options o = {.jobs = 2, .gnuplot = in_dir("wrapped"), .say = hear, .say_context = &said};
   assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), -EIO);

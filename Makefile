@@ -82,6 +82,8 @@ SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
 SIM_OBJ := $(SIM_SRC:%.c=$(BUILD)/obj/%.o)
 SIM_BIN := $(BUILD)/nccl-sim
 
+include packaging/portable.mk
+
 # ---- tests -------------------------------------------------------------------------------------------------
 UNIT_SRC  := $(filter-out $(if $(LIVE_LIB),,test/unit/agent/%),$(sort $(wildcard test/unit/*/test_*.c)))
 UNIT_BIN  := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(UNIT_SRC))))
@@ -197,6 +199,7 @@ clean:
 
 include test/test.mk
 include packaging/install.mk
+include packaging/dist.mk
 
 ALL_D := $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 -include $(ALL_D)

@@ -78,6 +78,7 @@ help:
 	@echo 'make verdicts    whom summary names in jobs with planted causes, into docs/verdicts.md; long (VERDICTS_PER=40)'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
 	@echo 'make install uninstall  all that users need (packaging/install.sh)   PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make dist        the packages of a release from the last commit, in $(BUILD)/dist (DIST_ARCHS="$(DIST_ARCHS)")'
 	@echo 'make lint format clean'
 
 include test/bench_exporter.mk

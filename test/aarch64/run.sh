@@ -2,8 +2,7 @@
 # The plugin built for aarch64: its symbols, its memory orders (orders.sh), its unit tests and a scripted host under
 # emulation. Ends with "N passed, N failed". BUILD names the folder (default build-aarch64).
 #
-# zlib and cmocka for arm64 are taken from Debian's or Ubuntu's own archive into BUILD/sysroot, without touching what is
-# installed: apt-get with state folders of its own needs no root.
+# zlib and cmocka for arm64 come into BUILD/sysroot by scripts/sysroot.sh.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 BUILD=build-aarch64
@@ -35,20 +34,7 @@ mkdir -p "$BUILD"
 check memory_orders test/aarch64/orders.sh
 
 sysroot=$PWD/$BUILD/sysroot
-fetch_sysroot() {
-  [ -e "$sysroot/complete" ] && return 0
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
-  local state=$sysroot/apt
-  rm -rf "$sysroot" && mkdir -p "$state/lists/partial" "$state/cache/archives/partial" || return 1
-  local apt="apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::lists=$state/lists
-    -o Dir::State::status=/dev/null -o Dir::Cache=$state/cache -o APT::Sandbox::User= -o Acquire::Languages=none"
-  (cd "$sysroot" && $apt update && $apt download zlib1g-dev zlib1g libcmocka-dev libcmocka0) >"$BUILD/sysroot.log" 2>&1 || return 1
-  local deb
-  for deb in "$sysroot"/*.deb; do dpkg-deb -x "$deb" "$sysroot" || return 1; done
-  rm -rf "$state" "$sysroot"/*.deb
-  touch "$sysroot/complete"
-}
-if ! fetch_sysroot; then
+if ! scripts/sysroot.sh "$sysroot" zlib1g-dev zlib1g libcmocka-dev libcmocka0 >"$BUILD/sysroot.log" 2>&1; then
   skip "zlib and cmocka for arm64 cannot be had: $(tail -n 1 "$BUILD/sysroot.log" 2>/dev/null || echo no apt-get)"
   end
 fi

@@ -21,6 +21,7 @@
 #include "exporter/model/sums/counters.h"
 #include "exporter/model/sums/figures.h"
 #include "exporter/model/sums/p2p_pairs.h"
+#include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/reading/plan.h"
 #include "exporter/model/sums/reading/read.h"
 #include "exporter/model/sums/reading/tables.h"
@@ -39,6 +40,11 @@
 
 /* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
 #define NI_STORE_SHARE 16
+
+void ni_summarize_store(struct ni_run *r, const char *folder) {
+  const char *tmp = getenv("TMPDIR");
+  ni_spill_init(&r->store, folder ? folder : tmp && *tmp ? tmp : "/tmp", r->opt.memory_bytes / NI_STORE_SHARE);
+}
 
 int ni_summarize_init(struct ni_run *r) {
   *r = (struct ni_run){.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(),
@@ -126,13 +132,10 @@ static int hang(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
-int ni_summarize(struct ni_run *r, struct ni_summary *s) {
-  int e = ni_result_begin(r);
-  if (e < 0) return e;
-  ni_spill_init(&r->store, r->tmp_dir, r->opt.memory_bytes / NI_STORE_SHARE);
+int ni_summarize_read(struct ni_run *r) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  e = ni_plan(r);
+  int e = ni_plan(r);
   if (e == 0) e = ni_role_map_read(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
@@ -144,8 +147,13 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
     int ended = ni_records_end(&records);
     if (e == 0) e = ended;
   }
-  if (e == 0) ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
-  if (e == 0 && r->opt.dataset) e = ni_dataset_write(r);
+  return e;
+}
+
+int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
+  int e = 0;
+  ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
+  if (r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = beside(r, s);
@@ -177,14 +185,21 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   return ni_result_commit(r);
 }
 
+int ni_summarize(struct ni_run *r, struct ni_summary *s) {
+  int e = ni_result_begin(r);
+  if (e < 0) return e;
+  ni_summarize_store(r, r->tmp_dir);
+  e = ni_summarize_read(r);
+  return e < 0 ? e : ni_summarize_finish(r, s);
+}
+
 static int nowhere(void *to, const void *what, void **rows) { return (void)to, (void)what, *rows = NULL, 0; }
 static int pass_over(void *rows, const void *row) { return (void)rows, (void)row, 0; }
 static int no_end(void *rows) { return (void)rows, 0; }
 
 int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   const struct ni_sink none = {NULL, nowhere, pass_over, no_end};
-  const char *tmp = getenv("TMPDIR");
-  ni_spill_init(&r->store, tmp && *tmp ? tmp : "/tmp", r->opt.memory_bytes / NI_STORE_SHARE);
+  ni_summarize_store(r, NULL);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   r->records = &none;
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
@@ -205,6 +220,7 @@ void ni_summarize_free(struct ni_run *r) {
     free(f->parquet);
   }
   free(r->file);
+  ni_partial_free(r);
   ni_scan_plan_free(&r->plan);
   ni_ledger_free(&r->ledger);
   ni_files_free(&r->files);
@@ -220,6 +236,7 @@ void ni_summarize_free(struct ni_run *r) {
   ni_sort_free(r->sorted);
   free(r->out_dir);
   ni_inputs_free(&r->opt.inputs);
+  ni_inputs_free(&r->opt.parts);
   ni_words_free(&r->opt.coll);
   ni_words_free(&r->opt.comm);
   ni_words_free(&r->opt.host);

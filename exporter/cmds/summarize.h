@@ -16,6 +16,13 @@ int ni_summarize_init(struct ni_run *r);
  * r->error_text; the caller says it, and calls ni_result_abort().
  */
 int ni_summarize(struct ni_run *r, struct ni_summary *s);
+/* Its three parts, for those who read the input in another way (partial.h). Where packed records that do not fit into memory are
+ * put aside: in folder, NULL: $TMPDIR. */
+void ni_summarize_store(struct ni_run *r, const char *folder);
+/* What is r's of the input, its Parquet files included, which go into r->tmp_dir. */
+int ni_summarize_read(struct ni_run *r);
+/* All that follows, from ni_result_begin() on to the end. */
+int ni_summarize_finish(struct ni_run *r, struct ni_summary *s);
 /* The same without an output folder, and without anything written but a temporary file without a name in $TMPDIR: s and the tables of
  * its ranks, for the caller, who frees these by ni_blame_free(). */
 int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/model/sums/partial/partial.h"
 #include "exporter/cli/command.h"
+#include "result.h"
+#include "exporter/cmds/merge/shards.h"
 #include "summarize.h"
 #include "exporter/input/filters.h"
 #include "exporter/output/parquet/page_codec.h"
@@ -36,9 +39,21 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
   return -EINVAL;
 }
 
+static int take_shard(const struct ni_opt *row, void *into, const char *arg) {
+  struct ni_sum_options *o = into;
+  int end = 0;
+  (void)row;
+  if (sscanf(arg, "%9u/%9u%n", &o->shard, &o->shards, &end) != 2 || arg[end] || *arg == '-') return -EINVAL;
+  return o->shard >= 1 && o->shard <= o->shards && o->shards <= NI_SHARDS_MAX ? 0 : -EINVAL;
+}
+
 static const char *refuse(void *into) {
   static char text[64];
-  const struct ni_sum_options *o = into;
+  struct ni_sum_options *o = into;
+  if (o->shard && !o->partial) return "--shard reads a part of the logs, which is no result yet: name a file for it with --partial";
+  if (o->partial && o->dataset) return "--dataset sorts all records, so it goes without --partial";
+  if (o->partial && o->output_dir) return "--partial writes no result: leave out --output-dir, it is for merge";
+  if (o->partial && !o->shard) o->shard = o->shards = 1;
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
   if (o->bucket_ns && o->compat) return "--time-granularity is no part of NVIDIA's output: leave out --compat";
   if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
@@ -53,21 +68,11 @@ const struct ni_command ni_summary_command = {
     .about = "Figures, tables, Parquet files, plots and one page from inspector logs.", .refuse = refuse, .run = ni_summary_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct ni_sum_options, 0),
-        {"output-dir", 0, NI_OPT_TEXT, "DIR", "Where to write (default: NAME-analysis in the current folder)", IN(output_dir), .min = 1,
-         .want = "a folder"},
-        {"force", 0, NI_OPT_FLAG, NULL, "Write into a folder that holds other files", IN(force)},
-        {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs), .min = 1, .max = 1024},
-        {"memory", 0, NI_OPT_SIZE, "SIZE", "Keep about so much in memory, put the rest into temporary files in the output folder",
-         IN(memory_bytes), .def = "128M", .min = 16 << 20},
-        {"no-plots", 0, NI_OPT_FLAG, NULL, "No pictures", IN(no_plots)},
-        {"no-html", 0, NI_OPT_FLAG, NULL, "No report.html", IN(no_html)},
+        NI_ROWS_RESULT_PLACE,
         {"no-parquet", 0, NI_OPT_FLAG, NULL, "No Parquet files", IN(no_parquet)},
-        {"no-csv", 0, NI_OPT_FLAG, NULL, "No table of each single operation", IN(no_csv)},
         {"dataset", 0, NI_OPT_FLAG, NULL, "Also all records as one sorted Parquet data set, partitioned by host", IN(dataset)},
         {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
          .want = "zstd|snappy|gzip|none"},
-        {"plot-format", 0, NI_OPT_CHOICE, "FORMAT", "Of the pictures", IN(plot_format), .def = "png", .want = "png|svg|pdf"},
-        {"keep-scripts", 0, NI_OPT_FLAG, NULL, "Keep the plots' gnuplot scripts", IN(keep_scripts)},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
         NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
         {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(sn)},
@@ -79,10 +84,11 @@ const struct ni_command ni_summary_command = {
          .take = take_width},
         {"comm-map", 0, NI_OPT_TEXT, "FILE", "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators",
          IN(comm_map), .min = 1, .want = "a file"},
-        {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", IN(json)},
-        {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", IN(nccl_tests),
-         .want = "nccl-tests"},
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", IN(quiet)},
+        {"shard", 0, NI_OPT_TAKE, "I/N", "Read one of N parts of the logs, for --partial (merge puts them together)", .take = take_shard,
+         .want = "I/N, from 1/N to N/N, N at most 65536"},
+        {"partial", 0, NI_OPT_TEXT, "FILE", "Write a partial result for merge, and its Parquet files into FILE.parquet/", IN(partial),
+         .min = 1, .want = "a file"},
+        NI_ROWS_RESULT_TEXT,
         {0}},
     .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the data is incomplete (what, how many and where is said)"}},
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",
@@ -118,7 +124,21 @@ static void show_path(const struct ni_run *r, const char *name, const char *what
     ni_say(stdout, "  %s: %s\n", path, what);
 }
 
+static void show_partial(const struct ni_run *r) {
+  const struct ni_partial *p = r->partial;
+  char missing[200];
+  uint32_t lack = ni_partial_missing(p, missing);
+  size_t logs = 0;
+  for (size_t i = 0; i < r->files.n; i++) logs += p->have[p->shard_of[i]];
+  ni_say(stdout, "%s: %u of %u shards, %zu of %zu logs, %llu records\n", r->opt.partial, p->of - lack, p->of, logs, r->files.n,
+         (unsigned long long)r->tally.records);
+}
+
 static void show(const struct ni_run *r, const struct ni_summary *s) {
+  if (r->opt.partial) {
+    show_partial(r);
+    return;
+  }
   if (r->opt.compat) {
     ni_say(stdout, "Number of files: %zu\nOutput directory: %s\nDone!\n", r->files.n, r->out_dir);
     return;
@@ -142,14 +162,39 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "output.log", "what was read and found");
 }
 
-int ni_summary_run(int argc, char **argv) {
+int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s)) {
   static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction old[sizeof stops / sizeof *stops];
-  struct ni_run r;
   struct ni_summary s = {0};
+  int code = NI_EXIT_COULD_NOT_RUN;
+  r->stop = &stop;
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    sigaction(stops[i], &(struct sigaction){.sa_handler = on_signal}, &old[i]);
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
+  int e = work(r, &s);
+  if (e < 0) {
+    bool earlier = ni_result_earlier(r);
+    ni_result_abort(r);
+    if (stop)
+      ni_say(stderr, "%s: stopped by signal %d; %s\n", who, (int)stop,
+             earlier ? "the result of before is as it was" : "nothing was written");
+    else ni_say(stderr, "%s: %s\n", who, *r->error_text ? r->error_text : strerror(-e));
+    if (e == -ENOLINK && !stop) code = NI_EXIT_INCOMPLETE;
+  } else {
+    show(r, &s);
+    code = s.complete || r->opt.compat || r->opt.partial ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+  }
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
+  ni_summary_free(&s);
+  return code;
+}
+
+static int work(struct ni_run *r, struct ni_summary *s) { return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s); }
+
+int ni_summary_run(int argc, char **argv) {
+  struct ni_run r;
   int done, code, e = ni_summarize_init(&r);
   if (e < 0) return NI_EXIT_COULD_NOT_RUN;
-  r.stop = &stop;
   code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
   if (done) goto out;
   if (ni_when_reversed(&r.opt.since, &r.opt.until)) {
@@ -166,24 +211,9 @@ int ni_summary_run(int argc, char **argv) {
   if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
-  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
-    sigaction(stops[i], &(struct sigaction){.sa_handler = on_signal}, &old[i]);
-  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes gives EFBIG, and the temporary folder goes */
-  if (e == 0) e = ni_summarize(&r, &s);
-  if (e < 0) {
-    bool earlier = ni_result_earlier(&r);
-    ni_result_abort(&r);
-    if (stop)
-      ni_say(stderr, "%s: stopped by signal %d; %s\n", argv[0], (int)stop,
-             earlier ? "the result of before is as it was" : "nothing was written");
-    else ni_say(stderr, "%s: %s\n", argv[0], *r.error_text ? r.error_text : strerror(-e));
-  } else {
-    show(&r, &s);
-    code = s.complete || r.opt.compat ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
-  }
-  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
+  if (e == 0) code = ni_result_of(&r, argv[0], work);
+  else ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
 out:
-  ni_summary_free(&s);
   ni_summarize_free(&r);
   return code;
 }

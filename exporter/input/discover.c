@@ -34,7 +34,8 @@ static int add_file(struct ni_files *f, const char *path, const struct stat *st)
   char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
   f->file[f->n++] = (struct ni_file){.path = copy, .bytes = (uint64_t)st->st_size, .dev = st->st_dev, .ino = st->st_ino,
-                                         .owner = st->st_uid};
+                                         .owner = st->st_uid,
+                                         .mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec};
   return 0;
 }
 

@@ -25,10 +25,12 @@ struct ni_log_head {
 struct ni_file {
   char *path;
   uint64_t bytes;
+  int64_t mtime_ns;  /* Unix: when it was written last */
   dev_t dev;
   ino_t ino;
   uid_t owner;
   uint32_t run;   /* which of the runs in the input, from 1; 0: nobody asked, or no line tells (exporter/model/who/who.h) */
+  bool elsewhere; /* another shard of the input has it: it is in the list, and nobody reads it here */
   struct ni_log_head head;
 };
 

@@ -12,6 +12,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/safe_text.h"
+#include "exporter/base/bytes/wire.h"
 
 int ni_parse_size(const char *text, uint64_t *out) {
   char *end;
@@ -260,6 +261,38 @@ void ni_filters_say_unmet(const char *command, const struct ni_words *coll, cons
   say_words(host, command, "host");
   say_ranks(rank, command, "rank", "these logs");
   if (sn) say_ranks(sn, command, "sn", "what the other filters leave");
+}
+
+static void wire_met(struct ni_wire *w, bool *met) {
+  bool is = *met;
+  ni_wire_bool(w, &is);
+  *met |= is;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+void ni_words_wire_met(struct ni_wire *w, struct ni_words *x) {
+  size_t n = x->others ? x->others->n : 0;
+  for (size_t i = 0; i < x->n; i++) wire_met(w, &x->word[i].met);
+  if (n && !w->load) qsort(x->others->text, n, sizeof *x->others->text, by_text);
+  ni_wire_count(w, &n, 1);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    char *text = w->load ? NULL : x->others->text[i];
+    ni_wire_text(w, &text);
+    if (!w->load) continue;
+    if (text && x->others) add_other(x->others, text);
+    free(text);
+  }
+}
+
+void ni_ranks_wire_met(struct ni_wire *w, struct ni_ranks *x) {
+  struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < x->n; i++) wire_met(w, &x->span[i].met);
+  ni_wire_i64(w, &s.lowest);
+  ni_wire_i64(w, &s.highest);
+  if (!w->load || w->bad || !x->seen) return;
+  if (s.lowest < x->seen->lowest) x->seen->lowest = s.lowest;
+  if (s.highest > x->seen->highest) x->seen->highest = s.highest;
 }
 
 bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until) {

@@ -63,6 +63,11 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
                           const struct ni_ranks *rank, const struct ni_ranks *sn);
 
+/* Which of them somebody had, and what else was there: stored, or added to what is known. The main thread, before and after reading. */
+struct ni_wire;
+void ni_words_wire_met(struct ni_wire *w, struct ni_words *x);
+void ni_ranks_wire_met(struct ni_wire *w, struct ni_ranks *x);
+
 /* Does the span end before it begins, as far as that can be told before any log is read? */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
 bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until);

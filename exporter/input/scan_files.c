@@ -32,6 +32,7 @@ static bool is_gzip(const char *path) {
 }
 
 static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *out) {
+  if (f->elsewhere) return 0;
   uint64_t most = is_gzip(f->path) ? GZIP_BYTES : PLAIN_BYTES, each = f->bytes / RANGES_MIN;
   if (each < most / 4) each = most / 4;
   if (each > most) each = most;
@@ -70,7 +71,7 @@ int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut,
   if (!p->of_file) return -ENOMEM;
   (void)ni_threads(jobs, plan_work, &x, 0);
   for (size_t i = 0; i < files->n; i++) {
-    p->bytes += files->file[i].bytes;
+    if (!files->file[i].elsewhere) p->bytes += files->file[i].bytes;
     p->parts += (uint64_t)p->of_file[i].n;
   }
   return atomic_load_explicit(&x.error, memory_order_relaxed);
@@ -114,7 +115,7 @@ static bool take(struct reading *r, struct ni_scan_part *p, bool again) {
   pthread_mutex_lock(&r->lock);
   if (again && r->of_file[p->file_no].begun < plan->of_file[p->file_no].n) at = p->file_no;
   for (; at == n && r->next_file < n; r->next_file++)
-    if (r->of_file[r->next_file].begun == 0) at = r->next_file;
+    if (r->of_file[r->next_file].begun == 0 && plan->of_file[r->next_file].n) at = r->next_file;
   int most = 0;
   for (size_t i = 0, none = at == n; none && i < n; i++) {
     int left = plan->of_file[i].n - r->of_file[i].begun;
@@ -198,8 +199,8 @@ int ni_scan_files(const struct ni_scan_team *t) {
   int e = (r.of_file = calloc(n + 1, sizeof *r.of_file)) ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++) {
     size_t parts = (size_t)t->plan->of_file[i].n;
-    r.of_file[i].done = calloc(parts, sizeof(bool));
-    r.of_file[i].result = calloc(parts, sizeof(void *));
+    r.of_file[i].done = calloc(parts + 1, sizeof(bool));
+    r.of_file[i].result = calloc(parts + 1, sizeof(void *));
     if (!r.of_file[i].done || !r.of_file[i].result) e = -ENOMEM;
   }
   if (e == 0) {

@@ -31,7 +31,8 @@ struct ni_scan_plan {
   uint64_t bytes, parts;
 };
 
-/* cut: large files into ranges. jobs: threads. 0, -ENOMEM. A file that cannot be opened is one part. */
+/* cut: large files into ranges. jobs: threads. 0, -ENOMEM. A file that cannot be opened is one part;
+ * one that is elsewhere has none. */
 int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs);
 void ni_scan_plan_free(struct ni_scan_plan *p);
 

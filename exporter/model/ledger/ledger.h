@@ -160,6 +160,8 @@ struct ni_ledger_process {
     "operations more or less in the roll-ups than were written or sampled") \
   X(CLOCK, "clock", "implausible clock line", "implausible clock lines") \
   X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
+  /* Of a merge with --allow-missing: nobody read their logs */ \
+  X(SHARDS, "shards", "shard missing", "shards missing") \
   /* From here on: worth a line, no verdict */ \
   X(EMPTY, "empty", "file empty", "files empty") \
   X(RUNS, "runs", "run in these logs", "runs in these logs, added up here: --run chooses one") \

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
+#include "exporter/base/bytes/wire.h"
 #include "rollups.h"
 #include "format/names.h"
 
@@ -41,7 +43,8 @@ static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t 
   return NULL;
 }
 
-static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup_line *l) {
+/* key: which one; l: what is added. */
+static int add(struct ni_run *r, const struct entry *key, const struct entry *l) {
   if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups))) return -ENOMEM;
   struct ni_rollups *t = r->rollups;
   uint64_t hash;
@@ -55,8 +58,8 @@ static int add(struct ni_run *r, const struct entry *key, const struct ni_rollup
   if (!e) {
     if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
     e = &t->entry[t->n++];
-    *e = k;
-    e->min_ns = UINT64_MAX;
+    *e = (struct entry){.func = k.func, .kind = k.kind, .timing = k.timing, .msg_bytes = k.msg_bytes,
+                        .msg_to_bytes = k.msg_to_bytes, .min_ns = UINT64_MAX};
   }
   e->count += l->count;
   e->sum_bytes += l->sum_bytes;
@@ -90,11 +93,83 @@ int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
   if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || r->opt.sn.n || !l->count) return 0;
   struct entry k = {.func = func, .kind = ni_kind_from_name(l->kind), .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
+  k.count = l->count;
+  k.sum_bytes = l->sum_bytes;
+  k.sum_ns = l->sum_ns;
+  k.min_ns = l->min_ns;
+  k.max_ns = l->max_ns;
+  memcpy(k.hist, l->hist, sizeof k.hist);
   pthread_mutex_lock(&r->lock);
-  int e = add(r, &k, l);
+  int e = add(r, &k, &k);
   if (e == 0 && r->opt.bucket_ns) e = add_to_bucket(r, &k, l);
   pthread_mutex_unlock(&r->lock);
   return e;
+}
+
+static int by_name(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct entry *x = &r->rollups->entry[*(const uint32_t *)a], *y = &r->rollups->entry[*(const uint32_t *)b];
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  if (x->timing != y->timing) return x->timing < y->timing ? -1 : 1;
+  if (x->msg_bytes != y->msg_bytes) return x->msg_bytes < y->msg_bytes ? -1 : 1;
+  if (x->msg_to_bytes != y->msg_to_bytes) return x->msg_to_bytes < y->msg_to_bytes ? -1 : 1;
+  return strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
+}
+
+/* The same by time. Storing puts them in order, and nothing can be added then. */
+static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
+  size_t n = r->rolled.n;
+  if (!w->load) ni_bucket_sort(&r->rolled);
+  ni_wire_count(w, &n, 8);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    struct ni_bucket_row k = w->load ? (struct ni_bucket_row){.comm = NI_BUCKET_NONE, .log_group = NI_BUCKET_NONE} : r->rolled.row[i], *x;
+    uint64_t numbers[] = {k.operations, k.bytes, k.ns, k.max_ns};
+    char *func = (char *)(uintptr_t)k.func;
+    uint32_t name;
+    ni_wire_i64(w, &k.bucket);
+    ni_wire_below(w, &k.kind, NI_KIND_COUNT);
+    ni_wire_below(w, &k.timing, NI_TIMING_COUNT);
+    ni_wire_text(w, &func);
+    ni_wire_u64s(w, numbers, sizeof numbers / sizeof *numbers);
+    if (!w->load) continue;
+    if (w->bad || ni_name(&r->names, NULL, func, &name) < 0) w->bad = true;
+    free(func);
+    if (w->bad) return;
+    k.func = ni_name_text(&r->names, name);
+    int e = ni_bucket_find(&r->rolled, &k, &x);
+    if (e == -E2BIG) ni_buckets_too_many(r);
+    if (e < 0) w->bad = true;
+    if (w->bad) return;
+    x->operations += numbers[0];
+    x->bytes += numbers[1];
+    x->ns += numbers[2];
+    if (numbers[3] > x->max_ns) x->max_ns = numbers[3];
+  }
+}
+
+void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
+  size_t n = r->rollups ? r->rollups->n : 0;
+  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, by_name, r);
+  if (!w->load && !order) w->bad = true;
+  ni_wire_count(w, &n, 8);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    struct entry k = w->load ? (struct entry){0} : r->rollups->entry[order[i]];
+    uint32_t kind = k.kind, timing = k.timing;
+    char *func = w->load ? NULL : (char *)(uintptr_t)ni_name_text(&r->names, k.func);
+    ni_wire_below(w, &kind, NI_KIND_COUNT);
+    ni_wire_below(w, &timing, NI_TIMING_COUNT);
+    ni_wire_text(w, &func);
+    uint64_t *const numbers[] = {&k.msg_bytes, &k.msg_to_bytes, &k.count, &k.sum_bytes, &k.sum_ns, &k.min_ns, &k.max_ns};
+    for (size_t m = 0; m < sizeof numbers / sizeof *numbers; m++) ni_wire_u64(w, numbers[m]);
+    ni_wire_u64s(w, k.hist, NI_HIST_BUCKETS);
+    k.kind = (uint8_t)kind;
+    k.timing = (uint8_t)timing;
+    if (!w->load) continue;
+    if (!w->bad && (ni_name(&r->names, NULL, func, &k.func) < 0 || add(r, &k, &k) < 0)) w->bad = true;
+    free(func);
+  }
+  free(order);
+  wire_buckets(w, r);
 }
 
 /* Upper edge of the bucket in which the q-th value lies, at most the maximum: never below what interpolation gives. */

@@ -9,5 +9,8 @@ int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
 /* The main thread, after the join. */
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
 void ni_rollups_free(struct ni_run *r);
+/* All of them as bytes, or such bytes added to them (bytes/wire.h). The main thread. */
+struct ni_wire;
+void ni_rollups_wire(struct ni_wire *w, struct ni_run *r);
 
 #endif

@@ -42,7 +42,10 @@ struct ni_sum_options {
   unsigned jobs;
   uint64_t memory_bytes;
   bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
-  bool dataset;
+  bool dataset, allow_missing;
+  uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
+  const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */
+  struct ni_inputs parts;      /* of merge: partial results */
   unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
   struct ni_when since, until;
   struct ni_words coll, comm, host;
@@ -91,6 +94,7 @@ struct ni_sum_cell {
 };
 
 struct ni_rollups;
+struct ni_partial;
 
 struct ni_parquet_file;
 struct ni_sum_file {
@@ -156,6 +160,7 @@ struct ni_run {
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
   struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
+  struct ni_partial *partial;     /* of shards of the input (partial/partial.h); NULL: all of it is read here */
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 

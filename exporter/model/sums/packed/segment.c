@@ -5,6 +5,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/model/ledger/implausible.h"
+#include "format/names.h"
 
 enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 72, SMALL_BYTES = 256 };
 
@@ -31,7 +33,7 @@ static inline uint8_t *put(uint8_t *p, uint64_t v) {
 
 static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
-  for (unsigned shift = 7; *p++ & 128; shift += 7) x |= (uint64_t)(*p & 127) << shift;
+  for (unsigned shift = 7; *p++ & 128 && shift < 64; shift += 7) x |= (uint64_t)(*p & 127) << shift;
   *v = x;
   return p;
 }
@@ -229,6 +231,26 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   *e = *l;
   e->start_ns = start;
   return 1;
+}
+
+static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
+  return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
+         (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
+}
+
+int ni_segment_take(struct ni_segment *s, struct ni_spill *st, const uint8_t *at, size_t bytes, uint64_t n, const uint8_t *mix,
+                    unsigned n_mix) {
+  struct ni_segment_reader r = {.at = at, .end = at + bytes};
+  struct ni_entry e;
+  int error = 0;
+  for (uint64_t i = 0; error == 0 && i < n; i++) {
+    if (r.at >= r.end) return -EINVAL;
+    unpack(&r, &e);
+    if (r.at > r.end || !is_sound(&e, n_mix)) return -EINVAL;
+    e.mix = mix[e.mix];
+    error = ni_segment_add(s, st, &e);
+  }
+  return error < 0 ? error : r.at != r.end ? -EINVAL : ni_segment_end(s, st);
 }
 
 static inline bool waits_less(const struct ni_waiting *a, const struct ni_waiting *b) {

@@ -9,7 +9,7 @@
  *
  * Threads: a segment belongs to one thread while it is written and to one while it is read; the store is shared
  * (spill_file.h). Ownership: ni_segment_free(), then ni_spill_close(). Failure: -ENOMEM, -errno of the temporary file.
- * Not promised: anything about the bytes.
+ * Not promised: anything about the bytes; partial results (partial/partial.h) hold them, with a number of the format.
  */
 #ifndef NI_SEGMENT_H
 #define NI_SEGMENT_H
@@ -57,6 +57,12 @@ struct ni_segment {
 int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e);
 /* No more records come: gives back what the last block does not use, or puts all that is held into the file. */
 int ni_segment_end(struct ni_segment *s, struct ni_spill *st);
+/*
+ * Adds n packed records, `bytes` of them behind which 64 more can be read, from another process: -EINVAL where they are not
+ * sound. mix: what their codes become; n_mix: how many codes there are. Then it is ended, as by ni_segment_end().
+ */
+int ni_segment_take(struct ni_segment *s, struct ni_spill *st, const uint8_t *at, size_t bytes, uint64_t n, const uint8_t *mix,
+                    unsigned n_mix);
 void ni_segment_free(struct ni_segment *s, struct ni_spill *st);
 
 /* Reads a segment in order of sn; records of equal sn in the order of writing. */

@@ -13,6 +13,7 @@
 #include "reading.h"
 #include "record_row.h"
 #include "tables.h"
+#include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/rollups.h"
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/ledger/read.h"
@@ -276,7 +277,7 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   return e < 0 ? e : e2;
 }
 
-static void add_up(struct ni_run *r, const struct ni_tally_sum *t) {
+void ni_tally_sum_add(struct ni_run *r, const struct ni_tally_sum *t) {
   struct ni_tally_sum *s = &r->tally;
   pthread_mutex_lock(&r->lock);
   if (t->records && (!s->records || t->origin_ns < s->origin_ns)) s->origin_ns = t->origin_ns;
@@ -298,7 +299,7 @@ static int open_reading(void *run, void **worker) {
 static int close_reading(void *run, void *worker) {
   struct ni_sum_range *x = worker;
   if (!x) return 0;
-  add_up(run, &x->t);
+  ni_tally_sum_add(run, &x->t);
   free(x->stream);
   free(x);
   return 0;
@@ -308,7 +309,10 @@ static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {
   return ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger);
 }
 
-static int file_done(void *run, size_t file_no) { return ni_ledgers_file_done(&((struct ni_run *)run)->ledgers, file_no); }
+static int file_done(void *run, size_t file_no) {
+  struct ni_run *r = run;
+  return r->partial ? ni_partial_account(r, file_no, &r->ledgers.of_file[file_no]) : ni_ledgers_file_done(&r->ledgers, file_no);
+}
 
 int ni_read_all(struct ni_run *r) {
   int e = ni_ledgers_init(&r->ledgers, &r->ledger, &r->files);

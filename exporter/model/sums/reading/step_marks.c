@@ -8,12 +8,6 @@
 #include "exporter/base/now.h"
 #include "exporter/model/sums/state.h"
 
-struct ni_step_mark_line {
-  uint64_t key;                /* what they are sorted by before the time: another one in each phase */
-  int64_t ns;
-  uint32_t text, times;        /* times: so many of it in the process before this one */
-};
-
 int ni_step_marks_add(struct ni_run *r, uint32_t process, int64_t ns, uint32_t text) {
   struct ni_step_marks *m = &r->marks;
   if (!ni_time_of_a_job(ns) || ns / 1000 < r->since_us || ns / 1000 > r->until_us) return 0;

@@ -14,8 +14,13 @@
 
 #define NI_STEP_MARKS_MIN 10u
 #define NI_STEP_MARKS_LINES (1u << 20) /* what comes beyond is left out */
+struct ni_step_mark_line {
+  uint64_t key;                /* what they are sorted by before the time: process and text at first, another one in each phase */
+  int64_t ns;
+  uint32_t text, times;        /* times: so many of it in the process before this one */
+};
 struct ni_step_marks {
-  struct ni_step_mark_line *line;
+  struct ni_step_mark_line *line; /* in the order of adding */
   size_t n_lines, cap;
   int64_t *at;                 /* Unix ns, rising: begins of steps; the first step also has what lies before it */
   uint32_t n, text;            /* n 0: marks are no steps; text: of the first one, a name */

@@ -1,0 +1,48 @@
+/*
+ * Numbers and texts as bytes, and back, for files that nccl-inspector itself reads again: one function says what a struct
+ * consists of, and serves both directions.
+ *
+ *   static void wire(struct ni_wire *w, struct point *p) { ni_wire_u64(w, &p->at); ni_wire_text(w, &p->name); }
+ *   store: a wire of zeros ─▶ that ─▶ bytes, n              load: ni_wire_load(bytes, n) ─▶ that
+ *
+ * Numbers are of variable length, so they mean the same on every machine. Bytes are hostile: what does not fit makes the wire
+ * `bad`; from then on nothing is read, and numbers are 0, texts NULL. Counts are bounded by the bytes that are left.
+ *
+ * Threads: one for each. Ownership: ni_wire_free() of what stores; texts that were loaded are the caller's, to be freed.
+ */
+#ifndef NI_WIRE_H
+#define NI_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ni_wire {
+  bool load, bad;           /* bad: bytes that cannot be, or no memory */
+  uint8_t *bytes;           /* of what stores */
+  size_t n, cap;
+  const uint8_t *at, *end;  /* of what loads: the caller's */
+};
+
+struct ni_wire ni_wire_load(const void *bytes, size_t n);
+void ni_wire_free(struct ni_wire *w);
+
+void ni_wire_u64(struct ni_wire *w, uint64_t *v);
+void ni_wire_u64s(struct ni_wire *w, uint64_t *v, size_t n);
+void ni_wire_i64(struct ni_wire *w, int64_t *v);
+void ni_wire_u32(struct ni_wire *w, uint32_t *v);
+void ni_wire_i32(struct ni_wire *w, int32_t *v);
+void ni_wire_bool(struct ni_wire *w, bool *v);
+void ni_wire_f64(struct ni_wire *w, double *v);
+/* NULL stays NULL. */
+void ni_wire_text(struct ni_wire *w, char **text);
+/* How many items follow, of `least` bytes each at least: loading never says more than there can be. */
+void ni_wire_count(struct ni_wire *w, size_t *n, size_t least);
+/* A number below `end`: loading makes the wire bad else. */
+void ni_wire_below(struct ni_wire *w, uint32_t *v, size_t end);
+/* n bytes as they are. Loading: where they lie, NULL if there are not so many. */
+const uint8_t *ni_wire_bytes(struct ni_wire *w, const void *bytes, size_t n);
+/* Has all been read, and was it sound? */
+static inline bool ni_wire_over(const struct ni_wire *w) { return !w->bad && w->at == w->end; }
+
+#endif

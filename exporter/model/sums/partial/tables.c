@@ -1,0 +1,276 @@
+#include "tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/now.h"
+#include "exporter/base/order.h"
+#include "exporter/model/sums/reading/read.h"
+#include "exporter/model/sums/reading/tables.h"
+#include "exporter/model/sums/rollups.h"
+
+/* ---- the order of storing ---------------------------------------------------------------------------------------------- */
+
+#define LESS(a, b) do { if ((a) != (b)) return (a) < (b) ? -1 : 1; } while (0)
+
+static int by_process(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_who_process *x = &r->who.process[*(const uint32_t *)a], *y = &r->who.process[*(const uint32_t *)b];
+  int k = strcmp(x->host, y->host);
+  if (k) return k;
+  LESS(x->pid, y->pid);
+  LESS(y->start_ns, x->start_ns); /* those that say when they began come first: who does not is taken for one of them */
+  return strcmp(x->origin, y->origin);
+}
+
+struct storing {
+  const struct ni_run *r;
+  const struct ni_partial_numbers *x;
+};
+
+static int by_member(const void *a, const void *b, void *arg) {
+  const struct storing *s = arg;
+  const struct ni_who_member *x = &s->r->who.member[*(const uint32_t *)a], *y = &s->r->who.member[*(const uint32_t *)b];
+  LESS(s->x->process.place[x->process], s->x->process.place[y->process]);
+  LESS(s->r->who.comm[x->comm].run, s->r->who.comm[y->comm].run);
+  LESS(x->hash, y->hash);
+  LESS(x->n_ranks, y->n_ranks);
+  LESS(x->rank, y->rank);
+  return 0;
+}
+
+static int by_cell(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
+  LESS(x->type, y->type);
+  LESS(x->kind, y->kind);
+  LESS(x->msg_bytes, y->msg_bytes);
+  return strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
+}
+
+static int by_mix(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  const uint32_t x = *(const uint32_t *)a + 1, y = *(const uint32_t *)b + 1;
+  int k = strcmp(ni_name_text(&r->names, r->mix[x].algo), ni_name_text(&r->names, r->mix[y].algo));
+  return k ? k : strcmp(ni_name_text(&r->names, r->mix[x].proto), ni_name_text(&r->names, r->mix[y].proto));
+}
+
+static int number(struct ni_numbering *x, size_t n, int (*compare)(const void *, const void *, void *), void *arg) {
+  x->n = n;
+  x->number = ni_order((uint32_t)n, compare, arg);
+  x->place = malloc((n + 1) * sizeof *x->place);
+  if (!x->number || !x->place) return -ENOMEM;
+  for (uint32_t i = 0; i < n; i++) x->place[x->number[i]] = i;
+  return 0;
+}
+
+int ni_partial_order(struct ni_run *r, struct ni_partial_numbers *x) {
+  *x = (struct ni_partial_numbers){.n_mix = r->n_mix};
+  int e = number(&x->process, r->who.n_processes, by_process, r);
+  if (e == 0) e = number(&x->member, r->who.n_members, by_member, &(struct storing){r, x});
+  if (e == 0) e = number(&x->cell, r->n_cells, by_cell, r);
+  uint32_t *mix = ni_order(r->n_mix - 1, by_mix, r);
+  for (uint32_t i = 0; mix && i + 1 < r->n_mix; i++) x->mix[mix[i] + 1] = (uint8_t)(i + 1);
+  if (!mix) e = -ENOMEM;
+  free(mix);
+  return e;
+}
+
+void ni_partial_numbers_free(struct ni_partial_numbers *x) {
+  struct ni_numbering *all[] = {&x->process, &x->member, &x->cell};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    free(all[i]->number);
+    free(all[i]->place);
+  }
+}
+
+/* ---- both directions --------------------------------------------------------------------------------------------------- */
+
+/* A name by its text. */
+static void wire_name(struct ni_wire *w, struct ni_run *r, uint32_t *code) {
+  char *text = w->load ? NULL : (char *)(uintptr_t)ni_name_text(&r->names, *code);
+  ni_wire_text(w, &text);
+  if (!w->load) return;
+  *code = 0;
+  if (!w->bad && ni_name(&r->names, NULL, text, code) < 0) w->bad = true;
+  free(text);
+}
+
+/* What two partials say of one process; the same, but where lines of a hostile log differ: then the larger one. */
+static void larger(int32_t *mine, int32_t theirs) {
+  if (theirs > *mine) *mine = theirs;
+}
+static void smaller_name(const struct ni_run *r, uint32_t *mine, uint32_t theirs) {
+  if (theirs && (!*mine || strcmp(ni_name_text(&r->names, theirs), ni_name_text(&r->names, *mine)) < 0)) *mine = theirs;
+}
+
+static void wire_cover(struct ni_wire *w, struct ni_cover *to) {
+  struct ni_cover c = w->load ? (struct ni_cover){0} : *to;
+  uint64_t bins = w->load || !c.busy ? 0 : c.last - c.first + 1, busy[NI_COVER_BINS] = {0};
+  ni_wire_u64(w, &bins);
+  if (!bins) return;
+  ni_wire_u64(w, &c.first);
+  ni_wire_u32(w, &c.shift);
+  if (w->load) {
+    c.busy = busy;
+    c.last = c.first + bins - 1;
+    if (bins > NI_COVER_BINS || c.shift > 50 || c.last > UINT64_MAX >> 14 || !ni_time_of_a_job((int64_t)(c.first << c.shift)) ||
+        !ni_time_of_a_job((int64_t)(c.last << c.shift)))
+      w->bad = true;
+  }
+  for (uint64_t b = c.first; b <= c.last && !w->bad; b++) ni_wire_u64(w, &c.busy[b % NI_COVER_BINS]);
+  if (w->load && !w->bad && ni_cover_merge(to, &c, false) < 0) w->bad = true;
+}
+
+static uint32_t load_process(struct ni_wire *w, struct ni_run *r, struct ni_who_process *name, uint32_t file) {
+  size_t n = r->who.n_processes;
+  uint32_t host = 0;
+  int64_t k = -ENOMEM;
+  if (!name->host || !name->origin) w->bad = true;
+  if (!w->bad && ni_name(&r->names, NULL, name->host, &host) == 0 && ni_array_room(r->process, n, r->cap_processes))
+    k = ni_who_process(&r->who, name->host, name->pid, name->start_ns, name->origin);
+  if (r->who.n_processes > n)
+    r->process[n] = (struct ni_sum_process){.host = host, .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file};
+  free(name->host);
+  free(name->origin);
+  if (k < 0) w->bad = true;
+  return k < 0 ? 0 : (uint32_t)k;
+}
+
+static void wire_process(struct ni_wire *w, struct ni_run *r, uint32_t *k) {
+  struct ni_who_process name = w->load ? (struct ni_who_process){0} : r->who.process[*k];
+  struct ni_sum_process p = w->load ? (struct ni_sum_process){0} : r->process[*k];
+  int32_t *const numbers[] = {&p.rank, &p.world_size, &p.nccl_version, &p.gpu};
+  uint32_t *const names[] = {&p.job, &p.exe, &p.producer, &p.gpu_pci};
+  ni_wire_text(w, &name.host);
+  ni_wire_text(w, &name.origin);
+  ni_wire_i64(w, &name.pid);
+  ni_wire_u64(w, &name.start_ns);
+  ni_wire_below(w, &p.file, r->files.n);
+  for (int i = 0; i < 4; i++) ni_wire_i32(w, numbers[i]);
+  for (int i = 0; i < 4; i++) wire_name(w, r, names[i]);
+  ni_wire_u64s(w, p.sent_bytes, 2);
+  if (!w->load) {
+    wire_cover(w, &p.cover);
+    return;
+  }
+  *k = load_process(w, r, &name, p.file);
+  if (w->bad) return;
+  struct ni_sum_process *to = &r->process[*k];
+  if (p.file < to->file) to->file = p.file;
+  int32_t *const to_numbers[] = {&to->rank, &to->world_size, &to->nccl_version, &to->gpu};
+  uint32_t *const to_names[] = {&to->job, &to->exe, &to->producer, &to->gpu_pci};
+  for (int i = 0; i < 4; i++) larger(to_numbers[i], *numbers[i]);
+  for (int i = 0; i < 4; i++) smaller_name(r, to_names[i], *names[i]);
+  for (int i = 0; i < 2; i++) to->sent_bytes[i] += p.sent_bytes[i];
+  wire_cover(w, &to->cover);
+}
+
+static void wire_member(struct ni_wire *w, struct ni_run *r, const struct ni_partial_numbers *x, uint32_t *k) {
+  struct ni_who_member m = w->load ? (struct ni_who_member){0} : r->who.member[*k];
+  struct ni_who_comm c = w->load ? (struct ni_who_comm){0} : r->who.comm[m.comm];
+  bool sampled = w->load ? false : r->comm[m.comm].p2p_sampled;
+  if (!w->load) m.process = x->process.place[m.process];
+  ni_wire_below(w, &m.process, x->process.n);
+  ni_wire_u32(w, &c.run);
+  ni_wire_u64(w, &m.hash);
+  ni_wire_i32(w, &m.n_ranks);
+  ni_wire_i32(w, &m.rank);
+  ni_wire_i32(w, &m.nnodes);
+  ni_wire_i32(w, &c.nnodes);
+  ni_wire_bool(w, &sampled);
+  ni_wire_text(w, &m.name);
+  if (!w->load) return;
+  const struct ni_ident id = ni_who_ident(&m);
+  if (!w->bad && ni_find_member(r, x->process.number[m.process], c.run, &id, k) < 0) w->bad = true;
+  free(m.name);
+  if (w->bad) return;
+  const uint32_t comm = r->who.member[*k].comm;
+  r->comm[comm].p2p_sampled |= sampled;
+  larger(&r->who.comm[comm].nnodes, c.nnodes);
+}
+
+static void wire_cell(struct ni_wire *w, struct ni_run *r, uint32_t *k) {
+  struct ni_sum_cell c = w->load ? (struct ni_sum_cell){0} : r->cell[*k];
+  uint32_t type = c.type, kind = c.kind;
+  ni_wire_below(w, &type, NI_TYPE_COUNT);
+  ni_wire_below(w, &kind, NI_KIND_COUNT);
+  wire_name(w, r, &c.func);
+  ni_wire_u64(w, &c.msg_bytes);
+  const struct ni_sum_cell key = {.type = (uint8_t)type, .kind = (uint8_t)kind, .func = c.func, .msg_bytes = c.msg_bytes};
+  if (w->load && !w->bad && ni_find_cell(r, &key, k) < 0) w->bad = true;
+}
+
+/* How many there are. Loading: with room for their numbers. */
+static void wire_many(struct ni_wire *w, struct ni_numbering *x, size_t least) {
+  ni_wire_count(w, &x->n, least);
+  if (w->load && !(x->number = calloc(x->n + 1, sizeof *x->number))) w->bad = true, x->n = 0;
+}
+
+static void wire_mixes(struct ni_wire *w, struct ni_run *r, struct ni_partial_numbers *x) {
+  uint8_t of[NI_MIX_MAX + 1] = {0};
+  for (unsigned i = 1; !w->load && i < x->n_mix; i++) of[x->mix[i]] = (uint8_t)i;
+  ni_wire_below(w, &x->n_mix, NI_MIX_MAX + 1);
+  for (unsigned i = 1; i < x->n_mix && !w->bad; i++) {
+    uint32_t algo = w->load ? 0 : r->mix[of[i]].algo, proto = w->load ? 0 : r->mix[of[i]].proto;
+    wire_name(w, r, &algo);
+    wire_name(w, r, &proto);
+    if (w->load && !w->bad && ni_find_mix(r, algo, proto, &x->mix[i]) < 0) w->bad = true;
+  }
+}
+
+static void wire_tally(struct ni_wire *w, struct ni_run *r) {
+  struct ni_tally_sum t = w->load ? (struct ni_tally_sum){0} : r->tally;
+  ni_wire_u64s(w, t.added, sizeof t.added / sizeof *t.added);
+  ni_wire_i64(w, &t.first_us);
+  ni_wire_i64(w, &t.last_us);
+  ni_wire_i64(w, &t.origin_ns);
+  ni_wire_bool(w, &t.any);
+  ni_wire_bool(w, &t.no_start);
+  ni_wire_u32(w, &t.versions);
+  if (w->load && !w->bad) ni_tally_sum_add(r, &t);
+}
+
+static int by_mark(const void *a, const void *b, void *arg) {
+  const struct storing *s = arg;
+  const struct ni_step_mark_line *x = &s->r->marks.line[*(const uint32_t *)a], *y = &s->r->marks.line[*(const uint32_t *)b];
+  LESS(s->x->process.place[x->key >> 32], s->x->process.place[y->key >> 32]);
+  LESS(x->ns, y->ns);
+  return strcmp(ni_name_text(&s->r->names, x->text), ni_name_text(&s->r->names, y->text));
+}
+
+static void wire_marks(struct ni_wire *w, struct ni_run *r, const struct ni_partial_numbers *x) {
+  size_t n = r->marks.n_lines;
+  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, by_mark, &(struct storing){r, x});
+  if (!w->load && !order) w->bad = true;
+  ni_wire_count(w, &n, 3);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    const struct ni_step_mark_line *m = w->load ? NULL : &r->marks.line[order[i]];
+    uint32_t process = m ? x->process.place[m->key >> 32] : 0, text = m ? m->text : 0;
+    int64_t ns = m ? m->ns : 0;
+    ni_wire_below(w, &process, x->process.n);
+    ni_wire_i64(w, &ns);
+    wire_name(w, r, &text);
+    if (w->load && !w->bad && ni_step_marks_add(r, x->process.number[process], ns, text) < 0) w->bad = true;
+  }
+  free(order);
+}
+
+void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_partial_numbers *x) {
+  struct ni_words *const words[] = {&r->opt.coll, &r->opt.comm, &r->opt.host};
+  wire_tally(w, r);
+  for (int i = 0; i < 3; i++) ni_words_wire_met(w, words[i]);
+  ni_ranks_wire_met(w, &r->opt.rank);
+  ni_ranks_wire_met(w, &r->opt.sn);
+  wire_mixes(w, r, x);
+  wire_many(w, &x->process, 16);
+  for (size_t i = 0; i < x->process.n && !w->bad; i++) wire_process(w, r, &x->process.number[i]);
+  wire_many(w, &x->member, 8);
+  for (size_t i = 0; i < x->member.n && !w->bad; i++) wire_member(w, r, x, &x->member.number[i]);
+  wire_many(w, &x->cell, 4);
+  for (size_t i = 0; i < x->cell.n && !w->bad; i++) wire_cell(w, r, &x->cell.number[i]);
+  wire_marks(w, r, x);
+  ni_rollups_wire(w, r);
+}

@@ -40,7 +40,7 @@ tree() { # FOLDER TO: all in it; what runs stays so
     mode=644
     [ ! -x "$1/$f" ] || mode=755
     put $mode "$1/$f" "$(realpath -ms "$2/$(dirname "$f")")"
-  done < <(cd "$1" && find . -type f | LC_ALL=C sort)
+  done < <(cd "$1" && find -L . -type f | LC_ALL=C sort)
 }
 
 everything() {

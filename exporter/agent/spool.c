@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -15,12 +16,12 @@ enum { FEW = 256 << 10, AGAIN = 64, KEPT_MAX = NI_SPOOL_BYTES / 2 }; /* the othe
 
 struct head {
   uint32_t len, crc; /* crc: of the record with crc 0; len 0: all up to seq is gone */
-  uint64_t seq;
+  uint64_t seq, epoch;
 };
 struct ni_spool {
   int dir, fd;                       /* fd -1: there is no file */
   off_t size;                        /* of the file, up to which its records are whole */
-  uint64_t first, next, lost, again; /* again: at this number another file is tried, after one could not be made */
+  uint64_t epoch, first, next, lost, again; /* again: at this number another file is tried, after one could not be made */
   size_t kept, cap;                  /* bytes of messages; room in got */
   char *got;
   struct slot {
@@ -65,8 +66,8 @@ static void add(struct ni_spool *s, size_t len, off_t at, void *held) {
   s->kept += len;
 }
 
-static bool append(int fd, off_t *size, uint64_t seq, const void *bytes, size_t len) {
-  struct head h = {(uint32_t)len, 0, seq};
+static bool append(const struct ni_spool *s, int fd, off_t *size, uint64_t seq, const void *bytes, size_t len) {
+  struct head h = {(uint32_t)len, 0, seq, s->epoch};
   h.crc = sum_of(h, bytes);
   bool fine = ni_write_all(fd, &h, sizeof h, *size) == 0 && ni_write_all(fd, bytes, len, *size + (off_t)sizeof h) == 0;
   if (fine) *size += (off_t)(sizeof h + len);
@@ -81,10 +82,10 @@ static void begin_anew(struct ni_spool *s) {
   if (s->next < s->again) return;
   s->again = s->next + AGAIN;
   if (ni_out_begin(&o, s->dir, 0600) < 0) return;
-  bool fine = append(o.fd, &size, s->first - 1, "", 0);
+  bool fine = append(s, o.fd, &size, s->first - 1, "", 0);
   for (uint64_t i = s->first; i < s->next && fine; i++) {
     const void *bytes = ni_spool_get(s, i, &len);
-    fine = bytes ? append(o.fd, &size, i, bytes, len) : !slot_of(s, i)->len;
+    fine = bytes ? append(s, o.fd, &size, i, bytes, len) : !slot_of(s, i)->len;
   }
   int fd = fine ? openat(s->dir, o.tmp, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
   if (fd < 0) ni_out_drop(&o);
@@ -115,6 +116,7 @@ static int load(struct ni_spool *s) {
     if (h.len) make_room(s, h.seq, h.len, false), add(s, h.len, s->size, NULL);
     else make_room(s, h.seq + 1, KEPT_MAX + 1, false);
     s->size += (off_t)(sizeof h + h.len);
+    s->epoch = h.epoch;
   }
   if (p) munmap(p, n);
   if (s->fd >= 0 && s->size < st.st_size) (void)!ftruncate(s->fd, s->size);
@@ -126,6 +128,8 @@ int ni_spool_open(struct ni_spool **out, int dir) {
   if (!s) return -ENOMEM;
   s->dir = dir, s->first = s->next = 1;
   int e = load(s);
+  while (e == 0 && !s->epoch)
+    if (getrandom(&s->epoch, sizeof s->epoch, 0) < 0) e = -errno;
   if (e < 0) ni_spool_close(s), *out = NULL;
   return e;
 }
@@ -142,6 +146,7 @@ void ni_spool_range(const struct ni_spool *s, uint64_t *first, uint64_t *next, u
   *first = s->first, *next = s->next, *lost = s->lost;
 }
 
+uint64_t ni_spool_epoch(const struct ni_spool *s) { return s->epoch; }
 uint64_t ni_spool_next(const struct ni_spool *s) { return s->next; }
 
 int ni_spool_put(struct ni_spool *s, const void *bytes, size_t len) {
@@ -151,7 +156,7 @@ int ni_spool_put(struct ni_spool *s, const void *bytes, size_t len) {
   make_room(s, s->next, fits ? len : 0, true);
   if (fits && (s->fd < 0 || s->size + record > NI_SPOOL_BYTES)) begin_anew(s);
   off_t at = s->size;
-  bool there = fits && s->fd >= 0 && at + record <= NI_SPOOL_BYTES && append(s->fd, &s->size, s->next, bytes, len);
+  bool there = fits && s->fd >= 0 && at + record <= NI_SPOOL_BYTES && append(s, s->fd, &s->size, s->next, bytes, len);
   if (fits && !there && (held = malloc(len))) memcpy(held, bytes, len);
   bool kept = there || held;
   add(s, kept ? len : 0, at, held);

@@ -195,6 +195,7 @@ static void connect_to(struct ni_uplink *u) {
   pthread_mutex_lock(&u->lock);
   ni_spool_range(u->spool, &h.first, &h.next, &lost);
   h.skew_ns = skew_of(u);
+  h.epoch = ni_spool_epoch(u->spool);
   pthread_mutex_unlock(&u->lock);
   ni_hello_encode(&w, &h);
   u->hello_ns = mono();

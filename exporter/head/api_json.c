@@ -66,22 +66,23 @@ static void put_gpus(struct ni_json *j, const char *key, const struct ni_client 
 void ni_api_status(struct ni_json *j, const void *core) {
   const struct ni_core *c = core;
   struct ni_client *const *client;
-  struct ni_session *list = NULL;
+  struct ni_session of;
   size_t n = ni_grid_clients(c->grid, &client);
-  int sessions = ni_store_list(c->store, &list);
   uint64_t gpus = 0;
-  const struct ni_session *of = NULL; /* the newest that runs, else the newest */
-  for (int i = sessions; i-- > 0;)
-    if (!of || list[i].active || !of->active) of = &list[i];
+  bool any = ni_store_current(c->store, &of);
   ni_json_u64(j, "freq", c->period_ns / 1000000);
   ni_json_bool(j, "enable_bandwidth_profiling", c->bandwidth);
   ni_json_bool(j, "enable_nvlink_profiling", c->nvlink);
   ni_json_bool(j, "is_profiling", ni_store_running(c->store) > 0);
-  ni_json_text(j, "output_filename", of ? of->file : "");
-  ni_json_u64(j, "frame_id_counter", of ? of->frames : 0);
+  ni_json_text(j, "output_filename", any ? of.file : "");
+  ni_json_u64(j, "frame_id_counter", any ? of.frames : 0);
   ni_json_array(j, "connected_clients");
   for (size_t i = 0; i < n; i++)
     if (client[i]->connected) ni_json_text(j, NULL, client[i]->id);
+  ni_json_end_array(j);
+  ni_json_array(j, "gone_clients");
+  for (size_t i = 0; i < n; i++)
+    if (!client[i]->connected) ni_json_text(j, NULL, client[i]->id);
   ni_json_end_array(j);
   ni_json_object(j, "gpu_info");
   for (size_t i = 0; i < n; i++) {
@@ -93,7 +94,6 @@ void ni_api_status(struct ni_json *j, const void *core) {
   ni_json_u64(j, "total_gpus", gpus);
   put_sessions(j, c, true);
   ni_json_text(j, "degraded", *c->degraded ? c->degraded : NULL);
-  if (sessions >= 0) free(list);
 }
 
 void ni_api_sessions(struct ni_json *j, const void *core) { put_sessions(j, core, false); }
@@ -115,12 +115,13 @@ void ni_api_clients(struct ni_json *j, const void *core) {
     put_gpus(j, "gpus", k);
     ni_json_bool(j, "connected", k->connected);
     ni_json_text(j, "state", state_text[k->state]);
-    ni_json_rounded(j, "age_s", k->last ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
+    ni_json_rounded(j, "age_s", k->newest_ns ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
     ni_json_rounded(j, "skew_s", (double)k->skew_ns / 1e9, 6);
     ni_json_bool(j, "agent", *k->uuid);
     ni_json_text(j, "version", *k->version ? k->version : NULL);
     ni_json_u64(j, "taken", k->taken);
     ni_json_u64(j, "late", k->late);
+    ni_json_u64(j, "superseded", k->superseded);
     ni_json_u64(j, "lost", k->lost);
     ni_json_end_object(j);
   }

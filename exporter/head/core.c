@@ -7,11 +7,22 @@
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/cmds/head.h"
+#include "exporter/session/roster.h"
 #include "log.h"
 
+#define NOTE_NS INT64_C(1000000000)
 enum { FRAMES_A_TURN = 16, WAITING = 1024 /* frames that are not on the disk */ };
 
 int64_t ni_core_now(const struct ni_core *c) { return c->ahead_ns + (int64_t)ni_now_ns(CLOCK_MONOTONIC); }
+
+static void remember_client(void *arg, struct ni_rostered *r) {
+  struct ni_core *c = arg;
+  uint64_t seq = *r->uuid ? ni_store_resumed_seq(c->store, r->uuid) : 0;
+  struct ni_client *k = ni_grid_remember(c->grid, r->uuid, r->host, r->id, r->gpus, seq);
+  if (!k) return;
+  k->epoch = r->epoch;
+  memcpy(k->version, r->version, sizeof k->version);
+}
 
 int ni_core_open(struct ni_core *c, const struct ni_head_options *o, char *why, size_t cap) {
   *c = (struct ni_core){.period_ns = o->freq_ms * 1000000, .bandwidth = o->bandwidth, .nvlink = o->nvlink, .gsprof = o->gsprof,
@@ -29,6 +40,7 @@ int ni_core_open(struct ni_core *c, const struct ni_head_options *o, char *why, 
   c->safe_tick_ns = ni_store_resumed(c->store);
   if (c->safe_tick_ns > c->now_ns) c->ahead_ns += c->safe_tick_ns - c->now_ns; /* the clock was set back: time goes on from there */
   if (c->safe_tick_ns) ni_grid_from(c->grid, c->safe_tick_ns + (int64_t)c->period_ns);
+  if (ni_store_running(c->store)) (void)ni_store_roster(c->store, remember_client, c); /* without it only those who come are known */
   return 0;
 }
 
@@ -83,6 +95,10 @@ int64_t ni_core_turn(struct ni_core *c) {
   while (made < FRAMES_A_TURN && (*c->degraded || ni_store_keeps_up(c->store)) && next_frame(c, c->now_ns)) made++;
   look_at_disk(c);
   if (c->n_out == 0 && ni_store_running(c->store) == 0) ni_grid_tidy(c->grid); /* places change */
+  if (ni_store_running(c->store) && c->noted != c->changes && c->now_ns - c->noted_ns > NOTE_NS) {
+    ni_store_note(c->store, c->grid);
+    c->noted = c->changes, c->noted_ns = c->now_ns;
+  }
   int64_t due = ni_grid_due(c->grid);
   return due > c->now_ns || made ? due : c->now_ns + 10000000; /* the disk is waited for */
 }
@@ -91,14 +107,21 @@ static void late(void *arg, const struct ni_client *from, const struct ni_sample
   ni_store_late(((struct ni_core *)arg)->store, from, s, tick_ns);
 }
 
+void ni_core_anew(struct ni_core *c, struct ni_client *of) {
+  ni_grid_anew(of);
+  for (size_t i = 0; i < c->n_out; i++)
+    if (of->number < c->out[i].n) c->out[i].safe[of->number] = 0;
+}
+
 void ni_core_take(struct ni_core *c, struct ni_client *from, struct ni_sample *s) {
+  c->changes += !from->taken; /* its GPUs are known now */
   if (ni_grid_put(c->grid, from, s, c->now_ns, late, c) < 0) from->lost++; /* without memory */
 }
 
 int ni_core_start(struct ni_core *c, const char *name, struct ni_session *out, char *message, size_t cap) {
   int e = ni_store_start(c->store, name, c->now_ns, out, message, cap);
   if (e == 0) snprintf(message, cap, "Profiling started.");
-  c->changes++;
+  c->changes++, c->noted_ns = 0;
   return e;
 }
 

@@ -30,6 +30,8 @@ struct ni_core {
   int64_t frame_ns, safe_tick_ns;  /* the newest frame; the newest one that is on the disk, or wanted by nobody */
   struct ni_core_out *out;         /* frames that are not on the disk yet */
   size_t n_out, cap_out;
+  uint64_t noted;                  /* changes that the store has noted (roster.h) */
+  int64_t noted_ns;
   uint64_t changes;                /* grows when what /status says may be another: clients, sessions */
   char degraded[256];              /* "": all is fine */
 };
@@ -43,6 +45,8 @@ int64_t ni_core_now(const struct ni_core *c);
 /* Once a turn: frames that are due go to the store; what is on the disk by now. The time at which to turn again at the latest. */
 int64_t ni_core_turn(struct ni_core *c);
 
+/* The client's numbers begin anew: nothing of it that waits for the disk is acknowledged. */
+void ni_core_anew(struct ni_core *c, struct ni_client *of);
 /* A client's sample; it is the core's then. */
 void ni_core_take(struct ni_core *c, struct ni_client *from, struct ni_sample *s);
 /*

@@ -28,6 +28,7 @@ struct call {
   struct ni_rpc_call *rpc;
   struct ni_client *client;   /* of a stream: whose it is; NULL: nobody has said */
   char peer[64];
+  bool here;                  /* from this machine */
   bool answered;              /* a unary call has its answer */
   uint64_t said;              /* AGENT: acknowledged up to this one */
   int64_t said_ns;            /* AGENT: when it was told something */
@@ -62,7 +63,7 @@ static enum ni_rpc_status begin(void *arg, struct ni_rpc_call *rpc, const char *
   if (!may && !(s->insecure && m <= STATUS)) return s->token ? NI_RPC_UNAUTHENTICATED : NI_RPC_DENIED;
   struct call *c = calloc(1, sizeof *c);
   if (!c) return NI_RPC_EXHAUSTED;
-  c->method = m, c->rpc = rpc, c->next = s->calls;
+  c->method = m, c->rpc = rpc, c->here = peer->loopback, c->next = s->calls;
   snprintf(c->peer, sizeof c->peer, "%s", peer->name);
   s->calls = c;
   *data = c;
@@ -77,14 +78,30 @@ static struct waiting **waits(struct ni_service *s, const char *host, const char
   return w;
 }
 
+enum { NAMES_A_CONNECTION = 64, NAMES_AN_ADDRESS = NI_GRID_CLIENTS_MAX / 4 }; /* the latter beyond this machine */
+
+/* How many clients came by this connection, or from its address, and are not forgotten: nobody fills the table alone. */
+static bool too_many(const struct ni_service *s, const struct call *c, const char *uuid, const char *host) {
+  struct ni_client *const *list;
+  bool known = false;
+  size_t n = ni_grid_clients(s->core->grid, &list), own = 0, all = 0, address = (size_t)(strrchr(c->peer, ':') + 1 - c->peer);
+  for (size_t i = 0; i < n; i++) own += strcmp(list[i]->from, c->peer) == 0, all += strncmp(list[i]->from, c->peer, address) == 0;
+  for (size_t i = 0; i < n && !known; i++)
+    known = *uuid ? strcmp(list[i]->uuid, uuid) == 0 : !*list[i]->uuid && !list[i]->connected && strcmp(list[i]->host, host) == 0;
+  return !known && (own >= NAMES_A_CONNECTION || (!c->here && all >= NAMES_AN_ADDRESS));
+}
+
 /* NULL: too many clients. */
-static struct ni_client *come(struct ni_service *s, const char *uuid, const char *host, const char *peer, struct ni_sample *gpus) {
+static struct ni_client *come(struct ni_service *s, const struct call *from, const char *uuid, const char *host, struct ni_sample *gpus) {
   char id[sizeof s->calls->client->id];
+  if (too_many(s, from, uuid, host)) return free(gpus), NULL;
   if (*uuid) snprintf(id, sizeof id, "%.200s_%.8s", host, uuid);
-  else snprintf(id, sizeof id, "%.200s_%.63s", host, peer);
+  else snprintf(id, sizeof id, "%.200s_%.63s", host, from->peer);
   s->core->changes++;
   ni_head_log("client %s came", id);
-  return ni_grid_connect(s->core->grid, uuid, host, id, gpus);
+  struct ni_client *c = ni_grid_connect(s->core->grid, uuid, host, id, gpus);
+  if (c && !*c->from) snprintf(c->from, sizeof c->from, "%s", from->peer);
+  return c;
 }
 
 /* One of a client's streams ended, or none came. It stays while it has another one. */
@@ -107,7 +124,7 @@ static void connect_client(struct ni_service *s, struct call *c, const void *byt
   }
   uint32_t n = gpus->n_gpus;
   struct waiting **was = waits(s, host, c->peer), *w = *was;
-  struct ni_client *client = w ? w->client : come(s, "", host, c->peer, gpus);
+  struct ni_client *client = w ? w->client : come(s, c, "", host, gpus);
   if (w) free(gpus);
   else if (client && (w = malloc(sizeof *w))) {
     *w = (struct waiting){.client = client, .until_ns = s->core->now_ns + WAIT_NS, .next = s->waiting};
@@ -146,7 +163,7 @@ static void update(struct ni_service *s, struct call *c, const void *bytes, size
   if (!ni_update_decode(bytes, len, host, &sample)) return ni_rpc_finish(c->rpc, NI_RPC_INVALID, "MetricsUpdate is no sound message");
   if (!c->client) {
     struct waiting **w = waits(s, host, c->peer), *was = *w;
-    c->client = was ? was->client : come(s, "", host, c->peer, NULL);
+    c->client = was ? was->client : come(s, c, "", host, NULL);
     if (was) *w = was->next, free(was);
   }
   if (c->client) return our_time(s, c, sample), ni_core_take(s->core, c->client, sample);
@@ -177,10 +194,12 @@ static void hello(struct ni_service *s, struct call *c, const struct ni_hello *h
         go(s, was);
         ni_rpc_finish(o->rpc, NI_RPC_UNAVAILABLE, "the agent has come by another connection");
       }
-    client = c->client = *h->uuid ? come(s, h->uuid, h->host, "", NULL) : NULL;
+    client = c->client = *h->uuid ? come(s, c, h->uuid, h->host, NULL) : NULL;
     if (!client) return ni_rpc_finish(c->rpc, *h->uuid ? NI_RPC_EXHAUSTED : NI_RPC_INVALID, *h->uuid ? "too many clients" : "no uuid");
     uint64_t have = client->durable ? client->durable : ni_store_resumed_seq(s->core->store, h->uuid);
-    if (have >= h->next) have = client->safe = client->seq = 0; /* its numbers began anew */
+    bool other = client->epoch && h->epoch && client->epoch != h->epoch;
+    if (other || have >= h->next) ni_core_anew(s->core, client), have = 0; /* its numbers began anew */
+    client->epoch = h->epoch;
     client->durable = have;
     memcpy(client->version, h->version, sizeof client->version);
     if (client->seq < have) client->seq = client->safe = have;
@@ -215,23 +234,17 @@ void ni_service_acknowledge(struct ni_service *s) {
 
 static void status(struct ni_service *s, struct ni_pb_writer *w) {
   struct ni_client *const *list;
-  struct ni_session *session = NULL;
+  struct ni_session session;
   size_t n = ni_grid_clients(s->core->grid, &list), at = 0;
-  int sessions = ni_store_list(s->core->store, &session);
   const char **id = calloc(n + 1, sizeof *id);
   struct ni_status is = {.freq_ms = (uint32_t)(s->core->period_ns / 1000000), .bandwidth = s->core->bandwidth, .nvlink = s->core->nvlink,
                          .profiling = ni_store_running(s->core->store) > 0, .output = "", .client = id};
   for (size_t i = 0; id && i < n; i++)
     if (list[i]->connected) id[at++] = list[i]->id;
   is.n_clients = at;
-  for (int i = 0; i < sessions; i++)
-    if (session[i].active || (i == 0 && !is.profiling)) {
-      is.output = session[i].file, is.frames = (uint32_t)session[i].frames;
-      break;
-    }
+  if (ni_store_current(s->core->store, &session)) is.output = session.file, is.frames = (uint32_t)session.frames;
   ni_status_encode(w, &is);
   free(id);
-  if (sessions >= 0) free(session);
 }
 
 static void nodes(struct ni_service *s, struct ni_pb_writer *w, const char *only) {

@@ -41,7 +41,7 @@ static const struct member reply[] = {M(1, FLAG, ni_reply, success, 1), M(2, TEX
 
 #define H(number, kind, name) M(number, kind, ni_hello, name, 1)
 static const struct member hello[] = {H(1, TEXT, uuid), H(2, TEXT, host), H(3, TEXT, version), H(4, WHOLE, protocol), H(5, WHOLE, first),
-    H(6, WHOLE, next), H(7, SIGNED, skew_ns), END};
+    H(6, WHOLE, next), H(7, SIGNED, skew_ns), H(8, WHOLE, epoch), END};
 #define F(number, kind, name) M(number, kind, ni_from_head, name, 1)
 static const struct member from_head[] = {F(1, FLAG, welcome), F(2, WHOLE, protocol), F(3, TEXT, version), F(4, WHOLE, have),
     F(5, WHOLE, period_ns), F(6, SIGNED, echo_ns), F(7, SIGNED, received_ns), F(8, SIGNED, now_ns), END};

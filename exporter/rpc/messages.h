@@ -63,6 +63,7 @@ struct ni_hello {
   uint32_t protocol;
   uint64_t first, next;             /* what it still has: first <= seq < next */
   int64_t skew_ns;                  /* its Unix clock against the head's, as measured; 0 in the first hello */
+  uint64_t epoch;                   /* of its numbers: another one, and they began anew. 0: an agent that has none */
 };
 struct ni_from_agent {              /* one of the two */
   struct ni_hello *hello;           /* for free() */

@@ -82,12 +82,24 @@ static void listening(struct ni_rpc *r, bool on) {
   epoll_ctl(r->epoll, EPOLL_CTL_MOD, r->listens, &(struct epoll_event){.events = on ? EPOLLIN : 0});
 }
 
+/* One address beyond this machine may have a quarter of all. */
+static bool too_many(const struct ni_rpc *r, const struct ni_rpc_peer *peer) {
+  size_t n = 0, address = (size_t)(strrchr(peer->name, ':') + 1 - peer->name);
+  if (peer->loopback || r->n < NI_RPC_CONNECTIONS / 4) return false;
+  for (const struct ni_link *h = r->all; h; h = h->next) n += strncmp(h->peer.name, peer->name, address) == 0;
+  return n >= NI_RPC_CONNECTIONS / 4;
+}
+
 static void take_in(struct ni_rpc *r) {
   for (int i = 0; i < EVENTS; i++) {
     struct ni_conn c = {.creds = r->creds};
     struct ni_rpc_peer peer = {0};
     int e = r->n < NI_RPC_CONNECTIONS ? ni_conn_accept(&c, r->listens, r->cert, &peer) : -EMFILE;
     if (e == -EAGAIN) return;
+    if (e == 0 && too_many(r, &peer)) {
+      ni_conn_close(&c);
+      continue;
+    }
     if (e == -EMFILE || e == -ENFILE || e == -ENOMEM || e == -ENOBUFS || (e == 0 && !add(r, &c, &peer))) return listening(r, false);
   }
 }

@@ -6,7 +6,8 @@
  *
  * HTTP/2 without TLS ("h2c" with prior knowledge, as gRPC has it), or with TLS by GnuTLS (ALPN h2). One thread.
  *
- * Bounds, all stated to the other side where HTTP/2 can: NI_RPC_CONNECTIONS connections (as many as descriptors allow; more wait), 64
+ * Bounds, all stated to the other side where HTTP/2 can: NI_RPC_CONNECTIONS connections (as many as descriptors allow; more wait), a quarter
+ * of them from one address beyond this machine (more are closed), 64
  * streams on each, 16 KiB of headers, messages of 4 MiB (RESOURCE_EXHAUSTED), 4 MiB of a connection's messages unsent (it is cut then),
  * 64 MiB of large messages that are not whole yet, of all connections together (RESOURCE_EXHAUSTED), no compression (UNIMPLEMENTED).
  * A connection that has no open stream for 60 s is closed; one with a message or headers begun and not ended for 20 s is cut; where

@@ -82,6 +82,20 @@ struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const cha
   return c;
 }
 
+struct ni_client *ni_grid_remember(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus, uint64_t seq) {
+  struct ni_client *c = ni_grid_connect(g, uuid, host, id, gpus);
+  if (!c) return NULL;
+  c->connected = false, c->state = NI_CLIENT_GONE;
+  c->seq = c->safe = c->durable = seq;
+  if (c->pending->shown) c->pending->shown->seq = seq;
+  return c;
+}
+
+void ni_grid_anew(struct ni_client *c) {
+  for (size_t i = 0; i < c->pending->n; i++) c->pending->at[i]->seq = 0;
+  c->seq = c->safe = c->durable = 0;
+}
+
 void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c) {
   (void)g;
   c->connected = false;

@@ -35,12 +35,14 @@ struct ni_client {
   char id[NI_SAMPLE_GPUS_MAX * 5];  /* "host_ipv4:1.2.3.4:5678", as gsprof's head calls it; ours: "host_<8 digits of uuid>" */
   char host[256], uuid[40];         /* uuid "": one of gsprof's */
   char version[32];                 /* the head's: of our agents */
+  char from[64];                    /* the head's: the connection that it came by first */
   bool connected;
   enum ni_client_state state;       /* as of the newest frame */
   uint64_t taken, late, superseded, let_go, lost; /* samples; superseded: another of the same tick came later, or sent twice; lost: by seq */
   uint64_t seq;                     /* the newest that was put; older ones are not taken again. The head may set it for one that comes back */
   uint64_t safe;                    /* all up to this one are in frames that are out, late, or superseded */
   uint64_t durable;                 /* the head's: of `safe`, what is on the disk */
+  uint64_t epoch;                   /* the head's: of its numbers (messages.h) */
   int64_t newest_ns, interval_ns;   /* of its samples: time, and how far apart they are (a median of the last) */
   int64_t skew_ns;                  /* the head's: its clock against ours; as it says, or as the smallest delay of the last minutes shows */
   struct ni_sample *last;           /* the newest, or, with time_ns 0, what it said of its GPUs; NULL: none yet */
@@ -65,6 +67,13 @@ struct ni_grid *ni_grid_new(int64_t period_ns, int64_t now_ns); /* NULL without 
 void ni_grid_free(struct ni_grid *g);
 /* A client comes, or comes back. gpus: what it has, or NULL; the grid's from now on. NULL: there are too many, or no memory. */
 struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus);
+/*
+ * One that was there before this head was: it is gone, with what it had, and what is safe of its samples. The same by any way that leads to
+ * ni_grid_connect(). NULL: as there.
+ */
+struct ni_client *ni_grid_remember(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus, uint64_t seq);
+/* Its numbers begin anew: none of them is here. */
+void ni_grid_anew(struct ni_client *c);
 void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c);
 /* Gets a sample that will be in no frame: that of its tick is out, or too many wait. */
 typedef void ni_grid_late(void *arg, const struct ni_client *c, const struct ni_sample *s, int64_t tick_ns);

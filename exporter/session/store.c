@@ -15,6 +15,7 @@
 #include "exporter/base/text/time_text.h"
 #include "entry.h"
 #include "recover.h"
+#include "roster.h"
 
 struct ni_store {
   struct ni_store_options o;
@@ -167,6 +168,16 @@ uint64_t ni_store_resumed_seq(const struct ni_store *s, const char *uuid) {
   return 0;
 }
 
+int ni_store_roster(const struct ni_store *s, void (*each)(void *arg, struct ni_rostered *r), void *arg) {
+  return ni_roster_read(s->place.dir, each, arg);
+}
+
+void ni_store_note(struct ni_store *s, const struct ni_grid *g) {
+  struct ni_buffer text;
+  ni_roster_text(g, &text);
+  ni_writer_file(s->writer, s->place.dir, NI_ROSTER, &text);
+}
+
 /* ---- start, stop, resume ---- */
 
 #define DRAIN_NS UINT64_C(2000000000) /* until frames that wait are on the disk, which a stop waits for */
@@ -296,6 +307,14 @@ int ni_store_list(const struct ni_store *s, struct ni_session **list) {
   *list = calloc(s->n + 1, sizeof **list);
   for (size_t i = 0; *list && i < s->n; i++) (*list)[i] = s->entry[s->n - 1 - i]->state.session;
   return *list ? (int)s->n : -ENOMEM;
+}
+
+bool ni_store_current(const struct ni_store *s, struct ni_session *out) {
+  const struct ni_entry *e = s->n ? s->entry[s->n - 1] : NULL;
+  for (size_t i = s->n; i-- > 0 && !e->state.session.active;)
+    if (s->entry[i]->state.session.active) e = s->entry[i];
+  if (e) *out = e->state.session;
+  return e;
 }
 
 /* ---- frames ---- */

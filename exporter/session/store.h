@@ -53,6 +53,11 @@ void ni_store_flags(struct ni_store *s, bool bandwidth, bool nvlink);
 int64_t ni_store_resumed(const struct ni_store *s);
 uint64_t ni_store_resumed_seq(const struct ni_store *s, const char *uuid);
 
+/* Who was there when the last head wrote it down (roster.h); and it is written down again. The first: 0 or -errno. */
+struct ni_rostered;
+int ni_store_roster(const struct ni_store *s, void (*each)(void *arg, struct ni_rostered *r), void *arg);
+void ni_store_note(struct ni_store *s, const struct ni_grid *g);
+
 /*
  * Begins a session. name NULL or "": one is made of the time, as gsprof does. 0 when its state is on the disk; -EEXIST: one of that name
  * runs; -EINVAL: the name; -ENOSPC: too many; -errno of the disk; with a sentence in why.
@@ -66,6 +71,8 @@ int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, 
 /* All that the store has, newest first; *list is for free(). n, or -ENOMEM. */
 int ni_store_list(const struct ni_store *s, struct ni_session **list);
 size_t ni_store_running(const struct ni_store *s);
+/* The one that a head speaks of where it speaks of one: the newest that runs, else the newest. false: there is none. */
+bool ni_store_current(const struct ni_store *s, struct ni_session *out);
 
 /* Both return at once: the writer does the rest. Nothing where no session runs. */
 void ni_store_frame(struct ni_store *s, const struct ni_frame *f);

@@ -35,6 +35,9 @@ struct ni_writer {
   int event;
   bool quit;
   char degraded[256];
+  struct ni_buffer file;            /* to be made anew: with this text, */
+  const char *name;                 /* as this one of this folder */
+  int dir;
   struct item *batch;               /* the thread's: what is being written, or waits for another try */
 };
 
@@ -179,10 +182,24 @@ static void free_items(struct item *it) {
   }
 }
 
+static void make_file(struct ni_writer *w) {
+  struct ni_buffer text = w->file;
+  struct ni_out_file o;
+  w->file = (struct ni_buffer){0};
+  pthread_mutex_unlock(&w->lock);
+  if (ni_out_begin(&o, w->dir, 0666) == 0) {
+    if (ni_write_all(o.fd, text.text, text.n, 0) == 0) (void)ni_out_commit(&o, w->name, true);
+    else ni_out_drop(&o);
+  }
+  free(text.text);
+  pthread_mutex_lock(&w->lock);
+}
+
 static void *run(void *arg) {
   struct ni_writer *w = arg;
   pthread_mutex_lock(&w->lock);
   for (;;) {
+    if (w->file.text) make_file(w);
     struct item **end = &w->batch;
     while (*end) end = &(*end)->next;
     *end = w->first; /* what comes meanwhile is of the next one */
@@ -237,6 +254,7 @@ void ni_writer_free(struct ni_writer *w) {
   pthread_join(w->thread, NULL);
   free_items(w->batch);
   free_items(w->first);
+  free(w->file.text);
   close(w->event);
   free(w);
 }
@@ -262,6 +280,15 @@ int ni_writer_put(struct ni_writer *w, struct ni_written *const *to, const uint6
   if (e || more) free(text->text), free(it);
   *text = (struct ni_buffer){0};
   return e;
+}
+
+void ni_writer_file(struct ni_writer *w, int dir, const char *name, struct ni_buffer *text) {
+  if (text->failed) return free(text->text);
+  pthread_mutex_lock(&w->lock);
+  free(w->file.text);
+  w->file = *text, w->dir = dir, w->name = name;
+  pthread_cond_broadcast(&w->moved);
+  pthread_mutex_unlock(&w->lock);
 }
 
 int ni_writer_drain(struct ni_writer *w, struct ni_written *to, uint64_t until_ns) {

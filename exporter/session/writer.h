@@ -54,6 +54,8 @@ void ni_writer_free(struct ni_writer *w);
  */
 int ni_writer_put(struct ni_writer *w, struct ni_written *const *to, const uint64_t *id, size_t n, int64_t tick_ns, bool late,
                   struct ni_buffer *text);
+/* A file of the folder, made anew with this text when the thread comes to it; what it is given later takes its place. No error is told. */
+void ni_writer_file(struct ni_writer *w, int dir, const char *name, struct ni_buffer *text);
 /* Waits until nothing of it is queued, or until then (CLOCK_MONOTONIC); not where its files refuse it. 0, -errno of the disk, -EBUSY. */
 int ni_writer_drain(struct ni_writer *w, struct ni_written *to, uint64_t until_ns);
 /* NAME.json takes over what is missing, where its maker is done and nothing of it is queued. 0: or it is not; -errno. */

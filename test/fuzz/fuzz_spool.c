@@ -38,11 +38,11 @@ static void put(struct ni_spool *s, size_t words) {
 
 /* A record that is sound by itself goes to the end of the file, or over a part of it. */
 static void forge(uint64_t seq, size_t words, off_t at) {
-  struct { uint32_t len, crc; uint64_t seq, message[256]; } r = {(uint32_t)(words * 8), 0, seq, {0}};
+  struct { uint32_t len, crc; uint64_t seq, epoch, message[256]; } r = {(uint32_t)(words * 8), 0, seq, seq, {0}};
   for (size_t i = 0; i < words; i++) r.message[i] = seq;
-  r.crc = (uint32_t)crc32_z(0, (const Bytef *)&r, 16 + words * 8);
+  r.crc = (uint32_t)crc32_z(0, (const Bytef *)&r, 24 + words * 8);
   int fd = openat(dir, "head.spool", O_WRONLY | O_CREAT, 0600);
-  need(fd >= 0 && pwrite(fd, &r, 16 + words * 8, at < 0 ? lseek(fd, 0, SEEK_END) : at) > 0);
+  need(fd >= 0 && pwrite(fd, &r, 24 + words * 8, at < 0 ? lseek(fd, 0, SEEK_END) : at) > 0);
   close(fd);
 }
 

@@ -263,9 +263,10 @@ def ours_initial(host, gpus, name=GPU):
 class Agent(threading.Thread):
     """One of ours. Sample s has a utilisation of s % 97 percent; `acked` is what the head said that it has for good."""
 
-    def __init__(self, head, host, at=None, skew_s=0.0, period=PERIOD, keep=10000, token=None):
+    def __init__(self, head, host, at=None, skew_s=0.0, period=PERIOD, keep=10000, token=None, epoch=0):
         super().__init__(daemon=True)
         self.head, self.host, self.at, self.skew, self.period, self.keep, self.token = head, host, at or head.at, skew_s, period, keep, token
+        self.epoch = epoch  # 0: an agent of the release before, which has none
         self.uuid, self.seq, self.acked, self.kept, self.time = str(uuid.uuid4()), 0, 0, collections.deque(), {}
         self.lock, self.closed, self.welcomes, self.errors, self.stream, self.offset = threading.Lock(), False, 0, [], None, None
         self.order, self.cut_at, self.back_at = [], None, None
@@ -312,7 +313,7 @@ class Agent(threading.Thread):
             with self.lock:
                 first = self.kept[0].seq if self.kept else self.seq + 1
                 stream.put(ours.FromAgent(hello=ours.Hello(uuid=self.uuid, host=self.host, version="0.1.0", protocol=1, first=first,
-                                                           next=self.seq + 1, skew_ns=round(self.skew * 1e9))))
+                                                           next=self.seq + 1, skew_ns=round(self.skew * 1e9), epoch=self.epoch)))
             try:
                 for b in stream.call:
                     self.heard(stream, ours.FromHead.FromString(b))
@@ -324,6 +325,20 @@ class Agent(threading.Thread):
             stream.put(None)
             channel.close()
             time.sleep(0.1)
+
+    def anew(self, epoch, n):
+        """Cut off, its spool is lost: it has taken n samples since, from 1 on. They are sent when it is back."""
+        with self.lock:
+            self.stream, stream, self.epoch, self.acked = None, self.stream, epoch, 0
+            now = round((self.clock() + self.offset) / self.period)
+            self.kept.clear()
+            self.time = {i: (now - n - 2 + i) * self.period for i in range(1, n + 1)}
+            for i in range(1, n + 1):
+                s = ours.Sample(seq=i, time_ns=round(self.time[i] * 1e9), memory=0.5, disk=0.25, cpu=0.125)
+                s.gpu.add(index=0, name=GPU, util=(i % 97) / 100, memory=0.5)
+                self.kept.append(s)
+            self.seq = n
+        stream.put(None)
 
     def heard(self, stream, m):
         if self.offset is None:  # once: what a connection that was cut still delivers is old

@@ -182,6 +182,77 @@ def clocks(h):
         c.close()
 
 
+def begun_anew():
+    """An agent's spool is lost, and it counts from 1 again, further than before: nothing is taken for a double. So after a kill of the head."""
+    with head.Head("anew") as h:
+        a = head.Agent(h, "n1", epoch=7)
+        h.start("anew")
+        for epoch, kill in (8, False), (9, True):
+            head.until(lambda: a.acked >= 12)
+            time.sleep(1.5)  # its epoch is noted once a second
+            if kill:
+                h.kill()
+            a.anew(epoch, 30)
+            begin, end = a.time[1], a.time[30]
+            if kill:
+                h.begin()
+            head.until(lambda: a.acked > 35)
+            assert h.client("n1")["lost"] == 0 and a.errors == [] or kill, (h.client("n1"), a.errors)
+        h.stop("anew")
+        d = h.file("anew")
+        assert a.complete(d, begin, end) == 30
+        a.close()
+
+
+def remembered():
+    """Nodes that were gone before the head was killed are known after it: in lists, in frames, with their GPUs; who comes back is the same."""
+    with head.Head("remembered") as h:
+        a, g, stays = head.Agent(h, "ours", epoch=1), head.Gsprof(h, "theirs"), head.Agent(h, "stays")
+        h.start("gone")
+        for _ in range(30):  # more often than there are frames
+            g.send(0.5)
+            time.sleep(head.PERIOD / 5)
+        head.until(lambda: a.acked > 5 and h.taken("theirs") == 30 and stays.acked > 5)
+        assert h.client("theirs")["superseded"] > 5, h.client("theirs")  # several of one tick
+        a.close()
+        g.close()
+        head.until(lambda: {h.client(c)["state"] for c in ("ours", "theirs")} == {"gone"})
+        ids = {c: h.client(c)["client_id"] for c in ("ours", "theirs")}
+        time.sleep(1.5)
+        h.kill()
+        h.begin()
+        there = h.get("/status")
+        assert set(there["gone_clients"]) - {stays.id()} == set(ids.values()), there
+        for c in ids:
+            got = h.client(c)
+            assert got["state"] == "gone" and not got["connected"] and got["client_id"] == ids[c] and got["age_s"] is None, got
+            assert got["gpu_count"] == 1 and got["gpus"][0]["name"] == head.GPU and got["agent"] == (c == "ours"), got
+        back = head.Gsprof(h, "theirs")
+        back.send(0.75)
+        head.until(lambda: h.taken("theirs") == 1)
+        assert h.client("theirs")["client_id"] == ids["theirs"] and h.get("/status")["gone_clients"] == [a.id()]
+        frames = h.session("gone")["frames"]
+        head.until(lambda: h.session("gone")["frames"] > frames + 50, 40)
+        back.close()
+        h.stop("gone")
+        last = h.file("gone")["frames"][-1]
+        assert len(last["client_id"]) == len(last["gpu_id"]) == 3, last
+        k = last["client_id"].index(a.id())
+        assert (last["client_state"][k], last["client_seq"][k], last["client_age_s"][k]) == ("gone", a.acked, None), last
+        stays.close()
+
+
+def many_names(h):
+    """One connection under many names: others find room."""
+    channel = grpc.insecure_channel(h.at)
+    replies = [h.unary("Connect", head.Raw(head.ours_initial("name%d" % i, 1)), head.ConnectResponse, channel=channel) for i in range(70)]
+    assert [r.success for r in replies] == [True] * 64 + [False] * 6, [r.success for r in replies]
+    assert "too many clients" in replies[-1].message, replies[-1].message
+    channel.close()
+    g = head.Gsprof(h, "other")
+    g.close()
+
+
 def stepped():
     """The machine's clock is set an hour ahead: frames go on in the time that they had, and the head does not spin."""
     step = head.WORK + "/step"
@@ -205,7 +276,7 @@ with head.Head("sessions") as h:
     a = head.Agent(h, "n1")
     head.until(lambda: a.acked > 2)
     for test in lambda: overlapping(h, a), lambda: names(h), lambda: one_host_twice(h), lambda: streams(h), lambda: clocks(h), \
-            lambda: stepped():
+            lambda: many_names(h), lambda: begun_anew(), lambda: remembered(), lambda: stepped():
         began = time.monotonic()
         test()
         print("ok %s %.1f s" % (test.__code__.co_names[0], time.monotonic() - began), flush=True)

@@ -86,6 +86,16 @@ static void goes_on(void **ctx) {
   assert_null(ni_spool_get(s, 20, &len)); /* numbers in between are no samples */
   ni_spool_drop(s, 40);
   has(s, 41, 43, 0);
+  uint64_t epoch = ni_spool_epoch(s);
+  ni_spool_close(s);
+  s = opened();
+  assert_true(epoch && ni_spool_epoch(s) == epoch);
+  ni_spool_close(s);
+  assert_int_equal(unlinkat(dir, "head.spool", 0), 0);
+  s = opened(); /* numbers begin anew, and it shows */
+  has(s, 1, 1, 0);
+  assert_true(ni_spool_epoch(s) && ni_spool_epoch(s) != epoch);
+  put(s, 1);
   ni_spool_close(s);
 }
 
@@ -143,7 +153,7 @@ static void torn(void **ctx) {
   put(s, 3);
   ni_spool_close(s);
   int fd = openat(dir, "head.spool", O_RDWR);
-  size_t n = (size_t)pread(fd, bytes, sizeof bytes, 0), record = 16 + strlen("sample 1"), marker = 16;
+  size_t n = (size_t)pread(fd, bytes, sizeof bytes, 0), record = 24 + strlen("sample 1"), marker = 24;
   assert_int_equal(n, marker + 3 * record);
   for (size_t at = 0; at <= 2 * n; at++) {
     size_t cut = at <= n ? at : n, whole = at <= n ? at : at - n - 1;

@@ -58,8 +58,9 @@ PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthr
 
 # ---- exporter ----------------------------------------------------------------------------------------------
 LIVE_ROOMS := exporter/agent exporter/rpc exporter/http exporter/head
-EXP_SRC    := $(filter-out $(LIVE_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c)))
-EXP_CXX    := $(filter-out $(LIVE_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc)))
+OTHER_ROOMS := $(LIVE_ROOMS) exporter/mpi
+EXP_SRC    := $(filter-out $(OTHER_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.c exporter/*/*/*.c exporter/*/*/*/*.c)))
+EXP_CXX    := $(filter-out $(OTHER_ROOMS:%=%/%),$(sort $(wildcard exporter/*/*.cc exporter/*/*/*.cc exporter/*/*/*/*.cc)))
 EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
 EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
@@ -76,6 +77,11 @@ LIVE_BIN   := $(if $(and $(HAVE_MICROHTTPD),$(HAVE_CURL),$(HAVE_CURSES)),$(BUILD
 LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo $(if $(HAVE_RPC),-lnghttp2 -lgnutls)
 # All of it but main(): for tests.
 LIVE_LIB   := $(if $(LIVE_BIN),$(BUILD)/liblive.a)
+
+# `summary` and `check` by all ranks of an MPI job (docs/scale.md), for whichever MPI: make mpi MPICC=mpicc.mpich MPI_BIN=file
+MPICC   ?= mpicc
+MPI_SRC := $(sort $(wildcard exporter/mpi/*.c))
+MPI_BIN ?= $(BUILD)/nccl-inspector-mpi
 
 # ---- simulator ---------------------------------------------------------------------------------------------
 SIM_SRC := $(sort $(wildcard test/nccl_sim/*.c test/nccl_sim/*/*.c))
@@ -151,6 +157,12 @@ $(BUILD)/liblive.a: $(filter-out %/head/main.o,$(LIVE_OBJ))
 $(BUILD)/nccl-inspector-live: $(LIVE_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LIVE_LIBS) $(LDFLAGS)
+.PHONY: mpi
+mpi: $(MPI_BIN)
+$(MPI_BIN): $(MPI_SRC) exporter/mpi/link.h $(EXP_LIB) $(FORMAT_LIB)
+	$(call say,MPICC,$@)
+	$(Q)mkdir -p $(@D) && OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(filter-out -MMD -MP,$(cflags)) $(EXP_FLAGS) -o $@ $(MPI_SRC) \
+	  $(EXP_LIB) $(FORMAT_LIB) $(EXP_LIBS) -lstdc++ $(LDFLAGS)
 $(SIM_BIN): $(SIM_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)

@@ -13,6 +13,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/table.h"
 #include "exporter/cli/command.h"
+#include "result.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/ledger/judge.h"
 #include "exporter/model/ledger/read.h"
@@ -393,6 +394,13 @@ static void judge_expect(struct check *c) {
   }
 }
 
+static int read_here(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) {
+  (void)in;
+  return ni_ledger_read(c, files, ni_scan_jobs(), progress);
+}
+
+int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) = read_here;
+
 int ni_check_run(int argc, char **argv) {
   struct check c = {.progress = NI_PROGRESS_INIT};
   int done, code = ni_words_parse(&ni_check_command, argc, argv, &c, &done), e;
@@ -402,7 +410,7 @@ int ni_check_run(int argc, char **argv) {
   if (e == -ENOENT) goto out;
   if (e == 0) ni_ledger_runs(&c.ledger, &c.runs, &c.files);
   c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
-  if (e == 0) e = ni_ledger_read(&c.ledger, &c.files, ni_scan_jobs(), &c.progress);
+  if (e == 0) e = ni_check_work(&c.ledger, &c.files, &c.inputs, &c.progress);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));

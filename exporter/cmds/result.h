@@ -26,6 +26,11 @@
   {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", NI_RESULT_IN(quiet)}
 /* clang-format on */
 
+/* How `summary` makes its result: ni_summarize(), or what another program sets before it runs the command. */
+extern int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s);
+/* How `check` reads: the account of all files; likewise. 0 or -errno. */
+extern int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress);
+
 /*
  * Does the work, which a signal can stop, and shows the result or says why there is none. who: the command, for messages.
  * work: 0, or -errno with r->error_text. Returns the exit code.

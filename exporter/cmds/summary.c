@@ -189,7 +189,9 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
   return code;
 }
 
-static int work(struct ni_run *r, struct ni_summary *s) { return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s); }
+static int one_process(struct ni_run *r, struct ni_summary *s) { return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s); }
+
+int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s) = one_process;
 
 int ni_summary_run(int argc, char **argv) {
   struct ni_run r;
@@ -211,7 +213,7 @@ int ni_summary_run(int argc, char **argv) {
   if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
-  if (e == 0) code = ni_result_of(&r, argv[0], work);
+  if (e == 0) code = ni_result_of(&r, argv[0], ni_summary_work);
   else ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
 out:
   ni_summarize_free(&r);

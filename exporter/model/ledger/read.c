@@ -196,15 +196,25 @@ static int merge(void *arg, const struct ni_scan_part *p, void *result) { return
 
 static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(arg, file_no); }
 
-int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
+static int read_files(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress,
+                      int (*done)(void *arg, size_t file_no)) {
   struct ni_scan_plan plan = {0};
+  int e = ni_scan_plan(&plan, files, true, jobs);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = l, .part = read_part,
+                                             .merge = merge, .file_done = done, .drop = ni_ledgers_drop});
+  ni_scan_plan_free(&plan);
+  return e;
+}
+
+int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
+  return read_files(l, files, jobs, progress, NULL);
+}
+
+int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
   struct ni_ledgers l = {0};
   int e = ni_ledgers_init(&l, c, files);
-  if (e == 0) e = ni_scan_plan(&plan, files, true, jobs);
-  if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &l, .part = read_part,
-                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop});
-  ni_scan_plan_free(&plan);
+  if (e == 0) e = read_files(&l, files, jobs, progress, file_done);
   ni_ledgers_free(&l);
   return e;
 }

@@ -160,6 +160,7 @@ struct ni_run {
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
   struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
+  void (*agree)(int64_t *first, int64_t *last); /* the times of all who read shards at once; NULL: nobody else does */
   struct ni_partial *partial;     /* of shards of the input (partial/partial.h); NULL: all of it is read here */
 };
 #define NI_CONTEXTS_MAX (1u << 22)

@@ -77,8 +77,10 @@ int ni_partial_store(struct ni_run *r, const struct ni_section_to *to);
 int ni_partial_load_plan(struct ni_run *r, const struct ni_section_from *from, const char *with, uint32_t **shard, size_t *n);
 /* All the rest, behind that. */
 int ni_partial_load(struct ni_run *r, const struct ni_section_from *from, const uint32_t *shard, size_t n);
-/* All partials are loaded: the accounts become r->ledger, in the order of the logs. */
-int ni_partial_settle(struct ni_run *r);
+/* Reads the logs of the plan's shard for their accounts alone: all that `check` wants. */
+int ni_partial_read_accounts(struct ni_run *r);
+/* All partials are loaded: the accounts become one, in the order of the logs. */
+int ni_partial_settle(struct ni_run *r, struct ni_ledger *all);
 /* The shards that are missing, as "3, 5-7"; out: 200 bytes. Returns how many. */
 uint32_t ni_partial_missing(const struct ni_partial *p, char out[200]);
 void ni_partial_free(struct ni_run *r);

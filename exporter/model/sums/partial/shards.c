@@ -82,10 +82,22 @@ int ni_partial_account(struct ni_run *r, size_t file_no, struct ni_ledger *l) {
   return w.bytes ? 0 : -ENOMEM;
 }
 
-int ni_partial_settle(struct ni_run *r) {
+int ni_partial_read_accounts(struct ni_run *r) {
+  r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
+  struct ni_ledgers l = {0};
+  struct ni_ledger none = {0};
+  int e = ni_ledgers_init(&l, &none, &r->files);
+  if (e == 0) e = ni_ledgers_read(&l, &r->files, r->opt.jobs, &r->progress);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_partial_account(r, i, &l.of_file[i]);
+  ni_ledger_free(&none);
+  ni_ledgers_free(&l);
+  return e;
+}
+
+int ni_partial_settle(struct ni_run *r, struct ni_ledger *all) {
   struct ni_partial *p = r->partial;
   char missing[200];
-  int e = ni_ledgers_init(&r->ledgers, &r->ledger, &r->files);
+  int e = ni_ledgers_init(&r->ledgers, all, &r->files);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     if (!p->account[i].at) continue;
     struct ni_ledger *l = &r->ledgers.of_file[i];
@@ -99,7 +111,7 @@ int ni_partial_settle(struct ni_run *r) {
   }
   ni_ledgers_free(&r->ledgers);
   uint32_t n = ni_partial_missing(p, missing);
-  if (n) ni_ledger_problem(&r->ledger, NI_PROBLEM_SHARDS, n, "%s of %u", missing, p->of);
+  if (n) ni_ledger_problem(all, NI_PROBLEM_SHARDS, n, "%s of %u", missing, p->of);
   return e;
 }
 

@@ -112,10 +112,29 @@ int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)
   return e;
 }
 
+/* Of all logs: a shard that does not hear of the others' times reads them, too. */
+static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
+  struct ni_scan_plan all = {0};
+  const bool alone = r->partial && !r->agree;
+  bool *elsewhere = alone ? calloc(r->files.n + 1, sizeof *elsewhere) : NULL;
+  int e = alone && !elsewhere ? -ENOMEM : 0;
+  for (size_t i = 0; elsewhere && i < r->files.n; i++) {
+    elsewhere[i] = r->files.file[i].elsewhere;
+    r->files.file[i].elsewhere = false;
+  }
+  if (elsewhere) e = ni_scan_plan(&all, &r->files, true, r->opt.jobs);
+  if (e == 0) e = ni_record_times(alone ? &all : &r->plan, r->opt.jobs, ni_run_stopped, r, first, last);
+  ni_scan_plan_free(&all);
+  for (size_t i = 0; elsewhere && i < r->files.n; i++) r->files.file[i].elsewhere = elsewhere[i];
+  free(elsewhere);
+  if (e == 0 && r->agree) r->agree(first, last);
+  return e;
+}
+
 int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
-  int e = relative ? ni_record_times(&r->plan, r->opt.jobs, ni_run_stopped, r, &first, &last) : 0;
+  int e = relative ? find_times(r, &first, &last) : 0;
   r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, first, last);
   return e;

@@ -86,8 +86,8 @@ static int write_one(const struct item *it, size_t i) {
 
 int ni_written_join(struct ni_written *to) {
   int64_t from = atomic_load(&to->joins); /* pairs with build() of entry.c */
-  off_t at = to->part_at;
   if (to->fd[NI_PART] >= 0 || !from) return 0;
+  off_t at = to->part_at;
   int e = ni_past_copy(to->store, to->id, from, to->at[NI_FRAMES], to->part, &at);
   if (e == 0) to->fd[NI_PART] = to->part, to->at[NI_PART] = to->now[NI_PART] = at;
   return e;

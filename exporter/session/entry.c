@@ -124,7 +124,7 @@ static void *build(void *arg) {
   struct ni_entry *e = arg;
   off_t from = e->past.until;
   (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* frames come first */
-  int fd = dup(e->to.part), err = fd < 0 ? -errno : 0;
+  int fd = e->build_fd, err = 0;
   FILE *f = err || lseek(fd, e->to.head, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
   if (err == 0 && !f) err = -errno;
   if (err == 0) err = ni_past_read(&e->past, e->place->dir, e->to.id, false, f);
@@ -145,7 +145,9 @@ static void *build(void *arg) {
 
 static void begin_build(struct ni_entry *e) {
   atomic_store(&e->leave, false), atomic_store(&e->built, 0);
-  e->builder = e->state.session.resuming = pthread_create(&e->builds, NULL, build, e) == 0; /* else the finisher makes the file */
+  e->build_fd = dup(e->to.part); /* its own: a stop closes the other one, maybe before the thread runs */
+  e->builder = e->state.session.resuming = e->build_fd >= 0 && pthread_create(&e->builds, NULL, build, e) == 0;
+  if (!e->builder && e->build_fd >= 0) close(e->build_fd); /* the finisher makes the file */
 }
 
 void ni_entry_built(struct ni_entry *e) {

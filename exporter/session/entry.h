@@ -40,6 +40,7 @@ struct ni_entry {
   bool mixed, builder, finisher;    /* mixed: its frames have several orders of columns; the others: the thread is there */
   pthread_t builds, finishes;
   struct ni_past past;              /* what the builder reads */
+  int build_fd;                     /* and where it writes to: its own, which it closes */
   bool anew, unsynced;              /* the finisher makes the file anew; or it was not synced: a head that is killed makes it anew */
   _Atomic bool leave;               /* the builder ends soon. Written by the owner, read by it */
   _Atomic int built, finished;      /* 1: done, or -errno. Written by the thread, read by the owner */

@@ -87,7 +87,7 @@ static const struct ni_opt agent_opt[] = {
     {"head-token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent to the head as a token", AGENT(head_token_file), .min = 1},
     {"head-ca", 0, NI_OPT_TEXT, "FILE", "Speak TLS with the head, and trust these certificates (PEM); `system`: those of this machine",
      AGENT(head_ca), .min = 1},
-    {"head-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of this agent, for a head with --client-ca", AGENT(head_cert), .min = 1},
+    {"head-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of this agent, for a head that asks for one", AGENT(head_cert), .min = 1},
     {"head-key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", AGENT(head_key), .min = 1},
     {0}};
 

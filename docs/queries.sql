@@ -46,3 +46,41 @@ FROM ops WHERE coll_gpu_start_delta_ns IS NOT NULL ORDER BY start_ns LIMIT 20;
 SELECT coll, coll_msg_size_bytes, coll_algo, coll_proto, count(*) AS records, avg(coll_busbw_gbs) AS busbw
 FROM ops WHERE coll_algo IS NOT NULL GROUP BY coll, coll_msg_size_bytes, coll_algo, coll_proto
 ORDER BY coll, coll_msg_size_bytes, records DESC;
+
+-- The slowest collectives by communicator and hour (of the clock, UTC): start, or the dump where no start is known.
+SELECT CAST(floor(coalesce(coll_enqueue_ns + coll_gpu_start_delta_ns, dump_timestamp_us * 1000) / 3600000000000.0) AS BIGINT) AS hour_since_1970,
+       id, min(comm_name) AS comm_name, coll, coll_msg_size_bytes, count(*) AS records, max(coll_exec_time_us) AS slowest_us,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY coll_exec_time_us) AS p50_us
+FROM ops WHERE kind = 'coll' GROUP BY 1, id, coll, coll_msg_size_bytes ORDER BY slowest_us DESC LIMIT 20;
+
+-- Bandwidth percentiles by function and size.
+SELECT coll, coll_msg_size_bytes, count(coll_busbw_gbs) AS records,
+       percentile_cont(0.1) WITHIN GROUP (ORDER BY coll_busbw_gbs) AS p10, percentile_cont(0.5) WITHIN GROUP (ORDER BY coll_busbw_gbs) AS p50,
+       percentile_cont(0.9) WITHIN GROUP (ORDER BY coll_busbw_gbs) AS p90, max(coll_busbw_gbs) AS best
+FROM ops WHERE coll_busbw_gbs IS NOT NULL GROUP BY coll, coll_msg_size_bytes ORDER BY coll, coll_msg_size_bytes;
+
+-- Stragglers: kernels below 80 % of their operation's median, since the others waited; and what that cost one of these.
+SELECT hostname, pid, rank, count(*) AS compared, sum(CASE WHEN us < 0.8 * median_us THEN 1 ELSE 0 END) AS late,
+       sum(CASE WHEN us < 0.8 * median_us THEN median_us - us ELSE 0 END) AS late_us FROM (
+  SELECT o.hostname, o.pid, o.rank, o.coll_exec_time_us AS us, m.median_us FROM ops o JOIN (
+    SELECT id, coll, coll_sn, coll_msg_size_bytes, percentile_cont(0.5) WITHIN GROUP (ORDER BY coll_exec_time_us) AS median_us
+    FROM ops WHERE kind = 'coll' GROUP BY id, coll, coll_sn, coll_msg_size_bytes HAVING count(*) > 1) m
+  ON o.id = m.id AND o.coll = m.coll AND o.coll_sn = m.coll_sn AND o.coll_msg_size_bytes = m.coll_msg_size_bytes
+  WHERE o.kind = 'coll') AS beside
+GROUP BY hostname, pid, rank ORDER BY late DESC, late_us DESC LIMIT 20;
+
+-- A timeline for each host: what ran in each second of the clock.
+SELECT hostname, CAST(floor(coalesce(coll_enqueue_ns + coll_gpu_start_delta_ns, dump_timestamp_us * 1000) / 1000000000.0) AS BIGINT) AS second,
+       count(*) AS records, sum(coll_msg_size_bytes) AS bytes, sum(coll_exec_time_us) AS exec_time_us, avg(coll_busbw_gbs) AS busbw
+FROM ops GROUP BY hostname, 2 ORDER BY hostname, second;
+
+-- Where the time goes: share of each function and communicator in the time of all records.
+SELECT id, min(comm_name) AS comm_name, coll, count(*) AS records, sum(coll_exec_time_us) AS exec_time_us,
+       sum(coll_exec_time_us) * 100.0 / (SELECT sum(coll_exec_time_us) FROM ops) AS percent
+FROM ops GROUP BY id, coll ORDER BY exec_time_us DESC LIMIT 20;
+
+-- Operations that some ranks did not write (or that were lost): fewer records than ranks.
+SELECT id, coll, n_ranks, count(*) AS operations, sum(CASE WHEN records < n_ranks THEN 1 ELSE 0 END) AS partly FROM (
+  SELECT id, coll, coll_sn, coll_msg_size_bytes, n_ranks, count(*) AS records FROM ops WHERE kind = 'coll'
+  GROUP BY id, coll, coll_sn, coll_msg_size_bytes, n_ranks) AS seen
+GROUP BY id, coll, n_ranks ORDER BY partly DESC, id, coll LIMIT 20;

@@ -10,15 +10,18 @@
 #include "exporter/cli/command.h"
 #include "exporter/model/ledger/judge.h"
 #include "exporter/output/convert/convert.h"
+#include "exporter/output/tables/output.h"
+#include "summarize.h"
 
 static const char *refuse(void *into) {
   const struct ni_convert *c = into;
-  return !c->pfw == !c->bulk ? "into what? give one of --pfw DIR and --bulk FILE" : NULL;
+  if (!!c->pfw + !!c->bulk + !!c->dataset != 1) return "into what? give one of --pfw DIR, --bulk FILE and --dataset DIR";
+  return *c->partition && !c->dataset ? "--partition is of --dataset alone" : NULL;
 }
 
 #define IN(member) NI_INTO(struct ni_convert, member)
 const struct ni_command ni_convert_command = {
-    .name = "convert", .need = NI_NEED_AFTER, .purpose = "records for dfanalyzer, Elasticsearch and OpenSearch",
+    .name = "convert", .need = NI_NEED_AFTER, .purpose = "records for DuckDB, Spark, dfanalyzer, Elasticsearch and others",
     .about = "Writes the records of logs in the form that other programs read.", .refuse = refuse, .run = ni_convert_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct ni_convert, 1),
@@ -27,6 +30,9 @@ const struct ni_command ni_convert_command = {
         {"bulk", 0, NI_OPT_TEXT, "FILE",
          "Lines for the bulk interface of Elasticsearch and OpenSearch, compressed when it ends in .gz; an index template beside it",
          IN(bulk), .min = 1, .want = "a file name"},
+        {"dataset", 0, NI_OPT_TEXT, "DIR", "Sorted Parquet files in DIR/dataset, for DuckDB, Spark, Dask, pandas; an earlier result is replaced",
+         IN(dataset), .min = 1, .want = "a folder"},
+        NI_ROW_PARTITION(IN(partition)),
         {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", IN(jobs), .min = 1, .max = 1024},
         NI_ROWS_FILTERS(struct ni_convert, "records", "within the communicator"),
         {"quiet", 'q', NI_OPT_FLAG, NULL, "No text on standard output", IN(quiet)},
@@ -34,6 +40,7 @@ const struct ni_command ni_convert_command = {
     .exits = {{"0", "all there"}, {"1", "could not run; nothing was written"},
               {"2", "written, but the logs are incomplete: check says what is missing"}},
     .examples = {{"--pfw job-pfw logs/", "then dfanalyzer trace_path=job-pfw"},
+                 {"--dataset job --partition hour,host logs/", "job/dataset/hour=2026-11-21T08/host=node-a/part-0.parquet, ..."},
                  {"--bulk job.ndjson logs/", "then curl --data-binary @job.ndjson .../nccl-inspector/_bulk"}}};
 
 static volatile sig_atomic_t stop; /* set by the signal handler, read by all threads of the command */
@@ -50,6 +57,51 @@ static void show(const struct ni_convert *c) {
   if (n->filtered) ni_say(stdout, "  %" PRIu64 " left out by the options\n", n->filtered);
   if (n->no_duration) ni_say(stdout, "  %" PRIu64 " left out: no duration that can be true (summary leaves them out, too)\n", n->no_duration);
   if (n->no_start) ni_say(stdout, "  %" PRIu64 " stand at the time of their dump, since the log states no start\n", n->no_start);
+}
+
+static int finish(const struct ni_ledger *ledger, const char *name) {
+  if (ni_ledger_complete(ledger)) return NI_EXIT_FINE;
+  ni_say(stderr, "%s: the logs are incomplete; `nccl-inspector check` says what is missing\n", name);
+  return NI_EXIT_INCOMPLETE;
+}
+
+enum { DATASET_MEMORY = 128 << 20 }; /* as of summary */
+
+/* The data set of summary, alone: the same rows by the same code. */
+static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char *name) {
+  struct ni_run r;
+  uint64_t records = 0;
+  int e = ni_summarize_init(&r), code = NI_EXIT_COULD_NOT_RUN;
+  if (e < 0) return code;
+  r.stop = &stop;
+  r.files = c->files;
+  r.runs = *runs;
+  r.opt.inputs = c->inputs; /* all these are the run's from here on */
+  r.opt.coll = c->coll;
+  r.opt.comm = c->comm;
+  r.opt.host = c->host;
+  r.opt.rank = c->rank;
+  r.opt.since = c->since;
+  r.opt.until = c->until;
+  r.opt.jobs = c->jobs;
+  r.opt.output_dir = c->dataset;
+  r.opt.dataset = r.opt.no_parquet = true;
+  r.opt.quiet = c->quiet;
+  r.opt.memory_bytes = DATASET_MEMORY;
+  memcpy(r.opt.partition, c->partition, sizeof r.opt.partition);
+  *c = (struct ni_convert){0};
+  *runs = (struct ni_runs){0};
+  e = ni_summarize_dataset(&r, name, &records);
+  if (e < 0) {
+    ni_result_abort(&r);
+    if (stop) ni_say(stderr, "%s: stopped by signal %d\n", name, (int)stop);
+    else ni_say(stderr, "%s: %s\n", name, *r.error_text ? r.error_text : strerror(-e));
+  } else {
+    if (!r.opt.quiet) ni_say(stdout, "%s/dataset: %" PRIu64 " %s\n", r.out_dir, records, ni_plural(records, "record", "records"));
+    code = finish(&r.ledger, name);
+  }
+  ni_summarize_free(&r);
+  return code;
 }
 
 int ni_convert_run(int argc, char **argv) {
@@ -70,19 +122,20 @@ int ni_convert_run(int argc, char **argv) {
   c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
     sigaction(stops[i], &(struct sigaction){.sa_handler = on_signal}, &old[i]);
-  if (e == 0) {
-    ni_inputs_unreadable(argv[0], &c.files);
-    e = ni_convert_all(&c);
+  if (e == 0) ni_inputs_unreadable(argv[0], &c.files);
+  if (e == 0 && c.dataset) {
+    code = write_dataset(&c, &runs, argv[0]);
+    goto restore;
   }
+  if (e == 0) e = ni_convert_all(&c);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], *c.error_text ? c.error_text : strerror(-e));
   if (c.count.records) ni_filters_say_unmet(argv[0], &c.coll, &c.comm, &c.host, &c.rank, NULL);
   if (e == 0) {
-    const bool complete = ni_ledger_complete(&c.ledger);
     if (!c.quiet) show(&c);
-    if (!complete) ni_say(stderr, "%s: the logs are incomplete; `nccl-inspector check` says what is missing\n", argv[0]);
-    code = complete ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+    code = finish(&c.ledger, argv[0]);
   }
+restore:
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
 out:
   ni_convert_free(&c);

@@ -52,6 +52,21 @@ int ni_summarize_init(struct ni_run *r) {
   return ni_run_tables(r);
 }
 
+int ni_take_partition(const struct ni_opt *o, void *into, const char *arg) {
+  static const char *const words[NI_PARTITIONS] = {"", "host", "comm", "day", "hour"};
+  uint8_t *p = (uint8_t *)into + o->at, n = 0;
+  memset(p, 0, NI_PARTITIONS);
+  for (const char *at = arg;; at++) {
+    const size_t len = strcspn(at, ",");
+    unsigned k = 1;
+    while (k < NI_PARTITIONS && (strlen(words[k]) != len || strncmp(words[k], at, len) != 0)) k++;
+    if (k == NI_PARTITIONS || memchr(p, (int)k, n)) return -EINVAL;
+    p[n++] = (uint8_t)k;
+    at += len;
+    if (!*at) return 0;
+  }
+}
+
 static void log_counts(struct ni_run *r, const char *what, const struct ni_counts *c) {
   for (size_t i = 0; i < c->n; i++)
     ni_out_log(r, "WARNING", "%s, %s: %llu", what, c->item[i].name, (unsigned long long)c->item[i].count);
@@ -148,6 +163,19 @@ int ni_summarize_read(struct ni_run *r) {
     if (e == 0) e = ended;
   }
   return e;
+}
+
+int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *records) {
+  int e = ni_result_begin(r);
+  if (e < 0) return e;
+  ni_summarize_store(r, r->tmp_dir);
+  e = ni_summarize_read(r);
+  *records = r->tally.records - r->tally.filtered;
+  if (e == 0) ni_filters_say_unmet(command, &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
+  if (e == 0) e = ni_dataset_write(r);
+  if (e == 0 && *records == 0) ni_run_fail(r, e = -ENODATA, "nothing to write: no record passes");
+  if (e == 0) e = ni_ledger_judge(&r->ledger);
+  return e < 0 ? e : ni_result_commit(r);
 }
 
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {

@@ -7,7 +7,14 @@
 #ifndef NI_SUMMARIZE_H
 #define NI_SUMMARIZE_H
 
+#include "exporter/cli/words.h"
 #include "exporter/model/sums/blame/blame.h"
+
+/* --partition of summary and convert: words into an array of enum ni_partition. */
+int ni_take_partition(const struct ni_opt *o, void *into, const char *arg);
+#define NI_ROW_PARTITION(into) \
+  {"partition", 0, NI_OPT_TAKE, "host,comm,day,hour", "What the data set's folders are by, the outermost first (default host)", into, \
+   .want = "host, comm, day, hour, each once", .take = ni_take_partition}
 
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
 int ni_summarize_init(struct ni_run *r);
@@ -26,6 +33,8 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s);
 /* The same without an output folder, and without anything written but a temporary file without a name in $TMPDIR: s and the tables of
  * its ranks, for the caller, who frees these by ni_blame_free(). */
 int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
+/* Only the data set, with r->opt.dataset and what else is asked for by r->opt. The ledger is judged. *records: in it. */
+int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *records);
 void ni_summarize_free(struct ni_run *r);
 
 #endif

@@ -70,7 +70,8 @@ const struct ni_command ni_summary_command = {
         NI_ROWS_LOGS(struct ni_sum_options, 0),
         NI_ROWS_RESULT_PLACE,
         {"no-parquet", 0, NI_OPT_FLAG, NULL, "No Parquet files", IN(no_parquet)},
-        {"dataset", 0, NI_OPT_FLAG, NULL, "Also all records as one sorted Parquet data set, partitioned by host", IN(dataset)},
+        {"dataset", 0, NI_OPT_FLAG, NULL, "Also all records as one sorted Parquet data set", IN(dataset)},
+        NI_ROW_PARTITION(IN(partition)),
         {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
          .want = "zstd|snappy|gzip|none"},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
@@ -94,7 +95,7 @@ const struct ni_command ni_summary_command = {
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",
     .files = {{"report.html", "one page, to be opened in a browser"}, {"summary/", "tables and pictures"},
               {"parquet_files/", "the records, a file per log"}, {"parquet_counters/", "samples of counters, where they were recorded"},
-              {"dataset/", "with --dataset: the records, sorted, a part per host"},
+              {"dataset/", "with --dataset: the records, sorted"},
               {"output.log", "what was read and found"}},
     .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
                  {"--no-plots --quiet --output-dir /tmp/x logs/", "tables alone"},
@@ -158,7 +159,7 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "parquet_files/", "the records, a file per log");
   show_path(r, "parquet_counters/", "samples of counters, a file per series");
   show_path(r, "parquet_series/", "sums by time, also in summary/series.csv");
-  show_path(r, "dataset/", "the records, sorted, a part per host");
+  show_path(r, "dataset/", "the records, sorted, as one data set");
   show_path(r, "output.log", "what was read and found");
 }
 

@@ -36,6 +36,9 @@
 #define NI_BATCH_ROWS 4096u
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
 
+/* What the folders of the data set are by, in the order of the words of --partition; NONE: nothing more. */
+enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITION_DAY, NI_PARTITION_HOUR, NI_PARTITIONS };
+
 struct ni_sum_options {
   struct ni_inputs inputs;
   const char *output_dir;
@@ -46,6 +49,7 @@ struct ni_sum_options {
   uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
   const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */
   struct ni_inputs parts;      /* of merge: partial results */
+  uint8_t partition[NI_PARTITIONS]; /* all NONE: by host */
   unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
   struct ni_when since, until;
   struct ni_words coll, comm, host;

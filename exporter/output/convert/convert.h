@@ -33,7 +33,8 @@ struct ni_convert_counts {
 
 struct ni_convert {
   struct ni_inputs inputs;
-  const char *pfw, *bulk;      /* a folder, or a file: one of them */
+  const char *pfw, *bulk, *dataset; /* a folder, a file, a folder: one of them; dataset is the command's (exporter/cmds/convert.c) */
+  uint8_t partition[8];        /* of dataset: enum ni_partition */
   bool quiet;
   unsigned jobs;
   struct ni_when since, until;

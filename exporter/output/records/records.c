@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "exporter/base/spill/spill_sort.h"
+#include "exporter/base/text/time_text.h"
 #include "exporter/model/sums/reading/record_row.h"
 
 enum { ROWS_MIN = 1024, DIR_NAME_MAX = 240 };
@@ -24,6 +25,7 @@ struct row {
   NI_BATCH_COLUMNS(X)
 #undef X
   uint64_t at;                 /* in its range */
+  int64_t start_ns;            /* of the record, or of its dump; 0 where no folder is by time */
   uint32_t host, id, file, range; /* host, id: names */
   int32_t rank;
   uint16_t has;
@@ -32,7 +34,7 @@ struct row {
 
 struct ni_sorter {
   struct ni_run *r;
-  uint32_t p2p;                /* name of that kind */
+  const struct ni_batch_words *words;
   struct ni_sort *sort;
   uint64_t at;
   uint32_t file, range;
@@ -44,11 +46,28 @@ static int by_name(const struct ni_run *r, uint32_t a, uint32_t b) {
 }
 #define COMPARE(field) if (x->field != y->field) return x->field < y->field ? -1 : 1
 
+/* In which hour since 1970 a row is, or day. */
+static int64_t time_of(const struct row *x, unsigned partition) {
+  return ni_bucket_of(x->start_ns, UINT64_C(3600000000000) * (partition == NI_PARTITION_DAY ? 24 : 1));
+}
+
+/* By the folders that they are in; 0: the same one. */
+static int by_folder(const struct ni_run *r, const struct row *x, const struct row *y) {
+  int k = 0;
+  for (const uint8_t *p = r->opt.partition; k == 0 && *p; p++) {
+    const int64_t s = time_of(x, *p), t = time_of(y, *p);
+    if (*p == NI_PARTITION_HOST) k = by_name(r, x->host, y->host);
+    else if (*p == NI_PARTITION_COMM) k = by_name(r, x->id, y->id);
+    else k = s < t ? -1 : s > t;
+  }
+  return k;
+}
+
 static int by_order(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct row *x = a, *y = b;
   int k;
-  if ((k = by_name(r, x->host, y->host)) != 0 || (k = by_name(r, x->id, y->id)) != 0) return k;
+  if ((k = by_folder(r, x, y)) != 0 || (k = by_name(r, x->id, y->id)) != 0) return k;
   COMPARE(p2p);
   if ((k = by_name(r, x->func, y->func)) != 0) return k;
   COMPARE(sn);
@@ -64,7 +83,7 @@ static int sorter_new(struct ni_sorter **out, struct ni_run *r, const struct ni_
   struct ni_sorter *s = *out = calloc(1, sizeof *s);
   if (!s) return -ENOMEM;
   s->r = r;
-  s->p2p = w->kind[NI_KIND_P2P];
+  s->words = w;
   uint64_t limit = r->opt.memory_bytes / MEMORY_SHARE / r->opt.jobs;
   if (limit < ROWS_MIN * sizeof(struct row)) limit = ROWS_MIN * sizeof(struct row);
   return ni_sort_new(&s->sort, &r->store, limit, by_order, r);
@@ -92,6 +111,15 @@ static void give_row(struct ni_batch *b, const struct row *x) {
 #undef X
 }
 
+/* As ni_start_ns() has it, but for verbose logs, whose channels are not in a row: these have the time of their dump. */
+static int64_t start_of(const struct ni_sorter *s, const struct row *x) {
+  const bool enqueue = x->has >> H_enqueue_ns & 1, delta = x->has >> H_gpu_delta_ns & 1;
+  int64_t t;
+  if (enqueue && delta && !__builtin_add_overflow(x->enqueue_ns, x->gpu_delta_ns, &t)) return t;
+  const bool known = enqueue && x->timing != s->words->timing[NI_TIMING_KERNEL_GPU];
+  return ni_time_ns(known ? x->enqueue_ns : NI_NO_START, (uint64_t)x->dump_us);
+}
+
 /* Copies the rows of b, which stand in `range` of `file` behind those that were added before. */
 static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t file, uint32_t range) {
   enum { PIECE = 64 };
@@ -111,7 +139,8 @@ static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t fi
       x->host = r->process[m->process].host;
       x->id = r->comm[m->comm].id;
       x->rank = m->rank;
-      x->p2p = x->kind == s->p2p;
+      x->p2p = x->kind == s->words->kind[NI_KIND_P2P];
+      x->start_ns = start_of(s, x);
       x->file = file;
       x->range = range;
       x->at = s->at++;
@@ -137,16 +166,17 @@ static int sorter_end(struct ni_sorter *s) {
 struct merge {
   struct ni_run *r;
   struct ni_batch *batch;
-  struct ni_sum_file file;     /* of the host that is being written */
-  uint32_t host, n_hosts;
+  struct ni_sum_file file;     /* that is being written */
+  struct row in;               /* a row of its folder */
+  uint32_t n_folders;
   bool any;
 };
 
 /* "host=<name>": bytes that are no letter, digit, - _ or . become %XX, which readers turn back. */
-static void dir_name(const char *host, uint32_t number, char out[DIR_NAME_MAX + 16]) {
-  size_t n = (size_t)sprintf(out, "host=");
-  if (!*host) n += (size_t)sprintf(out + n, "__HIVE_DEFAULT_PARTITION__");
-  for (const unsigned char *p = (const unsigned char *)host; *p; p++) {
+static void dir_name(const char *key, const char *value, uint32_t number, char out[DIR_NAME_MAX + 16]) {
+  size_t n = (size_t)sprintf(out, "%s=", key);
+  if (!*value) n += (size_t)sprintf(out + n, "__HIVE_DEFAULT_PARTITION__");
+  for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
     unsigned c = *p;
     if (n + 3 > DIR_NAME_MAX) { /* too long for a folder: `hostname` in the rows has it all */
       sprintf(out + n, "~%u", number);
@@ -158,30 +188,52 @@ static void dir_name(const char *host, uint32_t number, char out[DIR_NAME_MAX + 
   out[n] = 0;
 }
 
-static int flush_host(struct merge *m) {
+/* The folder that a row is in, below the data set. Times are "2026-11-21" and "2026-11-21T08". */
+static void folder_of(const struct merge *m, const struct row *x, char *out, size_t size) {
+  static const char *const keys[NI_PARTITIONS] = {"", "host", "comm", "day", "hour"};
+  const struct ni_names *names = &m->r->names;
+  size_t n = 0;
+  for (const uint8_t *p = m->r->opt.partition; *p; p++) {
+    char dir[DIR_NAME_MAX + 16], time[40];
+    const int64_t hours = time_of(x, *p) * (*p == NI_PARTITION_DAY ? 24 : 1);
+    ni_second_text(hours * 3600, 'T', false, time);
+    time[*p == NI_PARTITION_DAY ? 10 : 13] = 0;
+    const char *value = *p == NI_PARTITION_HOST ? ni_name_text(names, x->host) : *p == NI_PARTITION_COMM ? ni_name_text(names, x->id) : time;
+    dir_name(keys[*p], value, m->n_folders, dir);
+    n += (size_t)snprintf(out + n, size - n, "%s%s", n ? "/" : "", dir);
+  }
+}
+
+static int flush_rows(struct merge *m) {
   int e = m->batch->n ? ni_parquet_write(m->r, &m->file, m->batch) : 0;
   ni_batch_clear(m->batch);
   return e;
 }
 
-static int end_host(struct merge *m) {
+static int end_folder(struct merge *m) {
   if (!m->any) return 0;
-  int e = flush_host(m);
+  int e = flush_rows(m);
   return e < 0 ? e : ni_parquet_close(m->r, &m->file);
 }
 
-static int begin_host(struct merge *m, uint32_t host) {
-  char dir[DIR_NAME_MAX + 16], path[4096];
-  int e = end_host(m);
+static int begin_folder(struct merge *m, const struct row *row) {
+  char folder[4 * (DIR_NAME_MAX + 16)], path[4096];
+  int e = end_folder(m);
   if (e < 0) return e;
-  dir_name(ni_name_text(&m->r->names, host), ++m->n_hosts, dir);
-  snprintf(path, sizeof path, "%s/dataset/%s", m->r->tmp_dir, dir);
-  if (mkdir(path, 0777) < 0) return -errno;
+  m->n_folders++;
+  folder_of(m, row, folder, sizeof folder);
+  const size_t base = (size_t)snprintf(path, sizeof path, "%s/dataset/", m->r->tmp_dir);
+  snprintf(path + base, sizeof path - base, "%s/", folder);
+  for (char *slash = strchr(path + base, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+    *slash = '/';
+  }
   free(m->file.parquet);
   m->any = true;
-  m->host = host;
+  m->in = *row;
   m->file = (struct ni_sum_file){.folder = "dataset"};
-  if (asprintf(&m->file.parquet, "%s/part-0", dir) < 0) {
+  if (asprintf(&m->file.parquet, "%s/part-0", folder) < 0) {
     m->file.parquet = NULL;
     return -ENOMEM;
   }
@@ -198,12 +250,12 @@ static int write_all(struct merge *m) {
     const struct row *row = item;
     if ((++n & 4095) == 0 && ni_run_stopped(r)) return -EINTR;
     e = 0;
-    if (!m->any || row->host != m->host) e = begin_host(m, row->host);
-    else if (m->batch->n == NI_BATCH_ROWS) e = flush_host(m);
+    if (!m->any || by_folder(r, &m->in, row) != 0) e = begin_folder(m, row);
+    else if (m->batch->n == NI_BATCH_ROWS) e = flush_rows(m);
     if (e < 0) return e;
     give_row(m->batch, row);
   }
-  return e < 0 ? e : end_host(m);
+  return e < 0 ? e : end_folder(m);
 }
 
 int ni_dataset_write(struct ni_run *r) {
@@ -287,6 +339,7 @@ static int close_part(void *rows) {
 
 int ni_records_init(struct ni_records *x, struct ni_run *r) {
   *x = (struct ni_records){.run = r, .sink = {x, open_part, add_row, close_part}, .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (!*r->opt.partition) *r->opt.partition = NI_PARTITION_HOST;
   return ni_batch_words(r, &x->words);
 }
 

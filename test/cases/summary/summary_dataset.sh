@@ -24,7 +24,17 @@ done
 "$build/nccl-inspector" summary "$work/a" "$work/b" --output-dir "$work/alone" $plain --no-parquet >/dev/null
 diff -r "$first/dataset" "$work/alone/dataset"
 [ ! -e "$work/alone/parquet_files" ]
-"$python" - "$first" <<'P'
+# By other folders, and by convert: the same rows.
+rc=0; "$build/nccl-inspector" convert "$work/a" "$work/b" --dataset "$work/by" --partition hour,comm -q 2>/dev/null || rc=$?
+[ $rc = 0 ] || [ $rc = 2 ]
+rc=0; "$build/nccl-inspector" convert "$work/a" "$work/b" --dataset "$work/day" --partition day -j 2 -q 2>/dev/null || rc=$?
+"$build/nccl-inspector" summary "$work/a" "$work/b" --output-dir "$work/day2" $plain --partition day -j 1 >/dev/null
+diff -r "$work/day/dataset" "$work/day2/dataset"
+for bad in day,day foo "" "host,"; do
+  rc=0; "$build/nccl-inspector" convert "$work/a" --dataset "$work/bad" --partition "$bad" 2>"$work/err" || rc=$?
+  [ $rc = 64 ] && grep -q 'want host, comm, day, hour' "$work/err"
+done
+"$python" - "$first" "$work" <<'P'
 import glob, os, sys
 import duckdb
 import pyarrow as pa, pyarrow.dataset as ds, pyarrow.parquet as pq
@@ -38,7 +48,8 @@ assert len(os.listdir(out + "/dataset")) == len(hosts)
 names = logs.schema.names
 assert [n for n in table.schema.names if n != "host"] == names
 row = lambda t: sorted(map(repr, zip(*(t[n].to_pylist() for n in names))))
-assert row(table) == row(logs) and table.num_rows > 100000
+all_rows = row(logs)
+assert row(table) == all_rows and table.num_rows > 100000
 for f in glob.glob(out + "/dataset/*/part-0.parquet"):
     t = pq.ParquetFile(f).read(columns=["id", "kind", "coll", "coll_sn", "rank", "dump_timestamp_us"])
     key = list(zip(*(t[n].to_pylist() for n in t.schema.names)))
@@ -46,5 +57,20 @@ for f in glob.glob(out + "/dataset/*/part-0.parquet"):
 db = duckdb.sql(f"select host, count(*), sum(coll_exec_time_us) from read_parquet('{out}/dataset/*/*.parquet', hive_partitioning=true) group by 1 order by 1").fetchall()
 log = duckdb.sql(f"select hostname, count(*), sum(coll_exec_time_us) from read_parquet('{out}/parquet_files/*.parquet') group by 1 order by 1").fetchall()
 assert db == log, (db, log)
+from datetime import datetime, timezone
+when = lambda r: (r["coll_enqueue_ns"] + r["coll_gpu_start_delta_ns"]) // 10**9 if r["coll_enqueue_ns"] else r["dump_timestamp_us"] // 10**6
+for folder, keys in (("by", ("hour", "comm")), ("day", ("day",))):
+    part = ds.dataset(sys.argv[2] + "/" + folder + "/dataset", partitioning=ds.partitioning(pa.schema([(k, pa.string()) for k in keys]), flavor="hive"))
+    t = part.to_table()
+    assert t.num_rows == logs.num_rows and (folder == "by" or row(t) == all_rows), folder
+    n = 0
+    for r in t.take(list(range(0, t.num_rows, 97))).to_pylist():
+        at = datetime.fromtimestamp(when(r), timezone.utc)
+        want = {"hour": at.strftime("%Y-%m-%dT%H"), "day": at.strftime("%Y-%m-%d"), "comm": r["id"]}
+        assert all(r[k] == want[k] for k in keys), r
+        n += 1
+    duck = duckdb.sql(f"select count(*), sum(coll_exec_time_us) from read_parquet('{sys.argv[2]}/{folder}/dataset/**/*.parquet', hive_partitioning=true)").fetchall()[0]
+    assert duck == (logs.num_rows, sum(logs["coll_exec_time_us"].to_pylist())), duck
+    print(folder, len(part.files), "files", n)
 print(f"{table.num_rows} rows of {len(hosts)} hosts agree")
 P

@@ -152,6 +152,7 @@ int ni_summarize_read(struct ni_run *r) {
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = ni_plan(r);
   if (e == 0) e = ni_role_map_read(r);
+  if (e == 0) e = ni_log_groups_read(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
   if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
@@ -272,6 +273,8 @@ void ni_summarize_free(struct ni_run *r) {
   ni_ranks_free(&r->opt.sn);
   free(r->roles.item);
   free(r->roles.text);
+  free(r->log_groups.text);
+  free(r->log_groups.name);
   free(r->marks.line);
   free(r->marks.at);
   ni_bucket_free(&r->rolled);

@@ -52,6 +52,7 @@ static const char *refuse(void *into) {
   struct ni_sum_options *o = into;
   if (o->shard && !o->partial) return "--shard reads a part of the logs, which is no result yet: name a file for it with --partial";
   if (o->partial && o->dataset) return "--dataset sorts all records, so it goes without --partial";
+  if (o->partial && o->groups) return "--groups needs all logs at once, so it goes without --partial";
   if (o->partial && o->output_dir) return "--partial writes no result: leave out --output-dir, it is for merge";
   if (o->partial && !o->shard) o->shard = o->shards = 1;
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
@@ -83,6 +84,8 @@ const struct ni_command ni_summary_command = {
          IN(step_by), .min = 1, .want = "the name of a communicator or a function, or mark"},
         {"time-granularity", 0, NI_OPT_TAKE, "W", "Also sums by time, in buckets so wide: 1ms to 1h (ms, s, m, h)", .want = "1ms to 1h",
          .take = take_width},
+        {"groups", 0, NI_OPT_TEXT, "FILE", "Lines `NAME: GLOB...`: figures for each such part of the logs, by the names of files", IN(groups),
+         .min = 1, .want = "a file"},
         {"comm-map", 0, NI_OPT_TEXT, "FILE", "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators",
          IN(comm_map), .min = 1, .want = "a file"},
         {"shard", 0, NI_OPT_TAKE, "I/N", "Read one of N parts of the logs, for --partial (merge puts them together)", .take = take_shard,

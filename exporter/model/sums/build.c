@@ -85,6 +85,8 @@ static int guess_ranks(struct ni_run *r, bool *stated) {
 
 static int build_processes(struct ni_run *r, struct ni_summary *s) {
   uint32_t n = r->who.n_processes, *order = NULL;
+  s->log_group = r->log_groups.name;
+  s->n_log_groups = r->log_groups.n;
   bool *stated = calloc(n + 1, sizeof *stated);
   int e = -ENOMEM;
   s->process = calloc(n + 1, sizeof *s->process);
@@ -104,7 +106,8 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
     if (e < 0) goto out;
     s->process[s->n_processes++] =
         (struct ni_process){.host = (uint32_t)s->n_hosts - 1, .pid = r->who.process[order[i]].pid, .rank = p->rank, .gpu = p->gpu,
-                            .rank_stated = stated[order[i]], .file = ni_name_text(&r->names, file),
+                            .rank_stated = stated[order[i]],
+                            .log_group = r->log_groups.n ? r->file[p->file].log_group : UINT32_MAX, .file = ni_name_text(&r->names, file),
                             .relative = NAN, .busbw_relative = NAN};
   }
   e = 0;

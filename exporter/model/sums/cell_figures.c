@@ -82,7 +82,7 @@ static int find_bucket(const struct ni_cell_sums *c, struct ni_sums *t, const st
                        struct ni_bucket_row **out) {
   const struct ni_cell *cell = &c->s->cell[c->cell];
   const struct ni_bucket_row key = {.bucket = ni_bucket_of(ni_time_ns(p->e.start_ns, p->e.dump_us), c->r->opt.bucket_ns), .comm = comm,
-                                    .log_group = NI_BUCKET_NONE, .func = cell->func,
+                                    .log_group = c->s->process[p->process].log_group, .func = cell->func,
                                     .kind = (uint32_t)cell->kind, .timing = p->e.timing};
   return ni_bucket_find(&t->buckets, &key, out);
 }

@@ -73,22 +73,21 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni
   return e < 0 ? e : ni_dist_stats(&d->busbw, 1e9, &x->busbw_gbs);
 }
 
-/* Processes stand by host, so a host's are neighbours. */
-static int add_hosts(const struct joining *j, struct ni_cell_result *out, uint32_t group,
-                     struct ni_group_sums *g) {
+/* What all processes of a host, or of a named part of the logs, come to. */
+static int add_parts(const struct joining *j, struct ni_slices *out, uint32_t group, const struct ni_group_sums *g, bool by_host) {
   const struct ni_summary *s = j->s;
+  const size_t parts = by_host ? s->n_hosts : s->n_log_groups;
   int e = 0;
-  for (uint32_t i = 0; e == 0 && i < s->n_processes;) {
+  for (uint32_t k = 0, i = 0; e == 0 && k < parts; k++) {
     struct ni_value_sums sum = {.us.limit = NI_DIST_LIMIT_SLICE, .busbw.limit = NI_DIST_LIMIT_SLICE};
-    uint32_t host = s->process[i].host;
     bool any = false;
-    for (; i < s->n_processes && s->process[i].host == host; i++) {
-      if (!g->process[i] || e < 0) continue;
+    for (i = by_host ? i : 0; i < s->n_processes && (!by_host || s->process[i].host == k); i++) { /* they stand by host */
+      if (!g->process[i] || e < 0 || (!by_host && s->process[i].log_group != k)) continue;
       any = true;
       e = ni_dist_merge(&sum.us, &g->process[i]->us);
       if (e == 0) e = ni_dist_merge(&sum.busbw, &g->process[i]->busbw);
     }
-    if (any && e == 0) e = add_slice(&out->host, group, host, &sum);
+    if (any && e == 0) e = add_slice(out, group, k, &sum);
     ni_dist_free(&sum.us);
     ni_dist_free(&sum.busbw);
   }
@@ -139,7 +138,8 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
     if (c->slices && g->comm[i]) e = add_slice(&out->comm, at, i, g->comm[i]);
   for (uint32_t i = 0; e == 0 && i < j->s->n_processes; i++)
     if (c->slices && g->process[i]) e = add_slice(&out->process, at, i, g->process[i]);
-  if (e == 0 && c->slices) e = add_hosts(j, out, at, g);
+  if (e == 0 && c->slices) e = add_parts(j, &out->host, at, g, true);
+  if (e == 0 && c->slices) e = add_parts(j, &out->log_group, at, g, false);
   /* Slow as a whole: twice the usual transfer time, and more. */
   for (uint32_t i = 0; i < g->n_slow && e == 0; i++) {
     struct ni_outlier o = g->slow[i];
@@ -180,8 +180,8 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
       if (e == 0) qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, by_mix);
     }
   /* There may be tens of thousands of cells with a few slices each. */
-  struct ni_slices *slices[] = {&out->comm, &out->process, &out->host};
-  for (size_t i = 0; i < 3; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
+  struct ni_slices *slices[] = {&out->comm, &out->process, &out->host, &out->log_group};
+  for (size_t i = 0; i < 4; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
   ni_array_fit(out->group, out->n_groups, out->cap_groups);
   return e;
 }
@@ -322,7 +322,7 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
   if (!j.by_size || !j.result) e = -ENOMEM;
-  j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + 1);
+  j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + s->n_log_groups + 1);
   if (j.slice_cells == 0) j.slice_cells = 1;
   s->no_bins = calloc(s->n_bins + 1, sizeof *s->no_bins);
   if (!s->no_bins) e = -ENOMEM;

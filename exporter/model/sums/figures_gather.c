@@ -28,13 +28,14 @@ void ni_cell_result_free(struct ni_cell_result *x, const struct ni_summary *s) {
   free(x->comm.item);
   free(x->process.item);
   free(x->host.item);
+  free(x->log_group.item);
   free(x->outlier);
   *x = (struct ni_cell_result){0};
 }
 
 /* All cells' shares, in order, into the result. */
 int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const struct ni_sums *t) {
-  size_t groups = 0, mixes = 0, comm = 0, process = 0, host = 0, outliers = 0;
+  size_t groups = 0, mixes = 0, comm = 0, process = 0, host = 0, log_group = 0, outliers = 0;
   for (size_t i = 0; i < s->n_cells; i++) {
     const struct ni_cell_result *x = &result[i];
     groups += x->n_groups;
@@ -42,6 +43,7 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
     comm += x->comm.n;
     process += x->process.n;
     host += x->host.n;
+    log_group += x->log_group.n;
     outliers += x->n_outliers;
   }
   s->group = calloc(groups + 1, sizeof *s->group);
@@ -49,8 +51,9 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
   s->by_comm = calloc(comm + 1, sizeof *s->by_comm);
   s->by_process = calloc(process + 1, sizeof *s->by_process);
   s->by_host = calloc(host + 1, sizeof *s->by_host);
+  s->by_log_group = calloc(log_group + 1, sizeof *s->by_log_group);
   s->outlier = calloc(outliers + t->n_late + 1, sizeof *s->outlier);
-  if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->outlier) return -ENOMEM;
+  if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->by_log_group || !s->outlier) return -ENOMEM;
   for (size_t i = 0; i < s->n_cells; i++) {
     struct ni_cell_result *x = &result[i];
     uint32_t base = (uint32_t)s->n_groups;
@@ -64,6 +67,7 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
     move_slices(s->by_comm, &s->n_by_comm, &x->comm, base);
     move_slices(s->by_process, &s->n_by_process, &x->process, base);
     move_slices(s->by_host, &s->n_by_host, &x->host, base);
+    move_slices(s->by_log_group, &s->n_by_log_group, &x->log_group, base);
     for (uint32_t o = 0; o < x->n_outliers; o++) {
       s->outlier[s->n_outliers] = x->outlier[o];
       s->outlier[s->n_outliers++].group += base;

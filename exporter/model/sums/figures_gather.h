@@ -21,7 +21,7 @@ struct ni_cell_result {
   size_t cap_groups;
   struct ni_mix *mix;
   size_t n_mix, cap_mix;
-  struct ni_slices comm, process, host;
+  struct ni_slices comm, process, host, log_group;
   struct ni_outlier *outlier;
   uint32_t n_outliers;
   size_t cap_outliers;

@@ -116,6 +116,7 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->by_comm);
   free(s->by_process);
   free(s->by_host);
+  free(s->by_log_group);
   free(s->outlier);
   free(s->pair);
   ni_beside_free(&s->beside);

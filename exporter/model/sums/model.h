@@ -179,6 +179,7 @@ struct ni_process {
   int32_t first, last;       /* with several: the lowest and the highest of them */
   int32_t gpu;               /* index on its host, -1: not known, or several */
   const char *file;          /* one of its files, as found */
+  uint32_t log_group;        /* index into log_group; UINT32_MAX: none */
   uint64_t records;
   double exec_ns;            /* sum over records */
   uint64_t compared;         /* collective operations in which two ranks or more were seen */
@@ -384,7 +385,9 @@ struct ni_summary {
   struct ni_comm_row *comm;
   struct ni_process *process;
   struct ni_host *host;
-  struct ni_slice *by_comm, *by_process, *by_host; /* by group, then of */
+  const char **log_group;      /* names of --groups; the run's */
+  size_t n_log_groups, n_by_log_group;
+  struct ni_slice *by_comm, *by_process, *by_host, *by_log_group; /* by group, then of */
   struct ni_outlier *outlier;
   size_t n_cells, n_groups, n_mix, n_comms, n_processes, n_hosts, n_by_comm, n_by_process, n_by_host, n_outliers;
   uint64_t groups_without_slices; /* left out of by_comm, by_process, by_host for their number */

@@ -26,6 +26,7 @@
 #include "format/line.h"
 #include "model.h"
 #include "exporter/base/name_table.h"
+#include "exporter/model/sums/work/log_groups.h"
 #include "exporter/model/sums/work/roles.h"
 #include "exporter/model/sums/reading/step_marks.h"
 #include "exporter/model/sums/packed/segment.h"
@@ -56,6 +57,7 @@ struct ni_sum_options {
   struct ni_ranks rank, sn;
   uint64_t skip_first;
   const char *step_by;         /* what ends a step; NULL: it is found */
+  const char *groups;          /* a file that names parts of the logs (work/log_groups.h); NULL: none */
   uint64_t bucket_ns;          /* --time-granularity; 0: no sums by time */
   const char *comm_map;        /* a file that says roles of communicators (work/roles.h); NULL: none */
 };
@@ -104,6 +106,7 @@ struct ni_parquet_file;
 struct ni_sum_file {
   const struct ni_file *file;
   char *parquet;               /* base name of its Parquet file */
+  uint32_t log_group;          /* in log_groups; NI_BUCKET_NONE */
   const char *folder;          /* of that, in the output; NULL: parquet_files */
   int n_ranges;
   atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
@@ -154,6 +157,7 @@ struct ni_run {
   struct ni_scan_plan plan;
   bool has_counters;           /* some file is one of `counters record`: covers are wanted */
   struct ni_role_map roles;    /* of opt.comm_map */
+  struct ni_log_groups log_groups; /* of opt.groups */
   struct ni_step_marks marks;
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */

@@ -80,6 +80,11 @@ static void name_host(FILE *f, const struct ni_summary *s, uint32_t i) {
   putc(',', f);
 }
 
+static void name_log_group(FILE *f, const struct ni_summary *s, uint32_t i) {
+  ni_csv_text(f, s->log_group[i]);
+  putc(',', f);
+}
+
 static void write_rolled(FILE *f, const struct ni_summary *s) {
   fputs("kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,min_us,p50_us_at_most,"
         "p99_us_at_most,max_us\n", f);
@@ -150,11 +155,13 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
 
 int ni_write_tables(const struct ni_summary *s, const char *dir) {
   static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
-                                     "summary_p2p_by_pair", "summary_rollups", "counters"};
+                                     "summary_p2p_by_pair", "summary_rollups", "counters", "summary_by_log_group"};
   char path[PATH_MAX];
   int e = 0;
-  for (int i = 0; e == 0 && i < 7; i++) {
-    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled) || (i == 6 && !s->beside.n_rows)) continue;
+  for (int i = 0; e == 0 && i < 8; i++) {
+    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled) || (i == 6 && !s->beside.n_rows) ||
+        (i == 7 && !s->n_log_groups))
+      continue;
     snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
     if (!f) return -errno;
@@ -165,7 +172,8 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
       case 3: write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host); break;
       case 4: write_pairs(f, s); break;
       case 5: write_rolled(f, s); break;
-      default: ni_beside_csv(f, s);
+      case 6: ni_beside_csv(f, s); break;
+      default: write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group);
     }
     e = ni_out_end(f);
   }

@@ -46,7 +46,7 @@ static struct value *when(const struct ni_summary *s, int64_t bucket, struct val
 #define PUT_REAL(x) *v++ = (struct value){.real = (x)}
 
 static const struct column of_records[] = {
-    WHEN, {"id", TEXT}, {"comm_name", TEXT}, {"kind", TEXT}, {"func", TEXT}, {"timing_source", TEXT}, {"operations", WHOLE},
+    WHEN, {"log_group", TEXT}, {"id", TEXT}, {"comm_name", TEXT}, {"kind", TEXT}, {"func", TEXT}, {"timing_source", TEXT}, {"operations", WHOLE},
     {"records", WHOLE}, {"bytes", WHOLE}, {"exec_time_us", REAL}, {"mean_us", REAL}, {"max_us", REAL}, {"busbw_gbs", REAL},
     {"late", WHOLE}, {"late_us", REAL}};
 
@@ -55,6 +55,7 @@ static void record_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_comm_row *c = &s->comm[x->comm];
   const uint64_t with = x->records - x->no_bandwidth;
   v = when(s, x->bucket, v);
+  PUT_TEXT(x->log_group == NI_BUCKET_NONE ? NULL : s->log_group[x->log_group]);
   PUT_TEXT(c->id);
   PUT_TEXT(c->name);
   PUT_TEXT(ni_kind_names[x->kind]);

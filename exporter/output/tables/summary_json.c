@@ -129,6 +129,33 @@ static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
   else ni_json_i64(j, "global_rank", p->rank);
 }
 
+/* What the processes of each named part of the logs come to. */
+static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
+  ni_json_array(j, "log_groups");
+  for (uint32_t k = 0; k < s->n_log_groups; k++) {
+    uint64_t ranks = 0, records = 0, late = 0;
+    double exec_ns = 0, late_ns = 0;
+    for (size_t i = 0; i < s->n_processes; i++) {
+      const struct ni_process *p = &s->process[i];
+      if (p->log_group != k) continue;
+      ranks++;
+      records += p->records;
+      exec_ns += p->exec_ns;
+      late += p->late;
+      late_ns += p->late_ns;
+    }
+    ni_json_object(j, NULL);
+    ni_json_text(j, "log_group", s->log_group[k]);
+    ni_json_u64(j, "ranks", ranks);
+    ni_json_u64(j, "records", records);
+    ni_json_f64(j, "exec_time_us", exec_ns / 1e3);
+    ni_json_u64(j, "late", late);
+    ni_json_f64(j, "late_us", late_ns / 1e3);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
 static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field of_process[] = {
       NI_JSON(ni_process, records), BY(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
@@ -156,6 +183,7 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   }
   ni_json_end_array(j);
   OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
+  if (s->n_log_groups) json_log_groups(j, s);
 }
 
 /* What an entry stands for, and who began it. */

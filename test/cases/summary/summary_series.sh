@@ -29,3 +29,13 @@ for bad in 0 1 0ms 2h 1.5s 90000000000000000000s 1us -1s; do
   rc=0; "$build/nccl-inspector" summary logs --time-granularity=$bad 2>err.txt || rc=$?
   [ $rc = 64 ] && grep -q 'want 1ms to 1h' err.txt || { echo "$bad: $rc"; cat err.txt; exit 1; }
 done
+
+# --groups: the logs of a host each, and one log of its own before these; sums by group are those of its logs.
+printf '# parts\nlate: node-1-pid7002.jsonl\nfirst: *node-0-pid*\nrest of it: nothing* *node-1-pid*\n' >groups
+series 1s --groups groups
+python3 "$root/test/lib/series_truth.py" logs out 1000000000 groups
+for bad in 'x: *.nothing|no log is of group .x.' 'x *|want NAME: GLOB' 'x: *\nx: *|is there already' '# nothing|no group in it'; do
+  printf '%b\n' "${bad%%|*}" >bad
+  rc=0; "$build/nccl-inspector" summary logs --output-dir none --groups bad 2>err.txt >/dev/null || rc=$?
+  [ $rc = 1 ] && grep -q "${bad##*|}" err.txt && [ ! -e none ] || { echo "$bad: $rc"; cat err.txt; exit 1; }
+done

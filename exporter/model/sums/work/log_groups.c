@@ -1,0 +1,67 @@
+#include "log_groups.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/model/sums/state.h"
+
+/* Which logs match one of the globs, and are of no group yet. */
+static size_t assign(struct ni_run *r, char *globs, uint32_t group) {
+  size_t n = 0;
+  char *save = NULL;
+  for (char *glob = strtok_r(globs, " \t\r", &save); glob; glob = strtok_r(NULL, " \t\r", &save))
+    for (size_t i = 0; i < r->files.n; i++) {
+      const char *path = r->files.file[i].path;
+      if (fnmatch(glob, path, 0) != 0 && fnmatch(glob, ni_path_name(path), 0) != 0) continue;
+      n++;
+      if (r->file[i].log_group == NI_BUCKET_NONE) r->file[i].log_group = group;
+    }
+  return n;
+}
+
+static int take_line(struct ni_run *r, char *line, unsigned line_no) {
+  struct ni_log_groups *g = &r->log_groups;
+  const char *path = r->opt.groups;
+  line += strspn(line, " \t");
+  if (!*line || *line == '#' || *line == '\r') return 0;
+  const size_t len = strcspn(line, ":");
+  if (len == 0 || !line[len]) return ni_run_fail(r, -EINVAL, "%.200s:%u: want NAME: GLOB...", path, line_no), -EINVAL;
+  line[len] = 0;
+  for (size_t i = 0; i < g->n; i++)
+    if (strcmp(g->name[i], line) == 0) return ni_run_fail(r, -EINVAL, "%.200s:%u: group '%.100s' is there already", path, line_no, line), -EINVAL;
+  if (g->n == NI_LOG_GROUPS_MAX) return ni_run_fail(r, -EFBIG, "%.200s: more than %u groups", path, NI_LOG_GROUPS_MAX), -EFBIG;
+  if (!ni_array_room(g->name, g->n, g->cap)) return -ENOMEM;
+  g->name[g->n++] = line;
+  if (assign(r, line + len + 1, (uint32_t)g->n - 1)) return 0;
+  ni_run_fail(r, -ENOENT, "%.200s:%u: no log is of group '%.100s'; globs are compared with paths such as %.200s", path, line_no, line,
+              r->files.n ? r->files.file[0].path : "-");
+  return -ENOENT;
+}
+
+int ni_log_groups_read(struct ni_run *r) {
+  const char *path = r->opt.groups;
+  struct ni_log_groups *g = &r->log_groups;
+  for (size_t i = 0; i < r->files.n; i++) r->file[i].log_group = NI_BUCKET_NONE;
+  if (!path) return 0;
+  FILE *f = fopen(path, "re");
+  int e = f ? 0 : -errno;
+  if (f && !(g->text = calloc(NI_LOG_GROUPS_BYTES + 2, 1))) e = -ENOMEM;
+  size_t n = e == 0 ? fread(g->text, 1, NI_LOG_GROUPS_BYTES + 1, f) : 0;
+  if (f && ferror(f)) e = -EIO;
+  if (f) fclose(f);
+  if (n > NI_LOG_GROUPS_BYTES) ni_run_fail(r, e = -EFBIG, "%.200s: more than %u bytes", path, NI_LOG_GROUPS_BYTES);
+  if (e == 0 && memchr(g->text, 0, n)) ni_run_fail(r, e = -EINVAL, "%.200s: a byte 0 in it", path);
+  unsigned line_no = 1;
+  for (char *line = e == 0 ? g->text : NULL, *end; e == 0 && line; line = end, line_no++) {
+    end = strchr(line, '\n');
+    if (end) *end++ = 0;
+    e = take_line(r, line, line_no);
+  }
+  if (e == 0 && !g->n) ni_run_fail(r, e = -EINVAL, "%.200s: no group in it; want lines NAME: GLOB...", path);
+  if (e < 0) ni_run_fail(r, e, "%.200s: %s", path, strerror(-e)); /* the first text stays */
+  return e;
+}

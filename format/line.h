@@ -354,6 +354,7 @@ struct ni_line {
   struct ni_meta meta;
   const char *kind_name;     /* the key that holds the record */
   const char *bad_key;       /* of a rejected line: the key at fault, or NULL */
+  uint32_t head_no;          /* of the reader: lines with the same number, not 0, have the same ident, and meta but for the time */
   uint32_t unknown_keys;
   const char *unknown_key;   /* the first one, NULL: none */
   const struct ni_trace *trace; /* NULL: not verbose */

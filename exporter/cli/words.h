@@ -66,6 +66,11 @@ struct ni_opt {
   {"box-dir", 0, NI_OPT_TEXT, "DIR", "Where the black boxes of this machine lie (default " NI_BOX_DIR ")", NI_INTO(type, box_dir)}
 #define NI_ROW_JSON(type, command) \
   {"json", 0, NI_OPT_FLAG, NULL, "JSON on standard output (schema nccl-inspector-" command "-1)", NI_INTO(type, json)}
+#define NI_ROWS_INDEX(type) \
+  {"no-index", 0, NI_OPT_FLAG, NULL, "Read the logs as if there were no index, and leave none", NI_INTO(type, index.off)}, \
+  {"index-dir", 0, NI_OPT_TEXT, "DIR", "Where the index lies (default: beside the logs, else in the cache of the user)", NI_INTO(type, index.dir), \
+   .min = 1, .want = "a folder"}, \
+  {"reindex", 0, NI_OPT_FLAG, NULL, "Make the index anew", NI_INTO(type, index.reindex)}
 #define NI_ROWS_FILTERS(type, what, whose) \
   {"since", 0, NI_OPT_WHEN, "TIME", \
    "Only " what " from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", \

@@ -13,6 +13,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/table.h"
 #include "exporter/cli/command.h"
+#include "exporter/index/atlas.h"
 #include "result.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/ledger/judge.h"
@@ -31,6 +32,7 @@ struct check {
   } *expect;
   size_t n_expect, cap_expect;
   bool json, quiet, all;
+  struct ni_atlas_options index;
   struct ni_progress progress;
   struct ni_ledger ledger;
 };
@@ -368,6 +370,7 @@ const struct ni_command ni_check_command = {
     .about = "Are these logs complete and sound? Totals, losses by cause, and a verdict.", .run = ni_check_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct check, 1),
+        NI_ROWS_INDEX(struct check),
         {"expect", 0, NI_OPT_TAKE, "FUNC=N", "Exactly N operations of FUNC in the whole input; repeatable", .take = expect,
          .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
         {"partial", 0, NI_OPT_FLAG, NULL, "The input holds some of the ranks only: do not ask for the others",
@@ -394,9 +397,15 @@ static void judge_expect(struct check *c) {
   }
 }
 
+static const struct ni_atlas_options *index_options; /* of the command line */
+
 static int read_here(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) {
   (void)in;
-  return ni_ledger_read(c, files, ni_scan_jobs(), progress);
+  struct ni_atlas *atlas;
+  int e = ni_atlas_open(&atlas, "nccl-inspector check", files, index_options, false);
+  if (e == 0) e = ni_atlas_read_ledger(atlas, c, files, ni_scan_jobs(), progress);
+  ni_atlas_close(atlas, e == 0, NULL);
+  return e;
 }
 
 int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) = read_here;
@@ -410,6 +419,7 @@ int ni_check_run(int argc, char **argv) {
   if (e == -ENOENT) goto out;
   if (e == 0) ni_ledger_runs(&c.ledger, &c.runs, &c.files);
   c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
+  index_options = &c.index;
   if (e == 0) e = ni_check_work(&c.ledger, &c.files, &c.inputs, &c.progress);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) {

@@ -147,10 +147,17 @@ static int hang(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
+static void close_index(struct ni_run *r, bool done) {
+  ni_atlas_close(r->atlas, done, NULL);
+  r->atlas = NULL;
+}
+
 int ni_summarize_read(struct ni_run *r) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  int e = ni_plan(r);
+  bool alone = !r->partial && !r->agree; /* others read other shards */
+  int e = alone ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
+  if (e == 0) e = ni_plan(r);
   if (e == 0) e = ni_role_map_read(r);
   if (e == 0) e = ni_log_groups_read(r);
   if (e == 0) e = ni_resolve_times(r);
@@ -163,6 +170,7 @@ int ni_summarize_read(struct ni_run *r) {
     int ended = ni_records_end(&records);
     if (e == 0) e = ended;
   }
+  close_index(r, e == 0);
   return e;
 }
 
@@ -250,6 +258,7 @@ void ni_summarize_free(struct ni_run *r) {
   }
   free(r->file);
   ni_partial_free(r);
+  close_index(r, false);
   ni_scan_plan_free(&r->plan);
   ni_ledger_free(&r->ledger);
   ni_files_free(&r->files);
@@ -271,6 +280,7 @@ void ni_summarize_free(struct ni_run *r) {
   ni_words_free(&r->opt.host);
   ni_ranks_free(&r->opt.rank);
   ni_ranks_free(&r->opt.sn);
+  ni_ranks_free(&r->opt.size);
   free(r->roles.item);
   free(r->roles.text);
   free(r->log_groups.text);

@@ -63,6 +63,11 @@ static const char *refuse(void *into) {
   return text;
 }
 
+static int take_size(const struct ni_opt *o, void *into, const char *arg) {
+  (void)o;
+  return ni_sizes_add(&((struct ni_sum_options *)into)->size, arg);
+}
+
 #define IN(member) NI_INTO(struct ni_sum_options, member)
 const struct ni_command ni_summary_command = {
     .name = "summary", .need = NI_NEED_AFTER, .purpose = "figures, tables, Parquet files, plots and one page from logs",
@@ -77,6 +82,9 @@ const struct ni_command ni_summary_command = {
          .want = "zstd|snappy|gzip|none"},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
         NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
+        {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M", .take = take_size,
+         .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
+        NI_ROWS_INDEX(struct ni_sum_options),
         {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(sn)},
         {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
          IN(skip_first)},

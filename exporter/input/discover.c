@@ -30,12 +30,13 @@ static int add_bad(struct ni_files *f, const char *path, int error, bool named) 
   return 0;
 }
 
+static int64_t ns_of(const struct timespec *t) { return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec; }
+
 static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
   char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
   if (!copy) return -ENOMEM;
   f->file[f->n++] = (struct ni_file){.path = copy, .bytes = (uint64_t)st->st_size, .dev = st->st_dev, .ino = st->st_ino,
-                                         .owner = st->st_uid,
-                                         .mtime_ns = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec};
+                                         .owner = st->st_uid, .mtime_ns = ns_of(&st->st_mtim), .ctime_ns = ns_of(&st->st_ctim)};
   return 0;
 }
 

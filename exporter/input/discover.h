@@ -29,6 +29,7 @@ struct ni_file {
   dev_t dev;
   ino_t ino;
   uid_t owner;
+  int64_t ctime_ns;  /* the same of its inode */
   uint32_t run;   /* which of the runs in the input, from 1; 0: nobody asked, or no line tells (exporter/model/who/who.h) */
   bool elsewhere; /* another shard of the input has it: it is in the list, and nobody reads it here */
   struct ni_log_head head;

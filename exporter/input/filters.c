@@ -222,6 +222,29 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
   return 0;
 }
 
+int ni_sizes_add(struct ni_ranks *r, const char *list) {
+  if (!*list) return -EINVAL;
+  for (const char *p = list; *p; p += *p == ',') {
+    char word[64];
+    size_t n = strcspn(p, ",");
+    if (n >= sizeof word) return -EINVAL;
+    memcpy(word, p, n);
+    word[n] = 0;
+    char *dash = strchr(word, '-');
+    uint64_t from, to;
+    if (dash) *dash = 0;
+    int e = ni_parse_size(word, &from);
+    if (e == 0) e = ni_parse_size(dash ? dash + 1 : word, &to);
+    if (e < 0 || to < from || to > INT64_MAX) return -EINVAL;
+    if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
+    r->span[r->n].from = (int64_t)from;
+    r->span[r->n].met = false;
+    r->span[r->n++].to = (int64_t)to;
+    p += n;
+  }
+  return 0;
+}
+
 void ni_ranks_free(struct ni_ranks *r) {
   free(r->span);
   free(r->seen);

@@ -55,6 +55,8 @@ bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *nam
 
 /* Adds "0-7,16". 0, -EINVAL or -ENOMEM. */
 int ni_ranks_add(struct ni_ranks *r, const char *list);
+/* The same of sizes in bytes: "4K,1M-16M". */
+int ni_sizes_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 #ifdef NI_HAVE_ISAL
+#include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #endif
 
@@ -117,6 +118,14 @@ enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **i
   if (!z->is_zlib) return step_isal(z, in, in_len, out, out_len);
 #endif
   return step_zlib(z, in, in_len, out, out_len);
+}
+
+uint32_t ni_crc32(uint32_t crc, const void *bytes, size_t n) {
+#ifdef NI_HAVE_ISAL
+  return crc32_gzip_refl(crc, bytes, n);
+#else
+  return (uint32_t)crc32_z(crc, bytes, n);
+#endif
 }
 
 const char *ni_inflate_result_name(enum ni_inflate_result r) {

@@ -34,6 +34,9 @@ void ni_inflater_reset(struct ni_inflater *z);
 enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
                                         size_t *out_len);
 
+/* CRC-32 as gzip has it, of n bytes behind those whose sum is crc (0: none). Any thread. */
+uint32_t ni_crc32(uint32_t crc, const void *bytes, size_t n);
+
 const char *ni_inflate_result_name(enum ni_inflate_result r);
 
 #endif

@@ -30,6 +30,19 @@ struct ni_reader {
   size_t max_line;
   uint64_t skipped;      /* bytes already dropped of a line that is too long */
   struct ni_reader_stats stats;
+  /* Borders. Places in the text are counted from the beginning of the range, in plain files from that of the file. */
+  bool borders, at_border;
+  char last;             /* of the text so far */
+  uint64_t text_at;      /* the place of text[0] */
+  uint64_t entered;      /* the border before, in the file */
+  uint32_t crc;          /* of the file from there on */
+  size_t summed;         /* plain: text[0..summed) is in crc */
+  struct mark {
+    uint64_t text;
+    struct ni_border b;
+  } maybe, *mark, here;  /* maybe: a member begins there, but its text is yet to come. mark: of lines to be handed out */
+  uint32_t crc_behind;   /* of the file from maybe on */
+  size_t n_marks, cap_marks, next_mark;
 };
 
 /* Reads at the reader's place; 0 at the end of the range. */
@@ -81,6 +94,64 @@ static void drop_partial(struct ni_reader *r) {
   if (!lf) r->skipped = 0;
 }
 
+static const char head[] = NI_LINE_HEAD;
+
+/* The bytes of the file that were used up. */
+static void sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
+  if (!r->borders || !n) return;
+  r->crc = ni_crc32(r->crc, bytes, n);
+  if (r->maybe.b.at) r->crc_behind = ni_crc32(r->crc_behind, bytes, n);
+}
+
+/* A member is over: does a border come here? */
+static void may_enter(struct ni_reader *r) {
+  uint64_t at = in_offset(r);
+  r->maybe.b.at = 0;
+  if (!r->borders || r->last != '\n' || at / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP) return;
+  r->maybe = (struct mark){r->text_at + r->end, {at, r->crc}};
+  r->crc_behind = 0;
+}
+
+/* The text of the member that began there is here. */
+static int enter(struct ni_reader *r) {
+  struct mark *m = &r->maybe;
+  if (!m->b.at || r->text_at + r->end < m->text + sizeof head - 1) return 0;
+  if (m->text >= r->text_at && memcmp(r->text + (m->text - r->text_at), head, sizeof head - 1) == 0) {
+    if (r->next_mark == r->n_marks) r->next_mark = r->n_marks = 0;
+    if (!ni_array_room(r->mark, r->n_marks, r->cap_marks)) return -ENOMEM;
+    r->mark[r->n_marks++] = *m;
+    r->entered = m->b.at;
+    r->crc = r->crc_behind;
+  }
+  m->b.at = 0;
+  return 0;
+}
+
+/* Plain text up to there goes into the sum. */
+static void sum_text(struct ni_reader *r, size_t to) {
+  if (r->borders && !r->stats.gzip) r->crc = ni_crc32(r->crc, r->text + r->summed, to - r->summed);
+  r->summed = to;
+}
+
+/* The line from pos on is handed out next. */
+static void look_for_border(struct ni_reader *r, size_t len) {
+  uint64_t at = r->text_at + r->pos;
+  r->at_border = false;
+  if (!r->stats.gzip) {
+    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN ||
+        memcmp(r->text + r->pos, head, sizeof head - 1) != 0)
+      return;
+    sum_text(r, r->pos);
+    r->here = (struct mark){at, {at, r->crc}};
+    r->entered = at;
+    r->crc = 0;
+    r->at_border = true;
+  } else if (r->next_mark < r->n_marks && r->mark[r->next_mark].text <= at) {
+    r->here = r->mark[r->next_mark++];
+    r->at_border = r->here.text == at; /* it always is: the text before it ends with a line feed */
+  }
+}
+
 /* Between members: true when the next one begins at in[in_pos]. */
 static bool find_member(struct ni_reader *r) {
   bool reported = false;
@@ -95,6 +166,7 @@ static bool find_member(struct ni_reader *r) {
       reported = true;
       r->stats.garbage_bytes++;
     }
+    sum(r, p, 1);
     r->in_pos++;
   }
   r->end_of_text = true;
@@ -123,7 +195,7 @@ static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   r->end_of_text = true;
 }
 
-static void fill_gzip(struct ni_reader *r) {
+static int fill_gzip(struct ni_reader *r) {
   while (r->end < r->size && !r->end_of_text) {
     if (!r->in_member) {
       if (!find_member(r)) break;
@@ -140,8 +212,12 @@ static void fill_gzip(struct ni_reader *r) {
     r->in_pos = r->in_len - in_left;
     r->end += out_had - out_left;
     r->stats.text_bytes += out_had - out_left;
+    sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
+    if (out_had > out_left) r->last = r->text[r->end - 1];
+    if (r->borders && enter(r) < 0) return -ENOMEM;
     if (z == NI_INF_END) {
       r->in_member = false;
+      may_enter(r);
     } else if (z != NI_INF_MORE) {
       damage(r, z, r->member_at);
       resync(r, z);
@@ -155,18 +231,18 @@ static void fill_gzip(struct ni_reader *r) {
       }
     }
   }
+  return 0;
 }
 
 /* More text behind end. */
-static void fill(struct ni_reader *r) {
-  if (r->stats.gzip) {
-    fill_gzip(r);
-    return;
-  }
+static int fill(struct ni_reader *r) {
+  if (r->stats.gzip) return fill_gzip(r);
   size_t n = read_some(r, r->text + r->end, r->size - r->end);
   r->end += n;
   r->stats.text_bytes += n;
+  if (n > 0) r->last = r->text[r->end - 1];
   if (n == 0) r->end_of_text = true;
+  return 0;
 }
 
 /* Room for more: the unfinished line moves to the front; a line that fills the buffer gets a larger one or is dropped. */
@@ -174,10 +250,15 @@ static int make_room(struct ni_reader *r) {
   size_t have = r->end - r->pos;
   if (r->skipped || have > r->max_line) {
     r->skipped += have;
-    r->pos = r->searched = r->end = 0;
+    sum_text(r, r->end);
+    r->text_at += r->end;
+    r->pos = r->searched = r->end = r->summed = 0;
     return 0;
   }
   if (r->pos > 0) {
+    sum_text(r, r->pos);
+    r->summed = 0;
+    r->text_at += r->pos;
     memmove(r->text, r->text + r->pos, have);
     r->searched -= r->pos;
     r->pos = 0;
@@ -193,6 +274,7 @@ static int make_room(struct ni_reader *r) {
 
 static void hand_out(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
   size_t len = line_end - r->pos;
+  if (r->borders) look_for_border(r, len);
   out->text = r->text + r->pos;
   out->room = r->size + NI_PARSE_PADDING - r->pos;
   out->unterminated = !terminated;
@@ -229,12 +311,12 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
       return 1;
     }
     int e = make_room(r);
+    if (e == 0) e = fill(r);
     if (e < 0) {
       r->end_of_text = true;
       r->pos = r->searched = r->end;
       return e;
     }
-    fill(r);
   }
 }
 
@@ -247,7 +329,8 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   if (!r) return -ENOMEM;
   r->max_line = opt->max_line_bytes ? opt->max_line_bytes : NI_MAX_LINE_BYTES;
   r->size = TEXT_BYTES;
-  r->at = opt->from;
+  r->at = r->entered = opt->from;
+  r->borders = opt->borders;
   r->to = opt->to ? opt->to : UINT64_MAX >> 1;
   r->text = calloc(1, r->size + NI_PARSE_PADDING);
   r->in = malloc(IN_BYTES);
@@ -275,6 +358,9 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
     if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0) r->in_pos = 3;
     r->end = r->in_len - r->in_pos;
     memcpy(r->text, r->in + r->in_pos, r->end);
+    r->text_at = opt->from + r->in_pos;
+    if (r->end) r->last = r->text[r->end - 1];
+    r->borders &= r->in_pos == 0; /* a file with a mark is read whole */
     r->stats.text_bytes = r->end;
     r->in_pos = r->in_len;
   }
@@ -291,7 +377,19 @@ void ni_reader_close(struct ni_reader *r) {
   ni_inflater_free(r->inflater);
   free(r->in);
   free(r->text);
+  free(r->mark);
   free(r);
 }
 
 const struct ni_reader_stats *ni_reader_stats(const struct ni_reader *r) { return &r->stats; }
+
+bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
+  if (r->at_border) *out = r->here.b;
+  return r->at_border;
+}
+
+bool ni_reader_rest(struct ni_reader *r, struct ni_border *out) {
+  sum_text(r, r->end);
+  *out = (struct ni_border){r->at, r->crc};
+  return r->borders && !r->stats.damages && !r->in_member && r->last == '\n';
+}

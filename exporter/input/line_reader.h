@@ -30,7 +30,21 @@ struct ni_reader_options {
   size_t max_line_bytes; /* 0: NI_MAX_LINE_BYTES */
   enum ni_inflate_engine engine;
   uint64_t from, to;     /* bytes of the file, from ni_reader_split(); 0, 0: all of it */
+  bool borders;          /* ni_reader_border() is asked for */
 };
+
+/*
+ * Where a file can be entered, and what lies before: the first line with a header of its own in each so many bytes of the file,
+ * counted from its beginning (NI_BORDER_GZIP, NI_BORDER_PLAIN), in gzip the first one that begins a member. So borders are the same
+ * whatever ranges the file is read in.
+ */
+struct ni_border {
+  uint64_t at;           /* byte of the file */
+  uint32_t crc;          /* CRC-32 of the bytes of the file from the border before, or the beginning of the range, to here */
+};
+#define NI_BORDER_GZIP (16u << 10)
+#define NI_BORDER_PLAIN (256u << 10)
+#define NI_LINE_HEAD "{\"header\"" /* a line that begins so belongs to no marker before it */
 
 struct ni_text {
   char *text;            /* until the next call on this reader; may be written to, len bytes */
@@ -65,5 +79,9 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out);
 
 const struct ni_reader_stats *ni_reader_stats(const struct ni_reader *r);
 
+/* Is the line that was handed out last the first one behind a border? */
+bool ni_reader_border(const struct ni_reader *r, struct ni_border *out);
+/* After the last line: the end of what was read, and the sum of what lies before it. false: it ends within a line or a member. */
+bool ni_reader_rest(struct ni_reader *r, struct ni_border *out);
 
 #endif

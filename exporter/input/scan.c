@@ -95,6 +95,12 @@ static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t li
   return e < 0 ? e : to->take(to->arg, l, line_no);
 }
 
+static int map_line(struct ni_scan *s, struct ni_granules *g, const struct ni_reader *reader, const struct ni_text *t, bool sound) {
+  struct ni_border b;
+  int e = ni_reader_border(reader, &b) ? ni_granules_border(g, &b) : 0;
+  return e < 0 || !sound ? e : ni_granules_take(g, &s->line, t->text, t->len);
+}
+
 static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct ni_scan_to *to, struct ni_scan_end *end) {
   const struct ni_reader_stats *stats = ni_reader_stats(reader);
   struct ni_text t;
@@ -102,6 +108,7 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
   int e = 0, got = 0;
   for (unsigned since = 1; e == 0 && (got = ni_reader_next(reader, &t)) == 1; since++) {
     enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(s->parser, t.text, t.len, t.room, &s->line);
+    if (to->granules && (e = map_line(s, to->granules, reader, &t, why == NI_OK)) < 0) break;
     if (why == NI_OK) e = take_line(s, to, t.line_no);
     else if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
     else if (why == NI_REJ_BLANK) end->blank++;
@@ -122,7 +129,7 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
 
 int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *part, const struct ni_scan_to *to,
                  struct ni_scan_end *end) {
-  const struct ni_reader_options opt = {.from = part ? part->from : 0, .to = part ? part->to : 0};
+  const struct ni_reader_options opt = {.from = part ? part->from : 0, .to = part ? part->to : 0, .borders = to->granules != NULL};
   struct ni_scan_end own;
   struct ni_reader *reader;
   if (!end) end = &own;
@@ -131,6 +138,7 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
   int e = end->error = ni_reader_open(&reader, path, &opt);
   if (e < 0) return e == -ENOMEM ? e : 0;
   e = read_lines(s, reader, to, end);
+  if (to->granules) ni_granules_end(to->granules, reader);
   end->stats = *ni_reader_stats(reader);
   ni_reader_close(reader);
   return e;

@@ -13,6 +13,7 @@
 #define NI_SCAN_H
 
 #include "format/line.h"
+#include "granules.h"
 #include "line_reader.h"
 #include "line_split.h"
 
@@ -37,6 +38,7 @@ struct ni_scan_to {
   int (*take)(void *arg, struct ni_line *l, uint64_t line_no);
   int (*fault)(void *arg, const struct ni_fault *f); /* NULL: passed over */
   bool counters;                                     /* lines of counters come as well; else they are passed over */
+  struct ni_granules *granules;                      /* NULL: nobody maps the file. Of what is read, from its first byte on */
   void *team;                                        /* of scan_files.c: the argument of both that follow */
   bool (*stop)(void *team);                          /* NULL: never. Asked now and then; true ends the scan with 0 */
   void (*read)(void *team, uint64_t bytes);          /* NULL: nobody asks. So many bytes of the file more are read */

@@ -51,6 +51,8 @@ static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *ou
 struct planning {
   struct ni_scan_plan *p;
   bool cut;
+  int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out);
+  void *arg;
   atomic_size_t next; /* relaxed: a ticket */
   atomic_int error;   /* relaxed: read after the join */
 };
@@ -59,14 +61,20 @@ static void *plan_work(void *arg) {
   struct planning *x = arg;
   size_t i;
   while ((i = atomic_fetch_add_explicit(&x->next, 1, memory_order_relaxed)) < x->p->files->n) {
-    int e = plan_file(&x->p->files->file[i], x->cut, &x->p->of_file[i]);
+    int e = x->known ? x->known(x->arg, i, &x->p->of_file[i]) : 0;
+    if (e == 0) e = plan_file(&x->p->files->file[i], x->cut, &x->p->of_file[i]);
     if (e < 0) atomic_store_explicit(&x->error, e, memory_order_relaxed);
   }
   return NULL;
 }
 
 int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs) {
-  struct planning x = {.p = p, .cut = cut};
+  return ni_scan_plan_known(p, files, cut, jobs, NULL, NULL);
+}
+
+int ni_scan_plan_known(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs,
+                       int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out), void *arg) {
+  struct planning x = {.p = p, .cut = cut, .known = known, .arg = arg};
   *p = (struct ni_scan_plan){.files = files, .of_file = calloc(files->n + 1, sizeof *p->of_file)};
   if (!p->of_file) return -ENOMEM;
   (void)ni_threads(jobs, plan_work, &x, 0);
@@ -115,7 +123,7 @@ static bool take(struct reading *r, struct ni_scan_part *p, bool again) {
   pthread_mutex_lock(&r->lock);
   if (again && r->of_file[p->file_no].begun < plan->of_file[p->file_no].n) at = p->file_no;
   for (; at == n && r->next_file < n; r->next_file++)
-    if (r->of_file[r->next_file].begun == 0 && plan->of_file[r->next_file].n) at = r->next_file;
+    if (r->of_file[r->next_file].begun == 0 && plan->of_file[r->next_file].n > 0) at = r->next_file;
   int most = 0;
   for (size_t i = 0, none = at == n; none && i < n; i++) {
     int left = plan->of_file[i].n - r->of_file[i].begun;

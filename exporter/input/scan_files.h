@@ -34,6 +34,10 @@ struct ni_scan_plan {
 /* cut: large files into ranges. jobs: threads. 0, -ENOMEM. A file that cannot be opened is one part;
  * one that is elsewhere has none. */
 int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs);
+/* The same, but for files whose parts the caller knows: known() fills them in, with malloc(), and returns 1; 0: they are not known; or -errno. Any thread,
+ * each file once. NULL: none is. */
+int ni_scan_plan_known(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs,
+                       int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out), void *arg);
 void ni_scan_plan_free(struct ni_scan_plan *p);
 
 struct ni_scan_team {

@@ -40,6 +40,7 @@ void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const c
   memcpy(h->text + before, end, after);
   h->after = (uint32_t)after;
   h->before = (uint32_t)before;
+  h->no = heads->last_no < UINT32_MAX ? ++heads->last_no : 0;
 }
 
 const struct ni_head *ni_heads_find(const struct ni_heads *heads, const char *text, size_t len, uint64_t *stamp,

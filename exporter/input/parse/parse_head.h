@@ -21,6 +21,7 @@ extern "C" {
 struct ni_head {
   uint32_t before, after; /* bytes of text[] up to the number, and from it to the quote of the record's key; 0: unused */
   uint32_t used;          /* of names[] */
+  uint32_t no;            /* of struct ni_line: never that of another head of this parser */
   char text[NI_HEAD_MAX_BYTES];
   char names[NI_HEAD_MAX_BYTES];
   struct ni_ident ident;
@@ -29,6 +30,7 @@ struct ni_head {
 
 struct ni_heads { /* zeros: nothing is known yet */
   struct ni_head slot[1 << NI_HEAD_SLOTS_LOG2];
+  uint32_t last_no;
 };
 
 /*

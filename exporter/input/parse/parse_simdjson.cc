@@ -369,6 +369,7 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   l.ident = h->ident;
   l.meta = h->meta;
   l.meta.dump_timestamp_us = stamp;
+  l.head_no = h->no;
   l.has_header = true;
   begin_kind(p, f, key);
   if (parse_plain(p, text + body, text + len - 1, *f.sub, reinterpret_cast<char *>(&l) + f.offset)) return settle(p) == NI_OK;
@@ -383,7 +384,7 @@ void begin(ni_parser &p, ni_line *out) {
   out->kind = NI_LINE_UNKNOWN;
   out->has_header = out->is_p2p = false;
   out->kind_name = out->bad_key = out->unknown_key = nullptr;
-  out->unknown_keys = 0;
+  out->unknown_keys = out->head_no = 0;
   out->trace = nullptr;
   p.line = out;
   p.names.used = 0;

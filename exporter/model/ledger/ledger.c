@@ -189,6 +189,7 @@ void ni_ledger_free(struct ni_ledger *c) {
   ni_who_free(&c->who);
   for (size_t i = 0; i < c->n_series; i++) free(c->series[i].host);
   free(c->series);
+  ni_granules_free(c->granules);
   *c = (struct ni_ledger){0};
 }
 

@@ -11,7 +11,7 @@
  *   struct ni_ledger part = {0};
  *   ni_ledger_begin(&part, file, first);    a thread of its own: take and fault are for ni_scan_file()
  *   ni_ledger_end(&part, &scan_end);
- *   ni_ledgers_merge(), or ni_ledger_read() for all of it
+ *   ni_ledgers_merge(), or ni_atlas_read_ledger() (exporter/index/atlas.h) for all of it
  *   ni_ledger_judge(&all);                  once
  *
  * Threads: one for each ledger. Ownership: ni_ledger_free() frees all; files are borrowed. Failure: -ENOMEM.
@@ -233,6 +233,7 @@ struct ni_ledger {
   bool first;             /* the part begins the file */
   uint64_t file_lines;    /* of that file so far */
   int64_t now_process, now_member; /* of the last line with a header; -1: none */
+  struct ni_granules *granules; /* the map of the part, of a file; NULL: nobody makes it. Never of several files */
 };
 
 void ni_ledger_free(struct ni_ledger *c);

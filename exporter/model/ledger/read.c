@@ -12,8 +12,8 @@
 
 #include "exporter/input/scan_files.h"
 #include "judge.h"
-#include "ledger.h"
 #include "take.h"
+#include "ledger.h"
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -159,18 +159,26 @@ void ni_ledgers_drop(void *unused, void *part) {
 
 int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part) {
   struct ni_ledger *f = &l->of_file[file_no];
+  struct ni_granules *map = part->granules;
   int e = 0;
+  part->granules = NULL;
   if (f->file) {
     e = merge_part(f, part);
   } else {
     *f = *part; /* its first part */
     *part = (struct ni_ledger){0};
   }
+  if (map && e == 0) e = ni_granules_join(&f->granules, map);
+  else ni_granules_free(map);
   ni_ledgers_drop(NULL, part);
   return e;
 }
 
-int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no) { return merge_part(l->all, &l->of_file[file_no]); }
+int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no) {
+  struct ni_ledger *f = &l->of_file[file_no];
+  if (l->mapped && f->granules) l->mapped(l->arg, file_no, f);
+  return merge_part(l->all, f);
+}
 
 void ni_ledgers_free(struct ni_ledgers *l) {
   for (size_t i = 0; l->of_file && i < l->n; i++) ni_ledger_free(&l->of_file[i]);
@@ -194,27 +202,12 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 
 static int merge(void *arg, const struct ni_scan_part *p, void *result) { return ni_ledgers_merge(arg, p->file_no, result); }
 
-static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(arg, file_no); }
-
-static int read_files(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress,
-                      int (*done)(void *arg, size_t file_no)) {
+int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
   struct ni_scan_plan plan = {0};
   int e = ni_scan_plan(&plan, files, true, jobs);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = l, .part = read_part,
-                                             .merge = merge, .file_done = done, .drop = ni_ledgers_drop});
+                                             .merge = merge, .drop = ni_ledgers_drop});
   ni_scan_plan_free(&plan);
-  return e;
-}
-
-int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
-  return read_files(l, files, jobs, progress, NULL);
-}
-
-int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
-  struct ni_ledgers l = {0};
-  int e = ni_ledgers_init(&l, c, files);
-  if (e == 0) e = read_files(&l, files, jobs, progress, file_done);
-  ni_ledgers_free(&l);
   return e;
 }

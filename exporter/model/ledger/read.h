@@ -11,6 +11,8 @@
 struct ni_ledgers {
   struct ni_ledger *all, *of_file;
   size_t n;
+  void (*mapped)(void *arg, size_t file_no, struct ni_ledger *of_file); /* a file is read that has a map (granules); NULL: nobody asks */
+  void *arg;
 };
 int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni_files *files);
 int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *part); /* frees part, in any case */
@@ -20,7 +22,5 @@ void ni_ledgers_free(struct ni_ledgers *l);
 struct ni_progress;
 /* Reads all files but those elsewhere into of_file, and leaves them there. 0, -ENOMEM. */
 int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
-/* All of that, for who wants nothing else of the lines. */
-int ni_ledger_read(struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
 
 #endif

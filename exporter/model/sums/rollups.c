@@ -3,7 +3,8 @@
  *
  * Nothing here is added to what the records say: the two stand side by side, and the difference in numbers is told. Memory:
  * about 1 KiB for each function and size; beyond KEYS_MAX of them the rest is one entry, "(others)". Only where all of the
- * input is asked for: with --since, --until or --sn roll-ups, which are of whole minutes, are left out.
+ * input is asked for: with --since, --until, --sn or --size roll-ups, which are of whole minutes and of all
+ * sizes of a class, are left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -89,8 +90,12 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
   return 0;
 }
 
+bool ni_rollups_wanted(const struct ni_run *r) {
+  return !r->opt.compat && r->since_us == INT64_MIN && r->until_us == INT64_MAX && !r->opt.sn.n && !r->opt.size.n;
+}
+
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
-  if (r->opt.compat || r->since_us != INT64_MIN || r->until_us != INT64_MAX || r->opt.sn.n || !l->count) return 0;
+  if (!ni_rollups_wanted(r) || !l->count) return 0;
   struct entry k = {.func = func, .kind = ni_kind_from_name(l->kind), .timing = (uint8_t)l->timing,
                     .msg_bytes = l->msg_bytes, .msg_to_bytes = l->msg_to_bytes};
   k.count = l->count;

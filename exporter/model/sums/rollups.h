@@ -4,6 +4,8 @@
 
 #include "state.h"
 
+/* Do the options leave anything of them? */
+bool ni_rollups_wanted(const struct ni_run *r);
 /* Any thread; takes the lock. func: a name. */
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
 /* The main thread, after the join. */

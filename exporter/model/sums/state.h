@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "exporter/index/atlas.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
@@ -54,7 +55,8 @@ struct ni_sum_options {
   unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
   struct ni_when since, until;
   struct ni_words coll, comm, host;
-  struct ni_ranks rank, sn;
+  struct ni_ranks rank, sn, size; /* size: bytes */
+  struct ni_atlas_options index;
   uint64_t skip_first;
   const char *step_by;         /* what ends a step; NULL: it is found */
   const char *groups;          /* a file that names parts of the logs (work/log_groups.h); NULL: none */
@@ -155,6 +157,7 @@ struct ni_run {
   unsigned n_mix;
   struct ni_tally_sum tally;
   struct ni_scan_plan plan;
+  struct ni_atlas *atlas;      /* the index; NULL: none. Until all is read */
   bool has_counters;           /* some file is one of `counters record`: covers are wanted */
   struct ni_role_map roles;    /* of opt.comm_map */
   struct ni_log_groups log_groups; /* of opt.groups */

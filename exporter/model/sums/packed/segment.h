@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "exporter/base/spill/spill_file.h"
+#include "exporter/input/granules.h"
 
 /* One record, unpacked. */
 struct ni_entry {
@@ -33,7 +34,6 @@ struct ni_entry {
   uint8_t mix;                 /* code of algorithm and protocol */
 };
 #define NI_NO_BW UINT64_MAX
-#define NI_NO_START INT64_MIN
 
 /* When a record was, in Unix ns: its start, or the dump where no start is known. */
 static inline int64_t ni_time_ns(int64_t start_ns, uint64_t dump_us) {

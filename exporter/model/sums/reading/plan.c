@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "exporter/model/counters/series.h"
+#include "exporter/model/sums/rollups.h"
 #include "plan.h"
-#include "read.h"
 
 /* The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their paths. */
 static int name_parquet_files(struct ni_run *r) {
@@ -37,15 +37,35 @@ static int name_parquet_files(struct ni_run *r) {
   return e;
 }
 
+/* What the options want, for the index; false: everything. */
+static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
+  const struct ni_sum_options *o = &r->opt;
+  *w = (struct ni_atlas_wants){.since_us = r->since_us, .until_us = r->until_us, .comm = &o->comm, .host = &o->host,
+                               .coll = &o->coll, .rank = &o->rank, .sn = &o->sn, .size = &o->size, .records = true,
+                               .rollups = ni_rollups_wanted(r), .proxies = r->has_counters};
+  if (o->bucket_ns) return false; /* buckets begin with the first of all records, to the ns */
+  return r->since_us != INT64_MIN || r->until_us != INT64_MAX || o->comm.n || o->host.n || o->coll.n || o->rank.n || o->sn.n ||
+         o->size.n;
+}
+
+/* Which ranges are read. known: the times asked for are known, by which the index tells what need not be. */
+static int plan_ranges(struct ni_run *r, bool known) {
+  struct ni_atlas_wants w;
+  int e = ni_atlas_plan(r->atlas, &r->plan, &r->files, r->opt.jobs, known && wants(r, &w) ? &w : NULL);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++) {
+    r->file[i].n_ranges = r->plan.of_file[i].n;
+    atomic_init(&r->file[i].left, r->file[i].n_ranges);
+  }
+  return e;
+}
+
 int ni_plan(struct ni_run *r) {
   r->file = calloc(r->files.n, sizeof *r->file);
   if (!r->file) return -ENOMEM;
-  int e = ni_scan_plan(&r->plan, &r->files, true, r->opt.jobs);
+  int e = r->atlas ? 0 : plan_ranges(r, false);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     r->file[i].file = &r->files.file[i];
     r->has_counters |= !r->opt.compat && ni_is_series(r->files.file[i].path);
-    r->file[i].n_ranges = r->plan.of_file[i].n;
-    atomic_init(&r->file[i].left, r->file[i].n_ranges);
   }
   return e < 0 ? e : name_parquet_files(r);
 }
@@ -54,7 +74,7 @@ struct times {
   int64_t first, last;
 };
 
-struct all_times {
+struct gathered_times {
   struct times t;
   bool (*stop)(void *);
   void *arg;
@@ -64,7 +84,7 @@ static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
   struct times *x = arg;
   (void)line_no;
   if (l->kind != NI_LINE_OP) return 0;
-  int64_t start = ni_start_ns(l), t = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
+  int64_t t = ni_op_time_us(l);
   if (t < x->first) x->first = t;
   if (t > x->last) x->last = t;
   return 0;
@@ -82,7 +102,7 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
 }
 
 static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
-  struct all_times *a = arg;
+  struct gathered_times *a = arg;
   const struct times *x = result;
   (void)p;
   if (x->first < a->t.first) a->t.first = x->first;
@@ -97,13 +117,13 @@ static void drop_times(void *arg, void *result) {
 }
 
 static bool stopped(void *arg) {
-  const struct all_times *a = arg;
+  const struct gathered_times *a = arg;
   return a->stop && a->stop(a->arg);
 }
 
 int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *), void *arg, int64_t *first_us,
                     int64_t *last_us) {
-  struct all_times a = {{INT64_MAX, INT64_MIN}, stop, arg};
+  struct gathered_times a = {{INT64_MAX, INT64_MIN}, stop, arg};
   int e = ni_scan_files(&(struct ni_scan_team){.plan = plan, .jobs = jobs, .arg = &a, .part = read_times, .merge = merge_times,
                                                .drop = drop_times, .stop = stopped});
   const bool none = a.t.first == INT64_MAX;
@@ -131,11 +151,38 @@ static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
   return e;
 }
 
+/* A log of which the index knows the times need not be read for them. */
+static int known_times(void *run, size_t file_no, struct ni_scan_parts *out) {
+  struct ni_run *r = run;
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  if (!ni_atlas_times(r->atlas, file_no, &first, &last)) return 0;
+  pthread_mutex_lock(&r->lock);
+  if (first < r->tally.first_us) r->tally.first_us = first;
+  if (last > r->tally.last_us) r->tally.last_us = last;
+  pthread_mutex_unlock(&r->lock);
+  return (out->at = calloc(1, sizeof *out->at)) ? 1 : -ENOMEM; /* no part, and something to free */
+}
+
+static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
+  struct ni_scan_plan plan = {0};
+  struct ni_tally_sum *t = &r->tally;
+  t->first_us = INT64_MAX;
+  t->last_us = INT64_MIN;
+  int e = ni_scan_plan_known(&plan, &r->files, true, r->opt.jobs, known_times, r);
+  if (e == 0) e = ni_record_times(&plan, r->opt.jobs, ni_run_stopped, r, first, last);
+  ni_scan_plan_free(&plan);
+  bool known = t->first_us != INT64_MAX, read = *first || *last;
+  if (known && (!read || t->first_us < *first)) *first = t->first_us;
+  if (known && (!read || t->last_us > *last)) *last = t->last_us;
+  t->first_us = t->last_us = 0;
+  return e;
+}
+
 int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
-  int e = relative ? find_times(r, &first, &last) : 0;
+  int e = !relative ? 0 : r->atlas ? all_times(r, &first, &last) : find_times(r, &first, &last);
   r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, first, last);
-  return e;
+  return e == 0 && r->atlas ? plan_ranges(r, true) : e;
 }

@@ -5,7 +5,7 @@
 #include "exporter/model/sums/state.h"
 
 int ni_plan(struct ni_run *r);
-/* Sets since_us and until_us; reads all records where --since or --until are relative to them. */
+/* With an index (atlas), which is open before ni_plan(), what is read of each file is set by the second alone. Sets since_us and until_us; where --since or --until are relative to the records, it reads their times first. */
 int ni_resolve_times(struct ni_run *r);
 
 /*

@@ -16,6 +16,7 @@
 #include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/rollups.h"
 #include "exporter/model/ledger/take.h"
+#include "exporter/input/parse/parse.h"
 #include "exporter/model/ledger/read.h"
 
 /* A kernel that had to wait for others in its stream begins later than this after its launch. */
@@ -23,9 +24,8 @@
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_sum_options *o = &r->opt;
-  bool comm = !o->comm.n || ni_words_have_comm(&o->comm, l->ident.comm_hash, l->ident.comm_name);
-  bool host = !o->host.n || ni_words_have(&o->host, l->meta.hostname), rank = !o->rank.n || ni_ranks_have(&o->rank, l->ident.rank);
-  return comm && host && rank;
+  const struct ni_atlas_wants w = {.comm = &o->comm, .host = &o->host, .rank = &o->rank};
+  return ni_atlas_wants_context(&w, &l->ident, &l->meta);
 }
 
 /* The texts of a line's header, in the order of enum ni_context_text. */
@@ -86,21 +86,11 @@ static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct 
   return e;
 }
 
-int64_t ni_start_ns(const struct ni_line *l) {
-  const struct ni_record *o = &l->op;
-  if ((o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA)) {
-    int64_t t;
-    if (!__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, &t)) return t;
-  }
-  if (o->has & NI_HAS_ENQUEUE) return o->timing == NI_TIMING_KERNEL_GPU ? NI_NO_START : (int64_t)o->enqueue_ns;
-  int64_t first = ni_first_channel_ns(l);
-  return first ? first : NI_NO_START;
-}
-
 static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c, int64_t time_us) {
   const struct ni_record *o = &l->op;
   if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func))) return false;
   if (r->opt.sn.n && !ni_ranks_have(&r->opt.sn, (int64_t)o->sn)) return false;
+  if (r->opt.size.n && !ni_ranks_have(&r->opt.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX))) return false;
   if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT)) return false;
   return time_us >= r->since_us && time_us <= r->until_us;
 }
@@ -146,7 +136,7 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   if (e < 0) return e;
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);
-  int64_t time_us = start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
+  int64_t time_us = ni_op_time_us(l);
   const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
   if (x->t.records++ == 0 || at < x->t.origin_ns) x->t.origin_ns = at;
   if (!wanted_operation(r, l, c, time_us)) {
@@ -227,7 +217,7 @@ static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
-  int e = ni_ledger_take(x->ledger, l, line_no);
+  int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
   if (e < 0) return e;
   switch (l->kind) {
     case NI_LINE_OP: return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
@@ -247,11 +237,75 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
 
 static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct ni_sum_range *)arg)->ledger, f); }
 
+/* Of granules the index has told all but their operations and roll-ups (take_known()), and the account has their lines. */
+static int take_of_granule(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct ni_sum_range *x = arg;
+  if (l->kind != NI_LINE_OP && l->kind != NI_LINE_ROLLUP) return 0;
+  if (l->kind == NI_LINE_OP) {
+    x->t.records--; /* take_known() has counted it as one that is left out */
+    x->t.filtered--;
+  }
+  return take_line(arg, l, line_no);
+}
+
+/* What the index knows of all lines of a file: who is there, what was said of them, and that all operations are left out. */
+static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struct ni_scan *scan) {
+  struct ni_seen_context *c;
+  struct ni_line l = {.has_header = true};
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < g->n_contexts; i++) {
+    l.ident = g->context[i].ident;
+    l.meta = g->context[i].meta;
+    l.kind = NI_LINE_DUMP_STATS;
+    l.stats = (struct ni_stats_line){0};
+    if (g->context[i].p2p_sampled) ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
+    if ((e = find_context(x, &l, &c)) == 0) e = take_comm(x, &l, c);
+  }
+  x->t.records += g->records;
+  x->t.filtered += g->records;
+  for (size_t at = 0; e == 0 && at < g->n_kept;) {
+    size_t len = (size_t)((char *)memchr(g->kept + at, '\n', g->n_kept - at) - g->kept) - at;
+    char *text = calloc(1, len + NI_PARSE_PADDING);
+    if (!text) return -ENOMEM;
+    memcpy(text, g->kept + at, len);
+    struct ni_line *kept = (struct ni_line *)(uintptr_t)ni_scan_text(scan, text, len, &e);
+    if (kept) e = take_line(x, kept, 0);
+    free(text);
+    at += len + 1;
+  }
+  return e;
+}
+
+/* The lines of a range, or what the index knows instead; *ledger: what they are in the account, NULL: nothing. */
+static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, struct ni_ledger **ledger) {
+  struct ni_atlas *a = x->r->atlas;
+  enum ni_atlas_mode mode = ni_atlas_mode(a, p);
+  struct ni_scan_end end;
+  int e = 0;
+  x->ledger = NULL;
+  to->arg = x;
+  if (mode == NI_ATLAS_ACCOUNT) {
+    e = take_known(x, ni_atlas_map(a, p), scan);
+    *ledger = ni_atlas_account(a, p);
+  } else if (mode == NI_ATLAS_GRANULES) {
+    to->take = take_of_granule;
+    e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
+  } else {
+    x->ledger = *ledger = calloc(1, sizeof *x->ledger);
+    if (!x->ledger) return -ENOMEM;
+    ni_ledger_begin(x->ledger, p->file, p->part == 0);
+    to->take = take_line;
+    to->fault = take_fault;
+    to->granules = ni_atlas_begin(a, p, x->ledger);
+    e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
+    ni_ledger_end(x->ledger, &end);
+  }
+  return e;
+}
+
 static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct ni_sum_range *x = worker;
-  struct ni_scan_end end;
-  x->ledger = *result = calloc(1, sizeof *x->ledger);
-  if (!x->ledger) return -ENOMEM;
+  struct ni_ledger *ledger = NULL;
   x->file_no = (int)p->file_no;
   x->f = &x->r->file[p->file_no];
   x->range_no = p->part;
@@ -262,12 +316,8 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   const struct ni_record_part part = {x->file_no, x->range_no};
   int e = x->r->records->open(x->r->records->to, &part, &x->rows), e2;
   if (e < 0) return e;
-  ni_ledger_begin(x->ledger, p->file, p->part == 0);
-  to->arg = x;
-  to->take = take_line;
-  to->fault = take_fault;
-  e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
-  ni_ledger_end(x->ledger, &end);
+  e = read_lines(x, scan, to, p, &ledger);
+  *result = ledger;
   e2 = ni_hand_over(x);
   if (e == 0) e = e2;
   e2 = ni_beside_hand_over(x);
@@ -306,7 +356,7 @@ static int close_reading(void *run, void *worker) {
 }
 
 static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {
-  return ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger);
+  return ledger ? ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger) : 0;
 }
 
 static int file_done(void *run, size_t file_no) {
@@ -316,6 +366,8 @@ static int file_done(void *run, size_t file_no) {
 
 int ni_read_all(struct ni_run *r) {
   int e = ni_ledgers_init(&r->ledgers, &r->ledger, &r->files);
+  r->ledgers.mapped = r->atlas ? ni_atlas_mapped : NULL;
+  r->ledgers.arg = r->atlas;
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan, .jobs = r->opt.jobs, .progress = &r->progress, .arg = r,
                                              .open = open_reading, .close = close_reading, .part = read_range,

@@ -7,7 +7,5 @@
 int ni_read_all(struct ni_run *r);
 /* Adds one of a thread, or of another part of the input, to r->tally. Any thread; takes the lock. */
 void ni_tally_sum_add(struct ni_run *r, const struct ni_tally_sum *t);
-/* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. Any thread. */
-int64_t ni_start_ns(const struct ni_line *l);
 
 #endif

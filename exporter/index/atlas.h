@@ -1,0 +1,92 @@
+/*
+ * The index: what was learned of logs when they were read, so that the next command reads less. Users never need it and never
+ * have to think of it; docs/index.md says what they see.
+ *
+ * One index for each folder of logs (shelf.h), in NI_ATLAS_FOLDER beside them; where nobody may write there, in the user's
+ * cache. Of each log: its map (exporter/input/granules.h), and its account (ledger.h) as all of its lines gave it.
+ *
+ * States of a log, told at ni_atlas_open():
+ *
+ *   fresh    size, mtime, ctime and inode are those of the index, or else the bytes are, by the CRC-32 of each granule
+ *   grown    longer; the first and the last granule have their CRC-32, and the tail can be read alone
+ *   stale    anything else, or not in the index: the log is read as if there were none, and mapped meanwhile
+ *
+ * A log whose ctime is younger than two seconds when it is looked at may change unseen within the tick of the clock; its
+ * entry says so, and the next command compares bytes.
+ *
+ * What a command reads of a fresh or grown log, in this order (ni_atlas_mode()):
+ *
+ *   account   nothing: what the ledger and tables of names need of all lines comes from the index
+ *   granules  those that may hold a wanted operation, each checked by its CRC-32 first; the ledger takes no line of them
+ *   tail      of a grown log: as if read without an index; the map and the account go on from those of the index
+ *
+ * Whoever reads decides as always which records it wants; an index only says where none can be. So results are the same to the
+ * byte. Where a promise could break (a log that cannot be entered in its middle, an account that does not come back as it
+ * was put in), the log is read whole.
+ *
+ * Whose index is believed: that of the log's owner, of the reader, or of root: each could as well have changed what is read or who reads.
+ * Others are passed over with a note. Root writes none into a folder of another user (ni_out_dir()).
+ *
+ * Written: by ni_atlas_close(), if what was asked for came to its end, for logs that were read to their end and did not change
+ * meanwhile. A by-product only where the logs have NI_ATLAS_LEAST bytes together: smaller ones are read in no time. What
+ * cannot be written is told once on stderr and changes no exit code.
+ *
+ * Threads: open and close by the main thread; _plan by it, with helpers; _mode, _begin, _account, _map by whoever reads the part.
+ * Ownership: ni_atlas_close() frees all. NULL for an atlas is none: everything is read.
+ */
+#ifndef NI_ATLAS_H
+#define NI_ATLAS_H
+
+#include "exporter/input/filters.h"
+#include "exporter/input/granules.h"
+#include "exporter/input/scan_files.h"
+#include "exporter/model/ledger/read.h"
+
+#define NI_ATLAS_FOLDER ".nccl-inspector-index"
+#define NI_ATLAS_LEAST (8u << 20)
+
+struct ni_atlas_options {
+  const char *dir; /* --index-dir: NULL: beside the logs, or the cache */
+  bool off, reindex;
+};
+
+struct ni_atlas;
+
+/* who: for messages. always: also for few bytes. *out may be NULL after 0: there is none. 0 or -ENOMEM. */
+int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files *files, const struct ni_atlas_options *o, bool always);
+/* done: all of what was planned was read, so what was learned is kept. how: NULL, or where the counts go. */
+struct ni_atlas_counts { uint64_t fresh, grown, stale, kept, failed; };
+void ni_atlas_close(struct ni_atlas *a, bool done, struct ni_atlas_counts *how);
+
+/* What a command wants of the records; as its own filters say. */
+struct ni_atlas_wants {
+  int64_t since_us, until_us;      /* both inside */
+  const struct ni_words *comm, *host, *coll;
+  const struct ni_ranks *rank, *sn, *size;
+  bool records;                    /* false: nothing but the account */
+  bool rollups;                    /* roll-up lines of wanted contexts and functions are wanted as well */
+  bool proxies;                    /* lines of the proxy are wanted: logs that have some are read whole */
+};
+
+/* Plans as ni_scan_plan(plan, files, true, jobs); what is known of fresh and grown logs need not be read. w NULL: read everything. */
+int ni_atlas_plan(struct ni_atlas *a, struct ni_scan_plan *plan, const struct ni_files *files, unsigned jobs, const struct ni_atlas_wants *w);
+
+enum ni_atlas_mode { NI_ATLAS_WHOLE, NI_ATLAS_ACCOUNT, NI_ATLAS_GRANULES, NI_ATLAS_TAIL };
+enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_part *p);
+/* Before a part of mode whole or tail is read: the map that the scan is to fill, which goes with its ledger; NULL: none is wanted. */
+struct ni_granules *ni_atlas_begin(struct ni_atlas *a, const struct ni_scan_part *p, struct ni_ledger *ledger);
+/* The map of a part of mode account. Until ni_atlas_account(). */
+const struct ni_granules *ni_atlas_map(const struct ni_atlas *a, const struct ni_scan_part *p);
+/* The account of all lines that the index knows, for ni_ledgers_merge(): once, and the caller's. */
+struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part *p);
+/* For struct ni_ledgers. */
+void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *of_file);
+/* The earliest and the latest time of a fresh log's operations. false: its lines must be asked. */
+bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us);
+/* The context is wanted by w; the filters remember that they were asked. */
+bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *ident, const struct ni_meta *meta);
+
+/* All logs into one account, with the index: for those who want nothing else of the lines. 0 or -errno. */
+int ni_atlas_read_ledger(struct ni_atlas *a, struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
+
+#endif

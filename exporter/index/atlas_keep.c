@@ -1,0 +1,167 @@
+/*
+ * What was learned, into the index: entries of logs that were read, beside those that were there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "atlas.h"
+#include "atlas_files.h"
+#include "exporter/base/array.h"
+#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/take.h"
+#include "map_pack.h"
+
+/* A log that cannot be entered in its middle: one granule, by which it is known again. */
+static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
+  if (!g->odd) return g->end == f->stat.size;
+  struct ni_granules *one = ni_granules_new(0);
+  int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  bool fine = one && fd >= 0 && ni_atlas_sum(fd, 0, f->stat.size, &one->item[0].crc) == 0;
+  if (fine) {
+    struct ni_granules was = *g;
+    one->item[0].bytes = one->end = f->stat.size;
+    one->odd = true;
+    one->closed = was.closed;
+    one->gzip = was.gzip;
+    one->proxy = was.proxy;
+    one->records = was.records;
+    *g = *one;
+    *one = was;
+  }
+  if (fd >= 0) close(fd);
+  ni_granules_free(one);
+  return fine;
+}
+
+/* It comes back as it was put in: what does not is not kept. */
+static bool same_again(const struct ni_pack *bytes, const struct ni_file *file) {
+  struct ni_ledger c = {0};
+  struct ni_pack back = NI_PACK_OF(bytes->bytes, bytes->n), again = {0};
+  ni_ledger_begin(&c, file, true);
+  ni_ledger_pack(&back, &c);
+  if (!back.bad) ni_ledger_pack(&again, &c);
+  bool same = !back.bad && back.at == back.end && !again.bad && again.n == bytes->n && memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
+  free(again.bytes);
+  ni_ledger_free(&c);
+  return same;
+}
+
+void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
+  struct ni_atlas *a = atlas;
+  struct ni_atlas_file *f = &a->file[file_no];
+  struct ni_granules *g = c->granules;
+  if (g->series || c->problem[NI_PROBLEM_UNREADABLE].places || f->stat.size == 0 || !close_map(g, f)) return;
+  ni_map_pack(&f->new_map, g);
+  ni_ledger_pack(&f->new_account, c);
+  f->made = !f->new_map.bad && !f->new_account.bad && same_again(&f->new_account, f->file);
+}
+
+/* It is what it was when it was looked at first. */
+static bool unchanged(const struct ni_file *l) {
+  struct stat st;
+  return stat(l->path, &st) == 0 && (uint64_t)st.st_size == l->bytes && st.st_ino == l->ino &&
+         (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == l->mtime_ns &&
+         (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec == l->ctime_ns;
+}
+
+static struct ni_shelf_part part_of(const struct ni_pack *p) {
+  return (struct ni_shelf_part){p->bytes, p->n, ni_crc32(0, p->bytes, p->n)};
+}
+
+static bool same_stat(const struct ni_shelf_stat *a, const struct ni_shelf_stat *b) {
+  return a->size == b->size && a->ino == b->ino && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+struct entries {
+  struct ni_shelf_entry *item;
+  size_t n, cap, news;
+};
+
+static bool has(const struct entries *x, const char *name) {
+  for (size_t i = 0; i < x->n; i++)
+    if (strcmp(x->item[i].name, name) == 0) return true;
+  return false;
+}
+
+static int add(struct entries *x, const struct ni_shelf_entry *e) {
+  if (!ni_array_room(x->item, x->n, x->cap)) return -ENOMEM;
+  x->item[x->n++] = *e;
+  return 0;
+}
+
+/* Entries of the folder's logs that this command has read or compared, and as many of the others as are there and not older. */
+static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries *x, struct ni_atlas_counts *how) {
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < a->files->n; i++) {
+    struct ni_atlas_file *f = &a->file[i];
+    if (f->folder != d) continue;
+    struct ni_shelf_entry n = {0};
+    if (f->made && unchanged(f->file)) n = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account)};
+    else if (f->state != NI_ATLAS_STALE) n = *f->entry;
+    else continue;
+    bool made = n.map.bytes == f->new_map.bytes;
+    if (made || f->state == NI_ATLAS_FRESH) {
+      x->news += made || !same_stat(&f->stat, &n.stat);
+      n.stat = f->stat;
+    }
+    how->kept += made;
+    n.name = (char *)(uintptr_t)ni_path_name(f->file->path);
+    e = add(x, &n);
+  }
+  size_t own = x->n;
+  for (int k = 0; k < 2; k++)
+    for (size_t i = 0; e == 0 && i < d->shelf[k].n; i++) {
+      const struct ni_shelf_entry *n = &d->shelf[k].entry[i];
+      struct entries mine = {.item = x->item, .n = own};
+      char *path;
+      if (has(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name)) || asprintf(&path, "%s/%s", d->path, n->name) < 0) continue;
+      if (ni_shelf_sound(&n->map) && ni_shelf_sound(&n->account) && access(path, F_OK) == 0) e = add(x, n);
+      free(path);
+    }
+  return e;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
+}
+
+static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_atlas_counts *how) {
+  struct entries x = {0};
+  char why[512] = "";
+  int e = gather(a, d, &x, how), tried = 0;
+  if (e == 0 && x.news) {
+    qsort(x.item, x.n, sizeof *x.item, by_name);
+    for (int k = 0; k < 2; k++) {
+      char *folder, *name, more[512];
+      if (!ni_atlas_place(a, d, k, &folder, &name)) continue;
+      e = ni_shelf_write(x.item, x.n, folder, name, tried ? more : why, sizeof why);
+      tried++;
+      free(folder);
+      free(name);
+      if (e == 0) break;
+    }
+    if (tried == 0) snprintf(why, sizeof why, "there is no place for it");
+  }
+  if (e < 0 || (x.news && !tried)) {
+    how->failed++;
+    ni_atlas_say(a, d->path, "is not written", *why ? why : strerror(-e));
+  }
+  free(x.item);
+}
+
+void ni_atlas_keep(struct ni_atlas *a, struct ni_atlas_counts *how) {
+  struct ni_atlas_counts none;
+  if (!how) *(how = &none) = (struct ni_atlas_counts){0};
+  for (size_t i = 0; i < a->files->n; i++) {
+    how->fresh += a->file[i].state == NI_ATLAS_FRESH;
+    how->grown += a->file[i].state == NI_ATLAS_GROWN;
+    how->stale += a->file[i].state == NI_ATLAS_STALE;
+  }
+  if (!a->build) return;
+  for (size_t i = 0; i < a->n_folders; i++) keep_folder(a, &a->folder[i], how);
+}

@@ -1,0 +1,222 @@
+/*
+ * What is read of a log that the index knows, and in which parts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "atlas.h"
+#include "atlas_files.h"
+#include "exporter/base/array.h"
+#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/take.h"
+
+#define PART_BYTES (2u << 20) /* of granules that follow each other: what a thread reads in one go */
+
+static struct ni_atlas_file *file_of(const struct ni_atlas *a, const struct ni_scan_part *p) { return &a->file[p->file_no]; }
+
+bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *i, const struct ni_meta *m) {
+  bool comm = !w->comm->n || ni_words_have_comm(w->comm, i->comm_hash, i->comm_name);
+  bool host = !w->host->n || ni_words_have(w->host, m->hostname), rank = !w->rank->n || ni_ranks_have(w->rank, i->rank);
+  return comm && host && rank;
+}
+
+static bool touches(const struct ni_ranks *r, uint64_t low, uint64_t high) {
+  if (!r->n) return true;
+  int64_t from = low < INT64_MAX ? (int64_t)low : INT64_MAX, to = high < INT64_MAX ? (int64_t)high : INT64_MAX;
+  for (size_t i = 0; i < r->n; i++)
+    if (r->span[i].from <= to && r->span[i].to >= from) return true;
+  return false;
+}
+
+/* Of each sort: can a line of it be wanted? The filters are asked what they would have been asked had all lines been read. */
+static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wants *w) {
+  bool *sort = calloc(g->n_sorts + 1, sizeof *sort), *context = calloc(g->n_contexts + 1, sizeof *context);
+  for (size_t i = 0; sort && context && i < g->n_contexts; i++)
+    context[i] = ni_atlas_wants_context(w, &g->context[i].ident, &g->context[i].meta);
+  for (size_t i = 0; sort && context && i < g->n_sorts; i++) {
+    const struct ni_granule_sort *s = &g->sort[i];
+    if (!context[s->context] || s->kind == NI_SORT_OTHER) continue;
+    sort[i] = !w->coll->n || ni_words_have_func(w->coll, s->func);
+    if (s->kind == NI_SORT_ROLLUP) sort[i] &= w->rollups;
+    if (!sort[i] || s->kind != NI_SORT_OP || !w->sn->n) continue;
+    bool any = ni_ranks_have(w->sn, (int64_t)s->min_sn);
+    any |= ni_ranks_have(w->sn, (int64_t)s->max_sn);
+    sort[i] = any || touches(w->sn, s->min_sn, s->max_sn);
+  }
+  if (!context) {
+    free(sort);
+    sort = NULL;
+  }
+  free(context);
+  return sort;
+}
+
+/* With --sn alone by that: which of its numbers are there is told of all records, whatever their times and sizes. */
+static bool wanted_granule(const struct ni_granules *g, const struct ni_granule *x, const struct ni_atlas_wants *w, const bool *sort) {
+  bool fits = touches(w->sn, x->min_sn, x->max_sn);
+  if (!w->sn->n) fits = x->last_us >= w->since_us && x->first_us <= w->until_us && touches(w->size, x->min_bytes, x->max_bytes);
+  for (uint32_t i = 0; i < x->n_sorts; i++) {
+    uint32_t s = g->list[x->first_sort + i];
+    if (sort[s] && (g->sort[s].kind == NI_SORT_ROLLUP || fits)) return true;
+  }
+  return false;
+}
+
+static int add_part(struct ni_scan_parts *out, size_t *cap, uint64_t from, uint64_t to) {
+  size_t n = (size_t)out->n;
+  if (!ni_array_room(out->at, n, *cap)) return -ENOMEM;
+  out->at[out->n++] = (struct ni_range){from, to};
+  return 0;
+}
+
+/* Adds the wanted granules, whose bytes must be those of the index. -ESTALE: they are not. */
+static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w, struct ni_scan_parts *out, size_t *cap) {
+  bool *sort = wanted_sorts(g, w);
+  int fd = -1, e = sort ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < g->n; i++) {
+    const struct ni_granule *x = &g->item[i];
+    uint32_t crc;
+    if (!wanted_granule(g, x, w, sort)) continue;
+    if (fd < 0 && (fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0) e = -ESTALE;
+    if (e == 0 && (ni_atlas_sum(fd, x->at, x->bytes, &crc) < 0 || crc != x->crc)) e = -ESTALE;
+    struct ni_range *before = out->n > 1 ? &out->at[out->n - 1] : NULL;
+    if (e < 0) break;
+    if (before && before->to == x->at && before->to - before->from < PART_BYTES) before->to += x->bytes;
+    else e = add_part(out, cap, x->at, x->at + x->bytes);
+  }
+  if (fd >= 0) close(fd);
+  free(sort);
+  return e;
+}
+
+/* -ESTALE: whoever wrote it, it is no account of a log. */
+static int take_account(struct ni_atlas_file *f) {
+  struct ni_ledger *c = f->account = calloc(1, sizeof *c);
+  struct ni_pack bytes = NI_PACK_OF(f->entry->account.bytes, f->entry->account.n);
+  if (!c) return -ENOMEM;
+  ni_ledger_begin(c, f->file, true);
+  ni_ledger_pack(&bytes, c);
+  if (!bytes.bad && bytes.at == bytes.end) return 0;
+  ni_ledgers_drop(NULL, c);
+  f->account = NULL;
+  return -ESTALE;
+}
+
+struct planning {
+  struct ni_atlas *a;
+  const struct ni_atlas_wants *w;
+};
+
+/* For ni_scan_plan_known(). */
+static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
+  const struct planning *x = arg;
+  struct ni_atlas_file *f = &x->a->file[file_no];
+  const struct ni_granules *g = f->map;
+  size_t cap = 0;
+  if (f->state == NI_ATLAS_STALE || (x->w->records && (g->odd || (g->proxy && x->w->proxies)))) return 0;
+  int e = take_account(f);
+  if (e == 0) e = add_part(out, &cap, 0, 0);
+  if (e == 0 && x->w->records) e = add_granules(g, f->file->path, x->w, out, &cap);
+  f->granule_parts = out->n - 1;
+  if (e == 0 && f->state == NI_ATLAS_GROWN) e = add_part(out, &cap, g->end, UINT64_MAX >> 1);
+  f->known = e == 0;
+  if (e == 0) return 1;
+  free(out->at);
+  *out = (struct ni_scan_parts){0};
+  if (e != -ESTALE) return e;
+  f->state = NI_ATLAS_STALE; /* its clock and its inode lie */
+  ni_granules_free(f->map);
+  f->map = NULL;
+  return 0;
+}
+
+int ni_atlas_plan(struct ni_atlas *a, struct ni_scan_plan *plan, const struct ni_files *files, unsigned jobs, const struct ni_atlas_wants *w) {
+  struct planning x = {a, w};
+  return ni_scan_plan_known(plan, files, true, jobs, a && w ? plan_file : NULL, &x);
+}
+
+enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_part *p) {
+  const struct ni_atlas_file *f = a ? file_of(a, p) : NULL;
+  if (!f || !f->known) return NI_ATLAS_WHOLE;
+  return p->part == 0 ? NI_ATLAS_ACCOUNT : p->part <= f->granule_parts ? NI_ATLAS_GRANULES : NI_ATLAS_TAIL;
+}
+
+struct ni_granules *ni_atlas_begin(struct ni_atlas *a, const struct ni_scan_part *p, struct ni_ledger *ledger) {
+  struct ni_atlas_file *f = a ? file_of(a, p) : NULL;
+  if (!f || (f->known ? f->state != NI_ATLAS_GROWN : !a->build || f->state == NI_ATLAS_FRESH)) return NULL;
+  return ledger->granules = ni_granules_new(p->at.from);
+}
+
+const struct ni_granules *ni_atlas_map(const struct ni_atlas *a, const struct ni_scan_part *p) { return file_of(a, p)->map; }
+
+struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part *p) {
+  struct ni_atlas_file *f = file_of(a, p);
+  struct ni_ledger *c = f->account;
+  f->account = NULL;
+  if (f->state == NI_ATLAS_GROWN) {
+    c->granules = f->map;
+    f->map = NULL;
+  }
+  return c;
+}
+
+bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us) {
+  const struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
+  if (!f || f->state != NI_ATLAS_FRESH || f->map->odd) return false;
+  for (size_t i = 0; i < f->map->n; i++) {
+    const struct ni_granule *x = &f->map->item[i];
+    if (!x->records) continue;
+    if (x->first_us < *first_us) *first_us = x->first_us;
+    if (x->last_us > *last_us) *last_us = x->last_us;
+  }
+  return true;
+}
+
+/* ---- the account alone ------------------------------------------------------------------------------------------------ */
+
+struct reading {
+  struct ni_atlas *a;
+  struct ni_ledgers ledgers;
+};
+
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct reading *x = arg;
+  struct ni_scan_end end;
+  struct ni_ledger *part = NULL;
+  if (ni_atlas_mode(x->a, p) == NI_ATLAS_ACCOUNT) {
+    *result = ni_atlas_account(x->a, p);
+    return 0;
+  }
+  part = *result = calloc(1, sizeof *part);
+  if (!part) return -ENOMEM;
+  ni_ledger_begin(part, p->file, p->part == 0);
+  *to = (struct ni_scan_to){.arg = part, .take = ni_ledger_take, .fault = ni_ledger_fault, .counters = true,
+                            .granules = ni_atlas_begin(x->a, p, part), .team = to->team, .stop = to->stop, .read = to->read};
+  int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
+  ni_ledger_end(part, &end);
+  return e;
+}
+
+static int merge(void *arg, const struct ni_scan_part *p, void *part) {
+  return ni_ledgers_merge(&((struct reading *)arg)->ledgers, p->file_no, part);
+}
+
+static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(&((struct reading *)arg)->ledgers, file_no); }
+
+int ni_atlas_read_ledger(struct ni_atlas *a, struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
+  struct ni_scan_plan plan = {0};
+  struct reading x = {.a = a};
+  const struct ni_atlas_wants nothing = {.records = false};
+  int e = ni_ledgers_init(&x.ledgers, c, files);
+  x.ledgers.mapped = a ? ni_atlas_mapped : NULL;
+  x.ledgers.arg = a;
+  if (e == 0) e = ni_atlas_plan(a, &plan, files, jobs, &nothing);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &x, .part = read_part,
+                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop});
+  ni_scan_plan_free(&plan);
+  ni_ledgers_free(&x.ledgers);
+  return e;
+}

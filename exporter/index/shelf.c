@@ -1,0 +1,206 @@
+#include "shelf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/out_file.h"
+#include "exporter/base/pack/pack.h"
+#include "exporter/input/granules.h"
+#include "exporter/model/ledger/ledger.h"
+
+/* Raise it with whatever changes what is in it and not one of the numbers below. */
+enum { FORMAT = 1, FIXED_BYTES = 24, CRC_BYTES = 4 };
+#define BYTES_MAX (UINT64_C(4) << 30)
+static const char magic[8] = "NCCLIDX";
+
+static uint32_t rules(void) {
+  static const uint64_t shape[] = {FORMAT, NI_BORDER_GZIP, NI_BORDER_PLAIN, NI_SORTS_MAX, NI_KEPT_MAX, NI_MAX_LINE_BYTES,
+                                   NI_REJ_COUNT, NI_EVENT_COUNT, NI_IMPLAUSIBLE_COUNT, NI_PROBLEM_COUNT, NI_LEDGER_NAMES,
+                                   NI_LEDGER_SAMPLES, NI_LEDGER_WHERES, NI_SEQ_SET_MAX, NI_LINE_KIND_COUNT};
+  uint32_t crc = 0;
+  for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+    for (unsigned k = 0; k < 8; k++) crc = ni_crc32(crc, &(uint8_t){(uint8_t)(shape[i] >> 8 * k)}, 1);
+  for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
+    const char *name = ni_problem_name((enum ni_problem_code)i);
+    crc = ni_crc32(crc, name, strlen(name) + 1);
+  }
+  return crc;
+}
+
+static uint64_t get(const uint8_t *p, unsigned bytes) {
+  uint64_t v = 0;
+  for (unsigned i = bytes; i-- > 0;) v = v << 8 | p[i];
+  return v;
+}
+
+static void put(struct ni_pack *p, uint64_t v, unsigned bytes) {
+  uint8_t b[8];
+  for (unsigned i = 0; i < bytes; i++) b[i] = (uint8_t)(v >> 8 * i);
+  ni_pack_bytes(p, b, bytes);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
+}
+
+/* Sizes and sums of a part in the table. */
+static void pack_part(struct ni_pack *p, struct ni_shelf_part *part) {
+  uint64_t n = part->n;
+  ni_pack_u64(p, &n);
+  ni_pack_u32(p, &part->crc);
+  part->n = (size_t)n;
+}
+
+static bool place_part(struct ni_shelf_part *part, const uint8_t **at, const uint8_t *end) {
+  if (part->n > (size_t)(end - *at)) return false;
+  part->bytes = *at;
+  *at += part->n;
+  return true;
+}
+
+static int parse_table(struct ni_shelf *s, struct ni_pack *table) {
+  size_t n = 0;
+  ni_pack_count(table, &n, 5);
+  for (size_t i = 0; i < n && !table->bad; i++) {
+    if (!ni_array_room(s->entry, s->n, s->cap)) return -ENOMEM;
+    struct ni_shelf_entry *e = &s->entry[s->n++];
+    *e = (struct ni_shelf_entry){0};
+    ni_pack_text(table, &e->name);
+    pack_part(table, &e->map);
+    pack_part(table, &e->account);
+    table->bad |= !e->name || (i && by_name(e - 1, e) >= 0);
+  }
+  return table->bad || table->at != table->end ? -EBADMSG : 0;
+}
+
+int ni_shelf_parse(struct ni_shelf *s, size_t n) {
+  const uint8_t *b = s->bytes;
+  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || get(b + 8, 4) != rules()) return -EBADMSG;
+  uint64_t table_bytes = get(b + 12, 8);
+  if (table_bytes > n - FIXED_BYTES - CRC_BYTES || ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != get(b + 20, 4))
+    return -EBADMSG;
+  struct ni_pack table = NI_PACK_OF(b + FIXED_BYTES, table_bytes);
+  int e = parse_table(s, &table);
+  if (e < 0) return e;
+  const uint8_t *at = table.end, *end = b + n - CRC_BYTES;
+  for (size_t i = 0; i < s->n; i++)
+    if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end)) return -EBADMSG;
+  if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES || ni_crc32(0, at, (size_t)(end - at)) != get(end, 4)) return -EBADMSG;
+  for (size_t i = 0; i < s->n; i++, at += NI_SHELF_STAT_BYTES)
+    s->entry[i].stat = (struct ni_shelf_stat){get(at, 8), get(at + 8, 8), (int64_t)get(at + 16, 8), (int64_t)get(at + 24, 8)};
+  return 0;
+}
+
+static int read_all(int fd, uint8_t *to, size_t n) {
+  for (size_t got = 0; got < n;) {
+    ssize_t k = pread(fd, to + got, n - got, (off_t)got);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return k < 0 ? -errno : -EBADMSG;
+    got += (size_t)k;
+  }
+  return 0;
+}
+
+int ni_shelf_read(struct ni_shelf *s, const char *path) {
+  struct stat st;
+  *s = (struct ni_shelf){0};
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return -errno;
+  int e = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (uint64_t)st.st_size < BYTES_MAX ? 0 : -EBADMSG;
+  size_t n = e ? 0 : (size_t)st.st_size;
+  if (e == 0 && !(s->bytes = malloc(n + 1))) e = -ENOMEM;
+  if (e == 0) e = read_all(fd, s->bytes, n);
+  if (e == 0) s->owner = st.st_uid;
+  close(fd);
+  if (e == 0) e = ni_shelf_parse(s, n);
+  if (e < 0) ni_shelf_free(s);
+  return e;
+}
+
+void ni_shelf_free(struct ni_shelf *s) {
+  for (size_t i = 0; i < s->n; i++) free(s->entry[i].name);
+  free(s->entry);
+  free(s->bytes);
+  *s = (struct ni_shelf){0};
+}
+
+const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char *name) {
+  size_t i;
+  ni_array_search(i, s->n, strcmp(s->entry[i].name, name) < 0);
+  return i < s->n && strcmp(s->entry[i].name, name) == 0 ? &s->entry[i] : NULL;
+}
+
+bool ni_shelf_sound(const struct ni_shelf_part *part) { return ni_crc32(0, part->bytes, part->n) == part->crc; }
+
+/* What writers that were killed have left: nobody holds its lock. */
+static void sweep(int dir) {
+  int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = fd < 0 ? NULL : fdopendir(fd);
+  if (!d && fd >= 0) close(fd);
+  for (struct dirent *f; d && (f = readdir(d));) {
+    if (strncmp(f->d_name, ".tmp-", 5) != 0) continue;
+    int tmp = openat(dir, f->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (tmp < 0) continue;
+    if (flock(tmp, LOCK_EX | LOCK_NB) == 0) unlinkat(dir, f->d_name, 0);
+    close(tmp);
+  }
+  if (d) closedir(d);
+}
+
+static void put_all(struct ni_pack *p, const struct ni_shelf_entry *entry, size_t n) {
+  struct ni_pack table = {0}, stats = {0};
+  ni_pack_count(&table, &n, 1);
+  for (size_t i = 0; i < n; i++) {
+    struct ni_shelf_entry e = entry[i];
+    ni_pack_text(&table, &e.name);
+    pack_part(&table, &e.map);
+    pack_part(&table, &e.account);
+    put(&stats, e.stat.size, 8);
+    put(&stats, e.stat.ino, 8);
+    put(&stats, (uint64_t)e.stat.mtime_ns, 8);
+    put(&stats, (uint64_t)e.stat.ctime_ns, 8);
+  }
+  ni_pack_bytes(p, magic, sizeof magic);
+  put(p, rules(), 4);
+  put(p, table.n, 8);
+  if (!p->bad && !table.bad) put(p, ni_crc32(ni_crc32(0, p->bytes, 20), table.bytes, table.n), 4);
+  ni_pack_bytes(p, table.bytes, table.n);
+  for (size_t i = 0; i < n; i++) {
+    ni_pack_bytes(p, entry[i].map.bytes, entry[i].map.n);
+    ni_pack_bytes(p, entry[i].account.bytes, entry[i].account.n);
+  }
+  ni_pack_bytes(p, stats.bytes, stats.n);
+  put(p, ni_crc32(0, stats.bytes, stats.n), 4);
+  p->bad |= table.bad || stats.bad;
+  free(table.bytes);
+  free(stats.bytes);
+}
+
+int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *folder, const char *name, char *why, size_t cap) {
+  struct ni_pack p = {0};
+  struct ni_out_file out = {0};
+  *why = 0;
+  int dir = ni_out_dir(folder, true, why, cap), e = dir < 0 ? dir : 0;
+  put_all(&p, entry, n);
+  if (e == 0 && p.bad) e = -ENOMEM;
+  if (e == 0) sweep(dir);
+  if (e == 0) e = ni_out_begin(&out, dir, 0666);
+  int held = e == 0 ? dup(out.fd) : -1; /* keeps the lock until the file has its name */
+  if (held >= 0 && flock(held, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) e = -EAGAIN; /* just swept away */
+  if (e == 0) e = ni_write_all(out.fd, p.bytes, p.n, 0);
+  if (e == 0 && (e = ni_out_commit(&out, name, true)) == -ENOENT) e = 0; /* swept away before it was locked: another one writes */
+  if (e < 0 && !*why) snprintf(why, cap, "%s", strerror(-e));
+  ni_out_drop(&out);
+  if (held >= 0) close(held);
+  free(p.bytes);
+  if (dir >= 0) close(dir);
+  return e == -EAGAIN ? 0 : e;
+}

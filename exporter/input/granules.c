@@ -1,0 +1,329 @@
+#include "granules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/mix.h"
+
+int64_t ni_start_ns(const struct ni_line *l) {
+  const struct ni_record *o = &l->op;
+  if ((o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA)) {
+    int64_t t;
+    if (!__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, &t)) return t;
+  }
+  if (o->has & NI_HAS_ENQUEUE) return o->timing == NI_TIMING_KERNEL_GPU ? NI_NO_START : (int64_t)o->enqueue_ns;
+  int64_t first = ni_first_channel_ns(l);
+  return first ? first : NI_NO_START;
+}
+
+int64_t ni_op_time_us(const struct ni_line *l) {
+  int64_t start = ni_start_ns(l);
+  return start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
+}
+
+static int add_granule(struct ni_granules *g, uint64_t at) {
+  if (!ni_array_room(g->item, g->n, g->cap)) return -ENOMEM;
+  g->item[g->n++] = (struct ni_granule){.at = at, .first_us = INT64_MAX, .last_us = INT64_MIN, .min_bytes = UINT64_MAX,
+                                        .min_sn = UINT64_MAX, .first_sort = (uint32_t)g->n_list};
+  g->marker = false;
+  return 0;
+}
+
+struct ni_granules *ni_granules_new(uint64_t from) {
+  struct ni_granules *g = calloc(1, sizeof *g);
+  if (g && add_granule(g, from) < 0) {
+    ni_granules_free(g);
+    g = NULL;
+  }
+  if (g) g->last_sort = UINT32_MAX;
+  return g;
+}
+
+static const char **texts(struct ni_ident *i, struct ni_meta *m, const char **text[6]) {
+  text[0] = &i->comm_name;
+  text[1] = &m->version;
+  text[2] = &m->git_rev;
+  text[3] = &m->rec_mechanism;
+  text[4] = &m->hostname;
+  text[5] = &m->producer;
+  return text[0];
+}
+
+void ni_granules_free(struct ni_granules *g) {
+  if (!g) return;
+  for (size_t i = 0; i < g->n_contexts; i++) {
+    const char **text[6];
+    texts(&g->context[i].ident, &g->context[i].meta, text);
+    for (int k = 0; k < 6; k++) free((char *)(uintptr_t)*text[k]);
+  }
+  for (size_t i = 0; i < g->n_sorts; i++) free((char *)(uintptr_t)g->sort[i].func);
+  ni_index_free(&g->sort_at);
+  ni_index_free(&g->context_at);
+  free(g->item);
+  free(g->context);
+  free(g->sort);
+  free(g->list);
+  free(g->kept);
+  free(g->seen);
+  free(g);
+}
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+
+static bool same_context(const struct ni_granule_context *c, const struct ni_ident *i, const struct ni_meta *m) {
+  const struct ni_ident *x = &c->ident;
+  const struct ni_meta *y = &c->meta;
+  return x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks && x->nnodes == i->nnodes &&
+         y->pid == m->pid && same_text(x->comm_name, i->comm_name) && same_text(y->version, m->version) &&
+         same_text(y->git_rev, m->git_rev) && same_text(y->rec_mechanism, m->rec_mechanism) &&
+         same_text(y->hostname, m->hostname) && same_text(y->producer, m->producer);
+}
+
+int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta, uint32_t *out) {
+  uint64_t hash = ni_hash(ni_hash(ident->comm_hash, (uint32_t)ident->rank), (uint64_t)meta->pid);
+  for (size_t at = 0; (*out = ni_index_next(&g->context_at, hash, &at)) != NI_INDEX_NONE;)
+    if (same_context(&g->context[*out], ident, meta)) return 0;
+  if (!ni_array_room(g->context, g->n_contexts, g->cap_contexts)) return -ENOMEM;
+  struct ni_granule_context *c = &g->context[g->n_contexts];
+  *c = (struct ni_granule_context){.ident = *ident, .meta = *meta};
+  c->meta.dump_timestamp_us = 0;
+  const char **text[6];
+  bool fine = true;
+  texts(&c->ident, &c->meta, text);
+  for (int k = 0; k < 6; k++)
+    if (*text[k]) fine &= (*text[k] = strdup(*text[k])) != NULL;
+  *out = (uint32_t)g->n_contexts++;
+  return fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
+}
+
+int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func, uint32_t *out) {
+  uint64_t hash = ni_hash_text(ni_hash(context, kind), func);
+  for (size_t at = 0; (*out = ni_index_next(&g->sort_at, hash, &at)) != NI_INDEX_NONE;) {
+    const struct ni_granule_sort *s = &g->sort[*out];
+    if (s->context == context && s->kind == kind && strcmp(s->func, func) == 0) return 0;
+  }
+  if (!ni_array_room(g->sort, g->n_sorts, g->cap_sorts)) return -ENOMEM;
+  if (g->cap_seen < g->cap_sorts) {
+    size_t had = g->cap_seen;
+    if (!ni_array_exact(&g->seen, &g->cap_seen, g->cap_sorts, sizeof *g->seen)) return -ENOMEM;
+    memset(g->seen + had, 0, (g->cap_seen - had) * sizeof *g->seen);
+  }
+  struct ni_granule_sort *s = &g->sort[g->n_sorts];
+  *s = (struct ni_granule_sort){.context = context, .kind = kind, .func = strdup(func), .min_sn = UINT64_MAX};
+  *out = (uint32_t)g->n_sorts++;
+  return s->func && ni_index_add(&g->sort_at, hash, *out) == 0 ? 0 : -ENOMEM;
+}
+
+static struct ni_granule *last(struct ni_granules *g) { return &g->item[g->n - 1]; }
+
+/* The granule that is open has the sort. */
+static int has_sort(struct ni_granules *g, uint32_t sort) {
+  if (g->seen[sort] == g->n) return 0;
+  if (!ni_array_room(g->list, g->n_list, g->cap_list)) return -ENOMEM;
+  g->seen[sort] = (uint32_t)g->n;
+  g->list[g->n_list++] = sort;
+  last(g)->n_sorts++;
+  return 0;
+}
+
+static int find_context(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
+  unsigned slot = l->head_no % (sizeof g->head / sizeof *g->head);
+  if (l->head_no && g->head[slot].head_no == l->head_no) {
+    *out = g->head[slot].context;
+    return 0;
+  }
+  *out = g->last_sort < g->n_sorts ? g->sort[g->last_sort].context : 0;
+  bool before = g->last_sort < g->n_sorts && same_context(&g->context[*out], &l->ident, &l->meta);
+  int e = before ? 0 : ni_granules_context(g, &l->ident, &l->meta, out);
+  g->head[slot].head_no = l->head_no;
+  g->head[slot].context = *out;
+  return e;
+}
+
+static int find_sort(struct ni_granules *g, const struct ni_line *l, enum ni_sort_kind kind, const char *func, uint32_t *out) {
+  uint32_t context;
+  int e = find_context(g, l, &context);
+  if (e < 0) return e;
+  unsigned slot = context * 5 + kind;
+  for (const char *p = func; *p && p < func + 8; p++) slot = slot * 3 + (uint8_t)*p;
+  uint32_t *recent = &g->recent[slot % (sizeof g->recent / sizeof *g->recent)];
+  const struct ni_granule_sort *s = *recent ? &g->sort[*recent - 1] : NULL;
+  bool met = s && s->context == context && s->kind == kind && strcmp(s->func, func) == 0;
+  *out = met ? *recent - 1 : 0;
+  if (!met) e = ni_granules_sort(g, context, kind, func, out);
+  if (e == 0) *recent = *out + 1;
+  g->last_sort = *out;
+  g->odd |= g->n_sorts > NI_SORTS_MAX;
+  return e;
+}
+
+int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
+  struct ni_granule *x = last(g);
+  x->crc = b->crc;
+  x->bytes = b->at - x->at;
+  return add_granule(g, b->at);
+}
+
+#define WIDEN(low, high, value) \
+  do { \
+    if ((value) < (low)) (low) = (value); \
+    if ((value) > (high)) (high) = (value); \
+  } while (0)
+
+static int take_operation(struct ni_granules *g, const struct ni_line *l) {
+  struct ni_granule *x = last(g);
+  uint32_t sort;
+  int64_t us = ni_op_time_us(l);
+  int e = find_sort(g, l, NI_SORT_OP, l->op.func, &sort);
+  if (e < 0) return e;
+  struct ni_granule_sort *s = &g->sort[sort];
+  g->odd |= !l->has_header && !g->marker;
+  g->records++;
+  x->records++;
+  s->records++;
+  WIDEN(x->first_us, x->last_us, us);
+  WIDEN(x->min_bytes, x->max_bytes, l->op.msg_bytes);
+  WIDEN(x->min_sn, x->max_sn, l->op.sn);
+  WIDEN(s->min_sn, s->max_sn, l->op.sn);
+  return has_sort(g, sort);
+}
+
+static int keep(struct ni_granules *g, const char *text, size_t len) {
+  if (g->n_kept + len + 1 > NI_KEPT_MAX) g->odd = true;
+  if (g->odd) return 0;
+  if (g->cap_kept < g->n_kept + len + 1 && !ni_array_more(&g->kept, &g->cap_kept, g->n_kept + len + 1, 1)) return -ENOMEM;
+  memcpy(g->kept + g->n_kept, text, len);
+  g->kept[g->n_kept + len] = '\n';
+  g->n_kept += len + 1;
+  return 0;
+}
+
+/* A line about a communicator that is no operation: its rank is there, whatever else it says. */
+static int take_about(struct ni_granules *g, const struct ni_line *l) {
+  bool rollup = l->kind == NI_LINE_ROLLUP;
+  uint32_t sort;
+  if (!l->has_header || l->ident.rank < 0 || l->ident.comm_hash == 0) return 0;
+  int e = find_sort(g, l, rollup ? NI_SORT_ROLLUP : NI_SORT_OTHER, rollup ? l->rollup.func : "", &sort);
+  if (e < 0) return e;
+  if (l->kind == NI_LINE_DUMP_STATS && ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled"))
+    g->context[g->sort[sort].context].p2p_sampled = true;
+  return has_sort(g, sort);
+}
+
+int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
+  bool first = !g->lines++ && last(g)->at == 0;
+  int e = 0;
+  switch (l->kind) {
+    case NI_LINE_OP: return take_operation(g, l);
+    case NI_LINE_PROCESS:
+      g->odd |= !first; /* lines behind it would be of another process */
+      return keep(g, text, len);
+    case NI_LINE_COMM: return (e = take_about(g, l)) < 0 ? e : keep(g, text, len);
+    case NI_LINE_CONTROL: return l->control.mark ? keep(g, text, len) : 0;
+    case NI_LINE_DUMP_STATS:
+      g->marker |= !l->stats.has_accounting;
+      return take_about(g, l);
+    case NI_LINE_ROLLUP: return take_about(g, l);
+    case NI_LINE_PROXY: g->proxy = true; return 0;
+    case NI_LINE_COUNTER_NAMES:
+    case NI_LINE_COUNTERS: g->series = true; return 0;
+    default: return 0;
+  }
+}
+
+void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
+  struct ni_granule *x = last(g);
+  struct ni_border rest;
+  g->closed = ni_reader_rest(r, &rest);
+  g->odd |= !g->closed;
+  g->gzip = ni_reader_stats(r)->gzip;
+  x->crc = rest.crc;
+  x->bytes = rest.at > x->at ? rest.at - x->at : 0;
+  g->end = x->at + x->bytes;
+}
+
+static int by_number(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Adds x of b to the granule of a that is open. sort: b's numbers as a's. */
+static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const struct ni_granule *x, const uint32_t *sort) {
+  struct ni_granule *y = last(a);
+  int e = 0;
+  y->crc = y->bytes ? (uint32_t)crc32_combine(y->crc, x->crc, (z_off_t)x->bytes) : x->crc;
+  y->bytes += x->bytes;
+  y->records += x->records;
+  if (x->records) {
+    WIDEN(y->first_us, y->last_us, x->first_us);
+    WIDEN(y->first_us, y->last_us, x->last_us);
+    WIDEN(y->min_bytes, y->max_bytes, x->min_bytes);
+    WIDEN(y->min_bytes, y->max_bytes, x->max_bytes);
+    WIDEN(y->min_sn, y->max_sn, x->min_sn);
+    WIDEN(y->min_sn, y->max_sn, x->max_sn);
+  }
+  for (uint32_t i = 0; e == 0 && i < x->n_sorts; i++) e = has_sort(a, sort[b->list[x->first_sort + i]]);
+  qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, by_number);
+  return e;
+}
+
+/* Contexts and sorts of b in a; *sort: b's numbers as a's, the caller's to free. */
+static int join_names(struct ni_granules *a, const struct ni_granules *b, uint32_t **sort) {
+  uint32_t *context = calloc(b->n_contexts + 1, sizeof *context);
+  int e = context && (*sort = calloc(b->n_sorts + 1, sizeof **sort)) ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < b->n_contexts; i++) {
+    const struct ni_granule_context *c = &b->context[i];
+    e = ni_granules_context(a, &c->ident, &c->meta, &context[i]);
+    if (e == 0) a->context[context[i]].p2p_sampled |= c->p2p_sampled;
+  }
+  for (size_t i = 0; e == 0 && i < b->n_sorts; i++) {
+    const struct ni_granule_sort *s = &b->sort[i];
+    if ((e = ni_granules_sort(a, context[s->context], s->kind, s->func, *sort + i)) < 0) break;
+    struct ni_granule_sort *to = &a->sort[(*sort)[i]];
+    to->records += s->records;
+    if (s->records) WIDEN(to->min_sn, to->max_sn, s->min_sn);
+    if (s->records) WIDEN(to->min_sn, to->max_sn, s->max_sn);
+  }
+  free(context);
+  return e;
+}
+
+static uint64_t stretch(bool gzip, uint64_t at) { return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN); }
+
+int ni_granules_join(struct ni_granules **into, struct ni_granules *b) {
+  struct ni_granules *a = *into;
+  uint32_t *sort = NULL;
+  if (!a && !(a = *into = ni_granules_new(b->item[0].at))) {
+    ni_granules_free(b);
+    return -ENOMEM;
+  }
+  a->odd |= b->odd || (a->end && b->item[0].at != a->end);
+  a->odd |= a->n_sorts + b->n_sorts > 2 * NI_SORTS_MAX;
+  int e = a->odd ? 0 : join_names(a, b, &sort);
+  for (size_t i = 0; e == 0 && !a->odd && i < b->n; i++) {
+    const struct ni_granule *x = &b->item[i];
+    /* Only where a range ends can two be in the same stretch; in one map borders are apart as they should be. */
+    bool same = last(a)->bytes == 0 || (i == 0 && stretch(b->gzip, x->at) == stretch(b->gzip, last(a)->at));
+    if (!same) e = add_granule(a, x->at);
+    if (e == 0) e = add_to_last(a, b, x, sort);
+  }
+  if (e == 0 && !a->odd && b->n_kept) {
+    if (a->n_kept + b->n_kept > NI_KEPT_MAX) a->odd = true;
+    else if (a->cap_kept < a->n_kept + b->n_kept && !ni_array_more(&a->kept, &a->cap_kept, a->n_kept + b->n_kept, 1)) e = -ENOMEM;
+    else memcpy(a->kept + a->n_kept, b->kept, b->n_kept);
+    if (e == 0 && !a->odd) a->n_kept += b->n_kept;
+  }
+  a->records += b->records;
+  a->end = b->end;
+  a->closed = b->closed;
+  a->gzip = b->gzip;
+  a->proxy |= b->proxy;
+  a->series |= b->series;
+  a->odd |= e < 0 || a->n_sorts > NI_SORTS_MAX;
+  free(sort);
+  ni_granules_free(b);
+  return e;
+}

@@ -1,0 +1,156 @@
+/*
+ * libFuzzer: bytes as changes of a sound map, account and index file, whose checksums fit. What is taken must be whole enough to be
+ * joined, merged, judged and put again; what is refused must leave nothing behind.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/index/map_pack.h"
+#include "exporter/index/shelf.h"
+#include "exporter/input/scan.h"
+#include "exporter/model/ledger/judge.h"
+#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/read.h"
+#include "exporter/model/ledger/take.h"
+
+static void need(int truth) {
+  if (!truth) abort();
+}
+
+static struct ni_pack map, account;
+static uint8_t *shelf;
+static size_t n_shelf;
+static struct ni_file file = {.path = (char *)(uintptr_t)"/logs/a.log", .run = 1};
+
+/* A log of several granules, as a process and a communicator would write it, with a bad line and a loss. */
+static void write_log(const char *path) {
+  FILE *f = fopen(path, "w");
+  need(f != NULL);
+  for (unsigned i = 0; i < 2000; i++) {
+    fprintf(f, "{\"header\":{\"id\":\"0x%x\",\"comm_name\":\"dp\",\"rank\":0,\"n_ranks\":2,\"nnodes\":1},\"metadata\":{"
+            "\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"x\",\"rec_mechanism\":\"m\",\"dump_timestamp_us\":%u,"
+            "\"hostname\":\"h\",\"pid\":7%s},\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":%u,\"coll_msg_size_bytes\":%u,"
+            "\"coll_exec_time_us\":9,\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":1.0,\"coll_busbw_gbs\":1.0}}\n",
+            16 + i % 3, 1000 + i, i % 2 ? ",\"producer\":\"p\"" : "", i % 5 ? "AllReduce" : "Broadcast", i, 1u << i % 20);
+    if (i == 9) fputs("{\"no\n", f);
+  }
+  need(fclose(f) == 0);
+}
+
+static void fill(void) {
+  char path[] = "/dev/shm/fuzz_index.XXXXXX";
+  struct ni_scan *scan;
+  struct ni_scan_end end;
+  struct ni_ledger c = {0};
+  struct ni_granules *joined = NULL, *g = ni_granules_new(0);
+  need(mkstemp(path) >= 0 && ni_scan_new(&scan) == 0 && g);
+  write_log(path);
+  ni_ledger_begin(&c, &file, true);
+  const struct ni_scan_to to = {.arg = &c, .take = ni_ledger_take, .fault = ni_ledger_fault, .granules = g};
+  need(ni_scan_file(scan, path, NULL, &to, &end) == 0);
+  ni_ledger_end(&c, &end);
+  need(ni_granules_join(&joined, g) == 0 && joined->n > 2 && !joined->odd);
+  ni_map_pack(&map, joined);
+  ni_ledger_pack(&account, &c);
+  need(!map.bad && !account.bad);
+  char name[] = "a.log", why[256];
+  struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
+                             .account = {account.bytes, account.n, ni_crc32(0, account.bytes, account.n)}};
+  unlink(path);
+  need(ni_shelf_write(&e, 1, "/dev/shm", name, why, sizeof why) == 0);
+  int fd = open("/dev/shm/a.log", O_RDONLY);
+  need((shelf = malloc(1 << 20)) != NULL);
+  n_shelf = (size_t)read(fd, shelf, 1 << 20);
+  close(fd);
+  unlink("/dev/shm/a.log");
+  ni_granules_free(joined);
+  ni_ledger_free(&c);
+  ni_scan_free(scan);
+}
+
+/* Where, how far, and what. */
+static uint8_t *changed(const uint8_t *good, size_t *n, const uint8_t *data, size_t size) {
+  uint8_t *b = malloc(*n + 1);
+  need(b != NULL);
+  memcpy(b, good, *n);
+  for (; size >= 4; data += 4, size -= 4) {
+    size_t at = ((size_t)data[0] | (size_t)data[1] << 8) % (*n + 1);
+    if (data[3] & 1 && at < *n) b[at] = data[2];
+    else if (data[3] & 2 && at < *n) memmove(b + at, b + at + 1, *n - at - 1), --*n;
+    else if (data[3] == 4) *n = at;
+  }
+  return b;
+}
+
+static void try_map(const uint8_t *bytes, size_t n) {
+  struct ni_pack p = NI_PACK_OF(bytes, n), again = {0};
+  struct ni_granules *g = ni_granules_new(0), *joined = NULL;
+  uint64_t at = 0;
+  need(g != NULL);
+  ni_map_pack(&p, g);
+  for (size_t i = 0; !p.bad && i < g->n; at += g->item[i++].bytes) {
+    need(g->item[i].at == at && g->item[i].bytes);
+    for (uint32_t k = 0; k < g->item[i].n_sorts; k++) need(g->list[g->item[i].first_sort + k] < g->n_sorts);
+  }
+  if (p.bad) {
+    ni_granules_free(g);
+    return;
+  }
+  ni_map_pack(&again, g);
+  need(!again.bad);
+  free(again.bytes);
+  need(ni_granules_join(&joined, g) == 0);
+  ni_granules_free(joined);
+}
+
+static void try_account(const uint8_t *bytes, size_t n) {
+  struct ni_pack p = NI_PACK_OF(bytes, n), again = {0};
+  struct ni_ledger all = {0}, *part = calloc(1, sizeof *part);
+  struct ni_files files = {.file = &file, .n = 1};
+  struct ni_ledgers l;
+  need(part && ni_ledgers_init(&l, &all, &files) == 0);
+  ni_ledger_begin(part, &file, true);
+  ni_ledger_pack(&p, part);
+  if (!p.bad) ni_ledger_pack(&again, part);
+  need(!again.bad);
+  free(again.bytes);
+  if (p.bad) {
+    ni_ledgers_drop(NULL, part);
+  } else {
+    need(ni_ledgers_merge(&l, 0, part) == 0 && ni_ledgers_file_done(&l, 0) == 0);
+    need(ni_ledger_judge(&all) == 0);
+  }
+  ni_ledgers_free(&l);
+  ni_ledger_free(&all);
+}
+
+static void try_shelf(uint8_t *bytes, size_t n) {
+  struct ni_shelf s = {.bytes = bytes};
+  uint64_t table = 0;
+  for (int i = 8; n > 24 && i-- > 0;) table = table << 8 | bytes[12 + i];
+  if (n > 24 && table <= n - 24) {
+    uint32_t crc = ni_crc32(ni_crc32(0, bytes, 20), bytes + 24, table);
+    for (int i = 0; i < 4; i++) bytes[20 + i] = (uint8_t)(crc >> 8 * i);
+  }
+  if (ni_shelf_parse(&s, n) == 0)
+    for (size_t i = 0; i < s.n; i++)
+      if (ni_shelf_sound(&s.entry[i].map) && ni_shelf_sound(&s.entry[i].account)) try_map(s.entry[i].map.bytes, s.entry[i].map.n);
+  ni_shelf_free(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (!n_shelf) fill();
+  if (!size) return 0;
+  int what = *data % 3;
+  size_t n = what == 0 ? map.n : what == 1 ? account.n : n_shelf;
+  uint8_t *b = changed(what == 0 ? map.bytes : what == 1 ? account.bytes : shelf, &n, data + 1, size - 1);
+  if (what == 0) try_map(b, n);
+  if (what == 1) try_account(b, n);
+  if (what == 2) try_shelf(b, n); /* frees it */
+  else free(b);
+  return 0;
+}

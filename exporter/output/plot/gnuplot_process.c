@@ -79,11 +79,17 @@ static int say(struct ni_gnuplot *g, const char *text, size_t n) {
 
 /*
  * Into the folder by gnuplot's own command: to spawn there takes glibc 2.29. In octal nothing of the name means anything to it.
- * Where this fails, what is loaded next does, and says why.
+ * Where this fails, what is loaded next does, and says why. A folder that is named by a descriptor of ours is named by our process
+ * for gnuplot, who is another `self`.
  */
 static void change_folder(struct ni_gnuplot *g, const char *directory) {
-  char command[4 * PATH_MAX + 8] = "cd \"";
+  static const char self[] = "/proc/self/";
+  char command[4 * PATH_MAX + 64] = "cd \"";
   size_t n = 4;
+  if (strncmp(directory, self, sizeof self - 1) == 0) {
+    n += (size_t)sprintf(command + n, "/proc/%d/", (int)getpid());
+    directory += sizeof self - 1;
+  }
   for (const char *p = directory; *p && n < 4 * PATH_MAX; p++) n += (size_t)sprintf(command + n, "\\%03o", (unsigned char)*p);
   memcpy(command + n, "\"\n", 2);
   (void)say(g, command, n + 2);

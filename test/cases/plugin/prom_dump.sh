@@ -55,8 +55,9 @@ if command -v promtool >/dev/null; then
 else
   echo "no promtool (package prometheus): not linted"
 fi
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 if command -v prometheus-node-exporter >/dev/null; then
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(free_port)
   mkdir "$TMP/textfile" && mv "$TMP/$name" "$TMP/textfile/"
   prometheus-node-exporter --web.listen-address="127.0.0.1:$port" --collector.disable-defaults --collector.textfile \
     --collector.textfile.directory="$TMP/textfile" >"$TMP/exporter.log" 2>&1 &
@@ -64,6 +65,21 @@ if command -v prometheus-node-exporter >/dev/null; then
   for _ in $(seq 100); do curl -s "http://127.0.0.1:$port/metrics" >"$TMP/metrics" && break; sleep 0.1; done
   grep -q '^node_textfile_scrape_error 0' "$TMP/metrics" || { fail "node_exporter refuses the file"; cat "$TMP/exporter.log"; }
   grep -q '^nccl_collective_exec_time_microseconds{.*nranks="8"' "$TMP/metrics" || fail "node_exporter does not tell it"
+  if command -v prometheus >/dev/null; then
+    asked=$(free_port)
+    printf '%s\n' 'global: {scrape_interval: 1s}' 'scrape_configs:' '- job_name: node' "  static_configs: [{targets: ['127.0.0.1:$port']}]" >"$TMP/prometheus.yml"
+    prometheus --config.file="$TMP/prometheus.yml" --storage.tsdb.path="$TMP/tsdb" --web.listen-address="127.0.0.1:$asked" >"$TMP/prometheus.log" 2>&1 &
+    CLEANUP="$CLEANUP; kill $! 2>/dev/null || true"
+    got=
+    for _ in $(seq 200); do
+      got=$(curl -s "http://127.0.0.1:$asked/api/v1/query" --data-urlencode 'query=count(nccl_bus_bandwidth_gbs{gpu="GPU3",slurm_job_id="4711"})' |
+        jq -r '.data.result[0].value[1] // empty' 2>/dev/null) || true
+      [ -z "$got" ] || break
+      sleep 0.1
+    done
+    want=$(grep -c '^nccl_bus_bandwidth_gbs{' "$TMP/textfile/$name")
+    [ "$got" = "$want" ] || fail "Prometheus has ${got:-no} series of bandwidth, the file has $want"
+  fi
 else
   echo "no prometheus-node-exporter: not read by it"
 fi

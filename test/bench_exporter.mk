@@ -3,6 +3,12 @@
 bench-exporter: exporter $(BUILD)/test/host/loggen
 	$(Q)BUILD=$(BUILD) test/bench/bench_exporter.sh | tee $(BUILD)/bench_exporter.md
 
+# What the index gains and costs; a part of make bench.
+.PHONY: bench-index
+bench-index: exporter $(BUILD)/test/host/loggen
+	$(Q)BUILD=$(BUILD) test/bench/bench_index.sh | tee $(BUILD)/bench_index.md
+bench: bench-index
+
 # Sweeps of counters (test/bench/bench_counters.sh); a part of make bench.
 .PHONY: bench-counters
 $(BUILD)/test/bench/bench_sweep: $(EXP_LIB) $(FORMAT_LIB)

@@ -409,7 +409,7 @@ const struct ni_command ni_show_command = {
         {0}},
     .exits = {{"0", "shown"}, {"1", "could not run, or there is no such operation"}},
     .examples = {{"--comm dp0 --sn 4711 logs/", "that operation, rank by rank"},
-                 {"--comm 0x5d1c7e90aa41b2f3 --coll AllReduce --sn 100-103 --json logs/", "four of them, for a program"}}};
+                 {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"}}};
 
 int ni_show_run(int argc, char **argv) {
   struct show s = {.progress = NI_PROGRESS_INIT};

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# make bench-index: what the index gains and costs, as Markdown. Commands run in turn, with and without it, RUNS rounds; CPU
+# seconds (user and system) are medians, so that a busy machine meets both alike.
+#   RECORDS=1000000   RUNS=5
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=$(realpath "${BUILD:-build}")
+RECORDS=${RECORDS:-1000000} RUNS=${RUNS:-5}
+inspector=$BUILD/nccl-inspector logs=$BUILD/bench-logs/index-$RECORDS
+tmp=$(mktemp -d -p "$BUILD")
+trap 'rm -rf "$tmp"' EXIT
+ops=$((RECORDS / 64)) # 32 ranks, each in two communicators; one operation of each every 5 ms
+if [ ! -e "$logs/.done" ]; then
+  rm -rf "$logs" && mkdir -p "$(dirname "$logs")"
+  "$BUILD/test/host/loggen" "$logs" --ranks 32 --node 8 --ops "$ops" --comm-name --format ours --gzip --member-lines 340
+  touch "$logs/.done"
+fi
+cpu() { # file command...
+  local to=$1 rc=0
+  shift
+  rm -rf "$tmp/out"
+  /usr/bin/time -q -f "%U %S" -o "$tmp/time" "$inspector" "$@" >/dev/null 2>&1 || rc=$?
+  [ "$rc" = 0 ] || [ "$rc" = 2 ] || { echo "$*: exit $rc" >&2; exit 1; }
+  tail -n 1 "$tmp/time" | awk '{ print $1 + $2 }' >>"$tmp/$to"
+}
+median() { sort -g "$tmp/$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+row() { # what, options of the one, of the other, command...
+  local what=$1 one=$2 other=$3
+  shift 3
+  rm -f "$tmp/one" "$tmp/other"
+  for ((i = 0; i < RUNS; i++)); do
+    cpu one "$@" "$one" "$logs"
+    cpu other "$@" "$other" "$logs"
+  done
+  awk -v what="$what" -v a="$(median one)" -v b="$(median other)" \
+    'BEGIN { printf "| %s | %.2f | %.2f | %s |\n", what, a, b, (b > 0.005) ? sprintf("%.2f", a / b) : "above " int(a / 0.01) }'
+}
+summary=(summary -q --no-plots --no-html --output-dir "$tmp/out")
+seconds=$((ops / 200))
+slice=(--since "+$((seconds / 2))s" --until "+$(awk -v s=$seconds 'BEGIN { printf "%.3f", int(s / 2) + s / 1000 }')s")
+"$inspector" index --quiet --reindex "$logs"
+sleep 2.1
+"$inspector" index --quiet "$logs"
+size=$(stat -c %s "$logs/.nccl-inspector-index/index")
+all=$(du -cb "$logs"/*.gz | tail -n 1 | cut -f1)
+awk -v n="$RECORDS" -v a="$all" -v b="$size" 'BEGIN { printf "%d records in 32 files of %.0f MB together; the index has %.2f %% of that.\n\n", n, a / 1e6, 100 * b / a }'
+echo "| question | CPU s without index | CPU s with it | times |"
+echo "|---|---|---|---|"
+row "\`summary\`, a thousandth of the time" --no-index --progress=json "${summary[@]}" "${slice[@]}"
+row "\`summary\`, one log of 32" --no-index --progress=json "${summary[@]}" --comm world --rank 31
+row "\`check\`" --no-index --progress=json check -q
+row "\`show\`" --no-index --progress=json show --comm world --sn 100
+row "\`summary\` of everything, an index being made" --no-index --reindex "${summary[@]}"
+row "\`check\` of everything, an index being made" --no-index --reindex check -q

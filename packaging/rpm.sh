@@ -35,4 +35,4 @@ EOF
 rpmbuild -bb --quiet --target "$arch-linux" --define "_topdir $top" --define "_rpmdir $out" --define '_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
   --define "_buildhost reproducible" --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
   --define '_binary_payload w9.gzdio' --define '__os_install_post %{nil}' --define 'debug_package %{nil}' --define '_build_id_links none' \
-  --define '_dbpath /nonexistent' "$top/nccl-inspector.spec" >"$top/log" 2>&1 || { tail -n 20 "$top/log" >&2; exit 1; }
+  --define "_dbpath $top/db" "$top/nccl-inspector.spec" >"$top/log" 2>&1 || { tail -n 20 "$top/log" >&2; exit 1; }

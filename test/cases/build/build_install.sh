@@ -44,7 +44,8 @@ live=
   printf 'share/nccl-inspector/%s\n' installed agent.conf demo.sh head.proto queries.sql queries_counters.sql
   (cd test && ls scenarios/*.scn) | sed 's|^|share/nccl-inspector/|'
   (cd contrib && find grafana prometheus -type f) | sed 's|^|share/nccl-inspector/|'
-  for kit in slurm helm; do [ ! -d packaging/$kit ] || (cd packaging && find $kit -type f) | sed 's|^|share/nccl-inspector/|'; done
+  for kit in slurm helm; do [ ! -d packaging/$kit ] || (cd packaging && find -L $kit -type f) | sed 's|^|share/nccl-inspector/|'; done
+  (cd schemas && ls ./*.schema.json) | sed 's|^\./|share/nccl-inspector/schemas/|'
   echo lib/libother.so
 } | LC_ALL=C sort >"$TMP/expected"
 (cd "$root/opt/ni" && find . -type f | sed 's|^\./||' | LC_ALL=C sort) >"$TMP/there"

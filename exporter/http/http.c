@@ -376,7 +376,7 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
     errno = 0;
     h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key, ca);
     snprintf(why, cap, "--listen=%s%s: %s", o->listen, cert ? ca ? ", --tls-cert, --tls-key, --client-ca" : ", --tls-cert, --tls-key" : "",
-             errno && (errno != EINVAL || !cert) ? strerror(errno) : "want certificates and a key in PEM");
+             errno && (errno != EINVAL || !cert) ? strerror(errno) : "want a certificate and its key in PEM");
   }
   if (at) freeaddrinfo(at);
   if (key) explicit_bzero(key, strlen(key));

@@ -110,11 +110,11 @@ static bool print_sessions(const struct ni_head_said *said, const char *none) {
   return print_rows(said, "/sessions", session_column, session_key, SESSION_COLUMNS, none);
 }
 
+static void take_none(void *arg, const char *const *cell) { (void)arg, (void)cell; }
+
 /* As it came, in one line. False: nothing is there, it is no head. */
 static bool print_raw(const struct ni_head_said *said, const char *at) {
-  char none[8];
-  return ni_answer_rows(said->text, said->bytes, at, NULL, 0, take_one, &(struct one){none, sizeof none}) >= 0 &&
-         ni_say(stdout, "%s\n", said->text) > 0;
+  return ni_answer_rows(said->text, said->bytes, at, NULL, 0, take_none, NULL) >= 0 && ni_say(stdout, "%s\n", said->text) > 0;
 }
 
 static bool print_status(const struct ni_session_options *o, struct ni_head_said *said) {

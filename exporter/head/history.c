@@ -98,7 +98,7 @@ void ni_history_put(const struct ni_history *h, size_t points, FILE *f) {
   const char *between = "";
   for (uint64_t i = h->n > points ? h->n - points : 0; i < h->n; i++) {
     const char *point = h->point[i % NI_HISTORY_POINTS];
-    if (point) fprintf(f, "%s%s", between, point), between = ",";
+    if (point) fputs(between, f), fputs(point, f), between = ",";
   }
 }
 

@@ -135,7 +135,7 @@ static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni
   char why[512] = "";
   int e = gather(a, d, &x, how), tried = 0;
   if (e == 0 && x.news) {
-    qsort(x.item, x.n, sizeof *x.item, by_name);
+    if (x.n) qsort(x.item, x.n, sizeof *x.item, by_name);
     for (int k = 0; k < 2; k++) {
       char *folder, *name, more[512];
       if (!ni_atlas_place(a, d, k, &folder, &name)) continue;

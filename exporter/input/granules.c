@@ -266,7 +266,7 @@ static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const
     WIDEN(y->min_sn, y->max_sn, x->max_sn);
   }
   for (uint32_t i = 0; e == 0 && i < x->n_sorts; i++) e = has_sort(a, sort[b->list[x->first_sort + i]]);
-  qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, by_number);
+  if (y->n_sorts > 1) qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, by_number);
   return e;
 }
 

@@ -9,6 +9,7 @@
 
 #include "exporter/base/name_table.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/csv_write.h"
 #include "exporter/model/counters/series.h"
 
@@ -137,14 +138,14 @@ int ni_series_csv(const struct ni_summary *s, const char *dir) {
     file_name(&t[k], dir, "csv", path);
     FILE *f = fopen(path, "we");
     if (!f) return -errno;
-    for (size_t c = 0; c < t[k].n_columns; c++) fprintf(f, "%s%s", c ? "," : "", t[k].column[c].name);
+    for (size_t c = 0; c < t[k].n_columns; c++) fputs(c ? "," : "", f), ni_csv_text(f, t[k].column[c].name);
     putc('\n', f);
     for (size_t i = 0; i < t[k].n_rows; i++) {
       t[k].row(s, i, v);
       for (size_t c = 0; c < t[k].n_columns; c++) {
         if (c && t[k].column[c].type != REAL) putc(',', f);
         if (t[k].column[c].type == TEXT) ni_csv_text(f, v[c].text);
-        else if (t[k].column[c].type == WHOLE) fprintf(f, "%lld", (long long)v[c].whole);
+        else if (t[k].column[c].type == WHOLE) ni_say(f, "%lld", (long long)v[c].whole);
         else ni_csv_doubles(f, &v[c].real, 1);
       }
       putc('\n', f);

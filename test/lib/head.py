@@ -338,7 +338,8 @@ class Agent(threading.Thread):
                 s.gpu.add(index=0, name=GPU, util=(i % 97) / 100, memory=0.5)
                 self.kept.append(s)
             self.seq = n
-        stream.put(None)
+        if stream:  # a head that was killed may have ended it already
+            stream.put(None)
 
     def heard(self, stream, m):
         if self.offset is None:  # once: what a connection that was cut still delivers is old

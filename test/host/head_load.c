@@ -2,7 +2,7 @@
  * Clients of a head, many of them in one process: every second one an agent of ours, the others gsprof's; and how quickly GetStatus is
  * answered meanwhile.
  *
- *   head_load HOST:PORT CLIENTS GPUS PERIOD_MS SECONDS     600 s and 4,000 clients at most
+ *   head_load HOST:PORT CLIENTS GPUS PERIOD_MS SECONDS     1,000 s and 4,000 clients at most
  *
  * Prints a line "up" when all are connected, and at the end "sent N acknowledged N broken N calls N p50_ms X p99_ms X max_ms X".
  * An agent's sample n is its n-th; acknowledged: by all agents together. Ends by itself, or when standard input ends.
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
   if (n < 1 || n > MOST) return 2;
   uint32_t gpus = (uint32_t)strtoul(argv[3], NULL, 10);
   uint64_t period_ns = strtoul(argv[4], NULL, 10) * MS, seconds = strtoul(argv[5], NULL, 10), sent = 0, acknowledged = 0;
-  if (period_ns < MS || gpus > NI_SAMPLE_GPUS_MAX || seconds > 600) return 2;
+  if (period_ns < MS || gpus > NI_SAMPLE_GPUS_MAX || seconds > 1000) return 2;
   struct rlimit l = {0};
   if (getrlimit(RLIMIT_NOFILE, &l) == 0) l.rlim_cur = l.rlim_max, (void)setrlimit(RLIMIT_NOFILE, &l);
   int epoll = epoll_create1(0);

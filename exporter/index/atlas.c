@@ -10,7 +10,7 @@
 #include "atlas_files.h"
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
-#include "map_pack.h"
+#include "map_wire.h"
 
 #define SETTLED_NS INT64_C(2000000000) /* of ctime, before it is trusted to tell the next change: clocks have ticks, and servers clocks */
 
@@ -68,9 +68,9 @@ static bool tail_stands_alone(const char *path, uint64_t from, bool gzip) {
 
 static struct ni_granules *take_map(const struct ni_shelf_entry *e) {
   struct ni_granules *g = ni_shelf_sound(&e->map) && ni_shelf_sound(&e->account) ? ni_granules_new(0) : NULL;
-  struct ni_pack p = NI_PACK_OF(e->map.bytes, e->map.n);
-  if (g) ni_map_pack(&p, g);
-  if (g && !p.bad && p.at == p.end) return g;
+  struct ni_wire p = ni_wire_load(e->map.bytes, e->map.n);
+  if (g) ni_map_wire(&p, g);
+  if (g && ni_wire_over(&p)) return g;
   ni_granules_free(g);
   return NULL;
 }

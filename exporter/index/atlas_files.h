@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "atlas.h"
-#include "exporter/base/pack/pack.h"
+#include "exporter/base/bytes/wire.h"
 #include "shelf.h"
 
 enum ni_atlas_state { NI_ATLAS_STALE, NI_ATLAS_GROWN, NI_ATLAS_FRESH }; /* a later one is better */
@@ -21,7 +21,7 @@ struct ni_atlas_file {
   bool known;                         /* this plan uses map and account */
   int granule_parts;                  /* of those after the first */
   bool made;                          /* below is what the next entry has */
-  struct ni_pack new_map, new_account;
+  struct ni_wire new_map, new_account;
 };
 
 struct ni_atlas_folder {

@@ -12,9 +12,9 @@
 #include "atlas.h"
 #include "atlas_files.h"
 #include "exporter/base/array.h"
-#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/take.h"
-#include "map_pack.h"
+#include "map_wire.h"
 
 /* A log that cannot be entered in its middle: one granule, by which it is known again. */
 static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
@@ -39,13 +39,13 @@ static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
 }
 
 /* It comes back as it was put in: what does not is not kept. */
-static bool same_again(const struct ni_pack *bytes, const struct ni_file *file) {
+static bool same_again(const struct ni_wire *bytes, const struct ni_file *file) {
   struct ni_ledger c = {0};
-  struct ni_pack back = NI_PACK_OF(bytes->bytes, bytes->n), again = {0};
+  struct ni_wire back = ni_wire_load(bytes->bytes, bytes->n), again = {0};
   ni_ledger_begin(&c, file, true);
-  ni_ledger_pack(&back, &c);
-  if (!back.bad) ni_ledger_pack(&again, &c);
-  bool same = !back.bad && back.at == back.end && !again.bad && again.n == bytes->n && memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
+  ni_ledger_wire(&back, &c);
+  if (!back.bad) ni_ledger_wire(&again, &c);
+  bool same = ni_wire_over(&back) && !again.bad && again.n == bytes->n && memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
   free(again.bytes);
   ni_ledger_free(&c);
   return same;
@@ -56,8 +56,8 @@ void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
   struct ni_atlas_file *f = &a->file[file_no];
   struct ni_granules *g = c->granules;
   if (g->series || c->problem[NI_PROBLEM_UNREADABLE].places || f->stat.size == 0 || !close_map(g, f)) return;
-  ni_map_pack(&f->new_map, g);
-  ni_ledger_pack(&f->new_account, c);
+  ni_map_wire(&f->new_map, g);
+  ni_ledger_wire(&f->new_account, c);
   f->made = !f->new_map.bad && !f->new_account.bad && same_again(&f->new_account, f->file);
 }
 
@@ -69,7 +69,7 @@ static bool unchanged(const struct ni_file *l) {
          (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec == l->ctime_ns;
 }
 
-static struct ni_shelf_part part_of(const struct ni_pack *p) {
+static struct ni_shelf_part part_of(const struct ni_wire *p) {
   return (struct ni_shelf_part){p->bytes, p->n, ni_crc32(0, p->bytes, p->n)};
 }
 

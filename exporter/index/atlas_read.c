@@ -9,7 +9,7 @@
 #include "atlas.h"
 #include "atlas_files.h"
 #include "exporter/base/array.h"
-#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/take.h"
 
 #define PART_BYTES (2u << 20) /* of granules that follow each other: what a thread reads in one go */
@@ -94,11 +94,11 @@ static int add_granules(const struct ni_granules *g, const char *path, const str
 /* -ESTALE: whoever wrote it, it is no account of a log. */
 static int take_account(struct ni_atlas_file *f) {
   struct ni_ledger *c = f->account = calloc(1, sizeof *c);
-  struct ni_pack bytes = NI_PACK_OF(f->entry->account.bytes, f->entry->account.n);
+  struct ni_wire bytes = ni_wire_load(f->entry->account.bytes, f->entry->account.n);
   if (!c) return -ENOMEM;
   ni_ledger_begin(c, f->file, true);
-  ni_ledger_pack(&bytes, c);
-  if (!bytes.bad && bytes.at == bytes.end) return 0;
+  ni_ledger_wire(&bytes, c);
+  if (ni_wire_over(&bytes)) return 0;
   ni_ledgers_drop(NULL, c);
   f->account = NULL;
   return -ESTALE;

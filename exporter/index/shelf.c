@@ -12,12 +12,12 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/out_file.h"
-#include "exporter/base/pack/pack.h"
+#include "exporter/base/bytes/wire.h"
 #include "exporter/input/granules.h"
 #include "exporter/model/ledger/ledger.h"
 
 /* Raise it with whatever changes what is in it and not one of the numbers below. */
-enum { FORMAT = 1, FIXED_BYTES = 24, CRC_BYTES = 4 };
+enum { FORMAT = 2, FIXED_BYTES = 24, CRC_BYTES = 4 };
 #define BYTES_MAX (UINT64_C(4) << 30)
 static const char magic[8] = "NCCLIDX";
 
@@ -41,10 +41,10 @@ static uint64_t get(const uint8_t *p, unsigned bytes) {
   return v;
 }
 
-static void put(struct ni_pack *p, uint64_t v, unsigned bytes) {
+static void put(struct ni_wire *w, uint64_t v, unsigned bytes) {
   uint8_t b[8];
   for (unsigned i = 0; i < bytes; i++) b[i] = (uint8_t)(v >> 8 * i);
-  ni_pack_bytes(p, b, bytes);
+  ni_wire_bytes(w, b, bytes);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -52,10 +52,10 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Sizes and sums of a part in the table. */
-static void pack_part(struct ni_pack *p, struct ni_shelf_part *part) {
+static void wire_part(struct ni_wire *w, struct ni_shelf_part *part) {
   uint64_t n = part->n;
-  ni_pack_u64(p, &n);
-  ni_pack_u32(p, &part->crc);
+  ni_wire_u64(w, &n);
+  ni_wire_u32(w, &part->crc);
   part->n = (size_t)n;
 }
 
@@ -66,16 +66,16 @@ static bool place_part(struct ni_shelf_part *part, const uint8_t **at, const uin
   return true;
 }
 
-static int parse_table(struct ni_shelf *s, struct ni_pack *table) {
+static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
   size_t n = 0;
-  ni_pack_count(table, &n, 5);
+  ni_wire_count(table, &n, 5);
   for (size_t i = 0; i < n && !table->bad; i++) {
     if (!ni_array_room(s->entry, s->n, s->cap)) return -ENOMEM;
     struct ni_shelf_entry *e = &s->entry[s->n++];
     *e = (struct ni_shelf_entry){0};
-    ni_pack_text(table, &e->name);
-    pack_part(table, &e->map);
-    pack_part(table, &e->account);
+    ni_wire_text(table, &e->name);
+    wire_part(table, &e->map);
+    wire_part(table, &e->account);
     table->bad |= !e->name || (i && by_name(e - 1, e) >= 0);
   }
   return table->bad || table->at != table->end ? -EBADMSG : 0;
@@ -87,7 +87,7 @@ int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   uint64_t table_bytes = get(b + 12, 8);
   if (table_bytes > n - FIXED_BYTES - CRC_BYTES || ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != get(b + 20, 4))
     return -EBADMSG;
-  struct ni_pack table = NI_PACK_OF(b + FIXED_BYTES, table_bytes);
+  struct ni_wire table = ni_wire_load(b + FIXED_BYTES, table_bytes);
   int e = parse_table(s, &table);
   if (e < 0) return e;
   const uint8_t *at = table.end, *end = b + n - CRC_BYTES;
@@ -155,37 +155,37 @@ static void sweep(int dir) {
   if (d) closedir(d);
 }
 
-static void put_all(struct ni_pack *p, const struct ni_shelf_entry *entry, size_t n) {
-  struct ni_pack table = {0}, stats = {0};
-  ni_pack_count(&table, &n, 1);
+static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_t n) {
+  struct ni_wire table = {0}, stats = {0};
+  ni_wire_count(&table, &n, 1);
   for (size_t i = 0; i < n; i++) {
     struct ni_shelf_entry e = entry[i];
-    ni_pack_text(&table, &e.name);
-    pack_part(&table, &e.map);
-    pack_part(&table, &e.account);
+    ni_wire_text(&table, &e.name);
+    wire_part(&table, &e.map);
+    wire_part(&table, &e.account);
     put(&stats, e.stat.size, 8);
     put(&stats, e.stat.ino, 8);
     put(&stats, (uint64_t)e.stat.mtime_ns, 8);
     put(&stats, (uint64_t)e.stat.ctime_ns, 8);
   }
-  ni_pack_bytes(p, magic, sizeof magic);
-  put(p, rules(), 4);
-  put(p, table.n, 8);
-  if (!p->bad && !table.bad) put(p, ni_crc32(ni_crc32(0, p->bytes, 20), table.bytes, table.n), 4);
-  ni_pack_bytes(p, table.bytes, table.n);
+  ni_wire_bytes(w, magic, sizeof magic);
+  put(w, rules(), 4);
+  put(w, table.n, 8);
+  if (!w->bad && !table.bad) put(w, ni_crc32(ni_crc32(0, w->bytes, 20), table.bytes, table.n), 4);
+  ni_wire_bytes(w, table.bytes, table.n);
   for (size_t i = 0; i < n; i++) {
-    ni_pack_bytes(p, entry[i].map.bytes, entry[i].map.n);
-    ni_pack_bytes(p, entry[i].account.bytes, entry[i].account.n);
+    ni_wire_bytes(w, entry[i].map.bytes, entry[i].map.n);
+    ni_wire_bytes(w, entry[i].account.bytes, entry[i].account.n);
   }
-  ni_pack_bytes(p, stats.bytes, stats.n);
-  put(p, ni_crc32(0, stats.bytes, stats.n), 4);
-  p->bad |= table.bad || stats.bad;
+  ni_wire_bytes(w, stats.bytes, stats.n);
+  put(w, ni_crc32(0, stats.bytes, stats.n), 4);
+  w->bad |= table.bad || stats.bad;
   free(table.bytes);
   free(stats.bytes);
 }
 
 int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *folder, const char *name, char *why, size_t cap) {
-  struct ni_pack p = {0};
+  struct ni_wire p = {0};
   struct ni_out_file out = {0};
   *why = 0;
   int dir = ni_out_dir(folder, true, why, cap), e = dir < 0 ? dir : 0;

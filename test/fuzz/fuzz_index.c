@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter/index/map_pack.h"
+#include "exporter/index/map_wire.h"
 #include "exporter/index/shelf.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/ledger/judge.h"
-#include "exporter/model/ledger/saved.h"
+#include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/ledger/take.h"
 
@@ -20,7 +20,7 @@ static void need(int truth) {
   if (!truth) abort();
 }
 
-static struct ni_pack map, account;
+static struct ni_wire map, account;
 static uint8_t *shelf;
 static size_t n_shelf;
 static struct ni_file file = {.path = (char *)(uintptr_t)"/logs/a.log", .run = 1};
@@ -53,8 +53,8 @@ static void fill(void) {
   need(ni_scan_file(scan, path, NULL, &to, &end) == 0);
   ni_ledger_end(&c, &end);
   need(ni_granules_join(&joined, g) == 0 && joined->n > 2 && !joined->odd);
-  ni_map_pack(&map, joined);
-  ni_ledger_pack(&account, &c);
+  ni_map_wire(&map, joined);
+  ni_ledger_wire(&account, &c);
   need(!map.bad && !account.bad);
   char name[] = "a.log", why[256];
   struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
@@ -86,11 +86,11 @@ static uint8_t *changed(const uint8_t *good, size_t *n, const uint8_t *data, siz
 }
 
 static void try_map(const uint8_t *bytes, size_t n) {
-  struct ni_pack p = NI_PACK_OF(bytes, n), again = {0};
+  struct ni_wire p = ni_wire_load(bytes, n), again = {0};
   struct ni_granules *g = ni_granules_new(0), *joined = NULL;
   uint64_t at = 0;
   need(g != NULL);
-  ni_map_pack(&p, g);
+  ni_map_wire(&p, g);
   for (size_t i = 0; !p.bad && i < g->n; at += g->item[i++].bytes) {
     need(g->item[i].at == at && g->item[i].bytes);
     for (uint32_t k = 0; k < g->item[i].n_sorts; k++) need(g->list[g->item[i].first_sort + k] < g->n_sorts);
@@ -99,7 +99,7 @@ static void try_map(const uint8_t *bytes, size_t n) {
     ni_granules_free(g);
     return;
   }
-  ni_map_pack(&again, g);
+  ni_map_wire(&again, g);
   need(!again.bad);
   free(again.bytes);
   need(ni_granules_join(&joined, g) == 0);
@@ -107,14 +107,14 @@ static void try_map(const uint8_t *bytes, size_t n) {
 }
 
 static void try_account(const uint8_t *bytes, size_t n) {
-  struct ni_pack p = NI_PACK_OF(bytes, n), again = {0};
+  struct ni_wire p = ni_wire_load(bytes, n), again = {0};
   struct ni_ledger all = {0}, *part = calloc(1, sizeof *part);
   struct ni_files files = {.file = &file, .n = 1};
   struct ni_ledgers l;
   need(part && ni_ledgers_init(&l, &all, &files) == 0);
   ni_ledger_begin(part, &file, true);
-  ni_ledger_pack(&p, part);
-  if (!p.bad) ni_ledger_pack(&again, part);
+  ni_ledger_wire(&p, part);
+  if (!p.bad) ni_ledger_wire(&again, part);
   need(!again.bad);
   free(again.bytes);
   if (p.bad) {

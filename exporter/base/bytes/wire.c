@@ -23,7 +23,8 @@ static uint8_t *room(struct ni_wire *w, size_t n) {
 static uint64_t get(struct ni_wire *w) {
   uint64_t v = 0;
   for (unsigned shift = 0; !w->bad; shift += 7) {
-    if (w->at == w->end || shift > 63 || (shift == 63 && *w->at > 1)) break;
+    /* One number has one form, or equal contents would have unequal bytes. */
+    if (w->at == w->end || shift > 63 || (shift == 63 && *w->at > 1) || (shift && !*w->at)) break;
     v |= (uint64_t)(*w->at & 127) << shift;
     if (!(*w->at++ & 128)) return v;
   }

@@ -1,56 +1,81 @@
 #include "pack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/base/array.h"
 
+#define ALL(w, array) ni_wire_u64s(w, array, sizeof(array) / sizeof *(array))
+
 static void wire_tally(struct ni_wire *w, struct ni_tally *t) {
-  ni_wire_count(w, &t->n, 2);
-  if (t->n > NI_LEDGER_NAMES) w->bad = true, t->n = 0;
-  for (size_t i = 0; i < t->n; i++) {
+  size_t n = t->n;
+  ni_wire_count(w, &n, 2);
+  w->bad |= n > NI_LEDGER_NAMES;
+  for (size_t i = 0; i < n && !w->bad; i++) {
     ni_wire_text(w, &t->item[i].name);
     ni_wire_u64(w, &t->item[i].count);
-    if (!t->item[i].name) w->bad = true;
-    if (w->bad && w->load) {
-      t->n = t->item[i].name ? i + 1 : i;
-      return;
-    }
+    w->bad |= !t->item[i].name;
+    if (t->item[i].name) t->n = i + 1; /* to be freed with the ledger */
   }
   ni_wire_u64(w, &t->other);
 }
 
-static void wire_where(struct ni_wire *w, struct ni_where *x) {
-  ni_wire_text(w, &x->text);
+/* A place: its text without the path that it begins with. */
+static void wire_where(struct ni_wire *w, const char *path, struct ni_where *x) {
+  size_t n = strlen(path);
+  bool here = x->text && strncmp(x->text, path, n) == 0;
+  char *rest = x->text && here ? x->text + n : x->text;
   ni_wire_u64(w, &x->line);
-  uint64_t at = x->at;
-  ni_wire_u64(w, &at);
-  x->at = (size_t)at;
-  if (w->load && x->text && at > strlen(x->text)) w->bad = true, x->at = 0;
+  ni_wire_bool(w, &here);
+  ni_wire_text(w, &rest);
+  if (!w->load) return;
+  x->at = x->line ? n + 1 : 0;
+  x->text = NULL;
+  if (rest && here && asprintf(&x->text, "%s%s", path, rest) < 0) {
+    x->text = NULL;
+    w->bad = true;
+  }
+  if (rest && !here) x->text = rest;
+  else free(rest);
+  w->bad |= x->line && (!x->text || !here || strlen(x->text) < x->at);
 }
 
-static void wire_problem(struct ni_wire *w, struct ni_problem *p) {
-  ni_wire_u64(w, &p->count);
-  ni_wire_u64(w, &p->places);
-  for (uint64_t i = 0; i < p->places && i < NI_LEDGER_WHERES; i++) wire_where(w, &p->where[i]);
+static void wire_wheres(struct ni_wire *w, struct ni_ledger *c) {
+  for (int i = 0; i < NI_PROBLEM_COUNT && !w->bad; i++) {
+    struct ni_problem *p = &c->problem[i];
+    ni_wire_u64(w, &p->count);
+    ni_wire_u64(w, &p->places);
+    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES && !w->bad; k++) wire_where(w, c->file->path, &p->where[k]);
+  }
+  size_t n = c->n_samples;
+  ni_wire_count(w, &n, 3);
+  w->bad |= n > NI_LEDGER_SAMPLES;
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    wire_where(w, c->file->path, &c->sample[i]);
+    w->bad |= !c->sample[i].text;
+    c->n_samples = i + 1;
+  }
 }
 
 static void wire_set(struct ni_wire *w, struct ni_seq_set *s) {
-  ni_wire_count(w, &s->n, 2);
-  if (w->load && s->n && !ni_array_exact(&s->range, &s->cap, s->n, sizeof *s->range)) w->bad = true, s->n = 0;
-  uint64_t at = 0, there = 0;
+  size_t n = s->n;
+  ni_wire_count(w, &n, 2);
+  if (w->load) {
+    w->bad |= n > NI_SEQ_SET_MAX || (n && !ni_array_exact(&s->range, &s->cap, n, sizeof *s->range));
+    s->n = w->bad ? 0 : n;
+  }
+  uint64_t before = 0, there = 0;
   for (size_t i = 0; i < s->n; i++) { /* distances, which cannot fall */
     struct ni_seq_range *r = &s->range[i];
-    uint64_t gap = r->from - at, more = r->to - r->from;
+    uint64_t gap = r->from - before, len = r->to - r->from;
     ni_wire_u64(w, &gap);
-    ni_wire_u64(w, &more);
-    if (w->load && (gap > UINT64_MAX - at || more > UINT64_MAX - at - gap || (i && gap < 2) || w->bad)) {
-      w->bad = true;
-      s->n = i;
-      return;
-    }
-    *r = (struct ni_seq_range){at + gap, at + gap + more};
-    there += more + 1;
-    at = r->to;
+    ni_wire_u64(w, &len);
+    r->from = before + gap;
+    r->to = r->from + len;
+    w->bad |= r->from < before || r->to < r->from || (i && gap < 2) || len == UINT64_MAX;
+    there += len + 1;
+    before = r->to;
   }
   ni_wire_u64(w, &s->distinct);
   ni_wire_u64(w, &s->doubles);
@@ -58,25 +83,54 @@ static void wire_set(struct ni_wire *w, struct ni_seq_set *s) {
   ni_wire_u64(w, &s->floor);
   ni_wire_u64(w, &s->lowest);
   ni_wire_u64(w, &s->highest);
-  if (w->load && (s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != s->range[s->n - 1].to)) ||
-                  s->lowest > s->highest))
-    w->bad = true;
+  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) || s->lowest > s->highest;
 }
 
-static void wire_kind(struct ni_wire *w, struct ni_ledger_kind *k) {
+static void wire_kind(struct ni_wire *w, const struct ni_ledger *c, struct ni_ledger_kind *k) {
   wire_set(w, &k->rec_sn);
-  ni_wire_u64s(w, k->added, sizeof k->added / sizeof *k->added);
-  ni_wire_bool(w, &k->stated);
-  ni_wire_u64s(w, k->newest, sizeof k->newest / sizeof *k->newest);
+  ALL(w, k->added);
+  ALL(w, k->newest);
   ni_wire_u64(w, &k->nvidia_dropped);
+  ni_wire_bool(w, &k->stated);
   size_t n = k->n_causes;
   ni_wire_count(w, &n, 2);
-  if (w->load && n && !(k->cause = calloc(n, sizeof *k->cause))) w->bad = true, n = 0;
-  k->n_causes = (uint32_t)n;
-  for (size_t i = 0; i < n; i++) {
-    ni_wire_below(w, &k->cause[i].name, NI_LEDGER_NAMES + 1);
-    ni_wire_u64(w, &k->cause[i].count);
+  if (w->load) {
+    w->bad |= n && !(k->cause = calloc(n, sizeof *k->cause));
+    k->n_causes = w->bad ? 0 : (uint32_t)n;
   }
+  for (uint32_t i = 0; i < k->n_causes; i++) {
+    ni_wire_u32(w, &k->cause[i].name);
+    ni_wire_u64(w, &k->cause[i].count);
+    w->bad |= k->cause[i].name >= c->dropped_by.n && k->cause[i].name != NI_LEDGER_NAMES;
+  }
+}
+
+static void wire_clock(struct ni_wire *w, struct ni_ledger_clock *k) {
+  ni_wire_u64(w, &k->ticks);
+  ni_wire_u64(w, &k->monotonic_ns);
+  ni_wire_u64(w, &k->line_no);
+  ni_wire_f64(w, &k->ns_per_tick);
+}
+
+/* The process whose number is i; one that is loaded is asked for, as its lines would. */
+static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
+  struct ni_who_process name = w->load ? (struct ni_who_process){0} : c->who.process[i];
+  ni_wire_text(w, &name.host);
+  ni_wire_i64(w, &name.pid);
+  ni_wire_u64(w, &name.start_ns);
+  if (w->load) {
+    w->bad |= !name.host ||
+              ni_ledger_accounts(c, ni_who_process_in(&c->who, name.host, name.pid, name.start_ns, c->file->path)) != (int64_t)i;
+    free(name.host);
+  }
+  if (w->bad) return;
+  struct ni_ledger_process *p = c->process[i];
+  bool *const is[] = {&p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock};
+  for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
+  ni_wire_below(w, &p->limits, 4);
+  ni_wire_u64(w, &p->sample);
+  wire_clock(w, &p->first_clock);
+  wire_clock(w, &p->clock);
 }
 
 static void wire_funcs(struct ni_wire *w, struct ni_ledger_member *x) {
@@ -90,42 +144,9 @@ static void wire_funcs(struct ni_wire *w, struct ni_ledger_member *x) {
       return;
     }
     ni_wire_text(w, &(*at)->name);
-    if (!(*at)->name) w->bad = true;
+    w->bad |= !(*at)->name;
     wire_set(w, &(*at)->sn);
   }
-}
-
-static void wire_clock(struct ni_wire *w, struct ni_ledger_clock *k) {
-  ni_wire_u64(w, &k->ticks);
-  ni_wire_u64(w, &k->monotonic_ns);
-  ni_wire_u64(w, &k->line_no);
-  ni_wire_f64(w, &k->ns_per_tick);
-}
-
-static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
-  struct ni_who_process name = w->load ? (struct ni_who_process){0} : c->who.process[i];
-  ni_wire_text(w, &name.host);
-  ni_wire_text(w, &name.origin);
-  ni_wire_i64(w, &name.pid);
-  ni_wire_u64(w, &name.start_ns);
-  if (w->load) {
-    bool sound = !w->bad && name.host && name.origin &&
-                 ni_ledger_accounts(c, ni_who_process(&c->who, name.host, name.pid, name.start_ns, name.origin)) == (int64_t)i &&
-                 c->n_processes == i + 1;
-    free(name.host);
-    free(name.origin);
-    if (!sound) {
-      w->bad = true;
-      return;
-    }
-  }
-  struct ni_ledger_process *p = c->process[i];
-  bool *const is[] = {&p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock};
-  for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
-  ni_wire_u32(w, &p->limits);
-  ni_wire_u64(w, &p->sample);
-  wire_clock(w, &p->first_clock);
-  wire_clock(w, &p->clock);
 }
 
 static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
@@ -139,20 +160,16 @@ static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   ni_wire_text(w, &name.name);
   if (w->load) {
     const struct ni_ident id = ni_who_ident(&name);
-    bool sound = !w->bad && ni_ledger_accounts(c, ni_who_member(&c->who, name.process, 0, &id, name.init_ns)) == (int64_t)i &&
-                 c->n_members == i + 1;
+    w->bad = w->bad || ni_ledger_accounts(c, ni_who_member(&c->who, name.process, c->file->run, &id, name.init_ns)) != (int64_t)i;
     free(name.name);
-    if (!sound) {
-      w->bad = true;
-      return;
-    }
   }
+  if (w->bad) return;
   struct ni_ledger_member *x = c->member[i];
   bool *const is[] = {&x->final, &x->ours, &x->killed};
   for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
   ni_wire_u64(w, &x->stats_at);
-  for (int k = 0; k < NI_KIND_COUNT; k++) wire_kind(w, &x->kind[k]);
-  ni_wire_u64s(w, x->events_there, NI_EVENT_COUNT);
+  for (int k = 0; k < NI_KIND_COUNT; k++) wire_kind(w, c, &x->kind[k]);
+  ALL(w, x->events_there);
   ni_wire_u64(w, &x->proxy_lines);
   ni_wire_u64(w, &x->proxy_flushed);
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
@@ -176,45 +193,27 @@ static void wire_series(struct ni_wire *w, struct ni_ledger *c) {
     struct ni_ledger_series *s = &c->series[i];
     if (w->load) *s = (struct ni_ledger_series){.path = c->file->path}, c->n_series = i + 1;
     ni_wire_text(w, &s->host);
-    if (!s->host) w->bad = true;
-    ni_wire_u64s(w, s->added, sizeof s->added / sizeof *s->added);
+    w->bad |= !s->host;
+    ALL(w, s->added);
     ni_wire_u64(w, &s->counters);
     ni_wire_u64(w, &s->interval_ns);
     ni_wire_u64(w, &s->to_sn);
   }
 }
 
-/* Names of causes are numbers of dropped_by. */
-static bool causes_named(const struct ni_ledger *c) {
-  for (size_t i = 0; i < c->n_members; i++)
-    for (int k = 0; k < NI_KIND_COUNT; k++)
-      for (uint32_t m = 0; m < c->member[i]->kind[k].n_causes; m++)
-        if (c->member[i]->kind[k].cause[m].name >= c->dropped_by.n && c->member[i]->kind[k].cause[m].name != NI_LEDGER_NAMES) return false;
-  return true;
-}
-
 void ni_ledger_wire(struct ni_wire *w, struct ni_ledger *c) {
   struct ni_tally *const tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
-  size_t n = c->n_processes, m = c->n_members, samples = c->n_samples;
-  ni_wire_u64s(w, c->totals, sizeof c->totals / sizeof *c->totals);
-  ni_wire_u64s(w, c->reasons, NI_REJ_COUNT);
-  ni_wire_u64s(w, c->events, NI_EVENT_COUNT);
-  ni_wire_u64s(w, c->implausible, NI_IMPLAUSIBLE_COUNT);
-  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++) wire_tally(w, tallies[i]);
-  ni_wire_count(w, &samples, 3);
-  if (samples > NI_LEDGER_SAMPLES) w->bad = true, samples = 0;
-  for (size_t i = 0; i < samples; i++) {
-    wire_where(w, &c->sample[i]);
-    if (w->load) c->n_samples = i + 1;
-    if (!c->sample[i].text) w->bad = true;
-  }
-  for (int i = 0; i < NI_PROBLEM_COUNT; i++) wire_problem(w, &c->problem[i]);
-  ni_wire_bool(w, &c->first);
+  size_t processes = c->n_processes, members = c->n_members;
+  ALL(w, c->totals);
+  ALL(w, c->reasons);
+  ALL(w, c->events);
+  ALL(w, c->implausible);
   ni_wire_u64(w, &c->file_lines);
-  ni_wire_count(w, &n, 8);
-  for (size_t i = 0; i < n && !w->bad; i++) wire_process(w, c, i);
-  ni_wire_count(w, &m, 8);
-  for (size_t i = 0; i < m && !w->bad; i++) wire_member(w, c, i);
+  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++) wire_tally(w, tallies[i]);
+  wire_wheres(w, c);
+  ni_wire_count(w, &processes, 8);
+  for (size_t i = 0; i < processes && !w->bad; i++) wire_process(w, c, i);
+  ni_wire_count(w, &members, 8);
+  for (size_t i = 0; i < members && !w->bad; i++) wire_member(w, c, i);
   wire_series(w, c);
-  if (w->load && !w->bad && !causes_named(c)) w->bad = true;
 }

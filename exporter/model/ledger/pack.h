@@ -1,4 +1,4 @@
-/* The account of a file that has been read, as bytes and back (bytes/wire.h): for partial results. */
+/* The account of one file as bytes, and back (bytes/wire.h): for the index and for partial results. */
 #ifndef NI_LEDGER_PACK_H
 #define NI_LEDGER_PACK_H
 
@@ -6,8 +6,9 @@
 #include "ledger.h"
 
 /*
- * Stores or loads c, which nobody has judged. For loading c is empty but for its file; afterwards it can be merged like the
- * original. Where the wire is bad then, c is to be freed all the same. Any thread.
+ * Stores the account of one whole file that nobody has judged, or loads it into an empty one after ni_ledger_begin(). Paths are
+ * left out: a file that was moved has the same bytes. What was loaded is sound enough to be merged and judged, whoever wrote it;
+ * w->bad otherwise, and c is to be freed all the same. Any thread, one for each account.
  */
 void ni_ledger_wire(struct ni_wire *w, struct ni_ledger *c);
 

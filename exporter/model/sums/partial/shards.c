@@ -8,6 +8,7 @@
 #include "exporter/base/heap.h"
 #include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/read.h"
+#include "exporter/model/ledger/take.h"
 #include "partial.h"
 
 struct unit {               /* files of one process: neighbours in the list */
@@ -74,6 +75,7 @@ out:
 int ni_partial_account(struct ni_run *r, size_t file_no, struct ni_ledger *l) {
   if (r->files.file[file_no].elsewhere) return 0;
   struct ni_wire w = {0};
+  l->file = &r->files.file[file_no]; /* of a file without a part it is not set */
   ni_ledger_wire(&w, l);
   ni_ledger_free(l);
   if (!w.bad) ni_array_fit(w.bytes, w.n, w.cap);
@@ -102,7 +104,7 @@ int ni_partial_settle(struct ni_run *r, struct ni_ledger *all) {
     if (!p->account[i].at) continue;
     struct ni_ledger *l = &r->ledgers.of_file[i];
     struct ni_wire w = ni_wire_load(p->account[i].at, p->account[i].n);
-    l->file = &r->files.file[i];
+    ni_ledger_begin(l, &r->files.file[i], true);
     ni_ledger_wire(&w, l);
     if (!ni_wire_over(&w)) ni_run_fail(r, e = -EINVAL, "%s: its account in the partial result is damaged", r->files.file[i].path);
     if (e == 0) e = ni_ledgers_file_done(&r->ledgers, i);

@@ -47,9 +47,13 @@ h = At()
 said = run("start", "--port", str(h.port), "--freq", "200", "--enable-bandwidth", "--disable-nvlink", "--background", "--http-port", str(h.http_port))[1]
 pid = int(re.search(r"\(pid (\d+)\)", said)[1])
 try:
-    assert "One folder, one head" in run("start", "--port", str(h.port), code=1)[1]
-    os.mkdir(HOME + "/other")
-    assert "Address already in use" in run("start", "--port", str(h.port), code=1, cwd=HOME + "/other")[1]
+    assert "One folder, one head" in run("start", "--port", str(head.free_port()), code=1)[1]
+    for port, words in (h.port, ("", "")), (h.http_port, ("HTTP ", "HTTP ")):  # 0.2.1's three lines
+        both = ["--port", str(head.free_port()), "--http-port", str(port)] if words[0] else ["--port", str(port)]
+        assert lines("start", *both, code=1) == ["%s %d is already in use on localhost" % ("HTTP port" if words[0] else "Port", port),
+                                                 "Please choose a different %sport or stop the process using this port." % words[1],
+                                                 "You can find the process using: lsof -i :%d or netstat -tulpn | grep :%d" % (port, port)]
+    assert lines("generate-grpc") == ["There is nothing to generate: this gsprof has its protocol built in."]
     # 0.2.1's client: Connect, then messages without a time.
     g = head.Gsprof(h, "n0", 2)
     g.send(0.37, 0.73, dram_bw_gbps_rx=4096, dram_bw_gbps_tx=1048576)
@@ -90,6 +94,7 @@ try:
     node.terminate()
     node.wait(20)
     g.close()
+    head.until(lambda: me not in h.get("/metrics/latest")["client_data"])  # as gsprof has it: who is gone is not there
     # stat: a picture beside the file, or where it was asked for.
     run("stat", "--data", "a.json")
     assert open(HOME + "/a.pdf", "rb").read(5) == b"%PDF-"

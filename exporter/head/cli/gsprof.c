@@ -1,5 +1,6 @@
 #include "gsprof.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -231,9 +232,31 @@ static int run_exit(struct gsprof *g, const char *who) {
   return good ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
 }
 
+/* As gsprof asks before it begins. 0: nobody asked for that one. */
+static bool port_is_free(const struct gsprof *g, uint64_t port, const char *what) {
+  char at[300], why[512];
+  const struct ni_rpc_handler nobody = {0};
+  struct ni_rpc *rpc = NULL;
+  snprintf(at, sizeof at, strchr(g->head.host, ':') ? "[%s]:%u" : "%s:%u", g->head.host, (unsigned)port);
+  int e = port ? ni_rpc_listen(&rpc, at, &(struct ni_rpc_options){0}, &nobody, NULL, why, sizeof why) : 0;
+  if (rpc) ni_rpc_close(rpc);
+  if (e != -EADDRINUSE) return true; /* what else is wrong the head says */
+  say(true, "%s %u is already in use on %s", *what ? "HTTP port" : "Port", (unsigned)port, g->head.host);
+  say(false, "Please choose a different %sport or stop the process using this port.", what);
+  say(false, "You can find the process using: lsof -i :%u or netstat -tulpn | grep :%u", (unsigned)port, (unsigned)port);
+  return false;
+}
+
 static int run_start(struct gsprof *g, const char *who) {
   g->head.gsprof = true;
+  if (!port_is_free(g, g->head.port, "") || !port_is_free(g, g->head.http_port, "HTTP ")) return NI_EXIT_COULD_NOT_RUN;
   return ni_head_main(&g->head, who);
+}
+
+static int run_generate(struct gsprof *g, const char *who) {
+  (void)g, (void)who;
+  say(false, "There is nothing to generate: this gsprof has its protocol built in.");
+  return NI_EXIT_FINE;
 }
 
 static int run_connect(struct gsprof *g, const char *who) {
@@ -298,6 +321,8 @@ static const struct word {
       .opt = OPTIONS{ROW_ADDRESS("[ADDRESS]"), ROWS_TRUST, {0}}}, "http_status", "localhost:8080", run_status},
     {{.name = "http-stop", .purpose = "the same by HTTP", .about = "Ends a session, or all that run, by HTTP.",
       .opt = OPTIONS{ROW_ADDRESS("[ADDRESS]"), ROW_NAME, ROWS_TRUST, {0}}}, "http_stop", "localhost:8091", run_stop},
+    {{.name = "generate-grpc", .purpose = "nothing: the protocol is built in", .about = "Nothing: the protocol is built in.", .opt = OPTIONS{{0}}},
+     "generate_grpc", NULL, run_generate},
     {{.name = "stat", .purpose = "pictures of a session", .about = "Figures and pictures of a session's file.",
       .opt = OPTIONS{{"data", 0, NI_OPT_TEXT, "FILE", "The session's file", INTO(data), .def = "result.json", .min = 1},
                      {"plot", 0, NI_OPT_TEXT, "FILE", "The picture: .pdf, .png or .svg (default: that name with .pdf)", INTO(s.plot), .min = 1},

@@ -131,7 +131,7 @@ static double age_of(const struct ni_live_open *o, uint64_t unix_ns) {
 }
 
 static void fill_job(struct ni_sample_job *to, const struct ni_live *l, const struct ni_live_job *j, uint64_t unix_ns) {
-  *to = (struct ni_sample_job){.uid = j->uid, .processes = j->alive, .state = j->ended_ns ? 2 : j->stuck};
+  *to = (struct ni_sample_job){.uid = j->uid, .processes = j->alive, .state = ni_live_job_state(j)};
   ni_safe_text(j->job, to->job, sizeof to->job);
   ni_safe_text(j->attempt, to->attempt, sizeof to->attempt);
   ni_safe_text(*j->hang.job ? j->hang.sentence : "", to->verdict, sizeof to->verdict);

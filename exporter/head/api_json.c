@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/time_text.h"
+#include "exporter/model/live/live.h"
 
 /* Of Unix ns; null for 0. */
 static void put_time(struct ni_json *j, const char *key, int64_t ns) {
@@ -100,6 +102,10 @@ void ni_api_sessions(struct ni_json *j, const void *core) { put_sessions(j, core
 
 static const char *const state_text[] = {"ok", "stale", "gone"};
 
+static void put_age(struct ni_json *j, const struct ni_core *c, const struct ni_client *k) {
+  ni_json_rounded(j, "age_s", k->newest_ns ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
+}
+
 void ni_api_clients(struct ni_json *j, const void *core) {
   const struct ni_core *c = core;
   struct ni_client *const *client;
@@ -115,7 +121,7 @@ void ni_api_clients(struct ni_json *j, const void *core) {
     put_gpus(j, "gpus", k);
     ni_json_bool(j, "connected", k->connected);
     ni_json_text(j, "state", state_text[k->state]);
-    ni_json_rounded(j, "age_s", k->newest_ns ? (double)(c->now_ns - k->newest_ns) / 1e9 : NAN, 6);
+    put_age(j, c, k);
     ni_json_rounded(j, "skew_s", (double)k->skew_ns / 1e9, 6);
     ni_json_bool(j, "agent", *k->uuid);
     ni_json_text(j, "version", *k->version ? k->version : NULL);
@@ -158,17 +164,19 @@ static void put_metrics(struct ni_json *j, bool gsprof, const struct ni_sample *
 }
 
 static void put_job(struct ni_json *j, const struct ni_sample_job *b) {
-  static const char *const state[] = {"running", "stuck", "ended"};
   ni_json_object(j, NULL);
   ni_json_text(j, "job_id", b->job);
   ni_json_text(j, "attempt", b->attempt);
   ni_json_u64(j, "uid", b->uid);
-  ni_json_text(j, "state", state[b->state % 3]);
+  ni_json_text(j, "state", ni_live_job_states[b->state % NI_LIVE_JOB_STATES]);
   ni_json_u64(j, "processes", b->processes);
   ni_json_u64(j, "operations", b->operations);
   ni_json_u64(j, "bytes", b->bytes);
   ni_json_f64(j, "bus_bytes", b->bus_bytes);
   ni_json_f64(j, "bus_seconds", b->bus_seconds);
+  ni_json_rounded(j, "operations_s", b->operations_s, 6);
+  ni_json_rounded(j, "message_gb_s", b->bytes_s / 1e9, 6);
+  ni_json_rounded(j, "busbw_gb_s", b->bus_got / b->bus_took / 1e9, 6);
   ni_json_u64(j, "in_flight", b->in_flight);
   ni_json_u64(j, "stuck", b->stuck);
   ni_json_rounded(j, "oldest_s", b->oldest_s, 6);
@@ -207,6 +215,16 @@ static void put_rest(struct ni_json *j, const struct ni_sample *s) {
   ni_json_end_array(j);
 }
 
+/* What one that is gone had: nobody who does not read its state takes old numbers for new ones. For free(); NULL without memory. */
+static struct ni_sample *without_numbers(const struct ni_sample *last) {
+  struct ni_sample *s = ni_sample_new(last ? last->n_gpus : 0, 0, 0, 0);
+  for (uint32_t i = 0; s && i < s->n_gpus; i++) {
+    s->gpu[i].index = last->gpu[i].index;
+    memcpy(s->gpu[i].name, last->gpu[i].name, sizeof s->gpu[i].name);
+  }
+  return s;
+}
+
 static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) {
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
@@ -214,14 +232,19 @@ static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) 
   ni_json_object(j, "client_data");
   for (size_t i = 0; i < n; i++) {
     const struct ni_client *k = client[i];
-    if (!k->connected || !k->taken) continue;
+    bool gone = !k->connected && k->state == NI_CLIENT_GONE;
+    if (!(gone || k->taken) || (gsprof && !k->connected)) continue; /* gsprof has nobody who is not there */
+    struct ni_sample *nothing = gone ? without_numbers(k->last) : NULL;
+    const struct ni_sample *shown = gone ? nothing : k->last;
+    if (!shown) continue;
     ni_json_object(j, k->id);
-    put_metrics(j, gsprof, k->last);
+    put_metrics(j, gsprof, shown);
     ni_json_text(j, "hostname", k->host);
     ni_json_text(j, "state", state_text[k->state]);
-    ni_json_rounded(j, "age_s", (double)(c->now_ns - k->newest_ns) / 1e9, 6);
-    put_rest(j, k->last);
+    put_age(j, c, k);
+    put_rest(j, shown);
     ni_json_end_object(j);
+    free(nothing);
   }
   ni_json_end_object(j);
 }

@@ -10,20 +10,11 @@
 
 #include "core.h"
 
-enum { NI_HISTORY_POINTS = 300, NI_HISTORY_JOBS = 32 /* of a point; more are left out */ };
+enum { NI_HISTORY_POINTS = 300 };
 
-struct ni_history_job {           /* over its nodes */
-  char job[64], attempt[16];
-  uint32_t uid, nodes;
-  double bytes, seconds;
-  double bandwidth;               /* of what finished at the last news, for 3 s: logs are written once a second; else NaN */
-  int64_t news_ns;
-};
 struct ni_history {
   char *point[NI_HISTORY_POINTS]; /* a ring, NULL: none yet */
   uint64_t n;
-  struct ni_history_job before[NI_HISTORY_JOBS]; /* of the newest point */
-  size_t n_before;
 };
 
 void ni_history_take(struct ni_history *h, const struct ni_core *c);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/live/live.h"
+
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 enum kind { FLAG, WHOLE, SIGNED, REAL, TEXT };
 #define KIB 1024.0
@@ -257,7 +259,7 @@ static struct ni_sample *take_sample(struct ni_pb_reader r) {
     to[f.number - FIRST] += several[f.number - FIRST].size;
   }
   for (uint32_t i = 0; i < s->n_jobs; i++)
-    if (s->job[i].state > 2) s->job[i].state = 0;
+    if (s->job[i].state >= NI_LIVE_JOB_STATES) s->job[i].state = 0;
   if (sound) return s;
   free(s);
   return NULL;

@@ -9,6 +9,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/time_text.h"
+#include "exporter/model/live/live.h"
 
 /* ---- room ---- */
 
@@ -294,17 +295,16 @@ static void stand(struct ni_frame_text *t, const struct ni_frame_client *of) {
 /* ---- a frame ---- */
 
 static void put_job(const struct ni_frame_client *of, const struct ni_sample_job *j, struct ni_buffer *out) {
-  static const char *const states[] = {"running", "stuck", "ended"};
   ni_buffer_put(out, "{\"host\":");
   put_text(out, of->client->host);
   ni_buffer_put(out, ",\"job_id\":");
   put_text(out, j->job);
   ni_buffer_put(out, ",\"attempt\":");
   put_text(out, j->attempt);
-  ni_buffer_put(out, ",\"uid\":%u,\"state\":\"%s\",\"processes\":%u", j->uid, states[j->state < 3 ? j->state : 2], j->processes);
+  ni_buffer_put(out, ",\"uid\":%u,\"state\":\"%s\",\"processes\":%u", j->uid, ni_live_job_states[j->state % NI_LIVE_JOB_STATES], j->processes);
   put_number(out, "operations_s", j->operations_s);
   put_number(out, "message_gb_s", j->bytes_s / 1e9);
-  put_number(out, "busbw_gb_s", j->bus_s / 1e9);
+  put_number(out, "busbw_gb_s", j->bus_got / j->bus_took / 1e9);
   ni_buffer_put(out, ",\"in_flight\":%llu,\"stuck\":%llu", (unsigned long long)j->in_flight, (unsigned long long)j->stuck);
   put_number(out, "oldest_s", j->oldest_s);
   ni_buffer_put(out, ",\"verdict\":");

@@ -30,13 +30,14 @@ struct ni_sample_nic {
 struct ni_sample_job {              /* of this node's ranks */
   char job[64], attempt[16];
   uint32_t uid, processes;
-  uint8_t state;                    /* 0 running, 1 stuck, 2 ended */
+  uint8_t state;                    /* of ni_live_job_states (live.h) */
   uint64_t operations, bytes;       /* finished since the agent knows the job; message bytes */
   double bus_bytes, bus_seconds;    /* the same of those with a bus bandwidth: their quotient is the mean */
   uint64_t in_flight, stuck;
   double oldest_s;
   char verdict[512];                /* of a hang; "": none */
-  double operations_s, bytes_s, bus_s; /* never sent: who takes samples fills them in (rates.h); bus_s: the mean bus bandwidth */
+  /* Never sent: who takes samples fills them in (rates.h). The mean bus bandwidth of several nodes is the sum of bus_got by that of bus_took. */
+  double operations_s, bytes_s, bus_got, bus_took;
 };
 struct ni_sample_open {             /* a rank's oldest operation in flight */
   char job[64], comm[64], function[24];

@@ -114,7 +114,7 @@ if (made) {
   same((await row('nics', 'mlx5_3')).slice(1), ['mlx5_3', 'ok', '20.0', '24.0', '48 %', '3.0 %'], 'figures of a NIC');
   const job = await row('jobs', 'train');
   same([job[3], job[4], job[5], job[8]], ['running', '3', '24', '180'], 'a job over its nodes, with the bus bandwidth of what finished');
-  ok(job[6].replace(/\D/g, '') > 2800 && job[6].replace(/\D/g, '') < 3200 && job[7] > 11.5 && job[7] < 12.5, `its rates are differences: ${job}`);
+  ok(job[6].replace(/\D/g, '') > 2800 && job[6].replace(/\D/g, '') < 3200 && job[7] > 11.5 && job[7] < 12.5, `its rates are sums of what the head says of its nodes: ${job}`);
   same((await row('open', 'AllReduce')).slice(1), ['AllReduce', '5', '0xabc', '24', 'n3', HOSTILE, 'stuck'], 'the oldest operation');
   const verdict = await text(page, '#verdict');
   ok(verdict.includes(`${HOSTILE}: rank 27 never came to <b>AllReduce</b> 5`) && verdict.includes('Degraded: frames wait') && verdict.includes('1 node is gone'), `what to look at: ${verdict}`);

@@ -66,7 +66,9 @@ def stopped(h):
     latest = next(v for k, v in h.get("/metrics/latest")["client_data"].items() if k.startswith("frozen_"))
     assert latest["state"] == "stale" and latest["age_s"] > 2 * head.PERIOD, latest
     f.cut()
-    head.until(lambda: state(h, "frozen") in ("gone", None), 10)
+    head.until(lambda: state(h, "frozen") == "gone", 10)
+    latest = next(v for k, v in h.get("/metrics/latest")["client_data"].items() if k.startswith("frozen_"))  # it is told, without its old numbers
+    assert latest["state"] == "gone" and latest["age_s"] > 0 and [(g["name"], g["gpu_util"]) for g in latest["gpus_metrics"]] == [(head.GPU, None)], latest
 
 
 with head.Head("cuts") as h:

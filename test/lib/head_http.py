@@ -73,11 +73,12 @@ def described(h):
     def more(s):
         fill(s)
         s.nic.add(name="mlx5_0", rx=1e9, link=5e10)
-        s.job.add(job="1", attempt="0", uid=7, processes=8, state=1, operations=5, verdict="rank 3")
+        s.job.add(job="1", attempt="0", uid=7, processes=8, state=3, operations=5, verdict="rank 3")
         s.open.add(job="1", comm="c", function="AllReduce", rank=3, sn=5, age_s=60, stuck=True)
     a.fill = more
     g.send(0.5, math.nan)
     head.until(lambda: any(c["open"] for c in h.get("/metrics/latest")["client_data"].values()))
+    assert {j["state"] for c in h.get("/metrics/latest")["client_data"].values() for j in c["jobs"]} == {"logs_only"}
     tried = set()
 
     def ask(method, path, code, body=None):

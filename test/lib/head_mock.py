@@ -56,11 +56,14 @@ def metrics(i, g, t):
 def latest():
     now, data = time.time(), {}
     for i in range(NODES):
-        if i == 4:
+        if i == 4:  # gone: no numbers
+            data["c4"] = {"gpus_metrics": [{k: v if k in ("physical_idx", "name") else None for k, v in metrics(i, g, 0).items()} for g in range(8)], "p2p_links": [],
+                          "hostname": host(i), "state": "gone", "age_s": 400.0, "system_metrics": {"dram_util": None, "disk_util": None, "cpu_util": None},
+                          "nics": [], "jobs": [], "open": []}
             continue
         t, stuck = now - begun, i == 3
         job = {"job_id": HOSTILE if stuck else "train", "attempt": "0", "uid": 1000, "state": "stuck" if stuck else "running", "processes": 8,
-               "operations": int(t * 1000), "bytes": int(t * 4e9), "bus_bytes": t * 9e10, "bus_seconds": t * 0.5, "in_flight": 4,
+               "operations": int(t * 1000), "bytes": int(t * 4e9), "bus_bytes": t * 9e10, "bus_seconds": t * 0.5, "operations_s": 1000, "message_gb_s": 4, "busbw_gb_s": 180, "in_flight": 4,
                "stuck": 2 if stuck else 0, "oldest_s": t + 60 if stuck else 0.02 + 0.01 * math.sin(t), "verdict": "rank 27 never came to <b>AllReduce</b> 5" if stuck else None}
         data["c%d" % i] = {
             "gpus_metrics": [metrics(i, g, t) for g in range(8)], "p2p_links": [], "hostname": host(i), "state": state(i), "age_s": 12.0 if state(i) == "stale" else 0.05,

@@ -12,6 +12,8 @@
 #define TOLD_NS INT64_C(600000000000)
 #define SAFE(to, from) ((void)ni_safe_text((from), (to), sizeof(to)))
 
+const char *const ni_live_job_states[] = {"running", "stuck", "ended", "logs_only"};
+
 static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t uid) {
   struct ni_live_job key = {.uid = uid};
   SAFE(key.job, job);

@@ -126,6 +126,10 @@ static inline bool ni_live_file_open(const struct ni_live_file *f, uint64_t mono
 }
 /* The job of these texts; NULL: it is not known. */
 struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid);
+/* What a job does: a place in ni_live_job_states, "running", "stuck", "ended", "logs_only": no box tells of it, so nobody knows. */
+enum { NI_LIVE_JOB_STATES = 4 };
+extern const char *const ni_live_job_states[NI_LIVE_JOB_STATES];
+static inline uint8_t ni_live_job_state(const struct ni_live_job *j) { return !j->looked ? 3 : j->ended_ns ? 2 : j->stuck; }
 /* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */
 static inline bool ni_live_up(const struct ni_live_process *p, uint64_t mono_ns) {
   return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && (int64_t)(mono_ns - p->seen_ns) < INT64_C(60000000000));

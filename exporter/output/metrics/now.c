@@ -15,7 +15,7 @@ enum { ROWS_MAX = 8192 }; /* of ranks: what users' files make may not fill the m
 #define CALL (v->func[0] && v->kind == NI_KIND_COLL)
 #define WHO(member) NI_JSON_AS(ni_live_open, who.member, #member)
 
-JOB(put_job_state, !v->looked ? "logs_only" : v->ended_ns ? "ended" : v->stuck ? "stuck" : "running")
+JOB(put_job_state, ni_live_job_states[ni_live_job_state(v)])
 JOB(put_hang, v->hang.job[0] ? v->hang.sentence : NULL)
 static const struct ni_json_field job_fields[] = {
     NI_JSON_AS(ni_live_job, job, "job_id"), NI_JSON(ni_live_job, attempt), NI_JSON(ni_live_job, uid),

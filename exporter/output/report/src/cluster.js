@@ -8,21 +8,13 @@ const sum = (...list) => (list.some(known) ? list.reduce((a, v) => a + (known(v)
 
 export const now = { nodes: [], gpus: [], nics: [], jobs: [], open: [], time: null };
 export let history = []; // {time, util, pcie, nvlink, nic, oldest, busbw by job}: as event `points` says
-let before = new Map(); // a job on a node -> its newest sample and what it rose by
 
-// What a job's counters on a node rose by since its sample before; the same sample again says nothing new.
-function rose(key, time, job) {
-  const last = before.get(key), s = last && time - last.time;
-  if (last && Math.abs(s) < 1e-3) return last;
-  const per = (k, unit) => (s > 0 && job.operations >= last.job.operations ? (job[k] - last.job[k]) / unit : null);
-  return { time, job, operations_s: per('operations', s), message_gb_s: per('bytes', s * 1e9), bus_bytes: per('bus_bytes', 1), bus_seconds: per('bus_seconds', 1) };
-}
-
-const STATES = ['ended', 'running', 'stuck'];
-function merge(jobs, job, by) {
+// Over the nodes of a job: rates are those of the head.
+const STATES = ['ended', 'logs_only', 'running', 'stuck'];
+function merge(jobs, job) {
   const key = keyOf(job), all = jobs.get(key) || { ...job, key, hosts: 0, processes: 0, in_flight: 0, stuck: 0, verdicts: new Set() };
   for (const k of ['processes', 'in_flight', 'stuck']) all[k] += job[k];
-  for (const k of ['operations_s', 'message_gb_s', 'bus_bytes', 'bus_seconds']) all[k] = sum(all.hosts ? all[k] : null, by[k]);
+  for (const k of ['operations_s', 'message_gb_s']) all[k] = sum(all.hosts ? all[k] : null, job[k]);
   all.hosts++;
   all.oldest_s = Math.max(all.oldest_s, job.oldest_s);
   all.state = STATES[Math.max(STATES.indexOf(all.state), STATES.indexOf(job.state))];
@@ -32,7 +24,7 @@ function merge(jobs, job, by) {
 
 // frame: event `frame`; clients: of GET /clients, which has those that are gone. Numbers of nodes that are not ok are not shown.
 export function take(frame, clients) {
-  const jobs = new Map(), next = new Map(), told = new Map(Object.entries(frame.client_data)), listed = new Map(clients.map((c) => [c.client_id, c]));
+  const jobs = new Map(), told = new Map(Object.entries(frame.client_data)), listed = new Map(clients.map((c) => [c.client_id, c]));
   Object.assign(now, { gpus: [], nics: [], open: [], time: Date.parse(frame.timestamp) / 1000 });
   now.nodes = [...new Set([...listed.keys(), ...told.keys()])].map((id) => ({ id, ...listed.get(id), ...told.get(id) }));
   for (const n of now.nodes) n.host = n.hostname || n.id;
@@ -50,17 +42,13 @@ export function take(frame, clients) {
       now.nics.push({ ...place, name: x.nic, ...(ok && { rx, tx, share: link ? Math.max(rx, tx) / link : null, held: x.held }) });
     }
     if (!ok) continue;
-    for (const job of n.jobs || []) {
-      const key = JSON.stringify([n.id, job.job_id, job.attempt, job.uid]);
-      next.set(key, rose(key, now.time - n.age_s, job));
-      merge(jobs, job, next.get(key));
-    }
+    for (const job of n.jobs || []) merge(jobs, job);
     for (const o of n.open || []) now.open.push({ host: n.host, ...o });
   }
-  before = next;
   now.open.sort((a, b) => b.age_s - a.age_s);
   now.jobs = [...jobs.values()].sort((a, b) => STATES.indexOf(b.state) - STATES.indexOf(a.state) || compare(a.job_id, b.job_id));
-  for (const j of now.jobs) j.busbw = j.bus_seconds > 0 ? j.bus_bytes / j.bus_seconds / 1e9 : null;
+  const newest = history.length ? history[history.length - 1].busbw : new Map();
+  for (const j of now.jobs) j.busbw = j.hosts === 1 ? j.busbw_gb_s : newest.get(j.key);
 }
 
 // list: event `points`, all that the head has of the last minutes, or its newest one; period: of frames. Lines end where nothing was heard.

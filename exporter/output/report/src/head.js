@@ -14,7 +14,7 @@ const hundredths = (v) => (known(v) ? percent(v / 100) : null);
 const n = (title, key, show) => ({ title, num: true, get: (r) => r[key], show: (r) => (known(r[key]) ? show(r[key]) : null) });
 const t = (title, key) => ({ title, get: (r) => r[key], text: true });
 const alarm = (text) => el('span', { class: 'badtext', text });
-const STATE = { title: 'State', get: (r) => r.state, show: (r) => (['ok', 'running', 'ended'].includes(r.state) ? r.state : alarm(r.state || '–')) };
+const STATE = { title: 'State', get: (r) => r.state, show: (r) => (['ok', 'running', 'ended', 'logs_only'].includes(r.state) ? r.state.replace('_', ' ') : alarm(r.state || '–')) };
 const inState = (s) => now.nodes.filter((x) => x.state === s).length;
 const many = (v, one, more) => `${count(v)} ${v === 1 ? one : more}`;
 
@@ -110,7 +110,7 @@ const FIGURES = { util: ['utilization', '%', 100, 1], memory: ['memory', '%', 10
 function tables() {
   const old = (r) => (r.state === 'stale' || r.state === 'gone' ? 'old' : null);
   const make = (id, columns, caption) => table(byId(id), columns, [], { caption, file: `${id}.csv`, most: MOST, row: old });
-  const jobs = make('jobs', JOB, 'Jobs; rates since the sample before'), open = make('open', OPEN, 'Operations in flight, the oldest first');
+  const jobs = make('jobs', JOB, 'Jobs; rates of the last seconds'), open = make('open', OPEN, 'Operations in flight, the oldest first');
   const nodes = make('nodes', NODE, 'Nodes, those that do not send first'), gpus = make('gpus', GPU, 'GPUs'), nics = make('nics', NIC, 'NICs'), select = byId('figure'), filter = byId('filter');
   options(select, Object.entries(FIGURES).map(([k, [title]]) => [k, title]));
   const drawHeat = heatMap(() => select.value), want = () => filter.value.trim().toLowerCase();

@@ -87,7 +87,7 @@ static int own_folder(int dir, const char *name) {
 
 /*
  * Temporary folders of runs that are over. A run holds a lock in its own as long as it lives, on whatever machine; the
- * kernel lets go of it when it is killed.
+ * kernel lets go of it when it is killed. One that has no lock yet is empty, and who makes it makes another if it is gone.
  */
 static void remove_leftovers(const struct ni_run *r) {
   DIR *d = list(r->out_fd);
@@ -97,8 +97,9 @@ static void remove_leftovers(const struct ni_run *r) {
     if (strcmp(name, r->tmp_name) == 0) continue;
     int dir = own_folder(r->out_fd, name), fd = -1;
     if (dir >= 0) fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_inside(dir) == 0) unlinkat(r->out_fd, name, AT_REMOVEDIR);
-    if (fd >= 0) close(fd); /* less than 0: being made, or not of ours */
+    bool over = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_inside(dir) == 0;
+    if (over || (dir >= 0 && fd < 0 && errno == ENOENT)) unlinkat(r->out_fd, name, AT_REMOVEDIR); /* without a lock: if it is empty */
+    if (fd >= 0) close(fd);
     if (dir >= 0) close(dir);
   }
   closedir(d);
@@ -113,13 +114,33 @@ static FILE *create(const struct ni_run *r, const char *name) {
  * The folder is ours alone while files are made in it, so what is below needs no care. Somebody who may write to OUT could
  * have put another one of ours in its place before it was open: that one would not be empty.
  */
-static int make_tmp(struct ni_run *r) {
+static int make_folder(struct ni_run *r) {
   struct stat st;
   int e = ni_out_name(r->tmp_name);
   if (e == 0 && mkdirat(r->out_fd, r->tmp_name, 0700) < 0) e = -errno;
   if (e == 0 && (e = r->tmp_fd = own_folder(r->out_fd, r->tmp_name)) >= 0) e = 0;
   if (e == 0 && fstat(r->tmp_fd, &st) == 0) (void)fchmod(r->tmp_fd, st.st_mode & 07700); /* not every file system keeps modes */
   if (e == 0 && (e = look_at(r->tmp_fd)) > 0) e = -EEXIST;
+  return e;
+}
+
+/* -ENOENT: another run took the folder for a leftover before it had its lock. A file system without locks leaves leftovers to the user. */
+static int lock_folder(struct ni_run *r) {
+  struct stat st;
+  r->lock_fd = openat(r->tmp_fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int e = r->lock_fd < 0 || (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ? -errno : 0;
+  if (e == -EWOULDBLOCK || (e == 0 && fstat(r->lock_fd, &st) == 0 && st.st_nlink == 0)) e = -ENOENT;
+  if (e != -ENOENT) return e;
+  if (r->lock_fd >= 0) close(r->lock_fd);
+  close(r->tmp_fd);
+  r->lock_fd = r->tmp_fd = -1;
+  return e;
+}
+
+static int make_tmp(struct ni_run *r) {
+  int e = -ENOENT;
+  for (int i = 0; e == -ENOENT && i < 8; i++)
+    if ((e = make_folder(r)) == 0) e = lock_folder(r);
   if (e < 0) return e;
   snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
   if (access(r->tmp_dir, W_OK) < 0) {
@@ -128,9 +149,6 @@ static int make_tmp(struct ni_run *r) {
   }
   for (unsigned i = 0; i < 2 && !r->opt.no_parquet; i++)
     if (mkdirat(r->tmp_fd, i ? "parquet_files/invalid" : "parquet_files", 0777) < 0) return -errno;
-  r->lock_fd = openat(r->tmp_fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (r->lock_fd < 0) return -errno;
-  flock(r->lock_fd, LOCK_EX | LOCK_NB); /* a file system without locks leaves leftovers to the user */
   remove_leftovers(r);
   return (r->log = create(r, "output.log")) ? 0 : -errno;
 }

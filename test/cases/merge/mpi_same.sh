@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nccl-inspector-mpi, with Open MPI and with MPICH: summary and check by 2 and 3 ranks say and write what one process does.
+# nccl-inspector-mpi, with Open MPI and with MPICH: summary and check by 1 to 4 ranks say and write what one process does.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 BUILD=${BUILD:-build}
@@ -23,7 +23,7 @@ for m in $kinds; do
     shift
     timeout 120 "mpirun.$m" $over -n "$n" "$work/mpi.$m" "$@"
   }
-  for n in 2 3; do
+  for n in 1 2 3 4; do
     as=$m$n rc=0
     mkdir "$work/late.$as"
     (cd "$work/late.$as" && ranks "$n" summary --no-plots --json --output-dir out --since=+100ms "$work/late" >said 2>errors) || rc=$?

@@ -7,24 +7,8 @@ BUILD=$(realpath "${BUILD:-build}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 test/lib/step_logs.py "$work/logs"
+root=$PWD
 cd "$work"
-cat >mark.py <<'P'
-"""mark.py OUT N TEXT [EVERY]: the logs with N marks, evenly apart or so many ms, each seen by rank r about r * 100 us after rank 0."""
-import json, pathlib, sys
-out, n, text, every = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4]) if len(sys.argv) > 4 else None
-out.mkdir()
-begin, length = 1790000000 * 10**9, 1_100_000_000
-for log in sorted(pathlib.Path("logs").iterdir()):
-    lines = log.read_text().splitlines()
-    head = json.loads(lines[-1])
-    rank = int(log.name.split("pid")[1].split(".")[0]) - 4000
-    for i in range(n):
-        at = begin + int(every * 1e6 * i if every else length * i // n) + rank * 100_000 + 1
-        lines.append(json.dumps({"header": {"id": "0x0", "rank": rank, "n_ranks": 8, "nnodes": 0}, "metadata": head["metadata"], "control": {
-            "source": "file", "file": "nccl-inspector.control", "line": 1, "command": "mark x", "mark": text.replace("#", str(7 + i)),
-            "result": "done", "why": None, "events": "coll,p2p,kernelch", "verbose": False, "sample": 1, "ns": at}}))
-    (out / log.name).write_text("\n".join(lines) + "\n")
-P
 summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv --no-html >text || [ $? = 2 ]; } # they have no final lines
 look() { # WHAT LOGS STEPS MARK [OPTION...]
   rm -rf out
@@ -41,10 +25,10 @@ if got[0] >= 40:
     assert 0.03 < f[0]["cost_s"] < 0.06, (what, f)
 P
 }
-python3 mark.py rising 40 "step #"
-python3 mark.py same 60 "next batch"
-python3 mark.py few 6 "checkpoint #"
-python3 mark.py clumps 40 "step #" 1
+python3 "$root/test/lib/mark_logs.py" logs rising 40 "step #"
+python3 "$root/test/lib/mark_logs.py" logs same 60 "next batch"
+python3 "$root/test/lib/mark_logs.py" logs few 6 "checkpoint #"
+python3 "$root/test/lib/mark_logs.py" logs clumps 40 "step #" 1
 look "rising" rising 40 'the first one "step 7"'
 look "one text" same 60 'the first one "next batch"'
 look "too few" few 120 "AllReduce on world"

@@ -1,9 +1,11 @@
 #include "sections.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -36,6 +38,28 @@ static uint32_t crc_of(const struct head *h, const void *bytes, size_t n) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */
 
+/*
+ * Hidden files of runs that were killed: ours, with our magic in them, and without the lock that a run holds as long as it lives.
+ * Other commands' hidden files have another begin, and one that is being made has none yet.
+ */
+static void remove_leftovers(int dir, const char *mine) {
+  int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = copy < 0 ? NULL : fdopendir(copy);
+  for (struct dirent *x; d && (x = readdir(d));) {
+    struct stat st;
+    struct start b;
+    if (strncmp(x->d_name, ".tmp-", 5) != 0 || strcmp(x->d_name, mine) == 0) continue;
+    int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) continue;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        pread(fd, &b, sizeof b, 0) == sizeof b && memcmp(b.magic, magic, sizeof magic) == 0)
+      unlinkat(dir, x->d_name, 0);
+    close(fd);
+  }
+  if (d) closedir(d);
+  else if (copy >= 0) close(copy);
+}
+
 int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path) {
   char why[400];
   *s = (struct ni_sections){.path = path};
@@ -46,6 +70,8 @@ int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path
     ni_run_fail(r, e, "%s: %s", path, why);
     return e;
   }
+  flock(s->out.fd, LOCK_EX | LOCK_NB);
+  remove_leftovers(s->out.dir, s->out.tmp);
   struct start b = {.format = {0}};
   memcpy(b.magic, magic, sizeof magic);
   put_le(b.format, NI_PARTIAL_FORMAT, sizeof b.format);
@@ -65,8 +91,9 @@ int ni_sections_put(void *arg, enum ni_section id, const void *bytes, size_t n) 
 }
 
 int ni_sections_commit(struct ni_sections *s, struct ni_run *r) {
-  int dir = s->out.dir, e = ni_out_commit(&s->out, s->name, true);
+  int dir = s->out.dir, lock = dup(s->out.fd), e = ni_out_commit(&s->out, s->name, true); /* locked until it has its name */
   close(dir);
+  if (lock >= 0) close(lock);
   s->out = (struct ni_out_file){0};
   if (e < 0) ni_run_fail(r, e, "%s: %s", s->path, strerror(-e));
   return e;

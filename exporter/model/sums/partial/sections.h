@@ -3,7 +3,8 @@
  *
  *   "NIPARTIA" format(4)   { number(4) length(8) crc(4) bytes }...   the last one is the end, and nothing follows
  *
- * Numbers are little-endian. A file that was cut or changed anywhere is refused by name; one section at a time is in memory.
+ * Numbers are little-endian. Until it has its name a file is hidden and locked; those that killed runs left beside it are removed
+ * with the next one. A file that was cut or changed anywhere is refused by name; one section at a time is in memory.
  * Main thread. Ownership: ni_sections_close(); a file that is written gets its name by ni_sections_commit() alone.
  */
 #ifndef NI_SECTIONS_H

@@ -54,5 +54,5 @@ for h in range(2):
         {"name": "rx_bytes", "width": 64, "unit": "bytes"}, {"name": "temp", "kind": "gauge", "unit": "C"}]}
     s = Series("%s/node-%d-counters-1790000000.jsonl.gz" % (out, h), "node-%d" % h, [entity], S // 2)
     for i in range(13):
-        s.sample(T0 + i * S // 2, [1000 * (h + 1) * i * i, 40 + 10 * h + i % 3])
+        s.sample(T0 + i * S // 2, [1000 * (h + 1) * (i if i < 4 else max(4, i - 6)) ** 2, 40 + 10 * h + i // 3])
     s.close()

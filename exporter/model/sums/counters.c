@@ -10,14 +10,23 @@ struct feed {
   const struct ni_counters_also *also;
 };
 
-static int set(void *arg, const char *host, const struct ni_set *x) { return ni_beside_set(&((struct feed *)arg)->s->beside, host, x); }
+/* What summing by time says, where that was asked for. */
+static int said(struct feed *f, int e) {
+  if (e == -E2BIG) ni_buckets_too_many(f->r, "series_hosts", "host, device and counter");
+  return e;
+}
+
+static int set(void *arg, const char *host, const struct ni_set *x) {
+  struct feed *f = arg;
+  int e = f->r->opt.bucket_ns ? said(f, ni_host_buckets_set(f->r, &f->s->buckets.hosts, host, x)) : 0;
+  return e < 0 ? e : ni_beside_set(&f->s->beside, host, x);
+}
 
 static int pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
   struct feed *f = arg;
   f->s->counter_samples++;
   ni_beside_sample(&f->s->beside, before, after->reading);
-  int e = f->r->opt.bucket_ns ? ni_host_buckets_add(f->r, &f->s->buckets.hosts, after, before) : 0;
-  if (e == -E2BIG) ni_buckets_too_many(f->r);
+  int e = f->r->opt.bucket_ns ? said(f, ni_host_buckets_add(&f->s->buckets.hosts, f->r->opt.bucket_ns, after, before)) : 0;
   return e == 0 && f->also ? f->also->pair(f->also->arg, after, before) : e;
 }
 
@@ -29,6 +38,7 @@ static int read_files(struct ni_run *r, struct feed *f) {
     if (!ni_is_series(file->path)) continue;
     if (f->also) e = f->also->begin(f->also->arg, i);
     if (e == 0) e = ni_series_pairs(file->path, &(struct ni_series_pairs){f, set, pair}, &end);
+    if (e == 0) e = said(f, ni_host_buckets_flush(&f->s->buckets.hosts));
     if (e == 0 && f->also) e = f->also->end(f->also->arg);
   }
   return e;

@@ -290,7 +290,7 @@ static void *work(void *arg) {
   pthread_mutex_lock(&r->lock);
   if (t.process && t.comm && t.late && e == 0) e = sums_add(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
-  if (e == -E2BIG) ni_buckets_too_many(r);
+  if (e == -E2BIG) ni_buckets_too_many(r, "series", "part of the logs, communicator, function and timing source");
   else if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   sums_free(&t);
   return NULL;

@@ -127,6 +127,7 @@ void ni_summary_free(struct ni_summary *s) {
   ni_bucket_free(&s->buckets.rolled);
   ni_index_free(&s->buckets.hosts.at_hash);
   free(s->buckets.hosts.row);
+  free(s->buckets.hosts.now);
   free(s->heat.relative);
   free(s->heat.count);
   if (s->memory) ni_names_free(s->memory);

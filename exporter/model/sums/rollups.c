@@ -81,7 +81,7 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
                                     .timing = k->timing};
   struct ni_bucket_row *x;
   int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
-  if (e == -E2BIG) ni_buckets_too_many(r);
+  if (e == -E2BIG) ni_buckets_too_many(r, "series_rollups", "function and timing source");
   if (e < 0 || l->to_ns > INT64_MAX) return e;
   x->operations += l->count;
   x->bytes += l->sum_bytes;
@@ -142,7 +142,7 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
     if (w->bad) return;
     k.func = ni_name_text(&r->names, name);
     int e = ni_bucket_find(&r->rolled, &k, &x);
-    if (e == -E2BIG) ni_buckets_too_many(r);
+    if (e == -E2BIG) ni_buckets_too_many(r, "series_rollups", "function and timing source");
     if (e < 0) w->bad = true;
     if (w->bad) return;
     x->operations += numbers[0];

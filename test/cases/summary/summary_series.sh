@@ -30,6 +30,23 @@ for bad in 0 1 0ms 2h 1.5s 90000000000000000000s 1us -1s; do
   [ $rc = 64 ] && grep -q 'want 1ms to 1h' err.txt || { echo "$bad: $rc"; cat err.txt; exit 1; }
 done
 
+# More rows than a table takes are refused: 2,100 levels in 500 buckets of 1 ms.
+python3 - "$root/test/lib/counters" <<'P'
+import os, shutil, sys
+sys.path.insert(0, sys.argv[1])
+from counter_series_write import Series
+os.mkdir("many")
+shutil.copy("logs/node-0-pid7000.jsonl", "many")
+s = Series("many/node-0-counters-1790000000.jsonl.gz", "node-0", [{"source": "eth", "name": "eth%d" % i, "metrics": [
+    {"name": "level%d" % k, "kind": "gauge", "unit": ""} for k in range(21)]} for i in range(100)], 10**6)
+for i in range(501): s.sample(1790000000 * 10**9 + i * 10**6, list(range(2100)))
+s.close()
+P
+rc=0; "$build/nccl-inspector" summary many --output-dir out-many --time-granularity 1ms --no-plots --no-html --no-csv 2>err.txt >/dev/null || rc=$?
+[ $rc = 1 ] && [ ! -e out-many ] && grep -q 'more than 1048576 rows in series_hosts.csv.*give wider buckets' err.txt || { echo "$rc"; cat err.txt; exit 1; }
+rc=0; "$build/nccl-inspector" summary many --output-dir out-many --time-granularity 100ms --no-plots --no-html --no-csv -q >/dev/null || rc=$?
+[ $rc = 2 ] && [ "$(wc -l <out-many/summary/series_hosts.csv)" = $((6 * 2100 + 1)) ] || { echo "$rc"; wc -l out-many/summary/*; exit 1; }
+
 # --groups: the logs of a host each, and one log of its own before these; sums by group are those of its logs.
 printf '# parts\nlate: node-1-pid7002.jsonl\nfirst: *node-0-pid*\nrest of it: nothing* *node-1-pid*\n' >groups
 series 1s --groups groups

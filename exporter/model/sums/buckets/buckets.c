@@ -97,47 +97,76 @@ static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key
   if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
   *out = &t->row[t->n++];
   **out = *key;
+  (*out)->samples = 0;
+  (*out)->sum = 0;
+  (*out)->seconds = 0;
   return 0;
 }
 
-static int add_change(struct ni_run *r, struct ni_host_buckets *t, const struct ni_series_sample *s, const struct ni_entity *e,
-                      uint32_t k, const struct ni_change *c) {
-  const struct ni_counter *x = &s->set->counter[k];
-  const bool level = c->state == NI_CHANGE_LEVEL;
-  const int64_t at = s->reading[k].real_ns, value = level ? (int64_t)s->reading[k].value : c->delta;
-  struct ni_host_bucket key = {.bucket = ni_bucket_of(level ? at : at - 1, r->opt.bucket_ns), .kind = (uint32_t)x->what.kind,
-                               .scale = x->what.scale, .min = INT64_MAX, .max = INT64_MIN}, *row = NULL;
-  const struct {
-    const char **to, *text;
-  } texts[] = {{&key.host, s->host}, {&key.source, ni_source_name(e->source)}, {&key.device, e->name}, {&key.counter, x->name},
-               {&key.unit, x->what.unit}};
-  int err = 0;
-  for (size_t i = 0; err == 0 && i < sizeof texts / sizeof *texts; i++) {
-    uint32_t code = 0;
-    err = ni_name(&r->names, NULL, texts[i].text, &code);
-    *texts[i].to = ni_name_text(&r->names, code);
+/* What a counter did in its bucket becomes a row; not where it stood still. */
+static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
+  struct ni_host_bucket *row;
+  int e = 0;
+  if (x->samples && (x->kind == NI_METRIC_GAUGE || x->sum) && (e = find_host(t, x, &row)) == 0) {
+    row->samples += x->samples;
+    row->sum += x->sum;
+    row->seconds += x->seconds;
+    if (x->min < row->min) row->min = x->min;
+    if (x->max > row->max) row->max = x->max;
   }
-  if (err == 0) err = find_host(t, &key, &row);
-  if (err < 0) return err;
-  row->samples++;
-  row->sum += value;
-  row->seconds += level ? 0 : c->seconds;
-  if (level && value < row->min) row->min = value;
-  if (level && value > row->max) row->max = value;
-  return 0;
+  x->samples = 0;
+  x->sum = 0;
+  x->seconds = 0;
+  x->min = INT64_MAX;
+  x->max = INT64_MIN;
+  return e;
 }
 
-int ni_host_buckets_add(struct ni_run *r, struct ni_host_buckets *t, const struct ni_series_sample *after,
-                        const struct ni_reading *before) {
-  int err = 0;
-  for (size_t i = 0; err == 0 && i < after->set->n_entities; i++) {
-    const struct ni_entity *e = &after->set->entity[i];
-    for (uint32_t k = e->first; err == 0 && k < e->first + e->n; k++) {
-      struct ni_change c = ni_change_of(&after->set->counter[k].what, &before[k], &after->reading[k], e->link_bytes_s);
-      if (c.state == NI_CHANGE_CHANGED || c.state == NI_CHANGE_LEVEL) err = add_change(r, t, after, e, k, &c);
-    }
+int ni_host_buckets_flush(struct ni_host_buckets *t) {
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < t->n_now; i++) e = put_now(t, &t->now[i]);
+  t->n_now = 0;
+  return e;
+}
+
+int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host, const struct ni_set *set) {
+  int e = ni_host_buckets_flush(t);
+  if (e < 0) return e;
+  if (set->n_counters > t->cap_now && !ni_array_exact(&t->now, &t->cap_now, set->n_counters, sizeof *t->now)) return -ENOMEM;
+  for (size_t k = 0; e == 0 && k < set->n_counters; k++) {
+    const struct ni_counter *c = &set->counter[k];
+    const struct ni_entity *of = &set->entity[c->entity];
+    const char *text[] = {host, ni_source_name(of->source), of->name, c->name, c->what.unit};
+    uint32_t code[5];
+    for (size_t i = 0; e == 0 && i < 5; i++) e = ni_name(&r->names, NULL, text[i], &code[i]);
+    if (e < 0) break;
+    for (size_t i = 0; i < 5; i++) text[i] = ni_name_text(&r->names, code[i]);
+    t->now[k] = (struct ni_host_bucket){.host = text[0], .source = text[1], .device = text[2], .counter = text[3], .unit = text[4],
+                                        .kind = c->what.kind, .scale = c->what.scale, .min = INT64_MAX, .max = INT64_MIN};
+    t->n_now = k + 1;
   }
-  return err;
+  return e;
+}
+
+int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const struct ni_series_sample *after, const struct ni_reading *before) {
+  int e = 0;
+  for (size_t k = 0; e == 0 && k < t->n_now; k++) {
+    struct ni_host_bucket *x = &t->now[k];
+    const struct ni_counter *c = &after->set->counter[k];
+    const struct ni_change d = ni_change_of(&c->what, &before[k], &after->reading[k], after->set->entity[c->entity].link_bytes_s);
+    const bool level = x->kind == NI_METRIC_GAUGE;
+    const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !level, width_ns);
+    const int64_t value = level ? (int64_t)after->reading[k].value : d.delta;
+    if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL) continue;
+    if (x->samples && x->bucket != bucket) e = put_now(t, x);
+    x->bucket = bucket;
+    x->samples++;
+    x->sum += value;
+    x->seconds += d.seconds;
+    if (level && value < x->min) x->min = value;
+    if (level && value > x->max) x->max = value;
+  }
+  return e;
 }
 
 static int by_host(const void *a, const void *b) {
@@ -151,9 +180,9 @@ static int by_host(const void *a, const void *b) {
   return 0;
 }
 
-void ni_buckets_too_many(struct ni_run *r) {
-  ni_run_fail(r, -E2BIG, "--time-granularity: more than %u rows, one for each bucket, communicator and function in which something "
-              "ran; give wider buckets, or a part of the run by --since and --until", NI_BUCKET_ROWS_MAX);
+void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each) {
+  ni_run_fail(r, -E2BIG, "--time-granularity: more than %u rows in %s.csv, one for each bucket, %s; give wider buckets, or a part "
+              "of the run by --since and --until", NI_BUCKET_ROWS_MAX, file, each);
 }
 
 void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {

@@ -66,16 +66,21 @@ struct ni_host_buckets {
   struct ni_host_bucket *row;
   size_t n, cap;
   struct ni_index at_hash;
+  struct ni_host_bucket *now; /* of each counter of the series that is read: its bucket so far. A counter that stood still for a
+                                 while and then moved has a rate over both, so rows come when a bucket is over */
+  size_t n_now, cap_now;
 };
 struct ni_run;
 struct ni_summary;
 struct ni_series_sample;
 struct ni_reading;
-/* A pair of samples, as they come from a series of counters. Main thread. */
-int ni_host_buckets_add(struct ni_run *r, struct ni_host_buckets *t, const struct ni_series_sample *after,
-                        const struct ni_reading *before);
-/* Says that there are more rows than a table takes, and what to do. */
-void ni_buckets_too_many(struct ni_run *r);
+struct ni_set;
+/* As a series of counters is read (model/counters/series.h): what its samples are of, pairs of them, its end. Main thread. */
+int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host, const struct ni_set *set);
+int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const struct ni_series_sample *after, const struct ni_reading *before);
+int ni_host_buckets_flush(struct ni_host_buckets *t);
+/* Says that there are more rows than a table takes, and what to do. file: without its ending; each: what a bucket has a row for. */
+void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each);
 /* Once all is summed: buckets count from the origin, rows are in order. */
 void ni_buckets_end(struct ni_run *r, struct ni_summary *s);
 

@@ -46,6 +46,9 @@ void ni_fig_time_axis(FILE *f, char axis, double lo_us, double hi_us);
 /* x: time since the first record, bins 0..n_bins of the run. */
 void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
 
+/* x: a time of span_us from 0 on, which is 0..n on the axis; label: what it is called. */
+void ni_fig_span_axis(FILE *f, double span_us, double n, const char *label);
+
 /* A few numbers in order. */
 void ni_fig_sort(uint32_t *number, uint32_t n);
 

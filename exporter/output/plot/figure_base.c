@@ -152,8 +152,7 @@ void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   fprintf(f, ")\n");
 }
 
-void ni_fig_run_axis(FILE *f, const struct ni_summary *s) {
-  double span = (double)(s->last_us - s->first_us), n = s->n_bins ? s->n_bins : 1;
+void ni_fig_span_axis(FILE *f, double span, double n, const char *label) {
   static const double unit[] = {1, 1e3, 1e6, 60e6, 3600e6};
   double step = nice(span / 8, true);
   /* Steps of minutes and hours look better in 1, 2, 5, 10, 20, 30 of the unit than of a second. */
@@ -164,11 +163,15 @@ void ni_fig_run_axis(FILE *f, const struct ni_summary *s) {
     }
   fprintf(f, "set xrange [0:%.6g]\nset xtics (", n);
   for (int i = 0; span > 0 && i * step <= span * 1.0001; i++) {
-    char label[40];
-    time_text(i * step, label, sizeof label);
-    fprintf(f, "%s'%s%s' %.6g", i ? ", " : "", i ? "+" : "", label, i * step / span * n);
+    char tic[40];
+    time_text(i * step, tic, sizeof tic);
+    fprintf(f, "%s'%s%s' %.6g", i ? ", " : "", i ? "+" : "", tic, i * step / span * n);
   }
   fprintf(f, span > 0 ? ")\n" : "'0' 0)\n");
-  fprintf(f, "set xlabel '%s'\n",
-          s->time_from == NI_TIME_START ? "time since the first operation" : "time of the dump since the first one");
+  fprintf(f, "set xlabel '%s'\n", label);
+}
+
+void ni_fig_run_axis(FILE *f, const struct ni_summary *s) {
+  ni_fig_span_axis(f, (double)(s->last_us - s->first_us), s->n_bins ? s->n_bins : 1,
+                   s->time_from == NI_TIME_START ? "time since the first operation" : "time of the dump since the first one");
 }

@@ -19,6 +19,7 @@
 #include "figure.h"
 #include "figure_cells.h"
 #include "figure_scatter.h"
+#include "figure_series.h"
 #include "gnuplot_process.h"
 
 struct ni_plots {
@@ -160,10 +161,15 @@ static int list_own(struct ni_plots *p) {
     const struct ni_group *g = &s->group[i];
     ni_file_word(g->func, word, sizeof word);
     timing_part(s, g, timing, sizeof timing);
-    if (first_alike(s, i, false)) rc = add(p, ni_fig_by_size, i, 1, "bandwidth_by_size_%s%s", word, timing);
+    if (first_alike(s, i, false)) {
+      rc = add(p, ni_fig_by_size, i, 1, "bandwidth_by_size_%s%s", word, timing);
+      if (!rc && s->buckets.records.n) rc = add(p, ni_fig_series, i, 1, "series_%s%s", word, timing);
+    }
     if (!rc && first_alike(s, i, true))
       rc = add(p, ni_fig_percentiles, i, 1, "time_percentiles_%s_%s%s", ni_comm_type_names[g->type], word, timing);
   }
+  if (!rc && s->buckets.records.n) rc = add(p, ni_fig_series_functions, 0, 1, "series_of_functions");
+  if (!rc && ni_fig_series_any_hosts(s)) rc = add(p, ni_fig_series_hosts, 0, 1, "series_of_hosts");
   return rc || s->heat.rows == 0 ? rc : add(p, ni_fig_heat, 0, 1, "heat_map");
 }
 

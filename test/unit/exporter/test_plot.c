@@ -150,6 +150,40 @@ static void plot_degenerate(void **state) {
   assert_int_equal(rc, 0);
 }
 
+/* Sums by time of a thousand communicators: six lines, all others as one, and a picture and a script like those of ten. */
+static void series_of_many(void **state) {
+  (void)state;
+  need_gnuplot();
+  enum { COMMS = 1000, BUCKETS = 600, STEP = 20 };
+  struct ni_render_options o = {.keep_scripts = true};
+  struct ni_summary *s = few(synthetic_summary(2, 1), 1);
+  struct ni_bucket_row *row = zeroed((size_t)COMMS * BUCKETS / STEP, sizeof *row);
+  struct ni_comm_row *comm = zeroed(COMMS, sizeof *comm);
+  for (int n = 10; n <= COMMS; n *= 100) {
+    size_t k = 0;
+    for (int i = 0; i < n; i++) {
+      comm[i] = (struct ni_comm_row){.name = i == 3 ? HOSTILE_COMM : text_of("dp", (unsigned)i, "")};
+      snprintf(comm[i].id, sizeof comm[i].id, "0x%x", 0x1000 + i);
+    }
+    for (int b = 0; b < BUCKETS; b += STEP)
+      for (int i = 0; i < n; i++)
+        row[k++] = (struct ni_bucket_row){.bucket = b, .comm = (uint32_t)i, .log_group = NI_BUCKET_NONE, .func = s->group[0].func,
+                                          .kind = NI_KIND_COLL, .timing = s->group[0].timing, .records = 4, .operations = 2,
+                                          .ns = i == 3 ? 9000000 : 4000000 + (uint64_t)i * 100, .bytes_per_s = 400000000000};
+    s->comm = comm;
+    s->n_comms = (size_t)n;
+    s->buckets = (struct ni_buckets){.width_ns = 1000000000, .origin_ns = s->first_us * 1000, .records = {.row = row, .n = k}};
+    assert_int_equal(ni_plots_render(s, &o, dir), 0);
+    png_size("series_AllReduce.png", 1000, 652);
+    size_t size;
+    char *script = read_all(in_dir("gnuplot/series_AllReduce.png.gp"), &size);
+    assert_true(size < 40000);
+    assert_non_null(strstr(script, n > 10 ? "'994 others, least to most'" : "'4 others, least to most'"));
+    assert_null(strstr(script, "$l7"));
+    assert_non_null(strstr(script, "0x1003'")); /* the slow one has a line, and a name of its own */
+  }
+}
+
 /* Bins without the operation between bins with it: the line goes on. */
 static void rare_operations(void **state) {
   (void)state;
@@ -256,6 +290,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(plot_same, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_hostile, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_degenerate, setup, teardown),
+      cmocka_unit_test_setup_teardown(series_of_many, setup, teardown),
       cmocka_unit_test_setup_teardown(rare_operations, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_failing, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_half, setup, teardown),

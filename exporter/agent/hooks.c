@@ -24,7 +24,7 @@ static FILE *verdict(const struct ni_live_job *job, const char *node) {
   ni_json_text(&j, "schema", "nccl-inspector-on-hang-1");
   ni_json_text(&j, "node", node);
   ni_json_bool(&j, "certain", job->hang.certain);
-  ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, job, NULL);
+  NI_JSON_ALL(&j, fields, job, NULL);
   ni_json_close(&j);
   return f;
 }

@@ -315,7 +315,7 @@ static void print_json(const struct check *check) {
   struct ni_json json, *j = &json;
   ni_json_open(j, stdout, "nccl-inspector-check-1");
   ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
-  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, c, NULL);
+  NI_JSON_ALL(j, fields, c, NULL);
   ni_json_object(j, "bad_lines_by");
   for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
     if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
@@ -340,7 +340,7 @@ static void print_json(const struct check *check) {
         NI_JSON(ni_ledger_series, sweeps), NI_JSON(ni_ledger_series, missed), NI_JSON(ni_ledger_series, counters),
         NI_JSON(ni_ledger_series, interval_ns)};
     ni_json_object(j, NULL);
-    ni_json_fields(j, series, sizeof series / sizeof *series, true, &c->series[i], NULL);
+    NI_JSON_ALL(j, series, &c->series[i], NULL);
     ni_json_end_object(j);
   }
   if (c->n_series) ni_json_end_array(j);

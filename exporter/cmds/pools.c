@@ -257,7 +257,7 @@ static void print_json(const struct pools *p) {
   ni_json_u64(&j, "max_communicators", p->max_comms);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     ni_json_object(&j, ni_kind_names[k]);
-    ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, &p->kind[k], NULL);
+    NI_JSON_ALL(&j, fields, &p->kind[k], NULL);
     ni_json_u64(&j, "recommended_slots", a.slots[k]);
     ni_json_end_object(&j);
   }

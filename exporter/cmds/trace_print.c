@@ -279,7 +279,7 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
     ni_json_object(j, NULL);
     ni_json_text(j, "file", r->with[i].path);
     ni_json_bool(j, "aligned", r->with[i].fit.good);
-    ni_json_fields(j, of_with, sizeof of_with / sizeof *of_with, true, &r->with[i], NULL);
+    NI_JSON_ALL(j, of_with, &r->with[i], NULL);
     in_unit(j, "offset", us, r->with[i].fit.offset_ns);
     in_unit(j, "error", us, r->with[i].fit.error_ns);
     with_text(&r->with[i], text, sizeof text);
@@ -338,7 +338,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   ni_json_u64(&j, "ranks", ranks);
   ni_json_bool(&j, "more_ranks", more);
   ni_json_u64(&j, "hosts", hosts);
-  ni_json_fields(&j, fields, sizeof fields / sizeof *fields, true, c, NULL);
+  NI_JSON_ALL(&j, fields, c, NULL);
   if (r->n_with) ni_json_u64(&j, "with_crowded", c->with_crowded);
   ni_json_text(&j, "verdict", ni_ledger_complete(&r->ledger) ? "COMPLETE" : "INCOMPLETE");
   ni_json_object(&j, "problems_by");

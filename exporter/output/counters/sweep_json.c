@@ -76,7 +76,7 @@ static void put_entity(struct ni_json *j, const struct ni_entity *e) {
       NI_JSON(ni_entity, name), NI_JSON(ni_entity, link), NI_JSON_AS(ni_entity, link_bytes_s, "link_bytes_per_s"), NI_JSON(ni_entity, pci),
       NI_JSON(ni_entity, about), NI_JSON(ni_entity, warning), NI_JSON(ni_entity, numa)};
   ni_json_text(j, "source", ni_source_name(e->source));
-  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, e, NULL);
+  NI_JSON_ALL(j, fields, e, NULL);
 }
 
 static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sweep) {
@@ -276,7 +276,7 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
   ni_json_f64(&j, "seconds", v->pair.seconds);
   for (int k = 0; k < 2; k++) {
     ni_json_object(&j, k ? "after" : "before");
-    ni_json_fields(&j, of_sweep, sizeof of_sweep / sizeof *of_sweep, true, &v->sweep[k], NULL);
+    NI_JSON_ALL(&j, of_sweep, &v->sweep[k], NULL);
     ni_json_end_object(&j);
   }
   ni_json_array(&j, "findings");

@@ -72,7 +72,7 @@ static void put_run(struct ni_json *j, const char *key, const struct ni_diff_run
   ni_json_text(j, "path", r->path);
   ni_json_text(j, "from", r->from);
   ni_json_bool(j, "complete", !*r->trouble);
-  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, r, NULL);
+  NI_JSON_ALL(j, fields, r, NULL);
   ni_json_array(j, "step_us");
   for (uint32_t k = 0; k < r->bins; k++) ni_json_rounded(j, NULL, r->item[NI_DIFF_TYPICAL].x[k], 6);
   ni_json_end_array(j);

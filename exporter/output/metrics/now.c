@@ -32,7 +32,7 @@ static const struct ni_json_field rank_fields[] = {
     NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"), NI_JSON(ni_live_open, in_flight), NI_JSON(ni_live_open, stuck),
     NI_JSON_BY(put_function, "function"), NI_JSON(ni_live_open, sn), NI_JSON_BY(put_call, "call"),
     NI_JSON(ni_live_open, bytes), NI_JSON_BY(put_state, "state")};
-#define FIELDS(j, fields, item) ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, item, NULL)
+#define FIELDS(j, fields, item) NI_JSON_ALL(j, fields, item, NULL)
 
 static double over(double a, double b) { return b > 0 ? a / b : NAN; }
 

@@ -38,7 +38,7 @@ static void write_input(struct ni_json *j, const struct ni_input *in) {
       NI_PAGE(ni_input, left_out_by_settings),
       COUNTS(bad_by_reason), COUNTS(losses_by_cause), COUNTS(out_of_range_by)};
   ni_json_object(j, "input");
-  ni_json_fields(j, fields, sizeof fields / sizeof *fields, true, in, NULL);
+  NI_JSON_ALL(j, fields, in, NULL);
   texts(j, "trouble", in->trouble, in->n_trouble);
   texts(j, "where", in->where, in->n_where);
   ni_json_end_object(j);
@@ -76,7 +76,7 @@ static void write_findings(struct ni_json *j, const struct ni_summary *s) {
   if (ni_cost_text(s, text)) {
     ni_json_object(j, "run");
     ni_json_text(j, "text", text);
-    ni_json_fields(j, cost, sizeof cost / sizeof *cost, true, &s->cost, NULL);
+    NI_JSON_ALL(j, cost, &s->cost, NULL);
     ni_json_end_object(j);
   }
   if (ni_steps_text(s, text)) ni_json_text(j, "steps_text", text);

@@ -38,10 +38,10 @@ size_t ni_page_at_most(size_t n, size_t limit);
 
 /* Forms of page's fields: NI_JSON() with numbers of 5 digits, names cut and truth as 0 and 1. */
 ni_json_put ni_page_put_num, ni_page_put_name, ni_page_put_bool, ni_page_put_stats;
-#define NI_PAGE_PUT(member)                                                                                               \
-  _Generic((member), double: ni_page_put_num, bool: ni_page_put_bool, const char *: ni_page_put_name, \
-      struct ni_stats: ni_page_put_stats, uint64_t: ni_json_member_u64, uint32_t: ni_json_member_u32, int64_t: ni_json_member_i64,  \
-      int32_t: ni_json_member_i32, char *: ni_json_member_chars)
+#define NI_PAGE_PUT(member)                                                                                                      \
+  _Generic(&(member), char **: ni_page_put_name, default: _Generic((member), double: ni_page_put_num, bool: ni_page_put_bool,     \
+      const char *: ni_page_put_name, struct ni_stats: ni_page_put_stats, uint64_t: ni_json_member_u64, \
+      uint32_t: ni_json_member_u32, int64_t: ni_json_member_i64, int32_t: ni_json_member_i32, char *: ni_json_member_chars))
 #define NI_PAGE_AS(tag, member, key) {key, NI_PAGE_PUT(((struct tag *)0)->member), offsetof(struct tag, member)}
 #define NI_PAGE(tag, member) NI_PAGE_AS(tag, member, #member)
 /* As an element of an array, 5 significant digits. */

@@ -77,6 +77,8 @@ grep -q "counters record: $samples samples of .*, $missed missed; .* in $file\$"
 
 # ---- check ----
 "$BIN" check "$dir/series" >"$dir/check" || fail "check: $?"
+expect "the host in JSON" "$(basename "$file" | sed 's/-counters-.*//')" \
+  "$("$BIN" check --json "$dir/series" | python3 -c 'import json, sys; print(json.load(sys.stdin)["counters"][0]["host"])')"
 grep -qE "^counters    $samples samples of [0-9]+ counters from 1 host, every 0.0 s, and 2 sweeps of all\$" "$dir/check" ||
   fail "check does not count the samples: $(cat "$dir/check")"
 grep -q '0 processes on 0 hosts' "$dir/check" || fail "the recorder is a process of the job"

@@ -33,7 +33,8 @@ static bool is_gzip(const char *path) {
 
 static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *out) {
   if (f->elsewhere) return 0;
-  uint64_t most = is_gzip(f->path) ? GZIP_BYTES : PLAIN_BYTES, each = f->bytes / RANGES_MIN;
+  cut &= f->bytes >= GZIP_BYTES / 4; /* what has one range anyhow is not opened */
+  uint64_t most = cut && is_gzip(f->path) ? GZIP_BYTES : PLAIN_BYTES, each = f->bytes / RANGES_MIN;
   if (each < most / 4) each = most / 4;
   if (each > most) each = most;
   uint64_t want = cut ? f->bytes / each + 1 : 1;

@@ -11,3 +11,4 @@ run same 200 test/golden/*/input
 run change
 run damage 1000 1
 run crowd 100
+test/cases/index/index_opens.sh 10000

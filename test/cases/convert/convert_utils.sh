@@ -14,7 +14,7 @@ gzip late/*
 rc=0; "$build/nccl-inspector" convert --pfw pfw late -q 2>/dev/null || rc=$?
 [ $rc = 2 ] # these logs have no end
 view() { "$(dirname "$python")/dftracer_view" --log-level error "$@" 2>/dev/null | grep '^{'; }
-view -d pfw --group-by cat,name,pid --agg count,sum:dur,max:dur,sum:size_sum >pfw.out
+view -d pfw --group-by cat,name,pid --agg count,sum:dur,min:dur,max:dur,sum:size_sum >pfw.out
 DFTRACER_SCHEMA_PATH=$root/contrib/dftracer/nccl-inspector.yaml
 export DFTRACER_SCHEMA_PATH
 by=(--schema nccl_inspector --group-by "coll_perf.coll,header.rank" --agg "count,sum:coll_perf.coll_exec_time_ns")
@@ -28,7 +28,7 @@ pfw = {int(x["pid"]): x for x in map(json.loads, open("pfw.out"))}
 assert sorted(pfw) == [0, 1, 2, 3] and sum(x["count"] for x in pfw.values()) == 800, pfw
 for r, x in pfw.items():
     us = [o["coll_exec_time_us"] for o in rank(r)]
-    assert (x["cat"], x["name"], x["sum_dur"], x["max_dur"]) == ("comm", "AllReduce", sum(us), max(us)), x
+    assert (x["cat"], x["name"], x["sum_dur"], x["min_dur"], x["max_dur"]) == ("comm", "AllReduce", sum(us), min(us), max(us)), x
     assert x["sum_size_sum"] == 200 << 20, x
 assert min(pfw, key=lambda r: pfw[r]["sum_dur"]) == 2
 raw = [x for x in map(json.loads, open("raw.out")) if x["coll_perf.coll"] == "AllReduce"]

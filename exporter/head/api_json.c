@@ -4,34 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/text/json_write.h"
-#include "exporter/base/text/time_text.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/model/live/live.h"
 
-/* Of Unix ns; null for 0. */
-static void put_time(struct ni_json *j, const char *key, int64_t ns) {
-  char text[40];
-  ni_json_text(j, key, ns ? ni_utc_text(ns / 1000, 'T', 6, text) : NULL);
-}
-
-static void put_session(struct ni_json *j, const struct ni_session *s) {
-  ni_json_object(j, NULL);
-  ni_json_text(j, "name", s->name);
-  ni_json_text(j, "session_id", s->id);
-  ni_json_bool(j, "is_active", s->active);
-  ni_json_bool(j, "active", s->active); /* 0.4's word for it, as `frames` is */
-  put_time(j, "start_time", s->start_ns);
-  put_time(j, "end_time", s->end_ns);
-  ni_json_u64(j, "frame_count", s->frames);
-  ni_json_u64(j, "frames", s->frames);
-  ni_json_text(j, "output_file", s->file);
-  ni_json_bool(j, "resuming", s->resuming);
-  ni_json_bool(j, "finishing", s->finishing);
-  ni_json_u64(j, "late", s->late);
-  ni_json_u64(j, "frames_lost", s->frames_lost);
-  ni_json_text(j, "error", *s->error ? s->error : NULL);
-  ni_json_end_object(j);
-}
+/* `active` and `frames` are 0.4's words. */
+static const struct ni_json_field of_session[] = {
+    NI_JSON(ni_session, name), NI_JSON_AS(ni_session, id, "session_id"), NI_JSON_AS(ni_session, active, "is_active"),
+    NI_JSON(ni_session, active), NI_JSON_FROM(ni_json_member_utc, ni_session, start_ns, "start_time"),
+    NI_JSON_FROM(ni_json_member_utc, ni_session, end_ns, "end_time"), NI_JSON_AS(ni_session, frames, "frame_count"),
+    NI_JSON(ni_session, frames), NI_JSON_AS(ni_session, file, "output_file"), NI_JSON(ni_session, resuming),
+    NI_JSON(ni_session, finishing), NI_JSON(ni_session, late), NI_JSON(ni_session, frames_lost),
+    NI_JSON_FROM(ni_json_member_some, ni_session, error, "error")};
 
 static void put_sessions(struct ni_json *j, const struct ni_core *c, bool running_alone) {
   struct ni_session *list;
@@ -40,7 +23,10 @@ static void put_sessions(struct ni_json *j, const struct ni_core *c, bool runnin
   ni_json_array(j, "sessions");
   for (int i = 0; i < n; i++) {
     active += list[i].active;
-    if (list[i].active || !running_alone) put_session(j, &list[i]);
+    if (!list[i].active && running_alone) continue;
+    ni_json_object(j, NULL);
+    NI_JSON_ALL(j, of_session, &list[i], NULL);
+    ni_json_end_object(j);
   }
   ni_json_end_array(j);
   if (n >= 0) free(list);
@@ -107,6 +93,9 @@ static void put_age(struct ni_json *j, const struct ni_core *c, const struct ni_
 }
 
 void ni_api_clients(struct ni_json *j, const void *core) {
+  static const struct ni_json_field counts[] = {
+      NI_JSON_FROM(ni_json_member_some, ni_client, version, "version"), NI_JSON(ni_client, taken), NI_JSON(ni_client, late),
+      NI_JSON(ni_client, superseded), NI_JSON(ni_client, lost)};
   const struct ni_core *c = core;
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
@@ -124,11 +113,7 @@ void ni_api_clients(struct ni_json *j, const void *core) {
     put_age(j, c, k);
     ni_json_rounded(j, "skew_s", (double)k->skew_ns / 1e9, 6);
     ni_json_bool(j, "agent", *k->uuid);
-    ni_json_text(j, "version", *k->version ? k->version : NULL);
-    ni_json_u64(j, "taken", k->taken);
-    ni_json_u64(j, "late", k->late);
-    ni_json_u64(j, "superseded", k->superseded);
-    ni_json_u64(j, "lost", k->lost);
+    NI_JSON_ALL(j, counts, k, NULL);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
@@ -163,57 +148,25 @@ static void put_metrics(struct ni_json *j, bool gsprof, const struct ni_sample *
   ni_json_end_object(j);
 }
 
-static void put_job(struct ni_json *j, const struct ni_sample_job *b) {
-  ni_json_object(j, NULL);
-  ni_json_text(j, "job_id", b->job);
-  ni_json_text(j, "attempt", b->attempt);
-  ni_json_u64(j, "uid", b->uid);
-  ni_json_text(j, "state", ni_live_job_states[b->state % NI_LIVE_JOB_STATES]);
-  ni_json_u64(j, "processes", b->processes);
-  ni_json_u64(j, "operations", b->operations);
-  ni_json_u64(j, "bytes", b->bytes);
-  ni_json_f64(j, "bus_bytes", b->bus_bytes);
-  ni_json_f64(j, "bus_seconds", b->bus_seconds);
-  ni_json_rounded(j, "operations_s", b->operations_s, 6);
-  ni_json_rounded(j, "message_gb_s", b->bytes_s / 1e9, 6);
-  ni_json_rounded(j, "busbw_gb_s", b->bus_got / b->bus_took / 1e9, 6);
-  ni_json_u64(j, "in_flight", b->in_flight);
-  ni_json_u64(j, "stuck", b->stuck);
-  ni_json_rounded(j, "oldest_s", b->oldest_s, 6);
-  ni_json_text(j, "verdict", *b->verdict ? b->verdict : NULL);
-  ni_json_end_object(j);
-}
+static NI_JSON_FORM(put_job_state, uint8_t, ni_json_text(j, key, ni_live_job_states[*v % NI_LIVE_JOB_STATES]))
+static NI_JSON_FORM(put_giga, double, ni_json_rounded(j, key, *v / 1e9, 6))
+static NI_JSON_FORM(put_bus, struct ni_sample_job, ni_json_rounded(j, key, v->bus_got / v->bus_took / 1e9, 6))
 
-static void put_rest(struct ni_json *j, const struct ni_sample *s) {
-  ni_json_array(j, "nics");
-  for (uint32_t i = 0; i < s->n_nics; i++) {
-    ni_json_object(j, NULL);
-    ni_json_text(j, "nic", s->nic[i].name);
-    ni_json_rounded(j, "rx_bytes_s", s->nic[i].rx, 6);
-    ni_json_rounded(j, "tx_bytes_s", s->nic[i].tx, 6);
-    ni_json_rounded(j, "link_bytes_s", s->nic[i].link, 6);
-    ni_json_rounded(j, "held", s->nic[i].held, 6);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
-  ni_json_array(j, "jobs");
-  for (uint32_t i = 0; i < s->n_jobs; i++) put_job(j, &s->job[i]);
-  ni_json_end_array(j);
-  ni_json_array(j, "open");
-  for (uint32_t i = 0; i < s->n_open; i++) {
-    const struct ni_sample_open *o = &s->open[i];
-    ni_json_object(j, NULL);
-    ni_json_text(j, "job_id", o->job);
-    ni_json_i64(j, "rank", o->rank);
-    ni_json_text(j, "comm", o->comm);
-    ni_json_text(j, "function", o->function);
-    ni_json_u64(j, "sn", o->sn);
-    ni_json_rounded(j, "age_s", o->age_s, 6);
-    ni_json_bool(j, "stuck", o->stuck);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
-}
+#define ROUNDED(tag, member, key) NI_JSON_FROM(ni_json_member_rounded, tag, member, key)
+static const struct ni_json_field of_nic[] = {
+    NI_JSON_AS(ni_sample_nic, name, "nic"), ROUNDED(ni_sample_nic, rx, "rx_bytes_s"), ROUNDED(ni_sample_nic, tx, "tx_bytes_s"),
+    ROUNDED(ni_sample_nic, link, "link_bytes_s"), ROUNDED(ni_sample_nic, held, "held")};
+static const struct ni_json_field of_job[] = {
+    NI_JSON_AS(ni_sample_job, job, "job_id"), NI_JSON(ni_sample_job, attempt), NI_JSON(ni_sample_job, uid),
+    NI_JSON_FROM(put_job_state, ni_sample_job, state, "state"), NI_JSON(ni_sample_job, processes), NI_JSON(ni_sample_job, operations),
+    NI_JSON(ni_sample_job, bytes), NI_JSON(ni_sample_job, bus_bytes), NI_JSON(ni_sample_job, bus_seconds),
+    ROUNDED(ni_sample_job, operations_s, "operations_s"), NI_JSON_FROM(put_giga, ni_sample_job, bytes_s, "message_gb_s"),
+    NI_JSON_BY(put_bus, "busbw_gb_s"), NI_JSON(ni_sample_job, in_flight), NI_JSON(ni_sample_job, stuck),
+    ROUNDED(ni_sample_job, oldest_s, "oldest_s"), NI_JSON_FROM(ni_json_member_some, ni_sample_job, verdict, "verdict")};
+static const struct ni_json_field of_open[] = {
+    NI_JSON_AS(ni_sample_open, job, "job_id"), NI_JSON(ni_sample_open, rank), NI_JSON(ni_sample_open, comm),
+    NI_JSON(ni_sample_open, function), NI_JSON(ni_sample_open, sn), ROUNDED(ni_sample_open, age_s, "age_s"),
+    NI_JSON(ni_sample_open, stuck)};
 
 /* What one that is gone had: nobody who does not read its state takes old numbers for new ones. For free(); NULL without memory. */
 static struct ni_sample *without_numbers(const struct ni_sample *last) {
@@ -228,7 +181,7 @@ static struct ni_sample *without_numbers(const struct ni_sample *last) {
 static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) {
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
-  put_time(j, "timestamp", c->now_ns);
+  ni_json_utc(j, "timestamp", c->now_ns);
   ni_json_object(j, "client_data");
   for (size_t i = 0; i < n; i++) {
     const struct ni_client *k = client[i];
@@ -242,7 +195,9 @@ static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) 
     ni_json_text(j, "hostname", k->host);
     ni_json_text(j, "state", state_text[k->state]);
     put_age(j, c, k);
-    put_rest(j, shown);
+    NI_JSON_OBJECTS(j, "nics", of_nic, shown->nic, shown->n_nics, NULL);
+    NI_JSON_OBJECTS(j, "jobs", of_job, shown->job, shown->n_jobs, NULL);
+    NI_JSON_OBJECTS(j, "open", of_open, shown->open, shown->n_open, NULL);
     ni_json_end_object(j);
     free(nothing);
   }

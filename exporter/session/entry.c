@@ -8,29 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exporter/base/text/json_write.h"
-#include "exporter/base/text/time_text.h"
+#include "exporter/base/text/json_fields.h"
 #include "recover.h"
 
 /* ---- state.json ---- */
 
 static int put_state(const struct ni_entry *e, FILE *f) {
   const struct ni_session *s = &e->state.session;
-  char text[40];
+  static const struct ni_json_field fields[] = {
+      NI_JSON_AS(ni_session, id, "session_id"), NI_JSON(ni_session, name), NI_JSON_FROM(ni_json_member_utc, ni_session, start_ns, "start_time"),
+      NI_JSON_FROM(ni_json_member_utc, ni_session, end_ns, "end_time"), NI_JSON(ni_session, start_ns), NI_JSON(ni_session, end_ns),
+      NI_JSON_AS(ni_session, active, "is_active"), NI_JSON_AS(ni_session, frames, "frame_count"), NI_JSON(ni_session, frames_lost),
+      NI_JSON(ni_session, late), NI_JSON_AS(ni_session, file, "output_filename")};
   struct ni_json j;
   ni_json_begin(&j, f);
   ni_json_object(&j, NULL);
-  ni_json_text(&j, "session_id", s->id);
-  ni_json_text(&j, "name", s->name);
-  ni_json_text(&j, "start_time", ni_utc_text(s->start_ns / 1000, 'T', 6, text));
-  ni_json_text(&j, "end_time", s->end_ns ? ni_utc_text(s->end_ns / 1000, 'T', 6, text) : NULL);
-  ni_json_i64(&j, "start_ns", s->start_ns);
-  ni_json_i64(&j, "end_ns", s->end_ns);
-  ni_json_bool(&j, "is_active", s->active);
-  ni_json_u64(&j, "frame_count", s->frames);
-  ni_json_u64(&j, "frames_lost", s->frames_lost);
-  ni_json_u64(&j, "late", s->late);
-  ni_json_text(&j, "output_filename", s->file);
+  NI_JSON_ALL(&j, fields, s, NULL);
   ni_json_bool(&j, "finishing", s->finishing || e->unsynced);
   ni_json_bool(&j, "gsprof", e->state.gsprof);
   ni_json_bool(&j, "named", e->state.named);

@@ -9,6 +9,7 @@ NI_JSON_FORM(ni_json_member_text, char *, ni_json_text(j, key, *v))
 NI_JSON_FORM(ni_json_member_chars, char, ni_json_text(j, key, v))
 NI_JSON_FORM(ni_json_member_some, char, ni_json_text(j, key, *v ? v : NULL))
 NI_JSON_FORM(ni_json_member_bool, bool, ni_json_bool(j, key, *v))
+NI_JSON_FORM(ni_json_member_utc, int64_t, ni_json_utc(j, key, *v))
 NI_JSON_FORM(ni_json_member_rounded, double, ni_json_rounded(j, key, *v, 6))
 
 void ni_json_fields(struct ni_json *j, const struct ni_json_field *f, size_t n, bool keys, const void *item,

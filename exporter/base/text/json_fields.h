@@ -16,9 +16,10 @@
 
 /* key NULL: an element of an array. at: the member, or the struct where the offset is 0. */
 typedef void ni_json_put(struct ni_json *j, const char *key, const void *at, const void *context);
-/* chars: an array in the struct, some: NULL where it is ""; text: a pointer, which may be NULL; rounded: a double with six digits. */
+/* chars: an array in the struct, some: NULL where it is ""; text: a pointer, which may be NULL; utc: Unix ns, NULL for 0;
+ * rounded: a double with six digits. */
 ni_json_put ni_json_member_u64, ni_json_member_u32, ni_json_member_i64, ni_json_member_i32, ni_json_member_f64, ni_json_member_bool,
-    ni_json_member_text, ni_json_member_chars, ni_json_member_some, ni_json_member_rounded;
+    ni_json_member_text, ni_json_member_chars, ni_json_member_some, ni_json_member_utc, ni_json_member_rounded;
 
 /* Makes such a function of one call: j, key and v, the member, are in its sight. */
 #define NI_JSON_FORM(name, type, ...)                                                     \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "safe_text.h"
+#include "time_text.h"
 #include "utf8.h"
 
 unsigned ni_json_char(char out[8], const char **text) {
@@ -104,6 +105,11 @@ void ni_json_rounded(struct ni_json *j, const char *key, double value, int digit
 void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns) {
   before(j, key);
   fprintf(j->f, "%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)imaxabs(ns / 1000000000), (int64_t)imaxabs(ns % 1000000000));
+}
+
+void ni_json_utc(struct ni_json *j, const char *key, int64_t ns) {
+  char text[40];
+  ni_json_text(j, key, ns ? ni_utc_text(ns / 1000, 'T', 6, text) : NULL);
 }
 
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value) {

@@ -35,6 +35,8 @@ void ni_json_f64(struct ni_json *j, const char *key, double value);
 void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits);
 /* A time in ns as seconds, all nine decimals: more than a double holds. */
 void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns);
+/* Unix ns as "2026-11-21T08:00:00.000001Z"; 0: null. */
+void ni_json_utc(struct ni_json *j, const char *key, int64_t ns);
 /* "0x1f" */
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_bool(struct ni_json *j, const char *key, bool value);

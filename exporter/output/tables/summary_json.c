@@ -9,19 +9,6 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/json_fields.h"
 
-#define FIELDS(j, table, item, context) ni_json_fields(j, table, sizeof(table) / sizeof *(table), true, item, context)
-/* An array of objects. */
-#define OBJECTS(j, key, table, items, n, context)                          \
-  do {                                                                     \
-    ni_json_array(j, key);                                                 \
-    for (size_t i_ = 0; i_ < (n); i_++) {                                  \
-      ni_json_object(j, NULL);                                             \
-      FIELDS(j, table, &(items)[i_], context);                             \
-      ni_json_end_object(j);                                               \
-    }                                                                      \
-    ni_json_end_array(j);                                                  \
-  } while (0)
-
 static NI_JSON_FORM(put_type, enum ni_comm_type, ni_json_text(j, key, ni_comm_type_names[*v]))
 static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, *v ? ni_role_names[*v] : NULL))
 static NI_JSON_FORM(put_kind, enum ni_kind, ni_json_text(j, key, *v == NI_KIND_P2P ? "p2p" : "coll"))
@@ -34,7 +21,7 @@ static void put_stats(struct ni_json *j, const char *key, const void *stats, con
       NI_JSON(ni_stats, p25), NI_JSON(ni_stats, p50), NI_JSON(ni_stats, p75), NI_JSON(ni_stats, p90), NI_JSON(ni_stats, p99),
       NI_JSON(ni_stats, max)};
   ni_json_object(j, key);
-  FIELDS(j, fields, stats, context);
+  NI_JSON_ALL(j, fields, stats, context);
   if (((const struct ni_stats *)stats)->approx) ni_json_bool(j, "approx", true);
   ni_json_end_object(j);
 }
@@ -47,38 +34,30 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
   ni_json_end_object(j);
 }
 
-static void put_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
-  ni_json_array(j, key);
-  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
-  ni_json_end_array(j);
-}
-
-#define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
-
 static void json_input(struct ni_json *j, const struct ni_input *in) {
   static const struct ni_json_field read[] = {
       NI_JSON(ni_input, files), NI_JSON(ni_input, files_failed), NI_JSON(ni_input, files_empty),
       NI_JSON_AS(ni_input, cut_files, "files_cut"), NI_JSON_AS(ni_input, damaged_files, "files_damaged"),
       NI_JSON(ni_input, bytes), NI_JSON(ni_input, text_bytes), NI_JSON(ni_input, lines), NI_JSON(ni_input, records),
       NI_JSON(ni_input, filtered_out), NI_JSON(ni_input, control_lines), NI_JSON(ni_input, proxy_lines),
-      NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), BY(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
+      NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), NI_JSON_FROM(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
       NI_JSON(ni_input, orphans), NI_JSON(ni_input, duplicates)};
   static const struct ni_json_field rolled[] = {
       NI_JSON_AS(ni_input, rolled, "operations_in_rollups"), NI_JSON_AS(ni_input, unrolled, "operations_not_in_rollups"),
       NI_JSON_AS(ni_input, without_record, "operations_without_record")};
   static const struct ni_json_field missing[] = {
       NI_JSON(ni_input, gaps), NI_JSON(ni_input, untold), NI_JSON(ni_input, out_of_range),
-      BY(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
-      NI_JSON(ni_input, stated_losses), BY(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
+      NI_JSON_FROM(put_counts, ni_input, out_of_range_by, "out_of_range_by"), NI_JSON(ni_input, no_bandwidth),
+      NI_JSON(ni_input, stated_losses), NI_JSON_FROM(put_counts, ni_input, losses_by_cause, "losses_by_cause"),
       NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts), NI_JSON(ni_input, left_out_by_settings),
-      BY(put_counts, ni_input, problems_by, "problems_by")};
+      NI_JSON_FROM(put_counts, ni_input, problems_by, "problems_by")};
   ni_json_object(j, "input");
-  FIELDS(j, read, in, NULL);
-  if (in->rolled) FIELDS(j, rolled, in, NULL);
-  FIELDS(j, missing, in, NULL);
-  put_texts(j, "trouble", in->trouble, in->n_trouble);
-  put_texts(j, "notes", in->note, in->n_notes);
-  put_texts(j, "bad_lines_at", in->where, in->n_where);
+  NI_JSON_ALL(j, read, in, NULL);
+  if (in->rolled) NI_JSON_ALL(j, rolled, in, NULL);
+  NI_JSON_ALL(j, missing, in, NULL);
+  ni_json_texts(j, "trouble", in->trouble, in->n_trouble);
+  ni_json_texts(j, "notes", in->note, in->n_notes);
+  ni_json_texts(j, "bad_lines_at", in->where, in->n_where);
   ni_json_end_object(j);
 }
 
@@ -87,35 +66,31 @@ static void put_cells_busbw(struct ni_json *j, const char *key, const void *grou
   put_stats(j, key, &s->cell[((const struct ni_group *)group)->cell].busbw_gbs, s);
 }
 
+static NI_JSON_FORM(put_some, char *, ni_json_text(j, key, **v ? *v : NULL))
+static const struct ni_json_field mix_fields[] = {
+    NI_JSON_FROM(put_some, ni_mix, algo, "algo"), NI_JSON_FROM(put_some, ni_mix, proto, "proto"), NI_JSON(ni_mix, records)};
+
 static void put_mix(struct ni_json *j, const char *key, const void *group, const void *summary) {
   const struct ni_summary *s = summary;
   const struct ni_group *g = group;
-  ni_json_array(j, key);
-  for (const struct ni_mix *x = &s->mix[g->mix]; x < &s->mix[g->mix] + g->n_mix; x++) {
-    ni_json_object(j, NULL);
-    ni_json_text(j, "algo", *x->algo ? x->algo : NULL);
-    ni_json_text(j, "proto", *x->proto ? x->proto : NULL);
-    ni_json_u64(j, "records", x->records);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  NI_JSON_OBJECTS(j, key, mix_fields, s->mix + g->mix, g->n_mix, s);
 }
 
 static const struct ni_json_field group_fields[] = {
-    BY(put_type, ni_group, type, "comm_type"), BY(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
-    NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), BY(put_timing, ni_group, timing, "timing_source"),
+    NI_JSON_FROM(put_type, ni_group, type, "comm_type"), NI_JSON_FROM(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
+    NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), NI_JSON_FROM(put_timing, ni_group, timing, "timing_source"),
     NI_JSON(ni_group, records), NI_JSON(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
-    NI_JSON(ni_group, of_best), BY(put_stats, ni_group, us, "exec_time_us"), BY(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
-    BY(put_stats, ni_group, transfer_us, "transfer_time_us"), BY(put_stats, ni_group, job_us, "job_time_us"),
+    NI_JSON(ni_group, of_best), NI_JSON_FROM(put_stats, ni_group, us, "exec_time_us"), NI_JSON_FROM(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
+    NI_JSON_FROM(put_stats, ni_group, transfer_us, "transfer_time_us"), NI_JSON_FROM(put_stats, ni_group, job_us, "job_time_us"),
     NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
 
 static const struct ni_json_field comm_fields[] = {
-    NI_JSON(ni_comm_row, id), NI_JSON_AS(ni_comm_row, name, "comm_name"), BY(put_type, ni_comm_row, type, "comm_type"),
+    NI_JSON(ni_comm_row, id), NI_JSON_AS(ni_comm_row, name, "comm_name"), NI_JSON_FROM(put_type, ni_comm_row, type, "comm_type"),
     NI_JSON(ni_comm_row, n_ranks), NI_JSON(ni_comm_row, nnodes), NI_JSON(ni_comm_row, ranks_seen), NI_JSON(ni_comm_row, hosts_seen),
     NI_JSON(ni_comm_row, records), NI_JSON(ni_comm_row, operations), NI_JSON(ni_comm_row, partial_operations),
-    BY(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), BY(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
-    BY(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), BY(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
-    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us), BY(put_role, ni_comm_row, role, "role")};
+    NI_JSON_FROM(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), NI_JSON_FROM(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
+    NI_JSON_FROM(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), NI_JSON_FROM(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
+    NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us), NI_JSON_FROM(put_role, ni_comm_row, role, "role")};
 
 /* Host and pid of a process. */
 static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
@@ -158,13 +133,13 @@ static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
 
 static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field of_process[] = {
-      NI_JSON(ni_process, records), BY(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
-      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), BY(put_ns_as_us, ni_process, late_ns, "late_us"),
+      NI_JSON(ni_process, records), NI_JSON_FROM(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
+      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), NI_JSON_FROM(put_ns_as_us, ni_process, late_ns, "late_us"),
       NI_JSON(ni_process, relative), NI_JSON(ni_process, busbw_relative), NI_JSON(ni_process, file)};
   static const struct ni_json_field of_host[] = {
       NI_JSON_AS(ni_host, name, "hostname"), NI_JSON_AS(ni_host, n_processes, "ranks"), NI_JSON(ni_host, records),
-      BY(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
-      NI_JSON(ni_host, late), BY(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
+      NI_JSON_FROM(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
+      NI_JSON(ni_host, late), NI_JSON_FROM(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
       NI_JSON(ni_host, busbw_relative)};
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < s->n_processes; i++) {
@@ -178,11 +153,11 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
       ni_json_u64(j, "ranks_in_process", p->ranks);
       ni_json_text(j, "ranks", ni_ranks_text(p, text));
     }
-    FIELDS(j, of_process, p, s);
+    NI_JSON_ALL(j, of_process, p, s);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
-  OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
+  NI_JSON_OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
   if (s->n_log_groups) json_log_groups(j, s);
 }
 
@@ -192,7 +167,7 @@ static void json_incident(struct ni_json *j, const struct ni_summary *s, size_t 
       NI_JSON(ni_outlier, most_us), NI_JSON(ni_outlier, total_us), NI_JSON(ni_outlier, more)};
   const struct ni_outlier *o = &s->outlier[i];
   ni_json_u64(j, "incident", i + 1);
-  FIELDS(j, fields, o, s);
+  NI_JSON_ALL(j, fields, o, s);
   if (o->began_host == UINT32_MAX) ni_json_text(j, "began", NULL);
   else {
     ni_json_object(j, "began");
@@ -226,7 +201,7 @@ static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
     ni_json_i64(j, "rank", o->rank);
     json_global_rank(j, &s->process[o->process]);
     ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
-    FIELDS(j, fields, o, s);
+    NI_JSON_ALL(j, fields, o, s);
     if (o->operations) json_incident(j, s, i);
     ni_json_end_object(j);
   }
@@ -246,8 +221,8 @@ static void json_side(struct ni_json *j, const struct ni_summary *s, const char 
 static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_p2p_pair, sends), NI_JSON(ni_p2p_pair, recvs), NI_JSON(ni_p2p_pair, matched), NI_JSON(ni_p2p_pair, bandwidth_gbs),
-      NI_JSON(ni_p2p_pair, sender_waited_us), NI_JSON(ni_p2p_pair, receiver_waited_us), BY(put_stats, ni_p2p_pair, send_us, "send_time_us"),
-      BY(put_stats, ni_p2p_pair, recv_us, "recv_time_us"), BY(put_stats, ni_p2p_pair, transfer_us, "transfer_time_us")};
+      NI_JSON(ni_p2p_pair, sender_waited_us), NI_JSON(ni_p2p_pair, receiver_waited_us), NI_JSON_FROM(put_stats, ni_p2p_pair, send_us, "send_time_us"),
+      NI_JSON_FROM(put_stats, ni_p2p_pair, recv_us, "recv_time_us"), NI_JSON_FROM(put_stats, ni_p2p_pair, transfer_us, "transfer_time_us")};
   ni_json_array(j, "p2p_pairs");
   for (size_t i = 0; i < s->n_pairs; i++) {
     const struct ni_p2p_pair *p = &s->pair[i];
@@ -257,7 +232,7 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
     ni_json_u64(j, "msg_size_bytes", p->msg_bytes);
     json_side(j, s, "sender", p->from, p->from_process);
     json_side(j, s, "receiver", p->to, p->to_process);
-    FIELDS(j, fields, p, s);
+    NI_JSON_ALL(j, fields, p, s);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
@@ -288,10 +263,10 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_i64(&j, "first_us", s->first_us);
   ni_json_i64(&j, "last_us", s->last_us);
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
-  FIELDS(&j, counts, s, s);
+  NI_JSON_ALL(&j, counts, s, s);
   json_input(&j, &s->input);
-  OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
-  OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
+  NI_JSON_OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
+  NI_JSON_OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
   json_ranks(&j, s);
   json_pairs(&j, s);
   ni_findings_json(&j, s);

@@ -109,14 +109,15 @@ enum act { START, STOP, RESUME };
 static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a, enum act what) {
   struct ni_body b;
   struct ni_session s;
-  char message[512] = "Profiling resumed.";
+  char message[512] = "";
   ni_body_name(&b, q->body, q->len, q->content_type, what != STOP);
   if (b.type) return json(a, 422, unfit_members, &b);
   const char *name = b.given ? b.name : NULL;
+  int64_t asked_ns = api->core->ahead_ns + (int64_t)q->asked_ns;
   int e = what == START  ? ni_core_start(api->core, name, &s, message, sizeof message)
-          : what == STOP ? ni_core_stop(api->core, name, &s, message, sizeof message)
-                         : ni_store_resume(api->core->store, b.name, api->core->now_ns, &s, message, sizeof message);
-  api->core->changes++;
+          : what == STOP ? ni_core_stop(api->core, name, asked_ns, &s, message, sizeof message)
+                         : ni_core_resume(api->core, b.name, asked_ns, &s, message, sizeof message);
+  if ((a->later = e == -EAGAIN)) return;
   ni_head_log("%s%s%s by %s: %s", (const char *[]){"start", "stop", "resume"}[what], name ? " " : "", name ? name : "", q->peer, message);
   json(a, 200, told_members, &(struct told){.success = e == 0, .file = what != STOP, .message = message, .session = &s});
 }

@@ -92,7 +92,8 @@ static bool next_frame(struct ni_core *c, int64_t now_ns) {
 int64_t ni_core_turn(struct ni_core *c) {
   c->now_ns = ni_core_now(c);
   int made = 0; /* after a long rest in portions: others are to be answered, and the disk is to take them */
-  while (made < FRAMES_A_TURN && (*c->degraded || ni_store_keeps_up(c->store)) && next_frame(c, c->now_ns)) made++;
+  while (!c->holds && made < FRAMES_A_TURN && (*c->degraded || ni_store_keeps_up(c->store)) && next_frame(c, c->now_ns)) made++;
+  c->holds = false;
   look_at_disk(c);
   if (c->n_out == 0 && ni_store_running(c->store) == 0) ni_grid_tidy(c->grid); /* places change */
   if (ni_store_running(c->store) && c->noted != c->changes && c->now_ns - c->noted_ns > NOTE_NS) {
@@ -126,7 +127,7 @@ int ni_core_start(struct ni_core *c, const char *name, struct ni_session *out, c
 }
 
 /* All that run, the oldest first: the message names each file; or which session goes on, and why. */
-static int stop_all(struct ni_core *c, struct ni_session *last, char *message, size_t cap) {
+static int stop_all(struct ni_core *c, int64_t now_ns, struct ni_session *last, char *message, size_t cap) {
   struct ni_session *list, one;
   char why[256], wrong[400] = "";
   int n = ni_store_list(c->store, &list), e = n < 0 ? n : 0;
@@ -134,7 +135,7 @@ static int stop_all(struct ni_core *c, struct ni_session *last, char *message, s
   size_t at = (size_t)snprintf(message, cap, "Profiling stopped. Data saved to ");
   for (int i = n; i-- > 0;) {
     if (!list[i].active) continue;
-    int failed = ni_store_stop(c->store, list[i].name, c->now_ns, &one, why, sizeof why);
+    int failed = ni_store_stop(c->store, list[i].name, now_ns, &one, why, sizeof why);
     if (failed < 0) e = failed, snprintf(wrong, sizeof wrong, "%s: %s", list[i].name, why);
     if (failed < 0) continue;
     bool fits = cap - at > strlen(one.file) + 40;
@@ -149,13 +150,22 @@ static int stop_all(struct ni_core *c, struct ni_session *last, char *message, s
   return e;
 }
 
-int ni_core_stop(struct ni_core *c, const char *name, struct ni_session *last, char *message, size_t cap) {
+int ni_core_stop(struct ni_core *c, const char *name, int64_t asked_ns, struct ni_session *last, char *message, size_t cap) {
   /* Frames that wait for somebody are made now: the session has all that was said before its end. */
   int64_t newest = c->frame_ns ? c->frame_ns : c->safe_tick_ns, held = NI_GRID_HOLD_NS + NI_GRID_BACK_NS;
-  while (newest && newest + (int64_t)c->period_ns <= c->now_ns && next_frame(c, c->now_ns + held)) newest = c->frame_ns;
+  while (newest && newest + (int64_t)c->period_ns <= asked_ns && next_frame(c, c->now_ns + held)) newest = c->frame_ns;
+  if (c->now_ns - asked_ns < NI_CORE_STOP_NS && !ni_store_flushed(c->store, name)) return c->holds = true, -EAGAIN;
   c->changes++;
-  if (!name || !*name) return stop_all(c, last, message, cap);
-  int e = ni_store_stop(c->store, name, c->now_ns, last, message, cap);
-  if (e == 0) snprintf(message, cap, "Profiling stopped. Data saved to %s", last->file);
+  bool all = !name || !*name;
+  int e = all ? stop_all(c, asked_ns, last, message, cap) : ni_store_stop(c->store, name, asked_ns, last, message, cap);
+  if (e == 0 && !all) snprintf(message, cap, "Profiling stopped. Data saved to %s", last->file);
+  return e == -EAGAIN ? -EBUSY : e; /* it took too long */
+}
+
+int ni_core_resume(struct ni_core *c, const char *id_or_name, int64_t asked_ns, struct ni_session *out, char *message, size_t cap) {
+  int e = ni_store_resume(c->store, id_or_name, c->now_ns, out, message, cap);
+  if (e == 0) snprintf(message, cap, "Profiling resumed.");
+  if (e == -EAGAIN && c->now_ns - asked_ns >= NI_CORE_RESUME_NS) return -EBUSY;
+  c->changes += e != -EAGAIN;
   return e;
 }

@@ -26,6 +26,7 @@ struct ni_core {
   uint64_t period_ns;
   bool bandwidth, nvlink, gsprof;
   bool ended;                      /* somebody asked for the end */
+  bool holds;                      /* frames are not made in the next turn: a stop waits */
   bool acknowledge;                /* more is safe than was said: the service says it, and sets this back */
   int64_t frame_ns, safe_tick_ns;  /* the newest frame; the newest one that is on the disk, or wanted by nobody */
   struct ni_core_out *out;         /* frames that are not on the disk yet */
@@ -52,8 +53,15 @@ void ni_core_take(struct ni_core *c, struct ni_client *from, struct ni_sample *s
 /*
  * Sessions, as both ways call them: name NULL or "" as in store.h, but that a stop without a name ends all that run. 0 or -errno of the
  * store; message is gsprof's text, or what went wrong.
+ *
+ * A stop or a resume may have to wait for the disk: -EAGAIN, at most NI_CORE_STOP_NS or NI_CORE_RESUME_NS after asked_ns, which is now_ns
+ * of when somebody asked. Whoever asked is to call it again in each turn, with the same asked_ns; others are served meanwhile. Until
+ * then a stop holds frames back, which are made behind it: those of the session end where it was asked for.
  */
+#define NI_CORE_STOP_NS INT64_C(2000000000)
+#define NI_CORE_RESUME_NS INT64_C(15000000000)
 int ni_core_start(struct ni_core *c, const char *name, struct ni_session *out, char *message, size_t cap);
-int ni_core_stop(struct ni_core *c, const char *name, struct ni_session *last, char *message, size_t cap);
+int ni_core_stop(struct ni_core *c, const char *name, int64_t asked_ns, struct ni_session *last, char *message, size_t cap);
+int ni_core_resume(struct ni_core *c, const char *id_or_name, int64_t asked_ns, struct ni_session *out, char *message, size_t cap);
 
 #endif

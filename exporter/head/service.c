@@ -29,7 +29,9 @@ struct call {
   struct ni_client *client;   /* of a stream: whose it is; NULL: nobody has said */
   char peer[64];
   bool here;                  /* from this machine */
-  bool answered;              /* a unary call has its answer */
+  bool answered;              /* a unary call has its answer, */
+  char *name;                 /* or waits for it: a stop; for free() */
+  int64_t asked_ns;           /* since then */
   uint64_t said;              /* AGENT: acknowledged up to this one */
   int64_t said_ns;            /* AGENT: when it was told something */
   int64_t echo_ns, received_ns; /* AGENT */
@@ -259,6 +261,16 @@ static void nodes(struct ni_service *s, struct ni_pb_writer *w, const char *only
     }
 }
 
+/* It may have to wait for the disk; ni_service_turn() asks again. False: it does. */
+static bool stop(struct ni_service *s, struct call *c, struct ni_reply *r) {
+  struct ni_session last;
+  int e = ni_core_stop(s->core, c->name, c->asked_ns, &last, r->message, sizeof r->message);
+  r->success = e == 0;
+  return e != -EAGAIN;
+}
+
+static void finish(struct ni_service *s, struct call *c, struct ni_pb_writer *w, const struct ni_reply *r);
+
 static void answer(struct ni_service *s, struct call *c, const void *bytes, size_t len) {
   struct ni_core *core = s->core;
   struct ni_pb_writer w = {0};
@@ -271,14 +283,18 @@ static void answer(struct ni_service *s, struct call *c, const void *bytes, size
   if (c->method == START || c->method == STOP || c->method == READ_NODE) sound = ni_name_decode(bytes, len, name, &given);
   if (c->method == SET_BANDWIDTH || c->method == SET_NVLINK) sound = ni_enable_decode(bytes, len, &flag);
   if (!sound) return ni_rpc_finish(c->rpc, NI_RPC_INVALID, "no sound message");
+  if (given && !(c->name = strdup(name))) return ni_rpc_finish(c->rpc, NI_RPC_EXHAUSTED, "no memory");
   switch (c->method) {
     case CONNECT: connect_client(s, c, bytes, len, &r); break;
     case STATUS: status(s, &w); break;
     case START:
-      r.success = ni_core_start(core, given ? name : NULL, &session, r.message, sizeof r.message) == 0;
+      r.success = ni_core_start(core, c->name, &session, r.message, sizeof r.message) == 0;
       if (r.success) snprintf(r.output, sizeof r.output, "%s", session.file);
       break;
-    case STOP: r.success = ni_core_stop(core, given ? name : NULL, &session, r.message, sizeof r.message) == 0; break;
+    case STOP:
+      c->asked_ns = core->now_ns;
+      if (!stop(s, c, &r)) return;
+      break;
     case EXIT: core->ended = true; break;
     case READ_CLUSTER: case READ_NODE: nodes(s, &w, c->method == READ_NODE ? name : NULL); break;
     default:
@@ -289,12 +305,19 @@ static void answer(struct ni_service *s, struct call *c, const void *bytes, size
       r.success = true;
       snprintf(r.message, sizeof r.message, "%s profiling %s", c->method == SET_BANDWIDTH ? "Bandwidth" : "NVLink", flag ? "enabled" : "disabled");
   }
+  finish(s, c, &w, &r);
+}
+
+/* The call is the library's from here on, and may end at once. */
+static void finish(struct ni_service *s, struct call *c, struct ni_pb_writer *w, const struct ni_reply *r) {
+  (void)s;
+  c->asked_ns = 0;
   if (c->method >= START && c->method != READ_CLUSTER && c->method != READ_NODE)
-    ni_head_log("%s%s%s by %s: %s", strrchr(path_of[c->method], '/') + 1, given ? " " : "", given ? name : "", c->peer, r.message);
-  if (c->method != STATUS && c->method != EXIT && c->method != READ_CLUSTER && c->method != READ_NODE) ni_reply_encode(&w, &r);
-  if (!w.failed && ni_rpc_send(c->rpc, w.bytes, w.n) == 0) ni_rpc_finish(c->rpc, NI_RPC_OK, "");
+    ni_head_log("%s%s%s by %s: %s", strrchr(path_of[c->method], '/') + 1, c->name ? " " : "", c->name ? c->name : "", c->peer, r->message);
+  if (c->method != STATUS && c->method != EXIT && c->method != READ_CLUSTER && c->method != READ_NODE) ni_reply_encode(w, r);
+  if (!w->failed && ni_rpc_send(c->rpc, w->bytes, w->n) == 0) ni_rpc_finish(c->rpc, NI_RPC_OK, "");
   else ni_rpc_finish(c->rpc, NI_RPC_EXHAUSTED, "no memory");
-  ni_pb_free(&w);
+  ni_pb_free(w);
 }
 
 static void message(void *arg, struct ni_rpc_call *rpc, void *data, const void *bytes, size_t len) {
@@ -319,6 +342,7 @@ static void end(void *arg, struct ni_rpc_call *rpc, void *data, bool half, enum 
   while (*at && *at != c) at = &(*at)->next;
   if (*at) *at = c->next;
   go(s, c->client);
+  free(c->name);
   free(c);
 }
 
@@ -370,6 +394,12 @@ int ni_service_fd(const struct ni_service *s) { return ni_rpc_fd(s->rpc); }
 
 void ni_service_turn(struct ni_service *s) {
   ni_rpc_turn(s->rpc);
+  for (struct call *c = s->calls, *next; c; c = next) {
+    struct ni_pb_writer w = {0};
+    struct ni_reply r = {0};
+    next = c->next;
+    if (c->asked_ns && stop(s, c, &r)) finish(s, c, &w, &r);
+  }
   for (struct waiting **w = &s->waiting, *was; (was = *w);)
     if (s->core->now_ns > was->until_ns) {
       *w = was->next;

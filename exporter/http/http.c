@@ -31,7 +31,9 @@ struct link { /* a connection */
   int fd;
   bool certified, too_large, stream, waits, cut;         /* waits: a stream with nothing to send, suspended */
   char peer[48];
+  bool later;                                            /* suspended until the next turn, when the handler is asked again */
   uint64_t since_ns;                                     /* when it began, or its newest request */
+  uint64_t asked_ns;                                     /* when the handler was asked first; 0: not yet */
   uint64_t told;                                         /* a stream: as many bytes of all events were sent, or not for it */
   char *body;                                            /* of the request; a stream: what it is told first */
   size_t len;
@@ -63,8 +65,8 @@ struct ni_http {
 static void end_link(struct link *l) {
   l->cut = true;
   shutdown(l->fd, SHUT_RDWR);
-  if (l->waits) MHD_resume_connection(l->c);
-  l->waits = false;
+  if (l->waits || l->later) MHD_resume_connection(l->c);
+  l->waits = l->later = false;
 }
 
 static ssize_t send_events(void *arg, uint64_t pos, char *buf, size_t max) {
@@ -187,7 +189,7 @@ static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path
   bool preflight = strcmp(method, "OPTIONS") == 0 && listed_origin(h, c), shown = get && h->o.anyone && strcmp(path, h->o.anyone) == 0;
   l->since_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(l->body);
-  l->body = NULL, l->len = 0, l->too_large = false;
+  l->body = NULL, l->len = 0, l->too_large = false, l->asked_ns = 0;
   bool knows_token = h->token && knows(h->token, HEADER(c, MHD_HTTP_HEADER_AUTHORIZATION));
   if (!get && !post && !preflight)
     REFUSE(MHD_HTTP_METHOD_NOT_ALLOWED, .why = h->o.posts ? "GET, HEAD and POST alone" : "GET and HEAD alone",
@@ -237,7 +239,11 @@ static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *pat
     h->refused += s->status >= 400;
     return MHD_queue_response(l->c, s->status, s->r);
   }
+  if (!l->asked_ns) l->asked_ns = now;
+  q.asked_ns = l->asked_ns;
+  if (l->cut) return MHD_NO;
   h->handler(h->arg, &q, &a);
+  if (a.later) return MHD_suspend_connection(l->c), l->later = true, MHD_YES;
   if (!a.stream || strcmp(method, "HEAD") == 0) return answer(h, l, a, s ? key : NULL);
   free(l->body);
   l->body = a.body, l->len = a.body ? a.len : 0;
@@ -298,6 +304,8 @@ static void cut(struct ni_http *h, bool short_of_room) {
 
 void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused) {
   MHD_UNSIGNED_LONG_LONG due = 1;
+  for (struct link *l = h->links; l; l = l->next)
+    if (l->later) l->later = false, MHD_resume_connection(l->c);
   /* Twice at least, and as long as room is short or more is to be sent: what one round ends makes room for those who wait. */
   for (int i = 0; i < MOST_ROUNDS; i++) {
     bool many = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections > h->o.connections * 3 / 4;

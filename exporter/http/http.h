@@ -34,6 +34,7 @@ struct ni_http_request {
   size_t len;
   bool open_metrics;                  /* prefers OpenMetrics to Prometheus's text */
   const char *peer;                   /* "127.0.0.1", for logs */
+  uint64_t asked_ns;                  /* when the handler was asked first, CLOCK_MONOTONIC */
 };
 struct ni_http_answer {               /* given as zeros */
   unsigned status;
@@ -44,6 +45,7 @@ struct ni_http_answer {               /* given as zeros */
   const char *header, *header_value;  /* one more; NULL: none; constants */
   bool counted;                       /* adds to what ni_http_turn() says was answered */
   bool shared;                        /* may be given for 100 ms to whoever gets the same path: not of a body */
+  bool later;                         /* there is none yet: the handler is asked again in the next turn; the rest is not read */
   bool stream;                        /* server-sent events: stays open; what ni_http_event() is given goes to it */
 };
 /* Fills the answer. Wrong tokens never come here: they were answered with 401, but for `anyone`. Called in ni_http_turn(). */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/now.h"
 #include "exporter/base/text/json_fields.h"
 #include "recover.h"
 
@@ -219,7 +220,7 @@ static int make_anew(struct ni_entry *e) {
   FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
   if (err) return err;
   if (!f) err = -errno;
-  if (f) err = ni_file_write(e->place->dir, &e->told, f, &e->place->quit);
+  if (f) err = ni_file_write(e->place->dir, &e->told, f, &e->undo);
   if (err == 0 && fsync(o.fd) < 0) err = -errno;
   if (f && fclose(f) && err == 0) err = -errno;
   if (err) return ni_out_drop(&o), err;
@@ -239,7 +240,7 @@ static void *finish(void *arg) {
 void ni_entry_finish(struct ni_entry *e, bool anew) {
   e->told = e->state;
   e->anew = anew, e->late_ns = 0;
-  atomic_store(&e->finished, 0);
+  atomic_store(&e->finished, 0), atomic_store(&e->undo, false);
   e->state.session.finishing = anew, e->unsynced = true;
   e->finisher = pthread_create(&e->finishes, NULL, finish, e) == 0;
   if (!e->finisher) snprintf(e->state.session.error, sizeof e->state.session.error, "the file is not finished: no thread");
@@ -250,7 +251,7 @@ void ni_entry_finished(struct ni_entry *e) {
   pthread_join(e->finishes, NULL);
   e->finisher = e->builder = false;
   int err = atomic_load(&e->finished);
-  if (err == -EINTR) return; /* the next head does it */
+  if (err == -EINTR) return (void)(e->late_ns = ni_now_ns(CLOCK_MONOTONIC)); /* made again in a while, if nothing comes of it; or by the next head */
   of->finishing = e->late_ns; /* more has come */
   e->unsynced = false;
   if (err < 0) snprintf(of->error, sizeof of->error, "the file is not whole: %s", strerror(-err));

@@ -7,7 +7,7 @@
  * A session that goes on (after a kill, or resumed) is `resuming` while the builder reads its frames; nobody waits for it. The finisher
  * syncs a file that is whole; it makes it anew where samples were late, where frames have several orders of columns, or where the
  * builder was not done. The session is `finishing` meanwhile. On the disk it is that until its file is synced: a head that is killed
- * then makes it again.
+ * then makes it again. A finisher that is not wanted any more (the session is to go on, the store closes) ends soon.
  *
  * Threads: the owner's; a builder, which has `past` and what `to` says is the maker's; a finisher, which has `told`, and joins a builder
  * that was left. Ownership: the store's.
@@ -24,7 +24,6 @@
 
 struct ni_place {
   int dir, out;                     /* folders: the store's, and that of output */
-  _Atomic bool quit;                /* the store closes: finishers end soon. Written by the owner, read by them */
 };
 
 struct ni_entry {
@@ -42,7 +41,7 @@ struct ni_entry {
   struct ni_past past;              /* what the builder reads */
   int build_fd;                     /* and where it writes to: its own, which it closes */
   bool anew, unsynced;              /* the finisher makes the file anew; or it was not synced: a head that is killed makes it anew */
-  _Atomic bool leave;               /* the builder ends soon. Written by the owner, read by it */
+  _Atomic bool leave, undo;         /* the builder ends soon; the finisher does, its file is not wanted now. Written by the owner, read by them */
   _Atomic int built, finished;      /* 1: done, or -errno. Written by the thread, read by the owner */
   struct ni_state told;             /* what the finisher was given; what it called the file, and how many samples were late */
 };

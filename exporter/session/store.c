@@ -128,11 +128,10 @@ int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char 
 
 void ni_store_close(struct ni_store *s) {
   if (!s) return;
-  atomic_store(&s->place.quit, true);
+  for (size_t i = 0; i < s->n; i++) atomic_store(&s->entry[i]->leave, true), atomic_store(&s->entry[i]->undo, true);
   ni_writer_free(s->writer);
   for (size_t i = 0; i < s->n; i++) {
     struct ni_entry *e = s->entry[i];
-    atomic_store(&e->leave, true);
     if (e->finisher) ni_entry_finished(e);
     if (e->builder) ni_entry_built(e);
     if (e->state.session.active) ni_entry_close(e), (void)ni_entry_save(e);
@@ -180,8 +179,7 @@ void ni_store_note(struct ni_store *s, const struct ni_grid *g) {
 
 /* ---- start, stop, resume ---- */
 
-#define DRAIN_NS UINT64_C(2000000000) /* until frames that wait are on the disk, which a stop waits for */
-#define LATE_NS UINT64_C(2000000000)  /* of no late sample, before a file that is whole is made anew for those that came */
+#define LATE_NS INT64_C(2000000000) /* of no late sample, before a file that is whole is made anew for those that came */
 
 /* What the writer let go is lost. */
 static void count_gone(struct ni_entry *e) {
@@ -224,7 +222,7 @@ static int refuse(int e, char *why, size_t cap, const char *sentence) {
 static int begin(struct ni_store *s, struct ni_entry *e) {
   struct ni_past p = {0};
   struct ni_session was = e->state.session;
-  e->state.session.active = true, e->state.session.end_ns = 0, e->state.session.finishing = false, *e->state.session.error = 0;
+  e->state.session.active = true, e->state.session.end_ns = 0, e->state.session.finishing = e->unsynced = false, *e->state.session.error = 0;
   int err = ni_entry_open(e, &p);
   if (err == 0 && (err = ni_entry_save(e)) != 0) ni_entry_close(e);
   if (err == 0) ni_entry_adopt(e, &p, &s->text, s->running == 0), s->running++;
@@ -271,6 +269,15 @@ int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct 
   return fail(err, why, cap, name);
 }
 
+bool ni_store_flushed(struct ni_store *s, const char *name) {
+  for (size_t i = 0; i < s->n; i++) {
+    const struct ni_session *of = &s->entry[i]->state.session;
+    bool meant = !name || !*name || !strcmp(of->name, name) || !strcmp(of->id, name);
+    if (of->active && meant && ni_writer_flushed(s->writer, &s->entry[i]->to) == -EAGAIN) return false;
+  }
+  return true;
+}
+
 int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct ni_session *out, char *why, size_t cap) {
   struct ni_entry *e = NULL;
   if (name && *name) e = find(s, name, true);
@@ -278,9 +285,10 @@ int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct n
   for (size_t i = 0; !e && !(name && *name) && i < s->n; i++)
     if (s->entry[i]->state.session.active) e = s->entry[i];
   if (!e) return refuse(-ENOENT, why, cap, name && *name ? "no session of that name runs" : "no session runs");
-  int err = ni_writer_drain(s->writer, &e->to, ni_now_ns(CLOCK_MONOTONIC) + DRAIN_NS);
+  int err = ni_writer_flushed(s->writer, &e->to);
   count_gone(e);
   if (err == 0) err = ni_entry_end(e, now_ns, s->text.of);
+  if (err == -EAGAIN) return refuse(err, why, cap, "the session goes on, since the disk has not taken all of it yet: ask again");
   if (err) return fail(err, why, cap, "the session goes on, since it cannot be written");
   s->running--;
   *out = e->state.session;
@@ -292,13 +300,18 @@ int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, 
   (void)now_ns;
   if (!e) return refuse(-ENOENT, why, cap, find(s, id_or_name, true) ? "it runs already" : "no session of that name or id");
   if (find(s, e->state.session.name, true)) return refuse(-EEXIST, why, cap, "a session of that name runs");
-  if (e->finisher && e->anew && !atomic_load(&e->finished)) return refuse(-EBUSY, why, cap, "its file is being made whole: again in a while");
+  if (e->finisher && !atomic_load(&e->finished)) {
+    atomic_store(&e->undo, true); /* the file will be made when the session ends again */
+    return refuse(-EAGAIN, why, cap, "its file is being written to the disk: ask again");
+  }
   if (e->finisher) ni_entry_finished(e);
   if (e->state.gsprof != s->o.gsprof) return refuse(-EINVAL, why, cap, "it was recorded in the other form (gsprof's, or native)");
   if (s->running >= NI_STORE_SESSIONS_MAX) return refuse(-ENOSPC, why, cap, "256 sessions run already");
-  int err = ni_writer_drain(s->writer, &e->to, ni_now_ns(CLOCK_MONOTONIC) + DRAIN_NS); /* late samples of it may be on their way */
+  int err = ni_writer_flushed(s->writer, &e->to); /* late samples of it may be on their way */
+  if (err == -EAGAIN) return refuse(err, why, cap, "the disk has not taken all of it yet: ask again");
+  uint64_t late_ns = e->late_ns;
   if (err == 0) err = begin(s, e);
-  if (err) return fail(err, why, cap, id_or_name);
+  if (err) return e->late_ns = late_ns, fail(err, why, cap, id_or_name);
   *out = e->state.session;
   return 0;
 }
@@ -373,9 +386,8 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
 static void look_at(struct ni_store *s, struct ni_entry *e, uint64_t now) {
   if (e->finisher && atomic_load(&e->finished)) ni_entry_finished(e);
   if (e->builder && !e->finisher && atomic_load(&e->built)) ni_entry_built(e);
-  if (e->late_ns && !e->finisher && now - e->late_ns > LATE_NS && !e->state.session.active &&
-      ni_writer_drain(s->writer, &e->to, 0) == 0)
-    ni_entry_finish(e, true);
+  bool quiet = e->late_ns && (int64_t)(now - e->late_ns) > LATE_NS;
+  if (quiet && !e->finisher && !e->state.session.active && ni_writer_flushed(s->writer, &e->to) == 0) ni_entry_finish(e, true);
 }
 
 int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {

@@ -64,9 +64,17 @@ void ni_store_note(struct ni_store *s, const struct ni_grid *g);
  * A file of that name that is there is not overwritten: the file gets "-2", "-3" before ".json".
  */
 int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct ni_session *out, char *why, size_t cap);
-/* Ends it; name NULL: the one that runs, -EINVAL where several do. -ENOENT: none of that name runs. */
+/*
+ * Ends it; name NULL: the one that runs, -EINVAL where several do. -ENOENT: none of that name runs. -EAGAIN: not all that it got is on the
+ * disk: it goes on, and may be asked again when ni_store_fd() says that something moved. Neither waits for what it got.
+ */
 int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct ni_session *out, char *why, size_t cap);
-/* An ended session runs again, with its next frame number; by id or name (the newest of it). */
+/* Is all on the disk that it got, or refused by it? name NULL or "": of all that run. */
+bool ni_store_flushed(struct ni_store *s, const char *name);
+/*
+ * An ended session runs again, with its next frame number; by id or name (the newest of it). -EAGAIN: its file is being made or synced,
+ * which is given up, or what came late is not on the disk: to be asked again soon.
+ */
 int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, struct ni_session *out, char *why, size_t cap);
 /* All that the store has, newest first; *list is for free(). n, or -ENOMEM. */
 int ni_store_list(const struct ni_store *s, struct ni_session **list);

@@ -291,10 +291,9 @@ void ni_writer_file(struct ni_writer *w, int dir, const char *name, struct ni_bu
   pthread_mutex_unlock(&w->lock);
 }
 
-int ni_writer_drain(struct ni_writer *w, struct ni_written *to, uint64_t until_ns) {
+int ni_writer_flushed(struct ni_writer *w, const struct ni_written *to) {
   pthread_mutex_lock(&w->lock);
-  while (to->waits && !atomic_load(&to->refused) && ni_now_ns(CLOCK_MONOTONIC) < until_ns) wait_moved(w, 100);
-  int e = !to->waits ? 0 : atomic_load(&to->refused) ? atomic_load(&to->refused) : -EBUSY;
+  int e = !to->waits ? 0 : atomic_load(&to->refused) ? atomic_load(&to->refused) : -EAGAIN;
   pthread_mutex_unlock(&w->lock);
   return e;
 }

@@ -12,7 +12,7 @@
  * NAME.json may be behind (of a session that goes on, entry.h): it is not written to until its maker says in `joins` that it has all
  * frames before that byte of frames.jsonl. The writer puts in the few that are missing, and goes on.
  *
- * Threads: the owner's, and the writer's. A ni_written is the writer's while anything of it is queued; ni_writer_drain() says when not.
+ * Threads: the owner's, and the writer's. A ni_written is the writer's while anything of it is queued; ni_writer_flushed() says when not.
  */
 #ifndef NI_WRITER_H
 #define NI_WRITER_H
@@ -56,8 +56,8 @@ int ni_writer_put(struct ni_writer *w, struct ni_written *const *to, const uint6
                   struct ni_buffer *text);
 /* A file of the folder, made anew with this text when the thread comes to it; what it is given later takes its place. No error is told. */
 void ni_writer_file(struct ni_writer *w, int dir, const char *name, struct ni_buffer *text);
-/* Waits until nothing of it is queued, or until then (CLOCK_MONOTONIC); not where its files refuse it. 0, -errno of the disk, -EBUSY. */
-int ni_writer_drain(struct ni_writer *w, struct ni_written *to, uint64_t until_ns);
+/* Is nothing of it queued? 0; -EAGAIN: something is; -errno: something is, since its files refuse it. */
+int ni_writer_flushed(struct ni_writer *w, const struct ni_written *to);
 /* NAME.json takes over what is missing, where its maker is done and nothing of it is queued. 0: or it is not; -errno. */
 int ni_written_join(struct ni_written *to);
 /* The newest tick of which all is on the disk; degraded: why the disk does not take it, "". And an eventfd that moves with either. */

@@ -130,6 +130,7 @@ static int load(unsigned n, uint32_t gpus, unsigned seconds, unsigned sessions, 
   for (unsigned k = 0; k < sessions; k++) {
     snprintf(name, sizeof name, "s%u", k);
     uint64_t at = ni_now_ns(CLOCK_MONOTONIC);
+    while (!ni_store_flushed(store, name)) usleep(1000);
     int e = ni_store_stop(store, name, tick, &out, why, sizeof why);
     printf("stop %s: %s, %.3f s; frames %llu lost %llu\n", name, e ? why : "ok", (double)(ni_now_ns(CLOCK_MONOTONIC) - at) / 1e9,
            (unsigned long long)out.frames,

@@ -326,6 +326,15 @@ class Agent(threading.Thread):
             channel.close()
             time.sleep(0.1)
 
+    def late(self):
+        """One that comes for a frame that is out."""
+        old = ours.Sample(seq=self.seq + 1, time_ns=round((self.time[self.acked] - 2) * 1e9))
+        with self.lock:
+            self.seq += 1
+            self.time[self.seq] = old.time_ns / 1e9
+            self.kept.append(old)
+            self.put(old)
+
     def anew(self, epoch, n):
         """Cut off, its spool is lost: it has taken n samples since, from 1 on. They are sent when it is back."""
         with self.lock:

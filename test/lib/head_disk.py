@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import head
@@ -71,13 +72,8 @@ def one_of_two():
         h.start("right")
         begin, there = time.time(), os.path.join(h.data, wrong, "late.jsonl")
         os.mkdir(there)
-        for a in agents:  # what comes for a frame that is out
-            old = head.ours.Sample(seq=a.seq + 1, time_ns=round((a.time[a.acked] - 2) * 1e9))
-            with a.lock:
-                a.seq += 1
-                a.time[a.seq] = old.time_ns / 1e9
-                a.kept.append(old)
-                a.put(old)
+        for a in agents:
+            a.late()
         got = head.until(lambda: h.get("/status")["degraded"])
         assert "session wrong is not written: Is a directory" == got, got
         frames = h.session("wrong")["frames"], h.session("right")["frames"]
@@ -99,6 +95,73 @@ def one_of_two():
             a.close()
 
 
+def slow():
+    """A disk that takes its time: a stop waits for it, others do not; where that is too long, the session goes on, and nothing is missing."""
+    lasts = head.WORK + "/lasts"
+
+    def takes(seconds):
+        with open(lasts + ".new", "w") as f:
+            f.write(str(seconds))
+        os.rename(lasts + ".new", lasts)
+    with head.Head("slow", env={"LD_PRELOAD": os.path.dirname(head.INSPECTOR) + "/test/slow_disk.so", "NI_SLOW_FILE": lasts,
+                                "ASAN_OPTIONS": "verify_asan_link_order=0"}) as h:
+        a = head.Agent(h, "n1")
+        h.start("one")
+        h.start("other")
+        head.until(lambda: a.acked > 3)
+        begin = time.time()
+        for seconds, ask, success in (0.4, lambda: h.post("/profiling/stop", "one"), True), (6, lambda: h.post("/profiling/stop", "other"), False), \
+                (6, lambda: h.unary("StopProfiling", head.theirs.StartProfilingRequest(), head.ConnectResponse), False):
+            takes(seconds)
+            time.sleep(3 * head.PERIOD)  # the thread that writes waits for the disk, and more is queued
+            told, worst, began = [], 0, time.monotonic()
+            t = threading.Thread(target=lambda: told.append((ask(), time.monotonic() - began)))
+            t.start()
+            while t.is_alive():
+                asked = time.monotonic()
+                h.get("/status")
+                worst = max(worst, time.monotonic() - asked)
+                time.sleep(0.05)
+            got, took = told[0]
+            got = got if isinstance(got, dict) else {"success": got.success, "message": got.message}
+            assert got["success"] == success and 0.3 < took < 4 and worst < 0.5 < took + 0.3, (seconds, got, took, worst)
+            assert success or "has not taken all of it yet" in got["message"], got
+            print("    a disk of %.1f s: a stop is answered after %.2f s, others after %.2f s at most" % (seconds, took, worst))
+        takes(0)
+        end = time.time()
+        head.until(lambda: a.time.get(a.acked, 0) > end, 30)
+        h.stop("other")
+        d = h.file("other")
+        assert a.complete(d, begin, end) >= 5 / head.PERIOD and not d["frames_lost"]
+        times = [head.tick_of(f) for f in d["frames"]]
+        assert all(abs(y - x - head.PERIOD) < 1e-3 for x, y in zip(times, times[1:])), "a frame is missing"
+        assert a.complete(h.file("one"), begin, begin + 2 * head.PERIOD) >= 1
+        a.close()
+
+
+def made_whole():
+    """A session is resumed while its file is made, or synced: that is given up, and the next one has all frames."""
+    with head.Head("whole") as h:
+        a = head.Agent(h, "n1")
+        h.start("again")
+        head.until(lambda: a.acked > 5)
+        begin = a.time[1]
+        for k in range(4):
+            h.stop("again")
+            a.late()  # its file is to be made anew
+            if k % 2:
+                head.until(lambda: h.session("again")["finishing"])
+            got = h.post("/profiling/resume", "again")
+            assert got["success"], got
+            before = a.acked
+            head.until(lambda: a.acked > before + 3)
+        h.stop("again")
+        d = h.file("again")
+        assert len(d["frames"]) > 15 and h.session("again")["late"] == d["late_samples"] > 0, (len(d["frames"]), h.session("again"))
+        assert [f for f in os.listdir(h.out)] == ["again.json"], os.listdir(h.out)
+        a.close()
+
+
 def read_only():
     """A folder that cannot be made."""
     for words in ("--data-dir", "/proc/x"), ("--data-dir", head.WORK + "/a_file"):
@@ -116,6 +179,6 @@ def taken():
 
 
 open(head.WORK + "/a_file", "w").close()
-head.run([taken, one_of_two] + ([full, read_only] if FULL else []))
+head.run([taken, one_of_two, slow, made_whole] + ([full, read_only] if FULL else []))
 if not FULL:
     print("no file system of its own: a full disk was not tried")

@@ -71,8 +71,21 @@ static void frame(double at, unsigned who) {
 }
 
 static void start(const char *name, double at) { assert_int_equal(ni_store_start(s, name, T(at), &out, why, sizeof why), 0); }
+static void until_flushed(const char *name) {
+  for (int i = 0; i < 2000 && !ni_store_flushed(s, name); i++) usleep(1000);
+}
 static void stop(const char *name, double at) {
+  until_flushed(name);
   if (ni_store_stop(s, name, T(at), &out, why, sizeof why)) fail_msg("%s: %s", name ? name : "-", why);
+}
+
+static void resume(const char *name, double at) {
+  int e = -EAGAIN;
+  for (int i = 0; i < 2000 && e == -EAGAIN; i++, usleep(1000)) {
+    ni_store_safe(s, degraded);
+    e = ni_store_resume(s, name, T(at), &out, why, sizeof why);
+  }
+  if (e) fail_msg("%s: %s", name, why);
 }
 
 static void until_finished(void) {
@@ -270,7 +283,7 @@ static void resumed(void **state) {
   start("b", 3);
   for (int i = 0; i < 2; i++) free(sample[i]), sample[i] = NULL;
   frame(4, 4); /* another order of columns */
-  assert_int_equal(ni_store_resume(s, "a", T(5), &out, why, sizeof why), 0);
+  resume("a", 5);
   frame(6, 7);
   stop("a", 7);
   assert_true(out.frames == 3 && out.finishing);
@@ -357,7 +370,7 @@ static void one_that_refuses(void **state) {
     memset(text.text, 'x', EACH);
     uint64_t id[] = {n, n};
     refused += ni_writer_put(w, both, id, 2, n, false, &text) != 0;
-    for (int i = 0; i < 2000 && ni_writer_drain(w, &good, 0) != 0; i++) usleep(1000); /* the other one is never behind */
+    for (int i = 0; i < 2000 && ni_writer_flushed(w, &good) != 0; i++) usleep(1000); /* the other one is never behind */
     safe = ni_writer_safe(w, degraded);
     if (safe && !first) first = n;
   }

@@ -13,7 +13,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/cli/command.h"
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/input/box/box_decode.h"
@@ -91,6 +91,9 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
   uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
   const char *life = lives[r->life <= NI_LIFE_DEAD ? r->life : 0];
   if (x->json) {
+    static const struct ni_json_field fields[] = {
+        NI_JSON(row, communicators), NI_JSON(row, finished), NI_JSON(row, in_flight), NI_JSON_FROM(ni_json_member_some, row, log, "log"),
+        NI_JSON_FROM(ni_json_member_some, row, job, "job_id")};
     struct ni_json *j = &x->out;
     ni_json_object(j, NULL);
     ni_json_text(j, "box", path);
@@ -101,11 +104,7 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_bool(j, "copy", r->copy);
     ni_json_u64(j, "age_ms", silent / 1000000);
     ni_json_u64(j, "bytes", bytes);
-    ni_json_u64(j, "communicators", r->communicators);
-    ni_json_u64(j, "finished", r->finished);
-    ni_json_u64(j, "in_flight", r->in_flight);
-    ni_json_text(j, "log", *r->log ? r->log : NULL);
-    ni_json_text(j, "job_id", *r->job ? r->job : NULL);
+    NI_JSON_ALL(j, fields, r, NULL);
     ni_json_end_object(j);
     return;
   }

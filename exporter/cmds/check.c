@@ -311,6 +311,10 @@ static void print_json(const struct check *check) {
       NI_JSON_AS(ni_ledger, n_processes, "processes"), NI_JSON(ni_ledger, lines), NI_JSON(ni_ledger, operations),
       NI_JSON(ni_ledger, control_lines), NI_JSON(ni_ledger, proxy_lines), NI_JSON(ni_ledger, bad_lines),
       NI_JSON(ni_ledger, unknown_keys), NI_JSON_AS(ni_ledger, notes, "notes_in_logs")};
+  static const struct ni_json_field series[] = {
+      NI_JSON_AS(ni_ledger_series, path, "file"), NI_JSON(ni_ledger_series, host), NI_JSON(ni_ledger_series, samples),
+      NI_JSON(ni_ledger_series, sweeps), NI_JSON(ni_ledger_series, missed), NI_JSON(ni_ledger_series, counters),
+      NI_JSON(ni_ledger_series, interval_ns)};
   const struct ni_ledger *c = &check->ledger;
   struct ni_json json, *j = &json;
   ni_json_open(j, stdout, "nccl-inspector-check-1");
@@ -333,17 +337,7 @@ static void print_json(const struct check *check) {
   json_tally(j, "timing_fallback_by", &c->fallback_by);
   json_tally(j, "strays", &c->strays);
   json_tally(j, "unknown_kinds", &c->unknown_kinds);
-  if (c->n_series) ni_json_array(j, "counters");
-  for (size_t i = 0; i < c->n_series; i++) {
-    static const struct ni_json_field series[] = {
-        NI_JSON_AS(ni_ledger_series, path, "file"), NI_JSON(ni_ledger_series, host), NI_JSON(ni_ledger_series, samples),
-        NI_JSON(ni_ledger_series, sweeps), NI_JSON(ni_ledger_series, missed), NI_JSON(ni_ledger_series, counters),
-        NI_JSON(ni_ledger_series, interval_ns)};
-    ni_json_object(j, NULL);
-    NI_JSON_ALL(j, series, &c->series[i], NULL);
-    ni_json_end_object(j);
-  }
-  if (c->n_series) ni_json_end_array(j);
+  if (c->n_series) NI_JSON_OBJECTS(j, "counters", series, c->series, c->n_series, NULL);
   json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);

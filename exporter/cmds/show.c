@@ -13,7 +13,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/text/amount_text.h"
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/time_text.h"
@@ -325,6 +325,16 @@ static void print_op(const struct op *o, const struct ni_beside *b) {
   each_counter(b, NULL, counter_text);
 }
 
+static NI_JSON_FORM(put_start, int64_t, if (*v != NI_NO_START) ni_json_i64(j, key, *v))
+static NI_JSON_FORM(put_timing, uint8_t, ni_json_text(j, key, ni_timing_names[*v]))
+static NI_JSON_FORM(put_peer, struct row, if (v->p2p) ni_json_i64(j, key, v->peer))
+static NI_JSON_FORM(put_true, bool, if (*v) ni_json_bool(j, key, true))
+static const struct ni_json_field of_row[] = {
+    NI_JSON(row, rank), NI_JSON_AS(row, host, "hostname"), NI_JSON(row, pid), NI_JSON(row, bytes),
+    NI_JSON_FROM(put_start, row, start_ns, "start_ns"), NI_JSON(row, exec_ns), NI_JSON_FROM(put_timing, row, timing, "timing"),
+    NI_JSON_FROM(ni_json_member_some, row, algo, "algo"), NI_JSON_FROM(ni_json_member_some, row, proto, "proto"),
+    NI_JSON_BY(put_peer, "peer"), NI_JSON_FROM(put_true, row, graph, "graph")};
+
 static void json_op(struct ni_json *j, const struct op *o, const struct ni_beside *b) {
   const struct row *r = o->row;
   ni_json_object(j, NULL);
@@ -335,24 +345,7 @@ static void json_op(struct ni_json *j, const struct op *o, const struct ni_besid
   ni_json_i64(j, "n_ranks", r->n_ranks);
   if (o->last) ni_json_i64(j, "last_rank", o->last->rank);
   if (o->last) ni_json_u64(j, "waited_ns", o->waited_ns);
-  ni_json_array(j, "ranks");
-  for (size_t i = 0; i < o->n; i++) {
-    r = &o->row[i];
-    ni_json_object(j, NULL);
-    ni_json_i64(j, "rank", r->rank);
-    ni_json_text(j, "hostname", r->host);
-    ni_json_i64(j, "pid", r->pid);
-    ni_json_u64(j, "bytes", r->bytes);
-    if (r->start_ns != NI_NO_START) ni_json_i64(j, "start_ns", r->start_ns);
-    ni_json_u64(j, "exec_ns", r->exec_ns);
-    ni_json_text(j, "timing", ni_timing_names[r->timing]);
-    ni_json_text(j, "algo", *r->algo ? r->algo : NULL);
-    ni_json_text(j, "proto", *r->proto ? r->proto : NULL);
-    if (r->p2p) ni_json_i64(j, "peer", r->peer);
-    if (r->graph) ni_json_bool(j, "graph", true);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  NI_JSON_OBJECTS(j, "ranks", of_row, o->row, o->n, NULL);
   ni_json_array(j, "counters");
   each_counter(b, j, counter_json);
   ni_json_end_array(j);

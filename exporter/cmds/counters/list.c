@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
 #include "exporter/cli/command.h"
@@ -109,6 +109,7 @@ static void print(const struct here *h) {
 }
 
 static void write_json(const struct here *h) {
+  static const struct ni_json_field unread[] = {NI_JSON(ni_unread, path), NI_JSON(ni_unread, why), NI_JSON_AS(ni_unread, skipped, "left_out")};
   const struct ni_set *s = h->set;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-counters-list-1");
@@ -144,15 +145,7 @@ static void write_json(const struct here *h) {
     ni_json_end_object(&j);
   }
   ni_json_end_array(&j);
-  ni_json_array(&j, "unread");
-  for (size_t i = 0; i < s->n_unread; i++) {
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "path", s->unread[i].path);
-    ni_json_text(&j, "why", s->unread[i].why);
-    ni_json_bool(&j, "left_out", s->unread[i].skipped);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
+  NI_JSON_OBJECTS(&j, "unread", unread, s->unread, s->n_unread, NULL);
   ni_json_close(&j);
 }
 

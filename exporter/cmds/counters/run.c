@@ -152,11 +152,7 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_json_f64(j, "seconds", r->seconds);
     ni_json_text(j, "series", series);
     ni_json_array(j, "findings");
-    for (size_t i = 0; i < v->n; i++) {
-      ni_json_object(j, NULL);
-      ni_counters_json_finding(j, &v->finding[i]);
-      ni_json_end_object(j);
-    }
+    for (size_t i = 0; i < v->n; i++) ni_counters_json_finding(j, &v->finding[i]);
     ni_json_end_array(j);
     ni_figures_json(j, "figures", f, n);
     ni_json_close(j);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/text/json_write.h"
+#include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/fate.h"
 #include "say.h"
@@ -314,6 +314,16 @@ static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
 
 void ni_hang_print_json(const struct ni_hang_verdict *v) {
   static const char *const answers[] = {"no_hang", "likely", "certain"};
+  static const struct ni_json_field seen[] = {
+      NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"), NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
+      NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"), NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
+      NI_JSON_AS(ni_hang_verdict, fate.unseen, "unseen_ranks")};
+  static const struct ni_json_field blind[] = {NI_JSON_AS(ni_hang_verdict, blind, "blind_communicators"),
+                                               NI_JSON_AS(ni_hang_verdict, fate.boxes_alone, "black_boxes_alone")};
+  static const struct ni_json_field sources[] = {
+      NI_JSON_AS(ni_hang_model, files, "logs"), NI_JSON_AS(ni_hang_model, boxes, "black_boxes"),
+      NI_JSON_AS(ni_hang_model, dumps, "flight_recorder_dumps"), NI_JSON(ni_hang_model, bad_lines), NI_JSON(ni_hang_model, unreadable),
+      NI_JSON_AS(ni_hang_model, first_bad, "first_unreadable")};
   const struct ni_hang_model *m = v->model;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-hang-1");
@@ -326,20 +336,10 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   json_said(&j, "cannot_tell", text);
   json_missing(&j, v);
   ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
-  ni_json_u64(&j, "communicators", v->n_communicators);
-  ni_json_u64(&j, "ranks", v->fate.ranks);
-  ni_json_bool(&j, "more_ranks", v->fate.more_ranks);
-  ni_json_u64(&j, "processes", v->fate.processes);
-  ni_json_u64(&j, "unseen_ranks", v->fate.unseen);
+  NI_JSON_ALL(&j, seen, v, NULL);
   json_job(&j, v);
-  ni_json_u64(&j, "blind_communicators", v->blind);
-  ni_json_u64(&j, "black_boxes_alone", v->fate.boxes_alone);
-  ni_json_u64(&j, "logs", m->files);
-  ni_json_u64(&j, "black_boxes", m->boxes);
-  ni_json_u64(&j, "flight_recorder_dumps", m->dumps);
-  ni_json_u64(&j, "bad_lines", m->bad_lines);
-  ni_json_u64(&j, "unreadable", m->unreadable);
-  ni_json_text(&j, "first_unreadable", m->first_bad);
+  NI_JSON_ALL(&j, blind, v, NULL);
+  NI_JSON_ALL(&j, sources, m, NULL);
   ni_json_array(&j, "waits");
   for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_end_array(&j);

@@ -142,16 +142,19 @@ static const struct ni_json_field of_sweep[] = {NI_JSON(ni_sweep, path), NI_JSON
                                                 NI_JSON_AS(ni_sweep, started, "started_at"),
                                                 NI_JSON_AS(ni_sweep, finished, "finished_at"), NI_JSON(ni_sweep, duration_s)};
 
+static NI_JSON_FORM(put_level, uint8_t, ni_json_text(j, key, ni_level_name(*v)))
+static NI_JSON_FORM(put_proof, const struct ni_pair_row *, ni_json_text(j, key, *v ? (*v)->name : NULL))
+static NI_JSON_FORM(put_rate, double, ni_json_rounded(j, key, *v, 9))
+static const struct ni_json_field of_finding[] = {
+    NI_JSON_FROM(put_level, ni_counter_finding, level, "level"), NI_JSON(ni_counter_finding, id), NI_JSON(ni_counter_finding, entity),
+    NI_JSON_FROM(put_proof, ni_counter_finding, row, "counter"), NI_JSON(ni_counter_finding, delta),
+    NI_JSON_FROM(put_rate, ni_counter_finding, rate, "rate"), NI_JSON_FROM(ni_json_member_rounded, ni_counter_finding, share, "share"),
+    NI_JSON(ni_counter_finding, text), NI_JSON(ni_counter_finding, advice)};
+
 void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding *f) {
-  ni_json_text(j, "level", ni_level_name(f->level));
-  ni_json_text(j, "id", f->id);
-  ni_json_text(j, "entity", f->entity);
-  ni_json_text(j, "counter", f->row ? f->row->name : NULL);
-  ni_json_i64(j, "delta", f->delta);
-  ni_json_rounded(j, "rate", f->rate, 9);
-  ni_json_rounded(j, "share", f->share, 6);
-  ni_json_text(j, "text", f->text);
-  ni_json_text(j, "advice", f->advice);
+  ni_json_object(j, NULL);
+  NI_JSON_ALL(j, of_finding, f, NULL);
+  ni_json_end_object(j);
 }
 
 static void row(struct ni_json *j, const struct ni_counters_view *v, const struct ni_ranked *k, bool cassini) {
@@ -182,16 +185,14 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
 }
 
 static void entity(struct ni_json *j, const struct ni_counters_view *v, const struct ni_pair_entity *e) {
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_pair_entity, in_before), NI_JSON(ni_pair_entity, in_after), NI_JSON(ni_pair_entity, seconds),
+      NI_JSON_AS(ni_pair_entity, changed, "non_zero"), NI_JSON(ni_pair_entity, resets), NI_JSON(ni_pair_entity, reloaded)};
   uint32_t interface = ni_netprof_interface(e->of);
   ni_json_object(j, NULL);
   put_entity(j, e->of);
   if (interface) ni_json_u64(j, "interface", interface);
-  ni_json_bool(j, "in_before", e->in_before);
-  ni_json_bool(j, "in_after", e->in_after);
-  ni_json_f64(j, "seconds", e->seconds);
-  ni_json_u64(j, "non_zero", e->changed);
-  ni_json_u64(j, "resets", e->resets);
-  ni_json_bool(j, "reloaded", e->reloaded);
+  NI_JSON_ALL(j, fields, e, NULL);
   ni_json_array(j, "counters");
   for (uint32_t i = e->first; i < e->first + e->n; i++)
     if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
@@ -279,13 +280,7 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
     NI_JSON_ALL(&j, of_sweep, &v->sweep[k], NULL);
     ni_json_end_object(&j);
   }
-  ni_json_array(&j, "findings");
-  for (size_t i = 0; i < v->findings.n; i++) {
-    ni_json_object(&j, NULL);
-    ni_counters_json_finding(&j, &v->findings.finding[i]);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
+  NI_JSON_OBJECTS(&j, "findings", of_finding, v->findings.finding, v->findings.n, NULL);
   ni_json_array(&j, "unread");
   put_unread(&j, &v->sweep[0].set, "before");
   put_unread(&j, &v->sweep[1].set, "after");

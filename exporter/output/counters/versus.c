@@ -223,11 +223,7 @@ void ni_versus_json(const struct ni_versus *v, FILE *f) {
   }
   for (int k = 1; k >= 0; k--) {
     ni_json_array(&j, keys[k]);
-    for (size_t at = 0; (x = ni_versus_new(v, k, &at));) {
-      ni_json_object(&j, NULL);
-      ni_counters_json_finding(&j, x);
-      ni_json_end_object(&j);
-    }
+    for (size_t at = 0; (x = ni_versus_new(v, k, &at));) ni_counters_json_finding(&j, x);
     ni_json_end_array(&j);
     ni_json_array(&j, only[k]);
     for (size_t i = 0; i < v->run[k]->pair.n_entities; i++)

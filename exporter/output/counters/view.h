@@ -40,7 +40,7 @@ const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, siz
 /* top: rows a table; groups: also net_prof's groups, NIC by NIC. */
 void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups);
 void ni_counters_json(const struct ni_counters_view *v, FILE *f);
-/* The members of a finding, in an object that is open. */
+/* A finding, an object in an array that is open. */
 struct ni_json;
 void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding *f);
 /* One row a counter, those that did not change as well. */

@@ -84,6 +84,8 @@ static void write_findings(struct ni_json *j, const struct ni_summary *s) {
 }
 
 static void write_job(struct ni_json *j, const struct ni_summary *s, const struct ni_render_options *o) {
+  static const struct ni_json_field fields[] = {NI_JSON(ni_summary, first_us), NI_JSON(ni_summary, last_us), NI_JSON(ni_summary, n_bins),
+                                                NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree)};
   ni_json_text(j, "schema", NI_PAGE_SCHEMA);
   ni_json_text(j, "version", o->version);
   ni_page_name(j, "input_name", o->input);
@@ -99,12 +101,7 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_bool(j, "complete", s->complete);
   if (s->hang) ni_json_text(j, "hang", s->hang);
   ni_json_bool(j, "start_times", s->time_from == NI_TIME_START);
-  ni_json_i64(j, "first_us", s->first_us);
-  ni_json_i64(j, "last_us", s->last_us);
-  ni_json_u64(j, "n_bins", s->n_bins);
-  ni_json_u64(j, "records", s->records);
-  ni_json_u64(j, "operations", s->operations);
-  ni_json_u64(j, "clocks_disagree", s->clocks_disagree);
+  NI_JSON_ALL(j, fields, s, NULL);
   write_findings(j, s);
   ni_json_array(j, "types");
   for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);

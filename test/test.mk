@@ -17,7 +17,7 @@ check-loop: tests
 # ASAN_SKIP: programs that are not ours (browser, foreign readers), the verifier's own test, and loads that other cases repeat.
 # PLAIN_ONLY: those; the cases that ask for the variant, because they say or measure less under a sanitizer; and a few that
 # see the code as it is shipped: all unit tests, the format, the simulator's matrix.
-ASAN_SKIP ?= mpi_same|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|slurm_|pods_agent|helm_chart
+ASAN_SKIP ?= mpi_same|mpi_owners|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|slurm_|pods_agent|helm_chart
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
 PLAIN_ONLY ?= $(ASAN_SKIP)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
 TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries test_gpu

@@ -115,6 +115,15 @@ int ni_write_all(int fd, const void *from, size_t n, off_t at) {
   return 0;
 }
 
+int ni_copy_rest(int from, int to) {
+  char bytes[1 << 16];
+  for (ssize_t n; (n = read(from, bytes, sizeof bytes)) != 0;) {
+    int e = n < 0 ? -errno : ni_write_all(to, bytes, (size_t)n, -1);
+    if (e < 0 && e != -EINTR) return e;
+  }
+  return 0;
+}
+
 int ni_write_member(int fd, const char *text, size_t len) {
   z_stream z = {0};
   if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -ENOMEM;

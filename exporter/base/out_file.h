@@ -54,6 +54,9 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
 /* All n bytes, at a place of the file, or where it stands (at: -1). 0 or -errno. */
 int ni_write_all(int fd, const void *from, size_t n, off_t at);
 
+/* What `from` has from where it stands, behind what `to` has. 0 or -errno. */
+int ni_copy_rest(int from, int to);
+
 /* The text as one gzip member, where the descriptor stands. 0, -ENOMEM or -errno: then a part of it may be there. */
 int ni_write_member(int fd, const char *text, size_t len);
 

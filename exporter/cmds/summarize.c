@@ -26,6 +26,7 @@
 #include "exporter/model/sums/reading/read.h"
 #include "exporter/model/sums/reading/tables.h"
 #include "exporter/model/sums/rollups.h"
+#include "exporter/model/sums/team/team.h"
 #include "exporter/output/parquet/page_codec.h"
 #include "exporter/output/plot/plot.h"
 #include "exporter/output/records/counters_parquet.h"
@@ -187,17 +188,43 @@ int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *record
   return e < 0 ? e : ni_result_commit(r);
 }
 
+/* From here on all ranks of a team do the same (team/team.h); one process alone does all of it. */
+static int join(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) {
+  struct ni_sink csv = ni_operations_csv(r);
+  int e = r->team && !r->partial->apart ? ni_team_spread(r, s, true) : 0;
+  if (e == 0 && r->partial && r->partial->served && !r->team) return 0; /* rank 0 has all */
+  if (e == 0) e = ni_judge_all(r, s, blame);
+  if (e == 0 && r->team) e = ni_team_spread(r, s, false);
+  if (e == 0) e = ni_pairs_all(r, s);
+  if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
+  if (e == 0 && r->team && !r->opt.no_csv) {
+    ni_team_meet(r->team);
+    e = ni_operations_csv_join(r, s);
+    if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
+    else ni_team_meet(r->team);
+  }
+  if (e == 0) r->team = NULL;
+  return e;
+}
+
+int ni_summarize_serve(struct ni_run *r) {
+  struct ni_summary s = {0};
+  struct ni_blame none = {0};
+  int e = ni_build_begin(r, &s);
+  r->partial->served = true;
+  if (e == 0) e = join(r, &s, &none);
+  ni_summary_free(&s);
+  return e;
+}
+
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   int e = 0;
   ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
   if (r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
-  if (e == 0) e = ni_pairs_all(r, s);
   if (e == 0) e = beside(r, s);
   struct ni_blame blame = {0};
-  if (e == 0) e = ni_judge_all(r, s, &blame);
-  struct ni_sink csv = ni_operations_csv(r);
-  if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
+  if (e == 0) e = join(r, s, &blame);
   if (e == 0) e = ni_incidents(&blame, s);
   if (e == 0) e = ni_evidence(&blame, s);
   ni_blame_free(&blame);

@@ -30,6 +30,8 @@ void ni_summarize_store(struct ni_run *r, const char *folder);
 int ni_summarize_read(struct ni_run *r);
 /* All that follows, from ni_result_begin() on to the end. */
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s);
+/* What the other ranks of a team do meanwhile, once all have the tables (ni_team_tables()). */
+int ni_summarize_serve(struct ni_run *r);
 /* The same without an output folder, and without anything written but a temporary file without a name in $TMPDIR: s and the tables of
  * its ranks, for the caller, who frees these by ni_blame_free(). */
 int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);

@@ -36,6 +36,34 @@ int ni_mpi_share(struct ni_wire *w, uint8_t **hold) {
   return e;
 }
 
+static void sum(uint64_t *v, size_t n) {
+  for (size_t at = 0; at < n; at += CHUNK / sizeof *v)
+    MPI_Allreduce(MPI_IN_PLACE, v + at, (int)(n - at < CHUNK / sizeof *v ? n - at : CHUNK / sizeof *v), MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void least(uint64_t *v, size_t n) {
+  for (size_t at = 0; at < n; at += CHUNK / sizeof *v)
+    MPI_Allreduce(MPI_IN_PLACE, v + at, (int)(n - at < CHUNK / sizeof *v ? n - at : CHUNK / sizeof *v), MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+}
+
+/* Lengths first, then both bodies in pieces, as many as the longer one has. */
+static int swap(int to, const struct ni_wire *w, int from, struct ni_bytes *got) {
+  const int dest = to < 0 ? MPI_PROC_NULL : to, source = from < 0 ? MPI_PROC_NULL : from;
+  uint64_t n = to < 0 ? 0 : w->n, m = 0;
+  MPI_Sendrecv(&n, 1, MPI_UINT64_T, dest, HEAD, &m, 1, MPI_UINT64_T, source, HEAD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (from >= 0 && !(got->at = calloc(1, m + SLACK))) return -ENOMEM;
+  if (from >= 0) got->n = m;
+  for (size_t at = 0; at < n || at < m; at += CHUNK) {
+    const size_t out = at < n ? n - at : 0, in = at < m ? m - at : 0;
+    MPI_Sendrecv(out ? w->bytes + at : NULL, (int)(out < CHUNK ? out : CHUNK), MPI_BYTE, out ? dest : MPI_PROC_NULL, BODY,
+                 in ? got->at + at : NULL, (int)(in < CHUNK ? in : CHUNK), MPI_BYTE, in ? source : MPI_PROC_NULL, BODY, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+  }
+  return 0;
+}
+
+struct ni_team ni_mpi_team(void) { return (struct ni_team){ni_mpi_rank(), ni_mpi_size(), swap, ni_mpi_share, sum, least}; }
+
 int ni_mpi_worst(int e) {
   int worst;
   MPI_Allreduce(&e, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);

@@ -7,12 +7,13 @@
 #ifndef NI_MPI_LINK_H
 #define NI_MPI_LINK_H
 
-#include "exporter/model/sums/partial/partial.h"
+#include "exporter/model/sums/team/team.h"
 
 int ni_mpi_rank(void);
 int ni_mpi_size(void);
 /* w of rank 0 comes to all others, as one that loads; *hold is what its bytes lie in, to be freed. 0 or -ENOMEM. */
 int ni_mpi_share(struct ni_wire *w, uint8_t **hold);
+struct ni_team ni_mpi_team(void);
 /* The worst of all ranks' errors (the least number); all get it. */
 int ni_mpi_worst(int e);
 /* The earliest and the latest of all ranks. */

@@ -1,13 +1,13 @@
 /*
  * nccl-inspector-mpi: `summary` and `check` of logs that all nodes see, read by all ranks of an MPI job.
  *
- *   rank 0   options, lists the logs ─▶ plan to all ─▶ its shard ─┐                    ┌─▶ judges, joins, writes
- *   rank i   ............................ waits ──────▶ its shard ─┴─ binomial tree ───┘
+ *   rank 0   options, lists the logs ─▶ plan to all ─▶ its shard ─┐             ┌─ joins what it owns ─▶ judges, writes
+ *   rank i   ............................ waits ──────▶ its shard ─┴─▶ tables ─▶ └─ joins what it owns ─▶ sums to rank 0
  *
- * Rank 0 runs the command of nccl-inspector itself; only how it reads is another function. It alone lists and stats. Each log is
- * opened by one rank, once: so nothing is copied to a node's own disk first, which would read it twice. What a rank has read
- * stays with it until the tree: sections of about 256 KiB, so a rank holds no more of others' than what it adds up. Parquet files
- * go straight into the hidden folder of rank 0's output; nothing there gets its name before rank 0 has all.
+ * Rank 0 runs the command of nccl-inspector itself; only how it reads and joins is other functions (exporter/model/sums/team/team.h).
+ * It alone lists and stats. Each log is opened by one rank, once: so nothing is copied to a node's own disk first, which would read it
+ * twice. Parquet files and parts of the CSV go straight into the hidden folder of rank 0's output; nothing there gets its
+ * name before rank 0 has all.
  *
  * A rank that fails says why, and all end with that; one that dies ends the job by MPI. Either way the output is as it was.
  */
@@ -56,6 +56,8 @@ static void wire_when(struct ni_wire *w, struct ni_when *x) {
 /* what: of the enum above. folder: the hidden one of the output; NULL: none. */
 static void wire_plan(struct ni_wire *w, struct ni_run *r, char **folder) {
   ni_wire_u32(w, &r->opt.codec);
+  ni_wire_u32(w, &r->opt.jobs);
+  ni_wire_bool(w, &r->opt.no_csv);
   ni_wire_u64(w, &r->opt.memory_bytes);
   wire_when(w, &r->opt.since);
   wire_when(w, &r->opt.until);
@@ -119,6 +121,17 @@ static void reduce(struct ni_run *r) {
   if (e < 0) give_up(r, e);
 }
 
+/* Tables and accounts to rank 0, tables of all to everybody; records stay. */
+static void join_tables(struct ni_run *r) {
+  static struct ni_team team;
+  r->partial->no_pieces = true;
+  reduce(r);
+  team = ni_mpi_team();
+  r->team = team.size > 1 ? &team : NULL;
+  int e = r->team ? ni_team_tables(r) : 0;
+  if (e < 0) give_up(r, e);
+}
+
 /* 0: all ranks have read their shards; else all get the same error. */
 static int read_shard(struct ni_run *r) {
   const bool together = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
@@ -144,11 +157,13 @@ static int summarize(struct ni_run *r, struct ni_summary *s) {
   snprintf(folder, sizeof folder, "%s/%s", out ? out : r->out_dir, r->tmp_name);
   free(out);
   ni_summarize_store(r, r->tmp_dir);
-  e = send_plan(r, SUMMARY, r->opt.no_parquet ? NULL : folder);
+  e = send_plan(r, SUMMARY, r->opt.no_parquet && r->opt.no_csv ? NULL : folder);
   if (e == 0) e = read_shard(r);
   if (e < 0) return e;
-  reduce(r);
-  return ni_merge_finish(r, s);
+  join_tables(r);
+  e = ni_merge_finish(r, s);
+  if (e < 0 && r->team) give_up(r, e); /* others wait for what comes no more */
+  return e;
 }
 
 static int open_folder(struct ni_run *r, const char *folder) {
@@ -159,7 +174,7 @@ static int open_folder(struct ni_run *r, const char *folder) {
     snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
     return 0;
   }
-  ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet", folder);
+  ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet and --no-csv", folder);
   return -ENOENT;
 }
 
@@ -173,7 +188,10 @@ static void serve_summary(struct ni_run *r, struct ni_wire *w) {
   free(folder);
   if (e < 0) give_up(r, e);
   ni_summarize_store(r, NULL);
-  if (read_shard(r) == 0) reduce(r);
+  if (read_shard(r) < 0) return;
+  join_tables(r);
+  e = r->team ? ni_summarize_serve(r) : 0;
+  if (e < 0) give_up(r, e);
 }
 
 /* ---- check --------------------------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
 #include "exporter/model/counters/series.h"
 #include "exporter/model/sums/partial/sections.h"
 #include "exporter/model/sums/reading/plan.h"
@@ -32,22 +33,13 @@ static int begin_beside(struct ni_run *r) {
   return e;
 }
 
-static int copy(int from, int to) {
-  static char bytes[1 << 16];
-  for (ssize_t n; (n = read(from, bytes, sizeof bytes)) != 0;) {
-    int e = n < 0 ? -errno : ni_write_all(to, bytes, (size_t)n, -1);
-    if (e < 0 && e != -EINTR) return e;
-  }
-  return 0;
-}
-
 /* One Parquet file into our own: another name for it, or a copy. */
 static int take_parquet(int from, int to, const char *name) {
   if (linkat(from, name, to, name, 0) == 0) return 0;
   if (errno == ENOENT || errno == EEXIST) return -errno;
   int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), e = in < 0 ? -errno : 0;
   int out = e < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (e == 0) e = out < 0 ? -errno : copy(in, out);
+  if (e == 0) e = out < 0 ? -errno : ni_copy_rest(in, out);
   if (in >= 0) close(in);
   if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
   return e;

@@ -209,7 +209,7 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];
     const char *func = ni_name_text(&r->names, c->func);
-    if (c->n == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4))) continue;
+    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4))) continue;
     order[kept++] = order[i];
     struct ni_cell *x = &s->cell[s->n_cells++];
     x->type = (enum ni_comm_type)c->type;

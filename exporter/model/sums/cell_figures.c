@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
@@ -9,7 +10,7 @@
 
 #define LATE_PERCENT 80 /* below this share of the peers' median a rank is clearly late */
 
-static struct ni_group_sums *group_of(struct ni_cell_sums *c, unsigned timing) {
+struct ni_group_sums *ni_group_of(struct ni_cell_sums *c, unsigned timing) {
   struct ni_group_sums *g = c->group[timing];
   if (g) return g;
   g = c->group[timing] = calloc(1, sizeof *g);
@@ -22,7 +23,7 @@ static struct ni_group_sums *group_of(struct ni_cell_sums *c, unsigned timing) {
   return g->comm && g->process ? g : NULL;
 }
 
-static struct ni_value_sums *slice_of(struct ni_value_sums **at) {
+struct ni_value_sums *ni_slice_of(struct ni_value_sums **at) {
   if (*at) return *at;
   *at = calloc(1, sizeof **at);
   if (*at) (*at)->us.limit = (*at)->busbw.limit = NI_DIST_LIMIT_SLICE;
@@ -43,6 +44,7 @@ static void free_slices(struct ni_value_sums **s, size_t n) {
 }
 
 void ni_cell_free(struct ni_cell_sums *c) {
+  if (!c->r) return; /* nothing was in it */
   for (int t = 0; t < NI_TIMING_COUNT; t++) {
     struct ni_group_sums *g = c->group[t];
     if (!g) continue;
@@ -108,7 +110,7 @@ static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const
 }
 
 static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p, uint32_t comm) {
-  struct ni_group_sums *g = group_of(c, p->e.timing);
+  struct ni_group_sums *g = ni_group_of(c, p->e.timing);
   if (!g) return -ENOMEM;
   g->records++;
   g->mix[p->e.mix]++;
@@ -119,7 +121,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
     e = add_values(&b->us, &b->busbw, &p->e);
   }
   if (e == 0 && g->comm) {
-    struct ni_value_sums *of_comm = slice_of(&g->comm[comm]), *of_process = slice_of(&g->process[p->process]);
+    struct ni_value_sums *of_comm = ni_slice_of(&g->comm[comm]), *of_process = ni_slice_of(&g->process[p->process]);
     if (!of_comm || !of_process) return -ENOMEM;
     e = add_values(&of_comm->us, &of_comm->busbw, &p->e);
     if (e == 0) e = add_values(&of_process->us, &of_process->busbw, &p->e);
@@ -147,7 +149,7 @@ static bool worse(const struct ni_outlier *a, const struct ni_outlier *b) {
   return a->rank < b->rank;
 }
 
-static void keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o) {
+void ni_keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o) {
   if (*n == NI_SUM_OUTLIERS && !worse(o, &list[*n - 1])) return;
   uint32_t i = *n < NI_SUM_OUTLIERS ? (*n)++ : *n - 1;
   for (; i > 0 && worse(o, &list[i - 1]); i--) list[i] = list[i - 1];
@@ -222,7 +224,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
                             .process = op->part[first].process, .rank = op->part[first].rank, .sn = op->sn,
                             .us = (double)least / 1000, .lost_us = (double)least / 1000,
                             .time_us = time_us(&op->part[first].e), .start_ns = op->part[first].e.start_ns};
-  keep_worst(g->slow, &g->n_slow, &slow);
+  ni_keep_worst(g->slow, &g->n_slow, &slow);
   return ni_dist_add(&g->transfer, least);
 }
 
@@ -252,23 +254,61 @@ static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t c
   return ni_dist_add(&g->job, (uint64_t)(last - first));
 }
 
-static bool turn_of_point(const struct ni_cell_sums *c) {
-  return c->operations % c->stride == ni_pick(c->operations / c->stride, c->stride);
+/* Which operations are points: those whose number of what they are can be divided by the stride. So it depends on no order. */
+static uint64_t pick_of(const struct ni_cell_sums *c, const struct ni_point *p) {
+  return ni_mix(ni_mix(p->sn + 1) ^ (uint64_t)p->time_us) ^ ni_mix(c->s->comm[p->comm].hash);
 }
 
-static int add_point(struct ni_cell_sums *c, uint64_t sn, uint32_t comm, double gbs, int64_t us) {
+/* From now on half as many. */
+static void thin_out(struct ni_cell_sums *c) {
+  uint32_t n = 0;
+  c->stride *= 2;
+  for (uint32_t i = 0; i < c->n_points; i++)
+    if (pick_of(c, &c->point[i]) % c->stride == 0) c->point[n++] = c->point[i];
+  c->n_points = n;
+}
+
+static int add_point(struct ni_cell_sums *c, const struct ni_point *p) {
   if (!c->series) return 0;
   if (!c->point && !(c->point = malloc(NI_SUM_SCATTER * sizeof *c->point))) return -ENOMEM;
   if (c->stride == 0) c->stride = 1;
-  if (!turn_of_point(c)) return 0;
-  if (c->n_points == NI_SUM_SCATTER) { /* one of two goes, from now on half as many come */
-    for (uint32_t i = 0; i < NI_SUM_SCATTER / 2; i++) c->point[i] = c->point[2 * i + ni_pick(i, 2)];
-    c->n_points = NI_SUM_SCATTER / 2;
-    c->stride *= 2;
-    if (!turn_of_point(c)) return 0;
+  for (; pick_of(c, p) % c->stride == 0; thin_out(c)) {
+    if (c->n_points == NI_SUM_SCATTER && c->stride < 1u << 30) continue;
+    if (c->n_points < NI_SUM_SCATTER) c->point[c->n_points++] = *p;
+    break;
   }
-  c->point[c->n_points++] = (struct ni_point){sn, comm, (float)gbs, us};
   return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+  const struct ni_point *x = a, *y = b;
+  return x->sn != y->sn ? (x->sn < y->sn ? -1 : 1) : x->comm < y->comm ? -1 : x->comm > y->comm;
+}
+
+void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
+  if (from->any && (!to->any || from->first_us < to->first_us)) to->first_us = from->first_us;
+  if (from->any && (!to->any || from->last_us > to->last_us)) to->last_us = from->last_us;
+  to->any = to->any || from->any;
+  ni_add_counts(to->added, from->added);
+  if (from->max_ranks > to->max_ranks) to->max_ranks = from->max_ranks;
+  if (from->first_ns < to->first_ns) to->first_ns = from->first_ns;
+  if (from->last_ns > to->last_ns) to->last_ns = from->last_ns;
+  to->no_start = to->no_start || from->no_start;
+}
+
+int ni_points_add(struct ni_cell_sums *c, const void *points, uint32_t n, uint64_t stride) {
+  const bool both = c->n_points > 0;
+  int e = 0;
+  while (c->stride < stride)
+    if (c->stride == 0) c->stride = 1;
+    else thin_out(c);
+  for (uint32_t i = 0; e == 0 && i < n; i++) {
+    struct ni_point p;
+    memcpy(&p, (const char *)points + i * sizeof p, sizeof p);
+    e = add_point(c, &p);
+  }
+  if (both) qsort(c->point, c->n_points, sizeof *c->point, by_number);
+  return e;
 }
 
 int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, double mean_bytes_per_s,
@@ -286,7 +326,7 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
     if (seen & 1u << i && c->group[i]) c->group[i]->operations++;
   if (e == 0 && !isnan(mean_bytes_per_s)) {
     e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000));
-    if (e == 0) e = add_point(c, op->sn, comm, mean_bytes_per_s / 1e9, time_us(&op->part[0].e));
+    if (e == 0) e = add_point(c, &(struct ni_point){op->sn, comm, (float)(mean_bytes_per_s / 1e9), time_us(&op->part[0].e)});
   }
   struct ni_comm_sums *cs = &t->comm[comm];
   c->operations++;

@@ -70,6 +70,13 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
                 struct ni_heat *heat, int64_t *heat_ppm);
 /* Keeps it if it is among the NI_SUM_LATE worst. In whatever order they come, the same ones stay. */
 void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o);
+/* For those who add sums of other processes (team/team.h). The group and the slice are made where there are none; NULL: no memory.
+ * points: n of them from a cell of such a stride, as bytes. */
+struct ni_group_sums *ni_group_of(struct ni_cell_sums *c, unsigned timing);
+struct ni_value_sums *ni_slice_of(struct ni_value_sums **at);
+void ni_keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o);
+int ni_points_add(struct ni_cell_sums *c, const void *points, uint32_t n, uint64_t stride);
+void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from);
 void ni_cell_free(struct ni_cell_sums *c);
 
 #endif

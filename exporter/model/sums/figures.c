@@ -12,12 +12,14 @@
 #include "exporter/base/array.h"
 #include "exporter/base/threads.h"
 #include "figures_gather.h"
+#include "team/team.h"
 
 struct joining {
   struct ni_run *r;
   struct ni_summary *s;
   uint32_t *by_size;           /* cells, largest first */
   struct ni_cell_result *result;
+  struct ni_cell_sums *ours;   /* of a team: what each cell has here, until it is added up */
   size_t slice_cells;          /* so many of them have slices */
   int64_t *heat_ppm;
   struct ni_sums sums;         /* under the run's lock */
@@ -39,18 +41,7 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
 
 static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) ni_add_counts(a->process[i].all, b->process[i].all);
-  for (size_t i = 0; i < s->n_comms; i++) {
-    struct ni_comm_sums *x = &a->comm[i];
-    const struct ni_comm_sums *y = &b->comm[i];
-    if (y->any && (!x->any || y->first_us < x->first_us)) x->first_us = y->first_us;
-    if (y->any && (!x->any || y->last_us > x->last_us)) x->last_us = y->last_us;
-    x->any = x->any || y->any;
-    ni_add_counts(x->added, y->added);
-    if (y->max_ranks > x->max_ranks) x->max_ranks = y->max_ranks;
-    if (y->first_ns < x->first_ns) x->first_ns = y->first_ns;
-    if (y->last_ns > x->last_ns) x->last_ns = y->last_ns;
-    x->no_start = x->no_start || y->no_start;
-  }
+  for (size_t i = 0; i < s->n_comms; i++) ni_comm_sums_add(&a->comm[i], &b->comm[i]);
   for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
   return ni_bucket_merge(&a->buckets, &b->buckets);
@@ -230,11 +221,15 @@ static bool skipped(const struct joining *j, uint64_t *taken, const struct ni_op
 }
 
 /* place: among all cells by number of records. */
+static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
+  return (struct ni_cell_sums){.r = j->r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
+                               .series = place < NI_SUM_SERIES, .slices = place < j->slice_cells};
+}
+
 static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
   struct ni_run *r = j->r;
   struct ni_sum_cell *ours = &r->cell[r->cell_order[at]];
-  struct ni_cell_sums c = {.r = r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
-                           .series = place < NI_SUM_SERIES, .slices = place < j->slice_cells};
+  struct ni_cell_sums c = empty_cell(j, at, place);
   struct ni_join *join = NULL;
   void *rows = NULL;
   struct ni_operation op;
@@ -262,7 +257,12 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
   ni_join_end(join);
   int e2 = rows ? j->rows->close(rows) : 0;
   if (e == 0) e = e2;
-  if (e == 0) e = fill_cell(j, &c, &j->result[at]);
+  if (e == 0 && j->ours) {
+    j->ours[at] = c;
+    c = (struct ni_cell_sums){0};
+  } else if (e == 0) {
+    e = fill_cell(j, &c, &j->result[at]);
+  }
   ni_cell_free(&c);
   free(taken);
   /* What was joined is not read again. */
@@ -284,6 +284,7 @@ static void *work(void *arg) {
     uint32_t i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
     if (i >= j->s->n_cells) break;
     uint32_t at = j->by_size[i];
+    if (j->ours && !j->s->cell[at].chunks) continue; /* another rank's */
     e = run_cell(j, at, i, &t);
     ni_progress_add(&r->progress, r->cell[r->cell_order[at]].records, 1);
   }
@@ -301,6 +302,20 @@ static int by_records(const void *a, const void *b, void *run) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   uint64_t p = r->cell[r->cell_order[x]].records, q = r->cell[r->cell_order[y]].records;
   return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
+}
+
+/* Cell after cell, so that rank 0 has one at a time. */
+static int add_up(struct joining *j) {
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < j->s->n_cells; i++) {
+    const uint32_t at = j->by_size[i];
+    struct ni_cell_sums *c = &j->ours[at];
+    if (!c->r) *c = empty_cell(j, at, i);
+    e = ni_team_cell(c);
+    if (e == 0 && j->r->team->rank == 0) e = fill_cell(j, c, &j->result[at]);
+    ni_cell_free(c);
+  }
+  return e == 0 ? ni_team_sums(j->r, j->s, &j->sums, j->heat_ppm) : e;
 }
 
 static int heat_init(struct joining *j) {
@@ -321,7 +336,8 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   int e = sums_init(&j.sums, s);
   j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
-  if (!j.by_size || !j.result) e = -ENOMEM;
+  if (r->team) j.ours = calloc(s->n_cells + 1, sizeof *j.ours);
+  if (!j.by_size || !j.result || (r->team && !j.ours)) e = -ENOMEM;
   j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + s->n_log_groups + 1);
   if (j.slice_cells == 0) j.slice_cells = 1;
   s->no_bins = calloc(s->n_bins + 1, sizeof *s->no_bins);
@@ -337,11 +353,15 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
     ni_progress_end(&r->progress);
     e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
-  if (e == 0) e = ni_figures_gather(s, j.result, &j.sums);
-  if (e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
+  if (e == 0 && r->team) e = add_up(&j);
+  const bool here = e == 0 && (!r->team || r->team->rank == 0);
+  if (here) e = ni_figures_gather(s, j.result, &j.sums);
+  if (here && e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
   s->buckets.records = j.sums.buckets;
   j.sums.buckets = (struct ni_bucket_table){0};
   for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);
+  for (size_t i = 0; j.ours && i < s->n_cells; i++) ni_cell_free(&j.ours[i]);
+  free(j.ours);
   free(j.result);
   free(j.by_size);
   free(j.heat_ppm);

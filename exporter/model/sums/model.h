@@ -31,7 +31,7 @@
 #include "format/record.h"
 
 #define NI_SUM_TIME_BINS 200  /* of the run, in time series and heat map */
-#define NI_SUM_SCATTER 2000   /* points of one cell; beyond, every 2nd, 4th, ... operation in order of sn is kept */
+#define NI_SUM_SCATTER 2000   /* points of one cell; beyond, one of 2, 4, ... operations is kept, by what it is */
 #define NI_SUM_SERIES 512     /* cells with the most records have points and time bins; the others have none */
 #define NI_SUM_SLICES (1u << 17) /* by_comm, by_process and by_host together: cells with the most records first */
 #define NI_SUM_HIST_BINS 50
@@ -109,7 +109,8 @@ struct ni_cell {
   struct ni_whisker box;
   struct ni_point *point;    /* by sn, communicator */
   uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells */
-  uint64_t point_stride;     /* of so many operations one is a point, see ni_pick() */
+  uint32_t chunk, chunks;    /* while a team joins (team/team.h): which of so many parts is ours; chunks 0: none */
+  uint64_t point_stride;     /* of so many operations one is a point */
 };
 
 struct ni_time_bin {         /* of a group; n == 0: nothing happened, figures NAN */

@@ -19,6 +19,7 @@
 #include "exporter/base/array.h"
 #include "cell_figures.h"
 #include "p2p_pairs.h"
+#include "team/team.h"
 
 enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)
@@ -237,6 +238,37 @@ static void prune(struct ni_summary *s) {
   s->n_pairs = NI_SUM_PAIRS;
 }
 
+/* All ranks' rows come to rank 0 of the team. */
+static int gather(const struct ni_run *r, struct ni_summary *s) {
+  const struct ni_team *t = r->team;
+  struct ni_wire w = {0};
+  if (t->rank) {
+    ni_wire_u64(&w, &s->pair_records_left_out);
+    ni_wire_bytes(&w, s->pair, s->n_pairs * sizeof *s->pair);
+    int e = ni_team_give(t, &w);
+    ni_wire_free(&w);
+    return e;
+  }
+  for (int i = 1; i < t->size; i++) {
+    struct ni_bytes got = {0};
+    uint64_t left_out = 0;
+    int e = t->swap(-1, NULL, i, &got);
+    if (e < 0) return e;
+    w = ni_wire_load(got.at, got.n);
+    ni_wire_u64(&w, &left_out);
+    const size_t n = (size_t)(w.end - w.at) / sizeof *s->pair;
+    void *all = realloc(s->pair, (s->n_pairs + n + 1) * sizeof *s->pair);
+    if (all) s->pair = all;
+    if (all && n) memcpy(s->pair + s->n_pairs, w.at, n * sizeof *s->pair);
+    s->n_pairs += all ? n : 0;
+    s->pair_records_left_out += left_out;
+    free(got.at);
+    if (!all) return -ENOMEM;
+    prune(s);
+  }
+  return 0;
+}
+
 int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   struct matching m = {.r = r, .s = s};
   int e = 0;
@@ -261,6 +293,7 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   }
   free(m.pair);
   free(m.sampled);
+  if (e == 0 && r->team) e = gather(r, s);
   if (e == 0 && s->n_pairs) qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
   return e;
 }

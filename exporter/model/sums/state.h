@@ -103,6 +103,7 @@ struct ni_sum_cell {
 
 struct ni_rollups;
 struct ni_partial;
+struct ni_team;
 
 struct ni_parquet_file;
 struct ni_sum_file {
@@ -172,6 +173,7 @@ struct ni_run {
   struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
   struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
   void (*agree)(int64_t *first, int64_t *last); /* the times of all who read shards at once; NULL: nobody else does */
+  const struct ni_team *team;     /* other processes that sum up with us (team/team.h); NULL: nobody else does */
   struct ni_partial *partial;     /* of shards of the input (partial/partial.h); NULL: all of it is read here */
 };
 #define NI_CONTEXTS_MAX (1u << 22)

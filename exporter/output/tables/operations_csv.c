@@ -1,10 +1,12 @@
 #include "operations_csv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
@@ -57,6 +59,17 @@ static char *put_time(struct csv *c, char *p, uint64_t us) {
   return p;
 }
 
+/* Of a cell's file, or of one of the parts that several processes make of it. */
+static int path_of(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out, size_t size) {
+  char dir[80], word[200], suffix[24] = "";
+  ni_size_dir(cell->msg_bytes, dir);
+  ni_file_word(cell->func, word, sizeof word);
+  if (part) snprintf(suffix, sizeof suffix, ".part%u", part);
+  int n = snprintf(out, size, "%s/summary/%s/summary_%s_%s_%llu.csv%s", r->tmp_dir, dir, ni_comm_type_names[cell->type], word,
+                   (unsigned long long)cell->msg_bytes, suffix);
+  return n < (int)size ? 0 : -ENAMETOOLONG;
+}
+
 static int open_file(void *to, const void *what, void **rows) {
   static const char head[] =
       "id,coll_sn,coll_msg_size_bytes,mean_coll_busbw_gbs,log_count,n_ranks,nnodes,coll_start_timestamp_us,"
@@ -64,15 +77,14 @@ static int open_file(void *to, const void *what, void **rows) {
       "coll_end_datetime,coll_duration_human";
   const struct ni_run *r = to;
   const struct ni_cell *cell = what;
-  char path[4096], dir[80], word[200];
+  char path[4096], dir[80];
+  const uint32_t part = cell->chunks ? cell->chunk : 0;
   ni_size_dir(cell->msg_bytes, dir);
-  ni_file_word(cell->func, word, sizeof word);
   snprintf(path, sizeof path, "%s/summary", r->tmp_dir);
   if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
   snprintf(path, sizeof path, "%s/summary/%s", r->tmp_dir, dir);
   if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
-  snprintf(path, sizeof path, "%s/summary/%s/summary_%s_%s_%llu.csv", r->tmp_dir, dir, ni_comm_type_names[cell->type],
-           word, (unsigned long long)cell->msg_bytes);
+  if (path_of(r, cell, part, path, sizeof path) < 0) return -ENAMETOOLONG;
   struct csv *c = malloc(sizeof *c);
   if (!c) return -ENOMEM;
   *c = (struct csv){.p2p = cell->kind == NI_KIND_P2P, .local = r->opt.compat, .second = INT64_MIN, .size = UINT64_MAX};
@@ -82,7 +94,7 @@ static int open_file(void *to, const void *what, void **rows) {
     return e;
   }
   setvbuf(c->f, c->buffer, _IOFBF, sizeof c->buffer);
-  ni_say(c->f, "%s%s\n", head, c->p2p ? ",rank,p2p_peer" : "");
+  if (!part) ni_say(c->f, "%s%s\n", head, c->p2p ? ",rank,p2p_peer" : "");
   *rows = c;
   return 0;
 }
@@ -136,6 +148,28 @@ static int close_file(void *rows) {
   struct csv *c = rows;
   int e = ni_out_end(c->f);
   free(c);
+  return e;
+}
+
+static int append(int to, const char *part) {
+  int from = open(part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), e = from < 0 ? -errno : ni_copy_rest(from, to);
+  if (from >= 0) close(from);
+  return e == 0 && unlink(part) < 0 ? -errno : e;
+}
+
+int ni_operations_csv_join(const struct ni_run *r, const struct ni_summary *s) {
+  char path[4096];
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
+    const struct ni_cell *cell = &s->cell[i];
+    if (cell->chunks < 2 || cell->chunk) continue;
+    if ((e = path_of(r, cell, 0, path, sizeof path)) < 0) break;
+    int to = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (to < 0) return -errno;
+    for (uint32_t k = 1; e == 0 && k < cell->chunks; k++)
+      if ((e = path_of(r, cell, k, path, sizeof path)) == 0) e = append(to, path);
+    if (close(to) < 0 && e == 0) e = -errno;
+  }
   return e;
 }
 

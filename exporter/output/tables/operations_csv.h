@@ -13,5 +13,7 @@
 
 /* For ni_figures_all(). Files go below r->tmp_dir; r lives as long as the sink. */
 struct ni_sink ni_operations_csv(struct ni_run *r);
+/* The parts of files that other processes of a team wrote go behind ours, where ours is the first one. All have ended theirs. 0 or -errno. */
+int ni_operations_csv_join(const struct ni_run *r, const struct ni_summary *s);
 
 #endif

@@ -62,6 +62,7 @@ diff -r -x '*.log' -x '*.png' -x '*.html' "$work/small/summary" "$work/late.one/
 check nvidia 3 "$work/nvidia"
 check mixed 3 "$work/nvidia" "$work/ours" --skip-first 2
 check filters 3 "$work/ours" --coll AllReduce,Sund --rank 0-3,77 --host node-0 --since +1s --sn 5-600
+check size 3 --no-parquet "$work/ours" --size 1M-64M
 check compat 3 "$work/nvidia" --compat
 "$loggen" "$work/large" --ranks 2 --node 2 --ops 12000 --format ours
 check series 2 "$work/ours" --time-granularity 100ms --since=+100ms

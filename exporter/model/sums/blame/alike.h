@@ -22,6 +22,8 @@ const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t 
 void ni_blame_free(struct ni_blame *b);
 /* What a rank's tables hold. */
 void ni_blame_free_rank(struct ni_blame_rank *o);
+/* They are filled once more, now that it is known how many steps there are. */
+void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops);
 /* The q-th part of n numbers, in place; NAN of none. */
 float ni_blame_quantile(float *x, size_t n, double q);
 

@@ -12,6 +12,7 @@
 #include "pass.h"
 #include "replay.h"
 #include "say.h"
+#include "exporter/model/sums/team/team.h"
 #include "exporter/model/sums/work/roles.h"
 
 struct passes {
@@ -22,11 +23,17 @@ struct passes {
   atomic_int error;            /* relaxed: joined by pthread_join */
 };
 
+static bool has_pieces(const void *first, uint32_t process) {
+  const size_t *at = first;
+  return at[process + 1] > at[process];
+}
+
 static void *work(void *arg) {
   struct passes *p = arg;
   uint32_t i;
   while ((i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->b->n_ranks) {
     if (p->b->usual_steps > 0 && !p->b->rank[i].ops_before) continue;
+    if (p->b->r->team && p->b->r->team->rank && !has_pieces(p->first, i)) continue; /* another rank's */
     if (ni_run_stopped(p->b->r) || atomic_load_explicit(&p->error, memory_order_relaxed)) break;
     int e = ni_blame_pass(p->b, i, p->pieces.item + p->first[i], p->first[i + 1] - p->first[i]);
     if (e < 0) atomic_store_explicit(&p->error, e, memory_order_relaxed);
@@ -43,6 +50,7 @@ static int pass_all(struct ni_blame *b) {
     (void)ni_threads(b->r->opt.jobs, work, &p, 0);
     e = b->r->stop && *b->r->stop ? -EINTR : atomic_load_explicit(&p.error, memory_order_relaxed);
   }
+  if (e == 0 && b->r->team) e = ni_team_blame(b, has_pieces, p.first);
   free(p.pieces.item);
   free(p.first);
   return e;
@@ -109,9 +117,10 @@ static bool as_many(const struct ni_blame *b, uint32_t i) { return fabs(b->rank[
  * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch, say) look once more for what
  * comes as often as most ranks' steps; those that find nothing are not judged.
  */
-static int same_steps(struct ni_blame *b) {
+static int64_t look_again(struct ni_blame *b) {
   float *n = malloc((b->n_ranks + 1) * sizeof *n);
-  size_t judged = 0, again = 0;
+  size_t judged = 0;
+  int64_t again = 0;
   if (!n) return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
@@ -120,12 +129,15 @@ static int same_steps(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_ranks && judged && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || as_many(b, i)) continue;
-    struct ni_blame_rank anew = {.process = o->process, .ops_before = o->ops};
-    ni_blame_free_rank(o);
-    *o = anew;
+    ni_blame_look_again(o, o->ops);
     again++;
   }
-  int e = again ? pass_all(b) : 0;
+  return again;
+}
+
+static int same_steps(struct ni_blame *b) {
+  int64_t again = b->r->team ? ni_team_steps(b, look_again) : look_again(b);
+  int e = again > 0 ? pass_all(b) : (int)again;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || as_many(b, i)) continue;
@@ -133,6 +145,14 @@ static int same_steps(struct ni_blame *b) {
     o->why_not = "its steps are others than those of most ranks";
   }
   return e;
+}
+
+/* All that is to be done where another rank judges. */
+static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
+  int e = pass_all(b);
+  if (e == 0) e = same_steps(b);
+  ni_blame_free(b);
+  return e == 0 ? ni_team_agree(b->r, s) : e;
 }
 
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
@@ -143,6 +163,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
   int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
+  if (e == 0 && r->team && r->team->rank) return pass_for_others(&b, s);
   if (e == 0) e = pass_all(&b);
   if (e == 0) e = same_steps(&b);
   if (e == 0) e = ni_roles(&b);
@@ -159,6 +180,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
     s->by_own_time = true;
     e = judge(&b, s);
   }
+  if (e == 0 && r->team) e = ni_team_agree(r, s);
   if (keep && e == 0) *keep = b;
   else ni_blame_free(&b);
   return e;

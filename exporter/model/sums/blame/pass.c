@@ -50,6 +50,7 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
 }
 
 static void flush_tokens(struct pass *x) {
+  if (!x->out->link_cell) return; /* before the first bin */
   struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
   for (uint32_t i = 0; i < x->out->n_tokens && i < NI_PLACE_TOKENS; i++) {
     struct token *t = &x->token[i];

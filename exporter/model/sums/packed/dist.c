@@ -146,6 +146,57 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   return 0;
 }
 
+static void wire_128(struct ni_wire *w, unsigned __int128 *v) {
+  uint64_t half[2] = {(uint64_t)*v, (uint64_t)(*v >> 64)};
+  ni_wire_u64s(w, half, 2);
+  *v = (unsigned __int128)half[1] << 64 | half[0];
+}
+
+static int load_slots(struct ni_wire *w, struct ni_dist *d) {
+  uint64_t value = 0;
+  if (w->bad || !(d->slot = malloc((d->n_slots + 1) * sizeof *d->slot))) return -ENOMEM;
+  for (size_t i = 0; i < d->n_slots; i++) {
+    struct ni_dist_slot *x = &d->slot[i];
+    ni_wire_u64(w, &x->value);
+    ni_wire_u64(w, &x->count);
+    value = x->value += value;
+  }
+  return 0;
+}
+
+static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
+  uint64_t powers = 0;
+  for (unsigned p = 0; p < 64; p++) powers |= (uint64_t)(d->step[p] != NULL) << p;
+  ni_wire_u64(w, &powers);
+  for (unsigned p = 0; p < 64 && !w->bad; p++) {
+    if (!(powers >> p & 1)) continue;
+    if (w->load && !(d->step[p] = calloc(NI_DIST_STEPS, sizeof **d->step))) w->bad = true;
+    else ni_wire_u64s(w, d->step[p], NI_DIST_STEPS);
+  }
+}
+
+int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
+  unsigned __int128 sum = (unsigned __int128)d->sum;
+  int e = w->load ? 0 : settle(d);
+  ni_wire_u64(w, &d->n);
+  if (e < 0 || !d->n) return e;
+  uint64_t *const numbers[] = {&d->first, &d->min, &d->max};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) ni_wire_u64(w, numbers[i]);
+  wire_128(w, &sum);
+  d->sum = (__int128)sum;
+  wire_128(w, &d->square);
+  ni_wire_bool(w, &d->coarse);
+  if (d->coarse) wire_steps(w, d);
+  else ni_wire_count(w, &d->n_slots, 2);
+  if (w->load && !d->coarse) e = load_slots(w, d);
+  for (uint64_t i = 0, before = 0; !w->load && !d->coarse && i < d->n_slots; before = d->slot[i++].value) {
+    uint64_t value = d->slot[i].value - before;
+    ni_wire_u64(w, &value);
+    ni_wire_u64(w, &d->slot[i].count);
+  }
+  return w->bad ? -ENOMEM : e;
+}
+
 static int sort_values(struct ni_dist *d, struct sorted *s) {
   int e = settle(d);
   if (e < 0) return e;
@@ -189,10 +240,14 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   struct sorted s;
   int e = sort_values(d, &s);
   if (e < 0) return e;
-  long double n = (long double)d->n, off = (long double)d->sum / n;
-  out->mean = (double)(((long double)d->first + off) / scale);
+  /* Relative to the least value, whichever came first: what is rounded then does not depend on the order of adding. */
+  const __int128 by = (__int128)d->first - (__int128)d->min;
+  const __int128 sum = d->sum + by * (__int128)d->n;
+  const unsigned __int128 square = d->square + (unsigned __int128)(2 * by * d->sum + by * by * (__int128)d->n);
+  long double n = (long double)d->n, off = (long double)sum / n;
+  out->mean = (double)(((long double)d->min + off) / scale);
   if (d->n > 1) {
-    long double v = ((long double)d->square - (long double)d->sum * off) / (n - 1);
+    long double v = ((long double)square - (long double)sum * off) / (n - 1);
     out->stddev = v > 0 ? (double)(sqrtl(v) / scale) : 0;
   }
   out->min = (double)d->min / scale;

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/bytes/wire.h"
 #include "exporter/model/sums/model.h"
 
 #define NI_DIST_STEPS 128   /* per power of two */
@@ -46,6 +47,8 @@ struct ni_dist {
 int ni_dist_add(struct ni_dist *d, uint64_t value);
 /* Adds all of b to a. */
 int ni_dist_merge(struct ni_dist *a, struct ni_dist *b);
+/* Between processes of one summary: all but the limit, which is the receiver's; its struct is empty before. 0 or -ENOMEM. */
+int ni_dist_wire(struct ni_wire *w, struct ni_dist *d);
 /* scale: what one unit of the output is in units of the values (1000 for µs from ns). 0 or -ENOMEM. */
 int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out);
 /* As ni_dist_stats() has it (linear between neighbours, within 0.4 %), of a histogram (limit 0), without sorting: for many. */

@@ -233,6 +233,22 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   return 1;
 }
 
+int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w) {
+  uint64_t n = s->n;
+  size_t bytes = 0;
+  for (size_t k = 0; k < s->n_blocks; k++) bytes += s->block[k].len;
+  ni_wire_u64(w, &n);
+  ni_wire_count(w, &bytes, 1);
+  for (size_t k = 0; k < s->n_blocks; k++) {
+    const struct ni_segment_block *b = &s->block[k];
+    uint8_t read[BLOCK_BYTES];
+    int e = b->at ? 0 : ni_spill_read(st, read, b->len, b->offset);
+    if (e < 0) return e;
+    ni_wire_bytes(w, b->at ? b->at : read, b->len);
+  }
+  return 0;
+}
+
 static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
   return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
          (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/bytes/wire.h"
 #include "exporter/base/spill/spill_file.h"
 #include "exporter/input/granules.h"
 
@@ -57,6 +58,8 @@ struct ni_segment {
 int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e);
 /* No more records come: gives back what the last block does not use, or puts all that is held into the file. */
 int ni_segment_end(struct ni_segment *s, struct ni_spill *st);
+/* How many records, how many bytes, and these: for ni_segment_take(). 0 or -errno of the temporary file. */
+int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w);
 /*
  * Adds n packed records, `bytes` of them behind which 64 more can be read, from another process: -EINVAL where they are not
  * sound. mix: what their codes become; n_mix: how many codes there are. Then it is ended, as by ni_segment_end().

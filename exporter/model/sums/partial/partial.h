@@ -43,6 +43,8 @@ struct ni_partial {
   struct ni_bytes *account;    /* of each log, packed; at NULL: not there */
   bool *parquet;               /* of each log: it has a Parquet file beside the partial */
   struct ni_bytes options, logs; /* the plan, as it is stored */
+  bool no_pieces, apart, served; /* of a team (team/team.h): records stay where they were read; no process has them on two ranks;
+                                * this rank works for rank 0 */
 };
 
 /* Where sections go to and come from. */

@@ -57,13 +57,9 @@ static int put_pieces(struct ni_run *r, const struct ni_partial_numbers *x, cons
     uint32_t head[] = {x->member.place[p->member], x->cell.place[piece[i].cell], p->file, p->range, p->ordinal};
     struct ni_segment s = {0};
     struct ni_spill held = {.fd = -1};
-    size_t bytes = 0;
     e = pack(r, x, p, &s);
-    for (size_t k = 0; k < s.n_blocks; k++) bytes += s.block[k].len;
     for (size_t k = 0; k < sizeof head / sizeof *head; k++) ni_wire_u32(&w, &head[k]);
-    ni_wire_u64(&w, &s.n);
-    ni_wire_count(&w, &bytes, 1);
-    for (size_t k = 0; k < s.n_blocks; k++) ni_wire_bytes(&w, s.block[k].at, s.block[k].len);
+    if (e == 0) e = ni_segment_put(&s, &held, &w);
     ni_segment_free(&s, &held);
     if (e == 0 && (w.n >= PIECES_BYTES || i + 1 == n)) e = put(to, NI_SECTION_PIECES, &w);
   }
@@ -115,7 +111,7 @@ int ni_partial_store(struct ni_run *r, const struct ni_section_to *to) {
     e = put(to, NI_SECTION_TABLES, &w);
   }
   ni_wire_free(&w);
-  if (e == 0) e = put_pieces(r, &x, to);
+  if (e == 0 && !r->partial->no_pieces) e = put_pieces(r, &x, to);
   if (e == 0) e = put_accounts(r, to);
   if (e == 0) e = to->put(to->arg, NI_SECTION_END, NULL, 0);
   ni_partial_numbers_free(&x);

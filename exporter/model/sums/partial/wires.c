@@ -32,7 +32,8 @@ static void wire_words(struct ni_wire *w, struct ni_words *x) {
   }
 }
 
-static void wire_ranks(struct ni_wire *w, struct ni_ranks *x) {
+/* add: ni_ranks_add() or ni_sizes_add(). */
+static void wire_spans(struct ni_wire *w, struct ni_ranks *x, int (*add)(struct ni_ranks *r, const char *list)) {
   size_t n = x->n;
   ni_wire_count(w, &n, 2);
   for (size_t i = 0; i < n && !w->bad; i++) {
@@ -41,7 +42,7 @@ static void wire_ranks(struct ni_wire *w, struct ni_ranks *x) {
     ni_wire_i64(w, &from);
     ni_wire_i64(w, &to);
     snprintf(text, sizeof text, "%" PRId64 "-%" PRId64, from, to);
-    if (w->load && (w->bad || ni_ranks_add(x, text) < 0)) w->bad = true;
+    if (w->load && (w->bad || add(x, text) < 0)) w->bad = true;
   }
 }
 
@@ -55,8 +56,9 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   wire_words(w, &o->coll);
   wire_words(w, &o->comm);
   wire_words(w, &o->host);
-  wire_ranks(w, &o->rank);
-  wire_ranks(w, &o->sn);
+  wire_spans(w, &o->rank, ni_ranks_add);
+  wire_spans(w, &o->sn, ni_ranks_add);
+  wire_spans(w, &o->size, ni_sizes_add);
   ni_wire_u64(w, &o->skip_first);
   ni_wire_u64(w, &o->bucket_ns);
   if (w->load && o->bucket_ns && (o->bucket_ns < NI_BUCKET_MIN_NS || o->bucket_ns > NI_BUCKET_MAX_NS)) w->bad = true;

@@ -1,0 +1,123 @@
+/* The judge's tables of processes, from those who filled them to rank 0. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/model/sums/blame/alike.h"
+#include "team.h"
+
+/* n items of an array, as they lie in memory. */
+static void wire_items(struct ni_wire *w, void *at, size_t n, size_t size) {
+  void *items = NULL;
+  if (!w->load) memcpy(&items, at, sizeof items);
+  const uint8_t *from = ni_wire_bytes(w, items, n * size);
+  if (!w->load) return;
+  if (!w->bad && n && !(items = malloc(n * size))) w->bad = true;
+  if (!w->bad && n) memcpy(items, from, n * size);
+  memcpy(at, &items, sizeof items);
+}
+
+/* One pointer for each text, as the judge wants it. */
+static void wire_text(struct ni_wire *w, struct ni_run *r, const char **text) {
+  char *t = w->load ? NULL : (char *)(uintptr_t)*text;
+  uint32_t code = 0;
+  ni_wire_text(w, &t);
+  if (!w->load) return;
+  if (t && ni_name(&r->names, NULL, t, &code) < 0) w->bad = true;
+  *text = t && !w->bad ? ni_name_text(&r->names, code) : NULL;
+  free(t);
+}
+
+static void wire_rank(struct ni_wire *w, struct ni_run *r, struct ni_blame_rank *o) {
+  const uint8_t *at = ni_wire_bytes(w, o, sizeof *o);
+  if (w->load) {
+    if (w->bad) return;
+    memcpy(o, at, sizeof *o);
+    o->slot = NULL, o->token_func = NULL, o->token_hash = o->token_bytes = NULL, o->cell = NULL, o->link_cell = NULL, o->place = NULL;
+    o->incident = NULL, o->sample = NULL;
+  }
+  wire_items(w, &o->slot, o->n_slots, sizeof *o->slot);
+  wire_items(w, &o->token_hash, o->n_tokens, sizeof *o->token_hash);
+  wire_items(w, &o->token_bytes, o->n_tokens, sizeof *o->token_bytes);
+  wire_items(w, &o->cell, o->n_bins, sizeof *o->cell);
+  wire_items(w, &o->link_cell, (size_t)o->n_bins * o->max_slots, sizeof *o->link_cell);
+  wire_items(w, &o->place, o->n_places, sizeof *o->place);
+  wire_items(w, &o->incident, o->n_incidents, sizeof *o->incident);
+  wire_items(w, &o->sample, o->n_sample, sizeof *o->sample);
+  if (w->load && !(o->token_func = calloc(o->n_tokens + 1, sizeof *o->token_func))) w->bad = true;
+  for (uint32_t i = 0; i < o->n_tokens && !w->bad; i++) wire_text(w, r, &o->token_func[i]);
+  wire_text(w, r, &o->mark_func);
+  wire_text(w, r, &o->why_not);
+}
+
+/* One process at a time; an empty message is the end. */
+static int give_all(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t process), const void *arg) {
+  struct ni_wire w = {0};
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (!mine(arg, i) || (b->usual_steps > 0 && !b->rank[i].ops_before)) continue;
+    w.n = 0;
+    wire_rank(&w, b->r, &b->rank[i]);
+    e = ni_team_give(b->r->team, &w);
+  }
+  w.n = 0;
+  if (e == 0) e = ni_team_give(b->r->team, &w);
+  ni_wire_free(&w);
+  return e;
+}
+
+static int take_all(struct ni_blame *b, int from) {
+  for (;;) {
+    struct ni_bytes got = {0};
+    struct ni_blame_rank o = {0};
+    int e = b->r->team->swap(-1, NULL, from, &got);
+    if (e < 0 || !got.n) {
+      free(got.at);
+      return e;
+    }
+    struct ni_wire w = ni_wire_load(got.at, got.n);
+    wire_rank(&w, b->r, &o);
+    free(got.at);
+    if (!ni_wire_over(&w) || o.process >= b->n_ranks) {
+      ni_blame_free_rank(&o);
+      return -EINVAL;
+    }
+    ni_blame_free_rank(&b->rank[o.process]);
+    b->rank[o.process] = o;
+  }
+}
+
+int ni_team_blame(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t process), const void *arg) {
+  const struct ni_team *t = b->r->team;
+  if (t->rank) return give_all(b, mine, arg);
+  int e = 0;
+  for (int i = 1; e == 0 && i < t->size; i++) e = take_all(b, i);
+  return e;
+}
+
+int64_t ni_team_steps(struct ni_blame *b, int64_t (*find)(struct ni_blame *b)) {
+  struct ni_wire w = {0};
+  uint8_t *hold = NULL;
+  const bool root = b->r->team->rank == 0;
+  int64_t again = root ? find(b) : 0;
+  if (again < 0) return again;
+  if (root) {
+    ni_wire_i64(&w, &again);
+    ni_wire_f64(&w, &b->usual_steps);
+    for (uint32_t i = 0; i < b->n_ranks; i++) ni_wire_u64(&w, &b->rank[i].ops_before);
+  }
+  int e = w.bad ? -ENOMEM : b->r->team->share(&w, &hold);
+  if (e == 0 && !root) {
+    ni_wire_i64(&w, &again);
+    ni_wire_f64(&w, &b->usual_steps);
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      uint64_t ops = 0;
+      ni_wire_u64(&w, &ops);
+      if (ops) ni_blame_look_again(&b->rank[i], ops);
+    }
+    if (!ni_wire_over(&w)) e = -ENOMEM;
+  }
+  if (root) ni_wire_free(&w);
+  free(hold);
+  return e < 0 ? e : again;
+}

@@ -203,8 +203,10 @@ static struct op look_at(const struct row *row, size_t n) {
   struct op o = {row, n, NI_NO_START, NI_NO_START, NULL, 0};
   uint64_t longest = 0;
   bool gpu = !row->p2p && n > 1;
+  int64_t ranks = 0;
   for (size_t i = 0; i < n; i++) {
     const struct row *r = &row[i];
+    ranks += i == 0 || r->rank != row[i - 1].rank;
     int64_t end;
     gpu &= r->timing == NI_TIMING_KERNEL_GPU && r->exec_ns && r->exec_ns <= NI_MAX_EXEC_NS;
     if (!o.last || r->exec_ns < o.last->exec_ns) o.last = r;
@@ -213,6 +215,7 @@ static struct op look_at(const struct row *row, size_t n) {
     if (o.from_ns == NI_NO_START || r->start_ns < o.from_ns) o.from_ns = r->start_ns;
     if (o.to_ns == NI_NO_START || end > o.to_ns) o.to_ns = end;
   }
+  gpu &= ranks >= row->n_ranks; /* one that is not here may have come later still */
   o.waited_ns = gpu ? longest - o.last->exec_ns : 0;
   if (!gpu || !o.waited_ns) o.last = NULL;
   return o;
@@ -222,6 +225,13 @@ static bool has_rank(const struct op *o, int32_t rank) {
   for (size_t i = 0; i < o->n; i++)
     if (o->row[i].rank == rank) return true;
   return false;
+}
+
+/* Filters that were asked remember that; this is not asking. */
+static bool is_missing(const struct op *o, const struct show *s, int32_t rank) {
+  bool wanted = s->rank.n == 0;
+  for (size_t i = 0; i < s->rank.n; i++) wanted |= rank >= s->rank.span[i].from && rank <= s->rank.span[i].to;
+  return wanted && !has_rank(o, rank);
 }
 
 static int on_set(void *arg, const char *host, const struct ni_set *set) { return ni_beside_set(arg, host, set); }
@@ -303,25 +313,32 @@ static void print_rows(const struct op *o) {
   ni_table_print(&t, stdout);
 }
 
-static void print_op(const struct op *o, const struct ni_beside *b) {
+/* Ranks that were asked for and have no record. */
+static void print_missing(const struct op *o, const struct show *s) {
+  const struct row *r = o->row;
+  int missing = 0, all = 0;
+  for (int32_t k = 0; !r->p2p && k < r->n_ranks && k < 65536; k++) missing += is_missing(o, s, k);
+  if (missing) ni_say(stdout, "without a record: %s", ni_plural((uint64_t)missing, "rank", "ranks"));
+  for (int32_t k = 0; all < missing && all < 16; k++)
+    if (is_missing(o, s, k)) ni_say(stdout, "%s %d", all++ ? "," : "", k);
+  if (missing > all) ni_say(stdout, " and %d more", missing - all);
+  if (missing) ni_say(stdout, "%s\n", r->timing == NI_TIMING_KERNEL_GPU ? ", so who came last cannot be told" : "");
+}
+
+static void print_op(const struct op *o, const struct show *s, const struct ni_beside *b) {
   const struct row *r = o->row;
   char when[40], span[32], least[32], text[32];
   ni_say(stdout, "%s number %" PRIu64 " on communicator 0x%" PRIx64 "%s%s%s, %zu of %d ranks\n", r->func, r->sn, r->hash, *r->comm ? " (" : "",
          r->comm, *r->comm ? ")" : "", o->n, r->n_ranks);
   if (o->from_ns != NI_NO_START)
-    ni_say(stdout, "from %s, %s to the last end\n", ni_utc_text(o->from_ns / 1000, ' ', 6, when), ni_span_text(o->to_ns - o->from_ns, span));
+    ni_say(stdout, "from %s, %s to the last end\n", ni_utc_text(o->from_ns / 1000, ' ', 6, when),
+           ni_duration_text((double)(o->to_ns - o->from_ns) / 1000, span));
   print_rows(o);
   if (o->last)
     ni_say(stdout, "rank %d on %s came last: its kernel took %s, the longest one %s, which waited %s of that for it\n", o->last->rank, o->last->host,
            ni_duration_text((double)o->last->exec_ns / 1000, least), ni_duration_text((double)(o->last->exec_ns + o->waited_ns) / 1000, span),
            ni_duration_text((double)o->waited_ns / 1000, text));
-  int shown_ranks = 0, missing = 0;
-  for (int32_t k = 0; !r->p2p && k < r->n_ranks && k < 65536; k++) {
-    if (has_rank(o, k)) continue;
-    if (++missing == 1) ni_say(stdout, "without a record: rank");
-    if (shown_ranks < 16) ni_say(stdout, "%s %d", shown_ranks++ ? "," : "", k);
-  }
-  if (missing) ni_say(stdout, missing > shown_ranks ? " and %d more\n" : "\n", missing - shown_ranks);
+  print_missing(o, s);
   each_counter(b, NULL, counter_text);
 }
 
@@ -368,7 +385,7 @@ static int say_all(const struct show *s) {
     e = p ? read_counters(s, &o, &b, p, &cover) : -ENOMEM;
     if (e == 0 && s->json) json_op(&json, &o, &b);
     if (e == 0 && !s->json && i) ni_say(stdout, "\n");
-    if (e == 0 && !s->json) print_op(&o, &b);
+    if (e == 0 && !s->json) print_op(&o, s, &b);
     ni_beside_free(&b);
     ni_cover_free(&cover);
     free(p);
@@ -382,7 +399,8 @@ static int say_all(const struct show *s) {
 
 static const char *refuse(void *into) {
   const struct show *s = into;
-  return !s->comm.n || !s->sn.n ? "which operation? --comm NAME --sn N" : NULL;
+  if (!s->comm.n) return "which operation? give --comm NAME --sn N; nccl-inspector check says which communicators there are";
+  return !s->sn.n ? "which operation of that communicator? give its number with --sn N" : NULL;
 }
 
 const struct ni_command ni_show_command = {
@@ -393,7 +411,8 @@ const struct ni_command ni_show_command = {
         NI_ROWS_LOGS(struct show, 1),
         {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Of these communicators, by hash (0x...) or name", NI_INTO(struct show, comm),
          .want = "names or hashes (0x...)"},
-        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "The operations of these sequence numbers", NI_INTO(struct show, sn)},
+        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "The operations of these sequence numbers", NI_INTO(struct show, sn),
+         .want = "numbers and ranges, such as 40-49,60"},
         {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(struct show, coll),
          .want = "names, such as AllReduce,Send"},
         {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct show, rank)},
@@ -418,7 +437,8 @@ int ni_show_run(int argc, char **argv) {
   if (e == 0) e = say_all(&s);
   if (e == -E2BIG) ni_say(stderr, "%s: more than %d records: ask for fewer numbers with --sn, or for one function with --coll\n", argv[0], ROWS_MAX);
   else if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
-  else if (s.rows.n == 0) ni_say(stderr, "%s: there is no such operation in these logs\n", argv[0]);
+  else if (s.rows.n == 0)
+    ni_say(stderr, "%s: there is no such operation in these logs; one that never finished is told by nccl-inspector hang\n", argv[0]);
   else code = NI_EXIT_FINE;
 out:
   free(s.rows.item);

@@ -148,8 +148,10 @@ static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni
     if (tried == 0) snprintf(why, sizeof why, "there is no place for it");
   }
   if (e < 0 || (x.news && !tried)) {
+    char text[600];
     how->failed++;
-    ni_atlas_say(a, d->path, "is not written", *why ? why : strerror(-e));
+    snprintf(text, sizeof text, "%s%s%s", a->opt.dir ? a->opt.dir : "", a->opt.dir ? ": " : "", *why ? why : strerror(-e));
+    ni_atlas_say(a, d->path, "is not written", text);
   }
   free(x.item);
 }

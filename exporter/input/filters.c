@@ -265,9 +265,10 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   return found;
 }
 
-static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where) {
+/* found: another filter found something; else that one has told why nothing is left. */
+static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where, bool found) {
   for (size_t i = 0; i < r->n; i++) {
-    if (r->span[i].met) continue;
+    if (r->span[i].met || (!found && r->seen->lowest > r->seen->highest)) continue;
     ni_say(stderr, "%s: --%s %" PRId64, command, option, r->span[i].from);
     if (r->span[i].to != r->span[i].from) ni_say(stderr, "-%" PRId64, r->span[i].to);
     ni_say(stderr, ": there is none in %s", where);
@@ -277,13 +278,19 @@ static void say_ranks(const struct ni_ranks *r, const char *command, const char 
   }
 }
 
+static bool any_met(const struct ni_words *w) {
+  bool any = w->n == 0;
+  for (size_t i = 0; i < w->n; i++) any |= w->word[i].met;
+  return any;
+}
+
 void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
                           const struct ni_ranks *rank, const struct ni_ranks *sn) {
   say_words(coll, command, "coll");
   say_words(comm, command, "comm");
   say_words(host, command, "host");
-  say_ranks(rank, command, "rank", "these logs");
-  if (sn) say_ranks(sn, command, "sn", "what the other filters leave");
+  say_ranks(rank, command, "rank", "these logs", true);
+  if (sn) say_ranks(sn, command, "sn", "what the other filters leave", any_met(coll) && any_met(comm) && any_met(host));
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {

@@ -113,7 +113,7 @@ static void say(struct ni_diff *d) {
   size_t n = strlen(out);
   bool own = cause->item[0]->kind == NI_DIFF_RANK || cause->item[0]->kind == NI_DIFF_HOST;
   snprintf(out + n, cap - n, "; %s %s %.1f %% %s", cause->item[1]->name,
-           !own                             ? "takes"
+           !own                             ? (cause->item[0]->kind == NI_DIFF_FUNC ? "takes" : "take")
            : ni_diff_is_all(cause->item[0]) ? "compute"
                                             : "computes",
            100 * fabs(cause->change), cause->change > 0 ? "longer" : "less long");

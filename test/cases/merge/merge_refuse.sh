@@ -42,7 +42,7 @@ to="--no-plots --no-html --output-dir $work/out"
   shards e 5 --no-parquet "$work/logs"
   refused 1 "$work/e.parts/2 is of other logs than $p/1: .* (differs|is not in it)" "$p/1" "$work/e.parts/2" $to
   refused 1 "$log: no partial result" "$p/1" "$log" $to
-  refused 1 "$work: Is a directory" "$p/1" "$work" $to
+  refused 1 "$work: a folder; which partial results?" "$p/1" "$work" $to
   refused 1 "$work/none: No such file" "$work/none" $to
   shards f 2 "$work/logs"
   mv "$work/f.parts/2.parquet" "$work/away"

@@ -115,7 +115,8 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
   if (e == 0 && !(s->f = fdopen(fd, "r"))) e = -errno;
   if (e < 0) {
     if (fd >= 0) close(fd);
-    ni_run_fail(r, e, "%s: %s", path, strerror(-e));
+    if (e == -EISDIR) ni_run_fail(r, e, "%s: a folder; which partial results? give their files (summary --partial writes them)", path);
+    else ni_run_fail(r, e, "%s: %s", path, strerror(-e));
     return e;
   }
   s->left = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;

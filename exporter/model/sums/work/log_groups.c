@@ -62,6 +62,6 @@ int ni_log_groups_read(struct ni_run *r) {
     e = take_line(r, line, line_no);
   }
   if (e == 0 && !g->n) ni_run_fail(r, e = -EINVAL, "%.200s: no group in it; want lines NAME: GLOB...", path);
-  if (e < 0) ni_run_fail(r, e, "%.200s: %s", path, strerror(-e)); /* the first text stays */
+  if (e < 0) ni_run_fail(r, e, "--groups %.200s: %s", path, strerror(-e)); /* the first text stays */
   return e;
 }

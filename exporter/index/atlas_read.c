@@ -67,25 +67,41 @@ static bool wanted_granule(const struct ni_granules *g, const struct ni_granule 
 static int add_part(struct ni_scan_parts *out, size_t *cap, uint64_t from, uint64_t to) {
   size_t n = (size_t)out->n;
   if (!ni_array_room(out->at, n, *cap)) return -ENOMEM;
-  out->at[out->n++] = (struct ni_range){from, to};
+  out->at[out->n++] = (struct ni_range){.from = from, .to = to};
   return 0;
 }
 
-/* Adds the wanted granules, whose bytes must be those of the index. -ESTALE: they are not. */
+/* The granule has the bytes that the index knows. *fd -1: not open yet. */
+static bool sound(const char *path, int *fd, const struct ni_granule *x) {
+  uint32_t crc;
+  if (*fd < 0) *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  return *fd >= 0 && ni_atlas_sum(*fd, x->at, x->bytes, &crc) == 0 && crc == x->crc;
+}
+
+/* Adds a wanted granule, to the part before it where that ends here. -ESTALE: its bytes are not those of the index. */
+static int add_granule(const struct ni_granules *g, const char *path, int *fd, size_t i, struct ni_scan_parts *out, size_t *cap) {
+  const struct ni_granule *x = &g->item[i], *next = i + 1 < g->n && x[1].entry.n ? x + 1 : NULL;
+  struct ni_range *r = out->n > 1 ? &out->at[out->n - 1] : NULL;
+  const bool on = r && out->behind == x->at && x->at - r->from < PART_BYTES;
+  int e = 0;
+  if (!sound(path, fd, x) || (next && !sound(path, fd, next))) return -ESTALE;
+  if (!on && (e = add_part(out, cap, x->at, 0)) < 0) return e;
+  r = &out->at[out->n - 1];
+  if (!on) r->entry = x->entry;
+  out->behind = x->at + x->bytes;
+  /* Where the next one begins in a member, the last line of this one ends there: then so much text tells its end. */
+  out->text = (on ? out->text : 0) + x->text;
+  r->text = next ? out->text : 0;
+  r->to = next ? next->at + next->bytes : out->behind;
+  return 0;
+}
+
+/* Adds the wanted granules. */
 static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w, struct ni_scan_parts *out, size_t *cap) {
   bool *sort = wanted_sorts(g, w);
   int fd = -1, e = sort ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < g->n; i++) {
-    const struct ni_granule *x = &g->item[i];
-    uint32_t crc;
-    if (!wanted_granule(g, x, w, sort)) continue;
-    if (fd < 0 && (fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0) e = -ESTALE;
-    if (e == 0 && (ni_atlas_sum(fd, x->at, x->bytes, &crc) < 0 || crc != x->crc)) e = -ESTALE;
-    struct ni_range *before = out->n > 1 ? &out->at[out->n - 1] : NULL;
-    if (e < 0) break;
-    if (before && before->to == x->at && before->to - before->from < PART_BYTES) before->to += x->bytes;
-    else e = add_part(out, cap, x->at, x->at + x->bytes);
-  }
+  for (size_t i = 0; e == 0 && i < g->n; i++)
+    if (wanted_granule(g, &g->item[i], w, sort)) e = add_granule(g, path, &fd, i, out, cap);
   if (fd >= 0) close(fd);
   free(sort);
   return e;

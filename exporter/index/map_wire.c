@@ -110,6 +110,23 @@ static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_gra
   wire_list(w, g, x);
 }
 
+/* Whoever wrote the window: ni_reader_open() bears anything. */
+static void wire_entry(struct ni_wire *w, struct ni_granule *x) {
+  struct ni_member_entry *e = &x->entry;
+  uint32_t bits = e->bits;
+  ni_wire_u64(w, &x->text);
+  ni_wire_u32(w, &e->n);
+  if (!e->n) return;
+  ni_wire_below(w, &bits, 8);
+  ni_wire_u32(w, &e->skip);
+  const uint8_t *window = ni_wire_bytes(w, e->window, e->n);
+  if (!w->load) return;
+  w->bad |= !window || x->text > INT64_MAX;
+  e->bits = (uint8_t)bits;
+  e->window = window;
+  if (w->bad) e->n = 0;
+}
+
 static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
   size_t n = g->n;
   int64_t before_us = 0;
@@ -125,6 +142,7 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
     }
     struct ni_granule *x = &g->item[i];
     wire_granule(w, g, x, &before_us);
+    if (g->entries) wire_entry(w, x);
     w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records;
     at += x->bytes;
     records += x->records;
@@ -141,7 +159,9 @@ void ni_map_wire(struct ni_wire *w, struct ni_granules *g) {
   ni_wire_bool(w, &g->closed);
   ni_wire_bool(w, &g->gzip);
   ni_wire_bool(w, &g->proxy);
+  ni_wire_bool(w, &g->entries);
   ni_wire_u64(w, &g->records);
+  if (g->records) ni_wire_i64(w, &g->origin_ns);
   ni_wire_count(w, &contexts, 8);
   for (size_t i = 0; i < contexts && !w->bad; i++) wire_context(w, g, i);
   ni_wire_count(w, &sorts, 4);

@@ -17,12 +17,12 @@
 #include "exporter/model/ledger/ledger.h"
 
 /* Raise it with whatever changes what is in it and not one of the numbers below. */
-enum { FORMAT = 2, FIXED_BYTES = 24, CRC_BYTES = 4 };
+enum { FORMAT = 3, FIXED_BYTES = 24, CRC_BYTES = 4 };
 #define BYTES_MAX (UINT64_C(4) << 30)
 static const char magic[8] = "NCCLIDX";
 
 static uint32_t rules(void) {
-  static const uint64_t shape[] = {FORMAT, NI_BORDER_GZIP, NI_BORDER_PLAIN, NI_SORTS_MAX, NI_KEPT_MAX, NI_MAX_LINE_BYTES,
+  static const uint64_t shape[] = {FORMAT, NI_BORDER_GZIP, NI_BORDER_PLAIN, NI_BORDER_TEXT, NI_SORTS_MAX, NI_KEPT_MAX, NI_MAX_LINE_BYTES,
                                    NI_REJ_COUNT, NI_EVENT_COUNT, NI_IMPLAUSIBLE_COUNT, NI_PROBLEM_COUNT, NI_LEDGER_NAMES,
                                    NI_LEDGER_SAMPLES, NI_LEDGER_WHERES, NI_SEQ_SET_MAX, NI_LINE_KIND_COUNT};
   uint32_t crc = 0;

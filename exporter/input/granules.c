@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
@@ -19,10 +18,11 @@ int64_t ni_start_ns(const struct ni_line *l) {
   return first ? first : NI_NO_START;
 }
 
-int64_t ni_op_time_us(const struct ni_line *l) {
-  int64_t start = ni_start_ns(l);
+static inline int64_t time_us(const struct ni_line *l, int64_t start) {
   return start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
 }
+
+int64_t ni_op_time_us(const struct ni_line *l) { return time_us(l, ni_start_ns(l)); }
 
 static int add_granule(struct ni_granules *g, uint64_t at) {
   if (!ni_array_room(g->item, g->n, g->cap)) return -ENOMEM;
@@ -39,6 +39,7 @@ struct ni_granules *ni_granules_new(uint64_t from) {
     g = NULL;
   }
   if (g) g->last_sort = UINT32_MAX;
+  if (g) g->origin_ns = INT64_MAX;
   return g;
 }
 
@@ -62,6 +63,8 @@ void ni_granules_free(struct ni_granules *g) {
   for (size_t i = 0; i < g->n_sorts; i++) free((char *)(uintptr_t)g->sort[i].func);
   ni_index_free(&g->sort_at);
   ni_index_free(&g->context_at);
+  for (size_t i = 0; i < g->n; i++)
+    if (g->item[i].own) free((uint8_t *)(uintptr_t)g->item[i].entry.window);
   free(g->item);
   free(g->context);
   free(g->sort);
@@ -130,41 +133,49 @@ static int has_sort(struct ni_granules *g, uint32_t sort) {
 }
 
 static int find_context(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
-  unsigned slot = l->head_no % (sizeof g->head / sizeof *g->head);
-  if (l->head_no && g->head[slot].head_no == l->head_no) {
-    *out = g->head[slot].context;
-    return 0;
-  }
   *out = g->last_sort < g->n_sorts ? g->sort[g->last_sort].context : 0;
   bool before = g->last_sort < g->n_sorts && same_context(&g->context[*out], &l->ident, &l->meta);
-  int e = before ? 0 : ni_granules_context(g, &l->ident, &l->meta, out);
-  g->head[slot].head_no = l->head_no;
-  g->head[slot].context = *out;
-  return e;
+  return before ? 0 : ni_granules_context(g, &l->ident, &l->meta, out);
 }
 
+/* Records of the same head and function follow each other in the same few turns. */
 static int find_sort(struct ni_granules *g, const struct ni_line *l, enum ni_sort_kind kind, const char *func, uint32_t *out) {
+  size_t n = strlen(func);
+  unsigned slot = (l->head_no * 32 + (unsigned)(n * 5 + (uint8_t)func[n / 2] + kind) % 32) % (sizeof g->met / sizeof *g->met);
+  if (l->head_no && g->met[slot].head_no == l->head_no) {
+    const struct ni_granule_sort *s = &g->sort[*out = g->met[slot].sort];
+    if (s->kind == kind && strcmp(s->func, func) == 0) return 0;
+  }
   uint32_t context;
   int e = find_context(g, l, &context);
+  if (e == 0) e = ni_granules_sort(g, context, kind, func, out);
   if (e < 0) return e;
-  unsigned slot = context * 5 + kind;
-  for (const char *p = func; *p && p < func + 8; p++) slot = slot * 3 + (uint8_t)*p;
-  uint32_t *recent = &g->recent[slot % (sizeof g->recent / sizeof *g->recent)];
-  const struct ni_granule_sort *s = *recent ? &g->sort[*recent - 1] : NULL;
-  bool met = s && s->context == context && s->kind == kind && strcmp(s->func, func) == 0;
-  *out = met ? *recent - 1 : 0;
-  if (!met) e = ni_granules_sort(g, context, kind, func, out);
-  if (e == 0) *recent = *out + 1;
-  g->last_sort = *out;
+  g->met[slot].head_no = l->head_no;
+  g->met[slot].sort = g->last_sort = *out;
   g->odd |= g->n_sorts > NI_SORTS_MAX;
-  return e;
+  return 0;
+}
+
+/* The granule that is open begins with it. */
+static int copy_entry(struct ni_granule *x, const struct ni_member_entry *from) {
+  uint8_t *window = from->n ? malloc(from->n) : NULL;
+  if (!from->n) return 0;
+  if (!window) return -ENOMEM;
+  x->entry = *from;
+  x->entry.window = memcpy(window, from->window, from->n);
+  x->own = true;
+  return 0;
 }
 
 int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
   struct ni_granule *x = last(g);
   x->crc = b->crc;
   x->bytes = b->at - x->at;
-  return add_granule(g, b->at);
+  x->text = b->text - g->text_at;
+  g->text_at = b->text;
+  g->entries |= b->entry.n != 0;
+  int e = add_granule(g, b->at);
+  return e < 0 ? e : copy_entry(last(g), &b->entry);
 }
 
 #define WIDEN(low, high, value) \
@@ -176,7 +187,7 @@ int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
 static int take_operation(struct ni_granules *g, const struct ni_line *l) {
   struct ni_granule *x = last(g);
   uint32_t sort;
-  int64_t us = ni_op_time_us(l);
+  const int64_t start = ni_start_ns(l), us = time_us(l, start), ns = ni_time_ns(start, l->meta.dump_timestamp_us);
   int e = find_sort(g, l, NI_SORT_OP, l->op.func, &sort);
   if (e < 0) return e;
   struct ni_granule_sort *s = &g->sort[sort];
@@ -184,6 +195,7 @@ static int take_operation(struct ni_granules *g, const struct ni_line *l) {
   g->records++;
   x->records++;
   s->records++;
+  if (ns < g->origin_ns) g->origin_ns = ns;
   WIDEN(x->first_us, x->last_us, us);
   WIDEN(x->min_bytes, x->max_bytes, l->op.msg_bytes);
   WIDEN(x->min_sn, x->max_sn, l->op.sn);
@@ -242,6 +254,7 @@ void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
   g->gzip = ni_reader_stats(r)->gzip;
   x->crc = rest.crc;
   x->bytes = rest.at > x->at ? rest.at - x->at : 0;
+  x->text = rest.text - g->text_at;
   g->end = x->at + x->bytes;
 }
 
@@ -254,8 +267,9 @@ static int by_number(const void *a, const void *b) {
 static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const struct ni_granule *x, const uint32_t *sort) {
   struct ni_granule *y = last(a);
   int e = 0;
-  y->crc = y->bytes ? (uint32_t)crc32_combine(y->crc, x->crc, (z_off_t)x->bytes) : x->crc;
+  y->crc = y->bytes ? ni_crc32_join(y->crc, x->crc, x->bytes) : x->crc;
   y->bytes += x->bytes;
+  y->text += x->text;
   y->records += x->records;
   if (x->records) {
     WIDEN(y->first_us, y->last_us, x->first_us);
@@ -308,6 +322,7 @@ int ni_granules_join(struct ni_granules **into, struct ni_granules *b) {
     /* Only where a range ends can two be in the same stretch; in one map borders are apart as they should be. */
     bool same = last(a)->bytes == 0 || (i == 0 && stretch(b->gzip, x->at) == stretch(b->gzip, last(a)->at));
     if (!same) e = add_granule(a, x->at);
+    if (e == 0 && !same) e = copy_entry(last(a), &x->entry);
     if (e == 0) e = add_to_last(a, b, x, sort);
   }
   if (e == 0 && !a->odd && b->n_kept) {
@@ -320,6 +335,8 @@ int ni_granules_join(struct ni_granules **into, struct ni_granules *b) {
   a->end = b->end;
   a->closed = b->closed;
   a->gzip = b->gzip;
+  a->entries |= b->entries;
+  if (b->origin_ns < a->origin_ns) a->origin_ns = b->origin_ns;
   a->proxy |= b->proxy;
   a->series |= b->series;
   a->odd |= e < 0 || a->n_sorts > NI_SORTS_MAX;

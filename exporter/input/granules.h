@@ -23,12 +23,19 @@
 #include "exporter/base/index.h"
 #include "format/line.h"
 #include "line_reader.h"
+#include "line_split.h"
 
 #define NI_NO_START INT64_MIN
 /* Unix ns of the start on the GPU, or of the first channel in verbose logs; NI_NO_START when the line does not tell. Any thread. */
 int64_t ni_start_ns(const struct ni_line *l);
 /* When an operation began, or was written where the line does not tell; Unix us. By this --since and --until choose. */
 int64_t ni_op_time_us(const struct ni_line *l);
+
+/* When a record was, in Unix ns: its start, or the dump where no start is known. */
+static inline int64_t ni_time_ns(int64_t start_ns, uint64_t dump_us) {
+  if (start_ns != NI_NO_START) return start_ns;
+  return (int64_t)(dump_us < INT64_MAX / 1000 ? dump_us : INT64_MAX / 1000) * 1000;
+}
 
 enum { NI_SORTS_MAX = 4096, NI_KEPT_MAX = 256 << 10 }; /* a file with more is odd */
 
@@ -37,7 +44,10 @@ struct ni_granule {
   uint64_t records;
   int64_t first_us, last_us;     /* of its operations; with records > 0, like all below */
   uint64_t min_bytes, max_bytes, min_sn, max_sn;
+  uint64_t text;                 /* from its first line to that of the next; only where some granule begins in a member */
   uint32_t crc;                  /* of the bytes in the file */
+  struct ni_member_entry entry;         /* n 0: none. own: the window is the map's, else that of the bytes that it was read from */
+  bool own;
   uint32_t first_sort, n_sorts;  /* in list: numbers of sorts, ascending */
 };
 
@@ -66,13 +76,16 @@ struct ni_granules {
   bool closed;                   /* it ends behind a whole line and a whole member: what comes behind may be read alone */
   bool gzip;
   bool proxy, series;            /* has lines of the proxy; of counters */
+  bool entries;                  /* some granule begins in a member */
   uint64_t records, end;         /* end: byte of the file behind the last granule */
+  int64_t origin_ns;             /* the earliest time of a record, as ni_time_ns() has it; with records */
   /* While it is made. */
   struct ni_index sort_at, context_at;
   uint32_t *seen;                /* of each sort: 1 + the granule that has it last */
   size_t cap_seen;
-  struct { uint32_t head_no, context; } head[8];
-  uint32_t last_sort, recent[32]; /* recent: 1 + sorts that were met, where a sum of their names says */
+  struct { uint32_t head_no, sort; } met[512]; /* by head and function: the sort that a record of them had */
+  uint32_t last_sort;
+  uint64_t text_at;              /* place of the first line of the granule */
   uint64_t lines;
   bool marker;                   /* the granule has had one */
 };

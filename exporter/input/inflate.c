@@ -1,7 +1,6 @@
 #include "inflate.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -11,7 +10,7 @@
 #endif
 
 struct ni_inflater {
-  bool is_zlib;
+  bool is_zlib, blocks;
   z_stream zs;
 #ifdef NI_HAVE_ISAL
   struct inflate_state isal;
@@ -34,7 +33,8 @@ int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
 #endif
   struct ni_inflater *z = calloc(1, sizeof *z);
   if (!z) return -ENOMEM;
-  z->is_zlib = engine == NI_INFLATE_ZLIB;
+  z->is_zlib = engine != NI_INFLATE_ISAL;
+  z->blocks = engine == NI_INFLATE_BLOCKS;
   if (z->is_zlib && inflateInit2(&z->zs, 15 + 16) != Z_OK) {
     free(z);
     return -ENOMEM;
@@ -55,7 +55,7 @@ void ni_inflater_free(struct ni_inflater *z) {
 
 void ni_inflater_reset(struct ni_inflater *z) {
   if (z->is_zlib) {
-    inflateReset(&z->zs);
+    inflateReset2(&z->zs, 15 + 16);
     return;
   }
 #ifdef NI_HAVE_ISAL
@@ -73,7 +73,7 @@ static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **i
   z->zs.next_out = *out;
   z->zs.avail_out = no;
   z->zs.msg = NULL;
-  int r = inflate(&z->zs, Z_NO_FLUSH);
+  int r = inflate(&z->zs, z->blocks ? Z_BLOCK : Z_NO_FLUSH);
   *in = z->zs.next_in;
   *in_len -= ni - z->zs.avail_in;
   *out = z->zs.next_out;
@@ -119,6 +119,33 @@ enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **i
 #endif
   return step_zlib(z, in, in_len, out, out_len);
 }
+
+bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *bits) {
+  *bits = (unsigned)z->zs.data_type & 7;
+  return z->blocks && (z->zs.data_type & 128) && !(z->zs.data_type & 64);
+}
+
+size_t ni_inflater_window(struct ni_inflater *z, uint8_t window[NI_WINDOW_BYTES]) {
+  uInt n = 0;
+  return inflateGetDictionary(&z->zs, window, &n) == Z_OK ? n : 0;
+}
+
+int ni_inflater_enter(struct ni_inflater *z, unsigned bits, uint8_t byte, const uint8_t *window, size_t n) {
+  int left = bits ? byte >> (8 - bits) : 0;
+#ifdef NI_HAVE_ISAL
+  if (!z->is_zlib) {
+    isal_inflate_reset(&z->isal);
+    z->isal.crc_flag = ISAL_DEFLATE;
+    z->isal.read_in = (uint64_t)left;
+    z->isal.read_in_length = (int32_t)bits;
+    return isal_inflate_set_dict(&z->isal, (uint8_t *)(uintptr_t)window, (uint32_t)n) == COMP_OK ? 0 : -EBADMSG;
+  }
+#endif
+  bool fine = inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
+  return fine && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
+}
+
+uint32_t ni_crc32_join(uint32_t crc, uint32_t behind, uint64_t n) { return (uint32_t)crc32_combine(crc, behind, (z_off_t)n); }
 
 uint32_t ni_crc32(uint32_t crc, const void *bytes, size_t n) {
 #ifdef NI_HAVE_ISAL

@@ -6,44 +6,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "exporter/base/array.h"
 #include "gzip_header.h"
+#include "line_border.h"
 #include "format/line.h"
 #include "parse/parse.h"
 
-enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000 };
-
-struct ni_reader {
-  int fd;
-  int error;             /* of a failed read, until it is reported */
-  bool end_of_file, end_of_text, in_member;
-  uint64_t at;           /* file offset of in[in_len] */
-  uint64_t to;
-  uint64_t member_at;
-  uint8_t *in;
-  size_t in_pos, in_len;
-  struct ni_inflater *inflater;
-  char *text;
-  size_t size;           /* of text, without the padding */
-  size_t pos, searched, end; /* text[pos..searched) holds no line feed, text[searched..end) was not looked at */
-  size_t max_line;
-  uint64_t skipped;      /* bytes already dropped of a line that is too long */
-  struct ni_reader_stats stats;
-  /* Borders. Places in the text are counted from the beginning of the range, in plain files from that of the file. */
-  bool borders, at_border;
-  char last;             /* of the text so far */
-  uint64_t text_at;      /* the place of text[0] */
-  uint64_t entered;      /* the border before, in the file */
-  uint32_t crc;          /* of the file from there on */
-  size_t summed;         /* plain: text[0..summed) is in crc */
-  struct mark {
-    uint64_t text;
-    struct ni_border b;
-  } maybe, *mark, here;  /* maybe: a member begins there, but its text is yet to come. mark: of lines to be handed out */
-  uint32_t crc_behind;   /* of the file from maybe on */
-  size_t n_marks, cap_marks, next_mark;
-};
+enum { TRAILER_BYTES = 8 }; /* of a gzip member */
 
 /* Reads at the reader's place; 0 at the end of the range. */
 static size_t read_some(struct ni_reader *r, void *buf, size_t n) {
@@ -63,8 +34,7 @@ static size_t read_some(struct ni_reader *r, void *buf, size_t n) {
   return (size_t)got;
 }
 
-/* Makes in hold at least want bytes unless the file ends before. */
-static size_t look_ahead(struct ni_reader *r, size_t want) {
+size_t ni_reader_look_ahead(struct ni_reader *r, size_t want) {
   while (r->in_len - r->in_pos < want && !r->end_of_file) {
     memmove(r->in, r->in + r->in_pos, r->in_len - r->in_pos);
     r->in_len -= r->in_pos;
@@ -73,8 +43,6 @@ static size_t look_ahead(struct ni_reader *r, size_t want) {
   }
   return r->in_len - r->in_pos;
 }
-
-static uint64_t in_offset(const struct ni_reader *r) { return r->at - (r->in_len - r->in_pos); }
 
 static void damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at) {
   if (!r->stats.damages++) {
@@ -94,80 +62,22 @@ static void drop_partial(struct ni_reader *r) {
   if (!lf) r->skipped = 0;
 }
 
-static const char head[] = NI_LINE_HEAD;
-
-/* The bytes of the file that were used up. */
-static void sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
-  if (!r->borders || !n) return;
-  r->crc = ni_crc32(r->crc, bytes, n);
-  if (r->maybe.b.at) r->crc_behind = ni_crc32(r->crc_behind, bytes, n);
-}
-
-/* A member is over: does a border come here? */
-static void may_enter(struct ni_reader *r) {
-  uint64_t at = in_offset(r);
-  r->maybe.b.at = 0;
-  if (!r->borders || r->last != '\n' || at / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP) return;
-  r->maybe = (struct mark){r->text_at + r->end, {at, r->crc}};
-  r->crc_behind = 0;
-}
-
-/* The text of the member that began there is here. */
-static int enter(struct ni_reader *r) {
-  struct mark *m = &r->maybe;
-  if (!m->b.at || r->text_at + r->end < m->text + sizeof head - 1) return 0;
-  if (m->text >= r->text_at && memcmp(r->text + (m->text - r->text_at), head, sizeof head - 1) == 0) {
-    if (r->next_mark == r->n_marks) r->next_mark = r->n_marks = 0;
-    if (!ni_array_room(r->mark, r->n_marks, r->cap_marks)) return -ENOMEM;
-    r->mark[r->n_marks++] = *m;
-    r->entered = m->b.at;
-    r->crc = r->crc_behind;
-  }
-  m->b.at = 0;
-  return 0;
-}
-
-/* Plain text up to there goes into the sum. */
-static void sum_text(struct ni_reader *r, size_t to) {
-  if (r->borders && !r->stats.gzip) r->crc = ni_crc32(r->crc, r->text + r->summed, to - r->summed);
-  r->summed = to;
-}
-
-/* The line from pos on is handed out next. */
-static void look_for_border(struct ni_reader *r, size_t len) {
-  uint64_t at = r->text_at + r->pos;
-  r->at_border = false;
-  if (!r->stats.gzip) {
-    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN ||
-        memcmp(r->text + r->pos, head, sizeof head - 1) != 0)
-      return;
-    sum_text(r, r->pos);
-    r->here = (struct mark){at, {at, r->crc}};
-    r->entered = at;
-    r->crc = 0;
-    r->at_border = true;
-  } else if (r->next_mark < r->n_marks && r->mark[r->next_mark].text <= at) {
-    r->here = r->mark[r->next_mark++];
-    r->at_border = r->here.text == at; /* it always is: the text before it ends with a line feed */
-  }
-}
-
 /* Between members: true when the next one begins at in[in_pos]. */
 static bool find_member(struct ni_reader *r) {
   bool reported = false;
   for (;;) {
-    size_t n = look_ahead(r, NI_GZIP_HEADER_BYTES);
+    size_t n = ni_reader_look_ahead(r, NI_GZIP_HEADER_BYTES);
     const uint8_t *p = r->in + r->in_pos;
     if (n == 0) break;
     if (n >= NI_GZIP_HEADER_BYTES ? ni_gzip_header(p) : (p[0] == 0x1f && (n < 2 || p[1] == 0x8b))) return true;
     if (*p != 0) {
       /* tar and tape pad with zeros; anything else is told. */
-      if (!reported) damage(r, NI_INF_END, in_offset(r));
+      if (!reported) damage(r, NI_INF_END, ni_reader_at(r));
       reported = true;
       r->stats.garbage_bytes++;
     }
-    sum(r, p, 1);
     r->in_pos++;
+    ni_border_sum(r, p, 1);
   }
   r->end_of_text = true;
   return false;
@@ -176,7 +86,7 @@ static bool find_member(struct ni_reader *r) {
 /* After damage: looks for the next member, from the byte after the damaged one's first where the data was bad. */
 static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   drop_partial(r);
-  r->in_member = false;
+  r->in_member = r->by_blocks = r->entered_within = false;
   if (what != NI_INF_BAD_CHECKSUM) {
     r->stats.file_bytes -= r->at - (r->member_at + 1);
     r->at = r->member_at + 1;
@@ -184,7 +94,7 @@ static void resync(struct ni_reader *r, enum ni_inflate_result what) {
     r->end_of_file = false;
   }
   for (;;) {
-    size_t n = look_ahead(r, NI_GZIP_HEADER_BYTES);
+    size_t n = ni_reader_look_ahead(r, NI_GZIP_HEADER_BYTES);
     if (n < NI_GZIP_HEADER_BYTES) break;
     /* memchr first: the byte is rare. */
     const uint8_t *p = r->in + r->in_pos, *hit = memchr(p, 0x1f, n - NI_GZIP_HEADER_BYTES + 1);
@@ -195,38 +105,59 @@ static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   r->end_of_text = true;
 }
 
+/* So much text was made behind end: a range that begins and ends in a member has less. */
+static void took_text(struct ni_reader *r, size_t made) {
+  r->member_text += made;
+  r->stats.text_bytes += made;
+  if (r->skip && made) {
+    size_t n = r->skip < made ? (size_t)r->skip : made;
+    memmove(r->text + r->end, r->text + r->end + n, made - n);
+    r->skip -= n;
+    made -= n;
+  }
+  if (made >= r->left) {
+    made = (size_t)r->left;
+    r->end_of_text = true;
+  }
+  r->left -= made;
+  r->end += made;
+  if (made) r->last = r->text[r->end - 1];
+}
+
 static int fill_gzip(struct ni_reader *r) {
+  unsigned bits;
   while (r->end < r->size && !r->end_of_text) {
     if (!r->in_member) {
       if (!find_member(r)) break;
-      r->member_at = in_offset(r);
+      r->member_at = ni_reader_at(r);
       r->in_member = true;
+      r->member_text = r->point_text = 0;
       r->stats.members++;
       ni_inflater_reset(r->inflater);
     }
-    look_ahead(r, 1);
+    ni_border_by_blocks(r);
+    ni_reader_look_ahead(r, 1);
     const uint8_t *in = r->in + r->in_pos;
     size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = r->size - r->end, out_had = out_left;
     uint8_t *out = (uint8_t *)r->text + r->end;
-    enum ni_inflate_result z = ni_inflater_step(r->inflater, &in, &in_left, &out, &out_left);
+    enum ni_inflate_result z = ni_inflater_step(r->by_blocks ? r->blocks : r->inflater, &in, &in_left, &out, &out_left);
     r->in_pos = r->in_len - in_left;
-    r->end += out_had - out_left;
-    r->stats.text_bytes += out_had - out_left;
-    sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
-    if (out_had > out_left) r->last = r->text[r->end - 1];
-    if (r->borders && enter(r) < 0) return -ENOMEM;
+    took_text(r, out_had - out_left);
+    ni_border_sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
+    if (ni_border_look(r) < 0) return -ENOMEM;
     if (z == NI_INF_END) {
-      r->in_member = false;
-      may_enter(r);
+      if (r->entered_within) r->in_pos += ni_reader_look_ahead(r, TRAILER_BYTES) < TRAILER_BYTES ? r->in_len - r->in_pos : TRAILER_BYTES;
+      r->in_member = r->by_blocks = r->entered_within = false;
+      ni_border_member(r);
     } else if (z != NI_INF_MORE) {
       damage(r, z, r->member_at);
       resync(r, z);
     } else if (in_had == in_left && out_had == out_left) {
       if (r->end_of_file) {
         r->stats.cut = r->end_of_text = true;
-        damage(r, NI_INF_MORE, in_offset(r));
-      } else if (in_had > 0) {
-        damage(r, NI_INF_BAD_DATA, in_offset(r)); /* no progress with input and room: never loop on it */
+        damage(r, NI_INF_MORE, ni_reader_at(r));
+      } else if (in_had > 0 && !(r->by_blocks && ni_inflater_at_block(r->blocks, &bits))) {
+        damage(r, NI_INF_BAD_DATA, ni_reader_at(r)); /* no progress with input and room: never loop on it */
         resync(r, NI_INF_BAD_DATA);
       }
     }
@@ -250,13 +181,13 @@ static int make_room(struct ni_reader *r) {
   size_t have = r->end - r->pos;
   if (r->skipped || have > r->max_line) {
     r->skipped += have;
-    sum_text(r, r->end);
+    ni_border_text(r, r->end);
     r->text_at += r->end;
     r->pos = r->searched = r->end = r->summed = 0;
     return 0;
   }
   if (r->pos > 0) {
-    sum_text(r, r->pos);
+    ni_border_text(r, r->pos);
     r->summed = 0;
     r->text_at += r->pos;
     memmove(r->text, r->text + r->pos, have);
@@ -274,7 +205,8 @@ static int make_room(struct ni_reader *r) {
 
 static void hand_out(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
   size_t len = line_end - r->pos;
-  if (r->borders) look_for_border(r, len);
+  r->at_border = false;
+  if (r->borders && (!r->stats.gzip || r->next_mark < r->n_marks)) ni_border_line(r, len);
   out->text = r->text + r->pos;
   out->room = r->size + NI_PARSE_PADDING - r->pos;
   out->unterminated = !terminated;
@@ -320,6 +252,18 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
   }
 }
 
+/* The range begins within a member. */
+static int enter(struct ni_reader *r, const struct ni_member_entry *x) {
+  uint8_t window[NI_WINDOW_BYTES], byte = r->in_len ? r->in[0] : 0;
+  uLongf n = sizeof window;
+  if (uncompress(window, &n, x->window, x->n) != Z_OK) return -EBADMSG;
+  r->in_pos = x->bits && r->in_len;
+  r->in_member = r->entered_within = true;
+  r->member_at = r->at - r->in_len;
+  r->skip = x->skip;
+  return ni_inflater_enter(r->inflater, x->bits, byte, window, n);
+}
+
 int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_reader_options *opt) {
   static const struct ni_reader_options defaults;
   int e = -ENOMEM;
@@ -331,6 +275,8 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   r->size = TEXT_BYTES;
   r->at = r->entered = opt->from;
   r->borders = opt->borders;
+  r->summed_to = opt->from;
+  r->left = opt->text ? opt->text : UINT64_MAX;
   r->to = opt->to ? opt->to : UINT64_MAX >> 1;
   r->text = calloc(1, r->size + NI_PARSE_PADDING);
   r->in = malloc(IN_BYTES);
@@ -348,10 +294,11 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
     goto fail;
   }
   posix_fadvise(r->fd, (off_t)r->at, 0, POSIX_FADV_SEQUENTIAL);
-  size_t n = look_ahead(r, 3);
-  r->stats.gzip = n >= 2 && r->in[0] == 0x1f && r->in[1] == 0x8b;
+  size_t n = ni_reader_look_ahead(r, 3);
+  r->stats.gzip = opt->entry.n || (n >= 2 && r->in[0] == 0x1f && r->in[1] == 0x8b);
   if (r->stats.gzip) {
     e = ni_inflater_open(&r->inflater, opt->engine);
+    if (e == 0 && opt->entry.n) e = enter(r, &opt->entry);
     if (e < 0) goto fail;
   } else {
     /* A byte order mark is no part of the first line. */
@@ -375,21 +322,11 @@ void ni_reader_close(struct ni_reader *r) {
   if (!r) return;
   if (r->fd >= 0) close(r->fd);
   ni_inflater_free(r->inflater);
+  ni_inflater_free(r->blocks);
   free(r->in);
   free(r->text);
-  free(r->mark);
+  ni_border_free(r);
   free(r);
 }
 
 const struct ni_reader_stats *ni_reader_stats(const struct ni_reader *r) { return &r->stats; }
-
-bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
-  if (r->at_border) *out = r->here.b;
-  return r->at_border;
-}
-
-bool ni_reader_rest(struct ni_reader *r, struct ni_border *out) {
-  sum_text(r, r->end);
-  *out = (struct ni_border){r->at, r->crc};
-  return r->borders && !r->stats.damages && !r->in_member && r->last == '\n';
-}

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "inflate.h"
+#include "line_split.h"
 
 #define NI_MAX_LINE_BYTES (1u << 20)
 
@@ -30,20 +31,26 @@ struct ni_reader_options {
   size_t max_line_bytes; /* 0: NI_MAX_LINE_BYTES */
   enum ni_inflate_engine engine;
   uint64_t from, to;     /* bytes of the file, from ni_reader_split(); 0, 0: all of it */
+  uint64_t text;         /* 0, or so much text and no more */
+  struct ni_member_entry entry; /* where from lies in a member */
   bool borders;          /* ni_reader_border() is asked for */
 };
 
 /*
  * Where a file can be entered, and what lies before: the first line with a header of its own in each so many bytes of the file,
  * counted from its beginning (NI_BORDER_GZIP, NI_BORDER_PLAIN), in gzip the first one that begins a member. So borders are the same
- * whatever ranges the file is read in.
+ * whatever ranges the file is read in. In a gzip member of much text also blocks of deflate, about NI_BORDER_TEXT of text apart: their
+ * line is the first one with a header behind them (line_border.h).
  */
 struct ni_border {
   uint64_t at;           /* byte of the file */
+  uint64_t text;         /* place of the line, in the text of the range */
+  struct ni_member_entry entry; /* n > 0: within a member; the window is the reader's, until its next line */
   uint32_t crc;          /* CRC-32 of the bytes of the file from the border before, or the beginning of the range, to here */
 };
 #define NI_BORDER_GZIP (16u << 10)
 #define NI_BORDER_PLAIN (256u << 10)
+#define NI_BORDER_TEXT (4u << 20)
 #define NI_LINE_HEAD "{\"header\"" /* a line that begins so belongs to no marker before it */
 
 struct ni_text {

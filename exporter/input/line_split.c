@@ -108,7 +108,7 @@ int ni_reader_split(const char *path, int want, uint64_t min_bytes, struct ni_ra
     goto out;
   }
   s.size = (uint64_t)st.st_size;
-  out[n++] = (struct ni_range){0, UINT64_MAX >> 1};
+  out[n++] = (struct ni_range){.to = UINT64_MAX >> 1};
   e = 1;
   if (min_bytes > 0 && (uint64_t)want > s.size / min_bytes) want = (int)(s.size / min_bytes);
   if (want < 2 || !S_ISREG(st.st_mode)) goto out;
@@ -126,7 +126,7 @@ int ni_reader_split(const char *path, int want, uint64_t min_bytes, struct ni_ra
     uint64_t cut = gzip ? cut_gzip(&s, at) : cut_plain(&s, at);
     if (cut <= out[n - 1].from || cut >= s.size) continue;
     out[n - 1].to = cut;
-    out[n++] = (struct ni_range){cut, UINT64_MAX >> 1};
+    out[n++] = (struct ni_range){.from = cut, .to = UINT64_MAX >> 1};
   }
   e = n;
 out:

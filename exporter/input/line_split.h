@@ -4,9 +4,19 @@
 
 #include <stdint.h>
 
+/* What must be known to go on in the middle of a gzip member, at a block of deflate. */
+struct ni_member_entry {
+  uint8_t bits;          /* of the byte at `from`, its highest, are of the block; 0: it begins with that byte */
+  uint32_t skip;         /* text before the first line */
+  uint32_t n;            /* bytes of window; 0: no entry, a member or plain text begins there */
+  const uint8_t *window; /* the text before, deflated (zlib); whose it is says who has it */
+};
+
 /* A part of a file that can be read on its own. */
 struct ni_range {
-  uint64_t from, to;
+  uint64_t from, to;     /* bytes of the file */
+  uint64_t text;         /* 0: all of their text; else so much of it */
+  struct ni_member_entry entry;
 };
 
 /*

@@ -11,8 +11,9 @@ enum { LINES_BETWEEN = 4096 }; /* looks at stop(), words of read() */
 struct ni_scan {
   struct ni_parser *parser;
   struct ni_line line;
-  /* The marker whose records follow; its texts lie in words. */
+  /* The marker whose records follow; its texts lie in words. head_no: for them, behind the parser's numbers. */
   bool in_marker;
+  uint32_t head_no;
   uint64_t marker_line, announced, followed;
   struct ni_ident ident;
   struct ni_meta meta;
@@ -73,6 +74,7 @@ static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line
     *text[i] = copy;
   }
   s->in_marker = true;
+  s->head_no = (s->head_no + 1) | UINT32_C(1) << 31;
   s->marker_line = line_no;
   s->announced = l->stats.records[0] + l->stats.records[1] + l->stats.proxy_records;
   s->followed = 0;
@@ -85,8 +87,6 @@ static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t li
   if (!l->has_header) {
     if (!s->in_marker) return tell(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
     s->followed++;
-    l->ident = s->ident;
-    l->meta = s->meta;
   } else if (l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting) {
     e = close_marker(s, to);
     if (e == 0) e = open_marker(s, l, line_no);
@@ -95,9 +95,17 @@ static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t li
   return e < 0 ? e : to->take(to->arg, l, line_no);
 }
 
+/* A record without a header is of whom the marker says. */
+static void take_marker(struct ni_scan *s) {
+  s->line.ident = s->ident;
+  s->line.meta = s->meta;
+  s->line.head_no = s->head_no;
+}
+
 static int map_line(struct ni_scan *s, struct ni_granules *g, const struct ni_reader *reader, const struct ni_text *t, bool sound) {
   struct ni_border b;
   int e = ni_reader_border(reader, &b) ? ni_granules_border(g, &b) : 0;
+  sound = sound && (s->line.has_header || s->in_marker);
   return e < 0 || !sound ? e : ni_granules_take(g, &s->line, t->text, t->len);
 }
 
@@ -108,6 +116,7 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
   int e = 0, got = 0;
   for (unsigned since = 1; e == 0 && (got = ni_reader_next(reader, &t)) == 1; since++) {
     enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(s->parser, t.text, t.len, t.room, &s->line);
+    if (why == NI_OK && !s->line.has_header && s->in_marker) take_marker(s);
     if (to->granules && (e = map_line(s, to->granules, reader, &t, why == NI_OK)) < 0) break;
     if (why == NI_OK) e = take_line(s, to, t.line_no);
     else if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
@@ -129,7 +138,9 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
 
 int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *part, const struct ni_scan_to *to,
                  struct ni_scan_end *end) {
-  const struct ni_reader_options opt = {.from = part ? part->from : 0, .to = part ? part->to : 0, .borders = to->granules != NULL};
+  static const struct ni_range all;
+  const struct ni_range *p = part ? part : &all;
+  const struct ni_reader_options opt = {.from = p->from, .to = p->to, .text = p->text, .entry = p->entry, .borders = to->granules != NULL};
   struct ni_scan_end own;
   struct ni_reader *reader;
   if (!end) end = &own;

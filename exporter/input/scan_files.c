@@ -43,7 +43,7 @@ static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *ou
   if (!out->at) return -ENOMEM;
   out->n = want > 1 ? ni_reader_split(f->path, (int)want, 0, out->at) : 0;
   if (out->n < 1) { /* what is wrong with it is told when it is read */
-    out->at[0] = (struct ni_range){0, UINT64_MAX >> 1};
+    out->at[0] = (struct ni_range){.to = UINT64_MAX >> 1};
     out->n = 1;
   }
   return 0;

@@ -4,11 +4,13 @@
   index_same.py BIN LOGGEN TMP same FILTERS [GOLDEN...]  commands and random filters over logs of all kinds
   index_same.py BIN LOGGEN TMP change                    logs that grow, are cut, replaced, overwritten, renamed, deleted, copied
   index_same.py BIN LOGGEN TMP damage FLIPS STEP         flipped bits; cut at every STEP-th length
+  index_same.py BIN LOGGEN TMP size OPS                  at most 2 % of logs with a record, or ten and their accounts, in a member; of one
   index_same.py BIN LOGGEN TMP crowd ROUNDS              eight builders and four readers at once, one killed
 """
 import os, random, re, shutil, signal, subprocess, sys, time
 
 BIN, LOGGEN, TMP, MODE, *REST = sys.argv[1:]
+GROUPS = os.path.join(TMP, "groups")
 FAILED = 0
 os.environ.pop("XDG_CACHE_HOME", None)
 os.environ["HOME"] = os.path.join(TMP, "home")
@@ -39,8 +41,11 @@ def tree(folder):
     return out
 
 
+USES_INDEX = ("check", "summary", "show")
+
+
 def result(command, options, logs, index):
-    args = [command] + options + index + [logs]
+    args = [command] + options + (index if command in USES_INDEX else []) + [logs]
     if command != "summary":
         p = run(args)
         return p.returncode, p.stdout, p.stderr
@@ -112,10 +117,56 @@ def filters(r, big):
     return o
 
 
+def query(r, big, logs):
+    """A command that takes logs, with random filters; also those that know no index, for which there is none."""
+    o = filters(r, big)
+    kind = r.random()
+    if kind < 0.55:
+        if r.random() < 0.3:
+            o += ["--time-granularity", r.choice(["100ms", "1s", "7s"])]
+        if r.random() < 0.2:
+            o += ["--groups", GROUPS]
+        return "summary", o
+    if kind < 0.65:
+        return "show", ["--comm", "world", "--sn", r.choice(["1", "7-9", "300"])]
+    return r.choice([("check", []), ("check", ["--json"]), ("pools", []), ("hang", ["--json"])])
+
+
+def one_member(folder):
+    """Its logs as NVIDIA's come: one gzip member each."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as f:
+            text = f.read()
+        with open(path + ".gz", "wb") as f:
+            f.write(subprocess.run(["gzip", "-cn"], input=text, stdout=subprocess.PIPE, check=True).stdout)
+        os.remove(path)
+
+
+def few(folder):
+    """Records in the order of their markers: of each a few, now of one communicator and now of the other, on hosts of their own."""
+    for k, name in enumerate(sorted(os.listdir(folder))):
+        path = os.path.join(folder, name)
+        with open(path) as f:
+            lines = f.read().splitlines()
+        marks = [l for l in lines if l.startswith('{"header"')]
+        bare = [l for l in lines if not l.startswith('{"header"')]
+        out, at = [], 0
+        for i in range(0, len(bare) - 1, 2):
+            m = re.sub(r'"hostname":"[^"]*"', '"hostname":"host-%d"' % (i // 2 % 5), marks[i // 2 % len(marks)])
+            m = re.sub(r'"coll_records":\d+', '"coll_records":2', m)
+            out += [m] + bare[i:i + 2]
+        with open(path, "w") as f:
+            f.write("\n".join(out) + "\n")
+    return folder
+
+
 def kinds():
     """Logs of all kinds: ours and NVIDIA's; many members, one, plain; mixed; with damage."""
     ours = loggen("ours", "--ranks", "4", "--node", "2", "--ops", "600", "--p2p", "50", *OURS)
-    all_ = [ours, loggen("v43", "--ranks", "2", "--ops", "300", "--format", "v4.3", "--gzip", "--member-lines", "70"),
+    big = loggen("big", "--ranks", "1", "--ops", "9000", "--format", "ours", "--comm-name")
+    one_member(big)
+    all_ = [ours, big, few(loggen("few", "--ranks", "2", "--ops", "40", "--format", "v4.3")), loggen("v43", "--ranks", "2", "--ops", "300", "--format", "v4.3", "--gzip", "--member-lines", "70"),
             loggen("plain", "--ranks", "2", "--ops", "700", "--format", "ours", "--comm-name")]
     mixed = os.path.join(TMP, "mixed")
     shutil.rmtree(mixed, ignore_errors=True)
@@ -139,10 +190,13 @@ def kinds():
 
 def test_same(count, golden):
     r = random.Random(7)
-    sets = [(d, 12) for d in kinds()] + [(os.path.abspath(g), 3) for g in golden]
-    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("show", ["--comm", "world", "--sn", "3-5"])]
-    for k, (logs, big) in enumerate(sets):
-        queries = list(commands) + [("summary", filters(r, big)) for _ in range(count if k < 1 else max(1, count // 4))]
+    with open(GROUPS, "w") as f:
+        f.write("first: *pid4000*\nothers: *\n")
+    # Of the queries so many in a hundred go to each.
+    sets = [(d, 12, share) for d, share in zip(kinds(), (30, 10, 10, 10, 10, 30))] + [(os.path.abspath(g), 3, 0) for g in golden]
+    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("summary", ["--host", "elsewhere"]), ("show", ["--comm", "world", "--sn", "3-5"])]
+    for k, (logs, big, share) in enumerate(sets):
+        queries = list(commands) + [query(r, big, logs) for _ in range(max(2, count * share // 100))]
         place = ["--index-dir", os.path.join(TMP, "ix%d" % k)]
         for i, (command, options) in enumerate(queries):
             what = "%s: %s %s" % (os.path.basename(logs), command, " ".join(options))
@@ -347,7 +401,28 @@ def test_crowd(rounds):
         fail("another index")
 
 
+def test_size(ops):
+    import gzip
+    for what, records, accounts in (("a record in each member", 1, False), ("ten, with accounting", 10, True), ("one member", 10 ** 9, False)):
+        logs = loggen("size", "--ranks", "1", "--ops", str(ops if records < 100 else 4 * ops), "--format", "ours", "--comm-name")
+        path = os.path.join(logs, os.listdir(logs)[0])
+        with open(path, "rb") as f:
+            lines = f.read().splitlines(True)
+        told = [l for l in lines if b'"dump_stats"' in l] if accounts else []
+        if accounts and not told:
+            fail("no accounting lines in %s" % path)
+        with open(path + ".gz", "wb") as f:
+            for i in range(0, len(lines), records):
+                f.write(gzip.compress(b"".join(lines[i:i + records] + told), 6, mtime=0))
+        os.remove(path)
+        run(["index", "--quiet", logs])
+        part = os.path.getsize(index_file(logs)) / os.path.getsize(path + ".gz")
+        print("%s: the index is %.2f %% of %.1f MB" % (what, 100 * part, os.path.getsize(path + ".gz") / 1e6))
+        if part > 0.02:
+            fail("%s: the index is %.2f %% of the log" % (what, 100 * part))
+
+
 {"same": lambda: test_same(int(REST[0]), REST[1:]), "change": test_change,
- "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
+ "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
 print("%s: %d failed" % (MODE, FAILED))
 sys.exit(FAILED > 0)

@@ -8,7 +8,8 @@ B=$(realpath "${BUILD:-build}")
 TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 run() { python3 test/lib/index_same.py "$B/nccl-inspector" "$B/test/host/loggen" "$TMP" "$@"; }
-run same 8 test/golden/check_ours/input test/golden/check_nvidia_v43/input
+run same 20 test/golden/check_ours/input test/golden/check_nvidia_v43/input
 run change
 run damage 40 149
+run size 4000
 run crowd 1

@@ -312,6 +312,110 @@ static void test_split(void **state) {
   each_engine(split);
 }
 
+/* ---- borders ------------------------------------------------------------------------------------------------------- */
+
+struct borders {
+  struct ni_border b[64];
+  size_t n;                /* without the end, which is b[n] */
+};
+
+/* The first is the beginning of the range. */
+static void find_borders(struct borders *x, const struct ni_reader_options *engine, uint64_t from) {
+  struct ni_reader_options opt = {.engine = engine->engine, .borders = true, .from = from, .to = UINT64_MAX >> 1};
+  struct ni_reader *r;
+  struct ni_text t;
+  *x = (struct borders){.b[0].at = from, .n = 1};
+  assert_int_equal(ni_reader_open(&r, path, &opt), 0);
+  while (ni_reader_next(r, &t) == 1) {
+    struct ni_border *b = &x->b[x->n];
+    if (!ni_reader_border(r, b)) continue;
+    if (b->entry.n) b->entry.window = memcpy(malloc(b->entry.n), b->entry.window, b->entry.n);
+    assert_true(++x->n < 64);
+  }
+  assert_true(ni_reader_rest(r, &x->b[x->n]));
+  ni_reader_close(r);
+}
+
+static void free_borders(struct borders *x) {
+  for (size_t i = 0; i < x->n; i++) free((uint8_t *)(uintptr_t)x->b[i].entry.window);
+}
+
+/* Each granule by itself is its part of the text, and has the sum of its bytes. */
+static void read_granules(const struct borders *x, const struct ni_reader_options *engine, const struct bytes *file, const struct bytes *text) {
+  for (size_t i = 0; i < x->n; i++) {
+    const struct ni_border *b = &x->b[i], *next = b + 1;
+    const uint64_t n = next->text - b->text;
+    struct ni_reader_options opt = {.engine = engine->engine, .from = b->at, .to = next->entry.n ? file->n : next->at,
+                                    .text = next->entry.n ? n : 0, .entry = b->entry};
+    struct ni_reader_stats s;
+    struct bytes got = slurp(&opt, &s);
+    assert_true(got.n == n && memcmp(got.p, text->p + b->text, n) == 0);
+    assert_int_equal(s.damages, 0);
+    assert_true(next->crc == ni_crc32(0, file->p + b->at, next->at - b->at));
+    free(got.p);
+  }
+}
+
+/* A member of `kind` 0: stored blocks, 1: fixed codes, 2: dynamic ones, 3: all in turn. */
+static void add_blocks(struct bytes *b, const struct bytes *text, size_t from, int kind) {
+  static const int how[][2] = {{0, Z_DEFAULT_STRATEGY}, {6, Z_FIXED}, {6, Z_DEFAULT_STRATEGY}};
+  z_stream z = {0};
+  Bytef *out = malloc(text->n + (1 << 20));
+  assert_int_equal(deflateInit2(&z, how[kind % 3][0], Z_DEFLATED, 31, 8, how[kind % 3][1]), Z_OK);
+  z.next_out = out;
+  z.avail_out = (uInt)(text->n + (1 << 20));
+  z.next_in = (Bytef *)text->p + from;
+  for (int i = 0; z.next_in < (Bytef *)text->p + text->n; i++) {
+    size_t left = (size_t)((Bytef *)text->p + text->n - z.next_in);
+    z.avail_in = 0;
+    if (kind == 3 && i) assert_int_equal(deflateParams(&z, how[i % 3][0], how[i % 3][1]), Z_OK);
+    z.avail_in = (uInt)(kind == 3 && left > 777777 ? 777777 : left);
+    assert_int_equal(deflate(&z, Z_NO_FLUSH), Z_OK);
+  }
+  assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+  add(b, out, (size_t)(z.next_out - out));
+  deflateEnd(&z);
+  free(out);
+}
+
+static void entries(const struct ni_reader_options *engine) {
+  struct bytes text = {0};
+  const char *bare = "{\"coll_perf\":{\"header\":1}}\n";
+  unsigned bits = 0;
+  while (text.n < 15u << 20) { /* some lines have no header */
+    make_lines(&text, (unsigned)(text.n >> 10), (unsigned)(text.n >> 10) + 40, 180);
+    for (int i = 0; i < 5; i++) add(&text, bare, strlen(bare));
+  }
+  for (int kind = 0; kind < 4; kind++) {
+    struct bytes file = {0};
+    struct borders x, again;
+    size_t small = kind == 2 ? 4000 : 0;
+    for (size_t i = 0; i < small; i++) add_member(&file, text.p + i, 1, 6); /* a byte each */
+    const size_t first = file.n;
+    add_blocks(&file, &text, small, kind);
+    put(&file);
+    find_borders(&x, engine, 0);
+    read_granules(&x, engine, &file, &text);
+    size_t inside = 0;
+    for (size_t i = 0; i < x.n; i++) {
+      inside += x.b[i].entry.n != 0;
+      bits |= 1u << x.b[i].entry.bits;
+    }
+    assert_true(inside == 3);
+    find_borders(&again, engine, first); /* they depend on the bytes, not on where reading began */
+    for (size_t i = 1; i <= inside; i++) assert_true(again.b[again.n - i].at == x.b[x.n - i].at);
+    free_borders(&again);
+    free_borders(&x);
+    free(file.p);
+  }
+  assert_true(bits & ~1u); /* blocks that begin within a byte */
+  free(text.p);
+}
+static void test_entries(void **state) {
+  (void)state;
+  each_engine(entries);
+}
+
 static void test_errors(void **state) {
   (void)state;
   struct ni_reader *r;
@@ -328,7 +432,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_plain),      cmocka_unit_test(test_members), cmocka_unit_test(test_cuts),
       cmocka_unit_test(test_damaged),    cmocka_unit_test(test_long_lines), cmocka_unit_test(test_split),
-      cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_entries),    cmocka_unit_test(test_errors),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   unlink(path);

@@ -36,12 +36,6 @@ struct ni_entry {
 };
 #define NI_NO_BW UINT64_MAX
 
-/* When a record was, in Unix ns: its start, or the dump where no start is known. */
-static inline int64_t ni_time_ns(int64_t start_ns, uint64_t dump_us) {
-  if (start_ns != NI_NO_START) return start_ns;
-  return (int64_t)(dump_us < INT64_MAX / 1000 ? dump_us : INT64_MAX / 1000) * 1000;
-}
-
 struct ni_segment_block {
   uint8_t *at;                 /* NULL: in the file */
   uint64_t offset;

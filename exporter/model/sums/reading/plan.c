@@ -43,7 +43,6 @@ static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
   *w = (struct ni_atlas_wants){.since_us = r->since_us, .until_us = r->until_us, .comm = &o->comm, .host = &o->host,
                                .coll = &o->coll, .rank = &o->rank, .sn = &o->sn, .size = &o->size, .records = true,
                                .rollups = ni_rollups_wanted(r), .proxies = r->has_counters};
-  if (o->bucket_ns) return false; /* buckets begin with the first of all records, to the ns */
   return r->since_us != INT64_MIN || r->until_us != INT64_MAX || o->comm.n || o->host.n || o->coll.n || o->rank.n || o->sn.n ||
          o->size.n;
 }

@@ -138,7 +138,8 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = ni_op_time_us(l);
   const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
-  if (x->t.records++ == 0 || at < x->t.origin_ns) x->t.origin_ns = at;
+  if (x->of_granule) x->t.filtered--; /* take_known() has counted it as one that is left out */
+  else if (x->t.records++ == 0 || at < x->t.origin_ns) x->t.origin_ns = at;
   if (!wanted_operation(r, l, c, time_us)) {
     x->t.filtered++;
     return 0;
@@ -239,13 +240,7 @@ static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fa
 
 /* Of granules the index has told all but their operations and roll-ups (take_known()), and the account has their lines. */
 static int take_of_granule(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct ni_sum_range *x = arg;
-  if (l->kind != NI_LINE_OP && l->kind != NI_LINE_ROLLUP) return 0;
-  if (l->kind == NI_LINE_OP) {
-    x->t.records--; /* take_known() has counted it as one that is left out */
-    x->t.filtered--;
-  }
-  return take_line(arg, l, line_no);
+  return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? take_line(arg, l, line_no) : 0;
 }
 
 /* What the index knows of all lines of a file: who is there, what was said of them, and that all operations are left out. */
@@ -261,6 +256,7 @@ static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struc
     if (g->context[i].p2p_sampled) ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
     if ((e = find_context(x, &l, &c)) == 0) e = take_comm(x, &l, c);
   }
+  if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns)) x->t.origin_ns = g->origin_ns;
   x->t.records += g->records;
   x->t.filtered += g->records;
   for (size_t at = 0; e == 0 && at < g->n_kept;) {
@@ -283,6 +279,7 @@ static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_sc
   struct ni_scan_end end;
   int e = 0;
   x->ledger = NULL;
+  x->of_granule = mode == NI_ATLAS_GRANULES;
   to->arg = x;
   if (mode == NI_ATLAS_ACCOUNT) {
     e = take_known(x, ni_atlas_map(a, p), scan);

@@ -40,6 +40,7 @@ struct ni_sum_range {
   /* of the range */
   struct ni_sum_file *f;
   struct ni_ledger *ledger;    /* of the range */
+  bool of_granule;             /* the index has told of all but operations and roll-ups */
   int range_no, file_no;
   uint64_t start_ns;
   uint32_t ordinal;

@@ -1,0 +1,195 @@
+#include "line_border.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "exporter/base/array.h"
+#include "format/line.h"
+
+/* A member with so much text is inflated by blocks; its points are NI_BORDER_TEXT apart, more than a buffer behind that. A point
+ * whose line does not come within LINE_BYTES is none. */
+enum { SWITCH_BYTES = 1 << 20, LINE_BYTES = 1 << 20 };
+
+static const char head[] = NI_LINE_HEAD;
+enum { HEAD = sizeof head - 1 };
+
+void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
+  const uint64_t from = ni_reader_at(r) - n;
+  if (!r->borders || n == 0) return;
+  if (from < r->summed_to) { /* read once more */
+    const uint64_t again = r->summed_to - from;
+    if (again >= n) return;
+    bytes += again;
+    n -= (size_t)again;
+  }
+  if (r->holds) r->crc = ni_crc32(r->crc, &r->held, 1);
+  r->crc = ni_crc32(r->crc, bytes, n - 1);
+  r->held = bytes[n - 1];
+  r->holds = true;
+  r->summed_to = ni_reader_at(r);
+}
+
+/* What may be a border begins here, or with the byte that is held: what lies before has a sum of its own. */
+static void begin(struct ni_reader *r, bool with_held) {
+  if (r->holds && !with_held) {
+    r->crc = ni_crc32(r->crc, &r->held, 1);
+    r->holds = false;
+  }
+  r->maybe = (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - with_held, .crc = r->crc}};
+  r->looked = r->maybe.text;
+  r->maybe_set = true;
+  r->crc = 0;
+}
+
+static void reject(struct ni_reader *r) {
+  if (!r->maybe_set) return;
+  r->crc = ni_crc32_join(r->maybe.b.crc, r->crc, r->summed_to - r->holds - r->maybe.b.at);
+  free(r->maybe.window);
+  r->maybe.window = NULL;
+  r->maybe_set = false;
+}
+
+/* Its line begins at that place. */
+static int accept(struct ni_reader *r, uint64_t line) {
+  if (r->next_mark == r->n_marks) r->next_mark = r->n_marks = 0;
+  if (!ni_array_room(r->mark, r->n_marks, r->cap_marks)) return -ENOMEM;
+  r->maybe.b.entry.skip = (uint32_t)(line - r->maybe.text);
+  r->maybe.b.entry.window = r->maybe.window;
+  r->maybe.b.text = r->maybe.text = line;
+  r->mark[r->n_marks++] = r->maybe;
+  r->entered = r->maybe.b.at;
+  r->maybe.window = NULL;
+  r->maybe_set = false;
+  return 0;
+}
+
+/* Of a member the line is the first one; of a point in it the first one with a header. */
+static int look_for_line(struct ni_reader *r) {
+  size_t i = r->looked > r->text_at ? (size_t)(r->looked - r->text_at) : 0;
+  while (r->maybe_set) {
+    if (!r->line_begins) {
+      const char *lf = memchr(r->text + i, '\n', r->end - i);
+      i = lf ? (size_t)(lf + 1 - r->text) : r->end;
+      r->line_begins = lf != NULL;
+    }
+    r->looked = r->text_at + i;
+    if (r->looked - r->maybe.text > LINE_BYTES) reject(r);
+    else if (!r->line_begins || r->end - i < HEAD) return 0;
+    else if (memcmp(r->text + i, head, HEAD) == 0) return accept(r, r->looked);
+    else if (!r->maybe.window) reject(r);
+    r->line_begins = false;
+  }
+  return 0;
+}
+
+/* A block of deflate ends here, after much text. */
+static int begin_point(struct ni_reader *r, unsigned bits) {
+  uint8_t window[NI_WINDOW_BYTES];
+  uLongf n = compressBound(sizeof window);
+  begin(r, bits != 0);
+  r->line_begins = r->last == '\n';
+  r->point_text = r->member_text;
+  r->maybe.window = malloc(n);
+  if (!r->maybe.window || compress2(r->maybe.window, &n, window, ni_inflater_window(r->blocks, window), 6) != Z_OK) return -ENOMEM;
+  r->maybe.b.entry.bits = (uint8_t)bits;
+  r->maybe.b.entry.n = (uint32_t)n;
+  return look_for_line(r);
+}
+
+int ni_border_look(struct ni_reader *r) {
+  unsigned bits;
+  int e = r->borders && r->maybe_set ? look_for_line(r) : 0;
+  if (e < 0 || !r->by_blocks || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT) return e;
+  return ni_inflater_at_block(r->blocks, &bits) && (!bits || r->holds) ? begin_point(r, bits) : 0;
+}
+
+void ni_border_member(struct ni_reader *r) {
+  reject(r);
+  if (!r->borders || r->last != '\n' || ni_reader_at(r) / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP) return;
+  begin(r, false);
+  r->line_begins = true;
+}
+
+/* Inflates the member up to where the reader stands. The place in the file; 0: it cannot. */
+static uint64_t catch_up(struct ni_reader *r, uint8_t *in, uint8_t *out) {
+  uint64_t at = r->member_at, made = 0;
+  const uint8_t *p = in;
+  size_t n = 0;
+  unsigned bits;
+  ni_inflater_reset(r->blocks);
+  while (made < r->member_text) {
+    if (n == 0) {
+      ssize_t got = pread(r->fd, in, r->to - at < IN_BYTES ? (size_t)(r->to - at) : IN_BYTES, (off_t)at);
+      if (got <= 0) return 0;
+      p = in;
+      at += n = (size_t)got;
+    }
+    uint8_t *q = out;
+    size_t had = n, room = r->member_text - made < IN_BYTES ? (size_t)(r->member_text - made) : IN_BYTES, left = room;
+    if (ni_inflater_step(r->blocks, &p, &n, &q, &left) != NI_INF_MORE) return 0;
+    if (left == room && n == had && n > 0 && !ni_inflater_at_block(r->blocks, &bits)) return 0;
+    made += room - left;
+  }
+  return at - n;
+}
+
+void ni_border_by_blocks(struct ni_reader *r) {
+  if (!r->borders || r->by_blocks || r->entered_within || r->member_text < SWITCH_BYTES || r->point_text) return;
+  uint8_t *both = malloc(2 * IN_BYTES);
+  if (!r->blocks && ni_inflater_open(&r->blocks, NI_INFLATE_BLOCKS) < 0) r->blocks = NULL;
+  uint64_t at = both && r->blocks ? catch_up(r, both, both + IN_BYTES) : 0;
+  free(both);
+  r->by_blocks = at != 0 && at <= r->summed_to;
+  if (!r->by_blocks) r->point_text = UINT64_MAX; /* not again in this member */
+  if (!r->by_blocks) return;
+  r->stats.file_bytes -= r->at - at;
+  r->at = at;
+  r->in_pos = r->in_len = 0;
+  r->end_of_file = false;
+}
+
+void ni_border_text(struct ni_reader *r, size_t to) {
+  if (r->borders && !r->stats.gzip) r->crc = ni_crc32(r->crc, r->text + r->summed, to - r->summed);
+  r->summed = to;
+}
+
+void ni_border_line(struct ni_reader *r, size_t len) {
+  uint64_t at = r->text_at + r->pos;
+  if (!r->stats.gzip) {
+    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN || memcmp(r->text + r->pos, head, HEAD) != 0)
+      return;
+    ni_border_text(r, r->pos);
+    r->here = (struct ni_mark){.text = at, .b = {.at = at, .text = at, .crc = r->crc}};
+    r->entered = at;
+    r->crc = 0;
+    r->at_border = true;
+  } else if (r->mark[r->next_mark].text <= at) {
+    free(r->here.window);
+    r->here = r->mark[r->next_mark++];
+    r->at_border = r->here.text == at; /* it always is: the text before it ends with a line feed */
+  }
+}
+
+void ni_border_free(struct ni_reader *r) {
+  for (size_t i = r->next_mark; i < r->n_marks; i++) free(r->mark[i].window);
+  free(r->here.window);
+  free(r->maybe.window);
+  free(r->mark);
+}
+
+bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
+  if (r->at_border) *out = r->here.b;
+  return r->at_border;
+}
+
+bool ni_reader_rest(struct ni_reader *r, struct ni_border *out) {
+  ni_border_text(r, r->end);
+  reject(r);
+  if (r->holds) r->crc = ni_crc32(r->crc, &r->held, 1);
+  r->holds = false;
+  *out = (struct ni_border){.at = r->at, .crc = r->crc, .text = r->text_at + r->end};
+  return r->borders && !r->stats.damages && !r->in_member && r->last == '\n';
+}

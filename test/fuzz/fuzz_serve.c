@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,14 +22,18 @@ static void give(void *arg, const struct ni_http_request *q, struct ni_http_answ
 
 static int reach(const struct ni_http *s) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(strrchr(ni_http_url(s), ':') + 1))};
-  int fd = socket(AF_INET, SOCK_STREAM, 0);
   inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
   /* No port stays behind for a minute: there are fewer than inputs. */
   const struct linger gone = {.l_onoff = 1};
-  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof gone) != 0) abort();
-  while (connect(fd, (struct sockaddr *)&at, sizeof at) != 0)
-    if (errno != EADDRNOTAVAIL || usleep(100000) != 0) abort();
-  return fd;
+  for (;;) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof gone) != 0) abort();
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
+    /* libFuzzer's own alarm interrupts, too. */
+    if (errno != EINTR && errno != EADDRNOTAVAIL) perror("connect"), abort();
+    if (errno == EADDRNOTAVAIL) usleep(100000);
+    close(fd);
+  }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -21,3 +21,8 @@ bench: bench-counters
 .PHONY: bench-netprof
 bench-netprof: exporter
 	$(Q)BUILD=$(BUILD) test/bench/bench_netprof.sh | tee $(BUILD)/bench_netprof.md
+
+# Time and memory against records, for one process, shards and merge, MPI; not a part of make bench: it takes minutes.
+.PHONY: bench-scale
+bench-scale: exporter $(BUILD)/test/host/loggen
+	$(Q)BUILD=$(BUILD) test/bench/bench_scale.sh | tee $(BUILD)/bench_scale.md

@@ -52,7 +52,6 @@ static const char *refuse(void *into) {
   struct ni_sum_options *o = into;
   if (o->shard && !o->partial) return "--shard reads a part of the logs, which is no result yet: name a file for it with --partial";
   if (o->partial && o->dataset) return "--dataset sorts all records, so it goes without --partial";
-  if (o->partial && o->groups) return "--groups needs all logs at once, so it goes without --partial";
   if (o->partial && o->output_dir) return "--partial writes no result: leave out --output-dir, it is for merge";
   if (o->partial && !o->shard) o->shard = o->shards = 1;
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";

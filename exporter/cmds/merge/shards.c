@@ -194,6 +194,7 @@ int ni_merge_finish(struct ni_run *r, struct ni_summary *s) {
   ni_ledger_free(&r->ledger); /* of who read a shard itself: it is in the accounts */
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = r->roles.text ? 0 : ni_role_map_read(r);
+  if (e == 0 && !r->log_groups.n) e = ni_log_groups_read(r);
   if (e == 0) e = ni_partial_settle(r, &r->ledger);
   if (e == 0 && (r->has_counters || r->ledger.unfinished) && !r->opt.compat) e = still_there(r, r->ledger.unfinished);
   return e < 0 ? e : ni_summarize_finish(r, s);

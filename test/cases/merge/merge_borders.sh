@@ -58,6 +58,9 @@ check huge 3 "$work/huge" --time-granularity 1s
 # ---- what is not a record --------------------------------------------------------------------------------------------------------
 python3 test/lib/series_logs.py "$work/series"
 check series 3 "$work/series" --time-granularity 1s
+printf '# parts\nlate: node-1-pid7002.jsonl\nfirst: *node-0-pid*\nrest of it: nothing* *node-1-pid*\n' >"$work/groups"
+check groups 3 "$work/series" --time-granularity 1s --groups "$work/groups"
+grep -q 'rest of it' "$work/groups.one/out/summary/series.csv" || fail "no groups to compare"
 python3 test/lib/step_logs.py "$work/steps"
 python3 test/lib/mark_logs.py "$work/steps" "$work/marks" 40 "step #"
 check marks 5 "$work/marks"

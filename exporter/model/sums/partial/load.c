@@ -60,7 +60,7 @@ static int load_options(struct ni_run *r, const struct ni_section_from *from, co
   if (e < 0) return e;
   if (!first && !same(&r->partial->options, &w)) {
     ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, --step-by, --time-granularity, "
-                "--comm-map and the paths must be the same", from->name, with);
+                "--comm-map, --groups and the paths must be the same", from->name, with);
     return -ESTALE;
   }
   if (!first) return 0;

@@ -64,6 +64,7 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   if (w->load && o->bucket_ns && (o->bucket_ns < NI_BUCKET_MIN_NS || o->bucket_ns > NI_BUCKET_MAX_NS)) w->bad = true;
   wire_kept(w, r, &o->step_by);
   wire_kept(w, r, &o->comm_map);
+  wire_kept(w, r, &o->groups);
   wire_kept(w, r, &o->inputs.run);
   ni_wire_count(w, &n, 1);
   for (size_t i = 0; i < n && !w->bad; i++) {

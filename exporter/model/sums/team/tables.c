@@ -31,7 +31,7 @@ int ni_team_tables(struct ni_run *r) {
   struct ni_partial_numbers x = {0};
   int e = share_tables(r);
   if (e == 0) e = ni_partial_order(r, &x);
-  const size_t cells = x.cell.n, n = cells + x.process.n + 1;
+  const size_t cells = x.cell.n, n = cells + x.process.n;
   uint64_t *v = e == 0 ? calloc(n + 1, sizeof *v) : NULL;
   if (e == 0 && !v) e = -ENOMEM;
   for (size_t i = 0; e == 0 && i < cells; i++) {
@@ -41,7 +41,6 @@ int ni_team_tables(struct ni_run *r) {
       v[cells + x.process.place[r->who.member[c->piece[k]->member].process]] = 1;
     }
   }
-  if (e == 0 && r->opt.groups) v[n - 1] = 2; /* rank 0 alone knows them */
   if (e == 0) r->team->sum(v, n);
   r->partial->apart = true;
   for (size_t i = 0; e == 0 && i < cells; i++) r->cell[i].records = v[x.cell.place[i]];

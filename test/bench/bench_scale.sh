@@ -12,7 +12,7 @@ tmp=$(mktemp -d -p "$BUILD")
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$logs"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpirun= over=
+mpirun='' over=''
 for m in mpich openmpi; do
   [ -z "$mpirun" ] && command -v "mpicc.$m" >/dev/null && command -v "mpirun.$m" >/dev/null || continue
   mpirun=mpirun.$m

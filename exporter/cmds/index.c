@@ -1,7 +1,6 @@
 /*
  * nccl-inspector index: brings the index of logs up to date, which other commands do by the way.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/text/plural.h"

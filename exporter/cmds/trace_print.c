@@ -2,7 +2,6 @@
  * What the user is told: what there is, how far the clocks can be believed, what is not in the timeline.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

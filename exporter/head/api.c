@@ -6,7 +6,6 @@
 
 #include "api_json.h"
 #include "body.h"
-#include "exporter/base/array.h"
 #include "exporter/cmds/head.h"
 #include "exporter/http/http.h"
 #include "exporter/output/report/page_file.h"

@@ -1,7 +1,6 @@
 #include "head.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>

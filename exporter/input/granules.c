@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/mix.h"
 
 int64_t ni_start_ns(const struct ni_line *l) {
   const struct ni_record *o = &l->op;

@@ -2,7 +2,6 @@
 #include "parse/parse.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
-#include "exporter/base/text/time_text.h"
 #include "entry.h"
 #include "recover.h"
 #include "roster.h"

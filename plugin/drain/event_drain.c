@@ -15,7 +15,6 @@
 
 #include "call_drain.h"
 #include "event_of.h"
-#include "nccl/profiler_abi.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
 #include "proxy_drain.h"

@@ -49,10 +49,10 @@ static void keep_fit(const struct ni_comm_writer *s) {
   if (ni_gpu_fit_offset(&s->fit, &r.offset_ns, NULL)) ni_keep_fit(s->comm, &r, s->poisoned);
 }
 
-void ni_settle_block(struct ni_drain *d, int ok) {
+void ni_settle_block(struct ni_drain *d) {
   struct ni_comm_writer *s = d->busy;
   d->busy = NULL;
-  ni_accounts_settle_events(&d->w->detached, ok);
+  ni_accounts_settle_events(&d->w->detached);
   while (s) {
     struct ni_comm_writer *next = s->next_busy;
     s->in_busy = 0;
@@ -70,12 +70,11 @@ void ni_settle_block(struct ni_drain *d, int ok) {
         }
       }
       put_free(s, kind, &free_now);
-      if (ok) k->account->written += k->in_block;
-      else k->account->lost_write += k->in_block;
+      k->account->written += k->in_block;
       k->in_block = 0;
       if (k->todo.n) ni_drain_busy(d, s);
     }
-    ni_accounts_settle_events(&s->ev, ok);
+    ni_accounts_settle_events(&s->ev);
     keep_fit(s);
     s = next;
   }

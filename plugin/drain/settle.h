@@ -14,9 +14,8 @@
 #define NI_REST_MS 5000u  /* a retired slot rests at least so long */
 #define NI_REST_TICKS 50u /* and so many ticks: a stopped process wakes with the clock far ahead */
 
-/* The open block is on disk (ok) or given up: settles its records, frees slots, and marks the communicators whose last
- * lines it had. */
-void ni_settle_block(struct ni_drain *d, int ok);
+/* The open block is on disk: settles its records, frees slots, and marks the communicators whose last lines it had. */
+void ni_settle_block(struct ni_drain *d);
 /* A retired operation that leaves no record: rests, then its slot is free. */
 void ni_settle_rest(struct ni_drain *d, struct ni_kind_writer *k, uint32_t slot);
 /* A slot whose operation leaves no line, whether it was retired or not. */

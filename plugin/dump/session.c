@@ -28,7 +28,7 @@ void ni_session_plan(struct ni_dump *d) {
 
 int ni_session_flush(struct ni_dump *d) {
   int rc = ni_block_write(&d->w, d->awaited);
-  if (rc == 0) ni_settle_block(&d->drain, 1);
+  if (rc == 0) ni_settle_block(&d->drain);
   return rc;
 }
 

@@ -69,10 +69,9 @@ uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind) {
 
 /* ---- events ---- */
 
-void ni_accounts_settle_events(struct ni_event_writer *ev, int ok) {
+void ni_accounts_settle_events(struct ni_event_writer *ev) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
-    if (ok) ev->written[k] += ev->in_block[k];
-    else ev->lost[k] += ev->in_block[k];
+    ev->written[k] += ev->in_block[k];
     ev->in_block[k] = 0;
   }
 }

@@ -26,7 +26,7 @@ uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind);
 
 /* The same of events: every kind of them. */
 void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_stats *out);
-/* The open block is on disk (ok) or given up. */
-void ni_accounts_settle_events(struct ni_event_writer *ev, int ok);
+/* The open block is on disk. */
+void ni_accounts_settle_events(struct ni_event_writer *ev);
 
 #endif

@@ -131,7 +131,7 @@ static void settle(struct ni_dump *d) {
     need(memchr(t, 0, n) == NULL);
   }
   ni_gz_release(d->w.gz);
-  ni_settle_block(&d->drain, 1);
+  ni_settle_block(&d->drain);
 }
 
 static void open_comm(unsigned i) {

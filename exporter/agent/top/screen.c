@@ -1,7 +1,6 @@
 #include "screen.h"
 
 #include <curses.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

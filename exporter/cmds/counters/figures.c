@@ -154,8 +154,8 @@ void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to) {
   ni_say(to, "\n");
 }
 
-void ni_figures_json(struct ni_json *j, const char *key, const struct ni_figures *f, size_t n) {
-  ni_json_array(j, key);
+void ni_figures_json(struct ni_json *j, const struct ni_figures *f, size_t n) {
+  ni_json_array(j, "figures");
   for (size_t i = 0; i < n; i++) {
     ni_json_object(j, NULL);
     ni_json_text(j, "name", f[i].of->name);

@@ -37,7 +37,7 @@ void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *t
 /* The same in one line: the time, then each NIC and GPU with what is not 0. */
 void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to);
 /* An array of objects under that key. */
-void ni_figures_json(struct ni_json *j, const char *key, const struct ni_figures *f, size_t n);
+void ni_figures_json(struct ni_json *j, const struct ni_figures *f, size_t n);
 
 /* The page of two sweeps, with what counters did between them over time where there is a series. One call at a time. */
 /* Writes the page to path. series: a file that `counters record` or `run` wrote; NULL: none. false: who has said why not. */

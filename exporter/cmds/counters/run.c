@@ -154,7 +154,7 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_json_array(j, "findings");
     for (size_t i = 0; i < v->n; i++) ni_counters_json_finding(j, &v->finding[i]);
     ni_json_end_array(j);
-    ni_figures_json(j, "figures", f, n);
+    ni_figures_json(j, f, n);
     ni_json_close(j);
     e = ni_out_end(to);
   } else if (e == 0) {

@@ -90,7 +90,7 @@ static int show(struct watch *w) {
     ni_json_open(&j, stdout, "nccl-inspector-counters-watch-1");
     ni_json_u64(&j, "realtime_ns", ni_now_ns(CLOCK_REALTIME));
     ni_json_f64(&j, "seconds", p.seconds);
-    ni_figures_json(&j, "figures", f, n);
+    ni_figures_json(&j, f, n);
     ni_json_close(&j);
   } else if (w->screen) {
     show_screen(w, f, n, p.seconds);

@@ -1,6 +1,5 @@
 /* nccl-inspector merge: partial results into one. */
 #include "exporter/cli/command.h"
-#include "exporter/output/parquet/page_codec.h"
 #include "exporter/cmds/result.h"
 #include "shards.h"
 

@@ -7,7 +7,6 @@
  * it; it then belongs to the box's owner, who writes through the descriptor.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/input/discover.h"
-#include "format/names.h"
 
 const char *const ni_series_kinds[3] = {"counter", "sticky", "gauge"};
 

@@ -13,7 +13,6 @@
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/sums/reading/plan.h"
-#include "exporter/model/sums/reading/read.h"
 #include "row.h"
 
 static int __attribute__((format(printf, 3, 4))) fail(struct ni_convert *c, int e, const char *text, ...) {

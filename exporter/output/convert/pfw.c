@@ -3,7 +3,6 @@
  * takes metadata with numbers for events; there is no event for begin and end of a trace, whose times would move the origin.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "row.h"
 

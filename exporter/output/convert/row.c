@@ -1,6 +1,5 @@
 #include "row.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -7,7 +7,6 @@
 #include "exporter/base/map.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/input/box/box.h"
 
 enum { ROWS_MAX = 8192 }; /* of ranks: what users' files make may not fill the memory */
 #define JOB(name, value) static NI_JSON_FORM(name, struct ni_live_job, ni_json_text(j, key, value))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/input/inflate.h"
 #include "metadata.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -184,7 +185,7 @@ static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, con
   ni_tc_field_i32(t, PAGE_TYPE, page_type);
   ni_tc_field_i32(t, PAGE_UNCOMPRESSED, (int32_t)len);
   ni_tc_field_i32(t, PAGE_COMPRESSED, (int32_t)*packed_len);
-  ni_tc_field_i32(t, PAGE_CRC, (int32_t)ni_page_crc(0, env->packed, *packed_len));
+  ni_tc_field_i32(t, PAGE_CRC, (int32_t)ni_crc32(0, env->packed, *packed_len));
   c->uncompressed_bytes += len;
   c->compressed_bytes += *packed_len;
   return 0;

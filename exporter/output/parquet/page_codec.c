@@ -10,9 +10,6 @@
 #ifdef NI_HAVE_SNAPPY
 #include <snappy-c.h>
 #endif
-#ifdef NI_HAVE_ISAL
-#include <isa-l/crc.h>
-#endif
 
 static const struct {
   const char *name;
@@ -130,12 +127,4 @@ int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const 
       *out_n = n;
       return 0;
   }
-}
-
-uint32_t ni_page_crc(uint32_t crc, const void *p, size_t n) {
-#ifdef NI_HAVE_ISAL
-  return crc32_gzip_refl(crc, p, n);
-#else
-  return (uint32_t)crc32_z(crc, p, n);
-#endif
 }

@@ -34,7 +34,5 @@ const char *ni_page_codec_levels(enum ni_pq_codec codec);
 size_t ni_page_codec_bound(const struct ni_page_codec *c, size_t n);
 /* Compresses src to dst (room: the bound of n). Sets *out_n. -EIO when the library fails, -ENOMEM. */
 int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const uint8_t *src, size_t n, size_t *out_n);
-/* gzip's CRC-32, continued from `crc` (0 at the start). */
-uint32_t ni_page_crc(uint32_t crc, const void *p, size_t n);
 
 #endif

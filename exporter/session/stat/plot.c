@@ -1,7 +1,6 @@
 /* Sessions over time, drawn by gnuplot: a panel a field. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -138,7 +138,7 @@ static void recycled_under_its_eyes(void) {
     if (i == 0) (void)ni_session_open(d);
     ni_gz_release(d->w.gz); /* nobody reads it */
     CHECK(ni_drain_format(&d->drain) == 0);
-    ni_settle_block(&d->drain, 1);
+    ni_settle_block(&d->drain);
     (void)ni_events_collect(&d->drain);
     (void)ni_events_format(&d->drain);
   }

@@ -46,7 +46,7 @@ static void judge_rules(void) {
   uint32_t gen = ni_state_gen(slot->state);
   CHECK(ni_drain_format(&d->drain) == 0);
   CHECK((ni_state_flags(slot->state) & (NI_OP_RETIRED | NI_OP_SETTLED)) == NI_OP_RETIRED); /* the black box has it */
-  ni_settle_block(&d->drain, 1);
+  ni_settle_block(&d->drain);
   CHECK(ni_state_flags(slot->state) & NI_OP_SETTLED); /* and the log has it */
   CHECK(s->kind[NI_KIND_COLL].account->written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
   d->drain.judge_ms += 4900;
@@ -110,7 +110,7 @@ static void retired_meanwhile(void) {
     CHECK(in_record + late_now >= 2);
     (void)ni_late_pop(&ni_g.late, &late);
     CHECK(ni_drain_format(&d->drain) == 0);
-    ni_settle_block(&d->drain, 1);
+    ni_settle_block(&d->drain);
     d->drain.judge_ms += 6000;
     d->drain.ticks += 100;
     ni_settle_release(&d->drain);

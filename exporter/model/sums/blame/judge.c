@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "alike.h"
 #include "causes.h"

@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import socket
 import ssl
@@ -90,6 +91,16 @@ def token():
         a.token = h.token
         head.until(lambda: a.acked > 0)
         a.close()
+        # Its log says who was refused; of very many in a second how many.
+        for line in r"refused StartProfiling to ipv4:127\.0\.0\.1:\d+", r"HTTP refused \d+ requests", r"client n1_\S+ came":
+            assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ %s$" % line, h.said(), re.M), (line, h.said())
+        with grpc.insecure_channel(h.at) as c:
+            call = c.unary_unary(head.GSPROF + "Exit", lambda b: b, lambda b: b)
+
+            def many():
+                wait = [call.future(b"") for _ in range(200)]
+                return [f.exception() for f in wait] and "lines were left out" in h.said()
+            head.until(many, every=1.1)
 
 
 def insecure():

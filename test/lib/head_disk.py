@@ -4,6 +4,7 @@
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -57,6 +58,8 @@ def full():
             h.stop("before")
         d = h.file("before")
         assert not h.session("before")["frames_lost"], h.session("before")
+        for line in "degraded: .*No space left on device", "not degraded any more":
+            assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ %s$" % line, h.said(), re.M), (line, h.said())
         print("frames through a full disk:", a.complete(d, begin + head.PERIOD, end - head.PERIOD if not stopped else begin + 1))
         h.start("after")
         h.stop("after")

@@ -80,6 +80,7 @@ try:
     assert lines("stop", h.at, code=1) == ["Failed to stop profiling: Profiling is not active."]
     assert lines("stop", h.at, "--gsprof-exit-codes") == ["Failed to stop profiling: Profiling is not active."]
     head.until(lambda: os.path.exists(HOME + "/a.json"))
+    head.until(lambda: not any(s["finishing"] for s in h.get("/profiling/sessions")["sessions"]))  # what came late stands in it
     doc = json.load(open(HOME + "/a.json"))
     assert {"frames", "summary_by_device", "summary_by_client"} <= set(doc), doc.keys()
     f = doc["frames"][-1]
@@ -101,6 +102,13 @@ try:
     run("stat", "--data", "a.json", "--plot", "b.png")
     assert open(HOME + "/b.png", "rb").read(4) == b"\x89PNG"
     run("stat", code=1)  # result.json is the default, and not there
+    # Its log has 4 MiB, then it goes on in an empty one.
+    path = HOME + "/.gswarm_profiler_data/head.log"
+    with open(path, "a") as f:
+        f.write("x" * 63 + "\n" + ("y" * 63 + "\n") * (1 << 16))
+    head.until(lambda: os.path.getsize(path) < 1000)
+    log = open(path + ".1").read()
+    assert len(log) > 4 << 20 and log.endswith("y\n") and "x" * 63 in log
     lines("profile", h.at, "--name", "left")
     assert lines("exit", h.at) == ["Head node exit signal sent."]
     head.until(lambda: not os.path.exists("/proc/%d" % pid) or open("/proc/%d/stat" % pid).read().split()[2] == "Z")
@@ -108,8 +116,9 @@ try:
     out = run("recover", "--list")[0]
     assert re.search(r"^left +[0-9a-f-]{36} +yes ", out, re.M) and re.search(r"^a +[0-9a-f-]{36} +no ", out, re.M), out
     run("recover", "--name", "a", "--export", "again.json")
-    assert json.load(open(HOME + "/again.json"))["frames"] == doc["frames"]
-    log = open(HOME + "/.gswarm_profiler_data/head.log").read()
+    got = json.load(open(HOME + "/again.json"))["frames"]
+    assert got == doc["frames"], [(k, x[k], y.get(k)) for x, y in zip(got, doc["frames"]) for k in x if x[k] != y.get(k)][:3]
+    log += open(path).read()
     for what in ("StartProfiling a by ipv4:127.0.0.1:\\d+: Profiling started.", "StartProfiling a by ipv4:127.0.0.1:\\d+: .*runs", "client n0_ipv4:\\S+ came",
                  "client n0_ipv4:\\S+ went", "stop profiling_\\d+_\\d+ by 127.0.0.1: Profiling stopped.", "Exit by ipv4:", "the head ends$"):
         assert re.search(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ " + what, log, re.M), (what, log)

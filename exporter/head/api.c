@@ -237,7 +237,8 @@ int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_
     api->core = core;
     for (size_t i = 0; i < o->origins.n; i++) api->origin[i] = o->origins.path[i];
     snprintf(listen, sizeof listen, strchr(o->host, ':') && !here ? "[%s]:%u" : "%s:%u", here ? "127.0.0.1" : o->host, (unsigned)o->http_port);
-    const struct ni_http_options h = {.listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert, .tls_key = o->tls_key, .client_ca = o->client_ca,
+    const struct ni_http_options h = {.option = "--http-port", .listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert,
+                                      .tls_key = o->tls_key, .client_ca = o->client_ca,
                                       .open = o->open, .posts = true, .json = true, .connections = 256, .anyone = "/page" /* it has no figures */,
                                       .origin = api->origin};
     e = ni_http_open(&api->http, &h, handle, api, why, cap);

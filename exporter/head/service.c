@@ -370,7 +370,9 @@ int ni_service_open(struct ni_service **out, struct ni_core *core, const struct 
     const struct ni_rpc_options ro = {.token = s->token, .cert = s->cert, .key = s->key, .ca = s->ca, .need_client_cert = s->ca};
     snprintf(at, sizeof at, strchr(o->host, ':') ? "[%s]:%u" : "%s:%u", strcmp(o->host, "localhost") == 0 ? "127.0.0.1" : o->host,
              (unsigned)o->port);
-    e = ni_rpc_listen(&s->rpc, at, &ro, &handler, s, why, cap);
+    char said[300];
+    e = ni_rpc_listen(&s->rpc, at, &ro, &handler, s, said, sizeof said);
+    if (e < 0) snprintf(why, cap, "--port=%u: %s", (unsigned)o->port, said);
   }
   if (e < 0 && s) ni_service_close(s);
   else if (e == 0) *out = s;

@@ -368,11 +368,12 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
   struct ni_http *h = calloc(1, sizeof *h), *before = *out;
   struct addrinfo *at = address(o->listen);
   char *cert = NULL, *key = NULL, *ca = NULL;
+  const char *option = o->option ? o->option : "--listen";
   snprintf(why, cap, "%s", strerror(ENOMEM));
   bool fine = h && (h->listen = strdup(o->listen));
   if (fine) h->o = *o, h->handler = handler, h->arg = arg;
   if (!at || (!is_loopback(at->ai_addr) && !o->open && !(o->token_file && o->tls_cert))) {
-    snprintf(why, cap, "--listen=%s: %s", o->listen, at ? "others reach that. Give --token-file, --tls-cert and --tls-key, or --open to "
+    snprintf(why, cap, "%s=%s: %s", option, o->listen, at ? "others reach that. Give --token-file, --tls-cert and --tls-key, or --open to "
              "serve everybody" : "want an address and a port, such as 127.0.0.1:9777, [::1]:9777 or localhost:9777");
     fine = false;
   }
@@ -383,7 +384,7 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
   if (fine) {
     errno = 0;
     h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key, ca);
-    snprintf(why, cap, "--listen=%s%s: %s", o->listen, cert ? ca ? ", --tls-cert, --tls-key, --client-ca" : ", --tls-cert, --tls-key" : "",
+    snprintf(why, cap, "%s=%s%s: %s", option, o->listen, cert ? ca ? ", --tls-cert, --tls-key, --client-ca" : ", --tls-cert, --tls-key" : "",
              errno && (errno != EINVAL || !cert) ? strerror(errno) : "want a certificate and its key in PEM");
   }
   if (at) freeaddrinfo(at);

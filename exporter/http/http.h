@@ -16,6 +16,7 @@
 
 struct ni_http;
 struct ni_http_options {
+  const char *option;                 /* what messages call the next one; NULL: --listen */
   const char *listen;                 /* "127.0.0.1:9777", "[::1]:9777", "localhost:9777" */
   const char *token_file, *tls_cert, *tls_key;
   const char *client_ca;              /* clients need a certificate that one of these (PEM) signed: else 403; wants tls_cert */

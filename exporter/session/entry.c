@@ -199,6 +199,7 @@ int ni_entry_end(struct ni_entry *e, int64_t now_ns, const struct ni_columns of[
   atomic_store(&e->leave, true);
   if (whole) { /* the finisher syncs it */
     e->to.fd[NI_PART] = -1;
+    if (e->state.named) e->replaced = openat(e->place->out, is->file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     err = put_in_place(&e->state, &e->part);
     if (err) snprintf(is->error, sizeof is->error, "the file was not put in its place, and is made again: %s", strerror(-err));
   }
@@ -231,6 +232,8 @@ static void *finish(void *arg) {
   struct ni_entry *e = arg;
   (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* frames come first */
   if (e->builder) pthread_join(e->builds, NULL), ni_past_free(&e->past);
+  if (e->replaced >= 0) close(e->replaced);
+  e->replaced = -1;
   int err = e->anew ? make_anew(e) : sync_named(e->place, e->told.session.file);
   if (err == 0 && fsync(e->place->out) < 0) err = -errno;
   atomic_store(&e->finished, err ? err : 1);

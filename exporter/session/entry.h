@@ -40,6 +40,7 @@ struct ni_entry {
   pthread_t builds, finishes;
   struct ni_past past;              /* what the builder reads */
   int build_fd;                     /* and where it writes to: its own, which it closes */
+  int replaced;                     /* the file that the session's new one replaced, -1: none. To forget one of GB takes seconds: the finisher does */
   bool anew, unsynced;              /* the finisher makes the file anew; or it was not synced: a head that is killed makes it anew */
   _Atomic bool leave, undo;         /* the builder ends soon; the finisher does, its file is not wanted now. Written by the owner, read by them */
   _Atomic int built, finished;      /* 1: done, or -errno. Written by the thread, read by the owner */

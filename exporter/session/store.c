@@ -40,7 +40,7 @@ static struct ni_entry *add(struct ni_store *s) {
   struct ni_entry *e = ni_array_room(s->entry, s->n, s->cap) ? calloc(1, sizeof *e) : NULL;
   if (!e) return NULL;
   e->place = &s->place;
-  e->part.fd = -1;
+  e->part.fd = e->replaced = -1;
   e->to = (struct ni_written){.store = s->place.dir, .fd = {-1, -1, -1}};
   return s->entry[s->n++] = e;
 }

@@ -70,6 +70,10 @@ def open_bind():
     for said in refused("--host", "0.0.0.0"), refused("--host", "0.0.0.0", "--token-file", TOKEN), refused("--host", "::"):
         assert "--open" in said or "token" in said, said
     assert "go together" in refused("--tls-cert", TOKEN)
+    with socket.create_server(("127.0.0.1", 0)) as s:  # what a user can change is named
+        port = s.getsockname()[1]
+        assert "--port=%d: 127.0.0.1:%d: Address already in use" % (port, port) in refused("--port", str(port))
+        assert "--http-port=127.0.0.1:%d: Address already in use" % port in refused("--http-port", str(port))
     assert refused("--token-file", head.WORK + "/none") and refused("--client-ca", TOKEN)
 
 

@@ -94,7 +94,7 @@ Head.sessions = SESSIONS
 session("stop", "--all")
 assert Head.asked[-1][:2] == ("/profiling/stop", {"name": None}), Head.asked
 out = session("list")[0]
-want(out, r"warm-up +true +2026-11-23T10:00:00Z +12 +0 +3 +warm-up.json", "No space left on device", r"old\?\[2J")
+want(out, r"warm-up +yes +2026-11-23T10:00:00Z +12 +0 +3 +warm-up.json", "No space left on device", r"old\?\[2J")
 assert "\x1b" not in out
 want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0_ipv4:1.2.3.4:5 +stale +8 +4.5 +-0.25 +99 +0 +2 +0.1.0")
 session("recover", "--name", "old", "--resume")

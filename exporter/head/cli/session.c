@@ -86,7 +86,8 @@ bool ni_head_ask_name(const struct ni_session_options *o, const char *path, cons
 
 static void add_row(void *table, const char *const *cell) {
   struct ni_table *t = table;
-  for (size_t k = 0; k < t->n_columns; k++) ni_table_cell(t, "%s", cell[k]);
+  for (size_t k = 0; k < t->n_columns; k++)
+    ni_table_cell(t, "%s", strcmp(t->column[k].head, "runs") != 0 ? cell[k] : *cell[k] == 't' ? "yes" : "no");
 }
 
 /* The objects of an array, a column a key. False: it is no such answer. */

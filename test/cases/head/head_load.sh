@@ -5,4 +5,5 @@ set -euo pipefail
 driver=$BUILD/test/host/head_load
 [ -x "$driver" ] || { echo "$driver is not built"; exit 77; }
 case $BUILD in *san) echo "skip: a sanitizer's costs are not the head's"; exit 77 ;; esac
+[ -z "${SESSION_GB:-}" ] || { python3 test/lib/head_large.py "$BUILD/test/host/session_feed"; exit; }
 python3 test/lib/head_load.py "$driver" "$BUILD/test/host/session_feed"

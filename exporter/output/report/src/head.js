@@ -2,10 +2,11 @@
 import { byId, el, replace, options, announce } from './dom.js';
 import { chart, redraw, palette, tooltip, axis, legend, hover, arrows } from './charts.js';
 import { table } from './table.js';
-import { count, short, duration, percent, inGbs, gbs, iso, known } from './format.js';
+import { count, short, duration, durationTick, percent, inGbs, gbs, iso, known } from './format.js';
 import { ask, listen } from './live.js';
 import { now, history, take, points } from './cluster.js';
 
+const STEPS_S = [2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
 const MOST = 200, POLL_MS = 5000, SHARED_MS = 150; // rows of a table; between questions for what no event has; answers may be so old
 let status = null, clients = [], sessions = [], heard = false, gone = null, paused = false;
 
@@ -74,20 +75,22 @@ function sessionPart() {
 }
 
 function live() {
-  const line = (id, lines, show, max) => chart(id, () => {
+  // Whole seconds, minutes, hours between lines; below that as the chart does it.
+  const apart = (p) => STEPS_S.find((s) => Math.max(...history.map(p)) <= 4 * s && Math.max(...history.map(p)) > 4);
+  const line = (id, lines, show, max, step = () => max && max / 4) => chart(id, () => {
     const list = lines(), end = history.length ? history[history.length - 1].time : 0;
     return {
       grid: { left: 8, right: 14, top: list.length > 1 ? 34 : 12, bottom: 8, containLabel: true }, legend: list.length > 1 ? legend() : undefined,
       tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => (known(v) ? show(v) : '–') }),
       xAxis: axis({ type: 'value', min: -300, max: 0, interval: 60, axisPointer: { label: { formatter: ({ value }) => `${Math.round(-value)} s ago` } }, axisLabel: { formatter: (v) => (v ? `${short(v / 60).replace('-', '−').replace('.00', '')} min` : 'now') } }),
-      yAxis: axis({ type: 'value', min: 0, max, interval: max && max / 4, splitNumber: 3, axisLabel: { formatter: show } }),
+      yAxis: axis({ type: 'value', min: 0, max, interval: step(), splitNumber: 3, axisLabel: { formatter: show } }),
       series: list.map(([name, get]) => ({ type: 'line', name, showSymbol: false, lineStyle: { width: 2 }, data: history.map((p) => [p.time - end, get(p)]) })),
     };
   }, '');
   line('c-util', () => [['GPUs', (p) => p.util]], (v) => percent(v / 100), 100);
   line('c-moved', () => [['NVLink', (p) => p.nvlink], ['NICs', (p) => p.nic], ['PCIe', (p) => p.pcie]], gbs);
   line('c-busbw', () => now.jobs.slice(0, 8).map((j) => [j.job_id, (p) => p.busbw.get(j.key)]), gbs);
-  line('c-oldest', () => [['oldest', (p) => p.oldest]], seconds);
+  line('c-oldest', () => [['oldest', (p) => p.oldest]], (v) => durationTick(v * 1e6), undefined, () => apart((p) => p.oldest || 0));
   return () => ['c-util', 'c-moved', 'c-busbw', 'c-oldest'].forEach(redraw);
 }
 
@@ -139,7 +142,7 @@ function heatMap(figure) {
   const step = () => high * size + GAP, at = (x, y) => x < line * size && (columns[Math.floor(y / step()) * line + Math.floor(x / size)] || [])[Math.floor((y % step()) / size)];
   chart('c-heat', () => {
     const key = figure(), [title, unit, full, sign] = FIGURES[key], top = full || Math.max(1e-9, ...columns.map((column) => Math.max(...column.map((g) => g[key] || 0))));
-    byId('heat-note').textContent = `A column is a node, a cell one of its GPUs. Full colour: ${short(top)} ${unit}; a frame alone: no number. Of ${title} the table has the ${sign > 0 ? 'lowest' : 'highest'} first where there are more than ${MOST}.`;
+    byId('heat-note').textContent = `A column is a node, a cell one of its GPUs. Full colour: ${short(top)} ${unit}; an outline alone: no number. Of ${title} the table has the ${sign > 0 ? 'lowest' : 'highest'} first where there are more than ${MOST}.`;
     const c = palette(), ratio = devicePixelRatio || 1, image = el('canvas', { width: area.clientWidth * ratio, height: area.clientHeight * ratio }), context = image.getContext('2d');
     const colours = Array.from({ length: 65 }, (_, i) => `rgb(${c.even.map((e, k) => Math.round(e + (c.wait[k] - e) * i / 64)).join()})`);
     context.scale(ratio, ratio);

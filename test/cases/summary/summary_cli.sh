@@ -155,7 +155,7 @@ code 0 "$inspector" summary logs --output-dir out2 $fast
 awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++ } END { exit n < 5 }' stdout
 
 # Stopped in the middle: the earlier result stays, nothing is left behind.
-"$loggen" many --ranks 8 --node 4 --ops 60000
+"$loggen" many --ranks 8 --node 4 --ops 24000
 "$inspector" summary many --output-dir out2 --no-plots --no-html --jobs 1 >/dev/null 2>stderr &
 pid=$!
 for _ in $(seq 100); do

@@ -113,31 +113,53 @@ static void test_dist_bins(void **state) {
   }
 }
 
-/* The order of adding and of merging does not change a bit. */
+/* As one process sends it to another. */
+static void over_a_wire(struct ni_dist *d) {
+  struct ni_wire w = {0}, back;
+  struct ni_dist got = {.limit = d->limit};
+  assert_int_equal(ni_dist_wire(&w, d), 0);
+  assert_false(w.bad);
+  back = ni_wire_load(w.bytes, w.n);
+  assert_int_equal(ni_dist_wire(&back, &got), 0);
+  assert_true(ni_wire_over(&back));
+  ni_wire_free(&w);
+  ni_dist_free(d);
+  *d = got;
+}
+
+/* The order of adding and of merging does not change a bit: below the limit, at it, above it; sums of squares far beyond 2^64. */
 static void test_dist_merge(void **state) {
   (void)state;
   enum { N = 6000 };
-  for (unsigned limit = 0; limit <= 1u << 14; limit = limit ? limit * 128 : 128) {
-    struct ni_dist whole = {.limit = limit}, a = {.limit = limit}, b = {.limit = limit}, ab = {.limit = limit};
-    for (int i = 0; i < N; i++) {
-      uint64_t v = next_random() % 100000 + (i < N / 2 ? 5 : 7000000);
+  static const uint32_t limits[] = {0, 128, N - 1, N, N + 1, 1u << 14};
+  for (unsigned k = 0; k < 2 * sizeof limits / sizeof *limits; k++) {
+    const uint32_t limit = limits[k / 2];
+    const uint64_t scale = k % 2 ? 500000000 : 1;
+    struct ni_dist whole = {.limit = limit}, a = {.limit = limit}, b = {.limit = limit}, ab = {.limit = limit}, ba = {.limit = limit};
+    for (uint64_t i = 0; i < N; i++) { /* no two alike */
+      uint64_t v = scale * (i * 7919 % N) + (i < N / 2 ? 5 : 7000000 * scale);
       assert_int_equal(ni_dist_add(&whole, v), 0);
       assert_int_equal(ni_dist_add(i % 3 ? &a : &b, v), 0);
     }
-    assert_int_equal(ni_dist_merge(&ab, &b), 0);
     assert_int_equal(ni_dist_merge(&ab, &a), 0);
-    struct ni_stats x, y;
+    assert_int_equal(ni_dist_merge(&ab, &b), 0);
+    over_a_wire(&a);
+    over_a_wire(&b);
+    assert_int_equal(ni_dist_merge(&ba, &b), 0);
+    assert_int_equal(ni_dist_merge(&ba, &a), 0);
+    over_a_wire(&ba);
+    struct ni_stats x, y, z;
     assert_int_equal(ni_dist_stats(&whole, 1e3, &x), 0);
     assert_int_equal(ni_dist_stats(&ab, 1e3, &y), 0);
-    assert_true(x.n == y.n && x.min == y.min && x.max == y.max && x.approx == y.approx);
-    near(x.mean, y.mean, 1e-15);
-    near(x.stddev, y.stddev, 1e-15);
-    near(x.p50, y.p50, limit ? 0.008 : 0.008);
-    if (!x.approx) assert_true(x.p50 == y.p50 && x.p99 == y.p99);
-    ni_dist_free(&whole);
-    ni_dist_free(&a);
-    ni_dist_free(&b);
-    ni_dist_free(&ab);
+    assert_int_equal(ni_dist_stats(&ba, 1e3, &z), 0);
+    assert_true(x.n == N && x.approx == (limit < N) && x.approx == y.approx && x.approx == z.approx);
+    const double one[] = {x.mean, x.stddev, x.min, x.p10, x.p50, x.p90, x.p99, x.max};
+    const double two[] = {y.mean, y.stddev, y.min, y.p10, y.p50, y.p90, y.p99, y.max};
+    const double three[] = {z.mean, z.stddev, z.min, z.p10, z.p50, z.p90, z.p99, z.max};
+    assert_memory_equal(one, two, sizeof one);
+    assert_memory_equal(one, three, sizeof one);
+    struct ni_dist *all[] = {&whole, &a, &b, &ab, &ba};
+    for (int i = 0; i < 5; i++) ni_dist_free(all[i]);
   }
 }
 

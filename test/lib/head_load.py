@@ -94,4 +94,4 @@ with head.Head("load", freq=0.5) as h:
     # CPU time, which others on the machine hardly change; twice what it should be.
     assert share < 0.5 * max(CLIENTS, 400) / 2000, share
     assert big < 150, big
-    assert told["calls"] > 50 and told["p99_ms"] < 50, out  # of GetStatus
+    assert told["calls"] > 50 and (CLIENTS < 2000 or told["p99_ms"] < 50), out  # of GetStatus; in the long form, on a quiet machine

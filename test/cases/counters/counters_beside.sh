@@ -14,7 +14,7 @@ grep -Eq '^counters +.* samples of [0-9]+ counters from 2 hosts, every 0.5 s' "$
 "$BUILD/nccl-inspector" trace --quiet "$logs" -o "$TMP/trace.json" >/dev/null || fail "trace ends with $?"
 cat "$TMP/out.txt"
 python3 - "$TMP" <<'PY' || failures=$((failures + 1))
-import csv, json, sys
+import csv, json, re, sys
 tmp = sys.argv[1]
 job = json.load(open(tmp + "/truth.json"))["seconds"]
 s = json.load(open(tmp + "/out/summary/summary.json"))
@@ -53,7 +53,8 @@ ok("CSV says what JSON says", float(one["with"]) == row("cxi0", "hni_tx_paused_1
 text = open(tmp + "/out.txt").read()
 ok("the terminal has both tables", "NICs while collectives ran" in text and "GPUs while collectives ran" in text)
 ok("throttling is named", "HW thermal" in text)
-before = open(tmp + "/without.txt").read().split("\nwritten:")[0].split("COMPLETE")[1].strip()
+# Not what stands out: counters are evidence there, and a busy machine lets a rank stand out that was not planted.
+before = re.split("\nwritten:|\nwhat stands out:", open(tmp + "/without.txt").read())[0].split("COMPLETE")[1].strip()
 ok("nothing else changed", "COMPLETE" in text and before in text)
 page = open(tmp + "/out/report.html").read()
 ok("the page has the devices", '"devices":{"cols"' in page and "hni_" not in page.split('"devices"')[1][:2000])

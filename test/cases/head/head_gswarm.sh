@@ -13,4 +13,8 @@ flock 9
     aiofiles matplotlib 'numpy<2' aiohttp pydantic httpx && touch "$venv/.whole"; } >"$WORK/pip" 2>&1 ||
   { echo "skip: no gswarm from pip ($(tail -n 1 "$WORK/pip"))"; exit 77; }
 flock -u 9
+if [ -n "${REAL_S:-}" ]; then # the long form: our agent against its head
+  python3 test/lib/head_real.py "$venv/bin/python" "$nvml" "$REAL_S"
+  exit
+fi
 python3 test/lib/head_gswarm.py "$venv/bin/python" "$nvml"

@@ -10,7 +10,13 @@ mkdir -m 1777 "$TMP/shared" "$TMP/logs"
 mkdir -m 777 "$TMP/state1" "$TMP/state2"
 mount -t tmpfs -o mode=1777 ni-pods "$TMP/shared" 2>/dev/null || { echo "a tmpfs cannot be mounted"; exit 77; }
 # Who became another user outlives unshare --kill-child: that ends the sign that its parent is gone.
-trap 'for p in "${AGENTS[@]}"; do pkill -KILL -P "$p"; done; umount -l "$TMP/shared"; over' EXIT
+all_over() {
+  local p
+  for p in "${AGENTS[@]}"; do pkill -KILL -P "$p"; done
+  umount -l "$TMP/shared"
+  over
+}
+trap all_over EXIT
 cp "$BUILD/nccl-sim" "$INSPECTOR" "$INSPECTOR-live" "$BUILD/libnccl-profiler-inspector.so" test/scenarios/hang_late.scn "$TMP"
 for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\|SLURM_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
 

@@ -74,13 +74,13 @@ struct ni_opt {
 #define NI_ROWS_FILTERS(type, what, whose) \
   {"since", 0, NI_OPT_WHEN, "TIME", \
    "Only " what " from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", \
-   NI_INTO(type, since)}, \
-  {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_INTO(type, until)}, \
-  {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_INTO(type, rank)}, \
-  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_INTO(type, host), .want = "names of hosts"}, \
-  {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_INTO(type, comm), \
+   NI_INTO(type, filter.since)}, \
+  {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_INTO(type, filter.until)}, \
+  {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_INTO(type, filter.rank)}, \
+  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_INTO(type, filter.host), .want = "names of hosts"}, \
+  {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_INTO(type, filter.comm), \
    .want = "names or hashes (0x...)"}, \
-  {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(type, coll), \
+  {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(type, filter.coll), \
    .want = "names, such as AllReduce,Send"}
 
 /* A word and what it means: exit codes, files, examples (the command line without "nccl-inspector COMMAND", what it does). */

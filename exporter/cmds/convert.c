@@ -15,7 +15,7 @@
 static const char *refuse(void *into) {
   const struct ni_convert *c = into;
   if (!!c->pfw + !!c->bulk + !!c->dataset != 1) return "into what? give one of --pfw DIR, --bulk FILE and --dataset DIR";
-  return *c->partition && !c->dataset ? "--partition is of --dataset alone" : NULL;
+  return *c->partition && !c->dataset ? "--partition is of --dataset alone" : ni_filters_refuse(&c->filter);
 }
 
 #define IN(member) NI_INTO(struct ni_convert, member)
@@ -76,12 +76,7 @@ static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char 
   r.files = c->files;
   r.runs = *runs;
   r.opt.inputs = c->inputs; /* all these are the run's from here on */
-  r.opt.coll = c->coll;
-  r.opt.comm = c->comm;
-  r.opt.host = c->host;
-  r.opt.rank = c->rank;
-  r.opt.since = c->since;
-  r.opt.until = c->until;
+  r.opt.filter = c->filter;
   r.opt.jobs = c->jobs;
   r.opt.output_dir = c->dataset;
   r.opt.dataset = r.opt.no_parquet = true;
@@ -110,11 +105,6 @@ int ni_convert_run(int argc, char **argv) {
   struct ni_runs runs = {0};
   int done, code = ni_words_parse(&ni_convert_command, argc, argv, &c, &done), e;
   if (done) goto out;
-  if (ni_when_reversed(&c.since, &c.until)) {
-    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
-    code = NI_EXIT_USAGE;
-    goto out;
-  }
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&c.inputs, argv[0], &c.files, &runs);
   if (e == -ENOENT) goto out;
@@ -129,7 +119,7 @@ int ni_convert_run(int argc, char **argv) {
   if (e == 0) e = ni_convert_all(&c);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
   if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], *c.error_text ? c.error_text : strerror(-e));
-  if (c.count.records) ni_filters_say_unmet(argv[0], &c.coll, &c.comm, &c.host, &c.rank, NULL);
+  if (c.count.records) ni_filters_say_unmet(&c.filter, argv[0]);
   if (e == 0) {
     if (!c.quiet) show(&c);
     code = finish(&c.ledger, argv[0]);

@@ -41,8 +41,7 @@ struct show {
   struct ni_inputs inputs;
   struct ni_files files;
   struct ni_runs runs;
-  struct ni_words comm, coll, host;
-  struct ni_ranks rank, sn;
+  struct ni_filters filter;    /* comm, coll, rank, sn */
   struct ni_atlas_options index;
   bool json;
   struct ni_progress progress;
@@ -171,8 +170,9 @@ static int by_rank(const void *a, const void *b) {
 static int read_all(struct show *s) {
   struct ni_ledger ledger = {0};
   struct ni_scan_plan plan = {0};
-  s->wants = (struct ni_atlas_wants){.since_us = INT64_MIN, .until_us = INT64_MAX, .comm = &s->comm, .host = &s->host,
-                                     .coll = &s->coll, .rank = &s->rank, .sn = &s->sn, .size = &(struct ni_ranks){0}, .records = true};
+  const struct ni_filters *f = &s->filter;
+  s->wants = (struct ni_atlas_wants){.since_us = INT64_MIN, .until_us = INT64_MAX, .comm = &f->comm, .host = &f->host,
+                                     .coll = &f->coll, .rank = &f->rank, .sn = &f->sn, .size = &f->size, .records = true};
   int e = ni_atlas_open(&s->atlas, "nccl-inspector show", &s->files, &s->index, false);
   if (e == 0) e = ni_ledgers_init(&s->ledgers, &ledger, &s->files);
   s->ledgers.mapped = s->atlas ? ni_atlas_mapped : NULL;
@@ -229,8 +229,9 @@ static bool has_rank(const struct op *o, int32_t rank) {
 
 /* Filters that were asked remember that; this is not asking. */
 static bool is_missing(const struct op *o, const struct show *s, int32_t rank) {
-  bool wanted = s->rank.n == 0;
-  for (size_t i = 0; i < s->rank.n; i++) wanted |= rank >= s->rank.span[i].from && rank <= s->rank.span[i].to;
+  const struct ni_ranks *r = &s->filter.rank;
+  bool wanted = r->n == 0;
+  for (size_t i = 0; i < r->n; i++) wanted |= rank >= r->span[i].from && rank <= r->span[i].to;
   return wanted && !has_rank(o, rank);
 }
 
@@ -399,8 +400,8 @@ static int say_all(const struct show *s) {
 
 static const char *refuse(void *into) {
   const struct show *s = into;
-  if (!s->comm.n) return "which operation? give --comm NAME --sn N; nccl-inspector check says which communicators there are";
-  return !s->sn.n ? "which operation of that communicator? give its number with --sn N" : NULL;
+  if (!s->filter.comm.n) return "which operation? give --comm NAME --sn N; nccl-inspector check says which communicators there are";
+  return !s->filter.sn.n ? "which operation of that communicator? give its number with --sn N" : NULL;
 }
 
 const struct ni_command ni_show_command = {
@@ -409,13 +410,13 @@ const struct ni_command ni_show_command = {
     .run = ni_show_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct show, 1),
-        {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Of these communicators, by hash (0x...) or name", NI_INTO(struct show, comm),
+        {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Of these communicators, by hash (0x...) or name", NI_INTO(struct show, filter.comm),
          .want = "names or hashes (0x...)"},
-        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "The operations of these sequence numbers", NI_INTO(struct show, sn),
+        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "The operations of these sequence numbers", NI_INTO(struct show, filter.sn),
          .want = "numbers and ranges, such as 40-49,60"},
-        {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(struct show, coll),
+        {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(struct show, filter.coll),
          .want = "names, such as AllReduce,Send"},
-        {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct show, rank)},
+        {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct show, filter.rank)},
         NI_ROWS_INDEX(struct show),
         NI_ROW_JSON(struct show, "show"),
         {0}},
@@ -433,7 +434,7 @@ int ni_show_run(int argc, char **argv) {
   ni_inputs_unreadable(argv[0], &s.files);
   s.progress.mode = ni_inputs_progress(&s.inputs, s.json);
   if (e == 0) e = read_all(&s);
-  if (e == 0) ni_filters_say_unmet(argv[0], &s.coll, &s.comm, &s.host, &s.rank, &s.sn);
+  if (e == 0) ni_filters_say_unmet(&s.filter, argv[0]);
   if (e == 0) e = say_all(&s);
   if (e == -E2BIG) ni_say(stderr, "%s: more than %d records: ask for fewer numbers with --sn, or for one function with --coll\n", argv[0], ROWS_MAX);
   else if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
@@ -445,10 +446,6 @@ out:
   ni_files_free(&s.files);
   ni_runs_free(&s.runs);
   ni_inputs_free(&s.inputs);
-  ni_words_free(&s.comm);
-  ni_words_free(&s.coll);
-  ni_words_free(&s.host);
-  ni_ranks_free(&s.rank);
-  ni_ranks_free(&s.sn);
+  ni_filters_free(&s.filter);
   return code;
 }

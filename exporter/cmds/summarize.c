@@ -181,7 +181,7 @@ int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *record
   ni_summarize_store(r, r->tmp_dir);
   e = ni_summarize_read(r);
   *records = r->tally.records - r->tally.filtered;
-  if (e == 0) ni_filters_say_unmet(command, &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
+  if (e == 0) ni_filters_say_unmet(&r->opt.filter, command);
   if (e == 0) e = ni_dataset_write(r);
   if (e == 0 && *records == 0) ni_run_fail(r, e = -ENODATA, "nothing to write: no record passes");
   if (e == 0) e = ni_ledger_judge(&r->ledger);
@@ -219,7 +219,7 @@ int ni_summarize_serve(struct ni_run *r) {
 
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   int e = 0;
-  ni_filters_say_unmet("nccl-inspector summary", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, &r->opt.sn);
+  ni_filters_say_unmet(&r->opt.filter, "nccl-inspector summary");
   if (r->opt.dataset) e = ni_dataset_write(r);
   if (e == 0) e = ni_build_begin(r, s);
   if (e == 0) e = beside(r, s);
@@ -302,12 +302,7 @@ void ni_summarize_free(struct ni_run *r) {
   free(r->out_dir);
   ni_inputs_free(&r->opt.inputs);
   ni_inputs_free(&r->opt.parts);
-  ni_words_free(&r->opt.coll);
-  ni_words_free(&r->opt.comm);
-  ni_words_free(&r->opt.host);
-  ni_ranks_free(&r->opt.rank);
-  ni_ranks_free(&r->opt.sn);
-  ni_ranks_free(&r->opt.size);
+  ni_filters_free(&r->opt.filter);
   free(r->roles.item);
   free(r->roles.text);
   free(r->log_groups.text);

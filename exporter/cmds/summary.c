@@ -57,14 +57,14 @@ static const char *refuse(void *into) {
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
   if (o->bucket_ns && o->compat) return "--time-granularity is no part of NVIDIA's output: leave out --compat";
   if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
-  if (ni_pq_codec_available(o->codec)) return NULL;
+  if (ni_pq_codec_available(o->codec)) return ni_filters_refuse(&o->filter);
   snprintf(text, sizeof text, "--compression=%s: not built in", ni_pq_codec_name(o->codec));
   return text;
 }
 
 static int take_size(const struct ni_opt *o, void *into, const char *arg) {
   (void)o;
-  return ni_sizes_add(&((struct ni_sum_options *)into)->size, arg);
+  return ni_sizes_add(&((struct ni_sum_options *)into)->filter.size, arg);
 }
 
 #define IN(member) NI_INTO(struct ni_sum_options, member)
@@ -84,7 +84,7 @@ const struct ni_command ni_summary_command = {
         {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M", .take = take_size,
          .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
         NI_ROWS_INDEX(struct ni_sum_options),
-        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(sn),
+        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(filter.sn),
          .want = "numbers and ranges, such as 40-49,60"},
         {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
          IN(skip_first)},
@@ -211,11 +211,6 @@ int ni_summary_run(int argc, char **argv) {
   if (e < 0) return NI_EXIT_COULD_NOT_RUN;
   code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
   if (done) goto out;
-  if (ni_when_reversed(&r.opt.since, &r.opt.until)) {
-    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
-    code = NI_EXIT_USAGE;
-    goto out;
-  }
   code = NI_EXIT_COULD_NOT_RUN;
   if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
   if (r.opt.inputs.n == 0) {

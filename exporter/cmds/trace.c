@@ -15,6 +15,8 @@
 #include "exporter/output/timeline/write.h"
 #include "trace_print.h"
 
+static const char *refuse(void *into) { return ni_filters_refuse(&((struct ni_tr_options *)into)->filter); }
+
 #define IN(member) NI_INTO(struct ni_tr_options, member)
 const struct ni_command ni_trace_command = {
     .name = "trace", .need = NI_NEED_AFTER, .purpose = "a timeline for Perfetto and chrome://tracing, all clocks aligned",
@@ -38,7 +40,7 @@ const struct ni_command ni_trace_command = {
     .examples = {{"logs/", "logs-trace.json.gz, to be opened in Perfetto"},
                  {"--with profiles/ logs/", "the same with the traces of torch.profiler, a file each rank"},
                  {"--rank 0-7 --since=-10s -o end.json.gz logs/", "the last ten seconds of the first eight ranks"}},
-    .run = ni_trace_run};
+    .refuse = refuse, .run = ni_trace_run};
 
 /* "logs/" -> "logs-trace.json.gz" */
 static char *default_output(const char *input) {
@@ -60,7 +62,7 @@ static char *folder_of(const char *path) {
 static void resolve_times(struct ni_tr *r) {
   bool any = r->first_ns != INT64_MAX;
   int64_t first = any ? r->first_ns / 1000 : 0, last = any ? r->last_ns / 1000 : 0;
-  int64_t since = ni_when_resolve(&r->opt.since, INT64_MIN, first, last), until = ni_when_resolve(&r->opt.until, INT64_MAX, first, last);
+  int64_t since = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last), until = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   r->since_ns = since == INT64_MIN ? INT64_MIN : since * 1000;
   r->until_ns = until == INT64_MAX ? INT64_MAX : until * 1000;
 }
@@ -81,8 +83,8 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   if (e == 0) e = ni_tr_with_scan(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
-  if (e == 0) ni_filters_say_unmet("nccl-inspector trace", &r->opt.coll, &r->opt.comm, &r->opt.host, &r->opt.rank, NULL);
-  bool none_of_them = r->opt.coll.n && r->count.shown == 0 && r->count.open == 0;
+  if (e == 0) ni_filters_say_unmet(&r->opt.filter, "nccl-inspector trace");
+  bool none_of_them = r->opt.filter.coll.n && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
                    (unsigned long long)r->count.operations,
@@ -100,10 +102,7 @@ static void run_free(struct ni_tr *r) {
   ni_runs_free(&r->runs);
   ni_inputs_free(&r->opt.inputs);
   ni_inputs_free(&r->opt.with);
-  ni_words_free(&r->opt.coll);
-  ni_words_free(&r->opt.comm);
-  ni_words_free(&r->opt.host);
-  ni_ranks_free(&r->opt.rank);
+  ni_filters_free(&r->opt.filter);
   free(r->out_path);
   ni_ledger_free(&r->ledger);
 }
@@ -114,11 +113,6 @@ int ni_trace_run(int argc, char **argv) {
   char *folder = NULL;
   int done, code = ni_words_parse(&ni_trace_command, argc, argv, &r.opt, &done), e;
   if (done) goto out;
-  if (ni_when_reversed(&r.opt.since, &r.opt.until)) {
-    ni_say(stderr, "%s: %s\n", argv[0], NI_WHEN_REVERSED);
-    code = NI_EXIT_USAGE;
-    goto out;
-  }
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
   folder = r.out_path ? folder_of(r.out_path) : NULL;

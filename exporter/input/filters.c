@@ -284,13 +284,12 @@ static bool any_met(const struct ni_words *w) {
   return any;
 }
 
-void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
-                          const struct ni_ranks *rank, const struct ni_ranks *sn) {
-  say_words(coll, command, "coll");
-  say_words(comm, command, "comm");
-  say_words(host, command, "host");
-  say_ranks(rank, command, "rank", "these logs", true);
-  if (sn) say_ranks(sn, command, "sn", "what the other filters leave", any_met(coll) && any_met(comm) && any_met(host));
+void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
+  say_words(&f->coll, command, "coll");
+  say_words(&f->comm, command, "comm");
+  say_words(&f->host, command, "host");
+  say_ranks(&f->rank, command, "rank", "these logs", true);
+  say_ranks(&f->sn, command, "sn", "what the other filters leave", any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host));
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {
@@ -301,7 +300,7 @@ static void wire_met(struct ni_wire *w, bool *met) {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-void ni_words_wire_met(struct ni_wire *w, struct ni_words *x) {
+static void wire_words_met(struct ni_wire *w, struct ni_words *x) {
   size_t n = x->others ? x->others->n : 0;
   for (size_t i = 0; i < x->n; i++) wire_met(w, &x->word[i].met);
   if (n && !w->load) qsort(x->others->text, n, sizeof *x->others->text, by_text);
@@ -315,7 +314,7 @@ void ni_words_wire_met(struct ni_wire *w, struct ni_words *x) {
   }
 }
 
-void ni_ranks_wire_met(struct ni_wire *w, struct ni_ranks *x) {
+static void wire_ranks_met(struct ni_wire *w, struct ni_ranks *x) {
   struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < x->n; i++) wire_met(w, &x->span[i].met);
   ni_wire_i64(w, &s.lowest);
@@ -325,9 +324,29 @@ void ni_ranks_wire_met(struct ni_wire *w, struct ni_ranks *x) {
   if (s.highest > x->seen->highest) x->seen->highest = s.highest;
 }
 
-bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until) {
-  if (since->base != until->base || since->base == NI_WHEN_NONE) return false;
-  return since->base == NI_WHEN_BEFORE_END ? since->us < until->us : since->us > until->us;
+void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
+  wire_words_met(w, &f->coll);
+  wire_words_met(w, &f->comm);
+  wire_words_met(w, &f->host);
+  wire_ranks_met(w, &f->rank);
+  wire_ranks_met(w, &f->sn);
+}
+
+const char *ni_filters_refuse(const struct ni_filters *f) {
+  if (f->since.base != f->until.base || f->since.base == NI_WHEN_NONE) return NULL;
+  bool reversed = f->since.base == NI_WHEN_BEFORE_END ? f->since.us < f->until.us : f->since.us > f->until.us;
+  return reversed ? NI_WHEN_REVERSED : NULL;
+}
+
+bool ni_filters_relative(const struct ni_filters *f) { return f->since.base > NI_WHEN_ABSOLUTE || f->until.base > NI_WHEN_ABSOLUTE; }
+
+void ni_filters_free(struct ni_filters *f) {
+  ni_words_free(&f->coll);
+  ni_words_free(&f->comm);
+  ni_words_free(&f->host);
+  ni_ranks_free(&f->rank);
+  ni_ranks_free(&f->sn);
+  ni_ranks_free(&f->size);
 }
 
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last) {

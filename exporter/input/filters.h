@@ -3,7 +3,7 @@
  * ranks, sizes.
  *
  * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Lists are
- * the caller's: ni_words_free(), ni_ranks_free(). Main thread while options are parsed; ni_words_have...(), ni_ranks_have()
+ * the caller's: ni_filters_free(), or ni_words_free() and ni_ranks_free() of one. Main thread while options are parsed; ni_words_have...(), ni_ranks_have()
  * and ni_when_resolve() from any thread. What was asked for is remembered, so that a word nobody has can be told with what
  * there is (ni_filters_say_unmet()): ask of everything that is there, also where another filter has said no.
  */
@@ -38,6 +38,13 @@ struct ni_ranks { /* a filter on numbers, such as ranks: any of these spans, bot
   struct ni_ranks_seen { int64_t lowest, highest; } *seen; /* of all that was asked for; any thread, relaxed */
 };
 
+/* What a command has of them; the others stay as they are, all zero: everything passes. */
+struct ni_filters {
+  struct ni_when since, until;
+  struct ni_words coll, comm, host;
+  struct ni_ranks rank, sn, size; /* size: bytes */
+};
+
 /* "4096", "128M", "2GiB": units are powers of 1024. */
 int ni_parse_size(const char *text, uint64_t *out);
 /* "2026-11-21T08:00:00Z" (or +01:00), seconds since 1970, "-10m" before the end, "+5m" after the start. */
@@ -60,18 +67,18 @@ int ni_sizes_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 
-/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first.
- * sn: NULL where the command has no such filter. */
-void ni_filters_say_unmet(const char *command, const struct ni_words *coll, const struct ni_words *comm, const struct ni_words *host,
-                          const struct ni_ranks *rank, const struct ni_ranks *sn);
+/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first. */
+void ni_filters_say_unmet(const struct ni_filters *f, const char *command);
 
 /* Which of them somebody had, and what else was there: stored, or added to what is known. The main thread, before and after reading. */
 struct ni_wire;
-void ni_words_wire_met(struct ni_wire *w, struct ni_words *x);
-void ni_ranks_wire_met(struct ni_wire *w, struct ni_ranks *x);
+void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f);
 
-/* Does the span end before it begins, as far as that can be told before any log is read? */
+/* Does the span end before it begins, as far as that can be told before any log is read? The sentence, or NULL. */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
-bool ni_when_reversed(const struct ni_when *since, const struct ni_when *until);
+const char *ni_filters_refuse(const struct ni_filters *f);
+/* Are the times of all records needed before it is known which are wanted? */
+bool ni_filters_relative(const struct ni_filters *f);
+void ni_filters_free(struct ni_filters *f);
 
 #endif

@@ -59,8 +59,8 @@ static void wire_plan(struct ni_wire *w, struct ni_run *r, char **folder) {
   ni_wire_u32(w, &r->opt.jobs);
   ni_wire_bool(w, &r->opt.no_csv);
   ni_wire_u64(w, &r->opt.memory_bytes);
-  wire_when(w, &r->opt.since);
-  wire_when(w, &r->opt.until);
+  wire_when(w, &r->opt.filter.since);
+  wire_when(w, &r->opt.filter.until);
   ni_wire_text(w, folder);
   ni_partial_wire_options(w, r);
   ni_partial_wire_logs(w, r);
@@ -134,7 +134,7 @@ static void join_tables(struct ni_run *r) {
 
 /* 0: all ranks have read their shards; else all get the same error. */
 static int read_shard(struct ni_run *r) {
-  const bool together = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
+  const bool together = ni_filters_relative(&r->opt.filter);
   r->agree = ni_mpi_times;
   int e = ni_shards_plan(r, (uint32_t)ni_mpi_rank() + 1, (uint32_t)ni_mpi_size());
   if (e == 0) e = ni_summarize_read(r);

@@ -53,9 +53,7 @@ struct ni_sum_options {
   struct ni_inputs parts;      /* of merge: partial results */
   uint8_t partition[NI_PARTITIONS]; /* all NONE: by host */
   unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
-  struct ni_when since, until;
-  struct ni_words coll, comm, host;
-  struct ni_ranks rank, sn, size; /* size: bytes */
+  struct ni_filters filter;
   struct ni_atlas_options index;
   uint64_t skip_first;
   const char *step_by;         /* what ends a step; NULL: it is found */

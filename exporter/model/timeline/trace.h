@@ -40,9 +40,7 @@
 struct ni_tr_options {
   struct ni_inputs inputs;
   const char *output;          /* NULL: NAME-trace.json.gz here; "-": standard output */
-  struct ni_when since, until;
-  struct ni_words coll, comm, host;
-  struct ni_ranks rank;
+  struct ni_filters filter;    /* no sn, no size */
   uint64_t memory_bytes;
   struct ni_inputs with;       /* [RANK=]FILE or folder */
   bool json, quiet, no_flows;

@@ -98,7 +98,7 @@ static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
 }
 
 static bool comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
-  return !r->opt.comm.n || ni_words_have_comm(&r->opt.comm, ni_tr_who(r, m)->hash, ni_tr_comm_name(r, m));
+  return !r->opt.filter.comm.n || ni_words_have_comm(&r->opt.filter.comm, ni_tr_who(r, m)->hash, ni_tr_comm_name(r, m));
 }
 
 /* Processes of the timeline are numbered by the system's pid where that is unique, else from 1 in order of rank. */
@@ -137,8 +137,8 @@ int ni_tr_settle(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) {
     struct ni_tr_unit *u = &r->unit[i];
     const char *host = r->who.process[u->process].host;
-    bool rank = !r->opt.rank.n || ni_ranks_have(&r->opt.rank, u->rank);
-    u->shown = (!r->opt.host.n || ni_words_have(&r->opt.host, host)) && rank;
+    bool rank = !r->opt.filter.rank.n || ni_ranks_have(&r->opt.filter.rank, u->rank);
+    u->shown = (!r->opt.filter.host.n || ni_words_have(&r->opt.filter.host, host)) && rank;
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     r->member[i].shown = comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;

@@ -51,10 +51,11 @@ static int take_rank(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t start_ns) {
-  const bool comm = !c->comm.n || ni_words_have_comm(&c->comm, l->ident.comm_hash, l->ident.comm_name);
-  const bool host = !c->host.n || ni_words_have(&c->host, l->meta.hostname);
-  const bool rank = !c->rank.n || ni_ranks_have(&c->rank, l->ident.rank);
-  const bool coll = !c->coll.n || ni_words_have_func(&c->coll, l->op.func);
+  const struct ni_filters *f = &c->filter;
+  const bool comm = !f->comm.n || ni_words_have_comm(&f->comm, l->ident.comm_hash, l->ident.comm_name);
+  const bool host = !f->host.n || ni_words_have(&f->host, l->meta.hostname);
+  const bool rank = !f->rank.n || ni_ranks_have(&f->rank, l->ident.rank);
+  const bool coll = !f->coll.n || ni_words_have_func(&f->coll, l->op.func);
   return comm && host && rank && coll && start_ns / 1000 >= c->since_us && start_ns / 1000 <= c->until_us;
 }
 
@@ -253,10 +254,10 @@ int ni_convert_all(struct ni_convert *c) {
   const char *to = c->bulk ? c->bulk : c->pfw;
   c->of_file = calloc(c->files.n + 1, sizeof *c->of_file);
   int e = c->of_file ? ni_scan_plan(&c->plan, &c->files, false, c->jobs) : -ENOMEM;
-  const bool relative = c->since.base > NI_WHEN_ABSOLUTE || c->until.base > NI_WHEN_ABSOLUTE;
+  const bool relative = ni_filters_relative(&c->filter);
   if (e == 0 && relative) e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
-  c->since_us = ni_when_resolve(&c->since, INT64_MIN, first, last);
-  c->until_us = ni_when_resolve(&c->until, INT64_MAX, first, last);
+  c->since_us = ni_when_resolve(&c->filter.since, INT64_MIN, first, last);
+  c->until_us = ni_when_resolve(&c->filter.until, INT64_MAX, first, last);
   if (e == 0 && c->since_us > c->until_us) return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);
   if (e == 0) e = c->bulk ? open_file(c) : open_folder(c);
   if (e == 0) e = ni_ledgers_init(&c->ledgers, &c->ledger, &c->files);
@@ -278,10 +279,7 @@ void ni_convert_free(struct ni_convert *c) {
   if (c->dir > 0) close(c->dir);
   ni_scan_plan_free(&c->plan);
   ni_ledgers_free(&c->ledgers);
-  ni_words_free(&c->coll);
-  ni_words_free(&c->comm);
-  ni_words_free(&c->host);
-  ni_ranks_free(&c->rank);
+  ni_filters_free(&c->filter);
   ni_inputs_free(&c->inputs);
   ni_files_free(&c->files);
   ni_ledger_free(&c->ledger);

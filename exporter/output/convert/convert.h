@@ -37,9 +37,7 @@ struct ni_convert {
   uint8_t partition[8];        /* of dataset: enum ni_partition */
   bool quiet;
   unsigned jobs;
-  struct ni_when since, until;
-  struct ni_words coll, comm, host;
-  struct ni_ranks rank;
+  struct ni_filters filter;    /* no sn, no size */
   struct ni_files files;
   const volatile sig_atomic_t *stop; /* not 0: a signal came */
   struct ni_progress progress;

@@ -22,7 +22,7 @@ struct place {
 static struct place place_of(const struct ni_tr *r, const struct ni_tr_where *w) {
   if (w->member != NI_TR_NONE) return (struct place){r->member[w->member].unit, r->member[w->member].shown};
   uint32_t u = r->process[w->process].first_unit;
-  return (struct place){u, u != NI_TR_NONE && r->unit[u].shown && !r->opt.comm.n};
+  return (struct place){u, u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n};
 }
 
 /* From start to stop; what never stopped goes on to the last that is known of the process, and says so. */
@@ -135,7 +135,7 @@ static int emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct
   struct ni_tr_event e = {0};
   const struct ni_event_line *x = &l->event;
   if (!at.shown || !ni_time_of_a_job((int64_t)x->start_ns)) return 0;
-  if (r->opt.coll.n && *x->func && !ni_words_have_func(&r->opt.coll, x->func)) return 0;
+  if (r->opt.filter.coll.n && *x->func && !ni_words_have_func(&r->opt.filter.coll, x->func)) return 0;
   enum ni_tr_class class = classes[l->kind];
   /* One thread calls for all communicators; progress threads are one for each, unless shared. */
   uint32_t member = class == NI_TR_T_CALLS ? NI_TR_NONE : w->member;
@@ -253,7 +253,7 @@ static int emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct
   struct place at = place_of(r, w);
   int err = 0;
   if (!at.shown) return 0;
-  if (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, x->parent_func)) return 0;
+  if (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, x->parent_func)) return 0;
   for (uint64_t i = 0; i < x->steps.n && err == 0; i++) err = emit_nested(r, w, &at, x, &x->steps.list[i]);
   /* A segment is steps and nothing else. */
   if (err == 0 && strcmp(x->record_type, "proxy_op_segment") != 0)

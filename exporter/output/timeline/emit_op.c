@@ -225,7 +225,7 @@ int ni_tr_emit_kept(struct ni_tr *r) {
     join_gaps(m);
     for (size_t k = 0; err == 0 && k < m->n_gaps; k++) err = put_gap(r, i, &m->gap[k]);
     for (size_t k = 0; err == 0 && k < m->n_open; k++)
-      if (!m->open[k].finished && (!r->opt.coll.n || ni_words_have_func(&r->opt.coll, ni_name_text(&r->names, m->open[k].func))))
+      if (!m->open[k].finished && (!r->opt.filter.coll.n || ni_words_have_func(&r->opt.filter.coll, ni_name_text(&r->names, m->open[k].func))))
         err = put_open(r, i, &m->open[k]);
   }
   return err < 0 ? err : put_ends(r);
@@ -381,7 +381,7 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   d.flows = !r->opt.no_flows && !d.bracket_only;
   d.enqueue = o->has & NI_HAS_ENQUEUE ? ni_tr_time(r, w->process, (int64_t)o->enqueue_ns) : NI_TR_NO_TIME;
   if (o->has & NI_HAS_REC_SN) note_gap_border(m, l->is_p2p, o->rec_sn, d.enqueue != NI_TR_NO_TIME ? d.enqueue : d.e.ts);
-  if ((r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func)) || !m->shown) return 0; /* every filter is asked: which words fit nothing */
+  if ((r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)) || !m->shown) return 0; /* every filter is asked: which words fit nothing */
   if ((err = name_of(r, l, "", &d.name)) < 0) return err;
   r->count.shown++;
   if ((err = take_kernel(&d)) == 0) err = put_enqueue(&d);

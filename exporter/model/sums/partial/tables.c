@@ -259,11 +259,8 @@ static void wire_marks(struct ni_wire *w, struct ni_run *r, const struct ni_part
 }
 
 void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_partial_numbers *x) {
-  struct ni_words *const words[] = {&r->opt.coll, &r->opt.comm, &r->opt.host};
   wire_tally(w, r);
-  for (int i = 0; i < 3; i++) ni_words_wire_met(w, words[i]);
-  ni_ranks_wire_met(w, &r->opt.rank);
-  ni_ranks_wire_met(w, &r->opt.sn);
+  ni_filters_wire_met(w, &r->opt.filter);
   wire_mixes(w, r, x);
   wire_many(w, &x->process, 16);
   for (size_t i = 0; i < x->process.n && !w->bad; i++) wire_process(w, r, &x->process.number[i]);

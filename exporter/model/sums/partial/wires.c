@@ -53,12 +53,12 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   ni_wire_bool(w, &o->no_parquet);
   ni_wire_i64(w, &r->since_us);
   ni_wire_i64(w, &r->until_us);
-  wire_words(w, &o->coll);
-  wire_words(w, &o->comm);
-  wire_words(w, &o->host);
-  wire_spans(w, &o->rank, ni_ranks_add);
-  wire_spans(w, &o->sn, ni_ranks_add);
-  wire_spans(w, &o->size, ni_sizes_add);
+  wire_words(w, &o->filter.coll);
+  wire_words(w, &o->filter.comm);
+  wire_words(w, &o->filter.host);
+  wire_spans(w, &o->filter.rank, ni_ranks_add);
+  wire_spans(w, &o->filter.sn, ni_ranks_add);
+  wire_spans(w, &o->filter.size, ni_sizes_add);
   ni_wire_u64(w, &o->skip_first);
   ni_wire_u64(w, &o->bucket_ns);
   if (w->load && o->bucket_ns && (o->bucket_ns < NI_BUCKET_MIN_NS || o->bucket_ns > NI_BUCKET_MAX_NS)) w->bad = true;

@@ -39,7 +39,7 @@ static int name_parquet_files(struct ni_run *r) {
 
 /* What the options want, for the index; false: everything. */
 static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
-  const struct ni_sum_options *o = &r->opt;
+  const struct ni_filters *o = &r->opt.filter;
   *w = (struct ni_atlas_wants){.since_us = r->since_us, .until_us = r->until_us, .comm = &o->comm, .host = &o->host,
                                .coll = &o->coll, .rank = &o->rank, .sn = &o->sn, .size = &o->size, .records = true,
                                .rollups = ni_rollups_wanted(r), .proxies = r->has_counters};
@@ -179,9 +179,9 @@ static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
 
 int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
-  bool relative = r->opt.since.base > NI_WHEN_ABSOLUTE || r->opt.until.base > NI_WHEN_ABSOLUTE;
+  bool relative = ni_filters_relative(&r->opt.filter);
   int e = !relative ? 0 : r->atlas ? all_times(r, &first, &last) : find_times(r, &first, &last);
-  r->since_us = ni_when_resolve(&r->opt.since, INT64_MIN, first, last);
-  r->until_us = ni_when_resolve(&r->opt.until, INT64_MAX, first, last);
+  r->since_us = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last);
+  r->until_us = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   return e == 0 && r->atlas ? plan_ranges(r, true) : e;
 }

@@ -23,7 +23,7 @@
 #define LAUNCH_NEAR_NS 60000
 
 static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
-  const struct ni_sum_options *o = &r->opt;
+  const struct ni_filters *o = &r->opt.filter;
   const struct ni_atlas_wants w = {.comm = &o->comm, .host = &o->host, .rank = &o->rank};
   return ni_atlas_wants_context(&w, &l->ident, &l->meta);
 }
@@ -88,9 +88,9 @@ static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct 
 
 static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c, int64_t time_us) {
   const struct ni_record *o = &l->op;
-  if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, o->func))) return false;
-  if (r->opt.sn.n && !ni_ranks_have(&r->opt.sn, (int64_t)o->sn)) return false;
-  if (r->opt.size.n && !ni_ranks_have(&r->opt.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX))) return false;
+  if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func))) return false;
+  if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn)) return false;
+  if (r->opt.filter.size.n && !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX))) return false;
   if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT)) return false;
   return time_us >= r->since_us && time_us <= r->until_us;
 }
@@ -187,7 +187,7 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
   int e = 0;
   switch (l->kind) {
     case NI_LINE_ROLLUP:
-      if (!c->wanted || (r->opt.coll.n && !ni_words_have_func(&r->opt.coll, l->rollup.func))) return 0;
+      if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, l->rollup.func))) return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
       return e < 0 ? e : ni_take_rollup(r, func, &l->rollup);
     case NI_LINE_PROXY: return ni_beside_proxy(x, c->process, &l->proxy);

@@ -19,6 +19,7 @@
 #define NI_PAIRS_MAX 48
 #define NI_STEPS_MAX 65536 /* of one line; more are verified and counted */
 #define NI_METRICS_MAX 4096
+#define NI_FUNCS_NUMBERED 32
 
 enum ni_line_kind {
   NI_LINE_OP = 0,     /* coll_perf, p2p_perf */
@@ -355,6 +356,7 @@ struct ni_line {
   const char *kind_name;     /* the key that holds the record */
   const char *bad_key;       /* of a rejected line: the key at fault, or NULL */
   uint32_t head_no;          /* of the reader: lines with the same number, not 0, have the same ident, and meta but for the time */
+  uint32_t func_no;          /* of an operation, by the reader, 1 to NI_FUNCS_NUMBERED: each is one function's name; 0: of another one */
   uint32_t unknown_keys;
   const char *unknown_key;   /* the first one, NULL: none */
   const struct ni_trace *trace; /* NULL: not verbose */

@@ -121,9 +121,7 @@ int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind 
 
 static struct ni_granule *last(struct ni_granules *g) { return &g->item[g->n - 1]; }
 
-/* The granule that is open has the sort. */
-static int has_sort(struct ni_granules *g, uint32_t sort) {
-  if (g->seen[sort] == g->n) return 0;
+static int add_sort(struct ni_granules *g, uint32_t sort) {
   if (!ni_array_room(g->list, g->n_list, g->cap_list)) return -ENOMEM;
   g->seen[sort] = (uint32_t)g->n;
   g->list[g->n_list++] = sort;
@@ -131,27 +129,36 @@ static int has_sort(struct ni_granules *g, uint32_t sort) {
   return 0;
 }
 
+/* The granule that is open has the sort. */
+static inline int has_sort(struct ni_granules *g, uint32_t sort) { return g->seen[sort] == g->n ? 0 : add_sort(g, sort); }
+
 static int find_context(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
   *out = g->last_sort < g->n_sorts ? g->sort[g->last_sort].context : 0;
   bool before = g->last_sort < g->n_sorts && same_context(&g->context[*out], &l->ident, &l->meta);
   return before ? 0 : ni_granules_context(g, &l->ident, &l->meta, out);
 }
 
-/* Records of the same head and function follow each other in the same few turns. */
 static int find_sort(struct ni_granules *g, const struct ni_line *l, enum ni_sort_kind kind, const char *func, uint32_t *out) {
-  size_t n = strlen(func);
-  unsigned slot = (l->head_no * 32 + (unsigned)(n * 5 + (uint8_t)func[n / 2] + kind) % 32) % (sizeof g->met / sizeof *g->met);
-  if (l->head_no && g->met[slot].head_no == l->head_no) {
-    const struct ni_granule_sort *s = &g->sort[*out = g->met[slot].sort];
-    if (s->kind == kind && strcmp(s->func, func) == 0) return 0;
-  }
   uint32_t context;
   int e = find_context(g, l, &context);
   if (e == 0) e = ni_granules_sort(g, context, kind, func, out);
   if (e < 0) return e;
-  g->met[slot].head_no = l->head_no;
-  g->met[slot].sort = g->last_sort = *out;
+  g->last_sort = *out;
   g->odd |= g->n_sorts > NI_SORTS_MAX;
+  return 0;
+}
+
+/* Operations of the same head and function follow each other in the same few turns. */
+static int find_op_sort(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
+  unsigned slot = (l->head_no * NI_FUNCS_NUMBERED + l->func_no) % (sizeof g->met / sizeof *g->met);
+  bool numbered = l->head_no && l->func_no;
+  *out = g->met[slot].sort;
+  if (numbered && g->met[slot].head_no == l->head_no && g->met[slot].func_no == l->func_no) return 0;
+  int e = find_sort(g, l, NI_SORT_OP, l->op.func, out);
+  if (e < 0 || !numbered) return e;
+  g->met[slot].head_no = l->head_no;
+  g->met[slot].func_no = l->func_no;
+  g->met[slot].sort = *out;
   return 0;
 }
 
@@ -187,7 +194,7 @@ static int take_operation(struct ni_granules *g, const struct ni_line *l) {
   struct ni_granule *x = last(g);
   uint32_t sort;
   const int64_t start = ni_start_ns(l), us = time_us(l, start), ns = ni_time_ns(start, l->meta.dump_timestamp_us);
-  int e = find_sort(g, l, NI_SORT_OP, l->op.func, &sort);
+  int e = find_op_sort(g, l, &sort);
   if (e < 0) return e;
   struct ni_granule_sort *s = &g->sort[sort];
   g->odd |= !l->has_header && !g->marker;

@@ -83,7 +83,7 @@ struct ni_granules {
   struct ni_index sort_at, context_at;
   uint32_t *seen;                /* of each sort: 1 + the granule that has it last */
   size_t cap_seen;
-  struct { uint32_t head_no, sort; } met[512]; /* by head and function: the sort that a record of them had */
+  struct { uint32_t head_no, func_no, sort; } met[256]; /* by head and function: the sort that a record of them had */
   uint32_t last_sort;
   uint64_t text_at;              /* place of the first line of the granule */
   uint64_t lines;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "exporter/base/array.h"
+#include "exporter/base/mix.h"
 #include "format/line_tables.h"
 #include "parse_head.h"
 #include "parse_key.h"
@@ -45,6 +46,7 @@ struct ni_parser {
   size_t metrics_size = 0;
   ni_json_numbers_room numbers;
   ni_heads heads{};
+  struct { uint64_t text[2]; } func[NI_FUNCS_NUMBERED]{}; /* names of functions that have a number, by their hash */
 };
 
 namespace {
@@ -290,6 +292,31 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
   return missing ? blame(p, t.field[__builtin_ctzll(missing)], NI_REJ_MISSING_KEY) : NI_OK;
 }
 
+/* The text up to its end, in a word whose first byte comes first; the rest is 0. */
+inline uint64_t up_to_nul(uint64_t w, bool &ended) {
+  constexpr uint64_t ones = 0x0101010101010101ULL;
+  uint64_t nul = (w - ones) & ~w & 0x80 * ones;
+  ended = nul != 0;
+  return ended ? w & (((nul & -nul) >> 7) - 1) : w;
+}
+
+/* By its number whoever counts by function need not compare names. name is of p.names, and 16 bytes can be read. */
+uint32_t number_of(ni_parser &p, const char *name) {
+  constexpr unsigned most = NI_FUNCS_NUMBERED, probes = 4;
+  bool ended, ended_too = false;
+  uint64_t a = up_to_nul(ni_text_load8(name), ended), b = ended ? 0 : up_to_nul(ni_text_load8(name + 8), ended_too);
+  unsigned at = static_cast<unsigned>(ni_spread(a ^ ni_spread(b)) >> 40);
+  for (unsigned i = 0; a && (ended || ended_too) && i < probes; i++) {
+    auto &f = p.func[(at + i) % most].text;
+    if (!f[0]) {
+      f[0] = a;
+      f[1] = b;
+    }
+    if (f[0] == a && f[1] == b) return (at + i) % most + 1;
+  }
+  return 0;
+}
+
 /* What a table cannot say: values that contradict one another. */
 ni_reject settle(ni_parser &p) {
   ni_line &l = *p.line;
@@ -384,7 +411,7 @@ void begin(ni_parser &p, ni_line *out) {
   out->kind = NI_LINE_UNKNOWN;
   out->has_header = out->is_p2p = false;
   out->kind_name = out->bad_key = out->unknown_key = nullptr;
-  out->unknown_keys = out->head_no = 0;
+  out->unknown_keys = out->head_no = out->func_no = 0;
   out->trace = nullptr;
   p.line = out;
   p.names.used = 0;
@@ -445,6 +472,7 @@ extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t 
     }
     if (r == NI_REJ_NOT_OBJECT && !strchr("[\"-0123456789tfn", text[i])) r = NI_REJ_BAD_JSON;
   }
+  if (r == NI_OK && out->kind == NI_LINE_OP) out->func_no = number_of(*p, out->op.func);
   if (r == NI_OK && out->kind != NI_LINE_UNKNOWN)
     out->kind_name = out->kind == NI_LINE_OP ? ni_op_key(out->is_p2p) : ni_line_kind_name(out->kind);
   return r;

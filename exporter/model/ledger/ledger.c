@@ -86,6 +86,7 @@ int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count) {
   if (i == t->n) {
     if (t->n == NI_LEDGER_NAMES) {
       t->other += count;
+      t->last = i;
       return 0;
     }
     t->item[i].name = strdup(name);

@@ -69,7 +69,7 @@ struct ni_tally {
   } item[NI_LEDGER_NAMES];
   size_t n;
   uint64_t other; /* beyond NI_LEDGER_NAMES names */
-  size_t last;    /* hit by the last call: names come in runs */
+  size_t last;    /* hit by the last call: names come in runs; NI_LEDGER_NAMES: it is one of the others */
 };
 
 /* One kind (collective, P2P) of one communicator in one process. */
@@ -233,6 +233,11 @@ struct ni_ledger {
   bool first;             /* the part begins the file */
   uint64_t file_lines;    /* of that file so far */
   int64_t now_process, now_member; /* of the last line with a header; -1: none */
+  struct ni_ledger_met {  /* by the reader's number of a function (format/line.h) */
+    size_t tally;         /* 1 + its place in funcs, 0: not met yet */
+    struct ni_ledger_member *member[2]; /* NVIDIA: func[i] is of member[i]; of the even and the odd members, the last one */
+    struct ni_ledger_func *func[2];
+  } met[NI_FUNCS_NUMBERED + 1];
   struct ni_granules *granules; /* the map of the part, of a file; NULL: nobody makes it. Never of several files */
 };
 

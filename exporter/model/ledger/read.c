@@ -78,9 +78,7 @@ static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct 
     uint32_t name = a->cause[i].name;
     if (name == NI_LEDGER_NAMES) continue;
     if (ni_tally_add(&c->dropped_by, names->item[name].name, 0) < 0) return -ENOMEM;
-    size_t at = c->dropped_by.last;
-    bool there = at < c->dropped_by.n && strcmp(c->dropped_by.item[at].name, names->item[name].name) == 0;
-    a->cause[i].name = there ? (uint32_t)at : NI_LEDGER_NAMES;
+    a->cause[i].name = (uint32_t)c->dropped_by.last;
   }
   return 0;
 }

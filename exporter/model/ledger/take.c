@@ -34,19 +34,38 @@ static int find_member(struct ni_ledger *c, const struct ni_line *l) {
   return ni_ledger_accounts(c, c->now_member) < 0 ? -ENOMEM : 0;
 }
 
-static int count_nvidia(struct ni_ledger_member *x, const struct ni_record *op) {
+static struct ni_ledger_func *find_func(struct ni_ledger_member *x, const char *name) {
   struct ni_ledger_func *f = x->funcs;
-  while (f && strcmp(f->name, op->func) != 0) f = f->next;
-  if (!f) {
-    f = calloc(1, sizeof *f);
-    if (!f || !(f->name = strdup(op->func))) {
-      free(f);
-      return -ENOMEM;
-    }
-    f->next = x->funcs;
-    x->funcs = f;
+  while (f && strcmp(f->name, name) != 0) f = f->next;
+  if (f) return f;
+  f = calloc(1, sizeof *f);
+  if (!f || !(f->name = strdup(name))) {
+    free(f);
+    return NULL;
   }
-  return ni_seq_set_add(&f->sn, op->sn);
+  f->next = x->funcs;
+  return x->funcs = f;
+}
+
+static int count_nvidia(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
+  struct ni_ledger_met *met = &c->met[l->func_no];
+  const int k = c->now_member & 1;
+  if (!l->func_no || met->member[k] != x) {
+    met->func[k] = find_func(x, l->op.func);
+    met->member[k] = met->func[k] ? x : NULL;
+  }
+  return met->func[k] ? ni_seq_set_add(&met->func[k]->sn, l->op.sn) : -ENOMEM;
+}
+
+static int count_func(struct ni_ledger *c, const struct ni_line *l) {
+  struct ni_ledger_met *met = &c->met[l->func_no];
+  if (l->func_no && met->tally) {
+    c->funcs.item[met->tally - 1].count++;
+    return 0;
+  }
+  int e = ni_tally_add(&c->funcs, l->op.func, 1);
+  met->tally = c->funcs.last < NI_LEDGER_NAMES ? c->funcs.last + 1 : 0;
+  return e;
 }
 
 static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, uint64_t line_no) {
@@ -58,9 +77,9 @@ static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct n
     c->implausible[wrong]++;
     ni_ledger_problem_at(c, NI_PROBLEM_IMPLAUSIBLE, 1, line_no, " %s", ni_implausible_names[wrong]);
   }
-  int e = ni_tally_add(&c->funcs, l->op.func, 1);
+  int e = count_func(c, l);
   if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
-  else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(x, &l->op);
+  else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(c, l, x);
   return e;
 }
 
@@ -83,9 +102,7 @@ static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const stru
   if (!(k->cause = calloc(by->n, sizeof *k->cause))) return -ENOMEM;
   for (uint32_t i = 0; i < by->n; i++) {
     if (ni_tally_add(&c->dropped_by, by->item[i].name, 0) < 0) return -ENOMEM;
-    const struct ni_tally *t = &c->dropped_by;
-    bool there = t->last < t->n && strcmp(t->item[t->last].name, by->item[i].name) == 0;
-    k->cause[k->n_causes++] = (struct ni_ledger_cause){there ? (uint32_t)t->last : NI_LEDGER_NAMES, by->item[i].count};
+    k->cause[k->n_causes++] = (struct ni_ledger_cause){(uint32_t)c->dropped_by.last, by->item[i].count};
   }
   return 0;
 }
@@ -265,6 +282,7 @@ void ni_ledger_begin(struct ni_ledger *c, const struct ni_file *file, bool first
   c->first = first;
   c->file_lines = 0;
   c->now_process = c->now_member = -1;
+  memset(c->met, 0, sizeof c->met);
 }
 
 void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end) {

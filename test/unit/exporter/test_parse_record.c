@@ -261,13 +261,38 @@ static void test_names(void **state) {
   for (int i = 0; i < NI_LINE_KIND_COUNT; i++) assert_non_null(ni_line_kind_name((enum ni_line_kind)i));
 }
 
+/* Each number is one name's, whatever came between; what has none is told by 0. Names that differ in their last byte, or in their
+ * length alone, differ. */
+static void test_function_numbers(void **state) {
+  (void)state;
+  static const char *const plain[] = {"A", "AllReduce", "AllReducf", "AllReduceAllRed", "AllReduceAllRedu", "AllRedu", "AllReduc"};
+  char name_of[NI_FUNCS_NUMBERED + 1][32] = {""}, text[1024], made[32];
+  unsigned with = 0;
+  for (int i = 0; i < 400; i++) {
+    const char *name = plain[i % 7];
+    if (i >= 100) snprintf(made, sizeof made, "Func%d", i % 150);
+    if (i >= 100) name = made;
+    snprintf(text, sizeof text, "{" HEAD "," META ",\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":1,\"coll_msg_size_bytes\":8,"
+             "\"coll_exec_time_us\":59,\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":1.5,\"coll_busbw_gbs\":1.5}}", name);
+    assert_int_equal(parse(text), NI_OK);
+    const uint32_t no = line.func_no;
+    assert_true(no <= NI_FUNCS_NUMBERED);
+    if (strlen(name) > 15) assert_int_equal(no, 0);
+    else if (i < 100) assert_int_not_equal(no, 0);
+    with += no != 0;
+    if (no && !*name_of[no]) snprintf(name_of[no], sizeof name_of[no], "%s", name);
+    if (no) assert_string_equal(name_of[no], name);
+  }
+  assert_true(with > 100);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nvidia_v40), cmocka_unit_test(test_ours),
       cmocka_unit_test(test_any_order_and_unknown_keys), cmocka_unit_test(test_no_value),
       cmocka_unit_test(test_doubles), cmocka_unit_test(test_bare_and_marker), cmocka_unit_test(test_rejections),
       cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_heads_do_not_mix),
-      cmocka_unit_test(test_names),
+      cmocka_unit_test(test_names), cmocka_unit_test(test_function_numbers),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -121,7 +121,7 @@ static void wire_entry(struct ni_wire *w, struct ni_granule *x) {
   ni_wire_u32(w, &e->skip);
   const uint8_t *window = ni_wire_bytes(w, e->window, e->n);
   if (!w->load) return;
-  w->bad |= !window || x->text > INT64_MAX;
+  w->bad |= !window;
   e->bits = (uint8_t)bits;
   e->window = window;
   if (w->bad) e->n = 0;
@@ -130,7 +130,7 @@ static void wire_entry(struct ni_wire *w, struct ni_granule *x) {
 static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
   size_t n = g->n;
   int64_t before_us = 0;
-  uint64_t at = 0, records = 0;
+  uint64_t at = 0, records = 0, text = 0;
   ni_wire_count(w, &n, 4);
   w->bad |= n == 0 || n >= UINT32_MAX;
   for (size_t i = 0; i < n && !w->bad; i++) {
@@ -143,9 +143,11 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
     struct ni_granule *x = &g->item[i];
     wire_granule(w, g, x, &before_us);
     if (g->entries) wire_entry(w, x);
-    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records;
+    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records ||
+              (w->load && x->text > INT64_MAX - text);
     at += x->bytes;
     records += x->records;
+    text += x->text; /* that of granules that follow each other is added up where they are read */
   }
   if (!w->load || w->bad) return;
   g->end = at;

@@ -30,6 +30,8 @@ static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
     one->gzip = was.gzip;
     one->proxy = was.proxy;
     one->records = was.records;
+    one->first_ns = was.first_ns;
+    one->last_ns = was.last_ns;
     *g = *one;
     *one = was;
   }

@@ -11,6 +11,7 @@
 #include "exporter/base/array.h"
 #include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/take.h"
+#include "map_wire.h"
 
 #define PART_BYTES (2u << 20) /* of granules that follow each other: what a thread reads in one go */
 
@@ -37,7 +38,7 @@ static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wan
     context[i] = ni_atlas_wants_context(w, &g->context[i].ident, &g->context[i].meta);
   for (size_t i = 0; sort && context && i < g->n_sorts; i++) {
     const struct ni_granule_sort *s = &g->sort[i];
-    if (!context[s->context] || s->kind == NI_SORT_OTHER) continue;
+    if (!context[s->context] || s->kind >= NI_SORT_OTHER) continue;
     sort[i] = !w->coll->n || ni_words_have_func(w->coll, s->func);
     if (s->kind == NI_SORT_ROLLUP) sort[i] &= w->rollups;
     if (!sort[i] || s->kind != NI_SORT_OP || !w->sn->n) continue;
@@ -64,10 +65,10 @@ static bool wanted_granule(const struct ni_granules *g, const struct ni_granule 
   return false;
 }
 
-static int add_part(struct ni_scan_parts *out, size_t *cap, uint64_t from, uint64_t to) {
+static int add_part(struct ni_scan_parts *out, size_t *cap, struct ni_range r) {
   size_t n = (size_t)out->n;
   if (!ni_array_room(out->at, n, *cap)) return -ENOMEM;
-  out->at[out->n++] = (struct ni_range){.from = from, .to = to};
+  out->at[out->n++] = r;
   return 0;
 }
 
@@ -78,30 +79,19 @@ static bool sound(const char *path, int *fd, const struct ni_granule *x) {
   return *fd >= 0 && ni_atlas_sum(*fd, x->at, x->bytes, &crc) == 0 && crc == x->crc;
 }
 
-/* Adds a wanted granule, to the part before it where that ends here. -ESTALE: its bytes are not those of the index. */
-static int add_granule(const struct ni_granules *g, const char *path, int *fd, size_t i, struct ni_scan_parts *out, size_t *cap) {
-  const struct ni_granule *x = &g->item[i], *next = i + 1 < g->n && x[1].entry.n ? x + 1 : NULL;
-  struct ni_range *r = out->n > 1 ? &out->at[out->n - 1] : NULL;
-  const bool on = r && out->behind == x->at && x->at - r->from < PART_BYTES;
-  int e = 0;
-  if (!sound(path, fd, x) || (next && !sound(path, fd, next))) return -ESTALE;
-  if (!on && (e = add_part(out, cap, x->at, 0)) < 0) return e;
-  r = &out->at[out->n - 1];
-  if (!on) r->entry = x->entry;
-  out->behind = x->at + x->bytes;
-  /* Where the next one begins in a member, the last line of this one ends there: then so much text tells its end. */
-  out->text = (on ? out->text : 0) + x->text;
-  r->text = next ? out->text : 0;
-  r->to = next ? next->at + next->bytes : out->behind;
-  return 0;
-}
-
-/* Adds the wanted granules. */
+/* Adds the wanted granules, those that follow each other in one part. -ESTALE: their bytes are not those of the index. */
 static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w, struct ni_scan_parts *out, size_t *cap) {
   bool *sort = wanted_sorts(g, w);
   int fd = -1, e = sort ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < g->n; i++)
-    if (wanted_granule(g, &g->item[i], w, sort)) e = add_granule(g, path, &fd, i, out, cap);
+  for (size_t i = 0, to; e == 0 && i < g->n; i = to) {
+    to = i + 1;
+    if (!wanted_granule(g, &g->item[i], w, sort)) continue;
+    while (to < g->n && g->item[to].at - g->item[i].at < PART_BYTES && wanted_granule(g, &g->item[to], w, sort)) to++;
+    const struct ni_range r = ni_granules_range(g, i, to);
+    for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
+      if (!sound(path, &fd, &g->item[k])) e = -ESTALE;
+    if (e == 0) e = add_part(out, cap, r);
+  }
   if (fd >= 0) close(fd);
   free(sort);
   return e;
@@ -129,19 +119,20 @@ struct planning {
 static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
   const struct planning *x = arg;
   struct ni_atlas_file *f = &x->a->file[file_no];
-  const struct ni_granules *g = f->map;
+  struct ni_granules *g = f->map;
   size_t cap = 0;
   if (f->state == NI_ATLAS_STALE || (x->w->records && (g->odd || (g->proxy && x->w->proxies)))) return 0;
   int e = take_account(f);
-  if (e == 0) e = add_part(out, &cap, 0, 0);
+  if (e == 0 && (x->w->records || f->state == NI_ATLAS_GROWN)) e = ni_map_unpack(g);
+  if (e == 0) e = add_part(out, &cap, (struct ni_range){0});
   if (e == 0 && x->w->records) e = add_granules(g, f->file->path, x->w, out, &cap);
   f->granule_parts = out->n - 1;
-  if (e == 0 && f->state == NI_ATLAS_GROWN) e = add_part(out, &cap, g->end, UINT64_MAX >> 1);
+  if (e == 0 && f->state == NI_ATLAS_GROWN) e = add_part(out, &cap, (struct ni_range){.from = g->end, .to = UINT64_MAX >> 1});
   f->known = e == 0;
   if (e == 0) return 1;
   free(out->at);
   *out = (struct ni_scan_parts){0};
-  if (e != -ESTALE) return e;
+  if (e != -ESTALE && e != -EBADMSG) return e;
   f->state = NI_ATLAS_STALE; /* its clock and its inode lie */
   ni_granules_free(f->map);
   f->map = NULL;

@@ -1,7 +1,9 @@
 #include "map_wire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "exporter/base/array.h"
 
@@ -46,15 +48,17 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
   ni_wire_u32(w, &kind);
   ni_wire_text(w, &func);
   ni_wire_u64(w, &s.records);
+  if (s.records) ni_wire_u64(w, &s.untimed);
   if (s.records) ni_wire_u64(w, &s.min_sn);
   if (s.records) ni_wire_u64(w, &s.max_sn);
   if (!w->load) return;
-  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_OTHER || !func || (kind != NI_SORT_OP && s.records) ||
+  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func || (kind != NI_SORT_OP && s.records) ||
             s.min_sn > s.max_sn;
   w->bad |= !w->bad && (ni_granules_sort(g, s.context, (enum ni_sort_kind)kind, func, &no) < 0 || no != i);
   free(func);
   if (w->bad) return;
   g->sort[no].records = s.records;
+  g->sort[no].untimed = s.untimed;
   if (!s.records) return;
   g->sort[no].min_sn = s.min_sn;
   g->sort[no].max_sn = s.max_sn;
@@ -88,6 +92,31 @@ static void wire_list(struct ni_wire *w, struct ni_granules *g, struct ni_granul
   }
 }
 
+/* In us, about what is known of the granule. */
+static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_us) {
+  enum { ANY = 1, ENDLESS = 2, PROCESS = 4 };
+  const int64_t most = INT64_MAX / 1000 - 1;
+  bool any = x->begin_ns <= x->end_ns, endless = x->end_ns == INT64_MAX;
+  uint32_t how = (any ? ANY : 0) | (any && endless ? ENDLESS : 0) | (x->process_lines ? PROCESS : 0);
+  ni_wire_below(w, &how, 8);
+  x->process_lines = how & PROCESS;
+  if (!(how & ANY)) return;
+  int64_t base = x->records ? x->first_us : *before_us, begin = x->begin_ns / 1000, end = endless ? begin : (x->end_ns - 1) / 1000 + 1;
+  int64_t of_begin = (int64_t)((uint64_t)begin - (uint64_t)base);
+  ni_wire_i64(w, &of_begin);
+  if (w->load) begin = (int64_t)((uint64_t)base + (uint64_t)of_begin);
+  if (!x->records) *before_us = begin;
+  base = x->records ? x->last_us : begin;
+  int64_t of_end = (int64_t)((uint64_t)end - (uint64_t)base);
+  if (!(how & ENDLESS)) ni_wire_i64(w, &of_end);
+  if (!w->load) return;
+  end = (int64_t)((uint64_t)base + (uint64_t)of_end);
+  w->bad |= begin < 0 || begin > most || (!(how & ENDLESS) && (end < begin || end > most));
+  if (w->bad) return;
+  x->begin_ns = begin * 1000;
+  x->end_ns = how & ENDLESS ? INT64_MAX : end * 1000;
+}
+
 /* Times are told by what they are behind those of the granule before: they are near. */
 static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x, int64_t *before_us) {
   ni_wire_u64(w, &x->bytes);
@@ -107,6 +136,7 @@ static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_gra
     ni_wire_u64(w, &x->min_sn);
     wire_above(w, x->min_sn, &x->max_sn);
   }
+  wire_reach(w, x, before_us);
   wire_list(w, g, x);
 }
 
@@ -138,7 +168,8 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
       if (i && !ni_array_room(g->item, g->n, g->cap)) w->bad = true;
       if (w->bad) return;
       g->n = i + 1;
-      g->item[i] = (struct ni_granule){.at = at, .first_us = INT64_MAX, .last_us = INT64_MIN, .min_bytes = UINT64_MAX, .min_sn = UINT64_MAX};
+      g->item[i] = (struct ni_granule){.at = at, .first_us = INT64_MAX, .last_us = INT64_MIN, .min_bytes = UINT64_MAX,
+                                           .min_sn = UINT64_MAX, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
     }
     struct ni_granule *x = &g->item[i];
     wire_granule(w, g, x, &before_us);
@@ -155,13 +186,89 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
   for (uint32_t i = 0, m = (uint32_t)g->n; i < g->item[m - 1].n_sorts; i++) g->seen[g->list[g->item[m - 1].first_sort + i]] = m;
 }
 
+/* A clock line is told by what it is behind the one before; a text has its length, which is not 0, before it. */
+static void wire_kept(struct ni_wire *w, struct ni_granules *g) {
+  struct ni_kept k = {0}, clock = {0};
+  for (size_t i = 0; !w->bad && (w->load ? w->at < w->end : i < g->n_kept); i++) {
+    const uint32_t granule = k.granule;
+    if (!w->load) k = g->kept[i];
+    uint32_t on = k.granule - granule;
+    uint64_t len = k.len;
+    ni_wire_u32(w, &on);
+    ni_wire_u64(w, &len);
+    k.granule = granule + on;
+    w->bad |= k.granule < granule || k.granule >= g->n;
+    if (len) {
+      const uint8_t *text = ni_wire_bytes(w, g->kept_text + k.at, len);
+      w->bad |= w->load && (!text || ni_kept_text(g, k.granule, (const char *)text, len) < 0);
+      continue;
+    }
+    uint32_t context = k.context;
+    int64_t at = (int64_t)((uint64_t)k.at_ns - (uint64_t)clock.at_ns), offset = (int64_t)((uint64_t)k.offset_ns - (uint64_t)clock.offset_ns);
+    ni_wire_below(w, &context, g->n_contexts);
+    ni_wire_i64(w, &at);
+    ni_wire_i64(w, &offset);
+    clock.at_ns = (int64_t)((uint64_t)clock.at_ns + (uint64_t)at);
+    clock.offset_ns = (int64_t)((uint64_t)clock.offset_ns + (uint64_t)offset);
+    w->bad |= w->load && !w->bad && ni_kept_clock(g, k.granule, context, clock.at_ns, clock.offset_ns) < 0;
+  }
+}
+
+int ni_map_unpack(struct ni_granules *g) {
+  uLongf n = g->n_unpacked;
+  uint8_t *bytes = n ? malloc(n) : NULL;
+  if (!n) return 0;
+  if (!bytes) return -ENOMEM;
+  bool fine = uncompress(bytes, &n, g->packed, g->n_packed) == Z_OK && n == g->n_unpacked;
+  struct ni_wire w = ni_wire_load(bytes, fine ? n : 0);
+  wire_kept(&w, g);
+  fine &= ni_wire_over(&w) && !g->odd;
+  free(bytes);
+  g->packed = NULL;
+  g->n_packed = g->n_unpacked = 0;
+  return fine ? 0 : -EBADMSG;
+}
+
+/* Deflated; what was loaded and not asked for goes as it came. */
+static void wire_packed(struct ni_wire *w, struct ni_granules *g) {
+  struct ni_wire kept = {0};
+  size_t n = g->n_packed, unpacked = g->n_unpacked;
+  uint8_t *packed = NULL;
+  if (!w->load && g->n_kept) {
+    wire_kept(&kept, g);
+    uLongf size = compressBound(kept.n);
+    packed = malloc(size);
+    w->bad |= kept.bad || !packed || compress2(packed, &size, kept.bytes, kept.n, Z_DEFAULT_COMPRESSION) != Z_OK;
+    n = size;
+    unpacked = kept.n;
+  }
+  uint64_t told = unpacked;
+  ni_wire_u64(w, &told);
+  ni_wire_count(w, &n, 1);
+  const uint8_t *at = w->bad ? NULL : ni_wire_bytes(w, packed ? packed : g->packed, n);
+  ni_wire_free(&kept);
+  free(packed);
+  if (!w->load) return;
+  w->bad |= told > 2 * (uint64_t)NI_KEPT_MAX || (told > 0) != (n > 0) || (n && !at) || (g->odd && g->n != 1);
+  if (w->bad) return;
+  g->packed = at;
+  g->n_packed = n;
+  g->n_unpacked = told;
+}
+
 void ni_map_wire(struct ni_wire *w, struct ni_granules *g) {
-  size_t contexts = g->n_contexts, sorts = g->n_sorts, kept = g->n_kept;
+  size_t contexts = g->n_contexts, sorts = g->n_sorts;
   ni_wire_bool(w, &g->odd);
   ni_wire_bool(w, &g->closed);
   ni_wire_bool(w, &g->gzip);
   ni_wire_bool(w, &g->proxy);
+  ni_wire_bool(w, &g->api);
+  ni_wire_bool(w, &g->launches);
+  ni_wire_bool(w, &g->net);
   ni_wire_bool(w, &g->entries);
+  ni_wire_i64(w, &g->first_ns);
+  ni_wire_i64(w, &g->last_ns);
+  ni_wire_u64(w, &g->last_dump_us);
   ni_wire_u64(w, &g->records);
   if (g->records) ni_wire_i64(w, &g->origin_ns);
   ni_wire_count(w, &contexts, 8);
@@ -170,12 +277,5 @@ void ni_map_wire(struct ni_wire *w, struct ni_granules *g) {
   w->bad |= sorts > NI_SORTS_MAX;
   for (size_t i = 0; i < sorts && !w->bad; i++) wire_sort(w, g, i);
   wire_granules(w, g);
-  ni_wire_count(w, &kept, 1);
-  const uint8_t *text = ni_wire_bytes(w, g->kept, kept);
-  if (!w->load || w->bad) return;
-  w->bad |= kept > NI_KEPT_MAX || (g->odd && g->n != 1) || (kept && text[kept - 1] != '\n') ||
-            (kept && !ni_array_exact(&g->kept, &g->cap_kept, kept, 1));
-  if (w->bad || !kept) return;
-  memcpy(g->kept, text, kept);
-  g->n_kept = kept;
+  wire_packed(w, g);
 }

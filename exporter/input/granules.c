@@ -26,7 +26,8 @@ int64_t ni_op_time_us(const struct ni_line *l) { return time_us(l, ni_start_ns(l
 static int add_granule(struct ni_granules *g, uint64_t at) {
   if (!ni_array_room(g->item, g->n, g->cap)) return -ENOMEM;
   g->item[g->n++] = (struct ni_granule){.at = at, .first_us = INT64_MAX, .last_us = INT64_MIN, .min_bytes = UINT64_MAX,
-                                        .min_sn = UINT64_MAX, .first_sort = (uint32_t)g->n_list};
+                                        .min_sn = UINT64_MAX, .first_sort = (uint32_t)g->n_list, .begin_ns = INT64_MAX,
+                                        .end_ns = INT64_MIN};
   g->marker = false;
   return 0;
 }
@@ -37,8 +38,10 @@ struct ni_granules *ni_granules_new(uint64_t from) {
     ni_granules_free(g);
     g = NULL;
   }
-  if (g) g->last_sort = UINT32_MAX;
-  if (g) g->origin_ns = INT64_MAX;
+  if (!g) return NULL;
+  g->last_sort = UINT32_MAX;
+  g->origin_ns = g->first_ns = INT64_MAX;
+  g->last_ns = INT64_MIN;
   return g;
 }
 
@@ -69,6 +72,7 @@ void ni_granules_free(struct ni_granules *g) {
   free(g->sort);
   free(g->list);
   free(g->kept);
+  free(g->kept_text);
   free(g->seen);
   free(g);
 }
@@ -90,7 +94,7 @@ int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, con
     if (same_context(&g->context[*out], ident, meta)) return 0;
   if (!ni_array_room(g->context, g->n_contexts, g->cap_contexts)) return -ENOMEM;
   struct ni_granule_context *c = &g->context[g->n_contexts];
-  *c = (struct ni_granule_context){.ident = *ident, .meta = *meta};
+  *c = (struct ni_granule_context){.ident = *ident, .meta = *meta, .clock_offset_ns = NI_NO_OFFSET};
   c->meta.dump_timestamp_us = 0;
   const char **text[6];
   bool fine = true;
@@ -115,6 +119,7 @@ int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind 
   }
   struct ni_granule_sort *s = &g->sort[g->n_sorts];
   *s = (struct ni_granule_sort){.context = context, .kind = kind, .func = strdup(func), .min_sn = UINT64_MAX};
+  g->context[context].told |= kind != NI_SORT_EVENT;
   *out = (uint32_t)g->n_sorts++;
   return s->func && ni_index_add(&g->sort_at, hash, *out) == 0 ? 0 : -ENOMEM;
 }
@@ -206,18 +211,11 @@ static int take_operation(struct ni_granules *g, const struct ni_line *l) {
   WIDEN(x->min_bytes, x->max_bytes, l->op.msg_bytes);
   WIDEN(x->min_sn, x->max_sn, l->op.sn);
   WIDEN(s->min_sn, s->max_sn, l->op.sn);
+  ni_reach_operation(g, sort, l, start);
   return has_sort(g, sort);
 }
 
-static int keep(struct ni_granules *g, const char *text, size_t len) {
-  if (g->n_kept + len + 1 > NI_KEPT_MAX) g->odd = true;
-  if (g->odd) return 0;
-  if (g->cap_kept < g->n_kept + len + 1 && !ni_array_more(&g->kept, &g->cap_kept, g->n_kept + len + 1, 1)) return -ENOMEM;
-  memcpy(g->kept + g->n_kept, text, len);
-  g->kept[g->n_kept + len] = '\n';
-  g->n_kept += len + 1;
-  return 0;
-}
+static int keep(struct ni_granules *g, const char *text, size_t len) { return ni_kept_text(g, (uint32_t)g->n - 1, text, len); }
 
 /* A line about a communicator that is no operation: its rank is there, whatever else it says. */
 static int take_about(struct ni_granules *g, const struct ni_line *l) {
@@ -231,25 +229,78 @@ static int take_about(struct ni_granules *g, const struct ni_line *l) {
   return has_sort(g, sort);
 }
 
+static int take_event(struct ni_granules *g, const struct ni_line *l) {
+  uint32_t sort;
+  g->proxy |= l->kind == NI_LINE_PROXY;
+  g->net |= l->kind == NI_LINE_PROXY && l->proxy.start_ns;
+  g->api |= l->kind == NI_LINE_API;
+  g->launches |= l->kind == NI_LINE_LAUNCH;
+  ni_reach_event(g, l);
+  last(g)->process_lines |= l->ident.comm_hash == 0;
+  if (l->ident.comm_hash == 0) return 0;
+  int e = find_sort(g, l, NI_SORT_EVENT, "", &sort);
+  return e < 0 ? e : has_sort(g, sort);
+}
+
+static int take_clock(struct ni_granules *g, const struct ni_line *l) {
+  uint32_t context;
+  if (l->clock.gpu_offset_ns == NI_NO_OFFSET || l->ident.comm_hash == 0) return 0;
+  int e = find_context(g, l, &context);
+  return e < 0 ? e : ni_kept_clock(g, (uint32_t)g->n - 1, context, l->clock.gpu_offset_at_ns, l->clock.gpu_offset_ns);
+}
+
+/* A process's last word, or what NVIDIA's says of losses: the rest is in the account. */
+static int take_stats(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
+  const struct ni_stats_line *s = &l->stats;
+  bool tells = s->has_accounting ? s->final && l->ident.comm_hash == 0 : s->dropped_since[0] || s->dropped_since[1];
+  g->marker |= !s->has_accounting;
+  int e = take_about(g, l);
+  return e < 0 || !tells ? e : keep(g, text, len);
+}
+
 int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
   bool first = !g->lines++ && last(g)->at == 0;
   int e = 0;
+  if (l->meta.dump_timestamp_us > g->last_dump_us) g->last_dump_us = l->meta.dump_timestamp_us;
   switch (l->kind) {
     case NI_LINE_OP: return take_operation(g, l);
     case NI_LINE_PROCESS:
       g->odd |= !first; /* lines behind it would be of another process */
       return keep(g, text, len);
     case NI_LINE_COMM: return (e = take_about(g, l)) < 0 ? e : keep(g, text, len);
-    case NI_LINE_CONTROL: return l->control.mark ? keep(g, text, len) : 0;
-    case NI_LINE_DUMP_STATS:
-      g->marker |= !l->stats.has_accounting;
-      return take_about(g, l);
+    case NI_LINE_COMM_END:
+    case NI_LINE_GAP:
+    case NI_LINE_INCOMPLETE:
+    case NI_LINE_STUCK:
+    case NI_LINE_IN_FLIGHT:
+    case NI_LINE_NOTE:
+    case NI_LINE_CONTROL: return keep(g, text, len);
+    case NI_LINE_CLOCK: return take_clock(g, l);
+    case NI_LINE_DUMP_STATS: return take_stats(g, l, text, len);
     case NI_LINE_ROLLUP: return take_about(g, l);
-    case NI_LINE_PROXY: g->proxy = true; return 0;
+    case NI_LINE_PROXY:
+    case NI_LINE_API:
+    case NI_LINE_LAUNCH:
+    case NI_LINE_GROUP:
+    case NI_LINE_CE:
+    case NI_LINE_SYNC:
+    case NI_LINE_BATCH:
+    case NI_LINE_PROXY_CTRL:
+    case NI_LINE_NET: return take_event(g, l);
     case NI_LINE_COUNTER_NAMES:
     case NI_LINE_COUNTERS: g->series = true; return 0;
     default: return 0;
   }
+}
+
+struct ni_range ni_granules_range(const struct ni_granules *g, size_t from, size_t to) {
+  const struct ni_granule *x = &g->item[to - 1], *next = to < g->n && g->item[to].entry.n ? &g->item[to] : NULL;
+  struct ni_range r = {.from = g->item[from].at, .to = x->at + x->bytes, .entry = g->item[from].entry};
+  /* Where the next one begins in a member, the last line of this one ends there: then so much text tells its end. */
+  if (!next) return r;
+  r.to = next->at + next->bytes;
+  for (size_t i = from; i < to; i++) r.text += g->item[i].text;
+  return r;
 }
 
 void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
@@ -285,15 +336,17 @@ static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const
     WIDEN(y->min_sn, y->max_sn, x->min_sn);
     WIDEN(y->min_sn, y->max_sn, x->max_sn);
   }
+  if (x->begin_ns < y->begin_ns) y->begin_ns = x->begin_ns;
+  if (x->end_ns > y->end_ns) y->end_ns = x->end_ns;
+  y->process_lines |= x->process_lines;
   for (uint32_t i = 0; e == 0 && i < x->n_sorts; i++) e = has_sort(a, sort[b->list[x->first_sort + i]]);
   if (y->n_sorts > 1) qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, by_number);
   return e;
 }
 
-/* Contexts and sorts of b in a; *sort: b's numbers as a's, the caller's to free. */
-static int join_names(struct ni_granules *a, const struct ni_granules *b, uint32_t **sort) {
-  uint32_t *context = calloc(b->n_contexts + 1, sizeof *context);
-  int e = context && (*sort = calloc(b->n_sorts + 1, sizeof **sort)) ? 0 : -ENOMEM;
+/* Contexts and sorts of b in a: b's numbers as a's. */
+static int join_names(struct ni_granules *a, const struct ni_granules *b, uint32_t *context, uint32_t *sort) {
+  int e = context && sort ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < b->n_contexts; i++) {
     const struct ni_granule_context *c = &b->context[i];
     e = ni_granules_context(a, &c->ident, &c->meta, &context[i]);
@@ -301,52 +354,66 @@ static int join_names(struct ni_granules *a, const struct ni_granules *b, uint32
   }
   for (size_t i = 0; e == 0 && i < b->n_sorts; i++) {
     const struct ni_granule_sort *s = &b->sort[i];
-    if ((e = ni_granules_sort(a, context[s->context], s->kind, s->func, *sort + i)) < 0) break;
-    struct ni_granule_sort *to = &a->sort[(*sort)[i]];
+    if ((e = ni_granules_sort(a, context[s->context], s->kind, s->func, &sort[i])) < 0) break;
+    struct ni_granule_sort *to = &a->sort[sort[i]];
     to->records += s->records;
+    to->untimed += s->untimed;
     if (s->records) WIDEN(to->min_sn, to->max_sn, s->min_sn);
     if (s->records) WIDEN(to->min_sn, to->max_sn, s->max_sn);
   }
-  free(context);
   return e;
 }
 
 static uint64_t stretch(bool gzip, uint64_t at) { return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN); }
 
-int ni_granules_join(struct ni_granules **into, struct ni_granules *b) {
-  struct ni_granules *a = *into;
-  uint32_t *sort = NULL;
-  if (!a && !(a = *into = ni_granules_new(b->item[0].at))) {
-    ni_granules_free(b);
-    return -ENOMEM;
-  }
-  a->odd |= b->odd || (a->end && b->item[0].at != a->end);
-  a->odd |= a->n_sorts + b->n_sorts > 2 * NI_SORTS_MAX;
-  int e = a->odd ? 0 : join_names(a, b, &sort);
-  for (size_t i = 0; e == 0 && !a->odd && i < b->n; i++) {
+/* Granules and kept lines of b behind those of a. */
+static int join_granules(struct ni_granules *a, const struct ni_granules *b, const uint32_t *context, const uint32_t *sort) {
+  int e = 0;
+  size_t k = 0;
+  for (size_t i = 0; e == 0 && i < b->n; i++) {
     const struct ni_granule *x = &b->item[i];
     /* Only where a range ends can two be in the same stretch; in one map borders are apart as they should be. */
     bool same = last(a)->bytes == 0 || (i == 0 && stretch(b->gzip, x->at) == stretch(b->gzip, last(a)->at));
     if (!same) e = add_granule(a, x->at);
     if (e == 0 && !same) e = copy_entry(last(a), &x->entry);
     if (e == 0) e = add_to_last(a, b, x, sort);
+    for (; e == 0 && k < b->n_kept && b->kept[k].granule == i; k++) {
+      const struct ni_kept *l = &b->kept[k];
+      if (l->len) e = keep(a, b->kept_text + l->at, l->len);
+      else e = ni_kept_clock(a, (uint32_t)a->n - 1, context[l->context], l->at_ns, l->offset_ns);
+    }
   }
-  if (e == 0 && !a->odd && b->n_kept) {
-    if (a->n_kept + b->n_kept > NI_KEPT_MAX) a->odd = true;
-    else if (a->cap_kept < a->n_kept + b->n_kept && !ni_array_more(&a->kept, &a->cap_kept, a->n_kept + b->n_kept, 1)) e = -ENOMEM;
-    else memcpy(a->kept + a->n_kept, b->kept, b->n_kept);
-    if (e == 0 && !a->odd) a->n_kept += b->n_kept;
+  return e;
+}
+
+int ni_granules_join(struct ni_granules **into, struct ni_granules *b) {
+  struct ni_granules *a = *into;
+  if (!a && !(a = *into = ni_granules_new(b->item[0].at))) {
+    ni_granules_free(b);
+    return -ENOMEM;
   }
+  uint32_t *sort = calloc(b->n_sorts + 1, sizeof *sort), *context = calloc(b->n_contexts + 1, sizeof *context);
+  a->odd |= b->odd || (a->end && b->item[0].at != a->end);
+  a->odd |= a->n_sorts + b->n_sorts > 2 * NI_SORTS_MAX;
+  int e = a->odd ? 0 : join_names(a, b, context, sort);
+  if (e == 0 && !a->odd) e = join_granules(a, b, context, sort);
   a->records += b->records;
   a->end = b->end;
   a->closed = b->closed;
   a->gzip = b->gzip;
   a->entries |= b->entries;
   if (b->origin_ns < a->origin_ns) a->origin_ns = b->origin_ns;
+  if (b->first_ns < a->first_ns) a->first_ns = b->first_ns;
+  if (b->last_ns > a->last_ns) a->last_ns = b->last_ns;
+  if (b->last_dump_us > a->last_dump_us) a->last_dump_us = b->last_dump_us;
   a->proxy |= b->proxy;
+  a->api |= b->api;
+  a->launches |= b->launches;
+  a->net |= b->net;
   a->series |= b->series;
   a->odd |= e < 0 || a->n_sorts > NI_SORTS_MAX;
   free(sort);
+  free(context);
   ni_granules_free(b);
   return e;
 }

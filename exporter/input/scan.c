@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
+
 enum { LINES_BETWEEN = 4096 }; /* looks at stop(), words of read() */
 
 struct ni_scan {
@@ -158,4 +160,29 @@ const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, in
   enum ni_reject why = ni_parse_line(s->parser, text, len, len + NI_PARSE_PADDING, &s->line);
   *e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
   return why == NI_OK ? &s->line : NULL;
+}
+
+static int take_kept(struct ni_scan *s, const struct ni_granules *g, const struct ni_kept *k, char *text, const struct ni_scan_to *to) {
+  int e;
+  if (!k->len) {
+    s->line = (struct ni_line){.kind = NI_LINE_CLOCK, .has_header = true, .ident = g->context[k->context].ident,
+                               .meta = g->context[k->context].meta,
+                               .clock = {.source = "", .gpu_offset_ns = k->offset_ns, .gpu_offset_at_ns = k->at_ns}};
+    return to->take(to->arg, &s->line, 0);
+  }
+  memcpy(text, g->kept_text + k->at, k->len);
+  memset(text + k->len, 0, NI_PARSE_PADDING);
+  return ni_scan_text(s, text, k->len, &e) ? to->take(to->arg, &s->line, 0) : e;
+}
+
+int ni_scan_kept(struct ni_scan *s, const struct ni_granules *g, size_t from, size_t to_granule, const struct ni_scan_to *to) {
+  size_t first, longest = 0;
+  ni_array_search(first, g->n_kept, g->kept[first].granule < from);
+  for (size_t i = first; i < g->n_kept && g->kept[i].granule < to_granule; i++)
+    if (g->kept[i].len > longest) longest = g->kept[i].len;
+  char *text = malloc(longest + NI_PARSE_PADDING);
+  int e = text ? 0 : -ENOMEM;
+  for (size_t i = first; e == 0 && i < g->n_kept && g->kept[i].granule < to_granule; i++) e = take_kept(s, g, &g->kept[i], text, to);
+  free(text);
+  return e;
 }

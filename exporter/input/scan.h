@@ -69,4 +69,7 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
  */
 const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e);
 
+/* The lines that a map keeps of granules from..to-1, to to->take, as if they were read; line_no is 0. 0, -ENOMEM, or what take returned. */
+int ni_scan_kept(struct ni_scan *s, const struct ni_granules *g, size_t from, size_t to_granule, const struct ni_scan_to *to);
+
 #endif

@@ -27,7 +27,6 @@ struct ni_scan_plan {
   struct ni_scan_parts {
     struct ni_range *at;
     int n;
-    uint64_t behind, text; /* of whoever fills them in: where the last one ends, and its text */
   } *of_file;             /* as many as files */
   uint64_t bytes, parts;
 };

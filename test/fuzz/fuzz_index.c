@@ -2,6 +2,7 @@
  * libFuzzer: bytes as changes of a sound map, account and index file, whose checksums fit. What is taken must be whole enough to be
  * joined, merged, judged and put again; what is refused must leave nothing behind.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static void try_map(const uint8_t *bytes, size_t n) {
   ni_map_wire(&again, g);
   need(!again.bad);
   free(again.bytes);
+  need(ni_map_unpack(g) != -ENOMEM);
   need(ni_granules_join(&joined, g) == 0);
   ni_granules_free(joined);
 }

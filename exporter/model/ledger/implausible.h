@@ -4,19 +4,13 @@
 #ifndef NI_IMPLAUSIBLE_H
 #define NI_IMPLAUSIBLE_H
 
-#include "format/record.h"
+#include "exporter/input/granules.h"
 
 /* No link moves more than this (GB/s): ten times what a switch of 2026 gives one GPU. */
 #define NI_MAX_BUSBW_GBS 10000.0
-#define NI_MAX_EXEC_NS 3600000000000ULL
 
 enum ni_implausible { NI_ZERO_TIME = 0, NI_LONG_TIME, NI_NO_LINK, NI_NEGATIVE, NI_IMPLAUSIBLE_COUNT, NI_PLAUSIBLE };
 extern const char *const ni_implausible_names[NI_IMPLAUSIBLE_COUNT]; /* as in summary.json */
-
-/* Execution time in ns, as exactly as the record has it. UINT64_MAX: more than that holds. */
-static inline uint64_t ni_exec_ns(const struct ni_record *o) {
-  return o->has & NI_HAS_EXEC_NS ? o->exec_ns : o->exec_us > UINT64_MAX / 1000 ? UINT64_MAX : o->exec_us * 1000;
-}
 
 static inline enum ni_implausible ni_implausible(const struct ni_record *o) {
   uint64_t ns = ni_exec_ns(o);

@@ -15,29 +15,6 @@
 #include "exporter/model/ledger/judge.h"
 #include "format/names.h"
 
-enum ni_tr_placed ni_tr_place(const struct ni_line *l, int64_t *start_ns, int64_t *dur_ns) {
-  const struct ni_record *o = &l->op;
-  enum ni_tr_placed how = NI_TR_NOWHERE;
-  uint64_t exec = ni_exec_ns(o);
-  if (exec > NI_MAX_EXEC_NS) return NI_TR_NOWHERE;
-  *dur_ns = (int64_t)exec;
-  if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA)) {
-    if (__builtin_add_overflow((int64_t)o->enqueue_ns, o->gpu_start_delta_ns, start_ns)) return NI_TR_NOWHERE;
-    how = NI_TR_BY_GPU;
-  } else if (o->timing != NI_TIMING_COLLECTIVE_CPU && (*start_ns = ni_first_channel_ns(l))) {
-    how = NI_TR_BY_CPU;
-  }
-  if (how == NI_TR_NOWHERE && (o->has & NI_HAS_ENQUEUE)) {
-    *start_ns = (int64_t)o->enqueue_ns;
-    how = NI_TR_BY_ENQUEUE;
-  }
-  if (how == NI_TR_NOWHERE && l->trace && l->trace->has_ts && l->trace->start_us && l->trace->start_us < INT64_MAX / 1000) {
-    *start_ns = (int64_t)l->trace->start_us * 1000;
-    how = NI_TR_BY_ENQUEUE;
-  }
-  return how != NI_TR_NOWHERE && ni_time_of_a_job(*start_ns) ? how : NI_TR_NOWHERE;
-}
-
 /* Functions in which every rank needs something from every other, so that none can end before the last has begun. */
 static bool meets(const struct ni_record *o, int32_t n_ranks) {
   enum ni_func f = ni_func_from_name(o->func);
@@ -120,10 +97,10 @@ static int match_messages(struct ni_tr *r) {
 static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
   const struct ni_who_member *who = &r->who.member[member];
   int64_t start, dur;
-  enum ni_tr_placed how = ni_tr_place(l, &start, &dur);
+  enum ni_placed how = ni_place(l, &start, &dur);
   m->records++;
   r->count.operations++;
-  if (how == NI_TR_NOWHERE) return 0;
+  if (how == NI_NOWHERE) return 0;
   struct ni_tr_host *h = &r->host[ni_tr_host_of(r, m)];
   if (start < h->first_ns) h->first_ns = start;
   if (start + dur > h->last_ns) h->last_ns = start + dur;
@@ -132,10 +109,10 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
   for (size_t i = 0; i < m->n_open; i++)
     if ((l->op.has & NI_HAS_REC_SN) && m->open[i].u.rec_sn == l->op.rec_sn && m->open[i].kind == l->is_p2p)
       m->open[i].finished = true;
-  if (!l->is_p2p && (how == NI_TR_BY_ENQUEUE || !meets(&l->op, who->n_ranks))) return 0;
+  if (!l->is_p2p && (how == NI_BY_ENQUEUE || !meets(&l->op, who->n_ranks))) return 0;
   struct ni_match_entry e = {.start_ns = start, .end_ns = start + dur, .member = member,
-                             .stated_ns = how == NI_TR_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
-  if (l->is_p2p) return add_message(r, &l->op, &e, how == NI_TR_BY_GPU);
+                             .stated_ns = how == NI_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
+  if (l->is_p2p) return add_message(r, &l->op, &e, how == NI_BY_GPU);
   return ni_match_add(&r->match, ni_match_key(who->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
 }
 

@@ -288,7 +288,7 @@ struct drawn {
   const struct ni_tr_where *w;
   const struct ni_line *l;
   struct ni_tr_member *m;
-  enum ni_tr_placed how;
+  enum ni_placed how;
   bool bracket_only;           /* only the bracket around the enqueue is known: no kernel can be drawn */
   bool flows;                  /* arrows are wanted, and there is a kernel for them */
   int64_t enqueue;             /* aligned; NI_TR_NO_TIME */
@@ -309,13 +309,13 @@ static int take_kernel(struct drawn *d) {
   if (err == 0) err = ni_tr_track(d->r, d->m->unit, d->w->member, class, 0, &d->e.track);
   if (err == 0) err = describe(d->r, &d->e, d->m, d->l);
   if (err < 0) return err;
-  if (d->how == NI_TR_BY_ENQUEUE && !d->bracket_only) {
+  if (d->how == NI_BY_ENQUEUE && !d->bracket_only) {
     d->r->count.start_assumed++;
     err = ni_tr_text(d->r, &d->e, NI_TR_K_PLACED, "enqueue: the start is not known");
-  } else if (d->how == NI_TR_BY_CPU) {
+  } else if (d->how == NI_BY_CPU) {
     err = ni_tr_text(d->r, &d->e, NI_TR_K_PLACED, "arrival at the CPU");
   }
-  if (err == 0 && d->enqueue != NI_TR_NO_TIME && !d->bracket_only && d->how != NI_TR_BY_ENQUEUE)
+  if (err == 0 && d->enqueue != NI_TR_NO_TIME && !d->bracket_only && d->how != NI_BY_ENQUEUE)
     ni_tr_i64(&d->e, NI_TR_K_WAITED, d->e.ts - d->enqueue);
   return err;
 }
@@ -332,7 +332,7 @@ static int put_enqueue(struct drawn *d) {
   if (d->bracket_only || ((o->has & NI_HAS_PLAN_SN) && !has_net) || d->enqueue == NI_TR_NO_TIME) return 0;
   uint64_t number = o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn;
   /* A kernel may have begun before its call was told of (contract: the bracket comes after the launch). */
-  bool forward = d->enqueue < d->e.ts && d->how != NI_TR_BY_ENQUEUE;
+  bool forward = d->enqueue < d->e.ts && d->how != NI_BY_ENQUEUE;
   struct ni_tr_event q = {.ts = d->enqueue, .name = d->name, .category = NI_TR_C_ENQUEUE};
   int err = ni_tr_track(d->r, d->m->unit, member, NI_TR_T_ENQUEUE, 0, &q.track);
   ni_tr_u64(&q, NI_TR_K_SN, o->sn);
@@ -367,16 +367,16 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   struct ni_tr_member *m = &r->member[w->member];
   const struct ni_record *o = &l->op;
   int64_t start, dur, better;
-  enum ni_tr_placed how = ni_tr_place(l, &start, &dur);
-  if (how == NI_TR_NOWHERE) {
+  enum ni_placed how = ni_place(l, &start, &dur);
+  if (how == NI_NOWHERE) {
     r->count.no_start += m->shown;
     return 0;
   }
-  if (how == NI_TR_BY_GPU && m->gpu_offset_ns != NI_NO_OFFSET && ni_gpu_clock_at(&r->unit[m->unit].clock, start, &better))
+  if (how == NI_BY_GPU && m->gpu_offset_ns != NI_NO_OFFSET && ni_gpu_clock_at(&r->unit[m->unit].clock, start, &better))
     start += better - m->gpu_offset_ns;
   struct drawn d = {.r = r, .w = w, .l = l, .m = m, .how = how, .bracket_only = o->timing == NI_TIMING_COLLECTIVE_CPU,
                     .e = {.ts = ni_tr_time(r, w->process, start), .dur = dur}};
-  int err = how == NI_TR_BY_ENQUEUE || d.bracket_only ? 0 : ni_tr_with_note(r, m->unit, d.e.ts, o);
+  int err = how == NI_BY_ENQUEUE || d.bracket_only ? 0 : ni_tr_with_note(r, m->unit, d.e.ts, o);
   if (err < 0) return err;
   d.flows = !r->opt.no_flows && !d.bracket_only;
   d.enqueue = o->has & NI_HAS_ENQUEUE ? ni_tr_time(r, w->process, (int64_t)o->enqueue_ns) : NI_TR_NO_TIME;

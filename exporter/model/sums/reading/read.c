@@ -249,6 +249,7 @@ static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struc
   struct ni_line l = {.has_header = true};
   int e = 0;
   for (size_t i = 0; e == 0 && i < g->n_contexts; i++) {
+    if (!g->context[i].told) continue;
     l.ident = g->context[i].ident;
     l.meta = g->context[i].meta;
     l.kind = NI_LINE_DUMP_STATS;
@@ -259,17 +260,8 @@ static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struc
   if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns)) x->t.origin_ns = g->origin_ns;
   x->t.records += g->records;
   x->t.filtered += g->records;
-  for (size_t at = 0; e == 0 && at < g->n_kept;) {
-    size_t len = (size_t)((char *)memchr(g->kept + at, '\n', g->n_kept - at) - g->kept) - at;
-    char *text = calloc(1, len + NI_PARSE_PADDING);
-    if (!text) return -ENOMEM;
-    memcpy(text, g->kept + at, len);
-    struct ni_line *kept = (struct ni_line *)(uintptr_t)ni_scan_text(scan, text, len, &e);
-    if (kept) e = take_line(x, kept, 0);
-    free(text);
-    at += len + 1;
-  }
-  return e;
+  const struct ni_scan_to to = {.arg = x, .take = take_line};
+  return e < 0 ? e : ni_scan_kept(scan, g, 0, g->n, &to);
 }
 
 /* The lines of a range, or what the index knows instead; *ledger: what they are in the account, NULL: nothing. */

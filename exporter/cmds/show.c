@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
@@ -144,27 +145,16 @@ static int merge(void *arg, const struct ni_scan_part *p, void *part) {
 
 static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(&((struct show *)arg)->ledgers, file_no); }
 
-#define DIFFER(member) \
-  if (x->member != y->member) return x->member < y->member ? -1 : 1
-
 static int by_operation(const struct row *x, const struct row *y) {
-  DIFFER(run);
-  DIFFER(hash);
-  DIFFER(n_ranks);
-  DIFFER(sn);
-  DIFFER(p2p);
-  return strcmp(x->func, y->func);
+  int k = NI_BY(x, y, run, hash, n_ranks, sn, p2p);
+  return k ? k : strcmp(x->func, y->func);
 }
 
 static int by_rank(const void *a, const void *b) {
   const struct row *x = a, *y = b;
-  int c = by_operation(x, y);
-  if (c) return c;
-  DIFFER(rank);
-  DIFFER(start_ns);
-  DIFFER(pid);
-  DIFFER(exec_ns);
-  return strcmp(x->host, y->host);
+  int k = by_operation(x, y);
+  if (k == 0) k = NI_BY(x, y, rank, start_ns, pid, exec_ns);
+  return k ? k : strcmp(x->host, y->host);
 }
 
 static int read_all(struct show *s) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/table.h"
@@ -284,11 +285,7 @@ struct tests_row {
   uint64_t bytes;
   const struct ni_slice *slice;
 };
-static int by_bytes(const void *a, const void *b) {
-  const struct tests_row *x = a, *y = b;
-  if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
-  return x->slice < y->slice ? -1 : x->slice > y->slice;
-}
+static NI_ORDER_BY(by_bytes, struct tests_row, bytes, slice)
 
 /* The '#' makes a comment of the heads, as nccl-tests has it. */
 static const struct ni_column tests_columns[] = {

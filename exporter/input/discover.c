@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 
 /* The chain of directories above the present one: a link back to any of them is a loop. */
 struct above {
@@ -78,11 +79,7 @@ struct id {
   ino_t ino;
 };
 
-static int by_id(const void *a, const void *b) {
-  const struct id *x = a, *y = b;
-  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
-  return x->ino < y->ino ? -1 : x->ino > y->ino;
-}
+static NI_ORDER_BY(by_id, struct id, dev, ino)
 
 /*
  * Found on the way, not named: does a link lead into this folder, and into it for the first time? Two links in each of 40 folders to
@@ -176,9 +173,8 @@ static int by_path(const void *a, const void *b) {
 
 static int by_inode(const void *a, const void *b) {
   const struct ni_file *x = a, *y = b;
-  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
-  if (x->ino != y->ino) return x->ino < y->ino ? -1 : 1;
-  return by_path(a, b);
+  int k = NI_BY(x, y, dev, ino);
+  return k ? k : by_path(a, b);
 }
 
 static int by_bad_path(const void *a, const void *b) {

@@ -13,6 +13,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/utf8.h"
 #include "exporter/input/discover.h"
 #include "rows.h"
@@ -51,11 +52,7 @@ struct ni_watch {
   bool turned;           /* there was one */
 };
 
-static int by_file(const void *a, const void *b) {
-  const struct ni_live_file *x = a, *y = b;
-  if (x->dev != y->dev) return x->dev < y->dev ? -1 : 1;
-  return x->ino < y->ino ? -1 : x->ino > y->ino;
-}
+static NI_ORDER_BY(by_file, struct ni_live_file, dev, ino)
 
 static void use_dir(void *arg, const char *path) {
   struct ni_watch *w = arg;

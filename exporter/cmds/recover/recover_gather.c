@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/box_image.h"
 #include "format/apart.h"
@@ -72,11 +73,7 @@ static int gather_call(const struct ni_box_op *op, void *arg) {
   return ni_seq_set_add(&j->life[i].had_one, call);
 }
 
-static int by_number(const void *a, const void *b) {
-  const struct ni_recover_ref *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
-}
+static NI_ORDER_BY(by_number, struct ni_recover_ref, kind, rec_sn)
 
 void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
   size_t kept = 0;
@@ -88,11 +85,7 @@ void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
   l->n = kept;
 }
 
-static int by_start(const void *a, const void *b) {
-  const struct ni_recover_ref *x = a, *y = b;
-  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1; /* ticks_start */
-  return x->slot < y->slot ? -1 : x->slot > y->slot;
-}
+static NI_ORDER_BY(by_start, struct ni_recover_ref, sn /* ticks_start */, slot)
 
 /* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
 static int number_called(const struct ni_recover_job *j, struct ni_recover_life *l) {

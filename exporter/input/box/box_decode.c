@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "box_image.h"
 
 /* ---- fields ---- */
@@ -286,13 +287,7 @@ int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_
  * They are read once, while their progress thread may go on: phases and times are single words, each true at some moment.
  */
 
-static int by_parent(const void *a, const void *b) {
-  const struct ni_box_proxy *x = a, *y = b;
-  if (x->comm_page != y->comm_page) return x->comm_page < y->comm_page ? -1 : 1;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->rec_sn != y->rec_sn) return x->rec_sn < y->rec_sn ? -1 : 1;
-  return x->at < y->at ? -1 : x->at > y->at;
-}
+static NI_ORDER_BY(by_parent, struct ni_box_proxy, comm_page, kind, rec_sn, at)
 
 static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
   uint32_t flags = NI_BOX_FLAGS(ni_box_get(b, p, NI_BOX_PROXY_STATE, 0));

@@ -20,11 +20,7 @@ void ni_gpu_clock_free(struct ni_gpu_clock *c) {
   *c = (struct ni_gpu_clock){0};
 }
 
-static int by_time(const void *a, const void *b) {
-  const struct ni_gpu_point *x = a, *y = b;
-  if (x->at_ns != y->at_ns) return x->at_ns < y->at_ns ? -1 : 1;
-  return x->offset_ns < y->offset_ns ? -1 : x->offset_ns > y->offset_ns;
-}
+static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns)
 
 /* Is b above the line from a to c? Differences of times fit a double's 53 bits for 104 days. */
 static bool above(const struct ni_gpu_point *a, const struct ni_gpu_point *b, const struct ni_gpu_point *c) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
+
 #define CXI_HZ 1e9 /* of Cassini's clock: what its cycles count */
 
 static bool same(const struct ni_entity *a, const struct ni_entity *b) { return a->source == b->source && strcmp(a->name, b->name) == 0; }
@@ -50,10 +52,7 @@ static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, con
   return 0;
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
+static NI_ORDER_OF(by_size, double)
 
 double ni_pair_median(double *of, size_t n) {
   qsort(of, n, sizeof *of, by_size);

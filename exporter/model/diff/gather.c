@@ -9,6 +9,7 @@
 #include "gather.h"
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/sums/blame/alike.h"
 
@@ -100,10 +101,7 @@ static void role_of(const struct ni_blame *b, const struct ni_blame_link *l, cha
   else snprintf(out, 64, "%scollectives of %" PRId32 " ranks %s", role, c->n_ranks, where);
 }
 
-static int by_rank(const void *a, const void *b) {
-  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-  return x < y ? -1 : x > y;
-}
+static NI_ORDER_OF(by_rank, int32_t)
 
 static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struct ni_blame_link *l) {
   int32_t *rank = malloc((l->n_ranks + 1) * sizeof *rank);

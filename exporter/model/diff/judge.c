@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/order.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "stat.h"
 
@@ -17,8 +18,7 @@ enum { FEW = 6, SPREAD_DF = 60 }; /* changes that tell how far such changes lie 
 
 /* Which quantity of A is which of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  return x->key < y->key ? -1 : x->key > y->key;
+  return NI_BY(x, y, kind, key);
 }
 
 /* Two communicators of the same ranks are told apart by the size of what they carry. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "ledger.h"
@@ -13,15 +14,9 @@
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a, *y = *(struct ni_ledger_member *const *)b;
-  if (x->process->file->run != y->process->file->run) return x->process->file->run < y->process->file->run ? -1 : 1;
-  if (x->who->hash != y->who->hash) return x->who->hash < y->who->hash ? -1 : 1;
-  if (x->who->n_ranks != y->who->n_ranks) return x->who->n_ranks < y->who->n_ranks ? -1 : 1;
-  if (x->who->rank != y->who->rank) return x->who->rank < y->who->rank ? -1 : 1;
-  int c = strcmp(x->process->who->host, y->process->who->host);
-  if (c) return c;
-  if (x->process->who->pid != y->process->who->pid) return x->process->who->pid < y->process->who->pid ? -1 : 1;
-  if (x->process->file != y->process->file) return x->process->file < y->process->file ? -1 : 1;
-  return x->who->init_ns < y->who->init_ns ? -1 : x->who->init_ns > y->who->init_ns;
+  int k = NI_BY(x, y, process->file->run, who->hash, who->n_ranks, who->rank);
+  if (k == 0) k = strcmp(x->process->who->host, y->process->who->host);
+  return k ? k : NI_BY(x, y, process->who->pid, process->file, who->init_ns);
 }
 
 size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {

@@ -10,6 +10,7 @@
 #include "build.h"
 #include "cell_figures.h"
 #include "findings.h"
+#include "exporter/base/order.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
@@ -25,13 +26,10 @@ static int by_cell(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
   const char *f = ni_name_text(&r->names, x->func), *g = ni_name_text(&r->names, y->func);
-  if (x->type != y->type) return x->type < y->type ? -1 : 1;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->func != y->func) {
-    int k = func_place(f) - func_place(g);
-    return k ? k : strcmp(f, g);
-  }
-  return x->msg_bytes < y->msg_bytes ? -1 : x->msg_bytes > y->msg_bytes;
+  int k = NI_BY(x, y, type, kind);
+  if (k || x->func == y->func) return k ? k : NI_BY(x, y, msg_bytes);
+  k = func_place(f) - func_place(g);
+  return k ? k : strcmp(f, g);
 }
 
 static int by_comm(const void *a, const void *b, void *run) {
@@ -39,23 +37,18 @@ static int by_comm(const void *a, const void *b, void *run) {
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_comm *x = &r->who.comm[i], *y = &r->who.comm[j];
   int k = strcmp(ni_name_text(&r->names, r->comm[i].id), ni_name_text(&r->names, r->comm[j].id));
-  if (k) return k;
-  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
-  return x->run < y->run ? -1 : x->run > y->run;
+  return k ? k : NI_BY(x, y, n_ranks, run);
 }
 
 static int by_process(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_process *x = &r->who.process[i], *y = &r->who.process[j];
-  int32_t m = r->process[i].rank, n = r->process[j].rank;
   int k = r->process[i].host == r->process[j].host ? 0 : strverscmp(x->host, y->host);
   if (k == 0) k = strcmp(x->host, y->host);
-  if (k) return k;
-  if (m != n) return m < n ? -1 : 1;
-  if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
-  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
-  return strcmp(x->origin, y->origin);
+  if (k == 0) k = NI_BY(&r->process[i], &r->process[j], rank);
+  if (k == 0) k = NI_BY(x, y, pid, start_ns);
+  return k ? k : strcmp(x->origin, y->origin);
 }
 
 /* A process that does not state its global rank has the one of its largest communicator: usually the world's. */
@@ -121,23 +114,10 @@ struct seat { /* of a member: for counting ranks and hosts of a communicator */
   uint32_t comm, host, process;
   int32_t rank;
 };
-static int by_rank(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : 0;
-}
-static int by_host(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  return x->host != y->host ? (x->host < y->host ? -1 : 1) : 0;
-}
+static NI_ORDER_BY(by_rank, struct seat, comm, rank)
+static NI_ORDER_BY(by_host, struct seat, comm, host)
 
-static int by_place(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : 0;
-}
+static NI_ORDER_BY(by_place, struct seat, process, comm, rank)
 
 static int count_seats(struct ni_run *r, struct ni_summary *s) {
   struct seat *seat = calloc(r->who.n_members + 1, sizeof *seat);

@@ -5,6 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/order.h"
 #include "exporter/base/sort_numbers.h"
 #include "cell_figures.h"
 
@@ -280,10 +281,7 @@ static int add_point(struct ni_cell_sums *c, const struct ni_point *p) {
   return 0;
 }
 
-static int by_number(const void *a, const void *b) {
-  const struct ni_point *x = a, *y = b;
-  return x->sn != y->sn ? (x->sn < y->sn ? -1 : 1) : x->comm < y->comm ? -1 : x->comm > y->comm;
-}
+static NI_ORDER_BY(by_number, struct ni_point, sn, comm)
 
 void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
   if (from->any && (!to->any || from->first_us < to->first_us)) to->first_us = from->first_us;

@@ -4,13 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/order.h"
+
 static int by_loss(const void *a, const void *b) {
   const struct ni_outlier *x = a, *y = b;
   if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
-  if (x->group != y->group) return x->group < y->group ? -1 : 1;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1;
-  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : (int)x->kind - (int)y->kind;
+  return NI_BY(x, y, group, comm, sn, rank, kind);
 }
 
 static void move_slices(struct ni_slice *to, size_t *n, const struct ni_slices *from, uint32_t base) {

@@ -16,6 +16,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
 
@@ -48,10 +49,7 @@ static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_
   return &l->item[l->n++];
 }
 
-static int by_number(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
+static NI_ORDER_OF(by_number, double)
 
 static double late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
 
@@ -165,10 +163,7 @@ struct work {                /* of one communicator, as far as transfer_ns goes:
 static int by_shape(const void *a, const void *b) {
   const struct work *x = a, *y = b;
   if (x->type != y->type) return x->type - y->type;
-  if (x->n_ranks != y->n_ranks) return x->n_ranks < y->n_ranks ? -1 : 1;
-  if (x->operations != y->operations) return x->operations < y->operations ? -1 : 1;
-  if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
-  return x->comm < y->comm ? -1 : 1;
+  return NI_BY(x, y, n_ranks, operations, bytes, comm);
 }
 
 /* Of two the lower one: then the other is measured by it. scratch has room for n. */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "cell_figures.h"
 #include "p2p_pairs.h"
 #include "team/team.h"
@@ -207,10 +208,7 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
 }
 
 static int place(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  if (x->to != y->to) return x->to < y->to ? -1 : 1;
-  return x->msg_bytes < y->msg_bytes ? -1 : x->msg_bytes > y->msg_bytes;
+  return NI_BY(x, y, comm, from, to, msg_bytes);
 }
 static int by_place(const void *a, const void *b) { return place(a, b); }
 static int by_time(const void *a, const void *b) {

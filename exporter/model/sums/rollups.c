@@ -114,11 +114,8 @@ int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
 static int by_name(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct entry *x = &r->rollups->entry[*(const uint32_t *)a], *y = &r->rollups->entry[*(const uint32_t *)b];
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->timing != y->timing) return x->timing < y->timing ? -1 : 1;
-  if (x->msg_bytes != y->msg_bytes) return x->msg_bytes < y->msg_bytes ? -1 : 1;
-  if (x->msg_to_bytes != y->msg_to_bytes) return x->msg_to_bytes < y->msg_to_bytes ? -1 : 1;
-  return strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
+  int k = NI_BY(x, y, kind, timing, msg_bytes, msg_to_bytes);
+  return k ? k : strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
 }
 
 /* The same by time. Storing puts them in order, and nothing can be added then. */
@@ -189,12 +186,9 @@ static uint64_t quantile(const struct entry *e, double q) {
 
 static int by_key(const void *a, const void *b) {
   const struct ni_rolled *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  int c = strcmp(x->func, y->func);
-  if (c) return c;
-  if (x->msg_bytes != y->msg_bytes) return x->msg_bytes < y->msg_bytes ? -1 : 1;
-  if (x->msg_to_bytes != y->msg_to_bytes) return x->msg_to_bytes < y->msg_to_bytes ? -1 : 1;
-  return x->timing < y->timing ? -1 : x->timing > y->timing;
+  int k = NI_BY(x, y, kind);
+  if (k == 0) k = strcmp(x->func, y->func);
+  return k ? k : NI_BY(x, y, msg_bytes, msg_to_bytes, timing);
 }
 
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {

@@ -8,6 +8,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/input/discover.h"
@@ -261,11 +262,7 @@ static int place(struct finding *x, const struct head *h) {
   return 0;
 }
 
-static int by_time(const void *a, const void *b) {
-  const struct head *x = a, *y = b;
-  if (x->at_ns != y->at_ns) return x->at_ns < y->at_ns ? -1 : 1;
-  return x->file < y->file ? -1 : x->file > y->file;
-}
+static NI_ORDER_BY(by_time, struct head, at_ns, file)
 
 int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   struct finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 
@@ -68,10 +69,7 @@ struct box {
   const struct ni_comm_row *comm; /* NULL: all operations */
 };
 
-static int by_median(const void *a, const void *b) {
-  const struct box *x = a, *y = b;
-  return x->median < y->median ? -1 : x->median > y->median ? 1 : x->comm < y->comm ? -1 : x->comm > y->comm;
-}
+static NI_ORDER_BY(by_median, struct box, median, comm)
 
 /* The communicators of the cell: n boxes in `out`, the slowest first, at most `room`; *all: how many there are. */
 static uint32_t comm_boxes(const struct ni_summary *s, uint32_t cell, struct box *out, uint32_t room, uint32_t *all) {

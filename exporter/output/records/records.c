@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/spill/spill_sort.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/model/sums/reading/record_row.h"
@@ -44,7 +45,6 @@ _Static_assert(sizeof(struct row) <= NI_SORT_ITEM_MAX, "rows fit into the sort")
 static int by_name(const struct ni_run *r, uint32_t a, uint32_t b) {
   return a == b ? 0 : strcmp(ni_name_text(&r->names, a), ni_name_text(&r->names, b));
 }
-#define COMPARE(field) if (x->field != y->field) return x->field < y->field ? -1 : 1
 
 /* In which hour since 1970 a row is, or day. */
 static int64_t time_of(const struct row *x, unsigned partition) {
@@ -66,17 +66,11 @@ static int by_folder(const struct ni_run *r, const struct row *x, const struct r
 static int by_order(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct row *x = a, *y = b;
-  int k;
-  if ((k = by_folder(r, x, y)) != 0 || (k = by_name(r, x->id, y->id)) != 0) return k;
-  COMPARE(p2p);
-  if ((k = by_name(r, x->func, y->func)) != 0) return k;
-  COMPARE(sn);
-  COMPARE(rank);
-  COMPARE(dump_us);
-  COMPARE(file);
-  COMPARE(range);
-  COMPARE(at);
-  return 0;
+  int k = by_folder(r, x, y);
+  if (k == 0) k = by_name(r, x->id, y->id);
+  if (k == 0) k = NI_BY(x, y, p2p);
+  if (k == 0) k = by_name(r, x->func, y->func);
+  return k ? k : NI_BY(x, y, sn, rank, dump_us, file, range, at);
 }
 
 static int sorter_new(struct ni_sorter **out, struct ni_run *r, const struct ni_batch_words *w) {

@@ -6,6 +6,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
+#include "exporter/base/order.h"
 #include "pass.h"
 
 void ni_blame_free_rank(struct ni_blame_rank *o) {
@@ -36,10 +37,7 @@ void ni_blame_free(struct ni_blame *b) {
   free(b->link);
 }
 
-static int by_number(const void *a, const void *b) {
-  float x = *(const float *)a, y = *(const float *)b;
-  return x < y ? -1 : x > y;
-}
+static NI_ORDER_OF(by_number, float)
 
 float ni_blame_quantile(float *x, size_t n, double q) {
   if (n == 0) return NAN;
@@ -110,21 +108,13 @@ struct seat { /* a judged rank in a communicator */
   uint32_t comm, rank;
   bool messages;
 };
-static int by_comm(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
-  return x->comm != y->comm ? (x->comm < y->comm ? -1 : 1) : x->rank < y->rank ? -1 : x->rank > y->rank;
-}
+static NI_ORDER_BY(by_comm, struct seat, comm, rank)
 
 struct like {
   uint64_t work;
   uint32_t root, rank;
 };
-static int by_like(const void *a, const void *b) {
-  const struct like *x = a, *y = b;
-  if (x->work != y->work) return x->work < y->work ? -1 : 1;
-  if (x->root != y->root) return x->root < y->root ? -1 : 1;
-  return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
+static NI_ORDER_BY(by_like, struct like, work, root, rank)
 
 /* Messages to the next stage and back, not to all (experts). */
 static bool in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alike.h"
+#include "exporter/base/order.h"
 
 #define ODD_PLACE 1.25f
 #define LEAD_LEAST_US 20.0f
@@ -18,21 +19,9 @@ struct at_place {
   uint32_t rank, order;
   float usual_us, mean_us, times; /* times: what is usual for the class there; then: how much longer than that */
 };
-static int by_place(const void *a, const void *b) {
-  const struct at_place *x = a, *y = b;
-  if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  return x->usual_us != y->usual_us ? (x->usual_us < y->usual_us ? -1 : 1) : x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-static int by_order(const void *a, const void *b) {
-  const struct at_place *x = a, *y = b;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->order < y->order ? -1 : x->order > y->order;
-}
-static int by_rank(const void *a, const void *b) {
-  const struct at_place *x = a, *y = b;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->times < y->times ? -1 : x->times > y->times;
-}
+static NI_ORDER_BY(by_place, struct at_place, at, usual_us, rank)
+static NI_ORDER_BY(by_order, struct at_place, rank, order)
+static NI_ORDER_BY(by_rank, struct at_place, rank, times)
 
 /* The end of the place that begins at `from`. */
 static size_t place_end(const struct at_place *at, size_t n, size_t from) {

@@ -7,6 +7,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/order.h"
 #include "places.h"
 
 struct token {
@@ -197,10 +198,7 @@ static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
   return e < 0 ? e : 0;
 }
 
-static int by_name(const void *a, const void *b) {
-  const struct ni_blame_place *x = a, *y = b;
-  return x->name < y->name ? -1 : x->name > y->name;
-}
+static NI_ORDER_BY(by_name, struct ni_blame_place, name)
 
 /* Slots of one shape are told apart by their order, that of their communicators. */
 static void shapes(struct pass *x) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/index.h"
+#include "exporter/base/order.h"
 
 enum { PERIOD_GAPS = 1200, PERIOD_MOST = 8 };
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
@@ -204,10 +205,7 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
   return next ? next : rarest->count;
 }
 
-static int by_size(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
+static NI_ORDER_OF(by_size, int64_t)
 
 /* All operations are alike: long gaps on the slot with most operations. */
 static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/model/sums/blame/alike.h"
 
 enum { MANY = 1 << 16 };       /* pauses around one operation that are looked at: bounds the time that odd logs take */
@@ -56,12 +57,7 @@ static double moment(const struct work *w, uint32_t rank, int64_t ns) {
   return (double)(w->of->cell[k].start_ns - w->of->first_ns + ns - o->cell[bin_at(o, ns)].start_ns) / 1e3;
 }
 
-static int by_moment(const void *a, const void *b) {
-  const struct pause *x = a, *y = b;
-  if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
-}
+static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns)
 
 static int gather(struct work *w) {
   const struct ni_blame *b = w->b;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "tables.h"
 
 #define PIECES_BYTES (256u << 10) /* a section of pieces, and one of accounts, ends behind this */
@@ -15,9 +16,7 @@ struct placed {              /* a piece and its cell */
 
 static int by_place(const void *a, const void *b) {
   const struct ni_piece *x = ((const struct placed *)a)->piece, *y = ((const struct placed *)b)->piece;
-  if (x->file != y->file) return x->file < y->file ? -1 : 1;
-  if (x->range != y->range) return x->range < y->range ? -1 : 1;
-  return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+  return NI_BY(x, y, file, range, ordinal);
 }
 
 static int put(const struct ni_section_to *to, enum ni_section id, struct ni_wire *w) {

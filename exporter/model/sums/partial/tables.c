@@ -13,16 +13,13 @@
 
 /* ---- the order of storing ---------------------------------------------------------------------------------------------- */
 
-#define LESS(a, b) do { if ((a) != (b)) return (a) < (b) ? -1 : 1; } while (0)
-
 static int by_process(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_who_process *x = &r->who.process[*(const uint32_t *)a], *y = &r->who.process[*(const uint32_t *)b];
   int k = strcmp(x->host, y->host);
-  if (k) return k;
-  LESS(x->pid, y->pid);
-  LESS(y->start_ns, x->start_ns); /* those that say when they began come first: who does not is taken for one of them */
-  return strcmp(x->origin, y->origin);
+  if (k == 0) k = NI_BY(x, y, pid);
+  if (k == 0) k = NI_BY(y, x, start_ns); /* those that say when they began come first: who does not is taken for one of them */
+  return k ? k : strcmp(x->origin, y->origin);
 }
 
 struct storing {
@@ -33,21 +30,16 @@ struct storing {
 static int by_member(const void *a, const void *b, void *arg) {
   const struct storing *s = arg;
   const struct ni_who_member *x = &s->r->who.member[*(const uint32_t *)a], *y = &s->r->who.member[*(const uint32_t *)b];
-  LESS(s->x->process.place[x->process], s->x->process.place[y->process]);
-  LESS(s->r->who.comm[x->comm].run, s->r->who.comm[y->comm].run);
-  LESS(x->hash, y->hash);
-  LESS(x->n_ranks, y->n_ranks);
-  LESS(x->rank, y->rank);
-  return 0;
+  int k = ni_by_u32(&s->x->process.place[x->process], &s->x->process.place[y->process]);
+  if (k == 0) k = NI_BY(&s->r->who.comm[x->comm], &s->r->who.comm[y->comm], run);
+  return k ? k : NI_BY(x, y, hash, n_ranks, rank);
 }
 
 static int by_cell(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
-  LESS(x->type, y->type);
-  LESS(x->kind, y->kind);
-  LESS(x->msg_bytes, y->msg_bytes);
-  return strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
+  int k = NI_BY(x, y, type, kind, msg_bytes);
+  return k ? k : strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
 }
 
 static int by_mix(const void *a, const void *b, void *run) {
@@ -236,9 +228,9 @@ static void wire_tally(struct ni_wire *w, struct ni_run *r) {
 static int by_mark(const void *a, const void *b, void *arg) {
   const struct storing *s = arg;
   const struct ni_step_mark_line *x = &s->r->marks.line[*(const uint32_t *)a], *y = &s->r->marks.line[*(const uint32_t *)b];
-  LESS(s->x->process.place[x->key >> 32], s->x->process.place[y->key >> 32]);
-  LESS(x->ns, y->ns);
-  return strcmp(ni_name_text(&s->r->names, x->text), ni_name_text(&s->r->names, y->text));
+  int k = ni_by_u32(&s->x->process.place[x->key >> 32], &s->x->process.place[y->key >> 32]);
+  if (k == 0) k = NI_BY(x, y, ns);
+  return k ? k : strcmp(ni_name_text(&s->r->names, x->text), ni_name_text(&s->r->names, y->text));
 }
 
 static void wire_marks(struct ni_wire *w, struct ni_run *r, const struct ni_partial_numbers *x) {

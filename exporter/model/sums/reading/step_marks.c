@@ -6,6 +6,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "exporter/base/now.h"
+#include "exporter/base/order.h"
 #include "exporter/model/sums/state.h"
 
 int ni_step_marks_add(struct ni_run *r, uint32_t process, int64_t ns, uint32_t text) {
@@ -18,11 +19,7 @@ int ni_step_marks_add(struct ni_run *r, uint32_t process, int64_t ns, uint32_t t
   return wanted && !room ? -ENOMEM : 0;
 }
 
-static int by_key(const void *a, const void *b) {
-  const struct ni_step_mark_line *x = a, *y = b;
-  if (x->key != y->key) return x->key < y->key ? -1 : 1;
-  return x->ns < y->ns ? -1 : x->ns > y->ns;
-}
+static NI_ORDER_BY(by_key, struct ni_step_mark_line, key, ns)
 
 /* Do they look like steps? */
 static bool are_steps(const struct ni_run *r, const struct ni_step_mark_line *x, size_t n) {

@@ -5,6 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
+#include "exporter/base/order.h"
 #include "exporter/model/sums/partial/tables.h"
 #include "team.h"
 
@@ -174,10 +175,7 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
   return w.bad ? -EINVAL : e;
 }
 
-static int by_receiver(const void *a, const void *b) {
-  const struct parcel *x = a, *y = b;
-  return x->to != y->to ? (x->to < y->to ? -1 : 1) : x->cell < y->cell ? -1 : x->cell > y->cell;
-}
+static NI_ORDER_BY(by_receiver, struct parcel, to, cell)
 
 /* In each round every rank sends to one and receives from one. */
 static int exchange(struct mail *m) {

@@ -125,3 +125,31 @@ int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b) {
   while (a->n > NI_SEQ_SET_MAX) fold(a);
   return 0;
 }
+
+void ni_seq_set_wire(struct ni_wire *w, struct ni_seq_set *s) {
+  size_t n = s->n;
+  ni_wire_count(w, &n, 2);
+  if (w->load) {
+    w->bad |= n > NI_SEQ_SET_MAX || (n && !ni_array_exact(&s->range, &s->cap, n, sizeof *s->range));
+    s->n = w->bad ? 0 : n;
+  }
+  uint64_t before = 0, there = 0;
+  for (size_t i = 0; i < s->n; i++) { /* distances, which cannot fall */
+    struct ni_seq_range *r = &s->range[i];
+    uint64_t gap = r->from - before, len = r->to - r->from;
+    ni_wire_u64(w, &gap);
+    ni_wire_u64(w, &len);
+    r->from = before + gap;
+    r->to = r->from + len;
+    w->bad |= r->from < before || r->to < r->from || (i && gap < 2) || len == UINT64_MAX;
+    there += len + 1;
+    before = r->to;
+  }
+  ni_wire_u64(w, &s->distinct);
+  ni_wire_u64(w, &s->doubles);
+  ni_wire_u64(w, &s->unsure);
+  ni_wire_u64(w, &s->floor);
+  ni_wire_u64(w, &s->lowest);
+  ni_wire_u64(w, &s->highest);
+  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) || s->lowest > s->highest;
+}

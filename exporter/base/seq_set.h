@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bytes/wire.h"
+
 #define NI_SEQ_SET_MAX 65536
 
 struct ni_seq_range {
@@ -40,5 +42,8 @@ uint64_t ni_seq_set_missing(const struct ni_seq_set *s, uint64_t from);
 uint64_t ni_seq_set_below(const struct ni_seq_set *s, uint64_t end);
 /* The first hole at or after from; 0: none. */
 int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_seq_range *out);
+
+/* Puts it, or takes one into an empty one: a set that can be, or w->bad. */
+void ni_seq_set_wire(struct ni_wire *w, struct ni_seq_set *s);
 
 #endif

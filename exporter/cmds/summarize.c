@@ -131,12 +131,17 @@ static int beside(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
+/* Nobody else reads shards of the logs. */
+static bool alone(const struct ni_run *r) { return !r->partial && !r->agree; }
+
 /* What `hang` says of the logs, if there are operations in them that had not finished: they are read once more. */
 static int hang(struct ni_run *r, struct ni_summary *s) {
   struct ni_hang_model m = {0};
   struct ni_hang_verdict v = {0};
   if (!r->ledger.unfinished || r->opt.compat) return 0;
-  int e = ni_hang_read_logs(&m, &r->files, &r->progress);
+  struct ni_atlas_options index = r->opt.index;
+  index.off |= !alone(r);
+  int e = ni_hang_read_logs(&m, &r->files, &index, "nccl-inspector summary", &r->progress);
   ni_hang_model_settle(&m);
   if (e == 0) e = ni_hang_judge(&v, &m, strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000));
   v.wall_ns = 0; /* the same logs say the same tomorrow */
@@ -156,8 +161,7 @@ static void close_index(struct ni_run *r, bool done) {
 int ni_summarize_read(struct ni_run *r) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  bool alone = !r->partial && !r->agree; /* others read other shards */
-  int e = alone ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
+  int e = alone(r) ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
   if (e == 0) e = ni_plan(r);
   if (e == 0) e = ni_role_map_read(r);
   if (e == 0) e = ni_log_groups_read(r);

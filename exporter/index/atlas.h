@@ -24,19 +24,25 @@
  * byte. Where a promise could break (a log that cannot be entered in its middle, an account that does not come back as it
  * was put in), the log is read whole.
  *
+ * Who keeps something else of a log than its account (`hang`: hang/standing.h) has an index of his own beside that one, opt.name, and
+ * reads by himself: ni_atlas_known() says what is there and where to go on, ni_atlas_brief() gives a map for it, ni_atlas_learn()
+ * takes both. For that is written often, and the other one is large.
+ *
  * Whose index is believed: that of the log's owner, of the reader, or of root: each could as well have changed what is read or who reads.
  * Others are passed over with a note. Root writes none into a folder of another user (ni_out_dir()).
  *
- * Written: by ni_atlas_close(), if what was asked for came to its end, for logs that were read to their end and did not change
- * meanwhile. A by-product only where the logs have NI_ATLAS_LEAST bytes together: smaller ones are read in no time. What
- * cannot be written is told once on stderr and changes no exit code.
+ * Written: by ni_atlas_close(), if what was asked for came to its end, for logs that were read to their end. Of one that grew meanwhile
+ * the entry is what it was up to there: grown, the next time. A by-product only where the logs have NI_ATLAS_LEAST bytes together:
+ * smaller ones are read in no time. What cannot be written is told once on stderr and changes no exit code.
  *
- * Threads: open and close by the main thread; _plan by it, with helpers; _mode, _begin, _account, _map by whoever reads the part.
+ * Threads: open and close by the main thread; _plan by it, with helpers; _mode, _begin, _account, _map, and
+ * _known, _brief, _learn, by whoever reads the part.
  * Ownership: ni_atlas_close() frees all. NULL for an atlas is none: everything is read.
  */
 #ifndef NI_ATLAS_H
 #define NI_ATLAS_H
 
+#include "exporter/base/bytes/wire.h"
 #include "exporter/input/filters.h"
 #include "exporter/input/granules.h"
 #include "exporter/input/scan_files.h"
@@ -47,6 +53,7 @@
 
 struct ni_atlas_options {
   const char *dir; /* --index-dir: NULL: beside the logs, or the cache */
+  const char *name; /* NULL: of maps and accounts; else of something else */
   bool off, reindex;
 };
 
@@ -70,6 +77,20 @@ struct ni_atlas_wants {
 
 /* Plans as ni_scan_plan(plan, files, true, jobs); what is known of fresh and grown logs need not be read. w NULL: read everything. */
 int ni_atlas_plan(struct ni_atlas *a, struct ni_scan_plan *plan, const struct ni_files *files, unsigned jobs, const struct ni_atlas_wants *w);
+
+/* What the index has of a log, and is not the account. bytes: until ni_atlas_close(); with a state other than stale, as is end. */
+enum ni_atlas_state { NI_ATLAS_STALE, NI_ATLAS_GROWN, NI_ATLAS_FRESH }; /* a later one is better */
+struct ni_atlas_known {
+  enum ni_atlas_state state;
+  const uint8_t *bytes;
+  size_t n;
+  uint64_t end;    /* of the log, where those end */
+};
+struct ni_atlas_known ni_atlas_known(const struct ni_atlas *a, size_t file_no);
+/* The map that the scan is to fill, on from known.end or, whole, from the beginning. NULL: none is wanted. Else ni_granules_free(). */
+struct ni_granules *ni_atlas_brief(struct ni_atlas *a, size_t file_no, bool whole);
+/* The log was read to its end: its map, and what is to be kept with it, which is the atlas's from now on. */
+void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, struct ni_wire *part);
 
 enum ni_atlas_mode { NI_ATLAS_WHOLE, NI_ATLAS_ACCOUNT, NI_ATLAS_GRANULES, NI_ATLAS_TAIL };
 enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_part *p);

@@ -27,7 +27,7 @@ bool ni_atlas_place(const struct ni_atlas *a, const struct ni_atlas_folder *f, i
   *folder = *name = NULL;
   if (!a->opt.dir && shelf == NI_SHELF_NEAR) {
     if (asprintf(folder, "%s/" NI_ATLAS_FOLDER, f->path) < 0) *folder = NULL;
-    *name = strdup("index");
+    *name = strdup(a->opt.name ? a->opt.name : "index");
   } else {
     if (a->opt.dir && shelf == NI_SHELF_CACHE) return false;
     if (!realpath(f->path, real)) return false;
@@ -37,7 +37,7 @@ bool ni_atlas_place(const struct ni_atlas *a, const struct ni_atlas_folder *f, i
     } else if (home && *home == '/') {
       if (asprintf(folder, "%s/.cache/nccl-inspector/index", home) < 0) *folder = NULL;
     }
-    if (asprintf(name, "%016llx", (unsigned long long)hash_of(real)) < 0) *name = NULL;
+    if (asprintf(name, "%016llx%s%s", (unsigned long long)hash_of(real), a->opt.name ? "." : "", a->opt.name ? a->opt.name : "") < 0) *name = NULL;
   }
   if (*folder && *name) return true;
   free(*folder);

@@ -5,10 +5,7 @@
 #include <stdatomic.h>
 
 #include "atlas.h"
-#include "exporter/base/bytes/wire.h"
 #include "shelf.h"
-
-enum ni_atlas_state { NI_ATLAS_STALE, NI_ATLAS_GROWN, NI_ATLAS_FRESH }; /* a later one is better */
 
 struct ni_atlas_file {
   const struct ni_file *file;
@@ -21,7 +18,9 @@ struct ni_atlas_file {
   bool known;                         /* this plan uses map and account */
   int granule_parts;                  /* of those after the first */
   bool made;                          /* below is what the next entry has */
+  bool may_grow;                      /* ... also where the log has grown meanwhile */
   struct ni_wire new_map, new_account;
+  uint64_t end;                       /* of the log, where they end */
 };
 
 struct ni_atlas_folder {

@@ -18,7 +18,7 @@
 
 /* A log that cannot be entered in its middle: one granule, by which it is known again. */
 static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
-  if (!g->odd) return g->end == f->stat.size;
+  if (!g->odd) return g->end >= f->stat.size;
   struct ni_granules *one = ni_granules_new(0);
   int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   bool fine = one && fd >= 0 && ni_atlas_sum(fd, 0, f->stat.size, &one->item[0].crc) == 0;
@@ -56,11 +56,22 @@ static bool same_again(const struct ni_wire *bytes, const struct ni_file *file) 
 void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
   struct ni_atlas *a = atlas;
   struct ni_atlas_file *f = &a->file[file_no];
-  struct ni_granules *g = c->granules;
-  if (g->series || c->problem[NI_PROBLEM_UNREADABLE].places || f->stat.size == 0 || !close_map(g, f)) return;
+  struct ni_wire account = {0};
+  if (c->granules->series || c->problem[NI_PROBLEM_UNREADABLE].places) return;
+  ni_ledger_wire(&account, c);
+  if (!account.bad && same_again(&account, f->file)) ni_atlas_learn(a, file_no, c->granules, &account);
+  else free(account.bytes);
+}
+
+void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, struct ni_wire *part) {
+  struct ni_atlas_file *f = &a->file[file_no];
+  f->new_account = *part;
+  *part = (struct ni_wire){0};
+  if (f->new_account.bad || f->stat.size == 0 || !close_map(g, f)) return;
   ni_map_wire(&f->new_map, g);
-  ni_ledger_wire(&f->new_account, c);
-  f->made = !f->new_map.bad && !f->new_account.bad && same_again(&f->new_account, f->file);
+  f->made = !f->new_map.bad;
+  f->may_grow = !g->odd;
+  f->end = g->end;
 }
 
 /* It is what it was when it was looked at first. */
@@ -103,9 +114,15 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
     struct ni_atlas_file *f = &a->file[i];
     if (f->folder != d) continue;
     struct ni_shelf_entry n = {0};
-    if (f->made && unchanged(f->file)) n = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account)};
-    else if (f->state != NI_ATLAS_STALE) n = *f->entry;
-    else continue;
+    const bool as_it_was = f->made && f->end == f->file->bytes && unchanged(f->file);
+    if (f->made && (as_it_was || f->may_grow)) {
+      n = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account)};
+      f->stat.size = f->end;
+      if (!as_it_was) f->stat.ctime_ns = 0;
+    } else if (f->state != NI_ATLAS_STALE) n = *f->entry;
+    else {
+      continue;
+    }
     bool made = n.map.bytes == f->new_map.bytes;
     if (made || f->state == NI_ATLAS_FRESH) {
       x->news += made || !same_stat(&f->stat, &n.stat);

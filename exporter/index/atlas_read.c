@@ -169,6 +169,26 @@ struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part
   return c;
 }
 
+struct ni_atlas_known ni_atlas_known(const struct ni_atlas *a, size_t file_no) {
+  const struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
+  if (!f || f->state == NI_ATLAS_STALE) return (struct ni_atlas_known){.state = NI_ATLAS_STALE};
+  return (struct ni_atlas_known){f->state, f->entry->account.bytes, f->entry->account.n, f->entry->stat.size};
+}
+
+struct ni_granules *ni_atlas_brief(struct ni_atlas *a, size_t file_no, bool whole) {
+  struct ni_granules *g = NULL;
+  if (!a || !a->build) return NULL;
+  if (whole) {
+    g = ni_granules_new(0);
+  } else {
+    g = a->file[file_no].map;
+    a->file[file_no].map = NULL;
+  }
+  if (g && ni_granules_brief(g) == 0) return g;
+  ni_granules_free(g);
+  return NULL;
+}
+
 bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us) {
   const struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
   if (!f || f->state != NI_ATLAS_FRESH || f->map->odd) return false;

@@ -178,14 +178,38 @@ static int copy_entry(struct ni_granule *x, const struct ni_member_entry *from) 
   return 0;
 }
 
-int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
+static uint64_t stretch(bool gzip, uint64_t at) { return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN); }
+
+/* The granule that is open goes on to there; what a brief map had of it before stays. */
+static void go_on(struct ni_granules *g, const struct ni_border *to) {
   struct ni_granule *x = last(g);
-  x->crc = b->crc;
-  x->bytes = b->at - x->at;
-  x->text = b->text - g->text_at;
+  const uint64_t had = x->bytes, bytes = to->at > x->at ? to->at - x->at : 0;
+  x->crc = had ? ni_crc32_join(x->crc, to->crc, bytes - had) : to->crc;
+  x->bytes = bytes;
+  x->text = to->text - g->text_at;
+}
+
+/* The next granule. Of a brief map those between the first and the last one are one. */
+static int next_granule(struct ni_granules *g, uint64_t at) {
+  struct ni_granule *x = g->item;
+  if (g->brief && g->n == 3) {
+    x[1].crc = ni_crc32_join(x[1].crc, x[2].crc, x[2].bytes);
+    x[1].bytes += x[2].bytes;
+    g->n = 2;
+  }
+  return add_granule(g, at);
+}
+
+int ni_granules_brief(struct ni_granules *g) {
+  g->brief = true;
+  return stretch(g->gzip, last(g)->at) == stretch(g->gzip, g->end) || !g->end ? 0 : next_granule(g, g->end);
+}
+
+int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
+  go_on(g, b);
   g->text_at = b->text;
   g->entries |= b->entry.n != 0;
-  int e = add_granule(g, b->at);
+  int e = next_granule(g, b->at);
   return e < 0 ? e : copy_entry(last(g), &b->entry);
 }
 
@@ -261,6 +285,7 @@ static int take_stats(struct ni_granules *g, const struct ni_line *l, const char
 int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
   bool first = !g->lines++ && last(g)->at == 0;
   int e = 0;
+  if (g->brief) return 0;
   if (l->meta.dump_timestamp_us > g->last_dump_us) g->last_dump_us = l->meta.dump_timestamp_us;
   switch (l->kind) {
     case NI_LINE_OP: return take_operation(g, l);
@@ -304,15 +329,12 @@ struct ni_range ni_granules_range(const struct ni_granules *g, size_t from, size
 }
 
 void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
-  struct ni_granule *x = last(g);
   struct ni_border rest;
   g->closed = ni_reader_rest(r, &rest);
   g->odd |= !g->closed;
   g->gzip = ni_reader_stats(r)->gzip;
-  x->crc = rest.crc;
-  x->bytes = rest.at > x->at ? rest.at - x->at : 0;
-  x->text = rest.text - g->text_at;
-  g->end = x->at + x->bytes;
+  go_on(g, &rest);
+  g->end = rest.at;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -363,8 +385,6 @@ static int join_names(struct ni_granules *a, const struct ni_granules *b, uint32
   }
   return e;
 }
-
-static uint64_t stretch(bool gzip, uint64_t at) { return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN); }
 
 /* Granules and kept lines of b behind those of a. */
 static int join_granules(struct ni_granules *a, const struct ni_granules *b, const uint32_t *context, const uint32_t *sort) {

@@ -12,6 +12,9 @@
  * cannot be entered in its middle (damaged, cut, records whose marker lies elsewhere, process lines within) is `odd`: then what
  * its granules say is not used.
  *
+ * A brief map is of those who want to know a file again, and where it goes on, and nothing else: its granules are the first one, all that
+ * lies between, the last one. It has no contexts, sorts and kept lines, and is odd only where the file cannot go on.
+ *
  *   struct ni_granules *g = ni_granules_new(from);      to->granules of ni_scan_file(), which calls _border, _take, _end
  *   ni_granules_join(file, g);                          frees g
  *
@@ -104,6 +107,7 @@ struct ni_granules {
   bool proxy, series;            /* has lines of the proxy; of counters */
   bool api, launches, net;       /* of these events: worth an arrow */
   bool entries;                  /* some granule begins in a member */
+  bool brief;
   uint64_t records, end;         /* end: byte of the file behind the last granule */
   int64_t origin_ns;             /* the earliest time of a record, as ni_time_ns() has it; with records */
   int64_t first_ns, last_ns;     /* of the starts that ni_place() tells; first > last: none */
@@ -122,6 +126,8 @@ struct ni_granules {
 /* from: the byte of the file where the range begins. NULL: no memory. */
 struct ni_granules *ni_granules_new(uint64_t from);
 void ni_granules_free(struct ni_granules *g);
+/* A brief map, of which there is all up to its end: what is read next lies behind that. Also of an empty one. 0 or -ENOMEM. */
+int ni_granules_brief(struct ni_granules *g);
 /* A border, before its line is taken. 0 or -ENOMEM. */
 int ni_granules_border(struct ni_granules *g, const struct ni_border *b);
 /* A sound line, whose text it is. 0 or -ENOMEM. */

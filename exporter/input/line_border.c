@@ -137,7 +137,7 @@ static uint64_t catch_up(struct ni_reader *r, uint8_t *in, uint8_t *out) {
 }
 
 void ni_border_by_blocks(struct ni_reader *r) {
-  if (!r->borders || r->by_blocks || r->entered_within || r->member_text < SWITCH_BYTES || r->point_text) return;
+  if (!r->borders || r->whole_members || r->by_blocks || r->entered_within || r->member_text < SWITCH_BYTES || r->point_text) return;
   uint8_t *both = malloc(2 * IN_BYTES);
   if (!r->blocks && ni_inflater_open(&r->blocks, NI_INFLATE_BLOCKS) < 0) r->blocks = NULL;
   uint64_t at = both && r->blocks ? catch_up(r, both, both + IN_BYTES) : 0;

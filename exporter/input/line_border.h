@@ -34,7 +34,7 @@ struct ni_reader {
   uint64_t skipped;      /* bytes already dropped of a line that is too long */
   struct ni_reader_stats stats;
   /* Borders. Places in the text are counted from the beginning of the range, in plain files from that of the file. */
-  bool borders, at_border;
+  bool borders, whole_members, at_border;
   char last;             /* of the text so far */
   uint64_t text_at;      /* the place of text[0] */
   uint64_t entered;      /* the border before, in the file */

@@ -275,6 +275,7 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   r->size = TEXT_BYTES;
   r->at = r->entered = opt->from;
   r->borders = opt->borders;
+  r->whole_members = opt->whole_members;
   r->summed_to = opt->from;
   r->left = opt->text ? opt->text : UINT64_MAX;
   r->to = opt->to ? opt->to : UINT64_MAX >> 1;

@@ -34,6 +34,7 @@ struct ni_reader_options {
   uint64_t text;         /* 0, or so much text and no more */
   struct ni_member_entry entry; /* where from lies in a member */
   bool borders;          /* ni_reader_border() is asked for */
+  bool whole_members;    /* ... but not for those within a member */
 };
 
 /*

@@ -5,6 +5,7 @@
   index_same.py BIN LOGGEN TMP change                    logs that grow, are cut, replaced, overwritten, renamed, deleted, copied
   index_same.py BIN LOGGEN TMP damage FLIPS STEP         flipped bits; cut at every STEP-th length
   index_same.py BIN LOGGEN TMP size OPS                  at most 2 % of logs with a record, or ten and their accounts, in a member; of one
+  index_same.py BIN LOGGEN TMP hang [kinds] FOLDER...    hang, of logs that grow, of all kinds and of the folders
   index_same.py BIN LOGGEN TMP crowd ROUNDS              eight builders and four readers at once, one killed
 """
 import os, random, re, shutil, signal, subprocess, sys, time
@@ -24,7 +25,7 @@ def fail(text):
 
 def run(args, cwd=TMP):
     p = subprocess.run([BIN] + args, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=250)
-    if p.returncode not in (0, 1, 2, 64):
+    if p.returncode not in ((0, 1, 2, 3, 4) if args[0] == "hang" else (0, 1, 2, 64)):
         fail("%s: exit %d: %s" % (args, p.returncode, p.stderr.decode("utf-8", "replace")[-2000:]))
     return p
 
@@ -41,7 +42,7 @@ def tree(folder):
     return out
 
 
-USES_INDEX = ("check", "summary", "show")
+USES_INDEX = ("check", "summary", "show", "hang")
 
 
 def result(command, options, logs, index):
@@ -346,6 +347,60 @@ def test_change():
     all_same("copied", copy, True)
 
 
+def look(what, logs, place, *options):
+    """hang with an index as without one. Ages are in seconds, which may end between the two: then once more."""
+    for _ in range(5):
+        want, got = [result("hang", ["--json"], logs, i) for i in (["--no-index"], ["--index-dir", place, *options])]
+        if want == got:
+            return
+    same("%s: hang" % what, want, got)
+
+
+def borders(path, data):
+    """Where the log may end for a while: behind each member or line."""
+    parts = members(data) if data[:2] == b"\x1f\x8b" else data.splitlines(True)
+    at = [0]
+    for p in parts:
+        at.append(at[-1] + len(p))
+    return at
+
+
+def test_hang(folders):
+    if folders and folders[0] == "kinds":
+        folders = kinds() + folders[1:]
+    r = random.Random(5)
+    for logs in folders:
+        what, grown, place = os.path.basename(logs), os.path.join(TMP, "grown"), os.path.join(TMP, "hx")
+        shutil.rmtree(place, ignore_errors=True)
+        for again in ("made", "used"):
+            look("%s, the index is %s" % (what, again), logs, place)
+        shutil.rmtree(grown, ignore_errors=True)
+        shutil.copytree(logs, grown, ignore=shutil.ignore_patterns(".nccl*"))
+        whole = {os.path.relpath(os.path.join(at, n), grown): None for at, _, names in os.walk(grown) for n in names}
+        for n in whole:
+            with open(os.path.join(grown, n), "rb") as f:
+                data = f.read()
+            try:
+                whole[n] = data, borders(n, data)
+            except Exception:
+                whole[n] = data, [len(data)] # damaged: as it is
+            os.remove(os.path.join(grown, n))
+        before = {n: 0 for n in whole}
+        for step in (1, 3, 6, 7, 8): # some logs stand still, some come later, some go on within a line or a member
+            for n, (data, at) in whole.items():
+                end = at[min(len(at) - 1, len(at) * (step if r.random() < 0.8 else 0) // 8)] if step < 8 else len(data)
+                end = min(len(data), max(end + (9 if step < 7 and r.random() < 0.1 else 0), before[n]))
+                if end > before[n]:
+                    with open(os.path.join(grown, n), "ab") as f:
+                        f.write(data[before[n]:end])
+                    before[n] = end
+            look("%s, grown to %d of 8" % (what, step), grown, place)
+        seen = [index_bytes(os.path.join(place, f)) for f in sorted(os.listdir(place))]
+        look("%s, anew" % what, grown, place, "--reindex")
+        if seen != [index_bytes(os.path.join(place, f)) for f in sorted(os.listdir(place))]:
+            fail("%s: what was indexed step by step is another index" % what)
+
+
 def test_damage(flips, step):
     logs = loggen("hurt", "--ranks", "2", "--node", "2", "--ops", "300", *OURS)
     run(["index", logs])
@@ -423,6 +478,6 @@ def test_size(ops):
 
 
 {"same": lambda: test_same(int(REST[0]), REST[1:]), "change": test_change,
- "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
+ "hang": lambda: test_hang(REST), "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
 print("%s: %d failed" % (MODE, FAILED))
 sys.exit(FAILED > 0)

@@ -110,6 +110,7 @@ struct standing {
 struct hang {
   struct ni_inputs inputs;
   const char *box_dir;
+  struct ni_atlas_options index;
   bool json, all, confirm;
   unsigned watch_s, after_s;
   int threads;
@@ -181,7 +182,7 @@ static int read_all(struct hang *h, struct round *r) {
   }
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
   h->progress.mode = ni_inputs_progress(&h->inputs, false);
-  if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->progress);
+  if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->index, "nccl-inspector hang", &h->progress);
   if (e == 0)
     e = ni_hang_read_boxes(&h->looks, s->boxes.file, s->boxes.n, h->threads, s->named ? NULL : &h->inputs, &r->base);
   if (e == 0) e = ni_hang_read_dumps(&r->base, &r->dumps, &h->looks);
@@ -331,6 +332,7 @@ const struct ni_command ni_hang_command = {
         {"watch", 0, NI_OPT_NUMBER, "SECONDS", "Look every so often until it hangs in looks 10 s apart, or no process is left",
          NI_INTO(struct hang, watch_s), .want = "a number of seconds", .min = 1, .max = 86400},
         NI_ROW_BOX_DIR(struct hang), NI_ROW_RUN(struct hang), NI_ROW_PROGRESS(struct hang),
+        NI_ROWS_INDEX(struct hang),
         NI_ROW_JSON(struct hang, "hang"),
         {"all", 0, NI_OPT_FLAG, NULL, "Every rank on a line of its own, and every operation that is waited for", NI_INTO(struct hang, all)},
         {0}},

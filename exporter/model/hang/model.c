@@ -89,7 +89,7 @@ static int by_sight(const void *a, const void *b) {
   return y->stopped - x->stopped;
 }
 
-static void keep_newest(struct ni_hang_member *x) {
+void ni_hang_keep_newest(struct ni_hang_member *x) {
   uint32_t kept = 0;
   if (x->n_open > 1) qsort(x->open, x->n_open, sizeof *x->open, by_sight);
   for (uint32_t i = 0; i < x->n_open; i++)
@@ -101,7 +101,7 @@ static void keep_newest(struct ni_hang_member *x) {
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
   ni_hang_raise(&x->active_ns, op->enqueue_ns);
   if (x->n_open == x->cap_open) { /* seldom, since a quarter is free after it */
-    keep_newest(x);
+    ni_hang_keep_newest(x);
     if (x->n_open >= x->cap_open - x->cap_open / 4 && !ni_array_room(x->open, x->cap_open, x->cap_open)) return -ENOMEM;
   }
   x->open[x->n_open++] = *op;
@@ -236,7 +236,7 @@ const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum 
 
 static void settle_member(struct ni_hang_member *x) {
   uint32_t kept = 0;
-  keep_newest(x);
+  ni_hang_keep_newest(x);
   for (uint32_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);

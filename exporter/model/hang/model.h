@@ -140,6 +140,8 @@ int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struc
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op);
 /* An operation in flight; of several sights of one the newest counts. 0 or -ENOMEM. */
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op);
+/* Of several sights of one in flight the newest stays. Whoever asks when: the same one stays. */
+void ni_hang_keep_newest(struct ni_hang_member *x);
 
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
 int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);

@@ -6,23 +6,13 @@
 #include <sys/stat.h>
 
 #include "format/line.h"
+#include "standing.h"
 
-/* While one file is read. */
-struct reading {
-  struct ni_hang_model *m;      /* of this file alone */
-  int64_t process;              /* -1: none yet */
-  int64_t member;               /* of the last line about a communicator; -1: that was about another thing */
-  struct ni_hang_member *x;     /* the same, where there is one */
-  uint64_t start_ns;
-  bool recovered;               /* recover wrote the file: its in_flight lines are all there was */
-};
+static struct ni_hang_process *process_of(struct ni_hang_reading *r) { return &r->m->process[r->process]; }
 
-static struct ni_hang_process *process_of(struct reading *r) { return &r->m->process[r->process]; }
-
-static int take_process(struct reading *r, const struct ni_line *l) {
+static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_process_line *in = &l->process;
-  r->start_ns = in->start_ns;
-  r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, r->start_ns);
+  r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, in->start_ns);
   r->member = -1;
   if (r->process < 0) return (int)r->process;
   struct ni_hang_process *p = process_of(r);
@@ -40,7 +30,7 @@ static int take_process(struct reading *r, const struct ni_line *l) {
 }
 
 /* The process and the member a line with a header belongs to. */
-static int place(struct reading *r, const struct ni_line *l) {
+static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
   if (!w || w->pid != l->meta.pid || strcmp(w->host, l->meta.hostname) != 0) {
     r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
@@ -66,7 +56,7 @@ static int place(struct reading *r, const struct ni_line *l) {
   return 0;
 }
 
-static int take_record(struct reading *r, const struct ni_record *in) {
+static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
   if (in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
     r->x->invisible++;
     ni_hang_raise(&r->x->active_ns, in->enqueue_ns);
@@ -95,7 +85,7 @@ static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
   return in->channels_started > in->channels_stopped ? NI_HANG_KERNEL : NI_HANG_UNSTATED;
 }
 
-static int take_unfinished(struct reading *r, const struct ni_line *l) {
+static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_unfinished_line *in = &l->unfinished;
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
       net = ni_hang_name(r->m, in->net_state);
@@ -121,7 +111,7 @@ static int take_unfinished(struct reading *r, const struct ni_line *l) {
   return ni_hang_in_flight(r->x, &op);
 }
 
-static void take_stats(struct reading *r, const struct ni_line *l) {
+static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_stats_line *s = &l->stats;
   struct ni_hang_member *x = r->x;
   uint64_t at = l->meta.dump_timestamp_us * 1000;
@@ -133,7 +123,7 @@ static void take_stats(struct reading *r, const struct ni_line *l) {
   if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
 }
 
-static int take_line(struct reading *r, const struct ni_line *l) {
+static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) {
     int e = take_process(r, l);
     if (e < 0) return e;
@@ -164,32 +154,71 @@ static int take(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
-  ((struct reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE;
+  ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE;
   return 0;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
-  struct ni_hang_model *m = *result = calloc(1, sizeof *m);
-  struct reading r = {.m = m, .process = -1, .member = -1};
+struct looking {
+  struct ni_hang_model *m; /* all */
+  struct ni_atlas *atlas;
+};
+
+/* What the index has of the log, if it is whole: what is left to be read begins at *from. */
+static enum ni_atlas_state take_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no, uint64_t *from) {
+  const struct ni_atlas_known k = ni_atlas_known(a, file_no);
+  struct ni_wire w = ni_wire_load(k.bytes, k.n);
+  if (k.state == NI_ATLAS_STALE) return k.state;
+  ni_hang_standing_wire(&w, r);
+  *from = k.end;
+  if (ni_wire_over(&w)) return k.state;
+  ni_hang_model_free(r->m);
+  *r = (struct ni_hang_reading){.m = r->m, .process = -1, .member = -1};
+  *from = 0;
+  return NI_ATLAS_STALE;
+}
+
+static void keep_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t file_no, struct ni_granules *map) {
+  struct ni_wire bytes = ni_hang_standing_bytes(r);
+  if (bytes.bad) ni_wire_free(&bytes);
+  else ni_atlas_learn(a, file_no, map, &bytes);
+}
+
+/* Reads what lies behind `from`. *mtime_ns: when the log was written last; 0: it cannot be read. */
+static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_scan *scan, struct ni_scan_to *to,
+                     const struct ni_scan_part *p, uint64_t from, int64_t *mtime_ns) {
+  const struct ni_range rest = {.from = from, .to = p->at.to};
   const char *path = p->file->path;
   struct ni_scan_end end;
   struct stat st;
-  (void)arg;
-  if (!m) return -ENOMEM;
-  m->files++;
-  to->arg = &r;
+  to->arg = r;
   to->take = take;
   to->fault = count_fault;
-  int e = ni_scan_file(scan, path, &p->at, to, &end);
-  m->lines += end.stats.lines;
-  if (end.error) ni_hang_bad_file(m, path, strerror(-end.error));
-  if (e < 0 || end.error || stat(path, &st) != 0) return e;
-  for (size_t i = 0; i < m->n_processes; i++) {
-    struct ni_hang_process *x = &m->process[i];
-    x->file_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-    if (!(x->file = strdup(path))) return -ENOMEM;
+  to->granules = ni_atlas_brief(x->atlas, p->file_no, from == 0);
+  int e = ni_scan_file(scan, path, &rest, to, &end);
+  bool fine = e == 0 && !end.error && stat(path, &st) == 0;
+  r->m->lines += end.stats.lines;
+  if (end.error) ni_hang_bad_file(r->m, path, strerror(-end.error));
+  if (fine && to->granules) keep_standing(r, x->atlas, p->file_no, to->granules);
+  *mtime_ns = fine ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
+  ni_granules_free(to->granules);
+  return e;
+}
+
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct looking *x = arg;
+  struct ni_hang_model *m = *result = calloc(1, sizeof *m);
+  struct ni_hang_reading r = {.m = m, .process = -1, .member = -1};
+  int64_t mtime_ns = p->file->mtime_ns;
+  uint64_t from = 0;
+  if (!m) return -ENOMEM;
+  bool fresh = take_standing(&r, x->atlas, p->file_no, &from) == NI_ATLAS_FRESH;
+  int e = fresh ? 0 : read_from(&r, x, scan, to, p, from, &mtime_ns);
+  m->files++;
+  for (size_t i = 0; e == 0 && mtime_ns && i < m->n_processes; i++) {
+    m->process[i].file_ns = (uint64_t)mtime_ns;
+    if (!(m->process[i].file = strdup(p->file->path))) return -ENOMEM;
   }
-  return 0;
+  return e;
 }
 
 static void drop(void *all, void *part) {
@@ -200,19 +229,26 @@ static void drop(void *all, void *part) {
 
 static int merge(void *all, const struct ni_scan_part *p, void *part) {
   (void)p;
-  int e = ni_hang_model_merge(all, part);
+  int e = ni_hang_model_merge(((struct looking *)all)->m, part);
   drop(all, part);
   return e;
 }
 
-int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, struct ni_progress *progress) {
+int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, const struct ni_atlas_options *index, const char *who,
+                      struct ni_progress *progress) {
   struct ni_scan_plan plan = {0};
+  struct looking x = {.m = m};
+  struct ni_atlas_options opt = *index;
   unsigned jobs = ni_scan_jobs();
+  opt.name = "hang";
+  int e = ni_atlas_open(&x.atlas, who, files, &opt, false);
   /* Whole files: whose a line is follows from the lines before it. */
-  int e = ni_scan_plan(&plan, files, false, jobs);
+  if (e == 0) e = ni_scan_plan(&plan, files, false, jobs);
+  for (size_t i = 0; e == 0 && i < files->n; i++) plan.bytes -= ni_atlas_known(x.atlas, i).end;
   if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = m, .part = read_part,
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &x, .part = read_part,
                                              .merge = merge, .drop = drop});
   ni_scan_plan_free(&plan);
+  ni_atlas_close(x.atlas, e == 0, NULL);
   return e;
 }

@@ -58,36 +58,8 @@ static void wire_wheres(struct ni_wire *w, struct ni_ledger *c) {
   }
 }
 
-static void wire_set(struct ni_wire *w, struct ni_seq_set *s) {
-  size_t n = s->n;
-  ni_wire_count(w, &n, 2);
-  if (w->load) {
-    w->bad |= n > NI_SEQ_SET_MAX || (n && !ni_array_exact(&s->range, &s->cap, n, sizeof *s->range));
-    s->n = w->bad ? 0 : n;
-  }
-  uint64_t before = 0, there = 0;
-  for (size_t i = 0; i < s->n; i++) { /* distances, which cannot fall */
-    struct ni_seq_range *r = &s->range[i];
-    uint64_t gap = r->from - before, len = r->to - r->from;
-    ni_wire_u64(w, &gap);
-    ni_wire_u64(w, &len);
-    r->from = before + gap;
-    r->to = r->from + len;
-    w->bad |= r->from < before || r->to < r->from || (i && gap < 2) || len == UINT64_MAX;
-    there += len + 1;
-    before = r->to;
-  }
-  ni_wire_u64(w, &s->distinct);
-  ni_wire_u64(w, &s->doubles);
-  ni_wire_u64(w, &s->unsure);
-  ni_wire_u64(w, &s->floor);
-  ni_wire_u64(w, &s->lowest);
-  ni_wire_u64(w, &s->highest);
-  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) || s->lowest > s->highest;
-}
-
 static void wire_kind(struct ni_wire *w, const struct ni_ledger *c, struct ni_ledger_kind *k) {
-  wire_set(w, &k->rec_sn);
+  ni_seq_set_wire(w, &k->rec_sn);
   ALL(w, k->added);
   ALL(w, k->newest);
   ni_wire_u64(w, &k->nvidia_dropped);
@@ -145,7 +117,7 @@ static void wire_funcs(struct ni_wire *w, struct ni_ledger_member *x) {
     }
     ni_wire_text(w, &(*at)->name);
     w->bad |= !(*at)->name;
-    wire_set(w, &(*at)->sn);
+    ni_seq_set_wire(w, &(*at)->sn);
   }
 }
 

@@ -11,7 +11,6 @@
 #include "exporter/base/array.h"
 #include "gzip_header.h"
 #include "line_border.h"
-#include "format/line.h"
 #include "parse/parse.h"
 
 enum { TRAILER_BYTES = 8 }; /* of a gzip member */

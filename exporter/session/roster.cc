@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <new>
-#include <string>
 
 extern "C" {
 #include "exporter/base/text/json_write.h"

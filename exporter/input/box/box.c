@@ -14,7 +14,6 @@
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "box_image.h"
-#include "box_decode.h"
 
 /* ---- does its process live? ---- */
 

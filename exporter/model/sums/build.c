@@ -8,7 +8,6 @@
 
 #include "accounts.h"
 #include "build.h"
-#include "cell_figures.h"
 #include "findings.h"
 #include "exporter/base/order.h"
 

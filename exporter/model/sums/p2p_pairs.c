@@ -18,7 +18,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
-#include "cell_figures.h"
 #include "p2p_pairs.h"
 #include "team/team.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "exporter/base/order.h"
-#include "exporter/model/sums/blame/alike.h"
 
 enum { MANY = 1 << 16 };       /* pauses around one operation that are looked at: bounds the time that odd logs take */
 

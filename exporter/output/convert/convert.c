@@ -11,7 +11,6 @@
 #include "exporter/base/text/time_text.h"
 #include "exporter/model/ledger/implausible.h"
 #include "exporter/model/ledger/take.h"
-#include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/sums/reading/plan.h"
 #include "row.h"
 
@@ -146,15 +145,11 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 /* ---- all of them, in order ---- */
 
 static int append(struct ni_convert *c, struct ni_out_file *to, struct ni_out_file *from) {
-  enum { PIECE = 256 << 10 };
-  char *piece = malloc(PIECE);
   const int in = openat(c->dir, from->tmp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   const int out = openat(c->dir, to->tmp, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-  int e = !piece ? -ENOMEM : in < 0 || out < 0 ? -errno : 0;
-  for (ssize_t n; e == 0 && (n = read(in, piece, PIECE)) != 0;) e = n < 0 ? -errno : ni_write_all(out, piece, (size_t)n, -1);
+  int e = in < 0 || out < 0 ? -errno : ni_copy_rest(in, out);
   if (in >= 0) close(in);
   if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
-  free(piece);
   ni_out_drop(from);
   return e;
 }

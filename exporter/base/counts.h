@@ -11,11 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define NI_COUNTS(all, ...) uint64_t __VA_ARGS__ /* C++ takes no struct within sizeof; the same layout */
+#else
 #define NI_COUNTS(all, ...)                                                      \
   union {                                                                        \
     struct { uint64_t __VA_ARGS__; };                                            \
     uint64_t all[sizeof(struct { uint64_t __VA_ARGS__; }) / sizeof(uint64_t)];   \
   }
+#endif
 
 /* Any two arrays of as many. */
 #define ni_add_counts(to, from)                                                  \

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "array.h"
+#include "bytes/wire.h"
 
 enum { BLOCK_BYTES = 64 << 10 };
 
@@ -77,4 +78,23 @@ int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, u
     cache->slot[at].code = *code;
   }
   return e;
+}
+
+void ni_wire_name(struct ni_wire *w, struct ni_names *t, uint32_t *code) {
+  char *text = w->load ? NULL : (char *)(uintptr_t)ni_name_text(t, *code);
+  ni_wire_text(w, &text);
+  if (!w->load) return;
+  *code = 0;
+  if (!w->bad && ni_name(t, NULL, text, code) < 0) w->bad = true;
+  free(text);
+}
+
+void ni_wire_kept(struct ni_wire *w, struct ni_names *t, const char **text) {
+  char *x = (char *)(uintptr_t)*text;
+  uint32_t code = 0;
+  ni_wire_text(w, &x);
+  if (!w->load) return;
+  if (x && ni_name(t, NULL, x, &code) < 0) w->bad = true;
+  *text = x && !w->bad ? ni_name_text(t, code) : NULL;
+  free(x);
 }

@@ -43,6 +43,10 @@ int ni_names_init(struct ni_names *t);
 void ni_names_free(struct ni_names *t);
 /* text NULL counts as "". */
 int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, uint32_t *code);
+/* In bytes (bytes/wire.h) a name is its text, since codes differ. Also of a text that lives as long as the table; NULL stays NULL. */
+struct ni_wire;
+void ni_wire_name(struct ni_wire *w, struct ni_names *t, uint32_t *code);
+void ni_wire_kept(struct ni_wire *w, struct ni_names *t, const char **text);
 static inline const char *ni_name_text(const struct ni_names *t, uint32_t code) { return t->text[code].p; }
 
 #endif

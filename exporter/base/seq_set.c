@@ -137,19 +137,13 @@ void ni_seq_set_wire(struct ni_wire *w, struct ni_seq_set *s) {
   for (size_t i = 0; i < s->n; i++) { /* distances, which cannot fall */
     struct ni_seq_range *r = &s->range[i];
     uint64_t gap = r->from - before, len = r->to - r->from;
-    ni_wire_u64(w, &gap);
-    ni_wire_u64(w, &len);
+    NI_WIRE(w, &gap, &len);
     r->from = before + gap;
     r->to = r->from + len;
     w->bad |= r->from < before || r->to < r->from || (i && gap < 2) || len == UINT64_MAX;
     there += len + 1;
     before = r->to;
   }
-  ni_wire_u64(w, &s->distinct);
-  ni_wire_u64(w, &s->doubles);
-  ni_wire_u64(w, &s->unsure);
-  ni_wire_u64(w, &s->floor);
-  ni_wire_u64(w, &s->lowest);
-  ni_wire_u64(w, &s->highest);
+  NI_WIRE(w, &s->distinct, &s->doubles, &s->unsure, &s->floor, &s->lowest, &s->highest);
   w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) || s->lowest > s->highest;
 }

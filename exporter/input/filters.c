@@ -317,8 +317,7 @@ static void wire_words_met(struct ni_wire *w, struct ni_words *x) {
 static void wire_ranks_met(struct ni_wire *w, struct ni_ranks *x) {
   struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
   for (size_t i = 0; i < x->n; i++) wire_met(w, &x->span[i].met);
-  ni_wire_i64(w, &s.lowest);
-  ni_wire_i64(w, &s.highest);
+  NI_WIRE(w, &s.lowest, &s.highest);
   if (!w->load || w->bad || !x->seen) return;
   if (s.lowest < x->seen->lowest) x->seen->lowest = s.lowest;
   if (s.highest > x->seen->highest) x->seen->highest = s.highest;

@@ -2,7 +2,7 @@
  * Numbers and texts as bytes, and back, for files that nccl-inspector itself reads again: one function says what a struct
  * consists of, and serves both directions.
  *
- *   static void wire(struct ni_wire *w, struct point *p) { ni_wire_u64(w, &p->at); ni_wire_text(w, &p->name); }
+ *   static void wire(struct ni_wire *w, struct point *p) { NI_WIRE(w, &p->at, &p->name); }
  *   store: a wire of zeros ─▶ that ─▶ bytes, n              load: ni_wire_load(bytes, n) ─▶ that
  *
  * Numbers are of variable length, so they mean the same on every machine. Bytes are hostile: what does not fit makes the wire
@@ -36,6 +36,20 @@ void ni_wire_bool(struct ni_wire *w, bool *v);
 void ni_wire_f64(struct ni_wire *w, double *v);
 /* NULL stays NULL. */
 void ni_wire_text(struct ni_wire *w, char **text);
+/* One to eight members by pointers to them, whose types choose among the functions above. */
+#define NI_WIRE(w, ...) \
+  NI_WIRE_SO_MANY(__VA_ARGS__, NI_WIRE_8, NI_WIRE_7, NI_WIRE_6, NI_WIRE_5, NI_WIRE_4, NI_WIRE_3, NI_WIRE_2, NI_WIRE_1, )(w, __VA_ARGS__)
+#define NI_WIRE_SO_MANY(a, b, c, d, e, f, g, h, wire, ...) wire
+#define NI_WIRE_1(w, p)                                                                                                  \
+  _Generic((p), uint64_t *: ni_wire_u64, int64_t *: ni_wire_i64, uint32_t *: ni_wire_u32, int32_t *: ni_wire_i32,        \
+      bool *: ni_wire_bool, double *: ni_wire_f64, char **: ni_wire_text)(w, p)
+#define NI_WIRE_2(w, p, q) (NI_WIRE_1(w, p), NI_WIRE_1(w, q))
+#define NI_WIRE_3(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_2(w, __VA_ARGS__))
+#define NI_WIRE_4(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_3(w, __VA_ARGS__))
+#define NI_WIRE_5(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_4(w, __VA_ARGS__))
+#define NI_WIRE_6(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_5(w, __VA_ARGS__))
+#define NI_WIRE_7(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_6(w, __VA_ARGS__))
+#define NI_WIRE_8(w, p, ...) (NI_WIRE_1(w, p), NI_WIRE_7(w, __VA_ARGS__))
 /* How many items follow, of `least` bytes each at least: loading never says more than there can be. */
 void ni_wire_count(struct ni_wire *w, size_t *n, size_t least);
 /* A number below `end`: loading makes the wire bad else. */

@@ -13,8 +13,7 @@ static void wire_tally(struct ni_wire *w, struct ni_tally *t) {
   ni_wire_count(w, &n, 2);
   w->bad |= n > NI_LEDGER_NAMES;
   for (size_t i = 0; i < n && !w->bad; i++) {
-    ni_wire_text(w, &t->item[i].name);
-    ni_wire_u64(w, &t->item[i].count);
+    NI_WIRE(w, &t->item[i].name, &t->item[i].count);
     w->bad |= !t->item[i].name;
     if (t->item[i].name) t->n = i + 1; /* to be freed with the ledger */
   }
@@ -26,9 +25,7 @@ static void wire_where(struct ni_wire *w, const char *path, struct ni_where *x) 
   size_t n = strlen(path);
   bool here = x->text && strncmp(x->text, path, n) == 0;
   char *rest = x->text && here ? x->text + n : x->text;
-  ni_wire_u64(w, &x->line);
-  ni_wire_bool(w, &here);
-  ni_wire_text(w, &rest);
+  NI_WIRE(w, &x->line, &here, &rest);
   if (!w->load) return;
   x->at = x->line ? n + 1 : 0;
   x->text = NULL;
@@ -44,8 +41,7 @@ static void wire_where(struct ni_wire *w, const char *path, struct ni_where *x) 
 static void wire_wheres(struct ni_wire *w, struct ni_ledger *c) {
   for (int i = 0; i < NI_PROBLEM_COUNT && !w->bad; i++) {
     struct ni_problem *p = &c->problem[i];
-    ni_wire_u64(w, &p->count);
-    ni_wire_u64(w, &p->places);
+    NI_WIRE(w, &p->count, &p->places);
     for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES && !w->bad; k++) wire_where(w, c->file->path, &p->where[k]);
   }
   size_t n = c->n_samples;
@@ -62,8 +58,7 @@ static void wire_kind(struct ni_wire *w, const struct ni_ledger *c, struct ni_le
   ni_seq_set_wire(w, &k->rec_sn);
   ALL(w, k->added);
   ALL(w, k->newest);
-  ni_wire_u64(w, &k->nvidia_dropped);
-  ni_wire_bool(w, &k->stated);
+  NI_WIRE(w, &k->nvidia_dropped, &k->stated);
   size_t n = k->n_causes;
   ni_wire_count(w, &n, 2);
   if (w->load) {
@@ -71,25 +66,19 @@ static void wire_kind(struct ni_wire *w, const struct ni_ledger *c, struct ni_le
     k->n_causes = w->bad ? 0 : (uint32_t)n;
   }
   for (uint32_t i = 0; i < k->n_causes; i++) {
-    ni_wire_u32(w, &k->cause[i].name);
-    ni_wire_u64(w, &k->cause[i].count);
+    NI_WIRE(w, &k->cause[i].name, &k->cause[i].count);
     w->bad |= k->cause[i].name >= c->dropped_by.n && k->cause[i].name != NI_LEDGER_NAMES;
   }
 }
 
 static void wire_clock(struct ni_wire *w, struct ni_ledger_clock *k) {
-  ni_wire_u64(w, &k->ticks);
-  ni_wire_u64(w, &k->monotonic_ns);
-  ni_wire_u64(w, &k->line_no);
-  ni_wire_f64(w, &k->ns_per_tick);
+  NI_WIRE(w, &k->ticks, &k->monotonic_ns, &k->line_no, &k->ns_per_tick);
 }
 
 /* The process whose number is i; one that is loaded is asked for, as its lines would. */
 static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   struct ni_who_process name = w->load ? (struct ni_who_process){0} : c->who.process[i];
-  ni_wire_text(w, &name.host);
-  ni_wire_i64(w, &name.pid);
-  ni_wire_u64(w, &name.start_ns);
+  NI_WIRE(w, &name.host, &name.pid, &name.start_ns);
   if (w->load) {
     w->bad |= !name.host ||
               ni_ledger_accounts(c, ni_who_process_in(&c->who, name.host, name.pid, name.start_ns, c->file->path)) != (int64_t)i;
@@ -97,8 +86,7 @@ static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   }
   if (w->bad) return;
   struct ni_ledger_process *p = c->process[i];
-  bool *const is[] = {&p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock};
-  for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
+  NI_WIRE(w, &p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock);
   ni_wire_below(w, &p->limits, 4);
   ni_wire_u64(w, &p->sample);
   wire_clock(w, &p->first_clock);
@@ -124,12 +112,7 @@ static void wire_funcs(struct ni_wire *w, struct ni_ledger_member *x) {
 static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   struct ni_who_member name = w->load ? (struct ni_who_member){0} : c->who.member[i];
   ni_wire_below(w, &name.process, c->n_processes);
-  ni_wire_u64(w, &name.hash);
-  ni_wire_u64(w, &name.init_ns);
-  ni_wire_i32(w, &name.rank);
-  ni_wire_i32(w, &name.n_ranks);
-  ni_wire_i32(w, &name.nnodes);
-  ni_wire_text(w, &name.name);
+  NI_WIRE(w, &name.hash, &name.init_ns, &name.rank, &name.n_ranks, &name.nnodes, &name.name);
   if (w->load) {
     const struct ni_ident id = ni_who_ident(&name);
     w->bad = w->bad || ni_ledger_accounts(c, ni_who_member(&c->who, name.process, c->file->run, &id, name.init_ns)) != (int64_t)i;
@@ -137,19 +120,13 @@ static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   }
   if (w->bad) return;
   struct ni_ledger_member *x = c->member[i];
-  bool *const is[] = {&x->final, &x->ours, &x->killed};
-  for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
-  ni_wire_u64(w, &x->stats_at);
+  NI_WIRE(w, &x->final, &x->ours, &x->killed, &x->stats_at);
   for (int k = 0; k < NI_KIND_COUNT; k++) wire_kind(w, c, &x->kind[k]);
   ALL(w, x->events_there);
-  ni_wire_u64(w, &x->proxy_lines);
-  ni_wire_u64(w, &x->proxy_flushed);
+  NI_WIRE(w, &x->proxy_lines, &x->proxy_flushed);
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     struct ni_event_stats *e = &x->events.kind[k];
-    ni_wire_u64(w, &e->started);
-    ni_wire_u64(w, &e->written);
-    ni_wire_u64(w, &e->dropped);
-    ni_wire_u64(w, &e->in_flight);
+    NI_WIRE(w, &e->started, &e->written, &e->dropped, &e->in_flight);
   }
   wire_funcs(w, x);
 }
@@ -167,9 +144,7 @@ static void wire_series(struct ni_wire *w, struct ni_ledger *c) {
     ni_wire_text(w, &s->host);
     w->bad |= !s->host;
     ALL(w, s->added);
-    ni_wire_u64(w, &s->counters);
-    ni_wire_u64(w, &s->interval_ns);
-    ni_wire_u64(w, &s->to_sn);
+    NI_WIRE(w, &s->counters, &s->interval_ns, &s->to_sn);
   }
 }
 

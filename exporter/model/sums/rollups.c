@@ -126,18 +126,14 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
   for (size_t i = 0; i < n && !w->bad; i++) {
     struct ni_bucket_row k = w->load ? (struct ni_bucket_row){.comm = NI_BUCKET_NONE, .log_group = NI_BUCKET_NONE} : r->rolled.row[i], *x;
     uint64_t numbers[] = {k.operations, k.bytes, k.ns, k.max_ns};
-    char *func = (char *)(uintptr_t)k.func;
-    uint32_t name;
     ni_wire_i64(w, &k.bucket);
     ni_wire_below(w, &k.kind, NI_KIND_COUNT);
     ni_wire_below(w, &k.timing, NI_TIMING_COUNT);
-    ni_wire_text(w, &func);
+    ni_wire_kept(w, &r->names, &k.func);
     ni_wire_u64s(w, numbers, sizeof numbers / sizeof *numbers);
     if (!w->load) continue;
-    if (w->bad || ni_name(&r->names, NULL, func, &name) < 0) w->bad = true;
-    free(func);
+    if (!k.func) w->bad = true;
     if (w->bad) return;
-    k.func = ni_name_text(&r->names, name);
     int e = ni_bucket_find(&r->rolled, &k, &x);
     if (e == -E2BIG) ni_buckets_too_many(r, "series_rollups", "function and timing source");
     if (e < 0) w->bad = true;
@@ -157,18 +153,14 @@ void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
   for (size_t i = 0; i < n && !w->bad; i++) {
     struct entry k = w->load ? (struct entry){0} : r->rollups->entry[order[i]];
     uint32_t kind = k.kind, timing = k.timing;
-    char *func = w->load ? NULL : (char *)(uintptr_t)ni_name_text(&r->names, k.func);
     ni_wire_below(w, &kind, NI_KIND_COUNT);
     ni_wire_below(w, &timing, NI_TIMING_COUNT);
-    ni_wire_text(w, &func);
-    uint64_t *const numbers[] = {&k.msg_bytes, &k.msg_to_bytes, &k.count, &k.sum_bytes, &k.sum_ns, &k.min_ns, &k.max_ns};
-    for (size_t m = 0; m < sizeof numbers / sizeof *numbers; m++) ni_wire_u64(w, numbers[m]);
+    ni_wire_name(w, &r->names, &k.func);
+    NI_WIRE(w, &k.msg_bytes, &k.msg_to_bytes, &k.count, &k.sum_bytes, &k.sum_ns, &k.min_ns, &k.max_ns);
     ni_wire_u64s(w, k.hist, NI_HIST_BUCKETS);
     k.kind = (uint8_t)kind;
     k.timing = (uint8_t)timing;
-    if (!w->load) continue;
-    if (!w->bad && (ni_name(&r->names, NULL, func, &k.func) < 0 || add(r, &k, &k) < 0)) w->bad = true;
-    free(func);
+    if (w->load && !w->bad && add(r, &k, &k) < 0) w->bad = true;
   }
   free(order);
   wire_buckets(w, r);

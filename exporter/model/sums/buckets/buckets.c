@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/collect/set.h"
 #include "exporter/model/counters/series.h"
 #include "exporter/model/sums/state.h"
@@ -41,31 +42,18 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
     const struct ni_bucket_row *y = &from->row[i];
     struct ni_bucket_row *x;
     if ((e = ni_bucket_find(to, y, &x)) < 0) return e;
-    x->records += y->records;
-    x->operations += y->operations;
-    x->bytes += y->bytes;
-    x->ns += y->ns;
-    x->no_bandwidth += y->no_bandwidth;
-    x->late += y->late;
-    x->late_ns += y->late_ns;
+    ni_add_counts(x->added, y->added);
     x->bytes_per_s += y->bytes_per_s;
     if (y->max_ns > x->max_ns) x->max_ns = y->max_ns;
   }
   return 0;
 }
 
-#define ORDER(field) if (x->field != y->field) return x->field < y->field ? -1 : 1
-
 static int by_time(const void *a, const void *b) {
   const struct ni_bucket_row *x = a, *y = b;
-  ORDER(bucket);
-  ORDER(log_group);
-  ORDER(comm);
-  ORDER(kind);
-  int k = strcmp(x->func, y->func);
-  if (k) return k;
-  ORDER(timing);
-  return 0;
+  int k = NI_BY(x, y, bucket, log_group, comm, kind);
+  if (k == 0) k = strcmp(x->func, y->func);
+  return k ? k : NI_BY(x, y, timing);
 }
 
 void ni_bucket_sort(struct ni_bucket_table *t) {
@@ -171,13 +159,10 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
 
 static int by_host(const void *a, const void *b) {
   const struct ni_host_bucket *x = a, *y = b;
-  ORDER(bucket);
   const char *const p[] = {x->host, x->source, x->device, x->counter}, *const q[] = {y->host, y->source, y->device, y->counter};
-  for (size_t i = 0; i < 4; i++) {
-    int k = strcmp(p[i], q[i]);
-    if (k) return k;
-  }
-  return 0;
+  int k = NI_BY(x, y, bucket);
+  for (size_t i = 0; k == 0 && i < 4; i++) k = strcmp(p[i], q[i]);
+  return k;
 }
 
 void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each) {

@@ -15,6 +15,7 @@
 #ifndef NI_BUCKETS_H
 #define NI_BUCKETS_H
 
+#include "exporter/base/counts.h"
 #include "exporter/base/index.h"
 
 #define NI_BUCKET_ROWS_MAX (1u << 20)
@@ -27,7 +28,7 @@ struct ni_bucket_row {
   uint32_t comm, log_group;    /* index in the result; NI_BUCKET_NONE */
   const char *func;            /* one pointer for each text */
   uint32_t kind, timing;
-  uint64_t records, operations, bytes, ns, no_bandwidth, late, late_ns;
+  NI_COUNTS(added, records, operations, bytes, ns, no_bandwidth, late, late_ns);
   uint64_t max_ns;
   unsigned __int128 bytes_per_s; /* sum over the records that have a bandwidth */
 };

@@ -157,8 +157,7 @@ static int load_slots(struct ni_wire *w, struct ni_dist *d) {
   if (w->bad || !(d->slot = malloc((d->n_slots + 1) * sizeof *d->slot))) return -ENOMEM;
   for (size_t i = 0; i < d->n_slots; i++) {
     struct ni_dist_slot *x = &d->slot[i];
-    ni_wire_u64(w, &x->value);
-    ni_wire_u64(w, &x->count);
+    NI_WIRE(w, &x->value, &x->count);
     value = x->value += value;
   }
   return 0;
@@ -180,8 +179,7 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   int e = w->load ? 0 : settle(d);
   ni_wire_u64(w, &d->n);
   if (e < 0 || !d->n) return e;
-  uint64_t *const numbers[] = {&d->first, &d->min, &d->max};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) ni_wire_u64(w, numbers[i]);
+  NI_WIRE(w, &d->first, &d->min, &d->max);
   wire_128(w, &sum);
   d->sum = (__int128)sum;
   wire_128(w, &d->square);
@@ -191,8 +189,7 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   if (w->load && !d->coarse) e = load_slots(w, d);
   for (uint64_t i = 0, before = 0; !w->load && !d->coarse && i < d->n_slots; before = d->slot[i++].value) {
     uint64_t value = d->slot[i].value - before;
-    ni_wire_u64(w, &value);
-    ni_wire_u64(w, &d->slot[i].count);
+    NI_WIRE(w, &value, &d->slot[i].count);
   }
   return w->bad ? -ENOMEM : e;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/model/sums/reading/tables.h"
 #include "tables.h"
 
@@ -132,9 +131,7 @@ static int load_piece(struct ni_wire *w, struct ni_run *r, const struct ni_parti
   ni_wire_below(w, &member, x->member.n);
   ni_wire_below(w, &cell, x->cell.n);
   ni_wire_below(w, &p->file, r->files.n);
-  ni_wire_u32(w, &p->range);
-  ni_wire_u32(w, &p->ordinal);
-  ni_wire_u64(w, &n);
+  NI_WIRE(w, &p->range, &p->ordinal, &n);
   ni_wire_count(w, &bytes, 1);
   const uint8_t *at = ni_wire_bytes(w, NULL, bytes);
   if (!w->bad && (!n || !r->partial->have[r->partial->shard_of[p->file]])) w->bad = true;

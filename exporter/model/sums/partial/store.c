@@ -74,8 +74,7 @@ static int put_accounts(const struct ni_run *r, const struct ni_section_to *to) 
     struct ni_bytes *b = &r->partial->account[i];
     if (b->at) {
       uint32_t file = i;
-      ni_wire_u32(&w, &file);
-      ni_wire_bool(&w, &r->partial->parquet[i]);
+      NI_WIRE(&w, &file, &r->partial->parquet[i]);
       ni_wire_count(&w, &b->n, 1);
       ni_wire_bytes(&w, b->at, b->n);
     }

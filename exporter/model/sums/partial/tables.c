@@ -80,16 +80,6 @@ void ni_partial_numbers_free(struct ni_partial_numbers *x) {
 
 /* ---- both directions --------------------------------------------------------------------------------------------------- */
 
-/* A name by its text. */
-static void wire_name(struct ni_wire *w, struct ni_run *r, uint32_t *code) {
-  char *text = w->load ? NULL : (char *)(uintptr_t)ni_name_text(&r->names, *code);
-  ni_wire_text(w, &text);
-  if (!w->load) return;
-  *code = 0;
-  if (!w->bad && ni_name(&r->names, NULL, text, code) < 0) w->bad = true;
-  free(text);
-}
-
 /* What two partials say of one process; the same, but where lines of a hostile log differ: then the larger one. */
 static void larger(int32_t *mine, int32_t theirs) {
   if (theirs > *mine) *mine = theirs;
@@ -103,8 +93,7 @@ static void wire_cover(struct ni_wire *w, struct ni_cover *to) {
   uint64_t bins = w->load || !c.busy ? 0 : c.last - c.first + 1, busy[NI_COVER_BINS] = {0};
   ni_wire_u64(w, &bins);
   if (!bins) return;
-  ni_wire_u64(w, &c.first);
-  ni_wire_u32(w, &c.shift);
+  NI_WIRE(w, &c.first, &c.shift);
   if (w->load) {
     c.busy = busy;
     c.last = c.first + bins - 1;
@@ -136,13 +125,10 @@ static void wire_process(struct ni_wire *w, struct ni_run *r, uint32_t *k) {
   struct ni_sum_process p = w->load ? (struct ni_sum_process){0} : r->process[*k];
   int32_t *const numbers[] = {&p.rank, &p.world_size, &p.nccl_version, &p.gpu};
   uint32_t *const names[] = {&p.job, &p.exe, &p.producer, &p.gpu_pci};
-  ni_wire_text(w, &name.host);
-  ni_wire_text(w, &name.origin);
-  ni_wire_i64(w, &name.pid);
-  ni_wire_u64(w, &name.start_ns);
+  NI_WIRE(w, &name.host, &name.origin, &name.pid, &name.start_ns);
   ni_wire_below(w, &p.file, r->files.n);
   for (int i = 0; i < 4; i++) ni_wire_i32(w, numbers[i]);
-  for (int i = 0; i < 4; i++) wire_name(w, r, names[i]);
+  for (int i = 0; i < 4; i++) ni_wire_name(w, &r->names, names[i]);
   ni_wire_u64s(w, p.sent_bytes, 2);
   if (!w->load) {
     wire_cover(w, &p.cover);
@@ -166,14 +152,7 @@ static void wire_member(struct ni_wire *w, struct ni_run *r, const struct ni_par
   bool sampled = w->load ? false : r->comm[m.comm].p2p_sampled;
   if (!w->load) m.process = x->process.place[m.process];
   ni_wire_below(w, &m.process, x->process.n);
-  ni_wire_u32(w, &c.run);
-  ni_wire_u64(w, &m.hash);
-  ni_wire_i32(w, &m.n_ranks);
-  ni_wire_i32(w, &m.rank);
-  ni_wire_i32(w, &m.nnodes);
-  ni_wire_i32(w, &c.nnodes);
-  ni_wire_bool(w, &sampled);
-  ni_wire_text(w, &m.name);
+  NI_WIRE(w, &c.run, &m.hash, &m.n_ranks, &m.rank, &m.nnodes, &c.nnodes, &sampled, &m.name);
   if (!w->load) return;
   const struct ni_ident id = ni_who_ident(&m);
   if (!w->bad && ni_find_member(r, x->process.number[m.process], c.run, &id, k) < 0) w->bad = true;
@@ -189,7 +168,7 @@ static void wire_cell(struct ni_wire *w, struct ni_run *r, uint32_t *k) {
   uint32_t type = c.type, kind = c.kind;
   ni_wire_below(w, &type, NI_TYPE_COUNT);
   ni_wire_below(w, &kind, NI_KIND_COUNT);
-  wire_name(w, r, &c.func);
+  ni_wire_name(w, &r->names, &c.func);
   ni_wire_u64(w, &c.msg_bytes);
   const struct ni_sum_cell key = {.type = (uint8_t)type, .kind = (uint8_t)kind, .func = c.func, .msg_bytes = c.msg_bytes};
   if (w->load && !w->bad && ni_find_cell(r, &key, k) < 0) w->bad = true;
@@ -207,8 +186,8 @@ static void wire_mixes(struct ni_wire *w, struct ni_run *r, struct ni_partial_nu
   ni_wire_below(w, &x->n_mix, NI_MIX_MAX + 1);
   for (unsigned i = 1; i < x->n_mix && !w->bad; i++) {
     uint32_t algo = w->load ? 0 : r->mix[of[i]].algo, proto = w->load ? 0 : r->mix[of[i]].proto;
-    wire_name(w, r, &algo);
-    wire_name(w, r, &proto);
+    ni_wire_name(w, &r->names, &algo);
+    ni_wire_name(w, &r->names, &proto);
     if (w->load && !w->bad && ni_find_mix(r, algo, proto, &x->mix[i]) < 0) w->bad = true;
   }
 }
@@ -216,12 +195,7 @@ static void wire_mixes(struct ni_wire *w, struct ni_run *r, struct ni_partial_nu
 static void wire_tally(struct ni_wire *w, struct ni_run *r) {
   struct ni_tally_sum t = w->load ? (struct ni_tally_sum){0} : r->tally;
   ni_wire_u64s(w, t.added, sizeof t.added / sizeof *t.added);
-  ni_wire_i64(w, &t.first_us);
-  ni_wire_i64(w, &t.last_us);
-  ni_wire_i64(w, &t.origin_ns);
-  ni_wire_bool(w, &t.any);
-  ni_wire_bool(w, &t.no_start);
-  ni_wire_u32(w, &t.versions);
+  NI_WIRE(w, &t.first_us, &t.last_us, &t.origin_ns, &t.any, &t.no_start, &t.versions);
   if (w->load && !w->bad) ni_tally_sum_add(r, &t);
 }
 
@@ -244,7 +218,7 @@ static void wire_marks(struct ni_wire *w, struct ni_run *r, const struct ni_part
     int64_t ns = m ? m->ns : 0;
     ni_wire_below(w, &process, x->process.n);
     ni_wire_i64(w, &ns);
-    wire_name(w, r, &text);
+    ni_wire_name(w, &r->names, &text);
     if (w->load && !w->bad && ni_step_marks_add(r, x->process.number[process], ns, text) < 0) w->bad = true;
   }
   free(order);

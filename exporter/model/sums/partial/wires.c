@@ -1,24 +1,10 @@
 /* The plan of a partial as bytes: options that shape what is read or made of it, and the list of logs. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
 #include "partial.h"
-
-/* A text that lives as long as the run. */
-static void wire_kept(struct ni_wire *w, struct ni_run *r, const char **text) {
-  char *t = (char *)(uintptr_t)*text;
-  uint32_t code = 0;
-  ni_wire_text(w, &t);
-  if (!w->load) return;
-  *text = NULL;
-  if (!t) return;
-  if (ni_name(&r->names, NULL, t, &code) < 0) w->bad = true;
-  else *text = ni_name_text(&r->names, code);
-  free(t);
-}
 
 static void wire_words(struct ni_wire *w, struct ni_words *x) {
   size_t n = x->n;
@@ -39,8 +25,7 @@ static void wire_spans(struct ni_wire *w, struct ni_ranks *x, int (*add)(struct 
   for (size_t i = 0; i < n && !w->bad; i++) {
     int64_t from = w->load ? 0 : x->span[i].from, to = w->load ? 0 : x->span[i].to;
     char text[48];
-    ni_wire_i64(w, &from);
-    ni_wire_i64(w, &to);
+    NI_WIRE(w, &from, &to);
     snprintf(text, sizeof text, "%" PRId64 "-%" PRId64, from, to);
     if (w->load && (w->bad || add(x, text) < 0)) w->bad = true;
   }
@@ -49,23 +34,19 @@ static void wire_spans(struct ni_wire *w, struct ni_ranks *x, int (*add)(struct 
 void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   struct ni_sum_options *o = &r->opt;
   size_t n = o->inputs.n;
-  ni_wire_bool(w, &o->compat);
-  ni_wire_bool(w, &o->no_parquet);
-  ni_wire_i64(w, &r->since_us);
-  ni_wire_i64(w, &r->until_us);
+  NI_WIRE(w, &o->compat, &o->no_parquet, &r->since_us, &r->until_us);
   wire_words(w, &o->filter.coll);
   wire_words(w, &o->filter.comm);
   wire_words(w, &o->filter.host);
   wire_spans(w, &o->filter.rank, ni_ranks_add);
   wire_spans(w, &o->filter.sn, ni_ranks_add);
   wire_spans(w, &o->filter.size, ni_sizes_add);
-  ni_wire_u64(w, &o->skip_first);
-  ni_wire_u64(w, &o->bucket_ns);
+  NI_WIRE(w, &o->skip_first, &o->bucket_ns);
   if (w->load && o->bucket_ns && (o->bucket_ns < NI_BUCKET_MIN_NS || o->bucket_ns > NI_BUCKET_MAX_NS)) w->bad = true;
-  wire_kept(w, r, &o->step_by);
-  wire_kept(w, r, &o->comm_map);
-  wire_kept(w, r, &o->groups);
-  wire_kept(w, r, &o->inputs.run);
+  ni_wire_kept(w, &r->names, &o->step_by);
+  ni_wire_kept(w, &r->names, &o->comm_map);
+  ni_wire_kept(w, &r->names, &o->groups);
+  ni_wire_kept(w, &r->names, &o->inputs.run);
   ni_wire_count(w, &n, 1);
   for (size_t i = 0; i < n && !w->bad; i++) {
     char *path = w->load ? NULL : o->inputs.path[i];
@@ -78,13 +59,8 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
 }
 
 static void wire_file(struct ni_wire *w, struct ni_file *f) {
-  bool *const is[] = {&f->head.has_record, &f->head.has_name, &f->head.has_timing, &f->head.has_algo, &f->head.has_trace};
-  ni_wire_text(w, &f->path);
-  ni_wire_u64(w, &f->bytes);
-  ni_wire_i64(w, &f->mtime_ns);
-  ni_wire_u32(w, &f->run);
-  ni_wire_u64(w, &f->head.start_ns);
-  for (size_t i = 0; i < sizeof is / sizeof *is; i++) ni_wire_bool(w, is[i]);
+  NI_WIRE(w, &f->path, &f->bytes, &f->mtime_ns, &f->run, &f->head.start_ns, &f->head.has_record, &f->head.has_name);
+  NI_WIRE(w, &f->head.has_timing, &f->head.has_algo, &f->head.has_trace);
   if (!f->path) w->bad = true;
 }
 
@@ -103,21 +79,16 @@ void ni_partial_wire_logs(struct ni_wire *w, struct ni_run *r) {
     if (w->load && !ni_array_room(f->bad, i, f->cap_bad)) w->bad = true;
     if (w->load && !w->bad) f->bad[i] = (struct ni_unreadable){0}, f->n_bad = i + 1;
     if (w->bad) return;
-    ni_wire_text(w, &f->bad[i].path);
-    ni_wire_i32(w, &f->bad[i].error);
-    ni_wire_bool(w, &f->bad[i].named);
+    NI_WIRE(w, &f->bad[i].path, &f->bad[i].error, &f->bad[i].named);
     if (!f->bad[i].path) w->bad = true;
   }
-  ni_wire_u32(w, &f->kinds);
-  ni_wire_u64(w, &doubles);
+  NI_WIRE(w, &f->kinds, &doubles);
   f->doubles = (size_t)doubles;
   ni_wire_count(w, &runs, 3);
   for (size_t i = 0; i < runs && !w->bad; i++) {
     if (w->load && !ni_array_room(r->runs.run, i, r->runs.cap)) w->bad = true;
     if (w->load && !w->bad) r->runs.run[i] = (struct ni_job_run){0}, r->runs.n = i + 1;
     if (w->bad) return;
-    ni_wire_text(w, &r->runs.run[i].job);
-    ni_wire_i64(w, &r->runs.run[i].start_ns);
-    ni_wire_u32(w, &r->runs.run[i].processes);
+    NI_WIRE(w, &r->runs.run[i].job, &r->runs.run[i].start_ns, &r->runs.run[i].processes);
   }
 }

@@ -74,21 +74,14 @@ static int wire_mixes(struct ni_wire *w, struct ni_run *r, uint64_t *mix) {
   ni_wire_u32(w, &n);
   for (unsigned i = 0, k = 0; k < n && !w->bad; k++, i++) {
     while (!w->load && !mix[i]) i++;
-    char *algo = NULL, *proto = NULL;
-    if (!w->load) algo = (char *)(uintptr_t)ni_name_text(&r->names, r->mix[i].algo);
-    if (!w->load) proto = (char *)(uintptr_t)ni_name_text(&r->names, r->mix[i].proto);
+    uint32_t algo = w->load ? 0 : r->mix[i].algo, proto = w->load ? 0 : r->mix[i].proto;
     uint64_t records = w->load ? 0 : mix[i];
-    ni_wire_text(w, &algo);
-    ni_wire_text(w, &proto);
+    uint8_t code = 0;
+    ni_wire_name(w, &r->names, &algo);
+    ni_wire_name(w, &r->names, &proto);
     ni_wire_u64(w, &records);
     if (!w->load) continue;
-    uint32_t a = 0, p = 0;
-    uint8_t code = 0;
-    int e = ni_name(&r->names, NULL, algo, &a);
-    if (e == 0) e = ni_name(&r->names, NULL, proto, &p);
-    if (e == 0) e = ni_find_mix(r, a, p, &code);
-    free(algo);
-    free(proto);
+    int e = ni_find_mix(r, algo, proto, &code);
     if (e < 0) return e;
     mix[code] += records;
   }
@@ -169,11 +162,7 @@ static int wire_comms(struct ni_wire *w, struct ni_sums *t, size_t n) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++) {
     struct ni_comm_sums x = t->comm[i], y = x;
-    ni_wire_u64(w, &y.max_ranks);
-    int64_t *const numbers[] = {&y.first_ns, &y.last_ns, &y.first_us, &y.last_us};
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) ni_wire_i64(w, numbers[k]);
-    ni_wire_bool(w, &y.no_start);
-    ni_wire_bool(w, &y.any);
+    NI_WIRE(w, &y.max_ranks, &y.first_ns, &y.last_ns, &y.first_us, &y.last_us, &y.no_start, &y.any);
     if (w->load) {
       memset(y.added, 0, sizeof y.added);
       e = COUNTS(w, y.added);
@@ -192,22 +181,14 @@ static int wire_rows(struct ni_wire *w, struct all_sums *a) {
   ni_wire_u64(w, &n);
   for (uint64_t i = 0; e == 0 && i < n; i++) {
     struct ni_bucket_row k = w->load ? (struct ni_bucket_row){0} : t->row[i];
-    uint32_t *const key[] = {&k.comm, &k.log_group, &k.kind, &k.timing};
-    uint64_t *const sum[] = {&k.records, &k.operations, &k.bytes, &k.ns, &k.no_bandwidth, &k.late, &k.late_ns, &k.max_ns};
     uint64_t half[2] = {(uint64_t)k.bytes_per_s, (uint64_t)(k.bytes_per_s >> 64)};
-    char *func = (char *)(uintptr_t)k.func;
-    ni_wire_i64(w, &k.bucket);
-    for (size_t m = 0; m < sizeof key / sizeof *key; m++) ni_wire_u32(w, key[m]);
-    for (size_t m = 0; m < sizeof sum / sizeof *sum; m++) ni_wire_u64(w, sum[m]);
-    ni_wire_u64s(w, half, 2);
-    ni_wire_text(w, &func);
+    NI_WIRE(w, &k.bucket, &k.comm, &k.log_group, &k.kind, &k.timing);
+    ni_wire_u64s(w, k.added, sizeof k.added / sizeof *k.added);
+    NI_WIRE(w, &k.max_ns, &half[0], &half[1]);
+    ni_wire_kept(w, &a->r->names, &k.func);
     if (!w->load) continue;
     k.bytes_per_s = (unsigned __int128)half[1] << 64 | half[0];
-    uint32_t name = 0;
-    e = w->bad ? -EINVAL : ni_name(&a->r->names, NULL, func, &name);
-    k.func = ni_name_text(&a->r->names, name);
-    free(func);
-    if (e == 0) e = ni_bucket_merge(t, &(struct ni_bucket_table){.row = &k, .n = 1});
+    e = w->bad || !k.func ? -EINVAL : ni_bucket_merge(t, &(struct ni_bucket_table){.row = &k, .n = 1});
   }
   return e;
 }
@@ -231,8 +212,7 @@ static int wire_sums(struct ni_wire *w, void *arg) {
   for (size_t i = 0; e == 0 && i < (size_t)h->rows * h->bins; i++) {
     uint32_t n = h->count[i];
     int64_t ppm = a->heat_ppm[i];
-    ni_wire_u32(w, &n);
-    ni_wire_i64(w, &ppm);
+    NI_WIRE(w, &n, &ppm);
     if (w->load) h->count[i] += n, a->heat_ppm[i] += ppm;
   }
   return w->bad ? -EINVAL : e;

@@ -17,18 +17,7 @@ static void wire_items(struct ni_wire *w, void *at, size_t n, size_t size) {
   memcpy(at, &items, sizeof items);
 }
 
-/* One pointer for each text, as the judge wants it. */
-static void wire_text(struct ni_wire *w, struct ni_run *r, const char **text) {
-  char *t = w->load ? NULL : (char *)(uintptr_t)*text;
-  uint32_t code = 0;
-  ni_wire_text(w, &t);
-  if (!w->load) return;
-  if (t && ni_name(&r->names, NULL, t, &code) < 0) w->bad = true;
-  *text = t && !w->bad ? ni_name_text(&r->names, code) : NULL;
-  free(t);
-}
-
-static void wire_rank(struct ni_wire *w, struct ni_run *r, struct ni_blame_rank *o) {
+static void wire_rank(struct ni_wire *w, struct ni_names *names, struct ni_blame_rank *o) {
   const uint8_t *at = ni_wire_bytes(w, o, sizeof *o);
   if (w->load) {
     if (w->bad) return;
@@ -45,9 +34,9 @@ static void wire_rank(struct ni_wire *w, struct ni_run *r, struct ni_blame_rank 
   wire_items(w, &o->incident, o->n_incidents, sizeof *o->incident);
   wire_items(w, &o->sample, o->n_sample, sizeof *o->sample);
   if (w->load && !(o->token_func = calloc(o->n_tokens + 1, sizeof *o->token_func))) w->bad = true;
-  for (uint32_t i = 0; i < o->n_tokens && !w->bad; i++) wire_text(w, r, &o->token_func[i]);
-  wire_text(w, r, &o->mark_func);
-  wire_text(w, r, &o->why_not);
+  for (uint32_t i = 0; i < o->n_tokens && !w->bad; i++) ni_wire_kept(w, names, &o->token_func[i]);
+  ni_wire_kept(w, names, &o->mark_func);
+  ni_wire_kept(w, names, &o->why_not);
 }
 
 /* One process at a time; an empty message is the end. */
@@ -57,7 +46,7 @@ static int give_all(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t p
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     if (!mine(arg, i) || (b->usual_steps > 0 && !b->rank[i].ops_before)) continue;
     w.n = 0;
-    wire_rank(&w, b->r, &b->rank[i]);
+    wire_rank(&w, &b->r->names, &b->rank[i]);
     e = ni_team_give(b->r->team, &w);
   }
   w.n = 0;
@@ -76,7 +65,7 @@ static int take_all(struct ni_blame *b, int from) {
       return e;
     }
     struct ni_wire w = ni_wire_load(got.at, got.n);
-    wire_rank(&w, b->r, &o);
+    wire_rank(&w, &b->r->names, &o);
     free(got.at);
     if (!ni_wire_over(&w) || o.process >= b->n_ranks) {
       ni_blame_free_rank(&o);
@@ -102,14 +91,12 @@ int64_t ni_team_steps(struct ni_blame *b, int64_t (*find)(struct ni_blame *b)) {
   int64_t again = root ? find(b) : 0;
   if (again < 0) return again;
   if (root) {
-    ni_wire_i64(&w, &again);
-    ni_wire_f64(&w, &b->usual_steps);
+    NI_WIRE(&w, &again, &b->usual_steps);
     for (uint32_t i = 0; i < b->n_ranks; i++) ni_wire_u64(&w, &b->rank[i].ops_before);
   }
   int e = w.bad ? -ENOMEM : b->r->team->share(&w, &hold);
   if (e == 0 && !root) {
-    ni_wire_i64(&w, &again);
-    ni_wire_f64(&w, &b->usual_steps);
+    NI_WIRE(&w, &again, &b->usual_steps);
     for (uint32_t i = 0; i < b->n_ranks; i++) {
       uint64_t ops = 0;
       ni_wire_u64(&w, &ops);

@@ -1,7 +1,6 @@
 /* Records to their owners. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
@@ -144,8 +143,7 @@ static int write_letter(struct mail *m, size_t *at, size_t end, struct ni_wire *
     m->item[*at].piece = NULL;
   }
   follows = *at < end;
-  ni_wire_bool(w, &none);
-  ni_wire_bool(w, &follows);
+  NI_WIRE(w, &none, &follows);
   return w->bad ? -ENOMEM : e;
 }
 
@@ -159,11 +157,7 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
     uint64_t n = 0;
     size_t bytes = 0;
     if (!p) return -ENOMEM;
-    ni_wire_u32(&w, &cell);
-    ni_wire_u32(&w, &p->member);
-    uint32_t *const rest[] = {&p->file, &p->range, &p->ordinal};
-    for (int k = 0; k < 3; k++) ni_wire_u32(&w, rest[k]);
-    ni_wire_u64(&w, &n);
+    NI_WIRE(&w, &cell, &p->member, &p->file, &p->range, &p->ordinal, &n);
     ni_wire_count(&w, &bytes, 1);
     const uint8_t *at = ni_wire_bytes(&w, NULL, bytes);
     e = w.bad ? -EINVAL : ni_segment_take(&p->s, &m->r->store, at, bytes, n, m->mix, m->x.n_mix);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "exporter/base/name_table.h"
@@ -41,9 +42,10 @@ static struct value *when(const struct ni_summary *s, int64_t bucket, struct val
   *v++ = (struct value){.whole = bucket * (w / 1000000)};
   return v;
 }
-#define PUT_TEXT(x) *v++ = (struct value){.text = (x)}
-#define PUT_WHOLE(x) *v++ = (struct value){.whole = (int64_t)(x)}
-#define PUT_REAL(x) *v++ = (struct value){.real = (x)}
+#define A_TEXT(x) {.text = (x)}
+#define A_WHOLE(x) {.whole = (int64_t)(x)}
+#define A_REAL(x) {.real = (x)}
+#define PUT(v, ...) memcpy(v, (const struct value[]){__VA_ARGS__}, sizeof((const struct value[]){__VA_ARGS__}))
 
 static const struct column of_records[] = {
     WHEN, {"log_group", TEXT}, {"id", TEXT}, {"comm_name", TEXT}, {"kind", TEXT}, {"func", TEXT}, {"timing_source", TEXT}, {"operations", WHOLE},
@@ -55,21 +57,12 @@ static void record_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_comm_row *c = &s->comm[x->comm];
   const uint64_t with = x->records - x->no_bandwidth;
   v = when(s, x->bucket, v);
-  PUT_TEXT(x->log_group == NI_BUCKET_NONE ? NULL : s->log_group[x->log_group]);
-  PUT_TEXT(c->id);
-  PUT_TEXT(c->name);
-  PUT_TEXT(ni_kind_names[x->kind]);
-  PUT_TEXT(x->func);
-  PUT_TEXT(ni_timing_names[x->timing]);
-  PUT_WHOLE(x->operations);
-  PUT_WHOLE(x->records);
-  PUT_WHOLE(x->bytes);
-  PUT_REAL((double)x->ns / 1e3);
-  PUT_REAL(x->records ? (double)x->ns / 1e3 / (double)x->records : NAN);
-  PUT_REAL((double)x->max_ns / 1e3);
-  PUT_REAL(with ? (double)x->bytes_per_s / ((double)with * 1e9) : NAN);
-  PUT_WHOLE(x->late);
-  PUT_REAL((double)x->late_ns / 1e3);
+  PUT(v, A_TEXT(x->log_group == NI_BUCKET_NONE ? NULL : s->log_group[x->log_group]), A_TEXT(c->id), A_TEXT(c->name),
+         A_TEXT(ni_kind_names[x->kind]), A_TEXT(x->func), A_TEXT(ni_timing_names[x->timing]), A_WHOLE(x->operations),
+         A_WHOLE(x->records), A_WHOLE(x->bytes), A_REAL((double)x->ns / 1e3),
+         A_REAL(x->records ? (double)x->ns / 1e3 / (double)x->records : NAN), A_REAL((double)x->max_ns / 1e3),
+         A_REAL(with ? (double)x->bytes_per_s / ((double)with * 1e9) : NAN), A_WHOLE(x->late),
+         A_REAL((double)x->late_ns / 1e3));
 }
 
 static const struct column of_rollups[] = {WHEN, {"kind", TEXT}, {"func", TEXT}, {"timing_source", TEXT}, {"operations", WHOLE},
@@ -78,14 +71,9 @@ static const struct column of_rollups[] = {WHEN, {"kind", TEXT}, {"func", TEXT},
 static void rollup_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_bucket_row *x = &s->buckets.rolled.row[i];
   v = when(s, x->bucket, v);
-  PUT_TEXT(ni_kind_names[x->kind]);
-  PUT_TEXT(x->func);
-  PUT_TEXT(ni_timing_names[x->timing]);
-  PUT_WHOLE(x->operations);
-  PUT_WHOLE(x->bytes);
-  PUT_REAL((double)x->ns / 1e3);
-  PUT_REAL(x->operations ? (double)x->ns / 1e3 / (double)x->operations : NAN);
-  PUT_REAL((double)x->max_ns / 1e3);
+  PUT(v, A_TEXT(ni_kind_names[x->kind]), A_TEXT(x->func), A_TEXT(ni_timing_names[x->timing]), A_WHOLE(x->operations),
+         A_WHOLE(x->bytes), A_REAL((double)x->ns / 1e3),
+         A_REAL(x->operations ? (double)x->ns / 1e3 / (double)x->operations : NAN), A_REAL((double)x->max_ns / 1e3));
 }
 
 static const struct column of_hosts[] = {WHEN, {"hostname", TEXT}, {"source", TEXT}, {"device", TEXT}, {"counter", TEXT},
@@ -97,18 +85,11 @@ static void host_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_host_bucket *x = &s->buckets.hosts.row[i];
   const bool level = x->min <= x->max;
   v = when(s, x->bucket, v);
-  PUT_TEXT(x->host);
-  PUT_TEXT(x->source);
-  PUT_TEXT(x->device);
-  PUT_TEXT(x->counter);
-  PUT_TEXT(x->unit);
-  PUT_TEXT(ni_series_kinds[x->kind]);
-  PUT_WHOLE(x->samples);
-  PUT_WHOLE(level ? 0 : x->sum);
-  PUT_REAL(!level && x->seconds > 0 ? (double)x->sum / x->seconds * x->scale : NAN);
-  PUT_REAL(level ? (double)x->sum / (double)x->samples * x->scale : NAN);
-  PUT_REAL(level ? (double)x->min * x->scale : NAN);
-  PUT_REAL(level ? (double)x->max * x->scale : NAN);
+  PUT(v, A_TEXT(x->host), A_TEXT(x->source), A_TEXT(x->device), A_TEXT(x->counter), A_TEXT(x->unit),
+         A_TEXT(ni_series_kinds[x->kind]), A_WHOLE(x->samples), A_WHOLE(level ? 0 : x->sum),
+         A_REAL(!level && x->seconds > 0 ? (double)x->sum / x->seconds * x->scale : NAN),
+         A_REAL(level ? (double)x->sum / (double)x->samples * x->scale : NAN),
+         A_REAL(level ? (double)x->min * x->scale : NAN), A_REAL(level ? (double)x->max * x->scale : NAN));
 }
 
 /* Those that have rows; the first one in any case. */

@@ -153,6 +153,11 @@ size_t ni_log_stem(const char *path, uint64_t *number) {
   return before_number(path, n, number ? number : &own);
 }
 
+bool ni_same_stem(const char *a, const char *b) {
+  size_t n = ni_log_stem(a, NULL);
+  return n == ni_log_stem(b, NULL) && memcmp(a, b, n) == 0;
+}
+
 /* The files of a process in the order they were written: x.jsonl.gz, x.1.jsonl.gz, x.2.jsonl.gz, x.10.jsonl.gz. */
 static int by_path(const void *a, const void *b) {
   const char *path[2] = {((const struct ni_file *)a)->path, ((const struct ni_file *)b)->path};

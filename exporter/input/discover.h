@@ -72,6 +72,7 @@ int32_t ni_rank_in_name(const char *path);
  * is its own stem, but for a number at its end. *number: our rotation number, 0 for the first file; NULL: not asked for.
  */
 size_t ni_log_stem(const char *path, uint64_t *number);
+bool ni_same_stem(const char *a, const char *b);
 
 /* Adds what the n paths name, sorted by stem and in the order in which a process wrote them. 0 or -ENOMEM; a path that is not there becomes an entry of bad. */
 int ni_discover(struct ni_files *out, char *const *path, size_t n);

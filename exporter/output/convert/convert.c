@@ -154,12 +154,6 @@ static int append(struct ni_convert *c, struct ni_out_file *to, struct ni_out_fi
   return e;
 }
 
-static bool same_process(const struct ni_convert *c, size_t a, size_t b) {
-  const char *x = c->files.file[a].path, *y = c->files.file[b].path;
-  const size_t n = ni_log_stem(x, NULL);
-  return n == ni_log_stem(y, NULL) && strncmp(x, y, n) == 0;
-}
-
 static int merge(void *arg, const struct ni_scan_part *p, void *ledger) {
   struct ni_convert *c = arg;
   return ni_ledgers_merge(&c->ledgers, p->file_no, ledger);
@@ -168,7 +162,7 @@ static int merge(void *arg, const struct ni_scan_part *p, void *ledger) {
 static int file_done(void *arg, size_t i) {
   struct ni_convert *c = arg;
   int e = 0;
-  if (i > 0 && (c->bulk || same_process(c, c->head, i))) {
+  if (i > 0 && (c->bulk || ni_same_stem(c->files.file[c->head].path, c->files.file[i].path))) {
     e = append(c, &c->of_file[c->head].out, &c->of_file[i].out);
     c->of_file[c->head].written += c->of_file[i].written;
   } else c->head = i;

@@ -31,11 +31,6 @@ static bool least(const struct load *a, const struct load *b) {
 }
 #define before(a, b) least(&(a), &(b))
 
-static bool same_process(const char *a, const char *b) {
-  size_t n = ni_log_stem(a, NULL);
-  return n == ni_log_stem(b, NULL) && memcmp(a, b, n) == 0;
-}
-
 int ni_shards_plan(struct ni_run *r, uint32_t mine, uint32_t of) {
   struct ni_partial *p = r->partial = calloc(1, sizeof *p);
   size_t n = r->files.n, n_units = 0;
@@ -51,7 +46,7 @@ int ni_shards_plan(struct ni_run *r, uint32_t mine, uint32_t of) {
   if (!p->have || !p->shard_of || !p->account || !p->parquet) goto out;
   e = 0;
   for (size_t i = 0; i < n; i++) {
-    if (i == 0 || !same_process(r->files.file[i - 1].path, r->files.file[i].path)) unit[n_units++].first = i;
+    if (i == 0 || !ni_same_stem(r->files.file[i - 1].path, r->files.file[i].path)) unit[n_units++].first = i;
     unit[n_units - 1].n++;
     unit[n_units - 1].bytes += r->files.file[i].bytes;
   }

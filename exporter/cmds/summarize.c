@@ -167,7 +167,7 @@ int ni_summarize_read(struct ni_run *r) {
   if (e == 0) e = ni_log_groups_read(r);
   if (e == 0) e = ni_resolve_times(r);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
-  if (e == 0 && r->since_us > r->until_us) e = (ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED), -EINVAL);
+  if (e == 0 && r->since_us > r->until_us) e = ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
   struct ni_records records;
   if (e == 0 && (e = ni_records_init(&records, r)) == 0) {
     r->records = &records.sink;
@@ -238,18 +238,14 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e < 0) return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
     bool earlier = ni_result_earlier(r);
-    ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options%s%s%s",
-                ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
-                ni_plural(s->input.filtered_out, "record is", "records are"), earlier ? "; " : "", earlier ? r->out_dir : "",
-                earlier ? " is as it was" : "");
-    return -ENODATA;
+    return ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options%s%s%s",
+                       ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
+                       ni_plural(s->input.filtered_out, "record is", "records are"), earlier ? "; " : "", earlier ? r->out_dir : "",
+                       earlier ? " is as it was" : "");
   }
   write_log(r, s);
   e = render(r, s);
-  if (e < 0) {
-    ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
-    return e;
-  }
+  if (e < 0) return ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
   return ni_result_commit(r);
 }
 

@@ -147,7 +147,7 @@ static int read_shard(struct ni_run *r) {
 static int summarize(struct ni_run *r, struct ni_summary *s) {
   char folder[PATH_MAX];
   if (r->opt.partial || r->opt.dataset)
-    return ni_run_fail(r, -EINVAL, "--partial and --dataset are for nccl-inspector: with MPI all ranks make one result"), -EINVAL;
+    return ni_run_fail(r, -EINVAL, "--partial and --dataset are for nccl-inspector: with MPI all ranks make one result");
   int e = ni_result_begin(r);
   if (e < 0) return e;
   char *out = realpath(r->out_dir, NULL);
@@ -171,8 +171,7 @@ static int open_folder(struct ni_run *r, const char *folder) {
     snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
     return 0;
   }
-  ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet and --no-csv", folder);
-  return -ENOENT;
+  return ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet and --no-csv", folder);
 }
 
 static void serve_summary(struct ni_run *r, struct ni_wire *w) {

@@ -126,9 +126,8 @@ static int all_there(struct ni_run *r, const struct part *part, size_t n) {
     for (size_t k = 0; k < part[i].n; k++) r->partial->have[part[i].shard[k]] = true;
   uint32_t lack = ni_partial_missing(r->partial, missing);
   if (!lack || r->opt.partial || r->opt.allow_missing) return 0;
-  ni_run_fail(r, -ENOLINK, "shard%s %s of %u %s missing: merge %s too, or say --allow-missing for a result that is marked as partial",
-              lack > 1 ? "s" : "", missing, r->partial->of, lack > 1 ? "are" : "is", lack > 1 ? "them" : "it");
-  return -ENOLINK;
+  return ni_run_fail(r, -ENOLINK, "shard%s %s of %u %s missing: merge %s too, or say --allow-missing for a result that is marked as partial",
+                     lack > 1 ? "s" : "", missing, r->partial->of, lack > 1 ? "are" : "is", lack > 1 ? "them" : "it");
 }
 
 /* Opened twice, so that there may be more of them than open files. rest: not the plan alone. */
@@ -177,9 +176,8 @@ static int still_there(struct ni_run *r, bool all) {
     if (f->elsewhere || (!all && !ni_is_series(f->path))) continue;
     int e = stat(f->path, &st) < 0 ? -errno : 0;
     if (e == 0 && (uint64_t)st.st_size == f->bytes && st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == f->mtime_ns) continue;
-    ni_run_fail(r, -ESTALE, "%s: %s; it is read once more, for %s", f->path, e < 0 ? strerror(-e) : "was changed since it was summed up",
-                all ? "operations that had not finished" : "counters");
-    return -ESTALE;
+    return ni_run_fail(r, -ESTALE, "%s: %s; it is read once more, for %s", f->path, e < 0 ? strerror(-e) : "was changed since it was summed up",
+                       all ? "operations that had not finished" : "counters");
   }
   return 0;
 }

@@ -10,7 +10,7 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
   return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
 }
 
-void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
+int ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
   int none = 0;
   pthread_mutex_lock(&r->lock);
   if (atomic_compare_exchange_strong_explicit(&r->error, &none, error, memory_order_relaxed, memory_order_relaxed)) {
@@ -26,4 +26,5 @@ void ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
     }
   }
   pthread_mutex_unlock(&r->lock);
+  return error;
 }

@@ -176,8 +176,8 @@ struct ni_run {
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 
-/* Stops all threads; the first call's error and text stay. Any thread. */
-void ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
+/* Stops all threads; the first call's error and text stay. Returns `error`. Any thread. */
+int ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
 /* Also for struct ni_scan_team; run: a struct ni_run. */
 static inline bool ni_run_stopped(void *run) {
   struct ni_run *r = run;

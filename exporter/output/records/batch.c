@@ -151,8 +151,7 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
   snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
   struct ni_pq_options o = {.codec = (enum ni_pq_codec)r->opt.codec, .memory_bytes = 8u << 20};
   int e = ni_pq_create(&f->out->w, path, field, n, &o, message, sizeof message);
-  if (e < 0) ni_run_fail(r, e, "%s", message);
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%s", message) : e;
 }
 
 /*
@@ -292,10 +291,7 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
 int ni_parquet_close(struct ni_run *r, struct ni_sum_file *f) {
   struct ni_parquet_file *p = f->out;
   int e = 0;
-  if (p->w && (e = ni_pq_finish(p->w, NULL)) < 0) {
-    ni_run_fail(r, e, "%s", ni_pq_error(p->w));
-    return e;
-  }
+  if (p->w && (e = ni_pq_finish(p->w, NULL)) < 0) return ni_run_fail(r, e, "%s", ni_pq_error(p->w));
   p->w = NULL;
   ni_parquet_abort(f);
   return 0;

@@ -46,8 +46,7 @@ void ni_counters_table_free(struct ni_counters_table *t) {
 }
 
 static int fail(struct ni_counters_table *t, int e, const char *why) {
-  ni_run_fail(t->r, e, "parquet_counters/%s.parquet: %s", t->file, why);
-  return e;
+  return ni_run_fail(t->r, e, "parquet_counters/%s.parquet: %s", t->file, why);
 }
 
 static int create(struct ni_counters_table *t) {

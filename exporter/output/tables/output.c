@@ -143,10 +143,8 @@ static int make_tmp(struct ni_run *r) {
     if ((e = make_folder(r)) == 0) e = lock_folder(r);
   if (e < 0) return e;
   snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
-  if (access(r->tmp_dir, W_OK) < 0) {
-    ni_run_fail(r, -ENOENT, "/proc is not mounted: it is needed to write the files");
-    return -ENOENT;
-  }
+  if (access(r->tmp_dir, W_OK) < 0)
+    return ni_run_fail(r, -ENOENT, "/proc is not mounted: it is needed to write the files");
   for (unsigned i = 0; i < 2 && !r->opt.no_parquet; i++)
     if (mkdirat(r->tmp_fd, i ? "parquet_files/invalid" : "parquet_files", 0777) < 0) return -errno;
   remove_leftovers(r);
@@ -159,18 +157,15 @@ int ni_result_begin(struct ni_run *r) {
   if (!r->out_dir) return -ENOMEM;
   int e = r->out_fd = ni_out_dir(r->out_dir, true, why, sizeof why);
   if (e < 0) {
-    ni_run_fail(r, e, "%s: %s", r->out_dir, why);
-    return e;
+    return ni_run_fail(r, e, "%s: %s", r->out_dir, why);
   }
   e = look_at(r->out_fd);
   if (e > 0 && !r->opt.force && !ni_result_earlier(r)) {
-    ni_run_fail(r, -EEXIST, "%s: holds files that no earlier summary wrote; give another --output-dir, or --force to "
-                "replace only what has the names of a summary", r->out_dir);
-    return -EEXIST;
+    return ni_run_fail(r, -EEXIST, "%s: holds files that no earlier summary wrote; give another --output-dir, or --force to "
+                       "replace only what has the names of a summary", r->out_dir);
   }
   if (e >= 0) e = make_tmp(r);
-  if (e < 0) ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e));
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;
 }
 
 bool ni_result_earlier(const struct ni_run *r) {
@@ -205,8 +200,7 @@ int ni_result_commit(struct ni_run *r) {
     if (e == 0 && renameat(r->tmp_fd, parts[i], r->out_fd, parts[i]) < 0 && errno != ENOENT) e = -errno;
   }
   if (e == 0) e = remove_tmp(r);
-  if (e < 0) ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e));
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;
 }
 
 void ni_result_abort(struct ni_run *r) {

@@ -7,8 +7,7 @@
 #include "tables.h"
 
 static int damaged(struct ni_run *r, const struct ni_section_from *from) {
-  ni_run_fail(r, -EINVAL, "%s: damaged: what is in it cannot be", from->name);
-  return -EINVAL;
+  return ni_run_fail(r, -EINVAL, "%s: damaged: what is in it cannot be", from->name);
 }
 
 static int get(struct ni_run *r, const struct ni_section_from *from, enum ni_section want, struct ni_wire *w) {
@@ -57,11 +56,9 @@ static int load_options(struct ni_run *r, const struct ni_section_from *from, co
   struct ni_wire w;
   int e = get(r, from, NI_SECTION_OPTIONS, &w);
   if (e < 0) return e;
-  if (!first && !same(&r->partial->options, &w)) {
-    ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, --step-by, --time-granularity, "
-                "--comm-map, --groups and the paths must be the same", from->name, with);
-    return -ESTALE;
-  }
+  if (!first && !same(&r->partial->options, &w))
+    return ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, "
+                       "--step-by, --time-granularity, --comm-map, --groups and the paths must be the same", from->name, with);
   if (!first) return 0;
   if (keep(&r->partial->options, &w) < 0) return -ENOMEM;
   ni_partial_wire_options(&w, r);
@@ -108,10 +105,8 @@ int ni_partial_load_plan(struct ni_run *r, const struct ni_section_from *from, c
   ni_wire_count(&w, n, 1);
   if (w.bad) return damaged(r, from);
   if (first && (e = load_of(r, from, of)) < 0) return e;
-  if (of != r->partial->of) {
-    ni_run_fail(r, -ESTALE, "%s is of %u shards, %s of %u", from->name, of, with, r->partial->of);
-    return -ESTALE;
-  }
+  if (of != r->partial->of)
+    return ni_run_fail(r, -ESTALE, "%s is of %u shards, %s of %u", from->name, of, with, r->partial->of);
   if (!(*shard = calloc(*n + 1, sizeof **shard))) return -ENOMEM;
   for (size_t i = 0; i < *n; i++) {
     ni_wire_below(&w, &(*shard)[i], of);

@@ -67,8 +67,7 @@ int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path
   if (e < 0) {
     if (s->out.dir >= 0) close(s->out.dir);
     s->out = (struct ni_out_file){0};
-    ni_run_fail(r, e, "%s: %s", path, why);
-    return e;
+    return ni_run_fail(r, e, "%s: %s", path, why);
   }
   flock(s->out.fd, LOCK_EX | LOCK_NB);
   remove_leftovers(s->out.dir, s->out.tmp);
@@ -76,8 +75,7 @@ int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path
   memcpy(b.magic, magic, sizeof magic);
   put_le(b.format, NI_PARTIAL_FORMAT, sizeof b.format);
   e = ni_write_all(s->out.fd, &b, sizeof b, -1);
-  if (e < 0) ni_run_fail(r, e, "%s: %s", path, strerror(-e));
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%s: %s", path, strerror(-e)) : e;
 }
 
 int ni_sections_put(void *arg, enum ni_section id, const void *bytes, size_t n) {
@@ -95,15 +93,13 @@ int ni_sections_commit(struct ni_sections *s, struct ni_run *r) {
   close(dir);
   if (lock >= 0) close(lock);
   s->out = (struct ni_out_file){0};
-  if (e < 0) ni_run_fail(r, e, "%s: %s", s->path, strerror(-e));
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%s: %s", s->path, strerror(-e)) : e;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------------- */
 
 static int refuse(struct ni_run *r, const struct ni_sections *s, const char *what) {
-  ni_run_fail(r, -EINVAL, "%s: %s", s->path, what);
-  return -EINVAL;
+  return ni_run_fail(r, -EINVAL, "%s: %s", s->path, what);
 }
 
 int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) {
@@ -125,9 +121,8 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
   s->left -= sizeof b;
   uint64_t format = get_le(b.format, sizeof b.format);
   if (format == NI_PARTIAL_FORMAT) return 0;
-  ni_run_fail(r, -EINVAL, "%s: a partial result of another version of nccl-inspector (format %llu, this one reads %u): "
-              "make it again", path, (unsigned long long)format, NI_PARTIAL_FORMAT);
-  return -EINVAL;
+  return ni_run_fail(r, -EINVAL, "%s: a partial result of another version of nccl-inspector (format %llu, this one reads %u): "
+                     "make it again", path, (unsigned long long)format, NI_PARTIAL_FORMAT);
 }
 
 int ni_sections_get(void *arg, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n) {

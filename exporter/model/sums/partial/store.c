@@ -113,6 +113,5 @@ int ni_partial_store(struct ni_run *r, const struct ni_section_to *to) {
   if (e == 0) e = put_accounts(r, to);
   if (e == 0) e = to->put(to->arg, NI_SECTION_END, NULL, 0);
   ni_partial_numbers_free(&x);
-  if (e < 0) ni_run_fail(r, e, "the partial result: %s", strerror(-e));
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "the partial result: %s", strerror(-e)) : e;
 }

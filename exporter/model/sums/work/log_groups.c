@@ -29,17 +29,16 @@ static int take_line(struct ni_run *r, char *line, unsigned line_no) {
   line += strspn(line, " \t");
   if (!*line || *line == '#' || *line == '\r') return 0;
   const size_t len = strcspn(line, ":");
-  if (len == 0 || !line[len]) return ni_run_fail(r, -EINVAL, "%.200s:%u: want NAME: GLOB...", path, line_no), -EINVAL;
+  if (len == 0 || !line[len]) return ni_run_fail(r, -EINVAL, "%.200s:%u: want NAME: GLOB...", path, line_no);
   line[len] = 0;
   for (size_t i = 0; i < g->n; i++)
-    if (strcmp(g->name[i], line) == 0) return ni_run_fail(r, -EINVAL, "%.200s:%u: group '%.100s' is there already", path, line_no, line), -EINVAL;
-  if (g->n == NI_LOG_GROUPS_MAX) return ni_run_fail(r, -EFBIG, "%.200s: more than %u groups", path, NI_LOG_GROUPS_MAX), -EFBIG;
+    if (strcmp(g->name[i], line) == 0) return ni_run_fail(r, -EINVAL, "%.200s:%u: group '%.100s' is there already", path, line_no, line);
+  if (g->n == NI_LOG_GROUPS_MAX) return ni_run_fail(r, -EFBIG, "%.200s: more than %u groups", path, NI_LOG_GROUPS_MAX);
   if (!ni_array_room(g->name, g->n, g->cap)) return -ENOMEM;
   g->name[g->n++] = line;
   if (assign(r, line + len + 1, (uint32_t)g->n - 1)) return 0;
-  ni_run_fail(r, -ENOENT, "%.200s:%u: no log is of group '%.100s'; globs are compared with paths such as %.200s", path, line_no, line,
-              r->files.n ? r->files.file[0].path : "-");
-  return -ENOENT;
+  return ni_run_fail(r, -ENOENT, "%.200s:%u: no log is of group '%.100s'; globs are compared with paths such as %.200s", path, line_no, line,
+                     r->files.n ? r->files.file[0].path : "-");
 }
 
 int ni_log_groups_read(struct ni_run *r) {
@@ -62,6 +61,5 @@ int ni_log_groups_read(struct ni_run *r) {
     e = take_line(r, line, line_no);
   }
   if (e == 0 && !g->n) ni_run_fail(r, e = -EINVAL, "%.200s: no group in it; want lines NAME: GLOB...", path);
-  if (e < 0) ni_run_fail(r, e, "--groups %.200s: %s", path, strerror(-e)); /* the first text stays */
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "--groups %.200s: %s", path, strerror(-e)) : e; /* the first text stays */
 }

@@ -68,7 +68,7 @@ static int take_lines(struct ni_run *r, const char *path, size_t n) {
     while (i < NI_ROLES && strcmp(word, ni_role_names[i]) != 0) i++;
     if (!whole || !two || *rest != '#' || i == NI_ROLES)
       return ni_run_fail(r, -EINVAL, "%.200s:%zu: \"%.100s\": want a name, hash or glob of a communicator and its role, "
-                         "one of tp, dp, pp, ep, world and -", path, number, line), -EINVAL;
+                         "one of tp, dp, pp, ep, world and -", path, number, line);
     if (!ni_array_room(m->item, m->n, m->cap)) return -ENOMEM;
     line[to] = 0;
     m->item[m->n++] = (struct ni_role_line){line, (enum ni_role)i};
@@ -86,8 +86,7 @@ int ni_role_map_read(struct ni_run *r) {
   if (f) fclose(f);
   if (n > NI_ROLE_MAP_BYTES) ni_run_fail(r, e = -EFBIG, "%.200s: more than %u bytes", path, NI_ROLE_MAP_BYTES);
   if (e == 0) e = take_lines(r, path, n);
-  if (e < 0) ni_run_fail(r, e, "%.200s: %s", path, strerror(-e)); /* the first text stays */
-  return e;
+  return e < 0 ? ni_run_fail(r, e, "%.200s: %s", path, strerror(-e)) : e; /* the first text stays */
 }
 
 struct shape {                 /* what one communicator looks like */

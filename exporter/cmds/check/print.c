@@ -1,39 +1,19 @@
-/*
- * nccl-inspector check: the command line of it.
- */
-#include <errno.h>
+/* What check says of an account: text, or JSON. */
+#include "print.h"
+
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
-#include "exporter/cli/command.h"
-#include "exporter/index/atlas.h"
-#include "exporter/input/scan_files.h"
 #include "exporter/model/ledger/judge.h"
 #include "format/apart.h"
 #include "format/line_tables.h"
 #include "format/names.h"
-
-struct check {
-  struct ni_inputs inputs;
-  struct ni_files files;
-  struct ni_runs runs;
-  struct ni_expect {
-    char *func;
-    uint64_t count;
-  } *expect;
-  size_t n_expect, cap_expect;
-  bool json, quiet, all;
-  struct ni_atlas_options index;
-  struct ni_progress progress;
-  struct ni_ledger ledger;
-};
 
 enum { ROWS_MAX = 40 };
 
@@ -150,7 +130,7 @@ static void print_tally(const char *title, const struct ni_tally *t) {
   ni_say(stdout, "\n");
 }
 
-static void print_verdict(const struct ni_ledger *c) {
+void ni_check_verdict(const struct ni_ledger *c) {
   bool complete = ni_ledger_complete(c);
   ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
   const char *between = "";
@@ -211,12 +191,7 @@ static size_t count_hosts(const struct ni_ledger *c) {
   return hosts;
 }
 
-static void print(const struct check *check) {
-  const struct ni_ledger *c = &check->ledger;
-  if (check->quiet) {
-    print_verdict(c);
-    return;
-  }
+void ni_check_print(const struct ni_ledger *c, bool all) {
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
   ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", (size_t)c->files,
@@ -238,7 +213,7 @@ static void print(const struct check *check) {
                      "so it hands out stamps\n            of earlier work; such times are not used. "
                      "NCCL 2.31 counts alike (docs/format.md).\n");
   print_tally("strays", &c->strays);
-  print_table(c, check->all);
+  print_table(c, all);
   if (c->bad_lines) {
     ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
@@ -257,7 +232,7 @@ static void print(const struct check *check) {
     if (p->places > NI_LEDGER_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_LEDGER_WHERES,
                                              ni_plural(p->places - NI_LEDGER_WHERES, "place", "places"));
   }
-  print_verdict(c);
+  ni_check_verdict(c);
 }
 
 static void json_tally(struct ni_json *j, const char *key, const struct ni_tally *t) {
@@ -303,7 +278,7 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_le
   ni_json_end_array(j);
 }
 
-static void print_json(const struct check *check) {
+void ni_check_json(const struct ni_ledger *c) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_ledger, files), NI_JSON(ni_ledger, file_bytes), NI_JSON(ni_ledger, text_bytes),
       NI_JSON_AS(ni_ledger, n_processes, "processes"), NI_JSON(ni_ledger, lines), NI_JSON(ni_ledger, operations),
@@ -313,7 +288,6 @@ static void print_json(const struct check *check) {
       NI_JSON_AS(ni_ledger_series, path, "file"), NI_JSON(ni_ledger_series, host), NI_JSON(ni_ledger_series, samples),
       NI_JSON(ni_ledger_series, sweeps), NI_JSON(ni_ledger_series, missed), NI_JSON(ni_ledger_series, counters),
       NI_JSON(ni_ledger_series, interval_ns)};
-  const struct ni_ledger *c = &check->ledger;
   struct ni_json json, *j = &json;
   ni_json_open(j, stdout, "nccl-inspector-check-1");
   ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
@@ -340,94 +314,4 @@ static void print_json(const struct check *check) {
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);
   ni_json_close(j);
-}
-
-/* "name=count" */
-static int expect(const struct ni_opt *o, void *into, const char *arg) {
-  struct check *c = into;
-  const char *eq = strrchr(arg, '=');
-  char *end;
-  (void)o;
-  if (!eq || eq == arg || eq[1] < '0' || eq[1] > '9') return -EINVAL;
-  errno = 0;
-  unsigned long long n = strtoull(eq + 1, &end, 10);
-  if (errno || *end) return -EINVAL;
-  if (!ni_array_room(c->expect, c->n_expect, c->cap_expect)) return -ENOMEM;
-  c->expect[c->n_expect] = (struct ni_expect){strndup(arg, (size_t)(eq - arg)), n};
-  return c->expect[c->n_expect].func ? (void)c->n_expect++, 0 : -ENOMEM;
-}
-
-const struct ni_command ni_check_command = {
-    .name = "check", .need = NI_NEED_AFTER, .purpose = "are these logs complete and sound? losses by cause, a verdict",
-    .about = "Are these logs complete and sound? Totals, losses by cause, and a verdict.", .run = ni_check_run,
-    .opt = (const struct ni_opt[]){
-        NI_ROWS_LOGS(struct check, 1),
-        NI_ROWS_INDEX(struct check),
-        {"expect", 0, NI_OPT_TAKE, "FUNC=N", "Exactly N operations of FUNC in the whole input; repeatable", .take = expect,
-         .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
-        {"partial", 0, NI_OPT_FLAG, NULL, "The input holds some of the ranks only: do not ask for the others",
-         NI_INTO(struct check, ledger.partial)},
-        NI_ROW_JSON(struct check, "check"),
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "The verdict line only", NI_INTO(struct check, quiet)},
-        {"all", 0, NI_OPT_FLAG, NULL, "All communicators in the table, however many", NI_INTO(struct check, all)},
-        {0}},
-    .more = "The last line is COMPLETE or INCOMPLETE: what, how many and where.",
-    .exits = {{"0", "complete"}, {"1", "could not run"}, {"2", "incomplete"}},
-    .examples = {{"logs/", "the logs of a job: is everything there?"},
-                 {"--quiet --expect AllReduce=40000 logs/", "one line for a script; so many must be there"},
-                 {"--partial 'logs/node-17-*'", "the logs of one node"}}};
-
-static void judge_expect(struct check *c) {
-  const struct ni_tally *t = &c->ledger.funcs;
-  for (size_t i = 0; i < c->n_expect; i++) {
-    uint64_t have = 0, want = c->expect[i].count;
-    for (size_t k = 0; k < t->n; k++)
-      if (strcmp(t->item[k].name, c->expect[i].func) == 0) have = t->item[k].count;
-    if (have != want)
-      ni_ledger_problem(&c->ledger, NI_PROBLEM_EXPECT, have > want ? have - want : want - have, "%s: %" PRIu64 " of %" PRIu64,
-                        c->expect[i].func, have, want);
-  }
-}
-
-static const struct ni_atlas_options *index_options; /* of the command line */
-
-static int read_here(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) {
-  (void)in;
-  struct ni_atlas *atlas;
-  int e = ni_atlas_open(&atlas, "nccl-inspector check", files, index_options, false);
-  if (e == 0) e = ni_atlas_read_ledger(atlas, c, files, ni_scan_jobs(), progress);
-  ni_atlas_close(atlas, e == 0, NULL);
-  return e;
-}
-
-int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) = read_here;
-
-int ni_check_run(int argc, char **argv) {
-  struct check c = {.progress = NI_PROGRESS_INIT};
-  int done, code = ni_words_parse(&ni_check_command, argc, argv, &c, &done), e;
-  if (done) goto out;
-  code = NI_EXIT_COULD_NOT_RUN;
-  e = ni_inputs_find(&c.inputs, argv[0], &c.files, &c.runs);
-  if (e == -ENOENT) goto out;
-  if (e == 0) ni_ledger_runs(&c.ledger, &c.runs, &c.files);
-  c.progress.mode = ni_inputs_progress(&c.inputs, c.quiet);
-  index_options = &c.index;
-  if (e == 0) e = ni_check_work(&c.ledger, &c.files, &c.inputs, &c.progress);
-  if (e == 0) e = ni_ledger_judge(&c.ledger);
-  if (e < 0) {
-    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
-    goto out;
-  }
-  judge_expect(&c);
-  if (c.json) print_json(&c);
-  else print(&c);
-  code = ni_ledger_complete(&c.ledger) ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
-out:
-  for (size_t i = 0; i < c.n_expect; i++) free(c.expect[i].func);
-  free(c.expect);
-  ni_ledger_free(&c.ledger);
-  ni_files_free(&c.files);
-  ni_runs_free(&c.runs);
-  ni_inputs_free(&c.inputs);
-  return code;
 }

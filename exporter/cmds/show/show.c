@@ -1,0 +1,190 @@
+/*
+ * nccl-inspector show: one operation, as all its ranks have it.
+ *
+ *   parts of the logs that can hold it (atlas.h) ─▶ rows, one a record ─▶ sorted by operation and rank ─▶ text or JSON
+ *
+ * Who came last is told by times on the GPU alone: all ranks end together, so the last one to come has the shortest kernel. That
+ * needs no common clock; starts of several hosts are as their clocks have them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/order.h"
+#include "exporter/cli/command.h"
+#include "exporter/model/ledger/take.h"
+#include "show.h"
+
+enum { ROWS_MAX = 1 << 20 }; /* of all operations asked for */
+
+/* What a part is: its rows, and its lines in the account, for the index. */
+struct part {
+  struct ni_show_rows rows;
+  struct ni_ledger *ledger;
+  const struct ni_atlas_wants *wants;
+  const struct ni_file *file;
+};
+
+static void cut(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
+
+static int take_operation(struct part *x, const struct ni_line *l) {
+  const struct ni_record *o = &l->op;
+  const struct ni_atlas_wants *w = x->wants;
+  if (!ni_atlas_wants_context(w, &l->ident, &l->meta) || (w->coll->n && !ni_words_have_func(w->coll, o->func)) ||
+      !ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
+    return 0;
+  if (x->rows.n >= ROWS_MAX) return -E2BIG;
+  if (!ni_array_room(x->rows.item, x->rows.n, x->rows.cap)) return -ENOMEM;
+  struct ni_show_row *r = &x->rows.item[x->rows.n++];
+  *r = (struct ni_show_row){.hash = l->ident.comm_hash, .sn = o->sn, .bytes = o->msg_bytes, .exec_ns = ni_exec_ns(o), .start_ns = ni_start_ns(l),
+                    .pid = l->meta.pid, .run = x->file->run, .rank = l->ident.rank, .n_ranks = l->ident.n_ranks, .peer = o->root,
+                    .p2p = l->is_p2p, .graph = o->graph, .timing = (uint8_t)o->timing};
+  cut(r->func, sizeof r->func, o->func);
+  cut(r->comm, sizeof r->comm, l->ident.comm_name);
+  cut(r->host, sizeof r->host, l->meta.hostname);
+  cut(r->algo, sizeof r->algo, o->algo);
+  cut(r->proto, sizeof r->proto, o->proto);
+  return 0;
+}
+
+static int take(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct part *x = arg;
+  int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
+  return e == 0 && l->kind == NI_LINE_OP ? take_operation(x, l) : e;
+}
+
+static int fault(void *arg, const struct ni_fault *f) {
+  struct part *x = arg;
+  return x->ledger ? ni_ledger_fault(x->ledger, f) : 0;
+}
+
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+  struct ni_show *s = arg;
+  struct part *x = *result = calloc(1, sizeof *x);
+  struct ni_scan_end end;
+  if (!x) return -ENOMEM;
+  x->wants = &s->wants;
+  x->file = p->file;
+  enum ni_atlas_mode mode = ni_atlas_mode(s->atlas, p);
+  if (mode == NI_ATLAS_ACCOUNT) {
+    x->ledger = ni_atlas_account(s->atlas, p);
+    return 0;
+  }
+  if (mode != NI_ATLAS_GRANULES) {
+    if (!(x->ledger = calloc(1, sizeof *x->ledger))) return -ENOMEM;
+    ni_ledger_begin(x->ledger, p->file, p->part == 0);
+    to->granules = ni_atlas_begin(s->atlas, p, x->ledger);
+  }
+  to->arg = x;
+  to->take = take;
+  to->fault = fault;
+  int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
+  if (x->ledger) ni_ledger_end(x->ledger, &end);
+  return e;
+}
+
+static void drop(void *arg, void *part) {
+  struct part *x = part;
+  (void)arg;
+  if (x->ledger) ni_ledgers_drop(NULL, x->ledger);
+  free(x->rows.item);
+  free(x);
+}
+
+static int merge(void *arg, const struct ni_scan_part *p, void *part) {
+  struct ni_show *s = arg;
+  struct part *x = part;
+  int e = x->ledger ? ni_ledgers_merge(&s->ledgers, p->file_no, x->ledger) : 0;
+  x->ledger = NULL;
+  for (size_t i = 0; e == 0 && i < x->rows.n; i++) {
+    if (s->rows.n >= ROWS_MAX) e = -E2BIG;
+    else if (!ni_array_room(s->rows.item, s->rows.n, s->rows.cap)) e = -ENOMEM;
+    else s->rows.item[s->rows.n++] = x->rows.item[i];
+  }
+  drop(NULL, x);
+  return e;
+}
+
+static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(&((struct ni_show *)arg)->ledgers, file_no); }
+
+static int by_rank(const void *a, const void *b) {
+  const struct ni_show_row *x = a, *y = b;
+  int k = ni_show_by_operation(x, y);
+  if (k == 0) k = NI_BY(x, y, rank, start_ns, pid, exec_ns);
+  return k ? k : strcmp(x->host, y->host);
+}
+
+static int read_all(struct ni_show *s) {
+  struct ni_ledger ledger = {0};
+  struct ni_scan_plan plan = {0};
+  const struct ni_filters *f = &s->filter;
+  s->wants = (struct ni_atlas_wants){.since_us = INT64_MIN, .until_us = INT64_MAX, .comm = &f->comm, .host = &f->host,
+                                     .coll = &f->coll, .rank = &f->rank, .sn = &f->sn, .size = &f->size, .records = true};
+  int e = ni_atlas_open(&s->atlas, "nccl-inspector show", &s->files, &s->index, false);
+  if (e == 0) e = ni_ledgers_init(&s->ledgers, &ledger, &s->files);
+  s->ledgers.mapped = s->atlas ? ni_atlas_mapped : NULL;
+  s->ledgers.arg = s->atlas;
+  if (e == 0) e = ni_atlas_plan(s->atlas, &plan, &s->files, ni_scan_jobs(), &s->wants);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = ni_scan_jobs(), .progress = &s->progress, .arg = s, .part = read_part,
+                                             .merge = merge, .file_done = file_done, .drop = drop});
+  ni_atlas_close(s->atlas, e == 0, NULL);
+  ni_scan_plan_free(&plan);
+  ni_ledgers_free(&s->ledgers);
+  ni_ledger_free(&ledger);
+  if (e == 0 && s->rows.n > 1) qsort(s->rows.item, s->rows.n, sizeof *s->rows.item, by_rank);
+  return e;
+}
+
+static const char *refuse(void *into) {
+  const struct ni_show *s = into;
+  if (!s->filter.comm.n) return "which operation? give --comm NAME --sn N; nccl-inspector check says which communicators there are";
+  return !s->filter.sn.n ? "which operation of that communicator? give its number with --sn N" : NULL;
+}
+
+const struct ni_command ni_show_command = {
+    .name = "show", .need = NI_NEED_AFTER, .purpose = "one operation: all ranks, their times, who came last",
+    .about = "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that time.", .refuse = refuse,
+    .run = ni_show_run,
+    .opt = (const struct ni_opt[]){
+        NI_ROWS_LOGS(struct ni_show, 1),
+        {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Of these communicators, by hash (0x...) or name", NI_INTO(struct ni_show, filter.comm),
+         .want = "names or hashes (0x...)"},
+        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "The operations of these sequence numbers", NI_INTO(struct ni_show, filter.sn),
+         .want = "numbers and ranges, such as 40-49,60"},
+        {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(struct ni_show, filter.coll),
+         .want = "names, such as AllReduce,Send"},
+        {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct ni_show, filter.rank)},
+        NI_ROWS_INDEX(struct ni_show),
+        NI_ROW_JSON(struct ni_show, "show"),
+        {0}},
+    .exits = {{"0", "shown"}, {"1", "could not run, or there is no such operation"}},
+    .examples = {{"--comm dp0 --sn 4711 logs/", "that operation, rank by rank"},
+                 {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"}}};
+
+int ni_show_run(int argc, char **argv) {
+  struct ni_show s = {.progress = NI_PROGRESS_INIT};
+  int done, code = ni_words_parse(&ni_show_command, argc, argv, &s, &done), e;
+  if (done) goto out;
+  code = NI_EXIT_COULD_NOT_RUN;
+  e = ni_inputs_find(&s.inputs, argv[0], &s.files, &s.runs);
+  if (e == -ENOENT) goto out;
+  ni_inputs_unreadable(argv[0], &s.files);
+  s.progress.mode = ni_inputs_progress(&s.inputs, s.json);
+  if (e == 0) e = read_all(&s);
+  if (e == 0) ni_filters_say_unmet(&s.filter, argv[0]);
+  if (e == 0) e = ni_show_say(&s);
+  if (e == -E2BIG) ni_say(stderr, "%s: more than %d records: ask for fewer numbers with --sn, or for one function with --coll\n", argv[0], ROWS_MAX);
+  else if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
+  else if (s.rows.n == 0)
+    ni_say(stderr, "%s: there is no such operation in these logs; one that never finished is told by nccl-inspector hang\n", argv[0]);
+  else code = NI_EXIT_FINE;
+out:
+  free(s.rows.item);
+  ni_files_free(&s.files);
+  ni_runs_free(&s.runs);
+  ni_inputs_free(&s.inputs);
+  ni_filters_free(&s.filter);
+  return code;
+}

@@ -7,7 +7,7 @@
 
 #include "exporter/cli/command.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/model/timeline/align.h"
+#include "exporter/model/timeline/choose.h"
 #include "exporter/model/timeline/scan.h"
 #include "exporter/model/timeline/with.h"
 #include "exporter/output/timeline/emit.h"
@@ -33,6 +33,7 @@ const struct ni_command ni_trace_command = {
         {"no-flows", 0, NI_OPT_FLAG, NULL, "No arrows", IN(no_flows)},
         {"memory", 0, NI_OPT_SIZE, "SIZE", "Sort in about so much memory, put the rest into a temporary file beside the output",
          IN(memory_bytes), .def = "64M", .min = 1 << 20},
+        NI_ROWS_INDEX(struct ni_tr_options),
         {"json", 0, NI_OPT_FLAG, NULL, "What was done as JSON (schema nccl-inspector-trace-1) instead of text", IN(json)},
         {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals only", IN(quiet)},
         {0}},
@@ -67,11 +68,20 @@ static void resolve_times(struct ni_tr *r) {
   r->until_ns = until == INT64_MAX ? INT64_MAX : until * 1000;
 }
 
+/* Accounts and maps of all logs: those that no index knows are read, in all threads. */
+static int know(struct ni_tr *r) {
+  r->opt.index.maps = true;
+  int e = ni_atlas_open(&r->atlas, "nccl-inspector trace", &r->files, &r->opt.index, false);
+  if (e == 0) e = ni_atlas_read_ledger(r->atlas, &r->ledger, &r->files, ni_scan_jobs(), &r->progress);
+  return e < 0 ? e : ni_tr_choose_begin(r);
+}
+
 static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   r->store = store;
   int e = ni_sort_new(&r->sort, store, r->opt.memory_bytes, ni_tr_by_time, NULL);
   if (e == 0) e = ni_names_init(&r->names);
   if (e == 0) e = ni_tr_with_find(r);
+  if (e == 0 && ni_tr_choosing(&r->opt)) e = know(r);
   if (e == 0) e = ni_tr_scan(r);
   if (e < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
   if (r->count.operations == 0 && r->n_processes == 0)
@@ -79,7 +89,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
                       ni_plural(r->files.n, "", "s"));
   resolve_times(r);
   if (r->since_ns > r->until_ns) return ni_tr_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
-  e = ni_tr_align(r);
+  e = ni_tr_clocks(r);
   if (e == 0) e = ni_tr_with_scan(r);
   if (e == 0) e = ni_tr_emit(r);
   /* The lives of communicators alone are no answer to who asked for certain functions. */
@@ -97,6 +107,8 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
 static void run_free(struct ni_tr *r) {
   ni_sort_free(r->sort);
   ni_tr_tracks_free(r);
+  ni_atlas_close(r->atlas, r->log != NULL, NULL);
+  ni_tr_choose_free(r);
   ni_tr_free(r);
   ni_files_free(&r->files);
   ni_runs_free(&r->runs);

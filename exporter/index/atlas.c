@@ -41,7 +41,7 @@ static int find_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
   *f = (struct ni_atlas_folder){.path = n ? strndup(path, n) : strdup(".")};
   *out = (uint32_t)a->n_folders++;
   if (!f->path) return -ENOMEM;
-  if (a->opt.reindex) return 0;
+  if (a->opt.reindex || a->opt.off) return 0;
   load_shelf(a, f, NI_SHELF_NEAR);
   load_shelf(a, f, NI_SHELF_CACHE);
   return 0;
@@ -125,14 +125,14 @@ int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files 
   struct ni_atlas *a = *out = NULL;
   uint64_t bytes = 0;
   for (size_t i = 0; i < files->n; i++) bytes += files->file[i].bytes;
-  if (o->off || files->n == 0) return 0;
+  if ((o->off && !o->maps) || files->n == 0) return 0;
   a = calloc(1, sizeof *a);
   if (!a || !(a->file = calloc(files->n, sizeof *a->file))) {
     free(a);
     return -ENOMEM;
   }
   *a = (struct ni_atlas){.who = who, .files = files, .opt = *o, .file = a->file,
-                         .build = always || o->reindex || o->dir || bytes >= NI_ATLAS_LEAST};
+                         .build = !o->off && (always || o->reindex || o->dir || bytes >= NI_ATLAS_LEAST)};
   uint32_t *folder = calloc(files->n, sizeof *folder);
   int e = folder ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < files->n; i++) e = find_folder(a, files->file[i].path, &folder[i]);

@@ -55,6 +55,7 @@ struct ni_atlas_options {
   const char *dir; /* --index-dir: NULL: beside the logs, or the cache */
   const char *name; /* NULL: of maps and accounts; else of something else */
   bool off, reindex;
+  bool maps;       /* set by the command: ni_atlas_log_map() will be asked; with `off`, too, and then nothing is written */
 };
 
 struct ni_atlas;
@@ -104,6 +105,10 @@ struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part
 void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *of_file);
 /* The earliest and the latest time of a fresh log's operations. false: its lines must be asked. */
 bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us);
+/* After ni_atlas_read_ledger(), with opt.maps: the map of a log as the index has it or would have it; NULL: read it whole. Main thread. */
+const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file_no);
+/* The granule still has the bytes that the map knows. *fd -1: not open yet; the caller's to close. */
+bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x);
 /* The context is wanted by w; the filters remember that they were asked. */
 bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *ident, const struct ni_meta *meta);
 

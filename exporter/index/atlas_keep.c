@@ -72,6 +72,12 @@ void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, s
   f->made = !f->new_map.bad;
   f->may_grow = !g->odd;
   f->end = g->end;
+  if (!a->opt.maps || !f->made || !(f->map = ni_granules_new(0))) return;
+  struct ni_wire back = ni_wire_load(f->new_map.bytes, f->new_map.n); /* what the next command will find */
+  ni_map_wire(&back, f->map);
+  if (ni_wire_over(&back) && ni_map_unpack(f->map) == 0) return;
+  ni_granules_free(f->map);
+  f->map = NULL;
 }
 
 /* It is what it was when it was looked at first. */

@@ -72,8 +72,7 @@ static int add_part(struct ni_scan_parts *out, size_t *cap, struct ni_range r) {
   return 0;
 }
 
-/* The granule has the bytes that the index knows. *fd -1: not open yet. */
-static bool sound(const char *path, int *fd, const struct ni_granule *x) {
+bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x) {
   uint32_t crc;
   if (*fd < 0) *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   return *fd >= 0 && ni_atlas_sum(*fd, x->at, x->bytes, &crc) == 0 && crc == x->crc;
@@ -89,7 +88,7 @@ static int add_granules(const struct ni_granules *g, const char *path, const str
     while (to < g->n && g->item[to].at - g->item[i].at < PART_BYTES && wanted_granule(g, &g->item[to], w, sort)) to++;
     const struct ni_range r = ni_granules_range(g, i, to);
     for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
-      if (!sound(path, &fd, &g->item[k])) e = -ESTALE;
+      if (!ni_atlas_sound(path, &fd, &g->item[k])) e = -ESTALE;
     if (e == 0) e = add_part(out, cap, r);
   }
   if (fd >= 0) close(fd);
@@ -123,7 +122,7 @@ static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
   size_t cap = 0;
   if (f->state == NI_ATLAS_STALE || (x->w->records && (g->odd || (g->proxy && x->w->proxies)))) return 0;
   int e = take_account(f);
-  if (e == 0 && (x->w->records || f->state == NI_ATLAS_GROWN)) e = ni_map_unpack(g);
+  if (e == 0 && (x->w->records || x->a->opt.maps || f->state == NI_ATLAS_GROWN)) e = ni_map_unpack(g);
   if (e == 0) e = add_part(out, &cap, (struct ni_range){0});
   if (e == 0 && x->w->records) e = add_granules(g, f->file->path, x->w, out, &cap);
   f->granule_parts = out->n - 1;
@@ -152,7 +151,7 @@ enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_
 
 struct ni_granules *ni_atlas_begin(struct ni_atlas *a, const struct ni_scan_part *p, struct ni_ledger *ledger) {
   struct ni_atlas_file *f = a ? file_of(a, p) : NULL;
-  if (!f || (f->known ? f->state != NI_ATLAS_GROWN : !a->build || f->state == NI_ATLAS_FRESH)) return NULL;
+  if (!f || (f->known ? f->state != NI_ATLAS_GROWN : !(a->build || a->opt.maps) || f->state == NI_ATLAS_FRESH)) return NULL;
   return ledger->granules = ni_granules_new(p->at.from);
 }
 
@@ -187,6 +186,11 @@ struct ni_granules *ni_atlas_brief(struct ni_atlas *a, size_t file_no, bool whol
   if (g && ni_granules_brief(g) == 0) return g;
   ni_granules_free(g);
   return NULL;
+}
+
+const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file_no) {
+  const struct ni_granules *g = a ? a->file[file_no].map : NULL;
+  return g && !g->odd ? g : NULL;
 }
 
 bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us) {

@@ -42,11 +42,17 @@ def tree(folder):
     return out
 
 
-USES_INDEX = ("check", "summary", "show", "hang")
+USES_INDEX = ("check", "summary", "show", "trace", "hang")
 
 
 def result(command, options, logs, index):
     args = [command] + options + (index if command in USES_INDEX else []) + [logs]
+    if command == "trace":
+        out = os.path.join(TMP, "t.json.gz")
+        if os.path.exists(out):
+            os.remove(out)
+        p = run(args + ["-o", out])
+        return p.returncode, p.stdout, p.stderr, open(out, "rb").read() if os.path.exists(out) else b""
     if command != "summary":
         p = run(args)
         return p.returncode, p.stdout, p.stderr
@@ -128,7 +134,9 @@ def query(r, big, logs):
         if r.random() < 0.2:
             o += ["--groups", GROUPS]
         return "summary", o
-    if kind < 0.65:
+    if kind < 0.7:
+        return "trace", [x for k in range(len(o)) for x in [o[k]] if not (o[k] in ("--size", "--sn") or o[k - 1] in ("--size", "--sn"))]
+    if kind < 0.75:
         return "show", ["--comm", "world", "--sn", r.choice(["1", "7-9", "300"])]
     return r.choice([("check", []), ("check", ["--json"]), ("pools", []), ("hang", ["--json"])])
 
@@ -229,7 +237,8 @@ def test_same(count, golden):
 
 
 QUERIES = [("check", []), ("summary", ["--since=+3s", "--until=+6s"]), ("summary", ["--rank", "1", "--coll", "AllReduce"]),
-           ("show", ["--comm", "world", "--sn", "2,400"])]
+           ("show", ["--comm", "world", "--sn", "2,400"]),
+           ("trace", ["--since=+3s", "--until=+6s"])]
 
 
 def all_same(what, logs, fresh=False):

@@ -282,7 +282,7 @@ int ni_tr_align(struct ni_tr *r) {
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */
   bool all = true;
   for (uint32_t i = 0; i < r->n_units; i++) all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].aligned;
-  if (e == 0 && windowed && !all) e = align(r, false);
+  if (e == 0 && windowed && !all && !r->windowed) e = align(r, false);
   ni_match_free(&r->match);
   ni_match_free(&r->messages);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

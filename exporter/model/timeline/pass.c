@@ -1,9 +1,10 @@
 /*
  * All lines of all files, in order: the files of a process as they were written (discover.h), so that what a line means can
- * depend on the lines before it.
+ * depend on the lines before it. Of a log with a map, granules that are not wanted are what their kept lines say (choose.h).
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pass.h"
 #include "exporter/base/array.h"
@@ -67,7 +68,7 @@ static int64_t find_member(struct reading *x, const struct ni_line *l) {
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct reading *x = arg;
   struct ni_tr *r = x->r;
-  int e = x->first ? ni_ledger_take(&r->ledger, l, line_no) : 0;
+  int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
   int64_t process = e < 0 ? e : find_process(x, l), member = NI_TR_NONE;
   if (process < 0) return (int)process;
   x->process = (uint32_t)process;
@@ -82,32 +83,99 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
 
 static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f); }
 
+/* What a map says of the process: what all its lines would have said. */
+static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
+  struct ni_tr_process *p = &r->process[process];
+  const struct ni_granules *g = log->map;
+  if ((int64_t)g->last_dump_us > p->last_us) p->last_us = (int64_t)g->last_dump_us;
+  p->has_api |= g->api;
+  p->has_launches |= g->launches;
+  p->has_net |= g->net;
+}
+
+/* Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their lines would have asked. */
+static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
+  const struct ni_granules *g = log->map;
+  const struct ni_granule *at = &g->item[granule];
+  const struct ni_words *coll = &x->r->opt.filter.coll;
+  for (uint32_t i = 0; i < at->n_sorts; i++) {
+    const struct ni_granule_sort *s = &g->sort[g->list[at->first_sort + i]];
+    const struct ni_line l = {.kind = NI_LINE_OP, .ident = g->context[s->context].ident, .meta = g->context[s->context].meta};
+    int64_t process = find_process(x, &l), member = 0;
+    if (process < 0) return (int)process;
+    x->process = (uint32_t)process;
+    tell_process(x->r, log, x->process);
+    if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0) return (int)member;
+    if (l.ident.comm_hash || s->kind == NI_SORT_OP) log->member[s->context] = (uint32_t)member;
+    if (s->kind == NI_SORT_OP && coll->n) (void)ni_words_have_func(coll, s->func);
+  }
+  return 0;
+}
+
+static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const char *path, size_t from, size_t n) {
+  const struct ni_granules *g = x->r->log[x->r->file].map;
+  const struct ni_range range = ni_granules_range(g, from, n);
+  struct ni_scan_end end;
+  bool sound = true;
+  int fd = -1;
+  for (size_t i = from; sound && i < g->n && g->item[i].at < range.to; i++) sound = ni_atlas_sound(path, &fd, &g->item[i]);
+  if (fd >= 0) close(fd);
+  if (!sound) return ni_tr_fail(x->r, -ESTALE, "%s: changed while it was read, or after it was indexed without a new ctime; try --reindex", path);
+  return ni_scan_file(scan, path, &range, to, &end);
+}
+
+static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_file *f) {
+  struct ni_tr_log *log = &x->r->log[x->r->file];
+  const struct ni_granules *g = log->map;
+  int e = 0;
+  for (size_t i = 0, n; e == 0 && i < g->n; i = n) {
+    n = i + 1;
+    while (!x->first && n < g->n && log->wanted[n] == log->wanted[i]) n++;
+    x->r->granule = (uint32_t)i;
+    if (!x->first && log->wanted[i]) e = read_granules(x, scan, to, f->path, i, n);
+    else e = ni_scan_kept(scan, g, i, n, to);
+    if (e == 0 && x->first) e = introduce(x, log, i);
+  }
+  if (!x->first || x->process == NI_TR_NONE || e < 0) return e;
+  log->process = x->process;
+  tell_process(x->r, log, x->process);
+  if (g->first_ns < x->r->first_ns) x->r->first_ns = g->first_ns;
+  if (g->last_ns > x->r->last_ns) x->r->last_ns = g->last_ns;
+  x->r->count.operations += g->records;
+  return 0;
+}
+
 static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct reading *x = arg;
+  const bool account = x->r->pass == NI_TR_ALL;
   struct ni_scan_end end;
   (void)result;
   x->file = p->file;
   x->process = NI_TR_NONE;
+  x->r->file = (uint32_t)p->file_no;
+  x->r->granule = NI_TR_NONE;
   to->arg = x;
   to->take = take_line;
-  if (x->first) to->fault = take_fault;
-  if (x->first) ni_ledger_begin(&x->r->ledger, p->file, true);
+  if (x->r->log && x->r->log[p->file_no].map) return read_map(x, scan, to, p->file);
+  if (account) to->fault = take_fault;
+  if (account) ni_ledger_begin(&x->r->ledger, p->file, true);
   int e = ni_scan_file(scan, p->file->path, NULL, to, &end);
-  if (x->first) ni_ledger_end(&x->r->ledger, &end);
+  if (account) ni_ledger_end(&x->r->ledger, &end);
   return e;
 }
 
-int ni_tr_pass(struct ni_tr *r, bool first,
+int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
                int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *)) {
-  struct reading x = {.r = r, .first = first, .take = take};
+  struct reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
   struct ni_scan_plan plan = {0};
-  if (first) ni_ledger_files(&r->ledger, &r->files);
-  if (first) ni_ledger_runs(&r->ledger, &r->runs, &r->files);
+  r->pass = pass;
+  if (pass == NI_TR_ALL) ni_ledger_files(&r->ledger, &r->files);
+  if (x.first) ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   else ni_who_rewind(&r->who);
   int e = ni_scan_plan(&plan, &r->files, false, 1);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &r->progress, .arg = &x, .part = read_file,
-                                             .phase = first ? "read" : "draw"});
+                                             .phase = pass == NI_TR_DRAW ? "draw" : "read"});
   ni_scan_plan_free(&plan);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;
 }

@@ -3,12 +3,15 @@
  * hosts' clocks apart.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "exporter/base/now.h"
+#include "align.h"
+#include "choose.h"
 #include "pass.h"
 #include "scan.h"
 #include "units.h"
@@ -94,31 +97,33 @@ static int match_messages(struct ni_tr *r) {
   return e < 0 ? e : got;
 }
 
-static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
+/* Before the clocks of the hosts are known: when, and who met whom. */
+static int match_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l, int64_t start, int64_t dur, enum ni_placed how) {
   const struct ni_who_member *who = &r->who.member[member];
-  int64_t start, dur;
-  enum ni_placed how = ni_place(l, &start, &dur);
-  m->records++;
-  r->count.operations++;
-  if (how == NI_NOWHERE) return 0;
   struct ni_tr_host *h = &r->host[ni_tr_host_of(r, m)];
   if (start < h->first_ns) h->first_ns = start;
   if (start + dur > h->last_ns) h->last_ns = start + dur;
-  if (start < r->first_ns) r->first_ns = start;
-  if (start > r->last_ns) r->last_ns = start;
-  for (size_t i = 0; i < m->n_open; i++)
-    if ((l->op.has & NI_HAS_REC_SN) && m->open[i].u.rec_sn == l->op.rec_sn && m->open[i].kind == l->is_p2p)
-      m->open[i].finished = true;
   if (!l->is_p2p && (how == NI_BY_ENQUEUE || !meets(&l->op, who->n_ranks))) return 0;
   struct ni_match_entry e = {.start_ns = start, .end_ns = start + dur, .member = member,
                              .stated_ns = how == NI_BY_GPU ? m->gpu_offset_ns : NI_NO_OFFSET};
-  if (l->is_p2p) return add_message(r, &l->op, &e, how == NI_BY_GPU);
+  if (l->is_p2p) return r->windowed ? 0 : add_message(r, &l->op, &e, how == NI_BY_GPU);
   return ni_match_add(&r->match, ni_match_key(who->hash, m->instance, l->op.func, l->op.sn, l->op.msg_bytes), &e);
+}
+
+static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
+  int64_t start, dur;
+  enum ni_placed how = ni_place(l, &start, &dur);
+  r->count.operations += r->pass != NI_TR_MATCH;
+  if (how == NI_NOWHERE) return 0;
+  if (r->pass != NI_TR_MATCH && start < r->first_ns) r->first_ns = start;
+  if (r->pass != NI_TR_MATCH && start > r->last_ns) r->last_ns = start;
+  return r->pass == NI_TR_WHO ? 0 : match_operation(r, m, member, l, start, dur, how);
 }
 
 static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_clock_line *k) {
   if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_time_of_a_job(k->gpu_offset_at_ns)) return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
+  if (r->pass == NI_TR_MATCH) return 0;
   if (!ni_array_room(r->point, r->n_points, r->cap_points)) return -ENOMEM;
   r->point[r->n_points++] = (struct ni_tr_clock_point){member, k->gpu_offset_at_ns, k->gpu_offset_ns};
   return 0;
@@ -126,7 +131,7 @@ static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, 
 
 static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
   struct ni_tr_gap x = {.from = g->rec_sn_from, .to = g->rec_sn_to, .count = g->count, .kind = ni_kind_from_name(g->kind),
-                        .after_ns = NI_TR_NO_TIME, .before_ns = NI_TR_NO_TIME, .told_us = told_us};
+                        .after_ns = NI_TR_NO_TIME, .before_ns = NI_TR_NO_TIME, .told_us = told_us, .file = r->file, .granule = r->granule};
   int e = ni_name(&r->names, &r->cache, g->cause, &x.cause);
   if (e < 0) return e;
   if (!ni_array_room(m->gap, m->n_gaps, m->cap_gaps)) return -ENOMEM;
@@ -142,7 +147,7 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
   struct ni_tr_open *x = NULL;
   for (size_t i = 0; i < m->n_open && !x; i++)
     if (m->open[i].u.rec_sn == u->rec_sn && m->open[i].kind == kind) x = &m->open[i];
-  if (x && (x->told_us > told_us || x->finished)) return 0;
+  if (x && x->told_us > told_us) return 0;
   if (!x && m->n_open == OPEN_MAX) {
     r->count.open_lost++;
     return 0;
@@ -158,17 +163,6 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
   return e;
 }
 
-/* What the settings left out; the newest line of a communicator counts. */
-static void take_stats(struct ni_tr_member *m, const struct ni_stats_line *s, int64_t told_us) {
-  if (!s->has_accounting || told_us < m->stats_us) return;
-  m->stats_us = told_us;
-  m->filtered = m->sampled = 0;
-  for (int k = 0; k < NI_KIND_COUNT; k++) {
-    m->filtered += s->kind[k].filtered_by.total;
-    m->sampled += ni_by_count(&s->kind[k].filtered_by, "sampled");
-  }
-}
-
 /* Lists of kinds name coll where they are no name of a list. Then NCCL does not tell of P2P, and nobody counts it. */
 static bool without_p2p(const char *events) {
   size_t n = events ? strlen(events) : 0;
@@ -179,6 +173,7 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   if (w->dump_us > p->last_us) p->last_us = w->dump_us;
+  if (r->pass == NI_TR_MATCH && l->kind != NI_LINE_OP && l->kind != NI_LINE_CLOCK) return 0;
   switch (l->kind) {
     case NI_LINE_PROCESS:
       p->has_lines = true;
@@ -198,29 +193,92 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_IN_FLIGHT: return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
     case NI_LINE_DUMP_STATS:
       p->final |= l->stats.has_accounting && l->stats.final && !m;
-      if (m) take_stats(m, &l->stats, w->dump_us);
       return 0;
     case NI_LINE_CONTROL: p->p2p_changed |= without_p2p(l->control.events); return 0;
     case NI_LINE_API: p->has_api = true; return 0;
     case NI_LINE_LAUNCH: p->has_launches = true; return 0;
     case NI_LINE_PROXY: p->has_net |= l->proxy.start_ns != 0; return 0;
-    case NI_LINE_UNKNOWN: r->count.unknown_lines++; return 0;
     default: return 0;
   }
+}
+
+static bool same_member(const struct ni_who_member *a, const struct ni_who_process *p, const struct ni_ledger_member *m) {
+  const struct ni_who_member *b = m->who;
+  const struct ni_who_process *q = m->process->who;
+  return a->hash == b->hash && a->rank == b->rank && a->n_ranks == b->n_ranks && a->init_ns == b->init_ns && p->pid == q->pid &&
+         p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
+}
+
+/* A record of an operation that was open came after all: the account has its number. */
+static void find_finished(struct ni_tr *r) {
+  for (uint32_t i = 0; i < r->n_members; i++) {
+    struct ni_tr_member *m = &r->member[i];
+    const struct ni_who_member *who = &r->who.member[i];
+    for (size_t k = 0; m->n_open && k < r->ledger.n_members; k++) {
+      const struct ni_ledger_member *x = r->ledger.member[k];
+      for (size_t o = 0; same_member(who, &r->who.process[who->process], x) && o < m->n_open; o++) {
+        const struct ni_seq_set *there = &x->kind[m->open[o].kind].rec_sn;
+        m->open[o].finished |= m->open[o].u.rec_sn < there->floor || ni_seq_set_has(there, m->open[o].u.rec_sn);
+      }
+    }
+  }
+}
+
+/* What is said of the whole run. */
+static int settle(struct ni_tr *r) {
+  int e = ni_tr_settle(r);
+  if (e == 0) e = ni_ledger_judge(&r->ledger);
+  if (e < 0) return e;
+  find_finished(r);
+  for (size_t i = 0; i < r->ledger.n_members; i++)
+    for (int k = 0; k < NI_KIND_COUNT; k++) {
+      r->count.filtered += r->ledger.member[i]->kind[k].filtered;
+      r->count.sampled += r->ledger.member[i]->kind[k].sampled;
+    }
+  const struct ni_tally *unknown = &r->ledger.unknown_kinds;
+  r->count.unknown_lines = unknown->other;
+  for (size_t i = 0; i < unknown->n; i++) r->count.unknown_lines += unknown->item[i].count;
+  return 0;
 }
 
 int ni_tr_scan(struct ni_tr *r) {
   r->first_ns = INT64_MAX;
   r->last_ns = INT64_MIN;
+  int e = r->log ? 0 : ni_match_init(&r->match);
+  if (e == 0) e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, take);
+  if (e == 0 && !r->log) e = match_messages(r);
+  return e < 0 ? e : settle(r);
+}
+
+static int match(struct ni_tr *r, bool windowed) {
+  r->windowed = windowed;
+  ni_tr_choose(r, NI_TR_MATCH);
+  for (uint32_t i = 0; i < r->n_members; i++) r->member[i].gpu_offset_ns = NI_NO_OFFSET;
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    r->host[i].first_ns = INT64_MAX;
+    r->host[i].last_ns = INT64_MIN;
+  }
   int e = ni_match_init(&r->match);
-  if (e == 0) e = ni_tr_pass(r, true, take);
-  if (e == 0) e = match_messages(r);
-  if (e == 0) e = ni_tr_settle(r);
-  if (e == 0)
-    for (uint32_t i = 0; i < r->n_members; i++) {
-      r->count.filtered += r->member[i].filtered;
-      r->count.sampled += r->member[i].sampled;
-    }
-  if (e == 0) e = ni_ledger_judge(&r->ledger);
+  if (e == 0) e = ni_tr_pass(r, NI_TR_MATCH, take);
+  return e < 0 || windowed ? e : match_messages(r);
+}
+
+/* All hosts that are shown have a clock, within what was read for it. */
+static bool clocks_known(const struct ni_tr *r) {
+  for (uint32_t i = 0; i < r->n_units; i++) {
+    const struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
+    if (!r->unit[i].shown) continue;
+    const int64_t at[] = {r->since_ns == INT64_MIN ? r->first_ns : r->since_ns, r->until_ns == INT64_MAX ? r->last_ns : r->until_ns};
+    for (int k = 0; k < 2; k++)
+      if (!h->aligned || fabs(h->offset_ns + h->drift * (double)(at[k] - r->epoch_ns)) > (double)NI_TR_CLOCK_NS) return false;
+  }
+  return true;
+}
+
+int ni_tr_clocks(struct ni_tr *r) {
+  const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
+  int e = r->log ? match(r, windowed) : 0;
+  if (e == 0) e = ni_tr_align(r);
+  if (e == 0 && r->log && windowed && !clocks_known(r) && (e = match(r, false)) == 0) e = ni_tr_align(r);
   return e;
 }

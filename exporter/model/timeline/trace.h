@@ -4,6 +4,7 @@
  * Phases, one thread: scan (first pass over all lines, the files in order: who is there, which collectives several hosts
  * ran, what was lost) -> align (a clock for each host, gpu_clock.h and line_fit.h) -> emit (second pass: every line
  * to events in aligned time, into the external sort) -> write (events in order of time onto tracks, as JSON, compressed).
+ * With filters the passes read those granules of the logs that can hold what is asked for (choose.h).
  *
  * What exists once: hosts (a clock each), processes, units (one GPU of a process: what the timeline calls a rank) and
  * members (one rank of one communicator). Who a process or a member is, `who` knows (model/who/who.h); what the timeline knows
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exporter/index/atlas.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
@@ -44,6 +46,7 @@ struct ni_tr_options {
   uint64_t memory_bytes;
   struct ni_inputs with;       /* [RANK=]FILE or folder */
   bool json, quiet, no_flows;
+  struct ni_atlas_options index;
 };
 
 /*
@@ -100,6 +103,8 @@ struct ni_tr_gap {
   uint8_t kind;
   int64_t after_ns, before_ns; /* aligned; NI_TR_NO_TIME: no record on that side */
   int64_t told_us;             /* dump time of the line */
+  uint32_t file, granule;      /* that hold the line; granule NI_TR_NONE: of a log that is read whole */
+  bool away;                   /* cannot touch the window, so the records around it are not read */
 };
 
 /* An operation of which a stuck, in_flight or incomplete line was seen; the newest line counts. */
@@ -121,11 +126,25 @@ struct ni_tr_member {
   size_t n_gaps, cap_gaps;
   struct ni_tr_open *open;
   size_t n_open, cap_open;
-  uint64_t records, filtered, sampled; /* filtered, sampled: by the newest accounting */
-  int64_t stats_us;
   int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
   uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
   bool shown, announced;       /* announced: its begin is drawn */
+  bool matched, drawn;         /* of a first one: operations of some instance tell clocks apart; are shown */
+};
+
+/* What a pass reads of a log (choose.h). */
+struct ni_tr_log {
+  const struct ni_granules *map; /* NULL: all of it */
+  uint32_t *member;            /* of each context of the map; NI_TR_NONE: none */
+  uint32_t process;            /* the last one of its lines */
+  bool *wanted;                /* of each granule */
+};
+
+enum ni_tr_pass {
+  NI_TR_ALL,                   /* the first one, over everything */
+  NI_TR_WHO,                   /* the first one by maps: what the lines say that are kept */
+  NI_TR_MATCH,                 /* by maps: operations that tell clocks apart */
+  NI_TR_DRAW
 };
 
 /* What is drawn and what is not: told at the end, beside what the ledger knows. */
@@ -161,7 +180,12 @@ struct ni_tr {
   struct ni_tr_options opt;
   struct ni_files files;
   struct ni_runs runs;
-  struct ni_ledger ledger;     /* by the first pass */
+  struct ni_ledger ledger;     /* by the first pass, or of the index */
+  struct ni_atlas *atlas;      /* the command's; NULL: everything is read */
+  struct ni_tr_log *log;       /* as many as files; NULL: everything is read */
+  enum ni_tr_pass pass;
+  uint32_t file, granule;      /* of the line at hand; granule NI_TR_NONE: of a log that is read whole */
+  bool windowed;               /* r->match holds what runs between --since and --until, and a bit more */
   struct ni_progress progress;
   struct ni_names names;
   struct ni_name_cache cache;

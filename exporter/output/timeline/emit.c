@@ -11,6 +11,7 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/text/amount_text.h"
+#include "exporter/model/timeline/choose.h"
 #include "emit_others.h"
 #include "emit_op.h"
 
@@ -37,7 +38,6 @@ static int times(struct ni_tr *r, const struct ni_tr_where *w, struct ni_tr_even
   if (open) {
     snprintf(text, sizeof text, "%.150s NOT FINISHED", name);
     e->category = NI_TR_C_OPEN;
-    r->count.open++;
   }
   return ni_name(&r->names, &r->cache, open ? text : name, &e->name);
 }
@@ -282,7 +282,8 @@ int ni_tr_emit(struct ni_tr *r) {
     r->member[i].gpu_offset_ns = NI_NO_OFFSET;
     ni_tr_sort_gaps(&r->member[i]);
   }
-  int e = ni_tr_pass(r, false, take);
+  if (r->log) ni_tr_choose(r, NI_TR_DRAW);
+  int e = ni_tr_pass(r, NI_TR_DRAW, take);
   if (e == 0) e = ni_tr_emit_kept(r);
   if (e == 0) e = ni_tr_emit_counters(r);
   if (e == 0) e = ni_tr_emit_with(r);

@@ -200,7 +200,6 @@ static int put_open(struct ni_tr *r, uint32_t member, const struct ni_tr_open *x
   ni_tr_i64(&e, NI_TR_K_STOPPED, u->channels_stopped);
   ni_tr_u64(&e, NI_TR_K_COMM, ni_tr_who(r, m)->hash);
   if ((err = ni_tr_put(r, &e)) < 0) return err;
-  r->count.open++;
   return put_mark(r, m->unit, e);
 }
 
@@ -223,7 +222,8 @@ int ni_tr_emit_kept(struct ni_tr *r) {
     struct ni_tr_member *m = &r->member[i];
     if (!m->shown) continue;
     join_gaps(m);
-    for (size_t k = 0; err == 0 && k < m->n_gaps; k++) err = put_gap(r, i, &m->gap[k]);
+    for (size_t k = 0; err == 0 && k < m->n_gaps; k++)
+      if (!m->gap[k].away) err = put_gap(r, i, &m->gap[k]);
     for (size_t k = 0; err == 0 && k < m->n_open; k++)
       if (!m->open[k].finished && (!r->opt.filter.coll.n || ni_words_have_func(&r->opt.filter.coll, ni_name_text(&r->names, m->open[k].func))))
         err = put_open(r, i, &m->open[k]);
@@ -310,7 +310,6 @@ static int take_kernel(struct drawn *d) {
   if (err == 0) err = describe(d->r, &d->e, d->m, d->l);
   if (err < 0) return err;
   if (d->how == NI_BY_ENQUEUE && !d->bracket_only) {
-    d->r->count.start_assumed++;
     err = ni_tr_text(d->r, &d->e, NI_TR_K_PLACED, "enqueue: the start is not known");
   } else if (d->how == NI_BY_CPU) {
     err = ni_tr_text(d->r, &d->e, NI_TR_K_PLACED, "arrival at the CPU");
@@ -369,7 +368,7 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   int64_t start, dur, better;
   enum ni_placed how = ni_place(l, &start, &dur);
   if (how == NI_NOWHERE) {
-    r->count.no_start += m->shown;
+    r->count.no_start += m->shown && r->granule == NI_TR_NONE; /* of maps: ni_tr_choose() */
     return 0;
   }
   if (how == NI_BY_GPU && m->gpu_offset_ns != NI_NO_OFFSET && ni_gpu_clock_at(&r->unit[m->unit].clock, start, &better))
@@ -383,10 +382,13 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   if (o->has & NI_HAS_REC_SN) note_gap_border(m, l->is_p2p, o->rec_sn, d.enqueue != NI_TR_NO_TIME ? d.enqueue : d.e.ts);
   if ((r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)) || !m->shown) return 0; /* every filter is asked: which words fit nothing */
   if ((err = name_of(r, l, "", &d.name)) < 0) return err;
-  r->count.shown++;
   if ((err = take_kernel(&d)) == 0) err = put_enqueue(&d);
   join_others(&d);
+  const uint64_t events = r->count.events;
   if (err == 0) err = ni_tr_put(r, &d.e);
+  const bool seen = r->count.events != events;
+  r->count.shown += seen;
+  r->count.start_assumed += seen && how == NI_BY_ENQUEUE && !d.bracket_only;
   if (err == 0 && l->trace && l->trace->has_ts) err = put_channels(r, w, m, l, d.name);
   return err;
 }

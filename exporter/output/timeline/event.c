@@ -72,6 +72,7 @@ int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   p = mempcpy(p, e->arrow, e->n_arrows * sizeof *e->arrow);
   p = mempcpy(p, e->key, e->n_args);
   r->count.events++;
+  r->count.open += e->category == NI_TR_C_OPEN && e->phase == NI_TR_SLICE;
   int err = ni_sort_add(r->sort, item, (size_t)(p - item));
   return err < 0 ? ni_tr_fail(r, err, "sorting: %s", strerror(-err)) : 0;
 }

@@ -1,5 +1,5 @@
 /*
- * libFuzzer: bytes as changes of a sound map, account and index file, whose checksums fit. What is taken must be whole enough to be
+ * libFuzzer: bytes as changes of a sound map, account, standing of hang and index file, whose checksums fit. What is taken must be whole enough to be
  * joined, merged, judged and put again; what is refused must leave nothing behind.
  */
 #include <errno.h>
@@ -9,9 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/cmds/hang/say.h"
 #include "exporter/index/map_wire.h"
 #include "exporter/index/shelf.h"
 #include "exporter/input/scan.h"
+#include "exporter/model/hang/standing.h"
+#include "exporter/model/hang/verdict.h"
 #include "exporter/model/ledger/judge.h"
 #include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/read.h"
@@ -21,7 +24,7 @@ static void need(int truth) {
   if (!truth) abort();
 }
 
-static struct ni_wire map, account;
+static struct ni_wire map, account, standing;
 static uint8_t *shelf;
 static size_t n_shelf;
 static struct ni_file file = {.path = (char *)(uintptr_t)"/logs/a.log", .run = 1};
@@ -41,6 +44,36 @@ static void write_log(const char *path) {
   need(fclose(f) == 0);
 }
 
+/* Of a log of one process, in two communicators: one goes on, one hangs. */
+static void stand(void) {
+  struct ni_hang_model m = {0};
+  struct ni_hang_reading r = {.m = &m, .process = ni_hang_process_of(&m, "h", 7, 5), .member = 1, .recovered = true};
+  m.process[0].exe = strdup("python3");
+  m.process[0].life = NI_HANG_ALIVE;
+  for (int32_t k = 0; k < 2; k++) {
+    const struct ni_ident id = {.comm_hash = 16 + (uint64_t)k, .comm_name = "dp", .rank = k, .n_ranks = 2, .nnodes = 1};
+    const int64_t at = ni_hang_member_of(&m, 0, &id, 9);
+    struct ni_hang_member *x = r.x = m.member[at];
+    struct ni_hang_op op = {.kind = NI_KIND_COLL, .func = (uint16_t)ni_hang_name(&m, "AllReduce"), .bytes = 4096, .enqueue_ns = 1000000,
+                            .datatype = (uint16_t)ni_hang_name(&m, "ncclFloat"), .root = -1, .want = -1, .started = -1, .stopped = -1,
+                            .net_peer = -1, .net_channel = -1};
+    for (op.sn = 0; op.sn < 20; op.sn++, op.enqueue_ns += 100) op.rec_sn = op.sn + op.sn / 5, need(ni_hang_finished(x, &op) == 0);
+    for (uint8_t kind = 0; kind < NI_KIND_COUNT; kind++) {
+      op.kind = kind;
+      op.rec_sn = 40u + kind;
+      op.state = NI_HANG_KERNEL;
+      op.want = op.started = 8;
+      op.root = 1 - k;
+      need(ni_hang_in_flight(x, &op) == 0);
+    }
+    x->log_ns = x->active_ns = op.enqueue_ns + 400000000000;
+    m.process[0].alive_ns = x->log_ns;
+  }
+  standing = ni_hang_standing_bytes(&r);
+  need(!standing.bad);
+  ni_hang_model_free(&m);
+}
+
 static void fill(void) {
   char path[] = "/dev/shm/fuzz_index.XXXXXX";
   struct ni_scan *scan;
@@ -57,6 +90,7 @@ static void fill(void) {
   ni_map_wire(&map, joined);
   ni_ledger_wire(&account, &c);
   need(!map.bad && !account.bad);
+  stand();
   char name[] = "a.log", why[256];
   struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
                              .account = {account.bytes, account.n, ni_crc32(0, account.bytes, account.n)}};
@@ -129,6 +163,35 @@ static void try_account(const uint8_t *bytes, size_t n) {
   ni_ledger_free(&all);
 }
 
+/* Read on, merged with another one, judged, said. */
+static void try_standing(const uint8_t *bytes, size_t n) {
+  struct ni_hang_model m = {0}, all = {0};
+  struct ni_hang_reading r = {.m = &m, .process = -1, .member = -1};
+  struct ni_hang_verdict v = {0};
+  struct ni_wire p = ni_wire_load(bytes, n), good = ni_wire_load(standing.bytes, standing.n);
+  char *text = NULL;
+  ni_hang_standing_wire(&p, &r);
+  if (!p.bad) {
+    const struct ni_hang_op op = {.kind = NI_KIND_COLL, .sn = 7, .rec_sn = 41, .root = -1};
+    struct ni_hang_model other = {0};
+    struct ni_hang_reading o = {.m = &other, .process = -1, .member = -1};
+    ni_hang_standing_wire(&good, &o);
+    need(!r.x || (ni_hang_finished(r.x, &op) == 0 && ni_hang_in_flight(r.x, &op) == 0));
+    struct ni_wire again = ni_hang_standing_bytes(&r);
+    need(!again.bad);
+    ni_wire_free(&again);
+    need(ni_hang_model_merge(&all, &m) == 0 && ni_hang_model_merge(&all, &other) == 0);
+    ni_hang_model_settle(&all);
+    need(ni_hang_judge(&v, &all, 1000000000) == 0);
+    NI_HANG_SAID(text, ni_hang_say(f, &v));
+    free(text);
+    ni_hang_verdict_free(&v);
+    ni_hang_model_free(&other);
+  }
+  ni_hang_model_free(&m);
+  ni_hang_model_free(&all);
+}
+
 static void try_shelf(uint8_t *bytes, size_t n) {
   struct ni_shelf s = {.bytes = bytes};
   uint64_t table = 0;
@@ -147,11 +210,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!n_shelf) fill();
   if (!size) return 0;
-  int what = *data % 3;
-  size_t n = what == 0 ? map.n : what == 1 ? account.n : n_shelf;
-  uint8_t *b = changed(what == 0 ? map.bytes : what == 1 ? account.bytes : shelf, &n, data + 1, size - 1);
+  int what = *data >= 160 ? 3 : *data % 3;
+  const uint8_t *const good[] = {map.bytes, account.bytes, shelf, standing.bytes};
+  size_t n = (const size_t[]){map.n, account.n, n_shelf, standing.n}[what];
+  uint8_t *b = changed(good[what], &n, data + 1, size - 1);
   if (what == 0) try_map(b, n);
   if (what == 1) try_account(b, n);
+  if (what == 3) try_standing(b, n);
   if (what == 2) try_shelf(b, n); /* frees it */
   else free(b);
   return 0;

@@ -101,7 +101,7 @@ static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_
   ni_wire_below(w, &how, 8);
   x->process_lines = how & PROCESS;
   if (!(how & ANY)) return;
-  int64_t base = x->records ? x->first_us : *before_us, begin = x->begin_ns / 1000, end = endless ? begin : (x->end_ns - 1) / 1000 + 1;
+  int64_t base = x->records ? x->first_us : *before_us, begin = x->begin_ns / 1000, end = w->load || endless ? begin : (x->end_ns - 1) / 1000 + 1;
   int64_t of_begin = (int64_t)((uint64_t)begin - (uint64_t)base);
   ni_wire_i64(w, &of_begin);
   if (w->load) begin = (int64_t)((uint64_t)base + (uint64_t)of_begin);

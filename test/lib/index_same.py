@@ -6,6 +6,7 @@
   index_same.py BIN LOGGEN TMP damage FLIPS STEP         flipped bits; cut at every STEP-th length
   index_same.py BIN LOGGEN TMP size OPS                  at most 2 % of logs with a record, or ten and their accounts, in a member; of one
   index_same.py BIN LOGGEN TMP hang [kinds] FOLDER...    hang, of logs that grow, of all kinds and of the folders
+  index_same.py BIN LOGGEN TMP hostile FOLDER            hang, with files of its index that are not as they were
   index_same.py BIN LOGGEN TMP crowd ROUNDS              eight builders and four readers at once, one killed
 """
 import os, random, re, shutil, signal, subprocess, sys, time
@@ -410,6 +411,53 @@ def test_hang(folders):
             fail("%s: what was indexed step by step is another index" % what)
 
 
+def test_hang_hostile(logs):
+    """Beside the logs: a log replaced by one of its size and mtime; the file damaged, cut, of another log; summary, which uses it, too."""
+    path = sorted(os.path.join(logs, n) for n in os.listdir(logs) if n.endswith("l"))[0]
+    file = os.path.join(logs, ".nccl-inspector-index", "hang")
+    hang = lambda *options: result("hang", ["--json"], logs, list(options))
+    time.sleep(2.1)
+    hang("--reindex")
+    st = os.stat(path)
+    with open(path, "rb") as f:
+        was = f.read()
+    with open(file, "rb") as f:
+        good = f.read()
+    with open(path, "r+b") as f: # the newest operation was another one
+        f.write(was.replace(b'"AllReduce"', b'"Broadcast"'))
+    os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns))
+    want = hang("--no-index")
+    if want == hang("--no-index", "--stuck-after", "1000000"):
+        fail("nothing hangs in %s" % logs)
+    same("replaced by as many bytes", want, hang())
+    with open(path, "r+b") as f:
+        f.write(was)
+    want = hang("--no-index")
+    r = random.Random(4)
+    for i in range(40): # its checksums do not fit
+        bad = bytearray(good[:r.randrange(len(good))] if i % 4 == 0 else good)
+        if i % 4:
+            bad[r.randrange(len(bad))] ^= 1 << r.randrange(8)
+        with open(file, "wb") as f:
+            f.write(bytes(bad))
+        same("hang's file, damaged %d" % i, want, hang(), True)
+    os.remove(file)
+    os.symlink("/dev/zero", file)
+    same("a link in its place", want, hang(), True)
+    os.remove(file)
+    run(["index", "--quiet", logs])
+    shutil.copy(os.path.join(os.path.dirname(file), "index"), file)
+    same("the other file in its place", want, hang(), True)
+    os.remove(file)
+    first = result("summary", [], logs, ["--no-index"])
+    if os.path.exists(file):
+        fail("summary --no-index leaves an index")
+    same("summary, made", first, result("summary", [], logs, ["--reindex"]))
+    if not os.path.exists(file):
+        fail("summary keeps nothing for hang")
+    same("summary, used", first, result("summary", [], logs, []))
+
+
 def test_damage(flips, step):
     logs = loggen("hurt", "--ranks", "2", "--node", "2", "--ops", "300", *OURS)
     run(["index", logs])
@@ -487,6 +535,6 @@ def test_size(ops):
 
 
 {"same": lambda: test_same(int(REST[0]), REST[1:]), "change": test_change,
- "hang": lambda: test_hang(REST), "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
+ "hang": lambda: test_hang(REST), "hostile": lambda: test_hang_hostile(REST[0]), "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
 print("%s: %d failed" % (MODE, FAILED))
 sys.exit(FAILED > 0)

@@ -15,3 +15,4 @@ done
 "$B/test/host/hanggen" "$TMP/job" 32 logs 80
 python3 test/lib/index_same.py "$B/nccl-inspector" "$B/test/host/loggen" "$TMP" hang kinds "$TMP"/AllReduce* "$TMP/job" \
   test/golden/check_ours/input test/golden/check_nvidia_v43/input
+python3 test/lib/index_same.py "$B/nccl-inspector" "$B/test/host/loggen" "$TMP" hostile "$TMP/AllReduce.AllReduce"

@@ -10,12 +10,17 @@
 #endif
 
 struct ni_inflater {
-  bool is_zlib, blocks;
+  bool is_zlib, seek;
   z_stream zs;
 #ifdef NI_HAVE_ISAL
   struct inflate_state isal;
+  uint64_t taken; /* of this member's bytes */
 #endif
 };
+
+/* isa-l tells where a block begins only while it waits for the rest of its header. So it gets the input in pieces, counted from
+ * where the member begins, and finds blocks whose header goes across the end of one: most are as long as a piece. */
+enum { PIECE = 64 };
 
 int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
   *out = NULL;
@@ -34,7 +39,6 @@ int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
   struct ni_inflater *z = calloc(1, sizeof *z);
   if (!z) return -ENOMEM;
   z->is_zlib = engine != NI_INFLATE_ISAL;
-  z->blocks = engine == NI_INFLATE_BLOCKS;
   if (z->is_zlib && inflateInit2(&z->zs, 15 + 16) != Z_OK) {
     free(z);
     return -ENOMEM;
@@ -54,6 +58,7 @@ void ni_inflater_free(struct ni_inflater *z) {
 }
 
 void ni_inflater_reset(struct ni_inflater *z) {
+  z->seek = false;
   if (z->is_zlib) {
     inflateReset2(&z->zs, 15 + 16);
     return;
@@ -61,6 +66,7 @@ void ni_inflater_reset(struct ni_inflater *z) {
 #ifdef NI_HAVE_ISAL
   isal_inflate_reset(&z->isal);
   z->isal.crc_flag = ISAL_GZIP;
+  z->taken = 0;
 #endif
 }
 
@@ -73,7 +79,7 @@ static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **i
   z->zs.next_out = *out;
   z->zs.avail_out = no;
   z->zs.msg = NULL;
-  int r = inflate(&z->zs, z->blocks ? Z_BLOCK : Z_NO_FLUSH);
+  int r = inflate(&z->zs, z->seek ? Z_BLOCK : Z_NO_FLUSH);
   *in = z->zs.next_in;
   *in_len -= ni - z->zs.avail_in;
   *out = z->zs.next_out;
@@ -98,6 +104,7 @@ static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **i
   int r = isal_inflate(s);
   *in = s->next_in;
   *in_len -= ni - s->avail_in;
+  z->taken += ni - s->avail_in;
   *out = s->next_out;
   *out_len -= no - s->avail_out;
   switch (r) {
@@ -110,22 +117,52 @@ static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **i
     default: return NI_INF_BAD_DATA;
   }
 }
+
+/* It waits for more of a header at the end of a piece. */
+static bool waits(const struct ni_inflater *z) { return z->isal.block_state == ISAL_BLOCK_HDR && z->taken % PIECE == 0; }
+
+static enum ni_inflate_result seek_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
+                                        size_t *out_len) {
+  unsigned ahead;
+  for (;;) {
+    size_t most = waits(z) && !ni_inflater_at_block(z, &ahead) ? 0 : PIECE - z->taken % PIECE; /* 0: its text first */
+    size_t n = *in_len < most ? *in_len : most, left = n, room = *out_len;
+    enum ni_inflate_result r = step_isal(z, in, &left, out, out_len);
+    *in_len -= n - left;
+    bool moved = left < n || *out_len < room;
+    if (r != NI_INF_MORE || !moved || *in_len == 0 || *out_len == 0 || ni_inflater_at_block(z, &ahead)) return r;
+  }
+}
 #endif
 
 enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
                                         size_t *out_len) {
 #ifdef NI_HAVE_ISAL
-  if (!z->is_zlib) return step_isal(z, in, in_len, out, out_len);
+  if (!z->is_zlib) return (z->seek ? seek_isal : step_isal)(z, in, in_len, out, out_len);
 #endif
   return step_zlib(z, in, in_len, out, out_len);
 }
 
-bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *bits) {
-  *bits = (unsigned)z->zs.data_type & 7;
-  return z->blocks && (z->zs.data_type & 128) && !(z->zs.data_type & 64);
+void ni_inflater_seek(struct ni_inflater *z, bool on) { z->seek = on; }
+
+bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *ahead) {
+#ifdef NI_HAVE_ISAL
+  const struct inflate_state *s = &z->isal;
+  *ahead = (unsigned)(s->tmp_in_size * 8 + s->read_in_length);
+  if (!z->is_zlib)
+    return z->seek && waits(z) && *ahead <= NI_SEEK_BITS && s->tmp_out_processed == s->tmp_out_valid && s->write_overflow_len == 0 &&
+           s->copy_overflow_length == 0;
+#endif
+  *ahead = (unsigned)z->zs.data_type & 7;
+  return z->seek && (z->zs.data_type & 128) && !(z->zs.data_type & 64);
 }
 
 size_t ni_inflater_window(struct ni_inflater *z, uint8_t window[NI_WINDOW_BYTES]) {
+#ifdef NI_HAVE_ISAL
+  size_t have = (size_t)z->isal.tmp_out_valid, most = have < NI_WINDOW_BYTES ? have : NI_WINDOW_BYTES;
+  if (!z->is_zlib) memcpy(window, z->isal.tmp_out_buffer + have - most, most);
+  if (!z->is_zlib) return most;
+#endif
   uInt n = 0;
   return inflateGetDictionary(&z->zs, window, &n) == Z_OK ? n : 0;
 }

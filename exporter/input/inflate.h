@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* BLOCKS: zlib, and each step ends where a block of deflate does, for ni_inflater_at_block(). */
-enum ni_inflate_engine { NI_INFLATE_AUTO = 0, NI_INFLATE_ISAL, NI_INFLATE_ZLIB, NI_INFLATE_BLOCKS };
+enum ni_inflate_engine { NI_INFLATE_AUTO = 0, NI_INFLATE_ISAL, NI_INFLATE_ZLIB };
 #define NI_WINDOW_BYTES 32768u /* what deflate looks back at most */
 
 enum ni_inflate_result {
@@ -38,12 +37,16 @@ enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **i
                                         size_t *out_len);
 
 /*
- * A member is entered in its middle. Engine BLOCKS, after a step: does a block end here that is not the last one? Then *bits of the
- * last byte of the input (0 to 7, its highest) are of the next block, and _window gives the text before it, at most
- * NI_WINDOW_BYTES. _enter, on any engine, before the first step: goes on there; `byte` is that last byte, the input what comes
- * behind it. NI_INF_END then comes before the member's trailer, which nobody checks. 0 or -EBADMSG.
+ * A member is entered in its middle. From _seek on, between two steps of a member, steps end where a block of deflate begins:
+ * zlib at each one, isa-l at those it can tell, which are most; where depends on the member alone, but for those that begin less
+ * than NI_SEEK_BYTES of text behind _seek. _at_block, after a step: does one begin? Then the last *ahead bits of the input are of it, at
+ * most NI_SEEK_BITS, all text before it is there, and _window gives the last of that, at most NI_WINDOW_BYTES. _enter, before the
+ * first step: goes on there; the upper `bits` of `byte` are the first of the block, the input what comes behind it. NI_INF_END then
+ * comes before the member's trailer, which nobody checks. 0 or -EBADMSG.
  */
-bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *bits);
+enum { NI_SEEK_BYTES = 72 << 10, NI_SEEK_BITS = 1024 };
+void ni_inflater_seek(struct ni_inflater *z, bool on);
+bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *ahead);
 size_t ni_inflater_window(struct ni_inflater *z, uint8_t window[NI_WINDOW_BYTES]);
 int ni_inflater_enter(struct ni_inflater *z, unsigned bits, uint8_t byte, const uint8_t *window, size_t n);
 

@@ -9,12 +9,18 @@
 #include "exporter/base/array.h"
 #include "format/line.h"
 
-/* A member with so much text is inflated by blocks; its points are NI_BORDER_TEXT apart, more than a buffer behind that. A point
- * whose line does not come within LINE_BYTES is none. */
-enum { SWITCH_BYTES = 1 << 20, LINE_BYTES = 1 << 20 };
+enum { LINE_BYTES = 1 << 20 }; /* a point whose line does not come within is none */
 
 static const char head[] = NI_LINE_HEAD;
 enum { HEAD = sizeof head - 1 };
+
+/* Of the bytes that are held all but the last ones go into the sum. */
+static void sum_held(struct ni_reader *r, size_t keep) {
+  const size_t n = r->n_held - keep;
+  r->crc = ni_crc32(r->crc, r->held, n);
+  memmove(r->held, r->held + n, keep);
+  r->n_held = keep;
+}
 
 void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
   const uint64_t from = ni_reader_at(r) - n;
@@ -25,20 +31,18 @@ void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
     bytes += again;
     n -= (size_t)again;
   }
-  if (r->holds) r->crc = ni_crc32(r->crc, &r->held, 1);
-  r->crc = ni_crc32(r->crc, bytes, n - 1);
-  r->held = bytes[n - 1];
-  r->holds = true;
+  const size_t keep = n < HELD_BYTES ? HELD_BYTES - n : 0, now = n > HELD_BYTES ? n - HELD_BYTES : 0;
+  if (r->n_held > keep) sum_held(r, keep);
+  r->crc = ni_crc32(r->crc, bytes, now);
+  memcpy(r->held + r->n_held, bytes + now, n - now);
+  r->n_held += n - now;
   r->summed_to = ni_reader_at(r);
 }
 
-/* What may be a border begins here, or with the byte that is held: what lies before has a sum of its own. */
-static void begin(struct ni_reader *r, bool with_held) {
-  if (r->holds && !with_held) {
-    r->crc = ni_crc32(r->crc, &r->held, 1);
-    r->holds = false;
-  }
-  r->maybe = (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - with_held, .crc = r->crc}};
+/* What may be a border began so many bytes before: what lies before them has a sum of its own. */
+static void begin(struct ni_reader *r, size_t before) {
+  sum_held(r, before);
+  r->maybe = (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - before, .crc = r->crc}};
   r->looked = r->maybe.text;
   r->maybe_set = true;
   r->crc = 0;
@@ -46,7 +50,7 @@ static void begin(struct ni_reader *r, bool with_held) {
 
 static void reject(struct ni_reader *r) {
   if (!r->maybe_set) return;
-  r->crc = ni_crc32_join(r->maybe.b.crc, r->crc, r->summed_to - r->holds - r->maybe.b.at);
+  r->crc = ni_crc32_join(r->maybe.b.crc, r->crc, r->summed_to - r->n_held - r->maybe.b.at);
   free(r->maybe.window);
   r->maybe.window = NULL;
   r->maybe_set = false;
@@ -85,70 +89,39 @@ static int look_for_line(struct ni_reader *r) {
   return 0;
 }
 
-/* A block of deflate ends here, after much text. */
-static int begin_point(struct ni_reader *r, unsigned bits) {
+/* A block of deflate begins so many bits before, after much text. */
+static int begin_point(struct ni_reader *r, unsigned ahead) {
   uint8_t window[NI_WINDOW_BYTES];
   uLongf n = compressBound(sizeof window);
-  begin(r, bits != 0);
+  begin(r, (ahead + 7) / 8);
   r->line_begins = r->last == '\n';
   r->point_text = r->member_text;
   r->maybe.window = malloc(n);
-  if (!r->maybe.window || compress2(r->maybe.window, &n, window, ni_inflater_window(r->blocks, window), 6) != Z_OK) return -ENOMEM;
-  r->maybe.b.entry.bits = (uint8_t)bits;
+  if (!r->maybe.window || compress2(r->maybe.window, &n, window, ni_inflater_window(r->inflater, window), 1) != Z_OK) return -ENOMEM;
+  r->maybe.b.entry.bits = (uint8_t)(ahead % 8);
   r->maybe.b.entry.n = (uint32_t)n;
   return look_for_line(r);
 }
 
+size_t ni_border_room(struct ni_reader *r, size_t room) {
+  const uint64_t from = r->point_text + NI_BORDER_TEXT - NI_SEEK_BYTES;
+  if (!r->borders || r->whole_members || r->entered_within) return room;
+  ni_inflater_seek(r->inflater, r->member_text >= from);
+  return r->member_text < from && from - r->member_text < room ? (size_t)(from - r->member_text) : room;
+}
+
 int ni_border_look(struct ni_reader *r) {
-  unsigned bits;
+  unsigned ahead;
   int e = r->borders && r->maybe_set ? look_for_line(r) : 0;
-  if (e < 0 || !r->by_blocks || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT) return e;
-  return ni_inflater_at_block(r->blocks, &bits) && (!bits || r->holds) ? begin_point(r, bits) : 0;
+  if (e < 0 || !r->borders || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT) return e;
+  return ni_inflater_at_block(r->inflater, &ahead) && (ahead + 7) / 8 <= r->n_held ? begin_point(r, ahead) : 0;
 }
 
 void ni_border_member(struct ni_reader *r) {
   reject(r);
   if (!r->borders || r->last != '\n' || ni_reader_at(r) / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP) return;
-  begin(r, false);
+  begin(r, 0);
   r->line_begins = true;
-}
-
-/* Inflates the member up to where the reader stands. The place in the file; 0: it cannot. */
-static uint64_t catch_up(struct ni_reader *r, uint8_t *in, uint8_t *out) {
-  uint64_t at = r->member_at, made = 0;
-  const uint8_t *p = in;
-  size_t n = 0;
-  unsigned bits;
-  ni_inflater_reset(r->blocks);
-  while (made < r->member_text) {
-    if (n == 0) {
-      ssize_t got = pread(r->fd, in, r->to - at < IN_BYTES ? (size_t)(r->to - at) : IN_BYTES, (off_t)at);
-      if (got <= 0) return 0;
-      p = in;
-      at += n = (size_t)got;
-    }
-    uint8_t *q = out;
-    size_t had = n, room = r->member_text - made < IN_BYTES ? (size_t)(r->member_text - made) : IN_BYTES, left = room;
-    if (ni_inflater_step(r->blocks, &p, &n, &q, &left) != NI_INF_MORE) return 0;
-    if (left == room && n == had && n > 0 && !ni_inflater_at_block(r->blocks, &bits)) return 0;
-    made += room - left;
-  }
-  return at - n;
-}
-
-void ni_border_by_blocks(struct ni_reader *r) {
-  if (!r->borders || r->whole_members || r->by_blocks || r->entered_within || r->member_text < SWITCH_BYTES || r->point_text) return;
-  uint8_t *both = malloc(2 * IN_BYTES);
-  if (!r->blocks && ni_inflater_open(&r->blocks, NI_INFLATE_BLOCKS) < 0) r->blocks = NULL;
-  uint64_t at = both && r->blocks ? catch_up(r, both, both + IN_BYTES) : 0;
-  free(both);
-  r->by_blocks = at != 0 && at <= r->summed_to;
-  if (!r->by_blocks) r->point_text = UINT64_MAX; /* not again in this member */
-  if (!r->by_blocks) return;
-  r->stats.file_bytes -= r->at - at;
-  r->at = at;
-  r->in_pos = r->in_len = 0;
-  r->end_of_file = false;
 }
 
 void ni_border_text(struct ni_reader *r, size_t to) {
@@ -188,8 +161,7 @@ bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
 bool ni_reader_rest(struct ni_reader *r, struct ni_border *out) {
   ni_border_text(r, r->end);
   reject(r);
-  if (r->holds) r->crc = ni_crc32(r->crc, &r->held, 1);
-  r->holds = false;
+  sum_held(r, 0);
   *out = (struct ni_border){.at = r->at, .crc = r->crc, .text = r->text_at + r->end};
   return r->borders && !r->stats.damages && !r->in_member && r->last == '\n';
 }

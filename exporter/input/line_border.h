@@ -2,9 +2,8 @@
  * A reader (line_reader.h) from inside: its fields, and where the file can be entered (line_border.c).
  *
  * A border of gzip is where a member begins whose text begins with a line that has a header. Within a member of much text, as NVIDIA's
- * logs are, it is where a block of deflate begins: the entry (line_split.h) then has what must be known of the text before. Such
- * a member is inflated by zlib once it has SWITCH_BYTES of text, for isa-l does not tell of blocks; from its beginning again, so that
- * borders lie where they lie whatever ranges and buffers there are. Its border's line is the first one behind the block's beginning that
+ * logs are, it is where a block of deflate begins: the entry (line_split.h) then has what must be known of the text before. Blocks
+ * are looked for (ni_inflater_seek()) from where a border may come. Its line is the first one behind the block's beginning that
  * has a header; what comes before belongs to the granule before, which ends with that text and not with a byte of the file.
  */
 #ifndef NI_LINE_BORDER_H
@@ -12,7 +11,7 @@
 
 #include "line_reader.h"
 
-enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000 };
+enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000, HELD_BYTES = NI_SEEK_BITS / 8 };
 
 struct ni_reader {
   int fd;
@@ -23,8 +22,7 @@ struct ni_reader {
   uint64_t member_at, member_text; /* where it begins; text that it has made */
   uint8_t *in;
   size_t in_pos, in_len;
-  struct ni_inflater *inflater, *blocks; /* blocks: zlib, for members of much text */
-  bool by_blocks;        /* this member */
+  struct ni_inflater *inflater;
   bool entered_within;   /* this member was: no trailer is checked */
   uint64_t skip, left;   /* with an entry: text to be dropped yet; that may come yet, or UINT64_MAX */
   char *text;
@@ -40,8 +38,8 @@ struct ni_reader {
   uint64_t entered;      /* the border before, in the file */
   uint32_t crc;          /* of the file from there on, or from maybe on */
   uint64_t summed_to;    /* gzip: byte of the file behind what is in crc, and in held */
-  uint8_t held;          /* gzip: the byte before, which a border within it would begin with */
-  bool holds;
+  uint8_t held[HELD_BYTES]; /* gzip: the bytes before, with which a border may have begun */
+  size_t n_held;
   size_t summed;         /* plain: text[0..summed) is in crc */
   struct ni_mark {
     uint64_t text;
@@ -69,7 +67,7 @@ void ni_border_text(struct ni_reader *r, size_t to);
 /* The line from pos on, of len bytes, is handed out next; of gzip where marks are left. */
 void ni_border_line(struct ni_reader *r, size_t len);
 void ni_border_free(struct ni_reader *r);
-/* This member has much text: by blocks from now on. Where that cannot be it goes on as it is. */
-void ni_border_by_blocks(struct ni_reader *r);
+/* Of a member, before a step that has room for so much text: blocks are looked for or not. How much text the step may make. */
+size_t ni_border_room(struct ni_reader *r, size_t room);
 
 #endif

@@ -85,7 +85,7 @@ static bool find_member(struct ni_reader *r) {
 /* After damage: looks for the next member, from the byte after the damaged one's first where the data was bad. */
 static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   drop_partial(r);
-  r->in_member = r->by_blocks = r->entered_within = false;
+  r->in_member = r->entered_within = false;
   if (what != NI_INF_BAD_CHECKSUM) {
     r->stats.file_bytes -= r->at - (r->member_at + 1);
     r->at = r->member_at + 1;
@@ -124,7 +124,7 @@ static void took_text(struct ni_reader *r, size_t made) {
 }
 
 static int fill_gzip(struct ni_reader *r) {
-  unsigned bits;
+  unsigned ahead;
   while (r->end < r->size && !r->end_of_text) {
     if (!r->in_member) {
       if (!find_member(r)) break;
@@ -134,19 +134,18 @@ static int fill_gzip(struct ni_reader *r) {
       r->stats.members++;
       ni_inflater_reset(r->inflater);
     }
-    ni_border_by_blocks(r);
     ni_reader_look_ahead(r, 1);
     const uint8_t *in = r->in + r->in_pos;
-    size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = r->size - r->end, out_had = out_left;
+    size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = ni_border_room(r, r->size - r->end), out_had = out_left;
     uint8_t *out = (uint8_t *)r->text + r->end;
-    enum ni_inflate_result z = ni_inflater_step(r->by_blocks ? r->blocks : r->inflater, &in, &in_left, &out, &out_left);
+    enum ni_inflate_result z = ni_inflater_step(r->inflater, &in, &in_left, &out, &out_left);
     r->in_pos = r->in_len - in_left;
     took_text(r, out_had - out_left);
     ni_border_sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
     if (ni_border_look(r) < 0) return -ENOMEM;
     if (z == NI_INF_END) {
       if (r->entered_within) r->in_pos += ni_reader_look_ahead(r, TRAILER_BYTES) < TRAILER_BYTES ? r->in_len - r->in_pos : TRAILER_BYTES;
-      r->in_member = r->by_blocks = r->entered_within = false;
+      r->in_member = r->entered_within = false;
       ni_border_member(r);
     } else if (z != NI_INF_MORE) {
       damage(r, z, r->member_at);
@@ -155,7 +154,7 @@ static int fill_gzip(struct ni_reader *r) {
       if (r->end_of_file) {
         r->stats.cut = r->end_of_text = true;
         damage(r, NI_INF_MORE, ni_reader_at(r));
-      } else if (in_had > 0 && !(r->by_blocks && ni_inflater_at_block(r->blocks, &bits))) {
+      } else if (in_had > 0 && !ni_inflater_at_block(r->inflater, &ahead)) {
         damage(r, NI_INF_BAD_DATA, ni_reader_at(r)); /* no progress with input and room: never loop on it */
         resync(r, NI_INF_BAD_DATA);
       }
@@ -322,7 +321,6 @@ void ni_reader_close(struct ni_reader *r) {
   if (!r) return;
   if (r->fd >= 0) close(r->fd);
   ni_inflater_free(r->inflater);
-  ni_inflater_free(r->blocks);
   free(r->in);
   free(r->text);
   ni_border_free(r);

@@ -101,10 +101,15 @@ struct entries {
   size_t n, cap, news;
 };
 
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
+}
+
+/* Sorted by name. */
 static bool has(const struct entries *x, const char *name) {
-  for (size_t i = 0; i < x->n; i++)
-    if (strcmp(x->item[i].name, name) == 0) return true;
-  return false;
+  size_t i;
+  ni_array_search(i, x->n, strcmp(x->item[i].name, name) < 0);
+  return i < x->n && strcmp(x->item[i].name, name) == 0;
 }
 
 static int add(struct entries *x, const struct ni_shelf_entry *e) {
@@ -139,6 +144,8 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
     e = add(x, &n);
   }
   size_t own = x->n;
+  if (!x->news) return e; /* nothing is written */
+  qsort(x->item, own, sizeof *x->item, by_name);
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; e == 0 && i < d->shelf[k].n; i++) {
       const struct ni_shelf_entry *n = &d->shelf[k].entry[i];
@@ -149,10 +156,6 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
       free(path);
     }
   return e;
-}
-
-static int by_name(const void *a, const void *b) {
-  return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
 }
 
 static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_atlas_counts *how) {

@@ -78,7 +78,7 @@ LIVE_LIBS  := -lmicrohttpd -lcurl -lncursesw -ltinfo $(if $(HAVE_RPC),-lnghttp2 
 # All of it but main(): for tests.
 LIVE_LIB   := $(if $(LIVE_BIN),$(BUILD)/liblive.a)
 
-# `summary` and `check` by all ranks of an MPI job (docs/scale.md), for whichever MPI: make mpi MPICC=mpicc.mpich MPI_BIN=file
+# `summary`, `check` and `trace` by all ranks of an MPI job (docs/scale.md), for whichever MPI: make mpi MPICC=mpicc.mpich MPI_BIN=file
 MPICC   ?= mpicc
 MPI_SRC := $(sort $(wildcard exporter/mpi/*.c))
 MPI_BIN ?= $(BUILD)/nccl-inspector-mpi

@@ -30,6 +30,9 @@
 extern int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s);
 /* How `check` reads: the account of all files; likewise. 0 or -errno. */
 extern int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress);
+/* Who reads logs that no index knows for `trace`, beside this process; NULL: nobody does. What they have not brought
+ * (ni_atlas_wire_made()), it reads itself. 0 or -errno. */
+extern int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
 /*
  * Does the work, which a signal can stop, and shows the result or says why there is none. who: the command, for messages.

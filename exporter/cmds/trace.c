@@ -13,6 +13,7 @@
 #include "exporter/output/timeline/emit.h"
 #include "exporter/output/timeline/event.h"
 #include "exporter/output/timeline/write.h"
+#include "result.h"
 #include "trace_print.h"
 
 static const char *refuse(void *into) { return ni_filters_refuse(&((struct ni_tr_options *)into)->filter); }
@@ -68,10 +69,13 @@ static void resolve_times(struct ni_tr *r) {
   r->until_ns = until == INT64_MAX ? INT64_MAX : until * 1000;
 }
 
+int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
+
 /* Accounts and maps of all logs: those that no index knows are read, in all threads. */
 static int know(struct ni_tr *r) {
   r->opt.index.maps = true;
   int e = ni_atlas_open(&r->atlas, "nccl-inspector trace", &r->files, &r->opt.index, false);
+  if (e == 0 && ni_trace_share) e = ni_trace_share(r->atlas, &r->files);
   if (e == 0) e = ni_atlas_read_ledger(r->atlas, &r->ledger, &r->files, ni_scan_jobs(), &r->progress);
   return e < 0 ? e : ni_tr_choose_begin(r);
 }

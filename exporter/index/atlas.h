@@ -107,6 +107,9 @@ void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *of_file);
 bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us);
 /* After ni_atlas_read_ledger(), with opt.maps: the map of a log as the index has it or would have it; NULL: read it whole. Main thread. */
 const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file_no);
+/* After that, where several processes share the logs that no index knows (nccl-inspector-mpi): what the next entry of a log has, or that
+ * there is none. Loading, after ni_atlas_open() with the same files: from now on the log counts as known. */
+void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no);
 /* The granule still has the bytes that the map knows. *fd -1: not open yet; the caller's to close. */
 bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x);
 /* The context is wanted by w; the filters remember that they were asked. */

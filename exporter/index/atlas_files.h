@@ -21,6 +21,7 @@ struct ni_atlas_file {
   bool may_grow;                      /* ... also where the log has grown meanwhile */
   struct ni_wire new_map, new_account;
   uint64_t end;                       /* of the log, where they end */
+  struct ni_shelf_entry brought;      /* the same, as the entry: another process has read the log */
 };
 
 struct ni_atlas_folder {

@@ -63,6 +63,20 @@ void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
   else free(account.bytes);
 }
 
+static struct ni_shelf_part part_of(const struct ni_wire *p) {
+  return (struct ni_shelf_part){p->bytes, p->n, ni_crc32(0, p->bytes, p->n)};
+}
+
+/* The map as the next command will find it. */
+static void take_map(struct ni_atlas_file *f) {
+  struct ni_wire back = ni_wire_load(f->new_map.bytes, f->new_map.n);
+  if (!(f->map = ni_granules_new(0))) return;
+  ni_map_wire(&back, f->map);
+  if (ni_wire_over(&back) && ni_map_unpack(f->map) == 0) return;
+  ni_granules_free(f->map);
+  f->map = NULL;
+}
+
 void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, struct ni_wire *part) {
   struct ni_atlas_file *f = &a->file[file_no];
   f->new_account = *part;
@@ -72,12 +86,26 @@ void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, s
   f->made = !f->new_map.bad;
   f->may_grow = !g->odd;
   f->end = g->end;
-  if (!a->opt.maps || !f->made || !(f->map = ni_granules_new(0))) return;
-  struct ni_wire back = ni_wire_load(f->new_map.bytes, f->new_map.n); /* what the next command will find */
-  ni_map_wire(&back, f->map);
-  if (ni_wire_over(&back) && ni_map_unpack(f->map) == 0) return;
-  ni_granules_free(f->map);
-  f->map = NULL;
+  if (a->opt.maps && f->made) take_map(f);
+}
+
+void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
+  struct ni_atlas_file *f = &a->file[file_no];
+  struct ni_wire *const part[] = {&f->new_map, &f->new_account};
+  NI_WIRE(w, &f->made, &f->may_grow, &f->end);
+  for (int i = 0; i < 2; i++) {
+    size_t n = part[i]->n;
+    ni_wire_count(w, &n, 1);
+    const uint8_t *bytes = ni_wire_bytes(w, part[i]->bytes, n);
+    if (w->load && bytes) ni_wire_bytes(part[i], bytes, n);
+    w->bad |= part[i]->bad;
+  }
+  if (!w->load || w->bad || !f->made) return;
+  take_map(f);
+  w->bad |= !f->map;
+  f->brought = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account), .stat = f->stat};
+  f->entry = &f->brought;
+  f->state = NI_ATLAS_FRESH;
 }
 
 /* It is what it was when it was looked at first. */
@@ -86,10 +114,6 @@ static bool unchanged(const struct ni_file *l) {
   return stat(l->path, &st) == 0 && (uint64_t)st.st_size == l->bytes && st.st_ino == l->ino &&
          (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == l->mtime_ns &&
          (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec == l->ctime_ns;
-}
-
-static struct ni_shelf_part part_of(const struct ni_wire *p) {
-  return (struct ni_shelf_part){p->bytes, p->n, ni_crc32(0, p->bytes, p->n)};
 }
 
 static bool same_stat(const struct ni_shelf_stat *a, const struct ni_shelf_stat *b) {

@@ -1,5 +1,5 @@
 /*
- * nccl-inspector-mpi: `summary` and `check` of logs that all nodes see, read by all ranks of an MPI job.
+ * nccl-inspector-mpi: `summary`, `check` and `trace` of logs that all nodes see, read by all ranks of an MPI job.
  *
  *   rank 0   options, lists the logs ─▶ plan to all ─▶ its shard ─┐             ┌─ joins what it owns ─▶ judges, writes
  *   rank i   ............................ waits ──────▶ its shard ─┴─▶ tables ─▶ └─ joins what it owns ─▶ sums to rank 0
@@ -29,7 +29,7 @@
 #include "exporter/output/tables/output.h"
 #include "link.h"
 
-enum { OVER, SUMMARY, CHECK };
+enum { OVER, SUMMARY, CHECK, TRACE };
 
 static bool over; /* rank 0: the others know that nothing more comes */
 
@@ -224,39 +224,130 @@ static void serve_check(struct ni_run *r, struct ni_wire *w) {
   (void)account(r);
 }
 
+/* ---- trace --------------------------------------------------------------------------------------------------------------------- */
+
+/* Reads the logs of this rank's shard into maps and accounts: of each its number in the plan, and what was made of it. */
+static int map_logs(struct ni_run *r, struct ni_wire *w) {
+  const struct ni_atlas_options nowhere = {.off = true, .maps = true};
+  struct ni_atlas *a = NULL;
+  struct ni_ledger all = {0};
+  r->progress.mode = NI_PROGRESS_NONE;
+  int e = ni_shards_plan(r, (uint32_t)ni_mpi_rank() + 1, (uint32_t)ni_mpi_size());
+  if (e == 0) e = ni_atlas_open(&a, "nccl-inspector-mpi", &r->files, &nowhere, false);
+  if (e == 0) e = ni_atlas_read_ledger(a, &all, &r->files, ni_scan_jobs(), &r->progress);
+  for (uint32_t i = 0; e == 0 && i < r->files.n; i++) {
+    if (r->files.file[i].elsewhere) continue;
+    ni_wire_u32(w, &i);
+    ni_atlas_wire_made(w, a, i);
+  }
+  ni_atlas_close(a, false, NULL);
+  ni_ledger_free(&all);
+  return e == 0 && w->bad ? -ENOMEM : e;
+}
+
+/* no: of each log of the plan its number in a. */
+static int bring(struct ni_atlas *a, const size_t *no, size_t n, struct ni_wire w) {
+  while (!w.bad && w.at < w.end) {
+    uint32_t i = 0;
+    ni_wire_below(&w, &i, n);
+    if (!w.bad) ni_atlas_wire_made(&w, a, no[i]);
+  }
+  return w.bad ? -ENOMEM : 0;
+}
+
+static int share_logs(struct ni_run *r, struct ni_atlas *a, const size_t *no) {
+  struct ni_wire mine = {0};
+  struct ni_mpi_peer from = {0};
+  enum ni_section id;
+  const uint8_t *bytes;
+  size_t n;
+  int e = send_plan(r, TRACE, NULL);
+  if (e == 0) e = map_logs(r, &mine);
+  if (e == 0) e = bring(a, no, r->files.n, ni_wire_load(mine.bytes, mine.n));
+  ni_wire_free(&mine);
+  for (from.rank = 1; from.rank < ni_mpi_size(); from.rank++) {
+    int got = ni_mpi_get(&from, r, &id, &bytes, &n);
+    if (got < 0) give_up(r, got);
+    if (e == 0) e = bring(a, no, r->files.n, ni_wire_load(bytes, n));
+  }
+  free(from.bytes);
+  return e;
+}
+
+/* Those that no index knows, by all ranks. */
+static int share_trace(struct ni_atlas *a, const struct ni_files *files) {
+  struct ni_run r;
+  struct ni_files news = {.file = calloc(files->n + 1, sizeof *news.file)};
+  size_t *no = calloc(files->n + 1, sizeof *no);
+  int e = ni_summarize_init(&r);
+  if (!news.file || !no) e = -ENOMEM;
+  for (size_t i = 0; e == 0 && a && i < files->n; i++) {
+    if (ni_atlas_known(a, i).state != NI_ATLAS_STALE) continue;
+    no[news.n] = i;
+    news.file[news.n++] = files->file[i];
+  }
+  r.files = news;
+  if (e == 0 && news.n) e = ni_inputs_add(&r.opt.inputs, news.file[0].path);
+  if (e == 0 && news.n) e = share_logs(&r, a, no);
+  ni_partial_free(&r);
+  r.files = (struct ni_files){0}; /* the caller's */
+  ni_summarize_free(&r);
+  free(news.file);
+  free(no);
+  return e;
+}
+
+/* What cannot be read here, rank 0 reads. */
+static void serve_trace(struct ni_run *r, struct ni_wire *w) {
+  struct ni_mpi_peer to = {.rank = 0};
+  struct ni_wire mine = {0};
+  char *folder = NULL;
+  wire_plan(w, r, &folder);
+  if (!ni_wire_over(w)) give_up(r, -ENOMEM);
+  int e = map_logs(r, &mine);
+  if (e < 0) say(r, e);
+  (void)ni_mpi_put(&to, NI_SECTION_ACCOUNTS, mine.bytes, e < 0 ? 0 : mine.n);
+  ni_wire_free(&mine);
+}
+
 /* ---- the program --------------------------------------------------------------------------------------------------------------- */
 
 static void serve(void) {
-  for (uint32_t what = CHECK; what != OVER;) {
+  for (uint32_t what = TRACE; what != OVER;) {
     struct ni_run r;
     struct ni_wire w = {0};
     uint8_t *hold = NULL;
     int e = ni_summarize_init(&r);
     if (e == 0) e = ni_mpi_share(&w, &hold);
     if (e < 0) give_up(&r, e);
-    ni_wire_below(&w, &what, CHECK + 1);
+    ni_wire_below(&w, &what, TRACE + 1);
     if (what == SUMMARY) serve_summary(&r, &w);
     if (what == CHECK) serve_check(&r, &w);
+    if (what == TRACE) serve_trace(&r, &w);
     free(hold);
     ni_summarize_free(&r);
   }
 }
 
 static int usage(void) {
-  ni_say(stderr, "usage: mpirun nccl-inspector-mpi summary|check [OPTION...] LOGS\n"
+  ni_say(stderr, "usage: mpirun nccl-inspector-mpi summary|check|trace [OPTION...] LOGS\n"
                  "The options are those of nccl-inspector. Other commands need no MPI.\n");
   return NI_EXIT_USAGE;
 }
 
 static int command(int argc, char **argv) {
   static char name[64];
-  const bool summary = argc > 1 && strcmp(argv[1], "summary") == 0, check = argc > 1 && strcmp(argv[1], "check") == 0;
-  if (!summary && !check) return usage();
+  static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
+      {"summary", ni_summary_run}, {"check", ni_check_run}, {"trace", ni_trace_run}, {0}};
+  int k = 0;
+  while (commands[k].name && (argc < 2 || strcmp(argv[1], commands[k].name) != 0)) k++;
+  if (!commands[k].name) return usage();
   snprintf(name, sizeof name, "nccl-inspector-mpi %s", argv[1]);
   argv[1] = name;
   ni_summary_work = summarize;
   ni_check_work = read_ledger;
-  int code = summary ? ni_summary_run(argc - 1, argv + 1) : ni_check_run(argc - 1, argv + 1);
+  ni_trace_share = share_trace;
+  int code = commands[k].run(argc - 1, argv + 1);
   return fflush(stdout) != 0 && code == NI_EXIT_FINE ? NI_EXIT_COULD_NOT_RUN : code;
 }
 

@@ -21,8 +21,24 @@
   }
 #endif
 
+/*
+ * A sum of what logs say stays at 2^63 - 1, the largest whole number of all outputs, where it would be more: the same in any
+ * order, and never a small number that a forged log has made.
+ */
+#define NI_COUNT_MAX ((uint64_t)INT64_MAX)
+static inline void ni_add_capped(uint64_t *to, uint64_t n) {
+  *to = n > NI_COUNT_MAX || *to > NI_COUNT_MAX - n ? NI_COUNT_MAX : *to + n;
+}
+
+/* How many of them stand there. */
+static inline uint64_t ni_capped(const uint64_t *sum, size_t n) {
+  uint64_t capped = 0;
+  for (size_t i = 0; i < n; i++) capped += sum[i] >= NI_COUNT_MAX;
+  return capped;
+}
+
 /* Any two arrays of as many. */
 #define ni_add_counts(to, from)                                                  \
-  for (size_t i_ = 0; i_ < sizeof(to) / sizeof *(to); i_++) (to)[i_] += (from)[i_]
+  for (size_t i_ = 0; i_ < sizeof(to) / sizeof *(to); i_++) ni_add_capped(&(to)[i_], (from)[i_])
 
 #endif

@@ -59,6 +59,10 @@ static void print_verdict(const struct ni_summary *s, FILE *f) {
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
   if (s->input.n_trouble > TROUBLE_SHOWN)
     ni_say(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
+  if (s->capped)
+    ni_say(f, "%" PRIu64 " %s of sizes or times in summary_rollups.csv or series*.csv would be more than %" PRIu64 " and %s as that: the logs "
+              "state sizes that no operation has\n", s->capped, ni_plural(s->capped, "sum", "sums"), NI_COUNT_MAX,
+           ni_plural(s->capped, "stands", "stand"));
   for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
   if (s->hang) ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }

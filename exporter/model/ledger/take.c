@@ -202,7 +202,7 @@ static int take_about(struct ni_ledger *c, const struct ni_line *l, struct ni_le
       return 0;
     case NI_LINE_DUMP_STATS: return take_stats(c, l, x);
     case NI_LINE_ROLLUP:
-      kind_of(x, l->rollup.kind)->rolled += l->rollup.count;
+      ni_add_capped(&kind_of(x, l->rollup.kind)->rolled, l->rollup.count);
       x->process->rollups = true;
       return 0;
     case NI_LINE_COMM_END: x->killed = strcmp(l->comm_end.why, "killed") == 0; return 0;

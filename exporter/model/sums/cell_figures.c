@@ -100,8 +100,8 @@ static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const
     if (ni_time_ns(x->start_ns, x->dump_us) < ni_time_ns(f->start_ns, f->dump_us)) first = i;
     if ((e = find_bucket(c, t, &op->part[i], comm, &row)) < 0) break;
     row->records++;
-    row->bytes += c->s->cell[c->cell].msg_bytes;
-    row->ns += x->exec_ns;
+    ni_add_capped(&row->bytes, c->s->cell[c->cell].msg_bytes);
+    ni_add_capped(&row->ns, x->exec_ns);
     if (x->exec_ns > row->max_ns) row->max_ns = x->exec_ns;
     if (x->bytes_per_s == NI_NO_BW) row->no_bandwidth++;
     else row->bytes_per_s += x->bytes_per_s;

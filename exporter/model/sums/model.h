@@ -383,6 +383,7 @@ struct ni_summary {
   struct ni_mix *mix;
   struct ni_rolled *rolled;
   size_t n_rolled;
+  uint64_t capped;             /* sums of roll-ups and by time that would be more than NI_COUNT_MAX, and stand as that */
   struct ni_comm_row *comm;
   struct ni_process *process;
   struct ni_host *host;

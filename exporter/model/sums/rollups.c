@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/counts.h"
 #include "exporter/base/order.h"
 #include "exporter/base/bytes/wire.h"
 #include "rollups.h"
@@ -62,14 +63,14 @@ static int add(struct ni_run *r, const struct entry *key, const struct entry *l)
     *e = (struct entry){.func = k.func, .kind = k.kind, .timing = k.timing, .msg_bytes = k.msg_bytes,
                         .msg_to_bytes = k.msg_to_bytes, .min_ns = UINT64_MAX};
   }
-  e->count += l->count;
-  e->sum_bytes += l->sum_bytes;
-  e->sum_ns += l->sum_ns;
+  ni_add_capped(&e->count, l->count);
+  ni_add_capped(&e->sum_bytes, l->sum_bytes);
+  ni_add_capped(&e->sum_ns, l->sum_ns);
   if (l->min_ns < e->min_ns) e->min_ns = l->min_ns;
   if (l->max_ns > e->max_ns) e->max_ns = l->max_ns;
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
-    e->hist[i] += l->hist[i];
-    e->in_hist += l->hist[i];
+    ni_add_capped(&e->hist[i], l->hist[i]);
+    ni_add_capped(&e->in_hist, l->hist[i]);
   }
   return 0;
 }
@@ -83,9 +84,9 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
   int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
   if (e == -E2BIG) ni_buckets_too_many(r, "series_rollups", "function and timing source");
   if (e < 0 || l->to_ns > INT64_MAX) return e;
-  x->operations += l->count;
-  x->bytes += l->sum_bytes;
-  x->ns += l->sum_ns;
+  ni_add_capped(&x->operations, l->count);
+  ni_add_capped(&x->bytes, l->sum_bytes);
+  ni_add_capped(&x->ns, l->sum_ns);
   if (l->max_ns > x->max_ns) x->max_ns = l->max_ns;
   return 0;
 }
@@ -138,9 +139,9 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
     if (e == -E2BIG) ni_buckets_too_many(r, "series_rollups", "function and timing source");
     if (e < 0) w->bad = true;
     if (w->bad) return;
-    x->operations += numbers[0];
-    x->bytes += numbers[1];
-    x->ns += numbers[2];
+    ni_add_capped(&x->operations, numbers[0]);
+    ni_add_capped(&x->bytes, numbers[1]);
+    ni_add_capped(&x->ns, numbers[2]);
     if (numbers[3] > x->max_ns) x->max_ns = numbers[3];
   }
 }
@@ -195,6 +196,7 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
     *o = (struct ni_rolled){.kind = (enum ni_kind)e->kind, .timing = (enum ni_timing)e->timing, .msg_bytes = e->msg_bytes,
                             .msg_to_bytes = e->msg_to_bytes, .count = e->count, .sum_bytes = e->sum_bytes, .sum_ns = e->sum_ns,
                             .min_ns = e->min_ns, .max_ns = e->max_ns, .func = *func ? func : "(others)"};
+    s->capped += ni_capped((const uint64_t[]){o->count, o->sum_bytes, o->sum_ns}, 3);
     if (e->in_hist) {
       o->p50_ns = quantile(e, 0.5);
       o->p99_ns = quantile(e, 0.99);

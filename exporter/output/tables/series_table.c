@@ -86,7 +86,7 @@ static void host_row(const struct ni_summary *s, size_t i, struct value *v) {
   const bool level = x->min <= x->max;
   v = when(s, x->bucket, v);
   PUT(v, A_TEXT(x->host), A_TEXT(x->source), A_TEXT(x->device), A_TEXT(x->counter), A_TEXT(x->unit),
-         A_TEXT(ni_series_kinds[x->kind]), A_WHOLE(x->samples), A_WHOLE(level ? 0 : x->sum),
+         A_TEXT(ni_series_kinds[x->kind]), A_WHOLE(x->samples), A_WHOLE(level ? 0 : x->sum > INT64_MAX ? INT64_MAX : x->sum < INT64_MIN ? INT64_MIN : x->sum),
          A_REAL(!level && x->seconds > 0 ? (double)x->sum / x->seconds * x->scale : NAN),
          A_REAL(level ? (double)x->sum / (double)x->samples * x->scale : NAN),
          A_REAL(level ? (double)x->min * x->scale : NAN), A_REAL(level ? (double)x->max * x->scale : NAN));

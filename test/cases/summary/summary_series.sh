@@ -65,3 +65,37 @@ for bad in 'x: *.nothing|no log is of group .x.' 'x *|want NAME: GLOB' 'x: *\nx:
   rc=0; "$build/nccl-inspector" summary logs --output-dir none --groups bad 2>err.txt >/dev/null || rc=$?
   [ $rc = 1 ] && grep -q "${bad##*|}" err.txt && [ ! -e none ] || { echo "$bad: $rc"; cat err.txt; exit 1; }
 done
+
+# Sizes near 2^63: sums stay at 2^63 - 1 and that is said; none wraps. The same bytes whatever --jobs, and through partial results.
+mkdir forged
+python3 - forged <<'P'
+import json, sys
+S, T0, most = 10**9, 1790000000 * 10**9, 2**63 - 1
+for rank in range(4):
+    meta = {"inspector_output_format_version": "v4.0", "git_rev": "x", "rec_mechanism": "nccl_profiler_interface", "dump_timestamp_us": T0 // 1000,
+            "hostname": "h", "pid": 7000 + rank, "producer": "nccl-inspector-c 0.1.0"}
+    head = {"id": "0x5d1c", "comm_name": "world", "rank": rank, "n_ranks": 4, "nnodes": 1}
+    with open("%s/h-pid%d.jsonl" % (sys.argv[1], 7000 + rank), "w") as f:
+        def line(key, value): f.write(json.dumps({"header": head, "metadata": meta, key: value}, separators=(",", ":")) + "\n")
+        for sn, size in enumerate((most, 1 << 20, most - 5)):
+            line("coll_perf", {"coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": size, "coll_exec_time_us": 1000, "coll_timing_source": "kernel_gpu",
+                               "coll_algobw_gbs": 1.0, "coll_busbw_gbs": 1.5, "coll_exec_time_ns": 10**6, "coll_enqueue_ns": T0 + sn * 2 * S, "coll_gpu_start_delta_ns": 0, "rec_sn": sn})
+        line("rollup", {"kind": "coll", "func": "AllReduce", "msg_size_bytes": most, "timing_source": "kernel_gpu", "from_ns": T0, "to_ns": T0 + S, "count": 2**62,
+                        "sum_bytes": most, "sum_ns": 2**62, "min_ns": 1, "max_ns": 2**62})
+P
+for jobs in 1 3; do
+  rc=0; "$build/nccl-inspector" summary forged --output-dir forged$jobs --time-granularity 1s --no-plots --no-html -j$jobs >text || rc=$?
+  [ $rc = 2 ] && grep -q '^8 sums of sizes or times .* would be more than 9223372036854775807 and stand as that' text || { echo "forged: $rc"; cat text; exit 1; }
+done
+for i in 1 2; do "$build/nccl-inspector" summary forged --shard $i/2 --partial part$i --time-granularity 1s >/dev/null; done
+rc=0; "$build/nccl-inspector" merge part1 part2 --output-dir forged4 --no-plots --no-html >text || rc=$?
+[ $rc = 2 ] || { echo "forged: merge ends with $rc"; cat text; exit 1; }
+diff -r forged1/summary forged3/summary && diff forged1/summary/series.csv forged4/summary/series.csv && diff forged1/summary/series_rollups.csv forged4/summary/series_rollups.csv
+python3 - forged1/summary <<'P'
+import csv, sys
+most = 2**63 - 1
+rows = lambda name: list(csv.DictReader(open("%s/%s.csv" % (sys.argv[1], name))))
+assert [int(r["bytes"]) for r in rows("series")] == [most, 4 << 20, most], rows("series")
+for r in rows("series_rollups"): assert (int(r["operations"]), int(r["bytes"])) == (most, most) and float(r["exec_time_us"]) == most / 1e3, r
+for r in rows("summary_rollups"): assert (int(r["operations"]), int(r["sum_bytes"])) == (most, most) and abs(float(r["sum_us"]) - most / 1e3) < 1, r
+P

@@ -181,7 +181,10 @@ void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {
   struct ni_bucket_table *tables[] = {&b->records, &b->rolled};
   for (int t = 0; t < 2; t++) {
     ni_bucket_sort(tables[t]);
-    for (size_t i = 0; i < tables[t]->n; i++) tables[t]->row[i].bucket -= first;
+    for (size_t i = 0; i < tables[t]->n; i++) {
+      tables[t]->row[i].bucket -= first;
+      s->capped += ni_capped(tables[t]->row[i].added, sizeof tables[t]->row[i].added / sizeof(uint64_t));
+    }
   }
   if (b->hosts.n) qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, by_host);
   for (size_t i = 0; i < b->hosts.n; i++) b->hosts.row[i].bucket -= first;

@@ -71,3 +71,14 @@ timed list "$inspector" summary --no-parquet --shard "1/$FILES" --partial "$tmp/
 timed all "$inspector" summary "${plain[@]}" --no-index --output-dir "$tmp/out" "$dir"
 echo
 echo "$FILES logs of 2 records: to list them $(say list), the whole summary $(say all)."
+
+# Many partials: the bound is 1 s for 64 of 1 M records in all.
+dir=$logs/parts-64
+if [ ! -e "$dir.done" ]; then
+  rm -rf "$dir"
+  "$BUILD/test/host/loggen" "$dir" --ranks 64 --node 8 --ops 7813 --format ours --gzip --member-lines 1000 --comm-name
+  touch "$dir.done"
+fi
+for i in $(seq 64); do "$inspector" summary --no-parquet --shard "$i/64" --partial "$tmp/part.$i" "$dir" >/dev/null; done
+timed parts "$inspector" merge --no-plots --no-html --no-csv -q --output-dir "$tmp/out" "$tmp"/part.*
+echo "64 partials of 1 M records in all, merged: $(say parts)."

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exporter/cli/complete.h"
@@ -83,7 +84,8 @@ static int list_scenarios(void) {
 
 static const char *find_scenario(const char *name) {
   static char path[4400];
-  if (access(name, R_OK) == 0) return name;
+  struct stat st;
+  if (stat(name, &st) == 0 && !S_ISDIR(st.st_mode) && access(name, R_OK) == 0) return name;
   for (int d = 0; scenario_dir(d); d++) {
     snprintf(path, sizeof path, "%s/%.255s.scn", scenario_dir(d), name);
     if (access(path, R_OK) == 0) return path;

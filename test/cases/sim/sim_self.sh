@@ -72,7 +72,9 @@ rc=0; "$SIM" --plugin "$noop" --scenario allreduce --set nosuch=1 >"$TMP/out" 2>
 [ $rc = 64 ] && grep -q 'neither a setting nor a' "$TMP/out" || fail "--set nosuch=1 must be refused"
 rc=0; "$SIM" --plugin /nonexistent.so --scenario allreduce >"$TMP/out" 2>&1 || rc=$?
 [ $rc = 1 ] || fail "a --plugin that cannot be loaded must be an error"
-mkdir -p "$TMP/empty"
+mkdir -p "$TMP/empty" "$TMP/allreduce"
+sim=$(realpath "$SIM")
+(cd "$TMP" && NCCL_PROFILER_PLUGIN=none "$sim" --quiet --scenario allreduce) >"$TMP/out" 2>&1 || fail "a folder hides the scenario of its name: $(cat "$TMP/out")"
 NCCL_PROFILER_PLUGIN=none "$SIM" --quiet --scenario allreduce --truth "$TMP/truth" >"$TMP/out" 2>&1 || fail "no profiler is no error"
 rc=0; "$SIM" --verify "$TMP/truth" "$TMP/empty" >"$TMP/out" 2>&1 || rc=$?
 [ $rc = 1 ] || fail "--verify must not agree about nothing"

@@ -37,8 +37,10 @@ static inline uint64_t ni_capped(const uint64_t *sum, size_t n) {
   return capped;
 }
 
-/* Any two arrays of as many. */
+/* Any two arrays of as many. Counts may be below 0 for a while: then they wrap, and come right in the end. Sums of sizes are capped. */
 #define ni_add_counts(to, from)                                                  \
+  for (size_t i_ = 0; i_ < sizeof(to) / sizeof *(to); i_++) (to)[i_] += (from)[i_]
+#define ni_add_sums(to, from)                                                    \
   for (size_t i_ = 0; i_ < sizeof(to) / sizeof *(to); i_++) ni_add_capped(&(to)[i_], (from)[i_])
 
 #endif

@@ -42,7 +42,7 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
     const struct ni_bucket_row *y = &from->row[i];
     struct ni_bucket_row *x;
     if ((e = ni_bucket_find(to, y, &x)) < 0) return e;
-    ni_add_counts(x->added, y->added);
+    ni_add_sums(x->added, y->added);
     x->bytes_per_s += y->bytes_per_s;
     if (y->max_ns > x->max_ns) x->max_ns = y->max_ns;
   }

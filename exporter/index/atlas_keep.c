@@ -93,7 +93,7 @@ void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
   struct ni_atlas_file *f = &a->file[file_no];
   struct ni_wire *const part[] = {&f->new_map, &f->new_account};
   NI_WIRE(w, &f->made, &f->may_grow, &f->end);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; f->made && i < 2; i++) {
     size_t n = part[i]->n;
     ni_wire_count(w, &n, 1);
     const uint8_t *bytes = ni_wire_bytes(w, part[i]->bytes, n);

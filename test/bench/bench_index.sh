@@ -50,6 +50,9 @@ row "\`summary\`, a thousandth of the time" --no-index --progress=json "${summar
 row "\`summary\`, one log of 32" --no-index --progress=json "${summary[@]}" --comm world --rank 31
 row "\`check\`" --no-index --progress=json check -q
 row "\`show\`" --no-index --progress=json show --comm world --sn 100
+row "\`trace\`, the last second" --no-index --progress=json trace -q --since=-1s -o "$tmp/out.json.gz"
+"$inspector" hang "$logs" >/dev/null # it has an index of its own
+row "\`hang\`" --no-index --progress=json hang
 row "\`summary\` of everything, an index being made" --no-index --reindex "${summary[@]}"
 row "\`check\` of everything, an index being made" --no-index --reindex check -q
 

@@ -98,15 +98,21 @@ static bool step(const struct ni_tr *r, size_t *file, size_t *granule, bool on) 
   return true;
 }
 
+/* When a loss was told, in us; whoever wrote it, in ns it is a number as well. */
+static int64_t told_us(const struct ni_tr_gap *g) {
+  const int64_t most = INT64_MAX / 1000 - 1;
+  return g->told_us < 0 || g->told_us > most ? most : g->told_us;
+}
+
 /* The granules around a loss: from when to when they reach, or, with want, that they are wanted. */
 static void around(struct ni_tr *r, const struct ni_tr_member *m, const struct ni_tr_gap *g, bool want, int64_t *begin, int64_t *end) {
-  const int64_t told = g->told_us * 1000;
+  const int64_t told = told_us(g), near = NI_TR_CLOCK_NS / 1000;
   for (int on = 0; on < 2; on++) {
     size_t file = g->file, granule = g->granule;
     for (bool more = true, is = true; more && is; is = step(r, &file, &granule, on)) {
       const struct ni_granule *x = &r->log[file].map->item[granule];
       if (!has_operations(r, &r->log[file], granule, m->first, g->kind)) continue;
-      more = on ? x->first_us * 1000 <= told + NI_TR_CLOCK_NS : x->last_us * 1000 >= told - NI_TR_CLOCK_NS;
+      more = on ? x->first_us <= told + near : x->last_us >= told - near;
       if (want) r->log[file].wanted[granule] = true;
       if (x->begin_ns < *begin) *begin = x->begin_ns;
       if (x->end_ns > *end) *end = x->end_ns;
@@ -119,7 +125,7 @@ static void choose_losses(struct ni_tr *r) {
     struct ni_tr_member *m = &r->member[i];
     for (size_t k = 0; m->shown && k < m->n_gaps; k++) {
       struct ni_tr_gap *g = &m->gap[k];
-      int64_t begin = g->told_us * 1000, end = begin;
+      int64_t begin = told_us(g) * 1000, end = begin;
       if (g->granule == NI_TR_NONE) continue;
       around(r, m, g, false, &begin, &end);
       g->away = !touches(r, ni_tr_host_of(r, m), false, begin, end);

@@ -87,30 +87,13 @@ enum ni_log_level {
   NI_LOG_TRACE = 5
 };
 
-/* Subsystem bits of the logger's `flags`. */
+/* Subsystem bits of the logger's `flags`: those that we set. */
 #define NI_SUB_INIT 0x1ul
-#define NI_SUB_COLL 0x2ul
-#define NI_SUB_P2P 0x4ul
-#define NI_SUB_SHM 0x8ul
-#define NI_SUB_NET 0x10ul
-#define NI_SUB_GRAPH 0x20ul
-#define NI_SUB_TUNING 0x40ul
-#define NI_SUB_ENV 0x80ul
-#define NI_SUB_ALLOC 0x100ul
-#define NI_SUB_CALL 0x200ul
-#define NI_SUB_PROXY 0x400ul
-#define NI_SUB_NVLS 0x800ul
-#define NI_SUB_BOOTSTRAP 0x1000ul
-#define NI_SUB_REG 0x2000ul
 #define NI_SUB_PROFILE 0x4000ul
-#define NI_SUB_RAS 0x8000ul
-#define NI_SUB_ALL (~0ul)
 
 /* printf style; `where` is a file or a function name. The core gives it to init; it may be NULL. */
 typedef void (*ni_logger_fn)(enum ni_log_level level, unsigned long flags, const char *where, int line,
                              const char *fmt, ...);
-
-#define NI_MAX_CHANNELS 64
 
 /* ---- arguments of recordEventState; the pointer to them may be NULL ------------------------------------------ */
 
@@ -149,46 +132,69 @@ _Static_assert(offsetof(union ni_prof_state_v4, proxyCtrl.appendedProxyOps) == 0
 _Static_assert(offsetof(union ni_prof_state_v4, netPlugin.data) == 0, "netPlugin.data: wrong offset");
 _Static_assert(offsetof(union ni_prof_state_v4, kernelCh.pTimer) == 0, "kernelCh.pTimer: wrong offset");
 
-/* ---- all of a vtable but its name and init ------------------------------------------------------------------- */
-
-#define NI_PROF_VTABLE_TAIL(descr, state)                                                 \
-  enum ni_result (*startEvent)(void *context, void **eHandle, descr *eDescr);             \
-  enum ni_result (*stopEvent)(void *eHandle);                                             \
-  enum ni_result (*recordEventState)(void *eHandle, enum ni_prof_state eState, state *eStateArgs); \
-  enum ni_result (*finalize)(void *context);
-
-/* ---- forms of assertions ------------------------------------------------------------------------------------- */
+/* ---- forms of structs and their assertions ------------------------------------------------------------------- */
 
 #define NI_AT(type_, member, offset_, size_)                                                       \
   _Static_assert(offsetof(struct type_, member) == (offset_), #type_ "." #member ": wrong offset"); \
-  _Static_assert(sizeof(((struct type_ *)0)->member) == (size_), #type_ "." #member ": wrong size")
+  _Static_assert(sizeof(((struct type_ *)0)->member) == (size_), #type_ "." #member ": wrong size");
 
-#define NI_AT_HEAD(type_, size_, type_bytes_)                                    \
-  _Static_assert(sizeof(struct type_) == (size_), "struct " #type_ ": wrong size"); \
-  _Static_assert(_Alignof(struct type_) == 8, "struct " #type_ ": wrong alignment"); \
-  NI_AT(type_, type, 0, type_bytes_);                                            \
-  NI_AT(type_, parentObj, 8, 8);                                                 \
+/*
+ * What a descriptor says of one kind of event. members: a table whose rows are X(of, type, name, offset, size); those of another
+ * table may come first. offset: in this part; all parts begin at byte 24 of the descriptor. bytes_: of all.
+ */
+#define NI_PROF_PART(tag_, members, bytes_)        \
+  struct tag_ { members(NI_PROF_MEMBER, tag_) };   \
+  members(NI_PROF_MEMBER_AT, tag_)                 \
+  _Static_assert(sizeof(struct tag_) == (bytes_), "struct " #tag_ ": wrong size");
+#define NI_PROF_MEMBER(of, type_, member, offset_, size_) type_ member;
+#define NI_PROF_MEMBER_AT(of, type_, member, offset_, size_) NI_AT(of, member, offset_, size_)
+
+/* The descriptor itself: what stands before the union, which `coll` is in as all parts are. */
+#define NI_AT_HEAD(type_, size_, type_bytes_)                                         \
+  _Static_assert(sizeof(struct type_) == (size_), "struct " #type_ ": wrong size");   \
+  _Static_assert(_Alignof(struct type_) == 8, "struct " #type_ ": wrong alignment");  \
+  _Static_assert(offsetof(struct type_, coll) == 24, #type_ ".coll: wrong offset");   \
+  NI_AT(type_, type, 0, type_bytes_)                                                  \
+  NI_AT(type_, parentObj, 8, 8)                                                       \
   NI_AT(type_, rank, 16, 4)
 
-#define NI_AT_PROXY(type_)               \
-  NI_AT(type_, proxyOp, 24, 24);         \
-  NI_AT(type_, proxyOp.pid, 24, 4);      \
-  NI_AT(type_, proxyOp.channelId, 28, 1); \
-  NI_AT(type_, proxyOp.peer, 32, 4);     \
-  NI_AT(type_, proxyOp.nSteps, 36, 4);   \
-  NI_AT(type_, proxyOp.chunkSize, 40, 4); \
-  NI_AT(type_, proxyOp.isSend, 44, 4);   \
-  NI_AT(type_, proxyStep, 24, 4);        \
-  NI_AT(type_, proxyStep.step, 24, 4)
+/* ...: the arguments of init */
+#define NI_PROF_VTABLE(version_, state_, ...)                                                                      \
+  struct ni_prof_vtable_##version_ {                                                                               \
+    const char *name;                                                                                              \
+    enum ni_result (*init)(__VA_ARGS__);                                                                           \
+    enum ni_result (*startEvent)(void *context, void **eHandle, struct ni_prof_descr_##version_ *eDescr);          \
+    enum ni_result (*stopEvent)(void *eHandle);                                                                    \
+    enum ni_result (*recordEventState)(void *eHandle, enum ni_prof_state eState, state_ *eStateArgs);              \
+    enum ni_result (*finalize)(void *context);                                                                     \
+  };                                                                                                               \
+  _Static_assert(sizeof(struct ni_prof_vtable_##version_) == 48, "vtable " #version_ ": wrong size");              \
+  NI_AT(ni_prof_vtable_##version_, name, 0, 8)                                                                     \
+  NI_AT(ni_prof_vtable_##version_, init, 8, 8)                                                                     \
+  NI_AT(ni_prof_vtable_##version_, startEvent, 16, 8)                                                              \
+  NI_AT(ni_prof_vtable_##version_, stopEvent, 24, 8)                                                               \
+  NI_AT(ni_prof_vtable_##version_, recordEventState, 32, 8)                                                        \
+  NI_AT(ni_prof_vtable_##version_, finalize, 40, 8)
 
-#define NI_AT_VTABLE(version_)                                                                            \
-  _Static_assert(sizeof(struct ni_prof_vtable_##version_) == 48, "vtable " #version_ ": wrong size");     \
-  _Static_assert(offsetof(struct ni_prof_vtable_##version_, name) == 0 &&                                 \
-                     offsetof(struct ni_prof_vtable_##version_, init) == 8 &&                             \
-                     offsetof(struct ni_prof_vtable_##version_, startEvent) == 16 &&                      \
-                     offsetof(struct ni_prof_vtable_##version_, stopEvent) == 24 &&                       \
-                     offsetof(struct ni_prof_vtable_##version_, recordEventState) == 32 &&                \
-                     offsetof(struct ni_prof_vtable_##version_, finalize) == 40,                          \
-                 "vtable " #version_ ": wrong offset")
+/* ---- what events say in all versions that have them ------------------------------------------------------------ */
+
+#define NI_PROF_PROXY_OP(X, of) \
+  X(of, pid_t, pid, 0, 4) \
+  X(of, uint8_t, channelId, 4, 1) \
+  X(of, int, peer, 8, 4) \
+  X(of, int, nSteps, 12, 4) \
+  X(of, int, chunkSize, 16, 4) \
+  X(of, int, isSend, 20, 4)
+NI_PROF_PART(ni_prof_proxy_op, NI_PROF_PROXY_OP, 24)
+
+#define NI_PROF_PROXY_STEP(X, of) \
+  X(of, int, step, 0, 4)
+NI_PROF_PART(ni_prof_proxy_step, NI_PROF_PROXY_STEP, 4)
+
+/* v3 and later */
+#define NI_PROF_NET_PLUGIN(X, of) \
+  X(of, int64_t, id, 0, 8) \
+  X(of, void *, data, 8, 8)
+NI_PROF_PART(ni_prof_net_plugin, NI_PROF_NET_PLUGIN, 16)
 
 #endif

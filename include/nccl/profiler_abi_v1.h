@@ -4,87 +4,49 @@
 
 #include "nccl/profiler_abi_common.h"
 
+#define NI_PROF_COLL_V1(X, of) \
+  X(of, const char *, name, 0, 8) \
+  X(of, uint64_t, commHash, 8, 8) \
+  X(of, uint64_t, seqNumber, 16, 8) \
+  X(of, uint8_t, func, 24, 1) \
+  X(of, const void *, sendBuff, 32, 8) \
+  X(of, void *, recvBuff, 40, 8) \
+  X(of, size_t, count, 48, 8) \
+  X(of, int, root, 56, 4) \
+  X(of, uint8_t, datatype, 60, 1) \
+  X(of, uint32_t, op, 64, 4) \
+  X(of, size_t, trafficBytes, 72, 8) \
+  X(of, uint8_t, nMaxChannels, 80, 1) \
+  X(of, uint8_t, nWarps, 81, 1) \
+  X(of, uint8_t, algo, 82, 1) \
+  X(of, uint8_t, proto, 83, 1) \
+  X(of, int, isCollnet, 84, 4) \
+  X(of, int, isNvls, 88, 4)
+NI_PROF_PART(ni_prof_coll_v1, NI_PROF_COLL_V1, 96)
+
+#define NI_PROF_P2P_V1(X, of) \
+  X(of, const char *, name, 0, 8) \
+  X(of, uint64_t, commHash, 8, 8) \
+  X(of, uint8_t, func, 16, 1) \
+  X(of, void *, buff, 24, 8) \
+  X(of, uint8_t, datatype, 32, 1) \
+  X(of, size_t, count, 40, 8) \
+  X(of, int, peer, 48, 4)
+NI_PROF_PART(ni_prof_p2p_v1, NI_PROF_P2P_V1, 56)
+
 struct ni_prof_descr_v1 {
   uint8_t type;
   void *parentObj;
   int rank;
   union {
-    struct {
-      const char *name;
-      uint64_t commHash;
-      uint64_t seqNumber;
-      uint8_t func;
-      const void *sendBuff;
-      void *recvBuff;
-      size_t count;
-      int root;
-      uint8_t datatype;
-      uint32_t op;
-      size_t trafficBytes;
-      uint8_t nMaxChannels;
-      uint8_t nWarps;
-      uint8_t algo;
-      uint8_t proto;
-      int isCollnet;
-      int isNvls;
-    } coll;
-    struct {
-      const char *name;
-      uint64_t commHash;
-      uint8_t func;
-      void *buff;
-      uint8_t datatype;
-      size_t count;
-      int peer;
-    } p2p;
-    struct {
-      pid_t pid;
-      uint8_t channelId;
-      int peer;
-      int nSteps;
-      int chunkSize;
-      int isSend;
-    } proxyOp;
-    struct {
-      int step;
-    } proxyStep;
+    struct ni_prof_coll_v1 coll;
+    struct ni_prof_p2p_v1 p2p;
+    struct ni_prof_proxy_op proxyOp;
+    struct ni_prof_proxy_step proxyStep;
   };
 };
+NI_AT_HEAD(ni_prof_descr_v1, 120, 1)
 
-struct ni_prof_vtable_v1 {
-  const char *name;
-  enum ni_result (*init)(void **context, int *eActivationMask);
-  NI_PROF_VTABLE_TAIL(struct ni_prof_descr_v1, union ni_prof_state_v1)
-};
-
-NI_AT_HEAD(ni_prof_descr_v1, 120, 1);
-NI_AT(ni_prof_descr_v1, coll, 24, 96);
-NI_AT(ni_prof_descr_v1, coll.name, 24, 8);
-NI_AT(ni_prof_descr_v1, coll.commHash, 32, 8);
-NI_AT(ni_prof_descr_v1, coll.seqNumber, 40, 8);
-NI_AT(ni_prof_descr_v1, coll.func, 48, 1);
-NI_AT(ni_prof_descr_v1, coll.sendBuff, 56, 8);
-NI_AT(ni_prof_descr_v1, coll.recvBuff, 64, 8);
-NI_AT(ni_prof_descr_v1, coll.count, 72, 8);
-NI_AT(ni_prof_descr_v1, coll.root, 80, 4);
-NI_AT(ni_prof_descr_v1, coll.datatype, 84, 1);
-NI_AT(ni_prof_descr_v1, coll.op, 88, 4);
-NI_AT(ni_prof_descr_v1, coll.trafficBytes, 96, 8);
-NI_AT(ni_prof_descr_v1, coll.nMaxChannels, 104, 1);
-NI_AT(ni_prof_descr_v1, coll.nWarps, 105, 1);
-NI_AT(ni_prof_descr_v1, coll.algo, 106, 1);
-NI_AT(ni_prof_descr_v1, coll.proto, 107, 1);
-NI_AT(ni_prof_descr_v1, coll.isCollnet, 108, 4);
-NI_AT(ni_prof_descr_v1, coll.isNvls, 112, 4);
-NI_AT(ni_prof_descr_v1, p2p, 24, 56);
-NI_AT(ni_prof_descr_v1, p2p.name, 24, 8);
-NI_AT(ni_prof_descr_v1, p2p.commHash, 32, 8);
-NI_AT(ni_prof_descr_v1, p2p.func, 40, 1);
-NI_AT(ni_prof_descr_v1, p2p.buff, 48, 8);
-NI_AT(ni_prof_descr_v1, p2p.datatype, 56, 1);
-NI_AT(ni_prof_descr_v1, p2p.count, 64, 8);
-NI_AT(ni_prof_descr_v1, p2p.peer, 72, 4);
-NI_AT_PROXY(ni_prof_descr_v1);
-NI_AT_VTABLE(v1);
+NI_PROF_VTABLE(v1, union ni_prof_state_v1, void **context, int *eActivationMask)
 
 #endif

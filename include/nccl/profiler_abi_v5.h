@@ -2,7 +2,43 @@
 #ifndef NI_NCCL_PROFILER_ABI_V5_H
 #define NI_NCCL_PROFILER_ABI_V5_H
 
-#include "nccl/profiler_abi_common.h"
+#include "nccl/profiler_abi_v4.h"
+
+#define NI_PROF_GROUP_API(X, of) \
+  X(of, uint8_t, graphCaptured, 0, 1) \
+  X(of, int, groupDepth, 4, 4)
+NI_PROF_PART(ni_prof_group_api, NI_PROF_GROUP_API, 8)
+
+#define NI_PROF_COLL_API(X, of) \
+  X(of, const char *, func, 0, 8) \
+  X(of, size_t, count, 8, 8) \
+  X(of, const char *, datatype, 16, 8) \
+  X(of, int, root, 24, 4) \
+  X(of, void *, stream, 32, 8) \
+  X(of, uint8_t, graphCaptured, 40, 1)
+NI_PROF_PART(ni_prof_coll_api, NI_PROF_COLL_API, 48)
+
+#define NI_PROF_P2P_API(X, of) \
+  X(of, const char *, func, 0, 8) \
+  X(of, size_t, count, 8, 8) \
+  X(of, const char *, datatype, 16, 8) \
+  X(of, void *, stream, 24, 8) \
+  X(of, uint8_t, graphCaptured, 32, 1)
+NI_PROF_PART(ni_prof_p2p_api, NI_PROF_P2P_API, 40)
+
+#define NI_PROF_KERNEL_LAUNCH(X, of) \
+  X(of, void *, stream, 0, 8)
+NI_PROF_PART(ni_prof_kernel_launch, NI_PROF_KERNEL_LAUNCH, 8)
+
+#define NI_PROF_COLL_V5(X, of) \
+  NI_PROF_COLL_V4(X, of) \
+  X(of, void *, parentGroup, 80, 8)
+NI_PROF_PART(ni_prof_coll_v5, NI_PROF_COLL_V5, 88)
+
+#define NI_PROF_P2P_V5(X, of) \
+  NI_PROF_P2P_V4(X, of) \
+  X(of, void *, parentGroup, 40, 8)
+NI_PROF_PART(ni_prof_p2p_v5, NI_PROF_P2P_V5, 48)
 
 /* parentObj of Coll and P2p is the CollApi's or P2pApi's handle; the Group's is parentGroup. */
 struct ni_prof_descr_v5 {
@@ -10,128 +46,22 @@ struct ni_prof_descr_v5 {
   void *parentObj;
   int rank;
   union {
-    struct {
-      uint8_t graphCaptured;
-      int groupDepth;
-    } groupApi;
-    struct {
-      const char *func;
-      size_t count;
-      const char *datatype;
-      int root;
-      void *stream;
-      uint8_t graphCaptured;
-    } collApi;
-    struct {
-      const char *func;
-      size_t count;
-      const char *datatype;
-      void *stream;
-      uint8_t graphCaptured;
-    } p2pApi;
-    struct {
-      void *stream;
-    } kernelLaunch;
-    struct {
-      uint64_t seqNumber;
-      const char *func;
-      const void *sendBuff;
-      void *recvBuff;
-      size_t count;
-      int root;
-      const char *datatype;
-      uint8_t nChannels;
-      uint8_t nWarps;
-      const char *algo;
-      const char *proto;
-      void *parentGroup;
-    } coll;
-    struct {
-      const char *func;
-      void *buff;
-      const char *datatype;
-      size_t count;
-      int peer;
-      uint8_t nChannels;
-      void *parentGroup;
-    } p2p;
-    struct {
-      pid_t pid;
-      uint8_t channelId;
-      int peer;
-      int nSteps;
-      int chunkSize;
-      int isSend;
-    } proxyOp;
-    struct {
-      int step;
-    } proxyStep;
-    struct {
-      uint8_t channelId;
-      uint64_t pTimer;
-    } kernelCh;
-    struct {
-      int64_t id;
-      void *data;
-    } netPlugin;
+    struct ni_prof_group_api groupApi;
+    struct ni_prof_coll_api collApi;
+    struct ni_prof_p2p_api p2pApi;
+    struct ni_prof_kernel_launch kernelLaunch;
+    struct ni_prof_coll_v5 coll;
+    struct ni_prof_p2p_v5 p2p;
+    struct ni_prof_proxy_op proxyOp;
+    struct ni_prof_proxy_step proxyStep;
+    struct ni_prof_kernel_ch_v4 kernelCh;
+    struct ni_prof_net_plugin netPlugin;
   };
 };
+NI_AT_HEAD(ni_prof_descr_v5, 112, 8)
 
 /* The argument order of init changed here. */
-struct ni_prof_vtable_v5 {
-  const char *name;
-  enum ni_result (*init)(void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
-                         int nRanks, int rank, ni_logger_fn logFn);
-  NI_PROF_VTABLE_TAIL(struct ni_prof_descr_v5, union ni_prof_state_v4)
-};
-
-NI_AT_HEAD(ni_prof_descr_v5, 112, 8);
-NI_AT(ni_prof_descr_v5, groupApi, 24, 8);
-NI_AT(ni_prof_descr_v5, groupApi.graphCaptured, 24, 1);
-NI_AT(ni_prof_descr_v5, groupApi.groupDepth, 28, 4);
-NI_AT(ni_prof_descr_v5, collApi, 24, 48);
-NI_AT(ni_prof_descr_v5, collApi.func, 24, 8);
-NI_AT(ni_prof_descr_v5, collApi.count, 32, 8);
-NI_AT(ni_prof_descr_v5, collApi.datatype, 40, 8);
-NI_AT(ni_prof_descr_v5, collApi.root, 48, 4);
-NI_AT(ni_prof_descr_v5, collApi.stream, 56, 8);
-NI_AT(ni_prof_descr_v5, collApi.graphCaptured, 64, 1);
-NI_AT(ni_prof_descr_v5, p2pApi, 24, 40);
-NI_AT(ni_prof_descr_v5, p2pApi.func, 24, 8);
-NI_AT(ni_prof_descr_v5, p2pApi.count, 32, 8);
-NI_AT(ni_prof_descr_v5, p2pApi.datatype, 40, 8);
-NI_AT(ni_prof_descr_v5, p2pApi.stream, 48, 8);
-NI_AT(ni_prof_descr_v5, p2pApi.graphCaptured, 56, 1);
-NI_AT(ni_prof_descr_v5, kernelLaunch, 24, 8);
-NI_AT(ni_prof_descr_v5, kernelLaunch.stream, 24, 8);
-NI_AT(ni_prof_descr_v5, coll, 24, 88);
-NI_AT(ni_prof_descr_v5, coll.seqNumber, 24, 8);
-NI_AT(ni_prof_descr_v5, coll.func, 32, 8);
-NI_AT(ni_prof_descr_v5, coll.sendBuff, 40, 8);
-NI_AT(ni_prof_descr_v5, coll.recvBuff, 48, 8);
-NI_AT(ni_prof_descr_v5, coll.count, 56, 8);
-NI_AT(ni_prof_descr_v5, coll.root, 64, 4);
-NI_AT(ni_prof_descr_v5, coll.datatype, 72, 8);
-NI_AT(ni_prof_descr_v5, coll.nChannels, 80, 1);
-NI_AT(ni_prof_descr_v5, coll.nWarps, 81, 1);
-NI_AT(ni_prof_descr_v5, coll.algo, 88, 8);
-NI_AT(ni_prof_descr_v5, coll.proto, 96, 8);
-NI_AT(ni_prof_descr_v5, coll.parentGroup, 104, 8);
-NI_AT(ni_prof_descr_v5, p2p, 24, 48);
-NI_AT(ni_prof_descr_v5, p2p.func, 24, 8);
-NI_AT(ni_prof_descr_v5, p2p.buff, 32, 8);
-NI_AT(ni_prof_descr_v5, p2p.datatype, 40, 8);
-NI_AT(ni_prof_descr_v5, p2p.count, 48, 8);
-NI_AT(ni_prof_descr_v5, p2p.peer, 56, 4);
-NI_AT(ni_prof_descr_v5, p2p.nChannels, 60, 1);
-NI_AT(ni_prof_descr_v5, p2p.parentGroup, 64, 8);
-NI_AT_PROXY(ni_prof_descr_v5);
-NI_AT(ni_prof_descr_v5, kernelCh, 24, 16);
-NI_AT(ni_prof_descr_v5, kernelCh.channelId, 24, 1);
-NI_AT(ni_prof_descr_v5, kernelCh.pTimer, 32, 8);
-NI_AT(ni_prof_descr_v5, netPlugin, 24, 16);
-NI_AT(ni_prof_descr_v5, netPlugin.id, 24, 8);
-NI_AT(ni_prof_descr_v5, netPlugin.data, 32, 8);
-NI_AT_VTABLE(v5);
+NI_PROF_VTABLE(v5, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
+               int nRanks, int rank, ni_logger_fn logFn)
 
 #endif

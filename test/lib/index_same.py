@@ -21,7 +21,19 @@ os.environ["HOME"] = os.path.join(TMP, "home")
 def fail(text):
     global FAILED
     FAILED += 1
-    print("FAIL " + text)
+    print("FAIL " + text, flush=True)
+
+
+BEGAN = TOLD = time.monotonic()
+
+
+def progress(what, i, n):
+    """A line every ten seconds: how far it is."""
+    global TOLD
+    now = time.monotonic()
+    if now - TOLD >= 10:
+        TOLD = now
+        print("%s: %5.0f s, %s, %d of %d, %d failed" % (MODE, now - BEGAN, what, i, n, FAILED), flush=True)
 
 
 def run(args, cwd=TMP):
@@ -210,6 +222,7 @@ def test_same(count, golden):
         place = ["--index-dir", os.path.join(TMP, "ix%d" % k)]
         for i, (command, options) in enumerate(queries):
             what = "%s: %s %s" % (os.path.basename(logs), command, " ".join(options))
+            progress("logs %d of %d" % (k + 1, len(sets)), i, len(queries))
             want = result(command, options, logs, ["--no-index"])
             if i % 3 == 0:
                 same(what + ", building", want, result(command, options, logs, place + ["--reindex"]))
@@ -477,8 +490,10 @@ def test_damage(flips, step):
         bad = bytearray(good)
         at = r.randrange(len(bad))
         bad[at] ^= 1 << r.randrange(8)
+        progress("flipped bits", i, flips)
         look(bytes(bad), "bit flipped in byte %d" % at, i)
     for i, n in enumerate(range(0, len(good), step)):
+        progress("lengths", i, len(range(0, len(good), step)))
         look(good[:n], "cut to %d bytes" % n, i)
     look(good + b"more", "longer", 0)
     look(bytes(b if i != 8 else b ^ 255 for i, b in enumerate(good)), "of another version", 0)
@@ -493,14 +508,15 @@ def test_crowd(rounds):
     want = run(["check", "--no-index", logs]).stdout
     folder = os.path.dirname(index_file(logs))
     r = random.Random(1)
-    for _ in range(rounds):
+    for i in range(rounds):
+        progress("rounds", i, rounds)
         build = [subprocess.Popen([BIN, "check", "--reindex", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
         read = [subprocess.Popen([BIN, "check", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
         time.sleep(r.random() * 0.03)
         build[0].send_signal(signal.SIGKILL)
-        for i, p in enumerate(build + read):
+        for k, p in enumerate(build + read):
             out, err = p.communicate(timeout=100)
-            if i and (p.returncode or out != want or err):
+            if k and (p.returncode or out != want or err):
                 fail("in a crowd: exit %d, %s" % (p.returncode, err.decode("utf-8", "replace")))
     # A killed writer's file: nobody holds it.
     open(os.path.join(folder, ".tmp-1234"), "w").close()
@@ -536,5 +552,5 @@ def test_size(ops):
 
 {"same": lambda: test_same(int(REST[0]), REST[1:]), "change": test_change,
  "hang": lambda: test_hang(REST), "hostile": lambda: test_hang_hostile(REST[0]), "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
-print("%s: %d failed" % (MODE, FAILED))
+print("%s: %.0f s, %d failed" % (MODE, time.monotonic() - BEGAN, FAILED))
 sys.exit(FAILED > 0)

@@ -72,6 +72,49 @@ rm "$(folder bad)/index" && ln -s "$(folder good)/index" "$(folder bad)/index"
 got=$(as 64002 "" "$I" check "$TMP/bad" 2>/dev/null) || true
 [ "$got" = "$want" ] || fail "a link is followed"
 
+# The same of hang's own file: root leaves none in another user's folder, and a stranger's is not believed. The forged one knows the
+# logs by size, times and inode, and says of them what is true of others. Whoever wrote it believes it, so it is a good forgery.
+mkdir "$TMP/hung" "$TMP/others"
+python3 test/lib/hang_logs.py "$TMP/hung" AllReduce AllReduce
+for f in "$TMP/hung"/*; do sed 's/"AllReduce"/"Broadcast"/g' "$f" >"$TMP/others/${f##*/}"; done
+chown -R 64001:64001 "$TMP/hung" && chown -R 64002:64002 "$TMP/others"
+sleep 2.1 # a ctime is trusted from then on
+sums() { HOME=$TMP/home3 "$I" summary "$@" --no-plots --no-html --output-dir "$TMP/sums" "$TMP/hung" >"$TMP/out" 2>"$TMP/err" || true; }
+sums --reindex
+[ ! -e "$(folder hung)" ] || fail "root's summary has written into another user's folder"
+ls "$TMP/home3/.cache/nccl-inspector/index"/*.hang >/dev/null || fail "root's cache has no file of hang's"
+rm -r "$TMP/home3"
+"$I" hang --reindex "$TMP/hung" >/dev/null || [ $? = 3 ] || fail "hang as root: exit $?"
+# That looks with the owner's rights (docs/hang.md), so what it leaves is his.
+[ "$(find "$TMP/hung" -printf '%u ' | tr ' ' '\n' | sort -u | xargs)" = 64001 ] || fail "hang as root leaves: $(find "$TMP/hung" -ls)"
+rm -r "$(folder hung)"
+as 64002 "" "$I" hang --reindex "$TMP/others" >/dev/null || [ $? = 3 ] || fail "hang as 64002: exit $?"
+mkdir "$(folder hung)"
+python3 - "$(folder others)/hang" "$(folder hung)/hang" "$TMP"/hung/*.jsonl <<'P'
+import os, struct, sys, zlib
+index, st = open(sys.argv[1], "rb").read(), [os.stat(f) for f in sorted(sys.argv[3:])]
+stats = b"".join(struct.pack("<QQqq", s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in st)  # exporter/index/shelf.h
+open(sys.argv[2], "wb").write(index[:-len(stats) - 4] + stats + struct.pack("<I", zlib.crc32(stats)))
+P
+chown 64002:64002 "$(folder hung)/hang"
+hangs_in() { # uid function: what hang tells that user of the logs; $notes on stderr
+  local rc=0
+  as "$1" "" "$I" hang "$TMP/hung" >"$TMP/out" 2>"$TMP/err" || rc=$?
+  [ $rc = 3 ] || fail "hang as $1: exit $rc"
+  grep -q "$2" "$TMP/out" || fail "hang as $1 does not tell of $2: $(cat "$TMP/out")"
+  notes=$(grep -c 'belongs neither to the owner of the logs nor to you' "$TMP/err" || true)
+}
+hangs_in 64002 Broadcast
+[ "$notes" = 0 ] || fail "one's own file of hang's is passed over"
+for uid in 64001 64003 0; do
+  hangs_in $uid AllReduce
+  [ "$notes" = 1 ] || fail "hang as $uid: $notes notes of a stranger's file"
+  [ "$(stat -c %u "$(folder hung)/hang")" = 64002 ] || fail "hang as $uid has replaced a stranger's file"
+done
+sums
+grep -q 'belongs neither to the owner of the logs nor to you' "$TMP/err" || fail "root's summary: no note of a stranger's file: $(cat "$TMP/err")"
+! grep -q Broadcast "$TMP/out" || fail "root's summary believes a stranger's file"
+
 # A full disk, and a place that is none.
 mkdir "$TMP/full"
 if mount -t tmpfs -o size=64k,mode=777 none "$TMP/full" 2>/dev/null; then

@@ -1,11 +1,13 @@
 #include "out_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -113,6 +115,37 @@ int ni_write_all(int fd, const void *from, size_t n, off_t at) {
     if (at >= 0) at += put;
   }
   return 0;
+}
+
+int ni_read_at(int fd, void *to, size_t n, off_t at) {
+  for (size_t got = 0; got < n;) {
+    ssize_t k = pread(fd, (char *)to + got, n - got, at + (off_t)got);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return k < 0 ? -errno : -EIO;
+    got += (size_t)k;
+  }
+  return 0;
+}
+
+/* A lock of one's own needs a descriptor that may write (NFS). */
+static bool left_over(int fd, const void *magic, size_t n) {
+  struct stat st;
+  char begin[64];
+  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+         ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
+}
+
+void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) {
+  int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = copy < 0 ? NULL : fdopendir(copy);
+  if (!d && copy >= 0) close(copy);
+  for (struct dirent *x; d && (x = readdir(d));) {
+    if (strncmp(x->d_name, ".tmp-", 5) != 0 || strcmp(x->d_name, mine) == 0) continue;
+    int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && left_over(fd, magic, n)) unlinkat(dir, x->d_name, 0);
+    if (fd >= 0) close(fd);
+  }
+  if (d) closedir(d);
 }
 
 int ni_copy_rest(int from, int to) {

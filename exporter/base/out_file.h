@@ -54,6 +54,15 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace);
 /* All n bytes, at a place of the file, or where it stands (at: -1). 0 or -errno. */
 int ni_write_all(int fd, const void *from, size_t n, off_t at);
 
+/* The same backwards. -EIO where the file ends. */
+int ni_read_at(int fd, void *to, size_t n, off_t at);
+
+/*
+ * Removes the hidden files of ours that writers who were killed have left: nobody holds their lock (flock), which a writer who calls
+ * this keeps until its file has its name. mine: one of our own, or "". magic, of n bytes: what they begin with; 0: anything.
+ */
+void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n);
+
 /* What `from` has from where it stands, behind what `to` has. 0 or -errno. */
 int ni_copy_rest(int from, int to);
 

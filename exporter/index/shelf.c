@@ -1,6 +1,5 @@
 #include "shelf.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +10,9 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
-#include "exporter/base/out_file.h"
 #include "exporter/base/bytes/wire.h"
+#include "exporter/base/out_file.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/input/granules.h"
 #include "exporter/model/ledger/ledger.h"
 
@@ -26,8 +26,9 @@ static uint32_t rules(void) {
                                    NI_REJ_COUNT, NI_EVENT_COUNT, NI_IMPLAUSIBLE_COUNT, NI_PROBLEM_COUNT, NI_LEDGER_NAMES,
                                    NI_LEDGER_SAMPLES, NI_LEDGER_WHERES, NI_SEQ_SET_MAX, NI_LINE_KIND_COUNT};
   uint32_t crc = 0;
+  uint8_t b[8];
   for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-    for (unsigned k = 0; k < 8; k++) crc = ni_crc32(crc, &(uint8_t){(uint8_t)(shape[i] >> 8 * k)}, 1);
+    ni_put_le(b, shape[i], sizeof b), crc = ni_crc32(crc, b, sizeof b);
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
     const char *name = ni_problem_name((enum ni_problem_code)i);
     crc = ni_crc32(crc, name, strlen(name) + 1);
@@ -35,15 +36,9 @@ static uint32_t rules(void) {
   return crc;
 }
 
-static uint64_t get(const uint8_t *p, unsigned bytes) {
-  uint64_t v = 0;
-  for (unsigned i = bytes; i-- > 0;) v = v << 8 | p[i];
-  return v;
-}
-
-static void put(struct ni_wire *w, uint64_t v, unsigned bytes) {
+static void put(struct ni_wire *w, uint64_t v, size_t bytes) {
   uint8_t b[8];
-  for (unsigned i = 0; i < bytes; i++) b[i] = (uint8_t)(v >> 8 * i);
+  ni_put_le(b, v, bytes);
   ni_wire_bytes(w, b, bytes);
 }
 
@@ -83,9 +78,9 @@ static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
 
 int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   const uint8_t *b = s->bytes;
-  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || get(b + 8, 4) != rules()) return -EBADMSG;
-  uint64_t table_bytes = get(b + 12, 8);
-  if (table_bytes > n - FIXED_BYTES - CRC_BYTES || ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != get(b + 20, 4))
+  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || ni_get_le(b + 8, 4) != rules()) return -EBADMSG;
+  uint64_t table_bytes = ni_get_le(b + 12, 8);
+  if (table_bytes > n - FIXED_BYTES - CRC_BYTES || ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != ni_get_le(b + 20, 4))
     return -EBADMSG;
   struct ni_wire table = ni_wire_load(b + FIXED_BYTES, table_bytes);
   int e = parse_table(s, &table);
@@ -93,36 +88,27 @@ int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   const uint8_t *at = table.end, *end = b + n - CRC_BYTES;
   for (size_t i = 0; i < s->n; i++)
     if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end)) return -EBADMSG;
-  if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES || ni_crc32(0, at, (size_t)(end - at)) != get(end, 4)) return -EBADMSG;
+  if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES || ni_crc32(0, at, (size_t)(end - at)) != ni_get_le(end, 4)) return -EBADMSG;
   for (size_t i = 0; i < s->n; i++, at += NI_SHELF_STAT_BYTES)
-    s->entry[i].stat = (struct ni_shelf_stat){get(at, 8), get(at + 8, 8), (int64_t)get(at + 16, 8), (int64_t)get(at + 24, 8)};
-  return 0;
-}
-
-static int read_all(int fd, uint8_t *to, size_t n) {
-  for (size_t got = 0; got < n;) {
-    ssize_t k = pread(fd, to + got, n - got, (off_t)got);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return k < 0 ? -errno : -EBADMSG;
-    got += (size_t)k;
-  }
+    s->entry[i].stat = (struct ni_shelf_stat){ni_get_le(at, 8), ni_get_le(at + 8, 8), (int64_t)ni_get_le(at + 16, 8),
+                                              (int64_t)ni_get_le(at + 24, 8)};
   return 0;
 }
 
 int ni_shelf_read(struct ni_shelf *s, const char *path) {
   struct stat st;
   *s = (struct ni_shelf){0};
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return -errno;
-  int e = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && (uint64_t)st.st_size < BYTES_MAX ? 0 : -EBADMSG;
+  int fd = ni_plain_open(AT_FDCWD, path, &st);
+  if (fd < 0) return fd == -EINVAL ? -EBADMSG : fd;
+  int e = (uint64_t)st.st_size < BYTES_MAX ? 0 : -EBADMSG;
   size_t n = e ? 0 : (size_t)st.st_size;
   if (e == 0 && !(s->bytes = malloc(n + 1))) e = -ENOMEM;
-  if (e == 0) e = read_all(fd, s->bytes, n);
+  if (e == 0) e = ni_read_at(fd, s->bytes, n, 0);
   if (e == 0) s->owner = st.st_uid;
   close(fd);
   if (e == 0) e = ni_shelf_parse(s, n);
   if (e < 0) ni_shelf_free(s);
-  return e;
+  return e == -EIO ? -EBADMSG : e; /* it was cut meanwhile */
 }
 
 void ni_shelf_free(struct ni_shelf *s) {
@@ -139,21 +125,6 @@ const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char 
 }
 
 bool ni_shelf_sound(const struct ni_shelf_part *part) { return ni_crc32(0, part->bytes, part->n) == part->crc; }
-
-/* What writers that were killed have left: nobody holds its lock. */
-static void sweep(int dir) {
-  int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *d = fd < 0 ? NULL : fdopendir(fd);
-  if (!d && fd >= 0) close(fd);
-  for (struct dirent *f; d && (f = readdir(d));) {
-    if (strncmp(f->d_name, ".tmp-", 5) != 0) continue;
-    int tmp = openat(dir, f->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (tmp < 0) continue;
-    if (flock(tmp, LOCK_EX | LOCK_NB) == 0) unlinkat(dir, f->d_name, 0);
-    close(tmp);
-  }
-  if (d) closedir(d);
-}
 
 static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_t n) {
   struct ni_wire table = {0}, stats = {0};
@@ -191,7 +162,7 @@ int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *fol
   int dir = ni_out_dir(folder, true, why, cap), e = dir < 0 ? dir : 0;
   put_all(&p, entry, n);
   if (e == 0 && p.bad) e = -ENOMEM;
-  if (e == 0) sweep(dir);
+  if (e == 0) ni_out_sweep(dir, "", "", 0);
   if (e == 0) e = ni_out_begin(&out, dir, 0666);
   int held = e == 0 ? dup(out.fd) : -1; /* keeps the lock until the file has its name */
   if (held >= 0 && flock(held, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) e = -EAGAIN; /* just swept away */

@@ -56,6 +56,15 @@ void ni_wire_count(struct ni_wire *w, size_t *n, size_t least);
 void ni_wire_below(struct ni_wire *w, uint32_t *v, size_t end);
 /* n bytes as they are. Loading: where they lie, NULL if there are not so many. */
 const uint8_t *ni_wire_bytes(struct ni_wire *w, const void *bytes, size_t n);
+/* Numbers of n bytes, the lowest first: for heads of files. */
+static inline void ni_put_le(uint8_t *to, uint64_t v, size_t n) {
+  for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(v >> 8 * i);
+}
+static inline uint64_t ni_get_le(const uint8_t *from, size_t n) {
+  uint64_t v = 0;
+  for (size_t i = n; i-- > 0;) v = v << 8 | from[i];
+  return v;
+}
 /* Has all been read, and was it sound? */
 static inline bool ni_wire_over(const struct ni_wire *w) { return !w->bad && w->at == w->end; }
 

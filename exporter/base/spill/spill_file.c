@@ -46,11 +46,5 @@ int ni_spill_write(struct ni_spill *st, const void *from, size_t bytes, uint64_t
 }
 
 int ni_spill_read(struct ni_spill *st, void *to, size_t bytes, uint64_t offset) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t k = pread(st->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return k < 0 ? -errno : -EIO;
-    done += (size_t)k;
-  }
-  return 0;
+  return ni_read_at(st->fd, to, bytes, (off_t)offset);
 }

@@ -1,6 +1,5 @@
 #include "sections.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,16 +19,6 @@ struct head {
   uint8_t id[4], n[8], crc[4];
 };
 
-static void put_le(uint8_t *to, uint64_t v, size_t n) {
-  for (size_t i = 0; i < n; i++) to[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint64_t get_le(const uint8_t *from, size_t n) {
-  uint64_t v = 0;
-  for (size_t i = 0; i < n; i++) v |= (uint64_t)from[i] << 8 * i;
-  return v;
-}
-
 static uint32_t crc_of(const struct head *h, const void *bytes, size_t n) {
   uLong crc = crc32_z(crc32_z(0, NULL, 0), h->id, sizeof h->id);
   crc = crc32_z(crc, h->n, sizeof h->n);
@@ -37,28 +26,6 @@ static uint32_t crc_of(const struct head *h, const void *bytes, size_t n) {
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */
-
-/*
- * Hidden files of runs that were killed: ours, with our magic in them, and without the lock that a run holds as long as it lives.
- * Other commands' hidden files have another begin, and one that is being made has none yet.
- */
-static void remove_leftovers(int dir, const char *mine) {
-  int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *d = copy < 0 ? NULL : fdopendir(copy);
-  for (struct dirent *x; d && (x = readdir(d));) {
-    struct stat st;
-    struct start b;
-    if (strncmp(x->d_name, ".tmp-", 5) != 0 || strcmp(x->d_name, mine) == 0) continue;
-    int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) continue;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        pread(fd, &b, sizeof b, 0) == sizeof b && memcmp(b.magic, magic, sizeof magic) == 0)
-      unlinkat(dir, x->d_name, 0);
-    close(fd);
-  }
-  if (d) closedir(d);
-  else if (copy >= 0) close(copy);
-}
 
 int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path) {
   char why[400];
@@ -70,10 +37,10 @@ int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path
     return ni_run_fail(r, e, "%s: %s", path, why);
   }
   flock(s->out.fd, LOCK_EX | LOCK_NB);
-  remove_leftovers(s->out.dir, s->out.tmp);
+  ni_out_sweep(s->out.dir, s->out.tmp, magic, sizeof magic); /* other commands' have another begin, one that is being made has none yet */
   struct start b = {.format = {0}};
   memcpy(b.magic, magic, sizeof magic);
-  put_le(b.format, NI_PARTIAL_FORMAT, sizeof b.format);
+  ni_put_le(b.format, NI_PARTIAL_FORMAT, sizeof b.format);
   e = ni_write_all(s->out.fd, &b, sizeof b, -1);
   return e < 0 ? ni_run_fail(r, e, "%s: %s", path, strerror(-e)) : e;
 }
@@ -81,9 +48,9 @@ int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path
 int ni_sections_put(void *arg, enum ni_section id, const void *bytes, size_t n) {
   struct ni_sections *s = arg;
   struct head h;
-  put_le(h.id, id, sizeof h.id);
-  put_le(h.n, n, sizeof h.n);
-  put_le(h.crc, crc_of(&h, bytes, n), sizeof h.crc);
+  ni_put_le(h.id, id, sizeof h.id);
+  ni_put_le(h.n, n, sizeof h.n);
+  ni_put_le(h.crc, crc_of(&h, bytes, n), sizeof h.crc);
   int e = ni_write_all(s->out.fd, &h, sizeof h, -1);
   return e < 0 ? e : ni_write_all(s->out.fd, bytes, n, -1);
 }
@@ -119,7 +86,7 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
   if (s->left < sizeof b || fread(&b, sizeof b, 1, s->f) != 1 || memcmp(b.magic, magic, sizeof magic) != 0)
     return refuse(r, s, "no partial result: summary --partial and merge --partial write them");
   s->left -= sizeof b;
-  uint64_t format = get_le(b.format, sizeof b.format);
+  uint64_t format = ni_get_le(b.format, sizeof b.format);
   if (format == NI_PARTIAL_FORMAT) return 0;
   return ni_run_fail(r, -EINVAL, "%s: a partial result of another version of nccl-inspector (format %llu, this one reads %u): "
                      "make it again", path, (unsigned long long)format, NI_PARTIAL_FORMAT);
@@ -130,14 +97,14 @@ int ni_sections_get(void *arg, struct ni_run *r, enum ni_section *id, const uint
   struct head h;
   if (s->left < sizeof h || fread(&h, sizeof h, 1, s->f) != 1) return refuse(r, s, "cut: its end is missing");
   s->left -= sizeof h;
-  const uint64_t len = get_le(h.n, sizeof h.n);
+  const uint64_t len = ni_get_le(h.n, sizeof h.n);
   if (len > s->left) return refuse(r, s, "cut or damaged: a section is longer than the file");
   if (!ni_array_room(s->bytes, len + SLACK, s->cap) || !s->bytes) return -ENOMEM;
   if (len && fread(s->bytes, len, 1, s->f) != 1) return refuse(r, s, "cut: its end is missing");
   s->left -= len;
   memset(s->bytes + len, 0, SLACK);
-  if (get_le(h.crc, sizeof h.crc) != crc_of(&h, s->bytes, len)) return refuse(r, s, "damaged: a checksum is wrong");
-  *id = (enum ni_section)get_le(h.id, sizeof h.id);
+  if (ni_get_le(h.crc, sizeof h.crc) != crc_of(&h, s->bytes, len)) return refuse(r, s, "damaged: a checksum is wrong");
+  *id = (enum ni_section)ni_get_le(h.id, sizeof h.id);
   if (*id == NI_SECTION_END && s->left) return refuse(r, s, "damaged: something follows its end");
   *bytes = s->bytes;
   *n = len;

@@ -115,7 +115,10 @@ bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x);
 /* The context is wanted by w; the filters remember that they were asked. */
 bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *ident, const struct ni_meta *meta);
 
-/* All logs into one account, with the index: for those who want nothing else of the lines. 0 or -errno. */
+/* All logs into their accounts, for those who want nothing else of the lines; join: those into one. 0 or -errno. */
+int ni_atlas_read_accounts(struct ni_atlas *a, struct ni_ledgers *l, const struct ni_files *files, unsigned jobs,
+                           struct ni_progress *progress, bool join);
+/* All logs into one account, with the index. */
 int ni_atlas_read_ledger(struct ni_atlas *a, struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
 
 #endif

@@ -209,7 +209,7 @@ bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us,
 
 struct reading {
   struct ni_atlas *a;
-  struct ni_ledgers ledgers;
+  struct ni_ledgers *ledgers;
 };
 
 static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
@@ -231,23 +231,30 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 }
 
 static int merge(void *arg, const struct ni_scan_part *p, void *part) {
-  return ni_ledgers_merge(&((struct reading *)arg)->ledgers, p->file_no, part);
+  return ni_ledgers_merge(((struct reading *)arg)->ledgers, p->file_no, part);
 }
 
-static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(&((struct reading *)arg)->ledgers, file_no); }
+static int file_done(void *arg, size_t file_no) { return ni_ledgers_file_done(((struct reading *)arg)->ledgers, file_no); }
 
-int ni_atlas_read_ledger(struct ni_atlas *a, struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
+int ni_atlas_read_accounts(struct ni_atlas *a, struct ni_ledgers *l, const struct ni_files *files, unsigned jobs,
+                           struct ni_progress *progress, bool join) {
   struct ni_scan_plan plan = {0};
-  struct reading x = {.a = a};
+  struct reading x = {a, l};
   const struct ni_atlas_wants nothing = {.records = false};
-  int e = ni_ledgers_init(&x.ledgers, c, files);
-  x.ledgers.mapped = a ? ni_atlas_mapped : NULL;
-  x.ledgers.arg = a;
-  if (e == 0) e = ni_atlas_plan(a, &plan, files, jobs, &nothing);
+  int e = ni_atlas_plan(a, &plan, files, jobs, &nothing);
   if (e == 0)
     e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &x, .part = read_part,
-                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop});
+                                             .merge = merge, .file_done = join ? file_done : NULL, .drop = ni_ledgers_drop});
   ni_scan_plan_free(&plan);
-  ni_ledgers_free(&x.ledgers);
+  return e;
+}
+
+int ni_atlas_read_ledger(struct ni_atlas *a, struct ni_ledger *c, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
+  struct ni_ledgers l;
+  int e = ni_ledgers_init(&l, c, files);
+  l.mapped = a ? ni_atlas_mapped : NULL;
+  l.arg = a;
+  if (e == 0) e = ni_atlas_read_accounts(a, &l, files, jobs, progress, true);
+  ni_ledgers_free(&l);
   return e;
 }

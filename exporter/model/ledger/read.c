@@ -182,30 +182,3 @@ void ni_ledgers_free(struct ni_ledgers *l) {
   for (size_t i = 0; l->of_file && i < l->n; i++) ni_ledger_free(&l->of_file[i]);
   free(l->of_file);
 }
-
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
-  (void)arg;
-  struct ni_ledger *part = *result = calloc(1, sizeof *part);
-  struct ni_scan_end end;
-  if (!part) return -ENOMEM;
-  ni_ledger_begin(part, p->file, p->part == 0);
-  to->arg = part;
-  to->take = ni_ledger_take;
-  to->fault = ni_ledger_fault;
-  to->counters = true;
-  int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
-  ni_ledger_end(part, &end);
-  return e;
-}
-
-static int merge(void *arg, const struct ni_scan_part *p, void *result) { return ni_ledgers_merge(arg, p->file_no, result); }
-
-int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress) {
-  struct ni_scan_plan plan = {0};
-  int e = ni_scan_plan(&plan, files, true, jobs);
-  if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = l, .part = read_part,
-                                             .merge = merge, .drop = ni_ledgers_drop});
-  ni_scan_plan_free(&plan);
-  return e;
-}

@@ -19,8 +19,5 @@ int ni_ledgers_merge(struct ni_ledgers *l, size_t file_no, struct ni_ledger *par
 void ni_ledgers_drop(void *unused, void *part); /* a part that is not merged */
 int ni_ledgers_file_done(struct ni_ledgers *l, size_t file_no);
 void ni_ledgers_free(struct ni_ledgers *l);
-struct ni_progress;
-/* Reads all files but those elsewhere into of_file, and leaves them there. 0, -ENOMEM. */
-int ni_ledgers_read(struct ni_ledgers *l, const struct ni_files *files, unsigned jobs, struct ni_progress *progress);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/order.h"
+#include "exporter/index/atlas.h"
 #include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/ledger/take.h"
@@ -22,14 +24,10 @@ struct load {
 
 static int largest_first(const void *a, const void *b) {
   const struct unit *x = a, *y = b;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  return x->first < y->first ? -1 : x->first > y->first;
+  return x->bytes != y->bytes ? NI_BY(y, x, bytes) : NI_BY(x, y, first);
 }
 
-static bool least(const struct load *a, const struct load *b) {
-  return a->bytes != b->bytes ? a->bytes < b->bytes : a->shard < b->shard;
-}
-#define before(a, b) least(&(a), &(b))
+#define before(a, b) (NI_BY(&(a), &(b), bytes, shard) < 0)
 
 int ni_shards_plan(struct ni_run *r, uint32_t mine, uint32_t of) {
   struct ni_partial *p = r->partial = calloc(1, sizeof *p);
@@ -84,7 +82,7 @@ int ni_partial_read_accounts(struct ni_run *r) {
   struct ni_ledgers l = {0};
   struct ni_ledger none = {0};
   int e = ni_ledgers_init(&l, &none, &r->files);
-  if (e == 0) e = ni_ledgers_read(&l, &r->files, r->opt.jobs, &r->progress);
+  if (e == 0) e = ni_atlas_read_accounts(NULL, &l, &r->files, r->opt.jobs, &r->progress, false);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_partial_account(r, i, &l.of_file[i]);
   ni_ledger_free(&none);
   ni_ledgers_free(&l);

@@ -8,60 +8,36 @@
 #include "exporter/base/array.h"
 
 static void wire_context(struct ni_wire *w, struct ni_granules *g, size_t i) {
-  struct ni_ident d = {0};
-  struct ni_meta m = {0};
-  bool sampled = false;
-  if (!w->load) {
-    d = g->context[i].ident;
-    m = g->context[i].meta;
-    sampled = g->context[i].p2p_sampled;
-  }
-  char *text[] = {(char *)(uintptr_t)d.comm_name, (char *)(uintptr_t)m.version, (char *)(uintptr_t)m.git_rev,
-                  (char *)(uintptr_t)m.rec_mechanism, (char *)(uintptr_t)m.hostname, (char *)(uintptr_t)m.producer};
-  ni_wire_u64(w, &d.comm_hash);
-  ni_wire_i32(w, &d.rank);
-  ni_wire_i32(w, &d.n_ranks);
-  ni_wire_i32(w, &d.nnodes);
-  ni_wire_i64(w, &m.pid);
-  ni_wire_bool(w, &sampled);
-  for (int k = 0; k < 6; k++) ni_wire_text(w, &text[k]);
-  if (!w->load) return;
+  struct ni_granule_context c = w->load ? (struct ni_granule_context){0} : g->context[i];
+  const char **const text[] = {NI_CONTEXT_TEXTS(&c)};
   uint32_t no = 0;
-  d.comm_name = text[0];
-  m.version = text[1];
-  m.git_rev = text[2];
-  m.rec_mechanism = text[3];
-  m.hostname = text[4];
-  m.producer = text[5];
+  NI_WIRE(w, &c.ident.comm_hash, &c.ident.rank, &c.ident.n_ranks, &c.ident.nnodes, &c.meta.pid, &c.p2p_sampled);
+  for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++) {
+    char *of = (char *)(uintptr_t)*text[k];
+    ni_wire_text(w, &of);
+    *text[k] = of;
+  }
+  if (!w->load) return;
   /* A line without these has them as "". */
-  w->bad |= !m.version || !m.hostname || ni_granules_context(g, &d, &m, &no) < 0 || no != i;
-  if (!w->bad) g->context[no].p2p_sampled = sampled;
-  for (int k = 0; k < 6; k++) free(text[k]);
+  w->bad |= !c.meta.version || !c.meta.hostname || ni_granules_context(g, &c.ident, &c.meta, &no) < 0 || no != i;
+  if (!w->bad) g->context[no].p2p_sampled = c.p2p_sampled;
+  for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++) free((char *)(uintptr_t)*text[k]);
 }
 
 static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
-  struct ni_granule_sort s = {0};
-  if (!w->load) s = g->sort[i];
+  struct ni_granule_sort s = w->load ? (struct ni_granule_sort){0} : g->sort[i];
   char *func = (char *)(uintptr_t)s.func;
   uint32_t kind = s.kind, no = 0;
-  ni_wire_u32(w, &s.context);
-  ni_wire_u32(w, &kind);
-  ni_wire_text(w, &func);
-  ni_wire_u64(w, &s.records);
-  if (s.records) ni_wire_u64(w, &s.untimed);
-  if (s.records) ni_wire_u64(w, &s.min_sn);
-  if (s.records) ni_wire_u64(w, &s.max_sn);
+  NI_WIRE(w, &s.context, &kind, &func, &s.records);
+  if (s.records) NI_WIRE(w, &s.untimed, &s.min_sn, &s.max_sn);
   if (!w->load) return;
-  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func || (kind != NI_SORT_OP && s.records) ||
-            s.min_sn > s.max_sn;
+  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func || (kind != NI_SORT_OP && s.records) || s.min_sn > s.max_sn;
   w->bad |= !w->bad && (ni_granules_sort(g, s.context, (enum ni_sort_kind)kind, func, &no) < 0 || no != i);
   free(func);
   if (w->bad) return;
-  g->sort[no].records = s.records;
-  g->sort[no].untimed = s.untimed;
-  if (!s.records) return;
-  g->sort[no].min_sn = s.min_sn;
-  g->sort[no].max_sn = s.max_sn;
+  struct ni_granule_sort *to = &g->sort[no];
+  to->records = s.records, to->untimed = s.untimed;
+  if (s.records) to->min_sn = s.min_sn, to->max_sn = s.max_sn;
 }
 
 /* A number of which only what it is above another is put. */
@@ -119,14 +95,11 @@ static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_
 
 /* Times are told by what they are behind those of the granule before: they are near. */
 static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x, int64_t *before_us) {
-  ni_wire_u64(w, &x->bytes);
-  ni_wire_u32(w, &x->crc);
-  ni_wire_u64(w, &x->records);
+  NI_WIRE(w, &x->bytes, &x->crc, &x->records);
   if (x->records) {
     int64_t first = (int64_t)((uint64_t)x->first_us - (uint64_t)*before_us);
     uint64_t span = (uint64_t)x->last_us - (uint64_t)x->first_us;
-    ni_wire_i64(w, &first);
-    ni_wire_u64(w, &span);
+    NI_WIRE(w, &first, &span);
     x->first_us = (int64_t)((uint64_t)*before_us + (uint64_t)first);
     x->last_us = (int64_t)((uint64_t)x->first_us + span);
     *before_us = x->first_us;
@@ -144,8 +117,7 @@ static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_gra
 static void wire_entry(struct ni_wire *w, struct ni_granule *x) {
   struct ni_member_entry *e = &x->entry;
   uint32_t bits = e->bits;
-  ni_wire_u64(w, &x->text);
-  ni_wire_u32(w, &e->n);
+  NI_WIRE(w, &x->text, &e->n);
   if (!e->n) return;
   ni_wire_below(w, &bits, 8);
   ni_wire_u32(w, &e->skip);
@@ -194,8 +166,7 @@ static void wire_kept(struct ni_wire *w, struct ni_granules *g) {
     if (!w->load) k = g->kept[i];
     uint32_t on = k.granule - granule;
     uint64_t len = k.len;
-    ni_wire_u32(w, &on);
-    ni_wire_u64(w, &len);
+    NI_WIRE(w, &on, &len);
     k.granule = granule + on;
     w->bad |= k.granule < granule || k.granule >= g->n;
     if (len) {
@@ -206,8 +177,7 @@ static void wire_kept(struct ni_wire *w, struct ni_granules *g) {
     uint32_t context = k.context;
     int64_t at = (int64_t)((uint64_t)k.at_ns - (uint64_t)clock.at_ns), offset = (int64_t)((uint64_t)k.offset_ns - (uint64_t)clock.offset_ns);
     ni_wire_below(w, &context, g->n_contexts);
-    ni_wire_i64(w, &at);
-    ni_wire_i64(w, &offset);
+    NI_WIRE(w, &at, &offset);
     clock.at_ns = (int64_t)((uint64_t)clock.at_ns + (uint64_t)at);
     clock.offset_ns = (int64_t)((uint64_t)clock.offset_ns + (uint64_t)offset);
     w->bad |= w->load && !w->bad && ni_kept_clock(g, k.granule, context, clock.at_ns, clock.offset_ns) < 0;
@@ -258,18 +228,8 @@ static void wire_packed(struct ni_wire *w, struct ni_granules *g) {
 
 void ni_map_wire(struct ni_wire *w, struct ni_granules *g) {
   size_t contexts = g->n_contexts, sorts = g->n_sorts;
-  ni_wire_bool(w, &g->odd);
-  ni_wire_bool(w, &g->closed);
-  ni_wire_bool(w, &g->gzip);
-  ni_wire_bool(w, &g->proxy);
-  ni_wire_bool(w, &g->api);
-  ni_wire_bool(w, &g->launches);
-  ni_wire_bool(w, &g->net);
-  ni_wire_bool(w, &g->entries);
-  ni_wire_i64(w, &g->first_ns);
-  ni_wire_i64(w, &g->last_ns);
-  ni_wire_u64(w, &g->last_dump_us);
-  ni_wire_u64(w, &g->records);
+  NI_WIRE(w, &g->odd, &g->closed, &g->gzip, &g->proxy, &g->api, &g->launches, &g->net, &g->entries);
+  NI_WIRE(w, &g->first_ns, &g->last_ns, &g->last_dump_us, &g->records);
   if (g->records) ni_wire_i64(w, &g->origin_ns);
   ni_wire_count(w, &contexts, 8);
   for (size_t i = 0; i < contexts && !w->bad; i++) wire_context(w, g, i);

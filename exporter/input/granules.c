@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 
 int64_t ni_start_ns(const struct ni_line *l) {
   const struct ni_record *o = &l->op;
@@ -45,22 +46,11 @@ struct ni_granules *ni_granules_new(uint64_t from) {
   return g;
 }
 
-static const char **texts(struct ni_ident *i, struct ni_meta *m, const char **text[6]) {
-  text[0] = &i->comm_name;
-  text[1] = &m->version;
-  text[2] = &m->git_rev;
-  text[3] = &m->rec_mechanism;
-  text[4] = &m->hostname;
-  text[5] = &m->producer;
-  return text[0];
-}
-
 void ni_granules_free(struct ni_granules *g) {
   if (!g) return;
   for (size_t i = 0; i < g->n_contexts; i++) {
-    const char **text[6];
-    texts(&g->context[i].ident, &g->context[i].meta, text);
-    for (int k = 0; k < 6; k++) free((char *)(uintptr_t)*text[k]);
+    const char **const text[] = {NI_CONTEXT_TEXTS(&g->context[i])};
+    for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++) free((char *)(uintptr_t)*text[k]);
   }
   for (size_t i = 0; i < g->n_sorts; i++) free((char *)(uintptr_t)g->sort[i].func);
   ni_index_free(&g->sort_at);
@@ -96,10 +86,9 @@ int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, con
   struct ni_granule_context *c = &g->context[g->n_contexts];
   *c = (struct ni_granule_context){.ident = *ident, .meta = *meta, .clock_offset_ns = NI_NO_OFFSET};
   c->meta.dump_timestamp_us = 0;
-  const char **text[6];
+  const char **const text[] = {NI_CONTEXT_TEXTS(c)};
   bool fine = true;
-  texts(&c->ident, &c->meta, text);
-  for (int k = 0; k < 6; k++)
+  for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++)
     if (*text[k]) fine &= (*text[k] = strdup(*text[k])) != NULL;
   *out = (uint32_t)g->n_contexts++;
   return fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
@@ -337,11 +326,6 @@ void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
   g->end = rest.at;
 }
 
-static int by_number(const void *a, const void *b) {
-  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Adds x of b to the granule of a that is open. sort: b's numbers as a's. */
 static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const struct ni_granule *x, const uint32_t *sort) {
   struct ni_granule *y = last(a);
@@ -362,7 +346,7 @@ static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const
   if (x->end_ns > y->end_ns) y->end_ns = x->end_ns;
   y->process_lines |= x->process_lines;
   for (uint32_t i = 0; e == 0 && i < x->n_sorts; i++) e = has_sort(a, sort[b->list[x->first_sort + i]]);
-  if (y->n_sorts > 1) qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, by_number);
+  if (y->n_sorts > 1) qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, ni_by_u32);
   return e;
 }
 

@@ -75,6 +75,11 @@ struct ni_granule_context {
   int64_t clock_at_ns, clock_offset_ns; /* of the last clock line that is kept; NI_NO_OFFSET: none */
 };
 
+/* Addresses of its texts. */
+#define NI_CONTEXT_TEXTS(c) \
+  &(c)->ident.comm_name, &(c)->meta.version, &(c)->meta.git_rev, &(c)->meta.rec_mechanism, &(c)->meta.hostname, &(c)->meta.producer
+enum { NI_N_CONTEXT_TEXTS = 6 };
+
 /* Other: of lines about the communicator, without a function. Event: of the proxy, the API and so on, which only a timeline asks for. */
 enum ni_sort_kind { NI_SORT_OP, NI_SORT_ROLLUP, NI_SORT_OTHER, NI_SORT_EVENT };
 struct ni_granule_sort {

@@ -15,11 +15,14 @@ static void wire_name(struct ni_wire *w, const struct ni_hang_model *m, uint16_t
   *name = (uint16_t)v;
 }
 
-/* Ranks, channels: -1 is none. */
-static void wire_rank(struct ni_wire *w, int32_t *rank) {
-  ni_wire_i32(w, rank);
-  w->bad |= *rank < -1;
+/* Ranks, channels: -1 is none. NULL: no more. */
+static void wire_ranks(struct ni_wire *w, int32_t *const *rank) {
+  for (; *rank; rank++) {
+    ni_wire_i32(w, *rank);
+    w->bad |= **rank < -1;
+  }
 }
+#define RANKS(w, ...) wire_ranks(w, (int32_t *const[]){__VA_ARGS__, NULL})
 
 static void wire_names(struct ni_wire *w, struct ni_hang_model *m) {
   size_t n = m->n_names;
@@ -42,12 +45,8 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
               op->stopped != -1 || op->net_peer != -1 || op->net_channel != -1;
   if (w->load) *op = finished;
   ni_wire_below(w, &kind, NI_KIND_COUNT);
-  ni_wire_u64(w, &op->sn);
-  ni_wire_u64(w, &op->rec_sn);
-  ni_wire_u64(w, &op->bytes);
-  ni_wire_i64(w, &behind);
-  ni_wire_i64(w, &seen);
-  wire_rank(w, &op->root);
+  NI_WIRE(w, &op->sn, &op->rec_sn, &op->bytes, &behind, &seen);
+  RANKS(w, &op->root);
   wire_name(w, m, &op->func);
   wire_name(w, m, &op->datatype);
   ni_wire_bool(w, &more);
@@ -55,34 +54,24 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   *before_ns = op->enqueue_ns = *before_ns + (uint64_t)behind;
   op->seen_ns = op->enqueue_ns + (uint64_t)seen;
   if (!more) return;
-  ni_wire_u64(w, &op->call_sn);
-  ni_wire_u64(w, &op->timeout_ns);
-  ni_wire_u64(w, &op->channels_open);
+  NI_WIRE(w, &op->call_sn, &op->timeout_ns, &op->channels_open);
   wire_name(w, m, &op->net_state);
-  wire_rank(w, &op->want);
-  wire_rank(w, &op->started);
-  wire_rank(w, &op->stopped);
-  wire_rank(w, &op->net_peer);
-  wire_rank(w, &op->net_channel);
+  RANKS(w, &op->want, &op->started, &op->stopped, &op->net_peer, &op->net_channel);
   ni_wire_below(w, &state, NI_HANG_STATE_COUNT);
   op->state = (uint8_t)state;
 }
 
 static void wire_process(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   struct ni_who_process name = w->load ? (struct ni_who_process){0} : m->who.process[i];
-  ni_wire_text(w, &name.host);
-  ni_wire_i64(w, &name.pid);
-  ni_wire_u64(w, &name.start_ns);
+  NI_WIRE(w, &name.host, &name.pid, &name.start_ns);
   if (w->load) w->bad = w->bad || !name.host || ni_hang_process_of(m, name.host, name.pid, name.start_ns) != (int64_t)i;
   if (w->load) free(name.host);
   if (w->bad) return;
   struct ni_hang_process *p = &m->process[i];
   uint32_t life = p->life;
   char *boot = p->boot_id;
-  bool *const is[] = {&p->has_log, &p->boxless, &p->ours};
   ni_wire_text(w, &p->exe);
-  wire_rank(w, &p->rank);
-  wire_rank(w, &p->world);
+  RANKS(w, &p->rank, &p->world);
   ni_wire_text(w, &boot);
   if (w->load && boot) {
     w->bad |= strlen(boot) >= sizeof p->boot_id;
@@ -91,9 +80,7 @@ static void wire_process(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   }
   ni_wire_below(w, &life, NI_HANG_LIFE_COUNT);
   p->life = (enum ni_hang_life)life;
-  ni_wire_u64(w, &p->alive_ns);
-  ni_wire_u64(w, &p->look_ns);
-  for (size_t k = 0; k < sizeof is / sizeof *is; k++) ni_wire_bool(w, is[k]);
+  NI_WIRE(w, &p->alive_ns, &p->look_ns, &p->has_log, &p->boxless, &p->ours);
 }
 
 static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni_hang_member *x) {
@@ -120,11 +107,8 @@ static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni
 static void wire_member(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   struct ni_who_member name = w->load ? (struct ni_who_member){0} : m->who.member[i];
   ni_wire_below(w, &name.process, m->n_processes);
-  ni_wire_u64(w, &name.hash);
-  ni_wire_u64(w, &name.init_ns);
-  wire_rank(w, &name.rank);
-  wire_rank(w, &name.n_ranks);
-  wire_rank(w, &name.nnodes);
+  NI_WIRE(w, &name.hash, &name.init_ns);
+  RANKS(w, &name.rank, &name.n_ranks, &name.nnodes);
   ni_wire_text(w, &name.name);
   if (w->load) {
     const struct ni_ident id = ni_who_ident(&name);
@@ -133,15 +117,13 @@ static void wire_member(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   }
   if (w->bad) return;
   struct ni_hang_member *x = m->member[i];
-  uint64_t *const at[] = {&x->calls, &x->started_ns, &x->open_ns, &x->active_ns, &x->log_ns, &x->end_ns, &x->invisible};
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     uint64_t started = x->started[k] + 1; /* so that none is 0 */
     ni_seq_set_wire(w, &x->recorded[k]);
     ni_wire_u64(w, &started);
     x->started[k] = started - 1;
   }
-  for (size_t k = 0; k < sizeof at / sizeof *at; k++) ni_wire_u64(w, at[k]);
-  ni_wire_bool(w, &x->destroyed);
+  NI_WIRE(w, &x->calls, &x->started_ns, &x->open_ns, &x->active_ns, &x->log_ns, &x->end_ns, &x->invisible, &x->destroyed);
   wire_ops(w, m, x);
 }
 
@@ -158,8 +140,7 @@ void ni_hang_standing_wire(struct ni_wire *w, struct ni_hang_reading *r) {
   uint32_t shape = SHAPE;
   ni_wire_u32(w, &shape);
   w->bad |= shape != SHAPE;
-  ni_wire_u64(w, &m->lines);
-  ni_wire_u64(w, &m->bad_lines);
+  NI_WIRE(w, &m->lines, &m->bad_lines);
   wire_names(w, m);
   ni_wire_count(w, &processes, 8);
   for (size_t i = 0; i < processes && !w->bad; i++) wire_process(w, m, i);

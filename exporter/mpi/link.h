@@ -22,8 +22,7 @@ void ni_mpi_times(int64_t *first, int64_t *last);
 /* The other end of a stream of sections. */
 struct ni_mpi_peer {
   int rank;
-  uint8_t *bytes;              /* of what comes; freed by the caller */
-  size_t cap;
+  struct ni_bytes got;         /* what came last; at is freed by the caller */
 };
 int ni_mpi_put(void *peer, enum ni_section id, const void *bytes, size_t n);
 int ni_mpi_get(void *peer, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n);

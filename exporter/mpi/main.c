@@ -99,7 +99,7 @@ static int take_from(struct ni_run *r, int rank) {
   int e = ni_partial_load_plan(r, &from, "rank 0", &shard, &n);
   if (e == 0) e = ni_partial_load(r, &from, shard, n);
   free(shard);
-  free(peer.bytes);
+  free(peer.got.at);
   return e;
 }
 
@@ -174,14 +174,10 @@ static int open_folder(struct ni_run *r, const char *folder) {
   return ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet and --no-csv", folder);
 }
 
-static void serve_summary(struct ni_run *r, struct ni_wire *w) {
-  char *folder = NULL;
-  wire_plan(w, r, &folder);
-  if (!ni_wire_over(w)) give_up(r, -ENOMEM);
+static void serve_summary(struct ni_run *r, const char *folder) {
   r->opt.quiet = true;
   r->opt.comm_map = NULL; /* rank 0 reads that */
   int e = open_folder(r, folder);
-  free(folder);
   if (e < 0) give_up(r, e);
   ni_summarize_store(r, NULL);
   if (read_shard(r) < 0) return;
@@ -215,13 +211,6 @@ static int read_ledger(struct ni_ledger *c, struct ni_files *files, const struct
   r.files = (struct ni_files){0}; /* the caller's */
   ni_summarize_free(&r);
   return e;
-}
-
-static void serve_check(struct ni_run *r, struct ni_wire *w) {
-  char *folder = NULL;
-  wire_plan(w, r, &folder);
-  if (!ni_wire_over(w)) give_up(r, -ENOMEM);
-  (void)account(r);
 }
 
 /* ---- trace --------------------------------------------------------------------------------------------------------------------- */
@@ -270,7 +259,7 @@ static int share_logs(struct ni_run *r, struct ni_atlas *a, const size_t *no) {
     if (got < 0) give_up(r, got);
     if (e == 0) e = bring(a, no, r->files.n, ni_wire_load(bytes, n));
   }
-  free(from.bytes);
+  free(from.got.at);
   return e;
 }
 
@@ -298,12 +287,9 @@ static int share_trace(struct ni_atlas *a, const struct ni_files *files) {
 }
 
 /* What cannot be read here, rank 0 reads. */
-static void serve_trace(struct ni_run *r, struct ni_wire *w) {
+static void serve_trace(struct ni_run *r) {
   struct ni_mpi_peer to = {.rank = 0};
   struct ni_wire mine = {0};
-  char *folder = NULL;
-  wire_plan(w, r, &folder);
-  if (!ni_wire_over(w)) give_up(r, -ENOMEM);
   int e = map_logs(r, &mine);
   if (e < 0) say(r, e);
   (void)ni_mpi_put(&to, NI_SECTION_ACCOUNTS, mine.bytes, e < 0 ? 0 : mine.n);
@@ -317,13 +303,17 @@ static void serve(void) {
     struct ni_run r;
     struct ni_wire w = {0};
     uint8_t *hold = NULL;
+    char *folder = NULL;
     int e = ni_summarize_init(&r);
     if (e == 0) e = ni_mpi_share(&w, &hold);
     if (e < 0) give_up(&r, e);
     ni_wire_below(&w, &what, TRACE + 1);
-    if (what == SUMMARY) serve_summary(&r, &w);
-    if (what == CHECK) serve_check(&r, &w);
-    if (what == TRACE) serve_trace(&r, &w);
+    if (what != OVER) wire_plan(&w, &r, &folder);
+    if (what != OVER && !ni_wire_over(&w)) give_up(&r, -ENOMEM);
+    if (what == SUMMARY) serve_summary(&r, folder);
+    if (what == CHECK) (void)account(&r);
+    if (what == TRACE) serve_trace(&r);
+    free(folder);
     free(hold);
     ni_summarize_free(&r);
   }

@@ -254,8 +254,13 @@ static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
          (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
 }
 
-int ni_segment_take(struct ni_segment *s, struct ni_spill *st, const uint8_t *at, size_t bytes, uint64_t n, const uint8_t *mix,
-                    unsigned n_mix) {
+int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix, unsigned n_mix) {
+  uint64_t n = 0;
+  size_t bytes = 0;
+  ni_wire_u64(w, &n);
+  ni_wire_count(w, &bytes, 1);
+  const uint8_t *at = ni_wire_bytes(w, NULL, bytes);
+  if (w->bad || !n) return -EINVAL;
   struct ni_segment_reader r = {.at = at, .end = at + bytes};
   struct ni_entry e;
   int error = 0;

@@ -120,17 +120,12 @@ int ni_partial_load_plan(struct ni_run *r, const struct ni_section_from *from, c
 static int load_piece(struct ni_wire *w, struct ni_run *r, const struct ni_partial_numbers *x) {
   struct ni_piece *p = calloc(1, sizeof *p);
   uint32_t member = 0, cell = 0;
-  uint64_t n = 0;
-  size_t bytes = 0;
   if (!p) return -ENOMEM;
   ni_wire_below(w, &member, x->member.n);
   ni_wire_below(w, &cell, x->cell.n);
   ni_wire_below(w, &p->file, r->files.n);
-  NI_WIRE(w, &p->range, &p->ordinal, &n);
-  ni_wire_count(w, &bytes, 1);
-  const uint8_t *at = ni_wire_bytes(w, NULL, bytes);
-  if (!w->bad && (!n || !r->partial->have[r->partial->shard_of[p->file]])) w->bad = true;
-  int e = w->bad ? -EINVAL : ni_segment_take(&p->s, &r->store, at, bytes, n, x->mix, x->n_mix);
+  NI_WIRE(w, &p->range, &p->ordinal);
+  int e = w->bad || !r->partial->have[r->partial->shard_of[p->file]] ? -EINVAL : ni_segment_take(&p->s, &r->store, w, x->mix, x->n_mix);
   if (e == 0) {
     p->member = x->member.number[member];
     e = ni_cell_take(r, x->cell.number[cell], p);

@@ -30,12 +30,22 @@ static int along_tree(const struct ni_team *t, int (*wire)(struct ni_wire *w, vo
 
 /* ---- a cell ------------------------------------------------------------------------------------------------------------------- */
 
-static int wire_values(struct ni_wire *w, struct ni_value_sums *v) {
-  int e = ni_dist_wire(w, &v->us);
-  return e < 0 ? e : ni_dist_wire(w, &v->busbw);
+/* Loaded: added. */
+static int wire_dist(struct ni_wire *w, struct ni_dist *d) {
+  struct ni_dist got = {0};
+  if (!w->load) return ni_dist_wire(w, d);
+  int e = ni_dist_wire(w, &got);
+  if (e == 0) e = ni_dist_merge(d, &got);
+  ni_dist_free(&got);
+  return e;
 }
 
-/* Stored: those that there are, with their numbers. Loaded: added. */
+static int wire_values(struct ni_wire *w, struct ni_value_sums *v) {
+  int e = wire_dist(w, &v->us);
+  return e < 0 ? e : wire_dist(w, &v->busbw);
+}
+
+/* Those that there are, with their numbers. */
 static int wire_slices(struct ni_wire *w, struct ni_value_sums **at, size_t n) {
   uint32_t there = 0, i = 0;
   int e = 0;
@@ -44,26 +54,9 @@ static int wire_slices(struct ni_wire *w, struct ni_value_sums **at, size_t n) {
   for (uint32_t k = 0; e == 0 && k < there; k++, i++) {
     while (!w->load && !at[i]) i++;
     ni_wire_u32(w, &i);
-    if (!w->load) {
-      e = wire_values(w, at[i]);
-      continue;
-    }
-    struct ni_value_sums got = {0}, *to = ni_slice_of(&at[i]);
-    e = to ? wire_values(w, &got) : -ENOMEM;
-    if (e == 0) e = ni_dist_merge(&to->us, &got.us);
-    if (e == 0) e = ni_dist_merge(&to->busbw, &got.busbw);
-    ni_dist_free(&got.us);
-    ni_dist_free(&got.busbw);
+    struct ni_value_sums *v = ni_slice_of(&at[i]);
+    e = v ? wire_values(w, v) : -ENOMEM;
   }
-  return e;
-}
-
-static int wire_dist(struct ni_wire *w, struct ni_dist *d) {
-  struct ni_dist got = {0};
-  if (!w->load) return ni_dist_wire(w, d);
-  int e = ni_dist_wire(w, &got);
-  if (e == 0) e = ni_dist_merge(d, &got);
-  ni_dist_free(&got);
   return e;
 }
 
@@ -98,10 +91,7 @@ static int wire_group(struct ni_wire *w, struct ni_cell_sums *c, struct ni_group
   if (w->load) g->records += numbers[0], g->operations += numbers[1], g->no_bandwidth += numbers[2];
   for (size_t i = 0; e == 0 && i < sizeof dist / sizeof *dist; i++) e = wire_dist(w, dist[i]);
   if (e == 0) e = wire_mixes(w, c->r, g->mix);
-  for (uint32_t i = 0; e == 0 && g->bin && i < s->n_bins; i++) {
-    e = wire_dist(w, &g->bin[i].us);
-    if (e == 0) e = wire_dist(w, &g->bin[i].busbw);
-  }
+  for (uint32_t i = 0; e == 0 && g->bin && i < s->n_bins; i++) e = wire_values(w, &g->bin[i]);
   if (e == 0 && g->comm) e = wire_slices(w, g->comm, s->n_comms);
   if (e == 0 && g->process) e = wire_slices(w, g->process, s->n_processes);
   ni_wire_u32(w, &slow);

@@ -84,27 +84,24 @@ int ni_team_blame(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t pro
   return e;
 }
 
+struct steps {
+  struct ni_blame *b;
+  int64_t again;
+};
+
+static void wire_steps(struct ni_wire *w, void *arg) {
+  struct steps *s = arg;
+  NI_WIRE(w, &s->again, &s->b->usual_steps);
+  for (uint32_t i = 0; i < s->b->n_ranks; i++) {
+    uint64_t ops = w->load ? 0 : s->b->rank[i].ops_before;
+    ni_wire_u64(w, &ops);
+    if (w->load && ops) ni_blame_look_again(&s->b->rank[i], ops);
+  }
+}
+
 int64_t ni_team_steps(struct ni_blame *b, int64_t (*find)(struct ni_blame *b)) {
-  struct ni_wire w = {0};
-  uint8_t *hold = NULL;
-  const bool root = b->r->team->rank == 0;
-  int64_t again = root ? find(b) : 0;
-  if (again < 0) return again;
-  if (root) {
-    NI_WIRE(&w, &again, &b->usual_steps);
-    for (uint32_t i = 0; i < b->n_ranks; i++) ni_wire_u64(&w, &b->rank[i].ops_before);
-  }
-  int e = w.bad ? -ENOMEM : b->r->team->share(&w, &hold);
-  if (e == 0 && !root) {
-    NI_WIRE(&w, &again, &b->usual_steps);
-    for (uint32_t i = 0; i < b->n_ranks; i++) {
-      uint64_t ops = 0;
-      ni_wire_u64(&w, &ops);
-      if (ops) ni_blame_look_again(&b->rank[i], ops);
-    }
-    if (!ni_wire_over(&w)) e = -ENOMEM;
-  }
-  if (root) ni_wire_free(&w);
-  free(hold);
-  return e < 0 ? e : again;
+  const struct ni_team *t = b->r->team;
+  struct steps s = {b, t->rank == 0 ? find(b) : 0};
+  int e = s.again < 0 ? 0 : ni_team_share(t, wire_steps, &s);
+  return e < 0 ? e : s.again;
 }

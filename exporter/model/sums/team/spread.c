@@ -154,13 +154,9 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
   for (ni_wire_bool(&w, &follows); e == 0 && follows; ni_wire_bool(&w, &follows)) {
     struct ni_piece *p = calloc(1, sizeof *p);
     uint32_t cell = 0;
-    uint64_t n = 0;
-    size_t bytes = 0;
     if (!p) return -ENOMEM;
-    NI_WIRE(&w, &cell, &p->member, &p->file, &p->range, &p->ordinal, &n);
-    ni_wire_count(&w, &bytes, 1);
-    const uint8_t *at = ni_wire_bytes(&w, NULL, bytes);
-    e = w.bad ? -EINVAL : ni_segment_take(&p->s, &m->r->store, at, bytes, n, m->mix, m->x.n_mix);
+    NI_WIRE(&w, &cell, &p->member, &p->file, &p->range, &p->ordinal);
+    e = ni_segment_take(&p->s, &m->r->store, &w, m->mix, m->x.n_mix);
     p->member = m->x.member.number[p->member];
     if (e == 0) e = keep(m, cell, p);
     if (e < 0) forget(m, p);

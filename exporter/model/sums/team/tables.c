@@ -5,25 +5,43 @@
 #include "exporter/model/sums/partial/tables.h"
 #include "team.h"
 
-/* Sums in r's own tables are then of no use on other ranks than 0. */
-static int share_tables(struct ni_run *r) {
-  struct ni_partial_numbers x = {0};
+int ni_team_share(const struct ni_team *t, void (*wire)(struct ni_wire *w, void *arg), void *arg) {
   struct ni_wire w = {0};
   uint8_t *hold = NULL;
-  const bool root = r->team->rank == 0;
-  int e = root ? ni_partial_order(r, &x) : 0;
-  if (e == 0 && root) ni_partial_wire_tables(&w, r, &x);
-  if (w.bad) e = -ENOMEM;
-  if (e == 0) e = r->team->share(&w, &hold);
+  const bool root = t->rank == 0;
+  if (root) wire(&w, arg);
+  int e = w.bad ? -ENOMEM : t->share(&w, &hold);
   if (e == 0 && !root) {
-    r->tally = (struct ni_tally_sum){0};
-    r->marks.n_lines = 0;
-    ni_partial_wire_tables(&w, r, &x);
+    wire(&w, arg);
     if (!ni_wire_over(&w)) e = -ENOMEM;
   }
   if (root) ni_wire_free(&w);
   free(hold);
-  ni_partial_numbers_free(&x);
+  return e;
+}
+
+struct tables {
+  struct ni_run *r;
+  struct ni_partial_numbers x;
+};
+
+static void wire_tables(struct ni_wire *w, void *arg) {
+  struct tables *t = arg;
+  ni_partial_wire_tables(w, t->r, &t->x);
+}
+
+/* Sums in r's own tables are then of no use on other ranks than 0. */
+static int share_tables(struct ni_run *r) {
+  struct tables t = {.r = r};
+  int e = 0;
+  if (r->team->rank == 0) {
+    e = ni_partial_order(r, &t.x);
+  } else {
+    r->tally = (struct ni_tally_sum){0};
+    r->marks.n_lines = 0;
+  }
+  if (e == 0) e = ni_team_share(r->team, wire_tables, &t);
+  ni_partial_numbers_free(&t.x);
   return e;
 }
 
@@ -50,14 +68,6 @@ int ni_team_tables(struct ni_run *r) {
   return e;
 }
 
-int ni_team_agree(const struct ni_run *r, struct ni_summary *s) {
-  struct ni_wire w = {0};
-  uint8_t *hold = NULL;
-  const bool root = r->team->rank == 0;
-  if (root) ni_wire_bool(&w, &s->by_own_time);
-  int e = r->team->share(&w, &hold);
-  if (e == 0 && !root) ni_wire_bool(&w, &s->by_own_time);
-  if (root) ni_wire_free(&w);
-  free(hold);
-  return e;
-}
+static void wire_own_time(struct ni_wire *w, void *summary) { ni_wire_bool(w, &((struct ni_summary *)summary)->by_own_time); }
+
+int ni_team_agree(const struct ni_run *r, struct ni_summary *s) { return ni_team_share(r->team, wire_own_time, s); }

@@ -40,6 +40,8 @@ struct ni_team {
   void (*least)(uint64_t *v, size_t n);
 };
 
+/* What wire stores on rank 0 all others load. */
+int ni_team_share(const struct ni_team *t, void (*wire)(struct ni_wire *w, void *arg), void *arg);
 /* Sets r->partial->apart; where it is false rank 0 has to take all records as they are. */
 int ni_team_tables(struct ni_run *r);
 /* Tables of ranks that other ranks filled come to rank 0. */

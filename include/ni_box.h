@@ -56,88 +56,88 @@ struct ni_box_field {
 };
 
 /*
- * Fields, in an order that is never changed; new ones go to the end of the list. X(name, bytes of one element): a field
- * with a larger size is an array (or text), its number of elements is size / bytes.
+ * Fields, in an order that is never changed; new ones go to the end of the list. X(struct, name, what the plugin calls
+ * it, bytes of one element): a field with a larger size is an array (or text), its number of elements is size / bytes.
  *
  * OP: one operation's slot. COMM: one communicator. KIND: one of its NI_BOX_KINDS accounts, at COMM_KIND + kind *
  * kind_stride. CELL: one of its 2 * 64 channel chains, at COMM_CELL + index * cell_stride; index = 2 * channel + (1: Recv,
  * 0: Send or collective). TEXT: one interned string.
  */
-#define NI_BOX_FIELDS(X)                                                                                              \
-  X(OP_STATE, 8)        /* the commit word: NI_BOX_GEN, NI_BOX_FLAGS, NI_BOX_WANT */                                  \
-  X(OP_PROG, 4)         /* channels started << 16 | stopped */                                                        \
-  X(OP_GPU_START_NS, 8) /* earliest start stamp, GPU clock; all ones: none */                                         \
-  X(OP_GPU_STOP_NS, 8)  /* latest stop stamp; 0: none */                                                              \
-  X(OP_TICKS_FIRST, 8)  /* arrival of the first channel's start; 0: none */                                           \
-  X(OP_TICKS_DONE, 8)   /* arrival of the last channel's stop; 0: none */                                             \
-  X(OP_GROUP_ORD, 4)    /* ordinal of its Group on the communicator */                                                \
-  X(OP_COMM_PAGE, 4)                                                                                                  \
-  X(OP_KIND, 1)                                                                                                       \
-  X(OP_DIR, 1)          /* 1: Recv */                                                                                 \
-  X(OP_BAD, 1)          /* bit i: stamps cannot be true, reason ni_fallback_names[i] */                               \
-  X(OP_MASK_DOUBT, 1)   /* 0: channel events were on; 1: were off at some time; 2: were off at its start */           \
-  X(OP_TICKS_START, 8)  /* the start callback */                                                                      \
-  X(OP_TICKS_STOP, 8)   /* end of the bracket; 0 where it is not needed */                                            \
-  X(OP_SN, 8)                                                                                                         \
-  X(OP_COUNT, 8)        /* elements */                                                                                \
-  X(OP_REC_SN, 8)                                                                                                     \
-  X(OP_ROOT, 4)         /* or peer; signed */                                                                         \
-  X(OP_FUNC, 1)         /* texts' numbers; 0: "Unknown" */                                                            \
-  X(OP_DATATYPE, 1)                                                                                                   \
-  X(OP_ALGO, 1)                                                                                                       \
-  X(OP_PROTO, 1)                                                                                                      \
-  X(OP_NCHANNELS, 1)    /* as NCCL gave it; 0 where that cannot be trusted */                                         \
-  X(COMM_STATE, 8)      /* generation 32 | phase 8: 0 free, 1 live, 2 being closed */                                 \
-  X(COMM_HASH, 8)                                                                                                     \
-  X(COMM_RANK, 4)                                                                                                     \
-  X(COMM_N_RANKS, 4)                                                                                                  \
-  X(COMM_N_NODES, 4)                                                                                                  \
-  X(COMM_HAS_NAME, 1)                                                                                                 \
-  X(COMM_NAME, 1)       /* hostile text, terminated */                                                                \
-  X(COMM_INIT_NS, 8)    /* Unix ns: init_ns of its comm line */                                                       \
-  X(COMM_INIT_TICKS, 8) /* a slot whose OP_TICKS_START is before it belongs to the page's life before */              \
-  X(COMM_GPU_INDEX, 4)  /* -1: not known */                                                                           \
-  X(COMM_GPU_UUID, 1)   /* terminated; "": not known */                                                               \
-  X(COMM_GPU_PCI, 1)                                                                                                  \
-  X(COMM_GROUP_ORD, 4)  /* Groups announced */                                                                        \
-  X(COMM_NEWEST_GROUP, 4) /* newest Group seen on the device */                                                       \
-  X(COMM_STRAY, 8)      /* by ni_stray_names */                                                                       \
-  X(COMM_KIND, 1)       /* where the accounts begin */                                                                \
-  X(COMM_CELL, 1)       /* where the channel chains begin */                                                          \
-  X(COMM_FIT_OFFSET_NS, 8) /* host monotonic - GPU clock, signed; valid when FIT_SAMPLES is not 0 */                  \
-  X(COMM_FIT_AT_NS, 8)  /* monotonic: when it was last confirmed */                                                   \
-  X(COMM_FIT_SAMPLES, 8)                                                                                              \
-  X(COMM_POISONED, 1)   /* 1: "older than the previous work" alone is not believed (format/timing.h) */                   \
-  X(KIND_STARTED, 8)    /* the next rec_sn */                                                                         \
-  X(KIND_FILTERED, 8)   /* by ni_filter_names; callbacks' part */                                                     \
-  X(KIND_DROPPED, 8)    /* by ni_drop_names; callbacks' part */                                                       \
-  X(KIND_LATE, 8)                                                                                                     \
-  X(KIND_WRITTEN, 8)    /* as the dump thread counted: what it says is in the log */                                  \
-  X(KIND_JUDGED_OUT, 8) /* dump thread's part of filtered: no_kernel_timing */                                        \
-  X(KIND_INCOMPLETE, 8)                                                                                               \
-  X(KIND_LOST_WRITE, 8) /* dump thread's part of dropped: write_error */                                              \
-  X(KIND_FALLBACK, 8)   /* by ni_fallback_names, of operations formatted */                                           \
-  X(CELL_OPEN, 8)       /* operation whose channel is between start and stop: slot << 28 | generation 28; 0: none */  \
-  X(CELL_START_NS, 8)   /* its start stamp, GPU clock */                                                              \
-  X(TEXT_READY, 1)      /* 0: not there yet */                                                                        \
-  X(TEXT_ELEM_BYTES, 1) /* size if it is a datatype's name; 0 counts as 1 */                                          \
-  X(TEXT_TEXT, 1)       /* terminated */                                                                              \
-  X(OP_CALL_SN, 4)      /* low half of its API call's number, with NI_BOX_ORIGIN_CALLED */                            \
-  X(OP_ORIGIN, 1)       /* NI_BOX_ORIGIN_* */                                                                         \
-  X(COMM_CALLS, 8)      /* API calls: collectives; Send and Recv. The next call_sn */                                 \
-  X(PROXY_STATE, 8)     /* as OP_STATE: LIVE, and CLOSED when it has stopped */                                       \
-  X(PROXY_COMM_PAGE, 4) /* 0: served for another process */                                                           \
-  X(PROXY_FLAGS, 1)     /* NI_BOX_PROXY_* */                                                                          \
-  X(PROXY_CHANNEL, 1)                                                                                                 \
-  X(PROXY_PARENT_KIND, 1) /* the operation it is part of, with NI_BOX_PROXY_PARENT: its kind */                       \
-  X(PROXY_PARENT_REC_SN, 8) /* and rec_sn */                                                                          \
-  X(PROXY_PEER, 4)      /* rank of the communicator; signed */                                                        \
-  X(PROXY_PHASE, 1)     /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
-  X(PROXY_STEP_LAST, 8) /* and ticks since when */                                                                    \
-  X(COMM_API_SN, 8)     /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of format/names.h */
+#define NI_BOX_FIELDS(X)                                                                                                                   \
+  X(OP, STATE, state, 8)                     /* the commit word: NI_BOX_GEN, NI_BOX_FLAGS, NI_BOX_WANT */                                  \
+  X(OP, PROG, prog, 4)                       /* channels started << 16 | stopped */                                                        \
+  X(OP, GPU_START_NS, gpu_start_ns, 8)       /* earliest start stamp, GPU clock; all ones: none */                                         \
+  X(OP, GPU_STOP_NS, gpu_stop_ns, 8)         /* latest stop stamp; 0: none */                                                              \
+  X(OP, TICKS_FIRST, ticks_first, 8)         /* arrival of the first channel's start; 0: none */                                           \
+  X(OP, TICKS_DONE, ticks_done, 8)           /* arrival of the last channel's stop; 0: none */                                             \
+  X(OP, GROUP_ORD, group_ord, 4)             /* ordinal of its Group on the communicator */                                                \
+  X(OP, COMM_PAGE, comm_page, 4)                                                                                                           \
+  X(OP, KIND, kind, 1)                                                                                                                     \
+  X(OP, DIR, dir, 1)                         /* 1: Recv */                                                                                 \
+  X(OP, BAD, bad, 1)                         /* bit i: stamps cannot be true, reason ni_fallback_names[i] */                               \
+  X(OP, MASK_DOUBT, mask_doubt, 1)           /* 0: channel events were on; 1: were off at some time; 2: were off at its start */           \
+  X(OP, TICKS_START, ticks_start, 8)         /* the start callback */                                                                      \
+  X(OP, TICKS_STOP, ticks_stop, 8)           /* end of the bracket; 0 where it is not needed */                                            \
+  X(OP, SN, sn, 8)                                                                                                                         \
+  X(OP, COUNT, count, 8)                     /* elements */                                                                                \
+  X(OP, REC_SN, rec_sn, 8)                                                                                                                 \
+  X(OP, ROOT, root, 4)                       /* or peer; signed */                                                                         \
+  X(OP, FUNC, func, 1)                       /* texts' numbers; 0: "Unknown" */                                                            \
+  X(OP, DATATYPE, datatype, 1)                                                                                                             \
+  X(OP, ALGO, algo, 1)                                                                                                                     \
+  X(OP, PROTO, proto, 1)                                                                                                                   \
+  X(OP, NCHANNELS, nchannels, 1)             /* as NCCL gave it; 0 where that cannot be trusted */                                         \
+  X(COMM, STATE, state, 8)                   /* generation 32 | phase 8: 0 free, 1 live, 2 being closed */                                 \
+  X(COMM, HASH, hash, 8)                                                                                                                   \
+  X(COMM, RANK, rank, 4)                                                                                                                   \
+  X(COMM, N_RANKS, n_ranks, 4)                                                                                                             \
+  X(COMM, N_NODES, n_nodes, 4)                                                                                                             \
+  X(COMM, HAS_NAME, has_name, 1)                                                                                                           \
+  X(COMM, NAME, name, 1)                     /* hostile text, terminated */                                                                \
+  X(COMM, INIT_NS, init_ns, 8)               /* Unix ns: init_ns of its comm line */                                                       \
+  X(COMM, INIT_TICKS, init_ticks, 8)         /* a slot whose OP_TICKS_START is before it belongs to the page's life before */              \
+  X(COMM, GPU_INDEX, gpu.index, 4)           /* -1: not known */                                                                           \
+  X(COMM, GPU_UUID, gpu.uuid, 1)             /* terminated; "": not known */                                                               \
+  X(COMM, GPU_PCI, gpu.pci, 1)                                                                                                             \
+  X(COMM, GROUP_ORD, group_ord, 4)           /* Groups announced */                                                                        \
+  X(COMM, NEWEST_GROUP, newest_group, 4)     /* newest Group seen on the device */                                                         \
+  X(COMM, STRAY, stray, 8)                   /* by ni_stray_names */                                                                       \
+  X(COMM, KIND, kind, 1)                     /* where the accounts begin */                                                                \
+  X(COMM, CELL, cell, 1)                     /* where the channel chains begin */                                                          \
+  X(COMM, FIT_OFFSET_NS, fit_offset_ns, 8)   /* host monotonic - GPU clock, signed; valid when FIT_SAMPLES is not 0 */                     \
+  X(COMM, FIT_AT_NS, fit_at_ns, 8)           /* monotonic: when it was last confirmed */                                                   \
+  X(COMM, FIT_SAMPLES, fit_samples, 8)                                                                                                     \
+  X(COMM, POISONED, poisoned, 1)             /* 1: "older than the previous work" alone is not believed (format/timing.h) */               \
+  X(KIND, STARTED, started, 8)               /* the next rec_sn */                                                                         \
+  X(KIND, FILTERED, filtered, 8)             /* by ni_filter_names; callbacks' part */                                                     \
+  X(KIND, DROPPED, dropped, 8)               /* by ni_drop_names; callbacks' part */                                                       \
+  X(KIND, LATE, late, 8)                                                                                                                   \
+  X(KIND, WRITTEN, account.written, 8)       /* as the dump thread counted: what it says is in the log */                                  \
+  X(KIND, JUDGED_OUT, account.judged_out, 8) /* dump thread's part of filtered: no_kernel_timing */                                        \
+  X(KIND, INCOMPLETE, account.incomplete, 8)                                                                                               \
+  X(KIND, LOST_WRITE, account.lost_write, 8) /* dump thread's part of dropped: write_error */                                              \
+  X(KIND, FALLBACK, account.fallback, 8)     /* by ni_fallback_names, of operations formatted */                                           \
+  X(CELL, OPEN, open, 8)                     /* operation whose channel is between start and stop: slot << 28 | generation 28; 0: none */  \
+  X(CELL, START_NS, start_ns, 8)             /* its start stamp, GPU clock */                                                              \
+  X(TEXT, READY, ready, 1)                   /* 0: not there yet */                                                                        \
+  X(TEXT, ELEM_BYTES, elem_bytes, 1)         /* size if it is a datatype's name; 0 counts as 1 */                                          \
+  X(TEXT, TEXT, text, 1)                     /* terminated */                                                                              \
+  X(OP, CALL_SN, call_sn, 4)                 /* low half of its API call's number, with NI_BOX_ORIGIN_CALLED */                            \
+  X(OP, ORIGIN, origin, 1)                   /* NI_BOX_ORIGIN_* */                                                                         \
+  X(COMM, CALLS, events.calls, 8)            /* API calls: collectives; Send and Recv. The next call_sn */                                 \
+  X(PROXY, STATE, state, 8)                  /* as OP_STATE: LIVE, and CLOSED when it has stopped */                                       \
+  X(PROXY, COMM_PAGE, comm_page, 4)          /* 0: served for another process */                                                           \
+  X(PROXY, FLAGS, flags, 1)                  /* NI_BOX_PROXY_* */                                                                          \
+  X(PROXY, CHANNEL, channel, 1)                                                                                                            \
+  X(PROXY, PARENT_KIND, parent_kind, 1)      /* the operation it is part of, with NI_BOX_PROXY_PARENT: its kind */                         \
+  X(PROXY, PARENT_REC_SN, parent_rec_sn, 8)  /* and rec_sn */                                                                              \
+  X(PROXY, PEER, peer, 4)                    /* rank of the communicator; signed */                                                        \
+  X(PROXY, PHASE, phase, 1)                  /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
+  X(PROXY, STEP_LAST, step_last, 8)          /* and ticks since when */                                                                    \
+  X(COMM, API_SN, events.api_sn, 8)          /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of format/names.h */
 
 enum ni_box_field_id {
-#define NI_BOX_ENUM(name, bytes) NI_BOX_##name,
+#define NI_BOX_ENUM(of, name, member, bytes) NI_BOX_##of##_##name,
   NI_BOX_FIELDS(NI_BOX_ENUM)
 #undef NI_BOX_ENUM
   NI_BOX_FIELD_COUNT
@@ -249,7 +249,7 @@ _Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table hold
 
 /* Bytes of one element of a field. */
 static const uint8_t ni_box_elem_bytes[NI_BOX_FIELD_COUNT] = {
-#define NI_BOX_BYTES(name, bytes) bytes,
+#define NI_BOX_BYTES(of, name, member, bytes) bytes,
     NI_BOX_FIELDS(NI_BOX_BYTES)
 #undef NI_BOX_BYTES
 };

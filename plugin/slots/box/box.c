@@ -1,5 +1,5 @@
 /*
- * The field table is the one place where the plugin's structs meet ni_box.h: a field renamed or moved is followed by the
+ * The field table is the one place where the plugin's structs meet ni_box.h: a field that is moved is followed by the
  * compiler, one whose meaning changes needs a new NI_BOX_VERSION.
  */
 #include "box.h"
@@ -35,85 +35,16 @@ _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_RE
                    SAME(NI_EVS_CLOSED, NI_BOX_OP_CLOSED),
                "what it says of calls and of network operations");
 
-#define OP(f) {offsetof(struct ni_op, f), sizeof(((struct ni_op *)0)->f)}
-#define PROXY(f) {offsetof(struct ni_proxy_slot, f), sizeof(((struct ni_proxy_slot *)0)->f)}
-#define COMM(f) {offsetof(struct ni_comm, f), sizeof(((struct ni_comm *)0)->f)}
-#define KIND(f) {offsetof(struct ni_comm_kind, f), sizeof(((struct ni_comm_kind *)0)->f)}
-#define CELL(f) {offsetof(struct ni_chan_cell, f), sizeof(((struct ni_chan_cell *)0)->f)}
-#define TEXT(f) {offsetof(struct ni_interned, f), sizeof(((struct ni_interned *)0)->f)}
-
 static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
-    [NI_BOX_OP_STATE] = OP(state),
-    [NI_BOX_OP_PROG] = OP(prog),
-    [NI_BOX_OP_GPU_START_NS] = OP(gpu_start_ns),
-    [NI_BOX_OP_GPU_STOP_NS] = OP(gpu_stop_ns),
-    [NI_BOX_OP_TICKS_FIRST] = OP(ticks_first),
-    [NI_BOX_OP_TICKS_DONE] = OP(ticks_done),
-    [NI_BOX_OP_GROUP_ORD] = OP(group_ord),
-    [NI_BOX_OP_COMM_PAGE] = OP(comm_page),
-    [NI_BOX_OP_KIND] = OP(kind),
-    [NI_BOX_OP_DIR] = OP(dir),
-    [NI_BOX_OP_BAD] = OP(bad),
-    [NI_BOX_OP_MASK_DOUBT] = OP(mask_doubt),
-    [NI_BOX_OP_TICKS_START] = OP(ticks_start),
-    [NI_BOX_OP_TICKS_STOP] = OP(ticks_stop),
-    [NI_BOX_OP_SN] = OP(sn),
-    [NI_BOX_OP_COUNT] = OP(count),
-    [NI_BOX_OP_REC_SN] = OP(rec_sn),
-    [NI_BOX_OP_ROOT] = OP(root),
-    [NI_BOX_OP_FUNC] = OP(func),
-    [NI_BOX_OP_DATATYPE] = OP(datatype),
-    [NI_BOX_OP_ALGO] = OP(algo),
-    [NI_BOX_OP_PROTO] = OP(proto),
-    [NI_BOX_OP_NCHANNELS] = OP(nchannels),
-    [NI_BOX_COMM_STATE] = COMM(state),
-    [NI_BOX_COMM_HASH] = COMM(hash),
-    [NI_BOX_COMM_RANK] = COMM(rank),
-    [NI_BOX_COMM_N_RANKS] = COMM(n_ranks),
-    [NI_BOX_COMM_N_NODES] = COMM(n_nodes),
-    [NI_BOX_COMM_HAS_NAME] = COMM(has_name),
-    [NI_BOX_COMM_NAME] = COMM(name),
-    [NI_BOX_COMM_INIT_NS] = COMM(init_ns),
-    [NI_BOX_COMM_INIT_TICKS] = COMM(init_ticks),
-    [NI_BOX_COMM_GPU_INDEX] = COMM(gpu.index),
-    [NI_BOX_COMM_GPU_UUID] = COMM(gpu.uuid),
-    [NI_BOX_COMM_GPU_PCI] = COMM(gpu.pci),
-    [NI_BOX_COMM_GROUP_ORD] = COMM(group_ord),
-    [NI_BOX_COMM_NEWEST_GROUP] = COMM(newest_group),
-    [NI_BOX_COMM_STRAY] = COMM(stray),
-    [NI_BOX_COMM_KIND] = COMM(kind),
-    [NI_BOX_COMM_CELL] = COMM(cell),
-    [NI_BOX_COMM_FIT_OFFSET_NS] = COMM(fit_offset_ns),
-    [NI_BOX_COMM_FIT_AT_NS] = COMM(fit_at_ns),
-    [NI_BOX_COMM_FIT_SAMPLES] = COMM(fit_samples),
-    [NI_BOX_COMM_POISONED] = COMM(poisoned),
-    [NI_BOX_KIND_STARTED] = KIND(started),
-    [NI_BOX_KIND_FILTERED] = KIND(filtered),
-    [NI_BOX_KIND_DROPPED] = KIND(dropped),
-    [NI_BOX_KIND_LATE] = KIND(late),
-    [NI_BOX_KIND_WRITTEN] = KIND(account.written),
-    [NI_BOX_KIND_JUDGED_OUT] = KIND(account.judged_out),
-    [NI_BOX_KIND_INCOMPLETE] = KIND(account.incomplete),
-    [NI_BOX_KIND_LOST_WRITE] = KIND(account.lost_write),
-    [NI_BOX_KIND_FALLBACK] = KIND(account.fallback),
-    [NI_BOX_CELL_OPEN] = CELL(open),
-    [NI_BOX_CELL_START_NS] = CELL(start_ns),
-    [NI_BOX_TEXT_READY] = TEXT(ready),
-    [NI_BOX_TEXT_ELEM_BYTES] = TEXT(elem_bytes),
-    [NI_BOX_TEXT_TEXT] = TEXT(text),
-    [NI_BOX_OP_CALL_SN] = OP(call_sn),
-    [NI_BOX_OP_ORIGIN] = OP(origin),
-    [NI_BOX_COMM_CALLS] = COMM(events.calls),
-    [NI_BOX_PROXY_STATE] = PROXY(state),
-    [NI_BOX_PROXY_COMM_PAGE] = PROXY(comm_page),
-    [NI_BOX_PROXY_FLAGS] = PROXY(flags),
-    [NI_BOX_PROXY_CHANNEL] = PROXY(channel),
-    [NI_BOX_PROXY_PARENT_KIND] = PROXY(parent_kind),
-    [NI_BOX_PROXY_PARENT_REC_SN] = PROXY(parent_rec_sn),
-    [NI_BOX_PROXY_PEER] = PROXY(peer),
-    [NI_BOX_PROXY_PHASE] = PROXY(phase),
-    [NI_BOX_PROXY_STEP_LAST] = PROXY(step_last),
-    [NI_BOX_COMM_API_SN] = COMM(events.api_sn),
+#define OP struct ni_op
+#define PROXY struct ni_proxy_slot
+#define COMM struct ni_comm
+#define KIND struct ni_comm_kind
+#define CELL struct ni_chan_cell
+#define TEXT struct ni_interned
+#define FIELD(of, name, member, bytes) {offsetof(of, member), sizeof(((of *)0)->member)},
+    NI_BOX_FIELDS(FIELD)
+#undef FIELD
 };
 _Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
 

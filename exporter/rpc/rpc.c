@@ -46,7 +46,8 @@ static void handle(struct ni_link *h, uint32_t events) {
   h->ready = e > 0;
   h->events = e == 0 ? 0 : h->events; /* it may be another socket */
   if (e == 0) ni_link_wait(h, EPOLLIN | (out ? EPOLLOUT : 0));
-  if (e > 0 && events & ~(uint32_t)EPOLLOUT) receive(h);
+  if (e > 0 && !h->heard) flush(h); /* the greeting comes first: whoever speaks something else is cut, and reads from it who is here */
+  if (e > 0 && !h->dead && events & ~(uint32_t)EPOLLOUT) receive(h);
   if (e > 0 && !h->dead) flush(h);
   h->rpc->active = NULL;
 }

@@ -41,7 +41,7 @@ combined() {
   [ "$how" = sigkill ] || [ $rc = 0 ] || fail "$name: nccl-sim ended with $rc"
   if [ "$how" = sigkill ]; then "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" -q || fail "$name: recover ends with $?"; fi
   "$INSPECTOR" check "$TMP/logs" --partial --json >"$TMP/check" 2>&1 || true
-  python3 - "$TMP/check" "$how" "$TMP"/logs/*.gz "${NI_VARIANT:-}" <<'P' || fail "$name"
+  python3 - "$TMP/check" "$how" "$TMP"/logs/*.gz "$TMP/truth" <<'P' || fail "$name"
 import gzip, json, sys
 doc = json.load(open(sys.argv[1]))
 # What a kill cuts off is in flight: what was under way, and API-only operations, which no slot holds.
@@ -49,17 +49,17 @@ doc = json.load(open(sys.argv[1]))
 may = {"in_flight", "cut", "damaged"} if sys.argv[2] == "sigkill" else {"in_flight"}
 assert {p["code"] for p in doc["problems"]} <= may, doc["problems"]
 assert doc["bad_lines"] == 0 and not doc["unknown_keys"], doc
-# Without KernelCh an operation waits 100 ms for its network: a machine that does not get on for so long shows. 60 and more were
-# a fault; a sanitizer's build on a busy machine had 132.
+# Without KernelCh an operation waits 100 ms for its network. Where the machine does not get on for so long the network comes later:
+# the simulator counts that (late_net). Nor does an operation wait where a flush is asked for, or where the process ends: none on a
+# quiet machine, and 60 were a fault.
 strays = dict(doc["strays"])
-stale = strays.pop("stale_handle", 0)
-may_be_stale = 400 if sys.argv[-1] else 40
-assert sys.argv[2] == "sigkill" or (not strays and stale <= may_be_stale), doc["strays"]
+stale, late = strays.pop("stale_handle", 0), sum(l.get("late_net", 0) for l in map(json.loads, open(sys.argv[-1])))
+assert sys.argv[2] == "sigkill" or (not strays and stale <= late + 40), (doc["strays"], late)
 done = [l for p in sys.argv[3:-1] for l in map(json.loads, gzip.open(p, "rt")) if "control" in l and l["control"]["source"] == "file"]
 assert done and all(l["control"]["result"] != "refused" for l in done), done
 left = sum(p["count"] for p in doc["problems"] if p["code"] == "in_flight")
 assert left <= (doc["operations"] // 4 if sys.argv[2] == "sigkill" else 4), "%d in flight" % left
-print("ok  ", sys.argv[2], left, "in flight,", doc["operations"], "records,", doc["filtered_by"].get("sampled"), "sampled,", len(done), "commands")
+print("ok  ", sys.argv[2], left, "in flight,", doc["operations"], "records,", doc["filtered_by"].get("sampled"), "sampled,", len(done), "commands,", stale, "stale,", late, "late")
 P
 }
 combined "left without finalize" exit

@@ -11,7 +11,7 @@
 
 #include "line_reader.h"
 
-enum { IN_BYTES = 64 << 10, TEXT_BYTES = 256 << 10, DAMAGES_MAX = 1000, HELD_BYTES = NI_SEEK_BITS / 8 };
+enum { IN_BYTES = 64 << 10, IN_BYTES_HEAD = 16 << 10, DAMAGES_MAX = 1000, HELD_BYTES = NI_SEEK_BITS / 8 };
 
 struct ni_reader {
   int fd;
@@ -21,7 +21,7 @@ struct ni_reader {
   uint64_t to;
   uint64_t member_at, member_text; /* where it begins; text that it has made */
   uint8_t *in;
-  size_t in_pos, in_len;
+  size_t in_pos, in_len, in_size;
   struct ni_inflater *inflater;
   bool entered_within;   /* this member was: no trailer is checked */
   uint64_t skip, left;   /* with an entry: text to be dropped yet; that may come yet, or UINT64_MAX */

@@ -38,7 +38,7 @@ size_t ni_reader_look_ahead(struct ni_reader *r, size_t want) {
     memmove(r->in, r->in + r->in_pos, r->in_len - r->in_pos);
     r->in_len -= r->in_pos;
     r->in_pos = 0;
-    r->in_len += read_some(r, r->in + r->in_len, IN_BYTES - r->in_len);
+    r->in_len += read_some(r, r->in + r->in_len, r->in_size - r->in_len);
   }
   return r->in_len - r->in_pos;
 }
@@ -197,7 +197,6 @@ static int make_room(struct ni_reader *r) {
   size_t cap = r->size + NI_PARSE_PADDING;
   if (!ni_array_more(&r->text, &cap, 0, 1)) return -ENOMEM;
   r->size = cap - NI_PARSE_PADDING;
-  memset(r->text + r->end, 0, r->size + NI_PARSE_PADDING - r->end);
   return 0;
 }
 
@@ -242,6 +241,7 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
     }
     int e = make_room(r);
     if (e == 0) e = fill(r);
+    memset(r->text + r->end, 0, NI_PARSE_PADDING);
     if (e < 0) {
       r->end_of_text = true;
       r->pos = r->searched = r->end;
@@ -270,15 +270,16 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   struct ni_reader *r = calloc(1, sizeof *r);
   if (!r) return -ENOMEM;
   r->max_line = opt->max_line_bytes ? opt->max_line_bytes : NI_MAX_LINE_BYTES;
-  r->size = TEXT_BYTES;
+  r->in_size = opt->head ? IN_BYTES_HEAD : IN_BYTES;
+  r->size = 4 * r->in_size;
   r->at = r->entered = opt->from;
   r->borders = opt->borders;
   r->whole_members = opt->whole_members;
   r->summed_to = opt->from;
   r->left = opt->text ? opt->text : UINT64_MAX;
   r->to = opt->to ? opt->to : UINT64_MAX >> 1;
-  r->text = calloc(1, r->size + NI_PARSE_PADDING);
-  r->in = malloc(IN_BYTES);
+  r->text = malloc(r->size + NI_PARSE_PADDING);
+  r->in = malloc(r->in_size);
   r->fd = -1;
   if (!r->text || !r->in) goto fail;
   /* Never wait for a pipe that somebody put among the logs. */
@@ -304,6 +305,7 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
     if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0) r->in_pos = 3;
     r->end = r->in_len - r->in_pos;
     memcpy(r->text, r->in + r->in_pos, r->end);
+    memset(r->text + r->end, 0, NI_PARSE_PADDING);
     r->text_at = opt->from + r->in_pos;
     if (r->end) r->last = r->text[r->end - 1];
     r->borders &= r->in_pos == 0; /* a file with a mark is read whole */

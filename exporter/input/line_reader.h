@@ -35,6 +35,7 @@ struct ni_reader_options {
   struct ni_member_entry entry; /* where from lies in a member */
   bool borders;          /* ni_reader_border() is asked for */
   bool whole_members;    /* ... but not for those within a member */
+  bool head;             /* the first lines are wanted alone: little is read ahead */
 };
 
 /*

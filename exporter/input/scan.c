@@ -142,7 +142,7 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
   static const struct ni_range all;
   const struct ni_range *p = part ? part : &all;
   const struct ni_reader_options opt = {.from = p->from, .to = p->to, .text = p->text, .entry = p->entry, .borders = to->granules != NULL,
-                                        .whole_members = to->granules && to->granules->brief};
+                                        .whole_members = to->granules && to->granules->brief, .head = to->head};
   struct ni_scan_end own;
   struct ni_reader *reader;
   if (!end) end = &own;

@@ -38,6 +38,7 @@ struct ni_scan_to {
   int (*take)(void *arg, struct ni_line *l, uint64_t line_no);
   int (*fault)(void *arg, const struct ni_fault *f); /* NULL: passed over */
   bool counters;                                     /* lines of counters come as well; else they are passed over */
+  bool head;                                         /* the first lines are wanted alone (line_reader.h) */
   struct ni_granules *granules;                      /* NULL: nobody maps the file. Of what is read, from its first byte on */
   void *team;                                        /* of scan_files.c: the argument of both that follow */
   bool (*stop)(void *team);                          /* NULL: never. Asked now and then; true ends the scan with 0 */

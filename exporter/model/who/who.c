@@ -172,7 +172,7 @@ static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   *h = (struct head){.rank = -1, .world = -1, .file = p->file_no};
   to->arg = h;
   to->take = take_line;
-  to->counters = true;
+  to->counters = to->head = true;
   int e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
   return e == STOP ? 0 : e;
 }

@@ -18,6 +18,7 @@ struct gram {
   uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
   int64_t after_ns;            /* own time that follows, in all */
   double least, most;          /* distances that are even */
+  uint32_t before;             /* where it was last, while they are gone through again */
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
@@ -32,12 +33,9 @@ struct grams {
   struct ni_index at_hash;
 };
 
-/* The last n tokens of the slot as one number. */
-static uint64_t hash_of(const uint32_t *last, unsigned n, uint32_t slot) {
-  uint64_t h = ni_mix(slot + 1);
-  for (unsigned i = 0; i < n; i++) h = ni_mix(h ^ (last[i] + 1 + ((uint64_t)(i + 1) << 32)));
-  return h;
-}
+/* The last tokens of the slot as one number, one after the other; i: so many are in it already. */
+static uint64_t hash_begin(uint32_t slot) { return ni_mix(slot + 1); }
+static uint64_t hash_more(uint64_t h, uint32_t token, unsigned i) { return ni_mix(h ^ (token + 1 + ((uint64_t)(i + 1) << 32))); }
 
 static void shift_in(uint32_t *last, uint32_t token) {
   memmove(last + 1, last, (NI_STEP_GRAM - 1) * sizeof *last);
@@ -79,75 +77,89 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
 static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
 static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
 
-/* last: the one before, while they are gone through for the second time. */
-static void look_even(struct gram *x, uint32_t of_slot, uint32_t *last) {
+static void look_even(struct gram *x, uint32_t of_slot) {
   if (of_slot == x->first_of_slot) { /* once: this is gone through most */
     double want = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1);
     x->least = want - room(want);
     x->most = want + room(want);
-  } else if (of_slot - *last >= x->least && of_slot - *last <= x->most) x->even++;
-  *last = of_slot;
+  } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most) x->even++;
+  x->before = of_slot;
 }
 
 /* Distances in operations of the rank, an evaluation between left out. */
-static void look_apart(struct gram *x, uint32_t i, uint32_t *last) {
-  double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - *last);
+static void look_apart(struct gram *x, uint32_t i) {
+  double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - x->before);
   if (got > 4 * want) got = 4 * want;
   if (i > x->first) {
     x->sum += got;
     x->squares += got * got;
   }
-  *last = i;
+  x->before = i;
 }
 
-/* For the third time: clusters begin where the distance is large beside the mean distance that an operation sees. */
-static void look_clustered(struct gram *x, uint32_t i, uint32_t *last) {
+/* Clusters begin where the distance is large beside the mean distance that an operation sees. */
+static void look_clustered(struct gram *x, uint32_t i) {
   double whole = (double)x->count / x->clusters;
-  if (i == x->first || i - *last >= x->far) {
+  if (i == x->first || i - x->before >= x->far) {
     if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters)) x->even_clusters++;
     if (i > x->first) x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
     x->begun = i;
     x->in_cluster = 0;
   }
   x->in_cluster++;
-  *last = i;
+  x->before = i;
 }
 
-static void count_clusters(struct gram *x, uint32_t i, uint32_t *last) {
+static void count_clusters(struct gram *x, uint32_t i) {
   if (x->far == 0) x->far = (uint32_t)(0.6 * x->squares / (x->sum > 0 ? x->sum : 1)) + 1;
-  x->clusters += i == x->first || i - *last >= x->far;
-  *last = i;
+  x->clusters += i == x->first || i - x->before >= x->far;
+  x->before = i;
 }
 
-/* Passes: they are counted; are they at even distances; how far are they apart; how many clusters; are these even. */
-static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g) {
-  uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], *before = calloc(GRAMS_MAX, sizeof *before);
-  uint16_t (*at)[NI_STEP_GRAM] = malloc((n + 1) * sizeof *at); /* of each operation, once looked up; GRAMS_MAX: none */
-  int e = before && at ? 0 : -ENOMEM;
-  for (int pass = 0; e == 0 && pass < 5; pass++) {
-    uint32_t seen[NI_BLAME_SLOTS] = {0};
-    for (uint32_t i = 0; e == 0 && i < n; i++) {
-      uint32_t slot = op[i].slot;
-      shift_in(last[slot], op[i].token);
-      seen[slot]++;
-      if (!may_mark(b, rank, &op[i])) continue;
-      int64_t after = i + 1 < n && op[i + 1].start_ns > op[i].end_ns ? op[i + 1].start_ns - op[i].end_ns : 0;
-      for (unsigned k = 1; e == 0 && k <= (pass < 2 ? NI_STEP_GRAM : 1) && k <= seen[slot]; k++) {
-        if (pass == 0 && (e = find(g, hash_of(last[slot], k, slot), &at[i][k - 1])) < 0) break;
-        if (at[i][k - 1] == GRAMS_MAX) break;
-        struct gram *x = &g->item[at[i][k - 1]];
-        if (pass == 0) count(x, &op[i], i, seen[slot], k, after);
-        else if (x->count < 2 || (pass > 1 && x->count < 2 * STEPS_MIN)) continue;
-        else if (pass == 1) look_even(x, seen[slot], &before[x - g->item]);
-        else if (pass == 2) look_apart(x, i, &before[x - g->item]);
-        else if (pass == 3) count_clusters(x, i, &before[x - g->item]);
-        else look_clustered(x, i, &before[x - g->item]);
-      }
+typedef uint16_t operation_grams[NI_STEP_GRAM]; /* those that end with an operation; GRAMS_MAX: none, and no longer ones */
+
+/* They are found and counted. */
+static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g,
+                     operation_grams *at) {
+  uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], seen[NI_BLAME_SLOTS] = {0};
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t slot = op[i].slot;
+    uint64_t hash = hash_begin(slot);
+    shift_in(last[slot], op[i].token);
+    seen[slot]++;
+    at[i][0] = GRAMS_MAX;
+    if (!may_mark(b, rank, &op[i])) continue;
+    int64_t after = i + 1 < n && op[i + 1].start_ns > op[i].end_ns ? op[i + 1].start_ns - op[i].end_ns : 0;
+    for (unsigned k = 0; k < NI_STEP_GRAM; k++) {
+      at[i][k] = GRAMS_MAX;
+      if (k == seen[slot]) break;
+      hash = hash_more(hash, last[slot][k], k);
+      int e = find(g, hash, &at[i][k]);
+      if (e < 0) return e;
+      if (at[i][k] == GRAMS_MAX) break;
+      count(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
     }
   }
-  free(before);
-  free(at);
-  return e;
+  return 0;
+}
+
+/* Further passes: are they at even distances; how far are they apart; how many clusters; are these even. */
+static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g, const operation_grams *at) {
+  for (uint32_t i = 0, seen[NI_BLAME_SLOTS] = {0}; i < n; i++) {
+    seen[op[i].slot]++;
+    for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++) {
+      struct gram *x = &g->item[at[i][k]];
+      if (x->count >= 2) look_even(x, seen[op[i].slot]);
+    }
+  }
+  for (int pass = 2; pass < 5; pass++)
+    for (uint32_t i = 0; i < n; i++) {
+      struct gram *x = &g->item[at[i][0]];
+      if (at[i][0] == GRAMS_MAX || x->count < 2 * STEPS_MIN) continue;
+      if (pass == 2) look_apart(x, i);
+      else if (pass == 3) count_clusters(x, i);
+      else look_clustered(x, i);
+    }
 }
 
 /* Of operations that come in clusters of one size the last one counts. */
@@ -274,12 +286,18 @@ static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct ni_blam
 
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
                   struct ni_step_mark *m) {
-  struct grams *g = calloc(1, sizeof *g);
+  struct grams *g = malloc(sizeof *g); /* items are set when they come: half a MB for each rank need not be cleared */
   const struct gram *best = NULL;
   uint32_t single = 0;
   *m = (struct ni_step_mark){0};
-  int e = g ? count_all(b, rank, op, n, g) : -ENOMEM;
-  if (e == 0) take_clusters(g);
+  if (g) g->n = 0, g->at_hash = (struct ni_index){0};
+  operation_grams *at = malloc((n + 1) * sizeof *at);
+  int e = g && at ? count_all(b, rank, op, n, g, at) : -ENOMEM;
+  if (e == 0) {
+    look_at_all(op, n, g, at);
+    take_clusters(g);
+  }
+  free(at);
   uint32_t steps = e < 0 ? 0 : wanted ? wanted : steps_of(b, rank, g);
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
@@ -322,7 +340,10 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   m->last_end = op->end_ns;
   if (m->n == 0) return end && op->start_ns - end >= m->gap_ns;
   shift_in(m->last, op->token);
-  if (++m->taken < m->n || hash_of(m->last, m->n, m->slot) != m->hash) return false;
+  if (++m->taken < m->n || op->token != m->token) return false;
+  uint64_t hash = hash_begin(m->slot);
+  for (unsigned i = 0; i < m->n; i++) hash = hash_more(hash, m->last[i], i);
+  if (hash != m->hash) return false;
   if (m->size == 0) return true;
   if (m->far == UINT32_MAX) return (op->sn + 1) % m->size == 0; /* by its number, so that it is the same one on all ranks */
   /* They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere again and again. */

@@ -14,7 +14,8 @@
 struct sorted {
   const struct ni_dist_slot *item;
   struct ni_dist_slot *own; /* the same, to be freed; NULL: the distribution's */
-  size_t n;
+  size_t n, at;             /* at: where the last percentile was; `before` values lie before it */
+  uint64_t before;
 };
 
 static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
@@ -33,16 +34,16 @@ static uint64_t coarse_value(unsigned power, unsigned at) {
   return low + (power > 1 ? (1ULL << (power - 1)) / 2 : 0);
 }
 
+/* None is fresh. */
 static int make_coarse(struct ni_dist *d) {
+  if (!(d->step = calloc(64, sizeof *d->step))) return -ENOMEM;
   for (size_t i = 0; i < d->n_slots; i++)
     if (coarse_add(d, d->slot[i].value, d->slot[i].count) < 0) return -ENOMEM;
-  for (size_t i = 0; i < d->n_fresh; i++)
-    if (coarse_add(d, d->fresh[i], 1) < 0) return -ENOMEM;
   free(d->slot);
   free(d->fresh);
   d->slot = NULL;
   d->fresh = NULL;
-  d->n_slots = d->n_fresh = d->cap_fresh = 0;
+  d->n_slots = d->cap_fresh = 0;
   d->coarse = true;
   return 0;
 }
@@ -71,6 +72,14 @@ static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_mor
   return n > d->limit ? make_coarse(d) : 0;
 }
 
+static void sum_up(struct ni_dist *d, uint64_t value) {
+  int64_t off = (int64_t)(value - d->first);
+  if (value < d->min) d->min = value;
+  if (value > d->max) d->max = value;
+  d->sum += off;
+  d->square += (unsigned __int128)((__int128)off * off);
+}
+
 /* Counts what came since the last time. */
 static int settle(struct ni_dist *d) {
   if (d->n_fresh == 0) return 0;
@@ -80,6 +89,7 @@ static int settle(struct ni_dist *d) {
   ni_sort_numbers(d->fresh, (uint64_t *)more, d->n_fresh);
   size_t n = 0;
   for (size_t i = 0; i < d->n_fresh; i++) {
+    sum_up(d, d->fresh[i]);
     if (n && more[n - 1].value == d->fresh[i]) more[n - 1].count++;
     else more[n++] = (struct ni_dist_slot){d->fresh[i], 1};
   }
@@ -98,22 +108,23 @@ static int make_room(struct ni_dist *d) {
 }
 
 int ni_dist_add(struct ni_dist *d, uint64_t value) {
-  if (d->n == 0) d->first = d->min = d->max = value;
-  if (value < d->min) d->min = value;
-  if (value > d->max) d->max = value;
-  int64_t off = (int64_t)(value - d->first);
-  d->n++;
-  d->sum += off;
-  d->square += (unsigned __int128)((__int128)off * off);
   int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room(d);
   if (e < 0) return e;
-  if (d->coarse) return coarse_add(d, value, 1);
-  d->fresh[d->n_fresh++] = value;
-  return 0;
+  if (d->n++ == 0) d->first = d->min = d->max = value;
+  if (!d->coarse) {
+    d->fresh[d->n_fresh++] = value;
+    return 0;
+  }
+  sum_up(d, value);
+  return coarse_add(d, value, 1);
 }
 
 int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->n == 0) return 0;
+  int e = settle(b);
+  if (e == 0) e = settle(a);
+  if (e == 0 && b->coarse && !a->coarse) e = make_coarse(a);
+  if (e < 0) return e;
   if (a->n == 0) {
     a->first = b->first;
     a->min = b->min;
@@ -126,9 +137,6 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   a->sum += b->sum + by * (__int128)b->n;
   a->square += (unsigned __int128)((__int128)b->square + 2 * by * b->sum + by * by * (__int128)b->n);
   a->n += b->n;
-  int e = settle(b);
-  if (e == 0 && !a->coarse) e = b->coarse ? make_coarse(a) : settle(a);
-  if (e < 0) return e;
   if (a->coarse && !b->coarse) {
     for (size_t i = 0; i < b->n_slots; i++)
       if (coarse_add(a, b->slot[i].value, b->slot[i].count) < 0) return -ENOMEM;
@@ -165,7 +173,8 @@ static int load_slots(struct ni_wire *w, struct ni_dist *d) {
 
 static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
   uint64_t powers = 0;
-  for (unsigned p = 0; p < 64; p++) powers |= (uint64_t)(d->step[p] != NULL) << p;
+  if (w->load && !(d->step = calloc(64, sizeof *d->step))) w->bad = true;
+  for (unsigned p = 0; p < 64 && !w->load; p++) powers |= (uint64_t)(d->step[p] != NULL) << p;
   ni_wire_u64(w, &powers);
   for (unsigned p = 0; p < 64 && !w->bad; p++) {
     if (!(powers >> p & 1)) continue;
@@ -175,8 +184,8 @@ static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
 }
 
 int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
-  unsigned __int128 sum = (unsigned __int128)d->sum;
   int e = w->load ? 0 : settle(d);
+  unsigned __int128 sum = (unsigned __int128)d->sum;
   ni_wire_u64(w, &d->n);
   if (e < 0 || !d->n) return e;
   NI_WIRE(w, &d->first, &d->min, &d->max);
@@ -197,7 +206,7 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
 static int sort_values(struct ni_dist *d, struct sorted *s) {
   int e = settle(d);
   if (e < 0) return e;
-  *s = (struct sorted){d->slot, NULL, d->n_slots};
+  *s = (struct sorted){d->slot, NULL, d->n_slots, 0, 0};
   if (!d->coarse) return 0;
   size_t n = 0;
   for (unsigned p = 0; p < 64; p++) n += d->step[p] ? NI_DIST_STEPS : 0;
@@ -212,23 +221,22 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
     item[0].value = d->min;
     item[n - 1].value = d->max;
   }
-  *s = (struct sorted){item, item, n};
+  *s = (struct sorted){item, item, n, 0, 0};
   return 0;
 }
 
-static double quantile(const struct sorted *s, uint64_t n, double q, double scale) {
+/* Larger ones are asked for later. */
+static double quantile(struct sorted *s, uint64_t n, double q, double scale) {
   double at = q * (double)(n - 1);
-  uint64_t low = (uint64_t)at, seen = 0;
+  uint64_t low = (uint64_t)at;
   double part = at - (double)low;
-  for (size_t i = 0; i < s->n; i++) {
-    seen += s->item[i].count;
-    if (seen <= low) continue;
-    double a = (double)s->item[i].value / scale;
-    if (part == 0 || seen > low + 1 || i + 1 == s->n) return a;
-    double b = (double)s->item[i + 1].value / scale;
-    return a + (b - a) * part;
-  }
-  return NAN;
+  while (s->at < s->n && s->before + s->item[s->at].count <= low) s->before += s->item[s->at++].count;
+  if (s->at == s->n) return NAN;
+  const struct ni_dist_slot *x = &s->item[s->at];
+  double a = (double)x->value / scale;
+  if (part == 0 || s->before + x->count > low + 1 || s->at + 1 == s->n) return a;
+  double b = (double)x[1].value / scale;
+  return a + (b - a) * part;
 }
 
 int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
@@ -332,6 +340,7 @@ int ni_dist_box(struct ni_dist *d, double scale, struct ni_whisker *out) {
 void ni_dist_free(struct ni_dist *d) {
   free(d->slot);
   free(d->fresh);
-  for (unsigned p = 0; p < 64; p++) free(d->step[p]);
+  for (unsigned p = 0; d->step && p < 64; p++) free(d->step[p]);
+  free(d->step);
   *d = (struct ni_dist){.limit = d->limit};
 }

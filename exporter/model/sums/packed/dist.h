@@ -2,15 +2,15 @@
  * The distribution of one whole-numbered quantity: exact sums, and percentiles from a map of values to counts.
  *
  * Model: values are integers from 0 on (ns, bytes per second), so sums are exact and the order of adding does not matter. Values are
- * put down as they come and counted later, many at once, by sorting: that takes a quarter of the time of looking each one up. Each
+ * put down as they come, counted and summed later, many at once, by sorting: that takes a quarter of the time of looking each one up. Each
  * distinct value has a count until there are more than `limit` of them; then the counts move into a histogram of 128 steps per
  * power of two (0.8 % wide, so a percentile is within 0.4 %), and the result says so. The sums stay exact in any case. They are kept
  * relative to the first value, so that the variance of values that lie close together does not drown.
  *
- * Threads: one at a time; whoever asks for figures may change how the values are kept. Memory: 16 bytes per distinct value, 8 per
- * value that was not counted yet, of which there are limit / 2 at most; 1 KiB per power of two in the histogram. Ownership:
- * ni_dist_free(). Failure: -ENOMEM; the value is then counted in the sums alone, and the distribution is to be thrown away. All zero
- * but `limit` is an empty one.
+ * Threads: one at a time; whoever asks for figures may change how the values are kept. Memory: a small struct, since there are many
+ * of few values; 16 bytes per distinct value, 8 per value that was not counted yet, of which there are limit / 2 at most; 1 KiB per
+ * power of two in the histogram. Ownership: ni_dist_free(). Failure: -ENOMEM; the distribution is then to be thrown away. All zero but
+ * `limit` is an empty one.
  */
 #ifndef NI_DIST_H
 #define NI_DIST_H
@@ -33,14 +33,15 @@ struct ni_dist_slot {
 struct ni_dist {
   uint32_t limit;           /* of different values; 0: straight into the histogram */
   bool coarse;
-  uint64_t n, first, min, max;
+  uint64_t n, first;
+  uint64_t *fresh;          /* as they came: in n, but in nothing below yet */
+  size_t n_fresh, cap_fresh;
+  uint64_t min, max;
   __int128 sum;             /* of value - first */
   unsigned __int128 square; /* of (value - first)^2 */
-  struct ni_dist_slot *slot; /* by value, but for those in fresh */
+  struct ni_dist_slot *slot; /* by value */
   size_t n_slots;
-  uint64_t *fresh;          /* as they came */
-  size_t n_fresh, cap_fresh;
-  uint64_t *step[64];       /* coarse: by power of two, NI_DIST_STEPS counts each */
+  uint64_t **step;          /* coarse: 64, by power of two, of NI_DIST_STEPS counts each, or NULL */
 };
 
 /* Values above INT64_MAX are not allowed. */

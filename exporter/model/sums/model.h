@@ -108,7 +108,7 @@ struct ni_cell {
   struct ni_hist hist;       /* of the same */
   struct ni_whisker box;
   struct ni_point *point;    /* by sn, communicator */
-  uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells */
+  uint32_t n_points;         /* 0 beyond NI_SUM_SERIES cells, and without pictures and page */
   uint32_t chunk, chunks;    /* while a team joins (team/team.h): which of so many parts is ours; chunks 0: none */
   uint64_t point_stride;     /* of so many operations one is a point */
 };
@@ -142,7 +142,7 @@ struct ni_group {
                                 the highest p90 of any size, or of any communicator with 10 records or more at it */
   uint32_t mix;              /* first of its n_mix entries in ni_summary.mix */
   uint32_t n_mix;
-  struct ni_time_bin *bin;   /* ni_summary.n_bins of them; all empty beyond NI_SUM_SERIES cells */
+  struct ni_time_bin *bin;   /* ni_summary.n_bins of them; all empty beyond NI_SUM_SERIES cells, and without pictures and page */
 };
 
 /* A group seen from one communicator, process or host. */
@@ -294,7 +294,7 @@ struct ni_step {
 
 /* Mean over the records of a process and a time bin of duration / peers' median of the same operation. */
 struct ni_heat {
-  uint32_t rows;             /* = n_processes, in their order; 0: nothing to compare */
+  uint32_t rows;             /* = n_processes, in their order; 0: nothing to compare, or no pictures and page */
   uint32_t bins;
   float *relative;           /* rows x bins, row by row; NAN: nothing */
   uint32_t *count;

@@ -158,6 +158,22 @@ static int letters(struct parse *p, int argc, char **argv, int *i) {
   return 0;
 }
 
+/* Of rows that have .without, and of those that they name. */
+static bool is_given(const struct ni_opt *o, const void *into) {
+  const char *at = (const char *)into + o->at;
+  return o->kind == NI_OPT_FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
+}
+
+/* 0, or refused: two options that contradict each other. */
+static int contradiction(struct parse *p) {
+  for (const struct ni_opt *o = p->c->opt; o->kind; o++) {
+    if (!o->without || !is_given(o, p->into)) continue;
+    const struct ni_opt *other = find(p, o->without, strlen(o->without));
+    if (other && is_given(other, p->into)) return refuse(p, "--%s does not go with --%s: leave out one of them", o->name, o->without);
+  }
+  return 0;
+}
+
 int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done) {
   struct parse p = {c, argv[0], into, done};
   const struct ni_opt *plain = NULL;
@@ -184,7 +200,7 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
     return refuse(&p, "%s", plain->want);
   if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at)) return refuse(&p, "%s", plain->want);
   const char *why = c->refuse ? c->refuse(into) : NULL;
-  return why ? refuse(&p, "%s", why) : 0;
+  return why ? refuse(&p, "%s", why) : contradiction(&p);
 }
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {

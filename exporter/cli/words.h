@@ -47,6 +47,7 @@ struct ni_opt {
   const char *def;  /* the default, parsed like a value before all others, and shown; NULL: what the struct begins with */
   uint64_t min, max;
   int (*take)(const struct ni_opt *o, void *into, const char *arg); /* 0, -EINVAL: refused with want, -ENOMEM */
+  const char *without; /* the option that contradicts it: both are FLAG or TEXT; NULL: none */
 };
 #define NI_INTO(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
@@ -69,8 +70,8 @@ struct ni_opt {
 #define NI_ROWS_INDEX(type) \
   {"no-index", 0, NI_OPT_FLAG, NULL, "Read the logs as if there were no index, and leave none", NI_INTO(type, index.off)}, \
   {"index-dir", 0, NI_OPT_TEXT, "DIR", "Where the index lies (default: beside the logs, else in the cache of the user)", NI_INTO(type, index.dir), \
-   .min = 1, .want = "a folder"}, \
-  {"reindex", 0, NI_OPT_FLAG, NULL, "Make the index anew", NI_INTO(type, index.reindex)}
+   .min = 1, .want = "a folder", .without = "no-index"}, \
+  {"reindex", 0, NI_OPT_FLAG, NULL, "Make the index anew", NI_INTO(type, index.reindex), .without = "no-index"}
 #define NI_ROWS_FILTERS(type, what, whose) \
   {"since", 0, NI_OPT_WHEN, "TIME", \
    "Only " what " from then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before the end, +5m after the start", \

@@ -33,6 +33,13 @@ for c in recover hang 'snapshot --output copies'; do
   # shellcheck disable=SC2086
   says 1 'nowhere: No such file or directory' $c nowhere --box-dir boxes
 done
+# An index that is not to be looked at, and one that is to be made or lies elsewhere.
+for c in check summary show\ --comm=x\ --sn=1 trace hang; do
+  for o in --reindex --index-dir=boxes; do
+    # shellcheck disable=SC2086
+    says 64 "${o%=*} does not go with --no-index: leave out one of them" $c logs $o --no-index
+  done
+done
 # What is no plain file, and bytes that a terminal would obey.
 mkdir odd
 cp logs/*0.log odd/

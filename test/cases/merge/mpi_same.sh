@@ -62,5 +62,8 @@ for m in $kinds; do
   rc=0
   ranks 2 summary --output-dir "$work/no" "$work/none" >/dev/null 2>"$work/errors" || rc=$?
   [ "$rc" = 1 ] && grep -q "$work/none: No such file" "$work/errors" || fail "$m: without logs: $rc $(cat "$work/errors")"
+  rc=0
+  ranks 2 check --no-index --reindex "$work/late" >/dev/null 2>"$work/errors" || rc=$?
+  [ "$rc" = 64 ] && grep -q -- "--reindex does not go with --no-index" "$work/errors" || fail "$m: a contradiction: $rc $(cat "$work/errors")"
 done
 finish

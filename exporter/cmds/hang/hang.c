@@ -235,16 +235,24 @@ static int code_of(const struct round *r) {
   return r->v.cannot_tell || r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
-/* Numbers of seconds, minutes, hours and days change with every look, and say nothing new. */
+/* " as of 2026-11-21T08:00:21Z (95 s ago)" */
+static const char *behind_as_of(const char *text) {
+  if (strncmp(text, " as of ", 7) != 0) return text;
+  const char *end = strchr(text, ')');
+  return end ? end + 1 : text + strlen(text);
+}
+
+/* Numbers of seconds, minutes, hours and days change with every look, as does what is said of when, and say nothing new. */
 static bool says_the_same(const char *a, const char *b) {
-  while (*a && *b) {
+  for (;;) {
+    a = behind_as_of(a), b = behind_as_of(b);
+    if (!*a || !*b) return *a == *b;
     size_t m = strspn(a, "0123456789"), n = strspn(b, "0123456789");
     bool span = m && n && a[m] == ' ' && (strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0);
     if (!span && *a != *b) return false;
     a += span ? m : 1;
     b += span ? n : 1;
   }
-  return *a == *b;
 }
 
 /* A time and the sentence, when it is another than before. */

@@ -17,13 +17,12 @@
 
 static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 
-/* How old something is by the newest thing known at all; where nobody runs any more, by the clock. */
-static uint64_t age_ns(const struct ni_hang_verdict *v, uint64_t ns) {
-  uint64_t now = v->fate.over ? v->wall_ns : v->now_ns;
-  return ns && now > ns ? now - ns : 0;
-}
+static uint64_t since_ns(uint64_t then, uint64_t now) { return then && now > then ? now - then : 0; }
 
-static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) { return age_ns(v, ns) / 1000000000u; }
+/* In JSON: how old something is by the newest thing known at all; where nobody runs any more, by the clock. */
+static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) {
+  return since_ns(ns, v->fate.over ? v->wall_ns : v->now_ns) / 1000000000u;
+}
 
 /* Of a rank of which nothing is known, its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
@@ -53,12 +52,9 @@ static void print_channels(uint64_t open) {
   }
 }
 
-/* How long it has been in the operation; of a process that is over: had been when it was last seen. */
-static uint64_t since_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  const struct ni_hang_process *p = ni_hang_process_at(v, w);
-  bool over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
-  uint64_t now = over ? ni_hang_last_sign(p) : v->now_ns, then = w->op->enqueue_ns;
-  return then && now > then ? now - then : 0;
+/* How long it had been in the operation when it was last seen. */
+static uint64_t in_it_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  return since_ns(w->op->enqueue_ns, known_ns(v, w));
 }
 
 /* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
@@ -75,7 +71,7 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
   if (op->net_peer >= 0) ni_say(stdout, ", network peer %d", op->net_peer);
   if (op->net_channel >= 0) ni_say(stdout, " on channel %d", op->net_channel);
   ni_say(stdout, ", for ");
-  ni_hang_say_span(stdout, since_ns(v, w));
+  ni_hang_say_span(stdout, in_it_ns(v, w));
 }
 
 static bool has_op(const struct ni_hang_view *w) {
@@ -96,13 +92,13 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
     ni_say(stdout, ";");
   }
   ni_say(stdout, " process %s, seen ", lives[p->life]);
-  ni_hang_say_span(stdout, age_ns(v, known_ns(v, w)));
+  ni_hang_say_span(stdout, since_ns(known_ns(v, w), v->wall_ns));
   ni_say(stdout, " ago (%s)", w->member->dump ? "Flight Recorder" : p->has_box ? "black box" : "log");
   if (p->file && (files || w->where == NI_HANG_NO_DATA)) {
     ni_say(stdout, ": %s", p->file);
     if (!p->has_box) {
       ni_say(stdout, ", changed ");
-      ni_hang_say_span(stdout, age_ns(v, p->file_ns));
+      ni_hang_say_span(stdout, since_ns(p->file_ns, v->wall_ns));
       ni_say(stdout, " ago");
     }
   }
@@ -138,8 +134,8 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
     ni_say(stdout, "Send/Recv");
   }
   bool over = v->fate.over || k->past;
-  ni_say(stdout, ", nothing %s moved for ", over ? "had" : "has");
-  ni_hang_say_span(stdout, k->pending_ns);
+  ni_say(stdout, ", ");
+  ni_hang_say_still(stdout, v, k);
   ni_say(stdout, "%s%s\n",
          k->hangs ? (k->root ? "" : " (a consequence)")
          : over   ? " when it ended"
@@ -241,7 +237,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
-    ni_json_u64(j, "since_s", since_ns(v, w) / 1000000000u);
+    ni_json_u64(j, "since_s", in_it_ns(v, w) / 1000000000u);
     ni_json_hex_text(j, "channels_open", w->op->channels_open);
     if (w->op->net_peer >= 0) ni_json_i64(j, "net_peer", w->op->net_peer);
     if (w->op->net_channel >= 0) ni_json_i64(j, "net_channel", w->op->net_channel);

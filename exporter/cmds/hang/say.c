@@ -10,6 +10,7 @@
 
 #define NAMED 4                      /* so many waits and knots are told one by one */
 #define OLD_NS UINT64_C(60000000000) /* when everything that was read is older, the answer says of when it is */
+#define NOW_NS UINT64_C(2000000000)  /* what was so at that time before the answer is so now: boxes are read one after the other */
 
 static void say_subject(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   if (k->kind == NI_KIND_P2P) fputs("Send/Recv", f);
@@ -57,6 +58,18 @@ static void say_as_of(FILE *f, const struct ni_hang_verdict *v) {
   ni_hang_say_when(f, v, v->now_ns);
 }
 
+/* Is that how it stands now? A log says how it stood when its last line was written. */
+static bool is_now(const struct ni_hang_verdict *v, uint64_t ns) { return v->wall_ns && v->wall_ns < ns + NOW_NS; }
+
+void ni_hang_say_still(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  bool over = v->fate.over || k->past;
+  ni_say(f, "nothing %s moved for ", over ? "had" : "has");
+  ni_hang_say_span(f, k->pending_ns);
+  if (over || is_now(v, k->until_ns)) return;
+  fputs(" as of ", f);
+  ni_hang_say_when(f, v, k->until_ns);
+}
+
 static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
   size_t n;
   const struct ni_hang_knot *longest = longest_wait(v, &n);
@@ -68,7 +81,7 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
     fputs("no hang: ", f);
   }
   ni_hang_say_job(f, v);
-  say_as_of(f, v);
+  if (!longest || longest->pending_ns < 1000000000u) say_as_of(f, v);
   if (!longest) {
     uint64_t idle = v->fate.moved_ns && v->now_ns > v->fate.moved_ns ? v->now_ns - v->fate.moved_ns : 0;
     if (idle >= NI_HANG_GRACE_NS) {
@@ -79,7 +92,9 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   if (longest->pending_ns < 1000000000u) return;
-  ni_say(f, "; waited for longest, %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
+  fputs("; waited for longest", f);
+  if (!is_now(v, longest->until_ns)) ni_hang_say_when((fputs(" as of ", f), f), v, longest->until_ns);
+  ni_say(f, ", %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
          v->after_ns / 1000000000u);
   say_about(f, v, longest);
 }
@@ -115,12 +130,9 @@ void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
   ni_say(f, "HANG (%s): ", v->answer == NI_HANG_CERTAIN ? "certain" : "likely");
   if (k->ring) say_ring(f, v, k->ring);
   else say_about(f, v, k);
-  ni_say(f, "; nothing %s moved for ", v->fate.over ? "had" : "has");
-  ni_hang_say_span(f, k->pending_ns);
-  if (!v->fate.over) {
-    say_as_of(f, v);
-    return;
-  }
+  fputs("; ", f);
+  ni_hang_say_still(f, v, k);
+  if (!v->fate.over) return;
   fputs("; by now ", f);
   ni_hang_say_end(f, v);
 }

@@ -39,9 +39,8 @@ static bool waits(const struct ni_hang_view *w) {
   return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
 }
 
-/* pending by those who wait alone, and by all who matter: *all is never more. */
-static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const uint64_t *active, uint64_t *all,
-                           uint64_t *inside_known) {
+/* pending by those who wait alone; of the knot, by all who matter, which is never more. */
+static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
@@ -54,7 +53,8 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, const struct ni_hang
     if (u < known) known = u;
     if (waits(w) && u < known_in) known_in = u;
   }
-  *all = known == UINT64_MAX ? 0 : since(known, moved);
+  k->until_ns = known == UINT64_MAX ? 0 : known;
+  k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;
   return known_in == UINT64_MAX ? 0 : since(known_in, moved);
 }
@@ -89,10 +89,10 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uin
   if (!v->model->boxes) limit -= limit / 20; /* logs tell of each rank once, when its own call is so old */
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
     if ((waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
-  uint64_t alone = pending_of(v, k, active, &k->pending_ns, &inside_known);
+  uint64_t alone = pending_of(v, k, active, &inside_known);
   if (k->pending_ns < limit && alone >= limit) {
     forget_stale(v, k, inside_known);
-    (void)pending_of(v, k, active, &k->pending_ns, &inside_known);
+    (void)pending_of(v, k, active, &inside_known);
   }
   k->hangs = !k->past && k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
   v->n_hangs += k->hangs;

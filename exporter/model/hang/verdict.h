@@ -73,7 +73,7 @@ struct ni_hang_knot {
   bool unsure;              /* numbers of the ranks could not be compared */
   size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
   uint64_t first_ns, newest_ns; /* first and newest call */
-  uint64_t pending_ns;
+  uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
   bool hangs;
   uint32_t id;              /* its place when it was found */
   int32_t leads_to;         /* a knot in which a blocker waits; -1: none */

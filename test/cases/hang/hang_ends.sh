@@ -17,6 +17,8 @@ wait_for() { # seconds command...
 # Killed as a whole, with an operation in flight: 4 ranks, though they are members of two communicators each.
 job hang_late
 wait_for 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --stuck-after 1 >/dev/null 2>&1; [ \$? = 3 ]"
+"$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 >"$TMP/said" || true
+names "of now" "; nothing has moved for [0-9]* s$"
 sleep 2.2 # the newest heartbeat is then more than the second that makes a hang here behind the calls
 stop_job
 sleep 0.3

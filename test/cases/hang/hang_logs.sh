@@ -13,7 +13,14 @@ logs AllReduce AllReduce
 checked "both inside" 3 expect world "AllReduce 20" inside=0,1
 logs AllReduce -
 checked "of one nothing is known since" 3 expect world "AllReduce 20" inside=0 no_data=1
-names "what is not known" "no data from rank 1 (node-1); one rank is inside; nothing has moved for 300 s"
+names "what is not known" "no data from rank 1 (node-1); one rank is inside; nothing has moved for 300 s as of 2026-09-21T14:18:32Z ([0-9]* days ago)"
+# One log was written to for longer than the other: what is known of both is as old as the older one.
+logs AllReduce AllReduce
+tail -n 1 "$TMP/logs/node-1-pid101.jsonl" | sed 's/\("dump_timestamp_us":1790000\)312/\1412/' >>"$TMP/logs/node-1-pid101.jsonl"
+"$INSPECTOR" hang --no-index --box-dir "$BOXES" "$TMP/logs" >"$TMP/said" || true
+names "as of when" "nothing has moved for 300 s as of 2026-09-21T14:18:32Z ([0-9]* days ago)"
+names "a rank of old" "rank 0  .* for 300 s; process unknown, seen [0-9]* days ago (log)"
+names "a newer one" "rank 1  .* for 400 s; process unknown, seen [0-9]* days ago (log)"
 logs AllReduce Broadcast
 checked "another call" 3 expect world "AllReduce 20" mismatch=function inside=0 other_call=1
 python3 -c 'import json,sys; [r] = [r for r in json.load(open(sys.argv[1]))["waits"][0]["ranks"] if r["rank"] == 0]

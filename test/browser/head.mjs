@@ -97,6 +97,16 @@ const focused = () => page.evaluate(() => document.activeElement.getAttribute('a
 for (let i = 0; i < 20 && await focused() !== `Resume ${name}`; i++) await page.focus(`[aria-label="Resume ${name}"]`); // a row that is replaced at that moment
 await page.waitForTimeout(1500);
 same(await focused(), `Resume ${name}`, 'nor with new rows');
+if (made) { // a sample comes late, and the file is made once more; there is an older session of that name
+  const place = () => page.evaluate(() => [document.activeElement.getAttribute('aria-label'), document.activeElement.closest('tr')?.rowIndex]);
+  const here = await place();
+  await mock({ finishing: name, twin: name, changes: 100 });
+  ok(await until(page, '#sessions tbody', 'is being written') && await until(page, '#sessions .rows', '5 rows'), 'a file is made once more');
+  same(await place(), here, 'nor where a session is being written, nor to another one of that name');
+  await mock({ finishing: null, twin: null, changes: 101 });
+  ok(await until(page, '#sessions .rows', '4 rows'), 'it is whole again');
+  same(await place(), here, 'nor when it is');
+}
 await page.click(`[aria-label="Resume ${name}"]`);
 await page.locator(`[aria-label="Stop ${name}"]`).waitFor();
 const asked = [];

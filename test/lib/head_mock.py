@@ -4,7 +4,8 @@
     head_mock.py ASSETS NODES TOKEN COMMAND...    runs the command with the address behind it; ends as it does. TOKEN "": none
 
 ASSETS: the folder of the page's pieces. A frame each 0.2 s. Beside the API: POST /mock {"lost": bool, "stale": bool} cuts streams and
-refuses, or makes the second node stale; GET /mock has what was posted to the API.
+refuses, or makes the second node stale, {"finishing": NAME, "twin": NAME}: that session's file is being written, there is an older one of that name,
+"changes": another number tells the page of it; GET /mock has what was posted to the API.
 """
 import json
 import math
@@ -84,6 +85,11 @@ def status():
             "degraded": "frames wait for the disk: " + HOSTILE}
 
 
+def all_sessions():
+    twin = mock.get("twin")
+    return [dict(s, finishing=s["name"] == mock.get("finishing")) for s in sessions] + ([session(twin, 1000, False, session_id="twin")] if twin else [])
+
+
 def post(path, name):
     """As exporter/head/api.c answers."""
     of = [s for s in sessions if name in (None, s["name"], s["session_id"])]
@@ -123,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.refused():
             return
         made = {"/": lambda: {"server": "nccl-inspector 9.9"}, "/status": status, "/clients": clients, "/metrics/latest": latest, "/mock": lambda: asked,
-                "/profiling/sessions": lambda: {"sessions": sessions, "total_sessions": len(sessions), "active_sessions": 1}}
+                "/profiling/sessions": lambda: {"sessions": all_sessions(), "total_sessions": len(sessions), "active_sessions": 1}}
         if self.path == "/page":
             self.answer(read("head_assets.head") + b"null" + read("report_assets.tail"), kind="text/html; charset=utf-8")
         elif self.path == "/events":

@@ -47,8 +47,8 @@ async function act(path, name) {
 }
 const tell = (textContent, className) => Object.assign(byId('session-said'), { textContent, className });
 
-const SESSION = [{ title: 'Do', action: true, get: (s) => (s.finishing ? null : el('button', { type: 'button', text: s.active ? 'Stop' : 'Resume', 'aria-label': `${s.active ? 'Stop' : 'Resume'} ${s.name}`,
-  onclick: () => { act(s.active ? 'stop' : 'resume', s.active ? s.name : s.session_id); byId('sessions').firstChild.focus(); } })) }, t('Name', 'name'),
+const SESSION = [{ title: 'Do', action: true, get: (s) => el('button', { type: 'button', text: s.active ? 'Stop' : 'Resume', 'aria-label': `${s.active ? 'Stop' : 'Resume'} ${s.name}`, 'data-row': s.session_id,
+  onclick: () => { act(s.active ? 'stop' : 'resume', s.active ? s.name : s.session_id); byId('sessions').firstChild.focus(); } }) }, t('Name', 'name'),
   { title: 'State', get: (s) => s.state, show: (s) => (s.error ? alarm(`${s.state}: ${s.error}`) : s.state) },
   { title: 'Begun', get: (s) => s.start_time, show: (s) => iso(Date.parse(s.start_time) * 1000) },
   { title: 'Ended', get: (s) => s.end_time, show: (s) => (s.end_time ? iso(Date.parse(s.end_time) * 1000) : null) },

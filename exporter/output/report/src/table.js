@@ -72,9 +72,10 @@ export function table(where, columns, rows, settings = {}) {
     const pages = size ? Math.max(1, Math.ceil(list.length / size)) : 1;
     page = Math.min(page, pages - 1);
     const part = size ? list.slice(page * size, (page + 1) * size) : list;
-    const held = body.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
+    const held = body.contains(document.activeElement) && document.activeElement;
+    const again = (b) => ['aria-label', 'data-row'].every((name) => b.getAttribute(name) === held.getAttribute(name)); // rows may have one name
     replace(body, ...part.map((row) => el('tr', { class: settings.row && settings.row(row) }, ...visible.map((i) => cell(columns[i], row)))));
-    if (held) for (const b of body.querySelectorAll('button')) if (b.getAttribute('aria-label') === held) b.focus();
+    if (held) ([...body.querySelectorAll('button')].find(again) || where.firstChild).focus(); // it is not lost with its row
     if (!size) return;
     back.hidden = on.hidden = pages === 1;
     back.disabled = page === 0;

@@ -119,6 +119,13 @@ int ni_dist_add(struct ni_dist *d, uint64_t value) {
   return coarse_add(d, value, 1);
 }
 
+/* Sums relative to another value, of those from the first one on. Unsigned: what forged bytes overflow is not undefined. */
+static void sums_from(const struct ni_dist *d, uint64_t value, unsigned __int128 *sum, unsigned __int128 *square) {
+  const unsigned __int128 by = (unsigned __int128)d->first - value, old = (unsigned __int128)d->sum;
+  *sum = old + by * d->n;
+  *square = d->square + 2 * by * old + by * by * d->n;
+}
+
 int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->n == 0) return 0;
   int e = settle(b);
@@ -132,10 +139,10 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   }
   if (b->min < a->min) a->min = b->min;
   if (b->max > a->max) a->max = b->max;
-  /* Moves b's sums from its own first value to a's. */
-  __int128 by = (__int128)b->first - (__int128)a->first;
-  a->sum += b->sum + by * (__int128)b->n;
-  a->square += (unsigned __int128)((__int128)b->square + 2 * by * b->sum + by * by * (__int128)b->n);
+  unsigned __int128 sum, square;
+  sums_from(b, a->first, &sum, &square);
+  a->sum = (__int128)((unsigned __int128)a->sum + sum);
+  a->square += square;
   a->n += b->n;
   if (a->coarse && !b->coarse) {
     for (size_t i = 0; i < b->n_slots; i++)
@@ -171,27 +178,38 @@ static int load_slots(struct ni_wire *w, struct ni_dist *d) {
   return 0;
 }
 
+/* The counts that there are, each behind how many there are none before it. */
 static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
-  uint64_t powers = 0;
+  size_t n = 0;
+  uint64_t at = 0, next = 0;
   if (w->load && !(d->step = calloc(64, sizeof *d->step))) w->bad = true;
-  for (unsigned p = 0; p < 64 && !w->load; p++) powers |= (uint64_t)(d->step[p] != NULL) << p;
-  ni_wire_u64(w, &powers);
-  for (unsigned p = 0; p < 64 && !w->bad; p++) {
-    if (!(powers >> p & 1)) continue;
-    if (w->load && !(d->step[p] = calloc(NI_DIST_STEPS, sizeof **d->step))) w->bad = true;
-    else ni_wire_u64s(w, d->step[p], NI_DIST_STEPS);
+  for (unsigned i = 0; !w->load && i < 64 * NI_DIST_STEPS; i++) n += d->step[i / NI_DIST_STEPS] && d->step[i / NI_DIST_STEPS][i % NI_DIST_STEPS];
+  ni_wire_count(w, &n, 2);
+  for (size_t k = 0; k < n && !w->bad; k++, next = at + 1) {
+    if (!w->load)
+      for (at = next; !d->step[at / NI_DIST_STEPS] || !d->step[at / NI_DIST_STEPS][at % NI_DIST_STEPS];) at++;
+    uint64_t gap = at - next;
+    ni_wire_u64(w, &gap);
+    if (w->load) w->bad |= gap >= 64 * NI_DIST_STEPS || (at = next + gap) >= 64 * NI_DIST_STEPS;
+    if (w->bad) return;
+    uint64_t **step = &d->step[at / NI_DIST_STEPS];
+    if (!*step && !(*step = calloc(NI_DIST_STEPS, sizeof **step))) w->bad = true;
+    else ni_wire_u64(w, &(*step)[at % NI_DIST_STEPS]);
   }
 }
 
 int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
+  unsigned __int128 sum = 0, square = 0;
   int e = w->load ? 0 : settle(d);
-  unsigned __int128 sum = (unsigned __int128)d->sum;
   ni_wire_u64(w, &d->n);
   if (e < 0 || !d->n) return e;
-  NI_WIRE(w, &d->first, &d->min, &d->max);
+  NI_WIRE(w, &d->min, &d->max);
+  if (!w->load) sums_from(d, d->min, &sum, &square);
   wire_128(w, &sum);
+  wire_128(w, &square);
+  d->first = d->min;
   d->sum = (__int128)sum;
-  wire_128(w, &d->square);
+  d->square = square;
   ni_wire_bool(w, &d->coarse);
   if (d->coarse) wire_steps(w, d);
   else ni_wire_count(w, &d->n_slots, 2);
@@ -203,6 +221,8 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   return w->bad ? -ENOMEM : e;
 }
 
+static uint64_t within(const struct ni_dist *d, uint64_t v) { return v < d->min ? d->min : v > d->max ? d->max : v; }
+
 static int sort_values(struct ni_dist *d, struct sorted *s) {
   int e = settle(d);
   if (e < 0) return e;
@@ -210,18 +230,20 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
   if (!d->coarse) return 0;
   size_t n = 0;
   for (unsigned p = 0; p < 64; p++) n += d->step[p] ? NI_DIST_STEPS : 0;
-  struct ni_dist_slot *item = malloc((n + 1) * sizeof *item);
+  struct ni_dist_slot *item = malloc((n + 3) * sizeof *item);
   if (!item) return -ENOMEM;
-  n = 0;
+  n = 1;
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++)
-      if (d->step[p][i]) item[n++] = (struct ni_dist_slot){coarse_value(p, i), d->step[p][i]};
-  /* The ends are known better than to a step. */
-  if (n) {
-    item[0].value = d->min;
-    item[n - 1].value = d->max;
-  }
-  *s = (struct sorted){item, item, n, 0, 0};
+      if (d->step[p][i]) item[n++] = (struct ni_dist_slot){within(d, coarse_value(p, i)), d->step[p][i]};
+  /* The least and the largest one are known better than to a step. */
+  item[0] = (struct ni_dist_slot){d->min, 1};
+  item[1].count--;
+  item[n - 1].count -= d->n > 1;
+  item[n++] = (struct ni_dist_slot){d->max, d->n > 1};
+  *s = (struct sorted){item, item, 0, 0, 0};
+  for (size_t i = 0; i < n; i++)
+    if (item[i].count) item[s->n++] = item[i];
   return 0;
 }
 
@@ -246,9 +268,8 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   int e = sort_values(d, &s);
   if (e < 0) return e;
   /* Relative to the least value, whichever came first: what is rounded then does not depend on the order of adding. */
-  const __int128 by = (__int128)d->first - (__int128)d->min;
-  const __int128 sum = d->sum + by * (__int128)d->n;
-  const unsigned __int128 square = d->square + (unsigned __int128)(2 * by * d->sum + by * by * (__int128)d->n);
+  unsigned __int128 sum, square;
+  sums_from(d, d->min, &sum, &square);
   long double n = (long double)d->n, off = (long double)sum / n;
   out->mean = (double)(((long double)d->min + off) / scale);
   if (d->n > 1) {
@@ -277,7 +298,7 @@ double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) 
       seen += d->step[p][i];
       if (seen <= low) continue;
       /* The ends are known better than to a step. */
-      uint64_t v = coarse_value(p, i), a = v < d->min ? d->min : v > d->max ? d->max : v;
+      const uint64_t a = within(d, coarse_value(p, i));
       if (isnan(first)) first = low == 0 ? (double)d->min : low + 1 == d->n ? (double)d->max : (double)a;
       if (seen > high) return (first + ((high + 1 == d->n ? (double)d->max : (double)a) - first) * part) / scale;
     }

@@ -13,6 +13,7 @@
 #include "exporter/cmds/hang/say.h"
 #include "exporter/input/filters.h"
 #include "exporter/model/hang/read_logs.h"
+#include "exporter/model/sums/approx/log_sums.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "exporter/model/sums/evidence/evidence.h"
 #include "exporter/model/sums/evidence/incidents.h"
@@ -175,7 +176,8 @@ int ni_summarize_read(struct ni_run *r) {
     int ended = ni_records_end(&records);
     if (e == 0) e = ended;
   }
-  close_index(r, e == 0);
+  if (e == 0 && r->opt.approximate) e = ni_log_sums_all(r); /* they lie in the index until they are added up */
+  else close_index(r, e == 0);
   return e;
 }
 
@@ -197,6 +199,11 @@ static int join(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) 
   struct ni_sink csv = ni_operations_csv(r);
   int e = r->team && !r->partial->apart ? ni_team_spread(r, s, true) : 0;
   if (e == 0 && r->partial && r->partial->served && !r->team) return 0; /* rank 0 has all */
+  if (e == 0 && r->opt.approximate) {
+    if ((e = ni_roles(&(struct ni_blame){.r = r, .s = s})) == 0) e = ni_figures_all(r, s, NULL);
+    close_index(r, e == 0);
+    return e;
+  }
   if (e == 0) e = ni_judge_all(r, s, blame);
   if (e == 0 && r->team) e = ni_team_spread(r, s, false);
   if (e == 0) e = ni_pairs_all(r, s);
@@ -285,6 +292,7 @@ void ni_summarize_free(struct ni_run *r) {
   }
   free(r->file);
   ni_partial_free(r);
+  ni_log_sums_free(r);
   close_index(r, false);
   ni_scan_plan_free(&r->plan);
   ni_ledger_free(&r->ledger);

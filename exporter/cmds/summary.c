@@ -56,6 +56,10 @@ static const char *refuse(void *into) {
   if (o->partial && !o->shard) o->shard = o->shards = 1;
   if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
   if (o->bucket_ns && o->compat) return "--time-granularity is no part of NVIDIA's output: leave out --compat";
+  if (o->approximate && (o->compat || o->dataset || o->partial || o->bucket_ns || o->skip_first || o->step_by || ni_filters_any(&o->filter)))
+    return "--approximate is of all records and of sums alone: it goes without filters, --skip-first, --step-by, --time-granularity, "
+           "--dataset, --partial and --compat";
+  if (o->approximate) o->no_plots = o->no_html = o->no_parquet = o->no_csv = true;
   if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
   if (ni_pq_codec_available(o->codec)) return ni_filters_refuse(&o->filter);
   snprintf(text, sizeof text, "--compression=%s: not built in", ni_pq_codec_name(o->codec));
@@ -86,6 +90,7 @@ const struct ni_command ni_summary_command = {
         NI_ROWS_INDEX(struct ni_sum_options),
         {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(filter.sn),
          .want = "numbers and ranges, such as 40-49,60"},
+        {"approximate", 0, NI_OPT_FLAG, NULL, "Tables from the index alone: percentiles within 0.4 %, nobody is compared", IN(approximate)},
         {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
          IN(skip_first)},
         {"step-by", 0, NI_OPT_TEXT, "NAME", "What ends a step: a communicator, a function, or mark (of ctl)",

@@ -32,9 +32,9 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   if (s->records)
     ni_say(f, "\n%s to %s (%s)", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last),
            ni_duration_text((double)(s->last_us - s->first_us), took));
-  ni_say(f, "\n%" PRIu64 " %s, %" PRIu64 " %s, from %" PRIu64 " %s", s->records, ni_plural(s->records, "record", "records"),
-         s->operations, ni_plural(s->operations, "operation", "operations"), s->input.files,
-         ni_plural(s->input.files, "file", "files"));
+  ni_say(f, "\n%" PRIu64 " %s, ", s->records, ni_plural(s->records, "record", "records"));
+  if (!s->approximate) ni_say(f, "%" PRIu64 " %s, ", s->operations, ni_plural(s->operations, "operation", "operations"));
+  ni_say(f, "from %" PRIu64 " %s", s->input.files, ni_plural(s->input.files, "file", "files"));
   if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   const struct ni_input *in = &s->input;
   if (in->without_record) {
@@ -84,7 +84,7 @@ static void number_cell(struct ni_table *t, double v, int digits, const char *un
   ni_table_cell(t, "%s", text);
 }
 
-static void fill(struct ni_table *t, const struct ni_group *g) {
+static void fill(struct ni_table *t, const struct ni_group *g, bool approximate) {
   char func[81], size[32];
   ni_table_cell(t, "%.1f%%", 100 * g->time_share);
   ni_table_cell(t, "%s", ni_comm_type_words[g->type]);
@@ -95,7 +95,7 @@ static void fill(struct ni_table *t, const struct ni_group *g) {
   number_cell(t, g->us.p99, 1, "");
   number_cell(t, g->busbw_gbs.p50, 2, "");
   number_cell(t, 100 * g->of_best, 0, "%");
-  ni_table_cell(t, "%s", g->us.approx || g->busbw_gbs.approx ? " (percentiles within 0.4 %)" : "");
+  ni_table_cell(t, "%s", !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
 }
 
 /* Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its own. */
@@ -133,7 +133,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   if (!order) return;
   ni_table_begin(&t, group_columns, COLS);
   for (size_t i = 0; i < n; i++) {
-    fill(&t, &s->group[order[i]]);
+    fill(&t, &s->group[order[i]], s->approximate);
     timed[s->group[order[i]].timing] = true;
     peak |= !isnan(s->group[order[i]].of_best);
   }
@@ -204,6 +204,12 @@ static void print_judged(const struct ni_summary *s, FILE *f) {
 }
 
 static void print_findings(const struct ni_summary *s, const struct ni_inputs *in, FILE *f) {
+  if (s->approximate) {
+    ni_say(f, "\n");
+    print_wrapped(f, "  ", "approximate: percentiles within 0.4 %, all else is exact. From sums of each log, so ranks are not compared: who is "
+                           "late, operations, messages by pair and roll-ups are told without --approximate.");
+    return;
+  }
   if (s->n_findings) ni_say(f, "\nwhat stands out:\n");
   else if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
   for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) print_finding(s, i, in, f);

@@ -160,6 +160,8 @@ void ni_atlas_close(struct ni_atlas *a, bool done, struct ni_atlas_counts *how) 
     if (a->file[i].account) ni_ledgers_drop(NULL, a->file[i].account);
     free(a->file[i].new_map.bytes);
     free(a->file[i].new_account.bytes);
+    free(a->file[i].new_sums.bytes);
+    free(a->file[i].sums);
   }
   for (size_t i = 0; i < a->n_folders; i++) {
     ni_shelf_free(&a->folder[i].shelf[0]);

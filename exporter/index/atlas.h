@@ -3,7 +3,7 @@
  * have to think of it; docs/index.md says what they see.
  *
  * One index for each folder of logs (shelf.h), in NI_ATLAS_FOLDER beside them; where nobody may write there, in the user's
- * cache. Of each log: its map (exporter/input/granules.h), and its account (ledger.h) as all of its lines gave it.
+ * cache. Of each log: its map (exporter/input/granules.h), its account (ledger.h) as all of its lines gave it, and sums, if they were asked for.
  *
  * States of a log, told at ni_atlas_open():
  *
@@ -74,6 +74,8 @@ struct ni_atlas_wants {
   bool records;                    /* false: nothing but the account */
   bool rollups;                    /* roll-up lines of wanted contexts and functions are wanted as well */
   bool proxies;                    /* lines of the proxy are wanted: logs that have some are read whole */
+  /* Sums are wanted, of all records: those that the index has none of are read. Set: says whether bytes of so many records are sound. */
+  bool (*sums)(const uint8_t *bytes, size_t n, uint64_t records);
 };
 
 /* Plans as ni_scan_plan(plan, files, true, jobs); what is known of fresh and grown logs need not be read. w NULL: read everything. */
@@ -105,6 +107,15 @@ struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part
 void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *of_file);
 /* The earliest and the latest time of a fresh log's operations. false: its lines must be asked. */
 bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us, int64_t *last_us);
+/*
+ * What somebody has added up of a log's records, as bytes that only he knows (sums/approx/log_sums.h). It is of the records up to a
+ * border of granules: what came behind that is read when sums are wanted the next time, and the old ones stay meanwhile.
+ *
+ * After ni_atlas_plan() with wants.sums: those that were planned with; NULL: none, all is read. Until ni_atlas_close().
+ */
+const uint8_t *ni_atlas_sums(const struct ni_atlas *a, size_t file_no, size_t *n);
+/* All of the log is in these. The bytes are copied. */
+void ni_atlas_learn_sums(struct ni_atlas *a, size_t file_no, const struct ni_wire *sums);
 /* After ni_atlas_read_ledger(), with opt.maps: the map of a log as the index has it or would have it; NULL: read it whole. Main thread. */
 const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file_no);
 /* After that, where several processes share the logs that no index knows (nccl-inspector-mpi): what the next entry of a log has, or that

@@ -17,9 +17,12 @@ struct ni_atlas_file {
   enum ni_atlas_state state;
   bool known;                         /* this plan uses map and account */
   int granule_parts;                  /* of those after the first */
+  uint64_t summed;                    /* byte of the log up to which the entry's sums go; 0: this plan uses none */
+  uint8_t *sums;                      /* these, n_sums bytes */
+  size_t n_sums;
   bool made;                          /* below is what the next entry has */
   bool may_grow;                      /* ... also where the log has grown meanwhile */
-  struct ni_wire new_map, new_account;
+  struct ni_wire new_map, new_account, new_sums;
   uint64_t end;                       /* of the log, where they end */
   struct ni_shelf_entry brought;      /* the same, as the entry: another process has read the log */
 };
@@ -29,6 +32,9 @@ struct ni_atlas_folder {
   struct ni_shelf shelf[2];           /* beside them, or of --index-dir; in the cache */
 };
 enum { NI_SHELF_NEAR, NI_SHELF_CACHE };
+
+/* Sums are not kept where they are more than one in so many bytes of the log, or unpacked as many as this. */
+enum { NI_SUMS_SHARE = 64, NI_SUMS_MAX = 64 << 20 };
 
 struct ni_atlas {
   const char *who;

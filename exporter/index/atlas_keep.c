@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "atlas.h"
 #include "atlas_files.h"
@@ -89,6 +90,19 @@ void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, s
   if (a->opt.maps && f->made) take_map(f);
 }
 
+void ni_atlas_learn_sums(struct ni_atlas *a, size_t file_no, const struct ni_wire *sums) {
+  struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
+  if (!f || !a->build || sums->bad || (f->made ? !f->may_grow : !f->known || f->state != NI_ATLAS_FRESH)) return;
+  uint64_t end = f->made ? f->end : f->entry->stat.size, unpacked = sums->n;
+  uLongf n = compressBound(sums->n);
+  uint8_t *packed = malloc(n);
+  NI_WIRE(&f->new_sums, &end, &unpacked);
+  if (packed && compress2(packed, &n, sums->bytes, sums->n, Z_DEFAULT_COMPRESSION) == Z_OK) ni_wire_bytes(&f->new_sums, packed, n);
+  else f->new_sums.bad = true;
+  free(packed);
+  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n > end / NI_SUMS_SHARE) ni_wire_free(&f->new_sums);
+}
+
 void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
   struct ni_atlas_file *f = &a->file[file_no];
   struct ni_wire *const part[] = {&f->new_map, &f->new_account};
@@ -152,12 +166,14 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
     const bool as_it_was = f->made && f->end == f->file->bytes && unchanged(f->file);
     if (f->made && (as_it_was || f->may_grow)) {
       n = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account)};
+      if (f->state == NI_ATLAS_GROWN) n.sums = f->entry->sums;
       f->stat.size = f->end;
       if (!as_it_was) f->stat.ctime_ns = 0;
     } else if (f->state != NI_ATLAS_STALE) n = *f->entry;
     else {
       continue;
     }
+    if (f->new_sums.n) n.sums = part_of(&f->new_sums), x->news++;
     bool made = n.map.bytes == f->new_map.bytes;
     if (made || f->state == NI_ATLAS_FRESH) {
       x->news += made || !same_stat(&f->stat, &n.stat);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "atlas.h"
 #include "atlas_files.h"
@@ -54,8 +55,30 @@ static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wan
   return sort;
 }
 
+/* The entry's sums are used, if they are sound. What lies behind them must be a granule, or a line and a member that begin there. */
+static int take_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
+  const struct ni_granules *g = f->map;
+  const struct ni_shelf_part *p = &f->entry->sums;
+  struct ni_wire bytes = ni_wire_load(p->bytes, p->n);
+  uint64_t end = 0, unpacked = 0, most = g->records;
+  size_t i = 0;
+  NI_WIRE(&bytes, &end, &unpacked);
+  while (i < g->n && g->item[i].at < end) i++;
+  for (size_t k = i; k < g->n; k++) most -= most < g->item[k].records ? most : g->item[k].records; /* will be read */
+  const bool border = end == (i < g->n ? g->item[i].at : g->end);
+  if (bytes.bad || unpacked > NI_SUMS_MAX || end > g->end || (g->entries && !border) || !ni_shelf_sound(p)) return 0;
+  uLongf n = unpacked;
+  if (!(f->sums = malloc(n + 1))) return -ENOMEM;
+  if (uncompress(f->sums, &n, bytes.at, (uLong)(bytes.end - bytes.at)) != Z_OK || n != unpacked || !w->sums(f->sums, n, most)) return 0;
+  f->n_sums = n;
+  f->summed = end;
+  return 0;
+}
+
 /* With --sn alone by that: which of its numbers are there is told of all records, whatever their times and sizes. */
-static bool wanted_granule(const struct ni_granules *g, const struct ni_granule *x, const struct ni_atlas_wants *w, const bool *sort) {
+static bool wanted_granule(const struct ni_granules *g, const struct ni_granule *x, const struct ni_atlas_wants *w, const bool *sort,
+                           uint64_t from) {
+  if (w->sums) return x->at + x->bytes > from;
   bool fits = touches(w->sn, x->min_sn, x->max_sn);
   if (!w->sn->n) fits = x->last_us >= w->since_us && x->first_us <= w->until_us && touches(w->size, x->min_bytes, x->max_bytes);
   for (uint32_t i = 0; i < x->n_sorts; i++) {
@@ -78,17 +101,19 @@ bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x) {
   return *fd >= 0 && ni_atlas_sum(*fd, x->at, x->bytes, &crc) == 0 && crc == x->crc;
 }
 
-/* Adds the wanted granules, those that follow each other in one part. -ESTALE: their bytes are not those of the index. */
-static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w, struct ni_scan_parts *out, size_t *cap) {
+/* Adds the wanted granules, those that follow each other in one part. from: of sums. -ESTALE: their bytes are not those of the index. */
+static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w, uint64_t from,
+                        struct ni_scan_parts *out, size_t *cap) {
   bool *sort = wanted_sorts(g, w);
   int fd = -1, e = sort ? 0 : -ENOMEM;
   for (size_t i = 0, to; e == 0 && i < g->n; i = to) {
     to = i + 1;
-    if (!wanted_granule(g, &g->item[i], w, sort)) continue;
-    while (to < g->n && g->item[to].at - g->item[i].at < PART_BYTES && wanted_granule(g, &g->item[to], w, sort)) to++;
-    const struct ni_range r = ni_granules_range(g, i, to);
+    if (!wanted_granule(g, &g->item[i], w, sort, from)) continue;
+    while (to < g->n && g->item[to].at - g->item[i].at < PART_BYTES && wanted_granule(g, &g->item[to], w, sort, from)) to++;
+    struct ni_range r = ni_granules_range(g, i, to);
     for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
       if (!ni_atlas_sound(path, &fd, &g->item[k])) e = -ESTALE;
+    if (r.from < from) r.from = from;
     if (e == 0) e = add_part(out, cap, r);
   }
   if (fd >= 0) close(fd);
@@ -124,7 +149,8 @@ static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
   int e = take_account(f);
   if (e == 0 && (x->w->records || x->a->opt.maps || f->state == NI_ATLAS_GROWN)) e = ni_map_unpack(g);
   if (e == 0) e = add_part(out, &cap, (struct ni_range){0});
-  if (e == 0 && x->w->records) e = add_granules(g, f->file->path, x->w, out, &cap);
+  if (e == 0 && x->w->sums) e = take_sums(f, x->w);
+  if (e == 0 && x->w->records) e = add_granules(g, f->file->path, x->w, f->summed, out, &cap);
   f->granule_parts = out->n - 1;
   if (e == 0 && f->state == NI_ATLAS_GROWN) e = add_part(out, &cap, (struct ni_range){.from = g->end, .to = UINT64_MAX >> 1});
   f->known = e == 0;
@@ -166,6 +192,13 @@ struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part
     f->map = NULL;
   }
   return c;
+}
+
+const uint8_t *ni_atlas_sums(const struct ni_atlas *a, size_t file_no, size_t *n) {
+  const struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
+  if (!f || !f->known || !f->summed) return NULL;
+  *n = f->n_sums;
+  return f->sums;
 }
 
 struct ni_atlas_known ni_atlas_known(const struct ni_atlas *a, size_t file_no) {

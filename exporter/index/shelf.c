@@ -17,7 +17,7 @@
 #include "exporter/model/ledger/ledger.h"
 
 /* Raise it with whatever changes what is in it and not one of the numbers below. */
-enum { FORMAT = 4, FIXED_BYTES = 24, CRC_BYTES = 4 };
+enum { FORMAT = 5, FIXED_BYTES = 24, CRC_BYTES = 4 };
 #define BYTES_MAX (UINT64_C(4) << 30)
 static const char magic[8] = "NCCLIDX";
 
@@ -63,7 +63,7 @@ static bool place_part(struct ni_shelf_part *part, const uint8_t **at, const uin
 
 static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
   size_t n = 0;
-  ni_wire_count(table, &n, 5);
+  ni_wire_count(table, &n, 7);
   for (size_t i = 0; i < n && !table->bad; i++) {
     if (!ni_array_room(s->entry, s->n, s->cap)) return -ENOMEM;
     struct ni_shelf_entry *e = &s->entry[s->n++];
@@ -71,6 +71,7 @@ static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
     ni_wire_text(table, &e->name);
     wire_part(table, &e->map);
     wire_part(table, &e->account);
+    wire_part(table, &e->sums);
     table->bad |= !e->name || (i && by_name(e - 1, e) >= 0);
   }
   return table->bad || table->at != table->end ? -EBADMSG : 0;
@@ -87,7 +88,8 @@ int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   if (e < 0) return e;
   const uint8_t *at = table.end, *end = b + n - CRC_BYTES;
   for (size_t i = 0; i < s->n; i++)
-    if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end)) return -EBADMSG;
+    if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end) || !place_part(&s->entry[i].sums, &at, end))
+      return -EBADMSG;
   if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES || ni_crc32(0, at, (size_t)(end - at)) != ni_get_le(end, 4)) return -EBADMSG;
   for (size_t i = 0; i < s->n; i++, at += NI_SHELF_STAT_BYTES)
     s->entry[i].stat = (struct ni_shelf_stat){ni_get_le(at, 8), ni_get_le(at + 8, 8), (int64_t)ni_get_le(at + 16, 8),
@@ -134,6 +136,7 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
     ni_wire_text(&table, &e.name);
     wire_part(&table, &e.map);
     wire_part(&table, &e.account);
+    wire_part(&table, &e.sums);
     put(&stats, e.stat.size, 8);
     put(&stats, e.stat.ino, 8);
     put(&stats, (uint64_t)e.stat.mtime_ns, 8);
@@ -147,6 +150,7 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
   for (size_t i = 0; i < n; i++) {
     ni_wire_bytes(w, entry[i].map.bytes, entry[i].map.n);
     ni_wire_bytes(w, entry[i].account.bytes, entry[i].account.n);
+    ni_wire_bytes(w, entry[i].sums.bytes, entry[i].sums.n);
   }
   ni_wire_bytes(w, stats.bytes, stats.n);
   put(w, ni_crc32(0, stats.bytes, stats.n), 4);

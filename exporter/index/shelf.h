@@ -1,8 +1,8 @@
 /*
  * One file of the index: what is known of the logs of one folder, log by log.
  *
- *   magic, rules, size and CRC-32 of the table ─▶ table: of each log its name, and of its two parts sizes and CRC-32
- *   ─▶ the parts: map (granules.h), account (ledger/pack.h) ─▶ stats: of each log size, mtime, ctime, inode ─▶ their CRC-32
+ *   magic, rules, size and CRC-32 of the table ─▶ table: of each log its name, and of its three parts sizes and CRC-32
+ *   ─▶ the parts: map (granules.h), account (ledger/pack.h), sums (atlas.h; mostly none) ─▶ stats: of each log size, mtime, ctime, inode ─▶ their CRC-32
  *
  * Logs stand sorted by name. No clock, host or path is in it: the same logs have the same bytes, but for the stats at its end,
  * NI_SHELF_STAT_BYTES for each log and 4. `rules` is a number that changes with whatever shapes it; another number is another
@@ -37,7 +37,7 @@ struct ni_shelf_part {
 struct ni_shelf_entry {
   char *name;
   struct ni_shelf_stat stat;
-  struct ni_shelf_part map, account;
+  struct ni_shelf_part map, account, sums;
 };
 
 struct ni_shelf { /* all 0: none */

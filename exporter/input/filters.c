@@ -337,6 +337,10 @@ const char *ni_filters_refuse(const struct ni_filters *f) {
   return reversed ? NI_WHEN_REVERSED : NULL;
 }
 
+bool ni_filters_any(const struct ni_filters *f) {
+  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n || f->size.n;
+}
+
 bool ni_filters_relative(const struct ni_filters *f) { return f->since.base > NI_WHEN_ABSOLUTE || f->until.base > NI_WHEN_ABSOLUTE; }
 
 void ni_filters_free(struct ni_filters *f) {

@@ -77,6 +77,8 @@ void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f);
 /* Does the span end before it begins, as far as that can be told before any log is read? The sentence, or NULL. */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
 const char *ni_filters_refuse(const struct ni_filters *f);
+/* Is anything left out? */
+bool ni_filters_any(const struct ni_filters *f);
 /* Are the times of all records needed before it is known which are wanted? */
 bool ni_filters_relative(const struct ni_filters *f);
 void ni_filters_free(struct ni_filters *f);

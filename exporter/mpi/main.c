@@ -146,8 +146,8 @@ static int read_shard(struct ni_run *r) {
 
 static int summarize(struct ni_run *r, struct ni_summary *s) {
   char folder[PATH_MAX];
-  if (r->opt.partial || r->opt.dataset)
-    return ni_run_fail(r, -EINVAL, "--partial and --dataset are for nccl-inspector: with MPI all ranks make one result");
+  if (r->opt.partial || r->opt.dataset || r->opt.approximate)
+    return ni_run_fail(r, -EINVAL, "--partial, --dataset and --approximate are for nccl-inspector: with MPI all ranks make one result");
   int e = ni_result_begin(r);
   if (e < 0) return e;
   char *out = realpath(r->out_dir, NULL);

@@ -49,9 +49,9 @@ class _SummaryAlways(TypedDict):
     last_us: int
     time_from: Literal["start", "dump"]
     records: int
-    operations: int
-    clocks_disagree: int
     groups_without_slices: int
+    operations: Optional[int]
+    clocks_disagree: Optional[int]
     late_share_median: Optional[float]
     input: Input
     groups: List[Group]
@@ -68,6 +68,7 @@ class _SummaryAlways(TypedDict):
 
 class _SummarySometimes(TypedDict, total=False):
     hang: HangInShort
+    approximate: bool
     causes_not_judged: int
     findings_by_durations_since: str
     steps: Steps
@@ -164,7 +165,7 @@ class _InputAlways(TypedDict):
     unknown_lines: int
     bad_lines: int
     orphans: int
-    duplicates: int
+    duplicates: Optional[int]
     bad_by_reason: Dict[str, int]
     out_of_range_by: Dict[str, int]
     losses_by_cause: Dict[str, int]
@@ -198,8 +199,8 @@ class Group(TypedDict):
     func: str
     msg_size_bytes: int
     records: int
-    operations: int
     no_bandwidth: int
+    operations: Optional[int]
     timing_source: str
     time_share: Optional[float]
     of_best: Optional[float]
@@ -222,8 +223,8 @@ class Communicator(TypedDict):
     ranks_seen: int
     hosts_seen: int
     records: int
-    operations: int
-    partial_operations: int
+    operations: Optional[int]
+    partial_operations: Optional[int]
     transfer_us: Optional[float]
     waiting_us: Optional[float]
     outside_us: Optional[float]
@@ -238,9 +239,9 @@ class _RankAlways(TypedDict):
     rank: int
     rank_stated: bool
     records: int
-    compared: int
-    shortest: int
-    late: int
+    compared: Optional[int]
+    shortest: Optional[int]
+    late: Optional[int]
     exec_time_us: Optional[float]
     late_us: Optional[float]
     relative: Optional[float]
@@ -260,9 +261,9 @@ class Host(TypedDict):
     hostname: str
     ranks: int
     records: int
-    compared: int
-    shortest: int
-    late: int
+    compared: Optional[int]
+    shortest: Optional[int]
+    late: Optional[int]
     exec_time_us: Optional[float]
     late_us: Optional[float]
     relative: Optional[float]

@@ -48,6 +48,8 @@ echo "| question | CPU s without index | CPU s with it | times |"
 echo "|---|---|---|---|"
 row "\`summary\`, a thousandth of the time" --no-index --progress=json "${summary[@]}" "${slice[@]}"
 row "\`summary\`, one log of 32" --no-index --progress=json "${summary[@]}" --comm world --rank 31
+"$inspector" summary --approximate -q --output-dir "$tmp/out" "$logs" >/dev/null # makes the sums
+row "\`summary --approximate\`" --no-index --progress=json "${summary[@]}" --approximate
 row "\`check\`" --no-index --progress=json check -q
 row "\`show\`" --no-index --progress=json show --comm world --sn 100
 row "\`trace\`, the last second" --no-index --progress=json trace -q --since=-1s -o "$tmp/out.json.gz"

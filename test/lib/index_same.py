@@ -216,7 +216,7 @@ def test_same(count, golden):
         f.write("first: *pid4000*\nothers: *\n")
     # Of the queries so many in a hundred go to each.
     sets = [(d, 12, share) for d, share in zip(kinds(), (30, 10, 10, 10, 10, 30))] + [(os.path.abspath(g), 3, 0) for g in golden]
-    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("summary", ["--host", "elsewhere"]), ("show", ["--comm", "world", "--sn", "3-5"])]
+    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("summary", ["--host", "elsewhere"]), ("summary", ["--approximate"]), ("show", ["--comm", "world", "--sn", "3-5"])]
     for k, (logs, big, share) in enumerate(sets):
         queries = list(commands) + [query(r, big, logs) for _ in range(max(2, count * share // 100))]
         place = ["--index-dir", os.path.join(TMP, "ix%d" % k)]
@@ -252,7 +252,7 @@ def test_same(count, golden):
 
 QUERIES = [("check", []), ("summary", ["--since=+3s", "--until=+6s"]), ("summary", ["--rank", "1", "--coll", "AllReduce"]),
            ("show", ["--comm", "world", "--sn", "2,400"]),
-           ("trace", ["--since=+3s", "--until=+6s"])]
+           ("trace", ["--since=+3s", "--until=+6s"]), ("summary", ["--approximate"])]
 
 
 def all_same(what, logs, fresh=False):
@@ -264,6 +264,12 @@ def all_same(what, logs, fresh=False):
         run(["index", "--quiet", "--reindex", logs])
         if step != index_bytes(index_file(logs)):
             fail("%s: another index than that of a fresh start" % what)
+        # The same with sums, in a place where those of the step before are.
+        place = [os.path.join(TMP, d + os.path.basename(logs)) for d in ("steps-", "anew-")]
+        for at, again in zip(place, ([], ["--reindex"])):
+            result("summary", ["--approximate"], logs, ["--index-dir", at] + again)
+        if len({index_bytes(os.path.join(at, os.listdir(at)[0])) for at in place}) != 1:
+            fail("%s: other sums than those of a fresh start" % what)
 
 
 def members(data):

@@ -232,6 +232,7 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = build_comms(r, s);
   if (e == 0) e = build_cells(r, s);
   if (e == 0) e = build_job(r, s);
+  s->approximate = r->opt.approximate;
   if (e < 0 || !r->tally.any) return e;
   s->buckets.width_ns = r->opt.bucket_ns;
   s->first_us = r->tally.first_us;
@@ -351,7 +352,7 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }
-  if (e == 0 && !s->by_own_time) e = ni_findings(s);
+  if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
   ni_buckets_end(r, s);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -12,6 +12,8 @@
 #include "exporter/base/array.h"
 #include "exporter/base/threads.h"
 #include "figures_gather.h"
+#include "approx/log_sums.h"
+#include "reading/tables.h"
 #include "team/team.h"
 
 struct joining {
@@ -221,6 +223,39 @@ static bool skipped(const struct joining *j, uint64_t *taken, const struct ni_op
   return j->r->opt.skip_first && taken[op->comm]++ < j->r->opt.skip_first;
 }
 
+/* Its operations, joined, to the sums and to the sink. */
+static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct ni_cell_sums *c, struct ni_sums *t) {
+  struct ni_run *r = j->r;
+  struct ni_join *join = NULL;
+  void *rows = NULL;
+  struct ni_operation op;
+  uint64_t *taken = calloc(r->who.n_comms, sizeof *taken), n = 0;
+  int e = taken ? 0 : -ENOMEM, got = 0;
+  if (e == 0) e = ni_join_begin(&join, r, ours);
+  if (e == 0 && j->rows) e = j->rows->open(j->rows->to, &j->s->cell[c->cell], &rows);
+  while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
+    if ((++n & 1023) == 0 && ni_run_stopped(r)) break;
+    if (skipped(j, taken, &op)) {
+      t->skipped += op.n;
+      continue;
+    }
+    if (ours->kind != NI_KIND_P2P) {
+      e = take(j, c, t, &op, rows);
+      continue;
+    }
+    for (uint32_t i = 0; i < op.n && e == 0; i++) {
+      struct ni_operation one = {op.sn, op.comm, 1, &op.part[i]};
+      e = take(j, c, t, &one, rows);
+    }
+  }
+  if (e == 0) e = got < 0 ? got : 0;
+  if (join) t->duplicates += ni_join_duplicates(join);
+  ni_join_end(join);
+  int e2 = rows ? j->rows->close(rows) : 0;
+  free(taken);
+  return e == 0 ? e2 : e;
+}
+
 /* place: among all cells by number of records. */
 static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
   return (struct ni_cell_sums){.r = j->r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
@@ -231,33 +266,7 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
   struct ni_run *r = j->r;
   struct ni_sum_cell *ours = &r->cell[r->cell_order[at]];
   struct ni_cell_sums c = empty_cell(j, at, place);
-  struct ni_join *join = NULL;
-  void *rows = NULL;
-  struct ni_operation op;
-  uint64_t *taken = calloc(r->who.n_comms, sizeof *taken), n = 0;
-  int e = taken ? 0 : -ENOMEM, got = 0;
-  if (e == 0) e = ni_join_begin(&join, r, ours);
-  if (e == 0 && j->rows) e = j->rows->open(j->rows->to, &j->s->cell[at], &rows);
-  while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
-    if ((++n & 1023) == 0 && ni_run_stopped(r)) break;
-    if (skipped(j, taken, &op)) {
-      t->skipped += op.n;
-      continue;
-    }
-    if (ours->kind != NI_KIND_P2P) {
-      e = take(j, &c, t, &op, rows);
-      continue;
-    }
-    for (uint32_t i = 0; i < op.n && e == 0; i++) {
-      struct ni_operation one = {op.sn, op.comm, 1, &op.part[i]};
-      e = take(j, &c, t, &one, rows);
-    }
-  }
-  if (e == 0) e = got < 0 ? got : 0;
-  if (join) t->duplicates += ni_join_duplicates(join);
-  ni_join_end(join);
-  int e2 = rows ? j->rows->close(rows) : 0;
-  if (e == 0) e = e2;
+  int e = r->opt.approximate ? ni_log_sums_cell(&c, t, ours) : join_cell(j, ours, &c, t);
   if (e == 0 && j->ours) {
     j->ours[at] = c;
     c = (struct ni_cell_sums){0};
@@ -265,14 +274,7 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
     e = fill_cell(j, &c, &j->result[at]);
   }
   ni_cell_free(&c);
-  free(taken);
-  /* What was joined is not read again. */
-  for (size_t i = 0; i < ours->n; i++) {
-    ni_segment_free(&ours->piece[i]->s, &r->store);
-    free(ours->piece[i]);
-    ours->piece[i] = NULL;
-  }
-  ours->n = 0;
+  ni_cell_drop(r, ours); /* what was joined is not read again */
   return e;
 }
 

@@ -100,7 +100,7 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     p->compared = x->compared;
     p->shortest = x->shortest;
     p->late = x->late;
-    p->late_ns = (double)x->late_ns;
+    p->late_ns = s->approximate ? NAN : (double)x->late_ns;
     p->relative = x->compared ? (double)x->relative_ppm / 1e6 / (double)x->compared : NAN;
   }
   for (size_t i = 0; i < s->n_comms; i++) {
@@ -117,6 +117,7 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     c->waiting_ns = (double)x->kernel_ns / members - c->transfer_ns;
     if (c->waiting_ns < 0) c->waiting_ns = 0; /* ranks that are missing in some operations */
     c->span_ns = c->outside_ns = NAN;
+    if (s->approximate) c->transfer_ns = c->waiting_ns = NAN;
     if (!x->no_start && x->first_ns <= x->last_ns) {
       c->span_ns = (double)(x->last_ns - x->first_ns);
       c->outside_ns = c->span_ns - c->transfer_ns - c->waiting_ns;

@@ -373,6 +373,7 @@ struct ni_summary {
   bool complete;
   const char *hang_verdict;    /* "likely", or "dead": not in order, and with operations in flight; NULL: neither */
   char *hang;                  /* then: the sentence of `hang`, of these logs alone. Control characters in names are '?' */
+  bool approximate;            /* sums of records alone (approx/log_sums.h): what compares ranks is 0, NAN or empty, and means nothing */
   enum ni_time_from time_from; /* DUMP when any record has no start time */
   int64_t first_us, last_us;   /* of the records, Unix µs; 0, 0 without records */
   uint32_t n_bins;             /* equal parts of first_us..last_us; 1..NI_SUM_TIME_BINS, 0 without records */

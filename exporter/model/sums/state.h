@@ -47,7 +47,7 @@ struct ni_sum_options {
   unsigned jobs;
   uint64_t memory_bytes;
   bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
-  bool dataset, allow_missing;
+  bool dataset, allow_missing, approximate;
   uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
   const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */
   struct ni_inputs parts;      /* of merge: partial results */
@@ -97,6 +97,20 @@ struct ni_sum_cell {
   struct ni_piece **piece;
   size_t n, cap;
   uint64_t records;
+  struct ni_log_row *row;      /* with opt.approximate, in place of pieces (approx/log_sums.h) */
+  size_t n_rows, cap_rows;
+};
+
+struct ni_log_row {            /* what a log has of a rank in a cell, packed */
+  uint32_t member;
+  uint8_t timing;
+  const uint8_t *at;           /* of the log's sums */
+  size_t n;
+};
+struct ni_log_sums {           /* of a log: where they lie, in the index or in `own` */
+  const uint8_t *at;
+  size_t n;
+  struct ni_wire own;
 };
 
 struct ni_rollups;
@@ -172,6 +186,7 @@ struct ni_run {
   struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
   void (*agree)(int64_t *first, int64_t *last); /* the times of all who read shards at once; NULL: nobody else does */
   const struct ni_team *team;     /* other processes that sum up with us (team/team.h); NULL: nobody else does */
+  struct ni_log_sums *log_sums;   /* of each file, with opt.approximate */
   struct ni_partial *partial;     /* of shards of the input (partial/partial.h); NULL: all of it is read here */
 };
 #define NI_CONTEXTS_MAX (1u << 22)

@@ -51,8 +51,9 @@ static void write_groups(FILE *f, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
     group_key(f, g, s->cell[g->cell].human);
-    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)g->records, (unsigned long long)g->operations,
-            (unsigned long long)g->no_bandwidth);
+    fprintf(f, ",%llu,", (unsigned long long)g->records);
+    if (!s->approximate) fprintf(f, "%llu", (unsigned long long)g->operations);
+    fprintf(f, ",%llu", (unsigned long long)g->no_bandwidth);
     ni_csv_doubles(f, (const double[]){g->time_share, g->of_best}, 2);
     stats_row(f, &g->us);
     stats_row(f, &g->busbw_gbs);

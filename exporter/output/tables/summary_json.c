@@ -14,6 +14,9 @@ static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, *v ? ni_role_na
 static NI_JSON_FORM(put_kind, enum ni_kind, ni_json_text(j, key, *v == NI_KIND_P2P ? "p2p" : "coll"))
 static NI_JSON_FORM(put_timing, enum ni_timing, ni_json_text(j, key, ni_timing_names[*v]))
 static NI_JSON_FORM(put_ns_as_us, double, ni_json_f64(j, key, *v / 1e3))
+/* A number of operations, or what comparing ranks has counted; null where nobody has looked at operations. */
+static NI_JSON_FORM(put_joined, uint64_t, ((const struct ni_summary *)context)->approximate ? ni_json_text(j, key, NULL) : ni_json_u64(j, key, *v))
+#define JOINED(tag, member) NI_JSON_FROM(put_joined, tag, member, #member)
 
 static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
   static const struct ni_json_field fields[] = {
@@ -34,14 +37,15 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
   ni_json_end_object(j);
 }
 
-static void json_input(struct ni_json *j, const struct ni_input *in) {
+static void json_input(struct ni_json *j, const struct ni_summary *s) {
+  const struct ni_input *in = &s->input;
   static const struct ni_json_field read[] = {
       NI_JSON(ni_input, files), NI_JSON(ni_input, files_failed), NI_JSON(ni_input, files_empty),
       NI_JSON_AS(ni_input, cut_files, "files_cut"), NI_JSON_AS(ni_input, damaged_files, "files_damaged"),
       NI_JSON(ni_input, bytes), NI_JSON(ni_input, text_bytes), NI_JSON(ni_input, lines), NI_JSON(ni_input, records),
       NI_JSON(ni_input, filtered_out), NI_JSON(ni_input, control_lines), NI_JSON(ni_input, proxy_lines),
       NI_JSON(ni_input, unknown_lines), NI_JSON(ni_input, bad_lines), NI_JSON_FROM(put_counts, ni_input, bad_by_reason, "bad_by_reason"),
-      NI_JSON(ni_input, orphans), NI_JSON(ni_input, duplicates)};
+      NI_JSON(ni_input, orphans), JOINED(ni_input, duplicates)};
   static const struct ni_json_field rolled[] = {
       NI_JSON_AS(ni_input, rolled, "operations_in_rollups"), NI_JSON_AS(ni_input, unrolled, "operations_not_in_rollups"),
       NI_JSON_AS(ni_input, without_record, "operations_without_record")};
@@ -52,7 +56,7 @@ static void json_input(struct ni_json *j, const struct ni_input *in) {
       NI_JSON(ni_input, missing_ranks), NI_JSON(ni_input, missing_hosts), NI_JSON(ni_input, left_out_by_settings),
       NI_JSON_FROM(put_counts, ni_input, problems_by, "problems_by")};
   ni_json_object(j, "input");
-  NI_JSON_ALL(j, read, in, NULL);
+  NI_JSON_ALL(j, read, in, s);
   if (in->rolled) NI_JSON_ALL(j, rolled, in, NULL);
   NI_JSON_ALL(j, missing, in, NULL);
   ni_json_texts(j, "trouble", in->trouble, in->n_trouble);
@@ -79,7 +83,7 @@ static void put_mix(struct ni_json *j, const char *key, const void *group, const
 static const struct ni_json_field group_fields[] = {
     NI_JSON_FROM(put_type, ni_group, type, "comm_type"), NI_JSON_FROM(put_kind, ni_group, kind, "kind"), NI_JSON(ni_group, func),
     NI_JSON_AS(ni_group, msg_bytes, "msg_size_bytes"), NI_JSON_FROM(put_timing, ni_group, timing, "timing_source"),
-    NI_JSON(ni_group, records), NI_JSON(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
+    NI_JSON(ni_group, records), JOINED(ni_group, operations), NI_JSON(ni_group, no_bandwidth), NI_JSON(ni_group, time_share),
     NI_JSON(ni_group, of_best), NI_JSON_FROM(put_stats, ni_group, us, "exec_time_us"), NI_JSON_FROM(put_stats, ni_group, busbw_gbs, "busbw_gbs"),
     NI_JSON_FROM(put_stats, ni_group, transfer_us, "transfer_time_us"), NI_JSON_FROM(put_stats, ni_group, job_us, "job_time_us"),
     NI_JSON_BY(put_cells_busbw, "operation_busbw_gbs"), NI_JSON_BY(put_mix, "algo_proto")};
@@ -87,7 +91,7 @@ static const struct ni_json_field group_fields[] = {
 static const struct ni_json_field comm_fields[] = {
     NI_JSON(ni_comm_row, id), NI_JSON_AS(ni_comm_row, name, "comm_name"), NI_JSON_FROM(put_type, ni_comm_row, type, "comm_type"),
     NI_JSON(ni_comm_row, n_ranks), NI_JSON(ni_comm_row, nnodes), NI_JSON(ni_comm_row, ranks_seen), NI_JSON(ni_comm_row, hosts_seen),
-    NI_JSON(ni_comm_row, records), NI_JSON(ni_comm_row, operations), NI_JSON(ni_comm_row, partial_operations),
+    NI_JSON(ni_comm_row, records), JOINED(ni_comm_row, operations), JOINED(ni_comm_row, partial_operations),
     NI_JSON_FROM(put_ns_as_us, ni_comm_row, transfer_ns, "transfer_us"), NI_JSON_FROM(put_ns_as_us, ni_comm_row, waiting_ns, "waiting_us"),
     NI_JSON_FROM(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), NI_JSON_FROM(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
     NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us), NI_JSON_FROM(put_role, ni_comm_row, role, "role")};
@@ -124,7 +128,7 @@ static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
     ni_json_u64(j, "ranks", ranks);
     ni_json_u64(j, "records", records);
     ni_json_f64(j, "exec_time_us", exec_ns / 1e3);
-    ni_json_u64(j, "late", late);
+    put_joined(j, "late", &late, s);
     ni_json_f64(j, "late_us", late_ns / 1e3);
     ni_json_end_object(j);
   }
@@ -133,13 +137,13 @@ static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
 
 static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field of_process[] = {
-      NI_JSON(ni_process, records), NI_JSON_FROM(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), NI_JSON(ni_process, compared),
-      NI_JSON(ni_process, shortest), NI_JSON(ni_process, late), NI_JSON_FROM(put_ns_as_us, ni_process, late_ns, "late_us"),
+      NI_JSON(ni_process, records), NI_JSON_FROM(put_ns_as_us, ni_process, exec_ns, "exec_time_us"), JOINED(ni_process, compared),
+      JOINED(ni_process, shortest), JOINED(ni_process, late), NI_JSON_FROM(put_ns_as_us, ni_process, late_ns, "late_us"),
       NI_JSON(ni_process, relative), NI_JSON(ni_process, busbw_relative), NI_JSON(ni_process, file)};
   static const struct ni_json_field of_host[] = {
       NI_JSON_AS(ni_host, name, "hostname"), NI_JSON_AS(ni_host, n_processes, "ranks"), NI_JSON(ni_host, records),
-      NI_JSON_FROM(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), NI_JSON(ni_host, compared), NI_JSON(ni_host, shortest),
-      NI_JSON(ni_host, late), NI_JSON_FROM(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
+      NI_JSON_FROM(put_ns_as_us, ni_host, exec_ns, "exec_time_us"), JOINED(ni_host, compared), JOINED(ni_host, shortest),
+      JOINED(ni_host, late), NI_JSON_FROM(put_ns_as_us, ni_host, late_ns, "late_us"), NI_JSON(ni_host, relative),
       NI_JSON(ni_host, busbw_relative)};
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < s->n_processes; i++) {
@@ -241,11 +245,12 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
 
 void ni_json_summary(const struct ni_summary *s, FILE *f) {
   static const struct ni_json_field counts[] = {
-      NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree),
+      NI_JSON(ni_summary, records), JOINED(ni_summary, operations), JOINED(ni_summary, clocks_disagree),
       NI_JSON(ni_summary, late_share_median), NI_JSON(ni_summary, groups_without_slices)};
   struct ni_json j;
   ni_json_open(&j, f, "nccl-inspector-summary-1");
   ni_json_bool(&j, "complete", s->complete);
+  if (s->approximate) ni_json_bool(&j, "approximate", true);
   if (s->hang) {
     ni_json_object(&j, "hang");
     ni_json_text(&j, "verdict", s->hang_verdict);
@@ -264,7 +269,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_i64(&j, "last_us", s->last_us);
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
   NI_JSON_ALL(&j, counts, s, s);
-  json_input(&j, &s->input);
+  json_input(&j, s);
   NI_JSON_OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
   NI_JSON_OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
   json_ranks(&j, s);

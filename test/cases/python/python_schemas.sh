@@ -43,6 +43,7 @@ job killed NCCL_INSPECTOR_STUCK_SECONDS=1 "$TMP/killed.scn"
 for d in good groups ce net losses plain killed; do
   json check 0,2 check --json "$TMP/$d"
   json summary 0,2 summary --json --output-dir "$TMP/$d.out" --no-plots --no-html --no-parquet --no-csv "$TMP/$d"
+  json summary 0,2 summary --json --output-dir "$TMP/$d.sums" --approximate "$TMP/$d"
 done
 json summary 2 summary --json --output-dir "$TMP/cut.out" --no-plots --no-html --no-parquet --no-csv "$(ls "$TMP"/plain/* | head -n 1)"
 json check 2 check --json --expect AllReduce=1 test/golden/check_losses/input

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/model/counters/series.h"
+#include "exporter/model/sums/approx/log_sums.h"
 #include "exporter/model/sums/rollups.h"
 #include "plan.h"
 
@@ -42,9 +43,9 @@ static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
   const struct ni_filters *o = &r->opt.filter;
   *w = (struct ni_atlas_wants){.since_us = r->since_us, .until_us = r->until_us, .comm = &o->comm, .host = &o->host,
                                .coll = &o->coll, .rank = &o->rank, .sn = &o->sn, .size = &o->size, .records = true,
-                               .rollups = ni_rollups_wanted(r), .proxies = r->has_counters};
-  return r->since_us != INT64_MIN || r->until_us != INT64_MAX || o->comm.n || o->host.n || o->coll.n || o->rank.n || o->sn.n ||
-         o->size.n;
+                               .rollups = ni_rollups_wanted(r), .proxies = r->has_counters,
+                               .sums = r->opt.approximate ? ni_log_sums_sound : NULL};
+  return r->opt.approximate || ni_filters_any(o);
 }
 
 /* Which ranges are read. known: the times asked for are known, by which the index tells what need not be. */
@@ -64,7 +65,7 @@ int ni_plan(struct ni_run *r) {
   int e = r->atlas ? 0 : plan_ranges(r, false);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     r->file[i].file = &r->files.file[i];
-    r->has_counters |= !r->opt.compat && ni_is_series(r->files.file[i].path);
+    r->has_counters |= !r->opt.compat && !r->opt.approximate && ni_is_series(r->files.file[i].path);
   }
   return e < 0 ? e : name_parquet_files(r);
 }

@@ -19,11 +19,7 @@ int ni_run_tables(struct ni_run *r) {
 
 void ni_tables_free(struct ni_run *r) {
   for (uint32_t i = 0; i < r->n_cells; i++) {
-    for (size_t k = 0; k < r->cell[i].n; k++) {
-      if (!r->cell[i].piece[k]) continue;
-      ni_segment_free(&r->cell[i].piece[k]->s, &r->store);
-      free(r->cell[i].piece[k]);
-    }
+    ni_cell_drop(r, &r->cell[i]);
     free(r->cell[i].piece);
   }
   for (uint32_t i = 0; i < r->who.n_processes && r->process; i++) ni_cover_free(&r->process[i].cover);
@@ -127,6 +123,15 @@ int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
   *out = i < r->n_mix ? (uint8_t)i : 0;
   pthread_mutex_unlock(&r->lock);
   return 0;
+}
+
+void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c) {
+  for (size_t i = 0; i < c->n; i++) {
+    if (!c->piece[i]) continue;
+    ni_segment_free(&c->piece[i]->s, &r->store);
+    free(c->piece[i]);
+  }
+  c->n = 0;
 }
 
 int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {

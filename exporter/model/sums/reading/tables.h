@@ -16,5 +16,7 @@ int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out)
 int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
 /* piece is the run's from here on. */
 int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece);
+/* Its pieces are needed no more. Without the lock, by the thread that has the cell. */
+void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c);
 
 #endif

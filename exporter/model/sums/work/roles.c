@@ -111,6 +111,8 @@ static void take_cells(const struct ni_blame *b, struct shape *shape) {
       if (strcmp(func, "ReduceScatter") == 0) x->scattered += c->piece[k]->s.n;
       x->to_all |= strncmp(func, "AlltoAll", 8) == 0;
     }
+    for (size_t k = 0; k < c->n_rows; k++)
+      shape[r->comm_at[r->who.member[c->row[k].member].comm]].to_all |= strncmp(func, "AlltoAll", 8) == 0;
   }
 }
 

@@ -186,3 +186,22 @@ void ni_out_drop(struct ni_out_file *o) {
   unlinkat(o->dir, o->tmp, 0);
   *o = (struct ni_out_file){.dir = -1, .fd = -1};
 }
+
+int ni_out_open(struct ni_out_stream *o, const char *path) {
+  *o = (struct ni_out_stream){.f = path ? NULL : stdout, .file = {.dir = -1, .fd = -1}};
+  int e = path ? ni_out_begin_at(&o->file, path, &o->name, o->why, sizeof o->why) : 0;
+  if (e == 0 && path && !(o->f = fdopen(o->file.fd, "w"))) e = -errno;
+  if (o->f) o->file.fd = -1, errno = 0;
+  if (e && !*o->why) snprintf(o->why, sizeof o->why, "%s", strerror(-e));
+  return e;
+}
+
+int ni_out_close(struct ni_out_stream *o, int e, bool replace) {
+  const int dir = o->file.dir, written = o->name && o->f ? ni_out_end(o->f) : 0;
+  if (e == 0) e = written;
+  if (e == 0 && o->name) e = ni_out_commit(&o->file, o->name, replace);
+  ni_out_drop(&o->file);
+  if (dir >= 0) close(dir);
+  if (e && !*o->why) snprintf(o->why, sizeof o->why, "%s", strerror(-e));
+  return e;
+}

@@ -75,4 +75,18 @@ int ni_out_end(FILE *f);
 /* Closes and removes. Nothing when nothing is under way. */
 void ni_out_drop(struct ni_out_file *o);
 
+/* All of it for whoever writes a stream: where a user says, whole or not at all. */
+struct ni_out_stream {
+  FILE *f;
+  struct ni_out_file file;
+  const char *name;
+  char why[512];
+};
+
+/* path NULL: standard output. 0, or -errno with a sentence in why, and f is NULL. Either way it is to be closed. */
+int ni_out_open(struct ni_out_stream *o, const char *path);
+
+/* e: what went wrong since, or 0: then the file gets its name. Returns e, or what goes wrong now, with a sentence in why if there is none yet. */
+int ni_out_close(struct ni_out_stream *o, int e, bool replace);
+
 #endif

@@ -23,20 +23,13 @@ struct collect {
 
 /* Whole or not there; "-" is standard output. 0, or -errno with a sentence in why. */
 static int write_file(const struct collect *c, const struct ni_set *s, const struct ni_reading *r, int64_t started, char *why, size_t cap) {
-  const char *input = c->from ? c->from : "/sys/class/cxi", *name;
+  const char *input = c->from ? c->from : "/sys/class/cxi";
   int64_t finished = (int64_t)ni_now_ns(CLOCK_REALTIME);
-  struct ni_out_file out = {.dir = -1, .fd = -1};
-  bool standard = strcmp(c->file, "-") == 0;
-  int e = standard ? 0 : ni_out_begin_at(&out, c->file, &name, why, cap);
-  FILE *f = e ? NULL : standard ? stdout : fdopen(out.fd, "w");
-  if (f && !standard) out.fd = -1;
-  if (e == 0) e = f ? ni_sweep_json(f, s, r, input, started, finished) : -ENOMEM;
-  int bad = f && !standard ? ni_out_end(f) : 0;
-  if (e == 0) e = bad;
-  if (e == 0 && !standard) e = ni_out_commit(&out, name, true);
-  if (e < 0 && !standard) ni_out_drop(&out);
-  if (out.dir >= 0) close(out.dir);
-  if (e < 0 && !*why) snprintf(why, cap, "%s", strerror(-e));
+  struct ni_out_stream out;
+  int e = ni_out_open(&out, strcmp(c->file, "-") != 0 ? c->file : NULL);
+  if (e == 0) e = ni_sweep_json(out.f, s, r, input, started, finished);
+  e = ni_out_close(&out, e, true);
+  if (e < 0) snprintf(why, cap, "%s", out.why);
   return e;
 }
 

@@ -126,27 +126,20 @@ static int wait_for(pid_t child, const sigset_t *set) {
 /* Asked before the command runs, which may take days. */
 static bool can_write(const char *option, const char *path, const char *who) {
   if (!path) return true;
-  struct ni_out_file o = {.dir = -1, .fd = -1};
-  const char *name = "";
-  char why[512] = "";
-  int e = ni_out_begin_at(&o, path, &name, why, sizeof why);
-  if (e < 0) ni_say(stderr, "%s: %s %s: %s\n", who, option, path, *why ? why : strerror(-e));
-  ni_out_drop(&o);
-  if (o.dir >= 0) close(o.dir);
+  struct ni_out_stream o;
+  int e = ni_out_open(&o, path);
+  if (e < 0) ni_say(stderr, "%s: %s %s: %s\n", who, option, path, o.why);
+  (void)ni_out_close(&o, -ECANCELED, true);
   return e == 0;
 }
 
 static void write_json(const struct run *r, const char *who, const struct ni_counter_findings *v, const struct ni_figures *f, size_t n,
                        int code, const char *series) {
-  struct ni_out_file o = {.dir = -1, .fd = -1};
-  const char *name = "";
-  char why[512] = "";
-  int e = ni_out_begin_at(&o, r->json, &name, why, sizeof why);
-  FILE *to = e == 0 ? fdopen(o.fd, "w") : NULL;
-  if (to) {
+  struct ni_out_stream o;
+  int e = ni_out_open(&o, r->json);
+  if (e == 0) {
     struct ni_json json, *j = &json;
-    o.fd = -1;
-    ni_json_open(j, to, "nccl-inspector-counters-run-1");
+    ni_json_open(j, o.f, "nccl-inspector-counters-run-1");
     ni_json_text(j, "command", r->command[0]);
     ni_json_i64(j, "exit_code", code);
     ni_json_f64(j, "seconds", r->seconds);
@@ -156,16 +149,8 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_json_end_array(j);
     ni_figures_json(j, f, n);
     ni_json_close(j);
-    e = ni_out_end(to);
-  } else if (e == 0) {
-    e = -errno;
   }
-  if (e == 0) e = ni_out_commit(&o, name, true);
-  if (e < 0) {
-    ni_say(stderr, "%s: --json %s: %s\n", who, r->json, *why ? why : strerror(-e));
-    ni_out_drop(&o);
-  }
-  if (o.dir >= 0) close(o.dir);
+  if (ni_out_close(&o, e, true) < 0) ni_say(stderr, "%s: --json %s: %s\n", who, r->json, o.why);
 }
 
 static void say(const struct run *r, const char *who, const struct ni_counters_view *v, const struct ni_figures *f, size_t n, int code) {

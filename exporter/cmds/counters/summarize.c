@@ -22,24 +22,11 @@ struct summarize {
 
 /* Into the file, or for "-" to standard output. false: said. */
 static bool write_csv(const struct ni_counters_view *v, const char *path, const char *name) {
-  struct ni_out_file o = {.dir = -1, .fd = -1};
-  const char *file = "";
-  char why[512] = "";
-  bool standard = strcmp(path, "-") == 0;
-  int e = standard ? 0 : ni_out_begin_at(&o, path, &file, why, sizeof why);
-  FILE *f = standard ? stdout : e == 0 ? fdopen(o.fd, "w") : NULL;
-  if (f) ni_counters_csv(v, f);
-  else if (e == 0) e = -errno;
-  if (f && !standard) {
-    o.fd = -1;
-    e = ni_out_end(f);
-    if (e == 0) e = ni_out_commit(&o, file, true);
-  }
-  if (e < 0) {
-    ni_say(stderr, "%s: --csv %s: %s\n", name, path, *why ? why : strerror(-e));
-    ni_out_drop(&o);
-  }
-  if (o.dir >= 0) close(o.dir);
+  struct ni_out_stream o;
+  int e = ni_out_open(&o, strcmp(path, "-") != 0 ? path : NULL);
+  if (e == 0) ni_counters_csv(v, o.f);
+  e = ni_out_close(&o, e, true);
+  if (e < 0) ni_say(stderr, "%s: --csv %s: %s\n", name, path, o.why);
   return e == 0;
 }
 

@@ -227,25 +227,18 @@ static bool list_store(const struct ni_session_options *o, char *why, size_t cap
 
 /* The session's file, whole or not at all; a file that is there is only replaced where it was named. */
 static bool write_file(const struct ni_session_options *o, char *why, size_t cap) {
-  const char *which = o->id ? o->id : o->name, *name = NULL;
-  struct ni_out_file out = {.dir = -1, .fd = -1};
+  const char *which = o->id ? o->id : o->name;
+  struct ni_out_stream out;
   char own[300];
-  bool standard = o->file && strcmp(o->file, "-") == 0;
   snprintf(own, sizeof own, "%s.json", which);
   if (!o->file && strchr(own, '/')) return snprintf(why, cap, "'%s' is no name of a session", which), false;
-  FILE *f = standard ? stdout : NULL;
-  if (!standard && ni_out_begin_at(&out, o->file ? o->file : own, &name, why, cap) == 0 && !(f = fdopen(out.fd, "w")))
-    snprintf(why, cap, "%s", strerror(errno));
-  int e = !f ? -1 : o->prometheus ? ni_prometheus_export(o, f, why, cap) : ni_store_export(folder_of(o), which, f, why, cap);
-  if (!standard && f) {
-    int written = ni_out_end(f);
-    out.fd = -1;
-    if (!e && (e = written) == 0) e = ni_out_commit(&out, name, o->file != NULL);
-    if (e == -EEXIST) snprintf(why, cap, "%s is there: --out names another", own);
-    else if (e && !*why) snprintf(why, cap, "%s: %s", o->file ? o->file : own, strerror(-e));
-    if (e) ni_out_drop(&out);
-  }
-  if (out.dir >= 0) close(out.dir);
+  const char *path = o->file ? o->file : own;
+  int e = ni_out_open(&out, strcmp(path, "-") != 0 ? path : NULL);
+  if (e == 0) e = o->prometheus ? ni_prometheus_export(o, out.f, out.why, sizeof out.why) : ni_store_export(folder_of(o), which, out.f, out.why, sizeof out.why);
+  const bool said = *out.why;
+  e = ni_out_close(&out, e, o->file != NULL);
+  if (e == -EEXIST) snprintf(why, cap, "%s is there: --out names another", own);
+  else if (e) snprintf(why, cap, "%s%s%s", said ? "" : path, said ? "" : ": ", out.why);
   return e == 0;
 }
 

@@ -56,31 +56,19 @@ void ni_report_text(enum ni_page page, const char *json, size_t n, FILE *f) {
   fwrite(ni_report_tail, 1, (size_t)(ni_report_tail_end - ni_report_tail), f);
 }
 
+/* The report's folder is open. The other pages are where a user says, which may be a link or a folder of somebody else. */
 int ni_report_put(enum ni_page page, const char *json, size_t n, const char *path) {
-  bool anywhere = page != NI_PAGE_REPORT;
-  int rc = 0;
-  /* The other pages are where a user says, which may be a link or a folder of somebody else; the report's folder is open. */
-  struct ni_out_file o = {.dir = -1, .fd = -1};
-  const char *name = "";
-  char why[512];
-  if (anywhere && (rc = ni_out_begin_at(&o, path, &name, why, sizeof why)) < 0) {
-    if (o.dir >= 0) close(o.dir);
-    return rc;
+  struct ni_out_stream o;
+  if (page != NI_PAGE_REPORT) {
+    int e = ni_out_open(&o, path);
+    if (e == 0) ni_report_text(page, json, n, o.f);
+    return ni_out_close(&o, e, true);
   }
-  FILE *f = anywhere ? fdopen(o.fd, "w") : fopen(path, "we");
-  if (!f) {
-    rc = -errno;
-    ni_out_drop(&o);
-    if (o.dir >= 0) close(o.dir);
-    return rc;
-  }
-  o.fd = -1;
+  FILE *f = fopen(path, "we");
+  if (!f) return -errno;
   errno = 0;
   ni_report_text(page, json, n, f);
-  rc = ni_out_end(f);
-  if (rc == 0 && anywhere) rc = ni_out_commit(&o, name, true);
-  if (rc < 0 && anywhere) ni_out_drop(&o);
-  else if (rc < 0) unlink(path);
-  if (o.dir >= 0) close(o.dir);
-  return rc;
+  int e = ni_out_end(f);
+  if (e < 0) unlink(path);
+  return e;
 }

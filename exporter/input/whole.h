@@ -7,14 +7,7 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Its first `most` bytes (below 1 GiB), and NI_PARSE_PADDING bytes 0, for free(). NULL: why says it, without the path. */
 char *ni_whole_read(const char *path, size_t most, size_t *len, char *why, size_t cap);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

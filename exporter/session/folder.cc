@@ -1,6 +1,4 @@
 #define SIMDJSON_EXCEPTIONS 0
-#include "folder.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +17,7 @@
 extern "C" {
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/json_write.h"
+#include "folder.h"
 }
 
 namespace dom = simdjson::dom;

@@ -17,10 +17,6 @@
 #include "exporter/session/frame_text.h"
 #include "exporter/session/store.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ni_state {                  /* state.json */
   struct ni_session session;
   bool gsprof, named;              /* named: NAME.json is there, by us */
@@ -56,7 +52,4 @@ int ni_past_last(struct ni_past *p, int dir, const char *id, bool late);
 int ni_past_copy(int dir, const char *id, off_t from, off_t until, int part, off_t *at);
 void ni_past_free(struct ni_past *p);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -14,10 +14,6 @@
 
 #include "exporter/session/grid.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum ni_group { NI_GPUS, NI_CLIENTS, NI_NICS, NI_GROUPS };
 
 struct ni_buffer {                 /* all 0: empty */
@@ -69,7 +65,4 @@ void ni_frame_text_free(struct ni_frame_text *t);
  * 1 where ni_sums has it, else -1. */
 enum ni_group ni_frame_key(const char *name, const char **none, int *sum);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

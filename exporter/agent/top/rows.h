@@ -13,10 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { NI_TOP_ROWS_MAX = 65536 }; /* of each kind, all sources together; what is beyond is left out */
 enum ni_top_kind { NI_TOP_JOBS = 0, NI_TOP_GPUS, NI_TOP_NICS, NI_TOP_RANKS, NI_TOP_KINDS };
 enum ni_top_sort { NI_TOP_BY_RANK = 0, NI_TOP_BY_AGE, NI_TOP_BY_BANDWIDTH, NI_TOP_BY_LATE, NI_TOP_SORTS };
@@ -101,7 +97,4 @@ bool ni_top_read(struct ni_top *t, struct ni_top_source *s, const char *json, si
 int ni_top_look(struct ni_top *t);
 void ni_top_free(struct ni_top *t);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -1,8 +1,10 @@
-#include "shortest.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstring>
+
+extern "C" {
+#include "shortest.h"
+}
 
 /* repr() writes 1e-4 up to below 1e16 without exponent, always with a point. */
 unsigned ni_shortest(double value, char *out) {

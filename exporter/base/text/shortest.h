@@ -8,17 +8,9 @@
 #ifndef NI_SHORTEST_H
 #define NI_SHORTEST_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define NI_SHORTEST_BYTES 32
 
 /* Writes at most NI_SHORTEST_BYTES, no NUL; returns the length. NaN and infinities give an empty text, as in a CSV. */
 unsigned ni_shortest(double value, char *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,7 +1,5 @@
 /* Pickle is a machine with a stack of values, marks in it and a memo; JSON is simdjson's DOM. */
 #define SIMDJSON_EXCEPTIONS 0
-#include "tree.h"
-
 #include <simdjson.h>
 
 #include <algorithm>
@@ -12,7 +10,10 @@
 #include <string>
 #include <vector>
 
+extern "C" {
 #include "exporter/input/whole.h"
+#include "tree.h"
+}
 
 namespace dom = simdjson::dom;
 using std::string_view;

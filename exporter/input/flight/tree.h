@@ -21,10 +21,6 @@
 #define NI_TREE_VALUES (8u << 20)
 #define NI_TREE_MARKS 64
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ni_tree;
 struct ni_node;
 
@@ -46,7 +42,4 @@ int64_t ni_node_number(const struct ni_node *x, int64_t otherwise);
 const char *ni_node_text(const struct ni_node *x, char *out, size_t size);
 const char *ni_node_bytes(const struct ni_node *x, size_t *n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

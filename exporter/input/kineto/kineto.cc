@@ -12,8 +12,8 @@
 
 extern "C" {
 #include "exporter/base/index.h"
-}
 #include "kineto.h"
+}
 
 namespace dom = simdjson::dom;
 using std::string_view;

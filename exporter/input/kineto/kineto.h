@@ -9,10 +9,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct ni_kineto_event {
   char phase;                    /* X slice, i instant, M name, s and f arrow, ...; 0: about the file: base_ns, rank */
   uint64_t process, place;       /* hashes: of its pid; of pid and tid */
@@ -28,7 +24,4 @@ struct ni_kineto_event {
  */
 int ni_kineto_read(const char *path, int (*take)(void *arg, const struct ni_kineto_event *e), void *arg, uint64_t *bad);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

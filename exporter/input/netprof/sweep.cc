@@ -17,8 +17,8 @@
 #include "exporter/input/parse/parse.h"
 #include "exporter/input/parse/parse_text.h"
 #include "exporter/input/parse/parse_value.h"
-#include "exporter/input/whole.h"
 extern "C" {
+#include "exporter/input/whole.h"
 #include "names.h"
 #include "sweep.h"
 }

@@ -25,7 +25,7 @@ say = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf 
 
 include scripts/version.mk
 
-WARN   := -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
+WARN   := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
 CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 OPT    ?= -O2 -g
 SAN    ?=

@@ -54,7 +54,6 @@ static long left_ms(struct ni_otlp *o) {
 
 /* Asked once a second while a server is waited for. */
 static int stopped(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
-  (void)a, (void)b, (void)c, (void)d;
   return left_ms(arg) == 0;
 }
 

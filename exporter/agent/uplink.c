@@ -96,7 +96,6 @@ static void message(void *arg, struct ni_rpc_call *c, void *data, const void *by
   struct ni_uplink *u = arg;
   struct ni_from_head m;
   struct ni_reply r;
-  (void)c, (void)data;
   if (u->state == ASKED || u->state == WELCOMED) {
     if (ni_head_decode(bytes, len, &m)) take_answer(u, &m);
     else give_up(u, "it says what is no message of a head");
@@ -106,7 +105,6 @@ static void message(void *arg, struct ni_rpc_call *c, void *data, const void *by
 /* What comes then is begun by follow(), not inside the connection's turn. */
 static void end(void *arg, struct ni_rpc_call *c, void *data, bool half, enum ni_rpc_status status, const char *text) {
   struct ni_uplink *u = arg;
-  (void)data;
   if (half || c != u->call) return;
   u->call = NULL;
   bool goes_on = u->state == ASKED ? status == NI_RPC_UNIMPLEMENTED : u->state == OLD_ASKED && status == NI_RPC_OK;

@@ -37,7 +37,6 @@ struct ctl {
 };
 
 static int take_process(const struct ni_opt *o, void *into, const char *arg) {
-  (void)o;
   if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid")) return -EINVAL;
   ((struct ctl *)into)->process = arg;
   return 0;
@@ -47,7 +46,6 @@ static int take_process(const struct ni_opt *o, void *into, const char *arg) {
 static int take_word(const struct ni_opt *o, void *into, const char *arg) {
   struct ctl *c = into;
   size_t n = strlen(c->command);
-  (void)o;
   if (!c->dir) c->dir = arg;
   else if (n + strlen(arg) + 2 > sizeof c->command || strpbrk(arg, "\n#")) return -EINVAL;
   else snprintf(c->command + n, sizeof c->command - n, "%s%s", n ? " " : "", arg);

@@ -30,7 +30,6 @@ static int take_gate(const struct ni_opt *o, void *into, const char *arg) {
   char *end;
   double v = strtod(arg, &end);
   if (*end == '%' && !end[1]) v /= 100, end++;
-  (void)o;
   if (end == arg || *end || !(v >= 0 && v < 1)) return -EINVAL;
   ((struct diff *)into)->gate = v;
   return 0;

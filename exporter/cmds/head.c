@@ -62,7 +62,6 @@ int ni_head_run(int argc, char **argv) {
 
 static int take_name(const struct ni_opt *opt, void *into, const char *arg) {
   struct ni_session_options *o = into;
-  (void)opt;
   if (o->name || !*arg) return -EINVAL;
   o->name = arg;
   return 0;

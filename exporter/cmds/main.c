@@ -100,7 +100,6 @@ struct help {
 
 static int take_word(const struct ni_opt *o, void *into, const char *arg) {
   struct help *h = into;
-  (void)o;
   if (h->second) return -EINVAL;
   *(h->command ? &h->second : &h->command) = arg;
   return 0;

@@ -138,7 +138,6 @@ static void take_causes(struct pools *p, const struct ni_stats_line *s) {
 
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct pools *p = arg;
-  (void)line_no;
   if (l->kind != NI_LINE_POOL_STATS && l->kind != NI_LINE_PROCESS && l->kind != NI_LINE_DUMP_STATS) return 0;
   if (l->meta.pid != p->pid || strcmp(l->meta.hostname, p->host) != 0) {
     fold(p);
@@ -158,7 +157,6 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
 static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *part, void **result) {
   struct pools *p = arg;
   struct ni_scan_end end;
-  (void)result;
   to->arg = p;
   to->take = take_line;
   int e = ni_scan_file(scan, part->file->path, NULL, to, &end);

@@ -54,7 +54,6 @@ static int late_code = NI_EXIT_COULD_NOT_RUN;
 
 /* A file system that hangs: nothing can be said or cleaned up any more. */
 static void too_late(int signal) {
-  (void)signal;
   _exit(late_code);
 }
 

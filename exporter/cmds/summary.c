@@ -27,7 +27,6 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
   } units[] = {{"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
   struct ni_sum_options *x = into;
   char *end;
-  (void)o;
   if (*arg < '0' || *arg > '9') return -EINVAL;
   const uint64_t n = strtoull(arg, &end, 10);
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -42,7 +41,6 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
 static int take_shard(const struct ni_opt *row, void *into, const char *arg) {
   struct ni_sum_options *o = into;
   int end = 0;
-  (void)row;
   if (sscanf(arg, "%9u/%9u%n", &o->shard, &o->shards, &end) != 2 || arg[end] || *arg == '-') return -EINVAL;
   return o->shard >= 1 && o->shard <= o->shards && o->shards <= NI_SHARDS_MAX ? 0 : -EINVAL;
 }
@@ -67,7 +65,6 @@ static const char *refuse(void *into) {
 }
 
 static int take_size(const struct ni_opt *o, void *into, const char *arg) {
-  (void)o;
   return ni_sizes_add(&((struct ni_sum_options *)into)->filter.size, arg);
 }
 

@@ -95,7 +95,6 @@ static void told_members(struct ni_json *j, const void *of) {
 typedef void route(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a);
 
 static void root(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)api, (void)q;
   text(a, 200, "application/json", "{\"message\":\"GSwarm Profiler HTTP API\",\"version\":\"0.1.0\",\"server\":\"nccl-inspector " NI_VERSION "\"}");
 }
 static void status(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_status); }
@@ -154,7 +153,6 @@ static char *frame_event(const struct ni_api *api, size_t points) {
 
 /* A new stream begins with all there is. */
 static void events(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)q;
   char *state = state_event(api->core), *frame = frame_event(api, NI_HISTORY_POINTS);
   a->status = 200, a->type = "text/event-stream", a->stream = true;
   if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0) a->body = NULL;
@@ -164,7 +162,6 @@ static void events(struct ni_api *api, const struct ni_http_request *q, struct n
 }
 
 static void page(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)api, (void)q;
   if (!ni_report_available()) return refuse(a, 404, "this build has no page: it was built without npm");
   FILE *f = open_memstream(&a->body, &a->len);
   a->status = 200, a->type = "text/html; charset=utf-8";

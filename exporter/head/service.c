@@ -310,7 +310,6 @@ static void answer(struct ni_service *s, struct call *c, const void *bytes, size
 
 /* The call is the library's from here on, and may end at once. */
 static void finish(struct ni_service *s, struct call *c, struct ni_pb_writer *w, const struct ni_reply *r) {
-  (void)s;
   c->asked_ns = 0;
   if (c->method >= START && c->method != READ_CLUSTER && c->method != READ_NODE)
     ni_head_log("%s%s%s by %s: %s", strrchr(path_of[c->method], '/') + 1, c->name ? " " : "", c->name ? c->name : "", c->peer, r->message);
@@ -322,7 +321,6 @@ static void finish(struct ni_service *s, struct call *c, struct ni_pb_writer *w,
 
 static void message(void *arg, struct ni_rpc_call *rpc, void *data, const void *bytes, size_t len) {
   struct call *c = data;
-  (void)rpc;
   if (c->method == STREAM) update(arg, c, bytes, len);
   else if (c->method == AGENT) from_agent(arg, c, bytes, len);
   else answer(arg, c, bytes, len);
@@ -332,7 +330,6 @@ static void message(void *arg, struct ni_rpc_call *rpc, void *data, const void *
 static void end(void *arg, struct ni_rpc_call *rpc, void *data, bool half, enum ni_rpc_status code, const char *text) {
   struct ni_service *s = arg;
   struct call *c = data, **at = &s->calls;
-  (void)code, (void)text;
   if (half) {
     if (c->method == STREAM) (void)ni_rpc_send(rpc, "", 0);
     if (c->method == STREAM || c->method == AGENT) ni_rpc_finish(rpc, NI_RPC_OK, "");

@@ -257,7 +257,6 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
                                const char *upload, size_t *upload_bytes, void **begun) {
   struct ni_http *h = arg;
   struct link *l = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-  (void)version;
   if (!l) return MHD_NO;
   if (!*begun) return *begun = l, begin(h, l, url, method);
   return *upload_bytes ? take(l, upload, upload_bytes) : finish(h, l, url, method);

@@ -85,7 +85,6 @@ int ni_mpi_put(void *peer, enum ni_section id, const void *bytes, size_t n) {
 int ni_mpi_get(void *peer, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n) {
   struct ni_mpi_peer *p = peer;
   uint64_t number = 0;
-  (void)r;
   free(p->got.at);
   p->got = (struct ni_bytes){0};
   int e = exchange(-1, 0, NULL, 0, p->rank, &number, &p->got);

@@ -111,7 +111,6 @@ static void put_status(struct ni_rpc_call *c, bool headers) {
 static ssize_t give(nghttp2_session *s, int32_t id, uint8_t *to, size_t len, uint32_t *flags, nghttp2_data_source *source, void *arg) {
   struct ni_rpc_call *c = source->ptr;
   size_t left = c->out_n - c->out_at, n = left < len ? left : len;
-  (void)s, (void)id, (void)arg;
   if (n) memcpy(to, c->out + c->out_at, n);
   c->out_at += n;
   c->link->unsent -= n;
@@ -200,7 +199,6 @@ struct ni_rpc_call *ni_rpc_begin(struct ni_rpc *client, const char *path, void *
 
 static ssize_t on_send(nghttp2_session *s, const uint8_t *data, size_t n, int flags, void *link) {
   struct ni_link *h = link;
-  (void)s, (void)flags;
   ssize_t put = ni_conn_write(&h->conn, data, n);
   if (put == -EAGAIN) return NGHTTP2_ERR_WOULDBLOCK;
   if (put < 0) ni_link_fail(h, put);
@@ -233,7 +231,6 @@ static int on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *
                      uint8_t flags, void *link) {
   struct ni_rpc_call *c = nghttp2_session_get_stream_user_data(s, f->hd.stream_id);
   const char *name = (const char *)name_, *value = (const char *)value_, *token = ((struct ni_link *)link)->rpc->token;
-  (void)flags;
   if (!c) return 0;
   if ((c->headers += n + len + 32) > HEADERS_MAX) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   if (strcmp(name, ":path") == 0 && len < sizeof c->path) memcpy(c->path, value, len + 1);
@@ -292,7 +289,6 @@ static int on_sent(nghttp2_session *s, const nghttp2_frame *f, void *link) {
 static int on_data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t *data, size_t len, void *link) {
   struct ni_rpc_call *c = nghttp2_session_get_stream_user_data(s, id);
   struct ni_rpc *r = ((struct ni_link *)link)->rpc;
-  (void)flags;
   while (c && len && !c->deaf) {
     if (c->n_head < sizeof c->head) {
       if (!c->n_head) c->since_ns = r->now;
@@ -329,7 +325,6 @@ static int on_data(nghttp2_session *s, uint8_t flags, int32_t id, const uint8_t 
 
 static int on_close(nghttp2_session *s, int32_t id, uint32_t error, void *link) {
   struct ni_rpc_call *c = nghttp2_session_get_stream_user_data(s, id);
-  (void)link;
   if (c) end_call(c, error ? nghttp2_http2_strerror(error) : "");
   return 0;
 }

@@ -6,7 +6,6 @@
 
 int ni_rpc_listen(struct ni_rpc **out, const char *at, const struct ni_rpc_options *o, const struct ni_rpc_handler *h, void *arg,
                   char *why, size_t cap) {
-  (void)out, (void)o, (void)h, (void)arg;
   snprintf(why, cap, "%s: no gRPC: built without libnghttp2 or GnuTLS", at);
   return -ENOTSUP;
 }

@@ -97,7 +97,6 @@ void ni_grid_anew(struct ni_client *c) {
 }
 
 void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c) {
-  (void)g;
   c->connected = false;
 }
 

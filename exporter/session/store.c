@@ -296,7 +296,6 @@ int ni_store_stop(struct ni_store *s, const char *name, int64_t now_ns, struct n
 
 int ni_store_resume(struct ni_store *s, const char *id_or_name, int64_t now_ns, struct ni_session *out, char *why, size_t cap) {
   struct ni_entry *e = find(s, id_or_name, false);
-  (void)now_ns;
   if (!e) return refuse(-ENOENT, why, cap, find(s, id_or_name, true) ? "it runs already" : "no session of that name or id");
   if (find(s, e->state.session.name, true)) return refuse(-EEXIST, why, cap, "a session of that name runs");
   if (e->finisher && !atomic_load(&e->finished)) {

@@ -22,7 +22,6 @@ HOT void check_poller(struct ni_op *op) {
   if (op->poller && op->poller != me) __builtin_trap();
   op->poller = me;
 #else
-  (void)op;
 #endif
 }
 

@@ -175,7 +175,6 @@ const struct ni_trace *ni_trace_read(uint32_t slot, struct ni_trace *out) {
 }
 
 static void leave_one(struct ni_op *op, uint32_t slot, void *arg) {
-  (void)op, (void)arg;
   _Atomic uint32_t *of = ni_load_rlx(&ni_g.traces.of);
   uint32_t page = ni_load_rlx(&of[slot]);
   if (!page) return;

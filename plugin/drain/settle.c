@@ -88,7 +88,6 @@ void ni_settle_block(struct ni_drain *d) {
 
 /* What a callback has filled after the last look at it: whoever gets the page next must not find it alive. */
 static void end_life(struct ni_op *op, uint32_t slot, void *arg) {
-  (void)slot, (void)arg;
   if (ni_state_flags(ni_load_rlx(&op->state))) ni_slot_new_life(op);
 }
 

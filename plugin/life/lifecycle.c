@@ -55,11 +55,9 @@ static void prepare_for_fork(void) {
 /* ---- the process's first init ---- */
 
 static void warn_setting(void *arg, const char *text) {
-  (void)arg;
   ni_log_warn(&ni_g.log, "%s", text);
 }
 static void tell_setting(void *arg, const char *text) {
-  (void)arg;
   ni_log_info(&ni_g.log, "%s", text);
 }
 

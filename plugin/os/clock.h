@@ -68,7 +68,6 @@ static inline uint64_t ni_ticks(enum ni_clock_source source) {
     return v;
   }
 #endif
-  (void)source;
   return ni_monotonic_ns();
 }
 

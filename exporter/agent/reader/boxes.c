@@ -44,7 +44,6 @@ int ni_find(const char *path, int depth, ni_find_wanted *wanted, ni_find_found *
 
 bool ni_find_box(const void *arg, const char *name) {
   size_t n = strlen(name), suffix = sizeof NI_BOX_SUFFIX - 1;
-  (void)arg;
   return strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) == 0 && n > suffix && strcmp(name + n - suffix, NI_BOX_SUFFIX) == 0;
 }
 

@@ -90,7 +90,6 @@ static bool put_line(const char *text, size_t n) {
 }
 
 static ssize_t put_lines(void *cookie, const char *text, size_t n) {
-  (void)cookie;
   for (size_t at = 0, len; at < n; at += len) {
     const char *end = memchr(text + at, '\n', n - at);
     len = end ? (size_t)(end - text) + 1 - at : n - at;

@@ -33,7 +33,6 @@ static int expect(const struct ni_opt *o, void *into, const char *arg) {
   struct check *c = into;
   const char *eq = strrchr(arg, '=');
   char *end;
-  (void)o;
   if (!eq || eq == arg || eq[1] < '0' || eq[1] > '9') return -EINVAL;
   errno = 0;
   unsigned long long n = strtoull(eq + 1, &end, 10);
@@ -78,7 +77,6 @@ static void judge_expect(struct check *c) {
 static const struct ni_atlas_options *index_options; /* of the command line */
 
 static int read_here(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress) {
-  (void)in;
   struct ni_atlas *atlas;
   int e = ni_atlas_open(&atlas, "nccl-inspector check", files, index_options, false);
   if (e == 0) e = ni_atlas_read_ledger(atlas, c, files, ni_scan_jobs(), progress);

@@ -78,7 +78,6 @@ static int run(const struct collect *c, const char *name) {
 
 static int take_file(const struct ni_opt *o, void *into, const char *arg) {
   struct collect *c = into;
-  (void)o;
   if (c->file) return -EINVAL;
   c->file = arg;
   return 0;

@@ -252,7 +252,6 @@ struct record {
 
 static int take_dir(const struct ni_opt *o, void *into, const char *arg) {
   struct record *r = into;
-  (void)o;
   if (r->o.dir || !*arg) return -EINVAL;
   r->o.dir = arg;
   return 0;

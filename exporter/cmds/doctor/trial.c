@@ -25,7 +25,6 @@ static int log_fd = -1; /* in the child only */
 static void log_line(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
   char text[2048];
   va_list ap;
-  (void)flags, (void)where, (void)line;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);

@@ -140,7 +140,6 @@ static void free_round(struct round *r) {
 
 /* What root looks at itself, without a bound, is its own alone: the other users' is their children's. */
 static bool is_anothers(const struct ni_file *f, void *arg) {
-  (void)arg;
   return f->owner != geteuid();
 }
 

@@ -18,7 +18,6 @@
 typedef bool (*chosen_fn)(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg);
 
 static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
-  (void)k;
   return w->where == *(const enum ni_hang_where *)arg;
 }
 
@@ -103,7 +102,6 @@ static void part_where(struct parts *p, enum ni_hang_where where, const char *be
 
 static bool is_unheard(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
   const struct parts *p = arg; /* n: 1: of machines that are silent; 0: the others */
-  (void)k;
   return w->where == NI_HANG_NO_DATA && ni_hang_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
 }
 
@@ -185,7 +183,6 @@ static void part_other_calls(struct parts *p) {
 }
 
 static bool is_rank(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
-  (void)k;
   return w->rank == *(const int32_t *)arg;
 }
 

@@ -71,7 +71,6 @@ struct reading {
 
 static int take_of_session(void *arg, struct ni_line *l, uint64_t line_no) {
   struct reading *r = arg;
-  (void)line_no;
   if (l->kind == NI_LINE_PROCESS && r->start_ns) r->ours = l->process.start_ns == r->start_ns;
   return r->ours ? take_line(r->s, l) : 0;
 }

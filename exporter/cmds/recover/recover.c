@@ -135,7 +135,6 @@ out:
 
 static int remove_one(const struct ni_box *b, void *arg) {
   const struct job *j = arg;
-  (void)b;
   return unlink(j->path) == 0 ? 0 : -errno;
 }
 

@@ -105,7 +105,6 @@ static void each_counter(const struct ni_beside *b, void *arg, void (*say)(void 
 static double value_of(const struct ni_beside_row *r) { return r->what.kind == NI_METRIC_GAUGE ? r->level_with : r->with; }
 
 static void counter_text(void *arg, const struct ni_beside_entity *e, const char *name, const struct ni_beside_row *r) {
-  (void)arg;
   ni_say(stdout, "counters     %s %s: %s %.6g %s\n", e->host, e->name, name, value_of(r), r->what.unit ? r->what.unit : "");
 }
 

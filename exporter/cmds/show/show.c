@@ -86,7 +86,6 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 
 static void drop(void *arg, void *part) {
   struct part *x = part;
-  (void)arg;
   if (x->ledger) ni_ledgers_drop(NULL, x->ledger);
   free(x->rows.item);
   free(x);

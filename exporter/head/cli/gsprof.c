@@ -58,14 +58,12 @@ struct call {
 
 static void take_message(void *arg, struct ni_rpc_call *c, void *data, const void *bytes, size_t len) {
   struct call *r = data;
-  (void)arg, (void)c;
   free(r->bytes);
   if ((r->bytes = malloc(len + 1))) memcpy(r->bytes, bytes, r->len = len);
 }
 
 static void take_end(void *arg, struct ni_rpc_call *c, void *data, bool half, enum ni_rpc_status status, const char *text) {
   struct call *r = data;
-  (void)arg, (void)c;
   if (half) return;
   r->over = true;
   r->status = status;
@@ -130,7 +128,6 @@ static int run_profile(struct gsprof *g, const char *who) {
   char name[64];
   time_t now = time(NULL);
   struct tm t;
-  (void)who;
   strftime(name, sizeof name, "profiling_%Y%m%d_%H%M%S", localtime_r(&now, &t));
   control(g, "StartProfiling", "/profiling/start", g->s.name ? g->s.name : name, &r);
   if (!r.success) return say(true, "Failed to start profiling: %s", r.message), NI_EXIT_COULD_NOT_RUN;
@@ -141,7 +138,6 @@ static int run_profile(struct gsprof *g, const char *who) {
 
 static int run_stop(struct gsprof *g, const char *who) {
   struct ni_reply r;
-  (void)who;
   control(g, "StopProfiling", "/profiling/stop", g->s.name, &r);
   say(!r.success, "%s: %s", r.success ? "Profiling stopped" : "Failed to stop profiling", r.message);
   return r.success ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
@@ -200,7 +196,6 @@ static int run_status(struct gsprof *g, const char *who) {
   struct call c = {0};
   struct ni_head_said said = {0};
   const char *wrong = get_status(g, s, &c, &said);
-  (void)who;
   if (wrong) say(true, "Failed to get status: %s", wrong);
   else {
     say(false, "Head Node Status%s:", g->http ? " (via HTTP)" : "");
@@ -224,7 +219,6 @@ static int run_status(struct gsprof *g, const char *who) {
 static int run_exit(struct gsprof *g, const char *who) {
   struct ni_pb_writer w = {0};
   struct call c;
-  (void)who;
   bool good = call(g, "Exit", &w, &c);
   if (good) say(false, "Head node exit signal sent.");
   else say(true, "Failed to send exit signal: %s", c.why);
@@ -254,7 +248,6 @@ static int run_start(struct gsprof *g, const char *who) {
 }
 
 static int run_generate(struct gsprof *g, const char *who) {
-  (void)g, (void)who;
   say(false, "There is nothing to generate: this gsprof has its protocol built in.");
   return NI_EXIT_FINE;
 }
@@ -278,13 +271,11 @@ static int run_stat(struct gsprof *g, const char *who) {
 #define INTO(member) NI_INTO(struct gsprof, member)
 static int take_address(const struct ni_opt *o, void *into, const char *arg) {
   struct gsprof *g = into;
-  (void)o;
   if (g->word || !*arg) return -EINVAL;
   g->s.head = g->word = arg;
   return 0;
 }
 static int take_not(const struct ni_opt *o, void *into, const char *arg) {
-  (void)arg;
   memset((char *)into + o->at, 0, o->size);
   return 0;
 }

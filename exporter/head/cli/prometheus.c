@@ -131,7 +131,6 @@ static void take_series(void *arg, const char *const *cell) {
 static void take_answer(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
   struct export *x = arg;
   size_t k = (size_t)(x->q - queries);
-  (void)i;
   if (error) snprintf(x->error, sizeof x->error, "%s", error);
   else if (!(x->text[k] = malloc(bytes))) snprintf(x->error, sizeof x->error, "no memory");
   else memcpy(x->text[k], text, x->bytes[k] = bytes);

@@ -34,7 +34,6 @@ const char *ni_head_said_text(const struct ni_head_said *said, const char *key, 
 
 static void take_answer(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
   struct ni_head_said *said = arg;
-  (void)i;
   if (bytes && (said->text = malloc(bytes + 1))) {
     memcpy(said->text, text, bytes);
     said->text[said->bytes = bytes] = 0;

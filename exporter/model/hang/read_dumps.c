@@ -200,7 +200,6 @@ bool ni_hang_dump_name(const char *name) {
 }
 
 static bool is_none(const struct ni_file *f, void *arg) {
-  (void)arg;
   return (geteuid() == 0 && f->owner != 0) || !ni_tree_is_dump(f->path);
 }
 

@@ -149,7 +149,6 @@ static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
 }
 
 static int take(void *arg, struct ni_line *l, uint64_t line_no) {
-  (void)line_no;
   return take_line(arg, l);
 }
 
@@ -222,13 +221,11 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 }
 
 static void drop(void *all, void *part) {
-  (void)all;
   ni_hang_model_free(part);
   free(part);
 }
 
 static int merge(void *all, const struct ni_scan_part *p, void *part) {
-  (void)p;
   int e = ni_hang_model_merge(((struct looking *)all)->m, part);
   drop(all, part);
   return e;

@@ -150,7 +150,6 @@ int ni_ledgers_init(struct ni_ledgers *l, struct ni_ledger *all, const struct ni
 }
 
 void ni_ledgers_drop(void *unused, void *part) {
-  (void)unused;
   ni_ledger_free(part);
   free(part);
 }

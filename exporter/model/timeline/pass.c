@@ -149,7 +149,6 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   struct reading *x = arg;
   const bool account = x->r->pass == NI_TR_ALL;
   struct ni_scan_end end;
-  (void)result;
   x->file = p->file;
   x->process = NI_TR_NONE;
   x->r->file = (uint32_t)p->file_no;

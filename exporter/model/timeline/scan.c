@@ -41,7 +41,6 @@ struct message {
 
 static int by_number(const void *a, const void *b, void *unused) {
   const struct message *x = a, *y = b;
-  (void)unused;
   if (x->entry.member != y->entry.member) return x->entry.member < y->entry.member ? -1 : 1;
   return x->sn < y->sn ? -1 : x->sn > y->sn;
 }

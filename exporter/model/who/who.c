@@ -168,7 +168,6 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
 
 static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct head *h = (struct head *)arg + p->file_no;
-  (void)result;
   *h = (struct head){.rank = -1, .world = -1, .file = p->file_no};
   to->arg = h;
   to->take = take_line;

@@ -37,7 +37,6 @@ struct part {
 /* The process line ends the search; without it the rank in the largest communicator stands. */
 static int take_rank(void *arg, struct ni_line *l, uint64_t line_no) {
   struct part *x = arg;
-  (void)line_no;
   if (l->kind == NI_LINE_PROCESS && l->process.rank >= 0) {
     x->rank = l->process.rank;
     return -ECANCELED;

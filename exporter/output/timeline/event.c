@@ -54,7 +54,6 @@ _Static_assert(HEAD + sizeof ((struct ni_tr_event *)0)->key + sizeof ((struct ni
 
 int ni_tr_by_time(const void *a, const void *b, void *unused) {
   const struct ni_tr_event *x = a, *y = b; /* their heads */
-  (void)unused;
   if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
   return x->dur > y->dur ? -1 : x->dur < y->dur;
 }

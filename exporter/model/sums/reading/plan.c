@@ -82,7 +82,6 @@ struct gathered_times {
 
 static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
   struct times *x = arg;
-  (void)line_no;
   if (l->kind != NI_LINE_OP) return 0;
   int64_t t = ni_op_time_us(l);
   if (t < x->first) x->first = t;
@@ -93,7 +92,6 @@ static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
 /* Of a part; one that cannot be read is told when it is read. */
 static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
   struct times *x = *result = malloc(sizeof *x);
-  (void)arg;
   if (!x) return -ENOMEM;
   *x = (struct times){INT64_MAX, INT64_MIN};
   to->arg = x;
@@ -104,7 +102,6 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
 static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
   struct gathered_times *a = arg;
   const struct times *x = result;
-  (void)p;
   if (x->first < a->t.first) a->t.first = x->first;
   if (x->last > a->t.last) a->t.last = x->last;
   free(result);
@@ -112,7 +109,6 @@ static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
 }
 
 static void drop_times(void *arg, void *result) {
-  (void)arg;
   free(result);
 }
 

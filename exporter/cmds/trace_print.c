@@ -274,8 +274,7 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
   }
   ni_json_end_array(j);
   if (r->n_with) ni_json_array(j, "with");
-  for (uint32_t i = 0; i < r->n_with; i++) {
-    ni_json_object(j, NULL);
+  for (uint32_t i = 0; i < r->n_with; i++) NI_JSON_OBJECT(j, NULL) {
     ni_json_text(j, "file", r->with[i].path);
     ni_json_bool(j, "aligned", r->with[i].fit.good);
     NI_JSON_ALL(j, of_with, &r->with[i], NULL);
@@ -283,7 +282,6 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
     in_unit(j, "error", us, r->with[i].fit.error_ns);
     with_text(&r->with[i], text, sizeof text);
     ni_json_text(j, "text", text);
-    ni_json_end_object(j);
   }
   if (r->n_with) ni_json_end_array(j);
   in_unit(j, "gpu_clock_spread", us, worst_gpu_spread(r));

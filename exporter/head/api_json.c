@@ -64,14 +64,12 @@ void ni_api_status(struct ni_json *j, const void *core) {
   ni_json_bool(j, "is_profiling", ni_store_running(c->store) > 0);
   ni_json_text(j, "output_filename", any ? of.file : "");
   ni_json_u64(j, "frame_id_counter", any ? of.frames : 0);
-  ni_json_array(j, "connected_clients");
-  for (size_t i = 0; i < n; i++)
-    if (client[i]->connected) ni_json_text(j, NULL, client[i]->id);
-  ni_json_end_array(j);
-  ni_json_array(j, "gone_clients");
-  for (size_t i = 0; i < n; i++)
-    if (!client[i]->connected) ni_json_text(j, NULL, client[i]->id);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "connected_clients")
+    for (size_t i = 0; i < n; i++)
+      if (client[i]->connected) ni_json_text(j, NULL, client[i]->id);
+  NI_JSON_ARRAY(j, "gone_clients")
+    for (size_t i = 0; i < n; i++)
+      if (!client[i]->connected) ni_json_text(j, NULL, client[i]->id);
   ni_json_object(j, "gpu_info");
   for (size_t i = 0; i < n; i++) {
     if (!client[i]->connected) continue;

@@ -72,16 +72,13 @@ void ni_history_take(struct ni_history *h, const struct ni_core *c) {
   ni_json_rounded(&j, "nvlink", s.nvlink / 1e9, 6);
   ni_json_rounded(&j, "nic", s.nic / 1e9, 6);
   ni_json_rounded(&j, "oldest", s.oldest, 6);
-  ni_json_array(&j, "jobs");
-  for (size_t i = 0; i < s.n; i++) {
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "job_id", s.job[i].job);
-    ni_json_text(&j, "attempt", s.job[i].attempt);
-    ni_json_u64(&j, "uid", s.job[i].uid);
-    ni_json_rounded(&j, "busbw", s.job[i].bytes / s.job[i].seconds / 1e9, 6);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "jobs")
+    for (size_t i = 0; i < s.n; i++) NI_JSON_OBJECT(&j, NULL) {
+      ni_json_text(&j, "job_id", s.job[i].job);
+      ni_json_text(&j, "attempt", s.job[i].attempt);
+      ni_json_u64(&j, "uid", s.job[i].uid);
+      ni_json_rounded(&j, "busbw", s.job[i].bytes / s.job[i].seconds / 1e9, 6);
+    }
   ni_json_end_object(&j);
   if (fclose(f) != 0) free(*point), *point = NULL;
   h->n += *point != NULL;

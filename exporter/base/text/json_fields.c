@@ -19,17 +19,13 @@ void ni_json_fields(struct ni_json *j, const struct ni_json_field *f, size_t n, 
 
 void ni_json_objects(struct ni_json *j, const char *key, const struct ni_json_field *f, size_t n_fields, const void *items, size_t size,
                      size_t n, const void *context) {
-  ni_json_array(j, key);
-  for (size_t i = 0; i < n; i++) {
-    ni_json_object(j, NULL);
-    ni_json_fields(j, f, n_fields, true, (const char *)items + i * size, context);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, key)
+    for (size_t i = 0; i < n; i++) NI_JSON_OBJECT(j, NULL) {
+      ni_json_fields(j, f, n_fields, true, (const char *)items + i * size, context);
+    }
 }
 
 void ni_json_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
-  ni_json_array(j, key);
-  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, key)
+    for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, text[i]);
 }

@@ -27,6 +27,11 @@ void ni_json_object(struct ni_json *j, const char *key);
 void ni_json_array(struct ni_json *j, const char *key);
 void ni_json_end_object(struct ni_json *j);
 void ni_json_end_array(struct ni_json *j);
+/* The same with the statement that follows as what is in it, which ends it: for (...) NI_JSON_OBJECT(j, NULL) { ... }. It is not left. */
+#define NI_JSON_OBJECT(j, key) NI_JSON_WITHIN(ni_json_object(j, key), ni_json_end_object(j), __LINE__)
+#define NI_JSON_ARRAY(j, key) NI_JSON_WITHIN(ni_json_array(j, key), ni_json_end_array(j), __LINE__)
+#define NI_JSON_WITHIN(begin, end, line) NI_JSON_ONCE(begin, end, line)
+#define NI_JSON_ONCE(begin, end, line) for (bool in_##line = ((begin), true); in_##line; in_##line = ((end), false))
 void ni_json_text(struct ni_json *j, const char *key, const char *value); /* NULL: null */
 void ni_json_u64(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_i64(struct ni_json *j, const char *key, int64_t value);

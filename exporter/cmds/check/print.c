@@ -269,10 +269,9 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_le
     ni_json_text(j, "text", ni_problem_text((enum ni_problem_code)i, p->count));
     ni_json_u64(j, "count", p->count);
     ni_json_u64(j, "places", p->places);
-    ni_json_array(j, "where");
-    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES; k++)
-      if (p->where[k].text) ni_json_text(j, NULL, p->where[k].text);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, "where")
+      for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES; k++)
+        if (p->where[k].text) ni_json_text(j, NULL, p->where[k].text);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
@@ -296,9 +295,8 @@ void ni_check_json(const struct ni_ledger *c) {
   for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
     if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
   ni_json_end_object(j);
-  ni_json_array(j, "bad_line_samples");
-  for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i].text);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "bad_line_samples")
+    for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i].text);
   json_tally(j, "operations_by", &c->funcs);
   ni_json_object(j, "events_by");
   for (int i = 0; i < NI_EVENT_COUNT; i++)

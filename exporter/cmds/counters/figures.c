@@ -155,16 +155,13 @@ void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to) {
 }
 
 void ni_figures_json(struct ni_json *j, const struct ni_figures *f, size_t n) {
-  ni_json_array(j, "figures");
-  for (size_t i = 0; i < n; i++) {
-    ni_json_object(j, NULL);
-    ni_json_text(j, "name", f[i].of->name);
-    ni_json_text(j, "source", ni_source_name(f[i].of->source));
-    for (int k = 0; k < NI_FIGURES; k++)
-      if (!isnan(f[i].at[k])) ni_json_f64(j, shown[k].key, f[i].at[k]);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "figures")
+    for (size_t i = 0; i < n; i++) NI_JSON_OBJECT(j, NULL) {
+      ni_json_text(j, "name", f[i].of->name);
+      ni_json_text(j, "source", ni_source_name(f[i].of->source));
+      for (int k = 0; k < NI_FIGURES; k++)
+        if (!isnan(f[i].at[k])) ni_json_f64(j, shown[k].key, f[i].at[k]);
+    }
 }
 
 /* ---- the page ---- */

@@ -120,10 +120,9 @@ static void write_json(const struct here *h) {
     ni_json_text(&j, "name", e->name);
     ni_json_text(&j, "source", ni_source_name(e->source));
     ni_json_u64(&j, "counters", e->n);
-    ni_json_array(&j, "unreadable");
-    for (uint32_t k = e->first; k < e->first + e->n; k++)
-      if (h->reading[k].state != NI_READ_OK) ni_json_text(&j, NULL, s->counter[k].name);
-    ni_json_end_array(&j);
+    NI_JSON_ARRAY(&j, "unreadable")
+      for (uint32_t k = e->first; k < e->first + e->n; k++)
+        if (h->reading[k].state != NI_READ_OK) ni_json_text(&j, NULL, s->counter[k].name);
     ni_json_text(&j, "link", e->link);
     ni_json_f64(&j, "link_bytes_per_s", e->link_bytes_s);
     ni_json_text(&j, "pci", e->pci);

@@ -144,9 +144,8 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_json_i64(j, "exit_code", code);
     ni_json_f64(j, "seconds", r->seconds);
     ni_json_text(j, "series", series);
-    ni_json_array(j, "findings");
-    for (size_t i = 0; i < v->n; i++) ni_counters_json_finding(j, &v->finding[i]);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, "findings")
+      for (size_t i = 0; i < v->n; i++) ni_counters_json_finding(j, &v->finding[i]);
     ni_figures_json(j, f, n);
     ni_json_close(j);
   }

@@ -302,16 +302,13 @@ static void print_json(const struct ni_doctor *d, const size_t *count) {
   ni_json_text(&j, "plugin", d->plugin_path);
   if (d->nccl_version) ni_json_u64(&j, "nccl_version", (uint64_t)d->nccl_version);
   else ni_json_text(&j, "nccl_version", NULL);
-  ni_json_array(&j, "findings");
-  for (size_t i = 0; i < d->n; i++) {
-    ni_json_object(&j, NULL);
-    ni_json_text(&j, "check", d->finding[i].check);
-    ni_json_text(&j, "status", status_names[d->finding[i].status]);
-    ni_json_text(&j, "text", d->finding[i].text);
-    ni_json_text(&j, "advice", d->finding[i].advice);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "findings")
+    for (size_t i = 0; i < d->n; i++) NI_JSON_OBJECT(&j, NULL) {
+      ni_json_text(&j, "check", d->finding[i].check);
+      ni_json_text(&j, "status", status_names[d->finding[i].status]);
+      ni_json_text(&j, "text", d->finding[i].text);
+      ni_json_text(&j, "advice", d->finding[i].advice);
+    }
   ni_json_close(&j);
 }
 

@@ -277,17 +277,15 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_u64(j, "ring", k->ring);
   if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->who->hash);
   ni_json_u64(j, "still_for_s", k->pending_ns / 1000000000u);
-  ni_json_array(j, "mismatch");
-  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-    if (*((const bool *)((const char *)k + flags[i].at))) ni_json_text(j, NULL, flags[i].name);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "mismatch")
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+      if (*((const bool *)((const char *)k + flags[i].at))) ni_json_text(j, NULL, flags[i].name);
   ni_json_object(j, "count");
   for (int w = 0; w < NI_HANG_WHERE_COUNT; w++)
     if (k->count[w]) ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
   ni_json_end_object(j);
-  ni_json_array(j, "ranks");
-  for (size_t i = 0; i < k->n; i++) json_view(j, v, &k->view[i]);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "ranks")
+    for (size_t i = 0; i < k->n; i++) json_view(j, v, &k->view[i]);
   ni_json_end_object(j);
 }
 
@@ -336,9 +334,8 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   json_job(&j, v);
   NI_JSON_ALL(&j, blind, v, NULL);
   NI_JSON_ALL(&j, sources, m, NULL);
-  ni_json_array(&j, "waits");
-  for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "waits")
+    for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
   ni_json_close(&j);
 }

@@ -28,24 +28,20 @@ static void put_meanings(struct ni_json *j, const struct ni_pair *p) {
 }
 
 static void put_numbers(struct ni_json *j, const char *key, const double *v, size_t n) {
-  ni_json_array(j, key);
-  for (size_t i = 0; i < n; i++) ni_json_rounded(j, NULL, v[i], 6);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, key)
+    for (size_t i = 0; i < n; i++) ni_json_rounded(j, NULL, v[i], 6);
 }
 
 static void put_series(struct ni_json *j, const struct ni_counters_series *s) {
   ni_json_object(j, "series");
   put_numbers(j, "seconds", s->seconds, s->n);
-  ni_json_array(j, "lines");
-  for (size_t i = 0; i < s->n_lines; i++) {
-    ni_json_object(j, NULL);
-    ni_json_text(j, "entity", s->line[i].entity);
-    ni_json_text(j, "counter", s->line[i].counter);
-    ni_json_text(j, "unit", s->line[i].unit);
-    put_numbers(j, "rate", s->line[i].rate, s->n);
-    ni_json_end_object(j);
-  }
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "lines")
+    for (size_t i = 0; i < s->n_lines; i++) NI_JSON_OBJECT(j, NULL) {
+      ni_json_text(j, "entity", s->line[i].entity);
+      ni_json_text(j, "counter", s->line[i].counter);
+      ni_json_text(j, "unit", s->line[i].unit);
+      put_numbers(j, "rate", s->line[i].rate, s->n);
+    }
   ni_json_end_object(j);
 }
 

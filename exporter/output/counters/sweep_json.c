@@ -80,12 +80,10 @@ static void put_entity(struct ni_json *j, const struct ni_entity *e) {
 }
 
 static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sweep) {
-  for (size_t i = 0; i < s->n_unread; i++) {
-    ni_json_object(j, NULL);
+  for (size_t i = 0; i < s->n_unread; i++) NI_JSON_OBJECT(j, NULL) {
     ni_json_text(j, "sweep", sweep);
     ni_json_text(j, "path", s->unread[i].path);
     ni_json_text(j, "why", s->unread[i].why);
-    ni_json_end_object(j);
   }
 }
 
@@ -125,9 +123,8 @@ int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *read
   ni_json_end_object(&j);
   counters(&j, s, reading, order);
   ni_json_object(&j, "nccl_inspector");
-  ni_json_array(&j, "entities");
-  for (size_t i = 0; i < s->n_entities; i++) swept_entity(&j, s, &s->entity[i], reading);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "entities")
+    for (size_t i = 0; i < s->n_entities; i++) swept_entity(&j, s, &s->entity[i], reading);
   ni_json_array(&j, "unread");
   put_unread(&j, s, NULL);
   ni_json_end_array(&j);
@@ -178,9 +175,8 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
     ni_json_rounded(j, "unusual", k->unusual, 6);
   }
   if (*r->what.unit) ni_json_text(j, "unit", r->what.unit);
-  ni_json_array(j, "groups");
-  for (size_t at = 0; cassini && ni_metric_next_group(r->name, &at, &m);) ni_json_text(j, NULL, m.group);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "groups")
+    for (size_t at = 0; cassini && ni_metric_next_group(r->name, &at, &m);) ni_json_text(j, NULL, m.group);
   ni_json_end_object(j);
 }
 
@@ -193,10 +189,9 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
   put_entity(j, e->of);
   if (interface) ni_json_u64(j, "interface", interface);
   NI_JSON_ALL(j, fields, e, NULL);
-  ni_json_array(j, "counters");
-  for (uint32_t i = e->first; i < e->first + e->n; i++)
-    if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "counters")
+    for (uint32_t i = e->first; i < e->first + e->n; i++)
+      if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
   ni_json_object(j, "unchanged");
   for (const struct ni_pair_row *r = v->pair.row + e->first; r < v->pair.row + e->first + e->n; r++)
     if (r->change.state == NI_CHANGE_NONE) put_value(j, r->name, &r->what, &r->after);
@@ -286,8 +281,7 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
   put_unread(&j, &v->sweep[1].set, "after");
   ni_json_end_array(&j);
   of_net_prof(&j, v);
-  ni_json_array(&j, "entities");
-  for (size_t i = 0; i < v->pair.n_entities; i++) entity(&j, v, &v->pair.entity[i]);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "entities")
+    for (size_t i = 0; i < v->pair.n_entities; i++) entity(&j, v, &v->pair.entity[i]);
   ni_json_close(&j);
 }

@@ -222,13 +222,11 @@ void ni_versus_json(const struct ni_versus *v, FILE *f) {
     ni_json_end_object(&j);
   }
   for (int k = 1; k >= 0; k--) {
-    ni_json_array(&j, keys[k]);
-    for (size_t at = 0; (x = ni_versus_new(v, k, &at));) ni_counters_json_finding(&j, x);
-    ni_json_end_array(&j);
-    ni_json_array(&j, only[k]);
-    for (size_t i = 0; i < v->run[k]->pair.n_entities; i++)
-      if (!ni_pair_entity_of(&v->run[!k]->pair, v->run[k]->pair.entity[i].of)) ni_json_text(&j, NULL, v->run[k]->pair.entity[i].of->name);
-    ni_json_end_array(&j);
+    NI_JSON_ARRAY(&j, keys[k])
+      for (size_t at = 0; (x = ni_versus_new(v, k, &at));) ni_counters_json_finding(&j, x);
+    NI_JSON_ARRAY(&j, only[k])
+      for (size_t i = 0; i < v->run[k]->pair.n_entities; i++)
+        if (!ni_pair_entity_of(&v->run[!k]->pair, v->run[k]->pair.entity[i].of)) ni_json_text(&j, NULL, v->run[k]->pair.entity[i].of->name);
   }
   ni_json_object(&j, "delta_non_zero_per_iface");
   for (size_t i = 0; i < v->run[1]->pair.n_entities; i++) {

@@ -73,9 +73,8 @@ static void put_run(struct ni_json *j, const char *key, const struct ni_diff_run
   ni_json_text(j, "from", r->from);
   ni_json_bool(j, "complete", !*r->trouble);
   NI_JSON_ALL(j, fields, r, NULL);
-  ni_json_array(j, "step_us");
-  for (uint32_t k = 0; k < r->bins; k++) ni_json_rounded(j, NULL, r->item[NI_DIFF_TYPICAL].x[k], 6);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "step_us")
+    for (uint32_t k = 0; k < r->bins; k++) ni_json_rounded(j, NULL, r->item[NI_DIFF_TYPICAL].x[k], 6);
   ni_json_end_object(j);
 }
 
@@ -105,14 +104,12 @@ void ni_diff_json(const struct ni_diff *d, double gate, const struct ni_diff_row
   ni_json_u64(&j, "changed", d->changed);
   put_run(&j, "a", &d->run[0]);
   put_run(&j, "b", &d->run[1]);
-  ni_json_array(&j, "notes");
-  for (size_t i = 0; i < d->n_notes; i++) ni_json_text(&j, NULL, d->note[i]);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "notes")
+    for (size_t i = 0; i < d->n_notes; i++) ni_json_text(&j, NULL, d->note[i]);
   if (gate >= 0) ni_json_f64(&j, "gate", gate);
   if (over) put_row(&j, "gate_row", over);
-  ni_json_array(&j, "rows");
-  for (size_t i = 0; i < d->n; i++) put_row(&j, NULL, &d->row[i]);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "rows")
+    for (size_t i = 0; i < d->n; i++) put_row(&j, NULL, &d->row[i]);
   ni_json_close(&j);
 }
 

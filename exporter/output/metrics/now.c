@@ -116,10 +116,9 @@ static void put_gpu(struct ni_json *j, const struct ni_metrics_in *in, const str
   ni_json_f64(j, "power_w", level(in, of, "power", 1e3));
   ni_json_f64(j, "sm_hz", level(in, of, "clock_sm", 1e-6));
   ni_json_f64(j, "temperature_c", level(in, of, "temperature", 1));
-  ni_json_array(j, "throttled");
-  for (int i = 0; i < 3; i++)
-    if (bits > 0 && (uint64_t)bits & reason[i].bits) ni_json_text(j, NULL, reason[i].name);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "throttled")
+    for (int i = 0; i < 3; i++)
+      if (bits > 0 && (uint64_t)bits & reason[i].bits) ni_json_text(j, NULL, reason[i].name);
 }
 
 static void put_nic(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
@@ -154,13 +153,10 @@ void ni_now_json(FILE *f, const struct ni_metrics_in *in) {
   ni_json_text(&j, "node", in->self->node);
   ni_json_u64(&j, "time_ns", in->unix_ns);
   ni_json_text(&j, "version", in->self->version);
-  ni_json_array(&j, "jobs");
-  for (size_t i = 0; i < in->live->n_jobs; i++) {
-    ni_json_object(&j, NULL);
-    FIELDS(&j, job_fields, &in->live->job[i]);
-    ni_json_end_object(&j);
-  }
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "jobs")
+    for (size_t i = 0; i < in->live->n_jobs; i++) NI_JSON_OBJECT(&j, NULL) {
+      FIELDS(&j, job_fields, &in->live->job[i]);
+    }
   ni_json_array(&j, "ranks");
   put_ranks(&j, in);
   ni_json_end_array(&j);

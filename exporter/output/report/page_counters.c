@@ -33,9 +33,8 @@ static bool shown(const struct ni_beside_entity *e, const struct ni_beside_figur
 /* Rates by second: bytes as GB/s, cycles as a share of time; levels as they are. */
 static void write_line(struct ni_json *j, const char *figure, const struct ni_beside_row *r, unsigned n) {
   double unit = strcmp(r->what.unit, "bytes") == 0 || strcmp(r->what.unit, "cycles") == 0 ? 1e9 : strcmp(r->what.unit, "us") == 0 ? 1e6 : 1;
-  ni_json_array(j, figure);
-  for (unsigned i = 0; i < n; i++) ni_json_rounded(j, NULL, r->bin[i].seconds > 0 ? r->bin[i].sum / r->bin[i].seconds / unit : NAN, 4);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, figure)
+    for (unsigned i = 0; i < n; i++) ni_json_rounded(j, NULL, r->bin[i].seconds > 0 ? r->bin[i].sum / r->bin[i].seconds / unit : NAN, 4);
 }
 
 static void write_device(struct ni_json *j, const struct ni_summary *s, const struct ni_beside_entity *e, const struct ni_beside_figures *f,

@@ -21,9 +21,8 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
 }
 
 static void texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
-  ni_json_array(j, key);
-  for (size_t i = 0; i < ni_page_at_most(n, NI_PAGE_TEXTS); i++) ni_page_name(j, NULL, text[i]);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, key)
+    for (size_t i = 0; i < ni_page_at_most(n, NI_PAGE_TEXTS); i++) ni_page_name(j, NULL, text[i]);
 }
 
 static void write_input(struct ni_json *j, const struct ni_input *in) {
@@ -103,12 +102,10 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_bool(j, "start_times", s->time_from == NI_TIME_START);
   NI_JSON_ALL(j, fields, s, NULL);
   write_findings(j, s);
-  ni_json_array(j, "types");
-  for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
-  ni_json_end_array(j);
-  ni_json_array(j, "timings");
-  for (int i = 0; i < NI_TIMING_COUNT; i++) ni_json_text(j, NULL, ni_timing_names[i]);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "types")
+    for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
+  NI_JSON_ARRAY(j, "timings")
+    for (int i = 0; i < NI_TIMING_COUNT; i++) ni_json_text(j, NULL, ni_timing_names[i]);
 }
 
 /* "RING/SIMPLE 90 %" */
@@ -148,9 +145,8 @@ static void write_series(struct ni_json *j, const struct ni_summary *s, const ui
     const struct ni_group *g = &s->group[order[i]];
     ni_json_array(j, NULL);
     ni_json_u64(j, NULL, order[i]);
-    ni_json_array(j, NULL);
-    for (uint32_t b = 0; b < s->n_bins; b++) ni_json_u64(j, NULL, g->bin[b].n);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, NULL)
+      for (uint32_t b = 0; b < s->n_bins; b++) ni_json_u64(j, NULL, g->bin[b].n);
     for (int k = 0; k < 7; k++) {
       ni_json_array(j, NULL);
       for (uint32_t b = 0; b < s->n_bins; b++) {
@@ -184,14 +180,12 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
     ni_json_u64(j, NULL, x->hist.log);
     ni_json_rounded(j, NULL, x->hist.lo, 7);
     ni_json_rounded(j, NULL, x->hist.hi, 7);
-    ni_json_array(j, NULL);
-    for (uint32_t b = 0; b < x->hist.n; b++) ni_json_u64(j, NULL, x->hist.count[b]);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, NULL)
+      for (uint32_t b = 0; b < x->hist.n; b++) ni_json_u64(j, NULL, x->hist.count[b]);
     const struct ni_whisker *q = &x->box;
     const double box[] = {q->min, q->whisker_lo, q->q1, q->median, q->q3, q->whisker_hi, q->max};
-    ni_json_array(j, NULL);
-    for (size_t i = 0; i < sizeof box / sizeof *box; i++) ni_page_num(j, box[i]);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, NULL)
+      for (size_t i = 0; i < sizeof box / sizeof *box; i++) ni_page_num(j, box[i]);
     size_t step = share ? (x->n_points + share - 1) / share : x->n_points + 1;
     if (step < 1) step = 1;
     ni_json_u64(j, NULL, x->point_stride * step);

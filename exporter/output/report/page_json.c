@@ -4,9 +4,8 @@
 
 void ni_page_table_begin(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n) {
   ni_json_object(j, key);
-  ni_json_array(j, "cols");
-  for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, fields[i].key);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "cols")
+    for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, fields[i].key);
   ni_json_array(j, "rows");
 }
 

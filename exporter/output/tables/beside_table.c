@@ -60,15 +60,13 @@ void ni_beside_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "device", e->name);
     ni_json_text(j, "about", e->about);
     ni_json_text(j, "whose", ni_beside_hows[e->how]);
-    ni_json_array(j, "ranks");
-    for (uint32_t k = 0; k < e->n_processes; k++) ni_json_i64(j, NULL, s->process[e->process[k]].rank);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, "ranks")
+      for (uint32_t k = 0; k < e->n_processes; k++) ni_json_i64(j, NULL, s->process[e->process[k]].rank);
     ni_json_f64(j, "link_bytes_per_s", e->link_bytes_s);
     ni_json_f64(j, "seconds_with", e->with_s);
     ni_json_f64(j, "seconds_without", e->without_s);
-    ni_json_array(j, "counters");
-    for (uint32_t k = e->first; k < e->first + e->n; k++) json_row(j, &s->beside.row[k]);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, "counters")
+      for (uint32_t k = e->first; k < e->first + e->n; k++) json_row(j, &s->beside.row[k]);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);

@@ -31,9 +31,8 @@ static void put_rank(struct ni_json *j, const struct ni_summary *s, const struct
 
 /* Whose it is: all ranks, each host once. */
 static void put_whose(struct ni_json *j, const struct ni_summary *s, const struct ni_finding *f) {
-  ni_json_array(j, "ranks");
-  for (size_t i = 0; i < f->n_processes; i++) ni_json_i64(j, NULL, s->process[f->process[i]].rank);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "ranks")
+    for (size_t i = 0; i < f->n_processes; i++) ni_json_i64(j, NULL, s->process[f->process[i]].rank);
   ni_json_array(j, "hosts");
   for (size_t i = 0, k; i < f->n_processes; i++) {
     for (k = 0; k < i && s->process[f->process[k]].host != s->process[f->process[i]].host; k++) {}

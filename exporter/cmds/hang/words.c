@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
@@ -60,10 +61,7 @@ struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *ma
   return (struct ni_hang_crowd){.who = calloc(n + 1, sizeof(struct ni_hang_who)), .one = one, .many = many};
 }
 
-static int by_number(const void *a, const void *b) {
-  const struct ni_hang_who *x = a, *y = b;
-  return x->number < y->number ? -1 : x->number > y->number;
-}
+static NI_ORDER_BY(by_number, struct ni_hang_who, number)
 
 static int by_host(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/now.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/names_alike.h"
 #include "fate.h"
 
@@ -41,8 +42,7 @@ static bool follows(const struct ni_hang_process *q, const struct ni_hang_proces
 
 static int by_rank(const void *a, const void *b) {
   const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a, *y = *(const struct ni_hang_process *const *)b;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  return x->who->start_ns < y->who->start_ns ? -1 : x->who->start_ns > y->who->start_ns;
+  return NI_BY(x, y, rank, who->start_ns);
 }
 
 /*
@@ -84,12 +84,7 @@ struct place {
   int32_t rank;
 };
 
-static int by_place(const void *a, const void *b) {
-  const struct place *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
+static NI_ORDER_BY(by_place, struct place, process, hash, rank)
 
 /* A process has as many ranks as the communicator has in it that has most; where two have several, perhaps more (ni_names_alike()). */
 static int count_ranks(struct ni_hang_verdict *v) {

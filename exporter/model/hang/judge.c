@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "fate.h"
 #include "knot.h"
 #include "knots.h"
@@ -127,12 +128,7 @@ struct edge {
   bool inside; /* in the kernel */
 };
 
-static int by_edge(const void *a, const void *b) {
-  const struct edge *x = a, *y = b;
-  if (x->seat != y->seat) return x->seat < y->seat ? -1 : 1;
-  if (x->since_ns != y->since_ns) return x->since_ns < y->since_ns ? -1 : 1;
-  return x->knot < y->knot ? -1 : x->knot > y->knot;
-}
+static NI_ORDER_BY(by_edge, struct edge, seat, since_ns, knot)
 
 struct graph {
   struct ni_hang_verdict *v;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "knots.h"
 #include "knot.h"
 
@@ -289,13 +290,11 @@ static uint64_t newest(const struct ni_hang_member *x) {
 
 static int by_comm(const void *a, const void *b) {
   const struct ni_hang_member *x = *(const struct ni_hang_member *const *)a, *y = *(const struct ni_hang_member *const *)b;
-  if (x->who->hash != y->who->hash) return x->who->hash < y->who->hash ? -1 : 1;
-  if (x->who->n_ranks != y->who->n_ranks) return x->who->n_ranks < y->who->n_ranks ? -1 : 1;
-  if (x->who->rank != y->who->rank) return x->who->rank < y->who->rank ? -1 : 1;
+  int k = NI_BY(x, y, who->hash, who->n_ranks, who->rank);
   uint64_t s = newest(x), t = newest(y);
-  if (s != t) return s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
-  if (x->who->init_ns != y->who->init_ns) return x->who->init_ns > y->who->init_ns ? -1 : 1;
-  return x->who->process < y->who->process ? -1 : x->who->process > y->who->process;
+  if (k == 0 && s != t) k = s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
+  if (k == 0) k = NI_BY(y, x, who->init_ns);
+  return k ? k : NI_BY(x, y, who->process);
 }
 
 static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) { return x->who->comm == y->who->comm; }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 
 /* ---- names ---- */
 
@@ -83,10 +84,8 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
 /* Sights of one operation stand together, the newest first; of equally old ones that of the operation that is further. */
 static int by_sight(const void *a, const void *b) {
   const struct ni_hang_op *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->rec_sn != y->rec_sn) return x->rec_sn < y->rec_sn ? -1 : 1;
-  if (x->seen_ns != y->seen_ns) return x->seen_ns > y->seen_ns ? -1 : 1;
-  return y->stopped - x->stopped;
+  int k = NI_BY(x, y, kind, rec_sn);
+  return k ? k : NI_BY(y, x, seen_ns, stopped);
 }
 
 void ni_hang_keep_newest(struct ni_hang_member *x) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
@@ -198,11 +199,10 @@ void ni_hang_looks_free(struct ni_hang_looks *l) {
 static int by_process(const void *a, const void *b) {
   const struct ni_hang_look *x = *(const struct ni_hang_look *const *)a, *y = *(const struct ni_hang_look *const *)b;
   const struct ni_who_process *p = x->m.who.process, *q = y->m.who.process;
-  if (p->pid != q->pid) return p->pid < q->pid ? -1 : 1;
-  int c = strcmp(p->host, q->host);
-  if (c) return c;
-  if (p->start_ns != q->start_ns) return p->start_ns < q->start_ns ? -1 : 1;
-  return x->ns < y->ns ? -1 : x->ns > y->ns;
+  int k = NI_BY(p, q, pid);
+  if (k == 0) k = strcmp(p->host, q->host);
+  if (k == 0) k = NI_BY(p, q, start_ns);
+  return k ? k : NI_BY(x, y, ns);
 }
 
 static bool same_process(const struct ni_hang_look *x, const struct ni_hang_look *y) {

@@ -10,6 +10,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "exporter/base/now.h"
+#include "exporter/base/order.h"
 #include "align.h"
 #include "choose.h"
 #include "pass.h"
@@ -41,8 +42,7 @@ struct message {
 
 static int by_number(const void *a, const void *b, void *unused) {
   const struct message *x = a, *y = b;
-  if (x->entry.member != y->entry.member) return x->entry.member < y->entry.member ? -1 : 1;
-  return x->sn < y->sn ? -1 : x->sn > y->sn;
+  return NI_BY(x, y, entry.member, sn);
 }
 
 static int add_message(struct ni_tr *r, const struct ni_record *o, const struct ni_match_entry *e, bool timed) {

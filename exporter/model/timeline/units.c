@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/order.h"
 #include "units.h"
 
 struct order {
@@ -17,19 +18,17 @@ struct order {
 /* By process, the largest communicators first, then hash and rank. */
 static int by_size(const void *a, const void *b) {
   const struct order *x = a, *y = b;
-  if (x->who->process != y->who->process) return x->who->process < y->who->process ? -1 : 1;
-  if (x->who->n_ranks != y->who->n_ranks) return x->who->n_ranks > y->who->n_ranks ? -1 : 1;
-  if (x->who->hash != y->who->hash) return x->who->hash < y->who->hash ? -1 : 1;
-  if (x->who->rank != y->who->rank) return x->who->rank < y->who->rank ? -1 : 1;
-  return x->m->instance < y->m->instance ? -1 : x->m->instance > y->m->instance;
+  int k = NI_BY(x, y, who->process);
+  if (k == 0) k = NI_BY(y, x, who->n_ranks);
+  return k ? k : NI_BY(x, y, who->hash, who->rank, m->instance);
 }
 
 /* By unit and name: who has a name in common stands together. */
 static int by_name(const void *a, const void *b) {
   const struct order *x = a, *y = b;
-  if (x->m->unit != y->m->unit) return x->m->unit < y->m->unit ? -1 : 1;
-  int name = strcmp(x->name, y->name);
-  return name ? name : x->who->hash < y->who->hash ? -1 : x->who->hash > y->who->hash;
+  int k = NI_BY(x, y, m->unit);
+  if (k == 0) k = strcmp(x->name, y->name);
+  return k ? k : NI_BY(x, y, who->hash);
 }
 
 static void find_ambiguous(const struct ni_tr *r, struct order *o) {

@@ -11,17 +11,13 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
+#include "exporter/base/order.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/timeline/scan.h"
 #include "exporter/model/timeline/with.h"
 
-static int by_number(const void *a, const void *b) {
-  const struct ni_tr_gap *x = a, *y = b;
-  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
-  if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  return x->to < y->to ? -1 : x->to > y->to;
-}
+static NI_ORDER_BY(by_number, struct ni_tr_gap, kind, from, to)
 
 void ni_tr_sort_gaps(struct ni_tr_member *m) {
   if (m->n_gaps) qsort(m->gap, m->n_gaps, sizeof *m->gap, by_number);

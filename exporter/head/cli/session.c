@@ -233,11 +233,13 @@ static bool write_file(const struct ni_session_options *o, char *why, size_t cap
   if (!o->file && strchr(own, '/')) return snprintf(why, cap, "'%s' is no name of a session", which), false;
   const char *path = o->file ? o->file : own;
   int e = ni_out_open(&out, strcmp(path, "-") != 0 ? path : NULL);
-  if (e == 0) e = o->prometheus ? ni_prometheus_export(o, out.f, out.why, sizeof out.why) : ni_store_export(folder_of(o), which, out.f, out.why, sizeof out.why);
+  if (e == 0 && o->prometheus) e = ni_prometheus_export(o, out.f, out.why, sizeof out.why);
+  else if (e == 0) e = ni_store_export(folder_of(o), which, out.f, out.why, sizeof out.why);
   const bool said = *out.why;
   e = ni_out_close(&out, e, o->file != NULL);
   if (e == -EEXIST) snprintf(why, cap, "%s is there: --out names another", own);
-  else if (e) snprintf(why, cap, "%s%s%s", said ? "" : path, said ? "" : ": ", out.why);
+  else if (e && said) snprintf(why, cap, "%s", out.why);
+  else if (e) snprintf(why, cap, "%s: %s", path, strerror(-e));
   return e == 0;
 }
 

@@ -134,30 +134,14 @@ static bool same_stat(const struct ni_shelf_stat *a, const struct ni_shelf_stat 
   return a->size == b->size && a->ino == b->ino && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-struct entries {
-  struct ni_shelf_entry *item;
-  size_t n, cap, news;
-};
-
-static int by_name(const void *a, const void *b) {
-  return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
-}
-
-/* Sorted by name. */
-static bool has(const struct entries *x, const char *name) {
-  size_t i;
-  ni_array_search(i, x->n, strcmp(x->item[i].name, name) < 0);
-  return i < x->n && strcmp(x->item[i].name, name) == 0;
-}
-
-static int add(struct entries *x, const struct ni_shelf_entry *e) {
-  if (!ni_array_room(x->item, x->n, x->cap)) return -ENOMEM;
-  x->item[x->n++] = *e;
+static int add(struct ni_shelf *x, const struct ni_shelf_entry *e) {
+  if (!ni_array_room(x->entry, x->n, x->cap)) return -ENOMEM;
+  x->entry[x->n++] = *e;
   return 0;
 }
 
 /* Entries of the folder's logs that this command has read or compared, and as many of the others as are there and not older. */
-static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries *x, struct ni_atlas_counts *how) {
+static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_shelf *x, size_t *news, struct ni_atlas_counts *how) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < a->files->n; i++) {
     struct ni_atlas_file *f = &a->file[i];
@@ -173,10 +157,10 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
     else {
       continue;
     }
-    if (f->new_sums.n) n.sums = part_of(&f->new_sums), x->news++;
+    if (f->new_sums.n) n.sums = part_of(&f->new_sums), ++*news;
     bool made = n.map.bytes == f->new_map.bytes;
     if (made || f->state == NI_ATLAS_FRESH) {
-      x->news += made || !same_stat(&f->stat, &n.stat);
+      *news += made || !same_stat(&f->stat, &n.stat);
       n.stat = f->stat;
     }
     how->kept += made;
@@ -184,14 +168,14 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
     e = add(x, &n);
   }
   size_t own = x->n;
-  if (!x->news) return e; /* nothing is written */
-  qsort(x->item, own, sizeof *x->item, by_name);
+  if (!*news) return e; /* nothing is written */
+  ni_shelf_sort(x);
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; e == 0 && i < d->shelf[k].n; i++) {
       const struct ni_shelf_entry *n = &d->shelf[k].entry[i];
-      struct entries mine = {.item = x->item, .n = own};
+      const struct ni_shelf mine = {.entry = x->entry, .n = own};
       char *path;
-      if (has(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name)) || asprintf(&path, "%s/%s", d->path, n->name) < 0) continue;
+      if (ni_shelf_find(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name)) || asprintf(&path, "%s/%s", d->path, n->name) < 0) continue;
       if (ni_shelf_sound(&n->map) && ni_shelf_sound(&n->account) && access(path, F_OK) == 0) e = add(x, n);
       free(path);
     }
@@ -199,15 +183,16 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct entries 
 }
 
 static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_atlas_counts *how) {
-  struct entries x = {0};
+  struct ni_shelf x = {0};
+  size_t news = 0;
   char why[512] = "";
-  int e = gather(a, d, &x, how), tried = 0;
-  if (e == 0 && x.news) {
-    if (x.n) qsort(x.item, x.n, sizeof *x.item, by_name);
+  int e = gather(a, d, &x, &news, how), tried = 0;
+  if (e == 0 && news) {
+    ni_shelf_sort(&x);
     for (int k = 0; k < 2; k++) {
       char *folder, *name, more[512];
       if (!ni_atlas_place(a, d, k, &folder, &name)) continue;
-      e = ni_shelf_write(x.item, x.n, folder, name, tried ? more : why, sizeof why);
+      e = ni_shelf_write(x.entry, x.n, folder, name, tried ? more : why, sizeof why);
       tried++;
       free(folder);
       free(name);
@@ -215,13 +200,13 @@ static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni
     }
     if (tried == 0) snprintf(why, sizeof why, "there is no place for it");
   }
-  if (e < 0 || (x.news && !tried)) {
+  if (e < 0 || (news && !tried)) {
     char text[600];
     how->failed++;
     snprintf(text, sizeof text, "%s%s%s", a->opt.dir ? a->opt.dir : "", a->opt.dir ? ": " : "", *why ? why : strerror(-e));
     ni_atlas_say(a, d->path, "is not written", text);
   }
-  free(x.item);
+  free(x.entry);
 }
 
 void ni_atlas_keep(struct ni_atlas *a, struct ni_atlas_counts *how) {

@@ -113,6 +113,10 @@ int ni_shelf_read(struct ni_shelf *s, const char *path) {
   return e == -EIO ? -EBADMSG : e; /* it was cut meanwhile */
 }
 
+void ni_shelf_sort(struct ni_shelf *s) {
+  if (s->n) qsort(s->entry, s->n, sizeof *s->entry, by_name);
+}
+
 void ni_shelf_free(struct ni_shelf *s) {
   for (size_t i = 0; i < s->n; i++) free(s->entry[i].name);
   free(s->entry);

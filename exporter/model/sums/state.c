@@ -1,6 +1,8 @@
 #include "state.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes) {
@@ -27,4 +29,14 @@ int ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
   }
   pthread_mutex_unlock(&r->lock);
   return error;
+}
+
+int ni_run_words(struct ni_run *r, const char *path, char **text) {
+  FILE *f = fopen(path, "re");
+  if (!f) return -errno;
+  *text = calloc(NI_WORDS_BYTES + 2, 1);
+  const size_t n = *text ? fread(*text, 1, NI_WORDS_BYTES + 1, f) : 0;
+  const int e = !*text ? -ENOMEM : ferror(f) ? -EIO : (int)n;
+  fclose(f);
+  return n > NI_WORDS_BYTES ? ni_run_fail(r, -EFBIG, "%.200s: more than %u bytes", path, NI_WORDS_BYTES) : e;
 }

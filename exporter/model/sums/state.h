@@ -193,6 +193,9 @@ struct ni_run {
 
 /* Stops all threads; the first call's error and text stay. Returns `error`. Any thread. */
 int ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
+/* A file of a user's words into *text, which ends with 0 and is the caller's to free. How many bytes, or -errno. */
+#define NI_WORDS_BYTES (1u << 20) /* at most */
+int ni_run_words(struct ni_run *r, const char *path, char **text);
 /* Also for struct ni_scan_team; run: a struct ni_run. */
 static inline bool ni_run_stopped(void *run) {
   struct ni_run *r = run;

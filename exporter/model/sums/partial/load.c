@@ -23,15 +23,9 @@ static int get(struct ni_run *r, const struct ni_section_from *from, enum ni_sec
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------------- */
 
-static int keep(struct ni_bytes *to, const struct ni_wire *w) {
-  to->n = (size_t)(w->end - w->at);
-  to->at = malloc(to->n + 1);
-  if (to->at) memcpy(to->at, w->at, to->n);
+static int keep(struct ni_bytes *to, const uint8_t *at, size_t n) {
+  if ((to->at = malloc(n + 1))) to->n = n, memcpy(to->at, at, n);
   return to->at ? 0 : -ENOMEM;
-}
-
-static bool same(const struct ni_bytes *a, const struct ni_wire *w) {
-  return a->n == (size_t)(w->end - w->at) && memcmp(a->at, w->at, a->n) == 0;
 }
 
 /* Says which log another plan has otherwise. */
@@ -52,27 +46,29 @@ static int other_logs(struct ni_run *r, const struct ni_section_from *from, cons
   return -ESTALE;
 }
 
-static int load_options(struct ni_run *r, const struct ni_section_from *from, const char *with, bool first) {
-  struct ni_wire w;
-  int e = get(r, from, NI_SECTION_OPTIONS, &w);
+/* Of the first partial it becomes the plan's, of the others it must be that: else *other. */
+static int load_part(struct ni_run *r, const struct ni_section_from *from, enum ni_section id, struct ni_bytes *mine,
+                     void (*wire)(struct ni_wire *w, struct ni_run *r), bool first, struct ni_wire *w, bool *other) {
+  int e = get(r, from, id, w);
   if (e < 0) return e;
-  if (!first && !same(&r->partial->options, &w))
-    return ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, "
-                       "--step-by, --time-granularity, --comm-map, --groups and the paths must be the same", from->name, with);
+  const size_t n = (size_t)(w->end - w->at);
+  *other = !first && (mine->n != n || memcmp(mine->at, w->at, n) != 0);
   if (!first) return 0;
-  if (keep(&r->partial->options, &w) < 0) return -ENOMEM;
-  ni_partial_wire_options(&w, r);
-  return ni_wire_over(&w) ? 0 : damaged(r, from);
+  if (keep(mine, w->at, n) < 0) return -ENOMEM;
+  wire(w, r);
+  return ni_wire_over(w) ? 0 : damaged(r, from);
 }
 
-static int load_logs(struct ni_run *r, const struct ni_section_from *from, const char *with, bool first) {
+static int load_plan(struct ni_run *r, const struct ni_section_from *from, const char *with, bool first) {
   struct ni_wire w;
-  int e = get(r, from, NI_SECTION_LOGS, &w);
+  bool other;
+  int e = load_part(r, from, NI_SECTION_OPTIONS, &r->partial->options, ni_partial_wire_options, first, &w, &other);
   if (e < 0) return e;
-  if (!first) return same(&r->partial->logs, &w) ? 0 : other_logs(r, from, with, &w);
-  if (keep(&r->partial->logs, &w) < 0) return -ENOMEM;
-  ni_partial_wire_logs(&w, r);
-  return ni_wire_over(&w) ? 0 : damaged(r, from);
+  if (other)
+    return ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, "
+                       "--step-by, --time-granularity, --comm-map, --groups and the paths must be the same", from->name, with);
+  e = load_part(r, from, NI_SECTION_LOGS, &r->partial->logs, ni_partial_wire_logs, first, &w, &other);
+  return e < 0 ? e : other ? other_logs(r, from, with, &w) : 0;
 }
 
 /* r->partial has the plan's bytes alone until N is known. */
@@ -97,8 +93,7 @@ int ni_partial_load_plan(struct ni_run *r, const struct ni_section_from *from, c
   *shard = NULL;
   *n = 0;
   if (first && !(r->partial = calloc(1, sizeof *r->partial))) return -ENOMEM;
-  int e = load_options(r, from, with, first);
-  if (e == 0) e = load_logs(r, from, with, first);
+  int e = load_plan(r, from, with, first);
   if (e == 0) e = get(r, from, NI_SECTION_SHARDS, &w);
   if (e < 0) return e;
   ni_wire_u32(&w, &of);
@@ -146,12 +141,8 @@ static int load_account(struct ni_wire *w, struct ni_run *r) {
   ni_wire_count(w, &n, 1);
   const uint8_t *at = ni_wire_bytes(w, NULL, n);
   if (w->bad || !r->partial->have[r->partial->shard_of[file]] || r->partial->account[file].at) return -EINVAL;
-  struct ni_bytes *b = &r->partial->account[file];
-  if (!(b->at = malloc(n + 1))) return -ENOMEM;
-  memcpy(b->at, at, n);
-  b->n = n;
   r->partial->parquet[file] = parquet;
-  return 0;
+  return keep(&r->partial->account[file], at, n);
 }
 
 static int load_rest(struct ni_run *r, const struct ni_section_from *from, struct ni_partial_numbers *x) {

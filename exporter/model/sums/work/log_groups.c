@@ -46,13 +46,9 @@ int ni_log_groups_read(struct ni_run *r) {
   struct ni_log_groups *g = &r->log_groups;
   for (size_t i = 0; i < r->files.n; i++) r->file[i].log_group = NI_BUCKET_NONE;
   if (!path) return 0;
-  FILE *f = fopen(path, "re");
-  int e = f ? 0 : -errno;
-  if (f && !(g->text = calloc(NI_LOG_GROUPS_BYTES + 2, 1))) e = -ENOMEM;
-  size_t n = e == 0 ? fread(g->text, 1, NI_LOG_GROUPS_BYTES + 1, f) : 0;
-  if (f && ferror(f)) e = -EIO;
-  if (f) fclose(f);
-  if (n > NI_LOG_GROUPS_BYTES) ni_run_fail(r, e = -EFBIG, "%.200s: more than %u bytes", path, NI_LOG_GROUPS_BYTES);
+  int e = ni_run_words(r, path, &g->text);
+  const size_t n = e < 0 ? 0 : (size_t)e;
+  if (e > 0) e = 0;
   if (e == 0 && memchr(g->text, 0, n)) ni_run_fail(r, e = -EINVAL, "%.200s: a byte 0 in it", path);
   unsigned line_no = 1;
   for (char *line = e == 0 ? g->text : NULL, *end; e == 0 && line; line = end, line_no++) {

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NI_LOG_GROUPS_BYTES (1u << 20) /* of the file, at most */
 #define NI_LOG_GROUPS_MAX 1024u
 struct ni_log_groups {         /* text, the file's, which names point into, and name are freed with the run */
   char *text;

@@ -55,7 +55,6 @@ static bool is_said(const struct ni_role_map *m, const struct ni_comm_row *c, en
 static int take_lines(struct ni_run *r, const char *path, size_t n) {
   struct ni_role_map *m = &r->roles;
   size_t number = 1;
-  if (n == 0) return 0; /* then there is no text either */
   for (char *line = m->text, *end; line < m->text + n; line = end + 1, number++) {
     char word[8] = "", rest[2] = "#";
     int i = 0, to = 0;
@@ -78,14 +77,8 @@ static int take_lines(struct ni_run *r, const char *path, size_t n) {
 
 int ni_role_map_read(struct ni_run *r) {
   const char *path = r->opt.comm_map;
-  FILE *f = path ? fopen(path, "re") : NULL;
-  int e = !path || f ? 0 : -errno;
-  if (f && !(r->roles.text = calloc(NI_ROLE_MAP_BYTES + 2, 1))) e = -ENOMEM;
-  size_t n = f && e == 0 ? fread(r->roles.text, 1, NI_ROLE_MAP_BYTES + 1, f) : 0;
-  if (f && ferror(f)) e = -EIO;
-  if (f) fclose(f);
-  if (n > NI_ROLE_MAP_BYTES) ni_run_fail(r, e = -EFBIG, "%.200s: more than %u bytes", path, NI_ROLE_MAP_BYTES);
-  if (e == 0) e = take_lines(r, path, n);
+  int e = path ? ni_run_words(r, path, &r->roles.text) : 0;
+  if (e > 0) e = take_lines(r, path, (size_t)e);
   return e < 0 ? ni_run_fail(r, e, "%.200s: %s", path, strerror(-e)) : e; /* the first text stays */
 }
 

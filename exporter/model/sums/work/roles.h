@@ -16,7 +16,6 @@
 
 #include "exporter/model/sums/model.h"
 
-#define NI_ROLE_MAP_BYTES (1u << 20) /* of a map's file, at most */
 struct ni_role_map {           /* text, the file's, which patterns point into, and item are freed with the run */
   char *text;
   struct ni_role_line { const char *pattern; enum ni_role role; } *item;

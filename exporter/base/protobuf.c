@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/bytes/varint.h"
 #include "exporter/base/text/safe_text.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, TEXT_MAX = 1024 };
@@ -73,8 +74,8 @@ static void put(struct ni_pb_writer *w, const void *p, size_t n) {
 }
 
 static void put_varint(struct ni_pb_writer *w, uint64_t v) {
-  for (; v > 0x7f; v >>= 7) put(w, &(uint8_t){(uint8_t)(v | 0x80)}, 1);
-  put(w, &(uint8_t){(uint8_t)v}, 1);
+  uint8_t bytes[NI_VARINT_MAX];
+  put(w, bytes, (size_t)(ni_put_varint(bytes, v) - bytes));
 }
 
 void ni_pb_put_u64(struct ni_pb_writer *w, uint32_t number, uint64_t v) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "varint.h"
 
 struct ni_wire ni_wire_load(const void *bytes, size_t n) {
   const uint8_t *at = bytes;
@@ -37,12 +38,9 @@ void ni_wire_u64(struct ni_wire *w, uint64_t *v) {
     *v = get(w);
     return;
   }
-  uint8_t *p = room(w, 10);
+  uint8_t *p = room(w, NI_VARINT_MAX);
   if (!p) return;
-  uint64_t x = *v;
-  for (; x >= 128; x >>= 7) *p++ = (uint8_t)(x | 128);
-  *p++ = (uint8_t)x;
-  w->n = (size_t)(p - w->bytes);
+  w->n = (size_t)(ni_put_varint(p, *v) - w->bytes);
 }
 
 void ni_wire_u64s(struct ni_wire *w, uint64_t *v, size_t n) {
@@ -50,9 +48,9 @@ void ni_wire_u64s(struct ni_wire *w, uint64_t *v, size_t n) {
 }
 
 void ni_wire_i64(struct ni_wire *w, int64_t *v) {
-  uint64_t z = (uint64_t)*v << 1 ^ (uint64_t)(*v >> 63);
+  uint64_t z = ni_fold((uint64_t)*v);
   ni_wire_u64(w, &z);
-  *v = (int64_t)(z >> 1 ^ (uint64_t)(-(int64_t)(z & 1)));
+  *v = (int64_t)ni_unfold(z);
 }
 
 void ni_wire_u32(struct ni_wire *w, uint32_t *v) {

@@ -19,11 +19,7 @@ void ni_tc_reset(struct ni_tc *t) {
 }
 
 static bool reserve(struct ni_tc *t, size_t n) {
-  if (t->failed) return false;
-  if (t->cap - t->len >= n) return true;
-  size_t cap = t->cap ? t->cap * 2 : 256;
-  while (cap - t->len < n) cap *= 2;
-  t->failed = !ni_array_exact(&t->data, &t->cap, cap, 1);
+  t->failed |= t->cap - t->len < n && !ni_array_more(&t->data, &t->cap, t->len + n, 1);
   return !t->failed;
 }
 
@@ -34,10 +30,10 @@ void ni_tc_raw(struct ni_tc *t, const void *p, size_t n) {
 }
 
 static void varint(struct ni_tc *t, uint64_t v) {
-  if (reserve(t, 10)) t->len = (size_t)(ni_put_varint(t->data + t->len, v) - t->data);
+  if (reserve(t, NI_VARINT_MAX)) t->len = (size_t)(ni_put_varint(t->data + t->len, v) - t->data);
 }
 
-static void zigzag(struct ni_tc *t, int64_t v) { varint(t, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63)); }
+static void zigzag(struct ni_tc *t, int64_t v) { varint(t, ni_fold((uint64_t)v)); }
 
 static void byte(struct ni_tc *t, uint8_t b) { ni_tc_raw(t, &b, 1); }
 

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporter/base/bytes/varint.h"
 #include "writer.h"
 
 enum ni_tc_type {
@@ -51,13 +52,6 @@ void ni_tc_end(struct ni_tc *t);
 void ni_tc_field_list(struct ni_tc *t, int id, enum ni_tc_type type, size_t n);
 void ni_tc_element_i32(struct ni_tc *t, int32_t v);
 void ni_tc_element_text(struct ni_tc *t, const char *s);
-
-/* Writes v as an unsigned LEB128 number and returns the end; at most 10 bytes. Parquet's run headers use it too. */
-static inline uint8_t *ni_put_varint(uint8_t *p, uint64_t v) {
-  for (; v >= 0x80; v >>= 7) *p++ = (uint8_t)(v | 0x80);
-  *p++ = (uint8_t)v;
-  return p;
-}
 
 /* ---- numbers of the format (parquet.thrift of apache/parquet-format): field ids and enum values that are written ---- */
 

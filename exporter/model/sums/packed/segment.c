@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/bytes/varint.h"
 #include "exporter/base/heap.h"
 #include "exporter/model/ledger/implausible.h"
 #include "format/names.h"
@@ -22,25 +23,12 @@ enum {
   F_SAME_PEER = 128,
 };
 
-static inline uint8_t *put(uint8_t *p, uint64_t v) {
-  while (v >= 128) {
-    *p++ = (uint8_t)(v | 128);
-    v >>= 7;
-  }
-  *p++ = (uint8_t)v;
-  return p;
-}
-
 static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
   for (unsigned shift = 7; *p++ & 128 && shift < 64; shift += 7) x |= (uint64_t)(*p & 127) << shift;
   *v = x;
   return p;
 }
-
-/* Differences of either sign, modulo 2^64, small ones short. */
-static inline uint64_t fold(uint64_t d) { return (d << 1) ^ (uint64_t)((int64_t)d >> 63); }
-static inline uint64_t unfold(uint64_t z) { return (z >> 1) ^ (uint64_t)(-(int64_t)(z & 1)); }
 
 static int spill(struct ni_spill *st, struct ni_segment_block *b) {
   int e = ni_spill_reserve(st, b->len, &b->offset);
@@ -80,24 +68,24 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
   const struct ni_entry *l = s->last;
   unsigned f = 0;
   if (e->sn == l->sn + 1) f |= F_SN_NEXT;
-  else p = put(p, fold(e->sn - l->sn));
+  else p = ni_put_varint(p, ni_fold(e->sn - l->sn));
   if (e->exec_ns % 1000 == 0) {
     f |= F_EXEC_US;
-    p = put(p, e->exec_ns / 1000);
+    p = ni_put_varint(p, e->exec_ns / 1000);
   } else {
-    p = put(p, e->exec_ns);
+    p = ni_put_varint(p, e->exec_ns);
   }
   if (e->bytes_per_s != NI_NO_BW) {
     f |= F_BW;
     bool micro = e->bytes_per_s % 1000 == 0;
     if (micro) f |= F_BW_MICRO;
-    p = put(p, micro ? e->bytes_per_s / 1000 : e->bytes_per_s);
+    p = ni_put_varint(p, micro ? e->bytes_per_s / 1000 : e->bytes_per_s);
   }
   if (e->dump_us == l->dump_us) f |= F_SAME_DUMP;
-  else p = put(p, fold(e->dump_us - l->dump_us));
+  else p = ni_put_varint(p, ni_fold(e->dump_us - l->dump_us));
   if (e->start_ns != NI_NO_START) {
     f |= F_START;
-    p = put(p, fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
+    p = ni_put_varint(p, ni_fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
   if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late) {
     f |= F_SAME_MIX;
@@ -106,7 +94,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     *p++ = e->mix;
   }
   if (e->peer == l->peer) f |= F_SAME_PEER;
-  else p = put(p, fold((uint64_t)(int64_t)e->peer - (uint64_t)(int64_t)l->peer));
+  else p = ni_put_varint(p, ni_fold((uint64_t)(int64_t)e->peer - (uint64_t)(int64_t)l->peer));
   *first = (uint8_t)f;
   b->len = (uint32_t)(p - b->at);
 
@@ -199,7 +187,7 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   if (f & F_SN_NEXT) l->sn++;
   else {
     p = get(p, &v);
-    l->sn += unfold(v);
+    l->sn += ni_unfold(v);
   }
   p = get(p, &v);
   l->exec_ns = f & F_EXEC_US ? v * 1000 : v;
@@ -210,12 +198,12 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   }
   if (!(f & F_SAME_DUMP)) {
     p = get(p, &v);
-    l->dump_us += unfold(v);
+    l->dump_us += ni_unfold(v);
   }
   int64_t start = NI_NO_START;
   if (f & F_START) {
     p = get(p, &v);
-    start = l->start_ns = (int64_t)((uint64_t)l->start_ns + unfold(v));
+    start = l->start_ns = (int64_t)((uint64_t)l->start_ns + ni_unfold(v));
   }
   if (!(f & F_SAME_MIX)) {
     l->timing = *p & 127;
@@ -224,7 +212,7 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   }
   if (!(f & F_SAME_PEER)) {
     p = get(p, &v);
-    l->peer = (int32_t)((uint64_t)(int64_t)l->peer + unfold(v));
+    l->peer = (int32_t)((uint64_t)(int64_t)l->peer + ni_unfold(v));
   }
   r->at = p;
   r->read++;

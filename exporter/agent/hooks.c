@@ -19,8 +19,7 @@ static FILE *verdict(const struct ni_live_job *job, const char *node) {
   int fd = memfd_create("verdict", MFD_CLOEXEC);
   FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
   if (!f) return NULL;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   ni_json_text(&j, "schema", "nccl-inspector-on-hang-1");
   ni_json_text(&j, "node", node);
   ni_json_bool(&j, "certain", job->hang.certain);

@@ -298,8 +298,7 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
   struct ni_json j;
   FILE *f = open_memstream(&all, &size);
   if (!f) return ni_tr_out_text(o, "{}");
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   ni_json_text(&j, "producer", "nccl-inspector " NI_VERSION);
   snprintf(text, sizeof text, "%" PRId64, r->t0_ns);
   ni_json_text(&j, "start_unix_ns", text); /* as text: a double has no room for it */
@@ -307,8 +306,7 @@ void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o) {
   ni_json_u64(&j, "operations", r->count.shown);
   ni_json_u64(&j, "left_out_by_settings", r->count.filtered);
   print_about(r, &j, true);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
   fclose(f);
   ni_tr_out_text(o, all ? all : "{}");
   free(all);

@@ -41,8 +41,7 @@ static char *object(const char *before, ni_api_members *members, const void *of,
   FILE *f = open_memstream(&out, len);
   if (!f) return NULL;
   fputs(before, f);
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   members(&j, of);
   ni_json_end_object(&j);
   fputs(behind, f);

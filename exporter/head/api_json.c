@@ -24,9 +24,7 @@ static void put_sessions(struct ni_json *j, const struct ni_core *c, bool runnin
   for (int i = 0; i < n; i++) {
     active += list[i].active;
     if (!list[i].active && running_alone) continue;
-    ni_json_object(j, NULL);
-    NI_JSON_ALL(j, of_session, &list[i], NULL);
-    ni_json_end_object(j);
+    NI_JSON_OBJECT(j, NULL) NI_JSON_ALL(j, of_session, &list[i], NULL);
   }
   ni_json_end_array(j);
   if (n >= 0) free(list);

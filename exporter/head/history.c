@@ -64,8 +64,7 @@ void ni_history_take(struct ni_history *h, const struct ni_core *c) {
   *point = NULL;
   FILE *f = open_memstream(point, &len);
   if (!f) return;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   ni_json_seconds(&j, "time", c->now_ns);
   ni_json_rounded(&j, "util", s.util * 100 / (double)s.with_util, 6);
   ni_json_rounded(&j, "pcie", s.pcie / 1e9, 6);

@@ -22,8 +22,7 @@ static int put_state(const struct ni_entry *e, FILE *f) {
       NI_JSON_AS(ni_session, active, "is_active"), NI_JSON_AS(ni_session, frames, "frame_count"), NI_JSON(ni_session, frames_lost),
       NI_JSON(ni_session, late), NI_JSON_AS(ni_session, file, "output_filename")};
   struct ni_json j;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   NI_JSON_ALL(&j, fields, s, NULL);
   ni_json_bool(&j, "finishing", s->finishing || e->unsynced);
   ni_json_bool(&j, "gsprof", e->state.gsprof);

@@ -127,7 +127,7 @@ void ni_json_finish(struct ni_json *j) { putc('\n', j->f); }
 void ni_json_open(struct ni_json *j, FILE *f, const char *schema) {
   ni_json_begin(j, f);
   ni_json_object(j, NULL);
-  ni_json_text(j, "schema_version", schema);
+  if (schema) ni_json_text(j, "schema_version", schema);
 }
 
 void ni_json_close(struct ni_json *j) {

@@ -52,7 +52,7 @@ void ni_json_bool(struct ni_json *j, const char *key, bool value);
 unsigned ni_json_char(char out[8], const char **text);
 /* A line feed behind the document. */
 void ni_json_finish(struct ni_json *j);
-/* The document of a command: an object that begins with its schema, and its end. */
+/* The document of a command: an object that begins with its schema, and its end. schema NULL: any other object. */
 void ni_json_open(struct ni_json *j, FILE *f, const char *schema);
 void ni_json_close(struct ni_json *j);
 

@@ -291,17 +291,15 @@ void ni_check_json(const struct ni_ledger *c) {
   ni_json_open(j, stdout, "nccl-inspector-check-1");
   ni_json_text(j, "verdict", ni_ledger_complete(c) ? "COMPLETE" : "INCOMPLETE");
   NI_JSON_ALL(j, fields, c, NULL);
-  ni_json_object(j, "bad_lines_by");
-  for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
-    if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, "bad_lines_by")
+    for (int i = NI_REJ_BLANK; i < NI_REJ_COUNT; i++)
+      if (c->reasons[i]) ni_json_u64(j, ni_reject_name((enum ni_reject)i), c->reasons[i]);
   NI_JSON_ARRAY(j, "bad_line_samples")
     for (size_t i = 0; i < c->n_samples; i++) ni_json_text(j, NULL, c->sample[i].text);
   json_tally(j, "operations_by", &c->funcs);
-  ni_json_object(j, "events_by");
-  for (int i = 0; i < NI_EVENT_COUNT; i++)
-    if (c->events[i]) ni_json_u64(j, ni_event_names[i], c->events[i]);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, "events_by")
+    for (int i = 0; i < NI_EVENT_COUNT; i++)
+      if (c->events[i]) ni_json_u64(j, ni_event_names[i], c->events[i]);
   json_tally(j, "dropped_by", &c->dropped_by);
   json_tally(j, "filtered_by", &c->filtered_by);
   json_tally(j, "timing_fallback_by", &c->fallback_by);

@@ -280,10 +280,9 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   NI_JSON_ARRAY(j, "mismatch")
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
       if (*((const bool *)((const char *)k + flags[i].at))) ni_json_text(j, NULL, flags[i].name);
-  ni_json_object(j, "count");
-  for (int w = 0; w < NI_HANG_WHERE_COUNT; w++)
-    if (k->count[w]) ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, "count")
+    for (int w = 0; w < NI_HANG_WHERE_COUNT; w++)
+      if (k->count[w]) ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
   NI_JSON_ARRAY(j, "ranks")
     for (size_t i = 0; i < k->n; i++) json_view(j, v, &k->view[i]);
   ni_json_end_object(j);

@@ -193,9 +193,7 @@ static void json_op(struct ni_json *j, const struct op *o, const struct ni_besid
   if (o->last) ni_json_i64(j, "last_rank", o->last->rank);
   if (o->last) ni_json_u64(j, "waited_ns", o->waited_ns);
   NI_JSON_OBJECTS(j, "ranks", of_row, o->row, o->n, NULL);
-  ni_json_array(j, "counters");
-  each_counter(b, j, counter_json);
-  ni_json_end_array(j);
+  NI_JSON_ARRAY(j, "counters") each_counter(b, j, counter_json);
   ni_json_end_object(j);
 }
 

@@ -70,8 +70,7 @@ bool ni_head_ask_name(const struct ni_session_options *o, const char *path, cons
   size_t n;
   FILE *f = open_memstream(&body, &n);
   if (f) {
-    ni_json_begin(&j, f);
-    ni_json_object(&j, NULL);
+    ni_json_open(&j, f, NULL);
     ni_json_text(&j, "name", name);
     ni_json_end_object(&j);
   }

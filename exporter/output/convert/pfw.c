@@ -15,8 +15,7 @@ static uint64_t hash_of(const char *text) {
 
 static void open_line(struct ni_json *j, FILE *f, const char *name, const char *cat, const struct ni_convert_row *row,
                       const char *phase) {
-  ni_json_begin(j, f);
-  ni_json_object(j, NULL);
+  ni_json_open(j, f, NULL);
   ni_json_text(j, "name", name);
   ni_json_text(j, "cat", cat);
   ni_json_i64(j, "pid", row->unit);
@@ -26,8 +25,7 @@ static void open_line(struct ni_json *j, FILE *f, const char *name, const char *
 
 static void close_line(struct ni_json *j) {
   ni_json_end_object(j);
-  ni_json_end_object(j);
-  ni_json_finish(j);
+  ni_json_close(j);
 }
 
 static void metadata(FILE *f, const struct ni_convert_row *row, const char *what, const char *name, const char *value) {

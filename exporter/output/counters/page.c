@@ -55,8 +55,7 @@ int ni_counters_page(const struct ni_counters_view *v, const struct ni_counters_
   fputs("{\"pair\":", memory);
   ni_counters_json(v, memory);
   fputs(",\"more\":", memory);
-  ni_json_begin(&j, memory);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, memory, NULL);
   put_meanings(&j, &v->pair);
   if (series) put_series(&j, series);
   ni_json_end_object(&j);

@@ -113,8 +113,7 @@ int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *read
   uint32_t *order = ni_order((uint32_t)s->n_counters, by_bytes, (void *)s);
   struct ni_json j;
   if (!order) return -ENOMEM;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   ni_json_object(&j, "meta");
   ni_json_text(&j, "input_path", input_path);
   utc(&j, "started_at", started);
@@ -125,12 +124,9 @@ int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *read
   ni_json_object(&j, "nccl_inspector");
   NI_JSON_ARRAY(&j, "entities")
     for (size_t i = 0; i < s->n_entities; i++) swept_entity(&j, s, &s->entity[i], reading);
-  ni_json_array(&j, "unread");
-  put_unread(&j, s, NULL);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "unread") put_unread(&j, s, NULL);
   ni_json_end_object(&j);
-  ni_json_end_object(&j);
-  ni_json_finish(&j);
+  ni_json_close(&j);
   free(order);
   return 0;
 }
@@ -149,9 +145,7 @@ static const struct ni_json_field of_finding[] = {
     NI_JSON(ni_counter_finding, text), NI_JSON(ni_counter_finding, advice)};
 
 void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding *f) {
-  ni_json_object(j, NULL);
-  NI_JSON_ALL(j, of_finding, f, NULL);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, NULL) NI_JSON_ALL(j, of_finding, f, NULL);
 }
 
 static void row(struct ni_json *j, const struct ni_counters_view *v, const struct ni_ranked *k, bool cassini) {
@@ -192,10 +186,9 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
   NI_JSON_ARRAY(j, "counters")
     for (uint32_t i = e->first; i < e->first + e->n; i++)
       if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
-  ni_json_object(j, "unchanged");
-  for (const struct ni_pair_row *r = v->pair.row + e->first; r < v->pair.row + e->first + e->n; r++)
-    if (r->change.state == NI_CHANGE_NONE) put_value(j, r->name, &r->what, &r->after);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, "unchanged")
+    for (const struct ni_pair_row *r = v->pair.row + e->first; r < v->pair.row + e->first + e->n; r++)
+      if (r->change.state == NI_CHANGE_NONE) put_value(j, r->name, &r->what, &r->after);
   ni_json_end_object(j);
 }
 
@@ -248,16 +241,13 @@ static void of_net_prof(struct ni_json *j, const struct ni_counters_view *v) {
   uint32_t interface;
   char key[16];
   ni_json_u64(j, "total_non_zero", v->changed);
-  ni_json_object(j, "non_zero_per_iface");
-  for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++)
-    if (nic(e, key)) ni_json_u64(j, key, e->changed);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, "non_zero_per_iface")
+    for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++)
+      if (nic(e, key)) ni_json_u64(j, key, e->changed);
   ni_json_object(j, "top20_per_iface");
   for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++) {
     if (!(interface = nic(e, key))) continue;
-    ni_json_array(j, key);
-    top(j, v, e, interface);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, key) top(j, v, e, interface);
   }
   ni_json_end_object(j);
   important(j, &v->pair);
@@ -270,11 +260,8 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
   ni_json_text(&j, "verdict", ni_counters_verdict(v, line, sizeof line));
   ni_json_bool(&j, "complete", !v->incomplete);
   ni_json_f64(&j, "seconds", v->pair.seconds);
-  for (int k = 0; k < 2; k++) {
-    ni_json_object(&j, k ? "after" : "before");
-    NI_JSON_ALL(&j, of_sweep, &v->sweep[k], NULL);
-    ni_json_end_object(&j);
-  }
+  for (int k = 0; k < 2; k++)
+    NI_JSON_OBJECT(&j, k ? "after" : "before") NI_JSON_ALL(&j, of_sweep, &v->sweep[k], NULL);
   NI_JSON_OBJECTS(&j, "findings", of_finding, v->findings.finding, v->findings.n, NULL);
   ni_json_array(&j, "unread");
   put_unread(&j, &v->sweep[0].set, "before");

@@ -138,17 +138,14 @@ static void put_entities(struct ni_json *j, const struct ni_metrics_in *in, cons
     const struct ni_running_value *v = &in->running->value[i];
     for (k = i; k > 0 && !same_entity(v, &in->running->value[k - 1]);) k--;
     if (k > 0 || !(sources >> v->source & 1)) continue;
-    ni_json_object(j, NULL);
-    (gpus ? put_gpu : put_nic)(j, in, v);
-    ni_json_end_object(j);
+    NI_JSON_OBJECT(j, NULL) (gpus ? put_gpu : put_nic)(j, in, v);
   }
   ni_json_end_array(j);
 }
 
 void ni_now_json(FILE *f, const struct ni_metrics_in *in) {
   struct ni_json j;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   ni_json_text(&j, "schema", "nccl-inspector-now-1");
   ni_json_text(&j, "node", in->self->node);
   ni_json_u64(&j, "time_ns", in->unix_ns);
@@ -157,9 +154,7 @@ void ni_now_json(FILE *f, const struct ni_metrics_in *in) {
     for (size_t i = 0; i < in->live->n_jobs; i++) NI_JSON_OBJECT(&j, NULL) {
       FIELDS(&j, job_fields, &in->live->job[i]);
     }
-  ni_json_array(&j, "ranks");
-  put_ranks(&j, in);
-  ni_json_end_array(&j);
+  NI_JSON_ARRAY(&j, "ranks") put_ranks(&j, in);
   put_entities(&j, in, "gpus", true);
   put_entities(&j, in, "nics", false);
   ni_json_close(&j);

@@ -216,9 +216,7 @@ static int write_groups(struct ni_json *j, const struct ni_summary *s) {
   size_t shown = ni_page_at_most(s->n_groups, NI_PAGE_GROUPS);
   ni_page_table_begin(j, "groups", group_fields, GROUP_FIELDS);
   for (size_t i = 0; i < shown; i++) {
-    ni_json_array(j, NULL);
-    ni_json_fields(j, group_fields, GROUP_FIELDS, false, &s->group[order[i]], s);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, group_fields, GROUP_FIELDS, false, &s->group[order[i]], s);
     wanted[s->group[order[i]].cell] = true;
   }
   ni_page_table_end(j, s->n_groups, shown);
@@ -232,8 +230,7 @@ static int write_groups(struct ni_json *j, const struct ni_summary *s) {
 int ni_page_data_write(FILE *f, const struct ni_summary *s, const struct ni_render_options *options) {
   struct ni_json j;
   int rc;
-  ni_json_begin(&j, f);
-  ni_json_object(&j, NULL);
+  ni_json_open(&j, f, NULL);
   write_job(&j, s, options);
   write_input(&j, &s->input);
   if ((rc = write_groups(&j, s))) return rc;

@@ -19,11 +19,8 @@ void ni_page_table(struct ni_json *j, const char *key, const struct ni_json_fiel
                    size_t size, size_t n, size_t limit, const struct ni_summary *s) {
   size_t shown = ni_page_at_most(n, limit);
   ni_page_table_begin(j, key, fields, n_fields);
-  for (size_t i = 0; i < shown; i++) {
-    ni_json_array(j, NULL);
-    ni_json_fields(j, fields, n_fields, false, (const char *)items + i * size, s);
-    ni_json_end_array(j);
-  }
+  for (size_t i = 0; i < shown; i++)
+    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, fields, n_fields, false, (const char *)items + i * size, s);
   ni_page_table_end(j, n, shown);
 }
 

@@ -90,9 +90,7 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_pairs && n < shown; i++) {
     if (s->pair[i].exec_ns < least) continue;
     n++;
-    ni_json_array(j, NULL);
-    ni_json_fields(j, pair_fields, n_fields, false, &s->pair[i], s);
-    ni_json_end_array(j);
+    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, pair_fields, n_fields, false, &s->pair[i], s);
   }
   ni_page_table_end(j, s->n_pairs, n);
 }

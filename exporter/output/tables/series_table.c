@@ -154,9 +154,8 @@ void ni_series_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_array(j, *t[k].name ? t[k].name : "records");
     for (size_t i = 0; i < t[k].n_rows; i++) {
       t[k].row(s, i, v);
-      ni_json_object(j, NULL);
-      for (size_t c = 0; c < t[k].n_columns; c++) json_value(j, &t[k].column[c], &v[c]);
-      ni_json_end_object(j);
+      NI_JSON_OBJECT(j, NULL)
+        for (size_t c = 0; c < t[k].n_columns; c++) json_value(j, &t[k].column[c], &v[c]);
     }
     ni_json_end_array(j);
   }

@@ -31,9 +31,8 @@ static void put_stats(struct ni_json *j, const char *key, const void *stats, con
 
 static void put_counts(struct ni_json *j, const char *key, const void *counts, const void *context) {
   const struct ni_counts *c = counts;
-  ni_json_object(j, key);
-  for (size_t i = 0; i < c->n; i++) ni_json_u64(j, c->item[i].name, c->item[i].count);
-  ni_json_end_object(j);
+  NI_JSON_OBJECT(j, key)
+    for (size_t i = 0; i < c->n; i++) ni_json_u64(j, c->item[i].name, c->item[i].count);
 }
 
 static void json_input(struct ni_json *j, const struct ni_summary *s) {

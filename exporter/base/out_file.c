@@ -148,13 +148,22 @@ void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) {
   if (d) closedir(d);
 }
 
-int ni_copy_rest(int from, int to) {
+static int copy_rest(int from, int to) {
   char bytes[1 << 16];
   for (ssize_t n; (n = read(from, bytes, sizeof bytes)) != 0;) {
     int e = n < 0 ? -errno : ni_write_all(to, bytes, (size_t)n, -1);
     if (e < 0 && e != -EINTR) return e;
   }
   return 0;
+}
+
+int ni_copy_file(int from_dir, const char *from, int to_dir, const char *to, int how) {
+  const int in = openat(from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int out = in < 0 ? -1 : openat(to_dir, to, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | how, 0666);
+  int e = out < 0 ? -errno : copy_rest(in, out);
+  if (in >= 0) close(in);
+  if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
+  return e;
 }
 
 int ni_write_member(int fd, const char *text, size_t len) {

@@ -63,8 +63,8 @@ int ni_read_at(int fd, void *to, size_t n, off_t at);
  */
 void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n);
 
-/* What `from` has from where it stands, behind what `to` has. 0 or -errno. */
-int ni_copy_rest(int from, int to);
+/* The bytes of a file into another one. how: O_APPEND, behind what that has, or O_CREAT | O_EXCL. No link is followed. 0 or -errno. */
+int ni_copy_file(int from_dir, const char *from, int to_dir, const char *to, int how);
 
 /* The text as one gzip member, where the descriptor stands. 0, -ENOMEM or -errno: then a part of it may be there. */
 int ni_write_member(int fd, const char *text, size_t len);

@@ -37,12 +37,7 @@ static int begin_beside(struct ni_run *r) {
 static int take_parquet(int from, int to, const char *name) {
   if (linkat(from, name, to, name, 0) == 0) return 0;
   if (errno == ENOENT || errno == EEXIST) return -errno;
-  int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), e = in < 0 ? -errno : 0;
-  int out = e < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (e == 0) e = out < 0 ? -errno : ni_copy_rest(in, out);
-  if (in >= 0) close(in);
-  if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
-  return e;
+  return ni_copy_file(from, name, to, name, O_CREAT | O_EXCL);
 }
 
 static int take_parquets(struct ni_run *r, const char *path, const uint32_t *shard, size_t n) {

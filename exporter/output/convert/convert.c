@@ -144,11 +144,7 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 /* ---- all of them, in order ---- */
 
 static int append(struct ni_convert *c, struct ni_out_file *to, struct ni_out_file *from) {
-  const int in = openat(c->dir, from->tmp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  const int out = openat(c->dir, to->tmp, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-  int e = in < 0 || out < 0 ? -errno : ni_copy_rest(in, out);
-  if (in >= 0) close(in);
-  if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
+  int e = ni_copy_file(c->dir, from->tmp, c->dir, to->tmp, O_APPEND);
   ni_out_drop(from);
   return e;
 }

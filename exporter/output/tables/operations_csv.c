@@ -151,24 +151,20 @@ static int close_file(void *rows) {
   return e;
 }
 
-static int append(int to, const char *part) {
-  int from = open(part, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), e = from < 0 ? -errno : ni_copy_rest(from, to);
-  if (from >= 0) close(from);
+static int append(const char *to, const char *part) {
+  int e = ni_copy_file(AT_FDCWD, part, AT_FDCWD, to, O_APPEND);
   return e == 0 && unlink(part) < 0 ? -errno : e;
 }
 
 int ni_operations_csv_join(const struct ni_run *r, const struct ni_summary *s) {
-  char path[4096];
+  char to[4096], path[4096];
   int e = 0;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *cell = &s->cell[i];
     if (cell->chunks < 2 || cell->chunk) continue;
-    if ((e = path_of(r, cell, 0, path, sizeof path)) < 0) break;
-    int to = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (to < 0) return -errno;
+    e = path_of(r, cell, 0, to, sizeof to);
     for (uint32_t k = 1; e == 0 && k < cell->chunks; k++)
       if ((e = path_of(r, cell, k, path, sizeof path)) == 0) e = append(to, path);
-    if (close(to) < 0 && e == 0) e = -errno;
   }
   return e;
 }

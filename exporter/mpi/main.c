@@ -55,7 +55,7 @@ static void wire_when(struct ni_wire *w, struct ni_when *x) {
 
 /* what: of the enum above. folder: the hidden one of the output; NULL: none. */
 static void wire_plan(struct ni_wire *w, struct ni_run *r, char **folder) {
-  NI_WIRE(w, &r->opt.codec, &r->opt.jobs, &r->opt.no_csv, &r->opt.memory_bytes);
+  NI_WIRE(w, &r->opt.codec, &r->opt.jobs, &r->opt.no_csv, &r->opt.no_plots, &r->opt.no_html, &r->opt.memory_bytes);
   wire_when(w, &r->opt.filter.since);
   wire_when(w, &r->opt.filter.until);
   ni_wire_text(w, folder);

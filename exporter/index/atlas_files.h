@@ -33,8 +33,8 @@ struct ni_atlas_folder {
 };
 enum { NI_SHELF_NEAR, NI_SHELF_CACHE };
 
-/* Sums are not kept where they are more than one in so many bytes of the log, or unpacked as many as this. */
-enum { NI_SUMS_SHARE = 64, NI_SUMS_MAX = 64 << 20 };
+/* Sums are not kept where with them the entry would have more than one in so many bytes of the log, or unpacked they have so many. */
+enum { NI_SUMS_SHARE = 50, NI_SUMS_MAX = 64 << 20 };
 
 struct ni_atlas {
   const char *who;

@@ -100,7 +100,8 @@ void ni_atlas_learn_sums(struct ni_atlas *a, size_t file_no, const struct ni_wir
   if (packed && compress2(packed, &n, sums->bytes, sums->n, Z_DEFAULT_COMPRESSION) == Z_OK) ni_wire_bytes(&f->new_sums, packed, n);
   else f->new_sums.bad = true;
   free(packed);
-  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n > end / NI_SUMS_SHARE) ni_wire_free(&f->new_sums);
+  const size_t beside = f->made ? f->new_map.n + f->new_account.n : f->entry->map.n + f->entry->account.n;
+  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n + beside > end / NI_SUMS_SHARE) ni_wire_free(&f->new_sums);
 }
 
 void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {

@@ -21,7 +21,7 @@
 
 #include "exporter/model/sums/cell_figures.h"
 
-#define NI_LOG_SUMS_EXACT 64
+#define NI_LOG_SUMS_EXACT 16
 
 /* For struct ni_atlas_wants. Any thread. */
 bool ni_log_sums_sound(const uint8_t *bytes, size_t n, uint64_t records);

@@ -62,6 +62,13 @@ static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
   ni_hang_raise(&x->fin[i].next, next);
 }
 
+/* By the plugin's own numbers; NVIDIA's logs have none: then by time or, without one, by NCCL's. */
+static bool is_older(const struct ni_hang_op *x, const struct ni_hang_op *y) {
+  const uint64_t a = x->rec_sn + 1, b = y->rec_sn + 1; /* none is 0 */
+  if (a != b) return a < b;
+  return x->enqueue_ns != y->enqueue_ns ? x->enqueue_ns < y->enqueue_ns : x->sn < y->sn;
+}
+
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
   ni_hang_raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
   if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
@@ -72,8 +79,8 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
   if (at == NI_HANG_RECENT) {
     at = 0;
     for (uint32_t i = 1; i < NI_HANG_RECENT; i++)
-      if (x->recent[i].rec_sn < x->recent[at].rec_sn) at = i;
-    if (x->recent[at].rec_sn >= op->rec_sn) return 0;
+      if (is_older(&x->recent[i], &x->recent[at])) at = i;
+    if (!is_older(&x->recent[at], op)) return 0;
   } else {
     x->n_recent++;
   }

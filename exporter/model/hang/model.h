@@ -94,7 +94,7 @@ struct ni_hang_member {
   struct ni_seq_set recorded[NI_KIND_COUNT]; /* rec_sn of records */
   struct ni_hang_func fin[NI_HANG_FUNCS];
   uint8_t n_fin;
-  struct ni_hang_op recent[NI_HANG_RECENT];  /* ring of the newest by rec_sn */
+  struct ni_hang_op recent[NI_HANG_RECENT];  /* the newest of them, in no order */
   uint32_t n_recent;
   /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
   struct ni_hang_op *open;

@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /* Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c makes of a line. */
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 #define SHAPE (FORMAT + 8u * NI_HANG_RECENT + 1024u * NI_HANG_FUNCS + 65536u * NI_HANG_NAMES + NI_KIND_COUNT + NI_HANG_STATE_COUNT)
 
 static void wire_name(struct ni_wire *w, const struct ni_hang_model *m, uint16_t *name) {

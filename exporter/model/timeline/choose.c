@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/names.h"
-
 bool ni_tr_choosing(const struct ni_tr_options *o) {
   const struct ni_filters *f = &o->filter;
   return !o->with.n && (f->since.base || f->until.base || f->rank.n || f->host.n || f->comm.n);
@@ -41,8 +39,7 @@ static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t) {
   return (int64_t)(h->offset_ns + h->drift * (double)(t - r->epoch_ns));
 }
 
-/* Can what runs from begin to end, by the host's clock, be seen? matching: nobody knows the clocks yet. */
-static bool touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t begin, int64_t end) {
+bool ni_tr_touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t begin, int64_t end) {
   if (begin > end || (matching && !r->windowed)) return begin <= end;
   int64_t since = r->since_ns, until = r->until_ns;
   if (since != INT64_MIN) since += (matching ? 0 : ahead(r, host, since)) - NI_TR_CLOCK_NS;
@@ -50,95 +47,27 @@ static bool touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t
   return end >= since && begin <= until;
 }
 
-static uint32_t first_of(const struct ni_tr *r, const struct ni_tr_log *x, uint32_t context) {
-  return x->member[context] == NI_TR_NONE ? NI_TR_NONE : r->member[x->member[context]].first;
-}
-
 static bool wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struct ni_granule *g, bool matching) {
   if (!matching && g->process_lines && x->process != NI_TR_NONE) {
     const uint32_t u = r->process[x->process].first_unit;
-    if (u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n && touches(r, r->process[x->process].host, false, g->begin_ns, g->end_ns))
+    if (u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n && ni_tr_touches(r, r->process[x->process].host, false, g->begin_ns, g->end_ns))
       return true;
   }
   for (uint32_t i = 0; i < g->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[x->map->list[g->first_sort + i]];
-    const uint32_t first = first_of(r, x, s->context);
+    const uint32_t first = ni_tr_first_of(r, x, s->context);
     if (first == NI_TR_NONE || (s->kind != NI_SORT_OP && (matching || s->kind != NI_SORT_EVENT))) continue;
     const struct ni_tr_member *m = &r->member[first];
-    if ((matching ? m->matched : m->drawn) && touches(r, ni_tr_host_of(r, m), matching, g->begin_ns, g->end_ns)) return true;
+    if ((matching ? m->matched : m->drawn) && ni_tr_touches(r, ni_tr_host_of(r, m), matching, g->begin_ns, g->end_ns)) return true;
   }
   return false;
-}
-
-/* ---- losses ----------------------------------------------------------------------------------------------------------------- */
-
-static bool has_operations(const struct ni_tr *r, const struct ni_tr_log *x, size_t granule, uint32_t first, bool p2p) {
-  const struct ni_granule *g = &x->map->item[granule];
-  for (uint32_t i = 0; i < g->n_sorts; i++) {
-    const struct ni_granule_sort *s = &x->map->sort[x->map->list[g->first_sort + i]];
-    if (s->kind != NI_SORT_OP || first_of(r, x, s->context) != first) continue;
-    enum ni_func f = ni_func_from_name(s->func);
-    if (p2p == (f == NI_FUNC_SEND || f == NI_FUNC_RECV)) return true;
-  }
-  return false;
-}
-
-/* On to the granule before or after, also into the next log of the process. false: there is none. */
-static bool step(const struct ni_tr *r, size_t *file, size_t *granule, bool on) {
-  if (on ? *granule + 1 < r->log[*file].map->n : *granule > 0) {
-    *granule += on ? 1 : (size_t)-1;
-    return true;
-  }
-  if (on ? *file + 1 == r->files.n : *file == 0) return false;
-  const uint32_t process = r->log[*file].process;
-  *file += on ? 1 : (size_t)-1;
-  const struct ni_tr_log *x = &r->log[*file];
-  if (!x->map || x->process != process) return false;
-  *granule = on ? 0 : x->map->n - 1;
-  return true;
-}
-
-/* When a loss was told, in us; whoever wrote it, in ns it is a number as well. */
-static int64_t told_us(const struct ni_tr_gap *g) {
-  const int64_t most = INT64_MAX / 1000 - 1;
-  return g->told_us < 0 || g->told_us > most ? most : g->told_us;
-}
-
-/* The granules around a loss: from when to when they reach, or, with want, that they are wanted. */
-static void around(struct ni_tr *r, const struct ni_tr_member *m, const struct ni_tr_gap *g, bool want, int64_t *begin, int64_t *end) {
-  const int64_t told = told_us(g), near = NI_TR_CLOCK_NS / 1000;
-  for (int on = 0; on < 2; on++) {
-    size_t file = g->file, granule = g->granule;
-    for (bool more = true, is = true; more && is; is = step(r, &file, &granule, on)) {
-      const struct ni_granule *x = &r->log[file].map->item[granule];
-      if (!has_operations(r, &r->log[file], granule, m->first, g->kind)) continue;
-      more = on ? x->first_us <= told + near : x->last_us >= told - near;
-      if (want) r->log[file].wanted[granule] = true;
-      if (x->begin_ns < *begin) *begin = x->begin_ns;
-      if (x->end_ns > *end) *end = x->end_ns;
-    }
-  }
-}
-
-static void choose_losses(struct ni_tr *r) {
-  for (uint32_t i = 0; i < r->n_members; i++) {
-    struct ni_tr_member *m = &r->member[i];
-    for (size_t k = 0; m->shown && k < m->n_gaps; k++) {
-      struct ni_tr_gap *g = &m->gap[k];
-      int64_t begin = told_us(g) * 1000, end = begin;
-      if (g->granule == NI_TR_NONE) continue;
-      around(r, m, g, false, &begin, &end);
-      g->away = !touches(r, ni_tr_host_of(r, m), false, begin, end);
-      if (!g->away) around(r, m, g, true, &begin, &end);
-    }
-  }
 }
 
 /* Records without a time are told of all logs: those that have maps here, others while they are read. */
 static void count_untimed(struct ni_tr *r, const struct ni_tr_log *x) {
   for (size_t i = 0; i < x->map->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[i];
-    const uint32_t first = first_of(r, x, s->context);
+    const uint32_t first = ni_tr_first_of(r, x, s->context);
     if (first != NI_TR_NONE && r->member[first].drawn) r->count.no_start += s->untimed;
   }
 }
@@ -155,5 +84,4 @@ void ni_tr_choose(struct ni_tr *r, enum ni_tr_pass pass) {
     for (size_t i = 0; x->map && i < x->map->n; i++) x->wanted[i] = wanted(r, x, &x->map->item[i], matching);
     if (x->map && !matching) count_untimed(r, x);
   }
-  if (!matching) choose_losses(r);
 }

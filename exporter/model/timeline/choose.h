@@ -32,4 +32,13 @@ int ni_tr_choose_begin(struct ni_tr *r);
 void ni_tr_choose(struct ni_tr *r, enum ni_tr_pass pass);
 void ni_tr_choose_free(struct ni_tr *r);
 
+/* After that of NI_TR_DRAW: adds the granules around losses that can be seen to those that are wanted, and says which are `away`. 0 or -ENOMEM. */
+int ni_tr_choose_losses(struct ni_tr *r);
+/* Can what runs from begin to end, by the host's clock, be seen? matching: nobody knows the clocks yet. */
+bool ni_tr_touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t begin, int64_t end);
+/* The first member of the name that a context of the map has; NI_TR_NONE: of nobody. */
+static inline uint32_t ni_tr_first_of(const struct ni_tr *r, const struct ni_tr_log *x, uint32_t context) {
+  return x->member[context] == NI_TR_NONE ? NI_TR_NONE : r->member[x->member[context]].first;
+}
+
 #endif

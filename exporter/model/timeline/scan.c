@@ -208,27 +208,40 @@ static bool same_member(const struct ni_who_member *a, const struct ni_who_proce
          p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
 }
 
-/* A record of an operation that was open came after all: the account has its number. */
-static void find_finished(struct ni_tr *r) {
-  for (uint32_t i = 0; i < r->n_members; i++) {
-    struct ni_tr_member *m = &r->member[i];
-    const struct ni_who_member *who = &r->who.member[i];
-    for (size_t k = 0; m->n_open && k < r->ledger.n_members; k++) {
-      const struct ni_ledger_member *x = r->ledger.member[k];
+static uint64_t member_hash(const struct ni_who_member *m, const struct ni_who_process *p) {
+  uint64_t hash = ni_hash(ni_hash(ni_hash(0, m->hash), (uint32_t)m->rank), m->init_ns);
+  return ni_hash_text(ni_hash(hash, (uint64_t)p->pid), p->host);
+}
+
+/* A record of an operation that was open came after all: the account has its number. 0 or -ENOMEM. */
+static int find_finished(struct ni_tr *r) {
+  struct ni_index open = {0}; /* of members that have some */
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
+    if (r->member[i].n_open) e = ni_index_add(&open, member_hash(&r->who.member[i], &r->who.process[r->who.member[i].process]), i);
+  for (size_t k = 0; e == 0 && k < r->ledger.n_members; k++) {
+    const struct ni_ledger_member *x = r->ledger.member[k];
+    const uint64_t hash = member_hash(x->who, x->process->who);
+    uint32_t i;
+    for (size_t at = 0; (i = ni_index_next(&open, hash, &at)) != NI_INDEX_NONE;) {
+      struct ni_tr_member *m = &r->member[i];
+      const struct ni_who_member *who = &r->who.member[i];
       for (size_t o = 0; same_member(who, &r->who.process[who->process], x) && o < m->n_open; o++) {
         const struct ni_seq_set *there = &x->kind[m->open[o].kind].rec_sn;
         m->open[o].finished |= m->open[o].u.rec_sn < there->floor || ni_seq_set_has(there, m->open[o].u.rec_sn);
       }
     }
   }
+  ni_index_free(&open);
+  return e;
 }
 
 /* What is said of the whole run. */
 static int settle(struct ni_tr *r) {
   int e = ni_tr_settle(r);
   if (e == 0) e = ni_ledger_judge(&r->ledger);
+  if (e == 0) e = find_finished(r);
   if (e < 0) return e;
-  find_finished(r);
   for (size_t i = 0; i < r->ledger.n_members; i++)
     for (int k = 0; k < NI_KIND_COUNT; k++) {
       r->count.filtered += r->ledger.member[i]->kind[k].filtered;

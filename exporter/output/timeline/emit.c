@@ -283,7 +283,8 @@ int ni_tr_emit(struct ni_tr *r) {
     ni_tr_sort_gaps(&r->member[i]);
   }
   if (r->log) ni_tr_choose(r, NI_TR_DRAW);
-  int e = ni_tr_pass(r, NI_TR_DRAW, take);
+  int e = r->log ? ni_tr_choose_losses(r) : 0;
+  if (e == 0) e = ni_tr_pass(r, NI_TR_DRAW, take);
   if (e == 0) e = ni_tr_emit_kept(r);
   if (e == 0) e = ni_tr_emit_counters(r);
   if (e == 0) e = ni_tr_emit_with(r);

@@ -146,6 +146,8 @@ int ni_granules_join(struct ni_granules **a, struct ni_granules *b);
 /* The numbers of a context and of a sort, added where they are new; texts are copied. For those who read maps from files. 0 or -ENOMEM. */
 int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta, uint32_t *out);
 int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func, uint32_t *out);
+/* Is a line with that header of the context? */
+bool ni_same_context(const struct ni_granule_context *c, const struct ni_ident *ident, const struct ni_meta *meta);
 /* Lines that are kept, of the granule with that number; a clock line that says what the one before it of its context said is not. */
 int ni_kept_text(struct ni_granules *g, uint32_t granule, const char *text, size_t len);
 int ni_kept_clock(struct ni_granules *g, uint32_t granule, uint32_t context, int64_t at_ns, int64_t offset_ns);

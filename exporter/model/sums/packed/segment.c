@@ -35,15 +35,25 @@ static int spill(struct ni_spill *st, struct ni_segment_block *b) {
   return e < 0 ? e : ni_spill_write(st, b->at, b->len, b->offset);
 }
 
+/* A short block gets twice the room, so that a short segment is one: it is read and written at once. */
+static int longer_block(struct ni_segment_block *b, struct ni_spill *st) {
+  uint32_t size = 2 * b->size < BLOCK_BYTES ? 2 * b->size : BLOCK_BYTES;
+  uint8_t *more = realloc(b->at, size);
+  if (!more) return -ENOMEM;
+  atomic_fetch_add_explicit(&st->held_bytes, size - b->size, memory_order_relaxed);
+  b->at = more;
+  b->size = size;
+  return 0;
+}
+
 static int next_block(struct ni_segment *s, struct ni_spill *st) {
   struct ni_segment_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
   uint8_t *memory = NULL;
-  uint32_t size = last ? 2 * last->size : FIRST_BLOCK_BYTES;
-  if (size > BLOCK_BYTES) size = BLOCK_BYTES;
+  uint32_t size = last ? BLOCK_BYTES : FIRST_BLOCK_BYTES;
+  if (last && last->size < BLOCK_BYTES) return longer_block(last, st);
   if (!ni_array_room_one(s->block, s->n_blocks, s->cap_blocks)) return -ENOMEM;
   if (last) last = &s->block[s->n_blocks - 1];
-  if (last && last->size == BLOCK_BYTES &&
-      atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {
+  if (last && atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {
     int e = spill(st, last);
     if (e < 0) return e;
     memory = last->at;

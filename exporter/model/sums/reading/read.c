@@ -72,16 +72,21 @@ static int new_context(struct ni_sum_range *x, const struct ni_line *l, const ch
   return 0;
 }
 
+static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context *s, const struct ni_line *l) {
+  return l->head_no && s->head_no == l->head_no && s->start_ns == x->start_ns;
+}
+
 /* The numbers of a line's header and metadata. */
 static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct ni_seen_context **out) {
-  const char *text[NI_CTX_TEXTS];
-  texts_of(l, text);
-  if (x->last && same_context(x, x->last, l, text)) {
-    *out = x->last;
-    return 0;
+  struct ni_seen_context *s = x->last;
+  int e = 0;
+  if (!s || !same_head(x, s, l)) s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
+  if (!same_head(x, s, l)) {
+    const char *text[NI_CTX_TEXTS];
+    texts_of(l, text);
+    if (!same_context(x, s, l, text)) e = new_context(x, l, text, s);
+    if (e == 0) s->head_no = l->head_no;
   }
-  struct ni_seen_context *s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
-  int e = same_context(x, s, l, text) ? 0 : new_context(x, l, text, s);
   if (e == 0) x->last = *out = s;
   return e;
 }
@@ -95,20 +100,29 @@ static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, co
   return time_us >= r->since_us && time_us <= r->until_us;
 }
 
+/* Most are what they were in the record before. NULL: 0. */
+static int find_name(struct ni_sum_range *x, const char *text, uint32_t *last, uint32_t *out) {
+  int e = !text || same_text(x->r, *last, text) ? 0 : ni_name(&x->r->names, &x->names, text, last);
+  *out = text ? *last : 0;
+  return e;
+}
+
 /* The names of a record; those that it does not state stay 0. */
-static int find_names(struct ni_sum_range *x, const struct ni_record *o, struct ni_record_row *row) {
-  struct ni_names *names = &x->r->names;
+static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni_record_row *row) {
+  const struct ni_record *o = &l->op;
   /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
   char marked[64];
   const char *func = o->func;
+  row->func = o->src == NI_SRC_EVENT ? x->func[l->func_no] : 0;
   if (o->src != NI_SRC_EVENT) {
     snprintf(marked, sizeof marked, "%.40s (%s)", o->func, ni_src_names[o->src]);
     func = marked;
   }
-  int e = ni_name(names, &x->names, func, &row->func);
-  if (e == 0 && o->algo) e = ni_name(names, &x->names, o->algo, &row->algo);
-  if (e == 0 && o->proto) e = ni_name(names, &x->names, o->proto, &row->proto);
-  if (e == 0 && o->datatype) e = ni_name(names, &x->names, o->datatype, &row->datatype);
+  int e = row->func ? 0 : ni_name(&x->r->names, &x->names, func, &row->func);
+  if (e == 0 && l->func_no && o->src == NI_SRC_EVENT) x->func[l->func_no] = row->func;
+  if (e == 0) e = find_name(x, o->algo, &x->algo, &row->algo);
+  if (e == 0) e = find_name(x, o->proto, &x->proto, &row->proto);
+  if (e == 0) e = find_name(x, o->datatype, &x->datatype, &row->datatype);
   return e;
 }
 
@@ -132,7 +146,7 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   const struct ni_record *o = &l->op;
   struct ni_record_row row = {.line = l, .context = c->code};
   struct ni_stream *s;
-  int e = find_names(x, o, &row);
+  int e = find_names(x, l, &row);
   if (e < 0) return e;
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);

@@ -24,7 +24,7 @@ struct ni_stream {
 struct ni_seen_context {
   bool used;
   struct ni_context c;
-  uint32_t code, process, host;
+  uint32_t code, process, host, head_no; /* head_no: of the last line with it */
   uint64_t hash, start_ns;
   int64_t pid;
   int32_t rank, n_ranks;
@@ -49,6 +49,8 @@ struct ni_sum_range {
   struct ni_index stream_at_hash;
   uint32_t n_streams;
   size_t cap_streams;
+  uint32_t func[NI_FUNCS_NUMBERED + 1]; /* names by the parser's number; 0: not met yet */
+  uint32_t algo, proto, datatype; /* of the last record */
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
   /* When the process of the lines had operations in flight; added to its own when the range is over. */

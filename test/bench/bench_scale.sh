@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # make bench-scale: time and memory of `summary` against records, as Markdown: one process, shards and their merge, ranks of MPI; and
-# what a log costs beside its records. Seconds are CPU seconds (user and system) of all processes, wall in brackets; memory is the
+# what logs cost beside their records. Seconds are CPU seconds (user and system) of all processes, wall in brackets; memory is the
 # largest of one process. Tables alone: no pictures, page, Parquet, CSV, index.
 #   SIZES="100000 1000000 10000000"   SHARDS=4   RANKS=2   FILES=10000   LOGS=folder with ours-<records>/, made where they are missing
+#   RUNS=5   of 1 M records in few and in many files; BEFORE=another nccl-inspector: measured with them, in turn
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
-SIZES=${SIZES:-100000 1000000 10000000} SHARDS=${SHARDS:-4} RANKS=${RANKS:-2} FILES=${FILES:-10000}
+SIZES=${SIZES:-100000 1000000 10000000} SHARDS=${SHARDS:-4} RANKS=${RANKS:-2} FILES=${FILES:-10000} RUNS=${RUNS:-5}
 inspector=$BUILD/nccl-inspector logs=${LOGS:-$BUILD/bench-logs/scale}
 tmp=$(mktemp -d -p "$BUILD")
 trap 'rm -rf "$tmp"' EXIT
@@ -58,6 +59,31 @@ for n in $SIZES; do
   fi
   echo "| $n | $ranks | $(say key.one) | $(say key.shards) | $((bytes / n)).$((bytes * 10 / n % 10)) | $(say key.merge) | $mpi |"
   rm -f "$tmp"/part.*
+done
+
+# 1 M records in many logs and in few, one thread.
+echo
+echo "| 1 M records in | which | CPU s: median, least of $RUNS | records/s and core | memory |"
+echo "|---|---|---|---|---|"
+for n in 1024 32; do
+  dir=$logs/in-$n
+  if [ ! -e "$dir.done" ]; then
+    rm -rf "$dir"
+    "$BUILD/test/host/loggen" "$dir" --ranks "$n" --node 8 --ops $((500000 / n)) --format ours --gzip --member-lines 1000 --comm-name
+    touch "$dir.done"
+  fi
+  records=$((500000 / n * n * 2))
+  for _ in $(seq "$RUNS"); do
+    for which in ${BEFORE:+before} now; do
+      program=$inspector
+      [ "$which" = now ] || program=$BEFORE
+      timed "in.$n.$which" "$program" summary --jobs 1 --no-plots --no-html --no-parquet -q --no-index --output-dir "$tmp/out" "$dir"
+    done
+  done
+  for which in ${BEFORE:+before} now; do
+    awk '{ print $1 + $2, $4 }' "$tmp/in.$n.$which" | sort -n | awk -v of="$n files | $which" -v records=$records '{ cpu[NR] = $1; if ($2 > mem) mem = $2 }
+      END { m = cpu[int((NR + 1) / 2)]; printf "| %s | %.2f, %.2f | %.2f M | %.0f MB |\n", of, m, cpu[1], records / m / 1e6, mem / 1024 }'
+  done
 done
 
 # What a log costs: all are listed by each shard, one of them is read.

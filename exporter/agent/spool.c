@@ -6,10 +6,10 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/out_file.h"
+#include "exporter/input/inflate.h"
 
 #define NAME "head.spool"
 enum { FEW = 256 << 10, AGAIN = 64, KEPT_MAX = NI_SPOOL_BYTES / 2 }; /* the other half of the file is what was acknowledged */
@@ -35,7 +35,7 @@ static struct slot *slot_of(struct ni_spool *s, uint64_t seq) { return &s->slot[
 
 static uint32_t sum_of(struct head h, const void *bytes) {
   h.crc = 0;
-  return (uint32_t)crc32_z(crc32_z(0, (const Bytef *)&h, sizeof h), bytes, h.len);
+  return ni_crc32(ni_crc32(0, &h, sizeof h), bytes, h.len);
 }
 
 /* Is a whole record there? */

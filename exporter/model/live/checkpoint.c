@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "exporter/base/out_file.h"
+#include "exporter/input/inflate.h"
 #include "tables.h"
 
 /* In front of the arrays. Where the meaning of an item changes and its size does not, the version does. */
@@ -54,10 +54,10 @@ int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mo
   struct head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
   struct ni_out_file o;
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) h.n[t] = NI_LIVE_N(l, t), h.size[t] = ni_live_shapes[t].size;
-  uLong crc = crc32_z(0, (const Bytef *)&h, sizeof h);
+  uint32_t crc = ni_crc32(0, &h, sizeof h);
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++)
-    if (h.n[t]) crc = crc32_z(crc, (const Bytef *)NI_LIVE_ITEMS(l, t), h.n[t] * h.size[t]);
-  h.crc = (uint32_t)crc;
+    if (h.n[t]) crc = ni_crc32(crc, NI_LIVE_ITEMS(l, t), h.n[t] * h.size[t]);
+  h.crc = crc;
   int e = ni_out_begin(&o, dir, 0600);
   if (e == 0) e = ni_write_all(o.fd, &h, sizeof h, -1);
   for (unsigned t = 0; t < NI_LIVE_TABLES && e == 0; t++) e = ni_write_all(o.fd, NI_LIVE_ITEMS(l, t), h.n[t] * h.size[t], -1);
@@ -80,7 +80,7 @@ static const char *fault_of(char *bytes, size_t n, struct head *h) {
     all += h->n[t] * h->size[t];
   }
   if (n != all) return "it is cut";
-  if ((uint32_t)crc32_z(0, (const Bytef *)bytes, n) != h->crc) return "it is damaged";
+  if (ni_crc32(0, bytes, n) != h->crc) return "it is damaged";
   for (const struct rule *r = rules; r < rules + sizeof rules / sizeof *rules; r++)
     for (uint64_t i = 0; i < h->n[r->table]; i++)
       if (!holds(r, items[r->table] + i * h->size[r->table] + r->at, h->n)) return "its numbers do not fit together";

@@ -7,7 +7,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
+
+#include "exporter/input/inflate.h"
 
 enum { SLACK = 64 }; /* bytes behind a section that may be read (partial.h) */
 
@@ -20,9 +21,8 @@ struct head {
 };
 
 static uint32_t crc_of(const struct head *h, const void *bytes, size_t n) {
-  uLong crc = crc32_z(crc32_z(0, NULL, 0), h->id, sizeof h->id);
-  crc = crc32_z(crc, h->n, sizeof h->n);
-  return (uint32_t)(n ? crc32_z(crc, bytes, n) : crc);
+  uint32_t crc = ni_crc32(ni_crc32(0, h->id, sizeof h->id), h->n, sizeof h->n);
+  return n ? ni_crc32(crc, bytes, n) : crc;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------- */

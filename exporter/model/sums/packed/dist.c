@@ -93,8 +93,8 @@ static int settle(struct ni_dist *d) {
     if (n && more[n - 1].value == d->fresh[i]) more[n - 1].count++;
     else more[n++] = (struct ni_dist_slot){d->fresh[i], 1};
   }
+  if (n < d->n_fresh && (fit = realloc(more, n * sizeof *more))) more = fit;
   d->n_fresh = 0;
-  if ((fit = realloc(more, n * sizeof *more))) more = fit;
   return join_slots(d, more, n);
 }
 
@@ -103,7 +103,7 @@ static int make_room(struct ni_dist *d) {
   size_t most = d->limit / 2 > FRESH_FIRST ? d->limit / 2 : FRESH_FIRST;
   if (d->limit == 0) return make_coarse(d);
   if (d->cap_fresh >= most) return settle(d);
-  size_t want = d->cap_fresh ? 2 * d->cap_fresh : FRESH_FIRST;
+  size_t want = d->cap_fresh ? 4 * d->cap_fresh : FRESH_FIRST;
   return ni_array_exact(&d->fresh, &d->cap_fresh, want < most ? want : most, sizeof *d->fresh) ? 0 : -ENOMEM;
 }
 

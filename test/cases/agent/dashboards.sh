@@ -16,6 +16,14 @@ ended() {
 trap ended EXIT
 failures=0
 fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+# wait_for COMMAND...: until it succeeds. 60 s are for what never does; how long it takes is not what is tested here.
+wait_for() {
+  local until=$((SECONDS + 60))
+  while ! "$@"; do
+    [ $SECONDS -lt $until ] || return 1
+    sleep 0.2
+  done
+}
 
 promtool check rules contrib/prometheus/*.yml || fail "promtool check rules"
 # The alerts' texts are not repeated in the tests.
@@ -26,16 +34,17 @@ cp test/cases/agent/rules/*.yml "$TMP/"
 for f in test/cases/agent/rules/*.yml; do
   promtool test rules "$TMP/$(basename "$f")" >"$TMP/out" 2>&1 || fail "$f: $(cat "$TMP/out")"
 done
+cat test/cases/agent/rules/*.yml >"$TMP/all_rules"
 for a in $(sed -n 's/.*- alert: //p' contrib/prometheus/nccl-inspector-alerts.yml); do
-  cat test/cases/agent/rules/*.yml | grep -A 2 "alertname: $a\$" | grep -q exp_alerts: || fail "no test in which $a fires"
-  cat test/cases/agent/rules/*.yml | grep -q "alertname: $a, exp_alerts: \[\]\|alertname: $a\$" || fail "no test of $a"
+  grep -q exp_alerts: < <(grep -A 2 "alertname: $a\$" "$TMP/all_rules") || fail "no test in which $a fires"
+  grep -q "alertname: $a, exp_alerts: \[\]\|alertname: $a\$" "$TMP/all_rules" || fail "no test of $a"
 done
 python3 test/lib/dashboards.py names || fail "names"
 
 # A Prometheus of its own that reads a fake agent.
 python3 test/lib/dashboards.py serve >"$TMP/port" &
 PIDS+=($!)
-for _ in $(seq 50); do [ -s "$TMP/port" ] && break; sleep 0.1; done
+wait_for test -s "$TMP/port" || fail "there is no fake agent"
 cat >"$TMP/prometheus.yml" <<C
 global: {scrape_interval: 250ms, evaluation_interval: 250ms}
 rule_files: ["$PWD/contrib/prometheus/*.yml"]
@@ -47,17 +56,12 @@ for _ in 1 2 3; do # a free port may be taken meanwhile
   PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   prometheus --config.file="$TMP/prometheus.yml" --storage.tsdb.path="$TMP/data" --web.listen-address="127.0.0.1:$PORT" >"$TMP/prometheus.log" 2>&1 &
   PIDS+=($!)
-  for _ in $(seq 50); do
-    curl -sf "http://127.0.0.1:$PORT/-/ready" >/dev/null && break 2
-    kill -0 "${PIDS[-1]}" 2>/dev/null || break
-    sleep 0.1
-  done
+  serves() { curl -sf "http://127.0.0.1:$PORT/-/ready" >/dev/null || ! kill -0 "${PIDS[-1]}" 2>/dev/null; }
+  wait_for serves
+  kill -0 "${PIDS[-1]}" 2>/dev/null && break
 done
-for _ in $(seq 8); do
-  sleep 0.5
-  python3 test/lib/dashboards.py ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1 && break
-done
-python3 test/lib/dashboards.py ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1 || fail "expressions: $(cat "$TMP/out"); $(tail -n 3 "$TMP/prometheus.log")"
+all_find() { python3 test/lib/dashboards.py ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1; }
+wait_for all_find || fail "expressions: $(cat "$TMP/out"); $(tail -n 3 "$TMP/prometheus.log")"
 tail -n 1 "$TMP/out"
 # The check itself: a metric that is nowhere, an expression that does not parse, one that finds nothing.
 mkdir -p "$TMP/tree/test/lib"

@@ -128,7 +128,7 @@ exec 8<&-
 mk uninstall PREFIX=/opt/ni DESTDIR="$root" >/dev/null
 all "$root" >"$TMP/after"
 same "make uninstall leaves something, or took what is not ours" "$TMP/before" "$TMP/after"
-mk uninstall PREFIX=/opt/ni DESTDIR="$root" | grep -q 'nothing of ours is installed' || fail "a second make uninstall"
+grep -q 'nothing of ours is installed' < <(mk uninstall PREFIX=/opt/ni DESTDIR="$root") || fail "a second make uninstall"
 all "$root" >"$TMP/after"
 same "a second make uninstall" "$TMP/before" "$TMP/after"
 

@@ -43,7 +43,7 @@ watcher() {
   wait_for 30 grep -q ' serves ' "$TMP/agent$1.err" || { fail "agent $1 does not serve:"; cat "$TMP/agent$1.err"; finish; }
   URL=$(sed -n 's/.* serves \(http[^ ]*\) .*/\1/p' "$TMP/agent$1.err" | head -n 1)
 }
-tells() { curl -sf "$2/metrics" | grep -qE -- "$1"; }
+tells() { grep -qE -- "$1" < <(curl -sf "$2/metrics"); }
 pod roots root "$TMP/shared"
 pod theirs nobody "$TMP/shared"
 pod node-1 nobody 1 # its boxes are its own; its host name is the node's, so its logs are

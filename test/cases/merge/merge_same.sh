@@ -71,7 +71,7 @@ check large 2 "$work/large" --memory 16M
 # ---- what the golden logs hold ---------------------------------------------------------------------------------------------------
 for d in test/golden/*/input; do
   name=$(basename "$(dirname "$d")")
-  find "$d" -name '*.jsonl*' -o -name '*.log*' | grep -q . || continue
+  grep -q . < <(find "$d" -name '*.jsonl*' -o -name '*.log*') || continue
   check "golden-$name" 3 --no-parquet "$PWD/$d"
 done
 finish

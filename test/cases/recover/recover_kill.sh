@@ -173,7 +173,7 @@ job "$TMP/late.scn" NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1
 sleep 2
 stop_job
 recover "$TMP/logs" --box-dir "$BOXES"
-! zcat "$TMP"/logs/*.gz | grep -q '"coll_perf"' || fail "not launched when it was killed: $(zcat "$TMP"/logs/*.gz | grep -m1 '"coll_perf"')"
+! grep -q '"coll_perf"' < <(zcat "$TMP"/logs/*.gz) || fail "not launched when it was killed: $(zcat "$TMP"/logs/*.gz | grep -m1 '"coll_perf"')"
 
 # Killed before it had a log: the box says where that would have been.
 killed LD_PRELOAD="$BUILD/test/fault_io.so" ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 NI_FAULT=mkdir=EACCES

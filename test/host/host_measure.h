@@ -76,23 +76,32 @@ static double thread_sleeps(const char *name) {
   return n;
 }
 
-/* Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice what the same
- * number of wake-ups costs a thread that does nothing else. */
+/*
+ * Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice what the same
+ * number of wake-ups costs a thread that does nothing else. What is counted is set against the time that passed: on a busy
+ * machine a sleep is longer than it was to be. The best of three windows counts, since a thread that rests does so in each;
+ * one that comes late to its rest, or a hypervisor that takes the CPU away, spoils one of them.
+ */
 static void check_cpu(uint64_t ms, double permyriad, double per_s) {
   const char *name = DUMP_THREAD;
-  struct pulse bare;
-  double cpu = thread_cpu_ns(name), sleeps = thread_sleeps(name);
-  if (cpu < 0 || sleeps < 0) broken("no dump thread", -1, 0);
-  pulse_start(&bare, 100);
-  usleep((useconds_t)(ms * 1000));
-  cpu = thread_cpu_ns(name) - cpu;
-  sleeps = thread_sleeps(name) - sleeps;
-  pulse_stop(&bare);
-  double of_core = 10000 / ((double)ms * 1e6), wake = bare.wakes ? bare.cpu_ns / (double)bare.wakes : 0;
-  double limit = fmax(permyriad, 2 * sleeps * wake * of_core);
-  printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups; a bare wake-up costs %.1f us\n", cpu * of_core, sleeps, wake / 1e3);
-  if (cpu * of_core > limit) broken("CPU of the idle dump thread, 1/10000 of a core", cpu * of_core, limit);
-  if (sleeps > per_s * (double)ms / 1000 + 2) broken("wake-ups of the idle dump thread", sleeps, per_s * (double)ms / 1000 + 2);
+  for (int left = 3; left > 0; left--) {
+    struct pulse bare;
+    double cpu = thread_cpu_ns(name), sleeps = thread_sleeps(name), ns = pulse_clock(CLOCK_MONOTONIC);
+    if (cpu < 0 || sleeps < 0) broken("no dump thread", -1, 0);
+    pulse_start(&bare, 100);
+    usleep((useconds_t)(ms * 1000));
+    cpu = thread_cpu_ns(name) - cpu;
+    sleeps = thread_sleeps(name) - sleeps;
+    ns = pulse_clock(CLOCK_MONOTONIC) - ns;
+    pulse_stop(&bare);
+    double share = 10000 * cpu / ns, wake = bare.wakes ? bare.cpu_ns / (double)bare.wakes : 0;
+    double limit = fmax(permyriad, 2 * sleeps * wake * 10000 / ns), most = per_s * ns / 1e9 + 2;
+    printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups in %.0f ms; a bare wake-up costs %.1f us\n", share, sleeps, ns / 1e6, wake / 1e3);
+    if (share <= limit && sleeps <= most) return;
+    if (left > 1) continue;
+    if (share > limit) broken("CPU of the idle dump thread, 1/10000 of a core", share, limit);
+    broken("wake-ups of the idle dump thread", sleeps, most);
+  }
 }
 
 /* ---- load and limits ---- */

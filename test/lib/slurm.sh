@@ -33,9 +33,10 @@ fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 finish() { [ $failures = 0 ] || { echo "$failures failures"; exit 1; }; exit 0; }
 for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\|SLURM_[A-Z0-9_]*\|SBATCH_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: until it succeeds. On a busy machine all takes longer, and what is waited for is no less true then: the
+# seconds are for what never comes, and count twice.
 wait_for() {
-  local until=$((SECONDS + $1))
+  local until=$((SECONDS + 2 * $1))
   shift
   while ! "$@" >/dev/null 2>&1; do
     [ $SECONDS -le $until ] || return 1
@@ -105,13 +106,14 @@ C
   done
   wait_for 40 idle "$nodes" || { echo "Slurm's nodes are not idle after 40 s:"; sinfo -N || true; tail -n 5 "$TMP"/slurm/*.out; exit 1; }
 }
-idle() { [ "$(timeout 5 sinfo -h -N -o '%N %t' | grep -c ' idle$')" = "$1" ]; }
+# Slurm's commands may wait for a busy daemon; the time limit is for one that never answers.
+idle() { [ "$(timeout 30 sinfo -h -N -o '%N %t' | grep -c ' idle$')" = "$1" ]; }
 
 # as_user COMMAND...: as `nobody`, who owns the jobs.
 as_user() { setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME="$TMP" "$@"; }
 # batch [OPTION of sbatch...] with the script on standard input: sets JOB.
-batch() { JOB=$(as_user timeout 20 sbatch --parsable --chdir="$TMP/user" --output="$TMP/user/%A_%a.out" "$@"); }
-state() { timeout 5 scontrol show job "$1" | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p;s/^ *JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
+batch() { JOB=$(as_user timeout 60 sbatch --parsable --chdir="$TMP/user" --output="$TMP/user/%A_%a.out" "$@"); }
+state() { timeout 30 scontrol show job "$1" | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p;s/^ *JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
 ended() { case $(state "$1") in PENDING | RUNNING | COMPLETING | '') return 1 ;; esac; }
 # on_node NODE COMMAND...: with the node's own /dev/shm.
 on_node() { nsenter --mount --target "$(cat "$TMP/slurm/$1.pid")" "${@:2}"; }

@@ -74,7 +74,8 @@ struct ni_work {
   bool by_graph;
   bool apart; /* a P2P with the own rank came before it */
   _Atomic uint64_t before_ns, after_ns; /* Unix, around that start */
-  _Atomic uint64_t first_ns, last_ns;   /* Unix, arrival of the first KernelCh start and the last stop */
+  _Atomic uint64_t first_ns, last_ns;   /* Unix, before the first KernelCh start and the last stop */
+  _Atomic uint64_t first_to_ns, last_to_ns; /* and after them */
   int n_nodes;
   _Atomic int n_done;
   _Atomic int refs; /* bracket, device or nodes, network; the last one emits the truth (acq_rel with itself) */

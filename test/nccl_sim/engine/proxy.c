@@ -100,7 +100,8 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   ch->stamps[ch->n_stamped % 64].start = ni_stamp_start(n, at);
   n->start_stamp = ch->stamps[(ch->n_stamped - (lag <= ch->n_stamped ? lag : 0)) % 64].start;
   n->number = ch->n_stamped++;
-  if (!w->first_ns && !n->anothers) w->first_ns = ni_unix_now();
+  bool first = !w->first_ns && !n->anothers;
+  if (first) w->first_ns = ni_unix_now();
   ni_truth_unlock(w->c);
   struct ni_prof_descr_v6 d;
   d.type = NI_EV_KERNEL_CH;
@@ -109,6 +110,7 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   d.kernelCh.channelId = n->ch;
   d.kernelCh.pTimer = n->start_stamp;
   ni_core_start(w->c->ctx, &n->handle, &d);
+  if (first) w->first_to_ns = ni_unix_now();
 }
 
 static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
@@ -125,6 +127,7 @@ static void stop_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   ni_core_record(n->handle, NI_ST_KERNEL_CH_STOP, &a);
   ni_core_stop(n->handle);
   ni_truth_lock(w->c);
+  if (w->n_done == w->n_nodes - 1) w->last_to_ns = ni_unix_now();
   n->state = NI_NODE_DONE;
   w->n_done++;
   ni_truth_unlock(w->c);

@@ -108,14 +108,15 @@ static size_t format(char *to, const struct ni_truth_op *o) {
                    "\"sn\":%llu,\"rec\":%llu,\"call\":%lld,\"called\":%d,\"null\":%d,\"unordered\":%d,\"out\":\"%s\","
                    "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"peer\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
                    "\"nch\":%d,\"desc_nch\":%d,\"missing\":%d,\"done_ch\":%d,\"mask\":%d,\"timing\":\"%s\","
-                   "\"stamps\":\"%s\",\"exec_ns\":%llu,\"enq_from\":%llu,\"enq_to\":%llu,\"first_ns\":%llu,"
-                   "\"last_ns\":%llu,\"end_ns\":%llu,\"late_ms\":%u,\"ch\":[",
+                   "\"stamps\":\"%s\",\"exec_ns\":%llu,\"enq_from\":%llu,\"enq_to\":%llu,\"first_ns\":%llu,\"first_to\":%llu,"
+                   "\"last_ns\":%llu,\"last_to\":%llu,\"end_ns\":%llu,\"late_ms\":%u,\"ch\":[",
                    getpid(), (unsigned long long)o->hash, o->rank, o->coll ? "coll" : "p2p", o->func,
                    (unsigned long long)o->sn, (unsigned long long)o->rec, (long long)o->call, o->called, o->null_handle, o->unordered,
                    out_names[o->out], (unsigned long long)o->bytes, o->dtype, o->root, o->peer, o->algo, o->proto,
                    o->nch, o->desc_nch, o->missing, o->done_ch, o->mask, o->timing, o->stamps,
                    (unsigned long long)o->exec_ns, (unsigned long long)o->enq_from, (unsigned long long)o->enq_to,
-                   (unsigned long long)o->first_ns, (unsigned long long)o->last_ns,
+                   (unsigned long long)o->first_ns, (unsigned long long)o->first_to,
+                   (unsigned long long)o->last_ns, (unsigned long long)o->last_to,
                    (unsigned long long)ni_unix_now(), o->late_ms);
   for (int i = 0; i < o->n_channels; i++)
     n += snprintf(to + n, cap - (size_t)n, "%s[%d,%llu,%llu]", i ? "," : "", o->channels[i].ch,
@@ -140,7 +141,9 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
                           .enq_from = w->before_ns,
                           .enq_to = w->after_ns,
                           .first_ns = w->first_ns,
+                          .first_to = w->first_to_ns,
                           .last_ns = w->last_ns,
+                          .last_to = w->last_to_ns,
                           .rank = w->c->id.rank,
                           .root = t->root,
                           .peer = w->peer,

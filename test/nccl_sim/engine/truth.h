@@ -15,7 +15,7 @@ struct ni_truth_channel {
 };
 
 struct ni_truth_op { /* one line; strings are not NULL */
-  uint64_t hash, sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, last_ns;
+  uint64_t hash, sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, first_to, last_ns, last_to;
   int64_t call; /* -1: none */
   int rank, root, peer, nch, desc_nch, done_ch, mask, n_channels;
   bool coll, called, null_handle, unordered, missing;

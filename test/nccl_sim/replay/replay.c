@@ -19,7 +19,7 @@
 struct played { /* one event */
   void *handle;
   bool called;
-  uint64_t before_ns, after_ns, start_stamp, stop_stamp, first_ns, last_ns, rec;
+  uint64_t before_ns, after_ns, start_stamp, stop_stamp, first_ns, first_to, last_ns, last_to, rec;
   uint64_t gpu_first, gpu_last;
   int channels, done, mask;
   int sound;            /* channels whose stamps are the operation's */
@@ -103,6 +103,7 @@ static void do_start(const struct ni_call_rec *c) {
     p->call = play.calls[e->comm][d.type == NI_EV_P2P_API]++;
   ni_core_start(e->comm >= 0 ? play.ctx[e->comm] : NULL, &p->handle, &d);
   p->after_ns = ni_unix_now();
+  if (d.type == NI_EV_KERNEL_CH && !p->anothers && parent->sound == 1) parent->first_to = p->after_ns;
 }
 
 static void do_state(const struct ni_call_rec *c) {
@@ -120,6 +121,7 @@ static void do_state(const struct ni_call_rec *c) {
     if (!p->anothers && p->stop_stamp > parent->gpu_last) parent->gpu_last = p->stop_stamp;
   }
   ni_core_record(p->handle, (enum ni_prof_state)c->state, c->has_args ? &a : NULL);
+  if (c->state == NI_ST_KERNEL_CH_STOP && e->parent >= 0) play.played[e->parent].last_to = ni_unix_now();
 }
 
 static void emit(int event) {
@@ -133,7 +135,7 @@ static void emit(int event) {
       .hash = c->hash, .sn = coll ? e->d.coll.seqNumber : 0, .rec = p->rec,
       .bytes = (coll ? e->d.coll.count : e->d.p2p.count) * ni_datatype_bytes(dtype),
       .exec_ns = p->gpu_last > p->gpu_first ? p->gpu_last - p->gpu_first : 0, .enq_from = p->before_ns,
-      .enq_to = p->after_ns, .first_ns = p->first_ns, .last_ns = p->last_ns, .rank = c->rank,
+      .enq_to = p->after_ns, .first_ns = p->first_ns, .first_to = p->first_to, .last_ns = p->last_ns, .last_to = p->last_to, .rank = c->rank,
       .root = coll ? e->d.coll.root : 0, .peer = coll ? -1 : e->d.p2p.peer, .nch = nch, .desc_nch = nch,
       .done_ch = p->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",

@@ -76,7 +76,9 @@ static void read_op(struct ni_true *t, const char *line) {
   o->enq_from = ni_scan_u64(line, "enq_from", 0);
   o->enq_to = ni_scan_u64(line, "enq_to", 0);
   o->first_ns = ni_scan_u64(line, "first_ns", 0);
+  o->first_to = ni_scan_u64(line, "first_to", 0);
   o->last_ns = ni_scan_u64(line, "last_ns", 0);
+  o->last_to = ni_scan_u64(line, "last_to", 0);
   o->end_ns = ni_scan_u64(line, "end_ns", 0);
   o->offset_ns = observed_offset(o, line);
   o->root = ni_scan_int(line, "root", 0);

@@ -12,7 +12,7 @@ struct ni_true_op {
   uint64_t hash;
   bool p2p, called, null_handle, unordered, missing;
   char func[24], dtype[20], algo[20], proto[12], timing[20], stamps[12], out[8];
-  uint64_t sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, last_ns, end_ns;
+  uint64_t sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, first_to, last_ns, last_to, end_ns;
   int64_t call; /* -1: no API event */
   int64_t offset_ns; /* ni_gpu_observed_offset of the true stamps */
   int root, peer, nch, desc_nch, done_ch, mask;

@@ -15,5 +15,5 @@ chmod 600 "$TMP/agent.conf"
 begin unit --config "$TMP/agent.conf"
 settled
 ends 0
-! sed 's/#.*//' contrib/agent.conf | grep -q . || fail "agent.conf says something"
+! grep -q . < <(sed 's/#.*//' contrib/agent.conf) || fail "agent.conf says something"
 finish

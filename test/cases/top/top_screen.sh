@@ -135,7 +135,7 @@ keys PageUp Up
 until_seen "page up" '^77 +17 n0'
 keys Home
 until_seen home '^77 +0 n0'
-! screen -e | grep -q $'\e\\[[0-9;]*3[0-7]m' || fail "colours with NO_COLOR"
+! grep -q $'\e\\[[0-9;]*3[0-7]m' < <(screen -e) || fail "colours with NO_COLOR"
 kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
 until_seen SIGTERM 'ended with 0'
 end

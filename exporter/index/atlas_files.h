@@ -2,8 +2,6 @@
 #ifndef NI_ATLAS_FILES_H
 #define NI_ATLAS_FILES_H
 
-#include <stdatomic.h>
-
 #include "atlas.h"
 #include "shelf.h"
 

@@ -6,7 +6,6 @@
 #define NI_LOG_GROUPS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #define NI_LOG_GROUPS_MAX 1024u
 struct ni_log_groups {         /* text, the file's, which names point into, and name are freed with the run */

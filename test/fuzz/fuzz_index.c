@@ -1,5 +1,5 @@
 /*
- * libFuzzer: bytes as changes of a sound map, account, standing of hang and index file, whose checksums fit. What is taken must be whole enough to be
+ * libFuzzer: bytes as changes of a sound map, account, sums, standing of hang and index file, whose checksums fit. What is taken must be whole enough to be
  * joined, merged, judged and put again; what is refused must leave nothing behind.
  */
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "exporter/cmds/hang/say.h"
+#include "exporter/cmds/summarize.h"
 #include "exporter/index/map_wire.h"
 #include "exporter/index/shelf.h"
 #include "exporter/input/scan.h"
@@ -19,12 +20,13 @@
 #include "exporter/model/ledger/pack.h"
 #include "exporter/model/ledger/read.h"
 #include "exporter/model/ledger/take.h"
+#include "exporter/model/sums/approx/log_sums.h"
 
 static void need(int truth) {
   if (!truth) abort();
 }
 
-static struct ni_wire map, account, standing;
+static struct ni_wire map, account, standing, sums;
 static uint8_t *shelf;
 static size_t n_shelf;
 static struct ni_file file = {.path = (char *)(uintptr_t)"/logs/a.log", .run = 1};
@@ -74,13 +76,27 @@ static void stand(void) {
   ni_hang_model_free(&m);
 }
 
+/* As summary --approximate reads the log. */
+static void add_up(char *path) {
+  struct ni_run r;
+  need(ni_summarize_init(&r) == 0 && ni_discover(&r.files, &path, 1) == 0 && r.files.n == 1);
+  r.opt.approximate = r.opt.no_parquet = r.opt.no_csv = r.opt.quiet = true;
+  r.opt.jobs = 1;
+  r.opt.memory_bytes = 16 << 20;
+  ni_summarize_store(&r, NULL);
+  need(ni_summarize_read(&r) == 0);
+  ni_wire_bytes(&sums, r.log_sums[0].at, r.log_sums[0].n);
+  need(!sums.bad && ni_log_sums_sound(sums.bytes, sums.n, 2000) && !ni_log_sums_sound(sums.bytes, sums.n, 1999));
+  ni_summarize_free(&r);
+}
+
 static void fill(void) {
-  char path[] = "/dev/shm/fuzz_index.XXXXXX";
+  char path[] = "/dev/shm/fuzz_index.XXXXXX.log";
   struct ni_scan *scan;
   struct ni_scan_end end;
   struct ni_ledger c = {0};
   struct ni_granules *joined = NULL, *g = ni_granules_new(0);
-  need(mkstemp(path) >= 0 && ni_scan_new(&scan) == 0 && g);
+  need(mkstemps(path, 4) >= 0 && ni_scan_new(&scan) == 0 && g);
   write_log(path);
   ni_ledger_begin(&c, &file, true);
   const struct ni_scan_to to = {.arg = &c, .take = ni_ledger_take, .fault = ni_ledger_fault, .granules = g};
@@ -91,6 +107,7 @@ static void fill(void) {
   ni_ledger_wire(&account, &c);
   need(!map.bad && !account.bad);
   stand();
+  add_up(path);
   char name[] = "a.log", why[256];
   struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
                              .account = {account.bytes, account.n, ni_crc32(0, account.bytes, account.n)}};
@@ -210,13 +227,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!n_shelf) fill();
   if (!size) return 0;
-  int what = *data >= 160 ? 3 : *data % 3;
-  const uint8_t *const good[] = {map.bytes, account.bytes, shelf, standing.bytes};
-  size_t n = (const size_t[]){map.n, account.n, n_shelf, standing.n}[what];
+  int what = *data >= 200 ? 4 : *data >= 160 ? 3 : *data % 3;
+  const uint8_t *const good[] = {map.bytes, account.bytes, shelf, standing.bytes, sums.bytes};
+  size_t n = (const size_t[]){map.n, account.n, n_shelf, standing.n, sums.n}[what];
   uint8_t *b = changed(good[what], &n, data + 1, size - 1);
   if (what == 0) try_map(b, n);
   if (what == 1) try_account(b, n);
   if (what == 3) try_standing(b, n);
+  if (what == 4) (void)ni_log_sums_sound(b, n, 2000);
   if (what == 2) try_shelf(b, n); /* frees it */
   else free(b);
   return 0;

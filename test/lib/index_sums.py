@@ -218,6 +218,7 @@ for logs, kept in ((ours, True), (short, False)): # sums that would make it more
         fail("%s: with sums the index is %.2f %% of the logs" % (logs, 100 * len(index) / size))
 size = sum(os.path.getsize(os.path.join(ours, n)) for n in os.listdir(ours) if n.endswith(".gz"))
 if shutil.which("strace"):
+    time.sleep(2.1) # until their ctimes are trusted; else bytes are compared
     first, second = reads(ours, "--reindex"), reads(ours)
     if not first > size // 2 or second > 8 * 65536: # heads
         fail("reads %d bytes first and %d then, of %d" % (first, second, size))
@@ -239,7 +240,7 @@ if shutil.which("strace"):
             summary(ours, "--approximate", "--reindex")
         else:
             subprocess.run([BIN, "index", "-q", ours], check=True)
-    time.sleep(2.1) # until their ctimes are trusted; else bytes are compared
+    time.sleep(2.1)
     subprocess.run([BIN, "index", "-q", ours], check=True)
     grown = reads(ours)
     if grown > 8 * 65536 + 2 * (len(whole) - cut) + 40000: # what is new, for its CRC-32 and for its lines

@@ -149,7 +149,7 @@ static struct ni_wire next_row(struct ni_wire *w, struct ni_run *r, struct head 
   wire_head(w, r, h, before);
   ni_wire_count(w, &n, 1);
   const uint8_t *at = ni_wire_bytes(w, NULL, n);
-  return ni_wire_load(at, at ? n : 0);
+  return ni_wire_load(at ? at : w->end, at ? n : 0);
 }
 
 bool ni_log_sums_sound(const uint8_t *bytes, size_t n, uint64_t records) {

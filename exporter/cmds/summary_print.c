@@ -38,12 +38,16 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   const struct ni_input *in = &s->input;
   if (in->without_record) {
-    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s, "
-              "summary/summary_rollups.csv has ", in->without_record,
+    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s", in->without_record,
            ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
-    if (in->unrolled) ni_say(f, "%" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
-                             in->rolled + in->unrolled);
-    else ni_say(f, "all %" PRIu64, in->rolled);
+    if (!s->n_rolled) {
+      /* with times, numbers, sizes or --approximate */
+    } else if (in->unrolled) {
+      ni_say(f, ", summary/summary_rollups.csv has %" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
+             in->rolled + in->unrolled);
+    } else {
+      ni_say(f, ", summary/summary_rollups.csv has all %" PRIu64, in->rolled);
+    }
   }
   if (in->left_out_by_settings)
     ni_say(f, "; %" PRIu64 " %s left out by the plugin's settings (`nccl-inspector check` says which)", in->left_out_by_settings,

@@ -90,6 +90,7 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
   s->records = t->records;
   s->operations = t->operations;
   s->clocks_disagree = t->clocks_disagree;
+  if (s->approximate) s->late_share_median = NAN;
   s->input.duplicates = t->duplicates;
   s->input.filtered_out += t->skipped;
   for (size_t i = 0; i < s->n_processes; i++) {

@@ -225,9 +225,20 @@ static int add_piece(struct ni_run *r, struct ni_piece *p, struct body *b, struc
   return e;
 }
 
+/* Added, not put: a log's index may have a row twice, whoever wrote it. */
 static int add_packed(struct ni_run *r, struct item *x, struct body *to) {
-  body_begin(to);
-  return wire_body(&x->packed, r, to);
+  struct body b;
+  body_begin(&b);
+  int e = wire_body(&x->packed, r, &b);
+  if (!to->records || b.first_us < to->first_us) to->first_us = b.first_us;
+  if (!to->records || b.last_us > to->last_us) to->last_us = b.last_us;
+  to->records += b.records;
+  to->no_bandwidth += b.no_bandwidth;
+  for (unsigned i = 0; i <= NI_MIX_MAX; i++) to->mix[i] += b.mix[i];
+  if (e == 0) e = ni_dist_merge(&to->us, &b.us);
+  if (e == 0) e = ni_dist_merge(&to->busbw, &b.busbw);
+  body_free(&b);
+  return e;
 }
 
 /* Rows of one rank, function and size: whatever there is of them becomes one for each timing source. */

@@ -242,7 +242,7 @@ def test_streams():
         stalled = s.stream(rcvbuf=4096)
         for i in range(400):
             s.tell("event 65536")
-            if len(a.wait(b"\n\n")) != 65544 or len(b.wait(b"\n\n")) != 65544:
+            if any(len(r.wait(b"\n\n")) != 65544 for r in (a, b, c)):  # c, too: else it is as far behind, but for what its socket holds
                 raise AssertionError("an event is not whole")
             if s.ask("streams") == "3":
                 break

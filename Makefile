@@ -25,7 +25,7 @@ say = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf 
 
 include scripts/version.mk
 
-WARN   := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
+WARN   := -Wall -Wextra -Wno-unused-parameter -Wno-c99-designator -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
 CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 OPT    ?= -O2 -g
 SAN    ?=
@@ -186,12 +186,15 @@ $(NVML_SO): test/fake_nvml/fake_nvml.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< -lpthread $(LDFLAGS)
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): $(LIVE_LIB) $(EXP_LIB) $(FORMAT_LIB)
-$(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_LIBS) -lstdc++
+$(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_LIBS)
 $(BUILD)/test/host/session_feed: $(EXP_LIB) $(FORMAT_LIB)
-$(BUILD)/test/host/session_feed: more_libs = $(EXP_LIBS) -lstdc++
+$(BUILD)/test/host/session_feed: more_libs = $(EXP_LIBS)
+# Whoever has the exporter in it has C++ in it, also of the sanitizers' runtimes.
+$(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%) $(BUILD)/test/host/session_feed: host_ld = $(CXX)
+host_ld = $(CC)
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(host_ld) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
 $(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/reader/%.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)

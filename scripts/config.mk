@@ -33,7 +33,7 @@ $(BUILD)/config.mk: scripts/config.mk
 	$(Q)mv $@.new $@
 
 # Goals that compile nothing in this folder ask nothing.
-no_config := help clean dist lint format uninstall asan ubsan tsan fuzz gpu-portable \
+no_config := help clean dist lint format uninstall asan asan-fuzzers ubsan tsan fuzz gpu-portable \
   check-asan check-tsan check-fuzz check-mutation check-model check-aarch64
 ifneq ($(filter-out $(no_config),$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/config.mk

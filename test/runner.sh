@@ -7,8 +7,8 @@
 # NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
 # a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
 # Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
-# as one. Its last lines are "N second tries: NAMES" and "N passed, N failed, N skipped"; the exit status is 0 only without
-# failures.
+# as one. LOGS/times has a line for each: CPU seconds (of all that it waited for), seconds, name. Its last lines are the
+# dearest ones, "N second tries: NAMES" and "N passed, N failed, N skipped"; the exit status is 0 only without failures.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
@@ -21,10 +21,13 @@ rm -rf "$logs" && mkdir -p "$logs"
 passed=0 failed=0 skipped=0
 
 run() { # first|last file: the last try counts
-  local try=$1 test=$2 name started=$SECONDS rc again=
+  local try=$1 test=$2 name started=$SECONDS rc again= cpu TIMEFORMAT='%U %S'
   name=$(basename "$test" .sh)
-  timeout --kill-after=10 "$limit" "$test" >"$logs/$name.log" 2>&1 </dev/null
+  { time timeout --kill-after=10 "$limit" "$test" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$logs/$name.cpu"
   rc=$?
+  cpu=$(tail -n 1 "$logs/$name.cpu" | awk '{print $1 + $2}')
+  rm -f "$logs/$name.cpu"
+  echo "$cpu $((SECONDS - started)) $name" >>"$logs/times"
   if [ $rc != 0 ] && [ $rc != 77 ] && [ "$try" = first ]; then
     mv "$logs/$name.log" "$logs/$name.first.log"
     echo "$test" >>"$logs/second_tries"
@@ -33,7 +36,7 @@ run() { # first|last file: the last try counts
   fi
   [ ! -e "$logs/$name.first.log" ] || again=" (second try; the first: $logs/$name.first.log)"
   case $rc in
-    0) passed=$((passed + 1)); printf 'ok    %-40s %3d s%s\n' "$name" $((SECONDS - started)) "$again" ;;
+    0) passed=$((passed + 1)); printf 'ok    %-40s %3d s, %s of CPU%s\n' "$name" $((SECONDS - started)) "$cpu" "$again" ;;
     77) skipped=$((skipped + 1)); printf 'skip  %-40s %s%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" "$again" ;;
     *)
       failed=$((failed + 1))
@@ -82,6 +85,7 @@ for f in "$logs"/lane.*; do
   read -r p n k <"$f"
   passed=$((passed + p)) failed=$((failed + n)) skipped=$((skipped + k))
 done
+echo "dearest: $(sort -rn "$logs/times" | head -n 12 | awk '{printf "%s%s %.0f s", n++ ? ", " : "", $3, $1}')"
 echo "$(wc -l <"$logs/second_tries") second tries: $(sed 's,.*/,,; s,\.sh$,,' "$logs/second_tries" | sort | tr '\n' ' ')"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -2,7 +2,7 @@
 #
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
-.PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan ubsan tsan fuzz \
+.PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
         bench verdicts lint format
 
 check: tests
@@ -22,14 +22,20 @@ ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_und
 PLAIN_ONLY ?= $(ASAN_SKIP)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
 TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries test_gpu
 TSAN_ONLY ?= ^($(subst $() ,|,$(TSAN_UNITS))|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
-ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# clang's, where it is there: the same objects go into the fuzzers, which want its counters of edges. Without it gcc's.
+ASAN_CLANG := $(shell printf 'int LLVMFuzzerTestOneInput(const char *d, long n) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null && echo 1)
+ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
+  $(if $(ASAN_CLANG),-fsanitize-coverage=inline-8bit-counters$(comma)pc-table -D__SANITIZE_ADDRESS__=1 -Wno-format-nonliteral)
+asan_variant = $(variant) BUILD=build-asan $(if $(ASAN_CLANG),CC=clang CXX=clang++) SAN="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 # A variant's report page is the plain build's. -g1: what a sanitizer's report names.
 variant = OPT="-O1 -g1 -DNI_DEBUG -DNI_STRESS" REPORT_DIR=$(REPORT_DIR)
 case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(AGENT_BIN)
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
-	$(Q)$(MAKE) $(variant) BUILD=build-asan SAN="$(ASAN_FLAGS)" tests
+	$(Q)$(MAKE) $(asan_variant) tests
+asan-fuzzers:
+	$(Q)$(MAKE) $(asan_variant) fuzzers
 tsan:
 	$(Q)$(MAKE) $(variant) BUILD=build-tsan SAN="$(TSAN_FLAGS)" tsan_tests
 check-plain: tests
@@ -44,7 +50,7 @@ torture: tests
 	$(Q)BUILD=$(BUILD) test/fault/torture.sh
 
 check-fuzz:
-	$(Q)test/fuzz/run.sh 6
+	$(Q)FUZZ_BUILD=build-asan test/fuzz/run.sh 3
 fuzz:
 	$(Q)test/fuzz/run.sh 600
 check-mutation:

@@ -49,6 +49,7 @@ static uint64_t base_ns = 100;
 static long first_rss;
 static pthread_t threads[64];
 static int n_threads;
+__attribute__((format(printf, 5, 6)))
 static void logger(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
   va_list ap;
   char text[4096];

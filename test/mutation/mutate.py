@@ -13,7 +13,7 @@ the tree as it is. NI_MUTATION_SHARE=N: only one in N runs, another one with eac
 their lines still stand. Works in copies of the tree; only what a mutation touches is compiled again, and only what the detector
 runs is linked. Mutations of one file follow each other in one copy, so that it is compiled once for each and not twice.
 """
-import glob, os, re, shutil, subprocess, sys, tempfile, threading, time
+import glob, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
 def read_list(path):
     blocks = []
@@ -58,13 +58,21 @@ class Tree:
         return self.make("plugin", self.build + "/libplugin_test.a")
 
     def run(self, args, limit, **env):
-        e = dict(os.environ, BUILD=self.build, **env)
+        """The exit status and what was said. Nothing that it began outlives it: what is broken may leave processes that never end."""
+        p = subprocess.Popen(args, cwd=self.dir, env=dict(os.environ, BUILD=self.build, **env), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            p = subprocess.run(args, cwd=self.dir, env=e, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, timeout=limit, start_new_session=True)
-            return p.returncode, p.stdout.decode(errors="replace")
-        except subprocess.TimeoutExpired as t:
-            return 124, (t.stdout or b"").decode(errors="replace") + "\nno end after %d s" % limit
+            out, _ = p.communicate(timeout=limit)
+            return p.returncode, out.decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            out, _ = p.communicate()
+            return 124, out.decode(errors="replace") + "\nno end after %d s" % limit
+        finally:
+            try:
+                os.killpg(p.pid, signal.SIGKILL)  # p has been waited for: its group is there only while others are in it
+            except ProcessLookupError:
+                pass
 
     def make(self, *targets):
         # The plugin's test build: it yields between visible effects, so that short races become long ones.

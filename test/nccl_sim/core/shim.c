@@ -24,6 +24,7 @@ static _Thread_local struct {
 static _Thread_local uint64_t poison_state;
 static _Thread_local struct ni_comm_ident old_ident; /* of the communicator whose operation is raised next */
 
+__attribute__((format(printf, 5, 6)))
 static void log_line(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
   if (ni_core.quiet && level != NI_LOG_WARN) return;
   char text[1024];

@@ -28,7 +28,8 @@ static struct ni_work *get_work(struct ni_crank *c, const struct ni_task *t) {
   w->task = t;
   w->handle = NULL;
   w->peer = t->kind == NI_TASK_COLL ? -1 : ni_task_peer(t, c->id.rank, c->id.n_ranks);
-  w->n_nodes = w->n_done = 0;
+  w->n_nodes = 0;
+  w->n_done = 0;
   w->first_ns = w->last_ns = w->first_to_ns = w->last_to_ns = 0;
   w->called = w->unordered = false;
   return w;

@@ -56,6 +56,7 @@ static void cut_between_characters(void **state) {
   assert_string_equal(ni_safe_text("abcd", got, 1), "");
 }
 
+__attribute__((format(printf, 1, 2)))
 static char *said(const char *format, ...) {
   char *text = NULL;
   size_t n = 0;

@@ -18,6 +18,7 @@ static char last[4096];
 static int last_level;
 static unsigned long last_flags;
 
+__attribute__((format(printf, 5, 6)))
 static void capture(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
   (void)where;
   (void)line;

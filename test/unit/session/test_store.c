@@ -188,7 +188,7 @@ static void names(void **state) {
 }
 
 static void overlaps(void **state) {
-  struct ni_session *l;
+  struct ni_session *l = NULL;
   (void)state;
   start("a", 0);
   frame(1, 3), frame(2, 3);

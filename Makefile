@@ -205,6 +205,7 @@ $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 
 include test/gpu/gpu.mk
 include test/jobs/jobs.mk
+include test/gate/gate.mk
 include test/fuzz/fuzz.mk
 $(BUILD)/obj/exporter/head/api.o: exporter/head/openapi.json
 include exporter/output/report/report.mk

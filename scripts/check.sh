@@ -53,6 +53,7 @@ beside() {
     : >"$scratch/$variant"
   done
   stage "lint, rooms" scripts/lint.sh fast
+  stage "gate: instructions, not seconds" make -s -j"$jobs" gate
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
   # One in three, another one with each commit; check-long.sh runs them all.
@@ -70,7 +71,7 @@ else
   stage "build" make -s -j"$jobs" tests
   beside >"$scratch/beside" 2>&1 &
   beside=$!
-  echo "beside the tests: builds with sanitizers, lint, models, aarch64, mutations, fuzzers; told when they have ended"
+  echo "beside the tests: builds with sanitizers, lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
   stage "tests" make -s check-plain
   built asan
   stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan

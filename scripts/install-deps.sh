@@ -7,10 +7,10 @@ set -eu
 need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-dev libzstd-dev libsnappy-dev libdeflate-dev gnuplot-nox npm
   libmicrohttpd-dev libcurl4-gnutls-dev libncurses-dev libnghttp2-dev libgnutls28-dev"
 need_test="$need_build libcmocka-dev clang libclang-rt-dev python3 python3-venv jq file binutils spin shellcheck
-  openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping chromium prometheus prometheus-node-exporter strace tmux qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+  openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping chromium prometheus prometheus-node-exporter strace valgrind tmux qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   zsh fish mandoc man-db lintian rpm
   slurmctld slurmd slurm-client"
-need_long="$need_test mmdebstrap g++-aarch64-linux-gnu clang-tidy clang-format universal-ctags pmccabe valgrind"
+need_long="$need_test mmdebstrap g++-aarch64-linux-gnu clang-tidy clang-format universal-ctags pmccabe"
 case ${1:-build} in
   build) packages=$need_build ;;
   test) packages=$need_test ;;

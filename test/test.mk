@@ -82,6 +82,7 @@ help:
 	@echo 'make check-mutation check-model check-aarch64'
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make verdicts    whom summary names in jobs with planted causes, into docs/verdicts.md; long (VERDICTS_PER=40)'
+	@echo 'make gate        instructions of callbacks, dump and commands against test/gate/table; make gate-accept writes it'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
 	@echo 'make install uninstall  all that users need (packaging/install.sh)   PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make dist        the packages of a release from the last commit, in $(BUILD)/dist (DIST_ARCHS="$(DIST_ARCHS)")'

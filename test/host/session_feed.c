@@ -3,7 +3,8 @@
  *
  *   session_feed kill FOLDER CLIENTS                   10 Hz, two sessions "a" and "b", late samples; prints "ack CLIENT SEQ" of what is
  *                                                      safe, until it is killed. Begun again it goes on, and clients send again what was not
- *   session_feed load FOLDER CLIENTS GPUS SECONDS SESSIONS [fast]   2 Hz in real time, or as fast as the disk takes it; prints the cost
+ *   session_feed load FOLDER CLIENTS GPUS SECONDS SESSIONS [fast|step]   2 Hz in real time, or as fast as the disk takes it, "step" one
+ *                                                      frame after the other, so that each run does the same; prints the cost
  *   session_feed export FOLDER NAME                    its file, to standard output
  *
  * A client's samples are a function of its number and the tick alone, so that a check knows what they must be.
@@ -98,7 +99,9 @@ static double cpu_s(void) {
   return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static int load(unsigned n, uint32_t gpus, unsigned seconds, unsigned sessions, bool fast) {
+static int load(unsigned n, uint32_t gpus, unsigned seconds, unsigned sessions, const char *pace) {
+  const bool fast = pace[0] != 0;
+  const unsigned behind = strcmp(pace, "step") == 0 ? 0 : 4;
   const int64_t period = 500000000;
   int64_t begin = (int64_t)ni_now_ns(CLOCK_REALTIME) / period * period, tick = begin;
   struct ni_session out;
@@ -120,8 +123,13 @@ static int load(unsigned n, uint32_t gpus, unsigned seconds, unsigned sessions, 
       made_s += cpu_s() - at;
       ni_grid_put(grid, client[i], s, tick, late, NULL);
     }
-    while (ni_grid_next(grid, tick, &f)) ni_store_frame(store, &f);
-    while (fast && ni_store_safe(store, degraded) < tick - 4 * period) usleep(1000);
+    int64_t newest = begin;
+    while (ni_grid_next(grid, tick, &f)) {
+      newest = f.tick_ns;
+      ni_store_frame(store, &f);
+    }
+    int64_t wanted = behind ? tick - behind * period : newest;
+    while (fast && ni_store_safe(store, degraded) < wanted) usleep(1000);
   }
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
@@ -150,7 +158,8 @@ int main(int argc, char **argv) {
   struct ni_store_options o = {.period_ns = kill ? 100000000 : 500000000, .bandwidth = true};
   if (chdir(argv[2]) || ni_store_open(&store, &o, why, sizeof why)) return fprintf(stderr, "%s\n", why), 1;
   unsigned n = (unsigned)atoi(argv[3]);
-  int rc = kill ? kill_me(n < 64 ? n : 64, o.period_ns) : load(n, (uint32_t)atoi(argv[4]), (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]), argc > 7);
+  int rc = kill ? kill_me(n < 64 ? n : 64, o.period_ns) :
+                  load(n, (uint32_t)atoi(argv[4]), (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]), argc > 7 ? argv[7] : "");
   ni_store_close(store);
   ni_grid_free(grid);
   return rc;

@@ -216,4 +216,5 @@ def main():
     print(f"{results['ok']} passed, {results['FAIL']} failed, {results['skip']} skipped")
     return 1 if results["FAIL"] else 0
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -81,8 +81,10 @@ static void nearest_of(const struct gpus *g, const char *at, int numa, struct ni
 int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out) {
   struct gpus *g = calloc(1, sizeof *g);
   if (!g) return -ENOMEM;
-  for (const struct ni_entity *e = s->entity; e < s->entity + s->n_entities; e++)
+  for (size_t i = 0; i < s->n_entities; i++) {
+    const struct ni_entity *e = &s->entity[i];
     if (e->source == NI_METRIC_GPU) add_gpu(g, e->pci, e->name, e->numa);
+  }
   if (!g->n) of_pci(g);
   for (size_t i = 0; i < s->n_entities; i++) {
     const struct ni_entity *e = &s->entity[i];

@@ -170,7 +170,7 @@ static void wire_kept(struct ni_wire *w, struct ni_granules *g) {
     k.granule = granule + on;
     w->bad |= k.granule < granule || k.granule >= g->n;
     if (len) {
-      const uint8_t *text = ni_wire_bytes(w, g->kept_text + k.at, len);
+      const uint8_t *text = ni_wire_bytes(w, g->kept_text ? g->kept_text + k.at : NULL, len);
       w->bad |= w->load && (!text || ni_kept_text(g, k.granule, (const char *)text, len) < 0);
       continue;
     }

@@ -26,6 +26,8 @@
 #include "test/unit/exporter/recover_part.h"
 #include "test/unit/exporter/synthetic_box.h"
 
+#include "fuzz_dir.h"
+
 #define T0 UINT64_C(1790000000000000000)
 #define S UINT64_C(1000000000)
 
@@ -126,8 +128,7 @@ static void judge_it(char *path) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!*dir) {
-    snprintf(dir, sizeof dir, "%s/fuzz_box.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    need(mkdtemp(dir) != NULL);
+    snprintf(dir, sizeof dir, "%s", fuzz_dir("box"));
     snprintf(path, sizeof path, "%s/x.box", dir);
     snprintf(copy, sizeof copy, "%s/y.box", dir);
     need(atexit(clean) == 0);

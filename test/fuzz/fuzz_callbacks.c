@@ -33,6 +33,8 @@
 #include "plugin/callbacks/event_masks.h"
 #include "plugin/life/lifecycle.h"
 
+#include "fuzz_dir.h"
+
 static void need(int truth) {
   if (!truth) abort();
 }
@@ -69,8 +71,8 @@ static void clean(void) {
 }
 
 static void set_up(void) {
-  snprintf(logs, sizeof logs, "%s/fuzz_callbacks.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-  need(mkdtemp(logs) != NULL && atexit(clean) == 0);
+  snprintf(logs, sizeof logs, "%s", fuzz_dir("callbacks"));
+  need(atexit(clean) == 0);
   setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
   setenv("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", 1);
   setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);

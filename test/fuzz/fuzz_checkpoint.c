@@ -12,6 +12,8 @@
 #include "exporter/output/metrics/text.h"
 #include "test/unit/live/live_made.h"
 
+#include "fuzz_dir.h"
+
 static void need(int truth) {
   if (!truth) abort();
 }
@@ -21,14 +23,13 @@ static char good[1 << 16];
 static size_t n_good;
 
 static void fill(void) {
-  char path[] = "/dev/shm/fuzz_checkpoint.XXXXXX";
   struct ni_live l = {0};
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 3);
   struct ni_live_account a = {.who = c.who, .hash = 5, .started = 10, .written = 9};
   struct ni_live_nvidia v = {.who = c.who, .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
   struct ni_live_batch b = logs(1, 0, 500, "77");
   b.counts = &c, b.n_counts = 1, b.accounts = &a, b.n_accounts = 1, b.nvidia = &v, b.n_nvidia = 1;
-  need(mkdtemp(path) && (dir = open(path, O_RDONLY | O_DIRECTORY)) >= 0);
+  need((dir = open(fuzz_dir("checkpoint"), O_RDONLY | O_DIRECTORY)) >= 0);
   need(ni_live_apply(&l, &b, T(0), S) == 0 && ni_live_save(&l, dir, "s", S) == 0);
   ni_live_free(&l);
   int fd = openat(dir, "s", O_RDONLY);

@@ -22,6 +22,8 @@
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/sums/approx/log_sums.h"
 
+#include "fuzz_dir.h"
+
 static void need(int truth) {
   if (!truth) abort();
 }
@@ -91,12 +93,15 @@ static void add_up(char *path) {
 }
 
 static void fill(void) {
-  char path[] = "/dev/shm/fuzz_index.XXXXXX.log";
+  const char *folder = fuzz_dir("index");
+  char path[300], shelf_path[300];
+  snprintf(path, sizeof path, "%s/x.log", folder);
+  snprintf(shelf_path, sizeof shelf_path, "%s/a.log", folder);
   struct ni_scan *scan;
   struct ni_scan_end end;
   struct ni_ledger c = {0};
   struct ni_granules *joined = NULL, *g = ni_granules_new(0);
-  need(mkstemps(path, 4) >= 0 && ni_scan_new(&scan) == 0 && g);
+  need(ni_scan_new(&scan) == 0 && g);
   write_log(path);
   ni_ledger_begin(&c, &file, true);
   const struct ni_scan_to to = {.arg = &c, .take = ni_ledger_take, .fault = ni_ledger_fault, .granules = g};
@@ -112,12 +117,13 @@ static void fill(void) {
   struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
                              .account = {account.bytes, account.n, ni_crc32(0, account.bytes, account.n)}};
   unlink(path);
-  need(ni_shelf_write(&e, 1, "/dev/shm", name, why, sizeof why) == 0);
-  int fd = open("/dev/shm/a.log", O_RDONLY);
+  need(ni_shelf_write(&e, 1, folder, name, why, sizeof why) == 0);
+  int fd = open(shelf_path, O_RDONLY);
   need((shelf = malloc(1 << 20)) != NULL);
   n_shelf = (size_t)read(fd, shelf, 1 << 20);
   close(fd);
-  unlink("/dev/shm/a.log");
+  unlink(shelf_path);
+  rmdir(folder);
   ni_granules_free(joined);
   ni_ledger_free(&c);
   ni_scan_free(scan);

@@ -13,6 +13,8 @@
 #include "exporter/session/recover.h"
 #include "exporter/session/store.h"
 
+#include "fuzz_dir.h"
+
 #define ID "11111111-1111-4111-8111-111111111111"
 #define FRAME(id, tick, util)                                                                                                            \
   "{\"session_id\":\"" ID "\",\"session_name\":\"a\",\"tick_ns\":" tick ",\"frame_id\":" id ",\"time\":\"x\",\"gpu_id\":[\"n0:0:H\",\"n1:0:H\"]," \
@@ -47,9 +49,9 @@ static void need_nested(const char *p, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static char dir[] = "/dev/shm/fuzz_sessions.XXXXXX", path[128], why[256];
+  static char path[128], why[256];
   static int made;
-  if (!made) need(mkdtemp(dir) && !chdir(dir) && (made = 1));
+  if (!made) need(!chdir(fuzz_dir("sessions")) && (made = 1));
   need(!system("rm -rf s *.json .tmp-*") || made);
   (void)!system("mkdir -p s/" ID);
   for (int i = 0; i < 3; i++) {

@@ -10,6 +10,8 @@
 
 #include "exporter/agent/spool.h"
 
+#include "fuzz_dir.h"
+
 static void need(int truth) {
   if (!truth) abort();
 }
@@ -48,11 +50,10 @@ static void forge(uint64_t seq, size_t words, off_t at) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static char path[] = "/dev/shm/fuzz_spool.XXXXXX";
   struct ni_spool *s;
   uint64_t first, next, lost, again[2];
   int ours = 1, fd;
-  if (!dir) need(mkdtemp(path) && (dir = open(path, O_RDONLY | O_DIRECTORY)) > 0);
+  if (!dir) need((dir = open(fuzz_dir("spool"), O_RDONLY | O_DIRECTORY)) > 0);
   (void)unlinkat(dir, "head.spool", 0);
   need(ni_spool_open(&s, dir) == 0);
   for (; size >= 3; data += 3, size -= 3) {

@@ -14,6 +14,9 @@ BUILD=${FUZZ_BUILD:-build-fuzz}
 CC=${FUZZ_CC:-clang} CXX=${FUZZ_CXX:-clang++}
 
 mkdir -p "$BUILD"
+NI_FUZZ_DIR=$(mktemp -d /dev/shm/ni-fuzz.XXXXXX 2>/dev/null || mktemp -d)
+export NI_FUZZ_DIR
+trap 'rm -rf "$NI_FUZZ_DIR"' EXIT
 printf 'int LLVMFuzzerTestOneInput(const char *d, long n);\nint LLVMFuzzerTestOneInput(const char *d, long n) { (void)d; (void)n; return 0; }\n' >"$BUILD/probe.c"
 if ! "$CC" -fsanitize=fuzzer,address "$BUILD/probe.c" -o "$BUILD/probe" >/dev/null 2>&1; then
   echo "skip  $CC cannot build fuzzers (apt-get install clang libclang-rt-dev)"

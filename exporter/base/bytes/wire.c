@@ -8,7 +8,7 @@
 
 struct ni_wire ni_wire_load(const void *bytes, size_t n) {
   const uint8_t *at = bytes;
-  return (struct ni_wire){.load = true, .at = at, .end = at + n};
+  return (struct ni_wire){.load = true, .at = at, .end = n ? at + n : at}; /* of nothing bytes may be NULL */
 }
 
 void ni_wire_free(struct ni_wire *w) {

@@ -76,7 +76,8 @@ static void judge(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) 
 }
 
 static void add_entities(struct ni_pair *p, const struct ni_set *set, bool after) {
-  for (struct ni_entity *e = set->entity; e < set->entity + set->n_entities; e++) {
+  for (size_t i = 0; i < set->n_entities; i++) {
+    const struct ni_entity *e = &set->entity[i];
     const struct ni_pair_entity *old = ni_pair_entity_of(p, e);
     struct ni_pair_entity *to = &p->entity[old ? (size_t)(old - p->entity) : p->n_entities++];
     if (!old) *to = (struct ni_pair_entity){.of = e};

@@ -44,24 +44,61 @@ stage() { # title command...
   printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds $cpu "$p" "$f" "$k" "$again" >>"$scratch/rows"
 }
 
-# What computes all the time gets what the tests of the other stages leave of the cores: half of those mostly wait. It begins
-# with the builds that they need.
-beside() {
+# Three things at once, because half of the tests mostly wait: the tests of the plain build, those under sanitizers, and what computes
+# all the time, which gets what the others leave of the cores.
+under_sanitizers() {
+  stage "build, asan" make -s -j"$jobs" asan
+  : >"$scratch/asan"
+  stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
+  stage "build, tsan" make -s -j"$jobs" tsan
+  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
+}
+computing() {
   renice -n 10 $BASHPID >/dev/null
-  for variant in asan tsan; do
-    stage "build, $variant" make -s -j"$jobs" $variant
-    : >"$scratch/$variant"
-  done
   stage "lint, rooms" scripts/lint.sh fast
   stage "gate: instructions, not seconds" make -s -j"$jobs" gate
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
   # One in three, another one with each commit; check-long.sh runs them all.
   stage "mutations: a broken rule must fail the suite" env NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-3}" make -s check-mutation
-  stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz
+  while [ ! -e "$scratch/asan" ] && kill -0 "$sanitizers" 2>/dev/null; do sleep 1; done
+  stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz # of the objects of `make asan`
 }
-built() { # variant: waits until its build has ended, well or not
-  while [ ! -e "$scratch/$1" ] && kill -0 "$beside" 2>/dev/null; do sleep 1; done
+
+# What this run began has its number in its environment, also where its parent is long gone.
+export NI_CHECK_RUN=$$
+begun_by() { # pattern of a number: processes, a line each
+  grep -lzsxE "NI_CHECK_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+    echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | cut -c1-150)"
+  done
+}
+shared() { find /dev/shm /tmp -maxdepth 1 \( -name 'ni-*' -o -name 'nccl-*' -o -name 'fuzz_*' \) 2>/dev/null | sort; }
+shared >"$scratch/there"
+# Processes and files that tests have left: told, and removed where nobody else runs tests on this machine.
+left_behind() {
+  local n=0 others
+  for _ in 1 2 3 4 5 6 7 8 9 10; do # what was just told to end may take a moment
+    [ -n "$(begun_by $$)" ] || break
+    sleep 0.5
+  done
+  while read -r pid words; do
+    [ -n "$pid" ] || continue
+    echo "FAIL  runs on: $pid $words"
+    kill -9 "$pid" 2>/dev/null
+    n=$((n + 1))
+  done < <(begun_by $$)
+  others=$(begun_by '[0-9]+' | wc -l)
+  while read -r path; do
+    if [ "$others" -gt 0 ]; then
+      echo "      lies there, perhaps of another run: $path"
+      continue
+    fi
+    echo "FAIL  lies there: $path"
+    rm -rf "$path"
+    n=$((n + 1))
+  done < <(shared | comm -13 "$scratch/there" -)
+  echo "$((n == 0)) passed, $n failed"
+  [ $n = 0 ]
 }
 
 if [ "${1:-}" = fast ]; then
@@ -69,17 +106,16 @@ if [ "${1:-}" = fast ]; then
   stage "lint, rooms" scripts/lint.sh fast
 else
   stage "build" make -s -j"$jobs" tests
-  beside >"$scratch/beside" 2>&1 &
-  beside=$!
-  echo "beside the tests: builds with sanitizers, lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
+  export NI_LANES=${NI_LANES:-$((jobs > 1 ? 3 : 1))}
+  under_sanitizers >"$scratch/sanitizers" 2>&1 &
+  sanitizers=$!
+  computing >"$scratch/computing" 2>&1 &
+  echo "beside the tests: those under sanitizers; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
   stage "tests" make -s check-plain
-  built asan
-  stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
-  built tsan
-  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
   wait
-  cat "$scratch/beside"
+  cat "$scratch/sanitizers" "$scratch/computing"
 fi
+stage "nothing is left behind" left_behind
 awk -F '|' -v took=$SECONDS '
   BEGIN {printf "\n%-46s %6s %6s %7s %7s %7s  %s\n", "stage", "seconds", "CPU", "passed", "failed", "skipped", "second tries"}
   {printf "%-46s %6d %6d %7d %7d %7d  %s\n", $1, $2, $3, $4, $5, $6, $7; cpu += $3; p += $4; f += $5; k += $6; again += split($7, names, " ")}

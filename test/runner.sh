@@ -21,7 +21,7 @@ rm -rf "$logs" && mkdir -p "$logs"
 passed=0 failed=0 skipped=0
 
 run() { # first|last file: the last try counts
-  local try=$1 test=$2 name started=$SECONDS rc again= cpu TIMEFORMAT='%U %S'
+  local try=$1 test=$2 name started=$SECONDS rc again='' cpu TIMEFORMAT='%U %S'
   name=$(basename "$test" .sh)
   { time timeout --kill-after=10 "$limit" "$test" >"$logs/$name.log" 2>&1 </dev/null; } 2>"$logs/$name.cpu"
   rc=$?

@@ -13,13 +13,17 @@ LOOPS ?= 20
 check-loop: tests
 	$(Q)for i in $$(seq $(LOOPS)); do BUILD=$(BUILD) test/runner.sh sim || exit 1; done
 
-# check.sh runs each test where it sees most, so that it stays within its time; check-long.sh runs all on the plain build.
+# check.sh runs each test where it sees most, so that it stays within its time; check-long.sh runs all on the plain build, and those of
+# ASAN_MEANING under AddressSanitizer as well.
 # ASAN_SKIP: programs that are not ours (browser, foreign readers), the verifier's own test, and loads that other cases repeat.
+# ASAN_MEANING: what figures and sentences say, by hundreds of runs of code that other cases take through the sanitizer.
 # PLAIN_ONLY: those; the cases that ask for the variant, because they say or measure less under a sanitizer; and a few that
 # see the code as it is shipped: all unit tests, the format, the simulator's matrix.
-ASAN_SKIP ?= mpi_same|mpi_owners|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|slurm_|pods_agent|helm_chart
+ASAN_SKIP ?= mpi_same|mpi_owners|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|slurm_|pods_agent|helm_chart|plugin_silent
+ASAN_MEANING ?= trace_index|index_hang|counters_verdicts|counters_cassini|counters_states|counters_beside|summary_findings|summary_incidents|summary_undecided|summary_series|verdicts_rules|verdicts_jobs|diff_runs|hang_planted|merge_borders|trace_pairs|cli_help|terminal
+asan_skip := $(subst $() ,|,$(strip $(ASAN_SKIP) $(ASAN_MEANING)))
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
-PLAIN_ONLY ?= $(ASAN_SKIP)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
+PLAIN_ONLY ?= $(asan_skip)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
 TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries test_gpu
 TSAN_ONLY ?= ^($(subst $() ,|,$(TSAN_UNITS))|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
 # clang's, where it is there: the same objects go into the fuzzers, which want its counters of edges. Without it gcc's.
@@ -44,7 +48,7 @@ tsan:
 check-plain: tests
 	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' test/runner.sh
 check-asan: asan
-	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(ASAN_SKIP)' test/runner.sh
+	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' test/runner.sh
 check-tsan: tsan
 	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' NI_SKIP=sim_verify test/runner.sh
 

@@ -55,8 +55,10 @@ struct ni_ranked *ni_rank(const struct ni_pair *p, const struct ni_counter_findi
     out[i].unusual = ni_counter_unusual(r->name, ni_pair_rate(r), out[i].usual);
   }
   free(room);
-  for (const struct ni_counter_finding *x = f->finding; x < f->finding + f->n; x++)
+  for (size_t i = 0; i < f->n; i++) {
+    const struct ni_counter_finding *x = &f->finding[i];
     if (x->row && x->level > NI_LEVEL_INFO) out[x->row - p->row].unusual += PROOF * x->level;
+  }
   for (size_t k = 0; k < p->n_entities; k++) qsort_r(out + p->entity[k].first, p->entity[k].n, sizeof *out, by_rank, (void *)p);
   return out;
 }

@@ -230,7 +230,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   p->sign_ns = ni_box_seen_ns(b) & INT64_MAX;
   ni_safe_text(h->hostname, p->host, sizeof p->host);
   ni_safe_text(h->exe, p->exe, sizeof p->exe);
-  at->dead = p->life == NI_LIFE_DEAD;
+  at->dead = ni_life_gone(p->life);
   if (at->pidfd < 0 && p->life == NI_LIFE_ALIVE && h->pid_namespace == x->pid_namespace) {
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = at->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)h->pid, 0)};
     if (at->pidfd >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, at->pidfd, &ev);

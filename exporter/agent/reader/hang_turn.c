@@ -267,7 +267,7 @@ static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const ch
     }
     struct job *j = &h->job[k];
     j->seen = true;
-    for (const struct ni_live_open *o = b->open; p->life != NI_LIFE_DEAD && o < b->open + b->n_open; o++)
+    for (const struct ni_live_open *o = b->open; !ni_life_gone(p->life) && o < b->open + b->n_open; o++)
       if (o->pid == p->pid && o->stuck && o->since_ns - 1 < j->since_ns - 1) j->since_ns = o->since_ns; /* 0 is the largest */
   }
 }

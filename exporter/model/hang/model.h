@@ -79,6 +79,11 @@ struct ni_hang_process {
   bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
+  /* What the process had met before: the longest operation, from start to end, and the longest time without the start of one. 0:
+   * not known. By the box's dump thread; of a process without a box by the records of its log. */
+  uint64_t longest_operation_ns, longest_gap_ns;
+  uint64_t unwritten;      /* of one that ended by exit or return: operations that had finished and are not in its log */
+  int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };

@@ -39,6 +39,7 @@ static void account_for_stuck(struct ni_dump *d, struct ni_comm_writer *s) {
 /* The longest time without a start, for the box. A process that was stopped has not waited. */
 static void watch_gaps(struct ni_dump *d) {
   uint64_t starts = d->drain.gone_started, dropped = 0, now = d->w.now_ns;
+  if (d->drain.n_comms > 256 && d->drain.ticks % 10) return; /* as look_at_comms */
   for (const struct ni_comm_writer *s = d->w.comms; s; s = s->next) ni_accounts_add(s, &starts, &dropped);
   if (d->start_seen_ns < d->drain.awake_ns) d->start_seen_ns = d->drain.awake_ns;
   if (starts != d->starts_seen) {
@@ -52,7 +53,6 @@ static void watch_gaps(struct ni_dump *d) {
 static void look_at_comms(struct ni_dump *d) {
   /* Thousands of communicators: ten ticks are soon enough, unless somebody asks for the roll-ups so far. */
   if (d->drain.n_comms > 256 && d->drain.ticks % 10 && !d->w.flush) return;
-  watch_gaps(d);
   for (struct ni_comm_writer *s = d->w.comms; s; s = s->next) {
     if (s->stage != NI_STAGE_LIVE) continue;
     if (!ni_lines_identify(&d->w, s, 0)) continue; /* nothing has happened on it yet */
@@ -207,6 +207,7 @@ int ni_tick(struct ni_dump *d, int ask, enum ni_end end) {
     if (d->drain.ticks % 16 == 0) ni_settle_release(&d->drain);
     return 1;
   }
+  watch_gaps(d);
   if (ni_gz_finished(d->w.gz)) (void)ni_session_flush(d);
   int done = ni_gz_finished(d->w.gz) || pass(d, ask, end);
   if (ask || d->drain.ticks % 16 == 0) ni_settle_release(&d->drain);

@@ -98,6 +98,31 @@ recovered
 hang DEAD 4 "$TMP/part"
 ok
 
+# The longest operation so far and the longest time without one, which a reader of the box measures a wait by.
+cat >"$TMP/long.scn" <<'S'
+var how=none
+set ranks=1
+comm world size=2
+coll world func=AllReduce bytes=64k repeat=20
+sync world
+sleep ms=2500
+coll world func=AllReduce bytes=64k late=0:900
+sync world
+coll world func=AllReduce bytes=64k repeat=20
+sync world
+sleep ms=300
+exit how=sigkill
+S
+ended "the longest operation and pause" "$TMP/logs" "$TMP/long.scn" none
+python3 - "$BOXES" <<'P' || fail "they are others"
+import glob, struct, sys
+(path,) = glob.glob(sys.argv[1] + "/*.box")
+operation, gap = (n / 1e9 for n in struct.unpack_from("<2Q", open(path, "rb").read(4096), 2184))
+print("%.2f s and %.2f s" % (operation, gap))
+assert 0.85 < operation < 2 and 2.3 < gap < 4, (operation, gap)
+P
+ok
+
 # The log's own last line.
 ended "the log of an orderly end" "$TMP/logs" "$TMP/ends.scn" none
 [ -z "$(ls "$BOXES")" ] || fail "a box is left"

@@ -25,7 +25,7 @@ cat "$TMP/ends.scn" - >"$TMP/leaves.scn" <<<'exit how=$how'
 # ended NAME DIR SCENARIO HOW: runs it with its log in DIR, with a box folder that is empty before
 ended() {
   CASE=$1
-  rm -rf "$BOXES"/* "$TMP/logs" "$TMP/part"
+  rm -rf "${BOXES:?}"/* "$TMP/logs" "$TMP/part"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$2 NCCL_INSPECTOR_BLACKBOX=$BOXES timeout 60 "$SIM" --quiet --plugin "$PLUGIN" \
     --scenario "$3" --set how="$4" >"$TMP/out" 2>&1 || true
 }
@@ -158,6 +158,22 @@ assert box["lost"] > 1000 and box["in_flight"] == 0, box
 assert check["operations"] + box["lost"] == 120000, check["operations"]
 assert problems.get("dropped") == box["lost"] and "in_flight" not in problems and "sum" not in problems and "stated" not in problems, problems
 P
+  ok
+  umount "$TMP/small"
+  mount -t tmpfs -o size=64k ni-test "$TMP/small"
+  sed 's/repeat=200/repeat=20000/' "$TMP/ends.scn" >"$TMP/full.scn"
+  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=20000 ended "an orderly end on a disk that filled up" "$TMP/small" "$TMP/full.scn" none
+  is process ended
+  is end exited
+  hang ENDED 0 "$TMP/small"
+  written=$(zcat -q "$TMP/small"/*.gz 2>/dev/null | grep -c '"coll_perf"' || true)
+  unwritten=$("$INSPECTOR" boxes --json --box-dir "$BOXES" | jq '[.boxes[].unwritten] | add')
+  { [ "$written" -gt 0 ] && [ $((written + unwritten)) = 40000 ]; } || fail "$written records written, $unwritten unwritten"
+  recovered
+  grep -q 'operations: No space left on device' "$TMP/lines" || fail "the reason is not told: $(grep '"note"' "$TMP/lines")"
+  hang ENDED 0 "$TMP/small" "$TMP/part"
+  "$INSPECTOR" check "$TMP/small" "$TMP/part" >"$TMP/said" 2>&1 || true
+  grep -q 'AllReduce 40000' "$TMP/said" || fail "check: $(tail -n 3 "$TMP/said")"
   ok
 else
   echo "no tmpfs can be mounted here: left out"

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Scores `nccl-inspector hang` on made-up endings, healthy and quiet jobs (docs/hang.md, docs/testing.md).
+
+  score.py --exporter build/nccl-inspector                     all kinds, development seeds 0 to 4 and seeds kept back
+  score.py --short                                             some 100 cases; fails below the stated scores
+  score.py --only PART --seeds 0 --verbose --keep DIR          some kinds, every wrong answer, and the inputs kept
+  score.py --write docs/hang.md                                puts the tables between <!-- hangs --> markers
+"""
+import argparse
+import collections
+import os
+import random
+import sys
+import tempfile
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import answer
+import case as cases
+import jobs
+import kinds
+import scene
+from kept import kinds as kept
+
+ROOT = os.path.dirname(os.path.dirname(HERE))
+Row = collections.namedtuple("Row", "part name group source when seed case answer score")
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--exporter", default=os.path.join(ROOT, "build", "nccl-inspector"))
+    p.add_argument("--only", default="", help="kinds whose name holds this")
+    p.add_argument("--part", choices=["open", "kept", "both"], default="both", help="kinds of kinds.py, those of kept/, both")
+    p.add_argument("--source", default="", help="one source alone")
+    p.add_argument("--when", default="", help="one time of looking alone")
+    p.add_argument("--seeds", default="0-4", help="first-last, of development")
+    p.add_argument("--held", default="1000-1004", help="first-last, of the seeds kept back; empty: none")
+    p.add_argument("--quiet-jobs", type=int, default=0, help="so many more jobs without a hang, of seeds kept back")
+    p.add_argument("--short", action="store_true")
+    p.add_argument("--write", help="a document whose tables between <!-- hangs --> markers are replaced")
+    p.add_argument("--verbose", action="store_true", help="every wrong answer")
+    p.add_argument("--keep", help="a folder in which the inputs of wrong answers stay")
+    return p.parse_args()
+
+
+def span(text):
+    if not text:
+        return []
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def forms(part, o):
+    table = {"open": kinds.KINDS, "kept": kept.KINDS}[part]
+    for name, (make, sources, whens, group) in table.items():
+        if o.only not in name:
+            continue
+        for source in sources:
+            for when in whens:
+                if source == cases.DUMPS and when not in ("late", "now"):
+                    continue
+                if o.source in ("", source) and o.when in ("", when):
+                    yield name, make, source, when, group
+
+
+def play(o, stand_ins, part, form, seed):
+    name, make, source, when, group = form
+    rnd = random.Random("%s/%s/%s/%d" % (name, source, when, seed))
+    c = make(cases.Maker(rnd, source, when))
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    folder = tempfile.mkdtemp(prefix="hangs-", dir=memory)
+    try:
+        paths, boxes, now = scene.lay_out(c, folder, stand_ins)
+        a = answer.ask(o.exporter, paths, boxes, now, folder)
+        s = answer.score(c, a)
+        row = Row(part, name, group, source, when, seed, c, a, s)
+        if o.verbose and wrong(row):
+            tell(row)
+        if o.keep and wrong(row):
+            to = os.path.join(o.keep, "%s-%s-%s-%d" % (name.replace(" ", "_").replace(".", ""), source.replace(" ", "_"), when, seed))
+            os.makedirs(o.keep, exist_ok=True)
+            scene.sweep(to)
+            os.system("cp -r %s '%s'" % (folder, to.replace("'", "")))
+        return row
+    finally:
+        scene.sweep(folder)
+
+
+def wrong(row):
+    return any(v is False for v in row.score.values())
+
+
+def tell(row):
+    bad = ", ".join(k for k, v in row.score.items() if v is False)
+    print("%s | %s | %s | seed %d: %s wrong" % (row.name, row.source, row.when, row.seed, bad))
+    print("    right: %s; %s" % (" or ".join(sorted(row.case.answers)), "; ".join(map(repr, row.case.causes)) or "no cause asked"))
+    print("    said:  %s" % row.answer.sentence[:300])
+    print("    cause: %s %s of %s, ranks %s; exit code %d%s" % (
+        row.answer.func, row.answer.sn, row.answer.comm, sorted(row.answer.ranks, key=str), row.answer.code,
+        "; " + row.answer.errors.strip()[:200] if row.answer.errors.strip() else ""))
+
+
+def share(rows, what):
+    asked = [r for r in rows if r.score[what] is not None]
+    return (sum(1 for r in asked if r.score[what]), len(asked))
+
+
+def cell(pair):
+    return "-" if not pair[1] else "%d of %d" % pair
+
+
+COLUMNS = (("verdict", "verdict"), ("operation", "operation first"), ("ranks", "ranks"), ("agree", "one answer"))
+
+
+def table(rows):
+    """Rows of text: kind, n, and the columns."""
+    by = collections.OrderedDict()
+    for r in rows:
+        by.setdefault(r.name, []).append(r)
+    out = [(name, str(len(rs)), *(cell(share(rs, k)) for k, _ in COLUMNS)) for name, rs in by.items()]
+    out.append(("all", str(len(rows)), *(cell(share(rows, k)) for k, _ in COLUMNS)))
+    return out
+
+
+def terminal(title, rows):
+    lines = [("kind", "n", *(t for _, t in COLUMNS))] + table(rows)
+    widths = [max(len(x[i]) for x in lines) for i in range(len(lines[0]))]
+    print("\n%s" % title)
+    for x in lines:
+        print("  ".join(v.ljust(w) if i == 0 else v.rjust(w) for i, (v, w) in enumerate(zip(x, widths))))
+
+
+def false_alarms(rows):
+    quiet = [r for r in rows if r.group == "quiet"]
+    return [r for r in quiet if r.answer.answer in ("hang", "dead")], quiet
+
+
+def main():
+    o = options()
+    stand_ins = scene.Stand_ins()
+    rows = []
+    try:
+        parts = ["open", "kept"] if o.part == "both" else [o.part]
+        todo = []
+        for part in parts:
+            for form in forms(part, o):
+                for seed in list(span(o.seeds)) + list(span(o.held)):
+                    todo.append((part, form, seed))
+        if o.short:
+            todo = short(todo)
+        for part, form, seed in todo:
+            rows.append(play(o, stand_ins, part, form, seed))
+        i = 0
+        quiet_forms = [(p, f) for p in parts for f in forms(p, o) if f[4] == "quiet"]
+        while i < o.quiet_jobs and quiet_forms:
+            part, form = quiet_forms[i % len(quiet_forms)]
+            rows.append(play(o, stand_ins, part, form, 2000 + i))
+            i += 1
+    finally:
+        stand_ins.end()
+    sys.exit(report(o, rows))
+
+
+def short(todo):
+    """Of each kind a few forms: what fits into some seconds. The choice is always the same."""
+    by = collections.OrderedDict()
+    for t in todo:
+        by.setdefault((t[0], t[1][0]), []).append(t)
+    out = []
+    for (part, name), ts in by.items():
+        rnd = random.Random(zlib.crc32(name.encode()))
+        out += rnd.sample(ts, min(2, len(ts)))
+    return out
+
+
+def report(o, rows):
+    sets = [("%s kinds, seeds %s" % (p, s), [r for r in rows if r.part == p and (r.seed >= 1000) == held])
+            for p in ("open", "kept") for s, held in (("of development", False), ("kept back", True))]
+    for title, rs in sets:
+        if rs:
+            terminal(title, rs)
+    alarms, quiet = false_alarms(rows)
+    print("\n%d jobs without a hang: %d called HANG or DEAD" % (len(quiet), len(alarms)))
+    took = sorted(r.answer.seconds for r in rows)
+    print("seconds an answer took: median %.3f, longest %.3f" % (took[len(took) // 2], took[-1]))
+    return 0
+
+
+if __name__ == "__main__":
+    main()

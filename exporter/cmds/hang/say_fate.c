@@ -106,7 +106,7 @@ void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   ni_say(f, "%zu %s", t->ranks, t->more_ranks ? "or more ranks" : ni_plural(t->ranks, "rank", "ranks"));
   if (t->processes != t->ranks) ni_say(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
   ni_say(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
-  if (t->unseen && !v->cannot_tell) {
+  if (t->unseen && v->answer != NI_HANG_CANNOT_TELL) {
     fputs("; ", f);
     say_unseen(f, t);
   }

@@ -83,12 +83,12 @@ def score(case, a):
         fit = [c for c in case.causes if same_operation(case, a, c)]
         operation = bool(fit) or (case.faint and a.answer == "cannot_tell")
         if case.any_of_ranks:
-            ranks = any(a.ranks and a.ranks <= c.ranks for c in fit or case.causes)
+            ranks = any((a.ranks or not c.ranks) and a.ranks <= c.ranks for c in fit or case.causes)
         elif case.must_name is not None and case.must_name in a.ranks:
             ranks = True
         elif case.faint:
-            ranks = any(a.ranks <= c.ranks for c in fit or case.causes)
+            ranks = any(a.ranks <= c.ranks | case.blamed for c in fit or case.causes)
         else:
-            ranks = any(a.ranks == c.ranks for c in fit or case.causes)
+            ranks = any(c.ranks == a.ranks or c.ranks <= a.ranks <= case.blamed for c in fit or case.causes)
     words = all(w in a.sentence for w in case.words)
     return {"verdict": verdict and words, "operation": operation, "ranks": ranks, "agree": a.agrees()}

@@ -261,6 +261,8 @@ def disagreement(m, c, r, comm_name):
     comm = ops[0].comm
     calls = {(o.func, o.sn) for o in ops}
     c.causes = [Cause(comm.name, calls, {r})]
+    if meet.key[0] == "p2p":
+        c.causes.append(Cause(comm.name, calls, ()))  # the sizes of both sides are told, and nobody is missing
     if len(comm.members) == 2 or meet.key[0] == "p2p":
         both = {o.rank for o in ops}
         c.causes += [Cause(comm.name, calls, both), Cause(comm.name, calls, both - {r})]
@@ -268,8 +270,7 @@ def disagreement(m, c, r, comm_name):
     c.begun()
     c.look_at_wait()
     if m.when == "before":
-        c.answers = {"not_yet"} if m.source != LOGS else c.answers
-        c.now = min(c.now, c.waits_from + 9 * S)
+        c.now = max(o.start for o in ops if o.start is not None) + m.random.randrange(6 * S, 9 * S)
     if len(ops) < len(comm.members) and meet.key[0] == "coll":
         c.causes += [Cause(comm.name, calls, {r} | (set(comm.members) - set(meet.ops)))]
     return c
@@ -385,6 +386,9 @@ def destroyed(m):
     c.causes = [Cause(name, {(o.func, o.sn) for o in peers[0].meet.ops.values()}, {r})]
     c.begun()
     c.look_at_wait()
+    if m.source == BOXES:  # a box does not hold communicators that are over
+        c.faint = True
+        c.answers |= {"cannot_tell", "not_yet"} if m.when == "before" else {"cannot_tell"}
     return c
 
 
@@ -394,7 +398,7 @@ def shrink(m):
     r, i = job.pick("world")
     job.programs[r][i:] = [("end", "sigkill")]
     keep_old = m.random.random() < 0.5
-    new = job.sim.comm("shrunk", [n for n in range(job.n) if n != r])
+    job.sim.comm("shrunk", [n for n in range(job.n) if n != r])
     still = job.run_until_still()
     for n in job.sim.ranks:
         if n.number != r:
@@ -412,8 +416,7 @@ def shrink(m):
     job.sim.run(still + 200 * S)
     c = Case(m, job)
     c.well(still + m.random.randrange(30 * S, 190 * S))
-    c.answers.add("not_yet")
-    c.note = new.name
+    c.answers |= {"not_yet", "cannot_tell"} if m.source == BOXES else {"not_yet"}
     return c
 
 

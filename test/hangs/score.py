@@ -8,6 +8,7 @@
 """
 import argparse
 import collections
+import multiprocessing
 import os
 import random
 import sys
@@ -24,6 +25,7 @@ import scene
 from kept import kinds as kept
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
+Truth = collections.namedtuple("Truth", "answers causes")
 Row = collections.namedtuple("Row", "part name group source when seed case answer score")
 
 
@@ -40,6 +42,7 @@ def options():
     p.add_argument("--short", action="store_true")
     p.add_argument("--write", help="a document whose tables between <!-- hangs --> markers are replaced")
     p.add_argument("--least", default="", help="percentages below which it fails: verdict,operation,ranks,agree")
+    p.add_argument("-j", type=int, default=2, help="so many at a time")
     p.add_argument("--verbose", action="store_true", help="every wrong answer")
     p.add_argument("--keep", help="a folder in which the inputs of wrong answers stay")
     return p.parse_args()
@@ -75,9 +78,8 @@ def play(o, stand_ins, part, form, seed):
         paths, boxes, now = scene.lay_out(c, folder, stand_ins)
         a = answer.ask(o.exporter, paths, boxes, now, folder)
         s = answer.score(c, a)
-        row = Row(part, name, group, source, when, seed, c, a, s)
-        if o.verbose and wrong(row):
-            tell(row)
+        a.d = {}
+        row = Row(part, name, group, source, when, seed, Truth(c.answers, c.causes), a, s)
         if o.keep and wrong(row):
             to = os.path.join(o.keep, "%s-%s-%s-%d" % (name.replace(" ", "_").replace(".", ""), source.replace(" ", "_"), when, seed))
             os.makedirs(o.keep, exist_ok=True)
@@ -86,6 +88,18 @@ def play(o, stand_ins, part, form, seed):
         return row
     finally:
         scene.sweep(folder)
+
+
+def play_all(o, stand_ins, todo):
+    """All cases, o.j processes at a time; rows in the order of todo."""
+    global work
+    work = lambda i: play(o, stand_ins, *todo[i])
+    with multiprocessing.get_context("fork").Pool(o.j) as pool:
+        return list(pool.imap(call_work, range(len(todo)), 8))
+
+
+def call_work(i):
+    return work(i)
 
 
 def wrong(row):
@@ -150,14 +164,10 @@ def main():
                     todo.append((part, form, seed))
         if o.short:
             todo = short(todo)
-        for part, form, seed in todo:
-            rows.append(play(o, stand_ins, part, form, seed))
-        i = 0
         quiet_forms = [(p, f) for p in parts for f in forms(p, o) if f[4] == "quiet"]
-        while i < o.quiet_jobs and quiet_forms:
-            part, form = quiet_forms[i % len(quiet_forms)]
-            rows.append(play(o, stand_ins, part, form, 2000 + i))
-            i += 1
+        for i in range(o.quiet_jobs if quiet_forms else 0):
+            todo.append((*quiet_forms[i % len(quiet_forms)], 2000 + i))
+        rows = play_all(o, stand_ins, todo)
     finally:
         stand_ins.end()
     sys.exit(report(o, rows))
@@ -176,6 +186,9 @@ def short(todo):
 
 
 def report(o, rows):
+    for r in rows:
+        if o.verbose and wrong(r):
+            tell(r)
     sets = [("%s kinds, seeds %s" % (p, s), [r for r in rows if r.part == p and (r.seed >= 1000) == held])
             for p in ("open", "kept") for s, held in (("of development", False), ("kept back", True))]
     for title, rs in sets:
@@ -185,7 +198,7 @@ def report(o, rows):
         write_between(o.write, markdown(rows))
     alarms, quiet = false_alarms(rows)
     print("\n%d jobs without a hang: %d called HANG or DEAD" % (len(quiet), len(alarms)))
-    for r in alarms:
+    for r in alarms if not o.verbose else []:
         tell(r)
     took = sorted(r.answer.seconds for r in rows)
     print("seconds an answer took: median %.3f, longest %.3f" % (took[len(took) // 2], took[-1]))

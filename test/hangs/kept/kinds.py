@@ -114,6 +114,8 @@ def wrong_peer(m):
     waits = [o for o in job.sim.inside(comm) if o.func == "Recv" and o.peer == job.sim.comms[comm].place[r]]
     ops = {("Send", sends[0].sn)} | {("Recv", o.sn) for o in waits} | {("Send", o.sn) for o in waits}
     c.causes = [Cause(comm, ops, {r, members[wrong], members[right]})]
+    c.blamed = {r, members[wrong], members[right]}
+    c.causes.append(Cause(comm, ops, ()))
     c.any_of_ranks = True
     c.begun()
     c.look_at_wait()

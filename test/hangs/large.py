@@ -22,6 +22,7 @@ def main():
     p.add_argument("--ranks", type=int, default=1024)
     p.add_argument("--most", type=float, default=0)
     o = p.parse_args()
+    o.exporter = os.path.abspath(o.exporter)
     stand_ins = scene.Stand_ins()
     failed = 0
     try:

@@ -45,7 +45,9 @@ def options():
     p.add_argument("-j", type=int, default=2, help="so many at a time")
     p.add_argument("--verbose", action="store_true", help="every wrong answer")
     p.add_argument("--keep", help="a folder in which the inputs of wrong answers stay")
-    return p.parse_args()
+    o = p.parse_args()
+    o.exporter = os.path.abspath(o.exporter)
+    return o
 
 
 def span(text):

@@ -53,7 +53,8 @@ class Answer:
 
 
 def ask(program, paths, boxes, now, folder, look=()):
-    env = dict(os.environ, NI_NOW_NS=str(now))
+    """now: Unix ns that the answer is given for, None: the time that it is."""
+    env = dict(os.environ) if now is None else dict(os.environ, NI_NOW_NS=str(now))
     begun = time.monotonic()
     p = subprocess.run([program, "hang", *paths, "--box-dir", boxes, "--json", "--no-index", *look], env=env, cwd=folder,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
@@ -61,7 +62,8 @@ def ask(program, paths, boxes, now, folder, look=()):
 
 
 def same_name(comm, asked):
-    return comm == asked or (asked is not None and (comm or "").startswith(asked + " ")) or (comm == "default_pg" and asked == "world")
+    comm = re.sub(r" \(process group .*", "", comm or "")  # as the answer names the groups of dumps
+    return comm == asked or (comm == "default_pg" and asked == "world")
 
 
 def same_operation(case, a, cause):
@@ -79,10 +81,14 @@ def score(case, a):
     operation = ranks = None
     if case.causes:
         fit = [c for c in case.causes if same_operation(case, a, c)]
-        operation = bool(fit)
-        if getattr(case, "any_of_ranks", False):
-            ranks = any(a.ranks and a.ranks <= c.ranks for c in fit or case.causes)
+        operation = bool(fit) or (case.faint and a.answer == "cannot_tell")
+        if case.any_of_ranks:
+            ranks = any((a.ranks or not c.ranks) and a.ranks <= c.ranks for c in fit or case.causes)
+        elif case.must_name is not None and case.must_name in a.ranks:
+            ranks = True
+        elif case.faint:
+            ranks = any(a.ranks <= c.ranks | case.blamed for c in fit or case.causes)
         else:
-            ranks = any(a.ranks == c.ranks for c in fit or case.causes)
+            ranks = any(c.ranks == a.ranks or c.ranks <= a.ranks <= case.blamed for c in fit or case.causes)
     words = all(w in a.sentence for w in case.words)
     return {"verdict": verdict and words, "operation": operation, "ranks": ranks, "agree": a.agrees()}

@@ -28,6 +28,7 @@ class Case:
         self.source, self.when = maker.source, maker.when
         self.answers = set()            # that are right
         self.causes = []                # of which one has to be named first; empty: nothing is asked
+        self.blamed = set()             # all who are to blame for anything: may be named beside those of the first cause
         self.now = 0
         self.stuck_s = maker.random.choice((10, 30, 60, 300))
         self.clocks = {}                # host -> (skew, at, step)
@@ -37,19 +38,32 @@ class Case:
         self.others = []                # (job, when it began by this one's clock, options): in the same folder
         self.skip_dumps, self.dump_how = set(), {}
         self.words = ()                 # that the sentence has to hold
-        self.note = ""
+        self.faint = False              # what is there hardly tells of the culprits: fewer of them may be named, not others
+        self.any_of_ranks = False       # some of a cause's ranks are enough
+        self.must_name = None           # a rank: others may be named beside it
 
     def blame(self, ranks, also=()):
         """Finds by the programs what the ranks owe, and takes it for the truth."""
         sim = self.job.sim
         found = {}
+        self.blamed = set(ranks)
         for n in ranks:
             meet = jobs.owed(sim, sim.ranks[n])
             if meet is not None:
                 found.setdefault(id(meet), (meet, set()))[1].add(n)
         self.causes = [cause_of(m, who) for m, who in found.values()] + list(also)
+        for c, (m, _) in zip(self.causes, found.values()):
+            if m.key[0] == "p2p":
+                c.ops |= self.messages(c)
         self.meets = [m for m, _ in found.values()]
         return self.begun()
+
+    def messages(self, cause):
+        """Sends and receives of a communicator in which others wait for the same ranks: an answer takes them together."""
+        comm = self.job.sim.comms[cause.comm]
+        peers = {comm.place[n] for n in cause.ranks}
+        ops = [o for o in self.job.sim.inside(cause.comm) if o.p2p and o.peer in peers and o.rank not in cause.ranks]
+        return {(o.func, o.sn) for o in ops}
 
     def begun(self):
         """When the first wait for a culprit began."""
@@ -74,11 +88,8 @@ class Case:
         rnd = self.random
         far = self.job.still_since() if self.when != "before" else since
         if self.when == "before":
-            still = min([since] + [self.moved(n) for c in self.causes for n in c.ranks])
-            self.now = max(since + S, still + rnd.randrange(6 * S, 9 * S))
+            self.now = max([since] + [self.moved(n, since) for c in self.causes for n in c.ranks]) + rnd.randrange(6 * S, 9 * S)
             self.answers = {"hang"} if dead else {"not_yet"}
-            if not dead and self.now - still > 9500 * MS:
-                self.answers.add("hang")  # a limit that was learnt may be over
             if dead:
                 self.now = since + rnd.randrange(4 * S, 9 * S)
             if self.source == LOGS and self.stuck_s * S + 2 * S > self.now - since:
@@ -96,13 +107,33 @@ class Case:
         if self.source == DUMPS:
             self.now = max(since, far) + 600 * S + rnd.randrange(30 * S)
             self.answers = {"hang"}
+        self.allow_for_the_unseen()
         if self.when == "killed":
             self.kill_all(self.now)
             self.now += rnd.randrange(20 * S, 600 * S)
 
-    def moved(self, n):
-        """When a rank moved last: called, began or finished something."""
-        return max((max(o.enq, o.start or 0, o.end or 0) for o in self.job.sim.ranks[n].ops), default=0)
+    def unseen(self, n):
+        """Does nothing that is looked at tell of rank n?"""
+        r = self.job.sim.ranks[n]
+        ended = r.died is not None and r.died <= self.now and r.how not in ("sigkill", "_exit", "crash")
+        box = n not in self.no_box and n not in self.broken and (not ended or n in self.full)
+        over = all(c[1] is not None and c[1] <= self.now for c in r.comms.values())
+        box = box and not over
+        return {BOXES: not box, LOGS: n in self.no_log, DUMPS: n in self.skip_dumps}.get(
+            self.source, n in self.no_log and not box)
+
+    def allow_for_the_unseen(self):
+        """Where nothing tells of a culprit it cannot be named, and often nothing can be told."""
+        if any(self.unseen(n) for c in self.causes for n in c.ranks):
+            self.faint = True
+            if self.answers & {"hang", "not_yet"}:
+                self.answers |= {"cannot_tell"}
+            if self.when == "before":
+                self.answers |= {"not_yet"}
+
+    def moved(self, n, until):
+        """When a rank called, began or finished something last, up to then."""
+        return max((t for o in self.job.sim.ranks[n].ops for t in (o.enq, o.start or 0, o.end or 0) if t <= until), default=0)
 
     def torch_ops(self, cause):
         """The operations of a cause as PyTorch numbers them: all collectives of a group, from 1."""

@@ -15,9 +15,7 @@ def group_number(job, name):
 def torch_name(op, backend="nccl"):
     if not op.p2p:
         return "%s:%s" % (backend, NAMES[op.func])
-    me = op.comm.place[op.rank]
-    pair = (me, op.peer) if op.func == "Send" else (op.peer, me)
-    return "%s:%s %d->%d" % (backend, op.func.lower(), *pair)
+    return "%s:%s %d%s%d" % (backend, op.func.lower(), op.comm.place[op.rank], "->" if op.func == "Send" else "<-", op.peer)
 
 
 def entry(job, base, op, now, sns, timing, gave_up, backend):

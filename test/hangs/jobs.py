@@ -109,14 +109,14 @@ class Job:
                 if p[i][0] == "call" and (p[i][1].startswith(of) or p[i][2] == of)]
 
     def pick(self, of, ranks=None):
-        """(rank, index) of a call to plant something at; of: tp, dp, pp, world, Send, Recv, any."""
+        """(rank, index) of a call to plant something at; of: tp, dp, pp, world, Send, Recv, any. Where the job has none such, any."""
         ranks = list(ranks if ranks is not None else range(self.n))
         self.random.shuffle(ranks)
         for r in ranks:
             found = self.calls(r, "" if of == "any" else self.world if of == "world" else of)
             if found:
                 return r, self.random.choice(found)
-        return None
+        return self.pick("any", ranks)
 
     def insert(self, r, i, *items):
         self.programs[r][i:i] = list(items)

@@ -8,6 +8,7 @@
 """
 import argparse
 import collections
+import multiprocessing
 import os
 import random
 import sys
@@ -24,6 +25,7 @@ import scene
 from kept import kinds as kept
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
+Truth = collections.namedtuple("Truth", "answers causes")
 Row = collections.namedtuple("Row", "part name group source when seed case answer score")
 
 
@@ -39,9 +41,13 @@ def options():
     p.add_argument("--quiet-jobs", type=int, default=0, help="so many more jobs without a hang, of seeds kept back")
     p.add_argument("--short", action="store_true")
     p.add_argument("--write", help="a document whose tables between <!-- hangs --> markers are replaced")
+    p.add_argument("--least", default="", help="percentages below which it fails: verdict,operation,ranks,agree")
+    p.add_argument("-j", type=int, default=2, help="so many at a time")
     p.add_argument("--verbose", action="store_true", help="every wrong answer")
     p.add_argument("--keep", help="a folder in which the inputs of wrong answers stay")
-    return p.parse_args()
+    o = p.parse_args()
+    o.exporter = os.path.abspath(o.exporter)
+    return o
 
 
 def span(text):
@@ -74,9 +80,8 @@ def play(o, stand_ins, part, form, seed):
         paths, boxes, now = scene.lay_out(c, folder, stand_ins)
         a = answer.ask(o.exporter, paths, boxes, now, folder)
         s = answer.score(c, a)
-        row = Row(part, name, group, source, when, seed, c, a, s)
-        if o.verbose and wrong(row):
-            tell(row)
+        a.d = {}
+        row = Row(part, name, group, source, when, seed, Truth(c.answers, c.causes), a, s)
         if o.keep and wrong(row):
             to = os.path.join(o.keep, "%s-%s-%s-%d" % (name.replace(" ", "_").replace(".", ""), source.replace(" ", "_"), when, seed))
             os.makedirs(o.keep, exist_ok=True)
@@ -85,6 +90,18 @@ def play(o, stand_ins, part, form, seed):
         return row
     finally:
         scene.sweep(folder)
+
+
+def play_all(o, stand_ins, todo):
+    """All cases, o.j processes at a time; rows in the order of todo."""
+    global work
+    work = lambda i: play(o, stand_ins, *todo[i])
+    with multiprocessing.get_context("fork").Pool(o.j) as pool:
+        return list(pool.imap(call_work, range(len(todo)), 8))
+
+
+def call_work(i):
+    return work(i)
 
 
 def wrong(row):
@@ -149,14 +166,10 @@ def main():
                     todo.append((part, form, seed))
         if o.short:
             todo = short(todo)
-        for part, form, seed in todo:
-            rows.append(play(o, stand_ins, part, form, seed))
-        i = 0
         quiet_forms = [(p, f) for p in parts for f in forms(p, o) if f[4] == "quiet"]
-        while i < o.quiet_jobs and quiet_forms:
-            part, form = quiet_forms[i % len(quiet_forms)]
-            rows.append(play(o, stand_ins, part, form, 2000 + i))
-            i += 1
+        for i in range(o.quiet_jobs if quiet_forms else 0):
+            todo.append((*quiet_forms[i % len(quiet_forms)], 2000 + i))
+        rows = play_all(o, stand_ins, todo)
     finally:
         stand_ins.end()
     sys.exit(report(o, rows))
@@ -175,16 +188,79 @@ def short(todo):
 
 
 def report(o, rows):
+    for r in rows:
+        if o.verbose and wrong(r):
+            tell(r)
     sets = [("%s kinds, seeds %s" % (p, s), [r for r in rows if r.part == p and (r.seed >= 1000) == held])
             for p in ("open", "kept") for s, held in (("of development", False), ("kept back", True))]
     for title, rs in sets:
         if rs:
             terminal(title, rs)
+    if o.write:
+        write_between(o.write, markdown(rows))
     alarms, quiet = false_alarms(rows)
     print("\n%d jobs without a hang: %d called HANG or DEAD" % (len(quiet), len(alarms)))
+    for r in alarms if not o.verbose else []:
+        tell(r)
     took = sorted(r.answer.seconds for r in rows)
     print("seconds an answer took: median %.3f, longest %.3f" % (took[len(took) // 2], took[-1]))
-    return 0
+    return below(o, rows, alarms)
+
+
+def below(o, rows, alarms):
+    """1: some share is below what was demanded, or a job without a hang was called HANG or DEAD."""
+    if not o.least:
+        return 0
+    failed = len(alarms)
+    for (what, title), least in zip(COLUMNS, o.least.split(",")):
+        right, asked = share(rows, what)
+        if asked and 100 * right < float(least) * asked:
+            print("%s: %d of %d is less than %s %%" % (title, right, asked, least))
+            failed += 1
+    return 1 if failed else 0
+
+
+def percent(pair):
+    """A share in words: all and none are said as such, what rounds to 100 % is not called that."""
+    right, asked = pair
+    if not asked:
+        return "-"
+    return "all" if right == asked else "%.1f %%" % min(100 * right / asked, 99.9)
+
+
+def markdown(rows):
+    """A table a set: kinds with how many cases of development and kept back there are, and of those kept back what was right."""
+    out = []
+    for part, title in (("open", "Kinds"), ("kept", "Kinds whose every case was kept back")):
+        mine = [r for r in rows if r.part == part]
+        held = [r for r in mine if r.seed >= 1000] or mine
+        if not mine:
+            continue
+        out += ["| %s | n | %s |" % (title, " | ".join(t for _, t in COLUMNS)), "|---|---|%s" % ("---|" * len(COLUMNS))]
+        by = collections.OrderedDict((r.name, []) for r in mine)
+        for r in held:
+            by[r.name].append(r)
+        for name, rs in list(by.items()) + [("**all, seeds kept back**", held)]:
+            out.append("| %s | %d | %s |" % (name, len(rs), " | ".join(percent(share(rs, k)) for k, _ in COLUMNS)))
+        dev = [r for r in mine if r.seed < 1000]
+        if dev and dev != held:
+            out.append("| all, seeds of development | %d | %s |" % (len(dev), " | ".join(percent(share(dev, k)) for k, _ in COLUMNS)))
+        out.append("")
+    alarms, quiet = false_alarms(rows)
+    out.append("Of %d healthy, quiet, ended and restarted jobs %s called HANG or DEAD." % (
+        len(quiet), "%d were" % len(alarms) if alarms else "none was"))
+    return "\n".join(out) + "\n"
+
+
+def write_between(path, text):
+    with open(path, encoding="utf-8") as f:
+        old = f.read()
+    before, begin, rest = old.partition("<!-- hangs -->\n")
+    _, end, after = rest.partition("<!-- end of hangs -->\n")
+    if not begin or not end:
+        sys.exit("score.py: %s has no <!-- hangs --> markers" % path)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before + begin + text + end + after)
 
 
 if __name__ == "__main__":

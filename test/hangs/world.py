@@ -11,6 +11,7 @@ import itertools
 
 US, MS, S = 10**3, 10**6, 10**9
 FOREVER = 10**18
+NO_TAIL = (None, [], [])
 HOLD = object()  # a host that waits until somebody wakes it
 
 
@@ -58,7 +59,7 @@ class Rank:
         self.ops, self.of = [], {}            # all; by communicator
         self.open = 0
         self.numbers, self.func_sn = {}, {}    # where its next calls meet; NCCL's counts
-        self.last, self.gate = {}, None       # newest operation of a communicator; newest blocking one
+        self.tails = {}                       # ends of queues: of communicators; None: of what the compute stream waits for
         self.died = self.how = None           # when it ended, and how
         self.comms = {}                       # name -> [begin, end or None, why]
         self.parked = None
@@ -158,15 +159,22 @@ class Sim:
             op.called_only = True
             return
         op.lost = how == "lost"
-        for before in {id(o): o for o in (r.last.get(comm_name), r.gate) if o is not None}.values():
-            if before.end is None and before.given_up is None and (before.group is None or before.group is not op.group):
-                before.then.append(op)
-                op.needs += 1
-        r.last[comm_name] = op
-        if blocking:
-            r.gate = op
+        before = self.queue(r, comm_name, op) + (self.queue(r, None, op) if blocking else r.tails.get(None, NO_TAIL)[1])
+        for o in {id(o): o for o in before if o.end is None and o.given_up is None}.values():
+            o.then.append(op)
+            op.needs += 1
         if not op.needs:
             self.at(self.now + 3 * US, self.launch, op)
+
+    def queue(self, r, name, op):
+        """Puts an operation to the end of a queue: a communicator's, or that of the compute stream (None). Returns what it waits for
+        there: what stood there last; of a group the operations that stood there before the group."""
+        group, ops, before = r.tails.get(name, NO_TAIL)
+        if op.group is not None and op.group is group:
+            ops.append(op)
+            return before
+        r.tails[name] = (op.group, [op], ops)
+        return ops
 
     def launch(self, op):
         r = self.ranks[op.rank]

@@ -66,6 +66,8 @@ struct box {
   int pidfd;
   bool seen, dead, bad;
   uint64_t job;             /* of its job's name and attempt, as a number */
+  uint64_t started;         /* operations so far, and when that rose (Unix ns): anything of it moved */
+  uint64_t moved_ns;
   uint64_t longest_ns;      /* the longest operation or pause that it has had; 0: it does not say */
   uint64_t limit_ns;        /* from when on an operation of the job is stuck, as of the look before */
   struct ni_live_process p;
@@ -217,6 +219,14 @@ static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_l
   return b->dir && b->stem ? e : -ENOMEM;
 }
 
+static void note_moved(const struct ni_boxes *x, struct box *at, size_t from) {
+  uint64_t started = 0;
+  for (size_t i = from; i < x->n_open; i++)
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) started += x->open[i].started[kind];
+  if (started != at->started) at->moved_ns = ni_now_ns(CLOCK_REALTIME);
+  at->started = started;
+}
+
 /* What a killed process was in stays to be shown, behind the rows of those that live. Nothing of it is stuck: nobody waits there. */
 static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
   size_t n = x->n_open - from;
@@ -242,15 +252,15 @@ static int show_left(struct ni_boxes *x) {
 
 /* What is usual in a job its processes here say together (limit.h), each of which has met something else. */
 static void find_limits(struct ni_boxes *x) {
-  uint64_t now = ni_now_ns(CLOCK_REALTIME);
   for (struct box *b = x->box; b < x->box + x->n; b++) {
-    uint64_t longest = 0, first = now;
+    uint64_t longest = 0, first = UINT64_MAX, moved = 0;
     for (const struct box *o = x->box; !b->dead && o < x->box + x->n; o++) {
       if (o->job != b->job) continue;
       if (o->longest_ns > longest) longest = o->longest_ns;
       if (o->p.start_ns && o->p.start_ns < first) first = o->p.start_ns;
+      if (o->moved_ns > moved) moved = o->moved_ns;
     }
-    b->limit_ns = ni_hang_limit(x->stuck_ns, longest, now - first);
+    b->limit_ns = ni_hang_limit(x->stuck_ns, longest, moved > first ? moved - first : 0);
   }
 }
 
@@ -287,6 +297,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   bool shown = p->life != NI_LIFE_ENDED && h->state == NI_BOX_LIVE;
   size_t before = x->n_open;
   if (e == 0 && *p->job && shown) e = take_comms(&t, p);
+  note_moved(x, at, before);
   if (e == 0 && at->dead) e = keep_left(x, at, before);
   free(t.comm);
   ni_box_close(b);

@@ -15,6 +15,7 @@
 #include "exporter/model/hang/read_dumps.h"
 #include "exporter/model/hang/read_logs.h"
 #include "say.h"
+#include "words.h"
 #include "exporter/model/hang/verdict.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
@@ -201,17 +202,24 @@ static uint64_t earlier_than(const struct ni_hang_model *m) {
   return t == UINT64_MAX || t < APART_NS ? 0 : t - APART_NS;
 }
 
+/* Tests judge made-up jobs at a moment of theirs (docs/testing.md). */
+static uint64_t now_or_given(void) {
+  const char *given = getenv("NI_NOW_NS");
+  return given && *given ? strtoull(given, NULL, 10) : ni_now_ns(CLOCK_REALTIME);
+}
+
 static int judge(struct hang *h, struct round *r) {
+  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = now_or_given();
   int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
-  if (e == 0) e = ni_hang_judge(&r->v, &r->now, h->after_s * UINT64_C(1000000000));
-  if (e < 0 || r->v.answer == NI_HANG_NO_HANG) return e;
+  if (e == 0) e = ni_hang_judge(&r->v, &r->now, after_ns, now_ns);
+  if (e < 0 || !ni_hang_is_hang(&r->v)) return e;
   uint64_t until = earlier_than(&r->now);
   if (until) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
-    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, h->after_s * UINT64_C(1000000000));
+    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, after_ns, now_ns);
     r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
   }
-  if (r->v.second_look && ni_hang_complete(&r->v)) r->v.answer = NI_HANG_CERTAIN;
+  ni_hang_make_certain(&r->v);
   return e;
 }
 
@@ -225,13 +233,6 @@ static void forget_old_looks(struct hang *h) {
     else h->looks.look[kept++] = h->looks.look[i];
   }
   h->looks.n = kept;
-}
-
-static int code_of(const struct round *r) {
-  if (r->now.n_processes == 0) return NI_EXIT_COULD_NOT_RUN;
-  if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
-  if (r->v.fate.over && r->v.fate.in[NI_HANG_DEAD]) return NI_EXIT_DEAD;
-  return r->v.cannot_tell || r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 /* " as of 2026-11-21T08:00:21Z (95 s ago)" */
@@ -269,7 +270,7 @@ static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
 
 /* Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks at boxes. */
 static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
-  if (v->answer == NI_HANG_NO_HANG) {
+  if (!ni_hang_is_hang(v)) {
     s->since_ns = 0;
     return false;
   }
@@ -313,7 +314,7 @@ static int run(void *arg) {
       free_round(&r);
       return NI_EXIT_COULD_NOT_RUN;
     }
-    code = code_of(&r);
+    code = ni_hang_words_of(r.v.answer)->exit_code;
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
     if (h->watch_s && again) say_change(h, &r.v);

@@ -224,6 +224,6 @@ int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base
   for (size_t i = 0; e == 0 && i < n; i++)
     if (i + 1 == n || !same_process(order[i], order[i + 1])) e = ni_hang_model_merge(out, &order[i]->m);
   free(order);
-  if (e == 0) ni_hang_model_settle(out);
+  if (e == 0) e = ni_hang_model_settle(out);
   return e;
 }

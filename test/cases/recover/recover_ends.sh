@@ -53,6 +53,7 @@ is process ended
 is end exited
 is unwritten 200
 hang ENDED 0
+grep -q '400 finished operations could not be written (No such file or directory)' "$TMP/said" || fail "hang: $(head -n 1 "$TMP/said")"
 recovered
 grep -q '200 records' "$TMP/said" || fail "recover says $(cat "$TMP/said")"
 [ "$(ends) $(last)" = 'destroy "end":"exited"' ] || fail "the recovered log ends with $(ends) $(last)"

@@ -11,7 +11,7 @@
  *                       of the operation, any start or end of an operation of a blocker, in whatever communicator, and
  *                       those of the one of the waiting ranks that has stood still for longest
  *
- * An end of the graph is a hang when it is pending for the limit (ni_hang_find_limit()); when calls disagree, which no patience
+ * An end of the graph is a hang when it is pending for the limit (limit.h); when calls disagree, which no patience
  * mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs when it does. So a rank that
  * checkpoints, evaluates or compiles is late, not hung, until the limit is over, and a rank that works elsewhere is never called hung.
  *

@@ -39,8 +39,8 @@ enum ni_box_state {
 };
 
 /*
- * How the process ended, in its own words. A box that says NOT_YET, and whose process is gone, was left behind by a kill: SIGKILL,
- * a crash, `_exit`. No signal handler says so, the kernel does.
+ * How the process ended, in its own words. A box that says NOT_YET, and whose process is gone, was left
+ * behind by a kill: SIGKILL, a crash, `_exit`. No signal handler says so, the kernel does.
  */
 enum ni_box_end {
   NI_BOX_END_UNKNOWN = 0,   /* the writer does not say: it is of a release before this word */
@@ -255,14 +255,17 @@ struct ni_box_header {
    * communicator, also of those that are over. Written by the dump thread once a file is gone, so it may lack the file
    * that was removed last. 0 where header_bytes ends before it. */
   uint64_t expired_records[2];
-  /* How it ended; 0 where header_bytes ends before it. Written with state, and by the exit handler: the end last (release). */
+  /* How it ended; 0 where header_bytes ends before it. Written with state, and by the exit handler: the
+   * end last (release). */
   uint32_t end;          /* enum ni_box_end */
   int32_t unwritten_error; /* with EXITED: errno of the write that failed last; 0: none did */
   uint64_t end_unix_ns;  /* when that was said */
-  uint64_t unwritten;    /* with EXITED: operations that had finished and are not in the log. NI_BOX_NOT_COUNTED: it was
-                            killed before it could count them, or a write that hung kept it from doing so */
-  /* What the process has met so far, by the dump thread; 0: not known. A gap is a time without any start of an operation, from
-   * the first init on. An operation's time is from its start to the arrival of its last channel's stop. */
+  /* With EXITED: operations that had finished and are not in the log. NI_BOX_NOT_COUNTED: it was killed before it could
+   * count them, or a write that hung kept it from doing so. */
+  uint64_t unwritten;
+  /* What the process has met so far, by the dump thread; 0: not known. A gap is a time without any start
+   * of an operation, from the first init on. An operation's time is from its start to the arrival of its
+   * last channel's stop. */
   uint64_t longest_operation_ns, longest_gap_ns;
 };
 _Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");

@@ -124,8 +124,9 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
            ni_plural(r->finished, "operation", "operations"), r->in_flight, *r->log ? r->log : "not begun");
   else ni_say(stdout, "  nothing that is not in its log\n");
   if (r->unwritten)
-    ni_say(stdout, "  it left by exit or return and could not write %" PRIu64 " finished %s%s%s\n", r->unwritten,
-           ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "", r->error ? strerror(r->error) : "");
+    ni_say(stdout, "  it left by exit or return and could not write %" PRIu64 " finished %s%s%s\n",
+           r->unwritten, ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",
+           r->error ? strerror(r->error) : "");
 }
 
 static int run(struct boxes *x, const char *name) {

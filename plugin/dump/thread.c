@@ -222,7 +222,8 @@ int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !at
 void ni_dump_exit(struct ni_dump *d) {
   d->drain.leave_by_ns = ni_monotonic_ns() + LEAVE_MS * NI_MS_NS;
   ni_store_rel(&d->drain.exiting, 1); /* pairs with the acquire in serve and in ni_drain_check */
-  ni_keep_exited(&ni_g.box, NI_BOX_NOT_COUNTED, 0); /* first of all: who is killed while it leaves has left by itself */
+  /* First of all: who is killed while it leaves has left by itself. */
+  ni_keep_exited(&ni_g.box, NI_BOX_NOT_COUNTED, 0);
   /* All that had finished is in the log: the box has nothing to add. */
   if (request(d, EXIT_MS, EXIT_MS) && !d->drain.gave_up) {
     ni_keep_end(&ni_g.box);

@@ -17,9 +17,10 @@
 #define TOUCH_MIN_PAGES 32u   /* 128 KiB: what a new job of a few communicators takes at once */
 #define TOUCH_MAX_PAGES 512u  /* 2 MiB: 16,000 operations between two ticks of 10 ms */
 /*
- * The file is kept ahead of the callbacks, so that what a burst records is in it when the process is killed. A burst comes at a
- * million operations a second, and the dump thread may be in its pause of 100 ms, or wait for a CPU. So it is kept ahead by 32
- * MiB, which is 260 ms of that, where the file system has plenty of room (ni_box_file_ahead), and by as much as is taken.
+ * The file is kept ahead of the callbacks, so that what a burst records is in it when the process is killed.
+ * A burst comes at a million operations a second, and the dump thread may be in its pause of 100 ms, or wait
+ * for a CPU. So it is kept ahead by 32 MiB, which is 260 ms of that, where the file system has plenty of room
+ * (ni_box_file_ahead), and by as much as is taken.
  */
 #define COMMIT_FIRST_PAGES 1024u /* 4 MiB: by the first init, which waits for it */
 #define COMMIT_MAX_PAGES 16384u  /* 64 MiB */
@@ -200,8 +201,8 @@ void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page) {
   } while (!ni_cas_rel(&h->free_stack[cls], &head, mine)); /* release: pairs with ni_arena_take */
 }
 
-/* Raises the file's limit by at most `pages`; false: by less. Beyond what the file system grants it stays, and callbacks take plain
- * pages; the next tick asks again. */
+/* Raises the file's limit by at most `pages`; false: by less. Beyond what the file system grants it stays,
+ * and callbacks take plain pages; the next tick asks again. */
 static bool commit(struct ni_arena *a, uint32_t pages) {
   struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
   uint32_t limit = ni_load_rlx(&g->limit), left = g->end - limit;

@@ -70,7 +70,8 @@ uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind) {
 
 static void count_unwritten(struct ni_op *op, uint32_t slot, void *arg) {
   uint32_t flags = ni_state_flags(ni_load_rlx(&op->state)); /* relaxed: a count, no field is read */
-  bool finished = (flags & (NI_OP_DONE | NI_OP_RETIRED)) != 0, over = (flags & (NI_OP_GIVEN_UP | NI_OP_SETTLED)) != 0;
+  bool finished = (flags & (NI_OP_DONE | NI_OP_RETIRED)) != 0;
+  bool over = (flags & (NI_OP_GIVEN_UP | NI_OP_SETTLED)) != 0;
   *(uint64_t *)arg += finished && !over;
 }
 

@@ -38,6 +38,7 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     took = time.monotonic() - died
     assert took < WITHIN_S * SLOW, "the verdict came after %.1f s" % took
     assert sentence.startswith("HANG (") and "the process of rank 2" in sentence and "is gone" in sentence, sentence
+    assert of_job()["state"] == "stuck", of_job()
     now = ranks()
     assert sorted(now) == [0, 1, 2, 3] and [now[k]["alive"] for k in range(4)] == [True, True, False, True], now
     assert now[2]["stuck"] == 0 and of_job()["processes"] == 3, (now[2], of_job())

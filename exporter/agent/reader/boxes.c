@@ -227,7 +227,8 @@ static void note_moved(const struct ni_boxes *x, struct box *at, size_t from) {
   at->started = started;
 }
 
-/* What a killed process was in stays to be shown, behind the rows of those that live. Nothing of it is stuck: nobody waits there. */
+/* What a killed process was in stays to be shown, behind the rows of those that live. Nothing of it is
+ * stuck: nobody waits there. */
 static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
   size_t n = x->n_open - from;
   free(at->left);

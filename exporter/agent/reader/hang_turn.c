@@ -24,7 +24,8 @@
 
 #define S UINT64_C(1000000000)
 #define COPIES_BYTES (UINT64_C(1) << 30)
-enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, SOON = 3, MANY = 20, ENOUGH = 6, STACK_BYTES = 1 << 20 };
+enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, STACK_BYTES = 1 << 20 };
+enum { SOON = 3, MANY = 20, ENOUGH = 6 }; /* rounds of a hang */
 
 struct job {
   struct ni_live_process who;   /* one of its processes here */
@@ -115,7 +116,8 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
   j->copied_ns = now;
 }
 
-/* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait for a second look. */
+/* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait
+ * for a second look. */
 static bool alone(const struct job *j) { return j->who.world > 0 && j->here >= (uint32_t)j->who.world; }
 
 static void next_round(struct job *j, uint64_t mono_ns) {
@@ -262,21 +264,25 @@ static void advance(const struct ni_hang_watch *h, struct job *j, const struct n
 }
 
 static bool is_of(const struct job *j, const struct ni_live_process *p, const char *log_dir) {
-  return strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0 && strcmp(j->logs, log_dir) == 0;
+  bool same_job = strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0;
+  return same_job && strcmp(j->logs, log_dir) == 0;
 }
 
 /* Has a process that is gone been begun anew? */
 static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_process *p) {
-  const struct ni_live_looked k = {.process = (struct ni_live_process *)(uintptr_t)b->processes, .n_processes = b->n_processes};
+  struct ni_live_process *all = (struct ni_live_process *)(uintptr_t)b->processes;
+  const struct ni_live_looked k = {.process = all, .n_processes = b->n_processes};
   return ni_live_replaced(&k, p);
 }
 
-/* Since when is something of a living process stuck? Where another one of the job was killed a wait is judged at once. */
+/* Since when is something of a living process stuck? Where another one of the job was killed a wait is
+ * judged at once. */
 static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
   for (const struct ni_live_open *o = b->open; !ni_life_gone(p->life) && o < b->open + b->n_open; o++) {
     bool waits = j->dead && *o->func && now > o->since_ns && now - o->since_ns >= NI_HANG_DEAD_NS;
-    if (o->pid == p->pid && (o->stuck || waits) && o->since_ns - 1 < j->since_ns - 1) j->since_ns = o->since_ns; /* 0 is the largest */
+    bool older = o->since_ns - 1 < j->since_ns - 1; /* 0 is the largest */
+    if (o->pid == p->pid && (o->stuck || waits) && older) j->since_ns = o->since_ns;
   }
 }
 

@@ -2,7 +2,7 @@
  * What a reader does when its user's job hangs, over all nodes of the job, without a server between them: the log folder that they
  * share is enough.
  *
- *   an operation beyond the limit here (exporter/model/hang/limit.h), or one that waits while a process was killed
+ *   an operation beyond the limit here (exporter/model/hang/limit.h), or that waits beside a killed process
  *     ─▶ LEASE: one leads; nothing stuck here, but somebody leads: the same without a lease
  *     ─▶ COPY: boxes of the job into LOGS/nccl-inspector-hang, by `snapshot` ─▶ 10 s later COPY again
  *     ─▶ 10 s later, who leads: JUDGE: `hang` over copies and logs ─▶ the verdict as JSON and as text (whole or not there)

@@ -1,6 +1,6 @@
 /*
- * What the black boxes of this machine say of processes that have no last line in their log: whether they live, died or ended. Beside
- * the account, which knows logs alone.
+ * What the black boxes of this machine say of processes that have no last line in their log: whether they
+ * live, died or ended. Beside the account, which knows logs alone.
  *
  * Main thread. Failure: what cannot be read is not told.
  */

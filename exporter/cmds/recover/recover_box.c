@@ -115,7 +115,8 @@ static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life
   }
 }
 
-/* When the records are put. What lay in memory outside the box is lost with the process, finished or not: it is in no slot. */
+/* When the records are put. What lay in memory outside the box is lost with the process, finished or not:
+ * it is in no slot. */
 static void close_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
   for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
@@ -260,7 +261,8 @@ static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header 
   char text[256], number[64] = "an unknown number of operations";
   if (h->end != NI_BOX_END_EXITED) return;
   if (h->unwritten != NI_BOX_NOT_COUNTED)
-    snprintf(number, sizeof number, "%" PRIu64 " finished %s", h->unwritten, ni_plural(h->unwritten, "operation", "operations"));
+    snprintf(number, sizeof number, "%" PRIu64 " finished %s", h->unwritten,
+             ni_plural(h->unwritten, "operation", "operations"));
   snprintf(text, sizeof text, "the process left by exit or return and could not write %s%s%s", number,
            h->unwritten_error ? ": " : "", h->unwritten_error ? strerror(h->unwritten_error) : "");
   ni_part_note(&j->part, text);
@@ -273,7 +275,8 @@ static int put_foot(struct ni_recover_job *j) {
   if (ended(j)) note_unwritten(j, h);
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
-             "recovered from the black box; it had no room for %u %s of the process's memory: %" PRIu64 " %s lost with them",
+             "recovered from the black box; it had no room for %u %s of the process's memory: %" PRIu64
+             " %s lost with them",
              ni_box_outside(j->b), ni_plural(ni_box_outside(j->b), "page", "pages"), j->out->lost,
              ni_plural(j->out->lost, "operation is", "operations are"));
   else
@@ -314,7 +317,8 @@ static int compose(struct ni_recover_job *j) {
 
 int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
   struct ni_recover_job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
-  if (!live) j.room_outside = (uint64_t)ni_box_outside(b) * (ni_box_header(b)->page_bytes / ni_box_header(b)->slot_bytes);
+  const struct ni_box_header *h = ni_box_header(b);
+  if (!live) j.room_outside = (uint64_t)ni_box_outside(b) * (h->page_bytes / h->slot_bytes);
   *out = (struct ni_recovered){0};
   uint32_t state = ni_box_header(b)->state;
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */

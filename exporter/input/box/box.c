@@ -253,7 +253,7 @@ static int read_header_again(struct ni_box *b, int fd, char *why, size_t cap) {
   size_t constant = offsetof(struct ni_box_header, state);
   if (memcmp(&first, &b->h, constant) != 0) return refuse(why, cap, "it was replaced while it was read: read it again");
   if (b->is_copy) b->life = ni_life_of_copy(&b->h, b->copied_life, b->taken_ns);
-  else if (!ni_life_gone(b->life.life)) b->life = ni_life_ask(&b->h, fd, b->owner); /* perhaps it ended meanwhile */
+  else if (!ni_life_gone(b->life.life)) b->life = ni_life_ask(&b->h, fd, b->owner); /* ended meanwhile? */
   return 0;
 }
 

@@ -45,8 +45,8 @@ bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uin
 uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks);
 uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks);
 uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks);
-/* The newest moment the box speaks of, Unix ns: when it was looked at if its process was alive, else its last heartbeat, or when it
- * said that it leaves. */
+/* The newest moment the box speaks of, Unix ns: when it was looked at if its process was alive, else its
+ * last heartbeat, or when it said that it leaves. */
 uint64_t ni_box_seen_ns(const struct ni_box *b);
 
 /* The network transfer of an operation that has waited longest. */

@@ -28,8 +28,8 @@ static size_t read_small(const char *path, char *buf, size_t cap) {
   return n > 0 ? (size_t)n : 0;
 }
 
-/* Field 22 of /proc/PID/stat; 0: there is no such process, or it is dead and its parent has not taken note (state Z, X). The
- * name in field 2 may hold anything, so from its last ')'. */
+/* Field 22 of /proc/PID/stat; 0: there is no such process, or it is dead and its parent has not taken note
+ * (state Z, X). The name in field 2 may hold anything, so from its last ')'. */
 static uint64_t start_ticks(int64_t pid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
@@ -56,8 +56,9 @@ static enum word ask_pid(const struct ni_box_header *h, uint32_t owner) {
   return owner == 0 || has_uid(h->pid, owner) ? RUNS : GONE;
 }
 
-/* Has nobody the box open for writing, and so nobody has it mapped? The kernel grants a read lease only then, whichever pid namespace
- * the others are in. Only in a tmpfs: elsewhere it is no box but somebody's copy of one, which nobody maps. */
+/* Has nobody the box open for writing, and so nobody has it mapped? The kernel grants a read lease only
+ * then, whichever pid namespace the others are in. Only in a tmpfs: elsewhere it is no box but somebody's
+ * copy of one, which nobody maps. */
 static enum word ask_lease(int fd) {
   struct statfs s;
   if (fstatfs(fd, &s) != 0 || (uint32_t)s.f_type != TMPFS) return SILENT;
@@ -69,12 +70,14 @@ static enum word ask_lease(int fd) {
 }
 
 /* *here: it is a box of this kernel, since its boot: its monotonic clock is ours. */
-static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owner, enum ni_life_why *why, bool *here) {
+static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owner, enum ni_life_why *why,
+                            bool *here) {
   static _Thread_local char boot[64]; /* it stays */
   struct stat ns;
   *why = NI_LIFE_NOBODY;
   *here = false;
-  if (!*boot && read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) boot[strcspn(boot, "\n")] = 0;
+  if (!*boot) (void)read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+  boot[strcspn(boot, "\n")] = 0;
   if (!*boot || !*h->boot_id) return SILENT;
   if (strcmp(boot, h->boot_id) != 0) { /* another machine, or this one was booted since */
     char host[256] = "";
@@ -96,7 +99,9 @@ static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owne
 
 /* ---- with the box's own ---- */
 
-static enum ni_box_end end_of(uint32_t end) { return end <= NI_BOX_END_EXITED ? (enum ni_box_end)end : NI_BOX_END_UNKNOWN; }
+static enum ni_box_end end_of(uint32_t end) {
+  return end <= NI_BOX_END_EXITED ? (enum ni_box_end)end : NI_BOX_END_UNKNOWN;
+}
 
 static bool by_itself(enum ni_box_end end) { return end == NI_BOX_END_FINALIZED || end == NI_BOX_END_EXITED; }
 
@@ -162,7 +167,8 @@ const char *ni_life_end_name(enum ni_box_end end) {
 /* How one that is gone ended. */
 static const char *ending(enum ni_box_end end) {
   static const char *const words[] = {"how it ended its plugin does not say", "it had not ended by itself",
-                                      "every communicator had been closed in order", "it had left by exit or return"};
+                                      "every communicator had been closed in order",
+                                      "it had left by exit or return"};
   return words[end_of((uint32_t)end)];
 }
 
@@ -178,8 +184,8 @@ const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size)
       [NI_LIFE_BY_BOOT] = "this machine was booted since",
       [NI_LIFE_BY_COPY] = "it was gone when the copy was taken"};
   unsigned why = f->why < NI_LIFE_WHYS ? f->why : NI_LIFE_NOBODY;
-  if (f->life == NI_LIFE_ALIVE && lives[why]) snprintf(out, size, "%s", lives[why]);
-  else if (ni_life_gone(f->life) && is_gone[why]) snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
-  else snprintf(out, size, "it ran in another container or on another machine, and the kernel here does not say");
+  const char *elsewhere = "it ran in another container or on another machine, and the kernel here does not say";
+  snprintf(out, size, "%s", f->life == NI_LIFE_ALIVE && lives[why] ? lives[why] : elsewhere);
+  if (ni_life_gone(f->life) && is_gone[why]) snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
   return out;
 }

@@ -1,12 +1,13 @@
 /*
- * Does the process of a black box live, has it ended by itself, or did it die? The one place that answers: hang, recover, check,
- * boxes, snapshot, top, agent and head ask here.
+ * Does the process of a black box live, has it ended by itself, or did it die? The one place that answers:
+ * hang, recover, check, boxes, snapshot, top, agent and head ask here.
  *
- *   kernel: is it there? ──no──▶ its own last word in the box (ni_box.h, enum ni_box_end): by itself, or not at all
+ *   kernel: is it there? ──no──▶ its own last word in the box (enum ni_box_end): by itself, or not at all
  *      └─yes─▶ lives             └─ cannot say ─▶ a young heartbeat, else unknown
  *
- * The kernel is asked by pid, start time, boot and uid; of a process in another pid namespace whether anybody has the box mapped (a
- * read lease, as the plugin's cleaning does). What it says stands above the age of any file. No signal is sent.
+ * The kernel is asked by pid, start time, boot and uid; of a process in another pid namespace whether anybody
+ * has the box mapped (a read lease, as the plugin's cleaning does). What it says stands above the age of any
+ * file. No signal is sent.
  *
  * Any thread. Nothing fails: what cannot be asked is unknown.
  */
@@ -23,7 +24,7 @@
 enum ni_life {
   NI_LIFE_UNKNOWN = 0,
   NI_LIFE_ALIVE,
-  NI_LIFE_DEAD,  /* gone, and it had not ended by itself: killed or crashed. Of an old box: gone, and how is not said */
+  NI_LIFE_DEAD,  /* gone, and it had not ended by itself: killed or crashed. Of an old box: gone, no more is said */
   NI_LIFE_ENDED, /* gone, by exit or return, or with every communicator closed in order */
   NI_LIFE_COUNT
 };
@@ -50,7 +51,8 @@ struct ni_life_fact {
 struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t owner);
 /* Of a copy: what was found when it was taken. */
 struct ni_life_fact ni_life_of_copy(const struct ni_box_header *h, uint32_t life, uint64_t taken_ns);
-/* Of the box at a path that a log names. owner: uid of the log, whose box it has to be; pid: of its process. Reads the header. */
+/* Of the box at a path that a log names. owner: uid of the log, whose box it has to be; pid: of its
+ * process. Reads the header. */
 struct ni_life_fact ni_life_of_path(const char *path, uint32_t owner, int64_t pid);
 
 /* Is the process certainly gone? */
@@ -59,7 +61,8 @@ static inline bool ni_life_gone(enum ni_life life) { return life == NI_LIFE_DEAD
 const char *ni_life_name(enum ni_life life);
 /* "not_yet", "finalized", "exited", "unknown": as in JSON. */
 const char *ni_life_end_name(enum ni_box_end end);
-/* The reason in words, without a full stop: "no process has its pid and start time, and it had not ended by itself". f may be hostile. Returns out. */
+/* The reason in words, without a full stop: "no process has its pid and start time, and it had not ended
+ * by itself". f may be hostile. Returns out. */
 const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size);
 
 #endif

@@ -146,7 +146,9 @@ static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
 }
 
 /* What `recover` writes of a process that ended by exit or return, or with all its communicators closed. */
-static bool ended_by_itself(const char *end) { return strcmp(end, "exited") == 0 || strcmp(end, "finalized") == 0; }
+static bool ended_by_itself(const char *end) {
+  return strcmp(end, "exited") == 0 || strcmp(end, "finalized") == 0;
+}
 
 /*
  * A line's place in its file is its age: where it says an older time than the line before it, the clock was set back, and what was

@@ -116,7 +116,7 @@ struct ni_ledger_process {
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
   bool has_line;                 /* its process line is there */
-  bool killed;                   /* recover wrote a part of its log: it was killed, or ended with something unwritten */
+  bool killed;                   /* recover wrote a part of its log: killed, or ended with something unwritten */
   unsigned limits;               /* NI_EXPIRES_* */
   uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_clock;
@@ -254,8 +254,9 @@ const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */
 int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count);
-/* Does a dump_stats line state more of x than what x has? No clock says so: a job's clock may be set back. What was started never falls,
- * and a final line is the last. Where both say the same, the later place counts. */
+/* Does a dump_stats line state more of x than what x has? No clock says so: a job's clock may be set back.
+ * What was started never falls, and a final line is the last. Where both say the same, the later place
+ * counts. */
 bool ni_ledger_newest(const struct ni_ledger_member *x, bool final, uint64_t started);
 /* Who has come to c->who gets an account. What was asked for there, k, or -ENOMEM. */
 int64_t ni_ledger_accounts(struct ni_ledger *c, int64_t k);

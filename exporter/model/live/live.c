@@ -223,9 +223,11 @@ const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev
 }
 
 bool ni_live_replaced(const struct ni_live_looked *k, const struct ni_live_process *p) {
-  for (const struct ni_live_process *q = k->process; ni_life_gone(p->life) && q < k->process + k->n_processes; q++)
-    if (!ni_life_gone(q->life) && q->rank == p->rank && q->start_ns > p->sign_ns && strcmp(q->job, p->job) == 0 &&
-        strcmp(q->attempt, p->attempt) == 0) return true;
+  const struct ni_live_process *end = k->process + k->n_processes;
+  for (const struct ni_live_process *q = k->process; ni_life_gone(p->life) && q < end; q++) {
+    bool newer = !ni_life_gone(q->life) && q->rank == p->rank && q->start_ns > p->sign_ns;
+    if (newer && strcmp(q->job, p->job) == 0 && strcmp(q->attempt, p->attempt) == 0) return true;
+  }
   return false;
 }
 

@@ -56,8 +56,10 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t u
   ni_json_end_object(j);
 }
 
-/* Is it of a job that is over, or of a rank that was begun anew? Else a killed rank has its row, so that it is seen who is missing. */
-static bool is_past(const struct ni_live_looked *k, const struct ni_live_process *p, const struct ni_live_job *job) {
+/* Is it of a job that is over, or of a rank that was begun anew? Else a killed rank has its row, so that
+ * it is seen who is missing. */
+static bool is_past(const struct ni_live_looked *k, const struct ni_live_process *p,
+                    const struct ni_live_job *job) {
   return ni_life_gone(p->life) && (!job || !job->alive || ni_live_replaced(k, p));
 }
 

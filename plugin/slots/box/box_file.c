@@ -23,7 +23,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define AHEAD_MIN_BYTES (UINT64_C(4) << 20)
 #define AHEAD_MAX_BYTES (UINT64_C(32) << 20)
-#define AHEAD_SHARE 128u          /* eight ranks take a sixteenth of what is free before they record anything */
+#define AHEAD_SHARE 128u /* eight ranks take a sixteenth of what is free before they record anything */
 #define STEP_SHARE 64u            /* one step is at most this part of what is free: ranks start at the same time */
 
 /* ---- space ---- */

@@ -23,7 +23,7 @@
 struct activity {
   uint64_t moved_ns;  /* newest start or end of an operation */
   uint64_t passed_ns; /* newest call of one that has finished */
-  uint64_t begun_ns;  /* newest beginning of a communicator in which one has finished */
+  uint64_t begun_ns;  /* newest beginning of a communicator */
   uint64_t ended_ns;  /* newest end of one */
 };
 
@@ -36,15 +36,17 @@ static struct activity *activity(const struct ni_hang_model *m) {
     ni_hang_raise(&a->moved_ns, x->active_ns);
     ni_hang_raise(&a->ended_ns, x->ended_ns);
     for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
-    bool used = x->passed_ns[NI_KIND_COLL] || x->passed_ns[NI_KIND_P2P];
-    if (used) ni_hang_raise(&a->begun_ns, x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns);
+    /* By the same clock as what ran in it: not by one that was set back since. */
+    uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
+    uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL] : x->passed_ns[NI_KIND_P2P];
+    if (x->who->init_ns && begun < (used ? used : m->process[x->who->process].alive_ns)) ni_hang_raise(&a->begun_ns, begun);
   }
   return all;
 }
 
 /*
  * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A communicator that was
- * made since and works says so at once: its ranks have left the old one to itself.
+ * made since says so at once: its ranks have left the old one to itself.
  */
 static bool goes_on(const struct ni_hang_process *p, const struct activity *a, const struct ni_hang_op *op) {
   if (p->several || !op || !op->enqueue_ns) return false;
@@ -407,6 +409,12 @@ static bool is_told(const struct ni_hang_knot *k) {
   return is_wait(k) && k->waited_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
 }
 
+/* One rank alone has called it, and two or more have not: it made a call too many. */
+static bool is_one_too_many(const struct ni_hang_knot *k) {
+  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE];
+  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
+}
+
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
   if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
@@ -417,6 +425,7 @@ static int by_weight(const void *a, const void *b) {
   if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
   if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
+  if (x->ring && is_one_too_many(x) != is_one_too_many(y)) return is_one_too_many(x) ? -1 : 1;
   if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
   if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
   if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
@@ -486,9 +495,7 @@ static int join_causes(struct ni_hang_verdict *v) {
 
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
-  bool one_too_many = k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && k->count[NI_HANG_NEVER] >= 2 &&
-                      k->missing == k->count[NI_HANG_NEVER];
-  if (one_too_many) return w->where == NI_HANG_INSIDE;
+  if (is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
   if (k->missing) return ni_hang_blocks(k, w);
   if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
   if (k->kind == NI_KIND_P2P) return w->unlike;
@@ -560,11 +567,12 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     struct ni_hang_knot *k = &v->knot[i];
     k->owed_ns = waits_since(k, active);
     k->waited_ns = since(k->until_ns, k->owed_ns);
-    for (size_t j = 0; j < k->n; j++) k->missing += ni_hang_blocks(k, &k->view[j]);
     ni_hang_raise(&k->waited_ns, k->pending_ns);
   }
   free(active);
   if (e == 0) e = connect(v);
+  for (size_t i = 0; i < v->n; i++)
+    for (size_t j = 0; j < v->knot[i].n; j++) v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
   drop_doubles(v);
   for (size_t i = 0; i < v->n; i++) {
     v->n_hangs += v->knot[i].hangs;

@@ -54,9 +54,11 @@ static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op, 
   return ni_hang_has_finished(x, op->func, op->sn) ? 1 : -1;
 }
 
+/* In a dump `started` says it all: its records are numbered over all groups. */
 static uint64_t transfers_called(const struct ni_hang_member *x) {
   const struct ni_seq_set *recorded = &x->recorded[NI_KIND_P2P];
   uint64_t n = x->started[NI_KIND_P2P] == NI_HANG_NONE ? 0 : x->started[NI_KIND_P2P];
+  if (x->dump) return n;
   ni_hang_raise(&n, recorded->distinct ? recorded->highest + 1 : 0);
   for (size_t i = 0; i < x->n_open; i++)
     if (x->open[i].kind == NI_KIND_P2P && x->open[i].rec_sn != NI_HANG_NONE) ni_hang_raise(&n, x->open[i].rec_sn + 1);
@@ -114,8 +116,9 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
   }
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
-    const struct ni_hang_view *peer = op->kind == NI_KIND_P2P ? ni_hang_view_of(k, op->root) : NULL;
-    if (peer && peer->waits_for == missing->rank && (!first || is_earlier(op, first))) first = op;
+    const struct ni_hang_view *peer = ni_hang_view_of(k, op->root);
+    bool awaited = op->root < 0 || (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
+    if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first))) first = op;
   }
   return first;
 }
